@@ -1,0 +1,38 @@
+import { decodeRuns, lazily, valueAt } from "./runs.ts";
+import { REFUSAL_RUNS, REFUSALS } from "./tables.ts";
+
+const refusals = lazily(() => decodeRuns(REFUSAL_RUNS));
+
+export type CharacterRefusal = Exclude<(typeof REFUSALS)[number], "">;
+
+/** A code point of a text, and its index counted in code points. */
+export interface Place {
+  readonly codePoint: number;
+  readonly index: number;
+}
+
+/** The first code point of a text that no name may hold, and why. */
+export function firstRefusedCharacter(text: string): (Place & { readonly refusal: CharacterRefusal }) | undefined {
+  const runs = refusals();
+  let index = 0;
+  for (let unit = 0; unit < text.length; index += 1) {
+    // A lone surrogate is read as itself, and the table lists those as ill-formed.
+    const codePoint = text.codePointAt(unit) ?? 0;
+    unit += codePoint > 0xffff ? 2 : 1;
+    const refusal = REFUSALS[valueAt(runs, codePoint)];
+    if (refusal) return { codePoint, index, refusal };
+  }
+  return undefined;
+}
+
+/** Of well-formed text: a surrogate pair is four bytes, so each half counts for two. */
+export function utf8Length(text: string): number {
+  let bytes = 0;
+  for (let index = 0; index < text.length; index += 1) {
+    const unit = text.charCodeAt(index);
+    if (unit < 0x80) bytes += 1;
+    else if (unit < 0x800 || (unit >= 0xd800 && unit <= 0xdfff)) bytes += 2;
+    else bytes += 3;
+  }
+  return bytes;
+}

@@ -1,0 +1,44 @@
+import { fromBase36, lazily, words } from "./runs.ts";
+import { CASE_FOLDS } from "./tables.ts";
+
+const folds = lazily(decodeFolds);
+
+/**
+ * Full case folding by the committed table (statuses C and F). `toLowerCase` would not do: it leaves ß and final sigma as
+ * they are, and knows the letters of whichever Unicode version the runtime carries.
+ */
+export function caseFold(text: string): string {
+  const table = folds();
+  let folded = "";
+  let kept = 0;
+  for (let index = 0; index < text.length;) {
+    const codePoint = text.codePointAt(index) ?? 0;
+    const next = index + (codePoint > 0xffff ? 2 : 1);
+    const fold = table.get(codePoint);
+    if (fold !== undefined) {
+      folded += text.slice(kept, index) + fold;
+      kept = next;
+    }
+    index = next;
+  }
+  return folded + text.slice(kept);
+}
+
+function decodeFolds(): Map<number, string> {
+  const table = new Map<number, string>();
+  let codePoint = 0;
+  for (const token of words(CASE_FOLDS)) {
+    const [gap = "", several] = token.split("=");
+    if (several !== undefined) {
+      codePoint += fromBase36(gap);
+      table.set(codePoint, String.fromCodePoint(...several.split(",").map(fromBase36)));
+      continue;
+    }
+    const [first = 0, count = 0, step = 0, delta = 0] = token.split(".").map(fromBase36);
+    codePoint += first;
+    for (let i = 0; i < count; i += 1)
+      table.set(codePoint + i * step, String.fromCodePoint(codePoint + i * step + delta));
+    codePoint += (count - 1) * step;
+  }
+  return table;
+}

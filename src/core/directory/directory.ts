@@ -1,0 +1,214 @@
+import { GroupCommit } from "../group-commit.ts";
+import type { Limits } from "../limits.ts";
+import { MESSAGE_VERSION, type Confirm, type Envelope, type Reply } from "../messages.ts";
+import { migrate, readMeta, readMetaNumber, writeMeta } from "../meta.ts";
+import type { Placement } from "../placement.ts";
+import type { Ports, SqlValue } from "../ports.ts";
+import { ok, refused, type Refusal } from "../refusal.ts";
+import { sourceOrder } from "../source-order.ts";
+import { placementMismatch } from "../standing.ts";
+import { directorySchema } from "./schema.ts";
+
+export interface Cell {
+  cell: string;
+  name: string;
+  address: string;
+  locationHint: string | null;
+  createdAtMs: number;
+  updatedAtMs: number;
+}
+
+export type Role = "cell" | "router" | "operator";
+
+export interface MintedKey {
+  keyId: string;
+  role: Role;
+  cell: string | null;
+  note: string | null;
+  createdAtMs: number;
+  expiresAtMs: number;
+  revokedAtMs: number | null;
+}
+
+/** What an isolate keeps a copy of: all that requests need from the directory. */
+export interface Snapshot {
+  placement: Placement;
+  cells: Cell[];
+  /** Ids of revoked keys that have not expired by themselves. */
+  revokedKeys: string[];
+}
+
+export interface KeyPage {
+  keys: (MintedKey & { position: number })[];
+  more: boolean;
+}
+
+const CELL = "cell, name, address, location_hint AS locationHint, created_at_ms AS createdAtMs, updated_at_ms AS updatedAtMs";
+const KEY = `key_id AS keyId, role, cell, note, created_at_ms AS createdAtMs, expires_at_ms AS expiresAtMs,
+  revoked_at_ms AS revokedAtMs, position`;
+
+/** Holds what must never differ between machines: the placement, the cells, the keys. Nobody needs it on the hot path. */
+export class Directory {
+  readonly #ports: Ports;
+  readonly #limits: Limits;
+  readonly #commits: GroupCommit;
+
+  constructor(ports: Ports, limits: Limits) {
+    migrate(ports.sql, directorySchema);
+    this.#ports = ports;
+    this.#limits = limits;
+    this.#commits = new GroupCommit(ports.sql, ports.clock, ports.halt);
+  }
+
+  /** The first caller ever fixes the placement of the deployment; all others must have the same one (rule P1). */
+  async confirm(message: Confirm): Promise<Reply<null>> {
+    const refusal = await this.#admit(message);
+    if (refusal !== undefined) return { ok: false, refusal };
+    if (message.cell !== undefined && this.#cell(message.cell) === undefined) {
+      return refused("PERMISSION_DENIED", `cell ${message.cell} is not registered`, { reason: "CELL_UNKNOWN" });
+    }
+    return this.#durable(ok(null));
+  }
+
+  async snapshot(message: Envelope): Promise<Reply<Snapshot>> {
+    const refusal = await this.#admit(message);
+    if (refusal !== undefined) return { ok: false, refusal };
+    const cells = this.#all<Cell>(`SELECT ${CELL} FROM cell ORDER BY cell_order`);
+    const revoked = this.#all<{ keyId: string }>("SELECT key_id AS keyId FROM minted_key WHERE revoked_at_ms IS NOT NULL AND expires_at_ms > ?", this.#now());
+    return this.#durable(ok({ placement: message.placement, cells, revokedKeys: revoked.map(({ keyId }) => keyId) }));
+  }
+
+  async addCell(message: Envelope & Pick<Cell, "cell" | "name" | "address" | "locationHint">): Promise<Reply<Cell>> {
+    const refusal = await this.#admit(message);
+    if (refusal !== undefined) return { ok: false, refusal };
+    return this.#commits.submit(() => {
+      if (this.#cell(message.cell) !== undefined) return refused("ALREADY_EXISTS", `cell ${message.cell} is already registered`, { reason: "CELL_EXISTS" });
+      const count = this.#all<{ n: number }>("SELECT count(*) AS n FROM cell")[0]?.n ?? 0;
+      if (count >= this.#limits.maxCells) return refused("RESOURCE_EXHAUSTED", `the deployment has ${this.#limits.maxCells} cells, which is its limit`);
+      const { cell, name, address, locationHint } = message;
+      const now = this.#now();
+      this.#all(
+        "INSERT INTO cell (cell, cell_order, name, address, location_hint, created_at_ms, updated_at_ms) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        cell,
+        sourceOrder(cell),
+        name,
+        address,
+        locationHint,
+        now,
+        now,
+      );
+      return ok({ cell, name, address, locationHint, createdAtMs: now, updatedAtMs: now });
+    });
+  }
+
+  async changeCell(message: Envelope & { cell: string; name?: string; address?: string }): Promise<Reply<Cell>> {
+    const refusal = await this.#admit(message);
+    if (refusal !== undefined) return { ok: false, refusal };
+    return this.#commits.submit(() => {
+      const before = this.#cell(message.cell);
+      if (before === undefined) return cellUnknown(message.cell);
+      const after: Cell = { ...before, name: message.name ?? before.name, address: message.address ?? before.address, updatedAtMs: this.#now() };
+      this.#all("UPDATE cell SET name = ?, address = ?, updated_at_ms = ? WHERE cell = ?", after.name, after.address, after.updatedAtMs, after.cell);
+      return ok(after);
+    });
+  }
+
+  /** Remembers a key that was made; without its secret part. */
+  async recordKey(message: Envelope & { key: MintedKey }): Promise<Reply<MintedKey>> {
+    const refusal = await this.#admit(message);
+    if (refusal !== undefined) return { ok: false, refusal };
+    return this.#commits.submit(() => {
+      const { key } = message;
+      if (key.cell !== null && this.#cell(key.cell) === undefined) return cellUnknown(key.cell);
+      this.#putKey(key);
+      return ok(key);
+    });
+  }
+
+  async findKey(message: Envelope & { keyId: string }): Promise<Reply<MintedKey | null>> {
+    const refusal = await this.#admit(message);
+    if (refusal !== undefined) return { ok: false, refusal };
+    return this.#durable(ok(this.#key(message.keyId) ?? null));
+  }
+
+  /** Newest first is what people want to see, but only the order of changes can be continued; so oldest change first. */
+  async listKeys(message: Envelope & { afterPosition: number; limit: number }): Promise<Reply<KeyPage>> {
+    const refusal = await this.#admit(message);
+    if (refusal !== undefined) return { ok: false, refusal };
+    const rows = this.#all<MintedKey & { position: number }>(
+      `SELECT ${KEY} FROM minted_key WHERE position > ? ORDER BY position LIMIT ?`,
+      message.afterPosition,
+      message.limit + 1,
+    );
+    return this.#durable(ok({ keys: rows.slice(0, message.limit), more: rows.length > message.limit }));
+  }
+
+  /** Idempotent. `key` is what is known of it: also one that was never minted here can be revoked. */
+  async revokeKey(message: Envelope & { key: MintedKey }): Promise<Reply<MintedKey>> {
+    const refusal = await this.#admit(message);
+    if (refusal !== undefined) return { ok: false, refusal };
+    return this.#commits.submit(() => {
+      const known = this.#key(message.key.keyId) ?? message.key;
+      if (known.revokedAtMs !== null) return ok(known);
+      const now = this.#now();
+      const revoked = this.#all<{ n: number }>("SELECT count(*) AS n FROM minted_key WHERE revoked_at_ms IS NOT NULL AND expires_at_ms > ?", now)[0]?.n ?? 0;
+      if (revoked >= this.#limits.maxRevokedKeys) return refused("RESOURCE_EXHAUSTED", "too many revoked keys have not expired yet; rotate the signing secret");
+      const key = { ...known, revokedAtMs: now };
+      this.#putKey(key);
+      return ok(key);
+    });
+  }
+
+  async #admit(message: Envelope): Promise<Refusal | undefined> {
+    if (message.version !== MESSAGE_VERSION) {
+      return refused("UNAVAILABLE", `message version ${message.version} is not known here`, { reason: "MESSAGE_VERSION" }).refusal;
+    }
+    const kept = readMeta(this.#ports.sql, "placement");
+    if (kept === undefined) {
+      await this.#commits.submit(() => {
+        if (readMeta(this.#ports.sql, "placement") === undefined) writeMeta(this.#ports.sql, "placement", message.placement);
+      });
+      return this.#admit(message);
+    }
+    return kept === message.placement ? undefined : placementMismatch(String(kept), message.placement);
+  }
+
+  #cell(cell: string): Cell | undefined {
+    return this.#all<Cell>(`SELECT ${CELL} FROM cell WHERE cell = ?`, cell)[0];
+  }
+
+  #key(keyId: string): MintedKey | undefined {
+    return this.#all<MintedKey>(`SELECT ${KEY} FROM minted_key WHERE key_id = ?`, keyId)[0];
+  }
+
+  #putKey(key: MintedKey): void {
+    const position = readMetaNumber(this.#ports.sql, "key_position") + 1;
+    writeMeta(this.#ports.sql, "key_position", position);
+    this.#all(
+      `INSERT OR REPLACE INTO minted_key (key_id, position, role, cell, note, created_at_ms, expires_at_ms, revoked_at_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+      key.keyId,
+      position,
+      key.role,
+      key.cell,
+      key.note,
+      key.createdAtMs,
+      key.expiresAtMs,
+      key.revokedAtMs,
+    );
+  }
+
+  #all<Row>(statement: string, ...bindings: SqlValue[]): Row[] {
+    return this.#ports.sql.all<Row>(statement, ...bindings);
+  }
+
+  #now(): number {
+    return this.#ports.clock.now();
+  }
+
+  async #durable<T>(reply: Reply<T>): Promise<Reply<T>> {
+    await this.#ports.sql.flush();
+    return reply;
+  }
+}
+
+const cellUnknown = (cell: string): { ok: false; refusal: Refusal } => refused("NOT_FOUND", `cell ${cell} is not registered`, { reason: "CELL_UNKNOWN" });

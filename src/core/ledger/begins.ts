@@ -1,0 +1,223 @@
+import { fanOut } from "../ask.ts";
+import type { GroupCommit } from "../group-commit.ts";
+import type { Limits } from "../limits.ts";
+import type { Attempt, BeginAnswer, BeginRequest, BucketKey, HoldState, Lease, Op } from "../messages.ts";
+import type { Ports } from "../ports.ts";
+import { ok, refused, type Conflict, type Refusal, type Result } from "../refusal.ts";
+import type { Links } from "./links.ts";
+import { encodePayload } from "./payload.ts";
+import type { Positions } from "./position.ts";
+import type { LeaseRow, LedgerStore } from "./store.ts";
+import { Try, type TryEnd } from "./try.ts";
+
+/** The pause before an attempt is repeated because of running ones: a few message times, doubled each round. */
+const FIRST_PAUSE_MS = 5;
+const MAX_PAUSE_MS = 250;
+
+interface Running {
+  request: BeginRequest;
+  attempt: Attempt | undefined;
+  payload: string;
+  result: Promise<Result<BeginAnswer>>;
+}
+
+/** The begins of one ledger that are under way. They live in memory only: presumed abort (rule B7). */
+export class Begins {
+  readonly #ports: Ports;
+  readonly #limits: Limits;
+  readonly #store: LedgerStore;
+  readonly #links: Links;
+  readonly #commits: GroupCommit;
+  readonly #positions: Positions;
+  readonly #cell: string;
+  readonly #running = new Map<string, Running>();
+  #incarnation: number;
+  /** Raised by this instance: it may start attempts. */
+  #ownIncarnation: Promise<void> | undefined;
+  #attempts = 0;
+  #outstanding: number;
+
+  constructor(ports: Ports, limits: Limits, store: LedgerStore, links: Links, commits: GroupCommit, positions: Positions, cell: string) {
+    this.#ports = ports;
+    this.#limits = limits;
+    this.#store = store;
+    this.#links = links;
+    this.#commits = commits;
+    this.#positions = positions;
+    this.#cell = cell;
+    this.#incarnation = store.number("incarnation");
+    this.#outstanding = store.countGranted();
+  }
+
+  get outstanding(): number {
+    return this.#outstanding;
+  }
+
+  /** Attempts up to this incarnation are known here: of a newer one this instance must not speak (rule B8). */
+  get incarnation(): number {
+    return this.#incarnation;
+  }
+
+  isRunning(lease: string, attempt?: Attempt): boolean {
+    const running = this.#running.get(lease);
+    if (running === undefined || attempt === undefined) return running !== undefined;
+    return running.attempt?.incarnation === attempt.incarnation && running.attempt.counter === attempt.counter;
+  }
+
+  /** In the transaction that writes its fence: the begin ends refused (rule C7). */
+  fence(lease: string): void {
+    this.#running.delete(lease);
+  }
+
+  /** In the transaction that decides a granted lease. */
+  decided(): void {
+    this.#outstanding -= 1;
+  }
+
+  /** The caller has found no row of this lease. Synchronous up to the point where the begin is running, or refused. */
+  begin(request: BeginRequest): Promise<Result<BeginAnswer>> | Refusal {
+    const { lease } = request;
+    const same = this.#running.get(lease);
+    if (same !== undefined) {
+      if (same.request.payloadHash !== request.payloadHash) return leaseIdReused();
+      // A second call while the first runs gets what the first gets (rule B2).
+      return same.result.then((result) => (result.ok ? ok({ ...result.value, created: false }) : result));
+    }
+    const payload = encodePayload(request.ops);
+    const refusal = this.#admit(payload);
+    if (refusal !== undefined) return refusal;
+    const running: Running = { request, attempt: undefined, payload, result: Promise.resolve(unreachable()) };
+    this.#running.set(lease, running);
+    running.result = this.#run(running).finally(() => {
+      if (this.#running.get(lease) === running) this.#running.delete(lease);
+    });
+    return running.result;
+  }
+
+  #admit(payload: string): Refusal | undefined {
+    const { concurrentBegins, outstandingLeases, leaseBytes } = this.#limits;
+    if (new TextEncoder().encode(payload).length > leaseBytes) {
+      return refused("RESOURCE_EXHAUSTED", `the batch takes more than ${leaseBytes} bytes to store; split it`, { reason: "LEASE_TOO_LARGE" }).refusal;
+    }
+    if (this.#running.size >= concurrentBegins) {
+      const detail = `the cell has ${concurrentBegins} begins under way, which is its limit`;
+      return refused("RESOURCE_EXHAUSTED", detail, { reason: "TOO_MANY_BEGINS", retryAfterMs: 1_000 }).refusal;
+    }
+    if (this.#outstanding + this.#running.size >= outstandingLeases) {
+      const detail = `the cell has ${outstandingLeases} leases outstanding, which is its limit; commit or roll back some`;
+      return refused("RESOURCE_EXHAUSTED", detail, { reason: "TOO_MANY_LEASES", retryAfterMs: 10_000 }).refusal;
+    }
+    return undefined;
+  }
+
+  async #run(running: Running): Promise<Result<BeginAnswer>> {
+    const deadlineMs = this.#ports.clock.now() + this.#limits.beginDeadlineMs;
+    await this.#raiseIncarnation();
+    for (let round = 0; ; round += 1) {
+      if (!this.#isCurrent(running)) return rolledBack();
+      const attempt: Attempt = { incarnation: this.#incarnation, counter: ++this.#attempts };
+      running.attempt = attempt;
+      const tried = new Try(this.#ports.clock, this.#links, this.#limits, { cell: this.#cell, lease: running.request.lease, ...attempt }, running.request);
+      // The first attempt asks all shards at once; later ones in ascending order, so that contention has a winner (rule B9).
+      const end = round === 0 ? await tried.inParallel(deadlineMs) : await tried.ascending(deadlineMs);
+      if (end.kind === "granted") {
+        const granted = await this.#commits.submit(() => this.#grant(running, attempt, end));
+        if (granted !== undefined) return ok({ lease: granted, created: true });
+        await tried.release();
+        return rolledBack();
+      }
+      // Over: from here on an inquiry about this attempt is answered "gone".
+      running.attempt = undefined;
+      await tried.release();
+      if (!this.#isCurrent(running)) return rolledBack();
+      if (end.kind !== "leased") return { ok: false, refusal: refusalOf(end) };
+      const states = await this.#settle(end.held);
+      const temporary = !states.includes("granted") && !states.includes("unknown");
+      const pauseMs = states.includes("running") ? this.#pauseMs(round) : 0;
+      if (!temporary || this.#ports.clock.now() + pauseMs >= deadlineMs) return { ok: false, refusal: conflictRefusal(end.conflicts) };
+      await new Promise<void>((resume) => this.#ports.clock.after(pauseMs, resume));
+    }
+  }
+
+  /** The grant, in one turn: leaves `running` and writes the row (rule B5). Nothing when the begin was fenced meanwhile. */
+  #grant(running: Running, attempt: Attempt, end: TryEnd & { kind: "granted" }): Lease | undefined {
+    if (!this.#isCurrent(running)) return undefined;
+    const { request, payload } = running;
+    const now = this.#ports.clock.now();
+    const position = this.#positions.next(now);
+    const count = (kind: Op["kind"]): number => request.ops.filter((op) => op.kind === kind).length;
+    const row: LeaseRow = {
+      lease: request.lease,
+      decided: 0,
+      position,
+      created_position: position,
+      state: "GRANTED",
+      fence: 0,
+      incarnation: attempt.incarnation,
+      counter: attempt.counter,
+      epochs: JSON.stringify(Object.fromEntries(end.epochs)),
+      payload,
+      payload_hash: request.payloadHash,
+      creates: count("create"),
+      destroys: count("destroy"),
+      replaces: count("replace"),
+      missing: end.missing,
+      decided_by: null,
+      reason: null,
+    };
+    this.#running.delete(request.lease);
+    this.#store.insert(row);
+    this.#outstanding += 1;
+    return this.#store.leaseOf(row, now);
+  }
+
+  #isCurrent(running: Running): boolean {
+    return this.#running.get(running.request.lease) === running;
+  }
+
+  /** A row that every instance raises before its first attempt, so that attempts are never reused (rule B3). */
+  #raiseIncarnation(): Promise<void> {
+    this.#ownIncarnation ??= this.#commits.submit(() => {
+      this.#incarnation += 1;
+      this.#store.setNumber("incarnation", this.#incarnation);
+    });
+    return this.#ownIncarnation;
+  }
+
+  async #settle(held: ReadonlyMap<number, BucketKey[]>): Promise<HoldState[]> {
+    const answers = await fanOut([...held], this.#limits.fanOut, ([shard, keys]) => this.#links.settle(shard, keys));
+    return answers.flatMap((answer): HoldState[] => (answer.kind === "ok" ? answer.value.states : ["unknown"]));
+  }
+
+  #pauseMs(round: number): number {
+    return Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** round) * (0.5 + this.#ports.randomness.fraction());
+  }
+}
+
+export const leaseIdReused = (): Refusal =>
+  refused("FAILED_PRECONDITION", "this lease id was used for another batch; a new batch needs a new id", { reason: "LEASE_ID_REUSED" }).refusal;
+
+export const rolledBack = (): { ok: false; refusal: Refusal } =>
+  refused("FAILED_PRECONDITION", "the lease was rolled back; a new try needs a new id", { reason: "LEASE_ROLLED_BACK" });
+
+const unreachable = (): { ok: false; refusal: Refusal } => refused("INTERNAL", "the begin has not started");
+
+function refusalOf(end: Exclude<TryEnd, { kind: "granted" | "leased" }>): Refusal {
+  if (end.kind === "conflicts") return conflictRefusal(end.conflicts);
+  if (end.kind === "refused") return end.refusal;
+  return end.timedOut
+    ? refused("DEADLINE_EXCEEDED", "a shard did not answer in time; repeat the call with the same lease id").refusal
+    : refused("UNAVAILABLE", "a shard cannot be reached; repeat the call with the same lease id", { retryAfterMs: 1_000 }).refusal;
+}
+
+/** The worst kind gives the code: what never passes first. */
+function conflictRefusal(conflicts: readonly Conflict[]): Refusal {
+  const listed = conflicts.toSorted((a, b) => a.list.localeCompare(b.list) || a.index - b.index);
+  const kinds = new Set(conflicts.map(({ kind }) => kind));
+  const many = conflicts.length === 1 ? "1 name is" : `${conflicts.length} names are`;
+  if (kinds.has("taken")) return refused("ALREADY_EXISTS", `${many} not free`, { conflicts: listed }).refusal;
+  const lasting = kinds.has("not_owner") || kinds.has("absent") || kinds.has("mismatch");
+  if (lasting) return refused("FAILED_PRECONDITION", `${many} not as the batch expects`, { conflicts: listed }).refusal;
+  const retryAfterMs = Math.max(...conflicts.map((conflict) => conflict.retryAfterMs ?? 0));
+  return refused("ABORTED", `${many} leased at the moment; try again`, { conflicts: listed, retryAfterMs }).refusal;
+}

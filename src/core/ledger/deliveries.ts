@@ -1,0 +1,168 @@
+import type { GroupCommit } from "../group-commit.ts";
+import type { Limits } from "../limits.ts";
+import type { Decision, Outcome } from "../messages.ts";
+import type { Ports } from "../ports.ts";
+import type { Links } from "./links.ts";
+import { decodePayload } from "./payload.ts";
+import type { LeaseRow, LedgerStore } from "./store.ts";
+
+/** Open decisions that one instance keeps in memory; the rest stay in their rows until there is room. */
+const MAX_TRACKED = 10_000;
+/** Decisions that one alarm tries again. */
+const RUN_DECISIONS = 500;
+/** The first pause after a failed try; doubles up to `maxBackoffMs`. */
+const FIRST_PAUSE_MS = 1_000;
+/** How long finished work waits for a transaction to travel with before the alarm writes it. */
+const TIDY_AFTER_MS = 5_000;
+
+interface Open {
+  lease: string;
+  position: number;
+  dueAtMs: number;
+  pauseMs: number;
+  /** Shards that have not confirmed yet; unknown after a restart, when all are told again. */
+  remaining: Set<number> | undefined;
+  underWay: Promise<void> | undefined;
+}
+
+/**
+ * Brings decisions to their shards, without end (rule C3). A decision is open from the transaction that makes it until every shard has
+ * confirmed it; then its payload is forgotten, in bulk. `applied_position` says up to where all are applied, so that a restart reads only
+ * what may be open.
+ */
+export class Deliveries {
+  readonly #ports: Ports;
+  readonly #limits: Limits;
+  readonly #store: LedgerStore;
+  readonly #links: Links;
+  readonly #cell: string;
+  readonly #open = new Map<string, Open>();
+  /** Confirmed everywhere, but the row does not say so yet: lease → position. */
+  readonly #confirmed = new Map<string, number>();
+  /** Up to here the rows are known to this instance; behind it there may be more open ones. */
+  #loadedThrough = 0;
+  #alarmAtMs = 0;
+
+  constructor(ports: Ports, limits: Limits, store: LedgerStore, links: Links, cell: string) {
+    this.#ports = ports;
+    this.#limits = limits;
+    this.#store = store;
+    this.#links = links;
+    this.#cell = cell;
+    this.#load();
+    this.#rearm();
+  }
+
+  get unapplied(): number {
+    return this.#open.size;
+  }
+
+  /** Called in the transaction that decides. From here on the alarm knows of it. */
+  track({ lease, position }: LeaseRow): void {
+    const dueAtMs = this.#ports.clock.now() + TIDY_AFTER_MS;
+    this.#open.set(lease, { lease, position, dueAtMs, pauseMs: FIRST_PAUSE_MS, remaining: undefined, underWay: undefined });
+    this.#armBy(dueAtMs);
+  }
+
+  /** One try at every shard that has not confirmed. Resolves when each has answered or failed; the alarm does the rest. */
+  deliver(lease: string): Promise<void> {
+    const open = this.#open.get(lease);
+    if (open === undefined) return Promise.resolve();
+    open.underWay ??= this.#try(open).finally(() => {
+      open.underWay = undefined;
+    });
+    return open.underWay;
+  }
+
+  async #try(open: Open): Promise<void> {
+    const row = this.#store.findWhole(open.lease);
+    const decisions = row === undefined ? new Map<number, Decision>() : decisionsOf(this.#cell, row);
+    const remaining = (open.remaining ??= new Set(decisions.keys()));
+    const confirmations = [...remaining].map(async (shard) => {
+      const decision = decisions.get(shard);
+      if (decision === undefined || (await this.#links.decide(shard, decision)).kind === "ok") remaining.delete(shard);
+    });
+    await Promise.all(confirmations);
+    if (remaining.size === 0) {
+      this.#open.delete(open.lease);
+      this.#confirmed.set(open.lease, open.position);
+      return;
+    }
+    open.dueAtMs = this.#ports.clock.now() + open.pauseMs * (1 + this.#ports.randomness.fraction());
+    open.pauseMs = Math.min(open.pauseMs * 2, this.#limits.maxBackoffMs);
+    this.#armBy(open.dueAtMs);
+  }
+
+  /** Runs at the end of every transaction of the ledger: forgets the payload of what is applied, at no transaction of its own. */
+  tidy(): void {
+    if (this.#confirmed.size === 0) return;
+    this.#store.markApplied([...this.#confirmed.keys()]);
+    this.#confirmed.clear();
+  }
+
+  /** The alarm: tries what is due, tidies up, and says how far all is applied. Bounded; may run at any time, also twice. */
+  async run(commits: GroupCommit): Promise<void> {
+    this.#alarmAtMs = 0;
+    try {
+      const now = this.#ports.clock.now();
+      const due = [...this.#open.values()].filter(({ dueAtMs, underWay }) => underWay === undefined && dueAtMs <= now);
+      await Promise.all(due.slice(0, RUN_DECISIONS).map(({ lease }) => this.deliver(lease)));
+      // The transaction tidies alongside; only then is the position true.
+      if (this.#confirmed.size > 0) await commits.submit(() => null);
+      const applied = this.#appliedPosition();
+      if (applied > this.#store.number("applied_position")) await commits.submit(() => (this.#store.setNumber("applied_position", applied), null));
+      if (this.#open.size === 0) this.#load();
+    } finally {
+      this.#rearm();
+    }
+  }
+
+  /** Keeps an alarm set while there is work (rule M3). */
+  #rearm(): void {
+    const now = this.#ports.clock.now();
+    if (this.#confirmed.size > 0) this.#armBy(now + TIDY_AFTER_MS);
+    let next = Infinity;
+    for (const { dueAtMs, underWay } of this.#open.values()) next = Math.min(next, underWay === undefined ? dueAtMs : now + TIDY_AFTER_MS);
+    if (next !== Infinity) this.#armBy(next);
+  }
+
+  /** Makes the alarm ring by then; always in the future. One that is set and early enough stays. */
+  #armBy(atMs: number): void {
+    const now = this.#ports.clock.now();
+    if (this.#alarmAtMs > now && this.#alarmAtMs <= atMs) return;
+    this.#alarmAtMs = Math.max(now + 1, atMs);
+    this.#ports.alarm.set(this.#alarmAtMs);
+  }
+
+  #load(): void {
+    const from = Math.max(this.#loadedThrough, this.#store.number("applied_position"));
+    if (from === Infinity) return;
+    const rows = this.#store.unapplied(from, MAX_TRACKED);
+    const now = this.#ports.clock.now();
+    for (const { lease, position } of rows) {
+      if (this.#open.has(lease) || this.#confirmed.has(lease)) continue;
+      this.#open.set(lease, { lease, position, dueAtMs: now, pauseMs: FIRST_PAUSE_MS, remaining: undefined, underWay: undefined });
+    }
+    this.#loadedThrough = rows.length < MAX_TRACKED ? Infinity : (rows.at(-1)?.position ?? Infinity);
+  }
+
+  #appliedPosition(): number {
+    let through = this.#loadedThrough === Infinity ? this.#store.lastDecidedPosition() : this.#loadedThrough;
+    for (const { position } of this.#open.values()) through = Math.min(through, position - 1);
+    for (const position of this.#confirmed.values()) through = Math.min(through, position - 1);
+    return through;
+  }
+}
+
+/** The decision for each shard that may hold something of the lease. None for a fence, which holds nothing. */
+export function decisionsOf(cell: string, row: LeaseRow): Map<number, Decision> {
+  const decisions = new Map<number, Decision>();
+  if (row.payload === null || row.epochs === null || row.state === "GRANTED") return decisions;
+  const outcome: Outcome = row.state;
+  const { lease, incarnation, counter } = row;
+  for (const [shard, epoch] of Object.entries(JSON.parse(row.epochs) as Record<string, number>)) {
+    decisions.set(Number(shard), { cell, lease, incarnation, counter, outcome, epoch, keys: [] });
+  }
+  for (const { shard, type, canonical } of decodePayload(row.payload)) decisions.get(shard)?.keys.push({ type, canonical });
+  return decisions;
+}

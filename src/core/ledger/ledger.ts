@@ -1,0 +1,204 @@
+import { GroupCommit } from "../group-commit.ts";
+import type { Limits } from "../limits.ts";
+import type {
+  BeginAnswer,
+  BeginRequest,
+  CellCall,
+  CellState,
+  CellStatus,
+  DecideRequest,
+  Envelope,
+  Inquiry,
+  InquiryAnswer,
+  Lease,
+  LeasePage,
+  LeaseRequest,
+  LeaseState,
+  ListLeasesRequest,
+  Maintain,
+  MaintainAnswer,
+  Pull,
+  PullAnswer,
+  Reply,
+} from "../messages.ts";
+import { migrate } from "../meta.ts";
+import type { Ports } from "../ports.ts";
+import { ok, refused, type Refusal } from "../refusal.ts";
+import { Standing, type DirectoryPeer } from "../standing.ts";
+import { Begins, leaseIdReused, rolledBack } from "./begins.ts";
+import { Decisions } from "./decisions.ts";
+import { Deliveries } from "./deliveries.ts";
+import { answerQuestion } from "./inquiry.ts";
+import { Links, type ShardPeer } from "./links.ts";
+import { Positions, positionAt } from "./position.ts";
+import { prune } from "./prune.ts";
+import { ledgerSchema } from "./schema.ts";
+import { LedgerStore } from "./store.ts";
+
+export interface LedgerPeers {
+  directory: DirectoryPeer;
+  shard: ShardPeer;
+}
+
+/**
+ * Holds one cell's leases and coordinates its begins, commits and rollbacks. Every answer waits until what it rests on is durable: a
+ * reply read from rows that a crash could undo would be a promise broken (rules B5, C2).
+ */
+export class Ledger {
+  readonly #ports: Ports;
+  readonly #limits: Limits;
+  readonly #cell: string;
+  readonly #store: LedgerStore;
+  readonly #standing: Standing;
+  readonly #commits: GroupCommit;
+  readonly #begins: Begins;
+  readonly #deliveries: Deliveries;
+  readonly #decisions: Decisions;
+  #halted = false;
+
+  constructor(cell: string, ports: Ports, limits: Limits, peers: LedgerPeers) {
+    migrate(ports.sql, ledgerSchema);
+    this.#ports = ports;
+    this.#limits = limits;
+    this.#cell = cell;
+    this.#store = new LedgerStore(ports.sql, cell);
+    this.#standing = new Standing(ports, limits, peers.directory, cell);
+    const links = new Links(ports.clock, limits, this.#standing, peers.shard, () => this.#halted);
+    const halt = (reason: unknown): void => {
+      this.#halted = true;
+      ports.halt(reason);
+    };
+    this.#deliveries = new Deliveries(ports, limits, this.#store, links, cell);
+    this.#commits = new GroupCommit(ports.sql, ports.clock, halt, () => this.#deliveries.tidy());
+    const positions = new Positions(this.#store.lastPosition());
+    this.#begins = new Begins(ports, limits, this.#store, links, this.#commits, positions, cell);
+    this.#decisions = new Decisions(ports, limits, this.#store, this.#commits, positions, this.#begins, this.#deliveries);
+  }
+
+  async begin(request: BeginRequest): Promise<Reply<BeginAnswer>> {
+    const refusal = await this.#admit(request);
+    if (refusal !== undefined) return { ok: false, refusal };
+    const row = this.#store.findWhole(request.lease);
+    if (row !== undefined) {
+      if (row.fence === 0 && row.payload_hash !== request.payloadHash) return { ok: false, refusal: leaseIdReused() };
+      if (row.state === "ROLLED_BACK") return this.#durable(rolledBack());
+      return this.#durable(ok({ lease: this.#store.leaseOf(row, this.#ports.clock.now()), created: false }));
+    }
+    if (!this.#begins.isRunning(request.lease) && this.#store.cellState() === "FROZEN") {
+      return refused("FAILED_PRECONDITION", "the cell is frozen: it cannot begin leases", { reason: "CELL_FROZEN" });
+    }
+    const begun = this.#begins.begin(request);
+    return begun instanceof Promise ? begun : { ok: false, refusal: begun };
+  }
+
+  async decide(request: DecideRequest): Promise<Reply<Lease>> {
+    const refusal = await this.#admit(request);
+    return refusal === undefined ? this.#decisions.decide(request) : { ok: false, refusal };
+  }
+
+  async get(request: LeaseRequest): Promise<Reply<Lease>> {
+    const refusal = await this.#admit(request);
+    if (refusal !== undefined) return { ok: false, refusal };
+    const row = this.#store.findWhole(request.lease);
+    if (row === undefined) return refused("NOT_FOUND", "this cell has no such lease");
+    return this.#durable(ok(this.#store.leaseOf(row, this.#ports.clock.now())));
+  }
+
+  /** Complete as of this call (rule R1): reads what it is authoritative for, and nothing else. */
+  async list(request: ListLeasesRequest): Promise<Reply<LeasePage>> {
+    const refusal = await this.#admit(request);
+    if (refusal !== undefined) return { ok: false, refusal };
+    const after = Math.max(request.afterPosition, positionAt(request.createdAfterMs) - 1);
+    const rows = this.#store.granted(after, request.limit + 1);
+    const page = rows.slice(0, request.limit);
+    const now = this.#ports.clock.now();
+    const nextPosition = rows.length > page.length ? (page.at(-1)?.position ?? 0) : 0;
+    return this.#durable(ok({ leases: page.map((row) => this.#store.leaseOf(row, now)), nextPosition }));
+  }
+
+  /** Only asks whether the caller's key still holds, for reads that the shards answer. */
+  async authorize(request: CellCall): Promise<Reply<null>> {
+    const refusal = await this.#admit(request);
+    return refusal === undefined ? ok(null) : { ok: false, refusal };
+  }
+
+  /** Reads rows and running begins in one turn, and answers once what it read is durable (rule B8). */
+  async inquire(message: Inquiry): Promise<Reply<InquiryAnswer>> {
+    const refusal = await this.#standing.admit(message);
+    if (refusal !== undefined) return { ok: false, refusal };
+    const verdicts = message.questions.map((question) => answerQuestion(this.#store, this.#begins, message.shard, question));
+    return this.#durable(ok({ verdicts }));
+  }
+
+  async pull(message: Pull): Promise<Reply<PullAnswer>> {
+    const refusal = await this.#standing.admit(message);
+    if (refusal !== undefined) return { ok: false, refusal };
+    const now = this.#ports.clock.now();
+    const rows = this.#store.changes(message.afterPosition, message.limit);
+    const changes = rows.map((row) => this.#store.changeOf(row, now));
+    return this.#durable(ok({ changes, throughPosition: rows.at(-1)?.position ?? message.afterPosition, more: rows.length === message.limit }));
+  }
+
+  /** The cron's poke: wakes unfinished work whose alarm got lost (rule M3) and forgets what is old enough. */
+  async maintain(message: Maintain): Promise<Reply<MaintainAnswer>> {
+    const refusal = await this.#standing.admit(message);
+    if (refusal !== undefined) return { ok: false, refusal };
+    await this.#deliveries.run(this.#commits);
+    const pruned = await prune(this.#store, this.#commits, this.#decisions, this.#limits, this.#ports.clock.now(), message.pulledPosition);
+    return ok({ pruned, unapplied: this.#deliveries.unapplied });
+  }
+
+  async status(message: Envelope): Promise<Reply<CellStatus>> {
+    const refusal = await this.#standing.admit(message);
+    if (refusal !== undefined) return { ok: false, refusal };
+    return this.#durable(
+      ok({
+        cell: this.#cell,
+        state: this.#store.cellState(),
+        outstandingLeases: this.#begins.outstanding,
+        unappliedDecisions: this.#deliveries.unapplied,
+      }),
+    );
+  }
+
+  /** The present state of each lease, for a listing that shows none that was decided meanwhile; null: not known (any more). */
+  async leaseStates(message: Envelope & { leases: string[] }): Promise<Reply<(LeaseState | null)[]>> {
+    const refusal = await this.#standing.admit(message);
+    if (refusal !== undefined) return { ok: false, refusal };
+    return this.#durable(ok(message.leases.map((lease) => this.#store.find(lease)?.state ?? null)));
+  }
+
+  async setState(message: Envelope & { state: CellState }): Promise<Reply<null>> {
+    const refusal = await this.#standing.admit(message);
+    if (refusal !== undefined) return { ok: false, refusal };
+    await this.#commits.submit(() => (this.#store.setCellState(message.state), null));
+    return ok(null);
+  }
+
+  /** Holds from the moment it is durable: every call with the key asks here. */
+  async revoke(message: Envelope & { keyId: string; expiresAtMs: number }): Promise<Reply<null>> {
+    const refusal = await this.#standing.admit(message);
+    if (refusal !== undefined) return { ok: false, refusal };
+    const now = this.#ports.clock.now();
+    await this.#commits.submit(() => (this.#store.revoke(message.keyId, message.expiresAtMs, now), null));
+    return ok(null);
+  }
+
+  alarm(): Promise<void> {
+    return this.#deliveries.run(this.#commits);
+  }
+
+  async #admit(call: CellCall): Promise<Refusal | undefined> {
+    const refusal = await this.#standing.admit(call);
+    if (refusal !== undefined) return refusal;
+    if (call.caller.role === "cell" && this.#store.isRevoked(call.caller.keyId)) {
+      return refused("UNAUTHENTICATED", "the key was revoked", { reason: "KEY_REVOKED" }).refusal;
+    }
+    return undefined;
+  }
+
+  async #durable<T>(reply: Reply<T>): Promise<Reply<T>> {
+    await this.#ports.sql.flush();
+    return reply;
+  }
+}

@@ -1,0 +1,72 @@
+import { ask, Gate } from "../ask.ts";
+import type { Limits } from "../limits.ts";
+import {
+  MESSAGE_VERSION,
+  type BucketKey,
+  type Decision,
+  type Exchange,
+  type ExchangeAnswer,
+  type Prepare,
+  type PrepareAnswer,
+  type Reply,
+  type Settle,
+  type SettleAnswer,
+} from "../messages.ts";
+import type { Answer, Clock } from "../ports.ts";
+import type { Standing } from "../standing.ts";
+import { ShardLink, type IsHalted } from "./shard-link.ts";
+
+export interface ShardPeer {
+  exchange(shard: number, message: Exchange): Promise<Reply<ExchangeAnswer>>;
+  settle(shard: number, message: Settle): Promise<Reply<SettleAnswer>>;
+}
+
+/** A ledger's ways to all shards. */
+export class Links {
+  readonly #clock: Clock;
+  readonly #limits: Limits;
+  readonly #standing: Standing;
+  readonly #peer: ShardPeer;
+  readonly #isHalted: IsHalted;
+  readonly #gate: Gate;
+  readonly #links = new Map<number, ShardLink>();
+
+  constructor(clock: Clock, limits: Limits, standing: Standing, peer: ShardPeer, isHalted: IsHalted) {
+    this.#clock = clock;
+    this.#limits = limits;
+    this.#standing = standing;
+    this.#peer = peer;
+    this.#isHalted = isHalted;
+    this.#gate = new Gate(limits.fanOut);
+  }
+
+  prepare(shard: number, prepare: Prepare, signal: { over: boolean }): Promise<Answer<PrepareAnswer>> {
+    return this.#to(shard).prepare(this.#placement(), prepare, signal);
+  }
+
+  decide(shard: number, decision: Decision): Promise<Answer<null>> {
+    return this.#to(shard).decide(this.#placement(), decision);
+  }
+
+  settle(shard: number, keys: BucketKey[]): Promise<Answer<SettleAnswer>> {
+    const message: Settle = { version: MESSAGE_VERSION, placement: this.#placement(), keys };
+    // The shard asks ledgers in turn: one timeout for them, one for the way.
+    return ask(this.#clock, this.#limits.exchangeTimeoutMs + this.#limits.inquiryTimeoutMs, () => this.#peer.settle(shard, message));
+  }
+
+  #to(shard: number): ShardLink {
+    const known = this.#links.get(shard);
+    if (known !== undefined) return known;
+    const send = (message: Exchange): Promise<Reply<ExchangeAnswer>> => this.#gate.pass(() => this.#peer.exchange(shard, message));
+    const link = new ShardLink(this.#clock, this.#limits, send, this.#isHalted);
+    this.#links.set(shard, link);
+    return link;
+  }
+
+  /** Nothing is sent before the first call was admitted, and then it is known. */
+  #placement(): string {
+    const placement = this.#standing.placement;
+    if (placement === undefined) throw new Error("a ledger that was never admitted has nothing to send");
+    return placement;
+  }
+}

@@ -1,0 +1,32 @@
+import type { GroupCommit } from "../group-commit.ts";
+import type { Limits } from "../limits.ts";
+import type { Decisions } from "./decisions.ts";
+import { positionAt } from "./position.ts";
+import type { LedgerStore } from "./store.ts";
+
+/** Rows of one transaction, and transactions of one call: the cron comes again in a minute. */
+const STEP_ROWS = 1_000;
+const MAX_STEPS = 20;
+
+/**
+ * Forgets outcomes: applied on every shard, older than the retention, and safe in the fleet record; or, when the cron was down for days,
+ * older than the longest wait. Returns how many.
+ */
+export async function prune(store: LedgerStore, commits: GroupCommit, decisions: Decisions, limits: Limits, nowMs: number, pulledPosition: number): Promise<number> {
+  const retained = positionAt(nowMs - limits.outcomeRetentionS * 1_000);
+  const atMost = positionAt(nowMs - limits.outcomeMaxS * 1_000);
+  const through = Math.max(Math.min(pulledPosition, retained), atMost);
+  let total = 0;
+  for (let step = 0; step < MAX_STEPS; step += 1) {
+    if (!store.hasOutcomeThrough(through)) break;
+    const gone = await commits.submit(() => {
+      const rows = store.prune(through, STEP_ROWS);
+      if (rows.length > 0) store.setNumber("pruned_position", Math.max(...rows.map(({ position }) => position)));
+      decisions.pruned(rows.filter(({ fence }) => fence === 1).length);
+      return rows.length;
+    });
+    total += gone;
+    if (gone < STEP_ROWS) break;
+  }
+  return total;
+}

@@ -1,0 +1,29 @@
+/** Append-only: each step runs once per ledger, in order. */
+export const ledgerSchema: readonly (readonly string[])[] = [
+  [
+    // One row per lease for all of its life: granted with its payload, then its outcome. A decision that every shard has applied
+    // leaves payload and epochs behind as NULL. A fence is an outcome that was never granted: it has no attempt.
+    `CREATE TABLE lease (
+       lease TEXT NOT NULL PRIMARY KEY,
+       decided INTEGER NOT NULL CHECK (decided IN (0, 1)),
+       position INTEGER NOT NULL,
+       created_position INTEGER NOT NULL,
+       state TEXT NOT NULL CHECK (state IN ('GRANTED', 'COMMITTED', 'ROLLED_BACK')),
+       fence INTEGER NOT NULL,
+       incarnation INTEGER NOT NULL,
+       counter INTEGER NOT NULL,
+       epochs TEXT,
+       payload TEXT,
+       payload_hash TEXT NOT NULL,
+       creates INTEGER NOT NULL,
+       destroys INTEGER NOT NULL,
+       replaces INTEGER NOT NULL,
+       missing INTEGER NOT NULL,
+       decided_by TEXT,
+       reason TEXT
+     ) STRICT, WITHOUT ROWID`,
+    // Outstanding leases in the order of their grants; outcomes in the order of their decisions.
+    `CREATE INDEX lease_by_position ON lease (decided, position)`,
+    `CREATE TABLE revoked_key (key_id TEXT NOT NULL PRIMARY KEY, expires_at_ms INTEGER NOT NULL) STRICT, WITHOUT ROWID`,
+  ],
+];

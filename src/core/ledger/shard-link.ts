@@ -1,0 +1,112 @@
+import { ask } from "../ask.ts";
+import type { Limits } from "../limits.ts";
+import { MESSAGE_VERSION, type Decision, type Exchange, type ExchangeAnswer, type Prepare, type PrepareAnswer, type Reply } from "../messages.ts";
+import type { Placement } from "../placement.ts";
+import type { Answer, Clock } from "../ports.ts";
+
+export type SendExchange = (message: Exchange) => Promise<Reply<ExchangeAnswer>>;
+
+interface Waiting<Item, T> {
+  item: Item;
+  resolve: (answer: Answer<T>) => void;
+  /** Set when the sender has given up: what has not left by then never will. */
+  signal: { over: boolean };
+}
+
+/** Ends the link for good, when its ledger's instance ends (rule B5). */
+export type IsHalted = () => boolean;
+
+/**
+ * The way to one shard. One message is under way at a time, and everything that waits meanwhile leaves together with the next (rule N1): a busy
+ * shard gets few large messages, an idle one gets each op at once. A slow shard delays only what is for it.
+ */
+export class ShardLink {
+  readonly #clock: Clock;
+  readonly #limits: Limits;
+  readonly #send: SendExchange;
+  readonly #isHalted: IsHalted;
+  #decisions: Waiting<Decision, null>[] = [];
+  #prepares: Waiting<Prepare, PrepareAnswer>[] = [];
+  #busy = false;
+
+  constructor(clock: Clock, limits: Limits, send: SendExchange, isHalted: IsHalted) {
+    this.#clock = clock;
+    this.#limits = limits;
+    this.#send = send;
+    this.#isHalted = isHalted;
+  }
+
+  /** At most once per attempt and shard (rule B3). Resolves to `undefined` when `signal` was over before the message left. */
+  prepare(placement: Placement, prepare: Prepare, signal: { over: boolean }): Promise<Answer<PrepareAnswer>> {
+    return new Promise((resolve) => {
+      this.#prepares.push({ item: prepare, resolve, signal });
+      this.#go(placement);
+    });
+  }
+
+  /** `ok`: the shard has applied it durably. */
+  decide(placement: Placement, decision: Decision): Promise<Answer<null>> {
+    return new Promise((resolve) => {
+      this.#decisions.push({ item: decision, resolve, signal: { over: false } });
+      this.#go(placement);
+    });
+  }
+
+  #go(placement: Placement): void {
+    if (!this.#busy) void this.#run(placement);
+  }
+
+  async #run(placement: Placement): Promise<void> {
+    this.#busy = true;
+    while (this.#decisions.length + this.#prepares.length > 0) {
+      await this.#clock.turn();
+      const [decisions, prepares] = this.#take();
+      if (decisions.length + prepares.length === 0) continue;
+      if (this.#isHalted()) break;
+      const message: Exchange = {
+        version: MESSAGE_VERSION,
+        placement,
+        decisions: decisions.map(({ item }) => item),
+        prepares: prepares.map(({ item }) => item),
+      };
+      const answer = await ask(this.#clock, this.#limits.exchangeTimeoutMs, () => this.#send(message));
+      settle(answer, decisions, prepares);
+    }
+    this.#busy = false;
+  }
+
+  /** What fits into one message; decisions first, because they free what prepares may be waiting for. */
+  #take(): [Waiting<Decision, null>[], Waiting<Prepare, PrepareAnswer>[]] {
+    for (const waiting of this.#prepares) if (waiting.signal.over) waiting.resolve({ kind: "unknown", cause: "given up before it was sent" });
+    this.#prepares = this.#prepares.filter(({ signal }) => !signal.over);
+    let room = this.#limits.messageOps;
+    const fits = (ops: number): boolean => {
+      const first = room === this.#limits.messageOps;
+      if (!first && ops > room) return false;
+      room -= ops;
+      return true;
+    };
+    const decisions = takeWhile(this.#decisions, ({ item }) => fits(item.keys.length));
+    const prepares = decisions.length > 0 && room <= 0 ? [] : takeWhile(this.#prepares, ({ item }) => fits(item.ops.length));
+    return [decisions, prepares];
+  }
+}
+
+function settle(answer: Answer<ExchangeAnswer>, decisions: Waiting<Decision, null>[], prepares: Waiting<Prepare, PrepareAnswer>[]): void {
+  for (const { resolve } of decisions) resolve(answer.kind === "ok" ? { kind: "ok", value: null } : answer);
+  for (const [index, { resolve }] of prepares.entries()) {
+    const value = answer.kind === "ok" ? answer.value.prepares[index] : undefined;
+    if (answer.kind !== "ok") resolve(answer);
+    else resolve(value === undefined ? { kind: "unknown", cause: "the answer does not fit the message" } : { kind: "ok", value });
+  }
+}
+
+/** Removes and returns the leading items that fit. */
+function takeWhile<T>(items: T[], fits: (item: T) => boolean): T[] {
+  let count = 0;
+  for (const item of items) {
+    if (!fits(item)) break;
+    count += 1;
+  }
+  return items.splice(0, count);
+}

@@ -1,0 +1,186 @@
+import type { CellState, Lease, LeaseChange, LeaseCounts, LeaseState, Outcome } from "../messages.ts";
+import { readMeta, readMetaNumber, writeMeta } from "../meta.ts";
+import type { Sql } from "../ports.ts";
+import { decodePayload } from "./payload.ts";
+import { msOf } from "./position.ts";
+
+export interface LeaseRow extends LeaseCounts {
+  lease: string;
+  decided: 0 | 1;
+  position: number;
+  created_position: number;
+  state: LeaseState;
+  fence: 0 | 1;
+  incarnation: number;
+  counter: number;
+  /** JSON: shard → epoch, for the shards that hold something. */
+  epochs: string | null;
+  payload: string | null;
+  payload_hash: string;
+  decided_by: string | null;
+  reason: string | null;
+}
+
+type Counter = "incarnation" | "fences" | "applied_position" | "pruned_position";
+
+/** All but the payload: what listings and replays read. */
+const HEAD = `lease, decided, position, created_position, state, fence, incarnation, counter, epochs, NULL AS payload, payload_hash,
+  creates, destroys, replaces, missing, decided_by, reason`;
+
+/** The ledger's tables, statement by statement. Decides nothing. */
+export class LedgerStore {
+  readonly #sql: Sql;
+  readonly #cell: string;
+
+  constructor(sql: Sql, cell: string) {
+    this.#sql = sql;
+    this.#cell = cell;
+  }
+
+  /** Without its payload. */
+  find(lease: string): LeaseRow | undefined {
+    return this.#sql.all<LeaseRow>(`SELECT ${HEAD} FROM lease WHERE lease = ?`, lease)[0];
+  }
+
+  findWhole(lease: string): LeaseRow | undefined {
+    return this.#sql.all<LeaseRow>("SELECT * FROM lease WHERE lease = ?", lease)[0];
+  }
+
+  insert(row: LeaseRow): void {
+    this.#sql.all(
+      `INSERT INTO lease (lease, decided, position, created_position, state, fence, incarnation, counter, epochs, payload, payload_hash,
+                          creates, destroys, replaces, missing, decided_by, reason)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      row.lease,
+      row.decided,
+      row.position,
+      row.created_position,
+      row.state,
+      row.fence,
+      row.incarnation,
+      row.counter,
+      row.epochs,
+      row.payload,
+      row.payload_hash,
+      row.creates,
+      row.destroys,
+      row.replaces,
+      row.missing,
+      row.decided_by,
+      row.reason,
+    );
+  }
+
+  decide(lease: string, outcome: Outcome, position: number, decidedBy: string, reason: string | null): void {
+    this.#sql.all(
+      "UPDATE lease SET decided = 1, state = ?, position = ?, decided_by = ?, reason = ? WHERE lease = ? AND decided = 0",
+      outcome,
+      position,
+      decidedBy,
+      reason,
+      lease,
+    );
+  }
+
+  /** Forgets what had to be applied: every shard has done it. */
+  markApplied(leases: readonly string[]): void {
+    this.#sql.all("UPDATE lease SET payload = NULL, epochs = NULL WHERE decided = 1 AND lease IN (SELECT value FROM json_each(?))", JSON.stringify(leases));
+  }
+
+  /** Granted leases in the order of their grants, after a position. */
+  granted(afterPosition: number, limit: number): LeaseRow[] {
+    return this.#sql.all<LeaseRow>(`SELECT ${HEAD} FROM lease WHERE decided = 0 AND position > ? ORDER BY position LIMIT ?`, afterPosition, limit);
+  }
+
+  /** Leases whose last change lies after a position, in the order of the changes; granted ones with their payload. */
+  changes(afterPosition: number, limit: number): LeaseRow[] {
+    const page = (decided: 0 | 1): LeaseRow[] =>
+      this.#sql.all<LeaseRow>("SELECT * FROM lease WHERE decided = ? AND position > ? ORDER BY position LIMIT ?", decided, afterPosition, limit);
+    return [...page(0), ...page(1)].toSorted((a, b) => a.position - b.position).slice(0, limit);
+  }
+
+  /** Decisions after a position that some shard may not have applied yet. */
+  unapplied(afterPosition: number, limit: number): { lease: string; position: number }[] {
+    return this.#sql.all("SELECT lease, position FROM lease WHERE decided = 1 AND position > ? AND payload IS NOT NULL ORDER BY position LIMIT ?", afterPosition, limit);
+  }
+
+  /** Deletes outcomes that every shard has applied, decided up to a position, oldest first. */
+  prune(throughPosition: number, limit: number): { position: number; fence: 0 | 1 }[] {
+    return this.#sql.all(
+      `DELETE FROM lease WHERE lease IN (
+         SELECT lease FROM lease WHERE decided = 1 AND position <= ? AND payload IS NULL ORDER BY position LIMIT ?
+       ) RETURNING position, fence`,
+      throughPosition,
+      limit,
+    );
+  }
+
+  hasOutcomeThrough(position: number): boolean {
+    return this.#sql.all("SELECT 1 FROM lease WHERE decided = 1 AND position <= ? LIMIT 1", position).length > 0;
+  }
+
+  countGranted(): number {
+    return this.#sql.all<{ n: number }>("SELECT count(*) AS n FROM lease WHERE decided = 0")[0]?.n ?? 0;
+  }
+
+  lastDecidedPosition(): number {
+    return this.#lastPosition(1);
+  }
+
+  /** The largest position that was ever given; pruned rows are remembered. */
+  lastPosition(): number {
+    return Math.max(this.#lastPosition(0), this.#lastPosition(1), this.number("pruned_position"));
+  }
+
+  #lastPosition(decided: 0 | 1): number {
+    return this.#sql.all<{ position: number }>("SELECT position FROM lease WHERE decided = ? ORDER BY position DESC LIMIT 1", decided)[0]?.position ?? 0;
+  }
+
+  number(name: Counter): number {
+    return readMetaNumber(this.#sql, name);
+  }
+
+  setNumber(name: Counter, value: number): void {
+    writeMeta(this.#sql, name, value);
+  }
+
+  cellState(): CellState {
+    return readMeta(this.#sql, "cell_state") === "FROZEN" ? "FROZEN" : "ACTIVE";
+  }
+
+  setCellState(state: CellState): void {
+    writeMeta(this.#sql, "cell_state", state);
+  }
+
+  isRevoked(keyId: string): boolean {
+    return this.#sql.all("SELECT 1 FROM revoked_key WHERE key_id = ?", keyId).length > 0;
+  }
+
+  revoke(keyId: string, expiresAtMs: number, nowMs: number): void {
+    // An expired key is refused by itself.
+    this.#sql.all("DELETE FROM revoked_key WHERE expires_at_ms < ?", nowMs);
+    this.#sql.all("INSERT INTO revoked_key (key_id, expires_at_ms) VALUES (?, ?) ON CONFLICT (key_id) DO NOTHING", keyId, expiresAtMs);
+  }
+
+  /** What the API shows of a row. */
+  leaseOf(row: LeaseRow, nowMs: number): Lease {
+    const createdAtMs = msOf(row.created_position);
+    const { lease, state, creates, destroys, replaces, missing } = row;
+    return {
+      lease,
+      cell: this.#cell,
+      state,
+      createdAtMs,
+      ageMs: Math.max(0, nowMs - createdAtMs),
+      counts: { creates, destroys, replaces, missing },
+      ...(row.decided === 1 ? { decidedAtMs: msOf(row.position) } : {}),
+      ...(row.decided_by === null ? {} : { decidedBy: row.decided_by }),
+      ...(row.reason === null ? {} : { reason: row.reason }),
+      ...(row.decided === 0 && row.payload !== null ? { ops: decodePayload(row.payload) } : {}),
+    };
+  }
+
+  changeOf(row: LeaseRow, nowMs: number): LeaseChange {
+    return { ...this.leaseOf(row, nowMs), position: row.position, createdPosition: row.created_position };
+  }
+}

@@ -1,0 +1,115 @@
+import type { Limits } from "../limits.ts";
+import type { BeginRequest, BucketKey, Decision, Holder, Op, PrepareAnswer } from "../messages.ts";
+import type { Answer, Clock } from "../ports.ts";
+import type { Conflict, Refusal } from "../refusal.ts";
+import type { Links } from "./links.ts";
+
+/** How one attempt ended. Only `granted` may still become a lease; after all others its holds have to be released. */
+export type TryEnd =
+  | { kind: "granted"; epochs: Map<number, number>; missing: number }
+  /** Only temporary conflicts; `held`: on which keys, by shard. */
+  | { kind: "leased"; conflicts: Conflict[]; held: Map<number, BucketKey[]> }
+  | { kind: "conflicts"; conflicts: Conflict[] }
+  | { kind: "refused"; refusal: Refusal }
+  | { kind: "unknown"; timedOut: boolean };
+
+type Asked = "waiting" | Answer<PrepareAnswer>;
+
+/** One attempt of one begin: asks each shard at most once (rule B3), then says how it ended. */
+export class Try {
+  readonly #clock: Clock;
+  readonly #links: Links;
+  readonly #limits: Limits;
+  readonly #holder: Holder;
+  readonly #allowMissing: boolean;
+  readonly #byShard: Map<number, Op[]>;
+  readonly #asked = new Map<number, Asked>();
+  readonly #signal = { over: false };
+
+  constructor(clock: Clock, links: Links, limits: Limits, holder: Holder, { ops, allowMissing }: BeginRequest) {
+    this.#clock = clock;
+    this.#links = links;
+    this.#limits = limits;
+    this.#holder = holder;
+    this.#allowMissing = allowMissing;
+    this.#byShard = Map.groupBy(
+      ops.toSorted((a, b) => a.shard - b.shard),
+      ({ shard }) => shard,
+    );
+  }
+
+  async inParallel(deadlineMs: number): Promise<TryEnd> {
+    await this.#until(deadlineMs, Promise.all([...this.#byShard.keys()].map((shard) => this.#ask(shard))));
+    return this.#end(deadlineMs);
+  }
+
+  /** Stops at the first shard that does not grant. */
+  async ascending(deadlineMs: number): Promise<TryEnd> {
+    const inOrder = async (): Promise<void> => {
+      for (const shard of this.#byShard.keys()) {
+        const answer = await this.#ask(shard);
+        if (this.#signal.over || answer.kind !== "ok" || !answer.value.granted) return;
+      }
+    };
+    await this.#until(deadlineMs, inOrder());
+    return this.#end(deadlineMs);
+  }
+
+  async #ask(shard: number): Promise<Answer<PrepareAnswer>> {
+    this.#asked.set(shard, "waiting");
+    const ops = this.#byShard.get(shard) ?? [];
+    const answer = await this.#links.prepare(shard, { ...this.#holder, ops, allowMissing: this.#allowMissing }, this.#signal);
+    if (!this.#signal.over) this.#asked.set(shard, answer);
+    return answer;
+  }
+
+  /** After this, answers that still come in are ignored: nothing is granted late. */
+  async #until(deadlineMs: number, work: Promise<unknown>): Promise<void> {
+    await new Promise<void>((resolve) => {
+      const cancel = this.#clock.after(Math.max(0, deadlineMs - this.#clock.now()), resolve);
+      void work.then(() => {
+        cancel();
+        resolve();
+      });
+    });
+    this.#signal.over = true;
+  }
+
+  #end(deadlineMs: number): TryEnd {
+    const conflicts: Conflict[] = [];
+    const held = new Map<number, BucketKey[]>();
+    const epochs = new Map<number, number>();
+    let missing = 0;
+    let unknown = false;
+    for (const [shard, asked] of this.#asked) {
+      if (asked === "waiting" || asked.kind === "unknown") unknown = true;
+      else if (asked.kind === "refused") return { kind: "refused", refusal: asked.refusal };
+      else if (asked.value.granted) {
+        // Epoch 0: nothing had to be held there, and nothing will have to be decided.
+        if (asked.value.epoch > 0) epochs.set(shard, asked.value.epoch);
+        missing += asked.value.missing;
+      } else {
+        conflicts.push(...asked.value.conflicts);
+        if (asked.value.held.length > 0) held.set(shard, asked.value.held);
+      }
+    }
+    if (conflicts.some(({ kind }) => kind !== "leased")) return { kind: "conflicts", conflicts };
+    if (unknown) return { kind: "unknown", timedOut: this.#clock.now() >= deadlineMs };
+    if (conflicts.length > 0) return { kind: "leased", conflicts, held };
+    return { kind: "granted", epochs, missing };
+  }
+
+  /**
+   * Releases whatever this attempt holds, also where its answer is not known. Resolves when every release is acknowledged or has failed;
+   * a shard that missed it will ask (rules B6, B8).
+   */
+  async release(): Promise<void> {
+    const releases = [...this.#asked].flatMap(([shard, asked]) => {
+      if (asked !== "waiting" && asked.kind === "ok" && !(asked.value.granted && asked.value.epoch > 0)) return [];
+      const keys = (this.#byShard.get(shard) ?? []).map(({ type, canonical }) => ({ type, canonical }));
+      const decision: Decision = { ...this.#holder, outcome: "ROLLED_BACK", epoch: null, keys };
+      return [this.#links.decide(shard, decision)];
+    });
+    await this.#until(this.#clock.now() + this.#limits.exchangeTimeoutMs, Promise.all(releases));
+  }
+}

@@ -1,0 +1,30 @@
+import type { Sql, SqlValue } from "./ports.ts";
+
+/** The few single values that an object keeps: one row each. */
+export const META_TABLE = "CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value ANY NOT NULL) STRICT, WITHOUT ROWID";
+
+export function readMeta(sql: Sql, name: string): SqlValue | undefined {
+  return sql.all<{ value: SqlValue }>("SELECT value FROM meta WHERE name = ?", name)[0]?.value;
+}
+
+export function readMetaNumber(sql: Sql, name: string): number {
+  return Number(readMeta(sql, name) ?? 0);
+}
+
+export function writeMeta(sql: Sql, name: string, value: SqlValue): void {
+  sql.all("INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", name, value);
+}
+
+/**
+ * Brings an object's tables up to date: `steps` is append-only, and the number of those done is kept, so that every start runs just the
+ * new ones, each in one transaction with its mark.
+ */
+export function migrate(sql: Sql, steps: readonly (readonly string[])[]): void {
+  sql.all(META_TABLE);
+  for (let done = readMetaNumber(sql, "schema_version"); done < steps.length; done += 1) {
+    sql.transaction(() => {
+      for (const statement of steps[done] ?? []) sql.all(statement);
+      writeMeta(sql, "schema_version", done + 1);
+    });
+  }
+}

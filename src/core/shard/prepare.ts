@@ -1,0 +1,62 @@
+import { listOf, type BucketKey, type Op, type Prepare, type PrepareAnswer } from "../messages.ts";
+import type { Randomness } from "../ports.ts";
+import type { Conflict, ConflictKind } from "../refusal.ts";
+import { sourceTypes, subjectTypes } from "../registry.ts";
+import type { ClaimRow, HoldRow, ShardStore } from "./store.ts";
+
+/** How long a caller should wait before it tries a leased bucket again. A begin to commit cycle takes well under a second. */
+const LEASED_RETRY_AFTER_MS = 1_000;
+
+type Finding = { kind: "clear" } | { kind: "missing" } | { kind: ConflictKind; owner?: "self" | "other" };
+
+/**
+ * Grants all ops of one lease on this shard, or none (rule B4). Runs inside a transaction and does not wait. A refusal reads only, and
+ * names every op that stands in the way. `nextEpoch` is called once, and only for a grant that holds something.
+ */
+export function prepare(store: ShardStore, randomness: Randomness, nowMs: number, request: Prepare, nextEpoch: () => number): PrepareAnswer {
+  const conflicts: Conflict[] = [];
+  const held: BucketKey[] = [];
+  const clear: Op[] = [];
+  for (const op of request.ops) {
+    const finding = examine(op, request, store.claim(op), store.hold(op));
+    if (finding.kind === "clear") clear.push(op);
+    else if (finding.kind !== "missing") conflicts.push(conflictOf(op, finding));
+    if (finding.kind === "leased") held.push({ type: op.type, canonical: op.canonical });
+  }
+  if (conflicts.length > 0) return { granted: false, conflicts, held };
+  const missing = request.ops.length - clear.length;
+  if (clear.length === 0) return { granted: true, epoch: 0, missing };
+  const epoch = nextEpoch();
+  for (const op of clear) store.insertHold(op, { ...request, epoch }, randomness.uuid(), nowMs);
+  return { granted: true, epoch, missing };
+}
+
+/** The kinds of design §5, first match. A hold of another attempt of the same lease is a collision like any other (rule B4). */
+function examine(op: Op, { cell, allowMissing }: Prepare, claim: ClaimRow | undefined, hold: HoldRow | undefined): Finding {
+  const leased = (by: HoldRow): Finding => ({ kind: "leased", owner: by.cell === cell ? "self" : "other" });
+  if (op.kind === "create") {
+    if (hold !== undefined) return leased(hold);
+    return claim === undefined ? { kind: "clear" } : { kind: "taken", owner: claim.cell === cell ? "self" : "other" };
+  }
+  if (claim !== undefined && claim.cell !== cell) return { kind: "not_owner", owner: "other" };
+  if (hold !== undefined) return leased(hold);
+  if (claim === undefined) return op.kind === "destroy" && allowMissing ? { kind: "missing" } : { kind: "absent" };
+  // A replace is there to change them.
+  return op.kind === "replace" || matches(op, claim) ? { kind: "clear" } : { kind: "mismatch", owner: "self" };
+}
+
+function matches({ subject, source }: Op, claim: ClaimRow): boolean {
+  if (subject !== undefined && (subjectTypes[subject.type].number !== claim.subject_type || subject.id !== claim.subject_id)) return false;
+  return source === undefined || (sourceTypes[source.type].number === claim.source_type && source.id === claim.source_id);
+}
+
+function conflictOf(op: Op, finding: { kind: ConflictKind; owner?: "self" | "other" }): Conflict {
+  return {
+    list: listOf(op.kind),
+    index: op.index,
+    bucket: { type: op.type, value: op.value },
+    kind: finding.kind,
+    ...(finding.owner === undefined ? {} : { owner: finding.owner }),
+    ...(finding.kind === "leased" ? { retryAfterMs: LEASED_RETRY_AFTER_MS } : {}),
+  };
+}

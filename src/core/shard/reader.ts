@@ -1,0 +1,117 @@
+import type { BucketKey, ListRecordsAnswer, ListRecordsRequest, LookupFound, Reply } from "../messages.ts";
+import { ok, refused } from "../refusal.ts";
+import { bucketTypes, sourceTypes } from "../registry.ts";
+import { compareBytes } from "../source-order.ts";
+import { identityOf, type Inquirer, type Learned } from "./inquirer.ts";
+import { bySource, keyOf, recordOfClaim, recordOfHold } from "./record.ts";
+import type { ClaimRow, CreateHoldRow, HoldRow, ShardStore } from "./store.ts";
+
+/** A hold may change hands while its ledger is asked; then the key was free in between, and after this many rounds that is the answer. */
+const MAX_ROUNDS = 3;
+
+/** Behind every source order: they begin with 0 or 1. */
+const END = "2";
+
+const NOTHING_LEARNED: ReadonlyMap<string, Learned> = new Map();
+
+type Read = LookupFound | { kind: "ask"; hold: HoldRow };
+
+interface Page {
+  claims: ClaimRow[];
+  holds: CreateHoldRow[];
+  complete: boolean;
+}
+
+/** Everything that only reads (rules R2, R3). It remembers nothing between two calls. */
+export class ShardReader {
+  readonly #store: ShardStore;
+  readonly #inquirer: Inquirer;
+
+  constructor(store: ShardStore, inquirer: Inquirer) {
+    this.#store = store;
+    this.#inquirer = inquirer;
+  }
+
+  /** One answer per key, in order. */
+  async lookup(keys: readonly BucketKey[]): Promise<LookupFound[]> {
+    let reads = keys.map((key) => this.#read(key, NOTHING_LEARNED));
+    for (let round = 0; round < MAX_ROUNDS; round += 1) {
+      const holds = reads.flatMap((read) => (read.kind === "ask" ? [read.hold] : []));
+      if (holds.length === 0) break;
+      const learned = await this.#inquirer.inquire(holds);
+      // The key is read again after the answer: the hold may be gone or another's by now.
+      reads = keys.map((key, index) => {
+        const read = reads[index];
+        return read === undefined || read.kind === "ask" ? this.#read(key, learned) : read;
+      });
+    }
+    return reads.map((read) => (read.kind === "ask" ? { kind: "none" } : read));
+  }
+
+  /** A create hold shows only while its lease is granted, and only its ledger knows whether it is. */
+  #read(key: BucketKey, learned: ReadonlyMap<string, Learned>): Read {
+    const claim = this.#store.claim(key);
+    const hold = this.#store.hold(key);
+    if (claim !== undefined) return { kind: "record", record: recordOfClaim(claim, hold) };
+    if (hold === undefined || hold.kind !== "create") return { kind: "none" };
+    switch (learned.get(identityOf(hold))) {
+      case "granted":
+        return { kind: "record", record: recordOfHold(hold) };
+      case "running":
+        return { kind: "none" };
+      case "unknown":
+        return { kind: "unknown" };
+      default:
+        return { kind: "ask", hold };
+    }
+  }
+
+  /** Whole source ids only: a page is filled up to `limit` records and then to the end of its last source id. */
+  async listRecords(request: ListRecordsRequest): Promise<Reply<ListRecordsAnswer>> {
+    let learned: ReadonlyMap<string, Learned> = NOTHING_LEARNED;
+    for (let round = 0; ; round += 1) {
+      const page = this.#page(request);
+      const asks = page.holds.filter((hold) => !learned.has(identityOf(hold)));
+      // Holds that keep coming are newer than the call: it may leave them out.
+      if (asks.length === 0 || round === MAX_ROUNDS) return this.#answer(page, learned);
+      learned = await this.#inquirer.inquire(page.holds);
+    }
+  }
+
+  #answer({ claims, holds, complete }: Page, learned: ReadonlyMap<string, Learned>): Reply<ListRecordsAnswer> {
+    const verdicts = holds.map((hold) => learned.get(identityOf(hold)));
+    if (verdicts.includes("unknown")) return refused("UNAVAILABLE", "the cell's ledger cannot be asked which of its leases are granted");
+    const granted = holds.filter((_, index) => verdicts[index] === "granted");
+    const records = [...claims.map((claim) => recordOfClaim(claim, this.#store.hold(keyOf(claim)))), ...granted.map(recordOfHold)];
+    return ok({ records: records.toSorted(bySource), complete });
+  }
+
+  #page({ cell, sourceType, bucketTypes: wanted, after, upTo, limit }: ListRecordsRequest): Page {
+    const source = sourceTypes[sourceType].number;
+    const types = JSON.stringify(wanted.map((type) => bucketTypes[type].number));
+    const claims = wholeIds(limit, after, upTo ?? END, (from, to, most) => this.#store.claimsBySource(cell, source, types, from, to, most));
+    const holds = wholeIds(limit, after, claims.end, (from, to, most) => this.#store.createHoldsBySource(cell, source, types, from, to, most));
+    return {
+      claims: claims.rows.filter((row) => compareBytes(row.source_order, holds.end) <= 0),
+      holds: holds.rows,
+      complete: holds.end === (upTo ?? END),
+    };
+  }
+}
+
+/** Up to `limit` rows of (after, upTo], and then the rest of the last one's source id. `end`: nothing up to there is missing. */
+function wholeIds<Row extends { source_order: string }>(
+  limit: number,
+  after: string,
+  upTo: string,
+  fetch: (after: string, upTo: string, limit: number) => Row[],
+): { rows: Row[]; end: string } {
+  const rows = fetch(after, upTo, limit + 1);
+  const last = rows[limit - 1];
+  const behind = rows[limit];
+  if (last === undefined || behind === undefined) return { rows, end: upTo };
+  const end = last.source_order;
+  if (behind.source_order !== end) return { rows: rows.slice(0, limit), end };
+  const before = rows.filter((row) => row.source_order !== end);
+  return { rows: [...before, ...fetch(before.at(-1)?.source_order ?? after, end, Number.MAX_SAFE_INTEGER)], end };
+}

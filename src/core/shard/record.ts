@@ -1,0 +1,55 @@
+import type { BucketKey, ClaimRecord } from "../messages.ts";
+import { bucketTypeByNumber, bucketTypes, sourceTypeByNumber, subjectTypeByNumber } from "../registry.ts";
+import { compareBytes, sourceOrder } from "../source-order.ts";
+import type { ClaimRow, HoldRow } from "./store.ts";
+
+/** While a replace is held the old record shows, ACTIVE, with the lease's uuid. */
+export function recordOfClaim(claim: ClaimRow, hold: HoldRow | undefined): ClaimRecord {
+  return {
+    ...common(claim),
+    epoch: claim.epoch,
+    status: hold?.kind === "destroy" ? "LEASE_DESTROYING" : "ACTIVE",
+    lease: hold?.lease ?? null,
+    createdAtMs: claim.created_at_ms,
+    updatedAtMs: claim.updated_at_ms,
+  };
+}
+
+/** Of a create whose lease is granted. */
+export function recordOfHold(hold: HoldRow): ClaimRecord {
+  const { held_at_ms: createdAtMs, epoch, lease } = hold;
+  return { ...common(hold), epoch, status: "LEASE_CREATING", lease, createdAtMs, updatedAtMs: createdAtMs };
+}
+
+export const keyOf = (row: ClaimRow | HoldRow): BucketKey => ({ type: known(bucketTypeByNumber(row.bucket_type), row.bucket_type), canonical: row.canonical });
+
+/** Source order, then bucket type, then canonical value: the order of `claim_by_source`. */
+export function bySource(a: ClaimRecord, b: ClaimRecord): number {
+  return (
+    compareBytes(sourceOrder(a.source.id), sourceOrder(b.source.id)) ||
+    bucketTypes[a.type].number - bucketTypes[b.type].number ||
+    compareBytes(a.canonical, b.canonical)
+  );
+}
+
+function common(row: ClaimRow | HoldRow): Pick<ClaimRecord, "type" | "canonical" | "uuid" | "value" | "subject" | "source" | "cell"> {
+  return {
+    ...keyOf(row),
+    uuid: present(row.uuid),
+    value: present(row.value),
+    subject: { type: known(subjectTypeByNumber(present(row.subject_type)), row.subject_type), id: present(row.subject_id) },
+    source: { type: known(sourceTypeByNumber(present(row.source_type)), row.source_type), id: present(row.source_id) },
+    cell: row.cell,
+  };
+}
+
+/** Rows hold numbers of the registry only; another one means that a newer version wrote it, or that the row is damaged. */
+function known<Name>(name: Name | undefined, number: number | null): Name {
+  if (name === undefined) throw new Error(`stored type number ${number} is not in the registry`);
+  return name;
+}
+
+function present<T>(value: T | null): T {
+  if (value === null) throw new Error("a stored claim lacks a column that every claim has");
+  return value;
+}

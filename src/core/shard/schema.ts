@@ -1,0 +1,43 @@
+/** Append-only: each step runs once per shard, in order. */
+export const shardSchema: readonly (readonly string[])[] = [
+  [
+    // Permanent ownership. One row per bucket: the primary key is what makes a name unique.
+    `CREATE TABLE claim (
+       bucket_type INTEGER NOT NULL,
+       canonical TEXT NOT NULL,
+       value TEXT NOT NULL,
+       uuid TEXT NOT NULL,
+       cell TEXT NOT NULL,
+       subject_type INTEGER NOT NULL,
+       subject_id TEXT NOT NULL,
+       source_type INTEGER NOT NULL,
+       source_id TEXT NOT NULL,
+       source_order TEXT NOT NULL,
+       epoch INTEGER NOT NULL,
+       created_at_ms INTEGER NOT NULL,
+       updated_at_ms INTEGER NOT NULL,
+       PRIMARY KEY (bucket_type, canonical)
+     ) STRICT, WITHOUT ROWID`,
+    `CREATE INDEX claim_by_source ON claim (cell, source_type, source_order)`,
+    // In flight only. Columns from value on are NULL for a destroy, which needs none of them.
+    `CREATE TABLE hold (
+       bucket_type INTEGER NOT NULL,
+       canonical TEXT NOT NULL,
+       kind TEXT NOT NULL CHECK (kind IN ('create', 'destroy', 'replace')),
+       cell TEXT NOT NULL,
+       lease TEXT NOT NULL,
+       incarnation INTEGER NOT NULL,
+       counter INTEGER NOT NULL,
+       epoch INTEGER NOT NULL,
+       held_at_ms INTEGER NOT NULL,
+       uuid TEXT,
+       value TEXT,
+       subject_type INTEGER,
+       subject_id TEXT,
+       source_type INTEGER,
+       source_id TEXT,
+       source_order TEXT,
+       PRIMARY KEY (bucket_type, canonical)
+     ) STRICT, WITHOUT ROWID`,
+  ],
+];

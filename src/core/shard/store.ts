@@ -1,0 +1,189 @@
+import type { BucketKey, Holder, Op, OpKind } from "../messages.ts";
+import { readMetaNumber, writeMeta } from "../meta.ts";
+import type { Sql } from "../ports.ts";
+import { bucketTypes, sourceTypes, subjectTypes } from "../registry.ts";
+import { sourceOrder } from "../source-order.ts";
+
+export interface ClaimRow {
+  bucket_type: number;
+  canonical: string;
+  value: string;
+  uuid: string;
+  cell: string;
+  subject_type: number;
+  subject_id: string;
+  source_type: number;
+  source_id: string;
+  source_order: string;
+  epoch: number;
+  created_at_ms: number;
+  updated_at_ms: number;
+}
+
+export interface HoldRow {
+  bucket_type: number;
+  canonical: string;
+  kind: OpKind;
+  cell: string;
+  lease: string;
+  incarnation: number;
+  counter: number;
+  epoch: number;
+  held_at_ms: number;
+  uuid: string | null;
+  value: string | null;
+  subject_type: number | null;
+  subject_id: string | null;
+  source_type: number | null;
+  source_id: string | null;
+  source_order: string | null;
+}
+
+/** The hold of a create has everything that its claim will have. */
+export type CreateHoldRow = HoldRow & { uuid: string; value: string; subject_type: number; subject_id: string; source_type: number; source_id: string; source_order: string };
+
+/** A hold's identity: what one execution of one prepare left here (rule B4). */
+export interface HoldIdentity extends Holder {
+  epoch: number;
+}
+
+/** The shard's tables, statement by statement. Decides nothing. */
+export class ShardStore {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  claim({ type, canonical }: BucketKey): ClaimRow | undefined {
+    return this.#sql.all<ClaimRow>("SELECT * FROM claim WHERE bucket_type = ? AND canonical = ?", bucketTypes[type].number, canonical)[0];
+  }
+
+  hold({ type, canonical }: BucketKey): HoldRow | undefined {
+    return this.#sql.all<HoldRow>("SELECT * FROM hold WHERE bucket_type = ? AND canonical = ?", bucketTypes[type].number, canonical)[0];
+  }
+
+  /** Raises the counter of grants and returns it: every later owner of a bucket has a larger epoch. */
+  raiseEpoch(by: number): number {
+    const epoch = readMetaNumber(this.#sql, "epoch") + by;
+    writeMeta(this.#sql, "epoch", epoch);
+    return epoch;
+  }
+
+  insertHold(op: Op, holder: HoldIdentity, uuid: string, nowMs: number): void {
+    const { kind, subject, source } = op;
+    const keep = kind !== "destroy" && subject !== undefined && source !== undefined;
+    this.#sql.all(
+      `INSERT INTO hold (bucket_type, canonical, kind, cell, lease, incarnation, counter, epoch, held_at_ms,
+                         uuid, value, subject_type, subject_id, source_type, source_id, source_order)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      bucketTypes[op.type].number,
+      op.canonical,
+      kind,
+      holder.cell,
+      holder.lease,
+      holder.incarnation,
+      holder.counter,
+      holder.epoch,
+      nowMs,
+      keep ? uuid : null,
+      keep ? op.value : null,
+      keep ? subjectTypes[subject.type].number : null,
+      keep ? subject.id : null,
+      keep ? sourceTypes[source.type].number : null,
+      keep ? source.id : null,
+      keep ? sourceOrder(source.id) : null,
+    );
+  }
+
+  deleteHold({ bucket_type, canonical }: HoldRow): void {
+    this.#sql.all("DELETE FROM hold WHERE bucket_type = ? AND canonical = ?", bucket_type, canonical);
+  }
+
+  /** Turns a hold into what it was for. The claim of a create cannot exist, and that of the others must: both are checked at prepare. */
+  apply(hold: HoldRow, nowMs: number): void {
+    const { bucket_type, canonical } = hold;
+    if (hold.kind === "create") {
+      this.#sql.all(
+        `INSERT INTO claim (bucket_type, canonical, value, uuid, cell, subject_type, subject_id, source_type, source_id, source_order, epoch, created_at_ms, updated_at_ms)
+         SELECT bucket_type, canonical, value, uuid, cell, subject_type, subject_id, source_type, source_id, source_order, epoch, held_at_ms, ?
+           FROM hold WHERE bucket_type = ? AND canonical = ?`,
+        nowMs,
+        bucket_type,
+        canonical,
+      );
+    } else if (hold.kind === "destroy") {
+      this.#sql.all("DELETE FROM claim WHERE bucket_type = ? AND canonical = ?", bucket_type, canonical);
+    } else {
+      this.#sql.all(
+        `UPDATE claim SET (value, subject_type, subject_id, source_type, source_id, source_order, epoch, updated_at_ms) = (?, ?, ?, ?, ?, ?, ?, ?)
+          WHERE bucket_type = ? AND canonical = ?`,
+        hold.value,
+        hold.subject_type,
+        hold.subject_id,
+        hold.source_type,
+        hold.source_id,
+        hold.source_order,
+        hold.epoch,
+        nowMs,
+        bucket_type,
+        canonical,
+      );
+    }
+  }
+
+  /** All holds of one execution. A scan of the holds in flight: for recovery only. */
+  holdsOf({ cell, lease, incarnation, counter, epoch }: HoldIdentity): HoldRow[] {
+    return this.#sql.all<HoldRow>(
+      "SELECT * FROM hold WHERE cell = ? AND lease = ? AND incarnation = ? AND counter = ? AND epoch = ?",
+      cell,
+      lease,
+      incarnation,
+      counter,
+      epoch,
+    );
+  }
+
+  /** The executions that hold something here, oldest first. */
+  holders(limit: number): (HoldIdentity & { heldAtMs: number })[] {
+    return this.#sql.all<HoldIdentity & { heldAtMs: number }>(
+      `SELECT cell, lease, incarnation, counter, epoch, min(held_at_ms) AS heldAtMs
+         FROM hold GROUP BY cell, lease, incarnation, counter, epoch ORDER BY epoch LIMIT ?`,
+      limit,
+    );
+  }
+
+  hasHolds(): boolean {
+    return this.#sql.all("SELECT 1 FROM hold LIMIT 1").length > 0;
+  }
+
+  /** Claims of a cell by source, in source order, from after `after` up to and including `upTo`. `typesJson`: bucket type numbers. */
+  claimsBySource(cell: string, sourceType: number, typesJson: string, after: string, upTo: string, limit: number): ClaimRow[] {
+    return this.#sql.all<ClaimRow>(
+      `SELECT * FROM claim
+        WHERE cell = ? AND source_type = ? AND source_order > ? AND source_order <= ? AND bucket_type IN (SELECT value FROM json_each(?))
+        ORDER BY source_order, bucket_type, canonical LIMIT ?`,
+      cell,
+      sourceType,
+      after,
+      upTo,
+      typesJson,
+      limit,
+    );
+  }
+
+  /** Create holds of a cell by source, in the same order. A scan of the holds in flight, which have no index. */
+  createHoldsBySource(cell: string, sourceType: number, typesJson: string, after: string, upTo: string, limit: number): CreateHoldRow[] {
+    return this.#sql.all<CreateHoldRow>(
+      `SELECT * FROM hold
+        WHERE kind = 'create' AND cell = ? AND source_type = ? AND source_order > ? AND source_order <= ? AND bucket_type IN (SELECT value FROM json_each(?))
+        ORDER BY source_order, bucket_type, canonical LIMIT ?`,
+      cell,
+      sourceType,
+      after,
+      upTo,
+      typesJson,
+      limit,
+    );
+  }
+}

@@ -1,0 +1,79 @@
+import type { Limits } from "../limits.ts";
+import type { Ports } from "../ports.ts";
+import { identityOf, type Inquirer } from "./inquirer.ts";
+import type { ShardStore } from "./store.ts";
+
+/** Executions that one run asks about; the rest wait for the next. */
+const RUN_EXECUTIONS = 500;
+
+/**
+ * Asks about holds that have been there for long, so that none stays when its lease is over and nobody collides with it (rule B8). A hold
+ * of a granted lease may stay for days: the pause between two questions about it doubles. The pauses are in memory only; a new
+ * instance asks once more.
+ */
+export class Sweeper {
+  readonly #ports: Ports;
+  readonly #limits: Limits;
+  readonly #store: ShardStore;
+  readonly #inquirer: Inquirer;
+  readonly #pauses = new Map<string, { untilMs: number; pauseMs: number }>();
+  /** When the alarm will ring, as far as this instance knows. */
+  #alarmAtMs = 0;
+
+  constructor(ports: Ports, limits: Limits, store: ShardStore, inquirer: Inquirer) {
+    this.#ports = ports;
+    this.#limits = limits;
+    this.#store = store;
+    this.#inquirer = inquirer;
+  }
+
+  /** Sets the alarm when there are holds and none is set (rule M3): called by the constructor, after each run and when holds are made. */
+  arm(): void {
+    const now = this.#ports.clock.now();
+    if (this.#alarmAtMs > now || !this.#store.hasHolds()) return;
+    this.#set(now + this.#limits.sweepAfterMs);
+  }
+
+  async run(): Promise<void> {
+    try {
+      await this.#sweep();
+    } finally {
+      this.#alarmAtMs = 0;
+      const now = this.#ports.clock.now();
+      if (this.#store.hasHolds()) this.#set(Math.max(now + this.#limits.sweepAfterMs / 4, this.#nextDueMs(now)));
+    }
+  }
+
+  async #sweep(): Promise<void> {
+    const now = this.#ports.clock.now();
+    const executions = this.#store.holders(RUN_EXECUTIONS + this.#pauses.size);
+    const present = new Set(executions.map(identityOf));
+    for (const identity of this.#pauses.keys()) if (!present.has(identity)) this.#pauses.delete(identity);
+    const due = executions
+      .filter((hold) => hold.heldAtMs <= now - this.#limits.sweepAfterMs && (this.#pauses.get(identityOf(hold))?.untilMs ?? 0) <= now)
+      .slice(0, RUN_EXECUTIONS);
+    const learned = await this.#inquirer.inquire(due);
+    for (const hold of due) {
+      const verdict = learned.get(identityOf(hold));
+      if (verdict === "granted" || verdict === "running" || verdict === "unknown") this.#pause(identityOf(hold), now);
+    }
+  }
+
+  #pause(identity: string, now: number): void {
+    const before = this.#pauses.get(identity)?.pauseMs ?? this.#limits.sweepAfterMs / 2;
+    const pauseMs = Math.min(before * 2, Math.max(this.#limits.maxBackoffMs, this.#limits.sweepAfterMs));
+    this.#pauses.set(identity, { pauseMs, untilMs: now + pauseMs });
+  }
+
+  /** The earliest moment at which something can be due: a young hold, or the end of a pause. */
+  #nextDueMs(now: number): number {
+    const executions = this.#store.holders(RUN_EXECUTIONS + this.#pauses.size);
+    const dues = executions.map((hold) => this.#pauses.get(identityOf(hold))?.untilMs ?? hold.heldAtMs + this.#limits.sweepAfterMs);
+    return Math.min(now + this.#limits.maxBackoffMs, ...dues);
+  }
+
+  #set(atMs: number): void {
+    this.#alarmAtMs = atMs;
+    this.#ports.alarm.set(atMs);
+  }
+}

@@ -1,0 +1,76 @@
+import { DurableObject } from "cloudflare:workers";
+import { Ledger } from "../core/ledger/ledger.ts";
+import type * as messages from "../core/messages.ts";
+import { configOf, type Env } from "../env.ts";
+import { numberInName, objectsOf } from "./peers.ts";
+import { objectPorts } from "./ports.ts";
+
+/** One cell's ledger. All it does is in core/ledger. */
+export class CellLedger extends DurableObject<Env> {
+  readonly #ledger: Ledger;
+
+  constructor(ctx: DurableObjectState, env: Env) {
+    super(ctx, env);
+    const config = configOf(env);
+    const objects = objectsOf(env, config);
+    this.#ledger = new Ledger(numberInName(ctx.id.name, "cell"), objectPorts(ctx), config.limits, {
+      directory: { confirm: (message) => objects.directory().confirm(message) },
+      shard: {
+        exchange: (shard, message) => objects.shard(shard).exchange(message),
+        settle: (shard, message) => objects.shard(shard).settle(message),
+      },
+    });
+  }
+
+  begin(request: messages.BeginRequest): Promise<messages.Reply<messages.BeginAnswer>> {
+    return this.#ledger.begin(request);
+  }
+
+  decide(request: messages.DecideRequest): Promise<messages.Reply<messages.Lease>> {
+    return this.#ledger.decide(request);
+  }
+
+  getLease(request: messages.LeaseRequest): Promise<messages.Reply<messages.Lease>> {
+    return this.#ledger.get(request);
+  }
+
+  listLeases(request: messages.ListLeasesRequest): Promise<messages.Reply<messages.LeasePage>> {
+    return this.#ledger.list(request);
+  }
+
+  authorize(request: messages.CellCall): Promise<messages.Reply<null>> {
+    return this.#ledger.authorize(request);
+  }
+
+  inquire(message: messages.Inquiry): Promise<messages.Reply<messages.InquiryAnswer>> {
+    return this.#ledger.inquire(message);
+  }
+
+  pull(message: messages.Pull): Promise<messages.Reply<messages.PullAnswer>> {
+    return this.#ledger.pull(message);
+  }
+
+  maintain(message: messages.Maintain): Promise<messages.Reply<messages.MaintainAnswer>> {
+    return this.#ledger.maintain(message);
+  }
+
+  status(message: messages.Envelope): Promise<messages.Reply<messages.CellStatus>> {
+    return this.#ledger.status(message);
+  }
+
+  leaseStates(message: messages.Envelope & { leases: string[] }): Promise<messages.Reply<(messages.LeaseState | null)[]>> {
+    return this.#ledger.leaseStates(message);
+  }
+
+  setState(message: messages.Envelope & { state: messages.CellState }): Promise<messages.Reply<null>> {
+    return this.#ledger.setState(message);
+  }
+
+  revoke(message: messages.Envelope & { keyId: string; expiresAtMs: number }): Promise<messages.Reply<null>> {
+    return this.#ledger.revoke(message);
+  }
+
+  override alarm(): Promise<void> {
+    return this.#ledger.alarm();
+  }
+}

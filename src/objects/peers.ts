@@ -1,0 +1,46 @@
+import { ask } from "../core/ask.ts";
+import type { Reply } from "../core/messages.ts";
+import type { Answer, Clock } from "../core/ports.ts";
+import type { Config, Env } from "../env.ts";
+import type { CellLedger } from "./cell-ledger.ts";
+import type { ClaimShard } from "./claim-shard.ts";
+import type { Directory } from "./directory.ts";
+
+/** The ways to the objects. Each use makes a new stub: one that has met a reset fails for ever. */
+export interface Objects {
+  ledger(cell: string, locationHint?: string | null): DurableObjectStub<CellLedger>;
+  shard(index: number): DurableObjectStub<ClaimShard>;
+  directory(): DurableObjectStub<Directory>;
+}
+
+export function objectsOf(env: Env, config: Config): Objects {
+  const { shardLocationHint } = config;
+  return {
+    ledger: (cell, locationHint) =>
+      env.CELL_LEDGER.getByName(ledgerName(cell), locationHint ? { locationHint: locationHint as DurableObjectLocationHint } : {}),
+    shard: (index) => env.CLAIM_SHARD.getByName(shardName(index), shardLocationHint === undefined ? {} : { locationHint: shardLocationHint }),
+    directory: () => env.DIRECTORY.getByName("directory"),
+  };
+}
+
+const ledgerName = (cell: string): string => `cell-${cell}`;
+const shardName = (index: number): string => `shard-${index}`;
+
+/** The cell or index that an object's name carries. */
+export function numberInName(name: string | undefined, prefix: "cell" | "shard"): string {
+  const number = name?.startsWith(`${prefix}-`) ? name.slice(prefix.length + 1) : "";
+  if (!/^\d+$/.test(number)) throw new Error(`an object of this class is named ${prefix}-<number>`);
+  return number;
+}
+
+const wallClock: Pick<Clock, "after"> = {
+  after: (delayMs, then) => {
+    const timer = setTimeout(then, delayMs);
+    return () => clearTimeout(timer);
+  },
+};
+
+/** A call from the Worker to an object, with a deadline and a three-valued answer. */
+export function call<T>(timeoutMs: number, work: () => Promise<Reply<T>>): Promise<Answer<T>> {
+  return ask(wallClock as Clock, timeoutMs, work);
+}

@@ -1,0 +1,31 @@
+import { v4 as uuid } from "uuid";
+import type { Ports, SqlValue, Synchronous } from "../core/ports.ts";
+import { logEvent } from "../log.ts";
+
+/** The ports of the core, inside a Durable Object. */
+export function objectPorts(ctx: DurableObjectState): Ports {
+  const { storage } = ctx;
+  return {
+    sql: {
+      all: <Row>(statement: string, ...bindings: SqlValue[]) => storage.sql.exec(statement, ...bindings).toArray() as Row[],
+      transaction: <T>(work: () => Synchronous<T>) => storage.transactionSync(work as () => T),
+      flush: () => storage.sync(),
+    },
+    clock: {
+      now: () => Date.now(),
+      after: (delayMs, then) => {
+        const timer = setTimeout(then, delayMs);
+        return () => clearTimeout(timer);
+      },
+      // A timer of no time comes after the events that have arrived; it waits for nothing else.
+      turn: () => new Promise((resume) => setTimeout(resume, 0)),
+    },
+    randomness: { uuid: () => uuid(), fraction: () => Math.random() },
+    alarm: {
+      // Not awaited: it belongs to the writes of the same turn, and the output gate holds answers until all of them are durable.
+      set: (atMs) => void storage.setAlarm(atMs),
+    },
+    halt: (reason) => ctx.abort(reason instanceof Error ? reason.message : String(reason)),
+    log: logEvent,
+  };
+}

@@ -1,0 +1,171 @@
+import { describe, expect, it } from "vitest";
+import { firstRefusedCharacter } from "../../../src/core/canonical/characters.ts";
+import { caseFold } from "../../../src/core/canonical/fold.ts";
+import { firstMixedScript } from "../../../src/core/canonical/scripts.ts";
+import { UNICODE_VERSION } from "../../../src/core/canonical/tables.ts";
+import { acceptedCharacters, CODE_POINT_MAX, fullCaseFoldingRows, normalizationRows } from "./unicode-data.ts";
+
+// The canonical form leans on the runtime's normalization. Unicode promises that it never changes for assigned code
+// points; these tests hold the runtime at hand to that promise, and the committed tables to the Unicode files.
+
+describe("the runtime's normalization", () => {
+  const table = normalizationRows();
+
+  it("agrees with every row of NormalizationTest.txt", () => {
+    expect(table.length).toBeGreaterThan(19_000);
+    const wrong = table.filter(
+      ({ source, nfc, nfd, nfkc, nfkd }) =>
+        [source, nfc, nfd].some((text) => text.normalize("NFC") !== nfc) ||
+        [nfkc, nfkd].some((text) => text.normalize("NFC") !== nfkc) ||
+        [source, nfc, nfd, nfkc, nfkd].some((text) => text.normalize("NFKC") !== nfkc),
+    );
+    expect(wrong).toEqual([]);
+  });
+
+  it("leaves every assigned code point alone that part 1 of NormalizationTest.txt does not list", () => {
+    const listed = new Set(table.filter(({ part }) => part === "@Part1").map(({ source }) => source));
+    const wrong: string[] = [];
+    for (const character of acceptedCharacters()) {
+      if (listed.has(character)) continue;
+      if (character.normalize("NFC") !== character || character.normalize("NFKC") !== character) wrong.push(character);
+    }
+    expect(wrong).toEqual([]);
+  });
+});
+
+describe("case folding", () => {
+  it("agrees with every C and F row of CaseFolding.txt", () => {
+    const table = fullCaseFoldingRows();
+    expect(table.length).toBeGreaterThan(1_500);
+    expect(table.filter(({ from, to }) => caseFold(from) !== to)).toEqual([]);
+  });
+
+  it("leaves every other code point alone", () => {
+    const listed = new Set(fullCaseFoldingRows().map(({ from }) => from));
+    const wrong = [...acceptedCharacters()].filter(
+      (character) => !listed.has(character) && caseFold(character) !== character,
+    );
+    expect(wrong).toEqual([]);
+  });
+
+  it("folds within a text, whatever stands around", () => {
+    expect(caseFold("")).toBe("");
+    expect(caseFold("\u{1f600}STRA\u1e9eE\u{1f600}\u{10400}")).toBe("\u{1f600}strasse\u{1f600}\u{10428}");
+  });
+});
+
+function refusalOf(codePoint: number): string | undefined {
+  return firstRefusedCharacter(String.fromCodePoint(codePoint))?.refusal;
+}
+
+/** By the runtime's own tables. */
+function expectedRefusal(character: string): string | undefined {
+  if (/\p{Cs}/u.test(character)) return "ill_formed";
+  if (/[\p{Cc}\p{Zl}\p{Zp}]/u.test(character)) return "control";
+  if (/\p{Bidi_Control}/u.test(character)) return "bidi";
+  if (/\p{Default_Ignorable_Code_Point}/u.test(character)) return "zero_width";
+  // Format characters but the prepended concatenation marks, which are drawn; and the one filler not listed above.
+  const drawn = /[\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\u{110bd}\u{110cd}]/u.test(character);
+  if (character === "\u{16fe4}" || (/\p{Cf}/u.test(character) && !drawn)) return "zero_width";
+  return undefined;
+}
+
+describe("what characters are refused for", () => {
+  it("counts the same as Unicode 15.0", () => {
+    expect(UNICODE_VERSION).toBe("15.0.0");
+    const counts: Record<string, number> = {};
+    for (let codePoint = 0; codePoint <= CODE_POINT_MAX; codePoint += 1) {
+      const refusal = refusalOf(codePoint) ?? "accepted";
+      counts[refusal] = (counts[refusal] ?? 0) + 1;
+    }
+    expect(counts).toEqual({
+      accepted: 286_227, // 148,759 characters and 137,468 for private use
+      control: 67,
+      bidi: 12,
+      zero_width: 4_182, // 3,769 of them not assigned yet, but already known to be ignorable
+      unassigned: 821_576,
+      ill_formed: 2_048,
+    });
+  });
+
+  it("agrees with the runtime about every character that both know", () => {
+    const wrong: string[] = [];
+    for (let codePoint = 0; codePoint <= CODE_POINT_MAX; codePoint += 1) {
+      const refusal = refusalOf(codePoint);
+      if (refusal === "unassigned") continue; // a newer runtime knows more
+      const character = String.fromCodePoint(codePoint);
+      const expected = expectedRefusal(character);
+      if (expected !== refusal) wrong.push(`${codePoint.toString(16)}: ${refusal} but ${expected}`);
+    }
+    expect(wrong).toEqual([]);
+  });
+});
+
+describe("the script table", () => {
+  // Script, not Script_Extensions: newer versions of Unicode extend the latter for old characters, as 15.1 and 16 did.
+  const anyScript = /\p{Script=Common}|\p{Script=Inherited}/u;
+  const withLatin =
+    /\p{Script=Latin}|\p{Script=Han}|\p{Script=Hiragana}|\p{Script=Katakana}|\p{Script=Hangul}|\p{Script=Bopomofo}/u;
+
+  it("lets Latin stand beside every character of its own and of the East Asian scripts", () => {
+    const fine = [...acceptedCharacters()].filter((character) => withLatin.test(character));
+    expect(fine.length).toBeGreaterThan(100_000);
+    expect(fine.filter((character) => firstMixedScript(`a${character}`, undefined))).toEqual([]);
+  });
+
+  it("lets Latin stand beside no character of any other script", () => {
+    const others = [...acceptedCharacters()].filter(
+      (character) => !withLatin.test(character) && !anyScript.test(character),
+    );
+    expect(others.length).toBeGreaterThan(20_000);
+    expect(others.filter((character) => !firstMixedScript(`a${character}`, undefined))).toEqual([]);
+  });
+});
+
+it("neither normalization nor folding makes a refused character of accepted ones", () => {
+  const wrong = [...acceptedCharacters()].filter(
+    (character) =>
+      firstRefusedCharacter(character.normalize("NFKD")) ||
+      firstRefusedCharacter(character.normalize("NFKC")) ||
+      firstRefusedCharacter(caseFold(character)),
+  );
+  expect(wrong).toEqual([]);
+});
+
+// canonicalize() runs NFKC, folding, NFC. These four facts about single characters prove that one pass settles any text:
+// after NFKC all characters are as in 1; so what folding leaves has no compatibility form (1) and is folded (2), also
+// when decomposed (3); and what NFC composes of that folds to nothing but its own decomposition (4), which NFC undoes.
+describe("one pass settles every text, because", () => {
+  const accepted = [...acceptedCharacters()];
+  const folded = accepted.filter((character) => caseFold(character) === character);
+
+  it("(1) folding a normalized character makes no compatibility character", () => {
+    const normalized = accepted.filter((character) => character.normalize("NFKC") === character);
+    const wrong = normalized.filter((character) =>
+      [...caseFold(character)].some((c) => c.normalize("NFKD") !== c.normalize("NFD")),
+    );
+    expect(wrong).toEqual([]);
+  });
+
+  it("(2) folding twice is folding once", () => {
+    expect(accepted.filter((character) => caseFold(caseFold(character)) !== caseFold(character))).toEqual([]);
+  });
+
+  it("(3) a folded character stays folded when it is decomposed", () => {
+    expect(folded.filter((character) => caseFold(character.normalize("NFD")) !== character.normalize("NFD"))).toEqual(
+      [],
+    );
+  });
+
+  it("(4) a composition of folded characters folds to what it was composed of", () => {
+    const compositions = accepted.filter((character) => {
+      const parts = character.normalize("NFD");
+      return parts !== character && caseFold(parts) === parts;
+    });
+    expect(compositions.length).toBeGreaterThan(11_172); // all of Hangul, and more
+    const wrong = compositions.filter(
+      (character) => caseFold(character).normalize("NFD") !== character.normalize("NFD"),
+    );
+    expect(wrong).toEqual([]);
+  });
+});
