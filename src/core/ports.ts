@@ -55,7 +55,4 @@ export interface Ports {
 }
 
 /** What is known of a peer's answer: rule M2. `unknown` means it may or may not have happened. */
-export type Answer<T> =
-  | { kind: "ok"; value: T }
-  | { kind: "refused"; refusal: Refusal }
-  | { kind: "unknown"; cause: string };
+export type Answer<T> = { kind: "ok"; value: T } | { kind: "refused"; refusal: Refusal } | { kind: "unknown"; cause: string };

@@ -8,7 +8,7 @@ export function objectPorts(ctx: DurableObjectState): Ports {
   return {
     sql: {
       all: <Row>(statement: string, ...bindings: SqlValue[]) => storage.sql.exec(statement, ...bindings).toArray() as Row[],
-      transaction: <T>(work: () => Synchronous<T>) => storage.transactionSync(work as () => T),
+      transaction: <T>(work: () => Synchronous<T>) => storage.transactionSync<T>(work),
       flush: () => storage.sync(),
     },
     clock: {

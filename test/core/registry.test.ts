@@ -1,12 +1,5 @@
 import { describe, expect, it } from "vitest";
-import {
-  bucketTypeByNumber,
-  bucketTypes,
-  sourceTypeByNumber,
-  sourceTypes,
-  subjectTypeByNumber,
-  subjectTypes,
-} from "../../src/core/registry.ts";
+import { bucketTypeByNumber, bucketTypes, sourceTypeByNumber, sourceTypes, subjectTypeByNumber, subjectTypes } from "../../src/core/registry.ts";
 
 // Storage keeps these numbers: a change here is a change of what every stored row means.
 const registries = [

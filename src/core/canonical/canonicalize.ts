@@ -128,10 +128,7 @@ function refusedSegment(index: number): Refused {
 
 function refusedMixture(place: Place, path: boolean): Refused {
   const whole = path ? "path segment" : "value";
-  return refused(
-    "mixed_script",
-    `${written(place)} of the canonical form is of another script than the rest of its ${whole}.`,
-  );
+  return refused("mixed_script", `${written(place)} of the canonical form is of another script than the rest of its ${whole}.`);
 }
 
 function written({ codePoint, index }: Place): string {

@@ -74,7 +74,10 @@ export class Directory {
     const refusal = await this.#admit(message);
     if (refusal !== undefined) return { ok: false, refusal };
     const cells = this.#all<Cell>(`SELECT ${CELL} FROM cell ORDER BY cell_order`);
-    const revoked = this.#all<{ keyId: string }>("SELECT key_id AS keyId FROM minted_key WHERE revoked_at_ms IS NOT NULL AND expires_at_ms > ?", this.#now());
+    const revoked = this.#all<{ keyId: string }>(
+      "SELECT key_id AS keyId FROM minted_key WHERE revoked_at_ms IS NOT NULL AND expires_at_ms > ?",
+      this.#now(),
+    );
     return this.#durable(ok({ placement: message.placement, cells, revokedKeys: revoked.map(({ keyId }) => keyId) }));
   }
 
@@ -82,9 +85,11 @@ export class Directory {
     const refusal = await this.#admit(message);
     if (refusal !== undefined) return { ok: false, refusal };
     return this.#commits.submit(() => {
-      if (this.#cell(message.cell) !== undefined) return refused("ALREADY_EXISTS", `cell ${message.cell} is already registered`, { reason: "CELL_EXISTS" });
+      if (this.#cell(message.cell) !== undefined)
+        return refused("ALREADY_EXISTS", `cell ${message.cell} is already registered`, { reason: "CELL_EXISTS" });
       const count = this.#all<{ n: number }>("SELECT count(*) AS n FROM cell")[0]?.n ?? 0;
-      if (count >= this.#limits.maxCells) return refused("RESOURCE_EXHAUSTED", `the deployment has ${this.#limits.maxCells} cells, which is its limit`);
+      if (count >= this.#limits.maxCells)
+        return refused("RESOURCE_EXHAUSTED", `the deployment has ${this.#limits.maxCells} cells, which is its limit`);
       const { cell, name, address, locationHint } = message;
       const now = this.#now();
       this.#all(
@@ -151,8 +156,10 @@ export class Directory {
       const known = this.#key(message.key.keyId) ?? message.key;
       if (known.revokedAtMs !== null) return ok(known);
       const now = this.#now();
-      const revoked = this.#all<{ n: number }>("SELECT count(*) AS n FROM minted_key WHERE revoked_at_ms IS NOT NULL AND expires_at_ms > ?", now)[0]?.n ?? 0;
-      if (revoked >= this.#limits.maxRevokedKeys) return refused("RESOURCE_EXHAUSTED", "too many revoked keys have not expired yet; rotate the signing secret");
+      const revoked =
+        this.#all<{ n: number }>("SELECT count(*) AS n FROM minted_key WHERE revoked_at_ms IS NOT NULL AND expires_at_ms > ?", now)[0]?.n ?? 0;
+      if (revoked >= this.#limits.maxRevokedKeys)
+        return refused("RESOURCE_EXHAUSTED", "too many revoked keys have not expired yet; rotate the signing secret");
       const key = { ...known, revokedAtMs: now };
       this.#putKey(key);
       return ok(key);
@@ -211,4 +218,5 @@ export class Directory {
   }
 }
 
-const cellUnknown = (cell: string): { ok: false; refusal: Refusal } => refused("NOT_FOUND", `cell ${cell} is not registered`, { reason: "CELL_UNKNOWN" });
+const cellUnknown = (cell: string): { ok: false; refusal: Refusal } =>
+  refused("NOT_FOUND", `cell ${cell} is not registered`, { reason: "CELL_UNKNOWN" });

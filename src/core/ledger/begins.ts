@@ -117,7 +117,13 @@ export class Begins {
       if (!this.#isCurrent(running)) return rolledBack();
       const attempt: Attempt = { incarnation: this.#incarnation, counter: ++this.#attempts };
       running.attempt = attempt;
-      const tried = new Try(this.#ports.clock, this.#links, this.#limits, { cell: this.#cell, lease: running.request.lease, ...attempt }, running.request);
+      const tried = new Try(
+        this.#ports.clock,
+        this.#links,
+        this.#limits,
+        { cell: this.#cell, lease: running.request.lease, ...attempt },
+        running.request,
+      );
       // The first attempt asks all shards at once; later ones in ascending order, so that contention has a winner (rule B9).
       const end = round === 0 ? await tried.inParallel(deadlineMs) : await tried.ascending(deadlineMs);
       if (end.kind === "granted") {

@@ -19,15 +19,7 @@ export class Decisions {
   readonly #deliveries: Deliveries;
   #fences: number;
 
-  constructor(
-    ports: Ports,
-    limits: Limits,
-    store: LedgerStore,
-    commits: GroupCommit,
-    positions: Positions,
-    begins: Begins,
-    deliveries: Deliveries,
-  ) {
+  constructor(ports: Ports, limits: Limits, store: LedgerStore, commits: GroupCommit, positions: Positions, begins: Begins, deliveries: Deliveries) {
     this.#ports = ports;
     this.#limits = limits;
     this.#store = store;

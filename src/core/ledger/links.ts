@@ -57,7 +57,9 @@ export class Links {
   #to(shard: number): ShardLink {
     const known = this.#links.get(shard);
     if (known !== undefined) return known;
-    const send = (message: Exchange): Promise<Reply<ExchangeAnswer>> => this.#gate.pass(() => this.#peer.exchange(shard, message));
+    // The timeout is inside the gate: a call that never returns must not keep its place.
+    const send = (message: Exchange): Promise<Answer<ExchangeAnswer>> =>
+      this.#gate.pass(() => ask(this.#clock, this.#limits.exchangeTimeoutMs, () => this.#peer.exchange(shard, message)));
     const link = new ShardLink(this.#clock, this.#limits, send, this.#isHalted);
     this.#links.set(shard, link);
     return link;

@@ -19,17 +19,15 @@ const kinds: readonly OpKind[] = ["create", "destroy", "replace"];
 
 export function encodePayload(ops: readonly Op[]): string {
   return JSON.stringify(
-    ops.map(
-      ({ kind, type, value, canonical, shard, subject, source }): StoredOp => [
-        kinds.indexOf(kind),
-        bucketTypes[type].number,
-        value,
-        canonical === value ? 0 : canonical,
-        shard,
-        subject === undefined ? 0 : [subjectTypes[subject.type].number, subject.id],
-        source === undefined ? 0 : [sourceTypes[source.type].number, source.id],
-      ],
-    ),
+    ops.map(({ kind, type, value, canonical, shard, subject, source }): StoredOp => [
+      kinds.indexOf(kind),
+      bucketTypes[type].number,
+      value,
+      canonical === value ? 0 : canonical,
+      shard,
+      subject === undefined ? 0 : [subjectTypes[subject.type].number, subject.id],
+      source === undefined ? 0 : [sourceTypes[source.type].number, source.id],
+    ]),
   );
 }
 

@@ -12,7 +12,14 @@ const MAX_STEPS = 20;
  * Forgets outcomes: applied on every shard, older than the retention, and safe in the fleet record; or, when the cron was down for days,
  * older than the longest wait. Returns how many.
  */
-export async function prune(store: LedgerStore, commits: GroupCommit, decisions: Decisions, limits: Limits, nowMs: number, pulledPosition: number): Promise<number> {
+export async function prune(
+  store: LedgerStore,
+  commits: GroupCommit,
+  decisions: Decisions,
+  limits: Limits,
+  nowMs: number,
+  pulledPosition: number,
+): Promise<number> {
   const retained = positionAt(nowMs - limits.outcomeRetentionS * 1_000);
   const atMost = positionAt(nowMs - limits.outcomeMaxS * 1_000);
   const through = Math.max(Math.min(pulledPosition, retained), atMost);

@@ -1,10 +1,10 @@
-import { ask } from "../ask.ts";
 import type { Limits } from "../limits.ts";
-import { MESSAGE_VERSION, type Decision, type Exchange, type ExchangeAnswer, type Prepare, type PrepareAnswer, type Reply } from "../messages.ts";
+import { MESSAGE_VERSION, type Decision, type Exchange, type ExchangeAnswer, type Prepare, type PrepareAnswer } from "../messages.ts";
 import type { Placement } from "../placement.ts";
 import type { Answer, Clock } from "../ports.ts";
 
-export type SendExchange = (message: Exchange) => Promise<Reply<ExchangeAnswer>>;
+/** Always answers, in bounded time. */
+export type SendExchange = (message: Exchange) => Promise<Answer<ExchangeAnswer>>;
 
 interface Waiting<Item, T> {
   item: Item;
@@ -69,8 +69,7 @@ export class ShardLink {
         decisions: decisions.map(({ item }) => item),
         prepares: prepares.map(({ item }) => item),
       };
-      const answer = await ask(this.#clock, this.#limits.exchangeTimeoutMs, () => this.#send(message));
-      settle(answer, decisions, prepares);
+      settle(await this.#send(message), decisions, prepares);
     }
     this.#busy = false;
   }

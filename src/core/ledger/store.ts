@@ -84,7 +84,10 @@ export class LedgerStore {
 
   /** Forgets what had to be applied: every shard has done it. */
   markApplied(leases: readonly string[]): void {
-    this.#sql.all("UPDATE lease SET payload = NULL, epochs = NULL WHERE decided = 1 AND lease IN (SELECT value FROM json_each(?))", JSON.stringify(leases));
+    this.#sql.all(
+      "UPDATE lease SET payload = NULL, epochs = NULL WHERE decided = 1 AND lease IN (SELECT value FROM json_each(?))",
+      JSON.stringify(leases),
+    );
   }
 
   /** Granted leases in the order of their grants, after a position. */
@@ -101,7 +104,11 @@ export class LedgerStore {
 
   /** Decisions after a position that some shard may not have applied yet. */
   unapplied(afterPosition: number, limit: number): { lease: string; position: number }[] {
-    return this.#sql.all("SELECT lease, position FROM lease WHERE decided = 1 AND position > ? AND payload IS NOT NULL ORDER BY position LIMIT ?", afterPosition, limit);
+    return this.#sql.all(
+      "SELECT lease, position FROM lease WHERE decided = 1 AND position > ? AND payload IS NOT NULL ORDER BY position LIMIT ?",
+      afterPosition,
+      limit,
+    );
   }
 
   /** Deletes outcomes that every shard has applied, decided up to a position, oldest first. */
@@ -133,7 +140,9 @@ export class LedgerStore {
   }
 
   #lastPosition(decided: 0 | 1): number {
-    return this.#sql.all<{ position: number }>("SELECT position FROM lease WHERE decided = ? ORDER BY position DESC LIMIT 1", decided)[0]?.position ?? 0;
+    return (
+      this.#sql.all<{ position: number }>("SELECT position FROM lease WHERE decided = ? ORDER BY position DESC LIMIT 1", decided)[0]?.position ?? 0
+    );
   }
 
   number(name: Counter): number {

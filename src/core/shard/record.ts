@@ -21,7 +21,10 @@ export function recordOfHold(hold: HoldRow): ClaimRecord {
   return { ...common(hold), epoch, status: "LEASE_CREATING", lease, createdAtMs, updatedAtMs: createdAtMs };
 }
 
-export const keyOf = (row: ClaimRow | HoldRow): BucketKey => ({ type: known(bucketTypeByNumber(row.bucket_type), row.bucket_type), canonical: row.canonical });
+export const keyOf = (row: ClaimRow | HoldRow): BucketKey => ({
+  type: known(bucketTypeByNumber(row.bucket_type), row.bucket_type),
+  canonical: row.canonical,
+});
 
 /** Source order, then bucket type, then canonical value: the order of `claim_by_source`. */
 export function bySource(a: ClaimRecord, b: ClaimRecord): number {

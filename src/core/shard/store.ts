@@ -40,7 +40,15 @@ export interface HoldRow {
 }
 
 /** The hold of a create has everything that its claim will have. */
-export type CreateHoldRow = HoldRow & { uuid: string; value: string; subject_type: number; subject_id: string; source_type: number; source_id: string; source_order: string };
+export type CreateHoldRow = HoldRow & {
+  uuid: string;
+  value: string;
+  subject_type: number;
+  subject_id: string;
+  source_type: number;
+  source_id: string;
+  source_order: string;
+};
 
 /** A hold's identity: what one execution of one prepare left here (rule B4). */
 export interface HoldIdentity extends Holder {

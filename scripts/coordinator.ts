@@ -1,0 +1,175 @@
+/** The Worker as it is deployed, on this machine: Miniflare's workerd with SQLite and D1 on disk, and a cron that fires. */
+import { build } from "esbuild";
+import { convertV4MiniflareOptions, Log, LogLevel, Miniflare } from "miniflare";
+import { readdir, readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { devKeys, type DevKeys, type Dispatch } from "./dev-keys.ts";
+import { writePrivate } from "./private-file.ts";
+import { lockState } from "./state-lock.ts";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const host = "127.0.0.1";
+
+export interface CoordinatorOptions {
+  /** 0: any free port. */
+  port: number;
+  stateFolder: string;
+  /** Lines of the Worker's log; by default they are dropped. */
+  log?: (line: string) => void;
+  /** Variables as in `wrangler.toml`. */
+  variables?: Record<string, string>;
+}
+
+export interface Coordinator {
+  url: string;
+  keys: DevKeys;
+  firstStart: boolean;
+  stop(): Promise<void>;
+}
+
+/** Starts one coordinator on `stateFolder`. Throws an `Error` with one plain sentence when that cannot be. */
+export async function startCoordinator(options: CoordinatorOptions): Promise<Coordinator> {
+  const lock = await lockState(options.stateFolder);
+  try {
+    const signingSecret = await secretOf(options.stateFolder);
+    const script = await bundle();
+    const runtime = (port: number): ReturnType<typeof convertV4MiniflareOptions> => runtimeOptions(options, script, signingSecret, port);
+    await lock.freePort(options.port);
+    process.env["MINIFLARE_WORKERD_PATH"] ??= workerdWrapper();
+    // The first start sets up on a port that nobody knows: whoever reaches the real one finds everything ready.
+    const known = await devKeys.read(options.stateFolder, signingSecret);
+    const miniflare = new Miniflare(runtime(known === undefined ? 0 : options.port));
+    await miniflare.ready;
+    await migrateD1(miniflare);
+    const keys = known ?? (await devKeys.make(options.stateFolder, signingSecret, (path, init) => dispatch(miniflare, path, init)));
+    await checkPlacement(miniflare, keys);
+    if (known === undefined && options.port !== 0) await miniflare.setOptions(runtime(options.port));
+    const url = (await miniflare.ready).origin;
+    const stopCron = startCron(miniflare, options.log);
+    let stopping: Promise<void> | undefined;
+    const stop = async (): Promise<void> => {
+      stopCron();
+      await miniflare.dispose();
+      await lock.release();
+    };
+    return { url, keys, firstStart: known === undefined, stop: () => (stopping ??= stop()) };
+  } catch (error) {
+    await lock.release();
+    throw error;
+  }
+}
+
+const dispatch = (miniflare: Miniflare, path: string, init: Parameters<Dispatch>[1]): Promise<Response> =>
+  miniflare.dispatchFetch(`http://${host}${path}`, init ?? {}) as unknown as Promise<Response>;
+
+async function bundle(): Promise<string> {
+  const result = await build({
+    entryPoints: [join(root, "src/index.ts")],
+    bundle: true,
+    write: false,
+    format: "esm",
+    platform: "neutral",
+    target: "es2024",
+    mainFields: ["module", "main"],
+    conditions: ["workerd", "worker", "browser"],
+    external: ["cloudflare:*", "node:*"],
+    logLevel: "silent",
+  });
+  const [file] = result.outputFiles;
+  if (file === undefined) throw new Error("the Worker could not be bundled");
+  return file.text;
+}
+
+function runtimeOptions(
+  { stateFolder, log, variables }: CoordinatorOptions,
+  script: string,
+  signingSecret: string,
+  port: number,
+): ReturnType<typeof convertV4MiniflareOptions> {
+  return convertV4MiniflareOptions({
+    host,
+    port,
+    log: new Log(LogLevel.NONE),
+    handleStructuredLogs: ({ message }) => log?.(message),
+    resourcePersistencePath: join(stateFolder, "storage"),
+    name: "leasehold",
+    modules: true,
+    script,
+    // As in wrangler.toml.
+    compatibilityDate: "2026-10-01",
+    durableObjects: {
+      CELL_LEDGER: { className: "CellLedger", useSQLite: true },
+      CLAIM_SHARD: { className: "ClaimShard", useSQLite: true },
+      DIRECTORY: { className: "Directory", useSQLite: true },
+    },
+    d1Databases: { DB: "leasehold" },
+    bindings: { LEASEHOLD_SHARDS: "16", ...variables, LEASEHOLD_SIGNING_SECRET: signingSecret },
+  });
+}
+
+/** Starts workerd so that it ends with this process, however this process ends. Not on Windows, which has no shell for it. */
+function workerdWrapper(): string {
+  const require = createRequire(import.meta.url);
+  const { default: binary } = require("workerd") as { default: string };
+  if (process.platform === "win32") return binary;
+  process.env["LEASEHOLD_WORKERD"] = binary;
+  return join(root, "scripts/workerd.sh");
+}
+
+/** Applies `migrations/`, remembering which as `wrangler d1 migrations apply` does. */
+async function migrateD1(miniflare: Miniflare): Promise<void> {
+  const db = await miniflare.getD1Database("DB");
+  await db.exec(
+    "CREATE TABLE IF NOT EXISTS d1_migrations (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE, applied_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP NOT NULL)",
+  );
+  const { results } = await db.prepare("SELECT name FROM d1_migrations").all<{ name: string }>();
+  const applied = new Set(results.map(({ name }) => name));
+  const files = (await readdir(join(root, "migrations"))).filter((name) => name.endsWith(".sql")).toSorted();
+  for (const name of files.filter((file) => !applied.has(file))) {
+    const sql = await readFile(join(root, "migrations", name), "utf8");
+    const statements = sql.split("--> statement-breakpoint").map((statement) => db.prepare(statement));
+    await db.batch([...statements, db.prepare("INSERT INTO d1_migrations (name) VALUES (?)").bind(name)]);
+  }
+}
+
+/** A deployment that was made with other shards answers nothing: better said at the start. */
+async function checkPlacement(miniflare: Miniflare, keys: DevKeys): Promise<void> {
+  const answer = await dispatch(miniflare, "/v1/admin/cells?page_size=1", { headers: { authorization: `Bearer ${keys.operator}` } });
+  if (answer.ok) return;
+  const problem = (await answer.json()) as { detail?: string };
+  throw new Error(problem.detail ?? `the coordinator does not answer: ${answer.status}`);
+}
+
+/** Fires every minute, on the minute, as the platform does. */
+function startCron(miniflare: Miniflare, log: CoordinatorOptions["log"]): () => void {
+  let timer: NodeJS.Timeout;
+  const next = (): void => {
+    timer = setTimeout(() => void fire(), 60_000 - (Date.now() % 60_000));
+  };
+  const fire = async (): Promise<void> => {
+    next();
+    try {
+      const worker = await miniflare.getWorker();
+      await worker.scheduled({ scheduledTime: new Date(), cron: "* * * * *" });
+    } catch (error) {
+      log?.(JSON.stringify({ event: "cron_failed", error: error instanceof Error ? error.message : String(error) }));
+    }
+  };
+  next();
+  return () => clearTimeout(timer);
+}
+
+/** Made once per state folder; the keys are worthless without it. */
+async function secretOf(stateFolder: string): Promise<string> {
+  const path = join(stateFolder, "signing-secret");
+  try {
+    return (await readFile(path, "utf8")).trim();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+  }
+  const secret = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64url");
+  await writePrivate(path, `${secret}\n`);
+  return secret;
+}

@@ -1,0 +1,67 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { v7 as uuid } from "uuid";
+import { Hmac } from "../src/auth/hmac.ts";
+import { makeKey, parseKey } from "../src/auth/key.ts";
+import { writePrivate } from "./private-file.ts";
+
+/** A request to the coordinator that needs no open port. */
+export type Dispatch = (path: string, init?: { method?: string; headers?: Record<string, string>; body?: string }) => Promise<Response>;
+
+export interface DevKeys {
+  operator: string;
+  router: string;
+  cells: Record<string, string>;
+}
+
+const cells = ["1", "2", "3", "4"];
+const LIFETIME_S = 365 * 86_400;
+/** Keys that end sooner are made anew at the next start. */
+const RENEW_BEFORE_S = 7 * 86_400;
+
+const fileOf = (stateFolder: string): string => join(stateFolder, "dev-keys.json");
+
+/** The keys of an earlier start, when they are whole, of this signing secret and not about to expire. */
+async function read(stateFolder: string, signingSecret: string): Promise<DevKeys | undefined> {
+  let keys: DevKeys;
+  try {
+    keys = JSON.parse(await readFile(fileOf(stateFolder), "utf8")) as DevKeys;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT" || error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+  const all = [keys.operator, keys.router, ...cells.map((cell) => keys.cells?.[cell])];
+  const leastExpiry = Date.now() / 1_000 + RENEW_BEFORE_S;
+  const hmac = new Hmac(signingSecret);
+  for (const key of all) {
+    const parsed = typeof key === "string" ? parseKey(key) : undefined;
+    if (parsed === undefined || parsed.payload.exp < leastExpiry || !(await hmac.verify(parsed.signed, parsed.signature))) return undefined;
+  }
+  return keys;
+}
+
+/** Registers the cells and mints a key for each role, over the HTTP API, with an operator key made from the secret. */
+async function make(stateFolder: string, signingSecret: string, dispatch: Dispatch): Promise<DevKeys> {
+  const now = Math.floor(Date.now() / 1_000);
+  const first = await makeKey({ v: 1, id: uuid(), role: "operator", iat: now, exp: now + 600 }, new Hmac(signingSecret));
+  const post = async (path: string, body: unknown, tolerated?: number): Promise<unknown> => {
+    const headers = { authorization: `Bearer ${first}`, "content-type": "application/json" };
+    const answer = await dispatch(path, { method: "POST", headers, body: JSON.stringify(body) });
+    if (!answer.ok && answer.status !== tolerated) throw new Error(`the first set-up failed: ${await answer.text()}`);
+    return answer.json();
+  };
+  for (const cell of cells) {
+    // Registered by an earlier start that did not get to the end: 409.
+    await post("/v1/admin/cells", { cell_id: cell, name: `cell-${cell}`, address: `http://127.0.0.1:${9_000 + Number(cell)}` }, 409);
+  }
+  const mint = async (body: Record<string, unknown>): Promise<string> => {
+    const answer = (await post("/v1/admin/keys", { ...body, expires_in_s: LIFETIME_S, note: "development" })) as { key: string };
+    return answer.key;
+  };
+  const keys: DevKeys = { operator: await mint({ role: "operator" }), router: await mint({ role: "router" }), cells: {} };
+  for (const cell of cells) keys.cells[cell] = await mint({ role: "cell", cell_id: cell });
+  await writePrivate(fileOf(stateFolder), `${JSON.stringify(keys, null, 2)}\n`);
+  return keys;
+}
+
+export const devKeys = { read, make, fileOf };

@@ -1,0 +1,31 @@
+/** Named by what makes it: the global type differs between workerd and Node. */
+type Key = Awaited<ReturnType<typeof crypto.subtle.importKey>>;
+
+const utf8 = new TextEncoder();
+const HMAC = { name: "HMAC", hash: "SHA-256" };
+
+/** Signs and checks with one secret. The imported key is kept: importing costs more than signing. */
+export class Hmac {
+  readonly #key: Promise<Key>;
+
+  /** `purpose` keeps what is signed for one use from being accepted in another; empty: the secret itself. */
+  constructor(secret: string, purpose = "") {
+    this.#key = importKey(secret, purpose);
+  }
+
+  async sign(text: string): Promise<Uint8Array> {
+    return new Uint8Array(await crypto.subtle.sign(HMAC, await this.#key, utf8.encode(text)));
+  }
+
+  /** In constant time, as `crypto.subtle.verify` compares. */
+  async verify(text: string, signature: Uint8Array<ArrayBuffer>): Promise<boolean> {
+    return crypto.subtle.verify(HMAC, await this.#key, signature, utf8.encode(text));
+  }
+}
+
+async function importKey(secret: string, purpose: string): Promise<Key> {
+  const key = await importRaw(utf8.encode(secret));
+  return purpose === "" ? key : importRaw(new Uint8Array(await crypto.subtle.sign(HMAC, key, utf8.encode(purpose))));
+}
+
+const importRaw = (bytes: Uint8Array<ArrayBuffer>): Promise<Key> => crypto.subtle.importKey("raw", bytes, HMAC, false, ["sign", "verify"]);

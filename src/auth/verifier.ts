@@ -1,0 +1,60 @@
+import type { Limits } from "../core/limits.ts";
+import { ok, refused, type Refusal, type Result } from "../core/refusal.ts";
+import { Hmac } from "./hmac.ts";
+import { makeKey, parseKey, type KeyPayload, type ParsedKey } from "./key.ts";
+import type { Principal } from "./principal.ts";
+import type { Secrets } from "./secrets.ts";
+
+/** Checks keys with the deployment's secrets, and remembers which signatures it has checked. One per isolate and pair of secrets. */
+export class KeyVerifier {
+  readonly #limits: Limits;
+  readonly #current: Hmac;
+  readonly #accepted: readonly Hmac[];
+  /** Oldest use first: a Map keeps the order of insertion. Only good keys get in, so bad ones cannot push them out. */
+  readonly #checked = new Map<string, KeyPayload>();
+
+  constructor(secrets: Secrets, limits: Limits) {
+    this.#limits = limits;
+    this.#current = new Hmac(secrets.current);
+    this.#accepted = secrets.previous === undefined ? [this.#current] : [this.#current, new Hmac(secrets.previous)];
+  }
+
+  /** Signs with the current secret. */
+  make(payload: KeyPayload): Promise<string> {
+    return makeKey(payload, this.#current);
+  }
+
+  /** The holder of the key in an Authorization header. Whether the key was revoked is another question. */
+  async verify(authorization: string | undefined, nowMs: number): Promise<Result<Principal>> {
+    const token = /^bearer +(\S+)$/i.exec(authorization?.trim() ?? "")?.[1];
+    if (token === undefined) return badKey("send a key as `Authorization: Bearer <key>`");
+    const payload = this.#remembered(token) ?? (await this.#check(token));
+    if (payload === undefined || payload.exp - payload.iat > this.#limits.keyLifetimeS) return badKey("the key is not valid here");
+    if (payload.exp * 1_000 <= nowMs) return badKey("the key has expired", { reason: "KEY_EXPIRED" });
+    return ok({ role: payload.role, keyId: payload.id, cell: payload.cell ?? null });
+  }
+
+  #remembered(token: string): KeyPayload | undefined {
+    const payload = this.#checked.get(token);
+    if (payload === undefined) return undefined;
+    this.#checked.delete(token);
+    this.#checked.set(token, payload);
+    return payload;
+  }
+
+  async #check(token: string): Promise<KeyPayload | undefined> {
+    const parsed = parseKey(token);
+    if (parsed === undefined || !(await this.#isSigned(parsed))) return undefined;
+    this.#checked.set(token, parsed.payload);
+    const [oldest] = this.#checked.keys();
+    if (this.#checked.size > this.#limits.keyCache && oldest !== undefined) this.#checked.delete(oldest);
+    return parsed.payload;
+  }
+
+  async #isSigned({ signed, signature }: ParsedKey): Promise<boolean> {
+    for (const hmac of this.#accepted) if (await hmac.verify(signed, signature)) return true;
+    return false;
+  }
+}
+
+const badKey = (detail: string, more: Pick<Refusal, "reason"> = {}): { ok: false; refusal: Refusal } => refused("UNAUTHENTICATED", detail, more);

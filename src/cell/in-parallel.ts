@@ -1,0 +1,20 @@
+/**
+ * Runs `work` on every item, at most `width` at a time, starting in order. When one throws, no more are started; the first error is
+ * thrown once those under way have ended, so that nothing goes on behind the caller's back.
+ */
+export async function inParallel<T>(items: Iterable<T>, width: number, work: (item: T) => Promise<void>): Promise<void> {
+  const queue = items[Symbol.iterator]();
+  const errors: unknown[] = [];
+  const lane = async (): Promise<void> => {
+    // A `for … of` would close the shared iterator when its lane ends.
+    for (let next = queue.next(); next.done !== true && errors.length === 0; next = queue.next()) {
+      try {
+        await work(next.value);
+      } catch (error) {
+        errors.push(error);
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: Math.max(1, width) }, lane));
+  if (errors.length > 0) throw errors[0];
+}

@@ -1,0 +1,289 @@
+import { sentence, unknown, type Answer } from "./answer.ts";
+import { inParallel } from "./in-parallel.ts";
+
+export type LeaseState = "GRANTED" | "COMMITTED" | "ROLLED_BACK";
+
+export interface LocalLease {
+  /** In lower case, as the coordinator answers it: another spelling would look like a lease that was never saved. */
+  uuid: string;
+  createdAtMs: number;
+}
+
+/**
+ * The cell's table of outstanding leases. A row is written in the same local transaction as the rows that the lease is for, so that it is
+ * there exactly when they were saved: its presence decides between commit and rollback. Reads must come from the primary, never a replica.
+ */
+export interface LocalLeases {
+  /** In the order of their UUIDs, after `afterUuid` ("" for the first page). An empty page is the last one. */
+  list(page: { afterUuid: string; limit: number }): Promise<LocalLease[]>;
+  /** Those of `uuids` that are there. */
+  has(uuids: readonly string[]): Promise<LocalLease[]>;
+  /** Fine when it is gone already. */
+  remove(uuid: string): Promise<void>;
+}
+
+export interface RemoteLease {
+  uuid: string;
+  /** By the coordinator's clock, so that the cell's own does not matter. */
+  ageMs: number;
+}
+
+export interface RemotePageRequest {
+  /** "" for the first page. */
+  pageToken: string;
+  pageSize: number;
+  createdAfterMs?: number;
+}
+
+export interface RemoteLeasePage {
+  leases: RemoteLease[];
+  /** "" on the last page. */
+  nextPageToken: string;
+}
+
+/** The cell's leases at the coordinator. */
+export interface RemoteLeases {
+  /** GRANTED leases only. Throws rather than leave anything out. */
+  list(page: RemotePageRequest): Promise<RemoteLeasePage>;
+  get(uuid: string): Promise<Answer<LeaseState>>;
+  commit(uuid: string): Promise<Answer<LeaseState>>;
+  rollback(uuid: string): Promise<Answer<LeaseState>>;
+}
+
+export interface ReconcileOptions {
+  /** A saved lease that is younger than this is left to the process that saved it, which is about to commit it. */
+  commitGraceMs: number;
+  /** A lease that was not saved for this long never will be. Must be longer than any local transaction of the cell can last. */
+  staleMs: number;
+  /** How far back a run looks that is not full. At least `orphanMs`. */
+  windowMs: number;
+  /** A local row that is older than this, and has no lease, needs a closer look. */
+  orphanMs: number;
+  /** Looks at everything, and at local rows without a lease as well. Meant for about once an hour. */
+  full: boolean;
+  pageSize: number;
+  /** Leases that are settled at a time. */
+  concurrency: number;
+}
+
+export const reconcileDefaults: Readonly<ReconcileOptions> = {
+  commitGraceMs: 60_000,
+  staleMs: 600_000,
+  windowMs: 7_200_000,
+  orphanMs: 3_600_000,
+  full: false,
+  pageSize: 100,
+  concurrency: 8,
+};
+
+export interface ReconcileCounters {
+  /** Leases and local rows that were looked at, each once. */
+  processed: number;
+  committed: number;
+  rolledBack: number;
+  /** Not saved here, and too young to be given up. */
+  pending: number;
+  /** Local rows whose lease had been committed all along: only the row had stayed behind. */
+  orphaned: number;
+  /** Saved here, but rolled back or not known there. Nothing was changed: somebody must look. */
+  contradicted: number;
+  failed: number;
+}
+
+export type Finding =
+  /** The cell's rows and the coordinator disagree. The local row stays as the evidence, for verification to repair the claims. */
+  | { kind: "contradicted"; uuid: string; coordinator: "ROLLED_BACK" | "NOT_FOUND" }
+  /** Left for the next run. */
+  | { kind: "failed"; uuid: string; step: "commit" | "rollback" | "get" | "remove" | "check"; error: string };
+
+export interface ReconcileResult {
+  counters: ReconcileCounters;
+  findings: Finding[];
+}
+
+export interface ReconcilePorts {
+  local: LocalLeases;
+  remote: RemoteLeases;
+  /** Hears of every finding at once. It should be loud: a contradiction means that a name may have two owners. */
+  report: (finding: Finding) => void;
+  nowMs?: () => number;
+}
+
+/** A list could not be read to its end. What was settled before stays settled; what the rest holds is not known. */
+export class ReconcileAborted extends Error {
+  readonly result: ReconcileResult;
+
+  constructor(cause: unknown, result: ReconcileResult) {
+    super(`the reconciliation was aborted: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+    this.name = "ReconcileAborted";
+    this.result = result;
+  }
+}
+
+/**
+ * Recovers the leases that a cell lost sight of: commits those it saved, rolls back those it never saved. Meant to run about once a
+ * minute; may run several times at once and after any crash, because the first decision about a lease wins and all others see it.
+ *
+ *     here        there: GRANTED                              there: not outstanding
+ *     saved       commit, once older than `commitGraceMs`     full run, older than `orphanMs`: ask; COMMITTED → remove the row
+ *     not saved   roll back, once older than `staleMs`        –
+ *
+ * Throws `ReconcileAborted` when a list fails. A failure with one lease is counted, reported and left to the next run.
+ */
+export async function reconcile(ports: ReconcilePorts, given: Partial<ReconcileOptions> = {}): Promise<ReconcileResult> {
+  const run = new Run(ports, checked({ ...reconcileDefaults, ...given }));
+  try {
+    await run.overLeases();
+    // Only after every lease was seen, so that a row whose lease is merely on a later page is not taken for one without.
+    if (run.options.full) await run.overRows();
+  } catch (error) {
+    throw new ReconcileAborted(error, run.result);
+  }
+  return run.result;
+}
+
+function checked(options: ReconcileOptions): ReconcileOptions {
+  const { full, ...numbers } = options;
+  for (const [name, value] of Object.entries(numbers)) {
+    if (!Number.isSafeInteger(value) || value < 0) throw new RangeError(`${name} must be a whole number`);
+  }
+  if (options.pageSize < 1 || options.concurrency < 1) throw new RangeError("pageSize and concurrency must be at least 1");
+  // Otherwise a row could be called an orphan while its lease is too old to be seen.
+  if (options.windowMs < options.orphanMs) throw new RangeError("windowMs must be at least orphanMs");
+  return options;
+}
+
+class Run {
+  readonly options: ReconcileOptions;
+  readonly result: ReconcileResult;
+  readonly #ports: ReconcilePorts;
+  readonly #now: () => number;
+  /** A lease of a finding is not looked at twice in one run. */
+  readonly #found = new Set<string>();
+
+  constructor(ports: ReconcilePorts, options: ReconcileOptions) {
+    this.options = options;
+    this.#ports = ports;
+    this.#now = ports.nowMs ?? Date.now;
+    const counters = { processed: 0, committed: 0, rolledBack: 0, pending: 0, orphaned: 0, contradicted: 0, failed: 0 };
+    this.result = { counters, findings: [] };
+  }
+
+  async overLeases(): Promise<void> {
+    const { local, remote } = this.#ports;
+    const { full, windowMs, pageSize, concurrency } = this.options;
+    const from = full ? {} : { createdAfterMs: this.#now() - windowMs };
+    const tokens = new Set<string>();
+    for (let pageToken = ""; ; ) {
+      const { leases, nextPageToken } = await remote.list({ pageToken, pageSize, ...from });
+      // Read after the lease was: a row that is written later than this belongs to a begin that is not stale.
+      const saved = new Map((await local.has(leases.map(({ uuid }) => uuid))).map((row) => [row.uuid, row]));
+      await inParallel(leases, concurrency, (lease) => this.#settle(lease, saved.get(lease.uuid)));
+      if (nextPageToken === "") return;
+      if (tokens.has(nextPageToken)) throw new Error("the listing of leases repeats itself");
+      tokens.add(nextPageToken);
+      pageToken = nextPageToken;
+    }
+  }
+
+  async overRows(): Promise<void> {
+    const { local } = this.#ports;
+    const { pageSize, concurrency, orphanMs } = this.options;
+    for (let afterUuid = ""; ; ) {
+      const rows = await local.list({ afterUuid, limit: pageSize });
+      const last = rows.at(-1);
+      if (last === undefined) return;
+      if (last.uuid === afterUuid) throw new Error("the list of local rows repeats itself");
+      afterUuid = last.uuid;
+      const old = rows.filter((row) => this.#now() - row.createdAtMs >= orphanMs && !this.#found.has(row.uuid));
+      await inParallel(old, concurrency, (row) => this.#inspect(row));
+    }
+  }
+
+  /** An outstanding lease. */
+  async #settle({ uuid, ageMs }: RemoteLease, saved: LocalLease | undefined): Promise<void> {
+    const { commitGraceMs, staleMs } = this.options;
+    this.result.counters.processed += 1;
+    if (saved === undefined) {
+      if (ageMs >= staleMs) await this.#rollBack(uuid);
+      else this.result.counters.pending += 1;
+      return;
+    }
+    const savedForMs = this.#now() - saved.createdAtMs;
+    // A row from the future says that the clock was set back; then the lease's own age has to do.
+    if ((savedForMs < 0 ? ageMs : savedForMs) >= commitGraceMs) await this.#commit(uuid);
+  }
+
+  /** An old local row whose lease is not outstanding: there is only its outcome left to ask for. */
+  async #inspect({ uuid }: LocalLease): Promise<void> {
+    this.result.counters.processed += 1;
+    const answer = await certain(() => this.#ports.remote.get(uuid));
+    if (answer.kind === "ok" && answer.value === "COMMITTED") {
+      if (await this.#remove(uuid)) this.result.counters.orphaned += 1;
+    } else if (answer.kind === "ok" && answer.value === "GRANTED") await this.#commit(uuid);
+    else if (answer.kind === "ok") await this.#contradicted(uuid, "ROLLED_BACK");
+    else if (answer.kind === "refused" && answer.code === "NOT_FOUND") await this.#contradicted(uuid, "NOT_FOUND");
+    else this.#failed(uuid, "get", sentence(answer));
+  }
+
+  async #commit(uuid: string): Promise<void> {
+    const answer = await certain(() => this.#ports.remote.commit(uuid));
+    if (answer.kind === "ok") {
+      this.result.counters.committed += 1;
+      await this.#remove(uuid);
+    } else if (answer.kind === "refused" && answer.reason === "LEASE_ROLLED_BACK") await this.#contradicted(uuid, "ROLLED_BACK");
+    else if (answer.kind === "refused" && answer.code === "NOT_FOUND") await this.#contradicted(uuid, "NOT_FOUND");
+    else this.#failed(uuid, "commit", sentence(answer));
+  }
+
+  async #rollBack(uuid: string): Promise<void> {
+    const answer = await certain(() => this.#ports.remote.rollback(uuid));
+    if (answer.kind === "ok") this.result.counters.rolledBack += 1;
+    // Its row came and went between the two reads: the lease was saved after all, and somebody committed it. All is well.
+    else if (answer.kind === "refused" && answer.reason === "LEASE_COMMITTED") return;
+    else this.#failed(uuid, "rollback", sentence(answer));
+  }
+
+  async #remove(uuid: string): Promise<boolean> {
+    try {
+      await this.#ports.local.remove(uuid);
+      return true;
+    } catch (error) {
+      this.#failed(uuid, "remove", messageOf(error));
+      return false;
+    }
+  }
+
+  /** Looks again before it cries wolf: another run, or the lease's own process, may have removed the row meanwhile. */
+  async #contradicted(uuid: string, coordinator: "ROLLED_BACK" | "NOT_FOUND"): Promise<void> {
+    try {
+      if ((await this.#ports.local.has([uuid])).length === 0) return;
+    } catch (error) {
+      return this.#failed(uuid, "check", messageOf(error));
+    }
+    this.result.counters.contradicted += 1;
+    this.#find({ kind: "contradicted", uuid, coordinator });
+  }
+
+  #failed(uuid: string, step: Extract<Finding, { kind: "failed" }>["step"], error: string): void {
+    this.result.counters.failed += 1;
+    this.#find({ kind: "failed", uuid, step, error });
+  }
+
+  #find(finding: Finding): void {
+    this.#found.add(finding.uuid);
+    this.result.findings.push(finding);
+    this.#ports.report(finding);
+  }
+}
+
+/** What a port throws is an unknown outcome like any other. */
+async function certain(call: () => Promise<Answer<LeaseState>>): Promise<Answer<LeaseState>> {
+  try {
+    return await call();
+  } catch (error) {
+    return unknown(messageOf(error));
+  }
+}
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -1,0 +1,71 @@
+import { ok, refused, type Result } from "../core/refusal.ts";
+import { parameterNames, type Route } from "./contract/route.ts";
+
+/** The path as it was sent, before anything decodes it. */
+export function rawPath(url: string): string {
+  const start = url.indexOf("/", url.indexOf("://") + 3);
+  const path = start < 0 ? "/" : url.slice(start);
+  const end = path.search(/[?#]/);
+  return end < 0 ? path : path.slice(0, end);
+}
+
+/** The parameters of a path that is known to fit the route, still percent-encoded. */
+export function rawParameters(route: Pick<Route, "path" | "rest">, path: string): Map<string, string> {
+  const segments = path.split("/");
+  const raw = new Map<string, string>();
+  const [last] = parameterNames(route).slice(-1);
+  for (const [index, part] of route.path.split("/").entries()) {
+    const name = /^\{(\w+)\}$/.exec(part)?.[1];
+    if (name === undefined) continue;
+    const isRest = route.rest === true && name === last;
+    raw.set(name, (isRest ? segments.slice(index).join("/") : segments[index]) ?? "");
+  }
+  return raw;
+}
+
+/** As hono routes it. */
+export const routingPath = ({ path, rest }: Pick<Route, "path" | "rest">): string => {
+  const pattern = path.replaceAll(/\{(\w+)\}/g, ":$1");
+  return rest ? `${pattern}{.*}` : pattern;
+};
+
+export function decodeParameters(raw: ReadonlyMap<string, string>): Result<Record<string, string>> {
+  const decoded: Record<string, string> = {};
+  for (const [name, text] of raw) {
+    const value = percentDecode(text);
+    if (value === undefined) return badEncoding(name);
+    decoded[name] = value;
+  }
+  return ok(decoded);
+}
+
+/** One value per name, but for those that may be repeated: they get a list. */
+export function parseQuery(url: string, repeatable: readonly string[]): Result<Record<string, string | string[]>> {
+  const query = new Map<string, string | string[]>();
+  const start = url.indexOf("?");
+  const text = start < 0 ? "" : url.slice(start + 1).replace(/#.*$/s, "");
+  for (const pair of text.split("&")) {
+    if (pair === "") continue;
+    const [rawName = "", ...rest] = pair.split("=");
+    const name = percentDecode(rawName.replaceAll("+", " "));
+    if (name === undefined) return badEncoding("query");
+    const value = percentDecode(rest.join("=").replaceAll("+", " "));
+    if (value === undefined) return badEncoding(name);
+    const before = query.get(name);
+    if (repeatable.includes(name)) query.set(name, [...(before ?? []), value]);
+    else if (before === undefined) query.set(name, value);
+    else return refused("INVALID_ARGUMENT", `\`${name.slice(0, 64)}\` is given twice`, { field: name.slice(0, 64) });
+  }
+  return ok(Object.fromEntries(query));
+}
+
+const badEncoding = (field: string): Result<never> =>
+  refused("INVALID_ARGUMENT", `\`${field.slice(0, 64)}\` is not percent-encoded UTF-8`, { field: field.slice(0, 64) });
+
+function percentDecode(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return undefined;
+  }
+}

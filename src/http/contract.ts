@@ -1,0 +1,25 @@
+import { cellRoutes, keyRoutes } from "./contract/admin-routes.ts";
+import { leaseRoutes } from "./contract/lease-routes.ts";
+import { recordRoutes } from "./contract/record-routes.ts";
+import type { Route, RouteError } from "./contract/route.ts";
+import { serviceRoutes } from "./contract/service-routes.ts";
+
+/** The whole HTTP API: every route by its id. */
+export const routes = { ...leaseRoutes, ...recordRoutes, ...cellRoutes, ...keyRoutes, ...serviceRoutes } as const satisfies Record<string, Route>;
+
+export type Routes = typeof routes;
+export type RouteId = keyof Routes;
+
+export const routeIds = Object.keys(routes) as RouteId[];
+
+/** How a call of this route can fail: what holds for every route of its kind, then its own. */
+export function errorsOf(route: Route): RouteError[] {
+  const errors: RouteError[] = [{ code: "INVALID_ARGUMENT", when: "The request is malformed. `field` names the part." }];
+  if (route.roles !== "anyone") {
+    errors.push({ code: "UNAUTHENTICATED", when: "No key, or one that is not valid, has expired or was revoked." });
+    const cells = route.roles.includes("cell") && route.path.includes("{cell}") ? ", or is another cell's" : "";
+    errors.push({ code: "PERMISSION_DENIED", when: `The key's role may not do this${cells}. Tells nothing about what exists.` });
+  }
+  if (route.body !== undefined) errors.push({ code: "RESOURCE_EXHAUSTED", reason: "BODY_TOO_LARGE", when: "The body is larger than `body_bytes` (413)." });
+  return [...errors, ...route.errors];
+}

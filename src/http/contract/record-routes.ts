@@ -1,0 +1,66 @@
+import * as z from "zod";
+import { limitTable } from "../../core/limits.ts";
+import { bucketType, cellId, nothing, pageSize, pageToken, sourceType } from "./fields.ts";
+import { route, type RouteError } from "./route.ts";
+import { bucket, lookupResult, recordAnswer, recordPage } from "./schemas.ts";
+
+const everyone = ["cell", "router", "operator"] as const;
+
+const unsure: RouteError = {
+  code: "UNAVAILABLE",
+  when: "A part cannot be reached, so nobody can tell. Never read as: not found.",
+};
+
+export const recordRoutes = {
+  getRecord: route({
+    group: "records",
+    method: "GET",
+    path: "/v1/records/{bucket_type}/{value}",
+    rest: true,
+    summary: "Look a name up",
+    about:
+      "Which cell owns a name. The value is the rest of the path and may hold slashes, raw or percent-encoded. A name shows as soon as its lease is granted. A cell gets only `bucket`, `status` and `cell_id` of another cell's record.",
+    roles: everyone,
+    params: z.strictObject({ bucket_type: bucketType, value: z.string().meta({ description: "The name, in any spelling of its canonical form." }) }),
+    query: nothing,
+    responses: { 200: { about: "The record and the cell that owns it.", schema: recordAnswer } },
+    errors: [{ code: "NOT_FOUND", when: "Nobody has the name." }, unsure],
+    example: { params: { bucket_type: "ROUTES", value: "gitlab-org/gitlab" } },
+  }),
+  lookupRecords: route({
+    group: "records",
+    method: "POST",
+    path: "/v1/records/lookup",
+    summary: "Look many names up",
+    about: `The same for up to ${limitTable.lookupBuckets.default} names, in one call and without the limits of a URL. Results are in the order of the request.`,
+    roles: everyone,
+    params: nothing,
+    query: nothing,
+    body: { schema: z.strictObject({ buckets: z.array(bucket).min(1) }).meta({ id: "Lookup" }), required: true },
+    responses: { 200: { about: "One result per bucket, in order.", schema: z.strictObject({ results: z.array(lookupResult) }) } },
+    errors: [unsure],
+    example: { body: { buckets: [{ type: "USERNAMES", value: "alice" }] } },
+  }),
+  listRecords: route({
+    group: "records",
+    method: "GET",
+    path: "/v1/cells/{cell}/records",
+    summary: "List a cell's records",
+    about:
+      "Ordered by source id: decimal ids as numbers, before all others; the others by bytes. The records of one source id are never split, so a page can be larger than asked for.",
+    roles: ["cell", "operator"],
+    params: z.strictObject({ cell: cellId }),
+    query: z.strictObject({
+      source_type: sourceType,
+      source_id_gt: z.string().optional().meta({ description: "Only source ids after this one." }),
+      source_id_lte: z.string().optional().meta({ description: "Only source ids up to this one." }),
+      bucket_type: z.array(bucketType).optional().meta({ description: "Only these bucket types. Give it several times for several; left out: all." }),
+      page_size: pageSize.optional(),
+      page_token: pageToken.optional(),
+    }),
+    repeatable: ["bucket_type"],
+    responses: { 200: { about: "A page of records.", schema: recordPage } },
+    errors: [unsure],
+    example: { params: { cell: "7" }, query: { source_type: "RAILS_TABLE_ROUTES", source_id_gt: "1000" } },
+  }),
+};

@@ -1,0 +1,58 @@
+import { secretsOf, type Secrets } from "../auth/secrets.ts";
+import { KeyVerifier } from "../auth/verifier.ts";
+import { MESSAGE_VERSION, type Envelope } from "../core/messages.ts";
+import { ok, type Result } from "../core/refusal.ts";
+import { configOf, type Config, type Env } from "../env.ts";
+import { objectsOf, type Objects } from "../objects/peers.ts";
+import { DirectoryCopy } from "./directory-copy.ts";
+import { PageTokens } from "./page-token.ts";
+import { Readiness } from "./readiness.ts";
+
+/** What is made from the secrets, and thrown away when they change. */
+interface Signed {
+  secrets: Secrets;
+  keys: KeyVerifier;
+  tokens: PageTokens;
+}
+
+/** What an isolate keeps between the requests of one environment. */
+export class Deployment {
+  readonly env: Env;
+  readonly config: Config;
+  readonly objects: Objects;
+  readonly envelope: Envelope;
+  readonly directory: DirectoryCopy;
+  readonly readiness: Readiness;
+  #signed: Signed | undefined;
+
+  constructor(env: Env) {
+    this.env = env;
+    this.config = configOf(env);
+    this.objects = objectsOf(env, this.config);
+    this.envelope = { version: MESSAGE_VERSION, placement: this.config.placement };
+    this.directory = new DirectoryCopy(this.objects, this.config.limits, this.envelope);
+    this.readiness = new Readiness(this);
+  }
+
+  /** Refused while the deployment has no proper secret. */
+  signed(): Result<Signed> {
+    const read = secretsOf(this.env);
+    if (!read.ok) return read;
+    const secrets = read.value;
+    if (this.#signed?.secrets.current !== secrets.current || this.#signed.secrets.previous !== secrets.previous) {
+      this.#signed = { secrets, keys: new KeyVerifier(secrets, this.config.limits), tokens: new PageTokens(secrets) };
+    }
+    return ok(this.#signed);
+  }
+}
+
+const deployments = new WeakMap<Env, Deployment>();
+
+/** Throws a sentence that names the variable which is wrong. */
+export function deploymentOf(env: Env): Deployment {
+  const known = deployments.get(env);
+  if (known !== undefined) return known;
+  const deployment = new Deployment(env);
+  deployments.set(env, deployment);
+  return deployment;
+}

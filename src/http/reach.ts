@@ -1,0 +1,28 @@
+import type { Reply } from "../core/messages.ts";
+import { refused, type Result } from "../core/refusal.ts";
+import { call } from "../objects/peers.ts";
+import type { Failure } from "./problem.ts";
+
+/** What to answer when a peer's answer is not known (rule M2). Completes "... cannot be reached" and "... did not answer in time". */
+interface Peer {
+  who: string;
+  /** What the caller should make of it. */
+  advice?: string;
+}
+
+/** Calls an object; an unknown answer becomes 503, or 504 when the time was up. */
+export async function reach<T>(timeoutMs: number, { who, advice }: Peer, work: () => Promise<Reply<T>>): Promise<Result<T>> {
+  const startedMs = Date.now();
+  const answer = await call(timeoutMs, work);
+  if (answer.kind === "ok") return { ok: true, value: answer.value };
+  if (answer.kind === "refused") return { ok: false, refusal: answer.refusal };
+  const more = advice === undefined ? "" : `: ${advice}`;
+  return Date.now() - startedMs >= timeoutMs
+    ? refused("DEADLINE_EXCEEDED", `${who} did not answer in time${more}`)
+    : refused("UNAVAILABLE", `${who} cannot be reached${more}`, { retryAfterMs: 1_000 });
+}
+
+/** A result with something added to its refusal. */
+export function withFailure<T>(result: Result<T>, more: Partial<Failure>): Result<T> {
+  return result.ok ? result : { ok: false, refusal: { ...result.refusal, ...more } };
+}

@@ -1,0 +1,68 @@
+import { fanOut } from "../core/ask.ts";
+import type { Reply } from "../core/messages.ts";
+import { ok, type Result } from "../core/refusal.ts";
+import { d1Health } from "../projections/health.ts";
+import type { Deployment } from "./deployment.ts";
+import type { Failure } from "./problem.ts";
+import { reach } from "./reach.ts";
+
+type Report = Result<{ d1: "up" | "down" }>;
+
+/** Probes come from everywhere and each asks every part: they share what was found out this recently. */
+const KEEP_MS = 1_000;
+
+/** Whether all parts that requests need can be reached. */
+export class Readiness {
+  readonly #deployment: Deployment;
+  #latest: { startedMs: number; doneMs: number | undefined; report: Promise<Report> } | undefined;
+
+  constructor(deployment: Deployment) {
+    this.#deployment = deployment;
+  }
+
+  async check(): Promise<Report> {
+    const now = Date.now();
+    const { latest, patienceMs } = { latest: this.#latest, patienceMs: this.#patienceMs() };
+    if (latest !== undefined && now - (latest.doneMs ?? now) <= KEEP_MS && now - latest.startedMs <= patienceMs) {
+      // Another request's promise, so with a timer of our own: see DirectoryCopy.
+      return reach(patienceMs, { who: "the check that is under way" }, () => latest.report);
+    }
+    const started: NonNullable<typeof this.#latest> = { startedMs: now, doneMs: undefined, report: this.#ask() };
+    this.#latest = started;
+    const report = await started.report;
+    started.doneMs = Date.now();
+    return report;
+  }
+
+  /** The directory first, then everything else, `fanOut` at a time. */
+  #patienceMs(): number {
+    return 4 * this.#timeoutMs();
+  }
+
+  #timeoutMs(): number {
+    const { inquiryTimeoutMs, exchangeTimeoutMs } = this.#deployment.config.limits;
+    return inquiryTimeoutMs + exchangeTimeoutMs;
+  }
+
+  async #ask(): Promise<Report> {
+    const { config, directory, objects, envelope, env } = this.#deployment;
+    const read = await directory.read();
+    const cells = read.ok ? [...read.value.cells.keys()] : [];
+    const parts: { name: string; ping: () => Promise<Reply<unknown>> }[] = [
+      ...Array.from({ length: config.shards }, (_, shard) => ({ name: `shard ${shard}`, ping: () => objects.shard(shard).ping(envelope) })),
+      ...cells.map((cell) => ({ name: `ledger of cell ${cell}`, ping: () => objects.ledger(cell).status(envelope) })),
+    ];
+    const [answers, d1] = await Promise.all([
+      fanOut(parts, config.limits.fanOut, ({ name, ping }) => reach(this.#timeoutMs(), { who: name }, ping)),
+      d1Health(env),
+    ]);
+    const failed = [...(read.ok ? [] : ["directory"]), ...parts.flatMap(({ name }, index) => (answers[index]?.ok ? [] : [name]))];
+    return failed.length === 0 ? ok({ d1 }) : { ok: false, refusal: notReady(failed) };
+  }
+}
+
+const notReady = (failed: readonly string[]): Failure => ({
+  code: "UNAVAILABLE",
+  detail: failed.length === 1 ? "1 part does not answer" : `${failed.length} parts do not answer`,
+  failed,
+});

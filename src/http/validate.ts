@@ -1,0 +1,44 @@
+import type * as z from "zod";
+import { ok, refused, type Result } from "../core/refusal.ts";
+import { fieldPath } from "./json.ts";
+
+/** Checks against a schema; the refusal names the first wrong field. `whole`: what to call the value itself. */
+export function validate<Schema extends z.ZodType>(schema: Schema, value: unknown, whole: string): Result<z.output<Schema>> {
+  const parsed = schema.safeParse(value, { error: messageOf });
+  if (parsed.success) return ok(parsed.data);
+  const [issue] = parsed.error.issues;
+  const unknown = issue?.code === "unrecognized_keys" ? issue.keys.slice(0, 1) : [];
+  const field = fieldPath([...(issue?.path ?? []), ...unknown]) || whole;
+  return refused("INVALID_ARGUMENT", `\`${field}\` ${issue?.message ?? "is not valid"}`, { field });
+}
+
+/** Completes a sentence that begins with the field. Schemas that know better bring their own. */
+function messageOf(issue: z.core.$ZodRawIssue): string | undefined {
+  switch (issue.code) {
+    case "invalid_type":
+      return issue.input === undefined ? "is required" : `must be ${KINDS[issue.expected] ?? issue.expected}`;
+    case "invalid_value":
+      return issue.input === undefined ? "is required" : `must be one of ${issue.values.map(String).join(", ")}`;
+    case "unrecognized_keys":
+      return "is not a known field";
+    case "too_small":
+      return `must ${needs(issue.origin)} at least ${issue.minimum}${unitOf(issue.origin)}`;
+    case "too_big":
+      return `must ${needs(issue.origin)} at most ${issue.maximum}${unitOf(issue.origin)}`;
+    default:
+      return undefined;
+  }
+}
+
+const KINDS: Readonly<Record<string, string>> = {
+  string: "a string",
+  number: "a number",
+  int: "a whole number",
+  boolean: "true or false",
+  object: "an object",
+  array: "a list",
+};
+
+const needs = (origin: string): string => (origin === "string" || origin === "array" ? "have" : "be");
+
+const unitOf = (origin: string): string => (origin === "string" ? " characters" : origin === "array" ? " items" : "");

@@ -1,0 +1,93 @@
+import { max, sql } from "drizzle-orm";
+import type { Cell, MintedKey } from "../core/directory/directory.ts";
+import { ok, refused, type Result } from "../core/refusal.ts";
+import { logEvent } from "../log.ts";
+import { call } from "../objects/peers.ts";
+import type { Database } from "./database.ts";
+import { causeOf } from "./failure.ts";
+import { inStatements, jsonArray, type JsonRow } from "./json-rows.ts";
+import { CALL_MS, type Run } from "./run.ts";
+import { keys } from "./schema.ts";
+
+/** Copies the registry of cells; rows that are as they were are not written. */
+export async function mirrorCells(database: Database, registered: readonly Cell[]): Promise<Result<null>> {
+  const rows = registered.map(({ cell, name, address, createdAtMs, updatedAtMs }) => ({
+    json: JSON.stringify({ cell_id: cell, name, address, created_at_ms: createdAtMs, updated_at_ms: updatedAtMs }),
+  }));
+  for (const part of inStatements(rows)) {
+    const saved = await database.run("save cells", (orm) => orm.run(upsertCells(part)));
+    if (!saved.ok) return saved;
+  }
+  return ok(null);
+}
+
+const upsertCells = (rows: readonly JsonRow[]) => sql`
+  INSERT INTO cells (cell_id, name, address, created_at_ms, updated_at_ms)
+  SELECT value ->> 'cell_id', value ->> 'name', value ->> 'address', value ->> 'created_at_ms', value ->> 'updated_at_ms'
+  FROM json_each(${jsonArray(rows)})
+  WHERE true
+  ON CONFLICT (cell_id) DO UPDATE SET
+    name = excluded.name, address = excluded.address, created_at_ms = excluded.created_at_ms, updated_at_ms = excluded.updated_at_ms
+  WHERE excluded.updated_at_ms >= cells.updated_at_ms
+    AND (excluded.name, excluded.address, excluded.updated_at_ms) IS NOT (cells.name, cells.address, cells.updated_at_ms)`;
+
+/** Copies what changed of the keys since the last run, oldest change first. */
+export async function mirrorKeys(run: Run): Promise<Result<null>> {
+  const { database, deadlineMs } = run;
+  const known = await database.run("read keys", (orm) => orm.select({ position: max(keys.position) }).from(keys));
+  if (!known.ok) return known;
+  let position = known.value[0]?.position ?? 0;
+  // Asks for the last change again: keys are never forgotten, so a directory that does not show it was restored from a backup.
+  let after = Math.max(0, position - 1);
+  while (Date.now() < deadlineMs) {
+    const page = await askPage(run, after);
+    if (!page.ok) return page;
+    const { keys: changed, more } = page.value;
+    if (changed.length === 0 && after < position) {
+      logEvent("directory_behind_record", { position });
+      position = 0;
+      after = 0;
+      continue;
+    }
+    const fresh = changed.filter((key) => key.position > position).map(rowOf);
+    for (const part of inStatements(fresh)) {
+      const saved = await database.run("save keys", (orm) => orm.run(upsertKeys(position, part)));
+      if (!saved.ok) return saved;
+      position = (part.at(-1) ?? part[0]).position;
+    }
+    if (!more) break;
+    after = changed.at(-1)?.position ?? after;
+  }
+  return ok(null);
+}
+
+async function askPage({ envelope, objects, limits }: Run, afterPosition: number) {
+  const answer = await call(CALL_MS, () => objects.directory().listKeys({ ...envelope, afterPosition, limit: limits.pullRows }));
+  return answer.kind === "ok" ? ok(answer.value) : refused("UNAVAILABLE", `the directory cannot be reached: ${causeOf(answer)}`);
+}
+
+const rowOf = ({ keyId, position, role, cell, note, createdAtMs, expiresAtMs, revokedAtMs }: MintedKey & { position: number }) => ({
+  position,
+  json: JSON.stringify({
+    key_id: keyId,
+    position,
+    role,
+    cell_id: cell,
+    note,
+    created_at_ms: createdAtMs,
+    expires_at_ms: expiresAtMs,
+    revoked_at_ms: revokedAtMs,
+  }),
+});
+
+/** Writes nothing when D1 does not hold all up to `after` (any more): its largest position is the cursor, and must not jump a gap. */
+const upsertKeys = (after: number, rows: readonly JsonRow[]) => sql`
+  INSERT INTO keys (key_id, position, role, cell_id, note, created_at_ms, expires_at_ms, revoked_at_ms)
+  SELECT value ->> 'key_id', value ->> 'position', value ->> 'role', value ->> 'cell_id', value ->> 'note',
+         value ->> 'created_at_ms', value ->> 'expires_at_ms', value ->> 'revoked_at_ms'
+  FROM json_each(${jsonArray(rows)})
+  WHERE (SELECT coalesce(max(position), 0) FROM keys) >= ${after}
+  ON CONFLICT (key_id) DO UPDATE SET
+    position = excluded.position, role = excluded.role, cell_id = excluded.cell_id, note = excluded.note,
+    created_at_ms = excluded.created_at_ms, expires_at_ms = excluded.expires_at_ms, revoked_at_ms = excluded.revoked_at_ms
+  WHERE excluded.position > keys.position`;

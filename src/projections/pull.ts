@@ -1,0 +1,168 @@
+import { and, eq, gte, sql } from "drizzle-orm";
+import { encodePayload } from "../core/ledger/payload.ts";
+import { msOf } from "../core/ledger/position.ts";
+import type { Limits } from "../core/limits.ts";
+import type { LeaseChange, PullAnswer } from "../core/messages.ts";
+import type { Answer } from "../core/ports.ts";
+import type { Result } from "../core/refusal.ts";
+import { logEvent } from "../log.ts";
+import { call } from "../objects/peers.ts";
+import type { Database } from "./database.ts";
+import { causeOf } from "./failure.ts";
+import { inStatements, jsonArray, type JsonRow } from "./json-rows.ts";
+import { CALL_MS, type Run } from "./run.ts";
+import { cells } from "./schema.ts";
+
+export interface Source {
+  cell: string;
+  locationHint: string | null;
+  /** The cursor that D1 holds: every change up to here is in it. */
+  position: number;
+}
+
+export interface Pulled {
+  /** As in `Source`, after the pull. */
+  position: number;
+  rows: number;
+  /** When the page was asked for that reached the ledger's end; null: it was not reached. */
+  completeAtMs: number | null;
+  error: string | null;
+}
+
+/** Pages of one cell in one run, so that a cell which is far behind leaves some to the others. */
+const MAX_PAGES = 100;
+/** The rows of the first page, whose weight nobody knows: a message holds 32 MiB, and a lease of 1,000 long names takes 3 MB of it. */
+const FIRST_PAGE_ROWS = 8;
+/** What further pages should weigh as D1 stores them. A lease of many short names is ten times as heavy when it travels. */
+const PAGE_CHARS = 2_000_000;
+/** A call that fails sooner than this was answered: perhaps the page was too heavy. */
+const AT_ONCE_MS = 5_000;
+/** How far the clocks of a ledger and of this Worker may lie apart before a warning would be wrong. */
+const CLOCK_SKEW_MS = 60_000;
+
+/**
+ * Copies the changes of one ledger into D1, oldest first, each page and the cursor in one transaction. Any number of runs may do it at the
+ * same time: a row is only overwritten by a later change, and the cursor only moves on from where it has come to.
+ */
+export async function pullLedger(run: Run, source: Source): Promise<Pulled> {
+  const { cell } = source;
+  let { position } = source;
+  let rows = 0;
+  const end = (completeAtMs: number | null, error: string | null = null): Pulled => ({ position, rows, completeAtMs, error });
+  let pageRows = Math.min(FIRST_PAGE_ROWS, run.limits.pullRows);
+  // Asks for the change at the cursor again: a ledger that does not show it is not what it was.
+  let after = Math.max(0, position - 1);
+  for (let page = 0; page < MAX_PAGES && run.pagesLeft > 0; page += 1) {
+    const askedAtMs = Date.now();
+    if (askedAtMs >= run.deadlineMs) break;
+    const answer = await askPage(run, source, after, pageRows);
+    if (answer.kind === "unknown" && pageRows > 1 && Date.now() - askedAtMs < AT_ONCE_MS) {
+      pageRows = Math.ceil(pageRows / 4);
+      continue;
+    }
+    if (answer.kind !== "ok") return end(null, causeOf(answer));
+    const { changes, throughPosition, more } = answer.value;
+    if (changes.length === 0 && after < position && cannotBePruned(position, run.limits)) {
+      logEvent("ledger_behind_record", { cell, position });
+      const begun = await beginAgain(run.database, cell, position);
+      if (!begun.ok) return end(null, causeOf(begun));
+      position = 0;
+      after = 0;
+      continue;
+    }
+    const fresh = changes.filter((change) => change.position > position).map(rowOf);
+    for (const part of inStatements(fresh)) {
+      run.pagesLeft -= 1;
+      const saved = await save(run.database, cell, position, part);
+      if (!saved.ok) return end(null, causeOf(saved));
+      if (!saved.value) return end(null, "the fleet record was set back during the run");
+      position = (part.at(-1) ?? part[0]).position;
+      rows += part.length;
+    }
+    if (!more) return end(askedAtMs);
+    after = throughPosition;
+    if (fresh.length > 0) pageRows = rowsOfWeight(fresh, run.limits);
+  }
+  return end(null);
+}
+
+function askPage({ envelope, objects }: Run, { cell, locationHint }: Source, afterPosition: number, limit: number): Promise<Answer<PullAnswer>> {
+  return call(CALL_MS, () => objects.ledger(cell, locationHint).pull({ ...envelope, afterPosition, limit }));
+}
+
+/** A ledger forgets only what is older than its retention. A younger change that is gone: the ledger was restored from a backup. */
+function cannotBePruned(position: number, limits: Limits): boolean {
+  const keptMs = Math.min(limits.outcomeRetentionS, limits.outcomeMaxS) * 1_000;
+  return msOf(position) > Date.now() - keptMs + CLOCK_SKEW_MS;
+}
+
+interface ChangeRow extends JsonRow {
+  position: number;
+}
+
+function rowOf(change: LeaseChange): ChangeRow {
+  const head = JSON.stringify({
+    created_position: change.createdPosition,
+    uuid: change.lease,
+    state: change.state,
+    position: change.position,
+    created_at_ms: change.createdAtMs,
+    decided_at_ms: change.decidedAtMs ?? null,
+    decided_by: change.decidedBy ?? null,
+    reason: change.reason ?? null,
+    ...change.counts,
+  });
+  // Inside, not as a string of its own: that would double its quotation marks, and with them its size.
+  const payload = change.ops === undefined ? "null" : encodePayload(change.ops);
+  return { position: change.position, json: `${head.slice(0, -1)},"payload":${payload}}` };
+}
+
+const rowsOfWeight = (sample: readonly JsonRow[], { pullRows }: Limits): number => {
+  const average = sample.reduce((sum, { json }) => sum + json.length, 0) / sample.length;
+  return Math.max(1, Math.min(pullRows, Math.floor(PAGE_CHARS / average)));
+};
+
+/**
+ * Writes the changes in (after, last of the rows]. False: D1 has lost its cursor's place meanwhile (it was restored, or begins again), and
+ * the cursor stays, so that nothing is skipped.
+ */
+async function save(database: Database, cell: string, after: number, rows: readonly [ChangeRow, ...ChangeRow[]]): Promise<Result<boolean>> {
+  const through = (rows.at(-1) ?? rows[0]).position;
+  const saved = await database.run("save leases", (orm) =>
+    orm.batch([
+      orm.run(upsertLeases(cell, rows)),
+      orm
+        .update(cells)
+        .set({ pulledPosition: sql`max(${cells.pulledPosition}, ${through})` })
+        .where(and(eq(cells.cellId, cell), gte(cells.pulledPosition, after)))
+        .returning({ position: cells.pulledPosition }),
+    ]),
+  );
+  return saved.ok ? { ok: true, value: saved.value[1].length > 0 } : saved;
+}
+
+/** One statement for all rows. A change that is not later than what is there is left alone, so it may come any number of times. */
+const upsertLeases = (cell: string, rows: readonly JsonRow[]) => sql`
+  INSERT INTO leases (cell_id, created_position, uuid, state, position, created_at_ms, decided_at_ms, decided_by, reason,
+                      creates, destroys, replaces, missing, payload)
+  SELECT ${cell}, value ->> 'created_position', value ->> 'uuid', value ->> 'state', value ->> 'position', value ->> 'created_at_ms',
+         value ->> 'decided_at_ms', value ->> 'decided_by', value ->> 'reason',
+         value ->> 'creates', value ->> 'destroys', value ->> 'replaces', value ->> 'missing', value ->> 'payload'
+  FROM json_each(${jsonArray(rows)})
+  WHERE true
+  ON CONFLICT (cell_id, created_position) DO UPDATE SET
+    uuid = excluded.uuid, state = excluded.state, position = excluded.position, created_at_ms = excluded.created_at_ms,
+    decided_at_ms = excluded.decided_at_ms, decided_by = excluded.decided_by, reason = excluded.reason,
+    creates = excluded.creates, destroys = excluded.destroys, replaces = excluded.replaces, missing = excluded.missing,
+    payload = excluded.payload
+  WHERE excluded.position > leases.position`;
+
+/** Sets the cursor back, unless another run has moved it meanwhile. */
+function beginAgain(database: Database, cell: string, position: number): Promise<Result<unknown>> {
+  return database.run("begin again", (orm) =>
+    orm
+      .update(cells)
+      .set({ pulledPosition: 0 })
+      .where(and(eq(cells.cellId, cell), eq(cells.pulledPosition, position))),
+  );
+}

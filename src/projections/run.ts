@@ -1,0 +1,19 @@
+import type { Limits } from "../core/limits.ts";
+import type { Envelope } from "../core/messages.ts";
+import type { Objects } from "../objects/peers.ts";
+import type { Database } from "./database.ts";
+
+/** What one run of the cron has to work with. */
+export interface Run {
+  envelope: Envelope;
+  limits: Limits;
+  objects: Objects;
+  database: Database;
+  /** No page is asked for after this; the next run goes on. */
+  deadlineMs: number;
+  /** Pages that the run may still write. */
+  pagesLeft: number;
+}
+
+/** How long a run waits for one answer of an object. The work behind it goes on when nobody waits any more. */
+export const CALL_MS = 10_000;

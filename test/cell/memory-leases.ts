@@ -1,0 +1,85 @@
+import type { Answer } from "../../src/cell/answer.ts";
+import type { LeaseState, LocalLease, LocalLeases, RemoteLeasePage, RemoteLeases, RemotePageRequest } from "../../src/cell/reconcile.ts";
+
+/** The in-memory twin of a cell's table of outstanding leases. */
+export class MemoryLocal implements LocalLeases {
+  readonly rows = new Map<string, LocalLease>();
+  /** Throws from here to fail a call. */
+  before: (call: "list" | "has" | "remove", uuids: readonly string[]) => void = () => {};
+
+  async list({ afterUuid, limit }: { afterUuid: string; limit: number }): Promise<LocalLease[]> {
+    this.before("list", []);
+    const rows = [...this.rows.values()].toSorted((a, b) => (a.uuid < b.uuid ? -1 : 1));
+    return rows.filter(({ uuid }) => uuid > afterUuid).slice(0, limit);
+  }
+
+  async has(uuids: readonly string[]): Promise<LocalLease[]> {
+    this.before("has", uuids);
+    return uuids.flatMap((uuid) => this.rows.get(uuid) ?? []);
+  }
+
+  async remove(uuid: string): Promise<void> {
+    this.before("remove", [uuid]);
+    this.rows.delete(uuid);
+  }
+}
+
+interface MemoryLease {
+  uuid: string;
+  createdAtMs: number;
+  state: LeaseState;
+}
+
+type RemoteCall = "list" | "get" | "commit" | "rollback";
+
+/** The in-memory twin of the coordinator, as far as one cell's leases go: the first decision wins, and again is the same success. */
+export class MemoryRemote implements RemoteLeases {
+  readonly leases = new Map<string, MemoryLease>();
+  readonly calls: { call: RemoteCall; uuid: string }[] = [];
+  readonly pages: RemotePageRequest[] = [];
+  /** Runs before a call takes effect: throws to fail it, or does what somebody else does meanwhile. May answer in its place. */
+  before: (call: RemoteCall, uuid: string) => Answer<LeaseState> | void = () => {};
+  readonly #now: () => number;
+
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  async list(request: RemotePageRequest): Promise<RemoteLeasePage> {
+    this.before("list", request.pageToken);
+    this.pages.push(request);
+    const { pageToken, pageSize, createdAfterMs = 0 } = request;
+    const granted = [...this.leases.values()]
+      .filter(({ uuid, state, createdAtMs }) => state === "GRANTED" && createdAtMs >= createdAfterMs && uuid > pageToken)
+      .toSorted((a, b) => (a.uuid < b.uuid ? -1 : 1));
+    const page = granted.slice(0, pageSize);
+    const leases = page.map(({ uuid, createdAtMs }) => ({ uuid, ageMs: this.#now() - createdAtMs }));
+    return { leases, nextPageToken: granted.length > page.length ? (page.at(-1)?.uuid ?? "") : "" };
+  }
+
+  async get(uuid: string): Promise<Answer<LeaseState>> {
+    return this.#answer("get", uuid, (lease) => ({ kind: "ok", value: lease.state }));
+  }
+
+  async commit(uuid: string): Promise<Answer<LeaseState>> {
+    return this.#answer("commit", uuid, (lease) => decide(lease, "COMMITTED"));
+  }
+
+  async rollback(uuid: string): Promise<Answer<LeaseState>> {
+    return this.#answer("rollback", uuid, (lease) => decide(lease, "ROLLED_BACK"));
+  }
+
+  #answer(call: RemoteCall, uuid: string, act: (lease: MemoryLease) => Answer<LeaseState>): Answer<LeaseState> {
+    this.calls.push({ call, uuid });
+    const instead = this.before(call, uuid);
+    if (instead !== undefined) return instead;
+    const lease = this.leases.get(uuid);
+    return lease === undefined ? { kind: "refused", status: 404, code: "NOT_FOUND", detail: "no such lease", conflicts: [] } : act(lease);
+  }
+}
+
+function decide(lease: MemoryLease, outcome: "COMMITTED" | "ROLLED_BACK"): Answer<LeaseState> {
+  if (lease.state === "GRANTED") lease.state = outcome;
+  if (lease.state === outcome) return { kind: "ok", value: outcome };
+  return { kind: "refused", status: 409, code: "FAILED_PRECONDITION", reason: `LEASE_${lease.state}`, detail: "decided otherwise", conflicts: [] };
+}

@@ -1,0 +1,482 @@
+/**
+ * The protocol as its callers see it. One suite for two worlds: the core over node:sqlite in Node, and the Durable Objects in workerd.
+ * A title begins with the numbers of the rules that it proves (docs/reference/protocol.md).
+ */
+import { describe, expect, test } from "vitest";
+import type { Ledger } from "../../src/core/ledger/ledger.ts";
+import type { Envelope, LookupFound } from "../../src/core/messages.ts";
+import type { Shard } from "../../src/core/shard/shard.ts";
+import { shardOf, shardsOf } from "../../src/core/placement.ts";
+import { beginRequest, callerOf, decideRequest, keyOf, type OpSpec } from "../support/ops.ts";
+
+export interface World {
+  envelope: Envelope;
+  uuid(): string;
+  ledger(
+    cell: string,
+  ): Pick<
+    Ledger,
+    "begin" | "decide" | "get" | "list" | "inquire" | "pull" | "maintain" | "status" | "setState" | "revoke" | "leaseStates" | "authorize"
+  >;
+  shard(index: number): Pick<Shard, "exchange" | "settle" | "lookup" | "listRecords" | "ping">;
+  /** Waits for a call, letting time pass as it needs. */
+  settle<T>(work: Promise<T>): Promise<T>;
+  /** Every object loses its memory and starts again from its disk. */
+  restart(): Promise<void>;
+  holds(): Promise<{ canonical: string; cell: string; lease: string }[]>;
+  claims(): Promise<{ canonical: string; cell: string; value: string; epoch: number }[]>;
+}
+
+const ok = (value: unknown): object => ({ ok: true, value: expect.objectContaining(value as object) as unknown });
+const no = (code: string, more: object = {}): object => ({ ok: false, refusal: expect.objectContaining({ code, ...more }) as unknown });
+
+export function protocolSuite(name: string, start: () => Promise<World>): void {
+  describe(name, () => {
+    const begin = async (w: World, cell: string, lease: string, specs: (OpSpec | string)[], more = {}) =>
+      w.settle(w.ledger(cell).begin(beginRequest(w.envelope, lease, specs, more)));
+    const commit = async (w: World, cell: string, lease: string) => w.settle(w.ledger(cell).decide(decideRequest(w.envelope, lease, "COMMITTED")));
+    const rollBack = async (w: World, cell: string, lease: string) =>
+      w.settle(w.ledger(cell).decide(decideRequest(w.envelope, lease, "ROLLED_BACK")));
+    const lookup = async (w: World, value: string): Promise<LookupFound | undefined> => {
+      const key = keyOf("ROUTES", value);
+      const answer = await w.settle(w.shard(shardOf("ROUTES", key.canonical, shardsOf(w.envelope.placement))).lookup({ ...w.envelope, keys: [key] }));
+      return answer.ok ? answer.value.found[0] : undefined;
+    };
+    const own = async (w: World, cell: string, values: string[]): Promise<void> => {
+      const lease = w.uuid();
+      await begin(w, cell, lease, values);
+      await commit(w, cell, lease);
+    };
+    const list = async (w: World, cell: string, more: Partial<{ createdAfterMs: number; afterPosition: number; limit: number }> = {}) => {
+      const answer = await w.settle(
+        w.ledger(cell).list({ ...w.envelope, caller: callerOf(), createdAfterMs: 0, afterPosition: 0, limit: 100, ...more }),
+      );
+      if (!answer.ok) throw new Error(answer.refusal.detail);
+      return answer.value;
+    };
+
+    test("[B5] [C1] [C3] a batch over all shards is granted, then committed everywhere", async () => {
+      const w = await start();
+      const lease = w.uuid();
+      const names = Array.from({ length: 40 }, (_, index) => `Name-${index}`);
+      expect(await begin(w, "1", lease, names)).toEqual(
+        ok({ created: true, lease: expect.objectContaining({ state: "GRANTED", cell: "1", lease }) as unknown }),
+      );
+      expect(await w.holds()).toHaveLength(40);
+      expect(await commit(w, "1", lease)).toEqual(
+        ok({ state: "COMMITTED", decidedBy: "cell", counts: { creates: 40, destroys: 0, replaces: 0, missing: 0 } }),
+      );
+      expect(await w.holds()).toEqual([]);
+      expect(new Set((await w.claims()).map(({ canonical }) => canonical))).toEqual(new Set(names.map((value) => value.toLowerCase())));
+      expect(await lookup(w, "NAME-7")).toMatchObject({ kind: "record", record: { value: "Name-7", cell: "1", status: "ACTIVE", lease: null } });
+    });
+
+    test("[B2] the same batch again is the same lease; another one under its id is refused", async () => {
+      const w = await start();
+      const lease = w.uuid();
+      await begin(w, "1", lease, ["ada"]);
+      expect(await begin(w, "1", lease, ["ada"])).toEqual(
+        ok({ created: false, lease: expect.objectContaining({ state: "GRANTED", lease }) as unknown }),
+      );
+      expect(await begin(w, "1", lease, ["bob"])).toEqual(no("FAILED_PRECONDITION", { reason: "LEASE_ID_REUSED" }));
+      await commit(w, "1", lease);
+      expect(await begin(w, "1", lease, ["ada"])).toEqual(ok({ created: false, lease: expect.objectContaining({ state: "COMMITTED" }) as unknown }));
+      expect(await begin(w, "1", lease, ["bob"])).toEqual(no("FAILED_PRECONDITION", { reason: "LEASE_ID_REUSED" }));
+      const other = w.uuid();
+      await begin(w, "1", other, ["bob"]);
+      await rollBack(w, "1", other);
+      expect(await begin(w, "1", other, ["bob"])).toEqual(no("FAILED_PRECONDITION", { reason: "LEASE_ROLLED_BACK" }));
+    });
+
+    test("[B2] calls that overlap with the first join it", async () => {
+      const w = await start();
+      const lease = w.uuid();
+      const calls = Array.from({ length: 5 }, () => w.ledger("1").begin(beginRequest(w.envelope, lease, ["ada", "bob"])));
+      const other = w.ledger("1").begin(beginRequest(w.envelope, lease, ["eve"]));
+      const results = await w.settle(Promise.all(calls));
+      expect(results.filter((result) => result.ok && result.value.created)).toHaveLength(1);
+      expect(results.every((result) => result.ok)).toBe(true);
+      expect(await other).toEqual(no("FAILED_PRECONDITION", { reason: "LEASE_ID_REUSED" }));
+      expect(await w.holds()).toHaveLength(2);
+    });
+
+    test("[B2] a lease is (cell, uuid): two cells may use one uuid and never meet", async () => {
+      const w = await start();
+      const lease = w.uuid();
+      expect(await begin(w, "1", lease, ["ada"])).toEqual(ok({ created: true }));
+      expect(await begin(w, "2", lease, ["bob"])).toEqual(ok({ created: true }));
+      await rollBack(w, "2", lease);
+      expect(await w.holds()).toEqual([expect.objectContaining({ canonical: "ada", cell: "1" })]);
+      expect(await commit(w, "1", lease)).toEqual(ok({ state: "COMMITTED" }));
+    });
+
+    test("[B4] [B6] one conflict among 50 names refuses all, says which, and leaves 49 free at once", async () => {
+      const w = await start();
+      await own(w, "2", ["n49"]);
+      const names = Array.from({ length: 50 }, (_, index) => `n${index}`);
+      const result = await begin(w, "1", w.uuid(), names);
+      expect(result).toEqual(
+        no("ALREADY_EXISTS", {
+          conflicts: [{ list: "creates", index: 49, bucket: { type: "ROUTES", value: "n49" }, kind: "taken", owner: "other" }],
+        }),
+      );
+      expect(await w.holds()).toEqual([]);
+      expect(await begin(w, "2", w.uuid(), names.slice(0, 49))).toEqual(ok({ created: true }));
+    });
+
+    test("[B6] every conflict is told at once, with its kind", async () => {
+      const w = await start();
+      await own(w, "1", ["mine", "mine-too"]);
+      await own(w, "2", ["theirs"]);
+      await begin(w, "2", w.uuid(), ["leased"]);
+      const result = await begin(w, "1", w.uuid(), [
+        "mine",
+        "theirs",
+        "leased",
+        "free",
+        { kind: "destroy", value: "absent", subject: null, source: null },
+        { kind: "destroy", value: "mine-too", subject: { type: "USER", id: "9" }, source: null },
+        { kind: "destroy", value: "foreign-hold-only", subject: null, source: null },
+        { kind: "replace", value: "not-there" },
+      ]);
+      expect(result).toEqual(no("ALREADY_EXISTS"));
+      const conflicts = result.ok ? [] : (result.refusal.conflicts ?? []);
+      expect(conflicts.map(({ list: where, index, kind, owner }) => [where, index, kind, owner])).toEqual([
+        ["creates", 0, "taken", "self"],
+        ["creates", 1, "taken", "other"],
+        ["creates", 2, "leased", "other"],
+        ["destroys", 0, "absent", undefined],
+        ["destroys", 1, "mismatch", "self"],
+        ["destroys", 2, "absent", undefined],
+        ["replaces", 0, "absent", undefined],
+      ]);
+      expect((await w.holds()).map(({ canonical }) => canonical)).toEqual(["leased"]);
+    });
+
+    test("[B6] the code follows the worst conflict", async () => {
+      const w = await start();
+      await own(w, "2", ["theirs"]);
+      await begin(w, "2", w.uuid(), ["leased"]);
+      const destroyTheirs: OpSpec = { kind: "destroy", value: "theirs", subject: null, source: null };
+      expect(await begin(w, "1", w.uuid(), ["leased"])).toEqual(no("ABORTED", { retryAfterMs: expect.any(Number) as unknown }));
+      expect(await begin(w, "1", w.uuid(), ["leased", destroyTheirs])).toEqual(no("FAILED_PRECONDITION"));
+      expect(await begin(w, "1", w.uuid(), ["leased", destroyTheirs, "theirs".toUpperCase() + "-2"])).toEqual(no("FAILED_PRECONDITION"));
+      const held = await begin(w, "1", w.uuid(), [{ kind: "destroy", value: "leased", subject: null, source: null }]);
+      expect(held).toEqual(no("ABORTED"));
+    });
+
+    test("[B4] a destroy locks its claim, and only its owner may have it", async () => {
+      const w = await start();
+      await own(w, "1", ["ada"]);
+      const destroy: OpSpec = { kind: "destroy", value: "ada", subject: null, source: null };
+      expect(await begin(w, "2", w.uuid(), [destroy])).toEqual(
+        no("FAILED_PRECONDITION", { conflicts: [expect.objectContaining({ kind: "not_owner", owner: "other" })] }),
+      );
+      const lease = w.uuid();
+      expect(await begin(w, "1", lease, [destroy])).toEqual(ok({ created: true }));
+      expect(await lookup(w, "ada")).toMatchObject({ kind: "record", record: { status: "LEASE_DESTROYING", lease } });
+      expect(await begin(w, "2", w.uuid(), ["ada"])).toEqual(no("ABORTED"));
+      await rollBack(w, "1", lease);
+      expect(await lookup(w, "ada")).toMatchObject({ kind: "record", record: { status: "ACTIVE", lease: null } });
+      const again = w.uuid();
+      await begin(w, "1", again, [destroy]);
+      await commit(w, "1", again);
+      expect(await lookup(w, "ada")).toEqual({ kind: "none" });
+      expect(await begin(w, "2", w.uuid(), ["ada"])).toEqual(ok({ created: true }));
+    });
+
+    test("[B4] absent destroys are refused, or counted where that is allowed", async () => {
+      const w = await start();
+      const destroys: OpSpec[] = ["a", "b", "c"].map((value) => ({ kind: "destroy", value, subject: null, source: null }));
+      expect(await begin(w, "1", w.uuid(), destroys)).toEqual(no("FAILED_PRECONDITION"));
+      const lease = w.uuid();
+      await own(w, "1", ["b"]);
+      const result = await begin(w, "1", lease, destroys, { allowMissing: true });
+      expect(result).toEqual(ok({ lease: expect.objectContaining({ counts: { creates: 0, destroys: 3, replaces: 0, missing: 2 } }) as unknown }));
+      expect(await commit(w, "1", lease)).toEqual(ok({ state: "COMMITTED" }));
+      expect(await w.claims()).toEqual([]);
+      expect(await begin(w, "1", w.uuid(), [{ kind: "replace", value: "a" }], { allowMissing: true })).toEqual(no("FAILED_PRECONDITION"));
+    });
+
+    test("[B4] a replace swaps subject, source and spelling at the commit, and restores nothing at a rollback", async () => {
+      const w = await start();
+      await own(w, "1", ["Ada"]);
+      const before = await lookup(w, "ada");
+      const replace: OpSpec = { kind: "replace", value: "ADA", subject: { type: "USER", id: "7" }, source: { type: "RAILS_TABLE_USERS", id: "8" } };
+      const lease = w.uuid();
+      await begin(w, "1", lease, [replace]);
+      expect(await lookup(w, "ada")).toMatchObject({
+        kind: "record",
+        record: { status: "ACTIVE", value: "Ada", lease, subject: { type: "GROUP", id: "1" } },
+      });
+      await rollBack(w, "1", lease);
+      expect(await lookup(w, "ada")).toEqual(before);
+      const again = w.uuid();
+      await begin(w, "1", again, [replace]);
+      await commit(w, "1", again);
+      const after = await lookup(w, "ada");
+      expect(after).toMatchObject({
+        kind: "record",
+        record: { status: "ACTIVE", value: "ADA", lease: null, subject: { type: "USER", id: "7" }, source: { id: "8" } },
+      });
+      expect(
+        before?.kind === "record" && after?.kind === "record" && after.record.uuid === before.record.uuid && after.record.epoch > before.record.epoch,
+      ).toBe(true);
+    });
+
+    test("[E1] every later owner of a name has a larger epoch", async () => {
+      const w = await start();
+      const epochs: number[] = [];
+      for (const cell of ["1", "2", "1", "2"]) {
+        await own(w, cell, ["ada"]);
+        const found = await lookup(w, "ada");
+        epochs.push(found?.kind === "record" ? found.record.epoch : -1);
+        const lease = w.uuid();
+        await begin(w, cell, lease, [{ kind: "destroy", value: "ada", subject: null, source: null }]);
+        await commit(w, cell, lease);
+      }
+      expect(epochs.toSorted((a, b) => a - b)).toEqual(epochs);
+      expect(new Set(epochs).size).toBe(4);
+    });
+
+    test("[C1] [C4] the first decision wins; again is the same success, the other one is refused", async () => {
+      const w = await start();
+      const committed = w.uuid();
+      await begin(w, "1", committed, ["ada"]);
+      await commit(w, "1", committed);
+      expect(await commit(w, "1", committed)).toEqual(ok({ state: "COMMITTED" }));
+      expect(await rollBack(w, "1", committed)).toEqual(no("FAILED_PRECONDITION", { reason: "LEASE_COMMITTED" }));
+      const back = w.uuid();
+      await begin(w, "1", back, ["bob"]);
+      await rollBack(w, "1", back);
+      expect(await rollBack(w, "1", back)).toEqual(ok({ state: "ROLLED_BACK" }));
+      expect(await commit(w, "1", back)).toEqual(no("FAILED_PRECONDITION", { reason: "LEASE_ROLLED_BACK" }));
+      expect(await lookup(w, "ada")).toMatchObject({ kind: "record" });
+      expect(await lookup(w, "bob")).toEqual({ kind: "none" });
+    });
+
+    test("[C1] of a commit and a rollback at the same time exactly one succeeds", async () => {
+      const w = await start();
+      for (let round = 0; round < 10; round += 1) {
+        const lease = w.uuid();
+        await begin(w, "1", lease, [`n${round}`]);
+        const results = await w.settle(
+          Promise.all([
+            w.ledger("1").decide(decideRequest(w.envelope, lease, "COMMITTED")),
+            w.ledger("1").decide(decideRequest(w.envelope, lease, "ROLLED_BACK")),
+          ]),
+        );
+        expect(results.filter((result) => result.ok)).toHaveLength(1);
+        expect((await lookup(w, `n${round}`))?.kind).toBe(results[0].ok ? "record" : "none");
+      }
+    });
+
+    test("[C4] [C5] an unknown lease cannot be committed, and another cell's lease is unknown", async () => {
+      const w = await start();
+      const lease = w.uuid();
+      await begin(w, "1", lease, ["ada"]);
+      expect(await commit(w, "2", lease)).toEqual(no("NOT_FOUND"));
+      expect(await w.settle(w.ledger("2").get({ ...w.envelope, caller: callerOf(), lease }))).toEqual(no("NOT_FOUND"));
+      expect(await commit(w, "1", w.uuid())).toEqual(no("NOT_FOUND"));
+      expect(await rollBack(w, "2", lease)).toEqual(ok({ state: "ROLLED_BACK", cell: "2" }));
+      expect(await w.settle(w.ledger("1").get({ ...w.envelope, caller: callerOf(), lease }))).toEqual(ok({ state: "GRANTED" }));
+    });
+
+    test("[C5] an operator's reason is kept with the outcome", async () => {
+      const w = await start();
+      const lease = w.uuid();
+      await begin(w, "1", lease, ["ada"]);
+      const caller = { role: "operator" as const, keyId: "op" };
+      await w.settle(w.ledger("1").decide(decideRequest(w.envelope, lease, "ROLLED_BACK", { caller, reason: "the cell is gone" })));
+      expect(await w.settle(w.ledger("1").get({ ...w.envelope, caller, lease }))).toEqual(ok({ decidedBy: "operator", reason: "the cell is gone" }));
+    });
+
+    test("[C6] a frozen cell cannot begin, but still commits, rolls back and replays", async () => {
+      const w = await start();
+      const [first, second] = [w.uuid(), w.uuid()];
+      await begin(w, "1", first, ["ada"]);
+      await begin(w, "1", second, ["bob"]);
+      await w.settle(w.ledger("1").setState({ ...w.envelope, state: "FROZEN" }));
+      expect(await begin(w, "1", w.uuid(), ["eve"])).toEqual(no("FAILED_PRECONDITION", { reason: "CELL_FROZEN" }));
+      expect(await begin(w, "1", first, ["ada"])).toEqual(ok({ created: false }));
+      expect(await commit(w, "1", first)).toEqual(ok({ state: "COMMITTED" }));
+      expect(await rollBack(w, "1", second)).toEqual(ok({ state: "ROLLED_BACK" }));
+      await w.settle(w.ledger("1").setState({ ...w.envelope, state: "ACTIVE" }));
+      expect(await begin(w, "1", w.uuid(), ["eve"])).toEqual(ok({ created: true }));
+    });
+
+    test("[C7] a rollback of a begin that never arrived refuses its late arrival", async () => {
+      const w = await start();
+      const lease = w.uuid();
+      expect(await rollBack(w, "1", lease)).toEqual(ok({ state: "ROLLED_BACK", counts: { creates: 0, destroys: 0, replaces: 0, missing: 0 } }));
+      expect(await begin(w, "1", lease, ["ada"])).toEqual(no("FAILED_PRECONDITION", { reason: "LEASE_ROLLED_BACK" }));
+      expect(await w.holds()).toEqual([]);
+      expect(await rollBack(w, "1", lease)).toEqual(ok({ state: "ROLLED_BACK" }));
+    });
+
+    test("[C7] a rollback while its begin runs ends the begin refused, with nothing held", async () => {
+      const w = await start();
+      const lease = w.uuid();
+      const names = Array.from({ length: 30 }, (_, index) => `n${index}`);
+      const [begun, rolled] = await w.settle(
+        Promise.all([
+          w.ledger("1").begin(beginRequest(w.envelope, lease, names)),
+          w.ledger("1").decide(decideRequest(w.envelope, lease, "ROLLED_BACK")),
+        ]),
+      );
+      expect(begun).toEqual(no("FAILED_PRECONDITION", { reason: "LEASE_ROLLED_BACK" }));
+      expect(rolled).toEqual(ok({ state: "ROLLED_BACK" }));
+      expect(await w.holds()).toEqual([]);
+    });
+
+    test("[B9] of 100 parallel creates of one name by two cells exactly one wins, and nothing else is left held", async () => {
+      const w = await start();
+      const results = await w.settle(
+        Promise.all(Array.from({ length: 100 }, (_, index) => w.ledger(String((index % 2) + 1)).begin(beginRequest(w.envelope, w.uuid(), ["ada"])))),
+      );
+      expect(results.filter((result) => result.ok)).toHaveLength(1);
+      for (const result of results) if (!result.ok) expect(["ABORTED", "ALREADY_EXISTS"]).toContain(result.refusal.code);
+      expect(await w.holds()).toHaveLength(1);
+    });
+
+    test("[B9] overlapping batches in opposite order: somebody wins", async () => {
+      const w = await start();
+      for (let round = 0; round < 5; round += 1) {
+        const names = Array.from({ length: 12 }, (_, index) => `r${round}-n${index}`);
+        const batches = [names, names.toReversed(), [...names.slice(6), ...names.slice(0, 6)]];
+        const results = await w.settle(
+          Promise.all(batches.map((batch, index) => w.ledger(String((index % 2) + 1)).begin(beginRequest(w.envelope, w.uuid(), batch)))),
+        );
+        expect(results.filter((result) => result.ok)).toHaveLength(1);
+      }
+      expect(await w.holds()).toHaveLength(5 * 12);
+    });
+
+    test("[R2] a name is routable once its lease is granted, and gone when it is rolled back", async () => {
+      const w = await start();
+      const lease = w.uuid();
+      expect(await lookup(w, "ada")).toEqual({ kind: "none" });
+      await begin(w, "1", lease, ["Ada"]);
+      expect(await lookup(w, "ada")).toMatchObject({ kind: "record", record: { status: "LEASE_CREATING", lease, cell: "1", value: "Ada" } });
+      await rollBack(w, "1", lease);
+      expect(await lookup(w, "ada")).toEqual({ kind: "none" });
+    });
+
+    test("[R1] the list has every granted lease once, in order, page by page, and no decided one", async () => {
+      const w = await start();
+      const leases = Array.from({ length: 7 }, () => w.uuid());
+      for (const [index, lease] of leases.entries()) await begin(w, "1", lease, [`n${index}`]);
+      await commit(w, "1", leases[2] ?? "");
+      await rollBack(w, "1", leases[4] ?? "");
+      const left = leases.filter((_, index) => index !== 2 && index !== 4);
+      const seen: string[] = [];
+      let afterPosition = 0;
+      do {
+        const page = await list(w, "1", { limit: 2, afterPosition });
+        seen.push(...page.leases.map(({ lease }) => lease));
+        expect(page.leases.length).toBeGreaterThan(0);
+        for (const lease of page.leases)
+          expect(lease).toMatchObject({ state: "GRANTED", ageMs: expect.any(Number) as unknown, counts: { creates: 1 } });
+        expect(page.leases.every((lease) => lease.ops === undefined)).toBe(true);
+        afterPosition = page.nextPosition;
+      } while (afterPosition !== 0);
+      expect(seen).toEqual(left);
+      const third = (await list(w, "1")).leases[2];
+      const from = await list(w, "1", { createdAfterMs: third?.createdAtMs ?? 0 });
+      expect(from.leases.map(({ lease }) => lease)).toContain(third?.lease);
+      expect((await list(w, "1", { createdAfterMs: (third?.createdAtMs ?? 0) + 60_000 })).leases).toEqual([]);
+      expect((await list(w, "2")).leases).toEqual([]);
+    });
+
+    test("[R3] records are in source order, whole source ids, bounded by the range", async () => {
+      const w = await start();
+      const lease = w.uuid();
+      const ids = ["9", "10", "100", "2", "x", "a1", "10"];
+      const specs: OpSpec[] = ids.map((id, index) => ({ value: `n${index}`, source: { type: "RAILS_TABLE_USERS", id } }));
+      await begin(w, "1", lease, specs);
+      await commit(w, "1", lease);
+      await begin(w, "1", w.uuid(), [{ value: "granted", source: { type: "RAILS_TABLE_USERS", id: "11" } }]);
+      const all: string[] = [];
+      for (let shard = 0; shard < shardsOf(w.envelope.placement); shard += 1) {
+        const answer = await w.settle(
+          w
+            .shard(shard)
+            .listRecords({ ...w.envelope, cell: "1", sourceType: "RAILS_TABLE_USERS", bucketTypes: ["ROUTES"], after: "", upTo: null, limit: 1 }),
+        );
+        if (!answer.ok) throw new Error(answer.refusal.detail);
+        const whole = await w.settle(
+          w
+            .shard(shard)
+            .listRecords({ ...w.envelope, cell: "1", sourceType: "RAILS_TABLE_USERS", bucketTypes: ["ROUTES"], after: "", upTo: null, limit: 100 }),
+        );
+        if (!whole.ok) throw new Error(whole.refusal.detail);
+        expect(whole.value.complete).toBe(true);
+        const order = whole.value.records.map(({ source }) => source.id);
+        expect(order).toEqual(order.toSorted(numbersFirst));
+        // A page is the front of the whole, up to the end of a source id.
+        const front = answer.value.records.map(({ canonical }) => canonical);
+        expect(whole.value.records.slice(0, front.length).map(({ canonical }) => canonical)).toEqual(front);
+        if (!answer.value.complete) expect(whole.value.records[front.length]?.source.id).not.toBe(answer.value.records.at(-1)?.source.id);
+        all.push(...order);
+      }
+      expect(all.toSorted(numbersFirst)).toEqual(["2", "9", "10", "10", "11", "100", "a1", "x"]);
+    });
+
+    test("[P1] a ledger and a shard refuse another placement, also one that is new to them", async () => {
+      const w = await start();
+      const lease = w.uuid();
+      await begin(w, "1", lease, ["ada"]);
+      const other = { ...w.envelope, placement: w.envelope.placement.replace(/shards\d+/, "shards32") };
+      const mismatch = no("UNAVAILABLE", { reason: "PLACEMENT_MISMATCH" });
+      expect(await w.settle(w.ledger("1").begin({ ...beginRequest(w.envelope, w.uuid(), ["bob"]), ...other }))).toEqual(mismatch);
+      expect(await w.settle(w.ledger("2").begin({ ...beginRequest(w.envelope, w.uuid(), ["bob"]), ...other }))).toEqual(mismatch);
+      expect(await w.settle(w.shard(0).lookup({ ...other, keys: [keyOf("ROUTES", "ada")] }))).toEqual(mismatch);
+      expect(await w.settle(w.shard(20).lookup({ ...other, keys: [keyOf("ROUTES", "ada")] }))).toEqual(mismatch);
+      expect(await w.settle(w.ledger("9").begin(beginRequest(w.envelope, w.uuid(), ["bob"])))).toEqual(
+        no("PERMISSION_DENIED", { reason: "CELL_UNKNOWN" }),
+      );
+    });
+
+    test("[M5] a message of an unknown version is refused as retryable, before anything happens", async () => {
+      const w = await start();
+      const version = no("UNAVAILABLE", { reason: "MESSAGE_VERSION" });
+      const lease = w.uuid();
+      expect(await w.settle(w.ledger("1").begin({ ...beginRequest(w.envelope, lease, ["ada"]), version: 99 }))).toEqual(version);
+      expect(await w.settle(w.shard(0).exchange({ ...w.envelope, version: 99, decisions: [], prepares: [] }))).toEqual(version);
+      expect(await begin(w, "1", lease, ["ada"])).toEqual(ok({ created: true }));
+    });
+
+    test("[B7] [C1] after a restart everything that was acknowledged is there, and goes on", async () => {
+      const w = await start();
+      const [granted, committed] = [w.uuid(), w.uuid()];
+      await begin(w, "1", granted, ["ada"]);
+      await begin(w, "1", committed, ["bob"]);
+      await commit(w, "1", committed);
+      await w.restart();
+      expect((await list(w, "1")).leases.map(({ lease }) => lease)).toEqual([granted]);
+      expect(await lookup(w, "ada")).toMatchObject({ kind: "record", record: { status: "LEASE_CREATING" } });
+      expect(await lookup(w, "bob")).toMatchObject({ kind: "record", record: { status: "ACTIVE" } });
+      expect(await begin(w, "1", granted, ["ada"])).toEqual(ok({ created: false }));
+      expect(await begin(w, "2", w.uuid(), ["ada"])).toEqual(no("ABORTED"));
+      expect(await commit(w, "1", granted)).toEqual(ok({ state: "COMMITTED" }));
+      expect(await begin(w, "1", w.uuid(), ["eve"])).toEqual(ok({ created: true }));
+      expect((await w.holds()).map(({ canonical }) => canonical)).toEqual(["eve"]);
+    });
+
+    test("[A1] a revoked key is refused by the ledger at once", async () => {
+      const w = await start();
+      await begin(w, "1", w.uuid(), ["ada"]);
+      await w.settle(w.ledger("1").revoke({ ...w.envelope, keyId: "k1", expiresAtMs: Number.MAX_SAFE_INTEGER }));
+      const revoked = no("UNAUTHENTICATED", { reason: "KEY_REVOKED" });
+      expect(await begin(w, "1", w.uuid(), ["bob"])).toEqual(revoked);
+      expect(await commit(w, "1", w.uuid())).toEqual(revoked);
+      expect(await w.settle(w.ledger("1").authorize({ ...w.envelope, caller: callerOf() }))).toEqual(revoked);
+      expect(await begin(w, "1", w.uuid(), ["bob"], { caller: { role: "cell", keyId: "k2" } })).toEqual(ok({ created: true }));
+    });
+  });
+}
+
+function numbersFirst(a: string, b: string): number {
+  const [left, right] = [a, b].map((id) => (/^\d+$/.test(id) ? Number(id) : Infinity));
+  return left === right ? (a < b ? -1 : a > b ? 1 : 0) : (left ?? 0) - (right ?? 0);
+}

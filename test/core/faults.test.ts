@@ -1,0 +1,441 @@
+/** The protocol under faults: what a message, a shard, a ledger or a disk may do. A title begins with the rules that it proves. */
+import { expect, test } from "vitest";
+import type { Exchange, Inquiry } from "../../src/core/messages.ts";
+import { shardOf, shardsOf } from "../../src/core/placement.ts";
+import { Cluster, type Call } from "../support/cluster.ts";
+import { beginRequest, decideRequest, keyOf } from "../support/ops.ts";
+
+const ok = (value: unknown): object => ({ ok: true, value: expect.objectContaining(value as object) as unknown });
+const no = (code: string, more: object = {}): object => ({ ok: false, refusal: expect.objectContaining({ code, ...more }) as unknown });
+
+const begin = (c: Cluster, cell: string, lease: string, names: string[]) => c.ledger(cell).object.begin(beginRequest(c.envelope, lease, names));
+const decide = (c: Cluster, cell: string, lease: string, outcome: "COMMITTED" | "ROLLED_BACK") =>
+  c.ledger(cell).object.decide(decideRequest(c.envelope, lease, outcome));
+const isPrepare = (call: Call): boolean => call.method === "exchange" && (call.message as Exchange).prepares.length > 0;
+const isDecision = (call: Call): boolean => call.method === "exchange" && (call.message as Exchange).decisions.length > 0;
+
+/** Names that live on different shards: one for each. */
+function nameOn(c: Cluster, shard: number): string {
+  for (let n = 0; ; n += 1) if (shardOf("ROUTES", `n${n}`, shardsOf(c.envelope.placement)) === shard) return `n${n}`;
+}
+const spread = (c: Cluster): string[] => Array.from({ length: shardsOf(c.envelope.placement) }, (_, shard) => nameOn(c, shard));
+
+test("[B6] [M2] a lost prepare makes the begin unknown, releases what it got, and its id can be replayed", async () => {
+  const c = await Cluster.start();
+  c.fate = (call) => (isPrepare(call) && call.to === "shard 2" ? "lose" : "deliver");
+  const lease = c.uuid();
+  const result = await c.clock.settle(begin(c, "1", lease, spread(c)));
+  expect(result).toEqual(no("UNAVAILABLE"));
+  expect(c.holds()).toEqual([]);
+  c.fate = () => "deliver";
+  expect(await c.clock.settle(begin(c, "1", lease, spread(c)))).toEqual(ok({ created: true }));
+});
+
+test("[B6] [B8] a prepare that was carried out but not answered is released; a lost release is found by the sweep", async () => {
+  const c = await Cluster.start();
+  c.fate = (call) => (call.method !== "exchange" || call.to !== "shard 1" ? "deliver" : isPrepare(call) ? "lose_answer" : "lose");
+  const lease = c.uuid();
+  expect(await c.clock.settle(begin(c, "1", lease, spread(c)))).toEqual(no("UNAVAILABLE"));
+  expect(c.holds()).toHaveLength(1);
+  c.fate = () => "deliver";
+  await c.pass(20_000);
+  expect(c.holds()).toEqual([]);
+});
+
+test("[B3] [B8] a prepare that arrives after its begin was given up holds nothing for long, and is never granted", async () => {
+  const c = await Cluster.start();
+  c.fate = (call) => (isPrepare(call) && call.to === "shard 0" ? "late" : "deliver");
+  const lease = c.uuid();
+  expect(await c.clock.settle(begin(c, "1", lease, spread(c)))).toEqual(no("UNAVAILABLE"));
+  c.fate = () => "deliver";
+  await c.clock.pass(60_001);
+  expect(c.holds()).toHaveLength(1);
+  // Whoever collides with it finds out at once that it is nobody's.
+  expect(await c.clock.settle(begin(c, "2", c.uuid(), [nameOn(c, 0)]))).toEqual(ok({ created: true }));
+  expect(c.holds()).toEqual([expect.objectContaining({ cell: "2" })]);
+});
+
+test("[B8] a collision with the hold of a committed lease applies the decision and then tries again", async () => {
+  const c = await Cluster.start();
+  const lease = c.uuid();
+  await c.clock.settle(begin(c, "1", lease, ["ada"]));
+  c.fate = (call) => (isDecision(call) ? "lose" : "deliver");
+  expect(await c.clock.settle(decide(c, "1", lease, "COMMITTED"))).toEqual(ok({ state: "COMMITTED" }));
+  expect(c.holds()).toHaveLength(1);
+  expect(await c.clock.settle(begin(c, "2", c.uuid(), ["ada"]))).toEqual(no("ALREADY_EXISTS"));
+  expect(c.holds()).toEqual([]);
+  expect(c.claims()).toEqual([expect.objectContaining({ cell: "1" })]);
+});
+
+test("[B8] a collision with the hold of a rolled back lease drops it, and the begin gets the name", async () => {
+  const c = await Cluster.start();
+  const lease = c.uuid();
+  await c.clock.settle(begin(c, "1", lease, ["ada", "bob"]));
+  c.fate = (call) => (isDecision(call) && call.from === "ledger 1" ? "lose" : "deliver");
+  await c.clock.settle(decide(c, "1", lease, "ROLLED_BACK"));
+  expect(await c.clock.settle(begin(c, "2", c.uuid(), ["ada"]))).toEqual(ok({ created: true }));
+});
+
+test("[B8] a granted lease is never released by asking, however long it takes", async () => {
+  const c = await Cluster.start();
+  const lease = c.uuid();
+  await c.clock.settle(begin(c, "1", lease, spread(c)));
+  await c.pass(3_600_000);
+  expect(c.holds()).toHaveLength(4);
+  expect(await c.clock.settle(begin(c, "2", c.uuid(), spread(c)))).toEqual(no("ABORTED"));
+  expect(await c.clock.settle(decide(c, "1", lease, "COMMITTED"))).toEqual(ok({ state: "COMMITTED" }));
+});
+
+test("[B8] the sweep asks about a long lease less and less often", async () => {
+  const c = await Cluster.start({ shards: 1 });
+  await c.clock.settle(begin(c, "1", c.uuid(), ["ada"]));
+  await c.pass(3_600_000);
+  const asked = c.messages("inquire").length;
+  expect(asked).toBeGreaterThan(10);
+  expect(asked).toBeLessThan(100);
+});
+
+test("[B7] a ledger that dies between the yes of all shards and the grant leaves nothing, and the id can be replayed", async () => {
+  const c = await Cluster.start();
+  const lease = c.uuid();
+  c.fate = (call) => (isPrepare(call) ? "lose_answer" : "deliver");
+  const lost = begin(c, "1", lease, spread(c));
+  lost.catch(() => {});
+  await c.clock.pass(100);
+  expect(c.holds()).toHaveLength(4);
+  c.ledger("1").restart();
+  c.fate = () => "deliver";
+  // The holds are of the old incarnation: the new instance says that they are gone.
+  expect(await c.clock.settle(begin(c, "1", lease, spread(c)))).toEqual(ok({ created: true }));
+  expect(await c.clock.settle(decide(c, "1", lease, "COMMITTED"))).toEqual(ok({ state: "COMMITTED" }));
+  expect(c.claims()).toHaveLength(4);
+});
+
+test("[B3] every instance raises the incarnation before its first attempt, so that attempts are never reused", async () => {
+  const c = await Cluster.start();
+  const seen: string[] = [];
+  for (let round = 0; round < 3; round += 1) {
+    await c.clock.settle(begin(c, "1", c.uuid(), [`n${round}`]));
+    c.ledger("1").restart();
+  }
+  for (const call of c.messages("exchange")) {
+    for (const { incarnation, counter } of (call.message as Exchange).prepares) seen.push(`${incarnation}.${counter}`);
+  }
+  expect(new Set(seen)).toEqual(new Set(["1.1", "2.1", "3.1"]));
+});
+
+test("[B8] a replaced instance does not answer about attempts of a newer one", async () => {
+  const c = await Cluster.start();
+  const first = c.uuid();
+  await c.clock.settle(begin(c, "1", first, ["ada"]));
+  const zombie = c.ledger("1").restart();
+  await c.clock.settle(begin(c, "1", c.uuid(), ["bob"]));
+  const question = { lease: c.uuid(), incarnation: 2, counter: 1, epoch: 1 };
+  const inquiry: Inquiry = { ...c.envelope, shard: 0, questions: [question] };
+  await expect(zombie.inquire(inquiry)).rejects.toThrow();
+  // Neither about an incarnation that nobody has raised yet, nor for a fresh instance that has not begun anything.
+  const fresh: Inquiry = { ...c.envelope, shard: 0, questions: [{ ...question, incarnation: 3 }] };
+  await expect(c.clock.settle(c.ledger("1").object.inquire(fresh))).rejects.toThrow(/newer/);
+  expect(await c.clock.settle(c.ledger("1").object.inquire(inquiry))).toEqual(ok({ verdicts: ["gone"] }));
+});
+
+test("[B5] an instance whose grant may or may not be durable falls silent; the row decides", async () => {
+  const c = await Cluster.start();
+  await c.clock.settle(begin(c, "1", c.uuid(), ["warm-up"]));
+  const lease = c.uuid();
+  const node = c.ledger("1");
+  const work = begin(c, "1", lease, ["ada", "bob"]);
+  work.catch(() => {});
+  node.sql.failFlushes();
+  await c.clock.pass(200);
+  await expect(work).rejects.toThrow();
+  expect(node.halted).toBe(true);
+  const sent = c.messages("exchange").length;
+  await c.pass(1_000);
+  expect(c.messages("exchange").length).toBe(sent);
+  expect(c.holds().filter((hold) => hold.lease === lease)).toHaveLength(2);
+  node.restart();
+  // The write was durable: the replay finds the lease granted.
+  expect(await c.clock.settle(begin(c, "1", lease, ["ada", "bob"]))).toEqual(ok({ created: false }));
+  expect(await c.clock.settle(decide(c, "1", lease, "COMMITTED"))).toEqual(ok({ state: "COMMITTED" }));
+});
+
+test("[C2] a ledger that dies right after its decision is durable finishes it after the restart, by alarm", async () => {
+  const c = await Cluster.start();
+  const lease = c.uuid();
+  await c.clock.settle(begin(c, "1", lease, spread(c)));
+  c.fate = (call) => (isDecision(call) ? "lose" : "deliver");
+  void decide(c, "1", lease, "COMMITTED").catch(() => {});
+  await c.clock.pass(100);
+  c.ledger("1").restart();
+  c.fate = () => "deliver";
+  expect(c.holds()).toHaveLength(4);
+  await c.pass(5_000);
+  expect(c.holds()).toEqual([]);
+  expect(c.claims()).toHaveLength(4);
+});
+
+test("[C3] commit answers although a shard cannot be reached, and the alarm finishes it without end", async () => {
+  const c = await Cluster.start();
+  const lease = c.uuid();
+  await c.clock.settle(begin(c, "1", lease, spread(c)));
+  c.fate = (call) => (call.to === "shard 3" ? "lose" : "deliver");
+  expect(await c.clock.settle(decide(c, "1", lease, "COMMITTED"))).toEqual(ok({ state: "COMMITTED" }));
+  expect(c.holds()).toHaveLength(1);
+  const tries = (): number => c.messages("exchange").filter((call) => call.to === "shard 3" && isDecision(call)).length;
+  await c.pass(3_600_000);
+  // Capped backoff: it goes on, but does not hammer.
+  expect(tries()).toBeGreaterThan(20);
+  expect(tries()).toBeLessThan(300);
+  c.fate = () => "deliver";
+  await c.pass(130_000);
+  expect(c.holds()).toEqual([]);
+  expect(c.claims()).toHaveLength(4);
+});
+
+test("[C2] a decision that arrives twice, or late, changes nothing that came after it", async () => {
+  const c = await Cluster.start();
+  const first = c.uuid();
+  await c.clock.settle(begin(c, "1", first, ["ada"]));
+  c.fate = (call) => (isDecision(call) ? "twice" : "deliver");
+  await c.clock.settle(decide(c, "1", first, "COMMITTED"));
+  c.fate = () => "deliver";
+  // Destroyed by another lease, and taken by another cell, before the copy arrives.
+  const destroy = c.uuid();
+  await c.clock.settle(
+    c.ledger("1").object.begin(beginRequest(c.envelope, destroy, [{ kind: "destroy", value: "ada", subject: null, source: null }])),
+  );
+  await c.clock.settle(decide(c, "1", destroy, "COMMITTED"));
+  await c.pass(40_000);
+  expect(c.claims()).toEqual([]);
+});
+
+test("[B4] [C2] a prepare that is carried out twice leaves a hold that no decision touches, and that asking removes", async () => {
+  const c = await Cluster.start();
+  const lease = c.uuid();
+  c.fate = (call) => (isPrepare(call) ? "twice" : "deliver");
+  await c.clock.settle(begin(c, "1", lease, ["ada"]));
+  await c.clock.settle(decide(c, "1", lease, "COMMITTED"));
+  c.fate = () => "deliver";
+  const destroy = c.uuid();
+  await c.clock.settle(
+    c.ledger("1").object.begin(beginRequest(c.envelope, destroy, [{ kind: "destroy", value: "ada", subject: null, source: null }])),
+  );
+  await c.clock.settle(decide(c, "1", destroy, "COMMITTED"));
+  await c.clock.pass(31_000);
+  // The copy of the prepare found the name free and holds it under a new epoch.
+  expect(c.holds()).toHaveLength(1);
+  await c.pass(20_000);
+  expect(c.holds()).toEqual([]);
+  expect(c.claims()).toEqual([]);
+});
+
+test("[R2] a lookup never shows a hold whose lease was not granted, and says so when it cannot know", async () => {
+  const c = await Cluster.start({ shards: 1 });
+  const look = () => c.shard(0).object.lookup({ ...c.envelope, keys: [keyOf("ROUTES", "ada")] });
+  c.fate = (call) => (isPrepare(call) ? "lose_answer" : "deliver");
+  const running = begin(c, "1", c.uuid(), ["ada"]);
+  await c.clock.pass(100);
+  expect(c.holds()).toHaveLength(1);
+  const [found] = await Promise.all([look(), c.clock.pass(10)]);
+  expect(found).toEqual(ok({ found: [{ kind: "none" }] }));
+  c.fate = (call) => (call.method === "inquire" ? "lose" : isPrepare(call) ? "lose_answer" : "deliver");
+  const [unknown] = await Promise.all([look(), c.clock.pass(1_500)]);
+  expect(unknown).toEqual(ok({ found: [{ kind: "unknown" }] }));
+  await c.clock.settle(running);
+});
+
+test("[R2] a lookup costs no message, and one when it meets a create hold", async () => {
+  const c = await Cluster.start({ shards: 1 });
+  const look = () => c.clock.settle(c.shard(0).object.lookup({ ...c.envelope, keys: [keyOf("ROUTES", "ada")] }));
+  await c.clock.settle(begin(c, "1", c.uuid(), ["bob"]));
+  const before = c.calls.length;
+  await look();
+  expect(c.calls.length).toBe(before);
+  const lease = c.uuid();
+  await c.clock.settle(begin(c, "1", lease, ["ada"]));
+  const held = c.calls.length;
+  await look();
+  await look();
+  expect(c.calls.length).toBe(held + 2);
+  await c.clock.settle(decide(c, "1", lease, "COMMITTED"));
+  const active = c.calls.length;
+  await look();
+  expect(c.calls.length).toBe(active);
+});
+
+test("[B9] two begins that refuse each other for ever when they retry in parallel: one wins, and no answer says taken", async () => {
+  const c = await Cluster.start();
+  const results = await c.clock.settle(Promise.all([begin(c, "1", c.uuid(), spread(c)), begin(c, "2", c.uuid(), spread(c).toReversed())]));
+  expect(results.filter((result) => result.ok)).toHaveLength(1);
+  expect(results.find((result) => !result.ok)).toEqual(no("ABORTED"));
+});
+
+test("[B9] [B6] a begin that meets only running ones answers by its deadline, as temporary", async () => {
+  const c = await Cluster.start({ shards: 1, limits: { beginDeadlineMs: 2_000 } });
+  const blocked = c.uuid();
+  c.fate = (call) => (call.from === "ledger 1" && isPrepare(call) ? "lose_answer" : "deliver");
+  const blocker = begin(c, "1", blocked, ["ada"]);
+  await c.clock.pass(50);
+  const result = await c.clock.settle(begin(c, "2", c.uuid(), ["ada"]));
+  expect(["ABORTED"]).toContain(result.ok ? "granted" : result.refusal.code);
+  await c.clock.settle(blocker);
+});
+
+test("[N1] what waits for a busy shard leaves together, and shares its transactions", async () => {
+  const c = await Cluster.start({ shards: 2 });
+  await c.clock.settle(begin(c, "1", c.uuid(), ["warm-up", "warm-up-2", "warm-up-3"]));
+  const before = { messages: c.messages("exchange").length, transactions: c.transactions() };
+  const leases = Array.from({ length: 200 }, () => c.uuid());
+  const results = await c.clock.settle(Promise.all(leases.map((lease, index) => begin(c, "1", lease, [`a${index}`, `b${index}`]))));
+  expect(results.every((result) => result.ok)).toBe(true);
+  const decided = await c.clock.settle(Promise.all(leases.map((lease) => decide(c, "1", lease, "COMMITTED"))));
+  expect(decided.every((result) => result.ok)).toBe(true);
+  expect(c.messages("exchange").length - before.messages).toBeLessThan(40);
+  expect(c.transactions() - before.transactions).toBeLessThan(40);
+});
+
+test("[N1] a slow shard delays only the leases that touch it", async () => {
+  const c = await Cluster.start();
+  c.fate = (call) => (call.to === "shard 0" ? "lose" : "deliver");
+  const slow = begin(c, "1", c.uuid(), [nameOn(c, 0)]);
+  const started = c.clock.now();
+  for (let round = 0; round < 3; round += 1) {
+    const lease = c.uuid();
+    expect(await c.clock.settle(begin(c, "1", lease, [nameOn(c, 1), nameOn(c, 2)]))).toEqual(ok({ created: true }));
+    expect(await c.clock.settle(decide(c, "1", lease, "ROLLED_BACK"))).toEqual(ok({ state: "ROLLED_BACK" }));
+  }
+  expect(c.clock.now() - started).toBeLessThan(1_000);
+  await c.clock.settle(slow);
+});
+
+test("[N2] leases in one message stand and fall alone", async () => {
+  const c = await Cluster.start({ shards: 1 });
+  await c.clock.settle(begin(c, "2", c.uuid(), ["n3"]));
+  const results = await c.clock.settle(Promise.all(Array.from({ length: 8 }, (_, index) => begin(c, "1", c.uuid(), [`n${index}`]))));
+  expect(results.map((result) => result.ok)).toEqual([true, true, true, false, true, true, true, true]);
+});
+
+test("[N2] decisions of a message come before its prepares", async () => {
+  const c = await Cluster.start({ shards: 1 });
+  const lease = c.uuid();
+  await c.clock.settle(begin(c, "1", lease, ["ada"]));
+  const [, second] = await c.clock.settle(Promise.all([decide(c, "1", lease, "ROLLED_BACK"), begin(c, "1", c.uuid(), ["ada"])]));
+  expect(second).toEqual(ok({ created: true }));
+});
+
+test("[M3] a lost alarm is set again by a restart, by the next work and by the cron's poke", async () => {
+  const c = await Cluster.start();
+  const lease = c.uuid();
+  await c.clock.settle(begin(c, "1", lease, spread(c)));
+  c.fate = (call) => (isDecision(call) ? "lose" : "deliver");
+  await c.clock.settle(decide(c, "1", lease, "COMMITTED"));
+  for (const node of c.nodes) node.alarmAtMs = undefined;
+  c.fate = () => "deliver";
+  await c.clock.pass(60_000);
+  expect(c.holds()).toHaveLength(4);
+  const maintained = await c.clock.settle(c.ledger("1").object.maintain({ ...c.envelope, pulledPosition: 0 }));
+  expect(maintained).toEqual(ok({ unapplied: 0 }));
+  expect(c.holds()).toEqual([]);
+  const other = c.uuid();
+  await c.clock.settle(begin(c, "1", other, ["eve"]));
+  for (const node of c.nodes) node.alarmAtMs = undefined;
+  for (const node of c.nodes) node.restart();
+  expect(c.nodes.filter((node) => node.alarmAtMs !== undefined && node.alarmAtMs > c.clock.now())).toHaveLength(1);
+});
+
+test("[M4] a clock that jumps back neither reorders leases nor makes one look old", async () => {
+  const c = await Cluster.start();
+  const leases: string[] = [];
+  for (const jumpMs of [0, 5_000, -60_000, 1]) {
+    c.clock.jump(jumpMs);
+    const lease = c.uuid();
+    leases.push(lease);
+    await c.clock.settle(begin(c, "1", lease, [`n${leases.length}`]));
+  }
+  const page = await c.clock.settle(
+    c.ledger("1").object.list({ ...c.envelope, caller: { role: "cell", keyId: "k" }, createdAfterMs: 0, afterPosition: 0, limit: 10 }),
+  );
+  expect(page.ok && page.value.leases.map(({ lease }) => lease)).toEqual(leases);
+  expect(page.ok && page.value.leases.every(({ ageMs }) => ageMs >= 0)).toBe(true);
+});
+
+test("[M6] begins over the cell's limits are refused with a time to wait, decisions never", async () => {
+  const c = await Cluster.start({ limits: { concurrentBegins: 2, outstandingLeases: 3, fences: 1 } });
+  const parallel = await c.clock.settle(Promise.all(["a", "b", "c"].map((name) => begin(c, "1", c.uuid(), [name]))));
+  expect(parallel[2]).toEqual(no("RESOURCE_EXHAUSTED", { reason: "TOO_MANY_BEGINS", retryAfterMs: expect.any(Number) as unknown }));
+  const lease = c.uuid();
+  expect(await c.clock.settle(begin(c, "1", lease, ["c"]))).toEqual(ok({ created: true }));
+  expect(await c.clock.settle(begin(c, "1", c.uuid(), ["d"]))).toEqual(no("RESOURCE_EXHAUSTED", { reason: "TOO_MANY_LEASES" }));
+  c.ledger("1").restart();
+  expect(await c.clock.settle(begin(c, "1", c.uuid(), ["d"]))).toEqual(no("RESOURCE_EXHAUSTED", { reason: "TOO_MANY_LEASES" }));
+  expect(await c.clock.settle(decide(c, "1", lease, "COMMITTED"))).toEqual(ok({ state: "COMMITTED" }));
+  expect(await c.clock.settle(begin(c, "1", c.uuid(), ["d"]))).toEqual(ok({ created: true }));
+  expect(await c.clock.settle(decide(c, "1", c.uuid(), "ROLLED_BACK"))).toEqual(ok({ state: "ROLLED_BACK" }));
+  expect(await c.clock.settle(decide(c, "1", c.uuid(), "ROLLED_BACK"))).toEqual(no("RESOURCE_EXHAUSTED", { reason: "TOO_MANY_FENCES" }));
+});
+
+test("[S1] an outcome is forgotten only when it is applied, old enough, and pulled; or after the longest wait", async () => {
+  const c = await Cluster.start();
+  const [lease, fence] = [c.uuid(), c.uuid()];
+  await c.clock.settle(begin(c, "1", lease, ["ada"]));
+  await c.clock.settle(decide(c, "1", lease, "COMMITTED"));
+  await c.clock.settle(decide(c, "1", fence, "ROLLED_BACK"));
+  const ledger = c.ledger("1").object;
+  const maintain = async (pulledPosition: number) => {
+    const answer = await c.clock.settle(ledger.maintain({ ...c.envelope, pulledPosition }));
+    return answer.ok ? answer.value.pruned : -1;
+  };
+  const pulled = await c.clock.settle(ledger.pull({ ...c.envelope, afterPosition: 0, limit: 10 }));
+  const through = pulled.ok ? pulled.value.throughPosition : 0;
+  expect(await maintain(through)).toBe(0);
+  await c.clock.pass(86_400_000 + 60_000);
+  expect(await maintain(0)).toBe(0);
+  expect(await maintain(through)).toBe(2);
+  expect(await c.clock.settle(begin(c, "1", fence, ["zoe"]))).toEqual(ok({ created: true }));
+  const late = c.uuid();
+  await c.clock.settle(begin(c, "1", late, ["eve"]));
+  c.fate = (call) => (isDecision(call) ? "lose" : "deliver");
+  await c.clock.settle(decide(c, "1", late, "COMMITTED"));
+  await c.clock.pass(8 * 86_400_000);
+  // Not applied anywhere: kept, whatever its age.
+  expect(await maintain(0)).toBe(0);
+  c.fate = () => "deliver";
+  await c.clock.pass(5_000);
+  expect(await maintain(0)).toBe(1);
+});
+
+test("[S1] [R1] a pull misses no change, and positions never go back after a prune and a restart", async () => {
+  const c = await Cluster.start({ limits: { outcomeRetentionS: 1 } });
+  const seen = new Map<string, string>();
+  let after = 0;
+  const pull = async (): Promise<void> => {
+    for (let more = true; more;) {
+      const answer = await c.clock.settle(c.ledger("1").object.pull({ ...c.envelope, afterPosition: after, limit: 3 }));
+      if (!answer.ok) throw new Error(answer.refusal.detail);
+      for (const change of answer.value.changes) seen.set(change.lease, change.state);
+      after = answer.value.throughPosition;
+      more = answer.value.more;
+    }
+  };
+  const expected = new Map<string, string>();
+  for (let round = 0; round < 30; round += 1) {
+    const lease = c.uuid();
+    await c.clock.settle(begin(c, "1", lease, [`n${round}`]));
+    expected.set(lease, "GRANTED");
+    const earlier = [...expected.keys()][round - 2];
+    if (earlier !== undefined && round % 3 > 0) {
+      const outcome = round % 3 === 1 ? "COMMITTED" : "ROLLED_BACK";
+      await c.clock.settle(decide(c, "1", earlier, outcome));
+      expected.set(earlier, outcome);
+    }
+    if (round % 4 === 0) await pull();
+    if (round % 10 === 9) {
+      await c.pass(10_000);
+      await c.clock.settle(c.ledger("1").object.maintain({ ...c.envelope, pulledPosition: after }));
+      c.ledger("1").restart();
+    }
+  }
+  await pull();
+  expect(seen).toEqual(expected);
+});

@@ -1,0 +1,18 @@
+import { protocolSuite, type World } from "../contract/protocol.ts";
+import { Cluster } from "../support/cluster.ts";
+
+protocolSuite("the core over node:sqlite", async (): Promise<World> => {
+  const cluster = await Cluster.start();
+  return {
+    envelope: cluster.envelope,
+    uuid: () => cluster.uuid(),
+    ledger: (cell) => cluster.ledger(cell).object,
+    shard: (index) => cluster.shard(index).object,
+    settle: (work) => cluster.clock.settle(work),
+    restart: async () => {
+      for (const node of cluster.nodes) node.restart();
+    },
+    holds: async () => cluster.holds(),
+    claims: async () => cluster.claims(),
+  };
+});

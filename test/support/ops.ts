@@ -1,0 +1,51 @@
+import { canonicalize } from "../../src/core/canonical/canonicalize.ts";
+import type { BeginRequest, BucketKey, DecideRequest, Envelope, Op, OpKind, Outcome, Source, Subject } from "../../src/core/messages.ts";
+import { shardOf, shardsOf } from "../../src/core/placement.ts";
+import type { BucketTypeName } from "../../src/core/registry.ts";
+
+export interface OpSpec {
+  kind?: OpKind;
+  type?: BucketTypeName;
+  value: string;
+  subject?: Subject | null;
+  source?: Source | null;
+}
+
+/** A batch as the HTTP layer hands it to a ledger. A plain string is the create of a route. */
+export function opsOf(placement: string, specs: readonly (OpSpec | string)[]): Op[] {
+  const counts = { create: 0, destroy: 0, replace: 0 };
+  return specs.map((given) => {
+    const spec = typeof given === "string" ? { value: given } : given;
+    const { kind = "create", type = "ROUTES", value } = spec;
+    const subject = spec.subject === undefined ? { type: "GROUP" as const, id: "1" } : spec.subject;
+    const source = spec.source === undefined ? { type: "RAILS_TABLE_ROUTES" as const, id: "1" } : spec.source;
+    const key = keyOf(type, value);
+    return {
+      kind,
+      index: counts[kind]++,
+      value,
+      ...key,
+      ...(subject === null ? {} : { subject }),
+      ...(source === null ? {} : { source }),
+      shard: shardOf(type, key.canonical, shardsOf(placement)),
+    };
+  });
+}
+
+export function keyOf(type: BucketTypeName, value: string): BucketKey {
+  const result = canonicalize(type, value, 1_024);
+  if (!result.ok) throw new Error(result.detail);
+  return { type, canonical: result.canonical };
+}
+
+export const callerOf = (): { role: "cell"; keyId: string } => ({ role: "cell", keyId: "k1" });
+
+export function beginRequest(envelope: Envelope, lease: string, specs: readonly (OpSpec | string)[], more: Partial<BeginRequest> = {}): BeginRequest {
+  const ops = opsOf(envelope.placement, specs);
+  const payloadHash = JSON.stringify(ops.map(({ kind, type, value, subject, source }) => [kind, type, value, subject, source]));
+  return { ...envelope, caller: callerOf(), lease, ops, payloadHash, allowMissing: false, ...more };
+}
+
+export function decideRequest(envelope: Envelope, lease: string, outcome: Outcome, more: Partial<DecideRequest> = {}): DecideRequest {
+  return { ...envelope, caller: callerOf(), lease, outcome, ...more };
+}
