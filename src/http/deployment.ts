@@ -5,6 +5,7 @@ import { ok, type Result } from "../core/refusal.ts";
 import { configOf, type Config, type Env } from "../env.ts";
 import { objectsOf, type Objects } from "../objects/peers.ts";
 import { DirectoryCopy } from "./directory-copy.ts";
+import { Misconfigured } from "./fault.ts";
 import { PageTokens } from "./page-token.ts";
 import { Readiness } from "./readiness.ts";
 
@@ -27,7 +28,7 @@ export class Deployment {
 
   constructor(env: Env) {
     this.env = env;
-    this.config = configOf(env);
+    this.config = readConfig(env);
     this.objects = objectsOf(env, this.config);
     this.envelope = { version: MESSAGE_VERSION, placement: this.config.placement };
     this.directory = new DirectoryCopy(this.objects, this.config.limits, this.envelope);
@@ -46,9 +47,17 @@ export class Deployment {
   }
 }
 
+function readConfig(env: Env): Config {
+  try {
+    return configOf(env);
+  } catch (error) {
+    throw new Misconfigured(error instanceof Error ? error.message : "a variable is wrong");
+  }
+}
+
 const deployments = new WeakMap<Env, Deployment>();
 
-/** Throws a sentence that names the variable which is wrong. */
+/** Throws `Misconfigured` when a variable is wrong. */
 export function deploymentOf(env: Env): Deployment {
   const known = deployments.get(env);
   if (known !== undefined) return known;

@@ -8,13 +8,22 @@ import { reach } from "./reach.ts";
 
 type Report = Result<{ d1: "up" | "down" }>;
 
+interface Check {
+  startedMs: number;
+  doneMs: number | undefined;
+  report: Promise<Report>;
+}
+
 /** Probes come from everywhere and each asks every part: they share what was found out this recently. */
 const KEEP_MS = 1_000;
+
+/** In message times: the directory first, then everything else, a few at a time. */
+const PATIENCE = 4;
 
 /** Whether all parts that requests need can be reached. */
 export class Readiness {
   readonly #deployment: Deployment;
-  #latest: { startedMs: number; doneMs: number | undefined; report: Promise<Report> } | undefined;
+  #latest: Check | undefined;
 
   constructor(deployment: Deployment) {
     this.#deployment = deployment;
@@ -22,21 +31,17 @@ export class Readiness {
 
   async check(): Promise<Report> {
     const now = Date.now();
-    const { latest, patienceMs } = { latest: this.#latest, patienceMs: this.#patienceMs() };
+    const patienceMs = PATIENCE * this.#timeoutMs();
+    const latest = this.#latest;
     if (latest !== undefined && now - (latest.doneMs ?? now) <= KEEP_MS && now - latest.startedMs <= patienceMs) {
       // Another request's promise, so with a timer of our own: see DirectoryCopy.
       return reach(patienceMs, { who: "the check that is under way" }, () => latest.report);
     }
-    const started: NonNullable<typeof this.#latest> = { startedMs: now, doneMs: undefined, report: this.#ask() };
+    const started: Check = { startedMs: now, doneMs: undefined, report: this.#ask() };
     this.#latest = started;
     const report = await started.report;
     started.doneMs = Date.now();
     return report;
-  }
-
-  /** The directory first, then everything else, `fanOut` at a time. */
-  #patienceMs(): number {
-    return 4 * this.#timeoutMs();
   }
 
   #timeoutMs(): number {
@@ -44,6 +49,7 @@ export class Readiness {
     return inquiryTimeoutMs + exchangeTimeoutMs;
   }
 
+  /** The directory first: it knows the cells. */
   async #ask(): Promise<Report> {
     const { config, directory, objects, envelope, env } = this.#deployment;
     const read = await directory.read();

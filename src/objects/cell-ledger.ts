@@ -2,7 +2,8 @@ import { DurableObject } from "cloudflare:workers";
 import { Ledger } from "../core/ledger/ledger.ts";
 import type * as messages from "../core/messages.ts";
 import { configOf, type Env } from "../env.ts";
-import { numberInName, objectsOf } from "./peers.ts";
+import { numberInName } from "./identity.ts";
+import { objectsOf } from "./peers.ts";
 import { objectPorts } from "./ports.ts";
 
 /** One cell's ledger. All it does is in core/ledger. */
@@ -13,7 +14,8 @@ export class CellLedger extends DurableObject<Env> {
     super(ctx, env);
     const config = configOf(env);
     const objects = objectsOf(env, config);
-    this.#ledger = new Ledger(numberInName(ctx.id.name, "cell"), objectPorts(ctx), config.limits, {
+    const ports = objectPorts(ctx);
+    this.#ledger = new Ledger(numberInName(ctx.id, ports.sql, "cell"), ports, config.limits, {
       directory: { confirm: (message) => objects.directory().confirm(message) },
       shard: {
         exchange: (shard, message) => objects.shard(shard).exchange(message),

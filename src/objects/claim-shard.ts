@@ -2,7 +2,8 @@ import { DurableObject } from "cloudflare:workers";
 import type * as messages from "../core/messages.ts";
 import { Shard } from "../core/shard/shard.ts";
 import { configOf, type Env } from "../env.ts";
-import { numberInName, objectsOf } from "./peers.ts";
+import { numberInName } from "./identity.ts";
+import { objectsOf } from "./peers.ts";
 import { objectPorts } from "./ports.ts";
 
 /** One shard of the buckets. All it does is in core/shard. */
@@ -13,7 +14,8 @@ export class ClaimShard extends DurableObject<Env> {
     super(ctx, env);
     const config = configOf(env);
     const objects = objectsOf(env, config);
-    this.#shard = new Shard(Number(numberInName(ctx.id.name, "shard")), objectPorts(ctx), config.limits, {
+    const ports = objectPorts(ctx);
+    this.#shard = new Shard(Number(numberInName(ctx.id, ports.sql, "shard")), ports, config.limits, {
       directory: { confirm: (message) => objects.directory().confirm(message) },
       ledger: { inquire: (cell, message) => objects.ledger(cell).inquire(message) },
     });

@@ -26,13 +26,6 @@ export function objectsOf(env: Env, config: Config): Objects {
 const ledgerName = (cell: string): string => `cell-${cell}`;
 const shardName = (index: number): string => `shard-${index}`;
 
-/** The cell or index that an object's name carries. */
-export function numberInName(name: string | undefined, prefix: "cell" | "shard"): string {
-  const number = name?.startsWith(`${prefix}-`) ? name.slice(prefix.length + 1) : "";
-  if (!/^\d+$/.test(number)) throw new Error(`an object of this class is named ${prefix}-<number>`);
-  return number;
-}
-
 const wallClock: Pick<Clock, "after"> = {
   after: (delayMs, then) => {
     const timer = setTimeout(then, delayMs);

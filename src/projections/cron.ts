@@ -2,7 +2,7 @@ import { sql } from "drizzle-orm";
 import { fanOut } from "../core/ask.ts";
 import type { Cell } from "../core/directory/directory.ts";
 import { MESSAGE_VERSION } from "../core/messages.ts";
-import { refused, type Result } from "../core/refusal.ts";
+import { ok, refused, type Result } from "../core/refusal.ts";
 import { configOf, type Env } from "../env.ts";
 import { logEvent } from "../log.ts";
 import { call, objectsOf } from "../objects/peers.ts";
@@ -40,6 +40,13 @@ interface Target extends Omit<Source, "position"> {
 
 interface Visit extends Pulled {
   cell: string;
+}
+
+/** A cell as D1 knows it. */
+interface Known {
+  cell: string;
+  position: number;
+  lastPulledAtMs: number | null;
 }
 
 /**
@@ -83,7 +90,74 @@ export async function runCron(env: Env, scheduledAtMs: number): Promise<CronRepo
     error: failed === undefined ? null : causeOf(failed),
   };
   await recordEnd(database, runId, scheduledAtMs, report);
-  const { error, startedAtMs: _, finishedAtMs: __, ...figures } = report;
+  const { error, ...figures } = report;
   logEvent("cron_run", { ...figures, ...(error === null ? {} : { error }) });
   return report;
+}
+
+async function readDirectory({ envelope, objects }: Run): Promise<Result<Cell[]>> {
+  const answer = await call(CALL_MS, () => objects.directory().snapshot(envelope));
+  return answer.kind === "ok" ? ok(answer.value.cells) : refused("UNAVAILABLE", `the directory cannot be reached: ${causeOf(answer)}`);
+}
+
+/** Least recently pulled first, so that what one run does not get to comes first in the next. */
+function targetsOf(registered: readonly Cell[] | undefined, known: readonly Known[]): Target[] {
+  const knownByCell = new Map(known.map((row) => [row.cell, row]));
+  const lastPulledAtMs = ({ cell }: Target): number => knownByCell.get(cell)?.lastPulledAtMs ?? 0;
+  return (registered ?? known.map(({ cell }) => ({ cell, locationHint: null })))
+    .map(({ cell, locationHint }) => ({ cell, locationHint, position: knownByCell.get(cell)?.position ?? null }))
+    .toSorted((a, b) => lastPulledAtMs(a) - lastPulledAtMs(b));
+}
+
+async function visit(run: Run, target: Target): Promise<Visit> {
+  const { cell, locationHint } = target;
+  const pulled = await pull(run, target);
+  // In any case: the ledger may have lost its alarm, and what is old enough goes without D1 as well.
+  const poked = await call(CALL_MS, () => run.objects.ledger(cell, locationHint).maintain({ ...run.envelope, pulledPosition: pulled.position }));
+  const error = pulled.error ?? (poked.kind === "ok" ? null : causeOf(poked));
+  if (error !== null) logEvent("cell_failed", { cell, error });
+  return { ...pulled, cell, error };
+}
+
+async function pull(run: Run, { cell, locationHint, position }: Target): Promise<Pulled> {
+  if (position === null) return { position: 0, rows: 0, completeAtMs: null, error: "the fleet record cannot be reached" };
+  try {
+    return await pullLedger(run, { cell, locationHint, position });
+  } catch (error) {
+    // A bug, or a row of another version: this cell's trouble only.
+    return { position, rows: 0, completeAtMs: null, error: causeOf({ cause: String(error) }) };
+  }
+}
+
+/** Says of each cell how fresh its copy is, unless D1 was set back since it was made. */
+async function markCells(database: Database, visits: readonly Visit[]): Promise<Result<null>> {
+  const rows = visits.map(({ cell, position, completeAtMs, error }) => ({
+    json: JSON.stringify({ cell_id: cell, position, at_ms: completeAtMs, error: error ?? (completeAtMs === null ? "one run could not pull all of it" : null) }),
+  }));
+  for (const part of inStatements(rows)) {
+    const marked = await database.run("mark cells", (orm) => orm.run(updateMarks(part)));
+    if (!marked.ok) return marked;
+  }
+  return ok(null);
+}
+
+const updateMarks = (rows: readonly JsonRow[]) => sql`
+  UPDATE cells SET
+    last_pulled_at_ms = coalesce(max(coalesce(cells.last_pulled_at_ms, 0), mark.at_ms), cells.last_pulled_at_ms),
+    last_error = mark.error
+  FROM (
+    SELECT value ->> 'cell_id' AS cell_id, value ->> 'position' AS position, value ->> 'at_ms' AS at_ms, value ->> 'error' AS error
+    FROM json_each(${jsonArray(rows)})
+  ) AS mark
+  WHERE cells.cell_id = mark.cell_id AND cells.pulled_position >= mark.position`;
+
+function recordEnd(database: Database, runId: string, scheduledAtMs: number, report: CronReport): Promise<Result<unknown>> {
+  const { startedAtMs, finishedAtMs, cellsPulled, cellsFailed, leasesUpserted, leasesPruned, error } = report;
+  const end = { finishedAtMs, cellsPulled, cellsFailed, leasesUpserted, leasesPruned, error };
+  return database.run("end run", (orm) =>
+    orm
+      .insert(cronRuns)
+      .values({ startedAtMs, runId, scheduledAtMs, ...end })
+      .onConflictDoUpdate({ target: [cronRuns.startedAtMs, cronRuns.runId], set: end }),
+  );
 }

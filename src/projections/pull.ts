@@ -1,4 +1,4 @@
-import { and, eq, gte, sql } from "drizzle-orm";
+import { and, eq, getTableColumns, gte, sql } from "drizzle-orm";
 import { encodePayload } from "../core/ledger/payload.ts";
 import { msOf } from "../core/ledger/position.ts";
 import type { Limits } from "../core/limits.ts";
@@ -7,11 +7,11 @@ import type { Answer } from "../core/ports.ts";
 import type { Result } from "../core/refusal.ts";
 import { logEvent } from "../log.ts";
 import { call } from "../objects/peers.ts";
-import type { Database } from "./database.ts";
+import type { Database, Orm } from "./database.ts";
 import { causeOf } from "./failure.ts";
 import { inStatements, jsonArray, type JsonRow } from "./json-rows.ts";
 import { CALL_MS, type Run } from "./run.ts";
-import { cells } from "./schema.ts";
+import { cells, leases } from "./schema.ts";
 
 export interface Source {
   cell: string;
@@ -102,6 +102,7 @@ interface ChangeRow extends JsonRow {
 
 function rowOf(change: LeaseChange): ChangeRow {
   const head = JSON.stringify({
+    cell_id: change.cell,
     created_position: change.createdPosition,
     uuid: change.lease,
     state: change.state,
@@ -130,7 +131,7 @@ async function save(database: Database, cell: string, after: number, rows: reado
   const through = (rows.at(-1) ?? rows[0]).position;
   const saved = await database.run("save leases", (orm) =>
     orm.batch([
-      orm.run(upsertLeases(cell, rows)),
+      upsertLeases(orm, rows),
       orm
         .update(cells)
         .set({ pulledPosition: sql`max(${cells.pulledPosition}, ${through})` })
@@ -141,21 +142,20 @@ async function save(database: Database, cell: string, after: number, rows: reado
   return saved.ok ? { ok: true, value: saved.value[1].length > 0 } : saved;
 }
 
+/** The names of the columns, and the keys of the JSON rows. */
+const columns = Object.entries(getTableColumns(leases)).map(([key, { name }]) => ({ key, name }));
+const values = sql.join(
+  columns.map(({ name }) => sql.raw(`value ->> '${name}'`)),
+  sql`, `,
+);
+const excluded = Object.fromEntries(columns.map(({ key, name }) => [key, sql.raw(`excluded.${name}`)]));
+
 /** One statement for all rows. A change that is not later than what is there is left alone, so it may come any number of times. */
-const upsertLeases = (cell: string, rows: readonly JsonRow[]) => sql`
-  INSERT INTO leases (cell_id, created_position, uuid, state, position, created_at_ms, decided_at_ms, decided_by, reason,
-                      creates, destroys, replaces, missing, payload)
-  SELECT ${cell}, value ->> 'created_position', value ->> 'uuid', value ->> 'state', value ->> 'position', value ->> 'created_at_ms',
-         value ->> 'decided_at_ms', value ->> 'decided_by', value ->> 'reason',
-         value ->> 'creates', value ->> 'destroys', value ->> 'replaces', value ->> 'missing', value ->> 'payload'
-  FROM json_each(${jsonArray(rows)})
-  WHERE true
-  ON CONFLICT (cell_id, created_position) DO UPDATE SET
-    uuid = excluded.uuid, state = excluded.state, position = excluded.position, created_at_ms = excluded.created_at_ms,
-    decided_at_ms = excluded.decided_at_ms, decided_by = excluded.decided_by, reason = excluded.reason,
-    creates = excluded.creates, destroys = excluded.destroys, replaces = excluded.replaces, missing = excluded.missing,
-    payload = excluded.payload
-  WHERE excluded.position > leases.position`;
+const upsertLeases = (orm: Orm, rows: readonly JsonRow[]) =>
+  orm
+    .insert(leases)
+    .select(sql`SELECT ${values} FROM json_each(${jsonArray(rows)}) WHERE true`)
+    .onConflictDoUpdate({ target: [leases.cellId, leases.createdPosition], set: excluded, setWhere: sql`excluded.position > ${leases.position}` });
 
 /** Sets the cursor back, unless another run has moved it meanwhile. */
 function beginAgain(database: Database, cell: string, position: number): Promise<Result<unknown>> {

@@ -19,7 +19,7 @@ export const cells = sqliteTable("cells", {
   pulledPosition: integer("pulled_position").notNull().default(0),
   /** When a pull last reached the ledger's end: `leases` is not older than that. */
   lastPulledAtMs: integer("last_pulled_at_ms"),
-  /** Why the last run did not reach the end; NULL when it did. */
+  /** What the last run could not do with this cell; NULL when all went well. */
   lastError: text("last_error"),
 });
 

@@ -1,6 +1,6 @@
 /** The protocol under faults: what a message, a shard, a ledger or a disk may do. A title begins with the rules that it proves. */
 import { expect, test } from "vitest";
-import type { Exchange, Inquiry } from "../../src/core/messages.ts";
+import type { Decision, Exchange, Inquiry } from "../../src/core/messages.ts";
 import { shardOf, shardsOf } from "../../src/core/placement.ts";
 import { Cluster, type Call } from "../support/cluster.ts";
 import { beginRequest, decideRequest, keyOf } from "../support/ops.ts";
@@ -438,4 +438,144 @@ test("[S1] [R1] a pull misses no change, and positions never go back after a pru
   }
   await pull();
   expect(seen).toEqual(expected);
+});
+
+test("[B4] [C2] a decision touches only the holds of its own cell, lease, attempt and epoch", async () => {
+  const c = await Cluster.start({ shards: 1 });
+  const lease = c.uuid();
+  await c.clock.settle(begin(c, "1", lease, ["ada"]));
+  const prepare = (c.messages("exchange")[0]?.message as Exchange).prepares[0];
+  if (prepare === undefined) throw new Error("no prepare was sent");
+  const { incarnation, counter } = prepare;
+  const right: Decision = { cell: "1", lease, incarnation, counter, epoch: 1, outcome: "COMMITTED", keys: [keyOf("ROUTES", "ada")] };
+  const wrong: Partial<Decision>[] = [{ cell: "2" }, { lease: c.uuid() }, { incarnation: 9 }, { counter: counter + 1 }, { epoch: 2 }];
+  for (const difference of wrong) {
+    for (const outcome of ["COMMITTED", "ROLLED_BACK"] as const) {
+      await c.clock.settle(c.shard(0).object.exchange({ ...c.envelope, decisions: [{ ...right, ...difference, outcome }], prepares: [] }));
+    }
+  }
+  expect([c.holds().length, c.claims().length]).toEqual([1, 0]);
+  await c.clock.settle(c.shard(0).object.exchange({ ...c.envelope, decisions: [right], prepares: [] }));
+  expect([c.holds().length, c.claims().length]).toEqual([0, 1]);
+});
+
+test("[C7] [B5] whenever a rollback meets a running begin, either it fences the begin, or it rolls the granted lease back", async () => {
+  const ends = new Set<string>();
+  for (let delay = 0; delay < 40; delay += 1) {
+    const c = await Cluster.start();
+    await c.clock.settle(begin(c, "1", c.uuid(), ["warm-up"]));
+    const lease = c.uuid();
+    const running = begin(c, "1", lease, spread(c));
+    for (let turn = 0; turn < delay; turn += 1) await c.clock.turn();
+    const [begun, rolled] = await c.clock.settle(Promise.all([running, decide(c, "1", lease, "ROLLED_BACK")]));
+    expect(rolled).toEqual(ok({ state: "ROLLED_BACK" }));
+    ends.add(begun.ok ? "granted" : (begun.refusal.reason ?? begun.refusal.code));
+    expect(c.holds().filter((hold) => hold.lease === lease)).toEqual([]);
+    expect(await c.clock.settle(decide(c, "1", lease, "COMMITTED"))).toEqual(no("FAILED_PRECONDITION", { reason: "LEASE_ROLLED_BACK" }));
+  }
+  expect(ends).toEqual(new Set(["granted", "LEASE_ROLLED_BACK"]));
+});
+
+test("[B9] retries go in ascending order: two begins that reach two shards in opposite order do not refuse each other for ever", async () => {
+  const c = await Cluster.start({ shards: 2 });
+  c.fate = (call) => (isPrepare(call) && (call.from === "ledger 1") === (call.to === "shard 1") ? "slow" : "deliver");
+  const results = await c.clock.settle(Promise.all([begin(c, "1", c.uuid(), spread(c)), begin(c, "2", c.uuid(), spread(c))]));
+  expect(results.filter((result) => result.ok)).toHaveLength(1);
+});
+
+test("[B3] [B6] a prepare that waits for a busy shard never leaves once its begin is over", async () => {
+  const c = await Cluster.start({ shards: 1, limits: { beginDeadlineMs: 1_000 } });
+  c.fate = (call) => (call.method === "exchange" ? "lose" : "deliver");
+  const first = begin(c, "1", c.uuid(), ["ada"]);
+  await c.clock.pass(100);
+  const late = c.uuid();
+  expect(await c.clock.settle(begin(c, "1", late, ["bob"]))).toEqual(no("DEADLINE_EXCEEDED"));
+  await c.clock.settle(first);
+  c.fate = () => "deliver";
+  await c.pass(20_000);
+  const sent = c.messages("exchange").flatMap((call) => (call.message as Exchange).prepares.map(({ lease }) => lease));
+  expect(sent).not.toContain(late);
+});
+
+test("[S1] [M4] positions go on from the largest ever given, also when its row was pruned and the clock went back", async () => {
+  const c = await Cluster.start({ limits: { outcomeRetentionS: 1 } });
+  const fence = c.uuid();
+  await c.clock.settle(decide(c, "1", fence, "ROLLED_BACK"));
+  const pulled = await c.clock.settle(c.ledger("1").object.pull({ ...c.envelope, afterPosition: 0, limit: 10 }));
+  const through = pulled.ok ? pulled.value.throughPosition : 0;
+  await c.clock.pass(10_000);
+  expect(await c.clock.settle(c.ledger("1").object.maintain({ ...c.envelope, pulledPosition: through }))).toEqual(ok({ pruned: 1 }));
+  c.clock.jump(-3_600_000);
+  c.ledger("1").restart();
+  const lease = c.uuid();
+  await c.clock.settle(begin(c, "1", lease, ["ada"]));
+  const next = await c.clock.settle(c.ledger("1").object.pull({ ...c.envelope, afterPosition: through, limit: 10 }));
+  expect(next.ok && next.value.changes.map((change) => change.lease)).toEqual([lease]);
+});
+
+test("[C3] [M3] a restart finds every decision that is not applied, also behind ones that are", async () => {
+  const c = await Cluster.start({ limits: { sweepAfterMs: 600_000 } });
+  const [stuck, fine] = [c.uuid(), c.uuid()];
+  await c.clock.settle(begin(c, "1", stuck, [nameOn(c, 0)]));
+  await c.clock.settle(begin(c, "1", fine, [nameOn(c, 1)]));
+  c.fate = (call) => (call.to === "shard 0" ? "lose" : "deliver");
+  await c.clock.settle(decide(c, "1", stuck, "COMMITTED"));
+  await c.clock.settle(decide(c, "1", fine, "COMMITTED"));
+  await c.pass(60_000);
+  c.ledger("1").restart();
+  expect(await c.clock.settle(c.ledger("1").object.status(c.envelope))).toEqual(ok({ unappliedDecisions: 1 }));
+  c.fate = () => "deliver";
+  await c.pass(10_000);
+  expect(c.claims()).toHaveLength(2);
+  expect(await c.clock.settle(c.ledger("1").object.status(c.envelope))).toEqual(ok({ unappliedDecisions: 0 }));
+});
+
+test("[R3] a page ends with the last record of its last source id, however many that has", async () => {
+  const c = await Cluster.start({ shards: 1 });
+  const lease = c.uuid();
+  const specs = ["1", "2", "2", "2", "3", "3", "10"].map((id, index) => ({ value: `n${index}`, source: { type: "RAILS_TABLE_USERS" as const, id } }));
+  await c.clock.settle(c.ledger("1").object.begin(beginRequest(c.envelope, lease, specs.slice(0, 4))));
+  await c.clock.settle(decide(c, "1", lease, "COMMITTED"));
+  // The rest is granted only: holds and claims are one list.
+  await c.clock.settle(c.ledger("1").object.begin(beginRequest(c.envelope, c.uuid(), specs.slice(4))));
+  const page = async (limit: number): Promise<string[]> => {
+    const answer = await c.clock.settle(
+      c.shard(0).object.listRecords({ ...c.envelope, cell: "1", sourceType: "RAILS_TABLE_USERS", bucketTypes: ["ROUTES"], after: "", upTo: null, limit }),
+    );
+    if (!answer.ok) throw new Error(answer.refusal.detail);
+    expect(answer.value.complete).toBe(answer.value.records.length === 7);
+    return answer.value.records.map(({ source }) => source.id);
+  };
+  expect(await page(1)).toEqual(["1"]);
+  expect(await page(2)).toEqual(["1", "2", "2", "2"]);
+  expect(await page(3)).toEqual(["1", "2", "2", "2"]);
+  expect(await page(7)).toEqual(["1", "2", "2", "2", "3", "3", "10"]);
+});
+
+test("[B8] [R1] nothing is answered from rows that are not durable yet", async () => {
+  const c = await Cluster.start({ shards: 1 });
+  await c.clock.settle(begin(c, "1", c.uuid(), ["warm-up"]));
+  const ledger = c.ledger("1");
+  const lease = c.uuid();
+  const running = begin(c, "1", lease, ["ada"]);
+  const release = ledger.sql.holdFlushes();
+  await c.clock.pass(50);
+  const caller = { role: "cell" as const, keyId: "k" };
+  const { incarnation, counter } = (c.messages("exchange").at(-1)?.message as Exchange).prepares[0] ?? { incarnation: 0, counter: 0 };
+  const calls = [
+    running,
+    ledger.object.inquire({ ...c.envelope, shard: 0, questions: [{ lease, incarnation, counter, epoch: 2 }] }),
+    ledger.object.list({ ...c.envelope, caller, createdAfterMs: 0, afterPosition: 0, limit: 10 }),
+    ledger.object.get({ ...c.envelope, caller, lease }),
+    ledger.object.pull({ ...c.envelope, afterPosition: 0, limit: 10 }),
+    begin(c, "1", lease, ["ada"]),
+  ];
+  let answered = 0;
+  for (const call of calls) void call.finally(() => (answered += 1));
+  await c.clock.pass(50);
+  expect(answered).toBe(0);
+  release();
+  const answers = await c.clock.settle(Promise.all(calls));
+  expect(answers.every((answer) => answer.ok)).toBe(true);
+  expect(answers[1]).toEqual(ok({ verdicts: ["granted"] }));
 });

@@ -18,7 +18,10 @@ export interface Call {
 }
 
 /** `lose`: never carried out. `lose_answer`: carried out, but nobody hears. `late`: carried out after the sender has given up. */
-export type Fate = "deliver" | "lose" | "lose_answer" | "late" | "twice";
+export type Fate = "deliver" | "lose" | "lose_answer" | "late" | "twice" | "slow";
+
+/** How long a slow message is under way; well under every timeout. */
+const SLOW_MS = 40;
 
 class Node<T> {
   readonly database = new DatabaseSync(":memory:");
@@ -214,6 +217,9 @@ export class Cluster {
         return never;
       case "twice":
         this.clock.after(30_000, () => void carryOut(copy).catch(() => {}));
+        return structuredClone(await carryOut(copy));
+      case "slow":
+        await new Promise<void>((arrive) => this.clock.after(SLOW_MS, arrive));
         return structuredClone(await carryOut(copy));
       case "deliver":
         return structuredClone(await carryOut(copy));

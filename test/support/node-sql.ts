@@ -13,6 +13,7 @@ export class NodeSql implements Sql {
   readonly counts: SqlCounts = { transactions: 0, rowsRead: 0 };
   #revoked = false;
   #failing: Error | undefined;
+  #held: Promise<void> | undefined;
 
   constructor(database: DatabaseSync = new DatabaseSync(":memory:")) {
     this.database = database;
@@ -43,6 +44,14 @@ export class NodeSql implements Sql {
   async flush(): Promise<void> {
     this.#check();
     if (this.#failing !== undefined) throw this.#failing;
+    await this.#held;
+  }
+
+  /** Until the returned function is called nothing counts as durable. */
+  holdFlushes(): () => void {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#held = promise;
+    return resolve;
   }
 
   /** From now on a flush fails although the write is durable: the ambiguous case. */

@@ -54,14 +54,14 @@ export const cellRoutes = {
     roles: operator,
     params: nothing,
     query: nothing,
-    body: { schema: z.strictObject({ id: cellIdInBody, name, address, location_hint: locationHint.optional() }).meta({ id: "NewCell" }), required: true },
+    body: { schema: z.strictObject({ cell_id: cellIdInBody, name, address, location_hint: locationHint.optional() }).meta({ id: "NewCell" }), required: true },
     responses: { 201: { about: "The cell is registered.", schema: cellAnswer } },
     errors: [
       { code: "ALREADY_EXISTS", reason: "CELL_EXISTS", when: "A cell of this id is registered." },
       { code: "RESOURCE_EXHAUSTED", when: "The deployment has as many cells as it may." },
       directoryDown,
     ],
-    example: { body: { id: "7", name: "Europe 1", address: "https://cell-7.example.com", location_hint: "weur" } },
+    example: { body: { cell_id: "7", name: "Europe 1", address: "https://cell-7.example.com", location_hint: "weur" } },
   }),
   changeCell: route({
     group: "cells",

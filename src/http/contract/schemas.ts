@@ -112,7 +112,7 @@ export const recordPage = z.strictObject({ records: z.array(wholeRecord), next_p
 
 export const cell = z
   .strictObject({
-    id: cellId,
+    cell_id: cellId,
     name: z.string(),
     address: z.string(),
     location_hint: z.string().nullable(),

@@ -1,0 +1,113 @@
+import { sentence, type Refused } from "../src/cell/answer.ts";
+import type { Batch, HttpLeases } from "../src/cell/remote-leases.ts";
+import type { LocalDatabase } from "./local-database.ts";
+import type { Random } from "./random.ts";
+import type { Tally } from "./tally.ts";
+
+/** A change of the cell's own rows, and the names that it takes and gives up. */
+export interface Change {
+  batch: Batch;
+  /** Inside the local transaction. What it throws undoes the change. */
+  apply: (database: LocalDatabase) => void;
+  /** Right after the local transaction. */
+  saved?: () => void;
+}
+
+export type Outcome =
+  | { kind: "done" }
+  | { kind: "refused"; refusal: Refused }
+  /** The local database would not have it; the lease was rolled back. */
+  | { kind: "failed_here" }
+  /** The begin was not answered in time, and its lease was closed. */
+  | { kind: "unknown" };
+
+/** The places between two steps where a process may end. */
+export const stages = ["begun", "saved", "committed"] as const;
+export type Stage = (typeof stages)[number];
+
+/** Called between the steps; throws `CellDied` to end there. */
+export type Checkpoint = (stage: Stage) => void;
+
+export class CellDied extends Error {
+  readonly stage: Stage;
+
+  constructor(stage: Stage) {
+    super(`the cell died: ${stage}`);
+    this.stage = stage;
+  }
+}
+
+interface Parts {
+  id: string;
+  leases: HttpLeases;
+  database: LocalDatabase;
+  random: Random;
+  tally: Tally;
+}
+
+/** One life of a cell: begin a lease, save the rows together with the lease's UUID, commit the lease, forget it. */
+export class Cell {
+  readonly id: string;
+  readonly leases: HttpLeases;
+  readonly database: LocalDatabase;
+  readonly random: Random;
+  readonly tally: Tally;
+
+  constructor({ id, leases, database, random, tally }: Parts) {
+    this.id = id;
+    this.leases = leases;
+    this.database = database;
+    this.random = random;
+    this.tally = tally;
+  }
+
+  async transact({ batch, apply, saved }: Change, checkpoint: Checkpoint = () => {}): Promise<Outcome> {
+    const uuid = this.random.uuid();
+    const begun = await this.leases.begin(uuid, batch);
+    if (begun.kind === "refused") {
+      this.tally.refusal(begun);
+      return { kind: "refused", refusal: begun };
+    }
+    if (begun.kind === "unknown") {
+      this.tally.unknown += 1;
+      await this.#rollBack(uuid);
+      return { kind: "unknown" };
+    }
+    this.#granted(batch);
+    checkpoint("begun");
+    try {
+      this.database.transaction(() => {
+        apply(this.database);
+        this.database.insertLease(uuid);
+      });
+    } catch {
+      this.tally.localFailures += 1;
+      await this.#rollBack(uuid);
+      return { kind: "failed_here" };
+    }
+    saved?.();
+    checkpoint("saved");
+    const committed = await this.leases.commit(uuid);
+    checkpoint("committed");
+    if (committed.kind === "ok") {
+      this.tally.committed += 1;
+      await this.database.remove(uuid);
+    }
+    // An unknown outcome is left to the recovery: the rows are saved, and the lease's UUID with them.
+    else if (committed.kind === "refused") this.tally.problems.push(`cell ${this.id}: the commit of a granted lease was refused: ${sentence(committed)}`);
+    return { kind: "done" };
+  }
+
+  #granted({ creates, destroys, replaces }: Batch): void {
+    this.tally.leasesGranted += 1;
+    this.tally.creates += creates?.length ?? 0;
+    this.tally.destroys += destroys?.length ?? 0;
+    this.tally.replaces += replaces?.length ?? 0;
+  }
+
+  async #rollBack(uuid: string): Promise<void> {
+    const answer = await this.leases.rollback(uuid);
+    if (answer.kind === "ok") this.tally.rolledBack += 1;
+    else if (answer.kind === "refused") this.tally.problems.push(`cell ${this.id}: a rollback was refused: ${sentence(answer)}`);
+  }
+}

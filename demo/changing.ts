@@ -1,0 +1,101 @@
+import { inParallel } from "../src/cell/in-parallel.ts";
+import type { Cell, Change } from "./cell.ts";
+import { LANES } from "./claiming.ts";
+import { claimsOf, type Entry } from "./entry.ts";
+import { keyOf, type Wanted } from "./names.ts";
+import { pause } from "./queue.ts";
+import type { Witness } from "./witness.ts";
+
+/** Of a cell's names. */
+const DESTROYED = 0.1;
+const RECASED = 0.04;
+const MOST_DESTROYS = 10;
+const TRIES = 10;
+
+/** A day in the life of a cell that has its names: some are given up, some are renamed, some change nothing but their case. */
+export async function changeSome(cell: Cell, reserve: readonly Wanted[], witness: Witness): Promise<void> {
+  const entries = cell.random.shuffled(cell.database.entries());
+  const destroyed = entries.splice(0, Math.round(entries.length * DESTROYED));
+  const renamed = entries.splice(0, reserve.length);
+  const recased = entries.splice(0, Math.round(entries.length * RECASED)).filter(({ name }) => recase(name) !== name);
+
+  const changes: Change[] = [];
+  while (destroyed.length > 0) changes.push(destroys(cell, destroyed.splice(0, cell.random.between(1, MOST_DESTROYS)), witness));
+  for (const [index, entry] of renamed.entries()) {
+    const to = reserve[index];
+    // A person's name has no slash.
+    if (to !== undefined && (entry.kind !== "user" || !to.name.includes("/"))) changes.push(renames(cell, entry, to.name, witness));
+  }
+  for (const entry of recased) changes.push(recases(cell, entry));
+  await inParallel(cell.random.shuffled(changes), LANES, (change) => insist(cell, change));
+}
+
+/** What is asked for here is the cell's own, or free: only another lease can be in the way, and only for a while. */
+async function insist(cell: Cell, change: Change): Promise<void> {
+  for (let tries = 0; tries < TRIES; tries += 1) {
+    const outcome = await cell.transact(change);
+    if (outcome.kind === "done") return;
+    if (outcome.kind === "refused") await pause(outcome.refusal.retryAfterMs ?? 100);
+  }
+  const what = JSON.stringify(change.batch);
+  cell.tally.problems.push(`cell ${cell.id}: a change of its own names was refused ${TRIES} times: ${what.slice(0, 200)}`);
+}
+
+function destroys(cell: Cell, entries: Entry[], witness: Witness): Change {
+  return {
+    batch: { destroys: entries.flatMap(claimsOf) },
+    apply: (database) => {
+      for (const entry of entries) database.delete(entry);
+    },
+    saved: () => {
+      for (const { name } of entries) witness.gives(cell.id, name);
+      cell.tally.givenUp += entries.length;
+    },
+  };
+}
+
+function renames(cell: Cell, entry: Entry, name: string, witness: Witness): Change {
+  return {
+    batch: { destroys: claimsOf(entry), creates: claimsOf({ ...entry, name }) },
+    apply: (database) => database.rename(entry, name),
+    saved: () => {
+      witness.gives(cell.id, entry.name);
+      witness.takes(cell.id, name);
+      cell.tally.renamed += 1;
+    },
+  };
+}
+
+/** The same name in another spelling: a replace, because a destroy and a create of one name cannot be in one batch. */
+function recases(cell: Cell, entry: Entry): Change {
+  const name = recase(entry.name);
+  return {
+    batch: { replaces: claimsOf({ ...entry, name }) },
+    apply: (database) => database.rename(entry, name),
+    saved: () => {
+      cell.tally.recased += 1;
+    },
+  };
+}
+
+/** `angular/core` → `Angular/Core` */
+const recase = (name: string): string => name.replaceAll(/(?<=^|[/._-])[a-z]/g, (letter) => letter.toUpperCase());
+
+/** What a cell must not get: names of the other cell, names that nobody has, and its own under a wrong source. Returns how often it asked. */
+export async function overstep(cell: Cell, foreign: readonly Entry[], absent: readonly Wanted[]): Promise<number> {
+  const own = cell.database.entries().slice(0, absent.length);
+  const attempts: { kind: string; batch: Change["batch"] }[] = [
+    ...foreign.map((entry) => ({ kind: "not_owner", batch: { destroys: claimsOf(entry) } })),
+    ...absent.map(({ name }) => ({ kind: "absent", batch: { destroys: [{ bucket: { type: "ROUTES", value: `${keyOf(name)}-nobody` } }] } })),
+    ...own.map((entry) => ({ kind: "mismatch", batch: { destroys: claimsOf({ ...entry, routeId: entry.routeId + 1_000_000 }).slice(0, 1) } })),
+  ];
+  await inParallel(attempts, LANES, async ({ kind, batch }) => {
+    const apply = (): void => {
+      throw new Error("never granted");
+    };
+    const outcome = await cell.transact({ batch, apply });
+    const refused = outcome.kind === "refused" && outcome.refusal.conflicts.length > 0 && outcome.refusal.conflicts.every((conflict) => conflict.kind === kind);
+    if (!refused) cell.tally.problems.push(`cell ${cell.id}: expected a refusal as ${kind}: ${JSON.stringify(batch)}: ${outcome.kind}`);
+  });
+  return attempts.length;
+}

@@ -1,0 +1,96 @@
+import type { Refused } from "../src/cell/answer.ts";
+import { CellDied, type Cell } from "./cell.ts";
+import { claimsOf, type Entry } from "./entry.ts";
+import type { Life } from "./life.ts";
+import type { Wanted } from "./names.ts";
+import { pause, type Queue } from "./queue.ts";
+import type { Witness } from "./witness.ts";
+
+/** Requests that one cell has under way at a time. */
+export const LANES = 16;
+const MOST_NAMES = 20;
+/** Of all batches: the local database refuses them. */
+const LOCAL_FAILURES = 0.03;
+/** For a name that another lease holds, when the coordinator does not say how long to wait. */
+const LEASED_PAUSE_MS = 500;
+
+export interface Claiming {
+  cell: Cell;
+  queue: Queue<Wanted>;
+  witness: Witness;
+  life?: Life;
+  won: (wanted: Wanted) => void;
+  /** Somebody else has it for good. */
+  lost: (wanted: Wanted) => void;
+}
+
+/** Takes names in batches of 1 to 20 until nothing is left to ask for, or the cell dies. */
+export async function claimAll(claiming: Claiming): Promise<void> {
+  await Promise.all(Array.from({ length: LANES }, (_, lane) => runLane(claiming, lane)));
+}
+
+async function runLane({ cell, queue, witness, life, won, lost }: Claiming, lane: number): Promise<void> {
+  const checkpoint = life?.checkpointOf(lane);
+  for (;;) {
+    const batch = queue.take(cell.random.between(1, MOST_NAMES));
+    if (batch === undefined) return;
+    if (batch.length === 0) {
+      await pause(20);
+      continue;
+    }
+    const entries = batch.map((wanted) => entryOf(cell, wanted));
+    const spoiled = cell.random.chance(LOCAL_FAILURES);
+    try {
+      const outcome = await cell.transact(
+        {
+          batch: { creates: entries.flatMap(claimsOf) },
+          apply: (database) => {
+            for (const entry of entries) database.insert(entry);
+            // Breaks the primary key, as a bug in the application would: all of the batch is undone.
+            if (spoiled && entries[0] !== undefined) database.insert(entries[0]);
+          },
+          saved: () => {
+            for (const { name } of batch) witness.takes(cell.id, name);
+          },
+        },
+        checkpoint,
+      );
+      if (outcome.kind === "done") for (const wanted of batch) won(wanted);
+      else if (outcome.kind === "refused") sortOut({ cell, queue, lost }, batch, entries, outcome.refusal);
+      else queue.again(batch);
+    } catch (error) {
+      if (!(error instanceof CellDied)) throw error;
+      // Its user never got an answer. Whether the names were saved shows when the cell is back.
+      queue.again(batch);
+      return;
+    }
+  }
+}
+
+function entryOf(cell: Cell, { name, kind }: Wanted): Entry {
+  return { name, kind, routeId: cell.database.nextId(), userId: kind === "user" ? cell.database.nextId() : undefined };
+}
+
+/** A refusal names every op that stands in the way: what is taken is given up, what is leased is tried later, the rest is tried at once. */
+function sortOut({ cell, queue, lost }: Pick<Claiming, "cell" | "queue" | "lost">, batch: Wanted[], entries: Entry[], refusal: Refused): void {
+  const nameOf = entries.flatMap((entry, index) => claimsOf(entry).map(() => index));
+  const taken = new Set<number>();
+  const leased = new Set<number>();
+  for (const { index, kind, owner } of refusal.conflicts) {
+    const at = nameOf[index];
+    if (at === undefined) continue;
+    if (kind === "leased") leased.add(at);
+    else taken.add(at);
+    if (kind === "taken" && owner === "self") cell.tally.problems.push(`cell ${cell.id} asked for ${batch[at]?.name}, which it already owns`);
+  }
+  if (refusal.conflicts.length === 0 && refusal.code !== "RESOURCE_EXHAUSTED") {
+    cell.tally.problems.push(`cell ${cell.id}: a begin was refused without a conflict: ${refusal.code}: ${refusal.detail}`);
+    return;
+  }
+  const everything = refusal.conflicts.length === 0;
+  const wait = refusal.retryAfterMs ?? LEASED_PAUSE_MS;
+  for (const [index, wanted] of batch.entries()) {
+    if (taken.has(index)) lost(wanted);
+    else queue.again([wanted], everything || leased.has(index) ? wait : 0);
+  }
+}

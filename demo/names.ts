@@ -1,0 +1,62 @@
+import { readFile } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
+import type { Kind } from "./entry.ts";
+import { Random } from "./random.ts";
+
+export const MAX_NAMES = 10_000;
+
+/** Of all names: wanted by both cells. */
+const CONTESTED = 0.15;
+/** Of all names: kept back, so that there are real names to rename to. */
+const RESERVED = 0.03;
+/** Of the names without a slash: those of people, the others are of groups. */
+const PEOPLE = 0.25;
+
+export interface Wanted {
+  name: string;
+  kind: Kind;
+}
+
+/** Who wants what, and in which order. */
+export interface Plan {
+  names: Wanted[];
+  /** Per cell. Both follow one common order, so that they want a contested name at about the same time. */
+  orders: Record<"1" | "2", Wanted[]>;
+  contested: Set<string>;
+  /** For renames; nobody asks for them before. */
+  reserve: Wanted[];
+}
+
+export async function readNames(): Promise<string[]> {
+  const path = fileURLToPath(new URL("data/routes-10k.txt", import.meta.url));
+  const names = (await readFile(path, "utf8")).trimEnd().split("\n");
+  // The demo keeps its own idea of which spellings are the same name, to judge the coordinator by. For ASCII that is simple.
+  if (names.some((name) => !/^[\x21-\x7e]+$/.test(name))) throw new Error("demo/data/routes-10k.txt has a name that is not ASCII");
+  if (new Set(names.map(keyOf)).size !== names.length) throw new Error("demo/data/routes-10k.txt has a name twice");
+  return names;
+}
+
+/** Two spellings are the same name when their keys are equal. */
+export const keyOf = (name: string): string => name.toLowerCase();
+
+export function plan(all: readonly string[], count: number, seed: number): Plan {
+  const random = new Random(seed, "plan");
+  const names = random.shuffled(all).slice(0, count).map((name) => ({ name, kind: kindOf(name, random) }));
+  const reserved = Math.round(count * RESERVED);
+  const reserve = names.slice(0, reserved);
+  const wanted = names.slice(reserved);
+  const contested = new Set(random.shuffled(wanted).slice(0, Math.round(count * CONTESTED)).map(({ name }) => name));
+  const orders: Plan["orders"] = { "1": [], "2": [] };
+  for (const want of wanted) {
+    const both = contested.has(want.name);
+    const first = random.chance(0.5);
+    if (both || first) orders["1"].push(want);
+    if (both || !first) orders["2"].push(want);
+  }
+  return { names, orders, contested, reserve };
+}
+
+function kindOf(name: string, random: Random): Kind {
+  if (name.includes("/")) return "project";
+  return random.chance(PEOPLE) ? "user" : "group";
+}

@@ -1,0 +1,49 @@
+import type { Fetch } from "../src/cell/connection.ts";
+
+/** The kinds of request, in the order in which they are shown. */
+export const requestKinds = ["begin, granted", "begin, replayed", "begin, refused", "commit", "rollback", "lookup of up to 100 names", "page of leases", "page of records", "other"] as const;
+export type RequestKind = (typeof requestKinds)[number];
+
+/** How long each request took, by kind: from sending it to the last byte of its answer. */
+export class Timings {
+  readonly #ms = new Map<RequestKind, number[]>();
+  count = 0;
+
+  add(kind: RequestKind, ms: number): void {
+    this.count += 1;
+    const all = this.#ms.get(kind);
+    if (all === undefined) this.#ms.set(kind, [ms]);
+    else all.push(ms);
+  }
+
+  /** Sorted. */
+  of(kind: RequestKind): number[] {
+    return (this.#ms.get(kind) ?? []).toSorted((a, b) => a - b);
+  }
+}
+
+/** The smallest value that at least this share of `sorted` does not exceed. */
+export const percentile = (sorted: readonly number[], share: number): number => sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN;
+
+export function timedFetch(timings: Timings, fetch: Fetch): Fetch {
+  return async (url, init) => {
+    const started = performance.now();
+    const response = await fetch(url, init);
+    const text = await response.text();
+    timings.add(kindOf(init.method, new URL(url).pathname, response.status), performance.now() - started);
+    return { status: response.status, headers: response.headers, text: async () => text };
+  };
+}
+
+function kindOf(method: string, path: string, status: number): RequestKind {
+  if (status >= 500) return "other";
+  if (path.endsWith("/records/lookup")) return "lookup of up to 100 names";
+  if (method === "PUT") {
+    if (status === 201) return "begin, granted";
+    return status === 200 ? "begin, replayed" : "begin, refused";
+  }
+  if (path.endsWith("/commit")) return "commit";
+  if (path.endsWith("/rollback")) return "rollback";
+  if (path.endsWith("/leases")) return "page of leases";
+  return path.endsWith("/records") ? "page of records" : "other";
+}

@@ -1,0 +1,82 @@
+import type * as z from "zod";
+import { canonicalize } from "../core/canonical/canonicalize.ts";
+import type { Limits } from "../core/limits.ts";
+import { listOf, type BucketKey, type Op, type OpKind, type Source, type Subject } from "../core/messages.ts";
+import { shardOf } from "../core/placement.ts";
+import { ok, refused, type Result } from "../core/refusal.ts";
+import type { BucketTypeName } from "../core/registry.ts";
+import type * as schemas from "./contract/schemas.ts";
+
+export type Batch = z.output<typeof schemas.batch>;
+
+const KINDS: readonly OpKind[] = ["create", "destroy", "replace"];
+
+interface Given {
+  bucket: { type: BucketTypeName; value: string };
+  subject?: Subject | undefined;
+  source?: Source | undefined;
+}
+
+/** The ops of a begin, checked, canonical and placed (rule B1): all that is wrong with a batch is found here, before the first message. */
+export function opsOf(batch: Batch, shards: number, limits: Limits): Result<Op[]> {
+  const given = KINDS.flatMap((kind) => (batch[listOf(kind)] ?? []).map((op: Given, index) => ({ kind, index, op, field: `${listOf(kind)}[${index}]` })));
+  if (given.length === 0) return invalid("body", "has no creates, destroys or replaces");
+  const tooMany = given[limits.batchOps];
+  if (tooMany !== undefined) return invalid(tooMany.field, `is more than a batch may hold: ${limits.batchOps} ops in all lists together`);
+
+  const ops: Op[] = [];
+  const places = new Map<string, string>();
+  for (const { kind, index, op, field } of given) {
+    const key = keyOf(op.bucket, `${field}.bucket`, limits);
+    if (!key.ok) return key;
+    const id = idsFault(op, field, limits);
+    if (id !== undefined) return id;
+    const name = `${key.value.type}:${key.value.canonical}`;
+    const before = places.get(name);
+    if (before !== undefined) return invalid(`${field}.bucket`, `is the same name as \`${before}.bucket\`: a batch may hold a name once`);
+    places.set(name, field);
+    ops.push({
+      ...key.value,
+      kind,
+      index,
+      value: op.bucket.value,
+      ...(op.subject === undefined ? {} : { subject: op.subject }),
+      ...(op.source === undefined ? {} : { source: op.source }),
+      shard: shardOf(key.value.type, key.value.canonical, shards),
+    });
+  }
+  return ok(ops);
+}
+
+/** A bucket by its canonical value; a refusal names the value under `field`. */
+export function keyOf({ type, value }: Given["bucket"], field: string, limits: Limits): Result<BucketKey> {
+  const made = canonicalize(type, value, limits.valueBytes);
+  return made.ok ? ok({ type, canonical: made.canonical }) : refused("INVALID_ARGUMENT", `\`${field}.value\`: ${made.detail}`, { field: `${field}.value` });
+}
+
+function idsFault({ subject, source }: Given, field: string, limits: Limits): Result<never> | undefined {
+  for (const [name, given] of [["subject", subject], ["source", source]] as const) {
+    const fault = given && idFault(given.id, limits);
+    if (fault !== undefined) return invalid(`${field}.${name}.id`, fault);
+  }
+  return undefined;
+}
+
+/** What is wrong with the id of a subject or source. */
+export function idFault(id: string, { idBytes }: Limits): string | undefined {
+  if (id === "") return "is empty";
+  if (!id.isWellFormed()) return "is not well-formed text";
+  if (/\p{Cc}/u.test(id)) return "holds a control character";
+  return bytesOf(id) > idBytes ? `is longer than ${idBytes} bytes of UTF-8` : undefined;
+}
+
+export const bytesOf = (text: string): number => new TextEncoder().encode(text).length;
+
+export const invalid = (field: string, message: string): Result<never> => refused("INVALID_ARGUMENT", `\`${field}\` ${message}`, { field });
+
+/** Tells whether two begins are the same batch: of everything that decides what it does, as typed, in the order of the request. */
+export async function payloadHash(ops: readonly Op[], allowMissing: boolean): Promise<string> {
+  const facts = ops.map(({ kind, type, value, subject, source }) => [kind, type, value, subject?.type, subject?.id, source?.type, source?.id]);
+  const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(JSON.stringify([1, allowMissing, facts])));
+  return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}

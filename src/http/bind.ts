@@ -1,0 +1,121 @@
+import type { Context } from "hono";
+import { isAllowed } from "../auth/policy.ts";
+import type { Principal } from "../auth/principal.ts";
+import { ok, refused, type Refusal, type Result } from "../core/refusal.ts";
+import type { Env } from "../env.ts";
+import { decodeParameters, parseQuery, rawParameters, rawPath } from "./address.ts";
+import { readBody } from "./body.ts";
+import { routes, type RouteId } from "./contract.ts";
+import type { Route } from "./contract/route.ts";
+import { deploymentOf, type Deployment } from "./deployment.ts";
+import type { Plan } from "./handler.ts";
+import type { PageTokens } from "./page-token.ts";
+import { problemResponse, type Failure } from "./problem.ts";
+import type { Trace } from "./trace.ts";
+import { validate } from "./validate.ts";
+
+export type App = { Bindings: Env; Variables: { trace: Trace } };
+
+interface Identified {
+  principal: Principal | null;
+  tokens: PageTokens | null;
+}
+
+interface Input {
+  params: unknown;
+  query: unknown;
+  body: unknown;
+}
+
+/**
+ * Every request takes the same steps: who is it (401), may they (403), is it well-formed (400, 413, 415), is their key still good (401);
+ * only then is it carried out. Up to the last but one no object is called, so none of those answers depends on what exists.
+ */
+export function bind<Id extends RouteId>(routeId: Id, plan: Plan<Id>): (context: Context<App>) => Promise<Response> {
+  const route: Route = routes[routeId];
+  // The plan takes what the schemas of this very route make, and answers what the contract has for it: see `Call` and `Answer`.
+  const prepare = plan as unknown as (call: unknown) => Promise<Result<AnyWork>>;
+  return async (context) => {
+    const trace = context.get("trace");
+    trace.route = routeId;
+    const result = await serve(route, context, trace, (deployment, identified, input) => prepare({ routeId, deployment, ...identified, ...input }));
+    if (!result.ok) return fail(result.refusal, trace);
+    const { status, body, headers } = result.value;
+    const mediaType = route.responses[status]?.mediaType;
+    if (mediaType !== undefined) return new Response(String(body), { status, headers: { "content-type": `${mediaType}; charset=utf-8`, ...headers } });
+    return Response.json(body, { status, ...(headers === undefined ? {} : { headers }) });
+  };
+}
+
+interface AnyAnswer {
+  status: number;
+  body: unknown;
+  headers?: Record<string, string>;
+}
+
+type AnyWork = () => Promise<Result<AnyAnswer>>;
+
+type Prepare = (deployment: Deployment, identified: Identified, input: Input) => Promise<Result<AnyWork>>;
+
+async function serve(route: Route, context: Context<App>, trace: Trace, prepare: Prepare): Promise<Result<AnyAnswer>> {
+  const deployment = deploymentOf(context.env);
+  const identified = await identify(route, context, deployment, trace);
+  if (!identified.ok) return identified;
+
+  const raw = rawParameters(route, rawPath(context.req.url));
+  const { principal } = identified.value;
+  if (principal !== null && !isAllowed(principal, route.roles, raw.get("cell"))) return refused("PERMISSION_DENIED", notAllowed(principal));
+
+  const input = await readInput(route, context, deployment, raw);
+  if (!input.ok) return input;
+  const work = await prepare(deployment, identified.value, input.value);
+  if (!work.ok) return work;
+
+  const revoked = await revocation(deployment, principal, raw.has("cell"));
+  if (revoked !== undefined) return { ok: false, refusal: revoked };
+  return work.value();
+}
+
+async function identify(route: Route, context: Context<App>, deployment: Deployment, trace: Trace): Promise<Result<Identified>> {
+  if (route.roles === "anyone") return ok({ principal: null, tokens: null });
+  const signed = deployment.signed();
+  if (!signed.ok) return signed;
+  const principal = await signed.value.keys.verify(context.req.header("authorization"), Date.now());
+  if (!principal.ok) return principal;
+  trace.principal = principal.value;
+  return ok({ principal: principal.value, tokens: signed.value.tokens });
+}
+
+async function readInput(route: Route, context: Context<App>, deployment: Deployment, raw: ReadonlyMap<string, string>): Promise<Result<Input>> {
+  const decoded = decodeParameters(raw);
+  if (!decoded.ok) return decoded;
+  const params = validate(route.params, decoded.value, "path");
+  if (!params.ok) return params;
+  const parsed = parseQuery(context.req.url, route.repeatable ?? []);
+  if (!parsed.ok) return parsed;
+  const query = validate(route.query, parsed.value, "query");
+  if (!query.ok) return query;
+  if (route.body === undefined) return ok({ params: params.value, query: query.value, body: undefined });
+  const json = await readBody(context.req.raw, route.body, deployment.config.limits);
+  if (!json.ok) return json;
+  const body = json.value === undefined ? ok(undefined) : validate(route.body.schema, json.value, "body");
+  if (!body.ok) return body;
+  return ok({ params: params.value, query: query.value, body: body.value });
+}
+
+/** A cell's ledger knows the cell's revoked keys and is asked anyway; all other uses of keys go by the directory. */
+async function revocation(deployment: Deployment, principal: Principal | null, isCellPath: boolean): Promise<Refusal | undefined> {
+  if (principal === null || (principal.role === "cell" && isCellPath)) return undefined;
+  const view = await deployment.directory.view();
+  if (!view.ok) return view.refusal;
+  if (!view.value.revokedKeys.has(principal.keyId)) return undefined;
+  return refused("UNAUTHENTICATED", "the key was revoked", { reason: "KEY_REVOKED" }).refusal;
+}
+
+const notAllowed = ({ role, cell }: Principal): string => (role === "cell" ? `a key of cell ${cell} may not do this` : `a key of the role ${role} may not do this`);
+
+export function fail(failure: Failure, trace: Trace): Response {
+  trace.code = failure.code;
+  if (failure.reason !== undefined) trace.reason = failure.reason;
+  return problemResponse(failure, trace.requestId);
+}

@@ -1,0 +1,2 @@
+export const docsPage = (): string => "<!doctype html><title>soon</title>";
+export const docsHeaders = (): Record<string, string> => ({});

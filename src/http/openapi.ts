@@ -1,0 +1,141 @@
+import * as z from "zod";
+import { errorCodes } from "../core/refusal.ts";
+import { errorsOf, routeIds, routes } from "./contract.ts";
+import { codeAdvice, guide } from "./contract/guide.ts";
+import { parameterNames, type Group, type Route, type RouteError } from "./contract/route.ts";
+import { problem } from "./contract/schemas.ts";
+
+type Json = Record<string, unknown>;
+
+const TAGS: Record<Group, string> = {
+  leases: "Take names, then commit or roll back.",
+  records: "Who owns which name.",
+  cells: "The cells of the deployment. For operators.",
+  keys: "The keys of the deployment. For operators.",
+  service: "Limits, health and this reference.",
+};
+
+/** The contract as OpenAPI 3.1. The same contract gives the same document, byte by byte. */
+export function openApiOf(version: string): Json {
+  const components = new Components();
+  const paths: Record<string, Json> = {};
+  for (const id of routeIds) {
+    const route: Route = routes[id];
+    paths[route.path] = { ...paths[route.path], [route.method.toLowerCase()]: operationOf(id, route, components) };
+  }
+  return {
+    openapi: "3.1.0",
+    info: { title: "Leasehold", version, summary: "Names that stay unique across cells.", description: guide },
+    servers: [{ url: "/" }],
+    security: [{ key: [] }],
+    tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
+    paths,
+    components: {
+      securitySchemes: { key: { type: "http", scheme: "bearer", description: "A Leasehold key: `lhk_…`." } },
+      schemas: components.sorted(),
+    },
+    "x-error-codes": Object.entries(errorCodes).map(([code, { status, title, retryable }]) => ({
+      code,
+      status,
+      title,
+      retryable,
+      description: codeAdvice[code as keyof typeof codeAdvice],
+    })),
+  };
+}
+
+function operationOf(operationId: string, route: Route, components: Components): Json {
+  const { example, body } = route;
+  const parameters = [
+    ...parametersOf(route.params, "path", example.params, components).toSorted((a, b) => placeOf(route, a) - placeOf(route, b)),
+    ...parametersOf(route.query, "query", example.query, components),
+  ];
+  return {
+    operationId,
+    tags: [route.group],
+    summary: route.summary,
+    description: route.about,
+    ...(route.roles === "anyone" ? { security: [] } : {}),
+    "x-roles": route.roles === "anyone" ? [] : route.roles,
+    ...(parameters.length === 0 ? {} : { parameters }),
+    ...(body === undefined ? {} : { requestBody: requestBodyOf(body.schema, body.required, example.body, components) }),
+    responses: { ...answersOf(route, components), ...problemsOf(errorsOf(route), components) },
+    "x-errors": errorsOf(route).map((error) => ({ ...error, status: statusOf(error) })),
+  };
+}
+
+const placeOf = (route: Route, parameter: Json): number => parameterNames(route).indexOf(String(parameter["name"]));
+
+function parametersOf(schema: z.ZodType, place: "path" | "query", examples: Readonly<Record<string, string>> = {}, components: Components): Json[] {
+  const { properties, required } = components.inline(schema, "input") as { properties?: Record<string, Json>; required?: string[] };
+  return Object.entries(properties ?? {}).map(([name, { description, ...type }]) => ({
+    name,
+    in: place,
+    required: required?.includes(name) ?? false,
+    ...(description === undefined ? {} : { description }),
+    ...(type["type"] === "array" ? { style: "form", explode: true } : {}),
+    schema: type,
+    ...(examples[name] === undefined ? {} : { example: examples[name] }),
+  }));
+}
+
+const requestBodyOf = (schema: z.ZodType, required: boolean, example: unknown, components: Components): Json => ({
+  required,
+  content: { "application/json": { schema: components.inline(schema, "input"), ...(example === undefined ? {} : { example }) } },
+});
+
+function answersOf({ responses }: Route, components: Components): Json {
+  const answers = Object.entries(responses).map(([status, { about, schema, mediaType = "application/json" }]) => {
+    return [status, { description: about, content: { [mediaType]: { schema: components.inline(schema, "output") } } }];
+  });
+  return Object.fromEntries(answers) as Json;
+}
+
+/** One response per status; which codes it may carry is told in words. */
+function problemsOf(errors: readonly RouteError[], components: Components): Json {
+  const schema = components.inline(problem, "output");
+  const byStatus = Map.groupBy(errors, statusOf);
+  return Object.fromEntries(
+    [...byStatus].map(([status, each]) => [
+      String(status),
+      {
+        description: each.map(({ code, reason, when }) => `${reason ?? code}: ${when}`).join("\n"),
+        content: { "application/problem+json": { schema } },
+      },
+    ]),
+  );
+}
+
+const TOO_LARGE: ReadonlySet<unknown> = new Set(["BODY_TOO_LARGE", "LEASE_TOO_LARGE"]);
+
+const statusOf = ({ code, reason }: RouteError): number => (TOO_LARGE.has(reason) ? 413 : errorCodes[code].status);
+
+/** Schemas with a name are written once and referred to. */
+class Components {
+  readonly #schemas = new Map<string, Json>();
+
+  inline(schema: z.ZodType, io: "input" | "output"): Json {
+    const { $schema: _, $defs, ...made } = z.toJSONSchema(schema, { target: "draft-2020-12", io }) as Json & { $defs?: Record<string, Json> };
+    for (const [name, definition] of Object.entries($defs ?? {})) this.#add(name, definition);
+    const name = schema.meta()?.id;
+    if (name === undefined) return relinked(made) as Json;
+    this.#add(name, made);
+    return { $ref: `#/components/schemas/${name}` };
+  }
+
+  #add(name: string, definition: Json): void {
+    const { id: _, ...linked } = relinked(definition) as Json;
+    const known = this.#schemas.get(name);
+    if (known !== undefined && JSON.stringify(known) !== JSON.stringify(linked)) throw new Error(`two different schemas are named ${name}`);
+    this.#schemas.set(name, linked);
+  }
+
+  sorted(): Json {
+    return Object.fromEntries([...this.#schemas].toSorted(([a], [b]) => (a < b ? -1 : 1)));
+  }
+}
+
+const relinked = (schema: unknown): unknown =>
+  JSON.parse(JSON.stringify(schema), (key, value: unknown) =>
+    key === "$ref" && typeof value === "string" ? value.replace("#/$defs/", "#/components/schemas/") : value,
+  );

@@ -1,0 +1,42 @@
+import type { Principal } from "../auth/principal.ts";
+import { ok, type Result } from "../core/refusal.ts";
+import type { Deployment } from "./deployment.ts";
+import type { PageTokens } from "./page-token.ts";
+
+interface PagedQuery {
+  page_size?: number | undefined;
+  page_token?: string | undefined;
+  /** Filters. */
+  [name: string]: unknown;
+}
+
+interface PagedCall {
+  routeId: string;
+  deployment: Deployment;
+  principal: Principal;
+  tokens: PageTokens;
+  params: unknown;
+  query: PagedQuery;
+}
+
+export interface Page<Position> {
+  limit: number;
+  /** Undefined on the first page. */
+  position: Position | undefined;
+  /** The token to go on after a position; undefined: this was the last page. */
+  next(position: Position | undefined): Promise<string>;
+}
+
+/** Reads the paging part of a query. A token is bound to everything that decides what the pages hold. */
+export async function pageOf<Position>({ routeId, deployment, principal, tokens, params, query }: PagedCall): Promise<Result<Page<Position>>> {
+  const { page_size: size, page_token: token, ...filters } = query;
+  const { pageItems, maxPageItems } = deployment.config.limits;
+  const scope = [routeId, principal.role, principal.cell, params, filters];
+  const position = await tokens.read<Position>(scope, token);
+  if (!position.ok) return position;
+  return ok({
+    limit: Math.min(size ?? pageItems, maxPageItems),
+    position: position.value,
+    next: async (after) => (after === undefined ? "" : tokens.make(scope, after)),
+  });
+}

@@ -1,0 +1,79 @@
+import { fanOut } from "../../core/ask.ts";
+import type { Cell } from "../../core/directory/directory.ts";
+import type { CellState, CellStatus } from "../../core/messages.ts";
+import { ok, refused, type Result } from "../../core/refusal.ts";
+import { compareBytes, sourceOrder } from "../../core/source-order.ts";
+import type { cellRoutes } from "../contract/admin-routes.ts";
+import type { Deployment } from "../deployment.ts";
+import type { Answer, Call, Plans, Work } from "../handler.ts";
+import { pageOf } from "../paging.ts";
+import { reach } from "../reach.ts";
+import { wireCell } from "../wire.ts";
+import { readTimeoutMs } from "./leases.ts";
+
+export const cellPlans: Plans<keyof typeof cellRoutes> = {
+  async listCells(call) {
+    const page = await pageOf<string>(call);
+    if (!page.ok) return page;
+    const { deployment } = call;
+    const { limit, position, next } = page.value;
+    return ok(async () => {
+      const view = await deployment.directory.read();
+      if (!view.ok) return view;
+      // The directory answers them in the order of their ids.
+      const behind = [...view.value.cells.values()].filter(({ cell }) => position === undefined || compareBytes(sourceOrder(cell), sourceOrder(position)) > 0);
+      const cells = behind.slice(0, limit);
+      const statuses = await fanOut(cells, deployment.config.limits.fanOut, (cell) => statusOf(deployment, cell));
+      const body = { cells: cells.map((cell, index) => wireCell(cell, statuses[index])), next_page_token: await next(behind.length > limit ? cells.at(-1)?.cell : undefined) };
+      return ok({ status: 200, body });
+    });
+  },
+
+  addCell({ deployment, body: { cell_id: id, name, address, location_hint: locationHint } }) {
+    return ok(async () => {
+      const message = { ...deployment.envelope, cell: id, name, address, locationHint: locationHint ?? null };
+      const added = await reach(readTimeoutMs(deployment), { who: DIRECTORY, advice: UNSURE }, () => deployment.objects.directory().addCell(message));
+      deployment.directory.expire();
+      if (!added.ok) return added;
+      // The first use of a ledger decides where it lives, so it comes with the hint.
+      return ok({ status: 201, body: { cell: wireCell(added.value, await statusOf(deployment, added.value)) } });
+    });
+  },
+
+  changeCell({ deployment, params: { cell }, body: { name, address } }) {
+    return ok(async () => {
+      const message = { ...deployment.envelope, cell, ...(name === undefined ? {} : { name }), ...(address === undefined ? {} : { address }) };
+      const changed = await reach(readTimeoutMs(deployment), { who: DIRECTORY, advice: UNSURE }, () => deployment.objects.directory().changeCell(message));
+      deployment.directory.expire();
+      if (!changed.ok) return changed;
+      return ok({ status: 200, body: { cell: wireCell(changed.value, await statusOf(deployment, changed.value)) } });
+    });
+  },
+
+  freezeCell: (call) => setState(call, "FROZEN"),
+  unfreezeCell: (call) => setState(call, "ACTIVE"),
+};
+
+const DIRECTORY = "the directory";
+const UNSURE = "the change may have been made; read it back";
+
+/** Undefined when the cell's ledger cannot be asked. */
+async function statusOf({ objects, envelope, config }: Deployment, { cell, locationHint }: Cell): Promise<CellStatus | undefined> {
+  const { inquiryTimeoutMs } = config.limits;
+  const status = await reach(inquiryTimeoutMs, { who: "the cell's ledger" }, () => objects.ledger(cell, locationHint).status(envelope));
+  return status.ok ? status.value : undefined;
+}
+
+function setState({ deployment, params }: Call<"freezeCell" | "unfreezeCell">, state: CellState): Result<Work<"freezeCell"> & Work<"unfreezeCell">> {
+  return ok(async (): Promise<Result<Answer<"freezeCell"> & Answer<"unfreezeCell">>> => {
+    const { objects, envelope } = deployment;
+    const view = await deployment.directory.read();
+    if (!view.ok) return view;
+    const cell = view.value.cells.get(params.cell);
+    if (cell === undefined) return refused("NOT_FOUND", `cell ${params.cell} is not registered`, { reason: "CELL_UNKNOWN" });
+    const ledger = { who: "the cell's ledger", advice: "repeat the call" };
+    const set = await reach(readTimeoutMs(deployment), ledger, () => objects.ledger(cell.cell, cell.locationHint).setState({ ...envelope, state }));
+    if (!set.ok) return set;
+    return ok({ status: 200, body: { cell: wireCell(cell, await statusOf(deployment, cell)) } });
+  });
+}

@@ -1,0 +1,95 @@
+import { v7 as newTimeOrderedUuid } from "uuid";
+import type { KeyPayload } from "../../auth/key.ts";
+import type { MintedKey } from "../../core/directory/directory.ts";
+import { ok, refused, type Result } from "../../core/refusal.ts";
+import { invalid } from "../batch.ts";
+import type { keyRoutes } from "../contract/admin-routes.ts";
+import type { Deployment } from "../deployment.ts";
+import type { Plans } from "../handler.ts";
+import { pageOf } from "../paging.ts";
+import { reach } from "../reach.ts";
+import { wireKey } from "../wire.ts";
+import { readTimeoutMs } from "./leases.ts";
+
+/** Long enough that nobody rotates keys by hand every week, short enough that a forgotten one dies. */
+const DEFAULT_LIFETIME_S = 90 * 86_400;
+
+export const keyPlans: Plans<keyof typeof keyRoutes> = {
+  mintKey({ deployment, body: { role, cell_id: cell, expires_in_s: given, note } }) {
+    const { keyLifetimeS } = deployment.config.limits;
+    if (role === "cell" && cell === undefined) return invalid("cell_id", "is required for the role cell");
+    if (role !== "cell" && cell !== undefined) return invalid("cell_id", "is for the role cell only");
+    const lifetimeS = given ?? Math.min(DEFAULT_LIFETIME_S, keyLifetimeS);
+    if (lifetimeS > keyLifetimeS) return invalid("expires_in_s", `must be at most ${keyLifetimeS}`);
+    const signed = deployment.signed();
+    if (!signed.ok) return signed;
+    return ok(async () => {
+      const iat = Math.floor(Date.now() / 1_000);
+      const payload: KeyPayload = { v: 1, id: newTimeOrderedUuid(), role, ...(cell === undefined ? {} : { cell }), iat, exp: iat + lifetimeS };
+      const known: MintedKey = {
+        keyId: payload.id,
+        role,
+        cell: cell ?? null,
+        note: note ?? null,
+        createdAtMs: iat * 1_000,
+        expiresAtMs: payload.exp * 1_000,
+        revokedAtMs: null,
+      };
+      const advice = "no key was handed out; repeat the call";
+      const recorded = await reach(readTimeoutMs(deployment), { who: DIRECTORY, advice }, () =>
+        deployment.objects.directory().recordKey({ ...deployment.envelope, key: known }),
+      );
+      if (!recorded.ok) return recorded;
+      const { revoked_at: _, ...shown } = wireKey(known);
+      return ok({ status: 201, body: { ...shown, key: await signed.value.keys.make(payload) } });
+    });
+  },
+
+  async listKeys(call) {
+    const page = await pageOf<number>(call);
+    if (!page.ok) return page;
+    const { limit, position, next } = page.value;
+    const { deployment } = call;
+    return ok(async () => {
+      const message = { ...deployment.envelope, afterPosition: position ?? 0, limit };
+      const listed = await reach(readTimeoutMs(deployment), { who: DIRECTORY }, () => deployment.objects.directory().listKeys(message));
+      if (!listed.ok) return listed;
+      const { keys, more } = listed.value;
+      return ok({ status: 200, body: { keys: keys.map(wireKey), next_page_token: await next(more ? keys.at(-1)?.position : undefined) } });
+    });
+  },
+
+  revokeKey({ deployment, params: { id }, body }) {
+    return ok(async () => {
+      const found = await reach(readTimeoutMs(deployment), { who: DIRECTORY }, () => deployment.objects.directory().findKey({ ...deployment.envelope, keyId: id }));
+      if (!found.ok) return found;
+      const key = found.value ?? unseen(deployment, id, body?.cell_id ?? null);
+      if (body?.cell_id !== undefined && body.cell_id !== key.cell) return invalid("cell_id", "is not the cell of this key");
+      const revoked = await revoke(deployment, key);
+      deployment.directory.expire();
+      return revoked.ok ? ok({ status: 200, body: { key: wireKey(revoked.value) } }) : revoked;
+    });
+  },
+};
+
+const DIRECTORY = "the directory";
+
+/** A key that was made offline: revoked for as long as any key could live. */
+function unseen({ config }: Deployment, keyId: string, cell: string | null): MintedKey {
+  const now = Date.now();
+  const expiresAtMs = now + config.limits.keyLifetimeS * 1_000;
+  return { keyId, role: cell === null ? "operator" : "cell", cell, note: "not made here", createdAtMs: now, expiresAtMs, revokedAtMs: null };
+}
+
+/** The ledger first: should the second step fail, the key is listed as good and the call can be repeated, rather than the other way round. */
+async function revoke(deployment: Deployment, key: MintedKey): Promise<Result<MintedKey>> {
+  const { objects, envelope } = deployment;
+  const { cell } = key;
+  const advice = "the key may still be good; repeat the call";
+  if (cell !== null) {
+    const message = { ...envelope, keyId: key.keyId, expiresAtMs: key.expiresAtMs };
+    const told = await reach(readTimeoutMs(deployment), { who: "the cell's ledger", advice }, () => objects.ledger(cell).revoke(message));
+    if (!told.ok) return told.refusal.reason === "CELL_UNKNOWN" ? refused("NOT_FOUND", told.refusal.detail, { reason: "CELL_UNKNOWN" }) : told;
+  }
+  return reach(readTimeoutMs(deployment), { who: DIRECTORY, advice }, () => objects.directory().revokeKey({ ...envelope, key }));
+}

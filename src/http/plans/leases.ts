@@ -1,0 +1,125 @@
+import { v7 as newTimeOrderedUuid } from "uuid";
+import type { Principal } from "../../auth/principal.ts";
+import type { BeginAnswer, BeginRequest, Caller, Outcome } from "../../core/messages.ts";
+import { ok, refused, type Result } from "../../core/refusal.ts";
+import { bytesOf, invalid, opsOf, payloadHash, type Batch } from "../batch.ts";
+import type { leaseRoutes } from "../contract/lease-routes.ts";
+import type { Deployment } from "../deployment.ts";
+import type { Answer, Call, Plans, Work } from "../handler.ts";
+import { pageOf } from "../paging.ts";
+import { reach, withFailure } from "../reach.ts";
+import { wireLease } from "../wire.ts";
+
+export const leasePlans: Plans<keyof typeof leaseRoutes> = {
+  async beginLease({ deployment, principal, params: { cell, uuid }, body }) {
+    const begin = await beginOf(deployment, principal, uuid, body);
+    if (!begin.ok) return begin;
+    return ok(async () => {
+      const begun = await sendBegin(deployment, principal, cell, begin.value);
+      if (!begun.ok) return begun;
+      return ok({ status: begun.value.created ? 201 : 200, body: { lease: wireLease(begun.value.lease) } });
+    });
+  },
+
+  async beginLeaseWithNewId({ deployment, principal, params: { cell }, body }) {
+    const uuid = newTimeOrderedUuid();
+    const begin = await beginOf(deployment, principal, uuid, body);
+    if (!begin.ok) return begin;
+    return ok(async () => {
+      const begun = await sendBegin(deployment, principal, cell, begin.value);
+      if (!begun.ok) return begun;
+      return ok({ status: 201, body: { lease: wireLease(begun.value.lease) }, headers: { location: `/v1/cells/${cell}/leases/${uuid}` } });
+    });
+  },
+
+  commitLease: (call) => decide(call, "COMMITTED"),
+  rollbackLease: (call) => decide(call, "ROLLED_BACK"),
+
+  getLease({ deployment, principal, params: { cell, uuid } }) {
+    return ok(async () => {
+      const request = { ...deployment.envelope, caller: callerOf(principal), lease: uuid };
+      const lease = await reach(readTimeoutMs(deployment), { who: LEDGER }, () => deployment.objects.ledger(cell).getLease(request));
+      return lease.ok ? ok({ status: 200, body: { lease: wireLease(lease.value) } }) : registered(lease, principal);
+    });
+  },
+
+  async listLeases(call) {
+    const page = await pageOf<number>(call);
+    if (!page.ok) return page;
+    const { deployment, principal, params, query } = call;
+    const { limit, position, next } = page.value;
+    return ok(async () => {
+      const request = {
+        ...deployment.envelope,
+        caller: callerOf(principal),
+        createdAfterMs: query.created_after ?? 0,
+        afterPosition: position ?? 0,
+        limit,
+      };
+      const listed = await reach(readTimeoutMs(deployment), { who: LEDGER }, () => deployment.objects.ledger(params.cell).listLeases(request));
+      if (!listed.ok) return registered(listed, principal);
+      const { leases, nextPosition } = listed.value;
+      return ok({ status: 200, body: { leases: leases.map(wireLease), next_page_token: await next(nextPosition === 0 ? undefined : nextPosition) } });
+    });
+  },
+};
+
+const LEDGER = "the cell's ledger";
+
+/** How the core knows the caller. Routers are not let in here. */
+export const callerOf = ({ role, keyId }: Principal): Caller => ({ role: role === "operator" ? "operator" : "cell", keyId });
+
+export const readTimeoutMs = ({ config: { limits } }: Deployment): number => limits.inquiryTimeoutMs + limits.exchangeTimeoutMs;
+
+/** An operator may name any cell, so that one which is not registered is not found; a cell key was made for a cell that is. */
+export function registered<T>(result: Result<T>, { role }: Principal): Result<T> {
+  if (result.ok || role !== "operator" || result.refusal.reason !== "CELL_UNKNOWN") return result;
+  return withFailure(result, { code: "NOT_FOUND" });
+}
+
+async function beginOf({ config, envelope }: Deployment, principal: Principal, lease: string, batch: Batch): Promise<Result<BeginRequest>> {
+  const ops = opsOf(batch, config.shards, config.limits);
+  if (!ops.ok) return ops;
+  const allowMissing = batch.allow_missing ?? false;
+  const hash = await payloadHash(ops.value, allowMissing);
+  return ok({ ...envelope, caller: callerOf(principal), lease, ops: ops.value, payloadHash: hash, allowMissing });
+}
+
+async function sendBegin({ config, objects }: Deployment, principal: Principal, cell: string, request: BeginRequest): Promise<Result<BeginAnswer>> {
+  const { beginDeadlineMs, exchangeTimeoutMs } = config.limits;
+  const advice = "the outcome is not known; repeat the call with the same lease id";
+  const begun = await reach(beginDeadlineMs + exchangeTimeoutMs + 1_000, { who: LEDGER, advice }, () => objects.ledger(cell).begin(request));
+  if (begun.ok) return begun;
+  const { code } = begun.refusal;
+  if (code === "UNAVAILABLE" || code === "DEADLINE_EXCEEDED") return withFailure(begun, { leaseUuid: request.lease });
+  return registered(begun, principal);
+}
+
+function decide(call: Call<"commitLease" | "rollbackLease">, outcome: Outcome): Result<Work<"commitLease"> & Work<"rollbackLease">> {
+  const { deployment, principal, params, body } = call;
+  const fault = reasonFault(call);
+  if (fault !== undefined) return fault;
+  const request = {
+    ...deployment.envelope,
+    caller: callerOf(principal),
+    lease: params.uuid,
+    outcome,
+    ...(body?.reason === undefined ? {} : { reason: body.reason }),
+  };
+  return ok(async (): Promise<Result<Answer<"commitLease"> & Answer<"rollbackLease">>> => {
+    const { commitDeadlineMs } = deployment.config.limits;
+    const who = { who: LEDGER, advice: "repeat the call; the first decision wins, and is final" };
+    const decided = await reach(commitDeadlineMs + 1_000, who, () => deployment.objects.ledger(params.cell).decide(request));
+    return decided.ok ? ok({ status: 200, body: { lease: wireLease(decided.value) } }) : registered(decided, principal);
+  });
+}
+
+/** Rule C5: an operator says why, and a cell need not. */
+function reasonFault({ deployment, principal, body }: Call<"commitLease" | "rollbackLease">): Result<never> | undefined {
+  const { reasonBytes } = deployment.config.limits;
+  const reason = body?.reason;
+  if (principal.role !== "operator") return reason === undefined ? undefined : invalid("reason", "is for operators: a cell sends no body");
+  if (reason === undefined || reason.trim() === "") return refused("INVALID_ARGUMENT", "`reason` is required of operators, and kept with the outcome", { field: "reason" });
+  if (!reason.isWellFormed() || /[^\P{Cc}\n\t]/u.test(reason)) return invalid("reason", "must be text without control characters");
+  return bytesOf(reason) > reasonBytes ? invalid("reason", `is longer than ${reasonBytes} bytes of UTF-8`) : undefined;
+}

@@ -1,0 +1,127 @@
+import type * as z from "zod";
+import type { Principal } from "../../auth/principal.ts";
+import { fanOut } from "../../core/ask.ts";
+import type { Cell } from "../../core/directory/directory.ts";
+import type { BucketKey, ClaimRecord, LookupFound } from "../../core/messages.ts";
+import { shardOf } from "../../core/placement.ts";
+import { ok, refused, type Result } from "../../core/refusal.ts";
+import { bucketTypes, type BucketTypeName } from "../../core/registry.ts";
+import { sourceOrder } from "../../core/source-order.ts";
+import { idFault, invalid, keyOf } from "../batch.ts";
+import type { recordRoutes } from "../contract/record-routes.ts";
+import type * as schemas from "../contract/schemas.ts";
+import type { Deployment } from "../deployment.ts";
+import type { Plans } from "../handler.ts";
+import { pageOf } from "../paging.ts";
+import { reach } from "../reach.ts";
+import { mergeRecords } from "../record-merge.ts";
+import { recordFor, wireRecord } from "../wire.ts";
+import { callerOf, readTimeoutMs, registered } from "./leases.ts";
+
+export const recordPlans: Plans<keyof typeof recordRoutes> = {
+  getRecord({ deployment, principal, params: { bucket_type: type, value } }) {
+    const key = keyOf({ type, value }, "", deployment.config.limits);
+    if (!key.ok) return invalidValue(key.refusal.detail);
+    return ok(async () => {
+      const found = await lookUp(deployment, [key.value]);
+      if (!found.ok) return found;
+      const [record] = found.value;
+      if (record === undefined || record === null) return refused("NOT_FOUND", "nobody has this name");
+      const owners = await ownersOf(deployment, [record]);
+      if (!owners.ok) return owners;
+      return ok({ status: 200, body: shown(record, principal, owners.value) });
+    });
+  },
+
+  lookupRecords({ deployment, principal, body: { buckets } }) {
+    const { limits } = deployment.config;
+    if (buckets.length > limits.lookupBuckets) return invalid(`buckets[${limits.lookupBuckets}]`, `is more than one lookup may hold: ${limits.lookupBuckets} buckets`);
+    const keys: BucketKey[] = [];
+    for (const [index, bucket] of buckets.entries()) {
+      const key = keyOf(bucket, `buckets[${index}]`, limits);
+      if (!key.ok) return key;
+      keys.push(key.value);
+    }
+    return ok(async () => {
+      const found = await lookUp(deployment, keys);
+      if (!found.ok) return found;
+      const owners = await ownersOf(deployment, found.value);
+      if (!owners.ok) return owners;
+      const results = buckets.map((bucket, index) => {
+        const record = found.value[index] ?? null;
+        return record === null ? { bucket, found: false } : { bucket, found: true, ...shown(record, principal, owners.value) };
+      });
+      return ok({ status: 200, body: { results } });
+    });
+  },
+
+  async listRecords(call) {
+    const { deployment, principal, params, query } = call;
+    const { limits } = deployment.config;
+    const wanted = [...new Set(query.bucket_type)].toSorted((a, b) => bucketTypes[a].number - bucketTypes[b].number);
+    for (const name of ["source_id_gt", "source_id_lte"] as const) {
+      const id = query[name];
+      const fault = id === undefined ? undefined : idFault(id, limits);
+      if (fault !== undefined) return invalid(name, fault);
+    }
+    const page = await pageOf<string>({ ...call, query: { ...query, bucket_type: wanted } });
+    if (!page.ok) return page;
+    const { limit, position, next } = page.value;
+    return ok(async () => {
+      const { envelope, objects, config } = deployment;
+      const mayRead = await reach(readTimeoutMs(deployment), { who: "the cell's ledger" }, () =>
+        objects.ledger(params.cell).authorize({ ...envelope, caller: callerOf(principal) }),
+      );
+      if (!mayRead.ok) return registered(mayRead, principal);
+      const range = {
+        ...envelope,
+        cell: params.cell,
+        sourceType: query.source_type,
+        bucketTypes: wanted.length > 0 ? wanted : (Object.keys(bucketTypes) as BucketTypeName[]),
+        upTo: query.source_id_lte === undefined ? null : sourceOrder(query.source_id_lte),
+      };
+      const after = position ?? (query.source_id_gt === undefined ? "" : sourceOrder(query.source_id_gt));
+      const merged = await mergeRecords({ shards: config.shards, width: limits.fanOut, limit, after }, (shard, from, most) =>
+        reach(readTimeoutMs(deployment), { who: `shard ${shard}` }, () => objects.shard(shard).listRecords({ ...range, after: from, limit: most })),
+      );
+      if (!merged.ok) return merged;
+      return ok({ status: 200, body: { records: merged.value.records.map(wireRecord), next_page_token: await next(merged.value.next) } });
+    });
+  },
+};
+
+const invalidValue = (detail: string): Result<never> => refused("INVALID_ARGUMENT", detail.replace("`.value`", "`value`"), { field: "value" });
+
+/** One message per shard. A record or null for each key, in order; refused when that of any cannot be known (rule R2). */
+async function lookUp(deployment: Deployment, keys: readonly BucketKey[]): Promise<Result<(ClaimRecord | null)[]>> {
+  const { config, objects, envelope } = deployment;
+  const byShard = Map.groupBy(keys.entries(), ([, { type, canonical }]) => shardOf(type, canonical, config.shards));
+  const found: LookupFound[] = [];
+  const answers = await fanOut([...byShard], config.limits.fanOut, async ([shard, entries]) => {
+    const request = { ...envelope, keys: entries.map(([, key]) => key) };
+    const answer = await reach(readTimeoutMs(deployment), { who: `shard ${shard}` }, () => objects.shard(shard).lookup(request));
+    if (answer.ok) for (const [at, [index]] of entries.entries()) found[index] = answer.value.found[at] ?? { kind: "unknown" };
+    return answer;
+  });
+  for (const answer of answers) if (!answer.ok) return answer;
+  if (found.some(({ kind }) => kind === "unknown")) {
+    return refused("UNAVAILABLE", "the ledger that knows whether this name is taken cannot be reached", { retryAfterMs: 1_000 });
+  }
+  return ok(found.map((each) => (each.kind === "record" ? each.record : null)));
+}
+
+/** The cells of these records. One that was registered a moment ago may be missing in this isolate's copy: then the directory is read. */
+async function ownersOf({ directory }: Deployment, records: readonly (ClaimRecord | null)[]): Promise<Result<ReadonlyMap<string, Cell>>> {
+  const copy = await directory.view();
+  if (!copy.ok) return copy;
+  const isComplete = (cells: ReadonlyMap<string, Cell>): boolean => records.every((record) => record === null || cells.has(record.cell));
+  if (isComplete(copy.value.cells)) return ok(copy.value.cells);
+  directory.expire();
+  const latest = await directory.view();
+  if (!latest.ok) return latest;
+  return isComplete(latest.value.cells) ? ok(latest.value.cells) : refused("UNAVAILABLE", "the address of the owning cell cannot be read from the directory");
+}
+
+function shown(record: ClaimRecord, principal: Principal, owners: ReadonlyMap<string, Cell>): z.input<typeof schemas.recordAnswer> {
+  return { record: recordFor(principal, record), cell: { id: record.cell, address: owners.get(record.cell)?.address ?? "" } };
+}

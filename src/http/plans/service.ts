@@ -1,0 +1,63 @@
+import openapi from "../../../openapi.json";
+import { version } from "../../../package.json";
+import { limitNames, limitTable, limitVariable, wireLimitName } from "../../core/limits.ts";
+import { ok } from "../../core/refusal.ts";
+import { listStale, type StalePosition } from "../../projections/stale.ts";
+import type { serviceRoutes } from "../contract/service-routes.ts";
+import { docsPage, docsHeaders } from "../docs/page.ts";
+import type { Plans } from "../handler.ts";
+import { pageOf } from "../paging.ts";
+import { timeOf, wireLease } from "../wire.ts";
+
+export const servicePlans: Plans<keyof typeof serviceRoutes> = {
+  async listStaleLeases(call) {
+    const { deployment, query } = call;
+    // What is left out means the deployment's value, which may change between two pages: the token is bound to the one that was used.
+    const olderThanS = query.older_than_s ?? deployment.config.limits.staleS;
+    const page = await pageOf<StalePosition>({ ...call, query: { ...query, older_than_s: olderThanS } });
+    if (!page.ok) return page;
+    const { limit, position, next } = page.value;
+    return ok(async () => {
+      const listed = await listStale(deployment.env, {
+        olderThanS,
+        limit,
+        ...(query.cell === undefined ? {} : { cell: query.cell }),
+        ...(position === undefined ? {} : { after: position }),
+      });
+      if (!listed.ok) return listed;
+      const { leases, lastPulledAtMs, next: nextPosition } = listed.value;
+      const body = {
+        leases: leases.map((lease) => ({ ...wireLease({ ...lease, state: "GRANTED" }), confirmed: lease.confirmed })),
+        last_pulled_at: lastPulledAtMs === null ? null : timeOf(lastPulledAtMs),
+        next_page_token: await next(nextPosition ?? undefined),
+      };
+      return ok({ status: 200, body });
+    });
+  },
+
+  listLimits({ deployment: { config } }) {
+    const limits = limitNames.map((name) => ({
+      name: wireLimitName(name),
+      value: config.limits[name],
+      default: limitTable[name].default,
+      unit: limitTable[name].unit,
+      variable: limitVariable(name),
+      about: limitTable[name].about,
+    }));
+    return ok(async () => ok({ status: 200, body: { limits } }));
+  },
+
+  getHealth: ({ deployment }) => ok(async () => ok({ status: 200, body: { status: "ok", version, placement: deployment.config.placement } })),
+
+  getReadiness: ({ deployment }) =>
+    ok(async () => {
+      const report = await deployment.readiness.check();
+      return report.ok ? ok({ status: 200, body: { status: "ok", d1: report.value.d1 } }) : report;
+    }),
+
+  getOpenApi: () => ok(async () => ok({ status: 200, body: openapi, headers: { "cache-control": "public, max-age=300" } })),
+
+  getDocs: () => ok(async () => ok({ status: 200, body: docsPage(), headers: docsHeaders() })),
+
+  getRoot: () => ok(async () => ok({ status: 200, body: { service: "leasehold", docs: "/docs", openapi: "/openapi.json" } })),
+};

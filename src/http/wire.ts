@@ -1,0 +1,86 @@
+import type * as z from "zod";
+import type { Principal } from "../auth/principal.ts";
+import type { Cell, MintedKey } from "../core/directory/directory.ts";
+import type { CellStatus, ClaimRecord, Lease, Op, OpKind } from "../core/messages.ts";
+import type * as schemas from "./contract/schemas.ts";
+
+// From the core's words to those of the wire.
+
+type WireLease = z.input<typeof schemas.lease>;
+type WireRecord = z.input<typeof schemas.wholeRecord>;
+
+export const timeOf = (ms: number): string => new Date(ms).toISOString();
+
+export function wireLease({ lease, cell, state, createdAtMs, ageMs, counts, decidedAtMs, decidedBy, reason, ops }: Lease): WireLease {
+  return {
+    uuid: lease,
+    cell_id: cell,
+    state,
+    created_at: timeOf(createdAtMs),
+    age_ms: ageMs,
+    ...(decidedAtMs === undefined ? {} : { decided_at: timeOf(decidedAtMs) }),
+    ...(decidedBy === undefined ? {} : { decided_by: decidedBy === "operator" ? "operator" : "cell" }),
+    ...(reason === undefined ? {} : { reason }),
+    counts,
+    ...(ops === undefined ? {} : { creates: claimOps(ops, "create"), destroys: destroyOps(ops), replaces: claimOps(ops, "replace") }),
+  };
+}
+
+function claimOps(ops: readonly Op[], kind: OpKind): NonNullable<WireLease["creates"]> {
+  return ops.flatMap(({ kind: its, type, value, subject, source }) =>
+    its === kind && subject !== undefined && source !== undefined ? [{ bucket: { type, value }, subject, source }] : [],
+  );
+}
+
+function destroyOps(ops: readonly Op[]): NonNullable<WireLease["destroys"]> {
+  return ops.flatMap(({ kind, type, value, subject, source }) => (kind === "destroy" ? [{ bucket: { type, value }, subject, source }] : []));
+}
+
+export function wireRecord(record: ClaimRecord): WireRecord {
+  const { uuid, type, value, subject, source, cell, epoch, status, lease, createdAtMs, updatedAtMs } = record;
+  return {
+    uuid,
+    bucket: { type, value },
+    subject,
+    source,
+    cell_id: cell,
+    epoch,
+    status,
+    lease_uuid: lease,
+    created_at: timeOf(createdAtMs),
+    updated_at: timeOf(updatedAtMs),
+  };
+}
+
+/** A cell learns of another cell's record where the name is, and nothing about whom it stands for. */
+export function recordFor({ role, cell }: Principal, record: ClaimRecord): WireRecord | z.input<typeof schemas.foreignRecord> {
+  if (role !== "cell" || cell === record.cell) return wireRecord(record);
+  return { bucket: { type: record.type, value: record.value }, cell_id: record.cell, status: record.status };
+}
+
+/** `status` undefined: the cell's ledger could not be asked. */
+export function wireCell({ cell, name, address, locationHint, createdAtMs, updatedAtMs }: Cell, status: CellStatus | undefined): z.input<typeof schemas.cell> {
+  return {
+    cell_id: cell,
+    name,
+    address,
+    location_hint: locationHint,
+    state: status?.state ?? null,
+    outstanding_leases: status?.outstandingLeases ?? null,
+    unapplied_decisions: status?.unappliedDecisions ?? null,
+    created_at: timeOf(createdAtMs),
+    updated_at: timeOf(updatedAtMs),
+  };
+}
+
+export function wireKey({ keyId, role, cell, createdAtMs, expiresAtMs, note, revokedAtMs }: MintedKey): z.input<typeof schemas.key> {
+  return {
+    id: keyId,
+    role,
+    cell_id: cell,
+    created_at: timeOf(createdAtMs),
+    expires_at: timeOf(expiresAtMs),
+    note,
+    revoked_at: revokedAtMs === null ? null : timeOf(revokedAtMs),
+  };
+}

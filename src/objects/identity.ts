@@ -1,0 +1,16 @@
+import { META_TABLE, readMeta, writeMeta } from "../core/meta.ts";
+import type { Sql } from "../core/ports.ts";
+
+/**
+ * The cell or index in an object's name, `cell-<number>` or `shard-<number>`. The name is kept on the object's own disk: an instance that an
+ * alarm wakes does not know it (workerd issue 6850).
+ */
+export function numberInName(id: DurableObjectId, sql: Sql, prefix: "cell" | "shard"): string {
+  sql.all(META_TABLE);
+  const kept = readMeta(sql, "object_name");
+  const name = id.name ?? kept;
+  const number = typeof name === "string" && name.startsWith(`${prefix}-`) ? name.slice(prefix.length + 1) : "";
+  if (!/^\d+$/.test(number)) throw new Error(`an object of this class is named ${prefix}-<number>`);
+  if (kept === undefined) writeMeta(sql, "object_name", `${prefix}-${number}`);
+  return number;
+}

@@ -1,0 +1,195 @@
+import { eq, sql, type SQL } from "drizzle-orm";
+import { fanOut } from "../core/ask.ts";
+import { MESSAGE_VERSION, type LeaseCounts, type LeaseState } from "../core/messages.ts";
+import { ok, type Result } from "../core/refusal.ts";
+import { configOf, type Env } from "../env.ts";
+import { call, objectsOf } from "../objects/peers.ts";
+import { Database } from "./database.ts";
+import { cells } from "./schema.ts";
+
+/** A lease's place in the listing: oldest first, over all cells. */
+export interface StalePosition {
+  createdAtMs: number;
+  cell: string;
+  createdPosition: number;
+}
+
+export interface StaleLease {
+  lease: string;
+  cell: string;
+  createdAtMs: number;
+  ageMs: number;
+  counts: LeaseCounts;
+  /** False: its ledger could not be asked, so it may have been decided since the last pull. */
+  confirmed: boolean;
+}
+
+export interface StalePage {
+  leases: StaleLease[];
+  /** To go on after; null on the last page. */
+  next: StalePosition | null;
+  /** The listing lacks no lease that was granted before this; null: some cell has never been pulled. */
+  lastPulledAtMs: number | null;
+}
+
+export interface StaleQuery {
+  olderThanS: number;
+  cell?: string;
+  after?: StalePosition;
+  limit: number;
+}
+
+/** What the ledger says of a candidate, if it can be asked; `unknown`: it has no such lease (any more). */
+type Checked = LeaseState | "unknown" | "unreachable";
+
+/** Reads of one page. Most candidates are still granted; only after an outage of the cron are there many that are not. */
+const MAX_ROUNDS = 10;
+/** Candidates of one read at least, so that short pages over decided leases get somewhere. */
+const MIN_CANDIDATES = 100;
+
+/**
+ * Granted leases older than `olderThanS`, oldest first. D1 finds them and the ledgers confirm them: what was decided since the last pull is
+ * never shown. A page is only short, and may only be empty with a `next`, when very many were decided; the next page goes on behind them.
+ */
+export async function listStale(env: Env, query: StaleQuery): Promise<Result<StalePage>> {
+  const { limit } = query;
+  const database = new Database(env);
+  const now = Date.now();
+  const freshness = await readFreshness(database, query.cell);
+  if (!freshness.ok) return freshness;
+  const ledgers = new Ledgers(env);
+  const shown: StaleLease[] = [];
+  const page = (next: StalePosition | null): Result<StalePage> => ok({ leases: shown, next, lastPulledAtMs: freshness.value });
+  const batch = Math.max(limit, MIN_CANDIDATES);
+  let after = query.after;
+  for (let round = 0; round < MAX_ROUNDS; round += 1) {
+    const found = await readCandidates(database, query, now, after, batch + 1);
+    if (!found.ok) return found;
+    const candidates = found.value.slice(0, batch);
+    const states = await ledgers.check(candidates);
+    for (const [index, candidate] of candidates.entries()) {
+      const state = states[index];
+      if (state === "GRANTED" || state === "unreachable") {
+        if (shown.length === limit) return page(after ?? null);
+        shown.push(staleLease(candidate, now, state === "GRANTED"));
+      }
+      after = positionOf(candidate);
+    }
+    await forget(database, candidates.filter((_, index) => states[index] === "unknown"));
+    if (found.value.length <= batch) return page(null);
+  }
+  return page(after ?? null);
+}
+
+/** When the cells concerned were last pulled to their end: the oldest of the times, or null. */
+async function readFreshness(database: Database, cell: string | undefined): Promise<Result<number | null>> {
+  const oldest = sql<number | null>`min(coalesce(${cells.lastPulledAtMs}, 0))`;
+  const read = await database.run("read freshness", (orm) =>
+    orm
+      .select({ oldest })
+      .from(cells)
+      .where(cell === undefined ? undefined : eq(cells.cellId, cell)),
+  );
+  return read.ok ? ok(read.value[0]?.oldest || null) : read;
+}
+
+interface Candidate extends StalePosition {
+  lease: string;
+  counts: LeaseCounts;
+}
+
+async function readCandidates(database: Database, { olderThanS, cell }: StaleQuery, now: number, after: StalePosition | undefined, limit: number): Promise<Result<Candidate[]>> {
+  const read = await database.run("read stale leases", (orm) => orm.all<LeaseColumns>(selectOutstanding(now - olderThanS * 1_000, cell, after, limit)));
+  return read.ok ? ok(read.value.map(candidateOf)) : read;
+}
+
+interface LeaseColumns extends LeaseCounts {
+  uuid: string;
+  cell_id: string;
+  created_at_ms: number;
+  created_position: number;
+}
+
+/**
+ * The state is spelled out because the partial index is not used for a bound one. The plus keeps the cell out of the choice of an index: it is
+ * compared inside this one, whose order is the listing's.
+ */
+const selectOutstanding = (beforeMs: number, cell: string | undefined, after: StalePosition | undefined, limit: number): SQL => sql`
+  SELECT uuid, cell_id, created_at_ms, created_position, creates, destroys, replaces, missing
+  FROM leases INDEXED BY leases_outstanding
+  WHERE state = 'GRANTED' AND created_at_ms <= ${beforeMs}
+    ${after === undefined ? sql`` : sql`AND (created_at_ms, cell_id, created_position) > (${after.createdAtMs}, ${after.cell}, ${after.createdPosition})`}
+    ${cell === undefined ? sql`` : sql`AND +cell_id = ${cell}`}
+  ORDER BY created_at_ms, cell_id, created_position
+  LIMIT ${limit}`;
+
+const candidateOf = ({ uuid, cell_id, created_at_ms, created_position, creates, destroys, replaces, missing }: LeaseColumns): Candidate => ({
+  lease: uuid,
+  cell: cell_id,
+  createdAtMs: created_at_ms,
+  createdPosition: created_position,
+  counts: { creates, destroys, replaces, missing },
+});
+
+const positionOf = ({ createdAtMs, cell, createdPosition }: Candidate): StalePosition => ({ createdAtMs, cell, createdPosition });
+
+const staleLease = ({ lease, cell, createdAtMs, counts }: Candidate, now: number, confirmed: boolean): StaleLease => ({
+  lease,
+  cell,
+  createdAtMs,
+  ageMs: Math.max(0, now - createdAtMs),
+  counts,
+  confirmed,
+});
+
+/** Asks the ledgers of one request. One that cannot be reached is not asked again: that would cost another timeout. */
+class Ledgers {
+  readonly #env: Env;
+  readonly #unreachable = new Set<string>();
+
+  constructor(env: Env) {
+    this.#env = env;
+  }
+
+  /** The states of the candidates, in their order: one call per cell. */
+  async check(candidates: readonly Candidate[]): Promise<Checked[]> {
+    const { limits } = configOf(this.#env);
+    const byCell = Map.groupBy(candidates, ({ cell }) => cell);
+    const states = new Map<Candidate, Checked>();
+    await fanOut([...byCell], limits.fanOut, async ([cell, ofCell]) => {
+      const answer = await this.#ask(cell, ofCell);
+      for (const [index, candidate] of ofCell.entries()) states.set(candidate, answer === undefined ? "unreachable" : (answer[index] ?? "unknown"));
+    });
+    return candidates.map((candidate) => states.get(candidate) ?? "unreachable");
+  }
+
+  async #ask(cell: string, candidates: readonly Candidate[]): Promise<(LeaseState | null)[] | undefined> {
+    if (this.#unreachable.has(cell)) return undefined;
+    const config = configOf(this.#env);
+    const leaseIds = candidates.map(({ lease }) => lease);
+    const answer = await call(config.limits.inquiryTimeoutMs, () =>
+      objectsOf(this.#env, config)
+        .ledger(cell)
+        .leaseStates({ version: MESSAGE_VERSION, placement: config.placement, leases: leaseIds }),
+    );
+    if (answer.kind === "ok") return answer.value;
+    this.#unreachable.add(cell);
+    return undefined;
+  }
+}
+
+/**
+ * Deletes rows whose lease its ledger does not have. They are left over when D1 or a ledger was restored from a backup; no pull will ever
+ * change them, and the oldest of all, they would be asked about in every listing.
+ */
+async function forget(database: Database, gone: readonly Candidate[]): Promise<void> {
+  if (gone.length === 0) return;
+  const rows = gone.map(({ cell, createdPosition, lease }) => [cell, createdPosition, lease]);
+  // A failure does no harm: the next listing meets them again.
+  await database.run("forget leases", (orm) =>
+    orm.run(sql`
+      DELETE FROM leases WHERE state = 'GRANTED' AND (cell_id, created_position, uuid) IN (
+        SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(${JSON.stringify(rows)})
+      )`),
+  );
+}

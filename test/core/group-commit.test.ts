@@ -1,0 +1,52 @@
+import { expect, test } from "vitest";
+import { GroupCommit } from "../../src/core/group-commit.ts";
+import { NodeSql } from "../support/node-sql.ts";
+import { VirtualClock } from "../support/virtual-clock.ts";
+
+function start(): { sql: NodeSql; commits: GroupCommit; halts: unknown[] } {
+  const sql = new NodeSql();
+  sql.database.exec("CREATE TABLE t (n INTEGER NOT NULL)");
+  const halts: unknown[] = [];
+  return { sql, commits: new GroupCommit(sql, new VirtualClock(), (reason) => void halts.push(reason)), halts };
+}
+
+const rows = (sql: NodeSql): number[] => sql.all<{ n: number }>("SELECT n FROM t ORDER BY n").map(({ n }) => n);
+const insert = (sql: NodeSql, n: number) => () => {
+  sql.all("INSERT INTO t (n) VALUES (?)", n);
+  return n;
+};
+
+test("[N1] work that is ready together is one transaction, and each item gets its own answer", async () => {
+  const { sql, commits } = start();
+  const before = sql.counts.transactions;
+  expect(await Promise.all([1, 2, 3].map((n) => commits.submit(insert(sql, n))))).toEqual([1, 2, 3]);
+  expect(sql.counts.transactions - before).toBe(1);
+  expect(rows(sql)).toEqual([1, 2, 3]);
+});
+
+test("[M1] [B5] an item that throws takes the transaction back and ends the instance; nobody is answered with a success", async () => {
+  const { sql, commits, halts } = start();
+  const works = [
+    commits.submit(insert(sql, 1)),
+    commits.submit((): number => {
+      throw new Error("a bug");
+    }),
+  ];
+  expect((await Promise.allSettled(works)).map(({ status }) => status)).toEqual(["rejected", "rejected"]);
+  expect(rows(sql)).toEqual([]);
+  expect(halts).toHaveLength(1);
+});
+
+test("[M1] work is synchronous: a promise does not compile", () => {
+  const { commits } = start();
+  // @ts-expect-error -- an await inside a transaction would commit it half done
+  const asynchronous = (): unknown => commits.submit(async () => 1);
+  expect(asynchronous).toBeTypeOf("function");
+});
+
+test("[B5] a flush that fails answers nobody, although the write may be durable", async () => {
+  const { sql, commits, halts } = start();
+  sql.failFlushes();
+  await expect(commits.submit(insert(sql, 1))).rejects.toThrow("did not answer");
+  expect(halts).toHaveLength(1);
+});

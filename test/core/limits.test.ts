@@ -1,0 +1,24 @@
+import { expect, test } from "vitest";
+import { defaultLimits, limitNames, limitTable, limitVariable, readLimits, wireLimitName } from "../../src/core/limits.ts";
+
+test("[M6] without variables the defaults hold, and they are in range", () => {
+  expect(readLimits({})).toEqual(defaultLimits);
+  for (const name of limitNames) {
+    expect(limitTable[name].default).toBeGreaterThanOrEqual(limitTable[name].least);
+    expect(limitTable[name].default).toBeLessThanOrEqual(limitTable[name].most);
+  }
+});
+
+test.each(limitNames)("[M6] %s is overridden by its variable, at both edges and not beyond", (name) => {
+  const { least, most } = limitTable[name];
+  const variable = limitVariable(name);
+  expect(readLimits({ [variable]: String(least) })[name]).toBe(least);
+  expect(readLimits({ [variable]: String(most) })[name]).toBe(most);
+  for (const bad of [String(least - 1), String(most + 1), "ten", "1.5", "-1", " 5"]) expect(() => readLimits({ [variable]: bad })).toThrow(variable);
+  expect(readLimits({ [variable]: "" })[name]).toBe(defaultLimits[name]);
+});
+
+test("[M6] names on the wire and in the environment follow from the one in the table", () => {
+  expect(wireLimitName("beginDeadlineMs")).toBe("begin_deadline_ms");
+  expect(limitVariable("beginDeadlineMs")).toBe("LEASEHOLD_BEGIN_DEADLINE_MS");
+});

@@ -1,0 +1,30 @@
+/** The protocol reference and the tests speak of the same rules. */
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+
+const root = join(import.meta.dirname, "../..");
+const reference = readFileSync(join(root, "docs/reference/protocol.md"), "utf8");
+const rules = new Set([...reference.matchAll(/^- \*\*([A-Z]\d+)\*\*/gm)].map(([, rule]) => rule));
+
+function provenRules(): Map<string, string> {
+  const proven = new Map<string, string>();
+  const files = readdirSync(join(root, "test"), { recursive: true, encoding: "utf8" }).filter((file) => file.endsWith(".ts"));
+  for (const file of files) {
+    const text = readFileSync(join(root, "test", file), "utf8");
+    for (const [, title] of text.matchAll(/\b(?:test|it)(?:\.each\([^)]*\))?\(\s*["'`]((?:\[[A-Z]\d+\] ?)+)/g)) {
+      for (const [, rule] of (title ?? "").matchAll(/\[([A-Z]\d+)\]/g)) proven.set(rule ?? "", file);
+    }
+  }
+  return proven;
+}
+
+test("every rule of the protocol reference has a test", () => {
+  expect(rules.size).toBeGreaterThan(25);
+  const proven = provenRules();
+  expect([...rules].filter((rule) => !proven.has(rule ?? ""))).toEqual([]);
+});
+
+test("every rule that a test names is in the protocol reference", () => {
+  expect([...provenRules()].filter(([rule]) => !rules.has(rule))).toEqual([]);
+});

@@ -1,0 +1,36 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { compareBytes, sourceOrder } from "../../src/core/source-order.ts";
+
+const bytewise = (a: string, b: string): number => Math.sign(Buffer.compare(Buffer.from(a), Buffer.from(b)));
+
+test("[R3] decimal ids sort as numbers, also beyond 2^53, and before all others", () => {
+  const digits = fc.stringMatching(/^(0|[1-9][0-9]{0,40})$/);
+  fc.assert(
+    fc.property(digits, digits, (a, b) => {
+      const [left, right] = [BigInt(a), BigInt(b)];
+      expect(bytewise(sourceOrder(a), sourceOrder(b))).toBe(left < right ? -1 : left > right ? 1 : 0);
+    }),
+  );
+  fc.assert(fc.property(digits, fc.string({ unit: "grapheme", minLength: 1 }), (a, b) => /^\d+$/.test(b) || bytewise(sourceOrder(a), sourceOrder(b)) < 0));
+});
+
+test("[R3] other ids sort by their bytes", () => {
+  const others = fc.string({ unit: "binary", minLength: 1, maxLength: 20 }).filter((id) => id.isWellFormed() && !/^\d+$/.test(id));
+  fc.assert(fc.property(others, others, (a, b) => bytewise(sourceOrder(a), sourceOrder(b)) === bytewise(a, b)));
+});
+
+test("[R3] no two ids share a place; zeros in front come right after the number without them", () => {
+  const ids = ["7", "07", "007", "8", "10", "010", "0", "00"];
+  expect(ids.toSorted((a, b) => bytewise(sourceOrder(a), sourceOrder(b)))).toEqual(["0", "00", "7", "07", "007", "8", "10", "010"]);
+  fc.assert(fc.property(fc.stringMatching(/^[0-9a]{1,6}$/), fc.stringMatching(/^[0-9a]{1,6}$/), (a, b) => a === b || sourceOrder(a) !== sourceOrder(b)));
+});
+
+test("compareBytes orders as UTF-8 does, above U+FFFF too", () => {
+  fc.assert(
+    fc.property(fc.string({ unit: "binary" }), fc.string({ unit: "binary" }), (a, b) => {
+      fc.pre(a.isWellFormed() && b.isWellFormed());
+      expect(Math.sign(compareBytes(a, b))).toBe(bytewise(a, b));
+    }),
+  );
+});

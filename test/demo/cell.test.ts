@@ -1,0 +1,110 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { Cell, type Change } from "../../demo/cell.ts";
+import { claimsOf, type Entry } from "../../demo/entry.ts";
+import { Life } from "../../demo/life.ts";
+import { LocalDatabase } from "../../demo/local-database.ts";
+import { Random } from "../../demo/random.ts";
+import { Tally } from "../../demo/tally.ts";
+import { Connection, type Fetch } from "../../src/cell/connection.ts";
+import { HttpLeases } from "../../src/cell/remote-leases.ts";
+
+const ada: Entry = { kind: "user", name: "Ada", routeId: 1, userId: 2 };
+const insert: Change = { batch: { creates: claimsOf(ada) }, apply: (database) => database.insert(ada) };
+
+let database: LocalDatabase;
+let calls: string[];
+let answers: Record<string, { status: number; body: unknown }>;
+let cell: Cell;
+
+beforeEach(() => {
+  database = new LocalDatabase(":memory:");
+  calls = [];
+  answers = {};
+  const fake: Fetch = async (url, { method }) => {
+    const step = method === "PUT" ? "begin" : (url.split("/").at(-1) ?? "");
+    calls.push(step);
+    const states: Record<string, string> = { begin: "GRANTED", commit: "COMMITTED", rollback: "ROLLED_BACK" };
+    const { status, body } = answers[step] ?? { status: 200, body: { lease: { state: states[step] } } };
+    const type = status < 400 ? "application/json" : "application/problem+json";
+    return { status, headers: new Headers({ "content-type": type }), text: async () => JSON.stringify(body) };
+  };
+  const leases = new HttpLeases(new Connection({ url: "http://x", key: "k", fetch: fake, deadlineMs: 20, pauseMs: 1 }), "1");
+  cell = new Cell({ id: "1", leases, database, random: new Random(1), tally: new Tally() });
+});
+
+afterEach(() => database.close());
+
+const outstanding = async (): Promise<number> => (await database.list({ afterUuid: "", limit: 10 })).length;
+
+describe("a cell's change", () => {
+  it("begins, saves, commits and forgets", async () => {
+    expect(await cell.transact(insert)).toEqual({ kind: "done" });
+    expect(calls).toEqual(["begin", "commit"]);
+    expect(database.entries()).toEqual([ada]);
+    expect(await outstanding()).toBe(0);
+  });
+
+  it("rolls the lease back when its own database refuses, and keeps nothing", async () => {
+    const broken: Change = {
+      ...insert,
+      apply: (to) => {
+        to.insert(ada);
+        to.insert(ada);
+      },
+    };
+    expect(await cell.transact(broken)).toEqual({ kind: "failed_here" });
+    expect(calls).toEqual(["begin", "rollback"]);
+    expect(database.entries()).toEqual([]);
+    expect(await outstanding()).toBe(0);
+  });
+
+  it("saves nothing when the begin is refused", async () => {
+    answers["begin"] = { status: 409, body: { code: "ALREADY_EXISTS", detail: "", conflicts: [{ list: "creates", index: 0, bucket: { type: "ROUTES", value: "Ada" }, kind: "taken", owner: "other" }] } };
+    expect(await cell.transact(insert)).toMatchObject({ kind: "refused", refusal: { code: "ALREADY_EXISTS" } });
+    expect(calls).toEqual(["begin"]);
+    expect(database.entries()).toEqual([]);
+    expect(cell.tally.conflicts).toEqual(new Map([["taken", 1]]));
+  });
+
+  it("closes a begin whose outcome it cannot learn", async () => {
+    answers["begin"] = { status: 503, body: {} };
+    expect(await cell.transact(insert)).toEqual({ kind: "unknown" });
+    expect(calls.at(-1)).toBe("rollback");
+    expect(database.entries()).toEqual([]);
+  });
+
+  it("leaves the lease's row to the recovery when the commit's outcome is not known", async () => {
+    answers["commit"] = { status: 503, body: {} };
+    expect(await cell.transact(insert)).toEqual({ kind: "done" });
+    expect(database.entries()).toEqual([ada]);
+    expect(await outstanding()).toBe(1);
+    expect(cell.tally.problems).toEqual([]);
+  });
+
+  it("takes note when the commit of what it saved is refused", async () => {
+    answers["commit"] = { status: 409, body: { code: "FAILED_PRECONDITION", reason: "LEASE_ROLLED_BACK", detail: "final" } };
+    await cell.transact(insert);
+    expect(cell.tally.problems).toEqual(["cell 1: the commit of a granted lease was refused: FAILED_PRECONDITION (LEASE_ROLLED_BACK): final"]);
+    expect(await outstanding()).toBe(1);
+  });
+});
+
+describe("a cell that dies", () => {
+  it.each([
+    { lane: 0, stage: "begun", steps: ["begin"], rows: 0, leases: 0 },
+    { lane: 1, stage: "saved", steps: ["begin"], rows: 1, leases: 1 },
+    { lane: 2, stage: "committed", steps: ["begin", "commit"], rows: 1, leases: 1 },
+  ])("leaves a lease that is $stage", async ({ lane, stage, steps, rows, leases }) => {
+    const life = new Life();
+    life.end();
+    await expect(cell.transact(insert, life.checkpointOf(lane))).rejects.toMatchObject({ stage });
+    expect(calls).toEqual(steps);
+    expect(database.entries()).toHaveLength(rows);
+    expect(await outstanding()).toBe(leases);
+    expect(life.deaths[stage as "begun"]).toBe(1);
+  });
+
+  it("lives as long as it is not told to end", async () => {
+    expect(await cell.transact(insert, new Life().checkpointOf(0))).toEqual({ kind: "done" });
+  });
+});

@@ -1,0 +1,38 @@
+import { expect, it } from "vitest";
+import { keyOf, MAX_NAMES, plan, readNames } from "../../demo/names.ts";
+import { canonicalize } from "../../src/core/canonical/canonicalize.ts";
+
+const all = await readNames();
+
+it("reads names that are different for the coordinator too, and spelled alike when it says so", () => {
+  expect(all).toHaveLength(MAX_NAMES);
+  for (const name of all) {
+    expect(canonicalize("ROUTES", name, 1_024)).toEqual({ ok: true, canonical: keyOf(name) });
+    if (!name.includes("/")) expect(canonicalize("USERNAMES", name, 1_024)).toEqual({ ok: true, canonical: keyOf(name) });
+  }
+});
+
+it("lets both cells want at least 1,000 names, and each cell thousands of its own", () => {
+  const { names, orders, contested, reserve } = plan(all, MAX_NAMES, 1);
+  expect(names).toHaveLength(MAX_NAMES);
+  expect(contested.size).toBeGreaterThanOrEqual(1_000);
+  const [one, two] = [new Set(orders["1"].map(({ name }) => name)), new Set(orders["2"].map(({ name }) => name))];
+  expect([...one].filter((name) => two.has(name)).toSorted()).toEqual([...contested].toSorted());
+  expect(one.size + two.size + reserve.length).toBe(MAX_NAMES + contested.size);
+  expect(Math.min(one.size, two.size)).toBeGreaterThan(5_000);
+  for (const { name } of reserve) expect(one.has(name) || two.has(name)).toBe(false);
+});
+
+it("plans the same for the same seed, and otherwise for another", () => {
+  expect(plan(all, 500, 3)).toEqual(plan(all, 500, 3));
+  expect(plan(all, 500, 3).names).not.toEqual(plan(all, 500, 4).names);
+});
+
+it("knows three kinds of names, and people without a slash", () => {
+  const kinds = new Map<string, number>();
+  for (const { name, kind } of plan(all, MAX_NAMES, 1).names) {
+    kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
+    expect(kind === "project").toBe(name.includes("/"));
+  }
+  expect([...kinds.keys()].toSorted()).toEqual(["group", "project", "user"]);
+});

@@ -1,0 +1,24 @@
+import { expect, it } from "vitest";
+import { pause, Queue } from "../../demo/queue.ts";
+
+it("gives items in order, and says when nothing is left", () => {
+  const queue = new Queue([1, 2, 3]);
+  expect(queue.take(2)).toEqual([1, 2]);
+  expect(queue.take(2)).toEqual([3]);
+  expect(queue.take(2)).toBeUndefined();
+});
+
+it("keeps what has to wait until its time has come", async () => {
+  const queue = new Queue<number>([]);
+  queue.again([1], 20);
+  expect(queue.take(5)).toEqual([]);
+  expect(queue.length).toBe(1);
+  await pause(30);
+  expect(queue.take(5)).toEqual([1]);
+});
+
+it("knows all that is left", () => {
+  const queue = new Queue([1, 2]);
+  queue.again([3], 1_000);
+  expect(queue.all().toSorted()).toEqual([1, 2, 3]);
+});

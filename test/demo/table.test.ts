@@ -1,0 +1,29 @@
+import { expect, it } from "vitest";
+import { verdict } from "../../demo/report.ts";
+import { renderTable, thousands } from "../../demo/table.ts";
+
+it("puts the first column to the left and numbers to the right", () => {
+  const lines = renderTable({ title: "NAMES", head: ["cell 1", "cell 2"], rows: [["wanted", 4_250, 12], ["a longer first column", 1, 1_234_567]] });
+  expect(lines).toEqual([
+    "NAMES                    cell 1      cell 2",
+    "-------------------------------------------",
+    "wanted                    4,250          12",
+    "a longer first column         1   1,234,567",
+  ]);
+});
+
+it("lines up with a table above, leaves no blanks at the end, and takes rows that are short", () => {
+  expect(renderTable({ title: "T", head: ["n", "m"], rows: [["a", 1], ["b"]], firstWidth: 5 })).toEqual(["T             n         m", "-------------------------", "a             1", "b"]);
+});
+
+it("writes thousands", () => {
+  expect([0, 999, 1_000, 12_345_678].map(thousands)).toEqual(["0", "999", "1,000", "12,345,678"]);
+});
+
+it("says what failed, and how much more there is", () => {
+  expect(verdict([])[0]).toMatch(/^CHECK PASSED/);
+  expect(verdict(["x: two owners"])).toEqual(["CHECK FAILED: 1 difference", "  x: two owners"]);
+  const many = verdict(Array.from({ length: 60 }, (_, index) => `difference ${index}`));
+  expect(many).toHaveLength(52);
+  expect(many.at(-1)).toBe("  … and 10 more");
+});

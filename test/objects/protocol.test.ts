@@ -1,0 +1,4 @@
+import { protocolSuite } from "../contract/protocol.ts";
+import { startWorld } from "./world.ts";
+
+protocolSuite("the Durable Objects in workerd", startWorld);

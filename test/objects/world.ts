@@ -1,0 +1,64 @@
+import { evictAllDurableObjects, reset, runInDurableObject } from "cloudflare:test";
+import { env as anyEnv } from "cloudflare:workers";
+import { v4 as uuid } from "uuid";
+import { MESSAGE_VERSION } from "../../src/core/messages.ts";
+import { configOf, type Env } from "../../src/env.ts";
+import { objectsOf } from "../../src/objects/peers.ts";
+import type { World } from "../contract/protocol.ts";
+
+export const env = anyEnv as unknown as Env;
+
+/** Runs a statement inside every shard. */
+export async function queryShards<Row>(statement: string): Promise<Row[]> {
+  const config = configOf(env);
+  const objects = objectsOf(env, config);
+  const shards = Array.from({ length: config.shards }, (_, index) => objects.shard(index));
+  const rows = await Promise.all(shards.map((stub) => runInDurableObject(stub, (_, state) => state.storage.sql.exec(statement).toArray() as Row[])));
+  return rows.flat();
+}
+
+/** The real objects in workerd, empty but for two registered cells. */
+export async function startWorld(): Promise<World> {
+  await reset();
+  const config = configOf(env);
+  const objects = objectsOf(env, config);
+  const envelope = { version: MESSAGE_VERSION, placement: config.placement };
+  for (const cell of ["1", "2"]) {
+    await objects.directory().addCell({ ...envelope, cell, name: `cell-${cell}`, address: `https://cell-${cell}.example`, locationHint: null });
+  }
+  return {
+    envelope,
+    uuid: () => uuid(),
+    ledger: (cell) => {
+      const stub = objects.ledger(cell);
+      return {
+        begin: (request) => stub.begin(request),
+        decide: (request) => stub.decide(request),
+        get: (request) => stub.getLease(request),
+        list: (request) => stub.listLeases(request),
+        authorize: (request) => stub.authorize(request),
+        inquire: (message) => stub.inquire(message),
+        pull: (message) => stub.pull(message),
+        maintain: (message) => stub.maintain(message),
+        status: (message) => stub.status(message),
+        setState: (message) => stub.setState(message),
+        revoke: (message) => stub.revoke(message),
+        leaseStates: (message) => stub.leaseStates(message),
+      };
+    },
+    shard: (index) => {
+      const stub = objects.shard(index);
+      return {
+        exchange: (message) => stub.exchange(message),
+        settle: (message) => stub.settle(message),
+        lookup: (message) => stub.lookup(message),
+        listRecords: (message) => stub.listRecords(message),
+        ping: (message) => stub.ping(message),
+      };
+    },
+    settle: (work) => work,
+    restart: () => evictAllDurableObjects(),
+    holds: () => queryShards("SELECT canonical, cell, lease FROM hold"),
+    claims: () => queryShards("SELECT canonical, cell, value, epoch FROM claim"),
+  };
+}

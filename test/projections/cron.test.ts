@@ -1,0 +1,226 @@
+import { runInDurableObject } from "cloudflare:test";
+import { beforeEach, describe, expect, test } from "vitest";
+import { positionAt } from "../../src/core/ledger/position.ts";
+import type { MintedKey } from "../../src/core/directory/directory.ts";
+import { runCron } from "../../src/projections/cron.ts";
+import {
+  begin,
+  countRows,
+  cursorOf,
+  decide,
+  emptyD1,
+  env,
+  envWith,
+  envelope,
+  expectD1ToMatch,
+  leasesInD1,
+  ledgerOf,
+  startFleet,
+  uuidOf,
+  valueOf,
+} from "./fleet.ts";
+import { faultyD1 } from "./faulty-d1.ts";
+import { recordingMaintain, withoutLedger } from "./ledger-calls.ts";
+
+beforeEach(() => startFleet("1", "2"));
+
+const directory = () => env.DIRECTORY.getByName("directory");
+
+describe("a run of the cron", () => {
+  test("copies granted and decided leases of all cells, and leaves its heartbeat", async () => {
+    await begin("1", uuidOf(1), "a", "b");
+    await begin("1", uuidOf(2), "c");
+    await begin("2", uuidOf(3), "d");
+    await decide("1", uuidOf(2), "COMMITTED");
+    await decide("2", uuidOf(4), "ROLLED_BACK");
+    const report = await runCron(env, Date.now());
+    expect(report).toMatchObject({ cellsPulled: 2, cellsFailed: 0, leasesUpserted: 4, leasesPruned: 0, error: null });
+    expect(report.durationMs).toBe(report.finishedAtMs - report.startedAtMs);
+    await expectD1ToMatch("1");
+    await expectD1ToMatch("2");
+    const [granted, committed] = await leasesInD1("1");
+    expect(granted).toMatchObject({ state: "GRANTED", creates: 2, payload: expect.stringContaining('"b"') });
+    expect(committed).toMatchObject({ state: "COMMITTED", decided_by: "cell", payload: null });
+    const run = await env.DB.prepare("SELECT * FROM cron_runs").first();
+    expect(run).toMatchObject({ started_at_ms: report.startedAtMs, finished_at_ms: report.finishedAtMs, cells_pulled: 2, cells_failed: 0, leases_upserted: 4, error: null });
+  });
+
+  test("mirrors the cells, and their changes", async () => {
+    await runCron(env, Date.now());
+    valueOf(await directory().changeCell({ ...envelope(), cell: "2", address: "https://moved.example" }));
+    await runCron(env, Date.now());
+    const { results } = await env.DB.prepare("SELECT cell_id, name, address FROM cells ORDER BY cell_id").all();
+    expect(results).toEqual([
+      { cell_id: "1", name: "Cell 1", address: "https://cell-1.example" },
+      { cell_id: "2", name: "Cell 2", address: "https://moved.example" },
+    ]);
+  });
+
+  test("mirrors the keys over several pages, and their revocation", async () => {
+    const key = (n: number): MintedKey => ({ keyId: `k${n}`, role: "cell", cell: "1", note: null, createdAtMs: n, expiresAtMs: Date.now() + 1e9, revokedAtMs: null });
+    for (let n = 1; n <= 7; n += 1) valueOf(await directory().recordKey({ ...envelope(), key: key(n) }));
+    const smallPages = envWith({ LEASEHOLD_PULL_ROWS: "3" });
+    await runCron(smallPages, Date.now());
+    expect(await countRows("keys")).toBe(7);
+    valueOf(await directory().revokeKey({ ...envelope(), key: key(2) }));
+    await runCron(smallPages, Date.now());
+    expect(await countRows("keys", "revoked_at_ms IS NOT NULL AND key_id = 'k2'")).toBe(1);
+    expect(await countRows("keys")).toBe(7);
+    const { env: counted, done } = faultyD1();
+    await runCron(counted, Date.now());
+    expect(done.filter(({ sql }) => sql.some((text) => text.includes("INTO keys")))).toEqual([]);
+  });
+
+  test("starts over with the keys of a directory that was restored from a backup", async () => {
+    const key = (n: number): MintedKey => ({ keyId: `k${n}`, role: "router", cell: null, note: null, createdAtMs: n, expiresAtMs: Date.now() + 1e9, revokedAtMs: null });
+    for (let n = 1; n <= 3; n += 1) valueOf(await directory().recordKey({ ...envelope(), key: key(n) }));
+    await runCron(env, Date.now());
+    await runInDurableObject(directory(), (_, state) => {
+      state.storage.sql.exec("DELETE FROM minted_key WHERE position > 1");
+      state.storage.sql.exec("UPDATE meta SET value = 1 WHERE name = 'key_position'");
+    });
+    valueOf(await directory().recordKey({ ...envelope(), key: key(4) }));
+    await runCron(env, Date.now());
+    expect(await countRows("keys")).toBe(4);
+  });
+
+  test("changes nothing when nothing has changed", async () => {
+    await begin("1", uuidOf(1), "a");
+    await runCron(env, Date.now());
+    const before = await leasesInD1("1");
+    const { env: counted, done } = faultyD1();
+    const report = await runCron(counted, Date.now());
+    expect(report).toMatchObject({ cellsPulled: 2, leasesUpserted: 0 });
+    expect(done.flatMap(({ sql }) => sql).filter((text) => text.includes("json_each") && text.includes('"leases"'))).toEqual([]);
+    expect(await leasesInD1("1")).toEqual(before);
+  });
+
+  test("writes no row twice when it begins again from cursor 0", async () => {
+    await begin("1", uuidOf(1), "a");
+    await begin("1", uuidOf(2), "b");
+    await decide("1", uuidOf(2), "COMMITTED");
+    await runCron(env, Date.now());
+    await env.DB.prepare("UPDATE cells SET pulled_position = 0").run();
+    const { env: counted, done } = faultyD1();
+    await runCron(counted, Date.now());
+    const pages = done.filter(({ sql }) => sql.length === 2);
+    expect(pages.map(({ rowsWritten }) => rowsWritten)).toEqual([1]); // the cursor
+    await expectD1ToMatch("1");
+  });
+
+  test("catches up over many pages, and after D1 was emptied", async () => {
+    await Promise.all(Array.from({ length: 60 }, (_, n) => begin("1", uuidOf(n), `name-${n}`)));
+    await Promise.all(Array.from({ length: 30 }, (_, n) => decide("1", uuidOf(n * 2), n % 3 === 0 ? "ROLLED_BACK" : "COMMITTED")));
+    const smallPages = envWith({ LEASEHOLD_PULL_ROWS: "7" });
+    expect(await runCron(smallPages, Date.now())).toMatchObject({ leasesUpserted: 60, cellsPulled: 2 });
+    await expectD1ToMatch("1");
+    await emptyD1();
+    expect(await runCron(smallPages, Date.now())).toMatchObject({ leasesUpserted: 60 });
+    await expectD1ToMatch("1");
+  });
+
+  test("meets a lease that was granted and decided between two runs once, without its names", async () => {
+    await runCron(env, Date.now());
+    await begin("1", uuidOf(1), "a");
+    await decide("1", uuidOf(1), "ROLLED_BACK");
+    expect(await runCron(env, Date.now())).toMatchObject({ leasesUpserted: 1 });
+    expect(await leasesInD1("1")).toMatchObject([{ state: "ROLLED_BACK", payload: null }]);
+  });
+
+  test("drops the names of a lease that is decided after it was pulled", async () => {
+    await begin("1", uuidOf(1), "secret-name");
+    await runCron(env, Date.now());
+    expect((await leasesInD1("1"))[0]?.payload).toContain("secret-name");
+    await decide("1", uuidOf(1), "COMMITTED");
+    await runCron(env, Date.now());
+    expect(await leasesInD1("1")).toMatchObject([{ state: "COMMITTED", payload: null }]);
+    await expectD1ToMatch("1");
+  });
+
+  test("pulls a frozen cell too", async () => {
+    await begin("1", uuidOf(1), "a");
+    valueOf(await ledgerOf("1").setState({ ...envelope(), state: "FROZEN" }));
+    await decide("1", uuidOf(1), "COMMITTED");
+    expect(await runCron(env, Date.now())).toMatchObject({ cellsPulled: 2, leasesUpserted: 1 });
+    await expectD1ToMatch("1");
+  });
+
+  test("goes on with the other cells when one ledger is broken, and says so until it is well again", async () => {
+    await begin("1", uuidOf(1), "a");
+    await begin("2", uuidOf(2), "b");
+    expect(await runCron(withoutLedger("1"), Date.now())).toMatchObject({ cellsPulled: 1, cellsFailed: 1, leasesUpserted: 1, error: null });
+    await expectD1ToMatch("2");
+    expect(await countRows("cells", "cell_id = '1' AND last_error = 'the object was reset' AND last_pulled_at_ms IS NULL")).toBe(1);
+    await runCron(env, Date.now());
+    await expectD1ToMatch("1");
+    expect(await countRows("cells", "last_error IS NULL AND last_pulled_at_ms IS NOT NULL")).toBe(2);
+  });
+
+  test("may run any number of times at once", async () => {
+    await Promise.all(Array.from({ length: 20 }, (_, n) => begin("1", uuidOf(n), `name-${n}`)));
+    const smallPages = envWith({ LEASEHOLD_PULL_ROWS: "3" });
+    const deciding = Promise.all(Array.from({ length: 20 }, (_, n) => decide("1", uuidOf(n), "COMMITTED")));
+    await Promise.all([1, 2, 3].map(() => runCron(smallPages, Date.now())));
+    await deciding;
+    await runCron(env, Date.now());
+    await expectD1ToMatch("1");
+  });
+
+  test("pulls the cells that D1 knows when the directory cannot be reached", async () => {
+    await runCron(env, Date.now());
+    await begin("1", uuidOf(1), "a");
+    const fail = (): Promise<never> => Promise.reject(new Error("the object was reset"));
+    const report = await runCron(envWith({ DIRECTORY: { getByName: () => ({ snapshot: fail, listKeys: fail }) } }), Date.now());
+    expect(report).toMatchObject({ cellsPulled: 2, leasesUpserted: 1, error: "the directory cannot be reached: the object was reset" });
+    await expectD1ToMatch("1");
+  });
+
+  test("wakes all ledgers when D1 is down, and tells them that nothing is safe", async () => {
+    await begin("1", uuidOf(1), "a");
+    const { env: down, told } = recordingMaintain(faultyD1(() => "before").env);
+    const report = await runCron(down, Date.now());
+    expect(report).toMatchObject({ cellsPulled: 0, cellsFailed: 2, error: expect.stringContaining("Network connection lost") });
+    expect([...told].toSorted()).toEqual([
+      ["1", 0],
+      ["2", 0],
+    ]);
+  });
+});
+
+describe("a copy that does not fit any more", () => {
+  test("leaves no gap when D1 is set back while a run writes pages", async () => {
+    await Promise.all(Array.from({ length: 12 }, (_, n) => begin("1", uuidOf(n), `name-${n}`)));
+    let pages = 0;
+    const { env: restored } = faultyD1(async (_, sql) => {
+      if (sql.length === 2 && ++pages === 3) await env.DB.batch([env.DB.prepare("DELETE FROM leases"), env.DB.prepare("UPDATE cells SET pulled_position = 0")]);
+      return undefined;
+    });
+    const report = await runCron({ ...restored, LEASEHOLD_PULL_ROWS: "3" } as typeof restored, Date.now());
+    expect(report.cellsFailed).toBe(1);
+    expect(await cursorOf("1")).toBe(0);
+    expect(await countRows("cells", "cell_id = '1' AND last_pulled_at_ms IS NOT NULL")).toBe(0);
+    await runCron(env, Date.now());
+    await expectD1ToMatch("1");
+  });
+
+  test("begins again with a ledger that was restored from a backup", async () => {
+    await begin("1", uuidOf(1), "a");
+    await begin("1", uuidOf(2), "b");
+    await runCron(env, Date.now());
+    const [first] = await leasesInD1("1");
+    await runInDurableObject(ledgerOf("1"), (_, state) => void state.storage.sql.exec("DELETE FROM lease WHERE lease = ?", uuidOf(2)));
+    expect(await runCron(env, Date.now())).toMatchObject({ cellsPulled: 2, error: null });
+    expect(await cursorOf("1")).toBe(first?.position);
+  });
+
+  test("does not mistake a ledger that has pruned everything for one", async () => {
+    await begin("1", uuidOf(1), "a");
+    await decide("1", uuidOf(1), "COMMITTED");
+    await runCron(env, Date.now());
+    const twoDaysAgo = positionAt(Date.now() - 2 * 86_400_000);
+    await env.DB.prepare("UPDATE cells SET pulled_position = ? WHERE cell_id = '1'").bind(twoDaysAgo).run();
+    await runInDurableObject(ledgerOf("1"), (_, state) => void state.storage.sql.exec("DELETE FROM lease"));
+    await runCron(env, Date.now());
+    expect(await cursorOf("1")).toBe(twoDaysAgo);
+  });
+});

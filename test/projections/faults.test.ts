@@ -1,0 +1,66 @@
+import { describe, expect, test } from "vitest";
+import { runCron } from "../../src/projections/cron.ts";
+import { begin, decide, env, envWith, expectD1ToMatch, leasesInD1, leasesInLedger, startFleet, uuidOf } from "./fleet.ts";
+import { faultyD1, type Fault } from "./faulty-d1.ts";
+import { recordingMaintain } from "./ledger-calls.ts";
+
+const smallPages = { LEASEHOLD_PULL_ROWS: "2" };
+
+/** Five leases, of which three are decided; D1 knows an early state of two. */
+async function prepare(): Promise<void> {
+  await startFleet("1");
+  await begin("1", uuidOf(1), "a");
+  await begin("1", uuidOf(2), "b");
+  await runCron(env, Date.now());
+  await begin("1", uuidOf(3), "c");
+  await begin("1", uuidOf(4), "d");
+  await decide("1", uuidOf(1), "COMMITTED");
+  await decide("1", uuidOf(3), "ROLLED_BACK");
+  await decide("1", uuidOf(5), "ROLLED_BACK");
+}
+
+/** What the ledger may forget is in D1, at least as new. */
+async function expectSafe(cell: string, toldPosition: number): Promise<void> {
+  const copies = new Map((await leasesInD1(cell)).map((lease) => [lease.uuid, lease.position]));
+  for (const { uuid, position } of await leasesInLedger(cell)) {
+    if (position <= toldPosition) expect(copies.get(uuid)).toBeGreaterThanOrEqual(position);
+  }
+}
+
+async function countExecutions(): Promise<number> {
+  await prepare();
+  const counting = faultyD1();
+  await runCron({ ...counting.env, ...smallPages } as typeof counting.env, Date.now());
+  return counting.asked();
+}
+
+describe("D1 failing at each of a run's executions", async () => {
+  const executions = await countExecutions();
+
+  test("there are several pages to fail at", () => expect(executions).toBeGreaterThan(8));
+
+  const faults: Fault[] = ["before", "after"];
+  for (const fault of faults) {
+    for (let at = 0; at < executions; at += 1) {
+      test(`once at ${at}, ${fault} it is carried out: the run gets over it`, async () => {
+        await prepare();
+        const { env: faulty, told } = recordingMaintain(faultyD1((execution) => (execution === at ? fault : undefined)).env);
+        const report = await runCron({ ...faulty, ...smallPages } as typeof faulty, Date.now());
+        expect(report).toMatchObject({ error: null, cellsFailed: 0 });
+        await expectSafe("1", told.get("1") ?? 0);
+        await expectD1ToMatch("1");
+      });
+
+      test(`from ${at} on, ${fault} it is carried out: the next run misses nothing`, async () => {
+        await prepare();
+        const { env: faulty, told } = recordingMaintain(faultyD1((execution) => (execution >= at ? fault : undefined)).env);
+        await runCron({ ...faulty, ...smallPages } as typeof faulty, Date.now());
+        expect(told.has("1")).toBe(true);
+        await expectSafe("1", told.get("1") ?? 0);
+        await begin("1", uuidOf(6), "f");
+        await runCron(envWith(smallPages), Date.now());
+        await expectD1ToMatch("1");
+      });
+    }
+  }
+});

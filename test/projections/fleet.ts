@@ -1,0 +1,97 @@
+import { applyD1Migrations, reset, runInDurableObject, type D1Migration } from "cloudflare:test";
+import { env as bindings } from "cloudflare:workers";
+import { expect } from "vitest";
+import { MESSAGE_VERSION, type Envelope, type Lease, type Outcome, type Reply } from "../../src/core/messages.ts";
+import { configOf, type Env } from "../../src/env.ts";
+import { objectsOf } from "../../src/objects/peers.ts";
+import { beginRequest, decideRequest } from "../support/ops.ts";
+
+export const env = bindings as unknown as Env & { TEST_MIGRATIONS: D1Migration[] };
+
+export const envelope = (): Envelope => ({ version: MESSAGE_VERSION, placement: configOf(env).placement });
+
+/** The same bindings and variables, some of them replaced. */
+export const envWith = (changes: Partial<Record<string, unknown>>): Env => ({ ...env, ...changes }) as Env;
+
+/** An empty deployment with these cells. */
+export async function startFleet(...cells: string[]): Promise<void> {
+  await reset();
+  await applyD1Migrations(env.DB, env.TEST_MIGRATIONS);
+  for (const cell of cells) await addCell(cell);
+}
+
+export async function emptyD1(): Promise<void> {
+  await env.DB.batch(["leases", "cells", "keys", "cron_runs"].map((table) => env.DB.prepare(`DELETE FROM ${table}`)));
+}
+
+export async function addCell(cell: string): Promise<void> {
+  const message = { ...envelope(), cell, name: `Cell ${cell}`, address: `https://cell-${cell}.example`, locationHint: null };
+  valueOf(await env.DIRECTORY.getByName("directory").addCell(message));
+}
+
+export const ledgerOf = (cell: string) => objectsOf(env, configOf(env)).ledger(cell);
+
+export async function begin(cell: string, lease: string, ...names: string[]): Promise<Lease> {
+  return valueOf(await ledgerOf(cell).begin(beginRequest(envelope(), lease, names))).lease;
+}
+
+export async function decide(cell: string, lease: string, outcome: Outcome): Promise<Lease> {
+  return valueOf(await ledgerOf(cell).decide(decideRequest(envelope(), lease, outcome)));
+}
+
+export function valueOf<T>(reply: Reply<T>): T {
+  if (!reply.ok) throw new Error(`${reply.refusal.code}: ${reply.refusal.detail}`);
+  return reply.value;
+}
+
+/** A lease id that reads well in a failed assertion. */
+export const uuidOf = (n: number): string => `00000000-0000-4000-8000-${String(n).padStart(12, "0")}`;
+
+export interface FleetLease {
+  uuid: string;
+  state: string;
+  position: number;
+  created_position: number;
+  creates: number;
+  decided_by: string | null;
+  reason: string | null;
+  payload: string | null;
+}
+
+const COLUMNS = "state, position, created_position, creates, destroys, replaces, missing, decided_by, reason";
+
+export async function leasesInD1(cell: string): Promise<FleetLease[]> {
+  return (await env.DB.prepare(`SELECT uuid, ${COLUMNS}, payload FROM leases WHERE cell_id = ? ORDER BY created_position`).bind(cell).all<FleetLease>()).results;
+}
+
+export function leasesInLedger(cell: string): Promise<FleetLease[]> {
+  const payload = "CASE state WHEN 'GRANTED' THEN payload END AS payload";
+  return runInDurableObject(
+    ledgerOf(cell),
+    (_, state) => state.storage.sql.exec(`SELECT lease AS uuid, ${COLUMNS}, ${payload} FROM lease ORDER BY created_position`).toArray() as unknown as FleetLease[],
+  );
+}
+
+/** D1 shows exactly what the ledger holds, and its cursor says so. */
+export async function expectD1ToMatch(cell: string): Promise<void> {
+  const held = await leasesInLedger(cell);
+  expect(await leasesInD1(cell)).toEqual(held);
+  expect(await cursorOf(cell)).toBe(Math.max(0, ...held.map(({ position }) => position)));
+}
+
+export async function cursorOf(cell: string): Promise<number | null> {
+  return env.DB.prepare("SELECT pulled_position FROM cells WHERE cell_id = ?").bind(cell).first<number>("pulled_position");
+}
+
+export async function countRows(table: string, where = "true"): Promise<number> {
+  return (await env.DB.prepare(`SELECT count(*) AS n FROM ${table} WHERE ${where}`).first<number>("n")) ?? 0;
+}
+
+/** Repeats the same sequence for the same seed. In [0, 1). */
+export function seeded(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return state / 2 ** 32;
+  };
+}

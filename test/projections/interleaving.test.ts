@@ -1,0 +1,54 @@
+import { describe, expect, test } from "vitest";
+import { runCron } from "../../src/projections/cron.ts";
+import { begin, cursorOf, decide, env, envWith, expectD1ToMatch, leasesInD1, leasesInLedger, seeded, startFleet, uuidOf } from "./fleet.ts";
+
+const CHANGES = 60;
+const cells = ["1", "2"];
+
+describe("pulls between begins and decisions in random order", () => {
+  for (let seed = 1; seed <= 6; seed += 1) {
+    test(`miss no change (seed ${seed})`, async () => {
+      await startFleet(...cells);
+      const random = seeded(seed);
+      const pick = <T>(items: readonly T[]): T | undefined => items[Math.floor(random() * items.length)];
+      const outstanding: { cell: string; lease: string }[] = [];
+      let running = true;
+      const change = async (n: number): Promise<void> => {
+        const cell = pick(cells) ?? "1";
+        const old = random() < 0.5 ? outstanding.splice(Math.floor(random() * outstanding.length), 1)[0] : undefined;
+        if (old !== undefined) await decide(old.cell, old.lease, random() < 0.5 ? "COMMITTED" : "ROLLED_BACK");
+        else if (random() < 0.1) await decide(cell, uuidOf(n), "ROLLED_BACK");
+        else {
+          await begin(cell, uuidOf(n), `name-${n}`);
+          outstanding.push({ cell, lease: uuidOf(n) });
+        }
+      };
+      const changing = async (): Promise<void> => {
+        const underWay: Promise<void>[] = [];
+        for (let n = 0; n < CHANGES; n += 1) {
+          underWay.push(change(n));
+          if (random() < 0.4) await underWay.shift();
+        }
+        await Promise.all(underWay);
+        running = false;
+      };
+      const pulling = async (): Promise<void> => {
+        while (running) {
+          await runCron(envWith({ LEASEHOLD_PULL_ROWS: String(1 + Math.floor(random() * 4)) }), Date.now());
+          for (const cell of cells) await expectNothingMissing(cell);
+        }
+      };
+      await Promise.all([changing(), pulling()]);
+      await runCron(env, Date.now());
+      for (const cell of cells) await expectD1ToMatch(cell);
+    });
+  }
+});
+
+/** Whatever the ledger has changed up to the cursor is in D1, in that state or a later one. */
+async function expectNothingMissing(cell: string): Promise<void> {
+  const cursor = (await cursorOf(cell)) ?? 0;
+  const held = await leasesInLedger(cell);
+  const copies = new Map((await leasesInD1(cell)).map((lease) => [lease.uuid, lease.position]));
+  for (const { uuid, position } of held) if (position <= cursor) expect(copies.get(uuid)).toBeGreaterThanOrEqual(position);
+}

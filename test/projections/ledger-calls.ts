@@ -1,0 +1,29 @@
+import type { Maintain } from "../../src/core/messages.ts";
+import type { Env } from "../../src/env.ts";
+import type { CellLedger } from "../../src/objects/cell-ledger.ts";
+import { env } from "./fleet.ts";
+
+/** An environment in which some ledgers are replaced: `stand` gives the stub to use for a cell, from the true one. */
+function withLedgers(base: Env, stand: (cell: string, real: DurableObjectStub<CellLedger>) => object): Env {
+  const getByName = (name: string) => stand(name.slice("cell-".length), env.CELL_LEDGER.getByName(name));
+  return { ...base, CELL_LEDGER: { getByName } as unknown as Env["CELL_LEDGER"] };
+}
+
+/** One cell's ledger fails, at once or by never answering. */
+export function withoutLedger(cell: string, how: "fails" | "hangs" = "fails", base: Env = env): Env {
+  const fail = (): Promise<never> => (how === "hangs" ? new Promise(() => {}) : Promise.reject(new Error("the object was reset")));
+  return withLedgers(base, (asked, real) => (asked === cell ? { pull: fail, maintain: fail, leaseStates: fail } : real));
+}
+
+/** What each ledger was told to be safe in D1. */
+export function recordingMaintain(base: Env = env): { env: Env; told: Map<string, number> } {
+  const told = new Map<string, number>();
+  const recording = withLedgers(base, (cell, real) => ({
+    pull: (message: Parameters<CellLedger["pull"]>[0]) => real.pull(message),
+    maintain: (message: Maintain) => {
+      told.set(cell, message.pulledPosition);
+      return real.maintain(message);
+    },
+  }));
+  return { env: recording, told };
+}
