@@ -108,6 +108,8 @@ export class Cell {
   async #rollBack(uuid: string): Promise<void> {
     const answer = await this.leases.rollback(uuid);
     if (answer.kind === "ok") this.tally.rolledBack += 1;
-    else if (answer.kind === "refused") this.tally.problems.push(`cell ${this.id}: a rollback was refused: ${sentence(answer)}`);
+    // After half a minute of trying there is no demo left to give.
+    else if (answer.kind === "unknown") throw new Error(`the coordinator cannot be reached: ${answer.error}`, { cause: answer });
+    else this.tally.problems.push(`cell ${this.id}: a rollback was refused: ${sentence(answer)}`);
   }
 }

@@ -19,19 +19,24 @@ export interface Claiming {
   queue: Queue<Wanted>;
   witness: Witness;
   life?: Life;
+  /** Whether to hold back for now. */
+  waits?: () => boolean;
   won: (wanted: Wanted) => void;
   /** Somebody else has it for good. */
   lost: (wanted: Wanted) => void;
 }
 
-/** Takes names in batches of 1 to 20 until nothing is left to ask for, or the cell dies. */
-export async function claimAll(claiming: Claiming): Promise<void> {
-  await Promise.all(Array.from({ length: LANES }, (_, lane) => runLane(claiming, lane)));
+/** Takes names in batches of 1 to 20 until nothing is left to ask for, or the cell dies. Returns the names that its death left without an answer. */
+export async function claimAll(claiming: Claiming): Promise<Wanted[]> {
+  const unanswered: Wanted[] = [];
+  await Promise.all(Array.from({ length: LANES }, (_, lane) => runLane(claiming, lane, unanswered)));
+  return unanswered;
 }
 
-async function runLane({ cell, queue, witness, life, won, lost }: Claiming, lane: number): Promise<void> {
+async function runLane({ cell, queue, witness, life, waits, won, lost }: Claiming, lane: number, unanswered: Wanted[]): Promise<void> {
   const checkpoint = life?.checkpointOf(lane);
   for (;;) {
+    while (waits?.() === true) await pause(5);
     const batch = queue.take(cell.random.between(1, MOST_NAMES));
     if (batch === undefined) return;
     if (batch.length === 0) {
@@ -60,8 +65,8 @@ async function runLane({ cell, queue, witness, life, won, lost }: Claiming, lane
       else queue.again(batch);
     } catch (error) {
       if (!(error instanceof CellDied)) throw error;
-      // Its user never got an answer. Whether the names were saved shows when the cell is back.
-      queue.again(batch);
+      // Its users never got an answer. Whether their names were saved shows when the cell is back.
+      unanswered.push(...batch);
       return;
     }
   }

@@ -1,4 +1,5 @@
 import type { Facts } from "./check.ts";
+import { LANES } from "./claiming.ts";
 import type { Story } from "./scenario.ts";
 import { renderTable, thousands, type Table } from "./table.ts";
 import { conflictKinds, type Tally } from "./tally.ts";
@@ -11,13 +12,17 @@ const FIRST_WIDTH = 46;
 /** What happened, as tables. */
 export function report(world: World, story: Story, facts: Facts, seconds: number): string[] {
   const { timings, lostAnswers, lostYes } = world;
-  const tables = [names(world, story), calls(world), conflicts(world, story), recovery(story), latencies(world)];
+  const show = (table: Body): string[] => ["", ...renderTable({ ...table, firstWidth: FIRST_WIDTH })];
   return [
     `${thousands(world.plan.names.length)} real names, two cells, ${thousands(timings.count)} requests over HTTP in ${seconds.toFixed(1)} s (seed ${world.seed})`,
-    ...tables.flatMap((table) => ["", ...renderTable({ ...table, firstWidth: FIRST_WIDTH })]),
-    "",
-    `${thousands(lostAnswers)} answers were lost after the coordinator had done its work, ${thousands(lostYes)} of them a yes;`,
-    "each call was made again with the same UUID.",
+    ...show(names(world, story)),
+    ...show(calls(world)),
+    `${thousands(lostAnswers)} answers were lost after the coordinator had done its work, ${thousands(lostYes)} of them a yes. The cells made`,
+    "each call again, with the same UUID.",
+    ...show(conflicts(world, story)),
+    ...show(recovery(story)),
+    "Two visits at once may both count a lease: to settle it twice is the same as once.",
+    ...show(latencies(world)),
     "",
     ...summary(facts),
   ];
@@ -58,7 +63,7 @@ function names(world: World, { won, cells }: Story): Body {
         ["destroyed later", (tally) => tally.givenUp],
         ["renamed", (tally) => tally.renamed],
         ["changed in case only (a replace)", (tally) => tally.recased],
-        ["lost first, and got after the other destroyed it", (tally) => tally.secondChance],
+        ["got in the end: the other had destroyed it", (tally) => tally.secondChance],
       ]),
       row("owned at the end", cells["1"].database.entries().length, cells["2"].database.entries().length),
     ],
@@ -74,7 +79,7 @@ const calls = (world: World): Body => ({
     ["  destroys in them", (tally) => tally.destroys],
     ["  replaces in them", (tally) => tally.replaces],
     ["committed by the process that began them", (tally) => tally.committed],
-    ["rolled back, its own database having refused", (tally) => tally.localFailures],
+    ["rolled back: the cell's own database refused", (tally) => tally.localFailures],
     ["refused, nothing of the batch taken", (tally) => tally.refused],
     ["no answer in time, closed by a rollback", (tally) => tally.unknown],
   ]),
@@ -89,7 +94,7 @@ const conflictWords: Record<(typeof conflictKinds)[number], string> = {
 };
 
 const conflicts = (world: World, { oversteps }: Story): Body => ({
-  title: `CONFLICTS BY KIND (${oversteps} attempts were meant to fail)`,
+  title: `CONFLICTS BY KIND (${oversteps} batches were provoked)`,
   head,
   rows: sums(
     world,
@@ -99,12 +104,12 @@ const conflicts = (world: World, { oversteps }: Story): Body => ({
 
 const recovery = ({ deaths, recovery: runs }: Story): Body => ({
   title: `RECOVERY (left open: ${deaths.begun} begun, ${deaths.saved} saved, ${deaths.committed} done)`,
-  head: ["looked", "commit", "rollbk", "wait", "orphan"],
+  head: ["seen", "commits", "rollbacks", "waiting", "orphans"],
   rows: runs.map(({ what, counters }) => [what, counters.processed, counters.committed, counters.rolledBack, counters.pending, counters.orphaned]),
 });
 
 const latencies = ({ timings }: World): Body => ({
-  title: "LATENCY OF ONE REQUEST, ms",
+  title: `LATENCY OF ONE REQUEST, ms (${LANES} per cell at a time)`,
   head: ["count", "p50", "p95", "p99", "max"],
   rows: requestKinds.flatMap((kind) => {
     const sorted = timings.of(kind);

@@ -1,7 +1,7 @@
 import type { Fetch } from "../src/cell/connection.ts";
 
 /** The kinds of request, in the order in which they are shown. */
-export const requestKinds = ["begin, granted", "begin, replayed", "begin, refused", "commit", "rollback", "lookup of up to 100 names", "page of leases", "page of records", "other"] as const;
+export const requestKinds = ["begin, granted", "begin, replayed", "begin, refused", "commit", "rollback", "lookup of up to 100 names", "look at one lease", "page of leases", "page of records", "fault (5xx)", "other"] as const;
 export type RequestKind = (typeof requestKinds)[number];
 
 /** How long each request took, by kind: from sending it to the last byte of its answer. */
@@ -36,7 +36,7 @@ export function timedFetch(timings: Timings, fetch: Fetch): Fetch {
 }
 
 function kindOf(method: string, path: string, status: number): RequestKind {
-  if (status >= 500) return "other";
+  if (status >= 500) return "fault (5xx)";
   if (path.endsWith("/records/lookup")) return "lookup of up to 100 names";
   if (method === "PUT") {
     if (status === 201) return "begin, granted";
@@ -45,5 +45,6 @@ function kindOf(method: string, path: string, status: number): RequestKind {
   if (path.endsWith("/commit")) return "commit";
   if (path.endsWith("/rollback")) return "rollback";
   if (path.endsWith("/leases")) return "page of leases";
-  return path.endsWith("/records") ? "page of records" : "other";
+  if (path.endsWith("/records")) return "page of records";
+  return method === "GET" && path.includes("/leases/") ? "look at one lease" : "other";
 }

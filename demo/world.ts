@@ -6,6 +6,7 @@ import { LocalDatabase } from "./local-database.ts";
 import { lossyFetch } from "./lossy-fetch.ts";
 import type { Plan } from "./names.ts";
 import { Random } from "./random.ts";
+import { thousands } from "./table.ts";
 import { Tally } from "./tally.ts";
 import { timedFetch, Timings } from "./timed-fetch.ts";
 import { Witness } from "./witness.ts";
@@ -65,3 +66,5 @@ export class World {
     return new Connection({ url, key, fetch: lossy ? lossyFetch(timed, { rate: LOSS, seed: this.seed }, lost) : timed });
   }
 }
+
+export const activity = ({ timings, lostAnswers }: World): string => `${thousands(timings.count)} requests, ${thousands(lostAnswers)} answers lost`;

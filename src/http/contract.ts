@@ -1,3 +1,4 @@
+import type { ErrorCode } from "../core/refusal.ts";
 import { cellRoutes, keyRoutes } from "./contract/admin-routes.ts";
 import { leaseRoutes } from "./contract/lease-routes.ts";
 import { recordRoutes } from "./contract/record-routes.ts";
@@ -15,11 +16,18 @@ export const routeIds = Object.keys(routes) as RouteId[];
 /** How a call of this route can fail: what holds for every route of its kind, then its own. */
 export function errorsOf(route: Route): RouteError[] {
   const errors: RouteError[] = [{ code: "INVALID_ARGUMENT", when: "The request is malformed. `field` names the part." }];
+  const isCellPath = route.path.startsWith("/v1/cells/");
   if (route.roles !== "anyone") {
     errors.push({ code: "UNAUTHENTICATED", when: "No key, or one that is not valid, has expired or was revoked." });
-    const cells = route.roles.includes("cell") && route.path.includes("{cell}") ? ", or is another cell's" : "";
+    const cells = isCellPath ? ", or is another cell's" : "";
     errors.push({ code: "PERMISSION_DENIED", when: `The key's role may not do this${cells}. Tells nothing about what exists.` });
   }
   if (route.body !== undefined) errors.push({ code: "RESOURCE_EXHAUSTED", reason: "BODY_TOO_LARGE", when: "The body is larger than `body_bytes` (413)." });
-  return [...errors, ...route.errors];
+  if (isCellPath) errors.push({ code: "NOT_FOUND", reason: "CELL_UNKNOWN", when: "To operators: no such cell is registered." });
+  errors.push(...route.errors);
+  if (route.roles === "anyone") return errors;
+  const has = (code: ErrorCode): boolean => route.errors.some((error) => error.code === code);
+  if (!has("UNAVAILABLE")) errors.push({ code: "UNAVAILABLE", when: "A part cannot be reached." });
+  if (!has("DEADLINE_EXCEEDED")) errors.push({ code: "DEADLINE_EXCEEDED", when: "A part did not answer in time." });
+  return errors;
 }

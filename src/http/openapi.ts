@@ -100,11 +100,17 @@ function problemsOf(errors: readonly RouteError[], components: Components): Json
       String(status),
       {
         description: each.map(({ code, reason, when }) => `${reason ?? code}: ${when}`).join("\n"),
+        ...(WAITS.has(status) ? { headers: { "Retry-After": retryAfter } } : {}),
         content: { "application/problem+json": { schema } },
       },
     ]),
   );
 }
+
+/** ABORTED is the only 409 that has it. */
+const WAITS: ReadonlySet<number> = new Set([409, 429, 503]);
+
+const retryAfter = { description: "Seconds to wait before trying again, where waiting helps.", schema: { type: "integer", minimum: 1 } };
 
 const TOO_LARGE: ReadonlySet<unknown> = new Set(["BODY_TOO_LARGE", "LEASE_TOO_LARGE"]);
 
@@ -117,14 +123,11 @@ class Components {
   inline(schema: z.ZodType, io: "input" | "output"): Json {
     const { $schema: _, $defs, ...made } = z.toJSONSchema(schema, { target: "draft-2020-12", io }) as Json & { $defs?: Record<string, Json> };
     for (const [name, definition] of Object.entries($defs ?? {})) this.#add(name, definition);
-    const name = schema.meta()?.id;
-    if (name === undefined) return relinked(made) as Json;
-    this.#add(name, made);
-    return { $ref: `#/components/schemas/${name}` };
+    return relinked(made) as Json;
   }
 
   #add(name: string, definition: Json): void {
-    const { id: _, ...linked } = relinked(definition) as Json;
+    const linked = relinked(definition) as Json;
     const known = this.#schemas.get(name);
     if (known !== undefined && JSON.stringify(known) !== JSON.stringify(linked)) throw new Error(`two different schemas are named ${name}`);
     this.#schemas.set(name, linked);

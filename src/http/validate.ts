@@ -2,11 +2,15 @@ import type * as z from "zod";
 import { ok, refused, type Result } from "../core/refusal.ts";
 import { fieldPath } from "./json.ts";
 
-/** Checks against a schema; the refusal names the first wrong field. `whole`: what to call the value itself. */
+/**
+ * Checks against a schema; the refusal names one wrong field: an unknown one first, because it is often the misspelling of one that is
+ * missing. `whole`: what to call the value itself.
+ */
 export function validate<Schema extends z.ZodType>(schema: Schema, value: unknown, whole: string): Result<z.output<Schema>> {
   const parsed = schema.safeParse(value, { error: messageOf });
   if (parsed.success) return ok(parsed.data);
-  const [issue] = parsed.error.issues;
+  const { issues } = parsed.error;
+  const issue = issues.find(({ code }) => code === "unrecognized_keys") ?? issues[0];
   const unknown = issue?.code === "unrecognized_keys" ? issue.keys.slice(0, 1) : [];
   const field = fieldPath([...(issue?.path ?? []), ...unknown]) || whole;
   return refused("INVALID_ARGUMENT", `\`${field}\` ${issue?.message ?? "is not valid"}`, { field });

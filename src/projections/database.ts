@@ -15,7 +15,7 @@ interface Bounds {
 /** D1 fails now and then, and has stalled for a minute: nobody waits for it longer than this, twice. */
 const DEFAULT_BOUNDS: Bounds = { timeoutMs: 10_000, tries: 2 };
 /** Between two tries: long enough for a moved database to be found again. */
-const PAUSE_MS = 200;
+const PAUSE_MS = 100;
 
 /**
  * The only way to D1. Every access is bounded in time and ends in a value; a failure is tried once more, so that all work must be safe to do

@@ -1,6 +1,9 @@
 import { describe, expect, test } from "vitest";
+import type { Env } from "../../src/env.ts";
 import { runCron } from "../../src/projections/cron.ts";
-import { begin, cursorOf, decide, env, envWith, expectD1ToMatch, leasesInD1, leasesInLedger, seeded, startFleet, uuidOf } from "./fleet.ts";
+import { begin, cursorOf, decide, env, expectD1ToMatch, leasesInD1, leasesInLedger, seeded, startFleet, uuidOf } from "./fleet.ts";
+import { faultyD1 } from "./faulty-d1.ts";
+import { withSlowLedgers } from "./ledger-calls.ts";
 
 const CHANGES = 60;
 const cells = ["1", "2"];
@@ -12,6 +15,9 @@ describe("pulls between begins and decisions in random order", () => {
       const random = seeded(seed);
       const pick = <T>(items: readonly T[]): T | undefined => items[Math.floor(random() * items.length)];
       const outstanding: { cell: string; lease: string }[] = [];
+      // Pauses in front of D1 and of the ledgers: without them a run would go through in one go, as far as the ledgers' timers are concerned.
+      const pause = (): Promise<undefined> => new Promise((resume) => setTimeout(resume, random() * 4, undefined));
+      const hesitant = (variables: Record<string, string>): Env => withSlowLedgers(pause, { ...faultyD1(pause).env, ...variables });
       let running = true;
       const change = async (n: number): Promise<void> => {
         const cell = pick(cells) ?? "1";
@@ -25,16 +31,19 @@ describe("pulls between begins and decisions in random order", () => {
       };
       const changing = async (): Promise<void> => {
         const underWay: Promise<void>[] = [];
-        for (let n = 0; n < CHANGES; n += 1) {
-          underWay.push(change(n));
-          if (random() < 0.4) await underWay.shift();
+        try {
+          for (let n = 0; n < CHANGES; n += 1) {
+            underWay.push(change(n));
+            if (random() < 0.4) await underWay.shift();
+          }
+          await Promise.all(underWay);
+        } finally {
+          running = false;
         }
-        await Promise.all(underWay);
-        running = false;
       };
       const pulling = async (): Promise<void> => {
         while (running) {
-          await runCron(envWith({ LEASEHOLD_PULL_ROWS: String(1 + Math.floor(random() * 4)) }), Date.now());
+          await runCron(hesitant({ LEASEHOLD_PULL_ROWS: String(1 + Math.floor(random() * 4)) }), Date.now());
           for (const cell of cells) await expectNothingMissing(cell);
         }
       };

@@ -1,4 +1,4 @@
-import type { Maintain } from "../../src/core/messages.ts";
+import type { Maintain, Pull } from "../../src/core/messages.ts";
 import type { Env } from "../../src/env.ts";
 import type { CellLedger } from "../../src/objects/cell-ledger.ts";
 import { env } from "./fleet.ts";
@@ -19,11 +19,25 @@ export function withoutLedger(cell: string, how: "fails" | "hangs" = "fails", ba
 export function recordingMaintain(base: Env = env): { env: Env; told: Map<string, number> } {
   const told = new Map<string, number>();
   const recording = withLedgers(base, (cell, real) => ({
-    pull: (message: Parameters<CellLedger["pull"]>[0]) => real.pull(message),
+    pull: (message: Pull) => real.pull(message),
     maintain: (message: Maintain) => {
       told.set(cell, message.pulledPosition);
       return real.maintain(message);
     },
   }));
   return { env: recording, told };
+}
+
+/** All ledgers are asked after a pause, and heard after another. */
+export function withSlowLedgers(pause: () => Promise<unknown>, base: Env = env): Env {
+  const slowly = async <T>(work: () => Promise<T>): Promise<T> => {
+    await pause();
+    const answer = await work();
+    await pause();
+    return answer;
+  };
+  return withLedgers(base, (_, real) => ({
+    pull: (message: Pull) => slowly(async () => real.pull(message)),
+    maintain: (message: Maintain) => slowly(async () => real.maintain(message)),
+  }));
 }

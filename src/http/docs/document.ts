@@ -1,0 +1,70 @@
+import openapi from "../../../openapi.json";
+
+// As much of OpenAPI as `openapi.ts` writes.
+
+export interface Schema {
+  $ref?: string;
+  type?: string;
+  description?: string;
+  format?: string;
+  const?: unknown;
+  enum?: string[];
+  examples?: unknown[];
+  anyOf?: Schema[];
+  items?: Schema;
+  properties?: Record<string, Schema>;
+  required?: string[];
+  minimum?: number;
+}
+
+export interface Parameter {
+  name: string;
+  in: "path" | "query";
+  required: boolean;
+  description?: string;
+  schema: Schema;
+  example?: string;
+}
+
+interface Content {
+  schema: Schema;
+  example?: unknown;
+}
+
+export interface Operation {
+  operationId: string;
+  tags: string[];
+  summary: string;
+  description: string;
+  "x-roles": string[];
+  parameters?: Parameter[];
+  requestBody?: { required: boolean; content: { "application/json": Content } };
+  responses: Record<string, { description: string; content: Record<string, Content> }>;
+  "x-errors": { code: string; reason?: string; when: string; status: number }[];
+}
+
+export interface Document {
+  info: { title: string; version: string; summary: string; description: string };
+  tags: { name: string; description: string }[];
+  paths: Record<string, Record<string, Operation>>;
+  components: { schemas: Record<string, Schema> };
+  "x-error-codes": { code: string; status: number; title: string; retryable: boolean; description: string }[];
+}
+
+/** The file was written by `openapi.ts`, and a test holds it to that. */
+export const document = openapi as unknown as Document;
+
+export interface Entry {
+  method: string;
+  path: string;
+  operation: Operation;
+}
+
+export const entriesOf = (tag: string): Entry[] =>
+  Object.entries(document.paths).flatMap(([path, operations]) =>
+    Object.entries(operations).flatMap(([method, operation]) => (operation.tags.includes(tag) ? [{ method: method.toUpperCase(), path, operation }] : [])),
+  );
+
+export const nameOfRef = (ref: string): string => ref.slice(ref.lastIndexOf("/") + 1);
+
+export const resolved = (schema: Schema): Schema => (schema.$ref === undefined ? schema : (document.components.schemas[nameOfRef(schema.$ref)] ?? {}));

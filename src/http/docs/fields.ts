@@ -1,0 +1,41 @@
+import { nameOfRef, type Schema } from "./document.ts";
+import { html, type Markup } from "./markup.ts";
+import { inline } from "./prose.ts";
+
+export interface Field {
+  name: string;
+  schema: Schema;
+  required: boolean;
+  description?: string | undefined;
+}
+
+/** The fields of an object, those of nested objects under their path. */
+export function fieldsOf(schema: Schema, prefix = ""): Field[] {
+  return Object.entries(schema.properties ?? {}).flatMap(([name, inner]) => {
+    const field = { name: prefix + name, schema: inner, required: schema.required?.includes(name) ?? false, description: inner.description };
+    const nested = inner.type === "array" ? inner.items : inner;
+    const deeper = nested?.properties === undefined ? [] : fieldsOf(nested, `${prefix}${name}${inner.type === "array" ? "[]" : ""}.`);
+    return [field, ...deeper];
+  });
+}
+
+/** Requests say what they need; an answer's fields are there unless it says otherwise. */
+export function fieldList(fields: readonly Field[], marks: "required" | "optional"): Markup {
+  return html`<dl class="fields">${fields.map(({ name, schema, required, description }) => {
+    const mark = required === (marks === "required") ? html`<span class="mark ${marks}">${marks}</span>` : undefined;
+    return html`<div><dt><code>${name}</code><span class="type">${typeOf(schema)}</span>${mark}</dt><dd>${description === undefined ? undefined : html`<p>${inline(description)}</p>`}${choices(schema)}</dd></div>`;
+  })}</dl>`;
+}
+
+function typeOf(schema: Schema): Markup {
+  if (schema.$ref !== undefined) return html`<a href="#schema-${nameOfRef(schema.$ref)}">${nameOfRef(schema.$ref)}</a>`;
+  if (schema.anyOf !== undefined) return html`${schema.anyOf.map((each, index) => html`${index === 0 ? "" : " or "}${typeOf(each)}`)}`;
+  if (schema.type === "array") return html`list of ${schema.items === undefined ? "anything" : typeOf(schema.items)}`;
+  if (schema.const !== undefined) return html`<code>${JSON.stringify(schema.const)}</code>`;
+  return html`${schema.format === "uuid" ? "uuid" : schema.format === "date-time" ? "time" : (schema.type ?? "anything")}`;
+}
+
+function choices(schema: Schema): Markup | undefined {
+  const values = schema.enum ?? schema.items?.enum;
+  return values && html`<p class="choices">${values.map((value) => html`<code>${value}</code> `)}</p>`;
+}

@@ -1,0 +1,35 @@
+import { html, Markup } from "./markup.ts";
+
+/** Words with `code`, *emphasis* and **strong** in them. */
+export function inline(text: string): Markup {
+  const parts = text.split(/(`[^`]+`|\*\*[^*]+\*\*|\*[^*]+\*)/);
+  return html`${parts.map((part) => {
+    if (part.startsWith("`")) return html`<code>${part.slice(1, -1)}</code>`;
+    if (part.startsWith("**")) return html`<strong>${part.slice(2, -2)}</strong>`;
+    if (part.startsWith("*")) return html`<em>${part.slice(1, -1)}</em>`;
+    return part;
+  })}`;
+}
+
+export interface Chapter {
+  /** Empty for what comes before the first heading. */
+  title: string;
+  anchor: string;
+  paragraphs: string[];
+}
+
+/** The guide's chapters: `## Title`, then paragraphs. */
+export function chaptersOf(text: string): Chapter[] {
+  const chapters: Chapter[] = [{ title: "", anchor: "", paragraphs: [] }];
+  for (const line of text.split("\n")) {
+    if (line.startsWith("## ")) {
+      const title = line.slice(3);
+      chapters.push({ title, anchor: `guide-${title.toLowerCase().replaceAll(" ", "-")}`, paragraphs: [] });
+    } else if (line.trim() !== "") {
+      chapters.at(-1)?.paragraphs.push(line);
+    }
+  }
+  return chapters;
+}
+
+export const paragraphs = (texts: readonly string[]): Markup => html`${texts.map((text) => html`<p>${inline(text)}</p>`)}`;

@@ -1,0 +1,44 @@
+import { resolved, type Entry, type Schema } from "./document.ts";
+
+const UUID = "01936f6e-2c1a-7c3e-9d56-3a1f0c9b7e42";
+
+/** A value that fits a schema: what must be there, and nothing else. */
+export function sampleOf(schema: Schema, name = ""): unknown {
+  const { type, examples, enum: values, anyOf, items, properties, required, format } = resolved(schema);
+  if (schema.const !== undefined) return schema.const;
+  if (examples !== undefined) return examples[0];
+  if (values !== undefined) return values[0];
+  if (anyOf?.[0] !== undefined) return anyOf.some((each) => each.type === "null") ? null : sampleOf(anyOf[0], name);
+  if (type === "object") return Object.fromEntries((required ?? []).map((field) => [field, sampleOf(properties?.[field] ?? {}, field)]));
+  if (type === "array") return [sampleOf(items ?? {}, name)];
+  if (type === "integer") return 1;
+  if (type === "boolean") return true;
+  return format === "uuid" ? UUID : (SAMPLES[name] ?? "…");
+}
+
+const SAMPLES: Readonly<Record<string, string>> = {
+  id: "42",
+  name: "Europe 1",
+  address: "https://cell-7.example.com",
+  version: "0.1.0",
+  placement: "hash1.shards16.canonical1",
+  next_page_token: "",
+  docs: "/docs",
+  openapi: "/openapi.json",
+  key: "lhk_eyJ2IjoxLCJpZCI6….x1Y2z3…",
+};
+
+/** The call as one would type it. */
+export function curlOf({ method, path, operation }: Entry): string {
+  const parameters = operation.parameters ?? [];
+  const filled = parameters.reduce((made, { name, in: place, example }) => (place === "path" ? made.replace(`{${name}}`, example ?? name) : made), path);
+  const query = parameters.flatMap(({ name, in: place, example }) => (place === "query" && example !== undefined ? [`${name}=${example}`] : [])).join("&");
+  const body = operation.requestBody?.content["application/json"].example;
+  const url = `$LEASEHOLD${filled}${query === "" ? "" : `?${query}`}`;
+  const lines = [
+    `curl${method === "GET" ? "" : ` -X ${method}`} "${url}"`,
+    ...(operation["x-roles"].length === 0 ? [] : ['-H "Authorization: Bearer $KEY"']),
+    ...(body === undefined ? [] : ['-H "Content-Type: application/json"', `-d '${JSON.stringify(body, null, 2)}'`]),
+  ];
+  return lines.join(" \\\n  ");
+}

@@ -1,0 +1,287 @@
+import { v4 as newUuid } from "uuid";
+import type { RouteId } from "../../src/http/contract.ts";
+import { signedKey, type Api, type Sent } from "../support/workerd/api.ts";
+
+export interface Request extends Sent {
+  params?: Record<string, string>;
+  query?: string;
+}
+
+interface Success extends Request {
+  status: number;
+  /** What has to be there before; may complete the request. */
+  before?: (api: Api) => Promise<Partial<Request>>;
+}
+
+interface Bad extends Request {
+  field: string;
+}
+
+export interface Case {
+  success: readonly [Success, ...Success[]];
+  /** What is wrong beyond what the test can make up from the contract. */
+  bad: Readonly<Record<string, Bad>>;
+}
+
+let names = 0;
+/** A name that nobody has had. */
+export const freshName = (): string => `name-${(names += 1)}-${newUuid()}`;
+
+export const claim = (value: string, id: string | number = "42", type = "ROUTES"): Record<string, unknown> => ({
+  bucket: { type, value },
+  subject: { type: "GROUP", id: 7 },
+  source: { type: "RAILS_TABLE_ROUTES", id },
+});
+
+/** Begins a lease of cell 1 over a fresh name. */
+export async function begun(api: Api, value = freshName()): Promise<{ uuid: string; value: string }> {
+  const uuid = newUuid();
+  await api.json(201, "PUT", `/v1/cells/1/leases/${uuid}`, { key: "cell 1", body: { creates: [claim(value)] } });
+  return { uuid, value };
+}
+
+export async function committed(api: Api, value = freshName()): Promise<{ uuid: string; value: string }> {
+  const lease = await begun(api, value);
+  await api.json(200, "POST", `/v1/cells/1/leases/${lease.uuid}/commit`, { key: "cell 1" });
+  return lease;
+}
+
+const cell = { cell: "1" };
+
+const badBatches: Case["bad"] = {
+  "an empty batch": { body: {}, field: "body" },
+  "empty lists": { body: { creates: [], destroys: [] }, field: "body" },
+  "a list that is none": { body: { creates: {} }, field: "creates" },
+  "no bucket": { body: { creates: [{ ...claim("a"), bucket: undefined }] }, field: "creates[0].bucket" },
+  "no subject to create with": { body: { creates: [claim("a"), { ...claim("b"), subject: undefined }] }, field: "creates[1].subject" },
+  "no source to replace with": { body: { replaces: [{ ...claim("b"), source: undefined }] }, field: "replaces[0].source" },
+  "UNSPECIFIED": { body: { creates: [{ ...claim("a"), bucket: { type: "UNSPECIFIED", value: "a" } }] }, field: "creates[0].bucket.type" },
+  "an unknown field deep inside": { body: { creates: [{ ...claim("a"), cell_id: "2" }] }, field: "creates[0].cell_id" },
+  "a cell in the body": { body: { cell_id: "1", creates: [claim("a")] }, field: "cell_id" },
+  "a value that is no string": { body: { creates: [{ ...claim("a"), bucket: { type: "ROUTES", value: 7 } }] }, field: "creates[0].bucket.value" },
+  "an empty value": { body: { creates: [claim("")] }, field: "creates[0].bucket.value" },
+  "a path with an empty segment": { body: { destroys: [claim("ok"), claim("a//b")] }, field: "destroys[1].bucket.value" },
+  "an id that JSON does not carry exactly": { body: { creates: [claim("a", 2 ** 53)] }, field: "creates[0].source.id" },
+  "an id with a fraction": { body: { creates: [claim("a", 1.5)] }, field: "creates[0].source.id" },
+  "an empty id": { body: { creates: [claim("a", "")] }, field: "creates[0].source.id" },
+  "an id with a control character": { body: { creates: [claim("a", "a\nb")] }, field: "creates[0].source.id" },
+  "an id of 129 bytes": { body: { creates: [claim("a", `${"é".repeat(64)}x`)] }, field: "creates[0].source.id" },
+  "an id with a lone surrogate": { body: { creates: [claim("a", "\ud800")] }, field: "creates[0].source.id" },
+  "a name twice in one list": { body: { creates: [claim("a"), claim("b"), claim("A")] }, field: "creates[2].bucket" },
+  "a name twice in two lists": { body: { creates: [claim("a")], destroys: [{ bucket: { type: "ROUTES", value: "A" } }] }, field: "destroys[0].bucket" },
+  "allow_missing that is no boolean": { body: { creates: [claim("a")], allow_missing: 1 }, field: "allow_missing" },
+};
+
+const badUuids: Case["bad"] = {
+  "no UUID": { params: { ...cell, uuid: "x" }, field: "uuid" },
+  "the nil UUID": { params: { ...cell, uuid: "00000000-0000-0000-0000-000000000000" }, field: "uuid" },
+  "the max UUID": { params: { ...cell, uuid: "ffffffff-ffff-ffff-ffff-ffffffffffff" }, field: "uuid" },
+  "a UUID of another variant": { params: { ...cell, uuid: "00000000-0000-4000-0000-000000000001" }, field: "uuid" },
+  "a UUID in braces": { params: { ...cell, uuid: `{${newUuid()}}` }, field: "uuid" },
+};
+
+const badCells: Case["bad"] = Object.fromEntries(
+  ["0", "01", "-1", "+1", "1.0", "abc", "9223372036854775808", "99999999999999999999", "%20"].map((id) => [
+    `cell ${id}`,
+    { key: "operator", params: { cell: id, uuid: newUuid() }, field: "cell" } as const,
+  ]),
+);
+
+const badPages: Case["bad"] = {
+  "page_size 0": { query: "page_size=0", field: "page_size" },
+  "a negative page_size": { query: "page_size=-1", field: "page_size" },
+  "a page_size that is no number": { query: "page_size=ten", field: "page_size" },
+  "a page_size with a fraction": { query: "page_size=1.5", field: "page_size" },
+  "an empty page_size": { query: "page_size=", field: "page_size" },
+  "a page_token that is none": { query: "page_token=abc", field: "page_token" },
+  "a page_token of other letters": { query: "page_token=%C3%A9", field: "page_token" },
+};
+
+const within = (query: string, cases: Case["bad"]): Case["bad"] => Object.fromEntries(Object.entries(cases).map(([name, bad]) => [name, { ...bad, query: `${query}&${bad.query}` }]));
+
+const decisions: Case["bad"] = {
+  "a reason of a cell": { key: "cell 1", body: { reason: "because" }, field: "reason" },
+  "no reason of an operator": { key: "operator", field: "reason" },
+  "an empty body of an operator": { key: "operator", body: {}, field: "reason" },
+  "an empty reason": { key: "operator", body: { reason: " " }, field: "reason" },
+  "a reason that is too long": { key: "operator", body: { reason: "x".repeat(501) }, field: "reason" },
+  "a reason that is no text": { key: "operator", body: { reason: 7 }, field: "reason" },
+  "a reason with control characters": { key: "operator", body: { reason: "a\u0000b" }, field: "reason" },
+};
+
+const uuid = newUuid();
+
+export const cases: Record<RouteId, Case> = {
+  beginLease: {
+    success: [
+      { key: "cell 1", params: { ...cell, uuid: newUuid() }, body: { creates: [claim(freshName())], allow_missing: false }, status: 201 },
+      {
+        key: "operator",
+        params: cell,
+        status: 200,
+        before: async (api) => {
+          const lease = await begun(api);
+          return { params: { ...cell, uuid: lease.uuid.toUpperCase() }, body: { creates: [claim(lease.value)] } };
+        },
+      },
+    ],
+    bad: { ...badCells, ...badUuids, ...badBatches },
+  },
+  beginLeaseWithNewId: {
+    success: [{ key: "cell 1", params: cell, body: { creates: [claim(freshName())] }, status: 201 }],
+    bad: { ...badCells, ...badBatches },
+  },
+  commitLease: {
+    success: [
+      { key: "cell 1", params: cell, status: 200, before: async (api) => ({ params: { ...cell, uuid: (await begun(api)).uuid } }) },
+      { key: "cell 1", params: cell, body: {}, status: 200, before: async (api) => ({ params: { ...cell, uuid: (await begun(api)).uuid } }) },
+      { key: "operator", params: cell, body: { reason: "the cell is gone" }, status: 200, before: async (api) => ({ params: { ...cell, uuid: (await begun(api)).uuid } }) },
+    ],
+    bad: { ...badCells, ...badUuids, ...decisions },
+  },
+  rollbackLease: {
+    success: [
+      { key: "cell 1", params: cell, status: 200, before: async (api) => ({ params: { ...cell, uuid: (await begun(api)).uuid } }) },
+      { key: "operator", params: { ...cell, uuid: newUuid() }, body: { reason: "never\tagain\n" }, status: 200 },
+    ],
+    bad: { ...badCells, ...badUuids, ...decisions },
+  },
+  getLease: {
+    success: [
+      { key: "cell 1", params: cell, status: 200, before: async (api) => ({ params: { ...cell, uuid: (await begun(api)).uuid } }) },
+      { key: "operator", params: cell, status: 200, before: async (api) => ({ params: { ...cell, uuid: (await committed(api)).uuid } }) },
+    ],
+    bad: { ...badCells, ...badUuids },
+  },
+  listLeases: {
+    success: [
+      { key: "cell 1", params: cell, query: "page_size=2&created_after=2020-01-01T00:00:00%2B02:00", status: 200, before: async (api) => (await begun(api), {}) },
+      { key: "operator", params: cell, query: "page_token=", status: 200 },
+    ],
+    bad: {
+      ...badCells,
+      ...badPages,
+      "a time without an offset": { query: "created_after=2026-11-20T12:00:00", field: "created_after" },
+      "a time that is a number": { query: "created_after=1700000000", field: "created_after" },
+      "a day that does not exist": { query: "created_after=2026-02-30T12:00:00Z", field: "created_after" },
+    },
+  },
+  getRecord: {
+    success: [
+      { key: "cell 1", params: { bucket_type: "ROUTES" }, status: 200, before: async (api) => ({ params: { bucket_type: "ROUTES", value: (await committed(api)).value } }) },
+      { key: "cell 2", params: { bucket_type: "ROUTES" }, status: 200, before: async (api) => ({ params: { bucket_type: "ROUTES", value: (await committed(api)).value } }) },
+      { key: "router", params: { bucket_type: "ROUTES" }, status: 200, before: async (api) => ({ params: { bucket_type: "ROUTES", value: (await begun(api)).value } }) },
+    ],
+    bad: {
+      "an unknown bucket type": { params: { bucket_type: "NAMES", value: "a" }, field: "bucket_type" },
+      "UNSPECIFIED": { params: { bucket_type: "UNSPECIFIED", value: "a" }, field: "bucket_type" },
+      "no value": { params: { bucket_type: "ROUTES", value: "" }, field: "value" },
+      "a path that ends with a slash": { params: { bucket_type: "ROUTES", value: "a/" }, field: "value" },
+      "bad percent-encoding": { params: { bucket_type: "EMAILS", value: "a%zz" }, field: "value" },
+      "percent-encoding that is not UTF-8": { params: { bucket_type: "EMAILS", value: "a%ff" }, field: "value" },
+      "a value of 1025 bytes": { params: { bucket_type: "EMAILS", value: "a".repeat(1_025) }, field: "value" },
+      "an encoded NUL": { params: { bucket_type: "EMAILS", value: "a%00" }, field: "value" },
+    },
+  },
+  lookupRecords: {
+    success: [
+      {
+        key: "router",
+        status: 200,
+        before: async (api) => {
+          const { value } = await committed(api);
+          const [known, unknown] = [{ type: "ROUTES", value: value.toUpperCase() }, { type: "ROUTES", value: freshName() }];
+          return { body: { buckets: [known, unknown, known] } };
+        },
+      },
+    ],
+    bad: {
+      "no buckets": { body: { buckets: [] }, field: "buckets" },
+      "101 buckets": { body: { buckets: Array.from({ length: 101 }, () => ({ type: "EMAILS", value: "a@b" })) }, field: "buckets[100]" },
+      "a bad value": { body: { buckets: [{ type: "EMAILS", value: "a" }, { type: "EMAILS", value: "\u200b" }] }, field: "buckets[1].value" },
+      "an unknown type": { body: { buckets: [{ type: "X", value: "a" }] }, field: "buckets[0].type" },
+    },
+  },
+  listRecords: {
+    success: [
+      { key: "cell 1", params: cell, query: "source_type=RAILS_TABLE_ROUTES", status: 200, before: async (api) => (await committed(api), {}) },
+      { key: "operator", params: cell, query: "source_type=RAILS_TABLE_ROUTES&bucket_type=ROUTES&bucket_type=EMAILS&source_id_gt=1&source_id_lte=99&page_size=1", status: 200 },
+    ],
+    bad: {
+      ...badCells,
+      ...within("source_type=RAILS_TABLE_ROUTES", badPages),
+      "no source type": { query: "source_id_gt=1", field: "source_type" },
+      "an unknown source type": { query: "source_type=X", field: "source_type" },
+      "an unknown bucket type": { query: "source_type=RAILS_TABLE_ROUTES&bucket_type=ROUTES&bucket_type=X", field: "bucket_type[1]" },
+      "an empty source id": { query: "source_type=RAILS_TABLE_ROUTES&source_id_gt=", field: "source_id_gt" },
+      "a source id that is too long": { query: `source_type=RAILS_TABLE_ROUTES&source_id_lte=${"9".repeat(129)}`, field: "source_id_lte" },
+      "bad percent-encoding": { query: "source_type=RAILS_TABLE_ROUTES&source_id_lte=%ff", field: "source_id_lte" },
+    },
+  },
+  listCells: { success: [{ query: "page_size=1", status: 200 }], bad: badPages },
+  addCell: {
+    success: [
+      { body: { cell_id: "9223372036854775807", name: "The last one", address: "https://last.example/base", location_hint: "weur" }, status: 201 },
+      { body: { cell_id: 31, name: "By number", address: "http://10.0.0.1:8080" }, status: 201 },
+    ],
+    bad: {
+      "no id": { body: { name: "x", address: "https://x.example" }, field: "cell_id" },
+      "a bad id": { body: { cell_id: "007", name: "x", address: "https://x.example" }, field: "cell_id" },
+      "an empty name": { body: { cell_id: "8", name: "", address: "https://x.example" }, field: "name" },
+      "an address without a scheme": { body: { cell_id: "8", name: "x", address: "x.example" }, field: "address" },
+      "an address of another scheme": { body: { cell_id: "8", name: "x", address: "ftp://x.example" }, field: "address" },
+      "an address with credentials": { body: { cell_id: "8", name: "x", address: "https://a:b@x.example" }, field: "address" },
+      "an address with a query": { body: { cell_id: "8", name: "x", address: "https://x.example/?a" }, field: "address" },
+      "an address that is none": { body: { cell_id: "8", name: "x", address: "https://:0" }, field: "address" },
+      "an unknown location": { body: { cell_id: "8", name: "x", address: "https://x.example", location_hint: "moon" }, field: "location_hint" },
+    },
+  },
+  changeCell: {
+    success: [{ params: { cell: "2" }, body: { name: "Renamed", address: "https://cell-2.example" }, status: 200 }],
+    bad: { ...badCells, "no change": { body: {}, field: "body" }, "a bad address": { body: { address: "nowhere" }, field: "address" } },
+  },
+  freezeCell: { success: [{ params: { cell: "2" }, status: 200 }], bad: badCells },
+  unfreezeCell: { success: [{ params: { cell: "2" }, status: 200 }], bad: badCells },
+  mintKey: {
+    success: [
+      { body: { role: "cell", cell_id: 1, expires_in_s: 60, note: "for a test" }, status: 201 },
+      { body: { role: "router" }, status: 201 },
+    ],
+    bad: {
+      "no role": { body: {}, field: "role" },
+      "an unknown role": { body: { role: "admin" }, field: "role" },
+      "a cell key without a cell": { body: { role: "cell" }, field: "cell_id" },
+      "a router key with a cell": { body: { role: "router", cell_id: "1" }, field: "cell_id" },
+      "a lifetime of 0": { body: { role: "router", expires_in_s: 0 }, field: "expires_in_s" },
+      "a lifetime of 401 days": { body: { role: "router", expires_in_s: 401 * 86_400 }, field: "expires_in_s" },
+      "a lifetime that is a string": { body: { role: "router", expires_in_s: "60" }, field: "expires_in_s" },
+      "an empty note": { body: { role: "router", note: "" }, field: "note" },
+    },
+  },
+  listKeys: { success: [{ query: "page_size=1", status: 200 }], bad: badPages },
+  revokeKey: {
+    success: [
+      { params: { id: newUuid() }, body: { cell_id: "1" }, status: 200 },
+      { params: { id: newUuid() }, status: 200 },
+    ],
+    bad: { "a bad id": { params: { id: "a.b" }, field: "id" }, "a bad cell": { params: { id: uuid }, body: { cell_id: "x" }, field: "cell_id" } },
+  },
+  listStaleLeases: {
+    success: [{ query: "older_than_s=0&cell=1&page_size=5", status: 200 }, { status: 200 }],
+    bad: {
+      ...badPages,
+      "a negative age": { query: "older_than_s=-1", field: "older_than_s" },
+      "an age that is no number": { query: "older_than_s=1h", field: "older_than_s" },
+      "a bad cell": { query: "cell=x", field: "cell" },
+    },
+  },
+  listLimits: { success: [{ key: "router", status: 200 }, { key: "cell 1", status: 200 }], bad: {} },
+  getHealth: { success: [{ key: null, status: 200 }], bad: {} },
+  getReadiness: { success: [{ key: null, status: 200 }], bad: {} },
+  getOpenApi: { success: [{ key: null, status: 200 }], bad: {} },
+  getDocs: { success: [{ key: null, status: 200 }], bad: {} },
+  getRoot: { success: [{ key: null, status: 200 }], bad: {} },
+};
+
+/** Not used by a route, but by name in tests of revocation. */
+export const offlineCellKey = (id: string): Promise<`lhk_${string}`> => signedKey({ id, role: "cell", cell: "1" });

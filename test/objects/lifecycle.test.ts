@@ -1,0 +1,101 @@
+/** The objects across eviction, abrupt abort and alarms, in workerd. */
+import { abortAllDurableObjects, evictAllDurableObjects, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { expect, test } from "vitest";
+import { configOf } from "../../src/env.ts";
+import { numberInName } from "../../src/objects/identity.ts";
+import { objectsOf } from "../../src/objects/peers.ts";
+import { objectPorts } from "../../src/objects/ports.ts";
+import { beginRequest, decideRequest, opsOf } from "../support/ops.ts";
+import { env, queryShards, startWorld } from "./world.ts";
+
+const objects = objectsOf(env, configOf(env));
+const names = Array.from({ length: 30 }, (_, n) => `life-${n}`);
+
+test("[B7] an abrupt abort while begins run loses nothing that was acknowledged, and every id can be replayed", async () => {
+  const w = await startWorld();
+  const leases = names.map((name) => ({ name, lease: w.uuid() }));
+  const works = leases.map(({ name, lease }) => w.ledger("1").begin(beginRequest(w.envelope, lease, [name, `${name}-b`])));
+  const settled = Promise.allSettled(works);
+  await new Promise((resume) => setTimeout(resume, 15));
+  await abortAllDurableObjects();
+  const acknowledged = (await settled).map((result) => result.status === "fulfilled" && result.value.ok);
+  for (const [index, { name, lease }] of leases.entries()) {
+    const replayed = await w.ledger("1").begin(beginRequest(w.envelope, lease, [name, `${name}-b`]));
+    expect(replayed).toMatchObject({ ok: true, value: { lease: { state: "GRANTED" } } });
+    if (acknowledged[index]) expect(replayed).toMatchObject({ value: { created: false } });
+    expect(await w.ledger("1").decide(decideRequest(w.envelope, lease, "COMMITTED"))).toMatchObject({ ok: true });
+  }
+  expect(await w.holds()).toEqual([]);
+  expect(await w.claims()).toHaveLength(2 * names.length);
+});
+
+test("[C2] [C3] an abrupt abort while commits run: each acknowledged one stays, and the alarm finishes the rest", async () => {
+  const w = await startWorld();
+  const leases = names.map((name) => ({ name, lease: w.uuid() }));
+  for (const { name, lease } of leases) await w.ledger("1").begin(beginRequest(w.envelope, lease, [name]));
+  const works = Promise.allSettled(leases.map(({ lease }) => w.ledger("1").decide(decideRequest(w.envelope, lease, "COMMITTED"))));
+  await new Promise((resume) => setTimeout(resume, 5));
+  await abortAllDurableObjects();
+  const acknowledged = (await works).map((result) => result.status === "fulfilled" && result.value.ok);
+  await runDurableObjectAlarm(objects.ledger("1"));
+  const states = await objects.ledger("1").leaseStates({ ...w.envelope, leases: leases.map(({ lease }) => lease) });
+  const decided = (states.ok ? states.value : []).filter((state) => state === "COMMITTED");
+  expect(decided.length).toBeGreaterThanOrEqual(acknowledged.filter(Boolean).length);
+  expect(await w.claims()).toHaveLength(decided.length);
+  expect(await w.holds()).toHaveLength(names.length - decided.length);
+});
+
+test("[M3] an alarm that wakes an evicted object finds its name, although the platform does not tell it", async () => {
+  const w = await startWorld();
+  const lease = w.uuid();
+  await w.ledger("1").begin(beginRequest(w.envelope, lease, ["ada"]));
+  const [op] = opsOf(w.envelope.placement, ["ada"]);
+  if (op === undefined) throw new Error("no op");
+  // Old enough for the sweep, which has to know which shard it is.
+  await runInDurableObject(objects.shard(op.shard), (_, state) => void state.storage.sql.exec("UPDATE hold SET held_at_ms = 1").toArray());
+  await evictAllDurableObjects();
+  const nameless = env.CLAIM_SHARD.get(env.CLAIM_SHARD.idFromString(env.CLAIM_SHARD.idFromName(`shard-${op.shard}`).toString()));
+  expect(await runDurableObjectAlarm(nameless)).toBe(true);
+  expect(await w.holds()).toHaveLength(1);
+  expect(await nameless.lookup({ ...w.envelope, keys: [{ type: op.type, canonical: op.canonical }] })).toMatchObject({
+    ok: true,
+    value: { found: [{ kind: "record", record: { status: "LEASE_CREATING" } }] },
+  });
+});
+
+test("[M3] a shard that starts with holds sets its alarm, and so does a ledger with decisions to deliver", async () => {
+  const w = await startWorld();
+  await w.ledger("1").begin(beginRequest(w.envelope, w.uuid(), ["ada"]));
+  const [op] = opsOf(w.envelope.placement, ["ada"]);
+  const shard = objects.shard(op?.shard ?? 0);
+  await runInDurableObject(shard, (_, state) => state.storage.deleteAlarm());
+  await evictAllDurableObjects();
+  expect(await runInDurableObject(objects.shard(op?.shard ?? 0), (_, state) => state.storage.getAlarm())).toBeGreaterThan(Date.now());
+  expect(await queryShards("SELECT 1 FROM hold")).toHaveLength(1);
+});
+
+test("[B8] an orphan hold, whose ledger knows nothing of it, is gone after the sweep", async () => {
+  const w = await startWorld();
+  await w.ledger("1").begin(beginRequest(w.envelope, w.uuid(), ["warm-up"]));
+  const lease = w.uuid();
+  const [op] = opsOf(w.envelope.placement, ["orphan"]);
+  if (op === undefined) throw new Error("no op");
+  await objects.shard(op.shard).exchange({
+    ...w.envelope,
+    decisions: [],
+    prepares: [{ cell: "1", lease, incarnation: 1, counter: 999, ops: [op], allowMissing: false }],
+  });
+  expect(await w.holds()).toHaveLength(2);
+  await runInDurableObject(objects.shard(op.shard), (_, state) => void state.storage.sql.exec("UPDATE hold SET held_at_ms = 1").toArray());
+  await runDurableObjectAlarm(objects.shard(op.shard));
+  expect((await w.holds()).map(({ canonical }) => canonical)).toEqual(["warm-up"]);
+});
+
+test("an object of the wrong name refuses to exist, and one without a name goes by what it has kept", async () => {
+  await startWorld();
+  await runInDurableObject(objects.ledger("1"), (_, state) => {
+    const { sql } = objectPorts(state);
+    expect(() => numberInName({ name: "ledger-1" } as DurableObjectId, sql, "cell")).toThrow("named cell-<number>");
+    expect(numberInName({} as DurableObjectId, sql, "cell")).toBe("1");
+  });
+});

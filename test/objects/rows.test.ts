@@ -1,0 +1,113 @@
+/** Rows written over a lease's whole life, as SQLite reports them: docs/reference/limits.md. */
+import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { expect, test } from "vitest";
+import { configOf } from "../../src/env.ts";
+import { objectsOf } from "../../src/objects/peers.ts";
+import { beginRequest, callerOf, decideRequest, opsOf, type OpSpec } from "../support/ops.ts";
+import { env, startWorld } from "./world.ts";
+
+interface Counter {
+  rowsWritten: number;
+  rowsRead: number;
+}
+
+/** Counts every statement that the object runs from now on, in its present instance. */
+async function count(stub: DurableObjectStub): Promise<Counter> {
+  const counter: Counter = { rowsWritten: 0, rowsRead: 0 };
+  await runInDurableObject(stub, (_, state) => {
+    const { sql } = state.storage;
+    const exec = sql.exec.bind(sql);
+    sql.exec = ((statement: string, ...bindings: unknown[]) => {
+      const cursor = exec(statement, ...bindings);
+      // Read to its end first: rows are written while it runs.
+      const rows = cursor.toArray();
+      counter.rowsWritten += cursor.rowsWritten;
+      counter.rowsRead += cursor.rowsRead;
+      return { toArray: () => rows };
+    }) as typeof sql.exec;
+  });
+  return counter;
+}
+
+const objects = objectsOf(env, configOf(env));
+
+test("a created claim costs at most 4 rows over its whole life, and a shard's transaction 1 for the epoch", async () => {
+  const w = await startWorld();
+  const specs: OpSpec[] = Array.from({ length: 40 }, (_, n) => ({ value: `rows-${n}` }));
+  const shards = [...new Set(opsOf(w.envelope.placement, specs).map(({ shard }) => shard))];
+  // Warm: placement, incarnation, epoch row and alarms are there.
+  const first = w.uuid();
+  await w.ledger("1").begin(beginRequest(w.envelope, first, Array.from({ length: 200 }, (_, n) => `warm-${n}`)));
+  await w.ledger("1").decide(decideRequest(w.envelope, first, "ROLLED_BACK"));
+
+  const shardCounters = await Promise.all(shards.map((shard) => count(objects.shard(shard))));
+  const lease = w.uuid();
+  await w.ledger("1").begin(beginRequest(w.envelope, lease, specs));
+  await w.ledger("1").decide(decideRequest(w.envelope, lease, "COMMITTED"));
+  const written = shardCounters.reduce((sum, { rowsWritten }) => sum + rowsWritten, 0);
+  // Two transactions for each shard: the grant raises the epoch, the decision does not.
+  expect(written).toBeLessThanOrEqual(4 * specs.length + shards.length);
+  expect(written).toBeGreaterThanOrEqual(3 * specs.length);
+});
+
+test("a lease costs at most 6 rows in its ledger, from its grant to the day it is forgotten", async () => {
+  const w = await startWorld();
+  const lived = 50;
+  await w.ledger("1").decide(decideRequest(w.envelope, w.uuid(), "ROLLED_BACK"));
+  const life = await count(objects.ledger("1"));
+  for (let n = 0; n < lived; n += 1) {
+    const lease = w.uuid();
+    await w.ledger("1").begin(beginRequest(w.envelope, lease, [`n${n}`]));
+    await w.ledger("1").decide(decideRequest(w.envelope, lease, "COMMITTED"));
+  }
+  await runDurableObjectAlarm(objects.ledger("1"));
+  const beforePrune = life.rowsWritten;
+  // Eight days go by: positions count 1,024 to the millisecond.
+  const eightDays = 8 * 86_400_000 * 1_024;
+  await runInDurableObject(objects.ledger("1"), (_, state) => void state.storage.sql.exec("UPDATE lease SET position = position - ?", eightDays));
+  life.rowsWritten = beforePrune;
+  expect(await w.ledger("1").maintain({ ...w.envelope, pulledPosition: 0 })).toMatchObject({ ok: true, value: { pruned: lived + 1 } });
+  // Besides: the incarnation, how far all is applied, how far was pruned, the number of fences, and the fence itself.
+  expect(life.rowsWritten).toBeLessThanOrEqual(6 * lived + 6);
+  expect(life.rowsWritten).toBeGreaterThan(5 * lived);
+});
+
+test("a refused begin writes no row, in the ledger or in a shard", async () => {
+  const w = await startWorld();
+  const first = w.uuid();
+  await w.ledger("1").begin(beginRequest(w.envelope, first, ["taken"]));
+  await w.ledger("1").decide(decideRequest(w.envelope, first, "COMMITTED"));
+  await w.ledger("1").begin(beginRequest(w.envelope, w.uuid(), ["leased"]));
+  await w.ledger("2").begin(beginRequest(w.envelope, w.uuid(), ["warm-up"]));
+  const counters = await Promise.all([count(objects.ledger("2")), ...Array.from({ length: 16 }, (_, shard) => count(objects.shard(shard)))]);
+  expect(await w.ledger("2").begin(beginRequest(w.envelope, w.uuid(), ["taken"]))).toMatchObject({ ok: false });
+  expect(await w.ledger("2").begin(beginRequest(w.envelope, w.uuid(), ["leased"]))).toMatchObject({ ok: false });
+  expect(counters.map(({ rowsWritten }) => rowsWritten)).toEqual(counters.map(() => 0));
+});
+
+test("a page of leases reads at most its size + 2 rows, whatever was decided before", async () => {
+  const w = await startWorld();
+  for (let n = 0; n < 120; n += 1) {
+    const lease = w.uuid();
+    await w.ledger("1").begin(beginRequest(w.envelope, lease, [`n${n}`]));
+    if (n % 10 > 0) await w.ledger("1").decide(decideRequest(w.envelope, lease, "ROLLED_BACK"));
+  }
+  const counter = await count(objects.ledger("1"));
+  const page = await w.ledger("1").list({ ...w.envelope, caller: { ...callerOf(), role: "operator" }, createdAfterMs: 0, afterPosition: 0, limit: 10 });
+  expect(page.ok && page.value.leases).toHaveLength(10);
+  expect(counter.rowsRead).toBeGreaterThanOrEqual(10);
+  expect(counter.rowsRead).toBeLessThanOrEqual(12);
+});
+
+test("a lookup reads at most two rows and writes none", async () => {
+  const w = await startWorld();
+  const lease = w.uuid();
+  await w.ledger("1").begin(beginRequest(w.envelope, lease, ["ada"]));
+  await w.ledger("1").decide(decideRequest(w.envelope, lease, "COMMITTED"));
+  const [op] = opsOf(w.envelope.placement, ["ada"]);
+  if (op === undefined) throw new Error("no op");
+  const counter = await count(objects.shard(op.shard));
+  await w.shard(op.shard).lookup({ ...w.envelope, keys: [{ type: op.type, canonical: op.canonical }] });
+  expect(counter.rowsWritten).toBe(0);
+  expect(counter.rowsRead).toBeLessThanOrEqual(2);
+});

@@ -1,0 +1,40 @@
+import { cloudflareTest, readD1Migrations } from "@cloudflare/vitest-plugin";
+import { fileURLToPath } from "node:url";
+import { defineConfig } from "vitest/config";
+
+const at = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
+
+/** Long enough for a secret, and plainly not one. */
+const TEST_SECRET = "signing-secret-of-the-tests-and-of-nothing-else";
+
+// Where wrangler looks for the secrets that wrangler.toml requires.
+process.env["LEASEHOLD_SIGNING_SECRET"] = TEST_SECRET;
+
+export default defineConfig({
+  test: {
+    // The Worker's own log: thousands of lines, and what they say is tested elsewhere.
+    onConsoleLog: (line) => !line.startsWith('{"event":'),
+    projects: [
+      {
+        test: {
+          name: "node",
+          include: ["test/{core,cell,contract,demo,scripts}/**/*.test.ts"],
+        },
+      },
+      {
+        plugins: [
+          cloudflareTest(async () => ({
+            wrangler: { configPath: at("wrangler.toml") },
+            miniflare: {
+              bindings: { LEASEHOLD_SIGNING_SECRET: TEST_SECRET, TEST_MIGRATIONS: await readD1Migrations(at("migrations")) },
+            },
+          })),
+        ],
+        test: {
+          name: "workerd",
+          include: ["test/{objects,http,auth,projections}/**/*.test.ts"],
+        },
+      },
+    ],
+  },
+});
