@@ -40,7 +40,7 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     process.env["MINIFLARE_WORKERD_PATH"] ??= workerdWrapper();
     // The first start sets up on a port that nobody knows: whoever reaches the real one finds everything ready.
     const known = await devKeys.read(options.stateFolder, signingSecret);
-    const miniflare = new Miniflare(runtime(known === undefined ? 0 : options.port));
+    const miniflare = keepingSignals(() => new Miniflare(runtime(known === undefined ? 0 : options.port)));
     await miniflare.ready;
     await migrateD1(miniflare);
     const keys = known ?? (await devKeys.make(options.stateFolder, signingSecret, (path, init) => dispatch(miniflare, path, init)));
@@ -63,6 +63,17 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
 
 const dispatch = (miniflare: Miniflare, path: string, init: Parameters<Dispatch>[1]): Promise<Response> =>
   miniflare.dispatchFetch(`http://${host}${path}`, init ?? {}) as unknown as Promise<Response>;
+
+/** Miniflare ends the process on a signal by itself, before anything can be closed in order; ours decides. */
+function keepingSignals<T>(make: () => T): T {
+  const signals = ["SIGINT", "SIGTERM"] as const;
+  const before = new Map(signals.map((signal) => [signal, process.listeners(signal)]));
+  const made = make();
+  for (const signal of signals) {
+    for (const listener of process.listeners(signal)) if (!before.get(signal)?.includes(listener)) process.removeListener(signal, listener);
+  }
+  return made;
+}
 
 async function bundle(): Promise<string> {
   const result = await build({

@@ -1,6 +1,6 @@
 import { access, constants, mkdir, open, readFile, rm } from "node:fs/promises";
 import { createServer } from "node:net";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 
 export interface StateLock {
   /** Throws when somebody else listens on the port. */
@@ -11,10 +11,12 @@ export interface StateLock {
 /** How long a killed predecessor's runtime may take to go away. */
 const PREDECESSOR_MS = 5_000;
 
+const LEAVING_MS = 2_000;
+
 /** Two coordinators on one state folder would be two owners of every name: one of them must not start. */
 export async function lockState(folder: string): Promise<StateLock> {
   try {
-    await mkdir(folder, { recursive: true });
+    await makeFolder(folder);
     await access(folder, constants.W_OK | constants.R_OK | constants.X_OK);
   } catch (error) {
     throw new Error(`the state folder ${folder} cannot be written: ${(error as NodeJS.ErrnoException).code ?? String(error)}`, { cause: error });
@@ -25,6 +27,26 @@ export async function lockState(folder: string): Promise<StateLock> {
     freePort: (port) => waitForPort(port, takenOver ? PREDECESSOR_MS : 0),
     release: () => rm(path, { force: true }),
   };
+}
+
+/** As `mkdir -p`; Node's own goes round in circles where a folder cannot be made although its parent exists, as in /proc. */
+async function makeFolder(folder: string): Promise<void> {
+  try {
+    await mkdir(folder);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "EEXIST") return;
+    if (code !== "ENOENT" || (await exists(dirname(folder)))) throw error;
+    await makeFolder(dirname(folder));
+    await mkdir(folder);
+  }
+}
+
+async function exists(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  );
 }
 
 /** True when the lock was left behind by a process that is gone. */
@@ -41,20 +63,31 @@ async function take(path: string, folder: string): Promise<boolean> {
         throw new Error(`the state folder ${folder} cannot be written: ${String(error)}`, { cause: error });
     }
     const owner = Number(await readFile(path, "utf8").catch(() => ""));
-    if (isAlive(owner)) throw new Error(`the state folder ${folder} is in use by process ${owner}; set LEASEHOLD_STATE to another one`);
+    // One that was killed a moment ago may still be on its way out.
+    if (await outlives(owner, LEAVING_MS)) throw new Error(`the state folder ${folder} is in use by process ${owner}; set LEASEHOLD_STATE to another one`);
     await rm(path, { force: true });
     takenOver = true;
   }
 }
 
-function isAlive(pid: number): boolean {
+async function outlives(pid: number, patienceMs: number): Promise<boolean> {
+  for (const until = Date.now() + patienceMs; Date.now() < until; ) {
+    if (!(await isAlive(pid))) return false;
+    await new Promise((resume) => setTimeout(resume, 50));
+  }
+  return isAlive(pid);
+}
+
+async function isAlive(pid: number): Promise<boolean> {
   if (!Number.isSafeInteger(pid) || pid <= 0 || pid === process.pid) return false;
   try {
     process.kill(pid, 0);
-    return true;
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === "EPERM";
   }
+  // Dead, but not yet collected by its parent. Elsewhere than on Linux there is no such file.
+  const stat = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => "");
+  return !/\) Z /.test(stat);
 }
 
 async function waitForPort(port: number, patienceMs: number): Promise<void> {

@@ -1,0 +1,34 @@
+/**
+ * `npm run operator-key`: makes an operator key from the deployment's signing secret, without asking the deployment. For the first key, and
+ * for when all others are lost. All other keys are made with it: POST /v1/admin/keys.
+ */
+import { v7 as newUuid } from "uuid";
+import { Hmac } from "../src/auth/hmac.ts";
+import { makeKey } from "../src/auth/key.ts";
+import { secretsOf } from "../src/auth/secrets.ts";
+import { limitTable } from "../src/core/limits.ts";
+
+const DEFAULT_DAYS = 90;
+const MAX_DAYS = limitTable.keyLifetimeS.most / 86_400;
+
+function daysOf(given: string | undefined): number {
+  const days = Number(given ?? DEFAULT_DAYS);
+  if (!Number.isSafeInteger(days) || days < 1 || days > MAX_DAYS) throw new Error(`say for how many days: a whole number from 1 to ${MAX_DAYS}`);
+  return days;
+}
+
+async function main(): Promise<void> {
+  const secrets = secretsOf(process.env);
+  if (!secrets.ok) throw new Error(`${secrets.refusal.detail}. Set it to the deployment's secret`);
+  const days = daysOf(process.argv[2]);
+  const iat = Math.floor(Date.now() / 1_000);
+  const id = newUuid();
+  const key = await makeKey({ v: 1, id, role: "operator", iat, exp: iat + days * 86_400 }, new Hmac(secrets.value.current));
+  process.stderr.write(`An operator key for ${days} days. It is not stored anywhere; to revoke it, use its id: ${id}\n`);
+  process.stdout.write(`${key}\n`);
+}
+
+main().catch((error: unknown) => {
+  process.stderr.write(`operator-key: ${error instanceof Error ? error.message : String(error)}.\n`);
+  process.exitCode = 1;
+});
