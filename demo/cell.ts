@@ -94,7 +94,8 @@ export class Cell {
       await this.database.remove(uuid);
     }
     // An unknown outcome is left to the recovery: the rows are saved, and the lease's UUID with them.
-    else if (committed.kind === "refused") this.tally.problems.push(`cell ${this.id}: the commit of a granted lease was refused: ${sentence(committed)}`);
+    else if (committed.kind === "refused")
+      this.tally.problems.push(`cell ${this.id}: the commit of a granted lease was refused: ${sentence(committed)}`);
     return { kind: "done" };
   }
 

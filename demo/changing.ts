@@ -94,7 +94,8 @@ export async function overstep(cell: Cell, foreign: readonly Entry[], absent: re
       throw new Error("never granted");
     };
     const outcome = await cell.transact({ batch, apply });
-    const refused = outcome.kind === "refused" && outcome.refusal.conflicts.length > 0 && outcome.refusal.conflicts.every((conflict) => conflict.kind === kind);
+    const refused =
+      outcome.kind === "refused" && outcome.refusal.conflicts.length > 0 && outcome.refusal.conflicts.every((conflict) => conflict.kind === kind);
     if (!refused) cell.tally.problems.push(`cell ${cell.id}: expected a refusal as ${kind}: ${JSON.stringify(batch)}: ${outcome.kind}`);
   });
   return attempts.length;

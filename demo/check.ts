@@ -23,7 +23,8 @@ export interface Facts {
 }
 
 const bucketKey = ({ type, value }: Bucket): string => `${type} ${keyOf(value)}`;
-const claimText = ({ bucket, subject, source }: Claim): string => `${bucket.type} ${bucket.value}, ${subject.type} ${subject.id}, ${source.type} ${source.id}`;
+const claimText = ({ bucket, subject, source }: Claim): string =>
+  `${bucket.type} ${bucket.value}, ${subject.type} ${subject.id}, ${source.type} ${source.id}`;
 
 /** One sentence for each thing that is not as it must be. An empty list: every name has at most one owner, and all agree on who. */
 export function differences(facts: Facts): string[] {
@@ -59,7 +60,8 @@ function judgeRecord(name: string, claim: Claim, record: ClaimRecord): string[] 
   const got = claimText(record);
   if (wanted !== got) return [`${name}: its cell has "${wanted}", the coordinator "${got}"`];
   // Nothing is under way any more, so a record that still waits for a lease waits for ever.
-  if (record.status !== "ACTIVE" || record.lease !== undefined) return [`${name}: ${record.status}, held by lease ${record.lease ?? "none"}, though nothing is under way`];
+  if (record.status !== "ACTIVE" || record.lease !== undefined)
+    return [`${name}: ${record.status}, held by lease ${record.lease ?? "none"}, though nothing is under way`];
   return [];
 }
 

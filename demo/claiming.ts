@@ -11,6 +11,8 @@ export const LANES = 16;
 const MOST_NAMES = 20;
 /** Of all batches: the local database refuses them. */
 const LOCAL_FAILURES = 0.03;
+/** Without any name won or lost: something is stuck, and waiting longer would only hide it. */
+const STUCK_MS = 30_000;
 /** For a name that another lease holds, when the coordinator does not say how long to wait. */
 const LEASED_PAUSE_MS = 500;
 
@@ -28,15 +30,27 @@ export interface Claiming {
 
 /** Takes names in batches of 1 to 20 until nothing is left to ask for, or the cell dies. Returns the names that its death left without an answer. */
 export async function claimAll(claiming: Claiming): Promise<Wanted[]> {
-  const unanswered: Wanted[] = [];
-  await Promise.all(Array.from({ length: LANES }, (_, lane) => runLane(claiming, lane, unanswered)));
-  return unanswered;
+  const { cell, queue } = claiming;
+  const shared: Shared = { unanswered: [], progressAtMs: performance.now() };
+  await Promise.all(Array.from({ length: LANES }, (_, lane) => runLane(claiming, lane, shared)));
+  if (queue.length > 0 && claiming.life?.isDying !== true) {
+    cell.tally.problems.push(`cell ${cell.id}: ${queue.length} names were neither won nor lost, such as ${queue.all()[0]?.name}`);
+  }
+  return shared.unanswered;
 }
 
-async function runLane({ cell, queue, witness, life, waits, won, lost }: Claiming, lane: number, unanswered: Wanted[]): Promise<void> {
+interface Shared {
+  unanswered: Wanted[];
+  progressAtMs: number;
+}
+
+async function runLane({ cell, queue, witness, life, waits, won, lost }: Claiming, lane: number, shared: Shared): Promise<void> {
   const checkpoint = life?.checkpointOf(lane);
-  for (;;) {
-    while (waits?.() === true) await pause(5);
+  while (performance.now() - shared.progressAtMs < STUCK_MS) {
+    if (waits?.() === true) {
+      await pause(5);
+      continue;
+    }
     const batch = queue.take(cell.random.between(1, MOST_NAMES));
     if (batch === undefined) return;
     if (batch.length === 0) {
@@ -60,13 +74,15 @@ async function runLane({ cell, queue, witness, life, waits, won, lost }: Claimin
         },
         checkpoint,
       );
+      const before = queue.length;
       if (outcome.kind === "done") for (const wanted of batch) won(wanted);
       else if (outcome.kind === "refused") sortOut({ cell, queue, lost }, batch, entries, outcome.refusal);
       else queue.again(batch);
+      if (queue.length < before + batch.length) shared.progressAtMs = performance.now();
     } catch (error) {
       if (!(error instanceof CellDied)) throw error;
       // Its users never got an answer. Whether their names were saved shows when the cell is back.
-      unanswered.push(...batch);
+      shared.unanswered.push(...batch);
       return;
     }
   }

@@ -12,7 +12,7 @@ import { activity, type CellId, type World } from "./world.ts";
 const LEFT_AT_DEATH = 0.45;
 const LEAST_LEFT_AT_DEATH = LANES * 20;
 /** How far one cell may get ahead of the other, as a share of its names: less than they have under way, so that they really collide. */
-const LEAD = 0.01;
+const LEAD = 0.004;
 
 export interface ContestResult {
   cells: Record<CellId, Cell>;
@@ -42,17 +42,22 @@ export async function contest(world: World, progress: Progress): Promise<Contest
     const claiming = claim(cell, "2", { life, waits: () => isAhead("2") });
     const names = plan.orders["2"].length;
     const last = Math.max(names * LEFT_AT_DEATH, Math.min(names, LEAST_LEFT_AT_DEATH));
-    while (queues["2"].length > last) await pause(2);
+    // It may also end by itself, when something is wrong.
+    const over = claiming.then(
+      () => true,
+      () => true,
+    );
+    while (queues["2"].length > last && !(await Promise.race([over, pause(2).then(() => false)])));
     life.end();
     const unanswered = await claiming;
     cell.database.close();
-    progress.milestone(`cell 2 died. Leases it left: ${deathsText(life)}`);
+    progress.milestone(`cell 2 died. Leases left: ${deathsText(life)}`);
     return { unanswered, diedAtMs: performance.now() };
   };
 
   const claimTheRest = async ({ unanswered, diedAtMs }: { unanswered: Wanted[]; diedAtMs: number }): Promise<Cell> => {
     const cell = world.startCell("2", 2);
-    note = " (dead, being recovered)";
+    note = " (dead)";
     await recover(cell, diedAtMs, recovery);
     note = "";
     progress.milestone("cell 2 is back: its open leases are settled, and it goes on");
@@ -63,8 +68,8 @@ export async function contest(world: World, progress: Progress): Promise<Contest
     return cell;
   };
 
-  const asked = (id: CellId): string => `cell ${id} ${thousands(plan.orders[id].length - queues[id].length)} of ${thousands(plan.orders[id].length)}`;
-  progress.set(() => `claiming names: ${asked("1")}, ${asked("2")}${note}; ${activity(world)}`);
+  const asked = (id: CellId): string => `cell ${id} ${thousands(plan.orders[id].length - queues[id].length)}/${thousands(plan.orders[id].length)}`;
+  progress.set(() => `claiming: ${asked("1")}, ${asked("2")}${note}; ${activity(world)}`);
   const one = world.startCell("1", 1);
   const [, two] = await Promise.all([claim(one, "1", { waits: () => isAhead("1") }), claimAndDie().then(claimTheRest)]);
   return { cells: { "1": one, "2": two }, lost, deaths: life.deaths, recovery };

@@ -1,5 +1,5 @@
 /** `npm run demo`: a coordinator on this machine, two cells, real names, and a check at the end. */
-import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startCoordinator, type Coordinator } from "../scripts/coordinator.ts";
@@ -12,49 +12,32 @@ import { runScenario } from "./scenario.ts";
 import { gatherFacts } from "./verify.ts";
 import { World } from "./world.ts";
 
-/** What must not stay behind, however the demo ends. */
-class Cleanup {
-  readonly #steps: (() => Promise<void>)[] = [];
-  #done: Promise<void> | undefined;
-
-  add(step: () => Promise<void>): void {
-    this.#steps.unshift(step);
-  }
-
-  /** Last first, once. */
-  run(): Promise<void> {
-    return (this.#done ??= (async () => {
-      for (const step of this.#steps) await step().catch((error: unknown) => process.stderr.write(`demo: ${String(error)}\n`));
-    })());
-  }
-}
-
 /** True when the check passed. */
-async function demo({ names, seed, keep }: Options, cleanup: Cleanup): Promise<boolean> {
-  const folder = await mkdtemp(join(tmpdir(), "leasehold-demo-"));
-  if (!keep) cleanup.add(() => rm(folder, { recursive: true, force: true }));
-  const progress = new Progress(process.stdout);
-  cleanup.add(async () => progress.stop());
-
-  progress.set(() => "starting a coordinator");
+async function demo({ names, seed, keep }: Options, folder: string, progress: Progress): Promise<boolean> {
   const started = performance.now();
+  const all = await readNames();
+  progress.set(() => "starting a coordinator");
   const coordinator = await start(join(folder, "coordinator"));
-  cleanup.add(() => coordinator.stop());
-  const cellsFolder = join(folder, "cells");
-  await mkdir(cellsFolder);
-  const world = new World(plan(await readNames(), names, seed), seed, { url: coordinator.url, keys: coordinator.keys, folder: cellsFolder });
-  progress.milestone(`a coordinator runs at ${coordinator.url}, with nothing in it`);
+  try {
+    const { url, keys } = coordinator;
+    const world = new World(plan(all, names, seed), seed, { url, keys, folder });
+    progress.milestone(`a coordinator runs at ${url}, with nothing in it`);
 
-  const story = await runScenario(world, progress);
-  const facts = await gatherFacts(world, story, progress);
-  const found = differences(facts);
-  progress.milestone("checked");
-  progress.stop();
-  const lines = ["", ...report(world, story, facts, (performance.now() - started) / 1_000), "", ...verdict(found)];
-  process.stdout.write(`${lines.join("\n")}\n`);
-  if (keep) process.stdout.write(`The state is kept in ${folder}\n`);
-  for (const { database } of Object.values(story.cells)) database.close();
-  return found.length === 0;
+    const story = await runScenario(world, progress);
+    const facts = await gatherFacts(world, story, progress);
+    const found = differences(facts);
+    progress.milestone("checked");
+    progress.stop();
+
+    const seconds = (performance.now() - started) / 1_000;
+    const kept = keep ? ["", `The state is kept in ${folder}`] : [];
+    const lines = ["", ...report(world, story, facts, seconds), "", ...verdict(found), ...kept];
+    process.stdout.write(`${lines.join("\n")}\n`);
+    for (const { database } of Object.values(story.cells)) database.close();
+    return found.length === 0;
+  } finally {
+    await coordinator.stop();
+  }
 }
 
 async function start(stateFolder: string): Promise<Coordinator> {
@@ -77,20 +60,25 @@ async function main(): Promise<number> {
     process.stdout.write(usage);
     return 0;
   }
-  const cleanup = new Cleanup();
-  const interrupt = (): void => void cleanup.run().then(() => process.exit(130));
-  process.once("SIGINT", interrupt);
-  process.once("SIGTERM", interrupt);
+
+  const folder = mkdtempSync(join(tmpdir(), "leasehold-demo-"));
+  const progress = new Progress(process.stdout);
+  // Whoever ends the process, and Miniflare does on Ctrl-C, nothing stays behind. Nothing asynchronous would be waited for here.
+  process.once("exit", () => {
+    progress.stop();
+    if (!options.keep) rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+  });
+  process.once("SIGINT", () => process.exit(130));
+  process.once("SIGTERM", () => process.exit(143));
   try {
-    return (await demo(options, cleanup)) ? 0 : 1;
+    mkdirSync(join(folder, "cells"));
+    return (await demo(options, folder, progress)) ? 0 : 1;
   } catch (error) {
+    progress.stop();
     // What is expected to go wrong comes as a sentence with a cause; for the rest the place matters.
     const text = error instanceof Error ? (error.cause === undefined ? error.stack : error.message) : String(error);
-    await cleanup.run();
     process.stderr.write(`demo: ${text}\n`);
     return 1;
-  } finally {
-    await cleanup.run();
   }
 }
 

@@ -17,10 +17,13 @@ export interface Wanted {
   kind: Kind;
 }
 
+/** How many places further a cell may come to a name than the common order says. */
+const JITTER = 60;
+
 /** Who wants what, and in which order. */
 export interface Plan {
   names: Wanted[];
-  /** Per cell. Both follow one common order, so that they want a contested name at about the same time. */
+  /** Per cell. Both follow one common order, roughly: they want a contested name at about the same time, now this one first, now that one. */
   orders: Record<"1" | "2", Wanted[]>;
   contested: Set<string>;
   /** For renames; nobody asks for them before. */
@@ -41,11 +44,19 @@ export const keyOf = (name: string): string => name.toLowerCase();
 
 export function plan(all: readonly string[], count: number, seed: number): Plan {
   const random = new Random(seed, "plan");
-  const names = random.shuffled(all).slice(0, count).map((name) => ({ name, kind: kindOf(name, random) }));
+  const names = random
+    .shuffled(all)
+    .slice(0, count)
+    .map((name) => ({ name, kind: kindOf(name, random) }));
   const reserved = Math.round(count * RESERVED);
   const reserve = names.slice(0, reserved);
   const wanted = names.slice(reserved);
-  const contested = new Set(random.shuffled(wanted).slice(0, Math.round(count * CONTESTED)).map(({ name }) => name));
+  const contested = new Set(
+    random
+      .shuffled(wanted)
+      .slice(0, Math.round(count * CONTESTED))
+      .map(({ name }) => name),
+  );
   const orders: Plan["orders"] = { "1": [], "2": [] };
   for (const want of wanted) {
     const both = contested.has(want.name);
@@ -53,7 +64,13 @@ export function plan(all: readonly string[], count: number, seed: number): Plan 
     if (both || first) orders["1"].push(want);
     if (both || !first) orders["2"].push(want);
   }
+  for (const id of ["1", "2"] as const) orders[id] = jittered(orders[id], random);
   return { names, orders, contested, reserve };
+}
+
+function jittered<T>(items: readonly T[], random: Random): T[] {
+  const placed = items.map((item, index) => ({ item, place: index + random.next() * JITTER }));
+  return placed.toSorted((a, b) => a.place - b.place).map(({ item }) => item);
 }
 
 function kindOf(name: string, random: Random): Kind {

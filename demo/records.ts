@@ -17,14 +17,20 @@ const PAGE = 500;
 
 /** One result per bucket, in order; undefined: nobody has it. Throws when any of it cannot be told. */
 export async function lookUp(connection: Connection, buckets: readonly Bucket[]): Promise<(ClaimRecord | undefined)[]> {
-  const answer = await connection.call({ method: "POST", path: "/v1/records/lookup", body: { buckets }, read: (json) => listOf(objectOf(json)["results"], "results") });
+  const answer = await connection.call({
+    method: "POST",
+    path: "/v1/records/lookup",
+    body: { buckets },
+    read: (json) => listOf(objectOf(json)["results"], "results"),
+  });
   if (answer.kind !== "ok") throw new Error(`a lookup failed: ${sentence(answer)}`);
   if (answer.value.length !== buckets.length) throw new Error(`a lookup of ${buckets.length} names got ${answer.value.length} results`);
   return answer.value.map((json, index) => {
     const result = objectOf(json);
     const asked = buckets[index];
     const echoed = bucketOf(result["bucket"]);
-    if (echoed.type !== asked?.type || echoed.value !== asked.value) throw new Error(`a lookup of ${asked?.value} was answered about ${echoed.value}`);
+    if (echoed.type !== asked?.type || echoed.value !== asked.value)
+      throw new Error(`a lookup of ${asked?.value} was answered about ${echoed.value}`);
     if (result["found"] === false) return undefined;
     const record = recordOf(result["record"]);
     const owner = stringOf(objectOf(result["cell"])["id"], "cell.id");
@@ -34,7 +40,11 @@ export async function lookUp(connection: Connection, buckets: readonly Bucket[])
 }
 
 /** All of them, a few lookups at a time. */
-export async function lookUpAll(connection: Connection, buckets: readonly Bucket[], progress: (done: number) => void): Promise<(ClaimRecord | undefined)[]> {
+export async function lookUpAll(
+  connection: Connection,
+  buckets: readonly Bucket[],
+  progress: (done: number) => void,
+): Promise<(ClaimRecord | undefined)[]> {
   const results: (ClaimRecord | undefined)[] = [];
   let done = 0;
   const starts = Array.from({ length: Math.ceil(buckets.length / LOOKUP) }, (_, index) => index * LOOKUP);
@@ -49,7 +59,7 @@ export async function lookUpAll(connection: Connection, buckets: readonly Bucket
 /** Page by page, in the order of the listing. */
 export async function listRecords(connection: Connection, cell: string, sourceType: string): Promise<ClaimRecord[]> {
   const records: ClaimRecord[] = [];
-  for (let pageToken = ""; ; ) {
+  for (let pageToken = ""; ;) {
     const query = new URLSearchParams({ source_type: sourceType, page_size: String(PAGE) });
     if (pageToken !== "") query.set("page_token", pageToken);
     const answer = await connection.call({ method: "GET", path: `/v1/cells/${cell}/records?${query.toString()}`, read: objectOf });

@@ -32,7 +32,7 @@ export async function settle(cell: Cell, runs: RecoveryRun[]): Promise<void> {
 }
 
 export const deathsText = ({ deaths }: Life): string => {
-  const words = { begun: "begun and not saved", saved: "saved and not committed", committed: "committed and not cleared away" };
+  const words = { begun: "begun", saved: "saved, not committed", committed: "committed, not cleared away" };
   return stages.map((stage) => `${deaths[stage]} ${words[stage]}`).join(", ");
 };
 

@@ -124,6 +124,7 @@ function summary({ asked, found, cells }: Facts): string[] {
   const open = cells.reduce((sum, { outstandingHere, outstandingThere }) => sum + outstandingHere.length + outstandingThere.length, 0);
   return [
     `Looked up ${thousands(asked.length)} names: ${thousands(owned)} have an owner, ${thousands(asked.length - owned)} have none.`,
-    `Listed ${listed}, and compared each with the cell's own rows. Leases still open: ${open}.`,
+    `Listed ${listed}; compared each with its cell's own rows.`,
+    `Leases still open: ${open}.`,
   ];
 }

@@ -33,10 +33,10 @@ export async function runScenario(world: World, progress: Progress): Promise<Sto
 
   progress.set(() => `asking for what must be refused; ${activity(world)}`);
   const oversteps = await overstepBoth(world, cells);
-  progress.milestone(`${oversteps} destroys that are not the cell's to make: of foreign names, absent names, wrong sources`);
+  progress.milestone(`${oversteps} batches were provoked: destroys of foreign names, of absent names, with wrong sources`);
 
-  const changed = (id: CellId): string => `cell ${id} gave up ${tallies[id].givenUp} and renamed ${tallies[id].renamed}`;
-  progress.set(() => `changing names: ${changed("1")}, ${changed("2")}; ${activity(world)}`);
+  const both = (what: "givenUp" | "renamed"): number => tallies["1"][what] + tallies["2"][what];
+  progress.set(() => `changing: ${both("givenUp")} names destroyed, ${both("renamed")} renamed; ${activity(world)}`);
   const half = Math.ceil(plan.reserve.length / 2);
   await Promise.all([changeSome(cells["1"], plan.reserve.slice(0, half), witness), changeSome(cells["2"], plan.reserve.slice(half), witness)]);
   progress.milestone("names were destroyed, renamed, and changed in case only");
@@ -73,7 +73,10 @@ async function routeMeanwhile(world: World, signal: AbortSignal): Promise<void> 
   try {
     while (!signal.aborted) {
       const some = Array.from({ length: Math.min(100, names.length) }, () => names[random.between(0, names.length - 1)]?.name ?? "");
-      await lookUp(connection, [...new Set(some)].map((value) => ({ type: "ROUTES", value })));
+      await lookUp(
+        connection,
+        [...new Set(some)].map((value) => ({ type: "ROUTES", value })),
+      );
       await pause(LOOKUP_PAUSE_MS);
     }
   } catch (error) {

@@ -1,7 +1,19 @@
 import type { Fetch } from "../src/cell/connection.ts";
 
 /** The kinds of request, in the order in which they are shown. */
-export const requestKinds = ["begin, granted", "begin, replayed", "begin, refused", "commit", "rollback", "lookup of up to 100 names", "look at one lease", "page of leases", "page of records", "fault (5xx)", "other"] as const;
+export const requestKinds = [
+  "begin, granted",
+  "begin, replayed",
+  "begin, refused",
+  "commit",
+  "rollback",
+  "lookup of up to 100 names",
+  "look at one lease",
+  "page of leases",
+  "page of records",
+  "fault (5xx)",
+  "other",
+] as const;
 export type RequestKind = (typeof requestKinds)[number];
 
 /** How long each request took, by kind: from sending it to the last byte of its answer. */
@@ -23,7 +35,8 @@ export class Timings {
 }
 
 /** The smallest value that at least this share of `sorted` does not exceed. */
-export const percentile = (sorted: readonly number[], share: number): number => sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN;
+export const percentile = (sorted: readonly number[], share: number): number =>
+  sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN;
 
 export function timedFetch(timings: Timings, fetch: Fetch): Fetch {
   return async (url, init) => {

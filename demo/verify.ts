@@ -39,7 +39,7 @@ async function cellFacts(world: World, story: Story, id: CellId): Promise<CellFa
 
 async function outstandingThere(leases: HttpLeases): Promise<string[]> {
   const uuids: string[] = [];
-  for (let pageToken = ""; ; ) {
+  for (let pageToken = ""; ;) {
     const page = await leases.list({ pageToken, pageSize: 100 });
     uuids.push(...page.leases.map(({ uuid }) => uuid));
     if (page.nextPageToken === "") return uuids;

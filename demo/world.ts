@@ -19,7 +19,7 @@ export type CellId = (typeof cellIds)[number];
 
 interface Place {
   url: string;
-  /** Of the cells' databases. */
+  /** Has a folder `cells` for their databases. */
   folder: string;
   keys: { router: string; cells: Record<string, string> };
 }
@@ -47,7 +47,7 @@ export class World {
     return new Cell({
       id,
       leases: new HttpLeases(this.connect(id, true), id),
-      database: new LocalDatabase(join(this.#place.folder, `cell-${id}.sqlite`)),
+      database: new LocalDatabase(join(this.#place.folder, "cells", `cell-${id}.sqlite`)),
       random: new Random(this.seed, "cell", id, life),
       tally: this.tallies[id],
     });

@@ -64,14 +64,15 @@ async function take(path: string, folder: string): Promise<boolean> {
     }
     const owner = Number(await readFile(path, "utf8").catch(() => ""));
     // One that was killed a moment ago may still be on its way out.
-    if (await outlives(owner, LEAVING_MS)) throw new Error(`the state folder ${folder} is in use by process ${owner}; set LEASEHOLD_STATE to another one`);
+    if (await outlives(owner, LEAVING_MS))
+      throw new Error(`the state folder ${folder} is in use by process ${owner}; set LEASEHOLD_STATE to another one`);
     await rm(path, { force: true });
     takenOver = true;
   }
 }
 
 async function outlives(pid: number, patienceMs: number): Promise<boolean> {
-  for (const until = Date.now() + patienceMs; Date.now() < until; ) {
+  for (const until = Date.now() + patienceMs; Date.now() < until;) {
     if (!(await isAlive(pid))) return false;
     await new Promise((resume) => setTimeout(resume, 50));
   }

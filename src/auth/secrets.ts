@@ -1,7 +1,7 @@
 import { refused, type Result } from "../core/refusal.ts";
 
 /** At least as many bits as a SHA-256 key can use, when the secret is written in hex or better. */
-export const MIN_SECRET_LENGTH = 32;
+const MIN_SECRET_LENGTH = 32;
 
 export interface Secrets {
   current: string;

@@ -74,7 +74,12 @@ export class Connection {
     const headers: Record<string, string> = { authorization: `Bearer ${this.#key}`, accept: "application/json" };
     if (body !== undefined) headers["content-type"] = "application/json";
     try {
-      const response = await this.#fetch(`${this.#url}${path}`, { method, headers, signal, ...(body === undefined ? {} : { body: JSON.stringify(body) }) });
+      const response = await this.#fetch(`${this.#url}${path}`, {
+        method,
+        headers,
+        signal,
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      });
       const text = await response.text();
       if (response.status >= 200 && response.status < 300) return { kind: "ok", value: read(JSON.parse(text)) };
       return readProblem(response.status, response.headers, text);

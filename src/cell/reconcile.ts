@@ -22,7 +22,7 @@ export interface LocalLeases {
   remove(uuid: string): Promise<void>;
 }
 
-export interface RemoteLease {
+interface RemoteLease {
   uuid: string;
   /** By the coordinator's clock, so that the cell's own does not matter. */
   ageMs: number;
@@ -143,9 +143,8 @@ export async function reconcile(ports: ReconcilePorts, given: Partial<ReconcileO
 }
 
 function checked(options: ReconcileOptions): ReconcileOptions {
-  const { full, ...numbers } = options;
-  for (const [name, value] of Object.entries(numbers)) {
-    if (!Number.isSafeInteger(value) || value < 0) throw new RangeError(`${name} must be a whole number`);
+  for (const [name, value] of Object.entries(options)) {
+    if ((name !== "full" && !Number.isSafeInteger(value)) || value < 0) throw new RangeError(`${name} must be a whole number`);
   }
   if (options.pageSize < 1 || options.concurrency < 1) throw new RangeError("pageSize and concurrency must be at least 1");
   // Otherwise a row could be called an orphan while its lease is too old to be seen.
@@ -174,7 +173,7 @@ class Run {
     const { full, windowMs, pageSize, concurrency } = this.options;
     const from = full ? {} : { createdAfterMs: this.#now() - windowMs };
     const tokens = new Set<string>();
-    for (let pageToken = ""; ; ) {
+    for (let pageToken = ""; ;) {
       const { leases, nextPageToken } = await remote.list({ pageToken, pageSize, ...from });
       // Read after the lease was: a row that is written later than this belongs to a begin that is not stale.
       const saved = new Map((await local.has(leases.map(({ uuid }) => uuid))).map((row) => [row.uuid, row]));
@@ -189,7 +188,7 @@ class Run {
   async overRows(): Promise<void> {
     const { local } = this.#ports;
     const { pageSize, concurrency, orphanMs } = this.options;
-    for (let afterUuid = ""; ; ) {
+    for (let afterUuid = ""; ;) {
       const rows = await local.list({ afterUuid, limit: pageSize });
       const last = rows.at(-1);
       if (last === undefined) return;

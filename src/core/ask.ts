@@ -12,7 +12,8 @@ export function ask<T>(clock: Clock, timeoutMs: number, call: () => Promise<Repl
       cancel();
       resolve(answer);
     };
-    call().then(
+    // `async`: a call that throws before it returns a promise is no different from one that fails later.
+    (async () => call())().then(
       (reply) => settle(reply.ok ? { kind: "ok", value: reply.value } : { kind: "refused", refusal: reply.refusal }),
       (error: unknown) => settle({ kind: "unknown", cause: error instanceof Error ? error.message : String(error) }),
     );

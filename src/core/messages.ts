@@ -196,7 +196,7 @@ export interface LookupRequest extends Envelope {
   keys: BucketKey[];
 }
 
-export type RecordStatus = "ACTIVE" | "LEASE_CREATING" | "LEASE_DESTROYING";
+type RecordStatus = "ACTIVE" | "LEASE_CREATING" | "LEASE_DESTROYING";
 
 export interface ClaimRecord extends BucketKey {
   uuid: string;
@@ -230,6 +230,8 @@ export interface ListRecordsRequest extends Envelope {
 
 export interface ListRecordsAnswer {
   records: ClaimRecord[];
+  /** The source order up to which none is missing: where to go on after. */
+  through: string;
   /** True: every record of the range is here. */
   complete: boolean;
 }

@@ -34,7 +34,7 @@ export interface Randomness {
 }
 
 /** The one wake-up call an object has. Only the latest time counts. */
-export interface Alarm {
+interface Alarm {
   set(atMs: number): void;
 }
 
@@ -42,7 +42,7 @@ export interface Alarm {
 export type Halt = (reason: unknown) => void;
 
 /** One line of structured log. Never carries a name, a key or a token. */
-export type Log = (event: string, fields: Record<string, string | number | boolean>) => void;
+type Log = (event: string, fields: Record<string, string | number | boolean>) => void;
 
 /** What every object is given. */
 export interface Ports {

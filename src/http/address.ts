@@ -52,7 +52,7 @@ export function parseQuery(url: string, repeatable: readonly string[]): Result<R
     const value = percentDecode(rest.join("=").replaceAll("+", " "));
     if (value === undefined) return badEncoding(name);
     const before = query.get(name);
-    if (repeatable.includes(name)) query.set(name, [...(before ?? []), value]);
+    if (repeatable.includes(name)) query.set(name, [...(typeof before === "object" ? before : []), value]);
     else if (before === undefined) query.set(name, value);
     else return refused("INVALID_ARGUMENT", `\`${name.slice(0, 64)}\` is given twice`, { field: name.slice(0, 64) });
   }

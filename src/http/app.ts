@@ -8,9 +8,6 @@ import { logFault } from "./fault.ts";
 import { secured } from "./headers.ts";
 import { beginTrace, logRequest } from "./trace.ts";
 
-/** The HTTP side: every route of the contract, and one shape for everything that goes wrong. */
-export const app = makeApp();
-
 function makeApp(): Hono<App> {
   // Routed by the path as it was sent: a percent-encoded slash must not become one before the route is known.
   const hono = new Hono<App>({ getPath: (request) => rawPath(request.url) });
@@ -36,15 +33,12 @@ function makeApp(): Hono<App> {
   return hono;
 }
 
-// Generic, so that the route and its plan are known to belong together.
-function bound<Id extends RouteId>(id: Id): ReturnType<typeof bind> {
-  return bind(id, plans[id] as Plan<Id>);
-}
+const bound = (id: RouteId): ReturnType<typeof bind> => bind(id, plans[id] as Plan<RouteId>);
 
 function methodNotAllowed(context: Context<App>, methods: readonly string[]): Response {
   const allow = methods.flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])).join(", ");
-  return fail(
-    { code: "INVALID_ARGUMENT", status: 405, detail: `this path knows ${allow}`, headers: { allow } },
-    context.get("trace"),
-  );
+  return fail({ code: "INVALID_ARGUMENT", status: 405, detail: `this path knows ${allow}`, headers: { allow } }, context.get("trace"));
 }
+
+/** The HTTP side: every route of the contract, and one shape for everything that goes wrong. */
+export const app = makeApp();

@@ -19,7 +19,9 @@ interface Given {
 
 /** The ops of a begin, checked, canonical and placed (rule B1): all that is wrong with a batch is found here, before the first message. */
 export function opsOf(batch: Batch, shards: number, limits: Limits): Result<Op[]> {
-  const given = KINDS.flatMap((kind) => (batch[listOf(kind)] ?? []).map((op: Given, index) => ({ kind, index, op, field: `${listOf(kind)}[${index}]` })));
+  const given = KINDS.flatMap((kind) =>
+    (batch[listOf(kind)] ?? []).map((op: Given, index) => ({ kind, index, op, field: `${listOf(kind)}[${index}]` })),
+  );
   if (given.length === 0) return invalid("body", "has no creates, destroys or replaces");
   const tooMany = given[limits.batchOps];
   if (tooMany !== undefined) return invalid(tooMany.field, `is more than a batch may hold: ${limits.batchOps} ops in all lists together`);
@@ -51,11 +53,16 @@ export function opsOf(batch: Batch, shards: number, limits: Limits): Result<Op[]
 /** A bucket by its canonical value; a refusal names the value under `field`. */
 export function keyOf({ type, value }: Given["bucket"], field: string, limits: Limits): Result<BucketKey> {
   const made = canonicalize(type, value, limits.valueBytes);
-  return made.ok ? ok({ type, canonical: made.canonical }) : refused("INVALID_ARGUMENT", `\`${field}.value\`: ${made.detail}`, { field: `${field}.value` });
+  return made.ok
+    ? ok({ type, canonical: made.canonical })
+    : refused("INVALID_ARGUMENT", `\`${field}.value\`: ${made.detail}`, { field: `${field}.value` });
 }
 
 function idsFault({ subject, source }: Given, field: string, limits: Limits): Result<never> | undefined {
-  for (const [name, given] of [["subject", subject], ["source", source]] as const) {
+  for (const [name, given] of [
+    ["subject", subject],
+    ["source", source],
+  ] as const) {
     const fault = given && idFault(given.id, limits);
     if (fault !== undefined) return invalid(`${field}.${name}.id`, fault);
   }

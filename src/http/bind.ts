@@ -42,7 +42,8 @@ export function bind<Id extends RouteId>(routeId: Id, plan: Plan<Id>): (context:
     if (!result.ok) return fail(result.refusal, trace);
     const { status, body, headers } = result.value;
     const mediaType = route.responses[status]?.mediaType;
-    if (mediaType !== undefined) return new Response(String(body), { status, headers: { "content-type": `${mediaType}; charset=utf-8`, ...headers } });
+    if (mediaType !== undefined)
+      return new Response(String(body), { status, headers: { "content-type": `${mediaType}; charset=utf-8`, ...headers } });
     return Response.json(body, { status, ...(headers === undefined ? {} : { headers }) });
   };
 }
@@ -112,7 +113,8 @@ async function revocation(deployment: Deployment, principal: Principal | null, i
   return refused("UNAUTHENTICATED", "the key was revoked", { reason: "KEY_REVOKED" }).refusal;
 }
 
-const notAllowed = ({ role, cell }: Principal): string => (role === "cell" ? `a key of cell ${cell} may not do this` : `a key of the role ${role} may not do this`);
+const notAllowed = ({ role, cell }: Principal): string =>
+  role === "cell" ? `a key of cell ${cell} may not do this` : `a key of the role ${role} may not do this`;
 
 export function fail(failure: Failure, trace: Trace): Response {
   trace.code = failure.code;

@@ -22,7 +22,8 @@ export function errorsOf(route: Route): RouteError[] {
     const cells = isCellPath ? ", or is another cell's" : "";
     errors.push({ code: "PERMISSION_DENIED", when: `The key's role may not do this${cells}. Tells nothing about what exists.` });
   }
-  if (route.body !== undefined) errors.push({ code: "RESOURCE_EXHAUSTED", reason: "BODY_TOO_LARGE", when: "The body is larger than `body_bytes` (413)." });
+  if (route.body !== undefined)
+    errors.push({ code: "RESOURCE_EXHAUSTED", reason: "BODY_TOO_LARGE", when: "The body is larger than `body_bytes` (413)." });
   if (isCellPath) errors.push({ code: "NOT_FOUND", reason: "CELL_UNKNOWN", when: "To operators: no such cell is registered." });
   errors.push(...route.errors);
   if (route.roles === "anyone") return errors;

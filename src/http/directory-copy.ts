@@ -49,7 +49,9 @@ export class DirectoryCopy {
   /** The present, for what must not be answered from a copy. */
   async read(): Promise<Result<DirectoryView>> {
     const { inquiryTimeoutMs, exchangeTimeoutMs } = this.#limits;
-    const snapshot = await reach(inquiryTimeoutMs + exchangeTimeoutMs, { who: "the directory" }, () => this.#objects.directory().snapshot(this.#envelope));
+    const snapshot = await reach(inquiryTimeoutMs + exchangeTimeoutMs, { who: "the directory" }, () =>
+      this.#objects.directory().snapshot(this.#envelope),
+    );
     return snapshot.ok ? ok(viewOf(snapshot.value)) : snapshot;
   }
 

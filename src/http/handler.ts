@@ -24,14 +24,14 @@ export interface Call<Id extends RouteId> {
 type Responses<Id extends RouteId> = Routes[Id]["responses"];
 
 /** One of the answers that the contract has for the route. */
-export type Answer<Id extends RouteId> = {
+type Answer<Id extends RouteId> = {
   [Status in keyof Responses<Id>]: Responses<Id>[Status] extends { schema: infer Schema extends z.ZodType }
     ? { status: Status; body: z.input<Schema>; headers?: Record<string, string> }
     : never;
 }[keyof Responses<Id>];
 
 /** Asks the objects. Runs only after the caller's key was found not to be revoked. */
-export type Work<Id extends RouteId> = () => Promise<Result<Answer<Id>>>;
+type Work<Id extends RouteId> = () => Promise<Result<Answer<Id>>>;
 
 /**
  * Finishes the validation and says what to do. It must not call any object: what is wrong with a request is told without any, and the

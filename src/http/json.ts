@@ -26,7 +26,7 @@ function scan(text: string, maxDepth: number): Fault | undefined {
   const frames: Frame[] = [];
   for (let index = 0; index < text.length; index += 1) {
     const top = frames.at(-1);
-    switch (text[index]) {
+    switch (text.charAt(index)) {
       case "{":
       case "[":
         frames.push(text[index] === "{" ? { kind: "object", keys: new Set(), key: "" } : { kind: "array", index: 0 });
@@ -52,6 +52,7 @@ function scan(text: string, maxDepth: number): Fault | undefined {
         index = end - 1;
         break;
       }
+      default:
     }
   }
   return undefined;

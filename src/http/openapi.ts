@@ -28,7 +28,11 @@ export function openApiOf(version: string): Json {
     info: { title: "Leasehold", version, summary: "Names that stay unique across cells.", description: guide },
     servers: [{ url: "/" }],
     security: [{ key: [] }],
-    tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
+    tags: Object.entries(TAGS).map(([name, description]) => ({
+      name,
+      description,
+      "x-operations": routeIds.filter((id) => routes[id].group === name),
+    })),
     paths,
     components: {
       securitySchemes: { key: { type: "http", scheme: "bearer", description: "A Leasehold key: `lhk_…`." } },
@@ -85,8 +89,9 @@ const requestBodyOf = (schema: z.ZodType, required: boolean, example: unknown, c
 });
 
 function answersOf({ responses }: Route, components: Components): Json {
-  const answers = Object.entries(responses).map(([status, { about, schema, mediaType = "application/json" }]) => {
-    return [status, { description: about, content: { [mediaType]: { schema: components.inline(schema, "output") } } }];
+  const answers = Object.entries(responses).map(([status, { about, schema, mediaType = "application/json", example }]) => {
+    const content = { schema: components.inline(schema, "output"), ...(example === undefined ? {} : { example }) };
+    return [status, { description: about, content: { [mediaType]: content } }];
   });
   return Object.fromEntries(answers) as Json;
 }

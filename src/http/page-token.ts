@@ -46,4 +46,6 @@ export class PageTokens {
 const signedText = (scope: TokenScope, position: string): string => JSON.stringify([scope, position]);
 
 const badToken = (): Result<never> =>
-  refused("INVALID_ARGUMENT", "`page_token` does not belong to this call: send the token of the page before, with the same query and key", { field: "page_token" });
+  refused("INVALID_ARGUMENT", "`page_token` does not belong to this call: send the token of the page before, with the same query and key", {
+    field: "page_token",
+  });

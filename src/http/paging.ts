@@ -24,7 +24,7 @@ export interface Page<Position> {
   /** Undefined on the first page. */
   position: Position | undefined;
   /** The token to go on after a position; undefined: this was the last page. */
-  next(position: Position | undefined): Promise<string>;
+  next: (position: Position | undefined) => Promise<string>;
 }
 
 /** Reads the paging part of a query. A token is bound to everything that decides what the pages hold. */

@@ -28,20 +28,19 @@ interface Source {
   records: ClaimRecord[];
   complete: boolean;
   after: string;
-  limit: number;
 }
 
 /** One ordered page out of all shards (rule R3). Each shard is asked for its share, and again when that runs out. */
 export async function mergeRecords({ shards, width, limit, after }: Merge, fetch: FetchRecords): Promise<Result<Merged>> {
   // The hash spreads names evenly, so half as much again as an even share is nearly always enough.
   const share = Math.ceil((limit * 1.5) / shards) + 1;
-  const sources: Source[] = Array.from({ length: shards }, (_, shard) => ({ shard, records: [], complete: false, after, limit: share }));
+  const sources: Source[] = Array.from({ length: shards }, (_, shard) => ({ shard, records: [], complete: false, after }));
   const records: ClaimRecord[] = [];
   let last: string | undefined;
   for (;;) {
     if (records.length >= limit) return ok({ records, next: sources.some(isLeft) ? last : undefined });
     const empty = sources.filter((source) => source.records.length === 0 && !source.complete);
-    const filled = await fanOut(empty, width, (source) => refill(source, fetch));
+    const filled = await fanOut(empty, width, (source) => refill(source, share, fetch));
     for (const result of filled) if (!result.ok) return result;
     const first = firstOrder(sources);
     if (first === undefined) return ok({ records, next: undefined });
@@ -55,22 +54,21 @@ const isLeft = ({ records, complete }: Source): boolean => records.length > 0 ||
 
 const orderOf = (record: ClaimRecord): string => sourceOrder(record.source.id);
 
-async function refill(source: Source, fetch: FetchRecords): Promise<Result<null>> {
+async function refill(source: Source, limit: number, fetch: FetchRecords): Promise<Result<null>> {
+  // An answer without records that is not complete met nothing but names whose leases are not granted: what comes behind them counts.
   while (source.records.length === 0 && !source.complete) {
-    const answer = await fetch(source.shard, source.after, source.limit);
+    const answer = await fetch(source.shard, source.after, limit);
     if (!answer.ok) return answer;
-    source.records = answer.value.records;
-    source.complete = answer.value.complete;
-    source.after = source.records.map(orderOf).at(-1) ?? source.after;
-    // Nothing but names whose leases are not granted, and more behind them: only a longer look gets past those.
-    if (source.records.length === 0) source.limit *= 2;
+    ({ records: source.records, complete: source.complete, through: source.after } = answer.value);
   }
   return ok(null);
 }
 
 function firstOrder(sources: readonly Source[]): string | undefined {
   let first: string | undefined;
-  for (const { records: [record] } of sources) {
+  for (const {
+    records: [record],
+  } of sources) {
     if (record === undefined) continue;
     const order = orderOf(record);
     if (first === undefined || compareBytes(order, first) < 0) first = order;

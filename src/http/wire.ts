@@ -59,7 +59,10 @@ export function recordFor({ role, cell }: Principal, record: ClaimRecord): WireR
 }
 
 /** `status` undefined: the cell's ledger could not be asked. */
-export function wireCell({ cell, name, address, locationHint, createdAtMs, updatedAtMs }: Cell, status: CellStatus | undefined): z.input<typeof schemas.cell> {
+export function wireCell(
+  { cell, name, address, locationHint, createdAtMs, updatedAtMs }: Cell,
+  status: CellStatus | undefined,
+): z.input<typeof schemas.cell> {
   return {
     cell_id: cell,
     name,

@@ -96,7 +96,7 @@ export async function runCron(env: Env, scheduledAtMs: number): Promise<CronRepo
 }
 
 async function readDirectory({ envelope, objects }: Run): Promise<Result<Cell[]>> {
-  const answer = await call(CALL_MS, () => objects.directory().snapshot(envelope));
+  const answer = await call(CALL_MS, async () => objects.directory().snapshot(envelope));
   return answer.kind === "ok" ? ok(answer.value.cells) : refused("UNAVAILABLE", `the directory cannot be reached: ${causeOf(answer)}`);
 }
 
@@ -113,7 +113,9 @@ async function visit(run: Run, target: Target): Promise<Visit> {
   const { cell, locationHint } = target;
   const pulled = await pull(run, target);
   // In any case: the ledger may have lost its alarm, and what is old enough goes without D1 as well.
-  const poked = await call(CALL_MS, () => run.objects.ledger(cell, locationHint).maintain({ ...run.envelope, pulledPosition: pulled.position }));
+  const poked = await call(CALL_MS, async () =>
+    run.objects.ledger(cell, locationHint).maintain({ ...run.envelope, pulledPosition: pulled.position }),
+  );
   const error = pulled.error ?? (poked.kind === "ok" ? null : causeOf(poked));
   if (error !== null) logEvent("cell_failed", { cell, error });
   return { ...pulled, cell, error };
@@ -132,7 +134,12 @@ async function pull(run: Run, { cell, locationHint, position }: Target): Promise
 /** Says of each cell how fresh its copy is, unless D1 was set back since it was made. */
 async function markCells(database: Database, visits: readonly Visit[]): Promise<Result<null>> {
   const rows = visits.map(({ cell, position, completeAtMs, error }) => ({
-    json: JSON.stringify({ cell_id: cell, position, at_ms: completeAtMs, error: error ?? (completeAtMs === null ? "one run could not pull all of it" : null) }),
+    json: JSON.stringify({
+      cell_id: cell,
+      position,
+      at_ms: completeAtMs,
+      error: error ?? (completeAtMs === null ? "one run could not pull all of it" : null),
+    }),
   }));
   for (const part of inStatements(rows)) {
     const marked = await database.run("mark cells", (orm) => orm.run(updateMarks(part)));

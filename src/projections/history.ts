@@ -26,11 +26,14 @@ export async function pruneHistory(database: Database, beforeMs: number): Promis
   return ok(total);
 }
 
-/** What was decided before then also began before then, so a range of each cell's key holds all of it: no index is needed. */
+/**
+ * What was decided before then also began before then, so a range of each cell's key holds all of it: no index is needed. An outstanding lease
+ * has no time of decision, and so is none of it.
+ */
 const deleteDecided = (beforeMs: number) => sql`
   DELETE FROM leases WHERE (cell_id, created_position) IN (
     SELECT leases.cell_id, leases.created_position
     FROM cells CROSS JOIN leases ON leases.cell_id = cells.cell_id AND leases.created_position < ${positionAt(beforeMs)}
-    WHERE leases.state <> 'GRANTED' AND leases.decided_at_ms < ${beforeMs}
+    WHERE leases.decided_at_ms < ${beforeMs}
     LIMIT ${STEP_ROWS}
   )`;

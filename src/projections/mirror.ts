@@ -62,7 +62,7 @@ export async function mirrorKeys(run: Run): Promise<Result<null>> {
 }
 
 async function askPage({ envelope, objects, limits }: Run, afterPosition: number) {
-  const answer = await call(CALL_MS, () => objects.directory().listKeys({ ...envelope, afterPosition, limit: limits.pullRows }));
+  const answer = await call(CALL_MS, async () => objects.directory().listKeys({ ...envelope, afterPosition, limit: limits.pullRows }));
   return answer.kind === "ok" ? ok(answer.value) : refused("UNAVAILABLE", `the directory cannot be reached: ${causeOf(answer)}`);
 }
 

@@ -87,7 +87,7 @@ export async function pullLedger(run: Run, source: Source): Promise<Pulled> {
 }
 
 function askPage({ envelope, objects }: Run, { cell, locationHint }: Source, afterPosition: number, limit: number): Promise<Answer<PullAnswer>> {
-  return call(CALL_MS, () => objects.ledger(cell, locationHint).pull({ ...envelope, afterPosition, limit }));
+  return call(CALL_MS, async () => objects.ledger(cell, locationHint).pull({ ...envelope, afterPosition, limit }));
 }
 
 /** A ledger forgets only what is older than its retention. A younger change that is gone: the ledger was restored from a backup. */

@@ -15,5 +15,8 @@ export interface Run {
   pagesLeft: number;
 }
 
-/** How long a run waits for one answer of an object. The work behind it goes on when nobody waits any more. */
+/**
+ * How long a run waits for one answer of an object; the work behind it goes on when nobody waits any more. The functions that call are async,
+ * so that a stub which cannot even be made counts as a failed call.
+ */
 export const CALL_MS = 10_000;

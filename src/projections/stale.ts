@@ -42,6 +42,8 @@ export interface StaleQuery {
 /** What the ledger says of a candidate, if it can be asked; `unknown`: it has no such lease (any more). */
 type Checked = LeaseState | "unknown" | "unreachable";
 
+/** A person waits for this, unlike for the cron. */
+const DATABASE_MS = 3_000;
 /** Reads of one page. Most candidates are still granted; only after an outage of the cron are there many that are not. */
 const MAX_ROUNDS = 10;
 /** Candidates of one read at least, so that short pages over decided leases get somewhere. */
@@ -53,7 +55,7 @@ const MIN_CANDIDATES = 100;
  */
 export async function listStale(env: Env, query: StaleQuery): Promise<Result<StalePage>> {
   const { limit } = query;
-  const database = new Database(env);
+  const database = new Database(env, { timeoutMs: DATABASE_MS });
   const now = Date.now();
   const freshness = await readFreshness(database, query.cell);
   if (!freshness.ok) return freshness;
@@ -75,7 +77,10 @@ export async function listStale(env: Env, query: StaleQuery): Promise<Result<Sta
       }
       after = positionOf(candidate);
     }
-    await forget(database, candidates.filter((_, index) => states[index] === "unknown"));
+    await forget(
+      database,
+      candidates.filter((_, index) => states[index] === "unknown"),
+    );
     if (found.value.length <= batch) return page(null);
   }
   return page(after ?? null);
@@ -98,8 +103,16 @@ interface Candidate extends StalePosition {
   counts: LeaseCounts;
 }
 
-async function readCandidates(database: Database, { olderThanS, cell }: StaleQuery, now: number, after: StalePosition | undefined, limit: number): Promise<Result<Candidate[]>> {
-  const read = await database.run("read stale leases", (orm) => orm.all<LeaseColumns>(selectOutstanding(now - olderThanS * 1_000, cell, after, limit)));
+async function readCandidates(
+  database: Database,
+  { olderThanS, cell }: StaleQuery,
+  now: number,
+  after: StalePosition | undefined,
+  limit: number,
+): Promise<Result<Candidate[]>> {
+  const read = await database.run("read stale leases", (orm) =>
+    orm.all<LeaseColumns>(selectOutstanding(now - olderThanS * 1_000, cell, after, limit)),
+  );
   return read.ok ? ok(read.value.map(candidateOf)) : read;
 }
 
@@ -167,10 +180,8 @@ class Ledgers {
     if (this.#unreachable.has(cell)) return undefined;
     const config = configOf(this.#env);
     const leaseIds = candidates.map(({ lease }) => lease);
-    const answer = await call(config.limits.inquiryTimeoutMs, () =>
-      objectsOf(this.#env, config)
-        .ledger(cell)
-        .leaseStates({ version: MESSAGE_VERSION, placement: config.placement, leases: leaseIds }),
+    const answer = await call(config.limits.inquiryTimeoutMs, async () =>
+      objectsOf(this.#env, config).ledger(cell).leaseStates({ version: MESSAGE_VERSION, placement: config.placement, leases: leaseIds }),
     );
     if (answer.kind === "ok") return answer.value;
     this.#unreachable.add(cell);

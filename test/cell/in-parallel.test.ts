@@ -14,7 +14,7 @@ it("runs every item once, at most so many at a time", async () => {
     running -= 1;
     done.push(item);
   });
-  expect(done.toSorted()).toEqual([1, 2, 3, 4, 5, 6, 7]);
+  expect(done.toSorted((a, b) => a - b)).toEqual([1, 2, 3, 4, 5, 6, 7]);
   expect(most).toBe(3);
 });
 

@@ -25,7 +25,16 @@ function lease(uuid: string, places: { here?: number; there?: number; state?: Le
   if (places.there !== undefined) remote.leases.set(uuid, { uuid, createdAtMs: NOW - places.there * MINUTE, state: places.state ?? "GRANTED" });
 }
 
-const counters = (some: Record<string, number>) => ({ processed: 0, committed: 0, rolledBack: 0, pending: 0, orphaned: 0, contradicted: 0, failed: 0, ...some });
+const counters = (some: Record<string, number>) => ({
+  processed: 0,
+  committed: 0,
+  rolledBack: 0,
+  pending: 0,
+  orphaned: 0,
+  contradicted: 0,
+  failed: 0,
+  ...some,
+});
 const stateOf = (uuid: string) => remote.leases.get(uuid)?.state;
 const callsOf = (uuid: string) => remote.calls.filter((entry) => entry.uuid === uuid).map(({ call }) => call);
 
@@ -187,13 +196,18 @@ describe("failures", () => {
     remote.before = (call) => (call === "list" ? undefined : { kind: "unknown", error: "timeout" });
     const { counters: counted, findings } = await run({ full: true, concurrency: 1 });
     expect(counted).toEqual(counters({ processed: 3, failed: 3 }));
-    expect(findings.map((finding) => (finding.kind === "failed" ? `${finding.step} ${finding.uuid}` : finding.kind))).toEqual(["commit c", "rollback d", "get e"]);
+    expect(findings.map((finding) => (finding.kind === "failed" ? `${finding.step} ${finding.uuid}` : finding.kind))).toEqual([
+      "commit c",
+      "rollback d",
+      "get e",
+    ]);
     expect([...local.rows.keys()]).toEqual(["c", "e"]);
   });
 
   it("counts a refusal that says nothing about the lease as a failure", async () => {
     lease("e", { here: 90 });
-    remote.before = (call) => (call === "get" ? { kind: "refused", status: 403, code: "PERMISSION_DENIED", detail: "not yours", conflicts: [] } : undefined);
+    remote.before = (call) =>
+      call === "get" ? { kind: "refused", status: 403, code: "PERMISSION_DENIED", detail: "not yours", conflicts: [] } : undefined;
     expect((await run({ full: true })).findings).toEqual([{ kind: "failed", uuid: "e", step: "get", error: "PERMISSION_DENIED: not yours" }]);
     expect(local.rows.has("e")).toBe(true);
   });
@@ -217,7 +231,10 @@ describe("failures", () => {
     };
     const aborted = await run({ full: true, pageSize: 2 }).catch((error: unknown) => error);
     expect(aborted).toBeInstanceOf(ReconcileAborted);
-    expect(aborted).toMatchObject({ message: "the reconciliation was aborted: 503", result: { counters: { processed: 2, committed: 2, orphaned: 0 } } });
+    expect(aborted).toMatchObject({
+      message: "the reconciliation was aborted: 503",
+      result: { counters: { processed: 2, committed: 2, orphaned: 0 } },
+    });
     expect(callsOf("c")).toEqual([]);
     expect(callsOf("z")).toEqual([]);
     expect([...local.rows.keys()]).toEqual(["c", "z"]);

@@ -54,7 +54,7 @@ describe("outcomes", () => {
     const { leases: remote, sent } = leases([
       new TypeError("fetch failed"),
       { status: 503, json: { code: "UNAVAILABLE", detail: "later" } },
-      { status: 200, text: "{\"lea" },
+      { status: 200, text: '{"lea' },
       { status: 200, json: granted },
     ]);
     expect(await remote.begin(UUID, {})).toEqual({ kind: "ok", value: "GRANTED" });
@@ -68,7 +68,9 @@ describe("outcomes", () => {
       detail: "1 of 2",
       conflicts: [{ list: "creates", index: 1, bucket: { type: "ROUTES", value: "a" }, kind: "taken", owner: "other", retry_after_ms: 7 }],
     };
-    const { leases: remote, sent } = leases([{ status: 409, json: problem, headers: { "content-type": "application/problem+json", "retry-after": "2" } }]);
+    const { leases: remote, sent } = leases([
+      { status: 409, json: problem, headers: { "content-type": "application/problem+json", "retry-after": "2" } },
+    ]);
     expect(await remote.begin(UUID, {})).toEqual({
       kind: "refused",
       status: 409,
@@ -103,7 +105,14 @@ describe("time", () => {
 
   it("gives up at the deadline, with all its tries", async () => {
     let tries = 0;
-    const connection = new Connection({ url: "http://x", key: "k", deadlineMs: 150, tryMs: 40, pauseMs: 1, fetch: (...call) => ((tries += 1), hangs(...call)) });
+    const connection = new Connection({
+      url: "http://x",
+      key: "k",
+      deadlineMs: 150,
+      tryMs: 40,
+      pauseMs: 1,
+      fetch: (...call) => ((tries += 1), hangs(...call)),
+    });
     const started = performance.now();
     expect(await new HttpLeases(connection, "1").rollback(UUID)).toMatchObject({ kind: "unknown" });
     expect(performance.now() - started).toBeLessThan(1_000);

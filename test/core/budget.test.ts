@@ -20,7 +20,15 @@ async function warm(shards: number): Promise<Cluster> {
   const c = await Cluster.start({ shards });
   for (const cell of ["1", "2"]) {
     const lease = c.uuid();
-    await c.clock.settle(c.ledger(cell).object.begin(beginRequest(c.envelope, lease, Array.from({ length: 64 }, (_, n) => `warm-${cell}-${n}`))));
+    await c.clock.settle(
+      c.ledger(cell).object.begin(
+        beginRequest(
+          c.envelope,
+          lease,
+          Array.from({ length: 64 }, (_, n) => `warm-${cell}-${n}`),
+        ),
+      ),
+    );
     await c.clock.settle(c.ledger(cell).object.decide(decideRequest(c.envelope, lease, "ROLLED_BACK")));
   }
   return c;
@@ -37,7 +45,10 @@ test.each([1, 2, 4, 16])("a begin of %i claims on s shards: s messages between o
   const lease = c.uuid();
   // The call to the ledger itself is the one message more that the budget allows.
   expect(await costOf(c, () => c.ledger("1").object.begin(beginRequest(c.envelope, lease, values)))).toEqual({ messages: s, transactions: s + 1 });
-  expect(await costOf(c, () => c.ledger("1").object.decide(decideRequest(c.envelope, lease, "COMMITTED")))).toEqual({ messages: s, transactions: s + 1 });
+  expect(await costOf(c, () => c.ledger("1").object.decide(decideRequest(c.envelope, lease, "COMMITTED")))).toEqual({
+    messages: s,
+    transactions: s + 1,
+  });
 });
 
 test("a rollback costs what a commit costs", async () => {
@@ -46,7 +57,10 @@ test("a rollback costs what a commit costs", async () => {
   const s = shardsTouched(c, values);
   const lease = c.uuid();
   await c.clock.settle(c.ledger("1").object.begin(beginRequest(c.envelope, lease, values)));
-  expect(await costOf(c, () => c.ledger("1").object.decide(decideRequest(c.envelope, lease, "ROLLED_BACK")))).toEqual({ messages: s, transactions: s + 1 });
+  expect(await costOf(c, () => c.ledger("1").object.decide(decideRequest(c.envelope, lease, "ROLLED_BACK")))).toEqual({
+    messages: s,
+    transactions: s + 1,
+  });
 });
 
 test("a refused begin writes nothing where it is refused: not in the ledger, not in the refusing shards", async () => {

@@ -1,6 +1,6 @@
 /** The protocol under faults: what a message, a shard, a ledger or a disk may do. A title begins with the rules that it proves. */
 import { expect, test } from "vitest";
-import type { Decision, Exchange, Inquiry } from "../../src/core/messages.ts";
+import type { Decision, Exchange, Inquiry, Prepare } from "../../src/core/messages.ts";
 import { shardOf, shardsOf } from "../../src/core/placement.ts";
 import { Cluster, type Call } from "../support/cluster.ts";
 import { beginRequest, decideRequest, keyOf } from "../support/ops.ts";
@@ -13,6 +13,15 @@ const decide = (c: Cluster, cell: string, lease: string, outcome: "COMMITTED" | 
   c.ledger(cell).object.decide(decideRequest(c.envelope, lease, outcome));
 const isPrepare = (call: Call): boolean => call.method === "exchange" && (call.message as Exchange).prepares.length > 0;
 const isDecision = (call: Call): boolean => call.method === "exchange" && (call.message as Exchange).decisions.length > 0;
+
+function lastPrepare(c: Cluster): Prepare {
+  const prepare = c
+    .messages("exchange")
+    .flatMap((call) => (call.message as Exchange).prepares)
+    .at(-1);
+  if (prepare === undefined) throw new Error("no prepare was sent");
+  return prepare;
+}
 
 /** Names that live on different shards: one for each. */
 function nameOn(c: Cluster, shard: number): string {
@@ -444,9 +453,7 @@ test("[B4] [C2] a decision touches only the holds of its own cell, lease, attemp
   const c = await Cluster.start({ shards: 1 });
   const lease = c.uuid();
   await c.clock.settle(begin(c, "1", lease, ["ada"]));
-  const prepare = (c.messages("exchange")[0]?.message as Exchange).prepares[0];
-  if (prepare === undefined) throw new Error("no prepare was sent");
-  const { incarnation, counter } = prepare;
+  const { incarnation, counter } = lastPrepare(c);
   const right: Decision = { cell: "1", lease, incarnation, counter, epoch: 1, outcome: "COMMITTED", keys: [keyOf("ROUTES", "ada")] };
   const wrong: Partial<Decision>[] = [{ cell: "2" }, { lease: c.uuid() }, { incarnation: 9 }, { counter: counter + 1 }, { epoch: 2 }];
   for (const difference of wrong) {
@@ -540,7 +547,9 @@ test("[R3] a page ends with the last record of its last source id, however many 
   await c.clock.settle(c.ledger("1").object.begin(beginRequest(c.envelope, c.uuid(), specs.slice(4))));
   const page = async (limit: number): Promise<string[]> => {
     const answer = await c.clock.settle(
-      c.shard(0).object.listRecords({ ...c.envelope, cell: "1", sourceType: "RAILS_TABLE_USERS", bucketTypes: ["ROUTES"], after: "", upTo: null, limit }),
+      c
+        .shard(0)
+        .object.listRecords({ ...c.envelope, cell: "1", sourceType: "RAILS_TABLE_USERS", bucketTypes: ["ROUTES"], after: "", upTo: null, limit }),
     );
     if (!answer.ok) throw new Error(answer.refusal.detail);
     expect(answer.value.complete).toBe(answer.value.records.length === 7);
@@ -561,7 +570,7 @@ test("[B8] [R1] nothing is answered from rows that are not durable yet", async (
   const release = ledger.sql.holdFlushes();
   await c.clock.pass(50);
   const caller = { role: "cell" as const, keyId: "k" };
-  const { incarnation, counter } = (c.messages("exchange").at(-1)?.message as Exchange).prepares[0] ?? { incarnation: 0, counter: 0 };
+  const { incarnation, counter } = lastPrepare(c);
   const calls = [
     running,
     ledger.object.inquire({ ...c.envelope, shard: 0, questions: [{ lease, incarnation, counter, epoch: 2 }] }),
@@ -578,4 +587,57 @@ test("[B8] [R1] nothing is answered from rows that are not durable yet", async (
   const answers = await c.clock.settle(Promise.all(calls));
   expect(answers.every((answer) => answer.ok)).toBe(true);
   expect(answers[1]).toEqual(ok({ verdicts: ["granted"] }));
+});
+
+test("[S1] a page of a pull is bounded in bytes too, and still moves on by at least one lease", async () => {
+  const c = await Cluster.start({ shards: 1 });
+  const leases: string[] = [];
+  for (let n = 0; n < 6; n += 1) {
+    const lease = c.uuid();
+    leases.push(lease);
+    const names = Array.from({ length: 900 }, (_, op) => `${"x".repeat(1_000)}-${n}-${op}`);
+    expect(await c.clock.settle(begin(c, "1", lease, names))).toEqual(ok({ created: true }));
+  }
+  const pages: number[] = [];
+  const seen: string[] = [];
+  for (let after = 0, more = true; more;) {
+    const answer = await c.clock.settle(c.ledger("1").object.pull({ ...c.envelope, afterPosition: after, limit: 100 }));
+    if (!answer.ok) throw new Error(answer.refusal.detail);
+    seen.push(...answer.value.changes.map(({ lease }) => lease));
+    pages.push(answer.value.changes.length);
+    ({ throughPosition: after, more } = answer.value);
+  }
+  expect(seen).toEqual(leases);
+  expect(pages.length).toBeGreaterThan(1);
+  expect(Math.max(...pages)).toBeLessThanOrEqual(5);
+});
+
+test("[R3] [R2] a page of names whose begins are still running is empty, and says where to go on", async () => {
+  const c = await Cluster.start({ shards: 1 });
+  const done = c.uuid();
+  const last = { value: "last", source: { type: "RAILS_TABLE_USERS" as const, id: "9" } };
+  await c.clock.settle(c.ledger("1").object.begin(beginRequest(c.envelope, done, [last])));
+  await c.clock.settle(decide(c, "1", done, "COMMITTED"));
+  c.fate = (call) => (isPrepare(call) ? "lose_answer" : "deliver");
+  const specs = ["1", "2", "3"].map((id) => ({ value: `n${id}`, source: { type: "RAILS_TABLE_USERS" as const, id } }));
+  const running = c.ledger("1").object.begin(beginRequest(c.envelope, c.uuid(), specs));
+  await c.clock.pass(50);
+  const page = async (after: string) => {
+    const request = {
+      ...c.envelope,
+      cell: "1",
+      sourceType: "RAILS_TABLE_USERS" as const,
+      bucketTypes: ["ROUTES" as const],
+      after,
+      upTo: null,
+      limit: 2,
+    };
+    const [answer] = await Promise.all([c.shard(0).object.listRecords(request), c.clock.pass(20)]);
+    if (!answer.ok) throw new Error(answer.refusal.detail);
+    return answer.value;
+  };
+  const first = await page("");
+  expect(first).toMatchObject({ records: [], complete: false });
+  expect(await page(first.through)).toMatchObject({ records: [{ canonical: "last" }], complete: true });
+  await c.clock.settle(running);
 });

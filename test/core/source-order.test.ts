@@ -1,4 +1,4 @@
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { compareBytes, sourceOrder } from "../../src/core/source-order.ts";
 
@@ -12,7 +12,9 @@ test("[R3] decimal ids sort as numbers, also beyond 2^53, and before all others"
       expect(bytewise(sourceOrder(a), sourceOrder(b))).toBe(left < right ? -1 : left > right ? 1 : 0);
     }),
   );
-  fc.assert(fc.property(digits, fc.string({ unit: "grapheme", minLength: 1 }), (a, b) => /^\d+$/.test(b) || bytewise(sourceOrder(a), sourceOrder(b)) < 0));
+  fc.assert(
+    fc.property(digits, fc.string({ unit: "grapheme", minLength: 1 }), (a, b) => /^\d+$/.test(b) || bytewise(sourceOrder(a), sourceOrder(b)) < 0),
+  );
 });
 
 test("[R3] other ids sort by their bytes", () => {
@@ -23,7 +25,9 @@ test("[R3] other ids sort by their bytes", () => {
 test("[R3] no two ids share a place; zeros in front come right after the number without them", () => {
   const ids = ["7", "07", "007", "8", "10", "010", "0", "00"];
   expect(ids.toSorted((a, b) => bytewise(sourceOrder(a), sourceOrder(b)))).toEqual(["0", "00", "7", "07", "007", "8", "10", "010"]);
-  fc.assert(fc.property(fc.stringMatching(/^[0-9a]{1,6}$/), fc.stringMatching(/^[0-9a]{1,6}$/), (a, b) => a === b || sourceOrder(a) !== sourceOrder(b)));
+  fc.assert(
+    fc.property(fc.stringMatching(/^[0-9a]{1,6}$/), fc.stringMatching(/^[0-9a]{1,6}$/), (a, b) => a === b || sourceOrder(a) !== sourceOrder(b)),
+  );
 });
 
 test("compareBytes orders as UTF-8 does, above U+FFFF too", () => {

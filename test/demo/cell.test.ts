@@ -59,7 +59,14 @@ describe("a cell's change", () => {
   });
 
   it("saves nothing when the begin is refused", async () => {
-    answers["begin"] = { status: 409, body: { code: "ALREADY_EXISTS", detail: "", conflicts: [{ list: "creates", index: 0, bucket: { type: "ROUTES", value: "Ada" }, kind: "taken", owner: "other" }] } };
+    answers["begin"] = {
+      status: 409,
+      body: {
+        code: "ALREADY_EXISTS",
+        detail: "",
+        conflicts: [{ list: "creates", index: 0, bucket: { type: "ROUTES", value: "Ada" }, kind: "taken", owner: "other" }],
+      },
+    };
     expect(await cell.transact(insert)).toMatchObject({ kind: "refused", refusal: { code: "ALREADY_EXISTS" } });
     expect(calls).toEqual(["begin"]);
     expect(database.entries()).toEqual([]);
@@ -71,6 +78,12 @@ describe("a cell's change", () => {
     expect(await cell.transact(insert)).toEqual({ kind: "unknown" });
     expect(calls.at(-1)).toBe("rollback");
     expect(database.entries()).toEqual([]);
+  });
+
+  it("gives up when it cannot even do that", async () => {
+    answers["begin"] = { status: 503, body: {} };
+    answers["rollback"] = { status: 503, body: {} };
+    await expect(cell.transact(insert)).rejects.toThrow("the coordinator cannot be reached");
   });
 
   it("leaves the lease's row to the recovery when the commit's outcome is not known", async () => {

@@ -78,7 +78,9 @@ describe("fails when", () => {
     {
       what: "the source is another row",
       plant: () => tell(0, { source: { type: "RAILS_TABLE_ROUTES", id: "4" } }),
-      said: ['ROUTES gitlab-org: its cell has "ROUTES Gitlab-Org, GROUP 3, RAILS_TABLE_ROUTES 3", the coordinator "ROUTES Gitlab-Org, GROUP 3, RAILS_TABLE_ROUTES 4"'],
+      said: [
+        'ROUTES gitlab-org: its cell has "ROUTES Gitlab-Org, GROUP 3, RAILS_TABLE_ROUTES 3", the coordinator "ROUTES Gitlab-Org, GROUP 3, RAILS_TABLE_ROUTES 4"',
+      ],
     },
     {
       what: "the subject is another",
@@ -88,7 +90,9 @@ describe("fails when", () => {
     {
       what: "the spelling is an old one",
       plant: () => tell(0, { bucket: { type: "ROUTES", value: "gitlab-org" } }),
-      said: ['ROUTES gitlab-org: its cell has "ROUTES Gitlab-Org, GROUP 3, RAILS_TABLE_ROUTES 3", the coordinator "ROUTES gitlab-org, GROUP 3, RAILS_TABLE_ROUTES 3"'],
+      said: [
+        'ROUTES gitlab-org: its cell has "ROUTES Gitlab-Org, GROUP 3, RAILS_TABLE_ROUTES 3", the coordinator "ROUTES gitlab-org, GROUP 3, RAILS_TABLE_ROUTES 3"',
+      ],
     },
     {
       what: "a record still waits for a lease",
@@ -132,7 +136,7 @@ describe("fails when", () => {
     },
     {
       what: "the listing is out of order",
-      plant: () => one.records.reverse(),
+      plant: () => (one.records = one.records.toReversed()),
       said: ["ROUTES gitlab-org: out of order in the listing of cell 1"],
     },
     {

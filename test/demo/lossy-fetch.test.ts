@@ -13,7 +13,11 @@ function lossy(rate: number, seed = 1): { call: (path: string) => Promise<boolea
   };
   const fetch = lossyFetch(inner, { rate, seed }, (status) => lost.push(status));
   /** Whether the answer arrived. */
-  const call = (path: string): Promise<boolean> => fetch(`http://x${path}`, init).then(() => true, () => false);
+  const call = (path: string): Promise<boolean> =>
+    fetch(`http://x${path}`, init).then(
+      () => true,
+      () => false,
+    );
   return { call, executed, lost };
 }
 

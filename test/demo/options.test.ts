@@ -7,9 +7,17 @@ it("has defaults, and takes what is given", () => {
   expect(readOptions(["--help"]).help).toBe(true);
 });
 
-it.each([["--nmaes", "500"], ["500"], ["--names"], ["--names", "99"], ["--names", "10001"], ["--names", "1e3"], ["--names", ""], ["--seed", "-1"], ["--seed", "4294967296"], ["--keep=yes"]])(
-  "refuses %s %s",
-  (...args) => {
-    expect(() => readOptions(args.filter((arg) => arg !== undefined))).toThrow(Error);
-  },
-);
+it.each([
+  ["--nmaes", "500"],
+  ["500"],
+  ["--names"],
+  ["--names", "99"],
+  ["--names", "10001"],
+  ["--names", "1e3"],
+  ["--names", ""],
+  ["--seed", "-1"],
+  ["--seed", "4294967296"],
+  ["--keep=yes"],
+])("refuses %s %s", (...args) => {
+  expect(() => readOptions(args.filter((arg) => arg !== undefined))).toThrow(Error);
+});

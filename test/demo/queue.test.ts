@@ -20,5 +20,5 @@ it("keeps what has to wait until its time has come", async () => {
 it("knows all that is left", () => {
   const queue = new Queue([1, 2]);
   queue.again([3], 1_000);
-  expect(queue.all().toSorted()).toEqual([1, 2, 3]);
+  expect(new Set(queue.all())).toEqual(new Set([1, 2, 3]));
 });

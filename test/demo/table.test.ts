@@ -3,7 +3,14 @@ import { verdict } from "../../demo/report.ts";
 import { renderTable, thousands } from "../../demo/table.ts";
 
 it("puts the first column to the left and numbers to the right", () => {
-  const lines = renderTable({ title: "NAMES", head: ["cell 1", "cell 2"], rows: [["wanted", 4_250, 12], ["a longer first column", 1, 1_234_567]] });
+  const lines = renderTable({
+    title: "NAMES",
+    head: ["cell 1", "cell 2"],
+    rows: [
+      ["wanted", 4_250, 12],
+      ["a longer first column", 1, 1_234_567],
+    ],
+  });
   expect(lines).toEqual([
     "NAMES                    cell 1      cell 2",
     "-------------------------------------------",
@@ -13,7 +20,12 @@ it("puts the first column to the left and numbers to the right", () => {
 });
 
 it("lines up with a table above, leaves no blanks at the end, and takes rows that are short", () => {
-  expect(renderTable({ title: "T", head: ["n", "m"], rows: [["a", 1], ["b"]], firstWidth: 5 })).toEqual(["T             n         m", "-------------------------", "a             1", "b"]);
+  expect(renderTable({ title: "T", head: ["n", "m"], rows: [["a", 1], ["b"]], firstWidth: 5 })).toEqual([
+    "T             n         m",
+    "-------------------------",
+    "a             1",
+    "b",
+  ]);
 });
 
 it("writes thousands", () => {

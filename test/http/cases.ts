@@ -1,6 +1,6 @@
 import { v4 as newUuid } from "uuid";
 import type { RouteId } from "../../src/http/contract.ts";
-import { signedKey, type Api, type Sent } from "../support/workerd/api.ts";
+import type { Api, Sent } from "../support/workerd/api.ts";
 
 export interface Request extends Sent {
   params?: Record<string, string>;
@@ -55,7 +55,7 @@ const badBatches: Case["bad"] = {
   "no bucket": { body: { creates: [{ ...claim("a"), bucket: undefined }] }, field: "creates[0].bucket" },
   "no subject to create with": { body: { creates: [claim("a"), { ...claim("b"), subject: undefined }] }, field: "creates[1].subject" },
   "no source to replace with": { body: { replaces: [{ ...claim("b"), source: undefined }] }, field: "replaces[0].source" },
-  "UNSPECIFIED": { body: { creates: [{ ...claim("a"), bucket: { type: "UNSPECIFIED", value: "a" } }] }, field: "creates[0].bucket.type" },
+  UNSPECIFIED: { body: { creates: [{ ...claim("a"), bucket: { type: "UNSPECIFIED", value: "a" } }] }, field: "creates[0].bucket.type" },
   "an unknown field deep inside": { body: { creates: [{ ...claim("a"), cell_id: "2" }] }, field: "creates[0].cell_id" },
   "a cell in the body": { body: { cell_id: "1", creates: [claim("a")] }, field: "cell_id" },
   "a value that is no string": { body: { creates: [{ ...claim("a"), bucket: { type: "ROUTES", value: 7 } }] }, field: "creates[0].bucket.value" },
@@ -68,7 +68,10 @@ const badBatches: Case["bad"] = {
   "an id of 129 bytes": { body: { creates: [claim("a", `${"é".repeat(64)}x`)] }, field: "creates[0].source.id" },
   "an id with a lone surrogate": { body: { creates: [claim("a", "\ud800")] }, field: "creates[0].source.id" },
   "a name twice in one list": { body: { creates: [claim("a"), claim("b"), claim("A")] }, field: "creates[2].bucket" },
-  "a name twice in two lists": { body: { creates: [claim("a")], destroys: [{ bucket: { type: "ROUTES", value: "A" } }] }, field: "destroys[0].bucket" },
+  "a name twice in two lists": {
+    body: { creates: [claim("a")], destroys: [{ bucket: { type: "ROUTES", value: "A" } }] },
+    field: "destroys[0].bucket",
+  },
   "allow_missing that is no boolean": { body: { creates: [claim("a")], allow_missing: 1 }, field: "allow_missing" },
 };
 
@@ -97,7 +100,8 @@ const badPages: Case["bad"] = {
   "a page_token of other letters": { query: "page_token=%C3%A9", field: "page_token" },
 };
 
-const within = (query: string, cases: Case["bad"]): Case["bad"] => Object.fromEntries(Object.entries(cases).map(([name, bad]) => [name, { ...bad, query: `${query}&${bad.query}` }]));
+const within = (query: string, cases: Case["bad"]): Case["bad"] =>
+  Object.fromEntries(Object.entries(cases).map(([name, bad]) => [name, { ...bad, query: `${query}&${bad.query}` }]));
 
 const decisions: Case["bad"] = {
   "a reason of a cell": { key: "cell 1", body: { reason: "because" }, field: "reason" },
@@ -135,7 +139,13 @@ export const cases: Record<RouteId, Case> = {
     success: [
       { key: "cell 1", params: cell, status: 200, before: async (api) => ({ params: { ...cell, uuid: (await begun(api)).uuid } }) },
       { key: "cell 1", params: cell, body: {}, status: 200, before: async (api) => ({ params: { ...cell, uuid: (await begun(api)).uuid } }) },
-      { key: "operator", params: cell, body: { reason: "the cell is gone" }, status: 200, before: async (api) => ({ params: { ...cell, uuid: (await begun(api)).uuid } }) },
+      {
+        key: "operator",
+        params: cell,
+        body: { reason: "the cell is gone" },
+        status: 200,
+        before: async (api) => ({ params: { ...cell, uuid: (await begun(api)).uuid } }),
+      },
     ],
     bad: { ...badCells, ...badUuids, ...decisions },
   },
@@ -155,7 +165,13 @@ export const cases: Record<RouteId, Case> = {
   },
   listLeases: {
     success: [
-      { key: "cell 1", params: cell, query: "page_size=2&created_after=2020-01-01T00:00:00%2B02:00", status: 200, before: async (api) => (await begun(api), {}) },
+      {
+        key: "cell 1",
+        params: cell,
+        query: "page_size=2&created_after=2020-01-01T00:00:00%2B02:00",
+        status: 200,
+        before: async (api) => (await begun(api), {}),
+      },
       { key: "operator", params: cell, query: "page_token=", status: 200 },
     ],
     bad: {
@@ -168,13 +184,28 @@ export const cases: Record<RouteId, Case> = {
   },
   getRecord: {
     success: [
-      { key: "cell 1", params: { bucket_type: "ROUTES" }, status: 200, before: async (api) => ({ params: { bucket_type: "ROUTES", value: (await committed(api)).value } }) },
-      { key: "cell 2", params: { bucket_type: "ROUTES" }, status: 200, before: async (api) => ({ params: { bucket_type: "ROUTES", value: (await committed(api)).value } }) },
-      { key: "router", params: { bucket_type: "ROUTES" }, status: 200, before: async (api) => ({ params: { bucket_type: "ROUTES", value: (await begun(api)).value } }) },
+      {
+        key: "cell 1",
+        params: { bucket_type: "ROUTES" },
+        status: 200,
+        before: async (api) => ({ params: { bucket_type: "ROUTES", value: (await committed(api)).value } }),
+      },
+      {
+        key: "cell 2",
+        params: { bucket_type: "ROUTES" },
+        status: 200,
+        before: async (api) => ({ params: { bucket_type: "ROUTES", value: (await committed(api)).value } }),
+      },
+      {
+        key: "router",
+        params: { bucket_type: "ROUTES" },
+        status: 200,
+        before: async (api) => ({ params: { bucket_type: "ROUTES", value: (await begun(api)).value } }),
+      },
     ],
     bad: {
       "an unknown bucket type": { params: { bucket_type: "NAMES", value: "a" }, field: "bucket_type" },
-      "UNSPECIFIED": { params: { bucket_type: "UNSPECIFIED", value: "a" }, field: "bucket_type" },
+      UNSPECIFIED: { params: { bucket_type: "UNSPECIFIED", value: "a" }, field: "bucket_type" },
       "no value": { params: { bucket_type: "ROUTES", value: "" }, field: "value" },
       "a path that ends with a slash": { params: { bucket_type: "ROUTES", value: "a/" }, field: "value" },
       "bad percent-encoding": { params: { bucket_type: "EMAILS", value: "a%zz" }, field: "value" },
@@ -190,7 +221,10 @@ export const cases: Record<RouteId, Case> = {
         status: 200,
         before: async (api) => {
           const { value } = await committed(api);
-          const [known, unknown] = [{ type: "ROUTES", value: value.toUpperCase() }, { type: "ROUTES", value: freshName() }];
+          const [known, unknown] = [
+            { type: "ROUTES", value: value.toUpperCase() },
+            { type: "ROUTES", value: freshName() },
+          ];
           return { body: { buckets: [known, unknown, known] } };
         },
       },
@@ -198,14 +232,27 @@ export const cases: Record<RouteId, Case> = {
     bad: {
       "no buckets": { body: { buckets: [] }, field: "buckets" },
       "101 buckets": { body: { buckets: Array.from({ length: 101 }, () => ({ type: "EMAILS", value: "a@b" })) }, field: "buckets[100]" },
-      "a bad value": { body: { buckets: [{ type: "EMAILS", value: "a" }, { type: "EMAILS", value: "\u200b" }] }, field: "buckets[1].value" },
+      "a bad value": {
+        body: {
+          buckets: [
+            { type: "EMAILS", value: "a" },
+            { type: "EMAILS", value: "\u200b" },
+          ],
+        },
+        field: "buckets[1].value",
+      },
       "an unknown type": { body: { buckets: [{ type: "X", value: "a" }] }, field: "buckets[0].type" },
     },
   },
   listRecords: {
     success: [
       { key: "cell 1", params: cell, query: "source_type=RAILS_TABLE_ROUTES", status: 200, before: async (api) => (await committed(api), {}) },
-      { key: "operator", params: cell, query: "source_type=RAILS_TABLE_ROUTES&bucket_type=ROUTES&bucket_type=EMAILS&source_id_gt=1&source_id_lte=99&page_size=1", status: 200 },
+      {
+        key: "operator",
+        params: cell,
+        query: "source_type=RAILS_TABLE_ROUTES&bucket_type=ROUTES&bucket_type=EMAILS&source_id_gt=1&source_id_lte=99&page_size=1",
+        status: 200,
+      },
     ],
     bad: {
       ...badCells,
@@ -275,13 +322,16 @@ export const cases: Record<RouteId, Case> = {
       "a bad cell": { query: "cell=x", field: "cell" },
     },
   },
-  listLimits: { success: [{ key: "router", status: 200 }, { key: "cell 1", status: 200 }], bad: {} },
+  listLimits: {
+    success: [
+      { key: "router", status: 200 },
+      { key: "cell 1", status: 200 },
+    ],
+    bad: {},
+  },
   getHealth: { success: [{ key: null, status: 200 }], bad: {} },
   getReadiness: { success: [{ key: null, status: 200 }], bad: {} },
   getOpenApi: { success: [{ key: null, status: 200 }], bad: {} },
   getDocs: { success: [{ key: null, status: 200 }], bad: {} },
   getRoot: { success: [{ key: null, status: 200 }], bad: {} },
 };
-
-/** Not used by a route, but by name in tests of revocation. */
-export const offlineCellKey = (id: string): Promise<`lhk_${string}`> => signedKey({ id, role: "cell", cell: "1" });

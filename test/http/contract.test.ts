@@ -11,7 +11,13 @@ beforeAll(async () => {
   await startDeployment("1", "2");
 });
 
-const plain: Record<string, string> = { cell: "1", uuid: "0191e1a0-0000-7000-8000-000000000001", bucket_type: "EMAILS", value: "a@b.example", id: "some-key" };
+const plain: Record<string, string> = {
+  cell: "1",
+  uuid: "0191e1a0-0000-7000-8000-000000000001",
+  bucket_type: "EMAILS",
+  value: "a@b.example",
+  id: "some-key",
+};
 
 function pathOf(route: Route, { params = {}, query }: Request): string {
   const path = route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => params[name] ?? plain[name] ?? "");
@@ -40,36 +46,39 @@ describe.each(routeIds)("%s", (id: RouteId) => {
   const good: Request = { ...first, ...(first.body === undefined && route.body?.required ? { body: route.example.body } : {}) };
   const fine = (changes: Request = {}): [path: string, sent: Sent] => {
     const { params, query, raw, ...sent } = { ...good, key: someoneAllowed(route), ...changes };
-    return [pathOf(route, { params: { ...good.params, ...params }, ...(query === undefined ? {} : { query }) }), raw === undefined ? sent : { ...sent, raw, body: undefined }];
+    return [
+      pathOf(route, { params: { ...good.params, ...params }, ...(query === undefined ? {} : { query }) }),
+      raw === undefined ? sent : { ...sent, raw, body: undefined },
+    ];
   };
 
-  if (route.roles !== "anyone") describe("keys", () => {
-    const [path, sent] = fine();
+  if (route.roles !== "anyone")
+    describe("keys", () => {
+      const [path, sent] = fine();
 
-    test("none: 401", async () => {
-      const refused = await refusedUnasked(401, route, path, { ...sent, key: null });
-      expect(refused).toMatchObject({ code: "UNAUTHENTICATED", retryable: false });
+      test("none: 401", async () => {
+        const refused = await refusedUnasked(401, route, path, { ...sent, key: null });
+        expect(refused).toMatchObject({ code: "UNAUTHENTICATED", retryable: false });
+      });
+
+      test("a forged one: 401", () =>
+        signedKey({}, "some other secret that is long enough").then((key) => refusedUnasked(401, route, path, { ...sent, key })));
+
+      const others = ["cell", "router", "operator"].filter((role) => !rolesOf(route).includes(role));
+      test.each(others)("of the role %s: 403", async (role) => {
+        const refused = await refusedUnasked(403, route, path, { ...sent, key: keyOf(role) });
+        expect(refused).toMatchObject({ code: "PERMISSION_DENIED", retryable: false });
+      });
+
+      if (rolesOf(route).includes("cell") && parameterNames(route).includes("cell"))
+        test.each(["2", "77", "nonsense", "01", "1%20", "%31"])("of cell 1 for cell %s, registered or not: 403, and the same one", async (cell) => {
+          const { request_id: _, ...foreign } = await refusedUnasked(403, route, ...fine({ key: "cell 1", params: { cell } }));
+          expect(foreign).toMatchObject({ code: "PERMISSION_DENIED", detail: "A key of cell 1 may not do this." });
+        });
     });
-
-    test("a forged one: 401", () => signedKey({}, "some other secret that is long enough").then((key) => refusedUnasked(401, route, path, { ...sent, key })));
-
-    const others = ["cell", "router", "operator"].filter((role) => !rolesOf(route).includes(role));
-    test.each(others)("of the role %s: 403", async (role) => {
-      const refused = await refusedUnasked(403, route, path, { ...sent, key: keyOf(role) });
-      expect(refused).toMatchObject({ code: "PERMISSION_DENIED", retryable: false });
-    });
-
-    if (rolesOf(route).includes("cell") && parameterNames(route).includes("cell")) test.each(["2", "77", "nonsense", "01", "1%20", "%31"])(
-      "of cell 1 for cell %s, registered or not: 403, and the same one",
-      async (cell) => {
-        const { request_id: _, ...foreign } = await refusedUnasked(403, route, ...fine({ key: "cell 1", params: { cell } }));
-        expect(foreign).toMatchObject({ code: "PERMISSION_DENIED", detail: "A key of cell 1 may not do this." });
-      },
-    );
-  });
 
   describe("what is wrong is refused before anything is asked", () => {
-    test.each(Object.entries(bad))("%s", async (_, { field, ...request }) => {
+    test.each(Object.entries(bad))("[B1] %s", async (_, { field, ...request }) => {
       const refused = await refusedUnasked(400, route, ...fine(request));
       expect(refused).toMatchObject({ code: "INVALID_ARGUMENT", field, retryable: false });
       expect(refused.detail).toContain(`\`${field}\``);
@@ -85,9 +94,10 @@ describe.each(routeIds)("%s", (id: RouteId) => {
     });
 
     const query = (first.query ?? "").split("&")[0] ?? "";
-    if (query !== "") test("a query parameter twice", async () => {
-      expect(await refusedUnasked(400, route, ...fine({ query: `${query}&${query}` }))).toMatchObject({ field: query.split("=")[0] });
-    });
+    if (query !== "")
+      test("a query parameter twice", async () => {
+        expect(await refusedUnasked(400, route, ...fine({ query: `${query}&${query}` }))).toMatchObject({ field: query.split("=")[0] });
+      });
 
     test.each(parameterNames(route))("bad percent-encoding of the path's %s", async (name) => {
       // A cell's own path is compared as it is written: only an operator gets as far.
@@ -97,56 +107,61 @@ describe.each(routeIds)("%s", (id: RouteId) => {
   });
 
   const { body } = route;
-  if (body !== undefined) describe("the body", () => {
-    const json = { "content-type": "application/json" };
-    const deep = `{"a":${"[".repeat(8)}${"]".repeat(8)}}`;
-    const wrong: Record<string, [status: number, field: string | undefined, raw: BodyInit, headers?: Record<string, string>]> = {
-      "of another type": [415, undefined, "{}", { "content-type": "text/plain" }],
-      "of another character set": [415, undefined, "{}", { "content-type": "application/json; charset=latin1" }],
-      compressed: [415, undefined, "{}", { ...json, "content-encoding": "gzip" }],
-      "that is not JSON": [400, "body", "{"],
-      "that is not UTF-8": [400, "body", new Uint8Array([0x22, 0xff, 0x22])],
-      "that is a list": [400, "body", "[]"],
-      "that is null": [400, "body", "null"],
-      "with an unknown field": [400, "surprise", '{"surprise":1}'],
-      "with a key twice": [400, "a", '{"a":1,"a":2}'],
-      "with a key twice, written differently": [400, "a", '{"a":1,"\\u0061":2}'],
-      "with a key twice, deep inside": [400, "a[1].b", '{"a":[0,{"b":1,"b":1}]}'],
-      "with __proto__": [400, "__proto__", '{"__proto__":{"reason":"x"}}'],
-      "nested too deep": [400, "body", deep],
-    };
+  if (body !== undefined)
+    describe("the body", () => {
+      const json = { "content-type": "application/json" };
+      const deep = `{"a":${"[".repeat(8)}${"]".repeat(8)}}`;
+      const wrong: Record<string, [status: number, field: string | undefined, raw: BodyInit, headers?: Record<string, string>]> = {
+        "of another type": [415, undefined, "{}", { "content-type": "text/plain" }],
+        "of another character set": [415, undefined, "{}", { "content-type": "application/json; charset=latin1" }],
+        compressed: [415, undefined, "{}", { ...json, "content-encoding": "gzip" }],
+        "that is not JSON": [400, "body", "{"],
+        "that is not UTF-8": [400, "body", new Uint8Array([0x22, 0xff, 0x22])],
+        "that is a list": [400, "body", "[]"],
+        "that is null": [400, "body", "null"],
+        "with an unknown field": [400, "surprise", '{"surprise":1}'],
+        "with a key twice": [400, "a", '{"a":1,"a":2}'],
+        "with a key twice, written differently": [400, "a", '{"a":1,"\\u0061":2}'],
+        "with a key twice, deep inside": [400, "a[1].b", '{"a":[0,{"b":1,"b":1}]}'],
+        "with __proto__": [400, "__proto__", '{"__proto__":{"reason":"x"}}'],
+        "nested too deep": [400, "body", deep],
+      };
 
-    test.each(Object.entries(wrong))("%s", async (_, [status, field, raw, headers = json]) => {
-      const refused = await refusedUnasked(status, route, ...fine({ raw, headers }));
-      expect(refused.code).toBe("INVALID_ARGUMENT");
-      expect(refused.field).toBe(field);
+      test.each(Object.entries(wrong))("%s", async (_, [status, field, raw, headers = json]) => {
+        const refused = await refusedUnasked(status, route, ...fine({ raw, headers }));
+        expect(refused.code).toBe("INVALID_ARGUMENT");
+        expect(refused.field).toBe(field);
+      });
+
+      test.each([true, false])("one byte too large (length told: %s)", async (told) => {
+        const bytes = new TextEncoder().encode(`"${"x".repeat(1_023)}"`);
+        const raw = told ? bytes : new Blob([bytes]).stream();
+        const refused = await refusedUnasked(413, route, ...fine({ raw, headers: json }), { LEASEHOLD_BODY_BYTES: "1024" });
+        expect(refused).toMatchObject({ code: "RESOURCE_EXHAUSTED", reason: "BODY_TOO_LARGE", retryable: false });
+      });
+
+      if (body.required)
+        test("left out", async () => {
+          await refusedUnasked(415, route, ...fine({ body: undefined }));
+          const refused = await refusedUnasked(400, route, ...fine({ body: undefined, headers: json }));
+          expect(refused.field).toBe("body");
+        });
     });
 
-    test.each([true, false])("one byte too large (length told: %s)", async (told) => {
-      const bytes = new TextEncoder().encode(`"${"x".repeat(1_023)}"`);
-      const raw = told ? bytes : new Blob([bytes]).stream();
-      const refused = await refusedUnasked(413, route, ...fine({ raw, headers: json }), { LEASEHOLD_BODY_BYTES: "1024" });
-      expect(refused).toMatchObject({ code: "RESOURCE_EXHAUSTED", reason: "BODY_TOO_LARGE", retryable: false });
-    });
-
-    if (body.required) test("left out", async () => {
-      await refusedUnasked(415, route, ...fine({ body: undefined }));
-      const refused = await refusedUnasked(400, route, ...fine({ body: undefined, headers: json }));
-      expect(refused.field).toBe("body");
-    });
-  });
-
-  test.each(success.map((each, index) => [`${each.status} (${index + 1})`, each] as const))("succeeds: %s", async (_, { status, before, ...request }) => {
-    const api = new Api();
-    const { params, query, ...sent } = { ...request, ...(await before?.(api)) };
-    const address: Request = { ...(params === undefined ? {} : { params }), ...(query === undefined ? {} : { query }) };
-    const received = await api.send(route.method, pathOf(route, address), sent);
-    expect(`${received.status} ${received.text}`).toMatch(new RegExp(`^${status} `));
-    const response = route.responses[status];
-    expect(response).toBeDefined();
-    response?.schema.parse(response.mediaType === undefined ? received.json : received.text);
-    expect(received.headers.get("content-type")).toContain(response?.mediaType ?? "application/json");
-  });
+  test.each(success.map((each, index) => [`${each.status} (${index + 1})`, each] as const))(
+    "succeeds: %s",
+    async (_, { status, before, ...request }) => {
+      const api = new Api();
+      const { params, query, ...sent } = { ...request, ...(await before?.(api)) };
+      const address: Request = { ...(params === undefined ? {} : { params }), ...(query === undefined ? {} : { query }) };
+      const received = await api.send(route.method, pathOf(route, address), sent);
+      expect(`${received.status} ${received.text}`).toMatch(new RegExp(`^${status} `));
+      const response = route.responses[status];
+      expect(response).toBeDefined();
+      response?.schema.parse(response.mediaType === undefined ? received.json : received.text);
+      expect(received.headers.get("content-type")).toContain(response?.mediaType ?? "application/json");
+    },
+  );
 
   test("every status of its own is tried", () => {
     expect(new Set(success.map(({ status }) => status))).toEqual(new Set(Object.keys(route.responses).map(Number)));
@@ -166,11 +181,12 @@ describe.each(routeIds)("%s", (id: RouteId) => {
     }
   });
 
-  if (route.method === "GET") test("HEAD answers what GET does, without a body", async () => {
-    const [path] = fine();
-    const got = await new Api().send("GET", path, { key: null });
-    const head = await new Api().send("HEAD", path, { key: null });
-    expect(head.status).toBe(got.status);
-    expect(head.text).toBe("");
-  });
+  if (route.method === "GET")
+    test("HEAD answers what GET does, without a body", async () => {
+      const [path] = fine();
+      const got = await new Api().send("GET", path, { key: null });
+      const head = await new Api().send("HEAD", path, { key: null });
+      expect(head.status).toBe(got.status);
+      expect(head.text).toBe("");
+    });
 });

@@ -37,7 +37,13 @@ test("a created claim costs at most 4 rows over its whole life, and a shard's tr
   const shards = [...new Set(opsOf(w.envelope.placement, specs).map(({ shard }) => shard))];
   // Warm: placement, incarnation, epoch row and alarms are there.
   const first = w.uuid();
-  await w.ledger("1").begin(beginRequest(w.envelope, first, Array.from({ length: 200 }, (_, n) => `warm-${n}`)));
+  await w.ledger("1").begin(
+    beginRequest(
+      w.envelope,
+      first,
+      Array.from({ length: 200 }, (_, n) => `warm-${n}`),
+    ),
+  );
   await w.ledger("1").decide(decideRequest(w.envelope, first, "ROLLED_BACK"));
 
   const shardCounters = await Promise.all(shards.map((shard) => count(objects.shard(shard))));
@@ -93,7 +99,9 @@ test("a page of leases reads at most its size + 2 rows, whatever was decided bef
     if (n % 10 > 0) await w.ledger("1").decide(decideRequest(w.envelope, lease, "ROLLED_BACK"));
   }
   const counter = await count(objects.ledger("1"));
-  const page = await w.ledger("1").list({ ...w.envelope, caller: { ...callerOf(), role: "operator" }, createdAfterMs: 0, afterPosition: 0, limit: 10 });
+  const page = await w
+    .ledger("1")
+    .list({ ...w.envelope, caller: { ...callerOf(), role: "operator" }, createdAfterMs: 0, afterPosition: 0, limit: 10 });
   expect(page.ok && page.value.leases).toHaveLength(10);
   expect(counter.rowsRead).toBeGreaterThanOrEqual(10);
   expect(counter.rowsRead).toBeLessThanOrEqual(12);

@@ -42,7 +42,14 @@ describe("a run of the cron", () => {
     expect(granted).toMatchObject({ state: "GRANTED", creates: 2, payload: expect.stringContaining('"b"') });
     expect(committed).toMatchObject({ state: "COMMITTED", decided_by: "cell", payload: null });
     const run = await env.DB.prepare("SELECT * FROM cron_runs").first();
-    expect(run).toMatchObject({ started_at_ms: report.startedAtMs, finished_at_ms: report.finishedAtMs, cells_pulled: 2, cells_failed: 0, leases_upserted: 4, error: null });
+    expect(run).toMatchObject({
+      started_at_ms: report.startedAtMs,
+      finished_at_ms: report.finishedAtMs,
+      cells_pulled: 2,
+      cells_failed: 0,
+      leases_upserted: 4,
+      error: null,
+    });
   });
 
   test("mirrors the cells, and their changes", async () => {
@@ -57,7 +64,15 @@ describe("a run of the cron", () => {
   });
 
   test("mirrors the keys over several pages, and their revocation", async () => {
-    const key = (n: number): MintedKey => ({ keyId: `k${n}`, role: "cell", cell: "1", note: null, createdAtMs: n, expiresAtMs: Date.now() + 1e9, revokedAtMs: null });
+    const key = (n: number): MintedKey => ({
+      keyId: `k${n}`,
+      role: "cell",
+      cell: "1",
+      note: null,
+      createdAtMs: n,
+      expiresAtMs: Date.now() + 1e9,
+      revokedAtMs: null,
+    });
     for (let n = 1; n <= 7; n += 1) valueOf(await directory().recordKey({ ...envelope(), key: key(n) }));
     const smallPages = envWith({ LEASEHOLD_PULL_ROWS: "3" });
     await runCron(smallPages, Date.now());
@@ -72,7 +87,15 @@ describe("a run of the cron", () => {
   });
 
   test("starts over with the keys of a directory that was restored from a backup", async () => {
-    const key = (n: number): MintedKey => ({ keyId: `k${n}`, role: "router", cell: null, note: null, createdAtMs: n, expiresAtMs: Date.now() + 1e9, revokedAtMs: null });
+    const key = (n: number): MintedKey => ({
+      keyId: `k${n}`,
+      role: "router",
+      cell: null,
+      note: null,
+      createdAtMs: n,
+      expiresAtMs: Date.now() + 1e9,
+      revokedAtMs: null,
+    });
     for (let n = 1; n <= 3; n += 1) valueOf(await directory().recordKey({ ...envelope(), key: key(n) }));
     await runCron(env, Date.now());
     await runInDurableObject(directory(), (_, state) => {
@@ -156,11 +179,19 @@ describe("a run of the cron", () => {
     expect(await countRows("cells", "last_error IS NULL AND last_pulled_at_ms IS NOT NULL")).toBe(2);
   });
 
+  test("goes on with the other cells when a stub cannot even be made", async () => {
+    await begin("2", uuidOf(1), "a");
+    expect(await runCron(withoutLedger("1", "throws"), Date.now())).toMatchObject({ cellsPulled: 1, cellsFailed: 1 });
+    await expectD1ToMatch("2");
+  });
+
   test("may run any number of times at once", async () => {
     await Promise.all(Array.from({ length: 20 }, (_, n) => begin("1", uuidOf(n), `name-${n}`)));
-    const smallPages = envWith({ LEASEHOLD_PULL_ROWS: "3" });
+    const smallPages = { LEASEHOLD_PULL_ROWS: "3" };
     const deciding = Promise.all(Array.from({ length: 20 }, (_, n) => decide("1", uuidOf(n), "COMMITTED")));
-    await Promise.all([1, 2, 3].map(() => runCron(smallPages, Date.now())));
+    // Between their D1 statements, so that the runs and the decisions get in each other's way.
+    const pause = (): Promise<undefined> => new Promise((resume) => setTimeout(resume, 1, undefined));
+    await Promise.all([1, 2, 3].map(() => runCron({ ...faultyD1(pause).env, ...smallPages }, Date.now())));
     await deciding;
     await runCron(env, Date.now());
     await expectD1ToMatch("1");
@@ -180,27 +211,77 @@ describe("a run of the cron", () => {
     const { env: down, told } = recordingMaintain(faultyD1(() => "before").env);
     const report = await runCron(down, Date.now());
     expect(report).toMatchObject({ cellsPulled: 0, cellsFailed: 2, error: expect.stringContaining("Network connection lost") });
-    expect([...told].toSorted()).toEqual([
-      ["1", 0],
-      ["2", 0],
-    ]);
+    expect(Object.fromEntries(told)).toEqual({ 1: 0, 2: 0 });
   });
 });
 
 describe("a copy that does not fit any more", () => {
   test("leaves no gap when D1 is set back while a run writes pages", async () => {
     await Promise.all(Array.from({ length: 12 }, (_, n) => begin("1", uuidOf(n), `name-${n}`)));
+    const smallPages = { LEASEHOLD_PULL_ROWS: "3" };
     let pages = 0;
     const { env: restored } = faultyD1(async (_, sql) => {
-      if (sql.length === 2 && ++pages === 3) await env.DB.batch([env.DB.prepare("DELETE FROM leases"), env.DB.prepare("UPDATE cells SET pulled_position = 0")]);
+      if (sql.length === 2 && ++pages === 3)
+        await env.DB.batch([env.DB.prepare("DELETE FROM leases"), env.DB.prepare("UPDATE cells SET pulled_position = 0")]);
       return undefined;
     });
-    const report = await runCron({ ...restored, LEASEHOLD_PULL_ROWS: "3" } as typeof restored, Date.now());
+    const report = await runCron({ ...restored, ...smallPages }, Date.now());
     expect(report.cellsFailed).toBe(1);
     expect(await cursorOf("1")).toBe(0);
     expect(await countRows("cells", "cell_id = '1' AND last_pulled_at_ms IS NOT NULL")).toBe(0);
     await runCron(env, Date.now());
     await expectD1ToMatch("1");
+  });
+
+  test("leaves no gap in the keys either", async () => {
+    const key = (n: number): MintedKey => ({
+      keyId: `k${n}`,
+      role: "router",
+      cell: null,
+      note: null,
+      createdAtMs: n,
+      expiresAtMs: Date.now() + 1e9,
+      revokedAtMs: null,
+    });
+    for (let n = 1; n <= 9; n += 1) valueOf(await directory().recordKey({ ...envelope(), key: key(n) }));
+    const smallPages = { LEASEHOLD_PULL_ROWS: "3" };
+    let pages = 0;
+    const { env: restored } = faultyD1(async (_, sql) => {
+      if (sql.some((text) => text.includes("INTO keys")) && ++pages === 2) await env.DB.prepare("DELETE FROM keys").run();
+      return undefined;
+    });
+    await runCron({ ...restored, ...smallPages }, Date.now());
+    expect(await countRows("keys")).toBe(0);
+    await runCron(env, Date.now());
+    expect(await countRows("keys")).toBe(9);
+  });
+
+  test("is not called fresh when D1 is set back between the pull and its end", async () => {
+    await begin("1", uuidOf(1), "a");
+    const { env: restored } = faultyD1(async (_, sql) => {
+      if (sql.some((text) => text.includes("AS mark")))
+        await env.DB.batch([env.DB.prepare("DELETE FROM leases"), env.DB.prepare("UPDATE cells SET pulled_position = 0")]);
+      return undefined;
+    });
+    await runCron(restored, Date.now());
+    expect(await countRows("cells", "cell_id = '1' AND last_pulled_at_ms IS NOT NULL")).toBe(0);
+    await runCron(env, Date.now());
+    await expectD1ToMatch("1");
+  });
+
+  test("keeps the cursor of a run that was faster", async () => {
+    await Promise.all(Array.from({ length: 12 }, (_, n) => begin("1", uuidOf(n), `name-${n}`)));
+    const smallPages = { LEASEHOLD_PULL_ROWS: "3" };
+    const cursors: (number | null)[] = [];
+    const { env: overtaken } = faultyD1(async (_, sql) => {
+      if (sql.length !== 2) return undefined;
+      if (cursors.length === 0) await runCron(env, Date.now());
+      cursors.push(await cursorOf("1"));
+      return undefined;
+    });
+    await runCron({ ...overtaken, ...smallPages }, Date.now());
+    expect(cursors).toHaveLength(4);
+    expect(new Set(cursors).size).toBe(1);
   });
 
   test("begins again with a ledger that was restored from a backup", async () => {

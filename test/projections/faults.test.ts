@@ -30,11 +30,11 @@ async function expectSafe(cell: string, toldPosition: number): Promise<void> {
 async function countExecutions(): Promise<number> {
   await prepare();
   const counting = faultyD1();
-  await runCron({ ...counting.env, ...smallPages } as typeof counting.env, Date.now());
+  await runCron({ ...counting.env, ...smallPages }, Date.now());
   return counting.asked();
 }
 
-describe("D1 failing at each of a run's executions", async () => {
+describe("D1 failing at each of a run's executions", { timeout: 30_000 }, async () => {
   const executions = await countExecutions();
 
   test("there are several pages to fail at", () => expect(executions).toBeGreaterThan(8));
@@ -45,7 +45,7 @@ describe("D1 failing at each of a run's executions", async () => {
       test(`once at ${at}, ${fault} it is carried out: the run gets over it`, async () => {
         await prepare();
         const { env: faulty, told } = recordingMaintain(faultyD1((execution) => (execution === at ? fault : undefined)).env);
-        const report = await runCron({ ...faulty, ...smallPages } as typeof faulty, Date.now());
+        const report = await runCron({ ...faulty, ...smallPages }, Date.now());
         expect(report).toMatchObject({ error: null, cellsFailed: 0 });
         await expectSafe("1", told.get("1") ?? 0);
         await expectD1ToMatch("1");
@@ -54,7 +54,7 @@ describe("D1 failing at each of a run's executions", async () => {
       test(`from ${at} on, ${fault} it is carried out: the next run misses nothing`, async () => {
         await prepare();
         const { env: faulty, told } = recordingMaintain(faultyD1((execution) => (execution >= at ? fault : undefined)).env);
-        await runCron({ ...faulty, ...smallPages } as typeof faulty, Date.now());
+        await runCron({ ...faulty, ...smallPages }, Date.now());
         expect(told.has("1")).toBe(true);
         await expectSafe("1", told.get("1") ?? 0);
         await begin("1", uuidOf(6), "f");

@@ -50,4 +50,3 @@ export function faultyD1(plan: Plan = () => undefined): { env: Env; done: Execut
   };
   return { env: envWith({ DB: database }), done, asked: () => count };
 }
-

@@ -11,7 +11,7 @@ export const env = bindings as unknown as Env & { TEST_MIGRATIONS: D1Migration[]
 export const envelope = (): Envelope => ({ version: MESSAGE_VERSION, placement: configOf(env).placement });
 
 /** The same bindings and variables, some of them replaced. */
-export const envWith = (changes: Partial<Record<string, unknown>>): Env => ({ ...env, ...changes }) as Env;
+export const envWith = (changes: Partial<Record<string, unknown>>): Env => ({ ...env, ...changes });
 
 /** An empty deployment with these cells. */
 export async function startFleet(...cells: string[]): Promise<void> {
@@ -24,7 +24,7 @@ export async function emptyD1(): Promise<void> {
   await env.DB.batch(["leases", "cells", "keys", "cron_runs"].map((table) => env.DB.prepare(`DELETE FROM ${table}`)));
 }
 
-export async function addCell(cell: string): Promise<void> {
+async function addCell(cell: string): Promise<void> {
   const message = { ...envelope(), cell, name: `Cell ${cell}`, address: `https://cell-${cell}.example`, locationHint: null };
   valueOf(await env.DIRECTORY.getByName("directory").addCell(message));
 }
@@ -61,14 +61,19 @@ export interface FleetLease {
 const COLUMNS = "state, position, created_position, creates, destroys, replaces, missing, decided_by, reason";
 
 export async function leasesInD1(cell: string): Promise<FleetLease[]> {
-  return (await env.DB.prepare(`SELECT uuid, ${COLUMNS}, payload FROM leases WHERE cell_id = ? ORDER BY created_position`).bind(cell).all<FleetLease>()).results;
+  return (
+    await env.DB.prepare(`SELECT uuid, ${COLUMNS}, payload FROM leases WHERE cell_id = ? ORDER BY created_position`).bind(cell).all<FleetLease>()
+  ).results;
 }
 
 export function leasesInLedger(cell: string): Promise<FleetLease[]> {
   const payload = "CASE state WHEN 'GRANTED' THEN payload END AS payload";
   return runInDurableObject(
     ledgerOf(cell),
-    (_, state) => state.storage.sql.exec(`SELECT lease AS uuid, ${COLUMNS}, ${payload} FROM lease ORDER BY created_position`).toArray() as unknown as FleetLease[],
+    (_, state) =>
+      state.storage.sql
+        .exec(`SELECT lease AS uuid, ${COLUMNS}, ${payload} FROM lease ORDER BY created_position`)
+        .toArray() as unknown as FleetLease[],
   );
 }
 

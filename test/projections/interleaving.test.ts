@@ -5,10 +5,10 @@ import { begin, cursorOf, decide, env, expectD1ToMatch, leasesInD1, leasesInLedg
 import { faultyD1 } from "./faulty-d1.ts";
 import { withSlowLedgers } from "./ledger-calls.ts";
 
-const CHANGES = 60;
+const CHANGES = 150;
 const cells = ["1", "2"];
 
-describe("pulls between begins and decisions in random order", () => {
+describe("pulls between begins and decisions in random order", { timeout: 30_000 }, () => {
   for (let seed = 1; seed <= 6; seed += 1) {
     test(`miss no change (seed ${seed})`, async () => {
       await startFleet(...cells);
@@ -18,7 +18,7 @@ describe("pulls between begins and decisions in random order", () => {
       // Pauses in front of D1 and of the ledgers: without them a run would go through in one go, as far as the ledgers' timers are concerned.
       const pause = (): Promise<undefined> => new Promise((resume) => setTimeout(resume, random() * 4, undefined));
       const hesitant = (variables: Record<string, string>): Env => withSlowLedgers(pause, { ...faultyD1(pause).env, ...variables });
-      let running = true;
+      const changes = { over: false };
       const change = async (n: number): Promise<void> => {
         const cell = pick(cells) ?? "1";
         const old = random() < 0.5 ? outstanding.splice(Math.floor(random() * outstanding.length), 1)[0] : undefined;
@@ -35,14 +35,15 @@ describe("pulls between begins and decisions in random order", () => {
           for (let n = 0; n < CHANGES; n += 1) {
             underWay.push(change(n));
             if (random() < 0.4) await underWay.shift();
+            if (random() < 0.2) await pause();
           }
           await Promise.all(underWay);
         } finally {
-          running = false;
+          changes.over = true;
         }
       };
       const pulling = async (): Promise<void> => {
-        while (running) {
+        while (!changes.over) {
           await runCron(hesitant({ LEASEHOLD_PULL_ROWS: String(1 + Math.floor(random() * 4)) }), Date.now());
           for (const cell of cells) await expectNothingMissing(cell);
         }

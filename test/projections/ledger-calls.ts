@@ -1,4 +1,4 @@
-import type { Maintain, Pull } from "../../src/core/messages.ts";
+import type { Envelope, LeaseState, Maintain, Pull } from "../../src/core/messages.ts";
 import type { Env } from "../../src/env.ts";
 import type { CellLedger } from "../../src/objects/cell-ledger.ts";
 import { env } from "./fleet.ts";
@@ -9,10 +9,14 @@ function withLedgers(base: Env, stand: (cell: string, real: DurableObjectStub<Ce
   return { ...base, CELL_LEDGER: { getByName } as unknown as Env["CELL_LEDGER"] };
 }
 
-/** One cell's ledger fails, at once or by never answering. */
-export function withoutLedger(cell: string, how: "fails" | "hangs" = "fails", base: Env = env): Env {
+/** One cell's ledger fails: each call does at once, none is ever answered, or there is not even a stub to call. */
+export function withoutLedger(cell: string, how: "fails" | "hangs" | "throws" = "fails"): Env {
   const fail = (): Promise<never> => (how === "hangs" ? new Promise(() => {}) : Promise.reject(new Error("the object was reset")));
-  return withLedgers(base, (asked, real) => (asked === cell ? { pull: fail, maintain: fail, leaseStates: fail } : real));
+  return withLedgers(env, (asked, real) => {
+    if (asked !== cell) return real;
+    if (how === "throws") throw new TypeError("no such location");
+    return { pull: fail, maintain: fail, leaseStates: fail };
+  });
 }
 
 /** What each ledger was told to be safe in D1. */
@@ -40,4 +44,20 @@ export function withSlowLedgers(pause: () => Promise<unknown>, base: Env = env):
     pull: (message: Pull) => slowly(async () => real.pull(message)),
     maintain: (message: Maintain) => slowly(async () => real.maintain(message)),
   }));
+}
+
+/** Notes which ledgers are asked for states, and lets `answer` speak for them. */
+export function countingLedgers(answer: (cell: string, leases: string[]) => LeaseState[] | undefined = () => undefined): {
+  env: Env;
+  asked: string[];
+} {
+  const asked: string[] = [];
+  const counting = withLedgers(env, (cell, real) => ({
+    leaseStates: async (message: Envelope & { leases: string[] }) => {
+      asked.push(cell);
+      const states = answer(cell, message.leases);
+      return states === undefined ? real.leaseStates(message) : { ok: true, value: states };
+    },
+  }));
+  return { env: counting, asked };
 }

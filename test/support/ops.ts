@@ -7,8 +7,8 @@ export interface OpSpec {
   kind?: OpKind;
   type?: BucketTypeName;
   value: string;
-  subject?: Subject | null;
-  source?: Source | null;
+  subject?: Subject | null | undefined;
+  source?: Source | null | undefined;
 }
 
 /** A batch as the HTTP layer hands it to a ledger. A plain string is the create of a route. */

@@ -155,7 +155,7 @@ export class Deliveries {
 }
 
 /** The decision for each shard that may hold something of the lease. None for a fence, which holds nothing. */
-export function decisionsOf(cell: string, row: LeaseRow): Map<number, Decision> {
+function decisionsOf(cell: string, row: LeaseRow): Map<number, Decision> {
   const decisions = new Map<number, Decision>();
   if (row.payload === null || row.epochs === null || row.state === "GRANTED") return decisions;
   const outcome: Outcome = row.state;

@@ -40,6 +40,9 @@ export interface LedgerPeers {
   shard: ShardPeer;
 }
 
+/** Stored payload in one page of a pull. As objects it is several times that, and an answer may have 32 MiB. */
+const PULL_BYTES = 4_000_000;
+
 /**
  * Holds one cell's leases and coordinates its begins, commits and rollbacks. Every answer waits until what it rests on is durable: a
  * reply read from rows that a crash could undo would be a promise broken (rules B5, C2).
@@ -134,9 +137,9 @@ export class Ledger {
     const refusal = await this.#standing.admit(message);
     if (refusal !== undefined) return { ok: false, refusal };
     const now = this.#ports.clock.now();
-    const rows = this.#store.changes(message.afterPosition, message.limit);
+    const { rows, more } = this.#store.changes(message.afterPosition, message.limit, PULL_BYTES);
     const changes = rows.map((row) => this.#store.changeOf(row, now));
-    return this.#durable(ok({ changes, throughPosition: rows.at(-1)?.position ?? message.afterPosition, more: rows.length === message.limit }));
+    return this.#durable(ok({ changes, throughPosition: rows.at(-1)?.position ?? message.afterPosition, more }));
   }
 
   /** The cron's poke: wakes unfinished work whose alarm got lost (rule M3) and forgets what is old enough. */

@@ -28,7 +28,7 @@ export async function prune(
     if (!store.hasOutcomeThrough(through)) break;
     const gone = await commits.submit(() => {
       const rows = store.prune(through, STEP_ROWS);
-      if (rows.length > 0) store.setNumber("pruned_position", Math.max(...rows.map(({ position }) => position)));
+      if (rows.length > 0) store.setNumber("pruned_position", Math.max(store.number("pruned_position"), ...rows.map(({ position }) => position)));
       decisions.pruned(rows.filter(({ fence }) => fence === 1).length);
       return rows.length;
     });

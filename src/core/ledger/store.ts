@@ -95,11 +95,25 @@ export class LedgerStore {
     return this.#sql.all<LeaseRow>(`SELECT ${HEAD} FROM lease WHERE decided = 0 AND position > ? ORDER BY position LIMIT ?`, afterPosition, limit);
   }
 
-  /** Leases whose last change lies after a position, in the order of the changes; granted ones with their payload. */
-  changes(afterPosition: number, limit: number): LeaseRow[] {
-    const page = (decided: 0 | 1): LeaseRow[] =>
-      this.#sql.all<LeaseRow>("SELECT * FROM lease WHERE decided = ? AND position > ? ORDER BY position LIMIT ?", decided, afterPosition, limit);
-    return [...page(0), ...page(1)].toSorted((a, b) => a.position - b.position).slice(0, limit);
+  /**
+   * Leases whose last change lies after a position, in the order of the changes; granted ones with their payload. Stops at `limit` rows, and at
+   * about `maxBytes` of payload: an answer between objects has a limit of its own.
+   */
+  changes(afterPosition: number, limit: number, maxBytes: number): { rows: LeaseRow[]; more: boolean } {
+    const sizes = (decided: 0 | 1): { position: number; bytes: number }[] =>
+      this.#sql.all(
+        "SELECT position, coalesce(octet_length(payload), 0) AS bytes FROM lease WHERE decided = ? AND position > ? ORDER BY position LIMIT ?",
+        decided,
+        afterPosition,
+        limit + 1,
+      );
+    const all = [...sizes(0), ...sizes(1)].toSorted((a, b) => a.position - b.position);
+    let bytes = 0;
+    const fitting = all.slice(0, limit).filter((row, index) => (bytes += row.bytes) <= maxBytes || index === 0);
+    const through = fitting.at(-1)?.position ?? afterPosition;
+    const rows = (decided: 0 | 1): LeaseRow[] =>
+      this.#sql.all<LeaseRow>("SELECT * FROM lease WHERE decided = ? AND position > ? AND position <= ?", decided, afterPosition, through);
+    return { rows: [...rows(0), ...rows(1)].toSorted((a, b) => a.position - b.position), more: all.length > fitting.length };
   }
 
   /** Decisions after a position that some shard may not have applied yet. */
@@ -123,7 +137,7 @@ export class LedgerStore {
   }
 
   hasOutcomeThrough(position: number): boolean {
-    return this.#sql.all("SELECT 1 FROM lease WHERE decided = 1 AND position <= ? LIMIT 1", position).length > 0;
+    return this.#sql.all("SELECT 1 FROM lease WHERE decided = 1 AND position <= ? AND payload IS NULL LIMIT 1", position).length > 0;
   }
 
   countGranted(): number {

@@ -19,6 +19,7 @@ type Read = LookupFound | { kind: "ask"; hold: HoldRow };
 interface Page {
   claims: ClaimRow[];
   holds: CreateHoldRow[];
+  through: string;
   complete: boolean;
 }
 
@@ -78,12 +79,12 @@ export class ShardReader {
     }
   }
 
-  #answer({ claims, holds, complete }: Page, learned: ReadonlyMap<string, Learned>): Reply<ListRecordsAnswer> {
+  #answer({ claims, holds, through, complete }: Page, learned: ReadonlyMap<string, Learned>): Reply<ListRecordsAnswer> {
     const verdicts = holds.map((hold) => learned.get(identityOf(hold)));
     if (verdicts.includes("unknown")) return refused("UNAVAILABLE", "the cell's ledger cannot be asked which of its leases are granted");
     const granted = holds.filter((_, index) => verdicts[index] === "granted");
     const records = [...claims.map((claim) => recordOfClaim(claim, this.#store.hold(keyOf(claim)))), ...granted.map(recordOfHold)];
-    return ok({ records: records.toSorted(bySource), complete });
+    return ok({ records: records.toSorted(bySource), through, complete });
   }
 
   #page({ cell, sourceType, bucketTypes: wanted, after, upTo, limit }: ListRecordsRequest): Page {
@@ -94,6 +95,7 @@ export class ShardReader {
     return {
       claims: claims.rows.filter((row) => compareBytes(row.source_order, holds.end) <= 0),
       holds: holds.rows,
+      through: holds.end,
       complete: holds.end === (upTo ?? END),
     };
   }

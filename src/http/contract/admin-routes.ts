@@ -24,7 +24,7 @@ function isAddress(text: string): boolean {
 }
 
 /** The platform's, as `DurableObjectLocationHint` has them. */
-export const locationHints = ["wnam", "enam", "sam", "weur", "eeur", "apac", "apac-ne", "apac-se", "oc", "afr", "me"] as const;
+const locationHints = ["wnam", "enam", "sam", "weur", "eeur", "apac", "apac-ne", "apac-se", "oc", "afr", "me"] as const;
 
 const locationHint = z.enum(locationHints).meta({ description: "Where the cell's ledger is made, once and for all: near the cell." });
 
@@ -54,7 +54,10 @@ export const cellRoutes = {
     roles: operator,
     params: nothing,
     query: nothing,
-    body: { schema: z.strictObject({ cell_id: cellIdInBody, name, address, location_hint: locationHint.optional() }).meta({ id: "NewCell" }), required: true },
+    body: {
+      schema: z.strictObject({ cell_id: cellIdInBody, name, address, location_hint: locationHint.optional() }).meta({ id: "NewCell" }),
+      required: true,
+    },
     responses: { 201: { about: "The cell is registered.", schema: cellAnswer } },
     errors: [
       { code: "ALREADY_EXISTS", reason: "CELL_EXISTS", when: "A cell of this id is registered." },
@@ -116,6 +119,16 @@ const keyId = z
   .regex(/^[\w-]{1,64}$/, "must be the id of a key")
   .meta({ description: "The id of a key." });
 
+const exampleKey = {
+  id: "01936f6e-2c1a-7c3e-9d56-3a1f0c9b7e42",
+  role: "cell",
+  cell_id: "7",
+  created_at: "2026-11-20T12:00:00.000Z",
+  expires_at: "2027-02-18T12:00:00.000Z",
+  note: "deployed with ansible",
+};
+const exampleRevoked = { ...exampleKey, revoked_at: "2026-12-01T08:30:00.000Z" };
+
 const newKey = z
   .strictObject({
     role,
@@ -130,7 +143,9 @@ const newKey = z
   .meta({ id: "NewKey" });
 
 const revocation = z
-  .strictObject({ cell_id: cellIdInBody.optional().meta({ description: "The cell of a key that was never listed here, so that its ledger learns of it." }) })
+  .strictObject({
+    cell_id: cellIdInBody.optional().meta({ description: "The cell of a key that was never listed here, so that its ledger learns of it." }),
+  })
   .meta({ id: "Revocation" });
 
 export const keyRoutes = {
@@ -144,7 +159,7 @@ export const keyRoutes = {
     params: nothing,
     query: nothing,
     body: { schema: newKey, required: true },
-    responses: { 201: { about: "The key.", schema: mintedKey } },
+    responses: { 201: { about: "The key.", schema: mintedKey, example: { ...exampleKey, key: "lhk_eyJ2IjoxLCJpZCI6…" } } },
     errors: [unknownCell, directoryDown],
     example: { body: { role: "cell", cell_id: "7", expires_in_s: 7_776_000, note: "deployed with ansible" } },
   }),
@@ -157,7 +172,13 @@ export const keyRoutes = {
     roles: operator,
     params: nothing,
     query: page,
-    responses: { 200: { about: "A page of keys.", schema: z.strictObject({ keys: z.array(key), next_page_token: nextPageToken }) } },
+    responses: {
+      200: {
+        about: "A page of keys.",
+        schema: z.strictObject({ keys: z.array(key), next_page_token: nextPageToken }),
+        example: { keys: [exampleRevoked], next_page_token: "" },
+      },
+    },
     errors: [directoryDown],
     example: {},
   }),
@@ -172,8 +193,12 @@ export const keyRoutes = {
     params: z.strictObject({ id: keyId }),
     query: nothing,
     body: { schema: revocation, required: false },
-    responses: { 200: { about: "The key is revoked.", schema: z.strictObject({ key }) } },
-    errors: [{ code: "RESOURCE_EXHAUSTED", when: "Too many revoked keys have not expired yet: rotate the signing secret." }, unknownCell, directoryDown],
+    responses: { 200: { about: "The key is revoked.", schema: z.strictObject({ key }), example: { key: exampleRevoked } } },
+    errors: [
+      { code: "RESOURCE_EXHAUSTED", when: "Too many revoked keys have not expired yet: rotate the signing secret." },
+      unknownCell,
+      directoryDown,
+    ],
     example: { params: { id: "01936f6e-2c1a-7c3e-9d56-3a1f0c9b7e42" } },
   }),
 };

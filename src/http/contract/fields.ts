@@ -55,7 +55,9 @@ export const pageSize = z
     description: `How many to answer at most; more than ${limitTable.maxPageItems.default} counts as ${limitTable.maxPageItems.default}.`,
   });
 
-export const pageToken = z.string().meta({ description: "The `next_page_token` of the page before, with the same query. Empty or left out: the first page." });
+export const pageToken = z
+  .string()
+  .meta({ description: "The `next_page_token` of the page before, with the same query. Empty or left out: the first page." });
 
 export const nextPageToken = z.string().meta({ description: "To get the next page; empty on the last one." });
 

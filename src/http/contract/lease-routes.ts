@@ -9,12 +9,30 @@ const roles = ["cell", "operator"] as const;
 const UUID = "01936f6e-2c1a-7c3e-9d56-3a1f0c9b7e42";
 
 const exampleBatch = {
-  creates: [{ bucket: { type: "ROUTES", value: "gitlab-org" }, subject: { type: "GROUP", id: "42" }, source: { type: "RAILS_TABLE_ROUTES", id: "1042" } }],
+  creates: [
+    { bucket: { type: "ROUTES", value: "gitlab-org" }, subject: { type: "GROUP", id: "42" }, source: { type: "RAILS_TABLE_ROUTES", id: "1042" } },
+  ],
 };
+
+const exampleLease = (state: "GRANTED" | "COMMITTED" | "ROLLED_BACK"): unknown => ({
+  lease: {
+    uuid: UUID,
+    cell_id: "7",
+    state,
+    created_at: "2026-11-20T12:00:00.000Z",
+    age_ms: state === "GRANTED" ? 4 : 1_250,
+    ...(state === "GRANTED" ? {} : { decided_at: "2026-11-20T12:00:01.250Z", decided_by: "cell" }),
+    counts: { creates: 1, destroys: 0, replaces: 0, missing: 0 },
+    ...(state === "GRANTED" ? { ...exampleBatch, destroys: [], replaces: [] } : {}),
+  },
+});
 
 const beginErrors: readonly RouteError[] = [
   { code: "ALREADY_EXISTS", when: "A name to create is taken. `conflicts` lists every op that stands in the way." },
-  { code: "FAILED_PRECONDITION", when: "A name to destroy or replace is not yours, is not there, or has another subject or source. See `conflicts`." },
+  {
+    code: "FAILED_PRECONDITION",
+    when: "A name to destroy or replace is not yours, is not there, or has another subject or source. See `conflicts`.",
+  },
   { code: "FAILED_PRECONDITION", reason: "LEASE_ID_REUSED", when: "The lease id was used for another batch." },
   { code: "FAILED_PRECONDITION", reason: "LEASE_ROLLED_BACK", when: "The lease was rolled back; a new try needs a new id." },
   { code: "FAILED_PRECONDITION", reason: "CELL_FROZEN", when: "An operator froze the cell: it cannot begin leases." },
@@ -22,7 +40,10 @@ const beginErrors: readonly RouteError[] = [
   { code: "RESOURCE_EXHAUSTED", reason: "TOO_MANY_BEGINS", when: "The cell has too many begins under way." },
   { code: "RESOURCE_EXHAUSTED", reason: "TOO_MANY_LEASES", when: "The cell has too many leases outstanding: commit or roll back some." },
   { code: "RESOURCE_EXHAUSTED", reason: "LEASE_TOO_LARGE", when: "The batch takes too much room (413): split it." },
-  { code: "UNAVAILABLE", when: "A part cannot be reached. Unless the detail says otherwise the outcome is not known: repeat the call with the same lease id." },
+  {
+    code: "UNAVAILABLE",
+    when: "A part cannot be reached. Unless the detail says otherwise the outcome is not known: repeat the call with the same lease id.",
+  },
   { code: "DEADLINE_EXCEEDED", when: "No answer in time. The outcome is not known: repeat the call with the same lease id." },
 ];
 
@@ -60,8 +81,8 @@ export const leaseRoutes = {
     query: nothing,
     body: { schema: batch, required: true },
     responses: {
-      201: { about: "The lease is granted.", schema: leaseAnswer },
-      200: { about: "The lease was granted or committed before, by the same batch.", schema: leaseAnswer },
+      201: { about: "The lease is granted.", schema: leaseAnswer, example: exampleLease("GRANTED") },
+      200: { about: "The lease was granted or committed before, by the same batch.", schema: leaseAnswer, example: exampleLease("COMMITTED") },
     },
     errors: beginErrors,
     example: { params: { cell: "7", uuid: UUID }, body: exampleBatch },
@@ -77,7 +98,7 @@ export const leaseRoutes = {
     params: z.strictObject({ cell: cellId }),
     query: nothing,
     body: { schema: batch, required: true },
-    responses: { 201: { about: "The lease is granted.", schema: leaseAnswer } },
+    responses: { 201: { about: "The lease is granted.", schema: leaseAnswer, example: exampleLease("GRANTED") } },
     errors: beginErrors.filter(({ reason }) => reason !== "LEASE_ID_REUSED"),
     example: { params: { cell: "7" }, body: exampleBatch },
   }),
@@ -91,7 +112,7 @@ export const leaseRoutes = {
     params,
     query: nothing,
     body: decision,
-    responses: { 200: { about: "The lease is committed.", schema: leaseAnswer } },
+    responses: { 200: { about: "The lease is committed.", schema: leaseAnswer, example: exampleLease("COMMITTED") } },
     errors: decideErrors("COMMITTED"),
     example: { params: { cell: "7", uuid: UUID } },
   }),
@@ -106,7 +127,7 @@ export const leaseRoutes = {
     params,
     query: nothing,
     body: decision,
-    responses: { 200: { about: "The lease is rolled back.", schema: leaseAnswer } },
+    responses: { 200: { about: "The lease is rolled back.", schema: leaseAnswer, example: exampleLease("ROLLED_BACK") } },
     errors: decideErrors("ROLLED_BACK"),
     example: { params: { cell: "7", uuid: UUID } },
   }),
@@ -119,7 +140,7 @@ export const leaseRoutes = {
     roles,
     params,
     query: nothing,
-    responses: { 200: { about: "The lease.", schema: leaseAnswer } },
+    responses: { 200: { about: "The lease.", schema: leaseAnswer, example: exampleLease("GRANTED") } },
     errors: [{ code: "NOT_FOUND", when: "The cell has no such lease. Another cell's lease looks the same." }],
     example: { params: { cell: "7", uuid: UUID } },
   }),
@@ -128,7 +149,8 @@ export const leaseRoutes = {
     method: "GET",
     path: "/v1/cells/{cell}/leases",
     summary: "List granted leases",
-    about: "The cell's leases that are granted and not decided, oldest first, with counts instead of the batch. Complete as of the call; an error rather than a short page.",
+    about:
+      "The cell's leases that are granted and not decided, oldest first, with counts instead of the batch. Complete as of the call; an error rather than a short page.",
     roles,
     params: z.strictObject({ cell: cellId }),
     query: z.strictObject({

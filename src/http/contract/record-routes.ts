@@ -6,6 +6,20 @@ import { bucket, lookupResult, recordAnswer, recordPage } from "./schemas.ts";
 
 const everyone = ["cell", "router", "operator"] as const;
 
+const exampleRecord = {
+  uuid: "5f0b5f0e-6c4e-4d0e-9f43-6f0a1f5b2d11",
+  bucket: { type: "ROUTES", value: "gitlab-org/gitlab" },
+  subject: { type: "PROJECT", id: "278964" },
+  source: { type: "RAILS_TABLE_ROUTES", id: "1042" },
+  cell_id: "7",
+  epoch: 12,
+  status: "ACTIVE",
+  lease_uuid: null,
+  created_at: "2026-11-20T12:00:00.000Z",
+  updated_at: "2026-11-20T12:00:01.250Z",
+};
+const exampleOwner = { id: "7", address: "https://cell-7.example.com" };
+
 const unsure: RouteError = {
   code: "UNAVAILABLE",
   when: "A part cannot be reached, so nobody can tell. Never read as: not found.",
@@ -23,7 +37,9 @@ export const recordRoutes = {
     roles: everyone,
     params: z.strictObject({ bucket_type: bucketType, value: z.string().meta({ description: "The name, in any spelling of its canonical form." }) }),
     query: nothing,
-    responses: { 200: { about: "The record and the cell that owns it.", schema: recordAnswer } },
+    responses: {
+      200: { about: "The record and the cell that owns it.", schema: recordAnswer, example: { record: exampleRecord, cell: exampleOwner } },
+    },
     errors: [{ code: "NOT_FOUND", when: "Nobody has the name." }, unsure],
     example: { params: { bucket_type: "ROUTES", value: "gitlab-org/gitlab" } },
   }),
@@ -37,7 +53,13 @@ export const recordRoutes = {
     params: nothing,
     query: nothing,
     body: { schema: z.strictObject({ buckets: z.array(bucket).min(1) }).meta({ id: "Lookup" }), required: true },
-    responses: { 200: { about: "One result per bucket, in order.", schema: z.strictObject({ results: z.array(lookupResult) }) } },
+    responses: {
+      200: {
+        about: "One result per bucket, in order.",
+        schema: z.strictObject({ results: z.array(lookupResult) }),
+        example: { results: [{ bucket: { type: "USERNAMES", value: "alice" }, found: false }] },
+      },
+    },
     errors: [unsure],
     example: { body: { buckets: [{ type: "USERNAMES", value: "alice" }] } },
   }),
@@ -59,7 +81,7 @@ export const recordRoutes = {
       page_token: pageToken.optional(),
     }),
     repeatable: ["bucket_type"],
-    responses: { 200: { about: "A page of records.", schema: recordPage } },
+    responses: { 200: { about: "A page of records.", schema: recordPage, example: { records: [exampleRecord], next_page_token: "" } } },
     errors: [unsure],
     example: { params: { cell: "7" }, query: { source_type: "RAILS_TABLE_ROUTES", source_id_gt: "1000" } },
   }),

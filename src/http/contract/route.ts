@@ -2,7 +2,7 @@ import type * as z from "zod";
 import type { Roles } from "../../auth/policy.ts";
 import type { ErrorCode, Reason } from "../../core/refusal.ts";
 
-export type Method = "GET" | "POST" | "PUT" | "PATCH";
+type Method = "GET" | "POST" | "PUT" | "PATCH";
 export type Group = "leases" | "records" | "cells" | "keys" | "service";
 
 /** One way a call can fail, beyond what holds for every route of its kind (see `errorsOf`). */
@@ -17,15 +17,17 @@ export interface RouteBody {
   required: boolean;
 }
 
-export interface RouteResponse {
+interface RouteResponse {
   about: string;
   /** JSON, unless the route says otherwise. */
   schema: z.ZodType;
   mediaType?: string;
+  /** For the reference page; left out where what the schema says is enough. */
+  example?: unknown;
 }
 
 /** A call as a person would make it, for the reference page. */
-export interface Example {
+interface Example {
   params?: Readonly<Record<string, string>>;
   query?: Readonly<Record<string, string>>;
   body?: unknown;

@@ -93,7 +93,7 @@ export const foreignRecord = z
 
 const record = z.union([wholeRecord, foreignRecord]);
 
-export const owner = z
+const owner = z
   .strictObject({ id: cellId, address: z.string().meta({ description: "Where to send requests for this name." }) })
   .meta({ id: "OwnerCell", description: "The cell that owns the name." });
 
@@ -116,9 +116,14 @@ export const cell = z
     name: z.string(),
     address: z.string(),
     location_hint: z.string().nullable(),
-    state: z.enum(["ACTIVE", "FROZEN"]).nullable().meta({ description: "FROZEN: begins are refused, all else works. Null when its ledger cannot be reached." }),
+    state: z
+      .enum(["ACTIVE", "FROZEN"])
+      .nullable()
+      .meta({ description: "FROZEN: begins are refused, all else works. Null when its ledger cannot be reached." }),
     outstanding_leases: wholeNumber.nullable().meta({ description: "Granted and not decided. Null when its ledger cannot be reached." }),
-    unapplied_decisions: wholeNumber.nullable().meta({ description: "Decisions that some shard has not applied yet. Null when its ledger cannot be reached." }),
+    unapplied_decisions: wholeNumber
+      .nullable()
+      .meta({ description: "Decisions that some shard has not applied yet. Null when its ledger cannot be reached." }),
     created_at: time,
     updated_at: time,
   })
@@ -139,7 +144,9 @@ export const mintedKey = z
   .strictObject({ ...keyFields, key: z.string().meta({ description: "The key itself. It is shown once and stored nowhere." }) })
   .meta({ id: "MintedKey" });
 
-export const key = z.strictObject({ ...keyFields, revoked_at: time.nullable() }).meta({ id: "Key", description: "What is remembered of a key; not the key itself." });
+export const key = z
+  .strictObject({ ...keyFields, revoked_at: time.nullable() })
+  .meta({ id: "Key", description: "What is remembered of a key; not the key itself." });
 
 const codeNames = Object.keys(errorCodes) as [ErrorCode, ...ErrorCode[]];
 

@@ -4,7 +4,8 @@ import openapi from "../../../openapi.json";
 
 export interface Schema {
   $ref?: string;
-  type?: string;
+  /** A list: one of these. */
+  type?: string | string[];
   description?: string;
   format?: string;
   const?: unknown;
@@ -43,9 +44,16 @@ export interface Operation {
   "x-errors": { code: string; reason?: string; when: string; status: number }[];
 }
 
+export interface Tag {
+  name: string;
+  description: string;
+  /** The ids of its operations, in the order of the reference. */
+  "x-operations": string[];
+}
+
 export interface Document {
   info: { title: string; version: string; summary: string; description: string };
-  tags: { name: string; description: string }[];
+  tags: Tag[];
   paths: Record<string, Record<string, Operation>>;
   components: { schemas: Record<string, Schema> };
   "x-error-codes": { code: string; status: number; title: string; retryable: boolean; description: string }[];
@@ -60,11 +68,15 @@ export interface Entry {
   operation: Operation;
 }
 
-export const entriesOf = (tag: string): Entry[] =>
-  Object.entries(document.paths).flatMap(([path, operations]) =>
-    Object.entries(operations).flatMap(([method, operation]) => (operation.tags.includes(tag) ? [{ method: method.toUpperCase(), path, operation }] : [])),
-  );
+export const entriesOf = (tag: Tag): Entry[] =>
+  Object.entries(document.paths)
+    .flatMap(([path, operations]) => Object.entries(operations).map(([method, operation]) => ({ method: method.toUpperCase(), path, operation })))
+    .filter(({ operation }) => operation.tags.includes(tag.name))
+    .toSorted((a, b) => placeIn(tag, a) - placeIn(tag, b));
+
+const placeIn = (tag: Tag, { operation }: Entry): number => tag["x-operations"].indexOf(operation.operationId);
 
 export const nameOfRef = (ref: string): string => ref.slice(ref.lastIndexOf("/") + 1);
 
-export const resolved = (schema: Schema): Schema => (schema.$ref === undefined ? schema : (document.components.schemas[nameOfRef(schema.$ref)] ?? {}));
+export const resolved = (schema: Schema): Schema =>
+  schema.$ref === undefined ? schema : (document.components.schemas[nameOfRef(schema.$ref)] ?? {});

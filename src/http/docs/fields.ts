@@ -21,18 +21,23 @@ export function fieldsOf(schema: Schema, prefix = ""): Field[] {
 
 /** Requests say what they need; an answer's fields are there unless it says otherwise. */
 export function fieldList(fields: readonly Field[], marks: "required" | "optional"): Markup {
-  return html`<dl class="fields">${fields.map(({ name, schema, required, description }) => {
-    const mark = required === (marks === "required") ? html`<span class="mark ${marks}">${marks}</span>` : undefined;
-    return html`<div><dt><code>${name}</code><span class="type">${typeOf(schema)}</span>${mark}</dt><dd>${description === undefined ? undefined : html`<p>${inline(description)}</p>`}${choices(schema)}</dd></div>`;
-  })}</dl>`;
+  return html`<dl class="fields">
+    ${fields.map(({ name, schema, required, description }) => {
+      const mark = required === (marks === "required") ? html`<span class="mark ${marks}">${marks}</span>` : undefined;
+      return html`<div>
+        <dt><code>${name}</code><span class="type">${typeOf(schema)}</span>${mark}</dt>
+        <dd>${description === undefined ? undefined : html`<p>${inline(description)}</p>`}${choices(schema)}</dd>
+      </div>`;
+    })}
+  </dl>`;
 }
 
 function typeOf(schema: Schema): Markup {
   if (schema.$ref !== undefined) return html`<a href="#schema-${nameOfRef(schema.$ref)}">${nameOfRef(schema.$ref)}</a>`;
   if (schema.anyOf !== undefined) return html`${schema.anyOf.map((each, index) => html`${index === 0 ? "" : " or "}${typeOf(each)}`)}`;
-  if (schema.type === "array") return html`list of ${schema.items === undefined ? "anything" : typeOf(schema.items)}`;
+  if (schema.type === "array") return schema.items?.properties === undefined ? html`list of ${typeOf(schema.items ?? {})}` : html`list of objects`;
   if (schema.const !== undefined) return html`<code>${JSON.stringify(schema.const)}</code>`;
-  return html`${schema.format === "uuid" ? "uuid" : schema.format === "date-time" ? "time" : (schema.type ?? "anything")}`;
+  return html`${schema.format === "uuid" ? "uuid" : schema.format === "date-time" ? "time" : [schema.type ?? "anything"].flat().join(" or ")}`;
 }
 
 function choices(schema: Schema): Markup | undefined {

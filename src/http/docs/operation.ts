@@ -8,48 +8,51 @@ import { curlOf, sampleOf } from "./sample.ts";
 export function operationSection(entry: Entry): Markup {
   const { method, path, operation } = entry;
   return html`<section class="route" id="${operation.operationId}">
-<div class="words">
-<h3><a href="#${operation.operationId}">${operation.summary}</a></h3>
-<p class="address">${methodBadge(method)}<code>${pathOf(path)}</code></p>
-<p>${inline(operation.description)}</p>
-<p class="roles">${rolesOf(operation)}</p>
-${parameterFields("Path", "path", operation)}
-${parameterFields("Query", "query", operation)}
-${bodyFields(operation)}
-${answers(operation)}
-${errors(operation)}
-</div>
-<div class="looks">${samples(entry)}</div>
-</section>`;
+    <div class="words">
+      <h3><a href="#${operation.operationId}">${operation.summary}</a></h3>
+      <p class="address">${methodBadge(method)}<code>${pathOf(path)}</code></p>
+      <p>${inline(operation.description)}</p>
+      <p class="roles">${rolesOf(operation)}</p>
+      ${parameterFields("Path", "path", operation)} ${parameterFields("Query", "query", operation)} ${bodyFields(operation)} ${answers(operation)}
+      ${errors(operation)}
+    </div>
+    <div class="looks">${samples(entry)}</div>
+  </section>`;
 }
 
 export const methodBadge = (method: string): Markup => html`<span class="method ${method.toLowerCase()}">${method}</span>`;
 
 /** May be broken behind a slash, and nowhere else. */
-const pathOf = (path: string): Markup => html`${path.split("/").map((part, index) => (index === 0 ? part : html`/<wbr>${part}`))}`;
+const pathOf = (path: string): Markup => html`${path.split("/").map((part, index) => (index === 0 ? part : html`/<wbr />${part}`))}`;
 
 function rolesOf({ "x-roles": roles }: Operation): Markup {
-  return roles.length === 0 ? html`For <b>anyone</b>, without a key.` : html`For ${roles.map((role, index) => html`${index === 0 ? "" : " · "}<b>${role}</b>`)}`;
+  return roles.length === 0
+    ? html`For <b>anyone</b>, without a key.`
+    : html`For ${roles.map((role, index) => html`${index === 0 ? "" : " · "}<b>${role}</b>`)}`;
 }
 
 function parameterFields(title: string, place: Parameter["in"], { parameters = [] }: Operation): Markup | undefined {
   const fields = parameters.filter((parameter) => parameter.in === place);
   if (fields.length === 0) return undefined;
-  return html`<h4>${title}</h4>${fieldList(fields, "required")}`;
+  return html`<h4>${title}</h4>
+    ${fieldList(fields, "required")}`;
 }
 
 function bodyFields({ requestBody }: Operation): Markup | undefined {
   if (requestBody === undefined) return undefined;
   const { schema } = requestBody.content["application/json"];
-  return html`<h4>Body${requestBody.required ? "" : ", may be left out"}</h4>${fieldList(fieldsOf(resolved(schema)), "required")}`;
+  return html`<h4>Body${requestBody.required ? "" : ", may be left out"}</h4>
+    ${fieldList(fieldsOf(resolved(schema)), "required")}`;
 }
 
 function answers({ responses }: Operation): Markup {
   const good = Object.entries(responses).filter(([status]) => status.startsWith("2"));
-  return html`<h4>Answers</h4>${good.map(([status, { description, content }]) => {
-    const schema = Object.values(content)[0]?.schema ?? {};
-    return html`<p class="answer"><span class="status">${status}</span> ${inline(description)}</p>${status === good[0]?.[0] ? answerFields(schema) : undefined}`;
-  })}`;
+  return html`<h4>Answers</h4>
+    ${good.map(([status, { description, content }]) => {
+      const schema = Object.values(content)[0]?.schema ?? {};
+      return html`<p class="answer"><span class="status">${status}</span> ${inline(description)}</p>
+        ${status === good[0]?.[0] ? answerFields(schema) : undefined}`;
+    })}`;
 }
 
 function answerFields(schema: Schema): Markup | undefined {
@@ -60,20 +63,43 @@ function answerFields(schema: Schema): Markup | undefined {
 function errors({ "x-errors": listed }: Operation): Markup | undefined {
   const own = listed.filter(({ code, reason }) => reason !== undefined || !EVERYWHERE.has(code));
   if (own.length === 0) return undefined;
-  return html`<details class="errors"><summary>How it can fail</summary><table><tbody>${own
-    .toSorted((a, b) => a.status - b.status)
-    .map(
-      ({ code, reason, when, status }) =>
-        html`<tr><td><span class="status">${status}</span></td><td><a href="#error-${code.toLowerCase()}"><code>${reason ?? code}</code></a></td><td>${inline(when)}</td></tr>`,
-    )}</tbody></table></details>`;
+  return html`<details class="errors">
+    <summary>How it can fail</summary>
+    <table>
+      <tbody>
+        ${own
+          .toSorted((a, b) => a.status - b.status)
+          .map(
+            ({ code, reason, when, status }) =>
+              html`<tr>
+                <td><span class="status">${status}</span></td>
+                <td>
+                  <a href="#error-${code.toLowerCase()}"><code>${reason ?? code}</code></a>
+                </td>
+                <td>${inline(when)}</td>
+              </tr>`,
+          )}
+      </tbody>
+    </table>
+  </details>`;
 }
 
 /** Told once for all, in the table of codes. */
 const EVERYWHERE: ReadonlySet<string> = new Set(["INVALID_ARGUMENT", "UNAUTHENTICATED", "PERMISSION_DENIED"]);
 
+/** What a first call of this kind gets: the answer of the highest of its good statuses. */
 function samples(entry: Entry): Markup {
-  const [good] = Object.entries(entry.operation.responses).filter(([status]) => status.startsWith("2"));
-  const schema = good?.[1].content["application/json"]?.schema;
-  const answer = schema && html`<figure><figcaption>${good?.[0]}</figcaption><pre><code>${JSON.stringify(sampleOf(schema), null, 2)}</code></pre></figure>`;
-  return html`<figure><figcaption>Call</figcaption><pre><code>${curlOf(entry)}</code></pre></figure>${answer}`;
+  const good = Object.entries(entry.operation.responses).findLast(([status]) => status.startsWith("2"));
+  const content = good?.[1].content["application/json"];
+  const answer =
+    content &&
+    html`<figure>
+      <figcaption>${good?.[0]}</figcaption>
+      <pre><code>${JSON.stringify(content.example ?? sampleOf(content.schema), null, 2)}</code></pre>
+    </figure>`;
+  return html`<figure>
+      <figcaption>Call</figcaption>
+      <pre><code>${curlOf(entry)}</code></pre>
+    </figure>
+    ${answer}`;
 }

@@ -6,6 +6,9 @@ import { methodBadge, operationSection } from "./operation.ts";
 import { chaptersOf, inline, paragraphs } from "./prose.ts";
 import { style } from "./style.ts";
 
+/** In one piece: the policy allows these very bytes. */
+const styleElement = new Markup(`<style>${style}</style>`);
+
 let made: string | undefined;
 
 /** The API reference: one page, made at its first request and then kept. Nothing in it runs, and nothing is loaded. */
@@ -25,54 +28,94 @@ function render(): Markup {
   const { info, tags } = document;
   const [introduction, ...chapters] = chaptersOf(info.description);
   return html`<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>${info.title} API reference</title>
-<style>${new Markup(style)}</style>
-</head>
-<body>
-<a class="skip" href="#main">Skip to the reference</a>
-<nav aria-label="Reference">
-<a class="brand" href="#main">${info.title}<small>${info.version}</small></a>
-<h2>Guide</h2>
-<ul>${chapters.map(({ title, anchor }) => html`<li><a href="#${anchor}">${title}</a></li>`)}</ul>
-${tags.map(({ name }) => html`<h2>${capital(name)}</h2><ul>${entriesOf(name).map(navItem)}</ul>`)}
-<h2>Appendix</h2>
-<ul><li><a href="#errors">Error codes</a></li><li><a href="#schemas">Schemas</a></li></ul>
-</nav>
-<main id="main">
-<header><h1>${info.title} <span>API reference</span></h1><p class="lead">${inline(info.summary)}</p>${paragraphs(introduction?.paragraphs ?? [])}
-<p><a class="button" href="/openapi.json">OpenAPI 3.1</a></p></header>
-<div class="guide">${chapters.map(({ title, anchor, paragraphs: texts }) => html`<section id="${anchor}"><h2>${title}</h2>${paragraphs(texts)}</section>`)}</div>
-${tags.map(({ name, description }) => html`<h2 class="group" id="group-${name}">${capital(name)}<small>${description}</small></h2>${entriesOf(name).map(operationSection)}`)}
-${errorCodes()}
-${schemas()}
-</main>
-</body>
-</html>
-`;
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <meta name="color-scheme" content="light dark" />
+        <title>${info.title} API reference</title>
+        ${styleElement}
+      </head>
+      <body>
+        <a class="skip" href="#main">Skip to the reference</a>
+        <nav id="contents" aria-label="Reference">
+          <a class="brand" href="#main">${info.title}<small>${info.version}</small></a>
+          <h2>Guide</h2>
+          <ul>
+            ${chapters.map(({ title, anchor }) => html`<li><a href="#${anchor}">${title}</a></li>`)}
+          </ul>
+          ${tags.map(
+            (tag) =>
+              html`<h2>${capital(tag.name)}</h2>
+                <ul>
+                  ${entriesOf(tag).map(navItem)}
+                </ul>`,
+          )}
+          <h2>Appendix</h2>
+          <ul>
+            <li><a href="#errors">Error codes</a></li>
+            <li><a href="#schemas">Schemas</a></li>
+          </ul>
+        </nav>
+        <main id="main">
+          <header>
+            <h1>${info.title} <span>API reference</span></h1>
+            <p class="lead">${inline(info.summary)}</p>
+            ${paragraphs(introduction?.paragraphs ?? [])}
+            <p><a class="button contents" href="#contents">Contents</a> <a class="button" href="/openapi.json">OpenAPI 3.1</a></p>
+          </header>
+          <div class="guide">
+            ${chapters.map(
+              ({ title, anchor, paragraphs: texts }) =>
+                html`<section id="${anchor}">
+                  <h2>${title}</h2>
+                  ${paragraphs(texts)}
+                </section>`,
+            )}
+          </div>
+          ${tags.map(
+            (tag) =>
+              html`<h2 class="group" id="group-${tag.name}">${capital(tag.name)}<small>${tag.description}</small></h2>
+                ${entriesOf(tag).map(operationSection)}`,
+          )}
+          ${errorCodes()} ${schemas()}
+        </main>
+      </body>
+    </html> `;
 }
 
-const navItem = ({ method, operation }: Entry): Markup => html`<li><a href="#${operation.operationId}">${methodBadge(method)}${operation.summary}</a></li>`;
+const navItem = ({ method, operation }: Entry): Markup =>
+  html`<li><a href="#${operation.operationId}">${methodBadge(method)}${operation.summary}</a></li>`;
 
 function errorCodes(): Markup {
-  return html`<h2 class="group" id="errors">Error codes<small>The closed list. Every problem's <code>type</code> points here.</small></h2>
-<div class="codes">${document["x-error-codes"].map(
-    ({ code, status, title, retryable, description }) => html`<section id="error-${code.toLowerCase()}">
-<h3><span class="status">${status}</span> <code>${code}</code> ${retryable ? html`<span class="mark retry">try again</span>` : undefined}</h3>
-<p><strong>${title}.</strong> ${inline(description)}</p></section>`,
-  )}</div>`;
+  return html`<h2 class="group" id="errors">
+      Error codes<small>The closed list. Every problem's <code>type</code> points here.</small>
+    </h2>
+    <div class="codes">
+      ${document["x-error-codes"].map(
+        ({ code, status, title, retryable, description }) =>
+          html`<section id="error-${code.toLowerCase()}">
+            <h3>
+              <span class="status">${status}</span> <code>${code}</code> ${retryable ? html`<span class="mark retry">try again</span>` : undefined}
+            </h3>
+            <p><strong>${title}.</strong> ${inline(description)}</p>
+          </section>`,
+      )}
+    </div>`;
 }
 
 function schemas(): Markup {
   const named = Object.entries(document.components.schemas);
   return html`<h2 class="group" id="schemas">Schemas<small>What goes over the wire, by name.</small></h2>
-<div class="schemas">${named.map(
-    ([name, schema]) => html`<section id="schema-${name}"><h3><code>${name}</code></h3>${paragraphs(schema.description === undefined ? [] : [schema.description])}${fieldList(fieldsOf(schema), "optional")}</section>`,
-  )}</div>`;
+    <div class="schemas">
+      ${named.map(
+        ([name, schema]) =>
+          html`<section id="schema-${name}">
+            <h3><code>${name}</code></h3>
+            ${paragraphs(schema.description === undefined ? [] : [schema.description])}${fieldList(fieldsOf(schema), "optional")}
+          </section>`,
+      )}
+    </div>`;
 }
 
 const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);

@@ -1,4 +1,4 @@
-import { html, Markup } from "./markup.ts";
+import { html, type Markup } from "./markup.ts";
 
 /** Words with `code`, *emphasis* and **strong** in them. */
 export function inline(text: string): Markup {

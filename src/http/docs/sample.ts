@@ -11,13 +11,15 @@ export function sampleOf(schema: Schema, name = ""): unknown {
   if (anyOf?.[0] !== undefined) return anyOf.some((each) => each.type === "null") ? null : sampleOf(anyOf[0], name);
   if (type === "object") return Object.fromEntries((required ?? []).map((field) => [field, sampleOf(properties?.[field] ?? {}, field)]));
   if (type === "array") return [sampleOf(items ?? {}, name)];
+  if (Array.isArray(type)) return null;
   if (type === "integer") return 1;
   if (type === "boolean") return true;
   return format === "uuid" ? UUID : (SAMPLES[name] ?? "…");
 }
 
 const SAMPLES: Readonly<Record<string, string>> = {
-  id: "42",
+  id: UUID,
+  note: "deployed with ansible",
   name: "Europe 1",
   address: "https://cell-7.example.com",
   version: "0.1.0",
@@ -31,12 +33,17 @@ const SAMPLES: Readonly<Record<string, string>> = {
 /** The call as one would type it. */
 export function curlOf({ method, path, operation }: Entry): string {
   const parameters = operation.parameters ?? [];
-  const filled = parameters.reduce((made, { name, in: place, example }) => (place === "path" ? made.replace(`{${name}}`, example ?? name) : made), path);
-  const query = parameters.flatMap(({ name, in: place, example }) => (place === "query" && example !== undefined ? [`${name}=${example}`] : [])).join("&");
+  const filled = parameters.reduce(
+    (made, { name, in: place, example }) => (place === "path" ? made.replace(`{${name}}`, example ?? name) : made),
+    path,
+  );
+  const query = parameters
+    .flatMap(({ name, in: place, example }) => (place === "query" && example !== undefined ? [`${name}=${example}`] : []))
+    .join("&");
   const body = operation.requestBody?.content["application/json"].example;
   const url = `$LEASEHOLD${filled}${query === "" ? "" : `?${query}`}`;
   const lines = [
-    `curl${method === "GET" ? "" : ` -X ${method}`} "${url}"`,
+    ...(method === "GET" ? [`curl "${url}"`] : [`curl -X ${method}`, `"${url}"`]),
     ...(operation["x-roles"].length === 0 ? [] : ['-H "Authorization: Bearer $KEY"']),
     ...(body === undefined ? [] : ['-H "Content-Type: application/json"', `-d '${JSON.stringify(body, null, 2)}'`]),
   ];

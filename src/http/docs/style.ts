@@ -49,6 +49,7 @@ h1 span { color: var(--soft); font-weight: 400; }
 .lead { margin: .4rem 0 1.4rem; font-size: 1.2rem; color: var(--soft); }
 header > p { max-width: 44rem; }
 .button { display: inline-block; padding: .4rem .9rem; border: 1px solid var(--line); border-radius: 8px; font-size: .875rem; text-decoration: none; }
+.button.contents { display: none; }
 .button:hover { border-color: currentColor; }
 .guide { margin-top: 2.5rem; columns: 26rem 2; column-gap: 3.5rem; }
 .guide section { break-inside: avoid; padding-bottom: .75rem; }
@@ -72,7 +73,7 @@ h2.group small { display: block; margin-top: .15rem; font-size: 1rem; font-weigh
 figcaption { padding: .45rem 1rem; font-size: .75rem; color: var(--soft); border-bottom: 1px solid var(--line); }
 pre { margin: 0; padding: .9rem 1rem; overflow-x: auto; font-size: .8rem; line-height: 1.55; tab-size: 2; }
 pre code { font-size: inherit; }
-@media (min-width: 75rem) { .looks > :first-child { position: static; } .looks { position: sticky; top: 1.5rem; align-self: start; max-height: calc(100vh - 3rem); overflow-y: auto; scrollbar-width: thin; } }
+@media (min-width: 75rem) { .looks { position: sticky; top: 1.5rem; align-self: start; max-height: calc(100vh - 3rem); overflow-y: auto; scrollbar-width: thin; } }
 
 .fields { margin: 0; }
 .fields > div { padding: .6rem 0; border-top: 1px solid var(--line); }
@@ -101,10 +102,11 @@ td code { overflow-wrap: anywhere; color: var(--ink); }
 
 @media (max-width: 74.99rem) { .route { grid-template-columns: minmax(0, 1fr); } }
 @media (max-width: 52rem) {
-  body { display: block; }
-  nav { position: static; height: auto; border-right: 0; border-bottom: 1px solid var(--line); columns: 15rem; }
+  body { display: flex; flex-direction: column; }
+  nav { order: 1; position: static; height: auto; align-self: stretch; border-right: 0; border-top: 1px solid var(--line); columns: 15rem; }
   nav .brand { column-span: all; }
   nav h2, nav ul { break-inside: avoid; } nav h2 { break-after: avoid; }
+  .button.contents { display: inline-block; }
   main { padding-top: 2rem; }
 }
 @media print { nav, .skip { display: none; } body { display: block; } details > * { display: block; } }

@@ -1,11 +1,13 @@
+import type * as z from "zod";
 import { fanOut } from "../../core/ask.ts";
 import type { Cell } from "../../core/directory/directory.ts";
 import type { CellState, CellStatus } from "../../core/messages.ts";
 import { ok, refused, type Result } from "../../core/refusal.ts";
 import { compareBytes, sourceOrder } from "../../core/source-order.ts";
 import type { cellRoutes } from "../contract/admin-routes.ts";
+import type { cell as cellSchema } from "../contract/schemas.ts";
 import type { Deployment } from "../deployment.ts";
-import type { Answer, Call, Plans, Work } from "../handler.ts";
+import type { Call, Plans } from "../handler.ts";
 import { pageOf } from "../paging.ts";
 import { reach } from "../reach.ts";
 import { wireCell } from "../wire.ts";
@@ -21,10 +23,15 @@ export const cellPlans: Plans<keyof typeof cellRoutes> = {
       const view = await deployment.directory.read();
       if (!view.ok) return view;
       // The directory answers them in the order of their ids.
-      const behind = [...view.value.cells.values()].filter(({ cell }) => position === undefined || compareBytes(sourceOrder(cell), sourceOrder(position)) > 0);
+      const behind = [...view.value.cells.values()].filter(
+        ({ cell }) => position === undefined || compareBytes(sourceOrder(cell), sourceOrder(position)) > 0,
+      );
       const cells = behind.slice(0, limit);
       const statuses = await fanOut(cells, deployment.config.limits.fanOut, (cell) => statusOf(deployment, cell));
-      const body = { cells: cells.map((cell, index) => wireCell(cell, statuses[index])), next_page_token: await next(behind.length > limit ? cells.at(-1)?.cell : undefined) };
+      const body = {
+        cells: cells.map((cell, index) => wireCell(cell, statuses[index])),
+        next_page_token: await next(behind.length > limit ? cells.at(-1)?.cell : undefined),
+      };
       return ok({ status: 200, body });
     });
   },
@@ -43,7 +50,9 @@ export const cellPlans: Plans<keyof typeof cellRoutes> = {
   changeCell({ deployment, params: { cell }, body: { name, address } }) {
     return ok(async () => {
       const message = { ...deployment.envelope, cell, ...(name === undefined ? {} : { name }), ...(address === undefined ? {} : { address }) };
-      const changed = await reach(readTimeoutMs(deployment), { who: DIRECTORY, advice: UNSURE }, () => deployment.objects.directory().changeCell(message));
+      const changed = await reach(readTimeoutMs(deployment), { who: DIRECTORY, advice: UNSURE }, () =>
+        deployment.objects.directory().changeCell(message),
+      );
       deployment.directory.expire();
       if (!changed.ok) return changed;
       return ok({ status: 200, body: { cell: wireCell(changed.value, await statusOf(deployment, changed.value)) } });
@@ -64,8 +73,13 @@ async function statusOf({ objects, envelope, config }: Deployment, { cell, locat
   return status.ok ? status.value : undefined;
 }
 
-function setState({ deployment, params }: Call<"freezeCell" | "unfreezeCell">, state: CellState): Result<Work<"freezeCell"> & Work<"unfreezeCell">> {
-  return ok(async (): Promise<Result<Answer<"freezeCell"> & Answer<"unfreezeCell">>> => {
+interface Changed {
+  status: 200;
+  body: { cell: z.input<typeof cellSchema> };
+}
+
+function setState({ deployment, params }: Call<"freezeCell" | "unfreezeCell">, state: CellState): Result<() => Promise<Result<Changed>>> {
+  return ok(async (): Promise<Result<Changed>> => {
     const { objects, envelope } = deployment;
     const view = await deployment.directory.read();
     if (!view.ok) return view;

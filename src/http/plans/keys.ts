@@ -61,7 +61,9 @@ export const keyPlans: Plans<keyof typeof keyRoutes> = {
 
   revokeKey({ deployment, params: { id }, body }) {
     return ok(async () => {
-      const found = await reach(readTimeoutMs(deployment), { who: DIRECTORY }, () => deployment.objects.directory().findKey({ ...deployment.envelope, keyId: id }));
+      const found = await reach(readTimeoutMs(deployment), { who: DIRECTORY }, () =>
+        deployment.objects.directory().findKey({ ...deployment.envelope, keyId: id }),
+      );
       if (!found.ok) return found;
       const key = found.value ?? unseen(deployment, id, body?.cell_id ?? null);
       if (body?.cell_id !== undefined && body.cell_id !== key.cell) return invalid("cell_id", "is not the cell of this key");

@@ -1,11 +1,13 @@
+import type * as z from "zod";
 import { v7 as newTimeOrderedUuid } from "uuid";
 import type { Principal } from "../../auth/principal.ts";
 import type { BeginAnswer, BeginRequest, Caller, Outcome } from "../../core/messages.ts";
 import { ok, refused, type Result } from "../../core/refusal.ts";
 import { bytesOf, invalid, opsOf, payloadHash, type Batch } from "../batch.ts";
 import type { leaseRoutes } from "../contract/lease-routes.ts";
+import type { leaseAnswer } from "../contract/schemas.ts";
 import type { Deployment } from "../deployment.ts";
-import type { Answer, Call, Plans, Work } from "../handler.ts";
+import type { Call, Plans } from "../handler.ts";
 import { pageOf } from "../paging.ts";
 import { reach, withFailure } from "../reach.ts";
 import { wireLease } from "../wire.ts";
@@ -95,7 +97,12 @@ async function sendBegin({ config, objects }: Deployment, principal: Principal, 
   return registered(begun, principal);
 }
 
-function decide(call: Call<"commitLease" | "rollbackLease">, outcome: Outcome): Result<Work<"commitLease"> & Work<"rollbackLease">> {
+interface Decided {
+  status: 200;
+  body: z.input<typeof leaseAnswer>;
+}
+
+function decide(call: Call<"commitLease" | "rollbackLease">, outcome: Outcome): Result<() => Promise<Result<Decided>>> {
   const { deployment, principal, params, body } = call;
   const fault = reasonFault(call);
   if (fault !== undefined) return fault;
@@ -106,7 +113,7 @@ function decide(call: Call<"commitLease" | "rollbackLease">, outcome: Outcome): 
     outcome,
     ...(body?.reason === undefined ? {} : { reason: body.reason }),
   };
-  return ok(async (): Promise<Result<Answer<"commitLease"> & Answer<"rollbackLease">>> => {
+  return ok(async (): Promise<Result<Decided>> => {
     const { commitDeadlineMs } = deployment.config.limits;
     const who = { who: LEDGER, advice: "repeat the call; the first decision wins, and is final" };
     const decided = await reach(commitDeadlineMs + 1_000, who, () => deployment.objects.ledger(params.cell).decide(request));
@@ -119,7 +126,8 @@ function reasonFault({ deployment, principal, body }: Call<"commitLease" | "roll
   const { reasonBytes } = deployment.config.limits;
   const reason = body?.reason;
   if (principal.role !== "operator") return reason === undefined ? undefined : invalid("reason", "is for operators: a cell sends no body");
-  if (reason === undefined || reason.trim() === "") return refused("INVALID_ARGUMENT", "`reason` is required of operators, and kept with the outcome", { field: "reason" });
+  if (reason === undefined || reason.trim() === "")
+    return refused("INVALID_ARGUMENT", "`reason` is required of operators, and kept with the outcome", { field: "reason" });
   if (!reason.isWellFormed() || /[^\P{Cc}\n\t]/u.test(reason)) return invalid("reason", "must be text without control characters");
   return bytesOf(reason) > reasonBytes ? invalid("reason", `is longer than ${reasonBytes} bytes of UTF-8`) : undefined;
 }

@@ -35,7 +35,8 @@ export const recordPlans: Plans<keyof typeof recordRoutes> = {
 
   lookupRecords({ deployment, principal, body: { buckets } }) {
     const { limits } = deployment.config;
-    if (buckets.length > limits.lookupBuckets) return invalid(`buckets[${limits.lookupBuckets}]`, `is more than one lookup may hold: ${limits.lookupBuckets} buckets`);
+    if (buckets.length > limits.lookupBuckets)
+      return invalid(`buckets[${limits.lookupBuckets}]`, `is more than one lookup may hold: ${limits.lookupBuckets} buckets`);
     const keys: BucketKey[] = [];
     for (const [index, bucket] of buckets.entries()) {
       const key = keyOf(bucket, `buckets[${index}]`, limits);
@@ -119,7 +120,9 @@ async function ownersOf({ directory }: Deployment, records: readonly (ClaimRecor
   directory.expire();
   const latest = await directory.view();
   if (!latest.ok) return latest;
-  return isComplete(latest.value.cells) ? ok(latest.value.cells) : refused("UNAVAILABLE", "the address of the owning cell cannot be read from the directory");
+  return isComplete(latest.value.cells)
+    ? ok(latest.value.cells)
+    : refused("UNAVAILABLE", "the address of the owning cell cannot be read from the directory");
 }
 
 function shown(record: ClaimRecord, principal: Principal, owners: ReadonlyMap<string, Cell>): z.input<typeof schemas.recordAnswer> {

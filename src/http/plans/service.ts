@@ -7,6 +7,7 @@ import type { serviceRoutes } from "../contract/service-routes.ts";
 import { docsPage, docsHeaders } from "../docs/page.ts";
 import type { Plans } from "../handler.ts";
 import { pageOf } from "../paging.ts";
+import { withFailure } from "../reach.ts";
 import { timeOf, wireLease } from "../wire.ts";
 
 export const servicePlans: Plans<keyof typeof serviceRoutes> = {
@@ -24,7 +25,8 @@ export const servicePlans: Plans<keyof typeof serviceRoutes> = {
         ...(query.cell === undefined ? {} : { cell: query.cell }),
         ...(position === undefined ? {} : { after: position }),
       });
-      if (!listed.ok) return listed;
+      // What D1 has to say about itself is for the log, not for callers.
+      if (!listed.ok) return withFailure(listed, { detail: "the fleet record in D1 cannot be read" });
       const { leases, lastPulledAtMs, next: nextPosition } = listed.value;
       const body = {
         leases: leases.map((lease) => ({ ...wireLease({ ...lease, state: "GRANTED" }), confirmed: lease.confirmed })),

@@ -42,9 +42,7 @@ describe("case folding", () => {
 
   it("leaves every other code point alone", () => {
     const listed = new Set(fullCaseFoldingRows().map(({ from }) => from));
-    const wrong = [...acceptedCharacters()].filter(
-      (character) => !listed.has(character) && caseFold(character) !== character,
-    );
+    const wrong = [...acceptedCharacters()].filter((character) => !listed.has(character) && caseFold(character) !== character);
     expect(wrong).toEqual([]);
   });
 
@@ -104,8 +102,7 @@ describe("what characters are refused for", () => {
 describe("the script table", () => {
   // Script, not Script_Extensions: newer versions of Unicode change the latter for old characters (seen with 17.0).
   const anyScript = /\p{Script=Common}|\p{Script=Inherited}/u;
-  const withLatin =
-    /\p{Script=Latin}|\p{Script=Han}|\p{Script=Hiragana}|\p{Script=Katakana}|\p{Script=Hangul}|\p{Script=Bopomofo}/u;
+  const withLatin = /\p{Script=Latin}|\p{Script=Han}|\p{Script=Hiragana}|\p{Script=Katakana}|\p{Script=Hangul}|\p{Script=Bopomofo}/u;
 
   it("lets Latin stand beside every character of its own and of the East Asian scripts", () => {
     const fine = [...acceptedCharacters()].filter((character) => withLatin.test(character));
@@ -114,9 +111,7 @@ describe("the script table", () => {
   });
 
   it("lets Latin stand beside no character of any other script", () => {
-    const others = [...acceptedCharacters()].filter(
-      (character) => !withLatin.test(character) && !anyScript.test(character),
-    );
+    const others = [...acceptedCharacters()].filter((character) => !withLatin.test(character) && !anyScript.test(character));
     expect(others.length).toBeGreaterThan(20_000);
     expect(others.filter((character) => !firstMixedScript(`a${character}`, undefined))).toEqual([]);
   });
@@ -141,9 +136,7 @@ describe("one pass settles every text, because", () => {
 
   it("(1) folding a normalized character makes no compatibility character", () => {
     const normalized = accepted.filter((character) => character.normalize("NFKC") === character);
-    const wrong = normalized.filter((character) =>
-      [...caseFold(character)].some((c) => c.normalize("NFKD") !== c.normalize("NFD")),
-    );
+    const wrong = normalized.filter((character) => [...caseFold(character)].some((c) => c.normalize("NFKD") !== c.normalize("NFD")));
     expect(wrong).toEqual([]);
   });
 
@@ -152,9 +145,7 @@ describe("one pass settles every text, because", () => {
   });
 
   it("(3) a folded character stays folded when it is decomposed", () => {
-    expect(folded.filter((character) => caseFold(character.normalize("NFD")) !== character.normalize("NFD"))).toEqual(
-      [],
-    );
+    expect(folded.filter((character) => caseFold(character.normalize("NFD")) !== character.normalize("NFD"))).toEqual([]);
   });
 
   it("(4) a composition of folded characters folds to what it was composed of", () => {
@@ -163,9 +154,7 @@ describe("one pass settles every text, because", () => {
       return parts !== character && caseFold(parts) === parts;
     });
     expect(compositions.length).toBeGreaterThan(11_172); // all of Hangul, and more
-    const wrong = compositions.filter(
-      (character) => caseFold(character).normalize("NFD") !== character.normalize("NFD"),
-    );
+    const wrong = compositions.filter((character) => caseFold(character).normalize("NFD") !== character.normalize("NFD"));
     expect(wrong).toEqual([]);
   });
 });

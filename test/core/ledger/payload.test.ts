@@ -1,4 +1,4 @@
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { decodePayload, encodePayload } from "../../../src/core/ledger/payload.ts";
 import type { BucketTypeName, SourceTypeName, SubjectTypeName } from "../../../src/core/registry.ts";

@@ -35,7 +35,7 @@ export class Api {
   readonly env: Env;
 
   constructor(changes: Partial<Record<string, unknown>> = {}) {
-    this.env = { ...env, ...changes } as Env;
+    this.env = { ...env, ...changes };
   }
 
   async send(method: string, path: string, { key = "operator", body, raw, headers = {} }: Sent = {}): Promise<Received> {
@@ -110,7 +110,8 @@ export async function startDeployment(...cells: string[]): Promise<Api> {
   await reset();
   await applyD1Migrations(env.DB, env.TEST_MIGRATIONS);
   const api = new Api();
-  for (const cell of cells) await api.json(201, "POST", "/v1/admin/cells", { body: { cell_id: cell, name: `Cell ${cell}`, address: addressOf(cell) } });
+  for (const cell of cells)
+    await api.json(201, "POST", "/v1/admin/cells", { body: { cell_id: cell, name: `Cell ${cell}`, address: addressOf(cell) } });
   return api;
 }
 

@@ -1,0 +1,162 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { encodeBase64Url } from "../../src/auth/base64url.ts";
+import { Hmac } from "../../src/auth/hmac.ts";
+import { makeKey, parseKey, type KeyPayload } from "../../src/auth/key.ts";
+import { secretsOf } from "../../src/auth/secrets.ts";
+import { KeyVerifier } from "../../src/auth/verifier.ts";
+import { defaultLimits } from "../../src/core/limits.ts";
+
+const SECRET = "a secret of the deployment, long enough";
+const OTHER = "another secret, and also long enough for this";
+const NOW_S = 1_800_000_000;
+const payload: KeyPayload = { v: 1, id: "key-1", role: "cell", cell: "7", iat: NOW_S, exp: NOW_S + 60 };
+
+const signed = (value: unknown, secret = SECRET): Promise<string> => makeKey(value as KeyPayload, new Hmac(secret));
+const verifierOf = (current: string, previous?: string, limits = defaultLimits): KeyVerifier => new KeyVerifier({ current, previous }, limits);
+const verify = (token: string, verifier = verifierOf(SECRET), atS = NOW_S) => verifier.verify(`Bearer ${token}`, atS * 1_000);
+
+const bad = { ok: false, refusal: { code: "UNAUTHENTICATED", detail: "the key is not valid here" } };
+
+test("a key says who holds it", async () => {
+  expect(await verify(await signed(payload))).toEqual({ ok: true, value: { role: "cell", keyId: "key-1", cell: "7" } });
+  const { cell: _, ...router } = { ...payload, role: "router" as const };
+  expect(await verify(await signed(router))).toEqual({ ok: true, value: { role: "router", keyId: "key-1", cell: null } });
+});
+
+describe("all bad keys look the same", () => {
+  // Properly signed, so that only the payload is to blame.
+  test.each<[string, unknown]>([
+    ["another version", { ...payload, v: 2 }],
+    ["an unknown role", { ...payload, role: "admin" }],
+    ["a role that every object has", { ...payload, role: "constructor" }],
+    ["a cell key without a cell", { ...payload, cell: undefined }],
+    ["a cell that is none", { ...payload, cell: "007" }],
+    ["a cell that is a number", { ...payload, cell: 7 }],
+    ["an operator key with a cell", { ...payload, role: "operator" }],
+    ["no id", { ...payload, id: undefined }],
+    ["an id that is unfit for logs", { ...payload, id: "a\nb" }],
+    ["no expiry", { ...payload, exp: undefined }],
+    ["an expiry that is a string", { ...payload, exp: String(payload.exp) }],
+    ["an expiry before its issue", { ...payload, exp: payload.iat }],
+    ["an unknown field", { ...payload, admin: true }],
+    ["a list", [payload]],
+    ["null", null],
+    ["a life of more than 400 days", { ...payload, exp: payload.iat + defaultLimits.keyLifetimeS + 1 }],
+  ])("%s", async (_, value) => {
+    expect(await verify(await signed(value))).toEqual(bad);
+  });
+
+  test.each<[string, (key: string) => string]>([
+    ["another signature", (key) => key.replace(/\.(.)/, (_, first) => `.${first === "A" ? "B" : "A"}`)],
+    ["no signature", (key) => key.split(".")[0] ?? ""],
+    ["an empty signature", (key) => `${key.split(".")[0]}.`],
+    ["a signature that is cut", (key) => key.slice(0, -2)],
+    ["something behind it", (key) => `${key}.x`],
+    ["another prefix", (key) => key.replace("lhk_", "lhx_")],
+    ["padding", (key) => `${key}=`],
+    [
+      "the payload of another",
+      (key) => `lhk_${encodeBase64Url(new TextEncoder().encode(JSON.stringify({ ...payload, cell: "8" })))}.${key.split(".")[1]}`,
+    ],
+    ["more than 1 KiB", (key) => key + "A".repeat(1_024)],
+  ])("%s", async (_, spoil) => {
+    expect(await verify(spoil(await signed(payload)))).toEqual(bad);
+  });
+
+  test("another secret", async () => expect(await verify(await signed(payload, OTHER))).toEqual(bad));
+
+  // A signature for a page token must not make a key.
+  test("another purpose", async () => expect(await verify(await makeKey(payload, new Hmac(SECRET, "leasehold page token 1")))).toEqual(bad));
+});
+
+test("every single changed character is noticed", async () => {
+  const key = await signed(payload);
+  for (let index = 0; index < key.length; index += 1) {
+    const changed = key.slice(0, index) + (key[index] === "A" ? "B" : "A") + key.slice(index + 1);
+    expect((await verify(changed)).ok).toBe(false);
+  }
+});
+
+test.each([undefined, "", "Bearer", "Bearer ", "Basic abc", "lhk_abc", "Bearer a b"])("the header %j holds no key", async (header) => {
+  const result = await verifierOf(SECRET).verify(header, NOW_S * 1_000);
+  expect(result).toMatchObject({ ok: false, refusal: { code: "UNAUTHENTICATED" } });
+});
+
+test("the scheme may be written as one likes", async () => {
+  const key = await signed(payload);
+  expect((await verifierOf(SECRET).verify(`bearer  ${key}`, NOW_S * 1_000)).ok).toBe(true);
+});
+
+test("a key ends at the very second it says, also one that was checked before", async () => {
+  const verifier = verifierOf(SECRET);
+  const key = await signed(payload);
+  expect((await verify(key, verifier, payload.exp - 1)).ok).toBe(true);
+  expect(await verify(key, verifier, payload.exp)).toMatchObject({ ok: false, refusal: { reason: "KEY_EXPIRED" } });
+});
+
+test("both secrets are good while one is rotated out; new keys are of the current one", async () => {
+  const rotating = verifierOf(OTHER, SECRET);
+  expect((await verify(await signed(payload), rotating)).ok).toBe(true);
+  const made = await rotating.make(payload);
+  expect((await verify(made, verifierOf(OTHER))).ok).toBe(true);
+  expect((await verify(made, verifierOf(SECRET))).ok).toBe(false);
+});
+
+describe("the cache", () => {
+  // oxlint-disable-next-line typescript/unbound-method -- called with its own `this` below
+  const { verify: original } = Hmac.prototype;
+  let checks = 0;
+
+  beforeEach(() => {
+    checks = 0;
+    Hmac.prototype.verify = function (this: Hmac, ...given) {
+      checks += 1;
+      return original.apply(this, given);
+    };
+  });
+
+  afterEach(() => {
+    Hmac.prototype.verify = original;
+  });
+
+  test("checks a signature once, and keeps only so many", async () => {
+    const verifier = verifierOf(SECRET, undefined, { ...defaultLimits, keyCache: 2 });
+    const [a, b, c] = (await Promise.all(["a", "b", "c"].map((id) => signed({ ...payload, id })))) as [string, string, string];
+    for (const key of [a, b, a, b, a]) await verify(key, verifier);
+    expect(checks).toBe(2);
+    // c pushes b out: a was used later.
+    for (const key of [c, a]) await verify(key, verifier);
+    expect(checks).toBe(3);
+    await verify(b, verifier);
+    expect(checks).toBe(4);
+  });
+
+  test("keeps no bad key", async () => {
+    const verifier = verifierOf(SECRET);
+    const forged = await signed(payload, OTHER);
+    await verify(forged, verifier);
+    await verify(forged, verifier);
+    expect(checks).toBe(2);
+  });
+});
+
+test("a key that is parsed is not yet believed", async () => {
+  expect(parseKey(await signed(payload, OTHER))?.payload).toEqual(payload);
+});
+
+test.each([
+  [{}, "LEASEHOLD_SIGNING_SECRET is not set"],
+  [{ LEASEHOLD_SIGNING_SECRET: "" }, "LEASEHOLD_SIGNING_SECRET is not set"],
+  [{ LEASEHOLD_SIGNING_SECRET: "x".repeat(31) }, "LEASEHOLD_SIGNING_SECRET must have at least 32"],
+  [{ LEASEHOLD_SIGNING_SECRET: SECRET, LEASEHOLD_PREVIOUS_SIGNING_SECRET: "short" }, "LEASEHOLD_PREVIOUS_SIGNING_SECRET must have"],
+])("%j: closed, and says why", (variables, detail) => {
+  expect(secretsOf(variables)).toMatchObject({ ok: false, refusal: { code: "UNAVAILABLE", detail: expect.stringContaining(detail) } });
+});
+
+test("a secret of 32 characters will do, without a previous one", () => {
+  const current = "x".repeat(32);
+  expect(secretsOf({ LEASEHOLD_SIGNING_SECRET: current, LEASEHOLD_PREVIOUS_SIGNING_SECRET: "" })).toEqual({
+    ok: true,
+    value: { current, previous: undefined },
+  });
+});

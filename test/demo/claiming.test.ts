@@ -1,0 +1,88 @@
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { Cell } from "../../demo/cell.ts";
+import { claimAll } from "../../demo/claiming.ts";
+import { Life } from "../../demo/life.ts";
+import { LocalDatabase } from "../../demo/local-database.ts";
+import type { Wanted } from "../../demo/names.ts";
+import { Queue } from "../../demo/queue.ts";
+import { Random } from "../../demo/random.ts";
+import { Tally } from "../../demo/tally.ts";
+import { Witness } from "../../demo/witness.ts";
+import { Connection, listOf, objectOf, stringOf, type Fetch } from "../../src/cell/connection.ts";
+import { HttpLeases } from "../../src/cell/remote-leases.ts";
+
+const names: Wanted[] = Array.from({ length: 60 }, (_, index) => ({ name: `name-${index}`, kind: index % 4 === 0 ? "user" : "group" }));
+
+let database: LocalDatabase;
+let cell: Cell;
+let refused: number;
+
+/** A coordinator to which `name-3` is taken, and `name-4` leased the first time. */
+beforeEach(() => {
+  database = new LocalDatabase(":memory:");
+  refused = 0;
+  let leased = true;
+  const fake: Fetch = async (url, { method, body }) => {
+    const problem = method === "PUT" ? answer(body ?? "") : undefined;
+    const headers = new Headers({ "content-type": problem === undefined ? "application/json" : "application/problem+json", "retry-after": "0" });
+    const state = method === "PUT" ? "GRANTED" : url.endsWith("commit") ? "COMMITTED" : "ROLLED_BACK";
+    return { status: problem === undefined ? 200 : 409, headers, text: async () => JSON.stringify(problem ?? { lease: { state } }) };
+  };
+  const answer = (body: string): unknown => {
+    const creates = listOf(objectOf(JSON.parse(body))["creates"], "creates");
+    const conflicts = creates.flatMap((create, index) => {
+      const bucket = objectOf(objectOf(create)["bucket"]);
+      const value = stringOf(bucket["value"], "value");
+      if (value === "name-3") return [{ list: "creates", index, bucket, kind: "taken", owner: "other" }];
+      if (value === "name-4" && leased) return [{ list: "creates", index, bucket, kind: "leased", owner: "other" }];
+      return [];
+    });
+    if (conflicts.length === 0) return undefined;
+    refused += 1;
+    leased = false;
+    return { code: conflicts.some(({ kind }) => kind === "taken") ? "ALREADY_EXISTS" : "ABORTED", detail: "", conflicts };
+  };
+  const leases = new HttpLeases(new Connection({ url: "http://x", key: "k", fetch: fake }), "1");
+  cell = new Cell({ id: "1", leases, database, random: new Random(1), tally: new Tally() });
+});
+
+afterEach(() => database.close());
+
+it("wins what is free, gives up what is taken, and comes back for what was leased", async () => {
+  const won: Wanted[] = [];
+  const lost: Wanted[] = [];
+  const unanswered = await claimAll({
+    cell,
+    queue: new Queue(names),
+    witness: new Witness(),
+    won: (wanted) => won.push(wanted),
+    lost: (wanted) => lost.push(wanted),
+  });
+  expect(unanswered).toEqual([]);
+  expect(lost.map(({ name }) => name)).toEqual(["name-3"]);
+  expect(won).toHaveLength(59);
+  expect(new Set(database.entries().map(({ name }) => name))).toEqual(new Set(won.map(({ name }) => name)));
+  expect(database.entries().every(({ kind, userId }) => (kind === "user") === (userId !== undefined))).toBe(true);
+  expect(refused).toBeGreaterThan(0);
+  expect(cell.tally.problems).toEqual([]);
+});
+
+it("leaves the names of the batches in which it died without an answer, and the others to be asked for", async () => {
+  const life = new Life();
+  life.end();
+  const queue = new Queue(names);
+  const won: Wanted[] = [];
+  const lost: Wanted[] = [];
+  const unanswered = await claimAll({
+    cell,
+    queue,
+    witness: new Witness(),
+    life,
+    won: (wanted) => won.push(wanted),
+    lost: (wanted) => lost.push(wanted),
+  });
+  expect(life.deaths.begun + life.deaths.saved + life.deaths.committed).toBeGreaterThan(0);
+  expect(unanswered.length).toBeGreaterThan(0);
+  expect(won.length + lost.length + unanswered.length + queue.length).toBe(60);
+  expect(cell.tally.problems).toEqual([]);
+});

@@ -1,0 +1,88 @@
+import { describe, expect, test } from "vitest";
+import openapi from "../../openapi.json";
+import { version } from "../../package.json";
+import { errorCodes } from "../../src/core/refusal.ts";
+import { routeIds, routes } from "../../src/http/contract.ts";
+import { openApiOf } from "../../src/http/openapi.ts";
+import { html } from "../../src/http/docs/markup.ts";
+import { inline } from "../../src/http/docs/prose.ts";
+import { Api } from "../support/workerd/api.ts";
+
+describe("openapi.json", () => {
+  test("is what the contract says; else run `npm run generate:openapi`", () => {
+    expect(openapi).toEqual(JSON.parse(JSON.stringify(openApiOf(version))));
+  });
+
+  test("is made the same every time", () => expect(JSON.stringify(openApiOf("1"))).toBe(JSON.stringify(openApiOf("1"))));
+
+  test("is served", async () => {
+    const { json, headers } = await new Api().send("GET", "/openapi.json", { key: null });
+    expect(json).toEqual(openapi);
+    expect(headers.get("cache-control")).toContain("max-age");
+  });
+
+  test("has every route, and refers to nothing that it does not have", () => {
+    const ids = Object.values(openapi.paths).flatMap((path) =>
+      Object.values(path as Record<string, { operationId: string }>).map(({ operationId }) => operationId),
+    );
+    expect(ids.toSorted()).toEqual(routeIds.toSorted());
+    const text = JSON.stringify(openapi);
+    expect(text).not.toContain("#/$defs");
+    for (const [, name] of text.matchAll(/"#\/components\/schemas\/(\w+)"/g)) expect(openapi.components.schemas).toHaveProperty(name ?? "");
+  });
+
+  test("names every parameter of every path", () => {
+    for (const id of routeIds) {
+      const { path, method } = routes[id];
+      const operation = (openapi.paths as unknown as Record<string, Record<string, { parameters?: { name: string; in: string }[] }>>)[path]?.[
+        method.toLowerCase()
+      ];
+      const named = operation?.parameters?.flatMap((parameter) => (parameter.in === "path" ? [parameter.name] : [])) ?? [];
+      expect(named).toEqual([...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name));
+    }
+  });
+});
+
+describe("the reference", () => {
+  const page = async (): Promise<{ text: string; headers: Headers }> => new Api().send("GET", "/docs", { key: null });
+
+  test("has every route, every code and every schema, each under its anchor", async () => {
+    const { text } = await page();
+    for (const id of routeIds) expect(text).toContain(`id="${id}"`);
+    for (const code of Object.keys(errorCodes)) expect(text).toContain(`id="error-${code.toLowerCase()}"`);
+    for (const name of Object.keys(openapi.components.schemas)) expect(text).toContain(`id="schema-${name}"`);
+    const ids = [...text.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id);
+    expect(new Set(ids).size).toBe(ids.length);
+    for (const [, anchor] of text.matchAll(/href="#([^"]+)"/g)) expect(ids).toContain(anchor);
+  });
+
+  test("loads nothing and runs nothing", async () => {
+    const { text, headers } = await page();
+    expect(text).not.toMatch(/<(script|link|img|iframe|object|form)\b/i);
+    expect(text).not.toMatch(/\s(on\w+|style|src)=/i);
+    expect(text).not.toMatch(/url\(|@import/);
+    const policy = headers.get("content-security-policy") ?? "";
+    expect(policy).toContain("default-src 'none'");
+    expect(policy).not.toContain("unsafe");
+    const style = /<style>([^]*)<\/style>/.exec(text)?.[1] ?? "";
+    const hash = btoa(String.fromCharCode(...new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(style)))));
+    expect(policy).toContain(`style-src 'sha256-${hash}'`);
+  });
+
+  test("is well-formed: every element that is opened is closed", async () => {
+    const { text } = await page();
+    const open: string[] = [];
+    const empty = new Set(["meta", "wbr", "br"]);
+    for (const [, closing, name = ""] of text.replace(/<style>[^]*<\/style>/, "").matchAll(/<(\/?)([a-z][a-z0-9]*)[^>]*>/g)) {
+      if (closing) expect(open.pop()).toBe(name);
+      else if (!empty.has(name)) open.push(name);
+    }
+    expect(open).toEqual([]);
+  });
+
+  test("escapes what it is given", () => {
+    expect(html`<p title="${'"'}">${"<b>&'"}${inline("`<i>` **x** *y*")}</p>`.text).toBe(
+      '<p title="&#34;">&#60;b&#62;&#38;&#39;<code>&#60;i&#62;</code> <strong>x</strong> <em>y</em></p>',
+    );
+  });
+});

@@ -1,0 +1,308 @@
+import { beforeAll, describe, expect, test, vi } from "vitest";
+import { v4 as newUuid } from "uuid";
+import { routeIds, routes } from "../../src/http/contract.ts";
+import { Api, env, problemIn, signedKey, startDeployment } from "../support/workerd/api.ts";
+import { watchedNamespace } from "../support/workerd/counting.ts";
+import { begun, claim, committed, freshName } from "./cases.ts";
+
+let api: Api;
+
+beforeAll(async () => {
+  api = await startDeployment("1", "2");
+});
+
+type Binding = "CELL_LEDGER" | "CLAIM_SHARD" | "DIRECTORY";
+
+/** What a call ends like: as an error, or never. */
+type Fate = "fails" | "hangs";
+
+/** An application some of whose calls go wrong. */
+function broken(
+  binding: Binding,
+  fate: Fate,
+  isHit: (call: string, object: string) => boolean = () => true,
+  changes: Record<string, string> = {},
+): Api {
+  const namespace = watchedNamespace(binding, env[binding], (call, object) => {
+    if (!isHit(call, object)) return undefined;
+    return fate === "fails" ? Promise.reject(new Error("secret internals")) : new Promise(() => {});
+  });
+  return new Api({ [binding]: namespace, ...changes });
+}
+
+const quick = {
+  LEASEHOLD_INQUIRY_TIMEOUT_MS: "20",
+  LEASEHOLD_EXCHANGE_TIMEOUT_MS: "20",
+  LEASEHOLD_BEGIN_DEADLINE_MS: "50",
+  LEASEHOLD_COMMIT_DEADLINE_MS: "50",
+};
+
+describe.each([
+  ["fails", 503, "UNAVAILABLE"],
+  ["hangs", 504, "DEADLINE_EXCEEDED"],
+] as const)("when a call %s: %i", (fate, status, code) => {
+  const body = { creates: [claim(freshName())] };
+
+  test.each([
+    ["PUT", `/v1/cells/1/leases/${newUuid()}`, body],
+    ["POST", "/v1/cells/1/leases", body],
+  ] as const)("begin (%s): the outcome is not known, repeat it with the same id", async (method, path, sent) => {
+    const refused = await broken("CELL_LEDGER", fate, undefined, quick).problem(status, method, path, { key: "cell 1", body: sent });
+    expect(refused).toMatchObject({ code, retryable: true });
+    expect(refused.detail).toMatch(/outcome is not known; repeat the call with the same lease id/);
+    expect(refused.detail).not.toContain("internals");
+    if (method === "PUT") expect(path).toContain(refused.lease_uuid);
+    else expect(refused.lease_uuid).toMatch(/-7/);
+  });
+
+  test.each([
+    ["POST", `/v1/cells/1/leases/${newUuid()}/commit`, "CELL_LEDGER"],
+    ["POST", `/v1/cells/1/leases/${newUuid()}/rollback`, "CELL_LEDGER"],
+    ["GET", `/v1/cells/1/leases/${newUuid()}`, "CELL_LEDGER"],
+    ["GET", "/v1/cells/1/leases", "CELL_LEDGER"],
+    ["GET", "/v1/cells/1/records?source_type=RAILS_TABLE_ROUTES", "CELL_LEDGER"],
+    ["GET", "/v1/cells/1/records?source_type=RAILS_TABLE_ROUTES", "CLAIM_SHARD"],
+    ["GET", "/v1/records/ROUTES/x", "CLAIM_SHARD"],
+    ["GET", "/v1/records/ROUTES/x", "DIRECTORY"],
+  ] as const)("%s %s (%s)", async (method, path, binding) => {
+    expect(await broken(binding, fate, undefined, quick).problem(status, method, path, { key: "cell 1" })).toMatchObject({ code, retryable: true });
+  });
+
+  test("one shard of many: neither a lookup nor a listing is answered in part", async () => {
+    const { value } = await committed(api);
+    const names = [value, ...Array.from({ length: 40 }, freshName)];
+    const partly = broken("CLAIM_SHARD", fate, (_, object) => object === "shard-3", quick);
+    await partly.problem(status, "POST", "/v1/records/lookup", {
+      key: "router",
+      body: { buckets: names.map((name) => ({ type: "ROUTES", value: name })) },
+    });
+    await partly.problem(status, "GET", "/v1/cells/1/records?source_type=RAILS_TABLE_ROUTES", { key: "cell 1" });
+  });
+});
+
+test("a name whose lease cannot be asked about is unknown, not free", async () => {
+  const answer = Promise.resolve({ ok: true, value: { found: [{ kind: "unknown" }] } });
+  const CLAIM_SHARD = watchedNamespace("CLAIM_SHARD", env.CLAIM_SHARD, (call) => (call === "CLAIM_SHARD.lookup" ? answer : undefined));
+  const unsure = new Api({ CLAIM_SHARD });
+  expect(await unsure.problem(503, "GET", `/v1/records/ROUTES/${freshName()}`, { key: "router" })).toMatchObject({ code: "UNAVAILABLE" });
+  const body = { buckets: [{ type: "ROUTES", value: freshName() }] };
+  await unsure.problem(503, "POST", "/v1/records/lookup", { key: "router", body });
+});
+
+test("what an object refuses reaches the caller under its own code", async () => {
+  const refusal = { code: "RESOURCE_EXHAUSTED", detail: "too much", reason: "TOO_MANY_BEGINS", retryAfterMs: 1_200 };
+  const answering = (more: object) =>
+    new Api({
+      CELL_LEDGER: watchedNamespace("CELL_LEDGER", env.CELL_LEDGER, () => Promise.resolve({ ok: false, refusal: { ...refusal, ...more } })),
+    });
+  const begin = (using: Api, status: number) =>
+    using.problem(status, "POST", "/v1/cells/1/leases", { key: "cell 1", body: { creates: [claim(freshName())] } });
+  const refused = await begin(answering({}), 429);
+  expect(refused).toMatchObject({ code: "RESOURCE_EXHAUSTED", reason: "TOO_MANY_BEGINS", retryable: true, detail: "Too much." });
+  expect(refused.headers.get("retry-after")).toBe("2");
+  expect(await begin(answering({ reason: "LEASE_TOO_LARGE" }), 413)).toMatchObject({ retryable: false });
+  expect(await begin(answering({ code: "UNAVAILABLE", reason: "PLACEMENT_MISMATCH" }), 503)).toMatchObject({ reason: "PLACEMENT_MISMATCH" });
+  // A cell's key was made for a registered cell: the role does not fit, rather than that nothing is there.
+  expect(await begin(answering({ code: "PERMISSION_DENIED", reason: "CELL_UNKNOWN" }), 403)).toMatchObject({ reason: "CELL_UNKNOWN" });
+});
+
+test("a change of the number of shards is refused everywhere", async () => {
+  const other = new Api({ LEASEHOLD_SHARDS: "8" });
+  for (const [method, path, key, body] of [
+    ["GET", "/v1/cells/1/leases", "cell 1", undefined],
+    ["POST", "/v1/cells/1/leases", "cell 1", { creates: [claim(freshName())] }],
+    ["GET", "/v1/records/ROUTES/x", "router", undefined],
+    ["GET", "/v1/admin/cells", "operator", undefined],
+  ] as const) {
+    expect(await other.problem(503, method, path, { key, body })).toMatchObject({ code: "UNAVAILABLE", reason: "PLACEMENT_MISMATCH" });
+  }
+});
+
+describe("the deployment's own faults", () => {
+  test.each([
+    ["no secret", { LEASEHOLD_SIGNING_SECRET: undefined }, "LEASEHOLD_SIGNING_SECRET"],
+    ["an empty secret", { LEASEHOLD_SIGNING_SECRET: "" }, "LEASEHOLD_SIGNING_SECRET"],
+    ["a short secret", { LEASEHOLD_SIGNING_SECRET: "hunter2" }, "LEASEHOLD_SIGNING_SECRET"],
+    ["a short previous secret", { LEASEHOLD_PREVIOUS_SIGNING_SECRET: "hunter2" }, "LEASEHOLD_PREVIOUS_SIGNING_SECRET"],
+    ["a number of shards that is none", { LEASEHOLD_SHARDS: "many" }, "LEASEHOLD_SHARDS"],
+    ["a limit out of range", { LEASEHOLD_BATCH_OPS: "0" }, "LEASEHOLD_BATCH_OPS"],
+  ])("%s: nothing is let in, and the answer names the variable", async (_, changes, variable) => {
+    const closed = new Api(changes);
+    for (const id of routeIds) {
+      const { roles, method, path } = routes[id];
+      if (roles === "anyone") continue;
+      const refused = await closed.problem(503, method, path.replaceAll(/[{}]/g, ""), { key: await signedKey({}) });
+      expect(refused).toMatchObject({ code: "UNAVAILABLE", detail: expect.stringContaining(variable) });
+    }
+  });
+
+  test("health needs no secret", async () => {
+    await new Api({ LEASEHOLD_SIGNING_SECRET: undefined }).json(200, "GET", "/healthz", { key: null });
+  });
+
+  test("an error that nobody foresaw: 500, logged, and nothing of it told", async () => {
+    const log = vi.spyOn(console, "log").mockImplementation(() => {});
+    const CELL_LEDGER = {
+      getByName: () => ({ listLeases: () => Promise.resolve({ ok: true, value: { leases: [{ createdAtMs: Number.NaN }], nextPosition: 0 } }) }),
+    };
+    const refused = await new Api({ CELL_LEDGER }).problem(500, "GET", "/v1/cells/1/leases", { key: "cell 1" });
+    const lines = log.mock.calls.map(([line]) => String(line));
+    log.mockRestore();
+    expect(refused).toMatchObject({ code: "INTERNAL", retryable: true });
+    expect(refused.detail).not.toMatch(/invalid|time|RangeError/i);
+    expect(lines.some((line) => line.includes('"event":"fault"') && line.includes(refused.request_id))).toBe(true);
+  });
+});
+
+describe("readiness", () => {
+  test("is asked once for many at a time", async () => {
+    let asked = 0;
+    const DIRECTORY = watchedNamespace("DIRECTORY", env.DIRECTORY, () => void (asked += 1));
+    const shared = new Api({ DIRECTORY });
+    const answers = await Promise.all(Array.from({ length: 10 }, () => shared.send("GET", "/readyz", { key: null })));
+    expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 10 }, () => 200));
+    await shared.send("GET", "/readyz", { key: null });
+    expect(asked).toBe(1);
+  });
+
+  test.each([
+    ["CLAIM_SHARD", "shard-3", ["shard 3"]],
+    ["CELL_LEDGER", "cell-2", ["ledger of cell 2"]],
+    ["DIRECTORY", "directory", ["directory"]],
+  ] as const)("without %s %s: 503, and which part", async (binding, object, failed) => {
+    const refused = await broken(binding, "fails", (_, hit) => hit === object).problem(503, "GET", "/readyz", { key: null });
+    expect(refused).toMatchObject({ code: "UNAVAILABLE", failed });
+  });
+});
+
+describe("D1", () => {
+  const DB = {
+    prepare: () => {
+      throw new Error("D1_ERROR: secret internals");
+    },
+    batch: () => Promise.reject(new Error("D1_ERROR: secret internals")),
+  };
+
+  test("down: everything but the stale listing works, and readiness tells", async () => {
+    const cut = new Api({ DB });
+    expect(await cut.json(200, "GET", "/readyz", { key: null })).toEqual({ status: "ok", d1: "down" });
+    const { uuid, value } = await begun(cut);
+    await cut.json(200, "POST", `/v1/cells/1/leases/${uuid}/commit`, { key: "cell 1" });
+    await cut.json(200, "GET", `/v1/records/ROUTES/${value}`, { key: "router" });
+    await cut.json(200, "GET", "/v1/cells/1/leases", { key: "cell 1" });
+    await cut.json(200, "GET", "/v1/cells/1/records?source_type=RAILS_TABLE_ROUTES", { key: "cell 1" });
+    await cut.json(200, "GET", "/v1/admin/cells", {});
+    await cut.json(201, "POST", "/v1/admin/keys", { body: { role: "router" } });
+    const refused = await cut.problem(503, "GET", "/v1/leases/stale", {});
+    expect(refused.detail).not.toContain("internals");
+  });
+});
+
+describe("cells whose ledger is down", () => {
+  test("are listed all the same", async () => {
+    const partly = broken("CELL_LEDGER", "fails", (_, object) => object === "cell-2");
+    const { cells } = await partly.json<{ cells: unknown[] }>(200, "GET", "/v1/admin/cells", {});
+    expect(cells).toMatchObject([
+      { cell_id: "1", state: "ACTIVE", outstanding_leases: expect.any(Number) },
+      { cell_id: "2", state: null, outstanding_leases: null },
+    ]);
+  });
+
+  test("cannot be frozen, and the answer says so", async () => {
+    await broken("CELL_LEDGER", "fails").problem(503, "POST", "/v1/admin/cells/2/freeze", {});
+    expect(await api.problem(404, "POST", "/v1/admin/cells/77/freeze", {})).toMatchObject({ code: "NOT_FOUND", reason: "CELL_UNKNOWN" });
+    expect(await api.problem(404, "PATCH", "/v1/admin/cells/77", { body: { name: "x" } })).toMatchObject({ reason: "CELL_UNKNOWN" });
+    expect(await api.problem(409, "POST", "/v1/admin/cells", { body: { cell_id: 1, name: "x", address: "https://x.example" } })).toMatchObject({
+      code: "ALREADY_EXISTS",
+      reason: "CELL_EXISTS",
+    });
+  });
+});
+
+describe("every answer", () => {
+  test("to a path that nobody knows is a problem, with or without a key", async () => {
+    for (const path of [
+      "/nope",
+      "/v1",
+      "/v1/",
+      "/v1/cells",
+      "/v1/cells//leases",
+      "/v1/cells/1/leases/",
+      "/V1/limits",
+      "//",
+      "/v1/%6cimits",
+      "/v1/records",
+      "/healthz/",
+    ]) {
+      for (const key of [null, "operator"] as const) expect([path, (await api.problem(404, "GET", path, { key })).code]).toEqual([path, "NOT_FOUND"]);
+    }
+  });
+
+  test("carries its request id: the caller's when it is harmless, else a new one", async () => {
+    const send = async (id: string) =>
+      (await api.send("GET", "/healthz", { key: null, headers: { "x-request-id": id } })).headers.get("x-request-id");
+    expect(await send("Abc-1_2.3")).toBe("Abc-1_2.3");
+    expect(await send("x".repeat(64))).toBe("x".repeat(64));
+    for (const id of ["x".repeat(65), "a b", "<b>", "a,b", '"'])
+      expect(await send(id)).toMatch(/^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/);
+    const refused = await api.send("GET", "/nope", { key: null, headers: { "x-request-id": "mine" } });
+    expect(problemIn(refused).request_id).toBe("mine");
+  });
+
+  test("is not to be kept, sniffed, framed or run", async () => {
+    for (const path of ["/healthz", "/nope", "/v1/limits", "/v1/records/ROUTES/x"]) {
+      const { headers } = await api.send("GET", path, { key: "operator" });
+      expect(headers.get("cache-control")).toBe("no-store");
+      expect(headers.get("x-content-type-options")).toBe("nosniff");
+      expect(headers.get("x-frame-options")).toBe("DENY");
+      expect(headers.get("referrer-policy")).toBe("no-referrer");
+      expect(headers.get("content-security-policy")).toContain("default-src 'none'");
+      expect(headers.has("access-control-allow-origin")).toBe(false);
+    }
+  });
+
+  test("leaves one line in the log, without names, paths and keys", async () => {
+    const log = vi.spyOn(console, "log");
+    let lines: string[];
+    const key = await signedKey({ role: "cell", cell: "1", id: "the-key-id" });
+    try {
+      log.mockImplementation(() => {});
+      await api.send("GET", "/v1/records/ROUTES/very-secret-name?x=1", { key, headers: { "x-request-id": "the-request" } });
+      await api.send("GET", "/very-secret-path", { key: null });
+      await api.send("PROPFIND", "/healthz", { key: null });
+    } finally {
+      lines = log.mock.calls.map(([line]) => String(line)).filter((line) => line.includes('"event":"request"'));
+      log.mockRestore();
+    }
+    expect(lines).toHaveLength(3);
+    expect(JSON.parse(lines[0] ?? "")).toEqual({
+      event: "request",
+      route: "getRecord",
+      method: "GET",
+      status: 400,
+      code: "INVALID_ARGUMENT",
+      role: "cell",
+      cell: "1",
+      key_id: "the-key-id",
+      request_id: "the-request",
+      duration_ms: expect.any(Number),
+    });
+    expect(JSON.parse(lines[1] ?? "")).toMatchObject({ route: "none", status: 404, code: "NOT_FOUND" });
+    expect(JSON.parse(lines[2] ?? "")).toMatchObject({ method: "other", status: 405 });
+    for (const line of lines) expect(line).not.toMatch(/secret|lhk_/);
+  });
+});
+
+describe("limits", () => {
+  test("are listed with their values, defaults and variables", async () => {
+    const { limits } = await new Api({ LEASEHOLD_BATCH_OPS: "10" }).json<{ limits: { name: string }[] }>(200, "GET", "/v1/limits", { key: "cell 1" });
+    expect(limits.find(({ name }) => name === "batch_ops")).toEqual({
+      name: "batch_ops",
+      value: 10,
+      default: 1_000,
+      unit: "ops",
+      variable: "LEASEHOLD_BATCH_OPS",
+      about: "creates, destroys and replaces in one begin",
+    });
+  });
+});

@@ -1,0 +1,220 @@
+import { v4 as newUuid } from "uuid";
+import { beforeEach, describe, expect, test } from "vitest";
+import type * as z from "zod";
+import type * as schemas from "../../src/http/contract/schemas.ts";
+import { Api, env, signedKey, startDeployment, type Sent } from "../support/workerd/api.ts";
+import { counting, watchedNamespace } from "../support/workerd/counting.ts";
+import { begun, claim, freshName } from "./cases.ts";
+
+type Minted = z.infer<typeof schemas.mintedKey>;
+type Listed = z.infer<typeof schemas.key>;
+
+let api: Api;
+
+beforeEach(async () => {
+  api = await startDeployment("1", "2");
+});
+
+const mint = async (body: unknown): Promise<Minted & { key: `lhk_${string}` }> => api.json(201, "POST", "/v1/admin/keys", { body });
+
+const revoke = (id: string, body?: unknown): Promise<{ key: Listed }> =>
+  api.json(200, "POST", `/v1/admin/keys/${id}/revoke`, body === undefined ? {} : { body });
+
+const listed = async (): Promise<Listed[]> => (await api.json<{ keys: Listed[] }>(200, "GET", "/v1/admin/keys", {})).keys;
+
+const listsLeases = (key: Sent["key"], using = api) => using.send("GET", "/v1/cells/1/leases", { key });
+const looksUp = (key: Sent["key"], using = api) => using.send("GET", `/v1/records/ROUTES/${freshName()}`, { key });
+const isRevoked = { status: 401, code: "UNAUTHENTICATED", reason: "KEY_REVOKED" };
+
+describe("making keys", () => {
+  test("a key works as what it was made for, and is not stored", async () => {
+    const key = await mint({ role: "cell", cell_id: "1", note: "for a test" });
+    expect(key).toMatchObject({ role: "cell", cell_id: "1", note: "for a test" });
+    expect(Date.parse(key.expires_at) - Date.parse(key.created_at)).toBe(90 * 86_400_000);
+    expect((await listsLeases(key.key)).status).toBe(200);
+    expect((await looksUp(key.key)).status).toBe(404);
+    await api.problem(403, "GET", "/v1/cells/2/leases", { key: key.key });
+    const keys = await listed();
+    expect(keys).toMatchObject([{ id: key.id, role: "cell", cell_id: "1", revoked_at: null }]);
+    expect(JSON.stringify(keys)).not.toContain("lhk_");
+  });
+
+  test("a cell that is not registered gets none", async () => {
+    expect(await api.problem(404, "POST", "/v1/admin/keys", { body: { role: "cell", cell_id: "77" } })).toMatchObject({ reason: "CELL_UNKNOWN" });
+    expect(await listed()).toEqual([]);
+  });
+
+  test("a life may be as long as the deployment says, and is that long when nothing else is said", async () => {
+    const strict = new Api({ LEASEHOLD_KEY_LIFETIME_S: "3600" });
+    expect(await strict.problem(400, "POST", "/v1/admin/keys", { body: { role: "router", expires_in_s: 3_601 } })).toMatchObject({
+      field: "expires_in_s",
+    });
+    const { created_at: from, expires_at: to } = await strict.json<Minted>(201, "POST", "/v1/admin/keys", { body: { role: "router" } });
+    expect(Date.parse(to) - Date.parse(from)).toBe(3_600_000);
+  });
+});
+
+describe("a key that ends", () => {
+  test("is refused from the second on that it says", async () => {
+    const now = Math.floor(Date.now() / 1_000);
+    expect((await listsLeases(await signedKey({ exp: now + 30 }))).status).toBe(200);
+    const refused = await api.problem(401, "GET", "/v1/cells/1/leases", { key: await signedKey({ iat: now - 60, exp: now }) });
+    expect(refused).toMatchObject({ code: "UNAUTHENTICATED", reason: "KEY_EXPIRED" });
+    expect(refused.headers.get("www-authenticate")).toBe('Bearer realm="leasehold"');
+  });
+});
+
+describe("rotating the secret", () => {
+  const next = "the next signing secret, long enough as well";
+
+  test("keys of both are good until the old one is taken away", async () => {
+    const old = await signedKey({ role: "cell", cell: "1" });
+    const young = await signedKey({ role: "cell", cell: "1" }, next);
+    const rotating = new Api({ LEASEHOLD_SIGNING_SECRET: next, LEASEHOLD_PREVIOUS_SIGNING_SECRET: env.LEASEHOLD_SIGNING_SECRET });
+    const done = new Api({ LEASEHOLD_SIGNING_SECRET: next });
+    const statuses = async (using: Api) => [(await listsLeases(old, using)).status, (await listsLeases(young, using)).status];
+    expect(await statuses(api)).toEqual([200, 401]);
+    expect(await statuses(rotating)).toEqual([200, 200]);
+    expect(await statuses(done)).toEqual([401, 200]);
+  });
+
+  test("what was checked under one secret is forgotten with it", async () => {
+    const changing = new Api();
+    const old = await signedKey({ role: "cell", cell: "1" });
+    expect((await listsLeases(old, changing)).status).toBe(200);
+    changing.env.LEASEHOLD_SIGNING_SECRET = next;
+    expect((await listsLeases(old, changing)).status).toBe(401);
+  });
+});
+
+describe("revoking", () => {
+  test("a cell key: at once for its cell's paths, in every isolate; other keys stay good", async () => {
+    const [bad, good] = [await mint({ role: "cell", cell_id: "1" }), await mint({ role: "cell", cell_id: "1" })];
+    const elsewhere = new Api();
+    for (const using of [api, elsewhere]) expect((await listsLeases(bad.key, using)).status).toBe(200);
+    const { key } = await revoke(bad.id);
+    expect(key).toMatchObject({ id: bad.id, revoked_at: expect.any(String) });
+
+    const { uuid } = await begun(api);
+    const paths: [string, string, unknown?][] = [
+      ["GET", "/v1/cells/1/leases"],
+      ["GET", `/v1/cells/1/leases/${uuid}`],
+      ["GET", "/v1/cells/1/records?source_type=RAILS_TABLE_ROUTES"],
+      ["PUT", `/v1/cells/1/leases/${newUuid()}`, { creates: [claim(freshName())] }],
+      ["POST", "/v1/cells/1/leases", { creates: [claim(freshName())] }],
+      ["POST", `/v1/cells/1/leases/${uuid}/commit`, {}],
+      ["POST", `/v1/cells/1/leases/${uuid}/rollback`, {}],
+    ];
+    for (const [method, path, body] of paths) expect(await elsewhere.problem(401, method, path, { key: bad.key, body })).toMatchObject(isRevoked);
+    expect((await listsLeases(good.key, elsewhere)).status).toBe(200);
+    expect((await api.json<{ lease: { state: string } }>(200, "GET", `/v1/cells/1/leases/${uuid}`, { key: good.key })).lease.state).toBe("GRANTED");
+  });
+
+  test("elsewhere: at once in this isolate, in others when their copy of the directory has run out", async () => {
+    const keys = [await mint({ role: "cell", cell_id: "1" }), await mint({ role: "router" }), await mint({ role: "operator" })];
+    const [fresh, stale] = [new Api({ LEASEHOLD_DIRECTORY_CACHE_MS: "0" }), new Api()];
+    for (const { key } of keys) for (const using of [api, fresh, stale]) expect((await looksUp(key, using)).status).toBe(404);
+    for (const { id } of keys) await revoke(id);
+    for (const { key } of keys) {
+      for (const using of [api, fresh]) expect((await looksUp(key, using)).json).toMatchObject(isRevoked);
+      expect((await looksUp(key, stale)).status).toBe(404);
+    }
+    const [, , operator] = keys;
+    expect((await listsLeases(operator?.key, fresh)).json).toMatchObject(isRevoked);
+    expect((await api.send("GET", "/v1/admin/cells", { key: operator?.key })).json).toMatchObject(isRevoked);
+  });
+
+  test("can be repeated, and is remembered as of the first time", async () => {
+    const { id } = await mint({ role: "router" });
+    const first = await revoke(id);
+    expect(await revoke(id)).toEqual(first);
+  });
+
+  test("the key that is being used is allowed, and then it is over", async () => {
+    const { id, key } = await mint({ role: "operator" });
+    await api.json(200, "POST", `/v1/admin/keys/${id}/revoke`, { key });
+    await api.problem(401, "GET", "/v1/admin/keys", { key });
+  });
+
+  test("a key that was made offline, by its id", async () => {
+    const [operatorId, cellId] = [newUuid(), newUuid()];
+    const operator = await signedKey({ id: operatorId });
+    const cell = await signedKey({ id: cellId, role: "cell", cell: "1" });
+    expect((await listsLeases(operator)).status).toBe(200);
+    expect((await listsLeases(cell)).status).toBe(200);
+    await revoke(operatorId);
+    expect(await revoke(cellId, { cell_id: 1 })).toMatchObject({ key: { id: cellId, role: "cell", cell_id: "1" } });
+    expect((await listsLeases(operator)).json).toMatchObject(isRevoked);
+    expect((await listsLeases(cell)).json).toMatchObject(isRevoked);
+  });
+
+  test("a cell that is not the key's is refused", async () => {
+    const { id } = await mint({ role: "cell", cell_id: "1" });
+    expect(await api.problem(400, "POST", `/v1/admin/keys/${id}/revoke`, { body: { cell_id: "2" } })).toMatchObject({ field: "cell_id" });
+    await api.problem(404, "POST", `/v1/admin/keys/${newUuid()}/revoke`, { body: { cell_id: "77" } });
+  });
+
+  test("with a ledger that is down fails, says that the key may still be good, and can be repeated", async () => {
+    const { id, key } = await mint({ role: "cell", cell_id: "1" });
+    const CELL_LEDGER = watchedNamespace("CELL_LEDGER", env.CELL_LEDGER, (call) => {
+      if (call === "CELL_LEDGER.revoke") return Promise.reject(new Error("down"));
+      return undefined;
+    });
+    const refused = await new Api({ CELL_LEDGER }).problem(503, "POST", `/v1/admin/keys/${id}/revoke`, {});
+    expect(refused.detail).toContain("may still be good");
+    expect(await listed()).toMatchObject([{ id, revoked_at: null }]);
+    await revoke(id);
+    expect((await listsLeases(key)).status).toBe(401);
+  });
+});
+
+describe("the copy of the directory", () => {
+  const down = (): unknown => watchedNamespace("DIRECTORY", env.DIRECTORY, () => Promise.reject(new Error("down")));
+
+  test("is not needed by a cell on its own paths", async () => {
+    await begun(api);
+    const watched = counting(new Api({ DIRECTORY: down() }).env);
+    const cut = new Api({ ...watched.env });
+    expect((await listsLeases("cell 1", cut)).status).toBe(200);
+    await begun(cut);
+    expect(watched.calls.filter((call) => call.startsWith("DIRECTORY"))).toEqual([]);
+  });
+
+  test("that was never had: 503, never open", async () => {
+    const cut = new Api({ DIRECTORY: down() });
+    for (const key of ["router", "operator", "cell 2"] as const)
+      expect((await looksUp(key, cut)).json).toMatchObject({ status: 503, code: "UNAVAILABLE" });
+    expect((await listsLeases("operator", cut)).status).toBe(503);
+  });
+
+  test("goes on serving when the directory is down, and does not wait for it each time", async () => {
+    let isDown = false;
+    let asked = 0;
+    const DIRECTORY = watchedNamespace("DIRECTORY", env.DIRECTORY, () => {
+      asked += 1;
+      return isDown ? Promise.reject(new Error("down")) : undefined;
+    });
+    const cut = new Api({ DIRECTORY, LEASEHOLD_DIRECTORY_CACHE_MS: "1" });
+    expect((await looksUp("router", cut)).status).toBe(404);
+    isDown = true;
+    await new Promise((resume) => setTimeout(resume, 5));
+    for (let count = 0; count < 3; count += 1) expect((await looksUp("router", cut)).status).toBe(404);
+    expect(asked).toBeGreaterThan(1);
+  });
+
+  test("is read once for many requests at a time, and then kept", async () => {
+    const watched = counting(env);
+    const shared = new Api({ ...watched.env });
+    await Promise.all(Array.from({ length: 10 }, () => looksUp("router", shared)));
+    await looksUp("router", shared);
+    expect(watched.calls.filter((call) => call === "DIRECTORY.snapshot")).toHaveLength(1);
+  });
+
+  test("has what was changed in this isolate at once", async () => {
+    await api.json(200, "PATCH", "/v1/admin/cells/1", { body: { address: "https://moved.example" } });
+    const { value } = await begun(api);
+    expect(await api.json(200, "GET", `/v1/records/ROUTES/${value}`, { key: "router" })).toMatchObject({
+      cell: { id: "1", address: "https://moved.example" },
+    });
+  });
+});

@@ -1,0 +1,69 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { runCron } from "../../src/projections/cron.ts";
+import { begin, decide, env, startFleet, uuidOf } from "./fleet.ts";
+import { faultyD1, type Execution } from "./faulty-d1.ts";
+
+const LEASES = 40;
+
+beforeEach(() => startFleet("1"));
+afterEach(() => void vi.useRealTimers());
+
+const all = (work: (n: number) => Promise<unknown>): Promise<unknown> => Promise.all(Array.from({ length: LEASES }, (_, n) => work(n)));
+
+/** The rows written by one run: those of the leases, and the rest. */
+async function countRun(variables: Record<string, string> = {}): Promise<{ leases: number; executions: number; rest: number }> {
+  const { env: counted, done } = faultyD1();
+  await runCron({ ...counted, ...variables }, Date.now());
+  const isPage = ({ sql }: Execution): boolean => sql.length === 2;
+  const isPrune = ({ sql }: Execution): boolean => sql.some((text) => text.includes("DELETE FROM leases"));
+  const rows = (executions: Execution[]): number => executions.reduce((sum, { rowsWritten }) => sum + rowsWritten, 0);
+  const pages = done.filter(isPage);
+  // Each page moves the cursor, which is a row too.
+  return {
+    leases: rows(pages) - pages.length + rows(done.filter(isPrune)),
+    executions: done.length,
+    rest: rows(done.filter((execution) => !isPage(execution) && !isPrune(execution))) + pages.length,
+  };
+}
+
+/** Lets the time of the history pass. */
+const later = (): unknown => vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 8 * 86_400_000 });
+
+describe("rows that D1 writes for a lease over its life", () => {
+  test("2 when it was decided before the first pull", async () => {
+    await all((n) => begin("1", uuidOf(n), `name-${n}`));
+    await all((n) => decide("1", uuidOf(n), "COMMITTED"));
+    expect((await countRun()).leases).toBe(LEASES);
+    later();
+    expect((await countRun()).leases).toBe(LEASES);
+  });
+
+  test("4 when it was pulled while outstanding", async () => {
+    await all((n) => begin("1", uuidOf(n), `name-${n}`));
+    expect((await countRun()).leases).toBe(2 * LEASES);
+    await all((n) => decide("1", uuidOf(n), "COMMITTED"));
+    const decided = (await countRun()).leases;
+    later();
+    const pruned = (await countRun()).leases;
+    expect([decided / LEASES, pruned / LEASES]).toEqual([1, 1]);
+  });
+
+  test("none, and few others, in a run that finds nothing new", async () => {
+    await all((n) => begin("1", uuidOf(n), `name-${n}`));
+    await runCron(env, Date.now());
+    const { leases, rest, executions } = await countRun();
+    expect(leases).toBe(0);
+    // The run's row twice, the cell's mark; the statements are those of an idle run however many leases there are.
+    expect(rest).toBe(3);
+    expect(executions).toBeLessThanOrEqual(8);
+  });
+
+  test("pages cost two statements each, however many leases they carry", async () => {
+    await all((n) => begin("1", uuidOf(n), `name-${n}`));
+    const { executions } = await countRun();
+    await startFleet("1");
+    await all((n) => begin("1", uuidOf(n), `name-${n}`));
+    const { executions: more } = await countRun({ LEASEHOLD_PULL_ROWS: "8" });
+    expect(more - executions).toBe(Math.ceil(LEASES / 8) - 2);
+  });
+});

@@ -1,0 +1,59 @@
+import { sql } from "drizzle-orm";
+import { beforeEach, describe, expect, test } from "vitest";
+import { Database } from "../../src/projections/database.ts";
+import { causeOf } from "../../src/projections/failure.ts";
+import { d1Health } from "../../src/projections/health.ts";
+import { env, envWith, startFleet } from "./fleet.ts";
+import { faultyD1 } from "./faulty-d1.ts";
+
+beforeEach(() => startFleet());
+
+const select = (database: Database) => database.run("select", (orm) => orm.all<{ one: number }>(sql`SELECT 1 AS one`));
+
+describe("access to D1", () => {
+  test("tries once more", async () => {
+    const { env: faulty, asked } = faultyD1((execution) => (execution === 0 ? "after" : undefined));
+    expect(await select(new Database(faulty))).toEqual({ ok: true, value: [{ one: 1 }] });
+    expect(asked()).toBe(2);
+  });
+
+  test("ends in a refusal that says why, without the values", async () => {
+    const refused = await new Database(env).run("broken", (orm) => orm.all(sql`SELECT ${"secret-name"} FROM nowhere`));
+    expect(refused).toMatchObject({ ok: false, refusal: { code: "UNAVAILABLE", detail: expect.stringContaining("no such table: nowhere") } });
+    expect(JSON.stringify(refused)).not.toContain("secret-name");
+  });
+
+  test("is bounded in time, and not tried again by the same user once it has stalled", async () => {
+    const { env: stalled, asked } = faultyD1((execution) => (execution < 2 ? "hang" : undefined));
+    const database = new Database(stalled, { timeoutMs: 20 });
+    expect(await select(database)).toMatchObject({ ok: false, refusal: { code: "UNAVAILABLE" } });
+    expect(await select(database)).toMatchObject({ ok: false, refusal: { code: "UNAVAILABLE" } });
+    expect(asked()).toBe(2);
+    expect(await select(new Database(stalled))).toMatchObject({ ok: true });
+  });
+
+  test("survives a binding that is missing or throws", async () => {
+    expect(await select(new Database(envWith({ DB: undefined })))).toMatchObject({ ok: false, refusal: { code: "UNAVAILABLE" } });
+  });
+});
+
+describe("what is kept of a failure", () => {
+  test("ends before anything quoted: that may be a name", () => {
+    expect(causeOf({ cause: `Unexpected token 'x', "[[0,1,"secret-name"" is not valid JSON` })).toBe("Unexpected token 'x',");
+  });
+  test("is short", () => expect(causeOf({ cause: "x".repeat(1_000) })).toHaveLength(200));
+});
+
+describe("the health of D1", () => {
+  test("is up with its tables", async () => expect(await d1Health(env)).toBe("up"));
+  test("is down when it fails", async () => expect(await d1Health(faultyD1(() => "before").env)).toBe("down"));
+  test("is down when it does not answer, within about a second", async () => {
+    const askedAtMs = Date.now();
+    expect(await d1Health(faultyD1(() => "hang").env)).toBe("down");
+    expect(Date.now() - askedAtMs).toBeLessThan(3_000);
+  });
+  test("is down without its migrations", async () => {
+    await env.DB.prepare("DROP TABLE cron_runs").run();
+    expect(await d1Health(env)).toBe("down");
+  });
+});

@@ -1,0 +1,70 @@
+import { beforeAll, describe, expect, test } from "vitest";
+import { runCron } from "../../src/projections/cron.ts";
+import { listStale } from "../../src/projections/stale.ts";
+import { env, startFleet } from "./fleet.ts";
+import { faultyD1, type Execution } from "./faulty-d1.ts";
+
+beforeAll(() => startFleet("1"));
+
+describe("the migrations", () => {
+  test("make strict tables without rowids", async () => {
+    const { results } = await env.DB.prepare("PRAGMA table_list").all<{ name: string; type: string; wr: number; strict: number }>();
+    for (const name of ["cells", "keys", "leases", "cron_runs"])
+      expect(results.find((table) => table.name === name)).toMatchObject({ wr: 1, strict: 1 });
+  });
+
+  test("index outstanding leases only", async () => {
+    const { results } = await env.DB.prepare(
+      "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND tbl_name = 'leases' AND sql IS NOT NULL",
+    ).all();
+    expect(results).toEqual([{ name: "leases_outstanding", sql: expect.stringMatching(/WHERE state = 'GRANTED'$/) }]);
+  });
+
+  test("refuse a decided lease with names, and a state that does not exist", async () => {
+    const insert = (state: string, payload: string | null): Promise<unknown> =>
+      env.DB.prepare(
+        `INSERT INTO leases (cell_id, created_position, uuid, state, position, created_at_ms, creates, destroys, replaces, missing, payload)
+         VALUES ('1', 1, 'u', ?, 1, 1, 1, 0, 0, 0, ?)`,
+      )
+        .bind(state, payload)
+        .run();
+    await expect(insert("COMMITTED", "[]")).rejects.toThrow(/leases_no_names/);
+    await expect(insert("DECIDED", null)).rejects.toThrow(/leases_state/);
+  });
+});
+
+describe("the query plans", () => {
+  test("pruning reads a range of each cell's key", async () => {
+    const { env: watched, done } = faultyD1();
+    await runCron(watched, Date.now());
+    expect(await planOf(done, "DELETE FROM leases")).toContain("SEARCH leases USING PRIMARY KEY (cell_id=? AND created_position<?)");
+  });
+
+  test("marking the cells looks each one up", async () => {
+    const { env: watched, done } = faultyD1();
+    await runCron(watched, Date.now());
+    expect(await planOf(done, "AS mark")).toContain("SEARCH cells USING PRIMARY KEY (cell_id=?)");
+  });
+
+  test("the stale listing reads the index in its order, from any place, also of one cell", async () => {
+    const after = { createdAtMs: 1, cell: "1", createdPosition: 1 };
+    for (const query of [{}, { cell: "1" }, { after }, { cell: "1", after }]) {
+      const { env: watched, done } = faultyD1();
+      await listStale(watched, { olderThanS: 0, limit: 1, ...query });
+      const plan = await planOf(done, "FROM leases");
+      expect(plan).toContain("SEARCH leases USING INDEX leases_outstanding");
+      expect(plan).not.toContain("TEMP B-TREE");
+    }
+  });
+});
+
+/** The plan of the one statement that holds these words. */
+async function planOf(done: readonly Execution[], words: string): Promise<string> {
+  const [statement = "", ...others] = new Set(done.flatMap(({ sql }) => sql).filter((sql) => sql.includes(words)));
+  expect(others).toEqual([]);
+  const bindings = Array.from(statement.matchAll(/\?/g), () => "1");
+  const { results } = await env.DB.prepare(`EXPLAIN QUERY PLAN ${statement}`)
+    .bind(...bindings)
+    .all<{ detail: string }>();
+  return results.map(({ detail }) => detail).join("\n");
+}
