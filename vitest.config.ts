@@ -12,6 +12,8 @@ process.env["LEASEHOLD_SIGNING_SECRET"] = TEST_SECRET;
 
 export default defineConfig({
   test: {
+    // What passing tests log is noise; what failing ones log is a clue.
+    silent: "passed-only",
     // The Worker's own log: thousands of lines, and what they say is tested elsewhere.
     onConsoleLog: (line) => !line.startsWith('{"event":'),
     projects: [
