@@ -1,3 +1,5 @@
+import { canonicalize } from "../../src/core/canonical/canonicalize.ts";
+import { shardOf } from "../../src/core/placement.ts";
 import { beforeAll, describe, expect, test, vi } from "vitest";
 import { v4 as newUuid } from "uuid";
 import { routeIds, routes } from "../../src/http/contract.ts";
@@ -37,6 +39,14 @@ const quick = {
   LEASEHOLD_COMMIT_DEADLINE_MS: "50",
 };
 
+function nameOnShard(shard: number): string {
+  for (;;) {
+    const name = freshName();
+    const form = canonicalize("ROUTES", name, 1_024);
+    if (form.ok && shardOf("ROUTES", form.canonical, 16) === shard) return name;
+  }
+}
+
 describe.each([
   ["fails", 503, "UNAVAILABLE"],
   ["hangs", 504, "DEADLINE_EXCEEDED"],
@@ -70,7 +80,7 @@ describe.each([
 
   test("one shard of many: neither a lookup nor a listing is answered in part", async () => {
     const { value } = await committed(api);
-    const names = [value, ...Array.from({ length: 40 }, freshName)];
+    const names = [value, nameOnShard(3)];
     const partly = broken("CLAIM_SHARD", fate, (_, object) => object === "shard-3", quick);
     await partly.problem(status, "POST", "/v1/records/lookup", {
       key: "router",
