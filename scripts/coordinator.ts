@@ -38,14 +38,15 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     const runtime = (port: number): ReturnType<typeof convertV4MiniflareOptions> => runtimeOptions(options, script, signingSecret, port);
     await lock.freePort(options.port);
     process.env["MINIFLARE_WORKERD_PATH"] ??= workerdWrapper();
-    // The first start sets up on a port that nobody knows: whoever reaches the real one finds everything ready.
+    // A start that has something to set up does it on a port that nobody knows: whoever reaches the real one finds everything ready.
     const known = await devKeys.read(options.stateFolder, signingSecret);
-    const miniflare = keepingSignals(() => new Miniflare(runtime(known === undefined ? 0 : options.port)));
+    const isSetUp = known !== undefined && (await isMigrated(options.stateFolder));
+    const miniflare = keepingSignals(() => new Miniflare(runtime(isSetUp ? options.port : 0)));
     await miniflare.ready;
-    await migrateD1(miniflare);
+    if (!isSetUp) await migrateD1(miniflare, options.stateFolder);
     const keys = known ?? (await devKeys.make(options.stateFolder, signingSecret, (path, init) => dispatch(miniflare, path, init)));
     await checkPlacement(miniflare, keys);
-    if (known === undefined && options.port !== 0) await miniflare.setOptions(runtime(options.port));
+    if (!isSetUp && options.port !== 0) await miniflare.setOptions(runtime(options.port));
     const url = (await miniflare.ready).origin;
     const stopCron = startCron(miniflare, options.log);
     let stopping: Promise<void> | undefined;
@@ -129,20 +130,33 @@ function workerdWrapper(): string {
   return join(root, "scripts/workerd.sh");
 }
 
+/** Beside D1's files, so that it goes when they go. */
+const migratedMark = (stateFolder: string): string => join(stateFolder, "storage", "d1", "leasehold-migrations");
+
+async function migrationFiles(): Promise<string[]> {
+  return (await readdir(join(root, "migrations"))).filter((name) => name.endsWith(".sql")).toSorted();
+}
+
+async function isMigrated(stateFolder: string): Promise<boolean> {
+  const mark = await readFile(migratedMark(stateFolder), "utf8").catch(() => "");
+  return mark === (await migrationFiles()).join("\n");
+}
+
 /** Applies `migrations/`, remembering which as `wrangler d1 migrations apply` does. */
-async function migrateD1(miniflare: Miniflare): Promise<void> {
+async function migrateD1(miniflare: Miniflare, stateFolder: string): Promise<void> {
   const db = await miniflare.getD1Database("DB");
   await db.exec(
     "CREATE TABLE IF NOT EXISTS d1_migrations (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE, applied_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP NOT NULL)",
   );
   const { results } = await db.prepare("SELECT name FROM d1_migrations").all<{ name: string }>();
   const applied = new Set(results.map(({ name }) => name));
-  const files = (await readdir(join(root, "migrations"))).filter((name) => name.endsWith(".sql")).toSorted();
+  const files = await migrationFiles();
   for (const name of files.filter((file) => !applied.has(file))) {
     const sql = await readFile(join(root, "migrations", name), "utf8");
     const statements = sql.split("--> statement-breakpoint").map((statement) => db.prepare(statement));
     await db.batch([...statements, db.prepare("INSERT INTO d1_migrations (name) VALUES (?)").bind(name)]);
   }
+  await writePrivate(migratedMark(stateFolder), files.join("\n"));
 }
 
 /** A deployment that was made with other shards answers nothing: better said at the start. */

@@ -90,8 +90,14 @@ export async function runCron(env: Env, scheduledAtMs: number): Promise<CronRepo
     error: failed === undefined ? null : causeOf(failed),
   };
   await recordEnd(database, runId, scheduledAtMs, report);
-  const { error, ...figures } = report;
-  logEvent("cron_run", { ...figures, ...(error === null ? {} : { error }) });
+  logEvent("cron_run", {
+    duration_ms: report.durationMs,
+    cells_pulled: report.cellsPulled,
+    cells_failed: report.cellsFailed,
+    leases_upserted: report.leasesUpserted,
+    leases_pruned: report.leasesPruned,
+    ...(report.error === null ? {} : { error: report.error }),
+  });
   return report;
 }
 
