@@ -34,7 +34,9 @@ export interface Randomness {
 }
 
 /** The one wake-up call an object has. Only the latest time counts. */
-interface Alarm {
+export interface Alarm {
+  /** When it will ring; null when none is set. */
+  get(): Promise<number | null>;
   set(atMs: number): void;
 }
 

@@ -20,12 +20,16 @@ export class Standing {
   readonly #limits: Limits;
   readonly #directory: DirectoryPeer;
   readonly #cell: string | undefined;
+  readonly #firstUse: () => Promise<void>;
+  #used: Promise<void> | undefined;
   #confirmed: Placement | undefined;
 
-  constructor(ports: Ports, limits: Limits, directory: DirectoryPeer, cell?: string) {
+  /** `firstUse`: what an instance does before it answers its first message. */
+  constructor(ports: Ports, limits: Limits, directory: DirectoryPeer, firstUse: () => Promise<void>, cell?: string) {
     this.#ports = ports;
     this.#limits = limits;
     this.#directory = directory;
+    this.#firstUse = firstUse;
     this.#cell = cell;
     const kept = readMeta(ports.sql, "placement");
     if (typeof kept === "string") this.#confirmed = kept;
@@ -48,6 +52,7 @@ export class Standing {
 
   /** Must have resolved to `undefined` before the message is acted upon. Costs a message on the first use of the object only. */
   async admit(message: Envelope): Promise<Refusal | undefined> {
+    await (this.#used ??= this.#firstUse());
     const refusal = this.check(message);
     if (refusal !== undefined || this.#confirmed !== undefined) return refusal;
     const { version, placement } = message;

@@ -22,6 +22,7 @@ export function objectPorts(ctx: DurableObjectState): Ports {
     },
     randomness: { uuid: () => uuid(), fraction: () => Math.random() },
     alarm: {
+      get: () => storage.getAlarm(),
       // Not awaited: it belongs to the writes of the same turn, and the output gate holds answers until all of them are durable.
       set: (atMs) => void storage.setAlarm(atMs),
     },

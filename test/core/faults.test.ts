@@ -349,7 +349,10 @@ test("[M3] a lost alarm is set again by a restart, by the next work and by the c
   const other = c.uuid();
   await c.clock.settle(begin(c, "1", other, ["eve"]));
   for (const node of c.nodes) node.alarmAtMs = undefined;
-  for (const node of c.nodes) node.restart();
+  for (const node of c.nodes) {
+    node.restart();
+    await c.clock.settle<unknown>("ping" in node.object ? node.object.ping(c.envelope) : node.object.status(c.envelope));
+  }
   expect(c.nodes.filter((node) => node.alarmAtMs !== undefined && node.alarmAtMs > c.clock.now())).toHaveLength(1);
 });
 

@@ -164,6 +164,7 @@ export class Cluster {
       clock: this.clock,
       randomness: { uuid: () => this.uuid(), fraction: () => 0.5 },
       alarm: {
+        get: async () => node.alarmAtMs ?? null,
         set: (atMs) => {
           node.alarmAtMs = atMs;
         },

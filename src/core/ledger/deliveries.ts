@@ -2,6 +2,7 @@ import type { GroupCommit } from "../group-commit.ts";
 import type { Limits } from "../limits.ts";
 import type { Decision, Outcome } from "../messages.ts";
 import type { Ports } from "../ports.ts";
+import { Wake } from "../wake.ts";
 import type { Links } from "./links.ts";
 import { decodePayload } from "./payload.ts";
 import type { LeaseRow, LedgerStore } from "./store.ts";
@@ -41,7 +42,7 @@ export class Deliveries {
   readonly #confirmed = new Map<string, number>();
   /** Up to here the rows are known to this instance; behind it there may be more open ones. */
   #loadedThrough = 0;
-  #alarmAtMs = 0;
+  readonly #wake: Wake;
 
   constructor(ports: Ports, limits: Limits, store: LedgerStore, links: Links, cell: string) {
     this.#ports = ports;
@@ -49,7 +50,13 @@ export class Deliveries {
     this.#store = store;
     this.#links = links;
     this.#cell = cell;
+    this.#wake = new Wake(ports.alarm, ports.clock);
     this.#load();
+  }
+
+  /** Before an instance answers its first message: its predecessor may have left decisions, and the platform may have lost its alarm. */
+  async start(): Promise<void> {
+    await this.#wake.learn();
     this.#rearm();
   }
 
@@ -61,7 +68,7 @@ export class Deliveries {
   track({ lease, position }: LeaseRow): void {
     const dueAtMs = this.#ports.clock.now() + TIDY_AFTER_MS;
     this.#open.set(lease, { lease, position, dueAtMs, pauseMs: FIRST_PAUSE_MS, remaining: undefined, underWay: undefined });
-    this.#armBy(dueAtMs);
+    this.#wake.by(dueAtMs);
   }
 
   /** One try at every shard that has not confirmed. Resolves when each has answered or failed; the alarm does the rest. */
@@ -90,7 +97,7 @@ export class Deliveries {
     }
     open.dueAtMs = this.#ports.clock.now() + open.pauseMs * (1 + this.#ports.randomness.fraction());
     open.pauseMs = Math.min(open.pauseMs * 2, this.#limits.maxBackoffMs);
-    this.#armBy(open.dueAtMs);
+    this.#wake.by(open.dueAtMs);
   }
 
   /** Runs at the end of every transaction of the ledger: forgets the payload of what is applied, at no transaction of its own. */
@@ -102,7 +109,7 @@ export class Deliveries {
 
   /** The alarm: tries what is due, tidies up, and says how far all is applied. Bounded; may run at any time, also twice. */
   async run(commits: GroupCommit): Promise<void> {
-    this.#alarmAtMs = 0;
+    this.#wake.rang();
     try {
       const now = this.#ports.clock.now();
       const due = [...this.#open.values()].filter(({ dueAtMs, underWay }) => underWay === undefined && dueAtMs <= now);
@@ -120,18 +127,10 @@ export class Deliveries {
   /** Keeps an alarm set while there is work (rule M3). */
   #rearm(): void {
     const now = this.#ports.clock.now();
-    if (this.#confirmed.size > 0) this.#armBy(now + TIDY_AFTER_MS);
+    if (this.#confirmed.size > 0) this.#wake.by(now + TIDY_AFTER_MS);
     let next = Infinity;
     for (const { dueAtMs, underWay } of this.#open.values()) next = Math.min(next, underWay === undefined ? dueAtMs : now + TIDY_AFTER_MS);
-    if (next !== Infinity) this.#armBy(next);
-  }
-
-  /** Makes the alarm ring by then; always in the future. One that is set and early enough stays. */
-  #armBy(atMs: number): void {
-    const now = this.#ports.clock.now();
-    if (this.#alarmAtMs > now && this.#alarmAtMs <= atMs) return;
-    this.#alarmAtMs = Math.max(now + 1, atMs);
-    this.#ports.alarm.set(this.#alarmAtMs);
+    if (next !== Infinity) this.#wake.by(next);
   }
 
   #load(): void {

@@ -65,7 +65,7 @@ export class Ledger {
     this.#limits = limits;
     this.#cell = cell;
     this.#store = new LedgerStore(ports.sql, cell);
-    this.#standing = new Standing(ports, limits, peers.directory, cell);
+    this.#standing = new Standing(ports, limits, peers.directory, () => this.#deliveries.start(), cell);
     const links = new Links(ports.clock, limits, this.#standing, peers.shard, () => this.#halted);
     const halt = (reason: unknown): void => {
       this.#halted = true;

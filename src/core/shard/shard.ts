@@ -47,12 +47,11 @@ export class Shard {
     migrate(ports.sql, shardSchema);
     this.#ports = ports;
     this.#store = new ShardStore(ports.sql);
-    this.#standing = new Standing(ports, limits, peers.directory);
+    this.#standing = new Standing(ports, limits, peers.directory, () => this.#sweeper.start());
     this.#commits = new GroupCommit(ports.sql, ports.clock, ports.halt);
     this.#inquirer = new Inquirer(index, ports, limits, this.#store, this.#standing, this.#commits, peers.ledger);
     this.#reader = new ShardReader(this.#store, this.#inquirer);
     this.#sweeper = new Sweeper(ports, limits, this.#store, this.#inquirer);
-    this.#sweeper.arm();
   }
 
   /** Decisions, then prepares, of any number of leases, in one transaction (rules N1, N2). Waits for nobody. */

@@ -1,6 +1,7 @@
 import type { Limits } from "../limits.ts";
 import type { Ports } from "../ports.ts";
 import { identityOf, type Inquirer } from "./inquirer.ts";
+import { Wake } from "../wake.ts";
 import type { ShardStore } from "./store.ts";
 
 /** Executions that one run asks about; the rest wait for the next. */
@@ -17,30 +18,34 @@ export class Sweeper {
   readonly #store: ShardStore;
   readonly #inquirer: Inquirer;
   readonly #pauses = new Map<string, { untilMs: number; pauseMs: number }>();
-  /** When the alarm will ring, as far as this instance knows. */
-  #alarmAtMs = 0;
+  readonly #wake: Wake;
 
   constructor(ports: Ports, limits: Limits, store: ShardStore, inquirer: Inquirer) {
     this.#ports = ports;
     this.#limits = limits;
     this.#store = store;
     this.#inquirer = inquirer;
+    this.#wake = new Wake(ports.alarm, ports.clock);
   }
 
-  /** Sets the alarm when there are holds and none is set (rule M3): called by the constructor, after each run and when holds are made. */
+  /** Before an instance answers its first message: its predecessor may have left holds, and the platform may have lost its alarm. */
+  async start(): Promise<void> {
+    await this.#wake.learn();
+    this.arm();
+  }
+
+  /** Sees to it that holds are asked about in time (rule M3): at the start, after each run and when holds are made. */
   arm(): void {
-    const now = this.#ports.clock.now();
-    if (this.#alarmAtMs > now || !this.#store.hasHolds()) return;
-    this.#set(now + this.#limits.sweepAfterMs);
+    if (this.#store.hasHolds()) this.#wake.by(this.#ports.clock.now() + this.#limits.sweepAfterMs);
   }
 
   async run(): Promise<void> {
+    this.#wake.rang();
     try {
       await this.#sweep();
     } finally {
-      this.#alarmAtMs = 0;
       const now = this.#ports.clock.now();
-      if (this.#store.hasHolds()) this.#set(Math.max(now + this.#limits.sweepAfterMs / 4, this.#nextDueMs(now)));
+      if (this.#store.hasHolds()) this.#wake.by(Math.max(now + this.#limits.sweepAfterMs / 4, this.#nextDueMs(now)));
     }
   }
 
@@ -70,10 +75,5 @@ export class Sweeper {
     const executions = this.#store.holders(RUN_EXECUTIONS + this.#pauses.size);
     const dues = executions.map((hold) => this.#pauses.get(identityOf(hold))?.untilMs ?? hold.heldAtMs + this.#limits.sweepAfterMs);
     return Math.min(now + this.#limits.maxBackoffMs, ...dues);
-  }
-
-  #set(atMs: number): void {
-    this.#alarmAtMs = atMs;
-    this.#ports.alarm.set(atMs);
   }
 }
