@@ -1,0 +1,76 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import type { DevKeys } from "../../scripts/dev-keys.ts";
+
+const root = join(import.meta.dirname, "../..");
+
+export interface Ended {
+  code: number | null;
+  stderr: string;
+}
+
+/** `npm start`, as a process of its own. */
+export class Server {
+  readonly url: string;
+  readonly ended: Promise<Ended>;
+  readonly #process: ChildProcess;
+  readonly #stateFolder: string;
+  #stdout = "";
+  #stderr = "";
+
+  constructor(port: number, stateFolder: string, variables: Record<string, string> = {}) {
+    this.url = `http://127.0.0.1:${port}`;
+    this.#stateFolder = stateFolder;
+    const env = { ...process.env, PORT: String(port), LEASEHOLD_STATE: stateFolder, ...variables };
+    this.#process = spawn(process.execPath, ["scripts/start.ts"], { cwd: root, env, stdio: ["ignore", "pipe", "pipe"] });
+    this.#process.stdout?.on("data", (data: Buffer) => (this.#stdout += data.toString()));
+    this.#process.stderr?.on("data", (data: Buffer) => (this.#stderr += data.toString()));
+    this.ended = new Promise((resolve) => this.#process.once("exit", (code) => resolve({ code, stderr: this.#stderr })));
+  }
+
+  get stdout(): string {
+    return this.#stdout;
+  }
+
+  get keys(): DevKeys {
+    return JSON.parse(readFileSync(join(this.#stateFolder, "dev-keys.json"), "utf8")) as DevKeys;
+  }
+
+  async ready(): Promise<this> {
+    for (;;) {
+      if (this.#process.exitCode !== null) throw new Error(`the server ended: ${this.#stderr}`);
+      const answer = await fetch(`${this.url}/readyz`).catch(() => undefined);
+      if (answer?.status === 200) return this;
+      await new Promise((resume) => setTimeout(resume, 50));
+    }
+  }
+
+  end(signal: "SIGINT" | "SIGTERM" | "SIGKILL"): Promise<Ended> {
+    this.#process.kill(signal);
+    return this.ended;
+  }
+
+  /** Status 0: no answer. */
+  async call(key: string, method: string, path: string, body?: unknown): Promise<{ status: number; body: Record<string, unknown> }> {
+    const headers = { authorization: `Bearer ${key}`, ...(body === undefined ? {} : { "content-type": "application/json" }) };
+    try {
+      const answer = await fetch(`${this.url}${path}`, { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) });
+      return { status: answer.status, body: (await answer.json()) as Record<string, unknown> };
+    } catch {
+      return { status: 0, body: {} };
+    }
+  }
+}
+
+export function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once("error", reject);
+    server.listen(0, "127.0.0.1", () => {
+      const address = server.address();
+      server.close(() => resolve(typeof address === "object" && address !== null ? address.port : 0));
+    });
+  });
+}

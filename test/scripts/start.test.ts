@@ -1,0 +1,152 @@
+/** `npm start` from outside: one process, its state folder, its signals, and what a kill leaves. */
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, expect, test } from "vitest";
+import { freePort, Server } from "./server.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "leasehold-start-"));
+const state = join(folder, "state");
+const servers: Server[] = [];
+
+async function start(variables: Record<string, string> = {}, stateFolder = state): Promise<Server> {
+  const server = new Server(await freePort(), stateFolder, variables);
+  servers.push(server);
+  return server;
+}
+
+afterAll(async () => {
+  await Promise.all(servers.map((server) => server.end("SIGKILL")));
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const create = (value: string): object => ({
+  creates: [{ bucket: { type: "ROUTES", value }, subject: { type: "USER", id: 1 }, source: { type: "RAILS_TABLE_USERS", id: 1 } }],
+});
+const uuid = (n: number): string => `00000000-0000-4000-8000-${String(n).padStart(12, "0")}`;
+const SLOW_MS = 60_000;
+
+test(
+  "the first start makes keys that only their owner can read; they and the state outlive a restart on another port, and the loss of D1's files",
+  async () => {
+    const first = await (await start()).ready();
+    const { keys } = first;
+    expect(Object.keys(keys.cells)).toEqual(["1", "2", "3", "4"]);
+    expect(statSync(join(state, "dev-keys.json")).mode & 0o777).toBe(0o600);
+    await expect.poll(() => first.stdout).toContain(keys.operator);
+    expect((await first.call(keys.cells["1"] ?? "", "PUT", `/v1/cells/1/leases/${uuid(1)}`, create("Ada"))).status).toBe(201);
+    const busy = await (await start({}, state)).ended;
+    expect(busy).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^leasehold: the state folder .* is in use by process \d+.*\n$/) as unknown,
+    });
+    expect(await first.end("SIGTERM")).toMatchObject({ code: 0 });
+
+    rmSync(join(state, "storage", "d1"), { recursive: true });
+    const second = await (await start()).ready();
+    expect(second.keys).toEqual(keys);
+    expect(await (await fetch(`${second.url}/readyz`)).json()).toMatchObject({ d1: "up" });
+    const cells = await second.call(keys.operator, "GET", "/v1/admin/cells");
+    expect((cells.body["cells"] as unknown[]).length).toBe(4);
+    expect(((await second.call(keys.operator, "GET", "/v1/admin/keys")).body["keys"] as unknown[]).length).toBe(6);
+    expect((await second.call(keys.cells["1"] ?? "", "POST", `/v1/cells/1/leases/${uuid(1)}/commit`)).status).toBe(200);
+    expect(await second.call(keys.router, "GET", "/v1/records/ROUTES/ada")).toMatchObject({ status: 200, body: { record: { status: "ACTIVE" } } });
+    expect(await second.end("SIGINT")).toMatchObject({ code: 0 });
+
+    const resharded = await (await start({ LEASEHOLD_SHARDS: "8" })).ended;
+    expect(resharded).toMatchObject({ code: 1, stderr: expect.stringContaining("shards16") as unknown });
+  },
+  SLOW_MS,
+);
+
+test(
+  "a port in use, a state folder that cannot be written and a bad variable are one line each",
+  async () => {
+    const listener = createServer();
+    await new Promise<void>((listening) => listener.listen(0, "127.0.0.1", listening));
+    const address = listener.address();
+    const port = typeof address === "object" && address !== null ? address.port : 0;
+    const file = join(folder, "file");
+    writeFileSync(file, "");
+    const cases: [Server, RegExp][] = [
+      [new Server(port, join(folder, "other")), /^leasehold: port \d+ is in use; set PORT to another one\n$/],
+      [new Server(await freePort(), join(file, "below")), /^leasehold: the state folder .* cannot be written: ENOTDIR\n$/],
+      [new Server(0, join(folder, "other")), /^leasehold: PORT must be a whole number from 1 to 65535\n$/],
+    ];
+    for (const [server, line] of cases) {
+      const ended = await server.ended;
+      expect(ended.code).toBe(1);
+      expect(ended.stderr).toMatch(line);
+    }
+    listener.close();
+  },
+  SLOW_MS,
+);
+
+test(
+  "killed under load: nothing acknowledged is lost, unknown begins can be replayed, and nothing stays held",
+  async () => {
+    const server = await (await start({ LEASEHOLD_SWEEP_AFTER_MS: "500" })).ready();
+    const { keys } = server;
+    const leases: { cell: string; uuid: string; name: string; begun: number; committed: number }[] = [];
+    let going = true;
+    const client = async (cell: string): Promise<void> => {
+      while (going) {
+        const lease = { cell, uuid: uuid(1_000 + leases.length), name: `kill-${leases.length}`, begun: 0, committed: 0 };
+        leases.push(lease);
+        const key = keys.cells[cell] ?? "";
+        lease.begun = (await server.call(key, "PUT", `/v1/cells/${cell}/leases/${lease.uuid}`, create(lease.name))).status;
+        if (lease.begun === 201) lease.committed = (await server.call(key, "POST", `/v1/cells/${cell}/leases/${lease.uuid}/commit`)).status;
+      }
+    };
+    const clients = ["1", "2", "3", "4", "1", "2", "3", "4"].map(client);
+    await new Promise((resume) => setTimeout(resume, 1_500));
+    await server.end("SIGKILL");
+    going = false;
+    await Promise.all(clients);
+    expect(leases.filter(({ committed }) => committed === 200).length).toBeGreaterThan(10);
+
+    const again = await (await start({ LEASEHOLD_SWEEP_AFTER_MS: "500" })).ready();
+    for (const lease of leases) {
+      const path = `/v1/cells/${lease.cell}/leases/${lease.uuid}`;
+      const key = keys.cells[lease.cell] ?? "";
+      const found = await again.call(key, "GET", path);
+      if (lease.committed === 200) expect(found.body["lease"]).toMatchObject({ state: "COMMITTED" });
+      else if (lease.begun === 201) expect(found.status).toBe(200);
+      const replayed = await again.call(key, "PUT", path, create(lease.name));
+      expect(lease.begun === 201 ? [200] : [200, 201]).toContain(replayed.status);
+      expect((await again.call(key, "POST", `${path}/commit`)).status).toBe(200);
+    }
+    for (const cell of ["1", "2", "3", "4"]) {
+      const listed = await again.call(keys.cells[cell] ?? "", "GET", `/v1/cells/${cell}/leases`);
+      expect(listed.body["leases"]).toEqual([]);
+    }
+    // Whoever destroys them meets no hold, and each is its owner's.
+    for (let from = 0; from < leases.length; from += 100) {
+      const some = leases.slice(from, from + 100);
+      const looked = await again.call(keys.router, "POST", "/v1/records/lookup", {
+        buckets: some.map(({ name }) => ({ type: "ROUTES", value: name })),
+      });
+      const results = looked.body["results"] as { record?: { cell_id: string; status: string; lease_uuid: string | null } }[];
+      expect(results.map(({ record }) => [record?.cell_id, record?.status, record?.lease_uuid])).toEqual(
+        some.map(({ cell }) => [cell, "ACTIVE", null]),
+      );
+    }
+    await again.end("SIGTERM");
+  },
+  SLOW_MS,
+);
+
+test("what runs here is what wrangler.toml deploys", () => {
+  const at = (path: string): string => readFileSync(join(import.meta.dirname, "../..", path), "utf8");
+  const [toml, coordinator] = [at("wrangler.toml"), at("scripts/coordinator.ts")];
+  const date = /^compatibility_date = "(.*)"$/m.exec(toml)?.[1];
+  expect(coordinator).toContain(`compatibilityDate: "${date}"`);
+  const classes = [...toml.matchAll(/^name = "(\w+)"\nclass_name = "(\w+)"$/gm)].map(
+    ([, binding, name]) => `${binding}: { className: "${name}", useSQLite: true }`,
+  );
+  expect(classes).toHaveLength(3);
+  for (const line of classes) expect(coordinator).toContain(line);
+  expect(coordinator).toContain(`d1Databases: { DB: "${/^database_name = "(.*)"$/m.exec(toml)?.[1]}" }`);
+});
