@@ -29,6 +29,16 @@ export interface Config {
 
 const DEFAULT_SHARDS = 16;
 
+/** As the platform lists them; a hint that it does not know would silently place the shards anywhere, for good. */
+export const locationHints = ["wnam", "enam", "sam", "weur", "eeur", "apac", "oc", "afr", "me"] as const satisfies DurableObjectLocationHint[];
+
+function locationHintOf(given: string | undefined): DurableObjectLocationHint | undefined {
+  if (given === undefined || given === "") return undefined;
+  const hint = locationHints.find((known) => known === given);
+  if (hint === undefined) throw new Error(`LEASEHOLD_SHARD_LOCATION_HINT must be one of ${locationHints.join(", ")}`);
+  return hint;
+}
+
 const configs = new WeakMap<Env, Config>();
 
 /** Parses the variables once per isolate and environment. Throws a sentence that names the variable which is wrong. */
@@ -42,7 +52,7 @@ export function configOf(env: Env): Config {
     shards,
     placement: placementOf(shards),
     limits: readLimits(env as unknown as Record<string, unknown>),
-    shardLocationHint: env.LEASEHOLD_SHARD_LOCATION_HINT as DurableObjectLocationHint | undefined,
+    shardLocationHint: locationHintOf(env.LEASEHOLD_SHARD_LOCATION_HINT),
   };
   configs.set(env, config);
   return config;

@@ -4,9 +4,6 @@ type Key = Awaited<ReturnType<typeof crypto.subtle.importKey>>;
 const utf8 = new TextEncoder();
 const HMAC = { name: "HMAC", hash: "SHA-256" };
 
-/** `CryptoKey`, by a name that both Node's types and the Workers' have. */
-type SecretKey = Awaited<ReturnType<typeof crypto.subtle.importKey>>;
-
 /** Signs and checks with one secret. The imported key is kept: importing costs more than signing. */
 export class Hmac {
   readonly #key: Promise<Key>;
@@ -26,9 +23,9 @@ export class Hmac {
   }
 }
 
-async function importKey(secret: string, purpose: string): Promise<SecretKey> {
+async function importKey(secret: string, purpose: string): Promise<Key> {
   const key = await importRaw(Uint8Array.from(utf8.encode(secret)));
   return purpose === "" ? key : importRaw(new Uint8Array(await crypto.subtle.sign(HMAC, key, utf8.encode(purpose))));
 }
 
-const importRaw = (bytes: Uint8Array<ArrayBuffer>): Promise<SecretKey> => crypto.subtle.importKey("raw", bytes, HMAC, false, ["sign", "verify"]);
+const importRaw = (bytes: Uint8Array<ArrayBuffer>): Promise<Key> => crypto.subtle.importKey("raw", bytes, HMAC, false, ["sign", "verify"]);

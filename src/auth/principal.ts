@@ -8,7 +8,7 @@ export interface Principal {
   cell: string | null;
 }
 
-/** Ids are int64 in the seeds' protobuf: decimal, above zero, without leading zeros. */
+/** Ids are positive int64: decimal, above zero, without leading zeros. */
 export const isCellId = (text: string): boolean => /^[1-9]\d{0,18}$/.test(text) && BigInt(text) <= MAX_INT64;
 
 const MAX_INT64 = 2n ** 63n - 1n;

@@ -1,6 +1,6 @@
 /**
  * Every limit of the service, in one place (rule M6). Each can be overridden by the named variable, within [least, most],
- * and is listed by `GET /v1/limits`. Defaults: design §6, unless the entry says otherwise.
+ * and is listed by `GET /v1/limits` and docs/reference/limits.md. An entry says where its number comes from when that is not plain.
  */
 interface Limit {
   default: number;

@@ -1,7 +1,7 @@
 /**
  * The one registry of types: what may be unique, whom a claim is about, and which table it came from.
  *
- * Names and numbers are those of the seeds' protobuf (`claims/v1`). Storage keeps the numbers, so an entry is never
+ * Names and numbers are those of GitLab's Topology Service protobuf (`claims/v1`). Storage keeps the numbers, so an entry is never
  * renumbered and a number is never used again. To add a type, add its entry: names, lookups and rules follow from it.
  * The protobuf's UNSPECIFIED (0) is refused everywhere, and so has no entry.
  */

@@ -7,7 +7,7 @@ const registries = [
     what: "bucket",
     types: bucketTypes,
     byNumber: bucketTypeByNumber,
-    // 1 to 3 are the seeds' Bucket.Type; 4 and 5 are ours.
+    // 1 to 3 are the protobuf's Bucket.Type; 4 and 5 are ours.
     numbers: { ROUTES: 1, ORGANIZATION_PATH: 2, REDIRECT_ROUTES: 3, USERNAMES: 4, EMAILS: 5 },
   },
   {
@@ -35,7 +35,7 @@ const registries = [
 describe.each(registries)("the registry of $what types", ({ types, byNumber, numbers }) => {
   const entries = Object.entries<{ number: number }>(types);
 
-  it("has the names and numbers of the seeds' protobuf", () => {
+  it("has the names and numbers of the protobuf", () => {
     expect(Object.fromEntries(entries.map(([name, { number }]) => [name, number]))).toEqual(numbers);
   });
 

@@ -90,9 +90,9 @@ test(
     const server = await (await start({ LEASEHOLD_SWEEP_AFTER_MS: "500" })).ready();
     const { keys } = server;
     const leases: { cell: string; uuid: string; name: string; begun: number; committed: number }[] = [];
-    let going = true;
+    const load = new AbortController();
     const client = async (cell: string): Promise<void> => {
-      while (going) {
+      while (!load.signal.aborted) {
         const lease = { cell, uuid: uuid(1_000 + leases.length), name: `kill-${leases.length}`, begun: 0, committed: 0 };
         leases.push(lease);
         const key = keys.cells[cell] ?? "";
@@ -103,7 +103,7 @@ test(
     const clients = ["1", "2", "3", "4", "1", "2", "3", "4"].map(client);
     await new Promise((resume) => setTimeout(resume, 1_500));
     await server.end("SIGKILL");
-    going = false;
+    load.abort();
     await Promise.all(clients);
     expect(leases.filter(({ committed }) => committed === 200).length).toBeGreaterThan(10);
 

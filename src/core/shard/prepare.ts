@@ -31,7 +31,7 @@ export function prepare(store: ShardStore, randomness: Randomness, nowMs: number
   return { granted: true, epoch, missing };
 }
 
-/** The kinds of design §5, first match. A hold of another attempt of the same lease is a collision like any other (rule B4). */
+/** The first kind that matches, as docs/reference/http-api.md lists them. A hold of another attempt of the same lease is a collision like any other (rule B4). */
 function examine(op: Op, { cell, allowMissing }: Prepare, claim: ClaimRow | undefined, hold: HoldRow | undefined): Finding {
   const leased = (by: HoldRow): Finding => ({ kind: "leased", owner: by.cell === cell ? "self" : "other" });
   if (op.kind === "create") {
