@@ -1,9 +1,10 @@
 import type { Clock, Halt, Sql } from "./ports.ts";
 
-/** Work items of one transaction at most; more wait for the next. Bounds the time one transaction takes. */
-const MAX_ITEMS = 500;
+/** Weight of one transaction; more waits for the next, so that nobody waits long for one. About as many rows take 100 ms. */
+const MAX_WEIGHT = 4_000;
 
 interface Item {
+  weight: number;
   work: () => unknown;
   resolve: (value: never) => void;
   reject: (error: unknown) => void;
@@ -31,9 +32,10 @@ export class GroupCommit {
     this.#alongside = alongside;
   }
 
-  submit<T>(work: () => T extends PromiseLike<unknown> ? never : T): Promise<T> {
+  /** `weight`: about how many rows the work touches. */
+  submit<T>(work: () => T extends PromiseLike<unknown> ? never : T, weight = 8): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      this.#queue.push({ work, resolve, reject });
+      this.#queue.push({ weight, work, resolve, reject });
       if (!this.#draining) void this.#drain();
     });
   }
@@ -41,9 +43,10 @@ export class GroupCommit {
   async #drain(): Promise<void> {
     this.#draining = true;
     while (this.#queue.length > 0) {
-      await this.#clock.turn();
-      const items = this.#queue.splice(0, MAX_ITEMS);
+      let items: Item[] = [];
       try {
+        await this.#clock.turn();
+        items = this.#take();
         const values = this.#sql.transaction(() => {
           const done = items.map(({ work }) => work());
           this.#alongside();
@@ -52,11 +55,23 @@ export class GroupCommit {
         await this.#sql.flush();
         for (const [index, { resolve }] of items.entries()) resolve(values[index] as never);
       } catch (error) {
-        for (const { reject } of items) reject(error);
+        for (const { reject } of [...items, ...this.#queue.splice(0)]) reject(error);
         this.#halt(error);
         return;
       }
     }
     this.#draining = false;
+  }
+
+  /** The first item always, and what fits beside it. */
+  #take(): Item[] {
+    let weight = 0;
+    let count = 0;
+    for (const item of this.#queue) {
+      weight += item.weight;
+      if (count > 0 && weight > MAX_WEIGHT) break;
+      count += 1;
+    }
+    return this.#queue.splice(0, count);
   }
 }

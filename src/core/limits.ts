@@ -23,6 +23,8 @@ export const limitTable = {
   maxPageItems: { default: 1_000, least: 1, most: 10_000, unit: "items", about: "the largest page; a larger page_size is clamped" },
   lookupBuckets: { default: 100, least: 1, most: 1_000, unit: "items", about: "buckets in one lookup" },
   concurrentBegins: { default: 300, least: 1, most: 10_000, unit: "calls", about: "begins of one cell at a time" },
+  // An object has 128 MB for everything; a payload takes several times its stored size while it is worked on.
+  beginBytes: { default: 16_000_000, least: 1_024, most: 64_000_000, unit: "bytes", about: "stored payload of one cell's begins at a time" },
   outstandingLeases: { default: 10_000, least: 1, most: 1_000_000, unit: "items", about: "granted leases of one cell that are not decided" },
   fences: { default: 10_000, least: 1, most: 1_000_000, unit: "items", about: "remembered rollbacks of one cell for leases that it never began" },
   beginDeadlineMs: { default: 5_000, least: 50, most: 60_000, unit: "ms", about: "a begin, contention included" },

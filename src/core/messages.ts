@@ -111,8 +111,11 @@ export interface Inquiry extends Envelope {
   questions: Question[];
 }
 
-/** Rule B8. `committed` and `rolled_back` are to be applied, `gone` means: drop the hold. */
-export type Verdict = "granted" | "running" | "committed" | "rolled_back" | "gone";
+/**
+ * Rule B8. `committed` and `rolled_back` are to be applied, `gone` means: drop the hold, `unknown`: nobody may say, because the ledger cannot be
+ * asked or is not the newest instance.
+ */
+export type Verdict = "granted" | "running" | "committed" | "rolled_back" | "gone" | "unknown";
 
 export interface InquiryAnswer {
   verdicts: Verdict[];

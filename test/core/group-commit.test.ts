@@ -50,3 +50,22 @@ test("[B5] a flush that fails answers nobody, although the write may be durable"
   await expect(commits.submit(insert(sql, 1))).rejects.toThrow("did not answer");
   expect(halts).toHaveLength(1);
 });
+
+test("[N1] a transaction is bounded by the weight of its items, and takes at least one", async () => {
+  const { sql, commits } = start();
+  const before = sql.counts.transactions;
+  await Promise.all([1, 2, 3, 4].map((n) => commits.submit(insert(sql, n), 2_000)));
+  expect(sql.counts.transactions - before).toBe(2);
+  await Promise.all([5, 6].map((n) => commits.submit(insert(sql, n), 1_000_000)));
+  expect(sql.counts.transactions - before).toBe(4);
+});
+
+test("[B5] a clock that fails ends the instance rather than leaving everybody waiting", async () => {
+  const sql = new NodeSql();
+  const halts: unknown[] = [];
+  const clock = new VirtualClock();
+  clock.turn = () => Promise.reject(new Error("too many timers"));
+  const commits = new GroupCommit(sql, clock, (reason) => void halts.push(reason));
+  await expect(commits.submit(() => 1)).rejects.toThrow("too many timers");
+  expect(halts).toHaveLength(1);
+});

@@ -36,6 +36,9 @@ export class Begins {
   #ownIncarnation: Promise<void> | undefined;
   #attempts = 0;
   #outstanding: number;
+  /** Begins whose work goes on, fenced ones included, and the bytes of their payloads. */
+  #executing = 0;
+  #executingBytes = 0;
 
   constructor(ports: Ports, limits: Limits, store: LedgerStore, links: Links, commits: GroupCommit, positions: Positions, cell: string) {
     this.#ports = ports;
@@ -84,26 +87,33 @@ export class Begins {
       return same.result.then((result) => (result.ok ? ok({ ...result.value, created: false }) : result));
     }
     const payload = encodePayload(request.ops);
-    const refusal = this.#admit(payload);
+    const bytes = new TextEncoder().encode(payload).length;
+    const refusal = this.#admit(bytes);
     if (refusal !== undefined) return refusal;
-    const running: Running = { request, attempt: undefined, payload, result: Promise.resolve(unreachable()) };
+    const { promise, resolve, reject } = Promise.withResolvers<Result<BeginAnswer>>();
+    const running: Running = { request, attempt: undefined, payload, result: promise };
     this.#running.set(lease, running);
-    running.result = this.#run(running).finally(() => {
+    this.#executing += 1;
+    this.#executingBytes += bytes;
+    const ended = this.#run(running).finally(() => {
+      this.#executing -= 1;
+      this.#executingBytes -= bytes;
       if (this.#running.get(lease) === running) this.#running.delete(lease);
     });
-    return running.result;
+    ended.then(resolve, reject);
+    return promise;
   }
 
-  #admit(payload: string): Refusal | undefined {
-    const { concurrentBegins, outstandingLeases, leaseBytes } = this.#limits;
-    if (new TextEncoder().encode(payload).length > leaseBytes) {
+  #admit(bytes: number): Refusal | undefined {
+    const { concurrentBegins, outstandingLeases, leaseBytes, beginBytes } = this.#limits;
+    if (bytes > leaseBytes) {
       return refused("RESOURCE_EXHAUSTED", `the batch takes more than ${leaseBytes} bytes to store; split it`, { reason: "LEASE_TOO_LARGE" }).refusal;
     }
-    if (this.#running.size >= concurrentBegins) {
-      const detail = `the cell has ${concurrentBegins} begins under way, which is its limit`;
+    if (this.#executing >= concurrentBegins || this.#executingBytes + bytes > beginBytes) {
+      const detail = `the cell has as much of begins under way as it may: ${concurrentBegins}, or ${beginBytes} bytes of payload`;
       return refused("RESOURCE_EXHAUSTED", detail, { reason: "TOO_MANY_BEGINS", retryAfterMs: 1_000 }).refusal;
     }
-    if (this.#outstanding + this.#running.size >= outstandingLeases) {
+    if (this.#outstanding + this.#executing >= outstandingLeases) {
       const detail = `the cell has ${outstandingLeases} leases outstanding, which is its limit; commit or roll back some`;
       return refused("RESOURCE_EXHAUSTED", detail, { reason: "TOO_MANY_LEASES", retryAfterMs: 10_000 }).refusal;
     }
@@ -128,15 +138,17 @@ export class Begins {
       const end = round === 0 ? await tried.inParallel(deadlineMs) : await tried.ascending(deadlineMs);
       if (end.kind === "granted") {
         const granted = await this.#commits.submit(() => this.#grant(running, attempt, end));
-        if (granted !== undefined) return ok({ lease: granted, created: true });
+        if (granted.ok) return ok({ lease: granted.value, created: true });
+        running.attempt = undefined;
         await tried.release();
-        return rolledBack();
+        return granted;
       }
       // Over: from here on an inquiry about this attempt is answered "gone".
       running.attempt = undefined;
       await tried.release();
       if (!this.#isCurrent(running)) return rolledBack();
       if (end.kind !== "leased") return { ok: false, refusal: refusalOf(end) };
+      if (this.#ports.clock.now() >= deadlineMs) return { ok: false, refusal: conflictRefusal(end.conflicts) };
       const states = await this.#settle(end.held);
       const temporary = !states.includes("granted") && !states.includes("unknown");
       const pauseMs = states.includes("running") ? this.#pauseMs(round) : 0;
@@ -145,10 +157,15 @@ export class Begins {
     }
   }
 
-  /** The grant, in one turn: leaves `running` and writes the row (rule B5). Nothing when the begin was fenced meanwhile. */
-  #grant(running: Running, attempt: Attempt, end: TryEnd & { kind: "granted" }): Lease | undefined {
-    if (!this.#isCurrent(running)) return undefined;
+  /**
+   * The grant, in one turn: leaves `running` and writes the row (rule B5). Refused when the begin was fenced meanwhile, or the cell frozen or
+   * the key revoked: whoever was told so must not see a lease granted afterwards.
+   */
+  #grant(running: Running, attempt: Attempt, end: TryEnd & { kind: "granted" }): Result<Lease> {
+    if (!this.#isCurrent(running)) return rolledBack();
     const { request, payload } = running;
+    const refusal = this.standing(request);
+    if (refusal !== undefined) return { ok: false, refusal };
     const now = this.#ports.clock.now();
     const position = this.#positions.next(now);
     const count = (kind: Op["kind"]): number => request.ops.filter((op) => op.kind === kind).length;
@@ -174,7 +191,14 @@ export class Begins {
     this.#running.delete(request.lease);
     this.#store.insert(row);
     this.#outstanding += 1;
-    return this.#store.leaseOf(row, now);
+    return ok(this.#store.leaseOf(row, now));
+  }
+
+  /** Whether the caller's key and the cell's state allow a grant, as of this turn. */
+  standing({ caller }: BeginRequest): Refusal | undefined {
+    if (caller.role === "cell" && this.#store.isRevoked(caller.keyId)) return keyRevoked();
+    if (this.#store.cellState() === "ACTIVE") return undefined;
+    return refused("FAILED_PRECONDITION", "the cell is frozen: it cannot begin leases", { reason: "CELL_FROZEN" }).refusal;
   }
 
   #isCurrent(running: Running): boolean {
@@ -184,7 +208,7 @@ export class Begins {
   /** A row that every instance raises before its first attempt, so that attempts are never reused (rule B3). */
   #raiseIncarnation(): Promise<void> {
     this.#ownIncarnation ??= this.#commits.submit(() => {
-      this.#incarnation += 1;
+      this.#incarnation = this.#store.number("incarnation") + 1;
       this.#store.setNumber("incarnation", this.#incarnation);
     });
     return this.#ownIncarnation;
@@ -206,7 +230,7 @@ export const leaseIdReused = (): Refusal =>
 export const rolledBack = (): { ok: false; refusal: Refusal } =>
   refused("FAILED_PRECONDITION", "the lease was rolled back; a new try needs a new id", { reason: "LEASE_ROLLED_BACK" });
 
-const unreachable = (): { ok: false; refusal: Refusal } => refused("INTERNAL", "the begin has not started");
+export const keyRevoked = (): Refusal => refused("UNAUTHENTICATED", "the key was revoked", { reason: "KEY_REVOKED" }).refusal;
 
 function refusalOf(end: Exclude<TryEnd, { kind: "granted" | "leased" }>): Refusal {
   if (end.kind === "conflicts") return conflictRefusal(end.conflicts);

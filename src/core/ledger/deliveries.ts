@@ -21,6 +21,8 @@ interface Open {
   position: number;
   dueAtMs: number;
   pauseMs: number;
+  /** Its row is durable: it may be told (rule C2). */
+  durable: boolean;
   /** Shards that have not confirmed yet; unknown after a restart, when all are told again. */
   remaining: Set<number> | undefined;
   underWay: Promise<void> | undefined;
@@ -67,23 +69,42 @@ export class Deliveries {
   /** Called in the transaction that decides. From here on the alarm knows of it. */
   track({ lease, position }: LeaseRow): void {
     const dueAtMs = this.#ports.clock.now() + TIDY_AFTER_MS;
-    this.#open.set(lease, { lease, position, dueAtMs, pauseMs: FIRST_PAUSE_MS, remaining: undefined, underWay: undefined });
+    this.#open.set(lease, { ...opened(lease, position, dueAtMs), durable: false });
     this.#wake.by(dueAtMs);
   }
 
   /** One try at every shard that has not confirmed. Resolves when each has answered or failed; the alarm does the rest. */
   deliver(lease: string): Promise<void> {
-    const open = this.#open.get(lease);
+    const open = this.#open.get(lease) ?? this.#reopen(lease);
     if (open === undefined) return Promise.resolve();
+    open.durable = true;
     open.underWay ??= this.#try(open).finally(() => {
       open.underWay = undefined;
     });
     return open.underWay;
   }
 
+  /** One that there was no room for in memory, and that somebody asks about. */
+  #reopen(lease: string): Open | undefined {
+    if (this.#loadedThrough === Infinity || this.#confirmed.has(lease)) return undefined;
+    const row = this.#store.findWhole(lease);
+    if (row === undefined || row.decided === 0 || row.payload === null) return undefined;
+    const open = opened(lease, row.position, this.#ports.clock.now());
+    this.#open.set(lease, open);
+    return open;
+  }
+
   async #try(open: Open): Promise<void> {
-    const row = this.#store.findWhole(open.lease);
-    const decisions = row === undefined ? new Map<number, Decision>() : decisionsOf(this.#cell, row);
+    let decisions: Map<number, Decision>;
+    try {
+      const row = this.#store.findWhole(open.lease);
+      decisions = row === undefined ? new Map() : decisionsOf(this.#cell, row);
+    } catch (error) {
+      // A row that this version cannot read must not stop the others.
+      this.#ports.log("decision_unreadable", { lease: open.lease, error: error instanceof Error ? error.message : String(error) });
+      this.#postpone(open);
+      return;
+    }
     const remaining = (open.remaining ??= new Set(decisions.keys()));
     const confirmations = [...remaining].map(async (shard) => {
       const decision = decisions.get(shard);
@@ -95,6 +116,10 @@ export class Deliveries {
       this.#confirmed.set(open.lease, open.position);
       return;
     }
+    this.#postpone(open);
+  }
+
+  #postpone(open: Open): void {
     open.dueAtMs = this.#ports.clock.now() + open.pauseMs * (1 + this.#ports.randomness.fraction());
     open.pauseMs = Math.min(open.pauseMs * 2, this.#limits.maxBackoffMs);
     this.#wake.by(open.dueAtMs);
@@ -112,13 +137,13 @@ export class Deliveries {
     this.#wake.rang();
     try {
       const now = this.#ports.clock.now();
-      const due = [...this.#open.values()].filter(({ dueAtMs, underWay }) => underWay === undefined && dueAtMs <= now);
+      const due = [...this.#open.values()].filter(({ dueAtMs, durable, underWay }) => durable && underWay === undefined && dueAtMs <= now);
       await Promise.all(due.slice(0, RUN_DECISIONS).map(({ lease }) => this.deliver(lease)));
       // The transaction tidies alongside; only then is the position true.
       if (this.#confirmed.size > 0) await commits.submit(() => null);
       const applied = this.#appliedPosition();
       if (applied > this.#store.number("applied_position")) await commits.submit(() => (this.#store.setNumber("applied_position", applied), null));
-      if (this.#open.size === 0) this.#load();
+      if (this.#open.size < MAX_TRACKED / 2) this.#load();
     } finally {
       this.#rearm();
     }
@@ -140,7 +165,7 @@ export class Deliveries {
     const now = this.#ports.clock.now();
     for (const { lease, position } of rows) {
       if (this.#open.has(lease) || this.#confirmed.has(lease)) continue;
-      this.#open.set(lease, { lease, position, dueAtMs: now, pauseMs: FIRST_PAUSE_MS, remaining: undefined, underWay: undefined });
+      this.#open.set(lease, opened(lease, position, now));
     }
     this.#loadedThrough = rows.length < MAX_TRACKED ? Infinity : (rows.at(-1)?.position ?? Infinity);
   }
@@ -152,6 +177,16 @@ export class Deliveries {
     return through;
   }
 }
+
+const opened = (lease: string, position: number, dueAtMs: number): Open => ({
+  lease,
+  position,
+  dueAtMs,
+  pauseMs: FIRST_PAUSE_MS,
+  durable: true,
+  remaining: undefined,
+  underWay: undefined,
+});
 
 /** The decision for each shard that may hold something of the lease. None for a fence, which holds nothing. */
 function decisionsOf(cell: string, row: LeaseRow): Map<number, Decision> {

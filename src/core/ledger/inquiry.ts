@@ -3,11 +3,11 @@ import type { Begins } from "./begins.ts";
 import type { LeaseRow, LedgerStore } from "./store.ts";
 
 /**
- * What became of one execution (rule B8), from the rows and the running begins of this turn. Throws, so that the shard learns nothing,
- * when the execution is of a newer instance than this one: then this one was replaced and has no say.
+ * What became of one execution (rule B8), from the rows and the running begins of this turn. Of the executions of a newer instance this
+ * one knows nothing: it was replaced, or restored.
  */
 export function answerQuestion(store: LedgerStore, begins: Begins, shard: number, question: Question): Verdict {
-  if (question.incarnation > begins.incarnation) throw new Error("asked about an incarnation newer than this instance");
+  if (question.incarnation > begins.incarnation) return "unknown";
   const row = store.find(question.lease);
   if (row === undefined) return begins.isRunning(question.lease, question) ? "running" : "gone";
   if (!isGrantedBy(row, shard, question)) return "gone";

@@ -25,7 +25,7 @@ import { migrate } from "../meta.ts";
 import type { Ports } from "../ports.ts";
 import { ok, refused, type Refusal } from "../refusal.ts";
 import { Standing, type DirectoryPeer } from "../standing.ts";
-import { Begins, leaseIdReused, rolledBack } from "./begins.ts";
+import { Begins, keyRevoked, leaseIdReused, rolledBack } from "./begins.ts";
 import { Decisions } from "./decisions.ts";
 import { Deliveries } from "./deliveries.ts";
 import { answerQuestion } from "./inquiry.ts";
@@ -87,9 +87,8 @@ export class Ledger {
       if (row.state === "ROLLED_BACK") return this.#durable(rolledBack());
       return this.#durable(ok({ lease: this.#store.leaseOf(row, this.#ports.clock.now()), created: false }));
     }
-    if (!this.#begins.isRunning(request.lease) && this.#store.cellState() === "FROZEN") {
-      return refused("FAILED_PRECONDITION", "the cell is frozen: it cannot begin leases", { reason: "CELL_FROZEN" });
-    }
+    const unfit = this.#begins.isRunning(request.lease) ? undefined : this.#begins.standing(request);
+    if (unfit !== undefined) return { ok: false, refusal: unfit };
     const begun = this.#begins.begin(request);
     return begun instanceof Promise ? begun : { ok: false, refusal: begun };
   }
@@ -195,7 +194,7 @@ export class Ledger {
     const refusal = await this.#standing.admit(call);
     if (refusal !== undefined) return refusal;
     if (call.caller.role === "cell" && this.#store.isRevoked(call.caller.keyId)) {
-      return refused("UNAUTHENTICATED", "the key was revoked", { reason: "KEY_REVOKED" }).refusal;
+      return keyRevoked();
     }
     return undefined;
   }

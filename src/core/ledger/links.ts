@@ -51,7 +51,13 @@ export class Links {
   settle(shard: number, keys: BucketKey[]): Promise<Answer<SettleAnswer>> {
     const message: Settle = { version: MESSAGE_VERSION, placement: this.#placement(), keys };
     // The shard asks ledgers in turn: one timeout for them, one for the way.
-    return ask(this.#clock, this.#limits.exchangeTimeoutMs + this.#limits.inquiryTimeoutMs, () => this.#peer.settle(shard, message));
+    const timeoutMs = this.#limits.exchangeTimeoutMs + this.#limits.inquiryTimeoutMs;
+    return this.#pass(() => ask(this.#clock, timeoutMs, () => this.#peer.settle(shard, message)));
+  }
+
+  /** Whatever leaves, leaves through here: in bounded width, and not at all once the instance has ended (rule B5). */
+  #pass<T>(send: () => Promise<Answer<T>>): Promise<Answer<T>> {
+    return this.#gate.pass(async () => (this.#isHalted() ? { kind: "unknown", cause: "this instance has ended" } : send()));
   }
 
   #to(shard: number): ShardLink {
@@ -59,7 +65,7 @@ export class Links {
     if (known !== undefined) return known;
     // The timeout is inside the gate: a call that never returns must not keep its place.
     const send = (message: Exchange): Promise<Answer<ExchangeAnswer>> =>
-      this.#gate.pass(() => ask(this.#clock, this.#limits.exchangeTimeoutMs, () => this.#peer.exchange(shard, message)));
+      this.#pass(() => ask(this.#clock, this.#limits.exchangeTimeoutMs, () => this.#peer.exchange(shard, message)));
     const link = new ShardLink(this.#clock, this.#limits, send, this.#isHalted);
     this.#links.set(shard, link);
     return link;

@@ -28,6 +28,8 @@ export class ShardLink {
   #decisions: Waiting<Decision, null>[] = [];
   #prepares: Waiting<Prepare, PrepareAnswer>[] = [];
   #busy = false;
+  /** The last message had no room for a prepare that waited. */
+  #preparesFirst = false;
 
   constructor(clock: Clock, limits: Limits, send: SendExchange, isHalted: IsHalted) {
     this.#clock = clock;
@@ -36,7 +38,7 @@ export class ShardLink {
     this.#isHalted = isHalted;
   }
 
-  /** At most once per attempt and shard (rule B3). Resolves to `undefined` when `signal` was over before the message left. */
+  /** At most once per attempt and shard (rule B3). `unknown` at once when `signal` is over before the message leaves. */
   prepare(placement: Placement, prepare: Prepare, signal: { over: boolean }): Promise<Answer<PrepareAnswer>> {
     return new Promise((resolve) => {
       this.#prepares.push({ item: prepare, resolve, signal });
@@ -58,36 +60,63 @@ export class ShardLink {
 
   async #run(placement: Placement): Promise<void> {
     this.#busy = true;
-    while (this.#decisions.length + this.#prepares.length > 0) {
-      await this.#clock.turn();
-      const [decisions, prepares] = this.#take();
-      if (decisions.length + prepares.length === 0) continue;
-      if (this.#isHalted()) break;
-      const message: Exchange = {
-        version: MESSAGE_VERSION,
-        placement,
-        decisions: decisions.map(({ item }) => item),
-        prepares: prepares.map(({ item }) => item),
-      };
-      settle(await this.#send(message), decisions, prepares);
+    try {
+      while (this.#decisions.length + this.#prepares.length > 0) {
+        await this.#clock.turn();
+        if (this.#isHalted()) break;
+        const [decisions, prepares] = this.#take();
+        if (decisions.length + prepares.length > 0) await this.#exchange(placement, decisions, prepares);
+      }
+    } finally {
+      this.#busy = false;
     }
-    this.#busy = false;
   }
 
-  /** What fits into one message; decisions first, because they free what prepares may be waiting for. */
+  async #exchange(placement: Placement, decisions: Waiting<Decision, null>[], prepares: Waiting<Prepare, PrepareAnswer>[]): Promise<void> {
+    const message: Exchange = {
+      version: MESSAGE_VERSION,
+      placement,
+      decisions: decisions.map(({ item }) => item),
+      prepares: prepares.map(({ item }) => item),
+    };
+    let answer: Answer<ExchangeAnswer>;
+    try {
+      answer = await this.#send(message);
+    } catch (error) {
+      answer = { kind: "unknown", cause: String(error) };
+    }
+    settle(answer, decisions, prepares);
+  }
+
+  /** What fits into one message. Decisions first, because they free what prepares may be waiting for; but nobody is passed over twice. */
   #take(): [Waiting<Decision, null>[], Waiting<Prepare, PrepareAnswer>[]] {
     for (const waiting of this.#prepares) if (waiting.signal.over) waiting.resolve({ kind: "unknown", cause: "given up before it was sent" });
     this.#prepares = this.#prepares.filter(({ signal }) => !signal.over);
-    let room = this.#limits.messageOps;
-    const fits = (ops: number): boolean => {
-      const first = room === this.#limits.messageOps;
-      if (!first && ops > room) return false;
-      room -= ops;
-      return true;
-    };
-    const decisions = takeWhile(this.#decisions, ({ item }) => fits(item.keys.length));
-    const prepares = decisions.length > 0 && room <= 0 ? [] : takeWhile(this.#prepares, ({ item }) => fits(item.ops.length));
+    const room = new Room(this.#limits.messageOps);
+    const takeDecisions = (): Waiting<Decision, null>[] => takeWhile(this.#decisions, ({ item }) => room.fits(item.keys.length));
+    const takePrepares = (): Waiting<Prepare, PrepareAnswer>[] => takeWhile(this.#prepares, ({ item }) => room.fits(item.ops.length));
+    const prepares = this.#preparesFirst ? takePrepares() : [];
+    const decisions = takeDecisions();
+    prepares.push(...takePrepares());
+    this.#preparesFirst = prepares.length === 0 && this.#prepares.length > 0;
     return [decisions, prepares];
+  }
+}
+
+/** Ops that one message still has room for; the first item fits whatever its size. */
+class Room {
+  #left: number;
+  #isEmpty = true;
+
+  constructor(ops: number) {
+    this.#left = ops;
+  }
+
+  fits(ops: number): boolean {
+    if (!this.#isEmpty && ops > this.#left) return false;
+    this.#isEmpty = false;
+    this.#left -= ops;
+    return true;
   }
 }
 

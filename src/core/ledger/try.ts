@@ -96,6 +96,8 @@ export class Try {
     if (conflicts.some(({ kind }) => kind !== "leased")) return { kind: "conflicts", conflicts };
     if (unknown) return { kind: "unknown", timedOut: this.#clock.now() >= deadlineMs };
     if (conflicts.length > 0) return { kind: "leased", conflicts, held };
+    // A shard that was never asked has not said yes.
+    if (this.#asked.size < this.#byShard.size) return { kind: "unknown", timedOut: true };
     return { kind: "granted", epochs, missing };
   }
 

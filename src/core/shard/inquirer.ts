@@ -10,8 +10,11 @@ export interface LedgerPeer {
   inquire(cell: string, message: Inquiry): Promise<Reply<InquiryAnswer>>;
 }
 
-/** What was learned of one execution; `unknown`: its ledger did not answer. */
-export type Learned = Verdict | "unknown";
+/** What was learned of one execution. */
+export type Learned = Verdict;
+
+/** It scans all holds, so it goes alone or nearly so. */
+const CLEAR_WEIGHT = 2_000;
 
 const VERDICT_STATES = { granted: "granted", running: "running", unknown: "unknown", committed: "free", rolled_back: "free", gone: "free" } as const;
 
@@ -57,7 +60,7 @@ export class Inquirer {
       const verdict = learned.get(identityOf(hold));
       return verdict === "committed" || verdict === "rolled_back" || verdict === "gone";
     });
-    if (over.length > 0) await this.#commits.submit(() => this.#clear(over, learned));
+    if (over.length > 0) await this.#commits.submit(() => this.#clear(over, learned), CLEAR_WEIGHT);
     return learned;
   }
 
@@ -70,15 +73,15 @@ export class Inquirer {
     return answer.kind === "ok" && answer.value.verdicts.length === asked.length ? answer.value.verdicts : undefined;
   }
 
-  /** Reads the holds again: only what is still the execution that was asked about is touched (rule M1). */
+  /** Reads the holds again: only what is still an execution that was asked about is touched (rule M1). */
   #clear(over: readonly HoldIdentity[], learned: ReadonlyMap<string, Learned>): void {
     const now = this.#ports.clock.now();
-    for (const execution of over) {
-      const committed = learned.get(identityOf(execution)) === "committed";
-      for (const hold of this.#store.holdsOf(execution)) {
-        if (committed) this.#store.apply(hold, now);
-        this.#store.deleteHold(hold);
-      }
+    const executions = new Set(over.map(identityOf));
+    for (const hold of this.#store.holdsOf(over.map(({ epoch }) => epoch))) {
+      const identity = identityOf(hold);
+      if (!executions.has(identity)) continue;
+      if (learned.get(identity) === "committed") this.#store.apply(hold, now);
+      this.#store.deleteHold(hold);
     }
   }
 }

@@ -9,6 +9,9 @@ import type { ClaimRow, CreateHoldRow, HoldRow, ShardStore } from "./store.ts";
 /** A hold may change hands while its ledger is asked; then the key was free in between, and after this many rounds that is the answer. */
 const MAX_ROUNDS = 3;
 
+/** What a page may grow to for the sake of one source id: far more than any row has names, and well under what one answer may hold. */
+const MAX_PAGE_ROWS = 10_000;
+
 /** Behind every source order: they begin with 0 or 1. */
 const END = "2";
 
@@ -67,16 +70,26 @@ export class ShardReader {
     }
   }
 
-  /** Whole source ids only: a page is filled up to `limit` records and then to the end of its last source id. */
+  /**
+   * Whole source ids only: a page is filled up to `limit` records and then to the end of its last source id. Its range is fixed by the first
+   * reading: were it to grow when holds end meanwhile, it would reach over others that nobody has asked about.
+   */
   async listRecords(request: ListRecordsRequest): Promise<Reply<ListRecordsAnswer>> {
-    let learned: ReadonlyMap<string, Learned> = NOTHING_LEARNED;
+    const learned = new Map<string, Learned>();
+    const first = this.#page(request);
+    const range: ListRecordsRequest = { ...request, upTo: first.through === END ? request.upTo : first.through, limit: MAX_PAGE_ROWS };
+    let page = first;
     for (let round = 0; ; round += 1) {
-      const page = this.#page(request);
       const asks = page.holds.filter((hold) => !learned.has(identityOf(hold)));
-      // Holds that keep coming are newer than the call: it may leave them out.
-      if (asks.length === 0 || round === MAX_ROUNDS) return this.#answer(page, learned);
-      learned = await this.#inquirer.inquire(page.holds);
+      // In a fixed range, holds that are still coming are newer than the call: it may leave them out.
+      if (asks.length === 0 || round === MAX_ROUNDS) break;
+      for (const [identity, verdict] of await this.#inquirer.inquire(asks)) learned.set(identity, verdict);
+      page = this.#page(range);
     }
+    if (page.claims.length + page.holds.length >= MAX_PAGE_ROWS) {
+      return refused("RESOURCE_EXHAUSTED", `more than ${MAX_PAGE_ROWS} records have the same source id: they do not fit into a page`);
+    }
+    return this.#answer({ ...page, through: first.through, complete: first.complete }, learned);
   }
 
   #answer({ claims, holds, through, complete }: Page, learned: ReadonlyMap<string, Learned>): Reply<ListRecordsAnswer> {
@@ -115,5 +128,5 @@ function wholeIds<Row extends { source_order: string }>(
   const end = last.source_order;
   if (behind.source_order !== end) return { rows: rows.slice(0, limit), end };
   const before = rows.filter((row) => row.source_order !== end);
-  return { rows: [...before, ...fetch(before.at(-1)?.source_order ?? after, end, Number.MAX_SAFE_INTEGER)], end };
+  return { rows: [...before, ...fetch(before.at(-1)?.source_order ?? after, end, MAX_PAGE_ROWS)], end };
 }

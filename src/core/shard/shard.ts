@@ -16,7 +16,8 @@ import type {
 } from "../messages.ts";
 import { migrate } from "../meta.ts";
 import type { Ports } from "../ports.ts";
-import { ok, type Refusal } from "../refusal.ts";
+import { ok, refused, type Refusal } from "../refusal.ts";
+import { bucketTypes, sourceTypes, subjectTypes } from "../registry.ts";
 import { Standing, type DirectoryPeer } from "../standing.ts";
 import { Inquirer, type LedgerPeer } from "./inquirer.ts";
 import { prepare } from "./prepare.ts";
@@ -58,14 +59,20 @@ export class Shard {
   async exchange(message: Exchange): Promise<Reply<ExchangeAnswer>> {
     const refusal = await this.#standing.admit(message);
     if (refusal !== undefined) return { ok: false, refusal };
-    const prepares = await this.#commits.submit(() => this.#carryOut(message));
+    const unknown = unknownType(message);
+    if (unknown !== undefined) {
+      return refused("UNAVAILABLE", `${unknown} is not a type that this version knows; try again when the deployment has settled`, {
+        reason: "MESSAGE_VERSION",
+      });
+    }
+    const prepares = await this.#commits.submit(() => this.#carryOut(message), weightOf(message));
     return ok({ prepares });
   }
 
   #carryOut({ decisions, prepares }: Exchange): PrepareAnswer[] {
     const now = this.#ports.clock.now();
     for (const decision of decisions) this.#decide(decision, now);
-    const answers = prepares.map((request) => prepare(this.#store, this.#ports.randomness, now, request, () => this.#store.raiseEpoch(1)));
+    const answers = prepares.map((request) => prepare(this.#store, this.#ports.randomness, now, request, () => this.#store.raiseEpoch()));
     // Also when a refusal met a hold: an alarm that got lost is set again by whoever notices (rule M3).
     if (prepares.length > 0) this.#sweeper.arm();
     return answers;
@@ -116,6 +123,20 @@ export class Shard {
     return this.#sweeper.run();
   }
 }
+
+/** While versions mix, a newer ledger may speak of a type that this one cannot store: refused before anything is written (rule M5). */
+function unknownType({ decisions, prepares }: Exchange): string | undefined {
+  for (const { keys } of decisions) for (const { type } of keys) if (!Object.hasOwn(bucketTypes, type)) return type;
+  for (const { type, subject, source } of prepares.flatMap(({ ops }) => ops)) {
+    if (!Object.hasOwn(bucketTypes, type)) return type;
+    if (subject !== undefined && !Object.hasOwn(subjectTypes, subject.type)) return subject.type;
+    if (source !== undefined && !Object.hasOwn(sourceTypes, source.type)) return source.type;
+  }
+  return undefined;
+}
+
+const weightOf = ({ decisions, prepares }: Exchange): number =>
+  decisions.reduce((sum, { keys }) => sum + keys.length, 0) + prepares.reduce((sum, { ops }) => sum + ops.length, 0) + 1;
 
 function decides({ cell, lease, incarnation, counter, epoch }: Decision, hold: HoldRow): boolean {
   return (

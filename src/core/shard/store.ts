@@ -72,8 +72,8 @@ export class ShardStore {
   }
 
   /** Raises the counter of grants and returns it: every later owner of a bucket has a larger epoch. */
-  raiseEpoch(by: number): number {
-    const epoch = readMetaNumber(this.#sql, "epoch") + by;
+  raiseEpoch(): number {
+    const epoch = readMetaNumber(this.#sql, "epoch") + 1;
     writeMeta(this.#sql, "epoch", epoch);
     return epoch;
   }
@@ -140,16 +140,9 @@ export class ShardStore {
     }
   }
 
-  /** All holds of one execution. A scan of the holds in flight: for recovery only. */
-  holdsOf({ cell, lease, incarnation, counter, epoch }: HoldIdentity): HoldRow[] {
-    return this.#sql.all<HoldRow>(
-      "SELECT * FROM hold WHERE cell = ? AND lease = ? AND incarnation = ? AND counter = ? AND epoch = ?",
-      cell,
-      lease,
-      incarnation,
-      counter,
-      epoch,
-    );
+  /** All holds with these epochs, which name executions. One scan of the holds in flight: for recovery only. */
+  holdsOf(epochs: readonly number[]): HoldRow[] {
+    return this.#sql.all<HoldRow>("SELECT * FROM hold WHERE epoch IN (SELECT value FROM json_each(?))", JSON.stringify(epochs));
   }
 
   /** The executions that hold something here, oldest first. */

@@ -9,15 +9,15 @@ const RUN_EXECUTIONS = 500;
 
 /**
  * Asks about holds that have been there for long, so that none stays when its lease is over and nobody collides with it (rule B8). A hold
- * of a granted lease may stay for days: the pause between two questions about it doubles. The pauses are in memory only; a new
- * instance asks once more.
+ * of a granted lease may stay for days: the older it is, the longer the pause between two questions about it. When each was last asked is in
+ * memory only; a new instance asks once more.
  */
 export class Sweeper {
   readonly #ports: Ports;
   readonly #limits: Limits;
   readonly #store: ShardStore;
   readonly #inquirer: Inquirer;
-  readonly #pauses = new Map<string, { untilMs: number; pauseMs: number }>();
+  readonly #pauses = new Map<string, number>();
   readonly #wake: Wake;
 
   constructor(ports: Ports, limits: Limits, store: ShardStore, inquirer: Inquirer) {
@@ -55,25 +55,25 @@ export class Sweeper {
     const present = new Set(executions.map(identityOf));
     for (const identity of this.#pauses.keys()) if (!present.has(identity)) this.#pauses.delete(identity);
     const due = executions
-      .filter((hold) => hold.heldAtMs <= now - this.#limits.sweepAfterMs && (this.#pauses.get(identityOf(hold))?.untilMs ?? 0) <= now)
+      .filter((hold) => hold.heldAtMs <= now - this.#limits.sweepAfterMs && (this.#pauses.get(identityOf(hold)) ?? 0) <= now)
       .slice(0, RUN_EXECUTIONS);
     const learned = await this.#inquirer.inquire(due);
     for (const hold of due) {
       const verdict = learned.get(identityOf(hold));
-      if (verdict === "granted" || verdict === "running" || verdict === "unknown") this.#pause(identityOf(hold), now);
+      if (verdict === "granted" || verdict === "running" || verdict === "unknown")
+        this.#pauses.set(identityOf(hold), now + this.#pauseMs(now - hold.heldAtMs));
     }
   }
 
-  #pause(identity: string, now: number): void {
-    const before = this.#pauses.get(identity)?.pauseMs ?? this.#limits.sweepAfterMs / 2;
-    const pauseMs = Math.min(before * 2, Math.max(this.#limits.maxBackoffMs, this.#limits.sweepAfterMs));
-    this.#pauses.set(identity, { pauseMs, untilMs: now + pauseMs });
+  #pauseMs(ageMs: number): number {
+    const { sweepAfterMs, maxBackoffMs } = this.#limits;
+    return Math.min(Math.max(ageMs / 2, sweepAfterMs), Math.max(sweepAfterMs, maxBackoffMs));
   }
 
   /** The earliest moment at which something can be due: a young hold, or the end of a pause. */
   #nextDueMs(now: number): number {
     const executions = this.#store.holders(RUN_EXECUTIONS + this.#pauses.size);
-    const dues = executions.map((hold) => this.#pauses.get(identityOf(hold))?.untilMs ?? hold.heldAtMs + this.#limits.sweepAfterMs);
+    const dues = executions.map((hold) => this.#pauses.get(identityOf(hold)) ?? hold.heldAtMs + this.#limits.sweepAfterMs);
     return Math.min(now + this.#limits.maxBackoffMs, ...dues);
   }
 }
