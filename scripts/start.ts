@@ -34,9 +34,9 @@ async function main(): Promise<void> {
     "",
     `  state      ${stateFolder}`,
     `  keys       ${devKeys.fileOf(stateFolder)}${firstStart ? " (made now)" : ""}`,
-    `  operator   ${keys.operator}`,
-    `  router     ${keys.router}`,
-    ...Object.entries(keys.cells).map(([cell, key]) => `  cell ${cell}     ${key}`),
+    // Shown once: what is printed tends to be kept in logs.
+    ...(firstStart ? [`  operator   ${keys.operator}`, `  router     ${keys.router}`] : []),
+    ...(firstStart ? Object.entries(keys.cells).map(([cell, key]) => `  cell ${cell}     ${key}`) : []),
     "",
     `  API reference  ${url}/docs`,
     `  Try it         curl -H "Authorization: Bearer $KEY" ${url}/v1/limits`,

@@ -1,6 +1,7 @@
-import { access, constants, mkdir, open, readFile, rm } from "node:fs/promises";
+import { access, constants, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { dirname, join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 
 export interface StateLock {
   /** Throws when somebody else listens on the port. */
@@ -13,20 +14,63 @@ const PREDECESSOR_MS = 5_000;
 
 const LEAVING_MS = 2_000;
 
-/** Two coordinators on one state folder would be two owners of every name: one of them must not start. */
+/** A database that is garbage collected is closed, and its lock gone. */
+const held = new Set<DatabaseSync>();
+
+/**
+ * Two coordinators on one state folder would be two owners of every name: one of them must not start. The kernel holds the lock, and drops
+ * it with the process, however that ends; SQLite asks for it in a way that works wherever Node runs.
+ */
 export async function lockState(folder: string): Promise<StateLock> {
   try {
     await makeFolder(folder);
     await access(folder, constants.W_OK | constants.R_OK | constants.X_OK);
   } catch (error) {
-    throw new Error(`the state folder ${folder} cannot be written: ${(error as NodeJS.ErrnoException).code ?? String(error)}`, { cause: error });
+    throw cannotWrite(folder, error);
   }
-  const path = join(folder, "lock");
-  const takenOver = await take(path, folder);
+  const owner = join(folder, "owner");
+  const lock = await take(folder, owner);
+  // Left behind by one that was killed: its runtime may still hold the port for a moment.
+  const patienceMs = (await readOwner(owner)) === undefined ? 0 : PREDECESSOR_MS;
+  await writeFile(owner, String(process.pid));
   return {
-    freePort: (port) => waitForPort(port, takenOver ? PREDECESSOR_MS : 0),
-    release: () => rm(path, { force: true }),
+    freePort: (port) => waitForPort(port, patienceMs),
+    release: async () => {
+      await rm(owner, { force: true });
+      held.delete(lock);
+      lock.close();
+    },
   };
+}
+
+/** Waits a moment: one that was killed just now may still be on its way out. */
+async function take(folder: string, owner: string): Promise<DatabaseSync> {
+  let database: DatabaseSync | undefined;
+  try {
+    database = new DatabaseSync(join(folder, "lock"), { timeout: LEAVING_MS });
+    database.exec("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE");
+    held.add(database);
+    return database;
+  } catch (error) {
+    database?.close();
+    if ((error as { errcode?: number }).errcode !== SQLITE_BUSY) throw cannotWrite(folder, error);
+  }
+  const pid = await readOwner(owner);
+  throw new Error(
+    `the state folder ${folder} is in use by ${pid === undefined ? "another process" : `process ${pid}`}; set LEASEHOLD_STATE to another one`,
+  );
+}
+
+const SQLITE_BUSY = 5;
+
+async function readOwner(path: string): Promise<string | undefined> {
+  const pid = await readFile(path, "utf8").catch(() => "");
+  return /^\d+$/.test(pid) ? pid : undefined;
+}
+
+function cannotWrite(folder: string, error: unknown): Error {
+  const { code, message } = error as NodeJS.ErrnoException;
+  return new Error(`the state folder ${folder} cannot be written: ${code ?? message}`, { cause: error });
 }
 
 /** As `mkdir -p`; Node's own goes round in circles where a folder cannot be made although its parent exists, as in /proc. */
@@ -47,48 +91,6 @@ async function exists(path: string): Promise<boolean> {
     () => true,
     () => false,
   );
-}
-
-/** True when the lock was left behind by a process that is gone. */
-async function take(path: string, folder: string): Promise<boolean> {
-  let takenOver = false;
-  for (;;) {
-    try {
-      const file = await open(path, "wx", 0o600);
-      await file.writeFile(String(process.pid));
-      await file.close();
-      return takenOver;
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "EEXIST")
-        throw new Error(`the state folder ${folder} cannot be written: ${String(error)}`, { cause: error });
-    }
-    const owner = Number(await readFile(path, "utf8").catch(() => ""));
-    // One that was killed a moment ago may still be on its way out.
-    if (await outlives(owner, LEAVING_MS))
-      throw new Error(`the state folder ${folder} is in use by process ${owner}; set LEASEHOLD_STATE to another one`);
-    await rm(path, { force: true });
-    takenOver = true;
-  }
-}
-
-async function outlives(pid: number, patienceMs: number): Promise<boolean> {
-  for (const until = Date.now() + patienceMs; Date.now() < until;) {
-    if (!(await isAlive(pid))) return false;
-    await new Promise((resume) => setTimeout(resume, 50));
-  }
-  return isAlive(pid);
-}
-
-async function isAlive(pid: number): Promise<boolean> {
-  if (!Number.isSafeInteger(pid) || pid <= 0 || pid === process.pid) return false;
-  try {
-    process.kill(pid, 0);
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "EPERM";
-  }
-  // Dead, but not yet collected by its parent. Elsewhere than on Linux there is no such file.
-  const stat = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => "");
-  return !/\) Z /.test(stat);
 }
 
 async function waitForPort(port: number, patienceMs: number): Promise<void> {

@@ -19,8 +19,8 @@ export const limitTable = {
   valueBytes: { default: 1_024, least: 16, most: 1_024, unit: "bytes", about: "a bucket value in UTF-8, typed and canonical" },
   idBytes: { default: 128, least: 1, most: 128, unit: "bytes", about: "a subject or source id in UTF-8" },
   reasonBytes: { default: 500, least: 1, most: 4_096, unit: "bytes", about: "an operator's reason" },
-  pageItems: { default: 100, least: 1, most: 10_000, unit: "items", about: "a page when page_size is not given" },
-  maxPageItems: { default: 1_000, least: 1, most: 10_000, unit: "items", about: "the largest page; a larger page_size is clamped" },
+  pageItems: { default: 100, least: 1, most: 5_000, unit: "items", about: "a page when page_size is not given" },
+  maxPageItems: { default: 1_000, least: 1, most: 5_000, unit: "items", about: "the largest page; a larger page_size is clamped" },
   lookupBuckets: { default: 100, least: 1, most: 1_000, unit: "items", about: "buckets in one lookup" },
   concurrentBegins: { default: 300, least: 1, most: 10_000, unit: "calls", about: "begins of one cell at a time" },
   // An object has 128 MB for everything; a payload takes several times its stored size while it is worked on.

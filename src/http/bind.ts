@@ -1,4 +1,5 @@
 import type { Context } from "hono";
+import * as z from "zod";
 import { isAllowed } from "../auth/policy.ts";
 import type { Principal } from "../auth/principal.ts";
 import { ok, refused, type Refusal, type Result } from "../core/refusal.ts";
@@ -6,7 +7,7 @@ import type { Env } from "../env.ts";
 import { decodeParameters, parseQuery, rawParameters, rawPath } from "./address.ts";
 import { readBody } from "./body.ts";
 import { routes, type RouteId } from "./contract.ts";
-import type { Route } from "./contract/route.ts";
+import type { Route, RouteBody } from "./contract/route.ts";
 import { deploymentOf, type Deployment } from "./deployment.ts";
 import type { Plan } from "./handler.ts";
 import type { PageTokens } from "./page-token.ts";
@@ -96,13 +97,16 @@ async function readInput(route: Route, context: Context<App>, deployment: Deploy
   if (!parsed.ok) return parsed;
   const query = validate(route.query, parsed.value, "query");
   if (!query.ok) return query;
-  if (route.body === undefined) return ok({ params: params.value, query: query.value, body: undefined });
-  const json = await readBody(context.req.raw, route.body, deployment.config.limits);
+  const expected = route.body ?? NO_BODY;
+  const json = await readBody(context.req.raw, expected, deployment.config.limits);
   if (!json.ok) return json;
-  const body = json.value === undefined ? ok(undefined) : validate(route.body.schema, json.value, "body");
+  const body = json.value === undefined ? ok(undefined) : validate(expected.schema, json.value, "body");
   if (!body.ok) return body;
-  return ok({ params: params.value, query: query.value, body: body.value });
+  return ok({ params: params.value, query: query.value, body: route.body === undefined ? undefined : body.value });
 }
+
+/** A route that takes none refuses what it would ignore: a field in it says something that would not be done. */
+const NO_BODY: RouteBody = { required: false, schema: z.strictObject({}) };
 
 /** A cell's ledger knows the cell's revoked keys and is asked anyway; all other uses of keys go by the directory. */
 async function revocation(deployment: Deployment, principal: Principal | null, isCellPath: boolean): Promise<Refusal | undefined> {

@@ -37,7 +37,9 @@ function statusOf({ code, reason, status }: Failure): number {
 }
 
 /** What is too large stays too large. */
-const isRetryable = ({ code }: Failure, status: number): boolean => errorCodes[code].retryable && status !== 413;
+/** A limit that does not pass by itself has no time to wait for. */
+const isRetryable = ({ code, retryAfterMs }: Failure, status: number): boolean =>
+  errorCodes[code].retryable && status !== 413 && (code !== "RESOURCE_EXHAUSTED" || retryAfterMs !== undefined);
 
 function headersOf(failure: Failure, status: number): Record<string, string> {
   const waits = failure.code === "ABORTED" || status === 429 || status === 503;

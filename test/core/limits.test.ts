@@ -1,3 +1,5 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import { defaultLimits, limitNames, limitTable, limitVariable, readLimits, wireLimitName } from "../../src/core/limits.ts";
 
@@ -21,4 +23,22 @@ test.each(limitNames)("[M6] %s is overridden by its variable, at both edges and 
 test("[M6] names on the wire and in the environment follow from the one in the table", () => {
   expect(wireLimitName("beginDeadlineMs")).toBe("begin_deadline_ms");
   expect(limitVariable("beginDeadlineMs")).toBe("LEASEHOLD_BEGIN_DEADLINE_MS");
+});
+
+test("[M6] the reference page lists every limit as it is", () => {
+  const page = readFileSync(join(import.meta.dirname, "../../docs/reference/limits.md"), "utf8");
+  const rows = new Map(
+    [...page.matchAll(/^\| `(LEASEHOLD_\w+)` *\| ([\d,]+) *\| ([\d,]+) to ([\d,]+) *\| (\w+) *\| (.*?) *\|$/gm)].map(([, variable, ...cells]) => [
+      variable,
+      cells,
+    ]),
+  );
+  const shown = (value: number): string => value.toLocaleString("en-US");
+  const expected = new Map(
+    limitNames.map((name) => {
+      const { default: value, least, most, unit, about } = limitTable[name];
+      return [limitVariable(name), [shown(value), shown(least), shown(most), unit, about]];
+    }),
+  );
+  expect(rows).toEqual(expected);
 });

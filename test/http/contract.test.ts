@@ -169,6 +169,11 @@ describe.each(routeIds)("%s", (id: RouteId) => {
     if (hasInput) expect(Object.keys(bad)).not.toEqual([]);
   });
 
+  if (route.method !== "GET" && route.body === undefined)
+    test("a body where none belongs", async () => {
+      expect(await refusedUnasked(400, route, ...fine({ body: { surprise: 1 } }))).toMatchObject({ field: "surprise" });
+    });
+
   test("other methods: 405, with those that are known", async () => {
     const known = routeIds.filter((other) => routes[other].path === route.path).map((other) => routes[other].method as string);
     const allowed = known.includes("GET") ? [...known, "HEAD"] : known;

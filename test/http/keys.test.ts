@@ -148,6 +148,15 @@ describe("revoking", () => {
     expect((await listsLeases(cell)).json).toMatchObject(isRevoked);
   });
 
+  test("a key that was made offline and revoked without its cell, or with a wrong one, can be revoked again with the right one", async () => {
+    const id = newUuid();
+    const key = await signedKey({ id, role: "cell", cell: "1" });
+    await revoke(id);
+    expect((await listsLeases(key)).status).toBe(200);
+    expect(await revoke(id, { cell_id: "1" })).toMatchObject({ key: { id, role: "cell", cell_id: "1" } });
+    expect((await listsLeases(key)).json).toMatchObject(isRevoked);
+  });
+
   test("a cell that is not the key's is refused", async () => {
     const { id } = await mint({ role: "cell", cell_id: "1" });
     expect(await api.problem(400, "POST", `/v1/admin/keys/${id}/revoke`, { body: { cell_id: "2" } })).toMatchObject({ field: "cell_id" });

@@ -154,13 +154,14 @@ export class Directory {
     if (refusal !== undefined) return { ok: false, refusal };
     return this.#commits.submit(() => {
       const known = this.#key(message.key.keyId) ?? message.key;
-      if (known.revokedAtMs !== null) return ok(known);
+      // The cell of a key that was made elsewhere is only what callers say, and may be corrected.
+      if (known.revokedAtMs !== null && known.cell === message.key.cell) return ok(known);
       const now = this.#now();
       const revoked =
         this.#all<{ n: number }>("SELECT count(*) AS n FROM minted_key WHERE revoked_at_ms IS NOT NULL AND expires_at_ms > ?", now)[0]?.n ?? 0;
       if (revoked >= this.#limits.maxRevokedKeys)
         return refused("RESOURCE_EXHAUSTED", "too many revoked keys have not expired yet; rotate the signing secret");
-      const key = { ...known, revokedAtMs: now };
+      const key = { ...known, role: message.key.role, cell: message.key.cell, revokedAtMs: known.revokedAtMs ?? now };
       this.#putKey(key);
       return ok(key);
     });

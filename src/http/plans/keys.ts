@@ -65,7 +65,9 @@ export const keyPlans: Plans<keyof typeof keyRoutes> = {
         deployment.objects.directory().findKey({ ...deployment.envelope, keyId: id }),
       );
       if (!found.ok) return found;
-      const key = found.value ?? unseen(deployment, id, body?.cell_id ?? null);
+      const known = found.value ?? unseen(deployment, id, body?.cell_id ?? null);
+      // What the caller says of a key that was made elsewhere may be corrected by saying it again; a ledger is told each time.
+      const key = known.note === NOT_MADE_HERE && body?.cell_id !== undefined ? unseen(deployment, id, body.cell_id) : known;
       if (body?.cell_id !== undefined && body.cell_id !== key.cell) return invalid("cell_id", "is not the cell of this key");
       const revoked = await revoke(deployment, key);
       deployment.directory.expire();
@@ -75,12 +77,14 @@ export const keyPlans: Plans<keyof typeof keyRoutes> = {
 };
 
 const DIRECTORY = "the directory";
+/** Kept as the note of keys that this deployment has only heard of. */
+const NOT_MADE_HERE = "not made here";
 
 /** A key that was made offline: revoked for as long as any key could live. */
 function unseen({ config }: Deployment, keyId: string, cell: string | null): MintedKey {
   const now = Date.now();
   const expiresAtMs = now + config.limits.keyLifetimeS * 1_000;
-  return { keyId, role: cell === null ? "operator" : "cell", cell, note: "not made here", createdAtMs: now, expiresAtMs, revokedAtMs: null };
+  return { keyId, role: cell === null ? "operator" : "cell", cell, note: NOT_MADE_HERE, createdAtMs: now, expiresAtMs, revokedAtMs: null };
 }
 
 /** The ledger first: should the second step fail, the key is listed as good and the call can be repeated, rather than the other way round. */
