@@ -30,7 +30,19 @@ export interface Config {
 const DEFAULT_SHARDS = 16;
 
 /** As the platform lists them; a hint that it does not know would silently place the shards anywhere, for good. */
-export const locationHints = ["wnam", "enam", "sam", "weur", "eeur", "apac", "oc", "afr", "me"] as const satisfies DurableObjectLocationHint[];
+export const locationHints = [
+  "wnam",
+  "enam",
+  "sam",
+  "weur",
+  "eeur",
+  "apac",
+  "apac-ne",
+  "apac-se",
+  "oc",
+  "afr",
+  "me",
+] as const satisfies DurableObjectLocationHint[];
 
 function locationHintOf(given: string | undefined): DurableObjectLocationHint | undefined {
   if (given === undefined || given === "") return undefined;

@@ -1,3 +1,4 @@
+import { locationHints } from "../../env.ts";
 import * as z from "zod";
 import { limitTable } from "../../core/limits.ts";
 import { cellId, cellIdInBody, nextPageToken, nothing, pageSize, pageToken, wellFormedText } from "./fields.ts";
@@ -24,7 +25,6 @@ function isAddress(text: string): boolean {
 }
 
 /** The platform's, as `DurableObjectLocationHint` has them. */
-const locationHints = ["wnam", "enam", "sam", "weur", "eeur", "apac", "apac-ne", "apac-se", "oc", "afr", "me"] as const;
 
 const locationHint = z.enum(locationHints).meta({ description: "Where the cell's ledger is made, once and for all: near the cell." });
 
