@@ -17,10 +17,23 @@ function variablesOf(env: NodeJS.ProcessEnv): Record<string, string> {
   return Object.fromEntries(given.map(([name, value]) => [name, value ?? ""]));
 }
 
+/** Under `npm start` the one who started us is npm, and whoever kills that means us. */
+function endWithNpm(end: () => void): void {
+  if (process.env["npm_lifecycle_event"] !== "start") return;
+  const npm = process.ppid;
+  const watch = setInterval(() => {
+    if (process.ppid === npm) return;
+    clearInterval(watch);
+    end();
+  }, 200);
+  watch.unref();
+}
+
 async function main(): Promise<void> {
-  const ended = new Promise<string>((end) => {
-    process.once("SIGINT", () => end("SIGINT"));
-    process.once("SIGTERM", () => end("SIGTERM"));
+  const ended = new Promise<void>((end) => {
+    process.once("SIGINT", end);
+    process.once("SIGTERM", end);
+    endWithNpm(end);
   });
   const coordinator = await startCoordinator({
     port: portOf(process.env["PORT"]),

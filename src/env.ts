@@ -1,5 +1,6 @@
 import { MAX_SHARDS, placementOf, type Placement } from "./core/placement.ts";
 import { readLimits, type Limits } from "./core/limits.ts";
+import { locationHints } from "./location-hints.ts";
 import type { CellLedger } from "./objects/cell-ledger.ts";
 import type { ClaimShard } from "./objects/claim-shard.ts";
 import type { Directory } from "./objects/directory.ts";
@@ -28,21 +29,6 @@ export interface Config {
 }
 
 const DEFAULT_SHARDS = 16;
-
-/** As the platform lists them; a hint that it does not know would silently place the shards anywhere, for good. */
-export const locationHints = [
-  "wnam",
-  "enam",
-  "sam",
-  "weur",
-  "eeur",
-  "apac",
-  "apac-ne",
-  "apac-se",
-  "oc",
-  "afr",
-  "me",
-] as const satisfies DurableObjectLocationHint[];
 
 function locationHintOf(given: string | undefined): DurableObjectLocationHint | undefined {
   if (given === undefined || given === "") return undefined;

@@ -1,6 +1,6 @@
-import { locationHints } from "../../env.ts";
 import * as z from "zod";
 import { limitTable } from "../../core/limits.ts";
+import { locationHints } from "../../location-hints.ts";
 import { cellId, cellIdInBody, nextPageToken, nothing, pageSize, pageToken, wellFormedText } from "./fields.ts";
 import { route, type RouteError } from "./route.ts";
 import { cell, key, mintedKey, role } from "./schemas.ts";
