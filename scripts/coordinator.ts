@@ -4,7 +4,10 @@ import { convertV4MiniflareOptions, Log, LogLevel, Miniflare } from "miniflare";
 import { readdir, readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { fileURLToPath } from "node:url";
+import { readLimits } from "../src/core/limits.ts";
+import { MAX_SHARDS } from "../src/core/placement.ts";
 import { devKeys, type DevKeys, type Dispatch } from "./dev-keys.ts";
 import { writePrivate } from "./private-file.ts";
 import { lockState } from "./state-lock.ts";
@@ -31,11 +34,18 @@ export interface Coordinator {
 
 /** Starts one coordinator on `stateFolder`. Throws an `Error` with one plain sentence when that cannot be. */
 export async function startCoordinator(options: CoordinatorOptions): Promise<Coordinator> {
+  checkVariables(options.variables ?? {});
   const lock = await lockState(options.stateFolder);
+  // The set-up's own requests are nobody's business.
+  let isReady = false;
+  const write = (line: string): void => (isReady ? options.log?.(line) : undefined);
+  const log = (event: string, error: unknown): void =>
+    options.log?.(JSON.stringify({ event, error: error instanceof Error ? error.message : String(error) }));
   try {
     const signingSecret = await secretOf(options.stateFolder);
     const script = await bundle();
-    const runtime = (port: number): ReturnType<typeof convertV4MiniflareOptions> => runtimeOptions(options, script, signingSecret, port);
+    const runtime = (port: number): ReturnType<typeof convertV4MiniflareOptions> =>
+      runtimeOptions({ ...options, log: write }, script, signingSecret, port);
     await lock.freePort(options.port);
     process.env["MINIFLARE_WORKERD_PATH"] ??= workerdWrapper();
     // A start that has something to set up does it on a port that nobody knows: whoever reaches the real one finds everything ready.
@@ -43,12 +53,14 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     const isSetUp = known !== undefined && (await isMigrated(options.stateFolder));
     const miniflare = keepingSignals(() => new Miniflare(runtime(isSetUp ? options.port : 0)));
     await miniflare.ready;
-    if (!isSetUp) await migrateD1(miniflare, options.stateFolder);
+    // D1 decides nothing: without it everything but the listings works.
+    if (!isSetUp) await migrateD1(miniflare).catch((error: unknown) => log("d1_not_migrated", error));
     const keys = known ?? (await devKeys.make(options.stateFolder, signingSecret, (path, init) => dispatch(miniflare, path, init)));
     await checkPlacement(miniflare, keys);
     if (!isSetUp && options.port !== 0) await miniflare.setOptions(runtime(options.port));
     const url = (await miniflare.ready).origin;
-    const stopCron = startCron(miniflare, options.log);
+    isReady = true;
+    const stopCron = startCron(miniflare, log);
     let stopping: Promise<void> | undefined;
     const stop = async (): Promise<void> => {
       stopCron();
@@ -64,6 +76,14 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
 
 const dispatch = (miniflare: Miniflare, path: string, init: Parameters<Dispatch>[1]): Promise<Response> =>
   miniflare.dispatchFetch(`http://${host}${path}`, init ?? {}) as unknown as Promise<Response>;
+
+/** What the Worker would refuse at its first request is said at once. */
+function checkVariables(variables: Record<string, string>): void {
+  readLimits(variables);
+  const shards = variables["LEASEHOLD_SHARDS"] ?? "1";
+  if (!/^\d+$/.test(shards) || Number(shards) < 1 || Number(shards) > MAX_SHARDS)
+    throw new Error(`LEASEHOLD_SHARDS must be a whole number from 1 to ${MAX_SHARDS}`);
+}
 
 /** Miniflare ends the process on a signal by itself, before anything can be closed in order; ours decides. */
 function keepingSignals<T>(make: () => T): T {
@@ -130,33 +150,42 @@ function workerdWrapper(): string {
   return join(root, "scripts/workerd.sh");
 }
 
-/** Beside D1's files, so that it goes when they go. */
-const migratedMark = (stateFolder: string): string => join(stateFolder, "storage", "d1", "leasehold-migrations");
-
 async function migrationFiles(): Promise<string[]> {
   return (await readdir(join(root, "migrations"))).filter((name) => name.endsWith(".sql")).toSorted();
 }
 
+/** Whether D1's files are there and have every migration: asked of the files themselves, before anything runs on them. */
 async function isMigrated(stateFolder: string): Promise<boolean> {
-  const mark = await readFile(migratedMark(stateFolder), "utf8").catch(() => "");
-  return mark === (await migrationFiles()).join("\n");
+  const folder = join(stateFolder, "storage", "d1", "miniflare-D1DatabaseObject");
+  const names = await readdir(folder).catch(() => []);
+  const needed = await migrationFiles();
+  return names.filter((name) => name.endsWith(".sqlite")).some((name) => needed.every((file) => appliedIn(join(folder, name)).has(file)));
+}
+
+function appliedIn(path: string): Set<string> {
+  try {
+    const database = new DatabaseSync(path, { readOnly: true });
+    const rows = database.prepare("SELECT name FROM d1_migrations").all() as { name: string }[];
+    database.close();
+    return new Set(rows.map(({ name }) => name));
+  } catch {
+    return new Set();
+  }
 }
 
 /** Applies `migrations/`, remembering which as `wrangler d1 migrations apply` does. */
-async function migrateD1(miniflare: Miniflare, stateFolder: string): Promise<void> {
+async function migrateD1(miniflare: Miniflare): Promise<void> {
   const db = await miniflare.getD1Database("DB");
   await db.exec(
     "CREATE TABLE IF NOT EXISTS d1_migrations (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE, applied_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP NOT NULL)",
   );
   const { results } = await db.prepare("SELECT name FROM d1_migrations").all<{ name: string }>();
   const applied = new Set(results.map(({ name }) => name));
-  const files = await migrationFiles();
-  for (const name of files.filter((file) => !applied.has(file))) {
+  for (const name of (await migrationFiles()).filter((file) => !applied.has(file))) {
     const sql = await readFile(join(root, "migrations", name), "utf8");
     const statements = sql.split("--> statement-breakpoint").map((statement) => db.prepare(statement));
     await db.batch([...statements, db.prepare("INSERT INTO d1_migrations (name) VALUES (?)").bind(name)]);
   }
-  await writePrivate(migratedMark(stateFolder), files.join("\n"));
 }
 
 /** A deployment that was made with other shards answers nothing: better said at the start. */
@@ -168,7 +197,7 @@ async function checkPlacement(miniflare: Miniflare, keys: DevKeys): Promise<void
 }
 
 /** Fires every minute, on the minute, as the platform does. */
-function startCron(miniflare: Miniflare, log: CoordinatorOptions["log"]): () => void {
+function startCron(miniflare: Miniflare, log: (event: string, error: unknown) => void): () => void {
   let timer: NodeJS.Timeout;
   const next = (): void => {
     timer = setTimeout(() => void fire(), 60_000 - (Date.now() % 60_000));
@@ -179,7 +208,7 @@ function startCron(miniflare: Miniflare, log: CoordinatorOptions["log"]): () => 
       const worker = await miniflare.getWorker();
       await worker.scheduled({ scheduledTime: new Date(), cron: "* * * * *" });
     } catch (error) {
-      log?.(JSON.stringify({ event: "cron_failed", error: error instanceof Error ? error.message : String(error) }));
+      log("cron_failed", error);
     }
   };
   next();

@@ -1,20 +1,28 @@
 /** `npm start`: one coordinator on this machine, until it is told to end. */
 import { resolve } from "node:path";
+import { limitNames, limitVariable } from "../src/core/limits.ts";
 import { startCoordinator } from "./coordinator.ts";
 import { devKeys } from "./dev-keys.ts";
 
-const stateFolder = resolve(process.env["LEASEHOLD_STATE"] ?? ".leasehold");
+const stateFolder = resolve(process.env["LEASEHOLD_STATE"] || ".leasehold");
 
 function portOf(given: string | undefined): number {
-  const port = Number(given ?? "8787");
-  if (!/^\d+$/.test(given ?? "8787") || port < 1 || port > 65_535) throw new Error("PORT must be a whole number from 1 to 65535");
+  const text = given || "8787";
+  const port = Number(text);
+  if (!/^\d+$/.test(text) || port < 1 || port > 65_535) throw new Error("PORT must be a whole number from 1 to 65535");
   return port;
 }
 
+const settings = new Set([...limitNames.map(limitVariable), "LEASEHOLD_SHARDS", "LEASEHOLD_SHARD_LOCATION_HINT"]);
+/** Known, but not for the Worker. */
+const others = new Set(["LEASEHOLD_STATE", "LEASEHOLD_URL", "LEASEHOLD_WORKERD", "LEASEHOLD_SIGNING_SECRET", "LEASEHOLD_PREVIOUS_SIGNING_SECRET"]);
+
 /** Every limit and setting can be given as in wrangler.toml; the signing secret is the state folder's own. */
 function variablesOf(env: NodeJS.ProcessEnv): Record<string, string> {
-  const given = Object.entries(env).filter(([name]) => name.startsWith("LEASEHOLD_") && name !== "LEASEHOLD_STATE" && !name.includes("SECRET"));
-  return Object.fromEntries(given.map(([name, value]) => [name, value ?? ""]));
+  const given = Object.entries(env).flatMap(([name, value]) => (name.startsWith("LEASEHOLD_") && value ? [[name, value] as const] : []));
+  for (const [name] of given)
+    if (!settings.has(name) && !others.has(name)) process.stderr.write(`leasehold: ${name} is not a setting; it is ignored\n`);
+  return Object.fromEntries(given.filter(([name]) => settings.has(name)));
 }
 
 /** Under `npm start` the one who started us is npm, and whoever kills that means us. */

@@ -1,4 +1,4 @@
-import { access, constants, mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { access, constants, mkdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -24,6 +24,7 @@ const held = new Set<DatabaseSync>();
 export async function lockState(folder: string): Promise<StateLock> {
   try {
     await makeFolder(folder);
+    if (!(await stat(folder)).isDirectory()) throw Object.assign(new Error("it is not a folder"), { code: "ENOTDIR" });
     await access(folder, constants.W_OK | constants.R_OK | constants.X_OK);
   } catch (error) {
     throw cannotWrite(folder, error);

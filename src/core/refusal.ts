@@ -6,7 +6,7 @@ export const errorCodes = {
   UNAUTHENTICATED: { status: 401, title: "No valid key", retryable: false },
   PERMISSION_DENIED: { status: 403, title: "This key may not do that", retryable: false },
   NOT_FOUND: { status: 404, title: "Not found", retryable: false },
-  ALREADY_EXISTS: { status: 409, title: "A name is taken", retryable: false },
+  ALREADY_EXISTS: { status: 409, title: "It exists already", retryable: false },
   FAILED_PRECONDITION: { status: 409, title: "The current state does not allow it", retryable: false },
   ABORTED: { status: 409, title: "A name is leased at the moment", retryable: true },
   RESOURCE_EXHAUSTED: { status: 429, title: "A limit is reached", retryable: true },

@@ -24,11 +24,16 @@ export async function readBody(request: Request, { required }: RouteBody, limits
 async function readBytes(request: Request, most: number): Promise<Result<Uint8Array>> {
   const chunks: Uint8Array[] = [];
   let length = 0;
-  // `for await` cancels the stream when the loop is left.
-  for await (const chunk of request.body ?? []) {
-    length += chunk.length;
-    if (length > most) return refused("RESOURCE_EXHAUSTED", `the body is larger than ${most} bytes`, { reason: "BODY_TOO_LARGE" });
-    chunks.push(chunk);
+  try {
+    // `for await` cancels the stream when the loop is left.
+    for await (const chunk of request.body ?? []) {
+      length += chunk.length;
+      if (length > most) return refused("RESOURCE_EXHAUSTED", `the body is larger than ${most} bytes`, { reason: "BODY_TOO_LARGE" });
+      chunks.push(chunk);
+    }
+  } catch {
+    // The caller went away, or cut the body short: no fault of ours.
+    return refused("INVALID_ARGUMENT", "the body ended early", { field: "body" });
   }
   const bytes = new Uint8Array(length);
   let offset = 0;

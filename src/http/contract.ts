@@ -22,10 +22,13 @@ export function errorsOf(route: Route): RouteError[] {
     const cells = isCellPath ? ", or is another cell's" : "";
     errors.push({ code: "PERMISSION_DENIED", when: `The key's role may not do this${cells}. Tells nothing about what exists.` });
   }
-  if (route.body !== undefined)
+  if (route.method !== "GET") {
+    errors.push({ code: "INVALID_ARGUMENT", status: 415, when: "The body is not JSON, or is compressed." });
     errors.push({ code: "RESOURCE_EXHAUSTED", reason: "BODY_TOO_LARGE", when: "The body is larger than `body_bytes` (413)." });
+  }
   if (isCellPath) errors.push({ code: "NOT_FOUND", reason: "CELL_UNKNOWN", when: "To operators: no such cell is registered." });
   errors.push(...route.errors);
+  errors.push({ code: "INTERNAL", when: "A fault of the coordinator. The request id finds it in the log." });
   if (route.roles === "anyone") return errors;
   const has = (code: ErrorCode): boolean => route.errors.some((error) => error.code === code);
   if (!has("UNAVAILABLE")) errors.push({ code: "UNAVAILABLE", when: "A part cannot be reached." });

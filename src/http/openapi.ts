@@ -119,7 +119,7 @@ const retryAfter = { description: "Seconds to wait before trying again, where wa
 
 const TOO_LARGE: ReadonlySet<unknown> = new Set(["BODY_TOO_LARGE", "LEASE_TOO_LARGE"]);
 
-const statusOf = ({ code, reason }: RouteError): number => (TOO_LARGE.has(reason) ? 413 : errorCodes[code].status);
+const statusOf = ({ code, reason, status }: RouteError): number => status ?? (TOO_LARGE.has(reason) ? 413 : errorCodes[code].status);
 
 /** Schemas with a name are written once and referred to. */
 class Components {

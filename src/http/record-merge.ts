@@ -38,19 +38,19 @@ export async function mergeRecords({ shards, width, limit, after }: Merge, fetch
   const records: ClaimRecord[] = [];
   let last: string | undefined;
   for (;;) {
-    if (records.length >= limit) return ok({ records, next: sources.some(isLeft) ? last : undefined });
+    if (records.length >= limit && sources.some((source) => source.records.length > 0)) return ok({ records, next: last });
+    // Also when the page is full: whether this is the last one is known only when every shard has been read to its end.
     const empty = sources.filter((source) => source.records.length === 0 && !source.complete);
     const filled = await fanOut(empty, width, (source) => refill(source, share, fetch));
     for (const result of filled) if (!result.ok) return result;
     const first = firstOrder(sources);
     if (first === undefined) return ok({ records, next: undefined });
+    if (records.length >= limit) return ok({ records, next: last });
     // Every shard that has records of this source id has answered all of them: shards answer whole source ids.
     records.push(...sources.flatMap((source) => take(source, first)).toSorted(bySource));
     last = first;
   }
 }
-
-const isLeft = ({ records, complete }: Source): boolean => records.length > 0 || !complete;
 
 const orderOf = (record: ClaimRecord): string => sourceOrder(record.source.id);
 

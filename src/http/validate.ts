@@ -26,9 +26,9 @@ function messageOf(issue: z.core.$ZodRawIssue): string | undefined {
     case "unrecognized_keys":
       return "is not a known field";
     case "too_small":
-      return `must ${needs(issue.origin)} at least ${issue.minimum}${unitOf(issue.origin)}`;
+      return `must ${needs(issue.origin)} at least ${issue.minimum}${unitOf(issue.origin, issue.minimum)}`;
     case "too_big":
-      return `must ${needs(issue.origin)} at most ${issue.maximum}${unitOf(issue.origin)}`;
+      return `must ${needs(issue.origin)} at most ${issue.maximum}${unitOf(issue.origin, issue.maximum)}`;
     default:
       return undefined;
   }
@@ -45,4 +45,7 @@ const KINDS: Readonly<Record<string, string>> = {
 
 const needs = (origin: string): string => (origin === "string" || origin === "array" ? "have" : "be");
 
-const unitOf = (origin: string): string => (origin === "string" ? " characters" : origin === "array" ? " items" : "");
+function unitOf(origin: string, count: number | bigint): string {
+  const unit = origin === "string" ? " character" : origin === "array" ? " item" : "";
+  return unit === "" || Number(count) === 1 ? unit : `${unit}s`;
+}

@@ -178,6 +178,14 @@ describe("a cell's records", () => {
     expect(await pages("source_type=RAILS_TABLE_PROJECTS")).toEqual([[]]);
   });
 
+  test("end with the page that has the last of them, also when one source id fills it", async () => {
+    await own(
+      Array.from({ length: 150 }, (_, index) => [`many-${index}`, "1"] as [string, string]),
+      "RAILS_TABLE_ORGANIZATIONS",
+    );
+    for (const size of [1, 10, 100, 150]) expect(await pages(`source_type=RAILS_TABLE_ORGANIZATIONS&page_size=${size}`)).toHaveLength(1);
+  });
+
   test("include names whose leases are granted", async () => {
     const uuid = newUuid();
     const create = {

@@ -32,6 +32,7 @@ test("granted leases of all cells, oldest first, in pages; those that were decid
   expect(second.leases.map(({ uuid }) => uuid)).toEqual([leases[2]]);
   expect(second.next_page_token).toBe("");
   expect((await list("&cell=2")).leases).toEqual([]);
+  await api.problem(404, "GET", "/v1/leases/stale?cell=999", {});
   expect((await api.json<StalePage>(200, "GET", "/v1/leases/stale", {})).leases).toEqual([]);
 });
 

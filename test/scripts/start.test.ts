@@ -1,5 +1,5 @@
 /** `npm start` from outside: one process, its state folder, its signals, and what a kill leaves. */
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -54,6 +54,20 @@ test(
     expect(await second.call(keys.router, "GET", "/v1/records/ROUTES/ada")).toMatchObject({ status: 200, body: { record: { status: "ACTIVE" } } });
     expect(await second.end("SIGINT")).toMatchObject({ code: 0 });
 
+    // Files lost one by one, and files that are no database: D1 is made anew, or said to be down; nothing else is touched.
+    const d1 = join(state, "storage", "d1", "miniflare-D1DatabaseObject");
+    for (const file of readdirSync(d1)) rmSync(join(d1, file));
+    const third = await (await start()).ready();
+    expect(await (await fetch(`${third.url}/readyz`)).json()).toMatchObject({ d1: "up" });
+    await third.end("SIGTERM");
+    // The runtime keeps its alarms beside it; without those it does not start at all.
+    for (const file of readdirSync(d1)) if (!file.startsWith("metadata")) writeFileSync(join(d1, file), "no database");
+    const fourth = await (await start()).ready();
+    expect(await (await fetch(`${fourth.url}/readyz`)).json()).toMatchObject({ d1: "down" });
+    expect((await fourth.call(keys.router, "GET", "/v1/records/ROUTES/ada")).status).toBe(200);
+    expect((await fourth.call(keys.operator, "GET", "/v1/leases/stale")).status).toBe(503);
+    await fourth.end("SIGTERM");
+
     const resharded = await (await start({ LEASEHOLD_SHARDS: "8" })).ended;
     expect(resharded).toMatchObject({ code: 1, stderr: expect.stringContaining("shards16") as unknown });
   },
@@ -72,7 +86,12 @@ test(
     const cases: [Server, RegExp][] = [
       [new Server(port, join(folder, "other")), /^leasehold: port \d+ is in use; set PORT to another one\n$/],
       [new Server(await freePort(), join(file, "below")), /^leasehold: the state folder .* cannot be written: ENOTDIR\n$/],
+      [new Server(await freePort(), file), /^leasehold: the state folder .* cannot be written: ENOTDIR\n$/],
       [new Server(0, join(folder, "other")), /^leasehold: PORT must be a whole number from 1 to 65535\n$/],
+      [
+        new Server(await freePort(), join(folder, "other"), { LEASEHOLD_STALE_S: "abc" }),
+        /^leasehold: LEASEHOLD_STALE_S must be a whole number of s from 1 to 604800\n$/,
+      ],
     ];
     for (const [server, line] of cases) {
       const ended = await server.ended;

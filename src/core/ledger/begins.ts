@@ -243,11 +243,18 @@ function refusalOf(end: Exclude<TryEnd, { kind: "granted" | "leased" }>): Refusa
 /** The worst kind gives the code: what never passes first. */
 function conflictRefusal(conflicts: readonly Conflict[]): Refusal {
   const listed = conflicts.toSorted((a, b) => a.list.localeCompare(b.list) || a.index - b.index);
-  const kinds = new Set(conflicts.map(({ kind }) => kind));
-  const many = conflicts.length === 1 ? "1 name is" : `${conflicts.length} names are`;
-  if (kinds.has("taken")) return refused("ALREADY_EXISTS", `${many} not free`, { conflicts: listed }).refusal;
-  const lasting = kinds.has("not_owner") || kinds.has("absent") || kinds.has("mismatch");
-  if (lasting) return refused("FAILED_PRECONDITION", `${many} not as the batch expects`, { conflicts: listed }).refusal;
+  const taken = conflicts.filter(({ kind }) => kind === "taken").length;
+  const leased = conflicts.filter(({ kind }) => kind === "leased").length;
+  const others = conflicts.length - taken - leased;
+  const said = [
+    ...(taken > 0 ? [`${names(taken)} taken`] : []),
+    ...(others > 0 ? [`${names(others)} not as the batch expects`] : []),
+    ...(leased > 0 ? [`${names(leased)} leased at the moment`] : []),
+  ].join(", ");
+  if (taken > 0) return refused("ALREADY_EXISTS", said, { conflicts: listed }).refusal;
+  if (others > 0) return refused("FAILED_PRECONDITION", said, { conflicts: listed }).refusal;
   const retryAfterMs = Math.max(...conflicts.map((conflict) => conflict.retryAfterMs ?? 0));
-  return refused("ABORTED", `${many} leased at the moment; try again`, { conflicts: listed, retryAfterMs }).refusal;
+  return refused("ABORTED", `${said}; try again`, { conflicts: listed, retryAfterMs }).refusal;
 }
+
+const names = (count: number): string => (count === 1 ? "1 name is" : `${count} names are`);

@@ -64,8 +64,10 @@ export const nextPageToken = z.string().meta({ description: "To get the next pag
 export const time = z.iso.datetime().meta({ description: "RFC 3339, UTC, milliseconds.", examples: ["2026-11-20T12:00:00.000Z"] });
 
 /** A moment in a request; any offset. Ages are kept in milliseconds, so what is finer is rounded up: nothing before the moment is included. */
-export const moment = z.iso
-  .datetime({ offset: true, error: "must be a time as RFC 3339 has it, such as 2026-11-20T12:00:00Z" })
+export const moment = z
+  .string()
+  .toUpperCase()
+  .pipe(z.iso.datetime({ offset: true, error: "must be a time as RFC 3339 has it, such as 2026-11-20T12:00:00Z; write the + of an offset as %2B" }))
   .transform((text) => Date.parse(text) + (/\.\d{3}\d*[1-9]/.test(text) ? 1 : 0))
   .meta({ description: "RFC 3339, with any offset.", format: "date-time", pattern: undefined });
 

@@ -10,6 +10,8 @@ export interface RouteError {
   code: ErrorCode;
   reason?: Reason;
   when: string;
+  /** Where it is not the one of the code. */
+  status?: number;
 }
 
 export interface RouteBody {
