@@ -50,9 +50,19 @@ export class Standing {
     return placementMismatch(this.#confirmed, message.placement);
   }
 
+  /** Once per instance; one that failed is tried again by the next message. */
+  async #start(): Promise<void> {
+    try {
+      await this.#firstUse();
+    } catch (error) {
+      this.#used = undefined;
+      throw error;
+    }
+  }
+
   /** Must have resolved to `undefined` before the message is acted upon. Costs a message on the first use of the object only. */
   async admit(message: Envelope): Promise<Refusal | undefined> {
-    await (this.#used ??= this.#firstUse());
+    await (this.#used ??= this.#start());
     const refusal = this.check(message);
     if (refusal !== undefined || this.#confirmed !== undefined) return refusal;
     const { version, placement } = message;

@@ -51,3 +51,12 @@ test("[M3] an instance that an alarm wakes sets no other one before it has run",
   await c.clock.settle(shard.object.alarm());
   expect(shard.alarmAtMs).toBeGreaterThan(c.clock.now());
 });
+
+test("[M3] an instance that could not learn its alarm tries again with the next message", async () => {
+  const c = await Cluster.start({ shards: 1 });
+  await c.clock.settle(c.shard(0).object.ping(c.envelope));
+  c.failAlarms = 1;
+  c.shard(0).restart();
+  await expect(c.clock.settle(c.shard(0).object.ping(c.envelope))).rejects.toThrow("alarm");
+  expect(await c.clock.settle(c.shard(0).object.ping(c.envelope))).toMatchObject({ ok: true });
+});

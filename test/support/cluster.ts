@@ -62,6 +62,8 @@ export class Cluster {
   readonly directory: Node<Directory>;
   readonly calls: Call[] = [];
   readonly logged: { event: string; fields: Record<string, unknown> }[] = [];
+  /** So many of the next alarms cannot be read. */
+  failAlarms = 0;
   fate: (call: Call) => Fate = () => "deliver";
   readonly #ledgers = new Map<string, Node<Ledger>>();
   readonly #shards = new Map<number, Node<Shard>>();
@@ -164,7 +166,13 @@ export class Cluster {
       clock: this.clock,
       randomness: { uuid: () => this.uuid(), fraction: () => 0.5 },
       alarm: {
-        get: async () => node.alarmAtMs ?? null,
+        get: async () => {
+          if (this.failAlarms > 0) {
+            this.failAlarms -= 1;
+            throw new Error("the alarm cannot be read");
+          }
+          return node.alarmAtMs ?? null;
+        },
         set: (atMs) => {
           node.alarmAtMs = atMs;
         },
