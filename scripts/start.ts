@@ -27,7 +27,9 @@ function variablesOf(env: NodeJS.ProcessEnv): Record<string, string> {
 
 /** Under `npm start` the one who started us is npm, and whoever kills that means us. */
 function endWithNpm(end: () => void): void {
-  if (process.env["npm_lifecycle_event"] !== "start") return;
+  const { npm_lifecycle_event: script, npm_package_json: manifest } = process.env;
+  // Both are inherited by whatever another project's `npm start` runs.
+  if (script !== "start" || manifest !== resolve(import.meta.dirname, "../package.json")) return;
   const npm = process.ppid;
   const watch = setInterval(() => {
     if (process.ppid === npm) return;

@@ -48,7 +48,7 @@ export async function lockState(folder: string): Promise<StateLock> {
 async function take(folder: string, owner: string): Promise<DatabaseSync> {
   let database: DatabaseSync | undefined;
   try {
-    database = new DatabaseSync(join(folder, "lock"), { timeout: LEAVING_MS });
+    database = new DatabaseSync(join(folder, "lock.sqlite"), { timeout: LEAVING_MS });
     database.exec("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE");
     held.add(database);
     return database;
@@ -71,7 +71,8 @@ async function readOwner(path: string): Promise<string | undefined> {
 
 function cannotWrite(folder: string, error: unknown): Error {
   const { code, message } = error as NodeJS.ErrnoException;
-  return new Error(`the state folder ${folder} cannot be written: ${code ?? message}`, { cause: error });
+  const why = code === undefined || code === "ERR_SQLITE_ERROR" ? message : code;
+  return new Error(`the state folder ${folder} cannot be written: ${why}`, { cause: error });
 }
 
 /** As `mkdir -p`; Node's own goes round in circles where a folder cannot be made although its parent exists, as in /proc. */

@@ -24,8 +24,10 @@ function lastPrepare(c: Cluster): Prepare {
 }
 
 /** Names that live on different shards: one for each. */
-function nameOn(c: Cluster, shard: number): string {
-  for (let n = 0; ; n += 1) if (shardOf("ROUTES", `n${n}`, shardsOf(c.envelope.placement)) === shard) return `n${n}`;
+function nameOn(c: Cluster, shard: number, nth = 0): string {
+  for (let n = 0, seen = 0; ; n += 1) {
+    if (shardOf("ROUTES", `n${n}`, shardsOf(c.envelope.placement)) === shard && seen++ === nth) return `n${n}`;
+  }
 }
 const spread = (c: Cluster): string[] => Array.from({ length: shardsOf(c.envelope.placement) }, (_, shard) => nameOn(c, shard));
 
@@ -770,4 +772,61 @@ test("[B8] one question that the ledger cannot answer does not spoil the others"
   expect(await c.clock.settle(c.ledger("1").object.inquire({ ...c.envelope, shard: 0, questions }))).toEqual(
     ok({ verdicts: ["granted", "unknown"] }),
   );
+});
+
+test("[N1] begins that collide with the names of a dead ledger do not hold up others", async () => {
+  const c = await Cluster.start();
+  const held = Array.from({ length: 60 }, (_, n) => nameOn(c, 0, n));
+  await c.clock.settle(begin(c, "2", c.uuid(), held));
+  const lease = c.uuid();
+  await c.clock.settle(begin(c, "1", lease, [nameOn(c, 3)]));
+  c.fate = (call) => (call.to === "ledger 2" ? "lose" : "deliver");
+  const colliding = held.map((name) => begin(c, "1", c.uuid(), [name]));
+  await c.clock.pass(20);
+  const started = c.clock.now();
+  expect(await c.clock.settle(decide(c, "1", lease, "COMMITTED"))).toEqual(ok({ state: "COMMITTED" }));
+  expect(c.claims()).toHaveLength(1);
+  expect(await c.clock.settle(begin(c, "1", c.uuid(), [nameOn(c, 2)]))).toEqual(ok({ created: true }));
+  expect(c.clock.now() - started).toBeLessThan(500);
+  await c.clock.settle(Promise.all(colliding));
+});
+
+test("[M3] a flush that hangs makes no alarm ring without pause", async () => {
+  const c = await Cluster.start({ limits: { sweepAfterMs: 600_000 } });
+  const [stuck, hanging] = [c.uuid(), c.uuid()];
+  await c.clock.settle(begin(c, "1", stuck, [nameOn(c, 0)]));
+  await c.clock.settle(begin(c, "1", hanging, [nameOn(c, 1)]));
+  c.fate = (call) => (call.to === "shard 0" ? "lose" : "deliver");
+  await c.clock.settle(decide(c, "1", stuck, "COMMITTED"));
+  await c.pass(60_000);
+  const ledger = c.ledger("1");
+  const release = ledger.sql.holdFlushes();
+  const decided = decide(c, "1", hanging, "COMMITTED");
+  let rings = 0;
+  for (let ms = 0; ms < 20_000; ms += 1) {
+    await c.clock.turn();
+    c.clock.jump(1);
+    if (ledger.alarmAtMs === undefined || ledger.alarmAtMs > c.clock.now()) continue;
+    ledger.alarmAtMs = undefined;
+    rings += 1;
+    void ledger.object.alarm();
+  }
+  expect(rings).toBeLessThan(20);
+  release();
+  await c.clock.settle(decided);
+});
+
+test("[B2] [A1] whoever joins a begin is not told of the first caller's revoked key", async () => {
+  const c = await Cluster.start({ shards: 1 });
+  await c.clock.settle(begin(c, "1", c.uuid(), ["warm-up"]));
+  c.fate = (call) => (isPrepare(call) ? "slow" : "deliver");
+  const lease = c.uuid();
+  const first = begin(c, "1", lease, ["ada"]);
+  await c.clock.pass(10);
+  const again = () => c.ledger("1").object.begin(beginRequest(c.envelope, lease, ["ada"], { caller: { role: "cell", keyId: "k2" } }));
+  const second = again();
+  await c.clock.settle(c.ledger("1").object.revoke({ ...c.envelope, keyId: "k1", expiresAtMs: Number.MAX_SAFE_INTEGER }));
+  expect(await c.clock.settle(first)).toEqual(no("UNAUTHENTICATED", { reason: "KEY_REVOKED" }));
+  expect(await c.clock.settle(second)).toEqual(no("UNAVAILABLE"));
+  expect(await c.clock.settle(again())).toEqual(ok({ created: true }));
 });

@@ -157,6 +157,11 @@ describe("revoking", () => {
     expect((await listsLeases(key)).json).toMatchObject(isRevoked);
   });
 
+  test("the note of keys made elsewhere cannot be had for one that is made here", async () => {
+    const body = { role: "cell", cell_id: "1", note: "not made here" };
+    expect(await api.problem(400, "POST", "/v1/admin/keys", { body })).toMatchObject({ field: "note" });
+  });
+
   test("a cell that is not the key's is refused", async () => {
     const { id } = await mint({ role: "cell", cell_id: "1" });
     expect(await api.problem(400, "POST", `/v1/admin/keys/${id}/revoke`, { body: { cell_id: "2" } })).toMatchObject({ field: "cell_id" });

@@ -84,7 +84,7 @@ export class Begins {
     if (same !== undefined) {
       if (same.request.payloadHash !== request.payloadHash) return leaseIdReused();
       // A second call while the first runs gets what the first gets (rule B2).
-      return same.result.then((result) => (result.ok ? ok({ ...result.value, created: false }) : result));
+      return same.result.then(joined);
     }
     const payload = encodePayload(request.ops);
     const bytes = new TextEncoder().encode(payload).length;
@@ -222,6 +222,15 @@ export class Begins {
   #pauseMs(round: number): number {
     return Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** round) * (0.5 + this.#ports.randomness.fraction());
   }
+}
+
+/** What the first caller gets, except for what concerns its key: the one who joined may have another. */
+function joined(result: Result<BeginAnswer>): Result<BeginAnswer> {
+  if (result.ok) return ok({ ...result.value, created: false });
+  if (result.refusal.reason !== "KEY_REVOKED") return result;
+  return refused("UNAVAILABLE", "the call that this one joined has ended without an outcome; repeat it with the same lease id", {
+    retryAfterMs: 1_000,
+  });
 }
 
 export const leaseIdReused = (): Refusal =>

@@ -154,7 +154,9 @@ export class Deliveries {
     const now = this.#ports.clock.now();
     if (this.#confirmed.size > 0) this.#wake.by(now + TIDY_AFTER_MS);
     let next = Infinity;
-    for (const { dueAtMs, underWay } of this.#open.values()) next = Math.min(next, underWay === undefined ? dueAtMs : now + TIDY_AFTER_MS);
+    for (const { dueAtMs, durable, underWay } of this.#open.values()) {
+      next = Math.min(next, durable && underWay === undefined ? dueAtMs : now + TIDY_AFTER_MS);
+    }
     if (next !== Infinity) this.#wake.by(next);
   }
 

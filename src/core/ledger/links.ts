@@ -28,7 +28,9 @@ export class Links {
   readonly #standing: Standing;
   readonly #peer: ShardPeer;
   readonly #isHalted: IsHalted;
-  readonly #gate: Gate;
+  readonly #exchanges: Gate;
+  /** Apart: a shard that settles asks other ledgers, and one of those that does not answer must not hold up exchanges (rule N1). */
+  readonly #settles: Gate;
   readonly #links = new Map<number, ShardLink>();
 
   constructor(clock: Clock, limits: Limits, standing: Standing, peer: ShardPeer, isHalted: IsHalted) {
@@ -37,7 +39,8 @@ export class Links {
     this.#standing = standing;
     this.#peer = peer;
     this.#isHalted = isHalted;
-    this.#gate = new Gate(limits.fanOut);
+    this.#exchanges = new Gate(limits.fanOut);
+    this.#settles = new Gate(limits.fanOut);
   }
 
   prepare(shard: number, prepare: Prepare, signal: { over: boolean }): Promise<Answer<PrepareAnswer>> {
@@ -52,12 +55,12 @@ export class Links {
     const message: Settle = { version: MESSAGE_VERSION, placement: this.#placement(), keys };
     // The shard asks ledgers in turn: one timeout for them, one for the way.
     const timeoutMs = this.#limits.exchangeTimeoutMs + this.#limits.inquiryTimeoutMs;
-    return this.#pass(() => ask(this.#clock, timeoutMs, () => this.#peer.settle(shard, message)));
+    return this.#pass(this.#settles, () => ask(this.#clock, timeoutMs, () => this.#peer.settle(shard, message)));
   }
 
   /** Whatever leaves, leaves through here: in bounded width, and not at all once the instance has ended (rule B5). */
-  #pass<T>(send: () => Promise<Answer<T>>): Promise<Answer<T>> {
-    return this.#gate.pass(async () => (this.#isHalted() ? { kind: "unknown", cause: "this instance has ended" } : send()));
+  #pass<T>(gate: Gate, send: () => Promise<Answer<T>>): Promise<Answer<T>> {
+    return gate.pass(async () => (this.#isHalted() ? { kind: "unknown", cause: "this instance has ended" } : send()));
   }
 
   #to(shard: number): ShardLink {
@@ -65,7 +68,7 @@ export class Links {
     if (known !== undefined) return known;
     // The timeout is inside the gate: a call that never returns must not keep its place.
     const send = (message: Exchange): Promise<Answer<ExchangeAnswer>> =>
-      this.#pass(() => ask(this.#clock, this.#limits.exchangeTimeoutMs, () => this.#peer.exchange(shard, message)));
+      this.#pass(this.#exchanges, () => ask(this.#clock, this.#limits.exchangeTimeoutMs, () => this.#peer.exchange(shard, message)));
     const link = new ShardLink(this.#clock, this.#limits, send, this.#isHalted);
     this.#links.set(shard, link);
     return link;

@@ -12,6 +12,9 @@ const MAX_ROUNDS = 3;
 /** What a page may grow to for the sake of one source id: far more than any row has names, and well under what one answer may hold. */
 const MAX_PAGE_ROWS = 10_000;
 
+/** Claims, and holds, that a caller gets at a time: room is left for the rest of the last source id. */
+const MAX_SHARE = MAX_PAGE_ROWS / 4;
+
 /** Behind every source order: they begin with 0 or 1. */
 const END = "2";
 
@@ -76,7 +79,7 @@ export class ShardReader {
    */
   async listRecords(request: ListRecordsRequest): Promise<Reply<ListRecordsAnswer>> {
     const learned = new Map<string, Learned>();
-    const first = this.#page(request);
+    const first = this.#page({ ...request, limit: Math.min(request.limit, MAX_SHARE) });
     const range: ListRecordsRequest = { ...request, upTo: first.through === END ? request.upTo : first.through, limit: MAX_PAGE_ROWS };
     let page = first;
     for (let round = 0; ; round += 1) {

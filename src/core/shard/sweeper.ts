@@ -73,7 +73,8 @@ export class Sweeper {
   /** The earliest moment at which something can be due: a young hold, or the end of a pause. */
   #nextDueMs(now: number): number {
     const executions = this.#store.holders(RUN_EXECUTIONS + this.#pauses.size);
-    const dues = executions.map((hold) => this.#pauses.get(identityOf(hold)) ?? hold.heldAtMs + this.#limits.sweepAfterMs);
-    return Math.min(now + this.#limits.maxBackoffMs, ...dues);
+    let next = now + this.#limits.maxBackoffMs;
+    for (const hold of executions) next = Math.min(next, this.#pauses.get(identityOf(hold)) ?? hold.heldAtMs + this.#limits.sweepAfterMs);
+    return next;
   }
 }

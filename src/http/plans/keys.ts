@@ -21,6 +21,7 @@ export const keyPlans: Plans<keyof typeof keyRoutes> = {
     if (role !== "cell" && cell !== undefined) return invalid("cell_id", "is for the role cell only");
     const lifetimeS = given ?? Math.min(DEFAULT_LIFETIME_S, keyLifetimeS);
     if (lifetimeS > keyLifetimeS) return invalid("expires_in_s", `must be at most ${keyLifetimeS}`);
+    if (note === NOT_MADE_HERE) return invalid("note", "must say something else: this is how keys that were made elsewhere are listed");
     const signed = deployment.signed();
     if (!signed.ok) return signed;
     return ok(async () => {
