@@ -50,12 +50,12 @@ interface Known {
 }
 
 /**
- * Copies the directory and all ledgers into D1, and pokes every ledger. Runs may be missed, late, doubled or overlap; each goes on from the
+ * Copies the directory and all ledgers into D1, and pokes every ledger and shard. Runs may be missed, late, doubled or overlap; each goes on from the
  * cursors that D1 holds. D1 being down must not keep a ledger from being woken, and no cell's failure may stop the others.
  */
 export async function runCron(env: Env, scheduledAtMs: number): Promise<CronReport> {
   const startedAtMs = Date.now();
-  const { limits, placement } = configOf(env);
+  const { limits, placement, shards } = configOf(env);
   const database = new Database(env);
   const run: Run = {
     envelope: { version: MESSAGE_VERSION, placement },
@@ -73,7 +73,11 @@ export async function runCron(env: Env, scheduledAtMs: number): Promise<CronRepo
     orm.select({ cell: cells.cellId, position: cells.pulledPosition, lastPulledAtMs: cells.lastPulledAtMs }).from(cells),
   );
   const targets = targetsOf(directory.ok ? directory.value : undefined, known.ok ? known.value : []);
-  const [mirroredKeys, visits] = await Promise.all([mirrorKeys(run), fanOut(targets, limits.fanOut, (target) => visit(run, target))]);
+  const [mirroredKeys, visits] = await Promise.all([
+    mirrorKeys(run),
+    fanOut(targets, limits.fanOut, (target) => visit(run, target)),
+    pokeShards(run, shards),
+  ]);
   const marked = await markCells(database, visits);
   const pruned = await pruneHistory(database, startedAtMs - limits.historyS * 1_000);
 
@@ -113,6 +117,14 @@ function targetsOf(registered: readonly Cell[] | undefined, known: readonly Know
   return (registered ?? known.map(({ cell }) => ({ cell, locationHint: null })))
     .map(({ cell, locationHint }) => ({ cell, locationHint, position: knownByCell.get(cell)?.position ?? null }))
     .toSorted((a, b) => lastPulledAtMs(a) - lastPulledAtMs(b));
+}
+
+/** A shard whose alarm got lost would keep the holds of a dead begin until somebody collides with them (rule M3). */
+async function pokeShards({ envelope, limits, objects }: Run, shards: number): Promise<void> {
+  await fanOut([...Array(shards).keys()], limits.fanOut, async (shard) => {
+    const poked = await call(CALL_MS, async () => objects.shard(shard).ping(envelope));
+    if (poked.kind !== "ok") logEvent("shard_failed", { shard, error: causeOf(poked) });
+  });
 }
 
 async function visit(run: Run, target: Target): Promise<Visit> {

@@ -2,6 +2,7 @@
 import { abortAllDurableObjects, evictAllDurableObjects, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { expect, test } from "vitest";
 import { configOf } from "../../src/env.ts";
+import { runCron } from "../../src/projections/cron.ts";
 import { numberInName } from "../../src/objects/identity.ts";
 import { objectsOf } from "../../src/objects/peers.ts";
 import { objectPorts } from "../../src/objects/ports.ts";
@@ -73,6 +74,20 @@ test("[M3] a shard that starts with holds sets its alarm at its first message", 
   await objects.shard(op?.shard ?? 0).ping(w.envelope);
   expect(await runInDurableObject(objects.shard(op?.shard ?? 0), (_, state) => state.storage.getAlarm())).toBeGreaterThan(Date.now());
   expect(await queryShards("SELECT 1 FROM hold")).toHaveLength(1);
+});
+
+test("[M3] the cron's poke sets the alarm of a shard that has lost it, and of no other", async () => {
+  const w = await startWorld();
+  const [op] = opsOf(w.envelope.placement, ["ada"]);
+  const holder = op?.shard ?? 0;
+  const other = (holder + 1) % 16;
+  const alarmOf = (shard: number): Promise<number | null> => runInDurableObject(objects.shard(shard), (_, state) => state.storage.getAlarm());
+  await w.ledger("1").begin(beginRequest(w.envelope, w.uuid(), ["ada"]));
+  await runInDurableObject(objects.shard(holder), (_, state) => state.storage.deleteAlarm());
+  await evictAllDurableObjects();
+  await runCron(env, Date.now());
+  expect(await alarmOf(holder)).toBeGreaterThan(Date.now());
+  expect(await alarmOf(other)).toBeNull();
 });
 
 test("[B8] an orphan hold, whose ledger knows nothing of it, is gone after the sweep", async () => {

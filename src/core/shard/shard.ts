@@ -111,11 +111,11 @@ export class Shard {
     return answer;
   }
 
-  /** For readiness: confirms the placement, reads the disk. */
+  /** For readiness, and as the cron's poke: confirms the placement, reads the disk, and sets the alarm again if it got lost. */
   async ping(message: Envelope): Promise<Reply<null>> {
     const refusal: Refusal | undefined = await this.#standing.admit(message);
     if (refusal !== undefined) return { ok: false, refusal };
-    this.#store.hasHolds();
+    this.#sweeper.arm();
     return ok(null);
   }
 
