@@ -6,8 +6,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { fileURLToPath } from "node:url";
-import { readLimits } from "../src/core/limits.ts";
-import { MAX_SHARDS } from "../src/core/placement.ts";
+import { readConfig } from "../src/config.ts";
 import { devKeys, type DevKeys, type Dispatch } from "./dev-keys.ts";
 import { writePrivate } from "./private-file.ts";
 import { lockState } from "./state-lock.ts";
@@ -34,13 +33,15 @@ export interface Coordinator {
 
 /** Starts one coordinator on `stateFolder`. Throws an `Error` with one plain sentence when that cannot be. */
 export async function startCoordinator(options: CoordinatorOptions): Promise<Coordinator> {
-  checkVariables(options.variables ?? {});
+  // What the Worker would refuse at its first request is said at once.
+  readConfig(options.variables ?? {});
   const lock = await lockState(options.stateFolder);
   // The set-up's own requests are nobody's business.
   let isReady = false;
   const write = (line: string): void => (isReady ? options.log?.(line) : undefined);
   const log = (event: string, error: unknown): void =>
     options.log?.(JSON.stringify({ event, error: error instanceof Error ? error.message : String(error) }));
+  let miniflare: Miniflare | undefined;
   try {
     const signingSecret = await secretOf(options.stateFolder);
     const script = await bundle();
@@ -51,24 +52,27 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     // A start that has something to set up does it on a port that nobody knows: whoever reaches the real one finds everything ready.
     const known = await devKeys.read(options.stateFolder, signingSecret);
     const isSetUp = known !== undefined && (await isMigrated(options.stateFolder));
-    const miniflare = keepingSignals(() => new Miniflare(runtime(isSetUp ? options.port : 0)));
-    await miniflare.ready;
+    const started = keepingSignals(() => new Miniflare(runtime(isSetUp ? options.port : 0)));
+    miniflare = started;
+    await started.ready;
     // D1 decides nothing: without it everything but the listings works.
-    if (!isSetUp) await migrateD1(miniflare).catch((error: unknown) => log("d1_not_migrated", error));
-    const keys = known ?? (await devKeys.make(options.stateFolder, signingSecret, (path, init) => dispatch(miniflare, path, init)));
-    await checkPlacement(miniflare, keys);
-    if (!isSetUp && options.port !== 0) await miniflare.setOptions(runtime(options.port));
-    const url = (await miniflare.ready).origin;
+    if (!isSetUp) await migrateD1(started).catch((error: unknown) => log("d1_not_migrated", error));
+    const keys = known ?? (await devKeys.make(options.stateFolder, signingSecret, (path, init) => dispatch(started, path, init)));
+    await checkPlacement(started, keys);
+    if (!isSetUp && options.port !== 0) await started.setOptions(runtime(options.port));
+    const url = (await started.ready).origin;
     isReady = true;
-    const stopCron = startCron(miniflare, log);
+    const stopCron = startCron(started, log);
     let stopping: Promise<void> | undefined;
     const stop = async (): Promise<void> => {
       stopCron();
-      await miniflare.dispose();
+      await started.dispose();
       await lock.release();
     };
     return { url, keys, firstStart: known === undefined, stop: () => (stopping ??= stop()) };
   } catch (error) {
+    // The lock last: a runtime that is still there would be a second owner of the state.
+    await miniflare?.dispose().catch(() => {});
     await lock.release();
     throw error;
   }
@@ -76,14 +80,6 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
 
 const dispatch = (miniflare: Miniflare, path: string, init: Parameters<Dispatch>[1]): Promise<Response> =>
   miniflare.dispatchFetch(`http://${host}${path}`, init ?? {}) as unknown as Promise<Response>;
-
-/** What the Worker would refuse at its first request is said at once. */
-function checkVariables(variables: Record<string, string>): void {
-  readLimits(variables);
-  const shards = variables["LEASEHOLD_SHARDS"] ?? "1";
-  if (!/^\d+$/.test(shards) || Number(shards) < 1 || Number(shards) > MAX_SHARDS)
-    throw new Error(`LEASEHOLD_SHARDS must be a whole number from 1 to ${MAX_SHARDS}`);
-}
 
 /** Miniflare ends the process on a signal by itself, before anything can be closed in order; ours decides. */
 function keepingSignals<T>(make: () => T): T {

@@ -1,6 +1,4 @@
-import { MAX_SHARDS, placementOf, type Placement } from "./core/placement.ts";
-import { readLimits, type Limits } from "./core/limits.ts";
-import { locationHints } from "./location-hints.ts";
+import { readConfig, type Config } from "./config.ts";
 import type { CellLedger } from "./objects/cell-ledger.ts";
 import type { ClaimShard } from "./objects/claim-shard.ts";
 import type { Directory } from "./objects/directory.ts";
@@ -21,37 +19,13 @@ export interface Env {
   LEASEHOLD_SHARD_LOCATION_HINT?: string;
 }
 
-export interface Config {
-  shards: number;
-  placement: Placement;
-  limits: Limits;
-  shardLocationHint: DurableObjectLocationHint | undefined;
-}
-
-const DEFAULT_SHARDS = 16;
-
-function locationHintOf(given: string | undefined): DurableObjectLocationHint | undefined {
-  if (given === undefined || given === "") return undefined;
-  const hint = locationHints.find((known) => known === given);
-  if (hint === undefined) throw new Error(`LEASEHOLD_SHARD_LOCATION_HINT must be one of ${locationHints.join(", ")}`);
-  return hint;
-}
-
 const configs = new WeakMap<Env, Config>();
 
 /** Parses the variables once per isolate and environment. Throws a sentence that names the variable which is wrong. */
 export function configOf(env: Env): Config {
   const known = configs.get(env);
   if (known !== undefined) return known;
-  const given = env.LEASEHOLD_SHARDS ?? String(DEFAULT_SHARDS);
-  const shards = Number(given);
-  if (!/^\d+$/.test(given) || shards < 1 || shards > MAX_SHARDS) throw new Error(`LEASEHOLD_SHARDS must be a whole number from 1 to ${MAX_SHARDS}`);
-  const config: Config = {
-    shards,
-    placement: placementOf(shards),
-    limits: readLimits(env as unknown as Record<string, unknown>),
-    shardLocationHint: locationHintOf(env.LEASEHOLD_SHARD_LOCATION_HINT),
-  };
+  const config = readConfig(env as unknown as Record<string, unknown>);
   configs.set(env, config);
   return config;
 }

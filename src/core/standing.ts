@@ -39,8 +39,8 @@ export class Standing {
     return this.#confirmed;
   }
 
-  /** Checks a message without asking anybody; `undefined` means that `confirm` has to be called first, or that all is well. */
-  check(message: Envelope): Refusal | undefined {
+  /** Without asking anybody: `undefined` when all is well, or when nothing is confirmed yet. */
+  #check(message: Envelope): Refusal | undefined {
     if (message.version !== MESSAGE_VERSION) {
       return refused("UNAVAILABLE", `message version ${message.version} is not known here; try again when the deployment has settled`, {
         reason: "MESSAGE_VERSION",
@@ -63,7 +63,7 @@ export class Standing {
   /** Must have resolved to `undefined` before the message is acted upon. Costs a message on the first use of the object only. */
   async admit(message: Envelope): Promise<Refusal | undefined> {
     await (this.#used ??= this.#start());
-    const refusal = this.check(message);
+    const refusal = this.#check(message);
     if (refusal !== undefined || this.#confirmed !== undefined) return refusal;
     const { version, placement } = message;
     const confirm: Confirm = { version, placement, ...(this.#cell === undefined ? {} : { cell: this.#cell }) };
@@ -75,7 +75,7 @@ export class Standing {
       this.#ports.sql.transaction(() => writeMeta(this.#ports.sql, "placement", placement));
       this.#confirmed = placement;
     }
-    return this.check(message);
+    return this.#check(message);
   }
 }
 

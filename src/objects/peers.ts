@@ -1,7 +1,8 @@
 import { ask } from "../core/ask.ts";
 import type { Reply } from "../core/messages.ts";
 import type { Answer, Clock } from "../core/ports.ts";
-import type { Config, Env } from "../env.ts";
+import type { Config } from "../config.ts";
+import type { Env } from "../env.ts";
 import type { CellLedger } from "./cell-ledger.ts";
 import type { ClaimShard } from "./claim-shard.ts";
 import type { Directory } from "./directory.ts";

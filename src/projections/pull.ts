@@ -31,12 +31,6 @@ export interface Pulled {
 
 /** Pages of one cell in one run, so that a cell which is far behind leaves some to the others. */
 const MAX_PAGES = 100;
-/** The rows of the first page, whose weight nobody knows: a message holds 32 MiB, and a lease of 1,000 long names takes 3 MB of it. */
-const FIRST_PAGE_ROWS = 8;
-/** What further pages should weigh as D1 stores them. A lease of many short names is ten times as heavy when it travels. */
-const PAGE_CHARS = 2_000_000;
-/** A call that fails sooner than this was answered: perhaps the page was too heavy. */
-const AT_ONCE_MS = 5_000;
 /** How far the clocks of a ledger and of this Worker may lie apart before a warning would be wrong. */
 const CLOCK_SKEW_MS = 60_000;
 
@@ -49,17 +43,12 @@ export async function pullLedger(run: Run, source: Source): Promise<Pulled> {
   let { position } = source;
   let rows = 0;
   const end = (completeAtMs: number | null, error: string | null = null): Pulled => ({ position, rows, completeAtMs, error });
-  let pageRows = Math.min(FIRST_PAGE_ROWS, run.limits.pullRows);
   // Asks for the change at the cursor again: a ledger that does not show it is not what it was.
   let after = Math.max(0, position - 1);
   for (let page = 0; page < MAX_PAGES && run.pagesLeft > 0; page += 1) {
     const askedAtMs = Date.now();
     if (askedAtMs >= run.deadlineMs) break;
-    const answer = await askPage(run, source, after, pageRows);
-    if (answer.kind === "unknown" && pageRows > 1 && Date.now() - askedAtMs < AT_ONCE_MS) {
-      pageRows = Math.ceil(pageRows / 4);
-      continue;
-    }
+    const answer = await askPage(run, source, after);
     if (answer.kind !== "ok") return end(null, causeOf(answer));
     const { changes, throughPosition, more } = answer.value;
     if (changes.length === 0 && after < position && cannotBePruned(position, run.limits)) {
@@ -81,13 +70,13 @@ export async function pullLedger(run: Run, source: Source): Promise<Pulled> {
     }
     if (!more) return end(askedAtMs);
     after = throughPosition;
-    if (fresh.length > 0) pageRows = rowsOfWeight(fresh, run.limits);
   }
   return end(null);
 }
 
-function askPage({ envelope, objects }: Run, { cell, locationHint }: Source, afterPosition: number, limit: number): Promise<Answer<PullAnswer>> {
-  return call(CALL_MS, async () => objects.ledger(cell, locationHint).pull({ ...envelope, afterPosition, limit }));
+/** The ledger also bounds a page in bytes. */
+function askPage({ envelope, limits, objects }: Run, { cell, locationHint }: Source, afterPosition: number): Promise<Answer<PullAnswer>> {
+  return call(CALL_MS, async () => objects.ledger(cell, locationHint).pull({ ...envelope, afterPosition, limit: limits.pullRows }));
 }
 
 /** A ledger forgets only what is older than its retention. A younger change that is gone: the ledger was restored from a backup. */
@@ -117,11 +106,6 @@ function rowOf(change: LeaseChange): ChangeRow {
   const payload = change.ops === undefined ? "null" : encodePayload(change.ops);
   return { position: change.position, json: `${head.slice(0, -1)},"payload":${payload}}` };
 }
-
-const rowsOfWeight = (sample: readonly JsonRow[], { pullRows }: Limits): number => {
-  const average = sample.reduce((sum, { json }) => sum + json.length, 0) / sample.length;
-  return Math.max(1, Math.min(pullRows, Math.floor(PAGE_CHARS / average)));
-};
 
 /**
  * Writes the changes in (after, last of the rows]. False: D1 has lost its cursor's place meanwhile (it was restored, or begins again), and

@@ -45,11 +45,18 @@ describe("leases as heavy as they may be", { timeout: 60_000 }, () => {
     await expectD1ToMatch("1");
   });
 
-  test("are pulled behind light ones, where a page turns out too heavy for a message", async () => {
+  test("are pulled behind light ones, in pages that are bounded in bytes", async () => {
     const light = encodePayload(opsOf(envelope().placement, ["light"]));
     await plant("1", 1, 700, light);
     await plant("1", 701, LEASES, encodePayload(opsOf(envelope().placement, longNames)));
     expect(await runCron(env, Date.now())).toMatchObject({ cellsPulled: 1, cellsFailed: 0, leasesUpserted: 701 + LEASES });
+    await expectD1ToMatch("1");
+  });
+
+  test("are pulled when they have many short names, which weigh most on the way", async () => {
+    const short = Array.from({ length: 1_000 }, (_, n) => `s${n}`);
+    await plant("1", 1, 150, encodePayload(opsOf(envelope().placement, short)));
+    expect(await runCron(env, Date.now())).toMatchObject({ cellsPulled: 1, cellsFailed: 0, leasesUpserted: 151 });
     await expectD1ToMatch("1");
   });
 

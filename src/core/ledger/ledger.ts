@@ -40,8 +40,8 @@ export interface LedgerPeers {
   shard: ShardPeer;
 }
 
-/** Stored payload in one page of a pull. As objects it is several times that, and an answer may have 32 MiB. */
-const PULL_BYTES = 4_000_000;
+/** Stored payload in one page of a pull. As objects, many short names are ten times that, and an answer may have 32 MiB. */
+const PULL_BYTES = 1_000_000;
 
 /**
  * Holds one cell's leases and coordinates its begins, commits and rollbacks. Every answer waits until what it rests on is durable: a

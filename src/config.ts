@@ -1,0 +1,34 @@
+import { readLimits, type Limits } from "./core/limits.ts";
+import { MAX_SHARDS, placementOf, type Placement } from "./core/placement.ts";
+import { locationHints, type LocationHint } from "./location-hints.ts";
+
+/** What the variables of a deployment say. */
+export interface Config {
+  shards: number;
+  placement: Placement;
+  limits: Limits;
+  /** Where the shards are made, at their first use. */
+  shardLocationHint: LocationHint | undefined;
+}
+
+const DEFAULT_SHARDS = "16";
+
+/** Throws a sentence that names the variable which is wrong. */
+export function readConfig(variables: Readonly<Record<string, unknown>>): Config {
+  const shards = shardsOf(variables["LEASEHOLD_SHARDS"] ?? DEFAULT_SHARDS);
+  const shardLocationHint = locationHintOf(variables["LEASEHOLD_SHARD_LOCATION_HINT"]);
+  return { shards, placement: placementOf(shards), limits: readLimits(variables), shardLocationHint };
+}
+
+function shardsOf(given: unknown): number {
+  const shards = typeof given === "string" && /^\d+$/.test(given) ? Number(given) : 0;
+  if (shards < 1 || shards > MAX_SHARDS) throw new Error(`LEASEHOLD_SHARDS must be a whole number from 1 to ${MAX_SHARDS}`);
+  return shards;
+}
+
+function locationHintOf(given: unknown): LocationHint | undefined {
+  if (given === undefined || given === "") return undefined;
+  const hint = locationHints.find((known) => known === given);
+  if (hint === undefined) throw new Error(`LEASEHOLD_SHARD_LOCATION_HINT must be one of ${locationHints.join(", ")}`);
+  return hint;
+}
