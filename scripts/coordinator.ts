@@ -22,6 +22,8 @@ export interface CoordinatorOptions {
   log?: (line: string) => void;
   /** Variables as in `wrangler.toml`. */
   variables?: Record<string, string>;
+  /** The Worker to run; for tests that run it with faults. */
+  entryPoint?: string;
 }
 
 export interface Coordinator {
@@ -44,7 +46,7 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
   let miniflare: Miniflare | undefined;
   try {
     const signingSecret = await secretOf(options.stateFolder);
-    const script = await bundle();
+    const script = await bundle(options.entryPoint ?? join(root, "src/index.ts"));
     const runtime = (port: number): ReturnType<typeof convertV4MiniflareOptions> =>
       runtimeOptions({ ...options, log: write }, script, signingSecret, port);
     await lock.freePort(options.port);
@@ -92,9 +94,9 @@ function keepingSignals<T>(make: () => T): T {
   return made;
 }
 
-async function bundle(): Promise<string> {
+async function bundle(entryPoint: string): Promise<string> {
   const result = await build({
-    entryPoints: [join(root, "src/index.ts")],
+    entryPoints: [entryPoint],
     bundle: true,
     write: false,
     format: "esm",

@@ -1,9 +1,11 @@
 import type { Clock, Halt, Sql } from "./ports.ts";
+import type { WritePoint } from "./write-points.ts";
 
 /** Weight of one transaction; more waits for the next, so that nobody waits long for one. About as many rows take 100 ms. */
 const MAX_WEIGHT = 4_000;
 
 interface Item {
+  point: WritePoint;
   weight: number;
   work: () => unknown;
   resolve: (value: never) => void;
@@ -33,9 +35,9 @@ export class GroupCommit {
   }
 
   /** `weight`: about how many rows the work touches. */
-  submit<T>(work: () => T extends PromiseLike<unknown> ? never : T, weight = 8): Promise<T> {
+  submit<T>(point: WritePoint, work: () => T extends PromiseLike<unknown> ? never : T, weight = 8): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      this.#queue.push({ weight, work, resolve, reject });
+      this.#queue.push({ point, weight, work, resolve, reject });
       if (!this.#draining) void this.#drain();
     });
   }
@@ -47,7 +49,8 @@ export class GroupCommit {
       try {
         await this.#clock.turn();
         items = this.#take();
-        const values = this.#sql.transaction(() => {
+        const points = [...new Set(items.map(({ point }) => point))];
+        const values = this.#sql.transaction(points, () => {
           const done = items.map(({ work }) => work());
           this.#alongside();
           return done;

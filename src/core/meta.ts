@@ -22,7 +22,7 @@ export function writeMeta(sql: Sql, name: string, value: SqlValue): void {
 export function migrate(sql: Sql, steps: readonly (readonly string[])[]): void {
   sql.all(META_TABLE);
   for (let done = readMetaNumber(sql, "schema_version"); done < steps.length; done += 1) {
-    sql.transaction(() => {
+    sql.transaction(["migrate"], () => {
       for (const statement of steps[done] ?? []) sql.all(statement);
       writeMeta(sql, "schema_version", done + 1);
     });

@@ -1,6 +1,7 @@
 /** What the protocol needs from the world. Each port has two implementations: a Durable Object's and a Node one for tests and simulation. */
 
 import type { Refusal } from "./refusal.ts";
+import type { WritePoint } from "./write-points.ts";
 
 export type SqlValue = string | number | null;
 
@@ -11,8 +12,8 @@ export type Synchronous<T> = T extends PromiseLike<unknown> ? never : T;
 export interface Sql {
   /** Runs one statement and returns its rows. */
   all<Row>(statement: string, ...bindings: SqlValue[]): Row[];
-  /** Runs `work` in one transaction; a throw rolls it back and is thrown on. */
-  transaction<T>(work: () => Synchronous<T>): T;
+  /** Runs `work` in one transaction; a throw rolls it back and is thrown on. `points` says what it writes, for faults to be put there. */
+  transaction<T>(points: readonly WritePoint[], work: () => Synchronous<T>): T;
   /** Resolves when everything written so far is durable; rejects when that is not known. */
   flush(): Promise<void>;
 }

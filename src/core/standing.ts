@@ -72,7 +72,7 @@ export class Standing {
     if (answer.kind === "unknown") return refused("UNAVAILABLE", "the directory cannot be reached, and this part is used for the first time").refusal;
     // Another message may have been admitted meanwhile (rule M1).
     if (this.#confirmed === undefined) {
-      this.#ports.sql.transaction(() => writeMeta(this.#ports.sql, "placement", placement));
+      this.#ports.sql.transaction(["confirm_placement"], () => writeMeta(this.#ports.sql, "placement", placement));
       this.#confirmed = placement;
     }
     return this.#check(message);

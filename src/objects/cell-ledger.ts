@@ -4,17 +4,17 @@ import type * as messages from "../core/messages.ts";
 import { configOf, type Env } from "../env.ts";
 import { numberInName } from "./identity.ts";
 import { objectsOf } from "./peers.ts";
-import { objectPorts } from "./ports.ts";
+import { objectPorts, type PortsOf } from "./ports.ts";
 
 /** One cell's ledger. All it does is in core/ledger. */
 export class CellLedger extends DurableObject<Env> {
   readonly #ledger: Ledger;
 
-  constructor(ctx: DurableObjectState, env: Env) {
+  constructor(ctx: DurableObjectState, env: Env, portsOf: PortsOf = objectPorts) {
     super(ctx, env);
     const config = configOf(env);
     const objects = objectsOf(env, config);
-    const ports = objectPorts(ctx);
+    const ports = portsOf(ctx);
     this.#ledger = new Ledger(numberInName(ctx.id, ports.sql, "cell"), ports, config.limits, {
       directory: { confirm: (message) => objects.directory().confirm(message) },
       shard: {

@@ -4,17 +4,17 @@ import { Shard } from "../core/shard/shard.ts";
 import { configOf, type Env } from "../env.ts";
 import { numberInName } from "./identity.ts";
 import { objectsOf } from "./peers.ts";
-import { objectPorts } from "./ports.ts";
+import { objectPorts, type PortsOf } from "./ports.ts";
 
 /** One shard of the buckets. All it does is in core/shard. */
 export class ClaimShard extends DurableObject<Env> {
   readonly #shard: Shard;
 
-  constructor(ctx: DurableObjectState, env: Env) {
+  constructor(ctx: DurableObjectState, env: Env, portsOf: PortsOf = objectPorts) {
     super(ctx, env);
     const config = configOf(env);
     const objects = objectsOf(env, config);
-    const ports = objectPorts(ctx);
+    const ports = portsOf(ctx);
     this.#shard = new Shard(Number(numberInName(ctx.id, ports.sql, "shard")), ports, config.limits, {
       directory: { confirm: (message) => objects.directory().confirm(message) },
       ledger: { inquire: (cell, message) => objects.ledger(cell).inquire(message) },

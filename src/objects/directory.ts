@@ -2,15 +2,15 @@ import { DurableObject } from "cloudflare:workers";
 import { Directory as CoreDirectory, type Cell, type KeyPage, type MintedKey, type Snapshot } from "../core/directory/directory.ts";
 import type * as messages from "../core/messages.ts";
 import { configOf, type Env } from "../env.ts";
-import { objectPorts } from "./ports.ts";
+import { objectPorts, type PortsOf } from "./ports.ts";
 
 /** The one directory of a deployment. All it does is in core/directory. */
 export class Directory extends DurableObject<Env> {
   readonly #directory: CoreDirectory;
 
-  constructor(ctx: DurableObjectState, env: Env) {
+  constructor(ctx: DurableObjectState, env: Env, portsOf: PortsOf = objectPorts) {
     super(ctx, env);
-    this.#directory = new CoreDirectory(objectPorts(ctx), configOf(env).limits);
+    this.#directory = new CoreDirectory(portsOf(ctx), configOf(env).limits);
   }
 
   confirm(message: messages.Confirm): Promise<messages.Reply<null>> {

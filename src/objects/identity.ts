@@ -11,6 +11,6 @@ export function numberInName(id: DurableObjectId, sql: Sql, prefix: "cell" | "sh
   const name = id.name ?? kept;
   const number = typeof name === "string" && name.startsWith(`${prefix}-`) ? name.slice(prefix.length + 1) : "";
   if (!/^\d+$/.test(number)) throw new Error(`an object of this class is named ${prefix}-<number>`);
-  if (kept === undefined) writeMeta(sql, "object_name", `${prefix}-${number}`);
+  if (kept === undefined) sql.transaction(["keep_name"], () => writeMeta(sql, "object_name", `${prefix}-${number}`));
   return number;
 }

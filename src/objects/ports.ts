@@ -1,6 +1,10 @@
 import { v4 as uuid } from "uuid";
 import type { Ports, SqlValue, Synchronous } from "../core/ports.ts";
+import type { WritePoint } from "../core/write-points.ts";
 import { logEvent } from "../log.ts";
+
+/** How an object gets its ports. The platform gives no third argument to a constructor, so only a test can pass another one. */
+export type PortsOf = (ctx: DurableObjectState) => Ports;
 
 /** The ports of the core, inside a Durable Object. */
 export function objectPorts(ctx: DurableObjectState): Ports {
@@ -8,7 +12,7 @@ export function objectPorts(ctx: DurableObjectState): Ports {
   return {
     sql: {
       all: <Row>(statement: string, ...bindings: SqlValue[]) => storage.sql.exec(statement, ...bindings).toArray() as Row[],
-      transaction: <T>(work: () => Synchronous<T>) => storage.transactionSync<T>(work),
+      transaction: <T>(_points: readonly WritePoint[], work: () => Synchronous<T>) => storage.transactionSync<T>(work),
       flush: () => storage.sync(),
     },
     clock: {

@@ -19,7 +19,7 @@ const insert = (sql: NodeSql, n: number) => () => {
 test("[N1] work that is ready together is one transaction, and each item gets its own answer", async () => {
   const { sql, commits } = start();
   const before = sql.counts.transactions;
-  expect(await Promise.all([1, 2, 3].map((n) => commits.submit(insert(sql, n))))).toEqual([1, 2, 3]);
+  expect(await Promise.all([1, 2, 3].map((n) => commits.submit("exchange", insert(sql, n))))).toEqual([1, 2, 3]);
   expect(sql.counts.transactions - before).toBe(1);
   expect(rows(sql)).toEqual([1, 2, 3]);
 });
@@ -27,8 +27,8 @@ test("[N1] work that is ready together is one transaction, and each item gets it
 test("[M1] [B5] an item that throws takes the transaction back and ends the instance; nobody is answered with a success", async () => {
   const { sql, commits, halts } = start();
   const works = [
-    commits.submit(insert(sql, 1)),
-    commits.submit((): number => {
+    commits.submit("exchange", insert(sql, 1)),
+    commits.submit("exchange", (): number => {
       throw new Error("a bug");
     }),
   ];
@@ -40,23 +40,23 @@ test("[M1] [B5] an item that throws takes the transaction back and ends the inst
 test("[M1] work is synchronous: a promise does not compile", () => {
   const { commits } = start();
   // @ts-expect-error -- an await inside a transaction would commit it half done
-  const asynchronous = (): unknown => commits.submit(async () => 1);
+  const asynchronous = (): unknown => commits.submit("exchange", async () => 1);
   expect(asynchronous).toBeTypeOf("function");
 });
 
 test("[B5] a flush that fails answers nobody, although the write may be durable", async () => {
   const { sql, commits, halts } = start();
   sql.failFlushes();
-  await expect(commits.submit(insert(sql, 1))).rejects.toThrow("did not answer");
+  await expect(commits.submit("exchange", insert(sql, 1))).rejects.toThrow("did not answer");
   expect(halts).toHaveLength(1);
 });
 
 test("[N1] a transaction is bounded by the weight of its items, and takes at least one", async () => {
   const { sql, commits } = start();
   const before = sql.counts.transactions;
-  await Promise.all([1, 2, 3, 4].map((n) => commits.submit(insert(sql, n), 2_000)));
+  await Promise.all([1, 2, 3, 4].map((n) => commits.submit("exchange", insert(sql, n), 2_000)));
   expect(sql.counts.transactions - before).toBe(2);
-  await Promise.all([5, 6].map((n) => commits.submit(insert(sql, n), 1_000_000)));
+  await Promise.all([5, 6].map((n) => commits.submit("exchange", insert(sql, n), 1_000_000)));
   expect(sql.counts.transactions - before).toBe(4);
 });
 
@@ -66,6 +66,6 @@ test("[B5] a clock that fails ends the instance rather than leaving everybody wa
   const clock = new VirtualClock();
   clock.turn = () => Promise.reject(new Error("too many timers"));
   const commits = new GroupCommit(sql, clock, (reason) => void halts.push(reason));
-  await expect(commits.submit(() => 1)).rejects.toThrow("too many timers");
+  await expect(commits.submit("exchange", () => 1)).rejects.toThrow("too many timers");
   expect(halts).toHaveLength(1);
 });

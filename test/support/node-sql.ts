@@ -1,5 +1,6 @@
 import { DatabaseSync } from "node:sqlite";
 import type { Sql, SqlValue, Synchronous } from "../../src/core/ports.ts";
+import type { WritePoint } from "../../src/core/write-points.ts";
 
 export interface SqlCounts {
   /** Transactions that wrote something. */
@@ -26,7 +27,7 @@ export class NodeSql implements Sql {
     return rows;
   }
 
-  transaction<T>(work: () => Synchronous<T>): T {
+  transaction<T>(_points: readonly WritePoint[], work: () => Synchronous<T>): T {
     this.#check();
     const before = this.#changes();
     this.database.exec("BEGIN");

@@ -84,7 +84,7 @@ export class Directory {
   async addCell(message: Envelope & Pick<Cell, "cell" | "name" | "address" | "locationHint">): Promise<Reply<Cell>> {
     const refusal = await this.#admit(message);
     if (refusal !== undefined) return { ok: false, refusal };
-    return this.#commits.submit(() => {
+    return this.#commits.submit("add_cell", () => {
       if (this.#cell(message.cell) !== undefined)
         return refused("ALREADY_EXISTS", `cell ${message.cell} is already registered`, { reason: "CELL_EXISTS" });
       const count = this.#all<{ n: number }>("SELECT count(*) AS n FROM cell")[0]?.n ?? 0;
@@ -109,7 +109,7 @@ export class Directory {
   async changeCell(message: Envelope & { cell: string; name?: string; address?: string }): Promise<Reply<Cell>> {
     const refusal = await this.#admit(message);
     if (refusal !== undefined) return { ok: false, refusal };
-    return this.#commits.submit(() => {
+    return this.#commits.submit("change_cell", () => {
       const before = this.#cell(message.cell);
       if (before === undefined) return cellUnknown(message.cell);
       const after: Cell = { ...before, name: message.name ?? before.name, address: message.address ?? before.address, updatedAtMs: this.#now() };
@@ -122,7 +122,7 @@ export class Directory {
   async recordKey(message: Envelope & { key: MintedKey }): Promise<Reply<MintedKey>> {
     const refusal = await this.#admit(message);
     if (refusal !== undefined) return { ok: false, refusal };
-    return this.#commits.submit(() => {
+    return this.#commits.submit("record_key", () => {
       const { key } = message;
       if (key.cell !== null && this.#cell(key.cell) === undefined) return cellUnknown(key.cell);
       this.#putKey(key);
@@ -152,7 +152,7 @@ export class Directory {
   async revokeKey(message: Envelope & { key: MintedKey }): Promise<Reply<MintedKey>> {
     const refusal = await this.#admit(message);
     if (refusal !== undefined) return { ok: false, refusal };
-    return this.#commits.submit(() => {
+    return this.#commits.submit("revoke_key", () => {
       const known = this.#key(message.key.keyId) ?? message.key;
       // The cell of a key that was made elsewhere is only what callers say, and may be corrected.
       if (known.revokedAtMs !== null && known.cell === message.key.cell) return ok(known);
@@ -173,7 +173,7 @@ export class Directory {
     }
     const kept = readMeta(this.#ports.sql, "placement");
     if (kept === undefined) {
-      await this.#commits.submit(() => {
+      await this.#commits.submit("fix_placement", () => {
         if (readMeta(this.#ports.sql, "placement") === undefined) writeMeta(this.#ports.sql, "placement", message.placement);
       });
       return this.#admit(message);

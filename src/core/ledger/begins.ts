@@ -137,7 +137,7 @@ export class Begins {
       // The first attempt asks all shards at once; later ones in ascending order, so that contention has a winner (rule B9).
       const end = round === 0 ? await tried.inParallel(deadlineMs) : await tried.ascending(deadlineMs);
       if (end.kind === "granted") {
-        const granted = await this.#commits.submit(() => this.#grant(running, attempt, end));
+        const granted = await this.#commits.submit("grant", () => this.#grant(running, attempt, end));
         if (granted.ok) return ok({ lease: granted.value, created: true });
         running.attempt = undefined;
         await tried.release();
@@ -207,7 +207,7 @@ export class Begins {
 
   /** A row that every instance raises before its first attempt, so that attempts are never reused (rule B3). */
   #raiseIncarnation(): Promise<void> {
-    this.#ownIncarnation ??= this.#commits.submit(() => {
+    this.#ownIncarnation ??= this.#commits.submit("raise_incarnation", () => {
       this.#incarnation = this.#store.number("incarnation") + 1;
       this.#store.setNumber("incarnation", this.#incarnation);
     });

@@ -31,7 +31,7 @@ export class Decisions {
   }
 
   async decide(request: DecideRequest): Promise<Result<Lease>> {
-    const decided = await this.#commits.submit(() => this.#write(request));
+    const decided = await this.#commits.submit("decide", () => this.#write(request));
     if (!decided.ok) {
       if (decided.refusal.reason !== undefined) this.#ports.log("decision_refused", { lease: request.lease, reason: decided.refusal.reason });
       return decided;

@@ -140,9 +140,10 @@ export class Deliveries {
       const due = [...this.#open.values()].filter(({ dueAtMs, durable, underWay }) => durable && underWay === undefined && dueAtMs <= now);
       await Promise.all(due.slice(0, RUN_DECISIONS).map(({ lease }) => this.deliver(lease)));
       // The transaction tidies alongside; only then is the position true.
-      if (this.#confirmed.size > 0) await commits.submit(() => null);
+      if (this.#confirmed.size > 0) await commits.submit("mark_applied", () => null);
       const applied = this.#appliedPosition();
-      if (applied > this.#store.number("applied_position")) await commits.submit(() => (this.#store.setNumber("applied_position", applied), null));
+      if (applied > this.#store.number("applied_position"))
+        await commits.submit("advance_applied", () => (this.#store.setNumber("applied_position", applied), null));
       if (this.#open.size < MAX_TRACKED / 2) this.#load();
     } finally {
       this.#rearm();

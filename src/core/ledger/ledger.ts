@@ -173,7 +173,7 @@ export class Ledger {
   async setState(message: Envelope & { state: CellState }): Promise<Reply<null>> {
     const refusal = await this.#standing.admit(message);
     if (refusal !== undefined) return { ok: false, refusal };
-    await this.#commits.submit(() => (this.#store.setCellState(message.state), null));
+    await this.#commits.submit("set_state", () => (this.#store.setCellState(message.state), null));
     return ok(null);
   }
 
@@ -182,7 +182,7 @@ export class Ledger {
     const refusal = await this.#standing.admit(message);
     if (refusal !== undefined) return { ok: false, refusal };
     const now = this.#ports.clock.now();
-    await this.#commits.submit(() => (this.#store.revoke(message.keyId, message.expiresAtMs, now), null));
+    await this.#commits.submit("revoke_cell_key", () => (this.#store.revoke(message.keyId, message.expiresAtMs, now), null));
     return ok(null);
   }
 

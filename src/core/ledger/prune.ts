@@ -26,7 +26,7 @@ export async function prune(
   let total = 0;
   for (let step = 0; step < MAX_STEPS; step += 1) {
     if (!store.hasOutcomeThrough(through)) break;
-    const gone = await commits.submit(() => {
+    const gone = await commits.submit("prune", () => {
       const rows = store.prune(through, STEP_ROWS);
       if (rows.length > 0) store.setNumber("pruned_position", Math.max(store.number("pruned_position"), ...rows.map(({ position }) => position)));
       decisions.pruned(rows.filter(({ fence }) => fence === 1).length);

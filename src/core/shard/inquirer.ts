@@ -60,7 +60,7 @@ export class Inquirer {
       const verdict = learned.get(identityOf(hold));
       return verdict === "committed" || verdict === "rolled_back" || verdict === "gone";
     });
-    if (over.length > 0) await this.#commits.submit(() => this.#clear(over, learned), CLEAR_WEIGHT);
+    if (over.length > 0) await this.#commits.submit("clear", () => this.#clear(over, learned), CLEAR_WEIGHT);
     return learned;
   }
 

@@ -65,7 +65,7 @@ export class Shard {
         reason: "MESSAGE_VERSION",
       });
     }
-    const prepares = await this.#commits.submit(() => this.#carryOut(message), weightOf(message));
+    const prepares = await this.#commits.submit("exchange", () => this.#carryOut(message), weightOf(message));
     return ok({ prepares });
   }
 
