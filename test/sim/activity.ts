@@ -1,0 +1,212 @@
+import type { Api } from "./api.ts";
+import { isRefused } from "./api.ts";
+import type { Cell, Plan } from "./cell.ts";
+import { nameKey, type LocalRow, type Name } from "./local.ts";
+import type { Random } from "./random.ts";
+import type { Activity } from "./weather.ts";
+import type { World } from "./world.ts";
+
+const sources = { USERNAMES: "RAILS_TABLE_USERS", ROUTES: "RAILS_TABLE_ROUTES" } as const;
+
+/** The names that all cells fight for. */
+export function namesOf(count: number): Name[] {
+  return Array.from({ length: count }, (_, index) => ({ type: index % 3 === 2 ? "USERNAMES" : "ROUTES", canonical: `name-${index}` }));
+}
+
+/** A name as one of its users types it. */
+function rowOf(name: Name, cell: Cell, random: Random): LocalRow {
+  cell.sources += 1;
+  const id = String(cell.sources);
+  const value = random.chance(0.3) ? name.canonical.toUpperCase() : name.canonical;
+  const type = sources[name.type as keyof typeof sources];
+  return { ...name, value, subject: { type: "GROUP", id: `${cell.id}-${id}` }, source: { type, id } };
+}
+
+const EMPTY: Plan = { creates: [], destroys: [], replaces: [], allowMissing: false, isAbandoned: false };
+
+/** What cells, routers, operators and the platform's cron do. Each ends by itself; what goes wrong on the way is the run's business. */
+export const activities: Record<Activity, (world: World, cell: Cell, random: Random) => Promise<void>> = {
+  create: (world, cell, random) => change(cell, { ...EMPTY, creates: newRows(world, cell, random, 3) }),
+  destroy: (_, cell, random) => change(cell, { ...EMPTY, destroys: ownRows(cell, random, 2), allowMissing: random.chance(0.3) }),
+  rename: (world, cell, random) =>
+    change(cell, { ...EMPTY, creates: newRows(world, cell, random, 2), destroys: ownRows(cell, random, 1) }, (plan) => plan.destroys.length > 0),
+  replace: (_, cell, random) => change(cell, { ...EMPTY, replaces: ownRows(cell, random, 2).map((row) => rowOf(row, cell, random)) }),
+  abandon: (world, cell, random) => change(cell, { ...EMPTY, creates: newRows(world, cell, random, 2), isAbandoned: true }),
+  lookup,
+  scan_leases: scanLeases,
+  scan_records: scanRecords,
+  fence,
+  replay,
+  reuse,
+  foreign,
+  redecide,
+  invalid,
+  freeze,
+  rotate_key: rotateKey,
+  reconcile: (_, cell, random) => cell.reconcile({ full: random.chance(0.3), pageSize: random.between(1, 10), concurrency: random.between(1, 8) }),
+  cron: (world) => world.cron(),
+};
+
+async function change(cell: Cell, plan: Plan, isPossible = (given: Plan): boolean => given.creates.length + given.destroys.length + given.replaces.length > 0) {
+  if (isPossible(plan)) await cell.update(plan);
+}
+
+function newRows(world: World, cell: Cell, random: Random, most: number): LocalRow[] {
+  const free = world.names.filter((name) => !cell.local.rows.has(nameKey(name)) && !cell.isLocked(name));
+  return free.length === 0 ? [] : random.some(free, most).map((name) => rowOf(name, cell, random));
+}
+
+function ownRows(cell: Cell, random: Random, most: number): LocalRow[] {
+  const own = [...cell.local.rows.values()].filter((row) => !cell.isLocked(row));
+  return own.length === 0 ? [] : random.some(own, most);
+}
+
+async function lookup(world: World, _: Cell, random: Random): Promise<void> {
+  const byShard = Map.groupBy(random.some(world.names, 3), (name) => world.shardOf(name));
+  for (const [shard, names] of byShard) {
+    const answer = await world.router.lookup(shard, names);
+    if (answer.kind !== "ok") return;
+    world.judge.see("R2");
+    for (const found of answer.value.found) {
+      world.judge.see(`looked up ${found.kind === "record" ? found.record.status : found.kind}`);
+      if (found.kind === "record" && found.record.status === "LEASE_CREATING") world.judge.showed(found.record);
+    }
+  }
+}
+
+/** Complete or an error: what was granted all the while must be in it. */
+async function scanLeases(world: World, cell: Cell, random: Random): Promise<void> {
+  const before = world.judge.grantedOf(cell.id);
+  const seen = new Set<string>();
+  const limit = random.between(1, 3);
+  for (let afterPosition = 0; ; ) {
+    const answer = await cell.api.list(cell.id, cell.caller, { createdAfterMs: 0, afterPosition, limit });
+    if (answer.kind !== "ok") return;
+    for (const { lease } of answer.value.leases) seen.add(lease);
+    if (answer.value.nextPosition === 0) break;
+    afterPosition = answer.value.nextPosition;
+  }
+  world.judge.see("R1");
+  const missed = before.find((lease) => world.judge.factOf(cell.id, lease)?.state === "GRANTED" && !seen.has(lease));
+  world.judge.check("I12", missed === undefined, () => `lease ${missed} of cell ${cell.id} was granted all the while, and no page shows it`);
+}
+
+async function scanRecords(world: World, cell: Cell, random: Random): Promise<void> {
+  const sourceType = random.pick(Object.values(sources));
+  for (const [shard] of world.coordinator.shards.entries()) await scanShard(world, cell, sourceType, shard, random.between(1, 3));
+}
+
+async function scanShard(world: World, cell: Cell, sourceType: (typeof sources)[keyof typeof sources], shard: number, limit: number): Promise<void> {
+  const before = world.judge.claimsOf(shard, cell.id, sourceType);
+  const seen = new Set<string>();
+  let last = "";
+  for (let after = ""; ; ) {
+    const query = { cell: cell.id, sourceType, bucketTypes: ["ROUTES", "USERNAMES"], after, upTo: null, limit };
+    const answer = await cell.api.records(shard, query);
+    if (answer.kind !== "ok") return;
+    const { records, through, complete } = answer.value;
+    for (const record of records) {
+      seen.add(nameKey(record));
+      const place = world.orderOf(record.source.id);
+      world.judge.check("I12", place >= last && place > after, () => `the records of cell ${cell.id} are not in the order of their sources`);
+      last = place;
+    }
+    if (complete) break;
+    after = through;
+  }
+  world.judge.see("R3");
+  const after = world.judge.claimsOf(shard, cell.id, sourceType);
+  for (const [key, claim] of before)
+    world.judge.check("I12", after.get(key) !== claim || seen.has(key), () => `the claim of cell ${cell.id} on ${key} was there, and no page shows it`);
+}
+
+/** Out of the blue: a begin with this UUID must find that it was rolled back (rule C7). */
+async function fence(world: World, cell: Cell, random: Random): Promise<void> {
+  const creates = newRows(world, cell, random, 1);
+  if (creates.length === 0) return;
+  const lease = random.uuid();
+  const fenced = await cell.api.decide(cell.id, cell.caller, lease, "ROLLED_BACK");
+  if (fenced.kind !== "ok") return;
+  const begun = await cell.api.begin(cell.id, cell.caller, { lease, ops: cell.opsOf({ ...EMPTY, creates }), allowMissing: false });
+  const wasPruned = world.judge.wasPruned(cell.id, lease);
+  world.judge.check("I10", begun.kind !== "ok" || wasPruned, () => `lease ${lease} of cell ${cell.id} was fenced, and its begin succeeds`);
+  world.judge.see("C7");
+}
+
+/** The same batch again under the same UUID (rule B2). */
+async function replay(world: World, cell: Cell, random: Random): Promise<void> {
+  if (cell.ended.length === 0) return;
+  const ended = random.pick(cell.ended);
+  const answer = await cell.api.begin(cell.id, cell.caller, ended);
+  if (answer.kind === "unknown" || isRefused(answer, "KEY_REVOKED")) return;
+  if (world.judge.wasPruned(cell.id, ended.lease)) return abandonReplay(cell, ended.lease, answer.kind === "ok");
+  const isRight =
+    ended.outcome === "COMMITTED" ? answer.kind === "ok" && answer.value.lease.state === "COMMITTED" : isRefused(answer, "LEASE_ROLLED_BACK");
+  world.judge.check("I10", isRight, () => `lease ${ended.lease} ended ${ended.outcome}, and its begin is answered ${JSON.stringify(answer)}`);
+  world.judge.see("B2");
+}
+
+/** The coordinator had forgotten the lease, so this was a new one, which nobody wants. */
+async function abandonReplay(cell: Cell, lease: string, isGranted: boolean): Promise<void> {
+  if (isGranted) await cell.api.decide(cell.id, cell.caller, lease, "ROLLED_BACK");
+}
+
+/** Another batch under a used UUID. */
+async function reuse(world: World, cell: Cell, random: Random): Promise<void> {
+  const creates = newRows(world, cell, random, 1);
+  if (cell.ended.length === 0 || creates.length === 0) return;
+  const { lease } = random.pick(cell.ended);
+  const answer = await cell.api.begin(cell.id, cell.caller, { lease, ops: cell.opsOf({ ...EMPTY, creates }), allowMissing: false });
+  if (world.judge.wasPruned(cell.id, lease)) return abandonReplay(cell, lease, answer.kind === "ok");
+  world.judge.check("I10", answer.kind !== "ok", () => `lease ${lease} of cell ${cell.id} was used for another batch before`);
+}
+
+/** The UUID of another cell's lease, under the own path: there is no such lease. */
+async function foreign(world: World, cell: Cell, random: Random): Promise<void> {
+  const other = random.pick(world.cells.filter(({ id }) => id !== cell.id));
+  const leases = [...world.judge.grantedOf(other.id), ...other.ended.map(({ lease }) => lease)];
+  if (leases.length === 0) return;
+  const lease = random.pick(leases);
+  const answer = random.chance(0.5) ? await cell.api.get(cell.id, cell.caller, lease) : await cell.api.decide(cell.id, cell.caller, lease, "COMMITTED");
+  world.judge.check("I14", answer.kind !== "ok", () => `cell ${cell.id} reaches lease ${lease} of cell ${other.id}`);
+}
+
+/** A decision that was taken: again, or the other one (rule C4). */
+async function redecide(world: World, cell: Cell, random: Random): Promise<void> {
+  if (cell.ended.length === 0) return;
+  const { lease, outcome } = random.pick(cell.ended);
+  const other = outcome === "COMMITTED" ? "ROLLED_BACK" : "COMMITTED";
+  const asked = random.chance(0.5) ? outcome : other;
+  const caller = random.chance(0.3) ? ({ role: "operator", keyId: "operator" } as const) : cell.caller;
+  const answer = await cell.api.decide(cell.id, caller, lease, asked, caller.role === "operator" ? "a simulated reason" : undefined);
+  if (answer.kind === "unknown" || isRefused(answer, "KEY_REVOKED") || world.judge.wasPruned(cell.id, lease)) return;
+  world.judge.check("I6", (answer.kind === "ok") === (asked === outcome), () => `lease ${lease} ended ${outcome}; ${asked} is answered ${answer.kind}`);
+  world.judge.see("C4");
+}
+
+/** A name twice in a batch never leaves the Worker (rule B1). */
+async function invalid(world: World, cell: Cell, random: Random): Promise<void> {
+  const name = random.pick(world.names);
+  world.checkInvalid(rowOf(name, cell, random), rowOf(name, cell, random));
+}
+
+async function freeze(world: World, cell: Cell, random: Random): Promise<void> {
+  const frozen = await world.operator.toLedger<null>(cell.id, "setState", { state: "FROZEN" });
+  // A thaw that is late or repeated undoes a later freeze: only before the first one is it certain that it holds.
+  if (frozen.kind === "ok" && !world.thawed.has(cell.id)) world.judge.frozen.add(cell.id);
+  await world.operator.sleep(random.exponential(3_000));
+  await thaw(world, cell, world.operator);
+}
+
+export async function thaw(world: World, cell: Cell, operator: Api): Promise<void> {
+  world.thawed.add(cell.id);
+  world.judge.frozen.delete(cell.id);
+  await operator.toLedger<null>(cell.id, "setState", { state: "ACTIVE" });
+}
+
+async function rotateKey(world: World, cell: Cell): Promise<void> {
+  const { keyId } = cell.caller;
+  cell.keyNumber += 1;
+  const answer = await world.operator.toLedger<null>(cell.id, "revoke", { keyId, expiresAtMs: 2_000_000_000_000 });
+  if (answer.kind === "ok") world.judge.revoked.add(keyId);
+}

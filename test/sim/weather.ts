@@ -1,0 +1,156 @@
+import type { Limits } from "../../src/core/limits.ts";
+import { Random } from "./random.ts";
+
+/** What may happen to one message. `late`: carried out long after its sender gave up. `reset`: the receiver's instance is said to have ended. */
+export const messageFaults = [
+  "lose",
+  "lose_answer",
+  "duplicate",
+  "late",
+  "overloaded",
+  "reset_before",
+  "reset_after",
+  "unknown_version",
+  "other_placement",
+] as const;
+
+/** What may happen when a write is about to become durable. `fail`: the instance hears of an error; `replace`: it lives on without its storage. */
+export const diskFaults = ["crash_before", "crash_after", "replace_before", "replace_after", "fail_lost", "fail_durable"] as const;
+
+/** What happens to a whole part at some moment. */
+export const partFaults = ["crash", "replace", "lose_alarm", "alarm_unreadable", "clock_jump", "partition", "slow"] as const;
+
+/** What may happen to a statement of the fleet record. */
+export const recordFaults = ["record_down", "record_failed", "record_failed_after", "record_stalled"] as const;
+
+/** Where a cell's process may die in its own flow. */
+export const cellCrashes = [
+  "before_begin",
+  "after_begin",
+  "before_local_commit",
+  "after_local_commit",
+  "after_commit",
+  "while_reconciling",
+  "any_moment",
+] as const;
+
+/** What cells, routers and operators do. */
+export const activities = [
+  "create",
+  "destroy",
+  "rename",
+  "replace",
+  "abandon",
+  "lookup",
+  "scan_leases",
+  "scan_records",
+  "fence",
+  "replay",
+  "reuse",
+  "foreign",
+  "redecide",
+  "invalid",
+  "freeze",
+  "rotate_key",
+  "reconcile",
+  "cron",
+] as const;
+
+export type MessageFault = (typeof messageFaults)[number];
+export type DiskFault = (typeof diskFaults)[number];
+export type PartFault = (typeof partFaults)[number];
+export type RecordFault = (typeof recordFaults)[number];
+export type CellCrash = (typeof cellCrashes)[number];
+export type Activity = (typeof activities)[number];
+
+/**
+ * The conditions of one run, drawn from its seed. Each run has its own mix (swarm testing): what all runs have a little of, no run has enough of
+ * to get deep.
+ */
+export interface Weather {
+  shards: number;
+  cells: number;
+  names: number;
+  limits: Partial<Limits>;
+  messageMs: number;
+  diskMs: number;
+  turnMs: number;
+  /** Mean pause between two actions. */
+  actionMs: number;
+  /** How long a cell's process takes between two steps of its own. */
+  cellMs: number;
+  messages: Record<MessageFault, number>;
+  disks: Record<DiskFault, number>;
+  records: Record<RecordFault, number>;
+  cellCrashes: Record<CellCrash, number>;
+  activities: Record<Activity, number>;
+  parts: Record<PartFault, number>;
+}
+
+const activityWeights: Record<Activity, number> = {
+  create: 22,
+  destroy: 10,
+  rename: 8,
+  replace: 6,
+  abandon: 4,
+  lookup: 14,
+  scan_leases: 3,
+  scan_records: 3,
+  fence: 3,
+  replay: 5,
+  reuse: 2,
+  foreign: 2,
+  redecide: 4,
+  invalid: 1,
+  freeze: 2,
+  rotate_key: 1,
+  reconcile: 8,
+  cron: 5,
+};
+
+export function weatherOf(seed: number): Weather {
+  const random = Random.of(seed, "weather");
+  // One run in ten has no faults at all: then contention is what there is.
+  const storm = random.chance(0.1) ? 0 : random.pick([0.3, 1, 1, 2]);
+  const rates = <K extends string>(kinds: readonly K[], mean: number): Record<K, number> =>
+    Object.fromEntries(kinds.map((kind) => [kind, random.chance(0.5) ? 0 : Math.min(0.3, random.exponential(mean) * storm)])) as Record<K, number>;
+  return {
+    shards: random.pick([1, 2, 3, 4]),
+    cells: random.pick([2, 2, 3]),
+    names: random.pick([2, 3, 5, 8, 12]),
+    limits: limitsOf(random),
+    messageMs: random.pick([1, 5, 5, 20, 150]),
+    diskMs: random.pick([0.5, 3, 3, 20]),
+    turnMs: random.pick([0, 0.2, 2]),
+    actionMs: random.pick([5, 30, 150, 800]),
+    cellMs: random.pick([0.5, 5, 100]),
+    messages: rates(messageFaults, 0.02),
+    disks: rates(diskFaults, 0.006),
+    records: rates(recordFaults, 0.05),
+    cellCrashes: rates(cellCrashes, 0.05),
+    activities: Object.fromEntries(
+      activities.map((kind) => [kind, activityWeights[kind] * (kind === "create" || random.chance(0.7) ? 0.3 + random.next() : 0)]),
+    ) as Record<Activity, number>,
+    parts: Object.fromEntries(partFaults.map((kind) => [kind, storm === 0 || random.chance(0.5) ? 0 : storm * (0.3 + random.next())])) as Record<
+      PartFault,
+      number
+    >,
+  };
+}
+
+/** Mostly the defaults; now and then a limit so low that it is met. */
+function limitsOf(random: Random): Partial<Limits> {
+  return {
+    ...(random.chance(0.15) ? { concurrentBegins: random.between(1, 3) } : {}),
+    ...(random.chance(0.15) ? { outstandingLeases: random.between(2, 5) } : {}),
+    ...(random.chance(0.15) ? { fences: random.between(1, 3) } : {}),
+    ...(random.chance(0.3) ? { fanOut: random.between(1, 3) } : {}),
+    ...(random.chance(0.3) ? { messageOps: random.between(1, 4) } : {}),
+    ...(random.chance(0.3) ? { beginDeadlineMs: random.pick([100, 1_000]), exchangeTimeoutMs: random.pick([60, 600]) } : {}),
+    ...(random.chance(0.3) ? { inquiryTimeoutMs: random.pick([40, 300]) } : {}),
+    ...(random.chance(0.3) ? { commitDeadlineMs: random.pick([100, 1_000]) } : {}),
+    ...(random.chance(0.3) ? { sweepAfterMs: random.pick([50, 500]) } : {}),
+    ...(random.chance(0.4) ? { outcomeRetentionS: random.between(60, 120), outcomeMaxS: random.between(240, 600) } : {}),
+    ...(random.chance(0.3) ? { pullRows: random.between(1, 5) } : {}),
+  };
+}

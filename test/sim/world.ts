@@ -1,0 +1,249 @@
+import type { BeginRequest, BucketKey } from "../../src/core/messages.ts";
+import { shardOf } from "../../src/core/placement.ts";
+import { sourceOrder } from "../../src/core/source-order.ts";
+import { opsOf, type Batch as WireBatch } from "../../src/http/batch.ts";
+import { batchOpOf, Recorder } from "../history/history.ts";
+import { activities, namesOf } from "./activity.ts";
+import { Api, type Reach } from "./api.ts";
+import { Cell } from "./cell.ts";
+import { Coordinator } from "./coordinator.ts";
+import { Faults } from "./faults.ts";
+import { Judge } from "./judge.ts";
+import type { LocalRow, Name } from "./local.ts";
+import { Network, type Sent, type Witness } from "./network.ts";
+import { Random } from "./random.ts";
+import { Scheduler, type Owner } from "./scheduler.ts";
+import { Violation } from "./violation.ts";
+import type { PartFault, Weather } from "./weather.ts";
+
+/** A pause in which much that waits for time comes due: staleness, retention, the longest backoffs. */
+const LONG_PAUSE_MS = 700_000;
+/** Staleness is judged by the ledger's clock: its error, and the longest local transaction, must stay well under it. */
+const MAX_SKEW_MS = 120_000;
+const MAX_CELL_SKEW_MS = 900_000;
+
+/** The whole of it: a coordinator, its cells, and what befalls them. */
+export class World {
+  readonly scheduler: Scheduler;
+  readonly faults: Faults;
+  readonly judge: Judge;
+  readonly coordinator: Coordinator;
+  readonly cells: Cell[];
+  readonly names: Name[];
+  readonly recorder: Recorder;
+  readonly router: Api;
+  readonly operator: Api;
+  /** Cells that were ever told to be active again. */
+  readonly thawed = new Set<string>();
+  readonly #seed: number;
+  readonly #weather: Weather;
+  readonly #skipped: ReadonlySet<number>;
+  readonly #log: string[] = [];
+  #failure: unknown;
+  #actions = 0;
+  #isActing = true;
+
+  constructor(seed: number, weather: Weather, skipped: ReadonlySet<number>) {
+    this.#seed = seed;
+    this.#weather = weather;
+    this.#skipped = skipped;
+    this.scheduler = new Scheduler(Random.of(seed, "ties"));
+    this.faults = new Faults(seed, weather);
+    // The judge needs the coordinator, which needs the network, which tells the judge.
+    const witness: Witness = {
+      sent: (call) => this.#watch(() => this.judge.sent(call)),
+      repeated: (call) => this.#recordRepeated(call),
+      answered: (call, reply) => this.#watch(() => this.judge.answered(call, reply)),
+    };
+    const network = new Network(this.scheduler, this.faults, witness);
+    const log = (_: string, event: string): void => this.judge.see(`log ${event}`);
+    this.coordinator = new Coordinator(weather, { scheduler: this.scheduler, faults: this.faults, log }, network);
+    this.judge = new Judge(this.coordinator);
+    this.recorder = new Recorder();
+    const reach: Reach = { scheduler: this.scheduler, network, coordinator: this.coordinator, judge: this.judge, recorder: this.recorder };
+    this.names = namesOf(weather.names);
+    this.cells = [...this.coordinator.ledgers.keys()].map((cell) => new Cell(cell, reach, this.faults, weather));
+    this.router = new Api(reach, somebody("router"));
+    this.operator = new Api(reach, somebody("operator"));
+  }
+
+  /** Indices of actions that were drawn. */
+  get actions(): number {
+    return this.#actions;
+  }
+
+  shardOf({ type, canonical }: BucketKey): number {
+    return shardOf(type, canonical, this.#weather.shards);
+  }
+
+  orderOf(sourceId: string): string {
+    return sourceOrder(sourceId);
+  }
+
+  /** One event; then everything is looked at. Throws a `Violation`. */
+  async step(untilMs?: number): Promise<boolean> {
+    const isMore = await this.scheduler.step(untilMs);
+    if (this.#failure === undefined) this.#watch(() => this.judge.observe());
+    if (this.#failure !== undefined) throw this.#failure;
+    return isMore;
+  }
+
+  /** Lets time pass. */
+  async pass(ms: number, mostSteps: number): Promise<void> {
+    const until = this.scheduler.nowMs + ms;
+    const last = this.scheduler.steps + mostSteps;
+    this.scheduler.after(ms, undefined, () => {});
+    while (this.scheduler.nowMs < until) {
+      if (!(await this.step(until))) return;
+      if (this.scheduler.steps > last) throw new Violation("I16", `${mostSteps} events are not enough to come to rest`);
+    }
+  }
+
+  /** Registers the cells. Before any fault. */
+  async start(): Promise<void> {
+    this.faults.calm = true;
+    for (const { id } of this.cells) {
+      const cell = { cell: id, name: `cell-${id}`, address: `https://cell-${id}.example`, locationHint: null };
+      await this.settle(this.coordinator.directory.instance().object.addCell({ ...this.coordinator.envelope, ...cell }));
+    }
+    this.faults.calm = false;
+  }
+
+  async settle<T>(work: Promise<T>): Promise<T> {
+    let isDone = false;
+    const watched = work.finally(() => (isDone = true));
+    this.spawn(watched.then(() => {}));
+    // What it waits for first is scheduled by promises.
+    await new Promise((resume) => setImmediate(resume));
+    while (!isDone) if (!(await this.step())) throw new Error("the work waits for something that never happens");
+    return watched;
+  }
+
+  /** Work whose failure is the run's. */
+  spawn(work: Promise<void>): void {
+    work.catch((error: unknown) => {
+      this.#failure ??= error;
+    });
+  }
+
+  act(): void {
+    if (!this.#isActing) return;
+    const index = this.#actions;
+    this.#actions += 1;
+    const random = Random.of(this.#seed, "action", index);
+    const pauseMs = random.chance(0.02) ? random.exponential(LONG_PAUSE_MS) : random.exponential(this.#weather.actionMs);
+    this.scheduler.after(pauseMs, undefined, () => {
+      if (this.#isActing && !this.#skipped.has(index)) this.#act(random, index);
+      this.act();
+    });
+  }
+
+  /** A begin that comes twice may be refused and then granted: to the history it is two calls. */
+  #recordRepeated({ from, method, message }: Sent): void {
+    if (method !== "begin") return;
+    const { lease, ops, allowMissing } = message as BeginRequest;
+    const cell = from.name.slice("cell ".length);
+    this.recorder.invoke({ client: `${from.name}, repeated`, kind: "begin", cell, lease, ops: ops.map(batchOpOf), allowMissing });
+  }
+
+  stopActing(): void {
+    this.#isActing = false;
+  }
+
+  get log(): readonly string[] {
+    return this.#log;
+  }
+
+  #act(random: Random, index: number): void {
+    const isFault = random.chance(0.12);
+    const cell = random.pick(this.cells);
+    if (isFault && Object.values(this.#weather.parts).some((weight) => weight > 0)) {
+      const kind = random.weighted(this.#weather.parts);
+      this.#note(index, this.#breakSomething(kind, random));
+      return;
+    }
+    if (this.faults.cell(cell.id, "any_moment")) {
+      this.#note(index, `cell ${cell.id} dies`);
+      cell.crash();
+      this.scheduler.after(random.exponential(5_000), undefined, () => cell.restart());
+      return;
+    }
+    const kind = random.weighted(this.#weather.activities);
+    const needsCell = !["cron", "freeze", "lookup", "rotate_key"].includes(kind);
+    if (needsCell && !cell.isUp) return;
+    this.#note(index, `${kind} by cell ${cell.id}`);
+    this.judge.see(`activity ${kind}`);
+    this.spawn(activities[kind](this, cell, random));
+  }
+
+  #breakSomething(kind: PartFault, random: Random): string {
+    const part = random.pick(this.coordinator.parts);
+    this.faults.count(kind);
+    switch (kind) {
+      case "crash":
+        part.crash();
+        return `${part.name} crashes`;
+      case "replace":
+        part.replace();
+        return `${part.name} is replaced`;
+      case "lose_alarm":
+        return `${part.name} loses its alarm: ${part.loseAlarm()}`;
+      case "alarm_unreadable":
+        part.unreadableAlarms = random.between(1, 3);
+        return `the alarm of ${part.name} cannot be read`;
+      case "clock_jump": {
+        const who = random.pick([part, random.pick(this.cells)]);
+        return who instanceof Cell ? this.#jumpCell(who, random) : this.#jumpPart(who, random);
+      }
+      case "partition": {
+        const names = [...this.coordinator.parts, ...this.cells.map(({ id }) => ({ name: `cell ${id}` }))].map(({ name }) => name);
+        const parts = [random.pick(names), random.pick(names)] as const;
+        this.faults.partitions.push({ parts, untilMs: this.scheduler.nowMs + random.exponential(5_000) });
+        return `${parts.join(" and ")} do not reach each other`;
+      }
+      case "slow":
+        this.faults.slowUntilMs.set(part.name, this.scheduler.nowMs + random.exponential(10_000));
+        return `${part.name} is slow`;
+    }
+  }
+
+  #jumpPart(part: { name: string; skewMs: number; jump: (ms: number) => void }, random: Random): string {
+    const target = random.between(-MAX_SKEW_MS, MAX_SKEW_MS);
+    if (target < part.skewMs) this.judge.see("M4");
+    part.jump(target - part.skewMs);
+    return `the clock of ${part.name} is ${target} ms off`;
+  }
+
+  #jumpCell(cell: Cell, random: Random): string {
+    cell.clockSkewMs = random.between(-MAX_CELL_SKEW_MS, MAX_CELL_SKEW_MS);
+    return `the clock of cell ${cell.id} is ${cell.clockSkewMs} ms off`;
+  }
+
+  checkInvalid(one: LocalRow, same: LocalRow): void {
+    const creates = [one, same].map(({ type, value, subject, source }) => ({ bucket: { type, value }, subject, source }));
+    const result = opsOf({ creates } as WireBatch, this.#weather.shards, this.coordinator.limits);
+    this.judge.check("I10", !result.ok, () => "a batch with a name twice passes");
+    this.judge.see("B1");
+  }
+
+  /** What the platform does each minute. */
+  async cron(): Promise<void> {
+    for (const cell of this.coordinator.ledgers.keys()) await this.operator.toLedger(cell, "maintain", { pulledPosition: 0 });
+    for (const shard of this.coordinator.shards.keys()) await this.operator.toShard(shard, "ping", {});
+  }
+
+  #note(index: number, what: string): void {
+    this.#log.push(`${String(index).padStart(5)}  ${(this.scheduler.nowMs - 1_750_000_000_000).toFixed(1).padStart(12)} ms  ${what}`);
+  }
+
+  #watch(look: () => void): void {
+    try {
+      look();
+    } catch (error) {
+      this.#failure ??= error;
+    }
+  }
+}
+
+const somebody = (name: string): Owner => ({ name, dead: false });
+
