@@ -5,7 +5,7 @@ import type { Reply } from "./messages.ts";
  * Waits for a peer, but no longer than `timeoutMs`. Whatever is not a clear answer is `unknown` (rule M2): the call may still be
  * carried out, now or much later.
  */
-export function ask<T>(clock: Clock, timeoutMs: number, call: () => Promise<Reply<T>>): Promise<Answer<T>> {
+export function ask<T>(clock: Pick<Clock, "after">, timeoutMs: number, call: () => Promise<Reply<T>>): Promise<Answer<T>> {
   return new Promise((resolve) => {
     const cancel = clock.after(timeoutMs, () => resolve({ kind: "unknown", cause: "no answer in time" }));
     const settle = (answer: Answer<T>): void => {

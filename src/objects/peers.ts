@@ -27,7 +27,11 @@ export function objectsOf(env: Env, config: Config): Objects {
 const ledgerName = (cell: string): string => `cell-${cell}`;
 const shardName = (index: number): string => `shard-${index}`;
 
-const wallClock: Pick<Clock, "after"> = {
+/** The part of a clock that those who only call need. */
+export type WallClock = Pick<Clock, "now" | "after">;
+
+export const wallClock: WallClock = {
+  now: () => Date.now(),
   after: (delayMs, then) => {
     const timer = setTimeout(then, delayMs);
     return () => clearTimeout(timer);
@@ -35,6 +39,6 @@ const wallClock: Pick<Clock, "after"> = {
 };
 
 /** A call from the Worker to an object, with a deadline and a three-valued answer. */
-export function call<T>(timeoutMs: number, work: () => Promise<Reply<T>>): Promise<Answer<T>> {
-  return ask(wallClock as Clock, timeoutMs, work);
+export function call<T>(timeoutMs: number, work: () => Promise<Reply<T>>, clock = wallClock): Promise<Answer<T>> {
+  return ask(clock, timeoutMs, work);
 }

@@ -4,7 +4,6 @@ import type { Cell } from "../core/directory/directory.ts";
 import { MESSAGE_VERSION } from "../core/messages.ts";
 import { ok, refused, type Result } from "../core/refusal.ts";
 import { configOf, type Env } from "../env.ts";
-import { logEvent } from "../log.ts";
 import { call, objectsOf } from "../objects/peers.ts";
 import { Database } from "./database.ts";
 import { causeOf } from "./failure.ts";
@@ -12,7 +11,7 @@ import { pruneHistory } from "./history.ts";
 import { inStatements, jsonArray, type JsonRow } from "./json-rows.ts";
 import { mirrorCells, mirrorKeys } from "./mirror.ts";
 import { pullLedger, type Pulled, type Source } from "./pull.ts";
-import { CALL_MS, type Run } from "./run.ts";
+import { CALL_MS, platform, type Run } from "./run.ts";
 import { cells, cronRuns } from "./schema.ts";
 
 export interface CronReport {
@@ -53,19 +52,21 @@ interface Known {
  * Copies the directory and all ledgers into D1, and pokes every ledger and shard. Runs may be missed, late, doubled or overlap; each goes on from the
  * cursors that D1 holds. D1 being down must not keep a ledger from being woken, and no cell's failure may stop the others.
  */
-export async function runCron(env: Env, scheduledAtMs: number): Promise<CronReport> {
-  const startedAtMs = Date.now();
+export async function runCron(env: Env, scheduledAtMs: number, around = platform): Promise<CronReport> {
+  const { clock, log } = around;
+  const startedAtMs = clock.now();
   const { limits, placement, shards } = configOf(env);
-  const database = new Database(env);
+  const database = new Database(env, {}, around);
   const run: Run = {
     envelope: { version: MESSAGE_VERSION, placement },
     limits,
     objects: objectsOf(env, configOf(env)),
     database,
+    around,
     deadlineMs: startedAtMs + RUN_MS,
     pagesLeft: RUN_PAGES,
   };
-  const runId = crypto.randomUUID();
+  const runId = around.uuid();
   const begun = await database.run("begin run", (orm) => orm.insert(cronRuns).values({ startedAtMs, runId, scheduledAtMs }).onConflictDoNothing());
   const directory = await readDirectory(run);
   const mirrored = directory.ok ? await mirrorCells(database, directory.value) : directory;
@@ -82,7 +83,7 @@ export async function runCron(env: Env, scheduledAtMs: number): Promise<CronRepo
   const pruned = await pruneHistory(database, startedAtMs - limits.historyS * 1_000);
 
   const failed = [begun, directory, mirrored, known, mirroredKeys, marked, pruned].find((result) => !result.ok);
-  const finishedAtMs = Date.now();
+  const finishedAtMs = clock.now();
   const report: CronReport = {
     startedAtMs,
     finishedAtMs,
@@ -94,7 +95,7 @@ export async function runCron(env: Env, scheduledAtMs: number): Promise<CronRepo
     error: failed === undefined ? null : causeOf(failed),
   };
   await recordEnd(database, runId, scheduledAtMs, report);
-  logEvent("cron_run", {
+  log("cron_run", {
     duration_ms: report.durationMs,
     cells_pulled: report.cellsPulled,
     cells_failed: report.cellsFailed,
@@ -105,8 +106,8 @@ export async function runCron(env: Env, scheduledAtMs: number): Promise<CronRepo
   return report;
 }
 
-async function readDirectory({ envelope, objects }: Run): Promise<Result<Cell[]>> {
-  const answer = await call(CALL_MS, async () => objects.directory().snapshot(envelope));
+async function readDirectory({ envelope, objects, around }: Run): Promise<Result<Cell[]>> {
+  const answer = await call(CALL_MS, async () => objects.directory().snapshot(envelope), around.clock);
   return answer.kind === "ok" ? ok(answer.value.cells) : refused("UNAVAILABLE", `the directory cannot be reached: ${causeOf(answer)}`);
 }
 
@@ -120,10 +121,10 @@ function targetsOf(registered: readonly Cell[] | undefined, known: readonly Know
 }
 
 /** A shard whose alarm got lost would keep the holds of a dead begin until somebody collides with them (rule M3). */
-async function pokeShards({ envelope, limits, objects }: Run, shards: number): Promise<void> {
+async function pokeShards({ envelope, limits, objects, around }: Run, shards: number): Promise<void> {
   await fanOut([...Array(shards).keys()], limits.fanOut, async (shard) => {
-    const poked = await call(CALL_MS, async () => objects.shard(shard).ping(envelope));
-    if (poked.kind !== "ok") logEvent("shard_failed", { shard, error: causeOf(poked) });
+    const poked = await call(CALL_MS, async () => objects.shard(shard).ping(envelope), around.clock);
+    if (poked.kind !== "ok") around.log("shard_failed", { shard, error: causeOf(poked) });
   });
 }
 
@@ -131,11 +132,13 @@ async function visit(run: Run, target: Target): Promise<Visit> {
   const { cell, locationHint } = target;
   const pulled = await pull(run, target);
   // In any case: the ledger may have lost its alarm, and what is old enough goes without D1 as well.
-  const poked = await call(CALL_MS, async () =>
-    run.objects.ledger(cell, locationHint).maintain({ ...run.envelope, pulledPosition: pulled.position }),
+  const poked = await call(
+    CALL_MS,
+    async () => run.objects.ledger(cell, locationHint).maintain({ ...run.envelope, pulledPosition: pulled.position }),
+    run.around.clock,
   );
   const error = pulled.error ?? (poked.kind === "ok" ? null : causeOf(poked));
-  if (error !== null) logEvent("cell_failed", { cell, error });
+  if (error !== null) run.around.log("cell_failed", { cell, error });
   return { ...pulled, cell, error };
 }
 

@@ -1,9 +1,9 @@
 import { drizzle, type DrizzleD1Database } from "drizzle-orm/d1";
 import { ok, refused, type Result } from "../core/refusal.ts";
 import type { Env } from "../env.ts";
-import { logEvent } from "../log.ts";
 import { call } from "../objects/peers.ts";
 import { withoutQuotes } from "./failure.ts";
+import { platform, type Around } from "./run.ts";
 
 export type Orm = DrizzleD1Database;
 
@@ -24,25 +24,28 @@ const PAUSE_MS = 100;
 export class Database {
   readonly #orm: Orm;
   readonly #bounds: Bounds;
+  readonly #around: Around;
   #stalled = false;
 
-  constructor(env: Env, bounds: Partial<Bounds> = {}) {
+  constructor(env: Env, bounds: Partial<Bounds> = {}, around = platform) {
     this.#orm = drizzle(env.DB);
     this.#bounds = { ...DEFAULT_BOUNDS, ...bounds };
+    this.#around = around;
   }
 
   /** `name` says in the log what was tried. */
   async run<T>(name: string, work: (orm: Orm) => Promise<T>): Promise<Result<T>> {
     const { timeoutMs, tries } = this.#bounds;
+    const { clock, log } = this.#around;
     let cause = "it did not answer in time before";
     for (let tried = 1; tried <= tries && !this.#stalled; tried += 1) {
-      if (tried > 1) await new Promise((resume) => setTimeout(resume, PAUSE_MS));
-      const answer = await call(timeoutMs, () => outcomeOf(work(this.#orm)));
+      if (tried > 1) await new Promise<void>((resume) => void clock.after(PAUSE_MS, resume));
+      const answer = await call(timeoutMs, () => outcomeOf(work(this.#orm)), clock);
       if (answer.kind === "ok") return ok(answer.value);
       // A stall hits all queries at once: others need not wait for the same end.
       if (answer.kind === "unknown" && tried === tries) this.#stalled = true;
       cause = answer.kind === "unknown" ? answer.cause : answer.refusal.detail;
-      logEvent("database_failed", { name, tried, cause });
+      log("database_failed", { name, tried, cause });
     }
     return refused("UNAVAILABLE", `the fleet record cannot be reached: ${cause}`, { retryAfterMs: 1_000 });
   }

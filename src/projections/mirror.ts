@@ -1,7 +1,6 @@
 import { max, sql } from "drizzle-orm";
 import type { Cell, MintedKey } from "../core/directory/directory.ts";
 import { ok, refused, type Result } from "../core/refusal.ts";
-import { logEvent } from "../log.ts";
 import { call } from "../objects/peers.ts";
 import type { Database } from "./database.ts";
 import { causeOf } from "./failure.ts";
@@ -33,18 +32,18 @@ const upsertCells = (rows: readonly JsonRow[]) => sql`
 
 /** Copies what changed of the keys since the last run, oldest change first. */
 export async function mirrorKeys(run: Run): Promise<Result<null>> {
-  const { database, deadlineMs } = run;
+  const { database, deadlineMs, around } = run;
   const known = await database.run("read keys", (orm) => orm.select({ position: max(keys.position) }).from(keys));
   if (!known.ok) return known;
   let position = known.value[0]?.position ?? 0;
   // Asks for the last change again: keys are never forgotten, so a directory that does not show it was restored from a backup.
   let after = Math.max(0, position - 1);
-  while (Date.now() < deadlineMs) {
+  while (around.clock.now() < deadlineMs) {
     const page = await askPage(run, after);
     if (!page.ok) return page;
     const { keys: changed, more } = page.value;
     if (changed.length === 0 && after < position) {
-      logEvent("directory_behind_record", { position });
+      around.log("directory_behind_record", { position });
       position = 0;
       after = 0;
       continue;
@@ -61,8 +60,8 @@ export async function mirrorKeys(run: Run): Promise<Result<null>> {
   return ok(null);
 }
 
-async function askPage({ envelope, objects, limits }: Run, afterPosition: number) {
-  const answer = await call(CALL_MS, async () => objects.directory().listKeys({ ...envelope, afterPosition, limit: limits.pullRows }));
+async function askPage({ envelope, objects, limits, around }: Run, afterPosition: number) {
+  const answer = await call(CALL_MS, async () => objects.directory().listKeys({ ...envelope, afterPosition, limit: limits.pullRows }), around.clock);
   return answer.kind === "ok" ? ok(answer.value) : refused("UNAVAILABLE", `the directory cannot be reached: ${causeOf(answer)}`);
 }
 

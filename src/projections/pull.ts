@@ -1,11 +1,9 @@
 import { and, eq, getTableColumns, gte, sql } from "drizzle-orm";
 import { encodePayload } from "../core/ledger/payload.ts";
 import { msOf } from "../core/ledger/position.ts";
-import type { Limits } from "../core/limits.ts";
 import type { LeaseChange, PullAnswer } from "../core/messages.ts";
 import type { Answer } from "../core/ports.ts";
 import type { Result } from "../core/refusal.ts";
-import { logEvent } from "../log.ts";
 import { call } from "../objects/peers.ts";
 import type { Database, Orm } from "./database.ts";
 import { causeOf } from "./failure.ts";
@@ -46,13 +44,13 @@ export async function pullLedger(run: Run, source: Source): Promise<Pulled> {
   // Asks for the change at the cursor again: a ledger that does not show it is not what it was.
   let after = Math.max(0, position - 1);
   for (let page = 0; page < MAX_PAGES && run.pagesLeft > 0; page += 1) {
-    const askedAtMs = Date.now();
+    const askedAtMs = run.around.clock.now();
     if (askedAtMs >= run.deadlineMs) break;
     const answer = await askPage(run, source, after);
     if (answer.kind !== "ok") return end(null, causeOf(answer));
     const { changes, throughPosition, more } = answer.value;
-    if (changes.length === 0 && after < position && cannotBePruned(position, run.limits)) {
-      logEvent("ledger_behind_record", { cell, position });
+    if (changes.length === 0 && after < position && cannotBePruned(position, run)) {
+      run.around.log("ledger_behind_record", { cell, position });
       const begun = await beginAgain(run.database, cell, position);
       if (!begun.ok) return end(null, causeOf(begun));
       position = 0;
@@ -75,14 +73,14 @@ export async function pullLedger(run: Run, source: Source): Promise<Pulled> {
 }
 
 /** The ledger also bounds a page in bytes. */
-function askPage({ envelope, limits, objects }: Run, { cell, locationHint }: Source, afterPosition: number): Promise<Answer<PullAnswer>> {
-  return call(CALL_MS, async () => objects.ledger(cell, locationHint).pull({ ...envelope, afterPosition, limit: limits.pullRows }));
+function askPage({ envelope, limits, objects, around }: Run, { cell, locationHint }: Source, afterPosition: number): Promise<Answer<PullAnswer>> {
+  return call(CALL_MS, async () => objects.ledger(cell, locationHint).pull({ ...envelope, afterPosition, limit: limits.pullRows }), around.clock);
 }
 
 /** A ledger forgets only what is older than its retention. A younger change that is gone: the ledger was restored from a backup. */
-function cannotBePruned(position: number, limits: Limits): boolean {
+function cannotBePruned(position: number, { limits, around }: Run): boolean {
   const keptMs = Math.min(limits.outcomeRetentionS, limits.outcomeMaxS) * 1_000;
-  return msOf(position) > Date.now() - keptMs + CLOCK_SKEW_MS;
+  return msOf(position) > around.clock.now() - keptMs + CLOCK_SKEW_MS;
 }
 
 interface ChangeRow extends JsonRow {

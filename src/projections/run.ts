@@ -1,7 +1,17 @@
 import type { Limits } from "../core/limits.ts";
 import type { Envelope } from "../core/messages.ts";
-import type { Objects } from "../objects/peers.ts";
+import { logEvent } from "../log.ts";
+import { wallClock, type Objects, type WallClock } from "../objects/peers.ts";
 import type { Database } from "./database.ts";
+
+/** What a run needs from the world, besides the bindings. */
+export interface Around {
+  clock: WallClock;
+  uuid: () => string;
+  log: typeof logEvent;
+}
+
+export const platform: Around = { clock: wallClock, uuid: () => crypto.randomUUID(), log: logEvent };
 
 /** What one run of the cron has to work with. */
 export interface Run {
@@ -9,6 +19,7 @@ export interface Run {
   limits: Limits;
   objects: Objects;
   database: Database;
+  around: Around;
   /** No page is asked for after this; the next run goes on. */
   deadlineMs: number;
   /** Pages that the run may still write. */

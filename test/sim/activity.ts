@@ -39,6 +39,7 @@ export const activities: Record<Activity, (world: World, cell: Cell, random: Ran
   replay,
   reuse,
   foreign,
+  steal,
   redecide,
   invalid,
   freeze,
@@ -47,7 +48,11 @@ export const activities: Record<Activity, (world: World, cell: Cell, random: Ran
   cron: (world) => world.cron(),
 };
 
-async function change(cell: Cell, plan: Plan, isPossible = (given: Plan): boolean => given.creates.length + given.destroys.length + given.replaces.length > 0) {
+async function change(
+  cell: Cell,
+  plan: Plan,
+  isPossible = (given: Plan): boolean => given.creates.length + given.destroys.length + given.replaces.length > 0,
+) {
   if (isPossible(plan)) await cell.update(plan);
 }
 
@@ -79,7 +84,7 @@ async function scanLeases(world: World, cell: Cell, random: Random): Promise<voi
   const before = world.judge.grantedOf(cell.id);
   const seen = new Set<string>();
   const limit = random.between(1, 3);
-  for (let afterPosition = 0; ; ) {
+  for (let afterPosition = 0; ;) {
     const answer = await cell.api.list(cell.id, cell.caller, { createdAfterMs: 0, afterPosition, limit });
     if (answer.kind !== "ok") return;
     for (const { lease } of answer.value.leases) seen.add(lease);
@@ -100,7 +105,7 @@ async function scanShard(world: World, cell: Cell, sourceType: (typeof sources)[
   const before = world.judge.claimsOf(shard, cell.id, sourceType);
   const seen = new Set<string>();
   let last = "";
-  for (let after = ""; ; ) {
+  for (let after = ""; ;) {
     const query = { cell: cell.id, sourceType, bucketTypes: ["ROUTES", "USERNAMES"], after, upTo: null, limit };
     const answer = await cell.api.records(shard, query);
     if (answer.kind !== "ok") return;
@@ -117,7 +122,11 @@ async function scanShard(world: World, cell: Cell, sourceType: (typeof sources)[
   world.judge.see("R3");
   const after = world.judge.claimsOf(shard, cell.id, sourceType);
   for (const [key, claim] of before)
-    world.judge.check("I12", after.get(key) !== claim || seen.has(key), () => `the claim of cell ${cell.id} on ${key} was there, and no page shows it`);
+    world.judge.check(
+      "I12",
+      after.get(key) !== claim || seen.has(key),
+      () => `the claim of cell ${cell.id} on ${key} was there, and no page shows it`,
+    );
 }
 
 /** Out of the blue: a begin with this UUID must find that it was rolled back (rule C7). */
@@ -167,8 +176,25 @@ async function foreign(world: World, cell: Cell, random: Random): Promise<void> 
   const leases = [...world.judge.grantedOf(other.id), ...other.ended.map(({ lease }) => lease)];
   if (leases.length === 0) return;
   const lease = random.pick(leases);
-  const answer = random.chance(0.5) ? await cell.api.get(cell.id, cell.caller, lease) : await cell.api.decide(cell.id, cell.caller, lease, "COMMITTED");
+  const answer = random.chance(0.5)
+    ? await cell.api.get(cell.id, cell.caller, lease)
+    : await cell.api.decide(cell.id, cell.caller, lease, "COMMITTED");
   world.judge.check("I14", answer.kind !== "ok", () => `cell ${cell.id} reaches lease ${lease} of cell ${other.id}`);
+}
+
+/** Names of others, destroyed or replaced: refused, whatever is going on with them. Or a UUID of another cell: that is a lease of one's own. */
+async function steal(world: World, cell: Cell, random: Random): Promise<void> {
+  const others = world.cells.filter(({ id }) => id !== cell.id);
+  const other = random.pick(others);
+  const rows = ownRows(other, random, 2).filter((row) => !cell.local.rows.has(nameKey(row)) && !cell.isLocked(row));
+  if (rows.length === 0) return;
+  const isDestroy = random.chance(0.5);
+  const ops = cell.opsOf({ ...EMPTY, ...(isDestroy ? { destroys: rows } : { replaces: rows.map((row) => rowOf(row, cell, random)) }) });
+  const used = [...world.judge.grantedOf(other.id), ...other.ended.map(({ lease }) => lease)];
+  const lease = random.chance(0.5) && used.length > 0 ? random.pick(used) : random.uuid();
+  const answer = await cell.api.begin(cell.id, cell.caller, { lease, ops, allowMissing: random.chance(0.3) });
+  // Granted if the name changed hands, or is nobody's any more: then nothing was stolen.
+  if (answer.kind !== "refused") await cell.api.decide(cell.id, cell.caller, lease, "ROLLED_BACK");
 }
 
 /** A decision that was taken: again, or the other one (rule C4). */
@@ -180,7 +206,11 @@ async function redecide(world: World, cell: Cell, random: Random): Promise<void>
   const caller = random.chance(0.3) ? ({ role: "operator", keyId: "operator" } as const) : cell.caller;
   const answer = await cell.api.decide(cell.id, caller, lease, asked, caller.role === "operator" ? "a simulated reason" : undefined);
   if (answer.kind === "unknown" || isRefused(answer, "KEY_REVOKED") || world.judge.wasPruned(cell.id, lease)) return;
-  world.judge.check("I6", (answer.kind === "ok") === (asked === outcome), () => `lease ${lease} ended ${outcome}; ${asked} is answered ${answer.kind}`);
+  world.judge.check(
+    "I6",
+    (answer.kind === "ok") === (asked === outcome),
+    () => `lease ${lease} ended ${outcome}; ${asked} is answered ${answer.kind}`,
+  );
   world.judge.see("C4");
 }
 

@@ -115,10 +115,6 @@ export class Api {
     return this.#ask(this.#reach.coordinator.ledger(cell), method, fields);
   }
 
-  toShard<T>(shard: number, method: string, fields: object): Promise<Answer<T>> {
-    return this.#ask(this.#reach.coordinator.shard(shard), method, fields);
-  }
-
   sleep(ms: number): Promise<void> {
     return this.#reach.scheduler.sleep(ms, this.#owner);
   }

@@ -49,7 +49,6 @@ export class Cell {
   keyNumber = 1;
   sources = 0;
   #process: Process;
-  #processes = 1;
   #open = 0;
   readonly #reach: Reach;
   readonly #faults: Faults;
@@ -98,7 +97,6 @@ export class Cell {
 
   restart(): void {
     if (!this.#process.dead) return;
-    this.#processes += 1;
     this.#process = this.#start();
   }
 
@@ -173,7 +171,10 @@ export class Cell {
       return true;
     }
     if (outcome === "COMMITTED" && answer.kind === "refused" && answer.refusal.reason !== "KEY_REVOKED")
-      throw new Violation("I5", `cell ${this.id} saved lease ${batch.lease}, and its commit is refused: ${answer.refusal.code} ${answer.refusal.reason}`);
+      throw new Violation(
+        "I5",
+        `cell ${this.id} saved lease ${batch.lease}, and its commit is refused: ${answer.refusal.code} ${answer.refusal.reason}`,
+      );
     return false;
   }
 
@@ -261,4 +262,3 @@ function stateOf(answer: Answer<Lease>): CellAnswer<Lease["state"]> {
   const { code, detail, reason } = answer.refusal;
   return { kind: "refused", status: errorCodes[code].status, code, detail, conflicts: [], ...(reason === undefined ? {} : { reason }) };
 }
-

@@ -16,9 +16,12 @@ export class Coordinator {
   readonly ledgers = new Map<string, Part<Ledger>>();
   readonly shards: Part<Shard>[];
 
+  readonly nowMs: () => number;
+
   constructor(weather: Weather, around: Surroundings, network: Network) {
     const limits: Limits = { ...defaultLimits, ...weather.limits };
     this.limits = limits;
+    this.nowMs = () => around.scheduler.nowMs;
     this.envelope = { version: MESSAGE_VERSION, placement: placementOf(weather.shards) };
     this.directory = new Part("directory", around, (ports) => new Directory(ports, limits));
     this.shards = Array.from({ length: weather.shards }, (_, index) => {

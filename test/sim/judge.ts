@@ -1,5 +1,6 @@
 import { decodePayload } from "../../src/core/ledger/payload.ts";
 import type {
+  BeginRequest,
   ClaimRecord,
   Decision,
   Exchange,
@@ -31,7 +32,9 @@ interface Facts {
   execution: { incarnation: number; counter: number; epochs: Record<string, number> } | undefined;
   ops: Op[];
   isApplied: boolean;
-  decidedPosition: number;
+  seenAtMs: number;
+  /** Of the last change. */
+  position: number;
   createdPosition: number;
 }
 
@@ -55,12 +58,15 @@ interface ShardImage {
   holds: Map<string, HoldRow>;
 }
 
+/** A lease that was granted for so long has outlived every timer. */
+const LONG_MS = 120_000;
+
 const attemptOf = (cell: string, { incarnation, counter }: { incarnation: number; counter: number }): string => `${cell}/${incarnation}.${counter}`;
 const factKey = (cell: string, lease: string): string => `${cell}/${lease}`;
 const rowKey = ({ bucket_type, canonical }: ClaimRow | HoldRow): string => `${bucketTypeByNumber(bucket_type)}:${canonical}`;
 
 /** Sees everything: what is durable everywhere, every message, every local transaction. Throws what is wrong the moment it is. */
-export class Judge implements Witness {
+export class Judge implements Pick<Witness, "sent" | "answered"> {
   /** How often each invariant was put to a test that it could have failed, and each rule was seen at work. */
   readonly seen = new Map<string, number>();
   /** Name → cell whose database has a row for it. */
@@ -83,9 +89,10 @@ export class Judge implements Witness {
   readonly #prepared = new Set<string>();
   readonly #over = new Set<string>();
   readonly #given = new Set<string>();
+  readonly #positions = new Map<string, number>();
   readonly #epochs = new Map<string, number>();
-  /** When an attempt of a lease was last asked for: "cell/lease" → attempt. */
-  readonly #lastAttempt = new Map<string, string>();
+  /** Begins under way, by lease: which attempt they are at, and which shards it waits for. */
+  readonly #asking = new Map<string, { attempt: string; instance: number; isFirst: boolean; waiting: Set<number> }>();
 
   constructor(coordinator: Coordinator) {
     this.#coordinator = coordinator;
@@ -138,7 +145,9 @@ export class Judge implements Witness {
 
   /** Claims of one shard by name; the same object as long as a claim does not change. */
   claimsOf(shard: number, cell: string, sourceType: SourceTypeName): Map<string, string> {
-    const claims = [...(this.#images[shard]?.claims ?? [])].filter(([, row]) => row.cell === cell && row.source_type === sourceTypes[sourceType].number);
+    const claims = [...(this.#images[shard]?.claims ?? [])].filter(
+      ([, row]) => row.cell === cell && row.source_type === sourceTypes[sourceType].number,
+    );
     return new Map(claims.map(([key, row]) => [key, `${row.uuid}/${row.epoch}`]));
   }
 
@@ -184,6 +193,7 @@ export class Judge implements Witness {
 
   answered({ from, to, method, message }: Sent, reply: Reply<unknown>): void {
     this.#refresh();
+    if (method === "begin") this.#asking.delete(factKey(to.slice("ledger ".length), (message as BeginRequest).lease));
     if (!reply.ok) {
       if (reply.refusal.reason === "MESSAGE_VERSION") this.see("M5");
       if (reply.refusal.reason === "PLACEMENT_MISMATCH") this.see("P1");
@@ -219,12 +229,22 @@ export class Judge implements Witness {
     this.check("I8", !this.#prepared.has(place), () => `the prepare of attempt ${name} was sent to shard ${ops[0]?.shard} twice`);
     this.#prepared.add(place);
     this.see("B3");
-    const last = this.#lastAttempt.get(factKey(cell, lease));
-    if (last !== undefined && last !== name) this.see("B9");
-    this.#lastAttempt.set(factKey(cell, lease), name);
+    this.#checkOrder(factKey(cell, lease), name, from.serial, ops[0]?.shard ?? 0);
+  }
+
+  /** The first attempt of a begin asks all shards at once; a later one asks the next only after the last has said yes (rule B9). */
+  #checkOrder(key: string, attempt: string, instance: number, shard: number): void {
+    const before = this.#asking.get(key);
+    const isFirst = before === undefined || before.instance !== instance || (before.isFirst && before.attempt === attempt);
+    const waiting = before?.attempt === attempt ? before.waiting : new Set<number>();
+    if (!isFirst)
+      this.check("I8", waiting.size === 0, () => `attempt ${attempt} of lease ${key} asks shard ${shard} before the last one has answered`);
+    if (!isFirst) this.see("B9");
+    this.#asking.set(key, { attempt, instance, isFirst, waiting: waiting.add(shard) });
   }
 
   #answeredExchange({ prepares }: Exchange, answer: ExchangeAnswer): void {
+    for (const { cell, lease, ops } of prepares) this.#asking.get(factKey(cell, lease))?.waiting.delete(ops[0]?.shard ?? 0);
     const kinds = new Set(answer.prepares.map(({ granted }) => granted));
     if (kinds.has(false)) this.see("B4");
     if (kinds.size > 1 && new Set(prepares.map(({ lease }) => lease)).size > 1) this.see("N2");
@@ -237,6 +257,9 @@ export class Judge implements Witness {
       const name = `attempt ${attemptOf(cell, question)} of lease ${question.lease} of cell ${cell}`;
       const execution = `${attemptOf(cell, question)}@${shard}#${question.epoch}`;
       this.see(`verdict ${verdict}`);
+      this.see("B8");
+      const isStillHeld = [...(this.#images[shard]?.holds.values() ?? [])].some((hold) => hold.epoch === question.epoch);
+      if (!isStillHeld) this.see("M1");
       const fact = this.facts.get(factKey(cell, question.lease));
       const isIt = fact?.execution?.incarnation === question.incarnation && fact.execution.counter === question.counter;
       const isThis = isIt && fact.execution?.epochs[shard] === question.epoch;
@@ -266,6 +289,7 @@ export class Judge implements Witness {
     const rows = part.disk.readDurable<LedgerRow>(
       "SELECT lease, decided, state, fence, position, created_position, incarnation, counter, epochs, payload, missing FROM lease",
     );
+    this.#checkPositions(cell, rows);
     const present = new Set<string>();
     for (const row of rows) {
       present.add(factKey(cell, row.lease));
@@ -274,7 +298,20 @@ export class Judge implements Witness {
     for (const [key, fact] of this.facts) if (fact.cell === cell && !present.has(key)) this.#vanished(key, fact);
     const outstanding = rows.filter(({ decided }) => decided === 0).length;
     const { outstandingLeases } = this.#coordinator.limits;
-    this.check("I16", outstanding <= outstandingLeases, () => `cell ${cell} has ${outstanding} leases outstanding, and may have ${outstandingLeases}`);
+    this.check(
+      "I16",
+      outstanding <= outstandingLeases,
+      () => `cell ${cell} has ${outstanding} leases outstanding, and may have ${outstandingLeases}`,
+    );
+  }
+
+  /** Each change of a lease of a cell comes behind all before, whatever its ledger's clock does. */
+  #checkPositions(cell: string, rows: readonly LedgerRow[]): void {
+    const last = this.#positions.get(cell) ?? 0;
+    const changed = rows.filter((row) => this.facts.get(factKey(cell, row.lease))?.position !== row.position).map(({ position }) => position);
+    const isGrowing = changed.every((position) => position > last) && new Set(changed).size === changed.length;
+    this.check("I12", isGrowing, () => `a change of a lease of cell ${cell} has a position that is not behind all others`);
+    this.#positions.set(cell, Math.max(last, ...changed));
   }
 
   #readLease(cell: string, row: LedgerRow): void {
@@ -284,7 +321,7 @@ export class Judge implements Witness {
     // Pruned, and then fenced, between two looks.
     if (before?.execution !== undefined && row.fence === 1) this.#vanished(key, before);
     if (before === undefined || !this.facts.has(key)) {
-      const fact = factOf(cell, row);
+      const fact = { ...factOf(cell, row), seenAtMs: this.#coordinator.nowMs() };
       this.facts.set(key, fact);
       this.pruned.delete(key);
       if (row.fence === 0) this.#granted(fact, row.missing);
@@ -295,7 +332,7 @@ export class Judge implements Witness {
     if (before.state !== row.state) {
       this.check("I6", before.state === "GRANTED", () => `lease ${key} was ${before.state} and is ${row.state}`);
       before.state = row.state;
-      before.decidedPosition = row.position;
+      before.position = row.position;
       this.check("I6", row.position > before.createdPosition, () => `lease ${key} was decided at a position before its grant's`);
       this.#decided(before);
     }
@@ -326,8 +363,13 @@ export class Judge implements Witness {
 
   #decided(fact: Facts): void {
     this.see("C1");
+    if (this.#coordinator.nowMs() - fact.seenAtMs > LONG_MS) this.see("C5");
     const { cell, lease, state } = fact;
-    this.check("I6", this.requested.has(`${factKey(cell, lease)}/${state}`), () => `lease ${lease} of cell ${cell} is ${state}, and nobody asked for it`);
+    this.check(
+      "I6",
+      this.requested.has(`${factKey(cell, lease)}/${state}`),
+      () => `lease ${lease} of cell ${cell} is ${state}, and nobody asked for it`,
+    );
   }
 
   /** The ledger says that every shard has done it. */
@@ -402,7 +444,11 @@ export class Judge implements Witness {
       execution.incarnation === hold.incarnation &&
       execution.counter === hold.counter &&
       execution.epochs[shard] === hold.epoch;
-    this.check("I4", !isGrant || fact?.state !== "GRANTED", () => `the hold of the granted lease ${hold.lease} of cell ${hold.cell} on ${key} is gone`);
+    this.check(
+      "I4",
+      !isGrant || fact?.state !== "GRANTED",
+      () => `the hold of the granted lease ${hold.lease} of cell ${hold.cell} on ${key} is gone`,
+    );
     const isCommitted = isGrant && fact?.state === "COMMITTED";
     const isRight = isCommitted ? isCommittedAs(hold, nextClaim) : JSON.stringify(claim) === JSON.stringify(nextClaim);
     this.check("I5", isRight, () => {
@@ -432,7 +478,7 @@ export class Judge implements Witness {
   }
 }
 
-function factOf(cell: string, row: LedgerRow): Facts {
+function factOf(cell: string, row: LedgerRow): Omit<Facts, "seenAtMs"> {
   const { lease, state, incarnation, counter, position, created_position, fence } = row;
   const epochs = JSON.parse(row.epochs ?? "{}") as Record<string, number>;
   return {
@@ -442,7 +488,7 @@ function factOf(cell: string, row: LedgerRow): Facts {
     execution: fence === 1 ? undefined : { incarnation, counter, epochs },
     ops: row.payload === null ? [] : decodePayload(row.payload),
     isApplied: row.payload === null,
-    decidedPosition: position,
+    position,
     createdPosition: created_position,
   };
 }

@@ -22,8 +22,8 @@ export interface Witness {
 
 type Methods = Record<string, (message: unknown) => Promise<Reply<unknown>>>;
 
-/** How late a message may come that its sender has given up on; far longer than every timeout. */
-const LATE_MS = 20_000;
+/** Means of how late a message comes whose sender hears nothing: among the next attempts, after them, after everything. */
+const LATE_MS = [100, 1_000, 10_000, 60_000] as const;
 
 /** Carries messages between parts, and loses, repeats, delays and reorders them. */
 export class Network {
@@ -54,7 +54,8 @@ export class Network {
         this.#scheduler.after(delayMs, undefined, () => then({ ...call, message: structuredClone(call.message) }));
       };
       const latencyMs = this.#faults.latencyMs(to.name, this.#scheduler.nowMs);
-      const lateMs = LATE_MS + this.#faults.stream("late").exponential(30_000);
+      const late = this.#faults.stream("late");
+      const lateMs = late.exponential(late.pick(LATE_MS));
       const deliver = (got: Sent): void => this.#carryOut(to, got, answer, fail);
       switch (this.#faults.message(from.name, to.name, method)) {
         case "lose":
@@ -64,9 +65,7 @@ export class Network {
         case "duplicate":
           this.#witness.repeated(call);
           arrive(latencyMs, deliver);
-          return arrive(this.#faults.stream("again").exponential(this.#faults.stream("again").pick([10, 500, lateMs])), (got) =>
-            this.#carryOut(to, got, ignore, ignore),
-          );
+          return arrive(lateMs, (got) => this.#carryOut(to, got, ignore, ignore));
         case "late":
           return arrive(lateMs, (got) => this.#carryOut(to, got, ignore, ignore));
         case "overloaded":

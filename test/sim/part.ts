@@ -58,7 +58,7 @@ export class Part<T extends object> {
   /** So many of the next readings of the alarm fail. */
   unreadableAlarms = 0;
   readonly #around: Surroundings;
-  readonly #make: (ports: Ports, instance: Instance<T>) => T;
+  readonly #make: (ports: Ports, self: Owner) => T;
   #instance: Instance<T> | undefined;
   #serial = 0;
   #generation = 0;
@@ -71,12 +71,13 @@ export class Part<T extends object> {
   #ringing: { instance: Instance<T>; tried: number } | undefined;
   #isRetrying = false;
 
-  constructor(name: string, around: Surroundings, make: (ports: Ports, instance: Instance<T>) => T) {
+  constructor(name: string, around: Surroundings, make: (ports: Ports, self: Owner) => T) {
     this.name = name;
     this.#around = around;
     this.#make = make;
     this.disk.onWrite = () => this.#wrote();
     this.disk.onAlarm = () => {
+      if (this.alarmLost) around.faults.count("alarm_restored");
       this.alarmLost = false;
       this.#arm();
     };

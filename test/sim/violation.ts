@@ -32,13 +32,3 @@ export const invariants = {
 } as const;
 
 export type Invariant = keyof typeof invariants;
-
-/** The rules of docs/reference/protocol.md that a run can meet. */
-export const rules = [
-  "B1 B2 B3 B4 B5 B6 B7 B8 B9",
-  "C1 C2 C3 C4 C5 C6 C7",
-  "R1 R2 R3",
-  "N1 N2",
-  "M1 M2 M3 M4 M5 M6",
-  "P1 E1 S1 A1",
-].flatMap((line) => line.split(" "));

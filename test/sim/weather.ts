@@ -48,6 +48,7 @@ export const activities = [
   "replay",
   "reuse",
   "foreign",
+  "steal",
   "redecide",
   "invalid",
   "freeze",
@@ -91,7 +92,7 @@ const activityWeights: Record<Activity, number> = {
   create: 22,
   destroy: 10,
   rename: 8,
-  replace: 6,
+  replace: 10,
   abandon: 4,
   lookup: 14,
   scan_leases: 3,
@@ -100,6 +101,7 @@ const activityWeights: Record<Activity, number> = {
   replay: 5,
   reuse: 2,
   foreign: 2,
+  steal: 3,
   redecide: 4,
   invalid: 1,
   freeze: 2,
@@ -114,6 +116,10 @@ export function weatherOf(seed: number): Weather {
   const storm = random.chance(0.1) ? 0 : random.pick([0.3, 1, 1, 2]);
   const rates = <K extends string>(kinds: readonly K[], mean: number): Record<K, number> =>
     Object.fromEntries(kinds.map((kind) => [kind, random.chance(0.5) ? 0 : Math.min(0.3, random.exponential(mean) * storm)])) as Record<K, number>;
+  const messages = rates(messageFaults, 0.02);
+  // Some bugs need several rare messages in a row: now and then some kinds are not rare.
+  if (storm > 0 && random.chance(0.4))
+    for (const kind of random.some(["duplicate", "late", "lose_answer"] as const, 2)) messages[kind] = 0.1 + 0.2 * random.next();
   return {
     shards: random.pick([1, 2, 3, 4]),
     cells: random.pick([2, 2, 3]),
@@ -124,7 +130,7 @@ export function weatherOf(seed: number): Weather {
     turnMs: random.pick([0, 0.2, 2]),
     actionMs: random.pick([5, 30, 150, 800]),
     cellMs: random.pick([0.5, 5, 100]),
-    messages: rates(messageFaults, 0.02),
+    messages,
     disks: rates(diskFaults, 0.006),
     records: rates(recordFaults, 0.05),
     cellCrashes: rates(cellCrashes, 0.05),

@@ -1,13 +1,14 @@
 import type { BeginRequest, BucketKey } from "../../src/core/messages.ts";
 import { shardOf } from "../../src/core/placement.ts";
 import { sourceOrder } from "../../src/core/source-order.ts";
-import { opsOf, type Batch as WireBatch } from "../../src/http/batch.ts";
+import { opsOf } from "../../src/http/batch.ts";
 import { batchOpOf, Recorder } from "../history/history.ts";
 import { activities, namesOf } from "./activity.ts";
 import { Api, type Reach } from "./api.ts";
 import { Cell } from "./cell.ts";
 import { Coordinator } from "./coordinator.ts";
 import { Faults } from "./faults.ts";
+import { Cron } from "./fleet-record.ts";
 import { Judge } from "./judge.ts";
 import type { LocalRow, Name } from "./local.ts";
 import { Network, type Sent, type Witness } from "./network.ts";
@@ -18,6 +19,7 @@ import type { PartFault, Weather } from "./weather.ts";
 
 /** A pause in which much that waits for time comes due: staleness, retention, the longest backoffs. */
 const LONG_PAUSE_MS = 700_000;
+const MINUTE_MS = 60_000;
 /** Staleness is judged by the ledger's clock: its error, and the longest local transaction, must stay well under it. */
 const MAX_SKEW_MS = 120_000;
 const MAX_CELL_SKEW_MS = 900_000;
@@ -33,17 +35,18 @@ export class World {
   readonly recorder: Recorder;
   readonly router: Api;
   readonly operator: Api;
+  readonly cronJob: Cron;
   /** Cells that were ever told to be active again. */
   readonly thawed = new Set<string>();
   readonly #seed: number;
   readonly #weather: Weather;
-  readonly #skipped: ReadonlySet<number>;
+  readonly #skipped: { has: (index: number) => boolean };
   readonly #log: string[] = [];
-  #failure: unknown;
+  #failure: Error | undefined;
   #actions = 0;
   #isActing = true;
 
-  constructor(seed: number, weather: Weather, skipped: ReadonlySet<number>) {
+  constructor(seed: number, weather: Weather, skipped: { has: (index: number) => boolean }) {
     this.#seed = seed;
     this.#weather = weather;
     this.#skipped = skipped;
@@ -63,6 +66,7 @@ export class World {
     const reach: Reach = { scheduler: this.scheduler, network, coordinator: this.coordinator, judge: this.judge, recorder: this.recorder };
     this.names = namesOf(weather.names);
     this.cells = [...this.coordinator.ledgers.keys()].map((cell) => new Cell(cell, reach, this.faults, weather));
+    this.cronJob = new Cron(weather, this.scheduler, this.faults, network, this.coordinator, (event) => this.judge.see(event));
     this.router = new Api(reach, somebody("router"));
     this.operator = new Api(reach, somebody("operator"));
   }
@@ -101,6 +105,7 @@ export class World {
 
   /** Registers the cells. Before any fault. */
   async start(): Promise<void> {
+    await this.cronJob.load();
     this.faults.calm = true;
     for (const { id } of this.cells) {
       const cell = { cell: id, name: `cell-${id}`, address: `https://cell-${id}.example`, locationHint: null };
@@ -110,19 +115,32 @@ export class World {
   }
 
   async settle<T>(work: Promise<T>): Promise<T> {
-    let isDone = false;
-    const watched = work.finally(() => (isDone = true));
+    const state = { isDone: false };
+    const watched = work.finally(() => (state.isDone = true));
     this.spawn(watched.then(() => {}));
     // What it waits for first is scheduled by promises.
     await new Promise((resume) => setImmediate(resume));
-    while (!isDone) if (!(await this.step())) throw new Error("the work waits for something that never happens");
+    while (!state.isDone) if (!(await this.step())) throw new Error("the work waits for something that never happens");
     return watched;
   }
 
   /** Work whose failure is the run's. */
   spawn(work: Promise<void>): void {
-    work.catch((error: unknown) => {
-      this.#failure ??= error;
+    work.catch((error: unknown) => this.fail(error));
+  }
+
+  /** The first failure is what the run found. */
+  fail(error: unknown): void {
+    this.#failure ??= error instanceof Error ? error : new Error(String(error));
+  }
+
+  /** Most of the platform's minutes pass without a cron: one may be missed, and a run of each minute would be most of what a run does. */
+  tick(): void {
+    if (!this.#isActing) return;
+    const random = this.faults.stream("minute");
+    this.scheduler.after(MINUTE_MS, undefined, () => {
+      if (this.#isActing && random.chance(0.25)) this.spawn(this.cron());
+      this.tick();
     });
   }
 
@@ -198,7 +216,7 @@ export class World {
       case "partition": {
         const names = [...this.coordinator.parts, ...this.cells.map(({ id }) => ({ name: `cell ${id}` }))].map(({ name }) => name);
         const parts = [random.pick(names), random.pick(names)] as const;
-        this.faults.partitions.push({ parts, untilMs: this.scheduler.nowMs + random.exponential(5_000) });
+        this.faults.partitions.push({ parts, untilMs: this.scheduler.nowMs + random.exponential(random.pick([1_000, 10_000, 300_000])) });
         return `${parts.join(" and ")} do not reach each other`;
       }
       case "slow":
@@ -221,15 +239,14 @@ export class World {
 
   checkInvalid(one: LocalRow, same: LocalRow): void {
     const creates = [one, same].map(({ type, value, subject, source }) => ({ bucket: { type, value }, subject, source }));
-    const result = opsOf({ creates } as WireBatch, this.#weather.shards, this.coordinator.limits);
+    const result = opsOf({ creates }, this.#weather.shards, this.coordinator.limits);
     this.judge.check("I10", !result.ok, () => "a batch with a name twice passes");
     this.judge.see("B1");
   }
 
   /** What the platform does each minute. */
   async cron(): Promise<void> {
-    for (const cell of this.coordinator.ledgers.keys()) await this.operator.toLedger(cell, "maintain", { pulledPosition: 0 });
-    for (const shard of this.coordinator.shards.keys()) await this.operator.toShard(shard, "ping", {});
+    await this.cronJob.run();
   }
 
   #note(index: number, what: string): void {
@@ -240,10 +257,9 @@ export class World {
     try {
       look();
     } catch (error) {
-      this.#failure ??= error;
+      this.fail(error);
     }
   }
 }
 
 const somebody = (name: string): Owner => ({ name, dead: false });
-

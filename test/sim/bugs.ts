@@ -1,0 +1,196 @@
+import { registerHooks } from "node:module";
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+
+interface Patch {
+  /** Below the project's root. */
+  file: string;
+  /** Must occur exactly once. */
+  find: string;
+  put: string;
+}
+
+/** A bug that the simulator must find: the protocol's source with a piece of it broken. */
+interface Bug {
+  /** What it breaks: a rule of docs/reference/protocol.md, or an invariant. */
+  breaks: string;
+  patches: Patch[];
+}
+
+const one = (breaks: string, file: string, find: string, put: string): Bug => ({ breaks, patches: [{ file, find, put }] });
+
+/**
+ * Planted by `--bug`, and by nothing else: the source on disk stays as it is. When a piece has moved, planting fails, so that a bug which is
+ * no longer planted cannot pass for one that is not found.
+ */
+export const bugs: Record<string, Bug> = {
+  // Who a hold belongs to
+  "decisions ignore the epoch": one(
+    "C2",
+    "src/core/shard/shard.ts",
+    "(epoch === null || hold.epoch === epoch)",
+    "(epoch === null || hold.epoch > 0)",
+  ),
+  "decisions ignore the attempt": one("C2", "src/core/shard/shard.ts", "    hold.counter === counter &&\n", ""),
+  "attempts start over with each instance": one(
+    "B3",
+    "src/core/ledger/begins.ts",
+    'this.#incarnation = this.#store.number("incarnation") + 1;',
+    "this.#incarnation = 1;",
+  ),
+  "a create takes what is claimed": one("B4", "src/core/shard/prepare.ts", "return claim === undefined ?", "return claim?.cell !== cell ?"),
+  "a foreign claim can be destroyed": one(
+    "B4",
+    "src/core/shard/prepare.ts",
+    "if (claim !== undefined && claim.cell !== cell) return",
+    "if (claim === null) return",
+  ),
+  "epochs stand still": one(
+    "E1",
+    "src/core/shard/store.ts",
+    'readMetaNumber(this.#sql, "epoch") + 1',
+    'Math.max(1, readMetaNumber(this.#sql, "epoch"))',
+  ),
+  // Durability
+  "nothing waits for the disk": one("B5", "src/core/group-commit.ts", "        await this.#sql.flush();\n", ""),
+  "decisions leave before their row is durable": one(
+    "C2",
+    "src/core/ledger/decisions.ts",
+    "    this.#deliveries.track(decided);\n",
+    "    this.#deliveries.track(decided);\n    void this.#deliveries.deliver(request.lease);\n",
+  ),
+  "an answer to a question does not wait for the disk": one(
+    "B8",
+    "src/core/ledger/ledger.ts",
+    "return this.#durable(ok({ verdicts }));",
+    "return ok({ verdicts });",
+  ),
+  "a failed write counts as a refusal": {
+    breaks: "B5",
+    patches: [
+      { file: "src/core/group-commit.ts", find: "        this.#halt(error);\n        return;\n", put: "        continue;\n" },
+      {
+        file: "src/core/ledger/begins.ts",
+        find: '.submit("grant", () => this.#grant(running, attempt, end));',
+        put: '.submit("grant", () => this.#grant(running, attempt, end)).catch(() => (void tried.release(), rolledBack()));',
+      },
+    ],
+  },
+  // Inquiries
+  "running begins are not looked at": one("B8", "src/core/ledger/inquiry.ts", '? "running" : "gone"', '? "gone" : "gone"'),
+  "an answer is about the lease, not the execution": one(
+    "B8",
+    "src/core/ledger/inquiry.ts",
+    'if (!isGrantedBy(row, shard, question)) return "gone";',
+    'if (row.epochs === null) return "gone";',
+  ),
+  "no answer counts as gone": one(
+    "M2",
+    "src/core/shard/inquirer.ts",
+    'return verdict === "committed" ||',
+    'return verdict === "unknown" || verdict === "committed" ||',
+  ),
+  "a rolled back hold is applied": one(
+    "B8",
+    "src/core/shard/inquirer.ts",
+    'if (learned.get(identity) === "committed")',
+    'if (learned.get(identity) !== "gone")',
+  ),
+  "nobody asks about old holds": one(
+    "B8",
+    "src/core/shard/sweeper.ts",
+    "if (this.#store.hasHolds()) this.#wake.by(this.#ports.clock.now() + this.#limits.sweepAfterMs);",
+    "",
+  ),
+  // Decisions
+  "the last decision wins": one(
+    "C1",
+    "src/core/ledger/decisions.ts",
+    'if (row.state !== "GRANTED") return',
+    "if (row.state === request.outcome) return",
+  ),
+  "a shard that does not answer counts as done": one(
+    "C3",
+    "src/core/ledger/deliveries.ts",
+    '(await this.#links.decide(shard, decision)).kind === "ok")',
+    "(await this.#links.decide(shard, decision)))",
+  ),
+  "a fence is not written": one(
+    "C7",
+    "src/core/ledger/decisions.ts",
+    "    this.#store.insert(row);\n    this.#fences += 1;\n",
+    "    this.#fences += 1;\n",
+  ),
+  "outcomes are forgotten before they are applied": one(
+    "S1",
+    "src/core/ledger/store.ts",
+    "SELECT lease FROM lease WHERE decided = 1 AND position <= ? AND payload IS NULL ORDER BY",
+    "SELECT lease FROM lease WHERE decided = 1 AND position <= ? ORDER BY",
+  ),
+  "positions follow the clock": one("M4", "src/core/ledger/position.ts", "Math.max(this.#last + 1, positionAt(nowMs))", "positionAt(nowMs)"),
+  // Begins
+  "another batch under the same UUID is taken for a replay": one(
+    "B2",
+    "src/core/ledger/ledger.ts",
+    "row.payload_hash !== request.payloadHash",
+    "row.payload_hash === null",
+  ),
+  "retries ask all shards at once": one(
+    "B9",
+    "src/core/ledger/begins.ts",
+    "round === 0 ? await tried.inParallel",
+    "round >= 0 ? await tried.inParallel",
+  ),
+  "a freeze does not stop a running begin": one(
+    "B5",
+    "src/core/ledger/begins.ts",
+    "    const refusal = this.standing(request);\n    if (refusal !== undefined) return { ok: false, refusal };\n",
+    "",
+  ),
+  "the limit on leases forgets those under way": one(
+    "M6",
+    "src/core/ledger/begins.ts",
+    "this.#outstanding + this.#executing >= outstandingLeases",
+    "this.#outstanding >= outstandingLeases",
+  ),
+  // Reading
+  "a lookup shows what is not granted": one(
+    "R2",
+    "src/core/shard/reader.ts",
+    '      case "running":\n        return { kind: "none" };',
+    '      case "running":\n        return { kind: "record", record: recordOfHold(hold) };',
+  ),
+  "a lookup that cannot ask says no": one(
+    "R2",
+    "src/core/shard/reader.ts",
+    '      case "unknown":\n        return { kind: "unknown" };',
+    '      case "unknown":\n        return { kind: "none" };',
+  ),
+  "a full page of leases is the last": one("R1", "src/core/ledger/ledger.ts", "request.limit + 1);", "request.limit);"),
+  // Machinery
+  "an alarm that rang counts as set": one("M3", "src/core/wake.ts", "    this.#atMs = 0;\n", ""),
+  // The cell
+  "a young lease is taken for a stale one": one("C5", "src/cell/reconcile.ts", "if (ageMs >= staleMs) await", "if (ageMs >= 0) await"),
+};
+
+/** Before anything of the protocol is imported. */
+export function plant(name: string): void {
+  const bug = bugs[name];
+  if (bug === undefined) throw new Error(`there is no bug called "${name}"; there are:\n  ${Object.keys(bugs).join("\n  ")}`);
+  const sources = new Map<string, string>();
+  for (const { file, find, put } of bug.patches) {
+    const url = new URL(`../../${file}`, import.meta.url).href;
+    const source = sources.get(url) ?? readFileSync(fileURLToPath(url), "utf8");
+    if (source.split(find).length !== 2) throw new Error(`the bug "${name}" cannot be planted: ${file} does not hold exactly once:\n${find}`);
+    sources.set(
+      url,
+      source.replace(find, () => put),
+    );
+  }
+  registerHooks({
+    load: (url, context, next) => {
+      const source = sources.get(url);
+      return source === undefined ? next(url, context) : { format: "module-typescript", source, shortCircuit: true };
+    },
+  });
+}

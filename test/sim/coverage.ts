@@ -1,0 +1,26 @@
+import { readFileSync } from "node:fs";
+import { activities, cellCrashes, diskFaults, messageFaults, partFaults, recordFaults } from "./weather.ts";
+import { invariants } from "./violation.ts";
+
+/** The rules as the protocol's reference numbers them. */
+const protocol = readFileSync(new URL("../../docs/reference/protocol.md", import.meta.url), "utf8");
+const rules = [...protocol.matchAll(/^- \*\*([A-Z]\d+)\*\* /gm)].map(([, rule]) => rule ?? "");
+
+/** What a large enough number of runs must have met: every kind of fault, every activity, every invariant and every rule. */
+export function expected(): string[] {
+  return [
+    ...[...messageFaults, ...diskFaults, ...partFaults, ...recordFaults].map((kind) => `fault ${kind}`),
+    ...cellCrashes.map((kind) => `fault cell:${kind}`),
+    "fault alarm_redelivered",
+    "fault alarm_restored",
+    ...activities.map((kind) => `activity ${kind}`),
+    ...["granted", "running", "committed", "rolled_back", "gone"].map((verdict) => `verdict ${verdict}`),
+    ...["committed", "rolledBack", "pending", "orphaned"].map((counter) => `reconciled ${counter}`),
+    ...Object.keys(invariants),
+    ...rules,
+  ];
+}
+
+export function missing(seen: Readonly<Record<string, number>>): string[] {
+  return expected().filter((what) => (seen[what] ?? 0) === 0);
+}

@@ -1,0 +1,56 @@
+import { run, type RunResult } from "./run.ts";
+import { weatherOf, type Weather } from "./weather.ts";
+
+export interface Shrunk {
+  seed: number;
+  steps: number;
+  rule: string;
+  /** Indices of the actions that are needed. */
+  kept: number[];
+  /** Faults that are not: "messages.lose", "disks.crash_after" … */
+  without: string[];
+}
+
+const groups = ["messages", "disks", "records", "cellCrashes"] as const;
+
+/** The weather of a seed with some faults switched off. */
+export function weatherWithout(seed: number, without: readonly string[]): Weather {
+  const weather = structuredClone(weatherOf(seed));
+  for (const name of without) {
+    const [group, kind] = name.split(".") as [(typeof groups)[number], string];
+    (weather[group] as Record<string, number>)[kind] = 0;
+  }
+  return weather;
+}
+
+export function runShrunk({ seed, steps, kept, without }: Shrunk): Promise<RunResult> {
+  const keep = new Set(kept);
+  return run({ seed, steps, skipped: { has: (index) => !keep.has(index) }, weather: weatherWithout(seed, without) });
+}
+
+/** Leaves out what the violation does not need: kinds of faults, then actions, in ever smaller pieces. `mostRuns` bounds the work. */
+export async function shrink(found: RunResult, steps: number, mostRuns = 300): Promise<{ shrunk: Shrunk; result: RunResult }> {
+  const { seed, violation } = found;
+  if (violation === undefined) throw new Error("there is nothing to shrink");
+  let best: Shrunk = { seed, steps, rule: violation.rule, kept: Array.from({ length: found.actions }, (_, index) => index), without: [] };
+  let result = found;
+  let runsLeft = mostRuns;
+  const attempt = async (candidate: Shrunk): Promise<boolean> => {
+    if (runsLeft === 0) return false;
+    runsLeft -= 1;
+    const tried = await runShrunk(candidate);
+    if (tried.violation?.rule !== violation.rule) return false;
+    best = candidate;
+    result = tried;
+    return true;
+  };
+  for (const group of groups)
+    for (const kind of Object.keys(weatherOf(seed)[group])) await attempt({ ...best, without: [...best.without, `${group}.${kind}`] });
+  for (let size = Math.ceil(best.kept.length / 2); size >= 1; size = Math.floor(size / 2)) {
+    for (let from = 0; from < best.kept.length;) {
+      const kept = [...best.kept.slice(0, from), ...best.kept.slice(from + size)];
+      if (!(await attempt({ ...best, kept }))) from += size;
+    }
+  }
+  return { shrunk: best, result };
+}
