@@ -20,7 +20,7 @@ export default defineConfig({
       {
         test: {
           name: "node",
-          include: ["test/{core,cell,contract,demo,history,scripts,sim}/**/*.test.ts"],
+          include: ["test/{core,cell,contract,demo,fuzz,history,scripts,sim}/**/*.test.ts"],
         },
       },
       {

@@ -1,5 +1,6 @@
 import { ok, refused, type Result } from "../core/refusal.ts";
 import { parameterNames, type Route } from "./contract/route.ts";
+import { fieldPath } from "./json.ts";
 
 /** The path as it was sent, before anything decodes it. */
 export function rawPath(url: string): string {
@@ -54,13 +55,18 @@ export function parseQuery(url: string, repeatable: readonly string[]): Result<R
     const before = query.get(name);
     if (repeatable.includes(name)) query.set(name, [...(typeof before === "object" ? before : []), value]);
     else if (before === undefined) query.set(name, value);
-    else return refused("INVALID_ARGUMENT", `\`${name.slice(0, 64)}\` is given twice`, { field: name.slice(0, 64) });
+    else return wrongName(name, "is given twice");
   }
   return ok(Object.fromEntries(query));
 }
 
-const badEncoding = (field: string): Result<never> =>
-  refused("INVALID_ARGUMENT", `\`${field.slice(0, 64)}\` is not percent-encoded UTF-8`, { field: field.slice(0, 64) });
+const badEncoding = (name: string): Result<never> => wrongName(name, "is not percent-encoded UTF-8");
+
+/** Names are the caller's own text: of any length, and none at all. */
+function wrongName(name: string, message: string): Result<never> {
+  const field = fieldPath([name]) || "query";
+  return refused("INVALID_ARGUMENT", `\`${field}\` ${message}`, { field });
+}
 
 function percentDecode(text: string): string | undefined {
   try {

@@ -73,8 +73,9 @@ async function serve(route: Route, context: Context<App>, trace: Trace, prepare:
   const work = await prepare(deployment, identified.value, input.value);
   if (!work.ok) return work;
 
-  const revoked = await revocation(deployment, principal, raw.has("cell"));
-  if (revoked !== undefined) return { ok: false, refusal: revoked };
+  const { cell } = input.value.params as { cell?: string };
+  const refusal = await standing(deployment, principal, cell);
+  if (refusal !== undefined) return { ok: false, refusal };
   return work.value();
 }
 
@@ -108,13 +109,21 @@ async function readInput(route: Route, context: Context<App>, deployment: Deploy
 /** A route that takes none refuses what it would ignore: a field in it says something that would not be done. */
 const NO_BODY: RouteBody = { required: false, schema: z.strictObject({}) };
 
-/** A cell's ledger knows the cell's revoked keys and is asked anyway; all other uses of keys go by the directory. */
-async function revocation(deployment: Deployment, principal: Principal | null, isCellPath: boolean): Promise<Refusal | undefined> {
-  if (principal === null || (principal.role === "cell" && isCellPath)) return undefined;
+/**
+ * A cell's ledger knows the cell's revoked keys and is asked anyway; all other uses of keys go by the directory. An operator may name any cell,
+ * and a ledger is made by being asked: those of cells that nobody registered are not.
+ */
+async function standing(deployment: Deployment, principal: Principal | null, cell: string | undefined): Promise<Refusal | undefined> {
+  if (principal === null || (principal.role === "cell" && cell !== undefined)) return undefined;
   const view = await deployment.directory.view();
   if (!view.ok) return view.refusal;
-  if (!view.value.revokedKeys.has(principal.keyId)) return undefined;
-  return refused("UNAUTHENTICATED", "the key was revoked", { reason: "KEY_REVOKED" }).refusal;
+  if (view.value.revokedKeys.has(principal.keyId)) return refused("UNAUTHENTICATED", "the key was revoked", { reason: "KEY_REVOKED" }).refusal;
+  if (cell === undefined || view.value.cells.has(cell)) return undefined;
+  // Registered a moment ago, perhaps, and elsewhere.
+  const latest = await deployment.directory.read();
+  if (!latest.ok) return latest.refusal;
+  if (latest.value.cells.has(cell)) return undefined;
+  return refused("NOT_FOUND", `cell ${cell} is not registered`, { reason: "CELL_UNKNOWN" }).refusal;
 }
 
 const notAllowed = ({ role, cell }: Principal): string =>

@@ -92,7 +92,7 @@ export function fieldPath(path: readonly PropertyKey[]): string {
   return field;
 }
 
-const pathOf = (frames: readonly Frame[]): string => fieldPath(frames.map((frame) => (frame.kind === "array" ? frame.index : frame.key)));
+const pathOf = (frames: readonly Frame[]): string => fieldPath(frames.map((frame) => (frame.kind === "array" ? frame.index : frame.key))) || "body";
 
 /** Names of unknown fields are the caller's own text, of any length. */
 const shortened = (name: string): string => (name.length <= 64 ? name : `${name.slice(0, 64)}…`).toWellFormed();

@@ -20,6 +20,9 @@ export interface Witness {
   answered(call: Sent, reply: Reply<unknown>): void;
 }
 
+/** Messages that a link may deliver again. */
+const REMEMBERED = 12;
+
 type Methods = Record<string, (message: unknown) => Promise<Reply<unknown>>>;
 
 /** Means of how late a message comes whose sender hears nothing: among the next attempts, after them, after everything. */
@@ -30,6 +33,8 @@ export class Network {
   readonly #scheduler: Scheduler;
   readonly #faults: Faults;
   readonly #witness: Witness;
+  /** The last messages that each part was sent. */
+  readonly #recent = new Map<string, Sent[]>();
 
   constructor(scheduler: Scheduler, faults: Faults, witness: Witness) {
     this.#scheduler = scheduler;
@@ -41,6 +46,7 @@ export class Network {
   send<T>(from: Owner, to: Part<object>, method: string, message: unknown): Promise<Reply<T>> {
     const call: Sent = { from, to: to.name, method, message: structuredClone(message) };
     this.#witness.sent(call);
+    this.#remember(call);
     return new Promise((resolve, reject) => {
       const hear = (settle: () => void): void => {
         const isCut = this.#faults.isCut(from.name, to.name, this.#scheduler.nowMs);
@@ -82,6 +88,23 @@ export class Network {
           return arrive(latencyMs, deliver);
       }
     });
+  }
+
+  /** A link that was cut and repaired delivers again what it had delivered before, in order. */
+  echo(to: Part<object>, count: number): void {
+    let delayMs = 0;
+    for (const call of (this.#recent.get(to.name) ?? []).slice(-count)) {
+      this.#witness.repeated(call);
+      delayMs += this.#faults.latencyMs(to.name, this.#scheduler.nowMs);
+      this.#scheduler.after(delayMs, undefined, () => this.#carryOut(to, { ...call, message: structuredClone(call.message) }, ignore, ignore));
+    }
+  }
+
+  #remember(call: Sent): void {
+    const recent = this.#recent.get(call.to) ?? [];
+    recent.push(call);
+    if (recent.length > REMEMBERED) recent.shift();
+    this.#recent.set(call.to, recent);
   }
 
   #carryOut(to: Part<object>, call: Sent, answer: (reply: Reply<unknown>) => void, fail: (reason: string) => void): void {

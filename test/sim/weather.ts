@@ -18,7 +18,7 @@ export const messageFaults = [
 export const diskFaults = ["crash_before", "crash_after", "replace_before", "replace_after", "fail_lost", "fail_durable"] as const;
 
 /** What happens to a whole part at some moment. */
-export const partFaults = ["crash", "replace", "lose_alarm", "alarm_unreadable", "clock_jump", "partition", "slow"] as const;
+export const partFaults = ["crash", "replace", "lose_alarm", "alarm_unreadable", "clock_jump", "partition", "slow", "echo"] as const;
 
 /** What may happen to a statement of the fleet record. */
 export const recordFaults = ["record_down", "record_failed", "record_failed_after", "record_stalled"] as const;
@@ -92,7 +92,7 @@ const activityWeights: Record<Activity, number> = {
   create: 22,
   destroy: 10,
   rename: 8,
-  replace: 10,
+  replace: 16,
   abandon: 4,
   lookup: 14,
   scan_leases: 3,

@@ -12,6 +12,7 @@ import { Cron } from "./fleet-record.ts";
 import { Judge } from "./judge.ts";
 import type { LocalRow, Name } from "./local.ts";
 import { Network, type Sent, type Witness } from "./network.ts";
+import type { Part } from "./part.ts";
 import { Random } from "./random.ts";
 import { Scheduler, type Owner } from "./scheduler.ts";
 import { Violation } from "./violation.ts";
@@ -38,6 +39,7 @@ export class World {
   readonly cronJob: Cron;
   /** Cells that were ever told to be active again. */
   readonly thawed = new Set<string>();
+  readonly #network: Network;
   readonly #seed: number;
   readonly #weather: Weather;
   readonly #skipped: { has: (index: number) => boolean };
@@ -59,6 +61,7 @@ export class World {
       answered: (call, reply) => this.#watch(() => this.judge.answered(call, reply)),
     };
     const network = new Network(this.scheduler, this.faults, witness);
+    this.#network = network;
     const log = (_: string, event: string): void => this.judge.see(`log ${event}`);
     this.coordinator = new Coordinator(weather, { scheduler: this.scheduler, faults: this.faults, log }, network);
     this.judge = new Judge(this.coordinator);
@@ -214,15 +217,29 @@ export class World {
         return who instanceof Cell ? this.#jumpCell(who, random) : this.#jumpPart(who, random);
       }
       case "partition": {
-        const names = [...this.coordinator.parts, ...this.cells.map(({ id }) => ({ name: `cell ${id}` }))].map(({ name }) => name);
-        const parts = [random.pick(names), random.pick(names)] as const;
+        const parts = this.#drawLink(random);
         this.faults.partitions.push({ parts, untilMs: this.scheduler.nowMs + random.exponential(random.pick([1_000, 10_000, 300_000])) });
         return `${parts.join(" and ")} do not reach each other`;
       }
+      case "echo":
+        return this.#echo(random.chance(0.7) ? random.pick(this.coordinator.shards) : part, random.between(1, 12));
       case "slow":
         this.faults.slowUntilMs.set(part.name, this.scheduler.nowMs + random.exponential(10_000));
         return `${part.name} is slow`;
     }
+  }
+
+  /** Mostly one that matters: a ledger and a shard. */
+  #drawLink(random: Random): readonly [string, string] {
+    const all = [...this.coordinator.parts, ...this.cells.map(({ id }) => ({ name: `cell ${id}` }))];
+    const [ledgers, shards] = [[...this.coordinator.ledgers.values()], this.coordinator.shards];
+    const [a, b] = random.chance(0.5) ? [random.pick(ledgers), random.pick(shards)] : [random.pick(all), random.pick(all)];
+    return [a.name, b.name];
+  }
+
+  #echo(part: Part<object>, count: number): string {
+    this.#network.echo(part, count);
+    return `the last ${count} messages to ${part.name} come again`;
   }
 
   #jumpPart(part: { name: string; skewMs: number; jump: (ms: number) => void }, random: Random): string {

@@ -130,10 +130,13 @@ export class Directory {
     });
   }
 
+  /** What is known of a key that is to be revoked. Refused where there is no room for it, before anybody is told that it is. */
   async findKey(message: Envelope & { keyId: string }): Promise<Reply<MintedKey | null>> {
     const refusal = await this.#admit(message);
     if (refusal !== undefined) return { ok: false, refusal };
-    return this.#durable(ok(this.#key(message.keyId) ?? null));
+    const key = this.#key(message.keyId) ?? null;
+    const full = this.#refuseIfFull(key);
+    return full === undefined ? this.#durable(ok(key)) : { ok: false, refusal: full };
   }
 
   /** Newest first is what people want to see, but only the order of changes can be continued; so oldest change first. */
@@ -156,15 +159,21 @@ export class Directory {
       const known = this.#key(message.key.keyId) ?? message.key;
       // The cell of a key that was made elsewhere is only what callers say, and may be corrected.
       if (known.revokedAtMs !== null && known.cell === message.key.cell) return ok(known);
-      const now = this.#now();
-      const revoked =
-        this.#all<{ n: number }>("SELECT count(*) AS n FROM minted_key WHERE revoked_at_ms IS NOT NULL AND expires_at_ms > ?", now)[0]?.n ?? 0;
-      if (revoked >= this.#limits.maxRevokedKeys)
-        return refused("RESOURCE_EXHAUSTED", "too many revoked keys have not expired yet; rotate the signing secret");
-      const key = { ...known, role: message.key.role, cell: message.key.cell, revokedAtMs: known.revokedAtMs ?? now };
+      const full = this.#refuseIfFull(known);
+      if (full !== undefined) return { ok: false, refusal: full };
+      const key = { ...known, role: message.key.role, cell: message.key.cell, revokedAtMs: known.revokedAtMs ?? this.#now() };
       this.#putKey(key);
       return ok(key);
     });
+  }
+
+  /** One more revoked key; correcting one that is revoked takes no room. */
+  #refuseIfFull(key: MintedKey | null): Refusal | undefined {
+    if (key !== null && key.revokedAtMs !== null) return undefined;
+    const sql = "SELECT count(*) AS n FROM minted_key WHERE revoked_at_ms IS NOT NULL AND expires_at_ms > ?";
+    const revoked = this.#all<{ n: number }>(sql, this.#now())[0]?.n ?? 0;
+    if (revoked < this.#limits.maxRevokedKeys) return undefined;
+    return refused("RESOURCE_EXHAUSTED", "too many revoked keys have not expired yet; rotate the signing secret").refusal;
   }
 
   async #admit(message: Envelope): Promise<Refusal | undefined> {

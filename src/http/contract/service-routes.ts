@@ -49,7 +49,10 @@ export const serviceRoutes = {
         }),
       },
     },
-    errors: [{ code: "UNAVAILABLE", when: "D1 cannot be read." }],
+    errors: [
+      { code: "NOT_FOUND", reason: "CELL_UNKNOWN", when: "No such cell is registered." },
+      { code: "UNAVAILABLE", when: "D1 cannot be read." },
+    ],
     example: { query: { older_than_s: "3600" } },
   }),
   listLimits: route({

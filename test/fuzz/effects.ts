@@ -1,0 +1,132 @@
+/** What a granted request may change: these rows and no others. */
+import type { RouteId } from "../../src/http/contract.ts";
+import type { FuzzServer, Received } from "./server.ts";
+import { routeOf, type Shot } from "./shots.ts";
+import type { Change, Row } from "./state.ts";
+
+/** Says what is wrong; undefined: nothing. */
+type Effect = (changes: readonly Change[], shot: Shot, answer: Record<string, unknown>, server: FuzzServer) => string | undefined;
+
+/** The first use of an object writes down its name, its schema and its placement (docs/reference/limits.md, "The first use of an object ever"). */
+const BIRTH = new Set(["object_name", "schema_version", "placement"]);
+export const isBirth = ({ table, key, before }: Change): boolean => table === "meta" && before === undefined && BIRTH.has(key);
+
+const made = (change: Change): boolean => change.before === undefined && change.after !== undefined;
+const gone = (change: Change): boolean => change.before !== undefined && change.after === undefined;
+
+const changesIn = (changes: readonly Change[], object: string | RegExp, table: string): Change[] =>
+  changes.filter((each) => each.table === table && (typeof object === "string" ? each.object === object : object.test(each.object)));
+
+/** All changes but those that were expected. */
+const others = (changes: readonly Change[], ...expected: readonly (readonly Change[])[]): string | undefined => {
+  const known = new Set(expected.flat());
+  const unexpected = changes.find((change) => !known.has(change));
+  return unexpected === undefined ? undefined : `another row changed: ${JSON.stringify(unexpected)}`;
+};
+
+const none: Effect = (changes) => others(changes);
+
+const SHARD = /^shard-/;
+
+function leaseOf(answer: Record<string, unknown>): { uuid: string; cell_id: string; counts: Record<string, number> } {
+  return answer["lease"] as { uuid: string; cell_id: string; counts: Record<string, number> };
+}
+
+const begin: Effect = (changes, _, answer) => {
+  if (changes.length === 0) return undefined;
+  const { uuid, cell_id: cell, counts } = leaseOf(answer);
+  const leases = changesIn(changes, `cell-${cell}`, "lease").filter(
+    (change) => made(change) && change.key === uuid && change.after?.["state"] === "GRANTED",
+  );
+  if (leases.length !== 1) return "there is not one new lease";
+  const holds = changesIn(changes, SHARD, "hold").filter(
+    (change) => made(change) && change.after?.["lease"] === uuid && change.after["cell"] === cell,
+  );
+  const wanted = (counts["creates"] ?? 0) + (counts["destroys"] ?? 0) + (counts["replaces"] ?? 0) - (counts["missing"] ?? 0);
+  if (holds.length !== wanted) return `${holds.length} holds were made for ${wanted} names`;
+  return others(changes, leases, holds);
+};
+
+/** 201: something was made; 200: it was there before. */
+const beginLease: Effect = (changes, shot, answer, server) => begin(changes, shot, answer, server);
+
+const nameOf = (row: Row | undefined): string => `${String(row?.["bucket_type"])} ${String(row?.["canonical"])}`;
+
+/** The rows of a decided lease: its own, its holds, which go, and on commit the claims under them. */
+const decide =
+  (state: "COMMITTED" | "ROLLED_BACK"): Effect =>
+  (changes, _, answer, server) => {
+    const { uuid, cell_id: cell } = leaseOf(answer);
+    const left = server.state.rows(SHARD, "hold").filter((row) => row["lease"] === uuid && row["cell"] === cell);
+    if (left.length > 0) return `${left.length} holds of the decided lease are left`;
+    if (changes.length === 0) return undefined;
+    const ledger = `cell-${cell}`;
+    const leases = changesIn(changes, ledger, "lease").filter(
+      ({ key, after, before }) => key === uuid && after?.["state"] === state && before?.["state"] !== state,
+    );
+    if (leases.length !== 1) return "the lease itself was not decided";
+    const isFence = leases[0]?.after?.["fence"] === 1;
+    const holds = changesIn(changes, SHARD, "hold").filter(
+      (change) => gone(change) && change.before?.["lease"] === uuid && change.before["cell"] === cell,
+    );
+    const held = new Map(holds.map(({ object, before }) => [`${object} ${nameOf(before)}`, String(before?.["kind"])]));
+    const claims = changesIn(changes, SHARD, "claim").filter((change) => {
+      const kind = held.get(`${change.object} ${nameOf(change.before ?? change.after)}`);
+      return state === "COMMITTED" && (made(change) ? kind === "create" : gone(change) ? kind === "destroy" : kind === "replace");
+    });
+    if (state === "COMMITTED" && claims.length !== holds.length) return `${claims.length} claims changed under ${holds.length} holds`;
+    return others(changes, leases, holds, claims, isFence ? changesIn(changes, ledger, "meta").filter(({ key }) => key === "fences") : []);
+  };
+
+const cellRow =
+  (isNew: boolean): Effect =>
+  (changes, _, answer) => {
+    const { cell_id: id } = answer["cell"] as { cell_id: string };
+    const rows = changesIn(changes, "directory", "cell").filter((change) => change.key === id && made(change) === isNew && !gone(change));
+    return rows.length === 1 ? others(changes, rows) : `${rows.length} rows of the cell changed`;
+  };
+
+const setState: Effect = (changes, _, answer) => {
+  const { cell_id: id } = answer["cell"] as { cell_id: string };
+  return others(
+    changes,
+    changesIn(changes, `cell-${id}`, "meta").filter(({ key }) => key === "state" || key === "cell_state"),
+  );
+};
+
+const keyPosition = (changes: readonly Change[]): Change[] => changesIn(changes, "directory", "meta").filter(({ key }) => key === "key_position");
+
+const mint: Effect = (changes, _, answer) => {
+  const rows = changesIn(changes, "directory", "minted_key").filter((change) => made(change) && change.key === answer["id"]);
+  return rows.length === 1 ? others(changes, rows, keyPosition(changes)) : "the key was not recorded";
+};
+
+const revoke: Effect = (changes, _, answer) => {
+  const { id, cell_id: cell } = answer["key"] as { id: string; cell_id: string | null };
+  const rows = changesIn(changes, "directory", "minted_key").filter(({ key, after }) => key === id && after?.["revoked_at_ms"] !== null);
+  const told = changesIn(changes, `cell-${cell}`, "revoked_key").filter(({ key }) => key === id);
+  return others(changes, rows, told, keyPosition(changes));
+};
+
+/** A route that writes and is not here fails: what it may change has to be said. Routes that read change nothing. */
+const effects: Partial<Record<RouteId, Effect>> = {
+  beginLease,
+  beginLeaseWithNewId: (changes, shot, answer, server) => (changes.length === 0 ? "nothing changed" : begin(changes, shot, answer, server)),
+  commitLease: decide("COMMITTED"),
+  rollbackLease: decide("ROLLED_BACK"),
+  lookupRecords: none,
+  addCell: cellRow(true),
+  changeCell: cellRow(false),
+  freezeCell: setState,
+  unfreezeCell: setState,
+  mintKey: mint,
+  revokeKey: revoke,
+};
+
+export function wrongEffect(changes: readonly Change[], shot: Shot, { status, text }: Received, server: FuzzServer): string | undefined {
+  const real = changes.filter((change) => !isBirth(change));
+  if (status >= 300 || routeOf(shot.id).method === "GET") return none(real, shot, {}, server);
+  const effect = effects[shot.id];
+  if (effect === undefined) return `nobody has said what ${shot.id} may change: test/fuzz/effects.ts`;
+  return effect(real, shot, JSON.parse(text) as Record<string, unknown>, server);
+}

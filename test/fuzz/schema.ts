@@ -1,0 +1,135 @@
+/** Generators of what a zod schema takes, made by walking the schema: a new route or field is tried without anybody remembering it. */
+import * as fc from "fast-check";
+import * as z from "zod";
+import { pools } from "./pools.ts";
+import type { Tree } from "./tree.ts";
+
+/** What the walk reads of zod's definitions. */
+interface Definition {
+  type: string;
+  shape?: Record<string, z.ZodType>;
+  entries?: Record<string, string | number>;
+  values?: readonly (string | number | boolean | null)[];
+  options?: readonly z.ZodType[];
+  element?: z.ZodType;
+  innerType?: z.ZodType;
+  in?: z.ZodType;
+  out?: z.ZodType;
+  pattern?: RegExp;
+  checks?: readonly { _zod: { def: Check } }[];
+}
+
+interface Check {
+  check: string;
+  pattern?: RegExp;
+  minimum?: number;
+  maximum?: number;
+  value?: number;
+}
+
+interface Hints {
+  pattern?: string;
+  format?: string;
+  examples?: readonly unknown[];
+}
+
+const definitionOf = (schema: z.ZodType): Definition => schema.def;
+const checksOf = (schema: z.ZodType): Check[] => (definitionOf(schema).checks ?? []).map(({ _zod: { def } }) => def);
+
+/** Whether a schema takes a value: the schemas decide, the generators only propose. */
+export const takes = (schema: z.ZodType, value: unknown): boolean => schema.safeParse(value).success;
+
+/** Lists longer than this are tried by themselves. */
+const MOST_ITEMS = 4;
+
+/** `name`: the field's, for which there may be values that mean something to the server. */
+export function valuesOf(schema: z.ZodType, name = "", inherited: Hints = {}): fc.Arbitrary<Tree> {
+  const definition = definitionOf(schema);
+  const hints: Hints = { ...inherited, ...(z.globalRegistry.get(schema) as Hints | undefined) };
+  switch (definition.type) {
+    case "object":
+      return checked(schema, objectsOf(definition));
+    case "array":
+      return fc.array(valuesOf(defined(definition.element), name), {
+        minLength: checksOf(schema).find(({ check }) => check === "min_length")?.minimum ?? 0,
+        maxLength: MOST_ITEMS,
+      });
+    case "enum":
+      return fc.constantFrom(...Object.values(definition.entries ?? {}));
+    case "literal":
+      return fc.constantFrom(...(definition.values ?? []));
+    case "boolean":
+      return fc.boolean();
+    case "number":
+      return numbersOf(schema);
+    case "optional":
+      return valuesOf(defined(definition.innerType), name, hints);
+    case "nullable":
+      return fc.option(valuesOf(defined(definition.innerType), name, hints));
+    case "union":
+      return fc.oneof(...(definition.options ?? []).map((option) => valuesOf(option, name, hints)));
+    case "string":
+      return checked(schema, stringsOf(schema, name, hints));
+    case "pipe": {
+      // What comes out of the first step is often bound by the second one only: both propose, the whole decides.
+      const [before, behind] = [defined(definition.in), defined(definition.out)];
+      const proposals = [before, behind].filter((step) => definitionOf(step).type !== "transform");
+      return checked(schema, fc.oneof(...proposals.map((step) => valuesOf(step, name, hints))));
+    }
+    default:
+      throw new Error(`there is no generator for zod's ${definition.type}: write one here`);
+  }
+}
+
+function objectsOf({ shape = {} }: Definition): fc.Arbitrary<Tree> {
+  const fields = Object.entries(shape);
+  const required = fields.filter(([, field]) => !takes(field, undefined)).map(([name]) => name);
+  const model = Object.fromEntries(fields.map(([name, field]) => [name, valuesOf(field, name)]));
+  return fc.record(model, { requiredKeys: required, noNullPrototype: true }) as fc.Arbitrary<Tree>;
+}
+
+function numbersOf(schema: z.ZodType): fc.Arbitrary<number> {
+  const bounds = checksOf(schema);
+  const least = bounds.find(({ check }) => check === "greater_than")?.value ?? Number.MIN_SAFE_INTEGER;
+  const most = bounds.find(({ check }) => check === "less_than")?.value ?? Number.MAX_SAFE_INTEGER;
+  const near = Math.min(most, least + 1_000);
+  const usual = least > 0 ? fc.integer({ min: least, max: near }) : fc.integer({ min: Math.max(least, -20), max: 20 });
+  return checked(schema, fc.oneof({ weight: 5, arbitrary: usual }, { weight: 1, arbitrary: fc.maxSafeInteger() }, fc.constantFrom(least, most)));
+}
+
+function stringsOf(schema: z.ZodType, name: string, { pattern, format, examples }: Hints): fc.Arbitrary<string> {
+  const checks = checksOf(schema);
+  const minLength = checks.find(({ check }) => check === "min_length")?.minimum ?? 0;
+  const maxLength = Math.min(checks.find(({ check }) => check === "max_length")?.maximum ?? 40, 300);
+  const patterns = [...checks.flatMap((check) => check.pattern ?? []), ...(pattern === undefined ? [] : [new RegExp(pattern)])];
+  const known = pools[name] ?? [];
+  const shown = (examples ?? []).filter((example) => typeof example === "string");
+  const proposals: fc.WeightedArbitrary<string>[] = [
+    ...(known.length > 0 ? [{ weight: 8, arbitrary: fc.constantFrom(...known) }] : []),
+    ...(shown.length > 0 ? [{ weight: 1, arbitrary: fc.constantFrom(...shown) }] : []),
+    // Its flags are another matter: what they would add, the mutations try.
+    ...patterns.map((each) => ({ weight: 2, arbitrary: fc.stringMatching(new RegExp(each.source)) })),
+    ...(format === "date-time" ? [{ weight: 4, arbitrary: moments }] : []),
+    { weight: 1, arbitrary: fc.string({ unit: "grapheme", minLength, maxLength }) },
+    { weight: 1, arbitrary: fc.string({ minLength, maxLength }) },
+  ];
+  return fc.oneof(...proposals);
+}
+
+const moments = fc
+  .tuple(fc.date({ min: new Date(0), max: new Date("9999-12-31T00:00:00Z"), noInvalidDate: true }), fc.constantFrom("Z", "+23:59", "-23:59"))
+  .map(([date, offset]) => date.toISOString().replace("Z", offset));
+
+/** Only what the schema takes. Should it never take any, that is said at once instead of searching for ever. */
+function checked<T extends Tree>(schema: z.ZodType, proposals: fc.Arbitrary<T>): fc.Arbitrary<T> {
+  const fits = (value: T): boolean => takes(schema, value);
+  if (!fc.sample(proposals, { numRuns: 300, seed: 1 }).some(fits)) {
+    throw new Error(`300 proposals for a schema were all wrong, the last one ${JSON.stringify(fc.sample(proposals, { numRuns: 1, seed: 1 })[0])}`);
+  }
+  return proposals.filter(fits);
+}
+
+function defined<T>(value: T | undefined): T {
+  if (value === undefined) throw new Error("zod's definition has another shape than this walk knows");
+  return value;
+}

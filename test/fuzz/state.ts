@@ -1,0 +1,135 @@
+/** All rows of all objects, read from their files while the server runs: what the answers say is another matter. */
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync, type StatementSync } from "node:sqlite";
+
+export type Row = Readonly<Record<string, unknown>>;
+
+/** Undefined on one side: the row was made, or taken away. */
+export interface Change {
+  /** `cell-1`, `shard-7`, `directory`. */
+  object: string;
+  table: string;
+  /** The values of its primary key. */
+  key: string;
+  before: Row | undefined;
+  after: Row | undefined;
+}
+
+/**
+ * Left out, because it changes whatever the requests do:
+ * - `incarnation` and `epoch`, which a refused begin may raise (docs/reference/limits.md, "A refused begin writes nothing where it is refused");
+ * - how far the alarms and the cron have come;
+ * - the batch of a decided lease, which an alarm forgets.
+ * Also the runtime's own tables and files, where it keeps alarms, which reads may set (rule M3); and D1, which the cron alone writes.
+ */
+const BOOKKEEPING = new Set(["incarnation", "epoch", "applied_position", "pruned_position"]);
+
+interface OpenDatabase {
+  database: DatabaseSync;
+  version: StatementSync;
+  seen: number;
+  object: string;
+  rows: Map<string, [table: string, key: string, row: Row]>;
+}
+
+export class StateOnDisk {
+  readonly #folder: string;
+  readonly #open = new Map<string, OpenDatabase>();
+
+  constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  /** What has changed since it was asked before; everything, when it never was. */
+  changes(): Change[] {
+    return this.#files().flatMap((file) => {
+      const known = this.#open.get(file);
+      if (known === undefined) return this.#openFirst(file);
+      // Changes with every transaction of anybody else: where it has not, nothing was written.
+      const version = versionOf(known.version);
+      if (version === known.seen) return [];
+      known.seen = version;
+      return this.#readAgain(known);
+    });
+  }
+
+  /** The rows of a table, of all objects, as of the last `changes()`. */
+  rows(object: RegExp, table: string): Row[] {
+    const found: Row[] = [];
+    for (const each of this.#open.values()) {
+      if (!object.test(each.object)) continue;
+      for (const [its, , row] of each.rows.values()) if (its === table) found.push(row);
+    }
+    return found;
+  }
+
+  close(): void {
+    for (const { database } of this.#open.values()) database.close();
+  }
+
+  #files(): string[] {
+    return readdirSync(this.#folder).flatMap((namespace) =>
+      readdirSync(join(this.#folder, namespace))
+        .filter((name) => name.endsWith(".sqlite") && !name.startsWith("metadata"))
+        .map((name) => join(this.#folder, namespace, name)),
+    );
+  }
+
+  #openFirst(file: string): Change[] {
+    const database = new DatabaseSync(file, { readOnly: true, timeout: 5_000 });
+    const version = database.prepare("PRAGMA data_version");
+    const opened: OpenDatabase = { database, version, seen: versionOf(version), object: "", rows: new Map() };
+    this.#open.set(file, opened);
+    return this.#readAgain(opened);
+  }
+
+  #readAgain(known: OpenDatabase): Change[] {
+    const before = known.rows;
+    known.rows = readRows(known.database);
+    known.object = nameOf(known.rows);
+    const { object } = known;
+    const changes: Change[] = [];
+    for (const [place, [table, key, row]] of known.rows) {
+      const was = before.get(place)?.[2];
+      if (was === undefined || JSON.stringify(was) !== JSON.stringify(row)) changes.push({ object, table, key, before: was, after: row });
+    }
+    for (const [place, [table, key, row]] of before) {
+      if (!known.rows.has(place)) changes.push({ object, table, key, before: row, after: undefined });
+    }
+    return changes;
+  }
+}
+
+const versionOf = (statement: StatementSync): number => Number(statement.get()?.["data_version"]);
+
+function readRows(database: DatabaseSync): OpenDatabase["rows"] {
+  const rows: OpenDatabase["rows"] = new Map();
+  // One transaction: all tables as of one moment.
+  database.exec("BEGIN");
+  const tables = database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT GLOB '_cf_*' AND name NOT GLOB 'sqlite_*'").all();
+  for (const { name } of tables) {
+    const table = String(name);
+    const columns = database.prepare(`SELECT name FROM pragma_table_info('${table}') WHERE pk > 0 ORDER BY pk`).all();
+    for (const row of database.prepare(`SELECT * FROM "${table}"`).all()) {
+      const key = columns.map(({ name: column }) => String(row[String(column)])).join(" ");
+      const kept = keptOf(table, row);
+      if (kept !== undefined) rows.set(`${table} ${key}`, [table, key, kept]);
+    }
+  }
+  database.exec("COMMIT");
+  return rows;
+}
+
+function keptOf(table: string, row: Row): Row | undefined {
+  if (table === "meta") return BOOKKEEPING.has(String(row["name"])) ? undefined : row;
+  if (table !== "lease" || row["decided"] !== 1) return row;
+  const { payload: _, epochs: __, ...kept } = row;
+  return kept;
+}
+
+/** Objects keep their name; the directory is the one that has none. */
+function nameOf(rows: OpenDatabase["rows"]): string {
+  const name = rows.get("meta object_name")?.[2]["value"];
+  return typeof name === "string" ? name : "directory";
+}

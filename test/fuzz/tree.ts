@@ -1,0 +1,64 @@
+/** What a body is made of: JSON, and what only looks like it. */
+export type Tree = null | boolean | number | string | Raw | Pairs | Tree[] | { [name: string]: Tree };
+
+/** Goes into the text as it is: numbers that no JavaScript number is, and what is not JSON at all. */
+export class Raw {
+  readonly text: string;
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+/** An object that may have a name twice, or the name `__proto__`. */
+export class Pairs {
+  readonly pairs: readonly (readonly [string, Tree])[];
+  constructor(pairs: readonly (readonly [string, Tree])[]) {
+    this.pairs = pairs;
+  }
+}
+
+export const isObject = (tree: Tree | undefined): tree is { [name: string]: Tree } =>
+  typeof tree === "object" && tree !== null && !Array.isArray(tree) && !(tree instanceof Raw) && !(tree instanceof Pairs);
+
+export function textOf(tree: Tree): string {
+  if (tree instanceof Raw) return tree.text;
+  if (Array.isArray(tree)) return `[${tree.map(textOf).join(",")}]`;
+  const pairs = tree instanceof Pairs ? tree.pairs : isObject(tree) ? Object.entries(tree) : undefined;
+  if (pairs === undefined) return JSON.stringify(tree);
+  return `{${pairs.map(([name, value]) => `${JSON.stringify(name)}:${textOf(value)}`).join(",")}}`;
+}
+
+/** Where only text can go, as in a path. */
+export const textIn = (tree: Tree | undefined): string => (typeof tree === "string" ? tree : tree === undefined || tree === null ? "" : textOf(tree));
+
+export type Place = readonly (string | number)[];
+
+/** Every place in a tree, the tree itself first. */
+export function placesIn(tree: Tree, place: Place = []): Place[] {
+  const inside: [string | number, Tree][] = Array.isArray(tree) ? [...tree.entries()] : isObject(tree) ? Object.entries(tree) : [];
+  return [place, ...inside.flatMap(([name, child]) => placesIn(child, [...place, name]))];
+}
+
+export function at(tree: Tree, [name, ...rest]: Place): Tree | undefined {
+  if (name === undefined) return tree;
+  const child = Array.isArray(tree) ? tree[Number(name)] : isObject(tree) ? tree[name] : undefined;
+  return child === undefined ? undefined : at(child, rest);
+}
+
+/** The tree with something else at a place; undefined takes it away. */
+export function withChange(tree: Tree, [name, ...rest]: Place, change: (before: Tree) => Tree | undefined): Tree | undefined {
+  if (name === undefined) return change(tree);
+  if (Array.isArray(tree)) {
+    const items = tree.flatMap((item, index) => {
+      const changed = index === name ? withChange(item, rest, change) : item;
+      return changed === undefined ? [] : [changed];
+    });
+    return items;
+  }
+  if (!isObject(tree)) return tree;
+  const pairs = Object.entries(tree).flatMap(([key, value]): [string, Tree][] => {
+    const changed = key === name ? withChange(value, rest, change) : value;
+    return changed === undefined ? [] : [[key, changed]];
+  });
+  return Object.fromEntries(pairs);
+}

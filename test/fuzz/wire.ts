@@ -1,0 +1,70 @@
+/** One TCP connection: bytes as they are, and all the answers that come back. */
+import { connect } from "node:net";
+import { HANG_MS, type Received } from "./server.ts";
+
+/** Sent behind every other request: answered, it shows that the connection was still understood, and its id that nothing else was read as it. */
+export const LAST_ID = "the-last-one";
+/** A request hidden in another one's body or headers has this id: it must never be answered. */
+export const HIDDEN_ID = "hidden";
+
+const LAST = Buffer.from(`GET /healthz HTTP/1.1\r\nHost: last.example\r\nX-Request-Id: ${LAST_ID}\r\nConnection: close\r\n\r\n`);
+
+/** Sends, closes its side, and reads until the server has closed the other one. */
+export function exchange(port: number, bytes: Uint8Array): Promise<Received[]> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true });
+    const hang = setTimeout(() => {
+      socket.destroy();
+      reject(new Error(`the connection is still open after ${HANG_MS} ms`));
+    }, HANG_MS);
+    const done = (): void => {
+      clearTimeout(hang);
+      socket.destroy();
+      resolve(answersIn(Buffer.concat(chunks)));
+    };
+    socket.on("data", (chunk) => chunks.push(chunk));
+    socket.on("end", done);
+    // Who does not want to read on may close; what was answered until then counts.
+    socket.on("error", done);
+    socket.end(Buffer.concat([bytes, LAST]));
+  });
+}
+
+/** Enough of HTTP/1.1 to tell one answer from the next. Bodies of answers to HEAD are none, whatever their headers say. */
+function answersIn(bytes: Buffer): Received[] {
+  const answers: Received[] = [];
+  let rest = bytes.toString("latin1");
+  while (rest.startsWith("HTTP/")) {
+    const end = rest.indexOf("\r\n\r\n");
+    if (end < 0) break;
+    const [first = "", ...lines] = rest.slice(0, end).split("\r\n");
+    const headers = Object.fromEntries(
+      lines.map((line): [string, string] => [line.split(":")[0]?.toLowerCase() ?? "", line.slice(line.indexOf(":") + 1).trim()]),
+    );
+    const status = Number(first.split(" ")[1]);
+    rest = rest.slice(end + 4);
+    if (status < 200) continue;
+    const { text, behind } = bodyAt(rest, headers);
+    rest = behind;
+    answers.push({ status, headers, text: Buffer.from(text, "latin1").toString("utf8") });
+  }
+  if (rest !== "") throw new Error(`something behind the answers: ${rest.slice(0, 500)}`);
+  return answers;
+}
+
+function bodyAt(rest: string, headers: Record<string, string>): { text: string; behind: string } {
+  if (rest.startsWith("HTTP/")) return { text: "", behind: rest };
+  if (headers["transfer-encoding"] !== "chunked") {
+    const length = Number(headers["content-length"] ?? rest.length);
+    return { text: rest.slice(0, length), behind: rest.slice(length) };
+  }
+  let text = "";
+  for (let at = 0; ;) {
+    const end = rest.indexOf("\r\n", at);
+    const size = Number.parseInt(rest.slice(at, end), 16);
+    if (end < 0 || !(size > 0)) return { text, behind: rest.slice(end < 0 ? rest.length : end + 4) };
+    text += rest.slice(end + 2, end + 2 + size);
+    at = end + 4 + size;
+  }
+}
