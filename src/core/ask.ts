@@ -7,7 +7,7 @@ import type { Reply } from "./messages.ts";
  */
 export function ask<T>(clock: Pick<Clock, "after">, timeoutMs: number, call: () => Promise<Reply<T>>): Promise<Answer<T>> {
   return new Promise((resolve) => {
-    const cancel = clock.after(timeoutMs, () => resolve({ kind: "unknown", cause: "no answer in time" }));
+    const cancel = clock.after(timeoutMs, () => resolve({ kind: "unknown", cause: "no answer in time", timedOut: true }));
     const settle = (answer: Answer<T>): void => {
       cancel();
       resolve(answer);

@@ -58,4 +58,8 @@ export interface Ports {
 }
 
 /** What is known of a peer's answer: rule M2. `unknown` means it may or may not have happened. */
-export type Answer<T> = { kind: "ok"; value: T } | { kind: "refused"; refusal: Refusal } | { kind: "unknown"; cause: string };
+export type Answer<T> =
+  | { kind: "ok"; value: T }
+  | { kind: "refused"; refusal: Refusal }
+  /** `timedOut`: nothing was heard in time; otherwise it is known to have failed, though not when. */
+  | { kind: "unknown"; cause: string; timedOut?: true };

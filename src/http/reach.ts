@@ -12,12 +12,11 @@ interface Peer {
 
 /** Calls an object; an unknown answer becomes 503, or 504 when the time was up. */
 export async function reach<T>(timeoutMs: number, { who, advice }: Peer, work: () => Promise<Reply<T>>): Promise<Result<T>> {
-  const startedMs = Date.now();
   const answer = await call(timeoutMs, work);
   if (answer.kind === "ok") return { ok: true, value: answer.value };
   if (answer.kind === "refused") return { ok: false, refusal: answer.refusal };
   const more = advice === undefined ? "" : `: ${advice}`;
-  return Date.now() - startedMs >= timeoutMs
+  return answer.timedOut === true
     ? refused("DEADLINE_EXCEEDED", `${who} did not answer in time${more}`)
     : refused("UNAVAILABLE", `${who} cannot be reached${more}`, { retryAfterMs: 1_000 });
 }
