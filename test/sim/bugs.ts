@@ -121,11 +121,11 @@ export const bugs: Record<string, Bug> = {
     "    this.#store.insert(row);\n    this.#fences += 1;\n",
     "    this.#fences += 1;\n",
   ),
-  "outcomes are forgotten before they are applied": one(
+  "outcomes are forgotten before the fleet record has them": one(
     "S1",
-    "src/core/ledger/store.ts",
-    "SELECT lease FROM lease WHERE decided = 1 AND position <= ? AND payload IS NULL ORDER BY",
-    "SELECT lease FROM lease WHERE decided = 1 AND position <= ? ORDER BY",
+    "src/core/ledger/prune.ts",
+    "Math.max(Math.min(pulledPosition, retained), atMost)",
+    "Math.max(retained, atMost)",
   ),
   "positions follow the clock": one("M4", "src/core/ledger/position.ts", "Math.max(this.#last + 1, positionAt(nowMs))", "positionAt(nowMs)"),
   // Begins

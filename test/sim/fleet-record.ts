@@ -93,6 +93,11 @@ export class FleetRecord {
     return this.#database.prepare("SELECT cell_id, uuid, state, position FROM leases").all() as never;
   }
 
+  has(cell: string, lease: string, state: LeaseState): boolean {
+    const sql = "SELECT 1 FROM leases WHERE cell_id = ? AND uuid = ? AND state = ?";
+    return this.statement(sql, false).all(cell, lease, state).length > 0;
+  }
+
   statement(sql: string, isRaw: boolean): StatementSync {
     const key = `${isRaw} ${sql}`;
     let statement = this.#prepared.get(key);

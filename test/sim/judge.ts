@@ -1,4 +1,5 @@
 import { decodePayload } from "../../src/core/ledger/payload.ts";
+import { msOf } from "../../src/core/ledger/position.ts";
 import type {
   BeginRequest,
   ClaimRecord,
@@ -80,6 +81,8 @@ export class Judge implements Pick<Witness, "sent" | "answered"> {
   readonly frozen = new Set<string>();
   /** Keys whose revocation was acknowledged. */
   readonly revoked = new Set<string>();
+  /** Whether the fleet record has a lease in this state. */
+  isRecorded: (cell: string, lease: string, state: LeaseState) => boolean = () => false;
   readonly #everPruned = new Set<string>();
   readonly #forgotten = new Set<string>();
   readonly #coordinator: Coordinator;
@@ -384,6 +387,11 @@ export class Judge implements Pick<Witness, "sent" | "answered"> {
   #vanished(key: string, fact: Facts): void {
     this.check("I6", fact.state !== "GRANTED", () => `lease ${key} was granted, and its row is gone`);
     this.check("I5", fact.isApplied, () => `lease ${key} was forgotten before it was applied`);
+    const { outcomeRetentionS, outcomeMaxS } = this.#coordinator.limits;
+    const ageS = (this.#coordinator.ledger(fact.cell).nowMs() - msOf(fact.position)) / 1_000;
+    this.check("I6", ageS >= outcomeRetentionS - 1, () => `the outcome of lease ${key} was forgotten after ${ageS} s`);
+    const isSafe = ageS >= outcomeMaxS - 1 || this.isRecorded(fact.cell, fact.lease, fact.state);
+    this.check("I13", isSafe, () => `the outcome of lease ${key} was forgotten before the fleet record had it`);
     this.see("S1");
     this.facts.delete(key);
     this.pruned.add(key);

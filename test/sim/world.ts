@@ -70,6 +70,7 @@ export class World {
     this.names = namesOf(weather.names);
     this.cells = [...this.coordinator.ledgers.keys()].map((cell) => new Cell(cell, reach, this.faults, weather));
     this.cronJob = new Cron(weather, this.scheduler, this.faults, network, this.coordinator, (event) => this.judge.see(event));
+    this.judge.isRecorded = (cell, lease, state) => this.cronJob.record.has(cell, lease, state);
     this.router = new Api(reach, somebody("router"));
     this.operator = new Api(reach, somebody("operator"));
   }
