@@ -203,6 +203,8 @@ async function steal(world: World, cell: Cell, random: Random): Promise<void> {
 async function redecide(world: World, cell: Cell, random: Random): Promise<void> {
   if (cell.ended.length === 0) return;
   const { lease, outcome } = random.pick(cell.ended);
+  // Forgotten: its UUID may be another lease's by now.
+  if (world.judge.wasPruned(cell.id, lease)) return;
   const other = outcome === "COMMITTED" ? "ROLLED_BACK" : "COMMITTED";
   const asked = random.chance(0.5) ? outcome : other;
   const caller = random.chance(0.3) ? ({ role: "operator", keyId: "operator" } as const) : cell.caller;
