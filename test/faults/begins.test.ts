@@ -1,0 +1,5 @@
+/** Every durable write of a begin × everything that can go wrong there: docs/internals/fault-matrix.md. */
+import { scenarios } from "./scenarios.ts";
+import { matrixSuite } from "./suite.ts";
+
+await matrixSuite(scenarios.filter(({ isBegin }) => isBegin === true));

@@ -1,0 +1,112 @@
+/** The rows of the matrix, made from what the scenarios did when nothing went wrong. */
+import { d1Errors } from "./faulty-d1.ts";
+import { arm, keyOf, type Armed, type CallFault, type CallRecord, type Journal, type WriteFault, type WriteRecord } from "./plan.ts";
+import type { Scenario } from "./scenarios.ts";
+
+export interface Row {
+  scenario: Scenario;
+  fault: string;
+  /** What it goes wrong at, for its title. */
+  at: string;
+  /** The durable writes that it is about, in order. */
+  writes: string[];
+  /** Made anew for each run. */
+  arm: () => Armed[];
+}
+
+/** What has to happen to every write, and to every two that follow each other. */
+const required = {
+  write: ["crash_before", "crash_after", "lose_answer", "twice", "late"],
+  pair: ["cut", "lose_answer", "twice", "late"],
+} as const;
+
+const ofCalls: readonly CallFault[] = ["drop", "lose_answer", "twice", "late", "stale", "reset_after"];
+const ofPairs: readonly CallFault[] = ["lose_answer", "twice", "late"];
+/** To the caller they are all the same: one of them for each call, in turn. */
+const refusals: readonly CallFault[] = ["overloaded", "retryable", "reset"];
+
+export function rowsOf(scenario: Scenario, journal: Journal): Row[] {
+  const { calls, writes } = journal;
+  const writesOf = (call: CallRecord): string[] => writes.filter((write) => write.call === call).map(keyOf);
+  const ofD1 = calls.filter(({ to }) => to === "d1");
+  const pairs = writes.slice(1).flatMap((second, index) => {
+    const first = writes[index];
+    return first === undefined ? [] : [{ first, second }];
+  });
+  return [
+    ...calls.flatMap((call, index) => callRows(scenario, call, index, ofD1.indexOf(call), writesOf(call))),
+    ...writes.flatMap((write) => writeRows(scenario, write)),
+    ...pairs.flatMap(({ first, second }) => pairRows(scenario, calls, first, second)),
+  ];
+}
+
+function callRows(scenario: Scenario, call: CallRecord, index: number, nthOfD1: number, writes: string[]): Row[] {
+  const isD1 = call.to === "d1";
+  const kinds = isD1 ? (["drop", "lose_answer", "twice", "late"] as const) : [...ofCalls, refusals[index % refusals.length] ?? "reset"];
+  const rows = kinds.map((kind): Row => ({ scenario, fault: kind, at: keyOf(call), writes, arm: () => [arm(call, { kind })] }));
+  return isD1 ? [...rows, ...d1Rows(scenario, call, nthOfD1, writes)] : rows;
+}
+
+/** Every error that D1 is known for, before the work was done and afterwards. */
+const errors = d1Errors.flatMap((text) => [
+  { text, carriedOut: false },
+  { text, carriedOut: true },
+]);
+/** Of these, so many for each statement, in turn. */
+const ERRORS_EACH = 4;
+
+/** Twice in a row, so that the second try fails as well. */
+function d1Rows(scenario: Scenario, call: CallRecord, nthOfD1: number, writes: string[]): Row[] {
+  const from = nthOfD1 * ERRORS_EACH;
+  return [...errors, ...errors].slice(from % errors.length, (from % errors.length) + ERRORS_EACH).map(({ text, carriedOut }) => {
+    const armed = (): Armed[] => {
+      const first = arm(call, { kind: "error", text, carriedOut });
+      return [first, arm({ label: call.label }, { kind: "error", text, carriedOut }, first)];
+    };
+    return { scenario, fault: `${carriedOut ? "fails afterwards" : "fails"}: ${text}`, at: keyOf(call), writes, arm: armed };
+  });
+}
+
+function writeRows(scenario: Scenario, write: WriteRecord): Row[] {
+  // D1 cannot be made to crash; what it does then are its errors.
+  if (write.call?.to === "d1") return [];
+  const kinds: readonly WriteFault[] = ["crash_before", "crash_after"];
+  return kinds.map((kind) => ({ scenario, fault: kind, at: keyOf(write), writes: [keyOf(write)], arm: () => [arm(write, { kind })] }));
+}
+
+function pairRows(scenario: Scenario, calls: CallRecord[], first: WriteRecord, second: WriteRecord): Row[] {
+  const writes = [keyOf(first), keyOf(second)];
+  const at = writes.join(" → ");
+  const cut: Row = { scenario, fault: "cut", at, writes, arm: () => [arm(first, { kind: "cut" })] };
+  const [one, other] = [first.call, second.call];
+  // Both in one call: what happens to it happens to both.
+  if (one === undefined || other === undefined || one === other) return [cut];
+  // An outer call has begun before the inner one. Otherwise the second fault waits for the first: what is next then may be another call.
+  const isOuter = calls.indexOf(other) < calls.indexOf(one);
+  const both = ofPairs.map((kind): Row => {
+    const armed = (): Armed[] => {
+      const earlier = arm(one, { kind });
+      return [earlier, isOuter ? arm(other, { kind }) : arm({ to: other.to }, { kind }, earlier)];
+    };
+    return { scenario, fault: kind, at, writes, arm: armed };
+  });
+  return [cut, ...both];
+}
+
+/** Writes, and pairs of them, for which a fault that is required has no row. */
+export function missingRows({ writes }: Journal, rows: readonly Row[]): string[] {
+  const has = (fault: string, wanted: string[]): boolean =>
+    rows.some((row) => row.fault.startsWith(fault) && wanted.every((write) => row.writes.includes(write)));
+  const single = writes.flatMap((write) => {
+    const isD1 = write.call?.to === "d1";
+    const faults = isD1 ? ["fails:", "fails afterwards:", "lose_answer", "twice", "late"] : required.write;
+    return faults.filter((fault) => !has(fault, [keyOf(write)])).map((fault) => `${keyOf(write)}: ${fault}`);
+  });
+  const pairs = writes.slice(1).flatMap((second, index) => {
+    const first = writes[index];
+    if (first === undefined) return [];
+    const wanted = [keyOf(first), keyOf(second)];
+    return required.pair.filter((fault) => !has(fault, wanted)).map((fault) => `${wanted.join(" → ")}: ${fault}`);
+  });
+  return [...single, ...pairs];
+}

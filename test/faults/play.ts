@@ -1,0 +1,123 @@
+/** Plays a scenario with faults, lets it heal, and looks at what is left. */
+import { applyD1Migrations } from "cloudflare:test";
+import { expect } from "vitest";
+import { env } from "../support/workerd/api.ts";
+import { expectConsistent, expectDirectory, expectFinal, expectKeysToMatch, expectRecordToMatch } from "./invariants.ts";
+import type { Armed, Journal } from "./plan.ts";
+import type { Scenario } from "./scenarios.ts";
+import { SHARDS, Stage } from "./stage.ts";
+import { newWorld } from "./world.ts";
+
+/** So that waiting for an answer that does not come takes no time. */
+const shortLimits = {
+  LEASEHOLD_EXCHANGE_TIMEOUT_MS: "150",
+  LEASEHOLD_INQUIRY_TIMEOUT_MS: "100",
+  LEASEHOLD_BEGIN_DEADLINE_MS: "700",
+  LEASEHOLD_COMMIT_DEADLINE_MS: "400",
+};
+
+/** For recording: what is slow there is slow by itself. */
+const patientLimits = {
+  LEASEHOLD_EXCHANGE_TIMEOUT_MS: "600",
+  LEASEHOLD_INQUIRY_TIMEOUT_MS: "600",
+  LEASEHOLD_BEGIN_DEADLINE_MS: "3000",
+  LEASEHOLD_COMMIT_DEADLINE_MS: "3000",
+};
+
+const SHARED = "DB";
+const LANES = ["LANE_0", "LANE_1", "LANE_2", "LANE_3"];
+const freeLanes = [...LANES];
+const waiting: ((lane: string) => void)[] = [];
+
+/** The tables of every D1. Once per file. */
+export async function prepareDatabases(): Promise<void> {
+  for (const name of [SHARED, ...LANES]) await applyD1Migrations(databaseOf(name), env.TEST_MIGRATIONS);
+}
+
+function databaseOf(name: string): D1Database {
+  const database = (env as unknown as Record<string, D1Database | undefined>)[name];
+  if (database === undefined) throw new Error(`there is no binding ${name}`);
+  return database;
+}
+
+/** A D1 for one world alone, empty; or the one that all others share. */
+async function inDatabase<T>(ownsD1: boolean, work: (name: string) => Promise<T>): Promise<T> {
+  if (!ownsD1) return work(SHARED);
+  const lane = freeLanes.pop() ?? (await new Promise<string>((resolve) => waiting.push(resolve)));
+  try {
+    const database = databaseOf(lane);
+    await database.batch(["leases", "cells", "keys", "cron_runs"].map((table) => database.prepare(`DELETE FROM ${table}`)));
+    return await work(lane);
+  } finally {
+    const next = waiting.shift();
+    if (next === undefined) freeLanes.push(lane);
+    else next(lane);
+  }
+}
+
+/** A world of patient limits, with nothing in it. */
+export const startStage = (database = SHARED): Stage => new Stage(newWorld({ LEASEHOLD_SHARDS: String(SHARDS), ...patientLimits }, database));
+
+/** What a scenario does when nothing goes wrong. */
+export async function record(scenario: Scenario): Promise<Journal> {
+  return inDatabase(scenario.ownsD1 === true, async (database) => {
+    const stage = startStage(database);
+    await scenario.arrange(stage);
+    stage.world.begin([]);
+    await scenario.act(stage);
+    const { journal } = stage.world;
+    stage.world.begin([]);
+    return journal;
+  });
+}
+
+/** A failure tells what was called, in order. */
+export async function play(scenario: Scenario, faults: Armed[]): Promise<void> {
+  await inDatabase(scenario.ownsD1 === true, async (database) => {
+    const stage = new Stage(newWorld({ LEASEHOLD_SHARDS: String(SHARDS), ...shortLimits }, database));
+    try {
+      await scenario.arrange(stage);
+      stage.world.begin(faults);
+      await scenario.act(stage);
+      await heal(stage, scenario);
+      expect(faults.filter(({ fired }) => !fired).map(({ at }) => at)).toEqual([]);
+      await expectAll(stage, scenario);
+    } catch (error) {
+      if (error instanceof Error) error.message += `\n\n${stage.world.journal.told()}`;
+      throw error;
+    }
+  });
+}
+
+/** What is late arrives in between, so that it meets objects that have recovered. */
+async function heal(stage: Stage, { ownsD1 = false }: Scenario): Promise<void> {
+  await stage.ringAll();
+  await stage.world.deliverStale();
+  await stage.recover();
+  if (ownsD1) await stage.cron();
+}
+
+async function expectAll(stage: Stage, { ownsD1 = false }: Scenario): Promise<void> {
+  await expectConsistent(stage);
+  await expectDirectory(stage);
+  await finish(stage);
+  await expectConsistent(stage);
+  await expectFinal(stage);
+  await expectRecordToMatch(stage);
+  if (ownsD1) await expectKeysToMatch(stage);
+}
+
+/** Every begin that was granted is the same lease again, and can be decided. */
+async function finish(stage: Stage): Promise<void> {
+  let turn = 0;
+  for (const [name, { cell, batch, states }] of stage.leases) {
+    const last = states.at(-1);
+    if (last === "ROLLED_BACK") await stage.begin(name, cell, batch, [{ status: 409, reason: "LEASE_ROLLED_BACK" }]);
+    if (last === "GRANTED") {
+      await stage.begin(name, cell, batch, [{ status: 200 }]);
+      await stage.decide(name, turn++ % 2 === 0 ? "commit" : "rollback");
+    }
+  }
+  await stage.recover();
+  await stage.cron();
+}

@@ -1,0 +1,258 @@
+/** What the matrix is made of: each scenario is one thing that the coordinator does, with all that has to be there before. */
+import { evictDurableObject } from "cloudflare:test";
+import { stubOf } from "./objects.ts";
+import { arm, type Fault } from "./plan.ts";
+import { nameOn, type Cell, type Stage } from "./stage.ts";
+
+export interface Scenario {
+  title: string;
+  /** The rules that its rows prove. */
+  rules: string;
+  /** Nothing goes wrong here, and nothing is recorded. */
+  arrange: (stage: Stage) => Promise<void>;
+  act: (stage: Stage) => Promise<void>;
+  /** For the file that runs it: two of them share the work. */
+  isBegin?: boolean;
+  /** It compares what D1 has for the deployment as a whole: it needs a D1 of its own. */
+  ownsD1?: boolean;
+}
+
+/** Free names, one on each shard; those of `warm` are taken. */
+const FREE = [nameOn(0, 1), nameOn(1, 1)];
+const TAKEN = [nameOn(0), nameOn(1)];
+const [onFirst, onSecond] = FREE as [string, string];
+const DAY_MS = 86_400_000;
+
+/** Every object was used before. */
+async function warm(stage: Stage, cells: Cell[] = [1]): Promise<void> {
+  for (const cell of cells) await stage.addCell(cell);
+  for (const shard of [0, 1]) await stage.touch(`shard${shard}`);
+}
+
+/** A cell that has begun something: its ledger knows of attempts up to the first incarnation. */
+async function warmOwner(stage: Stage, cells: Cell[] = [1]): Promise<void> {
+  await warm(stage, cells);
+  for (const cell of cells) await stage.own(`owned by ${cell}`, cell, [nameOn(0, 2 + cell)]);
+}
+
+/** The ledger wakes up anew. */
+async function restart(stage: Stage, label: string): Promise<void> {
+  await evictDurableObject(stubOf(stage.world, label));
+}
+
+/** One message of the preparation goes wrong. */
+async function withFault(stage: Stage, label: string, kind: "drop", work: () => Promise<unknown>): Promise<void> {
+  const armed = arm({ label }, { kind } satisfies Fault);
+  stage.world.faults = [armed];
+  await work();
+  if (!armed.fired) throw new Error(`nothing was sent as ${label}`);
+}
+
+/** A decision that one shard has not heard of. */
+async function halfDecided(stage: Stage, cell: Cell, outcome: "commit" | "rollback"): Promise<void> {
+  await stage.begin("half", cell, { create: FREE });
+  await withFault(stage, `ledger${cell} > shard1 exchange ${outcome}`, "drop", () => stage.decide("half", outcome));
+}
+
+export const scenarios: readonly Scenario[] = [
+  {
+    title: "first use",
+    isBegin: true,
+    rules: "[P1]",
+    arrange: async () => {},
+    act: async (stage) => {
+      await stage.addCell(1);
+      await stage.begin("a", 1, { create: FREE });
+    },
+  },
+  {
+    title: "begin",
+    isBegin: true,
+    rules: "[B5] [B7]",
+    arrange: async (stage) => {
+      await warmOwner(stage);
+      await restart(stage, "ledger1");
+    },
+    act: async (stage) => {
+      await stage.begin("a", 1, { create: FREE });
+    },
+  },
+  {
+    title: "begin that is refused",
+    isBegin: true,
+    rules: "[B6]",
+    arrange: async (stage) => {
+      await warm(stage, [1, 2]);
+      await stage.own("other", 2, [onSecond]);
+    },
+    act: async (stage) => {
+      await stage.begin("a", 1, { create: FREE }, [{ status: 409, code: "ALREADY_EXISTS" }]);
+    },
+  },
+  {
+    title: "begin that meets a hold of nobody",
+    isBegin: true,
+    rules: "[B8]",
+    arrange: async (stage) => {
+      await warmOwner(stage, [1, 2]);
+      await stage.orphan(2, [onFirst]);
+    },
+    act: async (stage) => {
+      await stage.begin("a", 1, { create: FREE });
+    },
+  },
+  {
+    title: "begin that meets a decision not yet applied",
+    isBegin: true,
+    rules: "[B8]",
+    arrange: async (stage) => {
+      await warm(stage, [1, 2]);
+      await halfDecided(stage, 2, "commit");
+    },
+    act: async (stage) => {
+      await stage.begin("a", 1, { create: [onSecond] }, [{ status: 409, code: "ALREADY_EXISTS" }]);
+    },
+  },
+  {
+    title: "commit",
+    rules: "[C1] [C2] [C3]",
+    arrange: async (stage) => {
+      await warm(stage);
+      await stage.begin("a", 1, { create: FREE });
+    },
+    act: async (stage) => {
+      await stage.decide("a", "commit");
+      await stage.ring("ledger1");
+    },
+  },
+  {
+    title: "rollback",
+    rules: "[C1] [C2] [C3]",
+    arrange: async (stage) => {
+      await warm(stage);
+      await stage.begin("a", 1, { create: FREE });
+    },
+    act: async (stage) => {
+      await stage.decide("a", "rollback");
+      await stage.ring("ledger1");
+    },
+  },
+  {
+    title: "fence",
+    rules: "[C7]",
+    arrange: async (stage) => warm(stage),
+    act: async (stage) => {
+      stage.lease("a", 1, { create: FREE });
+      await stage.decide("a", "rollback");
+      await stage.begin("a", 1, { create: FREE }, [{ status: 409, reason: "LEASE_ROLLED_BACK" }]);
+    },
+  },
+  {
+    title: "replace and destroy",
+    isBegin: true,
+    rules: "[C1] [E1]",
+    arrange: async (stage) => {
+      await warm(stage);
+      await stage.own("owned", 1, TAKEN);
+    },
+    act: async (stage) => {
+      await stage.begin("a", 1, { replace: TAKEN.slice(0, 1), destroy: TAKEN.slice(1) });
+      await stage.decide("a", "commit");
+    },
+  },
+  {
+    title: "freeze",
+    rules: "[C6]",
+    arrange: async (stage) => {
+      await warm(stage);
+      await stage.begin("before", 1, { create: [onSecond] });
+    },
+    act: async (stage) => {
+      await stage.freeze(1, "freeze");
+      await stage.begin("a", 1, { create: [onFirst] }, [{ status: 409, reason: "CELL_FROZEN" }]);
+      await stage.decide("before", "commit");
+    },
+  },
+  {
+    title: "key revocation",
+    rules: "[A1]",
+    arrange: async (stage) => {
+      await warm(stage);
+      await stage.mintKey("good", 1);
+      await stage.mintKey("bad", 1);
+    },
+    act: async (stage) => {
+      await stage.revokeKey("bad");
+      await stage.begin("a", 1, { create: FREE }, [{ status: 401, reason: "KEY_REVOKED" }], stage.keys.get("bad")?.key);
+    },
+  },
+  {
+    title: "lookup that asks",
+    rules: "[R2]",
+    arrange: async (stage) => {
+      await warm(stage);
+      await stage.begin("a", 1, { create: [onFirst] });
+      await stage.orphan(1, [onSecond]);
+    },
+    act: async (stage) => {
+      await stage.lookup(onFirst, [{ status: 200 }]);
+      await stage.lookup(onSecond, [{ status: 404 }]);
+    },
+  },
+  {
+    title: "sweep",
+    rules: "[B8] [M3]",
+    arrange: async (stage) => {
+      await warm(stage);
+      await halfDecided(stage, 1, "rollback");
+      await stage.orphan(1, [onFirst]);
+    },
+    act: async (stage) => {
+      await stage.ring("shard0");
+      await stage.ring("shard1");
+    },
+  },
+  {
+    title: "alarm that delivers again",
+    rules: "[C3] [M3]",
+    arrange: async (stage) => {
+      await warm(stage);
+      await halfDecided(stage, 1, "commit");
+    },
+    act: async (stage) => {
+      await stage.ring("ledger1");
+    },
+  },
+  {
+    title: "cron",
+    rules: "[S1]",
+    ownsD1: true,
+    arrange: async (stage) => {
+      // What is decided now is old enough to be forgotten later.
+      stage.world.skewMs = -2 * DAY_MS;
+      await warmOwner(stage, [1, 2]);
+      await stage.cron();
+      stage.world.skewMs = 0;
+      await restart(stage, "ledger1");
+      await stage.begin("a", 1, { create: FREE });
+      await stage.mintKey("good", 1);
+    },
+    act: async (stage) => {
+      await stage.cron();
+    },
+  },
+  {
+    title: "directory",
+    rules: "[P1]",
+    ownsD1: true,
+    arrange: async (stage) => {
+      await stage.addCell(1);
+    },
+    act: async (stage) => {
+      await stage.addCell(2);
+      await stage.renameCell(2, "Another name");
+      await stage.mintKey("bad", 2);
+      await stage.revokeKey("bad");
+    },
+  },
+];

@@ -1,0 +1,32 @@
+/** The tests of some scenarios: one for each row of the matrix. */
+import { describe, expect, test } from "vitest";
+import { missingRows, rowsOf } from "./matrix.ts";
+import { play, prepareDatabases, record } from "./play.ts";
+import { keyOf } from "./plan.ts";
+import type { Scenario } from "./scenarios.ts";
+
+export async function matrixSuite(scenarios: readonly Scenario[]): Promise<void> {
+  await prepareDatabases();
+  for (const scenario of scenarios) {
+    const journal = await record(scenario);
+    const rows = rowsOf(scenario, journal);
+
+    describe.concurrent(scenario.title, { timeout: 30_000 }, () => {
+      test("every write and every pair of writes has its rows", () => {
+        expect(journal.writes.filter(({ call }) => call === undefined).map(keyOf)).toEqual([]);
+        expect(missingRows(journal, rows)).toEqual([]);
+      });
+
+      test("it writes the same each time", async () => {
+        const again = await record(scenario);
+        expect(again.writes.map(keyOf).toSorted()).toEqual(journal.writes.map(keyOf).toSorted());
+      });
+
+      for (const row of rows) {
+        test(`${scenario.rules} ${row.fault} at ${row.at}`, async () => {
+          await play(scenario, row.arm());
+        });
+      }
+    });
+  }
+}
