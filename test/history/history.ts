@@ -6,7 +6,7 @@ import type { ConflictKind } from "../../src/core/refusal.ts";
 export const bucketName = ({ type, canonical }: { type: string; canonical: string }): string => `${type}:${canonical}`;
 
 /** A subject or source as one word, such as `GROUP:1`. */
-export const reference = ({ type, id }: { type: string; id: string }): string => `${type}:${id}`;
+const reference = ({ type, id }: { type: string; id: string }): string => `${type}:${id}`;
 
 export interface BatchOp {
   kind: OpKind;

@@ -83,7 +83,7 @@ async function lookup(world: World, _: Cell, random: Random): Promise<void> {
 async function scanLeases(world: World, cell: Cell, random: Random): Promise<void> {
   const before = world.judge.grantedOf(cell.id);
   const seen = new Set<string>();
-  const limit = random.between(1, 3);
+  const limit = random.between(1, 2);
   for (let afterPosition = 0; ;) {
     const answer = await cell.api.list(cell.id, cell.caller, { createdAfterMs: 0, afterPosition, limit });
     if (answer.kind !== "ok") return;
@@ -144,29 +144,22 @@ async function fence(world: World, cell: Cell, random: Random): Promise<void> {
 
 /** The same batch again under the same UUID (rule B2). */
 async function replay(world: World, cell: Cell, random: Random): Promise<void> {
-  if (cell.ended.length === 0) return;
-  const ended = random.pick(cell.ended);
+  if (cell.recent.length === 0) return;
+  const ended = random.pick(cell.recent);
   const answer = await cell.api.begin(cell.id, cell.caller, ended);
   if (answer.kind === "unknown" || isRefused(answer, "KEY_REVOKED")) return;
-  if (world.judge.wasPruned(cell.id, ended.lease)) return abandonReplay(cell, ended.lease, answer.kind === "ok");
   const isRight =
     ended.outcome === "COMMITTED" ? answer.kind === "ok" && answer.value.lease.state === "COMMITTED" : isRefused(answer, "LEASE_ROLLED_BACK");
   world.judge.check("I10", isRight, () => `lease ${ended.lease} ended ${ended.outcome}, and its begin is answered ${JSON.stringify(answer)}`);
   world.judge.see("B2");
 }
 
-/** The coordinator had forgotten the lease, so this was a new one, which nobody wants. */
-async function abandonReplay(cell: Cell, lease: string, isGranted: boolean): Promise<void> {
-  if (isGranted) await cell.api.decide(cell.id, cell.caller, lease, "ROLLED_BACK");
-}
-
 /** Another batch under a used UUID. */
 async function reuse(world: World, cell: Cell, random: Random): Promise<void> {
   const creates = newRows(world, cell, random, 1);
-  if (cell.ended.length === 0 || creates.length === 0) return;
-  const { lease } = random.pick(cell.ended);
+  if (cell.recent.length === 0 || creates.length === 0) return;
+  const { lease } = random.pick(cell.recent);
   const answer = await cell.api.begin(cell.id, cell.caller, { lease, ops: cell.opsOf({ ...EMPTY, creates }), allowMissing: false });
-  if (world.judge.wasPruned(cell.id, lease)) return abandonReplay(cell, lease, answer.kind === "ok");
   world.judge.check("I10", answer.kind !== "ok", () => `lease ${lease} of cell ${cell.id} was used for another batch before`);
 }
 
@@ -201,10 +194,8 @@ async function steal(world: World, cell: Cell, random: Random): Promise<void> {
 
 /** A decision that was taken: again, or the other one (rule C4). */
 async function redecide(world: World, cell: Cell, random: Random): Promise<void> {
-  if (cell.ended.length === 0) return;
-  const { lease, outcome } = random.pick(cell.ended);
-  // Forgotten: its UUID may be another lease's by now.
-  if (world.judge.wasPruned(cell.id, lease)) return;
+  if (cell.recent.length === 0) return;
+  const { lease, outcome } = random.pick(cell.recent);
   const other = outcome === "COMMITTED" ? "ROLLED_BACK" : "COMMITTED";
   const asked = random.chance(0.5) ? outcome : other;
   const caller = random.chance(0.3) ? ({ role: "operator", keyId: "operator" } as const) : cell.caller;

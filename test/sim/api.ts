@@ -3,7 +3,6 @@ import type {
   BeginAnswer,
   BucketKey,
   Caller,
-  ClaimRecord,
   Lease,
   LeasePage,
   ListRecordsAnswer,
@@ -150,5 +149,3 @@ function seenFound(bucket: string | undefined, found: LookupFound): [string, See
   if (bucket === undefined || found.kind === "unknown") return [];
   return [[bucket, found.kind === "none" ? null : seenOf(found.record)]];
 }
-
-export const shownRecord = (found: LookupFound | undefined): ClaimRecord | undefined => (found?.kind === "record" ? found.record : undefined);

@@ -35,8 +35,8 @@ export const bugs: Record<string, Bug> = {
   "attempts start over with each instance": one(
     "B3",
     "src/core/ledger/begins.ts",
-    'this.#incarnation = this.#store.number("incarnation") + 1;',
-    "this.#incarnation = 1;",
+    'const next = this.#store.number("incarnation") + 1;',
+    "const next = 1;",
   ),
   "a create takes what is claimed": one("B4", "src/core/shard/prepare.ts", "return claim === undefined ?", "return claim?.cell !== cell ?"),
   "a foreign claim can be destroyed": one(

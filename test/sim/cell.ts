@@ -15,10 +15,12 @@ import type { CellCrash, Weather } from "./weather.ts";
 /** A lease whose end this cell knows. */
 export interface Ended extends Batch {
   outcome: Outcome;
+  endedAtMs: number;
 }
 
 const BEGIN_TRIES = 3;
 const REMEMBERED = 20;
+const RECENT_MS = 100_000;
 
 /** What one update of a cell wants. */
 export interface Plan {
@@ -165,7 +167,7 @@ export class Cell {
   async #finish(process: Process, batch: Batch, outcome: Outcome): Promise<boolean> {
     const answer = await process.api.decide(this.id, this.caller, batch.lease, outcome);
     if (answer.kind === "ok") {
-      this.remember({ ...batch, outcome });
+      this.remember({ ...batch, outcome, endedAtMs: this.#reach.scheduler.nowMs });
       if (this.#reach.judge.frozen.has(this.id)) this.#reach.judge.see("C6");
       if (this.#reach.judge.factOf(this.id, batch.lease)?.isApplied === false) this.#reach.judge.see("C3");
       return true;
@@ -176,6 +178,11 @@ export class Cell {
         `cell ${this.id} saved lease ${batch.lease}, and its commit is refused: ${answer.refusal.code} ${answer.refusal.reason}`,
       );
     return false;
+  }
+
+  /** Those whose UUIDs may be used again: later they may be forgotten, and then belong to nobody. */
+  get recent(): Ended[] {
+    return this.ended.filter(({ endedAtMs }) => this.#reach.scheduler.nowMs - endedAtMs < RECENT_MS);
   }
 
   remember(ended: Ended): void {
@@ -201,7 +208,10 @@ export class Cell {
     this.#open += 1;
     const local = {
       list: (page: { afterUuid: string; limit: number }) => this.local.list(page),
-      has: (uuids: readonly string[]) => this.local.has(uuids),
+      has: async (uuids: readonly string[]) => {
+        await this.#mayDie(process, "while_reconciling");
+        return this.local.has(uuids);
+      },
       remove: async (uuid: string) => {
         await this.#mayDie(process, "while_reconciling");
         await this.local.remove(uuid);

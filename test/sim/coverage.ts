@@ -7,7 +7,7 @@ const protocol = readFileSync(new URL("../../docs/reference/protocol.md", import
 const rules = [...protocol.matchAll(/^- \*\*([A-Z]\d+)\*\* /gm)].map(([, rule]) => rule ?? "");
 
 /** What a large enough number of runs must have met: every kind of fault, every activity, every invariant and every rule. */
-export function expected(): string[] {
+function expected(): string[] {
   return [
     ...[...messageFaults, ...diskFaults, ...partFaults, ...recordFaults].map((kind) => `fault ${kind}`),
     ...cellCrashes.map((kind) => `fault cell:${kind}`),

@@ -27,6 +27,8 @@ type Methods = Record<string, (message: unknown) => Promise<Reply<unknown>>>;
 
 /** Means of how late a message comes whose sender hears nothing: among the next attempts, after them, after everything. */
 const LATE_MS = [100, 1_000, 10_000, 60_000] as const;
+/** Outcomes are remembered for longer than any message can be late: a begin that comes when its lease is forgotten is a new one. */
+const MOST_LATE_MS = 240_000;
 
 /** Carries messages between parts, and loses, repeats, delays and reorders them. */
 export class Network {
@@ -61,7 +63,7 @@ export class Network {
       };
       const latencyMs = this.#faults.latencyMs(to.name, this.#scheduler.nowMs);
       const late = this.#faults.stream("late");
-      const lateMs = late.exponential(late.pick(LATE_MS));
+      const lateMs = Math.min(MOST_LATE_MS, late.exponential(late.pick(LATE_MS)));
       const deliver = (got: Sent): void => this.#carryOut(to, got, answer, fail);
       switch (this.#faults.message(from.name, to.name, method)) {
         case "lose":

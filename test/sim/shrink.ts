@@ -14,7 +14,7 @@ export interface Shrunk {
 const groups = ["messages", "disks", "records", "cellCrashes"] as const;
 
 /** The weather of a seed with some faults switched off. */
-export function weatherWithout(seed: number, without: readonly string[]): Weather {
+function weatherWithout(seed: number, without: readonly string[]): Weather {
   const weather = structuredClone(weatherOf(seed));
   for (const name of without) {
     const [group, kind] = name.split(".") as [(typeof groups)[number], string];

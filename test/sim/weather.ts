@@ -95,7 +95,7 @@ const activityWeights: Record<Activity, number> = {
   replace: 16,
   abandon: 4,
   lookup: 14,
-  scan_leases: 3,
+  scan_leases: 8,
   scan_records: 3,
   fence: 3,
   replay: 5,
@@ -156,7 +156,7 @@ function limitsOf(random: Random): Partial<Limits> {
     ...(random.chance(0.3) ? { inquiryTimeoutMs: random.pick([40, 300]) } : {}),
     ...(random.chance(0.3) ? { commitDeadlineMs: random.pick([100, 1_000]) } : {}),
     ...(random.chance(0.3) ? { sweepAfterMs: random.pick([50, 500]) } : {}),
-    ...(random.chance(0.4) ? { outcomeRetentionS: random.between(60, 120), outcomeMaxS: random.between(240, 600) } : {}),
+    ...(random.chance(0.4) ? { outcomeRetentionS: random.between(600, 900), outcomeMaxS: random.between(1_500, 3_000) } : {}),
     ...(random.chance(0.3) ? { pullRows: random.between(1, 5) } : {}),
   };
 }

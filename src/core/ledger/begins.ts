@@ -207,11 +207,18 @@ export class Begins {
 
   /** A row that every instance raises before its first attempt, so that attempts are never reused (rule B3). */
   #raiseIncarnation(): Promise<void> {
-    this.#ownIncarnation ??= this.#commits.submit("raise_incarnation", () => {
-      this.#incarnation = this.#store.number("incarnation") + 1;
-      this.#store.setNumber("incarnation", this.#incarnation);
-    });
+    this.#ownIncarnation ??= this.#raise();
     return this.#ownIncarnation;
+  }
+
+  async #raise(): Promise<void> {
+    const raised = await this.#commits.submit("raise_incarnation", () => {
+      const next = this.#store.number("incarnation") + 1;
+      this.#store.setNumber("incarnation", next);
+      return next;
+    });
+    // Only what is durable is its own: while the row is on its way another instance may be given the same number.
+    this.#incarnation = raised;
   }
 
   async #settle(held: ReadonlyMap<number, BucketKey[]>): Promise<HoldState[]> {

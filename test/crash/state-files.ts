@@ -1,0 +1,101 @@
+import { readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+
+/** What a coordinator left on disk when it ended: read from its files, by nobody's leave. */
+
+interface Stored {
+  /** `shard-3`, `cell-1`, `directory`. */
+  name: string;
+  database: DatabaseSync;
+}
+
+const rowsOf = <Row>({ database }: Stored, sql: string): Row[] => database.prepare(sql).all() as unknown as Row[];
+
+function storedObjects(stateFolder: string, className: string): Stored[] {
+  const folder = join(stateFolder, "storage", "do", `leasehold-${className}`);
+  const names = readdirSync(folder).filter((name) => name.endsWith(".sqlite") && !name.startsWith("metadata"));
+  return names.flatMap((file) => {
+    const database = new DatabaseSync(join(folder, file), { readOnly: true });
+    // One that died before its first write has no tables, and so nothing to say.
+    if (database.prepare("SELECT 1 FROM sqlite_schema WHERE name IN ('hold', 'lease')").get() === undefined) {
+      database.close();
+      return [];
+    }
+    const name = database.prepare("SELECT value FROM meta WHERE name = 'object_name'").get()?.["value"];
+    return [{ name: String(name), database }];
+  });
+}
+
+interface StoredClaim {
+  bucket: string;
+  cell: string;
+}
+
+export interface StoredLease {
+  cell: string;
+  lease: string;
+  state: string;
+  position: number;
+}
+
+export interface Stores {
+  claims: StoredClaim[];
+  leases: StoredLease[];
+  /** One sentence for each hold, open lease and payload: after a recovery there are none. */
+  leftovers: string[];
+}
+
+export function readStores(stateFolder: string): Stores {
+  const stores: Stores = { claims: [], leases: [], leftovers: [] };
+  for (const shard of storedObjects(stateFolder, "ClaimShard")) {
+    stores.claims.push(...rowsOf<StoredClaim>(shard, "SELECT bucket_type || ' ' || canonical AS bucket, cell FROM claim"));
+    for (const { kind, bucket, cell, lease } of rowsOf<Record<string, string>>(shard, "SELECT kind, canonical AS bucket, cell, lease FROM hold")) {
+      stores.leftovers.push(`${shard.name} holds ${bucket} for a ${kind} of lease ${lease} of cell ${cell}`);
+    }
+    shard.database.close();
+  }
+  for (const ledger of storedObjects(stateFolder, "CellLedger")) {
+    const cell = ledger.name.replace(/^cell-/, "");
+    stores.leases.push(...rowsOf<Omit<StoredLease, "cell">>(ledger, "SELECT lease, state, position FROM lease").map((row) => ({ cell, ...row })));
+    const open = "SELECT lease, state FROM lease WHERE decided = 0 OR payload IS NOT NULL OR epochs IS NOT NULL";
+    for (const { lease, state } of rowsOf<Record<string, string>>(ledger, open)) {
+      stores.leftovers.push(`${ledger.name} keeps the batch of lease ${lease}, which is ${state}`);
+    }
+    ledger.database.close();
+  }
+  return stores;
+}
+
+/** What the fleet record says otherwise than the ledgers. Only right after a run of the cron that came to its end. */
+export function judgeRecord(stateFolder: string, leases: readonly StoredLease[]): string[] {
+  const folder = join(stateFolder, "storage", "d1", "miniflare-D1DatabaseObject");
+  const file = readdirSync(folder).find((name) => name.endsWith(".sqlite") && !name.startsWith("metadata"));
+  if (file === undefined) return ["there is no fleet record"];
+  const d1: Stored = { name: "D1", database: new DatabaseSync(join(folder, file), { readOnly: true }) };
+  const copies = new Map(
+    rowsOf<StoredLease>(d1, "SELECT cell_id AS cell, uuid AS lease, state, position FROM leases").map((row) => [row.lease, row]),
+  );
+  const cursors = new Map(
+    rowsOf<{ cell: string; position: number }>(d1, "SELECT cell_id AS cell, pulled_position AS position FROM cells").map((row) => [
+      row.cell,
+      row.position,
+    ]),
+  );
+  const open = [...copies.values()].filter(({ state }) => state === "GRANTED");
+  d1.database.close();
+  const differing = leases.filter(({ lease, state, position }) => copies.get(lease)?.state !== state || copies.get(lease)?.position !== position);
+  const behind = leases.filter(({ cell, position }) => position > (cursors.get(cell) ?? 0));
+  return [
+    ...open.map(({ cell, lease }) => `D1 shows lease ${lease} of cell ${cell} as granted`),
+    ...differing.map(({ cell, lease, state }) => `D1 does not show lease ${lease} of cell ${cell} as ${state}`),
+    ...behind.slice(0, 1).map(({ cell }) => `D1's cursor of cell ${cell} is behind its ledger`),
+  ];
+}
+
+/** Bytes of all files below whose name ends so. */
+export function sizeOf(folder: string, ending: string): number {
+  return readdirSync(folder, { withFileTypes: true, recursive: true })
+    .filter((entry) => entry.isFile() && entry.name.endsWith(ending))
+    .reduce((sum, entry) => sum + (statSync(join(entry.parentPath, entry.name), { throwIfNoEntry: false })?.size ?? 0), 0);
+}

@@ -1,0 +1,114 @@
+/**
+ * `npm run model`: checks the protocol's model. Every base configuration must hold, searched completely; every variant, which has one rule switched
+ * off, must fail as expected, or the model would not notice if the rule were missing.
+ *
+ *   --full          the larger state spaces as well
+ *   --only <name>   one run
+ *   --trail <name>  one variant, and in words how it goes wrong
+ */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { bases, variants, type Base, type Run, type Variant } from "./runs.ts";
+import { ensureTools, isVariant, search, steps, type Found } from "./spin.ts";
+
+/** As many searches at a time: each may take some GB. */
+const AT_ONCE = 2;
+/** Per search. Generous: a busy machine must not make a check fail. */
+const LIMIT_MS = 600_000;
+const FULL_LIMIT_MS = 3 * 3_600_000;
+
+/** Whoever ends this ends the searches with it. */
+const interrupted = new AbortController();
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, () => interrupted.abort());
+
+const COLUMNS = [22, 10, 24, 24, 24, 12, 8, 8] as const;
+
+const say = (line: string): void => void process.stdout.write(`${line}\n`);
+const rowOf = (...cells: string[]): string =>
+  cells
+    .map((cell, index) => cell.padEnd(COLUMNS[index] ?? 0))
+    .join(" ")
+    .trimEnd();
+
+function passes(run: Run, found: Found): boolean {
+  return isVariant(run) ? found.violation === run.expected : found.violation === undefined && found.complete;
+}
+
+function foundIn({ violation, complete, complaint }: Found): string {
+  if (violation !== undefined) return violation;
+  if (complete) return "nothing";
+  return `not complete: ${complaint || "no result"}`;
+}
+
+function report(run: Base | Variant, found: Found): boolean {
+  const passed = passes(run, found);
+  const [rule, off, expected] = isVariant(run) ? [run.rule, run.off, run.expected] : ["all", "-", "nothing"];
+  const figures = [found.states.toLocaleString("en"), found.seconds.toFixed(1), found.memoryMb.toFixed(0)];
+  say(`${rowOf(run.name, rule, off, expected, foundIn(found), ...figures)}${passed ? "" : "   FAILED"}`);
+  return passed;
+}
+
+async function check(run: Base | Variant, folder: string): Promise<boolean> {
+  try {
+    return report(run, await search(run, join(folder, run.name), run.full ? FULL_LIMIT_MS : LIMIT_MS, interrupted.signal));
+  } catch (error) {
+    if (interrupted.signal.aborted) throw error;
+    say(`${run.name}: ${error instanceof Error ? error.message : String(error)}   FAILED`);
+    return false;
+  } finally {
+    await rm(join(folder, run.name), { recursive: true, force: true });
+  }
+}
+
+/** In the order of the list, which has the long ones first, some at a time. */
+async function checkAll(runs: readonly (Base | Variant)[], folder: string): Promise<number> {
+  say(rowOf("name", "rule", "switched off", "expected", "found", "states", "seconds", "MB"));
+  const waiting = [...runs];
+  let failed = 0;
+  const work = async (): Promise<void> => {
+    for (let run = waiting.shift(); run !== undefined; run = waiting.shift()) if (!(await check(run, folder))) failed += 1;
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, work));
+  say(`${runs.length - failed} passed, ${failed} failed`);
+  return failed;
+}
+
+async function showTrail(run: Variant, folder: string): Promise<number> {
+  const found = await search(run, join(folder, run.name), LIMIT_MS, interrupted.signal);
+  say(`${run.name}: rule ${run.rule} switched off (${run.off})`);
+  say(`${run.says}.`);
+  say("");
+  if (found.violation !== undefined) for (const [index, step] of (await steps(run, join(folder, run.name))).entries()) say(`${index + 1}. ${step}`);
+  say("");
+  say(`found: ${foundIn(found)}`);
+  return passes(run, found) ? 0 : 1;
+}
+
+function oneOf<T extends Run>(runs: readonly T[], name: string): T {
+  const run = runs.find((each) => each.name === name);
+  if (run === undefined) throw new Error(`there is no run ${name}; there are ${runs.map((each) => each.name).join(", ")}`);
+  return run;
+}
+
+async function main(): Promise<number> {
+  const { values } = parseArgs({ options: { full: { type: "boolean" }, only: { type: "string" }, trail: { type: "string" } } });
+  const all = [...bases, ...variants];
+  const trail = values.trail === undefined ? undefined : oneOf(variants, values.trail);
+  const runs = values.only === undefined ? all.filter(({ full }) => values.full === true || full !== true) : [oneOf(all, values.only)];
+  await ensureTools(say);
+  const folder = await mkdtemp(join(tmpdir(), "leasehold-model-"));
+  try {
+    return trail === undefined ? await checkAll(runs, folder) : await showTrail(trail, folder);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+try {
+  process.exitCode = (await main()) === 0 ? 0 : 1;
+} catch (error) {
+  process.stderr.write(`model: ${error instanceof Error ? error.message : String(error)}\n`);
+  process.exitCode = 2;
+}

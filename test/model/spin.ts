@@ -1,0 +1,142 @@
+/** Debian's `spin` and a C compiler: finds or installs them, and runs one search. */
+import { execFile, spawn } from "node:child_process";
+import { copyFile, mkdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { CYCLE, type Run, type Variant, type Violation } from "./runs.ts";
+
+const call = promisify(execFile);
+
+const MEMORY_MB = 6_000;
+/** Far deeper than any behaviour within the bounds; a search that gets there is not complete, and says so. */
+const DEPTH = 1_000_000;
+
+export interface Found {
+  /** Undefined: nothing. */
+  violation: Violation | undefined;
+  /** The search saw every state within the bounds. */
+  complete: boolean;
+  states: number;
+  seconds: number;
+  memoryMb: number;
+  /** What the verifier said that explains an incomplete search. */
+  complaint: string;
+}
+
+async function isThere(program: string, args: string[], sign: string): Promise<boolean> {
+  try {
+    const { stdout, stderr } = await call(program, args);
+    return (stdout + stderr).includes(sign);
+  } catch {
+    return false;
+  }
+}
+
+const hasSpin = (): Promise<boolean> => isThere("spin", ["-V"], "Spin Version");
+const hasCompiler = (): Promise<boolean> => isThere("gcc", ["--version"], "Free Software Foundation");
+
+/** Installs what is missing. Throws with what to do when it cannot. */
+export async function ensureTools(say: (line: string) => void): Promise<void> {
+  const missing = [...((await hasSpin()) ? [] : ["spin"]), ...((await hasCompiler()) ? [] : ["gcc", "libc6-dev"])];
+  if (missing.length === 0) return;
+  const advice = `install ${missing.join(" and ")} by hand (the model checker of spinroot.com and a C compiler), then run this again`;
+  if (!(await isThere("apt-get", ["--version"], "apt"))) throw new Error(`there is no apt-get here: ${advice}`);
+  say(`installing ${missing.join(", ")}`);
+  const [program, ...prefix] = process.getuid?.() === 0 ? ["apt-get"] : ["sudo", "-n", "apt-get"];
+  const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };
+  try {
+    await call(program ?? "", [...prefix, "update"], { env });
+    await call(program ?? "", [...prefix, "install", "--yes", "--no-install-recommends", ...missing], { env });
+  } catch (error) {
+    throw new Error(`apt-get failed (${lastLine(error)}): ${advice}`, { cause: error });
+  }
+  if (!(await hasSpin()) || !(await hasCompiler())) throw new Error(`what apt-get installed does not work: ${advice}`);
+}
+
+const lastLine = (error: unknown): string => (error instanceof Error ? error.message : String(error)).trim().split("\n").at(-1) ?? "";
+
+export const isVariant = (run: Run): run is Variant => "off" in run;
+
+const definitionsOf = (run: Run): string[] => [...run.bounds, ...(isVariant(run) ? [run.off] : [])].map((name) => `-D${name}`);
+
+/** A variant is searched in breadth, so that what it finds is as short as can be. */
+const isBroad = (run: Run): boolean => isVariant(run) && run.search === "states";
+
+function compilerFlags(run: Run): string[] {
+  const flags = ["-w", `-DMEMLIM=${MEMORY_MB}`];
+  // A variant ends after some thousand states: compiling it well would take longer than running it.
+  if (isBroad(run)) return [...flags, "-O0", "-DSAFETY", "-DBFS"];
+  return run.search === "states" ? [...flags, "-O2", "-DSAFETY"] : [...flags, "-O2", "-DNP", "-DNFAIR=3"];
+}
+
+function searchFlags(run: Run): string[] {
+  if (isBroad(run)) return [];
+  const flags = [`-m${DEPTH}`, run.model === "lease.pml" ? "-w26" : "-w20"];
+  if (run.search === "states") return flags;
+  // Begins that contend are processes of their own: without fairness, one that never takes a step would be a cycle.
+  return run.model === "contend.pml" ? [...flags, "-l", "-f"] : [...flags, "-l"];
+}
+
+/** Generates and compiles the verifier of one run in a folder of its own. */
+async function build(run: Run, folder: string, end: AbortSignal): Promise<void> {
+  await mkdir(folder, { recursive: true });
+  await copyFile(join(import.meta.dirname, run.model), join(folder, run.model));
+  const generated = await call("spin", ["-a", ...definitionsOf(run), run.model], { cwd: folder, signal: end });
+  if (/error/i.test(generated.stdout)) throw new Error(`${run.name}: ${generated.stdout}`);
+  await call("gcc", [...compilerFlags(run), "-o", "pan", "pan.c"], { cwd: folder, signal: end });
+}
+
+/** All that the verifier prints. Its end by the time limit is no error here: the search is then not complete. */
+function output(folder: string, flags: string[], limitMs: number, end: AbortSignal): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const pan = spawn("./pan", flags, { cwd: folder, timeout: limitMs, killSignal: "SIGKILL", signal: end });
+    let text = "";
+    pan.stdout.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
+    pan.stderr.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
+    pan.once("error", reject);
+    pan.once("close", (_code, signal) => {
+      resolve(signal === null ? text : `${text}\npan: ended by ${signal} after at most ${limitMs / 1_000} s\n`);
+    });
+  });
+}
+
+/** The numbers of the properties, from the model's own list of them. */
+async function propertyNames(model: string): Promise<Map<string, string>> {
+  const text = await readFile(join(import.meta.dirname, model), "utf8");
+  return new Map([...text.matchAll(/^#define (\w+) +(\d+) \/\*/gm)].map(([, name = "", number = ""]) => [number, name]));
+}
+
+function violationIn(text: string, names: ReadonlyMap<string, string>): Violation | undefined {
+  if (text.includes("non-progress cycle (at")) return CYCLE;
+  const said = /pan:\d+: (.*)/.exec(text)?.[1];
+  if (said === undefined) return undefined;
+  const number = /\((\d+)==0\)\)? \(at depth/.exec(said)?.[1];
+  return (number === undefined ? undefined : names.get(number)) ?? said.slice(0, 60);
+}
+
+const numberIn = (text: string, pattern: RegExp): number => Number(pattern.exec(text)?.[1] ?? 0);
+
+/** Builds and runs one search. */
+export async function search(run: Run, folder: string, limitMs: number, end: AbortSignal): Promise<Found> {
+  const names = await propertyNames(run.model);
+  await build(run, folder, end);
+  const text = await output(folder, searchFlags(run), limitMs, end);
+  const complaint =
+    /(ended by|out of memory|reached -DMEMLIM|depth too small|hash-compact|Bit statespace|not completed|usage:|error:).*/i.exec(text)?.[0] ?? "";
+  return {
+    violation: violationIn(text, names),
+    complete: text.includes("Full statespace search for:") && text.includes("errors: 0") && complaint === "",
+    states: numberIn(text, /(\d+) states, stored/),
+    seconds: numberIn(text, /elapsed time ([\d.e+]+) seconds/),
+    memoryMb: numberIn(text, /([\d.]+)\s+total actual memory usage/),
+    complaint,
+  };
+}
+
+/** The shortest way to what a run found, one step a line, as the model's own words tell it. */
+export async function steps(run: Run, folder: string): Promise<string[]> {
+  const { stdout } = await call("spin", ["-t", ...definitionsOf(run), run.model], { cwd: folder, maxBuffer: 2 ** 26 });
+  const lines = stdout.split("\n").map((line) => line.trim());
+  const end = lines.findIndex((line) => line.startsWith("spin: trail ends"));
+  return lines.slice(0, end === -1 ? undefined : end).filter((line) => line !== "" && !line.startsWith("spin:"));
+}
