@@ -112,6 +112,26 @@ async function bundle(entryPoint: string): Promise<string> {
   return file.text;
 }
 
+/** Miniflare's own words: only what is wrong. A runtime that died, it starts again by itself. */
+class RuntimeLog extends Log {
+  readonly #say: (event: string, error: string) => void;
+
+  constructor(say: (event: string, error: string) => void) {
+    super(LogLevel.NONE);
+    this.#say = say;
+  }
+
+  override warn(message: string): void {
+    this.#say("runtime_warning", firstLine(message));
+  }
+
+  override error(error: Error): void {
+    this.#say("runtime_failed", firstLine(error.message));
+  }
+}
+
+const firstLine = (text: string): string => text.split("\n")[0] ?? "";
+
 function runtimeOptions(
   { stateFolder, log, variables }: CoordinatorOptions,
   script: string,
@@ -121,7 +141,8 @@ function runtimeOptions(
   return convertV4MiniflareOptions({
     host,
     port,
-    log: new Log(LogLevel.NONE),
+    log: new RuntimeLog((event, error) => log?.(JSON.stringify({ event, error }))),
+    unsafeHandleRuntimeRestart: () => log?.(JSON.stringify({ event: "runtime_restarted" })),
     handleStructuredLogs: ({ message }) => log?.(message),
     resourcePersistencePath: join(stateFolder, "storage"),
     name: "leasehold",

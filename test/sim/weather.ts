@@ -137,10 +137,9 @@ export function weatherOf(seed: number): Weather {
     activities: Object.fromEntries(
       activities.map((kind) => [kind, activityWeights[kind] * (kind === "create" || random.chance(0.7) ? 0.3 + random.next() : 0)]),
     ) as Record<Activity, number>,
-    parts: Object.fromEntries(partFaults.map((kind) => [kind, storm === 0 || random.chance(0.5) ? 0 : storm * (0.3 + random.next())])) as Record<
-      PartFault,
-      number
-    >,
+    parts: Object.fromEntries(
+      partFaults.map((kind) => [kind, storm === 0 || random.chance(0.5) ? 0 : (0.3 + random.next()) * (kind === "echo" ? 3 : 1)]),
+    ) as Record<PartFault, number>,
   };
 }
 
