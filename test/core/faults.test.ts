@@ -53,6 +53,18 @@ test("[B6] [B8] a prepare that was carried out but not answered is released; a l
   expect(c.holds()).toEqual([]);
 });
 
+test("[B6] a prepare that waited for room until its begin was given up does not leave any more", async () => {
+  const c = await Cluster.start({ limits: { fanOut: 1, beginDeadlineMs: 1_000 } });
+  c.fate = (call) => (call.to === "shard 0" ? "lose" : "deliver");
+  const blocking = begin(c, "1", c.uuid(), [nameOn(c, 0)]);
+  const lease = c.uuid();
+  expect(await c.clock.settle(begin(c, "1", lease, [nameOn(c, 1)]))).toEqual(no("DEADLINE_EXCEEDED"));
+  await c.clock.settle(blocking);
+  await c.pass(20_000);
+  const sent = c.messages("exchange").flatMap((call) => (call.message as Exchange).prepares.map((prepare) => prepare.lease));
+  expect(sent).not.toContain(lease);
+});
+
 test("[B3] [B8] a prepare that arrives after its begin was given up holds nothing for long, and is never granted", async () => {
   const c = await Cluster.start();
   c.fate = (call) => (isPrepare(call) && call.to === "shard 0" ? "late" : "deliver");

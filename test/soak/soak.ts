@@ -2,11 +2,12 @@ import { mkdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { Random } from "../../demo/random.ts";
 import { Connection } from "../../src/cell/connection.ts";
-import { reconcile, ReconcileAborted, type Finding } from "../../src/cell/reconcile.ts";
+import { unknown, type Answer } from "../../src/cell/answer.ts";
+import { reconcile, ReconcileAborted, type Finding, type LeaseState, type RemoteLeases } from "../../src/cell/reconcile.ts";
 import { HttpLeases } from "../../src/cell/remote-leases.ts";
 import { cellIds, Clients } from "../crash/clients.ts";
 import { LocalDatabase } from "../crash/local-database.ts";
-import { nowMs, readRecords } from "../crash/record.ts";
+import { nowMs, readRecords, Recorder } from "../crash/record.ts";
 import { Server, victims } from "../crash/server.ts";
 import { readStores, sizeOf } from "../crash/state-files.ts";
 import { bucketKey, Verifier } from "../crash/verify.ts";
@@ -46,6 +47,7 @@ export class Soak {
   #clients: Clients | undefined;
   #isOver = false;
   /** The reconciliations that are under way; none is started while everything is checked. */
+  #reconciliations = 0;
   readonly #reconciling = new Set<Promise<void>>();
   #isChecking = false;
 
@@ -188,12 +190,14 @@ export class Soak {
     const report = (finding: Finding): void => {
       if (finding.kind === "contradicted") this.#complain(`cell ${cell}: ${JSON.stringify(finding)}`);
     };
-    const { counters } = await reconcile({ local: database, remote: this.#remote(cell), report }, recovery).catch((error: unknown) => {
+    const remote = this.#remote(cell);
+    const { counters } = await reconcile({ local: database, remote, report }, recovery).catch((error: unknown) => {
       // A list that cannot be read: the coordinator is away, and the next run goes on.
       if (error instanceof ReconcileAborted) return error.result;
       throw error;
     });
     this.survived.reconciled += counters.committed + counters.rolledBack + counters.orphaned;
+    remote.close();
     database.close();
   }
 
@@ -201,9 +205,28 @@ export class Soak {
     return new LocalDatabase(join(this.options.folder, "cells", `cell-${cell}.sqlite`));
   }
 
-  #remote(cell: string): HttpLeases {
+  /** What the reconciliation decides is written down like the decisions of the clients: the verifier judges by it. */
+  #remote(cell: string): RemoteLeases & { close: () => void } {
     const server = this.#server;
-    return new HttpLeases(new Connection({ url: server?.url ?? "", key: server?.keys.cells[cell] ?? "" }), cell);
+    const leases = new HttpLeases(new Connection({ url: server?.url ?? "", key: server?.keys.cells[cell] ?? "" }), cell);
+    const folder = join(this.options.folder, "records");
+    mkdirSync(folder, { recursive: true });
+    const recorder = new Recorder(folder, `reconciliation-${cell}-${(this.#reconciliations += 1)}`);
+    const decide = async (kind: "commit" | "rollback", lease: string): Promise<Answer<LeaseState>> => {
+      let answer: Answer<LeaseState> = unknown("not asked");
+      await recorder.call({ cell, kind, lease }, async () => {
+        answer = await leases[kind](lease);
+        return { tries: 1, answer: { kind: answer.kind } };
+      });
+      return answer;
+    };
+    return {
+      list: (page) => leases.list(page),
+      get: (lease) => leases.get(lease),
+      commit: (lease) => decide("commit", lease),
+      rollback: (lease) => decide("rollback", lease),
+      close: () => recorder.close(),
+    };
   }
 
   #complain(text: string): void {
@@ -228,12 +251,12 @@ export class Soak {
       for (const row of database.rows()) this.#initial.set(bucketKey(row), cell);
       database.close();
     }
-    const unknown = records.calls.filter(({ answer }) => answer.kind === "unknown").length;
+    const unanswered = records.calls.filter(({ answer }) => answer.kind === "unknown").length;
     this.survived.calls += records.calls.length;
-    this.survived.unknown += unknown;
+    this.survived.unknown += unanswered;
     this.survived.replays += verifier.replays + records.calls.reduce((sum, { tries }) => sum + tries - 1, 0);
     say(
-      `minute ${Math.round(this.#ageMs / 6_000) / 10}: cycle ${this.survived.cycles + 1}, ${records.calls.length} calls, ${unknown} unknown, ` +
+      `minute ${Math.round(this.#ageMs / 6_000) / 10}: cycle ${this.survived.cycles + 1}, ${records.calls.length} calls, ${unanswered} unknown, ` +
         `checked in ${Math.round((nowMs() - startedMs) / 100) / 10} s: ${this.complaints.length} complaints so far`,
     );
     if (found.length > 0) renameSync(join(folder, "records"), join(folder, `records-${this.survived.cycles + 1}`));

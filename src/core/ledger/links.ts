@@ -55,12 +55,11 @@ export class Links {
     const message: Settle = { version: MESSAGE_VERSION, placement: this.#placement(), keys };
     // The shard asks ledgers in turn: one timeout for them, one for the way.
     const timeoutMs = this.#limits.exchangeTimeoutMs + this.#limits.inquiryTimeoutMs;
-    return this.#pass(this.#settles, () => ask(this.#clock, timeoutMs, () => this.#peer.settle(shard, message)));
-  }
-
-  /** Whatever leaves, leaves through here: in bounded width, and not at all once the instance has ended (rule B5). */
-  #pass<T>(gate: Gate, send: () => Promise<Answer<T>>): Promise<Answer<T>> {
-    return gate.pass(async () => (this.#isHalted() ? { kind: "unknown", cause: "this instance has ended" } : send()));
+    return this.#settles.pass(async () => {
+      // Nothing leaves an instance that has ended (rule B5).
+      if (this.#isHalted()) return { kind: "unknown", cause: "this instance has ended" };
+      return ask(this.#clock, timeoutMs, () => this.#peer.settle(shard, message));
+    });
   }
 
   #to(shard: number): ShardLink {
@@ -68,8 +67,8 @@ export class Links {
     if (known !== undefined) return known;
     // The timeout is inside the gate: a call that never returns must not keep its place.
     const send = (message: Exchange): Promise<Answer<ExchangeAnswer>> =>
-      this.#pass(this.#exchanges, () => ask(this.#clock, this.#limits.exchangeTimeoutMs, () => this.#peer.exchange(shard, message)));
-    const link = new ShardLink(this.#clock, this.#limits, send, this.#isHalted);
+      ask(this.#clock, this.#limits.exchangeTimeoutMs, () => this.#peer.exchange(shard, message));
+    const link = new ShardLink(this.#clock, this.#limits, (work) => this.#exchanges.pass(work), send, this.#isHalted);
     this.#links.set(shard, link);
     return link;
   }

@@ -13,6 +13,9 @@ interface Waiting<Item, T> {
   signal: { over: boolean };
 }
 
+/** Lets the work through when there is room for one more message. */
+export type Pass = (work: () => Promise<void>) => Promise<void>;
+
 /** Ends the link for good, when its ledger's instance ends (rule B5). */
 export type IsHalted = () => boolean;
 
@@ -23,6 +26,7 @@ export type IsHalted = () => boolean;
 export class ShardLink {
   readonly #clock: Clock;
   readonly #limits: Limits;
+  readonly #pass: Pass;
   readonly #send: SendExchange;
   readonly #isHalted: IsHalted;
   #decisions: Waiting<Decision, null>[] = [];
@@ -31,9 +35,10 @@ export class ShardLink {
   /** The last message had no room for a prepare that waited. */
   #preparesFirst = false;
 
-  constructor(clock: Clock, limits: Limits, send: SendExchange, isHalted: IsHalted) {
+  constructor(clock: Clock, limits: Limits, pass: Pass, send: SendExchange, isHalted: IsHalted) {
     this.#clock = clock;
     this.#limits = limits;
+    this.#pass = pass;
     this.#send = send;
     this.#isHalted = isHalted;
   }
@@ -63,13 +68,19 @@ export class ShardLink {
     try {
       while (this.#decisions.length + this.#prepares.length > 0) {
         await this.#clock.turn();
+        await this.#pass(() => this.#next(placement));
         if (this.#isHalted()) break;
-        const [decisions, prepares] = this.#take();
-        if (decisions.length + prepares.length > 0) await this.#exchange(placement, decisions, prepares);
       }
     } finally {
       this.#busy = false;
     }
+  }
+
+  /** Taken only when there is room for the message: what was given up while it waited for that does not leave. */
+  async #next(placement: Placement): Promise<void> {
+    if (this.#isHalted()) return;
+    const [decisions, prepares] = this.#take();
+    if (decisions.length + prepares.length > 0) await this.#exchange(placement, decisions, prepares);
   }
 
   async #exchange(placement: Placement, decisions: Waiting<Decision, null>[], prepares: Waiting<Prepare, PrepareAnswer>[]): Promise<void> {
