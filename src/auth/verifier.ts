@@ -5,6 +5,9 @@ import { makeKey, parseKey, type KeyPayload, type ParsedKey } from "./key.ts";
 import type { Principal } from "./principal.ts";
 import type { Secrets } from "./secrets.ts";
 
+/** How far the clocks of the maker and of this isolate may lie apart. */
+const CLOCK_ERROR_S = 300;
+
 /** Checks keys with the deployment's secrets, and remembers which signatures it has checked. One per isolate and pair of secrets. */
 export class KeyVerifier {
   readonly #limits: Limits;
@@ -29,9 +32,15 @@ export class KeyVerifier {
     const token = /^bearer +(\S+)$/i.exec(authorization?.trim() ?? "")?.[1];
     if (token === undefined) return badKey("send a key as `Authorization: Bearer <key>`");
     const payload = this.#remembered(token) ?? (await this.#check(token));
-    if (payload === undefined || payload.exp - payload.iat > this.#limits.keyLifetimeS) return badKey("the key is not valid here");
+    if (payload === undefined || !this.#isShortLived(payload, nowMs)) return badKey("the key is not valid here");
     if (payload.exp * 1_000 <= nowMs) return badKey("the key has expired", { reason: "KEY_EXPIRED" });
     return ok({ role: payload.role, keyId: payload.id, cell: payload.cell ?? null });
+  }
+
+  /** From now as well: a key that says it was made tomorrow would outlive its revocation, which is kept for as long as a key may live. */
+  #isShortLived({ iat, exp }: KeyPayload, nowMs: number): boolean {
+    const { keyLifetimeS } = this.#limits;
+    return exp - iat <= keyLifetimeS && exp * 1_000 <= nowMs + (keyLifetimeS + CLOCK_ERROR_S) * 1_000;
   }
 
   #remembered(token: string): KeyPayload | undefined {

@@ -41,6 +41,7 @@ describe("all bad keys look the same", () => {
     ["an unknown field", { ...payload, admin: true }],
     ["a list", [payload]],
     ["null", null],
+    ["a making in the future", { ...payload, iat: NOW_S + 86_400, exp: NOW_S + 86_400 + defaultLimits.keyLifetimeS }],
     ["a life of more than 400 days", { ...payload, exp: payload.iat + defaultLimits.keyLifetimeS + 1 }],
   ])("%s", async (_, value) => {
     expect(await verify(await signed(value))).toEqual(bad);

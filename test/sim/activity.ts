@@ -112,6 +112,8 @@ async function scanShard(world: World, cell: Cell, sourceType: (typeof sources)[
     const { records, through, complete } = answer.value;
     for (const record of records) {
       seen.add(nameKey(record));
+      world.judge.check("I14", record.cell === cell.id, () => `cell ${cell.id} is shown ${record.canonical} of cell ${record.cell}`);
+      if (record.status === "LEASE_CREATING") world.judge.showed(record);
       const place = world.orderOf(record.source.id);
       world.judge.check("I12", place >= last && place > after, () => `the records of cell ${cell.id} are not in the order of their sources`);
       last = place;
@@ -233,5 +235,7 @@ async function rotateKey(world: World, cell: Cell): Promise<void> {
   const { keyId } = cell.caller;
   cell.keyNumber += 1;
   const answer = await world.operator.toLedger<null>(cell.id, "revoke", { keyId, expiresAtMs: 2_000_000_000_000 });
-  if (answer.kind === "ok") world.judge.revoked.add(keyId);
+  if (answer.kind !== "ok") return;
+  world.judge.revoked.add(keyId);
+  await cell.api.list(cell.id, { role: "cell", keyId }, { createdAfterMs: 0, afterPosition: 0, limit: 1 });
 }

@@ -81,10 +81,13 @@ export class Judge implements Pick<Witness, "sent" | "answered"> {
   readonly frozen = new Set<string>();
   /** Keys whose revocation was acknowledged. */
   readonly revoked = new Set<string>();
+  /** Keys that began a lease. */
+  readonly keysOf = new Map<string, Set<string>>();
   /** Whether the fleet record has a lease in this state. */
   isRecorded: (cell: string, lease: string, state: LeaseState) => boolean = () => false;
   readonly #everPruned = new Set<string>();
   readonly #forgotten = new Set<string>();
+  readonly #unpulled = new Set<string>();
   readonly #coordinator: Coordinator;
   readonly #images: ShardImage[];
   readonly #ledgerVersions = new Map<string, number>();
@@ -95,7 +98,10 @@ export class Judge implements Pick<Witness, "sent" | "answered"> {
   readonly #positions = new Map<string, number>();
   readonly #epochs = new Map<string, number>();
   /** Begins under way, by lease: which attempt they are at, and which shards it waits for. */
-  readonly #asking = new Map<string, { attempt: string; instance: number; isFirst: boolean; waiting: Set<number> }>();
+  readonly #asking = new Map<
+    string,
+    { attempt: string; instance: number; isFirst: boolean; waiting: Set<number>; last: number; wasRefused: boolean }
+  >();
 
   constructor(coordinator: Coordinator) {
     this.#coordinator = coordinator;
@@ -142,6 +148,11 @@ export class Judge implements Pick<Witness, "sent" | "answered"> {
     return this.#forgotten.has(factKey(cell, lease));
   }
 
+  /** Forgotten before the fleet record had it, because no cron came for too long. */
+  wasUnpulled(cell: string, lease: string): boolean {
+    return this.#unpulled.has(factKey(cell, lease));
+  }
+
   wasPruned(cell: string, lease: string): boolean {
     return this.#everPruned.has(factKey(cell, lease));
   }
@@ -157,7 +168,8 @@ export class Judge implements Pick<Witness, "sent" | "answered"> {
   /** A lookup has shown the hold of a create. */
   showed({ cell, lease, canonical }: ClaimRecord): void {
     const key = factKey(cell, lease ?? "");
-    this.check("I15", this.facts.has(key) || this.#everPruned.has(key), () => `${canonical} was shown for lease ${key}, which was never granted`);
+    const isGranted = this.facts.get(key)?.execution !== undefined || this.#everPruned.has(key);
+    this.check("I15", isGranted, () => `${canonical} was shown for lease ${key}, which was never granted`);
   }
 
   claims(): ClaimRow[] {
@@ -185,8 +197,13 @@ export class Judge implements Pick<Witness, "sent" | "answered"> {
     }
   }
 
-  sent({ from, method, message }: Sent): void {
+  sent({ from, to, method, message }: Sent): void {
     this.#refresh();
+    if (method === "begin") {
+      const { lease, caller } = message as BeginRequest;
+      const key = factKey(to.slice("ledger ".length), lease);
+      this.keysOf.set(key, (this.keysOf.get(key) ?? new Set()).add(caller.keyId));
+    }
     if (method !== "exchange") return;
     const { decisions, prepares } = message as Exchange;
     if (new Set([...decisions, ...prepares].map(({ lease }) => lease)).size > 1) this.see("N1");
@@ -242,12 +259,22 @@ export class Judge implements Pick<Witness, "sent" | "answered"> {
     const waiting = before?.attempt === attempt ? before.waiting : new Set<number>();
     if (!isFirst)
       this.check("I8", waiting.size === 0, () => `attempt ${attempt} of lease ${key} asks shard ${shard} before the last one has answered`);
-    if (!isFirst) this.see("B9");
-    this.#asking.set(key, { attempt, instance, isFirst, waiting: waiting.add(shard) });
+    const isSame = before?.attempt === attempt;
+    if (!isFirst && isSame) {
+      this.check("I8", shard > before.last, () => `attempt ${attempt} of lease ${key} asks shard ${shard} after shard ${before.last}`);
+      this.check("I8", !before.wasRefused, () => `attempt ${attempt} of lease ${key} asks shard ${shard} after it was refused`);
+      this.see("B9");
+    }
+    this.#asking.set(key, { attempt, instance, isFirst, waiting: waiting.add(shard), last: shard, wasRefused: isSame && before.wasRefused });
   }
 
   #answeredExchange({ prepares }: Exchange, answer: ExchangeAnswer): void {
-    for (const { cell, lease, ops } of prepares) this.#asking.get(factKey(cell, lease))?.waiting.delete(ops[0]?.shard ?? 0);
+    for (const [index, { cell, lease, ops, ...attempt }] of prepares.entries()) {
+      const asking = this.#asking.get(factKey(cell, lease));
+      // A second copy is answered too, and the first answer counts.
+      if (asking?.attempt === attemptOf(cell, attempt) && asking.waiting.delete(ops[0]?.shard ?? 0) && answer.prepares[index]?.granted === false)
+        asking.wasRefused = true;
+    }
     const kinds = new Set(answer.prepares.map(({ granted }) => granted));
     if (kinds.has(false)) this.see("B4");
     if (kinds.size > 1 && new Set(prepares.map(({ lease }) => lease)).size > 1) this.see("N2");
@@ -350,6 +377,12 @@ export class Judge implements Pick<Witness, "sent" | "answered"> {
     if (execution === undefined) throw new Violation("I4", `lease ${lease} of cell ${cell} is granted without an attempt`);
     const attempt = attemptOf(cell, execution);
     this.check("I7", !this.#over.has(attempt), () => `attempt ${attempt} of lease ${lease} is granted after it was released`);
+    const keys = this.keysOf.get(factKey(cell, lease)) ?? new Set();
+    this.check(
+      "I17",
+      [...keys].some((key) => !this.revoked.has(key)),
+      () => `lease ${lease} is granted to revoked keys only: ${[...keys].join(" ")}`,
+    );
     this.check("I17", !this.frozen.has(cell), () => `lease ${lease} is granted to cell ${cell}, whose freeze was acknowledged`);
     let absent = 0;
     for (const op of fact.ops) {
@@ -390,7 +423,9 @@ export class Judge implements Pick<Witness, "sent" | "answered"> {
     const { outcomeRetentionS, outcomeMaxS } = this.#coordinator.limits;
     const ageS = (this.#coordinator.ledger(fact.cell).nowMs() - msOf(fact.position)) / 1_000;
     this.check("I6", ageS >= outcomeRetentionS - 1, () => `the outcome of lease ${key} was forgotten after ${ageS} s`);
-    const isSafe = ageS >= outcomeMaxS - 1 || this.isRecorded(fact.cell, fact.lease, fact.state);
+    const isPulled = this.isRecorded(fact.cell, fact.lease, fact.state);
+    if (!isPulled) this.#unpulled.add(key);
+    const isSafe = ageS >= outcomeMaxS - 1 || isPulled;
     this.check("I13", isSafe, () => `the outcome of lease ${key} was forgotten before the fleet record had it`);
     this.see("S1");
     this.facts.delete(key);
@@ -481,7 +516,7 @@ export class Judge implements Pick<Witness, "sent" | "answered"> {
 
   #checkWakeUp(part: Part<object>, hasWork: () => boolean): void {
     // What is on its way to the disk may be the end of that work.
-    if (part.current?.isAdmitted !== true || part.isAwaited || part.alarmLost || part.disk.pending > 0) return;
+    if (part.current?.isAdmitted !== true || part.isAwaited || (part.alarmLost && !part.isLossKnown) || part.disk.pending > 0) return;
     this.check("I11", !hasWork(), () => `${part.name} has unfinished work and no alarm`);
   }
 }

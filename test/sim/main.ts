@@ -127,8 +127,8 @@ async function seeds(): Promise<boolean> {
     say(found === undefined ? `not found in ${runs} runs: ${values.bug}` : `found by seed ${found.seed} as ${found.violation?.rule}: ${values.bug}`);
     return found !== undefined;
   }
-  if (lacking.length > 0) say(`never met: ${lacking.join(", ")}`);
-  else say(found === undefined ? `nothing violated in ${runs} runs` : verdictOf(found));
+  if (found !== undefined) say(verdictOf(found));
+  else say(lacking.length > 0 ? `never met: ${lacking.join(", ")}` : `nothing violated in ${runs} runs`);
   return found === undefined && lacking.length === 0;
 }
 

@@ -55,6 +55,7 @@ export class Part<T extends object> {
   skewMs = 0;
   /** The platform dropped the alarm; until the next one is set, nothing wakes the object. */
   alarmLost = false;
+  isLossKnown = false;
   /** So many of the next readings of the alarm fail. */
   unreadableAlarms = 0;
   readonly #around: Surroundings;
@@ -101,6 +102,8 @@ export class Part<T extends object> {
   instance(): Instance<T> {
     if (this.#instance === undefined) {
       this.#serial += 1;
+      // A new instance looks for its alarm: from its first answer on, none is no excuse.
+      this.isLossKnown = true;
       const sql = new InstanceSql(this.disk, () => this.#flush());
       this.#instance = new Instance(this.name, this.#serial, sql, (made) => this.#make(this.#ports(made), made));
     }
@@ -131,6 +134,7 @@ export class Part<T extends object> {
     if (this.disk.liveAlarmMs === null) return false;
     this.disk.clearAlarm();
     this.alarmLost = true;
+    this.isLossKnown = false;
     this.#arm();
     return true;
   }
@@ -271,6 +275,7 @@ export class Part<T extends object> {
     if (this.disk.liveAlarmMs !== null) return;
     if (ringing.tried >= ALARM_RETRIES) {
       this.alarmLost = true;
+      this.isLossKnown = false;
       this.#around.faults.count("alarm_exhausted");
       return;
     }

@@ -199,8 +199,9 @@ export class World {
   }
 
   #breakSomething(kind: PartFault, random: Random): string {
-    const part = random.pick(this.coordinator.parts);
-    this.faults.count(kind);
+    const part = this.#drawPart(kind, random);
+    if (part === undefined) return `nothing there for ${kind}`;
+    if (kind !== "alarm_unreadable") this.faults.count(kind);
     switch (kind) {
       case "crash":
         part.crash();
@@ -209,7 +210,8 @@ export class World {
         part.replace();
         return `${part.name} is replaced`;
       case "lose_alarm":
-        return `${part.name} loses its alarm: ${part.loseAlarm()}`;
+        part.loseAlarm();
+        return `${part.name} loses its alarm`;
       case "alarm_unreadable":
         part.unreadableAlarms = random.between(1, 3);
         return `the alarm of ${part.name} cannot be read`;
@@ -230,12 +232,25 @@ export class World {
     }
   }
 
+  /** One to which this can happen. */
+  #drawPart(kind: PartFault, random: Random): Part<object> | undefined {
+    const { parts } = this.coordinator;
+    const able =
+      kind === "crash" || kind === "replace"
+        ? parts.filter(({ current }) => current !== undefined)
+        : kind === "lose_alarm"
+          ? parts.filter(({ disk }) => disk.liveAlarmMs !== null)
+          : parts;
+    return able.length === 0 ? undefined : random.pick(able);
+  }
+
   /** Mostly one that matters: a ledger and a shard. */
   #drawLink(random: Random): readonly [string, string] {
     const all = [...this.coordinator.parts, ...this.cells.map(({ id }) => ({ name: `cell ${id}` }))];
     const [ledgers, shards] = [[...this.coordinator.ledgers.values()], this.coordinator.shards];
-    const [a, b] = random.chance(0.5) ? [random.pick(ledgers), random.pick(shards)] : [random.pick(all), random.pick(all)];
-    return [a.name, b.name];
+    const others = [...all, { name: "cron" }, { name: "router" }, { name: "operator" }];
+    const [a, b] = random.chance(0.5) ? [random.pick(ledgers), random.pick(shards)] : [random.pick(all), random.pick(others)];
+    return a.name === b.name ? [random.pick(ledgers).name, random.pick(shards).name] : [a.name, b.name];
   }
 
   #echo(part: Part<object>, count: number): string {

@@ -125,6 +125,9 @@ export class Directory {
     return this.#commits.submit("record_key", () => {
       const { key } = message;
       if (key.cell !== null && this.#cell(key.cell) === undefined) return cellUnknown(key.cell);
+      // The message may come twice, and the key may be revoked by then.
+      const known = this.#key(key.keyId);
+      if (known !== undefined) return ok(known);
       this.#putKey(key);
       return ok(key);
     });

@@ -102,5 +102,8 @@ async function revoke(deployment: Deployment, key: MintedKey): Promise<Result<Mi
     const told = await reach(readTimeoutMs(deployment), { who: "the cell's ledger", advice }, () => objects.ledger(cell).revoke(message));
     if (!told.ok) return told.refusal.reason === "CELL_UNKNOWN" ? refused("NOT_FOUND", told.refusal.detail, { reason: "CELL_UNKNOWN" }) : told;
   }
-  return reach(readTimeoutMs(deployment), { who: DIRECTORY, advice }, () => objects.directory().revokeKey({ ...envelope, key }));
+  const listed = await reach(readTimeoutMs(deployment), { who: DIRECTORY, advice }, () => objects.directory().revokeKey({ ...envelope, key }));
+  // The last room was taken since it was looked at. The ledger refuses the key already: a refusal would say that nothing was done.
+  if (cell !== null && !listed.ok && listed.refusal.code === "RESOURCE_EXHAUSTED") return refused("UNAVAILABLE", listed.refusal.detail);
+  return listed;
 }
