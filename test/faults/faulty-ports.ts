@@ -2,6 +2,7 @@
 import { objectPorts, type PortsOf } from "../../src/objects/ports.ts";
 import type { Ports, SqlValue, Synchronous } from "../../src/core/ports.ts";
 import type { WritePoint } from "../../src/core/write-points.ts";
+import { checkNamed } from "../support/named-writes.ts";
 import { never, seatOf, type World } from "./world.ts";
 
 /** Real alarms are set this much later, so that they ring when a test says so and at no other time. */
@@ -63,16 +64,20 @@ export function faultyPorts(life: Life): PortsOf {
 
 function faultySql(sql: Ports["sql"], life: Life): Ports["sql"] {
   const { world, label } = life;
+  const state = { isInTransaction: false };
   return {
     all: <Row>(statement: string, ...bindings: SqlValue[]): Row[] => {
       life.check();
+      checkNamed(statement, state.isInTransaction);
       return sql.all<Row>(statement, ...bindings);
     },
     transaction: <T>(points: readonly WritePoint[], work: () => Synchronous<T>): T => {
       life.check();
       const { fault, done } = world.writing(label, points);
       if (fault === "crash_before") life.die();
+      state.isInTransaction = true;
       const value = sql.transaction<T>(points, work);
+      state.isInTransaction = false;
       done();
       if (fault === "cut") world.generation += 1;
       if (fault !== undefined) life.dieOnceDurable();

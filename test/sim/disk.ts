@@ -1,6 +1,7 @@
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import type { Sql, SqlValue, Synchronous } from "../../src/core/ports.ts";
 import type { WritePoint } from "../../src/core/write-points.ts";
+import { checkNamed } from "../support/named-writes.ts";
 
 interface Statement {
   sql: string;
@@ -152,6 +153,7 @@ export class InstanceSql implements Sql {
 
   all<Row>(statement: string, ...bindings: SqlValue[]): Row[] {
     this.#check();
+    checkNamed(statement, this.#statements !== undefined);
     return this.#disk.all<Row>(statement, bindings, this.#statements);
   }
 

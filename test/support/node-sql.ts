@@ -1,6 +1,7 @@
 import { DatabaseSync } from "node:sqlite";
 import type { Sql, SqlValue, Synchronous } from "../../src/core/ports.ts";
 import type { WritePoint } from "../../src/core/write-points.ts";
+import { checkNamed } from "./named-writes.ts";
 
 export interface SqlCounts {
   /** Transactions that wrote something. */
@@ -13,6 +14,7 @@ export class NodeSql implements Sql {
   readonly database: DatabaseSync;
   readonly counts: SqlCounts = { transactions: 0, rowsRead: 0 };
   #revoked = false;
+  #isInTransaction = false;
   #failing: Error | undefined;
   #held: Promise<void> | undefined;
 
@@ -22,6 +24,7 @@ export class NodeSql implements Sql {
 
   all<Row>(statement: string, ...bindings: SqlValue[]): Row[] {
     this.#check();
+    checkNamed(statement, this.#isInTransaction);
     const rows = this.database.prepare(statement).all(...bindings) as Row[];
     this.counts.rowsRead += rows.length;
     return rows;
@@ -31,6 +34,7 @@ export class NodeSql implements Sql {
     this.#check();
     const before = this.#changes();
     this.database.exec("BEGIN");
+    this.#isInTransaction = true;
     try {
       const value = work();
       this.database.exec("COMMIT");
@@ -39,6 +43,8 @@ export class NodeSql implements Sql {
     } catch (error) {
       this.database.exec("ROLLBACK");
       throw error;
+    } finally {
+      this.#isInTransaction = false;
     }
   }
 
