@@ -172,7 +172,7 @@ async function change(random: Random): Promise<void> {
 }
 
 async function runLane(lane: number): Promise<void> {
-  const random = new Random(options.seed, client, process.pid, lane);
+  const random = new Random(options.seed, client, lane);
   while (!ending.soon) {
     if (random.chance(LOOKUPS)) await lookAround(random);
     else await change(random);

@@ -33,14 +33,20 @@ export class Clients {
     for (const name of ["cells", "records", "history"]) mkdirSync(join(options.folder, name), { recursive: true });
   }
 
+  /** Again after the end as well: they are other processes, and do something else. */
   start(): void {
+    this.#isEnding = false;
     for (const cell of cellIds) for (let index = 1; index <= (this.#options.processes ?? 2); index += 1) this.#start(cell, `cell-${cell}-${index}`);
   }
 
-  /** Once this much more was written down, or after a while: the load has really come. */
+  /** Once this much more was written down, or after a while: the load has really come. The first call may take longer, on a busy machine. */
   async flow(bytes: number): Promise<void> {
-    const enough = this.#written() + bytes;
-    for (let tries = 0; tries < 100 && this.#written() < enough; tries += 1) await new Promise((resume) => setTimeout(resume, 50));
+    const before = this.#written();
+    for (let tries = 0; tries < 400; tries += 1) {
+      const written = this.#written();
+      if (written >= before + bytes || (tries >= 100 && written > before)) return;
+      await new Promise((resume) => setTimeout(resume, 50));
+    }
   }
 
   #written(): number {

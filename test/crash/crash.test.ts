@@ -6,12 +6,12 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Batch } from "../../src/cell/remote-leases.ts";
 import { freePort } from "../scripts/server.ts";
 import { armVariables, CRON_PATH, exempt, failpoints, objectWrites } from "./failpoints.ts";
 import { claimOf, LocalDatabase, type Row } from "./local-database.ts";
-import { describe, matrix, planOf } from "./plan.ts";
+import { describe as describePlan, matrix, planOf } from "./plan.ts";
 import type { Answered, Call, Kind } from "./record.ts";
 import { makeTemplate, quickLimits, runRound } from "./round.ts";
 import { killAll, Server } from "./server.ts";
@@ -135,14 +135,16 @@ const rounds = [...[0, 1].map((index) => ((seed * 2 + index) % matrix.length) + 
   planOf(seed, number),
 );
 
-const template = join(folder, "template");
-beforeAll(() => makeTemplate(template), SLOW_MS);
+describe("killed and started again", () => {
+  const template = join(folder, "template");
+  beforeAll(() => makeTemplate(template), SLOW_MS);
 
-test.for(rounds.map((plan, index) => [index + 1, plan] as const))("killed and started again, round %i", { timeout: SLOW_MS }, async ([, plan]) => {
-  const { place, kill } = describe(plan);
-  const { complaints, kills } = await runRound(plan, join(folder, `round-${plan.number}`), template);
-  expect(complaints, `${kill} ${place}; again: npm run crash -- --seed ${seed} --round ${plan.number}`).toEqual([]);
-  expect(kills).toBeGreaterThan(0);
+  test.for(rounds.map((plan, index) => [index + 1, plan] as const))("round %i", { timeout: SLOW_MS }, async ([, plan]) => {
+    const { place, kill } = describePlan(plan);
+    const { complaints, kills } = await runRound(plan, join(folder, `round-${plan.number}`), template);
+    expect(complaints, `${kill} ${place}; again: npm run crash -- --seed ${seed} --round ${plan.number}`).toEqual([]);
+    expect(kills).toBeGreaterThan(0);
+  });
 });
 
 interface Lease {

@@ -40,8 +40,6 @@ export interface Outcome {
   replays: number;
   /** Calls for which there is an order, bucket by bucket, that explains all answers. */
   ordered: number;
-  /** Buckets whose history could not be decided in reasonable time. */
-  undecided: number;
   /** Empty: all is as it must be. */
   complaints: string[];
 }
@@ -108,8 +106,9 @@ class Round {
     else await this.#dieAtRandom(death.victims);
     const records = readRecords(join(this.#folder, "records"));
     const replays = await this.#verify(records);
-    const judged = this.#scene === "prune" ? { ordered: 0, undecided: 0 } : this.#checkHistory();
-    const count = (kind: string, answer: string): number => records.calls.filter((call) => call.kind === kind && call.answer.kind === answer).length;
+    const ordered = this.#scene === "prune" ? 0 : this.#checkHistory();
+    const count = (kind: string, answer: string): number => countOf(records, kind, answer);
+    if (!this.#isSetUp && !isLoaded(records)) this.#complaints.push("no begin or no commit was acknowledged: there was nothing to verify");
     return {
       plan: this.#plan,
       kills: this.#kills,
@@ -119,7 +118,7 @@ class Round {
       rollbacks: count("rollback", "ok"),
       unknown: count("begin", "unknown") + count("commit", "unknown") + count("rollback", "unknown"),
       replays: replays + records.calls.reduce((sum, { tries }) => sum + Math.max(0, tries - 1), 0),
-      ...judged,
+      ordered,
       complaints: this.#complaints,
     };
   }
@@ -146,7 +145,9 @@ class Round {
   }
 
   #startClients(server: Server): Clients {
-    const clients = new Clients({ url: server.url, folder: this.#folder, keys: server.keys, seed: this.#plan.seed * 1_000 + this.#plan.number });
+    // The same ones again, where there were some: they know what was done, and do something else.
+    const seed = this.#plan.seed * 1_000 + this.#plan.number;
+    const clients = this.#clients ?? new Clients({ url: server.url, folder: this.#folder, keys: server.keys, seed });
     clients.start();
     return clients;
   }
@@ -234,8 +235,10 @@ class Round {
     if (!rides) this.#complaints.push(...((await this.#clients?.end("SIGUSR2")) ?? []));
     const current = this.#server;
     const server = current?.isRunning === true ? current : await this.#start("production", this.#arming());
-    if (this.#isSetUp) this.#clients = this.#startClients(server);
-    if (!rides && !this.#isSetUp) return;
+    // Cut off at one of the first writes: without others there would be nothing to verify.
+    const isFresh = this.#isSetUp || (!rides && !isLoaded(readRecords(join(this.#folder, "records"))));
+    if (isFresh) this.#clients = this.#startClients(server);
+    if (!rides && !isFresh) return;
     await this.#clients?.flow(FLOW_BYTES);
     this.#complaints.push(...((await this.#clients?.end("SIGTERM")) ?? []));
   }
@@ -314,14 +317,23 @@ class Round {
   }
 
   /** An outcome that was forgotten is none that the history knows; so not after a prune. */
-  #checkHistory(): { ordered: number; undecided: number } {
+  #checkHistory(): number {
     const folder = join(this.#folder, "history");
     const events = readHistory(...readdirSync(folder).map((name) => readFileSync(join(folder, name), "utf8")));
     const result = checkHistory(events, { clockErrorMs: 2 });
-    if (result.ok) return { ordered: result.operations, undecided: result.undecided.length };
-    this.#complaints.push(`the history of ${result.bucket} has no order: ${result.explanation}`);
-    return { ordered: 0, undecided: 0 };
+    if (!result.ok) {
+      this.#complaints.push(`the history of ${result.bucket} has no order: ${result.explanation}`);
+      return 0;
+    }
+    for (const bucket of result.undecided) this.#complaints.push(`the history of ${bucket} is undecided: the search for an order was given up`);
+    if (result.operations === 0 && !this.#isSetUp) this.#complaints.push("the history is empty: there was nothing to order");
+    return result.operations;
   }
 }
+
+const countOf = ({ calls }: Records, kind: string, answer: string): number =>
+  calls.filter((call) => call.kind === kind && call.answer.kind === answer).length;
+
+const isLoaded = (records: Records): boolean => countOf(records, "begin", "ok") > 0 && countOf(records, "commit", "ok") > 0;
 
 const bucketOf = ({ type, value }: { type: string; value: string }): string => `${bucketTypes[type as BucketTypeName].number} ${value.toLowerCase()}`;

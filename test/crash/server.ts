@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from "node:child_process";
-import { closeSync, openSync, readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { closeSync, mkdirSync, openSync, readdirSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import type { DevKeys } from "../../scripts/dev-keys.ts";
 
 const root = join(import.meta.dirname, "../..");
@@ -26,14 +26,16 @@ export function killAll(): void {
   for (const child of alive) killGroup(child.pid);
 }
 process.on("exit", killAll);
-for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, () => process.exit(1));
 
-/** A child that leads a process group of its own, and that does not outlive this process. */
+/** A child that leads a process group of its own, and that does not outlive this process. What it leaves in its temp folder lies beside its output. */
 export function startGroup(script: string, args: readonly string[], env: Record<string, string>, output: string): ChildProcess {
   const file = openSync(output, "a");
+  const temp = join(dirname(output), "tmp");
+  mkdirSync(temp, { recursive: true });
   const child = spawn(process.execPath, [join(root, script), ...args], {
     cwd: root,
-    env: { ...process.env, ...env },
+    env: { ...process.env, TMPDIR: temp, ...env },
     detached: true,
     stdio: ["ignore", file, file],
   });

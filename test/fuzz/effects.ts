@@ -5,7 +5,7 @@ import { routeOf, type Shot } from "./shots.ts";
 import type { Change, Row } from "./state.ts";
 
 /** Says what is wrong; undefined: nothing. */
-type Effect = (changes: readonly Change[], shot: Shot, answer: Record<string, unknown>, server: FuzzServer) => string | undefined;
+type Effect = (changes: readonly Change[], shot: Shot, answer: Record<string, unknown>, server: FuzzServer, status: number) => string | undefined;
 
 /** The first use of an object writes down its name, its schema and its placement (docs/reference/limits.md, "The first use of an object ever"). */
 const BIRTH = new Set(["object_name", "schema_version", "placement"]);
@@ -32,9 +32,13 @@ function leaseOf(answer: Record<string, unknown>): { uuid: string; cell_id: stri
   return answer["lease"] as { uuid: string; cell_id: string; counts: Record<string, number> };
 }
 
-const begin: Effect = (changes, _, answer) => {
-  if (changes.length === 0) return undefined;
+const storedLease = (server: FuzzServer, cell: string, uuid: string): Row | undefined =>
+  server.state.rows(new RegExp(`^cell-${cell}$`), "lease").find((row) => row["lease"] === uuid);
+
+/** 201: something was made; 200: it was there before. */
+const begin: Effect = (changes, _, answer, server, status) => {
   const { uuid, cell_id: cell, counts } = leaseOf(answer);
+  if (status === 200) return storedLease(server, cell, uuid) === undefined ? "the lease that was there before is not stored" : others(changes);
   const leases = changesIn(changes, `cell-${cell}`, "lease").filter(
     (change) => made(change) && change.key === uuid && change.after?.["state"] === "GRANTED",
   );
@@ -47,9 +51,6 @@ const begin: Effect = (changes, _, answer) => {
   return others(changes, leases, holds);
 };
 
-/** 201: something was made; 200: it was there before. */
-const beginLease: Effect = (changes, shot, answer, server) => begin(changes, shot, answer, server);
-
 const nameOf = (row: Row | undefined): string => `${String(row?.["bucket_type"])} ${String(row?.["canonical"])}`;
 
 /** The rows of a decided lease: its own, its holds, which go, and on commit the claims under them. */
@@ -59,7 +60,7 @@ const decide =
     const { uuid, cell_id: cell } = leaseOf(answer);
     const left = server.state.rows(SHARD, "hold").filter((row) => row["lease"] === uuid && row["cell"] === cell);
     if (left.length > 0) return `${left.length} holds of the decided lease are left`;
-    if (changes.length === 0) return undefined;
+    if (changes.length === 0) return storedLease(server, cell, uuid)?.["state"] === state ? undefined : `the stored lease is not ${state}`;
     const ledger = `cell-${cell}`;
     const leases = changesIn(changes, ledger, "lease").filter(
       ({ key, after, before }) => key === uuid && after?.["state"] === state && before?.["state"] !== state,
@@ -110,8 +111,8 @@ const revoke: Effect = (changes, _, answer) => {
 
 /** A route that writes and is not here fails: what it may change has to be said. Routes that read change nothing. */
 const effects: Partial<Record<RouteId, Effect>> = {
-  beginLease,
-  beginLeaseWithNewId: (changes, shot, answer, server) => (changes.length === 0 ? "nothing changed" : begin(changes, shot, answer, server)),
+  beginLease: begin,
+  beginLeaseWithNewId: (changes, shot, answer, server, status) => (status === 201 ? begin(changes, shot, answer, server, status) : "nothing is new"),
   commitLease: decide("COMMITTED"),
   rollbackLease: decide("ROLLED_BACK"),
   lookupRecords: none,
@@ -125,8 +126,8 @@ const effects: Partial<Record<RouteId, Effect>> = {
 
 export function wrongEffect(changes: readonly Change[], shot: Shot, { status, text }: Received, server: FuzzServer): string | undefined {
   const real = changes.filter((change) => !isBirth(change));
-  if (status >= 300 || routeOf(shot.id).method === "GET") return none(real, shot, {}, server);
+  if (status >= 300 || routeOf(shot.id).method === "GET") return none(real, shot, {}, server, status);
   const effect = effects[shot.id];
   if (effect === undefined) return `nobody has said what ${shot.id} may change: test/fuzz/effects.ts`;
-  return effect(real, shot, JSON.parse(text) as Record<string, unknown>, server);
+  return effect(real, shot, JSON.parse(text) as Record<string, unknown>, server, status);
 }

@@ -6,7 +6,7 @@ import { hostileShots } from "./hostile.ts";
 import { nearlyValidShots } from "./mutations.ts";
 import { fire } from "./oracles.ts";
 import { FuzzServer } from "./server.ts";
-import { fuzz, TEST_MS } from "./settings.ts";
+import { fuzz, TEST_MS, tooFewRuns } from "./settings.ts";
 import { sentOf, validShots, type Shot } from "./shots.ts";
 
 let server: FuzzServer;
@@ -55,7 +55,9 @@ describe("every route", () => {
     );
   }
 
-  test("was called in each of these ways, and granted", () => {
+  test("was called in each of these ways, and granted", ({ skip }) => {
+    const tooFew = tooFewRuns(Math.max(...Object.values(layers).map(({ runs }) => runs)));
+    if (tooFew !== undefined) skip(tooFew);
     const ways = Object.keys(layers);
     expect(routeIds.flatMap((id) => ways.filter((layer) => !seen.has(`${layer} ${id}`)).map((layer) => `${id}, ${layer}`))).toEqual([]);
     const statusesOf = (id: RouteId): number[] => ways.flatMap((layer) => [...(seen.get(`${layer} ${id}`)?.keys() ?? [])]);

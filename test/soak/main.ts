@@ -3,23 +3,25 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { BadOption, parsed, runProgram, wholeNumber } from "../crash/options.ts";
 import { report } from "./report.ts";
 import { Soak } from "./soak.ts";
 
 const usage = `npm run soak -- [options]
 
-  --minutes N     how long (30): kills and restarts for the first half, one undisturbed life of the coordinator after that
-  --seed N        what it follows from (now)`;
+  --minutes N     how long (30, at least 1): kills and restarts for the first half, one undisturbed life of the coordinator after that
+  --seed N        what it follows from (now)
+  --help          this`;
 
 async function main(): Promise<boolean> {
-  const { values } = parseArgs({ options: { minutes: { type: "string" }, seed: { type: "string" }, help: { type: "boolean" } } });
+  const { values } = parsed(() => parseArgs({ options: { minutes: { type: "string" }, seed: { type: "string" }, help: { type: "boolean" } } }));
   if (values.help === true) {
     process.stdout.write(`${usage}\n`);
     return true;
   }
   const minutes = Number(values.minutes ?? 30);
-  const seed = Number(values.seed ?? Math.floor(Date.now() / 1_000));
-  if (!(minutes >= 1) || !Number.isSafeInteger(seed)) throw new Error(usage);
+  if (!Number.isFinite(minutes) || minutes < 1) throw new BadOption(`--minutes must be a number from 1, not ${JSON.stringify(values.minutes)}`);
+  const seed = wholeNumber("seed", values.seed, Math.floor(Date.now() / 1_000));
   const folder = mkdtempSync(join(tmpdir(), "crash-soak-"));
   process.stdout.write(`seed ${seed}, ${minutes} minutes, in ${folder}\n`);
   const soak = new Soak({ minutes, seed, folder, say: (line) => process.stdout.write(`${line}\n`) });
@@ -35,10 +37,4 @@ async function main(): Promise<boolean> {
   return isSafe;
 }
 
-main().then(
-  (isGood) => process.exit(isGood ? 0 : 1),
-  (error: unknown) => {
-    process.stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
-    process.exit(1);
-  },
-);
+runProgram(usage, main);

@@ -3,6 +3,7 @@ import { mean, percentile, trendOf, type Minute, type Trend } from "./samples.ts
 import type { Soak } from "./soak.ts";
 
 const ms = (value: number): string => (Number.isNaN(value) ? "–" : value.toFixed(1));
+const inUnit = (value: number, unit: string): string => (Number.isNaN(value) ? "–" : `${value.toFixed(1)} ${unit}`);
 const mb = (values: readonly number[]): string => (values.length === 0 ? "–" : mean(values).toFixed(1));
 
 const head = [
@@ -100,9 +101,9 @@ function trends({ minutes: all, calmFrom, retentionS, options }: Soak): Trend[] 
 const trendRow = ({ name, unit, points: count, mean: average, growth, tolerance, isFlat }: Trend): (string | number)[] => [
   name,
   count,
-  `${average.toFixed(1)} ${unit}`,
-  `${growth.toFixed(1)} ${unit}`,
-  `${tolerance.toFixed(1)} ${unit}`,
+  inUnit(average, unit),
+  inUnit(count === 0 ? Number.NaN : growth, unit),
+  inUnit(tolerance, unit),
   count < 3 ? "too short to say" : isFlat ? "flat" : "GROWS",
 ];
 
