@@ -272,8 +272,8 @@ export class Judge implements Pick<Witness, "sent" | "answered"> {
     for (const [index, { cell, lease, ops, ...attempt }] of prepares.entries()) {
       const asking = this.#asking.get(factKey(cell, lease));
       // A second copy is answered too, and the first answer counts.
-      if (asking?.attempt === attemptOf(cell, attempt) && asking.waiting.delete(ops[0]?.shard ?? 0) && answer.prepares[index]?.granted === false)
-        asking.wasRefused = true;
+      const isFirst = asking?.attempt === attemptOf(cell, attempt) && asking.waiting.delete(ops[0]?.shard ?? 0);
+      if (isFirst) asking.wasRefused ||= answer.prepares[index]?.granted !== true;
     }
     const kinds = new Set(answer.prepares.map(({ granted }) => granted));
     if (kinds.has(false)) this.see("B4");

@@ -1,0 +1,95 @@
+/** Waiting for others: a clear answer or none, and never more under way than there is room for. */
+import { expect, test } from "vitest";
+import { ask, fanOut, Gate } from "../../src/core/ask.ts";
+import { ok, refused } from "../../src/core/refusal.ts";
+import { VirtualClock } from "../support/virtual-clock.ts";
+
+const TIMEOUT_MS = 1_000;
+
+test("[M2] an answer is ok, refused or unknown, and each is told from the others", async () => {
+  const clock = new VirtualClock();
+  const no = refused("NOT_FOUND", "there is none");
+  expect(await ask(clock, TIMEOUT_MS, async () => ok(7))).toEqual({ kind: "ok", value: 7 });
+  expect(await ask(clock, TIMEOUT_MS, async () => no)).toEqual({ kind: "refused", refusal: no.refusal });
+  const failures: (() => Promise<never>)[] = [
+    () => Promise.reject(new Error("it broke")),
+    () => {
+      throw new Error("it broke");
+    },
+    () => Promise.reject("it broke"),
+  ];
+  for (const fail of failures) expect(await ask(clock, TIMEOUT_MS, fail)).toEqual({ kind: "unknown", cause: "it broke" });
+});
+
+test("[M2] no answer in time is unknown, and one that comes later changes nothing", async () => {
+  const clock = new VirtualClock();
+  const late = Promise.withResolvers<{ ok: true; value: number }>();
+  const asked = ask(clock, TIMEOUT_MS, () => late.promise);
+  let answered = false;
+  void asked.then(() => (answered = true));
+  await clock.pass(TIMEOUT_MS - 1);
+  expect(answered).toBe(false);
+  await clock.pass(1);
+  expect(answered).toBe(true);
+  late.resolve(ok(7) as { ok: true; value: number });
+  expect(await asked).toMatchObject({ kind: "unknown", timedOut: true });
+});
+
+/** Work that ends when the test says so; counts how much of it is under way. */
+class Works {
+  underWay = 0;
+  most = 0;
+  readonly started: number[] = [];
+  readonly #ends = new Map<number, () => void>();
+
+  start = async (id: number): Promise<string> => {
+    this.started.push(id);
+    this.underWay += 1;
+    this.most = Math.max(this.most, this.underWay);
+    await new Promise<void>((end) => this.#ends.set(id, end));
+    this.underWay -= 1;
+    return `result ${id}`;
+  };
+
+  async end(id: number): Promise<void> {
+    this.#ends.get(id)?.();
+    await new VirtualClock().pass(0);
+  }
+}
+
+test("[N1] a fan-out keeps to its width, goes on as soon as one has ended, and answers in order", async () => {
+  const works = new Works();
+  const all = fanOut([0, 1, 2, 3], 2, works.start);
+  expect(works.started).toEqual([0, 1]);
+  await works.end(1);
+  expect(works.started).toEqual([0, 1, 2]);
+  await works.end(2);
+  await works.end(3);
+  await works.end(0);
+  expect(await all).toEqual(["result 0", "result 1", "result 2", "result 3"]);
+  expect(works.most).toBe(2);
+  expect(await fanOut([], 2, works.start)).toEqual([]);
+});
+
+test("[N1] a gate lets its width pass, the others in order, and gives the room of failed work on", async () => {
+  const works = new Works();
+  const gate = new Gate(2);
+  const passed = [0, 1, 2, 3].map((id) => gate.pass(() => works.start(id)));
+  await works.end(-1);
+  expect(works.started).toEqual([0, 1]);
+  await works.end(0);
+  expect(works.started).toEqual([0, 1, 2]);
+  await works.end(1);
+  await works.end(2);
+  await works.end(3);
+  expect(await Promise.all(passed)).toHaveLength(4);
+  expect(works.most).toBe(2);
+  // All the room is there again, after failures too.
+  for (let round = 0; round < 3; round += 1) await expect(gate.pass(() => Promise.reject(new Error("failed")))).rejects.toThrow("failed");
+  const again = [4, 5, 6].map((id) => gate.pass(() => works.start(id)));
+  await works.end(-1);
+  expect(works.started.slice(4)).toEqual([4, 5]);
+  for (const id of [4, 5, 6]) await works.end(id);
+  await Promise.all(again);
+  expect(works.most).toBe(2);
+});

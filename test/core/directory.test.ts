@@ -1,0 +1,211 @@
+/** The directory over node:sqlite: what must never differ between machines. */
+import { expect, test } from "vitest";
+import type { MintedKey } from "../../src/core/directory/directory.ts";
+import { MESSAGE_VERSION } from "../../src/core/messages.ts";
+import { placementOf } from "../../src/core/placement.ts";
+import { Cluster } from "../support/cluster.ts";
+
+const ok = (value: unknown): object => ({ ok: true, value });
+const no = (code: string, more: object = {}): object => ({ ok: false, refusal: expect.objectContaining({ code, ...more }) as unknown });
+
+const HOUR_MS = 3_600_000;
+
+function keyOf(c: Cluster, keyId: string, more: Partial<MintedKey> = {}): MintedKey {
+  const now = c.clock.now();
+  return { keyId, role: "cell", cell: "1", note: null, createdAtMs: now, expiresAtMs: now + HOUR_MS, revokedAtMs: null, ...more };
+}
+
+const add = (c: Cluster, cell: string) =>
+  c.clock.settle(
+    c.directory.object.addCell({ ...c.envelope, cell, name: `cell-${cell}`, address: `https://cell-${cell}.example`, locationHint: "weur" }),
+  );
+const record = (c: Cluster, key: MintedKey) => c.clock.settle(c.directory.object.recordKey({ ...c.envelope, key }));
+const revoke = (c: Cluster, key: MintedKey) => c.clock.settle(c.directory.object.revokeKey({ ...c.envelope, key }));
+const find = (c: Cluster, keyId: string) => c.clock.settle(c.directory.object.findKey({ ...c.envelope, keyId }));
+const snapshot = (c: Cluster) => c.clock.settle(c.directory.object.snapshot(c.envelope));
+
+async function revokedKeys(c: Cluster): Promise<string[]> {
+  const answer = await snapshot(c);
+  return answer.ok ? answer.value.revokedKeys.toSorted() : [];
+}
+
+test("[P1] the first caller ever fixes the placement, for all others and for every later instance", async () => {
+  const c = await Cluster.start({ cells: [], shards: 4 });
+  const other = { ...c.envelope, placement: placementOf(5) };
+  expect(await c.clock.settle(c.directory.object.confirm(c.envelope))).toEqual(ok(null));
+  for (let instance = 0; instance < 2; instance += 1) {
+    expect(await c.clock.settle(c.directory.object.confirm(other))).toEqual(no("UNAVAILABLE", { reason: "PLACEMENT_MISMATCH" }));
+    expect(await c.clock.settle(c.directory.object.confirm(c.envelope))).toEqual(ok(null));
+    c.directory.restart();
+  }
+});
+
+test("[P1] of two first callers with different placements exactly one is confirmed, for good", async () => {
+  const c = await Cluster.start({ cells: [] });
+  const other = { ...c.envelope, placement: placementOf(5) };
+  const both = await c.clock.settle(Promise.all([c.directory.object.confirm(c.envelope), c.directory.object.confirm(other)]));
+  expect(both).toEqual([ok(null), no("UNAVAILABLE", { reason: "PLACEMENT_MISMATCH" })]);
+  expect(await c.clock.settle(c.directory.object.confirm(c.envelope))).toEqual(ok(null));
+});
+
+test("[M5] [P1] every call is refused under another version or placement, before anything happens", async () => {
+  const c = await Cluster.start();
+  const key = keyOf(c, "k1");
+  const wrong = [
+    [{ ...c.envelope, version: MESSAGE_VERSION + 1 }, "MESSAGE_VERSION"],
+    [{ ...c.envelope, placement: placementOf(5) }, "PLACEMENT_MISMATCH"],
+  ] as const;
+  for (const [envelope, reason] of wrong) {
+    const { object } = c.directory;
+    const calls: Promise<unknown>[] = [
+      object.confirm(envelope),
+      object.snapshot(envelope),
+      object.addCell({ ...envelope, cell: "9", name: "nine", address: "https://nine.example", locationHint: null }),
+      object.changeCell({ ...envelope, cell: "1", name: "changed" }),
+      object.recordKey({ ...envelope, key }),
+      object.findKey({ ...envelope, keyId: "k1" }),
+      object.listKeys({ ...envelope, afterPosition: 0, limit: 10 }),
+      object.revokeKey({ ...envelope, key }),
+    ];
+    for (const answer of await c.clock.settle(Promise.all(calls))) expect(answer).toEqual(no("UNAVAILABLE", { reason }));
+  }
+  expect(await find(c, "k1")).toEqual(ok(null));
+  const seen = await snapshot(c);
+  expect(seen.ok && seen.value.cells.map(({ cell, name }) => [cell, name])).toEqual([
+    ["1", "cell-1"],
+    ["2", "cell-2"],
+  ]);
+});
+
+test("[M5] a version that is not known here fixes no placement", async () => {
+  const c = await Cluster.start({ cells: [] });
+  await c.clock.settle(c.directory.object.confirm({ version: MESSAGE_VERSION + 1, placement: placementOf(5) }));
+  expect(await c.clock.settle(c.directory.object.confirm(c.envelope))).toEqual(ok(null));
+});
+
+test("only a registered cell is confirmed; who names none needs none", async () => {
+  const c = await Cluster.start({ cells: ["1"] });
+  const confirm = (cell: string) => c.clock.settle(c.directory.object.confirm({ ...c.envelope, cell }));
+  expect(await confirm("1")).toEqual(ok(null));
+  expect(await confirm("3")).toEqual(no("PERMISSION_DENIED", { reason: "CELL_UNKNOWN" }));
+  expect(await c.clock.settle(c.directory.object.confirm(c.envelope))).toEqual(ok(null));
+});
+
+test("cells are registered once, keep what a change does not name, and are listed in the order of their ids", async () => {
+  const c = await Cluster.start({ cells: [] });
+  const createdAtMs = c.clock.now();
+  for (const cell of ["10", "2", "x"]) {
+    const made = { cell, name: `cell-${cell}`, address: `https://cell-${cell}.example`, locationHint: "weur", createdAtMs, updatedAtMs: createdAtMs };
+    expect(await add(c, cell)).toEqual(ok(made));
+  }
+  expect(await add(c, "2")).toEqual(no("ALREADY_EXISTS", { reason: "CELL_EXISTS" }));
+  c.clock.jump(1_000);
+  const change = (cell: string, more: { name?: string; address?: string }) =>
+    c.clock.settle(c.directory.object.changeCell({ ...c.envelope, cell, ...more }));
+  expect(await change("2", { name: "two" })).toMatchObject({ value: { name: "two", address: "https://cell-2.example" } });
+  expect(await change("10", { address: "https://ten.example" })).toMatchObject({ value: { name: "cell-10", address: "https://ten.example" } });
+  expect(await change("3", { name: "three" })).toEqual(no("NOT_FOUND", { reason: "CELL_UNKNOWN" }));
+  const updatedAtMs = createdAtMs + 1_000;
+  expect(await snapshot(c)).toEqual(
+    ok({
+      placement: c.envelope.placement,
+      revokedKeys: [],
+      cells: [
+        { cell: "2", name: "two", address: "https://cell-2.example", locationHint: "weur", createdAtMs, updatedAtMs },
+        { cell: "10", name: "cell-10", address: "https://ten.example", locationHint: "weur", createdAtMs, updatedAtMs },
+        { cell: "x", name: "cell-x", address: "https://cell-x.example", locationHint: "weur", createdAtMs, updatedAtMs: createdAtMs },
+      ],
+    }),
+  );
+});
+
+test("[M6] the number of cells is limited", async () => {
+  const c = await Cluster.start({ cells: ["1"], limits: { maxCells: 2 } });
+  expect(await add(c, "2")).toMatchObject({ ok: true });
+  expect(await add(c, "3")).toEqual(no("RESOURCE_EXHAUSTED"));
+  // One that is registered is told so, also when there is no room.
+  expect(await add(c, "2")).toEqual(no("ALREADY_EXISTS"));
+});
+
+test("a key is recorded for a registered cell or for none, and found as it was made", async () => {
+  const c = await Cluster.start({ cells: ["1"] });
+  const [ofCell, ofNone] = [keyOf(c, "k1", { note: "first" }), keyOf(c, "k2", { role: "operator", cell: null })];
+  expect(await record(c, ofCell)).toEqual(ok(ofCell));
+  expect(await record(c, ofNone)).toEqual(ok(ofNone));
+  expect(await record(c, keyOf(c, "k3", { cell: "3" }))).toEqual(no("NOT_FOUND", { reason: "CELL_UNKNOWN" }));
+  expect(await find(c, "k1")).toEqual(ok(expect.objectContaining(ofCell)));
+  expect(await find(c, "k2")).toEqual(ok(expect.objectContaining(ofNone)));
+  expect(await find(c, "k3")).toEqual(ok(null));
+});
+
+test("keys are listed by their last change, page by page, and none is missed", async () => {
+  const c = await Cluster.start();
+  for (const keyId of ["a", "b", "c"]) await record(c, keyOf(c, keyId));
+  await revoke(c, keyOf(c, "a"));
+  const page = async (afterPosition: number, limit: number) => {
+    const answer = await c.clock.settle(c.directory.object.listKeys({ ...c.envelope, afterPosition, limit }));
+    if (!answer.ok) throw new Error(answer.refusal.detail);
+    return { ids: answer.value.keys.map(({ keyId }) => keyId), last: answer.value.keys.at(-1)?.position ?? 0, more: answer.value.more };
+  };
+  const first = await page(0, 2);
+  expect(first).toMatchObject({ ids: ["b", "c"], more: true });
+  expect(await page(first.last, 2)).toMatchObject({ ids: ["a"], more: false });
+  expect(await page(0, 3)).toMatchObject({ ids: ["b", "c", "a"], more: false });
+});
+
+test("[A1] a revoked key stays revoked since the first time, and is in every copy until it expires by itself", async () => {
+  const c = await Cluster.start();
+  const key = keyOf(c, "k1");
+  await record(c, key);
+  await record(c, keyOf(c, "k2"));
+  const revokedAtMs = c.clock.now();
+  expect(await revoke(c, key)).toEqual(ok(expect.objectContaining({ keyId: "k1", revokedAtMs })));
+  c.clock.jump(1_000);
+  expect(await revoke(c, key)).toEqual(ok(expect.objectContaining({ keyId: "k1", revokedAtMs })));
+  expect(await revokedKeys(c)).toEqual(["k1"]);
+  c.clock.jump(HOUR_MS - 1_001);
+  expect(await revokedKeys(c)).toEqual(["k1"]);
+  c.clock.jump(1);
+  expect(await revokedKeys(c)).toEqual([]);
+});
+
+test("[A1] a key that was made elsewhere can be revoked, and its cell corrected later; the moment stays", async () => {
+  const c = await Cluster.start();
+  const revokedAtMs = c.clock.now();
+  await revoke(c, keyOf(c, "elsewhere", { cell: "2" }));
+  c.clock.jump(5_000);
+  expect(await revoke(c, keyOf(c, "elsewhere", { cell: "1" }))).toEqual(ok(expect.objectContaining({ cell: "1", revokedAtMs })));
+  expect(await find(c, "elsewhere")).toEqual(ok(expect.objectContaining({ cell: "1", revokedAtMs })));
+  // Again the same: no change, so nobody who pulls by position sees one.
+  const position = async () => {
+    const answer = await c.clock.settle(c.directory.object.listKeys({ ...c.envelope, afterPosition: 0, limit: 1 }));
+    return answer.ok ? answer.value.keys[0]?.position : undefined;
+  };
+  const before = await position();
+  await revoke(c, keyOf(c, "elsewhere", { cell: "1" }));
+  expect(await position()).toBe(before);
+});
+
+test("[M6] [A1] the number of revoked keys that have not expired is limited, before anybody is told; correcting one takes no room", async () => {
+  const c = await Cluster.start({ limits: { maxRevokedKeys: 1 } });
+  for (const keyId of ["a", "b"]) await record(c, keyOf(c, keyId));
+  expect(await revoke(c, keyOf(c, "a"))).toMatchObject({ ok: true });
+  expect(await find(c, "a")).toMatchObject({ ok: true });
+  for (const keyId of ["b", "unknown"]) {
+    expect(await find(c, keyId)).toEqual(no("RESOURCE_EXHAUSTED"));
+    expect(await revoke(c, keyOf(c, keyId))).toEqual(no("RESOURCE_EXHAUSTED"));
+  }
+  expect(await revoke(c, keyOf(c, "a", { cell: "2" }))).toEqual(ok(expect.objectContaining({ cell: "2" })));
+  expect(await revokedKeys(c)).toEqual(["a"]);
+  c.clock.jump(HOUR_MS);
+  expect(await revoke(c, keyOf(c, "b", { expiresAtMs: c.clock.now() + 1 }))).toMatchObject({ ok: true });
+});
+
+test("[A1] a key that was revoked stays so when the message that recorded it comes again", async () => {
+  const c = await Cluster.start({ cells: ["1"] });
+  const key = keyOf(c, "k1");
+  await record(c, key);
+  await revoke(c, key);
+  expect(await record(c, key)).toMatchObject({ ok: true });
+  expect(await revokedKeys(c)).toEqual(["k1"]);
+});

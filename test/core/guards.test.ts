@@ -1,0 +1,126 @@
+/** Small guards of the core's parts that everything rests on. */
+import { expect, test } from "vitest";
+import { GroupCommit } from "../../src/core/group-commit.ts";
+import { readLimits } from "../../src/core/limits.ts";
+import { migrate, readMetaNumber, writeMeta } from "../../src/core/meta.ts";
+import { Wake } from "../../src/core/wake.ts";
+import { NodeSql } from "../support/node-sql.ts";
+import { VirtualClock } from "../support/virtual-clock.ts";
+
+test("[M6] a limit is given in digits or as a number, and nothing that merely looks like one is taken", () => {
+  expect(readLimits({ LEASEHOLD_BATCH_OPS: 7 }).batchOps).toBe(7);
+  expect(readLimits({ LEASEHOLD_BATCH_OPS: "007" }).batchOps).toBe(7);
+  const wrong: unknown[] = ["7x", "x7", "7 ", "0x7", "1e2", 7.5, Number.NaN, Infinity, ["7"], [7], true, null, {}];
+  for (const value of wrong)
+    expect(() => readLimits({ LEASEHOLD_BATCH_OPS: value })).toThrow("LEASEHOLD_BATCH_OPS must be a whole number of ops from 1 to 5000");
+});
+
+test("a schema is brought up to date by its new steps only, each with its mark, and a step that fails leaves nothing", () => {
+  const sql = new NodeSql();
+  const one = ["CREATE TABLE one (n INTEGER)", "INSERT INTO one VALUES (1)"];
+  migrate(sql, [one]);
+  migrate(sql, [one]);
+  expect(sql.all("SELECT n FROM one")).toEqual([{ n: 1 }]);
+  const two = ["INSERT INTO one VALUES (2)", "INSERT INTO one VALUES (3)"];
+  expect(() => migrate(sql, [one, two, ["INSERT INTO one VALUES (4)", "no statement"]])).toThrow();
+  expect(sql.all("SELECT n FROM one")).toEqual([{ n: 1 }, { n: 2 }, { n: 3 }]);
+  migrate(sql, [one, two, ["INSERT INTO one VALUES (5)"]]);
+  expect(sql.all("SELECT n FROM one").length).toBe(4);
+  expect(readMetaNumber(sql, "schema_version")).toBe(3);
+});
+
+test("a value that an object keeps is the last one written; a number that was never written is 0", () => {
+  const sql = new NodeSql();
+  migrate(sql, []);
+  expect(readMetaNumber(sql, "n")).toBe(0);
+  for (const value of [1, 2]) sql.transaction(["migrate"], () => writeMeta(sql, "n", value));
+  expect(readMetaNumber(sql, "n")).toBe(2);
+});
+
+function wakeWith(getMs: () => Promise<number | null>): { clock: VirtualClock; sets: number[]; wake: Wake } {
+  const clock = new VirtualClock();
+  const sets: number[] = [];
+  return { clock, sets, wake: new Wake({ get: getMs, set: (atMs) => void sets.push(atMs) }, clock) };
+}
+
+test("[M3] what is set is learned once, and what was set meanwhile is not forgotten for it", async () => {
+  let reads = 0;
+  const read = Promise.withResolvers<number | null>();
+  const { clock, sets, wake } = wakeWith(() => {
+    reads += 1;
+    return read.promise;
+  });
+  const learned = wake.learn();
+  wake.by(clock.now() + 5_000);
+  read.resolve(clock.now() + 1);
+  await learned;
+  // The one that was set replaced the one that was read.
+  wake.by(clock.now() + 3_000);
+  expect(sets).toEqual([clock.now() + 5_000, clock.now() + 3_000]);
+  await wake.learn();
+  expect(reads).toBe(1);
+});
+
+test("[M3] once it has rung none is set, so the next one is set whenever it is due", async () => {
+  const { clock, sets, wake } = wakeWith(async () => null);
+  wake.by(clock.now() + 1_000);
+  wake.rang();
+  wake.by(clock.now() + 9_000);
+  expect(sets).toEqual([clock.now() + 1_000, clock.now() + 9_000]);
+});
+
+test("[M3] an alarm counts as lost when it is overdue by a whole minute, and not before", async () => {
+  const { clock, sets, wake } = wakeWith(async () => null);
+  const setMs = clock.now() + 1_000;
+  wake.by(setMs);
+  clock.jump(1_000 + 59_999);
+  wake.by(clock.now() + 5);
+  expect(sets).toEqual([setMs]);
+  clock.jump(1);
+  wake.by(clock.now() + 5);
+  expect(sets).toEqual([setMs, clock.now() + 5]);
+});
+
+test("[B5] when a transaction fails, what waits behind it is refused as well and nothing of it is done", async () => {
+  const sql = new NodeSql();
+  sql.database.exec("CREATE TABLE t (n INTEGER NOT NULL)");
+  let halts = 0;
+  const commits = new GroupCommit(sql, new VirtualClock(), () => void (halts += 1));
+  const insert = (n: number) => () => sql.all("INSERT INTO t (n) VALUES (?)", n).length;
+  const failing = (): number => {
+    throw new Error("a bug");
+  };
+  // The second one is too heavy to go with the first.
+  const works = [commits.submit("exchange", failing), commits.submit("exchange", insert(1), 5_000), commits.submit("exchange", insert(2))];
+  expect((await Promise.allSettled(works)).map(({ status }) => status)).toEqual(["rejected", "rejected", "rejected"]);
+  expect([halts, sql.all("SELECT n FROM t")]).toEqual([1, []]);
+});
+
+test("[N1] work that comes after all is done gets a transaction of its own, and each takes along what was to go alongside", async () => {
+  const sql = new NodeSql();
+  sql.database.exec("CREATE TABLE t (n INTEGER NOT NULL)");
+  let alongside = 0;
+  const commits = new GroupCommit(
+    sql,
+    new VirtualClock(),
+    () => {},
+    () => void (alongside += 1),
+  );
+  const insert = (n: number) => () => sql.all("INSERT INTO t (n) VALUES (?)", n).length;
+  for (const n of [1, 2]) await commits.submit("exchange", insert(n));
+  // Unless said otherwise five hundred go together.
+  await Promise.all(Array.from({ length: 501 }, (_, n) => commits.submit("exchange", insert(n))));
+  expect([alongside, sql.counts.transactions]).toEqual([4, 4]);
+});
+
+test("[C2] what was submitted is not answered before it is durable", async () => {
+  const sql = new NodeSql();
+  const commits = new GroupCommit(sql, new VirtualClock(), () => {});
+  const release = sql.holdFlushes();
+  let answered = false;
+  const work = commits.submit("exchange", () => 7).finally(() => (answered = true));
+  await new VirtualClock().pass(0);
+  expect(answered).toBe(false);
+  release();
+  expect(await work).toBe(7);
+});

@@ -1,0 +1,200 @@
+/** How an attempt of a begin ends, what it leaves, and how it is repeated (rules B3, B6, B9). */
+import { expect, test } from "vitest";
+import type { Exchange } from "../../../src/core/messages.ts";
+import { shardOf, shardsOf } from "../../../src/core/placement.ts";
+import { Cluster, type Call } from "../../support/cluster.ts";
+import { beginRequest, decideRequest, type OpSpec } from "../../support/ops.ts";
+
+const ok = (value: unknown): object => ({ ok: true, value: expect.objectContaining(value as object) as unknown });
+const no = (code: string, more: object = {}): object => ({ ok: false, refusal: expect.objectContaining({ code, ...more }) as unknown });
+
+const begin = (c: Cluster, cell: string, specs: (OpSpec | string)[], more: object = {}) =>
+  c.ledger(cell).object.begin(beginRequest(c.envelope, c.uuid(), specs, more));
+const isPrepare = (call: Call): boolean => call.method === "exchange" && (call.message as Exchange).prepares.length > 0;
+const isDecision = (call: Call): boolean => call.method === "exchange" && (call.message as Exchange).decisions.length > 0;
+
+async function own(c: Cluster, cell: string, names: string[]): Promise<void> {
+  const lease = c.uuid();
+  await c.clock.settle(c.ledger(cell).object.begin(beginRequest(c.envelope, lease, names)));
+  await c.clock.settle(c.ledger(cell).object.decide(decideRequest(c.envelope, lease, "COMMITTED")));
+}
+
+function nameOn(c: Cluster, shard: number): string {
+  for (let n = 0; ; n += 1) if (shardOf("ROUTES", `n${n}`, shardsOf(c.envelope.placement)) === shard) return `n${n}`;
+}
+
+/** Cell 1's begin gets the name and hears of nothing: it runs until its shard has been silent for too long. */
+async function blocked(name: string): Promise<{ c: Cluster; blocker: Promise<unknown> }> {
+  const c = await Cluster.start({ shards: 1, limits: { exchangeTimeoutMs: 4_500 } });
+  await own(c, "2", ["warm-up"]);
+  c.fate = (call) => (call.from === "ledger 1" && isPrepare(call) ? "lose_answer" : "deliver");
+  const blocker = begin(c, "1", [name]);
+  await c.clock.pass(10);
+  return { c, blocker };
+}
+
+test("[B6] a name that is taken decides the answer, whether or not another shard is heard of", async () => {
+  const c = await Cluster.start({ shards: 2 });
+  await own(c, "2", [nameOn(c, 0)]);
+  c.fate = (call) => (call.to === "shard 1" ? "lose" : "deliver");
+  expect(await c.clock.settle(begin(c, "1", [nameOn(c, 0), nameOn(c, 1)]))).toEqual(no("ALREADY_EXISTS"));
+});
+
+test("[B6] [M2] a name that is only leased does not: while a shard is not heard of, nobody knows", async () => {
+  const c = await Cluster.start({ shards: 2 });
+  await c.clock.settle(begin(c, "2", [nameOn(c, 0)]));
+  c.fate = (call) => (call.to === "shard 1" ? "lose" : "deliver");
+  expect(await c.clock.settle(begin(c, "1", [nameOn(c, 0), nameOn(c, 1)]))).toEqual(no("UNAVAILABLE"));
+});
+
+test("[B6] a begin that is refused releases where it holds something, and tells nobody else", async () => {
+  const c = await Cluster.start({ shards: 3 });
+  await own(c, "2", [nameOn(c, 0)]);
+  await own(c, "1", ["warm-up"]);
+  const told: string[] = [];
+  c.fate = (call) => {
+    if (isDecision(call)) told.push(call.to);
+    return "deliver";
+  };
+  const specs = [nameOn(c, 0), nameOn(c, 1), { kind: "destroy", value: nameOn(c, 2) } as const];
+  expect(await c.clock.settle(begin(c, "1", specs, { allowMissing: true }))).toEqual(no("ALREADY_EXISTS"));
+  expect(told).toEqual(["shard 1"]);
+  expect(c.holds()).toEqual([]);
+});
+
+test("[B4] a shard where nothing has to be held hears nothing of the decision", async () => {
+  const c = await Cluster.start({ shards: 2 });
+  const lease = c.uuid();
+  const specs = [nameOn(c, 0), { kind: "destroy", value: nameOn(c, 1) } as const];
+  const request = beginRequest(c.envelope, lease, specs, { allowMissing: true });
+  expect(await c.clock.settle(c.ledger("1").object.begin(request))).toMatchObject({
+    value: { lease: { counts: { creates: 1, destroys: 1, missing: 1 } } },
+  });
+  await c.clock.settle(c.ledger("1").object.decide(decideRequest(c.envelope, lease, "COMMITTED")));
+  expect(
+    c
+      .messages("exchange")
+      .filter(isDecision)
+      .map(({ to }) => to),
+  ).toEqual(["shard 0"]);
+  expect(c.claims()).toHaveLength(1);
+});
+
+test("[M2] a shard that was silent for its own time is unreachable; one that was silent to the deadline has run into it", async () => {
+  const ends: [exchangeTimeoutMs: number, code: string][] = [
+    [1_000, "UNAVAILABLE"],
+    [9_000, "DEADLINE_EXCEEDED"],
+  ];
+  for (const [exchangeTimeoutMs, code] of ends) {
+    const c = await Cluster.start({ shards: 1, limits: { exchangeTimeoutMs, beginDeadlineMs: 5_000 } });
+    c.fate = (call) => (isPrepare(call) ? "lose" : "deliver");
+    expect(await c.clock.settle(begin(c, "1", ["ada"]))).toEqual(no(code));
+  }
+});
+
+test("[B9] a begin that meets a running one waits a little longer each time, but never long, and gives up by its deadline", async () => {
+  const { c, blocker } = await blocked("ada");
+  const triedAtMs: number[] = [];
+  const fate = c.fate;
+  c.fate = (call) => {
+    if (call.from === "ledger 2" && isPrepare(call)) triedAtMs.push(c.clock.now());
+    return fate(call);
+  };
+  const started = c.clock.now();
+  const second = c.ledger("2").object.begin({ ...beginRequest(c.envelope, c.uuid(), ["ada"]) });
+  await c.clock.pass(2_000);
+  const pauses = triedAtMs.slice(1).map((atMs, index) => atMs - (triedAtMs[index] ?? 0));
+  expect(pauses.slice(0, 8)).toEqual([5, 10, 20, 40, 80, 160, 250, 250]);
+  const ended = await c.clock.settle(second);
+  // The first one gave up before: its hold was found to be nobody's.
+  expect(ended).toEqual(ok({ created: true }));
+  expect(c.clock.now() - started).toBeLessThan(5_000);
+  await c.clock.settle(blocker);
+});
+
+test("[B9] [B6] a begin whose next try would come after its deadline is answered before it, with a time to wait", async () => {
+  const c = await Cluster.start({ shards: 1, limits: { beginDeadlineMs: 100 } });
+  await own(c, "2", ["warm-up"]);
+  c.fate = (call) => (call.from === "ledger 1" && isPrepare(call) ? "lose_answer" : "deliver");
+  const blocker = begin(c, "1", ["ada"]);
+  await c.clock.pass(10);
+  const started = c.clock.now();
+  expect(await c.clock.settle(begin(c, "2", ["ada"]))).toEqual(no("ABORTED", { retryAfterMs: 1_000 }));
+  // Tried after 5, 15, 35 and 75 ms; the next would have been after 155.
+  expect(c.clock.now() - started).toBe(75);
+  await c.clock.settle(blocker);
+});
+
+test("[B8] a begin that met a dead hold tries again at once, within the same call", async () => {
+  const { c, blocker } = await blocked("ada");
+  void blocker.catch(() => {});
+  c.ledger("1").restart();
+  // The new instance knows that attempts of the old one are nobody's.
+  await c.clock.settle(c.ledger("1").object.status(c.envelope));
+  const started = c.clock.now();
+  expect(await c.clock.settle(begin(c, "2", ["ada"]))).toEqual(ok({ created: true }));
+  expect(c.clock.now()).toBe(started);
+});
+
+test("[B9] a begin that meets a granted lease, or one that nobody can be asked about, is answered at once and not tried again", async () => {
+  for (const fate of ["deliver", "lose"] as const) {
+    const c = await Cluster.start({ shards: 1 });
+    await c.clock.settle(begin(c, "1", ["ada"]));
+    c.fate = (call) => (call.method === "inquire" ? fate : "deliver");
+    const before = c.messages("exchange").length;
+    expect(await c.clock.settle(begin(c, "2", ["ada"]))).toEqual(no("ABORTED"));
+    expect(c.messages("exchange").length - before).toBe(1);
+  }
+});
+
+test("[B9] a begin that meets a granted and a running one at once is not tried again: waiting would not help", async () => {
+  const { c, blocker } = await blocked("ada");
+  await c.clock.settle(begin(c, "2", ["bob"]));
+  const before = c.messages("exchange").length;
+  expect(await c.clock.settle(begin(c, "2", ["ada", "bob"]))).toEqual(no("ABORTED"));
+  expect(c.messages("exchange").length - before).toBe(1);
+  await c.clock.settle(blocker);
+});
+
+test("[B9] the later attempts of a begin ask in ascending order and stop at the first refusal", async () => {
+  const c = await Cluster.start({ shards: 3, limits: { exchangeTimeoutMs: 4_500 } });
+  const names = [0, 1, 2].map((shard) => nameOn(c, shard));
+  await own(c, "2", ["warm-up"]);
+  c.fate = (call) => (call.from === "ledger 1" && isPrepare(call) ? "lose_answer" : "deliver");
+  const blocker = begin(c, "1", [names[1] ?? ""]);
+  await c.clock.pass(10);
+  const from = c.messages("exchange").length;
+  const second = begin(c, "2", names.toReversed());
+  await c.clock.pass(12);
+  const asked = c
+    .messages("exchange")
+    .slice(from)
+    .filter(isPrepare)
+    .map(({ to }) => to);
+  expect(asked.slice(0, 3)).toEqual(["shard 0", "shard 1", "shard 2"]);
+  expect(asked.slice(3, 5)).toEqual(["shard 0", "shard 1"]);
+  expect(asked.slice(5)).not.toContain("shard 2");
+  await c.clock.settle(Promise.all([blocker, second]));
+});
+
+test("[B9] an attempt in ascending order that loses a shard on its way ends there, unknown", async () => {
+  const c = await Cluster.start({ shards: 3 });
+  const names = [0, 1, 2].map((shard) => nameOn(c, shard));
+  await own(c, "2", ["warm-up"]);
+  c.fate = (call) => (call.from === "ledger 1" && isPrepare(call) ? "lose_answer" : "deliver");
+  const blocker = begin(c, "1", [names[2] ?? ""]);
+  await c.clock.pass(10);
+  const from = c.messages("exchange").length;
+  let rounds = 0;
+  c.fate = (call) => {
+    if (call.from === "ledger 2" && isPrepare(call) && call.to === "shard 0") rounds += 1;
+    return call.from === "ledger 2" && isPrepare(call) && call.to === "shard 0" && rounds > 1 ? "lose" : "deliver";
+  };
+  expect(await c.clock.settle(begin(c, "2", names))).toEqual(no("UNAVAILABLE"));
+  const asked = c
+    .messages("exchange")
+    .slice(from)
+    .filter((call) => call.from === "ledger 2" && isPrepare(call));
+  expect(asked.map(({ to }) => to)).toEqual(["shard 0", "shard 1", "shard 2", "shard 0"]);
+  await c.clock.settle(blocker);
+});

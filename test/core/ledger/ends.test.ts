@@ -1,0 +1,223 @@
+/** What must have happened when a ledger answers, and what must not happen after it has ended. */
+import { expect, test } from "vitest";
+import type { Exchange } from "../../../src/core/messages.ts";
+import { shardOf, shardsOf } from "../../../src/core/placement.ts";
+import { Cluster, type Call } from "../../support/cluster.ts";
+import { beginRequest, callerOf, decideRequest } from "../../support/ops.ts";
+
+const ok = (value: unknown): object => ({ ok: true, value: expect.objectContaining(value as object) as unknown });
+const no = (code: string, more: object = {}): object => ({ ok: false, refusal: expect.objectContaining({ code, ...more }) as unknown });
+
+const begin = (c: Cluster, cell: string, lease: string, names: string[]) => c.ledger(cell).object.begin(beginRequest(c.envelope, lease, names));
+const decide = (c: Cluster, cell: string, lease: string, outcome: "COMMITTED" | "ROLLED_BACK") =>
+  c.ledger(cell).object.decide(decideRequest(c.envelope, lease, outcome));
+const isPrepare = (call: Call): boolean => call.method === "exchange" && (call.message as Exchange).prepares.length > 0;
+const isDecision = (call: Call): boolean => call.method === "exchange" && (call.message as Exchange).decisions.length > 0;
+
+function nameOn(c: Cluster, shard: number): string {
+  for (let n = 0; ; n += 1) if (shardOf("ROUTES", `n${n}`, shardsOf(c.envelope.placement)) === shard) return `n${n}`;
+}
+
+async function pull(c: Cluster, limit: number) {
+  const answer = await c.clock.settle(c.ledger("1").object.pull({ ...c.envelope, afterPosition: 0, limit }));
+  if (!answer.ok) throw new Error(answer.refusal.detail);
+  return answer.value;
+}
+
+/** Cell 2 owns a name on shard 0 of two, and cell 1 has been used. */
+async function withTaken(): Promise<{ c: Cluster; taken: string; free: string }> {
+  const c = await Cluster.start({ shards: 2 });
+  const [taken, free] = [nameOn(c, 0), nameOn(c, 1)];
+  const lease = c.uuid();
+  await c.clock.settle(begin(c, "2", lease, [taken]));
+  await c.clock.settle(decide(c, "2", lease, "COMMITTED"));
+  await c.clock.settle(decide(c, "1", c.uuid(), "ROLLED_BACK"));
+  await c.clock.settle(begin(c, "1", c.uuid(), ["warm-up"]));
+  return { c, taken, free };
+}
+
+test("[B6] a refusal is answered after the releases were acknowledged, however long they take", async () => {
+  const { c, taken, free } = await withTaken();
+  c.fate = (call) => (isDecision(call) ? "slow" : "deliver");
+  expect(await c.clock.settle(begin(c, "1", c.uuid(), [taken, free]))).toEqual(no("ALREADY_EXISTS"));
+  expect(c.holds().map(({ canonical }) => canonical)).toEqual(["warm-up"]);
+});
+
+test("[C3] a decision is answered after the shards that can be reached have applied it, however long they take", async () => {
+  const { c, free } = await withTaken();
+  const lease = c.uuid();
+  await c.clock.settle(begin(c, "1", lease, [free]));
+  c.fate = (call) => (isDecision(call) ? "slow" : "deliver");
+  expect(await c.clock.settle(decide(c, "1", lease, "COMMITTED"))).toEqual(ok({ state: "COMMITTED" }));
+  expect(c.claims().map(({ canonical }) => canonical)).toContain(free);
+});
+
+test("[B5] once an instance has ended it sends nothing more, not even for other begins that were under way", async () => {
+  const { c, taken, free } = await withTaken();
+  c.fate = (call) => (isPrepare(call) && call.to === "shard 1" ? "slow" : "deliver");
+  const running = begin(c, "1", c.uuid(), [taken, free]);
+  running.catch(() => {});
+  await c.clock.pass(10);
+  c.ledger("1").sql.failFlushes();
+  const failing = decide(c, "1", c.uuid(), "ROLLED_BACK");
+  await expect(c.clock.settle(failing)).rejects.toThrow("did not answer");
+  const sent = c.messages("exchange").length;
+  // Its release would be due now; the hold is for others to find.
+  await c.clock.pass(10_000);
+  expect(c.messages("exchange")).toHaveLength(sent);
+  expect(c.holds().map(({ canonical }) => canonical)).toContain(free);
+});
+
+test("[C7] a begin that was fenced says so, also when it would have been refused anyway, and asks nobody again", async () => {
+  const { c, taken } = await withTaken();
+  c.fate = (call) => (isPrepare(call) ? "slow" : "deliver");
+  const lease = c.uuid();
+  const running = begin(c, "1", lease, [taken]);
+  await c.clock.pass(10);
+  await c.clock.settle(decide(c, "1", lease, "ROLLED_BACK"));
+  expect(await c.clock.settle(running)).toEqual(no("FAILED_PRECONDITION", { reason: "LEASE_ROLLED_BACK" }));
+  // Fenced in the pause between two attempts: there is no further one.
+  c.fate = (call) => (call.from === "ledger 2" && isPrepare(call) ? "lose_answer" : "deliver");
+  const blocker = begin(c, "2", c.uuid(), ["blocked"]);
+  await c.clock.pass(10);
+  const other = c.uuid();
+  const waiting = begin(c, "1", other, ["blocked"]);
+  await c.clock.pass(700);
+  const tries = () => c.messages("exchange").filter((call) => call.from === "ledger 1" && isPrepare(call)).length;
+  const before = tries();
+  expect(before).toBeGreaterThan(3);
+  await Promise.all([decide(c, "1", other, "ROLLED_BACK"), c.clock.pass(0)]);
+  expect(await c.clock.settle(waiting)).toEqual(no("FAILED_PRECONDITION", { reason: "LEASE_ROLLED_BACK" }));
+  expect(tries()).toBe(before);
+  await c.clock.settle(blocker);
+});
+
+test("[C6] a begin of a frozen cell asks no shard", async () => {
+  const { c, free } = await withTaken();
+  await c.clock.settle(c.ledger("1").object.setState({ ...c.envelope, state: "FROZEN" }));
+  const sent = c.messages("exchange").length;
+  expect(await c.clock.settle(begin(c, "1", c.uuid(), [free]))).toEqual(no("FAILED_PRECONDITION", { reason: "CELL_FROZEN" }));
+  expect(c.messages("exchange")).toHaveLength(sent);
+});
+
+test("[M2] [B9] a collision that cannot be looked into is temporary, and is not tried again as if it were over", async () => {
+  const c = await Cluster.start({ shards: 1 });
+  await c.clock.settle(begin(c, "2", c.uuid(), ["ada"]));
+  c.fate = (call) => (call.method === "settle" ? "lose" : "deliver");
+  const sent = c.messages("exchange").length;
+  expect(await c.clock.settle(begin(c, "1", c.uuid(), ["ada"]))).toEqual(no("ABORTED", { retryAfterMs: 1_000 }));
+  expect(c.messages("exchange")).toHaveLength(sent + 1);
+});
+
+test("[B2] whoever joins a begin gets what the first caller gets, but for having made it", async () => {
+  const { c, taken, free } = await withTaken();
+  const both = async (names: string[]) => {
+    const lease = c.uuid();
+    return c.clock.settle(Promise.all([begin(c, "1", lease, names), begin(c, "1", lease, names)]));
+  };
+  const [first, joined] = await both([free]);
+  expect(joined).toEqual({ ok: true, value: { lease: first.ok && first.value.lease, created: false } });
+  const [refused, same] = await both([taken]);
+  expect(same).toEqual(refused);
+  expect(same).toEqual(no("ALREADY_EXISTS"));
+});
+
+test("[M2] a shard that cannot be reached is worth another try, and the answer says when", async () => {
+  const { c, free } = await withTaken();
+  c.fate = (call) => (isPrepare(call) ? "lose" : "deliver");
+  expect(await c.clock.settle(begin(c, "1", c.uuid(), [free]))).toEqual(no("UNAVAILABLE", { retryAfterMs: 1_000 }));
+});
+
+test("[M3] the transaction that decides sets the alarm: an instance that dies before it tells anybody is woken", async () => {
+  const { c, free } = await withTaken();
+  const lease = c.uuid();
+  await c.clock.settle(begin(c, "1", lease, [free]));
+  await c.pass(60_000);
+  const ledger = c.ledger("1");
+  ledger.alarmAtMs = undefined;
+  ledger.sql.holdFlushes();
+  void decide(c, "1", lease, "COMMITTED").catch(() => {});
+  await c.clock.pass(1);
+  expect(ledger.alarmAtMs).toBeGreaterThan(c.clock.now());
+  ledger.restart();
+  await c.pass(10_000);
+  expect(c.claims().map(({ canonical }) => canonical)).toContain(free);
+});
+
+test("[C3] a decision rests between two tries, whoever wakes the ledger meanwhile", async () => {
+  const { c, free } = await withTaken();
+  const lease = c.uuid();
+  await c.clock.settle(begin(c, "1", lease, [free]));
+  c.fate = (call) => (isDecision(call) ? "lose" : "deliver");
+  await c.clock.settle(decide(c, "1", lease, "COMMITTED"));
+  const told = () => c.messages("exchange").filter(isDecision).length;
+  const before = told();
+  const poke = () => c.clock.settle(c.ledger("1").object.maintain({ ...c.envelope, pulledPosition: 0 }));
+  for (let n = 0; n < 3; n += 1) await poke();
+  // The first pause is a second at least, and half as much again with the jitter of these tests.
+  c.clock.jump(1_499);
+  await poke();
+  expect(told()).toBe(before);
+  c.clock.jump(1);
+  await poke();
+  expect(told()).toBe(before + 1);
+});
+
+test("[C3] [M3] a decision that this version cannot read rests like one that a shard does not hear", async () => {
+  const { c, free } = await withTaken();
+  const lease = c.uuid();
+  await c.clock.settle(begin(c, "1", lease, [free]));
+  c.ledger("1").database.prepare("UPDATE lease SET payload = '[[0,99,\"a\",0,0,0,0]]' WHERE lease = ?").run(lease);
+  await c.clock.settle(decide(c, "1", lease, "COMMITTED"));
+  await c.pass(600_000);
+  const tries = c.logged.filter(({ event }) => event === "decision_unreadable").length;
+  expect(tries).toBeGreaterThan(5);
+  expect(tries).toBeLessThan(30);
+});
+
+test("[C7] the number of fences is remembered across instances", async () => {
+  const c = await Cluster.start({ shards: 1, limits: { fences: 1 } });
+  await c.clock.settle(decide(c, "1", c.uuid(), "ROLLED_BACK"));
+  c.ledger("1").restart();
+  expect(await c.clock.settle(decide(c, "1", c.uuid(), "ROLLED_BACK"))).toEqual(no("RESOURCE_EXHAUSTED", { reason: "TOO_MANY_FENCES" }));
+});
+
+test("[S1] a page of a pull has as many changes as asked for, in the order of the changes, and says whether there are more", async () => {
+  const c = await Cluster.start({ shards: 1 });
+  const leases = Array.from({ length: 5 }, () => c.uuid());
+  for (const [index, lease] of leases.entries()) await c.clock.settle(begin(c, "1", lease, [`n${index}`]));
+  expect(await pull(c, 3)).toMatchObject({ changes: leases.slice(0, 3).map((lease) => ({ lease })), more: true });
+  expect(await pull(c, 5)).toMatchObject({ more: false });
+  const [a = "", b = "", d = "", e = "", f = ""] = leases;
+  await c.clock.settle(decide(c, "1", a, "COMMITTED"));
+  await c.clock.settle(decide(c, "1", d, "ROLLED_BACK"));
+  const last = c.uuid();
+  await c.clock.settle(begin(c, "1", last, ["last"]));
+  expect((await pull(c, 10)).changes.map(({ lease }) => lease)).toEqual([b, e, f, a, d, last]);
+  expect((await pull(c, 4)).changes.map(({ lease }) => lease)).toEqual([b, e, f, a]);
+});
+
+test("[S1] a lease that is larger than a page may be is a page of its own", async () => {
+  const c = await Cluster.start({ shards: 1 });
+  const leases = [c.uuid(), c.uuid()];
+  for (const lease of leases) {
+    const names = Array.from({ length: 1_200 }, (_, n) => `${"x".repeat(950)}-${lease}-${n}`);
+    expect(await c.clock.settle(begin(c, "1", lease, names))).toEqual(ok({ created: true }));
+  }
+  expect(await pull(c, 10)).toMatchObject({ changes: [{ lease: leases[0] }], more: true });
+});
+
+test("[R1] a page of one lease says where to go on, and each kind of op is counted", async () => {
+  const c = await Cluster.start({ shards: 1 });
+  const owned = c.uuid();
+  await c.clock.settle(begin(c, "1", owned, ["a", "b", "c"]));
+  await c.clock.settle(decide(c, "1", owned, "COMMITTED"));
+  const lease = c.uuid();
+  const specs = [{ kind: "replace", value: "a" } as const, { kind: "replace", value: "b" } as const, { kind: "destroy", value: "c" } as const];
+  await c.clock.settle(c.ledger("1").object.begin(beginRequest(c.envelope, lease, specs)));
+  await c.clock.settle(begin(c, "1", c.uuid(), ["d"]));
+  const page = await c.clock.settle(c.ledger("1").object.list({ ...c.envelope, caller: callerOf(), createdAfterMs: 0, afterPosition: 0, limit: 1 }));
+  const counts = { creates: 0, destroys: 1, replaces: 2, missing: 0 };
+  expect(page).toEqual(ok({ leases: [expect.objectContaining({ lease, counts })], nextPosition: expect.any(Number) as number }));
+  expect(page.ok && page.value.nextPosition).toBeGreaterThan(0);
+});

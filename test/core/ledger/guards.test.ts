@@ -1,0 +1,240 @@
+/** The guards of a ledger that ordinary work seldom meets. */
+import { expect, test } from "vitest";
+import { encodePayload } from "../../../src/core/ledger/payload.ts";
+import type { Limits } from "../../../src/core/limits.ts";
+import { MESSAGE_VERSION, type BeginRequest, type Exchange } from "../../../src/core/messages.ts";
+import { Cluster, type Call } from "../../support/cluster.ts";
+import { beginRequest, callerOf, decideRequest, opsOf } from "../../support/ops.ts";
+
+const ok = (value: unknown): object => ({ ok: true, value: expect.objectContaining(value as object) as unknown });
+const no = (code: string, more: object = {}): object => ({ ok: false, refusal: expect.objectContaining({ code, ...more }) as unknown });
+
+const start = (limits: Partial<Limits> = {}): Promise<Cluster> => Cluster.start({ shards: 1, limits });
+const begin = (c: Cluster, lease: string, names: string[], more: Partial<BeginRequest> = {}) =>
+  c.clock.settle(c.ledger("1").object.begin(beginRequest(c.envelope, lease, names, more)));
+const decide = (c: Cluster, lease: string, outcome: "COMMITTED" | "ROLLED_BACK") =>
+  c.clock.settle(c.ledger("1").object.decide(decideRequest(c.envelope, lease, outcome)));
+const isDecision = (call: Call): boolean => call.method === "exchange" && (call.message as Exchange).decisions.length > 0;
+
+async function status(c: Cluster) {
+  const answer = await c.clock.settle(c.ledger("1").object.status(c.envelope));
+  if (!answer.ok) throw new Error(answer.refusal.detail);
+  return answer.value;
+}
+
+test("[M5] [A1] every call of a ledger is refused under an unknown version; those of a cell also under its revoked key", async () => {
+  const c = await start();
+  const lease = c.uuid();
+  await begin(c, lease, ["ada"]);
+  const { object } = c.ledger("1");
+  const calls = (version: number): [ofCell: boolean, Promise<unknown>][] => {
+    const envelope = { ...c.envelope, version };
+    const call = { ...envelope, caller: callerOf() };
+    return [
+      [true, object.begin({ ...beginRequest(c.envelope, c.uuid(), ["bob"]), version })],
+      [true, object.decide({ ...decideRequest(c.envelope, lease, "ROLLED_BACK"), version })],
+      [true, object.get({ ...call, lease })],
+      [true, object.list({ ...call, createdAfterMs: 0, afterPosition: 0, limit: 10 })],
+      [true, object.authorize(call)],
+      [false, object.inquire({ ...envelope, shard: 0, questions: [] })],
+      [false, object.pull({ ...envelope, afterPosition: 0, limit: 10 })],
+      [false, object.status(envelope)],
+      [false, object.leaseStates({ ...envelope, leases: [lease] })],
+      [false, object.maintain({ ...envelope, pulledPosition: 0 })],
+      [false, object.revoke({ ...envelope, keyId: "k1", expiresAtMs: Number.MAX_SAFE_INTEGER })],
+      [false, object.setState({ ...envelope, state: "ACTIVE" })],
+    ];
+  };
+  for (const [, answer] of calls(MESSAGE_VERSION + 1)) {
+    expect(await c.clock.settle(answer)).toEqual(no("UNAVAILABLE", { reason: "MESSAGE_VERSION" }));
+  }
+  await c.clock.settle(object.revoke({ ...c.envelope, keyId: "k1", expiresAtMs: Number.MAX_SAFE_INTEGER }));
+  for (const [ofCell, answer] of calls(MESSAGE_VERSION)) {
+    expect(await c.clock.settle(answer)).toEqual(ofCell ? no("UNAUTHENTICATED", { reason: "KEY_REVOKED" }) : expect.objectContaining({ ok: true }));
+  }
+  // An operator's key is not the ledger's to judge, whatever its id.
+  const operator = { role: "operator", keyId: "k1" } as const;
+  expect(await c.clock.settle(object.authorize({ ...c.envelope, caller: operator }))).toEqual({ ok: true, value: null });
+  expect(await begin(c, c.uuid(), ["bob"], { caller: operator })).toEqual(ok({ created: true }));
+  expect(c.holds().map(({ canonical }) => canonical)).toEqual(["ada", "bob"]);
+});
+
+test("[A1] a revoked key stays refused until it has expired by itself, also when others are revoked after it", async () => {
+  const c = await start();
+  const { object } = c.ledger("1");
+  const revoke = (keyId: string, livesMs: number) => c.clock.settle(object.revoke({ ...c.envelope, keyId, expiresAtMs: c.clock.now() + livesMs }));
+  const isRefused = async (): Promise<boolean> => !(await c.clock.settle(object.authorize({ ...c.envelope, caller: callerOf() }))).ok;
+  const rows = () => c.ledger("1").database.prepare("SELECT key_id FROM revoked_key").all().length;
+  await revoke("k1", 10_000);
+  await revoke("k1", 10_000);
+  c.clock.jump(9_999);
+  await revoke("k2", 10_000);
+  expect([await isRefused(), rows()]).toEqual([true, 2]);
+  c.clock.jump(2);
+  // What has expired takes no room any more.
+  await revoke("k3", 10_000);
+  expect(rows()).toBe(2);
+});
+
+test("[M6] a batch is refused when its stored form is larger than a lease may be, in bytes, and not one byte earlier", async () => {
+  const names = ["straße"];
+  const bytes = new TextEncoder().encode(encodePayload(opsOf((await start()).envelope.placement, names))).length;
+  const exact = await start({ leaseBytes: bytes });
+  expect(await begin(exact, exact.uuid(), names)).toEqual(ok({ created: true }));
+  const small = await start({ leaseBytes: bytes - 1 });
+  expect(await begin(small, small.uuid(), names)).toEqual(no("RESOURCE_EXHAUSTED", { reason: "LEASE_TOO_LARGE" }));
+  expect(small.messages("exchange")).toEqual([]);
+});
+
+test("[M6] the payloads of the begins under way are limited together, and the room comes back", async () => {
+  const names = (n: number): string[] => [`name-${n}`];
+  const bytes = encodePayload(opsOf((await start()).envelope.placement, names(0))).length;
+  const c = await start({ beginBytes: 2 * bytes });
+  for (let round = 0; round < 2; round += 1) {
+    const answers = await Promise.all([0, 1, 2].map((n) => begin(c, c.uuid(), names(n))));
+    expect(answers.map((answer) => (answer.ok ? "ok" : answer.refusal.reason))).toEqual(["ok", "ok", "TOO_MANY_BEGINS"]);
+    for (const { lease } of c.holds()) await decide(c, lease, "ROLLED_BACK");
+  }
+});
+
+test("[M6] leases count from their grant to their decision, and begins that run count with them", async () => {
+  const c = await start({ outstandingLeases: 2 });
+  const answers = await Promise.all(["a", "b", "c"].map((name) => begin(c, c.uuid(), [name])));
+  expect(answers.map((answer) => (answer.ok ? "ok" : answer.refusal.reason))).toEqual(["ok", "ok", "TOO_MANY_LEASES"]);
+  expect(await status(c)).toMatchObject({ outstandingLeases: 2 });
+  const [held] = c.holds();
+  await decide(c, held?.lease ?? "", "COMMITTED");
+  await decide(c, held?.lease ?? "", "COMMITTED");
+  // A rollback out of the blue frees nothing.
+  await decide(c, c.uuid(), "ROLLED_BACK");
+  expect(await status(c)).toMatchObject({ outstandingLeases: 1, state: "ACTIVE", cell: "1" });
+  expect(await begin(c, c.uuid(), ["d"])).toEqual(ok({ created: true }));
+  expect(await begin(c, c.uuid(), ["e"])).toEqual(no("RESOURCE_EXHAUSTED", { reason: "TOO_MANY_LEASES" }));
+});
+
+test("[C7] [M6] the fence of a begin that runs needs no room among the fences out of the blue", async () => {
+  const c = await start({ fences: 1 });
+  expect(await decide(c, c.uuid(), "ROLLED_BACK")).toEqual(ok({ state: "ROLLED_BACK" }));
+  c.fate = (call) => (call.method === "exchange" ? "slow" : "deliver");
+  const lease = c.uuid();
+  const running = begin(c, lease, ["ada"]);
+  await c.clock.turn();
+  expect(await decide(c, lease, "ROLLED_BACK")).toEqual(ok({ state: "ROLLED_BACK" }));
+  expect(await running).toEqual(no("FAILED_PRECONDITION", { reason: "LEASE_ROLLED_BACK" }));
+  expect(await decide(c, c.uuid(), "ROLLED_BACK")).toEqual(no("RESOURCE_EXHAUSTED", { reason: "TOO_MANY_FENCES" }));
+});
+
+test("[C6] [B2] a cell that is thawed begins again; replays were answered all along", async () => {
+  const c = await start();
+  const { object } = c.ledger("1");
+  const lease = c.uuid();
+  await begin(c, lease, ["ada"]);
+  await c.clock.settle(object.setState({ ...c.envelope, state: "FROZEN" }));
+  expect(await status(c)).toMatchObject({ state: "FROZEN" });
+  expect(await begin(c, lease, ["ada"])).toEqual(ok({ created: false }));
+  expect(await begin(c, c.uuid(), ["bob"])).toEqual(no("FAILED_PRECONDITION", { reason: "CELL_FROZEN" }));
+  await c.clock.settle(object.setState({ ...c.envelope, state: "ACTIVE" }));
+  expect(await begin(c, c.uuid(), ["bob"])).toEqual(ok({ created: true }));
+});
+
+test("[R1] a page of leases ends where it says, and what was asked for is the first that is shown", async () => {
+  const c = await start();
+  const leases: string[] = [];
+  const created: number[] = [];
+  for (let n = 0; n < 3; n += 1) {
+    const lease = c.uuid();
+    await begin(c, lease, [`n${n}`]);
+    leases.push(lease);
+    created.push(c.clock.now());
+    c.clock.jump(1);
+  }
+  const list = async (limit: number, createdAfterMs: number, afterPosition = 0) => {
+    const answer = await c.clock.settle(c.ledger("1").object.list({ ...c.envelope, caller: callerOf(), createdAfterMs, afterPosition, limit }));
+    if (!answer.ok) throw new Error(answer.refusal.detail);
+    return answer.value;
+  };
+  expect(await list(3, 0)).toMatchObject({ leases: leases.map((lease) => ({ lease })), nextPosition: 0 });
+  const first = await list(2, 0);
+  expect(first.leases.map(({ lease }) => lease)).toEqual(leases.slice(0, 2));
+  expect((await list(2, 0, first.nextPosition)).leases.map(({ lease }) => lease)).toEqual(leases.slice(2));
+  expect((await list(9, created[1] ?? 0)).leases.map(({ lease }) => lease)).toEqual(leases.slice(1));
+  expect((await list(9, created[1] ?? 0, first.nextPosition)).leases.map(({ lease }) => lease)).toEqual(leases.slice(2));
+});
+
+test("a lease is shown with its age, its outcome and why, and with its ops only while it is granted", async () => {
+  const c = await start();
+  const lease = c.uuid();
+  const createdAtMs = c.clock.now();
+  await begin(c, lease, ["Ada"]);
+  c.clock.jump(5_000);
+  const get = (id: string) => c.clock.settle(c.ledger("1").object.get({ ...c.envelope, caller: callerOf(), lease: id }));
+  const granted = await get(lease);
+  expect(granted).toMatchObject({ value: { state: "GRANTED", createdAtMs, ageMs: 5_000, ops: [{ value: "Ada" }] } });
+  for (const absent of ["decidedAtMs", "decidedBy", "reason"]) expect(granted.ok && granted.value).not.toHaveProperty(absent);
+  const operator = { role: "operator", keyId: "o" } as const;
+  await c.clock.settle(c.ledger("1").object.decide(decideRequest(c.envelope, lease, "ROLLED_BACK", { caller: operator, reason: "lost" })));
+  const decided = await get(lease);
+  expect(decided).toMatchObject({
+    value: { state: "ROLLED_BACK", createdAtMs, decidedAtMs: createdAtMs + 5_000, decidedBy: "operator", reason: "lost" },
+  });
+  expect(decided.ok && decided.value).not.toHaveProperty("ops");
+  expect(await get(c.uuid())).toEqual(no("NOT_FOUND"));
+  const states = await c.clock.settle(c.ledger("1").object.leaseStates({ ...c.envelope, leases: [lease, c.uuid()] }));
+  expect(states).toEqual({ ok: true, value: ["ROLLED_BACK", null] });
+});
+
+/** Decisions that a predecessor left: more than one instance keeps in memory. */
+const LEFT = 10_400;
+
+test("[C3] of more open decisions than one instance keeps in memory every one is applied; who asks about one need not wait its turn", async () => {
+  const c = await start({ sweepAfterMs: 600_000, outcomeRetentionS: 1 });
+  const lease = c.uuid();
+  await begin(c, lease, ["ada"]);
+  c.fate = (call) => (isDecision(call) ? "lose" : "deliver");
+  await decide(c, lease, "COMMITTED");
+  c.ledger("1").database.exec(
+    `INSERT INTO lease SELECT 'old-' || n, 1, n, n, 'COMMITTED', 0, 1, n, '{}', '[]', '', 0, 0, 0, 0, NULL, NULL
+       FROM (WITH RECURSIVE count(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < ${LEFT}) SELECT n FROM count)`,
+  );
+  c.ledger("1").restart();
+  expect(await status(c)).toMatchObject({ unappliedDecisions: 10_000 });
+  c.fate = () => "deliver";
+  expect(await decide(c, lease, "COMMITTED")).toEqual(ok({ state: "COMMITTED" }));
+  expect(c.holds()).toEqual([]);
+  await c.pass(120_000);
+  expect(await status(c)).toMatchObject({ unappliedDecisions: 0 });
+  const open = c.ledger("1").database.prepare("SELECT count(*) AS n FROM lease WHERE payload IS NOT NULL").get() as { n: number };
+  expect(open.n).toBe(0);
+  c.ledger("1").restart();
+  expect(await status(c)).toMatchObject({ unappliedDecisions: 0 });
+});
+
+test("[C2] [C3] repeating a decision tells a shard again only when it has not confirmed", async () => {
+  const c = await start();
+  const lease = c.uuid();
+  await begin(c, lease, ["ada"]);
+  await decide(c, lease, "COMMITTED");
+  const told = c.messages("exchange").filter(isDecision).length;
+  await decide(c, lease, "COMMITTED");
+  await c.pass(60_000);
+  await decide(c, lease, "COMMITTED");
+  c.ledger("1").restart();
+  await decide(c, lease, "COMMITTED");
+  expect(c.messages("exchange").filter(isDecision)).toHaveLength(told);
+});
+
+test("[C3] a shard that has confirmed is not told again while another one cannot be reached", async () => {
+  const c = await Cluster.start({ shards: 2 });
+  const lease = c.uuid();
+  const names = Array.from({ length: 20 }, (_, n) => `n${n}`);
+  await begin(c, lease, names);
+  c.fate = (call) => (isDecision(call) && call.to === "shard 1" ? "lose" : "deliver");
+  await decide(c, lease, "COMMITTED");
+  await c.pass(60_000);
+  const told = (shard: string): number => c.messages("exchange").filter((call) => isDecision(call) && call.to === shard).length;
+  expect(told("shard 0")).toBe(1);
+  expect(told("shard 1")).toBeGreaterThan(2);
+  c.fate = () => "deliver";
+  await c.pass(120_000);
+  expect(c.claims()).toHaveLength(names.length);
+});

@@ -1,0 +1,72 @@
+/** What a ledger says of one execution: rule B8 holds or falls with every part of its identity. */
+import { expect, test } from "vitest";
+import type { Exchange, Question } from "../../../src/core/messages.ts";
+import { Cluster } from "../../support/cluster.ts";
+import { beginRequest, decideRequest } from "../../support/ops.ts";
+
+/** A granted lease of the ledger's second instance, on the only shard. */
+async function granted(): Promise<{ c: Cluster; question: Question; ask: (shard: number, question: Question) => Promise<unknown> }> {
+  const c = await Cluster.start({ shards: 1 });
+  await c.clock.settle(c.ledger("1").object.begin(beginRequest(c.envelope, c.uuid(), ["warm-up"])));
+  c.ledger("1").restart();
+  const lease = c.uuid();
+  await c.clock.settle(c.ledger("1").object.begin(beginRequest(c.envelope, lease, ["ada"])));
+  const prepare = c
+    .messages("exchange")
+    .flatMap((call) => (call.message as Exchange).prepares)
+    .at(-1);
+  if (prepare === undefined) throw new Error("no prepare was sent");
+  const question: Question = { lease, incarnation: prepare.incarnation, counter: prepare.counter, epoch: 2 };
+  const ask = async (shard: number, asked: Question): Promise<unknown> => {
+    const answer = await c.clock.settle(c.ledger("1").object.inquire({ ...c.envelope, shard, questions: [asked] }));
+    return answer.ok ? answer.value.verdicts[0] : answer.refusal.code;
+  };
+  return { c, question, ask };
+}
+
+test("[B8] [B4] only the very execution that a granted lease rests on is granted: any other is gone", async () => {
+  const { question, ask } = await granted();
+  expect(await ask(0, question)).toBe("granted");
+  expect(await ask(1, question)).toBe("gone");
+  const { incarnation, counter, epoch } = question;
+  const others: Partial<Question>[] = [{ incarnation: incarnation - 1 }, { counter: counter + 1 }, { counter: counter - 1 }, { epoch: epoch + 1 }];
+  for (const other of others) expect(await ask(0, { ...question, ...other })).toBe("gone");
+});
+
+test.each([
+  ["COMMITTED", "committed"],
+  ["ROLLED_BACK", "rolled_back"],
+] as const)(
+  "[B8] of a lease that was decided %s, the execution is %s until every shard has applied it, then gone; any other was gone before",
+  async (outcome, verdict) => {
+    const { c, question, ask } = await granted();
+    c.fate = (call) => (call.method === "exchange" ? "lose" : "deliver");
+    await c.clock.settle(c.ledger("1").object.decide(decideRequest(c.envelope, question.lease, outcome)));
+    expect(await ask(0, question)).toBe(verdict);
+    expect(await ask(0, { ...question, epoch: question.epoch + 1 })).toBe("gone");
+    expect(await ask(0, { ...question, incarnation: question.incarnation - 1 })).toBe("gone");
+    c.fate = () => "deliver";
+    await c.pass(60_000);
+    expect(await ask(0, question)).toBe("gone");
+  },
+);
+
+test("[B8] [B7] a running attempt is running, and only that attempt", async () => {
+  const { c, ask } = await granted();
+  const lease = c.uuid();
+  c.fate = (call) => (call.method === "exchange" ? "lose_answer" : "deliver");
+  const running = c.ledger("1").object.begin(beginRequest(c.envelope, lease, ["bob"]));
+  await c.clock.pass(50);
+  const prepare = c
+    .messages("exchange")
+    .flatMap((call) => (call.message as Exchange).prepares)
+    .at(-1);
+  if (prepare === undefined) throw new Error("no prepare was sent");
+  const question: Question = { lease, incarnation: prepare.incarnation, counter: prepare.counter, epoch: 3 };
+  const askNow = async (asked: Question): Promise<unknown> => (await Promise.all([ask(0, asked), c.clock.pass(0)]))[0];
+  expect(await askNow(question)).toBe("running");
+  expect(await askNow({ ...question, counter: question.counter - 1 })).toBe("gone");
+  expect(await askNow({ ...question, incarnation: question.incarnation - 1 })).toBe("gone");
+  await c.clock.settle(running);
+  expect(await ask(0, question)).toBe("gone");
+});

@@ -1,0 +1,178 @@
+/** The way to one shard: what leaves together, in which order, and what never leaves. */
+import { expect, test } from "vitest";
+import { ShardLink } from "../../../src/core/ledger/shard-link.ts";
+import { defaultLimits } from "../../../src/core/limits.ts";
+import type { Decision, Exchange, ExchangeAnswer, Prepare } from "../../../src/core/messages.ts";
+import type { Answer } from "../../../src/core/ports.ts";
+import { VirtualClock } from "../../support/virtual-clock.ts";
+
+const PLACEMENT = "here";
+const GRANTED = { granted: true, epoch: 1, missing: 0 } as const;
+
+function prepareOf(lease: string, ops: number): Prepare {
+  const op = { kind: "create", type: "ROUTES", value: "v", canonical: "v", shard: 0 } as const;
+  return { cell: "1", lease, incarnation: 1, counter: 1, allowMissing: false, ops: Array.from({ length: ops }, (_, index) => ({ ...op, index })) };
+}
+
+function decisionOf(lease: string, keys: number): Decision {
+  const key = { type: "ROUTES", canonical: "v" } as const;
+  return { cell: "1", lease, incarnation: 1, counter: 1, outcome: "COMMITTED", epoch: 1, keys: Array.from({ length: keys }, () => key) };
+}
+
+/** Messages wait for `answer`, so that a test decides what meets while one is under way. */
+class Wire {
+  readonly clock = new VirtualClock();
+  readonly sent: Exchange[] = [];
+  halted = false;
+  readonly link: ShardLink;
+  readonly #waiting: ((answer: Answer<ExchangeAnswer>) => void)[] = [];
+
+  constructor(messageOps: number) {
+    const send = (message: Exchange): Promise<Answer<ExchangeAnswer>> => {
+      this.sent.push(message);
+      return new Promise((resolve) => this.#waiting.push(resolve));
+    };
+    this.link = new ShardLink(
+      this.clock,
+      { ...defaultLimits, messageOps },
+      (work) => work(),
+      send,
+      () => this.halted,
+    );
+  }
+
+  prepare(lease: string, ops: number, signal = { over: false }): ReturnType<ShardLink["prepare"]> {
+    return this.link.prepare(PLACEMENT, prepareOf(lease, ops), signal);
+  }
+
+  decide(lease: string, keys: number): ReturnType<ShardLink["decide"]> {
+    return this.link.decide(PLACEMENT, decisionOf(lease, keys));
+  }
+
+  async answer(answer?: Answer<ExchangeAnswer>): Promise<void> {
+    const { prepares = [] } = this.sent.at(-1) ?? {};
+    this.#waiting.shift()?.(answer ?? { kind: "ok", value: { prepares: prepares.map(() => GRANTED) } });
+    await this.clock.pass(0);
+  }
+
+  /** What left, in letters: decisions | prepares of each message. */
+  get leases(): string[] {
+    return this.sent.map(
+      ({ decisions, prepares }) => `${decisions.map(({ lease }) => lease).join("")}|${prepares.map(({ lease }) => lease).join("")}`,
+    );
+  }
+}
+
+test("[N1] one message is under way at a time; what waits meanwhile leaves together, decisions before prepares", async () => {
+  const wire = new Wire(100);
+  const works: Promise<unknown>[] = [wire.prepare("a", 1)];
+  await wire.clock.pass(0);
+  works.push(wire.prepare("b", 1), wire.decide("c", 1), wire.prepare("d", 1));
+  await wire.clock.pass(0);
+  expect(wire.leases).toEqual(["|a"]);
+  await wire.answer();
+  expect(wire.leases).toEqual(["|a", "c|bd"]);
+  await wire.answer();
+  expect(await Promise.all(works)).toEqual([
+    { kind: "ok", value: GRANTED },
+    { kind: "ok", value: GRANTED },
+    { kind: "ok", value: null },
+    { kind: "ok", value: GRANTED },
+  ]);
+  // And later ones find the way free again.
+  void wire.decide("e", 1);
+  await wire.clock.pass(0);
+  expect(wire.leases).toEqual(["|a", "c|bd", "e|"]);
+  expect(wire.sent.every(({ placement }) => placement === PLACEMENT)).toBe(true);
+});
+
+test("[N1] [M6] a message has no more ops than its limit, unless one lease alone has more", async () => {
+  const wire = new Wire(4);
+  for (const [lease, ops] of [
+    ["a", 2],
+    ["b", 2],
+    ["c", 1],
+    ["d", 9],
+    ["e", 1],
+  ] as const)
+    void wire.prepare(lease, ops);
+  for (let message = 0; message < 6; message += 1) await wire.answer();
+  expect(wire.leases).toEqual(["|ab", "|c", "|d", "|e"]);
+});
+
+test("[N1] decisions that keep coming do not pass over a prepare twice", async () => {
+  const wire = new Wire(4);
+  void wire.decide("a", 4);
+  void wire.prepare("p", 3);
+  void wire.decide("b", 4);
+  void wire.decide("c", 1);
+  void wire.prepare("q", 4);
+  for (let message = 0; message < 6; message += 1) await wire.answer();
+  // p waited for a, so it goes before b; q waited too, but with p.
+  expect(wire.leases).toEqual(["a|", "|p", "b|", "|q", "c|"]);
+});
+
+test("[B3] a prepare whose begin has given up never leaves, and is unknown; the others go", async () => {
+  const wire = new Wire(100);
+  void wire.prepare("a", 1);
+  await wire.clock.pass(0);
+  const signal = { over: false };
+  const [given, kept] = [wire.prepare("b", 1, signal), wire.prepare("c", 1)];
+  signal.over = true;
+  await wire.answer();
+  expect(await given).toMatchObject({ kind: "unknown" });
+  expect(wire.leases).toEqual(["|a", "|c"]);
+  await wire.answer();
+  expect(await kept).toMatchObject({ kind: "ok" });
+  // Nothing but given up ones: no message at all.
+  const over = wire.prepare("d", 1, { over: true });
+  await wire.clock.pass(0);
+  expect(await over).toMatchObject({ kind: "unknown" });
+  expect(wire.leases).toHaveLength(2);
+});
+
+test("[M2] an answer that is not ok is everybody's; one that is too short leaves the rest unknown", async () => {
+  const wire = new Wire(100);
+  const failed = [wire.decide("a", 1), wire.prepare("b", 1)];
+  await wire.clock.pass(0);
+  await wire.answer({ kind: "unknown", cause: "lost" });
+  expect(await Promise.all<unknown>(failed)).toEqual([
+    { kind: "unknown", cause: "lost" },
+    { kind: "unknown", cause: "lost" },
+  ]);
+  const short = [wire.prepare("c", 1), wire.prepare("d", 1)];
+  await wire.clock.pass(0);
+  await wire.answer({ kind: "ok", value: { prepares: [GRANTED] } });
+  expect(await Promise.all(short)).toMatchObject([{ kind: "ok" }, { kind: "unknown" }]);
+});
+
+test("[M2] a way that fails with an error is unknown, and stays open for what comes after", async () => {
+  let calls = 0;
+  const send = async (): Promise<Answer<ExchangeAnswer>> => {
+    calls += 1;
+    if (calls === 1) throw new Error("broken");
+    return { kind: "ok", value: { prepares: [] } };
+  };
+  const clock = new VirtualClock();
+  const link = new ShardLink(
+    clock,
+    defaultLimits,
+    (work) => work(),
+    send,
+    () => false,
+  );
+  expect(await clock.settle(link.decide(PLACEMENT, decisionOf("a", 1)))).toMatchObject({ kind: "unknown" });
+  expect(await clock.settle(link.decide(PLACEMENT, decisionOf("b", 1)))).toEqual({ kind: "ok", value: null });
+});
+
+test("[B5] nothing leaves once the instance has ended, also not what had waited", async () => {
+  const wire = new Wire(100);
+  void wire.prepare("a", 1);
+  await wire.clock.pass(0);
+  void wire.decide("b", 1);
+  wire.halted = true;
+  await wire.answer();
+  void wire.decide("c", 1);
+  await wire.clock.pass(100);
+  expect(wire.leases).toEqual(["|a"]);
+});

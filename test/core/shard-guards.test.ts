@@ -1,0 +1,271 @@
+/** The guards of a shard that ordinary work seldom meets. */
+import { expect, test } from "vitest";
+import type { Decision, Exchange, ListRecordsAnswer, Prepare, Reply } from "../../src/core/messages.ts";
+import { sourceOrder } from "../../src/core/source-order.ts";
+import { Cluster } from "../support/cluster.ts";
+import { beginRequest, decideRequest, keyOf, type OpSpec } from "../support/ops.ts";
+
+const no = (code: string, more: object = {}): object => ({ ok: false, refusal: expect.objectContaining({ code, ...more }) as unknown });
+
+const start = (): Promise<Cluster> => Cluster.start({ shards: 1 });
+
+async function begin(c: Cluster, specs: (OpSpec | string)[], cell = "1"): Promise<string> {
+  const lease = c.uuid();
+  expect(await c.clock.settle(c.ledger(cell).object.begin(beginRequest(c.envelope, lease, specs)))).toMatchObject({ ok: true });
+  return lease;
+}
+
+async function own(c: Cluster, specs: (OpSpec | string)[], cell = "1"): Promise<void> {
+  const lease = await begin(c, specs, cell);
+  await c.clock.settle(c.ledger(cell).object.decide(decideRequest(c.envelope, lease, "COMMITTED")));
+}
+
+const user = (value: string, id: string, more: Partial<OpSpec> = {}): OpSpec => ({ value, source: { type: "RAILS_TABLE_USERS", id }, ...more });
+
+function list(c: Cluster, limit: number, after = "", upTo: string | null = null): Promise<Reply<ListRecordsAnswer>> {
+  const request = { ...c.envelope, cell: "1", sourceType: "RAILS_TABLE_USERS" as const, bucketTypes: ["ROUTES", "EMAILS"] as const };
+  return c.clock.settle(c.shard(0).object.listRecords({ ...request, bucketTypes: [...request.bucketTypes], after, upTo, limit }));
+}
+
+async function page(c: Cluster, limit: number, after = "", upTo: string | null = null): Promise<ListRecordsAnswer> {
+  const answer = await list(c, limit, after, upTo);
+  if (!answer.ok) throw new Error(answer.refusal.detail);
+  return answer.value;
+}
+
+/** So many claims of cell 1, with the source ids that `idOf` gives, in SQL. */
+function insertClaims(c: Cluster, count: number, orderOf: string): void {
+  c.shard(0).database.exec(
+    `INSERT INTO claim SELECT 1, 'row-' || n, 'row-' || n, 'uuid-' || n, '1', 1, '1', 1, '1', ${orderOf}, 1, 0, 0
+       FROM (WITH RECURSIVE count(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < ${count}) SELECT n FROM count)`,
+  );
+}
+
+test("[M5] a message that names a type which this version does not know is refused whole, wherever it stands", async () => {
+  const c = await start();
+  await begin(c, ["ada"]);
+  const last = c
+    .messages("exchange")
+    .flatMap((call) => (call.message as Exchange).prepares)
+    .at(-1);
+  if (last === undefined) throw new Error("no prepare was sent");
+  const fresh: Prepare = { ...last, lease: c.uuid(), ops: last.ops.map((op) => ({ ...op, canonical: "bob", value: "bob" })) };
+  const decision: Decision = {
+    cell: "1",
+    lease: last.lease,
+    incarnation: last.incarnation,
+    counter: last.counter,
+    outcome: "COMMITTED",
+    epoch: 1,
+    keys: [],
+  };
+  const strange = { type: "NEWER" as never, id: "1" };
+  const messages: Pick<Exchange, "decisions" | "prepares">[] = [
+    { decisions: [{ ...decision, keys: [keyOf("ROUTES", "ada"), { type: "NEWER" as never, canonical: "ada" }] }], prepares: [] },
+    { decisions: [], prepares: [fresh, { ...fresh, ops: fresh.ops.map((op) => ({ ...op, type: "NEWER" as never })) }] },
+    { decisions: [], prepares: [{ ...fresh, ops: fresh.ops.map((op) => ({ ...op, subject: strange })) }] },
+    { decisions: [], prepares: [{ ...fresh, ops: fresh.ops.map((op) => ({ ...op, source: strange })) }] },
+    // A name that every object has is no type either.
+    { decisions: [], prepares: [{ ...fresh, ops: fresh.ops.map((op) => ({ ...op, type: "toString" as never })) }] },
+  ];
+  for (const message of messages) {
+    const answer = await c.clock.settle(c.shard(0).object.exchange({ ...c.envelope, ...message }));
+    expect(answer).toEqual(no("UNAVAILABLE", { reason: "MESSAGE_VERSION" }));
+  }
+  expect(c.holds().map(({ canonical }) => canonical)).toEqual(["ada"]);
+  expect(c.shard(0).halted).toBe(false);
+  // Subject and source may be missing from a destroy.
+  await own(c, ["eve"]);
+  await begin(c, [{ kind: "destroy", value: "eve", subject: null, source: null }]);
+});
+
+test("[P1] [M5] every call of a shard is refused under another placement, and a shard that refuses keeps a begin from its names", async () => {
+  const c = await start();
+  await own(c, ["ada"]);
+  const other = { ...c.envelope, placement: c.envelope.placement.replace("shards1", "shards2") };
+  const { object } = c.shard(0);
+  const calls: Promise<unknown>[] = [
+    object.exchange({ ...other, decisions: [], prepares: [] }),
+    object.settle({ ...other, keys: [keyOf("ROUTES", "ada")] }),
+    object.lookup({ ...other, keys: [keyOf("ROUTES", "ada")] }),
+    object.listRecords({ ...other, cell: "1", sourceType: "RAILS_TABLE_USERS", bucketTypes: ["ROUTES"], after: "", upTo: null, limit: 1 }),
+    object.ping(other),
+  ];
+  for (const answer of await c.clock.settle(Promise.all(calls))) expect(answer).toEqual(no("UNAVAILABLE", { reason: "PLACEMENT_MISMATCH" }));
+  c.shard(0).database.prepare("UPDATE meta SET value = ? WHERE name = 'placement'").run(other.placement);
+  c.shard(0).restart();
+  const refused = await c.clock.settle(c.ledger("1").object.begin(beginRequest(c.envelope, c.uuid(), ["bob"])));
+  expect(refused).toEqual(no("UNAVAILABLE", { reason: "PLACEMENT_MISMATCH" }));
+});
+
+test("[R3] records of one source id come by bucket type, then by name, claims and granted holds as one list", async () => {
+  const c = await start();
+  await own(c, [user("b", "1"), user("d", "1"), user("b@x", "1", { type: "EMAILS" })]);
+  await begin(c, [user("a", "1"), user("c", "1"), user("a@x", "1", { type: "EMAILS" })]);
+  const { records } = await page(c, 1);
+  expect(records.map(({ canonical }) => canonical)).toEqual(["a", "b", "c", "d", "a@x", "b@x"]);
+  expect(records.map(({ status }) => (status === "ACTIVE" ? "A" : "c")).join("")).toBe("cAcAcA");
+});
+
+test("[R3] a page is of one cell, source type and set of bucket types, behind `after` and up to `upTo`", async () => {
+  const c = await start();
+  await own(c, [user("n1", "1"), user("n2", "2"), user("n3", "3"), user("u2", "2", { type: "USERNAMES" })]);
+  await own(c, [{ value: "other", source: { type: "RAILS_TABLE_GROUPS", id: "2" } }]);
+  await own(c, [user("theirs", "2")], "2");
+  await begin(c, [user("h2", "2"), user("h4", "4")]);
+  await begin(c, [user("their-hold", "2")], "2");
+  await begin(c, [user("v2", "2", { type: "USERNAMES" }), { value: "other-hold", source: { type: "RAILS_TABLE_GROUPS", id: "2" } }]);
+  const names = async (after: string, upTo: string | null) => (await page(c, 100, after, upTo)).records.map(({ canonical }) => canonical);
+  expect(await names("", null)).toEqual(["n1", "h2", "n2", "n3", "h4"]);
+  expect(await names(sourceOrder("1"), sourceOrder("3"))).toEqual(["h2", "n2", "n3"]);
+  expect(await names(sourceOrder("2"), sourceOrder("4"))).toEqual(["n3", "h4"]);
+});
+
+test("[R3] [R2] a page over a hold whose ledger cannot be asked is unavailable, and neither short nor guessed", async () => {
+  const c = await start();
+  await own(c, [user("n1", "1")]);
+  await begin(c, [user("n2", "2")]);
+  c.fate = (call) => (call.method === "inquire" ? "lose" : "deliver");
+  expect(await list(c, 100)).toEqual(no("UNAVAILABLE"));
+  // Up to the hold there is nothing to ask about.
+  expect(await list(c, 100, "", sourceOrder("1"))).toMatchObject({ ok: true, value: { complete: true } });
+});
+
+test("[R3] [M6] a page is bounded, says where to go on, and nothing is left out", async () => {
+  const c = await start();
+  await c.clock.settle(c.shard(0).object.ping(c.envelope));
+  insertClaims(c, 3_000, "'0' || printf('%03d', length(n)) || n");
+  const first = await page(c, 5_000);
+  expect(first.complete).toBe(false);
+  expect(first.records).toHaveLength(2_500);
+  const second = await page(c, 5_000, first.through);
+  expect(second).toMatchObject({ complete: true });
+  expect(new Set([...first.records, ...second.records].map(({ canonical }) => canonical)).size).toBe(3_000);
+});
+
+test("[R3] [M6] more records of one source id than fit into a page are refused, and never cut", async () => {
+  const c = await start();
+  await c.clock.settle(c.shard(0).object.ping(c.envelope));
+  insertClaims(c, 9_999, "'00011'");
+  expect((await page(c, 1)).records).toHaveLength(9_999);
+  c.shard(0).database.exec(
+    "INSERT INTO claim SELECT bucket_type, 'more', value, uuid, cell, 1, '1', 1, '1', source_order, 1, 0, 0 FROM claim LIMIT 1",
+  );
+  expect(await list(c, 1)).toEqual(no("RESOURCE_EXHAUSTED"));
+});
+
+test("[R2] a name whose hold changes hands under every question was free in between, and that is the answer", async () => {
+  const c = await start();
+  const lease = await begin(c, ["ada"]);
+  let asked = 0;
+  c.fate = (call) => {
+    if (call.method === "inquire") {
+      asked += 1;
+      // The next one has it before the answer is here.
+      c.shard(0).database.prepare("UPDATE hold SET lease = ?, epoch = epoch + 1").run(c.uuid());
+    }
+    return "deliver";
+  };
+  const look = () => c.clock.settle(c.shard(0).object.lookup({ ...c.envelope, keys: [keyOf("ROUTES", "ada")] }));
+  expect(await look()).toEqual({ ok: true, value: { found: [{ kind: "none" }] } });
+  expect(asked).toBe(3);
+  expect(c.holds()).not.toEqual([expect.objectContaining({ lease })]);
+});
+
+test("[R2] one lookup of many names asks once about what has to be asked, and answers each in its place", async () => {
+  const c = await start();
+  await own(c, ["owned"]);
+  await begin(c, ["granted"]);
+  await begin(c, [{ kind: "destroy", value: "owned", subject: null, source: null }]);
+  const keys = ["free", "granted", "owned", "granted"].map((value) => keyOf("ROUTES", value));
+  const before = c.messages("inquire").length;
+  const answer = await c.clock.settle(c.shard(0).object.lookup({ ...c.envelope, keys }));
+  expect(answer).toMatchObject({
+    value: {
+      found: [
+        { kind: "none" },
+        { kind: "record", record: { canonical: "granted", status: "LEASE_CREATING" } },
+        { kind: "record", record: { canonical: "owned", status: "LEASE_DESTROYING" } },
+        { kind: "record", record: { canonical: "granted" } },
+      ],
+    },
+  });
+  expect(c.messages("inquire").length - before).toBe(1);
+});
+
+test("a row that holds what this version does not know is never guessed", async () => {
+  for (const column of ["subject_type", "source_type"]) {
+    const c = await start();
+    await own(c, [user("n1", "1")]);
+    c.shard(0).database.exec(`UPDATE claim SET ${column} = 99`);
+    await expect(c.clock.settle(c.shard(0).object.lookup({ ...c.envelope, keys: [keyOf("ROUTES", "n1")] }))).rejects.toThrow("not in the registry");
+  }
+  for (const column of ["uuid", "value", "subject_type", "subject_id", "source_type", "source_id"]) {
+    const c = await start();
+    await begin(c, [user("n1", "1")]);
+    c.shard(0).database.exec(`UPDATE hold SET ${column} = NULL`);
+    await expect(c.clock.settle(c.shard(0).object.lookup({ ...c.envelope, keys: [keyOf("ROUTES", "n1")] }))).rejects.toThrow("lacks a column");
+  }
+});
+
+test("[B4] a destroy that names subject or source takes only the claim that has them", async () => {
+  const c = await start();
+  await own(c, [user("ada", "7", { subject: { type: "USER", id: "9" } })]);
+  const source = { type: "RAILS_TABLE_USERS", id: "7" } as const;
+  const subject = { type: "USER", id: "9" } as const;
+  const wrong: Partial<OpSpec>[] = [
+    { subject: { ...subject, id: "8" }, source: null },
+    { subject: { ...subject, type: "GROUP" }, source: null },
+    { subject: null, source: { ...source, id: "8" } },
+    { subject: null, source: { ...source, type: "RAILS_TABLE_GROUPS" } },
+    { subject, source: { ...source, id: "8" } },
+    { subject: { ...subject, id: "8" }, source },
+  ];
+  for (const more of wrong) {
+    const request = beginRequest(c.envelope, c.uuid(), [{ kind: "destroy", value: "ada", ...more }]);
+    const answer = await c.clock.settle(c.ledger("1").object.begin(request));
+    expect(answer).toMatchObject({ refusal: { code: "FAILED_PRECONDITION", conflicts: [{ kind: "mismatch", owner: "self" }] } });
+  }
+  expect(c.holds()).toEqual([]);
+  await begin(c, [{ kind: "destroy", value: "ada", subject, source }]);
+});
+
+test("[B6] conflicts say whose the name is, and only a leased one says when to try again", async () => {
+  const c = await start();
+  await own(c, ["mine", "held"]);
+  await own(c, ["theirs"], "2");
+  await begin(c, ["being-made"], "2");
+  await begin(c, [{ kind: "destroy", value: "held", subject: null, source: null }]);
+  const request = beginRequest(c.envelope, c.uuid(), [
+    "mine",
+    "theirs",
+    "being-made",
+    { kind: "destroy", value: "theirs" },
+    { kind: "destroy", value: "held" },
+    { kind: "destroy", value: "nobody" },
+    { kind: "replace", value: "none" },
+  ]);
+  const answer = await c.clock.settle(c.ledger("1").object.begin({ ...request, ops: request.ops.toReversed() }));
+  const conflicts = answer.ok ? [] : (answer.refusal.conflicts ?? []);
+  expect(conflicts.map(({ list: name, index, kind, owner, retryAfterMs }) => [name, index, kind, owner, retryAfterMs !== undefined])).toEqual([
+    ["creates", 0, "taken", "self", false],
+    ["creates", 1, "taken", "other", false],
+    ["creates", 2, "leased", "other", true],
+    ["destroys", 0, "not_owner", "other", false],
+    ["destroys", 1, "leased", "self", true],
+    ["destroys", 2, "absent", undefined, false],
+    ["replaces", 0, "absent", undefined, false],
+  ]);
+});
+
+test("[B8] to settle says of each key, in its place, what stands there: nothing, a granted lease, or one that nobody can be asked about", async () => {
+  const c = await start();
+  await begin(c, ["ada"]);
+  await begin(c, ["bob"], "2");
+  c.fate = (call) => (call.to === "ledger 2" ? "lose" : "deliver");
+  const keys = ["free", "ada", "bob"].map((value) => keyOf("ROUTES", value));
+  expect(await c.clock.settle(c.shard(0).object.settle({ ...c.envelope, keys }))).toEqual({
+    ok: true,
+    value: { states: ["free", "granted", "unknown"] },
+  });
+});

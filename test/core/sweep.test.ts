@@ -1,0 +1,145 @@
+/** When a shard asks about its holds by itself, and when not (rules B8, M3). */
+import { expect, test } from "vitest";
+import type { Limits } from "../../src/core/limits.ts";
+import type { Exchange } from "../../src/core/messages.ts";
+import { Cluster } from "../support/cluster.ts";
+import { beginRequest, decideRequest } from "../support/ops.ts";
+
+const SWEEP_AFTER_MS = 5_000;
+
+const start = (limits: Partial<Limits> = {}): Promise<Cluster> =>
+  Cluster.start({ shards: 1, limits: { sweepAfterMs: SWEEP_AFTER_MS, maxBackoffMs: 60_000, ...limits } });
+
+async function begin(c: Cluster, names: string[], cell = "1"): Promise<string> {
+  const lease = c.uuid();
+  expect(await c.clock.settle(c.ledger(cell).object.begin(beginRequest(c.envelope, lease, names)))).toMatchObject({ ok: true });
+  return lease;
+}
+
+const asked = (c: Cluster): number => c.messages("inquire").length;
+
+/** Rings the shard's alarm by hand, whatever is set. */
+async function ring(c: Cluster): Promise<void> {
+  c.shard(0).alarmAtMs = undefined;
+  await c.clock.settle(c.shard(0).object.alarm());
+}
+
+test("[B8] [M3] a hold is asked about once it is old enough, not before, and the alarm rings for it", async () => {
+  const c = await start();
+  await begin(c, ["ada"]);
+  expect(c.shard(0).alarmAtMs).toBe(c.clock.now() + SWEEP_AFTER_MS);
+  c.clock.jump(SWEEP_AFTER_MS - 1);
+  await ring(c);
+  expect(asked(c)).toBe(0);
+  c.clock.jump(1);
+  await ring(c);
+  expect(asked(c)).toBe(1);
+});
+
+test("[B8] a hold that was asked about rests: for as long as the youngest waits, then for half its age, never beyond the longest pause", async () => {
+  const c = await start();
+  await begin(c, ["ada"]);
+  const askedAtMs: number[] = [];
+  const since = c.clock.now();
+  for (let ms = 0; ms < 600_000; ms += 1_000) {
+    c.clock.jump(1_000);
+    const before = asked(c);
+    await ring(c);
+    if (asked(c) > before) askedAtMs.push(c.clock.now() - since);
+  }
+  expect(askedAtMs.slice(0, 4)).toEqual([5_000, 10_000, 15_000, 23_000]);
+  const pauses = askedAtMs.slice(1).map((atMs, index) => atMs - (askedAtMs[index] ?? 0));
+  expect(pauses.at(-1)).toBe(60_000);
+  expect(Math.max(...pauses)).toBe(60_000);
+});
+
+test("[M3] [B8] the alarm after a sweep rings when the next question is due, and never at once", async () => {
+  const c = await start();
+  await begin(c, ["ada"]);
+  const first = c.clock.now();
+  c.clock.jump(4_000);
+  await begin(c, ["bob"]);
+  c.clock.jump(1_000);
+  await ring(c);
+  // Bob is next, four seconds younger.
+  expect(c.shard(0).alarmAtMs).toBe(first + 4_000 + SWEEP_AFTER_MS);
+  c.clock.jump(3_900);
+  await ring(c);
+  // So near that a pause is kept.
+  expect(c.shard(0).alarmAtMs).toBe(c.clock.now() + SWEEP_AFTER_MS / 4);
+});
+
+test("[M3] a shard without holds sets no alarm, and one whose last hold has gone sets none either", async () => {
+  const c = await start();
+  await c.clock.settle(c.shard(0).object.ping(c.envelope));
+  expect(c.shard(0).alarmAtMs).toBeUndefined();
+  const lease = await begin(c, ["ada"]);
+  await c.clock.settle(c.ledger("1").object.decide(decideRequest(c.envelope, lease, "ROLLED_BACK")));
+  await ring(c);
+  expect(c.shard(0).alarmAtMs).toBeUndefined();
+  expect(asked(c)).toBe(0);
+});
+
+test("[M3] a message that brings only decisions sets no alarm; a prepare that is refused does, should it have got lost", async () => {
+  const c = await start();
+  const lease = await begin(c, ["ada", "eve"]);
+  await c.pass(SWEEP_AFTER_MS);
+  c.shard(0).restart();
+  await c.clock.settle(c.shard(0).object.ping(c.envelope));
+  c.shard(0).alarmAtMs = undefined;
+  c.clock.jump(120_000);
+  const { incarnation, counter } = c.messages("exchange").flatMap((call) => (call.message as Exchange).prepares)[0] ?? { incarnation: 0, counter: 0 };
+  const decision = { cell: "1", lease, incarnation, counter, outcome: "COMMITTED" as const, epoch: 99, keys: [] };
+  await c.clock.settle(c.shard(0).object.exchange({ ...c.envelope, decisions: [decision], prepares: [] }));
+  expect(c.shard(0).alarmAtMs).toBeUndefined();
+  await c.clock.settle(c.ledger("2").object.begin(beginRequest(c.envelope, c.uuid(), ["ada"])));
+  expect(c.shard(0).alarmAtMs).toBe(c.clock.now() + SWEEP_AFTER_MS);
+});
+
+test("[B8] a question that nobody answers is repeated after its pause, and the sweep goes on with the others", async () => {
+  const c = await start();
+  await begin(c, ["ada"], "1");
+  const gone = await begin(c, ["bob"], "2");
+  c.fate = (call) => (call.to === "ledger 1" || call.method === "exchange" ? "lose" : "deliver");
+  await c.clock.settle(c.ledger("2").object.decide(decideRequest(c.envelope, gone, "ROLLED_BACK")));
+  c.clock.jump(SWEEP_AFTER_MS);
+  await ring(c);
+  expect(c.holds().map(({ canonical }) => canonical)).toEqual(["ada"]);
+  const before = asked(c);
+  c.clock.jump(1_000);
+  await ring(c);
+  expect(asked(c)).toBe(before);
+  c.clock.jump(60_000);
+  await ring(c);
+  expect(asked(c)).toBe(before + 1);
+});
+
+test("[B8] [M6] a sweep asks about a bounded number of executions; the others come next, and none is forgotten", async () => {
+  const c = await start({ maxBackoffMs: 3_600_000, sweepAfterMs: 600_000 });
+  await c.clock.settle(c.shard(0).object.ping(c.envelope));
+  c.shard(0).database.exec(
+    `INSERT INTO hold SELECT 1, 'old-' || n, 'create', '1', 'lease-' || n, 0, n, 100 + n, 0, 'u', 'v', 1, '1', 1, '1', '00011'
+       FROM (WITH RECURSIVE count(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < 1200) SELECT n FROM count)`,
+  );
+  const left: number[] = [];
+  for (let sweep = 0; sweep < 3; sweep += 1) {
+    await ring(c);
+    left.push(c.holds().length);
+  }
+  expect(left).toEqual([700, 200, 0]);
+});
+
+test("[B8] [M6] granted leases that are asked about in vain do not keep the sweep from those behind them", async () => {
+  const c = await start({ concurrentBegins: 1_000 });
+  const leases = Array.from({ length: 510 }, (_, n) => `n${n}`);
+  await c.clock.settle(Promise.all(leases.map((name) => begin(c, [name]))));
+  c.shard(0).database.exec(
+    "INSERT INTO hold SELECT 1, 'dead', 'create', '1', 'nobody', 0, 1, max(epoch) + 1, 0, 'u', 'v', 1, '1', 1, '1', '00011' FROM hold",
+  );
+  c.clock.jump(SWEEP_AFTER_MS);
+  await ring(c);
+  expect(c.holds()).toHaveLength(511);
+  c.clock.jump(1);
+  await ring(c);
+  expect(c.holds()).toHaveLength(510);
+});
