@@ -21,7 +21,8 @@
  *   LOOKUP       safety: and a reader looks up the bucket of shard 0
  *   SETTLE       progress: each message arrives once, LOSSES of them never; wherever all comes to rest, everything is settled
  *
- * REDUCED, only without switches, makes larger bounds possible and leaves no behaviour out. Messages that can have no effect any more are forgotten.
+ * REDUCED, with no switch but OWNED_IS_FREE, makes larger bounds possible and leaves no behaviour out. Messages that can have no effect any more
+ * are forgotten.
  * And, but for SETTLE, whatever an inquiry would answer "gone" at this moment is taken as asked and answered, with the answer on its way: the
  * worst case, for inquiries may come at any time and answers may be late. States that differ only in which questions were asked become one.
  */
@@ -148,7 +149,11 @@ byte lab[6], count[2], zcount[2];
 #else
 #define IS_DESTROY(c) 0
 #endif
+#ifdef OWNED_IS_FREE
+#define CLEAR(c,s) (!hold[s])
+#else
 #define CLEAR(c,s) (!hold[s] && (IS_DESTROY(c) -> clm[s] == (c) + 1 : !clm[s]))
+#endif
 
 /* ======================================= properties =======================================
  * Each has a name and a number. The verifier prints the expression that was false, and with it the number. */

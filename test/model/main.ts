@@ -1,17 +1,19 @@
 /**
  * `npm run model`: checks the protocol's model. Every base configuration must hold, searched completely; every variant, which has one rule switched
- * off, must fail as expected, or the model would not notice if the rule were missing.
- *
- *   --full          the larger state spaces as well
- *   --only <name>   one run
- *   --trail <name>  one variant, and in words how it goes wrong
+ * off, must fail as expected, or the model would not notice if the rule were missing. Every property must be what some variant finds.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { bases, variants, type Base, type Run, type Variant } from "./runs.ts";
-import { ensureTools, isVariant, search, steps, type Found } from "./spin.ts";
+import { bases, CYCLE, variants, type Base, type Run, type Variant } from "./runs.ts";
+import { ensureTools, isVariant, propertyNames, search, steps, type Found, type Limits } from "./spin.ts";
+
+const USAGE = `npm run model -- [option]
+  --full          the larger state spaces as well
+  --only <name>   one run
+  --trail <name>  one run, and in words how it goes wrong
+  --help          this`;
 
 /** As many searches at a time: each may take some GB. */
 const AT_ONCE = 2;
@@ -23,6 +25,8 @@ const FULL_LIMIT_MS = 3 * 3_600_000;
 const interrupted = new AbortController();
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, () => interrupted.abort());
 
+const limitsOf = (run: Run): Limits => ({ ms: run.full ? FULL_LIMIT_MS : LIMIT_MS, end: interrupted.signal });
+
 const COLUMNS = [22, 10, 24, 24, 24, 12, 8, 8] as const;
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
@@ -32,30 +36,34 @@ const rowOf = (...cells: string[]): string =>
     .join(" ")
     .trimEnd();
 
-function passes(run: Run, found: Found): boolean {
-  return isVariant(run) ? found.violation === run.expected : found.violation === undefined && found.complete;
+function passes(run: Base | Variant, found: Found): boolean {
+  return isVariant(run) ? found.violation === run.expected : found.violation === undefined && found.complete && found.states >= run.least;
 }
 
-function foundIn({ violation, complete, complaint }: Found): string {
+function foundIn(run: Base | Variant, { violation, complete, complaint, states }: Found): string {
   if (violation !== undefined) return violation;
-  if (complete) return "nothing";
-  return `not complete: ${complaint || "no result"}`;
+  if (!complete) return `not complete: ${complaint || "no result"}`;
+  return isVariant(run) || states >= run.least ? "nothing" : "explored too little";
 }
+
+const again = (name: string): void => say(`again: npm run model -- --trail ${name}`);
 
 function report(run: Base | Variant, found: Found): boolean {
   const passed = passes(run, found);
   const [rule, off, expected] = isVariant(run) ? [run.rule, run.off, run.expected] : ["all", "-", "nothing"];
   const figures = [found.states.toLocaleString("en"), found.seconds.toFixed(1), found.memoryMb.toFixed(0)];
-  say(`${rowOf(run.name, rule, off, expected, foundIn(found), ...figures)}${passed ? "" : "   FAILED"}`);
+  say(`${rowOf(run.name, rule, off, expected, foundIn(run, found), ...figures)}${passed ? "" : "   FAILED"}`);
+  if (!passed) again(run.name);
   return passed;
 }
 
 async function check(run: Base | Variant, folder: string): Promise<boolean> {
   try {
-    return report(run, await search(run, join(folder, run.name), run.full ? FULL_LIMIT_MS : LIMIT_MS, interrupted.signal));
+    return report(run, await search(run, join(folder, run.name), limitsOf(run)));
   } catch (error) {
     if (interrupted.signal.aborted) throw error;
     say(`${run.name}: ${error instanceof Error ? error.message : String(error)}   FAILED`);
+    again(run.name);
     return false;
   } finally {
     await rm(join(folder, run.name), { recursive: true, force: true });
@@ -75,14 +83,22 @@ async function checkAll(runs: readonly (Base | Variant)[], folder: string): Prom
   return failed;
 }
 
-async function showTrail(run: Variant, folder: string): Promise<number> {
-  const found = await search(run, join(folder, run.name), LIMIT_MS, interrupted.signal);
-  say(`${run.name}: rule ${run.rule} switched off (${run.off})`);
+/** A property that no variant finds could be one that nothing can break. */
+async function refuseUnexpected(): Promise<void> {
+  const expected = new Set(variants.map((variant) => variant.expected));
+  const properties = [...(await propertyNames("lease.pml")).values(), CYCLE];
+  const unexpected = properties.filter((property) => !expected.has(property));
+  if (unexpected.length > 0) throw new Error(`no variant expects ${unexpected.join(", ")}`);
+}
+
+async function showTrail(run: Base | Variant, folder: string): Promise<number> {
+  const found = await search(run, join(folder, run.name), { ...limitsOf(run), shortest: true });
+  say(`${run.name}: ${isVariant(run) ? `rule ${run.rule} switched off (${run.off})` : "nothing switched off"}`);
   say(`${run.says}.`);
   say("");
   if (found.violation !== undefined) for (const [index, step] of (await steps(run, join(folder, run.name))).entries()) say(`${index + 1}. ${step}`);
   say("");
-  say(`found: ${foundIn(found)}`);
+  say(`found: ${foundIn(run, found)}`);
   return passes(run, found) ? 0 : 1;
 }
 
@@ -93,10 +109,18 @@ function oneOf<T extends Run>(runs: readonly T[], name: string): T {
 }
 
 async function main(): Promise<number> {
-  const { values } = parseArgs({ options: { full: { type: "boolean" }, only: { type: "string" }, trail: { type: "string" } } });
+  const { values } = parseArgs({
+    options: { full: { type: "boolean" }, only: { type: "string" }, trail: { type: "string" }, help: { type: "boolean" } },
+  });
+  if (values.help === true) {
+    say(USAGE);
+    return 0;
+  }
+  if (values.only !== undefined && values.trail !== undefined) throw new Error(`--only and --trail exclude each other\n${USAGE}`);
   const all = [...bases, ...variants];
-  const trail = values.trail === undefined ? undefined : oneOf(variants, values.trail);
+  const trail = values.trail === undefined ? undefined : oneOf(all, values.trail);
   const runs = values.only === undefined ? all.filter(({ full }) => values.full === true || full !== true) : [oneOf(all, values.only)];
+  if (values.only === undefined && trail === undefined) await refuseUnexpected();
   await ensureTools(say);
   const folder = await mkdtemp(join(tmpdir(), "leasehold-model-"));
   try {

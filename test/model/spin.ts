@@ -59,18 +59,24 @@ export const isVariant = (run: Run): run is Variant => "off" in run;
 
 const definitionsOf = (run: Run): string[] => [...run.bounds, ...(isVariant(run) ? [run.off] : [])].map((name) => `-D${name}`);
 
-/** A variant is searched in breadth, so that what it finds is as short as can be. */
-const isBroad = (run: Run): boolean => isVariant(run) && run.search === "states";
+export interface Limits {
+  ms: number;
+  end: AbortSignal;
+  /** In breadth, so that what is found is as short as can be. It takes a base more memory; a variant is always searched so. */
+  shortest?: boolean;
+}
 
-function compilerFlags(run: Run): string[] {
+const isBroad = (run: Run, { shortest }: Limits): boolean => run.search === "states" && (shortest === true || isVariant(run));
+
+function compilerFlags(run: Run, broad: boolean): string[] {
   const flags = ["-w", `-DMEMLIM=${MEMORY_MB}`];
   // A variant ends after some thousand states: compiling it well would take longer than running it.
-  if (isBroad(run)) return [...flags, "-O0", "-DSAFETY", "-DBFS"];
+  if (broad) return [...flags, isVariant(run) ? "-O0" : "-O2", "-DSAFETY", "-DBFS"];
   return run.search === "states" ? [...flags, "-O2", "-DSAFETY"] : [...flags, "-O2", "-DNP", "-DNFAIR=3"];
 }
 
-function searchFlags(run: Run): string[] {
-  if (isBroad(run)) return [];
+function searchFlags(run: Run, broad: boolean): string[] {
+  if (broad) return isVariant(run) ? [] : ["-w26"];
   const flags = [`-m${DEPTH}`, run.model === "lease.pml" ? "-w26" : "-w20"];
   if (run.search === "states") return flags;
   // Begins that contend are processes of their own: without fairness, one that never takes a step would be a cycle.
@@ -78,32 +84,32 @@ function searchFlags(run: Run): string[] {
 }
 
 /** Generates and compiles the verifier of one run in a folder of its own. */
-async function build(run: Run, folder: string, end: AbortSignal): Promise<void> {
+async function build(run: Run, folder: string, limits: Limits): Promise<void> {
   await mkdir(folder, { recursive: true });
   await copyFile(join(import.meta.dirname, run.model), join(folder, run.model));
-  const generated = await call("spin", ["-a", ...definitionsOf(run), run.model], { cwd: folder, signal: end });
+  const generated = await call("spin", ["-a", ...definitionsOf(run), run.model], { cwd: folder, signal: limits.end });
   if (/error/i.test(generated.stdout)) throw new Error(`${run.name}: ${generated.stdout}`);
-  await call("gcc", [...compilerFlags(run), "-o", "pan", "pan.c"], { cwd: folder, signal: end });
+  await call("gcc", [...compilerFlags(run, isBroad(run, limits)), "-o", "pan", "pan.c"], { cwd: folder, signal: limits.end });
 }
 
 /** All that the verifier prints. Its end by the time limit is no error here: the search is then not complete. */
-function output(folder: string, flags: string[], limitMs: number, end: AbortSignal): Promise<string> {
+function output(folder: string, flags: string[], { ms, end }: Limits): Promise<string> {
   return new Promise((resolve, reject) => {
-    const pan = spawn("./pan", flags, { cwd: folder, timeout: limitMs, killSignal: "SIGKILL", signal: end });
+    const pan = spawn("./pan", flags, { cwd: folder, timeout: ms, killSignal: "SIGKILL", signal: end });
     let text = "";
     pan.stdout.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
     pan.stderr.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
     pan.once("error", reject);
     pan.once("close", (_code, signal) => {
-      resolve(signal === null ? text : `${text}\npan: ended by ${signal} after at most ${limitMs / 1_000} s\n`);
+      resolve(signal === null ? text : `${text}\npan: ended by ${signal} after at most ${ms / 1_000} s\n`);
     });
   });
 }
 
-/** The numbers of the properties, from the model's own list of them. */
-async function propertyNames(model: string): Promise<Map<string, string>> {
+/** The properties by their numbers, from the model's own list of them. */
+export async function propertyNames(model: Run["model"]): Promise<Map<string, string>> {
   const text = await readFile(join(import.meta.dirname, model), "utf8");
-  return new Map([...text.matchAll(/^#define (\w+) +(\d+) \/\*/gm)].map(([, name = "", number = ""]) => [number, name]));
+  return new Map([...text.matchAll(/^#define ([a-z_]+) +(\d+) \/\*/gm)].map(([, name = "", number = ""]) => [number, name]));
 }
 
 function violationIn(text: string, names: ReadonlyMap<string, string>): Violation | undefined {
@@ -117,10 +123,10 @@ function violationIn(text: string, names: ReadonlyMap<string, string>): Violatio
 const numberIn = (text: string, pattern: RegExp): number => Number(pattern.exec(text)?.[1] ?? 0);
 
 /** Builds and runs one search. */
-export async function search(run: Run, folder: string, limitMs: number, end: AbortSignal): Promise<Found> {
+export async function search(run: Run, folder: string, limits: Limits): Promise<Found> {
   const names = await propertyNames(run.model);
-  await build(run, folder, end);
-  const text = await output(folder, searchFlags(run), limitMs, end);
+  await build(run, folder, limits);
+  const text = await output(folder, searchFlags(run, isBroad(run, limits)), limits);
   const complaint =
     /(ended by|out of memory|reached -DMEMLIM|depth too small|hash-compact|Bit statespace|not completed|usage:|error:).*/i.exec(text)?.[0] ?? "";
   return {
@@ -133,7 +139,7 @@ export async function search(run: Run, folder: string, limitMs: number, end: Abo
   };
 }
 
-/** The shortest way to what a run found, one step a line, as the model's own words tell it. */
+/** The way to what a run found, one step a line, as the model's own words tell it. */
 export async function steps(run: Run, folder: string): Promise<string[]> {
   const { stdout } = await call("spin", ["-t", ...definitionsOf(run), run.model], { cwd: folder, maxBuffer: 2 ** 26 });
   const lines = stdout.split("\n").map((line) => line.trim());

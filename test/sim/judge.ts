@@ -273,7 +273,7 @@ export class Judge implements Pick<Witness, "sent" | "answered"> {
       const asking = this.#asking.get(factKey(cell, lease));
       // A second copy is answered too, and the first answer counts.
       const isFirst = asking?.attempt === attemptOf(cell, attempt) && asking.waiting.delete(ops[0]?.shard ?? 0);
-      if (isFirst) asking.wasRefused ||= answer.prepares[index]?.granted !== true;
+      if (isFirst) asking.wasRefused ||= !(answer.prepares[index]?.granted ?? false);
     }
     const kinds = new Set(answer.prepares.map(({ granted }) => granted));
     if (kinds.has(false)) this.see("B4");
