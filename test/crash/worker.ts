@@ -5,6 +5,7 @@ import type { Env } from "../../src/env.ts";
 import production, { CellLedger as RealLedger, ClaimShard as RealShard, Directory as RealDirectory } from "../../src/index.ts";
 import { objectPorts, type PortsOf } from "../../src/objects/ports.ts";
 import { armVariables, CRON_PATH, cronWriteOf, type ObjectKind, type Side } from "./failpoints.ts";
+import { wrappedD1 } from "../support/workerd/wrapped-d1.ts";
 
 interface Armed {
   point: string;
@@ -116,8 +117,6 @@ export class Directory extends RealDirectory {
   }
 }
 
-const originals = new WeakMap<object, { statement: D1PreparedStatement; sql: string }>();
-
 async function execute<T>(sql: readonly string[], work: () => Promise<T>): Promise<T> {
   if (isDead) return silence();
   const side = hit(
@@ -138,34 +137,9 @@ async function execute<T>(sql: readonly string[], work: () => Promise<T>): Promi
   return result;
 }
 
-function failingStatement(statement: D1PreparedStatement, sql: string): D1PreparedStatement {
-  const wrapped = {
-    bind: (...values: unknown[]) => failingStatement(statement.bind(...values), sql),
-    run: () => execute([sql], () => statement.run()),
-    all: () => execute([sql], () => statement.all()),
-    raw: () => execute([sql], () => statement.raw()),
-  };
-  originals.set(wrapped, { statement, sql });
-  return wrapped as unknown as D1PreparedStatement;
-}
-
-function failingD1(real: D1Database): D1Database {
-  const database = {
-    prepare: (sql: string) => failingStatement(real.prepare(sql), sql),
-    batch: (statements: object[]) => {
-      const batched = statements.flatMap((statement) => originals.get(statement) ?? []);
-      return execute(
-        batched.map(({ sql }) => sql),
-        () => real.batch(batched.map(({ statement }) => statement)),
-      );
-    },
-  };
-  return database as unknown as D1Database;
-}
-
 async function runCron(env: Env): Promise<void> {
   const event = { scheduledTime: Date.now(), cron: "* * * * *" } as ScheduledController;
-  await unlessDead(production.scheduled(event, { ...env, DB: failingD1(env.DB) }));
+  await unlessDead(production.scheduled(event, { ...env, DB: wrappedD1(env.DB, execute) }));
 }
 
 async function answerOf(request: Parameters<typeof production.fetch>[0], env: Env, context: ExecutionContext): Promise<Response> {

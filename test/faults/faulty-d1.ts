@@ -1,4 +1,5 @@
 /** A D1 whose executions go through a world, each under the names of what its statements do. */
+import { wrappedD1 } from "../support/workerd/wrapped-d1.ts";
 import { nameOf } from "./d1-names.ts";
 import type { World } from "./world.ts";
 
@@ -20,30 +21,8 @@ export const d1Errors = [
 ] as const;
 
 export function faultyD1(real: D1Database, world: World, from: string, isAlive: () => void): D1Database {
-  const originals = new WeakMap<object, { statement: D1PreparedStatement; sql: string }>();
-  const execute = async (sql: string[], deliver: () => Promise<unknown>): Promise<unknown> => {
+  return wrappedD1(real, async (sql, deliver) => {
     isAlive();
     return world.send({ from, to: "d1", method: sql.map(nameOf).join(" + "), deliver });
-  };
-  const wrap = (statement: D1PreparedStatement, sql: string): object => {
-    const wrapped = {
-      bind: (...values: unknown[]) => wrap(statement.bind(...values), sql),
-      run: () => execute([sql], () => statement.run()),
-      all: () => execute([sql], () => statement.all()),
-      raw: () => execute([sql], () => statement.raw()),
-    };
-    originals.set(wrapped, { statement, sql });
-    return wrapped;
-  };
-  const faulty = {
-    prepare: (sql: string) => wrap(real.prepare(sql), sql),
-    batch: (statements: object[]) => {
-      const batched = statements.flatMap((statement) => originals.get(statement) ?? []);
-      return execute(
-        batched.map(({ sql }) => sql),
-        () => real.batch(batched.map(({ statement }) => statement)),
-      );
-    },
-  };
-  return faulty as unknown as D1Database;
+  });
 }

@@ -1,4 +1,5 @@
 import type { Env } from "../../src/env.ts";
+import { wrappedD1 } from "../support/workerd/wrapped-d1.ts";
 import { env, envWith } from "./fleet.ts";
 
 /** How one execution goes wrong: not carried out; carried out, but the answer is lost; never answered. */
@@ -17,7 +18,7 @@ export type Plan = (execution: number, sql: string[]) => Fault | undefined | Pro
 export function faultyD1(plan: Plan = () => undefined): { env: Env; done: Execution[]; asked: () => number } {
   const done: Execution[] = [];
   let count = 0;
-  const execute = async <T>(sql: string[], work: () => Promise<T>): Promise<T> => {
+  const execute = async (sql: string[], work: () => Promise<unknown>): Promise<unknown> => {
     const fault = await plan(count++, sql);
     if (fault === "hang") return new Promise(() => {});
     if (fault === "before") throw new Error("D1_ERROR: Network connection lost.");
@@ -27,26 +28,5 @@ export function faultyD1(plan: Plan = () => undefined): { env: Env; done: Execut
     if (fault === "after") throw new Error("D1_ERROR: D1 DB storage operation exceeded timeout which caused object to be reset.");
     return result;
   };
-  const originals = new WeakMap<object, { statement: D1PreparedStatement; sql: string }>();
-  const wrap = (statement: D1PreparedStatement, sql: string): D1PreparedStatement => {
-    const wrapped = {
-      bind: (...values: unknown[]) => wrap(statement.bind(...values), sql),
-      run: () => execute([sql], () => statement.run()),
-      all: () => execute([sql], () => statement.all()),
-      raw: () => execute([sql], () => statement.raw()),
-    };
-    originals.set(wrapped, { statement, sql });
-    return wrapped as unknown as D1PreparedStatement;
-  };
-  const database = {
-    prepare: (sql: string) => wrap(env.DB.prepare(sql), sql),
-    batch: (statements: object[]) => {
-      const batched = statements.flatMap((statement) => originals.get(statement) ?? []);
-      return execute(
-        batched.map(({ sql }) => sql),
-        () => env.DB.batch(batched.map(({ statement }) => statement)),
-      );
-    },
-  };
-  return { env: envWith({ DB: database }), done, asked: () => count };
+  return { env: envWith({ DB: wrappedD1(env.DB, execute) }), done, asked: () => count };
 }

@@ -51,7 +51,6 @@ export class Cell {
   keyNumber = 1;
   sources = 0;
   #process: Process;
-  #open = 0;
   readonly #reach: Reach;
   readonly #faults: Faults;
   readonly #weather: Weather;
@@ -69,11 +68,6 @@ export class Cell {
 
   get isUp(): boolean {
     return !this.#process.dead;
-  }
-
-  /** Flows of the present process that have not ended. */
-  get open(): number {
-    return this.#open;
   }
 
   get api(): Api {
@@ -94,7 +88,6 @@ export class Cell {
 
   crash(): void {
     this.#process.dead = true;
-    this.#open = 0;
   }
 
   restart(): void {
@@ -117,9 +110,7 @@ export class Cell {
     const process = this.#process;
     const names = [...plan.creates, ...plan.destroys, ...plan.replaces].map(nameKey);
     for (const name of names) process.locked.add(name);
-    this.#open += 1;
     await this.#update(process, plan);
-    this.#open -= 1;
     for (const name of names) process.locked.delete(name);
   }
 
@@ -205,7 +196,6 @@ export class Cell {
   /** As a cell runs it every minute: the production code, over this cell's database and the simulated network. */
   async reconcile(options: Partial<ReconcileOptions>): Promise<void> {
     const process = this.#process;
-    this.#open += 1;
     const local = {
       list: (page: { afterUuid: string; limit: number }) => this.local.list(page),
       has: async (uuids: readonly string[]) => {
@@ -242,7 +232,6 @@ export class Cell {
       if (error instanceof Violation) throw error;
     }
     if (found !== undefined) throw found;
-    this.#open -= 1;
   }
 
   #remote({ api }: Process): RemoteLeases {

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { activities, cellCrashes, diskFaults, messageFaults, partFaults, recordFaults } from "./weather.ts";
+import { writePoints } from "../../src/core/write-points.ts";
 import { invariants } from "./violation.ts";
 
 /** The rules as the protocol's reference numbers them. */
@@ -11,6 +12,9 @@ function expected(): string[] {
   return [
     ...[...messageFaults, ...diskFaults, ...partFaults, ...recordFaults].map((kind) => `fault ${kind}`),
     ...cellCrashes.map((kind) => `fault cell:${kind}`),
+    // A crash or a replacement while it was on its way to the disk. The directory writes before the storm only.
+    ...[...writePoints.ledger, ...writePoints.shard, "migrate", "confirm_placement"].map((point) => `fault cut ${point}`),
+    "fault sent_by_replaced",
     "fault alarm_redelivered",
     "fault alarm_restored",
     ...activities.map((kind) => `activity ${kind}`),

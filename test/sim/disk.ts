@@ -59,9 +59,9 @@ export class Disk {
     return this.#pending.length;
   }
 
-  /** The write points of the oldest entries. */
-  pointsOf(count: number): WritePoint[] {
-    return this.#pending.slice(0, count).flatMap((entry) => (entry.kind === "sql" ? entry.points : []));
+  /** What is written and not durable yet, by name. */
+  get pendingPoints(): WritePoint[] {
+    return this.#pending.flatMap((entry) => (entry.kind === "sql" ? entry.points : []));
   }
 
   readDurable<Row>(sql: string, ...bindings: SqlValue[]): Row[] {

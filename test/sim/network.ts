@@ -49,6 +49,7 @@ export class Network {
     const call: Sent = { from, to: to.name, method, message: structuredClone(message) };
     this.#witness.sent(call);
     this.#remember(call);
+    if (from.isReplaced === true) this.#faults.count("sent_by_replaced");
     return new Promise((resolve, reject) => {
       const hear = (settle: () => void): void => {
         const isCut = this.#faults.isCut(from.name, to.name, this.#scheduler.nowMs);

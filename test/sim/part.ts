@@ -21,6 +21,7 @@ export class Instance<T> implements Owner {
   dead = false;
   /** It has answered a message: it knows its alarm. */
   isAdmitted = false;
+  isReplaced = false;
   /** Told when the instance ends while it works on a call. */
   readonly onDeath = new Set<() => void>();
   #object: T | undefined;
@@ -124,6 +125,7 @@ export class Part<T extends object> {
     const before = this.#instance;
     this.#instance = undefined;
     before?.sql.revoke();
+    if (before !== undefined) before.isReplaced = true;
     const waiters = this.#waiters;
     this.#cut(keep);
     for (const { reject } of waiters) reject(error);
@@ -228,6 +230,7 @@ export class Part<T extends object> {
   }
 
   #cut(keep: number): void {
+    for (const point of this.disk.pendingPoints) this.#around.faults.count(`cut ${point}`);
     this.disk.cut(keep);
     this.#generation += 1;
     this.#batches = [];

@@ -4,6 +4,8 @@ import type { Random } from "./random.ts";
 export interface Owner {
   readonly name: string;
   dead: boolean;
+  /** Lives on without its storage. */
+  isReplaced?: boolean;
 }
 
 interface Event {
