@@ -28,7 +28,7 @@ afterAll(() => {
 });
 
 /** Of the failpoints, and of nothing else. */
-const marks = [...Object.values(armVariables), CRON_PATH, "tellWhenDead", "failingD1"];
+const marks = [...Object.values(armVariables), CRON_PATH, "tellWhenDead", "wrappedD1"];
 const marksIn = (text: string): string[] => marks.filter((mark) => text.includes(mark));
 
 test("a production bundle holds nothing of the failpoints", { timeout: SLOW_MS }, () => {
