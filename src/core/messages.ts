@@ -246,8 +246,16 @@ export type CellState = "ACTIVE" | "FROZEN";
 export interface CellStatus {
   cell: string;
   state: CellState;
+  /** Grows with every change of the state. */
+  stateVersion: number;
   outstandingLeases: number;
   unappliedDecisions: number;
+}
+
+/** What is decided on a state holds for that one only (rule A2): a message that comes late finds another version. */
+export interface SetState extends Envelope {
+  state: CellState;
+  stateVersion: number;
 }
 
 /** A lease's row as the fleet record keeps it. `position` grows with every change of any lease of the cell. */

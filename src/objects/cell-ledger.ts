@@ -64,7 +64,7 @@ export class CellLedger extends DurableObject<Env> {
     return this.#ledger.leaseStates(message);
   }
 
-  setState(message: messages.Envelope & { state: messages.CellState }): Promise<messages.Reply<null>> {
+  setState(message: messages.SetState): Promise<messages.Reply<null>> {
     return this.#ledger.setState(message);
   }
 

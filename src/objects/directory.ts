@@ -1,5 +1,5 @@
 import { DurableObject } from "cloudflare:workers";
-import { Directory as CoreDirectory, type Cell, type KeyPage, type MintedKey, type Snapshot } from "../core/directory/directory.ts";
+import { Directory as CoreDirectory, type Cell, type CellChange, type KeyPage, type MintedKey, type Snapshot } from "../core/directory/directory.ts";
 import type * as messages from "../core/messages.ts";
 import { configOf, type Env } from "../env.ts";
 import { objectPorts, type PortsOf } from "./ports.ts";
@@ -25,7 +25,7 @@ export class Directory extends DurableObject<Env> {
     return this.#directory.addCell(message);
   }
 
-  changeCell(message: messages.Envelope & { cell: string; name?: string; address?: string }): Promise<messages.Reply<Cell>> {
+  changeCell(message: CellChange): Promise<messages.Reply<Cell>> {
     return this.#directory.changeCell(message);
   }
 
@@ -33,8 +33,8 @@ export class Directory extends DurableObject<Env> {
     return this.#directory.recordKey(message);
   }
 
-  findKey(message: messages.Envelope & { keyId: string }): Promise<messages.Reply<MintedKey | null>> {
-    return this.#directory.findKey(message);
+  keyToRevoke(message: messages.Envelope & { keyId: string }): Promise<messages.Reply<MintedKey | null>> {
+    return this.#directory.keyToRevoke(message);
   }
 
   listKeys(message: messages.Envelope & { afterPosition: number; limit: number }): Promise<messages.Reply<KeyPage>> {

@@ -296,12 +296,31 @@ export function protocolSuite(name: string, start: () => Promise<World>): void {
       const [first, second] = [w.uuid(), w.uuid()];
       await begin(w, "1", first, ["ada"]);
       await begin(w, "1", second, ["bob"]);
-      await w.settle(w.ledger("1").setState({ ...w.envelope, state: "FROZEN" }));
+      await w.settle(w.ledger("1").setState({ ...w.envelope, state: "FROZEN", stateVersion: 0 }));
       expect(await begin(w, "1", w.uuid(), ["eve"])).toEqual(no("FAILED_PRECONDITION", { reason: "CELL_FROZEN" }));
       expect(await begin(w, "1", first, ["ada"])).toEqual(ok({ created: false }));
       expect(await commit(w, "1", first)).toEqual(ok({ state: "COMMITTED" }));
       expect(await rollBack(w, "1", second)).toEqual(ok({ state: "ROLLED_BACK" }));
-      await w.settle(w.ledger("1").setState({ ...w.envelope, state: "ACTIVE" }));
+      await w.settle(w.ledger("1").setState({ ...w.envelope, state: "ACTIVE", stateVersion: 1 }));
+      expect(await begin(w, "1", w.uuid(), ["eve"])).toEqual(ok({ created: true }));
+    });
+
+    test("[A2] a thaw that comes late undoes no later freeze, and a freeze that comes twice is one", async () => {
+      const w = await start();
+      const version = async (): Promise<number> => {
+        const status = await w.settle(w.ledger("1").status(w.envelope));
+        return status.ok ? status.value.stateVersion : Number.NaN;
+      };
+      const set = (state: "ACTIVE" | "FROZEN", stateVersion: number) => w.settle(w.ledger("1").setState({ ...w.envelope, state, stateVersion }));
+      const first = await version();
+      expect(await set("FROZEN", first)).toEqual({ ok: true, value: null });
+      expect(await set("FROZEN", first)).toEqual({ ok: true, value: null });
+      const second = await version();
+      // It was frozen already: what was decided before this freeze still must not undo it.
+      expect(await set("FROZEN", second)).toEqual({ ok: true, value: null });
+      for (const late of [first, second]) expect(await set("ACTIVE", late)).toEqual(no("ABORTED", { reason: "CONCURRENT_CHANGE" }));
+      expect(await begin(w, "1", w.uuid(), ["eve"])).toEqual(no("FAILED_PRECONDITION", { reason: "CELL_FROZEN" }));
+      expect(await set("ACTIVE", await version())).toEqual({ ok: true, value: null });
       expect(await begin(w, "1", w.uuid(), ["eve"])).toEqual(ok({ created: true }));
     });
 

@@ -1,6 +1,6 @@
 /** The directory over node:sqlite: what must never differ between machines. */
 import { expect, test } from "vitest";
-import type { MintedKey } from "../../src/core/directory/directory.ts";
+import type { Cell, MintedKey } from "../../src/core/directory/directory.ts";
 import { MESSAGE_VERSION } from "../../src/core/messages.ts";
 import { placementOf } from "../../src/core/placement.ts";
 import { Cluster } from "../support/cluster.ts";
@@ -21,8 +21,15 @@ const add = (c: Cluster, cell: string) =>
   );
 const record = (c: Cluster, key: MintedKey) => c.clock.settle(c.directory.object.recordKey({ ...c.envelope, key }));
 const revoke = (c: Cluster, key: MintedKey) => c.clock.settle(c.directory.object.revokeKey({ ...c.envelope, key }));
-const find = (c: Cluster, keyId: string) => c.clock.settle(c.directory.object.findKey({ ...c.envelope, keyId }));
+const find = (c: Cluster, keyId: string) => c.clock.settle(c.directory.object.keyToRevoke({ ...c.envelope, keyId }));
 const snapshot = (c: Cluster) => c.clock.settle(c.directory.object.snapshot(c.envelope));
+
+async function cellOf(c: Cluster): Promise<Cell> {
+  const answer = await snapshot(c);
+  const cell = answer.ok ? answer.value.cells[0] : undefined;
+  if (cell === undefined) throw new Error("no cell");
+  return cell;
+}
 
 async function revokedKeys(c: Cluster): Promise<string[]> {
   const answer = await snapshot(c);
@@ -61,9 +68,9 @@ test("[M5] [P1] every call is refused under another version or placement, before
       object.confirm(envelope),
       object.snapshot(envelope),
       object.addCell({ ...envelope, cell: "9", name: "nine", address: "https://nine.example", locationHint: null }),
-      object.changeCell({ ...envelope, cell: "1", name: "changed" }),
+      object.changeCell({ ...envelope, cell: "1", name: "changed", updatedAtMs: 0 }),
       object.recordKey({ ...envelope, key }),
-      object.findKey({ ...envelope, keyId: "k1" }),
+      object.keyToRevoke({ ...envelope, keyId: "k1" }),
       object.listKeys({ ...envelope, afterPosition: 0, limit: 10 }),
       object.revokeKey({ ...envelope, key }),
     ];
@@ -101,7 +108,7 @@ test("cells are registered once, keep what a change does not name, and are liste
   expect(await add(c, "2")).toEqual(no("ALREADY_EXISTS", { reason: "CELL_EXISTS" }));
   c.clock.jump(1_000);
   const change = (cell: string, more: { name?: string; address?: string }) =>
-    c.clock.settle(c.directory.object.changeCell({ ...c.envelope, cell, ...more }));
+    c.clock.settle(c.directory.object.changeCell({ ...c.envelope, cell, updatedAtMs: createdAtMs, ...more }));
   expect(await change("2", { name: "two" })).toMatchObject({ value: { name: "two", address: "https://cell-2.example" } });
   expect(await change("10", { address: "https://ten.example" })).toMatchObject({ value: { name: "cell-10", address: "https://ten.example" } });
   expect(await change("3", { name: "three" })).toEqual(no("NOT_FOUND", { reason: "CELL_UNKNOWN" }));
@@ -117,6 +124,25 @@ test("cells are registered once, keep what a change does not name, and are liste
       ],
     }),
   );
+});
+
+test("[A2] a change of a cell that comes late undoes nothing, and one that comes twice is done once", async () => {
+  const c = await Cluster.start({ cells: ["1"] });
+  const seen = (await cellOf(c)).updatedAtMs;
+  const change = (updatedAtMs: number, more: { name?: string; address?: string }) =>
+    c.clock.settle(c.directory.object.changeCell({ ...c.envelope, cell: "1", updatedAtMs, ...more }));
+  const changed = await change(seen, { name: "one" });
+  expect(changed).toMatchObject({ ok: true, value: { name: "one" } });
+  // The clock has not moved; the version has.
+  const { updatedAtMs } = await cellOf(c);
+  expect(updatedAtMs).toBeGreaterThan(seen);
+  expect(await change(seen, { name: "one" })).toEqual(changed);
+  expect(await change(seen, { name: "late" })).toEqual(no("ABORTED", { reason: "CONCURRENT_CHANGE" }));
+  expect(await change(seen, { address: "https://late.example" })).toEqual(no("ABORTED", { reason: "CONCURRENT_CHANGE" }));
+  // Decided on what is there: it changes nothing, and still nothing older may follow it.
+  expect(await change(updatedAtMs, { name: "one" })).toMatchObject({ ok: true });
+  expect(await change(updatedAtMs, { name: "late" })).toEqual(no("ABORTED", { reason: "CONCURRENT_CHANGE" }));
+  expect(await cellOf(c)).toMatchObject({ name: "one", address: "https://cell-1.example" });
 });
 
 test("[M6] the number of cells is limited", async () => {

@@ -751,7 +751,7 @@ test("[A1] [C6] a cell that is frozen, or a key that is revoked, while a begin r
     const ledger = c.ledger("1").object;
     await c.clock.settle<unknown>(
       change === "freeze"
-        ? ledger.setState({ ...c.envelope, state: "FROZEN" })
+        ? ledger.setState({ ...c.envelope, state: "FROZEN", stateVersion: 0 })
         : ledger.revoke({ ...c.envelope, keyId: "k1", expiresAtMs: Number.MAX_SAFE_INTEGER }),
     );
     const ended = await c.clock.settle(running);

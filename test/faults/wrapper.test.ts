@@ -29,7 +29,7 @@ async function freeze(kind: CallFault | WriteFault): Promise<Tried> {
   const armed = arm({ label: isOfWrite ? "ledger1.set_state" : "worker > ledger1 setState", nth: 1 }, { kind });
   stage.world.begin([armed]);
   const answer = wrapped.CELL_LEDGER.getByName(`cell-${stage.world.cell(1)}`)
-    .setState({ ...stage.envelope, state: "FROZEN" })
+    .setState({ ...stage.envelope, state: "FROZEN", stateVersion: 0 })
     .catch((error: object) => Object.keys(error).filter((name) => name !== "remote"));
   const silence = new Promise((resolve) => setTimeout(() => resolve("silence"), SILENCE_MS));
   const outcome: unknown = await Promise.race([answer, silence]);

@@ -54,7 +54,8 @@ describe("a run of the cron", () => {
 
   test("mirrors the cells, and their changes", async () => {
     await runCron(env, Date.now());
-    valueOf(await directory().changeCell({ ...envelope(), cell: "2", address: "https://moved.example" }));
+    const { updatedAtMs } = valueOf(await directory().snapshot(envelope())).cells[1] ?? { updatedAtMs: 0 };
+    valueOf(await directory().changeCell({ ...envelope(), cell: "2", address: "https://moved.example", updatedAtMs }));
     await runCron(env, Date.now());
     const { results } = await env.DB.prepare("SELECT cell_id, name, address FROM cells ORDER BY cell_id").all();
     expect(results).toEqual([
@@ -162,7 +163,7 @@ describe("a run of the cron", () => {
 
   test("pulls a frozen cell too", async () => {
     await begin("1", uuidOf(1), "a");
-    valueOf(await ledgerOf("1").setState({ ...envelope(), state: "FROZEN" }));
+    valueOf(await ledgerOf("1").setState({ ...envelope(), state: "FROZEN", stateVersion: 0 }));
     await decide("1", uuidOf(1), "COMMITTED");
     expect(await runCron(env, Date.now())).toMatchObject({ cellsPulled: 2, leasesUpserted: 1 });
     await expectD1ToMatch("1");

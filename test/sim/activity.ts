@@ -1,3 +1,4 @@
+import type { CellState, CellStatus } from "../../src/core/messages.ts";
 import type { Api } from "./api.ts";
 import { isRefused } from "./api.ts";
 import type { Cell, Plan } from "./cell.ts";
@@ -218,17 +219,31 @@ async function invalid(world: World, cell: Cell, random: Random): Promise<void> 
 }
 
 async function freeze(world: World, cell: Cell, random: Random): Promise<void> {
-  const frozen = await world.operator.toLedger<null>(cell.id, "setState", { state: "FROZEN" });
-  // A thaw that is late or repeated undoes a later freeze: only before the first one is it certain that it holds.
-  if (frozen.kind === "ok" && !world.thawed.has(cell.id)) world.judge.frozen.add(cell.id);
+  // Of a freeze and a thaw that overlap either may be the later one.
+  const { thaws } = world;
+  const isAlone = thaws.running === 0;
+  const { started } = thaws;
+  const frozen = await setState(world, cell, "FROZEN", world.operator);
+  if (frozen && isAlone && thaws.started === started) world.judge.frozen.add(cell.id);
   await world.operator.sleep(random.exponential(3_000));
   await thaw(world, cell, world.operator);
 }
 
 export async function thaw(world: World, cell: Cell, operator: Api): Promise<void> {
-  world.thawed.add(cell.id);
+  world.thaws.started += 1;
+  world.thaws.running += 1;
   world.judge.frozen.delete(cell.id);
-  await operator.toLedger<null>(cell.id, "setState", { state: "ACTIVE" });
+  await setState(world, cell, "ACTIVE", operator);
+  world.thaws.running -= 1;
+}
+
+/** As the Worker does it: decided on what the ledger says at the moment (rule A2). */
+async function setState(world: World, cell: Cell, state: CellState, operator: Api): Promise<boolean> {
+  const status = await operator.toLedger<CellStatus>(cell.id, "status", {});
+  if (status.kind !== "ok") return false;
+  const answer = await operator.toLedger<null>(cell.id, "setState", { state, stateVersion: status.value.stateVersion });
+  if (isRefused(answer, "CONCURRENT_CHANGE")) world.judge.see("A2");
+  return answer.kind === "ok";
 }
 
 async function rotateKey(world: World, cell: Cell): Promise<void> {

@@ -37,8 +37,8 @@ export class World {
   readonly router: Api;
   readonly operator: Api;
   readonly cronJob: Cron;
-  /** Cells that were ever told to be active again. */
-  readonly thawed = new Set<string>();
+  /** Of all cells: a freeze beside any of them proves nothing. */
+  readonly thaws = { started: 0, running: 0 };
   readonly #network: Network;
   readonly #seed: number;
   readonly #weather: Weather;

@@ -4,7 +4,7 @@ import { MESSAGE_VERSION, type Confirm, type Envelope, type Reply } from "../mes
 import { migrate, readMeta, readMetaNumber, writeMeta } from "../meta.ts";
 import type { Placement } from "../placement.ts";
 import type { Ports, SqlValue } from "../ports.ts";
-import { ok, refused, type Refusal } from "../refusal.ts";
+import { changedMeanwhile, ok, refused, type Refusal } from "../refusal.ts";
 import { sourceOrder } from "../source-order.ts";
 import { placementMismatch } from "../standing.ts";
 import { directorySchema } from "./schema.ts";
@@ -15,6 +15,13 @@ export interface Cell {
   address: string;
   locationHint: string | null;
   createdAtMs: number;
+  updatedAtMs: number;
+}
+
+export interface CellChange extends Envelope {
+  cell: string;
+  name?: string;
+  address?: string;
   updatedAtMs: number;
 }
 
@@ -106,13 +113,17 @@ export class Directory {
     });
   }
 
-  async changeCell(message: Envelope & { cell: string; name?: string; address?: string }): Promise<Reply<Cell>> {
+  /** `updatedAtMs`: of the cell as the caller saw it. A change that comes late finds another one (rule A2). */
+  async changeCell(message: CellChange): Promise<Reply<Cell>> {
     const refusal = await this.#admit(message);
     if (refusal !== undefined) return { ok: false, refusal };
     return this.#commits.submit("change_cell", () => {
       const before = this.#cell(message.cell);
       if (before === undefined) return cellUnknown(message.cell);
-      const after: Cell = { ...before, name: message.name ?? before.name, address: message.address ?? before.address, updatedAtMs: this.#now() };
+      const { name = before.name, address = before.address } = message;
+      if (before.updatedAtMs !== message.updatedAtMs)
+        return name === before.name && address === before.address ? ok(before) : changedMeanwhile(`cell ${message.cell}`);
+      const after: Cell = { ...before, name, address, updatedAtMs: Math.max(this.#now(), before.updatedAtMs + 1) };
       this.#all("UPDATE cell SET name = ?, address = ?, updated_at_ms = ? WHERE cell = ?", after.name, after.address, after.updatedAtMs, after.cell);
       return ok(after);
     });
@@ -134,7 +145,7 @@ export class Directory {
   }
 
   /** What is known of a key that is to be revoked. Refused where there is no room for it, before anybody is told that it is. */
-  async findKey(message: Envelope & { keyId: string }): Promise<Reply<MintedKey | null>> {
+  async keyToRevoke(message: Envelope & { keyId: string }): Promise<Reply<MintedKey | null>> {
     const refusal = await this.#admit(message);
     if (refusal !== undefined) return { ok: false, refusal };
     const key = this.#key(message.keyId) ?? null;

@@ -4,7 +4,6 @@ import type {
   BeginAnswer,
   BeginRequest,
   CellCall,
-  CellState,
   CellStatus,
   DecideRequest,
   Envelope,
@@ -20,10 +19,11 @@ import type {
   Pull,
   PullAnswer,
   Reply,
+  SetState,
 } from "../messages.ts";
 import { migrate } from "../meta.ts";
 import type { Ports } from "../ports.ts";
-import { ok, refused, type Refusal } from "../refusal.ts";
+import { changedMeanwhile, ok, refused, type Refusal } from "../refusal.ts";
 import { Standing, type DirectoryPeer } from "../standing.ts";
 import { Begins, keyRevoked, leaseIdReused, rolledBack } from "./begins.ts";
 import { Decisions } from "./decisions.ts";
@@ -157,6 +157,7 @@ export class Ledger {
       ok({
         cell: this.#cell,
         state: this.#store.cellState(),
+        stateVersion: this.#store.number("cell_state_version"),
         outstandingLeases: this.#begins.outstanding,
         unappliedDecisions: this.#deliveries.unapplied,
       }),
@@ -170,11 +171,15 @@ export class Ledger {
     return this.#durable(ok(message.leases.map((lease) => this.#store.find(lease)?.state ?? null)));
   }
 
-  async setState(message: Envelope & { state: CellState }): Promise<Reply<null>> {
+  async setState(message: SetState): Promise<Reply<null>> {
     const refusal = await this.#standing.admit(message);
     if (refusal !== undefined) return { ok: false, refusal };
-    await this.#commits.submit("set_state", () => (this.#store.setCellState(message.state), null));
-    return ok(null);
+    return this.#commits.submit("set_state", () => {
+      // Also when the state stays: what was decided before on the same version must not arrive after it (rule A2).
+      if (message.stateVersion === this.#store.number("cell_state_version")) this.#store.setCellState(message.state);
+      else if (message.state !== this.#store.cellState()) return changedMeanwhile(`cell ${this.#cell}`);
+      return ok(null);
+    });
   }
 
   /** Holds from the moment it is durable: every call with the key asks here. */

@@ -21,7 +21,7 @@ export interface LeaseRow extends LeaseCounts {
   reason: string | null;
 }
 
-type Counter = "incarnation" | "fences" | "applied_position" | "pruned_position";
+type Counter = "incarnation" | "fences" | "cell_state_version" | "applied_position" | "pruned_position";
 
 /** All but the payload: what listings and replays read. */
 const HEAD = `lease, decided, position, created_position, state, fence, incarnation, counter, epochs, NULL AS payload, payload_hash,
@@ -173,6 +173,7 @@ export class LedgerStore {
 
   setCellState(state: CellState): void {
     writeMeta(this.#sql, "cell_state", state);
+    this.setNumber("cell_state_version", this.number("cell_state_version") + 1);
   }
 
   isRevoked(keyId: string): boolean {

@@ -29,6 +29,11 @@ function isAddress(text: string): boolean {
 const locationHint = z.enum(locationHints).meta({ description: "Where the cell's ledger is made, once and for all: near the cell." });
 
 const unknownCell: RouteError = { code: "NOT_FOUND", reason: "CELL_UNKNOWN", when: "No such cell is registered." };
+const changedMeanwhile: RouteError = {
+  code: "ABORTED",
+  reason: "CONCURRENT_CHANGE",
+  when: "Somebody else changed the cell between this call's look at it and its change. Nothing was done: look again.",
+};
 const directoryDown: RouteError = { code: "UNAVAILABLE", when: "The directory or the cell's ledger cannot be reached." };
 
 export const cellRoutes = {
@@ -83,7 +88,7 @@ export const cellRoutes = {
       required: true,
     },
     responses: { 200: { about: "The cell as it is now.", schema: cellAnswer } },
-    errors: [unknownCell, directoryDown],
+    errors: [unknownCell, changedMeanwhile, directoryDown],
     example: { params: { cell: "7" }, body: { address: "https://cell-7.example.net" } },
   }),
   freezeCell: route({
@@ -96,7 +101,7 @@ export const cellRoutes = {
     params: cellParams,
     query: nothing,
     responses: { 200: { about: "The cell is frozen.", schema: cellAnswer } },
-    errors: [unknownCell, directoryDown],
+    errors: [unknownCell, changedMeanwhile, directoryDown],
     example: { params: { cell: "7" } },
   }),
   unfreezeCell: route({
@@ -109,7 +114,7 @@ export const cellRoutes = {
     params: cellParams,
     query: nothing,
     responses: { 200: { about: "The cell is active.", schema: cellAnswer } },
-    errors: [unknownCell, directoryDown],
+    errors: [unknownCell, changedMeanwhile, directoryDown],
     example: { params: { cell: "7" } },
   }),
 };

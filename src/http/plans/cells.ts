@@ -49,7 +49,11 @@ export const cellPlans: Plans<keyof typeof cellRoutes> = {
 
   changeCell({ deployment, params: { cell }, body: { name, address } }) {
     return ok(async () => {
-      const message = { ...deployment.envelope, cell, ...(name === undefined ? {} : { name }), ...(address === undefined ? {} : { address }) };
+      const before = await registered(deployment, cell);
+      if (!before.ok) return before;
+      const { updatedAtMs } = before.value;
+      const change = { ...(name === undefined ? {} : { name }), ...(address === undefined ? {} : { address }) };
+      const message = { ...deployment.envelope, cell, ...change, updatedAtMs };
       const changed = await reach(readTimeoutMs(deployment), { who: DIRECTORY, advice: UNSURE }, () =>
         deployment.objects.directory().changeCell(message),
       );
@@ -64,12 +68,21 @@ export const cellPlans: Plans<keyof typeof cellRoutes> = {
 };
 
 const DIRECTORY = "the directory";
-const UNSURE = "the change may have been made; read it back";
+const LEDGER = { who: "the cell's ledger" };
+const UNSURE = "the change may have been made; read it back, or repeat the call";
+
+/** As it is now, not as an isolate remembers it. */
+async function registered(deployment: Deployment, cell: string): Promise<Result<Cell>> {
+  const view = await deployment.directory.read();
+  if (!view.ok) return view;
+  const found = view.value.cells.get(cell);
+  return found === undefined ? refused("NOT_FOUND", `cell ${cell} is not registered`, { reason: "CELL_UNKNOWN" }) : ok(found);
+}
 
 /** Undefined when the cell's ledger cannot be asked. */
 async function statusOf({ objects, envelope, config }: Deployment, { cell, locationHint }: Cell): Promise<CellStatus | undefined> {
   const { inquiryTimeoutMs } = config.limits;
-  const status = await reach(inquiryTimeoutMs, { who: "the cell's ledger" }, () => objects.ledger(cell, locationHint).status(envelope));
+  const status = await reach(inquiryTimeoutMs, LEDGER, () => objects.ledger(cell, locationHint).status(envelope));
   return status.ok ? status.value : undefined;
 }
 
@@ -81,13 +94,14 @@ interface Changed {
 function setState({ deployment, params }: Call<"freezeCell" | "unfreezeCell">, state: CellState): Result<() => Promise<Result<Changed>>> {
   return ok(async (): Promise<Result<Changed>> => {
     const { objects, envelope } = deployment;
-    const view = await deployment.directory.read();
-    if (!view.ok) return view;
-    const cell = view.value.cells.get(params.cell);
-    if (cell === undefined) return refused("NOT_FOUND", `cell ${params.cell} is not registered`, { reason: "CELL_UNKNOWN" });
-    const ledger = { who: "the cell's ledger", advice: "repeat the call" };
-    const set = await reach(readTimeoutMs(deployment), ledger, () => objects.ledger(cell.cell, cell.locationHint).setState({ ...envelope, state }));
+    const cell = await registered(deployment, params.cell);
+    if (!cell.ok) return cell;
+    const stub = objects.ledger(cell.value.cell, cell.value.locationHint);
+    const before = await reach(readTimeoutMs(deployment), LEDGER, () => stub.status(envelope));
+    if (!before.ok) return before;
+    const { stateVersion } = before.value;
+    const set = await reach(readTimeoutMs(deployment), { ...LEDGER, advice: UNSURE }, () => stub.setState({ ...envelope, state, stateVersion }));
     if (!set.ok) return set;
-    return ok({ status: 200, body: { cell: wireCell(cell, await statusOf(deployment, cell)) } });
+    return ok({ status: 200, body: { cell: wireCell(cell.value, await statusOf(deployment, cell.value)) } });
   });
 }

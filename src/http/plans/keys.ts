@@ -63,7 +63,7 @@ export const keyPlans: Plans<keyof typeof keyRoutes> = {
   revokeKey({ deployment, params: { id }, body }) {
     return ok(async () => {
       const found = await reach(readTimeoutMs(deployment), { who: DIRECTORY }, () =>
-        deployment.objects.directory().findKey({ ...deployment.envelope, keyId: id }),
+        deployment.objects.directory().keyToRevoke({ ...deployment.envelope, keyId: id }),
       );
       if (!found.ok) return found;
       const known = found.value ?? unseen(deployment, id, body?.cell_id ?? null);

@@ -94,7 +94,7 @@ test("[C7] a begin that was fenced says so, also when it would have been refused
 
 test("[C6] a begin of a frozen cell asks no shard", async () => {
   const { c, free } = await withTaken();
-  await c.clock.settle(c.ledger("1").object.setState({ ...c.envelope, state: "FROZEN" }));
+  await c.clock.settle(c.ledger("1").object.setState({ ...c.envelope, state: "FROZEN", stateVersion: 0 }));
   const sent = c.messages("exchange").length;
   expect(await c.clock.settle(begin(c, "1", c.uuid(), [free]))).toEqual(no("FAILED_PRECONDITION", { reason: "CELL_FROZEN" }));
   expect(c.messages("exchange")).toHaveLength(sent);

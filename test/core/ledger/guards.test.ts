@@ -42,7 +42,7 @@ test("[M5] [A1] every call of a ledger is refused under an unknown version; thos
       [false, object.leaseStates({ ...envelope, leases: [lease] })],
       [false, object.maintain({ ...envelope, pulledPosition: 0 })],
       [false, object.revoke({ ...envelope, keyId: "k1", expiresAtMs: Number.MAX_SAFE_INTEGER })],
-      [false, object.setState({ ...envelope, state: "ACTIVE" })],
+      [false, object.setState({ ...envelope, state: "ACTIVE", stateVersion: 0 })],
     ];
   };
   for (const [, answer] of calls(MESSAGE_VERSION + 1)) {
@@ -129,11 +129,11 @@ test("[C6] [B2] a cell that is thawed begins again; replays were answered all al
   const { object } = c.ledger("1");
   const lease = c.uuid();
   await begin(c, lease, ["ada"]);
-  await c.clock.settle(object.setState({ ...c.envelope, state: "FROZEN" }));
+  await c.clock.settle(object.setState({ ...c.envelope, state: "FROZEN", stateVersion: 0 }));
   expect(await status(c)).toMatchObject({ state: "FROZEN" });
   expect(await begin(c, lease, ["ada"])).toEqual(ok({ created: false }));
   expect(await begin(c, c.uuid(), ["bob"])).toEqual(no("FAILED_PRECONDITION", { reason: "CELL_FROZEN" }));
-  await c.clock.settle(object.setState({ ...c.envelope, state: "ACTIVE" }));
+  await c.clock.settle(object.setState({ ...c.envelope, state: "ACTIVE", stateVersion: 1 }));
   expect(await begin(c, c.uuid(), ["bob"])).toEqual(ok({ created: true }));
 });
 
