@@ -9,6 +9,7 @@ import { fileURLToPath } from "node:url";
 import { readConfig } from "../src/config.ts";
 import { devKeys, type DevKeys, type Dispatch } from "./dev-keys.ts";
 import { writePrivate } from "./private-file.ts";
+import { FAILED_TRIES, RESTART_TRIES, RuntimeWatch } from "./runtime-watch.ts";
 import { lockState } from "./state-lock.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -30,6 +31,10 @@ export interface Coordinator {
   url: string;
   keys: DevKeys;
   firstStart: boolean;
+  /** Resolves when the runtime has died for good. */
+  lost: Promise<Error>;
+  /** Runs the cron, which runs every minute by itself. */
+  cron(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -38,17 +43,20 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
   // What the Worker would refuse at its first request is said at once.
   readConfig(options.variables ?? {});
   const lock = await lockState(options.stateFolder);
-  // The set-up's own requests are nobody's business.
   let isReady = false;
-  const write = (line: string): void => (isReady ? options.log?.(line) : undefined);
+  const write = (line: string): void => {
+    // The set-up's own requests are nobody's business.
+    if (isReady || !line.startsWith('{"event":"request"')) options.log?.(line);
+  };
   const log = (event: string, error: unknown): void =>
     options.log?.(JSON.stringify({ event, error: error instanceof Error ? error.message : String(error) }));
+  const watch = new RuntimeWatch();
   let miniflare: Miniflare | undefined;
   try {
     const signingSecret = await secretOf(options.stateFolder);
     const script = await bundle(options.entryPoint ?? join(root, "src/index.ts"));
     const runtime = (port: number): ReturnType<typeof convertV4MiniflareOptions> =>
-      runtimeOptions({ ...options, log: write }, script, signingSecret, port);
+      runtimeOptions({ ...options, log: write }, watch, script, signingSecret, port);
     await lock.freePort(options.port);
     process.env["MINIFLARE_WORKERD_PATH"] ??= workerdWrapper();
     // A start that has something to set up does it on a port that nobody knows: whoever reaches the real one finds everything ready.
@@ -64,14 +72,20 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     if (!isSetUp && options.port !== 0) await started.setOptions(runtime(options.port));
     const url = (await started.ready).origin;
     isReady = true;
-    const stopCron = startCron(started, log);
+    watch.start(url);
+    const cron = async (): Promise<void> => {
+      const worker = await started.getWorker();
+      await worker.scheduled({ scheduledTime: new Date(), cron: "* * * * *" });
+    };
+    const stopCron = startCron(cron, log);
     let stopping: Promise<void> | undefined;
     const stop = async (): Promise<void> => {
+      watch.stop();
       stopCron();
       await started.dispose();
       await lock.release();
     };
-    return { url, keys, firstStart: known === undefined, stop: () => (stopping ??= stop()) };
+    return { url, keys, firstStart: known === undefined, lost: watch.lost, cron, stop: () => (stopping ??= stop()) };
   } catch (error) {
     // The lock last: a runtime that is still there would be a second owner of the state.
     await miniflare?.dispose().catch(() => {});
@@ -112,21 +126,25 @@ async function bundle(entryPoint: string): Promise<string> {
   return file.text;
 }
 
-/** Miniflare's own words: only what is wrong. A runtime that died, it starts again by itself. */
+/** Miniflare's own words: only what is wrong. That a runtime died is nowhere else to be heard. */
 class RuntimeLog extends Log {
   readonly #say: (event: string, error: string) => void;
+  readonly #watch: RuntimeWatch;
 
-  constructor(say: (event: string, error: string) => void) {
+  constructor(say: (event: string, error: string) => void, watch: RuntimeWatch) {
     super(LogLevel.NONE);
     this.#say = say;
+    this.#watch = watch;
   }
 
   override warn(message: string): void {
     this.#say("runtime_warning", firstLine(message));
+    void this.#watch.look(RESTART_TRIES);
   }
 
   override error(error: Error): void {
     this.#say("runtime_failed", firstLine(error.message));
+    void this.#watch.look(FAILED_TRIES);
   }
 }
 
@@ -134,6 +152,7 @@ const firstLine = (text: string): string => text.split("\n")[0] ?? "";
 
 function runtimeOptions(
   { stateFolder, log, variables }: CoordinatorOptions,
+  watch: RuntimeWatch,
   script: string,
   signingSecret: string,
   port: number,
@@ -141,7 +160,7 @@ function runtimeOptions(
   return convertV4MiniflareOptions({
     host,
     port,
-    log: new RuntimeLog((event, error) => log?.(JSON.stringify({ event, error }))),
+    log: new RuntimeLog((event, error) => log?.(JSON.stringify({ event, error })), watch),
     unsafeHandleRuntimeRestart: () => log?.(JSON.stringify({ event: "runtime_restarted" })),
     handleStructuredLogs: ({ message }) => log?.(message),
     resourcePersistencePath: join(stateFolder, "storage"),
@@ -216,19 +235,14 @@ async function checkPlacement(miniflare: Miniflare, keys: DevKeys): Promise<void
 }
 
 /** Fires every minute, on the minute, as the platform does. */
-function startCron(miniflare: Miniflare, log: (event: string, error: unknown) => void): () => void {
+function startCron(cron: () => Promise<void>, log: (event: string, error: unknown) => void): () => void {
   let timer: NodeJS.Timeout;
   const next = (): void => {
     timer = setTimeout(() => void fire(), 60_000 - (Date.now() % 60_000));
   };
   const fire = async (): Promise<void> => {
     next();
-    try {
-      const worker = await miniflare.getWorker();
-      await worker.scheduled({ scheduledTime: new Date(), cron: "* * * * *" });
-    } catch (error) {
-      log("cron_failed", error);
-    }
+    await cron().catch((error: unknown) => log("cron_failed", error));
   };
   next();
   return () => clearTimeout(timer);

@@ -1,8 +1,12 @@
 /** `npm start`: one coordinator on this machine, until it is told to end. */
 import { resolve } from "node:path";
+import { setTimeout } from "node:timers/promises";
 import { limitNames, limitVariable } from "../src/core/limits.ts";
 import { startCoordinator } from "./coordinator.ts";
 import { devKeys } from "./dev-keys.ts";
+
+/** How long a coordinator that lost its runtime may take to end. */
+const LEAVING_MS = 5_000;
 
 const stateFolder = resolve(process.env["LEASEHOLD_STATE"] || ".leasehold");
 
@@ -40,7 +44,8 @@ function endWithNpm(end: () => void): void {
 }
 
 async function main(): Promise<void> {
-  const ended = new Promise<void>((end) => {
+  const ended = new Promise<undefined>((then) => {
+    const end = (): void => then(undefined);
     process.once("SIGINT", end);
     process.once("SIGTERM", end);
     endWithNpm(end);
@@ -68,8 +73,11 @@ async function main(): Promise<void> {
     "Ctrl-C ends it; the state stays.",
   ];
   process.stdout.write(`${lines.join("\n")}\n`);
-  await ended;
-  await coordinator.stop();
+  const lost = await Promise.race([ended, coordinator.lost]);
+  if (lost === undefined) return coordinator.stop();
+  // Miniflare may be waiting for a runtime that will never be ready.
+  await Promise.race([coordinator.stop(), setTimeout(LEAVING_MS)]);
+  throw lost;
 }
 
 main().then(

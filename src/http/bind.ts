@@ -74,7 +74,7 @@ async function serve(route: Route, context: Context<App>, trace: Trace, prepare:
   if (!work.ok) return work;
 
   const { cell } = input.value.params as { cell?: string };
-  const refusal = await standing(deployment, principal, cell);
+  const refusal = await admission(deployment, principal, cell);
   if (refusal !== undefined) return { ok: false, refusal };
   return work.value();
 }
@@ -113,17 +113,14 @@ const NO_BODY: RouteBody = { required: false, schema: z.strictObject({}) };
  * A cell's ledger knows the cell's revoked keys and is asked anyway; all other uses of keys go by the directory. An operator may name any cell,
  * and a ledger is made by being asked: those of cells that nobody registered are not.
  */
-async function standing(deployment: Deployment, principal: Principal | null, cell: string | undefined): Promise<Refusal | undefined> {
+async function admission(deployment: Deployment, principal: Principal | null, cell: string | undefined): Promise<Refusal | undefined> {
   if (principal === null || (principal.role === "cell" && cell !== undefined)) return undefined;
   const view = await deployment.directory.view();
   if (!view.ok) return view.refusal;
   if (view.value.revokedKeys.has(principal.keyId)) return refused("UNAUTHENTICATED", "the key was revoked", { reason: "KEY_REVOKED" }).refusal;
-  if (cell === undefined || view.value.cells.has(cell)) return undefined;
-  // Registered a moment ago, perhaps, and elsewhere.
-  const latest = await deployment.directory.read();
-  if (!latest.ok) return latest.refusal;
-  if (latest.value.cells.has(cell)) return undefined;
-  return refused("NOT_FOUND", `cell ${cell} is not registered`, { reason: "CELL_UNKNOWN" }).refusal;
+  if (cell === undefined) return undefined;
+  const registered = await deployment.directory.cell(cell);
+  return registered.ok ? undefined : registered.refusal;
 }
 
 const notAllowed = ({ role, cell }: Principal): string =>

@@ -1,7 +1,7 @@
 import type { Cell, Snapshot } from "../core/directory/directory.ts";
 import type { Limits } from "../core/limits.ts";
 import type { Envelope } from "../core/messages.ts";
-import { ok, type Result } from "../core/refusal.ts";
+import { ok, refused, type Result } from "../core/refusal.ts";
 import type { Objects } from "../objects/peers.ts";
 import { reach } from "./reach.ts";
 
@@ -53,6 +53,15 @@ export class DirectoryCopy {
       this.#objects.directory().snapshot(this.#envelope),
     );
     return snapshot.ok ? ok(viewOf(snapshot.value)) : snapshot;
+  }
+
+  /** A registered cell. One that the copy lacks may have been registered a moment ago, and elsewhere. */
+  async cell(id: string): Promise<Result<Cell>> {
+    const view = await this.view();
+    const latest = view.ok && !view.value.cells.has(id) ? await this.read() : view;
+    if (!latest.ok) return latest;
+    const found = latest.value.cells.get(id);
+    return found === undefined ? refused("NOT_FOUND", `cell ${id} is not registered`, { reason: "CELL_UNKNOWN" }) : ok(found);
   }
 
   /** After a change that was made here: the next request reads the directory. The old copy stays for when it cannot. */

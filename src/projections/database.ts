@@ -13,7 +13,7 @@ interface Bounds {
 }
 
 /** D1 fails now and then, and has stalled for a minute: nobody waits for it longer than this, twice. */
-const DEFAULT_BOUNDS: Bounds = { timeoutMs: 10_000, tries: 2 };
+export const DEFAULT_BOUNDS: Bounds = { timeoutMs: 10_000, tries: 2 };
 /** Between two tries: long enough for a moved database to be found again. */
 const PAUSE_MS = 100;
 

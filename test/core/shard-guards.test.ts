@@ -152,6 +152,27 @@ test("[R3] [M6] more records of one source id than fit into a page are refused, 
     "INSERT INTO claim SELECT bucket_type, 'more', value, uuid, cell, 1, '1', 1, '1', source_order, 1, 0, 0 FROM claim LIMIT 1",
   );
   expect(await list(c, 1)).toEqual(no("RESOURCE_EXHAUSTED"));
+  await begin(c, [user("held", "1")]);
+  expect(await list(c, 1)).toEqual(no("RESOURCE_EXHAUSTED"));
+});
+
+test("[R2] [R3] what is being begun is asked about once: by a lookup, and by a page, whatever is granted beside it", async () => {
+  const c = await start();
+  await begin(c, [user("granted", "1")]);
+  c.fate = (call) => (call.method === "exchange" ? "lose_answer" : "deliver");
+  const running = c.ledger("1").object.begin(beginRequest(c.envelope, c.uuid(), [user("running", "2")]));
+  await c.clock.pass(10);
+  const keys = ["granted", "running"].map((value) => keyOf("ROUTES", value));
+  const lookup = c.shard(0).object.lookup({ ...c.envelope, keys });
+  await c.clock.pass(10);
+  expect(await lookup).toMatchObject({ value: { found: [{ kind: "record" }, { kind: "none" }] } });
+  expect(c.messages("inquire")).toHaveLength(1);
+  const request = { ...c.envelope, cell: "1", sourceType: "RAILS_TABLE_USERS" as const, bucketTypes: ["ROUTES" as const] };
+  const listed = c.shard(0).object.listRecords({ ...request, after: "", upTo: null, limit: 10 });
+  await c.clock.pass(10);
+  expect(await listed).toMatchObject({ value: { records: [{ canonical: "granted" }] } });
+  expect(c.messages("inquire")).toHaveLength(2);
+  await c.clock.settle(running);
 });
 
 test("[R2] a name whose hold changes hands under every question was free in between, and that is the answer", async () => {

@@ -38,3 +38,14 @@ test("compareBytes orders as UTF-8 does, above U+FFFF too", () => {
     }),
   );
 });
+
+test("[R3] the stored form is frozen", () => {
+  expect(["7", "42", "0", "007", "x", "4x", "x4"].map(sourceOrder)).toEqual(["00017", "000242", "00010", "00017002", "1x", "14x", "1x4"]);
+});
+
+test("[R3] bytes order the last characters before the surrogates, the first and last behind them, and those that need two", () => {
+  const ordered = ["\ud7ff", "\ue000", "\uffff", "\u{10000}", "\u{10ffff}"];
+  for (const [at, a] of ordered.entries()) {
+    for (const [other, b] of ordered.entries()) expect(Math.sign(compareBytes(a, b))).toBe(Math.sign(at - other));
+  }
+});

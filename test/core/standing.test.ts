@@ -46,3 +46,11 @@ test("[P1] [M1] the placement that was confirmed first stays, whatever the direc
   c.shard(0).restart();
   expect(await ping(c)).toEqual({ ok: true, value: null });
 });
+
+test("[M5] [P1] a first message of a version that is not known asks nobody and fixes nothing", async () => {
+  const c = await Cluster.start();
+  const unknown = { version: c.envelope.version + 1, placement: placementOf(5) };
+  expect(await c.clock.settle(c.shard(0).object.ping(unknown))).toEqual(no("UNAVAILABLE", { reason: "MESSAGE_VERSION" }));
+  expect(c.messages("confirm")).toEqual([]);
+  expect(await ping(c)).toEqual({ ok: true, value: null });
+});

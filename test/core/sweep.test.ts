@@ -1,7 +1,7 @@
 /** When a shard asks about its holds by itself, and when not (rules B8, M3). */
 import { expect, test } from "vitest";
 import type { Limits } from "../../src/core/limits.ts";
-import type { Exchange } from "../../src/core/messages.ts";
+import type { Exchange, Inquiry } from "../../src/core/messages.ts";
 import { Cluster } from "../support/cluster.ts";
 import { beginRequest, decideRequest } from "../support/ops.ts";
 
@@ -142,4 +142,20 @@ test("[B8] [M6] granted leases that are asked about in vain do not keep the swee
   c.clock.jump(1);
   await ring(c);
   expect(c.holds()).toHaveLength(510);
+  // All of them are due again: still no more than one sweep may ask.
+  c.clock.jump(600_000);
+  await ring(c);
+  const questions = c.messages("inquire").map(({ message }) => (message as Inquiry).questions.length);
+  expect(questions.at(-1)).toBe(500);
+});
+
+test("[M3] [B8] a young hold is asked about in time, however many older ones rest", async () => {
+  const c = await start({ concurrentBegins: 1_000 });
+  const first = c.clock.now();
+  await c.clock.settle(Promise.all(Array.from({ length: 300 }, (_, n) => begin(c, [`n${n}`]))));
+  c.clock.jump(4_000);
+  await begin(c, ["bob"]);
+  c.clock.jump(1_000);
+  await ring(c);
+  expect(c.shard(0).alarmAtMs).toBe(first + 4_000 + SWEEP_AFTER_MS);
 });

@@ -13,7 +13,8 @@ const usage = `npm run crash -- [options]
   --rounds N      rounds that kill at random moments (30); the failpoints come before them, with 0 as well
   --seed N        what the rounds follow from (now)
   --round N       only this one, again, from 1
-  --only WHAT     failpoints, or random`;
+  --only WHAT     failpoints, or random
+  --help          this`;
 
 interface Options {
   seed: number;

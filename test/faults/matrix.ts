@@ -1,6 +1,6 @@
 /** The rows of the matrix, made from what the scenarios did when nothing went wrong. */
 import { d1Errors } from "./faulty-d1.ts";
-import { arm, keyOf, type Armed, type CallFault, type CallRecord, type Journal, type WriteFault, type WriteRecord } from "./plan.ts";
+import { arm, keyOf, type Armed, type CallFault, type CallRecord, type Journal, type Spot, type WriteFault, type WriteRecord } from "./plan.ts";
 import type { Scenario } from "./scenarios.ts";
 
 export interface Row {
@@ -61,7 +61,7 @@ function d1Rows(scenario: Scenario, call: CallRecord, nthOfD1: number, writes: s
   return [...errors, ...errors].slice(from % errors.length, (from % errors.length) + ERRORS_EACH).map(({ text, carriedOut }) => {
     const armed = (): Armed[] => {
       const first = arm(call, { kind: "error", text, carriedOut });
-      return [first, arm({ label: call.label }, { kind: "error", text, carriedOut }, first)];
+      return [first, arm({ label: call.label }, { kind: "error", text, carriedOut }, { after: first })];
     };
     return { scenario, fault: `${carriedOut ? "fails afterwards" : "fails"}: ${text}`, at: keyOf(call), writes, arm: armed };
   });
@@ -81,16 +81,34 @@ function pairRows(scenario: Scenario, calls: CallRecord[], first: WriteRecord, s
   const [one, other] = [first.call, second.call];
   // Both in one call: what happens to it happens to both.
   if (one === undefined || other === undefined || one === other) return [cut];
-  // An outer call has begun before the inner one. Otherwise the second fault waits for the first: what is next then may be another call.
   const isOuter = calls.indexOf(other) < calls.indexOf(one);
   const both = ofPairs.map((kind): Row => {
+    const goesOn = scenario.goesOn === true || (isOuter && kind === "twice");
     const armed = (): Armed[] => {
-      const earlier = arm(one, { kind });
-      return [earlier, isOuter ? arm(other, { kind }) : arm({ to: other.to }, { kind }, earlier)];
+      const earlier = arm(one, { kind }, { write: written(first, one, kind) });
+      const write = written(second, other, kind);
+      return [earlier, goesOn ? arm(other, { kind }, { write }) : arm(nextOf(first, second, other, kind), { kind }, { write, after: earlier })];
     };
     return { scenario, fault: kind, at, writes, arm: armed };
   });
   return [cut, ...both];
+}
+
+/** Where something was lost, its sender begins anew: the second fault waits for the call that comes with that. */
+function nextOf({ label }: WriteRecord, second: WriteRecord, call: CallRecord, kind: CallFault): Spot {
+  // The repeated call is told that the cell exists: the ledger is first used by what comes then.
+  if (label === "directory.add_cell" && second.label === "ledger1.keep_name" && kind !== "twice") return { to: call.to };
+  return { label: call.label };
+}
+
+/** What the call must have written that the fault happens to; undefined: somebody else is there before it. */
+function written({ label }: WriteRecord, call: CallRecord, kind: CallFault): string | undefined {
+  if (kind !== "late") return label;
+  // The platform gives an alarm again at once.
+  if (call.label.startsWith("platform > ")) return undefined;
+  // The first use of an object. The repeated begin comes earlier than the message that is late.
+  if (/^shard\d\.keep_name$/.test(label)) return undefined;
+  return label;
 }
 
 /** Writes, and pairs of them, for which a fault that is required has no row. */

@@ -42,11 +42,15 @@ export interface Armed {
   at: Spot;
   fault: Fault;
   after: Armed | undefined;
+  /** The label of a write that the call makes which it happens to. */
+  write: string | undefined;
   fired: boolean;
+  /** What it happened to. */
+  call: CallRecord | undefined;
 }
 
-export function arm(at: Spot, fault: Fault, after?: Armed): Armed {
-  return { at, fault, after, fired: false };
+export function arm(at: Spot, fault: Fault, { after, write }: Partial<Pick<Armed, "after" | "write">> = {}): Armed {
+  return { at, fault, after, write, fired: false, call: undefined };
 }
 
 /** A call that was made: who asked whom for what. */
@@ -54,6 +58,7 @@ export interface CallRecord {
   label: string;
   nth: number;
   to: string;
+  /** It is being carried out. */
   open: boolean;
 }
 
@@ -88,7 +93,7 @@ export class Journal {
   }
 
   call(label: string, to: string): CallRecord {
-    const record: CallRecord = { label, nth: this.count(label), to, open: true };
+    const record: CallRecord = { label, nth: this.count(label), to, open: false };
     this.calls.push(record);
     return record;
   }

@@ -1,6 +1,5 @@
 /** Plays a scenario with faults, lets it heal, and looks at what is left. */
 import { applyD1Migrations } from "cloudflare:test";
-import { expect } from "vitest";
 import { env } from "../support/workerd/api.ts";
 import { expectConsistent, expectDirectory, expectFinal, expectKeysToMatch, expectRecordToMatch } from "./invariants.ts";
 import type { Armed, Journal } from "./plan.ts";
@@ -71,22 +70,43 @@ export async function record(scenario: Scenario): Promise<Journal> {
   });
 }
 
-/** A failure tells what was called, in order. */
-export async function play(scenario: Scenario, faults: Armed[]): Promise<void> {
-  await inDatabase(scenario.ownsD1 === true, async (database) => {
+/** On a busy machine what is slow is given up, and a fault that waits for what comes next may meet something else. */
+const TRIES = 3;
+
+/** Until every fault has happened where it should. `arm` makes them anew. */
+export async function play(scenario: Scenario, arm: () => Armed[]): Promise<void> {
+  for (let tries = 1; ; tries += 1) {
+    const astray = await playOnce(scenario, arm());
+    if (astray.length === 0) return;
+    if (tries === TRIES) throw new Error(astray.join("\n"));
+  }
+}
+
+/** What happened elsewhere than it should; then the rest is not looked at. A failure tells what was called, in order. */
+async function playOnce(scenario: Scenario, faults: Armed[]): Promise<string[]> {
+  return inDatabase(scenario.ownsD1 === true, async (database) => {
     const stage = new Stage(newWorld({ LEASEHOLD_SHARDS: String(SHARDS), ...shortLimits }, database));
     try {
       await scenario.arrange(stage);
       stage.world.begin(faults);
       await scenario.act(stage);
       await heal(stage, scenario);
-      expect(faults.filter(({ fired }) => !fired).map(({ at }) => at)).toEqual([]);
+      const { journal } = stage.world;
+      const astray = faults.flatMap((armed) => whereWrong(armed, journal));
+      if (astray.length > 0) return [...astray, "", journal.told()];
       await expectAll(stage, scenario);
+      return [];
     } catch (error) {
       if (error instanceof Error) error.message += `\n\n${stage.world.journal.told()}`;
       throw error;
     }
   });
+}
+
+function whereWrong({ at, fired, write, call }: Armed, { writes }: Journal): string[] {
+  if (!fired) return [`nothing happened at ${JSON.stringify(at)}`];
+  const isThere = write === undefined || writes.some((made) => made.label === write && made.call === call);
+  return isThere ? [] : [`${call?.label} does not make ${write}`];
 }
 
 /** What is late arrives in between, so that it meets objects that have recovered. */

@@ -15,6 +15,8 @@ export interface Scenario {
   isBegin?: boolean;
   /** It compares what D1 has for the deployment as a whole: it needs a D1 of its own. */
   ownsD1?: boolean;
+  /** What goes wrong stops nothing that comes behind it. */
+  goesOn?: boolean;
 }
 
 /** Free names, one on each shard; those of `warm` are taken. */
@@ -227,6 +229,7 @@ export const scenarios: readonly Scenario[] = [
     title: "cron",
     rules: "[S1]",
     ownsD1: true,
+    goesOn: true,
     arrange: async (stage) => {
       // What is decided now is old enough to be forgotten later.
       stage.world.skewMs = -2 * DAY_MS;

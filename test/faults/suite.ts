@@ -24,7 +24,7 @@ export async function matrixSuite(scenarios: readonly Scenario[]): Promise<void>
 
       for (const row of rows) {
         test(`${scenario.rules} ${row.fault} at ${row.at}`, async () => {
-          await play(scenario, row.arm());
+          await play(scenario, row.arm);
         });
       }
     });

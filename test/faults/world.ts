@@ -116,16 +116,16 @@ export class World {
     const { from, to, method } = sending;
     if (this.isDead(from)) return never();
     const record = this.journal.call(`${from} > ${to} ${method}`, to);
-    const fault = this.#take(record.label, record.nth);
+    const fault = this.#take(record.label, record.nth, record);
     const carryOut = (): Promise<unknown> => this.#carryOut(sending, record);
     switch (fault?.kind) {
       case "drop":
         if (from === "platform") throw new LostAlarm("the alarm is lost");
-        return this.#silence(from, record);
+        return this.#silence(from);
       case "lose_answer":
         if (from === "platform") await carryOut();
         else void carryOut().catch(() => {});
-        return this.#silence(from, record);
+        return this.#silence(from);
       case "twice": {
         const answer = await carryOut();
         await carryOut().catch(() => {});
@@ -134,10 +134,10 @@ export class World {
       }
       case "late":
         this.#late.push(carryOut);
-        return this.#silence(from, record);
+        return this.#silence(from);
       case "stale":
         this.#stale.push(carryOut);
-        return this.#silence(from, record);
+        return this.#silence(from);
       case "overloaded":
       case "retryable":
         throw Object.assign(new Error(`the object is ${fault.kind}`), { [fault.kind]: true, remote: false });
@@ -155,8 +155,7 @@ export class World {
   }
 
   /** No answer. The platform is not left waiting: it knows that an alarm has not come to its end. */
-  #silence(from: string, record: CallRecord): Promise<never> {
-    record.open = false;
+  #silence(from: string): Promise<never> {
     // The Worker's callers wait themselves.
     if (/^(ledger|shard)/.test(from)) this.#waitingUntilMs = Date.now() + this.#patienceMs();
     return from === "platform" ? Promise.reject(new Error("the alarm has not come to its end")) : never();
@@ -193,10 +192,11 @@ export class World {
     return { fault, done: () => void journal.writes.push({ label, nth, points, call: journal.caller(object) }) };
   }
 
-  #take(label: string, nth: number): Fault | undefined {
+  #take(label: string, nth: number, call?: CallRecord): Fault | undefined {
     const armed = this.faults.find(({ at, after, fired }) => !fired && after?.fired !== false && isAt(at, label, nth));
     if (armed === undefined) return undefined;
     armed.fired = true;
+    armed.call = call;
     return armed.fault;
   }
 

@@ -2,12 +2,15 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as fc from "fast-check";
 import { routeIds, routes, type RouteId } from "../../src/http/contract.ts";
+import { withoutCron, wrongEffect } from "./effects.ts";
 import { hostileShots } from "./hostile.ts";
 import { nearlyValidShots } from "./mutations.ts";
 import { fire } from "./oracles.ts";
+import { REGISTERED } from "./pools.ts";
 import { FuzzServer } from "./server.ts";
 import { fuzz, TEST_MS, tooFewRuns } from "./settings.ts";
 import { sentOf, validShots, type Shot } from "./shots.ts";
+import { D1, type Change } from "./state.ts";
 
 let server: FuzzServer;
 /** Statuses that each route was answered with, by layer. */
@@ -79,12 +82,34 @@ test(
       const about = { ...shot, key: "operator", params: { ...shot.params, cell: String(cell) }, ...(decides ? { body: { reason: "x" } } : {}) };
       const sent = sentOf(server, about);
       expect((await server.send(sent)).status, id).toBe(404);
-      expect(server.state.changes(), id).toEqual([]);
+      expect(withoutCron(server.state.changes(), server), id).toEqual([]);
     }
     const revoked: Shot = { id: "revokeKey", key: "operator", params: { id: "nobody" }, query: [], body: { cell_id: "999" }, headers: [], notes: [] };
     // 429 once as many keys are revoked as may be.
     expect([404, 429]).toContain((await server.send(sentOf(server, revoked))).status);
-    expect(server.state.changes()).toEqual([]);
+    expect(withoutCron(server.state.changes(), server)).toEqual([]);
+  },
+  TEST_MS,
+);
+
+test(
+  "the stale listing, and nothing else, takes rows out of D1: those of leases that no ledger has",
+  async () => {
+    const listing: Shot = { id: "listStaleLeases", key: "operator", params: {}, query: [["older_than_s", "0"]], headers: [], notes: [] };
+    await fire(server, listing);
+    server.leaveBehind(3);
+    expect((await fire(server, { ...listing, key: "router" })).status).toBe(403);
+    expect((await fire(server, { ...listing, query: [["older_than_s", "-1"]] })).status).toBe(400);
+    server.state.changes();
+    const listed = await server.send(sentOf(server, listing));
+    const changes = server.state.changes();
+    expect(withoutCron(changes, server)).toHaveLength(3 * REGISTERED.length);
+    expect(wrongEffect(changes, listing, listed, server)).toBeUndefined();
+    for (const id of ["getLease", "listLimits"] as const) expect(wrongEffect(changes, { ...listing, id }, listed, server)).toMatch(/another row/);
+    expect(wrongEffect(changes, listing, { ...listed, status: 503 }, server)).toMatch(/another row/);
+    const [known] = server.state.rows(/^d1$/, "leases");
+    const gone: Change = { object: D1, table: "leases", key: "", before: known, after: undefined };
+    expect(wrongEffect([gone], listing, listed, server)).toMatch(/another row/);
   },
   TEST_MS,
 );

@@ -8,7 +8,7 @@ import { startCoordinator, type Coordinator } from "../../scripts/coordinator.ts
 import { Hmac } from "../../src/auth/hmac.ts";
 import { makeKey, type KeyPayload } from "../../src/auth/key.ts";
 import { DECIDED, names, OUTSTANDING, REGISTERED, UNREGISTERED, uuid } from "./pools.ts";
-import { StateOnDisk } from "./state.ts";
+import { StateOnDisk, type Row } from "./state.ts";
 
 export interface Sent {
   method: string;
@@ -70,7 +70,7 @@ export class FuzzServer {
     this.secret = secret;
     this.keys = keys;
     this.logged = logged;
-    this.state = new StateOnDisk(join(folder, "storage", "do"));
+    this.state = new StateOnDisk(join(folder, "storage"));
   }
 
   static async start(): Promise<FuzzServer> {
@@ -104,6 +104,14 @@ export class FuzzServer {
       });
     }
     await this.#must(201, "PUT", `/v1/cells/1/leases/${uuid(15)}`, { creates: names.slice(8, 9).map(claimOf) });
+    await this.#coordinator.cron();
+    this.leaveBehind(2);
+  }
+
+  /** Entries of D1, so many for each cell, that no ledger has: as when one of them was restored from a backup. */
+  leaveBehind(count: number): void {
+    this.state.changes();
+    for (const cell of REGISTERED) for (let n = 0; n < count; n += 1) this.state.insert("leases", leftOver(cell));
   }
 
   async #must(status: number, method: string, target: string, body?: unknown): Promise<Received> {
@@ -160,6 +168,22 @@ const claimOf = (value: string, n: number): { bucket: object; subject: object; s
 });
 
 const cellKey = ([cell, key]: [string, string]): [string, string] => [`cell ${cell}`, key];
+
+let lastLeft = 0;
+
+/** From before any other lease. */
+const leftOver = (cell: string): Row => ({
+  cell_id: cell,
+  created_position: (lastLeft += 1),
+  uuid: randomUUID(),
+  state: "GRANTED",
+  position: lastLeft,
+  created_at_ms: lastLeft,
+  creates: 1,
+  destroys: 0,
+  replaces: 0,
+  missing: 0,
+});
 
 const REVOKED_OPERATOR = randomUUID();
 const REVOKED_CELL = randomUUID();

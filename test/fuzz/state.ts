@@ -1,13 +1,16 @@
-/** All rows of all objects, read from their files while the server runs: what the answers say is another matter. */
+/** All rows of all objects and of D1, read from their files while the server runs: what the answers say is another matter. */
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
 
 export type Row = Readonly<Record<string, unknown>>;
 
 /** Undefined on one side: the row was made, or taken away. */
+/** D1, among the objects. */
+export const D1 = "d1";
+
 export interface Change {
-  /** `cell-1`, `shard-7`, `directory`. */
+  /** `cell-1`, `shard-7`, `directory`, `d1`. */
   object: string;
   table: string;
   /** The values of its primary key. */
@@ -21,7 +24,7 @@ export interface Change {
  * - `incarnation` and `epoch`, which a refused begin may raise (docs/reference/limits.md, "A refused begin writes nothing where it is refused");
  * - how far the alarms and the cron have come;
  * - the batch of a decided lease, which an alarm forgets.
- * Also the runtime's own tables and files, where it keeps alarms, which reads may set (rule M3); and D1, which the cron alone writes.
+ * Also the runtime's own tables and files, where it keeps alarms, which reads may set (rule M3).
  */
 const BOOKKEEPING = new Set(["incarnation", "epoch", "applied_position", "pruned_position"]);
 
@@ -64,22 +67,32 @@ export class StateOnDisk {
     return found;
   }
 
+  /** A row of D1, behind the server's back. */
+  insert(table: string, row: Row): void {
+    const [file = ""] = [...this.#open].find(([, { object }]) => object === D1) ?? [];
+    const database = new DatabaseSync(file, { timeout: 5_000 });
+    const [names, marks] = [Object.keys(row).join(", "), Object.keys(row).fill("?").join(", ")];
+    database.prepare(`INSERT INTO ${table} (${names}) VALUES (${marks})`).run(...(Object.values(row) as SQLInputValue[]));
+    database.close();
+  }
+
   close(): void {
     for (const { database } of this.#open.values()) database.close();
   }
 
   #files(): string[] {
-    return readdirSync(this.#folder).flatMap((namespace) =>
-      readdirSync(join(this.#folder, namespace))
-        .filter((name) => name.endsWith(".sqlite") && !name.startsWith("metadata"))
-        .map((name) => join(this.#folder, namespace, name)),
+    return ["do", "d1"].flatMap((kind) =>
+      readdirSync(join(this.#folder, kind), { recursive: true, withFileTypes: true })
+        .filter(({ name }) => name.endsWith(".sqlite") && !name.startsWith("metadata"))
+        .map(({ parentPath, name }) => join(parentPath, name)),
     );
   }
 
   #openFirst(file: string): Change[] {
     const database = new DatabaseSync(file, { readOnly: true, timeout: 5_000 });
     const version = database.prepare("PRAGMA data_version");
-    const opened: OpenDatabase = { database, version, seen: versionOf(version), object: "", rows: new Map() };
+    const object = file.startsWith(join(this.#folder, "d1")) ? D1 : "";
+    const opened: OpenDatabase = { database, version, seen: versionOf(version), object, rows: new Map() };
     this.#open.set(file, opened);
     return this.#readAgain(opened);
   }
@@ -87,7 +100,7 @@ export class StateOnDisk {
   #readAgain(known: OpenDatabase): Change[] {
     const before = known.rows;
     known.rows = readRows(known.database);
-    known.object = nameOf(known.rows);
+    if (known.object !== D1) known.object = nameOf(known.rows);
     const { object } = known;
     const changes: Change[] = [];
     for (const [place, [table, key, row]] of known.rows) {

@@ -224,6 +224,32 @@ describe("the copy of the directory", () => {
     expect(watched.calls.filter((call) => call === "DIRECTORY.snapshot")).toHaveLength(1);
   });
 
+  test("does not hide a cell that was registered elsewhere meanwhile", async () => {
+    const about = (cell: string): [string, string, { body?: unknown }][] => [
+      ["GET", `/v1/cells/${cell}/leases`, {}],
+      ["GET", `/v1/leases/stale?cell=${cell}`, {}],
+      ["POST", `/v1/admin/keys/${newUuid()}/revoke`, { body: { cell_id: cell } }],
+    ];
+    let isDown = false;
+    const DIRECTORY = watchedNamespace("DIRECTORY", env.DIRECTORY, (call) =>
+      isDown && call === "DIRECTORY.snapshot" ? Promise.reject(new Error("down")) : undefined,
+    );
+    // One for each call: a revocation lets go of the copy.
+    const primed = async (): Promise<Api[]> => {
+      const isolates = about("9").map(() => new Api({ DIRECTORY }));
+      for (const isolate of isolates) expect((await looksUp("router", isolate)).status).toBe(404);
+      return isolates;
+    };
+    const [cut, good] = [await primed(), await primed()];
+    await new Api().json(201, "POST", "/v1/admin/cells", { body: { cell_id: "9", name: "New", address: "https://cell-9.example" } });
+    isDown = true;
+    for (const [index, call] of about("9").entries()) expect(await cut[index]?.problem(503, ...call)).toMatchObject({ code: "UNAVAILABLE" });
+    isDown = false;
+    for (const [index, call] of about("9").entries()) await good[index]?.json(200, ...call);
+    for (const [index, call] of about("77").entries())
+      expect(await good[index]?.problem(404, ...call)).toMatchObject({ code: "NOT_FOUND", reason: "CELL_UNKNOWN" });
+  });
+
   test("has what was changed in this isolate at once", async () => {
     await api.json(200, "PATCH", "/v1/admin/cells/1", { body: { address: "https://moved.example" } });
     const { value } = await begun(api);

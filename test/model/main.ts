@@ -6,13 +6,15 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { BadOption, parsed } from "../crash/options.ts";
 import { bases, CYCLE, variants, type Base, type Run, type Variant } from "./runs.ts";
 import { ensureTools, isVariant, propertyNames, search, steps, type Found, type Limits } from "./spin.ts";
 
-const USAGE = `npm run model -- [option]
+const USAGE = `npm run model -- [options]
+
   --full          the larger state spaces as well
-  --only <name>   one run
-  --trail <name>  one run, and in words how it goes wrong
+  --only NAME     one run
+  --trail NAME    one run, and in words how it goes wrong
   --help          this`;
 
 /** As many searches at a time: each may take some GB. */
@@ -104,19 +106,19 @@ async function showTrail(run: Base | Variant, folder: string): Promise<number> {
 
 function oneOf<T extends Run>(runs: readonly T[], name: string): T {
   const run = runs.find((each) => each.name === name);
-  if (run === undefined) throw new Error(`there is no run ${name}; there are ${runs.map((each) => each.name).join(", ")}`);
+  if (run === undefined) throw new BadOption(`there is no run ${name}; there are ${runs.map((each) => each.name).join(", ")}`);
   return run;
 }
 
 async function main(): Promise<number> {
-  const { values } = parseArgs({
-    options: { full: { type: "boolean" }, only: { type: "string" }, trail: { type: "string" }, help: { type: "boolean" } },
-  });
+  const { values } = parsed(() =>
+    parseArgs({ options: { full: { type: "boolean" }, only: { type: "string" }, trail: { type: "string" }, help: { type: "boolean" } } }),
+  );
   if (values.help === true) {
     say(USAGE);
     return 0;
   }
-  if (values.only !== undefined && values.trail !== undefined) throw new Error(`--only and --trail exclude each other\n${USAGE}`);
+  if (values.only !== undefined && values.trail !== undefined) throw new BadOption("--only and --trail exclude each other");
   const all = [...bases, ...variants];
   const trail = values.trail === undefined ? undefined : oneOf(all, values.trail);
   const runs = values.only === undefined ? all.filter(({ full }) => values.full === true || full !== true) : [oneOf(all, values.only)];
@@ -133,6 +135,7 @@ async function main(): Promise<number> {
 try {
   process.exitCode = (await main()) === 0 ? 0 : 1;
 } catch (error) {
-  process.stderr.write(`model: ${error instanceof Error ? error.message : String(error)}\n`);
-  process.exitCode = 2;
+  const isBad = error instanceof BadOption;
+  process.stderr.write(`model: ${error instanceof Error ? error.message : String(error)}\n${isBad ? `\n${USAGE}\n` : ""}`);
+  process.exitCode = isBad ? 2 : 1;
 }

@@ -1,21 +1,90 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { onTestFinished, test, expect } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
+import { RuntimeWatch } from "../../scripts/runtime-watch.ts";
 import { Server } from "../crash/server.ts";
 import { freePort } from "./server.ts";
 
-test("a runtime that dies is started again, and the log says so", { timeout: 60_000 }, async () => {
-  const folder = mkdtempSync(join(tmpdir(), "leasehold-"));
-  const server = new Server({ kind: "production", port: await freePort(), folder });
+const SLOW_MS = 60_000;
+const { default: workerd } = createRequire(import.meta.url)("workerd") as { default: string };
+
+async function start(folder: string, variables: Record<string, string> = {}): Promise<Server> {
+  const server = new Server({ kind: "production", port: await freePort(), folder, variables });
   onTestFinished(async () => {
     await server.kill("group");
     rmSync(folder, { recursive: true, force: true });
   });
+  return server;
+}
+
+const newFolder = (): string => mkdtempSync(join(tmpdir(), "leasehold-"));
+
+/** A runtime that does something else as soon as the file `broken` is there. */
+function breakable(folder: string, instead: string): { variables: Record<string, string>; break: () => void } {
+  const [path, broken] = [join(folder, "workerd.sh"), join(folder, "broken")];
+  writeFileSync(path, `#!/bin/sh\nif [ -e "${broken}" ]; then ${instead}; fi\nexec "${workerd}" "$@"\n`, { mode: 0o755 });
+  return { variables: { MINIFLARE_WORKERD_PATH: path }, break: () => writeFileSync(broken, "") };
+}
+
+test("a runtime that dies is started again, and the log says so", { timeout: SLOW_MS }, async () => {
+  const server = await start(newFolder());
   expect(await server.ready()).toBe(true);
   await server.kill("workerd");
   expect(await server.isBack()).toBe(true);
   await expect.poll(() => server.output, { timeout: 20_000 }).toContain('{"event":"runtime_restarted"}');
   expect(server.output).toContain('{"event":"runtime_warning","error":"The Workers runtime crashed');
   expect(await server.stop()).toBe(0);
+});
+
+test("a runtime that cannot be started again ends the process, which says why", { timeout: SLOW_MS }, async () => {
+  const folder = newFolder();
+  const runtime = breakable(folder, 'echo "no such thing" >&2; exit 1');
+  const server = await start(folder, runtime.variables);
+  expect(await server.ready()).toBe(true);
+  runtime.break();
+  await server.kill("workerd");
+  expect(await server.ended).toBe(1);
+  expect(server.output).toContain('{"event":"runtime_failed","error":"The Workers runtime failed to restart');
+  expect(server.output).toContain("no such thing");
+  expect(server.output.trimEnd().split("\n").at(-1)).toBe("leasehold: the runtime ended and could not be started again");
+});
+
+test("a runtime that never gets ready again ends the process too", { timeout: 2 * SLOW_MS }, async () => {
+  const folder = newFolder();
+  const runtime = breakable(folder, "exec sleep 600");
+  const server = await start(folder, runtime.variables);
+  expect(await server.ready()).toBe(true);
+  runtime.break();
+  await server.kill("workerd");
+  expect(await server.ended).toBe(1);
+  expect(server.output.trimEnd().split("\n").at(-1)).toBe("leasehold: the runtime ended and could not be started again");
+});
+
+test("a runtime that does not start at all ends the process, which says what the runtime said", { timeout: SLOW_MS }, async () => {
+  const folder = newFolder();
+  const runtime = breakable(folder, 'echo "no such thing" >&2; exit 1');
+  runtime.break();
+  const server = await start(folder, runtime.variables);
+  expect(await server.ended).toBe(1);
+  expect(server.output).toContain("no such thing");
+  expect(server.output).toMatch(/^leasehold: /m);
+});
+
+test("a runtime that answers after a while is not given up, and one that is stopped is not missed", { timeout: SLOW_MS }, async () => {
+  const port = await freePort();
+  const [patient, stopped] = [new RuntimeWatch(50), new RuntimeWatch(50)];
+  for (const watch of [patient, stopped]) watch.start(`http://127.0.0.1:${port}`);
+  const looked = patient.look(1_000);
+  const missed = stopped.look(3);
+  stopped.stop();
+  await missed;
+  const server = createServer((_, response) => void response.end());
+  await new Promise<void>((listening) => server.listen(port, "127.0.0.1", listening));
+  onTestFinished(() => void server.close());
+  await looked;
+  const isLost = (watch: RuntimeWatch): Promise<unknown> => Promise.race([watch.lost, new Promise((resume) => setTimeout(resume, 100))]);
+  expect(await Promise.all([patient, stopped].map(isLost))).toEqual([undefined, undefined]);
 });

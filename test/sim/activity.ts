@@ -5,6 +5,7 @@ import type { Cell, Plan } from "./cell.ts";
 import { nameKey, type LocalRow, type Name } from "./local.ts";
 import type { Random } from "./random.ts";
 import type { Activity } from "./weather.ts";
+import { scanRecords } from "./scan-records.ts";
 import type { World } from "./world.ts";
 
 const sources = { USERNAMES: "RAILS_TABLE_USERS", ROUTES: "RAILS_TABLE_ROUTES" } as const;
@@ -16,12 +17,15 @@ export function namesOf(count: number): Name[] {
 
 /** A name as one of its users types it. */
 function rowOf(name: Name, cell: Cell, random: Random): LocalRow {
-  cell.sources += 1;
-  const id = String(cell.sources);
+  cell.rows += 1;
   const value = random.chance(0.3) ? name.canonical.toUpperCase() : name.canonical;
   const type = sources[name.type as keyof typeof sources];
-  return { ...name, value, subject: { type: "GROUP", id: `${cell.id}-${id}` }, source: { type, id } };
+  const subject = random.pick(["GROUP", "PROJECT", "USER"] as const);
+  return { ...name, value, subject: { type: subject, id: `${cell.id}-${cell.rows}` }, source: { type, id: random.pick(sourceIds) } };
 }
+
+/** Few, so that one source has several names, and of all kinds that the order tells apart. */
+const sourceIds = ["2", "3", "10", "02", "x2", "\u{ff5e}", "\u{1f600}"] as const;
 
 const EMPTY: Plan = { creates: [], destroys: [], replaces: [], allowMissing: false, isAbandoned: false };
 
@@ -45,9 +49,21 @@ export const activities: Record<Activity, (world: World, cell: Cell, random: Ran
   invalid,
   freeze,
   rotate_key: rotateKey,
-  reconcile: (_, cell, random) => cell.reconcile({ full: random.chance(0.3), pageSize: random.between(1, 10), concurrency: random.between(1, 8) }),
-  cron: (world) => world.cron(),
+  reconcile: (_, cell, random) => reconcile(cell, random),
+  cron: (world, _, random) => crons(world, random),
 };
+
+/** Now and then two at once. */
+async function crons(world: World, random: Random): Promise<void> {
+  const both = [world.cron()];
+  if (random.chance(0.5)) both.push(world.operator.sleep(random.exponential(2_000)).then(() => world.cron()));
+  await Promise.all(both);
+}
+
+function reconcile(cell: Cell, random: Random): Promise<void> {
+  const orphanMs = random.pick([5_000, 60_000, 3_600_000]);
+  return cell.reconcile({ full: random.chance(0.4), orphanMs, pageSize: random.between(1, 10), concurrency: random.between(1, 8) });
+}
 
 async function change(
   cell: Cell,
@@ -84,7 +100,7 @@ async function lookup(world: World, _: Cell, random: Random): Promise<void> {
 async function scanLeases(world: World, cell: Cell, random: Random): Promise<void> {
   const before = world.judge.grantedOf(cell.id);
   const seen = new Set<string>();
-  const limit = random.between(1, 2);
+  const limit = random.chance(0.8) ? 1 : 2;
   for (let afterPosition = 0; ;) {
     const answer = await cell.api.list(cell.id, cell.caller, { createdAfterMs: 0, afterPosition, limit });
     if (answer.kind !== "ok") return;
@@ -95,41 +111,6 @@ async function scanLeases(world: World, cell: Cell, random: Random): Promise<voi
   world.judge.see("R1");
   const missed = before.find((lease) => world.judge.factOf(cell.id, lease)?.state === "GRANTED" && !seen.has(lease));
   world.judge.check("I12", missed === undefined, () => `lease ${missed} of cell ${cell.id} was granted all the while, and no page shows it`);
-}
-
-async function scanRecords(world: World, cell: Cell, random: Random): Promise<void> {
-  const sourceType = random.pick(Object.values(sources));
-  for (const [shard] of world.coordinator.shards.entries()) await scanShard(world, cell, sourceType, shard, random.between(1, 3));
-}
-
-async function scanShard(world: World, cell: Cell, sourceType: (typeof sources)[keyof typeof sources], shard: number, limit: number): Promise<void> {
-  const before = world.judge.claimsOf(shard, cell.id, sourceType);
-  const seen = new Set<string>();
-  let last = "";
-  for (let after = ""; ;) {
-    const query = { cell: cell.id, sourceType, bucketTypes: ["ROUTES", "USERNAMES"], after, upTo: null, limit };
-    const answer = await cell.api.records(shard, query);
-    if (answer.kind !== "ok") return;
-    const { records, through, complete } = answer.value;
-    for (const record of records) {
-      seen.add(nameKey(record));
-      world.judge.check("I14", record.cell === cell.id, () => `cell ${cell.id} is shown ${record.canonical} of cell ${record.cell}`);
-      if (record.status === "LEASE_CREATING") world.judge.showed(record);
-      const place = world.orderOf(record.source.id);
-      world.judge.check("I12", place >= last && place > after, () => `the records of cell ${cell.id} are not in the order of their sources`);
-      last = place;
-    }
-    if (complete) break;
-    after = through;
-  }
-  world.judge.see("R3");
-  const after = world.judge.claimsOf(shard, cell.id, sourceType);
-  for (const [key, claim] of before)
-    world.judge.check(
-      "I12",
-      after.get(key) !== claim || seen.has(key),
-      () => `the claim of cell ${cell.id} on ${key} was there, and no page shows it`,
-    );
 }
 
 /** Out of the blue: a begin with this UUID must find that it was rolled back (rule C7). */
@@ -222,28 +203,42 @@ async function freeze(world: World, cell: Cell, random: Random): Promise<void> {
   // Of a freeze and a thaw that overlap either may be the later one.
   const { thaws } = world;
   const isAlone = thaws.running === 0;
+  const rival = random.chance(0.25) ? thaw(world, cell, world.operator) : undefined;
   const { started } = thaws;
   const frozen = await setState(world, cell, "FROZEN", world.operator);
-  if (frozen && isAlone && thaws.started === started) world.judge.frozen.add(cell.id);
-  await world.operator.sleep(random.exponential(3_000));
-  await thaw(world, cell, world.operator);
+  await rival;
+  if (frozen && isAlone && rival === undefined && thaws.started === started) world.judge.frozen.add(cell.id);
+  await world.operator.sleep(random.exponential(random.pick([1_000, 20_000])));
+  const thawed = await thaw(world, cell, world.operator);
+  // Nothing of the thaw, neither a copy nor one whose answer was lost, may come after the next freeze.
+  if (random.chance(thawed ? 0.6 : 0.8)) await freeze(world, cell, random);
 }
 
-export async function thaw(world: World, cell: Cell, operator: Api): Promise<void> {
+/** False: it may have been carried out, or may still be. */
+export async function thaw(world: World, cell: Cell, operator: Api): Promise<boolean> {
   world.thaws.started += 1;
   world.thaws.running += 1;
   world.judge.frozen.delete(cell.id);
-  await setState(world, cell, "ACTIVE", operator);
+  const thawed = await setState(world, cell, "ACTIVE", operator);
   world.thaws.running -= 1;
+  return thawed;
 }
 
 /** As the Worker does it: decided on what the ledger says at the moment (rule A2). */
 async function setState(world: World, cell: Cell, state: CellState, operator: Api): Promise<boolean> {
   const status = await operator.toLedger<CellStatus>(cell.id, "status", {});
   if (status.kind !== "ok") return false;
-  const answer = await operator.toLedger<null>(cell.id, "setState", { state, stateVersion: status.value.stateVersion });
+  const change = { state, stateVersion: status.value.stateVersion };
+  const answer = await operator.toLedger<null>(cell.id, "setState", change);
+  if (state === "ACTIVE" && !world.faults.calm) void repeatLate(cell, change, operator);
   if (isRefused(answer, "CONCURRENT_CHANGE")) world.judge.see("A2");
   return answer.kind === "ok";
+}
+
+/** Whatever carries messages may hold a copy back, and deliver it when the cell is frozen again. */
+async function repeatLate(cell: Cell, change: object, operator: Api): Promise<void> {
+  await operator.sleep(1_000);
+  await operator.toLedger<null>(cell.id, "setState", change);
 }
 
 async function rotateKey(world: World, cell: Cell): Promise<void> {

@@ -16,7 +16,7 @@ import type { Refusal } from "../../src/core/refusal.ts";
 import type { SourceTypeName } from "../../src/core/registry.ts";
 import { answerOfRefusal, batchOpOf, seenOf, type Recorder, type SeenRecord } from "../history/history.ts";
 import type { Coordinator } from "./coordinator.ts";
-import type { Judge } from "./judge.ts";
+import type { Judge } from "./judge/judge.ts";
 import { nameKey } from "./local.ts";
 import type { Network } from "./network.ts";
 import type { Part } from "./part.ts";
@@ -122,7 +122,10 @@ export class Api {
     const { judge } = this.#reach;
     const wasRevoked = judge.revoked.has(caller.keyId);
     const answer = await this.#ask<T>(this.#reach.coordinator.ledger(cell), method, { caller, ...fields });
-    if (wasRevoked) judge.check("I17", answer.kind !== "ok", () => `${method} succeeds with key ${caller.keyId}, which was revoked before`);
+    if (wasRevoked && answer.kind !== "unknown") {
+      judge.check("I17", answer.kind !== "ok", () => `${method} succeeds with key ${caller.keyId}, which was revoked before`);
+      judge.see("a revocation held");
+    }
     if (answer.kind === "refused" && answer.refusal.reason === "KEY_REVOKED") judge.see("A1");
     if (answer.kind === "refused" && answer.refusal.code === "RESOURCE_EXHAUSTED") judge.see("M6");
     if (answer.kind === "unknown") judge.see("M2");

@@ -1,6 +1,7 @@
 import { registerHooks } from "node:module";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import type { Invariant } from "./violation.ts";
 
 interface Patch {
   /** Below the project's root. */
@@ -14,10 +15,16 @@ interface Patch {
 interface Bug {
   /** What it breaks: a rule of docs/reference/protocol.md, or an invariant. */
   breaks: string;
+  /** The invariants that it may violate: what is found as anything else was found by chance. */
+  violates: readonly Invariant[];
   patches: Patch[];
 }
 
-const one = (breaks: string, file: string, find: string, put: string): Bug => ({ breaks, patches: [{ file, find, put }] });
+const one = (breaks: string, violates: readonly Invariant[], file: string, find: string, put: string): Bug => ({
+  breaks,
+  violates,
+  patches: [{ file, find, put }],
+});
 
 /**
  * Planted by `--bug`, and by nothing else: the source on disk stays as it is. When a piece has moved, planting fails, so that a bug which is
@@ -27,46 +34,60 @@ export const bugs: Record<string, Bug> = {
   // Who a hold belongs to
   "decisions ignore the epoch": one(
     "C2",
+    ["I2", "I4", "I5"],
     "src/core/shard/shard.ts",
     "(epoch === null || hold.epoch === epoch)",
     "(epoch === null || hold.epoch > 0)",
   ),
-  "decisions ignore the attempt": one("C2", "src/core/shard/shard.ts", "    hold.counter === counter &&\n", ""),
+  "decisions ignore the attempt": one("C2", ["I2", "I4", "I5"], "src/core/shard/shard.ts", "    hold.counter === counter &&\n", ""),
   "attempts start over with each instance": one(
     "B3",
+    ["I8"],
     "src/core/ledger/begins.ts",
     'const next = this.#store.number("incarnation") + 1;',
     "const next = 1;",
   ),
-  "a create takes what is claimed": one("B4", "src/core/shard/prepare.ts", "return claim === undefined ?", "return claim?.cell !== cell ?"),
+  "a create takes what is claimed": one("B4", ["I3"], "src/core/shard/prepare.ts", "return claim === undefined ?", "return claim?.cell !== cell ?"),
   "a foreign claim can be destroyed": one(
     "B4",
+    ["I3"],
     "src/core/shard/prepare.ts",
     "if (claim !== undefined && claim.cell !== cell) return",
     "if (claim === null) return",
   ),
   "epochs stand still": one(
     "E1",
+    ["I2"],
     "src/core/shard/store.ts",
     'readMetaNumber(this.#sql, "epoch") + 1',
     'Math.max(1, readMetaNumber(this.#sql, "epoch"))',
   ),
+  "a thaw that comes late is carried out": one(
+    "A2",
+    ["I17"],
+    "src/core/ledger/ledger.ts",
+    'if (message.stateVersion === this.#store.number("cell_state_version"))',
+    "if (message.stateVersion >= 0)",
+  ),
   // Durability
-  "nothing waits for the disk": one("B5", "src/core/group-commit.ts", "        await this.#sql.flush();\n", ""),
+  "nothing waits for the disk": one("B5", ["I4", "I6", "I7", "I9", "I17"], "src/core/group-commit.ts", "        await this.#sql.flush();\n", ""),
   "decisions leave before their row is durable": one(
     "C2",
+    ["I7"],
     "src/core/ledger/decisions.ts",
     "    this.#deliveries.track(decided);\n",
     "    this.#deliveries.track(decided);\n    void this.#deliveries.deliver(request.lease);\n",
   ),
   "an answer to a question does not wait for the disk": one(
     "B8",
+    ["I9"],
     "src/core/ledger/ledger.ts",
     "return this.#durable(ok({ verdicts }));",
     "return ok({ verdicts });",
   ),
   "a failed write counts as a refusal": {
     breaks: "B5",
+    violates: ["I7", "I18"],
     patches: [
       { file: "src/core/group-commit.ts", find: "        this.#halt(error);\n        return;\n", put: "        continue;\n" },
       {
@@ -77,27 +98,31 @@ export const bugs: Record<string, Bug> = {
     ],
   },
   // Inquiries
-  "running begins are not looked at": one("B8", "src/core/ledger/inquiry.ts", '? "running" : "gone"', '? "gone" : "gone"'),
+  "running begins are not looked at": one("B8", ["I4", "I9"], "src/core/ledger/inquiry.ts", '? "running" : "gone"', '? "gone" : "gone"'),
   "an answer is about the lease, not the execution": one(
     "B8",
+    ["I9"],
     "src/core/ledger/inquiry.ts",
     'if (!isGrantedBy(row, shard, question)) return "gone";',
     'if (row.epochs === null) return "gone";',
   ),
   "no answer counts as gone": one(
     "M2",
+    ["I4", "I5"],
     "src/core/shard/inquirer.ts",
     'return verdict === "committed" ||',
     'return verdict === "unknown" || verdict === "committed" ||',
   ),
   "a rolled back hold is applied": one(
     "B8",
+    ["I5"],
     "src/core/shard/inquirer.ts",
     'if (learned.get(identity) === "committed")',
     'if (learned.get(identity) !== "gone")',
   ),
   "nobody asks about old holds": one(
     "B8",
+    ["I11"],
     "src/core/shard/sweeper.ts",
     "if (this.#store.hasHolds()) this.#wake.by(this.#ports.clock.now() + this.#limits.sweepAfterMs);",
     "",
@@ -105,50 +130,64 @@ export const bugs: Record<string, Bug> = {
   // Decisions
   "the last decision wins": one(
     "C1",
+    ["I6"],
     "src/core/ledger/decisions.ts",
     'if (row.state !== "GRANTED") return',
     "if (row.state === request.outcome) return",
   ),
   "a shard that does not answer counts as done": one(
     "C3",
+    ["I5"],
     "src/core/ledger/deliveries.ts",
     '(await this.#links.decide(shard, decision)).kind === "ok")',
     "(await this.#links.decide(shard, decision)))",
   ),
   "a fence is not written": one(
     "C7",
+    ["I10", "I16"],
     "src/core/ledger/decisions.ts",
     "    this.#store.insert(row);\n    this.#fences += 1;\n",
     "    this.#fences += 1;\n",
   ),
   "outcomes are forgotten before the fleet record has them": one(
     "S1",
+    ["I13"],
     "src/core/ledger/prune.ts",
     "Math.max(Math.min(pulledPosition, retained), atMost)",
     "Math.max(retained, atMost)",
   ),
-  "positions follow the clock": one("M4", "src/core/ledger/position.ts", "Math.max(this.#last + 1, positionAt(nowMs))", "positionAt(nowMs)"),
+  "positions follow the clock": one(
+    "M4",
+    ["I6", "I12"],
+    "src/core/ledger/position.ts",
+    "Math.max(this.#last + 1, positionAt(nowMs))",
+    "positionAt(nowMs)",
+  ),
   // Begins
   "another batch under the same UUID is taken for a replay": one(
     "B2",
+    ["I10"],
     "src/core/ledger/ledger.ts",
     "row.payload_hash !== request.payloadHash",
     "row.payload_hash === null",
   ),
   "retries ask all shards at once": one(
     "B9",
+    ["I8"],
     "src/core/ledger/begins.ts",
     "round === 0 ? await tried.inParallel",
     "round >= 0 ? await tried.inParallel",
   ),
   "a freeze does not stop a running begin": one(
     "B5",
+    ["I17"],
     "src/core/ledger/begins.ts",
     "    const refusal = this.standing(request);\n    if (refusal !== undefined) return { ok: false, refusal };\n",
     "",
   ),
   "the limit on leases forgets those under way": one(
     "M6",
+    ["I16"],
     "src/core/ledger/begins.ts",
     "this.#outstanding + this.#executing >= outstandingLeases",
     "this.#outstanding >= outstandingLeases",
@@ -156,21 +195,56 @@ export const bugs: Record<string, Bug> = {
   // Reading
   "a lookup shows what is not granted": one(
     "R2",
+    ["I15"],
     "src/core/shard/reader.ts",
     '      case "running":\n        return { kind: "none" };',
     '      case "running":\n        return { kind: "record", record: recordOfHold(hold) };',
   ),
   "a lookup that cannot ask says no": one(
     "R2",
+    ["I18"],
     "src/core/shard/reader.ts",
     '      case "unknown":\n        return { kind: "unknown" };',
     '      case "unknown":\n        return { kind: "none" };',
   ),
-  "a full page of leases is the last": one("R1", "src/core/ledger/ledger.ts", "request.limit + 1);", "request.limit);"),
+  "a full page of leases is the last": one("R1", ["I12"], "src/core/ledger/ledger.ts", "request.limit + 1);", "request.limit);"),
+  "a page ends in the middle of a source id": one(
+    "R3",
+    ["I12"],
+    "src/core/shard/reader.ts",
+    "  return { rows: [...before, ...fetch(before.at(-1)?.source_order ?? after, end, MAX_PAGE_ROWS)], end };",
+    "  return { rows: before.length === limit ? before : rows.slice(0, limit), end };",
+  ),
+  "numbers are listed as text": one("R3", ["I12"], "src/core/source-order.ts", "`0${pad(digits.length)}${digits}", "`0${digits}"),
+  "names beyond the basic plane are sorted by code units": one(
+    "R3",
+    ["I12"],
+    "src/core/source-order.ts",
+    "bytewise(left) - bytewise(right)",
+    "left - right",
+  ),
   // Machinery
-  "an alarm that rang counts as set": one("M3", "src/core/wake.ts", "    this.#atMs = 0;\n", ""),
+  "an alarm that rang counts as set": one("M3", ["I11"], "src/core/wake.ts", "    this.#atMs = 0;\n", ""),
+  "an alarm is an hour late, and the cron makes up for it": {
+    breaks: "M3",
+    violates: ["I11"],
+    patches: [
+      { file: "src/core/ledger/deliveries.ts", find: "if (next !== Infinity) this.#wake.by(next);", put: "this.#wake.by(now + 3_600_000);" },
+      { file: "src/core/ledger/deliveries.ts", find: "this.#wake.by(open.dueAtMs);", put: "this.#wake.by(open.dueAtMs + 3_600_000);" },
+    ],
+  },
+  "a sweep asks about a hold once": one("B8", ["I11"], "src/core/shard/sweeper.ts", "now + this.#pauseMs(now - hold.heldAtMs)", "Infinity"),
+  // The fleet record
+  "the fleet record forgets who decided": one("S1", ["I13"], "src/projections/pull.ts", "decided_by: change.decidedBy ?? null", "decided_by: null"),
+  "an older change overwrites a later one": one(
+    "S1",
+    ["I13"],
+    "src/projections/pull.ts",
+    ", setWhere: sql`excluded.position > ${leases.position}`",
+    "",
+  ),
   // The cell
-  "a young lease is taken for a stale one": one("C5", "src/cell/reconcile.ts", "if (ageMs >= staleMs) await", "if (ageMs >= 0) await"),
+  "a young lease is taken for a stale one": one("C5", ["I5"], "src/cell/reconcile.ts", "if (ageMs >= staleMs) await", "if (ageMs >= 0) await"),
 };
 
 /** Before anything of the protocol is imported. */

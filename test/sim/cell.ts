@@ -1,13 +1,11 @@
-import { reconcile, type ReconcileOptions, type RemoteLeases } from "../../src/cell/reconcile.ts";
-import type { Answer as CellAnswer } from "../../src/cell/answer.ts";
-import type { Caller, Lease, Op, Outcome } from "../../src/core/messages.ts";
-import type { Answer } from "../../src/core/ports.ts";
-import { errorCodes } from "../../src/core/refusal.ts";
+import type { ReconcileOptions } from "../../src/cell/reconcile.ts";
+import type { Caller, Op, Outcome } from "../../src/core/messages.ts";
 import { opsOf, type Batch as WireBatch } from "../../src/http/batch.ts";
 import { Api, type Batch, type Reach } from "./api.ts";
 import type { Faults } from "./faults.ts";
-import { LocalDatabase, nameKey, type LocalRow, type Name } from "./local.ts";
+import { LocalDatabase, LocalFailure, nameKey, type LocalRow, type Name } from "./local.ts";
 import type { Random } from "./random.ts";
+import { Reconciler } from "./reconciler.ts";
 import type { Owner } from "./scheduler.ts";
 import { Violation } from "./violation.ts";
 import type { CellCrash, Weather } from "./weather.ts";
@@ -20,6 +18,9 @@ export interface Ended extends Batch {
 
 const BEGIN_TRIES = 3;
 const REMEMBERED = 20;
+/** Local transactions that take long, and how long at most. */
+const LONG_CHANCE = 0.1;
+const LONGEST_MS = 60_000;
 const RECENT_MS = 100_000;
 
 /** What one update of a cell wants. */
@@ -45,11 +46,11 @@ interface Process extends Owner {
  */
 export class Cell {
   readonly id: string;
-  readonly local = new LocalDatabase();
+  readonly local: LocalDatabase;
   readonly ended: Ended[] = [];
   clockSkewMs = 0;
   keyNumber = 1;
-  sources = 0;
+  rows = 0;
   #process: Process;
   readonly #reach: Reach;
   readonly #faults: Faults;
@@ -62,6 +63,7 @@ export class Cell {
     this.#faults = faults;
     this.#weather = weather;
     this.#random = faults.stream(`cell ${id}`);
+    this.local = new LocalDatabase(() => faults.local(id));
     this.local.onChange = (change) => reach.judge.saved(id, change);
     this.#process = this.#start();
   }
@@ -97,7 +99,7 @@ export class Cell {
 
   /** The process dies here, if the weather wants it so; what it was about to do next never happens. */
   async #mayDie(process: Process, where: CellCrash): Promise<void> {
-    if (this.#faults.cell(this.id, where) && !process.dead) {
+    if (!process.dead && this.#faults.cell(this.id, where)) {
       this.crash();
       const restart = (): void => this.restart();
       this.#reach.scheduler.after(this.#random.exponential(5_000), undefined, restart);
@@ -121,19 +123,27 @@ export class Cell {
     await this.#mayDie(process, "after_begin");
     if (begun !== "granted" || plan.isAbandoned) {
       // Also after an unknown outcome: only this closes the lease for good (rule C7).
-      if (begun !== "refused") await this.#finish(process, batch, "ROLLED_BACK");
+      if (begun !== "refused") await this.#rollBack(process, batch);
       return;
     }
     await this.#mayDie(process, "before_local_commit");
-    this.local.commit({
-      puts: [...plan.creates, ...plan.replaces],
-      removes: plan.destroys,
-      outstanding: { uuid: batch.lease, createdAtMs: this.nowMs },
-    });
+    if (this.#random.chance(LONG_CHANCE)) await process.api.sleep(Math.min(LONGEST_MS, this.#random.exponential(5_000)));
+    const outstanding = { uuid: batch.lease, createdAtMs: this.nowMs };
+    const saved = trySaving(() => this.local.commit({ puts: [...plan.creates, ...plan.replaces], removes: plan.destroys, outstanding }));
+    if (saved === "failed") return this.#rollBack(process, batch);
+    // What became of it only the database knows, and the next reconciliation reads it there.
+    if (saved === "unknown") return;
     await this.#mayDie(process, "after_local_commit");
     if (!(await this.#finish(process, batch, "COMMITTED"))) return;
     await this.#mayDie(process, "after_commit");
-    await this.local.remove(batch.lease);
+    await this.local.remove(batch.lease).catch(onlyLocal);
+    await this.#mayDie(process, "after_remove");
+  }
+
+  async #rollBack(process: Process, batch: Batch): Promise<void> {
+    await this.#mayDie(process, "before_rollback");
+    await this.#finish(process, batch, "ROLLED_BACK");
+    await this.#mayDie(process, "after_rollback");
   }
 
   /** `refused` is final: no try of it is still under way as far as this cell knows. */
@@ -193,60 +203,11 @@ export class Cell {
     return result.value;
   }
 
-  /** As a cell runs it every minute: the production code, over this cell's database and the simulated network. */
+  /** As a cell runs it every minute. */
   async reconcile(options: Partial<ReconcileOptions>): Promise<void> {
     const process = this.#process;
-    const local = {
-      list: (page: { afterUuid: string; limit: number }) => this.local.list(page),
-      has: async (uuids: readonly string[]) => {
-        await this.#mayDie(process, "while_reconciling");
-        return this.local.has(uuids);
-      },
-      remove: async (uuid: string) => {
-        await this.#mayDie(process, "while_reconciling");
-        await this.local.remove(uuid);
-      },
-    };
-    let found: Violation | undefined;
-    try {
-      const { counters } = await reconcile(
-        {
-          local,
-          remote: this.#remote(process),
-          report: (finding) => {
-            if (finding.kind !== "contradicted") return;
-            // Documented: a cell that does not reconcile within the retention has to look by itself. Here it has looked.
-            if (finding.coordinator === "NOT_FOUND" && this.#reach.judge.wasForgotten(this.id, finding.uuid)) {
-              this.local.outstanding.delete(finding.uuid);
-              return this.#reach.judge.see("forgotten before it was reconciled");
-            }
-            found ??= new Violation("I5", `cell ${this.id} saved lease ${finding.uuid}, and the coordinator says ${finding.coordinator}`);
-          },
-          nowMs: () => this.nowMs,
-        },
-        options,
-      );
-      for (const [name, count] of Object.entries(counters)) if (count > 0) this.#reach.judge.see(`reconciled ${name}`);
-    } catch (error) {
-      this.#reach.judge.see("reconciliation aborted");
-      if (error instanceof Violation) throw error;
-    }
-    if (found !== undefined) throw found;
-  }
-
-  #remote({ api }: Process): RemoteLeases {
-    const { id: cell } = this;
-    return {
-      list: async ({ pageToken, pageSize, createdAfterMs = 0 }) => {
-        const answer = await api.list(cell, this.caller, { createdAfterMs, afterPosition: Number(pageToken || "0"), limit: pageSize });
-        if (answer.kind !== "ok") throw new Error("the leases cannot be listed");
-        const { leases, nextPosition } = answer.value;
-        return { leases: leases.map(({ lease, ageMs }) => ({ uuid: lease, ageMs })), nextPageToken: nextPosition === 0 ? "" : String(nextPosition) };
-      },
-      get: async (uuid) => stateOf(await api.get(cell, this.caller, uuid)),
-      commit: async (uuid) => stateOf(await api.decide(cell, this.caller, uuid, "COMMITTED")),
-      rollback: async (uuid) => stateOf(await api.decide(cell, this.caller, uuid, "ROLLED_BACK")),
-    };
+    const { judge } = this.#reach;
+    await new Reconciler({ cell: this, api: process.api, judge, mayDie: (where) => this.#mayDie(process, where) }).run(options);
   }
 
   #start(): Process {
@@ -255,9 +216,17 @@ export class Cell {
   }
 }
 
-function stateOf(answer: Answer<Lease>): CellAnswer<Lease["state"]> {
-  if (answer.kind === "ok") return { kind: "ok", value: answer.value.state };
-  if (answer.kind === "unknown") return { kind: "unknown", error: answer.cause };
-  const { code, detail, reason } = answer.refusal;
-  return { kind: "refused", status: errorCodes[code].status, code, detail, conflicts: [], ...(reason === undefined ? {} : { reason }) };
+function trySaving(save: () => void): "saved" | "failed" | "unknown" {
+  try {
+    save();
+    return "saved";
+  } catch (error) {
+    onlyLocal(error);
+    return (error as LocalFailure).isUnknown ? "unknown" : "failed";
+  }
+}
+
+/** A row that stays is for the next reconciliation. */
+function onlyLocal(error: unknown): void {
+  if (!(error instanceof LocalFailure)) throw error;
 }

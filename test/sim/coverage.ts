@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { activities, cellCrashes, diskFaults, messageFaults, partFaults, recordFaults } from "./weather.ts";
+import { activities, cellCrashes, diskFaults, localFaults, messageFaults, partFaults, recordFaults } from "./weather.ts";
 import { writePoints } from "../../src/core/write-points.ts";
 import { invariants } from "./violation.ts";
 
@@ -10,16 +10,27 @@ const rules = [...protocol.matchAll(/^- \*\*([A-Z]\d+)\*\* /gm)].map(([, rule]) 
 /** What a large enough number of runs must have met: every kind of fault, every activity, every invariant and every rule. */
 function expected(): string[] {
   return [
-    ...[...messageFaults, ...diskFaults, ...partFaults, ...recordFaults].map((kind) => `fault ${kind}`),
+    ...[...messageFaults, ...diskFaults, ...partFaults, ...recordFaults, ...localFaults].map((kind) => `fault ${kind}`),
     ...cellCrashes.map((kind) => `fault cell:${kind}`),
     // A crash or a replacement while it was on its way to the disk. The directory writes before the storm only.
     ...[...writePoints.ledger, ...writePoints.shard, "migrate", "confirm_placement"].map((point) => `fault cut ${point}`),
     "fault sent_by_replaced",
+    "fault alarm_cut",
     "fault alarm_redelivered",
     "fault alarm_restored",
     ...activities.map((kind) => `activity ${kind}`),
     ...["granted", "running", "committed", "rolled_back", "gone"].map((verdict) => `verdict ${verdict}`),
     ...["committed", "rolledBack", "pending", "orphaned"].map((counter) => `reconciled ${counter}`),
+    ...["failed", "aborted by the coordinator", "aborted by the database"].map((end) => `reconciled ${end}`),
+    "crons overlap",
+    "a cron takes over a minute",
+    "history pruned",
+    "recorded payload",
+    "page of one source",
+    "a freeze held",
+    "a revocation held",
+    "rest without a cron",
+    "rest needs a cron",
     ...Object.keys(invariants),
     ...rules,
   ];

@@ -1,10 +1,14 @@
+import type { WritePoint } from "../../src/core/write-points.ts";
 import { Random } from "./random.ts";
-import type { CellCrash, DiskFault, MessageFault, RecordFault, Weather } from "./weather.ts";
+import type { CellCrash, DiskFault, LocalFault, MessageFault, RecordFault, Weather } from "./weather.ts";
 
 interface Partition {
   parts: readonly [string, string];
   untilMs: number;
 }
+
+/** Few runs come to these: what can go wrong there is drawn several times. */
+const RARE_WRITES: ReadonlySet<WritePoint> = new Set(["prune", "set_state", "revoke_cell_key"]);
 
 /** Draws what goes wrong, and counts it. In a calm nothing does any more. */
 export class Faults {
@@ -31,12 +35,18 @@ export class Faults {
     return this.#draw(`${from}>${to}.${method}`, this.#weather.messages);
   }
 
-  disk(part: string): DiskFault | undefined {
-    return this.#draw(`disk ${part}`, this.#weather.disks);
+  disk(part: string, points: readonly WritePoint[]): DiskFault | undefined {
+    const stream = `disk ${part}`;
+    const fault = this.#draw(stream, this.#weather.disks);
+    return fault === undefined && points.some((point) => RARE_WRITES.has(point)) && this.stream(stream).chance(0.9) ? this.disk(part, points) : fault;
   }
 
   record(): RecordFault | undefined {
     return this.#draw("record", this.#weather.records);
+  }
+
+  local(cell: string): LocalFault | undefined {
+    return this.#draw(`local ${cell}`, this.#weather.locals);
   }
 
   /** Whether the process of a cell dies here. */
@@ -64,6 +74,11 @@ export class Faults {
 
   diskMs(part: string): number {
     return this.stream(`disk time ${part}`).exponential(this.#weather.diskMs);
+  }
+
+  recordMs(): number {
+    // In a calm it is faster than the cron's own timeouts.
+    return this.stream("record time").exponential(this.calm ? this.#weather.diskMs : this.#weather.recordMs);
   }
 
   turnMs(part: string): number {

@@ -20,6 +20,13 @@ interface Around {
 
 type RunCron = (env: unknown, scheduledAtMs: number, around: Around) => Promise<unknown>;
 
+/** For the judge only: what was deleted. */
+const KEEP_PAST = `
+  CREATE TABLE past_leases (cell_id TEXT, uuid TEXT, state TEXT);
+  CREATE TRIGGER keep_past AFTER DELETE ON leases BEGIN
+    INSERT INTO past_leases VALUES (old.cell_id, old.uuid, old.state);
+  END;`;
+
 /** One statement with its values, as D1 hands it out. */
 class Statement {
   readonly #record: FleetRecord;
@@ -55,6 +62,23 @@ class Statement {
   }
 }
 
+export interface RecordedLease {
+  cell_id: string;
+  created_position: number;
+  uuid: string;
+  state: LeaseState;
+  position: number;
+  created_at_ms: number;
+  decided_at_ms: number | null;
+  decided_by: string | null;
+  reason: string | null;
+  creates: number;
+  destroys: number;
+  replaces: number;
+  missing: number;
+  payload: string | null;
+}
+
 /** D1 as far as the cron uses it: real SQLite, whose every access takes time and may fail before or after it was carried out. */
 export class FleetRecord {
   readonly #database = new DatabaseSync(":memory:");
@@ -69,6 +93,7 @@ export class FleetRecord {
     const folder = new URL("../../migrations/", import.meta.url);
     for (const name of readdirSync(folder).filter((file) => file.endsWith(".sql")))
       this.#database.exec(readFileSync(new URL(name, folder), "utf8").replaceAll("--> statement-breakpoint", ""));
+    this.#database.exec(KEEP_PAST);
   }
 
   prepare(sql: string): Statement {
@@ -89,13 +114,18 @@ export class FleetRecord {
     });
   }
 
-  leases(): { cell_id: string; uuid: string; state: LeaseState; position: number }[] {
-    return this.#database.prepare("SELECT cell_id, uuid, state, position FROM leases").all() as never;
+  leases(): RecordedLease[] {
+    return this.statement("SELECT * FROM leases", false).all() as never;
   }
 
-  has(cell: string, lease: string, state: LeaseState): boolean {
-    const sql = "SELECT 1 FROM leases WHERE cell_id = ? AND uuid = ? AND state = ?";
-    return this.statement(sql, false).all(cell, lease, state).length > 0;
+  outstanding(): RecordedLease[] {
+    return this.statement("SELECT * FROM leases WHERE state = 'GRANTED'", false).all() as never;
+  }
+
+  /** Now, or before it was history. */
+  hadLease(cell: string, lease: string, state: LeaseState): boolean {
+    const tables = ["leases", "past_leases"].map((table) => `SELECT 1 FROM ${table} WHERE cell_id = ?1 AND uuid = ?2 AND state = ?3`);
+    return this.statement(tables.join(" UNION ALL "), false).all(cell, lease, state).length > 0;
   }
 
   statement(sql: string, isRaw: boolean): StatementSync {
@@ -115,7 +145,7 @@ export class FleetRecord {
 
   carryOut(work: () => unknown): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      const later = (then: () => void): void => void this.#scheduler.after(this.#faults.diskMs("record"), undefined, then);
+      const later = (then: () => void): void => void this.#scheduler.after(this.#faults.recordMs(), undefined, then);
       const fail = (): void => later(() => reject(new Error("D1_ERROR: Network connection lost.")));
       if (this.#faults.calm) this.#downUntilMs = 0;
       if (this.#scheduler.nowMs < this.#downUntilMs) return fail();

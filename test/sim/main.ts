@@ -18,10 +18,10 @@ const HELP = `npm run sim -- [options]
   --minutes N      as many runs as fit into this time; from a first seed that is drawn, and printed
   --threads N      (default: the machine's)
   --coverage       fails unless every fault, activity, invariant and rule was met
-  --bug NAME       with a bug planted: fails unless it is found
+  --bug NAME       with a bug planted: fails unless it is found, as what it may violate
   --list-bugs      the bugs that can be planted
   --keep NAME      shrinks what is violated and keeps it as a regression of that name
-  --regressions    runs the kept regressions
+  --regressions    runs the kept regressions; with --bug those of that bug, which must be found again
   --json           the summary as JSON, as the line before the last
 
 The last line names the seed and the rule of a violation, and the exit code is 1 then.
@@ -106,7 +106,7 @@ async function explain(found: RunResult, steps: number): Promise<void> {
 function keep(name: string, shrunk: Shrunk): void {
   if (!/^[a-z0-9-]+$/.test(name)) throw new Error("--keep takes lower-case letters, digits and dashes");
   mkdirSync(folder, { recursive: true });
-  writeFileSync(new URL(`${name}.json`, folder), `${JSON.stringify(shrunk, null, 2)}\n`);
+  writeFileSync(new URL(`${name}.json`, folder), `${JSON.stringify({ bug: values.bug, ...shrunk }, null, 2)}\n`);
   say(`kept as test/sim/regressions/${name}.json`);
 }
 
@@ -124,12 +124,19 @@ async function seeds(): Promise<boolean> {
   if (values.json)
     say(JSON.stringify({ runs, steps: summary.steps, seconds, seed: found?.seed, violation: found?.violation, missing: lacking, seen }));
   if (values.bug !== undefined) {
-    say(found === undefined ? `not found in ${runs} runs: ${values.bug}` : `found by seed ${found.seed} as ${found.violation?.rule}: ${values.bug}`);
-    return found !== undefined;
+    return sayFound(values.bug, runs, found);
   }
   if (found !== undefined) say(verdictOf(found));
   else say(lacking.length > 0 ? `never met: ${lacking.join(", ")}` : `nothing violated in ${runs} runs`);
   return found === undefined && lacking.length === 0;
+}
+
+function sayFound(bug: string, runs: number, found: RunResult | undefined): boolean {
+  const rule = found?.violation?.rule ?? "";
+  const isExpected = (bugs[bug]?.violates as readonly string[] | undefined)?.includes(rule) ?? false;
+  if (found === undefined) say(`not found in ${runs} runs: ${bug}`);
+  else say(`found by seed ${found.seed} as ${rule}${isExpected ? "" : ", which it does not violate"}: ${bug}`);
+  return isExpected;
 }
 
 async function oneSeed(): Promise<boolean> {
@@ -144,21 +151,25 @@ async function oneSeed(): Promise<boolean> {
   return result.violation === undefined;
 }
 
-/** What was found once: its seed, and its shrunk actions. */
+/** What was found once: its seed, and its shrunk actions. With its bug planted it is found again. */
 async function regressions(): Promise<boolean> {
+  if (values.bug !== undefined) plant(values.bug);
   const { runShrunk } = await import("./shrink.ts");
   const { run } = await import("./run.ts");
-  const names = readdirSync(folder).filter((name) => name.endsWith(".json"));
-  for (const name of names) {
-    const shrunk = JSON.parse(readFileSync(new URL(name, folder), "utf8")) as Shrunk;
-    for (const result of [await run(shrunk), await runShrunk(shrunk)]) {
-      if (result.violation === undefined) continue;
-      say(`${name}: ${result.violation.message}`);
-      say(verdictOf(result));
-      return false;
-    }
+  const kept = readdirSync(folder)
+    .filter((name) => name.endsWith(".json"))
+    .map((name) => ({ name, shrunk: JSON.parse(readFileSync(new URL(name, folder), "utf8")) as Shrunk }))
+    .filter(({ shrunk }) => values.bug === undefined || shrunk.bug === values.bug);
+  for (const { name, shrunk } of kept) {
+    const results = [await runShrunk(shrunk), ...(values.bug === undefined ? [await run(shrunk)] : [])];
+    const expected = values.bug === undefined ? undefined : shrunk.rule;
+    const other = results.find(({ violation }) => violation?.rule !== expected);
+    if (other === undefined) continue;
+    say(`${name}: ${other.violation?.message ?? "not found any more"}`);
+    say(other.violation === undefined ? `seed ${other.seed} does not violate ${expected}` : verdictOf(other));
+    return false;
   }
-  say(`${names.length} regressions, nothing violated`);
+  say(`${kept.length} regressions, ${values.bug === undefined ? "nothing violated" : `found again: ${values.bug}`}`);
   return true;
 }
 

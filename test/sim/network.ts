@@ -27,7 +27,7 @@ type Methods = Record<string, (message: unknown) => Promise<Reply<unknown>>>;
 
 /** Means of how late a message comes whose sender hears nothing: among the next attempts, after them, after everything. */
 const LATE_MS = [100, 1_000, 10_000, 60_000] as const;
-/** Outcomes are remembered for longer than any message can be late: a begin that comes when its lease is forgotten is a new one. */
+/** For copies as well. Outcomes are remembered for longer: a begin that comes when its lease is forgotten is a new one. */
 const MOST_LATE_MS = 240_000;
 
 /** Carries messages between parts, and loses, repeats, delays and reorders them. */
@@ -36,7 +36,7 @@ export class Network {
   readonly #faults: Faults;
   readonly #witness: Witness;
   /** The last messages that each part was sent. */
-  readonly #recent = new Map<string, Sent[]>();
+  readonly #recent = new Map<string, { call: Sent; atMs: number }[]>();
 
   constructor(scheduler: Scheduler, faults: Faults, witness: Witness) {
     this.#scheduler = scheduler;
@@ -96,7 +96,8 @@ export class Network {
   /** A link that was cut and repaired delivers again what it had delivered before, in order. */
   echo(to: Part<object>, count: number): void {
     let delayMs = 0;
-    for (const call of (this.#recent.get(to.name) ?? []).slice(-count)) {
+    for (const { call, atMs } of (this.#recent.get(to.name) ?? []).slice(-count)) {
+      if (this.#scheduler.nowMs + delayMs - atMs > MOST_LATE_MS) continue;
       this.#witness.repeated(call);
       delayMs += this.#faults.latencyMs(to.name, this.#scheduler.nowMs);
       this.#scheduler.after(delayMs, undefined, () => this.#carryOut(to, { ...call, message: structuredClone(call.message) }, ignore, ignore));
@@ -105,7 +106,7 @@ export class Network {
 
   #remember(call: Sent): void {
     const recent = this.#recent.get(call.to) ?? [];
-    recent.push(call);
+    recent.push({ call, atMs: this.#scheduler.nowMs });
     if (recent.length > REMEMBERED) recent.shift();
     this.#recent.set(call.to, recent);
   }

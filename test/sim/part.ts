@@ -135,8 +135,7 @@ export class Part<T extends object> {
   loseAlarm(): boolean {
     if (this.disk.liveAlarmMs === null) return false;
     this.disk.clearAlarm();
-    this.alarmLost = true;
-    this.isLossKnown = false;
+    this.#lost("lose_alarm");
     this.#arm();
     return true;
   }
@@ -144,6 +143,12 @@ export class Part<T extends object> {
   jump(ms: number): void {
     this.skewMs += ms;
     this.#arm();
+  }
+
+  #lost(how: string): void {
+    this.alarmLost = true;
+    this.isLossKnown = false;
+    this.#around.faults.count(how);
   }
 
   #ports(instance: Instance<T>): Ports {
@@ -204,7 +209,7 @@ export class Part<T extends object> {
 
   #persistOldest(): void {
     const entries = this.#batches[0]?.entries ?? 0;
-    const fault = this.#around.faults.disk(this.name);
+    const fault = this.#around.faults.disk(this.name, this.disk.pendingPoints);
     switch (fault) {
       case "crash_before":
         return this.crash(0);
@@ -231,7 +236,9 @@ export class Part<T extends object> {
 
   #cut(keep: number): void {
     for (const point of this.disk.pendingPoints) this.#around.faults.count(`cut ${point}`);
+    const hadAlarm = this.disk.liveAlarmMs !== null;
     this.disk.cut(keep);
+    if (hadAlarm && this.disk.liveAlarmMs === null) this.#lost("alarm_cut");
     this.#generation += 1;
     this.#batches = [];
     this.#waiters = [];
@@ -277,9 +284,7 @@ export class Part<T extends object> {
     this.#ringing = undefined;
     if (this.disk.liveAlarmMs !== null) return;
     if (ringing.tried >= ALARM_RETRIES) {
-      this.alarmLost = true;
-      this.isLossKnown = false;
-      this.#around.faults.count("alarm_exhausted");
+      this.#lost("alarm_exhausted");
       return;
     }
     this.#around.faults.count("alarm_redelivered");

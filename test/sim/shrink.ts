@@ -2,6 +2,8 @@ import { run, type RunResult } from "./run.ts";
 import { weatherOf, type Weather } from "./weather.ts";
 
 export interface Shrunk {
+  /** With which it was found. */
+  bug?: string;
   seed: number;
   steps: number;
   rule: string;
@@ -11,7 +13,7 @@ export interface Shrunk {
   without: string[];
 }
 
-const groups = ["messages", "disks", "records", "cellCrashes"] as const;
+const groups = ["messages", "disks", "records", "locals", "cellCrashes"] as const;
 
 /** The weather of a seed with some faults switched off. */
 function weatherWithout(seed: number, without: readonly string[]): Weather {

@@ -23,16 +23,36 @@ export const partFaults = ["crash", "replace", "lose_alarm", "alarm_unreadable",
 /** What may happen to a statement of the fleet record. */
 export const recordFaults = ["record_down", "record_failed", "record_failed_after", "record_stalled"] as const;
 
-/** Where a cell's process may die in its own flow. */
+/** What may happen to a transaction or a statement of a cell's database. `unknown`: the cell does not hear whether it was carried out. */
+export const localFaults = ["local_failed", "local_unknown_done", "local_unknown_lost"] as const;
+
+/** Where a cell's process may die: between any two steps of its own flow and of its reconciliation. */
 export const cellCrashes = [
   "before_begin",
   "after_begin",
   "before_local_commit",
   "after_local_commit",
   "after_commit",
-  "while_reconciling",
+  "after_remove",
+  "before_rollback",
+  "after_rollback",
+  "before_reconcile_list",
+  "before_reconcile_has",
+  "before_reconcile_rows",
+  "before_reconcile_get",
+  "before_reconcile_commit",
+  "before_reconcile_rollback",
+  "before_reconcile_remove",
   "any_moment",
 ] as const;
+
+/** Points that few runs come to: there it is more probable. */
+const rareCellCrashes = [
+  "before_reconcile_get",
+  "before_reconcile_rollback",
+  "before_reconcile_commit",
+  "before_reconcile_remove",
+] as const satisfies readonly (typeof cellCrashes)[number][];
 
 /** What cells, routers and operators do. */
 export const activities = [
@@ -61,6 +81,7 @@ export type MessageFault = (typeof messageFaults)[number];
 export type DiskFault = (typeof diskFaults)[number];
 export type PartFault = (typeof partFaults)[number];
 export type RecordFault = (typeof recordFaults)[number];
+export type LocalFault = (typeof localFaults)[number];
 export type CellCrash = (typeof cellCrashes)[number];
 export type Activity = (typeof activities)[number];
 
@@ -75,6 +96,8 @@ export interface Weather {
   limits: Partial<Limits>;
   messageMs: number;
   diskMs: number;
+  /** One access of the fleet record. When it is slow a run of the cron takes longer than a minute. */
+  recordMs: number;
   turnMs: number;
   /** Mean pause between two actions. */
   actionMs: number;
@@ -83,6 +106,7 @@ export interface Weather {
   messages: Record<MessageFault, number>;
   disks: Record<DiskFault, number>;
   records: Record<RecordFault, number>;
+  locals: Record<LocalFault, number>;
   cellCrashes: Record<CellCrash, number>;
   activities: Record<Activity, number>;
   parts: Record<PartFault, number>;
@@ -95,8 +119,8 @@ const activityWeights: Record<Activity, number> = {
   replace: 16,
   abandon: 4,
   lookup: 14,
-  scan_leases: 8,
-  scan_records: 3,
+  scan_leases: 10,
+  scan_records: 8,
   fence: 3,
   replay: 5,
   reuse: 2,
@@ -104,10 +128,10 @@ const activityWeights: Record<Activity, number> = {
   steal: 3,
   redecide: 4,
   invalid: 1,
-  freeze: 2,
+  freeze: 3,
   rotate_key: 1,
   reconcile: 8,
-  cron: 5,
+  cron: 8,
 };
 
 export function weatherOf(seed: number): Weather {
@@ -127,13 +151,15 @@ export function weatherOf(seed: number): Weather {
     limits: limitsOf(random),
     messageMs: random.pick([1, 5, 5, 20, 150]),
     diskMs: random.pick([0.5, 3, 3, 20]),
+    recordMs: random.pick([0.5, 3, 20, 4_000]),
     turnMs: random.pick([0, 0.2, 2]),
     actionMs: random.pick([5, 30, 150, 800]),
     cellMs: random.pick([0.5, 5, 100]),
     messages,
     disks: rates(diskFaults, 0.006),
     records: rates(recordFaults, 0.05),
-    cellCrashes: rates(cellCrashes, 0.05),
+    locals: rates(localFaults, 0.03),
+    cellCrashes: { ...rates(cellCrashes, 0.05), ...rates(rareCellCrashes, 1) },
     activities: Object.fromEntries(
       activities.map((kind) => [kind, activityWeights[kind] * (kind === "create" || random.chance(0.7) ? 0.3 + random.next() : 0)]),
     ) as Record<Activity, number>,
@@ -148,6 +174,7 @@ function limitsOf(random: Random): Partial<Limits> {
   return {
     ...(random.chance(0.15) ? { concurrentBegins: random.between(1, 3) } : {}),
     ...(random.chance(0.15) ? { outstandingLeases: random.between(2, 5) } : {}),
+    ...(random.chance(0.15) ? { leaseBytes: 1_024, beginBytes: 1_024 } : {}),
     ...(random.chance(0.15) ? { fences: random.between(1, 3) } : {}),
     ...(random.chance(0.3) ? { fanOut: random.between(1, 3) } : {}),
     ...(random.chance(0.3) ? { messageOps: random.between(1, 4) } : {}),
@@ -155,6 +182,8 @@ function limitsOf(random: Random): Partial<Limits> {
     ...(random.chance(0.3) ? { inquiryTimeoutMs: random.pick([40, 300]) } : {}),
     ...(random.chance(0.3) ? { commitDeadlineMs: random.pick([100, 1_000]) } : {}),
     ...(random.chance(0.3) ? { sweepAfterMs: random.pick([50, 500]) } : {}),
+    ...(random.chance(0.3) ? { maxBackoffMs: random.pick([5_000, 20_000]) } : {}),
+    ...(random.chance(0.3) ? { historyS: random.between(60, 1_200) } : {}),
     ...(random.chance(0.4) ? { outcomeRetentionS: random.between(600, 900), outcomeMaxS: random.between(1_500, 3_000) } : {}),
     ...(random.chance(0.3) ? { pullRows: random.between(1, 5) } : {}),
   };

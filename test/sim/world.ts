@@ -1,6 +1,5 @@
 import type { BeginRequest, BucketKey } from "../../src/core/messages.ts";
 import { shardOf } from "../../src/core/placement.ts";
-import { sourceOrder } from "../../src/core/source-order.ts";
 import { opsOf } from "../../src/http/batch.ts";
 import { batchOpOf, Recorder } from "../history/history.ts";
 import { activities, namesOf } from "./activity.ts";
@@ -9,10 +8,11 @@ import { Cell } from "./cell.ts";
 import { Coordinator } from "./coordinator.ts";
 import { Faults } from "./faults.ts";
 import { Cron } from "./fleet-record.ts";
-import { Judge } from "./judge.ts";
+import { Judge } from "./judge/judge.ts";
 import type { LocalRow, Name } from "./local.ts";
 import { Network, type Sent, type Witness } from "./network.ts";
 import type { Part } from "./part.ts";
+import { checkOutstanding } from "./record-check.ts";
 import { Random } from "./random.ts";
 import { Scheduler, type Owner } from "./scheduler.ts";
 import { Violation } from "./violation.ts";
@@ -46,6 +46,7 @@ export class World {
   readonly #log: string[] = [];
   #failure: Error | undefined;
   #actions = 0;
+  #crons = 0;
   #isActing = true;
 
   constructor(seed: number, weather: Weather, skipped: { has: (index: number) => boolean }) {
@@ -70,7 +71,7 @@ export class World {
     this.names = namesOf(weather.names);
     this.cells = [...this.coordinator.ledgers.keys()].map((cell) => new Cell(cell, reach, this.faults, weather));
     this.cronJob = new Cron(weather, this.scheduler, this.faults, network, this.coordinator, (event) => this.judge.see(event));
-    this.judge.isRecorded = (cell, lease, state) => this.cronJob.record.has(cell, lease, state);
+    this.judge.isRecorded = (cell, lease, state) => this.cronJob.record.hadLease(cell, lease, state);
     this.router = new Api(reach, somebody("router"));
     this.operator = new Api(reach, somebody("operator"));
   }
@@ -82,10 +83,6 @@ export class World {
 
   shardOf({ type, canonical }: BucketKey): number {
     return shardOf(type, canonical, this.#weather.shards);
-  }
-
-  orderOf(sourceId: string): string {
-    return sourceOrder(sourceId);
   }
 
   /** One event; then everything is looked at. Throws a `Violation`. */
@@ -138,12 +135,13 @@ export class World {
     this.#failure ??= error instanceof Error ? error : new Error(String(error));
   }
 
-  /** Most of the platform's minutes pass without a cron: one may be missed, and a run of each minute would be most of what a run does. */
+  /** Most minutes pass without a cron and a reconciliation: one may be missed, and those of each minute would be most of what a run does. */
   tick(): void {
     if (!this.#isActing) return;
     const random = this.faults.stream("minute");
     this.scheduler.after(MINUTE_MS, undefined, () => {
       if (this.#isActing && random.chance(0.25)) this.spawn(this.cron());
+      for (const cell of this.cells) if (this.#isActing && cell.isUp && random.chance(0.25)) this.spawn(activities.reconcile(this, cell, random));
       this.tick();
     });
   }
@@ -201,7 +199,7 @@ export class World {
   #breakSomething(kind: PartFault, random: Random): string {
     const part = this.#drawPart(kind, random);
     if (part === undefined) return `nothing there for ${kind}`;
-    if (kind !== "alarm_unreadable") this.faults.count(kind);
+    if (kind !== "alarm_unreadable" && kind !== "lose_alarm") this.faults.count(kind);
     switch (kind) {
       case "crash":
         part.crash();
@@ -279,7 +277,13 @@ export class World {
 
   /** What the platform does each minute. */
   async cron(): Promise<void> {
+    const startedMs = this.scheduler.nowMs;
+    this.#crons += 1;
+    if (this.#crons > 1) this.judge.see("crons overlap");
     await this.cronJob.run();
+    this.#crons -= 1;
+    if (this.scheduler.nowMs - startedMs > MINUTE_MS) this.judge.see("a cron takes over a minute");
+    checkOutstanding(this);
   }
 
   #note(index: number, what: string): void {

@@ -95,9 +95,8 @@ async function revoke(deployment: Deployment, key: MintedKey): Promise<Result<Mi
   const advice = "the key may still be good; repeat the call";
   if (cell !== null) {
     // A ledger is made by being asked: not for a cell that nobody registered.
-    const view = await deployment.directory.read();
-    if (!view.ok) return view;
-    if (!view.value.cells.has(cell)) return refused("NOT_FOUND", `cell ${cell} is not registered`, { reason: "CELL_UNKNOWN" });
+    const registered = await deployment.directory.cell(cell);
+    if (!registered.ok) return registered;
     const message = { ...envelope, keyId: key.keyId, expiresAtMs: key.expiresAtMs };
     const told = await reach(readTimeoutMs(deployment), { who: "the cell's ledger", advice }, () => objects.ledger(cell).revoke(message));
     if (!told.ok) return told.refusal.reason === "CELL_UNKNOWN" ? refused("NOT_FOUND", told.refusal.detail, { reason: "CELL_UNKNOWN" }) : told;

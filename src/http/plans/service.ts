@@ -1,7 +1,7 @@
 import openapi from "../../../openapi.json";
 import { version } from "../../../package.json";
 import { limitNames, limitTable, limitVariable, wireLimitName } from "../../core/limits.ts";
-import { ok, refused } from "../../core/refusal.ts";
+import { ok } from "../../core/refusal.ts";
 import { listStale, type StalePosition } from "../../projections/stale.ts";
 import type { serviceRoutes } from "../contract/service-routes.ts";
 import { docsPage, docsHeaders } from "../docs/page.ts";
@@ -20,10 +20,8 @@ export const servicePlans: Plans<keyof typeof serviceRoutes> = {
     const { limit, position, next } = page.value;
     return ok(async () => {
       const { cell } = query;
-      const view = cell === undefined ? ok(undefined) : await deployment.directory.view();
-      if (!view.ok) return view;
-      if (cell !== undefined && !view.value?.cells.has(cell))
-        return refused("NOT_FOUND", `cell ${cell} is not registered`, { reason: "CELL_UNKNOWN" });
+      const registered = cell === undefined ? ok(undefined) : await deployment.directory.cell(cell);
+      if (!registered.ok) return registered;
       const listed = await listStale(deployment.env, {
         olderThanS,
         limit,

@@ -113,16 +113,18 @@ test("[B9] a begin that meets a running one waits a little longer each time, but
 });
 
 test("[B9] [B6] a begin whose next try would come after its deadline is answered before it, with a time to wait", async () => {
-  const c = await Cluster.start({ shards: 1, limits: { beginDeadlineMs: 100 } });
-  await own(c, "2", ["warm-up"]);
-  c.fate = (call) => (call.from === "ledger 1" && isPrepare(call) ? "lose_answer" : "deliver");
-  const blocker = begin(c, "1", ["ada"]);
-  await c.clock.pass(10);
-  const started = c.clock.now();
-  expect(await c.clock.settle(begin(c, "2", ["ada"]))).toEqual(no("ABORTED", { retryAfterMs: 1_000 }));
-  // Tried after 5, 15, 35 and 75 ms; the next would have been after 155.
-  expect(c.clock.now() - started).toBe(75);
-  await c.clock.settle(blocker);
+  for (const beginDeadlineMs of [100, 155]) {
+    const c = await Cluster.start({ shards: 1, limits: { beginDeadlineMs } });
+    await own(c, "2", ["warm-up"]);
+    c.fate = (call) => (call.from === "ledger 1" && isPrepare(call) ? "lose_answer" : "deliver");
+    const blocker = begin(c, "1", ["ada"]);
+    await c.clock.pass(10);
+    const started = c.clock.now();
+    expect(await c.clock.settle(begin(c, "2", ["ada"]))).toEqual(no("ABORTED", { retryAfterMs: 1_000 }));
+    // Tried after 5, 15, 35 and 75 ms; the next would have been after 155.
+    expect(c.clock.now() - started).toBe(75);
+    await c.clock.settle(blocker);
+  }
 });
 
 test("[B8] a begin that met a dead hold tries again at once, within the same call", async () => {
@@ -197,4 +199,27 @@ test("[B9] an attempt in ascending order that loses a shard on its way ends ther
     .filter((call) => call.from === "ledger 2" && isPrepare(call));
   expect(asked.map(({ to }) => to)).toEqual(["shard 0", "shard 1", "shard 2", "shard 0"]);
   await c.clock.settle(blocker);
+});
+
+test("[B8] a collision is looked into although both the way and the question take their time, also when the timeouts are alike", async () => {
+  const c = await Cluster.start({ shards: 1, limits: { exchangeTimeoutMs: 100, inquiryTimeoutMs: 100 } });
+  await own(c, "2", ["warm-up"]);
+  await own(c, "1", ["warm-up-too"]);
+  c.fate = (call) => (call.from === "ledger 1" && isPrepare(call) ? "lose_answer" : isDecision(call) ? "lose" : "deliver");
+  expect(await c.clock.settle(begin(c, "1", ["ada"]))).toEqual(no("UNAVAILABLE"));
+  c.fate = (call) => (call.method === "settle" || call.method === "inquire" ? "slow" : "deliver");
+  expect(await c.clock.settle(begin(c, "2", ["ada"]))).toEqual(ok({ created: true }));
+});
+
+test("[B5] an instance that has ended does not ask about a collision any more", async () => {
+  const c = await Cluster.start({ shards: 1 });
+  await own(c, "2", ["warm-up"]);
+  await c.clock.settle(begin(c, "1", ["ada"]));
+  c.fate = (call) => (isPrepare(call) ? "slow" : "deliver");
+  void begin(c, "2", ["ada"]).catch(() => {});
+  await c.clock.pass(10);
+  c.ledger("2").sql.failFlushes();
+  await expect(c.clock.settle(c.ledger("2").object.decide(decideRequest(c.envelope, c.uuid(), "ROLLED_BACK")))).rejects.toThrow("did not answer");
+  await c.clock.pass(10_000);
+  expect(c.messages("settle")).toEqual([]);
 });

@@ -1,0 +1,58 @@
+import { DatabaseSync } from "node:sqlite";
+import type { LocalLease, LocalLeases } from "../src/cell/reconcile.ts";
+
+const schema = `
+  PRAGMA busy_timeout = 10000;
+  PRAGMA journal_mode = WAL;
+  PRAGMA synchronous = NORMAL;
+  CREATE TABLE IF NOT EXISTS outstanding_lease (uuid TEXT PRIMARY KEY, created_at_ms INTEGER NOT NULL) STRICT;
+`;
+
+/** What every cell's own database has: transactions, and the leases that it saved something under and has not seen committed. */
+export abstract class LeaseDatabase implements LocalLeases {
+  protected readonly database: DatabaseSync;
+
+  /** `rows`: the tables of the cell's own. */
+  constructor(path: string, rows: string) {
+    this.database = new DatabaseSync(path);
+    this.database.exec(schema);
+    this.database.exec(rows);
+  }
+
+  /** All of it or nothing. Throws what `work` or the database throws. */
+  transaction(work: () => void): void {
+    this.database.exec("BEGIN IMMEDIATE");
+    try {
+      work();
+      this.database.exec("COMMIT");
+    } catch (error) {
+      if (this.database.isTransaction) this.database.exec("ROLLBACK");
+      throw error;
+    }
+  }
+
+  /** In the transaction of the rows that the lease is for. */
+  insertLease(uuid: string): void {
+    this.database.prepare("INSERT INTO outstanding_lease (uuid, created_at_ms) VALUES (?, ?)").run(uuid, Date.now());
+  }
+
+  async list({ afterUuid, limit }: { afterUuid: string; limit: number }): Promise<LocalLease[]> {
+    const sql = "SELECT uuid, created_at_ms FROM outstanding_lease WHERE uuid > ? ORDER BY uuid LIMIT ?";
+    return this.database.prepare(sql).all(afterUuid, limit).map(leaseOf);
+  }
+
+  async has(uuids: readonly string[]): Promise<LocalLease[]> {
+    const sql = "SELECT uuid, created_at_ms FROM outstanding_lease WHERE uuid IN (SELECT value FROM json_each(?))";
+    return this.database.prepare(sql).all(JSON.stringify(uuids)).map(leaseOf);
+  }
+
+  async remove(uuid: string): Promise<void> {
+    this.database.prepare("DELETE FROM outstanding_lease WHERE uuid = ?").run(uuid);
+  }
+
+  close(): void {
+    this.database.close();
+  }
+}
+
+const leaseOf = (row: Record<string, unknown>): LocalLease => ({ uuid: String(row["uuid"]), createdAtMs: Number(row["created_at_ms"]) });

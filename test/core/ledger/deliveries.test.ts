@@ -1,0 +1,187 @@
+/** Decisions on their way to the shards: when they are tried again, what a restart finds, and what it costs to keep account of it. */
+import { expect, test } from "vitest";
+import type { Limits } from "../../../src/core/limits.ts";
+import type { Exchange } from "../../../src/core/messages.ts";
+import { shardOf, shardsOf } from "../../../src/core/placement.ts";
+import { Cluster, type Call } from "../../support/cluster.ts";
+import { beginRequest, decideRequest } from "../../support/ops.ts";
+
+/** No sweep: what is applied is applied because the ledger told it. */
+const start = (limits: Partial<Limits> = {}): Promise<Cluster> => Cluster.start({ shards: 1, limits: { sweepAfterMs: 600_000, ...limits } });
+const isDecision = (call: Call): boolean => call.method === "exchange" && (call.message as Exchange).decisions.length > 0;
+const told = (c: Cluster): number => c.messages("exchange").filter(isDecision).length;
+const loseDecisions = (call: Call): "lose" | "deliver" => (isDecision(call) ? "lose" : "deliver");
+const commit = (c: Cluster, lease: string) => c.ledger("1").object.decide(decideRequest(c.envelope, lease, "COMMITTED"));
+const alarm = (c: Cluster) => c.clock.settle(c.ledger("1").object.alarm());
+const owned = (c: Cluster): string[] => c.claims().map(({ canonical }) => canonical);
+
+async function granted(c: Cluster, name: string): Promise<string> {
+  const lease = c.uuid();
+  await c.clock.settle(c.ledger("1").object.begin(beginRequest(c.envelope, lease, [name])));
+  return lease;
+}
+
+async function unapplied(c: Cluster): Promise<number> {
+  const answer = await c.clock.settle(c.ledger("1").object.status(c.envelope));
+  if (!answer.ok) throw new Error(answer.refusal.detail);
+  return answer.value.unappliedDecisions;
+}
+
+function nameOn(c: Cluster, shard: number, nth = 0): string {
+  for (let n = 0, seen = 0; ; n += 1) if (shardOf("ROUTES", `n${n}`, shardsOf(c.envelope.placement)) === shard && seen++ === nth) return `n${n}`;
+}
+
+/** Decisions whose rows still say what the shards have to apply. */
+const kept = (c: Cluster): number =>
+  (c.ledger("1").database.prepare("SELECT count(*) AS n FROM lease WHERE decided = 1 AND payload IS NOT NULL").get() as { n: number }).n;
+
+/** Decisions that a predecessor left, and that no shard has to hear of. */
+function insertOld(c: Cluster, count: number): void {
+  c.ledger("1").database.exec(
+    `INSERT INTO lease SELECT 'old-' || n, 1, n, n, 'COMMITTED', 0, 1, n, '{}', '[]', '', 0, 0, 0, 0, NULL, NULL
+       FROM (WITH RECURSIVE count(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < ${count}) SELECT n FROM count)`,
+  );
+}
+
+test("[C3] [M3] a restart finds a decision that came after all others were applied", async () => {
+  const c = await start();
+  await c.clock.settle(commit(c, await granted(c, "ada")));
+  await c.pass(60_000);
+  expect(kept(c)).toBe(0);
+  const lease = await granted(c, "bob");
+  c.fate = loseDecisions;
+  await c.clock.settle(commit(c, lease));
+  c.ledger("1").restart();
+  c.fate = () => "deliver";
+  expect(await unapplied(c)).toBe(1);
+  await c.pass(10_000);
+  expect(owned(c)).toEqual(["ada", "bob"]);
+});
+
+test("[C3] [M3] what a predecessor left is told at once, also when its alarm got lost", async () => {
+  const c = await start();
+  const lease = await granted(c, "ada");
+  c.fate = loseDecisions;
+  await c.clock.settle(commit(c, lease));
+  c.fate = () => "deliver";
+  const ledger = c.ledger("1");
+  ledger.alarmAtMs = undefined;
+  ledger.restart();
+  await unapplied(c);
+  await c.pass(1_000);
+  expect(owned(c)).toEqual(["ada"]);
+});
+
+test("[C3] a shard that missed a decision is told again after the pause of that decision, and not with the next tidying up", async () => {
+  const c = await start({ exchangeTimeoutMs: 100 });
+  const lease = await granted(c, "ada");
+  c.fate = loseDecisions;
+  await c.clock.settle(commit(c, lease));
+  c.fate = () => "deliver";
+  await c.pass(2_000);
+  expect(owned(c)).toEqual(["ada"]);
+});
+
+test("[M3] the alarm does not wait for a decision that a caller has under way, and does not ring on and on until it arrives", async () => {
+  const c = await start();
+  const lease = await granted(c, "ada");
+  c.fate = loseDecisions;
+  await c.clock.settle(commit(c, lease));
+  // Long due, because no alarm has rung.
+  await c.clock.pass(30_000);
+  const again = commit(c, lease);
+  await c.clock.pass(10);
+  const before = { now: c.clock.now(), told: told(c) };
+  await alarm(c);
+  expect({ now: c.clock.now(), told: told(c) }).toEqual(before);
+  expect(c.ledger("1").alarmAtMs).toBeGreaterThan(before.now + 1_000);
+  await c.clock.settle(again);
+});
+
+test("a poke and an alarm that find nothing to do write nothing", async () => {
+  const c = await start();
+  await c.clock.settle(commit(c, await granted(c, "ada")));
+  await c.pass(60_000);
+  const before = c.transactions();
+  await c.clock.settle(c.ledger("1").object.maintain({ ...c.envelope, pulledPosition: 0 }));
+  await alarm(c);
+  expect(c.transactions()).toBe(before);
+});
+
+test("[M3] what is confirmed while the alarm's own transaction is on its way waits for one to travel with, but not for ever", async () => {
+  const c = await start();
+  const leases = [await granted(c, "ada"), await granted(c, "bob")];
+  await c.clock.settle(commit(c, leases[0] ?? ""));
+  c.fate = (call) => (isDecision(call) ? "slow" : "deliver");
+  const second = commit(c, leases[1] ?? "");
+  await c.clock.pass(10);
+  const ledger = c.ledger("1");
+  const release = ledger.sql.holdFlushes();
+  ledger.alarmAtMs = undefined;
+  const ringing = ledger.object.alarm();
+  await c.clock.pass(100);
+  release();
+  await c.clock.settle(Promise.all([ringing, second]));
+  expect(owned(c)).toEqual(["ada", "bob"]);
+  expect(kept(c)).toBe(1);
+  const before = c.transactions();
+  await c.pass(1_000);
+  expect(c.transactions()).toBe(before);
+  await c.pass(10_000);
+  expect(kept(c)).toBe(0);
+});
+
+test("[C3] one alarm tries a bounded part of a backlog, memory has a bounded part of it, and reading on forgets no pause", async () => {
+  const c = await start();
+  await granted(c, "warm-up");
+  insertOld(c, 10_400);
+  c.ledger("1").restart();
+  const lease = await granted(c, "ada");
+  c.fate = loseDecisions;
+  for (let n = 0; n < 4; n += 1) await c.clock.settle(commit(c, lease));
+  const before = told(c);
+  expect(await unapplied(c)).toBe(10_001);
+  await alarm(c);
+  expect(await unapplied(c)).toBe(9_501);
+  for (let n = 1; n < 21; n += 1) await alarm(c);
+  expect([await unapplied(c), kept(c), told(c)]).toEqual([1, 1, before]);
+});
+
+test("[C3] what a restart starts from never lies behind a decision that no instance has read yet", async () => {
+  const c = await start();
+  await granted(c, "warm-up");
+  insertOld(c, 10_400);
+  c.ledger("1").restart();
+  expect(await unapplied(c)).toBe(10_000);
+  for (let n = 0; n < 10; n += 1) await alarm(c);
+  // Before the next one rings, the cell repeats nearly all of what is still in memory.
+  for (let n = 5_000; n < 9_500; n += 500) {
+    await c.clock.settle(Promise.all(Array.from({ length: 500 }, (_, more) => commit(c, `old-${n + more + 1}`))));
+  }
+  expect(await unapplied(c)).toBe(500);
+  await alarm(c);
+  expect([await unapplied(c), kept(c)]).toEqual([400, 400]);
+  c.ledger("1").restart();
+  expect(await unapplied(c)).toBe(400);
+});
+
+test("[C3] what is confirmed while the alarm's own transaction is on its way hides no older decision from a restart", async () => {
+  const c = await Cluster.start({ shards: 2, limits: { sweepAfterMs: 600_000 } });
+  const [stuck, slow, quick] = [await granted(c, nameOn(c, 0)), await granted(c, nameOn(c, 1)), await granted(c, nameOn(c, 0, 1))];
+  c.fate = loseDecisions;
+  await c.clock.settle(commit(c, stuck));
+  c.fate = (call) => (isDecision(call) && call.to === "shard 1" ? "slow" : "deliver");
+  const second = commit(c, slow);
+  await c.clock.pass(1);
+  await c.clock.settle(Promise.race([commit(c, quick), c.clock.pass(1)]));
+  expect(owned(c)).toEqual([nameOn(c, 0, 1)]);
+  const release = c.ledger("1").sql.holdFlushes();
+  const ringing = c.ledger("1").object.alarm();
+  await c.clock.pass(100);
+  release();
+  await c.clock.settle(Promise.all([ringing, second]));
+  c.ledger("1").restart();
+  await unapplied(c);
+  await c.pass(10_000);
+  expect(owned(c)).toContain(nameOn(c, 0));
+});

@@ -1,0 +1,60 @@
+import type { LeaseState, Op } from "../../../src/core/messages.ts";
+import { bucketTypeByNumber } from "../../../src/core/registry.ts";
+import type { ClaimRow, HoldRow } from "../../../src/core/shard/store.ts";
+
+/** A lease as its ledger keeps it. */
+export interface LedgerRow {
+  lease: string;
+  decided: 0 | 1;
+  state: LeaseState;
+  fence: 0 | 1;
+  position: number;
+  created_position: number;
+  incarnation: number;
+  counter: number;
+  epochs: string | null;
+  payload: string | null;
+  creates: number;
+  destroys: number;
+  replaces: number;
+  missing: number;
+  decided_by: string | null;
+  reason: string | null;
+}
+
+/** What is durable of a lease, and what was seen of it. */
+export interface Facts {
+  cell: string;
+  lease: string;
+  state: LeaseState;
+  /** Of the grant; a fence has none. */
+  execution: { incarnation: number; counter: number; epochs: Record<string, number> } | undefined;
+  ops: Op[];
+  /** As it is now. */
+  row: LedgerRow;
+  isApplied: boolean;
+  seenAtMs: number;
+  /** Of the last change. */
+  position: number;
+  createdPosition: number;
+}
+
+/** What is durable of a shard. */
+export interface ShardImage {
+  version: number;
+  claims: Map<string, ClaimRow>;
+  holds: Map<string, HoldRow>;
+}
+
+export const attemptOf = (cell: string, { incarnation, counter }: { incarnation: number; counter: number }): string =>
+  `${cell}/${incarnation}.${counter}`;
+export const factKey = (cell: string, lease: string): string => `${cell}/${lease}`;
+export const rowKey = ({ bucket_type, canonical }: ClaimRow | HoldRow): string => `${bucketTypeByNumber(bucket_type)}:${canonical}`;
+
+export const isHoldOf = (hold: HoldRow, { cell, lease, execution }: Facts, op: Op): boolean =>
+  hold.cell === cell &&
+  hold.lease === lease &&
+  hold.kind === op.kind &&
+  hold.incarnation === execution?.incarnation &&
+  hold.counter === execution.counter &&
+  hold.epoch === execution.epochs[op.shard];
