@@ -228,17 +228,17 @@ export async function thaw(world: World, cell: Cell, operator: Api): Promise<boo
 async function setState(world: World, cell: Cell, state: CellState, operator: Api): Promise<boolean> {
   const status = await operator.toLedger<CellStatus>(cell.id, "status", {});
   if (status.kind !== "ok") return false;
-  const change = { state, stateVersion: status.value.stateVersion };
-  const answer = await operator.toLedger<null>(cell.id, "setState", change);
-  if (state === "ACTIVE" && !world.faults.calm) void repeatLate(cell, change, operator);
+  const message = { state, stateVersion: status.value.stateVersion };
+  const answer = await operator.toLedger<null>(cell.id, "setState", message);
+  if (state === "ACTIVE" && !world.faults.calm) void repeatLate(cell, message, operator);
   if (isRefused(answer, "CONCURRENT_CHANGE")) world.judge.see("A2");
   return answer.kind === "ok";
 }
 
 /** Whatever carries messages may hold a copy back, and deliver it when the cell is frozen again. */
-async function repeatLate(cell: Cell, change: object, operator: Api): Promise<void> {
+async function repeatLate(cell: Cell, message: object, operator: Api): Promise<void> {
   await operator.sleep(1_000);
-  await operator.toLedger<null>(cell.id, "setState", change);
+  await operator.toLedger<null>(cell.id, "setState", message);
 }
 
 async function rotateKey(world: World, cell: Cell): Promise<void> {
