@@ -5,6 +5,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { readConfig } from "../src/config.ts";
 import { devKeys, type DevKeys, type Dispatch } from "./dev-keys.ts";
@@ -12,6 +13,8 @@ import { writePrivate } from "./private-file.ts";
 import { FAILED_TRIES, RESTART_TRIES, RuntimeWatch } from "./runtime-watch.ts";
 import { lockState } from "./state-lock.ts";
 
+/** How long the last words of a runtime may take. */
+const LAST_WORDS_MS = 500;
 const root = fileURLToPath(new URL("..", import.meta.url));
 const host = "127.0.0.1";
 
@@ -90,8 +93,15 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     // The lock last: a runtime that is still there would be a second owner of the state.
     await miniflare?.dispose().catch(() => {});
     await lock.release();
-    throw error;
+    throw await explained(error);
   }
+}
+
+/** A runtime that ends before it has read what to run: what it said comes a moment later, and says more than the broken pipe. */
+async function explained(error: unknown): Promise<unknown> {
+  if ((error as NodeJS.ErrnoException).code !== "EPIPE") return error;
+  await sleep(LAST_WORDS_MS);
+  return new Error("the runtime ended while it was starting", { cause: error });
 }
 
 const dispatch = (miniflare: Miniflare, path: string, init: Parameters<Dispatch>[1]): Promise<Response> =>
@@ -175,7 +185,7 @@ function runtimeOptions(
       DIRECTORY: { className: "Directory", useSQLite: true },
     },
     d1Databases: { DB: "leasehold" },
-    bindings: { LEASEHOLD_SHARDS: "16", ...variables, LEASEHOLD_SIGNING_SECRET: signingSecret },
+    bindings: { LEASEHOLD_SHARDS: "4", ...variables, LEASEHOLD_SIGNING_SECRET: signingSecret },
   });
 }
 

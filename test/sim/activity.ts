@@ -208,10 +208,10 @@ async function freeze(world: World, cell: Cell, random: Random): Promise<void> {
   const frozen = await setState(world, cell, "FROZEN", world.operator);
   await rival;
   if (frozen && isAlone && rival === undefined && thaws.started === started) world.judge.frozen.add(cell.id);
-  await world.operator.sleep(random.exponential(random.pick([1_000, 20_000])));
+  await world.operator.sleep(random.exponential(3_000));
   const thawed = await thaw(world, cell, world.operator);
   // Nothing of the thaw, neither a copy nor one whose answer was lost, may come after the next freeze.
-  if (random.chance(thawed ? 0.6 : 0.8)) await freeze(world, cell, random);
+  if (random.chance(0.3)) await freeze(world, cell, random);
 }
 
 /** False: it may have been carried out, or may still be. */

@@ -55,13 +55,7 @@ export const bugs: Record<string, Bug> = {
     "if (claim !== undefined && claim.cell !== cell) return",
     "if (claim === null) return",
   ),
-  "epochs stand still": one(
-    "E1",
-    ["I2"],
-    "src/core/shard/store.ts",
-    'readMetaNumber(this.#sql, "epoch") + 1',
-    'Math.max(1, readMetaNumber(this.#sql, "epoch"))',
-  ),
+  "epochs stand still": one("E1", ["I2"], "src/core/shard/store.ts", "    this.#epoch += 1;\n", "    this.#epoch = Math.max(1, this.#epoch);\n"),
   "a thaw that comes late is carried out": one(
     "A2",
     ["I17"],
@@ -70,7 +64,13 @@ export const bugs: Record<string, Bug> = {
     "if (message.stateVersion >= 0)",
   ),
   // Durability
-  "nothing waits for the disk": one("B5", ["I4", "I6", "I7", "I9", "I17"], "src/core/group-commit.ts", "        await this.#sql.flush();\n", ""),
+  "nothing waits for the disk": one(
+    "B5",
+    ["I4", "I6", "I7", "I8", "I9", "I17"],
+    "src/core/group-commit.ts",
+    "        await this.#sql.flush();\n",
+    "",
+  ),
   "decisions leave before their row is durable": one(
     "C2",
     ["I7"],
@@ -101,7 +101,7 @@ export const bugs: Record<string, Bug> = {
   "running begins are not looked at": one("B8", ["I4", "I9"], "src/core/ledger/inquiry.ts", '? "running" : "gone"', '? "gone" : "gone"'),
   "an answer is about the lease, not the execution": one(
     "B8",
-    ["I9"],
+    ["I5", "I9"],
     "src/core/ledger/inquiry.ts",
     'if (!isGrantedBy(row, shard, question)) return "gone";',
     'if (row.epochs === null) return "gone";',

@@ -128,7 +128,7 @@ const activityWeights: Record<Activity, number> = {
   steal: 3,
   redecide: 4,
   invalid: 1,
-  freeze: 3,
+  freeze: 2,
   rotate_key: 1,
   reconcile: 8,
   cron: 8,
@@ -157,7 +157,7 @@ export function weatherOf(seed: number): Weather {
     cellMs: random.pick([0.5, 5, 100]),
     messages,
     disks: rates(diskFaults, 0.006),
-    records: rates(recordFaults, 0.05),
+    records: rates(recordFaults, 0.2),
     locals: rates(localFaults, 0.03),
     cellCrashes: { ...rates(cellCrashes, 0.05), ...rates(rareCellCrashes, 1) },
     activities: Object.fromEntries(
