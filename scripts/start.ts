@@ -17,7 +17,7 @@ function portOf(given: string | undefined): number {
   return port;
 }
 
-const settings = new Set([...limitNames.map(limitVariable), "LEASEHOLD_SHARDS", "LEASEHOLD_SHARD_LOCATION_HINT"]);
+const settings = new Set([...limitNames.map(limitVariable), "LEASEHOLD_SHARDS", "LEASEHOLD_SHARD_LOCATION_HINT", "LEASEHOLD_REQUEST_LOG"]);
 /** Known, but not for the Worker. */
 const others = new Set(["LEASEHOLD_STATE", "LEASEHOLD_URL", "LEASEHOLD_WORKERD", "LEASEHOLD_SIGNING_SECRET", "LEASEHOLD_PREVIOUS_SIGNING_SECRET"]);
 

@@ -9,15 +9,28 @@ export interface Config {
   limits: Limits;
   /** Where the shards are made, at their first use. */
   shardLocationHint: LocationHint | undefined;
+  /** Which answers get a line in the log: all, or those with a 5xx. */
+  requestLog: (typeof requestLogs)[number];
 }
 
-const DEFAULT_SHARDS = "16";
+/** One carries hundreds of begins a second; each more makes batches smaller (docs/bench). */
+const DEFAULT_SHARDS = "4";
+
+const requestLogs = ["all", "errors"] as const;
 
 /** Throws a sentence that names the variable which is wrong. */
 export function readConfig(variables: Readonly<Record<string, unknown>>): Config {
   const shards = shardsOf(variables["LEASEHOLD_SHARDS"] ?? DEFAULT_SHARDS);
   const shardLocationHint = locationHintOf(variables["LEASEHOLD_SHARD_LOCATION_HINT"]);
-  return { shards, placement: placementOf(shards), limits: readLimits(variables), shardLocationHint };
+  const requestLog = requestLogOf(variables["LEASEHOLD_REQUEST_LOG"]);
+  return { shards, placement: placementOf(shards), limits: readLimits(variables), shardLocationHint, requestLog };
+}
+
+function requestLogOf(given: unknown): Config["requestLog"] {
+  if (given === undefined || given === "") return "all";
+  const known = requestLogs.find((each) => each === given);
+  if (known === undefined) throw new Error(`LEASEHOLD_REQUEST_LOG must be one of ${requestLogs.join(", ")}`);
+  return known;
 }
 
 function shardsOf(given: unknown): number {

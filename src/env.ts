@@ -17,6 +17,8 @@ export interface Env {
   LEASEHOLD_SHARDS?: string;
   /** Where the shards are made, at their first use: a Durable Object location hint. */
   LEASEHOLD_SHARD_LOCATION_HINT?: string;
+  /** `all` or `errors`: which requests get a line in the log. */
+  LEASEHOLD_REQUEST_LOG?: string;
 }
 
 const configs = new WeakMap<Env, Config>();

@@ -17,7 +17,7 @@ function makeApp(): Hono<App> {
     context.set("trace", trace);
     await next();
     context.res = secured(context.res, trace.requestId);
-    logRequest(trace, context.req.method, context.res.status);
+    if (context.res.status >= 500 || context.env.LEASEHOLD_REQUEST_LOG !== "errors") logRequest(trace, context.req.method, context.res.status);
   });
 
   const methods = new Map<string, string[]>();

@@ -1,3 +1,5 @@
+import { sha256 } from "@noble/hashes/sha2.js";
+import { bytesToHex } from "@noble/hashes/utils.js";
 import type * as z from "zod";
 import { canonicalize } from "../core/canonical/canonicalize.ts";
 import type { Limits } from "../core/limits.ts";
@@ -82,8 +84,7 @@ export const bytesOf = (text: string): number => new TextEncoder().encode(text).
 export const invalid = (field: string, message: string): Result<never> => refused("INVALID_ARGUMENT", `\`${field}\` ${message}`, { field });
 
 /** Tells whether two begins are the same batch: of everything that decides what it does, as typed, in the order of the request. */
-export async function payloadHash(ops: readonly Op[], allowMissing: boolean): Promise<string> {
+export function payloadHash(ops: readonly Op[], allowMissing: boolean): string {
   const facts = ops.map(({ kind, type, value, subject, source }) => [kind, type, value, subject?.type, subject?.id, source?.type, source?.id]);
-  const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(JSON.stringify([1, allowMissing, facts])));
-  return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, "0")).join("");
+  return bytesToHex(sha256(new TextEncoder().encode(JSON.stringify([1, allowMissing, facts]))));
 }

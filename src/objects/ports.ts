@@ -2,6 +2,7 @@ import { v4 as uuid } from "uuid";
 import type { Ports, SqlValue, Synchronous } from "../core/ports.ts";
 import type { WritePoint } from "../core/write-points.ts";
 import { logEvent } from "../log.ts";
+import { Timers } from "./timers.ts";
 
 /** How an object gets its ports. The platform gives no third argument to a constructor, so only a test can pass another one. */
 export type PortsOf = (ctx: DurableObjectState) => Ports;
@@ -9,6 +10,7 @@ export type PortsOf = (ctx: DurableObjectState) => Ports;
 /** The ports of the core, inside a Durable Object. */
 export function objectPorts(ctx: DurableObjectState): Ports {
   const { storage } = ctx;
+  const timers = new Timers();
   return {
     sql: {
       all: <Row>(statement: string, ...bindings: SqlValue[]) => storage.sql.exec(statement, ...bindings).toArray() as Row[],
@@ -17,10 +19,7 @@ export function objectPorts(ctx: DurableObjectState): Ports {
     },
     clock: {
       now: () => Date.now(),
-      after: (delayMs, then) => {
-        const timer = setTimeout(then, delayMs);
-        return () => clearTimeout(timer);
-      },
+      after: (delayMs, then) => timers.after(delayMs, then),
       // A timer of no time comes after the events that have arrived; it waits for nothing else.
       turn: () => new Promise((resume) => setTimeout(resume, 0)),
     },

@@ -69,7 +69,7 @@ test(
     await fourth.end("SIGTERM");
 
     const resharded = await (await start({ LEASEHOLD_SHARDS: "8" })).ended;
-    expect(resharded).toMatchObject({ code: 1, stderr: expect.stringContaining("shards16") as unknown });
+    expect(resharded).toMatchObject({ code: 1, stderr: expect.stringContaining("shards4") as unknown });
   },
   SLOW_MS,
 );

@@ -209,19 +209,17 @@ async function freeze(world: World, cell: Cell, random: Random): Promise<void> {
   await rival;
   if (frozen && isAlone && rival === undefined && thaws.started === started) world.judge.frozen.add(cell.id);
   await world.operator.sleep(random.exponential(3_000));
-  const thawed = await thaw(world, cell, world.operator);
+  await thaw(world, cell, world.operator);
   // Nothing of the thaw, neither a copy nor one whose answer was lost, may come after the next freeze.
   if (random.chance(0.3)) await freeze(world, cell, random);
 }
 
-/** False: it may have been carried out, or may still be. */
-export async function thaw(world: World, cell: Cell, operator: Api): Promise<boolean> {
+export async function thaw(world: World, cell: Cell, operator: Api): Promise<void> {
   world.thaws.started += 1;
   world.thaws.running += 1;
   world.judge.frozen.delete(cell.id);
-  const thawed = await setState(world, cell, "ACTIVE", operator);
+  await setState(world, cell, "ACTIVE", operator);
   world.thaws.running -= 1;
-  return thawed;
 }
 
 /** As the Worker does it: decided on what the ledger says at the moment (rule A2). */

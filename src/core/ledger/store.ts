@@ -31,10 +31,15 @@ const HEAD = `lease, decided, position, created_position, state, fence, incarnat
 export class LedgerStore {
   readonly #sql: Sql;
   readonly #cell: string;
+  // Every call asks for these two, and nobody else writes them.
+  #cellState: CellState;
+  #revokedKeys: ReadonlySet<string>;
 
   constructor(sql: Sql, cell: string) {
     this.#sql = sql;
     this.#cell = cell;
+    this.#cellState = readMeta(sql, "cell_state") === "FROZEN" ? "FROZEN" : "ACTIVE";
+    this.#revokedKeys = this.#readRevokedKeys();
   }
 
   /** Without its payload. */
@@ -168,22 +173,28 @@ export class LedgerStore {
   }
 
   cellState(): CellState {
-    return readMeta(this.#sql, "cell_state") === "FROZEN" ? "FROZEN" : "ACTIVE";
+    return this.#cellState;
   }
 
   setCellState(state: CellState): void {
+    this.#cellState = state;
     writeMeta(this.#sql, "cell_state", state);
     this.setNumber("cell_state_version", this.number("cell_state_version") + 1);
   }
 
   isRevoked(keyId: string): boolean {
-    return this.#sql.all("SELECT 1 FROM revoked_key WHERE key_id = ?", keyId).length > 0;
+    return this.#revokedKeys.has(keyId);
   }
 
   revoke(keyId: string, expiresAtMs: number, nowMs: number): void {
     // An expired key is refused by itself.
     this.#sql.all("DELETE FROM revoked_key WHERE expires_at_ms < ?", nowMs);
     this.#sql.all("INSERT INTO revoked_key (key_id, expires_at_ms) VALUES (?, ?) ON CONFLICT (key_id) DO NOTHING", keyId, expiresAtMs);
+    this.#revokedKeys = this.#readRevokedKeys();
+  }
+
+  #readRevokedKeys(): ReadonlySet<string> {
+    return new Set(this.#sql.all<{ key_id: string }>("SELECT key_id FROM revoked_key").map(({ key_id }) => key_id));
   }
 
   /** What the API shows of a row. */

@@ -58,9 +58,13 @@ export interface HoldIdentity extends Holder {
 /** The shard's tables, statement by statement. Decides nothing. */
 export class ShardStore {
   readonly #sql: Sql;
+  #epoch: number;
+  #keptEpoch: number;
 
   constructor(sql: Sql) {
     this.#sql = sql;
+    this.#epoch = readMetaNumber(sql, "epoch");
+    this.#keptEpoch = this.#epoch;
   }
 
   claim({ type, canonical }: BucketKey): ClaimRow | undefined {
@@ -71,11 +75,17 @@ export class ShardStore {
     return this.#sql.all<HoldRow>("SELECT * FROM hold WHERE bucket_type = ? AND canonical = ?", bucketTypes[type].number, canonical)[0];
   }
 
-  /** Raises the counter of grants and returns it: every later owner of a bucket has a larger epoch. */
+  /** Raises the counter of grants and returns it: every later owner of a bucket has a larger epoch. To be kept by the same transaction. */
   raiseEpoch(): number {
-    const epoch = readMetaNumber(this.#sql, "epoch") + 1;
-    writeMeta(this.#sql, "epoch", epoch);
-    return epoch;
+    this.#epoch += 1;
+    return this.#epoch;
+  }
+
+  /** At the end of each transaction: one row for all the grants in it. */
+  keepEpoch(): void {
+    if (this.#epoch === this.#keptEpoch) return;
+    writeMeta(this.#sql, "epoch", this.#epoch);
+    this.#keptEpoch = this.#epoch;
   }
 
   insertHold(op: Op, holder: HoldIdentity, uuid: string, nowMs: number): void {

@@ -83,7 +83,7 @@ async function beginOf({ config, envelope }: Deployment, principal: Principal, l
   const ops = opsOf(batch, config.shards, config.limits);
   if (!ops.ok) return ops;
   const allowMissing = batch.allow_missing ?? false;
-  const hash = await payloadHash(ops.value, allowMissing);
+  const hash = payloadHash(ops.value, allowMissing);
   return ok({ ...envelope, caller: callerOf(principal), lease, ops: ops.value, payloadHash: hash, allowMissing });
 }
 

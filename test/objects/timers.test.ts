@@ -1,0 +1,53 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { Timers } from "../../src/objects/timers.ts";
+
+beforeEach(() => void vi.useFakeTimers({ now: 1_000_001 }));
+afterEach(() => void vi.useRealTimers());
+
+test("deadlines of the same stretch share one timer; none ends early, or more than a stretch late", () => {
+  const timers = new Timers();
+  const ended: [number, number][] = [];
+  for (let index = 0; index < 50; index += 1) {
+    const dueMs = Date.now() + 3_000;
+    timers.after(3_000, () => ended.push([dueMs, Date.now()]));
+    vi.advanceTimersByTime(1);
+  }
+  expect(vi.getTimerCount()).toBe(1);
+  vi.advanceTimersByTime(4_000);
+  expect(ended).toHaveLength(50);
+  for (const [dueMs, atMs] of ended) {
+    expect(atMs).toBeGreaterThanOrEqual(dueMs);
+    expect(atMs).toBeLessThanOrEqual(dueMs + 100);
+  }
+  expect(vi.getTimerCount()).toBe(0);
+});
+
+test("what was cancelled does not end, and once all of a stretch are, nothing is kept awake", () => {
+  const timers = new Timers();
+  const ended: string[] = [];
+  const cancels = ["a", "b", "c"].map((name) => timers.after(3_000, () => ended.push(name)));
+  cancels[1]?.();
+  cancels[1]?.();
+  expect(vi.getTimerCount()).toBe(1);
+  vi.advanceTimersByTime(3_100);
+  expect(ended).toEqual(["a", "c"]);
+
+  const again = ["d", "e"].map((name) => timers.after(3_000, () => ended.push(name)));
+  for (const cancel of again) cancel();
+  expect(vi.getTimerCount()).toBe(0);
+  // One that ended is cancelled late: that must not end the next of the same stretch.
+  timers.after(3_000, () => ended.push("f"));
+  for (const cancel of [...cancels, ...again]) cancel();
+  vi.advanceTimersByTime(3_100);
+  expect(ended).toEqual(["a", "c", "f"]);
+});
+
+test("a pause ends when it says", () => {
+  const timers = new Timers();
+  const ended: number[] = [];
+  timers.after(5, () => ended.push(Date.now()));
+  const cancel = timers.after(6, () => ended.push(0));
+  cancel();
+  vi.advanceTimersByTime(10);
+  expect(ended).toEqual([1_000_006]);
+});
