@@ -1,0 +1,24 @@
+/** Times of one measurement, in milliseconds: all of them are kept, so that no bucket hides anything. */
+export class Latencies {
+  #sorted: number[] | undefined;
+  readonly #all: number[] = [];
+
+  add(ms: number): void {
+    this.#all.push(ms);
+    this.#sorted = undefined;
+  }
+
+  get count(): number {
+    return this.#all.length;
+  }
+
+  /** NaN when there are none. */
+  percentile(share: number): number {
+    this.#sorted ??= this.#all.toSorted((a, b) => a - b);
+    return this.#sorted[Math.min(this.#sorted.length - 1, Math.floor(share * this.#sorted.length))] ?? Number.NaN;
+  }
+
+  get all(): readonly number[] {
+    return this.#all;
+  }
+}

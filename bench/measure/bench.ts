@@ -1,0 +1,96 @@
+import { Cycles, CONTESTED, HELD, Lookups } from "../client/cycles.ts";
+import type { Loaded } from "../client/closed-loop.ts";
+import { Names } from "../client/names.ts";
+import type { Part } from "../options.ts";
+import { isCeiling, Peer, programOf, type PeerName } from "../peers.ts";
+import type { Results } from "../results.ts";
+
+export interface Scale {
+  rounds: number;
+  /** Of one measurement. */
+  seconds: number;
+  loadSeconds: number;
+}
+
+/** The peers of one run, what they hold, and what was measured of them. */
+export class Bench {
+  readonly names: readonly PeerName[];
+  readonly scale: Scale;
+  readonly results: Results;
+  readonly #root: string;
+  readonly #peers = new Map<string, Peer>();
+  readonly #fresh = new Map<PeerName, Names>();
+  readonly #say: (line: string) => void;
+
+  constructor(names: readonly PeerName[], scale: Scale, results: Results, root: string, say: (line: string) => void) {
+    this.names = names;
+    this.scale = scale;
+    this.results = results;
+    this.#root = root;
+    this.#say = say;
+  }
+
+  /** All peers run from here on: each measurement has one of them busy, and the others idle. */
+  async start(): Promise<void> {
+    for (const name of this.names) {
+      const program = programOf(name);
+      if (!this.#peers.has(program)) this.#peers.set(program, await Peer.start(program, this.#root));
+      this.#fresh.set(name, new Names(`${process.pid}x`));
+      if (!isCeiling(name)) await this.#fill(name);
+      this.#say(`${name} is ready`);
+    }
+  }
+
+  async #fill(name: PeerName): Promise<void> {
+    const cycles = this.cycles(name, 1, 1);
+    for (const contested of CONTESTED) expect(await cycles.cycle("1", [contested]), 200, `${name}: a commit`);
+    for (const held of HELD) expect(await cycles.begin("1", [held]), 201, `${name}: a begin`);
+    cycles.close();
+  }
+
+  peer(name: PeerName): Peer {
+    const peer = this.#peers.get(programOf(name));
+    if (peer === undefined) throw new Error(`${name} was not started`);
+    return peer;
+  }
+
+  cycles(name: PeerName, clients: number, claims: number): Cycles {
+    return new Cycles(this.peer(name).serving(name), clients, claims, this.#freshNames(name), isCeiling(name));
+  }
+
+  lookups(name: PeerName, clients: number): Lookups {
+    return new Lookups(this.peer(name).serving(name), clients, isCeiling(name));
+  }
+
+  #freshNames(name: PeerName): Names {
+    const names = this.#fresh.get(name);
+    if (names === undefined) throw new Error(`${name} was not started`);
+    return names;
+  }
+
+  /** Each round asks every peer once, and starts with another one: what the machine does besides falls on all of them. */
+  async rounds(part: Part, what: string, clients: number, measure: (peer: PeerName) => Promise<Loaded>): Promise<void> {
+    for (let round = 0; round < this.scale.rounds; round += 1) {
+      const turned = this.names.map((_, index) => this.names[(index + round) % this.names.length] ?? "leasehold");
+      for (const peer of turned) {
+        const key = { part, peer, what, clients, round };
+        if (this.results.has(key)) continue;
+        const before = this.peer(peer).cpuSeconds();
+        const { turns, errors, seconds, latencies } = await measure(peer);
+        const cpuMs = (this.peer(peer).cpuSeconds() - before) * 1_000;
+        this.results.add({ ...key, turns, errors, seconds, p50Ms: latencies.percentile(0.5), p99Ms: latencies.percentile(0.99), cpuMs });
+        this.#say(
+          `${what}, ${clients} clients, round ${round + 1}: ${peer} ${(turns / seconds).toFixed(0)}/s${errors > 0 ? `, ${errors} ERRORS` : ""}`,
+        );
+      }
+    }
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all([...this.#peers.values()].map((peer) => peer.stop()));
+  }
+}
+
+function expect(status: number, wanted: number, what: string): void {
+  if (status !== wanted) throw new Error(`${what} was answered ${status} instead of ${wanted}`);
+}

@@ -1,0 +1,124 @@
+import { closedLoop, type Loaded } from "../client/closed-loop.ts";
+import { CONTESTED, HELD } from "../client/cycles.ts";
+import { Latencies } from "../client/latencies.ts";
+import { openLoop } from "../client/open-loop.ts";
+import { countFsyncs } from "./fsyncs.ts";
+import type { Part } from "../options.ts";
+import type { PeerName } from "../peers.ts";
+import type { Bench } from "./bench.ts";
+
+const CLAIMS = [1, 4, 16];
+const CLIENTS = [1, 8, 32, 128];
+/** For all that is compared at one concurrency. */
+const USUAL_CLIENTS = 32;
+
+/** What the cells of GitLab.com do at their peak, and some lookups beside it. */
+const CLAIMS_PER_SECOND = 300;
+const LOOKUPS_PER_SECOND = 500;
+const CLAIMS_OF_ONE = 3;
+const OPEN_CONNECTIONS = 256;
+
+async function cycles(bench: Bench): Promise<void> {
+  for (const claims of CLAIMS) {
+    for (const clients of CLIENTS) {
+      await bench.rounds("cycles", claimsText(claims), clients, (peer) => cyclesOf(bench, peer, claims, clients));
+    }
+  }
+}
+
+export const claimsText = (claims: number): string => (claims === 1 ? "1 claim" : `${claims} claims`);
+
+async function cyclesOf(bench: Bench, peer: PeerName, claims: number, clients: number): Promise<Loaded> {
+  const client = bench.cycles(peer, clients, claims);
+  const loaded = await closedLoop({ clients, seconds: bench.scale.seconds, turn: (index) => client.turn(index) });
+  client.close();
+  return loaded;
+}
+
+/** Names that are there, that are not, and that are only held. */
+async function lookups(bench: Bench): Promise<void> {
+  const misses = Array.from({ length: 100 }, (_, index) => `nobody-has-${index}`);
+  for (const [what, names, status] of [
+    ["hits", CONTESTED, 200],
+    ["misses", misses, 404],
+    ["held", HELD, 200],
+  ] as const) {
+    await bench.rounds("lookups", what, USUAL_CLIENTS, async (peer) => {
+      const client = bench.lookups(peer, USUAL_CLIENTS);
+      let turns = 0;
+      const expected = client.isCeiling ? 200 : status;
+      const turn = async (): Promise<boolean> => (await client.lookup(names[turns++ % names.length] ?? "")) === expected;
+      const loaded = await closedLoop({ clients: USUAL_CLIENTS, seconds: bench.scale.seconds, turn });
+      client.close();
+      return loaded;
+    });
+  }
+}
+
+/** Begins alone: of names that are taken, and of new ones, which are granted. */
+async function refusals(bench: Bench): Promise<void> {
+  for (const [what, status] of [
+    ["begins refused", 409],
+    ["begins granted", 201],
+  ] as const) {
+    await bench.rounds("refusals", what, USUAL_CLIENTS, async (peer) => {
+      const client = bench.cycles(peer, USUAL_CLIENTS, 1);
+      const expected = client.isCeiling ? 201 : status;
+      const turn = async (index: number): Promise<boolean> => {
+        const names = status === 409 ? [CONTESTED[index % CONTESTED.length] ?? ""] : client.freshNames();
+        return (await client.begin("2", names)) === expected;
+      };
+      const loaded = await closedLoop({ clients: USUAL_CLIENTS, seconds: bench.scale.seconds / 2, turn });
+      client.close();
+      return loaded;
+    });
+  }
+}
+
+/** Open loop: batches of three at the peak rate, lookups beside them. */
+async function load(bench: Bench): Promise<void> {
+  const seconds = bench.scale.loadSeconds;
+  const perSecond = CLAIMS_PER_SECOND / CLAIMS_OF_ONE;
+  for (const peer of bench.names) {
+    const keys = ["cycles under load", "lookups under load"].map((what) => ({ part: "load" as const, peer, what, clients: 0, round: 0 }));
+    if (keys.every((key) => bench.results.has(key))) continue;
+    const client = bench.cycles(peer, OPEN_CONNECTIONS, CLAIMS_OF_ONE);
+    const reader = bench.lookups(peer, OPEN_CONNECTIONS);
+    const before = bench.peer(peer).cpuSeconds();
+    let turns = 0;
+    const streams = await Promise.all([
+      openLoop({ perSecond, turn: () => client.turn(turns++) }, seconds),
+      openLoop(
+        { perSecond: LOOKUPS_PER_SECOND, turn: async () => (await reader.lookup(CONTESTED[turns++ % CONTESTED.length] ?? "")) === 200 },
+        seconds,
+      ),
+    ]);
+    const cpuMs = (bench.peer(peer).cpuSeconds() - before) * 1_000;
+    for (const [index, { sent, errors, latencies }] of streams.entries()) {
+      const key = keys[index];
+      const figures = { turns: sent, errors, seconds, p50Ms: latencies.percentile(0.5), p99Ms: latencies.percentile(0.99), cpuMs };
+      if (key !== undefined) bench.results.add({ ...key, ...figures });
+    }
+    client.close();
+    reader.close();
+  }
+}
+
+async function fsyncs(bench: Bench): Promise<void> {
+  for (const claims of [1, 4]) {
+    const what = claimsText(claims);
+    for (const peer of bench.names) {
+      const key = { part: "fsyncs" as const, peer, what, clients: USUAL_CLIENTS, round: 0 };
+      if (bench.results.has(key)) continue;
+      const counted = await countFsyncs(bench.peer(peer).pid, () => cyclesOf(bench, peer, claims, USUAL_CLIENTS));
+      // Left out of the report.
+      if (counted === undefined) continue;
+      const { turns, errors, seconds } = counted.value;
+      const none = new Latencies();
+      const figures = { turns, errors, seconds, p50Ms: none.percentile(0.5), p99Ms: none.percentile(0.99), cpuMs: Number.NaN };
+      bench.results.add({ ...key, ...figures, fsyncs: counted.fsyncs });
+    }
+  }
+}
+
+export const measures: Record<Part, (bench: Bench) => Promise<void>> = { cycles, lookups, refusals, load, fsyncs };

@@ -1,0 +1,57 @@
+import { parseArgs } from "node:util";
+import { peerNames, type PeerName } from "./peers.ts";
+
+export const usage = `npm run bench -- [options]
+
+  --full           longer, and with more rounds; what is done already is kept and not done again
+  --only NAMES     peers, with commas between them (${peerNames.join(", ")})
+  --parts NAMES    what to measure: cycles, lookups, refusals, load, fsyncs
+  --fresh          forgets what was measured before
+  --report         writes the report of what was measured, and measures nothing
+  --help           this
+`;
+
+const parts = ["cycles", "lookups", "refusals", "load", "fsyncs"] as const;
+export type Part = (typeof parts)[number];
+
+export interface Options {
+  full: boolean;
+  fresh: boolean;
+  reportOnly: boolean;
+  only: readonly PeerName[];
+  parts: readonly Part[];
+}
+
+export class BadOption extends Error {}
+
+/** Throws `BadOption` with what is wrong; undefined when only the usage was asked for. */
+export function readOptions(argv: readonly string[]): Options | undefined {
+  const values = parsed(argv);
+  if (values.help === true) return undefined;
+  return {
+    full: values.full === true,
+    fresh: values.fresh === true,
+    reportOnly: values.report === true,
+    only: listed("only", values.only, peerNames),
+    parts: listed("parts", values.parts, parts),
+  };
+}
+
+function parsed(argv: readonly string[]) {
+  const flag = { type: "boolean" } as const;
+  const text = { type: "string" } as const;
+  try {
+    return parseArgs({ args: [...argv], options: { full: flag, fresh: flag, report: flag, help: flag, only: text, parts: text } }).values;
+  } catch (error) {
+    throw new BadOption(error instanceof Error ? error.message : String(error));
+  }
+}
+
+function listed<T extends string>(name: string, given: string | undefined, known: readonly T[]): readonly T[] {
+  if (given === undefined) return known;
+  return given.split(",").map((each) => {
+    const found = known.find((one) => one === each);
+    if (found === undefined) throw new BadOption(`--${name} knows ${known.join(", ")}, not ${JSON.stringify(each)}`);
+    return found;
+  });
+}

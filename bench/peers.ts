@@ -1,0 +1,103 @@
+/** The peers as processes of their own, what they use of the processor, and their end. */
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { chmodSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import type { Serving } from "./peers/serve.ts";
+
+/** Those with a process of their own. */
+const programs = ["leasehold", "d1-only", "postgres", "etcd", "ceilings"] as const;
+export type Program = (typeof programs)[number];
+const ceilings = ["answer", "object", "write"] as const;
+export type Ceiling = (typeof ceilings)[number];
+export type PeerName = Exclude<Program, "ceilings"> | Ceiling;
+export const peerNames: readonly PeerName[] = ["leasehold", "d1-only", "postgres", "etcd", ...ceilings];
+export const isCeiling = (name: PeerName): name is Ceiling => (ceilings as readonly string[]).includes(name);
+export const programOf = (name: PeerName): Program => (isCeiling(name) ? "ceilings" : name);
+
+/** The kernel counts processor time in hundredths of a second. */
+const TICKS_PER_SECOND = 100;
+const START_MS = 60_000;
+
+export class Peer {
+  readonly program: Program;
+  readonly #process: ChildProcess;
+  readonly #serving: Serving;
+
+  private constructor(program: Program, process: ChildProcess, serving: Serving) {
+    this.program = program;
+    this.#process = process;
+    this.#serving = serving;
+  }
+
+  /** Starts on an own folder below `root`. Throws when it does not answer in time. */
+  static async start(program: Program, root: string): Promise<Peer> {
+    const folder = join(root, program);
+    mkdirSync(folder, { recursive: true });
+    // Some run as a user of their own.
+    for (const path of [root, folder]) chmodSync(path, 0o777);
+    const script = join(import.meta.dirname, "peers", `${program}.ts`);
+    const child = spawn(process.execPath, [script, folder], { stdio: ["pipe", "pipe", "inherit"] });
+    const lines = createInterface({ input: child.stdout });
+    const signal = AbortSignal.timeout(START_MS);
+    const line = await Promise.race([
+      once(lines, "line", { signal }).then(([text]) => String(text)),
+      once(child, "exit", { signal }).then(() => {
+        throw new Error(`${program} ended while it started; its words are above`);
+      }),
+    ]);
+    return new Peer(program, child, JSON.parse(line) as Serving);
+  }
+
+  serving(name: PeerName): Serving {
+    return isCeiling(name) ? { ...this.#serving, url: `${this.#serving.url}/${name}` } : this.#serving;
+  }
+
+  /** Processor seconds of the process and all its descendants, up to now. */
+  cpuSeconds(): number {
+    return cpuOfTree(this.#process.pid ?? 0);
+  }
+
+  get pid(): number {
+    return this.#process.pid ?? 0;
+  }
+
+  async stop(): Promise<void> {
+    if (this.#process.exitCode !== null) return;
+    const ended = once(this.#process, "exit");
+    this.#process.kill("SIGTERM");
+    await ended;
+  }
+}
+
+/** All live processes below `root`, itself included. */
+export function treeOf(root: number): number[] {
+  const parents = new Map<number, number>();
+  for (const entry of readdirSync("/proc")) {
+    const stat = /^\d+$/.test(entry) ? statOf(Number(entry)) : undefined;
+    if (stat !== undefined) parents.set(Number(entry), Number(stat[1]));
+  }
+  const isBelow = (pid: number): boolean => pid === root || (parents.has(pid) && pid !== 1 && isBelow(parents.get(pid) ?? 1));
+  return [...parents.keys()].filter(isBelow);
+}
+
+function cpuOfTree(root: number): number {
+  let ticks = 0;
+  for (const pid of treeOf(root)) {
+    // utime, stime, and those of children that have ended.
+    const stat = statOf(pid);
+    if (stat !== undefined) for (const field of [11, 12, 13, 14]) ticks += Number(stat[field]);
+  }
+  return ticks / TICKS_PER_SECOND;
+}
+
+/** The fields from the process's state on; undefined when it is gone. */
+function statOf(pid: number): string[] | undefined {
+  try {
+    const text = readFileSync(`/proc/${pid}/stat`, "utf8");
+    return text.slice(text.lastIndexOf(")") + 2).split(" ");
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,40 @@
+/** The least that a request can cost on this runtime: an answer, one call to an object, one call with one durable write. */
+import { DurableObject } from "cloudflare:workers";
+
+interface Env {
+  OBJECT: DurableObjectNamespace<Ceiling>;
+}
+
+/** As many objects as Leasehold has shards. */
+const OBJECTS = 16;
+
+export class Ceiling extends DurableObject {
+  constructor(ctx: DurableObjectState, env: Env) {
+    super(ctx, env);
+    ctx.storage.sql.exec("CREATE TABLE IF NOT EXISTS item (id INTEGER PRIMARY KEY, value TEXT NOT NULL)");
+  }
+
+  answer(text: string): { length: number } {
+    return { length: text.length };
+  }
+
+  write(text: string): { length: number } {
+    this.ctx.storage.transactionSync(() => this.ctx.storage.sql.exec("INSERT INTO item (value) VALUES (?)", text));
+    return { length: text.length };
+  }
+}
+
+export default {
+  async fetch(request: Request, env: Env): Promise<Response> {
+    const { pathname } = new URL(request.url);
+    const [, kind] = pathname.split("/");
+    const text = await request.text();
+    const status = request.method === "PUT" ? 201 : 200;
+    if (kind === "answer") return Response.json({ length: text.length }, { status });
+    // Spread like names over shards.
+    let hash = 7;
+    for (let index = 0; index < pathname.length; index += 1) hash = (Math.imul(hash, 31) + pathname.charCodeAt(index)) | 0;
+    const object = env.OBJECT.getByName(String(Math.abs(hash) % OBJECTS));
+    return Response.json(await (kind === "write" ? object.write(text) : object.answer(text)), { status });
+  },
+};

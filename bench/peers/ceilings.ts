@@ -1,0 +1,10 @@
+/** The ceilings of the runtime; `url` gets `/answer`, `/object` or `/write` in front of the path. */
+import { join } from "node:path";
+import { CELLS, PEER_ROUTER, peerKeys } from "./batch.ts";
+import { startWorker } from "./miniflare.ts";
+import { folderOf, serve } from "./serve.ts";
+
+const miniflare = await startWorker(join(import.meta.dirname, "ceilings-worker.ts"), folderOf(process.argv), {
+  durableObjects: { OBJECT: { className: "Ceiling", useSQLite: true } },
+});
+serve({ url: (await miniflare.ready).origin, keys: peerKeys(CELLS), router: PEER_ROUTER }, () => miniflare.dispose());

@@ -1,0 +1,104 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { cpus, totalmem } from "node:os";
+import { join } from "node:path";
+import { claimsText } from "../measure/parts.ts";
+import { peerNames, type PeerName } from "../peers.ts";
+import type { Result } from "../results.ts";
+import { lineChart } from "./chart.ts";
+import { figuresOf, ratioOf } from "./figures.ts";
+
+const folder = join(import.meta.dirname, "../../docs/bench");
+
+/** Writes `docs/bench/results.md` and its charts. */
+export function writeReport(results: readonly Result[]): void {
+  mkdirSync(folder, { recursive: true });
+  const batches = [...new Set(results.filter(({ part }) => part === "cycles").map(({ what }) => what))];
+  for (const what of batches) writeFileSync(join(folder, chartName(what)), chart(results, what));
+  const sections = [heading(results), ...batches.flatMap((what) => cycles(results, what)), ...atOnce(results), ...load(results), ...fsyncs(results)];
+  writeFileSync(join(folder, "results.md"), `${sections.join("\n")}\n`);
+}
+
+const chartName = (what: string): string => `cycles-${what.replaceAll(" ", "-")}.svg`;
+const clientsOf = (results: readonly Result[], what: string): number[] =>
+  [...new Set(results.filter((result) => result.part === "cycles" && result.what === what).map(({ clients }) => clients))].toSorted((a, b) => a - b);
+const measured = (results: readonly Result[]): PeerName[] => peerNames.filter((name) => results.some(({ peer }) => peer === name));
+
+function heading(results: readonly Result[]): string {
+  const [cpu] = cpus();
+  const errors = results.reduce((sum, result) => sum + result.errors, 0);
+  return `# What was measured
+
+Written by \`npm run bench\`; [README.md](README.md) says how to read it. ${cpus().length} cores (${cpu?.model ?? "unknown"}), ${Math.round(totalmem() / 2 ** 30)} GiB,
+${new Date().toISOString().slice(0, 10)}. Clients, peers and databases share the machine. ${results.reduce((sum, { turns }) => sum + turns, 0).toLocaleString("en")} turns, ${errors} of them not as expected.
+`;
+}
+
+function chart(results: readonly Result[], what: string): string {
+  const lines = measured(results).map((name) => ({
+    name,
+    points: clientsOf(results, what).flatMap((clients): [number, number][] => {
+      const figures = figuresOf(results, "cycles", what, clients, name);
+      return figures === undefined ? [] : [[clients, figures.perSecond]];
+    }),
+  }));
+  return lineChart(
+    `Begin and commit, ${what}`,
+    "clients",
+    "cycles per second",
+    lines.filter(({ points }) => points.length > 0),
+  );
+}
+
+function cycles(results: readonly Result[], what: string): string[] {
+  const lines = [`## Begin and commit, ${what}`, "", `![cycles per second](${chartName(what)})`, ""];
+  for (const clients of clientsOf(results, what)) lines.push(...table(results, "cycles", what, clients), "");
+  return lines;
+}
+
+function table(results: readonly Result[], part: Result["part"], what: string, clients: number): string[] {
+  const rows = measured(results).flatMap((name) => {
+    const figures = figuresOf(results, part, what, clients, name);
+    if (figures === undefined) return [];
+    const ratio = ratioOf(results, part, what, clients, "leasehold", name);
+    const cells = [
+      name,
+      figures.perSecond.toFixed(0),
+      figures.p50Ms.toFixed(1),
+      figures.p99Ms.toFixed(1),
+      figures.cpuMs.toFixed(2),
+      String(figures.errors),
+    ];
+    return [`| ${[...cells, ratio === undefined ? "" : ratio.toFixed(2)].join(" | ")} |`];
+  });
+  const title = clients === 0 ? what : `${what}, ${clients} ${clients === 1 ? "client" : "clients"}`;
+  return [
+    `| ${title} | per second | p50 ms | p99 ms | CPU ms each | errors | leasehold ÷ this |`,
+    "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ...rows,
+  ];
+}
+
+function atOnce(results: readonly Result[]): string[] {
+  const lines = ["## Lookups and refusals", ""];
+  for (const what of ["hits", "misses", "held"]) lines.push(...table(results, "lookups", what, 32), "");
+  for (const what of ["begins refused", "begins granted"]) lines.push(...table(results, "refusals", what, 32), "");
+  return lines;
+}
+
+function load(results: readonly Result[]): string[] {
+  if (!results.some(({ part }) => part === "load")) return [];
+  const lines = ["## The load that exists", "", "Open loop: 100 batches of 3 claims and 500 lookups a second, each timed from when it was due.", ""];
+  for (const what of ["cycles under load", "lookups under load"]) lines.push(...table(results, "load", what, 0), "");
+  return lines;
+}
+
+function fsyncs(results: readonly Result[]): string[] {
+  const counted = results.filter(({ part }) => part === "fsyncs");
+  if (counted.length === 0) return [];
+  const rows = measured(results).map((name) => {
+    const each = [1, 4].map((claims) => counted.find(({ peer, what }) => peer === name && what === claimsText(claims)));
+    return `| ${[name, ...each.map((result) => (result?.fsyncs === undefined ? "" : (result.fsyncs / result.turns).toFixed(2)))].join(" | ")} |`;
+  });
+  const lines = ["## Waits for the disk", "", "`fsync` and `fdatasync` for each cycle, 32 clients, counted by `perf`.", ""];
+  return [...lines, "| | 1 claim | 4 claims |", "| --- | ---: | ---: |", ...rows, ""];
+}
