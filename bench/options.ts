@@ -5,13 +5,13 @@ export const usage = `npm run bench -- [options]
 
   --full           longer, and with more rounds; what is done already is kept and not done again
   --only NAMES     peers, with commas between them (${peerNames.join(", ")})
-  --parts NAMES    what to measure: cycles, lookups, refusals, load, fsyncs
+  --parts NAMES    what to measure: cycles, lookups, load, fsyncs, refusals
   --fresh          forgets what was measured before
   --report         writes the report of what was measured, and measures nothing
   --help           this
 `;
 
-const parts = ["cycles", "lookups", "refusals", "load", "fsyncs"] as const;
+const parts = ["cycles", "lookups", "load", "fsyncs", "refusals"] as const;
 export type Part = (typeof parts)[number];
 
 export interface Options {

@@ -19,6 +19,7 @@ export const programOf = (name: PeerName): Program => (isCeiling(name) ? "ceilin
 /** The kernel counts processor time in hundredths of a second. */
 const TICKS_PER_SECOND = 100;
 const START_MS = 60_000;
+const STOP_MS = 10_000;
 
 export class Peer {
   readonly program: Program;
@@ -41,12 +42,16 @@ export class Peer {
     const child = spawn(process.execPath, [script, folder], { stdio: ["pipe", "pipe", "inherit"] });
     const lines = createInterface({ input: child.stdout });
     const signal = AbortSignal.timeout(START_MS);
-    const line = await Promise.race([
+    const started = Promise.race([
       once(lines, "line", { signal }).then(([text]) => String(text)),
       once(child, "exit", { signal }).then(() => {
         throw new Error(`${program} ended while it started; its words are above`);
       }),
     ]);
+    const line = await started.catch((error: unknown) => {
+      child.kill("SIGKILL");
+      throw error;
+    });
     return new Peer(program, child, JSON.parse(line) as Serving);
   }
 
@@ -64,10 +69,12 @@ export class Peer {
   }
 
   async stop(): Promise<void> {
-    if (this.#process.exitCode !== null) return;
+    if (this.#process.exitCode !== null || this.#process.signalCode !== null) return;
     const ended = once(this.#process, "exit");
     this.#process.kill("SIGTERM");
+    const patience = setTimeout(() => this.#process.kill("SIGKILL"), STOP_MS);
     await ended;
+    clearTimeout(patience);
   }
 }
 

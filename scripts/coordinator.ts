@@ -90,10 +90,11 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     };
     return { url, keys, firstStart: known === undefined, lost: watch.lost, cron, stop: () => (stopping ??= stop()) };
   } catch (error) {
+    const reason = await explained(error);
     // The lock last: a runtime that is still there would be a second owner of the state.
     await miniflare?.dispose().catch(() => {});
     await lock.release();
-    throw await explained(error);
+    throw reason;
   }
 }
 
@@ -154,7 +155,8 @@ class RuntimeLog extends Log {
 
   override error(error: Error): void {
     this.#say("runtime_failed", firstLine(error.message));
-    void this.#watch.look(FAILED_TRIES);
+    const isFinal = (error as NodeJS.ErrnoException).code === "ERR_RUNTIME_FAILURE";
+    void this.#watch.look(isFinal ? FAILED_TRIES : RESTART_TRIES);
   }
 }
 

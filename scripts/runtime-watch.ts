@@ -36,7 +36,7 @@ export class RuntimeWatch {
       if (this.#url === undefined || (await answers(this.#url))) return;
       await setTimeout(this.#pauseMs, undefined, { ref: false });
     }
-    if (this.#url !== undefined) this.#lose(new Error("the runtime ended and could not be started again"));
+    if (this.#url !== undefined && !(await answers(this.#url))) this.#lose(new Error("the runtime ended and could not be started again"));
   }
 }
 

@@ -13,7 +13,7 @@ export interface Config {
   requestLog: (typeof requestLogs)[number];
 }
 
-/** One carries hundreds of begins a second; each more makes batches smaller (docs/bench). */
+/** Each more makes batches smaller: beside a Worker on D1 alone, 32 clients did 0.6 of its cycles with 16, and as many with 4. */
 const DEFAULT_SHARDS = "4";
 
 const requestLogs = ["all", "errors"] as const;

@@ -8,6 +8,7 @@ export interface Load {
 }
 
 export interface Loaded {
+  /** Those that ended as they should; only they are timed. */
   turns: number;
   errors: number;
   seconds: number;
@@ -25,8 +26,8 @@ export async function closedLoop({ clients, seconds, turn }: Load): Promise<Load
       while (performance.now() < until) {
         const before = performance.now();
         const isGood = await turn(client);
-        latencies.add(performance.now() - before);
-        if (!isGood) errors += 1;
+        if (isGood) latencies.add(performance.now() - before);
+        else errors += 1;
       }
     }),
   );

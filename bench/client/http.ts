@@ -1,5 +1,8 @@
 import { Agent, request } from "node:http";
 
+/** Who has not answered by then has failed. */
+const ANSWER_MS = 15_000;
+
 /** One keep-alive connection for each client, as long-running cells have. */
 export class HttpClient {
   readonly #base: URL;
@@ -26,6 +29,7 @@ export class HttpClient {
         answer.resume();
       });
       call.on("error", () => resolve(0));
+      call.setTimeout(ANSWER_MS, () => call.destroy());
       call.end(body);
     });
   }

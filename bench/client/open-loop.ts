@@ -1,4 +1,5 @@
 import { setTimeout } from "node:timers/promises";
+import type { Loaded } from "./closed-loop.ts";
 import { Latencies } from "./latencies.ts";
 
 export interface Stream {
@@ -7,17 +8,11 @@ export interface Stream {
   turn: () => Promise<boolean>;
 }
 
-export interface Streamed {
-  sent: number;
-  errors: number;
-  latencies: Latencies;
-}
-
 /**
  * Calls leave at their time, whether the ones before were answered or not, and each is timed from when it should have left: a server that
  * stalls is charged for all that would have come meanwhile.
  */
-export async function openLoop({ perSecond, turn }: Stream, seconds: number): Promise<Streamed> {
+export async function openLoop({ perSecond, turn }: Stream, seconds: number): Promise<Loaded> {
   const latencies = new Latencies();
   let errors = 0;
   const started = performance.now();
@@ -30,13 +25,13 @@ export async function openLoop({ perSecond, turn }: Stream, seconds: number): Pr
       if (dueMs > now) break;
       running.push(
         turn().then((isGood) => {
-          latencies.add(performance.now() - dueMs);
-          if (!isGood) errors += 1;
+          if (isGood) latencies.add(performance.now() - dueMs);
+          else errors += 1;
         }),
       );
     }
     await setTimeout(1);
   }
   await Promise.all(running);
-  return { sent: total, errors, latencies };
+  return { turns: latencies.count, errors, seconds: (performance.now() - started) / 1_000, latencies };
 }

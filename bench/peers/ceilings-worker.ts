@@ -6,7 +6,7 @@ interface Env {
 }
 
 /** As many objects as Leasehold has shards. */
-const OBJECTS = 16;
+const OBJECTS = 4;
 
 export class Ceiling extends DurableObject {
   constructor(ctx: DurableObjectState, env: Env) {

@@ -1,7 +1,7 @@
 /** What every peer's process says on its standard output once it answers, in one line of JSON. */
 export interface Serving {
   url: string;
-  /** Bearer tokens by cell; peers without keys of their own take any. */
+  /** Bearer tokens by cell. */
   keys: Record<string, string>;
   /** For lookups. */
   router: string;

@@ -32,7 +32,7 @@ export const limitTable = {
   // Under the begin deadline, so that one lost answer leaves time to release the other shards.
   exchangeTimeoutMs: { default: 3_000, least: 20, most: 30_000, unit: "ms", about: "one message to a shard" },
   inquiryTimeoutMs: { default: 1_000, least: 20, most: 30_000, unit: "ms", about: "one question to a ledger or to the directory" },
-  // As many as the default number of shards; whether the platform's 6 connections count calls to objects is not documented.
+  // Whether the platform's 6 connections count calls to objects is not documented.
   fanOut: { default: 16, least: 1, most: 256, unit: "calls", about: "messages of one object or request that are under way at a time" },
   messageOps: { default: 2_000, least: 1, most: 20_000, unit: "ops", about: "ops in one message to a shard, unless one lease has more" },
   sweepAfterMs: { default: 5_000, least: 50, most: 600_000, unit: "ms", about: "age at which a shard asks about a hold" },

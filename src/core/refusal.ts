@@ -8,7 +8,7 @@ export const errorCodes = {
   NOT_FOUND: { status: 404, title: "Not found", retryable: false },
   ALREADY_EXISTS: { status: 409, title: "It exists already", retryable: false },
   FAILED_PRECONDITION: { status: 409, title: "The current state does not allow it", retryable: false },
-  ABORTED: { status: 409, title: "Another call is in the way at the moment", retryable: true },
+  ABORTED: { status: 409, title: "A name is leased at the moment", retryable: true },
   RESOURCE_EXHAUSTED: { status: 429, title: "A limit is reached", retryable: true },
   INTERNAL: { status: 500, title: "A fault in the coordinator", retryable: true },
   UNAVAILABLE: { status: 503, title: "A part of the coordinator cannot be reached", retryable: true },
@@ -68,7 +68,9 @@ export const ok = <T>(value: T): Result<T> => ({ ok: true, value });
 
 /** Rule A2. */
 export const changedMeanwhile = (what: string): { ok: false; refusal: Refusal } =>
-  refused("ABORTED", `${what} was changed at the same time; look at it, and repeat the call if it is still wanted`, { reason: "CONCURRENT_CHANGE" });
+  refused("FAILED_PRECONDITION", `${what} was changed at the same time; look at it, and repeat the call if it is still wanted`, {
+    reason: "CONCURRENT_CHANGE",
+  });
 
 export const refused = (code: ErrorCode, detail: string, more: Omit<Refusal, "code" | "detail"> = {}): { ok: false; refusal: Refusal } => ({
   ok: false,

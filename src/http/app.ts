@@ -1,11 +1,12 @@
 import { Hono, type Context } from "hono";
+import { configOf, type Env } from "../env.ts";
 import { rawPath, routingPath } from "./address.ts";
 import { bind, fail, type App } from "./bind.ts";
 import { routeIds, routes, type RouteId } from "./contract.ts";
 import type { Plan } from "./handler.ts";
 import { plans } from "./plans.ts";
 import { logFault } from "./fault.ts";
-import { secured } from "./headers.ts";
+import { secure } from "./headers.ts";
 import { beginTrace, logRequest } from "./trace.ts";
 
 function makeApp(): Hono<App> {
@@ -16,8 +17,8 @@ function makeApp(): Hono<App> {
     const trace = beginTrace(context.req.header("x-request-id"));
     context.set("trace", trace);
     await next();
-    context.res = secured(context.res, trace.requestId);
-    if (context.res.status >= 500 || context.env.LEASEHOLD_REQUEST_LOG !== "errors") logRequest(trace, context.req.method, context.res.status);
+    secure(context.res.headers, trace.requestId);
+    if (context.res.status >= 500 || logsAll(context.env)) logRequest(trace, context.req.method, context.res.status);
   });
 
   const methods = new Map<string, string[]>();
@@ -31,6 +32,15 @@ function makeApp(): Hono<App> {
   hono.notFound((context) => fail({ code: "NOT_FOUND", detail: "there is no such route; see /docs" }, context.get("trace")));
   hono.onError((error, context) => fail(logFault(error, context.get("trace")), context.get("trace")));
   return hono;
+}
+
+/** A deployment whose variables are wrong answers nothing but errors. */
+function logsAll(env: Env): boolean {
+  try {
+    return configOf(env).requestLog === "all";
+  } catch {
+    return true;
+  }
 }
 
 const bound = (id: RouteId): ReturnType<typeof bind> => bind(id, plans[id] as Plan<RouteId>);

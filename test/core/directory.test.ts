@@ -131,17 +131,19 @@ test("[A2] a change of a cell that comes late undoes nothing, and one that comes
   const seen = (await cellOf(c)).updatedAtMs;
   const change = (updatedAtMs: number, more: { name?: string; address?: string }) =>
     c.clock.settle(c.directory.object.changeCell({ ...c.envelope, cell: "1", updatedAtMs, ...more }));
-  const changed = await change(seen, { name: "one" });
-  expect(changed).toMatchObject({ ok: true, value: { name: "one" } });
+  expect(await change(seen, { name: "one" })).toMatchObject({ ok: true, value: { name: "one" } });
   // The clock has not moved; the version has.
+  const first = (await cellOf(c)).updatedAtMs;
+  expect(first).toBeGreaterThan(seen);
+  // Said again it is acknowledged again, and what was decided in between comes too late.
+  expect(await change(seen, { name: "one" })).toMatchObject({ ok: true, value: { name: "one" } });
+  expect(await change(first, { name: "between" })).toEqual(no("FAILED_PRECONDITION", { reason: "CONCURRENT_CHANGE" }));
   const { updatedAtMs } = await cellOf(c);
-  expect(updatedAtMs).toBeGreaterThan(seen);
-  expect(await change(seen, { name: "one" })).toEqual(changed);
-  expect(await change(seen, { name: "late" })).toEqual(no("ABORTED", { reason: "CONCURRENT_CHANGE" }));
-  expect(await change(seen, { address: "https://late.example" })).toEqual(no("ABORTED", { reason: "CONCURRENT_CHANGE" }));
+  expect(await change(seen, { name: "late" })).toEqual(no("FAILED_PRECONDITION", { reason: "CONCURRENT_CHANGE" }));
+  expect(await change(seen, { address: "https://late.example" })).toEqual(no("FAILED_PRECONDITION", { reason: "CONCURRENT_CHANGE" }));
   // Decided on what is there: it changes nothing, and still nothing older may follow it.
   expect(await change(updatedAtMs, { name: "one" })).toMatchObject({ ok: true });
-  expect(await change(updatedAtMs, { name: "late" })).toEqual(no("ABORTED", { reason: "CONCURRENT_CHANGE" }));
+  expect(await change(updatedAtMs, { name: "late" })).toEqual(no("FAILED_PRECONDITION", { reason: "CONCURRENT_CHANGE" }));
   expect(await cellOf(c)).toMatchObject({ name: "one", address: "https://cell-1.example" });
 });
 

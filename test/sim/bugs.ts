@@ -60,8 +60,8 @@ export const bugs: Record<string, Bug> = {
     "A2",
     ["I17"],
     "src/core/ledger/ledger.ts",
-    'if (message.stateVersion === this.#store.number("cell_state_version"))',
-    "if (message.stateVersion >= 0)",
+    'message.stateVersion === this.#store.number("cell_state_version")',
+    "message.stateVersion >= 0",
   ),
   // Durability
   "nothing waits for the disk": one(

@@ -121,8 +121,9 @@ export class Directory {
       const before = this.#cell(message.cell);
       if (before === undefined) return cellUnknown(message.cell);
       const { name = before.name, address = before.address } = message;
-      if (before.updatedAtMs !== message.updatedAtMs)
-        return name === before.name && address === before.address ? ok(before) : changedMeanwhile(`cell ${message.cell}`);
+      const isSame = name === before.name && address === before.address;
+      if (before.updatedAtMs !== message.updatedAtMs && !isSame) return changedMeanwhile(`cell ${message.cell}`);
+      // A new version also when nothing changes: nothing that was sent before may come after this answer.
       const after: Cell = { ...before, name, address, updatedAtMs: Math.max(this.#now(), before.updatedAtMs + 1) };
       this.#all("UPDATE cell SET name = ?, address = ?, updated_at_ms = ? WHERE cell = ?", after.name, after.address, after.updatedAtMs, after.cell);
       return ok(after);

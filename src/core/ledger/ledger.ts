@@ -175,9 +175,10 @@ export class Ledger {
     const refusal = await this.#standing.admit(message);
     if (refusal !== undefined) return { ok: false, refusal };
     return this.#commits.submit("set_state", () => {
-      // Also when the state stays: what was decided before on the same version must not arrive after it (rule A2).
-      if (message.stateVersion === this.#store.number("cell_state_version")) this.#store.setCellState(message.state);
-      else if (message.state !== this.#store.cellState()) return changedMeanwhile(`cell ${this.#cell}`);
+      const isCurrent = message.stateVersion === this.#store.number("cell_state_version");
+      if (!isCurrent && message.state !== this.#store.cellState()) return changedMeanwhile(`cell ${this.#cell}`);
+      // A new version also when the state stays: nothing that was sent before may come after this answer (rule A2).
+      this.#store.setCellState(message.state);
       return ok(null);
     });
   }

@@ -30,7 +30,7 @@ const locationHint = z.enum(locationHints).meta({ description: "Where the cell's
 
 const unknownCell: RouteError = { code: "NOT_FOUND", reason: "CELL_UNKNOWN", when: "No such cell is registered." };
 const changedMeanwhile: RouteError = {
-  code: "ABORTED",
+  code: "FAILED_PRECONDITION",
   reason: "CONCURRENT_CHANGE",
   when: "Somebody else changed the cell between this call's look at it and its change. Nothing was done: look again.",
 };
