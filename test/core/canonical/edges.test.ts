@@ -1,0 +1,35 @@
+/** The edges of the two loops over code units, one by one. */
+import { expect, test } from "vitest";
+import { canonicalize } from "../../../src/core/canonical/canonicalize.ts";
+import { utf8Length } from "../../../src/core/canonical/characters.ts";
+
+test("each printable ASCII character alone is itself, in lower case", () => {
+  for (let unit = 0x20; unit < 0x7f; unit += 1) {
+    const value = String.fromCharCode(unit);
+    if (value === "/" || value === ".") continue;
+    expect(canonicalize("ROUTES", value, 1)).toEqual({ ok: true, canonical: value.toLowerCase() });
+  }
+});
+
+test("of several bad segments the first is named, wherever they are", () => {
+  for (const [value, index] of [
+    ["/a//b", 0],
+    ["/a/", 0],
+    ["a//b/", 2],
+    ["a/b/", 4],
+    ["a/../b", 2],
+  ] as const) {
+    expect(canonicalize("ROUTES", value, 100)).toMatchObject({
+      ok: false,
+      refusal: "bad_segment",
+      detail: expect.stringContaining(`at index ${index} `) as unknown,
+    });
+  }
+});
+
+test("the length in UTF-8 is the platform's, on both sides of each edge", () => {
+  for (const edge of [0x7f, 0x80, 0x7ff, 0x800, 0xd7ff, 0xe000, 0xffff, 0x10000, 0x10ffff]) {
+    const text = `a${String.fromCodePoint(edge)}b`;
+    expect(utf8Length(text)).toBe(new TextEncoder().encode(text).length);
+  }
+});
