@@ -26,7 +26,7 @@ export default defineConfig({
       {
         test: {
           name: "node",
-          include: ["test/{core,cell,contract,crash,demo,fuzz,history,scripts,sim}/**/*.test.ts"],
+          include: ["test/{bench,core,cell,contract,crash,demo,fuzz,history,scripts,sim}/**/*.test.ts"],
         },
       },
       {

@@ -1,4 +1,5 @@
 /** `npm run bench`: Leasehold beside what people would pick instead, on this machine, in one run. */
+import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -14,10 +15,9 @@ const FULL: Scale = { rounds: 7, seconds: 5, loadSeconds: 600 };
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
 
 async function bench(options: Options): Promise<number> {
-  const results = new Results(
-    join(import.meta.dirname, `../.bench/${options.full ? "full" : "quick"}.jsonl`),
-    options.fresh || (!options.full && !options.reportOnly),
-  );
+  // A full run goes on where it was, as long as the code is the same.
+  const path = join(import.meta.dirname, "../.bench", options.full ? `full-${commit()}.jsonl` : "quick.jsonl");
+  const results = new Results(path, options.fresh || (!options.full && !options.reportOnly));
   if (!options.reportOnly) await run(options, results);
   writeReport(results.all);
   const errors = results.all.reduce((sum, result) => sum + result.errors, 0);
@@ -26,14 +26,27 @@ async function bench(options: Options): Promise<number> {
 }
 
 async function run(options: Options, results: Results): Promise<void> {
+  execFileSync("sh", [join(import.meta.dirname, "install.sh")], { stdio: "inherit" });
   const root = mkdtempSync(join(tmpdir(), "leasehold-bench-"));
   const running = new Bench(options.only, options.full ? FULL : QUICK, results, root, say);
+  const end = async (): Promise<void> => {
+    await running.stop();
+    rmSync(root, { recursive: true, force: true, maxRetries: 5 });
+  };
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => void end().finally(() => process.exit(130)));
   try {
     await running.start();
     for (const part of options.parts) await measures[part](running);
   } finally {
-    await running.stop();
-    rmSync(root, { recursive: true, force: true, maxRetries: 5 });
+    await end();
+  }
+}
+
+function commit(): string {
+  try {
+    return execFileSync("git", ["rev-parse", "--short", "HEAD"], { cwd: import.meta.dirname, encoding: "utf8", stdio: "pipe" }).trim();
+  } catch {
+    return "unknown";
   }
 }
 

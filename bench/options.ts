@@ -6,7 +6,7 @@ export const usage = `npm run bench -- [options]
   --full           longer, and with more rounds; what is done already is kept and not done again
   --only NAMES     peers, with commas between them (${peerNames.join(", ")})
   --parts NAMES    what to measure: cycles, lookups, load, fsyncs, refusals
-  --fresh          forgets what was measured before
+  --fresh          with --full: forgets what was measured before of this commit
   --report         writes the report of what was measured, and measures nothing
   --help           this
 `;

@@ -39,8 +39,9 @@ export class Results {
     for (const result of lines.map((line) => JSON.parse(line) as Result)) this.#byKey.set(keyOf(result), result);
   }
 
+  /** Whether it is done: what went wrong is measured again. */
   has(key: Key): boolean {
-    return this.#byKey.has(keyOf(key));
+    return this.#byKey.get(keyOf(key))?.errors === 0;
   }
 
   add(result: Result): void {

@@ -1,5 +1,4 @@
 /** The Worker as it is deployed, on this machine: Miniflare's workerd with SQLite and D1 on disk, and a cron that fires. */
-import { build } from "esbuild";
 import { convertV4MiniflareOptions, Log, LogLevel, Miniflare } from "miniflare";
 import { readdir, readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
@@ -8,6 +7,7 @@ import { DatabaseSync } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { readConfig } from "../src/config.ts";
+import { bundle } from "./bundle.ts";
 import { devKeys, type DevKeys, type Dispatch } from "./dev-keys.ts";
 import { writePrivate } from "./private-file.ts";
 import { FAILED_TRIES, RESTART_TRIES, RuntimeWatch } from "./runtime-watch.ts";
@@ -117,24 +117,6 @@ function keepingSignals<T>(make: () => T): T {
     for (const listener of process.listeners(signal)) if (!before.get(signal)?.includes(listener)) process.removeListener(signal, listener);
   }
   return made;
-}
-
-async function bundle(entryPoint: string): Promise<string> {
-  const result = await build({
-    entryPoints: [entryPoint],
-    bundle: true,
-    write: false,
-    format: "esm",
-    platform: "neutral",
-    target: "es2024",
-    mainFields: ["module", "main"],
-    conditions: ["workerd", "worker", "browser"],
-    external: ["cloudflare:*", "node:*"],
-    logLevel: "silent",
-  });
-  const [file] = result.outputFiles;
-  if (file === undefined) throw new Error("the Worker could not be bundled");
-  return file.text;
 }
 
 /** Miniflare's own words: only what is wrong. That a runtime died is nowhere else to be heard. */

@@ -1,28 +1,16 @@
-import { build } from "esbuild";
 import { convertV4MiniflareOptions, Miniflare } from "miniflare";
 import { join } from "node:path";
+import { bundle } from "../../scripts/bundle.ts";
 
 /** A Worker of one file, on Miniflare with its state on disk, as `scripts/coordinator.ts` runs Leasehold. */
 export async function startWorker(entryPoint: string, folder: string, options: Record<string, unknown>): Promise<Miniflare> {
-  const { outputFiles } = await build({
-    entryPoints: [entryPoint],
-    bundle: true,
-    write: false,
-    format: "esm",
-    platform: "neutral",
-    target: "es2024",
-    mainFields: ["module", "main"],
-    conditions: ["workerd", "worker", "browser"],
-    external: ["cloudflare:*", "node:*"],
-    logLevel: "silent",
-  });
   const miniflare = new Miniflare(
     convertV4MiniflareOptions({
       host: "127.0.0.1",
       port: 0,
       name: "peer",
       modules: true,
-      script: outputFiles[0]?.text ?? "",
+      script: await bundle(entryPoint),
       compatibilityDate: "2026-10-01",
       resourcePersistencePath: join(folder, "storage"),
       ...options,

@@ -58,10 +58,12 @@ export class DirectoryCopy {
   /** A registered cell. One that the copy lacks may have been registered a moment ago, and elsewhere. */
   async cell(id: string): Promise<Result<Cell>> {
     const view = await this.view();
-    const latest = view.ok && !view.value.cells.has(id) ? await this.read() : view;
-    if (!latest.ok) return latest;
-    const found = latest.value.cells.get(id);
-    return found === undefined ? refused("NOT_FOUND", `cell ${id} is not registered`, { reason: "CELL_UNKNOWN" }) : ok(found);
+    return view.ok && !view.value.cells.has(id) ? this.presentCell(id) : cellIn(view, id);
+  }
+
+  /** The cell as it is now, for what is decided on that. */
+  async presentCell(id: string): Promise<Result<Cell>> {
+    return cellIn(await this.read(), id);
   }
 
   /** After a change that was made here: the next request reads the directory. The old copy stays for when it cannot. */
@@ -96,6 +98,12 @@ export class DirectoryCopy {
       return result;
     });
   }
+}
+
+function cellIn(view: Result<DirectoryView>, id: string): Result<Cell> {
+  if (!view.ok) return view;
+  const cell = view.value.cells.get(id);
+  return cell === undefined ? refused("NOT_FOUND", `cell ${id} is not registered`, { reason: "CELL_UNKNOWN" }) : ok(cell);
 }
 
 const viewOf = ({ cells, revokedKeys }: Snapshot): DirectoryView => ({

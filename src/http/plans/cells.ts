@@ -2,7 +2,7 @@ import type * as z from "zod";
 import { fanOut } from "../../core/ask.ts";
 import type { Cell } from "../../core/directory/directory.ts";
 import type { CellState, CellStatus } from "../../core/messages.ts";
-import { ok, refused, type Result } from "../../core/refusal.ts";
+import { ok, type Result } from "../../core/refusal.ts";
 import { compareBytes, sourceOrder } from "../../core/source-order.ts";
 import type { cellRoutes } from "../contract/admin-routes.ts";
 import type { cell as cellSchema } from "../contract/schemas.ts";
@@ -49,7 +49,7 @@ export const cellPlans: Plans<keyof typeof cellRoutes> = {
 
   changeCell({ deployment, params: { cell }, body: { name, address } }) {
     return ok(async () => {
-      const before = await registered(deployment, cell);
+      const before = await deployment.directory.presentCell(cell);
       if (!before.ok) return before;
       const { updatedAtMs } = before.value;
       const change = { ...(name === undefined ? {} : { name }), ...(address === undefined ? {} : { address }) };
@@ -71,14 +71,6 @@ const DIRECTORY = "the directory";
 const LEDGER = { who: "the cell's ledger" };
 const UNSURE = "the change may have been made; read it back, or repeat the call";
 
-/** As it is now, not as an isolate remembers it. */
-async function registered(deployment: Deployment, cell: string): Promise<Result<Cell>> {
-  const view = await deployment.directory.read();
-  if (!view.ok) return view;
-  const found = view.value.cells.get(cell);
-  return found === undefined ? refused("NOT_FOUND", `cell ${cell} is not registered`, { reason: "CELL_UNKNOWN" }) : ok(found);
-}
-
 /** Undefined when the cell's ledger cannot be asked. */
 async function statusOf({ objects, envelope, config }: Deployment, { cell, locationHint }: Cell): Promise<CellStatus | undefined> {
   const { inquiryTimeoutMs } = config.limits;
@@ -94,13 +86,13 @@ interface Changed {
 function setState({ deployment, params }: Call<"freezeCell" | "unfreezeCell">, state: CellState): Result<() => Promise<Result<Changed>>> {
   return ok(async (): Promise<Result<Changed>> => {
     const { objects, envelope } = deployment;
-    const cell = await registered(deployment, params.cell);
+    const cell = await deployment.directory.presentCell(params.cell);
     if (!cell.ok) return cell;
-    const stub = objects.ledger(cell.value.cell, cell.value.locationHint);
-    const before = await reach(readTimeoutMs(deployment), LEDGER, () => stub.status(envelope));
+    const ledger = () => objects.ledger(cell.value.cell, cell.value.locationHint);
+    const before = await reach(readTimeoutMs(deployment), LEDGER, () => ledger().status(envelope));
     if (!before.ok) return before;
     const { stateVersion } = before.value;
-    const set = await reach(readTimeoutMs(deployment), { ...LEDGER, advice: UNSURE }, () => stub.setState({ ...envelope, state, stateVersion }));
+    const set = await reach(readTimeoutMs(deployment), { ...LEDGER, advice: UNSURE }, () => ledger().setState({ ...envelope, state, stateVersion }));
     if (!set.ok) return set;
     return ok({ status: 200, body: { cell: wireCell(cell.value, await statusOf(deployment, cell.value)) } });
   });

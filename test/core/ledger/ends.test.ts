@@ -1,18 +1,9 @@
 /** What must have happened when a ledger answers, and what must not happen after it has ended. */
 import { expect, test } from "vitest";
-import type { Exchange } from "../../../src/core/messages.ts";
 import { shardOf, shardsOf } from "../../../src/core/placement.ts";
-import { Cluster, type Call } from "../../support/cluster.ts";
-import { beginRequest, callerOf, decideRequest } from "../../support/ops.ts";
-
-const ok = (value: unknown): object => ({ ok: true, value: expect.objectContaining(value as object) as unknown });
-const no = (code: string, more: object = {}): object => ({ ok: false, refusal: expect.objectContaining({ code, ...more }) as unknown });
-
-const begin = (c: Cluster, cell: string, lease: string, names: string[]) => c.ledger(cell).object.begin(beginRequest(c.envelope, lease, names));
-const decide = (c: Cluster, cell: string, lease: string, outcome: "COMMITTED" | "ROLLED_BACK") =>
-  c.ledger(cell).object.decide(decideRequest(c.envelope, lease, outcome));
-const isPrepare = (call: Call): boolean => call.method === "exchange" && (call.message as Exchange).prepares.length > 0;
-const isDecision = (call: Call): boolean => call.method === "exchange" && (call.message as Exchange).decisions.length > 0;
+import { begin, decide, isDecision, isPrepare, no, ok } from "../../support/calls.ts";
+import { Cluster } from "../../support/cluster.ts";
+import { beginRequest, callerOf } from "../../support/ops.ts";
 
 function nameOn(c: Cluster, shard: number): string {
   for (let n = 0; ; n += 1) if (shardOf("ROUTES", `n${n}`, shardsOf(c.envelope.placement)) === shard) return `n${n}`;
