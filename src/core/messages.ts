@@ -177,7 +177,7 @@ export interface Lease {
   decidedAtMs?: number;
   decidedBy?: string;
   reason?: string;
-  /** While GRANTED, and on a single read only. */
+  /** While GRANTED, and on a single read only: not in a list, nor in the answer to the begin that brought them. */
   ops?: Op[];
 }
 

@@ -10,18 +10,26 @@ export function rawPath(url: string): string {
   return end < 0 ? path : path.slice(0, end);
 }
 
-/** The parameters of a path that is known to fit the route, still percent-encoded. */
-export function rawParameters(route: Pick<Route, "path" | "rest">, path: string): Map<string, string> {
-  const segments = path.split("/");
-  const raw = new Map<string, string>();
+/** Where a route's parameters stand among the segments of its path. */
+interface Place {
+  name: string;
+  index: number;
+  /** This segment and all behind it. */
+  isRest: boolean;
+}
+
+export function placesOf(route: Pick<Route, "path" | "rest">): Place[] {
   const [last] = parameterNames(route).slice(-1);
-  for (const [index, part] of route.path.split("/").entries()) {
+  return [...route.path.split("/").entries()].flatMap(([index, part]) => {
     const name = /^\{(\w+)\}$/.exec(part)?.[1];
-    if (name === undefined) continue;
-    const isRest = route.rest === true && name === last;
-    raw.set(name, (isRest ? segments.slice(index).join("/") : segments[index]) ?? "");
-  }
-  return raw;
+    return name === undefined ? [] : [{ name, index, isRest: route.rest === true && name === last }];
+  });
+}
+
+/** The parameters of a path that is known to fit the route, still percent-encoded. */
+export function rawParameters(places: readonly Place[], path: string): Map<string, string> {
+  const segments = path.split("/");
+  return new Map(places.map(({ name, index, isRest }) => [name, (isRest ? segments.slice(index).join("/") : segments[index]) ?? ""]));
 }
 
 /** As hono routes it. */

@@ -4,7 +4,7 @@ import { isAllowed } from "../auth/policy.ts";
 import type { Principal } from "../auth/principal.ts";
 import { ok, refused, type Refusal, type Result } from "../core/refusal.ts";
 import type { Env } from "../env.ts";
-import { decodeParameters, parseQuery, rawParameters, rawPath } from "./address.ts";
+import { decodeParameters, parseQuery, placesOf, rawParameters, rawPath } from "./address.ts";
 import { readBody } from "./body.ts";
 import { routes, type RouteId } from "./contract.ts";
 import type { Route, RouteBody } from "./contract/route.ts";
@@ -34,12 +34,14 @@ interface Input {
  */
 export function bind<Id extends RouteId>(routeId: Id, plan: Plan<Id>): (context: Context<App>) => Promise<Response> {
   const route: Route = routes[routeId];
+  const places = placesOf(route);
   // The plan takes what the schemas of this very route make, and answers what the contract has for it: see `Call` and `Answer`.
   const prepare = plan as unknown as (call: unknown) => Promise<Result<AnyWork>>;
   return async (context) => {
     const trace = context.get("trace");
     trace.route = routeId;
-    const result = await serve(route, context, trace, (deployment, identified, input) => prepare({ routeId, deployment, ...identified, ...input }));
+    const raw = rawParameters(places, rawPath(context.req.url));
+    const result = await serve(route, context, raw, (deployment, identified, input) => prepare({ routeId, deployment, ...identified, ...input }));
     if (!result.ok) return fail(result.refusal, trace);
     const { status, body, headers } = result.value;
     const mediaType = route.responses[status]?.mediaType;
@@ -59,12 +61,11 @@ type AnyWork = () => Promise<Result<AnyAnswer>>;
 
 type Prepare = (deployment: Deployment, identified: Identified, input: Input) => Promise<Result<AnyWork>>;
 
-async function serve(route: Route, context: Context<App>, trace: Trace, prepare: Prepare): Promise<Result<AnyAnswer>> {
+async function serve(route: Route, context: Context<App>, raw: ReadonlyMap<string, string>, prepare: Prepare): Promise<Result<AnyAnswer>> {
   const deployment = deploymentOf(context.env);
-  const identified = await identify(route, context, deployment, trace);
+  const identified = await identify(route, context, deployment, context.get("trace"));
   if (!identified.ok) return identified;
 
-  const raw = rawParameters(route, rawPath(context.req.url));
   const { principal } = identified.value;
   if (principal !== null && !isAllowed(principal, route.roles, raw.get("cell"))) return refused("PERMISSION_DENIED", notAllowed(principal));
 

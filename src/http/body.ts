@@ -5,6 +5,9 @@ import type { RouteBody } from "./contract/route.ts";
 import { parseJson } from "./json.ts";
 import type { Failure } from "./problem.ts";
 
+/** What is read in one piece; longer bodies are counted while they come. */
+const SMALL_BYTES = 65_536;
+
 /** The JSON of a request, or undefined when there is none and none is needed. Nothing of the body is believed before it is counted. */
 export async function readBody(request: Request, { required }: RouteBody, limits: Limits): Promise<Result<unknown>> {
   const isJson = /^application\/json *(; *charset="?utf-8"? *)?$/i.test(request.headers.get("content-type") ?? "");
@@ -20,20 +23,30 @@ export async function readBody(request: Request, { required }: RouteBody, limits
   return parseJson(text, limits.jsonDepth);
 }
 
-/** Counts while it reads, and stops at the limit: what Content-Length says may be anything. */
+/** Never more than `most`, whatever Content-Length says. */
 async function readBytes(request: Request, most: number): Promise<Result<Uint8Array>> {
-  const chunks: Uint8Array[] = [];
-  let length = 0;
+  if (request.body === null) return ok(new Uint8Array());
   try {
-    // `for await` cancels the stream when the loop is left.
-    for await (const chunk of request.body ?? []) {
-      length += chunk.length;
-      if (length > most) return refused("RESOURCE_EXHAUSTED", `the body is larger than ${most} bytes`, { reason: "BODY_TOO_LARGE" });
-      chunks.push(chunk);
-    }
+    const declared = request.headers.get("content-length");
+    if (declared === null || Number(declared) > SMALL_BYTES) return await readChunks(request.body, most);
+    // Nearly all of them: one call instead of several for each chunk. HTTP ends a body where its length says.
+    const bytes = new Uint8Array(await request.arrayBuffer());
+    return bytes.length > most ? tooLarge(most) : ok(bytes);
   } catch {
     // The caller went away, or cut the body short: no fault of ours.
     return refused("INVALID_ARGUMENT", "the body ended early", { field: "body" });
+  }
+}
+
+/** Counts while it reads, and stops at the limit. */
+async function readChunks(body: ReadableStream<Uint8Array>, most: number): Promise<Result<Uint8Array>> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  // `for await` cancels the stream when the loop is left.
+  for await (const chunk of body) {
+    length += chunk.length;
+    if (length > most) return tooLarge(most);
+    chunks.push(chunk);
   }
   const bytes = new Uint8Array(length);
   let offset = 0;
@@ -43,6 +56,9 @@ async function readBytes(request: Request, most: number): Promise<Result<Uint8Ar
   }
   return ok(bytes);
 }
+
+const tooLarge = (most: number): Result<never> =>
+  refused("RESOURCE_EXHAUSTED", `the body is larger than ${most} bytes`, { reason: "BODY_TOO_LARGE" });
 
 const notJson = (): { ok: false; refusal: Failure } => unsupported("send JSON, as `Content-Type: application/json`");
 

@@ -21,7 +21,7 @@ export function objectPorts(ctx: DurableObjectState): Ports {
       now: () => Date.now(),
       after: (delayMs, then) => timers.after(delayMs, then),
       // A timer of no time comes after the events that have arrived; it waits for nothing else.
-      turn: () => new Promise((resume) => setTimeout(resume, 0)),
+      turn: () => storage.sync(),
     },
     randomness: { uuid: () => uuid(), fraction: () => Math.random() },
     alarm: {

@@ -191,7 +191,8 @@ export class Begins {
     this.#running.delete(request.lease);
     this.#store.insert(row);
     this.#outstanding += 1;
-    return ok(this.#store.leaseOf(row, now));
+    // Without the ops: whoever asked for them has them.
+    return ok(this.#store.leaseOf({ ...row, payload: null }, now));
   }
 
   /** Whether the caller's key and the cell's state allow a grant, as of this turn. */

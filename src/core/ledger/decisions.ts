@@ -43,7 +43,7 @@ export class Decisions {
 
   /** In one transaction: reads the row as it is now, and decides it if nobody has. */
   #write(request: DecideRequest): Result<LeaseRow> {
-    const row = this.#store.find(request.lease);
+    const row = this.#store.findWhole(request.lease);
     if (row === undefined) return this.#writeFence(request);
     if (row.state !== "GRANTED") return row.state === request.outcome ? ok(row) : { ok: false, refusal: decidedOtherwise(row) };
     const position = this.#positions.next(this.#ports.clock.now());

@@ -23,6 +23,8 @@ interface Open {
   pauseMs: number;
   /** Its row is durable: it may be told (rule C2). */
   durable: boolean;
+  /** As it was decided, for the first try; later ones read it again, because a payload may be large. */
+  row: LeaseRow | undefined;
   /** Shards that have not confirmed yet; unknown after a restart, when all are told again. */
   remaining: Set<number> | undefined;
   underWay: Promise<void> | undefined;
@@ -67,9 +69,10 @@ export class Deliveries {
   }
 
   /** Called in the transaction that decides. From here on the alarm knows of it. */
-  track({ lease, position }: LeaseRow): void {
+  track(row: LeaseRow): void {
+    const { lease, position } = row;
     const dueAtMs = this.#ports.clock.now() + TIDY_AFTER_MS;
-    this.#open.set(lease, { ...opened(lease, position, dueAtMs), durable: false });
+    this.#open.set(lease, { ...opened(lease, position, dueAtMs), durable: false, row });
     this.#wake.by(dueAtMs);
   }
 
@@ -97,7 +100,8 @@ export class Deliveries {
   async #try(open: Open): Promise<void> {
     let decisions: Map<number, Decision>;
     try {
-      const row = this.#store.findWhole(open.lease);
+      const row = open.row ?? this.#store.findWhole(open.lease);
+      open.row = undefined;
       decisions = row === undefined ? new Map() : decisionsOf(this.#cell, row);
     } catch (error) {
       // A row that this version cannot read must not stop the others.
@@ -127,8 +131,7 @@ export class Deliveries {
 
   /** Runs at the end of every transaction of the ledger: forgets the payload of what is applied, at no transaction of its own. */
   tidy(): void {
-    if (this.#confirmed.size === 0) return;
-    this.#store.markApplied([...this.#confirmed.keys()]);
+    for (const lease of this.#confirmed.keys()) this.#store.markApplied(lease);
     this.#confirmed.clear();
   }
 
@@ -187,6 +190,7 @@ const opened = (lease: string, position: number, dueAtMs: number): Open => ({
   dueAtMs,
   pauseMs: FIRST_PAUSE_MS,
   durable: true,
+  row: undefined,
   remaining: undefined,
   underWay: undefined,
 });

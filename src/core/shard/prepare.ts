@@ -2,7 +2,7 @@ import { listOf, type BucketKey, type Op, type Prepare, type PrepareAnswer } fro
 import type { Randomness } from "../ports.ts";
 import type { Conflict, ConflictKind } from "../refusal.ts";
 import { sourceTypes, subjectTypes } from "../registry.ts";
-import type { ClaimRow, HoldRow, ShardStore } from "./store.ts";
+import type { Claimant, ShardStore } from "./store.ts";
 
 /** How long a caller should wait before it tries a leased bucket again. A begin to commit cycle takes well under a second. */
 const LEASED_RETRY_AFTER_MS = 1_000;
@@ -18,7 +18,8 @@ export function prepare(store: ShardStore, randomness: Randomness, nowMs: number
   const held: BucketKey[] = [];
   const clear: Op[] = [];
   for (const op of request.ops) {
-    const finding = examine(op, request, store.claim(op), store.hold(op));
+    const { claim, hold } = store.occupants(op);
+    const finding = examine(op, request, claim, hold);
     if (finding.kind === "clear") clear.push(op);
     else if (finding.kind !== "missing") conflicts.push(conflictOf(op, finding));
     if (finding.kind === "leased") held.push({ type: op.type, canonical: op.canonical });
@@ -32,8 +33,8 @@ export function prepare(store: ShardStore, randomness: Randomness, nowMs: number
 }
 
 /** The first kind that matches, as docs/reference/http-api.md lists them. A hold of another attempt of the same lease is a collision like any other (rule B4). */
-function examine(op: Op, { cell, allowMissing }: Prepare, claim: ClaimRow | undefined, hold: HoldRow | undefined): Finding {
-  const leased = (by: HoldRow): Finding => ({ kind: "leased", owner: by.cell === cell ? "self" : "other" });
+function examine(op: Op, { cell, allowMissing }: Prepare, claim: Claimant | undefined, hold: Claimant | undefined): Finding {
+  const leased = (by: Claimant): Finding => ({ kind: "leased", owner: by.cell === cell ? "self" : "other" });
   if (op.kind === "create") {
     if (hold !== undefined) return leased(hold);
     return claim === undefined ? { kind: "clear" } : { kind: "taken", owner: claim.cell === cell ? "self" : "other" };
@@ -45,7 +46,7 @@ function examine(op: Op, { cell, allowMissing }: Prepare, claim: ClaimRow | unde
   return op.kind === "replace" || matches(op, claim) ? { kind: "clear" } : { kind: "mismatch", owner: "self" };
 }
 
-function matches({ subject, source }: Op, claim: ClaimRow): boolean {
+function matches({ subject, source }: Op, claim: Claimant): boolean {
   if (subject !== undefined && (subjectTypes[subject.type].number !== claim.subject_type || subject.id !== claim.subject_id)) return false;
   return source === undefined || (sourceTypes[source.type].number === claim.source_type && source.id === claim.source_id);
 }

@@ -50,6 +50,8 @@ export type CreateHoldRow = HoldRow & {
   source_order: string;
 };
 
+export type Claimant = Pick<HoldRow, "cell" | "subject_type" | "subject_id" | "source_type" | "source_id">;
+
 /** A hold's identity: what one execution of one prepare left here (rule B4). */
 export interface HoldIdentity extends Holder {
   epoch: number;
@@ -73,6 +75,18 @@ export class ShardStore {
 
   hold({ type, canonical }: BucketKey): HoldRow | undefined {
     return this.#sql.all<HoldRow>("SELECT * FROM hold WHERE bucket_type = ? AND canonical = ?", bucketTypes[type].number, canonical)[0];
+  }
+
+  /** Who has a bucket, in one statement: all that a prepare needs to know. */
+  occupants({ type, canonical }: BucketKey): { claim: Claimant | undefined; hold: Claimant | undefined } {
+    const rows = this.#sql.all<Claimant & { is_hold: 0 | 1 }>(
+      `SELECT 0 AS is_hold, cell, subject_type, subject_id, source_type, source_id FROM claim WHERE bucket_type = ?1 AND canonical = ?2
+       UNION ALL
+       SELECT 1, cell, subject_type, subject_id, source_type, source_id FROM hold WHERE bucket_type = ?1 AND canonical = ?2`,
+      bucketTypes[type].number,
+      canonical,
+    );
+    return { claim: rows.find(({ is_hold }) => is_hold === 0), hold: rows.find(({ is_hold }) => is_hold === 1) };
   }
 
   /** Raises the counter of grants and returns it: every later owner of a bucket has a larger epoch. To be kept by the same transaction. */

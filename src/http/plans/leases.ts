@@ -1,7 +1,7 @@
 import type * as z from "zod";
 import { v7 as newTimeOrderedUuid } from "uuid";
 import type { Principal } from "../../auth/principal.ts";
-import type { BeginAnswer, BeginRequest, Caller, Outcome } from "../../core/messages.ts";
+import type { BeginAnswer, BeginRequest, Caller, Lease, Outcome } from "../../core/messages.ts";
 import { ok, refused, type Result } from "../../core/refusal.ts";
 import { bytesOf, invalid, opsOf, payloadHash, type Batch } from "../batch.ts";
 import type { leaseRoutes } from "../contract/lease-routes.ts";
@@ -91,11 +91,14 @@ async function sendBegin({ config, objects }: Deployment, principal: Principal, 
   const { beginDeadlineMs, exchangeTimeoutMs } = config.limits;
   const advice = "the outcome is not known; repeat the call with the same lease id";
   const begun = await reach(beginDeadlineMs + exchangeTimeoutMs + 1_000, { who: LEDGER, advice }, () => objects.ledger(cell).begin(request));
-  if (begun.ok) return begun;
+  if (begun.ok) return ok({ ...begun.value, lease: withOps(begun.value.lease, request) });
   const { code } = begun.refusal;
   if (code === "UNAVAILABLE" || code === "DEADLINE_EXCEEDED") return withFailure(begun, { leaseUuid: request.lease });
   return registered(begun, principal);
 }
+
+/** A ledger that has just granted a batch does not send it back. */
+const withOps = (lease: Lease, { ops }: BeginRequest): Lease => (lease.state === "GRANTED" ? { ops, ...lease } : lease);
 
 interface Decided {
   status: 200;
