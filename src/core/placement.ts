@@ -22,6 +22,7 @@ const utf8 = new TextEncoder();
 
 /** The shard of a bucket: the first 32 bits of SHA-256 over `<type number>:<canonical value>`, modulo the number of shards. */
 export function shardOf(type: BucketTypeName, canonical: string, shards: number): number {
+  if (shards === 1) return 0;
   const digest = sha256(utf8.encode(`${bucketTypes[type].number}:${canonical}`));
   return new DataView(digest.buffer, digest.byteOffset).getUint32(0) % shards;
 }

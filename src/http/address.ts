@@ -32,11 +32,18 @@ export function rawParameters(places: readonly Place[], path: string): Map<strin
   return new Map(places.map(({ name, index, isRest }) => [name, (isRest ? segments.slice(index).join("/") : segments[index]) ?? ""]));
 }
 
-/** As hono routes it. */
-export const routingPath = ({ path, rest }: Pick<Route, "path" | "rest">): string => {
+/** As hono routes it. A rest may be empty, which its fast router does not know in one pattern. */
+export function routingPaths({ path, rest }: Pick<Route, "path" | "rest">): string[] {
   const pattern = path.replaceAll(/\{(\w+)\}/g, ":$1");
-  return rest ? `${pattern}{.*}` : pattern;
-};
+  return rest ? [`${pattern}{.+}`, pattern.replace(/:\w+$/, "")] : [pattern];
+}
+
+/** Whether a path, as it was sent, is one of the route's. */
+export function isPathOf({ path, rest }: Pick<Route, "path" | "rest">): (sent: string) => boolean {
+  const segments = rest ? path.replace(/\{\w+\}$/, "[^]*") : path;
+  const pattern = new RegExp(`^${segments.replaceAll(/\{\w+\}/g, "[^/]+")}$`);
+  return (sent) => pattern.test(sent);
+}
 
 export function decodeParameters(raw: ReadonlyMap<string, string>): Result<Record<string, string>> {
   const decoded: Record<string, string> = {};

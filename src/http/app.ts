@@ -1,6 +1,7 @@
 import { Hono, type Context } from "hono";
+import { RegExpRouter } from "hono/router/reg-exp-router";
 import { configOf, type Env } from "../env.ts";
-import { rawPath, routingPath } from "./address.ts";
+import { isPathOf, rawPath, routingPaths } from "./address.ts";
 import { bind, fail, type App } from "./bind.ts";
 import { routeIds, routes, type RouteId } from "./contract.ts";
 import type { Plan } from "./handler.ts";
@@ -11,7 +12,7 @@ import { beginTrace, logRequest } from "./trace.ts";
 
 function makeApp(): Hono<App> {
   // Routed by the path as it was sent: a percent-encoded slash must not become one before the route is known.
-  const hono = new Hono<App>({ getPath: (request) => rawPath(request.url) });
+  const hono = new Hono<App>({ getPath: (request) => rawPath(request.url), router: new RegExpRouter() });
 
   hono.use("*", async (context, next) => {
     const trace = beginTrace(context.req.header("x-request-id"));
@@ -21,15 +22,12 @@ function makeApp(): Hono<App> {
     if (context.res.status >= 500 || logsAll(context.env)) logRequest(trace, context.req.method, context.res.status);
   });
 
-  const methods = new Map<string, string[]>();
-  for (const id of routeIds) {
-    const path = routingPath(routes[id]);
-    methods.set(path, [...(methods.get(path) ?? []), routes[id].method]);
-    hono.on(routes[id].method, path, bound(id));
-  }
-  for (const [path, allowed] of methods) hono.all(path, (context) => methodNotAllowed(context, allowed));
-
-  hono.notFound((context) => fail({ code: "NOT_FOUND", detail: "there is no such route; see /docs" }, context.get("trace")));
+  for (const id of routeIds) hono.on(routes[id].method, routingPaths(routes[id]), bound(id));
+  hono.notFound((context) => {
+    const methods = methodsAt(rawPath(context.req.url));
+    if (methods.length > 0) return methodNotAllowed(context, methods);
+    return fail({ code: "NOT_FOUND", detail: "there is no such route; see /docs" }, context.get("trace"));
+  });
   hono.onError((error, context) => fail(logFault(error, context.get("trace")), context.get("trace")));
   return hono;
 }
@@ -42,6 +40,10 @@ function logsAll(env: Env): boolean {
     return true;
   }
 }
+
+const paths = routeIds.map((id) => ({ method: routes[id].method, isPath: isPathOf(routes[id]) }));
+
+const methodsAt = (sent: string): string[] => paths.filter(({ isPath }) => isPath(sent)).map(({ method }) => method);
 
 const bound = (id: RouteId): ReturnType<typeof bind> => bind(id, plans[id] as Plan<RouteId>);
 

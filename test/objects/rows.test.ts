@@ -78,6 +78,29 @@ test("a lease costs at most 6 rows in its ledger, from its grant to the day it i
   expect(life.rowsWritten).toBeGreaterThan(5 * lived);
 });
 
+test("what a lease reads does not grow with what was decided before", async () => {
+  const w = await startWorld();
+  const live = async (from: number, leases: number): Promise<void> => {
+    for (let n = from; n < from + leases; n += 1) {
+      const lease = w.uuid();
+      await w.ledger("1").begin(beginRequest(w.envelope, lease, [`n${n}`]));
+      await w.ledger("1").decide(decideRequest(w.envelope, lease, "COMMITTED"));
+    }
+  };
+  // The last of each is marked as applied by the next.
+  await live(0, 1);
+  const counters = await Promise.all([count(objects.ledger("1")), ...Array.from({ length: 16 }, (_, shard) => count(objects.shard(shard)))]);
+  const readBy = async (from: number, leases: number): Promise<number> => {
+    const before = counters.reduce((sum, { rowsRead }) => sum + rowsRead, 0);
+    await live(from, leases);
+    return (counters.reduce((sum, { rowsRead }) => sum + rowsRead, 0) - before) / leases;
+  };
+  const first = await readBy(1, 20);
+  await live(21, 150);
+  expect(await readBy(171, 20)).toBeCloseTo(first, 0);
+  expect(first).toBeLessThanOrEqual(12);
+});
+
 test("a refused begin writes no row, in the ledger or in a shard", async () => {
   const w = await startWorld();
   const first = w.uuid();

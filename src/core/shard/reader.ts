@@ -3,8 +3,8 @@ import { ok, refused } from "../refusal.ts";
 import { bucketTypes, sourceTypes } from "../registry.ts";
 import { compareBytes } from "../source-order.ts";
 import { identityOf, type Inquirer, type Learned } from "./inquirer.ts";
-import { bySource, keyOf, recordOfClaim, recordOfHold } from "./record.ts";
-import type { ClaimRow, CreateHoldRow, HoldRow, ShardStore } from "./store.ts";
+import { bySource, recordOfClaim, recordOfHold } from "./record.ts";
+import type { CreateHoldRow, HeldClaimRow, HoldRow, ShardStore } from "./store.ts";
 
 /** A hold may change hands while its ledger is asked; then the key was free in between, and after this many rounds that is the answer. */
 const MAX_ROUNDS = 3;
@@ -23,7 +23,7 @@ const NOTHING_LEARNED: ReadonlyMap<string, Learned> = new Map();
 type Read = LookupFound | { kind: "ask"; hold: HoldRow };
 
 interface Page {
-  claims: ClaimRow[];
+  claims: HeldClaimRow[];
   holds: CreateHoldRow[];
   through: string;
   complete: boolean;
@@ -58,8 +58,8 @@ export class ShardReader {
   /** A create hold shows only while its lease is granted, and only its ledger knows whether it is. */
   #read(key: BucketKey, learned: ReadonlyMap<string, Learned>): Read {
     const claim = this.#store.claim(key);
+    if (claim !== undefined) return { kind: "record", record: recordOfClaim(claim) };
     const hold = this.#store.hold(key);
-    if (claim !== undefined) return { kind: "record", record: recordOfClaim(claim, hold) };
     if (hold === undefined || hold.kind !== "create") return { kind: "none" };
     switch (learned.get(identityOf(hold))) {
       case "granted":
@@ -99,7 +99,7 @@ export class ShardReader {
     const verdicts = holds.map((hold) => learned.get(identityOf(hold)));
     if (verdicts.includes("unknown")) return refused("UNAVAILABLE", "the cell's ledger cannot be asked which of its leases are granted");
     const granted = holds.filter((_, index) => verdicts[index] === "granted");
-    const records = [...claims.map((claim) => recordOfClaim(claim, this.#store.hold(keyOf(claim)))), ...granted.map(recordOfHold)];
+    const records = [...claims.map(recordOfClaim), ...granted.map(recordOfHold)];
     return ok({ records: records.toSorted(bySource), through, complete });
   }
 

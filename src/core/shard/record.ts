@@ -1,15 +1,15 @@
-import type { BucketKey, ClaimRecord } from "../messages.ts";
+import type { ClaimRecord } from "../messages.ts";
 import { bucketTypeByNumber, bucketTypes, sourceTypeByNumber, subjectTypeByNumber } from "../registry.ts";
 import { compareBytes, sourceOrder } from "../source-order.ts";
-import type { ClaimRow, HoldRow } from "./store.ts";
+import type { ClaimRow, HeldClaimRow, HoldRow } from "./store.ts";
 
 /** While a replace is held the old record shows, ACTIVE, with the lease's uuid. */
-export function recordOfClaim(claim: ClaimRow, hold: HoldRow | undefined): ClaimRecord {
+export function recordOfClaim(claim: HeldClaimRow): ClaimRecord {
   return {
     ...common(claim),
     epoch: claim.epoch,
-    status: hold?.kind === "destroy" ? "LEASE_DESTROYING" : "ACTIVE",
-    lease: hold?.lease ?? null,
+    status: claim.hold_kind === "destroy" ? "LEASE_DESTROYING" : "ACTIVE",
+    lease: claim.hold_lease,
     createdAtMs: claim.created_at_ms,
     updatedAtMs: claim.updated_at_ms,
   };
@@ -20,11 +20,6 @@ export function recordOfHold(hold: HoldRow): ClaimRecord {
   const { held_at_ms: createdAtMs, epoch, lease } = hold;
   return { ...common(hold), epoch, status: "LEASE_CREATING", lease, createdAtMs, updatedAtMs: createdAtMs };
 }
-
-export const keyOf = (row: ClaimRow | HoldRow): BucketKey => ({
-  type: known(bucketTypeByNumber(row.bucket_type), row.bucket_type),
-  canonical: row.canonical,
-});
 
 /** Source order, then bucket type, then canonical value: the order of `claim_by_source`. */
 export function bySource(a: ClaimRecord, b: ClaimRecord): number {
@@ -37,7 +32,8 @@ export function bySource(a: ClaimRecord, b: ClaimRecord): number {
 
 function common(row: ClaimRow | HoldRow): Pick<ClaimRecord, "type" | "canonical" | "uuid" | "value" | "subject" | "source" | "cell"> {
   return {
-    ...keyOf(row),
+    type: known(bucketTypeByNumber(row.bucket_type), row.bucket_type),
+    canonical: row.canonical,
     uuid: present(row.uuid),
     value: present(row.value),
     subject: { type: known(subjectTypeByNumber(present(row.subject_type)), row.subject_type), id: present(row.subject_id) },

@@ -39,6 +39,9 @@ export interface HoldRow {
   source_order: string | null;
 }
 
+/** `hold_` columns: of the lease that destroys or replaces it at the moment. */
+export type HeldClaimRow = ClaimRow & { hold_kind: OpKind | null; hold_lease: string | null };
+
 /** The hold of a create has everything that its claim will have. */
 export type CreateHoldRow = HoldRow & {
   uuid: string;
@@ -69,8 +72,14 @@ export class ShardStore {
     this.#keptEpoch = this.#epoch;
   }
 
-  claim({ type, canonical }: BucketKey): ClaimRow | undefined {
-    return this.#sql.all<ClaimRow>("SELECT * FROM claim WHERE bucket_type = ? AND canonical = ?", bucketTypes[type].number, canonical)[0];
+  /** With what is held of it. */
+  claim({ type, canonical }: BucketKey): HeldClaimRow | undefined {
+    return this.#sql.all<HeldClaimRow>(
+      `SELECT claim.*, hold.kind AS hold_kind, hold.lease AS hold_lease
+         FROM claim LEFT JOIN hold USING (bucket_type, canonical) WHERE bucket_type = ? AND canonical = ?`,
+      bucketTypes[type].number,
+      canonical,
+    )[0];
   }
 
   hold({ type, canonical }: BucketKey): HoldRow | undefined {
@@ -183,11 +192,13 @@ export class ShardStore {
   }
 
   /** Claims of a cell by source, in source order, from after `after` up to and including `upTo`. `typesJson`: bucket type numbers. */
-  claimsBySource(cell: string, sourceType: number, typesJson: string, after: string, upTo: string, limit: number): ClaimRow[] {
-    return this.#sql.all<ClaimRow>(
-      `SELECT * FROM claim
-        WHERE cell = ? AND source_type = ? AND source_order > ? AND source_order <= ? AND bucket_type IN (SELECT value FROM json_each(?))
-        ORDER BY source_order, bucket_type, canonical LIMIT ?`,
+  claimsBySource(cell: string, sourceType: number, typesJson: string, after: string, upTo: string, limit: number): HeldClaimRow[] {
+    return this.#sql.all<HeldClaimRow>(
+      `SELECT claim.*, hold.kind AS hold_kind, hold.lease AS hold_lease
+         FROM claim LEFT JOIN hold USING (bucket_type, canonical)
+        WHERE claim.cell = ? AND claim.source_type = ? AND claim.source_order > ? AND claim.source_order <= ?
+          AND bucket_type IN (SELECT value FROM json_each(?))
+        ORDER BY claim.source_order, bucket_type, canonical LIMIT ?`,
       cell,
       sourceType,
       after,

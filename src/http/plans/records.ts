@@ -23,7 +23,9 @@ export const recordPlans: Plans<keyof typeof recordRoutes> = {
     const key = keyOf({ type, value }, "", deployment.config.limits);
     if (!key.ok) return invalidValue(key.refusal.detail);
     return ok(async () => {
-      const found = await lookUp(deployment, [key.value]);
+      const { type: kind, canonical } = key.value;
+      const answer = await askShard(deployment, shardOf(kind, canonical, deployment.config.shards), [key.value]);
+      const found = answer.ok ? recordsOf(answer.value) : answer;
       if (!found.ok) return found;
       const [record] = found.value;
       if (record === undefined || record === null) return refused("NOT_FOUND", "nobody has this name");
@@ -95,16 +97,27 @@ const invalidValue = (detail: string): Result<never> => refused("INVALID_ARGUMEN
 
 /** One message per shard. A record or null for each key, in order; refused when that of any cannot be known (rule R2). */
 async function lookUp(deployment: Deployment, keys: readonly BucketKey[]): Promise<Result<(ClaimRecord | null)[]>> {
-  const { config, objects, envelope } = deployment;
-  const byShard = Map.groupBy(keys.entries(), ([, { type, canonical }]) => shardOf(type, canonical, config.shards));
+  const { shards, limits } = deployment.config;
+  const byShard = Map.groupBy(keys.entries(), ([, { type, canonical }]) => shardOf(type, canonical, shards));
   const found: LookupFound[] = [];
-  const answers = await fanOut([...byShard], config.limits.fanOut, async ([shard, entries]) => {
-    const request = { ...envelope, keys: entries.map(([, key]) => key) };
-    const answer = await reach(readTimeoutMs(deployment), { who: `shard ${shard}` }, () => objects.shard(shard).lookup(request));
-    if (answer.ok) for (const [at, [index]] of entries.entries()) found[index] = answer.value.found[at] ?? { kind: "unknown" };
+  const answers = await fanOut([...byShard], limits.fanOut, async ([shard, entries]) => {
+    const asked = entries.map(([, key]) => key);
+    const answer = await askShard(deployment, shard, asked);
+    if (answer.ok) for (const [at, [index]] of entries.entries()) found[index] = answer.value[at] ?? { kind: "unknown" };
     return answer;
   });
   for (const answer of answers) if (!answer.ok) return answer;
+  return recordsOf(found);
+}
+
+async function askShard(deployment: Deployment, shard: number, keys: BucketKey[]): Promise<Result<LookupFound[]>> {
+  const { objects, envelope } = deployment;
+  const request = { ...envelope, keys };
+  const answer = await reach(readTimeoutMs(deployment), { who: `shard ${shard}` }, () => objects.shard(shard).lookup(request));
+  return answer.ok ? ok(answer.value.found) : answer;
+}
+
+function recordsOf(found: readonly LookupFound[]): Result<(ClaimRecord | null)[]> {
   if (found.some(({ kind }) => kind === "unknown")) {
     return refused("UNAVAILABLE", "the ledger that knows whether this name is taken cannot be reached", { retryAfterMs: 1_000 });
   }
