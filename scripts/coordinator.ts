@@ -1,6 +1,6 @@
 /** The Worker as it is deployed, on this machine: Miniflare's workerd with SQLite and D1 on disk, and a cron that fires. */
 import { convertV4MiniflareOptions, Log, LogLevel, Miniflare } from "miniflare";
-import { readdir, readFile } from "node:fs/promises";
+import { access, readdir, readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -11,6 +11,7 @@ import { bundle } from "./bundle.ts";
 import { devKeys, type DevKeys, type Dispatch } from "./dev-keys.ts";
 import { writePrivate } from "./private-file.ts";
 import { FAILED_TRIES, RESTART_TRIES, RuntimeWatch } from "./runtime-watch.ts";
+import { keepShards, shardsOf } from "./shards.ts";
 import { lockState } from "./state-lock.ts";
 
 /** How long the last words of a runtime may take. */
@@ -56,10 +57,12 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
   const watch = new RuntimeWatch();
   let miniflare: Miniflare | undefined;
   try {
+    const isNew = !(await exists(secretFile(options.stateFolder)));
     const signingSecret = await secretOf(options.stateFolder);
+    const shards = await shardsOf(options.stateFolder, options.variables?.["LEASEHOLD_SHARDS"], isNew);
     const script = await bundle(options.entryPoint ?? join(root, "src/index.ts"));
     const runtime = (port: number): ReturnType<typeof convertV4MiniflareOptions> =>
-      runtimeOptions({ ...options, log: write }, watch, script, signingSecret, port);
+      runtimeOptions({ ...options, variables: { ...options.variables, LEASEHOLD_SHARDS: shards }, log: write }, watch, script, signingSecret, port);
     await lock.freePort(options.port);
     process.env["MINIFLARE_WORKERD_PATH"] ??= workerdWrapper();
     // A start that has something to set up does it on a port that nobody knows: whoever reaches the real one finds everything ready.
@@ -72,6 +75,7 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     if (!isSetUp) await migrateD1(started).catch((error: unknown) => log("d1_not_migrated", error));
     const keys = known ?? (await devKeys.make(options.stateFolder, signingSecret, (path, init) => dispatch(started, path, init)));
     await checkPlacement(started, keys);
+    await keepShards(options.stateFolder, shards);
     if (!isSetUp && options.port !== 0) await started.setOptions(runtime(options.port));
     const url = (await started.ready).origin;
     isReady = true;
@@ -169,7 +173,7 @@ function runtimeOptions(
       DIRECTORY: { className: "Directory", useSQLite: true },
     },
     d1Databases: { DB: "leasehold" },
-    bindings: { LEASEHOLD_SHARDS: "4", ...variables, LEASEHOLD_SIGNING_SECRET: signingSecret },
+    bindings: { ...variables, LEASEHOLD_SIGNING_SECRET: signingSecret },
   });
 }
 
@@ -242,9 +246,17 @@ function startCron(cron: () => Promise<void>, log: (event: string, error: unknow
   return () => clearTimeout(timer);
 }
 
+const secretFile = (stateFolder: string): string => join(stateFolder, "signing-secret");
+
+const exists = (path: string): Promise<boolean> =>
+  access(path).then(
+    () => true,
+    () => false,
+  );
+
 /** Made once per state folder; the keys are worthless without it. */
 async function secretOf(stateFolder: string): Promise<string> {
-  const path = join(stateFolder, "signing-secret");
+  const path = secretFile(stateFolder);
   try {
     return (await readFile(path, "utf8")).trim();
   } catch (error) {

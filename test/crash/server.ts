@@ -72,7 +72,9 @@ export class Server {
     this.url = `http://127.0.0.1:${port}`;
     this.stateFolder = join(folder, "state");
     this.#output = join(folder, "server.log");
-    this.#child = startGroup(scripts[kind], [], { PORT: String(port), LEASEHOLD_STATE: this.stateFolder, ...variables }, this.#output);
+    // More than one shard, so that a crash may fall between them.
+    const env = { PORT: String(port), LEASEHOLD_STATE: this.stateFolder, LEASEHOLD_SHARDS: "4", ...variables };
+    this.#child = startGroup(scripts[kind], [], env, this.#output);
     this.pid = this.#child.pid ?? 0;
     this.#from = readFileSync(this.#output, "utf8").length;
     this.ended = endOf(this.#child);

@@ -34,6 +34,7 @@ export const orphanKeys = UNREGISTERED.map((cell) => `cell ${cell}`);
  * One begin may take as many ops, and one body as many bytes, as in a deployment.
  */
 const VARIABLES = {
+  LEASEHOLD_SHARDS: "4",
   LEASEHOLD_MAX_CELLS: "8",
   LEASEHOLD_MAX_REVOKED_KEYS: "12",
   LEASEHOLD_FENCES: "20",
