@@ -9,8 +9,8 @@ import { BadOption, readOptions, usage, type Options } from "./options.ts";
 import { writeReport } from "./report/report.ts";
 import { Results } from "./results.ts";
 
-const QUICK: Scale = { rounds: 3, seconds: 1, loadSeconds: 10 };
-const FULL: Scale = { rounds: 7, seconds: 5, loadSeconds: 600 };
+const QUICK: Scale = { rounds: 3, seconds: 1, loadSeconds: 10, kneeSeconds: 4 };
+const FULL: Scale = { rounds: 7, seconds: 5, loadSeconds: 600, kneeSeconds: 30 };
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
 

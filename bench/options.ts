@@ -1,18 +1,18 @@
 import { parseArgs } from "node:util";
 import { peerNames, type PeerName } from "./peers.ts";
 
+const parts = ["cycles", "lookups", "refusals", "load", "knee", "fsyncs"] as const;
+export type Part = (typeof parts)[number];
+
 export const usage = `npm run bench -- [options]
 
   --full           longer, and with more rounds; what is done already is kept and not done again
   --only NAMES     peers, with commas between them (${peerNames.join(", ")})
-  --parts NAMES    what to measure: cycles, lookups, load, fsyncs, refusals
+  --parts NAMES    what to measure: ${parts.join(", ")}
   --fresh          with --full: forgets what was measured before of this commit
   --report         writes the report of what was measured, and measures nothing
   --help           this
 `;
-
-const parts = ["cycles", "lookups", "load", "fsyncs", "refusals"] as const;
-export type Part = (typeof parts)[number];
 
 export interface Options {
   full: boolean;

@@ -18,6 +18,8 @@ export interface Result {
   p99Ms: number;
   /** Processor time of the peer and all its processes. */
   cpuMs: number;
+  /** Open loop only: which share of the calls took no longer than this, in ascending order. */
+  quantiles?: readonly (readonly [share: number, ms: number])[];
   /** `fsync` and `fdatasync`, where they were counted. */
   fsyncs?: number;
 }
@@ -42,6 +44,10 @@ export class Results {
   /** Whether it is done: what went wrong is measured again. */
   has(key: Key): boolean {
     return this.#byKey.get(keyOf(key))?.errors === 0;
+  }
+
+  get(key: Key): Result | undefined {
+    return this.#byKey.get(keyOf(key));
   }
 
   add(result: Result): void {

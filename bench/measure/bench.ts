@@ -10,6 +10,8 @@ export interface Scale {
   /** Of one measurement. */
   seconds: number;
   loadSeconds: number;
+  /** Of one step of the growing load. */
+  kneeSeconds: number;
 }
 
 /** The peers of one run, what they hold, and what was measured of them. */
@@ -20,14 +22,14 @@ export class Bench {
   readonly #root: string;
   readonly #peers = new Map<string, Peer>();
   readonly #fresh = new Map<PeerName, Names>();
-  readonly #say: (line: string) => void;
+  readonly say: (line: string) => void;
 
   constructor(names: readonly PeerName[], scale: Scale, results: Results, root: string, say: (line: string) => void) {
     this.names = names;
     this.scale = scale;
     this.results = results;
     this.#root = root;
-    this.#say = say;
+    this.say = say;
   }
 
   /** All peers run from here on: each measurement has one of them busy, and the others idle. */
@@ -37,7 +39,7 @@ export class Bench {
       if (!this.#peers.has(program)) this.#peers.set(program, await Peer.start(program, this.#root));
       this.#fresh.set(name, new Names(`${process.pid}x`));
       if (!isCeiling(name)) await this.#fill(name);
-      this.#say(`${name} is ready`);
+      this.say(`${name} is ready`);
     }
   }
 
@@ -79,7 +81,7 @@ export class Bench {
         const { turns, errors, seconds, latencies } = await measure(peer);
         const cpuMs = (this.peer(peer).cpuSeconds() - before) * 1_000;
         this.results.add({ ...key, turns, errors, seconds, p50Ms: latencies.percentile(0.5), p99Ms: latencies.percentile(0.99), cpuMs });
-        this.#say(
+        this.say(
           `${what}, ${clients} clients, round ${round + 1}: ${peer} ${(turns / seconds).toFixed(0)}/s${errors > 0 ? `, ${errors} ERRORS` : ""}`,
         );
       }

@@ -1,22 +1,16 @@
 import { closedLoop, type Loaded } from "../client/closed-loop.ts";
 import { CONTESTED, HELD } from "../client/cycles.ts";
 import { Latencies } from "../client/latencies.ts";
-import { openLoop } from "../client/open-loop.ts";
 import { countFsyncs } from "./fsyncs.ts";
 import type { Part } from "../options.ts";
 import type { PeerName } from "../peers.ts";
 import type { Bench } from "./bench.ts";
+import { knee, load } from "./load.ts";
 
 const CLAIMS = [1, 4, 16];
 const CLIENTS = [1, 8, 32, 128];
 /** For all that is compared at one concurrency. */
 const USUAL_CLIENTS = 32;
-
-/** What the cells of GitLab.com do at their peak, and some lookups beside it. */
-const CLAIMS_PER_SECOND = 300;
-const LOOKUPS_PER_SECOND = 500;
-const CLAIMS_OF_ONE = 3;
-const OPEN_CONNECTIONS = 256;
 
 async function cycles(bench: Bench): Promise<void> {
   for (const claims of CLAIMS) {
@@ -75,42 +69,6 @@ async function refusals(bench: Bench): Promise<void> {
   }
 }
 
-/** Open loop: batches of three at the peak rate, lookups beside them. */
-async function load(bench: Bench): Promise<void> {
-  const seconds = bench.scale.loadSeconds;
-  const perSecond = CLAIMS_PER_SECOND / CLAIMS_OF_ONE;
-  for (const peer of bench.names) {
-    const keys = ["cycles under load", "lookups under load"].map((what) => ({ part: "load" as const, peer, what, clients: 0, round: 0 }));
-    if (keys.every((key) => bench.results.has(key))) continue;
-    const client = bench.cycles(peer, OPEN_CONNECTIONS, CLAIMS_OF_ONE);
-    const reader = bench.lookups(peer, OPEN_CONNECTIONS);
-    const before = bench.peer(peer).cpuSeconds();
-    let [begun, looked] = [0, 0];
-    const streams = await Promise.all([
-      openLoop({ perSecond, turn: () => client.turn(begun++) }, seconds),
-      openLoop(
-        { perSecond: LOOKUPS_PER_SECOND, turn: async () => (await reader.lookup(CONTESTED[looked++ % CONTESTED.length] ?? "")) === 200 },
-        seconds,
-      ),
-    ]);
-    const cpuMs = (bench.peer(peer).cpuSeconds() - before) * 1_000;
-    for (const [index, { turns: done, errors, seconds: took, latencies }] of streams.entries()) {
-      const key = keys[index];
-      const figures = {
-        turns: done,
-        errors,
-        seconds: took,
-        p50Ms: latencies.percentile(0.5),
-        p99Ms: latencies.percentile(0.99),
-        cpuMs: index === 0 ? cpuMs : 0,
-      };
-      if (key !== undefined) bench.results.add({ ...key, ...figures });
-    }
-    client.close();
-    reader.close();
-  }
-}
-
 async function fsyncs(bench: Bench): Promise<void> {
   for (const claims of [1, 4]) {
     const what = claimsText(claims);
@@ -128,4 +86,4 @@ async function fsyncs(bench: Bench): Promise<void> {
   }
 }
 
-export const measures: Record<Part, (bench: Bench) => Promise<void>> = { cycles, lookups, refusals, load, fsyncs };
+export const measures: Record<Part, (bench: Bench) => Promise<void>> = { cycles, lookups, refusals, load, knee, fsyncs };

@@ -61,12 +61,16 @@ const store: PeerStore = {
     // In one order, so that two batches over the same names do not wait for each other.
     const sorted = claims.toSorted((a, b) => (a.name < b.name ? -1 : 1));
     const columns = (["type", "name", "value", "subject", "source"] as const).map((column) => sorted.map((claim) => claim[column]));
+    // Not by `pool.query`, which gives the connection up with every refusal.
+    const client = await pool.connect();
     try {
-      await pool.query({ name: "begin", text: BEGIN, values: [lease, cell, ...columns] });
+      await client.query({ name: "begin", text: BEGIN, values: [lease, cell, ...columns] });
       return true;
     } catch (error) {
       if (error instanceof DatabaseError && error.code === UNIQUE_VIOLATION) return false;
       throw error;
+    } finally {
+      client.release();
     }
   },
 

@@ -4,6 +4,8 @@ import { join } from "node:path";
 import { claimsText } from "../measure/parts.ts";
 import { peerNames, type PeerName } from "../peers.ts";
 import type { Result } from "../results.ts";
+import { heldLoad } from "../measure/load.ts";
+import { bars } from "./bars.ts";
 import { lineChart } from "./chart.ts";
 import { figuresOf, ratioOf } from "./figures.ts";
 
@@ -14,7 +16,17 @@ export function writeReport(results: readonly Result[]): void {
   mkdirSync(folder, { recursive: true });
   const batches = [...new Set(results.filter(({ part }) => part === "cycles").map(({ what }) => what))];
   for (const what of batches) writeFileSync(join(folder, chartName(what)), chart(results, what));
-  const sections = [heading(results), ...batches.flatMap((what) => cycles(results, what)), ...atOnce(results), ...load(results), ...fsyncs(results)];
+  const latencies = latencyChart(results);
+  if (latencies !== undefined) writeFileSync(join(folder, LATENCIES), latencies);
+  const sections = [
+    heading(results),
+    ...bars(results),
+    ...batches.flatMap((what) => cycles(results, what)),
+    ...atOnce(results),
+    ...load(results),
+    ...knee(results),
+    ...fsyncs(results),
+  ];
   writeFileSync(join(folder, "results.md"), `${sections.join("\n")}\n`);
 }
 
@@ -94,7 +106,37 @@ function load(results: readonly Result[]): string[] {
     "",
   ];
   for (const what of ["cycles under load", "lookups under load"]) lines.push(...table(results, "load", what, 0), "");
+  lines.push(`![how long the cycles took](${LATENCIES})`, "");
   return lines;
+}
+
+const LATENCIES = "load-latencies.svg";
+
+/** One call in ten, in a hundred, in a thousand: how long the slowest of them take. */
+function latencyChart(results: readonly Result[]): string | undefined {
+  const lines = results.flatMap(({ part, what, peer, quantiles }) => {
+    if (part !== "load" || what !== "cycles under load" || quantiles === undefined) return [];
+    return [{ name: peer, points: quantiles.filter(([share]) => share < 1).map(([share, ms]) => [Math.round(1 / (1 - share)), ms] as const) }];
+  });
+  return lines.length === 0 ? undefined : lineChart("Cycles under the load that exists", "one in so many takes longer", "milliseconds", lines);
+}
+
+function knee(results: readonly Result[]): string[] {
+  const names = measured(results.filter(({ part }) => part === "knee"));
+  if (names.length === 0) return [];
+  const lines = [
+    "## Where it stops holding",
+    "",
+    "The same load, multiplied, until more than one call in a hundred takes a second, something fails, or less is done than is due.",
+    "",
+    "| | last load that was held | claims a second | lookups a second |",
+    "| --- | ---: | ---: | ---: |",
+  ];
+  const row = (name: PeerName): string => {
+    const times = heldLoad(results, name);
+    return `| ${name} | ${times} × | ${times * 300} | ${times * 500} |`;
+  };
+  return [...lines, ...names.map(row), ""];
 }
 
 function fsyncs(results: readonly Result[]): string[] {

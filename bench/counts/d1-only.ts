@@ -1,0 +1,58 @@
+import { randomUUID } from "node:crypto";
+import { join } from "node:path";
+import { startWorker } from "../peers/miniflare.ts";
+import { Peer } from "../peers.ts";
+import { CountingClient } from "./client.ts";
+import type { Counted, Work } from "./counted.ts";
+import { batchOf, PlacedNames } from "./names.ts";
+
+const CLAIMS = [1, 4, 16];
+const CELL = "1";
+/** Each of its calls waits for D1 once. */
+const ROUNDS = 1;
+
+const workOf = (work: string, claims: number): Work => ({ system: "d1-only", work, shards: 0, claims, shardsTouched: 0, rounds: ROUNDS });
+
+/** The same calls of the peer that keeps everything in D1. */
+export async function countD1Only(folder: string, calls: number): Promise<Counted[]> {
+  // The peer itself makes its tables; the Worker with counters then takes its state over.
+  const peer = await Peer.start("d1-only", folder);
+  const { keys, router } = peer.serving("d1-only");
+  await peer.stop();
+  const worker = await startWorker(join(import.meta.dirname, "d1-only-worker.ts"), join(folder, "d1-only"), { d1Databases: { DB: "d1-only" } });
+  try {
+    const client = new CountingClient((await worker.ready).origin);
+    const counted: Counted[] = [];
+    for (const claims of CLAIMS) counted.push(...(await leases(client, keys[CELL] ?? "", calls, claims)));
+    return [...counted, ...(await lookups(client, keys[CELL] ?? "", router, calls))];
+  } finally {
+    await worker.dispose();
+  }
+}
+
+const names = new PlacedNames(1);
+
+async function begin(client: CountingClient, key: string, batch: readonly string[]): Promise<string> {
+  const path = `/v1/cells/${CELL}/leases/${randomUUID()}`;
+  await client.send(201, "PUT", path, key, batchOf(batch));
+  return path;
+}
+
+async function leases(client: CountingClient, key: string, calls: number, claims: number): Promise<Counted[]> {
+  const begun: string[] = [];
+  const begins = await client.count(workOf("begin", claims), calls, async () => begun.push(await begin(client, key, names.fresh(claims))));
+  const commits = await client.count(workOf("commit", claims), calls, () => client.send(200, "POST", `${begun.shift()}/commit`, key));
+  return [begins, commits];
+}
+
+async function lookups(client: CountingClient, key: string, router: string, calls: number): Promise<Counted[]> {
+  const batch = names.fresh(1);
+  const path = await begin(client, key, batch);
+  await client.send(200, "POST", `${path}/commit`, key);
+  const refused = (): Promise<unknown> => client.send(409, "PUT", `/v1/cells/${CELL}/leases/${randomUUID()}`, key, batchOf(batch));
+  return [
+    await client.count(workOf("begin refused, taken", 1), calls, refused),
+    await client.count(workOf("lookup, there", 1), calls, () => client.send(200, "GET", `/v1/records/ROUTES/${batch[0]}`, router)),
+    await client.count(workOf("lookup, not there", 1), calls, () => client.send(404, "GET", "/v1/records/ROUTES/nobody/has-this", router)),
+  ];
+}

@@ -1,0 +1,39 @@
+import { shardOf } from "../../src/core/placement.ts";
+
+/** Makes names that nobody has, on the shards that are wanted: a batch must touch as many each time. */
+export class PlacedNames {
+  readonly #shards: number;
+  #tried = 0;
+  #batches = 0;
+
+  constructor(shards: number) {
+    this.#shards = shards;
+  }
+
+  /** How many shards a batch of so many claims touches. */
+  shardsTouched(claims: number): number {
+    return Math.min(claims, this.#shards);
+  }
+
+  /** One after another over the shards, each batch from the next on. */
+  fresh(claims: number): string[] {
+    const first = this.#batches++;
+    return Array.from({ length: claims }, (_, index) => this.#on((first + index) % this.#shards));
+  }
+
+  #on(shard: number): string {
+    for (;;) {
+      const name = `counted-group/counted-project-${this.#tried++}`;
+      if (shardOf("ROUTES", name, this.#shards) === shard) return name;
+    }
+  }
+}
+
+/** The body of a begin that creates them. */
+export const batchOf = (names: readonly string[]): object => ({
+  creates: names.map((name, index) => ({
+    bucket: { type: "ROUTES", value: name },
+    subject: { type: "GROUP", id: String(index + 1) },
+    source: { type: "RAILS_TABLE_ROUTES", id: String(index + 1) },
+  })),
+});

@@ -1,0 +1,40 @@
+/** What is counted, as the instrumented Workers say it. Read by Node and by workerd. */
+export const objectKinds = ["ledger", "shard", "directory"] as const;
+export type ObjectKind = (typeof objectKinds)[number];
+
+export interface ObjectTally {
+  /** Calls that came in. */
+  messages: number;
+  /** Those that wrote a row. */
+  transactions: number;
+  rowsRead: number;
+  /** As SQLite bills them: a row of an index is one too. */
+  rowsWritten: number;
+  /** Times that an alarm was set. Cloudflare bills each as a row more. */
+  alarmsSet: number;
+}
+
+export interface D1Tally {
+  /** Ways to the database and back: a batch is one. */
+  calls: number;
+  rowsRead: number;
+  rowsWritten: number;
+}
+
+export type Tally = Record<ObjectKind, ObjectTally> & { d1: D1Tally };
+
+const noObject = (): ObjectTally => ({ messages: 0, transactions: 0, rowsRead: 0, rowsWritten: 0, alarmsSet: 0 });
+
+export const emptyTally = (): Tally => ({
+  ledger: noObject(),
+  shard: noObject(),
+  directory: noObject(),
+  d1: { calls: 0, rowsRead: 0, rowsWritten: 0 },
+});
+
+/** Where an instrumented Worker answers its counts: GET reads them, POST sets them to nothing besides. */
+export const COUNTS_PATH = "/__counts";
+/** Below it, with POST: what else a counter has to make happen. */
+export const CRON_PATH = `${COUNTS_PATH}/cron`;
+export const ALARMS_PATH = `${COUNTS_PATH}/alarms`;
+export const LATER_PATH = `${COUNTS_PATH}/later`;

@@ -1,0 +1,72 @@
+import type { CountedCoordinator } from "./coordinator.ts";
+import { countedOf, difference, sum, type Counted } from "./counted.ts";
+import type { Tally } from "./tally.ts";
+
+/** What one page of the cron holds at least twice. */
+const LEASES = 100;
+/** A cell that nothing else uses. */
+const CELL = "4";
+
+/** What nobody waits for: the alarms after decisions, and the runs of the cron. */
+export async function countUpkeep(coordinator: CountedCoordinator, calls: number): Promise<Counted[]> {
+  const cleaned = await cleanUp(coordinator);
+  await settle(coordinator);
+  const idle = await coordinator.count(coordinator.work("cron, nothing new", 0, null, coordinator.shards), calls, () => coordinator.cron());
+  return [
+    cleaned,
+    idle,
+    await perLease(coordinator, "pulls and forgets, per lease decided before", decidedBefore),
+    await perLease(coordinator, "pulls and forgets, per lease pulled outstanding", pulledOutstanding),
+  ];
+}
+
+async function cleanUp(coordinator: CountedCoordinator): Promise<Counted> {
+  await coordinator.alarms();
+  const leases = await coordinator.beginMany(CELL, LEASES);
+  // One after another, so that each but the last is marked by the next: the rest is for the alarm.
+  for (const lease of leases) await coordinator.decide(lease, "commit");
+  await coordinator.client.take();
+  await coordinator.alarms();
+  return countedOf(coordinator.work("clean-up, per lease", 1), LEASES, await coordinator.client.take());
+}
+
+/** Whatever was there before is pulled, and forgotten. */
+async function settle(coordinator: CountedCoordinator): Promise<void> {
+  await coordinator.cron();
+  await coordinator.later();
+  await coordinator.cron();
+}
+
+type Lives = (coordinator: CountedCoordinator, leases: number) => Promise<Tally>;
+
+/** What twice as many cost more: so what a run costs by itself is in no lease's count. */
+async function perLease(coordinator: CountedCoordinator, work: string, lives: Lives): Promise<Counted> {
+  await settle(coordinator);
+  const once = await lives(coordinator, LEASES);
+  const twice = await lives(coordinator, 2 * LEASES);
+  return countedOf(coordinator.work(work, 1), LEASES, difference(twice, once));
+}
+
+const decidedBefore: Lives = async (coordinator, leases) => {
+  await coordinator.commitMany(await coordinator.beginMany(CELL, leases));
+  await coordinator.alarms();
+  await coordinator.client.take();
+  await coordinator.cron();
+  await coordinator.later();
+  await coordinator.cron();
+  return coordinator.client.take();
+};
+
+const pulledOutstanding: Lives = async (coordinator, leases) => {
+  const begun = await coordinator.beginMany(CELL, leases);
+  await coordinator.client.take();
+  await coordinator.cron();
+  const pulled = await coordinator.client.take();
+  await coordinator.commitMany(begun);
+  await coordinator.alarms();
+  await coordinator.client.take();
+  await coordinator.cron();
+  await coordinator.later();
+  await coordinator.cron();
+  return sum(pulled, await coordinator.client.take());
+};

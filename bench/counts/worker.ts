@@ -1,0 +1,95 @@
+/** The Worker with counters: the production objects on ports that count, and a D1 that does. Only `bench/counts` starts it. */
+import { configOf, type Env } from "../../src/env.ts";
+import production, { CellLedger as RealLedger, ClaimShard as RealShard, Directory as RealDirectory } from "../../src/index.ts";
+import { objectsOf } from "../../src/objects/peers.ts";
+import { runCron } from "../../src/projections/cron.ts";
+import { platform } from "../../src/projections/run.ts";
+import { CELLS } from "../peers/batch.ts";
+import { ALARMS_PATH, CRON_PATH, LATER_PATH } from "./tally.ts";
+import { countedD1 } from "./workerd/counted-d1.ts";
+import { ahead, countedPorts, countMessages } from "./workerd/counted-ports.ts";
+import { answerCounts } from "./workerd/counts.ts";
+
+export class CellLedger extends RealLedger {
+  static {
+    countMessages("ledger", this.prototype);
+  }
+
+  constructor(ctx: DurableObjectState, env: Env) {
+    super(ctx, env, countedPorts("ledger"));
+  }
+
+  /** What the alarm would do. No caller may call an alarm itself. */
+  ring(): Promise<void> {
+    return this.alarm();
+  }
+}
+
+export class ClaimShard extends RealShard {
+  static {
+    countMessages("shard", this.prototype);
+  }
+
+  constructor(ctx: DurableObjectState, env: Env) {
+    super(ctx, env, countedPorts("shard"));
+  }
+
+  ring(): Promise<void> {
+    return this.alarm();
+  }
+}
+
+export class Directory extends RealDirectory {
+  static {
+    countMessages("directory", this.prototype);
+  }
+
+  constructor(ctx: DurableObjectState, env: Env) {
+    super(ctx, env, countedPorts("directory"));
+  }
+}
+
+const countedEnvs = new WeakMap<Env, Env>();
+
+/** One for each: the application keeps what it knows by its environment. */
+function countedEnv(env: Env): Env {
+  const made = countedEnvs.get(env) ?? { ...env, DB: countedD1(env.DB) };
+  countedEnvs.set(env, made);
+  return made;
+}
+
+async function ringAll(env: Env): Promise<void> {
+  const config = configOf(env);
+  const objects = objectsOf(env, config);
+  const shards = [...Array(config.shards).keys()].map((index) => objects.shard(index));
+  const stubs = [...CELLS.map((cell) => objects.ledger(cell)), ...shards] as unknown as DurableObjectStub<CellLedger | ClaimShard>[];
+  await Promise.all(stubs.map((stub) => stub.ring()));
+}
+
+async function cron(env: Env): Promise<void> {
+  const now = (): number => Date.now() + ahead.ms;
+  await runCron(env, now(), { ...platform, clock: { ...platform.clock, now } });
+}
+
+/** What a counter makes happen; undefined when the request is a caller's. */
+function asked(request: { url: string }, env: Env): Promise<void> | undefined {
+  const { pathname, searchParams } = new URL(request.url);
+  if (pathname === CRON_PATH) return cron(env);
+  if (pathname === ALARMS_PATH) return ringAll(env);
+  if (pathname !== LATER_PATH) return undefined;
+  ahead.ms += Number(searchParams.get("ms"));
+  return Promise.resolve();
+}
+
+export default {
+  fetch: async (request, env, context) => {
+    const counts = answerCounts(request);
+    if (counts !== undefined) return counts;
+    const done = asked(request, countedEnv(env));
+    if (done === undefined) return production.fetch(request, countedEnv(env), context);
+    await done;
+    return new Response(null, { status: 204 });
+  },
+  // The minute's own run would fall into whatever is being counted.
+  scheduled: () => {},
+} satisfies ExportedHandler<Env>;

@@ -1,0 +1,56 @@
+import { counts } from "./counts.ts";
+
+const databases = new WeakMap<D1Database, D1Database>();
+
+/** A D1 that counts. The same one for the same database, so that what is kept by its environment is found again. */
+export function countedD1(real: D1Database): D1Database {
+  const known = databases.get(real);
+  if (known !== undefined) return known;
+  const made = {
+    prepare: (sql: string) => new CountedStatement(real.prepare(sql)),
+    batch: async (statements: CountedStatement[]) => countedCall(await real.batch(statements.map(({ real: statement }) => statement))),
+  } as unknown as D1Database;
+  databases.set(real, made);
+  return made;
+}
+
+/** `raw` and `first` do not say what they cost, so both are made from `all`. */
+class CountedStatement {
+  readonly real: D1PreparedStatement;
+
+  constructor(real: D1PreparedStatement) {
+    this.real = real;
+  }
+
+  bind(...values: unknown[]): CountedStatement {
+    return new CountedStatement(this.real.bind(...values));
+  }
+
+  async all(): Promise<D1Result> {
+    const result = await this.real.all();
+    countedCall([result]);
+    return result;
+  }
+
+  run(): Promise<D1Result> {
+    return this.all();
+  }
+
+  async raw(): Promise<unknown[][]> {
+    return (await this.all()).results.map((row) => Object.values(row as object));
+  }
+
+  async first(): Promise<unknown> {
+    return (await this.all()).results[0] ?? null;
+  }
+}
+
+function countedCall<Results extends readonly D1Result[]>(results: Results): Results {
+  const { d1 } = counts.tally;
+  d1.calls += 1;
+  for (const { meta } of results) {
+    d1.rowsRead += meta.rows_read;
+    d1.rowsWritten += meta.rows_written;
+  }
+  return results;
+}

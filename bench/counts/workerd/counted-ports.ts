@@ -1,0 +1,53 @@
+import type { Synchronous } from "../../../src/core/ports.ts";
+import { objectPorts, type PortsOf } from "../../../src/objects/ports.ts";
+import type { ObjectKind } from "../tally.ts";
+import { counts } from "./counts.ts";
+
+/** How far the clocks of the objects and of the cron go ahead, so that days can pass at once. */
+export const ahead = { ms: 0 };
+
+/** The object's own ports, counted. Its alarm never rings by itself: it would fall into work that it does not belong to. */
+export const countedPorts =
+  (kind: ObjectKind): PortsOf =>
+  (ctx) => {
+    const real = objectPorts(ctx);
+    let written = 0;
+    return {
+      ...real,
+      sql: {
+        ...real.sql,
+        all: <Row>(statement: string, ...bindings: (string | number | null)[]) => {
+          const cursor = ctx.storage.sql.exec(statement, ...bindings);
+          // Read to its end first: rows are written while it runs.
+          const rows = cursor.toArray() as Row[];
+          counts.tally[kind].rowsRead += cursor.rowsRead;
+          counts.tally[kind].rowsWritten += cursor.rowsWritten;
+          written += cursor.rowsWritten;
+          return rows;
+        },
+        transaction: <T>(points: Parameters<typeof real.sql.transaction>[0], work: () => Synchronous<T>): T => {
+          const before = written;
+          const value = real.sql.transaction(points, work);
+          if (written > before) counts.tally[kind].transactions += 1;
+          return value;
+        },
+      },
+      clock: { ...real.clock, now: () => Date.now() + ahead.ms },
+      alarm: { get: () => Promise.resolve(null), set: () => void (counts.tally[kind].alarmsSet += 1) },
+    };
+  };
+
+/** Counts the calls of every method that an object has from its real class. `prototype`: of a class that extends it. */
+export function countMessages(kind: ObjectKind, prototype: object): void {
+  const real = Object.getPrototypeOf(prototype) as Record<string, (...given: unknown[]) => unknown>;
+  for (const name of Object.getOwnPropertyNames(real)) {
+    const method = real[name];
+    // The platform calls these two, and nobody else.
+    if (name === "constructor" || name === "alarm" || typeof method !== "function") continue;
+    const value = function counted(this: object, ...given: unknown[]): unknown {
+      counts.tally[kind].messages += 1;
+      return Reflect.apply(method, this, given);
+    };
+    Object.defineProperty(prototype, name, { value });
+  }
+}

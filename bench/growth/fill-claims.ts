@@ -1,0 +1,51 @@
+import { randomUUID } from "node:crypto";
+import { shardOf } from "../../src/core/placement.ts";
+import { bucketTypes, sourceTypes, subjectTypes } from "../../src/core/registry.ts";
+import { ShardStore } from "../../src/core/shard/store.ts";
+import { sourceOrder } from "../../src/core/source-order.ts";
+import { inSteps } from "./in-steps.ts";
+import { storedNames, type Name } from "./names.ts";
+import type { FileSql } from "./objects.ts";
+import { cellIds, type Variant } from "./variants.ts";
+
+/** The columns that `ShardStore.apply` fills. */
+const INSERT = `INSERT INTO claim (bucket_type, canonical, value, uuid, cell, subject_type, subject_id, source_type, source_id, source_order,
+                                   epoch, created_at_ms, updated_at_ms)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+
+interface NewClaim extends Name {
+  cell: string;
+  id: string;
+}
+
+export async function fillClaims(shards: readonly FileSql[], { claims, cells }: Variant): Promise<void> {
+  const names = storedNames();
+  const owners = cellIds(cells);
+  // In the order of the names, and ids as they come: the rows of both indexes arrive nearly in order.
+  const order = names.inNameOrder(claims);
+  const nowMs = Date.now();
+  await inSteps(claims, (from, to) => {
+    const made = Array.from({ length: to - from }, (_, offset): NewClaim => {
+      const sequence = from + offset;
+      const index = order.next().value ?? 0;
+      return { ...names.at(index), cell: owners[sequence % owners.length] ?? "1", id: String(sequence + 1) };
+    });
+    for (const [shard, own] of Map.groupBy(made, ({ canonical }) => shardOf("ROUTES", canonical, shards.length))) {
+      const sql = shards[shard];
+      if (sql !== undefined) insertInto(sql, own, nowMs);
+    }
+  });
+}
+
+function insertInto(sql: FileSql, claims: readonly NewClaim[], nowMs: number): void {
+  const [bucket, subject, source] = [bucketTypes.ROUTES.number, subjectTypes.GROUP.number, sourceTypes.RAILS_TABLE_ROUTES.number];
+  const store = new ShardStore(sql);
+  sql.transaction([], () => {
+    for (const { canonical, value, cell, id } of claims) {
+      const epoch = store.raiseEpoch();
+      sql.all(INSERT, bucket, canonical, value, randomUUID(), cell, subject, id, source, id, sourceOrder(id), epoch, nowMs, nowMs);
+    }
+    store.keepEpoch();
+    return null;
+  });
+}

@@ -1,0 +1,124 @@
+import { createHash, randomUUID } from "node:crypto";
+import { encodePayload } from "../../src/core/ledger/payload.ts";
+import { msOf, Positions } from "../../src/core/ledger/position.ts";
+import { LedgerStore, type LeaseRow } from "../../src/core/ledger/store.ts";
+import type { Attempt, Op } from "../../src/core/messages.ts";
+import { shardOf } from "../../src/core/placement.ts";
+import { ShardStore } from "../../src/core/shard/store.ts";
+import { payloadHash } from "../../src/http/batch.ts";
+import { inSteps } from "./in-steps.ts";
+import { outstandingNames, type NumberedNames } from "./names.ts";
+import type { FileSql } from "./objects.ts";
+
+/** Whose leases they all are. */
+export const CELL = "1";
+const MINUTE_MS = 60_000;
+/** Decided within the retention, which is a day: nothing of it is forgotten while it is measured. */
+const DECIDED_MS = [12 * 60 * MINUTE_MS, 10 * MINUTE_MS] as const;
+/** Behind all decided ones, and too young to be stale. */
+const OUTSTANDING_MS = [5 * MINUTE_MS, MINUTE_MS] as const;
+
+/** Writes leases of one ledger as an instance of it would have left them, with an incarnation that no other one has. */
+export class LeaseFiller {
+  readonly #sql: FileSql;
+  readonly #store: LedgerStore;
+  readonly #positions: Positions;
+  readonly #nowMs = Date.now();
+  readonly #incarnation: number;
+  #attempts = 0;
+
+  constructor(sql: FileSql) {
+    this.#sql = sql;
+    this.#store = new LedgerStore(sql, CELL);
+    this.#positions = new Positions(this.#store.lastPosition());
+    this.#incarnation = this.#store.number("incarnation") + 1;
+    this.#store.setNumber("incarnation", this.#incarnation);
+  }
+
+  /** Committed, and applied by every shard: their batches are forgotten. Returns the last one's position. */
+  async decided(count: number): Promise<number> {
+    await inSteps(count, (from, to) => {
+      this.#sql.transaction([], () => {
+        for (let index = from; index < to; index += 1) this.#store.insert(this.#decidedRow(index / count));
+        this.#store.setNumber("applied_position", this.#store.lastDecidedPosition());
+        return null;
+      });
+    });
+    return this.#store.lastDecidedPosition();
+  }
+
+  /** Each with one create, and its hold in the shard of its name. */
+  async outstanding(count: number, shards: readonly FileSql[]): Promise<void> {
+    const names = outstandingNames();
+    await inSteps(count, (from, to) => {
+      const indexes = Array.from({ length: to - from }, (_, offset) => from + offset);
+      const ops = indexes.map((index) => createOf(names, index, shards.length));
+      const rows = new Map<Op, LeaseRow>(ops.map((op, offset) => [op, this.#grantedRow(op, (from + offset) / count)]));
+      for (const [shard, own] of Map.groupBy(ops, (op) => op.shard)) {
+        const sql = shards[shard];
+        if (sql !== undefined) this.#hold(sql, own, rows);
+      }
+      this.#sql.transaction([], () => {
+        for (const row of rows.values()) this.#store.insert(row);
+        return null;
+      });
+    });
+  }
+
+  /** The hold's epoch is the shard's, and the lease remembers it. */
+  #hold(sql: FileSql, ops: readonly Op[], rows: ReadonlyMap<Op, LeaseRow>): void {
+    const store = new ShardStore(sql);
+    sql.transaction([], () => {
+      for (const op of ops) {
+        const row = rows.get(op);
+        if (row === undefined) continue;
+        const epoch = store.raiseEpoch();
+        row.epochs = JSON.stringify({ [op.shard]: epoch });
+        const { lease, incarnation, counter, created_position: position } = row;
+        store.insertHold(op, { cell: CELL, lease, incarnation, counter, epoch }, randomUUID(), msOf(position));
+      }
+      store.keepEpoch();
+      return null;
+    });
+  }
+
+  /** `done`: how much of the time is over, from 0 to 1. */
+  #decidedRow(done: number): LeaseRow {
+    const position = this.#positionAt(DECIDED_MS, done);
+    const lease = randomUUID();
+    const common = this.#common(lease, position);
+    const hash = createHash("sha256").update(lease).digest("hex");
+    return { ...common, decided: 1, state: "COMMITTED", payload_hash: hash, epochs: null, payload: null, decided_by: "cell" };
+  }
+
+  #grantedRow(op: Op, done: number): LeaseRow {
+    const common = this.#common(randomUUID(), this.#positionAt(OUTSTANDING_MS, done));
+    const [hash, payload] = [payloadHash([op], false), encodePayload([op])];
+    return { ...common, decided: 0, state: "GRANTED", payload_hash: hash, epochs: null, payload, decided_by: null };
+  }
+
+  #common(lease: string, position: number) {
+    const attempt: Attempt = { incarnation: this.#incarnation, counter: ++this.#attempts };
+    const counts = { creates: 1, destroys: 0, replaces: 0, missing: 0 };
+    return { lease, position, created_position: position, fence: 0 as const, ...attempt, ...counts, reason: null };
+  }
+
+  #positionAt([fromMs, toMs]: readonly [number, number], done: number): number {
+    return this.#positions.next(Math.floor(this.#nowMs - fromMs + (fromMs - toMs) * done));
+  }
+}
+
+function createOf(names: NumberedNames, index: number, shards: number): Op {
+  const { value, canonical } = names.at(index);
+  const id = String(index + 1);
+  return {
+    kind: "create",
+    index: 0,
+    type: "ROUTES",
+    value,
+    canonical,
+    subject: { type: "GROUP", id },
+    source: { type: "RAILS_TABLE_ROUTES", id },
+    shard: shardOf("ROUTES", canonical, shards),
+  };
+}

@@ -1,0 +1,36 @@
+import { fillClaims } from "./fill-claims.ts";
+import { CELL, LeaseFiller } from "./fill-leases.ts";
+import { openFleetRecord, openObjects, type FileSql } from "./objects.ts";
+import { setUp, type Keys } from "./set-up.ts";
+import { cellIds, type Variant } from "./variants.ts";
+
+/**
+ * Makes a state that holds what the variant says, for a coordinator to be started on. It is written into the objects' own files, because millions of
+ * begins would take hours; what is written is what the objects themselves would have left there.
+ */
+export async function fill(stateFolder: string, variant: Variant): Promise<Keys> {
+  const keys = await setUp(stateFolder, variant);
+  const shardNames = Array.from({ length: variant.shards }, (_, shard) => `shard-${shard}`);
+  const ledgerNames = cellIds(variant.cells).map((cell) => `cell-${cell}`);
+  const shardsByName = openObjects(stateFolder, "ClaimShard", shardNames);
+  const ledgersByName = openObjects(stateFolder, "CellLedger", ledgerNames);
+  const shards = shardNames.flatMap((name) => shardsByName.get(name) ?? []);
+  await fillClaims(shards, variant);
+  const ledger = ledgersByName.get(`cell-${CELL}`);
+  if (ledger !== undefined) await fillLeases(stateFolder, ledger, shards, variant);
+  for (const sql of [...shards, ...ledgersByName.values()]) sql.close();
+  return keys;
+}
+
+async function fillLeases(stateFolder: string, ledger: FileSql, shards: readonly FileSql[], { decided, outstanding }: Variant): Promise<void> {
+  const filler = new LeaseFiller(ledger);
+  if (decided > 0) setCursor(stateFolder, await filler.decided(decided));
+  await filler.outstanding(outstanding, shards);
+}
+
+/** As if the cron had kept up: or it would copy them now, and that is not what is measured. The copies themselves are left out. */
+function setCursor(stateFolder: string, position: number): void {
+  const record = openFleetRecord(stateFolder);
+  record.all("UPDATE cells SET pulled_position = ? WHERE cell_id = ?", position, CELL);
+  record.close();
+}

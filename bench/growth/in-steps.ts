@@ -1,0 +1,11 @@
+import { setImmediate } from "node:timers/promises";
+
+const STEP_ROWS = 20_000;
+
+/** Rows of one transaction at a time; signals are heard between two of them. */
+export async function inSteps(count: number, step: (from: number, to: number) => void): Promise<void> {
+  for (let from = 0; from < count; from += STEP_ROWS) {
+    step(from, Math.min(count, from + STEP_ROWS));
+    await setImmediate();
+  }
+}

@@ -1,0 +1,79 @@
+/** What a cycle, a lookup and a page of leases cost as a deployment grows. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { Growth, type Scale } from "./growth.ts";
+import { commitNow, Results } from "./results.ts";
+import { tableOf } from "./table.ts";
+import { axes, variantsOf, type Axis } from "./variants.ts";
+
+const usage = `node bench/growth/main.ts [options]
+
+  --small       small states and short rounds, to see that all of it works
+  --axis NAME   only what grows with one of: ${axes.join(", ")}
+  --help        this
+`;
+
+const FULL: Scale = { rounds: 5, seconds: 2, warmUpSeconds: 1 };
+const SMALL: Scale = { rounds: 2, seconds: 0.3, warmUpSeconds: 0.1 };
+
+const say = (line: string): void => void process.stdout.write(`${line}\n`);
+
+class BadOption extends Error {}
+
+interface Options {
+  isSmall: boolean;
+  axes: readonly Axis[];
+}
+
+function readOptions(argv: readonly string[]): Options | undefined {
+  const { small, axis, help } = parsed(argv);
+  if (help === true) return undefined;
+  const known = axes.find((each) => each === axis);
+  if (axis !== undefined && known === undefined) throw new BadOption(`--axis knows ${axes.join(", ")}, not ${JSON.stringify(axis)}`);
+  return { isSmall: small === true, axes: known === undefined ? axes : [known] };
+}
+
+function parsed(argv: readonly string[]) {
+  const flag = { type: "boolean" } as const;
+  try {
+    return parseArgs({ args: [...argv], options: { small: flag, help: flag, axis: { type: "string" } } }).values;
+  } catch (error) {
+    throw new BadOption(error instanceof Error ? error.message : String(error));
+  }
+}
+
+async function measure({ isSmall, axes: chosen }: Options): Promise<void> {
+  const commit = commitNow();
+  const results = new Results(join(import.meta.dirname, "../../.bench", isSmall ? "growth-small.jsonl" : "growth.jsonl"));
+  const root = mkdtempSync(join(tmpdir(), "leasehold-growth-"));
+  let running: Growth | undefined;
+  const end = async (): Promise<void> => {
+    await running?.stop();
+    rmSync(root, { recursive: true, force: true, maxRetries: 5 });
+  };
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => void end().finally(() => process.exit(130)));
+  try {
+    for (const axis of chosen) {
+      running = new Growth(axis, variantsOf(axis, isSmall), isSmall ? SMALL : FULL, results, commit, root, say);
+      await running.run();
+      await running.stop();
+      say(`\n${tableOf(axis, results.of(commit, axis))}\n`);
+    }
+  } finally {
+    await end();
+  }
+}
+
+try {
+  const options = readOptions(process.argv.slice(2));
+  if (options === undefined) say(usage);
+  else await measure(options);
+} catch (error) {
+  const isBad = error instanceof BadOption;
+  process.stderr.write(
+    `growth: ${isBad ? `${error.message}\n\n${usage}` : error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`,
+  );
+  process.exitCode = isBad ? 2 : 1;
+}

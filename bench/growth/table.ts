@@ -1,0 +1,64 @@
+import type { Result } from "./results.ts";
+import { isBase, type Axis } from "./variants.ts";
+import { works, type Work } from "./works.ts";
+
+export interface Row {
+  value: number;
+  work: Work;
+  perSecond: number;
+  p50Ms: number;
+  cpuMs: number;
+  errors: number;
+  /** To the base of the axis, the median of each round's: what the machine did in a round touched both. */
+  rateRatio: number;
+  cpuRatio: number;
+}
+
+const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) / 2)] ?? Number.NaN;
+const rateOf = ({ turns, seconds }: Result): number => turns / seconds;
+const cpuOf = ({ cpuMs, turns }: Result): number => cpuMs / turns;
+
+/** One row for each work and value of the axis, from the results of one commit. */
+export function rowsOf(axis: Axis, results: readonly Result[]): Row[] {
+  const values = [...new Set(results.map(({ variant }) => variant[axis]))].toSorted((a, b) => a - b);
+  return works.flatMap((work) =>
+    values.flatMap((value) => {
+      const found = results.filter((result) => result.work === work && result.variant[axis] === value);
+      return found.length === 0 ? [] : [rowOf(axis, value, found, results)];
+    }),
+  );
+}
+
+function rowOf(axis: Axis, value: number, found: readonly Result[], results: readonly Result[]): Row {
+  const work = found[0]?.work ?? "cycles";
+  const bases = new Map(results.filter((result) => result.work === work && isBase(axis, result.variant)).map((result) => [result.round, result]));
+  const ratios = (figure: (result: Result) => number): number[] =>
+    found.flatMap((result) => {
+      const other = bases.get(result.round);
+      return other === undefined || figure(other) === 0 ? [] : [figure(result) / figure(other)];
+    });
+  return {
+    value,
+    work,
+    perSecond: median(found.map(rateOf)),
+    p50Ms: median(found.map(({ p50Ms }) => p50Ms)),
+    cpuMs: median(found.map(cpuOf)),
+    errors: found.reduce((sum, { errors }) => sum + errors, 0),
+    rateRatio: median(ratios(rateOf)),
+    cpuRatio: median(ratios(cpuOf)),
+  };
+}
+
+export function tableOf(axis: Axis, results: readonly Result[]): string {
+  const lines = rowsOf(axis, results).map(({ value, work, perSecond, p50Ms, cpuMs, errors, rateRatio, cpuRatio }) => {
+    const figures = [perSecond.toFixed(0), p50Ms.toFixed(2), cpuMs.toFixed(2), String(errors), shown(rateRatio), shown(cpuRatio)];
+    return `| ${[work, value.toLocaleString("en"), ...figures].join(" | ")} |`;
+  });
+  return [
+    `| work | ${axis} | per second | p50 ms | CPU ms each | errors | rate ÷ base | CPU ÷ base |`,
+    "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ...lines,
+  ].join("\n");
+}
+
+const shown = (ratio: number): string => (Number.isNaN(ratio) ? "" : ratio.toFixed(2));

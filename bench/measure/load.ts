@@ -1,0 +1,89 @@
+import type { Loaded } from "../client/closed-loop.ts";
+import { CONTESTED } from "../client/cycles.ts";
+import { openLoop } from "../client/open-loop.ts";
+import type { PeerName } from "../peers.ts";
+import type { Result } from "../results.ts";
+import type { Bench } from "./bench.ts";
+
+/** What the cells of GitLab.com do at their peak, and some lookups beside it. */
+const CLAIMS_PER_SECOND = 300;
+const LOOKUPS_PER_SECOND = 500;
+const CLAIMS_OF_ONE = 3;
+const CONNECTIONS = 256;
+
+/** Of that load. Each step is half as much again as the one before, or nearly. */
+const KNEE_STEPS = [1, 1.5, 2, 3, 4, 6, 8, 12, 16];
+/** A load is not held when one call in a hundred takes longer, */
+const KNEE_P99_MS = 1_000;
+/** or when so much less was done than was due. */
+const KNEE_DONE_SHARE = 0.95;
+
+const SHARES = [0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 1];
+const streams = ["cycles", "lookups"] as const;
+
+/** Open loop: batches of three at the peak rate, lookups beside them. */
+export async function load(bench: Bench): Promise<void> {
+  for (const peer of bench.names) {
+    const keys = streams.map((stream) => ({ part: "load" as const, peer, what: `${stream} under load`, clients: 0, round: 0 }));
+    if (!keys.every((key) => bench.results.has(key))) await measure(bench, peer, 1, bench.scale.loadSeconds, keys);
+  }
+}
+
+/** More and more of it, until a step is not held: that one is written down as well. */
+export async function knee(bench: Bench): Promise<void> {
+  for (const peer of bench.names) {
+    for (const step of KNEE_STEPS) {
+      const keys = streams.map((stream) => ({ part: "knee" as const, peer, what: `${stream} at ${step} x`, clients: 0, round: 0 }));
+      const known = keys.map((key) => bench.results.get(key));
+      const results = known.every((result) => result !== undefined) ? known : await measure(bench, peer, step, bench.scale.kneeSeconds, keys);
+      bench.say(`${step} times the load: ${peer} p99 ${results.map(({ p99Ms }) => p99Ms.toFixed(0)).join(" and ")} ms`);
+      if (!results.every((result) => isHeld(result, step))) break;
+    }
+  }
+}
+
+/** The largest step that a peer held; 0: none. */
+export function heldLoad(results: readonly Result[], peer: PeerName): number {
+  const held = KNEE_STEPS.filter((step) => {
+    const both = streams.map((stream) =>
+      results.find((result) => result.part === "knee" && result.peer === peer && result.what === `${stream} at ${step} x`),
+    );
+    return both.every((result) => result !== undefined && isHeld(result, step));
+  });
+  return Math.max(0, ...held);
+}
+
+function isHeld({ what, turns, errors, seconds, p99Ms }: Result, step: number): boolean {
+  const perSecond = step * (what.startsWith("cycles") ? CLAIMS_PER_SECOND / CLAIMS_OF_ONE : LOOKUPS_PER_SECOND);
+  return errors === 0 && p99Ms <= KNEE_P99_MS && turns / seconds >= KNEE_DONE_SHARE * perSecond;
+}
+
+type Key = Pick<Result, "part" | "peer" | "what" | "clients" | "round">;
+
+async function measure(bench: Bench, peer: PeerName, factor: number, seconds: number, keys: readonly Key[]): Promise<Result[]> {
+  const writer = bench.cycles(peer, CONNECTIONS, CLAIMS_OF_ONE);
+  const reader = bench.lookups(peer, CONNECTIONS);
+  const before = bench.peer(peer).cpuSeconds();
+  let [begun, looked] = [0, 0];
+  const lookUp = async (): Promise<boolean> => (await reader.lookup(CONTESTED[looked++ % CONTESTED.length] ?? "")) === 200;
+  const loaded = await Promise.all([
+    openLoop({ perSecond: (factor * CLAIMS_PER_SECOND) / CLAIMS_OF_ONE, turn: () => writer.turn(begun++) }, seconds),
+    openLoop({ perSecond: factor * LOOKUPS_PER_SECOND, turn: lookUp }, seconds),
+  ]);
+  const cpuMs = (bench.peer(peer).cpuSeconds() - before) * 1_000;
+  writer.close();
+  reader.close();
+  // The processor time of both is with the first: nobody can tell them apart.
+  return loaded.flatMap((each, index) => {
+    const key = keys[index];
+    if (key === undefined) return [];
+    const result = { ...key, ...figuresOf(each), cpuMs: index === 0 ? cpuMs : 0 };
+    bench.results.add(result);
+    return [result];
+  });
+}
+
+function figuresOf({ turns, errors, seconds, latencies }: Loaded): Omit<Result, keyof Key | "cpuMs"> {
+  const quantiles = SHARES.map((share): [number, number] => [share, latencies.percentile(share)]);
+  return { turns, errors, seconds, p50Ms: latencies.percentile(0.5), p99Ms: latencies.percentile(0.99), quantiles };
+}
