@@ -56,6 +56,13 @@ export const bugs: Record<string, Bug> = {
     "if (claim === null) return",
   ),
   "epochs stand still": one("E1", ["I2"], "src/core/shard/store.ts", "    this.#epoch += 1;\n", "    this.#epoch = Math.max(1, this.#epoch);\n"),
+  "a restart gives reserved epochs again": one(
+    "E1",
+    ["I2"],
+    "src/core/shard/store.ts",
+    'writeMeta(this.#sql, "epoch", this.#reservedEpoch);',
+    'writeMeta(this.#sql, "epoch", 0);',
+  ),
   "a thaw that comes late is carried out": one(
     "A2",
     ["I17"],

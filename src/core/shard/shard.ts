@@ -49,7 +49,7 @@ export class Shard {
     this.#ports = ports;
     this.#store = new ShardStore(ports.sql);
     this.#standing = new Standing(ports, limits, peers.directory, () => this.#sweeper.start());
-    this.#commits = new GroupCommit(ports.sql, ports.clock, ports.halt, () => this.#store.keepEpoch());
+    this.#commits = new GroupCommit(ports.sql, ports.clock, ports.halt, () => this.#store.reserveEpochs());
     this.#inquirer = new Inquirer(index, ports, limits, this.#store, this.#standing, this.#commits, peers.ledger);
     this.#reader = new ShardReader(this.#store, this.#inquirer);
     this.#sweeper = new Sweeper(ports, limits, this.#store, this.#inquirer);

@@ -60,16 +60,20 @@ export interface HoldIdentity extends Holder {
   epoch: number;
 }
 
+/** Epochs that are reserved at a time. */
+const EPOCH_BLOCK = 1_000;
+
 /** The shard's tables, statement by statement. Decides nothing. */
 export class ShardStore {
   readonly #sql: Sql;
   #epoch: number;
-  #keptEpoch: number;
+  /** On disk: none up to here will be given again by a later instance. */
+  #reservedEpoch: number;
 
   constructor(sql: Sql) {
     this.#sql = sql;
     this.#epoch = readMetaNumber(sql, "epoch");
-    this.#keptEpoch = this.#epoch;
+    this.#reservedEpoch = this.#epoch;
   }
 
   /** With what is held of it. */
@@ -98,17 +102,17 @@ export class ShardStore {
     return { claim: rows.find(({ is_hold }) => is_hold === 0), hold: rows.find(({ is_hold }) => is_hold === 1) };
   }
 
-  /** Raises the counter of grants and returns it: every later owner of a bucket has a larger epoch. To be kept by the same transaction. */
+  /** Raises the counter of grants and returns it: every later owner of a bucket has a larger epoch. To be reserved by the same transaction. */
   raiseEpoch(): number {
     this.#epoch += 1;
     return this.#epoch;
   }
 
-  /** At the end of each transaction: one row for all the grants in it. */
-  keepEpoch(): void {
-    if (this.#epoch === this.#keptEpoch) return;
-    writeMeta(this.#sql, "epoch", this.#epoch);
-    this.#keptEpoch = this.#epoch;
+  /** At the end of each transaction. One row for many grants: a restart leaves out what is left of the last block, and nothing needs it. */
+  reserveEpochs(): void {
+    if (this.#epoch <= this.#reservedEpoch) return;
+    this.#reservedEpoch = this.#epoch + EPOCH_BLOCK;
+    writeMeta(this.#sql, "epoch", this.#reservedEpoch);
   }
 
   insertHold(op: Op, holder: HoldIdentity, uuid: string, nowMs: number): void {
