@@ -1,11 +1,12 @@
 /** `npm run bench`: Leasehold beside what people would pick instead, on this machine, in one run. */
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Bench, type Scale } from "./measure/bench.ts";
 import { measures } from "./measure/parts.ts";
-import { BadOption, readOptions, usage, type Options } from "./options.ts";
+import { BadOption, isOwn, readOptions, usage, type Options, type OwnPart } from "./options.ts";
 import { writeReport } from "./report/report.ts";
 import { Results } from "./results.ts";
 
@@ -35,11 +36,21 @@ async function run(options: Options, results: Results): Promise<void> {
   };
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => void end().finally(() => process.exit(130)));
   try {
-    await running.start();
-    for (const part of options.parts) await measures[part](running);
+    if (options.parts.some((part) => !isOwn(part))) await running.start();
+    for (const part of options.parts) {
+      if (isOwn(part)) await runProgram(part);
+      else await measures[part](running);
+    }
   } finally {
     await end();
   }
+}
+
+/** Its results lie beside the others, and get into the report. */
+async function runProgram(part: OwnPart): Promise<void> {
+  const child = spawn(process.execPath, [join(import.meta.dirname, part, "main.ts")], { stdio: ["ignore", "inherit", "inherit"] });
+  const [code] = (await once(child, "exit")) as [number | null];
+  if (code !== 0) throw new Error(`${part} ended with ${code}; its words are above`);
 }
 
 function commit(): string {

@@ -1,14 +1,23 @@
 import { parseArgs } from "node:util";
 import { peerNames, type PeerName } from "./peers.ts";
 
-const parts = ["cycles", "lookups", "refusals", "load", "knee", "fsyncs"] as const;
-export type Part = (typeof parts)[number];
+const measuredParts = ["cycles", "lookups", "refusals", "load", "knee", "fsyncs"] as const;
+/** Of the peers, beside each other. */
+export type Part = (typeof measuredParts)[number];
+const ownParts = ["counts", "growth"] as const;
+/** Of Leasehold alone, each a program of its own. */
+export type OwnPart = (typeof ownParts)[number];
+const parts = [...measuredParts, ...ownParts] as const;
+export const isOwn = (part: Part | OwnPart): part is OwnPart => (ownParts as readonly string[]).includes(part);
+
+/** Growth takes its time. */
+const QUICK_PARTS = parts.filter((part) => part !== "growth");
 
 export const usage = `npm run bench -- [options]
 
   --full           longer, and with more rounds; what is done already is kept and not done again
   --only NAMES     peers, with commas between them (${peerNames.join(", ")})
-  --parts NAMES    what to measure: ${parts.join(", ")}
+  --parts NAMES    what to measure: ${parts.join(", ")}; growth is left out by default, but not of a full run
   --fresh          with --full: forgets what was measured before of this commit
   --report         writes the report of what was measured, and measures nothing
   --help           this
@@ -19,7 +28,7 @@ export interface Options {
   fresh: boolean;
   reportOnly: boolean;
   only: readonly PeerName[];
-  parts: readonly Part[];
+  parts: readonly (Part | OwnPart)[];
 }
 
 export class BadOption extends Error {}
@@ -33,7 +42,7 @@ export function readOptions(argv: readonly string[]): Options | undefined {
     fresh: values.fresh === true,
     reportOnly: values.report === true,
     only: listed("only", values.only, peerNames),
-    parts: listed("parts", values.parts, parts),
+    parts: values.parts === undefined && values.full !== true ? QUICK_PARTS : listed("parts", values.parts, parts),
   };
 }
 

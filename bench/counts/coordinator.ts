@@ -64,8 +64,8 @@ export class CountedCoordinator {
     return this.client.count(work, calls, call);
   }
 
-  async begin(cell: string, claims: number): Promise<Lease> {
-    const lease = { cell, uuid: randomUUID(), names: this.names.fresh(claims) };
+  async begin(cell: string, claims: number, firstShard = 0): Promise<Lease> {
+    const lease = { cell, uuid: randomUUID(), names: this.names.fresh(claims, firstShard) };
     await this.sendBegin(201, lease);
     return lease;
   }
@@ -78,9 +78,9 @@ export class CountedCoordinator {
     await this.client.send(200, "POST", `/v1/cells/${cell}/leases/${uuid}/${how}`, this.cellKey(cell));
   }
 
-  /** Several at a time: what they cost together is not counted. */
+  /** Of one claim each, over all shards. Several at a time: what they cost together is not counted. */
   beginMany(cell: string, leases: number): Promise<Lease[]> {
-    return fanOut([...Array(leases).keys()], AT_ONCE, () => this.begin(cell, 1));
+    return fanOut([...Array(leases).keys()], AT_ONCE, (index) => this.begin(cell, 1, index));
   }
 
   async commitMany(leases: readonly Lease[]): Promise<void> {

@@ -8,7 +8,7 @@ import { countPages } from "./pages.ts";
 import { countUpkeep } from "./upkeep.ts";
 
 const CALLS = 20;
-/** What a deployment has by default, and the least. */
+/** Several, so that a batch can touch more than one, and the least. */
 const SHARDS = [4, 1];
 
 /**

@@ -25,6 +25,7 @@ export interface Counted {
   shardRowsRead: number;
   shardRowsWritten: number;
   alarmsSet: number;
+  alarmRuns: number;
   d1Calls: number;
   d1RowsRead: number;
   d1RowsWritten: number;
@@ -49,6 +50,7 @@ export function countedOf(work: Work, calls: number, tally: Tally): Counted {
     shardRowsRead: shard.rowsRead / calls,
     shardRowsWritten: shard.rowsWritten / calls,
     alarmsSet: all("alarmsSet"),
+    alarmRuns: all("alarmRuns"),
     d1Calls: d1.calls / calls,
     d1RowsRead: d1.rowsRead / calls,
     d1RowsWritten: d1.rowsWritten / calls,

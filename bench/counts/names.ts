@@ -4,7 +4,6 @@ import { shardOf } from "../../src/core/placement.ts";
 export class PlacedNames {
   readonly #shards: number;
   #tried = 0;
-  #batches = 0;
 
   constructor(shards: number) {
     this.#shards = shards;
@@ -15,9 +14,8 @@ export class PlacedNames {
     return Math.min(claims, this.#shards);
   }
 
-  /** One after another over the shards, each batch from the next on. */
-  fresh(claims: number): string[] {
-    const first = this.#batches++;
+  /** One after another over the shards, from `first` on: batches of one size touch the same ones, so the first of them warms all that the others use. */
+  fresh(claims: number, first = 0): string[] {
     return Array.from({ length: claims }, (_, index) => this.#on((first + index) % this.#shards));
   }
 
@@ -31,9 +29,12 @@ export class PlacedNames {
 
 /** The body of a begin that creates them. */
 export const batchOf = (names: readonly string[]): object => ({
-  creates: names.map((name, index) => ({
+  creates: names.map((name) => ({
     bucket: { type: "ROUTES", value: name },
-    subject: { type: "GROUP", id: String(index + 1) },
-    source: { type: "RAILS_TABLE_ROUTES", id: String(index + 1) },
+    subject: { type: "PROJECT", id: numberIn(name) },
+    source: { type: "RAILS_TABLE_ROUTES", id: numberIn(name) },
   })),
 });
+
+/** Each its own: a page of records never splits those of one source. */
+const numberIn = (name: string): string => /\d+$/.exec(name)?.[0] ?? "0";

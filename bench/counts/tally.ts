@@ -2,7 +2,7 @@
 export const objectKinds = ["ledger", "shard", "directory"] as const;
 export type ObjectKind = (typeof objectKinds)[number];
 
-export interface ObjectTally {
+interface ObjectTally {
   /** Calls that came in. */
   messages: number;
   /** Those that wrote a row. */
@@ -12,9 +12,10 @@ export interface ObjectTally {
   rowsWritten: number;
   /** Times that an alarm was set. Cloudflare bills each as a row more. */
   alarmsSet: number;
+  alarmRuns: number;
 }
 
-export interface D1Tally {
+interface D1Tally {
   /** Ways to the database and back: a batch is one. */
   calls: number;
   rowsRead: number;
@@ -23,7 +24,7 @@ export interface D1Tally {
 
 export type Tally = Record<ObjectKind, ObjectTally> & { d1: D1Tally };
 
-const noObject = (): ObjectTally => ({ messages: 0, transactions: 0, rowsRead: 0, rowsWritten: 0, alarmsSet: 0 });
+const noObject = (): ObjectTally => ({ messages: 0, transactions: 0, rowsRead: 0, rowsWritten: 0, alarmsSet: 0, alarmRuns: 0 });
 
 export const emptyTally = (): Tally => ({
   ledger: noObject(),

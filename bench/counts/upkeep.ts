@@ -9,15 +9,25 @@ const CELL = "4";
 
 /** What nobody waits for: the alarms after decisions, and the runs of the cron. */
 export async function countUpkeep(coordinator: CountedCoordinator, calls: number): Promise<Counted[]> {
+  const alone = await lifeAlone(coordinator, calls);
   const cleaned = await cleanUp(coordinator);
   await settle(coordinator);
   const idle = await coordinator.count(coordinator.work("cron, nothing new", 0, null, coordinator.shards), calls, () => coordinator.cron());
   return [
+    alone,
     cleaned,
     idle,
     await perLease(coordinator, "pulls and forgets, per lease decided before", decidedBefore),
     await perLease(coordinator, "pulls and forgets, per lease pulled outstanding", pulledOutstanding),
   ];
+}
+
+/** A lease that comes when nothing else does pays for all of its alarms. */
+function lifeAlone(coordinator: CountedCoordinator, calls: number): Promise<Counted> {
+  return coordinator.count(coordinator.work("begin, commit and alarms, all alone", 1), calls, async () => {
+    await coordinator.decide(await coordinator.begin(CELL, 1), "commit");
+    await coordinator.alarms();
+  });
 }
 
 async function cleanUp(coordinator: CountedCoordinator): Promise<Counted> {

@@ -7,7 +7,7 @@ import { platform } from "../../src/projections/run.ts";
 import { CELLS } from "../peers/batch.ts";
 import { ALARMS_PATH, CRON_PATH, LATER_PATH } from "./tally.ts";
 import { countedD1 } from "./workerd/counted-d1.ts";
-import { ahead, countedPorts, countMessages } from "./workerd/counted-ports.ts";
+import { ahead, countedPorts, countMessages, takeAlarm } from "./workerd/counted-ports.ts";
 import { answerCounts } from "./workerd/counts.ts";
 
 export class CellLedger extends RealLedger {
@@ -19,9 +19,9 @@ export class CellLedger extends RealLedger {
     super(ctx, env, countedPorts("ledger"));
   }
 
-  /** What the alarm would do. No caller may call an alarm itself. */
-  ring(): Promise<void> {
-    return this.alarm();
+  /** Lets the alarm ring, if one is set. No caller may call an alarm itself. */
+  async ring(): Promise<void> {
+    if (takeAlarm("ledger", this.ctx)) await this.alarm();
   }
 }
 
@@ -34,8 +34,8 @@ export class ClaimShard extends RealShard {
     super(ctx, env, countedPorts("shard"));
   }
 
-  ring(): Promise<void> {
-    return this.alarm();
+  async ring(): Promise<void> {
+    if (takeAlarm("shard", this.ctx)) await this.alarm();
   }
 }
 

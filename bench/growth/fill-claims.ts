@@ -45,7 +45,7 @@ function insertInto(sql: FileSql, claims: readonly NewClaim[], nowMs: number): v
       const epoch = store.raiseEpoch();
       sql.all(INSERT, bucket, canonical, value, randomUUID(), cell, subject, id, source, id, sourceOrder(id), epoch, nowMs, nowMs);
     }
-    store.keepEpoch();
+    store.reserveEpochs();
     return null;
   });
 }

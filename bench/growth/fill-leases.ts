@@ -77,7 +77,7 @@ export class LeaseFiller {
         const { lease, incarnation, counter, created_position: position } = row;
         store.insertHold(op, { cell: CELL, lease, incarnation, counter, epoch }, randomUUID(), msOf(position));
       }
-      store.keepEpoch();
+      store.reserveEpochs();
       return null;
     });
   }

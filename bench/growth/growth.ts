@@ -39,7 +39,10 @@ export class Growth {
     const open = this.#variants.filter((variant) => this.#rounds().some((round) => works.some((work) => this.#isOpen(variant, work, round))));
     for (const variant of open) await this.#start(variant);
     for (const work of works) for (const caller of this.#callers) await caller.measure(work, this.#scale.warmUpSeconds);
-    for (const round of this.#rounds()) for (const work of works) await this.#round(work, round);
+    for (const round of this.#rounds()) {
+      for (const work of works) await this.#round(work, round);
+      this.#say(`${this.#axis}: round ${round + 1} of ${this.#scale.rounds}`);
+    }
   }
 
   async #start(variant: Variant): Promise<void> {

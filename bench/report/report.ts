@@ -8,6 +8,7 @@ import { heldLoad } from "../measure/load.ts";
 import { bars } from "./bars.ts";
 import { lineChart } from "./chart.ts";
 import { figuresOf, ratioOf } from "./figures.ts";
+import { counts, growth } from "./own.ts";
 
 const folder = join(import.meta.dirname, "../../docs/bench");
 
@@ -26,6 +27,8 @@ export function writeReport(results: readonly Result[]): void {
     ...load(results),
     ...knee(results),
     ...fsyncs(results),
+    ...counts(),
+    ...growth(),
   ];
   writeFileSync(join(folder, "results.md"), `${sections.join("\n")}\n`);
 }

@@ -8,7 +8,7 @@ export function countedD1(real: D1Database): D1Database {
   if (known !== undefined) return known;
   const made = {
     prepare: (sql: string) => new CountedStatement(real.prepare(sql)),
-    batch: async (statements: CountedStatement[]) => countedCall(await real.batch(statements.map(({ real: statement }) => statement))),
+    batch: (statements: CountedStatement[]) => counted(() => real.batch(statements.map(({ real: statement }) => statement))),
   } as unknown as D1Database;
   databases.set(real, made);
   return made;
@@ -27,8 +27,7 @@ class CountedStatement {
   }
 
   async all(): Promise<D1Result> {
-    const result = await this.real.all();
-    countedCall([result]);
+    const [result] = await counted(async () => [await this.real.all()] as const);
     return result;
   }
 
@@ -45,9 +44,11 @@ class CountedStatement {
   }
 }
 
-function countedCall<Results extends readonly D1Result[]>(results: Results): Results {
+/** A call that fails is one too; what rows it cost, D1 does not say. */
+async function counted<Results extends readonly D1Result[]>(call: () => Promise<Results>): Promise<Results> {
   const { d1 } = counts.tally;
   d1.calls += 1;
+  const results = await call();
   for (const { meta } of results) {
     d1.rowsRead += meta.rows_read;
     d1.rowsWritten += meta.rows_written;

@@ -6,7 +6,10 @@ import { counts } from "./counts.ts";
 /** How far the clocks of the objects and of the cron go ahead, so that days can pass at once. */
 export const ahead = { ms: 0 };
 
-/** The object's own ports, counted. Its alarm never rings by itself: it would fall into work that it does not belong to. */
+/** Objects whose alarm is set. It never rings by itself: it would fall into work that it does not belong to. */
+const alarmed = new WeakSet<DurableObjectState>();
+
+/** The object's own ports, counted. */
 export const countedPorts =
   (kind: ObjectKind): PortsOf =>
   (ctx) => {
@@ -33,9 +36,23 @@ export const countedPorts =
         },
       },
       clock: { ...real.clock, now: () => Date.now() + ahead.ms },
-      alarm: { get: () => Promise.resolve(null), set: () => void (counts.tally[kind].alarmsSet += 1) },
+      alarm: {
+        // An instance that follows another one sets its own again, as when the platform has lost it.
+        get: () => Promise.resolve(null),
+        set: () => {
+          alarmed.add(ctx);
+          counts.tally[kind].alarmsSet += 1;
+        },
+      },
     };
   };
+
+/** Whether an alarm is to ring. From now on none is set, and the run is counted. */
+export function takeAlarm(kind: ObjectKind, ctx: DurableObjectState): boolean {
+  if (!alarmed.delete(ctx)) return false;
+  counts.tally[kind].alarmRuns += 1;
+  return true;
+}
 
 /** Counts the calls of every method that an object has from its real class. `prototype`: of a class that extends it. */
 export function countMessages(kind: ObjectKind, prototype: object): void {

@@ -1,0 +1,75 @@
+import type { Counted } from "../counts/counted.ts";
+import { awakeUsd, cycleUse, dynamoDbCycleUsd, dynamoDbLookupUsd, lookupUse, usdOf, type System } from "./cost.ts";
+import { READ_ON, spanner } from "./prices.ts";
+
+/** As `wrangler.toml` deploys. */
+const SHARDS = 4;
+const CLAIMS = [1, 4, 16];
+
+/** GitLab.com: 50 claims a second on average, 300 at the peak, here in batches of four; and lookups that no cache has answered. */
+const MONTH_S = 30 * 86_400;
+const CLAIMS_PER_SECOND = 50;
+const CLAIMS_OF_ONE = 4;
+const LOOKUPS_PER_SECOND = 500;
+/** Four cells' ledgers, the shards and the directory, none of which sleeps under that load. */
+const OBJECTS = 4 + SHARDS + 1;
+
+interface Row {
+  name: string;
+  /** USD for one. Undefined when it was not counted. */
+  cycleUsd: (claims: number) => number | undefined;
+  lookupUsd: number | undefined;
+  monthlyUsd: number;
+}
+
+function rowsOf(counted: readonly Counted[]): Row[] {
+  const ours = (name: string, system: System, monthlyUsd: number): Row => {
+    const lookup = lookupUse(counted, system, SHARDS);
+    return {
+      name,
+      monthlyUsd,
+      lookupUsd: lookup === undefined ? undefined : usdOf(lookup),
+      cycleUsd: (claims) => {
+        const use = cycleUse(counted, system, SHARDS, claims);
+        return use === undefined ? undefined : usdOf(use);
+      },
+    };
+  };
+  return [
+    ours("leasehold", "leasehold", OBJECTS * awakeUsd(MONTH_S)),
+    ours("d1-only", "d1-only", 0),
+    { name: "DynamoDB", cycleUsd: dynamoDbCycleUsd, lookupUsd: dynamoDbLookupUsd(), monthlyUsd: 0 },
+  ];
+}
+
+/** What a million of each costs, and a month of GitLab.com. Empty when nothing was counted. */
+export function costTable(counted: readonly Counted[]): string[] {
+  if (counted.length === 0) return [];
+  const perMillion = (usd: number | undefined): string => (usd === undefined ? "" : (usd * 1e6).toFixed(2));
+  const rows = rowsOf(counted);
+  const lines = [
+    "## What it costs",
+    "",
+    `USD at list prices of ${READ_ON}, beyond what a plan includes; \`bench/cost/prices.ts\` names the pages. Every call alone: under load leases share messages.`,
+    "",
+    `| a million | ${CLAIMS.map((claims) => `cycles of ${claims}`).join(" | ")} | lookups |`,
+    `| --- | ${CLAIMS.map(() => "---:").join(" | ")} | ---: |`,
+    ...rows.map(
+      ({ name, cycleUsd, lookupUsd }) =>
+        `| ${name} | ${CLAIMS.map((claims) => perMillion(cycleUsd(claims))).join(" | ")} | ${perMillion(lookupUsd)} |`,
+    ),
+    "",
+    `A month of GitLab.com, ${CLAIMS_PER_SECOND} claims a second in batches of ${CLAIMS_OF_ONE}, and ${LOOKUPS_PER_SECOND} lookups a second that no cache has answered:`,
+    "",
+    "| a month | claims | lookups | always | together |",
+    "| --- | ---: | ---: | ---: | ---: |",
+  ];
+  for (const { name, cycleUsd, lookupUsd, monthlyUsd } of rows) {
+    const cycles = ((cycleUsd(CLAIMS_OF_ONE) ?? Number.NaN) * MONTH_S * CLAIMS_PER_SECOND) / CLAIMS_OF_ONE;
+    const lookups = (lookupUsd ?? Number.NaN) * MONTH_S * LOOKUPS_PER_SECOND;
+    lines.push(`| ${name} | ${[cycles, lookups, monthlyUsd, cycles + lookups + monthlyUsd].map(whole).join(" | ")} |`);
+  }
+  return [...lines, `| Spanner, 5 nodes | | | ${spanner.monthUsd.map(whole).join(" to ")} | ${spanner.monthUsd.map(whole).join(" to ")} |`, ""];
+}
+
+const whole = (usd: number): string => Math.round(usd).toLocaleString("en");
