@@ -1,5 +1,5 @@
 /** `npm run bench`: Leasehold beside what people would pick instead, on this machine, in one run. */
-import { execFileSync, spawn } from "node:child_process";
+import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -7,36 +7,43 @@ import { join } from "node:path";
 import { Bench, type Scale } from "./measure/bench.ts";
 import { measures } from "./measure/parts.ts";
 import { BadOption, isOwn, readOptions, usage, type Options, type OwnPart } from "./options.ts";
-import { writeReport } from "./report/report.ts";
+import { codeNow } from "./code.ts";
+import { errorsOf, writeReport } from "./report/report.ts";
 import { Results } from "./results.ts";
 
 const QUICK: Scale = { rounds: 3, seconds: 1, loadSeconds: 10, kneeSeconds: 4 };
 const FULL: Scale = { rounds: 7, seconds: 5, loadSeconds: 600, kneeSeconds: 30 };
 
+const KEPT = join(import.meta.dirname, "../.bench");
+
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
 
 async function bench(options: Options): Promise<number> {
   // A full run goes on where it was, as long as the code is the same.
-  const path = join(import.meta.dirname, "../.bench", options.full ? `full-${commit()}.jsonl` : "quick.jsonl");
-  const results = new Results(path, options.fresh || (!options.full && !options.reportOnly));
+  const path = join(KEPT, options.full ? `full-${codeNow()}.jsonl` : "quick.jsonl");
+  const results = new Results(path, options.fresh || (!options.full && !options.reportOnly && measuresPeers(options)));
   if (!options.reportOnly) await run(options, results);
-  writeReport(results.all);
-  const errors = results.all.reduce((sum, result) => sum + result.errors, 0);
-  say(`docs/bench/results.md is written; ${errors} turns did not end as they should`);
+  if (results.all.length === 0) throw new BadOption("nothing was measured yet of this code, so there is nothing to report");
+  // A part of it is no report to publish.
+  const folder = options.isWhole ? join(import.meta.dirname, "../docs/bench") : join(KEPT, "report");
+  writeReport(results.all, folder);
+  const errors = errorsOf(results.all);
+  say(`${join(folder, "results.md")} is written; ${errors} turns did not end as they should`);
   return errors === 0 ? 0 : 1;
 }
 
 async function run(options: Options, results: Results): Promise<void> {
-  execFileSync("sh", [join(import.meta.dirname, "install.sh")], { stdio: "inherit" });
+  if (measuresPeers(options)) execFileSync("sh", [join(import.meta.dirname, "install.sh")], { stdio: "inherit" });
   const root = mkdtempSync(join(tmpdir(), "leasehold-bench-"));
   const running = new Bench(options.only, options.full ? FULL : QUICK, results, root, say);
   const end = async (): Promise<void> => {
+    program?.kill("SIGTERM");
     await running.stop();
     rmSync(root, { recursive: true, force: true, maxRetries: 5 });
   };
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => void end().finally(() => process.exit(130)));
   try {
-    if (options.parts.some((part) => !isOwn(part))) await running.start();
+    if (measuresPeers(options)) await running.start();
     for (const part of options.parts) {
       if (isOwn(part)) await runProgram(part);
       else await measures[part](running);
@@ -46,19 +53,15 @@ async function run(options: Options, results: Results): Promise<void> {
   }
 }
 
+const measuresPeers = ({ parts }: Options): boolean => parts.some((part) => !isOwn(part));
+
+let program: ChildProcess | undefined;
+
 /** Its results lie beside the others, and get into the report. */
 async function runProgram(part: OwnPart): Promise<void> {
-  const child = spawn(process.execPath, [join(import.meta.dirname, part, "main.ts")], { stdio: ["ignore", "inherit", "inherit"] });
-  const [code] = (await once(child, "exit")) as [number | null];
+  program = spawn(process.execPath, [join(import.meta.dirname, part, "main.ts")], { stdio: ["ignore", "inherit", "inherit"] });
+  const [code] = (await once(program, "exit")) as [number | null];
   if (code !== 0) throw new Error(`${part} ended with ${code}; its words are above`);
-}
-
-function commit(): string {
-  try {
-    return execFileSync("git", ["rev-parse", "--short", "HEAD"], { cwd: import.meta.dirname, encoding: "utf8", stdio: "pipe" }).trim();
-  } catch {
-    return "unknown";
-  }
 }
 
 try {

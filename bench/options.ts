@@ -1,7 +1,8 @@
 import { parseArgs } from "node:util";
 import { peerNames, type PeerName } from "./peers.ts";
 
-const measuredParts = ["cycles", "lookups", "refusals", "load", "knee", "fsyncs"] as const;
+/** In this order: begins alone, of the last, leave leases behind that the others would have to live with. */
+const measuredParts = ["cycles", "lookups", "load", "knee", "fsyncs", "refusals"] as const;
 /** Of the peers, beside each other. */
 export type Part = (typeof measuredParts)[number];
 const ownParts = ["counts", "growth"] as const;
@@ -19,7 +20,7 @@ export const usage = `npm run bench -- [options]
   --only NAMES     peers, with commas between them (${peerNames.join(", ")})
   --parts NAMES    what to measure: ${parts.join(", ")}; growth is left out by default, but not of a full run
   --fresh          with --full: forgets what was measured before of this commit
-  --report         writes the report of what was measured, and measures nothing
+  --report         writes the report of what was measured, and measures nothing; with --full, of the full run
   --help           this
 `;
 
@@ -27,6 +28,8 @@ export interface Options {
   full: boolean;
   fresh: boolean;
   reportOnly: boolean;
+  /** Nothing is left out. */
+  isWhole: boolean;
   only: readonly PeerName[];
   parts: readonly (Part | OwnPart)[];
 }
@@ -41,6 +44,7 @@ export function readOptions(argv: readonly string[]): Options | undefined {
     full: values.full === true,
     fresh: values.fresh === true,
     reportOnly: values.report === true,
+    isWhole: values.only === undefined && values.parts === undefined,
     only: listed("only", values.only, peerNames),
     parts: values.parts === undefined && values.full !== true ? QUICK_PARTS : listed("parts", values.parts, parts),
   };

@@ -58,8 +58,10 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
   let miniflare: Miniflare | undefined;
   try {
     const isNew = !(await exists(secretFile(options.stateFolder)));
-    const signingSecret = await secretOf(options.stateFolder);
     const shards = await shardsOf(options.stateFolder, options.variables?.["LEASEHOLD_SHARDS"], isNew);
+    // Before anything else is made: a first start that fails later must not look like a state from before this file.
+    if (isNew) await keepShards(options.stateFolder, shards);
+    const signingSecret = await secretOf(options.stateFolder);
     const script = await bundle(options.entryPoint ?? join(root, "src/index.ts"));
     const runtime = (port: number): ReturnType<typeof convertV4MiniflareOptions> =>
       runtimeOptions({ ...options, variables: { ...options.variables, LEASEHOLD_SHARDS: shards }, log: write }, watch, script, signingSecret, port);

@@ -14,16 +14,20 @@ export async function shardsOf(stateFolder: string, told: string | undefined, is
   return told ?? (await keptShards(stateFolder)) ?? (isNew ? FIRST : UNSAID);
 }
 
-/** Once they are known to be the right ones: they are fixed for good. */
+/** For a new state, and for one that has answered: then they are the right ones, and fixed for good. */
 export async function keepShards(stateFolder: string, shards: string): Promise<void> {
   if ((await keptShards(stateFolder)) !== shards) await writePrivate(fileOf(stateFolder), `${shards}\n`);
 }
 
 async function keptShards(stateFolder: string): Promise<string | undefined> {
+  const path = fileOf(stateFolder);
+  let kept: string;
   try {
-    return (await readFile(fileOf(stateFolder), "utf8")).trim();
+    kept = (await readFile(path, "utf8")).trim();
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
     throw error;
   }
+  if (!/^\d+$/.test(kept)) throw new Error(`${path} does not hold a number of shards`);
+  return kept;
 }

@@ -1,6 +1,6 @@
 /**
  * List prices in USD, without what a plan includes: what one more of each costs. Read on 2026-11-21 from the pages named; prices change, and the
- * tables are made anew with `npm run bench -- --report`.
+ * tables are made anew with `npm run bench -- --report` (and `--full`, where the report is of a full run).
  */
 export const READ_ON = "2026-11-21";
 

@@ -72,4 +72,4 @@ export function costTable(counted: readonly Counted[]): string[] {
   return [...lines, `| Spanner, 5 nodes | | | ${spanner.monthUsd.map(whole).join(" to ")} | ${spanner.monthUsd.map(whole).join(" to ")} |`, ""];
 }
 
-const whole = (usd: number): string => Math.round(usd).toLocaleString("en");
+const whole = (usd: number): string => (Number.isNaN(usd) ? "" : Math.round(usd).toLocaleString("en"));

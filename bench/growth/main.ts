@@ -4,7 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { Growth, type Scale } from "./growth.ts";
-import { commitNow, Results } from "./results.ts";
+import { codeNow } from "../code.ts";
+import { Results } from "./results.ts";
 import { tableOf } from "./table.ts";
 import { axes, variantsOf, type Axis } from "./variants.ts";
 
@@ -45,7 +46,7 @@ function parsed(argv: readonly string[]) {
 }
 
 async function measure({ isSmall, axes: chosen }: Options): Promise<void> {
-  const commit = commitNow();
+  const commit = codeNow();
   const results = new Results(join(import.meta.dirname, "../../.bench", isSmall ? "growth-small.jsonl" : "growth.jsonl"));
   const root = mkdtempSync(join(tmpdir(), "leasehold-growth-"));
   let running: Growth | undefined;
@@ -61,6 +62,8 @@ async function measure({ isSmall, axes: chosen }: Options): Promise<void> {
       await running.stop();
       say(`\n${tableOf(axis, results.of(commit, axis))}\n`);
     }
+    const errors = chosen.flatMap((axis) => results.of(commit, axis)).reduce((sum, result) => sum + result.errors, 0);
+    if (errors > 0) throw new Error(`${errors} turns did not end as they should`);
   } finally {
     await end();
   }

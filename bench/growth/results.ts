@@ -1,4 +1,3 @@
-import { execFileSync } from "node:child_process";
 import { appendFileSync, existsSync, mkdirSync, readFileSync } from "node:fs";
 import { dirname } from "node:path";
 import type { Axis, Variant } from "./variants.ts";
@@ -48,14 +47,5 @@ export class Results {
 
   of(commit: string, axis: Axis): Result[] {
     return [...this.#byKey.values()].filter((result) => result.commit === commit && result.axis === axis);
-  }
-}
-
-/** Results of other code are no results of this one. */
-export function commitNow(): string {
-  try {
-    return execFileSync("git", ["rev-parse", "--short", "HEAD"], { cwd: import.meta.dirname, encoding: "utf8", stdio: "pipe" }).trim();
-  } catch {
-    return "unknown";
   }
 }

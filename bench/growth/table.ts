@@ -7,6 +7,7 @@ export interface Row {
   work: Work;
   perSecond: number;
   p50Ms: number;
+  /** Of all rounds together: what comes now and then, such as a sweep, is in few of them. */
   cpuMs: number;
   errors: number;
   /** To the base of the axis, the median of each round's: what the machine did in a round touched both. */
@@ -15,6 +16,7 @@ export interface Row {
 }
 
 const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) / 2)] ?? Number.NaN;
+const sumOf = (results: readonly Result[], figure: (result: Result) => number): number => results.reduce((sum, result) => sum + figure(result), 0);
 const rateOf = ({ turns, seconds }: Result): number => turns / seconds;
 const cpuOf = ({ cpuMs, turns }: Result): number => cpuMs / turns;
 
@@ -42,8 +44,8 @@ function rowOf(axis: Axis, value: number, found: readonly Result[], results: rea
     work,
     perSecond: median(found.map(rateOf)),
     p50Ms: median(found.map(({ p50Ms }) => p50Ms)),
-    cpuMs: median(found.map(cpuOf)),
-    errors: found.reduce((sum, { errors }) => sum + errors, 0),
+    cpuMs: sumOf(found, ({ cpuMs }) => cpuMs) / sumOf(found, ({ turns }) => turns),
+    errors: sumOf(found, ({ errors }) => errors),
     rateRatio: median(ratios(rateOf)),
     cpuRatio: median(ratios(cpuOf)),
   };

@@ -3,10 +3,9 @@ import { DurableObject } from "cloudflare:workers";
 
 interface Env {
   OBJECT: DurableObjectNamespace<Ceiling>;
+  /** As many as Leasehold has shards. */
+  OBJECTS: string;
 }
-
-/** As many objects as Leasehold has shards. */
-const OBJECTS = 4;
 
 export class Ceiling extends DurableObject {
   constructor(ctx: DurableObjectState, env: Env) {
@@ -34,7 +33,7 @@ export default {
     // Spread like names over shards.
     let hash = 7;
     for (let index = 0; index < pathname.length; index += 1) hash = (Math.imul(hash, 31) + pathname.charCodeAt(index)) | 0;
-    const object = env.OBJECT.getByName(String(Math.abs(hash) % OBJECTS));
+    const object = env.OBJECT.getByName(String(Math.abs(hash) % Number(env.OBJECTS)));
     return Response.json(await (kind === "write" ? object.write(text) : object.answer(text)), { status });
   },
 };

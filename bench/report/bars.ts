@@ -58,6 +58,8 @@ function partsOf(results: readonly Result[]): Parts | undefined {
   if (answer === undefined || object === undefined || write === undefined) return undefined;
   // A cycle of a ceiling is two requests, each with one call, and with one write.
   const [answersS, withCallsS, withWritesS] = [1 / answer.perSecond, 1 / object.perSecond, 1 / write.perSecond];
+  // Less than nothing is noise, and no part of a sum.
+  if (withCallsS <= answersS || withWritesS <= withCallsS) return undefined;
   return { answersS, messageS: (withCallsS - answersS) / 2, transactionS: (withWritesS - withCallsS) / 2 };
 }
 

@@ -40,7 +40,8 @@ export function routingPaths({ path, rest }: Pick<Route, "path" | "rest">): stri
 
 /** Whether a path, as it was sent, is one of the route's. */
 export function isPathOf({ path, rest }: Pick<Route, "path" | "rest">): (sent: string) => boolean {
-  const segments = rest ? path.replace(/\{\w+\}$/, "[^]*") : path;
+  const literal = path.replaceAll(".", "\\.");
+  const segments = rest ? literal.replace(/\{\w+\}$/, "[^]*") : literal;
   const pattern = new RegExp(`^${segments.replaceAll(/\{\w+\}/g, "[^/]+")}$`);
   return (sent) => pattern.test(sent);
 }

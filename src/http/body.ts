@@ -8,7 +8,7 @@ import type { Failure } from "./problem.ts";
 /** What is read in one piece; longer bodies are counted while they come. */
 const SMALL_BYTES = 65_536;
 
-/** The JSON of a request, or undefined when there is none and none is needed. Nothing of the body is believed before it is counted. */
+/** The JSON of a request, or undefined when there is none and none is needed. Nothing of the body is looked at before it is counted. */
 export async function readBody(request: Request, { required }: RouteBody, limits: Limits): Promise<Result<unknown>> {
   const isJson = /^application\/json *(; *charset="?utf-8"? *)?$/i.test(request.headers.get("content-type") ?? "");
   if (required && !isJson) return notJson();
@@ -23,7 +23,7 @@ export async function readBody(request: Request, { required }: RouteBody, limits
   return parseJson(text, limits.jsonDepth);
 }
 
-/** Never more than `most`, whatever Content-Length says. */
+/** Never more than `most`, whatever Content-Length says; and never much more than that, or than a small body, in memory. */
 async function readBytes(request: Request, most: number): Promise<Result<Uint8Array>> {
   if (request.body === null) return ok(new Uint8Array());
   try {

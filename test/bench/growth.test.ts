@@ -131,7 +131,7 @@ test("ratios are medians of each round's ratio to the base", () => {
   const others = [result(5_000, 0, 50), result(5_000, 1, 40), result(5_000, 2, 10)];
   expect(rowsOf("claims", [...bases, ...others])).toMatchObject([
     { value: 1_000, perSecond: 50, rateRatio: 1, cpuRatio: 1 },
-    { value: 5_000, perSecond: 40, rateRatio: 0.8, cpuRatio: 1.25, errors: 0 },
+    { value: 5_000, perSecond: 40, cpuMs: 3, rateRatio: 0.8, cpuRatio: 1.25, errors: 0 },
   ]);
 });
 

@@ -86,7 +86,9 @@ function pairRows(scenario: Scenario, calls: CallRecord[], first: WriteRecord, s
     const goesOn = scenario.goesOn === true || (isOuter && kind === "twice");
     const armed = (): Armed[] => {
       const earlier = arm(one, { kind }, { write: written(first, one, kind) });
-      const write = written(second, other, kind);
+      // Both shards are asked at once: when the answer of one is lost, the other has made its own first use by then.
+      const isMadeBefore = kind === "lose_answer" && isFirstUse(second) && one.to !== other.to;
+      const write = isMadeBefore ? undefined : written(second, other, kind);
       return [earlier, goesOn ? arm(other, { kind }, { write }) : arm(nextOf(first, second, other, kind), { kind }, { write, after: earlier })];
     };
     return { scenario, fault: kind, at, writes, arm: armed };
@@ -102,14 +104,16 @@ function nextOf({ label }: WriteRecord, second: WriteRecord, call: CallRecord, k
 }
 
 /** What the call must have written that the fault happens to; undefined: somebody else is there before it. */
-function written({ label }: WriteRecord, call: CallRecord, kind: CallFault): string | undefined {
+function written(write: WriteRecord, call: CallRecord, kind: CallFault): string | undefined {
+  const { label } = write;
   if (kind !== "late") return label;
   // The platform gives an alarm again at once.
   if (call.label.startsWith("platform > ")) return undefined;
-  // The first use of an object. The repeated begin comes earlier than the message that is late.
-  if (/^shard\d\.keep_name$/.test(label)) return undefined;
-  return label;
+  // The repeated begin comes earlier than the message that is late.
+  return isFirstUse(write) ? undefined : label;
 }
+
+const isFirstUse = ({ label }: WriteRecord): boolean => /^shard\d\.(keep_name|migrate|confirm_placement)$/.test(label);
 
 /** Writes, and pairs of them, for which a fault that is required has no row. */
 export function missingRows({ writes }: Journal, rows: readonly Row[]): string[] {

@@ -159,6 +159,23 @@ test(
   SLOW_MS,
 );
 
+test(
+  "a first start that failed leaves a state that starts, with the shards of a new one",
+  async () => {
+    const listener = createServer();
+    await new Promise<void>((listening) => listener.listen(0, "127.0.0.1", listening));
+    const address = listener.address();
+    const fresh = join(folder, "failed-first");
+    const failed = await new Server(typeof address === "object" && address !== null ? address.port : 0, fresh).ended;
+    expect(failed).toMatchObject({ code: 1, stderr: expect.stringContaining("is in use") as unknown });
+    listener.close();
+    const second = await (await start({}, fresh)).ready();
+    await second.end("SIGTERM");
+    expect(readFileSync(join(fresh, "shards"), "utf8")).toBe("1\n");
+  },
+  SLOW_MS,
+);
+
 test("what runs here is what wrangler.toml deploys", () => {
   const at = (path: string): string => readFileSync(join(import.meta.dirname, "../..", path), "utf8");
   const [toml, coordinator] = [at("wrangler.toml"), at("scripts/coordinator.ts")];

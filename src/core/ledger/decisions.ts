@@ -45,7 +45,7 @@ export class Decisions {
   #write(request: DecideRequest): Result<LeaseRow> {
     const row = this.#store.findWhole(request.lease);
     if (row === undefined) return this.#writeFence(request);
-    if (row.state !== "GRANTED") return row.state === request.outcome ? ok(row) : { ok: false, refusal: decidedOtherwise(row) };
+    if (row.state !== "GRANTED") return row.state === request.outcome ? ok(withoutBatch(row)) : { ok: false, refusal: decidedOtherwise(row) };
     const position = this.#positions.next(this.#ports.clock.now());
     const decidedBy = request.caller.role;
     const reason = request.reason ?? null;
@@ -53,7 +53,7 @@ export class Decisions {
     this.#begins.decided();
     const decided: LeaseRow = { ...row, decided: 1, state: request.outcome, position, decided_by: decidedBy, reason };
     this.#deliveries.track(decided);
-    return ok(decided);
+    return ok(withoutBatch(decided));
   }
 
   /** Rollback of a lease that is not there (rule C7): a begin that is running ends refused, and one that arrives late will be. */
@@ -105,6 +105,9 @@ export class Decisions {
     this.#store.setNumber("fences", this.#fences);
   }
 }
+
+/** What waits for the shards' answers needs not keep it in memory. */
+const withoutBatch = (row: LeaseRow): LeaseRow => ({ ...row, payload: null, epochs: null });
 
 function decidedOtherwise(row: LeaseRow): Refusal {
   return row.state === "COMMITTED"

@@ -4,6 +4,8 @@ import { identityOf, type Inquirer } from "./inquirer.ts";
 import { Wake } from "../wake.ts";
 import type { ShardStore } from "./store.ts";
 
+type Execution = ReturnType<ShardStore["holders"]>[number];
+
 /** Executions that one run asks about; the rest wait for the next. */
 const RUN_EXECUTIONS = 500;
 
@@ -41,17 +43,23 @@ export class Sweeper {
 
   async run(): Promise<void> {
     this.#wake.rang();
+    // Read once, for it is a scan: whoever holds something from now on arms the alarm by itself.
+    const most = RUN_EXECUTIONS + this.#pauses.size;
+    const executions = this.#store.holders(most);
     try {
-      await this.#sweep();
+      await this.#sweep(executions);
     } finally {
       const now = this.#ports.clock.now();
-      if (this.#store.hasHolds()) this.#wake.by(Math.max(now + this.#limits.sweepAfterMs / 4, this.#nextDueMs(now)));
+      if (this.#store.hasHolds()) {
+        // Behind those that were read, others may be due.
+        const next = executions.length < most ? this.#nextDueMs(executions, now) : now;
+        this.#wake.by(Math.max(now + this.#limits.sweepAfterMs / 4, next));
+      }
     }
   }
 
-  async #sweep(): Promise<void> {
+  async #sweep(executions: readonly Execution[]): Promise<void> {
     const now = this.#ports.clock.now();
-    const executions = this.#store.holders(RUN_EXECUTIONS + this.#pauses.size);
     const present = new Set(executions.map(identityOf));
     for (const identity of this.#pauses.keys()) if (!present.has(identity)) this.#pauses.delete(identity);
     const due = executions
@@ -71,8 +79,7 @@ export class Sweeper {
   }
 
   /** The earliest moment at which something can be due: a young hold, or the end of a pause. */
-  #nextDueMs(now: number): number {
-    const executions = this.#store.holders(RUN_EXECUTIONS + this.#pauses.size);
+  #nextDueMs(executions: readonly Execution[], now: number): number {
     let next = now + this.#limits.maxBackoffMs;
     for (const hold of executions) next = Math.min(next, this.#pauses.get(identityOf(hold)) ?? hold.heldAtMs + this.#limits.sweepAfterMs);
     return next;
