@@ -5,7 +5,7 @@
 export const writePoints = {
   /** Any object, before its first use. */
   any: ["migrate", "keep_name", "confirm_placement"],
-  ledger: ["raise_incarnation", "grant", "decide", "mark_applied", "advance_applied", "prune", "set_state", "revoke_cell_key"],
+  ledger: ["raise_incarnation", "grant", "decide", "advance_applied", "prune", "set_state", "revoke_cell_key"],
   shard: ["exchange", "clear"],
   directory: ["fix_placement", "add_cell", "change_cell", "record_key", "revoke_key"],
 } as const;

@@ -74,14 +74,14 @@ test("a created claim costs at most 4 rows over its life, and the epoch none of 
   }
 });
 
-test("a lease costs at most 6 rows in its ledger, until it is forgotten", () => {
+test("a lease costs at most 5 rows in its ledger, until it is forgotten", () => {
   const pruned = oneOf("pulls and forgets, per lease decided before").ledgerRowsWritten;
   expect(pruned).toBeGreaterThan(0);
   for (const begin of cycles().filter(({ work }) => work === "begin")) {
     const { shards, claims } = begin;
     // A commit also marks the one before it as applied.
     const decided = Math.max(...["commit", "rollback"].map((work) => oneOf(work, { shards, claims }).ledgerRowsWritten));
-    expect(begin.ledgerRowsWritten + decided + pruned).toBeLessThanOrEqual(6);
+    expect(begin.ledgerRowsWritten + decided + pruned).toBeLessThanOrEqual(5);
   }
 });
 

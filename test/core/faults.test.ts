@@ -529,7 +529,7 @@ test("[S1] [M4] positions go on from the largest ever given, also when its row w
   expect(next.ok && next.value.changes.map((change) => change.lease)).toEqual([lease]);
 });
 
-test("[C3] [M3] a restart finds every decision that is not applied, also behind ones that are", async () => {
+test("[C3] [M3] a restart finds every decision that is not applied, and tells those behind it once more", async () => {
   const c = await Cluster.start({ limits: { sweepAfterMs: 600_000 } });
   const [stuck, fine] = [c.uuid(), c.uuid()];
   await c.clock.settle(begin(c, "1", stuck, [nameOn(c, 0)]));
@@ -538,8 +538,9 @@ test("[C3] [M3] a restart finds every decision that is not applied, also behind 
   await c.clock.settle(decide(c, "1", stuck, "COMMITTED"));
   await c.clock.settle(decide(c, "1", fine, "COMMITTED"));
   await c.pass(60_000);
-  c.ledger("1").restart();
   expect(await c.clock.settle(c.ledger("1").object.status(c.envelope))).toEqual(ok({ unappliedDecisions: 1 }));
+  c.ledger("1").restart();
+  expect(await c.clock.settle(c.ledger("1").object.status(c.envelope))).toEqual(ok({ unappliedDecisions: 2 }));
   c.fate = () => "deliver";
   await c.pass(10_000);
   expect(c.claims()).toHaveLength(2);

@@ -49,7 +49,6 @@ export const failpoints: readonly Failpoint[] = [
   point("ledger", "raise_incarnation", "load", 2),
   point("ledger", "grant", "load", 60),
   point("ledger", "decide", "load", 60),
-  point("ledger", "mark_applied", "cron", 3),
   point("ledger", "advance_applied", "cron", 3),
   point("ledger", "prune", "prune", 2),
   { name: "cron:begin run", scene: "cron", hits: 3 },

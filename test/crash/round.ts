@@ -51,7 +51,7 @@ export const quickLimits = { LEASEHOLD_SWEEP_AFTER_MS: "300", LEASEHOLD_MAX_BACK
 const FLOW_BYTES = 120_000;
 const REACH_MS = 60_000;
 const PRUNE_AFTER_S = 3;
-/** Past a ledger's own time to tidy up. */
+/** Past a ledger's own alarm, which says how far all is applied. */
 const PATIENCE_MS = 6_500;
 
 const sleep = (ms: number): Promise<void> => new Promise((resume) => setTimeout(resume, ms));
@@ -267,7 +267,7 @@ class Round {
     return watchedFetch(history, "verifier", (url, init) => fetch(url, init));
   }
 
-  /** The sweeps and the ledgers' tidying have their time; or any write of a ledger tidies as well. */
+  /** The sweeps have their time, and every ledger answers and writes. */
   async #settle(server: Server, watched: Fetch): Promise<void> {
     if (this.#plan.isPatient) return sleep(PATIENCE_MS);
     await sleep(500);

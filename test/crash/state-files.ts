@@ -42,7 +42,7 @@ export interface StoredLease {
 export interface Stores {
   claims: StoredClaim[];
   leases: StoredLease[];
-  /** One sentence for each hold, open lease and payload: after a recovery there are none. */
+  /** One sentence for each hold and open lease: after a recovery there are none. */
   leftovers: string[];
 }
 
@@ -58,9 +58,9 @@ export function readStores(stateFolder: string): Stores {
   for (const ledger of storedObjects(stateFolder, "CellLedger")) {
     const cell = ledger.name.replace(/^cell-/, "");
     stores.leases.push(...rowsOf<Omit<StoredLease, "cell">>(ledger, "SELECT lease, state, position FROM lease").map((row) => ({ cell, ...row })));
-    const open = "SELECT lease, state FROM lease WHERE decided = 0 OR payload IS NOT NULL OR epochs IS NOT NULL";
+    const open = "SELECT lease, state FROM lease WHERE decided = 0";
     for (const { lease, state } of rowsOf<Record<string, string>>(ledger, open)) {
-      stores.leftovers.push(`${ledger.name} keeps the batch of lease ${lease}, which is ${state}`);
+      stores.leftovers.push(`${ledger.name} still has lease ${lease} open, which is ${state}`);
     }
     ledger.database.close();
   }

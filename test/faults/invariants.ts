@@ -2,7 +2,7 @@
 import { expect } from "vitest";
 import { env } from "../support/workerd/api.ts";
 import { rowsOf } from "./objects.ts";
-import { SHARDS, type Batch, type Cell, type Known, type Stage } from "./stage.ts";
+import { APPLIED, SHARDS, type Batch, type Cell, type Known, type Stage } from "./stage.ts";
 
 interface LeaseRow {
   lease: string;
@@ -31,7 +31,7 @@ const ledgersOf = ({ world }: Stage): Cell[] => ([1, 2] as const).filter((cell) 
 async function leaseRows(stage: Stage): Promise<Map<string, LeaseRow & { cell: Cell }>> {
   const rows = new Map<string, LeaseRow & { cell: Cell }>();
   for (const cell of ledgersOf(stage)) {
-    const statement = "SELECT lease, state, position, decided = 1 AND payload IS NOT NULL AS open FROM lease";
+    const statement = `SELECT lease, state, position, decided = 1 AND position > ${APPLIED} AS open FROM lease`;
     for (const row of await rowsOf<LeaseRow>(stage.world, `ledger${cell}`, statement)) rows.set(row.lease, { ...row, cell });
   }
   return rows;

@@ -202,12 +202,16 @@ export class Stage {
     }
   }
 
+  /** Those that the ledger does not know to be applied everywhere. */
   async #openDecisions(): Promise<number> {
     const ledgers = this.#workers().filter((label) => label.startsWith("ledger"));
-    const open = ledgers.map((label) => rowsOf(this.world, label, "SELECT 1 FROM lease WHERE decided = 1 AND payload IS NOT NULL"));
+    const open = ledgers.map((label) => rowsOf(this.world, label, `SELECT 1 FROM lease WHERE decided = 1 AND position > ${APPLIED}`));
     return (await Promise.all(open)).flat().length;
   }
 }
+
+/** Up to where all decisions are applied, as the ledger says. */
+export const APPLIED = "coalesce((SELECT value FROM meta WHERE name = 'applied_position'), 0)";
 
 const fits = ({ status, json }: Received, expected: Expected): boolean =>
   status === expected.status &&

@@ -137,7 +137,7 @@ export const bugs: Record<string, Bug> = {
   // Decisions
   "the last decision wins": one(
     "C1",
-    ["I6"],
+    ["I6", "I7"],
     "src/core/ledger/decisions.ts",
     'if (row.state !== "GRANTED") return',
     "if (row.state === request.outcome) return",
@@ -148,6 +148,13 @@ export const bugs: Record<string, Bug> = {
     "src/core/ledger/deliveries.ts",
     '(await this.#links.decide(shard, decision)).kind === "ok")',
     "(await this.#links.decide(shard, decision)))",
+  ),
+  "what is applied goes past an open decision": one(
+    "C3",
+    ["I5", "I11"],
+    "src/core/ledger/deliveries.ts",
+    "    for (const { position } of this.#open.values()) through = Math.min(through, position - 1);\n",
+    "",
   ),
   "a fence is not written": one(
     "C7",

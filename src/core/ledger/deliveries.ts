@@ -13,8 +13,8 @@ const MAX_TRACKED = 10_000;
 const RUN_DECISIONS = 500;
 /** The first pause after a failed try; doubles up to `maxBackoffMs`. */
 const FIRST_PAUSE_MS = 1_000;
-/** How long finished work waits for a transaction to travel with before the alarm writes it. */
-const TIDY_AFTER_MS = 5_000;
+/** How far all is applied is written this long after a decision, once for all that came meanwhile. */
+const ADVANCE_AFTER_MS = 5_000;
 
 interface Open {
   lease: string;
@@ -32,8 +32,8 @@ interface Open {
 
 /**
  * Brings decisions to their shards, without end (rule C3). A decision is open from the transaction that makes it until every shard has
- * confirmed it; then its payload is forgotten, in bulk. `applied_position` says up to where all are applied, so that a restart reads only
- * what may be open.
+ * confirmed it; no row says so by itself. `applied_position` says up to where all are applied: a restart tells again what was decided
+ * behind it, which changes nothing where it was applied (rule C2).
  */
 export class Deliveries {
   readonly #ports: Ports;
@@ -42,8 +42,6 @@ export class Deliveries {
   readonly #links: Links;
   readonly #cell: string;
   readonly #open = new Map<string, Open>();
-  /** Confirmed everywhere, but the row does not say so yet: lease → position. */
-  readonly #confirmed = new Map<string, number>();
   /** Up to here the rows are known to this instance; behind it there may be more open ones. */
   #loadedThrough = 0;
   readonly #wake: Wake;
@@ -71,7 +69,7 @@ export class Deliveries {
   /** Called in the transaction that decides. From here on the alarm knows of it. */
   track(row: LeaseRow): void {
     const { lease, position } = row;
-    const dueAtMs = this.#ports.clock.now() + TIDY_AFTER_MS;
+    const dueAtMs = this.#ports.clock.now() + ADVANCE_AFTER_MS;
     this.#open.set(lease, { ...opened(lease, position, dueAtMs), durable: false, row });
     this.#wake.by(dueAtMs);
   }
@@ -89,9 +87,10 @@ export class Deliveries {
 
   /** One that there was no room for in memory, and that somebody asks about. */
   #reopen(lease: string): Open | undefined {
-    if (this.#loadedThrough === Infinity || this.#confirmed.has(lease)) return undefined;
+    if (this.#loadedThrough === Infinity) return undefined;
     const row = this.#store.findWhole(lease);
-    if (row === undefined || row.decided === 0 || row.payload === null) return undefined;
+    // What was read before and is not open any more was confirmed.
+    if (row === undefined || row.decided === 0 || row.payload === null || row.position <= this.#loadedThrough) return undefined;
     const open = opened(lease, row.position, this.#ports.clock.now());
     this.#open.set(lease, open);
     return open;
@@ -115,12 +114,8 @@ export class Deliveries {
       if (decision === undefined || (await this.#links.decide(shard, decision)).kind === "ok") remaining.delete(shard);
     });
     await Promise.all(confirmations);
-    if (remaining.size === 0) {
-      this.#open.delete(open.lease);
-      this.#confirmed.set(open.lease, open.position);
-      return;
-    }
-    this.#postpone(open);
+    if (remaining.size === 0) this.#open.delete(open.lease);
+    else this.#postpone(open);
   }
 
   #postpone(open: Open): void {
@@ -129,21 +124,13 @@ export class Deliveries {
     this.#wake.by(open.dueAtMs);
   }
 
-  /** Runs at the end of every transaction of the ledger: forgets the payload of what is applied, at no transaction of its own. */
-  tidy(): void {
-    for (const lease of this.#confirmed.keys()) this.#store.markApplied(lease);
-    this.#confirmed.clear();
-  }
-
-  /** The alarm: tries what is due, tidies up, and says how far all is applied. Bounded; may run at any time, also twice. */
+  /** The alarm: tries what is due, and says how far all is applied. Bounded; may run at any time, also twice. */
   async run(commits: GroupCommit): Promise<void> {
     this.#wake.rang();
     try {
       const now = this.#ports.clock.now();
       const due = [...this.#open.values()].filter(({ dueAtMs, durable, underWay }) => durable && underWay === undefined && dueAtMs <= now);
       await Promise.all(due.slice(0, RUN_DECISIONS).map(({ lease }) => this.deliver(lease)));
-      // The transaction tidies alongside; only then is the position true.
-      if (this.#confirmed.size > 0) await commits.submit("mark_applied", () => null);
       const applied = this.#appliedPosition();
       if (applied > this.#store.number("applied_position"))
         await commits.submit("advance_applied", () => (this.#store.setNumber("applied_position", applied), null));
@@ -156,10 +143,10 @@ export class Deliveries {
   /** Keeps an alarm set while there is work (rule M3). */
   #rearm(): void {
     const now = this.#ports.clock.now();
-    if (this.#confirmed.size > 0) this.#wake.by(now + TIDY_AFTER_MS);
+    if (this.#appliedPosition() > this.#store.number("applied_position")) this.#wake.by(now + ADVANCE_AFTER_MS);
     let next = Infinity;
     for (const { dueAtMs, durable, underWay } of this.#open.values()) {
-      next = Math.min(next, durable && underWay === undefined ? dueAtMs : now + TIDY_AFTER_MS);
+      next = Math.min(next, durable && underWay === undefined ? dueAtMs : now + ADVANCE_AFTER_MS);
     }
     if (next !== Infinity) this.#wake.by(next);
   }
@@ -170,7 +157,7 @@ export class Deliveries {
     const rows = this.#store.unapplied(from, MAX_TRACKED);
     const now = this.#ports.clock.now();
     for (const { lease, position } of rows) {
-      if (this.#open.has(lease) || this.#confirmed.has(lease)) continue;
+      if (this.#open.has(lease)) continue;
       this.#open.set(lease, opened(lease, position, now));
     }
     this.#loadedThrough = rows.length < MAX_TRACKED ? Infinity : (rows.at(-1)?.position ?? Infinity);
@@ -179,7 +166,6 @@ export class Deliveries {
   #appliedPosition(): number {
     let through = this.#loadedThrough === Infinity ? this.#store.lastDecidedPosition() : this.#loadedThrough;
     for (const { position } of this.#open.values()) through = Math.min(through, position - 1);
-    for (const position of this.#confirmed.values()) through = Math.min(through, position - 1);
     return through;
   }
 }

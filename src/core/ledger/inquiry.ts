@@ -21,7 +21,7 @@ export function answerQuestion(store: LedgerStore, begins: Begins, shard: number
   }
 }
 
-/** The very execution whose yes the row rests on. A decided row that is applied everywhere has no epochs left: "gone". */
+/** The very execution whose yes the row rests on. A fence rests on none. */
 function isGrantedBy(row: LeaseRow, shard: number, { incarnation, counter, epoch }: Question): boolean {
   if (row.epochs === null || row.incarnation !== incarnation || row.counter !== counter) return false;
   return (JSON.parse(row.epochs) as Record<string, number>)[shard] === epoch;

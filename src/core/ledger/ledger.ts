@@ -72,7 +72,7 @@ export class Ledger {
       ports.halt(reason);
     };
     this.#deliveries = new Deliveries(ports, limits, this.#store, links, cell);
-    this.#commits = new GroupCommit(ports.sql, ports.clock, halt, () => this.#deliveries.tidy());
+    this.#commits = new GroupCommit(ports.sql, ports.clock, halt);
     const positions = new Positions(this.#store.lastPosition());
     this.#begins = new Begins(ports, limits, this.#store, links, this.#commits, positions, cell);
     this.#decisions = new Decisions(ports, limits, this.#store, this.#commits, positions, this.#begins, this.#deliveries);

@@ -1,8 +1,8 @@
 /** Append-only: each step runs once per ledger, in order. */
 export const ledgerSchema: readonly (readonly string[])[] = [
   [
-    // One row per lease for all of its life: granted with its payload, then its outcome. A decision that every shard has applied
-    // leaves payload and epochs behind as NULL. A fence is an outcome that was never granted: it has no attempt.
+    // One row per lease for all of its life: granted with its payload, then its outcome, with the payload until it is forgotten. A fence
+    // is an outcome that was never granted: it has no attempt and no payload.
     `CREATE TABLE lease (
        lease TEXT NOT NULL PRIMARY KEY,
        decided INTEGER NOT NULL CHECK (decided IN (0, 1)),

@@ -87,12 +87,6 @@ export class LedgerStore {
     );
   }
 
-  /** Forgets what had to be applied: every shard has done it. */
-  markApplied(lease: string): void {
-    // One by one: for a list of leases SQLite reads every outcome there is, by the index that begins with `decided`.
-    this.#sql.all("UPDATE lease SET payload = NULL, epochs = NULL WHERE lease = ? AND decided = 1", lease);
-  }
-
   /** Granted leases in the order of their grants, after a position. */
   granted(afterPosition: number, limit: number): LeaseRow[] {
     return this.#sql.all<LeaseRow>(`SELECT ${HEAD} FROM lease WHERE decided = 0 AND position > ? ORDER BY position LIMIT ?`, afterPosition, limit);
@@ -105,7 +99,7 @@ export class LedgerStore {
   changes(afterPosition: number, limit: number, maxBytes: number): { rows: LeaseRow[]; more: boolean } {
     const sizes = (decided: 0 | 1): { position: number; bytes: number }[] =>
       this.#sql.all(
-        "SELECT position, coalesce(octet_length(payload), 0) AS bytes FROM lease WHERE decided = ? AND position > ? ORDER BY position LIMIT ?",
+        `SELECT position, ${decided === 1 ? "0" : "octet_length(payload)"} AS bytes FROM lease WHERE decided = ? AND position > ? ORDER BY position LIMIT ?`,
         decided,
         afterPosition,
         limit + 1,
@@ -115,11 +109,16 @@ export class LedgerStore {
     const fitting = all.slice(0, limit).filter((row, index) => (bytes += row.bytes) <= maxBytes || index === 0);
     const through = fitting.at(-1)?.position ?? afterPosition;
     const rows = (decided: 0 | 1): LeaseRow[] =>
-      this.#sql.all<LeaseRow>("SELECT * FROM lease WHERE decided = ? AND position > ? AND position <= ?", decided, afterPosition, through);
+      this.#sql.all<LeaseRow>(
+        `SELECT ${decided === 1 ? HEAD : "*"} FROM lease WHERE decided = ? AND position > ? AND position <= ?`,
+        decided,
+        afterPosition,
+        through,
+      );
     return { rows: [...rows(0), ...rows(1)].toSorted((a, b) => a.position - b.position), more: all.length > fitting.length };
   }
 
-  /** Decisions after a position that some shard may not have applied yet. */
+  /** Decisions after a position that some shard may not have applied yet. A fence has nothing to apply. */
   unapplied(afterPosition: number, limit: number): { lease: string; position: number }[] {
     return this.#sql.all(
       "SELECT lease, position FROM lease WHERE decided = 1 AND position > ? AND payload IS NOT NULL ORDER BY position LIMIT ?",
@@ -128,11 +127,11 @@ export class LedgerStore {
     );
   }
 
-  /** Deletes outcomes that every shard has applied, decided up to a position, oldest first. */
+  /** Deletes outcomes decided up to a position, oldest first: to be one up to which all are applied. */
   prune(throughPosition: number, limit: number): { position: number; fence: 0 | 1 }[] {
     return this.#sql.all(
       `DELETE FROM lease WHERE lease IN (
-         SELECT lease FROM lease WHERE decided = 1 AND position <= ? AND payload IS NULL ORDER BY position LIMIT ?
+         SELECT lease FROM lease WHERE decided = 1 AND position <= ? ORDER BY position LIMIT ?
        ) RETURNING position, fence`,
       throughPosition,
       limit,
@@ -140,7 +139,7 @@ export class LedgerStore {
   }
 
   hasOutcomeThrough(position: number): boolean {
-    return this.#sql.all("SELECT 1 FROM lease WHERE decided = 1 AND position <= ? AND payload IS NULL LIMIT 1", position).length > 0;
+    return this.#sql.all("SELECT 1 FROM lease WHERE decided = 1 AND position <= ? LIMIT 1", position).length > 0;
   }
 
   countGranted(): number {

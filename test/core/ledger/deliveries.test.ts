@@ -31,9 +31,16 @@ function nameOn(c: Cluster, shard: number, nth = 0): string {
   for (let n = 0, seen = 0; ; n += 1) if (shardOf("ROUTES", `n${n}`, shardsOf(c.envelope.placement)) === shard && seen++ === nth) return `n${n}`;
 }
 
-/** Decisions whose rows still say what the shards have to apply. */
+/** Decisions that a restart would tell again. */
 const kept = (c: Cluster): number =>
-  (c.ledger("1").database.prepare("SELECT count(*) AS n FROM lease WHERE decided = 1 AND payload IS NOT NULL").get() as { n: number }).n;
+  (
+    c
+      .ledger("1")
+      .database.prepare(
+        "SELECT count(*) AS n FROM lease WHERE decided = 1 AND position > coalesce((SELECT value FROM meta WHERE name = 'applied_position'), 0)",
+      )
+      .get() as { n: number }
+  ).n;
 
 /** Decisions that a predecessor left, and that no shard has to hear of. */
 function insertOld(c: Cluster, count: number): void {

@@ -31,10 +31,11 @@ export class LedgerWatch {
       "SELECT lease, decided, state, fence, position, created_position, incarnation, counter, epochs, payload, creates, destroys, replaces, missing, decided_by, reason FROM lease",
     );
     this.#checkPositions(cell, rows);
+    const [applied] = part.disk.readDurable<{ value: number }>("SELECT value FROM meta WHERE name = 'applied_position'");
     const present = new Set<string>();
     for (const row of rows) {
       present.add(factKey(cell, row.lease));
-      this.#readLease(cell, row);
+      this.#readLease(cell, row, row.payload === null || (row.decided === 1 && row.position <= (applied?.value ?? 0)));
     }
     for (const [key, fact] of this.#evidence.facts) if (fact.cell === cell && !present.has(key)) this.#vanished(key, fact);
     const outstanding = rows.filter(({ decided }) => decided === 0).length;
@@ -57,10 +58,9 @@ export class LedgerWatch {
     this.#positions.set(cell, Math.max(last, ...changed));
   }
 
-  #readLease(cell: string, row: LedgerRow): void {
+  #readLease(cell: string, row: LedgerRow, isApplied: boolean): void {
     const key = factKey(cell, row.lease);
     const before = this.#evidence.facts.get(key);
-    const isApplied = row.payload === null;
     // Pruned, and then fenced, between two looks.
     if (before?.execution !== undefined && row.fence === 1) this.#vanished(key, before);
     if (before === undefined || !this.#evidence.facts.has(key)) {
