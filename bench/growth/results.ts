@@ -1,5 +1,4 @@
-import { appendFileSync, existsSync, mkdirSync, readFileSync } from "node:fs";
-import { dirname } from "node:path";
+import { Kept } from "../kept.ts";
 import type { Axis, Variant } from "./variants.ts";
 import type { Work } from "./works.ts";
 
@@ -23,29 +22,12 @@ export type Key = Pick<Result, "commit" | "axis" | "variant" | "work" | "round">
 /** The axis too: a base is measured beside each axis's own variants, in the same rounds. */
 const keyOf = ({ commit, axis, variant, work, round }: Key): string => [commit, axis, variant[axis], work, round].join("|");
 
-/** On disk line by line, so that a run which was stopped goes on where it was. */
-export class Results {
-  readonly #path: string;
-  readonly #byKey = new Map<string, Result>();
-
+export class Results extends Kept<Key, Result> {
   constructor(path: string) {
-    this.#path = path;
-    mkdirSync(dirname(path), { recursive: true });
-    const lines = existsSync(path) ? readFileSync(path, "utf8").split("\n").filter(Boolean) : [];
-    for (const result of lines.map((line) => JSON.parse(line) as Result)) this.#byKey.set(keyOf(result), result);
-  }
-
-  /** Whether it is done: what went wrong is measured again. */
-  has(key: Key): boolean {
-    return this.#byKey.get(keyOf(key))?.errors === 0;
-  }
-
-  add(result: Result): void {
-    this.#byKey.set(keyOf(result), result);
-    appendFileSync(this.#path, `${JSON.stringify(result)}\n`);
+    super(path, keyOf, false);
   }
 
   of(commit: string, axis: Axis): Result[] {
-    return [...this.#byKey.values()].filter((result) => result.commit === commit && result.axis === axis);
+    return this.all.filter((result) => result.commit === commit && result.axis === axis);
   }
 }

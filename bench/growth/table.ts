@@ -1,3 +1,4 @@
+import { median } from "../report/figures.ts";
 import type { Result } from "./results.ts";
 import { isBase, type Axis } from "./variants.ts";
 import { works, type Work } from "./works.ts";
@@ -15,7 +16,6 @@ export interface Row {
   cpuRatio: number;
 }
 
-const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) / 2)] ?? Number.NaN;
 const sumOf = (results: readonly Result[], figure: (result: Result) => number): number => results.reduce((sum, result) => sum + figure(result), 0);
 const rateOf = ({ turns, seconds }: Result): number => turns / seconds;
 const cpuOf = ({ cpuMs, turns }: Result): number => cpuMs / turns;

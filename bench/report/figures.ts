@@ -11,7 +11,8 @@ export interface Figures {
   rounds: number;
 }
 
-const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) / 2)] ?? Number.NaN;
+/** NaN of none. */
+export const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) / 2)] ?? Number.NaN;
 
 /** Medians over the rounds; undefined when nothing was measured. */
 export function figuresOf(results: readonly Result[], part: Part, what: string, clients: number, peer: PeerName): Figures | undefined {
