@@ -26,7 +26,8 @@ export default defineConfig({
       {
         test: {
           name: "node",
-          include: ["test/{bench,core,cell,contract,crash,demo,fuzz,history,scripts,sim}/**/*.test.ts"],
+          globalSetup: ["test/support/databases/setup.ts", "test/support/browser/setup.ts"],
+          include: ["test/{bench,core,cell,cell-crash,client,contract,crash,demo,examples,fuzz,history,scripts,sim,testing}/**/*.test.ts"],
         },
       },
       {

@@ -1,14 +1,19 @@
+import type { AnyD1Database } from "drizzle-orm/d1";
 import { readConfig, type Config } from "./config.ts";
-import type { CellLedger } from "./objects/cell-ledger.ts";
-import type { ClaimShard } from "./objects/claim-shard.ts";
-import type { Directory } from "./objects/directory.ts";
+import type { LocationHint } from "./location-hints.ts";
+import type { DirectoryCalls, LedgerCalls, ShardCalls } from "./objects/calls.ts";
+
+/** A Durable Object namespace, as far as it is used here: so that something else may stand in for it where there is no such platform. */
+export interface Namespace<Calls> {
+  getByName(name: string, options?: { locationHint?: LocationHint }): Calls;
+}
 
 /** Bindings, variables and secrets, as `wrangler.toml` declares them. Every limit has a variable besides (core/limits.ts). */
 export interface Env {
-  CELL_LEDGER: DurableObjectNamespace<CellLedger>;
-  CLAIM_SHARD: DurableObjectNamespace<ClaimShard>;
-  DIRECTORY: DurableObjectNamespace<Directory>;
-  DB: D1Database;
+  CELL_LEDGER: Namespace<LedgerCalls>;
+  CLAIM_SHARD: Namespace<ShardCalls>;
+  DIRECTORY: Namespace<DirectoryCalls>;
+  DB: AnyD1Database;
   /** Signs keys and page tokens. At least 32 characters. */
   LEASEHOLD_SIGNING_SECRET?: string;
   /** Still accepted while it is being rotated out. */

@@ -4,6 +4,8 @@ import type { Role } from "../core/directory/directory.ts";
 export interface Principal {
   role: Role;
   keyId: string;
+  /** Of the key. */
+  expiresAtMs: number;
   /** Of a cell key. */
   cell: string | null;
 }

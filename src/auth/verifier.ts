@@ -33,8 +33,8 @@ export class KeyVerifier {
     if (token === undefined) return badKey("send a key as `Authorization: Bearer <key>`");
     const payload = this.#remembered(token) ?? (await this.#check(token));
     if (payload === undefined || !this.#isShortLived(payload, nowMs)) return badKey("the key is not valid here");
-    if (payload.exp * 1_000 <= nowMs) return badKey("the key has expired", { reason: "KEY_EXPIRED" });
-    return ok({ role: payload.role, keyId: payload.id, cell: payload.cell ?? null });
+    if (payload.exp * 1_000 <= nowMs) return keyExpired;
+    return ok({ role: payload.role, keyId: payload.id, expiresAtMs: payload.exp * 1_000, cell: payload.cell ?? null });
   }
 
   /** From now as well: a key that says it was made tomorrow would outlive its revocation, which is kept for as long as a key may live. */
@@ -65,5 +65,7 @@ export class KeyVerifier {
     return false;
   }
 }
+
+export const keyExpired = refused("UNAUTHENTICATED", "the key has expired", { reason: "KEY_EXPIRED" });
 
 const badKey = (detail: string, more: Pick<Refusal, "reason"> = {}): { ok: false; refusal: Refusal } => refused("UNAUTHENTICATED", detail, more);

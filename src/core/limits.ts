@@ -21,7 +21,16 @@ export const limitTable = {
   reasonBytes: { default: 500, least: 1, most: 4_096, unit: "bytes", about: "an operator's reason" },
   pageItems: { default: 100, least: 1, most: 5_000, unit: "items", about: "a page when page_size is not given" },
   maxPageItems: { default: 1_000, least: 1, most: 5_000, unit: "items", about: "the largest page; a larger page_size is clamped" },
+  // A Worker may make only so many calls for one request: a page of 1,000 takes one for each shard, and one for the ledger.
+  exportRecords: {
+    default: 50_000,
+    least: 1,
+    most: 1_000_000,
+    unit: "items",
+    about: "records in one answer of an export, which is then gone on with",
+  },
   lookupBuckets: { default: 100, least: 1, most: 1_000, unit: "items", about: "buckets in one lookup" },
+  digestRanges: { default: 256, least: 1, most: 1_000, unit: "items", about: "ranges in one call for digests" },
   concurrentBegins: { default: 300, least: 1, most: 10_000, unit: "calls", about: "begins of one cell at a time" },
   // An object has 128 MB for everything; a payload takes several times its stored size while it is worked on.
   beginBytes: { default: 16_000_000, least: 1_024, most: 64_000_000, unit: "bytes", about: "stored payload of one cell's begins at a time" },
@@ -46,6 +55,14 @@ export const limitTable = {
   keyCache: { default: 10_000, least: 1, most: 100_000, unit: "items", about: "checked keys that one isolate remembers" },
   directoryCacheMs: { default: 30_000, least: 0, most: 30_000, unit: "ms", about: "age of an isolate's copy of the directory" },
   pullRows: { default: 500, least: 1, most: 5_000, unit: "items", about: "leases in one page of the cron's pull" },
+  verificationSlots: { default: 2, least: 1, most: 1_000, unit: "items", about: "cells that are verified at a time" },
+  verificationSlotMs: {
+    default: 60_000,
+    least: 1_000,
+    most: 3_600_000,
+    unit: "ms",
+    about: "how long a verification slot lasts after it was taken or renewed",
+  },
   maxRevokedKeys: { default: 10_000, least: 1, most: 100_000, unit: "items", about: "revoked keys that have not expired yet" },
   maxCells: { default: 1_000, least: 1, most: 10_000, unit: "items", about: "registered cells" },
 } as const satisfies Record<string, Limit>;

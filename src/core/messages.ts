@@ -2,11 +2,12 @@
  * What objects say to each other. Every message carries the version of this page and the placement it was computed under;
  * a receiver refuses what it does not know (rules M5, P1).
  */
+import type { Lanes } from "./digest.ts";
 import type { Placement } from "./placement.ts";
 import type { Conflict, OpList, Refusal } from "./refusal.ts";
 import type { BucketTypeName, SourceTypeName, SubjectTypeName } from "./registry.ts";
 
-export const MESSAGE_VERSION = 1;
+export const MESSAGE_VERSION = 2;
 
 export interface Envelope {
   version: number;
@@ -39,6 +40,8 @@ export interface Op extends BucketKey {
   /** A destroy may leave both out. */
   subject?: Subject;
   source?: Source;
+  /** Of the claim that a destroy or replace is meant for (rule B10). */
+  epoch?: number;
   shard: number;
 }
 
@@ -237,6 +240,35 @@ export interface ListRecordsAnswer {
   through: string;
   /** True: every record of the range is here. */
   complete: boolean;
+}
+
+/** Of source orders: (after, upTo]. */
+export interface SourceRange {
+  after: string;
+  /** Null: to the end. */
+  upTo: string | null;
+}
+
+/** Digests of one cell's claims of one source type, range by range (rule R4). Ranges are in order and apart. */
+export interface DigestRecordsRequest extends Envelope {
+  cell: string;
+  sourceType: SourceTypeName;
+  bucketTypes: BucketTypeName[];
+  ranges: SourceRange[];
+}
+
+export interface RangeDigest {
+  count: number;
+  /** The sum of the claims' lanes, each modulo 2^32. */
+  lanes: Lanes;
+  /** A hold touches the range, or a claim in it has no digest: it proves nothing. */
+  held: boolean;
+  newestUpdatedAtMs: number | null;
+}
+
+/** One digest per range, in order. */
+export interface DigestRecordsAnswer {
+  digests: RangeDigest[];
 }
 
 // Worker → ledger, for operators and the cron

@@ -29,6 +29,8 @@ export const bucketTypes = {
   REDIRECT_ROUTES: { number: 3, canonical: { path: true, singleScript: true } },
   USERNAMES: { number: 4, canonical: { path: false, singleScript: true } },
   EMAILS: { number: 5, canonical: { path: false, singleScript: false } },
+  PROJECT_IDS: { number: 6, canonical: { path: false, singleScript: false } },
+  USER_IDS: { number: 10, canonical: { path: false, singleScript: false } },
 } as const satisfies Record<string, BucketType>;
 
 export const subjectTypes = {
@@ -51,6 +53,8 @@ export const sourceTypes = {
 export type BucketTypeName = keyof typeof bucketTypes;
 export type SubjectTypeName = keyof typeof subjectTypes;
 export type SourceTypeName = keyof typeof sourceTypes;
+
+export const bucketTypeNames = Object.keys(bucketTypes) as BucketTypeName[];
 
 /** The name of a stored number, or undefined for a number that no entry has. */
 export const bucketTypeByNumber = namesByNumber(bucketTypes);

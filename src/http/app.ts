@@ -4,6 +4,7 @@ import { configOf, type Env } from "../env.ts";
 import { isPathOf, rawPath, routingPaths } from "./address.ts";
 import { bind, fail, type App } from "./bind.ts";
 import { routeIds, routes, type RouteId } from "./contract.ts";
+import { logOf } from "./deployment.ts";
 import type { Plan } from "./handler.ts";
 import { plans } from "./plans.ts";
 import { logFault } from "./fault.ts";
@@ -19,16 +20,16 @@ function makeApp(): Hono<App> {
     context.set("trace", trace);
     await next();
     secure(context.res.headers, trace.requestId);
-    if (context.res.status >= 500 || logsAll(context.env)) logRequest(trace, context.req.method, context.res.status);
+    if (context.res.status >= 500 || logsAll(context.env)) logRequest(trace, context.req.method, context.res.status, logOf(context.env));
   });
 
   for (const id of routeIds) hono.on(routes[id].method, routingPaths(routes[id]), bound(id));
   hono.notFound((context) => {
     const methods = methodsAt(rawPath(context.req.url));
     if (methods.length > 0) return methodNotAllowed(context, methods);
-    return fail({ code: "NOT_FOUND", detail: "there is no such route; see /docs" }, context.get("trace"));
+    return fail({ code: "NOT_FOUND", reason: "ROUTE_UNKNOWN", detail: "there is no such route; see /docs" }, context.get("trace"));
   });
-  hono.onError((error, context) => fail(logFault(error, context.get("trace")), context.get("trace")));
+  hono.onError((error, context) => fail(logFault(error, context.get("trace"), logOf(context.env)), context.get("trace")));
   return hono;
 }
 

@@ -3,6 +3,7 @@ import { bytesToHex } from "@noble/hashes/utils.js";
 import type * as z from "zod";
 import { canonicalize } from "../core/canonical/canonicalize.ts";
 import type { Limits } from "../core/limits.ts";
+import { idFault } from "../core/ids.ts";
 import { listOf, type BucketKey, type Op, type OpKind, type Source, type Subject } from "../core/messages.ts";
 import { shardOf } from "../core/placement.ts";
 import { ok, refused, type Result } from "../core/refusal.ts";
@@ -17,6 +18,7 @@ interface Given {
   bucket: { type: BucketTypeName; value: string };
   subject?: Subject | undefined;
   source?: Source | undefined;
+  epoch?: number | undefined;
 }
 
 /** The ops of a begin, checked, canonical and placed (rule B1): all that is wrong with a batch is found here, before the first message. */
@@ -46,6 +48,7 @@ export function opsOf(batch: Batch, shards: number, limits: Limits): Result<Op[]
       value: op.bucket.value,
       ...(op.subject === undefined ? {} : { subject: op.subject }),
       ...(op.source === undefined ? {} : { source: op.source }),
+      ...(op.epoch === undefined ? {} : { epoch: op.epoch }),
       shard: shardOf(key.value.type, key.value.canonical, shards),
     });
   }
@@ -71,20 +74,14 @@ function idsFault({ subject, source }: Given, field: string, limits: Limits): Re
   return undefined;
 }
 
-/** What is wrong with the id of a subject or source. */
-export function idFault(id: string, { idBytes }: Limits): string | undefined {
-  if (id === "") return "is empty";
-  if (!id.isWellFormed()) return "is not well-formed text";
-  if (/\p{Cc}/u.test(id)) return "holds a control character";
-  return bytesOf(id) > idBytes ? `is longer than ${idBytes} bytes of UTF-8` : undefined;
-}
-
-export const bytesOf = (text: string): number => new TextEncoder().encode(text).length;
-
 export const invalid = (field: string, message: string): Result<never> => refused("INVALID_ARGUMENT", `\`${field}\` ${message}`, { field });
 
 /** Tells whether two begins are the same batch: of everything that decides what it does, as typed, in the order of the request. */
 export function payloadHash(ops: readonly Op[], allowMissing: boolean): string {
-  const facts = ops.map(({ kind, type, value, subject, source }) => [kind, type, value, subject?.type, subject?.id, source?.type, source?.id]);
+  const facts = ops.map(({ kind, type, value, subject, source, epoch }) => {
+    const fact = [kind, type, value, subject?.type, subject?.id, source?.type, source?.id];
+    // Only where it is given: stored hashes of batches without it stay what they are.
+    return epoch === undefined ? fact : [...fact, epoch];
+  });
   return bytesToHex(sha256(new TextEncoder().encode(JSON.stringify([1, allowMissing, facts]))));
 }

@@ -2,14 +2,16 @@ import type { Context } from "hono";
 import * as z from "zod";
 import { isAllowed } from "../auth/policy.ts";
 import type { Principal } from "../auth/principal.ts";
-import { ok, refused, type Refusal, type Result } from "../core/refusal.ts";
+import { ok, refused, type Result } from "../core/refusal.ts";
 import type { Env } from "../env.ts";
+import { admission } from "./admission.ts";
 import { decodeParameters, parseQuery, placesOf, rawParameters, rawPath } from "./address.ts";
 import { readBody } from "./body.ts";
 import { routes, type RouteId } from "./contract.ts";
 import type { Route, RouteBody } from "./contract/route.ts";
-import { deploymentOf, type Deployment } from "./deployment.ts";
+import { deploymentOf, logOf, type Deployment } from "./deployment.ts";
 import type { Plan } from "./handler.ts";
+import { openLines, type Lines } from "./lines.ts";
 import type { PageTokens } from "./page-token.ts";
 import { problemResponse, type Failure } from "./problem.ts";
 import type { Trace } from "./trace.ts";
@@ -44,10 +46,11 @@ export function bind<Id extends RouteId>(routeId: Id, plan: Plan<Id>): (context:
     const result = await serve(route, context, raw, (deployment, identified, input) => prepare({ routeId, deployment, ...identified, ...input }));
     if (!result.ok) return fail(result.refusal, trace);
     const { status, body, headers } = result.value;
-    const mediaType = route.responses[status]?.mediaType;
-    if (mediaType !== undefined)
-      return new Response(String(body), { status, headers: { "content-type": `${mediaType}; charset=utf-8`, ...headers } });
-    return Response.json(body, { status, ...(headers === undefined ? {} : { headers }) });
+    const { mediaType, lines } = route.responses[status] ?? {};
+    if (mediaType === undefined) return Response.json(body, { status, ...(headers === undefined ? {} : { headers }) });
+    const made = lines === true ? await openLines(body as Lines<unknown>, trace, logOf(context.env)) : ok(String(body));
+    if (!made.ok) return fail(made.refusal, trace);
+    return new Response(made.value, { status, headers: { "content-type": `${mediaType}; charset=utf-8`, ...headers } });
   };
 }
 
@@ -84,7 +87,7 @@ async function identify(route: Route, context: Context<App>, deployment: Deploym
   if (route.roles === "anyone") return ok({ principal: null, tokens: null });
   const signed = deployment.signed();
   if (!signed.ok) return signed;
-  const principal = await signed.value.keys.verify(context.req.header("authorization"), Date.now());
+  const principal = await signed.value.keys.verify(context.req.header("authorization"), deployment.clock.now());
   if (!principal.ok) return principal;
   trace.principal = principal.value;
   return ok({ principal: principal.value, tokens: signed.value.tokens });
@@ -109,20 +112,6 @@ async function readInput(route: Route, context: Context<App>, deployment: Deploy
 
 /** A route that takes none refuses what it would ignore: a field in it says something that would not be done. */
 const NO_BODY: RouteBody = { required: false, schema: z.strictObject({}) };
-
-/**
- * A cell's ledger knows the cell's revoked keys and is asked anyway; all other uses of keys go by the directory. An operator may name any cell,
- * and a ledger is made by being asked: those of cells that nobody registered are not.
- */
-async function admission(deployment: Deployment, principal: Principal | null, cell: string | undefined): Promise<Refusal | undefined> {
-  if (principal === null || (principal.role === "cell" && cell !== undefined)) return undefined;
-  const view = await deployment.directory.view();
-  if (!view.ok) return view.refusal;
-  if (view.value.revokedKeys.has(principal.keyId)) return refused("UNAUTHENTICATED", "the key was revoked", { reason: "KEY_REVOKED" }).refusal;
-  if (cell === undefined) return undefined;
-  const registered = await deployment.directory.cell(cell);
-  return registered.ok ? undefined : registered.refusal;
-}
 
 const notAllowed = ({ role, cell }: Principal): string =>
   role === "cell" ? `a key of cell ${cell} may not do this` : `a key of the role ${role} may not do this`;

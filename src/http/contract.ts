@@ -4,9 +4,17 @@ import { leaseRoutes } from "./contract/lease-routes.ts";
 import { recordRoutes } from "./contract/record-routes.ts";
 import type { Route, RouteError } from "./contract/route.ts";
 import { serviceRoutes } from "./contract/service-routes.ts";
+import { verificationRoutes } from "./contract/verification-routes.ts";
 
 /** The whole HTTP API: every route by its id. */
-export const routes = { ...leaseRoutes, ...recordRoutes, ...cellRoutes, ...keyRoutes, ...serviceRoutes } as const satisfies Record<string, Route>;
+export const routes = {
+  ...leaseRoutes,
+  ...recordRoutes,
+  ...verificationRoutes,
+  ...cellRoutes,
+  ...keyRoutes,
+  ...serviceRoutes,
+} as const satisfies Record<string, Route>;
 
 export type Routes = typeof routes;
 export type RouteId = keyof Routes;

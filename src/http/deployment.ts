@@ -4,7 +4,9 @@ import { MESSAGE_VERSION, type Envelope } from "../core/messages.ts";
 import { ok, type Result } from "../core/refusal.ts";
 import type { Config } from "../config.ts";
 import { configOf, type Env } from "../env.ts";
-import { objectsOf, type Objects } from "../objects/peers.ts";
+import { logEvent } from "../log.ts";
+import { objectsOf, type Objects, type WallClock } from "../objects/peers.ts";
+import { platform, type Around } from "../projections/run.ts";
 import { DirectoryCopy } from "./directory-copy.ts";
 import { Misconfigured } from "./fault.ts";
 import { PageTokens } from "./page-token.ts";
@@ -17,9 +19,13 @@ interface Signed {
   tokens: PageTokens;
 }
 
+type Surroundings = Pick<Around, "clock" | "log">;
+
 /** What an isolate keeps between the requests of one environment. */
 export class Deployment {
   readonly env: Env;
+  readonly clock: WallClock;
+  readonly log: typeof logEvent;
   readonly config: Config;
   readonly objects: Objects;
   readonly envelope: Envelope;
@@ -27,12 +33,14 @@ export class Deployment {
   readonly readiness: Readiness;
   #signed: Signed | undefined;
 
-  constructor(env: Env) {
+  constructor(env: Env, { clock, log }: Surroundings = platform) {
     this.env = env;
+    this.clock = clock;
+    this.log = log;
     this.config = readConfig(env);
     this.objects = objectsOf(env, this.config);
     this.envelope = { version: MESSAGE_VERSION, placement: this.config.placement };
-    this.directory = new DirectoryCopy(this.objects, this.config.limits, this.envelope);
+    this.directory = new DirectoryCopy(this.objects, this.config.limits, this.envelope, clock);
     this.readiness = new Readiness(this);
   }
 
@@ -66,3 +74,11 @@ export function deploymentOf(env: Env): Deployment {
   deployments.set(env, deployment);
   return deployment;
 }
+
+/** Makes the deployment of an environment beforehand, for one that has a clock and a log of its own. Throws as `deploymentOf` does. */
+export function deploy(env: Env, surroundings: Surroundings): void {
+  deployments.set(env, new Deployment(env, surroundings));
+}
+
+/** Where a request is logged, also when there is no deployment to speak of. */
+export const logOf = (env: Env): typeof logEvent => deployments.get(env)?.log ?? logEvent;

@@ -2,7 +2,7 @@ import type { Cell, Snapshot } from "../core/directory/directory.ts";
 import type { Limits } from "../core/limits.ts";
 import type { Envelope } from "../core/messages.ts";
 import { ok, refused, type Result } from "../core/refusal.ts";
-import type { Objects } from "../objects/peers.ts";
+import type { Objects, WallClock } from "../objects/peers.ts";
 import { reach } from "./reach.ts";
 
 /** After a failed refresh the old copy serves this long before the next try, so that requests do not all wait for a directory that is down. */
@@ -27,22 +27,24 @@ export class DirectoryCopy {
   readonly #objects: Objects;
   readonly #limits: Limits;
   readonly #envelope: Envelope;
+  readonly #clock: WallClock;
   #view: DirectoryView | undefined;
   #freshUntilMs = 0;
   #refresh: Refresh | undefined;
 
-  constructor(objects: Objects, limits: Limits, envelope: Envelope) {
+  constructor(objects: Objects, limits: Limits, envelope: Envelope, clock: WallClock) {
     this.#objects = objects;
     this.#limits = limits;
     this.#envelope = envelope;
+    this.#clock = clock;
   }
 
   async view(): Promise<Result<DirectoryView>> {
-    const now = Date.now();
+    const now = this.#clock.now();
     if (this.#view !== undefined && now < this.#freshUntilMs) return ok(this.#view);
     const refreshed = await this.#shared(now);
     if (refreshed.ok || this.#view === undefined) return refreshed;
-    this.#freshUntilMs = Math.max(this.#freshUntilMs, Date.now() + Math.min(RETRY_AFTER_MS, this.#limits.directoryCacheMs));
+    this.#freshUntilMs = Math.max(this.#freshUntilMs, this.#clock.now() + Math.min(RETRY_AFTER_MS, this.#limits.directoryCacheMs));
     return ok(this.#view);
   }
 

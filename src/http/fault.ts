@@ -1,4 +1,4 @@
-import { logEvent } from "../log.ts";
+import type { logEvent } from "../log.ts";
 import type { Failure } from "./problem.ts";
 import type { Trace } from "./trace.ts";
 
@@ -12,8 +12,8 @@ function harmless(error: unknown): string {
   return [`${error.name}: ${error.message.split('"')[0]?.slice(0, 200)}`, ...frames].join("\n");
 }
 
-export function logFault(error: unknown, { requestId, route }: Trace): Failure {
-  logEvent("fault", { request_id: requestId, route, message: harmless(error) });
+export function logFault(error: unknown, { requestId, route }: Trace, log: typeof logEvent): Failure {
+  log("fault", { request_id: requestId, route, message: harmless(error) });
   if (error instanceof Misconfigured) return { code: "UNAVAILABLE", detail: error.message };
   return { code: "INTERNAL", detail: "something went wrong here; the request id finds it in the log" };
 }

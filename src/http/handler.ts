@@ -3,6 +3,7 @@ import type { Principal } from "../auth/principal.ts";
 import type { Result } from "../core/refusal.ts";
 import type { RouteId, Routes } from "./contract.ts";
 import type { Deployment } from "./deployment.ts";
+import type { Lines } from "./lines.ts";
 import type { PageTokens } from "./page-token.ts";
 
 type BodyOf<R> = R extends { body: { schema: infer Schema extends z.ZodType; required: infer Required } }
@@ -23,10 +24,12 @@ export interface Call<Id extends RouteId> {
 
 type Responses<Id extends RouteId> = Routes[Id]["responses"];
 
+type BodyIn<Response, Value> = Response extends { lines: true } ? Lines<Value> : Value;
+
 /** One of the answers that the contract has for the route. */
 type Answer<Id extends RouteId> = {
   [Status in keyof Responses<Id>]: Responses<Id>[Status] extends { schema: infer Schema extends z.ZodType }
-    ? { status: Status; body: z.input<Schema>; headers?: Record<string, string> }
+    ? { status: Status; body: BodyIn<Responses<Id>[Status], z.input<Schema>>; headers?: Record<string, string> }
     : never;
 }[keyof Responses<Id>];
 

@@ -10,6 +10,7 @@ type Json = Record<string, unknown>;
 const TAGS: Record<Group, string> = {
   leases: "Take names, then commit or roll back.",
   records: "Who owns which name.",
+  verification: "Slots for cells that verify their names.",
   cells: "The cells of the deployment. For operators.",
   keys: "The keys of the deployment. For operators.",
   service: "Limits, health and this reference.",
@@ -89,8 +90,9 @@ const requestBodyOf = (schema: z.ZodType, required: boolean, example: unknown, c
 });
 
 function answersOf({ responses }: Route, components: Components): Json {
-  const answers = Object.entries(responses).map(([status, { about, schema, mediaType = "application/json", example }]) => {
-    const content = { schema: components.inline(schema, "output"), ...(example === undefined ? {} : { example }) };
+  const answers = Object.entries(responses).map(([status, { about, schema, mediaType = "application/json", lines, example }]) => {
+    const shown = lines === true && Array.isArray(example) ? example.map((line) => JSON.stringify(line)).join("\n") : example;
+    const content = { schema: components.inline(schema, "output"), ...(shown === undefined ? {} : { example: shown }) };
     return [status, { description: about, content: { [mediaType]: content } }];
   });
   return Object.fromEntries(answers) as Json;

@@ -11,10 +11,16 @@ export interface Failure extends Refusal {
 
 /** RFC 9457: the one shape of every 4xx and 5xx answer. */
 export function problemResponse(failure: Failure, requestId: string): Response {
+  const status = statusOf(failure);
+  return Response.json(problemOf(failure, requestId), { status, headers: headersOf(failure, status) });
+}
+
+/** What an answer says that is refused, and the last line of one that fails in the middle. */
+export function problemOf(failure: Failure, requestId: string): Record<string, unknown> {
   const { title } = errorCodes[failure.code];
   const status = statusOf(failure);
   const { code, detail, reason, field, conflicts, leaseUuid, failed } = failure;
-  const problem = {
+  return {
     type: `/docs#error-${code.toLowerCase()}`,
     title,
     status,
@@ -28,7 +34,6 @@ export function problemResponse(failure: Failure, requestId: string): Response {
     lease_uuid: leaseUuid,
     failed,
   };
-  return Response.json(problem, { status, headers: headersOf(failure, status) });
 }
 
 function statusOf({ code, reason, status }: Failure): number {

@@ -30,7 +30,7 @@ export class Readiness {
   }
 
   async check(): Promise<Report> {
-    const now = Date.now();
+    const now = this.#deployment.clock.now();
     const patienceMs = PATIENCE * this.#timeoutMs();
     const latest = this.#latest;
     if (latest !== undefined && now - (latest.doneMs ?? now) <= KEEP_MS && now - latest.startedMs <= patienceMs) {
@@ -40,7 +40,7 @@ export class Readiness {
     const started: Check = { startedMs: now, doneMs: undefined, report: this.#ask() };
     this.#latest = started;
     const report = await started.report;
-    started.doneMs = Date.now();
+    started.doneMs = this.#deployment.clock.now();
     return report;
   }
 

@@ -14,7 +14,7 @@ interface Merge {
   after: string;
 }
 
-interface Merged {
+export interface Merged {
   records: ClaimRecord[];
   /** The source order to go on after; undefined when this was the last page. */
   next: string | undefined;

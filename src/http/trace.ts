@@ -1,7 +1,7 @@
 import { v4 as newUuid } from "uuid";
 import type { Principal } from "../auth/principal.ts";
 import type { ErrorCode, Reason } from "../core/refusal.ts";
-import { logEvent } from "../log.ts";
+import type { logEvent } from "../log.ts";
 
 /** What one request's log line and its answer's headers are made of. */
 export interface Trace {
@@ -20,8 +20,13 @@ export function beginTrace(given: string | undefined): Trace {
 }
 
 /** One line per request. Never a path, a name or a key: those are the cells' own business. */
-export function logRequest({ requestId, startedMs, route, code, reason, principal }: Trace, method: string, status: number): void {
-  logEvent("request", {
+export function logRequest(
+  { requestId, startedMs, route, code, reason, principal }: Trace,
+  method: string,
+  status: number,
+  log: typeof logEvent,
+): void {
+  log("request", {
     route,
     method: METHODS.has(method) ? method : "other",
     status,

@@ -26,15 +26,19 @@ export function wireLease({ lease, cell, state, createdAtMs, ageMs, counts, deci
   };
 }
 
-function claimOps(ops: readonly Op[], kind: OpKind): NonNullable<WireLease["creates"]> {
-  return ops.flatMap(({ kind: its, type, value, subject, source }) =>
-    its === kind && subject !== undefined && source !== undefined ? [{ bucket: { type, value }, subject, source }] : [],
+function claimOps(ops: readonly Op[], kind: OpKind): NonNullable<WireLease["replaces"]> {
+  return ops.flatMap(({ kind: its, type, value, subject, source, epoch }) =>
+    its === kind && subject !== undefined && source !== undefined ? [{ bucket: { type, value }, subject, source, ...epochOf(epoch) }] : [],
   );
 }
 
 function destroyOps(ops: readonly Op[]): NonNullable<WireLease["destroys"]> {
-  return ops.flatMap(({ kind, type, value, subject, source }) => (kind === "destroy" ? [{ bucket: { type, value }, subject, source }] : []));
+  return ops.flatMap(({ kind, type, value, subject, source, epoch }) =>
+    kind === "destroy" ? [{ bucket: { type, value }, subject, source, ...epochOf(epoch) }] : [],
+  );
 }
+
+const epochOf = (epoch: number | undefined): { epoch?: number } => (epoch === undefined ? {} : { epoch });
 
 export function wireRecord(record: ClaimRecord): WireRecord {
   const { uuid, type, value, subject, source, cell, epoch, status, lease, createdAtMs, updatedAtMs } = record;

@@ -1,27 +1,18 @@
 import { DurableObject } from "cloudflare:workers";
-import { Ledger } from "../core/ledger/ledger.ts";
+import type { Ledger } from "../core/ledger/ledger.ts";
 import type * as messages from "../core/messages.ts";
-import { configOf, type Env } from "../env.ts";
-import { numberInName } from "./identity.ts";
-import { objectsOf } from "./peers.ts";
+import type { Env } from "../env.ts";
+import type { LedgerCalls } from "./calls.ts";
+import { makeLedger } from "./make.ts";
 import { objectPorts, type PortsOf } from "./ports.ts";
 
 /** One cell's ledger. All it does is in core/ledger. */
-export class CellLedger extends DurableObject<Env> {
+export class CellLedger extends DurableObject<Env> implements LedgerCalls {
   readonly #ledger: Ledger;
 
   constructor(ctx: DurableObjectState, env: Env, portsOf: PortsOf = objectPorts) {
     super(ctx, env);
-    const config = configOf(env);
-    const objects = objectsOf(env, config);
-    const ports = portsOf(ctx);
-    this.#ledger = new Ledger(numberInName(ctx.id, ports.sql, "cell"), ports, config.limits, {
-      directory: { confirm: (message) => objects.directory().confirm(message) },
-      shard: {
-        exchange: (shard, message) => objects.shard(shard).exchange(message),
-        settle: (shard, message) => objects.shard(shard).settle(message),
-      },
-    });
+    this.#ledger = makeLedger(ctx.id, portsOf(ctx), env);
   }
 
   begin(request: messages.BeginRequest): Promise<messages.Reply<messages.BeginAnswer>> {

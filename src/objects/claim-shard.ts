@@ -1,24 +1,18 @@
 import { DurableObject } from "cloudflare:workers";
 import type * as messages from "../core/messages.ts";
-import { Shard } from "../core/shard/shard.ts";
-import { configOf, type Env } from "../env.ts";
-import { numberInName } from "./identity.ts";
-import { objectsOf } from "./peers.ts";
+import type { Shard } from "../core/shard/shard.ts";
+import type { Env } from "../env.ts";
+import type { ShardCalls } from "./calls.ts";
+import { makeShard } from "./make.ts";
 import { objectPorts, type PortsOf } from "./ports.ts";
 
 /** One shard of the buckets. All it does is in core/shard. */
-export class ClaimShard extends DurableObject<Env> {
+export class ClaimShard extends DurableObject<Env> implements ShardCalls {
   readonly #shard: Shard;
 
   constructor(ctx: DurableObjectState, env: Env, portsOf: PortsOf = objectPorts) {
     super(ctx, env);
-    const config = configOf(env);
-    const objects = objectsOf(env, config);
-    const ports = portsOf(ctx);
-    this.#shard = new Shard(Number(numberInName(ctx.id, ports.sql, "shard")), ports, config.limits, {
-      directory: { confirm: (message) => objects.directory().confirm(message) },
-      ledger: { inquire: (cell, message) => objects.ledger(cell).inquire(message) },
-    });
+    this.#shard = makeShard(ctx.id, portsOf(ctx), env);
   }
 
   exchange(message: messages.Exchange): Promise<messages.Reply<messages.ExchangeAnswer>> {
@@ -35,6 +29,10 @@ export class ClaimShard extends DurableObject<Env> {
 
   listRecords(message: messages.ListRecordsRequest): Promise<messages.Reply<messages.ListRecordsAnswer>> {
     return this.#shard.listRecords(message);
+  }
+
+  digestRecords(message: messages.DigestRecordsRequest): Promise<messages.Reply<messages.DigestRecordsAnswer>> {
+    return this.#shard.digestRecords(message);
   }
 
   ping(message: messages.Envelope): Promise<messages.Reply<null>> {

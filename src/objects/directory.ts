@@ -1,16 +1,19 @@
 import { DurableObject } from "cloudflare:workers";
-import { Directory as CoreDirectory, type Cell, type CellChange, type KeyPage, type MintedKey, type Snapshot } from "../core/directory/directory.ts";
+import type { Directory as CoreDirectory, Cell, CellChange, KeyPage, MintedKey, Snapshot } from "../core/directory/directory.ts";
+import type { Slot, SlotRequest } from "../core/directory/slots.ts";
 import type * as messages from "../core/messages.ts";
-import { configOf, type Env } from "../env.ts";
+import type { Env } from "../env.ts";
+import type { DirectoryCalls } from "./calls.ts";
+import { makeDirectory } from "./make.ts";
 import { objectPorts, type PortsOf } from "./ports.ts";
 
 /** The one directory of a deployment. All it does is in core/directory. */
-export class Directory extends DurableObject<Env> {
+export class Directory extends DurableObject<Env> implements DirectoryCalls {
   readonly #directory: CoreDirectory;
 
   constructor(ctx: DurableObjectState, env: Env, portsOf: PortsOf = objectPorts) {
     super(ctx, env);
-    this.#directory = new CoreDirectory(portsOf(ctx), configOf(env).limits);
+    this.#directory = makeDirectory(portsOf(ctx), env);
   }
 
   confirm(message: messages.Confirm): Promise<messages.Reply<null>> {
@@ -43,5 +46,13 @@ export class Directory extends DurableObject<Env> {
 
   revokeKey(message: messages.Envelope & { key: MintedKey }): Promise<messages.Reply<MintedKey>> {
     return this.#directory.revokeKey(message);
+  }
+
+  takeSlot(message: SlotRequest): Promise<messages.Reply<Slot>> {
+    return this.#directory.takeSlot(message);
+  }
+
+  releaseSlot(message: SlotRequest): Promise<messages.Reply<boolean>> {
+    return this.#directory.releaseSlot(message);
   }
 }

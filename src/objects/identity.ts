@@ -1,11 +1,16 @@
 import { META_TABLE, readMeta, writeMeta } from "../core/meta.ts";
 import type { Sql } from "../core/ports.ts";
 
+/** The id of an object. The platform does not always know the name. */
+export interface Named {
+  readonly name?: string;
+}
+
 /**
  * The cell or index in an object's name, `cell-<number>` or `shard-<number>`. The name is kept on the object's own disk: an instance that an
  * alarm wakes does not know it (workerd issue 6850).
  */
-export function numberInName(id: DurableObjectId, sql: Sql, prefix: "cell" | "shard"): string {
+export function numberInName(id: Named, sql: Sql, prefix: "cell" | "shard"): string {
   sql.all(META_TABLE);
   const kept = readMeta(sql, "object_name");
   const name = id.name ?? kept;

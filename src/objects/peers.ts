@@ -3,22 +3,20 @@ import type { Reply } from "../core/messages.ts";
 import type { Answer, Clock } from "../core/ports.ts";
 import type { Config } from "../config.ts";
 import type { Env } from "../env.ts";
-import type { CellLedger } from "./cell-ledger.ts";
-import type { ClaimShard } from "./claim-shard.ts";
-import type { Directory } from "./directory.ts";
+import type { LocationHint } from "../location-hints.ts";
+import type { DirectoryCalls, LedgerCalls, ShardCalls } from "./calls.ts";
 
 /** The ways to the objects. Each use makes a new stub: one that has met a reset fails for ever. */
 export interface Objects {
-  ledger(cell: string, locationHint?: string | null): DurableObjectStub<CellLedger>;
-  shard(index: number): DurableObjectStub<ClaimShard>;
-  directory(): DurableObjectStub<Directory>;
+  ledger(cell: string, locationHint?: string | null): LedgerCalls;
+  shard(index: number): ShardCalls;
+  directory(): DirectoryCalls;
 }
 
 export function objectsOf(env: Env, config: Config): Objects {
   const { shardLocationHint } = config;
   return {
-    ledger: (cell, locationHint) =>
-      env.CELL_LEDGER.getByName(ledgerName(cell), locationHint ? { locationHint: locationHint as DurableObjectLocationHint } : {}),
+    ledger: (cell, locationHint) => env.CELL_LEDGER.getByName(ledgerName(cell), locationHint ? { locationHint: locationHint as LocationHint } : {}),
     shard: (index) => env.CLAIM_SHARD.getByName(shardName(index), shardLocationHint === undefined ? {} : { locationHint: shardLocationHint }),
     directory: () => env.DIRECTORY.getByName("directory"),
   };

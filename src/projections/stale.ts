@@ -3,7 +3,7 @@ import { fanOut } from "../core/ask.ts";
 import { MESSAGE_VERSION, type LeaseCounts, type LeaseState } from "../core/messages.ts";
 import { ok, type Result } from "../core/refusal.ts";
 import { configOf, type Env } from "../env.ts";
-import { call, objectsOf } from "../objects/peers.ts";
+import { call, objectsOf, wallClock } from "../objects/peers.ts";
 import { Database } from "./database.ts";
 import { cells } from "./schema.ts";
 
@@ -53,10 +53,10 @@ const MIN_CANDIDATES = 100;
  * Granted leases older than `olderThanS`, oldest first. D1 finds them and the ledgers confirm them: what was decided since the last pull is
  * never shown. A page is only short, and may only be empty with a `next`, when very many were decided; the next page goes on behind them.
  */
-export async function listStale(env: Env, query: StaleQuery): Promise<Result<StalePage>> {
+export async function listStale(env: Env, query: StaleQuery, clock = wallClock): Promise<Result<StalePage>> {
   const { limit } = query;
   const database = new Database(env, { timeoutMs: DATABASE_MS });
-  const now = Date.now();
+  const now = clock.now();
   const freshness = await readFreshness(database, query.cell);
   if (!freshness.ok) return freshness;
   const ledgers = new Ledgers(env);

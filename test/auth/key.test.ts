@@ -18,9 +18,15 @@ const verify = (token: string, verifier = verifierOf(SECRET), atS = NOW_S) => ve
 const bad = { ok: false, refusal: { code: "UNAUTHENTICATED", detail: "the key is not valid here" } };
 
 test("a key says who holds it", async () => {
-  expect(await verify(await signed(payload))).toEqual({ ok: true, value: { role: "cell", keyId: "key-1", cell: "7" } });
+  expect(await verify(await signed(payload))).toEqual({
+    ok: true,
+    value: { role: "cell", keyId: "key-1", expiresAtMs: payload.exp * 1_000, cell: "7" },
+  });
   const { cell: _, ...router } = { ...payload, role: "router" as const };
-  expect(await verify(await signed(router))).toEqual({ ok: true, value: { role: "router", keyId: "key-1", cell: null } });
+  expect(await verify(await signed(router))).toEqual({
+    ok: true,
+    value: { role: "router", keyId: "key-1", expiresAtMs: payload.exp * 1_000, cell: null },
+  });
 });
 
 describe("all bad keys look the same", () => {

@@ -2,9 +2,9 @@ import { expect, test } from "vitest";
 import { isAllowed, type Roles } from "../../src/auth/policy.ts";
 import { isCellId, type Principal } from "../../src/auth/principal.ts";
 
-const cell: Principal = { role: "cell", keyId: "k", cell: "1" };
-const router: Principal = { role: "router", keyId: "k", cell: null };
-const operator: Principal = { role: "operator", keyId: "k", cell: null };
+const cell: Principal = { role: "cell", keyId: "k", expiresAtMs: Infinity, cell: "1" };
+const router: Principal = { role: "router", keyId: "k", expiresAtMs: Infinity, cell: null };
+const operator: Principal = { role: "operator", keyId: "k", expiresAtMs: Infinity, cell: null };
 const everyone: Roles = ["cell", "router", "operator"];
 
 test.each<[string, Principal, Roles, string | undefined, boolean]>([

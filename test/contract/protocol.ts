@@ -18,7 +18,7 @@ export interface World {
     Ledger,
     "begin" | "decide" | "get" | "list" | "inquire" | "pull" | "maintain" | "status" | "setState" | "revoke" | "leaseStates" | "authorize"
   >;
-  shard(index: number): Pick<Shard, "exchange" | "settle" | "lookup" | "listRecords" | "ping">;
+  shard(index: number): Pick<Shard, "exchange" | "settle" | "lookup" | "listRecords" | "digestRecords" | "ping">;
   /** Waits for a call, letting time pass as it needs. */
   settle<T>(work: Promise<T>): Promise<T>;
   /** Every object loses its memory and starts again from its disk. */
@@ -163,6 +163,70 @@ export function protocolSuite(name: string, start: () => Promise<World>): void {
       expect(await begin(w, "1", w.uuid(), ["leased", destroyTheirs, "theirs".toUpperCase() + "-2"])).toEqual(no("FAILED_PRECONDITION"));
       const held = await begin(w, "1", w.uuid(), [{ kind: "destroy", value: "leased", subject: null, source: null }]);
       expect(held).toEqual(no("ABORTED"));
+    });
+
+    const epochNow = async (w: World, value: string): Promise<number> => (await w.claims()).find(({ canonical }) => canonical === value)?.epoch ?? 0;
+
+    test("[B10] a destroy or replace that names another epoch than the claim's is a mismatch, and changes nothing", async () => {
+      const w = await start();
+      await own(w, "1", ["ada", "bob"]);
+      const [ada, bob] = [await epochNow(w, "ada"), await epochNow(w, "bob")];
+      const before = await w.claims();
+      const result = await begin(w, "1", w.uuid(), [
+        { kind: "destroy", value: "ada", subject: null, source: null, epoch: ada + 1 },
+        { kind: "replace", value: "bob", epoch: bob + 1 },
+      ]);
+      expect(result).toEqual(
+        no("FAILED_PRECONDITION", {
+          conflicts: [
+            expect.objectContaining({ list: "destroys", index: 0, kind: "mismatch", owner: "self" }),
+            expect.objectContaining({ list: "replaces", index: 0, kind: "mismatch", owner: "self" }),
+          ],
+        }),
+      );
+      expect(await w.holds()).toEqual([]);
+      expect(await w.claims()).toEqual(before);
+      // Subject and source are compared all the same.
+      const other = { type: "USER", id: "9" } as const;
+      expect(await begin(w, "1", w.uuid(), [{ kind: "destroy", value: "ada", subject: other, source: null, epoch: ada }])).toEqual(
+        no("FAILED_PRECONDITION", { conflicts: [expect.objectContaining({ kind: "mismatch" })] }),
+      );
+    });
+
+    test("[B10] an op that names the claim's epoch applies to it, once: every replace makes another one", async () => {
+      const w = await start();
+      await own(w, "1", ["ada"]);
+      const read = await epochNow(w, "ada");
+      const replace: OpSpec = { kind: "replace", value: "Ada", subject: { type: "GROUP", id: "2" }, epoch: read };
+      const lease = w.uuid();
+      expect(await begin(w, "1", lease, [replace])).toEqual(ok({ created: true }));
+      const granted = await w.settle(w.ledger("1").get({ ...w.envelope, caller: callerOf(), lease }));
+      expect(granted.ok && granted.value.ops?.map(({ epoch }) => epoch)).toEqual([read]);
+      await commit(w, "1", lease);
+      expect(await begin(w, "1", w.uuid(), [replace])).toEqual(no("FAILED_PRECONDITION"));
+      const destroy = (epoch: number): OpSpec => ({ kind: "destroy", value: "ada", subject: null, source: null, epoch });
+      expect(await begin(w, "1", w.uuid(), [destroy(read)])).toEqual(no("FAILED_PRECONDITION"));
+      const last = w.uuid();
+      expect(await begin(w, "1", last, [destroy(await epochNow(w, "ada"))])).toEqual(ok({ created: true }));
+      await commit(w, "1", last);
+      expect(await w.claims()).toEqual([]);
+    });
+
+    test("[B10] of a name that was given up and taken again, or that nobody has, no earlier reading is left", async () => {
+      const w = await start();
+      await own(w, "1", ["ada"]);
+      const read = await epochNow(w, "ada");
+      const gone = w.uuid();
+      const destroy: OpSpec = { kind: "destroy", value: "ada", subject: null, source: null, epoch: read };
+      await begin(w, "1", gone, [destroy]);
+      await commit(w, "1", gone);
+      expect(await begin(w, "1", w.uuid(), [destroy])).toEqual(
+        no("FAILED_PRECONDITION", { conflicts: [expect.objectContaining({ kind: "absent" })] }),
+      );
+      expect(await begin(w, "1", w.uuid(), [destroy], { allowMissing: true })).toEqual(ok({ created: true }));
+      await own(w, "1", ["ada"]);
+      const again = await begin(w, "1", w.uuid(), [destroy], { allowMissing: true });
+      expect(again).toEqual(no("FAILED_PRECONDITION", { conflicts: [expect.objectContaining({ kind: "mismatch" })] }));
     });
 
     test("[B4] a destroy locks its claim, and only its owner may have it", async () => {

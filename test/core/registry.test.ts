@@ -7,8 +7,7 @@ const registries = [
     what: "bucket",
     types: bucketTypes,
     byNumber: bucketTypeByNumber,
-    // 1 to 3 are the protobuf's Bucket.Type; 4 and 5 are ours.
-    numbers: { ROUTES: 1, ORGANIZATION_PATH: 2, REDIRECT_ROUTES: 3, USERNAMES: 4, EMAILS: 5 },
+    numbers: { ROUTES: 1, ORGANIZATION_PATH: 2, REDIRECT_ROUTES: 3, USERNAMES: 4, EMAILS: 5, PROJECT_IDS: 6, USER_IDS: 10 },
   },
   {
     what: "subject",
@@ -56,7 +55,7 @@ describe.each(registries)("the registry of $what types", ({ types, byNumber, num
 });
 
 describe("the canonical rules", () => {
-  it("treat paths by segment, look-alikes as refused but for email addresses", () => {
+  it("treat paths by segment, look-alikes as refused but for email addresses and ids", () => {
     const rules = Object.entries(bucketTypes).map(([name, { canonical }]) => [name, canonical]);
     const path = { path: true, singleScript: true };
     expect(Object.fromEntries(rules)).toEqual({
@@ -65,6 +64,8 @@ describe("the canonical rules", () => {
       REDIRECT_ROUTES: path,
       USERNAMES: { path: false, singleScript: true },
       EMAILS: { path: false, singleScript: false },
+      PROJECT_IDS: { path: false, singleScript: false },
+      USER_IDS: { path: false, singleScript: false },
     });
   });
 });

@@ -36,7 +36,7 @@ async function page(c: Cluster, limit: number, after = "", upTo: string | null =
 /** So many claims of cell 1, with the source ids that `idOf` gives, in SQL. */
 function insertClaims(c: Cluster, count: number, orderOf: string): void {
   c.shard(0).database.exec(
-    `INSERT INTO claim SELECT 1, 'row-' || n, 'row-' || n, 'uuid-' || n, '1', 1, '1', 1, '1', ${orderOf}, 1, 0, 0
+    `INSERT INTO claim SELECT 1, 'row-' || n, 'row-' || n, 'uuid-' || n, '1', 1, '1', 1, '1', ${orderOf}, 1, 0, 0, NULL, NULL, NULL, NULL
        FROM (WITH RECURSIVE count(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < ${count}) SELECT n FROM count)`,
   );
 }
@@ -149,7 +149,7 @@ test("[R3] [M6] more records of one source id than fit into a page are refused, 
   insertClaims(c, 9_999, "'00011'");
   expect((await page(c, 1)).records).toHaveLength(9_999);
   c.shard(0).database.exec(
-    "INSERT INTO claim SELECT bucket_type, 'more', value, uuid, cell, 1, '1', 1, '1', source_order, 1, 0, 0 FROM claim LIMIT 1",
+    "INSERT INTO claim SELECT bucket_type, 'more', value, uuid, cell, 1, '1', 1, '1', source_order, 1, 0, 0, NULL, NULL, NULL, NULL FROM claim LIMIT 1",
   );
   expect(await list(c, 1)).toEqual(no("RESOURCE_EXHAUSTED"));
   await begin(c, [user("held", "1")]);

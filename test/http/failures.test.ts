@@ -3,9 +3,9 @@ import { shardOf } from "../../src/core/placement.ts";
 import { beforeAll, describe, expect, test, vi } from "vitest";
 import { v4 as newUuid } from "uuid";
 import { routeIds, routes } from "../../src/http/contract.ts";
-import { Api, env, problemIn, signedKey, startDeployment } from "../support/workerd/api.ts";
+import { begun, claim, committed, freshName } from "../conformance/leases.ts";
+import { Api, env, signedKey, startDeployment } from "../support/workerd/api.ts";
 import { watchedNamespace } from "../support/workerd/counting.ts";
-import { begun, claim, committed, freshName } from "./cases.ts";
 
 let api: Api;
 
@@ -78,7 +78,7 @@ describe.each([
     expect(await broken(binding, fate, undefined, quick).problem(status, method, path, { key: "cell 1" })).toMatchObject({ code, retryable: true });
   });
 
-  test("one shard of many: neither a lookup nor a listing is answered in part", async () => {
+  test("one shard of many: no lookup, listing or digest is answered in part", async () => {
     const { value } = await committed(api);
     const names = [value, nameOnShard(3)];
     const partly = broken("CLAIM_SHARD", fate, (_, object) => object === "shard-3", quick);
@@ -87,6 +87,8 @@ describe.each([
       body: { buckets: names.map((name) => ({ type: "ROUTES", value: name })) },
     });
     await partly.problem(status, "GET", "/v1/cells/1/records?source_type=RAILS_TABLE_ROUTES", { key: "cell 1" });
+    const digested = { source_type: "RAILS_TABLE_ROUTES", ranges: [{}] };
+    await partly.problem(status, "POST", "/v1/cells/1/records/digests", { key: "cell 1", body: digested });
   });
 });
 
@@ -220,57 +222,10 @@ describe("cells whose ledger is down", () => {
 
   test("cannot be frozen, and the answer says so", async () => {
     await broken("CELL_LEDGER", "fails").problem(503, "POST", "/v1/admin/cells/2/freeze", {});
-    expect(await api.problem(404, "POST", "/v1/admin/cells/77/freeze", {})).toMatchObject({ code: "NOT_FOUND", reason: "CELL_UNKNOWN" });
-    expect(await api.problem(404, "PATCH", "/v1/admin/cells/77", { body: { name: "x" } })).toMatchObject({ reason: "CELL_UNKNOWN" });
-    expect(await api.problem(409, "POST", "/v1/admin/cells", { body: { cell_id: 1, name: "x", address: "https://x.example" } })).toMatchObject({
-      code: "ALREADY_EXISTS",
-      reason: "CELL_EXISTS",
-    });
   });
 });
 
-describe("every answer", () => {
-  test("to a path that nobody knows is a problem, with or without a key", async () => {
-    for (const path of [
-      "/nope",
-      "/v1",
-      "/v1/",
-      "/v1/cells",
-      "/v1/cells//leases",
-      "/v1/cells/1/leases/",
-      "/V1/limits",
-      "//",
-      "/v1/%6cimits",
-      "/v1/records",
-      "/healthz/",
-    ]) {
-      for (const key of [null, "operator"] as const) expect([path, (await api.problem(404, "GET", path, { key })).code]).toEqual([path, "NOT_FOUND"]);
-    }
-  });
-
-  test("carries its request id: the caller's when it is harmless, else a new one", async () => {
-    const send = async (id: string) =>
-      (await api.send("GET", "/healthz", { key: null, headers: { "x-request-id": id } })).headers.get("x-request-id");
-    expect(await send("Abc-1_2.3")).toBe("Abc-1_2.3");
-    expect(await send("x".repeat(64))).toBe("x".repeat(64));
-    for (const id of ["x".repeat(65), "a b", "<b>", "a,b", '"'])
-      expect(await send(id)).toMatch(/^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/);
-    const refused = await api.send("GET", "/nope", { key: null, headers: { "x-request-id": "mine" } });
-    expect(problemIn(refused).request_id).toBe("mine");
-  });
-
-  test("is not to be kept, sniffed, framed or run", async () => {
-    for (const path of ["/healthz", "/nope", "/v1/limits", "/v1/records/ROUTES/x"]) {
-      const { headers } = await api.send("GET", path, { key: "operator" });
-      expect(headers.get("cache-control")).toBe("no-store");
-      expect(headers.get("x-content-type-options")).toBe("nosniff");
-      expect(headers.get("x-frame-options")).toBe("DENY");
-      expect(headers.get("referrer-policy")).toBe("no-referrer");
-      expect(headers.get("content-security-policy")).toContain("default-src 'none'");
-      expect(headers.has("access-control-allow-origin")).toBe(false);
-    }
-  });
-
+describe("every request", () => {
   test("leaves one line in the log, without names, paths and keys", async () => {
     const log = vi.spyOn(console, "log");
     let lines: string[];
@@ -300,19 +255,5 @@ describe("every answer", () => {
     expect(JSON.parse(lines[1] ?? "")).toMatchObject({ route: "none", status: 404, code: "NOT_FOUND" });
     expect(JSON.parse(lines[2] ?? "")).toMatchObject({ method: "other", status: 405 });
     for (const line of lines) expect(line).not.toMatch(/secret|lhk_/);
-  });
-});
-
-describe("limits", () => {
-  test("are listed with their values, defaults and variables", async () => {
-    const { limits } = await new Api({ LEASEHOLD_BATCH_OPS: "10" }).json<{ limits: { name: string }[] }>(200, "GET", "/v1/limits", { key: "cell 1" });
-    expect(limits.find(({ name }) => name === "batch_ops")).toEqual({
-      name: "batch_ops",
-      value: 10,
-      default: 1_000,
-      unit: "ops",
-      variable: "LEASEHOLD_BATCH_OPS",
-      about: "creates, destroys and replaces in one begin",
-    });
   });
 });

@@ -1,200 +1,50 @@
-import { v4 as newUuid } from "uuid";
-import { beforeAll, describe, expect, test } from "vitest";
-import type * as z from "zod";
-import type * as schemas from "../../src/http/contract/schemas.ts";
-import { addressOf, Api, startDeployment } from "../support/workerd/api.ts";
+/** Lookups, as far as other isolates and the objects behind them are concerned. The rest is in test/conformance. */
+import { beforeAll, expect, test } from "vitest";
+import { addressOf, begun, claim, committed, freshName } from "../conformance/leases.ts";
+import { Api, startDeployment } from "../support/workerd/api.ts";
 import { counting } from "../support/workerd/counting.ts";
-import { begun, committed, freshName } from "./cases.ts";
-
-type RecordPage = z.infer<typeof schemas.recordPage>;
 
 let api: Api;
-
-/** Takes names for cell 1, each with its source id; returns nothing. */
-async function own(entries: readonly [value: string, id: string][], sourceType: string, type = "ROUTES"): Promise<void> {
-  const uuid = newUuid();
-  const creates = entries.map(([value, id]) => ({ bucket: { type, value }, subject: { type: "GROUP", id: "1" }, source: { type: sourceType, id } }));
-  await api.json(201, "PUT", `/v1/cells/1/leases/${uuid}`, { key: "cell 1", body: { creates } });
-  await api.json(200, "POST", `/v1/cells/1/leases/${uuid}/commit`, { key: "cell 1" });
-}
-
-async function pages(query: string): Promise<string[][]> {
-  const read: string[][] = [];
-  let token = "";
-  do {
-    const page: RecordPage = await api.json(200, "GET", `/v1/cells/1/records?${query}&page_token=${token}`, { key: "cell 1" });
-    read.push(page.records.map(({ source }) => source.id));
-    token = page.next_page_token;
-  } while (token !== "");
-  return read;
-}
 
 beforeAll(async () => {
   api = await startDeployment("1", "2");
 });
 
-describe("one name", () => {
-  test("shows as soon as its lease is granted, and never before or after", async () => {
-    const value = freshName();
-    const path = `/v1/records/ROUTES/${value}`;
-    await api.problem(404, "GET", path, { key: "router" });
-    const { uuid } = await begun(api, value);
-    expect(await api.json(200, "GET", path, { key: "router" })).toMatchObject({
-      record: { status: "LEASE_CREATING", lease_uuid: uuid, cell_id: "1" },
-      cell: { id: "1", address: addressOf("1") },
-    });
-    await api.json(200, "POST", `/v1/cells/1/leases/${uuid}/rollback`, { key: "cell 1" });
-    await api.problem(404, "GET", path, { key: "router" });
+test("a name of a cell that was registered after this isolate had read the directory", async () => {
+  await api.json(200, "GET", `/v1/records/ROUTES/${(await committed(api)).value}`, { key: "router" });
+  const elsewhere = new Api();
+  await elsewhere.json(201, "POST", "/v1/admin/cells", { body: { cell_id: "9", name: "New", address: addressOf("9") } });
+  const value = freshName();
+  await api.json(201, "POST", "/v1/cells/9/leases", {
+    key: "cell 9",
+    body: { creates: [claim(value)] },
   });
-
-  test("shows while it is being destroyed", async () => {
-    const { value } = await committed(api);
-    const uuid = newUuid();
-    await api.json(201, "PUT", `/v1/cells/1/leases/${uuid}`, { key: "cell 1", body: { destroys: [{ bucket: { type: "ROUTES", value } }] } });
-    expect(await api.json(200, "GET", `/v1/records/ROUTES/${value}`, { key: "router" })).toMatchObject({
-      record: { status: "LEASE_DESTROYING", lease_uuid: uuid },
-    });
-  });
-
-  test("of another cell shows where it is, and nothing else", async () => {
-    const { value } = await committed(api);
-    const path = `/v1/records/ROUTES/${value}`;
-    const foreign = { record: { bucket: { type: "ROUTES", value }, cell_id: "1", status: "ACTIVE" }, cell: { id: "1", address: addressOf("1") } };
-    expect(await api.json(200, "GET", path, { key: "cell 2" })).toEqual(foreign);
-    const body = { buckets: [{ type: "ROUTES", value }] };
-    expect(await api.json(200, "POST", "/v1/records/lookup", { key: "cell 2", body })).toEqual({
-      results: [{ bucket: { type: "ROUTES", value }, found: true, ...foreign }],
-    });
-    expect(await api.json(200, "GET", path, { key: "cell 1" })).toMatchObject({ record: { subject: { type: "GROUP", id: "7" } } });
-  });
-
-  test("of a cell that was registered after this isolate had read the directory", async () => {
-    await api.json(200, "GET", `/v1/records/ROUTES/${(await committed(api)).value}`, { key: "router" });
-    const elsewhere = new Api();
-    await elsewhere.json(201, "POST", "/v1/admin/cells", { body: { cell_id: "9", name: "New", address: addressOf("9") } });
-    const value = freshName();
-    await api.json(201, "POST", "/v1/cells/9/leases", {
-      key: "cell 9",
-      body: { creates: [{ bucket: { type: "ROUTES", value }, subject: { type: "GROUP", id: 1 }, source: { type: "RAILS_TABLE_ROUTES", id: 1 } }] },
-    });
-    expect(await api.json(200, "GET", `/v1/records/ROUTES/${value}`, { key: "router" })).toMatchObject({
-      cell: { id: "9", address: addressOf("9") },
-    });
+  expect(await api.json(200, "GET", `/v1/records/ROUTES/${value}`, { key: "router" })).toMatchObject({
+    cell: { id: "9", address: addressOf("9") },
   });
 });
 
-describe("many names", () => {
-  test("are answered in order, each shard asked once, twice the same name too", async () => {
-    const names = await Promise.all(Array.from({ length: 20 }, async (_, index) => (index % 2 === 0 ? (await begun(api)).value : freshName())));
-    const watched = counting(api.env);
-    const body = { buckets: [...names, ...names].map((value) => ({ type: "ROUTES", value })) };
-    const { results } = await new Api({ ...watched.env }).json<{ results: { found: boolean; bucket: unknown }[] }>(
-      200,
-      "POST",
-      "/v1/records/lookup",
-      { key: "cell 1", body },
-    );
-    expect(results.map(({ found }) => found)).toEqual([...names, ...names].map((_, index) => index % 2 === 0));
-    expect(results.map(({ bucket }) => bucket)).toEqual(body.buckets);
-    const lookups = watched.calls.filter((call) => call === "CLAIM_SHARD.lookup").length;
-    expect(lookups).toBeLessThanOrEqual(4);
-    expect(lookups).toBeGreaterThan(1);
-  });
-
-  test("100 of them, in one call", async () => {
-    const buckets = Array.from({ length: 100 }, (_, index) => ({ type: "USERNAMES", value: `nobody-${index}` }));
-    const { results } = await api.json<{ results: unknown[] }>(200, "POST", "/v1/records/lookup", { key: "router", body: { buckets } });
-    expect(results).toHaveLength(100);
-  });
+test("many names are looked up with one message for each shard", async () => {
+  const names = await Promise.all(Array.from({ length: 20 }, async (_, index) => (index % 2 === 0 ? (await begun(api)).value : freshName())));
+  const watched = counting(api.env);
+  const body = { buckets: [...names, ...names].map((value) => ({ type: "ROUTES", value })) };
+  await new Api({ ...watched.env }).json(200, "POST", "/v1/records/lookup", { key: "cell 1", body });
+  const lookups = watched.calls.filter((call) => call === "CLAIM_SHARD.lookup").length;
+  expect(lookups).toBeLessThanOrEqual(4);
+  expect(lookups).toBeGreaterThan(1);
 });
 
-describe("a cell's records", () => {
-  // As the API promises: decimal ids as numbers and before all others, the others by bytes.
-  const ordered = ["0", "1", "2", "9", "10", "11", "100", "9007199254740993", "-1", "A", "a", "a0", "a1", "é", "\uffff", "\u{10000}"];
-  const type = "RAILS_TABLE_GROUPS";
-
-  beforeAll(async () => {
-    const shuffled = ordered.toSorted((a, b) => (`${a}x` < `${b}x` ? 1 : -1));
-    await own(
-      shuffled.map((id, index) => [`ordered-${index}`, id]),
-      type,
-    );
-    // Several names of one source id, over several shards and types.
-    await own(
-      Array.from({ length: 30 }, (_, index) => [`siblings-${index}`, "10"] as [string, string]),
-      type,
-    );
-    await own(
-      Array.from({ length: 5 }, (_, index) => [`mail-${index}@example.com`, "10"] as [string, string]),
-      type,
-      "EMAILS",
-    );
-    await own([["elsewhere", "5"]], "RAILS_TABLE_USERS");
-  });
-
-  const distinct = (read: readonly string[][]): string[] => [...new Set(read.flat())];
-
-  test.each([1, 2, 3, 7, 31, 36, 1_000, 5_000])("come in order and whole, in pages of %i", async (size) => {
-    const read = await pages(`source_type=${type}&page_size=${size}`);
-    expect(distinct(read)).toEqual(ordered);
-    expect(read.flat()).toHaveLength(ordered.length + 35);
-    for (const [index, page] of read.entries()) {
-      // Full, but for the last one; and no source id is on two pages.
-      if (index < read.length - 1) expect(page.length).toBeGreaterThanOrEqual(Math.min(size, 1_000));
-      for (const id of page) expect(read[index + 1] ?? []).not.toContain(id);
-    }
-  });
-
-  test.each([
-    ["source_id_gt=9", (id: string) => ordered.indexOf(id) > ordered.indexOf("9")],
-    ["source_id_lte=10", (id: string) => ordered.indexOf(id) <= ordered.indexOf("10")],
-    ["source_id_gt=9&source_id_lte=a", (id: string) => ordered.indexOf(id) > ordered.indexOf("9") && ordered.indexOf(id) <= ordered.indexOf("a")],
-    ["source_id_gt=%C3%A9", (id: string) => ordered.indexOf(id) > ordered.indexOf("é")],
-    ["source_id_gt=10&source_id_lte=9", () => false],
-    ["source_id_gt=zz&source_id_lte=aa", () => false],
-  ])("are filtered by %s", async (filter, fits) => {
-    for (const size of [2, 1_000]) expect(distinct(await pages(`source_type=${type}&${filter}&page_size=${size}`))).toEqual(ordered.filter(fits));
-  });
-
-  test("are filtered by bucket types, in whatever order they are given", async () => {
-    const list = async (query: string) =>
-      (await api.json<RecordPage>(200, "GET", `/v1/cells/1/records?source_type=${type}&${query}`, { key: "cell 1" })).records;
-    expect(await list("bucket_type=EMAILS")).toHaveLength(5);
-    expect(await list("bucket_type=USERNAMES")).toHaveLength(0);
-    const both = await list("bucket_type=EMAILS&bucket_type=ROUTES&source_id_gt=9&source_id_lte=10");
-    expect(both).toEqual(await list("bucket_type=ROUTES&bucket_type=EMAILS&bucket_type=ROUTES&source_id_gt=9&source_id_lte=10"));
-    // Of one source id: routes before emails, each by its canonical value.
-    expect(both.map(({ bucket }) => bucket.type)).toEqual([
-      ...Array.from({ length: 31 }, () => "ROUTES"),
-      ...Array.from({ length: 5 }, () => "EMAILS"),
-    ]);
-    const routes = both.slice(0, 31).map(({ bucket }) => bucket.value);
-    expect(routes).toEqual(routes.toSorted());
-  });
-
-  test("are nobody else's business, and another source type's are not among them", async () => {
-    expect((await api.json<RecordPage>(200, "GET", `/v1/cells/2/records?source_type=${type}`, { key: "cell 2" })).records).toEqual([]);
-    expect(await pages("source_type=RAILS_TABLE_USERS")).toEqual([["5"]]);
-    expect(await pages("source_type=RAILS_TABLE_PROJECTS")).toEqual([[]]);
-  });
-
-  test("end with the page that has the last of them, also when one source id fills it", async () => {
-    await own(
-      Array.from({ length: 150 }, (_, index) => [`many-${index}`, "1"] as [string, string]),
-      "RAILS_TABLE_ORGANIZATIONS",
-    );
-    for (const size of [1, 10, 100, 150]) expect(await pages(`source_type=RAILS_TABLE_ORGANIZATIONS&page_size=${size}`)).toHaveLength(1);
-  });
-
-  test("include names whose leases are granted", async () => {
-    const uuid = newUuid();
-    const create = {
-      bucket: { type: "ROUTES", value: freshName() },
-      subject: { type: "GROUP", id: "1" },
-      source: { type: "RAILS_TABLE_EMAILS", id: "3" },
-    };
-    await api.json(201, "PUT", `/v1/cells/1/leases/${uuid}`, { key: "cell 1", body: { creates: [create] } });
-    const { records } = await api.json<RecordPage>(200, "GET", "/v1/cells/1/records?source_type=RAILS_TABLE_EMAILS", { key: "cell 1" });
-    expect(records).toMatchObject([{ status: "LEASE_CREATING", lease_uuid: uuid }]);
-  });
+test("[R4] digests of many ranges are one message to the ledger and one to each shard", async () => {
+  await committed(api);
+  const watched = counting(api.env);
+  const isolate = new Api({ ...watched.env });
+  const ranges = Array.from({ length: 256 }, (_, index) => ({ source_id_gt: index, source_id_lte: index + 1 }));
+  const ask = () => isolate.json(200, "POST", "/v1/cells/1/records/digests", { key: "cell 1", body: { source_type: "RAILS_TABLE_ROUTES", ranges } });
+  // The first one reads the directory, too.
+  await ask();
+  const before = watched.calls.length;
+  await ask();
+  expect(watched.calls.slice(before).toSorted()).toEqual(
+    [...Array.from({ length: 4 }, () => "CLAIM_SHARD.digestRecords"), "CELL_LEDGER.authorize"].toSorted(),
+  );
 });

@@ -1,15 +1,15 @@
 /** The objects across eviction, abrupt abort and alarms, in workerd. */
 import { abortAllDurableObjects, evictAllDurableObjects, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { expect, test } from "vitest";
-import { configOf } from "../../src/env.ts";
 import { runCron } from "../../src/projections/cron.ts";
+import type { ClaimShard } from "../../src/objects/claim-shard.ts";
 import { numberInName } from "../../src/objects/identity.ts";
-import { objectsOf } from "../../src/objects/peers.ts";
 import { objectPorts } from "../../src/objects/ports.ts";
 import { beginRequest, decideRequest, opsOf } from "../support/ops.ts";
+import { stubsOf } from "../support/workerd/stubs.ts";
 import { env, queryShards, startWorld } from "./world.ts";
 
-const objects = objectsOf(env, configOf(env));
+const objects = stubsOf(env);
 const names = Array.from({ length: 30 }, (_, n) => `life-${n}`);
 
 test("[B7] an abrupt abort while begins run loses nothing that was acknowledged, and every id can be replayed", async () => {
@@ -55,7 +55,8 @@ test("[M3] an alarm that wakes an evicted object finds its name, although the pl
   // Old enough for the sweep, which has to know which shard it is.
   await runInDurableObject(objects.shard(op.shard), (_, state) => void state.storage.sql.exec("UPDATE hold SET held_at_ms = 1").toArray());
   await evictAllDurableObjects();
-  const nameless = env.CLAIM_SHARD.get(env.CLAIM_SHARD.idFromString(env.CLAIM_SHARD.idFromName(`shard-${op.shard}`).toString()));
+  const shards = env.CLAIM_SHARD as unknown as DurableObjectNamespace<ClaimShard>;
+  const nameless = shards.get(shards.idFromString(shards.idFromName(`shard-${op.shard}`).toString()));
   expect(await runDurableObjectAlarm(nameless)).toBe(true);
   expect(await w.holds()).toHaveLength(1);
   expect(await nameless.lookup({ ...w.envelope, keys: [{ type: op.type, canonical: op.canonical }] })).toMatchObject({
@@ -111,7 +112,7 @@ test("an object of the wrong name refuses to exist, and one without a name goes 
   await startWorld();
   await runInDurableObject(objects.ledger("1"), (_, state) => {
     const { sql } = objectPorts(state);
-    expect(() => numberInName({ name: "ledger-1" } as DurableObjectId, sql, "cell")).toThrow("named cell-<number>");
-    expect(numberInName({} as DurableObjectId, sql, "cell")).toBe("1");
+    expect(() => numberInName({ name: "ledger-1" }, sql, "cell")).toThrow("named cell-<number>");
+    expect(numberInName({}, sql, "cell")).toBe("1");
   });
 });

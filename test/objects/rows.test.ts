@@ -2,8 +2,9 @@
 import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { expect, test } from "vitest";
 import { configOf } from "../../src/env.ts";
-import { objectsOf } from "../../src/objects/peers.ts";
+import { sourceOrder } from "../../src/core/source-order.ts";
 import { beginRequest, callerOf, decideRequest, opsOf, type OpSpec } from "../support/ops.ts";
+import { stubsOf } from "../support/workerd/stubs.ts";
 import { env, startWorld } from "./world.ts";
 
 interface Counter {
@@ -29,7 +30,7 @@ async function count(stub: DurableObjectStub): Promise<Counter> {
   return counter;
 }
 
-const objects = objectsOf(env, configOf(env));
+const objects = stubsOf(env);
 
 test("a created claim costs at most 4 rows over its whole life, and the epoch none of them", async () => {
   const w = await startWorld();
@@ -127,6 +128,35 @@ test("a page of leases reads at most its size + 2 rows, whatever was decided bef
   expect(page.ok && page.value.leases).toHaveLength(10);
   expect(counter.rowsRead).toBeGreaterThanOrEqual(10);
   expect(counter.rowsRead).toBeLessThanOrEqual(12);
+});
+
+test("[R4] digests read the index of what is in their ranges, holds in flight twice, and write nothing", async () => {
+  const w = await startWorld();
+  const [claims, held] = [300, 20];
+  const source = (id: number): OpSpec["source"] => ({ type: "RAILS_TABLE_USERS", id: String(id) });
+  const owned = w.uuid();
+  await w.ledger("1").begin(
+    beginRequest(
+      w.envelope,
+      owned,
+      Array.from({ length: claims }, (_, n): OpSpec => ({ value: `n${n}`, source: source(n) })),
+    ),
+  );
+  await w.ledger("1").decide(decideRequest(w.envelope, owned, "COMMITTED"));
+  const holds = Array.from({ length: held }, (_, n): OpSpec => ({ kind: "destroy", value: `n${n}`, subject: null, source: null }));
+  await w.ledger("1").begin(beginRequest(w.envelope, w.uuid(), holds));
+  // Half of the claims, in ranges of ten.
+  const ranges = Array.from({ length: 15 }, (_, n) => ({ after: sourceOrder(String(n * 10 + 49)), upTo: sourceOrder(String(n * 10 + 59)) }));
+  const [inRanges, perRange] = [150, 1];
+  const counters = await Promise.all(Array.from({ length: configOf(env).shards }, (_, shard) => count(objects.shard(shard))));
+  const request = { ...w.envelope, cell: "1", sourceType: "RAILS_TABLE_USERS" as const, bucketTypes: ["ROUTES" as const], ranges };
+  const answers = await Promise.all(counters.map((_, shard) => w.shard(shard).digestRecords(request)));
+  const counted = answers.flatMap((answer) => (answer.ok ? answer.value.digests : [])).reduce((sum, each) => sum + each.count, 0);
+  expect(counted).toBe(inRanges);
+  expect(counters.reduce((sum, { rowsWritten }) => sum + rowsWritten, 0)).toBe(0);
+  const read = counters.reduce((sum, { rowsRead }) => sum + rowsRead, 0);
+  expect(read).toBeGreaterThanOrEqual(inRanges);
+  expect(read).toBeLessThanOrEqual(inRanges + 2 * held + perRange * ranges.length * counters.length);
 });
 
 test("a lookup reads at most two rows and writes none", async () => {

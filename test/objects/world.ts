@@ -1,18 +1,17 @@
 import { evictAllDurableObjects, reset, runInDurableObject } from "cloudflare:test";
 import { env as anyEnv } from "cloudflare:workers";
 import { v4 as uuid } from "uuid";
-import { MESSAGE_VERSION } from "../../src/core/messages.ts";
+import { MESSAGE_VERSION, type DigestRecordsAnswer, type Reply } from "../../src/core/messages.ts";
 import { configOf, type Env } from "../../src/env.ts";
-import { objectsOf } from "../../src/objects/peers.ts";
 import type { World } from "../contract/protocol.ts";
+import { stubsOf } from "../support/workerd/stubs.ts";
 
 export const env = anyEnv as unknown as Env;
 
 /** Runs a statement inside every shard. */
 export async function queryShards<Row>(statement: string): Promise<Row[]> {
-  const config = configOf(env);
-  const objects = objectsOf(env, config);
-  const shards = Array.from({ length: config.shards }, (_, index) => objects.shard(index));
+  const objects = stubsOf(env);
+  const shards = Array.from({ length: configOf(env).shards }, (_, index) => objects.shard(index));
   const rows = await Promise.all(shards.map((stub) => runInDurableObject(stub, (_, state) => state.storage.sql.exec(statement).toArray() as Row[])));
   return rows.flat();
 }
@@ -20,9 +19,8 @@ export async function queryShards<Row>(statement: string): Promise<Row[]> {
 /** The real objects in workerd, empty but for two registered cells. */
 export async function startWorld(): Promise<World> {
   await reset();
-  const config = configOf(env);
-  const objects = objectsOf(env, config);
-  const envelope = { version: MESSAGE_VERSION, placement: config.placement };
+  const objects = stubsOf(env);
+  const envelope = { version: MESSAGE_VERSION, placement: configOf(env).placement };
   for (const cell of ["1", "2"]) {
     await objects.directory().addCell({ ...envelope, cell, name: `cell-${cell}`, address: `https://cell-${cell}.example`, locationHint: null });
   }
@@ -53,6 +51,8 @@ export async function startWorld(): Promise<World> {
         settle: (message) => stub.settle(message),
         lookup: (message) => stub.lookup(message),
         listRecords: (message) => stub.listRecords(message),
+        // The platform's types make a list of the tuple in it.
+        digestRecords: (message) => stub.digestRecords(message) as Promise<Reply<DigestRecordsAnswer>>,
         ping: (message) => stub.ping(message),
       };
     },

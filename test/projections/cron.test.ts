@@ -19,12 +19,13 @@ import {
   uuidOf,
   valueOf,
 } from "./fleet.ts";
+import { stubsOf } from "../support/workerd/stubs.ts";
 import { faultyD1 } from "./faulty-d1.ts";
 import { recordingMaintain, withoutLedger } from "./ledger-calls.ts";
 
 beforeEach(() => startFleet("1", "2"));
 
-const directory = () => env.DIRECTORY.getByName("directory");
+const directory = () => stubsOf(env).directory();
 
 describe("a run of the cron", () => {
   test("copies granted and decided leases of all cells, and leaves its heartbeat", async () => {

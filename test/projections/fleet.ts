@@ -3,8 +3,8 @@ import { env as bindings } from "cloudflare:workers";
 import { expect } from "vitest";
 import { MESSAGE_VERSION, type Envelope, type Lease, type Outcome, type Reply } from "../../src/core/messages.ts";
 import { configOf, type Env } from "../../src/env.ts";
-import { objectsOf } from "../../src/objects/peers.ts";
 import { beginRequest, decideRequest } from "../support/ops.ts";
+import { stubsOf } from "../support/workerd/stubs.ts";
 
 export const env = bindings as unknown as Env & { TEST_MIGRATIONS: D1Migration[] };
 
@@ -29,7 +29,7 @@ async function addCell(cell: string): Promise<void> {
   valueOf(await env.DIRECTORY.getByName("directory").addCell(message));
 }
 
-export const ledgerOf = (cell: string) => objectsOf(env, configOf(env)).ledger(cell);
+export const ledgerOf = (cell: string) => stubsOf(env).ledger(cell);
 
 export async function begin(cell: string, lease: string, ...names: string[]): Promise<Lease> {
   return valueOf(await ledgerOf(cell).begin(beginRequest(envelope(), lease, names))).lease;

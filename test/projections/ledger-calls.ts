@@ -1,10 +1,10 @@
 import type { Envelope, LeaseState, Maintain, Pull } from "../../src/core/messages.ts";
 import type { Env } from "../../src/env.ts";
-import type { CellLedger } from "../../src/objects/cell-ledger.ts";
+import type { LedgerCalls } from "../../src/objects/calls.ts";
 import { env } from "./fleet.ts";
 
 /** An environment in which some ledgers are replaced: `stand` gives the stub to use for a cell, from the true one. */
-function withLedgers(base: Env, stand: (cell: string, real: DurableObjectStub<CellLedger>) => object): Env {
+function withLedgers(base: Env, stand: (cell: string, real: LedgerCalls) => object): Env {
   const getByName = (name: string) => stand(name.slice("cell-".length), env.CELL_LEDGER.getByName(name));
   return { ...base, CELL_LEDGER: { getByName } as unknown as Env["CELL_LEDGER"] };
 }

@@ -8,6 +8,7 @@ import { changedMeanwhile, ok, refused, type Refusal } from "../refusal.ts";
 import { sourceOrder } from "../source-order.ts";
 import { placementMismatch } from "../standing.ts";
 import { directorySchema } from "./schema.ts";
+import { VerificationSlots, type Slot, type SlotRequest } from "./slots.ts";
 
 export interface Cell {
   cell: string;
@@ -59,12 +60,14 @@ export class Directory {
   readonly #ports: Ports;
   readonly #limits: Limits;
   readonly #commits: GroupCommit;
+  readonly #slots: VerificationSlots;
 
   constructor(ports: Ports, limits: Limits) {
     migrate(ports.sql, directorySchema);
     this.#ports = ports;
     this.#limits = limits;
     this.#commits = new GroupCommit(ports.sql, ports.clock, ports.halt);
+    this.#slots = new VerificationSlots(ports, limits, this.#commits);
   }
 
   /** The first caller ever fixes the placement of the deployment; all others must have the same one (rule P1). */
@@ -180,6 +183,17 @@ export class Directory {
       this.#putKey(key);
       return ok(key);
     });
+  }
+
+  async takeSlot(message: SlotRequest): Promise<Reply<Slot>> {
+    const refusal = await this.#admit(message);
+    return refusal === undefined ? this.#slots.take(message) : { ok: false, refusal };
+  }
+
+  /** Idempotent; whether there was one. */
+  async releaseSlot(message: SlotRequest): Promise<Reply<boolean>> {
+    const refusal = await this.#admit(message);
+    return refusal === undefined ? this.#slots.release(message) : { ok: false, refusal };
   }
 
   /** One more revoked key; correcting one that is revoked takes no room. */

@@ -3,7 +3,7 @@ import { bucketTypeByNumber, bucketTypes, sourceTypeByNumber, sourceTypes, subje
 
 /**
  * A lease's ops as its row keeps them: one array each, with the registry's numbers, and the canonical value only where it differs from the
- * typed one. A thousand ops fit into one row of the store that way.
+ * typed one. A thousand ops fit into one row of the store that way. What came later stands at the end, and is left out where it is not given.
  */
 type StoredOp = [
   kind: number,
@@ -13,13 +13,14 @@ type StoredOp = [
   shard: number,
   subject: [type: number, id: string] | 0,
   source: [type: number, id: string] | 0,
+  epoch?: number,
 ];
 
 const kinds: readonly OpKind[] = ["create", "destroy", "replace"];
 
 export function encodePayload(ops: readonly Op[]): string {
   return JSON.stringify(
-    ops.map(({ kind, type, value, canonical, shard, subject, source }): StoredOp => [
+    ops.map(({ kind, type, value, canonical, shard, subject, source, epoch }): StoredOp => [
       kinds.indexOf(kind),
       bucketTypes[type].number,
       value,
@@ -27,6 +28,7 @@ export function encodePayload(ops: readonly Op[]): string {
       shard,
       subject === undefined ? 0 : [subjectTypes[subject.type].number, subject.id],
       source === undefined ? 0 : [sourceTypes[source.type].number, source.id],
+      ...(epoch === undefined ? ([] as const) : ([epoch] as const)),
     ]),
   );
 }
@@ -34,7 +36,7 @@ export function encodePayload(ops: readonly Op[]): string {
 /** The inverse. Throws when the row holds what this version does not know: it is never guessed. */
 export function decodePayload(payload: string): Op[] {
   const counts = { create: 0, destroy: 0, replace: 0 };
-  return (JSON.parse(payload) as StoredOp[]).map(([kindNumber, typeNumber, value, canonical, shard, subject, source]) => {
+  return (JSON.parse(payload) as StoredOp[]).map(([kindNumber, typeNumber, value, canonical, shard, subject, source, epoch]) => {
     const kind = known(kinds[kindNumber]);
     return {
       kind,
@@ -45,6 +47,7 @@ export function decodePayload(payload: string): Op[] {
       shard,
       ...(subject === 0 ? {} : { subject: { type: known(subjectTypeByNumber(subject[0])), id: subject[1] } }),
       ...(source === 0 ? {} : { source: { type: known(sourceTypeByNumber(source[0])), id: source[1] } }),
+      ...(epoch === undefined ? {} : { epoch }),
     };
   });
 }

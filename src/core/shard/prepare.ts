@@ -42,11 +42,14 @@ function examine(op: Op, { cell, allowMissing }: Prepare, claim: Claimant | unde
   if (claim !== undefined && claim.cell !== cell) return { kind: "not_owner", owner: "other" };
   if (hold !== undefined) return leased(hold);
   if (claim === undefined) return op.kind === "destroy" && allowMissing ? { kind: "missing" } : { kind: "absent" };
-  // A replace is there to change them.
-  return op.kind === "replace" || matches(op, claim) ? { kind: "clear" } : { kind: "mismatch", owner: "self" };
+  return matches(op, claim) ? { kind: "clear" } : { kind: "mismatch", owner: "self" };
 }
 
-function matches({ subject, source }: Op, claim: Claimant): boolean {
+function matches({ kind, subject, source, epoch }: Op, claim: Claimant): boolean {
+  // Rule B10: what was decided on a reading applies to what was read.
+  if (epoch !== undefined && epoch !== claim.epoch) return false;
+  // A replace is there to change the others.
+  if (kind === "replace") return true;
   if (subject !== undefined && (subjectTypes[subject.type].number !== claim.subject_type || subject.id !== claim.subject_id)) return false;
   return source === undefined || (sourceTypes[source.type].number === claim.source_type && source.id === claim.source_id);
 }

@@ -4,7 +4,7 @@ import { bucketTypes, sourceTypes } from "../registry.ts";
 import { compareBytes } from "../source-order.ts";
 import { identityOf, type Inquirer, type Learned } from "./inquirer.ts";
 import { bySource, recordOfClaim, recordOfHold } from "./record.ts";
-import type { CreateHoldRow, HeldClaimRow, HoldRow, ShardStore } from "./store.ts";
+import { END, type CreateHoldRow, type HeldClaimRow, type HoldRow, type ShardStore } from "./store.ts";
 
 /** A hold may change hands while its ledger is asked; then the key was free in between, and after this many rounds that is the answer. */
 const MAX_ROUNDS = 3;
@@ -14,9 +14,6 @@ const MAX_PAGE_ROWS = 10_000;
 
 /** Claims, and holds, that a caller gets at a time: room is left for the rest of the last source id. */
 const MAX_SHARE = MAX_PAGE_ROWS / 4;
-
-/** Behind every source order: they begin with 0 or 1. */
-const END = "2";
 
 const NOTHING_LEARNED: ReadonlyMap<string, Learned> = new Map();
 

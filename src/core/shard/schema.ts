@@ -40,4 +40,12 @@ export const shardSchema: readonly (readonly string[])[] = [
        PRIMARY KEY (bucket_type, canonical)
      ) STRICT, WITHOUT ROWID`,
   ],
+  [
+    // A claim's digest (src/core/digest.ts). NULL for claims from before this step, until they are replaced.
+    ...[0, 1, 2, 3].map((lane) => `ALTER TABLE claim ADD COLUMN digest_${lane} INTEGER`),
+    // Digests of ranges are read from the index alone. Up to `canonical` it is the order of the listings, as it was before; the key of the
+    // table would be at its end in any case.
+    "DROP INDEX claim_by_source",
+    `CREATE INDEX claim_by_source ON claim (cell, source_type, source_order, bucket_type, canonical, updated_at_ms, digest_0, digest_1, digest_2, digest_3)`,
+  ],
 ];

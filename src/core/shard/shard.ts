@@ -2,6 +2,8 @@ import { GroupCommit } from "../group-commit.ts";
 import type { Limits } from "../limits.ts";
 import type {
   Decision,
+  DigestRecordsAnswer,
+  DigestRecordsRequest,
   Envelope,
   Exchange,
   ExchangeAnswer,
@@ -19,6 +21,7 @@ import type { Ports } from "../ports.ts";
 import { ok, refused, type Refusal } from "../refusal.ts";
 import { bucketTypes, sourceTypes, subjectTypes } from "../registry.ts";
 import { Standing, type DirectoryPeer } from "../standing.ts";
+import { digestRecords } from "./digests.ts";
 import { Inquirer, type LedgerPeer } from "./inquirer.ts";
 import { prepare } from "./prepare.ts";
 import { ShardReader } from "./reader.ts";
@@ -109,6 +112,15 @@ export class Shard {
     const answer = await this.#reader.listRecords(message);
     await this.#ports.sql.flush();
     return answer;
+  }
+
+  /** Rule R4. */
+  async digestRecords(message: DigestRecordsRequest): Promise<Reply<DigestRecordsAnswer>> {
+    const refusal = await this.#standing.admit(message);
+    if (refusal !== undefined) return { ok: false, refusal };
+    const answer = digestRecords(this.#store, message);
+    await this.#ports.sql.flush();
+    return ok(answer);
   }
 
   /** For readiness, and as the cron's poke: confirms the placement, reads the disk, and sets the alarm again if it got lost. */

@@ -3,6 +3,7 @@ import { readMetaNumber, writeMeta } from "../meta.ts";
 import type { Sql } from "../ports.ts";
 import { bucketTypes, sourceTypes, subjectTypes } from "../registry.ts";
 import { sourceOrder } from "../source-order.ts";
+import { lanesOfHold } from "./lanes.ts";
 
 export interface ClaimRow {
   bucket_type: number;
@@ -18,6 +19,11 @@ export interface ClaimRow {
   epoch: number;
   created_at_ms: number;
   updated_at_ms: number;
+  /** All four or none: claims from before there were digests have none. */
+  digest_0: number | null;
+  digest_1: number | null;
+  digest_2: number | null;
+  digest_3: number | null;
 }
 
 export interface HoldRow {
@@ -53,12 +59,39 @@ export type CreateHoldRow = HoldRow & {
   source_order: string;
 };
 
-export type Claimant = Pick<HoldRow, "cell" | "subject_type" | "subject_id" | "source_type" | "source_id">;
+export type Claimant = Pick<HoldRow, "cell" | "subject_type" | "subject_id" | "source_type" | "source_id" | "epoch">;
 
 /** A hold's identity: what one execution of one prepare left here (rule B4). */
 export interface HoldIdentity extends Holder {
   epoch: number;
 }
+
+/** What the claims of a range add up to. `digested`: how many of them have a digest. */
+interface DigestRow {
+  count: number;
+  digested: number;
+  newest: number | null;
+  lane_0: number;
+  lane_1: number;
+  lane_2: number;
+  lane_3: number;
+}
+
+/** Behind every source order: they begin with 0 or 1. */
+export const END = "2";
+
+const LANE_SUMS = [0, 1, 2, 3].map((lane) => `coalesce(sum(digest_${lane}), 0) % 4294967296 AS lane_${lane}`).join(", ");
+
+/**
+ * Reads `claim_by_source` and nothing else: its plan is tested. `types` are numbers of the registry, written out because a list in a parameter is
+ * read again for every range; the `+` keeps them from choosing the table's own key.
+ */
+export const digestStatement = (types: readonly number[]): string =>
+  `SELECT count(*) AS count, count(digest_0) AS digested, max(updated_at_ms) AS newest, ${LANE_SUMS}
+     FROM claim WHERE cell = ? AND source_type = ? AND source_order > ? AND source_order <= ? AND +bucket_type IN (${types.join(", ")})`;
+
+const orderWithin = (table: "hold" | "claim"): string =>
+  `iif(${table}.source_type = ?2 AND ${table}.source_order > ?3 AND ${table}.source_order <= ?4, ${table}.source_order, NULL)`;
 
 /** Epochs that are reserved at a time. */
 const EPOCH_BLOCK = 1_000;
@@ -93,9 +126,9 @@ export class ShardStore {
   /** Who has a bucket, in one statement: all that a prepare needs to know. */
   occupants({ type, canonical }: BucketKey): { claim: Claimant | undefined; hold: Claimant | undefined } {
     const rows = this.#sql.all<Claimant & { is_hold: 0 | 1 }>(
-      `SELECT 0 AS is_hold, cell, subject_type, subject_id, source_type, source_id FROM claim WHERE bucket_type = ?1 AND canonical = ?2
+      `SELECT 0 AS is_hold, cell, subject_type, subject_id, source_type, source_id, epoch FROM claim WHERE bucket_type = ?1 AND canonical = ?2
        UNION ALL
-       SELECT 1, cell, subject_type, subject_id, source_type, source_id FROM hold WHERE bucket_type = ?1 AND canonical = ?2`,
+       SELECT 1, cell, subject_type, subject_id, source_type, source_id, epoch FROM hold WHERE bucket_type = ?1 AND canonical = ?2`,
       bucketTypes[type].number,
       canonical,
     );
@@ -150,10 +183,12 @@ export class ShardStore {
     const { bucket_type, canonical } = hold;
     if (hold.kind === "create") {
       this.#sql.all(
-        `INSERT INTO claim (bucket_type, canonical, value, uuid, cell, subject_type, subject_id, source_type, source_id, source_order, epoch, created_at_ms, updated_at_ms)
-         SELECT bucket_type, canonical, value, uuid, cell, subject_type, subject_id, source_type, source_id, source_order, epoch, held_at_ms, ?
+        `INSERT INTO claim (bucket_type, canonical, value, uuid, cell, subject_type, subject_id, source_type, source_id, source_order, epoch, created_at_ms, updated_at_ms,
+                            digest_0, digest_1, digest_2, digest_3)
+         SELECT bucket_type, canonical, value, uuid, cell, subject_type, subject_id, source_type, source_id, source_order, epoch, held_at_ms, ?, ?, ?, ?, ?
            FROM hold WHERE bucket_type = ? AND canonical = ?`,
         nowMs,
+        ...lanesOfHold(hold),
         bucket_type,
         canonical,
       );
@@ -161,7 +196,8 @@ export class ShardStore {
       this.#sql.all("DELETE FROM claim WHERE bucket_type = ? AND canonical = ?", bucket_type, canonical);
     } else {
       this.#sql.all(
-        `UPDATE claim SET (value, subject_type, subject_id, source_type, source_id, source_order, epoch, updated_at_ms) = (?, ?, ?, ?, ?, ?, ?, ?)
+        `UPDATE claim SET (value, subject_type, subject_id, source_type, source_id, source_order, epoch, updated_at_ms,
+                           digest_0, digest_1, digest_2, digest_3) = (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
           WHERE bucket_type = ? AND canonical = ?`,
         hold.value,
         hold.subject_type,
@@ -171,6 +207,7 @@ export class ShardStore {
         hold.source_order,
         hold.epoch,
         nowMs,
+        ...lanesOfHold(hold),
         bucket_type,
         canonical,
       );
@@ -225,5 +262,33 @@ export class ShardStore {
       typesJson,
       limit,
     );
+  }
+
+  /**
+   * The claims of a cell in (after, upTo], added up from the index alone. Sums of 32-bit numbers are exact in SQLite's 64 bits, and after the
+   * modulo in JavaScript's numbers too.
+   */
+  digestBySource(cell: string, sourceType: number, types: readonly number[], after: string, upTo: string): DigestRow {
+    const [row] = this.#sql.all<DigestRow>(digestStatement(types), cell, sourceType, after, upTo);
+    if (row === undefined) throw new Error("a sum without a row");
+    return row;
+  }
+
+  /**
+   * The source orders in (after, upTo] at which a hold of the cell will put a claim, or stands on one: of up to `limit` holds. A scan of the holds in
+   * flight, each with its claim.
+   */
+  heldSources(cell: string, sourceType: number, types: readonly number[], after: string, upTo: string, limit: number): string[] {
+    const rows = this.#sql.all<{ next: string | null; present: string | null }>(
+      `SELECT ${orderWithin("hold")} AS next, ${orderWithin("claim")} AS present
+         FROM hold LEFT JOIN claim USING (bucket_type, canonical)
+        WHERE hold.cell = ?1 AND +bucket_type IN (${types.join(", ")}) AND (next IS NOT NULL OR present IS NOT NULL) LIMIT ?5`,
+      cell,
+      sourceType,
+      after,
+      upTo,
+      limit,
+    );
+    return rows.flatMap(({ next, present }) => [next, present]).filter((order) => order !== null);
   }
 }

@@ -3,7 +3,7 @@ import type { Roles } from "../../auth/policy.ts";
 import type { ErrorCode, Reason } from "../../core/refusal.ts";
 
 type Method = "GET" | "POST" | "PUT" | "PATCH";
-export type Group = "leases" | "records" | "cells" | "keys" | "service";
+export type Group = "leases" | "records" | "verification" | "cells" | "keys" | "service";
 
 /** One way a call can fail, beyond what holds for every route of its kind (see `errorsOf`). */
 export interface RouteError {
@@ -24,6 +24,8 @@ interface RouteResponse {
   /** JSON, unless the route says otherwise. */
   schema: z.ZodType;
   mediaType?: string;
+  /** A line of JSON after another, made while they are read: the schema is that of a line, and the example a list of them. */
+  lines?: true;
   /** For the reference page; left out where what the schema says is enough. */
   example?: unknown;
 }

@@ -16,18 +16,21 @@ export const bucket = z
 const subjectGiven = z.strictObject({ type: subjectType, id: foreignId }).meta({ id: "SubjectGiven", description: "Whom the name is about." });
 const sourceGiven = z.strictObject({ type: sourceType, id: foreignId }).meta({ id: "SourceGiven", description: "The row the name came from." });
 
-const claimOp = z.strictObject({ bucket, subject: subjectGiven, source: sourceGiven });
-const destroyOp = z.strictObject({ bucket, subject: subjectGiven.optional(), source: sourceGiven.optional() });
+const epoch = z.int().min(1).optional().meta({ description: "Of the claim as it was read: a claim of another epoch is a `mismatch`." });
+
+const createOp = z.strictObject({ bucket, subject: subjectGiven, source: sourceGiven });
+const destroyOp = z.strictObject({ bucket, subject: subjectGiven.optional(), source: sourceGiven.optional(), epoch });
+const replaceOp = z.strictObject({ bucket, subject: subjectGiven, source: sourceGiven, epoch });
 
 export const batch = z
   .strictObject({
-    creates: z.array(claimOp).optional().meta({ description: "Names to take. Each must be free." }),
+    creates: z.array(createOp).optional().meta({ description: "Names to take. Each must be free." }),
     destroys: z
       .array(destroyOp)
       .optional()
-      .meta({ description: "Names to give up. Each must be yours; subject and source are compared when given." }),
+      .meta({ description: "Names to give up. Each must be yours; subject, source and epoch are compared when given." }),
     replaces: z
-      .array(claimOp)
+      .array(replaceOp)
       .optional()
       .meta({ description: "Names that stay yours and get a new subject, source or spelling. Commit swaps them at once." }),
     allow_missing: z.boolean().optional().meta({ description: "Destroys of names that nobody has are counted instead of refused." }),
@@ -39,8 +42,9 @@ export const batch = z
 const subject = z.strictObject({ type: subjectType, id: z.string() }).meta({ id: "Subject", description: "Whom the name is about." });
 const source = z.strictObject({ type: sourceType, id: z.string() }).meta({ id: "Source", description: "The row the name came from." });
 
-const claimShown = z.strictObject({ bucket, subject, source });
-const destroyShown = z.strictObject({ bucket, subject: subject.optional(), source: source.optional() });
+const createShown = z.strictObject({ bucket, subject, source });
+const destroyShown = z.strictObject({ bucket, subject: subject.optional(), source: source.optional(), epoch });
+const replaceShown = z.strictObject({ bucket, subject, source, epoch });
 
 export const lease = z
   .strictObject({
@@ -60,9 +64,9 @@ export const lease = z
         missing: wholeNumber.meta({ description: "Destroys of names that nobody had." }),
       })
       .meta({ id: "LeaseCounts" }),
-    creates: z.array(claimShown).optional().meta({ description: "While GRANTED, and not in listings." }),
+    creates: z.array(createShown).optional().meta({ description: "While GRANTED, and not in listings." }),
     destroys: z.array(destroyShown).optional().meta({ description: "While GRANTED, and not in listings." }),
-    replaces: z.array(claimShown).optional().meta({ description: "While GRANTED, and not in listings." }),
+    replaces: z.array(replaceShown).optional().meta({ description: "While GRANTED, and not in listings." }),
   })
   .meta({ id: "Lease", description: "One batch of one cell, all or nothing." });
 
@@ -108,7 +112,43 @@ export const lookupResult = z
   })
   .meta({ id: "LookupResult", description: "`record` and `cell` are there when it was found." });
 
-export const recordPage = z.strictObject({ records: z.array(wholeRecord), next_page_token: nextPageToken });
+const asOf = time.meta({ description: "When the reading began, by the coordinator's clock. RFC 3339, UTC, milliseconds." });
+
+export const recordPage = z.strictObject({ as_of: asOf, records: z.array(wholeRecord), next_page_token: nextPageToken });
+
+export const digestQuery = z
+  .strictObject({
+    source_type: sourceType,
+    bucket_types: z.array(bucketType).min(1).optional().meta({ description: "Only these bucket types; left out: all." }),
+    ranges: z
+      .array(
+        z
+          .strictObject({
+            source_id_gt: foreignId.optional().meta({ description: "Only source ids after this one." }),
+            source_id_lte: foreignId.optional().meta({ description: "Only source ids up to this one." }),
+          })
+          .meta({ id: "SourceRange", description: "Of source ids, in the order of the listing: decimal ids as numbers, before all others." }),
+      )
+      .min(1)
+      .meta({ description: "In order, and none begins before the end of the one before it." }),
+  })
+  .meta({ id: "DigestQuery" });
+
+const rangeDigest = z
+  .strictObject({
+    count: wholeNumber.meta({ description: "Claims in the range." }),
+    hash: z
+      .string()
+      .meta({ description: "32 hexadecimal digits: the digests of the claims, added up in four lanes modulo 2^32.", examples: ["0".repeat(32)] }),
+    held: z.boolean().meta({ description: "A lease touches the range, or a claim in it has no digest: it proves nothing." }),
+    newest_updated_at: time.nullable().meta({ description: "Of its claims; null: there are none." }),
+  })
+  .meta({ id: "RangeDigest", description: "What a range of a cell's claims adds up to." });
+
+export const digestAnswer = z.strictObject({
+  as_of: asOf,
+  digests: z.array(rangeDigest).meta({ description: "One for each range, in order." }),
+});
 
 export const cell = z
   .strictObject({
@@ -176,6 +216,26 @@ export const problem = z
     request_id: z.string(),
     conflicts: z.array(conflict).optional().meta({ description: "Every op that stands in the way, not just the first." }),
     lease_uuid: z.string().optional().meta({ description: "Of a begin whose outcome is not known: repeat it with PUT and this id." }),
+    retry_after_ms: wholeNumber.optional().meta({ description: "In the last line of an export, which has no `Retry-After`." }),
     failed: z.array(z.string()).optional().meta({ description: "The parts that are not ready." }),
   })
   .meta({ id: "Problem", description: "RFC 9457. Every 4xx and 5xx answer is one." });
+
+export const exportLine = z
+  .union([
+    z.strictObject({ as_of: time.meta({ description: "The first line: when the reading began, by the coordinator's clock." }) }),
+    z.strictObject({
+      record: wholeRecord,
+      cursor: z.string().meta({
+        description:
+          "The last source id that is complete with this line. Give it as `source_id_gt` to go on; empty: there is none yet, and that begins anew.",
+      }),
+    }),
+    z.strictObject({ end: z.literal("complete").meta({ description: "The last line: there are no more records." }) }),
+    z.strictObject({
+      end: z.literal("continue").meta({ description: "The last line: there may be more behind `cursor`, which another call gives." }),
+      cursor: z.string(),
+    }),
+    z.strictObject({ error: problem }),
+  ])
+  .meta({ id: "ExportLine", description: "A line of an export. One whose last line is neither an `end` nor an `error` was broken off." });

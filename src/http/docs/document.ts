@@ -1,4 +1,4 @@
-import openapi from "../../../openapi.json";
+import openapi from "../../../openapi.json" with { type: "json" };
 
 // As much of OpenAPI as `openapi.ts` writes.
 

@@ -9,8 +9,9 @@ export interface Field {
   description?: string | undefined;
 }
 
-/** The fields of an object, those of nested objects under their path. */
+/** The fields of an object, those of nested objects under their path; of several objects, one after the other. */
 export function fieldsOf(schema: Schema, prefix = ""): Field[] {
+  if (schema.anyOf !== undefined) return schema.anyOf.flatMap((each) => fieldsOf(each, prefix));
   return Object.entries(schema.properties ?? {}).flatMap(([name, inner]) => {
     const field = { name: prefix + name, schema: inner, required: schema.required?.includes(name) ?? false, description: inner.description };
     const nested = inner.type === "array" ? inner.items : inner;

@@ -90,12 +90,13 @@ const EVERYWHERE: ReadonlySet<string> = new Set(["INVALID_ARGUMENT", "UNAUTHENTI
 /** What a first call of this kind gets: the answer of the highest of its good statuses. */
 function samples(entry: Entry): Markup {
   const good = Object.entries(entry.operation.responses).findLast(([status]) => status.startsWith("2"));
-  const content = good?.[1].content["application/json"];
+  const { "application/json": json, "application/x-ndjson": lines } = good?.[1].content ?? {};
+  const content = json ?? lines;
   const answer =
     content &&
     html`<figure>
       <figcaption>${good?.[0]}</figcaption>
-      <pre><code>${JSON.stringify(content.example ?? sampleOf(content.schema), null, 2)}</code></pre>
+      <pre><code>${lines === undefined ? JSON.stringify(content.example ?? sampleOf(content.schema), null, 2) : String(content.example)}</code></pre>
     </figure>`;
   return html`<figure>
       <figcaption>Call</figcaption>

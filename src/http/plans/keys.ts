@@ -25,7 +25,7 @@ export const keyPlans: Plans<keyof typeof keyRoutes> = {
     const signed = deployment.signed();
     if (!signed.ok) return signed;
     return ok(async () => {
-      const iat = Math.floor(Date.now() / 1_000);
+      const iat = Math.floor(deployment.clock.now() / 1_000);
       const payload: KeyPayload = { v: 1, id: newTimeOrderedUuid(), role, ...(cell === undefined ? {} : { cell }), iat, exp: iat + lifetimeS };
       const known: MintedKey = {
         keyId: payload.id,
@@ -82,8 +82,8 @@ const DIRECTORY = "the directory";
 const NOT_MADE_HERE = "not made here";
 
 /** A key that was made offline: revoked for as long as any key could live. */
-function unseen({ config }: Deployment, keyId: string, cell: string | null): MintedKey {
-  const now = Date.now();
+function unseen({ config, clock }: Deployment, keyId: string, cell: string | null): MintedKey {
+  const now = clock.now();
   const expiresAtMs = now + config.limits.keyLifetimeS * 1_000;
   return { keyId, role: cell === null ? "operator" : "cell", cell, note: NOT_MADE_HERE, createdAtMs: now, expiresAtMs, revokedAtMs: null };
 }

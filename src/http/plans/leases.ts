@@ -1,9 +1,10 @@
 import type * as z from "zod";
 import { v7 as newTimeOrderedUuid } from "uuid";
 import type { Principal } from "../../auth/principal.ts";
+import { bytesOf } from "../../core/ids.ts";
 import type { BeginAnswer, BeginRequest, Caller, Lease, Outcome } from "../../core/messages.ts";
 import { ok, refused, type Result } from "../../core/refusal.ts";
-import { bytesOf, invalid, opsOf, payloadHash, type Batch } from "../batch.ts";
+import { invalid, opsOf, payloadHash, type Batch } from "../batch.ts";
 import type { leaseRoutes } from "../contract/lease-routes.ts";
 import type { leaseAnswer } from "../contract/schemas.ts";
 import type { Deployment } from "../deployment.ts";
@@ -69,14 +70,21 @@ export const leasePlans: Plans<keyof typeof leaseRoutes> = {
 const LEDGER = "the cell's ledger";
 
 /** How the core knows the caller. Routers are not let in here. */
-export const callerOf = ({ role, keyId }: Principal): Caller => ({ role: role === "operator" ? "operator" : "cell", keyId });
+const callerOf = ({ role, keyId }: Principal): Caller => ({ role: role === "operator" ? "operator" : "cell", keyId });
 
 export const readTimeoutMs = ({ config: { limits } }: Deployment): number => limits.inquiryTimeoutMs + limits.exchangeTimeoutMs;
 
 /** An operator may name any cell, so that one which is not registered is not found; a cell key was made for a cell that is. */
-export function registered<T>(result: Result<T>, { role }: Principal): Result<T> {
+function registered<T>(result: Result<T>, { role }: Principal): Result<T> {
   if (result.ok || role !== "operator" || result.refusal.reason !== "CELL_UNKNOWN") return result;
   return withFailure(result, { code: "NOT_FOUND" });
+}
+
+/** Whether the caller's key still holds, for reads of a cell that its ledger does not answer itself. */
+export async function authorized(deployment: Deployment, principal: Principal, cell: string): Promise<Result<null>> {
+  const request = { ...deployment.envelope, caller: callerOf(principal) };
+  const answer = await reach(readTimeoutMs(deployment), { who: LEDGER }, () => deployment.objects.ledger(cell).authorize(request));
+  return registered(answer, principal);
 }
 
 async function beginOf({ config, envelope }: Deployment, principal: Principal, lease: string, batch: Batch): Promise<Result<BeginRequest>> {

@@ -5,20 +5,20 @@ import type { Cell } from "../../core/directory/directory.ts";
 import type { BucketKey, ClaimRecord, LookupFound } from "../../core/messages.ts";
 import { shardOf } from "../../core/placement.ts";
 import { ok, refused, type Result } from "../../core/refusal.ts";
-import { bucketTypes, type BucketTypeName } from "../../core/registry.ts";
-import { sourceOrder } from "../../core/source-order.ts";
-import { idFault, invalid, keyOf } from "../batch.ts";
+import { bucketTypes } from "../../core/registry.ts";
+import { invalid, keyOf } from "../batch.ts";
 import type { recordRoutes } from "../contract/record-routes.ts";
 import type * as schemas from "../contract/schemas.ts";
 import type { Deployment } from "../deployment.ts";
 import type { Plans } from "../handler.ts";
 import { pageOf } from "../paging.ts";
 import { reach } from "../reach.ts";
-import { mergeRecords } from "../record-merge.ts";
-import { recordFor, wireRecord } from "../wire.ts";
-import { callerOf, readTimeoutMs, registered } from "./leases.ts";
+import { recordFor, timeOf, wireRecord } from "../wire.ts";
+import { digestRecords } from "./digests.ts";
+import { readTimeoutMs } from "./leases.ts";
+import { rangeOf, readRange } from "./record-range.ts";
 
-export const recordPlans: Plans<keyof typeof recordRoutes> = {
+export const recordPlans: Plans<Exclude<keyof typeof recordRoutes, "exportRecords">> = {
   getRecord({ deployment, principal, params: { bucket_type: type, value } }) {
     const key = keyOf({ type, value }, "", deployment.config.limits);
     if (!key.ok) return invalidValue(key.refusal.detail);
@@ -59,38 +59,27 @@ export const recordPlans: Plans<keyof typeof recordRoutes> = {
   },
 
   async listRecords(call) {
-    const { deployment, principal, params, query } = call;
-    const { limits } = deployment.config;
+    const { deployment, query } = call;
     const wanted = [...new Set(query.bucket_type)].toSorted((a, b) => bucketTypes[a].number - bucketTypes[b].number);
-    for (const name of ["source_id_gt", "source_id_lte"] as const) {
-      const id = query[name];
-      const fault = id === undefined ? undefined : idFault(id, limits);
-      if (fault !== undefined) return invalid(name, fault);
-    }
+    const range = rangeOf(query, deployment.config.limits);
+    if (!range.ok) return range;
     const page = await pageOf<string>({ ...call, query: { ...query, bucket_type: wanted } });
     if (!page.ok) return page;
     const { limit, position, next } = page.value;
     return ok(async () => {
-      const { envelope, objects, config } = deployment;
-      const mayRead = await reach(readTimeoutMs(deployment), { who: "the cell's ledger" }, () =>
-        objects.ledger(params.cell).authorize({ ...envelope, caller: callerOf(principal) }),
-      );
-      if (!mayRead.ok) return registered(mayRead, principal);
-      const range = {
-        ...envelope,
-        cell: params.cell,
-        sourceType: query.source_type,
-        bucketTypes: wanted.length > 0 ? wanted : (Object.keys(bucketTypes) as BucketTypeName[]),
-        upTo: query.source_id_lte === undefined ? null : sourceOrder(query.source_id_lte),
-      };
-      const after = position ?? (query.source_id_gt === undefined ? "" : sourceOrder(query.source_id_gt));
-      const merged = await mergeRecords({ shards: config.shards, width: limits.fanOut, limit, after }, (shard, from, most) =>
-        reach(readTimeoutMs(deployment), { who: `shard ${shard}` }, () => objects.shard(shard).listRecords({ ...range, after: from, limit: most })),
-      );
+      const asOfMs = deployment.clock.now();
+      const merged = await readRange(call, { ...range.value, ...(position === undefined ? {} : { after: position }), limit });
       if (!merged.ok) return merged;
-      return ok({ status: 200, body: { records: merged.value.records.map(wireRecord), next_page_token: await next(merged.value.next) } });
+      const body = {
+        as_of: timeOf(asOfMs),
+        records: merged.value.records.map(wireRecord),
+        next_page_token: await next(merged.value.next),
+      };
+      return ok({ status: 200, body });
     });
   },
+
+  digestRecords,
 };
 
 const invalidValue = (detail: string): Result<never> => refused("INVALID_ARGUMENT", detail.replace("`.value`", "`value`"), { field: "value" });

@@ -1,5 +1,4 @@
-import openapi from "../../../openapi.json";
-import { version } from "../../../package.json";
+import openapi from "../../../openapi.json" with { type: "json" };
 import { limitNames, limitTable, limitVariable, wireLimitName } from "../../core/limits.ts";
 import { ok } from "../../core/refusal.ts";
 import { listStale, type StalePosition } from "../../projections/stale.ts";
@@ -22,12 +21,16 @@ export const servicePlans: Plans<keyof typeof serviceRoutes> = {
       const { cell } = query;
       const registered = cell === undefined ? ok(undefined) : await deployment.directory.cell(cell);
       if (!registered.ok) return registered;
-      const listed = await listStale(deployment.env, {
-        olderThanS,
-        limit,
-        ...(cell === undefined ? {} : { cell }),
-        ...(position === undefined ? {} : { after: position }),
-      });
+      const listed = await listStale(
+        deployment.env,
+        {
+          olderThanS,
+          limit,
+          ...(cell === undefined ? {} : { cell }),
+          ...(position === undefined ? {} : { after: position }),
+        },
+        deployment.clock,
+      );
       // What D1 has to say about itself is for the log, not for callers.
       if (!listed.ok) return withFailure(listed, { detail: "the fleet record in D1 cannot be read" });
       const { leases, lastPulledAtMs, next: nextPosition } = listed.value;
@@ -52,7 +55,8 @@ export const servicePlans: Plans<keyof typeof serviceRoutes> = {
     return ok(async () => ok({ status: 200, body: { limits } }));
   },
 
-  getHealth: ({ deployment }) => ok(async () => ok({ status: 200, body: { status: "ok", version, placement: deployment.config.placement } })),
+  getHealth: ({ deployment }) =>
+    ok(async () => ok({ status: 200, body: { status: "ok", version: openapi.info.version, placement: deployment.config.placement } })),
 
   getReadiness: ({ deployment }) =>
     ok(async () => {

@@ -1,5 +1,6 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
+import { payloadHash } from "../../../src/http/batch.ts";
 import { decodePayload, encodePayload } from "../../../src/core/ledger/payload.ts";
 import type { BucketTypeName, SourceTypeName, SubjectTypeName } from "../../../src/core/registry.ts";
 import { bucketTypes, sourceTypes, subjectTypes } from "../../../src/core/registry.ts";
@@ -16,6 +17,7 @@ test("a lease's ops come back as they were stored", () => {
     value: fc.stringMatching(/^[A-Za-z][A-Za-z0-9-]{0,20}$/),
     subject: fc.option(reference<SubjectTypeName>(subjectTypes)),
     source: fc.option(reference<SourceTypeName>(sourceTypes)),
+    epoch: fc.option(fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER }), { nil: undefined }),
   });
   fc.assert(
     fc.property(fc.array(spec, { maxLength: 20 }), (specs) => {
@@ -28,4 +30,28 @@ test("a lease's ops come back as they were stored", () => {
 test("a number that is not in the registry is an error, never a guess", () => {
   expect(() => decodePayload(JSON.stringify([[0, 99, "a", 0, 0, 0, 0]]))).toThrow("registry");
   expect(() => decodePayload(JSON.stringify([[7, 1, "a", 0, 0, 0, 0]]))).toThrow("registry");
+});
+
+test("a row from before there were epochs comes back as it was stored, and one without them is stored like it", () => {
+  const stored = '[[1,1,"Ada","ada",3,0,0],[2,1,"bob",0,0,[2,"1"],[3,"2"]]]';
+  const ops = decodePayload(stored);
+  expect(ops.map((op) => Object.hasOwn(op, "epoch"))).toEqual([false, false]);
+  expect(encodePayload(ops)).toBe(stored);
+});
+
+test("[B10] the hash of a batch covers the epochs, and without them is what it always was", () => {
+  const specs: OpSpec[] = [
+    { type: "ROUTES", value: "Ada", source: { type: "RAILS_TABLE_ROUTES", id: "2" } },
+    { kind: "destroy", type: "EMAILS", value: "a@b", subject: null, source: null },
+  ];
+  const hashOf = (epoch?: number): string =>
+    payloadHash(
+      opsOf(
+        "hash1.shards16.canonical1",
+        specs.map((spec) => (spec.kind === "destroy" ? { ...spec, epoch } : spec)),
+      ),
+      false,
+    );
+  expect(hashOf()).toBe("28062de54d41c74a9a8f593111fc999155118fb10d673f16dd7cff015395f770");
+  expect(new Set([hashOf(), hashOf(1), hashOf(2)]).size).toBe(3);
 });

@@ -1,6 +1,7 @@
 import { v4 as newUuid } from "uuid";
 import type { RouteId } from "../../src/http/contract.ts";
-import type { Api, Sent } from "../support/workerd/api.ts";
+import type { Client, Sent } from "./client.ts";
+import { begun, claim, committed, freshName } from "./leases.ts";
 
 export interface Request extends Sent {
   params?: Record<string, string>;
@@ -10,7 +11,7 @@ export interface Request extends Sent {
 interface Success extends Request {
   status: number;
   /** What has to be there before; may complete the request. */
-  before?: (api: Api) => Promise<Partial<Request>>;
+  before?: (api: Client) => Promise<Partial<Request>>;
 }
 
 interface Bad extends Request {
@@ -21,29 +22,6 @@ export interface Case {
   success: readonly [Success, ...Success[]];
   /** What is wrong beyond what the test can make up from the contract. */
   bad: Readonly<Record<string, Bad>>;
-}
-
-let names = 0;
-/** A name that nobody has had. */
-export const freshName = (): string => `name-${(names += 1)}-${newUuid()}`;
-
-export const claim = (value: string, id: string | number = "42", type = "ROUTES"): Record<string, unknown> => ({
-  bucket: { type, value },
-  subject: { type: "GROUP", id: 7 },
-  source: { type: "RAILS_TABLE_ROUTES", id },
-});
-
-/** Begins a lease of cell 1 over a fresh name. */
-export async function begun(api: Api, value = freshName()): Promise<{ uuid: string; value: string }> {
-  const uuid = newUuid();
-  await api.json(201, "PUT", `/v1/cells/1/leases/${uuid}`, { key: "cell 1", body: { creates: [claim(value)] } });
-  return { uuid, value };
-}
-
-export async function committed(api: Api, value = freshName()): Promise<{ uuid: string; value: string }> {
-  const lease = await begun(api, value);
-  await api.json(200, "POST", `/v1/cells/1/leases/${lease.uuid}/commit`, { key: "cell 1" });
-  return lease;
 }
 
 const cell = { cell: "1" };
@@ -72,6 +50,11 @@ const badBatches: Case["bad"] = {
     body: { creates: [claim("a")], destroys: [{ bucket: { type: "ROUTES", value: "A" } }] },
     field: "destroys[0].bucket",
   },
+  "an epoch of a create": { body: { creates: [{ ...claim("a"), epoch: 1 }] }, field: "creates[0].epoch" },
+  "epoch 0": { body: { destroys: [{ bucket: { type: "ROUTES", value: "a" }, epoch: 0 }] }, field: "destroys[0].epoch" },
+  "an epoch with a fraction": { body: { replaces: [{ ...claim("a"), epoch: 1.5 }] }, field: "replaces[0].epoch" },
+  "an epoch that JSON does not carry exactly": { body: { replaces: [{ ...claim("a"), epoch: 2 ** 53 }] }, field: "replaces[0].epoch" },
+  "an epoch that is a string": { body: { destroys: [{ bucket: { type: "ROUTES", value: "a" }, epoch: "1" }] }, field: "destroys[0].epoch" },
   "allow_missing that is no boolean": { body: { creates: [claim("a")], allow_missing: 1 }, field: "allow_missing" },
 };
 
@@ -102,6 +85,16 @@ const badPages: Case["bad"] = {
 
 const within = (query: string, cases: Case["bad"]): Case["bad"] =>
   Object.fromEntries(Object.entries(cases).map(([name, bad]) => [name, { ...bad, query: `${query}&${bad.query}` }]));
+
+const badRanges: Case["bad"] = {
+  "no source type": { query: "source_id_gt=1", field: "source_type" },
+  "an unknown source type": { query: "source_type=X", field: "source_type" },
+  "an unknown bucket type": { query: "source_type=RAILS_TABLE_ROUTES&bucket_type=ROUTES&bucket_type=X", field: "bucket_type[1]" },
+  "an empty source id": { query: "source_type=RAILS_TABLE_ROUTES&source_id_lte=", field: "source_id_lte" },
+  "a range that ends before it begins": { query: "source_type=RAILS_TABLE_ROUTES&source_id_gt=10&source_id_lte=9", field: "source_id_lte" },
+  "a source id that is too long": { query: `source_type=RAILS_TABLE_ROUTES&source_id_lte=${"9".repeat(129)}`, field: "source_id_lte" },
+  "bad percent-encoding": { query: "source_type=RAILS_TABLE_ROUTES&source_id_lte=%ff", field: "source_id_lte" },
+};
 
 const decisions: Case["bad"] = {
   "a reason of a cell": { key: "cell 1", body: { reason: "because" }, field: "reason" },
@@ -257,13 +250,107 @@ export const cases: Record<RouteId, Case> = {
     bad: {
       ...badCells,
       ...within("source_type=RAILS_TABLE_ROUTES", badPages),
-      "no source type": { query: "source_id_gt=1", field: "source_type" },
-      "an unknown source type": { query: "source_type=X", field: "source_type" },
-      "an unknown bucket type": { query: "source_type=RAILS_TABLE_ROUTES&bucket_type=ROUTES&bucket_type=X", field: "bucket_type[1]" },
-      "an empty source id": { query: "source_type=RAILS_TABLE_ROUTES&source_id_gt=", field: "source_id_gt" },
-      "a source id that is too long": { query: `source_type=RAILS_TABLE_ROUTES&source_id_lte=${"9".repeat(129)}`, field: "source_id_lte" },
-      "bad percent-encoding": { query: "source_type=RAILS_TABLE_ROUTES&source_id_lte=%ff", field: "source_id_lte" },
+      ...badRanges,
     },
+  },
+  exportRecords: {
+    success: [
+      { key: "cell 1", params: cell, query: "source_type=RAILS_TABLE_ROUTES", status: 200, before: async (api) => (await committed(api), {}) },
+      {
+        key: "operator",
+        params: cell,
+        query: "source_type=RAILS_TABLE_ROUTES&bucket_type=ROUTES&bucket_type=EMAILS&source_id_gt=1&source_id_lte=99",
+        status: 200,
+      },
+    ],
+    bad: {
+      ...badCells,
+      ...badRanges,
+      "a page size": { query: "source_type=RAILS_TABLE_ROUTES&page_size=1", field: "page_size" },
+    },
+  },
+  digestRecords: {
+    success: [
+      {
+        key: "cell 1",
+        params: cell,
+        body: { source_type: "RAILS_TABLE_ROUTES", ranges: [{}] },
+        status: 200,
+        before: async (api) => (await committed(api), {}),
+      },
+      {
+        key: "operator",
+        params: cell,
+        body: {
+          source_type: "RAILS_TABLE_USERS",
+          bucket_types: ["USERNAMES", "EMAILS"],
+          ranges: [{ source_id_lte: 9 }, { source_id_gt: 9, source_id_lte: "a" }, { source_id_gt: "a" }],
+        },
+        status: 200,
+      },
+    ],
+    bad: {
+      ...badCells,
+      "no source type": { body: { ranges: [{}] }, field: "source_type" },
+      "an unknown source type": { body: { source_type: "X", ranges: [{}] }, field: "source_type" },
+      "no ranges": { body: { source_type: "RAILS_TABLE_USERS" }, field: "ranges" },
+      "an empty list of ranges": { body: { source_type: "RAILS_TABLE_USERS", ranges: [] }, field: "ranges" },
+      "257 ranges": { body: { source_type: "RAILS_TABLE_USERS", ranges: Array.from({ length: 257 }, () => ({})) }, field: "ranges[256]" },
+      "an empty list of bucket types": { body: { source_type: "RAILS_TABLE_USERS", bucket_types: [], ranges: [{}] }, field: "bucket_types" },
+      "an unknown bucket type": {
+        body: { source_type: "RAILS_TABLE_USERS", bucket_types: ["ROUTES", "X"], ranges: [{}] },
+        field: "bucket_types[1]",
+      },
+      "an unknown field of a range": { body: { source_type: "RAILS_TABLE_USERS", ranges: [{ from: "1" }] }, field: "ranges[0].from" },
+      "an empty source id": {
+        body: { source_type: "RAILS_TABLE_USERS", ranges: [{ source_id_lte: 1 }, { source_id_gt: "" }] },
+        field: "ranges[1].source_id_gt",
+      },
+      "a source id that JSON does not carry exactly": {
+        body: { source_type: "RAILS_TABLE_USERS", ranges: [{ source_id_gt: 2 ** 53 }] },
+        field: "ranges[0].source_id_gt",
+      },
+      "a source id that is too long": {
+        body: { source_type: "RAILS_TABLE_USERS", ranges: [{ source_id_lte: 1 }, { source_id_gt: 1, source_id_lte: "9".repeat(129) }] },
+        field: "ranges[1].source_id_lte",
+      },
+      "a range from an id to itself": {
+        body: { source_type: "RAILS_TABLE_USERS", ranges: [{ source_id_gt: "7", source_id_lte: 7 }] },
+        field: "ranges[0].source_id_lte",
+      },
+      "a range that ends before it begins": {
+        body: {
+          source_type: "RAILS_TABLE_USERS",
+          ranges: [
+            { source_id_gt: "9", source_id_lte: "10" },
+            { source_id_gt: "10", source_id_lte: "9" },
+          ],
+        },
+        field: "ranges[1].source_id_lte",
+      },
+      "a range that begins before the end of the one before": {
+        body: { source_type: "RAILS_TABLE_USERS", ranges: [{ source_id_lte: 10 }, { source_id_gt: 9 }] },
+        field: "ranges[1].source_id_gt",
+      },
+      "a range behind one without an end": {
+        body: { source_type: "RAILS_TABLE_USERS", ranges: [{}, { source_id_gt: "z" }] },
+        field: "ranges[1].source_id_gt",
+      },
+    },
+  },
+  takeVerificationSlot: {
+    success: [
+      { key: "cell 1", params: { ...cell, uuid }, status: 200 },
+      { key: "operator", params: { ...cell, uuid: uuid.toUpperCase() }, status: 200 },
+    ],
+    bad: { ...badCells, ...badUuids },
+  },
+  releaseVerificationSlot: {
+    success: [
+      { key: "cell 1", params: { ...cell, uuid: newUuid() }, status: 200 },
+      { key: "operator", params: { ...cell, uuid }, status: 200 },
+    ],
+    bad: { ...badCells, ...badUuids },
   },
   listCells: { success: [{ query: "page_size=1", status: 200 }], bad: badPages },
   addCell: {

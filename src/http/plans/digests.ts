@@ -1,0 +1,84 @@
+import type * as z from "zod";
+import { fanOut } from "../../core/ask.ts";
+import { DigestSum } from "../../core/digest.ts";
+import type { Limits } from "../../core/limits.ts";
+import type { DigestRecordsRequest, RangeDigest, SourceRange } from "../../core/messages.ts";
+import { ok, refused, type Result } from "../../core/refusal.ts";
+import { bucketTypeNames } from "../../core/registry.ts";
+import { compareBytes } from "../../core/source-order.ts";
+import { invalid } from "../batch.ts";
+import type { digestAnswer, digestQuery } from "../contract/schemas.ts";
+import type { Deployment } from "../deployment.ts";
+import type { Plan } from "../handler.ts";
+import { reach } from "../reach.ts";
+import { timeOf } from "../wire.ts";
+import { authorized, readTimeoutMs } from "./leases.ts";
+import { boundsOf } from "./record-range.ts";
+
+type GivenRange = z.output<typeof digestQuery>["ranges"][number];
+type WireDigest = z.input<typeof digestAnswer>["digests"][number];
+
+/** Every shard is asked once, about all ranges; what they answer adds up (rule R4). */
+export const digestRecords: Plan<"digestRecords"> = ({ deployment, principal, params: { cell }, body }) => {
+  const ranges = rangesOf(body.ranges, deployment.config.limits);
+  if (!ranges.ok) return ranges;
+  const wanted = body.bucket_types === undefined ? bucketTypeNames : [...new Set(body.bucket_types)];
+  return ok(async () => {
+    const mayRead = await authorized(deployment, principal, cell);
+    if (!mayRead.ok) return mayRead;
+    // Before the shards are asked: whatever was done by now is in their answers.
+    const asOfMs = deployment.clock.now();
+    const request = { ...deployment.envelope, cell, sourceType: body.source_type, bucketTypes: wanted, ranges: ranges.value };
+    const answers = await askShards(deployment, request);
+    if (!answers.ok) return answers;
+    const digests = ranges.value.map((_, index) => sumOf(answers.value.flatMap((each) => each[index] ?? [])));
+    return ok({ status: 200, body: { as_of: timeOf(asOfMs), digests } });
+  });
+};
+
+/** In order and apart: however many there are, no claim is read twice. */
+function rangesOf(given: readonly GivenRange[], limits: Limits): Result<SourceRange[]> {
+  const { digestRanges } = limits;
+  if (given.length > digestRanges) return invalid(`ranges[${digestRanges}]`, `is more than one call may hold: ${digestRanges} ranges`);
+  const ranges: SourceRange[] = [];
+  for (const [index, range] of given.entries()) {
+    const bounds = boundsOf(range, limits, `ranges[${index}].`);
+    if (!bounds.ok) return bounds;
+    const { after, upTo } = bounds.value;
+    if (upTo !== null && compareBytes(after, upTo) >= 0)
+      return invalid(`ranges[${index}].source_id_lte`, "must come after `source_id_gt`, in the order of source ids");
+    const before = ranges.at(-1);
+    if (before !== undefined && (before.upTo === null || compareBytes(before.upTo, after) > 0))
+      return invalid(`ranges[${index}].source_id_gt`, "must not come before the end of the range before it, in the order of source ids");
+    ranges.push(bounds.value);
+  }
+  return ok(ranges);
+}
+
+/** Fails rather than leave a shard out. */
+async function askShards(deployment: Deployment, request: DigestRecordsRequest): Promise<Result<RangeDigest[][]>> {
+  const { config, objects } = deployment;
+  const shards = Array.from({ length: config.shards }, (_, shard) => shard);
+  const answers = await fanOut(shards, config.limits.fanOut, (shard) =>
+    reach(readTimeoutMs(deployment), { who: `shard ${shard}` }, () => objects.shard(shard).digestRecords(request)),
+  );
+  const digests: RangeDigest[][] = [];
+  for (const [shard, answer] of answers.entries()) {
+    if (!answer.ok) return answer;
+    if (answer.value.digests.length !== request.ranges.length) return refused("UNAVAILABLE", `shard ${shard} did not answer for every range`);
+    digests.push(answer.value.digests);
+  }
+  return ok(digests);
+}
+
+function sumOf(parts: readonly RangeDigest[]): WireDigest {
+  const sum = new DigestSum();
+  for (const { lanes, count } of parts) sum.add(lanes, count);
+  const newest = parts.map(({ newestUpdatedAtMs }) => newestUpdatedAtMs).filter((ms) => ms !== null);
+  return {
+    count: sum.count,
+    hash: sum.hash,
+    held: parts.some(({ held }) => held),
+    newest_updated_at: newest.length === 0 ? null : timeOf(Math.max(...newest)),
+  };
+}

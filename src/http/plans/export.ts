@@ -1,0 +1,59 @@
+import type * as z from "zod";
+import type { ClaimRecord, SourceRange } from "../../core/messages.ts";
+import { keyExpired } from "../../auth/verifier.ts";
+import { ok } from "../../core/refusal.ts";
+import { admission } from "../admission.ts";
+import type { exportLine } from "../contract/schemas.ts";
+import type { Call, Plans } from "../handler.ts";
+import type { Lines } from "../lines.ts";
+import { timeOf, wireRecord } from "../wire.ts";
+import { rangeOf, readRange } from "./record-range.ts";
+
+type Line = z.input<typeof exportLine>;
+
+/** The platform lets a Worker make 1,000 calls for one request, which many shards use up before `exportRecords` does. */
+const MOST_CALLS = 900;
+
+export const exportPlans: Plans<"exportRecords"> = {
+  exportRecords(call) {
+    const range = rangeOf(call.query, call.deployment.config.limits);
+    return range.ok ? ok(async () => ok({ status: 200, body: linesOf(call, range.value) })) : range;
+  },
+};
+
+/** Page by page, each when the reader has taken the one before. A key that was revoked or has expired meanwhile gets no further page. */
+async function* linesOf(call: Call<"exportRecords">, { after: from, upTo }: SourceRange): Lines<Line> {
+  const { deployment, principal, params, query } = call;
+  const { limits, shards } = deployment.config;
+  let lines: Line[] = [{ as_of: timeOf(deployment.clock.now()) }];
+  let after = from;
+  let cursor = query.source_id_gt ?? "";
+  let calls = 0;
+  for (let left = limits.exportRecords; ;) {
+    const page = await readRange(call, { after, upTo, limit: Math.min(limits.maxPageItems, left), onCall: () => (calls += 1) });
+    if (!page.ok) return yield page;
+    const { records, next } = page.value;
+    for (const line of recordLines(records, cursor)) lines.push(line);
+    cursor = records.at(-1)?.source.id ?? cursor;
+    left -= records.length;
+    const mayGoOn = left > 0 && calls + shards < MOST_CALLS;
+    if (next === undefined) return yield ok([...lines, { end: "complete" }]);
+    if (!mayGoOn) return yield ok([...lines, { end: "continue", cursor }]);
+    yield ok(lines);
+    if (principal !== null && principal.expiresAtMs <= deployment.clock.now()) return yield keyExpired;
+    const refusal = await admission(deployment, principal, params.cell);
+    if (refusal !== undefined) return yield { ok: false, refusal };
+    lines = [];
+    after = next;
+  }
+}
+
+/** Source ids that are whole, as pages are: the last record of one completes it. */
+function* recordLines(records: readonly ClaimRecord[], before: string): Generator<Line> {
+  let cursor = before;
+  for (const [index, record] of records.entries()) {
+    const { id } = record.source;
+    if (records[index + 1]?.source.id !== id) cursor = id;
+    yield { record: wireRecord(record), cursor };
+  }
+}

@@ -1,0 +1,76 @@
+import type { Principal } from "../../auth/principal.ts";
+import { idFault } from "../../core/ids.ts";
+import type { Limits } from "../../core/limits.ts";
+import type { SourceRange } from "../../core/messages.ts";
+import { ok, type Result } from "../../core/refusal.ts";
+import { bucketTypeNames, type BucketTypeName, type SourceTypeName } from "../../core/registry.ts";
+import { compareBytes, sourceOrder } from "../../core/source-order.ts";
+import { invalid } from "../batch.ts";
+import type { Deployment } from "../deployment.ts";
+import { reach } from "../reach.ts";
+import { mergeRecords, type Merged } from "../record-merge.ts";
+import { authorized, readTimeoutMs } from "./leases.ts";
+
+interface Bounds {
+  source_id_gt?: string | undefined;
+  source_id_lte?: string | undefined;
+}
+
+interface RangeQuery {
+  source_type: SourceTypeName;
+  bucket_type?: readonly BucketTypeName[] | undefined;
+}
+
+/** A call about some of a cell's records. */
+interface RangeCall {
+  deployment: Deployment;
+  principal: Principal;
+  params: { cell: string };
+  query: RangeQuery;
+}
+
+interface Part extends SourceRange {
+  /** Grown past to finish one source id. */
+  limit: number;
+  /** Told of every message. */
+  onCall?: () => void;
+}
+
+/** The ends of a range of source ids, each checked by itself; `at`: where in the request. */
+export function boundsOf({ source_id_gt: gt, source_id_lte: lte }: Bounds, limits: Limits, at = ""): Result<SourceRange> {
+  for (const [name, id] of Object.entries({ source_id_gt: gt, source_id_lte: lte })) {
+    const fault = id === undefined ? undefined : idFault(id, limits);
+    if (fault !== undefined) return invalid(`${at}${name}`, fault);
+  }
+  return ok({ after: gt === undefined ? "" : sourceOrder(gt), upTo: lte === undefined ? null : sourceOrder(lte) });
+}
+
+/** Of a listing or an export. `source_id_gt` may be empty, as an export's first cursor is: from the beginning. */
+export function rangeOf({ source_id_gt: gt, source_id_lte: lte }: Bounds, limits: Limits): Result<SourceRange> {
+  const range = boundsOf({ source_id_gt: gt === "" ? undefined : gt, source_id_lte: lte }, limits);
+  if (!range.ok || range.value.upTo === null || compareBytes(range.value.after, range.value.upTo) <= 0) return range;
+  return invalid("source_id_lte", "must not come before `source_id_gt`, in the order of source ids");
+}
+
+/** The next of a cell's records, once its ledger has said that the caller may read them (rule R3). */
+export async function readRange({ deployment, principal, params, query }: RangeCall, { after, upTo, limit, onCall }: Part): Promise<Result<Merged>> {
+  const { envelope, objects, config } = deployment;
+  const { shards, limits } = config;
+  onCall?.();
+  const mayRead = await authorized(deployment, principal, params.cell);
+  if (!mayRead.ok) return mayRead;
+  const wanted = new Set(query.bucket_type);
+  const range = {
+    ...envelope,
+    cell: params.cell,
+    sourceType: query.source_type,
+    bucketTypes: bucketTypeNames.filter((type) => wanted.size === 0 || wanted.has(type)),
+    upTo,
+  };
+  return mergeRecords({ shards, width: limits.fanOut, limit, after }, (shard, behind, most) => {
+    onCall?.();
+    return reach(readTimeoutMs(deployment), { who: `shard ${shard}` }, () =>
+      objects.shard(shard).listRecords({ ...range, after: behind, limit: most }),
+    );
+  });
+}

@@ -1,0 +1,41 @@
+import type * as z from "zod";
+import type { Slot } from "../../core/directory/slots.ts";
+import { ok } from "../../core/refusal.ts";
+import type { verificationRoutes } from "../contract/verification-routes.ts";
+import type { Plans } from "../handler.ts";
+import { reach } from "../reach.ts";
+import { timeOf } from "../wire.ts";
+import { authorized, readTimeoutMs } from "./leases.ts";
+
+type WireSlot = z.input<(typeof verificationRoutes)["takeVerificationSlot"]["responses"][200]["schema"]>["slot"];
+
+export const verificationPlans: Plans<keyof typeof verificationRoutes> = {
+  takeVerificationSlot({ deployment, principal, params: { cell, uuid } }) {
+    return ok(async () => {
+      const may = await authorized(deployment, principal, cell);
+      if (!may.ok) return may;
+      const request = { ...deployment.envelope, cell, uuid };
+      const taken = await reach(readTimeoutMs(deployment), DIRECTORY, () => deployment.objects.directory().takeSlot(request));
+      return taken.ok ? ok({ status: 200, body: { slot: wireSlot(taken.value) } }) : taken;
+    });
+  },
+
+  releaseVerificationSlot({ deployment, principal, params: { cell, uuid } }) {
+    return ok(async () => {
+      const may = await authorized(deployment, principal, cell);
+      if (!may.ok) return may;
+      const request = { ...deployment.envelope, cell, uuid };
+      const released = await reach(readTimeoutMs(deployment), DIRECTORY, () => deployment.objects.directory().releaseSlot(request));
+      return released.ok ? ok({ status: 200, body: { released: released.value } }) : released;
+    });
+  },
+};
+
+const DIRECTORY = { who: "the directory", advice: "repeat the call" };
+
+const wireSlot = ({ uuid, cell, expiresAtMs, expiresInMs }: Slot): WireSlot => ({
+  uuid,
+  cell_id: cell,
+  expires_at: timeOf(expiresAtMs),
+  expires_in_ms: expiresInMs,
+});

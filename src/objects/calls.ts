@@ -1,0 +1,44 @@
+import type { Cell, CellChange, KeyPage, MintedKey, Snapshot } from "../core/directory/directory.ts";
+import type { Slot, SlotRequest } from "../core/directory/slots.ts";
+import type * as messages from "../core/messages.ts";
+
+// What can be asked of each object, by whatever way messages get there. Each method takes one message and answers with one.
+
+type Answer<T> = Promise<messages.Reply<T>>;
+
+export interface LedgerCalls {
+  begin(request: messages.BeginRequest): Answer<messages.BeginAnswer>;
+  decide(request: messages.DecideRequest): Answer<messages.Lease>;
+  getLease(request: messages.LeaseRequest): Answer<messages.Lease>;
+  listLeases(request: messages.ListLeasesRequest): Answer<messages.LeasePage>;
+  authorize(request: messages.CellCall): Answer<null>;
+  inquire(message: messages.Inquiry): Answer<messages.InquiryAnswer>;
+  pull(message: messages.Pull): Answer<messages.PullAnswer>;
+  maintain(message: messages.Maintain): Answer<messages.MaintainAnswer>;
+  status(message: messages.Envelope): Answer<messages.CellStatus>;
+  leaseStates(message: messages.Envelope & { leases: string[] }): Answer<(messages.LeaseState | null)[]>;
+  setState(message: messages.SetState): Answer<null>;
+  revoke(message: messages.Envelope & { keyId: string; expiresAtMs: number }): Answer<null>;
+}
+
+export interface ShardCalls {
+  exchange(message: messages.Exchange): Answer<messages.ExchangeAnswer>;
+  settle(message: messages.Settle): Answer<messages.SettleAnswer>;
+  lookup(message: messages.LookupRequest): Answer<messages.LookupAnswer>;
+  listRecords(message: messages.ListRecordsRequest): Answer<messages.ListRecordsAnswer>;
+  digestRecords(message: messages.DigestRecordsRequest): Answer<messages.DigestRecordsAnswer>;
+  ping(message: messages.Envelope): Answer<null>;
+}
+
+export interface DirectoryCalls {
+  confirm(message: messages.Confirm): Answer<null>;
+  snapshot(message: messages.Envelope): Answer<Snapshot>;
+  addCell(message: messages.Envelope & Pick<Cell, "cell" | "name" | "address" | "locationHint">): Answer<Cell>;
+  changeCell(message: CellChange): Answer<Cell>;
+  recordKey(message: messages.Envelope & { key: MintedKey }): Answer<MintedKey>;
+  keyToRevoke(message: messages.Envelope & { keyId: string }): Answer<MintedKey | null>;
+  listKeys(message: messages.Envelope & { afterPosition: number; limit: number }): Answer<KeyPage>;
+  revokeKey(message: messages.Envelope & { key: MintedKey }): Answer<MintedKey>;
+  takeSlot(message: SlotRequest): Answer<Slot>;
+  releaseSlot(message: SlotRequest): Answer<boolean>;
+}

@@ -1,0 +1,36 @@
+import { Directory } from "../core/directory/directory.ts";
+import { Ledger } from "../core/ledger/ledger.ts";
+import type { Ports } from "../core/ports.ts";
+import { Shard } from "../core/shard/shard.ts";
+import { configOf, type Env } from "../env.ts";
+import { numberInName, type Named } from "./identity.ts";
+import { objectsOf } from "./peers.ts";
+
+// What is inside each object, wherever it lives: in a Durable Object, or in the process of a test.
+
+/** The ledger of the cell that the object is named after. */
+export function makeLedger(id: Named, ports: Ports, env: Env): Ledger {
+  const config = configOf(env);
+  const objects = objectsOf(env, config);
+  return new Ledger(numberInName(id, ports.sql, "cell"), ports, config.limits, {
+    directory: { confirm: (message) => objects.directory().confirm(message) },
+    shard: {
+      exchange: (shard, message) => objects.shard(shard).exchange(message),
+      settle: (shard, message) => objects.shard(shard).settle(message),
+    },
+  });
+}
+
+/** The shard whose number the object is named after. */
+export function makeShard(id: Named, ports: Ports, env: Env): Shard {
+  const config = configOf(env);
+  const objects = objectsOf(env, config);
+  return new Shard(Number(numberInName(id, ports.sql, "shard")), ports, config.limits, {
+    directory: { confirm: (message) => objects.directory().confirm(message) },
+    ledger: { inquire: (cell, message) => objects.ledger(cell).inquire(message) },
+  });
+}
+
+export function makeDirectory(ports: Ports, env: Env): Directory {
+  return new Directory(ports, configOf(env).limits);
+}

@@ -1,0 +1,126 @@
+/** What operators do: cells and keys. */
+import { v4 as newUuid } from "uuid";
+import { beforeAll, describe, expect, test } from "vitest";
+import type * as z from "zod";
+import type * as schemas from "../../src/http/contract/schemas.ts";
+import type { Sent } from "./client.ts";
+import { begun, claim, freshName } from "./leases.ts";
+import type { Coordinator, Open } from "./suite.ts";
+
+type Minted = z.infer<typeof schemas.mintedKey> & { key: `lhk_${string}` };
+type Listed = z.infer<typeof schemas.key>;
+type Cell = z.infer<typeof schemas.cell>;
+
+const isRevoked = { status: 401, code: "UNAUTHENTICATED", reason: "KEY_REVOKED" };
+
+export function adminSuite(open: Open): void {
+  let api: Coordinator;
+
+  beforeAll(async () => {
+    api = await open();
+  });
+
+  const mint = async (body: unknown): Promise<Minted> => api.json(201, "POST", "/v1/admin/keys", { body });
+  const revoke = (id: string, body?: unknown): Promise<{ key: Listed }> =>
+    api.json(200, "POST", `/v1/admin/keys/${id}/revoke`, body === undefined ? {} : { body });
+  const listed = async (): Promise<Listed[]> => (await api.json<{ keys: Listed[] }>(200, "GET", "/v1/admin/keys?page_size=1000", {})).keys;
+  const listsLeases = (key: Sent["key"]) => api.send("GET", "/v1/cells/1/leases", { key });
+
+  describe("cells", () => {
+    const cells = async (): Promise<Cell[]> => (await api.json<{ cells: Cell[] }>(200, "GET", "/v1/admin/cells", {})).cells;
+
+    test("are listed with what is open in them", async () => {
+      const before = (await cells())[0]?.outstanding_leases ?? 0;
+      const { uuid } = await begun(api);
+      expect(await cells()).toMatchObject([
+        { cell_id: "1", state: "ACTIVE", outstanding_leases: before + 1 },
+        { cell_id: "2", state: "ACTIVE", outstanding_leases: 0, unapplied_decisions: 0 },
+      ]);
+      await api.json(200, "POST", `/v1/cells/1/leases/${uuid}/rollback`, { key: "cell 1" });
+      expect((await cells())[0]?.outstanding_leases).toBe(before);
+    });
+
+    test("[A2] are changed in part, and what was changed is shown", async () => {
+      const { cell } = await api.json<{ cell: Cell }>(200, "PATCH", "/v1/admin/cells/2", { body: { name: "Second" } });
+      expect(cell).toMatchObject({ cell_id: "2", name: "Second" });
+      expect((await cells())[1]).toMatchObject({ name: "Second", address: cell.address });
+    });
+
+    test("that are registered cannot be registered again", async () => {
+      const body = { cell_id: 1, name: "x", address: "https://x.example" };
+      expect(await api.problem(409, "POST", "/v1/admin/cells", { body })).toMatchObject({ code: "ALREADY_EXISTS", reason: "CELL_EXISTS" });
+    });
+
+    test("that nobody registered can be neither frozen nor changed", async () => {
+      const unknown = { code: "NOT_FOUND", reason: "CELL_UNKNOWN" };
+      expect(await api.problem(404, "POST", "/v1/admin/cells/77/freeze", {})).toMatchObject(unknown);
+      expect(await api.problem(404, "PATCH", "/v1/admin/cells/77", { body: { name: "x" } })).toMatchObject(unknown);
+    });
+  });
+
+  describe("keys", () => {
+    test("work as what they were made for, and are not stored", async () => {
+      const key = await mint({ role: "cell", cell_id: "1", note: "for a test" });
+      expect(key).toMatchObject({ role: "cell", cell_id: "1", note: "for a test" });
+      expect(Date.parse(key.expires_at) - Date.parse(key.created_at)).toBe(90 * 86_400_000);
+      expect((await listsLeases(key.key)).status).toBe(200);
+      expect((await api.send("GET", `/v1/records/ROUTES/${freshName()}`, { key: key.key })).status).toBe(404);
+      await api.problem(403, "GET", "/v1/cells/2/leases", { key: key.key });
+      const keys = await listed();
+      expect(keys.filter(({ id }) => id === key.id)).toMatchObject([{ role: "cell", cell_id: "1", revoked_at: null }]);
+      expect(JSON.stringify(keys)).not.toContain("lhk_");
+    });
+
+    test("are not made for a cell that is not registered", async () => {
+      const before = await listed();
+      expect(await api.problem(404, "POST", "/v1/admin/keys", { body: { role: "cell", cell_id: "77" } })).toMatchObject({ reason: "CELL_UNKNOWN" });
+      expect(await listed()).toEqual(before);
+    });
+
+    test("cannot have the note of keys that were made elsewhere", async () => {
+      const body = { role: "cell", cell_id: "1", note: "not made here" };
+      expect(await api.problem(400, "POST", "/v1/admin/keys", { body })).toMatchObject({ field: "note" });
+    });
+  });
+
+  describe("revoking", () => {
+    test("[A1] a cell's key is refused from then on, on all of the cell's paths; other keys stay good", async () => {
+      const [bad, good] = [await mint({ role: "cell", cell_id: "1" }), await mint({ role: "cell", cell_id: "1" })];
+      expect((await listsLeases(bad.key)).status).toBe(200);
+      const { key } = await revoke(bad.id);
+      expect(key).toMatchObject({ id: bad.id, revoked_at: expect.any(String) });
+
+      const { uuid } = await begun(api);
+      const paths: [string, string, unknown?][] = [
+        ["GET", "/v1/cells/1/leases"],
+        ["GET", `/v1/cells/1/leases/${uuid}`],
+        ["GET", "/v1/cells/1/records?source_type=RAILS_TABLE_ROUTES"],
+        ["PUT", `/v1/cells/1/leases/${newUuid()}`, { creates: [claim(freshName())] }],
+        ["POST", "/v1/cells/1/leases", { creates: [claim(freshName())] }],
+        ["POST", `/v1/cells/1/leases/${uuid}/commit`, {}],
+        ["POST", `/v1/cells/1/leases/${uuid}/rollback`, {}],
+      ];
+      for (const [method, path, body] of paths) expect(await api.problem(401, method, path, { key: bad.key, body })).toMatchObject(isRevoked);
+      expect((await listsLeases(good.key)).status).toBe(200);
+      expect((await api.json<{ lease: { state: string } }>(200, "GET", `/v1/cells/1/leases/${uuid}`, { key: good.key })).lease.state).toBe("GRANTED");
+    });
+
+    test("can be repeated, and is remembered as of the first time", async () => {
+      const { id } = await mint({ role: "router" });
+      const first = await revoke(id);
+      expect(await revoke(id)).toEqual(first);
+    });
+
+    test("the key that is being used is allowed, and then it is over", async () => {
+      const { id, key } = await mint({ role: "operator" });
+      await api.json(200, "POST", `/v1/admin/keys/${id}/revoke`, { key });
+      await api.problem(401, "GET", "/v1/admin/keys", { key });
+    });
+
+    test("a cell that is not the key's is refused", async () => {
+      const { id } = await mint({ role: "cell", cell_id: "1" });
+      expect(await api.problem(400, "POST", `/v1/admin/keys/${id}/revoke`, { body: { cell_id: "2" } })).toMatchObject({ field: "cell_id" });
+      await api.problem(404, "POST", `/v1/admin/keys/${newUuid()}/revoke`, { body: { cell_id: "77" } });
+    });
+  });
+}

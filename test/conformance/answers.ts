@@ -1,0 +1,58 @@
+/** What holds for every answer, and the routes that need no key. */
+import { beforeAll, expect, test } from "vitest";
+import { problemIn, type Client } from "./client.ts";
+import type { Open } from "./suite.ts";
+
+export function answerSuite(open: Open): void {
+  let api: Client;
+
+  beforeAll(async () => {
+    api = await open();
+  });
+
+  test("a path that nobody knows is a problem, with or without a key", async () => {
+    for (const path of [
+      "/nope",
+      "/v1",
+      "/v1/",
+      "/v1/cells",
+      "/v1/cells//leases",
+      "/v1/cells/1/leases/",
+      "/V1/limits",
+      "//",
+      "/v1/%6cimits",
+      "/v1/records",
+      "/healthz/",
+    ]) {
+      for (const key of [null, "operator"] as const) expect([path, (await api.problem(404, "GET", path, { key })).code]).toEqual([path, "NOT_FOUND"]);
+    }
+  });
+
+  test("every answer carries its request id: the caller's when it is harmless, else a new one", async () => {
+    const send = async (id: string) =>
+      (await api.send("GET", "/healthz", { key: null, headers: { "x-request-id": id } })).headers.get("x-request-id");
+    expect(await send("Abc-1_2.3")).toBe("Abc-1_2.3");
+    expect(await send("x".repeat(64))).toBe("x".repeat(64));
+    for (const id of ["x".repeat(65), "a b", "<b>", "a,b", '"'])
+      expect(await send(id)).toMatch(/^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/);
+    const refused = await api.send("GET", "/nope", { key: null, headers: { "x-request-id": "mine" } });
+    expect(problemIn(refused).request_id).toBe("mine");
+  });
+
+  test("no answer is to be kept, sniffed, framed or run", async () => {
+    for (const path of ["/healthz", "/nope", "/v1/limits", "/v1/records/ROUTES/x"]) {
+      const { headers } = await api.send("GET", path, { key: "operator" });
+      expect(headers.get("cache-control")).toBe("no-store");
+      expect(headers.get("x-content-type-options")).toBe("nosniff");
+      expect(headers.get("x-frame-options")).toBe("DENY");
+      expect(headers.get("referrer-policy")).toBe("no-referrer");
+      expect(headers.get("content-security-policy")).toContain("default-src 'none'");
+      expect(headers.has("access-control-allow-origin")).toBe(false);
+    }
+  });
+
+  test("health and readiness are told to anybody", async () => {
+    expect(await api.json(200, "GET", "/healthz", { key: null })).toMatchObject({ status: "ok" });
+    expect(await api.json(200, "GET", "/readyz", { key: null })).toEqual({ status: "ok", d1: "up" });
+  });
+}

@@ -1,0 +1,100 @@
+/** A caller that has nothing but HTTP. */
+import { expect } from "vitest";
+import type * as z from "zod";
+import { problem } from "../../src/http/contract/schemas.ts";
+
+export type Problem = z.infer<typeof problem>;
+
+/** What a request may have for a body, in workerd as in Node. */
+export type Payload = NonNullable<RequestInit["body"]>;
+
+/** A role's key by name, or a key itself. */
+export type KeyName = "operator" | "router" | `cell ${string}` | `lhk_${string}`;
+
+export interface Sent {
+  /** Null: none. */
+  key?: KeyName | null | undefined;
+  /** Sent as JSON. */
+  body?: unknown;
+  /** Sent as it is. */
+  raw?: Payload | undefined;
+  headers?: Record<string, string>;
+}
+
+export interface Received {
+  status: number;
+  headers: Headers;
+  text: string;
+  json: unknown;
+}
+
+/** What a client needs of a coordinator. */
+export interface Reachable {
+  url: string;
+  fetch: (url: string, init: RequestInit) => Promise<Response>;
+  keyOf: (name: KeyName) => string | Promise<string>;
+}
+
+export class Client {
+  readonly url: string;
+  readonly fetch: Reachable["fetch"];
+  readonly #keyOf: Reachable["keyOf"];
+
+  constructor({ url, fetch, keyOf }: Reachable) {
+    this.url = url;
+    this.fetch = fetch;
+    this.#keyOf = keyOf;
+  }
+
+  async send(method: string, path: string, { key = "operator", body, raw, headers = {} }: Sent = {}): Promise<Received> {
+    const given = new Headers(headers);
+    if (key !== null) given.set("authorization", `Bearer ${await this.#keyOf(key)}`);
+    if (body !== undefined && !given.has("content-type")) given.set("content-type", "application/json");
+    const payload = raw ?? (body === undefined ? undefined : JSON.stringify(body));
+    const response = await this.fetch(this.url + path, { method, headers: given, ...(payload === undefined ? {} : bodyInit(payload)) });
+    // As bytes: workerd warns of text whose media type does not say that it is.
+    const text = new TextDecoder().decode(await response.arrayBuffer());
+    return { status: response.status, headers: response.headers, text, json: parsed(text) };
+  }
+
+  /** Sends, and expects a problem of this status. */
+  async problem(status: number, ...call: Parameters<Client["send"]>): Promise<Problem & { headers: Headers }> {
+    const received = await this.send(...call);
+    expect(`${received.status} ${received.text}`).toMatch(new RegExp(`^${status} `));
+    return { ...problemIn(received), headers: received.headers };
+  }
+
+  /** Sends, and expects JSON under this status. */
+  async json<T = Record<string, never>>(status: number, ...call: Parameters<Client["send"]>): Promise<T> {
+    const received = await this.send(...call);
+    expect(`${received.status} ${received.text}`).toMatch(new RegExp(`^${status} `));
+    return received.json as T;
+  }
+}
+
+/** Node sends a stream only when it is told that no answer is expected before its end. */
+const bodyInit = (body: Payload): RequestInit => ({ body, ...(body instanceof ReadableStream ? { duplex: "half" } : {}) });
+
+/** Checks everything that holds for every problem. */
+export function problemIn({ status, headers, json }: Received): Problem {
+  expect(headers.get("content-type")).toBe("application/problem+json");
+  const made = problem.parse(json);
+  expect(made.status).toBe(status);
+  expect(made.type).toBe(`/docs#error-${made.code.toLowerCase()}`);
+  expect(made.request_id).toBe(headers.get("x-request-id"));
+  expect(made.detail).toMatch(/^[A-Z`"U\d].*[.!?]$/s);
+  const waits = made.code === "ABORTED" || status === 429 || status === 503;
+  if (waits) expect(Number(headers.get("retry-after"))).toBeGreaterThanOrEqual(1);
+  else expect(headers.has("retry-after")).toBe(false);
+  expect(headers.has("www-authenticate")).toBe(status === 401);
+  expect(headers.has("allow")).toBe(status === 405);
+  return made;
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,270 @@
+/** Begin, commit, rollback. */
+import { v4 as newUuid } from "uuid";
+import { beforeAll, describe, expect, test } from "vitest";
+import type * as z from "zod";
+import type * as schemas from "../../src/http/contract/schemas.ts";
+import type { Client } from "./client.ts";
+import { begun, claim, committed, freshName } from "./leases.ts";
+import type { Open } from "./suite.ts";
+
+type LeaseAnswer = z.infer<typeof schemas.leaseAnswer>;
+type RecordAnswer = z.infer<typeof schemas.recordAnswer>;
+
+export function leaseSuite(open: Open): void {
+  let api: Client;
+
+  beforeAll(async () => {
+    api = await open();
+  });
+
+  const leasePath = (uuid: string, cell = "1"): string => `/v1/cells/${cell}/leases/${uuid}`;
+
+  const begin = (status: number, uuid: string, body: unknown, cell = "1"): Promise<LeaseAnswer> =>
+    api.json(status, "PUT", leasePath(uuid, cell), { key: `cell ${cell}`, body });
+
+  const refuse = (status: number, uuid: string, body: unknown, cell = "1") =>
+    api.problem(status, "PUT", leasePath(uuid, cell), { key: `cell ${cell}`, body });
+
+  const decide = (status: number, uuid: string, decision: "commit" | "rollback", cell = "1"): Promise<LeaseAnswer> =>
+    api.json(status, "POST", `${leasePath(uuid, cell)}/${decision}`, { key: `cell ${cell}` });
+
+  const lookUp = (value: string, key: "router" | "cell 1" | "cell 2" = "router") =>
+    api.send("GET", `/v1/records/ROUTES/${encodeURIComponent(value)}`, { key });
+
+  describe("a batch", () => {
+    test("is answered whole while it is granted, and as counts once it is decided", async () => {
+      const [gone, kept, made, uuid] = [freshName(), freshName(), freshName(), newUuid()];
+      await committed(api, gone);
+      await committed(api, kept);
+      const body = {
+        creates: [
+          {
+            bucket: { type: "EMAILS", value: `${made}@Example.com` },
+            subject: { type: "USER", id: 9_007_199_254_740_991 },
+            source: { type: "RAILS_TABLE_EMAILS", id: -1 },
+          },
+        ],
+        destroys: [
+          { bucket: { type: "ROUTES", value: gone } },
+          { bucket: { type: "ROUTES", value: freshName() }, source: { type: "RAILS_TABLE_ROUTES", id: "x" } },
+        ],
+        replaces: [claim(kept.toUpperCase(), "43")],
+        allow_missing: true,
+      };
+      const { lease } = await begin(201, uuid, body);
+      expect(lease).toMatchObject({ uuid, cell_id: "1", state: "GRANTED", counts: { creates: 1, destroys: 2, replaces: 1, missing: 1 } });
+      expect(lease.creates).toEqual([
+        { ...body.creates[0], subject: { type: "USER", id: "9007199254740991" }, source: { type: "RAILS_TABLE_EMAILS", id: "-1" } },
+      ]);
+      expect(lease.destroys).toEqual(body.destroys);
+      expect(lease.replaces).toMatchObject([{ bucket: { value: kept.toUpperCase() }, source: { id: "43" } }]);
+      expect(new Date(lease.created_at).toISOString()).toBe(lease.created_at);
+
+      const done = (await decide(200, uuid, "commit")).lease;
+      expect(done).toMatchObject({ state: "COMMITTED", decided_by: "cell", counts: lease.counts });
+      expect(done.decided_at).toBeDefined();
+      expect(done).not.toHaveProperty("creates");
+      expect(done).not.toHaveProperty("reason");
+      expect((await lookUp(gone)).status).toBe(404);
+      const record = ((await lookUp(kept)).json as RecordAnswer).record;
+      expect(record).toMatchObject({ bucket: { type: "ROUTES", value: kept.toUpperCase() }, source: { id: "43" }, status: "ACTIVE" });
+    });
+
+    test("with a new id: it is a UUIDv7, and the answer says where", async () => {
+      const { headers, json } = await api.send("POST", "/v1/cells/1/leases", { key: "cell 1", body: { creates: [claim(freshName())] } });
+      const { lease } = json as LeaseAnswer;
+      expect(lease.uuid).toMatch(/^[\da-f]{8}-[\da-f]{4}-7/);
+      expect(headers.get("location")).toBe(leasePath(lease.uuid));
+      await decide(200, lease.uuid, "rollback");
+    });
+
+    test("[B1] holds 1,000 ops, and not one more", async () => {
+      const ops = Array.from({ length: 1_001 }, (_, index) => claim(`many-${index}`));
+      const refused = await refuse(400, newUuid(), { creates: ops.slice(0, 600), replaces: ops.slice(600) });
+      expect(refused).toMatchObject({ code: "INVALID_ARGUMENT", field: "replaces[400]" });
+      const uuid = newUuid();
+      const { lease } = await begin(201, uuid, { creates: ops.slice(0, 1_000) });
+      expect(lease.creates).toHaveLength(1_000);
+      await decide(200, uuid, "rollback");
+    });
+  });
+
+  describe("again", () => {
+    test("[B2] the same id with the same batch answers the lease as it is", async () => {
+      const { uuid, value } = await begun(api);
+      const body = { creates: [claim(value)] };
+      expect((await begin(200, uuid, body)).lease.state).toBe("GRANTED");
+      // Ids may be written as numbers or strings, and what is left out may be said.
+      expect((await begin(200, uuid.toUpperCase(), { creates: [claim(value, 42)], destroys: [], allow_missing: false })).lease.uuid).toBe(uuid);
+      await decide(200, uuid, "commit");
+      expect((await begin(200, uuid, body)).lease.state).toBe("COMMITTED");
+    });
+
+    test.each<[string, (value: string) => unknown]>([
+      ["another name", () => ({ creates: [claim(freshName())] })],
+      ["another spelling", (value) => ({ creates: [claim(value.toUpperCase())] })],
+      ["another source", (value) => ({ creates: [claim(value, "43")] })],
+      ["allow_missing", (value) => ({ creates: [claim(value)], allow_missing: true })],
+      ["another list", (value) => ({ replaces: [claim(value)] })],
+      ["one more op", (value) => ({ creates: [claim(value), claim(freshName())] })],
+    ])("[B2] the same id with %s is refused", async (_, batchOf) => {
+      const { uuid, value } = await begun(api);
+      const refused = await refuse(409, uuid, batchOf(value));
+      expect(refused).toMatchObject({ code: "FAILED_PRECONDITION", reason: "LEASE_ID_REUSED", retryable: false });
+    });
+
+    test("[B2] the same id after a rollback is refused", async () => {
+      const { uuid, value } = await begun(api);
+      await decide(200, uuid, "rollback");
+      expect(await refuse(409, uuid, { creates: [claim(value)] })).toMatchObject({ code: "FAILED_PRECONDITION", reason: "LEASE_ROLLED_BACK" });
+    });
+
+    test("the same id of another cell is another lease", async () => {
+      const { uuid } = await begun(api);
+      await begin(201, uuid, { creates: [claim(freshName())] }, "2");
+    });
+
+    test("[C1] [C4] the same decision succeeds, the other one does not", async () => {
+      const first = await begun(api);
+      await decide(200, first.uuid, "commit");
+      expect((await decide(200, first.uuid, "commit")).lease.state).toBe("COMMITTED");
+      expect(await api.problem(409, "POST", `${leasePath(first.uuid)}/rollback`, { key: "cell 1" })).toMatchObject({ reason: "LEASE_COMMITTED" });
+      const second = await begun(api);
+      await decide(200, second.uuid, "rollback");
+      expect((await decide(200, second.uuid, "rollback")).lease.state).toBe("ROLLED_BACK");
+      expect(await api.problem(409, "POST", `${leasePath(second.uuid)}/commit`, { key: "cell 1" })).toMatchObject({ reason: "LEASE_ROLLED_BACK" });
+    });
+  });
+
+  describe("what stands in the way is listed, every op of it", () => {
+    test("[B6] taken: ALREADY_EXISTS, whatever else there is", async () => {
+      const [mine, theirs, held] = [freshName(), freshName(), freshName()];
+      await committed(api, mine);
+      await committed(api, theirs);
+      await begun(api, held);
+      const body = { creates: [claim(freshName()), claim(theirs), claim(held)], destroys: [{ bucket: { type: "ROUTES", value: mine } }] };
+      const refused = await refuse(409, newUuid(), body, "2");
+      expect(refused).toMatchObject({ code: "ALREADY_EXISTS", retryable: false });
+      expect(refused.conflicts).toEqual([
+        { list: "creates", index: 1, bucket: { type: "ROUTES", value: theirs }, kind: "taken", owner: "other" },
+        { list: "creates", index: 2, bucket: { type: "ROUTES", value: held }, kind: "leased", owner: "other", retry_after_ms: expect.any(Number) },
+        { list: "destroys", index: 0, bucket: { type: "ROUTES", value: mine }, kind: "not_owner", owner: "other" },
+      ]);
+      expect(JSON.stringify(refused)).not.toContain("cell-1");
+    });
+
+    test("[B6] not owner, absent, mismatch: FAILED_PRECONDITION", async () => {
+      const [mine, theirs, absent] = [freshName(), freshName(), freshName()];
+      await committed(api, mine);
+      const other = newUuid();
+      await begin(201, other, { creates: [claim(theirs)] }, "2");
+      await decide(200, other, "commit", "2");
+      const refused = await refuse(409, newUuid(), { destroys: [claim(mine, "1"), claim(theirs), claim(absent)] });
+      expect(refused).toMatchObject({ code: "FAILED_PRECONDITION", retryable: false });
+      expect(refused.conflicts?.map(({ index, kind, owner }) => [index, kind, owner])).toEqual([
+        [0, "mismatch", "self"],
+        [1, "not_owner", "other"],
+        [2, "absent", undefined],
+      ]);
+      expect((await refuse(409, newUuid(), { replaces: [claim(absent)], allow_missing: true })).conflicts).toMatchObject([{ kind: "absent" }]);
+    });
+
+    test("[B10] another epoch than the one that is named: mismatch; the same one: granted, and shown", async () => {
+      const [gone, kept, uuid] = [freshName(), freshName(), newUuid()];
+      await committed(api, gone);
+      await committed(api, kept);
+      const epochOf = async (value: string): Promise<number> => {
+        const { record } = (await lookUp(value, "cell 1")).json as RecordAnswer;
+        return "epoch" in record ? record.epoch : 0;
+      };
+      const [first, second] = [await epochOf(gone), await epochOf(kept)];
+      const batch = (by: number): { destroys: unknown[]; replaces: unknown[] } => ({
+        destroys: [{ bucket: { type: "ROUTES", value: gone }, epoch: first + by }],
+        replaces: [{ ...claim(kept), epoch: second + by }],
+      });
+      const refused = await refuse(409, newUuid(), batch(1));
+      expect(refused).toMatchObject({ code: "FAILED_PRECONDITION", retryable: false });
+      expect(refused.conflicts?.map(({ list, kind, owner }) => [list, kind, owner])).toEqual([
+        ["destroys", "mismatch", "self"],
+        ["replaces", "mismatch", "self"],
+      ]);
+      const { lease } = await begin(201, uuid, batch(0));
+      expect([lease.destroys?.[0]?.epoch, lease.replaces?.[0]?.epoch]).toEqual([first, second]);
+      // The epoch is a part of the batch: without it, it is another one.
+      expect((await api.json<LeaseAnswer>(200, "GET", leasePath(uuid), { key: "cell 1" })).lease.destroys).toEqual(batch(0).destroys);
+      expect(await refuse(409, uuid, { destroys: [{ bucket: { type: "ROUTES", value: gone } }], replaces: [claim(kept)] })).toMatchObject({
+        reason: "LEASE_ID_REUSED",
+      });
+      expect((await begin(200, uuid, batch(0))).lease.state).toBe("GRANTED");
+      await decide(200, uuid, "commit");
+      expect(await epochOf(kept)).toBeGreaterThan(second);
+    });
+
+    test("[B6] leased: ABORTED, and when to try again", async () => {
+      const { uuid, value } = await begun(api);
+      const refused = await refuse(409, newUuid(), { creates: [claim(value.toUpperCase())] }, "2");
+      expect(refused).toMatchObject({
+        code: "ABORTED",
+        retryable: true,
+        conflicts: [{ kind: "leased", owner: "other", bucket: { value: value.toUpperCase() } }],
+      });
+      expect((await refuse(409, newUuid(), { creates: [claim(value)] })).conflicts).toMatchObject([{ kind: "leased", owner: "self" }]);
+      await decide(200, uuid, "rollback");
+      await begin(201, newUuid(), { creates: [claim(value)] }, "2");
+    });
+  });
+
+  describe("who sees what", () => {
+    test("a lease of another cell under one's own path looks like none at all", async () => {
+      const { uuid } = await begun(api);
+      const [foreign, none] = await Promise.all([uuid, newUuid()].map((id) => api.problem(404, "GET", leasePath(id, "2"), { key: "cell 2" })));
+      const { request_id: _a, headers: _b, ...shown } = foreign ?? {};
+      expect(none).toMatchObject(shown);
+      expect(await api.problem(404, "POST", `${leasePath(uuid, "2")}/commit`, { key: "cell 2" })).toMatchObject({ code: "NOT_FOUND" });
+    });
+
+    test("[C5] an operator decides with a reason, which is kept", async () => {
+      const { uuid } = await begun(api);
+      await api.json(200, "POST", `${leasePath(uuid)}/rollback`, { body: { reason: "the cell was lost" } });
+      expect(await api.json(200, "GET", leasePath(uuid), { key: "cell 1" })).toMatchObject({
+        lease: { decided_by: "operator", reason: "the cell was lost" },
+      });
+    });
+
+    test("a cell that nobody registered is not found, by operators; its begin is not carried out", async () => {
+      const body = { creates: [claim(freshName())] };
+      for (const [method, path] of [
+        ["PUT", leasePath(newUuid(), "404")],
+        ["POST", "/v1/cells/404/leases"],
+      ] as const) {
+        expect(await api.problem(404, method, path, { body })).toMatchObject({ code: "NOT_FOUND", reason: "CELL_UNKNOWN" });
+      }
+      expect(await api.problem(404, "GET", "/v1/cells/404/leases", {})).toMatchObject({ reason: "CELL_UNKNOWN" });
+      expect(await api.problem(404, "GET", "/v1/cells/404/records?source_type=RAILS_TABLE_ROUTES", {})).toMatchObject({ reason: "CELL_UNKNOWN" });
+    });
+  });
+
+  describe("freezing a cell", () => {
+    test("[C6] a frozen cell cannot begin, and can finish", async () => {
+      const { uuid, value } = await begun(api);
+      await api.json(200, "POST", "/v1/admin/cells/1/freeze", {});
+      expect(await refuse(409, newUuid(), { creates: [claim(freshName())] })).toMatchObject({ code: "FAILED_PRECONDITION", reason: "CELL_FROZEN" });
+      await begin(200, uuid, { creates: [claim(value)] });
+      await decide(200, uuid, "commit");
+      await api.json(200, "POST", "/v1/admin/cells/1/unfreeze", {});
+      await begun(api);
+    });
+  });
+
+  describe("an id that was never begun", () => {
+    test("[C4] [C7] is not found by commit; rollback fences it", async () => {
+      const uuid = newUuid();
+      await api.problem(404, "POST", `${leasePath(uuid)}/commit`, { key: "cell 1" });
+      expect((await decide(200, uuid, "rollback")).lease).toMatchObject({
+        state: "ROLLED_BACK",
+        counts: { creates: 0, destroys: 0, replaces: 0, missing: 0 },
+      });
+      expect(await refuse(409, uuid, { creates: [claim(freshName())] })).toMatchObject({ reason: "LEASE_ROLLED_BACK" });
+    });
+  });
+}

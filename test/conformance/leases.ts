@@ -1,0 +1,28 @@
+/** Leases as a test has them: over names that nobody has had. */
+import { v4 as newUuid } from "uuid";
+import type { Client } from "./client.ts";
+
+let names = 0;
+/** A name that nobody has had. */
+export const freshName = (): string => `name-${(names += 1)}-${newUuid()}`;
+
+export const claim = (value: string, id: string | number = "42", type = "ROUTES"): Record<string, unknown> => ({
+  bucket: { type, value },
+  subject: { type: "GROUP", id: 7 },
+  source: { type: "RAILS_TABLE_ROUTES", id },
+});
+
+/** Begins a lease of cell 1 over a fresh name. */
+export async function begun(api: Client, value = freshName()): Promise<{ uuid: string; value: string }> {
+  const uuid = newUuid();
+  await api.json(201, "PUT", `/v1/cells/1/leases/${uuid}`, { key: "cell 1", body: { creates: [claim(value)] } });
+  return { uuid, value };
+}
+
+export async function committed(api: Client, value = freshName()): Promise<{ uuid: string; value: string }> {
+  const lease = await begun(api, value);
+  await api.json(200, "POST", `/v1/cells/1/leases/${lease.uuid}/commit`, { key: "cell 1" });
+  return lease;
+}
+
+export const addressOf = (cell: string): string => `https://cell-${cell}.test`;

@@ -1,0 +1,16 @@
+import type { Route } from "../../src/http/contract/route.ts";
+import type { Request } from "./cases.ts";
+
+const plain: Record<string, string> = {
+  cell: "1",
+  uuid: "0191e1a0-0000-7000-8000-000000000001",
+  bucket_type: "EMAILS",
+  value: "a@b.example",
+  id: "some-key",
+};
+
+/** The path of a route with these parameters, and something plain where none is given. */
+export function pathOf(route: Route, { params = {}, query }: Pick<Request, "params" | "query">): string {
+  const path = route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => params[name] ?? plain[name] ?? "");
+  return query === undefined ? path : `${path}?${query}`;
+}

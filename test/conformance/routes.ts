@@ -1,0 +1,191 @@
+/** Everything that the contract promises of every route, for every route. */
+import { v4 as newUuid } from "uuid";
+import { beforeAll, describe, expect, test } from "vitest";
+import { Hmac } from "../../src/auth/hmac.ts";
+import { makeKey } from "../../src/auth/key.ts";
+import { routeIds, routes, type RouteId } from "../../src/http/contract.ts";
+import { parameterNames, type Route } from "../../src/http/contract/route.ts";
+import { cases, type Request } from "./cases.ts";
+import { linesIn } from "./lines.ts";
+import type { Payload, Problem, Sent } from "./client.ts";
+import { pathOf } from "./paths.ts";
+import type { Coordinator, Open } from "./suite.ts";
+
+const rolesOf = ({ roles }: Route): readonly string[] => (roles === "anyone" ? [] : roles);
+
+const keyOf = (role: string): NonNullable<Sent["key"]> => (role === "cell" ? "cell 1" : (role as "operator" | "router"));
+
+/** Who may use the route, preferably not as an operator: operators are let in everywhere, others show more. */
+const someoneAllowed = (route: Route): Sent["key"] => (route.roles === "anyone" ? null : keyOf(rolesOf(route)[0] ?? "operator"));
+
+/** An operator's, but for the secret. */
+async function forgedKey(): Promise<`lhk_${string}`> {
+  const iat = Math.floor(Date.now() / 1_000) - 10;
+  const payload = { v: 1, id: newUuid(), role: "operator", iat, exp: iat + 3_600 } as const;
+  return (await makeKey(payload, new Hmac("some other secret that is long enough"))) as `lhk_${string}`;
+}
+
+export function routeSuite(open: Open): void {
+  let api: Coordinator;
+
+  beforeAll(async () => {
+    api = await open();
+  });
+
+  /** Sends, expects the problem, and that no object and no database was asked. */
+  async function refusedUnasked(status: number, route: Route, path: string, sent: Sent): Promise<Problem> {
+    const before = api.asked();
+    const refused = await api.problem(status, route.method, path, sent);
+    expect(api.asked()).toBe(before);
+    return refused;
+  }
+
+  describe.each(routeIds)("%s", (id: RouteId) => {
+    const route: Route = routes[id];
+    const { success, bad } = cases[id];
+    const [first] = success;
+    const good: Request = { ...first, ...(first.body === undefined && route.body?.required ? { body: route.example.body } : {}) };
+    const fine = (changes: Request = {}): [path: string, sent: Sent] => {
+      const { params, query, raw, ...sent } = { ...good, key: someoneAllowed(route), ...changes };
+      return [
+        pathOf(route, { params: { ...good.params, ...params }, ...(query === undefined ? {} : { query }) }),
+        raw === undefined ? sent : { ...sent, raw, body: undefined },
+      ];
+    };
+
+    if (route.roles !== "anyone")
+      describe("keys", () => {
+        const [path, sent] = fine();
+
+        test("none: 401", async () => {
+          const refused = await refusedUnasked(401, route, path, { ...sent, key: null });
+          expect(refused).toMatchObject({ code: "UNAUTHENTICATED", retryable: false });
+        });
+
+        test("a forged one: 401", () => forgedKey().then((key) => refusedUnasked(401, route, path, { ...sent, key })));
+
+        const others = ["cell", "router", "operator"].filter((role) => !rolesOf(route).includes(role));
+        test.each(others)("of the role %s: 403", async (role) => {
+          const refused = await refusedUnasked(403, route, path, { ...sent, key: keyOf(role) });
+          expect(refused).toMatchObject({ code: "PERMISSION_DENIED", retryable: false });
+        });
+
+        if (rolesOf(route).includes("cell") && parameterNames(route).includes("cell"))
+          test.each(["2", "77", "nonsense", "01", "1%20", "%31"])("of cell 1 for cell %s, registered or not: 403, and the same one", async (cell) => {
+            const { request_id: _, ...foreign } = await refusedUnasked(403, route, ...fine({ key: "cell 1", params: { cell } }));
+            expect(foreign).toMatchObject({ code: "PERMISSION_DENIED", detail: "A key of cell 1 may not do this." });
+          });
+      });
+
+    describe("what is wrong is refused before anything is asked", () => {
+      test.each(Object.entries(bad))("[B1] %s", async (_, { field, ...request }) => {
+        const refused = await refusedUnasked(400, route, ...fine(request));
+        expect(refused).toMatchObject({ code: "INVALID_ARGUMENT", field, retryable: false });
+        expect(refused.detail).toContain(`\`${field}\``);
+      });
+
+      test.each(["surprise", "__proto__", "constructor", "%C3%A9"])("an unknown query parameter %s", async (name) => {
+        const query = `${good.query === undefined ? "" : `${good.query}&`}${name}=1`;
+        expect(await refusedUnasked(400, route, ...fine({ query }))).toMatchObject({ field: decodeURIComponent(name) });
+      });
+
+      test("bad percent-encoding of a query parameter's name", async () => {
+        expect(await refusedUnasked(400, route, ...fine({ query: "%zz=1" }))).toMatchObject({ field: "query" });
+      });
+
+      const query = (first.query ?? "").split("&")[0] ?? "";
+      if (query !== "")
+        test("a query parameter twice", async () => {
+          expect(await refusedUnasked(400, route, ...fine({ query: `${query}&${query}` }))).toMatchObject({ field: query.split("=")[0] });
+        });
+
+      test.each(parameterNames(route))("bad percent-encoding of the path's %s", async (name) => {
+        // A cell's own path is compared as it is written: only an operator gets as far.
+        const key = route.roles === "anyone" ? null : ("operator" as const);
+        expect(await refusedUnasked(400, route, ...fine({ key, params: { [name]: "%e2%28" } }))).toMatchObject({ field: name });
+      });
+    });
+
+    const { body } = route;
+    if (body !== undefined)
+      describe("the body", () => {
+        const json = { "content-type": "application/json" };
+        const deep = `{"a":${"[".repeat(8)}${"]".repeat(8)}}`;
+        const wrong: Record<string, [status: number, field: string | undefined, raw: Payload, headers?: Record<string, string>]> = {
+          "of another type": [415, undefined, "{}", { "content-type": "text/plain" }],
+          "of another character set": [415, undefined, "{}", { "content-type": "application/json; charset=latin1" }],
+          compressed: [415, undefined, "{}", { ...json, "content-encoding": "gzip" }],
+          "that is not JSON": [400, "body", "{"],
+          "that is not UTF-8": [400, "body", new Uint8Array([0x22, 0xff, 0x22])],
+          "that is a list": [400, "body", "[]"],
+          "that is null": [400, "body", "null"],
+          "with an unknown field": [400, "surprise", '{"surprise":1}'],
+          "with a key twice": [400, "a", '{"a":1,"a":2}'],
+          "with a key twice, written differently": [400, "a", '{"a":1,"\\u0061":2}'],
+          "with a key twice, deep inside": [400, "a[1].b", '{"a":[0,{"b":1,"b":1}]}'],
+          "with __proto__": [400, "__proto__", '{"__proto__":{"reason":"x"}}'],
+          "nested too deep": [400, "body", deep],
+        };
+
+        test.each(Object.entries(wrong))("%s", async (_, [status, field, raw, headers = json]) => {
+          const refused = await refusedUnasked(status, route, ...fine({ raw, headers }));
+          expect(refused.code).toBe("INVALID_ARGUMENT");
+          expect(refused.field).toBe(field);
+        });
+
+        if (body.required)
+          test("left out", async () => {
+            await refusedUnasked(415, route, ...fine({ body: undefined }));
+            const refused = await refusedUnasked(400, route, ...fine({ body: undefined, headers: json }));
+            expect(refused.field).toBe("body");
+          });
+      });
+
+    test.each(success.map((each, index) => [`${each.status} (${index + 1})`, each] as const))(
+      "succeeds: %s",
+      async (_, { status, before, ...request }) => {
+        const { params, query, ...sent } = { ...request, ...(await before?.(api)) };
+        const address: Request = { ...(params === undefined ? {} : { params }), ...(query === undefined ? {} : { query }) };
+        const received = await api.send(route.method, pathOf(route, address), sent);
+        expect(`${received.status} ${received.text}`).toMatch(new RegExp(`^${status} `));
+        const response = route.responses[status];
+        expect(response).toBeDefined();
+        if (response?.lines === true) for (const line of linesIn(received.text)) response.schema.parse(line);
+        else response?.schema.parse(response.mediaType === undefined ? received.json : received.text);
+        expect(received.headers.get("content-type")).toContain(response?.mediaType ?? "application/json");
+      },
+    );
+
+    test("every status of its own is tried", () => {
+      expect(new Set(success.map(({ status }) => status))).toEqual(new Set(Object.keys(route.responses).map(Number)));
+      const hasInput = parameterNames(route).length > 0 || route.body !== undefined || route.example.query !== undefined;
+      if (hasInput) expect(Object.keys(bad)).not.toEqual([]);
+    });
+
+    if (route.method !== "GET" && route.body === undefined)
+      test("a body where none belongs", async () => {
+        expect(await refusedUnasked(400, route, ...fine({ body: { surprise: 1 } }))).toMatchObject({ field: "surprise" });
+      });
+
+    test("other methods: 405, with those that are known", async () => {
+      const known = routeIds.filter((other) => routes[other].path === route.path).map((other) => routes[other].method as string);
+      const allowed = known.includes("GET") ? [...known, "HEAD"] : known;
+      for (const method of ["GET", "HEAD", "PUT", "POST", "PATCH", "DELETE", "OPTIONS", "PROPFIND"]) {
+        if (allowed.includes(method)) continue;
+        const [path] = fine();
+        const received = await api.send(method, path, { key: null });
+        expect([method, received.status]).toEqual([method, 405]);
+        expect(new Set(received.headers.get("allow")?.split(", "))).toEqual(new Set(allowed));
+      }
+    });
+
+    if (route.method === "GET")
+      test("HEAD answers what GET does, without a body", async () => {
+        const [path] = fine();
+        const got = await api.send("GET", path, { key: null });
+        const head = await api.send("HEAD", path, { key: null });
+        expect(head.status).toBe(got.status);
+        expect(head.text).toBe("");
+      });
+  });
+}

@@ -1,0 +1,85 @@
+/**
+ * What the HTTP API promises, seen from outside: the same tests for every coordinator that calls itself one. They know a URL, keys and nothing
+ * else, so whatever passes them may stand in for the real one.
+ */
+import { afterAll, describe } from "vitest";
+import { adminSuite } from "./admin.ts";
+import { answerSuite } from "./answers.ts";
+import { Client } from "./client.ts";
+import { exportSuite } from "./exports.ts";
+import { leaseSuite } from "./lease-suite.ts";
+import { limitSuite } from "./limits.ts";
+import { nameSuite } from "./names.ts";
+import { pageSuite } from "./pages.ts";
+import { recordSuite } from "./records.ts";
+import { routeSuite } from "./routes.ts";
+import { staleSuite } from "./stale.ts";
+import { verificationSuite } from "./verification.ts";
+
+export interface StartOptions {
+  /** Ids of the cells that are registered, and have a key. */
+  cells?: readonly string[];
+  /** As in wrangler.toml. */
+  variables?: Record<string, string>;
+}
+
+/** A coordinator under test. */
+export interface Started {
+  url: string;
+  fetch: (url: string, init: RequestInit) => Promise<Response>;
+  keys: { cell(id: string): string; readonly operator: string; readonly router: string };
+  /** One run of the cron. */
+  cron(): Promise<void>;
+  /** How often objects and databases were asked so far, where that can be told. */
+  asked?: () => number;
+  close(): Promise<void>;
+}
+
+/** Starts an empty coordinator, whose only cells are those that are given: by default 1 and 2. What was started before is not used any more. */
+export type Start = (options: StartOptions) => Promise<Started>;
+
+/** A client of a coordinator that was just started. */
+export type Open = (options?: StartOptions) => Promise<Coordinator>;
+
+export class Coordinator extends Client {
+  readonly cron: () => Promise<void>;
+  readonly asked: () => number;
+
+  constructor(started: Started) {
+    const { url, fetch, keys, asked = () => 0 } = started;
+    const keyOf = (name: string): string => {
+      const cell = /^cell (.+)$/.exec(name)?.[1];
+      if (cell !== undefined) return keys.cell(cell);
+      return name === "operator" || name === "router" ? keys[name] : name;
+    };
+    super({ url, fetch, keyOf });
+    this.cron = () => started.cron();
+    this.asked = asked;
+  }
+}
+
+export function conformanceSuite(name: string, start: Start): void {
+  const started: Started[] = [];
+  const open: Open = async (options = {}) => {
+    const one = await start(options);
+    started.push(one);
+    return new Coordinator(one);
+  };
+
+  describe(name, () => {
+    afterAll(async () => {
+      for (const one of started) await one.close();
+    });
+    describe("leases", () => leaseSuite(open));
+    describe("names", () => nameSuite(open));
+    describe("records", () => recordSuite(open));
+    describe("exports", () => exportSuite(open));
+    verificationSuite(open);
+    describe("pages", () => pageSuite(open));
+    describe("stale leases", () => staleSuite(open));
+    describe("cells and keys", () => adminSuite(open));
+    describe("limits", () => limitSuite(open));
+    describe("answers", () => answerSuite(open));
+    describe("routes", () => routeSuite(open));
+  });
+}

@@ -1,0 +1,119 @@
+/** A cell's database, as its transactions need it beyond its leases. One suite for every dialect and driver. */
+import { eq } from "drizzle-orm";
+import { v7 as uuidv7 } from "uuid";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { AnyRow, Claimable } from "../../src/cell/claimable.ts";
+import type { CellDatabase, Ran } from "../../src/cell/local.ts";
+import { claimablesOf, type Dialect, type Orm, type Tx } from "../cell/scenarios/dialect.ts";
+import type { TestedDatabase } from "../cell/scenarios/world.ts";
+
+export function cellDatabaseSuite(name: string, dialect: Dialect, start: () => Promise<TestedDatabase>): void {
+  describe(name, () => {
+    const { users } = dialect.tables;
+    const [claimableUsers] = claimablesOf(dialect.tables) as [Claimable];
+    let tested: TestedDatabase;
+    let orm: Orm;
+    let database: CellDatabase<Tx>;
+
+    beforeAll(async () => {
+      tested = await start();
+      orm = tested.orm;
+      database = dialect.database(orm);
+      for (const statement of dialect.createTables) await orm.execute(statement);
+      // Several processes of a cell start at once.
+      await Promise.all(Array.from({ length: 5 }, () => dialect.database(orm).install()));
+    }, 60_000);
+    beforeEach(async () => {
+      await orm.delete(users);
+      for (const { uuid } of await database.listDeferred({ afterUuid: "", limit: 1_000 })) await database.remove(uuid);
+    });
+    afterAll(() => tested.stop());
+
+    const done = async <T>(body: (tx: Tx) => Promise<T>): Promise<T> => valueOf(await database.run(body));
+    const sources = [{ type: "RAILS_TABLE_USERS", id: "1" }];
+    const batch = { destroys: [{ bucket: { type: "USERNAMES" as const, value: "ada" } }] };
+    const defer = async (): Promise<string> => {
+      const uuid = uuidv7();
+      await done((tx) => database.insertLease(tx, { uuid, sources, deferred: batch }));
+      return uuid;
+    };
+    const listed = async (afterUuid: string, limit: number): Promise<string[]> =>
+      (await database.listDeferred({ afterUuid, limit })).map(({ uuid }) => uuid);
+    const namesOf = (rows: readonly AnyRow[]): unknown[] => rows.map((row) => row["username"]);
+
+    test("several have installed at once, and one may again", async () => {
+      await database.install();
+      expect(await database.list({ afterUuid: "", limit: 1 })).toEqual([]);
+    });
+
+    test("deferred leases are listed page by page, and known as such", async () => {
+      const uuids = [await defer(), await defer(), await defer()];
+      const begun = uuidv7();
+      await done((tx) => database.insertLease(tx, { uuid: begun, sources }));
+      expect(await listed("", 2)).toEqual(uuids.slice(0, 2));
+      expect(await listed(uuids[1] ?? "", 2)).toEqual(uuids.slice(2));
+      expect(await listed(uuids[2] ?? "", 2)).toEqual([]);
+      const known = await database.has([uuids[0] ?? "", begun]);
+      expect(new Map(known.map(({ uuid, isDeferred }) => [uuid, isDeferred]))).toEqual(
+        new Map([
+          [uuids[0], true],
+          [begun, false],
+        ]),
+      );
+      expect((await database.list({ afterUuid: "", limit: 9 })).map(({ uuid }) => uuid)).toEqual([begun]);
+      await database.remove(begun);
+    });
+
+    test("of two that replace a deferred lease, one does", async () => {
+      const uuid = await defer();
+      const next = { uuid: uuidv7(), batch };
+      expect(await database.replaceDeferred(uuid, next)).toBe(true);
+      expect(await database.replaceDeferred(uuid, { uuid: uuidv7(), batch })).toBe(false);
+      expect(await database.replaceDeferred(uuid, undefined)).toBe(false);
+      expect(await database.listDeferred({ afterUuid: "", limit: 9 })).toEqual([next]);
+      expect(await database.replaceDeferred(next.uuid, undefined)).toBe(true);
+      expect(await listed("", 9)).toEqual([]);
+    });
+
+    test("a lease's row can be taken out by the transaction that wrote it", async () => {
+      const uuid = uuidv7();
+      await done(async (tx) => {
+        await database.insertLease(tx, { uuid, sources });
+        await database.removeLease(tx, uuid);
+      });
+      expect(await database.has([uuid])).toEqual([]);
+      expect(await database.fence(uuid)).toBe("fenced");
+    });
+
+    test("rows are read as they are now, without those that are gone, and deleted rows are counted", async () => {
+      const [ids, seen, deleted] = await done(async (tx) => {
+        const rows = await database.insert(tx, claimableUsers, [{ username: "ada" }, { username: "bob" }, { username: "eve" }]);
+        const made = rows.map((row) => row["id"]);
+        await tx.update(users).set({ username: "grace" }).where(eq(users.username, "bob"));
+        await tx.delete(users).where(eq(users.username, "eve"));
+        return [made, await database.read(tx, claimableUsers, made), await database.delete(tx, claimableUsers, made)];
+      });
+      expect(ids).toHaveLength(3);
+      expect(namesOf(seen)).toEqual(["ada", "grace"]);
+      expect(deleted).toBe(2);
+      expect(await done((tx) => database.read(tx, claimableUsers, []))).toEqual([]);
+    });
+
+    test("transactions at the same time do not mix: of one that fails nothing is saved", async () => {
+      const write = (username: string) => async (tx: Tx) => {
+        await database.insert(tx, claimableUsers, [{ username }]);
+        await new Promise((resolve) => setTimeout(resolve, 20));
+        if (username.startsWith("bad")) throw new RangeError(username);
+        return username;
+      };
+      const ran = await Promise.all(["a", "bad-1", "b", "bad-2", "c"].map((username) => database.run(write(username))));
+      expect(ran.map(({ kind }) => kind)).toEqual(["committed", "rolled_back", "committed", "rolled_back", "committed"]);
+      expect(namesOf(await orm.select().from(users).orderBy(users.username))).toEqual(["a", "b", "c"]);
+    });
+  });
+}
+
+function valueOf<T>(ran: Ran<T>): T {
+  if (ran.kind === "committed") return ran.value;
+  throw ran.error;
+}

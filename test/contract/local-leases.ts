@@ -1,0 +1,141 @@
+/**
+ * A cell's table of outstanding leases, as reconciliation needs it. One suite for every implementation, with the recovery matrix (S3) at its real
+ * ages, which no coordinator could be made to have. A title begins with the numbers of the rules that it proves.
+ */
+import { v7 as uuidv7 } from "uuid";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { reconcile, type LocalLeases, type ReconcileOptions } from "../../src/cell/reconcile.ts";
+import type { LeaseState } from "../../src/cell/remote-leases.ts";
+import { MemoryRemote } from "../cell/memory-leases.ts";
+
+export interface LocalWorld {
+  local: LocalLeases;
+  /** Saves a lease with one row, in a local transaction of its own. Throws when there is a fence. */
+  save(uuid: string): Promise<void>;
+  /** Makes the lease's row, or the fence in its place, older. */
+  age(uuid: string, ms: number): Promise<void>;
+  /** The leases of the rows that wait for verification. */
+  queued(): Promise<string[]>;
+  /** Leaves no lease and no fence. */
+  clear(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+const MINUTE = 60_000;
+
+export function localLeasesSuite(name: string, start: () => Promise<LocalWorld>): void {
+  describe(name, () => {
+    let world: LocalWorld;
+    let remote: MemoryRemote;
+
+    beforeAll(async () => {
+      world = await start();
+    }, 60_000);
+    beforeEach(async () => {
+      await world.clear();
+      remote = new MemoryRemote(Date.now);
+    });
+    afterAll(() => world.stop());
+
+    const lease = async ({ here, there, state = "GRANTED" }: { here?: number; there?: number; state?: LeaseState }): Promise<string> => {
+      const uuid = uuidv7();
+      if (here !== undefined) {
+        await world.save(uuid);
+        await world.age(uuid, here * MINUTE);
+      }
+      if (there !== undefined) remote.leases.set(uuid, { uuid, createdAtMs: Date.now() - there * MINUTE, state });
+      return uuid;
+    };
+    const run = async (options: Partial<ReconcileOptions> = {}) => reconcile({ local: world.local, remote, report: () => {} }, options);
+    const saved = async (): Promise<string[]> => (await world.local.list({ afterUuid: "", limit: 1_000 })).map(({ uuid }) => uuid);
+    const callsOf = (uuid: string): string[] => remote.calls.filter((call) => call.uuid === uuid).map(({ call }) => call);
+
+    test("lists what was saved in the order of the UUIDs, page by page, with ages", async () => {
+      const uuids = [];
+      for (const minutes of [3, 2, 1]) uuids.push(await lease({ here: minutes }));
+      const first = await world.local.list({ afterUuid: "", limit: 2 });
+      expect(first.map(({ uuid }) => uuid)).toEqual(uuids.slice(0, 2));
+      expect(Math.round((first[0]?.ageMs ?? 0) / MINUTE)).toBe(3);
+      const second = await world.local.list({ afterUuid: uuids[1] ?? "", limit: 2 });
+      expect(second.map(({ uuid }) => uuid)).toEqual(uuids.slice(2));
+      expect(await world.local.list({ afterUuid: uuids[2] ?? "", limit: 2 })).toEqual([]);
+      const known = await world.local.has([uuids[0] ?? "", uuidv7()]);
+      expect(known.map(({ uuid }) => uuid)).toEqual([uuids[0]]);
+      expect(await world.local.has([])).toEqual([]);
+      await world.local.remove(uuids[0] ?? "");
+      await world.local.remove(uuids[0] ?? "");
+      expect(await saved()).toEqual(uuids.slice(1));
+    });
+
+    test("[L5] a fence keeps a lease from being saved, is no saved lease itself, and goes when it is old", async () => {
+      const uuid = uuidv7();
+      expect(await world.local.fence(uuid)).toBe("fenced");
+      expect(await world.local.fence(uuid)).toBe("fenced");
+      await expect(world.save(uuid)).rejects.toThrow();
+      expect(await saved()).toEqual([]);
+      expect(await world.local.has([uuid])).toEqual([]);
+      await world.local.remove(uuid);
+      expect(await world.local.removeFences(MINUTE)).toBe(0);
+      await world.age(uuid, 2 * MINUTE);
+      expect(await world.local.removeFences(MINUTE)).toBe(1);
+      const kept = await lease({ here: 3 });
+      expect(await world.local.fence(kept)).toBe("saved");
+      expect(await world.local.removeFences(0)).toBe(0);
+      expect(await saved()).toEqual([kept]);
+    });
+
+    test("[L6] a contradiction moves the lease's rows into the queue, once", async () => {
+      const uuid = await lease({ here: 1 });
+      await world.local.queueForVerification(uuid);
+      await world.local.queueForVerification(uuid);
+      expect(await world.queued()).toEqual([uuid]);
+      expect(await saved()).toEqual([]);
+    });
+
+    test("S3: a windowed run settles what was left behind, and a full one removes the old row", async () => {
+      const thresholds = { commitGraceMs: 5 * MINUTE, staleMs: 5 * MINUTE };
+      const [a, b, c, d] = [
+        await lease({ here: 2, there: 2 }),
+        await lease({ there: 2 }),
+        await lease({ here: 10, there: 10 }),
+        await lease({ there: 10 }),
+      ];
+      const [e, f] = [await lease({ here: 61, there: 61, state: "COMMITTED" }), await lease({ here: 1, there: 1, state: "COMMITTED" })];
+      const windowed = await run(thresholds);
+      expect(windowed.counters).toEqual({ processed: 4, committed: 1, rolledBack: 1, pending: 1, orphaned: 0, contradicted: 0, failed: 0 });
+      expect([a, b, c, d, e, f].map(callsOf)).toEqual([[], [], ["commit"], ["rollback"], [], []]);
+      expect(await saved()).toEqual([a, e, f]);
+      const full = await run({ ...thresholds, full: true });
+      expect(full.counters).toMatchObject({ orphaned: 1, rolledBack: 0, contradicted: 0, failed: 0 });
+      expect(callsOf(e)).toEqual(["get"]);
+      expect(await saved()).toEqual([a, f]);
+    });
+
+    test("S3: 250 pairs in 3 pages, each committed once", async () => {
+      const uuids = [];
+      for (let count = 0; count < 250; count += 1) uuids.push(await lease({ here: 10, there: 10 }));
+      const { counters } = await run({ pageSize: 100 });
+      expect(counters).toMatchObject({ processed: 250, committed: 250, failed: 0 });
+      expect(remote.pages).toHaveLength(3);
+      expect(uuids.every((uuid) => callsOf(uuid).length === 1)).toBe(true);
+      expect(await saved()).toEqual([]);
+    });
+
+    test("[L5] what is rolled back can never be saved again, whoever runs at the same time", async () => {
+      const uuids = [];
+      for (let count = 0; count < 20; count += 1) uuids.push(await lease({ there: 10 }));
+      const saves = uuids.map(async (uuid) =>
+        world.save(uuid).then(
+          () => true,
+          () => false,
+        ),
+      );
+      const runs = [run(), run(), run()];
+      const [isSaved] = await Promise.all([Promise.all(saves), ...runs]);
+      for (const [index, uuid] of uuids.entries()) {
+        const state = remote.leases.get(uuid)?.state;
+        expect([isSaved[index], state]).not.toEqual([true, "ROLLED_BACK"]);
+      }
+    });
+  });
+}

@@ -1,0 +1,59 @@
+import { expect, test } from "vitest";
+import { DigestSum, lanesOf, type DigestedClaim } from "../../src/core/digest.ts";
+
+const ada: DigestedClaim = {
+  type: "USERNAMES",
+  canonical: "ada",
+  value: "Ada",
+  subject: { type: "USER", id: "7" },
+  source: { type: "RAILS_TABLE_USERS", id: "7" },
+};
+
+function hashOf(...claims: readonly DigestedClaim[]): string {
+  const sum = new DigestSum();
+  for (const claim of claims) sum.add(lanesOf(claim));
+  return sum.hash;
+}
+
+test("[R4] never changes: every stored claim and every cell has it (golden vectors)", () => {
+  // printf '4\nada\nAda\n4\n7\n1\n7' | sha256sum
+  expect(hashOf(ada)).toBe("9e8f0ec3bc1e1bffba9946d59e9f5e2a");
+  // printf '1\ngrüße/x\nGrüße/x\n3\n278964\n3\n1042' | sha256sum
+  const route: DigestedClaim = {
+    type: "ROUTES",
+    canonical: "grüße/x",
+    value: "Grüße/x",
+    subject: { type: "PROJECT", id: "278964" },
+    source: { type: "RAILS_TABLE_ROUTES", id: "1042" },
+  };
+  expect(hashOf(route)).toBe("acfb3dead34486bcbb05cbaa59ea9beb");
+});
+
+test("[R4] covers everything that a row decides", () => {
+  const others: DigestedClaim[] = [
+    { ...ada, type: "EMAILS" },
+    { ...ada, canonical: "ada2" },
+    { ...ada, value: "ADA" },
+    { ...ada, subject: { type: "GROUP", id: "7" } },
+    { ...ada, subject: { type: "USER", id: "8" } },
+    { ...ada, source: { type: "RAILS_TABLE_EMAILS", id: "7" } },
+    { ...ada, source: { type: "RAILS_TABLE_USERS", id: "8" } },
+  ];
+  expect(new Set([ada, ...others].map((claim) => hashOf(claim))).size).toBe(others.length + 1);
+});
+
+test("[R4] a set's digest does not depend on the order, and adds up", () => {
+  const eve = { ...ada, canonical: "eve", value: "eve" };
+  const bob = { ...ada, canonical: "bob", value: "bob" };
+  expect(hashOf(ada, eve, bob)).toBe(hashOf(bob, ada, eve));
+  const parts = new DigestSum();
+  for (const claims of [[ada, eve], [bob]]) {
+    const sums = claims.map(lanesOf).reduce((a, b) => [a[0] + b[0], a[1] + b[1], a[2] + b[2], a[3] + b[3]]);
+    parts.add(sums, claims.length);
+  }
+  expect([parts.hash, parts.count]).toEqual([hashOf(ada, eve, bob), 3]);
+});
+
+test("[R4] of nothing is zero", () => {
+  expect([new DigestSum().hash, new DigestSum().count]).toEqual(["0".repeat(32), 0]);
+});

@@ -1,0 +1,246 @@
+/** What a shard answers about ranges of a cell's claims. */
+import { DatabaseSync } from "node:sqlite";
+import * as fc from "fast-check";
+import { expect, test } from "vitest";
+import { DigestSum, lanesOf } from "../../src/core/digest.ts";
+import type { DigestRecordsRequest, RangeDigest, SourceRange } from "../../src/core/messages.ts";
+import { migrate } from "../../src/core/meta.ts";
+import { bucketTypeNames } from "../../src/core/registry.ts";
+import { shardSchema } from "../../src/core/shard/schema.ts";
+import { digestStatement, ShardStore } from "../../src/core/shard/store.ts";
+import { compareBytes, sourceOrder } from "../../src/core/source-order.ts";
+import { Cluster } from "../support/cluster.ts";
+import { NodeSql } from "../support/node-sql.ts";
+import { beginRequest, decideRequest, keyOf, opsOf, type OpSpec } from "../support/ops.ts";
+
+const start = (): Promise<Cluster> => Cluster.start({ shards: 1 });
+
+async function begin(c: Cluster, specs: OpSpec[], cell = "1"): Promise<string> {
+  const lease = c.uuid();
+  expect(await c.clock.settle(c.ledger(cell).object.begin(beginRequest(c.envelope, lease, specs)))).toMatchObject({ ok: true });
+  return lease;
+}
+
+const decide = (c: Cluster, lease: string, outcome: "COMMITTED" | "ROLLED_BACK", cell = "1") =>
+  c.clock.settle(c.ledger(cell).object.decide(decideRequest(c.envelope, lease, outcome)));
+
+const own = async (c: Cluster, specs: OpSpec[], cell = "1") => decide(c, await begin(c, specs, cell), "COMMITTED", cell);
+
+const user = (value: string, id: string, more: Partial<OpSpec> = {}): OpSpec => ({ value, source: { type: "RAILS_TABLE_USERS", id }, ...more });
+
+const ALL: SourceRange = { after: "", upTo: null };
+const upTo = (id: string): SourceRange => ({ after: "", upTo: sourceOrder(id) });
+const between = (gt: string, lte: string): SourceRange => ({ after: sourceOrder(gt), upTo: sourceOrder(lte) });
+
+type Asked = Partial<Pick<DigestRecordsRequest, "cell" | "sourceType" | "bucketTypes">>;
+
+async function digests(c: Cluster, ranges: SourceRange[], more: Asked = {}): Promise<RangeDigest[]> {
+  const request = { ...c.envelope, cell: "1", sourceType: "RAILS_TABLE_USERS" as const, bucketTypes: bucketTypeNames, ranges, ...more };
+  const answer = await c.clock.settle(c.shard(0).object.digestRecords(request));
+  if (!answer.ok) throw new Error(answer.refusal.detail);
+  return answer.value.digests;
+}
+
+const heldIn = async (c: Cluster, ranges: SourceRange[], more: Asked = {}): Promise<boolean[]> =>
+  (await digests(c, ranges, more)).map(({ held }) => held);
+
+function hashOf(parts: readonly RangeDigest[]): string {
+  const sum = new DigestSum();
+  for (const { lanes, count } of parts) sum.add(lanes, count);
+  return `${sum.count} ${sum.hash}`;
+}
+
+/** As a cell adds up its own rows. */
+function expectedHash(c: Cluster, specs: readonly OpSpec[]): string {
+  const sum = new DigestSum();
+  for (const { type, canonical, value, subject, source } of opsOf(c.envelope.placement, specs)) {
+    if (subject === undefined || source === undefined) throw new Error("a claim has both");
+    sum.add(lanesOf({ type, canonical, value, subject, source }));
+  }
+  return `${sum.count} ${sum.hash}`;
+}
+
+test("[R4] a digest is what the rows add up to, range by range, whatever became of them before", async () => {
+  const ids = fc.constantFrom("0", "1", "2", "9", "10", "11", "100", "a", "B", "é");
+  const bound = fc.option(ids, { nil: undefined });
+  await fc.assert(
+    fc.asyncProperty(
+      fc.uniqueArray(fc.tuple(fc.integer({ min: 0, max: 40 }), ids), { selector: ([name]) => name, maxLength: 20 }),
+      fc.array(fc.tuple(bound, bound), { minLength: 1, maxLength: 4 }),
+      async (names, bounds) => {
+        const c = await start();
+        const specs = names.map(([name, id]) => user(`Name-${name}`, id, { type: name % 3 === 0 ? "USERNAMES" : "ROUTES" }));
+        if (specs.length > 0) await own(c, specs);
+        const kept = specs.filter((_, index) => index % 4 !== 0);
+        const gone = specs.filter((_, index) => index % 4 === 0);
+        if (gone.length > 0)
+          await own(
+            c,
+            gone.map((spec) => ({ ...spec, kind: "destroy" })),
+          );
+        const renamed = kept.map((spec, index): OpSpec => (index % 2 === 0 ? spec : { ...spec, value: spec.value.toUpperCase(), kind: "replace" }));
+        const replaced = renamed.filter(({ kind }) => kind === "replace");
+        if (replaced.length > 0) await own(c, replaced);
+        const ranges = bounds.map(([gt, lte]) => ({
+          after: gt === undefined ? "" : sourceOrder(gt),
+          upTo: lte === undefined ? null : sourceOrder(lte),
+        }));
+        const isIn = ({ source }: OpSpec, range: SourceRange): boolean => {
+          const order = sourceOrder(source?.id ?? "");
+          return compareBytes(order, range.after) > 0 && (range.upTo === null || compareBytes(order, range.upTo) <= 0);
+        };
+        const answered = await digests(c, ranges);
+        for (const [index, range] of ranges.entries()) {
+          const inside = renamed.filter((spec) => isIn(spec, range));
+          expect(hashOf(answered.slice(index, index + 1))).toBe(expectedHash(c, inside));
+          expect(answered[index]?.held).toBe(false);
+          expect(answered[index]?.newestUpdatedAtMs === null).toBe(inside.length === 0);
+        }
+      },
+    ),
+    { numRuns: 40 },
+  );
+});
+
+test("[R4] a digest is of one cell, one source type and the bucket types that were asked for", async () => {
+  const c = await start();
+  const mine = [user("ada", "1"), user("eve@x", "1", { type: "EMAILS" })];
+  await own(c, mine);
+  await own(c, [{ value: "group", source: { type: "RAILS_TABLE_GROUPS", id: "1" } }]);
+  await own(c, [user("theirs", "1")], "2");
+  expect(hashOf(await digests(c, [ALL]))).toBe(expectedHash(c, mine));
+  expect(hashOf(await digests(c, [ALL], { bucketTypes: ["EMAILS"] }))).toBe(expectedHash(c, mine.slice(1)));
+  expect(hashOf(await digests(c, [ALL], { bucketTypes: ["USERNAMES"] }))).toBe(`0 ${"0".repeat(32)}`);
+  expect(hashOf(await digests(c, [ALL], { sourceType: "RAILS_TABLE_GROUPS" }))).toMatch(/^1 /);
+});
+
+test("[R4] the newest claim of a range tells when it last changed", async () => {
+  const c = await start();
+  await own(c, [user("ada", "1")]);
+  const first = c.clock.now();
+  await c.clock.pass(1_000);
+  await own(c, [user("bob", "2")]);
+  const [one, both] = await digests(c, [upTo("1"), ALL]);
+  expect(one?.newestUpdatedAtMs).toBeLessThanOrEqual(first);
+  expect(both?.newestUpdatedAtMs).toBeGreaterThanOrEqual(first + 1_000);
+});
+
+test("[R4] a hold makes the ranges void that it touches: where its claim is, and where it will be", async () => {
+  const c = await start();
+  await own(c, [user("ada", "10"), user("bob", "20"), user("eve", "30")]);
+  const ranges = [between("5", "15"), between("15", "25"), between("25", "35"), between("35", "45"), ALL, between("10", "20"), upTo("10")];
+  const untouched = await digests(c, ranges);
+  expect(untouched.map(({ held }) => held)).toEqual(ranges.map(() => false));
+  const cases: [OpSpec, boolean[]][] = [
+    [user("new", "40"), [false, false, false, true, true, false, false]],
+    [{ kind: "destroy", value: "ada", subject: null, source: null }, [true, false, false, false, true, false, true]],
+    [user("bob", "40", { kind: "replace" }), [false, true, false, true, true, true, false]],
+    // To another table's rows, and from there.
+    [{ kind: "replace", value: "eve", source: { type: "RAILS_TABLE_GROUPS", id: "10" } }, [false, false, true, false, true, false, false]],
+  ];
+  for (const [spec, expected] of cases) {
+    const lease = await begin(c, [spec]);
+    expect([spec, await heldIn(c, ranges)]).toEqual([spec, expected]);
+    // Only claims count: what is held is neither added nor left out.
+    expect((await digests(c, ranges)).map((digest) => ({ ...digest, held: false }))).toEqual(untouched);
+    await decide(c, lease, "ROLLED_BACK");
+    expect(await digests(c, ranges)).toEqual(untouched);
+  }
+});
+
+test("[R4] of more holds than fit into memory, each range counts as held", async () => {
+  const c = await start();
+  await own(c, [user("ada", "999999")]);
+  const held = (first: number): OpSpec[] => Array.from({ length: 1_000 }, (_, index) => user(`held-${first + index}`, String(first + index)));
+  for (let lease = 0; lease < 10; lease += 1) await begin(c, held(lease * 1_000));
+  const ranges = [between("5000", "5001"), between("20000", "999999")];
+  expect(await heldIn(c, ranges)).toEqual([true, false]);
+  await begin(c, [user("one-more", "10000")]);
+  expect(await heldIn(c, ranges)).toEqual([true, false]);
+  expect(await heldIn(c, [ALL, ...ranges])).toEqual([true, true, true]);
+});
+
+test("[R4] holds of another cell, source type or bucket type touch nothing", async () => {
+  const c = await start();
+  await own(c, [user("ada", "1")]);
+  await begin(c, [user("theirs", "1")], "2");
+  await begin(c, [{ value: "group", source: { type: "RAILS_TABLE_GROUPS", id: "1" } }]);
+  await begin(c, [user("mail@x", "1", { type: "EMAILS" })]);
+  expect(await heldIn(c, [ALL], { bucketTypes: ["ROUTES"] })).toEqual([false]);
+  expect(await heldIn(c, [ALL])).toEqual([true]);
+  expect(await heldIn(c, [ALL], { cell: "2" })).toEqual([true]);
+});
+
+test("[R4] nobody is asked whether a hold is granted: one of a running begin counts as well, and nothing is written", async () => {
+  const c = await start();
+  await own(c, [user("ada", "1")]);
+  c.fate = (call) => (call.method === "exchange" ? "lose_answer" : "deliver");
+  const running = c.ledger("1").object.begin(beginRequest(c.envelope, c.uuid(), [user("bob", "2")]));
+  await c.clock.pass(10);
+  const before = { calls: c.calls.length, transactions: c.transactions() };
+  const asked = digests(c, [ALL, upTo("1")]);
+  expect((await asked).map(({ held }) => held)).toEqual([true, false]);
+  expect({ calls: c.calls.length, transactions: c.transactions() }).toEqual(before);
+  await c.clock.settle(running);
+});
+
+/** A shard as it was before claims had digests, with one claim. */
+function earlierShard(): NodeSql {
+  const sql = new NodeSql(new DatabaseSync(":memory:"));
+  migrate(sql, shardSchema.slice(0, 1));
+  sql.database.exec("INSERT INTO claim VALUES (1, 'ada', 'Ada', 'u-1', '1', 4, '7', 1, '7', '00017', 5, 10, 20)");
+  return sql;
+}
+
+test("[R4] a claim from before there were digests makes its range void until it is replaced", async () => {
+  const sql = earlierShard();
+  migrate(sql, shardSchema);
+  const read = (): unknown => new ShardStore(sql).digestBySource("1", 1, [1], "", "2");
+  expect(read()).toMatchObject({ count: 1, digested: 0, newest: 20, lane_0: 0 });
+  expect(new ShardStore(sql).claim(keyOf("ROUTES", "ada"))).toMatchObject({ value: "Ada", epoch: 5, digest_0: null });
+
+  const c = await start();
+  await own(c, [user("ada", "1"), user("bob", "2")]);
+  c.shard(0).database.exec("UPDATE claim SET digest_0 = NULL, digest_1 = NULL, digest_2 = NULL, digest_3 = NULL WHERE canonical = 'ada'");
+  expect(await heldIn(c, [upTo("1"), between("1", "2"), ALL])).toEqual([true, false, true]);
+  await own(c, [user("Ada", "1", { kind: "replace" })]);
+  expect(await heldIn(c, [upTo("1"), ALL])).toEqual([false, false]);
+  expect(hashOf(await digests(c, [ALL]))).toBe(expectedHash(c, [user("Ada", "1"), user("bob", "2")]));
+});
+
+test("[R4] a hold of a type that this version does not know is committed without a digest, and makes its range void", async () => {
+  const c = await start();
+  const lease = await begin(c, [user("ada", "1")]);
+  c.shard(0).database.exec("UPDATE hold SET subject_type = 99");
+  await decide(c, lease, "COMMITTED");
+  expect(await digests(c, [ALL])).toMatchObject([{ count: 1, held: true, lanes: [0, 0, 0, 0] }]);
+});
+
+test("[R4] sums of many claims stay exact", async () => {
+  const c = await start();
+  await c.clock.settle(c.shard(0).object.ping(c.envelope));
+  const most = 2 ** 32 - 1;
+  c.shard(0).database.exec(
+    `INSERT INTO claim SELECT 1, 'row-' || n, 'row-' || n, 'uuid-' || n, '1', 1, '1', 1, '1', '00011', 1, 0, 0, ${most}, ${most}, ${most}, ${most}
+       FROM (WITH RECURSIVE count(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < 5000) SELECT n FROM count)`,
+  );
+  const lane = 2 ** 32 - 5_000;
+  expect(await digests(c, [ALL])).toMatchObject([{ count: 5_000, lanes: [lane, lane, lane, lane] }]);
+});
+
+test("[R4] a range is read from the index alone, and reads of the order of the listing need no sorting", () => {
+  const sql = earlierShard();
+  migrate(sql, shardSchema);
+  const planOf = (statement: string, ...bindings: (string | number)[]): string =>
+    JSON.stringify(sql.database.prepare(`EXPLAIN QUERY PLAN ${statement}`).all(...bindings));
+  const index = "USING COVERING INDEX claim_by_source (cell=? AND source_type=? AND source_order>? AND source_order<?)";
+  for (const types of [[1], [1, 2], [1, 2, 3, 4, 5, 6, 10]]) expect(planOf(digestStatement(types), "1", 1, "", "2")).toContain(index);
+  const listing = planOf(
+    "SELECT * FROM claim WHERE cell = ? AND source_type = ? AND source_order > ? ORDER BY source_order, bucket_type, canonical LIMIT 10",
+    "1",
+    1,
+    "",
+  );
+  expect(listing).toContain("claim_by_source");
+  expect(listing).not.toContain("TEMP B-TREE");
+});

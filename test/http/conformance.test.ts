@@ -1,0 +1,23 @@
+/** The API over real Durable Objects and D1. */
+import { runCron } from "../../src/projections/cron.ts";
+import { conformanceSuite, type Started, type StartOptions } from "../conformance/suite.ts";
+import { Api, env, keyOf, startDeployment } from "../support/workerd/api.ts";
+import { counting } from "../support/workerd/counting.ts";
+
+async function start({ cells = ["1", "2"], variables = {} }: StartOptions): Promise<Started> {
+  await startDeployment(...cells);
+  const watched = counting({ ...env, ...variables });
+  const isolate = new Api({ ...watched.env });
+  const byCell = new Map(await Promise.all(cells.map(async (cell) => [cell, await keyOf(`cell ${cell}`)] as const)));
+  const [operator, router] = await Promise.all([keyOf("operator"), keyOf("router")]);
+  return {
+    url: isolate.url,
+    fetch: isolate.fetch,
+    keys: { operator, router, cell: (id) => byCell.get(id) ?? "" },
+    cron: async () => void (await runCron(env, Date.now())),
+    asked: () => watched.calls.length,
+    close: async () => {},
+  };
+}
+
+conformanceSuite("the Worker in workerd", start);
