@@ -1,12 +1,14 @@
-import { sentence, unknown, type Answer } from "./answer.ts";
+import { sentence, unknown, type Answer } from "../client/answer.ts";
 import { inParallel } from "./in-parallel.ts";
-
-export type LeaseState = "GRANTED" | "COMMITTED" | "ROLLED_BACK";
+import { isUnknownLease, type LeaseState } from "./remote-leases.ts";
 
 export interface LocalLease {
   /** In lower case, as the coordinator answers it: another spelling would look like a lease that was never saved. */
   uuid: string;
-  createdAtMs: number;
+  /** Since it was saved, by the database's clock. */
+  ageMs: number;
+  /** Still to be begun, by those that give up names later: see `DeferredLeases`. */
+  isDeferred?: boolean;
 }
 
 /**
@@ -14,12 +16,21 @@ export interface LocalLease {
  * there exactly when they were saved: its presence decides between commit and rollback. Reads must come from the primary, never a replica.
  */
 export interface LocalLeases {
-  /** In the order of their UUIDs, after `afterUuid` ("" for the first page). An empty page is the last one. */
+  /** Those that were saved and begun, in the order of their UUIDs, after `afterUuid` ("" for the first page). An empty page is the last one. */
   list(page: { afterUuid: string; limit: number }): Promise<LocalLease[]>;
-  /** Those of `uuids` that are there. */
+  /** Those of `uuids` that were saved, also if they are still to be begun. */
   has(uuids: readonly string[]): Promise<LocalLease[]>;
   /** Fine when it is gone already. */
   remove(uuid: string): Promise<void>;
+  /**
+   * Writes a row in the lease's place, unless there is one, so that no local transaction can save the lease any more: `fenced`. When one has,
+   * `saved`; while one is about to, and does not end in time, `in_flight`.
+   */
+  fence(uuid: string): Promise<"fenced" | "saved" | "in_flight">;
+  /** Removes fences that are older: no local transaction lives that long. Answers how many. */
+  removeFences(olderThanMs: number): Promise<number>;
+  /** Puts the rows that the lease was for into the verification queue, and removes the lease's own: in one local transaction. */
+  queueForVerification(uuid: string): Promise<void>;
 }
 
 interface RemoteLease {
@@ -53,7 +64,7 @@ export interface RemoteLeases {
 export interface ReconcileOptions {
   /** A saved lease that is younger than this is left to the process that saved it, which is about to commit it. */
   commitGraceMs: number;
-  /** A lease that was not saved for this long never will be. Must be longer than any local transaction of the cell can last. */
+  /** A lease that was not saved for this long is given up: fenced, then rolled back. A local transaction that is still about to save it fails. */
   staleMs: number;
   /** How far back a run looks that is not full. At least `orphanMs`. */
   windowMs: number;
@@ -64,6 +75,8 @@ export interface ReconcileOptions {
   pageSize: number;
   /** Leases that are settled at a time. */
   concurrency: number;
+  /** How long a fence stays: longer than any local transaction can last. */
+  fenceMs: number;
 }
 
 export const reconcileDefaults: Readonly<ReconcileOptions> = {
@@ -74,6 +87,7 @@ export const reconcileDefaults: Readonly<ReconcileOptions> = {
   full: false,
   pageSize: 100,
   concurrency: 8,
+  fenceMs: 86_400_000,
 };
 
 export interface ReconcileCounters {
@@ -85,16 +99,16 @@ export interface ReconcileCounters {
   pending: number;
   /** Local rows whose lease had been committed all along: only the row had stayed behind. */
   orphaned: number;
-  /** Saved here, but rolled back or not known there. Nothing was changed: somebody must look. */
+  /** Saved here, but rolled back or not known there: its rows are queued for verification. Should be zero, always. */
   contradicted: number;
   failed: number;
 }
 
 export type Finding =
-  /** The cell's rows and the coordinator disagree. The local row stays as the evidence, for verification to repair the claims. */
+  /** The cell's rows and the coordinator disagree: another cell may have the names. The rows are put into the verification queue, for somebody to look at. */
   | { kind: "contradicted"; uuid: string; coordinator: "ROLLED_BACK" | "NOT_FOUND" }
   /** Left for the next run. */
-  | { kind: "failed"; uuid: string; step: "commit" | "rollback" | "get" | "remove" | "check"; error: string };
+  | { kind: "failed"; uuid: string; step: "commit" | "rollback" | "get" | "remove" | "check" | "fence" | "queue"; error: string };
 
 export interface ReconcileResult {
   counters: ReconcileCounters;
@@ -126,7 +140,8 @@ export class ReconcileAborted extends Error {
  *
  *     here        there: GRANTED                              there: not outstanding
  *     saved       commit, once older than `commitGraceMs`     full run, older than `orphanMs`: ask; COMMITTED → remove the row
- *     not saved   roll back, once older than `staleMs`        –
+ *     not saved   fence, then roll back, once older           –
+ *                 than `staleMs`
  *
  * Throws `ReconcileAborted` when a list fails. A failure with one lease is counted, reported and left to the next run.
  */
@@ -135,7 +150,10 @@ export async function reconcile(ports: ReconcilePorts, given: Partial<ReconcileO
   try {
     await run.overLeases();
     // Only after every lease was seen, so that a row whose lease is merely on a later page is not taken for one without.
-    if (run.options.full) await run.overRows();
+    if (run.options.full) {
+      await run.overRows();
+      await ports.local.removeFences(run.options.fenceMs);
+    }
   } catch (error) {
     throw new ReconcileAborted(error, run.result);
   }
@@ -194,7 +212,7 @@ class Run {
       if (last === undefined) return;
       if (last.uuid === afterUuid) throw new Error("the list of local rows repeats itself");
       afterUuid = last.uuid;
-      const old = rows.filter((row) => this.#now() - row.createdAtMs >= orphanMs && !this.#found.has(row.uuid));
+      const old = rows.filter(({ uuid, ageMs }) => ageMs >= orphanMs && !this.#found.has(uuid));
       await inParallel(old, concurrency, (row) => this.#inspect(row));
     }
   }
@@ -204,13 +222,12 @@ class Run {
     const { commitGraceMs, staleMs } = this.options;
     this.result.counters.processed += 1;
     if (saved === undefined) {
-      if (ageMs >= staleMs) await this.#rollBack(uuid);
+      if (ageMs >= staleMs) await this.#giveUp(uuid);
       else this.result.counters.pending += 1;
       return;
     }
-    const savedForMs = this.#now() - saved.createdAtMs;
     // A row from the future says that the clock was set back; then the lease's own age has to do.
-    if ((savedForMs < 0 ? ageMs : savedForMs) >= commitGraceMs) await this.#commit(uuid);
+    if ((saved.ageMs < 0 ? ageMs : saved.ageMs) >= commitGraceMs) await this.#commit(uuid);
   }
 
   /** An old local row whose lease is not outstanding: there is only its outcome left to ask for. */
@@ -221,7 +238,7 @@ class Run {
       if (await this.#remove(uuid)) this.result.counters.orphaned += 1;
     } else if (answer.kind === "ok" && answer.value === "GRANTED") await this.#commit(uuid);
     else if (answer.kind === "ok") await this.#contradicted(uuid, "ROLLED_BACK");
-    else if (answer.kind === "refused" && answer.code === "NOT_FOUND") await this.#contradicted(uuid, "NOT_FOUND");
+    else if (isUnknownLease(answer)) await this.#contradicted(uuid, "NOT_FOUND");
     else this.#failed(uuid, "get", sentence(answer));
   }
 
@@ -231,14 +248,27 @@ class Run {
       this.result.counters.committed += 1;
       await this.#remove(uuid);
     } else if (answer.kind === "refused" && answer.reason === "LEASE_ROLLED_BACK") await this.#contradicted(uuid, "ROLLED_BACK");
-    else if (answer.kind === "refused" && answer.code === "NOT_FOUND") await this.#contradicted(uuid, "NOT_FOUND");
+    else if (isUnknownLease(answer)) await this.#contradicted(uuid, "NOT_FOUND");
     else this.#failed(uuid, "commit", sentence(answer));
+  }
+
+  /** Only what can no longer be saved may be rolled back: without the fence a slow local transaction could still commit after it. */
+  async #giveUp(uuid: string): Promise<void> {
+    let fence: Awaited<ReturnType<LocalLeases["fence"]>>;
+    try {
+      fence = await this.#ports.local.fence(uuid);
+    } catch (error) {
+      return this.#failed(uuid, "fence", messageOf(error));
+    }
+    if (fence === "fenced") await this.#rollBack(uuid);
+    // Saved this very moment, or about to be: its own process commits it, or the next run.
+    else this.result.counters.pending += 1;
   }
 
   async #rollBack(uuid: string): Promise<void> {
     const answer = await certain(() => this.#ports.remote.rollback(uuid));
     if (answer.kind === "ok") this.result.counters.rolledBack += 1;
-    // Its row came and went between the two reads: the lease was saved after all, and somebody committed it. All is well.
+    // Its row came and went before the fence: the lease was saved after all, and somebody committed it. All is well.
     else if (answer.kind === "refused" && answer.reason === "LEASE_COMMITTED") return;
     else this.#failed(uuid, "rollback", sentence(answer));
   }
@@ -256,12 +286,20 @@ class Run {
   /** Looks again before it cries wolf: another run, or the lease's own process, may have removed the row meanwhile. */
   async #contradicted(uuid: string, coordinator: "ROLLED_BACK" | "NOT_FOUND"): Promise<void> {
     try {
-      if ((await this.#ports.local.has([uuid])).length === 0) return;
+      const [row] = await this.#ports.local.has([uuid]);
+      // What is still to be begun begins anew, under another UUID (see `DeferredLeases`).
+      if (row === undefined || row.isDeferred === true) return;
     } catch (error) {
       return this.#failed(uuid, "check", messageOf(error));
     }
     this.result.counters.contradicted += 1;
     this.#find({ kind: "contradicted", uuid, coordinator });
+    try {
+      await this.#ports.local.queueForVerification(uuid);
+    } catch (error) {
+      // Its row stays, and the next run meets the same contradiction.
+      this.#failed(uuid, "queue", messageOf(error));
+    }
   }
 
   #failed(uuid: string, step: Extract<Finding, { kind: "failed" }>["step"], error: string): void {

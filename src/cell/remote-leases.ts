@@ -1,88 +1,49 @@
-import { sentence, type Answer } from "./answer.ts";
-import { listOf, numberOf, objectOf, stringOf, type Connection } from "./connection.ts";
-import type { LeaseState, RemoteLeasePage, RemoteLeases, RemotePageRequest } from "./reconcile.ts";
+import type { Answer } from "../client/answer.ts";
+import type { Client } from "../client/client.ts";
+import type { CallOptions } from "../client/connection.ts";
+import { answerOf } from "../client/errors.ts";
+import type { Batch, Lease } from "../client/wire.ts";
+import type { RemoteLeasePage, RemoteLeases, RemotePageRequest } from "./reconcile.ts";
 
-export interface Bucket {
-  type: string;
-  value: string;
-}
+export type LeaseState = Lease["state"];
 
-/** Whom a claim is about, or which row it came from. */
-export interface Reference {
-  type: string;
-  id: string;
-}
+/** A cell's own leases at the coordinator, with three-valued answers: what must not take an unknown outcome for a no works with these. */
+export class ClientLeases implements RemoteLeases {
+  readonly #leases: Client["leases"];
 
-export interface Claim {
-  bucket: Bucket;
-  subject: Reference;
-  source: Reference;
-}
-
-/** What one lease asks for: all of it or nothing. The fields are those of the wire. */
-export interface Batch {
-  creates?: Claim[];
-  destroys?: (Pick<Claim, "bucket"> & Partial<Claim>)[];
-  replaces?: Claim[];
-  allow_missing?: boolean;
-}
-
-const states: readonly string[] = ["GRANTED", "COMMITTED", "ROLLED_BACK"] satisfies LeaseState[];
-
-/** A cell's own leases at the coordinator, over HTTP. Every call may be repeated, and is while its outcome is unknown. */
-export class HttpLeases implements RemoteLeases {
-  readonly #connection: Connection;
-  readonly #leases: string;
-
-  constructor(connection: Connection, cell: string) {
-    this.#connection = connection;
-    this.#leases = `/v1/cells/${encodeURIComponent(cell)}/leases`;
+  /** `client` must have a cell. */
+  constructor(client: Pick<Client, "leases">) {
+    this.#leases = client.leases;
   }
 
   /** After an unknown outcome: call it again with the same UUID, or close it with `rollback` (rules B2, C7). */
-  begin(uuid: string, batch: Batch): Promise<Answer<LeaseState>> {
-    return this.#connection.call({ method: "PUT", path: this.#path(uuid), body: batch, read: readState });
+  begin(uuid: string, batch: Batch, options: CallOptions = {}): Promise<Answer<LeaseState>> {
+    return stateOf(async () => this.#leases.begin(batch, { ...options, uuid }));
   }
 
-  commit(uuid: string): Promise<Answer<LeaseState>> {
-    return this.#connection.call({ method: "POST", path: `${this.#path(uuid)}/commit`, read: readState });
+  commit(uuid: string, options: CallOptions = {}): Promise<Answer<LeaseState>> {
+    return stateOf(async () => this.#leases.commit(uuid, options));
   }
 
-  rollback(uuid: string): Promise<Answer<LeaseState>> {
-    return this.#connection.call({ method: "POST", path: `${this.#path(uuid)}/rollback`, read: readState });
+  rollback(uuid: string, options: CallOptions = {}): Promise<Answer<LeaseState>> {
+    return stateOf(async () => this.#leases.rollback(uuid, options));
   }
 
   get(uuid: string): Promise<Answer<LeaseState>> {
-    return this.#connection.call({ method: "GET", path: this.#path(uuid), read: readState });
+    return stateOf(async () => this.#leases.get(uuid));
   }
 
+  /** Throws rather than leave anything out. */
   async list({ pageToken, pageSize, createdAfterMs }: RemotePageRequest): Promise<RemoteLeasePage> {
-    const query = new URLSearchParams({ page_size: String(pageSize) });
-    if (pageToken !== "") query.set("page_token", pageToken);
-    if (createdAfterMs !== undefined) query.set("created_after", new Date(createdAfterMs).toISOString());
-    const answer = await this.#connection.call({ method: "GET", path: `${this.#leases}?${query.toString()}`, read: readPage });
-    if (answer.kind !== "ok") throw new Error(`the leases of the cell cannot be listed: ${sentence(answer)}`);
-    return answer.value;
-  }
-
-  #path(uuid: string): string {
-    return `${this.#leases}/${encodeURIComponent(uuid)}`;
+    const createdAfter = createdAfterMs === undefined ? undefined : new Date(createdAfterMs);
+    const { value } = await this.#leases.list({ pageToken, pageSize, createdAfter }).pages().next();
+    if (value === undefined) throw new Error("a listing without a page");
+    return { leases: value.items.map(({ uuid, age_ms: ageMs }) => ({ uuid, ageMs })), nextPageToken: value.nextPageToken };
   }
 }
 
-function readState(json: unknown): LeaseState {
-  const { state } = objectOf(objectOf(json)["lease"]);
-  if (!isState(state)) throw new TypeError("the lease has no known state");
-  return state;
-}
+const stateOf = (work: () => Promise<Lease>): Promise<Answer<LeaseState>> => answerOf(async () => (await work()).state);
 
-const isState = (state: unknown): state is LeaseState => typeof state === "string" && states.includes(state);
-
-function readPage(json: unknown): RemoteLeasePage {
-  const page = objectOf(json);
-  const leases = listOf(page["leases"], "leases").map((entry) => {
-    const lease = objectOf(entry);
-    return { uuid: stringOf(lease["uuid"], "uuid"), ageMs: numberOf(lease["age_ms"], "age_ms") };
-  });
-  return { leases, nextPageToken: stringOf(page["next_page_token"], "next_page_token") };
-}
+/** The coordinator does not know the lease. That it does not know the route, or the cell, has a reason, and says nothing about a lease. */
+export const isUnknownLease = (answer: Answer<unknown>): boolean =>
+  answer.kind === "refused" && answer.code === "NOT_FOUND" && answer.reason === undefined;

@@ -1,26 +1,69 @@
-import type { Answer } from "../../src/cell/answer.ts";
-import type { LeaseState, LocalLease, LocalLeases, RemoteLeasePage, RemoteLeases, RemotePageRequest } from "../../src/cell/reconcile.ts";
+import type { LocalLease, LocalLeases, RemoteLeasePage, RemoteLeases, RemotePageRequest } from "../../src/cell/reconcile.ts";
+import type { LeaseState } from "../../src/cell/remote-leases.ts";
+import type { Answer, Refused } from "../../src/client/answer.ts";
+
+interface MemoryRow {
+  uuid: string;
+  createdAtMs: number;
+}
+
+type LocalCall = "list" | "has" | "remove" | "fence" | "removeFences" | "queueForVerification";
 
 /** The in-memory twin of a cell's table of outstanding leases. */
 export class MemoryLocal implements LocalLeases {
-  readonly rows = new Map<string, LocalLease>();
+  readonly rows = new Map<string, MemoryRow>();
+  /** By UUID, when they were written. */
+  readonly fences = new Map<string, number>();
+  readonly queued: string[] = [];
+  /** Whose local transactions are about to end. */
+  readonly inFlight = new Set<string>();
   /** Throws from here to fail a call. */
-  before: (call: "list" | "has" | "remove", uuids: readonly string[]) => void = () => {};
+  before: (call: LocalCall, uuids: readonly string[]) => void = () => {};
+  readonly #now: () => number;
+
+  constructor(now: () => number) {
+    this.#now = now;
+  }
 
   async list({ afterUuid, limit }: { afterUuid: string; limit: number }): Promise<LocalLease[]> {
     this.before("list", []);
-    const rows = [...this.rows.values()].toSorted((a, b) => (a.uuid < b.uuid ? -1 : 1));
-    return rows.filter(({ uuid }) => uuid > afterUuid).slice(0, limit);
+    const uuids = [...this.rows.keys()].toSorted().filter((uuid) => uuid > afterUuid);
+    return uuids.slice(0, limit).flatMap((uuid) => this.#lease(uuid));
   }
 
   async has(uuids: readonly string[]): Promise<LocalLease[]> {
     this.before("has", uuids);
-    return uuids.flatMap((uuid) => this.rows.get(uuid) ?? []);
+    return uuids.flatMap((uuid) => this.#lease(uuid));
   }
 
   async remove(uuid: string): Promise<void> {
     this.before("remove", [uuid]);
     this.rows.delete(uuid);
+  }
+
+  async fence(uuid: string): Promise<"fenced" | "saved" | "in_flight"> {
+    this.before("fence", [uuid]);
+    if (this.inFlight.has(uuid)) return "in_flight";
+    if (this.rows.has(uuid)) return "saved";
+    this.fences.set(uuid, this.fences.get(uuid) ?? this.#now());
+    return "fenced";
+  }
+
+  async removeFences(olderThanMs: number): Promise<number> {
+    this.before("removeFences", []);
+    const old = [...this.fences].filter(([, writtenMs]) => this.#now() - writtenMs >= olderThanMs);
+    for (const [uuid] of old) this.fences.delete(uuid);
+    return old.length;
+  }
+
+  async queueForVerification(uuid: string): Promise<void> {
+    this.before("queueForVerification", [uuid]);
+    if (this.rows.delete(uuid)) this.queued.push(uuid);
+  }
+
+  #lease(uuid: string): LocalLease[] {
+    const row = this.rows.get(uuid);
+    return row === undefined ? [] : [{ uuid, ageMs: this.#now() - row.createdAtMs }];
   }
 }
 
@@ -74,12 +117,20 @@ export class MemoryRemote implements RemoteLeases {
     const instead = this.before(call, uuid);
     if (instead !== undefined) return instead;
     const lease = this.leases.get(uuid);
-    return lease === undefined ? { kind: "refused", status: 404, code: "NOT_FOUND", detail: "no such lease", conflicts: [] } : act(lease);
+    return lease === undefined ? refusal({ status: 404, code: "NOT_FOUND", detail: "no such lease" }) : act(lease);
   }
 }
 
 function decide(lease: MemoryLease, outcome: "COMMITTED" | "ROLLED_BACK"): Answer<LeaseState> {
   if (lease.state === "GRANTED") lease.state = outcome;
   if (lease.state === outcome) return { kind: "ok", value: outcome };
-  return { kind: "refused", status: 409, code: "FAILED_PRECONDITION", reason: `LEASE_${lease.state}`, detail: "decided otherwise", conflicts: [] };
+  return refusal({ status: 409, code: "FAILED_PRECONDITION", reason: `LEASE_${lease.state}`, detail: "decided otherwise" });
 }
+
+export const refusal = (said: Pick<Refused, "status" | "code" | "reason" | "detail">): Refused => ({
+  kind: "refused",
+  conflicts: [],
+  retryable: false,
+  outcomeKnown: true,
+  ...said,
+});

@@ -1,6 +1,8 @@
 import { beforeEach, describe, expect, it } from "vitest";
-import { reconcile, ReconcileAborted, reconcileDefaults, type Finding, type LeaseState, type ReconcileOptions } from "../../src/cell/reconcile.ts";
-import { MemoryLocal, MemoryRemote } from "./memory-leases.ts";
+import { reconcile, ReconcileAborted, reconcileDefaults, type Finding, type ReconcileOptions } from "../../src/cell/reconcile.ts";
+import type { LeaseState } from "../../src/cell/remote-leases.ts";
+import { unknown } from "../../src/client/answer.ts";
+import { MemoryLocal, MemoryRemote, refusal } from "./memory-leases.ts";
 
 const MINUTE = 60_000;
 const NOW = Date.UTC(2026, 10, 20, 12, 30);
@@ -12,7 +14,7 @@ let reported: Finding[];
 
 beforeEach(() => {
   now = NOW;
-  local = new MemoryLocal();
+  local = new MemoryLocal(() => now);
   remote = new MemoryRemote(() => now);
   reported = [];
 });
@@ -135,8 +137,48 @@ describe("thresholds", () => {
   });
 });
 
+describe("fences", () => {
+  it("are written before the rollback, and so even when that fails", async () => {
+    lease("d", { there: 10 });
+    remote.before = (call) => (call === "rollback" ? unknown("timeout") : undefined);
+    expect((await run()).counters).toEqual(counters({ processed: 1, failed: 1 }));
+    expect([...local.fences.keys()]).toEqual(["d"]);
+  });
+
+  it.each([
+    { what: "was saved this very moment", meanwhile: () => lease("d", { here: 0 }) },
+    { what: "is about to be saved", meanwhile: () => void local.inFlight.add("d") },
+  ])("leave alone what $what", async ({ meanwhile }) => {
+    lease("d", { there: 10 });
+    local.before = (call) => {
+      if (call === "fence") meanwhile();
+    };
+    expect(await run()).toEqual({ counters: counters({ processed: 1, pending: 1 }), findings: [] });
+    expect(stateOf("d")).toBe("GRANTED");
+    expect(local.fences.size).toBe(0);
+  });
+
+  it("that cannot be written keep the lease from being rolled back", async () => {
+    lease("d", { there: 10 });
+    local.before = (call) => {
+      if (call === "fence") throw new Error("disk full");
+    };
+    expect((await run()).findings).toEqual([{ kind: "failed", uuid: "d", step: "fence", error: "disk full" }]);
+    expect(stateOf("d")).toBe("GRANTED");
+  });
+
+  it("are removed by full runs, once no local transaction can be as old", async () => {
+    local.fences.set("old", NOW - reconcileDefaults.fenceMs);
+    local.fences.set("young", NOW - reconcileDefaults.fenceMs + 1);
+    await run();
+    expect(local.fences.size).toBe(2);
+    await run({ full: true });
+    expect([...local.fences.keys()]).toEqual(["young"]);
+  });
+});
+
 describe("contradictions", () => {
-  it("keeps and reports a saved lease that was rolled back", async () => {
+  it("reports a saved lease that was rolled back, and queues its rows for verification", async () => {
     lease("x", { here: 5, there: 5 });
     // An operator was faster than this run, and wrong.
     remote.before = (call) => {
@@ -147,10 +189,22 @@ describe("contradictions", () => {
     expect(counted).toEqual(counters({ processed: 1, contradicted: 1 }));
     expect(findings).toEqual([{ kind: "contradicted", uuid: "x", coordinator: "ROLLED_BACK" }]);
     expect(reported).toEqual(findings);
+    expect(local.queued).toEqual(["x"]);
+    expect(local.rows.has("x")).toBe(false);
+  });
+
+  it("keeps the row that cannot be queued, for the next run to meet the same again", async () => {
+    lease("x", { here: 61 });
+    local.before = (call) => {
+      if (call === "queueForVerification") throw new Error("disk full");
+    };
+    const { counters: counted, findings } = await run({ full: true });
+    expect(counted).toEqual(counters({ processed: 1, contradicted: 1, failed: 1 }));
+    expect(findings.at(-1)).toEqual({ kind: "failed", uuid: "x", step: "queue", error: "disk full" });
     expect(local.rows.has("x")).toBe(true);
   });
 
-  it("keeps and reports an old row whose lease was rolled back, or is not known", async () => {
+  it("reports an old row whose lease was rolled back, or is not known", async () => {
     lease("rolled", { here: 61, there: 61, state: "ROLLED_BACK" });
     lease("unheard", { here: 61 });
     const { counters: counted, findings } = await run({ full: true });
@@ -159,7 +213,7 @@ describe("contradictions", () => {
       { kind: "contradicted", uuid: "rolled", coordinator: "ROLLED_BACK" },
       { kind: "contradicted", uuid: "unheard", coordinator: "NOT_FOUND" },
     ]);
-    expect([...local.rows.keys()]).toEqual(["rolled", "unheard"]);
+    expect(local.queued).toEqual(["rolled", "unheard"]);
     expect(callsOf("unheard")).toEqual(["get"]);
   });
 
@@ -173,7 +227,7 @@ describe("contradictions", () => {
 
   it("looks once per run at a lease that has a finding", async () => {
     lease("x", { here: 90, there: 90 });
-    remote.before = (call) => (call === "commit" ? { kind: "unknown", error: "timeout" } : undefined);
+    remote.before = (call) => (call === "commit" ? unknown("timeout") : undefined);
     expect((await run({ full: true })).counters).toEqual(counters({ processed: 1, failed: 1 }));
     expect(callsOf("x")).toEqual(["commit"]);
   });
@@ -193,7 +247,7 @@ describe("failures", () => {
     lease("c", { here: 5, there: 5 });
     lease("d", { there: 15 });
     lease("e", { here: 90 });
-    remote.before = (call) => (call === "list" ? undefined : { kind: "unknown", error: "timeout" });
+    remote.before = (call) => (call === "list" ? undefined : unknown("timeout"));
     const { counters: counted, findings } = await run({ full: true, concurrency: 1 });
     expect(counted).toEqual(counters({ processed: 3, failed: 3 }));
     expect(findings.map((finding) => (finding.kind === "failed" ? `${finding.step} ${finding.uuid}` : finding.kind))).toEqual([
@@ -206,8 +260,7 @@ describe("failures", () => {
 
   it("counts a refusal that says nothing about the lease as a failure", async () => {
     lease("e", { here: 90 });
-    remote.before = (call) =>
-      call === "get" ? { kind: "refused", status: 403, code: "PERMISSION_DENIED", detail: "not yours", conflicts: [] } : undefined;
+    remote.before = (call) => (call === "get" ? refusal({ status: 403, code: "PERMISSION_DENIED", detail: "not yours" }) : undefined);
     expect((await run({ full: true })).findings).toEqual([{ kind: "failed", uuid: "e", step: "get", error: "PERMISSION_DENIED: not yours" }]);
     expect(local.rows.has("e")).toBe(true);
   });
@@ -254,7 +307,7 @@ describe("failures", () => {
     remote.list = async () => ({ leases: [], nextPageToken: "again" });
     await expect(run()).rejects.toThrow("the listing of leases repeats itself");
     remote.list = async () => ({ leases: [], nextPageToken: "" });
-    local.list = async () => [{ uuid: "x", createdAtMs: NOW }];
+    local.list = async () => [{ uuid: "x", ageMs: 0 }];
     await expect(run({ full: true })).rejects.toThrow("the list of local rows repeats itself");
   });
 

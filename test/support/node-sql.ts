@@ -1,6 +1,6 @@
-import { DatabaseSync } from "node:sqlite";
-import type { Sql, SqlValue, Synchronous } from "../../src/core/ports.ts";
+import type { SqlValue, Synchronous } from "../../src/core/ports.ts";
 import type { WritePoint } from "../../src/core/write-points.ts";
+import { NodeSql as PlainSql } from "../../src/testing/node-sql.ts";
 import { checkNamed } from "./named-writes.ts";
 
 export interface SqlCounts {
@@ -9,47 +9,28 @@ export interface SqlCounts {
   rowsRead: number;
 }
 
-/** The Sql port over node:sqlite. `revoke` makes a replaced instance's storage fail, as the platform does. */
-export class NodeSql implements Sql {
-  readonly database: DatabaseSync;
+/** The Sql port over node:sqlite, which counts, and whose flushes may be held back or fail. */
+export class NodeSql extends PlainSql {
   readonly counts: SqlCounts = { transactions: 0, rowsRead: 0 };
-  #revoked = false;
-  #isInTransaction = false;
   #failing: Error | undefined;
   #held: Promise<void> | undefined;
 
-  constructor(database: DatabaseSync = new DatabaseSync(":memory:")) {
-    this.database = database;
-  }
-
-  all<Row>(statement: string, ...bindings: SqlValue[]): Row[] {
-    this.#check();
-    checkNamed(statement, this.#isInTransaction);
-    const rows = this.database.prepare(statement).all(...bindings) as Row[];
+  override all<Row>(statement: string, ...bindings: SqlValue[]): Row[] {
+    checkNamed(statement, this.isInTransaction);
+    const rows = super.all<Row>(statement, ...bindings);
     this.counts.rowsRead += rows.length;
     return rows;
   }
 
-  transaction<T>(_points: readonly WritePoint[], work: () => Synchronous<T>): T {
-    this.#check();
+  override transaction<T>(points: readonly WritePoint[], work: () => Synchronous<T>): T {
     const before = this.#changes();
-    this.database.exec("BEGIN");
-    this.#isInTransaction = true;
-    try {
-      const value = work();
-      this.database.exec("COMMIT");
-      if (this.#changes() > before) this.counts.transactions += 1;
-      return value;
-    } catch (error) {
-      this.database.exec("ROLLBACK");
-      throw error;
-    } finally {
-      this.#isInTransaction = false;
-    }
+    const value = super.transaction(points, work);
+    if (this.#changes() > before) this.counts.transactions += 1;
+    return value;
   }
 
-  async flush(): Promise<void> {
-    this.#check();
+  override async flush(): Promise<void> {
+    await super.flush();
     if (this.#failing !== undefined) throw this.#failing;
     await this.#held;
   }
@@ -66,15 +47,7 @@ export class NodeSql implements Sql {
     this.#failing = new Error("the disk did not answer");
   }
 
-  revoke(): void {
-    this.#revoked = true;
-  }
-
   #changes(): number {
     return (this.database.prepare("SELECT total_changes() AS n").get() as { n: number }).n;
-  }
-
-  #check(): void {
-    if (this.#revoked) throw new Error("this instance was replaced");
   }
 }

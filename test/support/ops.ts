@@ -9,6 +9,7 @@ export interface OpSpec {
   value: string;
   subject?: Subject | null | undefined;
   source?: Source | null | undefined;
+  epoch?: number | undefined;
 }
 
 /** A batch as the HTTP layer hands it to a ledger. A plain string is the create of a route. */
@@ -27,6 +28,7 @@ export function opsOf(placement: string, specs: readonly (OpSpec | string)[]): O
       ...key,
       ...(subject === null ? {} : { subject }),
       ...(source === null ? {} : { source }),
+      ...(spec.epoch === undefined ? {} : { epoch: spec.epoch }),
       shard: shardOf(type, key.canonical, shardsOf(placement)),
     };
   });
@@ -42,7 +44,7 @@ export const callerOf = (): { role: "cell"; keyId: string } => ({ role: "cell", 
 
 export function beginRequest(envelope: Envelope, lease: string, specs: readonly (OpSpec | string)[], more: Partial<BeginRequest> = {}): BeginRequest {
   const ops = opsOf(envelope.placement, specs);
-  const payloadHash = JSON.stringify(ops.map(({ kind, type, value, subject, source }) => [kind, type, value, subject, source]));
+  const payloadHash = JSON.stringify(ops.map(({ kind, type, value, subject, source, epoch }) => [kind, type, value, subject, source, epoch]));
   return { ...envelope, caller: callerOf(), lease, ops, payloadHash, allowMissing: false, ...more };
 }
 

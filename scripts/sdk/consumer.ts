@@ -1,0 +1,57 @@
+/** The package as its users have it: packed, installed in a project of its own, imported, run. */
+import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { peers, type Entry } from "./entries.ts";
+import { run } from "./run.ts";
+
+const npm = ["--offline", "--ignore-scripts", "--no-audit", "--no-fund", "--silent"];
+
+/** Packs the package in `folder` into `target`, and tells where. */
+export function packSdk(folder: string, target: string): string {
+  return join(target, run("npm", ["pack", ...npm, "--pack-destination", target], folder).trim());
+}
+
+/** Makes `project` one that has the package and nothing else; what the package needed besides would have to come from the network. */
+export function installSdk(tarball: string, project: string): void {
+  mkdirSync(project, { recursive: true });
+  writeFileSync(join(project, "package.json"), JSON.stringify({ name: "consumer", private: true, type: "module" }));
+  run("npm", ["install", ...npm, tarball], project);
+  const installed = readdirSync(join(project, "node_modules")).filter((name) => !name.startsWith("."));
+  if (installed.join() !== "leasehold") throw new Error(`installed besides: ${installed.filter((name) => name !== "leasehold").join(", ")}`);
+}
+
+/** Gives the project the peers, and what the compiler has to know of them: those of the repository at `root`. */
+export function linkPeers(root: string, project: string): void {
+  for (const name of [...Object.keys(peers), "@types/node", "@types/pg"]) {
+    const path = join(project, "node_modules", name);
+    mkdirSync(dirname(path), { recursive: true });
+    symlinkSync(join(root, "node_modules", name), path);
+  }
+}
+
+/** What each entry exports to Node. */
+export function importSdk(project: string, entries: readonly Entry[]): Record<string, string[]> {
+  const specifiers = entries.map(({ name }) => `leasehold/${name}`);
+  const script = `const exports = {};
+    for (const name of ${JSON.stringify(specifiers)}) exports[name] = Object.keys(await import(name));
+    console.log(JSON.stringify(exports));`;
+  return JSON.parse(run(process.execPath, ["--no-warnings", "--input-type=module", "-e", script], project)) as Record<string, string[]>;
+}
+
+const SMOKE = `
+  import { AlreadyClaimedError, createClient } from "leasehold/client";
+  import { startTestCoordinator } from "leasehold/testing";
+
+  const coordinator = await startTestCoordinator();
+  const clientOf = (cell) => createClient({ url: coordinator.url, fetch: coordinator.fetch, key: coordinator.keys.cell(cell), cell });
+  const of = { subject: { type: "USER", id: 7 }, source: { type: "RAILS_TABLE_USERS", id: 7 } };
+  const batch = { creates: [{ bucket: { type: "USERNAMES", value: "Grace" }, ...of }] };
+  const { uuid } = await clientOf("1").leases.begin(batch);
+  const { state } = await clientOf("1").leases.commit(uuid);
+  const refusal = await clientOf("2").leases.begin(batch).catch((error) => error);
+  await coordinator.close();
+  console.log(state, refusal instanceof AlreadyClaimedError);
+`;
+
+/** The client before the coordinator for tests, both as they were packed: what came of a lease, and whether another cell was refused. */
+export const leaseWithSdk = (project: string): string => run(process.execPath, ["--no-warnings", "--input-type=module", "-e", SMOKE], project).trim();

@@ -1,0 +1,76 @@
+import { build, type Metafile, type Plugin } from "esbuild";
+import { join } from "node:path";
+import { javascriptOf, packageOf, peers, type Entry } from "./entries.ts";
+
+/**
+ * Writes the JavaScript of the package into `folder`. One build for all entries: what several of them use is there once, so that an error
+ * of the client is an instance of the same class everywhere. Throws when an entry brings along what it may not.
+ */
+export async function buildJavascript(root: string, entries: readonly Entry[], folder: string): Promise<readonly string[]> {
+  const { metafile } = await build({
+    absWorkingDir: root,
+    entryPoints: entries.map(({ name, source }) => ({ in: source, out: name })),
+    outdir: join(folder, "js"),
+    bundle: true,
+    splitting: true,
+    chunkNames: "shared/[name]-[hash]",
+    format: "esm",
+    platform: "neutral",
+    target: "es2022",
+    mainFields: ["module", "main"],
+    plugins: [peersOf(join(root, "src/cell/"))],
+    external: ["node:*"],
+    // The licences of what is in it have a file of their own.
+    legalComments: "none",
+    metafile: true,
+    logLevel: "silent",
+  });
+  const reached = entries.map((entry) => reachOf(metafile, entry));
+  const complaints = entries.flatMap((entry, at) => complaintsOf(entry, reached[at]));
+  if (complaints.length > 0) throw new Error(complaints.join("\n"));
+  return [...new Set(reached.flatMap(({ bundled }) => [...bundled]))].toSorted();
+}
+
+/** A cell's tables must be of the drizzle that the cell has. The coordinator, which tests start, comes with its own. */
+const peersOf = (cells: string): Plugin => ({
+  name: "peers",
+  setup: (bundler) => {
+    bundler.onResolve({ filter: /^[^./]/ }, ({ path, importer }) =>
+      packageOf(path) in peers && importer.startsWith(cells) ? { path, external: true } : undefined,
+    );
+  },
+});
+
+interface Reach {
+  /** npm packages with code in it. */
+  bundled: ReadonlySet<string>;
+  /** What it imports at run time. */
+  imported: ReadonlySet<string>;
+}
+
+/** An entry with all the files that it shares with others. */
+function reachOf({ outputs }: Metafile, entry: Entry): Reach {
+  const files = Object.entries(outputs);
+  const [first] = files.find(([, { entryPoint }]) => entryPoint === entry.source) ?? [];
+  const reached = new Set([first ?? javascriptOf(entry)]);
+  const bundled = new Set<string>();
+  const imported = new Set<string>();
+  for (const file of reached) {
+    const output = outputs[file];
+    for (const [input, { bytesInOutput }] of Object.entries(output?.inputs ?? {})) {
+      const [, path] = /^.*node_modules\/(.+)$/.exec(input) ?? [];
+      if (path !== undefined && bytesInOutput > 0) bundled.add(packageOf(path));
+    }
+    for (const { path, external } of output?.imports ?? []) (external === true ? imported : reached).add(path);
+  }
+  return { bundled, imported };
+}
+
+function complaintsOf(entry: Entry, { bundled, imported }: Reach = { bundled: new Set(), imported: new Set() }): string[] {
+  const isPeer = (specifier: string): boolean => entry.peers.some((peer) => peer === packageOf(specifier));
+  const isNodes = (specifier: string): boolean => entry.runsOn === "node" && specifier.startsWith("node:");
+  return [
+    ...[...bundled].filter((name) => !entry.bundles.includes(name)).map((name) => `leasehold/${entry.name} has ${name} in it`),
+    ...[...imported].filter((path) => !isPeer(path) && !isNodes(path)).map((path) => `leasehold/${entry.name} imports ${path}`),
+  ];
+}

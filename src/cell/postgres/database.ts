@@ -1,0 +1,281 @@
+import { and, asc, eq, getTableColumns, gt, inArray, is, isNotNull, isNull, sql, type SQL } from "drizzle-orm";
+import {
+  getTableConfig,
+  PgTransaction,
+  type PgColumn,
+  type PgDatabase,
+  type PgQueryResultHKT,
+  type PgTable,
+  type PgTransactionConfig,
+} from "drizzle-orm/pg-core";
+import { LeaseholdError } from "../../client/errors.ts";
+import { cascadesOf } from "../cascades.ts";
+import type { AnyRow, Claimable } from "../claimable.ts";
+import { invalidArgument } from "../errors.ts";
+import { inChunks } from "../in-chunks.ts";
+import type { CellDatabase, Deferred, NewLocalLease, Ran } from "../local.ts";
+import type { LocalLease } from "../reconcile.ts";
+import { requireOpen, runTransaction } from "../run-transaction.ts";
+import { isAbort, isLockTimeout } from "./failure.ts";
+import { LeaseTable, oidByName, tableOid } from "./lease-table.ts";
+import { refuseSingleClient } from "./pool.ts";
+import { migration, outstandingLeases, verificationQueue } from "./schema.ts";
+import { PostgresVerification } from "./verification.ts";
+
+type Orm = PgDatabase<PgQueryResultHKT>;
+
+/** A drizzle database on PostgreSQL, whatever its driver. */
+export interface PostgresOrm<Tx> {
+  transaction<T>(body: (tx: Tx) => Promise<T>, config?: PgTransactionConfig): Promise<T>;
+}
+
+export interface PostgresOptions {
+  /** Of the local transactions of claims: PostgreSQL's default, READ COMMITTED, is enough. */
+  transaction?: PgTransactionConfig;
+  /** How long a fence waits for a local transaction that is about to save the lease: 2 s by default. */
+  fenceWaitMs?: number;
+}
+
+/** Statements of a size that is good for it. */
+const ROWS_AT_ONCE = 1_000;
+
+/** Half of what PostgreSQL takes in a statement: a value may be an expression with several. */
+const PARAMETERS_AT_ONCE = 32_767;
+
+/** Others that install meanwhile wait: two CREATE TABLE IF NOT EXISTS at once can meet in the catalog. The letters are "leasehol". */
+const INSTALL_LOCK = "7810756276994469740";
+
+export class PostgresDatabase<Tx> implements CellDatabase<Tx> {
+  readonly verification: PostgresVerification<Tx>;
+  readonly #db: PostgresOrm<Tx>;
+  readonly #options: PostgresOptions;
+  readonly #leaseTable: LeaseTable;
+
+  constructor(db: PostgresOrm<Tx>, options: PostgresOptions = {}) {
+    // Its end would be a savepoint's: the lease would be committed before the rows are.
+    if (is(db, PgTransaction)) throw invalidArgument("db", "must be the database, not a transaction of it");
+    refuseSingleClient(db);
+    this.#db = db;
+    this.#options = options;
+    this.verification = new PostgresVerification((tx) => orm(tx ?? db));
+    this.#leaseTable = new LeaseTable(async () => this.#oidOfLeases());
+  }
+
+  async install(): Promise<void> {
+    await this.#db.transaction(
+      async (tx) => {
+        await orm(tx).execute(sql.raw(`SELECT pg_advisory_xact_lock(${INSTALL_LOCK})`));
+        for (const statement of migration) await orm(tx).execute(sql.raw(statement));
+      },
+      // A stricter one would not see what was made while it waited.
+      { isolationLevel: "read committed" },
+    );
+  }
+
+  async run<T>(body: (tx: Tx) => Promise<T>): Promise<Ran<T>> {
+    try {
+      await this.#leaseTable.prepare();
+    } catch (error) {
+      return { kind: "rolled_back", error };
+    }
+    const transaction = (work: (tx: Tx) => Promise<T>): Promise<T> => this.#db.transaction(work, this.#options.transaction);
+    return runTransaction({ transaction, body, isAbort });
+  }
+
+  async insertLease(tx: Tx, { uuid, sources, deferred }: NewLocalLease): Promise<void> {
+    const [written] = await orm(tx)
+      .insert(outstandingLeases)
+      .values({ uuid, sources, ...(deferred === undefined ? {} : { deferred }) })
+      .returning({ table: tableOid });
+    this.#leaseTable.check(written?.table);
+  }
+
+  async removeLease(tx: Tx, uuid: string): Promise<void> {
+    await orm(tx)
+      .delete(outstandingLeases)
+      .where(and(isSaved, eq(outstandingLeases.uuid, uuid)));
+  }
+
+  async look(uuid: string): Promise<{ isSaved: boolean; isInTransaction: boolean }> {
+    const [seen] = await this.#orm
+      .select({
+        isInTransaction: sql<boolean>`pg_current_xact_id_if_assigned() IS NOT NULL`,
+        isSaved: sql<boolean>`EXISTS (SELECT 1 FROM ${outstandingLeases} WHERE ${and(eq(outstandingLeases.uuid, uuid), isSaved)})`,
+      })
+      .from(sql`(VALUES (1)) AS one`);
+    if (seen === undefined) throw new Error("the database answered nothing");
+    return seen;
+  }
+
+  async list({ afterUuid, limit }: { afterUuid: string; limit: number }): Promise<LocalLease[]> {
+    const its = and(isSaved, isNull(outstandingLeases.deferred), isAfter(afterUuid));
+    return this.#orm.select(leaseFields).from(outstandingLeases).where(its).orderBy(asc(outstandingLeases.uuid)).limit(limit);
+  }
+
+  async has(uuids: readonly string[]): Promise<LocalLease[]> {
+    if (uuids.length === 0) return [];
+    return this.#orm
+      .select(leaseFields)
+      .from(outstandingLeases)
+      .where(and(isSaved, inArray(outstandingLeases.uuid, [...uuids])));
+  }
+
+  async remove(uuid: string): Promise<void> {
+    await this.#orm.delete(outstandingLeases).where(and(isSaved, eq(outstandingLeases.uuid, uuid)));
+  }
+
+  /** The insert waits for a local transaction that has written the same key and not ended yet: that is what makes it safe. */
+  async fence(uuid: string): Promise<"fenced" | "saved" | "in_flight"> {
+    const waitMs = Math.max(1, Math.round(this.#options.fenceWaitMs ?? 2_000));
+    try {
+      return await this.#db.transaction(
+        async (tx) => {
+          await orm(tx).execute(sql.raw(`SET LOCAL lock_timeout = ${waitMs}`));
+          await orm(tx).insert(outstandingLeases).values({ uuid, state: "fenced", sources: [] }).onConflictDoNothing();
+          const [row] = await orm(tx).select({ state: outstandingLeases.state }).from(outstandingLeases).where(eq(outstandingLeases.uuid, uuid));
+          return row?.state ?? "in_flight";
+        },
+        // A stricter one would refuse to see the row that it has waited for.
+        { isolationLevel: "read committed" },
+      );
+    } catch (error) {
+      if (isLockTimeout(error)) return "in_flight";
+      throw error;
+    }
+  }
+
+  async removeFences(olderThanMs: number): Promise<number> {
+    const removed = await this.#orm
+      .delete(outstandingLeases)
+      .where(and(eq(outstandingLeases.state, "fenced"), sql`${ageMs} >= ${olderThanMs}`))
+      .returning({ uuid: outstandingLeases.uuid });
+    return removed.length;
+  }
+
+  async queueForVerification(uuid: string): Promise<void> {
+    await this.#db.transaction(async (tx) => {
+      const [lease] = await orm(tx)
+        .delete(outstandingLeases)
+        .where(and(isSaved, eq(outstandingLeases.uuid, uuid)))
+        .returning({ sources: outstandingLeases.sources });
+      const rows = (lease?.sources ?? []).map(({ type, id }) => ({ sourceType: type, sourceId: id, leaseUuid: uuid }));
+      if (rows.length === 0) return;
+      const key = [verificationQueue.sourceType, verificationQueue.sourceId];
+      await orm(tx)
+        .insert(verificationQueue)
+        .values(rows)
+        .onConflictDoUpdate({ target: key, set: { leaseUuid: uuid } });
+    });
+  }
+
+  async insert(tx: Tx, { table, name }: Claimable, rows: readonly AnyRow[], { skipExisting = false } = {}): Promise<AnyRow[]> {
+    const atOnce = Math.min(ROWS_AT_ONCE, Math.floor(PARAMETERS_AT_ONCE / Object.keys(getTableColumns(table)).length));
+    return inChunks(rows, atOnce, async (chunk) => {
+      const insert = orm(tx)
+        .insert(table as PgTable)
+        .values(chunk as Record<string, never>[]);
+      const stored = await (skipExisting ? insert.onConflictDoNothing() : insert).returning();
+      if (!skipExisting && stored.length !== chunk.length) throw notStored(name, chunk.length - stored.length);
+      return stored;
+    });
+  }
+
+  async lock(tx: Tx, { table, idColumn }: Claimable, where: SQL | undefined, limit?: number): Promise<AnyRow[]> {
+    // In one order, so that two transactions over the same rows wait for each other instead of for ever.
+    const rows = orm(tx)
+      .select()
+      .from(table as PgTable)
+      .where(where)
+      .orderBy(asc(idColumn))
+      .$dynamic();
+    return (limit === undefined ? rows : rows.limit(limit)).for("update");
+  }
+
+  async read(tx: Tx, { table, idColumn }: Claimable, ids: readonly unknown[]): Promise<AnyRow[]> {
+    return inChunks(ids, ROWS_AT_ONCE, async (chunk) =>
+      orm(tx)
+        .select()
+        .from(table as PgTable)
+        .where(inArray(idColumn, [...chunk]))
+        .orderBy(asc(idColumn)),
+    );
+  }
+
+  async update(tx: Tx, { table, idColumn }: Claimable, ids: readonly unknown[], set: AnyRow): Promise<AnyRow[]> {
+    return inChunks(ids, ROWS_AT_ONCE, async (chunk) =>
+      orm(tx)
+        .update(table as PgTable)
+        .set(set as Record<string, never>)
+        .where(inArray(idColumn, [...chunk]))
+        .returning(),
+    );
+  }
+
+  async delete(tx: Tx, { table, idColumn }: Claimable, ids: readonly unknown[]): Promise<number> {
+    const deleted = await inChunks(ids, ROWS_AT_ONCE, async (chunk) =>
+      orm(tx)
+        .delete(table as PgTable)
+        .where(inArray(idColumn, [...chunk]))
+        .returning({ id: idColumn as PgColumn }),
+    );
+    return deleted.length;
+  }
+
+  async listDeferred({ afterUuid, limit }: { afterUuid: string; limit: number }): Promise<Deferred[]> {
+    const rows = await this.#orm
+      .select({ uuid: outstandingLeases.uuid, batch: outstandingLeases.deferred })
+      .from(outstandingLeases)
+      .where(and(isSaved, isNotNull(outstandingLeases.deferred), isAfter(afterUuid)))
+      .orderBy(asc(outstandingLeases.uuid))
+      .limit(limit);
+    return rows.flatMap(({ uuid, batch }) => (batch === null ? [] : [{ uuid, batch }]));
+  }
+
+  async replaceDeferred(uuid: string, next: Deferred | undefined): Promise<boolean> {
+    const its = and(isSaved, isNotNull(outstandingLeases.deferred), eq(outstandingLeases.uuid, uuid));
+    const uuidOnly = { uuid: outstandingLeases.uuid };
+    const found =
+      next === undefined
+        ? this.#orm.delete(outstandingLeases).where(its).returning(uuidOnly)
+        : this.#orm.update(outstandingLeases).set({ uuid: next.uuid, deferred: next.batch }).where(its).returning(uuidOnly);
+    return (await found).length > 0;
+  }
+
+  get readCommitted(): CellDatabase<Tx> {
+    const { transaction = {}, ...options } = this.#options;
+    return new PostgresDatabase(this.#db, { ...options, transaction: { ...transaction, isolationLevel: "read committed" } });
+  }
+
+  cascades(claimables: readonly Claimable[]): string[] {
+    return cascadesOf(claimables, (table) => getTableConfig(table as PgTable).foreignKeys);
+  }
+
+  async #oidOfLeases(): Promise<string | null | undefined> {
+    const [seen] = await this.#orm.select({ oid: oidByName }).from(sql`(VALUES (1)) AS one`);
+    return seen?.oid;
+  }
+
+  get #orm(): Orm {
+    return orm(this.#db);
+  }
+}
+
+/** What the drivers differ in is not used here. */
+function orm(db: unknown): Orm {
+  requireOpen(db);
+  return db as Orm;
+}
+
+const notStored = (table: string, missing: number): Error =>
+  new LeaseholdError(
+    `the database left out ${missing} of the rows for ${table}, as a trigger or rule told it: their names would be claimed for nobody`,
+    {
+      code: "NOT_STORED",
+    },
+  );
+
+const isSaved = eq(outstandingLeases.state, "saved");
+const ageMs = sql<number>`(extract(epoch FROM clock_timestamp() - ${outstandingLeases.createdAt}) * 1000)::float8`;
+const isAfter = (uuid: string): SQL | undefined => (uuid === "" ? undefined : gt(outstandingLeases.uuid, uuid));
+const isDeferred = sql<boolean>`${outstandingLeases.deferred} IS NOT NULL`;
+const leaseFields = { uuid: outstandingLeases.uuid, ageMs, isDeferred };

@@ -1,0 +1,13 @@
+/** A cell's database on PostgreSQL, through drizzle-orm: node-postgres, postgres-js or PGlite. */
+import type { CellDatabase } from "../local.ts";
+import { PostgresDatabase, type PostgresOptions, type PostgresOrm } from "./database.ts";
+
+export type { PostgresOptions, PostgresOrm } from "./database.ts";
+export { migration, outstandingLeases, verificationProgress, verificationQueue } from "./schema.ts";
+
+/**
+ * The database for `createCell`. Give it the drizzle database of the primary, never a replica: what is read there decides between commit and rollback.
+ *
+ *     const cell = createCell({ client, database: postgres(drizzle(pool)), tables: [claimableUsers] });
+ */
+export const postgres = <Tx>(db: PostgresOrm<Tx>, options: PostgresOptions = {}): CellDatabase<Tx> => new PostgresDatabase(db, options);

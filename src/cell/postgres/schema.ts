@@ -1,0 +1,70 @@
+import { sql } from "drizzle-orm";
+import { index, jsonb, pgTable, primaryKey, text, timestamp, uuid } from "drizzle-orm/pg-core";
+import type { Batch } from "../../client/wire.ts";
+import type { SourceRow } from "../changes.ts";
+
+// The cell's own tables. Add all to the schema of your application's migrations, or run `install()` once.
+
+/** A lease whose rows were saved and which the coordinator was not yet told to commit; or a fence in the place of one that was given up. */
+export const outstandingLeases = pgTable(
+  "leasehold_outstanding_leases",
+  {
+    uuid: uuid("uuid").primaryKey(),
+    state: text("state", { enum: ["saved", "fenced"] })
+      .notNull()
+      .default("saved"),
+    sources: jsonb("sources").$type<readonly SourceRow[]>().notNull(),
+    deferred: jsonb("deferred").$type<Batch>(),
+    createdAt: timestamp("created_at", { withTimezone: true, precision: 3 })
+      .notNull()
+      .default(sql`clock_timestamp()`),
+  },
+  (table) => [index("leasehold_outstanding_leases_created").on(table.createdAt)],
+);
+
+/** Rows whose claims may be wrong: the next verification looks at them first. */
+export const verificationQueue = pgTable(
+  "leasehold_verification_queue",
+  {
+    sourceType: text("source_type").notNull(),
+    sourceId: text("source_id").notNull(),
+    leaseUuid: uuid("lease_uuid").notNull(),
+    queuedAt: timestamp("queued_at", { withTimezone: true, precision: 3 })
+      .notNull()
+      .default(sql`clock_timestamp()`),
+  },
+  (table) => [primaryKey({ columns: [table.sourceType, table.sourceId] })],
+);
+
+/** How far a verification is. */
+export const verificationProgress = pgTable("leasehold_verification_progress", {
+  name: text("name").primaryKey(),
+  progress: text("progress").notNull(),
+  savedAt: timestamp("saved_at", { withTimezone: true, precision: 3 })
+    .notNull()
+    .default(sql`clock_timestamp()`),
+});
+
+/** The same as SQL, for those who write their migrations by hand. */
+export const migration = [
+  `CREATE TABLE IF NOT EXISTS leasehold_outstanding_leases (
+  uuid uuid PRIMARY KEY,
+  state text NOT NULL DEFAULT 'saved',
+  sources jsonb NOT NULL,
+  deferred jsonb,
+  created_at timestamptz(3) NOT NULL DEFAULT clock_timestamp()
+)`,
+  "CREATE INDEX IF NOT EXISTS leasehold_outstanding_leases_created ON leasehold_outstanding_leases (created_at)",
+  `CREATE TABLE IF NOT EXISTS leasehold_verification_queue (
+  source_type text NOT NULL,
+  source_id text NOT NULL,
+  lease_uuid uuid NOT NULL,
+  queued_at timestamptz(3) NOT NULL DEFAULT clock_timestamp(),
+  PRIMARY KEY (source_type, source_id)
+)`,
+  `CREATE TABLE IF NOT EXISTS leasehold_verification_progress (
+  name text PRIMARY KEY,
+  progress text NOT NULL,
+  saved_at timestamptz(3) NOT NULL DEFAULT clock_timestamp()
+)`,
+] as const;

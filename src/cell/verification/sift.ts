@@ -1,0 +1,111 @@
+import { DigestSum, lanesOf } from "../../core/digest.ts";
+import { isRecentRow } from "./compare.ts";
+import { checkOrder } from "./examine.ts";
+import { digestedOf, namesOf } from "./named.ts";
+import type { SiftedCounts } from "./tally.ts";
+import type { IdRange, RangeDigest, VerificationPorts, VerifiedRow, VerifiedTable } from "./ports.ts";
+
+/** A stretch of a table whose digests are asked for together. */
+export interface Sifted {
+  /** Whose records have to be looked at one by one, in order; neighbours are one. */
+  unequal: IdRange[];
+  /** Of all ranges, in order. */
+  counts: (SiftedCounts & Pick<IdRange, "upTo">)[];
+  /** Where it ends; undefined: at the end of the table, and of the records beyond it. */
+  upTo: string | undefined;
+}
+
+interface Sieve {
+  records: VerificationPorts["records"];
+  table: VerifiedTable;
+  after: string;
+  /** Behind it nothing is looked at. */
+  end: string | undefined;
+  recentMs: number;
+  pageRows: number;
+  rangeRows: number;
+  /** In one call. */
+  ranges: number;
+}
+
+interface LocalRange extends IdRange {
+  rows: number;
+  sum: DigestSum;
+  /** No digest can speak for it: a row was changed just now, or has a value that is no name. */
+  isSpecial: boolean;
+}
+
+interface Digested {
+  local: LocalRange[];
+  upTo: string | undefined;
+}
+
+/** Reads the rows of the next stretch and finds the ranges whose digests differ from the coordinator's. Keeps sums, not rows. */
+export async function sift(sieve: Sieve): Promise<Sifted> {
+  const { local, upTo } = await digestRows(sieve);
+  const { source, bucketTypes } = sieve.table;
+  const ranges = local.map((range) => ({ after: range.after, upTo: range.upTo }));
+  const { asOfMs, digests } = await sieve.records.digests({ source, bucketTypes, ranges });
+  const sifted: Sifted = { unequal: [], counts: [], upTo };
+  for (const [index, range] of local.entries()) {
+    const isEqual = isProof(range, digests[index], asOfMs - sieve.recentMs);
+    if (!isEqual) push(sifted.unequal, range);
+    const [rows, claims] = isEqual ? [range.rows, range.sum.count] : [0, 0];
+    sifted.counts.push({ upTo: range.upTo, rows, claims, ranges: 1, equalRanges: isEqual ? 1 : 0 });
+  }
+  return sifted;
+}
+
+/**
+ * Equal digests prove nothing beside a hold or a recent change: the lease may end either way, and the two sides were not read at one moment. Without
+ * those, nothing has changed in between (rule V4).
+ */
+function isProof({ sum, isSpecial }: LocalRange, digest: RangeDigest | undefined, settledMs: number): boolean {
+  if (isSpecial || digest === undefined || digest.held) return false;
+  if (digest.newestUpdatedAtMs !== undefined && digest.newestUpdatedAtMs > settledMs) return false;
+  return digest.count === sum.count && digest.hash === sum.hash;
+}
+
+function push(unequal: IdRange[], { after, upTo }: IdRange): void {
+  const last = unequal.at(-1);
+  if (last !== undefined && last.upTo === after) last.upTo = upTo;
+  else unequal.push({ after, upTo });
+}
+
+/** Full ranges, over the ends of pages; only the last of the table is shorter. */
+async function digestRows({ table, after, end, recentMs, pageRows, rangeRows, ranges }: Sieve): Promise<Digested> {
+  const local: LocalRange[] = [];
+  let open: VerifiedRow[] = [];
+  let from = after;
+  for (let read = 0, last = after; ;) {
+    const limit = Math.min(pageRows, ranges * rangeRows - read);
+    const rows = await table.page({ after: last, upTo: end, limit });
+    checkOrder(table, last, rows);
+    read += rows.length;
+    last = rows.at(-1)?.id ?? last;
+    open.push(...rows);
+    for (; open.length >= rangeRows; open = open.slice(rangeRows)) {
+      const range = rangeOf(from, open.slice(0, rangeRows), recentMs);
+      local.push(range);
+      from = range.upTo ?? from;
+    }
+    if (rows.length < limit) return { local: atTheEnd(local, from, open, end, recentMs), upTo: end };
+    if (read >= ranges * rangeRows) return { local, upTo: last };
+  }
+}
+
+/** The last range also has what is behind the last row. */
+function atTheEnd(local: LocalRange[], from: string, open: readonly VerifiedRow[], end: string | undefined, recentMs: number): LocalRange[] {
+  const last = open.length > 0 ? undefined : local.pop();
+  return [...local, { ...(last ?? rangeOf(from, open, recentMs)), upTo: end }];
+}
+
+function rangeOf(after: string, rows: readonly VerifiedRow[], recentMs: number): LocalRange {
+  const range: LocalRange = { after, upTo: rows.at(-1)?.id, rows: rows.length, sum: new DigestSum(), isSpecial: false };
+  for (const row of rows) {
+    const { names, duplicates, unnameable } = namesOf(row.claims);
+    for (const name of names) range.sum.add(lanesOf(digestedOf(name)));
+    range.isSpecial ||= unnameable.length > 0 || duplicates.length > 0 || isRecentRow(row, recentMs);
+  }
+  return range;
+}

@@ -1,0 +1,72 @@
+import type { Caller } from "./caller.ts";
+import type { CallOptions } from "./connection.ts";
+import { valueOf } from "./errors.ts";
+import { Pages } from "./pages.ts";
+import type { Cell, CellChange, Key, MintedKey, NewCell, NewKey, Revocation } from "./wire.ts";
+
+interface PageOptions extends CallOptions {
+  pageSize?: number | undefined;
+  pageToken?: string | undefined;
+}
+
+/** The cells of the deployment. For operators. */
+export class Cells {
+  readonly #caller: Caller;
+
+  constructor(caller: Caller) {
+    this.#caller = caller;
+  }
+
+  /** In the order of their ids. */
+  list({ pageSize, pageToken, ...options }: PageOptions = {}): Pages<Cell> {
+    return new Pages(async (token) => {
+      const answer = await this.#caller.call("listCells", { ...options, query: { page_size: pageSize, page_token: token } });
+      const { cells, next_page_token: nextPageToken } = valueOf(answer);
+      return { items: cells, nextPageToken };
+    }, pageToken);
+  }
+
+  /** Never sent twice: after an unknown outcome look it up. */
+  async add(cell: NewCell, options: CallOptions = {}): Promise<Cell> {
+    return valueOf(await this.#caller.call("addCell", { ...options, body: cell })).cell;
+  }
+
+  async change(cell: string, change: CellChange, options: CallOptions = {}): Promise<Cell> {
+    return valueOf(await this.#caller.call("changeCell", { ...options, params: { cell }, body: change })).cell;
+  }
+
+  /** From now on its begins are refused; all else goes on. */
+  async freeze(cell: string, options: CallOptions = {}): Promise<Cell> {
+    return valueOf(await this.#caller.call("freezeCell", { ...options, params: { cell } })).cell;
+  }
+
+  async unfreeze(cell: string, options: CallOptions = {}): Promise<Cell> {
+    return valueOf(await this.#caller.call("unfreezeCell", { ...options, params: { cell } })).cell;
+  }
+}
+
+/** The keys of the deployment. For operators. */
+export class Keys {
+  readonly #caller: Caller;
+
+  constructor(caller: Caller) {
+    this.#caller = caller;
+  }
+
+  list({ pageSize, pageToken, ...options }: PageOptions = {}): Pages<Key> {
+    return new Pages(async (token) => {
+      const answer = await this.#caller.call("listKeys", { ...options, query: { page_size: pageSize, page_token: token } });
+      const { keys, next_page_token: nextPageToken } = valueOf(answer);
+      return { items: keys, nextPageToken };
+    }, pageToken);
+  }
+
+  /** Never sent twice: a key whose answer got lost is nobody's. */
+  async mint(key: NewKey, options: CallOptions = {}): Promise<MintedKey> {
+    return valueOf(await this.#caller.call("mintKey", { ...options, body: key }));
+  }
+
+  async revoke(id: string, revocation: Revocation = {}, options: CallOptions = {}): Promise<Key> {
+    return valueOf(await this.#caller.call("revokeKey", { ...options, params: { id }, body: revocation })).key;
+  }
+}

@@ -1,0 +1,90 @@
+import { Cells, Keys } from "./admin.ts";
+import { BeginGate, type BeginLimit } from "./begin-gate.ts";
+import type { BreakerOptions } from "./breaker.ts";
+import { Caller } from "./caller.ts";
+import { Connection, isKey, type CallOptions, type ConnectionOptions } from "./connection.ts";
+import { InvalidArgumentError, valueOf } from "./errors.ts";
+import { Leases } from "./leases.ts";
+import { Records } from "./records.ts";
+import { VerificationSlots } from "./verification-slots.ts";
+import type { Limit, Operations } from "./wire.ts";
+
+export interface ClientOptions extends ConnectionOptions {
+  /** The cell that leases and record listings are about: a cell's own, with its key. */
+  cell?: string | undefined;
+  begins?: BeginLimit | undefined;
+  /** False: none. */
+  breaker?: BreakerOptions | false | undefined;
+}
+
+/** The coordinator's API. Safe to share; make one for a process. */
+export class Client {
+  readonly cell: string | undefined;
+  readonly leases: Leases;
+  readonly records: Records;
+  readonly verificationSlots: VerificationSlots;
+  readonly cells: Cells;
+  readonly keys: Keys;
+  readonly #caller: Caller;
+  readonly #gate: BeginGate;
+
+  constructor(caller: Caller, gate: BeginGate, cell: string | undefined) {
+    this.cell = cell;
+    this.#caller = caller;
+    this.#gate = gate;
+    this.leases = new Leases(caller, gate, cell);
+    this.records = new Records(caller, cell);
+    this.verificationSlots = new VerificationSlots(caller, cell);
+    this.cells = new Cells(caller);
+    this.keys = new Keys(caller);
+  }
+
+  /** The same, about another cell: for operators. Shares the connection, the limit on begins and the circuit breaker. */
+  forCell(cell: string): Client {
+    return new Client(this.#caller, this.#gate, cell);
+  }
+
+  /** Every limit of the deployment. */
+  async limits(options: CallOptions = {}): Promise<readonly Limit[]> {
+    return valueOf(await this.#caller.call("listLimits", options)).limits;
+  }
+
+  /** Whether the coordinator is alive. Asks nobody behind it. */
+  async health(options: CallOptions = {}): Promise<Operations["getHealth"]["answer"]> {
+    return valueOf(await this.#caller.call("getHealth", options));
+  }
+
+  /** Whether all of its parts answer. Throws `UnavailableError` when one does not. */
+  async readiness(options: CallOptions = {}): Promise<Operations["getReadiness"]["answer"]> {
+    return valueOf(await this.#caller.call("getReadiness", options));
+  }
+}
+
+/**
+ * A client of the coordinator at `url`.
+ *
+ *     const client = createClient({ url: "https://leasehold.example.com", key: process.env.LEASEHOLD_KEY, cell: "7" });
+ *     const lease = await client.leases.begin({ creates: [{ bucket: { type: "USERNAMES", value: "ada" }, subject, source }] });
+ *     await client.leases.commit(lease.uuid);
+ *
+ * Throws `InvalidArgumentError` for an option that cannot be.
+ */
+export function createClient(options: ClientOptions): Client {
+  check(options);
+  const gate = new BeginGate(options.begins ?? {}, options.breaker ?? {}, options.hooks);
+  return new Client(new Caller(new Connection(options)), gate, options.cell);
+}
+
+function check({ url, key, deadlineMs, tryMs, retries, pauseMs, begins, breaker }: ClientOptions): void {
+  if (typeof url !== "string" || !/^https?:\/\/[^/?#]+\/*$/i.test(url)) throw invalid("url", "must be an http or https URL without a path");
+  if (typeof key !== "function" && !isKey(key)) throw invalid("key", "must be a key, or a function that returns one");
+  const positive = { deadlineMs, tryMs, pauseMs, "begins.max": begins?.max };
+  const breakerNumbers = breaker === false || breaker === undefined ? {} : { "breaker.failures": breaker.failures, "breaker.openMs": breaker.openMs };
+  for (const [field, value] of Object.entries({ ...positive, ...breakerNumbers })) {
+    if (value !== undefined && !(value > 0)) throw invalid(field, "must be above 0");
+  }
+  if (retries !== undefined && !(retries >= 0)) throw invalid("retries", "must be 0 or more");
+}
+
+const invalid = (field: string, message: string): InvalidArgumentError =>
+  new InvalidArgumentError(`\`${field}\` ${message}`, { code: "INVALID_ARGUMENT", field });

@@ -1,0 +1,63 @@
+/** The coordinator's API for any JavaScript: `fetch`, and nothing else. */
+export { createClient, Client, type ClientOptions } from "./client.ts";
+export type { BeginLimit } from "./begin-gate.ts";
+export type { BreakerOptions } from "./breaker.ts";
+export type { CallOptions, Fetch, FetchResponse } from "./connection.ts";
+export type { Export } from "./export.ts";
+export type { Hooks, RequestEvent, ResponseEvent, RetryEvent } from "./hooks.ts";
+export type { BeginOptions, DecideOptions, ListLeasesOptions, ListStaleLeasesOptions } from "./leases.ts";
+export type { Page, Pages } from "./pages.ts";
+export type {
+  DigestRecordsOptions,
+  ExportRecordsOptions,
+  Found,
+  ListRecordsOptions,
+  RangeDigest,
+  RecordDigests,
+  RecordPage,
+  SourceIdRange,
+} from "./records.ts";
+export {
+  AlreadyClaimedError,
+  CancelledError,
+  CellFrozenError,
+  ClaimLeasedError,
+  ClaimMismatchError,
+  FailedPreconditionError,
+  InvalidArgumentError,
+  isLeaseholdError,
+  LeaseCommittedError,
+  LeaseholdError,
+  LeaseIdReusedError,
+  LeaseRolledBackError,
+  NotFoundError,
+  NotOwnerError,
+  PermissionDeniedError,
+  ResourceExhaustedError,
+  TimeoutError,
+  UnauthenticatedError,
+  UnavailableError,
+  type LeaseholdErrorCode,
+  type LeaseholdErrorDetails,
+} from "./errors.ts";
+export type {
+  Batch,
+  Bucket,
+  Cell,
+  CellChange,
+  Conflict,
+  ForeignRecord,
+  Key,
+  Lease,
+  Limit,
+  LookupResult,
+  MintedKey,
+  NewCell,
+  NewKey,
+  OwnerCell,
+  Record,
+  Source,
+  StaleLease,
+  Subject,
+  VerificationSlot,
+} from "./wire.ts";

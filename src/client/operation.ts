@@ -1,0 +1,3 @@
+import type { operations } from "./wire.ts";
+
+export type OperationId = keyof typeof operations;

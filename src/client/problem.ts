@@ -1,0 +1,74 @@
+import { unknown, type Refused, type Unknown } from "./answer.ts";
+import type { Conflict } from "./wire.ts";
+
+interface Headers {
+  get(name: string): string | null;
+}
+
+/**
+ * A refusal is a problem document with a code, and below 500. What a proxy in between says, and every 5xx, tells nothing about what
+ * the coordinator did.
+ */
+export function readProblem(status: number, headers: Headers, text: string): Refused | Unknown {
+  const isProblem = (headers.get("content-type") ?? "").startsWith("application/problem+json");
+  return answerOfProblem(status, parsed(text), isProblem, headers);
+}
+
+/** Of a problem wherever it was found. */
+export function answerOfProblem(status: number, problem: Record<string, unknown>, isProblem = true, headers?: Headers): Refused | Unknown {
+  const requestId = textOf(problem["request_id"]) ?? headers?.get("x-request-id") ?? undefined;
+  const retryAfterMs = headers === undefined ? waitOf(problem["retry_after_ms"]) : retryAfterOf(headers);
+  const common = { status, ...(requestId === undefined ? {} : { requestId }), ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
+  const code = textOf(problem["code"]);
+  const detail = textOf(problem["detail"]);
+  if (!isProblem || status < 400 || status >= 500 || code === undefined) {
+    const why = code === "DEADLINE_EXCEEDED" ? "timeout" : "unavailable";
+    return unknown(`HTTP ${status}: ${(isProblem ? detail : undefined) ?? "no problem document"}`, { why, ...common });
+  }
+  const reason = textOf(problem["reason"]);
+  const field = textOf(problem["field"]);
+  return {
+    kind: "refused",
+    code,
+    detail: detail ?? "",
+    conflicts: conflictsOf(problem["conflicts"]),
+    retryable: problem["retryable"] === true,
+    outcomeKnown: true,
+    ...common,
+    ...(reason === undefined ? {} : { reason }),
+    ...(field === undefined ? {} : { field }),
+  };
+}
+
+/** Seconds, or a date: both are allowed, and a proxy may send either. */
+function retryAfterOf(headers: Headers): number | undefined {
+  const given = headers.get("retry-after");
+  if (given === null || given === "") return undefined;
+  const seconds = Number(given);
+  const waitMs = Number.isFinite(seconds) ? seconds * 1_000 : Date.parse(given) - Date.now();
+  return Number.isFinite(waitMs) ? Math.max(0, waitMs) : undefined;
+}
+
+/** Of a problem that comes without headers of its own. */
+const waitOf = (given: unknown): number | undefined => (typeof given === "number" && given >= 0 ? given : undefined);
+
+const textOf = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
+
+/** What is no conflict is left out: a refusal stays one, whatever it says in addition. */
+const conflictsOf = (given: unknown): Conflict[] => (Array.isArray(given) ? given.filter(isConflict) : []);
+
+function isConflict(given: unknown): given is Conflict {
+  const { list, index, kind, bucket } = (given ?? {}) as Record<string, unknown>;
+  const { type, value } = (bucket ?? {}) as Record<string, unknown>;
+  const isListed = list === "creates" || list === "destroys" || list === "replaces";
+  return isListed && typeof index === "number" && typeof kind === "string" && typeof type === "string" && typeof value === "string";
+}
+
+function parsed(text: string): Record<string, unknown> {
+  try {
+    const json: unknown = JSON.parse(text);
+    return typeof json === "object" && json !== null ? (json as Record<string, unknown>) : {};
+  } catch {
+    return {};
+  }
+}

@@ -1,0 +1,18 @@
+/** The least that an answer must hold: the kind of each field that is always there. */
+export type Shape = "string" | "number" | "boolean" | "any" | readonly [Shape] | { readonly [field: string]: Shape };
+
+/** Throws a `TypeError` that names the place where `json` is not as agreed. What it holds besides is fine. */
+export function checkShape(json: unknown, shape: Shape, place = "the answer"): void {
+  if (shape === "any") return;
+  if (typeof shape === "string") {
+    if (typeof json !== shape) throw new TypeError(`${place} is not a ${shape}`);
+  } else if (isList(shape)) {
+    if (!Array.isArray(json)) throw new TypeError(`${place} is not a list`);
+    json.forEach((each, index) => checkShape(each, shape[0], `${place}[${index}]`));
+  } else {
+    if (typeof json !== "object" || json === null) throw new TypeError(`${place} is not an object`);
+    for (const [field, each] of Object.entries(shape)) checkShape((json as Record<string, unknown>)[field], each, `${place}.${field}`);
+  }
+}
+
+const isList = (shape: Shape): shape is readonly [Shape] => Array.isArray(shape);

@@ -1,0 +1,29 @@
+/** A process of a cell that does one thing, and stands still at one point of it, to be killed there. */
+import { writeSync } from "node:fs";
+import { flushCompileCache } from "node:module";
+import { Breakpoint } from "./breakpoint.ts";
+import { CHUNK_OF_FLOWS, flows, type Flow } from "./flows.ts";
+import { VICTIM, type Job } from "./job.ts";
+import { openCell } from "./open-cell.ts";
+
+async function run({ place, flow: name, names, point, hit }: Job): Promise<string> {
+  const flow: Flow = flows[name];
+  const breakpoint = new Breakpoint({ point, hit, fault: flow.fault });
+  const { fetch, logQuery } = breakpoint;
+  const open = openCell(place, { applicationName: VICTIM, client: { fetch }, logQuery, cell: { chunk: CHUNK_OF_FLOWS } });
+  breakpoint.wrap(open.database);
+  return flow.act(open.cell, names).then(
+    () => "it succeeded",
+    (error: unknown) => `it failed: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
+  );
+}
+
+// A process that is killed leaves nothing to the next one by itself.
+flushCompileCache();
+
+process.once("message", (job) => {
+  void run(job as Job).then((outcome) => {
+    writeSync(1, `never came to ${(job as Job).point}; ${outcome}\n`);
+    process.exit(1);
+  });
+});

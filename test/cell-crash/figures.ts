@@ -1,0 +1,44 @@
+import type { Line } from "./record.ts";
+
+/** How often each thing happened. */
+type Count = Record<string, number>;
+
+export interface Figures {
+  signUps: number;
+  /** By kind and code. */
+  told: Count;
+  /** Asked, and killed before anybody was told. */
+  untold: number;
+  /** Further tries of calls to the coordinator. */
+  retries: Count;
+  events: Count;
+  /** The counters of all reconciliations. */
+  reconciled: Count;
+}
+
+/** Of somebody's name, or of nothing: what says that the coordinator was there and decided. */
+const DECIDED: ReadonlySet<string> = new Set(["OK", "ALREADY_EXISTS", "ABORTED", "FAILED_PRECONDITION"]);
+
+/** Those that were saved, or refused because of a name. One that failed because everything was down is not counted as one. */
+export const finishedSignUps = (lines: readonly Line[]): number => {
+  const signUps = new Set(lines.flatMap((line) => (line.line === "asked" && line.kind === "sign_up" ? [line.op] : [])));
+  return lines.filter((line) => line.line === "told" && signUps.has(line.op) && DECIDED.has(line.code)).length;
+};
+
+export function figuresOf(lines: readonly Line[]): Figures {
+  const kinds = new Map(lines.flatMap((line) => (line.line === "asked" ? [[line.op, line.kind] as const] : [])));
+  const figures: Figures = { signUps: finishedSignUps(lines), told: {}, untold: kinds.size, retries: {}, events: {}, reconciled: {} };
+  for (const line of lines) {
+    if (line.line === "told") {
+      count(figures.told, `${kinds.get(line.op) ?? "?"} ${line.code}`);
+      figures.untold -= 1;
+    } else if (line.line === "retry") count(figures.retries, line.operation);
+    else if (line.line === "event") count(figures.events, line.kind);
+    else if (line.line === "reconciled") for (const [name, value] of Object.entries(line.counters)) count(figures.reconciled, name, value);
+  }
+  return figures;
+}
+
+function count(counts: Count, name: string, by = 1): void {
+  counts[name] = (counts[name] ?? 0) + by;
+}

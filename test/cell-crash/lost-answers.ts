@@ -1,0 +1,24 @@
+import type { PoolClient } from "pg";
+
+interface Wired {
+  query: (...args: unknown[]) => unknown;
+  connection: { stream: { destroy: () => void } };
+}
+
+/**
+ * Cuts some connections right after COMMIT was written: saved, and the answer is lost. A server that is killed leaves most such transactions undone, so
+ * that kills alone would hardly ever tell the two apart.
+ */
+export const losingAnswers =
+  (isLost: () => boolean) =>
+  (client: PoolClient): void => {
+    const wired = client as unknown as Wired;
+    const query = wired.query.bind(client);
+    wired.query = (...args) => {
+      const answer = query(...args);
+      if (textOf(args[0]) === "commit" && isLost()) setImmediate(() => wired.connection.stream.destroy());
+      return answer;
+    };
+  };
+
+const textOf = (query: unknown): unknown => (typeof query === "object" && query !== null && "text" in query ? query.text : query);

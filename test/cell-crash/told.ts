@@ -1,0 +1,42 @@
+import { asc } from "drizzle-orm";
+import type { OpenCell } from "./open-cell.ts";
+import type { Line } from "./record.ts";
+import { journal, users } from "./tables.ts";
+
+type Entry = typeof journal.$inferSelect;
+
+/** Everything that both databases say happened. */
+export const readJournals = async (cells: readonly OpenCell[]): Promise<Entry[]> =>
+  (await Promise.all(cells.map(({ orm }) => orm.select().from(journal)))).flat();
+
+/** Where what users were told is not what was saved. */
+export function brokenPromises(lines: readonly Line[], entries: readonly Entry[]): string[] {
+  const saved = new Set(entries.map(({ op }) => op));
+  return lines.flatMap((line) => {
+    if (line.line !== "told") return [];
+    if (line.told === "saved" && !saved.has(line.op)) return [`a user was told that ${line.op} is saved, and it is not`];
+    if (line.told === "failed" && saved.has(line.op)) return [`a user was told that ${line.op} failed (${line.code}), and it is saved`];
+    return [];
+  });
+}
+
+/** Where a cell's rows are not what its journal makes of them: a change that was saved is there, unless a later one removed it. */
+export async function lostChanges({ orm }: OpenCell): Promise<string[]> {
+  const expected = new Map<string, string | null>();
+  for (const { kind, userId, username } of await orm.select().from(journal).orderBy(asc(journal.seq))) {
+    if (kind === "delete") expected.delete(userId);
+    else expected.set(userId, username);
+  }
+  const rows = new Map((await orm.select().from(users)).map(({ id, username }) => [id, username]));
+  return [
+    ...[...expected].flatMap(([id, username]) => (rows.get(id) === username ? [] : [`user ${id} must be ${username}, and is ${rows.get(id)}`])),
+    ...[...rows.keys()].filter((id) => !expected.has(id)).map((id) => `user ${id} is there, and nothing says why`),
+  ];
+}
+
+/** Names that have two owners, in whichever cells and spellings. */
+export async function doubleNames(cells: readonly OpenCell[]): Promise<string[]> {
+  const rows = (await Promise.all(cells.map(({ orm }) => orm.select().from(users)))).flat();
+  const names = rows.flatMap(({ username, email }) => [username, ...(email === null ? [] : [email])].map((name) => name.toLowerCase()));
+  return [...new Set(names.filter((name, at) => names.indexOf(name) !== at))].map((name) => `${name} has two owners`);
+}

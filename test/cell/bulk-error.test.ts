@@ -1,0 +1,17 @@
+import { expect, test } from "vitest";
+import { BulkError, LocalCommitUnknownError } from "../../src/cell/errors.ts";
+
+const done = { recordsDone: 2, chunksDone: 1 };
+
+test("a chunk that nobody knows the end of is not called unsaved", () => {
+  const lease = "00000000-0000-7000-8000-000000000001";
+  expect(new BulkError(new LocalCommitUnknownError("connection lost", lease), done)).toMatchObject({
+    code: "UNKNOWN_COMMIT",
+    outcomeKnown: false,
+    leaseUuid: lease,
+  });
+});
+
+test("what the application throws is no answer of the coordinator's", () => {
+  expect(new BulkError(new Error("no"), done)).toMatchObject({ code: "BULK_FAILED", outcomeKnown: true, conflicts: [], leaseUuid: undefined });
+});

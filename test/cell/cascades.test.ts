@@ -1,0 +1,75 @@
+import * as my from "drizzle-orm/mysql-core";
+import { drizzle as drizzleMysql } from "drizzle-orm/mysql-proxy";
+import * as pg from "drizzle-orm/pg-core";
+import { drizzle as drizzlePostgres } from "drizzle-orm/pg-proxy";
+import { expect, test } from "vitest";
+import { Cell, createCell } from "../../src/cell/cell.ts";
+import { createClient } from "../../src/client/client.ts";
+import { claimable, type Claimable } from "../../src/cell/claimable.ts";
+import { mysql } from "../../src/cell/mysql/index.ts";
+import { postgres } from "../../src/cell/postgres/index.ts";
+
+interface Actions {
+  onDelete?: pg.UpdateDeleteAction;
+  onUpdate?: pg.UpdateDeleteAction;
+}
+
+const onPostgres = postgres(drizzlePostgres(async () => ({ rows: [] })));
+const onMysql = mysql(drizzleMysql(async () => ({ rows: [] })));
+
+const users = pg.pgTable("users", { id: pg.serial().primaryKey(), name: pg.text().notNull().unique() });
+const claimableUsers: Claimable = claimable(users, {
+  source: "RAILS_TABLE_USERS",
+  subject: { type: "USER", id: "id" },
+  attributes: { name: "USERNAMES" },
+});
+
+/** A table whose claimed `owner` refers to a user's name, and whose `userId`, which is not claimed, to a user's id. */
+function withKeys({ owner, userId }: { owner?: Actions; userId?: Actions }): Claimable {
+  const table = pg.pgTable("emails", {
+    id: pg.serial().primaryKey(),
+    owner: owner === undefined ? pg.text() : pg.text().references(() => users.name, owner),
+    userId: userId === undefined ? pg.integer("user_id") : pg.integer("user_id").references(() => users.id, userId),
+  });
+  return claimable(table, { source: "RAILS_TABLE_EMAILS", subject: { type: "USER", id: "id" }, attributes: { owner: "EMAILS" } });
+}
+
+test.each([
+  [{ userId: { onDelete: "cascade" } }, ["emails.user_id → users deletes rows by ON DELETE CASCADE"]],
+  [{ owner: { onDelete: "set null" } }, ["emails.owner → users changes claimed columns by ON DELETE SET NULL"]],
+  [{ owner: { onDelete: "set default" } }, ["emails.owner → users changes claimed columns by ON DELETE SET DEFAULT"]],
+  [{ owner: { onUpdate: "cascade" } }, ["emails.owner → users changes claimed columns by ON UPDATE CASCADE"]],
+  [{ owner: { onDelete: "cascade", onUpdate: "set null" } }, [/ON DELETE CASCADE/, /ON UPDATE SET NULL/]],
+  [{ userId: { onDelete: "set null", onUpdate: "cascade" } }, []],
+  [{ owner: { onDelete: "restrict", onUpdate: "no action" }, userId: {} }, []],
+] as const)("%j", (keys, sentences) => {
+  const seen = onPostgres.cascades([claimableUsers, withKeys(keys)]);
+  expect(seen).toEqual(
+    sentences.map((sentence) => (typeof sentence === "string" ? expect.stringContaining(sentence) : expect.stringMatching(sentence))),
+  );
+});
+
+test("what is not claimable is the application's own affair", () => {
+  expect(onPostgres.cascades([withKeys({ userId: { onDelete: "cascade" } })])).toEqual([]);
+});
+
+test("a table can refer to itself, on MySQL too", () => {
+  const groups = my.mysqlTable("groups", {
+    id: my.int().primaryKey(),
+    parentId: my.int("parent_id").references((): my.AnyMySqlColumn => groups.id, { onDelete: "cascade" }),
+    path: my.varchar({ length: 255 }),
+  });
+  const claimableGroups: Claimable = claimable(groups, {
+    source: "RAILS_TABLE_PROJECTS",
+    subject: { type: "PROJECT", id: "id" },
+    attributes: { path: "ROUTES" },
+  });
+  expect(onMysql.cascades([claimableGroups])).toEqual([expect.stringContaining("groups.parent_id → groups deletes rows by ON DELETE CASCADE")]);
+});
+
+test("a cell refuses them, unless its program says that it does not rely on them", () => {
+  const client = createClient({ url: "http://x.test", key: "k", cell: "1", fetch: () => Promise.reject(new Error("not asked")) });
+  const tables = [claimableUsers, withKeys({ userId: { onDelete: "cascade" } })];
+  expect(() => createCell({ client, database: onPostgres, tables })).toThrow("ON DELETE CASCADE");
+  expect(createCell({ client, database: onPostgres, tables, cascades: "accept" })).toBeInstanceOf(Cell);
+});

@@ -1,0 +1,89 @@
+import { bigint, boolean, integer, pgTable, serial, text, timestamp } from "drizzle-orm/pg-core";
+import { describe, expect, test } from "vitest";
+import { claimable } from "../../src/cell/claimable.ts";
+import { ClaimableTables } from "../../src/cell/tables.ts";
+
+const users = pgTable("users", {
+  id: serial("id").primaryKey(),
+  username: text("username").notNull(),
+  phone: bigint("phone", { mode: "bigint" }),
+  age: integer("age"),
+  confirmed: boolean("confirmed").notNull(),
+  createdAt: timestamp("created_at").notNull(),
+});
+const subject = { type: "USER", id: "id" } as const;
+const row = { id: 7, username: "ada", phone: null, age: 36, confirmed: true, createdAt: new Date(0) };
+
+describe("claims of a row", () => {
+  const table = claimable(users, {
+    source: "RAILS_TABLE_USERS",
+    subject,
+    attributes: { id: "USER_IDS", username: { bucket: "USERNAMES", when: ({ confirmed }) => confirmed }, phone: "EMAILS" },
+  });
+
+  test("one for each column that is not empty and applies", () => {
+    const its = { subject: { type: "USER", id: "7" }, source: { type: "RAILS_TABLE_USERS", id: "7" } };
+    expect(table.claimsOf(row)).toEqual([
+      { bucket: { type: "USER_IDS", value: "7" }, attribute: "id", ...its },
+      { bucket: { type: "USERNAMES", value: "ada" }, attribute: "username", ...its },
+    ]);
+    expect(table.claimsOf({ ...row, confirmed: false }).map(({ attribute }) => attribute)).toEqual(["id"]);
+    expect(table.claimsOf({ ...row, phone: 12_345_678_901_234_567_890n }).at(-1)?.bucket.value).toBe("12345678901234567890");
+  });
+
+  test("a switch is asked each time, and a subject may be computed", () => {
+    let isOn = false;
+    const switched = claimable(users, {
+      source: "RAILS_TABLE_USERS",
+      subject: { type: "GROUP", id: ({ age }) => `age-${age}` },
+      attributes: { username: { bucket: "USERNAMES", enabled: () => isOn } },
+    });
+    expect(switched.claimsOf(row)).toEqual([]);
+    isOn = true;
+    expect(switched.claimsOf(row)).toMatchObject([{ subject: { type: "GROUP", id: "age-36" } }]);
+  });
+
+  test("a row that was read without its id, or without a claimed column, is a mistake that is named", () => {
+    expect(() => table.claimsOf({ username: "ada", confirmed: true })).toThrow("`id` of a row of users is missing");
+    const { username: _, ...withoutName } = row;
+    expect(() => table.checkWhole(withoutName)).toThrow("`username` of a row of users is missing");
+    expect(table.checkWhole(row)).toBeUndefined();
+  });
+
+  test("a subject that is empty is none: enough to give a name up", () => {
+    const owned = claimable(users, { source: "RAILS_TABLE_USERS", subject: { type: "USER", id: "age" }, attributes: { username: "USERNAMES" } });
+    expect(owned.claimsOf({ ...row, age: null })).toMatchObject([{ subject: undefined, bucket: { value: "ada" } }]);
+  });
+});
+
+describe("a declaration", () => {
+  test("knows no columns that are not there, none that hold no text or number, and no other types", () => {
+    const declare = (): unknown[] => [
+      // @ts-expect-error -- not a column
+      claimable(users, { source: "RAILS_TABLE_USERS", subject, attributes: { nickname: "USERNAMES" } }),
+    ];
+    expect(declare).toThrow("names nickname, which is no column of users");
+    // @ts-expect-error -- a time is no name
+    claimable(users, { source: "RAILS_TABLE_USERS", subject, attributes: { createdAt: "USERNAMES" } });
+    // @ts-expect-error -- nor is a switch
+    claimable(users, { source: "RAILS_TABLE_USERS", subject, attributes: { confirmed: "USERNAMES" } });
+    // @ts-expect-error -- no such bucket type
+    claimable(users, { source: "RAILS_TABLE_USERS", subject, attributes: { username: "NICKNAMES" } });
+    // @ts-expect-error -- no such source type
+    claimable(users, { source: "USERS", subject, attributes: { username: "USERNAMES" } });
+    // @ts-expect-error -- a subject's id is text or a number too
+    claimable(users, { source: "RAILS_TABLE_USERS", subject: { type: "USER", id: "confirmed" }, attributes: { username: "USERNAMES" } });
+  });
+
+  test("must name a column, an id that is one, and a source of its own", () => {
+    expect(() => claimable(users, { source: "RAILS_TABLE_USERS", subject, attributes: {} })).toThrow("must name a column");
+    expect(() => claimable(users, { source: "RAILS_TABLE_USERS", id: "uuid" as "id", subject, attributes: { username: "USERNAMES" } })).toThrow(
+      "`id` names uuid",
+    );
+    const declared = claimable(users, { source: "RAILS_TABLE_USERS", subject, attributes: { username: "USERNAMES" } });
+    const other = pgTable("people", { id: serial("id").primaryKey(), name: text("name") });
+    const same = claimable(other, { source: "RAILS_TABLE_USERS", subject, attributes: { name: "USERNAMES" } });
+    expect(() => new ClaimableTables([declared, same])).toThrow("RAILS_TABLE_USERS twice: users and people");
+    expect(() => new ClaimableTables([declared]).of(other)).toThrow("people is not among the cell's tables");
+  });
+});

@@ -1,0 +1,164 @@
+import { describe, expect, test } from "vitest";
+import { DeferredLeases, noDeferred, type DeferredPorts } from "../../src/cell/deferred.ts";
+import type { Deferred } from "../../src/cell/local.ts";
+import type { LeaseState } from "../../src/cell/remote-leases.ts";
+import { unknown, type Answer, type Refused } from "../../src/client/answer.ts";
+import type { Batch, Conflict } from "../../src/client/wire.ts";
+import { refusal } from "./memory-leases.ts";
+
+const batch: Batch = { destroys: ["a", "b", "c"].map((value) => ({ bucket: { type: "ROUTES", value } })), allow_missing: true };
+const conflict = (index: number, kind: Conflict["kind"]): Conflict => ({ list: "destroys", index, kind, bucket: { type: "ROUTES", value: "x" } });
+const refused = (...conflicts: Conflict[]): Refused => ({ ...refusal({ status: 409, code: "FAILED_PRECONDITION", detail: "" }), conflicts });
+const limit = (status: number): Refused => ({ ...refusal({ status, code: "RESOURCE_EXHAUSTED", detail: "" }), retryable: status === 429 });
+const granted: Answer<LeaseState> = { kind: "ok", value: "GRANTED" };
+const committed: Answer<LeaseState> = { kind: "ok", value: "COMMITTED" };
+
+/** The rows of deferred leases. UUIDs that a run makes come after the names that the tests give. */
+class Rows implements DeferredPorts {
+  readonly all: Map<string, Deferred>;
+  /** What another run does before this one replaces a row. */
+  beforeReplace: () => void = () => {};
+
+  constructor(...uuids: string[]) {
+    this.all = new Map(uuids.map((uuid) => [uuid, { uuid, batch }]));
+  }
+
+  async listDeferred(page: { afterUuid: string; limit: number }): Promise<Deferred[]> {
+    const uuids = [...this.all.keys()].toSorted().filter((uuid) => uuid > page.afterUuid);
+    return uuids.slice(0, page.limit).flatMap((uuid) => this.all.get(uuid) ?? []);
+  }
+
+  async replaceDeferred(uuid: string, next: Deferred | undefined): Promise<boolean> {
+    this.beforeReplace();
+    if (!this.all.delete(uuid)) return false;
+    if (next !== undefined) this.all.set(next.uuid, next);
+    return true;
+  }
+
+  async remove(uuid: string): Promise<void> {
+    this.all.delete(uuid);
+  }
+}
+
+interface Answers {
+  /** One after the other; then all are granted. */
+  begins?: readonly Answer<LeaseState>[];
+  commit?: Answer<LeaseState>;
+}
+
+async function run(rows: Rows, { begins = [], commit = committed }: Answers = {}) {
+  const given = new Set(rows.all.keys());
+  const asked: string[] = [];
+  const leases = {
+    begin: async (uuid: string, { destroys = [] }: Batch) => {
+      asked.push(`${given.has(uuid) ? uuid : "another"}: ${destroys.map(({ bucket }) => bucket.value).join("")}`);
+      return begins[asked.length - 1] ?? granted;
+    },
+    commit: async () => commit,
+  };
+  const told: string[] = [];
+  const counters = await new DeferredLeases(rows, leases, (uuid) => told.push(given.has(uuid) ? uuid : "another")).runAll();
+  return { asked, counters, told, rows: [...rows.all.keys()].map((uuid) => (given.has(uuid) ? uuid : "another")) };
+}
+
+test("begins, commits, and forgets", async () => {
+  const counters = { ...noDeferred(), done: 1 };
+  expect(await run(new Rows("0"))).toEqual({ asked: ["0: abc"], counters, told: [], rows: [] });
+  // A process died between its commit and the removal of the row.
+  expect(await run(new Rows("0"), { begins: [committed] })).toMatchObject({ counters, rows: [] });
+});
+
+test("goes through all of them, page by page", async () => {
+  const uuids = Array.from({ length: 250 }, (_, index) => `0-${1_000 + index}`);
+  const { asked, counters, rows } = await run(new Rows(...uuids));
+  expect(asked).toEqual(uuids.map((uuid) => `${uuid}: abc`));
+  expect(counters).toEqual({ ...noDeferred(), done: 250 });
+  expect(rows).toEqual([]);
+});
+
+test("leaves to others what is theirs by now, and goes on with the rest under another UUID", async () => {
+  const { asked, counters, rows } = await run(new Rows("0"), { begins: [refused(conflict(0, "not_owner"), conflict(2, "mismatch"))] });
+  expect(asked).toEqual(["0: abc", "another: b"]);
+  expect(counters).toEqual({ ...noDeferred(), done: 1, dropped: 2 });
+  expect(rows).toEqual([]);
+  const nothing = refused(...[0, 1, 2].map((index) => conflict(index, "not_owner")));
+  expect(await run(new Rows("0"), { begins: [nothing] })).toMatchObject({
+    asked: ["0: abc"],
+    counters: { ...noDeferred(), done: 1, dropped: 3 },
+    rows: [],
+  });
+});
+
+test.each<{ what: string; closed: Answer<LeaseState> }>([
+  { what: "refused", closed: { ...refused(), reason: "LEASE_ROLLED_BACK" } },
+  { what: "answered as it is", closed: { kind: "ok", value: "ROLLED_BACK" } },
+])("takes another UUID where its own was rolled back, and its begin is $what", async ({ closed }) => {
+  expect(await run(new Rows("0"), { begins: [closed] })).toMatchObject({
+    asked: ["0: abc", "another: abc"],
+    counters: { ...noDeferred(), done: 1 },
+    rows: [],
+  });
+});
+
+test("what changes again and again is left, told, and not met twice in one run", async () => {
+  const closed = { ...refused(), reason: "LEASE_ROLLED_BACK" };
+  expect(await run(new Rows("0"), { begins: [closed, closed, closed] })).toEqual({
+    asked: ["0: abc", "another: abc", "another: abc"],
+    counters: { ...noDeferred(), left: 1 },
+    told: ["another"],
+    rows: ["another"],
+  });
+});
+
+describe("of two runs of one lease", () => {
+  test.each<{ what: string; begun: Answer<LeaseState> }>([
+    { what: "a UUID that was decided otherwise", begun: { ...refused(), reason: "LEASE_ROLLED_BACK" } },
+    { what: "names that are others' by now", begun: refused(conflict(0, "not_owner")) },
+    { what: "nothing left to give up", begun: refused(...[0, 1, 2].map((index) => conflict(index, "not_owner"))) },
+  ])("the slower one stops, and counts nothing: $what", async ({ begun }) => {
+    const rows = new Rows("0", "1");
+    rows.beforeReplace = () => void rows.all.delete("0");
+    expect(await run(rows, { begins: [begun] })).toEqual({
+      asked: ["0: abc", "1: abc"],
+      counters: { ...noDeferred(), done: 1 },
+      told: [],
+      rows: [],
+    });
+  });
+});
+
+describe("a begin is left as it is", () => {
+  test.each<{ what: string; begun: Answer<LeaseState>; as: "left" | "refused" }>([
+    { what: "of names that are leased", begun: refused(conflict(0, "leased")), as: "left" },
+    { what: "refused after a try without an answer", begun: { ...refused(conflict(0, "not_owner")), outcomeKnown: false }, as: "left" },
+    { what: "that may be tried again", begun: { ...refusal({ status: 500, code: "INTERNAL", detail: "" }), retryable: true }, as: "left" },
+    { what: "of a frozen cell", begun: { ...refused(), reason: "CELL_FROZEN" }, as: "refused" },
+    { what: "that takes too much room by itself", begun: limit(413), as: "refused" },
+  ])("and the next one is done: $what, counted as $as", async ({ begun, as }) => {
+    expect(await run(new Rows("0", "1"), { begins: [begun] })).toEqual({
+      asked: ["0: abc", "1: abc"],
+      counters: { ...noDeferred(), done: 1, [as]: 1 },
+      told: ["0"],
+      rows: ["0"],
+    });
+  });
+
+  test.each<{ what: string; begun: Answer<LeaseState> }>([
+    { what: "no answer", begun: unknown("no answer") },
+    { what: "a limit of the cell's", begun: limit(429) },
+    { what: "a limit of this process", begun: limit(0) },
+  ])("and the next one too, which would meet the same: $what", async ({ begun }) => {
+    expect(await run(new Rows("0", "1"), { begins: [begun] })).toEqual({
+      asked: ["0: abc"],
+      counters: { ...noDeferred(), left: 1 },
+      told: ["0"],
+      rows: ["0", "1"],
+    });
+  });
+});
+
+test("a commit without an answer is left, and the next run's begin is a replay", async () => {
+  const rows = new Rows("0");
+  expect(await run(rows, { commit: unknown("no answer") })).toMatchObject({ counters: { ...noDeferred(), left: 1 }, told: ["0"], rows: ["0"] });
+  expect(await run(rows)).toMatchObject({ asked: ["0: abc"], counters: { ...noDeferred(), done: 1 }, rows: [] });
+});

@@ -1,0 +1,201 @@
+import { describe, expect, test } from "vitest";
+import type { Begun } from "../../src/cell/begin.ts";
+import { LocalCommitUnknownError, NotSavedError } from "../../src/cell/errors.ts";
+import { LeasedTransaction, type LeaseEvent } from "../../src/cell/leased-transaction.ts";
+import type { LocalTransactions, Ran } from "../../src/cell/local.ts";
+import type { LeaseState } from "../../src/cell/remote-leases.ts";
+import { unknown, type Answer } from "../../src/client/answer.ts";
+import { LeaseholdError, UnavailableError } from "../../src/client/errors.ts";
+import { MemoryLocal, refusal } from "./memory-leases.ts";
+
+const UUID = "01890000-0000-7000-8000-000000000001";
+const claimed = { batch: {}, sources: [] };
+
+type Calls = Partial<Record<"commit" | "rollback", Answer<LeaseState>>> & { begin?: Begun };
+type Local = Partial<Pick<LocalTransactions<object>, "look" | "fence" | "remove" | "queueForVerification" | "insertLease" | "run">>;
+
+const granted: Answer<LeaseState> = { kind: "ok", value: "GRANTED" };
+const silence = unknown("no answer");
+const no = { ...refusal({ status: 409, code: "ALREADY_EXISTS", detail: "1 name is taken" }) };
+
+/** What was called, in order, and what became of it. */
+async function go(calls: Calls = {}, local: Local = {}, body: () => object | undefined = () => claimed) {
+  const story: string[] = [];
+  const events: LeaseEvent[] = [];
+  const memory = new MemoryLocal(Date.now);
+  const log = <T>(what: string, work: () => T): T => {
+    story.push(what);
+    return work();
+  };
+  const answer = (what: "commit" | "rollback", usual: Answer<LeaseState>) => async () => log(what, () => calls[what] ?? usual);
+  const ports = {
+    local: {
+      list: (page) => memory.list(page),
+      has: (uuids) => memory.has(uuids),
+      removeFences: (olderThanMs) => memory.removeFences(olderThanMs),
+      run: async <T>(work: (tx: object) => Promise<T>): Promise<Ran<T>> => {
+        try {
+          return { kind: "committed", value: await work({}) };
+        } catch (error) {
+          memory.rows.delete(UUID);
+          return { kind: "rolled_back", error };
+        }
+      },
+      insertLease: async (_, { uuid }) => void memory.rows.set(uuid, { uuid, createdAtMs: 0 }),
+      removeLease: async (_, uuid) => void log("unsave", () => memory.rows.delete(uuid)),
+      look: async (uuid) => log("look", () => ({ isSaved: memory.rows.has(uuid), isInTransaction: false })),
+      remove: async (uuid) => log("remove", () => memory.remove(uuid)),
+      fence: async (uuid) => log("fence", () => memory.fence(uuid)),
+      queueForVerification: async (uuid) => log("queue", () => memory.queueForVerification(uuid)),
+      ...local,
+    } satisfies LocalTransactions<object>,
+    leases: {
+      begin: async () => log("begin", () => calls.begin ?? granted),
+      commit: answer("commit", { kind: "ok", value: "COMMITTED" }),
+      rollback: answer("rollback", { kind: "ok", value: "ROLLED_BACK" }),
+    },
+    report: (event: LeaseEvent) => void events.push(event),
+  };
+  const ended = await new LeasedTransaction(ports, UUID)
+    .inTransaction(async () => ({ value: "the value", claimed: body() as typeof claimed | undefined }), {})
+    .catch((error: unknown) => error);
+  return { ended, story: story.join(" "), kinds: events.map(({ kind }) => kind), isSaved: memory.rows.has(UUID), queued: memory.queued };
+}
+
+const fails = (): never => {
+  throw new Error("the database is away");
+};
+
+describe("after COMMIT the caller's transaction is a success", () => {
+  test("[L4] the row is looked for before the commit is sent, and removed after it", async () => {
+    expect(await go()).toEqual({ ended: "the value", story: "begin look commit remove", kinds: [], isSaved: false, queued: [] });
+  });
+
+  test("a lease that turns out not to be needed leaves nothing behind", async () => {
+    expect(await go({ begin: { kind: "not_needed" } })).toEqual({ ended: "the value", story: "begin unsave", kinds: [], isSaved: false, queued: [] });
+  });
+
+  test.each([
+    { what: "the look fails", local: { look: async () => fails() }, story: "begin", kinds: ["commit_left"] },
+    {
+      what: "a transaction is open around it",
+      local: { look: async () => ({ isSaved: true, isInTransaction: true }) },
+      story: "begin",
+      kinds: ["commit_left"],
+    },
+    { what: "the commit is not answered", calls: { commit: silence }, story: "begin look commit", kinds: ["commit_left"] },
+    {
+      what: "the key was revoked meanwhile",
+      calls: { commit: refusal({ status: 401, code: "UNAUTHENTICATED", detail: "" }) },
+      story: "begin look commit",
+      kinds: ["commit_left"],
+    },
+    { what: "the row cannot be removed", local: { remove: async () => fails() }, story: "begin look commit", kinds: ["remove_left"] },
+  ] as { what: string; calls?: Calls; local?: Local; story: string; kinds: string[] }[])(
+    "[L4] although $what",
+    async ({ calls, local, story, kinds }) => {
+      expect(await go(calls, local)).toEqual({ ended: "the value", story, kinds, isSaved: true, queued: [] });
+    },
+  );
+
+  test.each([
+    { coordinator: "ROLLED_BACK", commit: refusal({ status: 409, code: "FAILED_PRECONDITION", reason: "LEASE_ROLLED_BACK", detail: "" }) },
+    { coordinator: "NOT_FOUND", commit: refusal({ status: 404, code: "NOT_FOUND", detail: "" }) },
+  ])("[L6] although its lease is $coordinator: that is loud, and its rows are queued", async ({ commit }) => {
+    expect(await go({ commit })).toEqual({
+      ended: "the value",
+      story: "begin look commit queue",
+      kinds: ["contradicted"],
+      isSaved: false,
+      queued: [UUID],
+    });
+    const unqueued = await go({ commit }, { queueForVerification: async () => fails() });
+    expect(unqueued).toMatchObject({ kinds: ["contradicted", "remove_left"], isSaved: true });
+  });
+});
+
+describe("a transaction that failed", () => {
+  test("[L2] rolls its lease back at once", async () => {
+    const { ended, story, isSaved } = await go({}, { insertLease: async () => fails() });
+    expect(ended).toEqual(new Error("the database is away"));
+    expect([story, isSaved]).toEqual(["begin rollback", false]);
+  });
+
+  test("[L2] [C7] also when the begin was not answered, or refused after a try without an answer", async () => {
+    const unanswered = await go({ begin: silence });
+    expect(unanswered.ended).toBeInstanceOf(UnavailableError);
+    expect(unanswered.ended).toMatchObject({ leaseUuid: UUID });
+    expect(unanswered.story).toBe("begin rollback");
+    expect((await go({ begin: { ...no, outcomeKnown: false } })).story).toBe("begin rollback");
+  });
+
+  test("[L2] but not when the begin was certainly refused, or never made", async () => {
+    const refused = await go({ begin: no });
+    expect(refused.ended).toBeInstanceOf(LeaseholdError);
+    expect(refused.story).toBe("begin");
+    expect((await go({ begin: unknown("not sent", { outcomeKnown: true }) })).story).toBe("begin");
+    expect(await go({}, {}, fails)).toMatchObject({ ended: new Error("the database is away"), story: "" });
+    expect(await go({}, {}, () => undefined)).toMatchObject({ ended: "the value", story: "" });
+  });
+
+  test("tells when its rollback is left to reconciliation", async () => {
+    expect(await go({ rollback: silence }, { insertLease: async () => fails() })).toMatchObject({ kinds: ["rollback_left"] });
+  });
+
+  test("a lease that was closed before it could be used is no grant", async () => {
+    expect(await go({ begin: { kind: "ok", value: "COMMITTED" } })).toMatchObject({
+      ended: new Error("the lease was COMMITTED before it was used"),
+      isSaved: false,
+    });
+  });
+});
+
+describe("a transaction whose end is not what it seems", () => {
+  const lost: Local["run"] = async (work) => {
+    await work({});
+    return { kind: "unknown", error: new Error("connection lost") };
+  };
+
+  test("[L3] nothing is decided while its outcome is not known", async () => {
+    const { ended, story } = await go({}, { run: lost });
+    expect(ended).toBeInstanceOf(LocalCommitUnknownError);
+    expect(ended).toMatchObject({ leaseUuid: UUID, outcomeKnown: false });
+    expect(story).toBe("begin");
+    const unclaimed = await go({}, { run: lost }, () => undefined);
+    expect(unclaimed.ended).toMatchObject({ code: "UNKNOWN_COMMIT", leaseUuid: undefined });
+  });
+
+  const unsaved: Local = { insertLease: async () => {} };
+
+  test("[L4] [L5] not saved: a fence says so for good, and then the lease is rolled back", async () => {
+    const { ended, story } = await go({}, unsaved);
+    expect(ended).toBeInstanceOf(NotSavedError);
+    expect(story).toBe("begin look fence rollback");
+  });
+
+  test("saved, and committed by a reconciliation already: the rollback finds out", async () => {
+    const { ended, story } = await go(
+      { rollback: refusal({ status: 409, code: "FAILED_PRECONDITION", reason: "LEASE_COMMITTED", detail: "" }) },
+      unsaved,
+    );
+    expect([ended, story]).toEqual(["the value", "begin look fence rollback"]);
+  });
+
+  test("not seen, but there when it comes to the fence: left to reconciliation", async () => {
+    const local: Local = { ...unsaved, fence: async () => "saved" };
+    expect(await go({}, local)).toMatchObject({ ended: "the value", story: "begin look", kinds: ["commit_left"] });
+  });
+
+  test.each([
+    { what: "its row is in flight", local: { fence: async () => "in_flight" }, kinds: ["commit_left"] },
+    { what: "the fence cannot be written", local: { fence: async () => fails() }, kinds: ["commit_left"] },
+    { what: "the rollback is not answered, and it may have been committed", calls: { rollback: silence }, kinds: ["rollback_left"] },
+  ] as { what: string; local?: Local; calls?: Calls; kinds: string[] }[])(
+    "[L3] not seen, and $what: nobody can tell",
+    async ({ local, calls, kinds }) => {
+      const { ended, kinds: told } = await go(calls, { ...unsaved, ...local });
+      expect(ended).toBeInstanceOf(LocalCommitUnknownError);
+      expect(told).toEqual(kinds);
+    },
+  );
+});

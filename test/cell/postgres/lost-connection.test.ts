@@ -1,0 +1,39 @@
+/** postgres-js gives a transaction up at once when its connection is lost, whatever the body is doing. */
+import { sql } from "drizzle-orm";
+import { setTimeout } from "node:timers/promises";
+import { v7 as uuidv7 } from "uuid";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { postgres } from "../../../src/cell/postgres/index.ts";
+import { isSkipped } from "../../support/databases/available.ts";
+import type { Tx } from "../scenarios/dialect.ts";
+import { PostgresServer } from "../scenarios/starts.ts";
+import type { TestedDatabase } from "../scenarios/world.ts";
+
+describe.skipIf(isSkipped("PostgreSQL"))("postgres-js loses its connection while the body is at work", () => {
+  let tested: TestedDatabase;
+
+  beforeAll(async () => {
+    tested = await new PostgresServer().postgresJs();
+  }, 60_000);
+  afterAll(() => tested.stop());
+
+  test("the answer comes after the body, and the body writes no lease any more", async () => {
+    const cell = postgres<Tx>(tested.orm);
+    await cell.install();
+    const [before, after] = [uuidv7(), uuidv7()];
+    let late: unknown;
+    const ran = await cell.run(async (tx) => {
+      await cell.insertLease(tx, { uuid: before, sources: [] });
+      const [own] = await tx.select({ pid: sql<number>`pg_backend_pid()` }).from(sql`(VALUES (1)) AS one`);
+      await tested.orm.execute(sql`SELECT pg_terminate_backend(${own?.pid})`);
+      // A begin, for instance.
+      await setTimeout(200);
+      late = await cell.insertLease(tx, { uuid: after, sources: [] }).catch((error: unknown) => error);
+    });
+    expect(ran.kind).toBe("rolled_back");
+    expect(String(late)).toContain("is over");
+    expect(await cell.has([before, after])).toEqual([]);
+    // The others are not disturbed.
+    expect((await cell.run((tx) => cell.insertLease(tx, { uuid: after, sources: [] }))).kind).toBe("committed");
+  });
+});

@@ -1,0 +1,59 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { ReconcileAborted, type ReconcileOptions, type ReconcileResult } from "../../src/cell/reconcile.ts";
+import { ReconcileLoop } from "../../src/cell/reconcile-loop.ts";
+
+const result: ReconcileResult = {
+  counters: { processed: 0, committed: 0, rolledBack: 0, pending: 0, orphaned: 0, contradicted: 0, failed: 0 },
+  findings: [],
+};
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+test("runs at once and about every minute; the first run and one an hour is full", async () => {
+  const runs: Partial<ReconcileOptions>[] = [];
+  const loop = new ReconcileLoop(async (options) => (runs.push(options), result), { staleMs: 300_000 });
+  await vi.advanceTimersByTimeAsync(3 * 3_600_000);
+  await loop.stop();
+  expect(runs[0]).toEqual({ full: true, staleMs: 300_000 });
+  expect(runs.length).toBeGreaterThan(150);
+  expect(runs.length).toBeLessThan(210);
+  expect(runs.filter(({ full }) => full).length).toBeGreaterThanOrEqual(2);
+  expect(runs.filter(({ full }) => full).length).toBeLessThanOrEqual(4);
+});
+
+test("goes on after a run that failed, tells of it, and makes a full run that was aborted again", async () => {
+  const told: unknown[] = [];
+  const runs: boolean[] = [];
+  const loop = new ReconcileLoop(
+    async ({ full }) => {
+      runs.push(full === true);
+      if (runs.length < 3) throw new ReconcileAborted(new Error("the coordinator is down"), result);
+      return result;
+    },
+    {
+      onRun: ({ error }) => {
+        told.push(error);
+        throw new Error("a listener's own affair");
+      },
+    },
+  );
+  await vi.advanceTimersByTimeAsync(5 * 66_000);
+  await loop.stop();
+  expect(runs.slice(0, 4)).toEqual([true, true, true, false]);
+  expect(told[0]).toBeInstanceOf(ReconcileAborted);
+  expect(told[2]).toBeUndefined();
+});
+
+test("stops after the run that is under way, and wakes for that", async () => {
+  let end: () => void = () => {};
+  const loop = new ReconcileLoop(() => new Promise((resolve) => (end = () => resolve(result))));
+  await vi.advanceTimersByTimeAsync(1);
+  let isStopped = false;
+  const stopped = loop.stop().then(() => (isStopped = true));
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(isStopped).toBe(false);
+  end();
+  await stopped;
+  expect(vi.getTimerCount()).toBe(0);
+});

@@ -1,0 +1,92 @@
+import { setTimeout } from "node:timers/promises";
+import { expect, test } from "vitest";
+import { requireOpen, runTransaction } from "../../src/cell/run-transaction.ts";
+
+const lost = new Error("the connection was lost");
+const isAbort = (error: unknown): boolean => error instanceof RangeError;
+
+/** Gives up at a moment of the test's own, and keeps in mind what it was told of the body. */
+function fakeDriver() {
+  let giveUp: (error: Error) => void = () => {};
+  const heard: string[] = [];
+  const tx = { of: "the driver" };
+  const transaction = async <T>(body: (given: typeof tx) => Promise<T>): Promise<T> =>
+    new Promise<T>((resolve, reject) => {
+      giveUp = reject;
+      body(tx).then(
+        (value) => {
+          heard.push("COMMIT");
+          resolve(value);
+        },
+        (error: unknown) => {
+          heard.push("ROLLBACK");
+          reject(error);
+        },
+      );
+    });
+  return { transaction, tx, heard, giveUp: () => giveUp(lost) };
+}
+
+test.each(["resolves", "rejects"])("a driver that gives up early is answered for when the body, which %s, has ended", async (how) => {
+  const driver = fakeDriver();
+  const steps: string[] = [];
+  let goOn = (): void => {};
+  const blocked = new Promise<void>((resolve) => {
+    goOn = resolve;
+  });
+  const running = runTransaction({
+    transaction: driver.transaction,
+    isAbort,
+    body: async (tx) => {
+      requireOpen(tx);
+      await blocked;
+      steps.push("body");
+      expect(() => requireOpen(tx)).toThrow("is over");
+      if (how === "rejects") throw new Error("of the body");
+      return 1;
+    },
+  }).then((ran) => {
+    steps.push("answer");
+    return ran;
+  });
+  await setTimeout(1);
+  driver.giveUp();
+  await setTimeout(1);
+  expect(steps).toEqual([]);
+  goOn();
+  expect(await running).toEqual({ kind: "rolled_back", error: lost });
+  expect(steps).toEqual(["body", "answer"]);
+  await setTimeout(1);
+  expect(driver.heard).toEqual([]);
+});
+
+test("a transaction whose BEGIN fails has run nothing", async () => {
+  const body = async (): Promise<never> => expect.fail("was called");
+  expect(await runTransaction({ transaction: async () => Promise.reject(lost), body, isAbort })).toEqual({ kind: "rolled_back", error: lost });
+});
+
+test("the body's error is told, and not that of the rollback after it", async () => {
+  const transaction = async <T>(body: (tx: object) => Promise<T>): Promise<T> => {
+    await body({}).catch(() => {});
+    throw lost;
+  };
+  const cause = new TypeError("of the body");
+  expect(await runTransaction({ transaction, body: async () => Promise.reject(cause), isAbort })).toEqual({ kind: "rolled_back", error: cause });
+});
+
+test.each([
+  { error: new RangeError("a constraint"), kind: "rolled_back" },
+  { error: lost, kind: "unknown" },
+])("after COMMIT was sent the error tells: $kind", async ({ error, kind }) => {
+  const transaction = async <T>(body: (tx: object) => Promise<T>): Promise<T> => {
+    await body({});
+    throw error;
+  };
+  expect(await runTransaction({ transaction, body: async () => 1, isAbort })).toEqual({ kind, error });
+});
+
+test("all went well", async () => {
+  const driver = fakeDriver();
+  expect(await runTransaction({ transaction: driver.transaction, body: async () => 7, isAbort })).toEqual({ kind: "committed", value: 7 });
+  expect(driver.heard).toEqual(["COMMIT"]);
+});

@@ -1,0 +1,181 @@
+import { asc, inArray, like } from "drizzle-orm";
+import { describe, expect, test } from "vitest";
+import { BulkError } from "../../../src/cell/errors.ts";
+import type { Batch } from "../../../src/client/wire.ts";
+import { fresh, type World } from "./world.ts";
+
+const opsOf = ({ creates = [], destroys = [] }: Batch): number => creates.length + destroys.length;
+
+export function bulkSuite(world: World): void {
+  const { organizations, redirects } = world.dialect.tables;
+  const sizes = (): number[] => world.one.network.of("begin").map(({ body }) => opsOf(body as Batch));
+
+  describe("S5: bulk changes", () => {
+    test("2,001 inserts are leases of 1,000, 1,000 and 1; their deletion the same", { timeout: 120_000 }, async () => {
+      const { one } = world;
+      const prefix = fresh("bulk");
+      const rows = Array.from({ length: 2_001 }, (_, index) => ({ path: `${prefix}-${index}` }));
+      expect(await one.cell.bulkInsert(redirects, rows)).toEqual({ records: 2_001, chunks: 3 });
+      expect(sizes()).toEqual([1_000, 1_000, 1]);
+      expect(await one.owners("REDIRECT_ROUTES", `${prefix}-0`, `${prefix}-2000`)).toEqual([
+        `${prefix}-0: ACTIVE of 1`,
+        `${prefix}-2000: ACTIVE of 1`,
+      ]);
+      one.network.forget();
+      expect(await one.cell.bulkDelete(redirects, like(redirects.path, `${prefix}-%`))).toEqual({ records: 2_001, chunks: 3 });
+      expect(sizes()).toEqual([1_000, 1_000, 1]);
+      expect(await one.owners("REDIRECT_ROUTES", `${prefix}-0`, `${prefix}-2000`)).toEqual([`${prefix}-0: free`, `${prefix}-2000: free`]);
+      expect(await one.outstanding()).toEqual([]);
+    });
+
+    test("a chunk stays under the limit of bytes as well", async () => {
+      const { one } = world;
+      const small = one.sibling(world.coordinator, { chunk: { bytes: 1_500 } });
+      const values = [1, 2, 3].map(() => fresh("x").padEnd(1_000, "y"));
+      expect(
+        await small.cell.bulkInsert(
+          redirects,
+          values.map((path) => ({ path })),
+        ),
+      ).toEqual({ records: 3, chunks: 3 });
+    });
+
+    test(
+      "1,201 rows with one statement: their names are given up afterwards, 500 at a time, and running it again does no harm",
+      { timeout: 120_000 },
+      async () => {
+        const { one } = world;
+        const prefix = fresh("later");
+        await one.cell.bulkInsert(
+          redirects,
+          Array.from({ length: 1_201 }, (_, index) => ({ path: `${prefix}-${index}` })),
+        );
+        one.network.forget();
+        one.network.fate = ({ operation }) => (operation === "begin" ? "refuse" : "deliver");
+        expect(await one.cell.transaction((tx) => tx.deleteLater(redirects, like(redirects.path, `${prefix}-%`)))).toBe(1_201);
+        expect(one.events.map(({ kind }) => kind)).toEqual(["deferred_left"]);
+        expect(await one.owners("REDIRECT_ROUTES", `${prefix}-7`)).toEqual([`${prefix}-7: ACTIVE of 1`]);
+
+        one.network.forget();
+        const [first] = await one.database.listDeferred({ afterUuid: "", limit: 1 });
+        // A crash between its commit and the removal of its row.
+        await one.client.leases.begin(first?.batch ?? {}, { uuid: first?.uuid });
+        await one.client.leases.commit(first?.uuid ?? "");
+        one.network.forget();
+        const { deferred } = await one.cell.reconcile();
+        expect(deferred).toEqual({ done: 3, left: 0, refused: 0, dropped: 0 });
+        expect(sizes()).toEqual([500, 500, 201]);
+        expect(await one.owners("REDIRECT_ROUTES", `${prefix}-7`, `${prefix}-1200`)).toEqual([`${prefix}-7: free`, `${prefix}-1200: free`]);
+        expect((await one.cell.reconcile()).deferred).toEqual({ done: 0, left: 0, refused: 0, dropped: 0 });
+        expect(await one.database.listDeferred({ afterUuid: "", limit: 1 })).toEqual([]);
+        expect(await one.granted()).toEqual([]);
+      },
+    );
+
+    test("chunks stay under the limits of claims and bytes, in either direction", { timeout: 60_000 }, async () => {
+      const { one } = world;
+      const prefix = fresh("wide");
+      const small = one.sibling(world.coordinator, { chunk: { ops: 3, bytes: 2_500 } });
+      const rows = Array.from({ length: 5 }, (_, index) => ({ path: `${prefix}-${index}`.padEnd(1_000, "y") }));
+      await small.cell.bulkInsert(redirects, rows);
+      small.network.forget();
+      expect(await small.cell.bulkDelete(redirects, like(redirects.path, `${prefix}-%`))).toEqual({ records: 5, chunks: 3 });
+      expect(small.network.of("begin").map(({ body }) => opsOf(body as Batch))).toEqual([2, 2, 1]);
+      await small.cell.bulkInsert(redirects, rows);
+      small.network.forget();
+      await small.cell.transaction((tx) => tx.deleteLater(redirects, like(redirects.path, `${prefix}-%`)));
+      expect(small.network.of("begin").map(({ body }) => opsOf(body as Batch))).toEqual([2, 2, 1]);
+      expect(await one.granted()).toEqual([]);
+    });
+
+    test("a deletion that is rolled back gives nothing up", async () => {
+      const { one } = world;
+      const path = fresh("kept");
+      await one.cell.transaction((tx) => tx.insert(redirects, { path }));
+      one.network.forget();
+      const failed = one.cell.transaction(async (tx) => {
+        await tx.deleteLater(redirects, like(redirects.path, path));
+        throw new RangeError("changed my mind");
+      });
+      await expect(failed).rejects.toThrow("changed my mind");
+      expect(one.network.calls).toEqual([]);
+      expect(await one.database.listDeferred({ afterUuid: "", limit: 1 })).toEqual([]);
+      expect(await one.owners("REDIRECT_ROUTES", path)).toEqual([`${path}: ACTIVE of 1`]);
+    });
+
+    test("a deletion that is undone gives nothing up, whatever COMMIT was answered with", async () => {
+      const { one } = world;
+      const path = fresh("undone");
+      await one.cell.transaction((tx) => tx.insert(redirects, { path }));
+      one.network.forget();
+      const deleted = one.cell.transaction(async (tx) => {
+        await tx.deleteLater(redirects, like(redirects.path, path));
+        await one.dialect.spoil(tx.db);
+      });
+      // Where the driver does not look, it is no error.
+      await Promise.allSettled([deleted]);
+      expect(one.network.calls).toEqual([]);
+      expect(await one.owners("REDIRECT_ROUTES", path)).toEqual([`${path}: ACTIVE of 1`]);
+    });
+
+    test("a name that another row has taken over by then is left to it", async () => {
+      const { one } = world;
+      const [kept, path] = [fresh("kept"), fresh("moved")];
+      await one.cell.bulkInsert(redirects, [{ path }, { path: kept }]);
+      one.network.fate = ({ operation }) => (operation === "begin" ? "refuse" : "deliver");
+      await one.cell.transaction((tx) => tx.deleteLater(redirects, inArray(redirects.path, [path, kept])));
+      one.network.forget();
+      // As a verification would put it right: the name belongs to another row of this cell now.
+      const source = { type: "RAILS_TABLE_REDIRECT_ROUTES", id: "999999" } as const;
+      const lease = await one.client.leases.begin({
+        replaces: [{ bucket: { type: "REDIRECT_ROUTES", value: path }, subject: { type: "GROUP", id: 1 }, source }],
+      });
+      await one.client.leases.commit(lease.uuid);
+      expect((await one.cell.reconcile()).deferred).toEqual({ done: 1, left: 0, refused: 0, dropped: 1 });
+      expect(await one.owners("REDIRECT_ROUTES", path, kept)).toEqual([`${path}: ACTIVE of 1`, `${kept}: free`]);
+    });
+
+    test(
+      "a chunk that fails says what is done; without its local row it is rolled back, and running it again completes",
+      { timeout: 60_000 },
+      async () => {
+        const { one, two } = world;
+        const prefix = fresh("partly");
+        const rows = Array.from({ length: 30 }, (_, index) => ({ path: `${prefix}-${String(index).padStart(2, "0")}` }));
+        await two.cell.transaction((tx) => tx.insert(redirects, { path: `${prefix}-15` }));
+        const chunky = one.sibling(world.coordinator, { chunk: { records: 10 } });
+        const error = await chunky.cell.bulkInsert(redirects, rows).catch((thrown: unknown) => thrown);
+        expect(error).toBeInstanceOf(BulkError);
+        expect(error).toMatchObject({ recordsDone: 10, chunksDone: 1, code: "ALREADY_EXISTS" });
+        const paths = async (): Promise<unknown[]> =>
+          (
+            await one.orm
+              .select()
+              .from(redirects)
+              .where(like(redirects.path, `${prefix}-%`))
+              .orderBy(asc(redirects.path))
+          ).map(({ path }) => path);
+        expect(await paths()).toEqual(rows.slice(0, 10).map(({ path }) => path));
+
+        // A process that dies after the begin of its second chunk: what it left is a lease without a local row.
+        const [orphan] = rows.slice(10, 11);
+        const source = { type: "RAILS_TABLE_REDIRECT_ROUTES", id: "888888" } as const;
+        await one.client.leases.begin({
+          creates: [{ bucket: { type: "REDIRECT_ROUTES", value: orphan?.path ?? "" }, subject: { type: "GROUP", id: 1 }, source }],
+        });
+        await one.cell.reconcile({ staleMs: 0 });
+        await two.cell.transaction((tx) => tx.delete(redirects, like(redirects.path, `${prefix}-15`)));
+        await chunky.cell.bulkInsert(redirects, rows.slice(10));
+        expect(await paths()).toEqual(rows.map(({ path }) => path));
+      },
+    );
+
+    test("more claims than a lease may have are refused before anybody is asked", async () => {
+      const { one } = world;
+      const rows = Array.from({ length: 1_001 }, () => ({ path: fresh("many") }));
+      await expect(one.cell.transaction((tx) => tx.insert(organizations, rows))).rejects.toThrow("bulkInsert");
+      expect(one.network.calls).toEqual([]);
+      expect(await one.orm.select().from(organizations).where(like(organizations.path, "many-%"))).toEqual([]);
+    });
+  });
+}

@@ -1,0 +1,70 @@
+import type { Fetch } from "../../../src/client/connection.ts";
+
+export type Operation = "begin" | "commit" | "rollback" | "get" | "list" | "lookup" | "other";
+
+export interface SeenCall {
+  operation: Operation;
+  uuid: string | undefined;
+  body: unknown;
+  status: number | "lost";
+}
+
+/** What happens to a call: `lose` before it is carried out, `lose_answer` after it, `refuse` with a status that says nothing of what was done. */
+export type Fate = "deliver" | "lose" | "lose_answer" | "refuse";
+
+/** The network between a cell and its coordinator, which a test may disturb. */
+export class FaultyFetch {
+  readonly calls: SeenCall[] = [];
+  fate: (call: Pick<SeenCall, "operation" | "uuid">) => Fate = () => "deliver";
+  /** Awaited before a call is sent: something else happens first. */
+  before: (call: Pick<SeenCall, "operation" | "uuid">) => Promise<void> = async () => {};
+  readonly fetch: Fetch;
+
+  constructor(inner: Fetch) {
+    this.fetch = async (url, init) => {
+      const call = callOf(init.method, new URL(url).pathname, init.body);
+      await this.before(call);
+      const fate = this.fate(call);
+      const seen: SeenCall = { ...call, status: "lost" };
+      this.calls.push(seen);
+      if (fate === "lose") throw new TypeError("fetch failed");
+      if (fate === "refuse") {
+        seen.status = 503;
+        return { status: 503, headers: new Headers({ "content-type": "text/plain" }), text: async () => "no" };
+      }
+      const response = await inner(url, init);
+      if (fate === "lose_answer") {
+        await response.text();
+        throw new TypeError("fetch failed");
+      }
+      seen.status = response.status;
+      return response;
+    };
+  }
+
+  of(operation: Operation): SeenCall[] {
+    return this.calls.filter((call) => call.operation === operation);
+  }
+
+  /** As `begin commit rollback`, in their order. */
+  get story(): string {
+    return this.calls.map(({ operation }) => operation).join(" ");
+  }
+
+  forget(): void {
+    this.calls.length = 0;
+    this.fate = () => "deliver";
+    this.before = async () => {};
+  }
+}
+
+function callOf(method: string, path: string, body: string | undefined): Omit<SeenCall, "status"> {
+  const [, uuid, decision] = /^\/v1\/cells\/[^/]+\/leases\/([^/]+)(?:\/(commit|rollback))?$/.exec(path) ?? [];
+  const json: unknown = body === undefined ? undefined : JSON.parse(body);
+  if (uuid !== undefined) {
+    if (decision === "commit" || decision === "rollback") return { operation: decision, uuid, body: json };
+    return { operation: method === "PUT" ? "begin" : "get", uuid, body: json };
+  }
+  const operation = path.endsWith("/leases") ? "list" : path.endsWith("/records/lookup") ? "lookup" : "other";
+  return { operation, uuid: undefined, body: json };
+}

@@ -1,0 +1,101 @@
+import { PGlite } from "@electric-sql/pglite";
+import { drizzle as drizzleMysql2 } from "drizzle-orm/mysql2";
+import { drizzle as drizzleNodePostgres } from "drizzle-orm/node-postgres";
+import { drizzle as drizzlePglite } from "drizzle-orm/pglite";
+import { drizzle as drizzlePostgresJs } from "drizzle-orm/postgres-js";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createPool } from "mysql2/promise";
+import { Pool } from "pg";
+import postgresJs from "postgres";
+import { startCoordinator } from "../../../scripts/coordinator.ts";
+import { startTestCoordinator } from "../../../src/testing/index.ts";
+import { startMariadb } from "../../support/databases/mariadb.ts";
+import { startPostgres } from "../../support/databases/postgres.ts";
+import type { DatabaseServer } from "../../support/databases/server.ts";
+import type { Orm } from "./dialect.ts";
+import type { TestedCoordinator, TestedDatabase } from "./world.ts";
+
+/** The Worker as it is deployed: workerd, Durable Objects, D1. */
+export async function realCoordinator(): Promise<TestedCoordinator> {
+  const stateFolder = await mkdtemp(join(tmpdir(), "leasehold-scenarios-"));
+  const coordinator = await startCoordinator({ port: 0, stateFolder });
+  const { url, keys } = coordinator;
+  return {
+    url,
+    fetch: (to, init) => fetch(to, init),
+    keys: { cell: (id) => keys.cells[id] ?? "", router: keys.router },
+    stop: async () => {
+      await coordinator.stop();
+      await rm(stateFolder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** The one for users' tests. */
+export async function testCoordinator(): Promise<TestedCoordinator> {
+  const coordinator = await startTestCoordinator();
+  const { url, keys } = coordinator;
+  return { url, fetch: (to, init) => coordinator.fetch(to, init), keys, stop: () => coordinator.close() };
+}
+
+export async function pglite(): Promise<TestedDatabase> {
+  const database = new PGlite();
+  return { orm: drizzlePglite(database), isConcurrent: false, looksAtCommit: true, stop: () => database.close() };
+}
+
+interface Connected {
+  orm: Orm;
+  end: () => Promise<void>;
+}
+
+/** Databases of one server, which ends with the last of them. */
+class SharedServer {
+  readonly #start: () => Promise<DatabaseServer>;
+  #server: Promise<DatabaseServer> | undefined;
+  #users = 0;
+
+  constructor(start: () => Promise<DatabaseServer>) {
+    this.#start = start;
+  }
+
+  async database(looksAtCommit: boolean, connect: (url: string) => Connected): Promise<TestedDatabase> {
+    this.#server ??= this.#start();
+    this.#users += 1;
+    const server = await this.#server;
+    const { orm, end } = connect(server.url(await server.createDatabase()));
+    const stop = async (): Promise<void> => {
+      await end();
+      this.#users -= 1;
+      if (this.#users === 0) await server.stop();
+    };
+    return { orm, isConcurrent: true, looksAtCommit, stop };
+  }
+}
+
+export class PostgresServer {
+  readonly #shared = new SharedServer(startPostgres);
+
+  nodePostgres = (): Promise<TestedDatabase> =>
+    this.#shared.database(false, (url) => {
+      const pool = new Pool({ connectionString: url, max: 10 });
+      return { orm: drizzleNodePostgres(pool), end: () => pool.end() };
+    });
+
+  postgresJs = (): Promise<TestedDatabase> =>
+    this.#shared.database(true, (url) => {
+      const client = postgresJs(url, { max: 10, onnotice: () => {} });
+      return { orm: drizzlePostgresJs(client), end: () => client.end() };
+    });
+}
+
+export class MariadbServer {
+  readonly #shared = new SharedServer(startMariadb);
+
+  mysql2 = (): Promise<TestedDatabase> =>
+    this.#shared.database(true, (url) => {
+      const pool = createPool({ uri: url, connectionLimit: 10 });
+      return { orm: drizzleMysql2(pool) as unknown as Orm, end: () => pool.end() };
+    });
+}

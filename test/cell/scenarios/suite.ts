@@ -1,0 +1,617 @@
+/**
+ * What a cell goes through, against a coordinator and a database of any kind: the life of a claim (S1), collisions (S2), recovery (S3), bulk
+ * changes (S5), and every way in which a transaction and its lease can come apart. Rule numbers are those of docs/reference/protocol.md.
+ */
+import { asc, eq, sql } from "drizzle-orm";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { LocalCommitUnknownError, NotSavedError } from "../../../src/cell/errors.ts";
+import { toValidationErrors } from "../../../src/cell/validation.ts";
+import { AlreadyClaimedError, ClaimLeasedError, LeaseholdError, NotOwnerError, TimeoutError, UnavailableError } from "../../../src/client/errors.ts";
+import { bulkSuite } from "./bulk.ts";
+import { switches, type Dialect } from "./dialect.ts";
+import { recoverySuite } from "./recovery.ts";
+import { fresh, TestedCell, type TestedCoordinator, type TestedDatabase, type World } from "./world.ts";
+
+export interface Start {
+  dialect: Dialect;
+  coordinator: () => Promise<TestedCoordinator>;
+  database: () => Promise<TestedDatabase>;
+}
+
+export function scenarioSuite(name: string, start: Start): void {
+  describe(name, () => {
+    const world = { dialect: start.dialect } as World;
+    const stops: (() => Promise<void>)[] = [];
+
+    beforeAll(async () => {
+      world.coordinator = await start.coordinator();
+      stops.push(() => world.coordinator.stop());
+      for (const [key, id] of [
+        ["one", "1"],
+        ["two", "2"],
+      ] as const) {
+        const database = await start.database();
+        stops.push(() => database.stop());
+        world[key] = await new TestedCell(id, start.dialect, world.coordinator, database).prepare();
+      }
+    }, 120_000);
+
+    afterAll(async () => {
+      for (const stop of stops.toReversed()) await stop();
+    }, 60_000);
+
+    beforeEach(() => {
+      switches.usernames = true;
+      for (const each of [world.one, world.two]) {
+        each.network.forget();
+        each.events.length = 0;
+      }
+    });
+
+    lifeSuite(world);
+    bodySuite(world);
+    collisionSuite(world);
+    failureSuite(world);
+    preflightSuite(world);
+    recoverySuite(world);
+    bulkSuite(world);
+  });
+}
+
+async function signUp({ cell, dialect }: TestedCell, username: string, email = `${username}@x.io`): Promise<number> {
+  const { users, emails } = dialect.tables;
+  return cell.transaction(async (tx) => {
+    const user = await tx.insert(users, { username });
+    await tx.insert(emails, { userId: user.id, email });
+    return user.id;
+  });
+}
+
+function lifeSuite(world: World): void {
+  const { users, emails } = world.dialect.tables;
+
+  describe("S1: the life of a claim", () => {
+    test("a sign-up is one begin after the inserts, one commit, and nothing left over", async () => {
+      const { one } = world;
+      const ada = fresh("ada");
+      const id = await signUp(one, ada);
+      expect(one.network.story).toBe("begin commit");
+      const subject = { type: "USER", id: String(id) };
+      expect(one.network.of("begin")[0]?.body).toEqual({
+        creates: [
+          { bucket: { type: "USER_IDS", value: String(id) }, subject, source: { type: "RAILS_TABLE_USERS", id: String(id) } },
+          { bucket: { type: "USERNAMES", value: ada }, subject, source: { type: "RAILS_TABLE_USERS", id: String(id) } },
+          { bucket: { type: "EMAILS", value: `${ada}@x.io` }, subject, source: { type: "RAILS_TABLE_EMAILS", id: expect.any(String) as string } },
+        ],
+      });
+      expect(await one.outstanding()).toEqual([]);
+      expect(await one.owners("USERNAMES", ada)).toEqual([`${ada}: ACTIVE of 1`]);
+      expect(await one.owners("EMAILS", `${ada}@x.io`)).toEqual([`${ada}@x.io: ACTIVE of 1`]);
+      expect(await one.owners("USER_IDS", String(id))).toEqual([`${id}: ACTIVE of 1`]);
+    });
+
+    test("a rename gives the old name up and takes the new one, in one batch", async () => {
+      const { one } = world;
+      const [ada, lovelace] = [fresh("ada"), fresh("lovelace")];
+      const id = await signUp(one, ada);
+      one.network.forget();
+      await one.cell.transaction((tx) => tx.update(users, eq(users.id, id), { username: lovelace }));
+      expect(one.network.of("begin")[0]?.body).toEqual({
+        creates: [
+          {
+            bucket: { type: "USERNAMES", value: lovelace },
+            subject: { type: "USER", id: String(id) },
+            source: { type: "RAILS_TABLE_USERS", id: String(id) },
+          },
+        ],
+        destroys: [{ bucket: { type: "USERNAMES", value: ada }, source: { type: "RAILS_TABLE_USERS", id: String(id) } }],
+        allow_missing: true,
+      });
+      expect(await one.owners("USERNAMES", ada, lovelace)).toEqual([`${ada}: free`, `${lovelace}: ACTIVE of 1`]);
+    });
+
+    test("a change of case only is a replace, an unchanged value is nothing, and both are one name throughout", async () => {
+      const { one } = world;
+      const grace = fresh("grace");
+      const id = await signUp(one, grace);
+      one.network.forget();
+      await one.cell.transaction((tx) => tx.update(users, eq(users.id, id), { username: grace.toUpperCase(), bio: "admiral" }));
+      expect(one.network.of("begin")[0]?.body).toMatchObject({ replaces: [{ bucket: { value: grace.toUpperCase() } }] });
+      expect(one.network.of("begin")[0]?.body).not.toHaveProperty("creates");
+      one.network.forget();
+      await one.cell.transaction((tx) => tx.update(users, eq(users.id, id), { username: grace.toUpperCase() }));
+      expect(one.network.calls).toEqual([]);
+    });
+
+    test("a deletion gives every name up", async () => {
+      const { one } = world;
+      const ada = fresh("ada");
+      const id = await signUp(one, ada);
+      one.network.forget();
+      await one.cell.transaction(async (tx) => {
+        await tx.delete(emails, eq(emails.userId, id));
+        await tx.delete(users, eq(users.id, id));
+      });
+      expect(one.network.of("begin")[0]?.body).toMatchObject({ destroys: [{}, {}, {}] });
+      expect(await one.owners("USERNAMES", ada)).toEqual([`${ada}: free`]);
+      expect(await one.owners("EMAILS", `${ada}@x.io`)).toEqual([`${ada}@x.io: free`]);
+      expect(await one.owners("USER_IDS", String(id))).toEqual([`${id}: free`]);
+    });
+
+    test("what does not touch a claim asks nobody, and what is switched off neither", async () => {
+      const { one } = world;
+      const id = await signUp(one, fresh("ada"));
+      one.network.forget();
+      await one.cell.transaction((tx) => tx.update(users, eq(users.id, id), { bio: "countess" }));
+      await one.cell.transaction((tx) => tx.update(users, eq(users.id, -1), { username: fresh("nobody") }));
+      await one.cell.transaction((tx) => tx.insert(emails, { userId: id, email: null }));
+      await one.cell.transaction((tx) => tx.insert(emails, { userId: id, email: fresh("spam"), confirmed: false }));
+      await one.cell.transaction(async (tx) => tx.db.select().from(users));
+      switches.usernames = false;
+      await one.cell.transaction((tx) => tx.update(users, eq(users.id, id), { username: fresh("quiet") }));
+      expect(one.network.calls).toEqual([]);
+    });
+
+    test("only the difference between the first and the last moment of a transaction counts", async () => {
+      const { one } = world;
+      const [first, second, third] = [fresh("first"), fresh("second"), fresh("third")];
+      const id = await signUp(one, first);
+      one.network.forget();
+      await one.cell.transaction(async (tx) => {
+        await tx.update(users, eq(users.id, id), { username: second });
+        await tx.update(users, eq(users.id, id), { username: first });
+        const gone = await tx.insert(users, { username: third });
+        await tx.delete(users, eq(users.id, gone.id));
+      });
+      expect(one.network.calls).toEqual([]);
+    });
+
+    test("two rows that swap their names, and a name that moves to another row, are replaces", async () => {
+      const { one } = world;
+      const [a, b, between] = [fresh("a"), fresh("b"), fresh("between")];
+      const [first, second] = [await signUp(one, a), await signUp(one, b)];
+      one.network.forget();
+      await one.cell.transaction(async (tx) => {
+        await tx.update(users, eq(users.id, first), { username: between });
+        await tx.update(users, eq(users.id, second), { username: a });
+        await tx.update(users, eq(users.id, first), { username: b });
+      });
+      expect(one.network.of("begin")[0]?.body).toMatchObject({ replaces: [{}, {}] });
+      const records = await one.client.records
+        .list({ sourceType: "RAILS_TABLE_USERS", sourceIdGt: String(first - 1), bucketTypes: ["USERNAMES"] })
+        .all();
+      expect(records.map(({ bucket, source }) => `${source.id} ${bucket.value}`)).toEqual([`${first} ${b}`, `${second} ${a}`]);
+    });
+
+    test("rows from before their column was claimed: the new name is taken, the old one was nobody's", async () => {
+      const { one } = world;
+      const [old, renamed] = [fresh("old"), fresh("renamed")];
+      switches.usernames = false;
+      const id = await signUp(one, old);
+      switches.usernames = true;
+      await one.cell.transaction((tx) => tx.update(users, eq(users.id, id), { username: old.toUpperCase() }));
+      expect(await one.owners("USERNAMES", old)).toEqual([`${old}: ACTIVE of 1`]);
+      await one.cell.transaction((tx) => tx.update(users, eq(users.id, id), { username: renamed }));
+      expect(await one.owners("USERNAMES", old, renamed)).toEqual([`${old}: free`, `${renamed}: ACTIVE of 1`]);
+    });
+  });
+}
+
+function bodySuite(world: World): void {
+  const { users, emails, organizations } = world.dialect.tables;
+  describe("what a body does", () => {
+    test("[L1] a savepoint takes back what was done in it, and its names with it", async () => {
+      const { one } = world;
+      const [kept, never, moved] = [fresh("kept"), fresh("never"), fresh("moved")];
+      const id = await signUp(one, kept);
+      one.network.forget();
+      const undone = new Error("undone");
+      await one.cell.transaction(async (tx) => {
+        const inner = tx.db.transaction(async () => {
+          await tx.insert(organizations, { path: never });
+          await tx.update(users, eq(users.id, id), { username: moved });
+          await tx.delete(emails, eq(emails.userId, id));
+          throw undone;
+        });
+        await expect(inner).rejects.toThrow(undone);
+      });
+      expect(one.network.calls).toEqual([]);
+      expect(await one.owners("USERNAMES", kept, moved)).toEqual([`${kept}: ACTIVE of 1`, `${moved}: free`]);
+      expect(await one.owners("EMAILS", `${kept}@x.io`)).toEqual([`${kept}@x.io: ACTIVE of 1`]);
+    });
+
+    test("a write that is not awaited fails the transaction, instead of being saved without its claim", async () => {
+      const { one } = world;
+      const path = fresh("forgotten");
+      let late: Promise<unknown> = Promise.resolve();
+      const failed = one.cell.transaction(async (tx) => {
+        late = tx.insert(organizations, { path }).catch(() => {});
+        late = Promise.all([late, tx.insert(organizations, { path: fresh("forgotten") }).catch(() => {})]);
+      });
+      await expect(failed).rejects.toThrow("await every call of tx");
+      await late;
+      expect((await one.rows(organizations)).some((row) => row["path"] === path)).toBe(false);
+      expect(one.network.calls).toEqual([]);
+    });
+
+    test("calls after the end of the body are refused", async () => {
+      const { one } = world;
+      const tx = await one.cell.transaction(async (each) => each);
+      await expect(tx.insert(organizations, { path: fresh("late") })).rejects.toThrow("is over");
+    });
+
+    test("what is changed with drizzle alone is told, and read from the database", async () => {
+      const { one } = world;
+      const [old, now] = [fresh("old"), fresh("now")];
+      const row = await one.cell.transaction((tx) => tx.insert(organizations, { path: old }));
+      await one.cell.transaction(async (tx) => {
+        await tx.db.update(organizations).set({ path: now }).where(eq(organizations.id, row.id));
+        tx.changed(organizations, row, { ...row, path: "what is said here does not matter" });
+        const { path: _, ...partial } = row;
+        expect(() => tx.changed(organizations, partial as typeof row, row)).toThrow("`path` of a row of organizations is missing");
+      });
+      expect(await one.owners("ORGANIZATION_PATH", old, now)).toEqual([`${old}: free`, `${now}: ACTIVE of 1`]);
+    });
+  });
+}
+
+function collisionSuite(world: World): void {
+  const { emails, organizations } = world.dialect.tables;
+
+  describe("S2: collisions", () => {
+    test("a name of another cell: all or nothing, said field by field", async () => {
+      const { one, two } = world;
+      const path = fresh("default");
+      await one.cell.transaction((tx) => tx.insert(organizations, { path }));
+      const email = `${fresh("new")}@x.io`;
+      const failed = two.cell.transaction(async (tx) => {
+        await tx.insert(organizations, { path });
+        await tx.insert(emails, { userId: 1, email });
+      });
+      const error = await failed.catch((thrown: unknown) => thrown);
+      expect(error).toBeInstanceOf(AlreadyClaimedError);
+      expect(error).toBeInstanceOf(LeaseholdError);
+      expect(toValidationErrors(error)).toEqual([{ table: "organizations", field: "path", id: expect.any(String) as string, problem: "taken" }]);
+      expect(await two.rows(organizations)).toEqual([]);
+      expect(await two.owners("EMAILS", email)).toEqual([`${email}: free`]);
+      expect(await two.outstanding()).toEqual([]);
+      expect(two.network.story).toBe("begin lookup");
+    });
+
+    test("[R2] a name that is leased passes: try again, for each of the fields", async () => {
+      const { one, two } = world;
+      const path = fresh("busy");
+      const lease = await one.client.leases.begin({
+        creates: [
+          {
+            bucket: { type: "ORGANIZATION_PATH", value: path },
+            subject: { type: "ORGANIZATION", id: 1 },
+            source: { type: "RAILS_TABLE_ORGANIZATIONS", id: 1 },
+          },
+        ],
+      });
+      const error = await two.cell.transaction((tx) => tx.insert(organizations, { path })).catch((thrown: unknown) => thrown);
+      expect(error).toBeInstanceOf(ClaimLeasedError);
+      expect(toValidationErrors(error)).toMatchObject([{ field: "path", problem: "try_again" }]);
+      await one.client.leases.rollback(lease.uuid);
+      await two.cell.transaction((tx) => tx.insert(organizations, { path }));
+      expect(await one.owners("ORGANIZATION_PATH", path)).toEqual([`${path}: ACTIVE of 2`]);
+    });
+
+    test("a value that can be no name is refused before anybody is asked", async () => {
+      const { one } = world;
+      const error = await one.cell.transaction((tx) => tx.insert(organizations, { path: "a//b" })).catch((thrown: unknown) => thrown);
+      expect(toValidationErrors(error)).toMatchObject([{ table: "organizations", field: "path", problem: "invalid" }]);
+      expect(one.network.calls).toEqual([]);
+    });
+
+    test("of a hundred at once from two cells exactly one gets a name", { timeout: 60_000 }, async () => {
+      const { one, two } = world;
+      const path = fresh("wanted");
+      const cells = Array.from({ length: 100 }, (_, index) => (index % 2 === 0 ? one : two));
+      const ends = await Promise.allSettled(cells.map(({ cell }) => cell.transaction((tx) => tx.insert(organizations, { path }))));
+      expect(ends.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
+      for (const end of ends) if (end.status === "rejected") expect(end.reason).toBeInstanceOf(LeaseholdError);
+      const rows = [...(await one.rows(organizations)), ...(await two.rows(organizations))];
+      expect(rows.filter((row) => row["path"] === path)).toHaveLength(1);
+    });
+
+    test("the claim of another cell cannot be destroyed; a row that has its name can be renamed and deleted nevertheless", async () => {
+      const { one, two } = world;
+      const [path, other] = [fresh("mine"), fresh("other")];
+      await one.cell.transaction((tx) => tx.insert(organizations, { path }));
+      const foreign = await two.client.leases
+        .begin({ destroys: [{ bucket: { type: "ORGANIZATION_PATH", value: path } }] })
+        .catch((thrown: unknown) => thrown);
+      expect(foreign).toBeInstanceOf(NotOwnerError);
+
+      // Behind the back of the cell, as after a restore.
+      await two.orm.insert(organizations).values({ path });
+      await two.cell.transaction((tx) => tx.update(organizations, eq(organizations.path, path), { path: other }));
+      expect(await one.owners("ORGANIZATION_PATH", path, other)).toEqual([`${path}: ACTIVE of 1`, `${other}: ACTIVE of 2`]);
+      await two.orm.insert(organizations).values({ path });
+      two.network.forget();
+      await two.cell.transaction((tx) => tx.delete(organizations, eq(organizations.path, path)));
+      expect(two.network.story).toBe("begin");
+      expect(two.events.map(({ kind }) => kind)).toEqual(["not_owned", "not_owned"]);
+      expect(await one.owners("ORGANIZATION_PATH", path)).toEqual([`${path}: ACTIVE of 1`]);
+      expect(await two.outstanding()).toEqual([]);
+      expect((await two.rows(organizations)).some((row) => row["path"] === path)).toBe(false);
+    });
+
+    test("[B2] a begin whose answer got lost is the same lease again, and no conflict with itself", async () => {
+      const { one } = world;
+      const path = fresh("lossy");
+      let lost = 0;
+      one.network.fate = ({ operation }) => (operation === "begin" && (lost += 1) === 1 ? "lose_answer" : "deliver");
+      await one.cell.transaction((tx) => tx.insert(organizations, { path }));
+      expect(one.network.story).toBe("begin begin commit");
+      expect(new Set(one.network.of("begin").map(({ uuid }) => uuid)).size).toBe(1);
+    });
+  });
+}
+
+function failureSuite(world: World): void {
+  const { users, organizations } = world.dialect.tables;
+  const changes = ["create", "update", "delete"] as const;
+  /** A change of one organization, and how the coordinator shows that it was done or not. */
+  const prepared = async (kind: (typeof changes)[number]) => {
+    const { one } = world;
+    const [before, after] = [fresh("before"), fresh("after")];
+    const row = kind === "create" ? undefined : await one.cell.transaction((tx) => tx.insert(organizations, { path: before }));
+    one.network.forget();
+    const its = eq(organizations.id, row?.id ?? 0);
+    const change = (late?: () => void) =>
+      one.cell.transaction(async (tx) => {
+        if (kind === "create") await tx.insert(organizations, { path: after });
+        else if (kind === "update") await tx.update(organizations, its, { path: after });
+        else await tx.delete(organizations, its);
+        late?.();
+        return tx;
+      });
+    const states = {
+      undone: kind === "create" ? [`${before}: free`, `${after}: free`] : [`${before}: ACTIVE of 1`, `${after}: free`],
+      held: {
+        create: [`${before}: free`, `${after}: LEASE_CREATING of 1`],
+        update: [`${before}: LEASE_DESTROYING of 1`, `${after}: LEASE_CREATING of 1`],
+        delete: [`${before}: LEASE_DESTROYING of 1`, `${after}: free`],
+      }[kind],
+      done: kind === "delete" ? [`${before}: free`, `${after}: free`] : [`${before}: free`, `${after}: ACTIVE of 1`],
+    };
+    const owners = () => one.owners("ORGANIZATION_PATH", before, after);
+    const local = async () => (await one.rows(organizations)).map(({ path }) => path).filter((path) => path === before || path === after);
+    return { change, states, owners, local, localUndone: kind === "create" ? [] : [before], localDone: kind === "delete" ? [] : [after] };
+  };
+
+  describe.each(changes)("S1: failures of a %s", (kind) => {
+    test("[C7] [L2] (a) a begin that fails changes nothing here, and its lease is closed at once", async () => {
+      const { one } = world;
+      const { change, states, owners, local, localUndone } = await prepared(kind);
+      one.network.fate = ({ operation }) => (operation === "begin" ? "lose_answer" : "deliver");
+      const error = await change().catch((thrown: unknown) => thrown);
+      expect(error).toBeInstanceOf(UnavailableError);
+      expect(toValidationErrors(error).map(({ problem }) => problem)).toEqual(kind === "delete" ? [] : ["try_again"]);
+      expect(one.network.story).toBe("begin begin rollback");
+      expect(await local()).toEqual(localUndone);
+      expect(await one.outstanding()).toEqual([]);
+      expect(await owners()).toEqual(states.undone);
+      expect(await one.granted()).toEqual([]);
+    });
+
+    test("(b) a local transaction that fails before COMMIT never asks", async () => {
+      const { one } = world;
+      const { change, local, localUndone } = await prepared(kind);
+      const failed = change(() => {
+        throw new RangeError("a bug");
+      });
+      await expect(failed).rejects.toThrow(new RangeError("a bug"));
+      expect(one.network.calls).toEqual([]);
+      expect(await local()).toEqual(localUndone);
+    });
+
+    test("[L4] (c) a commit that fails leaves the change and the caller's success, and reconciliation finishes it", async () => {
+      const { one } = world;
+      const { change, states, owners, local, localDone } = await prepared(kind);
+      one.network.fate = ({ operation }) => (operation === "commit" ? "lose" : "deliver");
+      await change();
+      expect(one.network.of("commit")).toHaveLength(2);
+      expect(await local()).toEqual(localDone);
+      const [left] = await one.outstanding();
+      expect(one.events).toEqual([{ kind: "commit_left", uuid: left?.uuid, why: expect.any(String) as string }]);
+      expect(await owners()).toEqual(states.held);
+      one.network.forget();
+      const { counters } = await one.cell.reconcile({ commitGraceMs: 0 });
+      expect(counters).toMatchObject({ committed: 1, failed: 0, contradicted: 0 });
+      expect(await owners()).toEqual(states.done);
+      expect(await one.outstanding()).toEqual([]);
+    });
+  });
+
+  describe("the end of a local transaction", () => {
+    // What MySQL has instead is in test/cell/mysql.
+    const testOfDeferred = test.skipIf(!world.dialect.hasDeferredConstraints);
+    testOfDeferred("[L2] (b) COMMIT is refused by the database: the lease is rolled back once, at once", async () => {
+      const { one } = world;
+      const [ada, other] = [fresh("ada"), fresh("other")];
+      await signUp(one, ada);
+      one.network.forget();
+      // Taken here already, which the database notices at COMMIT only: after the rows were read for the last time.
+      const save = one.database.insertLease.bind(one.database);
+      one.database.insertLease = async (tx, lease) => {
+        await save(tx, lease);
+        await tx.execute(sql`SET CONSTRAINTS ALL DEFERRED`);
+        await tx.execute(sql`UPDATE users SET username = ${ada} WHERE username = ${other}`);
+      };
+      try {
+        await expect(one.cell.transaction((tx) => tx.insert(users, { username: other }))).rejects.toThrow();
+      } finally {
+        one.database.insertLease = save;
+      }
+      expect(one.network.story).toBe("begin rollback");
+      expect(one.network.of("rollback")[0]?.uuid).toBe(one.network.of("begin")[0]?.uuid);
+      expect(await one.granted()).toEqual([]);
+      expect(await one.outstanding()).toEqual([]);
+    });
+
+    test("[L4] an error inside the transaction that somebody swallowed: the database says COMMIT, and saved nothing", async () => {
+      const { one } = world;
+      const path = fresh("swallowed");
+      // What is claimed comes first, so that its lease is granted; then the transaction is spoilt behind the cell's back.
+      const spoil = one.database.insertLease.bind(one.database);
+      one.database.insertLease = async (tx, lease) => {
+        await spoil(tx, lease);
+        await one.dialect.spoil(tx);
+      };
+      try {
+        // Some drivers look at what COMMIT was answered with; where none does, the cell's own look finds out.
+        const error = await one.cell.transaction((tx) => tx.insert(organizations, { path })).catch((thrown: unknown) => thrown);
+        expect(error).toBeInstanceOf(one.looksAtCommit ? Error : NotSavedError);
+      } finally {
+        one.database.insertLease = spoil;
+      }
+      expect(one.network.story).toBe("begin rollback");
+      expect(await one.owners("ORGANIZATION_PATH", path)).toEqual([`${path}: free`]);
+    });
+
+    test("[L1] [L3] the answer to COMMIT got lost: nothing is done, and reconciliation finds out (saved)", async () => {
+      const { one } = world;
+      const path = fresh("unsure");
+      const run = one.database.run.bind(one.database);
+      one.database.run = async (body) => {
+        const ran = await run(body);
+        return ran.kind === "committed" ? { kind: "unknown", error: new Error("connection lost") } : ran;
+      };
+      try {
+        await expect(one.cell.transaction((tx) => tx.insert(organizations, { path }))).rejects.toThrow(LocalCommitUnknownError);
+      } finally {
+        one.database.run = run;
+      }
+      expect(one.network.story).toBe("begin");
+      await one.cell.reconcile({ commitGraceMs: 0 });
+      expect(await one.owners("ORGANIZATION_PATH", path)).toEqual([`${path}: ACTIVE of 1`]);
+    });
+
+    test("[L1] [L3] the answer to COMMIT got lost: nothing is done, and reconciliation finds out (not saved)", async () => {
+      const { one } = world;
+      const path = fresh("unsure");
+      const run = one.database.run.bind(one.database);
+      one.database.run = async <T>(body: (tx: never) => Promise<T>) => {
+        await run(async (tx) => {
+          await body(tx as never);
+          throw new Error("undone");
+        });
+        return { kind: "unknown", error: new Error("connection lost") } as const;
+      };
+      try {
+        await expect(one.cell.transaction((tx) => tx.insert(organizations, { path }))).rejects.toThrow(LocalCommitUnknownError);
+      } finally {
+        one.database.run = run;
+      }
+      expect((await one.cell.reconcile({ staleMs: 600_000 })).counters).toMatchObject({ pending: 1, rolledBack: 0 });
+      expect((await one.cell.reconcile({ staleMs: 0 })).counters).toMatchObject({ pending: 0, rolledBack: 1 });
+      expect(await one.owners("ORGANIZATION_PATH", path)).toEqual([`${path}: free`]);
+    });
+
+    test("[C4] [L6] a commit that is answered ROLLED_BACK is heard loudly, and its rows are queued for verification", async () => {
+      const { one } = world;
+      const path = fresh("contradicted");
+      let uuid = "";
+      one.network.fate = ({ operation, uuid: its }) => {
+        if (operation === "begin") uuid = its ?? "";
+        return operation === "commit" ? "lose" : "deliver";
+      };
+      const row = await one.cell.transaction((tx) => tx.insert(organizations, { path }));
+      one.network.forget();
+      one.events.length = 0;
+      await one.client.leases.rollback(uuid);
+      // Not outstanding any more: only a look at the local rows meets it.
+      const { counters, findings } = await one.cell.reconcile({ full: true, orphanMs: 0, commitGraceMs: 0 });
+      expect(counters).toMatchObject({ contradicted: 1, failed: 0 });
+      expect(findings).toEqual([{ kind: "contradicted", uuid, coordinator: "ROLLED_BACK" }]);
+      expect(one.events).toEqual([{ kind: "reconcile_finding", finding: findings[0] }]);
+      const queued = await one.orm
+        .select({ id: sql<string>`source_id`, type: sql<string>`source_type` })
+        .from(sql`leasehold_verification_queue WHERE lease_uuid = ${uuid}`);
+      expect(queued).toEqual([{ id: String(row.id), type: "RAILS_TABLE_ORGANIZATIONS" }]);
+      expect(await one.outstanding()).toEqual([]);
+    });
+
+    test("a begin that takes too long ends with its deadline, and the transaction with it", async () => {
+      const { one } = world;
+      const path = fresh("slow");
+      const hanging = one.sibling({ ...world.coordinator, fetch: hangOnBegin(world.coordinator) }, { beginDeadlineMs: 30 });
+      await expect(hanging.cell.transaction((tx) => tx.insert(organizations, { path }))).rejects.toThrow(TimeoutError);
+      expect(hanging.network.story).toBe("begin rollback");
+      expect(await one.outstanding()).toEqual([]);
+      expect(await one.owners("ORGANIZATION_PATH", path)).toEqual([`${path}: free`]);
+    });
+  });
+}
+
+/** Never answers a begin: until the caller gives up. */
+const hangOnBegin =
+  ({ fetch }: TestedCoordinator): TestedCoordinator["fetch"] =>
+  (url, init) =>
+    init.method !== "PUT"
+      ? fetch(url, init)
+      : new Promise((_, reject) => {
+          init.signal.addEventListener("abort", () => reject(init.signal.reason as Error));
+        });
+
+function preflightSuite(world: World): void {
+  const { organizations, projects } = world.dialect.tables;
+
+  describe("pre-flight: the begin comes first", () => {
+    test("names are taken, then the rows are written with the lease's own", async () => {
+      const { one } = world;
+      const [id, path] = [fresh("project"), fresh("path")];
+      let rowsAtBegin = -1;
+      one.network.fate = ({ operation }) => {
+        if (operation === "begin") rowsAtBegin = 0;
+        return "deliver";
+      };
+      await one.cell.preflight((plan) => plan.insert(projects, { id, path }));
+      expect(rowsAtBegin).toBe(0);
+      expect(one.network.story).toBe("begin commit");
+      expect(await one.owners("ROUTES", path)).toEqual([`${path}: ACTIVE of 1`]);
+      const [before] = await one.orm.select().from(projects).where(eq(projects.id, id)).orderBy(asc(projects.id));
+      if (before === undefined) throw new Error("the row is not there");
+      const moved = fresh("moved");
+      await one.cell.preflight((plan) => plan.update(projects, before, { path: moved }));
+      expect(await one.owners("ROUTES", path, moved)).toEqual([`${path}: free`, `${moved}: ACTIVE of 1`]);
+      await one.cell.preflight((plan) => plan.delete(projects, { ...before, path: moved }));
+      expect(await one.owners("ROUTES", moved)).toEqual([`${moved}: free`]);
+    });
+
+    test("a local failure afterwards rolls the lease back at once", async () => {
+      const { one } = world;
+      const [id, path] = [fresh("project"), fresh("path")];
+      const failed = one.cell.preflight(
+        (plan) => plan.insert(projects, { id, path }),
+        async () => {
+          throw new RangeError("a bug");
+        },
+      );
+      await expect(failed).rejects.toThrow("a bug");
+      expect(one.network.story).toBe("begin rollback");
+      expect(await one.owners("ROUTES", path)).toEqual([`${path}: free`]);
+    });
+
+    test("a row that is not as it was read any more fails, with nothing changed", async () => {
+      const { one } = world;
+      const [id, path] = [fresh("project"), fresh("path")];
+      await one.cell.preflight((plan) => plan.insert(projects, { id, path }));
+      const stale = { id, path: fresh("never") };
+      await expect(one.cell.preflight((plan) => plan.update(projects, stale, { path: fresh("next") }))).rejects.toThrow("read the rows again");
+      expect(await one.owners("ROUTES", path)).toEqual([`${path}: ACTIVE of 1`]);
+      expect(await one.granted()).toEqual([]);
+    });
+
+    test("an id that the database makes is refused before anything is asked", async () => {
+      const { one } = world;
+      const failed = one.cell.preflight((plan) => plan.insert(organizations, { path: fresh("auto") }));
+      await expect(failed).rejects.toThrow("made by the database at the insert");
+      expect(one.network.calls).toEqual([]);
+    });
+  });
+}

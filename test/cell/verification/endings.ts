@@ -1,0 +1,328 @@
+/** How runs end: when they ask, what they leave to the next one, and what that one takes over. */
+import { inArray, lte, sql } from "drizzle-orm";
+import { describe, expect, test } from "vitest";
+import { createCell } from "../../../src/cell/cell.ts";
+import { claimable } from "../../../src/cell/claimable.ts";
+import { formatReport } from "../../../src/cell/verification/format.ts";
+import type { VerificationProgress } from "../../../src/cell/verification/options.ts";
+import type { Place } from "../../../src/cell/verification/place.ts";
+import { createClient } from "../../../src/client/client.ts";
+import { startTestCoordinator } from "../../../src/testing/index.ts";
+import { FaultyFetch } from "../scenarios/faulty-fetch.ts";
+import { claimablesOf, type Dialect } from "./dialects.ts";
+import type { VerifiedCell } from "./world.ts";
+
+const HOUR_MS = 3_600_000;
+const USERS = "RAILS_TABLE_USERS";
+const EMAILS = "RAILS_TABLE_EMAILS";
+const username = (value: string) => ({ type: "USERNAMES" as const, value });
+const numbers = (from: number, to: number): number[] => Array.from({ length: to - from + 1 }, (_, index) => from + index);
+
+export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): void {
+  const { users, emails } = dialect.tables;
+  const stored = async (): Promise<Place | undefined> => {
+    const progress = await dialect.database(current().orm).verification.loadProgress();
+    return progress && (JSON.parse(progress.text) as Place);
+  };
+  const rewrite = async (place: Partial<Place>): Promise<void> =>
+    dialect.database(current().orm).verification.saveProgress(JSON.stringify({ ...(await stored()), ...place }));
+  const queue = (id: number) =>
+    current().sql(
+      sql`INSERT INTO leasehold_verification_queue (source_type, source_id, lease_uuid) VALUES (${USERS}, ${String(id)}, '00000000-0000-4000-8000-000000000009')`,
+    );
+  const queued = async (): Promise<number> => (await dialect.database(current().orm).verification.queued({ after: undefined, limit: 1_000 })).length;
+  const addEmails = (from: number, to: number, prefix: string) =>
+    current()
+      .orm.insert(emails)
+      .values(numbers(from, to).map((id) => ({ userId: id, email: `${prefix}${id}@x.org` })));
+
+  describe("asking", () => {
+    test("[V5] to ask again is no permission: nothing more is changed before there is an answer", { timeout: 60_000 }, async () => {
+      const one = current();
+      await one.addUsers(1_200, "asked");
+      await one.orm.update(users).set({ bot: true });
+      await one.age();
+      const first = await one.cell.verify({ apply: true, pageRows: 100, rangeRows: 20, digestRanges: 15, leaseOps: 100 });
+      expect([first.status, first.counts.destroyed]).toEqual(["needs_approval", 200]);
+      expect(first.items.filter(({ outcome }) => outcome === "planned")).toHaveLength(50);
+      expect(first.next).toEqual({ pass: "extras", source: USERS, after: (await stored())?.after });
+      for (const options of [{ pageRows: 100, rangeRows: 20, digestRanges: 15, leaseOps: 100 }, {}, { digests: false }, { pageRows: 50 }]) {
+        const again = await one.cell.verify({ apply: true, ...options });
+        expect(["needs_approval", 0]).toEqual([again.status, again.items.filter(({ outcome }) => outcome === "done").length]);
+      }
+      // Nor is time that passes, after which a run begins anew.
+      await rewrite({ beganAtMs: Date.now() - 25 * HOUR_MS });
+      const later = await one.cell.verify({ apply: true });
+      expect([later.status, later.resumed, later.counts.destroyed]).toEqual(["needs_approval", false, 0]);
+      expect(await one.records(USERS)).toHaveLength(2_400 - 200);
+      const allowed = await one.cell.verify({ apply: true, maxShare: 1 });
+      expect([allowed.status, allowed.resumed]).toEqual(["done", true]);
+      expect(await one.records(USERS)).toHaveLength(1_200);
+      expect((await stored())?.isDone).toBe(true);
+    });
+
+    test("[V5] what a run has changed that broke off counts in the next one, found and done alike", { timeout: 60_000 }, async () => {
+      const one = current();
+      await one.addUsers(600, "broken");
+      await one.lease({ destroys: numbers(1, 180).map((id) => ({ bucket: username(`broken-${id}`) })) });
+      await one.coordinator.advance(2 * HOUR_MS);
+      let begins = 0;
+      one.network.fate = ({ operation }) => (operation === "begin" && (begins += 1) > 2 ? "refuse" : "deliver");
+      await expect(one.cell.verify({ apply: true, maxChanges: 150, maxShare: 1, leaseOps: 50, pageRows: 50, rangeRows: 50 })).rejects.toThrow();
+      one.network.forget();
+      expect(await stored()).toMatchObject({ after: "", spent: 100, tables: { [USERS]: { rows: 0, missing: 100, created: 100 } } });
+      const asked = await one.cell.verify({ apply: true, maxChanges: 150, maxShare: 1, leaseOps: 50, pageRows: 50, rangeRows: 50 });
+      expect([asked.status, asked.question]).toEqual(["needs_approval", "180 claims would be changed, and maxChanges allows 150"]);
+      const rest = await one.cell.verify({ apply: true, maxChanges: 180, maxShare: 1 });
+      expect([rest.status, rest.counts.missing, rest.counts.created, rest.counts.rows]).toEqual(["done", 180, 180, 600]);
+    });
+
+    test("[V5] nor is a process that verifies other columns", async () => {
+      const one = current();
+      const newer = createCell({
+        client: one.client,
+        database: dialect.database(one.orm),
+        tables: [claimable(emails, { source: EMAILS, subject: { type: "USER", id: "userId" }, attributes: { email: "EMAILS", id: "PROJECT_IDS" } })],
+      });
+      await addEmails(1, 400, "two");
+      for (const cell of [one.cell, newer, one.cell, newer]) {
+        const report = await cell.verify({ apply: true, leaseOps: 50, pageRows: 50, rangeRows: 50 });
+        expect(report.status).toBe("needs_approval");
+      }
+      expect((await one.client.records.list({ sourceType: EMAILS }).all()).length).toBe(100);
+    });
+
+    test("[V5] a share of all allows all: that a row is renamed takes two changes", async () => {
+      const one = current();
+      await one.addUsers(150, "old");
+      for (const id of numbers(1, 150))
+        await one.orm
+          .update(users)
+          .set({ username: `new-${id}` })
+          .where(inArray(users.id, [id]));
+      await one.age();
+      expect((await one.cell.verify({ apply: true })).status).toBe("needs_approval");
+      const report = await one.cell.verify({ apply: true, maxShare: 1 });
+      expect([report.status, report.counts.created, report.counts.destroyed]).toEqual(["done", 150, 150]);
+    });
+
+    test("[V5] names that only a person can settle are no changes: they neither stop a run nor keep others from being mended", async () => {
+      const one = current();
+      await addEmails(1, 500, "a");
+      await addEmails(1, 120, "A");
+      const filled = await one.cell.verify({ apply: true, maxShare: 1 });
+      expect([filled.status, filled.counts.created, filled.counts.duplicates]).toEqual(["done", 500, 120]);
+      await one.coordinator.advance(2 * HOUR_MS);
+      await one.orm.delete(emails).where(inArray(emails.id, [300, 301]));
+      const report = await one.cell.verify({ apply: true });
+      expect([report.status, report.counts.duplicates, report.counts.destroyed]).toEqual(["done", 120, 2]);
+    });
+
+    test("[V5] nor are claims that deletions which are saved will give up; a plan says so", async () => {
+      const one = current();
+      await one.addUsers(200, "later");
+      const ids = numbers(1, 60);
+      await one.orm.delete(users).where(lte(users.id, 60));
+      const destroys = ids.flatMap((id) => [
+        { bucket: username(`later-${id}`), source: { type: USERS, id: String(id) } as const },
+        { bucket: { type: "USER_IDS" as const, value: String(id) }, source: { type: USERS, id: String(id) } as const },
+      ]);
+      const database = dialect.database(one.orm);
+      const deferred = { destroys, allow_missing: true };
+      await database.run(async (tx) => database.insertLease(tx, { uuid: "01900000-0000-7000-8000-000000000009", sources: [], deferred }));
+      const plan = await one.cell.verify();
+      expect([plan.counts.extra, plan.counts.leased, plan.items.filter(({ outcome }) => outcome === "planned")]).toEqual([120, 120, []]);
+      const report = await one.cell.verify({ apply: true });
+      expect([report.status, report.counts.destroyed, report.counts.leased]).toEqual(["done", 0, 120]);
+    });
+
+    test("[L6] rows of the queue are evidence: nobody is asked about them, however many they are", async () => {
+      const one = current();
+      await one.addUsers(150, "queue");
+      await one.lease({ destroys: numbers(1, 150).map((id) => ({ bucket: username(`queue-${id}`) })) });
+      await one.orm.update(users).set({ updatedAt: dialect.ago(60) });
+      for (const id of numbers(1, 150)) await queue(id);
+      const report = await one.cell.verify({ apply: true, pageRows: 40 });
+      expect([report.status, report.counts.created, await queued()]).toEqual(["done", 150, 0]);
+    });
+
+    test("[L6] a name of the queue that another cell has is told once in a report, however often a run goes on", async () => {
+      const one = current();
+      await one.addUsers(40, "told");
+      await one.lease({ destroys: [{ bucket: username("told-30") }] });
+      await one.lease({ creates: [{ bucket: username("told-30"), subject: { type: "USER", id: 7 }, source: { type: USERS, id: 7 } }] }, one.other());
+      await queue(30);
+      const slow = { apply: true, maxMs: 0, pageRows: 5, rangeRows: 5, digestRanges: 1 };
+      let report = await one.cell.verify(slow);
+      for (; report.status === "out_of_time"; report = await one.cell.verify(slow)) expect(report.counts.otherCell).toBe(1);
+      expect([report.status, report.counts.otherCell, await queued()]).toEqual(["done", 1, 1]);
+    });
+  });
+
+  describe("going on", () => {
+    test("[V5] a run is over when it is told so before it begins, and between tables", async () => {
+      const one = current();
+      await one.addUsers(3, "stop");
+      await addEmails(1, 3, "stop");
+      await one.orm.update(users).set({ bot: true });
+      await one.age();
+      const none = await one.cell.verify({ apply: true, signal: AbortSignal.abort() });
+      expect([none.status, none.counts.rows, await stored()]).toEqual(["stopped", 0, undefined]);
+      const first = await one.cell.verify({ apply: true, maxMs: 0 });
+      expect([first.status, first.next]).toEqual(["out_of_time", { pass: "names", source: EMAILS, after: "" }]);
+      expect(await stored()).toMatchObject(first.next ?? {});
+      const statuses: string[] = [];
+      for (let report = first; report.status !== "done";) {
+        report = await one.cell.verify({ apply: true, maxMs: 0 });
+        statuses.push(`${report.next?.pass} ${report.next?.source}`);
+      }
+      expect(statuses).toEqual(["names RAILS_TABLE_PROJECTS", "names RAILS_TABLE_ORGANIZATIONS", `extras ${USERS}`, "undefined undefined"]);
+      expect(await one.owners("USERNAMES", "stop-1")).toEqual(["stop-1: free"]);
+      expect(await one.owners("EMAILS", "stop1@x.org")).toEqual(["stop1@x.org: ACTIVE of 1 for 1"]);
+    });
+
+    test("[V5] what is read again after a pause in the middle of a stretch is counted once", async () => {
+      const one = current();
+      await one.addUsers(100, "once");
+      await one.orm.delete(users).where(inArray(users.id, numbers(11, 60)));
+      const options = { apply: true, maxMs: 0, maxShare: 1, pageRows: 2, rangeRows: 2 };
+      let report = await one.cell.verify(options);
+      let runs = 1;
+      for (; report.status === "out_of_time"; runs += 1) report = await one.cell.verify(options);
+      expect(runs).toBeGreaterThan(3);
+      expect(report.counts).toMatchObject({ rows: 50, claims: 100, extra: 100, destroyed: 100 });
+    });
+
+    test("[V4] where digests spoke for records, a run without them begins anew; it is gone on with as it began", async () => {
+      const one = current();
+      await one.addUsers(100, "whole");
+      const part = { apply: true, maxMs: 0, pageRows: 10, rangeRows: 10, digestRanges: 5 };
+      expect((await one.cell.verify(part)).next?.after).toBe("50");
+      const whole = await one.cell.verify({ ...part, digests: false });
+      expect([whole.resumed, whole.next?.after]).toEqual([false, "10"]);
+      const rest = await one.cell.verify({ apply: true });
+      expect([rest.status, rest.resumed, rest.counts.records, rest.counts.ranges]).toEqual(["done", true, 200, 0]);
+      const due = { apply: true, unlessDoneWithinMs: HOUR_MS };
+      expect((await one.cell.verify({ ...due, digests: false })).status).toBe("not_due");
+      expect((await one.cell.verify({ apply: true })).status).toBe("done");
+      expect((await one.cell.verify(due)).status).toBe("not_due");
+      expect((await one.cell.verify({ ...due, digests: false })).status).toBe("done");
+    });
+
+    test("[A3] a run that has lost its slot leaves the place of the other one alone", async () => {
+      const one = current();
+      const coordinator = await startTestCoordinator({ variables: { LEASEHOLD_VERIFICATION_SLOT_MS: "1000" } });
+      const options = { url: coordinator.url, key: coordinator.keys.cell("1"), cell: "1" };
+      const theirs = { pass: "extras", source: EMAILS, after: "777" } as const;
+      let commits = 0;
+      const network = new FaultyFetch(coordinator.fetch);
+      network.before = async ({ operation }) => {
+        if (operation !== "commit" || (commits += 1) !== 2) return;
+        await coordinator.advance(1_001);
+        const other = createClient({ ...options, fetch: coordinator.fetch });
+        await other.verificationSlots.take("11111111-1111-4111-8111-111111111111");
+        await rewrite(theirs);
+        await new Promise((resume) => setTimeout(resume, 300));
+      };
+      const client = createClient({ ...options, fetch: network.fetch });
+      const cell = createCell({ client, database: dialect.database(one.orm), tables: claimablesOf(dialect.tables) });
+      await addEmails(1, 30, "lost");
+      const report = await cell.verify({ apply: true, maxShare: 1, pageRows: 10, rangeRows: 10, digestRanges: 1 });
+      expect(report.status).toBe("slot_lost");
+      expect(await stored()).toMatchObject(theirs);
+      await coordinator.close();
+    });
+
+    test("[V5] a stretch that takes longer than the slot lasts is stored, unless another run has had the slot", { timeout: 20_000 }, async () => {
+      const one = current();
+      const coordinator = await startTestCoordinator({ variables: { LEASEHOLD_VERIFICATION_SLOT_MS: "1000" } });
+      const network = new FaultyFetch(coordinator.fetch);
+      network.before = ({ operation }) => new Promise((resume) => setTimeout(resume, operation === "commit" ? 1_010 : 0));
+      const client = createClient({ url: coordinator.url, key: coordinator.keys.cell("1"), cell: "1", fetch: network.fetch });
+      const cell = createCell({ client, database: dialect.database(one.orm), tables: claimablesOf(dialect.tables) });
+      await addEmails(1, 20, "slow");
+      const report = await cell.verify({ apply: true, maxShare: 1, pageRows: 10, rangeRows: 10, digestRanges: 1 });
+      expect([report.status, report.counts.created]).toEqual(["done", 20]);
+      await coordinator.close();
+    });
+
+    test("a dry run whose time is up says that nothing was kept", async () => {
+      const one = current();
+      await one.addUsers(50, "dry");
+      const report = await one.cell.verify({ maxMs: 0, pageRows: 10, rangeRows: 10, digestRanges: 2 });
+      expect([report.status, report.next, await stored()]).toEqual(["out_of_time", undefined, undefined]);
+      expect(formatReport(report)).not.toContain("next");
+    });
+  });
+
+  test("[V3] a name that a row uses which does not tell its subject is not given up with another row's claim", async () => {
+    const one = current();
+    const table = claimable(emails, {
+      source: EMAILS,
+      subject: { type: "USER", id: ({ userId }) => (userId === 0 ? "" : userId) },
+      attributes: { email: "EMAILS" },
+    });
+    const cell = createCell({ client: one.client, database: dialect.database(one.orm), tables: [table] });
+    for (const email of ["alpha@x", "beta@x"]) await cell.transaction((tx) => tx.insert(emails, { userId: 7, email }));
+    await one.age();
+    await one.orm
+      .update(emails)
+      .set({ email: "gamma@x" })
+      .where(inArray(emails.id, [1]));
+    await one.orm
+      .update(emails)
+      .set({ email: "alpha@x", userId: 0 })
+      .where(inArray(emails.id, [2]));
+    const report = await cell.verify({ apply: true });
+    expect([report.counts.unnameable, report.counts.wanted]).toEqual([1, 1]);
+    expect(await one.owners("EMAILS", "alpha@x", "beta@x", "gamma@x")).toEqual([
+      "alpha@x: ACTIVE of 1 for 1",
+      "beta@x: free",
+      "gamma@x: ACTIVE of 1 for 1",
+    ]);
+  });
+
+  test("ranges are full over the ends of pages, and no call has more of them than one may", async () => {
+    const one = current();
+    await one.addUsers(300, "full");
+    one.network.forget();
+    const report = await one.cell.verify({ pageRows: 5, rangeRows: 2, digestRanges: 100 });
+    const asked = one.network.calls.flatMap(({ body }) => (body as { ranges?: unknown[] } | undefined)?.ranges?.length ?? []);
+    expect([report.status, report.counts.rows, report.counts.ranges]).toEqual(["done", 300, 100 + 50 + 3]);
+    expect(asked).toEqual([100, 50, 1, 1, 1]);
+  });
+
+  test("a coordinator with lower limits refuses no lease for one name: that one is told, and the rest is claimed", async () => {
+    const one = current();
+    const variables = {
+      LEASEHOLD_VALUE_BYTES: "64",
+      LEASEHOLD_BATCH_OPS: "50",
+      LEASEHOLD_DIGEST_RANGES: "2",
+      LEASEHOLD_LOOKUP_BUCKETS: "3",
+      LEASEHOLD_MAX_PAGE_ITEMS: "20",
+    };
+    const coordinator = await startTestCoordinator({ variables });
+    const client = createClient({ url: coordinator.url, key: coordinator.keys.cell("1"), cell: "1", fetch: coordinator.fetch });
+    const cell = createCell({ client, database: dialect.database(one.orm), tables: claimablesOf(dialect.tables) });
+    await addEmails(1, 200, "low");
+    await addEmails(201, 201, "x".repeat(64));
+    const plan = await cell.verify();
+    expect([plan.counts.missing, plan.counts.unnameable]).toEqual([200, 1]);
+    for (const created of [200, 0]) {
+      const report = await cell.verify({ apply: true, maxShare: 1, recentMs: 0, rangeRows: 10 });
+      expect([report.status, report.counts.created, report.counts.unnameable]).toEqual(["done", created, 1]);
+    }
+    await coordinator.close();
+  });
+
+  test("progress is of the part that a pass goes through, and ends with it", async () => {
+    const one = current();
+    await one.addUsers(100, "pace");
+    await one.orm.delete(users).where(inArray(users.id, [95]));
+    const told: VerificationProgress[] = [];
+    await one.cell.verify({ apply: true, pageRows: 10, rangeRows: 10, digestRanges: 1, onProgress: (progress) => void told.push(progress) });
+    const last = (pass: string) => told.findLast((each) => each.pass === pass && each.source === USERS);
+    expect(last("names")).toMatchObject({ rows: 99, ofRows: 99, remainingMs: 0 });
+    expect(last("extras")).toMatchObject({ rows: 4, ofRows: 4, remainingMs: 0 });
+  });
+}

@@ -1,0 +1,65 @@
+import { expect, test } from "vitest";
+import { formatReport } from "../../../src/cell/verification/format.ts";
+import { noCounts, type VerificationReport } from "../../../src/cell/verification/report.ts";
+
+const counts = {
+  ...noCounts(),
+  rows: 2_500,
+  claims: 5_000,
+  records: 1_200,
+  ranges: 40,
+  equalRanges: 38,
+  missing: 6,
+  different: 2,
+  extra: 5,
+  otherCell: 1,
+  recent: 3,
+};
+const source = { type: "RAILS_TABLE_USERS", id: "20" } as const;
+const subject = { type: "USER", id: "20" } as const;
+const report: VerificationReport = {
+  status: "needs_approval",
+  applied: true,
+  cell: "7",
+  resumed: true,
+  startedAt: "2026-11-20T12:00:00.000Z",
+  durationMs: 1_234,
+  counts,
+  tables: { RAILS_TABLE_USERS: counts },
+  items: [
+    { kind: "missing", because: "no_claim", source, bucket: { type: "USERNAMES", value: "ada\n" }, subject, action: "create", outcome: "done" },
+    {
+      kind: "different",
+      because: "row",
+      source,
+      bucket: { type: "USERNAMES", value: "Eve" },
+      subject,
+      claim: { value: "eve", subject, source: { ...source, id: "3" }, epoch: 9 },
+      action: "replace",
+      outcome: "left",
+      left: "other_cell",
+    },
+  ],
+  itemsLeftOut: 1_000,
+  next: { pass: "names", source: "RAILS_TABLE_USERS", after: "1000" },
+  question: "1200 of 1200 claims seen so far would be changed, and maxShare allows 0.1",
+};
+
+test("a report for a person", () => {
+  expect(formatReport(report).split("\n")).toEqual([
+    "Verification of cell 7, resumed: stopped to ask: 1200 of 1200 claims seen so far would be changed, and maxShare allows 0.1",
+    "2,500 rows with 5,000 names in 1.2 s; 1,200 records sent by the coordinator, 38 of 40 ranges equal by digest",
+    "found: 6 missing, 2 different, 5 extra",
+    "done: 0 claims created, 0 replaced, 0 given up",
+    "left alone: 1 taken by another cell, 3 changed just now",
+    "",
+    String.raw`+ USERNAMES "ada\n" of RAILS_TABLE_USERS 20: the row's name has no claim; done`,
+    '~ USERNAMES "Eve" of RAILS_TABLE_USERS 20 (claimed as "eve" by RAILS_TABLE_USERS 3): the claim names another row; left: another cell has the name',
+    "… and 1,000 more",
+    "the next run goes on with: RAILS_TABLE_USERS, after id 1000 (names)",
+  ]);
+});
+
+test("for a machine it is JSON", () => {
+  expect(JSON.parse(JSON.stringify(report))).toEqual(report);
+});

@@ -1,0 +1,183 @@
+/** Claims that look as if nobody needed them, and are needed. */
+import { eq, sql } from "drizzle-orm";
+import { describe, expect, test } from "vitest";
+import { createCell } from "../../../src/cell/cell.ts";
+import { claimable } from "../../../src/cell/claimable.ts";
+import { VerificationAborted } from "../../../src/cell/verification/verify.ts";
+import type { Dialect } from "./dialects.ts";
+import type { VerifiedCell } from "./world.ts";
+
+const HOUR_MS = 3_600_000;
+const USERS = "RAILS_TABLE_USERS";
+const username = (value: string) => ({ type: "USERNAMES" as const, value });
+
+export function sparedSuite(dialect: Dialect, current: () => VerifiedCell): void {
+  const { users, emails, projects } = dialect.tables;
+
+  describe("spares", () => {
+    test("a claim that a saved deletion is still to give up: its lease would find the name's next owner", async () => {
+      const one = current();
+      await one.addUsers(2, "later");
+      one.network.fate = ({ operation }) => (operation === "begin" ? "refuse" : "deliver");
+      await one.cell.transaction((tx) => tx.deleteLater(users, eq(users.id, 1)));
+      one.network.forget();
+      const report = await one.cell.verify({ apply: true, recentMs: 0 });
+      expect([report.counts.extra, report.counts.destroyed, report.counts.leased]).toEqual([2, 0, 2]);
+      expect(await one.owners("USERNAMES", "later-1")).toEqual(["later-1: ACTIVE of 1 for 1"]);
+      await one.cell.reconcile();
+      expect(await one.owners("USERNAMES", "later-1")).toEqual(["later-1: free"]);
+    });
+
+    test("a claim of a row that does not tell its subject any more", async () => {
+      const one = current();
+      const subjectless = claimable(emails, {
+        source: "RAILS_TABLE_EMAILS",
+        subject: { type: "USER", id: ({ userId }) => (userId === 0 ? "" : userId) },
+        attributes: { email: "EMAILS" },
+      });
+      const cell = createCell({ client: one.client, database: dialect.database(one.orm), tables: [subjectless] });
+      await cell.transaction((tx) => tx.insert(emails, { userId: 7, email: "a@x.io" }));
+      await one.orm.update(emails).set({ userId: 0 });
+      const report = await cell.verify({ apply: true, recentMs: 0 });
+      expect([report.counts.unnameable, report.counts.destroyed, report.counts.replaced]).toEqual([1, 0, 0]);
+      expect(await one.owners("EMAILS", "a@x.io")).toEqual(["a@x.io: ACTIVE of 1 for 1"]);
+    });
+
+    test("a claim of a table, or a column, that this run does not look at", async () => {
+      const one = current();
+      await one.addUsers(1, "other");
+      await one.orm.insert(projects).values({ id: "p", path: "x" });
+      const isOn = { value: true };
+      const both = (tables: "both" | "projects") => {
+        const its = claimable(projects, {
+          source: "RAILS_TABLE_PROJECTS",
+          subject: { type: "PROJECT", id: "id" },
+          attributes: { path: "USERNAMES" },
+        });
+        const theirs = claimable(users, {
+          source: USERS,
+          subject: { type: "USER", id: "id" },
+          attributes: { username: { bucket: "USERNAMES", enabled: () => isOn.value } },
+        });
+        return createCell({ client: one.client, database: dialect.database(one.orm), tables: tables === "both" ? [its, theirs] : [its] });
+      };
+      await one.orm.update(projects).set({ path: "other-1" });
+      const options = { apply: true, recentMs: 0 };
+      expect((await both("projects").verify(options)).items.map(({ left }) => left)).toEqual(["not_verified"]);
+      isOn.value = false;
+      expect((await both("both").verify(options)).items.map(({ left }) => left)).toEqual(["not_verified"]);
+      isOn.value = true;
+      expect((await both("both").verify(options)).items.map(({ left }) => left)).toEqual(["duplicate"]);
+      expect(await one.owners("USERNAMES", "other-1")).toEqual(["other-1: ACTIVE of 1 for 1"]);
+    });
+
+    test("[V3] a name that two rows have, when the one with the claim gives it up in between", async () => {
+      const one = current();
+      await one.addUsers(5, "pair");
+      await one.orm.delete(users).where(eq(users.id, 2));
+      await one.orm.insert(users).values({ username: "PAIR-1", updatedAt: dialect.ago(86_400) as never });
+      let isLast = false;
+      one.network.before = async ({ operation }) => {
+        if (operation !== "other" || !isLast) return;
+        isLast = false;
+        await one.orm
+          .update(users)
+          .set({ username: "moved on", updatedAt: dialect.ago(86_400) })
+          .where(eq(users.id, 1));
+      };
+      const report = await one.cell.verify({
+        apply: true,
+        digests: false,
+        onProgress: ({ source }) => void (isLast ||= source === "RAILS_TABLE_PROJECTS"),
+      });
+      expect([report.counts.duplicates, report.counts.wanted]).toEqual([1, 1]);
+      expect(await one.owners("USERNAMES", "pair-1")).toEqual(["pair-1: ACTIVE of 1 for 1"]);
+      const next = await one.cell.verify({ apply: true });
+      expect([next.counts.replaced, next.counts.created]).toEqual([1, 1]);
+      expect(await one.owners("USERNAMES", "pair-1", "moved on")).toEqual(["pair-1: ACTIVE of 1 for 6", "moved on: ACTIVE of 1 for 1"]);
+    });
+  });
+
+  test("an id that no claim can have as its source ends the run, and says which", async () => {
+    const one = current();
+    for (const id of ["", "a".repeat(129), "tab\there"]) {
+      await one.orm.delete(projects);
+      await one.orm.insert(projects).values({ id, path: "p" });
+      const aborted = await one.cell.verify().catch((error: unknown) => error);
+      expect(aborted).toBeInstanceOf(VerificationAborted);
+      expect(String(aborted)).toContain(`of a row of projects, ${JSON.stringify(id)}`);
+    }
+    await one.orm.delete(projects);
+    await one.sql(sql`INSERT INTO users (id, username) VALUES (-5, 'below')`);
+    expect(String(await one.cell.verify().catch((error: unknown) => error))).toContain('"-5", is no whole number from 0 on');
+  });
+
+  test("[V5] a stretch with few rows and many records can be left in its middle", { timeout: 60_000 }, async () => {
+    const one = current();
+    const ids = Array.from({ length: 40 }, (_, index) => index + 1);
+    await one.lease({ creates: ids.map((id) => ({ bucket: username(`ghost-${id}`), subject: { type: "USER", id }, source: { type: USERS, id } })) });
+    await one.coordinator.advance(2 * HOUR_MS);
+    const options = { apply: true, pageRows: 2, maxMs: 0 };
+    const first = await one.cell.verify(options);
+    expect([first.status, first.next]).toEqual(["out_of_time", { pass: "names", source: USERS, after: "32" }]);
+    const stopped = await one.cell.verify({ ...options, signal: AbortSignal.abort() });
+    expect(stopped.status).toBe("stopped");
+    const rest = await one.cell.verify({ ...options, maxMs: 60_000 });
+    expect([rest.status, rest.resumed, rest.counts.destroyed]).toEqual(["done", true, 40]);
+  });
+
+  test("one with the same schedule has nothing to do when another was done", async () => {
+    const one = current();
+    await one.addUsers(1, "due");
+    const options = { apply: true, unlessDoneWithinMs: HOUR_MS };
+    expect((await one.cell.verify(options)).status).toBe("done");
+    expect((await one.cell.verify(options)).status).toBe("not_due");
+    expect((await one.cell.verify({ apply: true })).status).toBe("done");
+  });
+
+  test("one row with one name in two columns has one claim, and keeps it", async () => {
+    const one = current();
+    const twice = claimable(projects, {
+      source: "RAILS_TABLE_PROJECTS",
+      subject: { type: "PROJECT", id: "id" },
+      attributes: { id: "ROUTES", path: "ROUTES" },
+    });
+    const cell = createCell({ client: one.client, database: dialect.database(one.orm), tables: [twice] });
+    await one.orm.insert(projects).values({ id: "tools", path: "Tools" });
+    const first = await cell.verify({ apply: true, recentMs: 0 });
+    expect([first.counts.created, first.counts.duplicates]).toEqual([1, 1]);
+    const second = await cell.verify({ apply: true, recentMs: 0 });
+    expect([second.counts.created, second.counts.replaced, second.counts.destroyed]).toEqual([0, 0, 0]);
+  });
+
+  test("a dry run tells of rows with one name, as the filling would", async () => {
+    const one = current();
+    for (const name of ["Twin", "twin"]) await one.orm.insert(users).values({ username: name, updatedAt: dialect.ago(86_400) as never });
+    const plan = await one.cell.verify();
+    expect([plan.counts.missing, plan.counts.duplicates]).toEqual([4, 1]);
+    const filled = await one.cell.verify({ apply: true, recentMs: 0 });
+    expect([filled.counts.created, filled.counts.duplicates]).toEqual([3, 1]);
+  });
+
+  test("[L6] a row that is queued again for another lease stays, and one whose column is switched off waits for it", async () => {
+    const one = current();
+    await one.addUsers(2, "again");
+    const { verification } = dialect.database(one.orm);
+    const queue = (id: string, uuid: string) =>
+      one.sql(sql`INSERT INTO leasehold_verification_queue (source_type, source_id, lease_uuid) VALUES (${USERS}, ${id}, ${uuid})`);
+    const old = { type: USERS, id: "1", leaseUuid: "00000000-0000-4000-8000-000000000001" };
+    await queue("1", "00000000-0000-4000-8000-000000000009");
+    await verification.unqueue([old]);
+    expect((await verification.queued({ after: undefined, limit: 10 })).map(({ id }) => id)).toEqual(["1"]);
+    const switchedOff = claimable(users, {
+      source: USERS,
+      subject: { type: "USER", id: "id" },
+      attributes: { id: "USER_IDS", username: { bucket: "USERNAMES", enabled: false } },
+    });
+    const cell = createCell({ client: one.client, database: dialect.database(one.orm), tables: [switchedOff] });
+    await cell.verify({ apply: true });
+    expect((await verification.queued({ after: undefined, limit: 10 })).map(({ id }) => id)).toEqual(["1"]);
+    await one.cell.verify({ apply: true });
+    expect(await verification.queued({ after: undefined, limit: 10 })).toEqual([]);
+  });
+}

@@ -1,0 +1,97 @@
+import { sql, type SQL } from "drizzle-orm";
+import { createCell, type Cell } from "../../../src/cell/cell.ts";
+import { createClient, type Client } from "../../../src/client/client.ts";
+import type { Batch, Bucket, Record as ClaimRecord, Source } from "../../../src/client/wire.ts";
+import { startTestCoordinator, type TestCoordinator } from "../../../src/testing/index.ts";
+import { FaultyFetch } from "../scenarios/faulty-fetch.ts";
+import type { Orm, Tx } from "../scenarios/dialect.ts";
+import { claimablesOf, type Dialect, type Tables } from "./dialects.ts";
+
+const HOUR_MS = 3_600_000;
+
+/** A cell with a database of its own, at a coordinator whose clock can be set forward. */
+export class VerifiedCell {
+  readonly dialect: Dialect;
+  readonly coordinator: TestCoordinator;
+  readonly network: FaultyFetch;
+  readonly client: Client;
+  readonly cell: Cell<Tx>;
+  readonly orm: Orm;
+
+  private constructor(dialect: Dialect, coordinator: TestCoordinator, orm: Orm) {
+    const id = "1";
+    this.dialect = dialect;
+    this.coordinator = coordinator;
+    this.orm = orm;
+    this.network = new FaultyFetch((url, init) => coordinator.fetch(url, init));
+    const { url, keys } = coordinator;
+    this.client = createClient({ url, key: keys.cell(id), cell: id, fetch: this.network.fetch, retries: 1, pauseMs: 1, breaker: false });
+    const database = dialect.database(orm);
+    this.cell = createCell<Tx>({
+      client: this.client,
+      database,
+      tables: claimablesOf(dialect.tables),
+      beginDeadlineMs: 10_000,
+      decideDeadlineMs: 10_000,
+    });
+  }
+
+  /** On empty tables. */
+  static async start(dialect: Dialect, orm: Orm): Promise<VerifiedCell> {
+    const cell = new VerifiedCell(dialect, await startTestCoordinator(), orm);
+    await cell.cell.install();
+    for (const statement of dialect.emptyTables) await orm.execute(sql.raw(statement));
+    return cell;
+  }
+
+  get tables(): Tables {
+    return this.dialect.tables;
+  }
+
+  async stop(): Promise<void> {
+    await this.coordinator.close();
+  }
+
+  /** A client of another cell. */
+  other(): Client {
+    const { url, keys } = this.coordinator;
+    return createClient({ url, key: keys.cell("2"), cell: "2", fetch: (to, init) => this.coordinator.fetch(to, init) });
+  }
+
+  /** Users with their claims, both old enough to be judged. */
+  async addUsers(count: number, prefix: string): Promise<void> {
+    await this.cell.bulkInsert(
+      this.tables.users,
+      Array.from({ length: count }, (_, index) => ({ username: `${prefix}-${index + 1}` })),
+    );
+    await this.age();
+  }
+
+  /** All that was done so far lies some days back. */
+  async age(): Promise<void> {
+    await this.orm.update(this.tables.users).set({ updatedAt: this.dialect.ago(3 * 86_400) });
+    await this.coordinator.advance(48 * HOUR_MS);
+  }
+
+  async sql(statement: SQL): Promise<void> {
+    await this.orm.execute(statement);
+  }
+
+  /** Changes claims behind the cell's back. */
+  async lease(batch: Batch, client = this.client): Promise<void> {
+    await client.leases.commit((await client.leases.begin(batch)).uuid);
+  }
+
+  async records(source: Source["type"]): Promise<ClaimRecord[]> {
+    return this.client.records.list({ sourceType: source, pageSize: 1_000 }).all();
+  }
+
+  /** As `value: status of the cell for a row`. */
+  async owners(type: Bucket["type"], ...values: string[]): Promise<string[]> {
+    const results = await this.client.records.lookup(values.map((value) => ({ type, value })));
+    return results.map(({ bucket, record }) => {
+      if (record === undefined) return `${bucket.value}: free`;
+      return `${bucket.value}: ${record.status} of ${record.cell_id}${"source" in record ? ` for ${record.source.id}` : ""}`;
+    });
+  }
+}

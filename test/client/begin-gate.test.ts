@@ -1,0 +1,215 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { LeaseholdError, type ClientOptions } from "../../src/client/index.ts";
+import {
+  committed,
+  errorOf,
+  fakeClient,
+  granted,
+  hangs,
+  leaseOf,
+  problem,
+  rolledBack,
+  unavailable,
+  UUID,
+  type Answering,
+  type Sent,
+} from "./fake.ts";
+
+describe("the circuit breaker", () => {
+  beforeEach(() => void vi.useFakeTimers());
+  afterEach(() => void vi.useRealTimers());
+
+  function breaking(replies: readonly Answering[], breaker: ClientOptions["breaker"] = { failures: 3, openMs: 1_000 }) {
+    const states: string[] = [];
+    const hooks = { onBreaker: ({ state }: { state: string }) => void states.push(state) };
+    const { client, sent } = fakeClient(replies, { retries: 0, breaker, hooks });
+    const begin = () => client.leases.begin({});
+    return { client, sent, states, begin, fail: () => errorOf(begin()) };
+  }
+
+  it("opens after so many begins in a row without an answer, and then sends nothing", async () => {
+    const { fail, sent, states } = breaking([unavailable]);
+    for (let count = 0; count < 3; count += 1) expect(await fail()).toMatchObject({ code: "UNAVAILABLE", outcomeKnown: false });
+    expect(states).toEqual(["open"]);
+    const refused = await fail();
+    expect(refused).toMatchObject({ name: "UnavailableError", outcomeKnown: true, retryable: true, retryAfterMs: 1_000 });
+    expect(sent).toHaveLength(3);
+  });
+
+  it("counts a refusal as an answer", async () => {
+    const { fail, states } = breaking([unavailable, unavailable, problem(409, "ABORTED"), unavailable, unavailable, granted]);
+    for (let count = 0; count < 5; count += 1) await fail();
+    expect(states).toEqual([]);
+  });
+
+  it("counts what was cancelled as nothing", async () => {
+    const { client, fail, states, sent } = breaking([unavailable, unavailable, hangs, unavailable]);
+    await fail();
+    await fail();
+    const controller = new AbortController();
+    const ended = errorOf(client.leases.begin({}, { signal: controller.signal }));
+    await vi.advanceTimersByTimeAsync(1);
+    controller.abort();
+    expect(await ended).toMatchObject({ code: "CANCELLED" });
+    expect(states).toEqual([]);
+    await fail();
+    expect(states).toEqual(["open"]);
+    expect(sent).toHaveLength(4);
+  });
+
+  it("lets one begin try after its time, and closes when that is answered", async () => {
+    const slow = async () => {
+      await new Promise((resume) => setTimeout(resume, 50));
+      return granted;
+    };
+    const { begin, fail, sent, states } = breaking([unavailable, unavailable, unavailable, slow, granted]);
+    for (let count = 0; count < 3; count += 1) await fail();
+    await vi.advanceTimersByTimeAsync(999);
+    expect(await fail()).toMatchObject({ outcomeKnown: true, retryAfterMs: 1 });
+    await vi.advanceTimersByTimeAsync(1);
+    const probe = begin();
+    expect(await fail()).toMatchObject({ outcomeKnown: true });
+    expect(sent).toHaveLength(4);
+    await vi.advanceTimersByTimeAsync(50);
+    expect(await probe).toMatchObject({ state: "GRANTED" });
+    await begin();
+    expect(states).toEqual(["open", "half_open", "closed"]);
+  });
+
+  it("stays open twice as long after every probe that fails, up to 30 s, and starts over once it was closed", async () => {
+    const down = Array.from({ length: 10 }, () => unavailable);
+    const { begin, fail, states } = breaking([...down, granted, unavailable]);
+    for (let count = 0; count < 3; count += 1) await fail();
+    for (const openMs of [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]) {
+      expect(await fail()).toMatchObject({ outcomeKnown: true, retryAfterMs: openMs });
+      await vi.advanceTimersByTimeAsync(openMs);
+      expect(await fail()).toMatchObject({ outcomeKnown: false });
+    }
+    await vi.advanceTimersByTimeAsync(30_000);
+    await begin();
+    expect(states.slice(-2)).toEqual(["half_open", "closed"]);
+    for (let count = 0; count < 3; count += 1) await fail();
+    expect(await fail()).toMatchObject({ retryAfterMs: 1_000 });
+  });
+
+  it("lets the next one try when the probe was cancelled, or was no begin at all", async () => {
+    const { client, begin, fail, states } = breaking([unavailable, unavailable, unavailable, hangs, granted]);
+    for (let count = 0; count < 3; count += 1) await fail();
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(await errorOf(client.leases.begin({}, { uuid: ".." }))).toMatchObject({ code: "INVALID_ARGUMENT" });
+    const controller = new AbortController();
+    const ended = errorOf(client.leases.begin({}, { signal: controller.signal }));
+    await vi.advanceTimersByTimeAsync(1);
+    controller.abort();
+    await ended;
+    await begin();
+    expect(states).toEqual(["open", "half_open", "open", "half_open", "open", "half_open", "closed"]);
+  });
+
+  it("closes when a begin from before is answered late", async () => {
+    const slow = async () => {
+      await new Promise((resume) => setTimeout(resume, 50));
+      return granted;
+    };
+    const { begin, fail, states } = breaking([slow, unavailable, unavailable, unavailable, granted]);
+    const late = begin();
+    for (let count = 0; count < 3; count += 1) await fail();
+    await vi.advanceTimersByTimeAsync(50);
+    await late;
+    await begin();
+    expect(states).toEqual(["open", "closed"]);
+  });
+
+  it("never holds back what finishes a lease, or reads", async () => {
+    const { client, fail, sent } = breaking([unavailable, unavailable, unavailable, committed, rolledBack, granted]);
+    for (let count = 0; count < 3; count += 1) await fail();
+    await client.leases.commit(UUID);
+    await client.leases.rollback(UUID);
+    await client.leases.get(UUID);
+    expect(sent).toHaveLength(6);
+    expect(await fail()).toMatchObject({ outcomeKnown: true });
+  });
+
+  it("opens after five, unless it is told otherwise", async () => {
+    const { fail, sent } = breaking([unavailable], undefined);
+    const without = breaking([unavailable], false);
+    const fromDefaults = fakeClient([unavailable], { retries: 0 });
+    for (let count = 0; count < 7; count += 1) {
+      await fail();
+      await without.fail();
+      await errorOf(fromDefaults.client.leases.begin({}));
+    }
+    expect(sent).toHaveLength(3);
+    expect(without.sent).toHaveLength(7);
+    expect(fromDefaults.sent).toHaveLength(5);
+  });
+});
+
+describe("the limit on begins", () => {
+  /** Begins wait until they are let go; all else is answered at once. */
+  function limited(begins: ClientOptions["begins"]) {
+    const gate = Promise.withResolvers<void>();
+    const events: object[] = [];
+    const answering = async ({ method }: Sent) => {
+      if (method === "PUT") await gate.promise;
+      return { status: 200, json: { lease: leaseOf("GRANTED") } };
+    };
+    const { client, sent } = fakeClient([answering], { begins, hooks: { onTooManyBegins: (event) => void events.push(event) } });
+    return { client, sent, events, letGo: gate.resolve };
+  }
+
+  it("refuses those beyond at once, and sends nothing", async () => {
+    const { client, sent, letGo, events } = limited({ max: 2 });
+    const begun = [client.leases.begin({}), client.leases.begin({})];
+    const error = await errorOf(client.leases.begin({}));
+    expect(error).toMatchObject({ name: "ResourceExhaustedError", reason: "TOO_MANY_BEGINS_HERE", outcomeKnown: true, retryable: true });
+    expect(error.status).toBeUndefined();
+    expect(error.retryAfterMs).toBeGreaterThan(0);
+    expect(sent).toHaveLength(2);
+    letGo();
+    await Promise.all(begun);
+    await client.leases.begin({});
+    expect(sent).toHaveLength(3);
+    expect(events).toEqual([]);
+  });
+
+  it("is shared with the clients of other cells", async () => {
+    const { client, letGo } = limited({ max: 1 });
+    const begun = client.leases.begin({});
+    await expect(client.forCell("8").leases.begin({})).rejects.toBeInstanceOf(LeaseholdError);
+    letGo();
+    await begun;
+  });
+
+  it("lets them pass and tells, when it only warns", async () => {
+    const { client, sent, letGo, events } = limited({ max: 1, onFull: "warn" });
+    const begun = [client.leases.begin({}), client.leases.begin({}), client.leases.begin({})];
+    letGo();
+    await Promise.all(begun);
+    expect(sent).toHaveLength(3);
+    expect(events).toEqual([
+      { underWay: 2, max: 1 },
+      { underWay: 3, max: 1 },
+    ]);
+  });
+
+  it("never holds back what finishes a lease, or reads", async () => {
+    const { client, sent, letGo } = limited({ max: 1 });
+    const begun = client.leases.begin({});
+    await client.leases.commit(UUID);
+    await client.leases.rollback(UUID);
+    await client.leases.get(UUID);
+    expect(sent).toHaveLength(4);
+    letGo();
+    await begun;
+  });
+
+  it("is 300 by default", async () => {
+    const { client, sent, letGo } = limited(undefined);
+    const begun = Array.from({ length: 300 }, () => client.leases.begin({}));
+    expect(await errorOf(client.leases.begin({}))).toMatchObject({ reason: "TOO_MANY_BEGINS_HERE" });
+    letGo();
+    await Promise.all(begun);
+    expect(sent).toHaveLength(300);
+  });
+});

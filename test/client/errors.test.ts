@@ -1,0 +1,148 @@
+import { describe, expect, it } from "vitest";
+import * as errors from "../../src/client/errors.ts";
+import { answerOf, isLeaseholdError, LeaseholdError, type LeaseholdErrorDetails } from "../../src/client/errors.ts";
+import { errorCodes, type ConflictKind, type ErrorCode, type Reason } from "../../src/core/refusal.ts";
+import { errorOf, fakeClient, problem, UUID, type Reply } from "./fake.ts";
+
+type ErrorClass = new (message: string, details: LeaseholdErrorDetails) => LeaseholdError;
+
+const refusedWith = async (reply: Reply): Promise<LeaseholdError> => {
+  const { client } = fakeClient([reply], { retries: 0 });
+  return errorOf(client.leases.begin({}, { uuid: UUID }));
+};
+
+const classes: Record<ErrorCode, ErrorClass> = {
+  INVALID_ARGUMENT: errors.InvalidArgumentError,
+  UNAUTHENTICATED: errors.UnauthenticatedError,
+  PERMISSION_DENIED: errors.PermissionDeniedError,
+  NOT_FOUND: errors.NotFoundError,
+  ALREADY_EXISTS: errors.AlreadyClaimedError,
+  FAILED_PRECONDITION: errors.FailedPreconditionError,
+  ABORTED: errors.ClaimLeasedError,
+  RESOURCE_EXHAUSTED: errors.ResourceExhaustedError,
+  INTERNAL: errors.UnavailableError,
+  UNAVAILABLE: errors.UnavailableError,
+  DEADLINE_EXCEEDED: errors.TimeoutError,
+};
+
+it.each(Object.entries(classes))("%s is an error of its own class", async (code, Expected) => {
+  const { status } = errorCodes[code as ErrorCode];
+  const error = await refusedWith(problem(status, code));
+  expect(error.constructor).toBe(Expected);
+  expect(error.name).toBe(Expected.name);
+  expect(error.status).toBe(status);
+  expect(error.outcomeKnown).toBe(status < 500);
+});
+
+const reasons: Record<Reason, readonly [ErrorCode, ErrorClass]> = {
+  LEASE_ID_REUSED: ["FAILED_PRECONDITION", errors.LeaseIdReusedError],
+  LEASE_ROLLED_BACK: ["FAILED_PRECONDITION", errors.LeaseRolledBackError],
+  LEASE_COMMITTED: ["FAILED_PRECONDITION", errors.LeaseCommittedError],
+  CELL_FROZEN: ["FAILED_PRECONDITION", errors.CellFrozenError],
+  CELL_UNKNOWN: ["NOT_FOUND", errors.NotFoundError],
+  ROUTE_UNKNOWN: ["NOT_FOUND", errors.NotFoundError],
+  // Nothing was claimed: it is about a cell.
+  CELL_EXISTS: ["ALREADY_EXISTS", LeaseholdError],
+  CONCURRENT_CHANGE: ["FAILED_PRECONDITION", errors.FailedPreconditionError],
+  KEY_REVOKED: ["UNAUTHENTICATED", errors.UnauthenticatedError],
+  KEY_EXPIRED: ["UNAUTHENTICATED", errors.UnauthenticatedError],
+  TOO_MANY_BEGINS: ["RESOURCE_EXHAUSTED", errors.ResourceExhaustedError],
+  TOO_MANY_LEASES: ["RESOURCE_EXHAUSTED", errors.ResourceExhaustedError],
+  TOO_MANY_FENCES: ["RESOURCE_EXHAUSTED", errors.ResourceExhaustedError],
+  NO_VERIFICATION_SLOT: ["RESOURCE_EXHAUSTED", errors.ResourceExhaustedError],
+  BODY_TOO_LARGE: ["RESOURCE_EXHAUSTED", errors.ResourceExhaustedError],
+  LEASE_TOO_LARGE: ["RESOURCE_EXHAUSTED", errors.ResourceExhaustedError],
+  PLACEMENT_MISMATCH: ["UNAVAILABLE", errors.UnavailableError],
+  MESSAGE_VERSION: ["UNAVAILABLE", errors.UnavailableError],
+};
+
+it.each(Object.entries(reasons))("%s is an error of its own class, or of its code's", async (reason, [code, Expected]) => {
+  const error = await refusedWith(problem(errorCodes[code].status, code, { reason }));
+  expect(error.constructor).toBe(Expected);
+  expect(error).toBeInstanceOf(LeaseholdError);
+  if (errorCodes[code].status < 500) expect(error).toMatchObject({ code, reason });
+});
+
+describe("conflicts", () => {
+  const kinds: Record<ConflictKind, readonly [ErrorCode, ErrorClass]> = {
+    leased: ["ABORTED", errors.ClaimLeasedError],
+    taken: ["ALREADY_EXISTS", errors.AlreadyClaimedError],
+    not_owner: ["FAILED_PRECONDITION", errors.NotOwnerError],
+    absent: ["FAILED_PRECONDITION", errors.ClaimMismatchError],
+    mismatch: ["FAILED_PRECONDITION", errors.ClaimMismatchError],
+  };
+  const conflict = (kind: string) => ({ list: "destroys", index: 0, bucket: { type: "ROUTES", value: "a" }, kind });
+
+  it.each(Object.entries(kinds))("of the kind %s", async (kind, [code, Expected]) => {
+    const error = await refusedWith(problem(409, code, { conflicts: [conflict(kind)] }));
+    expect(error.constructor).toBe(Expected);
+    expect(error.conflicts).toEqual([conflict(kind)]);
+  });
+
+  it("of several kinds: another owner counts most", async () => {
+    const conflicts = ["absent", "leased", "not_owner"].map(conflict);
+    expect(await refusedWith(problem(409, "FAILED_PRECONDITION", { conflicts }))).toBeInstanceOf(errors.NotOwnerError);
+  });
+});
+
+it.each(["NEVER_HEARD_OF", "constructor", "toString", "__proto__"])(
+  "knows a code or reason that it has never heard of for a refusal: %s",
+  async (name) => {
+    expect((await refusedWith(problem(409, name))).constructor).toBe(LeaseholdError);
+    const error = await refusedWith(problem(409, "ABORTED", { reason: name }));
+    expect(error.constructor).toBe(errors.ClaimLeasedError);
+    expect(error).toMatchObject({ code: "ABORTED", reason: name, outcomeKnown: true });
+  },
+);
+
+describe("isLeaseholdError", () => {
+  it("knows its own, and those of another copy of this package", async () => {
+    const error = await refusedWith(problem(409, "ABORTED"));
+    expect(isLeaseholdError(error)).toBe(true);
+    expect(isLeaseholdError(Object.assign(new Error("another copy"), { ...error }))).toBe(true);
+    expect(isLeaseholdError(new Error("no"))).toBe(false);
+    expect(isLeaseholdError({ ...error })).toBe(false);
+    expect(isLeaseholdError(undefined)).toBe(false);
+  });
+});
+
+describe("answerOf", () => {
+  it("gives back the value", async () => {
+    expect(await answerOf(async () => 1)).toEqual({ kind: "ok", value: 1 });
+  });
+
+  it("gives back the refusal behind an error", async () => {
+    const conflicts = [{ list: "creates", index: 0, bucket: { type: "ROUTES", value: "a" }, kind: "leased" }];
+    const said = { reason: "R", field: "f", conflicts, retryable: true };
+    const { client } = fakeClient([problem(409, "ABORTED", said, { "retry-after": "1" })]);
+    expect(await answerOf(() => client.leases.begin({}))).toEqual({
+      kind: "refused",
+      status: 409,
+      code: "ABORTED",
+      detail: "ABORTED.",
+      ...said,
+      retryAfterMs: 1_000,
+      requestId: "request-1",
+      outcomeKnown: true,
+    });
+  });
+
+  it.each([
+    { reply: problem(503, "UNAVAILABLE"), why: "unavailable" },
+    { reply: problem(504, "DEADLINE_EXCEEDED"), why: "timeout" },
+    { reply: new TypeError("fetch failed"), why: "unavailable" },
+  ])("never takes an unknown outcome for a no: $why", async ({ reply, why }) => {
+    const { client } = fakeClient([reply], { retries: 0 });
+    expect(await answerOf(() => client.leases.begin({}))).toMatchObject({ kind: "unknown", why, outcomeKnown: false });
+  });
+
+  it("tells a call that was cancelled", async () => {
+    const { client } = fakeClient([], { signal: AbortSignal.abort(new Error("gone")) });
+    expect(await answerOf(() => client.leases.begin({}))).toMatchObject({ kind: "unknown", why: "cancelled", outcomeKnown: true });
+  });
+
+  it("takes any other error for an unknown outcome", async () => {
+    const cause = new RangeError("what now");
+    expect(await answerOf(() => Promise.reject(cause))).toMatchObject({ kind: "unknown", error: "RangeError: what now", cause, outcomeKnown: false });
+  });
+});

@@ -1,0 +1,64 @@
+import { expect, it } from "vitest";
+import type { Client } from "../../src/client/index.ts";
+import { operations } from "../../src/client/wire.ts";
+import { fakeClient, problem, UUID } from "./fake.ts";
+
+/** Every call of the client, by its place. */
+const calls: Record<string, (client: Client) => Promise<unknown>> = {
+  limits: (client) => client.limits(),
+  health: (client) => client.health(),
+  readiness: (client) => client.readiness(),
+  "leases.begin": ({ leases }) => leases.begin({}),
+  "leases.commit": ({ leases }) => leases.commit(UUID),
+  "leases.rollback": ({ leases }) => leases.rollback(UUID),
+  "leases.get": ({ leases }) => leases.get(UUID),
+  "leases.list": ({ leases }) => leases.list().all(),
+  "leases.listStale": ({ leases }) => leases.listStale().all(),
+  "records.find": ({ records }) => records.find({ type: "ROUTES", value: "a" }),
+  "records.lookup": ({ records }) => records.lookup([{ type: "ROUTES", value: "a" }]),
+  "records.list": ({ records }) => records.list({ sourceType: "RAILS_TABLE_ROUTES" }).all(),
+  "records.export": ({ records }) => records.export({ sourceType: "RAILS_TABLE_ROUTES" })[Symbol.asyncIterator]().next(),
+  "records.digests": ({ records }) => records.digests({ sourceType: "RAILS_TABLE_ROUTES", ranges: [{}] }),
+  "verificationSlots.take": ({ verificationSlots }) => verificationSlots.take(UUID),
+  "verificationSlots.release": ({ verificationSlots }) => verificationSlots.release(UUID),
+  "cells.list": ({ cells }) => cells.list().all(),
+  "cells.add": ({ cells }) => cells.add({ cell_id: "8", name: "eight", address: "https://eight.test" }),
+  "cells.change": ({ cells }) => cells.change("8", { name: "ate" }),
+  "cells.freeze": ({ cells }) => cells.freeze("8"),
+  "cells.unfreeze": ({ cells }) => cells.unfreeze("8"),
+  "keys.list": ({ keys }) => keys.list().all(),
+  "keys.mint": ({ keys }) => keys.mint({ role: "operator" }),
+  "keys.revoke": ({ keys }) => keys.revoke("key-1"),
+};
+
+/** The methods of an object of a class, without its accessors. */
+const methodsOf = (of: object): string[] =>
+  Object.getOwnPropertyNames(Object.getPrototypeOf(of)).filter((name) => name !== "constructor" && typeof Reflect.get(of, name) === "function");
+
+/** All that somebody who has a client can call. */
+function surfaceOf(client: Client): string[] {
+  const groups = Object.entries(client).filter(([, value]) => typeof value === "object");
+  return [...methodsOf(client), ...groups.flatMap(([group, value]) => methodsOf(value as object).map((name) => `${group}.${name}`))];
+}
+
+it("reaches every operation, and has no call that is not tried here", async () => {
+  const reached = new Set<string>();
+  const hooks = { onRequest: ({ operation }: { operation: string }) => void reached.add(operation) };
+  const { client, sent } = fakeClient([problem(403, "PERMISSION_DENIED")], { hooks });
+  expect(surfaceOf(client).toSorted()).toEqual([...Object.keys(calls), "forCell"].toSorted());
+  for (const call of Object.values(calls)) await expect(call(client)).rejects.toMatchObject({ code: "PERMISSION_DENIED" });
+  expect([...reached].toSorted()).toEqual(Object.keys(operations).toSorted());
+  for (const { url } of sent) expect(url).not.toMatch(/[{}]|undefined/);
+});
+
+it.each(Object.entries(calls))("%s has the method and the path of the contract", async (_, call) => {
+  let asked: string | undefined;
+  const hooks = { onRequest: ({ operation }: { operation: string }) => void (asked = operation) };
+  const { client, sent } = fakeClient([problem(403, "PERMISSION_DENIED")], { hooks });
+  await call(client).catch(() => {});
+  const { method, path } = operations[asked as keyof typeof operations];
+  const pattern = new RegExp(`^${path.replaceAll(/\{\w+\}/g, "[^/]+")}$`);
+  expect(sent).toHaveLength(1);
+  expect(sent[0]?.method).toBe(method);
+  expect(new URL(sent[0]?.url ?? "").pathname).toMatch(pattern);
+});

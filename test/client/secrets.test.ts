@@ -1,0 +1,41 @@
+import { describe, expect, it } from "vitest";
+import { createClient, InvalidArgumentError, type Fetch } from "../../src/client/index.ts";
+import { errorOf, fakeClient, UUID } from "./fake.ts";
+
+const SECRET = "lhk_secret";
+
+describe("what goes into logs", () => {
+  it("never has the key: one that is no header is refused without being quoted", async () => {
+    for (const key of [`${SECRET}\n${SECRET}`, `${SECRET}\u0000`, ` ${SECRET}`, ""]) {
+      const failed = await errorOf(Promise.resolve().then(() => createClient({ url: "http://x.test", key, cell: "1" })));
+      expect(failed).toBeInstanceOf(InvalidArgumentError);
+      expect(failed.message).not.toContain("secret");
+    }
+    const told: string[] = [];
+    const hooks = { onRetry: ({ why }: { why: string }) => void told.push(why) };
+    const { client, sent } = fakeClient([], { key: () => `${SECRET}\n`, retries: 1, hooks });
+    const error = await errorOf(client.leases.commit(UUID));
+    expect(error).toMatchObject({ code: "UNAVAILABLE", outcomeKnown: true });
+    expect(sent).toEqual([]);
+    expect(`${error.message} ${told.join(" ")}`).not.toContain("secret");
+  });
+
+  it("never has a name that was asked for", async () => {
+    const { client } = fakeClient([new TypeError("fetch failed")], { retries: 0 });
+    const error = await errorOf(client.records.find({ type: "EMAILS", value: "ada@private.example" }));
+    expect(error.message).toBe("getRecord: TypeError: fetch failed");
+    expect((await errorOf(client.records.find({ type: "EMAILS", value: ".." }))).message).not.toContain("..");
+  });
+});
+
+it("ends at its deadline although what was given as fetch heeds no signal", async () => {
+  const deaf: Fetch = () => new Promise(() => {});
+  const { client } = fakeClient([], { fetch: deaf, deadlineMs: 30, retries: 0 });
+  expect(await errorOf(client.leases.commit(UUID))).toMatchObject({ code: "DEADLINE_EXCEEDED", outcomeKnown: false });
+});
+
+it("does not let added headers stand beside its own", async () => {
+  const { client, sent } = fakeClient([new TypeError("fetch failed")], { retries: 0, headers: () => ({ Authorization: "other", "X-Trace": "1" }) });
+  await errorOf(client.leases.commit(UUID));
+  expect(sent[0]?.headers).toEqual({ authorization: "Bearer secret", accept: "application/json", "x-trace": "1" });
+});

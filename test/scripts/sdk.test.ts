@@ -1,0 +1,111 @@
+/** The npm package: scripts/sdk makes it. */
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { buildSdk } from "../../scripts/sdk/build.ts";
+import { clientSize } from "../../scripts/sdk/client-size.ts";
+import { compileAgainstSdk } from "../../scripts/sdk/compile.ts";
+import { importSdk, installSdk, leaseWithSdk, linkPeers, packSdk } from "../../scripts/sdk/consumer.ts";
+import { entries, type Entry } from "../../scripts/sdk/entries.ts";
+import { buildJavascript } from "../../scripts/sdk/javascript.ts";
+import { lintSdk, resolveSdk } from "../../scripts/sdk/lint.ts";
+import { changelogOf } from "../../scripts/sdk/papers.ts";
+import { buildTypes } from "../../scripts/sdk/types.ts";
+
+const PATIENCE_MS = 120_000;
+/** Of `leasehold/client` as a web page would load it. What makes it larger should be worth it. */
+const CLIENT_GZIPPED_BYTES = 8_960;
+const root = join(import.meta.dirname, "../..");
+
+const newFolder = (): string => mkdtempSync(join(tmpdir(), "leasehold-sdk-"));
+
+describe("the package", () => {
+  let scratch: string;
+  let folder: string;
+  let project: string;
+  let tarball: string;
+
+  beforeAll(async () => {
+    scratch = newFolder();
+    folder = join(scratch, "sdk");
+    project = join(scratch, "consumer");
+    await buildSdk(root, entries, folder);
+    tarball = packSdk(folder, scratch);
+    installSdk(tarball, project);
+  }, PATIENCE_MS);
+  afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+
+  test("has nothing that publint or attw know to be wrong", { timeout: PATIENCE_MS }, async () => {
+    await lintSdk(folder, tarball);
+    resolveSdk(root, tarball);
+  });
+
+  test("depends on nothing, and its peers may be absent", () => {
+    const manifest = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as Record<string, object>;
+    expect(manifest).not.toHaveProperty("dependencies");
+    expect(Object.keys(manifest["peerDependenciesMeta"] ?? {})).toEqual(Object.keys(manifest["peerDependencies"] ?? {}));
+    expect(Object.keys(manifest["exports"] ?? {})).toEqual([...entries.map(({ name }) => `./${name}`), "./package.json"]);
+  });
+
+  test("leases a name without a peer, then gives every entry to Node and to compilers", { timeout: PATIENCE_MS }, () => {
+    expect(leaseWithSdk(project)).toBe("COMMITTED true");
+    linkPeers(root, project);
+    for (const [name, names] of Object.entries(importSdk(project, entries))) expect(names, name).not.toEqual([]);
+    compileAgainstSdk(project, entries);
+  });
+
+  test("has a small client", async () => {
+    const { gzippedBytes } = await clientSize(project);
+    expect(gzippedBytes).toBeLessThan(CLIENT_GZIPPED_BYTES);
+  });
+});
+
+describe("the build refuses", () => {
+  const client: Entry = { name: "client", source: "src/client/index.ts", peers: [], bundles: [], runsOn: "any" };
+  const cell: Entry = { ...client, name: "cell", source: "src/cell/index.ts" };
+
+  /** A repository with one entry. */
+  const repositoryOf = ({ source }: Entry, text: string): string => {
+    const folder = newFolder();
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    mkdirSync(join(folder, dirname(source)), { recursive: true });
+    writeFileSync(join(folder, source), text);
+    symlinkSync(join(root, "node_modules"), join(folder, "node_modules"));
+    return folder;
+  };
+
+  test.each([
+    ["a package that the entry may not bring along", client, 'import { v7 } from "uuid"; export const id = v7();', "leasehold/client has uuid in it"],
+    ["one of Node's modules", client, 'import { join } from "node:path"; export const a = join("a");', "leasehold/client imports node:path"],
+    ["a peer of other entries", cell, 'import { sql } from "drizzle-orm"; export const a = sql;', "leasehold/cell imports drizzle-orm"],
+  ])("code with %s", async (_, entry, text, complaint) => {
+    const repository = repositoryOf(entry, text);
+    await expect(buildJavascript(repository, [entry], join(repository, "dist"))).rejects.toThrow(complaint);
+  });
+
+  test.each([
+    [
+      "a package that users do not have",
+      'import type { Context } from "hono"; export type A = Context;',
+      /^the types of leasehold\/client name hono \(types\//,
+    ],
+    ["what Node 20 does not have", "export const a = Promise.withResolvers<string>();", /withResolvers/],
+    ["the platform's globals", "export type A = DurableObjectState;", /DurableObjectState/],
+  ])("types with %s", (_, text, complaint) => {
+    const repository = repositoryOf(client, text);
+    expect(() => buildTypes(repository, [client], join(repository, "dist"))).toThrow(complaint);
+  });
+
+  test("an entry without a source", async () => {
+    const repository = repositoryOf(client, "");
+    await expect(buildSdk(repository, [client, cell], join(repository, "dist"))).rejects.toThrow(
+      /^leasehold\/cell: there is no src\/cell\/index\.ts$/,
+    );
+  });
+});
+
+test("the package's change log has every version, and what concerns its users", () => {
+  const text = "# Changelog\n\nWords.\n\n## 2.0.0\n\n### For operators\n\n- No.\n\n### For cell authors\n\n- Yes.\n\n## 1.0.0\n\nThe first.\n";
+  expect(changelogOf(text)).toBe("# Changelog\n\nWords.\n\n## 2.0.0\n\n### For cell authors\n\n- Yes.\n\n## 1.0.0\n\nThe first.\n");
+});

@@ -1,0 +1,60 @@
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+import { createConnection } from "mysql2/promise";
+import { asUser, giveTo, runAsUser } from "./as-user.ts";
+import { programOf } from "./programs.ts";
+import { startServer, type DatabaseServer, type Kind } from "./server.ts";
+
+/** The system's. */
+const OWNER = "mysql";
+/** The database's. */
+const USER = "root";
+
+const socketIn = (folder: string): string => join(folder, "socket");
+
+/** For setting up and for running. The machine's own configuration is none of ours, and a small log is made sooner. */
+const settings = (folder: string): string[] => ["--no-defaults", `--datadir=${join(folder, "data")}`, "--innodb-log-file-size=16M"];
+
+const mariadb: Kind = {
+  database: "MariaDB",
+  scheme: "mysql",
+  user: USER,
+  home: "mysql",
+  stopSignal: "SIGKILL",
+  socketIn,
+
+  init(folder) {
+    const program = programOf("MariaDB", "mariadb-install-db");
+    giveTo(OWNER, folder);
+    runAsUser(OWNER, [program, ...settings(folder), "--auth-root-authentication-method=normal", "--skip-test-db"], folder);
+  },
+
+  run(folder, port, stdio) {
+    const flags = [
+      `--socket=${socketIn(folder)}`,
+      `--pid-file=${join(folder, "pid")}`,
+      `--port=${port}`,
+      "--bind-address=127.0.0.1",
+      // The user without a password is one of addresses, not of host names.
+      "--skip-name-resolve",
+      "--character-set-server=utf8mb4",
+      // A commit is written at once and flushed later: no test pulls the plug, and what was written outlives a killed process.
+      "--innodb-flush-log-at-trx-commit=2",
+    ];
+    const server = programOf("MariaDB", "mariadbd");
+    const [program, ...args] = asUser(OWNER, [server, ...settings(folder), ...flags], "KILL");
+    return spawn(program, args, { cwd: folder, stdio });
+  },
+
+  async query(folder, _port, statement) {
+    const connection = await createConnection({ socketPath: socketIn(folder), user: USER });
+    try {
+      await connection.query(statement);
+    } finally {
+      await connection.end();
+    }
+  },
+};
+
+/** A MariaDB of a test's own. Throws one sentence when it is not installed. */
+export const startMariadb = (): Promise<DatabaseServer> => startServer(mariadb);

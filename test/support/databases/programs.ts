@@ -1,0 +1,38 @@
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+
+export const databases = ["PostgreSQL", "MariaDB"] as const;
+export type Database = (typeof databases)[number];
+
+const server = { PostgreSQL: "postgres", MariaDB: "mariadbd" } satisfies Record<Database, string>;
+
+const POSTGRES_VERSIONS = "/usr/lib/postgresql";
+
+/** Debian keeps PostgreSQL's programs outside of PATH, in a folder for each version: the newest first. */
+function postgresFolders(): string[] {
+  if (!existsSync(POSTGRES_VERSIONS)) return [];
+  const newestFirst = readdirSync(POSTGRES_VERSIONS).toSorted((a, b) => Number(b) - Number(a));
+  return newestFirst.map((version) => join(POSTGRES_VERSIONS, version, "bin"));
+}
+
+function find(database: Database, name: string): string | undefined {
+  // A user's PATH often lacks the second.
+  const folders = [...(database === "PostgreSQL" ? postgresFolders() : []), "/usr/sbin", ...(process.env["PATH"] ?? "").split(":")];
+  return folders.map((folder) => join(folder, name)).find((path) => existsSync(path));
+}
+
+export const isInstalled = (database: Database): boolean => find(database, server[database]) !== undefined;
+
+const notInstalled = (database: Database): Error =>
+  new Error(`${database} is not installed: test/support/databases/install.sh installs it on Debian`);
+
+/** Throws one sentence when it is not. */
+export function requireInstalled(database: Database): void {
+  if (!isInstalled(database)) throw notInstalled(database);
+}
+
+export function programOf(database: Database, name: string): string {
+  const path = find(database, name);
+  if (path === undefined) throw notInstalled(database);
+  return path;
+}

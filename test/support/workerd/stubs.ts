@@ -1,0 +1,14 @@
+import { configOf, type Env } from "../../../src/env.ts";
+import type { CellLedger } from "../../../src/objects/cell-ledger.ts";
+import type { ClaimShard } from "../../../src/objects/claim-shard.ts";
+import type { Directory } from "../../../src/objects/directory.ts";
+import { objectsOf } from "../../../src/objects/peers.ts";
+
+/** The ways to the objects, with what only the platform can do with them: run inside, ring their alarms, read their storage. */
+interface Stubs {
+  ledger(cell: string): DurableObjectStub<CellLedger>;
+  shard(index: number): DurableObjectStub<ClaimShard>;
+  directory(): DurableObjectStub<Directory>;
+}
+
+export const stubsOf = (env: Env): Stubs => objectsOf(env, configOf(env)) as unknown as Stubs;
