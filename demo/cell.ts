@@ -1,5 +1,6 @@
-import { sentence, type Refused } from "../src/cell/answer.ts";
-import type { Batch, HttpLeases } from "../src/cell/remote-leases.ts";
+import type { ClientLeases } from "../src/cell/remote-leases.ts";
+import { sentence, type Refused } from "../src/client/answer.ts";
+import type { Batch } from "../src/client/index.ts";
 import type { LocalDatabase } from "./local-database.ts";
 import type { Random } from "./random.ts";
 import type { Tally } from "./tally.ts";
@@ -39,7 +40,7 @@ export class CellDied extends Error {
 
 interface Parts {
   id: string;
-  leases: HttpLeases;
+  leases: ClientLeases;
   database: LocalDatabase;
   random: Random;
   tally: Tally;
@@ -48,7 +49,7 @@ interface Parts {
 /** One life of a cell: begin a lease, save the rows together with the lease's UUID, commit the lease, forget it. */
 export class Cell {
   readonly id: string;
-  readonly leases: HttpLeases;
+  readonly leases: ClientLeases;
   readonly database: LocalDatabase;
   readonly random: Random;
   readonly tally: Tally;
@@ -66,6 +67,8 @@ export class Cell {
     const begun = await this.leases.begin(uuid, batch);
     if (begun.kind === "refused") {
       this.tally.refusal(begun);
+      // An earlier try was not answered: it may still be carried out, unless its UUID is closed (rule C7).
+      if (!begun.outcomeKnown) await this.#rollBack(uuid);
       return { kind: "refused", refusal: begun };
     }
     if (begun.kind === "unknown") {
@@ -109,7 +112,7 @@ export class Cell {
   async #rollBack(uuid: string): Promise<void> {
     const answer = await this.leases.rollback(uuid);
     if (answer.kind === "ok") this.tally.rolledBack += 1;
-    // After half a minute of trying there is no demo left to give.
+    // After all that trying there is no demo left to give.
     else if (answer.kind === "unknown") throw new Error(`the coordinator cannot be reached: ${answer.error}`, { cause: answer });
     else this.tally.problems.push(`cell ${this.id}: a rollback was refused: ${sentence(answer)}`);
   }

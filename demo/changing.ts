@@ -86,7 +86,7 @@ export async function overstep(cell: Cell, foreign: readonly Entry[], absent: re
   const own = cell.database.entries().slice(0, absent.length);
   const attempts: { kind: string; batch: Change["batch"] }[] = [
     ...foreign.map((entry) => ({ kind: "not_owner", batch: { destroys: claimsOf(entry) } })),
-    ...absent.map(({ name }) => ({ kind: "absent", batch: { destroys: [{ bucket: { type: "ROUTES", value: `${keyOf(name)}-nobody` } }] } })),
+    ...absent.map(({ name }) => ({ kind: "absent", batch: { destroys: [{ bucket: { type: "ROUTES" as const, value: `${keyOf(name)}-nobody` } }] } })),
     ...own.map((entry) => ({ kind: "mismatch", batch: { destroys: claimsOf({ ...entry, routeId: entry.routeId + 1_000_000 }).slice(0, 1) } })),
   ];
   await inParallel(attempts, LANES, async ({ kind, batch }) => {

@@ -1,4 +1,5 @@
-import type { Bucket, Claim } from "../src/cell/remote-leases.ts";
+import type { Bucket } from "../src/client/index.ts";
+import type { Claim } from "./entry.ts";
 import { keyOf } from "./names.ts";
 import type { ClaimRecord } from "./records.ts";
 

@@ -1,4 +1,4 @@
-import type { Refused } from "../src/cell/answer.ts";
+import type { Refused } from "../src/client/answer.ts";
 import { CellDied, type Cell } from "./cell.ts";
 import { claimsOf, type Entry } from "./entry.ts";
 import type { Life } from "./life.ts";

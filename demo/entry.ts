@@ -1,4 +1,7 @@
-import type { Claim } from "../src/cell/remote-leases.ts";
+import type { Record as ClaimRecord } from "../src/client/index.ts";
+
+/** A name, whom it is about, and which row it came from. */
+export type Claim = Pick<ClaimRecord, "bucket" | "subject" | "source">;
 
 export type Kind = "user" | "group" | "project";
 
@@ -16,8 +19,8 @@ const subjectTypes = { user: "USER", group: "GROUP", project: "PROJECT" } as con
 /** The claims that belong to an entry. A person's name is taken as a username and as a route, together or not at all. */
 export function claimsOf({ kind, name, routeId, userId }: Entry): Claim[] {
   const subject = { type: subjectTypes[kind], id: String(userId ?? routeId) };
-  const route = { bucket: { type: "ROUTES", value: name }, subject, source: { type: "RAILS_TABLE_ROUTES", id: String(routeId) } };
+  const route: Claim = { bucket: { type: "ROUTES", value: name }, subject, source: { type: "RAILS_TABLE_ROUTES", id: String(routeId) } };
   if (userId === undefined) return [route];
-  const user = { bucket: { type: "USERNAMES", value: name }, subject, source: { type: "RAILS_TABLE_USERS", id: String(userId) } };
+  const user: Claim = { bucket: { type: "USERNAMES", value: name }, subject, source: { type: "RAILS_TABLE_USERS", id: String(userId) } };
   return [route, user];
 }

@@ -67,14 +67,14 @@ function wonBy(cell: Cell, { plan }: World): { alone: number; contested: number 
 
 /** Routers do not wait until a cell is done: they look names up all the time. */
 async function routeMeanwhile(world: World, signal: AbortSignal): Promise<void> {
-  const connection = world.connect("router");
+  const router = world.connect("router");
   const random = new Random(world.seed, "router");
   const { names } = world.plan;
   try {
     while (!signal.aborted) {
       const some = Array.from({ length: Math.min(100, names.length) }, () => names[random.between(0, names.length - 1)]?.name ?? "");
       await lookUp(
-        connection,
+        router,
         [...new Set(some)].map((value) => ({ type: "ROUTES", value })),
       );
       await pause(LOOKUP_PAUSE_MS);

@@ -1,4 +1,4 @@
-import type { Fetch } from "../src/cell/connection.ts";
+import type { Fetch } from "../src/client/index.ts";
 
 /** The kinds of request, in the order in which they are shown. */
 export const requestKinds = [

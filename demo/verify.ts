@@ -1,5 +1,4 @@
-import type { Bucket } from "../src/cell/remote-leases.ts";
-import { HttpLeases } from "../src/cell/remote-leases.ts";
+import type { Bucket, Client } from "../src/client/index.ts";
 import type { CellFacts, Facts } from "./check.ts";
 import { claimsOf } from "./entry.ts";
 import type { Progress } from "./progress.ts";
@@ -11,9 +10,9 @@ import { cellIds, type CellId, type World } from "./world.ts";
 /** Asks everybody about everything: the router's view of every name, the listing of every record, both cells' own databases. */
 export async function gatherFacts(world: World, story: Story, progress: Progress): Promise<Facts> {
   // A group may have been renamed to what was wanted as a person's name, so both types are asked about wherever both can be.
-  const asked: Bucket[] = world.plan.names.flatMap(({ name }) => [
+  const asked = world.plan.names.flatMap(({ name }): Bucket[] => [
     { type: "ROUTES", value: name },
-    ...(name.includes("/") ? [] : [{ type: "USERNAMES", value: name }]),
+    ...(name.includes("/") ? [] : [{ type: "USERNAMES" as const, value: name }]),
   ]);
   let done = 0;
   progress.set(() => `checking: ${thousands(done)} of ${thousands(asked.length)} names looked up`);
@@ -26,23 +25,15 @@ export async function gatherFacts(world: World, story: Story, progress: Progress
 }
 
 async function cellFacts(world: World, story: Story, id: CellId): Promise<CellFacts> {
-  const connection = world.connect(id);
+  const client = world.connect(id);
   const { database } = story.cells[id];
   return {
     cell: id,
     claims: database.entries().flatMap(claimsOf),
-    records: [...(await listRecords(connection, id, "RAILS_TABLE_ROUTES")), ...(await listRecords(connection, id, "RAILS_TABLE_USERS"))],
+    records: [...(await listRecords(client, "RAILS_TABLE_ROUTES")), ...(await listRecords(client, "RAILS_TABLE_USERS"))],
     outstandingHere: (await database.list({ afterUuid: "", limit: 1_000 })).map(({ uuid }) => uuid),
-    outstandingThere: await outstandingThere(new HttpLeases(connection, id)),
+    outstandingThere: await outstandingThere(client),
   };
 }
 
-async function outstandingThere(leases: HttpLeases): Promise<string[]> {
-  const uuids: string[] = [];
-  for (let pageToken = ""; ;) {
-    const page = await leases.list({ pageToken, pageSize: 100 });
-    uuids.push(...page.leases.map(({ uuid }) => uuid));
-    if (page.nextPageToken === "") return uuids;
-    pageToken = page.nextPageToken;
-  }
-}
+const outstandingThere = async ({ leases }: Client): Promise<string[]> => (await leases.list({ pageSize: 100 }).all()).map(({ uuid }) => uuid);

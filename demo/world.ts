@@ -1,10 +1,11 @@
 import { join } from "node:path";
-import { Connection } from "../src/cell/connection.ts";
-import { HttpLeases } from "../src/cell/remote-leases.ts";
+import { ClientLeases } from "../src/cell/remote-leases.ts";
+import { createClient, type Client } from "../src/client/index.ts";
 import { Cell } from "./cell.ts";
 import { LocalDatabase } from "./local-database.ts";
 import { lossyFetch } from "./lossy-fetch.ts";
 import type { Plan } from "./names.ts";
+import { patience } from "./patience.ts";
 import { Random } from "./random.ts";
 import { thousands } from "./table.ts";
 import { Tally } from "./tally.ts";
@@ -46,7 +47,7 @@ export class World {
   startCell(id: CellId, life: number): Cell {
     return new Cell({
       id,
-      leases: new HttpLeases(this.connect(id, true), id),
+      leases: new ClientLeases(this.connect(id, true)),
       database: new LocalDatabase(join(this.#place.folder, "cells", `cell-${id}.sqlite`)),
       random: new Random(this.seed, "cell", id, life),
       tally: this.tallies[id],
@@ -54,7 +55,7 @@ export class World {
   }
 
   /** Lossy for what the cells do; a check must not be in doubt. */
-  connect(who: CellId | "router", lossy = false): Connection {
+  connect(who: CellId | "router", lossy = false): Client {
     const { url, keys } = this.#place;
     const key = who === "router" ? keys.router : keys.cells[who];
     if (key === undefined) throw new Error(`the coordinator has no key for cell ${who}`);
@@ -63,7 +64,13 @@ export class World {
       this.lostAnswers += 1;
       if (status < 300) this.lostYes += 1;
     };
-    return new Connection({ url, key, fetch: lossy ? lossyFetch(timed, { rate: LOSS, seed: this.seed }, lost) : timed });
+    return createClient({
+      ...patience,
+      url,
+      key,
+      cell: who === "router" ? undefined : who,
+      fetch: lossy ? lossyFetch(timed, { rate: LOSS, seed: this.seed }, lost) : timed,
+    });
   }
 }
 

@@ -1,17 +1,18 @@
 /** One process of a cell under load: begins, local transactions, commits, rollbacks and lookups until SIGTERM; SIGUSR2 ends it at once. */
 import { openSync, writeSync } from "node:fs";
 import { join } from "node:path";
+import { patience } from "../../demo/patience.ts";
 import { Random } from "../../demo/random.ts";
 import { lookUp } from "../../demo/records.ts";
-import { sentence, type Answer } from "../../src/cell/answer.ts";
-import { Connection, type Fetch } from "../../src/cell/connection.ts";
-import { HttpLeases, type Batch, type Bucket } from "../../src/cell/remote-leases.ts";
-import { claimOf, LocalDatabase, type Row } from "./local-database.ts";
+import { ClientLeases } from "../../src/cell/remote-leases.ts";
+import { sentence, type Answer } from "../../src/client/answer.ts";
+import { createClient, type Batch, type Client, type ClientOptions, type Fetch } from "../../src/client/index.ts";
+import { claimOf, LocalDatabase, type NameType, type Row } from "./local-database.ts";
 import { Recorder as History } from "../history/history.ts";
-import { nowMs, Recorder, type Answered, type Called } from "./record.ts";
+import { nowMs, Recorder, type Answered, type Called, type Kind } from "./record.ts";
 import { watchedFetch } from "./watched-fetch.ts";
 
-export interface ClientOptions {
+export interface LoadClientOptions {
   url: string;
   /** With `cells` for the databases and `records` for what is written down. */
   folder: string;
@@ -34,12 +35,17 @@ const LOCAL_FAILURES = 0.04;
 /** Of the begins without an answer: left alone, as by a cell that forgot. */
 const FORGOTTEN = 0.5;
 
+interface NameBucket {
+  type: NameType;
+  value: string;
+}
+
 interface Change {
   batch: Batch;
   apply: (database: LocalDatabase) => void;
 }
 
-const options = JSON.parse(process.argv[2] ?? "{}") as ClientOptions;
+const options = JSON.parse(process.argv[2] ?? "{}") as LoadClientOptions;
 const { cell, client, folder, keys, url } = options;
 const ending = { soon: false };
 const cut = new AbortController();
@@ -61,24 +67,26 @@ function counting(): { fetch: Fetch; tries: () => number } {
   return { fetch: (to, init) => ((tries += 1), watched(to, init)), tries: () => tries };
 }
 
-function connect(key: string, fetchOnce: Fetch): Connection {
-  return new Connection({ url, key, fetch: fetchOnce, deadlineMs: options.deadlineMs, signal: cut.signal });
+function connect(who: Pick<ClientOptions, "key" | "cell">, fetchOnce: Fetch): Client {
+  return createClient({ ...patience, ...who, url, fetch: fetchOnce, deadlineMs: options.deadlineMs, signal: cut.signal });
 }
 
 async function decide(kind: "commit" | "rollback", lease: string): Promise<Answered> {
   return recorded({ cell, kind, lease }, (leases) => leases[kind](lease));
 }
 
-function recorded(called: Omit<Called, "client">, work: (leases: HttpLeases) => Promise<Answer<string>>): Promise<Answered> {
+function recorded(called: Omit<Called, "client">, work: (leases: ClientLeases) => Promise<Answer<string>>): Promise<Answered> {
   return recorder.call(called, async () => {
     const { fetch: fetchOnce, tries } = counting();
-    const answer = await work(new HttpLeases(connect(keys.cell, fetchOnce), cell));
-    return { tries: tries(), answer: answeredOf(answer) };
+    const answer = await work(new ClientLeases(connect({ key: keys.cell, cell }, fetchOnce)));
+    return { tries: tries(), answer: answeredOf(called.kind, answer) };
   });
 }
 
-function answeredOf(answer: Answer<string>): Answered {
+function answeredOf(kind: Kind, answer: Answer<string>): Answered {
   if (answer.kind === "ok") return { kind: "ok", state: answer.value };
+  // Refused, after a try that was not answered: that one may still be carried out. Decisions are final however often they are sent.
+  if (kind === "begin" && !answer.outcomeKnown) return { kind: "unknown", error: sentence(answer) };
   if (answer.kind === "unknown") return { kind: "unknown", error: answer.error };
   const { code, reason, conflicts } = answer;
   return { kind: "refused", code, conflicts, error: sentence(answer), ...(reason === undefined ? {} : { reason }) };
@@ -89,7 +97,7 @@ async function lookAround(random: Random): Promise<void> {
   await recorder.call({ cell, kind: "lookup", buckets }, async () => {
     const { fetch: fetchOnce, tries } = counting();
     try {
-      const found = await lookUp(connect(keys.router, fetchOnce), buckets);
+      const found = await lookUp(connect({ key: keys.router }, fetchOnce), buckets);
       const answer: Answered = { kind: "ok", found: found.map((record) => (record === undefined ? null : foundOf(record))) };
       return { tries: tries(), answer };
     } catch (error) {
@@ -101,9 +109,9 @@ async function lookAround(random: Random): Promise<void> {
 const foundOf = ({ cell: owner, status, lease }: { cell: string; status: string; lease: string | undefined }) => ({ cell: owner, status, lease });
 
 /** Distinct ones; half of the time in another spelling. */
-function someBuckets(random: Random): Bucket[] {
+function someBuckets(random: Random): NameBucket[] {
   const count = random.between(1, MOST_OPS);
-  const picked = new Map<string, Bucket>();
+  const picked = new Map<string, NameBucket>();
   while (picked.size < count) {
     const type = random.chance(0.7) ? "ROUTES" : "USERNAMES";
     const name = `name-${random.between(1, options.names)}`;

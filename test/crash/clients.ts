@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { Random } from "../../demo/random.ts";
 import type { DevKeys } from "../../scripts/dev-keys.ts";
-import type { ClientOptions } from "./client.ts";
+import type { LoadClientOptions } from "./client.ts";
 import { endOf, killGroup, startGroup } from "./server.ts";
 
 export const cellIds = ["1", "2"] as const;
@@ -81,7 +81,7 @@ export class Clients {
   #start(cell: string, client: string): void {
     const { url, folder, keys, seed, lanes = 4, names = 40, deadlineMs = 20_000 } = this.#options;
     this.#started += 1;
-    const options: ClientOptions = {
+    const options: LoadClientOptions = {
       url,
       folder,
       cell,

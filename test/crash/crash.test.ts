@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Batch } from "../../src/cell/remote-leases.ts";
+import type { Batch } from "../../src/client/index.ts";
 import { freePort } from "../scripts/server.ts";
 import { armVariables, CRON_PATH, exempt, failpoints, objectWrites } from "./failpoints.ts";
 import { claimOf, LocalDatabase, type Row } from "./local-database.ts";

@@ -67,6 +67,8 @@ export const exempt: Readonly<Record<string, string>> = {
   "directory:confirm_placement": "the directory fixes the placement and asks nobody",
   "directory:change_cell": "an operator's call; no begin, commit, rollback or cron comes here",
   "directory:revoke_key": "an operator's call; no begin, commit, rollback or cron comes here",
+  "directory:take_slot": "of verifications; no begin, commit, rollback or cron comes here",
+  "directory:release_slot": "of verifications; no begin, commit, rollback or cron comes here",
   "ledger:set_state": "an operator's call; no begin, commit, rollback or cron comes here",
   "ledger:revoke_cell_key": "an operator's call; no begin, commit, rollback or cron comes here",
   "cron:begin again": "only for a ledger that was restored from a backup, which no crash makes",

@@ -1,5 +1,5 @@
+import type { Claim } from "../../demo/entry.ts";
 import { LeaseDatabase } from "../../demo/lease-database.ts";
-import type { Claim } from "../../src/cell/remote-leases.ts";
 
 const schema = `
   CREATE TABLE IF NOT EXISTS name (
@@ -9,20 +9,23 @@ const schema = `
   INSERT INTO sequence SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM sequence);
 `;
 
+/** Of the names that the rig asks for. */
+export type NameType = "ROUTES" | "USERNAMES";
+
 /** A row of the cell's: a name that it has. */
 export interface Row {
-  type: string;
+  type: NameType;
   value: string;
   subject: number;
   source: number;
 }
 
-export const sourceTypes: Readonly<Record<string, string>> = { ROUTES: "RAILS_TABLE_ROUTES", USERNAMES: "RAILS_TABLE_USERS" };
+export const sourceTypes = { ROUTES: "RAILS_TABLE_ROUTES", USERNAMES: "RAILS_TABLE_USERS" } as const satisfies Record<NameType, string>;
 
 export const claimOf = ({ type, value, subject, source }: Row): Claim => ({
   bucket: { type, value },
   subject: { type: "USER", id: String(subject) },
-  source: { type: sourceTypes[type] ?? "", id: String(source) },
+  source: { type: sourceTypes[type], id: String(source) },
 });
 
 /** The database of a cell, which all of its processes share: its rows, and its outstanding leases. */
@@ -36,7 +39,7 @@ export class LocalDatabase extends LeaseDatabase {
     return Number(this.database.prepare("UPDATE sequence SET last = last + 1 RETURNING last").get()?.["last"]);
   }
 
-  find(type: string, value: string): Row | undefined {
+  find(type: NameType, value: string): Row | undefined {
     return this.database.prepare("SELECT type, value, subject, source FROM name WHERE type = ? AND key = ?").get(type, value.toLowerCase()) as
       | Row
       | undefined;

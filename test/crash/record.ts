@@ -1,7 +1,6 @@
 import { closeSync, openSync, readdirSync, readFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
-import type { WireConflict } from "../../src/cell/answer.ts";
-import type { Batch, Bucket } from "../../src/cell/remote-leases.ts";
+import type { Batch, Bucket, Conflict } from "../../src/client/index.ts";
 
 /** What a client writes down: one line before each call and one after its answer, so that a client that was killed leaves its question. */
 
@@ -18,7 +17,7 @@ export interface Answered {
   state?: string;
   code?: string;
   reason?: string;
-  conflicts?: WireConflict[];
+  conflicts?: readonly Conflict[];
   /** Of a lookup: one per bucket; null: nobody has it. */
   found?: (Found | null)[];
   error?: string;

@@ -1,10 +1,10 @@
 import { cpSync, mkdirSync, openSync, readdirSync, readFileSync, writeSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
+import { patience } from "../../demo/patience.ts";
 import { Random } from "../../demo/random.ts";
-import type { Fetch } from "../../src/cell/connection.ts";
-import { HttpLeases } from "../../src/cell/remote-leases.ts";
-import { Connection } from "../../src/cell/connection.ts";
+import { ClientLeases } from "../../src/cell/remote-leases.ts";
+import { createClient, type Fetch } from "../../src/client/index.ts";
 import { bucketTypes, type BucketTypeName } from "../../src/core/registry.ts";
 import { checkHistory } from "../history/check.ts";
 import { readHistory, Recorder as History } from "../history/history.ts";
@@ -272,7 +272,8 @@ class Round {
     if (this.#plan.isPatient) return sleep(PATIENCE_MS);
     await sleep(500);
     for (const cell of cellIds) {
-      const leases = new HttpLeases(new Connection({ url: server.url, key: server.keys.cells[cell] ?? "", fetch: watched }), cell);
+      const client = createClient({ ...patience, url: server.url, key: server.keys.cells[cell] ?? "", cell, fetch: watched });
+      const leases = new ClientLeases(client);
       const answer = await leases.rollback(this.#random.uuid());
       if (answer.kind !== "ok") this.#complaints.push(`a rollback of an unknown lease got ${JSON.stringify(answer)}`);
     }

@@ -1,9 +1,11 @@
-import { lookUp, type ClaimRecord } from "../../demo/records.ts";
-import { sentence, type Answer } from "../../src/cell/answer.ts";
-import { Connection, listOf, objectOf, stringOf, type Fetch } from "../../src/cell/connection.ts";
+import type { Claim } from "../../demo/entry.ts";
+import { patience } from "../../demo/patience.ts";
+import { listRecords, lookUp, type ClaimRecord } from "../../demo/records.ts";
 import { inParallel } from "../../src/cell/in-parallel.ts";
-import { reconcile, type LeaseState } from "../../src/cell/reconcile.ts";
-import { HttpLeases, type Batch, type Bucket, type Claim } from "../../src/cell/remote-leases.ts";
+import { reconcile } from "../../src/cell/reconcile.ts";
+import { ClientLeases, type LeaseState } from "../../src/cell/remote-leases.ts";
+import { sentence, type Answer } from "../../src/client/answer.ts";
+import { createClient, type Batch, type Bucket, type Client, type Fetch } from "../../src/client/index.ts";
 import { claimOf, sourceTypes, type LocalDatabase } from "./local-database.ts";
 import type { Call, Records } from "./record.ts";
 
@@ -108,11 +110,11 @@ export class Verifier {
 
   async #lookUpAll(): Promise<Map<string, ClaimRecord | undefined>> {
     const buckets = [...this.#buckets.values()];
-    const connection = this.#connect(this.#deployment.keys.router);
+    const router = this.#connect(this.#deployment.keys.router);
     const seen = new Map<string, ClaimRecord | undefined>();
     for (let from = 0; from < buckets.length; from += LOOKUP) {
       const part = buckets.slice(from, from + LOOKUP);
-      const found = await lookUp(connection, part);
+      const found = await lookUp(router, part);
       for (const [index, bucket] of part.entries()) seen.set(bucketKey(bucket), found[index]);
     }
     return seen;
@@ -271,7 +273,7 @@ export class Verifier {
     const found: Complaints = [];
     const rows = new Map(database.rows().map((row) => [claimText(claimOf(row)), row]));
     for (const sourceType of Object.values(sourceTypes)) {
-      for (const record of await this.#listRecords(cell, sourceType)) {
+      for (const record of await listRecords(this.#clientOf(cell), sourceType, PAGE)) {
         const text = claimText(record);
         if (!rows.delete(text)) found.push(`cell ${cell} has no row for its record ${text}`);
         if (record.status !== "ACTIVE" || record.lease !== undefined) found.push(`${text}: ${record.status} by ${record.lease ?? "no lease"}`);
@@ -295,37 +297,22 @@ export class Verifier {
     }
   }
 
-  async #listRecords(cell: string, sourceType: string): Promise<(Claim & { status: string; lease: string | undefined })[]> {
-    const records: (Claim & { status: string; lease: string | undefined })[] = [];
-    const connection = this.#connect(this.#deployment.keys.cells[cell]);
-    for (let pageToken = ""; ;) {
-      const query = new URLSearchParams({ source_type: sourceType, page_size: String(PAGE), page_token: pageToken });
-      if (pageToken === "") query.delete("page_token");
-      const answer = await connection.call({ method: "GET", path: `/v1/cells/${cell}/records?${query.toString()}`, read: objectOf });
-      if (answer.kind !== "ok") throw new Error(`the records of cell ${cell} cannot be listed: ${sentence(answer)}`);
-      records.push(...listOf(answer.value["records"], "records").map(recordOf));
-      const next = stringOf(answer.value["next_page_token"], "next_page_token");
-      if (next === "") return records;
-      pageToken = next;
-    }
+  #remote(cell: string): ClientLeases {
+    return new ClientLeases(this.#clientOf(cell));
   }
 
-  #remote(cell: string): HttpLeases {
-    return new HttpLeases(this.#connect(this.#deployment.keys.cells[cell]), cell);
+  #clientOf(cell: string): Client {
+    return this.#connect(this.#deployment.keys.cells[cell], cell);
   }
 
-  #connect(key: string | undefined): Connection {
-    return new Connection({ url: this.#deployment.url, key: key ?? "", fetch: this.#deployment.fetch });
+  #connect(key = "", cell?: string): Client {
+    const { url, fetch } = this.#deployment;
+    return createClient({ ...patience, url, key, cell, fetch });
   }
 }
 
 const claimText = ({ bucket, subject, source }: Claim): string =>
   `${bucket.type} ${bucket.value} ${subject.type}/${subject.id} ${source.type}/${source.id}`;
-
-function recordOf(json: unknown): Claim & { status: string; lease: string | undefined } {
-  const { bucket, subject, source, status, lease_uuid: lease } = objectOf(json) as unknown as Claim & { status: string; lease_uuid: string | null };
-  return { bucket, subject, source, status, lease: lease ?? undefined };
-}
 
 function foundOf(answer: Answer<LeaseState>): Found {
   if (answer.kind === "ok") return answer.value;

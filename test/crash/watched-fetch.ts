@@ -1,5 +1,4 @@
-import type { Fetch } from "../../src/cell/connection.ts";
-import type { Batch, Bucket, Claim } from "../../src/cell/remote-leases.ts";
+import type { Batch, Bucket, Fetch } from "../../src/client/index.ts";
 import type { LeaseState } from "../../src/core/messages.ts";
 import type { Answer, BatchOp, Call, Recorder, SeenConflict, SeenRecord } from "../history/history.ts";
 
@@ -29,7 +28,7 @@ function callOf(method: string, path: string, body: string | undefined): Call | 
 
 /** The rig's names are ASCII, so their canonical form is simple. */
 const nameOf = ({ type, value }: Bucket): string => `${type}:${value.toLowerCase()}`;
-const reference = ({ type, id }: { type: string; id: string }): string => `${type}:${id}`;
+const reference = ({ type, id }: { type: string; id: string | number }): string => `${type}:${id}`;
 
 const opsOf = ({ creates = [], destroys = [], replaces = [] }: Batch): BatchOp[] => [
   ...creates.map((claim) => opOf("create", claim)),
@@ -37,7 +36,7 @@ const opsOf = ({ creates = [], destroys = [], replaces = [] }: Batch): BatchOp[]
   ...replaces.map((claim) => opOf("replace", claim)),
 ];
 
-const opOf = (kind: BatchOp["kind"], { bucket, subject, source }: Pick<Claim, "bucket"> & Partial<Claim>): BatchOp => ({
+const opOf = (kind: BatchOp["kind"], { bucket, subject, source }: NonNullable<Batch["destroys"]>[number]): BatchOp => ({
   kind,
   bucket: nameOf(bucket),
   value: bucket.value,

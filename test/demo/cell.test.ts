@@ -5,15 +5,16 @@ import { Life } from "../../demo/life.ts";
 import { LocalDatabase } from "../../demo/local-database.ts";
 import { Random } from "../../demo/random.ts";
 import { Tally } from "../../demo/tally.ts";
-import { Connection, type Fetch } from "../../src/cell/connection.ts";
-import { HttpLeases } from "../../src/cell/remote-leases.ts";
+import { ClientLeases } from "../../src/cell/remote-leases.ts";
+import { createClient, type Fetch } from "../../src/client/index.ts";
+import { leaseOf, problem, responseOf, unavailable, type Reply } from "../client/fake.ts";
 
 const ada: Entry = { kind: "user", name: "Ada", routeId: 1, userId: 2 };
 const insert: Change = { batch: { creates: claimsOf(ada) }, apply: (database) => database.insert(ada) };
 
 let database: LocalDatabase;
 let calls: string[];
-let answers: Record<string, { status: number; body: unknown }>;
+let answers: Record<string, Reply[]>;
 let cell: Cell;
 
 beforeEach(() => {
@@ -24,15 +25,21 @@ beforeEach(() => {
     const step = method === "PUT" ? "begin" : (url.split("/").at(-1) ?? "");
     calls.push(step);
     const states: Record<string, string> = { begin: "GRANTED", commit: "COMMITTED", rollback: "ROLLED_BACK" };
-    const { status, body } = answers[step] ?? { status: 200, body: { lease: { state: states[step] } } };
-    const type = status < 400 ? "application/json" : "application/problem+json";
-    return { status, headers: new Headers({ "content-type": type }), text: async () => JSON.stringify(body) };
+    const [answer, ...later] = answers[step] ?? [];
+    // The last one stays.
+    if (later.length > 0) answers[step] = later;
+    return responseOf(answer ?? { status: 200, json: { lease: leaseOf(states[step] ?? "") } });
   };
-  const leases = new HttpLeases(new Connection({ url: "http://x", key: "k", fetch: fake, deadlineMs: 20, pauseMs: 1 }), "1");
+  const client = createClient({ url: "http://x", key: "k", cell: "1", fetch: fake, deadlineMs: 60, pauseMs: 1, retries: 2 });
+  const leases = new ClientLeases(client);
   cell = new Cell({ id: "1", leases, database, random: new Random(1), tally: new Tally() });
 });
 
 afterEach(() => database.close());
+
+const taken = problem(409, "ALREADY_EXISTS", {
+  conflicts: [{ list: "creates", index: 0, bucket: { type: "ROUTES", value: "Ada" }, kind: "taken", owner: "other" }],
+});
 
 const outstanding = async (): Promise<number> => (await database.list({ afterUuid: "", limit: 10 })).length;
 
@@ -59,35 +66,36 @@ describe("a cell's change", () => {
   });
 
   it("saves nothing when the begin is refused", async () => {
-    answers["begin"] = {
-      status: 409,
-      body: {
-        code: "ALREADY_EXISTS",
-        detail: "",
-        conflicts: [{ list: "creates", index: 0, bucket: { type: "ROUTES", value: "Ada" }, kind: "taken", owner: "other" }],
-      },
-    };
+    answers["begin"] = [taken];
     expect(await cell.transact(insert)).toMatchObject({ kind: "refused", refusal: { code: "ALREADY_EXISTS" } });
     expect(calls).toEqual(["begin"]);
     expect(database.entries()).toEqual([]);
     expect(cell.tally.conflicts).toEqual(new Map([["taken", 1]]));
   });
 
+  it("closes a begin that was refused after a try without an answer: that one may still be carried out", async () => {
+    answers["begin"] = [unavailable, taken];
+    expect(await cell.transact(insert)).toMatchObject({ kind: "refused", refusal: { code: "ALREADY_EXISTS", outcomeKnown: false } });
+    expect(calls).toEqual(["begin", "begin", "rollback"]);
+    expect(database.entries()).toEqual([]);
+    expect(cell.tally).toMatchObject({ refused: 1, rolledBack: 1, unknown: 0, problems: [] });
+  });
+
   it("closes a begin whose outcome it cannot learn", async () => {
-    answers["begin"] = { status: 503, body: {} };
+    answers["begin"] = [unavailable];
     expect(await cell.transact(insert)).toEqual({ kind: "unknown" });
     expect(calls.at(-1)).toBe("rollback");
     expect(database.entries()).toEqual([]);
   });
 
   it("gives up when it cannot even do that", async () => {
-    answers["begin"] = { status: 503, body: {} };
-    answers["rollback"] = { status: 503, body: {} };
+    answers["begin"] = [unavailable];
+    answers["rollback"] = [unavailable];
     await expect(cell.transact(insert)).rejects.toThrow("the coordinator cannot be reached");
   });
 
   it("leaves the lease's row to the recovery when the commit's outcome is not known", async () => {
-    answers["commit"] = { status: 503, body: {} };
+    answers["commit"] = [unavailable];
     expect(await cell.transact(insert)).toEqual({ kind: "done" });
     expect(database.entries()).toEqual([ada]);
     expect(await outstanding()).toBe(1);
@@ -95,7 +103,7 @@ describe("a cell's change", () => {
   });
 
   it("takes note when the commit of what it saved is refused", async () => {
-    answers["commit"] = { status: 409, body: { code: "FAILED_PRECONDITION", reason: "LEASE_ROLLED_BACK", detail: "final" } };
+    answers["commit"] = [problem(409, "FAILED_PRECONDITION", { reason: "LEASE_ROLLED_BACK", detail: "final" })];
     await cell.transact(insert);
     expect(cell.tally.problems).toEqual(["cell 1: the commit of a granted lease was refused: FAILED_PRECONDITION (LEASE_ROLLED_BACK): final"]);
     expect(await outstanding()).toBe(1);

@@ -8,8 +8,9 @@ import { Queue } from "../../demo/queue.ts";
 import { Random } from "../../demo/random.ts";
 import { Tally } from "../../demo/tally.ts";
 import { Witness } from "../../demo/witness.ts";
-import { Connection, listOf, objectOf, stringOf, type Fetch } from "../../src/cell/connection.ts";
-import { HttpLeases } from "../../src/cell/remote-leases.ts";
+import { ClientLeases } from "../../src/cell/remote-leases.ts";
+import { createClient, type Batch, type Fetch } from "../../src/client/index.ts";
+import { leaseOf, problem, responseOf, type Reply } from "../client/fake.ts";
 
 const names: Wanted[] = Array.from({ length: 60 }, (_, index) => ({ name: `name-${index}`, kind: index % 4 === 0 ? "user" : "group" }));
 
@@ -23,16 +24,14 @@ beforeEach(() => {
   refused = 0;
   let leased = true;
   const fake: Fetch = async (url, { method, body }) => {
-    const problem = method === "PUT" ? answer(body ?? "") : undefined;
-    const headers = new Headers({ "content-type": problem === undefined ? "application/json" : "application/problem+json", "retry-after": "0" });
     const state = method === "PUT" ? "GRANTED" : url.endsWith("commit") ? "COMMITTED" : "ROLLED_BACK";
-    return { status: problem === undefined ? 200 : 409, headers, text: async () => JSON.stringify(problem ?? { lease: { state } }) };
+    const refusal = method === "PUT" ? refusalOf(body ?? "") : undefined;
+    return responseOf(refusal ?? { status: 200, json: { lease: leaseOf(state) } });
   };
-  const answer = (body: string): unknown => {
-    const creates = listOf(objectOf(JSON.parse(body))["creates"], "creates");
-    const conflicts = creates.flatMap((create, index) => {
-      const bucket = objectOf(objectOf(create)["bucket"]);
-      const value = stringOf(bucket["value"], "value");
+  const refusalOf = (body: string): Reply | undefined => {
+    const { creates = [] } = JSON.parse(body) as Batch;
+    const conflicts = creates.flatMap(({ bucket }, index) => {
+      const { value } = bucket;
       if (value === "name-3") return [{ list: "creates", index, bucket, kind: "taken", owner: "other" }];
       if (value === "name-4" && leased) return [{ list: "creates", index, bucket, kind: "leased", owner: "other" }];
       return [];
@@ -40,9 +39,10 @@ beforeEach(() => {
     if (conflicts.length === 0) return undefined;
     refused += 1;
     leased = false;
-    return { code: conflicts.some(({ kind }) => kind === "taken") ? "ALREADY_EXISTS" : "ABORTED", detail: "", conflicts };
+    const code = conflicts.some(({ kind }) => kind === "taken") ? "ALREADY_EXISTS" : "ABORTED";
+    return problem(409, code, { conflicts }, { "retry-after": "0" });
   };
-  const leases = new HttpLeases(new Connection({ url: "http://x", key: "k", fetch: fake }), "1");
+  const leases = new ClientLeases(createClient({ url: "http://x", key: "k", cell: "1", fetch: fake }));
   cell = new Cell({ id: "1", leases, database, random: new Random(1), tally: new Tally() });
 });
 

@@ -1,15 +1,14 @@
 /** The environment of a Worker or of an object, in which every call to an object and every statement for D1 goes through its world. */
-import type { Env } from "../../src/env.ts";
+import type { Env, Namespace } from "../../src/env.ts";
 import type { Exchange, Inquiry } from "../../src/core/messages.ts";
 import { faultyD1 } from "./faulty-d1.ts";
 import type { World } from "./world.ts";
 
 type Callable = Record<string, (message: unknown) => Promise<unknown>>;
-type Namespace = Pick<DurableObjectNamespace, "getByName">;
 
 /** `from`: who calls. `isAlive` throws, or does not return, when that instance has died. */
 export function faultyEnv(env: Env, world: World, from: string, isAlive: () => void = () => {}): Env {
-  const wrapped = (real: Namespace): unknown => faultyNamespace(real, world, from, isAlive);
+  const wrapped = (real: Namespace<object>): unknown => faultyNamespace(real, world, from, isAlive);
   const databases = env as unknown as Record<string, D1Database | undefined>;
   const database = databases[world.database];
   if (database === undefined) throw new Error(`there is no binding ${world.database}`);
@@ -23,13 +22,13 @@ export function faultyEnv(env: Env, world: World, from: string, isAlive: () => v
   };
 }
 
-function faultyNamespace(real: Namespace, world: World, from: string, isAlive: () => void): Namespace {
-  const getByName = (name: string, options?: DurableObjectNamespaceGetDurableObjectOptions): unknown => {
+function faultyNamespace(real: Namespace<object>, world: World, from: string, isAlive: () => void): Namespace<object> {
+  const getByName: Namespace<object>["getByName"] = (name, options) => {
     const physical = world.physical(name);
     const stub = (): Callable => real.getByName(physical, options) as unknown as Callable;
     return faultyStub(stub, world, from, labelOf(name), isAlive);
   };
-  return { getByName } as Namespace;
+  return { getByName };
 }
 
 /** Every property is a method that asks the world. Made anew for each delivery, as a stub that has met a reset fails for ever. */

@@ -258,4 +258,15 @@ export const scenarios: readonly Scenario[] = [
       await stage.revokeKey("bad");
     },
   },
+  {
+    title: "verification slot",
+    rules: "[A3]",
+    arrange: async (stage) => {
+      await stage.addCell(1);
+    },
+    act: async (stage) => {
+      await stage.takeSlot(1);
+      await stage.releaseSlot(1);
+    },
+  },
 ];

@@ -35,6 +35,9 @@ type Expected = { status: number; reason?: string; code?: string };
 /** Statuses and codes after which the same call is made again. */
 const isUnclear = ({ status, json }: Received): boolean => [0, 429, 503, 504].includes(status) || json.code === "ABORTED";
 
+/** Of the only run that verifies. */
+const SLOT_UUID = "6f1c2a54-51c3-4f5e-9a0e-2f2d8f0a7b11";
+
 export class Stage {
   readonly world: World;
   readonly client: Client;
@@ -132,6 +135,20 @@ export class Stage {
     if (known === undefined) throw new Error(`there is no key ${name}`);
     await this.until("revoking a key", [{ status: 200 }], () => this.client.send("POST", `/v1/admin/keys/${known.id}/revoke`));
     known.isRevoked = true;
+  }
+
+  async takeSlot(cell: Cell): Promise<void> {
+    await this.until("taking a slot", [{ status: 200 }], () => this.#slot("PUT", cell));
+  }
+
+  /** When the first answer was lost, the second one says that there is none. */
+  async releaseSlot(cell: Cell): Promise<void> {
+    await this.until("releasing a slot", [{ status: 200 }], () => this.#slot("POST", cell, "/release"));
+  }
+
+  #slot(method: "PUT" | "POST", cell: Cell, action = ""): Promise<Received> {
+    const id = this.world.cell(cell);
+    return this.client.send(method, `/v1/cells/${id}/verification-slots/${SLOT_UUID}${action}`, { key: `cell ${id}` });
   }
 
   async freeze(cell: Cell, how: "freeze" | "unfreeze"): Promise<void> {

@@ -125,6 +125,13 @@ const forget: Effect = (changes, _, __, server) => {
   return others(changes, leftOver);
 };
 
+/** The cell's own row, and others whose time is over. */
+const slot: Effect = (changes, shot) =>
+  others(
+    changes,
+    changesIn(changes, "directory", "verification_slot").filter((change) => gone(change) || change.key === shot.params?.["cell"]),
+  );
+
 /** A route that writes and is not here fails: what it may change has to be said. Routes that read and are not here change nothing. */
 const effects: Partial<Record<RouteId, Effect>> = {
   beginLease: begin,
@@ -132,6 +139,9 @@ const effects: Partial<Record<RouteId, Effect>> = {
   commitLease: decide("COMMITTED"),
   rollbackLease: decide("ROLLED_BACK"),
   lookupRecords: none,
+  digestRecords: none,
+  takeVerificationSlot: slot,
+  releaseVerificationSlot: slot,
   addCell: cellRow(true),
   changeCell: cellRow(false),
   freezeCell: setState,

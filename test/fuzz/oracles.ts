@@ -1,7 +1,9 @@
 /** What holds for every answer, whatever was asked. */
+import type * as z from "zod";
 import { errorsOf } from "../../src/http/contract.ts";
 import { problem } from "../../src/http/contract/schemas.ts";
 import { errorCodes } from "../../src/core/refusal.ts";
+import { linesIn } from "../conformance/lines.ts";
 import { wrongEffect } from "./effects.ts";
 import { NAME_MARK } from "./pools.ts";
 import type { FuzzServer, Received, Sent } from "./server.ts";
@@ -57,10 +59,21 @@ function wrongAnswer(server: FuzzServer, shot: Shot, sent: Sent, received: Recei
 function wrongSuccess({ id }: Shot, { status, headers, text }: Received): string | undefined {
   const answer = routeOf(id).responses[status];
   if (answer === undefined) return `${status} is no answer of this route`;
+  if (answer.lines === true) return wrongLines(answer.schema, text);
   if (answer.mediaType !== undefined) return undefined;
   if (headers["content-type"] !== "application/json") return `the answer is ${String(headers["content-type"])}`;
   const parsed = answer.schema.safeParse(JSON.parse(text));
   return parsed.success ? undefined : `the answer does not fit its schema: ${parsed.error.message}`;
+}
+
+/** Each fits, and the stream is whole: nothing breaks here. */
+function wrongLines(schema: z.ZodType, text: string): string | undefined {
+  const lines = linesIn(text);
+  for (const line of lines) {
+    const parsed = schema.safeParse(line);
+    if (!parsed.success) return `no line: ${parsed.error.message}`;
+  }
+  return lines.length > 0 && "end" in Object(lines.at(-1)) ? undefined : "a stream without an end";
 }
 
 /** RFC 9457, and nothing of the inside. */
@@ -133,9 +146,9 @@ function unexpected(shot: Shot, { status, text }: Received): string | undefined 
   return BEYOND_SCHEMAS.test(field) ? undefined : "a valid request was refused";
 }
 
-/** Where the schemas do not say all: canonical names, ids in bytes, names that are given twice, tokens. */
+/** Where the schemas do not say all: canonical names, ids in bytes, the ends of ranges, names that are given twice, tokens. */
 const BEYOND_SCHEMAS =
-  /^(body|reason|note|page_token|value|cell_id|expires_in_s|source_id_(gt|lte)|buckets\[\d+\]\.value|(creates|destroys|replaces)\[\d+\](\.bucket(\.value)?|\.(subject|source)\.id)?)$/;
+  /^(body|reason|note|page_token|value|cell_id|expires_in_s|source_id_(gt|lte)|ranges\[\d+\]\.source_id_(gt|lte)|buckets\[\d+\]\.value|(creates|destroys|replaces)\[\d+\](\.bucket(\.value)?|\.(subject|source)\.id)?)$/;
 
 const checkedLines = new WeakMap<FuzzServer, number>();
 

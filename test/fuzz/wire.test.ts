@@ -316,7 +316,7 @@ const IDLE_HEADERS: readonly [string, string][] = [
 
 /** What differs between two calls of the same kind. */
 const steady = ({ status, text }: Received): string =>
-  `${status} ${text.replaceAll(/"(request_id|last_pulled_at)":"[^"]*"/g, "").replaceAll(/"age_ms":\d+/g, "")}`;
+  `${status} ${text.replaceAll(/"(request_id|last_pulled_at|as_of|expires_at)":"[^"]*"/g, "").replaceAll(/"age_ms":\d+/g, "")}`;
 
 test(
   "headers of proxies, of other frameworks and of a cell's own making change nothing",

@@ -15,6 +15,8 @@ export interface BatchOp {
   subject?: string;
   source?: string;
   value?: string;
+  /** Of the claim that it is about (rule B10). */
+  epoch?: number;
 }
 
 /** One message of one client. A client that tries again by itself records every try as a call of its own: each may take effect. */
@@ -150,15 +152,17 @@ interface OpLike {
   value: string;
   subject?: { type: string; id: string };
   source?: { type: string; id: string };
+  epoch?: number;
 }
 
 /** An op of the core as it is recorded. */
-export const batchOpOf = ({ kind, type, canonical, value, subject, source }: OpLike): BatchOp => ({
+export const batchOpOf = ({ kind, type, canonical, value, subject, source, epoch }: OpLike): BatchOp => ({
   kind,
   bucket: bucketName({ type, canonical }),
   value,
   ...(subject === undefined ? {} : { subject: reference(subject) }),
   ...(source === undefined ? {} : { source: reference(source) }),
+  ...(epoch === undefined ? {} : { epoch }),
 });
 
 interface RefusalLike {

@@ -135,6 +135,7 @@ function grant(state: State, lease: number, take: Taking | undefined): Step {
   if (take.kind !== "create" && claim === undefined) return "nobody owns the bucket";
   if (take.kind !== "create" && claim?.record.cell !== take.cell) return "another cell owns the bucket";
   if (take.kind === "destroy" && claim !== undefined && !fits(take, claim.record)) return "the claim has another subject or source";
+  if (take.epoch !== undefined && claim?.epoch !== undefined && take.epoch !== claim.epoch) return "the claim has another epoch [B10]";
   return { ...state, leases, hold: { lease, kind: take.kind, record: recordOf(take), epoch: undefined, committed: false } };
 }
 
@@ -159,6 +160,8 @@ function refuse(state: State, { lease, cell, op, conflict, explained }: Action &
       return claim === undefined && hold === undefined ? state : "there is a claim or a hold";
     case "mismatch":
       if (claim === undefined || hold !== undefined || owner === "other") return "the bucket is not this cell's, or it is held";
+      // Of which epoch the claim is, nobody may have seen.
+      if (op?.epoch !== undefined && op.epoch !== claim.epoch) return state;
       return op !== undefined && isWhole(op, claim.record) && fits(op, claim.record) ? "subject and source are those of the claim" : state;
   }
 }

@@ -2,30 +2,21 @@ import type { CellState, CellStatus } from "../../src/core/messages.ts";
 import type { Api } from "./api.ts";
 import { isRefused } from "./api.ts";
 import type { Cell, Plan } from "./cell.ts";
-import { nameKey, type LocalRow, type Name } from "./local.ts";
+import { plantDrift } from "./drift.ts";
+import { nameKey, type Name } from "./local.ts";
+import { newRows, ownRows, rowOf } from "./plans.ts";
 import type { Random } from "./random.ts";
 import type { Activity } from "./weather.ts";
 import { scanRecords } from "./scan-records.ts";
 import type { World } from "./world.ts";
-
-const sources = { USERNAMES: "RAILS_TABLE_USERS", ROUTES: "RAILS_TABLE_ROUTES" } as const;
 
 /** The names that all cells fight for. */
 export function namesOf(count: number): Name[] {
   return Array.from({ length: count }, (_, index) => ({ type: index % 3 === 2 ? "USERNAMES" : "ROUTES", canonical: `name-${index}` }));
 }
 
-/** A name as one of its users types it. */
-function rowOf(name: Name, cell: Cell, random: Random): LocalRow {
-  cell.rows += 1;
-  const value = random.chance(0.3) ? name.canonical.toUpperCase() : name.canonical;
-  const type = sources[name.type as keyof typeof sources];
-  const subject = random.pick(["GROUP", "PROJECT", "USER"] as const);
-  return { ...name, value, subject: { type: subject, id: `${cell.id}-${cell.rows}` }, source: { type, id: random.pick(sourceIds) } };
-}
-
-/** Few, so that one source has several names, and of all kinds that the order tells apart. */
-const sourceIds = ["2", "3", "10", "02", "x2", "\u{ff5e}", "\u{1f600}"] as const;
+/** Longer than a local transaction lasts, with its begin. */
+const FENCE_MS = 300_000;
 
 const EMPTY: Plan = { creates: [], destroys: [], replaces: [], allowMissing: false, isAbandoned: false };
 
@@ -51,7 +42,29 @@ export const activities: Record<Activity, (world: World, cell: Cell, random: Ran
   rotate_key: rotateKey,
   reconcile: (_, cell, random) => reconcile(cell, random),
   cron: (world, _, random) => crons(world, random),
+  verify: (_, cell, random) => verification(cell, random),
+  plant_drift: plantDrift,
+  decide_late: decideLate,
 };
+
+/** Pages and ranges of a row or two, so that there are many. Short times, so that what happens in a run is old within it. */
+async function verification(cell: Cell, random: Random): Promise<void> {
+  const sizes = {
+    pageRows: random.pick([1, 2, 3, 8]),
+    rangeRows: random.between(1, 3),
+    digestRanges: random.between(1, 4),
+    leaseOps: random.between(1, 4),
+  };
+  await cell.verify({
+    ...sizes,
+    apply: random.chance(0.9),
+    digests: random.chance(0.6),
+    recentMs: random.pick([0, 0, 1_000, 10_000, 60_000]),
+    startOver: random.chance(0.1),
+    ...(random.chance(0.3) ? { maxMs: 0 } : {}),
+    ...(random.chance(0.25) ? { maxChanges: random.between(0, 2) } : {}),
+  });
+}
 
 /** Now and then two at once. */
 async function crons(world: World, random: Random): Promise<void> {
@@ -62,7 +75,10 @@ async function crons(world: World, random: Random): Promise<void> {
 
 function reconcile(cell: Cell, random: Random): Promise<void> {
   const orphanMs = random.pick([5_000, 60_000, 3_600_000]);
-  return cell.reconcile({ full: random.chance(0.4), orphanMs, pageSize: random.between(1, 10), concurrency: random.between(1, 8) });
+  // The short one overtakes slow local transactions, which the fence has to stop then.
+  const staleMs = random.pick([1_000, 10_000, 600_000]);
+  const sizes = { pageSize: random.between(1, 10), concurrency: random.between(1, 8) };
+  return cell.reconcile({ full: random.chance(0.4), orphanMs, staleMs, fenceMs: FENCE_MS, ...sizes });
 }
 
 async function change(
@@ -71,16 +87,6 @@ async function change(
   isPossible = (given: Plan): boolean => given.creates.length + given.destroys.length + given.replaces.length > 0,
 ) {
   if (isPossible(plan)) await cell.update(plan);
-}
-
-function newRows(world: World, cell: Cell, random: Random, most: number): LocalRow[] {
-  const free = world.names.filter((name) => !cell.local.rows.has(nameKey(name)) && !cell.isLocked(name));
-  return free.length === 0 ? [] : random.some(free, most).map((name) => rowOf(name, cell, random));
-}
-
-function ownRows(cell: Cell, random: Random, most: number): LocalRow[] {
-  const own = [...cell.local.rows.values()].filter((row) => !cell.isLocked(row));
-  return own.length === 0 ? [] : random.some(own, most);
 }
 
 async function lookup(world: World, _: Cell, random: Random): Promise<void> {
@@ -176,6 +182,23 @@ async function steal(world: World, cell: Cell, random: Random): Promise<void> {
   if (answer.kind !== "refused") await cell.api.decide(cell.id, cell.caller, lease, "ROLLED_BACK");
 }
 
+/** What is decided on a reading applies to what was read, or to nothing (rule B10). It is given up again: the rows know nothing of it. */
+async function decideLate(world: World, cell: Cell, random: Random): Promise<void> {
+  const [row] = ownRows(cell, random, 1);
+  if (row === undefined) return;
+  const found = await cell.api.lookup(world.shardOf(row), [{ type: row.type, canonical: row.canonical }]);
+  const read = found.kind === "ok" ? found.value.found[0] : undefined;
+  if (read?.kind !== "record" || read.record.cell !== cell.id) return;
+  await cell.api.sleep(random.exponential(random.pick([50, 2_000])));
+  const { epoch, source, subject } = read.record;
+  const bucket = { type: row.type, value: row.value };
+  const ops = cell.placed(random.chance(0.5) ? { destroys: [{ bucket, epoch }] } : { replaces: [{ bucket, subject, source, epoch }] });
+  const lease = random.uuid();
+  const answer = await cell.api.begin(cell.id, cell.caller, { lease, ops, allowMissing: false });
+  if (answer.kind !== "refused") await cell.api.decide(cell.id, cell.caller, lease, "ROLLED_BACK");
+  else if (answer.refusal.conflicts?.[0]?.kind === "mismatch") world.judge.see("B10");
+}
+
 /** A decision that was taken: again, or the other one (rule C4). */
 async function redecide(world: World, cell: Cell, random: Random): Promise<void> {
   if (cell.recent.length === 0) return;
@@ -211,7 +234,7 @@ async function freeze(world: World, cell: Cell, random: Random): Promise<void> {
   await world.operator.sleep(random.exponential(3_000));
   await thaw(world, cell, world.operator);
   // Nothing of the thaw, neither a copy nor one whose answer was lost, may come after the next freeze.
-  if (random.chance(0.3)) await freeze(world, cell, random);
+  if (random.chance(0.5)) await freeze(world, cell, random);
 }
 
 export async function thaw(world: World, cell: Cell, operator: Api): Promise<void> {

@@ -3,6 +3,7 @@ import type {
   BeginAnswer,
   BucketKey,
   Caller,
+  DigestRecordsAnswer,
   Lease,
   LeasePage,
   ListRecordsAnswer,
@@ -10,7 +11,9 @@ import type {
   LookupFound,
   Op,
   Outcome,
+  SourceRange,
 } from "../../src/core/messages.ts";
+import type { Slot } from "../../src/core/directory/slots.ts";
 import type { Answer, Clock } from "../../src/core/ports.ts";
 import type { Refusal } from "../../src/core/refusal.ts";
 import type { SourceTypeName } from "../../src/core/registry.ts";
@@ -40,6 +43,8 @@ export interface Reach {
   coordinator: Coordinator;
   judge: Judge;
   recorder: Recorder;
+  /** Nothing goes wrong any more. */
+  isCalm: () => boolean;
 }
 
 /**
@@ -105,13 +110,36 @@ export class Api {
 
   records(
     shard: number,
-    query: { cell: string; sourceType: SourceTypeName; bucketTypes: string[]; after: string; upTo: null; limit: number },
+    query: { cell: string; sourceType: SourceTypeName; bucketTypes: readonly string[]; after: string; upTo: string | null; limit: number },
   ): Promise<Answer<ListRecordsAnswer>> {
     return this.#ask(this.#reach.coordinator.shard(shard), "listRecords", query);
   }
 
+  digests(
+    shard: number,
+    query: { cell: string; sourceType: SourceTypeName; bucketTypes: readonly string[]; ranges: readonly SourceRange[] },
+  ): Promise<Answer<DigestRecordsAnswer>> {
+    return this.#ask(this.#reach.coordinator.shard(shard), "digestRecords", query);
+  }
+
+  takeSlot(cell: string, uuid: string): Promise<Answer<Slot>> {
+    return this.#ask(this.#reach.coordinator.directory, "takeSlot", { cell, uuid });
+  }
+
+  releaseSlot(cell: string, uuid: string): Promise<Answer<boolean>> {
+    return this.#ask(this.#reach.coordinator.directory, "releaseSlot", { cell, uuid });
+  }
+
   toLedger<T>(cell: string, method: string, fields: object): Promise<Answer<T>> {
     return this.#ask(this.#reach.coordinator.ledger(cell), method, fields);
+  }
+
+  toShard<T>(shard: number, method: string, fields: object): Promise<Answer<T>> {
+    return this.#ask(this.#reach.coordinator.shard(shard), method, fields);
+  }
+
+  toDirectory<T>(method: string, fields: object): Promise<Answer<T>> {
+    return this.#ask(this.#reach.coordinator.directory, method, fields);
   }
 
   sleep(ms: number): Promise<void> {

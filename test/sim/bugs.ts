@@ -232,7 +232,7 @@ export const bugs: Record<string, Bug> = {
   "numbers are listed as text": one("R3", ["I12"], "src/core/source-order.ts", "`0${pad(digits.length)}${digits}", "`0${digits}"),
   "names beyond the basic plane are sorted by code units": one(
     "R3",
-    ["I12"],
+    ["I12", "I21"],
     "src/core/source-order.ts",
     "bytewise(left) - bytewise(right)",
     "left - right",
@@ -258,7 +258,89 @@ export const bugs: Record<string, Bug> = {
     "",
   ),
   // The cell
-  "a young lease is taken for a stale one": one("C5", ["I5"], "src/cell/reconcile.ts", "if (ageMs >= staleMs) await", "if (ageMs >= 0) await"),
+  "a stale lease is rolled back without a fence": one(
+    "C5",
+    ["I5"],
+    "src/cell/reconcile.ts",
+    "await this.#giveUp(uuid)",
+    "await this.#rollBack(uuid)",
+  ),
+  "a local commit without an answer is taken for a failure": one(
+    "C5",
+    ["I5"],
+    "src/cell/leased-transaction.ts",
+    "throw new LocalCommitUnknownError(ran.error, this.#uuid);",
+    "await this.#rollBackUnlessRefused(); throw ran.error;",
+  ),
+  // Verification
+  "verification forgets that rows are young": one(
+    "V1",
+    ["I20", "I21"],
+    "src/cell/verification/compare.ts",
+    "ageMs !== undefined && ageMs < recentMs;",
+    "ageMs !== undefined && ageMs > Infinity && ageMs < recentMs;",
+  ),
+  "verification forgets that claims are young": one(
+    "V1",
+    ["I20"],
+    "src/cell/verification/compare.ts",
+    "asOfMs - Date.parse(updatedAt) < recentMs;",
+    "asOfMs - Date.parse(updatedAt) < -recentMs;",
+  ),
+  "verification takes a digest as proof beside a hold": one(
+    "V4",
+    ["I21"],
+    "src/cell/verification/sift.ts",
+    "if (isSpecial || digest === undefined || digest.held) return false;",
+    "if (isSpecial || digest === undefined) return false;",
+  ),
+  "verification gives names up before it takes them": one(
+    "V3",
+    ["I5", "I19"],
+    "src/cell/verification/settler.ts",
+    'const todo = apply ? drifts.filter((drift) => (pass === "extras") === (drift.action === "destroy")) : drifts;',
+    'const todo = drifts.filter(({ action }) => pass === "names" || action === "destroy").toSorted((a, b) => Number(b.action === "destroy") - Number(a.action === "destroy"));',
+  ),
+  "verification does not judge again under the lock": {
+    breaks: "V2",
+    violates: ["I5", "I19"],
+    patches: [
+      {
+        file: "src/cell/verification/mender.ts",
+        find: 'if (hasName(locked, record.source, keyOfRecord(record))) return "changed";\n    return { list: "destroys", body: { bucket: record.bucket, source: record.source, epoch: record.epoch } };',
+        put: 'return { list: "destroys", body: { bucket: record.bucket, source: record.source } };',
+      },
+      {
+        file: "src/cell/verification/mender.ts",
+        find: 'const want = nameIn(locked, drift.want.source, drift.want.key);\n  if (want === undefined) return "changed";',
+        put: "const { want } = drift;",
+      },
+      {
+        file: "src/cell/verification/mender.ts",
+        find: 'if (rowKey(record.source) !== rowKey(want.source) && hasName(locked, record.source, want.key)) return "duplicate";',
+        put: "",
+      },
+      {
+        file: "src/cell/verification/mender.ts",
+        find: "{ ...claim, epoch: record.epoch }",
+        put: "claim",
+      },
+    ],
+  },
+  "destroys ignore the epoch": one(
+    "B10",
+    ["I3", "I19"],
+    "src/core/shard/prepare.ts",
+    "if (epoch !== undefined && epoch !== claim.epoch) return false;",
+    "if (epoch !== undefined && epoch < 0) return false;",
+  ),
+  "a digest leaves out what is held": one(
+    "R4",
+    ["I21"],
+    "src/core/shard/digests.ts",
+    "held: isTouched || digested < count,",
+    "held: digested < count,",
+  ),
 };
 
 /** Before anything of the protocol is imported. */

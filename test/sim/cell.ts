@@ -1,12 +1,22 @@
+import type { SourceRow } from "../../src/cell/changes.ts";
+import { NotSavedError } from "../../src/cell/errors.ts";
+import { LeasedTransaction } from "../../src/cell/leased-transaction.ts";
 import type { ReconcileOptions } from "../../src/cell/reconcile.ts";
+import type { VerifyOptions } from "../../src/cell/verification/options.ts";
+import { rowKey } from "../../src/cell/verification/ports.ts";
+import type { VerificationReport } from "../../src/cell/verification/report.ts";
+import { isLeaseholdError } from "../../src/client/errors.ts";
 import type { Caller, Op, Outcome } from "../../src/core/messages.ts";
-import { opsOf, type Batch as WireBatch } from "../../src/http/batch.ts";
+import { opsOf as placedOps, type Batch as WireBatch } from "../../src/http/batch.ts";
 import { Api, type Batch, type Reach } from "./api.ts";
+import { CellLeases } from "./cell-leases.ts";
 import type { Faults } from "./faults.ts";
 import { LocalDatabase, LocalFailure, nameKey, type LocalRow, type Name } from "./local.ts";
 import type { Random } from "./random.ts";
 import { Reconciler } from "./reconciler.ts";
+import { RowLocks } from "./row-locks.ts";
 import type { Owner } from "./scheduler.ts";
+import { Verifier } from "./verifier.ts";
 import { Violation } from "./violation.ts";
 import type { CellCrash, Weather } from "./weather.ts";
 
@@ -16,11 +26,7 @@ export interface Ended extends Batch {
   endedAtMs: number;
 }
 
-const BEGIN_TRIES = 3;
 const REMEMBERED = 20;
-/** Local transactions that take long, and how long at most. */
-const LONG_CHANCE = 0.1;
-const LONGEST_MS = 60_000;
 const RECENT_MS = 100_000;
 
 /** What one update of a cell wants. */
@@ -34,10 +40,15 @@ export interface Plan {
   isAbandoned: boolean;
 }
 
-interface Process extends Owner {
+/** The user changed their mind. */
+class Abandoned extends Error {}
+
+/** What ends when a cell's process dies: its calls, and its local transactions with their locks. */
+export interface Process extends Owner {
   api: Api;
   /** Names that a local transaction of this process is about. */
   locked: Set<string>;
+  rowLocks: RowLocks;
 }
 
 /**
@@ -63,8 +74,12 @@ export class Cell {
     this.#faults = faults;
     this.#weather = weather;
     this.#random = faults.stream(`cell ${id}`);
-    this.local = new LocalDatabase(() => faults.local(id));
+    this.local = new LocalDatabase(
+      () => faults.local(id),
+      () => this.nowMs,
+    );
     this.local.onChange = (change) => reach.judge.saved(id, change);
+    this.local.onDrift = (change) => reach.judge.drifted(id, change);
     this.#process = this.#start();
   }
 
@@ -84,8 +99,14 @@ export class Cell {
     return Math.floor(this.#reach.scheduler.nowMs + this.clockSkewMs);
   }
 
+  /** Somebody is at work on it. */
   isLocked(name: Name): boolean {
     return this.#process.locked.has(nameKey(name));
+  }
+
+  /** A verification keeps the row from changing. */
+  isRowLocked(row: SourceRow): boolean {
+    return this.#process.rowLocks.isLocked(rowKey(row));
   }
 
   crash(): void {
@@ -110,75 +131,44 @@ export class Cell {
   /** One update, from the user's click to the answer. */
   async update(plan: Plan): Promise<void> {
     const process = this.#process;
-    const names = [...plan.creates, ...plan.destroys, ...plan.replaces].map(nameKey);
-    for (const name of names) process.locked.add(name);
-    await this.#update(process, plan);
-    for (const name of names) process.locked.delete(name);
+    await this.#locking(process, [...plan.creates, ...plan.destroys, ...plan.replaces], () => this.#update(process, plan));
   }
 
+  /** Changes rows or claims so that they do not agree any more. */
+  async plantDrift(names: readonly Name[], work: (api: Api) => Promise<void>): Promise<void> {
+    const process = this.#process;
+    await this.#locking(process, names, () => work(process.api));
+  }
+
+  async #locking(process: Process, names: readonly Name[], work: () => Promise<void>): Promise<void> {
+    for (const name of names) process.locked.add(nameKey(name));
+    await work();
+    for (const name of names) process.locked.delete(nameKey(name));
+  }
+
+  /** The production code, over this cell's database and the simulated network. */
   async #update(process: Process, plan: Plan): Promise<void> {
-    const batch: Batch = { lease: this.#random.uuid(), ops: this.opsOf(plan), allowMissing: plan.allowMissing };
+    const lease = this.#random.uuid();
+    const { puts, removes } = { puts: [...plan.creates, ...plan.replaces], removes: plan.destroys };
     await this.#mayDie(process, "before_begin");
-    const begun = await this.#begin(process, batch);
-    await this.#mayDie(process, "after_begin");
-    if (begun !== "granted" || plan.isAbandoned) {
-      // Also after an unknown outcome: only this closes the lease for good (rule C7).
-      if (begun !== "refused") await this.#rollBack(process, batch);
-      return;
+    const rows = this.local.rowsOf({ puts, removes });
+    // The wire's words for the batch are of no use here: the simulated network carries the core's.
+    const opsOf = (): Op[] => this.opsOf(plan);
+    const locks = { mode: "shared", rows: () => rows } as const;
+    const abandon = plan.isAbandoned ? new Abandoned() : undefined;
+    const work = { lease, opsOf, allowMissing: plan.allowMissing, change: { puts, removes }, locks, abandon };
+    const claimed = { batch: {}, sources: rows };
+    try {
+      await new LeasedTransaction(this.#leases(process).portsFor(work), lease).inTransaction(async () => ({ value: undefined, claimed }), {});
+    } catch (error) {
+      if (!isLeaseholdError(error) && !(error instanceof LocalFailure) && !(error instanceof Abandoned)) throw error;
+      if (error instanceof NotSavedError) throw new Violation("I5", `cell ${this.id} lost what it had saved with lease ${lease}`);
     }
-    await this.#mayDie(process, "before_local_commit");
-    if (this.#random.chance(LONG_CHANCE)) await process.api.sleep(Math.min(LONGEST_MS, this.#random.exponential(5_000)));
-    const outstanding = { uuid: batch.lease, createdAtMs: this.nowMs };
-    const saved = trySaving(() => this.local.commit({ puts: [...plan.creates, ...plan.replaces], removes: plan.destroys, outstanding }));
-    if (saved === "failed") return this.#rollBack(process, batch);
-    // What became of it only the database knows, and the next reconciliation reads it there.
-    if (saved === "unknown") return;
-    await this.#mayDie(process, "after_local_commit");
-    if (!(await this.#finish(process, batch, "COMMITTED"))) return;
-    await this.#mayDie(process, "after_commit");
-    await this.local.remove(batch.lease).catch(onlyLocal);
-    await this.#mayDie(process, "after_remove");
   }
 
-  async #rollBack(process: Process, batch: Batch): Promise<void> {
-    await this.#mayDie(process, "before_rollback");
-    await this.#finish(process, batch, "ROLLED_BACK");
-    await this.#mayDie(process, "after_rollback");
-  }
-
-  /** `refused` is final: no try of it is still under way as far as this cell knows. */
-  async #begin(process: Process, batch: Batch): Promise<"granted" | "refused" | "unknown"> {
-    let isSure = true;
-    for (let tried = 1; tried <= BEGIN_TRIES; tried += 1) {
-      const answer = await process.api.begin(this.id, this.caller, batch);
-      if (answer.kind === "ok") {
-        if (tried > 1) this.#reach.judge.see("B2");
-        return answer.value.lease.state === "GRANTED" ? "granted" : "unknown";
-      }
-      if (answer.kind === "refused") {
-        this.#seeRefusal(answer.refusal.code);
-        return isSure ? "refused" : "unknown";
-      }
-      isSure = false;
-      await process.api.sleep(this.#random.exponential(50) * tried);
-    }
-    return "unknown";
-  }
-
-  async #finish(process: Process, batch: Batch, outcome: Outcome): Promise<boolean> {
-    const answer = await process.api.decide(this.id, this.caller, batch.lease, outcome);
-    if (answer.kind === "ok") {
-      this.remember({ ...batch, outcome, endedAtMs: this.#reach.scheduler.nowMs });
-      if (this.#reach.judge.frozen.has(this.id)) this.#reach.judge.see("C6");
-      if (this.#reach.judge.factOf(this.id, batch.lease)?.isApplied === false) this.#reach.judge.see("C3");
-      return true;
-    }
-    if (outcome === "COMMITTED" && answer.kind === "refused" && answer.refusal.reason !== "KEY_REVOKED")
-      throw new Violation(
-        "I5",
-        `cell ${this.id} saved lease ${batch.lease}, and its commit is refused: ${answer.refusal.code} ${answer.refusal.reason}`,
-      );
-    return false;
+  #leases(process: Process): CellLeases {
+    const mayDie = (where: CellCrash): Promise<void> => this.#mayDie(process, where);
+    return new CellLeases({ cell: this, process, reach: this.#reach, random: this.#random, mayDie });
   }
 
   /** Those whose UUIDs may be used again: later they may be forgotten, and then belong to nobody. */
@@ -191,14 +181,15 @@ export class Cell {
     if (this.ended.length > REMEMBERED) this.ended.shift();
   }
 
-  #seeRefusal(code: string): void {
-    this.#reach.judge.see(`refused ${code}`);
-  }
-
   opsOf({ creates, destroys, replaces }: Pick<Plan, "creates" | "destroys" | "replaces">): Op[] {
     const full = ({ type, value, subject, source }: LocalRow): object => ({ bucket: { type, value }, subject, source });
-    const wire = { creates: creates.map(full), destroys: destroys.map(full), replaces: replaces.map(full) };
-    const result = opsOf(wire as WireBatch, this.#reach.coordinator.shards.length, this.#reach.coordinator.limits);
+    return this.placed({ creates: creates.map(full), destroys: destroys.map(full), replaces: replaces.map(full) });
+  }
+
+  /** As the Worker reads a batch. */
+  placed(wire: object): Op[] {
+    // oxlint-disable-next-line typescript/no-unnecessary-type-assertion -- a batch of any kind is read like one that came as JSON
+    const result = placedOps(wire as WireBatch, this.#reach.coordinator.shards.length, this.#reach.coordinator.limits);
     if (!result.ok) throw new Violation("B1", `a good batch is refused: ${result.refusal.detail}`);
     return result.value;
   }
@@ -210,23 +201,16 @@ export class Cell {
     await new Reconciler({ cell: this, api: process.api, judge, mayDie: (where) => this.#mayDie(process, where) }).run(options);
   }
 
+  /** As a cell runs it a few times a day. */
+  async verify(options: VerifyOptions): Promise<VerificationReport | undefined> {
+    const process = this.#process;
+    const mayDie = (where: CellCrash): Promise<void> => this.#mayDie(process, where);
+    const around = { cell: this, api: process.api, reach: this.#reach, leases: this.#leases(process), random: this.#random, mayDie };
+    return new Verifier(around).run(options);
+  }
+
   #start(): Process {
     const owner = { name: `cell ${this.id}`, dead: false };
-    return Object.assign(owner, { api: new Api(this.#reach, owner), locked: new Set<string>() });
+    return Object.assign(owner, { api: new Api(this.#reach, owner), locked: new Set<string>(), rowLocks: new RowLocks() });
   }
-}
-
-function trySaving(save: () => void): "saved" | "failed" | "unknown" {
-  try {
-    save();
-    return "saved";
-  } catch (error) {
-    onlyLocal(error);
-    return (error as LocalFailure).isUnknown ? "unknown" : "failed";
-  }
-}
-
-/** A row that stays is for the next reconciliation. */
-function onlyLocal(error: unknown): void {
-  if (!(error instanceof LocalFailure)) throw error;
 }

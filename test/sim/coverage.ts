@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { activities, cellCrashes, diskFaults, localFaults, messageFaults, partFaults, recordFaults } from "./weather.ts";
+import { activities, cellCrashes, diskFaults, driftKinds, localFaults, messageFaults, partFaults, recordFaults } from "./weather.ts";
 import { writePoints } from "../../src/core/write-points.ts";
 import { invariants } from "./violation.ts";
 
@@ -12,8 +12,10 @@ function expected(): string[] {
   return [
     ...[...messageFaults, ...diskFaults, ...partFaults, ...recordFaults, ...localFaults].map((kind) => `fault ${kind}`),
     ...cellCrashes.map((kind) => `fault cell:${kind}`),
-    // A crash or a replacement while it was on its way to the disk. The directory writes before the storm only.
-    ...[...writePoints.ledger, ...writePoints.shard, "migrate", "confirm_placement"].map((point) => `fault cut ${point}`),
+    // A crash or a replacement while it was on its way to the disk. The directory writes little else during the storm.
+    ...[...writePoints.ledger, ...writePoints.shard, "migrate", "confirm_placement", "take_slot", "release_slot"].map(
+      (point) => `fault cut ${point}`,
+    ),
     "fault sent_by_replaced",
     "fault alarm_cut",
     "fault alarm_redelivered",
@@ -22,6 +24,16 @@ function expected(): string[] {
     ...["granted", "running", "committed", "rolled_back", "gone"].map((verdict) => `verdict ${verdict}`),
     ...["committed", "rolledBack", "pending", "orphaned"].map((counter) => `reconciled ${counter}`),
     ...["failed", "aborted by the coordinator", "aborted by the database"].map((end) => `reconciled ${end}`),
+    ...["done", "out_of_time", "needs_approval", "no_slot", "resumed", "without changes"].map((end) => `verified ${end}`),
+    ...["aborted by the coordinator", "aborted by the database"].map((end) => `verified ${end}`),
+    ...["create done", "replace done", "destroy done", "create other_cell", "create changed", "create leased"].map((item) => `verified ${item}`),
+    ...driftKinds.map((kind) => `drift ${kind}`),
+    "a drift is over",
+    "a queued row is settled",
+    "digest held",
+    "slot refused",
+    "slot expired",
+    "slot renewed",
     "crons overlap",
     "a cron takes over a minute",
     "history pruned",

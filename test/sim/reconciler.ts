@@ -1,11 +1,11 @@
-import type { Answer as CellAnswer } from "../../src/cell/answer.ts";
 import { reconcile, ReconcileAborted, type Finding, type LocalLeases, type ReconcileOptions, type RemoteLeases } from "../../src/cell/reconcile.ts";
+import type { Answer as CellAnswer } from "../../src/client/answer.ts";
 import type { Lease, Outcome } from "../../src/core/messages.ts";
 import type { Answer } from "../../src/core/ports.ts";
-import { errorCodes } from "../../src/core/refusal.ts";
 import type { Api } from "./api.ts";
 import type { Cell } from "./cell.ts";
 import type { Judge } from "./judge/judge.ts";
+import { cellAnswerOf } from "./lease-ports.ts";
 import { LocalFailure } from "./local.ts";
 import { Violation } from "./violation.ts";
 import type { CellCrash } from "./weather.ts";
@@ -56,16 +56,13 @@ export class Reconciler {
       if (!this.#excused.has(uuid)) this.#violation ??= new Violation("M2", `cell ${cell.id} cannot ${finding.step} lease ${uuid}: ${finding.error}`);
       return;
     }
-    // Documented: a cell that does not reconcile within the retention has to look by itself. Here it has looked.
-    if (finding.coordinator === "NOT_FOUND" && judge.wasForgotten(cell.id, uuid)) {
-      cell.local.outstanding.delete(uuid);
-      return judge.see("forgotten before it was reconciled");
-    }
+    // Documented: a cell that does not reconcile within the retention has its rows verified. Here they would be found to be in order.
+    if (finding.coordinator === "NOT_FOUND" && judge.wasForgotten(cell.id, uuid)) return judge.see("forgotten before it was reconciled");
     this.#violation ??= new Violation("I5", `cell ${cell.id} saved lease ${uuid}, and the coordinator says ${finding.coordinator}`);
   }
 
   #local(): LocalLeases {
-    const { mayDie, cell } = this.#around;
+    const { mayDie, cell, judge } = this.#around;
     return {
       list: async (page) => {
         await mayDie("before_reconcile_rows");
@@ -78,6 +75,17 @@ export class Reconciler {
       remove: async (uuid) => {
         await mayDie("before_reconcile_remove");
         return this.#excusing([uuid], () => cell.local.remove(uuid));
+      },
+      fence: async (uuid) => {
+        await mayDie("before_reconcile_fence");
+        const fence = await this.#excusing([uuid], () => cell.local.fence(uuid));
+        if (fence === "fenced") judge.see("L5");
+        return fence;
+      },
+      removeFences: async (olderThanMs) => cell.local.removeFences(olderThanMs),
+      queueForVerification: async (uuid) => {
+        await this.#excusing([uuid], () => cell.local.queueForVerification(uuid));
+        judge.see("L6");
       },
     };
   }
@@ -119,16 +127,14 @@ export class Reconciler {
   async #decide(uuid: string, outcome: Outcome): Promise<CellAnswer<Lease["state"]>> {
     const { cell, api, judge } = this.#around;
     const answer = await api.decide(cell.id, cell.caller, uuid, outcome);
+    if (answer.kind === "ok") judge.see("L1");
     // A lease that was forgotten meanwhile is fenced, and there may be enough fences.
     if (answer.kind === "refused" && answer.refusal.code === "RESOURCE_EXHAUSTED" && judge.wasPruned(cell.id, uuid)) this.#excused.add(uuid);
     return this.#stateOf(uuid, answer);
   }
 
   #stateOf(uuid: string, answer: Answer<Lease>): CellAnswer<Lease["state"]> {
-    if (answer.kind === "ok") return { kind: "ok", value: answer.value.state };
-    if (answer.kind === "unknown" || answer.refusal.reason === "KEY_REVOKED") this.#excused.add(uuid);
-    if (answer.kind === "unknown") return { kind: "unknown", error: answer.cause };
-    const { code, detail, reason } = answer.refusal;
-    return { kind: "refused", status: errorCodes[code].status, code, detail, conflicts: [], ...(reason === undefined ? {} : { reason }) };
+    if (answer.kind === "unknown" || (answer.kind === "refused" && answer.refusal.reason === "KEY_REVOKED")) this.#excused.add(uuid);
+    return cellAnswerOf(answer);
   }
 }

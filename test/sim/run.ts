@@ -1,5 +1,7 @@
 import { thaw } from "./activity.ts";
 import { checkAlive, checkHistories, checkRest, checkWithoutCron, lookAtAll } from "./rest.ts";
+import { checkDigests, checkEpochs, checkSlots } from "./rest-calls.ts";
+import { checkVerified, verifyAll } from "./rest-verification.ts";
 import { Violation } from "./violation.ts";
 import { weatherOf, type Weather } from "./weather.ts";
 import { World } from "./world.ts";
@@ -34,6 +36,9 @@ export async function run({ seed, steps, skipped = new Set(), weather = weatherO
   let violation: RunResult["violation"];
   const onRejection = (error: unknown): void => world.fail(error);
   process.on("unhandledRejection", onRejection);
+  // A verification measures by it for how long it has had its slot.
+  const now = performance.now.bind(performance);
+  performance.now = () => world.scheduler.nowMs;
   try {
     await world.start();
     world.act();
@@ -45,6 +50,7 @@ export async function run({ seed, steps, skipped = new Set(), weather = weatherO
     violation = violationOf(error);
   } finally {
     process.off("unhandledRejection", onRejection);
+    performance.now = now;
   }
   const seen: Record<string, number> = {};
   for (const [kind, count] of world.faults.counts) seen[`fault ${kind}`] = count;
@@ -70,15 +76,21 @@ async function quiesce(world: World): Promise<void> {
   checkWithoutCron(world);
   await world.settle(world.cron());
   for (const cell of world.cells) await world.settle(thaw(world, cell, world.operator));
-  for (let round = 0; round < 3; round += 1) {
+  for (let round = 0; round < 4; round += 1) {
+    // What a verification has left behind the last round cleans up.
+    if (round === 3) await verifyAll(world);
     await world.pass(750_000, REST_STEPS);
     await world.settle(world.cron());
     for (const cell of world.cells) await world.settle(cell.reconcile({ full: true, orphanMs: 60_000 }));
     await world.pass(70_000, REST_STEPS);
     await world.settle(world.cron());
   }
+  await checkVerified(world);
   await world.settle(lookAtAll(world));
   checkRest(world);
   for (const cell of world.cells) await world.settle(checkAlive(world, cell));
   checkHistories(world);
+  await world.settle(checkDigests(world));
+  for (const cell of world.cells) await world.settle(checkEpochs(world, cell));
+  await world.settle(checkSlots(world));
 }

@@ -13,7 +13,7 @@ export class Violation extends Error {
 export const invariants = {
   I1: "a name has at most one owner: one claim, on the shard that the hash names, and rows in at most one cell",
   I2: "ownership changes only by a destroy of the owner and a later create, each with a larger epoch",
-  I3: "a bucket is held by at most one execution, and only over a claim that its cell may touch",
+  I3: "a bucket is held by at most one execution, and only over a claim that its cell may touch, and of the epoch that it named",
   I4: "a granted lease holds every bucket of its batch until it is decided",
   I5: "a decided lease is applied whole: committed everywhere, or nowhere; a name in use keeps its claim",
   I6: "an outcome never changes, and a granted lease is decided by its cell or an operator, never by a timer",
@@ -29,6 +29,10 @@ export const invariants = {
   I16: "limits hold, and work comes to an end",
   I17: "a cell whose freeze was acknowledged is granted nothing, and a key whose revocation was acknowledged does nothing",
   I18: "what the clients were told has an order in which it is true: every bucket is an owner register with leases",
+  I19: "a verification gives up no name that a row of its cell uses, and what it takes says what its row says",
+  I20: "a verification changes no claim that is young, and none of a row that is",
+  I21: "a digest is that of its claims, and a range that a verification took for equal was equal, without holds and without anything young",
+  I22: "at rest a verification leaves rows and claims in full agreement, and another one changes nothing",
 } as const;
 
 export type Invariant = keyof typeof invariants;

@@ -27,7 +27,7 @@ export const recordFaults = ["record_down", "record_failed", "record_failed_afte
 export const localFaults = ["local_failed", "local_unknown_done", "local_unknown_lost"] as const;
 
 /** Where a cell's process may die: between any two steps of its own flow and of its reconciliation. */
-export const cellCrashes = [
+const flowCrashes = [
   "before_begin",
   "after_begin",
   "before_local_commit",
@@ -41,18 +41,45 @@ export const cellCrashes = [
   "before_reconcile_rows",
   "before_reconcile_get",
   "before_reconcile_commit",
+  "before_reconcile_fence",
   "before_reconcile_rollback",
   "before_reconcile_remove",
   "any_moment",
 ] as const;
 
+/** The same in a verification. */
+const verifyCrashes = [
+  "before_verify_page",
+  "before_verify_list",
+  "before_verify_digests",
+  "before_verify_lookup",
+  "before_verify_mend",
+  "before_verify_save",
+  "before_verify_release",
+] as const;
+
+export const cellCrashes = [...flowCrashes, ...verifyCrashes] as const;
+
 /** Points that few runs come to: there it is more probable. */
 const rareCellCrashes = [
   "before_reconcile_get",
+  "before_reconcile_fence",
   "before_reconcile_rollback",
   "before_reconcile_commit",
   "before_reconcile_remove",
 ] as const satisfies readonly (typeof cellCrashes)[number][];
+
+/** How rows and claims are set at odds: a claim without its row, or a row without its claim. */
+export const driftKinds = [
+  "claim lost",
+  "claim of nobody",
+  "claim moved",
+  "row gone",
+  "row new",
+  "row moved",
+  "row renamed",
+  "name handed on",
+] as const;
 
 /** What cells, routers and operators do. */
 export const activities = [
@@ -75,6 +102,9 @@ export const activities = [
   "rotate_key",
   "reconcile",
   "cron",
+  "verify",
+  "plant_drift",
+  "decide_late",
 ] as const;
 
 export type MessageFault = (typeof messageFaults)[number];
@@ -83,6 +113,7 @@ export type PartFault = (typeof partFaults)[number];
 export type RecordFault = (typeof recordFaults)[number];
 export type LocalFault = (typeof localFaults)[number];
 export type CellCrash = (typeof cellCrashes)[number];
+export type DriftKind = (typeof driftKinds)[number];
 export type Activity = (typeof activities)[number];
 
 /**
@@ -101,6 +132,8 @@ export interface Weather {
   turnMs: number;
   /** Mean pause between two actions. */
   actionMs: number;
+  /** How often rows and claims are set at odds before anything goes wrong. */
+  firstDrifts: number;
   /** How long a cell's process takes between two steps of its own. */
   cellMs: number;
   messages: Record<MessageFault, number>;
@@ -128,10 +161,14 @@ const activityWeights: Record<Activity, number> = {
   steal: 3,
   redecide: 4,
   invalid: 1,
-  freeze: 2,
+  freeze: 4,
   rotate_key: 1,
   reconcile: 8,
   cron: 8,
+  // Only where rows and claims are set at odds.
+  verify: 0,
+  plant_drift: 0,
+  decide_late: 0,
 };
 
 export function weatherOf(seed: number): Weather {
@@ -144,7 +181,8 @@ export function weatherOf(seed: number): Weather {
   // Some bugs need several rare messages in a row: now and then some kinds are not rare.
   if (storm > 0 && random.chance(0.4))
     for (const kind of random.some(["duplicate", "late", "lose_answer"] as const, 2)) messages[kind] = 0.1 + 0.2 * random.next();
-  return {
+  const none = <K extends string>(kinds: readonly K[]): Record<K, number> => Object.fromEntries(kinds.map((kind) => [kind, 0])) as Record<K, number>;
+  const weather: Weather = {
     shards: random.pick([1, 2, 3, 4]),
     cells: random.pick([2, 2, 3]),
     names: random.pick([2, 3, 5, 8, 12]),
@@ -155,17 +193,48 @@ export function weatherOf(seed: number): Weather {
     turnMs: random.pick([0, 0.2, 2]),
     actionMs: random.pick([5, 30, 150, 800]),
     cellMs: random.pick([0.5, 5, 100]),
+    firstDrifts: 0,
     messages,
     disks: rates(diskFaults, 0.006),
     records: rates(recordFaults, 0.2),
     locals: rates(localFaults, 0.03),
-    cellCrashes: { ...rates(cellCrashes, 0.05), ...rates(rareCellCrashes, 1) },
-    activities: Object.fromEntries(
-      activities.map((kind) => [kind, activityWeights[kind] * (kind === "create" || random.chance(0.7) ? 0.3 + random.next() : 0)]),
-    ) as Record<Activity, number>,
+    cellCrashes: { ...rates(flowCrashes, 0.05), ...rates(rareCellCrashes, 1), ...none(verifyCrashes) },
+    activities: {
+      ...none(activities),
+      ...Object.fromEntries(
+        activities
+          .filter((kind) => activityWeights[kind] > 0)
+          .map((kind) => [kind, activityWeights[kind] * (kind === "create" || random.chance(0.7) ? 0.3 + random.next() : 0)]),
+      ),
+    },
     parts: Object.fromEntries(
       partFaults.map((kind) => [kind, storm === 0 || random.chance(0.5) ? 0 : (0.3 + random.next()) * (kind === "echo" ? 3 : 1)]),
     ) as Record<PartFault, number>,
+  };
+  return { ...weather, ...driftOf(Random.of(seed, "drifts"), weather, storm) };
+}
+
+/**
+ * In some runs rows and claims are set at odds all the time, and there is time for verifications, which take many steps. Drawn apart: all other runs
+ * are without.
+ */
+function driftOf(random: Random, { activities: weights, limits, cellCrashes: crashes }: Weather, storm: number): Partial<Weather> {
+  if (!random.chance(0.35)) return {};
+  const rare = { lookup: 3, scan_leases: 2, scan_records: 2, fence: 1, replay: 1, invalid: 0, cron: 2 };
+  const dies = verifyCrashes.map((kind) => [kind, random.chance(0.5) ? 0 : Math.min(0.3, random.exponential(0.1) * storm)]);
+  return {
+    shards: random.pick([1, 2]),
+    names: random.pick([3, 5, 8]),
+    actionMs: random.pick([50, 200, 800]),
+    firstDrifts: random.between(2, 8),
+    activities: { ...weights, ...rare, replace: 30, verify: 30, plant_drift: 15, decide_late: 4 },
+    cellCrashes: { ...crashes, ...(Object.fromEntries(dies) as Partial<Record<CellCrash, number>>) },
+    limits: {
+      ...limits,
+      ...(random.chance(0.25) ? { verificationSlots: 1 } : {}),
+      // Short ones run out, and then two runs of one cell are under way.
+      ...(random.chance(0.8) ? { verificationSlotMs: random.pick([1_000, 1_000, 5_000]) } : {}),
+    },
   };
 }
 
@@ -184,7 +253,7 @@ function limitsOf(random: Random): Partial<Limits> {
     ...(random.chance(0.3) ? { sweepAfterMs: random.pick([50, 500]) } : {}),
     ...(random.chance(0.3) ? { maxBackoffMs: random.pick([5_000, 20_000]) } : {}),
     ...(random.chance(0.3) ? { historyS: random.between(60, 1_200) } : {}),
-    ...(random.chance(0.4) ? { outcomeRetentionS: random.between(600, 900), outcomeMaxS: random.between(1_500, 3_000) } : {}),
+    ...(random.chance(0.6) ? { outcomeRetentionS: random.between(600, 900), outcomeMaxS: random.between(1_500, 3_000) } : {}),
     ...(random.chance(0.3) ? { pullRows: random.between(1, 5) } : {}),
   };
 }

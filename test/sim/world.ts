@@ -21,6 +21,8 @@ import type { PartFault, Weather } from "./weather.ts";
 /** A pause in which much that waits for time comes due: staleness, retention, the longest backoffs. */
 const LONG_PAUSE_MS = 700_000;
 const MINUTE_MS = 60_000;
+/** Events of a minute in which nobody does anything. */
+const SETTLING_STEPS = 5_000;
 /** Staleness is judged by the ledger's clock: its error, and the longest local transaction, must stay well under it. */
 const MAX_SKEW_MS = 120_000;
 const MAX_CELL_SKEW_MS = 900_000;
@@ -67,9 +69,12 @@ export class World {
     this.coordinator = new Coordinator(weather, { scheduler: this.scheduler, faults: this.faults, log }, network);
     this.judge = new Judge(this.coordinator);
     this.recorder = new Recorder();
-    const reach: Reach = { scheduler: this.scheduler, network, coordinator: this.coordinator, judge: this.judge, recorder: this.recorder };
+    const { scheduler, coordinator, judge, recorder } = this;
+    const reach: Reach = { scheduler, network, coordinator, judge, recorder, isCalm: () => this.faults.calm };
     this.names = namesOf(weather.names);
     this.cells = [...this.coordinator.ledgers.keys()].map((cell) => new Cell(cell, reach, this.faults, weather));
+    const rows = new Map(this.cells.map((cell) => [cell.id, cell.local.rows]));
+    this.judge.rowsOf = (cell) => rows.get(cell) ?? new Map();
     this.cronJob = new Cron(weather, this.scheduler, this.faults, network, this.coordinator, (event) => this.judge.see(event));
     this.judge.isRecorded = (cell, lease, state) => this.cronJob.record.hadLease(cell, lease, state);
     this.router = new Api(reach, somebody("router"));
@@ -112,7 +117,18 @@ export class World {
       const cell = { cell: id, name: `cell-${id}`, address: `https://cell-${id}.example`, locationHint: null };
       await this.settle(this.coordinator.directory.instance().object.addCell({ ...this.coordinator.envelope, ...cell }));
     }
+    await this.#begin();
     this.faults.calm = false;
+  }
+
+  /** Some runs begin with rows and claims, some of them at odds: long enough for a verification to judge them. */
+  async #begin(): Promise<void> {
+    if (this.#weather.firstDrifts === 0) return;
+    const random = this.faults.stream("first drifts");
+    for (let round = 0; round < 3; round += 1) for (const cell of this.cells) await this.settle(activities.create(this, cell, random));
+    for (let drift = 0; drift < this.#weather.firstDrifts; drift += 1)
+      await this.settle(activities.plant_drift(this, random.pick(this.cells), random));
+    await this.pass(MINUTE_MS, SETTLING_STEPS);
   }
 
   async settle<T>(work: Promise<T>): Promise<T> {

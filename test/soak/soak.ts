@@ -1,10 +1,11 @@
 import { mkdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { patience } from "../../demo/patience.ts";
 import { Random } from "../../demo/random.ts";
-import { Connection } from "../../src/cell/connection.ts";
-import { unknown, type Answer } from "../../src/cell/answer.ts";
-import { reconcile, ReconcileAborted, type Finding, type LeaseState, type RemoteLeases } from "../../src/cell/reconcile.ts";
-import { HttpLeases } from "../../src/cell/remote-leases.ts";
+import { reconcile, ReconcileAborted, type Finding, type RemoteLeases } from "../../src/cell/reconcile.ts";
+import { ClientLeases, type LeaseState } from "../../src/cell/remote-leases.ts";
+import { unknown, type Answer } from "../../src/client/answer.ts";
+import { createClient } from "../../src/client/index.ts";
 import { cellIds, Clients } from "../crash/clients.ts";
 import { LocalDatabase } from "../crash/local-database.ts";
 import { nowMs, readRecords, Recorder } from "../crash/record.ts";
@@ -208,7 +209,7 @@ export class Soak {
   /** What the reconciliation decides is written down like the decisions of the clients: the verifier judges by it. */
   #remote(cell: string): RemoteLeases & { close: () => void } {
     const server = this.#server;
-    const leases = new HttpLeases(new Connection({ url: server?.url ?? "", key: server?.keys.cells[cell] ?? "" }), cell);
+    const leases = new ClientLeases(createClient({ ...patience, url: server?.url ?? "", key: server?.keys.cells[cell] ?? "", cell }));
     const folder = join(this.options.folder, "records");
     mkdirSync(folder, { recursive: true });
     const recorder = new Recorder(folder, `reconciliation-${cell}-${(this.#reconciliations += 1)}`);

@@ -1,7 +1,9 @@
-import type { ClaimRecord, LeaseState, Outcome } from "../../../src/core/messages.ts";
+import type { BucketKey, ClaimRecord, LeaseState, Outcome } from "../../../src/core/messages.ts";
+import { shardOf } from "../../../src/core/placement.ts";
 import { sourceTypes, type SourceTypeName } from "../../../src/core/registry.ts";
 import type { ClaimRow, HoldRow } from "../../../src/core/shard/store.ts";
 import type { Coordinator } from "../coordinator.ts";
+import { nameKey, type LocalRow } from "../local.ts";
 import { Violation, type Invariant } from "../violation.ts";
 import { factKey, type Facts, type ShardImage } from "./rows.ts";
 
@@ -35,6 +37,9 @@ export class Evidence {
   readonly calledGone = new Set<string>();
   /** Whether the fleet record has a lease in this state. */
   isRecorded: (cell: string, lease: string, state: LeaseState) => boolean = () => false;
+
+  /** The names that a cell's database has, with their rows. */
+  rowsOf: (cell: string) => ReadonlyMap<string, LocalRow> = () => new Map();
 
   constructor(coordinator: Coordinator) {
     this.coordinator = coordinator;
@@ -83,6 +88,11 @@ export class Evidence {
       ([, row]) => row.cell === cell && row.source_type === sourceTypes[sourceType].number,
     );
     return new Map(claims.map(([key, row]) => [key, `${row.uuid}/${row.epoch}`]));
+  }
+
+  claimOn({ type, canonical }: BucketKey): ClaimRow | undefined {
+    const shard = shardOf(type, canonical, this.coordinator.shards.length);
+    return this.images[shard]?.claims.get(nameKey({ type, canonical }));
   }
 
   claims(): ClaimRow[] {

@@ -14,9 +14,11 @@ export class LedgerWatch {
   readonly #evidence: Evidence;
   readonly #versions = new Map<string, number>();
   readonly #positions = new Map<string, number>();
+  readonly #onDecided: (fact: Facts) => void;
 
-  constructor(evidence: Evidence) {
+  constructor(evidence: Evidence, onDecided: (fact: Facts) => void) {
     this.#evidence = evidence;
+    this.#onDecided = onDecided;
   }
 
   refresh(): void {
@@ -105,6 +107,9 @@ export class LedgerWatch {
       const isHeld = hold !== undefined && isHoldOf(hold, fact, op);
       if (!isHeld && op.kind === "destroy" && missing > 0) absent += 1;
       else this.#evidence.check("I4", isHeld, () => `lease ${lease} of cell ${cell} is granted, but does not hold ${nameKey(op)}`);
+      const claimed = this.#evidence.claimOn(op)?.epoch;
+      const isAsRead = !isHeld || op.epoch === undefined || op.epoch === claimed;
+      this.#evidence.require("I3", isAsRead, () => `lease ${lease} of cell ${cell} names epoch ${op.epoch} of ${nameKey(op)}, which has ${claimed}`);
       const given = `${attempt}@${op.shard}#${epoch}`;
       this.#evidence.check(
         "I9",
@@ -124,6 +129,7 @@ export class LedgerWatch {
       this.#evidence.requested.has(`${factKey(cell, lease)}/${state}`),
       () => `lease ${lease} of cell ${cell} is ${state}, and nobody asked for it`,
     );
+    this.#onDecided(fact);
   }
 
   /** The ledger says that every shard has done it. */

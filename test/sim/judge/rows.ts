@@ -1,6 +1,7 @@
 import type { LeaseState, Op } from "../../../src/core/messages.ts";
-import { bucketTypeByNumber } from "../../../src/core/registry.ts";
+import { bucketTypeByNumber, sourceTypeByNumber, subjectTypeByNumber } from "../../../src/core/registry.ts";
 import type { ClaimRow, HoldRow } from "../../../src/core/shard/store.ts";
+import type { LocalRow } from "../local.ts";
 
 /** A lease as its ledger keeps it. */
 export interface LedgerRow {
@@ -58,3 +59,12 @@ export const isHoldOf = (hold: HoldRow, { cell, lease, execution }: Facts, op: O
   hold.incarnation === execution?.incarnation &&
   hold.counter === execution.counter &&
   hold.epoch === execution.epochs[op.shard];
+
+/** Whether a claim says just what a row of the cell does. */
+export const isClaimOf = ({ value, subject, source }: LocalRow, cell: string, claim: ClaimRow | undefined): boolean =>
+  claim?.cell === cell &&
+  claim.value === value &&
+  subjectTypeByNumber(claim.subject_type) === subject.type &&
+  claim.subject_id === subject.id &&
+  sourceTypeByNumber(claim.source_type) === source.type &&
+  claim.source_id === source.id;

@@ -1,0 +1,128 @@
+import { randomBytes } from "node:crypto";
+import { v4 as newUuid } from "uuid";
+import { configOf, type Env } from "../env.ts";
+import { app } from "../http/app.ts";
+import { deploy } from "../http/deployment.ts";
+import { runCron } from "../projections/cron.ts";
+import { TestClock } from "./clock.ts";
+import { MemoryD1 } from "./d1.ts";
+import { FaultBook } from "./faults.ts";
+import { directoryInstance, ledgerInstance, shardInstance } from "./instances.ts";
+import { makeKeys } from "./keys.ts";
+import type { MemoryObject } from "./memory-object.ts";
+import { MemoryNamespace } from "./namespace.ts";
+import { optionsOf, type Options } from "./options.ts";
+import type { TestCoordinator, TestCoordinatorOptions, TestKeys } from "./types.ts";
+import { Wire } from "./wire.ts";
+
+const URL_OF_ALL = "https://leasehold.test";
+
+/** Starts a coordinator that nobody else can reach and that forgets everything in the end. Each is a world of its own. */
+export async function startTestCoordinator(options: TestCoordinatorOptions = {}): Promise<TestCoordinator> {
+  const checked = optionsOf(options);
+  const deployment = new MemoryDeployment(checked);
+  const keys = await makeKeys(deployment.secret, checked.cells, deployment.clock.now(), configOf(deployment.env).limits.keyLifetimeS);
+  for (const cell of checked.cells) await register(deployment, keys, cell);
+  const faults = new FaultBook();
+  const wire = new Wire(URL_OF_ALL, (request) => deployment.dispatch(request), faults, deployment.clock);
+  return {
+    url: URL_OF_ALL,
+    fetch: (url, init) => wire.fetch(url, init),
+    keys,
+    faults,
+    advance: (ms) => deployment.advance(ms),
+    cron: () => deployment.cron(),
+    restart: () => deployment.restart(),
+    close: async () => {
+      wire.cut();
+      deployment.close();
+    },
+  };
+}
+
+async function register(deployment: MemoryDeployment, { operator }: TestKeys, cell: string): Promise<void> {
+  const request = new Request(`${URL_OF_ALL}/v1/admin/cells`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${operator}`, "content-type": "application/json" },
+    body: JSON.stringify({ cell_id: cell, name: `cell-${cell}`, address: `https://cell-${cell}.test` }),
+  });
+  const response = await deployment.dispatch(request);
+  if (!response.ok) throw new Error(`cell ${cell} could not be registered: ${await response.text()}`);
+}
+
+/** The Worker, its objects and its D1, in this process. */
+class MemoryDeployment {
+  readonly secret = randomBytes(32).toString("hex");
+  readonly clock = new TestClock();
+  readonly #options: Options;
+  readonly #database = new MemoryD1();
+  readonly #ledgers: MemoryNamespace;
+  readonly #shards: MemoryNamespace;
+  readonly #directory: MemoryNamespace;
+  #isClosed = false;
+  /** What an isolate caches hangs on this: another one is another isolate. */
+  env: Env;
+
+  constructor(options: Options) {
+    const { clock } = this;
+    const { log } = options;
+    this.#options = options;
+    this.#ledgers = new MemoryNamespace(clock, log, (name, ports) => ledgerInstance(name, ports, this.env));
+    this.#shards = new MemoryNamespace(clock, log, (name, ports) => shardInstance(name, ports, this.env));
+    this.#directory = new MemoryNamespace(clock, log, (_, ports) => directoryInstance(ports, this.env));
+    this.env = this.#newIsolate();
+  }
+
+  async dispatch(request: Request): Promise<Response> {
+    return app.fetch(request, this.env);
+  }
+
+  async advance(ms: number): Promise<void> {
+    this.#check();
+    if (!(ms >= 0 && Number.isFinite(ms))) throw new TypeError("time advances by a number of milliseconds from 0");
+    await this.clock.advance(ms, () => this.#quiet());
+  }
+
+  async cron(): Promise<void> {
+    this.#check();
+    const { error } = await runCron(this.env, this.clock.now(), { clock: this.clock, uuid: newUuid, log: this.#options.log });
+    if (error !== null) throw new Error(`the cron failed: ${error}`);
+  }
+
+  async restart(): Promise<void> {
+    this.#check();
+    for (const object of this.#objects()) object.restart();
+    this.env = this.#newIsolate();
+  }
+
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    for (const object of this.#objects()) object.close();
+    this.#database.close();
+    this.clock.stop();
+  }
+
+  #newIsolate(): Env {
+    const bindings = { CELL_LEDGER: this.#ledgers, CLAIM_SHARD: this.#shards, DIRECTORY: this.#directory, DB: this.#database };
+    // Stand-ins that have what the Worker uses of the platform's interfaces, and nothing else of them.
+    const { variables, log } = this.#options;
+    const env = { ...variables, LEASEHOLD_SIGNING_SECRET: this.secret, ...bindings } as unknown as Env;
+    deploy(env, { clock: this.clock, log });
+    return env;
+  }
+
+  /** Until what has begun by itself has come to its end. */
+  async #quiet(): Promise<void> {
+    await this.clock.turn();
+    for (const object of this.#objects()) await object.quiet();
+  }
+
+  #objects(): MemoryObject[] {
+    return [this.#ledgers, this.#shards, this.#directory].flatMap(({ objects }) => [...objects]);
+  }
+
+  #check(): void {
+    if (this.#isClosed) throw new Error("the test coordinator is closed");
+  }
+}

@@ -1,0 +1,56 @@
+import type { Ports } from "../core/ports.ts";
+import type { Env } from "../env.ts";
+import type { DirectoryCalls, LedgerCalls, ShardCalls } from "../objects/calls.ts";
+import { makeDirectory, makeLedger, makeShard } from "../objects/make.ts";
+import type { Instance } from "./memory-object.ts";
+
+// The objects of the core under the names by which their peers call them, as the Durable Object classes have them.
+
+export function ledgerInstance(name: string, ports: Ports, env: Env): Instance {
+  const ledger = makeLedger({ name }, ports, env);
+  const calls: LedgerCalls = {
+    begin: (request) => ledger.begin(request),
+    decide: (request) => ledger.decide(request),
+    getLease: (request) => ledger.get(request),
+    listLeases: (request) => ledger.list(request),
+    authorize: (request) => ledger.authorize(request),
+    inquire: (message) => ledger.inquire(message),
+    pull: (message) => ledger.pull(message),
+    maintain: (message) => ledger.maintain(message),
+    status: (message) => ledger.status(message),
+    leaseStates: (message) => ledger.leaseStates(message),
+    setState: (message) => ledger.setState(message),
+    revoke: (message) => ledger.revoke(message),
+  };
+  return { calls, alarm: () => ledger.alarm() };
+}
+
+export function shardInstance(name: string, ports: Ports, env: Env): Instance {
+  const shard = makeShard({ name }, ports, env);
+  const calls: ShardCalls = {
+    exchange: (message) => shard.exchange(message),
+    settle: (message) => shard.settle(message),
+    lookup: (message) => shard.lookup(message),
+    listRecords: (message) => shard.listRecords(message),
+    digestRecords: (message) => shard.digestRecords(message),
+    ping: (message) => shard.ping(message),
+  };
+  return { calls, alarm: () => shard.alarm() };
+}
+
+export function directoryInstance(ports: Ports, env: Env): Instance {
+  const directory = makeDirectory(ports, env);
+  const calls: DirectoryCalls = {
+    confirm: (message) => directory.confirm(message),
+    snapshot: (message) => directory.snapshot(message),
+    addCell: (message) => directory.addCell(message),
+    changeCell: (message) => directory.changeCell(message),
+    recordKey: (message) => directory.recordKey(message),
+    keyToRevoke: (message) => directory.keyToRevoke(message),
+    listKeys: (message) => directory.listKeys(message),
+    revokeKey: (message) => directory.revokeKey(message),
+    takeSlot: (message) => directory.takeSlot(message),
+    releaseSlot: (message) => directory.releaseSlot(message),
+  };
+  return { calls };
+}

@@ -1,0 +1,41 @@
+import type { Ports } from "../core/ports.ts";
+import type { TestClock } from "./clock.ts";
+import { MemoryObject, type Instance } from "./memory-object.ts";
+
+/** A Durable Object namespace in this process: objects by their names, each made when it is first asked for. */
+export class MemoryNamespace {
+  readonly #clock: TestClock;
+  readonly #log: Ports["log"];
+  readonly #start: (name: string, ports: Ports) => Instance;
+  readonly #objects = new Map<string, MemoryObject>();
+
+  constructor(clock: TestClock, log: Ports["log"], start: (name: string, ports: Ports) => Instance) {
+    this.#clock = clock;
+    this.#log = log;
+    this.#start = start;
+  }
+
+  /** A stub, whose every method is a call. */
+  getByName(name: string): object {
+    const object = this.#object(name);
+    return new Proxy(
+      {},
+      {
+        // What has a `then` would be taken for a promise.
+        get: (_, method) => (typeof method === "string" && method !== "then" ? (message: unknown) => object.call(method, message) : undefined),
+      },
+    );
+  }
+
+  get objects(): Iterable<MemoryObject> {
+    return this.#objects.values();
+  }
+
+  #object(name: string): MemoryObject {
+    const known = this.#objects.get(name);
+    if (known !== undefined) return known;
+    const object = new MemoryObject(this.#clock, this.#log, (ports) => this.#start(name, ports));
+    this.#objects.set(name, object);
+    return object;
+  }
+}

@@ -1,0 +1,52 @@
+import { DatabaseSync } from "node:sqlite";
+import type { Sql, SqlValue, Synchronous } from "../core/ports.ts";
+import type { WritePoint } from "../core/write-points.ts";
+
+/** The Sql port over node:sqlite, for one instance of an object. `revoke` takes the storage away from it, as the platform does. */
+export class NodeSql implements Sql {
+  readonly database: DatabaseSync;
+  #revoked = false;
+  #isInTransaction = false;
+
+  constructor(database: DatabaseSync = new DatabaseSync(":memory:")) {
+    this.database = database;
+  }
+
+  all<Row>(statement: string, ...bindings: SqlValue[]): Row[] {
+    this.#check();
+    return this.database.prepare(statement).all(...bindings) as Row[];
+  }
+
+  transaction<T>(_points: readonly WritePoint[], work: () => Synchronous<T>): T {
+    this.#check();
+    this.database.exec("BEGIN");
+    this.#isInTransaction = true;
+    try {
+      const value = work();
+      this.database.exec("COMMIT");
+      return value;
+    } catch (error) {
+      this.database.exec("ROLLBACK");
+      throw error;
+    } finally {
+      this.#isInTransaction = false;
+    }
+  }
+
+  /** What is in memory is as durable as it gets. */
+  async flush(): Promise<void> {
+    this.#check();
+  }
+
+  revoke(): void {
+    this.#revoked = true;
+  }
+
+  protected get isInTransaction(): boolean {
+    return this.#isInTransaction;
+  }
+
+  #check(): void {
+    if (this.#revoked) throw new Error("this instance was replaced");
+  }
+}

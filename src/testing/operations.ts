@@ -1,0 +1,44 @@
+import { isPathOf, placesOf, rawParameters, rawPath } from "../http/address.ts";
+import { routeIds, routes, type RouteId } from "../http/contract.ts";
+
+/** What a call is for. `list`: a cell's leases; `records`: a cell's names, in pages or exported; `other`: everything that a cell does not do all day. */
+export type Operation = (typeof operationNames)[number];
+
+export const operationNames = ["begin", "commit", "rollback", "get", "list", "lookup", "records", "other"] as const;
+
+/** Which call it is, as far as its method and path tell. */
+export interface Addressed {
+  operation: Operation;
+  /** The cell in the path, if there is one. */
+  cell: string | null;
+  /** The lease in the path, in lower case. Null where there is none, as in a begin whose id the coordinator makes. */
+  uuid: string | null;
+}
+
+const operations: Partial<Record<RouteId, Operation>> = {
+  beginLease: "begin",
+  beginLeaseWithNewId: "begin",
+  commitLease: "commit",
+  rollbackLease: "rollback",
+  getLease: "get",
+  listLeases: "list",
+  getRecord: "lookup",
+  lookupRecords: "lookup",
+  listRecords: "records",
+  exportRecords: "records",
+  digestRecords: "records",
+};
+
+const known = routeIds.map((id) => ({ id, method: routes[id].method, isPath: isPathOf(routes[id]), places: placesOf(routes[id]) }));
+
+export function addressOf(method: string, url: string): Addressed {
+  const path = rawPath(url);
+  const route = known.find((each) => each.method === method && each.isPath(path));
+  if (route === undefined) return { operation: "other", cell: null, uuid: null };
+  const parameters = rawParameters(route.places, path);
+  return {
+    operation: operations[route.id] ?? "other",
+    cell: parameters.get("cell") ?? null,
+    uuid: routes[route.id].group === "leases" ? (parameters.get("uuid")?.toLowerCase() ?? null) : null,
+  };
+}

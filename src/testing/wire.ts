@@ -1,0 +1,148 @@
+import { secure } from "../http/headers.ts";
+import { problemResponse } from "../http/problem.ts";
+import { beginTrace } from "../http/trace.ts";
+import type { TestClock } from "./clock.ts";
+import type { Fault, FaultBook, ObservedCall } from "./faults.ts";
+import { addressOf, type Operation } from "./operations.ts";
+
+/** Carries out a request, as the Worker does. */
+type Dispatch = (request: Request) => Promise<Response>;
+
+type Writable<T> = { -readonly [Key in keyof T]: T[Key] };
+
+/** The way from a cell to the coordinator, as `fetch` has it, with what goes wrong on it. */
+export class Wire {
+  readonly #origin: string;
+  readonly #dispatch: Dispatch;
+  readonly #faults: FaultBook;
+  readonly #clock: TestClock;
+  /** Ends the waiting of each call that is under way. */
+  readonly #underWay = new Set<(reason: unknown) => void>();
+  #isCut = false;
+
+  constructor(origin: string, dispatch: Dispatch, faults: FaultBook, clock: TestClock) {
+    this.#origin = origin;
+    this.#dispatch = dispatch;
+    this.#faults = faults;
+    this.#clock = clock;
+  }
+
+  async fetch(input: string | URL | Request, init: RequestInit | undefined): Promise<Response> {
+    const request = new Request(input, init);
+    const signal = init?.signal ?? (input instanceof Request ? input.signal : undefined);
+    signal?.throwIfAborted();
+    if (this.#isCut) throw closed();
+    const { origin, pathname, search } = new URL(request.url);
+    if (origin !== this.#origin) throw failed(`only ${this.#origin} can be reached with the fetch of a test coordinator, and not ${origin}`);
+    const call: Writable<ObservedCall> = {
+      ...addressOf(request.method, request.url),
+      method: request.method,
+      path: pathname + search,
+      status: null,
+    };
+    this.#faults.record(call);
+    const fault = this.#faults.take(call);
+    const response = await this.#heard(signal, (stop) => this.#suffer(fault, request, call, stop));
+    call.status = response.status;
+    return response.body === null ? response : new Response(this.#carried(response.body, signal), response);
+  }
+
+  /** A body ends as its call does: when the caller gives up, or the wire is cut. What nobody reads any more is not made any more. */
+  #carried(body: ReadableStream<Uint8Array>, signal: AbortSignal | undefined): ReadableStream<Uint8Array> {
+    const reader = body.getReader();
+    return new ReadableStream<Uint8Array>(
+      {
+        pull: async (controller) => {
+          try {
+            const { done, value } = await this.#heard(signal, () => reader.read());
+            if (done) controller.close();
+            else controller.enqueue(value);
+          } catch (error) {
+            controller.error(error);
+            await reader.cancel(error);
+          }
+        },
+        cancel: (reason) => reader.cancel(reason),
+      },
+      { highWaterMark: 0 },
+    );
+  }
+
+  /** Nobody is answered any more. */
+  cut(): void {
+    this.#isCut = true;
+    for (const end of this.#underWay) end(failed("the test coordinator was closed"));
+  }
+
+  /** What comes of `work`, unless the caller gives up before, or the wire is cut. What was begun goes on; `stop` says that nobody waits. */
+  #heard<T>(signal: AbortSignal | undefined, work: (stop: AbortSignal) => Promise<T>): Promise<T> {
+    const stopping = new AbortController();
+    return new Promise<T>((resolve, reject) => {
+      const end = (reason: unknown): void => {
+        stopping.abort();
+        reject(reason);
+      };
+      const abort = (): void => end(signal?.reason);
+      const settled = (): void => {
+        this.#underWay.delete(end);
+        signal?.removeEventListener("abort", abort);
+      };
+      if (this.#isCut) return end(closed());
+      if (signal?.aborted === true) return abort();
+      this.#underWay.add(end);
+      signal?.addEventListener("abort", abort);
+      stopping.signal.addEventListener("abort", settled);
+      work(stopping.signal).then(resolve, reject).finally(settled);
+    });
+  }
+
+  async #suffer(fault: Fault | undefined, request: Request, call: ObservedCall, stop: AbortSignal): Promise<Response> {
+    switch (fault?.kind) {
+      case undefined:
+        return this.#dispatch(request);
+      case "lose_request":
+        throw failed("the request was lost");
+      case "lose_answer":
+        await this.#dispatch(request);
+        throw failed("the answer was lost");
+      case "hang":
+        if (fault.carriedOut) await this.#dispatch(request);
+        return new Promise<never>(() => {});
+      case "unavailable":
+        if (fault.carriedOut === true) await this.#dispatch(request);
+        return unavailable(request, call);
+      case "delay":
+        await this.#pause(fault.ms, stop);
+        return this.#dispatch(request);
+    }
+  }
+
+  /** Never ends for a caller who has given up: the request did not leave. */
+  #pause(ms: number, stop: AbortSignal): Promise<void> {
+    return new Promise((resume) => {
+      const cancel = this.#clock.after(ms, resume);
+      stop.addEventListener("abort", cancel);
+    });
+  }
+}
+
+/** What `fetch` says of a connection that broke. The cause is for people who wonder. */
+const failed = (cause: string): TypeError => new TypeError("fetch failed", { cause: new Error(cause) });
+
+const closed = (): TypeError => failed("the test coordinator is closed");
+
+/** What the coordinator says when a ledger does not answer: src/http/plans/leases.ts. */
+const advice: Partial<Record<Operation, string>> = {
+  begin: ": the outcome is not known; repeat the call with the same lease id",
+  commit: ": repeat the call; the first decision wins, and is final",
+  rollback: ": repeat the call; the first decision wins, and is final",
+};
+
+function unavailable(request: Request, { operation, uuid }: ObservedCall): Response {
+  const { requestId } = beginTrace(request.headers.get("x-request-id") ?? undefined);
+  const detail = `the cell's ledger cannot be reached${advice[operation] ?? ""}`;
+  const leaseUuid = operation === "begin" && uuid !== null ? { leaseUuid: uuid } : {};
+  const response = problemResponse({ code: "UNAVAILABLE", detail, retryAfterMs: 1_000, ...leaseUuid }, requestId);
+  secure(response.headers, requestId);
+  return response;
+}

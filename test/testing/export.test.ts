@@ -1,0 +1,89 @@
+/** The client's export from a whole coordinator. */
+import { afterEach, describe, expect, test } from "vitest";
+import { createClient, type Client, type Record as ClaimRecord } from "../../src/client/index.ts";
+import { startTestCoordinator, type TestCoordinator } from "../../src/testing/index.ts";
+
+const PATH = "/v1/cells/1/records/export?source_type=RAILS_TABLE_GROUPS";
+let coordinator: TestCoordinator;
+
+afterEach(() => coordinator.close());
+
+/** A cell with three names for each of its rows. */
+async function started(variables: Record<string, string>, rows = 20): Promise<Client> {
+  coordinator = await startTestCoordinator({ variables });
+  const { url, keys, fetch } = coordinator;
+  const client = createClient({ url, key: keys.cell("1"), cell: "1", fetch, pauseMs: 1 });
+  const creates = Array.from({ length: rows * 3 }, (_, index) => ({
+    bucket: { type: "ROUTES", value: `route-${index}` },
+    subject: { type: "GROUP", id: "1" },
+    source: { type: "RAILS_TABLE_GROUPS", id: String(Math.floor(index / 3)) },
+  })) as NonNullable<Parameters<Client["leases"]["begin"]>[0]["creates"]>;
+  await client.leases.commit((await client.leases.begin({ creates })).uuid);
+  return client;
+}
+
+const small = { LEASEHOLD_MAX_PAGE_ITEMS: "5", LEASEHOLD_EXPORT_RECORDS: "14" };
+const sourceType = "RAILS_TABLE_GROUPS";
+
+const calls = (): number => coordinator.faults.calls.filter(({ path }) => path.includes("/records/export")).length;
+
+describe("an export", () => {
+  test.each([{}, small])("gives what the listing gives: %j", async (variables) => {
+    const client = await started(variables);
+    const exported: ClaimRecord[] = [];
+    for await (const record of client.records.export({ sourceType })) exported.push(record);
+    expect(exported).toEqual(await client.records.list({ sourceType }).all());
+    expect(exported).toHaveLength(60);
+    expect(calls()).toBe("LEASEHOLD_EXPORT_RECORDS" in variables ? 4 : 1);
+  });
+
+  test("goes through restarts and lost calls", async () => {
+    const client = await started(small);
+    const values: string[] = [];
+    for await (const { bucket } of client.records.export({ sourceType })) {
+      values.push(bucket.value);
+      if (values.length % 10 === 0) {
+        coordinator.faults.next({ kind: "lose_answer" }, { operation: "records" });
+        await coordinator.restart();
+      }
+    }
+    expect(new Set(values).size).toBe(60);
+    expect(values).toHaveLength(60);
+  });
+
+  test("ends with its coordinator", async () => {
+    const client = await started(small);
+    const reading = (async () => {
+      for await (const _ of client.records.export({ sourceType })) await coordinator.close();
+    })();
+    await expect(reading).rejects.toMatchObject({ code: "UNAVAILABLE" });
+  });
+});
+
+describe("the body of an answer", () => {
+  const opened = async (signal?: AbortSignal): Promise<ReadableStreamDefaultReader<Uint8Array>> => {
+    const { url, keys, fetch } = coordinator;
+    const headers = { authorization: `Bearer ${keys.cell("1")}` };
+    const { body } = await fetch(url + PATH, { headers, ...(signal === undefined ? {} : { signal }) });
+    if (body === null) throw new Error("an answer without a body");
+    return body.getReader();
+  };
+
+  test("ends with the signal of its call", async () => {
+    await started(small);
+    const controller = new AbortController();
+    const why = new Error("the user left");
+    const reader = await opened(controller.signal);
+    expect((await reader.read()).done).toBe(false);
+    controller.abort(why);
+    await expect(reader.read()).rejects.toBe(why);
+  });
+
+  test("ends when the coordinator is closed", async () => {
+    await started(small);
+    const reader = await opened();
+    await reader.read();
+    await coordinator.close();
+    await expect(reader.read()).rejects.toThrow("fetch failed");
+  });
+});

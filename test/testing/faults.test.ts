@@ -1,0 +1,218 @@
+/** What goes wrong on the way to a test coordinator, and what does not. */
+import { v4 as newUuid } from "uuid";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { startTestCoordinator, type CallFilter, type Fault, type TestCoordinator } from "../../src/testing/index.ts";
+import { Cell } from "./cell.ts";
+
+let coordinator: TestCoordinator;
+let cell: Cell;
+let uuid: string;
+
+beforeEach(async () => {
+  coordinator = await startTestCoordinator();
+  cell = new Cell(coordinator);
+  uuid = newUuid();
+});
+
+afterEach(() => coordinator.close());
+
+/** A call that is not answered at once: what it ends with, in words, or `silence`. */
+async function outcomeOf(call: Promise<Response>): Promise<string> {
+  const silence = new Promise<string>((resolve) => setTimeout(() => resolve("silence"), 50));
+  const heard = call.then(
+    ({ status }) => String(status),
+    (error: unknown) => String(error),
+  );
+  return Promise.race([heard, silence]);
+}
+
+describe("a begin", () => {
+  test.each<[Fault, outcome: string, state: string | undefined]>([
+    [{ kind: "lose_request" }, "TypeError: fetch failed", undefined],
+    [{ kind: "lose_answer" }, "TypeError: fetch failed", "GRANTED"],
+    [{ kind: "hang", carriedOut: false }, "silence", undefined],
+    [{ kind: "hang", carriedOut: true }, "silence", "GRANTED"],
+    [{ kind: "unavailable" }, "503", undefined],
+    [{ kind: "unavailable", carriedOut: true }, "503", "GRANTED"],
+    [{ kind: "delay", ms: 10 }, "201", "GRANTED"],
+  ])("%j", async (fault, outcome, state) => {
+    coordinator.faults.next(fault, { operation: "begin" });
+    const call = cell.begin("ada", uuid);
+    expect(await outcomeOf(call)).toBe(outcome);
+    expect((await cell.lease(uuid))?.state).toBe(state);
+    // It was one call's fault: the same call is answered as if nothing had been.
+    expect((await cell.begin("ada", uuid)).status).toBe(state === undefined ? 201 : 200);
+  });
+
+  test("that fails says why, to people", async () => {
+    coordinator.faults.next({ kind: "lose_answer" });
+    await expect(cell.begin("ada", uuid)).rejects.toMatchObject({ cause: { message: "the answer was lost" } });
+  });
+
+  test("that finds the coordinator unavailable gets the problem that it would get in earnest", async () => {
+    coordinator.faults.next({ kind: "unavailable" });
+    const response = await cell.begin("ada", uuid);
+    expect(response.headers.get("content-type")).toBe("application/problem+json");
+    expect(response.headers.get("retry-after")).toBe("1");
+    expect(await response.json()).toMatchObject({
+      status: 503,
+      code: "UNAVAILABLE",
+      retryable: true,
+      lease_uuid: uuid,
+      request_id: response.headers.get("x-request-id"),
+    });
+  });
+});
+
+describe("which call it is", () => {
+  test("by its operation", async () => {
+    coordinator.faults.next({ kind: "lose_request" }, { operation: "commit" });
+    expect((await cell.begin("ada", uuid)).status).toBe(201);
+    await expect(cell.commit(uuid)).rejects.toThrow("fetch failed");
+    expect((await cell.commit(uuid)).status).toBe(200);
+  });
+
+  test("by its cell", async () => {
+    coordinator.faults.always({ kind: "lose_request" }, { cell: "2" });
+    expect((await cell.begin("ada", uuid)).status).toBe(201);
+    await expect(new Cell(coordinator, "2").begin("grace")).rejects.toThrow("fetch failed");
+  });
+
+  test("by its lease, however it is written", async () => {
+    coordinator.faults.always({ kind: "lose_request" }, { uuid: uuid.toUpperCase() });
+    expect((await cell.begin("grace")).status).toBe(201);
+    await expect(cell.begin("ada", uuid)).rejects.toThrow("fetch failed");
+  });
+
+  test("any, when nothing is said", async () => {
+    coordinator.faults.next({ kind: "lose_request" });
+    await expect(coordinator.fetch(`${coordinator.url}/healthz`)).rejects.toThrow("fetch failed");
+  });
+});
+
+describe("several faults", () => {
+  test("for one call each are used in the order in which they were given, and go before standing ones", async () => {
+    const { faults } = coordinator;
+    const stop = faults.always({ kind: "unavailable" });
+    faults.next({ kind: "lose_request" });
+    faults.next({ kind: "lose_answer" });
+    const outcomes: string[] = [];
+    for (let call = 0; call < 3; call += 1) outcomes.push(await outcomeOf(cell.begin("ada", uuid)));
+    expect(outcomes).toEqual(["TypeError: fetch failed", "TypeError: fetch failed", "503"]);
+    stop();
+    // The second of them was carried out.
+    expect((await cell.begin("ada", uuid)).status).toBe(200);
+  });
+
+  test("that stand: the latest counts, until it is taken back", async () => {
+    const { faults } = coordinator;
+    faults.always({ kind: "unavailable" });
+    const stop = faults.always({ kind: "lose_request" });
+    await expect(cell.begin("ada")).rejects.toThrow("fetch failed");
+    stop();
+    expect((await cell.begin("ada")).status).toBe(503);
+  });
+
+  test("can be taken back one by one, and all at once", async () => {
+    const { faults } = coordinator;
+    faults.next({ kind: "lose_request" })();
+    expect((await cell.begin("ada")).status).toBe(201);
+    faults.next({ kind: "lose_request" });
+    faults.always({ kind: "unavailable" });
+    faults.clear();
+    expect((await cell.begin("grace")).status).toBe(201);
+  });
+});
+
+describe("a signal", () => {
+  const reason = new Error("I have waited long enough");
+
+  test.each<Fault>([
+    { kind: "hang", carriedOut: false },
+    { kind: "hang", carriedOut: true },
+    { kind: "delay", ms: 60_000 },
+  ])("ends the waiting with its own reason: %j", async (fault) => {
+    coordinator.faults.next(fault);
+    const controller = new AbortController();
+    const call = cell.begin("ada", uuid, { signal: controller.signal });
+    expect(await outcomeOf(call)).toBe("silence");
+    controller.abort(reason);
+    await expect(call).rejects.toBe(reason);
+  });
+
+  test("of a call that is delayed keeps it from being carried out", async () => {
+    coordinator.faults.next({ kind: "delay", ms: 1_000 });
+    const controller = new AbortController();
+    const call = cell.begin("ada", uuid, { signal: controller.signal });
+    controller.abort();
+    await expect(call).rejects.toMatchObject({ name: "AbortError" });
+    await coordinator.advance(2_000);
+    expect(await cell.lease(uuid)).toBeUndefined();
+  });
+
+  test("that was aborted before sends nothing", async () => {
+    await expect(cell.begin("ada", uuid, { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
+    expect(coordinator.faults.calls).toEqual([]);
+  });
+
+  test("of a call that is carried out ends the waiting, and no more", async () => {
+    const controller = new AbortController();
+    const call = cell.begin("ada", uuid, { signal: controller.signal });
+    controller.abort(reason);
+    await expect(call).rejects.toBe(reason);
+    await expect.poll(async () => (await cell.lease(uuid))?.state).toBe("GRANTED");
+  });
+
+  test("of a request object counts as well", async () => {
+    coordinator.faults.next({ kind: "hang", carriedOut: false });
+    const call = coordinator.fetch(new Request(`${coordinator.url}/healthz`, { signal: AbortSignal.timeout(5) }));
+    await expect(call).rejects.toMatchObject({ name: "TimeoutError" });
+  });
+});
+
+test("a delay is over when so much time has passed, or was made to", async () => {
+  coordinator.faults.next({ kind: "delay", ms: 60_000 });
+  const call = cell.begin("ada", uuid);
+  expect(await outcomeOf(call)).toBe("silence");
+  await coordinator.advance(60_000);
+  expect((await call).status).toBe(201);
+});
+
+test("what can never strike is refused", () => {
+  const { faults } = coordinator;
+  expect(() => faults.next({ kind: "lose" } as unknown as Fault)).toThrow("there is no fault `lose`: lose_request, lose_answer");
+  const calls = { operation: "beginLease" } as unknown as CallFilter;
+  expect(() => faults.always({ kind: "lose_answer" }, calls)).toThrow("there is no operation `beginLease`: begin, commit");
+  for (const ms of [-1, Number.NaN, Infinity]) expect(() => coordinator.faults.next({ kind: "delay", ms })).toThrow("`ms` of a delay");
+});
+
+describe("calls", () => {
+  test("are written down as they arrive, with the status that was heard", async () => {
+    const { faults, url, fetch, keys } = coordinator;
+    await cell.begin("ada", uuid);
+    faults.next({ kind: "lose_answer" });
+    await cell.commit(uuid).catch(() => {});
+    await cell.call("GET", "?page_size=5");
+    const asRouter = { headers: { authorization: `Bearer ${keys.router}` } };
+    await fetch(`${url}/v1/records/ROUTES/ada`, asRouter);
+    await fetch(`${url}/v1/cells/2/records?source_type=RAILS_TABLE_ROUTES`, asRouter);
+    await fetch(`${url}/v1/admin/cells`, asRouter);
+    expect(faults.calls).toEqual([
+      { operation: "begin", cell: "1", uuid, method: "PUT", path: `/v1/cells/1/leases/${uuid}`, status: 201 },
+      { operation: "commit", cell: "1", uuid, method: "POST", path: `/v1/cells/1/leases/${uuid}/commit`, status: null },
+      { operation: "list", cell: "1", uuid: null, method: "GET", path: "/v1/cells/1/leases?page_size=5", status: 200 },
+      { operation: "lookup", cell: null, uuid: null, method: "GET", path: "/v1/records/ROUTES/ada", status: 200 },
+      { operation: "records", cell: "2", uuid: null, method: "GET", path: "/v1/cells/2/records?source_type=RAILS_TABLE_ROUTES", status: 403 },
+      { operation: "other", cell: null, uuid: null, method: "GET", path: "/v1/admin/cells", status: 403 },
+    ]);
+  });
+
+  test("are told to those who watch, until they do not any more", async () => {
+    const seen: string[] = [];
+    const stop = coordinator.faults.observe(({ operation, status }) => seen.push(`${operation} ${status}`));
+    await cell.begin("ada", uuid);
+    stop();
+    await cell.commit(uuid);
+    expect(seen).toEqual(["begin null"]);
+  });
+});

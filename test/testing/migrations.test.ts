@@ -1,0 +1,12 @@
+/** The migrations in the bundle are those of the repository. */
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { migrations } from "../../src/testing/migrations.ts";
+
+const folder = join(import.meta.dirname, "../../migrations");
+const files = readdirSync(folder).filter((file) => file.endsWith(".sql"));
+
+test("every migration is in src/testing/migrations.ts, as it is in its file", () => {
+  expect(migrations).toEqual(files.toSorted().map((file) => readFileSync(join(folder, file), "utf8")));
+});
