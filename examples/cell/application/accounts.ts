@@ -1,0 +1,78 @@
+/** What people do here. Each is one local transaction and one lease. */
+import { desc, eq, or, sql } from "drizzle-orm";
+import type { ClaimTransaction } from "leasehold/cell";
+import { acting, type CrashPoint } from "../protocol/act.ts";
+import type { Orm, Tx } from "./database.ts";
+import type { OpenCell } from "./open-cell.ts";
+import { emails, routes, users } from "./schema.ts";
+
+export interface Account {
+  id: number;
+  username: string;
+  /** Null where somebody wrote to the database behind the cell's back. */
+  email: string | null;
+  route: string | null;
+  createdAt: Date;
+}
+
+/** The page has room for so many; the rest is still there. */
+const LISTED = 50;
+
+export class Accounts {
+  readonly #open: Pick<OpenCell, "cell" | "orm">;
+
+  constructor(open: Pick<OpenCell, "cell" | "orm">) {
+    this.#open = open;
+  }
+
+  /** Three names, taken together or not at all. */
+  signUp({ username, email }: { username: string; email: string }, crash?: CrashPoint): Promise<number> {
+    return this.#transaction({ what: "Sign-up", crash }, async (tx) => {
+      const user = await tx.insert(users, { username });
+      await tx.insert(emails, { userId: user.id, email });
+      await tx.insert(routes, { userId: user.id, path: username });
+      return user.id;
+    });
+  }
+
+  /** The username and the route: both change, or none. */
+  rename(id: number, username: string): Promise<void> {
+    return this.#transaction({ what: "Rename" }, async (tx) => {
+      await tx.update(users, eq(users.id, id), { username });
+      await tx.update(routes, eq(routes.userId, id), { path: username });
+    });
+  }
+
+  /** Children first: what the database would delete by itself, nobody would hear of. */
+  delete(id: number): Promise<void> {
+    return this.#transaction({ what: "Deletion" }, async (tx) => {
+      await tx.delete(routes, eq(routes.userId, id));
+      await tx.delete(emails, eq(emails.userId, id));
+      await tx.delete(users, eq(users.id, id));
+    });
+  }
+
+  list(): Promise<Account[]> {
+    return select(this.#open.orm).orderBy(desc(users.id)).limit(LISTED);
+  }
+
+  async find(id: number): Promise<Account | undefined> {
+    const [account] = await select(this.#open.orm).where(eq(users.id, id));
+    return account;
+  }
+
+  /** As it is spelled; or, while a router still remembers an earlier spelling, in another case. */
+  async findByRoute(path: string): Promise<Account | undefined> {
+    const found = await select(this.#open.orm).where(or(eq(routes.path, path), eq(sql`lower(${routes.path})`, path.toLowerCase())));
+    return found.find(({ route }) => route === path) ?? found[0];
+  }
+
+  #transaction<T>(act: { what: string; crash?: CrashPoint | undefined }, body: (tx: ClaimTransaction<Tx>) => Promise<T>): Promise<T> {
+    return acting(act, () => this.#open.cell.transaction(body));
+  }
+}
+
+const columns = { id: users.id, username: users.username, email: emails.email, route: routes.path, createdAt: users.createdAt };
+
+const select = (orm: Orm) =>
+  orm.select(columns).from(users).leftJoin(emails, eq(emails.userId, users.id)).leftJoin(routes, eq(routes.userId, users.id)).$dynamic();

@@ -1,0 +1,36 @@
+import { sql } from "drizzle-orm";
+import type { PgDatabase, PgQueryResultHKT } from "drizzle-orm/pg-core";
+import { join } from "node:path";
+import type { Job } from "./job.ts";
+import { statements } from "./schema.ts";
+
+/** Drizzle's database, whatever its driver. */
+export type Orm = PgDatabase<PgQueryResultHKT>;
+export type Tx = Parameters<Parameters<Orm["transaction"]>[0]>[0];
+
+export interface Database {
+  orm: Orm;
+  close: () => Promise<void>;
+}
+
+/** The cell's own database, with the application's tables. Only the driver that is needed is loaded. */
+export async function openDatabase(job: Job): Promise<Database> {
+  const database = job.databaseUrl === undefined ? await openPglite(join(job.folder, "database")) : await openPostgres(job.databaseUrl);
+  for (const statement of statements) await database.orm.execute(sql.raw(statement));
+  return database;
+}
+
+async function openPglite(folder: string): Promise<Database> {
+  const [{ PGlite }, { drizzle }] = await Promise.all([import("@electric-sql/pglite"), import("drizzle-orm/pglite")]);
+  const pglite = await PGlite.create(folder);
+  return { orm: drizzle(pglite) as unknown as Orm, close: () => pglite.close() };
+}
+
+async function openPostgres(url: string): Promise<Database> {
+  const [{ Pool }, { drizzle }] = await Promise.all([import("pg"), import("drizzle-orm/node-postgres")]);
+  const pool = new Pool({ connectionString: url });
+  // A server that goes away ends idle connections, and those that wait between two statements: either would end this process.
+  pool.on("error", () => {});
+  pool.on("connect", (connection) => connection.on("error", () => {}));
+  return { orm: drizzle(pool) as unknown as Orm, close: () => pool.end() };
+}

@@ -1,0 +1,73 @@
+/** The whole example: a coordinator, two cells, and a router. */
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { createClient } from "leasehold/client";
+import { startCoordinator, type Coordinator } from "../../../scripts/coordinator.ts";
+import { routerApp } from "../router/router.ts";
+import { HOST } from "../web/local.ts";
+import { listen } from "../web/listen.ts";
+import { CellProcess } from "./cell-process.ts";
+import type { Pace } from "./pace.ts";
+import { Ports } from "./ports.ts";
+
+export interface ExampleOptions {
+  port: number;
+  /** For everything that is kept. */
+  folder: string;
+  pace: Pace;
+  /** By cell; without one it has PGlite. */
+  databaseUrls: Readonly<Record<string, string | undefined>>;
+}
+
+export interface Example {
+  url: string;
+  coordinatorUrl: string;
+  cells: readonly CellProcess[];
+  /** Resolves when a part of it has died for good. */
+  lost: Promise<Error>;
+  stop(): Promise<void>;
+}
+
+const CELLS = ["1", "2"];
+
+export async function startExample({ port, folder, pace, databaseUrls }: ExampleOptions): Promise<Example> {
+  const ports = new Ports(port);
+  const routerPort = await ports.free();
+  const coordinator = await start(await ports.free(), folder);
+  const { url: coordinatorUrl, keys } = coordinator;
+  const cells: CellProcess[] = [];
+  let closeRouter: (() => Promise<void>) | undefined;
+  const stop = async (): Promise<void> => {
+    await closeRouter?.();
+    await Promise.all(cells.map((cell) => cell.stop()));
+    await coordinator.stop();
+  };
+  try {
+    const operator = createClient({ url: coordinatorUrl, key: keys.operator });
+    for (const cell of CELLS) {
+      const own = { port: await ports.free(), folder: join(folder, `cell-${cell}`) };
+      mkdirSync(own.folder, { recursive: true });
+      const address = `http://${HOST}:${own.port}`;
+      // So that routers learn where the owner of a name is.
+      await operator.cells.change(cell, { address, name: `Cell ${cell}` });
+      const shared = { cell, cells: CELLS, routerPort, coordinator: coordinatorUrl, key: keys.cells[cell] ?? "", pace };
+      cells.push(new CellProcess({ ...shared, ...own, databaseUrl: databaseUrls[cell] }, address));
+    }
+    await Promise.all(cells.map((cell) => cell.start()));
+    const lookups = createClient({ url: coordinatorUrl, key: keys.router, deadlineMs: 5_000 });
+    closeRouter = await listen(routerApp({ port: routerPort, cells, records: lookups.records, coordinatorUrl, pace }), routerPort);
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  const lost = Promise.race([coordinator.lost, ...cells.map(({ failed }) => failed)]);
+  return { url: `http://${HOST}:${routerPort}`, coordinatorUrl, cells, lost, stop };
+}
+
+async function start(port: number, folder: string): Promise<Coordinator> {
+  try {
+    return await startCoordinator({ port, stateFolder: join(folder, "coordinator") });
+  } catch (error) {
+    throw new Error(`the coordinator does not start: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+  }
+}

@@ -1,0 +1,84 @@
+/** `npm run example`: two cells and a router in front of them, to look at in a browser. */
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { startExample, type Example } from "./launcher/example.ts";
+import { readOptions, usage, type Options } from "./launcher/options.ts";
+
+/** How long the parts may take to end after one of them was lost. */
+const LEAVING_MS = 5_000;
+
+const databaseUrls = { "1": process.env["EXAMPLE_DATABASE_URL_1"], "2": process.env["EXAMPLE_DATABASE_URL_2"] };
+
+function describe({ url, coordinatorUrl, cells }: Example, { folder }: Options): string {
+  const cellLines = cells.map(({ id, address }) => {
+    const kind = databaseUrls[id as keyof typeof databaseUrls] === undefined ? "PGlite" : "PostgreSQL";
+    return `  cell ${id}       ${address}   ${kind}`;
+  });
+  return [
+    `The example is ready: open ${url}`,
+    "",
+    `  router       ${url}`,
+    ...cellLines,
+    `  coordinator  ${coordinatorUrl}`,
+    "",
+    folder === undefined ? "Ctrl-C ends everything and leaves nothing behind." : `Ctrl-C ends everything; the state stays in ${folder}`,
+    "",
+  ].join("\n");
+}
+
+async function run(options: Options, folder: string): Promise<number> {
+  const ended = new Promise<undefined>((then) => {
+    // The second time somebody means it.
+    const end = (): void => {
+      process.once("SIGINT", () => process.exit(130));
+      then(undefined);
+    };
+    process.once("SIGINT", end);
+    process.once("SIGTERM", end);
+  });
+  process.stdout.write("Starting a coordinator, two cells and a router …\n");
+  const starting = startExample({ port: options.port, folder, pace: options.pace, databaseUrls });
+  const example = await starting;
+  // However this process ends, the cells end with it.
+  process.once("exit", () => {
+    for (const cell of example.cells) cell.kill();
+  });
+  process.stdout.write(`${describe(example, options)}\n`);
+  const lost = await Promise.race([ended, example.lost]);
+  if (lost === undefined) {
+    await example.stop();
+    return 0;
+  }
+  process.stderr.write(`example: ${lost.message}\n`);
+  const patience = new Promise((over) => {
+    setTimeout(over, LEAVING_MS);
+  });
+  await Promise.race([example.stop(), patience]);
+  return 1;
+}
+
+async function main(): Promise<number> {
+  let options: Options;
+  try {
+    options = readOptions(process.argv.slice(2));
+  } catch (error) {
+    process.stderr.write(`example: ${error instanceof Error ? error.message : String(error)}\n\n${usage}`);
+    return 2;
+  }
+  if (options.help) {
+    process.stdout.write(usage);
+    return 0;
+  }
+  const folder = options.folder === undefined ? mkdtempSync(join(tmpdir(), "leasehold-example-")) : resolve(options.folder);
+  if (options.folder === undefined) process.once("exit", () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
+  try {
+    mkdirSync(folder, { recursive: true });
+    return await run(options, folder);
+  } catch (error) {
+    process.stderr.write(`example: ${error instanceof Error ? error.message : String(error)}\n`);
+    return 1;
+  }
+}
+
+process.exit(await main());

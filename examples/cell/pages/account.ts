@@ -1,0 +1,100 @@
+/** What a person can do with their own account. */
+import type { Context, Hono } from "hono";
+import { deleteCookie, setCookie } from "hono/cookie";
+import { html } from "hono/html";
+import type { Account } from "../application/accounts.ts";
+import { MAX_USERNAME, usernameProblem } from "../application/names.ts";
+import { problemsOf } from "../application/problems.ts";
+import { input, noProblems, problemSummary, type Field, type Problems } from "../web/forms.ts";
+import type { Html } from "../web/layout.ts";
+import { readForm } from "../web/read-form.ts";
+import type { CellPages } from "./app.ts";
+import { findPerson, personCookie, signedIn } from "./person.ts";
+
+/** What can have been done on the page before. */
+const news: Readonly<Record<string, string>> = {
+  "signed-up": "Welcome. Three names were taken in one lease: all, or none.",
+  renamed: "Done. The old name is free for everybody, and links to it end.",
+};
+
+export function accountPages(app: Hono, pages: CellPages): void {
+  const { base, accounts, job } = pages;
+  const cookie = personCookie(job.cell);
+
+  app.post(`${base}/sign-in`, async (context) => {
+    const person = await findPerson((await readForm(context, ["person"])).person, accounts);
+    if (person === undefined) return context.redirect(base, 303);
+    setCookie(context, cookie, String(person.id), { path: base, httpOnly: true, sameSite: "Strict" });
+    return context.redirect(`${base}/account`, 303);
+  });
+
+  const leave = (context: Context, done: string): Response => {
+    deleteCookie(context, cookie, { path: base });
+    return context.redirect(`${base}?done=${done}`, 303);
+  };
+
+  app.post(`${base}/sign-out`, (context) => leave(context, "signed-out"));
+
+  app.get(`${base}/account`, async (context) => {
+    const person = await signedIn(context, job.cell, accounts);
+    if (person === undefined) return context.redirect(base, 303);
+    const main = accountPage(base, person, person.username, noProblems, context.req.query("done"));
+    return pages.show(context, person.username, main);
+  });
+
+  app.post(`${base}/account/rename`, async (context) => {
+    const person = await signedIn(context, job.cell, accounts);
+    if (person === undefined) return context.redirect(base, 303);
+    const { username } = await readForm(context, ["username"]);
+    const again = (problems: Problems): Promise<Response> =>
+      pages.show(context, "Nothing was renamed", accountPage(base, person, username, problems), 422);
+    const problem = usernameProblem(username);
+    if (problem !== undefined) return again(new Map([["username", problem]]));
+    try {
+      await accounts.rename(person.id, username);
+    } catch (error) {
+      return again(problemsOf(error));
+    }
+    return context.redirect(`${base}/account?done=renamed`, 303);
+  });
+
+  app.post(`${base}/account/delete`, async (context) => {
+    const person = await signedIn(context, job.cell, accounts);
+    if (person !== undefined) await accounts.delete(person.id);
+    return leave(context, "deleted");
+  });
+}
+
+function accountPage(base: string, person: Account, typed: string, problems: Problems, done = ""): Html {
+  const told = news[done];
+  const field: Field = {
+    name: "username",
+    label: "Username",
+    hint: "The route of the profile goes with it. Another spelling of the same name is fine too.",
+    value: typed,
+    maxLength: MAX_USERNAME,
+    autocomplete: "off",
+  };
+  return html`${told === undefined ? "" : html`<p class="done" role="status">${told}</p>`}
+    <h1>${person.username}</h1>
+    <p class="lead">
+      ${person.email ?? "no email"}
+      ${person.route === null ? "" : html`· <a href="/${encodeURIComponent(person.route)}">Profile at /${person.route}</a>`}
+    </p>
+    <section class="card" aria-labelledby="rename">
+      <h2 id="rename">Rename</h2>
+      ${problemSummary("Nothing was renamed", [field], problems)}
+      <form method="post" action="${base}/account/rename" novalidate>
+        ${input(field, problems)}
+        <p class="actions"><button class="button">Rename</button></p>
+      </form>
+    </section>
+    <section class="card" aria-labelledby="leave">
+      <h2 id="leave">Leave</h2>
+      <p>Deleting the account gives its three names up: the other cell can take them right after.</p>
+      <div class="actions">
+        <form method="post" action="${base}/sign-out"><button class="button quiet">Sign out</button></form>
+        <form method="post" action="${base}/account/delete"><button class="button danger">Delete ${person.username}</button></form>
+      </div>
+    </section>`;
+}

@@ -1,0 +1,80 @@
+/** Who is here, and the sign-up. */
+import type { Hono } from "hono";
+import { setCookie } from "hono/cookie";
+import { html } from "hono/html";
+import type { Account } from "../application/accounts.ts";
+import { emailProblem, usernameProblem } from "../application/names.ts";
+import { problemsOf } from "../application/problems.ts";
+import type { CrashPoint } from "../protocol/act.ts";
+import { noProblems, type Problems } from "../web/forms.ts";
+import type { Html } from "../web/layout.ts";
+import { readForm } from "../web/read-form.ts";
+import type { CellPages } from "./app.ts";
+import { noSignUp, signUpForm, type SignUp } from "./sign-up-form.ts";
+import { personCookie } from "./person.ts";
+
+const crashes: Readonly<Record<string, CrashPoint>> = { before_commit: "before_commit", after_commit: "after_commit" };
+
+/** What can have been done on the page before. */
+const news: Readonly<Record<string, string>> = {
+  deleted: "The account is gone, and its names are free for everybody.",
+  "signed-out": "You are nobody again.",
+};
+
+export function peoplePages(app: Hono, pages: CellPages): void {
+  const { base, accounts, job } = pages;
+
+  const page = async (given: SignUp, problems: Problems, done = ""): Promise<Html> => {
+    const people = await accounts.list();
+    const told = news[done];
+    return html`${told === undefined ? "" : html`<p class="done" role="status">${told}</p>`}
+      <h1>People of Cell ${job.cell}</h1>
+      <p class="lead">This cell has an application and a database of its own. Usernames, emails and routes are unique across all cells.</p>
+      ${signUpForm(base, job.cell, given, problems)} ${peopleList(base, people)}`;
+  };
+
+  app.get(base, async (context) => pages.show(context, "People", await page(noSignUp, noProblems, context.req.query("done"))));
+
+  app.post(`${base}/sign-up`, async (context) => {
+    const given = await readForm(context, ["username", "email", "crash"]);
+    const again = async (problems: Problems): Promise<Response> => pages.show(context, "Nobody was signed up", await page(given, problems), 422);
+    const malformed = malformedFields(given);
+    if (malformed.size > 0) return again(malformed);
+    let id: number;
+    try {
+      id = await accounts.signUp(given, crashes[given.crash]);
+    } catch (error) {
+      return again(problemsOf(error));
+    }
+    setCookie(context, personCookie(job.cell), String(id), { path: base, httpOnly: true, sameSite: "Strict" });
+    return context.redirect(`${base}/account?done=signed-up`, 303);
+  });
+}
+
+function malformedFields({ username, email }: SignUp): Problems {
+  const found = Object.entries({ username: usernameProblem(username), email: emailProblem(email) });
+  return new Map(found.flatMap(([name, problem]) => (problem === undefined ? [] : [[name, problem] as const])));
+}
+
+function peopleList(base: string, people: readonly Account[]): Html {
+  if (people.length === 0) return html`<p class="empty">Nobody is here yet. Be the first.</p>`;
+  return html`<section aria-labelledby="people">
+    <h2 id="people">Who is here</h2>
+    <p class="hint">Signing in is picking somebody: this example has no passwords.</p>
+    <ul class="people">
+      ${people.map((person) => personItem(base, person))}
+    </ul>
+  </section>`;
+}
+
+const personItem = (base: string, { id, username, email, route }: Account): Html =>
+  html`<li>
+    <div>
+      <strong>${username}</strong>
+      <p class="soft">${email ?? "no email"} · ${route === null ? "no route" : html`<a href="/${encodeURIComponent(route)}">/${route}</a>`}</p>
+    </div>
+    <form method="post" action="${base}/sign-in">
+      <input type="hidden" name="person" value="${id}" />
+      <button class="button small quiet">Sign in<span class="hidden"> as ${username}</span></button>
+    </form>
+  </li>`;

@@ -1,0 +1,41 @@
+import type { CellDatabase } from "leasehold/cell";
+import { currentAct, type CrashPoint } from "./act.ts";
+import type { Recorder } from "./recorder.ts";
+
+/** Lets the recorder hear of local transactions, and a process kill itself before or after their COMMIT. */
+export function recordDatabase<Tx>(database: CellDatabase<Tx>, recorder: Recorder): void {
+  const insertLease = database.insertLease.bind(database);
+  database.insertLease = (tx, lease) => {
+    const act = currentAct();
+    if (act !== undefined) act.lease = lease.uuid;
+    return insertLease(tx, lease);
+  };
+
+  const run = database.run.bind(database);
+  database.run = async (body) => {
+    const ran = await run(async (tx) => {
+      const value = await body(tx);
+      crashIfTold("before_commit", recorder);
+      return value;
+    });
+    const uuid = currentAct()?.lease;
+    if (uuid !== undefined && ran.kind !== "unknown") recorder.add({ kind: ran.kind === "committed" ? "saved" : "undone", uuid });
+    if (ran.kind === "committed") crashIfTold("after_commit", recorder);
+    return ran;
+  };
+
+  const fence = database.fence.bind(database);
+  database.fence = async (uuid) => {
+    const found = await fence(uuid);
+    recorder.add({ kind: "fence", uuid, found });
+    return found;
+  };
+}
+
+/** As a power cut would: nothing is closed, nothing is told to anybody. */
+function crashIfTold(point: CrashPoint, recorder: Recorder): void {
+  const act = currentAct();
+  if (act?.crash !== point || act.lease === undefined) return;
+  recorder.add({ kind: "killed", uuid: act.lease, at: point });
+  process.kill(process.pid, "SIGKILL");
+}

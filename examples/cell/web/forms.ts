@@ -1,0 +1,59 @@
+import { html } from "hono/html";
+import type { Html } from "./layout.ts";
+
+export interface Field {
+  name: string;
+  label: string;
+  hint: string;
+  value: string;
+  maxLength: number;
+  /** What a browser may fill in. */
+  autocomplete: string;
+  type?: "text" | "email";
+}
+
+/** What is wrong with which field, in words that follow its label. */
+export type Problems = ReadonlyMap<string, string>;
+
+export const noProblems: Problems = new Map();
+
+/** An input with its label, its hint, and what is wrong with it. The first wrong one gets the focus, without any script. */
+export function input(field: Field, problems: Problems): Html {
+  const { name, label, hint, value, maxLength, autocomplete, type = "text" } = field;
+  const problem = problems.get(name);
+  const [first] = problems.keys();
+  return html`<div class="field">
+    <label for="${name}">${label}</label>
+    <p class="hint" id="${name}-hint">${hint}</p>
+    ${problem === undefined ? "" : html`<p class="problem" id="${name}-problem">${label} ${problem}.</p>`}
+    <input
+      id="${name}"
+      name="${name}"
+      type="${type}"
+      value="${value}"
+      maxlength="${maxLength}"
+      autocomplete="${autocomplete}"
+      autocapitalize="none"
+      spellcheck="false"
+      required
+      aria-describedby="${problem === undefined ? "" : `${name}-problem `}${name}-hint"
+      aria-invalid="${problem === undefined ? "false" : "true"}"
+      ${first === name ? "autofocus" : ""}
+    />
+  </div>`;
+}
+
+/** All that is wrong, above the form, with a way to each field. */
+export function problemSummary(title: string, fields: readonly Field[], problems: Problems): Html | "" {
+  const wrong = fields.flatMap(({ name, label }) => {
+    const problem = problems.get(name);
+    return problem === undefined ? [] : [html`<li><a href="#${name}">${label} ${problem}</a></li>`];
+  });
+  if (wrong.length === 0) return "";
+  return html`<div class="summary" role="alert">
+    <h3>${title}</h3>
+    <ul>
+      ${wrong}
+    </ul>
+  </div>`;
+}

@@ -1,0 +1,82 @@
+import { html } from "hono/html";
+import { assetPath } from "./assets.ts";
+
+export type Html = ReturnType<typeof html>;
+
+/** Whose page it is. */
+export interface Place {
+  /** "router", or a cell's id. */
+  id: string;
+  cells: readonly string[];
+}
+
+export interface Page {
+  title: string;
+  place: Place;
+  /** The address of the page, for the navigation. */
+  path: string;
+  main: Html;
+  /** Beside it, where there is room. */
+  aside?: Html;
+}
+
+export const basePath = (cell: string): string => `/-/cells/${cell}`;
+
+const nothing = "";
+
+export function document({ title, place, path, main, aside }: Page): Html {
+  const isCell = place.id !== "router";
+  return html`<!doctype html>
+    <html lang="en" data-place="${place.id}">
+      <head>
+        <meta charset="utf-8" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <meta name="color-scheme" content="light dark" />
+        <title>${title} · ${isCell ? `Cell ${place.id}` : "Router"} · Leasehold</title>
+        <link rel="icon" href="${assetPath("icon.svg")}" type="image/svg+xml" />
+        <link rel="stylesheet" href="${assetPath("style.css")}" />
+        <script type="module" src="${assetPath("enhance.js")}"></script>
+      </head>
+      <body>
+        <a class="skip" href="#main">Skip to the content</a>
+        <header class="top">
+          <div class="bar">
+            <a class="brand" href="/"><span class="mark" aria-hidden="true"></span>Leasehold <span class="soft">example</span></a>
+            <nav aria-label="Places">
+              <ul>
+                <li>${link("/", "Router", path === "/")}</li>
+                ${place.cells.map((cell) => html`<li data-place="${cell}">${link(basePath(cell), `Cell ${cell}`, cell === place.id)}</li>`)}
+              </ul>
+            </nav>
+          </div>
+          ${isCell ? cellBar(place.id, path) : nothing}
+        </header>
+        <div class="page${aside === undefined ? "" : " with-aside"}">
+          <main id="main" tabindex="-1">${main}</main>
+          ${aside === undefined ? nothing : html`<aside aria-label="What just happened">${aside}</aside>`}
+        </div>
+        <footer class="bottom">
+          <p>Everything here runs on this machine, and is gone when you end it. No passwords, no real people.</p>
+        </footer>
+      </body>
+    </html>`;
+}
+
+/** Which cell this is: by colour, and in words. */
+function cellBar(cell: string, path: string): Html {
+  const base = basePath(cell);
+  return html`<div class="cellbar">
+    <div class="bar">
+      <p><span class="dot" aria-hidden="true"></span>You are in <strong>Cell ${cell}</strong></p>
+      <nav aria-label="Cell ${cell}">
+        <ul>
+          <li>${link(base, "People", path === base)}</li>
+          <li>${link(`${base}/operations`, "Operations", path === `${base}/operations`)}</li>
+        </ul>
+      </nav>
+    </div>
+  </div>`;
+}
+
+const link = (to: string, text: string, isCurrent: boolean): Html =>
+  isCurrent ? html`<a href="${to}" aria-current="page">${text}</a>` : html`<a href="${to}">${text}</a>`;

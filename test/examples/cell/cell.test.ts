@@ -1,0 +1,44 @@
+/** The example in a browser, as `npm run example` starts it. All tests look at one: starting it takes longer than most of them. */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { isBrowserSkipped } from "../../support/browser/chromium.ts";
+import { accessTests } from "./access.ts";
+import { crashTests } from "./crashes.ts";
+import { nameTests } from "./names.ts";
+import { operationsTests } from "./operations.ts";
+import { securityTests } from "./security.ts";
+import { makeWorld, type World } from "./world.ts";
+
+const START_MS = 120_000;
+const TEST_MS = 120_000;
+
+describe.skipIf(isBrowserSkipped())("the example", { timeout: TEST_MS }, () => {
+  let made: World | undefined;
+  const world = (): World => {
+    if (made === undefined) throw new Error("the example did not start");
+    return made;
+  };
+
+  beforeAll(async () => {
+    made = await makeWorld();
+  }, START_MS);
+
+  afterAll(async () => {
+    await made?.browser.close();
+    await made?.example.end();
+    made?.example.removeFolder();
+  }, START_MS);
+
+  describe("names", () => nameTests(world));
+  describe("crashes", () => crashTests(world));
+  describe("operations", () => operationsTests(world));
+  describe("access", () => accessTests(world));
+  describe("security", () => securityTests(world));
+
+  test("no page threw anything or was refused anything, and Ctrl-C leaves nothing behind", async () => {
+    const { example, complaints } = world();
+    expect(complaints).toEqual([]);
+    expect(await example.end()).toBe(0);
+    expect(example.left().filter((name) => name.startsWith("leasehold"))).toEqual([]);
+    for (const url of [example.url, example.cellUrl("1"), example.cellUrl("2")]) await expect(fetch(url)).rejects.toThrow();
+  });
+});

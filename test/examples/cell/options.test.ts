@@ -1,0 +1,18 @@
+import { expect, test } from "vitest";
+import { readOptions } from "../../../examples/cell/launcher/options.ts";
+import { normalPace, quickPace } from "../../../examples/cell/launcher/pace.ts";
+
+test("options and their defaults", () => {
+  expect(readOptions([])).toEqual({ port: 4_000, folder: undefined, pace: normalPace, help: false });
+  expect(readOptions(["--port", "4100", "--folder", "state", "--quick"])).toEqual({ port: 4_100, folder: "state", pace: quickPace, help: false });
+  expect(readOptions(["--help"]).help).toBe(true);
+});
+
+test.each([
+  [["--port", "0"], "--port must be a whole number from 1 to 65000"],
+  [["--port", "eighty"], "--port must be a whole number from 1 to 65000"],
+  [["--folder", ""], "--folder must name a folder"],
+  [["--nothing"], "Unknown option '--nothing'"],
+])("%j is refused", (args, message) => {
+  expect(() => readOptions(args)).toThrow(message);
+});
