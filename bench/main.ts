@@ -6,8 +6,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Bench, type Scale } from "./measure/bench.ts";
 import { measures } from "./measure/parts.ts";
-import { BadOption, isOwn, readOptions, usage, type Options, type OwnPart } from "./options.ts";
+import { isOwn, readOptions, usage, type Options, type OwnPart } from "./options.ts";
 import { codeNow } from "./code.ts";
+import { BadOption, runProgram } from "./program.ts";
 import { errorsOf, writeReport } from "./report/report.ts";
 import { Results } from "./results.ts";
 
@@ -45,7 +46,7 @@ async function run(options: Options, results: Results): Promise<void> {
   try {
     if (measuresPeers(options)) await running.start();
     for (const part of options.parts) {
-      if (isOwn(part)) await runProgram(part);
+      if (isOwn(part)) await runPart(part);
       else await measures[part](running);
     }
   } finally {
@@ -58,20 +59,10 @@ const measuresPeers = ({ parts }: Options): boolean => parts.some((part) => !isO
 let program: ChildProcess | undefined;
 
 /** Its results lie beside the others, and get into the report. */
-async function runProgram(part: OwnPart): Promise<void> {
+async function runPart(part: OwnPart): Promise<void> {
   program = spawn(process.execPath, [join(import.meta.dirname, part, "main.ts")], { stdio: ["ignore", "inherit", "inherit"] });
   const [code] = (await once(program, "exit")) as [number | null];
   if (code !== 0) throw new Error(`${part} ended with ${code}; its words are above`);
 }
 
-try {
-  const options = readOptions(process.argv.slice(2));
-  if (options === undefined) say(usage);
-  process.exitCode = options === undefined ? 0 : await bench(options);
-} catch (error) {
-  const isBad = error instanceof BadOption;
-  process.stderr.write(
-    `bench: ${isBad ? `${error.message}\n\n${usage}` : error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`,
-  );
-  process.exitCode = isBad ? 2 : 1;
-}
+await runProgram({ name: "bench", usage, readOptions, run: bench });

@@ -1,24 +1,26 @@
 import { parseArgs } from "node:util";
+import { BadOption, parsed } from "./program.ts";
 import { peerNames, type PeerName } from "./peers.ts";
 
 /** In this order: begins alone, of the last, leave leases behind that the others would have to live with. */
 const measuredParts = ["cycles", "lookups", "load", "knee", "fsyncs", "refusals"] as const;
 /** Of the peers, beside each other. */
 export type Part = (typeof measuredParts)[number];
-const ownParts = ["counts", "growth"] as const;
+const ownParts = ["counts", "growth", "verification"] as const;
 /** Of Leasehold alone, each a program of its own. */
 export type OwnPart = (typeof ownParts)[number];
 const parts = [...measuredParts, ...ownParts] as const;
 export const isOwn = (part: Part | OwnPart): part is OwnPart => (ownParts as readonly string[]).includes(part);
 
-/** Growth takes its time. */
-const QUICK_PARTS = parts.filter((part) => part !== "growth");
+/** These take their time. */
+const SLOW_PARTS = new Set<Part | OwnPart>(["growth", "verification"]);
+const QUICK_PARTS = parts.filter((part) => !SLOW_PARTS.has(part));
 
 export const usage = `npm run bench -- [options]
 
   --full           longer, and with more rounds; what is done already is kept and not done again
   --only NAMES     peers, with commas between them (${peerNames.join(", ")})
-  --parts NAMES    what to measure: ${parts.join(", ")}; growth is left out by default, but not of a full run
+  --parts NAMES    what to measure: ${parts.join(", ")}; growth and verification are left out by default, but not of a full run
   --fresh          with --full: forgets what was measured before of this commit
   --report         writes the report of what was measured, and measures nothing; with --full, of the full run
   --help           this
@@ -34,11 +36,9 @@ export interface Options {
   parts: readonly (Part | OwnPart)[];
 }
 
-export class BadOption extends Error {}
-
 /** Throws `BadOption` with what is wrong; undefined when only the usage was asked for. */
 export function readOptions(argv: readonly string[]): Options | undefined {
-  const values = parsed(argv);
+  const values = argumentsOf(argv);
   if (values.help === true) return undefined;
   return {
     full: values.full === true,
@@ -50,14 +50,11 @@ export function readOptions(argv: readonly string[]): Options | undefined {
   };
 }
 
-function parsed(argv: readonly string[]) {
+function argumentsOf(argv: readonly string[]) {
   const flag = { type: "boolean" } as const;
   const text = { type: "string" } as const;
-  try {
-    return parseArgs({ args: [...argv], options: { full: flag, fresh: flag, report: flag, help: flag, only: text, parts: text } }).values;
-  } catch (error) {
-    throw new BadOption(error instanceof Error ? error.message : String(error));
-  }
+  const options = { full: flag, fresh: flag, report: flag, help: flag, only: text, parts: text } as const;
+  return parsed(() => parseArgs({ args: [...argv], options }).values);
 }
 
 function listed<T extends string>(name: string, given: string | undefined, known: readonly T[]): readonly T[] {

@@ -32,6 +32,11 @@ export class Deployment {
     return this.#peer.cpuSeconds();
   }
 
+  /** Of the process that starts the runtime. */
+  get pid(): number {
+    return this.#peer.pid;
+  }
+
   stop(): Promise<void> {
     return this.#peer.stop();
   }

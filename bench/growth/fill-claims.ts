@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { lanesOf } from "../../src/core/digest.ts";
 import { shardOf } from "../../src/core/placement.ts";
 import { bucketTypes, sourceTypes, subjectTypes } from "../../src/core/registry.ts";
 import { ShardStore } from "../../src/core/shard/store.ts";
@@ -10,8 +11,8 @@ import { cellIds, type Variant } from "./variants.ts";
 
 /** The columns that `ShardStore.apply` fills. */
 const INSERT = `INSERT INTO claim (bucket_type, canonical, value, uuid, cell, subject_type, subject_id, source_type, source_id, source_order,
-                                   epoch, created_at_ms, updated_at_ms)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+                                   epoch, created_at_ms, updated_at_ms, digest_0, digest_1, digest_2, digest_3)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 
 interface NewClaim extends Name {
   cell: string;
@@ -43,7 +44,8 @@ function insertInto(sql: FileSql, claims: readonly NewClaim[], nowMs: number): v
   sql.transaction([], () => {
     for (const { canonical, value, cell, id } of claims) {
       const epoch = store.raiseEpoch();
-      sql.all(INSERT, bucket, canonical, value, randomUUID(), cell, subject, id, source, id, sourceOrder(id), epoch, nowMs, nowMs);
+      const lanes = lanesOf({ type: "ROUTES", canonical, value, subject: { type: "GROUP", id }, source: { type: "RAILS_TABLE_ROUTES", id } });
+      sql.all(INSERT, bucket, canonical, value, randomUUID(), cell, subject, id, source, id, sourceOrder(id), epoch, nowMs, nowMs, ...lanes);
     }
     store.reserveEpochs();
     return null;

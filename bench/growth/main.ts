@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { Growth, type Scale } from "./growth.ts";
 import { codeNow } from "../code.ts";
+import { BadOption, parsed, runProgram } from "../program.ts";
 import { Results } from "./results.ts";
 import { tableOf } from "./table.ts";
 import { axes, variantsOf, type Axis } from "./variants.ts";
@@ -21,28 +22,18 @@ const SMALL: Scale = { rounds: 2, seconds: 0.3, warmUpSeconds: 0.1 };
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
 
-class BadOption extends Error {}
-
 interface Options {
   isSmall: boolean;
   axes: readonly Axis[];
 }
 
 function readOptions(argv: readonly string[]): Options | undefined {
-  const { small, axis, help } = parsed(argv);
+  const flag = { type: "boolean" } as const;
+  const { small, axis, help } = parsed(() => parseArgs({ args: [...argv], options: { small: flag, help: flag, axis: { type: "string" } } }).values);
   if (help === true) return undefined;
   const known = axes.find((each) => each === axis);
   if (axis !== undefined && known === undefined) throw new BadOption(`--axis knows ${axes.join(", ")}, not ${JSON.stringify(axis)}`);
   return { isSmall: small === true, axes: known === undefined ? axes : [known] };
-}
-
-function parsed(argv: readonly string[]) {
-  const flag = { type: "boolean" } as const;
-  try {
-    return parseArgs({ args: [...argv], options: { small: flag, help: flag, axis: { type: "string" } } }).values;
-  } catch (error) {
-    throw new BadOption(error instanceof Error ? error.message : String(error));
-  }
 }
 
 async function measure({ isSmall, axes: chosen }: Options): Promise<void> {
@@ -69,14 +60,4 @@ async function measure({ isSmall, axes: chosen }: Options): Promise<void> {
   }
 }
 
-try {
-  const options = readOptions(process.argv.slice(2));
-  if (options === undefined) say(usage);
-  else await measure(options);
-} catch (error) {
-  const isBad = error instanceof BadOption;
-  process.stderr.write(
-    `growth: ${isBad ? `${error.message}\n\n${usage}` : error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`,
-  );
-  process.exitCode = isBad ? 2 : 1;
-}
+await runProgram({ name: "growth", usage, readOptions, run: measure });

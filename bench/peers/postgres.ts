@@ -1,8 +1,6 @@
 /** `postgres`: Node, Hono and `pg` before Debian's PostgreSQL; one transaction for a begin, one for a commit. */
-import { execFileSync, spawn } from "node:child_process";
-import { chownSync, existsSync, mkdirSync, readdirSync } from "node:fs";
-import { join } from "node:path";
 import { DatabaseError, Pool } from "pg";
+import { initPostgres, POSTGRES_USER, runPostgres } from "../../test/support/databases/postgres-program.ts";
 import type { PeerStore } from "./app.ts";
 import { serveStore, untilReady } from "./node.ts";
 import { folderOf } from "./serve.ts";
@@ -12,32 +10,10 @@ const CONNECTIONS = 16;
 const UNIQUE_VIOLATION = "23505";
 
 const folder = folderOf(process.argv);
-const data = join(folder, "data");
-const socket = join(folder, "socket");
-const isRoot = process.getuid?.() === 0;
-/** PostgreSQL refuses to run as root. */
-const asUser = (command: string, args: string[]): [string, string[]] =>
-  isRoot ? ["setpriv", ["--reuid=postgres", "--regid=postgres", "--clear-groups", command, ...args]] : [command, args];
-
-function binary(name: string): string {
-  const versions = "/usr/lib/postgresql";
-  const newest = existsSync(versions) ? readdirSync(versions).toSorted((a, b) => Number(b) - Number(a))[0] : undefined;
-  return newest === undefined ? name : join(versions, newest, "bin", name);
-}
-
-mkdirSync(socket, { recursive: true });
-if (isRoot) {
-  const [uid, gid] = ["-u", "-g"].map((flag) => Number(execFileSync("id", [flag, "postgres"], { encoding: "utf8" })));
-  for (const path of [folder, socket]) chownSync(path, uid ?? 0, gid ?? 0);
-}
-if (!existsSync(data))
-  execFileSync(...asUser(binary("initdb"), ["-D", data, "-A", "trust", "-E", "UTF8", "--no-locale", "-U", "postgres"]), {
-    stdio: "ignore",
-    cwd: folder,
-  });
+initPostgres(folder);
 // As Debian ships it, fsync and synchronous_commit on; only where it listens is ours.
-const server = spawn(...asUser(binary("postgres"), ["-D", data, "-k", socket, "-c", "listen_addresses="]), { stdio: "ignore", cwd: folder });
-const pool = new Pool({ host: socket, user: "postgres", database: "postgres", max: CONNECTIONS });
+const server = runPostgres(folder, { listen_addresses: "" }, "ignore");
+const pool = new Pool({ host: folder, user: POSTGRES_USER, database: "postgres", max: CONNECTIONS });
 pool.on("error", () => {});
 
 await untilReady(() => pool.query("SELECT 1"));

@@ -1,0 +1,93 @@
+import { createClient, type Client } from "../../src/client/client.ts";
+import type { FetchResponse } from "../../src/client/connection.ts";
+import type { Body } from "../../src/client/lines.ts";
+import { ownPeakMib } from "./memory.ts";
+import type { Target, Used, VerifyTask } from "./program.ts";
+import { CELL } from "./routes.ts";
+
+const MIB = 2 ** 20;
+const mib = (): number => process.memoryUsage.rss() / MIB;
+
+/** What this process uses for its work, and a client that counts. */
+export class Meter {
+  readonly client: Client;
+  readonly #startedMs = performance.now();
+  readonly #cpuBefore = process.cpuUsage();
+  readonly #calls: Record<string, number> = {};
+  #failed = 0;
+  #bytes = 0;
+  #earlyMib: number | undefined;
+
+  constructor({ url, key }: Target) {
+    this.client = createClient({
+      url,
+      key,
+      cell: CELL,
+      fetch: async (to, init) => this.#counting(await fetch(to, init)),
+      hooks: {
+        onRequest: ({ operation }) => (this.#calls[operation] = (this.#calls[operation] ?? 0) + 1),
+        onResponse: ({ kind }) => (this.#failed += kind === "ok" ? 0 : 1),
+      },
+    });
+  }
+
+  /** A tenth of it is done. */
+  early(): void {
+    this.#earlyMib ??= mib();
+  }
+
+  used(): Used {
+    const { user, system } = process.cpuUsage(this.#cpuBefore);
+    return {
+      seconds: (performance.now() - this.#startedMs) / 1_000,
+      bytes: this.#bytes,
+      calls: this.#calls,
+      failed: this.#failed,
+      earlyMib: this.#earlyMib ?? mib(),
+      endMib: mib(),
+      peakMib: ownPeakMib(),
+      cpuSeconds: (user + system) / 1e6,
+    };
+  }
+
+  #counting(answer: Response): FetchResponse {
+    const count = (bytes: number): void => void (this.#bytes += bytes);
+    return {
+      status: answer.status,
+      headers: answer.headers,
+      text: async () => {
+        const text = await answer.text();
+        count(Buffer.byteLength(text));
+        return text;
+      },
+      body: answer.body === null ? null : { getReader: () => countingReader(answer.body as ReadableStream<Uint8Array>, count) },
+    };
+  }
+}
+
+function countingReader(body: ReadableStream<Uint8Array>, count: (bytes: number) => void): ReturnType<Body["getReader"]> {
+  const reader = body.getReader();
+  return {
+    read: async () => {
+      const read = await reader.read();
+      count(read.value?.byteLength ?? 0);
+      return read;
+    },
+    cancel: () => reader.cancel(),
+  };
+}
+
+/** The task that this process was started for; what `work` makes of it is sent back. */
+export function serveTask(work: (task: VerifyTask, meter: Meter) => Promise<Used>): void {
+  // Whoever started it is gone.
+  process.once("disconnect", () => process.exit(1));
+  process.once("message", (task: VerifyTask) => {
+    work(task, new Meter(task)).then(
+      (used) => process.send?.(used, () => process.exit(0)),
+      (error: unknown) => {
+        process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
+        process.exit(1);
+      },
+    );
+  });
+}

@@ -1,0 +1,40 @@
+/** One verification, as a cell's process runs it. */
+import { drizzle } from "drizzle-orm/node-postgres";
+import { Pool } from "pg";
+import { createCell } from "../../src/cell/cell.ts";
+import { postgres } from "../../src/cell/postgres/index.ts";
+import type { VerificationProgress } from "../../src/cell/verification/options.ts";
+import { poolOf } from "./database.ts";
+import { serveTask } from "./meter.ts";
+import type { Verified } from "./program.ts";
+import { claimableRoutes } from "./routes.ts";
+
+const LINES_EVERY_MS = 5_000;
+
+serveTask(async ({ databaseFolder, digests, apply, tellsProgress }, meter): Promise<Verified> => {
+  const pool = new Pool(poolOf(databaseFolder));
+  const cell = createCell({
+    client: meter.client,
+    database: postgres(drizzle(pool)),
+    tables: [claimableRoutes],
+    // The machine has other things to do as well, and nobody else waits for these rows.
+    beginDeadlineMs: 10_000,
+    decideDeadlineMs: 10_000,
+  });
+  let toldMs = performance.now();
+  const onProgress = (progress: VerificationProgress): void => {
+    if (progress.rows >= progress.ofRows / 10) meter.early();
+    if (!tellsProgress || performance.now() - toldMs < LINES_EVERY_MS) return;
+    toldMs = performance.now();
+    process.stdout.write(`  ${progressLine(progress)}\n`);
+  };
+  const report = await cell.verify({ apply, digests, recentMs: 0, maxShare: 1, onProgress });
+  const used = meter.used();
+  await pool.end();
+  return { ...used, report };
+});
+
+function progressLine({ pass, source, rows, ofRows, changes, rowsPerSecond, remainingMs }: VerificationProgress): string {
+  const left = remainingMs === undefined ? "" : `, ${Math.round(remainingMs / 1_000)} s left`;
+  return `${source}, ${pass}: ${rows} of ${ofRows} rows, ${changes} changes, ${Math.round(rowsPerSecond)} rows/s${left}`;
+}
