@@ -16,6 +16,9 @@ if (existsSync(MEMORY) && statfsSync(MEMORY).bavail * statfsSync(MEMORY).bsize >
 // Where wrangler looks for the secrets that wrangler.toml requires.
 process.env["LEASEHOLD_SIGNING_SECRET"] = TEST_SECRET;
 
+/** What takes longer hangs. How fast a machine is decides no test. */
+const patience = { testTimeout: 120_000, hookTimeout: 120_000, expect: { poll: { timeout: 30_000 } } };
+
 export default defineConfig({
   test: {
     // What passing tests log is noise; what failing ones log is a clue.
@@ -25,6 +28,7 @@ export default defineConfig({
     projects: [
       {
         test: {
+          ...patience,
           name: "node",
           globalSetup: ["test/support/databases/setup.ts", "test/support/browser/setup.ts"],
           include: ["test/{bench,core,cell,cell-crash,client,contract,crash,demo,examples,fuzz,history,scripts,sim,testing}/**/*.test.ts"],
@@ -40,6 +44,7 @@ export default defineConfig({
           })),
         ],
         test: {
+          ...patience,
           name: "workerd",
           include: ["test/{objects,http,auth,projections}/**/*.test.ts"],
         },
@@ -56,6 +61,7 @@ export default defineConfig({
           })),
         ],
         test: {
+          ...patience,
           name: "faults",
           include: ["test/faults/**/*.test.ts"],
           maxConcurrency: 6,

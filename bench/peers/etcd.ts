@@ -1,19 +1,11 @@
 /** `etcd`: Node, Hono and gRPC before Debian's etcd; a begin is one transaction that compares create revisions, a commit another. */
 import { Etcd3 } from "etcd3";
 import { spawn } from "node:child_process";
-import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
+import { freePort } from "../../test/support/free-port.ts";
 import type { PeerStore } from "./app.ts";
 import { serveStore, untilReady } from "./node.ts";
 import { folderOf } from "./serve.ts";
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((ready) => server.listen(0, "127.0.0.1", ready));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((closed) => server.close(closed));
-  return port;
-}
 
 const [client, peer] = [await freePort(), await freePort()];
 const url = `http://127.0.0.1:${client}`;

@@ -35,7 +35,7 @@ const result = (peer: PeerName, round: number, turns: number, errors = 0): Resul
   cpuMs: turns,
 });
 
-test.each(["leasehold", "d1-only"] as const)("%s grants, refuses, commits and finds", { timeout: 60_000 }, async (program) => {
+test.each(["leasehold", "d1-only"] as const)("%s grants, refuses, commits and finds", async (program) => {
   const peer = await Peer.start(program, newFolder());
   onTestFinished(() => peer.stop());
   const cycles = new Cycles(peer.serving(program), 2, 2, new Names("t"), false);

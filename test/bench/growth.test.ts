@@ -46,7 +46,7 @@ const claiming = (value: string) => ({
   creates: [{ bucket: { type: "ROUTES", value }, subject: { type: "GROUP", id: "1" }, source: { type: "RAILS_TABLE_ROUTES", id: "1" } }],
 });
 
-test("a coordinator takes a filled state for its own", { timeout: 30_000 }, async () => {
+test("a coordinator takes a filled state for its own", async () => {
   const stateFolder = newFolder();
   // More claims than real names, so that some have the same stem; more leases than a page; more cells than a new state has.
   const variant = variantOf({ claims: 12_000, outstanding: 150, decided: 2_000, cells: 5, shards: 3 });

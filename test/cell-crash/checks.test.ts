@@ -11,8 +11,6 @@ import type { Line, Told } from "./record.ts";
 import { createTables, journal, users } from "./tables.ts";
 import { brokenPromises, doubleNames, lostChanges, readJournals } from "./told.ts";
 
-const SLOW_MS = 120_000;
-
 describe.skipIf(isSkipped("PostgreSQL"))("the rig's checks", () => {
   const cells: OpenCell[] = [];
   const stops: (() => Promise<unknown>)[] = [];
@@ -35,11 +33,11 @@ describe.skipIf(isSkipped("PostgreSQL"))("the rig's checks", () => {
       await open.cell.install();
       cells.push(open);
     }
-  }, SLOW_MS);
+  });
 
   afterAll(async () => {
     for (const stop of stops.toReversed()) await stop();
-  }, SLOW_MS);
+  });
 
   /** A user who was saved in order. */
   async function signUp({ cell }: OpenCell, username: string): Promise<{ id: string; op: string }> {

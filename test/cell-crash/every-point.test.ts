@@ -16,8 +16,6 @@ import type { Outcome, Point } from "./points.ts";
 import { createTables, organizations, users } from "./tables.ts";
 import { Victims } from "./victim.ts";
 
-const SLOW_MS = 120_000;
-
 interface World {
   place: Place;
   /** The cell's next process. */
@@ -134,16 +132,16 @@ const hitOf = (flow: Flow, point: Point): number => (flow.readsFirst === true &&
 const READS: ReadonlySet<Point> = new Set(["before COMMIT", "COMMIT sent", "after COMMIT"]);
 
 describe.skipIf(isSkipped("PostgreSQL"))("a cell that dies", () => {
-  beforeAll(start, SLOW_MS);
+  beforeAll(start);
 
   afterAll(async () => {
     for (const stop of stops.toReversed()) await stop();
-  }, SLOW_MS);
+  });
 
   for (const name of Object.keys(flows) as FlowName[]) {
     describe(`in ${name}`, () => {
       const points = Object.entries(flows[name].points) as [Point, Outcome][];
-      test.each(points)("%s: %s", { timeout: SLOW_MS }, (point, outcome) => dieAt(name, point, outcome));
+      test.each(points)("%s: %s", (point, outcome) => dieAt(name, point, outcome));
     });
   }
 });

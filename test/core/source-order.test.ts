@@ -17,7 +17,7 @@ test("[R3] decimal ids sort as numbers, also beyond 2^53, and before all others"
   );
 });
 
-test("[R3] other ids sort by their bytes", { timeout: 60_000 }, () => {
+test("[R3] other ids sort by their bytes", () => {
   const others = fc.string({ unit: "binary", minLength: 1, maxLength: 20 }).filter((id) => id.isWellFormed() && !/^\d+$/.test(id));
   fc.assert(fc.property(others, others, (a, b) => bytewise(sourceOrder(a), sourceOrder(b)) === bytewise(a, b)));
 });

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Batch } from "../../src/client/index.ts";
-import { freePort } from "../scripts/server.ts";
+import { freePort } from "../support/free-port.ts";
 import { armVariables, CRON_PATH, exempt, failpoints, objectWrites } from "./failpoints.ts";
 import { claimOf, LocalDatabase, type Row } from "./local-database.ts";
 import { describe as describePlan, matrix, planOf } from "./plan.ts";
@@ -115,13 +115,13 @@ test(
       const variables = { [armVariables.point]: point, [armVariables.side]: side, [armVariables.hit]: "1", [armVariables.tell]: tell };
       const server = new Server({ kind: "failing", port, folder: here, variables });
       servers.push(server);
-      expect(await server.ready()).toBe(true);
+      expect(await server.ready(), server.output).toBe(true);
       expect(await call(server, "GET", lease)).toBe(found);
       expect(await call(server, ...dies)).toBe("no answer");
       await server.ended;
     }
     const last = new Server({ kind: "production", port, folder: here });
-    expect(await last.ready()).toBe(true);
+    expect(await last.ready(), last.output).toBe(true);
     expect(await call(last, "GET", lease)).toBe("COMMITTED");
     expect(await last.stop()).toBe(0);
     harness.close();
@@ -161,7 +161,7 @@ test("the verification sees what is lost, made up and left over", { timeout: SLO
   const port = await freePort();
   const start = async (): Promise<Server> => {
     const server = new Server({ kind: "production", port, folder: here, variables });
-    expect(await server.ready()).toBe(true);
+    expect(await server.ready(), server.output).toBe(true);
     return server;
   };
   const leases: Lease[] = ["lost", "undone", "held", "right"].map((value, index) => ({

@@ -11,7 +11,7 @@ export async function matrixSuite(scenarios: readonly Scenario[]): Promise<void>
     const journal = await record(scenario);
     const rows = rowsOf(scenario, journal);
 
-    describe.concurrent(scenario.title, { timeout: 30_000 }, () => {
+    describe.concurrent(scenario.title, () => {
       test("every write and every pair of writes has its rows", () => {
         expect(journal.writes.filter(({ call }) => call === undefined).map(keyOf)).toEqual([]);
         expect(missingRows(journal, rows)).toEqual([]);

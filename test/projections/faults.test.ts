@@ -34,7 +34,7 @@ async function countExecutions(): Promise<number> {
   return counting.asked();
 }
 
-describe("D1 failing at each of a run's executions", { timeout: 30_000 }, async () => {
+describe("D1 failing at each of a run's executions", async () => {
   const executions = await countExecutions();
 
   test("there are several pages to fail at", () => expect(executions).toBeGreaterThan(8));

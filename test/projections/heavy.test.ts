@@ -27,7 +27,7 @@ async function plant(cell: string, from: number, count: number, payload: string)
   });
 }
 
-describe("leases as heavy as they may be", { timeout: 60_000 }, () => {
+describe("leases as heavy as they may be", () => {
   beforeEach(async () => {
     await startFleet("1");
     await begin("1", uuidOf(0), "first");

@@ -8,7 +8,7 @@ import { withSlowLedgers } from "./ledger-calls.ts";
 const CHANGES = 150;
 const cells = ["1", "2"];
 
-describe("pulls between begins and decisions in random order", { timeout: 30_000 }, () => {
+describe("pulls between begins and decisions in random order", () => {
   for (let seed = 1; seed <= 6; seed += 1) {
     test(`miss no change (seed ${seed})`, async () => {
       await startFleet(...cells);

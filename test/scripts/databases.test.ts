@@ -8,14 +8,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client } from "pg";
 import postgres from "postgres";
-import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { isSkipped } from "../support/databases/available.ts";
 import { startMariadb } from "../support/databases/mariadb.ts";
 import { startPostgres } from "../support/databases/postgres.ts";
 import { programOf } from "../support/databases/programs.ts";
 import type { DatabaseServer } from "../support/databases/server.ts";
 
-const PATIENCE_MS = 90_000;
 const support = join(import.meta.dirname, "../support/databases");
 
 /** One statement in a session of its own. */
@@ -85,7 +84,7 @@ const isListening = (port: number): Promise<boolean> =>
 
 /** `module` exports `start`. */
 function behaves(start: () => Promise<DatabaseServer>, module: string, ways: Record<string, Ask>): void {
-  test("every driver reaches it, what was committed survives a kill, and nothing stays behind", { timeout: PATIENCE_MS }, async () => {
+  test("every driver reaches it, what was committed survives a kill, and nothing stays behind", async () => {
     const server = await start();
     onTestFinished(() => server.stop());
     const database = await server.createDatabase();
@@ -111,7 +110,7 @@ function behaves(start: () => Promise<DatabaseServer>, module: string, ways: Rec
     expect(foldersOf(process.pid)).toEqual([]);
   });
 
-  test("it ends with the process that started it, and the next one removes what that left", { timeout: PATIENCE_MS }, async () => {
+  test("it ends with the process that started it, and the next one removes what that left", async () => {
     const script = `const { ${start.name} } = await import(${JSON.stringify(module)}); console.log((await ${start.name}()).connection.port);`;
     const starter = spawn(process.execPath, ["--input-type=module", "-e", script], { stdio: ["ignore", "pipe", "inherit"] });
     const [line] = (await Promise.race([once(starter.stdout, "data"), once(starter, "exit")])) as [unknown];
@@ -122,7 +121,7 @@ function behaves(start: () => Promise<DatabaseServer>, module: string, ways: Rec
     const ended = once(starter, "exit");
     starter.kill("SIGKILL");
     await ended;
-    await vi.waitUntil(async () => !isUsed(pid) && !(await isListening(port)), 10_000);
+    await expect.poll(async () => isUsed(pid) || (await isListening(port))).toBe(false);
     expect(foldersOf(pid)).toHaveLength(1);
     await (await start()).stop();
     expect(foldersOf(pid)).toEqual([]);

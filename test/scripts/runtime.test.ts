@@ -6,9 +6,8 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { RuntimeWatch } from "../../scripts/runtime-watch.ts";
 import { Server } from "../crash/server.ts";
-import { freePort } from "./server.ts";
+import { freePort } from "../support/free-port.ts";
 
-const SLOW_MS = 60_000;
 const { default: workerd } = createRequire(import.meta.url)("workerd") as { default: string };
 
 async function start(folder: string, variables: Record<string, string> = {}): Promise<Server> {
@@ -29,17 +28,17 @@ function breakable(folder: string, instead: string): { variables: Record<string,
   return { variables: { MINIFLARE_WORKERD_PATH: path }, break: () => writeFileSync(broken, "") };
 }
 
-test("a runtime that dies is started again, and the log says so", { timeout: SLOW_MS }, async () => {
+test("a runtime that dies is started again, and the log says so", async () => {
   const server = await start(newFolder());
   expect(await server.ready()).toBe(true);
   await server.kill("workerd");
   expect(await server.isBack()).toBe(true);
-  await expect.poll(() => server.output, { timeout: 20_000 }).toContain('{"event":"runtime_restarted"}');
+  await expect.poll(() => server.output).toContain('{"event":"runtime_restarted"}');
   expect(server.output).toContain('{"event":"runtime_warning","error":"The Workers runtime crashed');
   expect(await server.stop()).toBe(0);
 });
 
-test("a runtime that cannot be started again ends the process, which says why", { timeout: SLOW_MS }, async () => {
+test("a runtime that cannot be started again ends the process, which says why", async () => {
   const folder = newFolder();
   const runtime = breakable(folder, 'echo "no such thing" >&2; exit 1');
   const server = await start(folder, runtime.variables);
@@ -52,7 +51,7 @@ test("a runtime that cannot be started again ends the process, which says why", 
   expect(server.output.trimEnd().split("\n").at(-1)).toBe("leasehold: the runtime ended and could not be started again");
 });
 
-test("a runtime that never gets ready again ends the process too", { timeout: 2 * SLOW_MS }, async () => {
+test("a runtime that never gets ready again ends the process too", async () => {
   const folder = newFolder();
   const runtime = breakable(folder, "exec sleep 600");
   const server = await start(folder, runtime.variables);
@@ -63,7 +62,7 @@ test("a runtime that never gets ready again ends the process too", { timeout: 2 
   expect(server.output.trimEnd().split("\n").at(-1)).toBe("leasehold: the runtime ended and could not be started again");
 });
 
-test("a runtime that does not start at all ends the process, which says what the runtime said", { timeout: SLOW_MS }, async () => {
+test("a runtime that does not start at all ends the process, which says what the runtime said", async () => {
   const folder = newFolder();
   // One that ends before it has read what to run may be cut off in the middle of what it says.
   const runtime = breakable(folder, 'cat > /dev/null; echo "no such thing" >&2; exit 1');
@@ -74,7 +73,7 @@ test("a runtime that does not start at all ends the process, which says what the
   expect(server.output).toMatch(/^leasehold: /m);
 });
 
-test("a runtime that answers after a while is not given up, and one that is stopped is not missed", { timeout: SLOW_MS }, async () => {
+test("a runtime that answers after a while is not given up, and one that is stopped is not missed", async () => {
   const port = await freePort();
   const [patient, stopped] = [new RuntimeWatch(50), new RuntimeWatch(50)];
   for (const watch of [patient, stopped]) watch.start(`http://127.0.0.1:${port}`);

@@ -4,7 +4,8 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { freePort, Server } from "./server.ts";
+import { freePort } from "../support/free-port.ts";
+import { Server } from "./server.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "leasehold-start-"));
 const state = join(folder, "state");
@@ -25,156 +26,139 @@ const create = (value: string): object => ({
   creates: [{ bucket: { type: "ROUTES", value }, subject: { type: "USER", id: 1 }, source: { type: "RAILS_TABLE_USERS", id: 1 } }],
 });
 const uuid = (n: number): string => `00000000-0000-4000-8000-${String(n).padStart(12, "0")}`;
-const SLOW_MS = 60_000;
 
-test(
-  "the first start makes keys that only their owner can read; they and the state outlive a restart on another port, and the loss of D1's files",
-  async () => {
-    const first = await (await start()).ready();
-    const { keys } = first;
-    expect(Object.keys(keys.cells)).toEqual(["1", "2", "3", "4"]);
-    expect(statSync(join(state, "dev-keys.json")).mode & 0o777).toBe(0o600);
-    await expect.poll(() => first.stdout).toContain(keys.operator);
-    expect((await first.call(keys.cells["1"] ?? "", "PUT", `/v1/cells/1/leases/${uuid(1)}`, create("Ada"))).status).toBe(201);
-    const busy = await (await start({}, state)).ended;
-    expect(busy).toMatchObject({
-      code: 1,
-      stderr: expect.stringMatching(/^leasehold: the state folder .* is in use by process \d+.*\n$/) as unknown,
+test("the first start makes keys that only their owner can read; they and the state outlive a restart on another port, and the loss of D1's files", async () => {
+  const first = await (await start()).ready();
+  const { keys } = first;
+  expect(Object.keys(keys.cells)).toEqual(["1", "2", "3", "4"]);
+  expect(statSync(join(state, "dev-keys.json")).mode & 0o777).toBe(0o600);
+  await expect.poll(() => first.stdout).toContain(keys.operator);
+  expect((await first.call(keys.cells["1"] ?? "", "PUT", `/v1/cells/1/leases/${uuid(1)}`, create("Ada"))).status).toBe(201);
+  const busy = await (await start({}, state)).ended;
+  expect(busy).toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/^leasehold: the state folder .* is in use by process \d+.*\n$/) as unknown,
+  });
+  expect(await first.end("SIGTERM")).toMatchObject({ code: 0 });
+
+  rmSync(join(state, "storage", "d1"), { recursive: true });
+  const second = await (await start()).ready();
+  expect(second.keys).toEqual(keys);
+  expect(await (await fetch(`${second.url}/readyz`)).json()).toMatchObject({ d1: "up" });
+  const cells = await second.call(keys.operator, "GET", "/v1/admin/cells");
+  expect((cells.body["cells"] as unknown[]).length).toBe(4);
+  expect(((await second.call(keys.operator, "GET", "/v1/admin/keys")).body["keys"] as unknown[]).length).toBe(6);
+  expect((await second.call(keys.cells["1"] ?? "", "POST", `/v1/cells/1/leases/${uuid(1)}/commit`)).status).toBe(200);
+  expect(await second.call(keys.router, "GET", "/v1/records/ROUTES/ada")).toMatchObject({ status: 200, body: { record: { status: "ACTIVE" } } });
+  expect(await second.end("SIGINT")).toMatchObject({ code: 0 });
+
+  // Files lost one by one, and files that are no database: D1 is made anew, or said to be down; nothing else is touched.
+  const d1 = join(state, "storage", "d1", "miniflare-D1DatabaseObject");
+  for (const file of readdirSync(d1)) rmSync(join(d1, file));
+  const third = await (await start()).ready();
+  expect(await (await fetch(`${third.url}/readyz`)).json()).toMatchObject({ d1: "up" });
+  await third.end("SIGTERM");
+  // The runtime keeps its alarms beside it; without those it does not start at all.
+  for (const file of readdirSync(d1)) if (!file.startsWith("metadata")) writeFileSync(join(d1, file), "no database");
+  const fourth = await (await start()).ready();
+  expect(await (await fetch(`${fourth.url}/readyz`)).json()).toMatchObject({ d1: "down" });
+  expect((await fourth.call(keys.router, "GET", "/v1/records/ROUTES/ada")).status).toBe(200);
+  expect((await fourth.call(keys.operator, "GET", "/v1/leases/stale")).status).toBe(503);
+  await fourth.end("SIGTERM");
+
+  // As the state was made, whatever a new one would get; and never as anything else.
+  expect(readFileSync(join(state, "shards"), "utf8")).toBe("1\n");
+  const resharded = await (await start({ LEASEHOLD_SHARDS: "8" })).ended;
+  expect(resharded).toMatchObject({ code: 1, stderr: expect.stringContaining("shards1") as unknown });
+});
+
+test("a port in use, a state folder that cannot be written and a bad variable are one line each", async () => {
+  const listener = createServer();
+  await new Promise<void>((listening) => listener.listen(0, "127.0.0.1", listening));
+  const address = listener.address();
+  const port = typeof address === "object" && address !== null ? address.port : 0;
+  const file = join(folder, "file");
+  writeFileSync(file, "");
+  const cases: [Server, RegExp][] = [
+    [new Server(port, join(folder, "other")), /^leasehold: port \d+ is in use; set PORT to another one\n$/],
+    [new Server(await freePort(), join(file, "below")), /^leasehold: the state folder .* cannot be written: ENOTDIR\n$/],
+    [new Server(await freePort(), file), /^leasehold: the state folder .* cannot be written: ENOTDIR\n$/],
+    [new Server(0, join(folder, "other")), /^leasehold: PORT must be a whole number from 1 to 65535\n$/],
+    [
+      new Server(await freePort(), join(folder, "other"), { LEASEHOLD_STALE_S: "abc" }),
+      /^leasehold: LEASEHOLD_STALE_S must be a whole number of s from 1 to 604800\n$/,
+    ],
+  ];
+  for (const [server, line] of cases) {
+    const ended = await server.ended;
+    expect(ended.code).toBe(1);
+    expect(ended.stderr).toMatch(line);
+  }
+  listener.close();
+});
+
+test("killed under load: nothing acknowledged is lost, unknown begins can be replayed, and nothing stays held", async () => {
+  const server = await (await start({ LEASEHOLD_SWEEP_AFTER_MS: "500" })).ready();
+  const { keys } = server;
+  const leases: { cell: string; uuid: string; name: string; begun: number; committed: number }[] = [];
+  const load = new AbortController();
+  const client = async (cell: string): Promise<void> => {
+    while (!load.signal.aborted) {
+      const lease = { cell, uuid: uuid(1_000 + leases.length), name: `kill-${leases.length}`, begun: 0, committed: 0 };
+      leases.push(lease);
+      const key = keys.cells[cell] ?? "";
+      lease.begun = (await server.call(key, "PUT", `/v1/cells/${cell}/leases/${lease.uuid}`, create(lease.name))).status;
+      if (lease.begun === 201) lease.committed = (await server.call(key, "POST", `/v1/cells/${cell}/leases/${lease.uuid}/commit`)).status;
+    }
+  };
+  const clients = ["1", "2", "3", "4", "1", "2", "3", "4"].map(client);
+  await new Promise((resume) => setTimeout(resume, 1_500));
+  await server.end("SIGKILL");
+  load.abort();
+  await Promise.all(clients);
+  expect(leases.filter(({ committed }) => committed === 200).length).toBeGreaterThan(10);
+
+  const again = await (await start({ LEASEHOLD_SWEEP_AFTER_MS: "500" })).ready();
+  for (const lease of leases) {
+    const path = `/v1/cells/${lease.cell}/leases/${lease.uuid}`;
+    const key = keys.cells[lease.cell] ?? "";
+    const found = await again.call(key, "GET", path);
+    if (lease.committed === 200) expect(found.body["lease"]).toMatchObject({ state: "COMMITTED" });
+    else if (lease.begun === 201) expect(found.status).toBe(200);
+    const replayed = await again.call(key, "PUT", path, create(lease.name));
+    expect(lease.begun === 201 ? [200] : [200, 201]).toContain(replayed.status);
+    expect((await again.call(key, "POST", `${path}/commit`)).status).toBe(200);
+  }
+  for (const cell of ["1", "2", "3", "4"]) {
+    const listed = await again.call(keys.cells[cell] ?? "", "GET", `/v1/cells/${cell}/leases`);
+    expect(listed.body["leases"]).toEqual([]);
+  }
+  // Whoever destroys them meets no hold, and each is its owner's.
+  for (let from = 0; from < leases.length; from += 100) {
+    const some = leases.slice(from, from + 100);
+    const looked = await again.call(keys.router, "POST", "/v1/records/lookup", {
+      buckets: some.map(({ name }) => ({ type: "ROUTES", value: name })),
     });
-    expect(await first.end("SIGTERM")).toMatchObject({ code: 0 });
+    const results = looked.body["results"] as { record?: { cell_id: string; status: string; lease_uuid: string | null } }[];
+    expect(results.map(({ record }) => [record?.cell_id, record?.status, record?.lease_uuid])).toEqual(
+      some.map(({ cell }) => [cell, "ACTIVE", null]),
+    );
+  }
+  await again.end("SIGTERM");
+});
 
-    rmSync(join(state, "storage", "d1"), { recursive: true });
-    const second = await (await start()).ready();
-    expect(second.keys).toEqual(keys);
-    expect(await (await fetch(`${second.url}/readyz`)).json()).toMatchObject({ d1: "up" });
-    const cells = await second.call(keys.operator, "GET", "/v1/admin/cells");
-    expect((cells.body["cells"] as unknown[]).length).toBe(4);
-    expect(((await second.call(keys.operator, "GET", "/v1/admin/keys")).body["keys"] as unknown[]).length).toBe(6);
-    expect((await second.call(keys.cells["1"] ?? "", "POST", `/v1/cells/1/leases/${uuid(1)}/commit`)).status).toBe(200);
-    expect(await second.call(keys.router, "GET", "/v1/records/ROUTES/ada")).toMatchObject({ status: 200, body: { record: { status: "ACTIVE" } } });
-    expect(await second.end("SIGINT")).toMatchObject({ code: 0 });
-
-    // Files lost one by one, and files that are no database: D1 is made anew, or said to be down; nothing else is touched.
-    const d1 = join(state, "storage", "d1", "miniflare-D1DatabaseObject");
-    for (const file of readdirSync(d1)) rmSync(join(d1, file));
-    const third = await (await start()).ready();
-    expect(await (await fetch(`${third.url}/readyz`)).json()).toMatchObject({ d1: "up" });
-    await third.end("SIGTERM");
-    // The runtime keeps its alarms beside it; without those it does not start at all.
-    for (const file of readdirSync(d1)) if (!file.startsWith("metadata")) writeFileSync(join(d1, file), "no database");
-    const fourth = await (await start()).ready();
-    expect(await (await fetch(`${fourth.url}/readyz`)).json()).toMatchObject({ d1: "down" });
-    expect((await fourth.call(keys.router, "GET", "/v1/records/ROUTES/ada")).status).toBe(200);
-    expect((await fourth.call(keys.operator, "GET", "/v1/leases/stale")).status).toBe(503);
-    await fourth.end("SIGTERM");
-
-    // As the state was made, whatever a new one would get; and never as anything else.
-    expect(readFileSync(join(state, "shards"), "utf8")).toBe("1\n");
-    const resharded = await (await start({ LEASEHOLD_SHARDS: "8" })).ended;
-    expect(resharded).toMatchObject({ code: 1, stderr: expect.stringContaining("shards1") as unknown });
-  },
-  SLOW_MS,
-);
-
-test(
-  "a port in use, a state folder that cannot be written and a bad variable are one line each",
-  async () => {
-    const listener = createServer();
-    await new Promise<void>((listening) => listener.listen(0, "127.0.0.1", listening));
-    const address = listener.address();
-    const port = typeof address === "object" && address !== null ? address.port : 0;
-    const file = join(folder, "file");
-    writeFileSync(file, "");
-    const cases: [Server, RegExp][] = [
-      [new Server(port, join(folder, "other")), /^leasehold: port \d+ is in use; set PORT to another one\n$/],
-      [new Server(await freePort(), join(file, "below")), /^leasehold: the state folder .* cannot be written: ENOTDIR\n$/],
-      [new Server(await freePort(), file), /^leasehold: the state folder .* cannot be written: ENOTDIR\n$/],
-      [new Server(0, join(folder, "other")), /^leasehold: PORT must be a whole number from 1 to 65535\n$/],
-      [
-        new Server(await freePort(), join(folder, "other"), { LEASEHOLD_STALE_S: "abc" }),
-        /^leasehold: LEASEHOLD_STALE_S must be a whole number of s from 1 to 604800\n$/,
-      ],
-    ];
-    for (const [server, line] of cases) {
-      const ended = await server.ended;
-      expect(ended.code).toBe(1);
-      expect(ended.stderr).toMatch(line);
-    }
-    listener.close();
-  },
-  SLOW_MS,
-);
-
-test(
-  "killed under load: nothing acknowledged is lost, unknown begins can be replayed, and nothing stays held",
-  async () => {
-    const server = await (await start({ LEASEHOLD_SWEEP_AFTER_MS: "500" })).ready();
-    const { keys } = server;
-    const leases: { cell: string; uuid: string; name: string; begun: number; committed: number }[] = [];
-    const load = new AbortController();
-    const client = async (cell: string): Promise<void> => {
-      while (!load.signal.aborted) {
-        const lease = { cell, uuid: uuid(1_000 + leases.length), name: `kill-${leases.length}`, begun: 0, committed: 0 };
-        leases.push(lease);
-        const key = keys.cells[cell] ?? "";
-        lease.begun = (await server.call(key, "PUT", `/v1/cells/${cell}/leases/${lease.uuid}`, create(lease.name))).status;
-        if (lease.begun === 201) lease.committed = (await server.call(key, "POST", `/v1/cells/${cell}/leases/${lease.uuid}/commit`)).status;
-      }
-    };
-    const clients = ["1", "2", "3", "4", "1", "2", "3", "4"].map(client);
-    await new Promise((resume) => setTimeout(resume, 1_500));
-    await server.end("SIGKILL");
-    load.abort();
-    await Promise.all(clients);
-    expect(leases.filter(({ committed }) => committed === 200).length).toBeGreaterThan(10);
-
-    const again = await (await start({ LEASEHOLD_SWEEP_AFTER_MS: "500" })).ready();
-    for (const lease of leases) {
-      const path = `/v1/cells/${lease.cell}/leases/${lease.uuid}`;
-      const key = keys.cells[lease.cell] ?? "";
-      const found = await again.call(key, "GET", path);
-      if (lease.committed === 200) expect(found.body["lease"]).toMatchObject({ state: "COMMITTED" });
-      else if (lease.begun === 201) expect(found.status).toBe(200);
-      const replayed = await again.call(key, "PUT", path, create(lease.name));
-      expect(lease.begun === 201 ? [200] : [200, 201]).toContain(replayed.status);
-      expect((await again.call(key, "POST", `${path}/commit`)).status).toBe(200);
-    }
-    for (const cell of ["1", "2", "3", "4"]) {
-      const listed = await again.call(keys.cells[cell] ?? "", "GET", `/v1/cells/${cell}/leases`);
-      expect(listed.body["leases"]).toEqual([]);
-    }
-    // Whoever destroys them meets no hold, and each is its owner's.
-    for (let from = 0; from < leases.length; from += 100) {
-      const some = leases.slice(from, from + 100);
-      const looked = await again.call(keys.router, "POST", "/v1/records/lookup", {
-        buckets: some.map(({ name }) => ({ type: "ROUTES", value: name })),
-      });
-      const results = looked.body["results"] as { record?: { cell_id: string; status: string; lease_uuid: string | null } }[];
-      expect(results.map(({ record }) => [record?.cell_id, record?.status, record?.lease_uuid])).toEqual(
-        some.map(({ cell }) => [cell, "ACTIVE", null]),
-      );
-    }
-    await again.end("SIGTERM");
-  },
-  SLOW_MS,
-);
-
-test(
-  "a first start that failed leaves a state that starts, with the shards of a new one",
-  async () => {
-    const listener = createServer();
-    await new Promise<void>((listening) => listener.listen(0, "127.0.0.1", listening));
-    const address = listener.address();
-    const fresh = join(folder, "failed-first");
-    const failed = await new Server(typeof address === "object" && address !== null ? address.port : 0, fresh).ended;
-    expect(failed).toMatchObject({ code: 1, stderr: expect.stringContaining("is in use") as unknown });
-    listener.close();
-    const second = await (await start({}, fresh)).ready();
-    await second.end("SIGTERM");
-    expect(readFileSync(join(fresh, "shards"), "utf8")).toBe("1\n");
-  },
-  SLOW_MS,
-);
+test("a first start that failed leaves a state that starts, with the shards of a new one", async () => {
+  const listener = createServer();
+  await new Promise<void>((listening) => listener.listen(0, "127.0.0.1", listening));
+  const address = listener.address();
+  const fresh = join(folder, "failed-first");
+  const failed = await new Server(typeof address === "object" && address !== null ? address.port : 0, fresh).ended;
+  expect(failed).toMatchObject({ code: 1, stderr: expect.stringContaining("is in use") as unknown });
+  listener.close();
+  const second = await (await start({}, fresh)).ready();
+  await second.end("SIGTERM");
+  expect(readFileSync(join(fresh, "shards"), "utf8")).toBe("1\n");
+});
 
 test("what runs here is what wrangler.toml deploys", () => {
   const at = (path: string): string => readFileSync(join(import.meta.dirname, "../..", path), "utf8");

@@ -11,7 +11,7 @@ export function bulkSuite(world: World): void {
   const sizes = (): number[] => world.one.network.of("begin").map(({ body }) => opsOf(body as Batch));
 
   describe("S5: bulk changes", () => {
-    test("2,001 inserts are leases of 1,000, 1,000 and 1; their deletion the same", { timeout: 120_000 }, async () => {
+    test("2,001 inserts are leases of 1,000, 1,000 and 1; their deletion the same", async () => {
       const { one } = world;
       const prefix = fresh("bulk");
       const rows = Array.from({ length: 2_001 }, (_, index) => ({ path: `${prefix}-${index}` }));
@@ -40,39 +40,35 @@ export function bulkSuite(world: World): void {
       ).toEqual({ records: 3, chunks: 3 });
     });
 
-    test(
-      "1,201 rows with one statement: their names are given up afterwards, 500 at a time, and running it again does no harm",
-      { timeout: 120_000 },
-      async () => {
-        const { one } = world;
-        const prefix = fresh("later");
-        await one.cell.bulkInsert(
-          redirects,
-          Array.from({ length: 1_201 }, (_, index) => ({ path: `${prefix}-${index}` })),
-        );
-        one.network.forget();
-        one.network.fate = ({ operation }) => (operation === "begin" ? "refuse" : "deliver");
-        expect(await one.cell.transaction((tx) => tx.deleteLater(redirects, like(redirects.path, `${prefix}-%`)))).toBe(1_201);
-        expect(one.events.map(({ kind }) => kind)).toEqual(["deferred_left"]);
-        expect(await one.owners("REDIRECT_ROUTES", `${prefix}-7`)).toEqual([`${prefix}-7: ACTIVE of 1`]);
+    test("1,201 rows with one statement: their names are given up afterwards, 500 at a time, and running it again does no harm", async () => {
+      const { one } = world;
+      const prefix = fresh("later");
+      await one.cell.bulkInsert(
+        redirects,
+        Array.from({ length: 1_201 }, (_, index) => ({ path: `${prefix}-${index}` })),
+      );
+      one.network.forget();
+      one.network.fate = ({ operation }) => (operation === "begin" ? "refuse" : "deliver");
+      expect(await one.cell.transaction((tx) => tx.deleteLater(redirects, like(redirects.path, `${prefix}-%`)))).toBe(1_201);
+      expect(one.events.map(({ kind }) => kind)).toEqual(["deferred_left"]);
+      expect(await one.owners("REDIRECT_ROUTES", `${prefix}-7`)).toEqual([`${prefix}-7: ACTIVE of 1`]);
 
-        one.network.forget();
-        const [first] = await one.database.listDeferred({ afterUuid: "", limit: 1 });
-        // A crash between its commit and the removal of its row.
-        await one.client.leases.begin(first?.batch ?? {}, { uuid: first?.uuid });
-        await one.client.leases.commit(first?.uuid ?? "");
-        one.network.forget();
-        const { deferred } = await one.cell.reconcile();
-        expect(deferred).toEqual({ done: 3, left: 0, refused: 0, dropped: 0 });
-        expect(sizes()).toEqual([500, 500, 201]);
-        expect(await one.owners("REDIRECT_ROUTES", `${prefix}-7`, `${prefix}-1200`)).toEqual([`${prefix}-7: free`, `${prefix}-1200: free`]);
-        expect((await one.cell.reconcile()).deferred).toEqual({ done: 0, left: 0, refused: 0, dropped: 0 });
-        expect(await one.database.listDeferred({ afterUuid: "", limit: 1 })).toEqual([]);
-        expect(await one.granted()).toEqual([]);
-      },
-    );
+      one.network.forget();
+      const [first] = await one.database.listDeferred({ afterUuid: "", limit: 1 });
+      // A crash between its commit and the removal of its row.
+      await one.client.leases.begin(first?.batch ?? {}, { uuid: first?.uuid });
+      await one.client.leases.commit(first?.uuid ?? "");
+      one.network.forget();
+      const { deferred } = await one.cell.reconcile();
+      expect(deferred).toEqual({ done: 3, left: 0, refused: 0, dropped: 0 });
+      expect(sizes()).toEqual([500, 500, 201]);
+      expect(await one.owners("REDIRECT_ROUTES", `${prefix}-7`, `${prefix}-1200`)).toEqual([`${prefix}-7: free`, `${prefix}-1200: free`]);
+      expect((await one.cell.reconcile()).deferred).toEqual({ done: 0, left: 0, refused: 0, dropped: 0 });
+      expect(await one.database.listDeferred({ afterUuid: "", limit: 1 })).toEqual([]);
+      expect(await one.granted()).toEqual([]);
+    });
 
-    test("chunks stay under the limits of claims and bytes, in either direction", { timeout: 60_000 }, async () => {
+    test("chunks stay under the limits of claims and bytes, in either direction", async () => {
       const { one } = world;
       const prefix = fresh("wide");
       const small = one.sibling(world.coordinator, { chunk: { ops: 3, bytes: 2_500 } });
@@ -135,40 +131,36 @@ export function bulkSuite(world: World): void {
       expect(await one.owners("REDIRECT_ROUTES", path, kept)).toEqual([`${path}: ACTIVE of 1`, `${kept}: free`]);
     });
 
-    test(
-      "a chunk that fails says what is done; without its local row it is rolled back, and running it again completes",
-      { timeout: 60_000 },
-      async () => {
-        const { one, two } = world;
-        const prefix = fresh("partly");
-        const rows = Array.from({ length: 30 }, (_, index) => ({ path: `${prefix}-${String(index).padStart(2, "0")}` }));
-        await two.cell.transaction((tx) => tx.insert(redirects, { path: `${prefix}-15` }));
-        const chunky = one.sibling(world.coordinator, { chunk: { records: 10 } });
-        const error = await chunky.cell.bulkInsert(redirects, rows).catch((thrown: unknown) => thrown);
-        expect(error).toBeInstanceOf(BulkError);
-        expect(error).toMatchObject({ recordsDone: 10, chunksDone: 1, code: "ALREADY_EXISTS" });
-        const paths = async (): Promise<unknown[]> =>
-          (
-            await one.orm
-              .select()
-              .from(redirects)
-              .where(like(redirects.path, `${prefix}-%`))
-              .orderBy(asc(redirects.path))
-          ).map(({ path }) => path);
-        expect(await paths()).toEqual(rows.slice(0, 10).map(({ path }) => path));
+    test("a chunk that fails says what is done; without its local row it is rolled back, and running it again completes", async () => {
+      const { one, two } = world;
+      const prefix = fresh("partly");
+      const rows = Array.from({ length: 30 }, (_, index) => ({ path: `${prefix}-${String(index).padStart(2, "0")}` }));
+      await two.cell.transaction((tx) => tx.insert(redirects, { path: `${prefix}-15` }));
+      const chunky = one.sibling(world.coordinator, { chunk: { records: 10 } });
+      const error = await chunky.cell.bulkInsert(redirects, rows).catch((thrown: unknown) => thrown);
+      expect(error).toBeInstanceOf(BulkError);
+      expect(error).toMatchObject({ recordsDone: 10, chunksDone: 1, code: "ALREADY_EXISTS" });
+      const paths = async (): Promise<unknown[]> =>
+        (
+          await one.orm
+            .select()
+            .from(redirects)
+            .where(like(redirects.path, `${prefix}-%`))
+            .orderBy(asc(redirects.path))
+        ).map(({ path }) => path);
+      expect(await paths()).toEqual(rows.slice(0, 10).map(({ path }) => path));
 
-        // A process that dies after the begin of its second chunk: what it left is a lease without a local row.
-        const [orphan] = rows.slice(10, 11);
-        const source = { type: "RAILS_TABLE_REDIRECT_ROUTES", id: "888888" } as const;
-        await one.client.leases.begin({
-          creates: [{ bucket: { type: "REDIRECT_ROUTES", value: orphan?.path ?? "" }, subject: { type: "GROUP", id: 1 }, source }],
-        });
-        await one.cell.reconcile({ staleMs: 0 });
-        await two.cell.transaction((tx) => tx.delete(redirects, like(redirects.path, `${prefix}-15`)));
-        await chunky.cell.bulkInsert(redirects, rows.slice(10));
-        expect(await paths()).toEqual(rows.map(({ path }) => path));
-      },
-    );
+      // A process that dies after the begin of its second chunk: what it left is a lease without a local row.
+      const [orphan] = rows.slice(10, 11);
+      const source = { type: "RAILS_TABLE_REDIRECT_ROUTES", id: "888888" } as const;
+      await one.client.leases.begin({
+        creates: [{ bucket: { type: "REDIRECT_ROUTES", value: orphan?.path ?? "" }, subject: { type: "GROUP", id: 1 }, source }],
+      });
+      await one.cell.reconcile({ staleMs: 0 });
+      await two.cell.transaction((tx) => tx.delete(redirects, like(redirects.path, `${prefix}-15`)));
+      await chunky.cell.bulkInsert(redirects, rows.slice(10));
+      expect(await paths()).toEqual(rows.map(({ path }) => path));
+    });
 
     test("more claims than a lease may have are refused before anybody is asked", async () => {
       const { one } = world;

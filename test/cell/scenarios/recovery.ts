@@ -27,7 +27,7 @@ export function recoverySuite(world: World): void {
   const { organizations } = world.dialect.tables;
 
   describe("S3: recovery", () => {
-    test("the matrix of local and remote, fresh and stale", { timeout: 60_000 }, async () => {
+    test("the matrix of local and remote, fresh and stale", async () => {
       const { one } = world;
       const names = Object.fromEntries(["a", "b", "c", "d"].map((each) => [each, fresh(each)]));
       const c = await leave(one, names["c"] ?? "", { local: true, remote: true });
@@ -64,7 +64,7 @@ export function recoverySuite(world: World): void {
       expect(await one.granted()).toEqual([]);
     });
 
-    test("three pages of leases, each committed once, although three runs meet over them", { timeout: 120_000 }, async () => {
+    test("three pages of leases, each committed once, although three runs meet over them", async () => {
       const { one } = world;
       const uuids = [];
       for (let index = 0; index < 25; index += 1) uuids.push(await leave(one, fresh("paged"), { local: true, remote: true }));

@@ -305,7 +305,7 @@ function collisionSuite(world: World): void {
       expect(one.network.calls).toEqual([]);
     });
 
-    test("of a hundred at once from two cells exactly one gets a name", { timeout: 60_000 }, async () => {
+    test("of a hundred at once from two cells exactly one gets a name", async () => {
       const { one, two } = world;
       const path = fresh("wanted");
       const cells = Array.from({ length: 100 }, (_, index) => (index % 2 === 0 ? one : two));

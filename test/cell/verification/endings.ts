@@ -37,7 +37,7 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
       .values(numbers(from, to).map((id) => ({ userId: id, email: `${prefix}${id}@x.org` })));
 
   describe("asking", () => {
-    test("[V5] to ask again is no permission: nothing more is changed before there is an answer", { timeout: 60_000 }, async () => {
+    test("[V5] to ask again is no permission: nothing more is changed before there is an answer", async () => {
       const one = current();
       await one.addUsers(1_200, "asked");
       await one.orm.update(users).set({ bot: true });
@@ -61,7 +61,7 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
       expect((await stored())?.isDone).toBe(true);
     });
 
-    test("[V5] what a run has changed that broke off counts in the next one, found and done alike", { timeout: 60_000 }, async () => {
+    test("[V5] what a run has changed that broke off counts in the next one, found and done alike", async () => {
       const one = current();
       await one.addUsers(600, "broken");
       await one.lease({ destroys: numbers(1, 180).map((id) => ({ bucket: username(`broken-${id}`) })) });
@@ -233,7 +233,7 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
       await coordinator.close();
     });
 
-    test("[V5] a stretch that takes longer than the slot lasts is stored, unless another run has had the slot", { timeout: 20_000 }, async () => {
+    test("[V5] a stretch that takes longer than the slot lasts is stored, unless another run has had the slot", async () => {
       const one = current();
       const coordinator = await startTestCoordinator({ variables: { LEASEHOLD_VERIFICATION_SLOT_MS: "1000" } });
       const network = new FaultyFetch(coordinator.fetch);

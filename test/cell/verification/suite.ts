@@ -71,53 +71,49 @@ export function verificationSuite(name: string, dialect: Dialect, database: () =
     endingsSuite(dialect, () => one);
 
     describe("S4", () => {
-      test.for([true, false])(
-        "[V1] finds every kind of drift, mends it, and leaves alone what is young (digests: %s)",
-        { timeout: 120_000 },
-        async (digests) => {
-          await plant();
-          const plan = await one.cell.verify({ digests });
-          expect([plan.status, plan.applied, kinds(plan), changes(plan)]).toEqual(["done", false, [6, 2, 5], [0, 0, 0]]);
-          expect(await one.owners("USERNAMES", "user-10", "wrong-1")).toEqual(["user-10: free", "wrong-1: ACTIVE of 1 for 20"]);
+      test.for([true, false])("[V1] finds every kind of drift, mends it, and leaves alone what is young (digests: %s)", async (digests) => {
+        await plant();
+        const plan = await one.cell.verify({ digests });
+        expect([plan.status, plan.applied, kinds(plan), changes(plan)]).toEqual(["done", false, [6, 2, 5], [0, 0, 0]]);
+        expect(await one.owners("USERNAMES", "user-10", "wrong-1")).toEqual(["user-10: free", "wrong-1: ACTIVE of 1 for 20"]);
 
-          const report = await one.cell.verify({ apply: true, digests });
-          expect([report.status, kinds(report), changes(report)]).toEqual(["done", [6, 2, 5], [6 + 2, 0, 2 + 4 + 1]]);
-          expect(new Set(report.items.map(({ kind, because }) => `${kind} ${because}`))).toEqual(
-            new Set(["missing no_claim", "different value", "extra row_gone", "extra not_claimed"]),
-          );
-          expect(
-            await one.owners("USERNAMES", "user-10", "user-20", "wrong-1", "user-30", "user-1200", "user-2503", "just-now", "user-40", "renamed"),
-          ).toEqual([
-            "user-10: ACTIVE of 1 for 10",
-            "user-20: ACTIVE of 1 for 20",
-            "wrong-1: free",
-            "user-30: free",
-            "user-1200: free",
-            "user-2503: free",
-            "just-now: ACTIVE of 1 for 900000",
-            "user-40: ACTIVE of 1 for 40",
-            "renamed: free",
-          ]);
+        const report = await one.cell.verify({ apply: true, digests });
+        expect([report.status, kinds(report), changes(report)]).toEqual(["done", [6, 2, 5], [6 + 2, 0, 2 + 4 + 1]]);
+        expect(new Set(report.items.map(({ kind, because }) => `${kind} ${because}`))).toEqual(
+          new Set(["missing no_claim", "different value", "extra row_gone", "extra not_claimed"]),
+        );
+        expect(
+          await one.owners("USERNAMES", "user-10", "user-20", "wrong-1", "user-30", "user-1200", "user-2503", "just-now", "user-40", "renamed"),
+        ).toEqual([
+          "user-10: ACTIVE of 1 for 10",
+          "user-20: ACTIVE of 1 for 20",
+          "wrong-1: free",
+          "user-30: free",
+          "user-1200: free",
+          "user-2503: free",
+          "just-now: ACTIVE of 1 for 900000",
+          "user-40: ACTIVE of 1 for 40",
+          "renamed: free",
+        ]);
 
-          await one.coordinator.advance(60_000);
-          const again = await one.cell.verify({ apply: true, digests });
-          expect([again.status, kinds(again), changes(again)]).toEqual(["done", [0, 0, 0], [0, 0, 0]]);
-          expect(formatReport(report)).toContain("found: 6 missing, 2 different, 5 extra");
+        await one.coordinator.advance(60_000);
+        const again = await one.cell.verify({ apply: true, digests });
+        expect([again.status, kinds(again), changes(again)]).toEqual(["done", [0, 0, 0], [0, 0, 0]]);
+        expect(formatReport(report)).toContain("found: 6 missing, 2 different, 5 extra");
 
-          // An hour later the young ones are old.
-          await one.coordinator.advance(2 * HOUR_MS);
-          await one.orm.update(users).set({ updatedAt: dialect.ago(7_200) });
-          const later = await one.cell.verify({ apply: true, digests });
-          expect(changes(later)).toEqual([1, 0, 2]);
-          expect(await one.owners("USERNAMES", "just-now", "user-40", "renamed")).toEqual([
-            "just-now: free",
-            "user-40: free",
-            "renamed: ACTIVE of 1 for 40",
-          ]);
-        },
-      );
+        // An hour later the young ones are old.
+        await one.coordinator.advance(2 * HOUR_MS);
+        await one.orm.update(users).set({ updatedAt: dialect.ago(7_200) });
+        const later = await one.cell.verify({ apply: true, digests });
+        expect(changes(later)).toEqual([1, 0, 2]);
+        expect(await one.owners("USERNAMES", "just-now", "user-40", "renamed")).toEqual([
+          "just-now: free",
+          "user-40: free",
+          "renamed: ACTIVE of 1 for 40",
+        ]);
+      });
 
-      test("[V5] when the time is up it stores its place, and the next run goes on there", { timeout: 120_000 }, async () => {
+      test("[V5] when the time is up it stores its place, and the next run goes on there", async () => {
         await plant();
         const options = { apply: true, digests: false, maxMs: 0 };
         const first = await one.cell.verify(options);
@@ -130,7 +126,7 @@ export function verificationSuite(name: string, dialect: Dialect, database: () =
       });
     });
 
-    test("[V4] what is equal is not sent", { timeout: 60_000 }, async () => {
+    test("[V4] what is equal is not sent", async () => {
       await one.addUsers(1_000, "equal");
       const equal = await one.cell.verify({ apply: true });
       expect(equal.counts).toMatchObject({ rows: 1_000, claims: 2_000, records: 0, ranges: 19, equalRanges: 19 });
@@ -184,7 +180,7 @@ export function verificationSuite(name: string, dialect: Dialect, database: () =
       expect(uuidOf(await one.records(USERS), "swap-1")).toBe(uuidOf(before, "swap-1"));
     });
 
-    test("[V3] also from one stretch to another, and from one table to another", { timeout: 60_000 }, async () => {
+    test("[V3] also from one stretch to another, and from one table to another", async () => {
       await one.addUsers(30, "far");
       await one.orm.insert(emails).values({ userId: 1, email: "a@x.io" });
       await one.lease({ creates: [{ bucket: { type: "EMAILS", value: "a@x.io" }, subject: subject(1), source: source(4) }] });
@@ -239,7 +235,7 @@ export function verificationSuite(name: string, dialect: Dialect, database: () =
       expect(await one.owners("USERNAMES", "ada", "bob")).toEqual(["ada: ACTIVE of 1 for 1", "bob: ACTIVE of 1 for 3"]);
     });
 
-    test("[V5] asks before a larger share would change, and a backfill says so beforehand", { timeout: 60_000 }, async () => {
+    test("[V5] asks before a larger share would change, and a backfill says so beforehand", async () => {
       for (let at = 0; at < 600; at += 100)
         await one.orm
           .insert(users)
@@ -265,7 +261,7 @@ export function verificationSuite(name: string, dialect: Dialect, database: () =
       expect(await one.client.leases.list().all()).toEqual([]);
     });
 
-    test("[V5] a run that was cut off goes on where it was", { timeout: 60_000 }, async () => {
+    test("[V5] a run that was cut off goes on where it was", async () => {
       await one.addUsers(60, "cut");
       await one.lease({ destroys: [5, 55].map((id) => ({ bucket: username(`cut-${id}`) })) });
       const options = { apply: true, recentMs: 0, pageRows: 10, rangeRows: 5, digestRanges: 2 };
@@ -358,7 +354,7 @@ export function verificationSuite(name: string, dialect: Dialect, database: () =
       expect([none.status, none.retryAfterMs !== undefined]).toEqual(["no_slot", true]);
     });
 
-    test("ids of every kind are read in the order in which the coordinator has them", { timeout: 60_000 }, async () => {
+    test("ids of every kind are read in the order in which the coordinator has them", async () => {
       const ids = ["7", "10", "007", "0", "00", "x", "X", "a-1", "é", "😀", "﹏", "99999999999999999999", "1e3", "zz", "-5", "01x"];
       await one.orm.insert(projects).values(ids.map((id, index) => ({ id, path: `p-${index}` })));
       const uuids = ["10000000-0000-4000-8000-00000000000f", "a0000000-0000-4000-8000-000000000000", "f0000000-0000-4000-8000-000000000000"];

@@ -8,10 +8,7 @@ import { operationsTests } from "./operations.ts";
 import { securityTests } from "./security.ts";
 import { makeWorld, type World } from "./world.ts";
 
-const START_MS = 120_000;
-const TEST_MS = 120_000;
-
-describe.skipIf(isBrowserSkipped())("the example", { timeout: TEST_MS }, () => {
+describe.skipIf(isBrowserSkipped())("the example", () => {
   let made: World | undefined;
   const world = (): World => {
     if (made === undefined) throw new Error("the example did not start");
@@ -20,13 +17,13 @@ describe.skipIf(isBrowserSkipped())("the example", { timeout: TEST_MS }, () => {
 
   beforeAll(async () => {
     made = await makeWorld();
-  }, START_MS);
+  });
 
   afterAll(async () => {
     await made?.browser.close();
     await made?.example.end();
     made?.example.removeFolder();
-  }, START_MS);
+  });
 
   describe("names", () => nameTests(world));
   describe("crashes", () => crashTests(world));

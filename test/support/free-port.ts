@@ -2,7 +2,7 @@ import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { createServer } from "node:net";
 
-/** Below those that the system gives to outgoing connections: one of these could take the port of a server that is just being restarted. */
+/** Below those that the system gives to outgoing connections: one of these could take the port of a server that is about to start, or to start again. */
 const FIRST = 10_000;
 const LAST = 32_000;
 
