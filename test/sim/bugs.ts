@@ -301,6 +301,20 @@ export const bugs: Record<string, Bug> = {
     'const todo = apply ? drifts.filter((drift) => (pass === "extras") === (drift.action === "destroy")) : drifts;',
     'const todo = drifts.filter(({ action }) => pass === "names" || action === "destroy").toSorted((a, b) => Number(b.action === "destroy") - Number(a.action === "destroy"));',
   ),
+  "a verification counts its changes when they are made": one(
+    "V5",
+    ["I23"],
+    "src/cell/verification/run.ts",
+    "await this.#saveBehind(this.#announced);",
+    "",
+  ),
+  "a run does not count what the runs before it have changed": one(
+    "V5",
+    ["I23"],
+    "src/cell/verification/tally.ts",
+    "this.#spent = spent;",
+    "this.#spent = 0;",
+  ),
   "verification does not judge again under the lock": {
     breaks: "V2",
     violates: ["I5", "I19"],

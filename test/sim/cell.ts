@@ -205,7 +205,7 @@ export class Cell {
   async verify(options: VerifyOptions): Promise<VerificationReport | undefined> {
     const process = this.#process;
     const mayDie = (where: CellCrash): Promise<void> => this.#mayDie(process, where);
-    const around = { cell: this, api: process.api, reach: this.#reach, leases: this.#leases(process), random: this.#random, mayDie };
+    const around = { cell: this, process, api: process.api, reach: this.#reach, leases: this.#leases(process), random: this.#random, mayDie };
     return new Verifier(around).run(options);
   }
 

@@ -2,7 +2,7 @@ import { LocalCommitUnknownError, NotSavedError } from "../../src/cell/errors.ts
 import { LeasedTransaction } from "../../src/cell/leased-transaction.ts";
 import type { SourceRow } from "../../src/cell/changes.ts";
 import type { VerifyOptions } from "../../src/cell/verification/options.ts";
-import type { Place } from "../../src/cell/verification/place.ts";
+import { MAX_AGE_MS, type Place } from "../../src/cell/verification/place.ts";
 import { rowKey, type LockedRows, type Mended, type VerificationPorts, type VerifiedTable } from "../../src/cell/verification/ports.ts";
 import type { VerificationItem, VerificationReport } from "../../src/cell/verification/report.ts";
 import { VerificationAborted, verify } from "../../src/cell/verification/verify.ts";
@@ -22,6 +22,8 @@ import type { CellCrash } from "./weather.ts";
 
 interface Around {
   cell: Cell;
+  /** Which runs it, and may die. */
+  process: object;
   api: Api;
   reach: Reach;
   leases: CellLeases;
@@ -43,7 +45,8 @@ export class Verifier {
   #asOfMs = -Infinity;
   /** When the run began that this one goes on with. */
   #sinceMs: number;
-
+  /** What it changes. */
+  #isCounted = false;
   #places: ReadonlySet<string> = new Set([FIRST_PLACE]);
 
   constructor(around: Around) {
@@ -57,7 +60,7 @@ export class Verifier {
     const { recentMs = 0 } = options;
     const ranges = new VerifiedRanges(this.#around.cell.id, judge, recentMs);
     try {
-      const report = await verify(this.#ports(recentMs, ranges), { ...options, onItem: (item) => this.#hear(item), onProgress: () => {} });
+      const report = await verify(this.#ports(options, ranges), { ...options, onItem: (item) => this.#hear(item), onProgress: () => {} });
       ranges.ends(report.status === "done");
       this.#see(report);
       return report;
@@ -66,6 +69,8 @@ export class Verifier {
       const cause = error instanceof VerificationAborted ? error.cause : error;
       judge.see(`verified aborted by the ${this.#blamed(cause)}`);
       return undefined;
+    } finally {
+      if (this.#isCounted) judge.verifications.ends(this.#around.process);
     }
   }
 
@@ -93,8 +98,10 @@ export class Verifier {
     if (action === "replace" && because === "row" && outcome === "done") judge.see("V3");
   }
 
-  #ports(recentMs: number, ranges: VerifiedRanges): VerificationPorts {
-    const { cell, api, reach, random, mayDie } = this.#around;
+  #ports(options: VerifyOptions, ranges: VerifiedRanges): VerificationPorts {
+    const { cell, process, api, reach, random, mayDie } = this.#around;
+    const { recentMs = 0, apply } = options;
+    const { verifications } = reach.judge;
     const { local } = cell;
     const records = new SimulatedRecords(cell.id, api, reach);
     const slot = random.uuid();
@@ -142,16 +149,19 @@ export class Verifier {
           const stored = await local.loadProgress();
           const isOpen = stored !== undefined && !(JSON.parse(stored.text) as { isDone: boolean }).isDone;
           if (isOpen) this.#sinceMs = stored.sinceMs;
-          if (stored !== undefined) this.#hasMoved(JSON.parse(stored.text) as Place);
+          const place = stored && (JSON.parse(stored.text) as Place);
+          if (place !== undefined) this.#hasMoved(place);
+          this.#isCounted = apply === true;
+          if (this.#isCounted) verifications.runs(cell.id, process, !isGoneOnWith(place, stored?.ageMs ?? 0, options));
           return stored;
         },
         save: async (text) => {
           const place = JSON.parse(text) as Place;
           if (place.isDone) ranges.stored("");
           else if (this.#hasMoved(place)) ranges.stored(place.after);
-          else ranges.breaksOff();
           await mayDie("before_verify_save");
           await local.saveProgress(text, this.#sinceMs);
+          verifications.counts(cell.id, place.spent);
         },
       },
       queue: {
@@ -168,7 +178,7 @@ export class Verifier {
     };
   }
 
-  /** A run that asks or breaks off stores the place where it was. */
+  /** A run that asks, breaks off or is about to change something stores the place where it was. */
   #hasMoved({ pass, source, after }: Place): boolean {
     const place = `${pass} ${source} ${after}`;
     const hasMoved = !this.#places.has(place);
@@ -214,7 +224,8 @@ export class Verifier {
         const batch = decide(locked);
         isWanted = batch !== undefined;
         if (batch !== undefined) {
-          const begun = { cell: cell.id, lease, ops: cell.placed(batch), recentMs, sinceMs: this.#sinceMs, asOfMs: this.#asOfMs };
+          const isOfQueue = this.#queue.size > 0;
+          const begun = { cell: cell.id, lease, ops: cell.placed(batch), recentMs, sinceMs: this.#sinceMs, asOfMs: this.#asOfMs, isOfQueue };
           reach.judge.verifications.begins(begun, (row) => (this.#queue.has(rowKey(row)) ? undefined : cell.local.ageOf(row)));
         }
         return { value: undefined, claimed: batch === undefined ? undefined : { batch, sources: rows } };
@@ -244,4 +255,10 @@ export class Verifier {
     }
     return locked;
   }
+}
+
+/** Also where a run begins anew and a question is open: only an answer gives it more to spend. */
+function isGoneOnWith(place: Place | undefined, ageMs: number, { startOver, digests }: VerifyOptions): boolean {
+  if (place === undefined || place.isDone || startOver === true) return false;
+  return place.isAsking || (ageMs < MAX_AGE_MS && (place.isWhole || digests !== false));
 }

@@ -33,6 +33,7 @@ export const invariants = {
   I20: "a verification changes no claim that is young, and none of a row that is",
   I21: "a digest is that of its claims, and a range that a verification took for equal was equal, without holds and without anything young",
   I22: "at rest a verification leaves rows and claims in full agreement, and another one changes nothing",
+  I23: "what a verification changes is stored as counted before it is changed, and stays counted through all its runs",
 } as const;
 
 export type Invariant = keyof typeof invariants;

@@ -75,7 +75,7 @@ export interface Place {
 }
 
 /** Of a verification that is not done: what was behind its place may have changed past the cell by then. */
-const MAX_AGE_MS = 86_400_000;
+export const MAX_AGE_MS = 86_400_000;
 
 const aboutOf = ({ tables }: VerificationPorts): string => JSON.stringify(tables.map(({ source, bucketTypes }) => [source, bucketTypes]));
 

@@ -1,5 +1,6 @@
 import { compareBytes, sourceOrder } from "../../core/source-order.ts";
 import { tell } from "../../client/hooks.ts";
+import { LocalCommitUnknownError } from "../errors.ts";
 import { examine } from "./examine.ts";
 import type { Settings } from "./options.ts";
 import type { Part, Place } from "./place.ts";
@@ -39,6 +40,8 @@ export class Run {
   /** As it is stored, and its text: another run would have changed it. */
   #stored: Where;
   #text: string | undefined;
+  /** Changes, with those that are under way. */
+  #announced = 0;
   #hasBegun = false;
 
   constructor(
@@ -69,8 +72,9 @@ export class Run {
   }
 
   /** What was mended counts, also when a run ends where it did not mean to: the next one has so much less to spend. */
-  async abandon(): Promise<void> {
-    if (this.#hasBegun && this.#slot.isHeld) await this.#saveBehind();
+  async abandon(cause: unknown): Promise<void> {
+    if (!this.#hasBegun || !this.#slot.isHeld) return;
+    await this.#saveBehind(cause instanceof LocalCommitUnknownError ? this.#announced : undefined);
   }
 
   report(status: VerificationStatus): VerificationReport {
@@ -172,7 +176,7 @@ export class Run {
       for await (const examined of examine({ records, table, recentMs, pageRows, ...range })) {
         const asks = await this.#settler.collect(part, after, examined, pending);
         if (asks) return this.#ask(pending);
-        await this.#settler.settle(part, pending, false);
+        if (!(await this.#settle(part, pending, false))) return "slot_lost";
         pace.add(examined.rows);
         pace.tell(this.#changes);
         const { through } = examined;
@@ -181,7 +185,7 @@ export class Run {
         if (!(await this.#isSlotHeld())) return "slot_lost";
         const isWithin = through !== undefined && through !== range.upTo && pages % PAUSE_PAGES === 0;
         if (!isWithin || this.#isOver === undefined) continue;
-        await this.#settler.settle(part, pending, true);
+        if (!(await this.#settle(part, pending, true))) return "slot_lost";
         if (pass === "names")
           this.#tally.sifted(
             table.source,
@@ -191,9 +195,20 @@ export class Run {
         return this.#storeAndPause(through);
       }
     }
-    await this.#settler.settle(part, pending, true);
+    if (!(await this.#settle(part, pending, true))) return "slot_lost";
     pace.tell(this.#changes);
     return undefined;
+  }
+
+  /** What is about to change counts before it does: a run that dies has changed no more than is counted (rule V5). False: the slot is lost. */
+  async #settle(part: Part, pending: Pending, isLast: boolean): Promise<boolean> {
+    for (const together of pending.take(isLast)) {
+      if (!(await this.#isSlotHeld())) return false;
+      this.#announced = this.#tally.now.spent + together.drifts.length;
+      await this.#saveBehind(this.#announced);
+      await this.#settler.settle(part, together);
+    }
+    return true;
   }
 
   /** The next run asks again, with what this one has changed counted. */
@@ -220,8 +235,8 @@ export class Run {
   }
 
   /** The place stays where it was stored last, behind which all will be looked at again. */
-  async #saveBehind(): Promise<void> {
-    await this.#save(this.#stored);
+  async #saveBehind(spent = this.#tally.now.spent): Promise<void> {
+    await this.#save({ ...this.#stored, spent });
   }
 
   async #save(more: Partial<Place>): Promise<void> {

@@ -5,7 +5,7 @@ import { foresee } from "./foresee.ts";
 import { Mender, type Outcome } from "./mender.ts";
 import { keyOfRecord } from "./named.ts";
 import type { Settings } from "./options.ts";
-import type { Pending } from "./pending.ts";
+import type { Pending, Together } from "./pending.ts";
 import { addExtra, Wanted, type Part, type Place } from "./place.ts";
 import { givenUpKey, rowKey, type QueuedRow, type VerificationPorts, type VerifiedTable } from "./ports.ts";
 import { mendQueued } from "./queue.ts";
@@ -68,11 +68,9 @@ export class Settler {
     return this.question !== undefined;
   }
 
-  async settle({ table }: Part, pending: Pending, isLast: boolean): Promise<void> {
-    for (const { drifts, recency } of pending.take(isLast)) {
-      if (this.#settings.apply) await this.#mender(table).mend(drifts, recency);
-      else await this.#plan(table, drifts);
-    }
+  async settle({ table }: Part, { drifts, recency }: Together): Promise<void> {
+    if (this.#settings.apply) await this.#mender(table).mend(drifts, recency);
+    else await this.#plan(table, drifts);
   }
 
   async #plan({ source }: VerifiedTable, drifts: readonly Drift[]): Promise<void> {

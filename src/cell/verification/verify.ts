@@ -40,7 +40,7 @@ export async function verify(ports: VerificationPorts, options: VerifyOptions = 
     return await run.run();
   } catch (error) {
     // Of little use without the database, which may be the cause.
-    await run.abandon().catch(() => {});
+    await run.abandon(error).catch(() => {});
     throw new VerificationAborted(error, run.report("stopped"));
   } finally {
     await slot.release();

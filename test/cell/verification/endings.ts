@@ -77,6 +77,43 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
       expect([rest.status, rest.counts.missing, rest.counts.created, rest.counts.rows]).toEqual(["done", 180, 180, 600]);
     });
 
+    test("[V5] what is about to change counts before it does: a run that is killed has changed no more", async () => {
+      const one = current();
+      await one.addUsers(600, "killed");
+      await one.lease({ destroys: numbers(1, 180).map((id) => ({ bucket: username(`killed-${id}`) })) });
+      await one.coordinator.advance(2 * HOUR_MS);
+      const options = { apply: true, maxChanges: 150, maxShare: 1, leaseOps: 50, pageRows: 50, rangeRows: 50 };
+      const left: (Place | undefined)[] = [];
+      one.network.before = async ({ operation }) => void (operation === "commit" && left.push(await stored()));
+      let begins = 0;
+      one.network.fate = ({ operation }) => (operation === "begin" && (begins += 1) > 2 ? "refuse" : "deliver");
+      await expect(one.cell.verify(options)).rejects.toThrow();
+      one.network.forget();
+      expect(left.map((place) => place?.spent)).toEqual([50, 100]);
+      // Where the second lease was committed, and nothing else was stored.
+      await rewrite({ ...left[1] });
+      const asked = await one.cell.verify(options);
+      expect([asked.status, asked.question]).toEqual(["needs_approval", "180 claims would be changed, and maxChanges allows 150"]);
+    });
+
+    test("[V5] what may have been changed counts as changed", async () => {
+      const one = current();
+      await addEmails(1, 180, "unsure");
+      const database = dialect.database(one.orm);
+      const { readCommitted } = database;
+      Object.defineProperty(database, "readCommitted", { value: readCommitted });
+      const run = readCommitted.run.bind(readCommitted);
+      let committed = 0;
+      readCommitted.run = async (body) => {
+        const ran = await run(body);
+        return ran.kind === "committed" && (committed += 1) > 1 ? { kind: "unknown", error: new Error("connection lost") } : ran;
+      };
+      const cell = createCell({ client: one.client, database, tables: claimablesOf(dialect.tables) });
+      const aborted = cell.verify({ apply: true, maxShare: 1, leaseOps: 50, pageRows: 50, rangeRows: 50 });
+      await expect(aborted).rejects.toMatchObject({ cause: { code: "UNKNOWN_COMMIT" }, report: { counts: { created: 50 } } });
+      expect((await stored())?.spent).toBe(100);
+    });
+
     test("[V5] nor is a process that verifies other columns", async () => {
       const one = current();
       const newer = createCell({

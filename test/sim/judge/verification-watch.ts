@@ -9,6 +9,15 @@ import type { Drifts } from "./drifts.ts";
 import type { Evidence } from "./evidence.ts";
 import { factKey, type Facts } from "./rows.ts";
 
+/** Of a verification, over all its runs. */
+interface Spending {
+  changed: number;
+  /** What is stored of that. */
+  counted: number;
+  /** Two runs at once: real time tells a run that its slot has run out, and that stands still here. */
+  isShared: boolean;
+}
+
 /** What a verification is about to take and give up. */
 interface Mending {
   cell: string;
@@ -19,25 +28,49 @@ interface Mending {
   sinceMs: number;
   /** When it last read at the coordinator, by the coordinator's clock. */
   asOfMs: number;
+  /** Rows of the queue are known to be wrong: what is done about them counts as no change. */
+  isOfQueue: boolean;
 }
 
 /** Checks what verifications do: to rows and claims as they are at that moment, however old what they have read is. */
 export class VerificationWatch {
   readonly #evidence: Evidence;
   readonly #drifts: Drifts;
-  readonly #mendings = new Map<string, Mending>();
-  /** By cell. */
+  readonly #mendings = new Map<string, Mending & { spending: Spending | undefined }>();
+  /** By cell, as what follows. */
   readonly #slots = new Map<string, Slot>();
+  readonly #spendings = new Map<string, Spending>();
+  /** Processes with a run. */
+  readonly #running = new WeakSet();
 
   constructor(evidence: Evidence, drifts: Drifts) {
     this.#evidence = evidence;
     this.#drifts = drifts;
   }
 
+  /** A run of a process begins. `isAnother`: it goes on with nothing, and no question is open. */
+  runs(cell: string, process: object, isAnother: boolean): void {
+    const before = this.#spendings.get(cell);
+    const isShared = this.#running.has(process);
+    this.#running.add(process);
+    if (before !== undefined && isShared) before.isShared = true;
+    if (isAnother || before === undefined) this.#spendings.set(cell, { changed: 0, counted: 0, isShared });
+  }
+
+  ends(process: object): void {
+    this.#running.delete(process);
+  }
+
+  /** So many changes are stored as counted. */
+  counts(cell: string, spent: number): void {
+    const spending = this.#spendings.get(cell);
+    if (spending !== undefined) spending.counted = spent;
+  }
+
   /** Its rows are locked. `ageOf`: by the cell's clock; undefined for a row that is gone, or that does not have to be old. */
   begins(mending: Mending, ageOf: (row: SourceRow) => number | undefined): void {
-    const { cell, lease, ops, recentMs, asOfMs } = mending;
-    this.#mendings.set(factKey(cell, lease), mending);
+    const { cell, lease, ops, recentMs, asOfMs, isOfQueue } = mending;
+    this.#mendings.set(factKey(cell, lease), { ...mending, spending: isOfQueue ? undefined : this.#spendings.get(cell) });
     for (const op of ops) {
       const claim = this.#claimOf(op);
       for (const row of [op.source, claim === undefined ? undefined : sourceOf(claim)]) {
@@ -68,6 +101,7 @@ export class VerificationWatch {
   decided({ cell, lease, state, ops }: Facts): void {
     const mending = this.#mendings.get(factKey(cell, lease));
     if (mending === undefined || state !== "COMMITTED") return;
+    this.#spends(mending.spending, cell, ops.length);
     for (const op of ops) {
       if (this.#drifts.isSince(cell, op, mending.sinceMs)) continue;
       const row = this.#evidence.rowsOf(cell).get(nameKey(op));
@@ -76,6 +110,18 @@ export class VerificationWatch {
         return `a verification of cell ${cell} makes a ${op.kind} of ${nameKey(op)} for ${op.source?.id}, and its row is ${JSON.stringify(row)}`;
       });
     }
+  }
+
+  /** Rule V5. */
+  #spends(spending: Spending | undefined, cell: string, changes: number): void {
+    if (spending === undefined) return;
+    spending.changed += changes;
+    const { changed, counted, isShared } = spending;
+    this.#evidence.check(
+      "I23",
+      isShared || changed <= counted,
+      () => `a verification of cell ${cell} has made ${changed} changes and counted ${counted}`,
+    );
   }
 
   answered(method: string, message: unknown, reply: Reply<unknown>): void {
