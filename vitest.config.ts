@@ -17,7 +17,7 @@ if (existsSync(MEMORY) && statfsSync(MEMORY).bavail * statfsSync(MEMORY).bsize >
 process.env["LEASEHOLD_SIGNING_SECRET"] = TEST_SECRET;
 
 /** What takes longer hangs. How fast a machine is decides no test. */
-const patience = { testTimeout: 120_000, hookTimeout: 120_000, expect: { poll: { timeout: 30_000 } } };
+const patience = { testTimeout: 120_000, hookTimeout: 120_000, expect: { poll: { timeout: 60_000 } } };
 
 export default defineConfig({
   test: {

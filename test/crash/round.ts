@@ -224,8 +224,8 @@ class Round {
     if (victim !== "workerd") return;
     // Its other half starts another runtime; now and then it is told to end before that one is there.
     const isBack = this.#random.chance(0.7) ? server.isBack() : this.#stop(server).then(() => true);
-    if (await Promise.race([isBack, sleep(15_000).then(() => false)])) return;
-    this.#complaints.push("a server whose runtime was killed neither came back nor ended within 15 s");
+    if (await Promise.race([isBack, sleep(60_000).then(() => false)])) return;
+    this.#complaints.push("a server whose runtime was killed neither came back nor ended within 60 s");
     await server.kill("group");
   }
 

@@ -34,7 +34,7 @@ export function scenarioSuite(name: string, start: Start): void {
         stops.push(() => database.stop());
         world[key] = await new TestedCell(id, start.dialect, world.coordinator, database).prepare();
       }
-    }, 120_000);
+    });
 
     afterAll(async () => {
       for (const stop of stops.toReversed()) await stop();

@@ -30,10 +30,10 @@ export function verificationSuite(name: string, dialect: Dialect, database: () =
     beforeAll(async () => {
       tested = await database();
       for (const statement of dialect.createTables) await tested.orm.execute(sql.raw(statement));
-    }, 120_000);
+    });
     beforeEach(async () => {
       one = await VerifiedCell.start(dialect, tested.orm);
-    }, 120_000);
+    });
     afterEach(() => one.stop());
     afterAll(() => tested.stop(), 60_000);
     const { users, emails, projects, organizations } = dialect.tables;

@@ -6,8 +6,6 @@ import type { DatabaseServer } from "../../support/databases/server.ts";
 import { eventually } from "./eventually.ts";
 import { ExampleProcess } from "./example-process.ts";
 
-const START_MS = 120_000;
-
 describe.skipIf(isSkipped("PostgreSQL"))("the example on PostgreSQL", () => {
   let server: DatabaseServer;
   let example: ExampleProcess;
@@ -16,13 +14,13 @@ describe.skipIf(isSkipped("PostgreSQL"))("the example on PostgreSQL", () => {
     server = await startPostgres();
     const [one, two] = [server.url(await server.createDatabase()), server.url(await server.createDatabase())];
     example = await new ExampleProcess({ EXAMPLE_DATABASE_URL_1: one, EXAMPLE_DATABASE_URL_2: two }).ready();
-  }, START_MS);
+  });
 
   afterAll(async () => {
     await example.end();
     example.removeFolder();
     await server.stop();
-  }, START_MS);
+  });
 
   const signUp = (cell: string, username: string, crash = ""): Promise<Response> =>
     fetch(`${example.url}/-/cells/${cell}/sign-up`, {
@@ -32,17 +30,13 @@ describe.skipIf(isSkipped("PostgreSQL"))("the example on PostgreSQL", () => {
       redirect: "manual",
     });
 
-  test(
-    "names are taken, refused, and committed after a crash",
-    async () => {
-      expect(example.output).toMatch(/cell 1 .* PostgreSQL/);
-      expect((await signUp("1", "grace")).status).toBe(303);
-      expect((await signUp("2", "Grace")).status).toBe(422);
-      const away = await signUp("1", "saved", "after_commit");
-      expect([away.status, away.headers.get("retry-after")]).toEqual([503, "1"]);
-      await eventually(async () => (await example.records.find({ type: "ROUTES", value: "saved" }))?.record.status).toBe("ACTIVE");
-      await eventually(async () => (await fetch(`${example.url}/saved`)).status).toBe(200);
-    },
-    START_MS,
-  );
+  test("names are taken, refused, and committed after a crash", async () => {
+    expect(example.output).toMatch(/cell 1 .* PostgreSQL/);
+    expect((await signUp("1", "grace")).status).toBe(303);
+    expect((await signUp("2", "Grace")).status).toBe(422);
+    const away = await signUp("1", "saved", "after_commit");
+    expect([away.status, away.headers.get("retry-after")]).toEqual([503, "1"]);
+    await eventually(async () => (await example.records.find({ type: "ROUTES", value: "saved" }))?.record.status).toBe("ACTIVE");
+    await eventually(async () => (await fetch(`${example.url}/saved`)).status).toBe(200);
+  });
 });
