@@ -22,7 +22,7 @@ export function cellDatabaseSuite(name: string, dialect: Dialect, start: () => P
       for (const statement of dialect.createTables) await orm.execute(statement);
       // Several processes of a cell start at once.
       await Promise.all(Array.from({ length: 5 }, () => dialect.database(orm).install()));
-    }, 60_000);
+    });
     beforeEach(async () => {
       await orm.delete(users);
       for (const { uuid } of await database.listDeferred({ afterUuid: "", limit: 1_000 })) await database.remove(uuid);

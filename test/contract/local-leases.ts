@@ -30,7 +30,7 @@ export function localLeasesSuite(name: string, start: () => Promise<LocalWorld>)
 
     beforeAll(async () => {
       world = await start();
-    }, 60_000);
+    });
     beforeEach(async () => {
       await world.clear();
       remote = new MemoryRemote(Date.now);

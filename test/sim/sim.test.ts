@@ -33,13 +33,13 @@ test("a thousand seeds of 500 events violate nothing, and meet every fault, acti
   expect(steps).toBeGreaterThanOrEqual(500_000);
 });
 
-test("coverage that is not reached fails, and says what was never met", { timeout: 60_000 }, async () => {
+test("coverage that is not reached fails, and says what was never met", async () => {
   const { code, lines } = await sim("--from", "1", "--seeds", "1", "--steps", "1", "--coverage");
   expect(code).toBe(1);
   expect(lines.at(-1)).toContain("never met: fault lose, ");
 });
 
-test("a seed is all that a run depends on", { timeout: 60_000 }, async () => {
+test("a seed is all that a run depends on", async () => {
   const runs = await Promise.all([1, 2].map(() => sim("--seed", "37", "--steps", "2000", "--json")));
   expect(runs[0]?.code).toBe(0);
   expect(runs[0]?.lines).toEqual(runs[1]?.lines);
@@ -55,7 +55,7 @@ describe("every planted bug is found within 200 seeds", () => {
   });
 });
 
-test("a violation ends with its seed and rule, after the few actions that it takes", { timeout: 120_000 }, async () => {
+test("a violation ends with its seed and rule, after the few actions that it takes", async () => {
   const found = await sim("--bug", "the last decision wins", "--seeds", "200");
   const [, seed = "", rule = ""] = /^found by seed (\d+) as (I\d+): /.exec(found.lines.at(-1) ?? "") ?? [];
   const { code, lines } = await sim("--bug", "the last decision wins", "--seed", seed);
@@ -70,20 +70,20 @@ describe("what was found once", () => {
   const files = readdirSync(folder).filter((name) => name.endsWith(".json"));
   const kept = files.map((name) => ({ name, ...(JSON.parse(readFileSync(new URL(name, folder), "utf8")) as { bug: string; rule: string }) }));
 
-  test("stays mended", { timeout: 120_000 }, async () => {
+  test("stays mended", async () => {
     const { code, lines } = await sim("--regressions");
     expect(lines.at(-1)).toBe(`${files.length} regressions, nothing violated`);
     expect(code).toBe(0);
   });
 
-  test.for(kept)("is found again with its bug: $name", { timeout: 120_000 }, async ({ bug }) => {
+  test.for(kept)("is found again with its bug: $name", async ({ bug }) => {
     const { code, lines } = await sim("--regressions", "--bug", bug);
     expect(lines.at(-1)).toBe(`${kept.filter((one) => one.bug === bug).length} regressions, found again: ${bug}`);
     expect(code).toBe(0);
   });
 });
 
-test("options that make no sense are refused", { timeout: 60_000 }, async () => {
+test("options that make no sense are refused", async () => {
   expect(await sim("--bug", "no such bug", "--seeds", "1")).toMatchObject({ code: 2 });
   expect(await sim("--seed", "abc")).toMatchObject({ code: 2, lines: ["--seed must be a whole number from 0 on"] });
 });

@@ -13,6 +13,7 @@ import type { SourceTypeName } from "../../src/core/registry.ts";
 import { isRefused, type Api, type Reach } from "./api.ts";
 import type { CellLeases } from "./cell-leases.ts";
 import type { Cell } from "./cell.ts";
+import type { SpendingRun } from "./judge/verification-watch.ts";
 import { LocalFailure } from "./local.ts";
 import type { Random } from "./random.ts";
 import { VerifiedRanges } from "./verified-ranges.ts";
@@ -22,8 +23,7 @@ import type { CellCrash } from "./weather.ts";
 
 interface Around {
   cell: Cell;
-  /** Which runs it, and may die. */
-  process: object;
+  process: SpendingRun["process"];
   api: Api;
   reach: Reach;
   leases: CellLeases;
@@ -45,8 +45,8 @@ export class Verifier {
   #asOfMs = -Infinity;
   /** When the run began that this one goes on with. */
   #sinceMs: number;
-  /** What it changes. */
-  #isCounted = false;
+  /** Once it has begun to change something. */
+  #spendingRun: SpendingRun | undefined;
   #places: ReadonlySet<string> = new Set([FIRST_PLACE]);
 
   constructor(around: Around) {
@@ -70,7 +70,7 @@ export class Verifier {
       judge.see(`verified aborted by the ${this.#blamed(cause)}`);
       return undefined;
     } finally {
-      if (this.#isCounted) judge.verifications.ends(this.#around.process);
+      if (this.#spendingRun !== undefined) judge.verifications.ends(this.#around.cell.id, this.#spendingRun);
     }
   }
 
@@ -151,8 +151,7 @@ export class Verifier {
           if (isOpen) this.#sinceMs = stored.sinceMs;
           const place = stored && (JSON.parse(stored.text) as Place);
           if (place !== undefined) this.#hasMoved(place);
-          this.#isCounted = apply === true;
-          if (this.#isCounted) verifications.runs(cell.id, process, !isGoneOnWith(place, stored?.ageMs ?? 0, options));
+          if (apply === true) this.#spendingRun ??= verifications.runs(cell.id, process, !isGoneOnWith(place, stored?.ageMs ?? 0, options));
           return stored;
         },
         save: async (text) => {
@@ -161,7 +160,7 @@ export class Verifier {
           else if (this.#hasMoved(place)) ranges.stored(place.after);
           await mayDie("before_verify_save");
           await local.saveProgress(text, this.#sinceMs);
-          verifications.counts(cell.id, place.spent);
+          if (this.#spendingRun !== undefined) verifications.counts(this.#spendingRun, place.spent);
         },
       },
       queue: {
@@ -224,8 +223,8 @@ export class Verifier {
         const batch = decide(locked);
         isWanted = batch !== undefined;
         if (batch !== undefined) {
-          const isOfQueue = this.#queue.size > 0;
-          const begun = { cell: cell.id, lease, ops: cell.placed(batch), recentMs, sinceMs: this.#sinceMs, asOfMs: this.#asOfMs, isOfQueue };
+          const spending = this.#queue.size > 0 ? undefined : this.#spendingRun?.spending;
+          const begun = { cell: cell.id, lease, ops: cell.placed(batch), recentMs, sinceMs: this.#sinceMs, asOfMs: this.#asOfMs, spending };
           reach.judge.verifications.begins(begun, (row) => (this.#queue.has(rowKey(row)) ? undefined : cell.local.ageOf(row)));
         }
         return { value: undefined, claimed: batch === undefined ? undefined : { batch, sources: rows } };

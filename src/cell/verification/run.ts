@@ -41,7 +41,9 @@ export class Run {
   #stored: Where;
   #text: string | undefined;
   /** Changes, with those that are under way. */
-  #announced = 0;
+  #announced: number;
+  /** Whether the stored place may be another run's. */
+  #isUnsure = false;
   #hasBegun = false;
 
   constructor(
@@ -56,6 +58,7 @@ export class Run {
     this.#slot = slot;
     this.#place = place;
     this.#stored = whereOf(place);
+    this.#announced = place.spent;
     this.#isResumed = isResumed;
     this.#tally = new Tally(place, settings);
     this.#settler = new Settler(ports, settings, place, this.#tally);
@@ -73,7 +76,7 @@ export class Run {
 
   /** What was mended counts, also when a run ends where it did not mean to: the next one has so much less to spend. */
   async abandon(cause: unknown): Promise<void> {
-    if (!this.#hasBegun || !this.#slot.isHeld) return;
+    if (!this.#hasBegun || !this.#slot.isHeld || this.#isUnsure) return;
     await this.#saveBehind(cause instanceof LocalCommitUnknownError ? this.#announced : undefined);
   }
 
@@ -265,7 +268,10 @@ export class Run {
   async #isSlotHeld(): Promise<boolean> {
     const held = await this.#slot.renew();
     if (held !== "again" || !this.#settings.apply) return held !== "lost";
-    return (await this.#ports.progress.load())?.text === this.#text;
+    this.#isUnsure = true;
+    const isOurs = (await this.#ports.progress.load())?.text === this.#text;
+    this.#isUnsure = !isOurs;
+    return isOurs;
   }
 
   async #paceOf({ pass, table }: Part, range: IdRange): Promise<Pace> {

@@ -38,7 +38,7 @@ describe.skipIf(isSkipped("MariaDB"))("rows on MariaDB", () => {
       "CREATE TABLE projects (id varchar(20) PRIMARY KEY, name varchar(20) NOT NULL)",
       "CREATE TABLE documents (id varchar(36) PRIMARY KEY DEFAULT (UUID()), name varchar(20) NOT NULL)",
     );
-  }, 60_000);
+  });
   beforeEach(() => installed.run("DELETE FROM users", "DELETE FROM accounts", "DELETE FROM projects"));
   afterAll(() => installed.stop());
 

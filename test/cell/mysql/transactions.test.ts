@@ -16,7 +16,7 @@ describe.skipIf(isSkipped("MariaDB"))("local transactions on MariaDB", () => {
   beforeAll(async () => {
     installed = await Installed.start({ fenceWaitMs: 300 });
     await installed.run("CREATE TABLE things (id int PRIMARY KEY, value int NOT NULL)");
-  }, 60_000);
+  });
   beforeEach(() => installed.run("TRUNCATE things", "INSERT INTO things VALUES (1, 0), (2, 0)", "DELETE FROM leasehold_outstanding_leases"));
   afterAll(() => installed.stop());
 

@@ -14,7 +14,7 @@ describe.skipIf(isSkipped("PostgreSQL"))("postgres-js loses its connection while
 
   beforeAll(async () => {
     tested = await new PostgresServer().postgresJs();
-  }, 60_000);
+  });
   afterAll(() => tested.stop());
 
   test("the answer comes after the body, and the body writes no lease any more", async () => {

@@ -48,7 +48,7 @@ function suite(name: string, start: () => Promise<TestedDatabase>): void {
         await tx.execute(sql`SET LOCAL search_path = tenant`);
         for (const statement of migration) await tx.execute(sql.raw(statement));
       });
-    }, 60_000);
+    });
     beforeEach(async () => {
       await run("DELETE FROM things");
       await run("DELETE FROM leasehold_outstanding_leases");

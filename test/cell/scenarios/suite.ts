@@ -38,7 +38,7 @@ export function scenarioSuite(name: string, start: Start): void {
 
     afterAll(async () => {
       for (const stop of stops.toReversed()) await stop();
-    }, 60_000);
+    });
 
     beforeEach(() => {
       switches.usernames = true;

@@ -35,7 +35,7 @@ export function verificationSuite(name: string, dialect: Dialect, database: () =
       one = await VerifiedCell.start(dialect, tested.orm);
     });
     afterEach(() => one.stop());
-    afterAll(() => tested.stop(), 60_000);
+    afterAll(() => tested.stop());
     const { users, emails, projects, organizations } = dialect.tables;
     const [, , claimableProjects] = claimablesOf(dialect.tables) as [Claimable, Claimable, Claimable];
     const takes = (value: string, id: number | string) => ({ bucket: username(value), subject: subject(id), source: source(id) });

@@ -14,8 +14,14 @@ interface Spending {
   changed: number;
   /** What is stored of that. */
   counted: number;
-  /** Two runs at once: real time tells a run that its slot has run out, and that stands still here. */
+  /** Two runs at once, of which the first has lost its slot and does not know it yet: each stores what it knows itself. */
   isShared: boolean;
+}
+
+/** A run that changes something; its process may die. */
+export interface SpendingRun {
+  readonly process: { readonly dead: boolean };
+  readonly spending: Spending;
 }
 
 /** What a verification is about to take and give up. */
@@ -28,20 +34,19 @@ interface Mending {
   sinceMs: number;
   /** When it last read at the coordinator, by the coordinator's clock. */
   asOfMs: number;
-  /** Rows of the queue are known to be wrong: what is done about them counts as no change. */
-  isOfQueue: boolean;
+  /** Undefined: it counts as no change, as rows of the queue do, which are known to be wrong. */
+  spending: Spending | undefined;
 }
 
 /** Checks what verifications do: to rows and claims as they are at that moment, however old what they have read is. */
 export class VerificationWatch {
   readonly #evidence: Evidence;
   readonly #drifts: Drifts;
-  readonly #mendings = new Map<string, Mending & { spending: Spending | undefined }>();
+  readonly #mendings = new Map<string, Mending>();
   /** By cell, as what follows. */
   readonly #slots = new Map<string, Slot>();
   readonly #spendings = new Map<string, Spending>();
-  /** Processes with a run. */
-  readonly #running = new WeakSet();
+  readonly #runs = new Map<string, Set<SpendingRun>>();
 
   constructor(evidence: Evidence, drifts: Drifts) {
     this.#evidence = evidence;
@@ -49,28 +54,30 @@ export class VerificationWatch {
   }
 
   /** A run of a process begins. `isAnother`: it goes on with nothing, and no question is open. */
-  runs(cell: string, process: object, isAnother: boolean): void {
+  runs(cell: string, process: SpendingRun["process"], isAnother: boolean): SpendingRun {
+    const others = [...(this.#runs.get(cell) ?? [])].filter((each) => !each.process.dead);
     const before = this.#spendings.get(cell);
-    const isShared = this.#running.has(process);
-    this.#running.add(process);
-    if (before !== undefined && isShared) before.isShared = true;
-    if (isAnother || before === undefined) this.#spendings.set(cell, { changed: 0, counted: 0, isShared });
+    const spending = isAnother || before === undefined ? { changed: 0, counted: 0, isShared: false } : before;
+    const run = { process, spending };
+    if (others.length > 0) for (const each of [...others, run]) each.spending.isShared = true;
+    this.#spendings.set(cell, spending);
+    this.#runs.set(cell, new Set([...others, run]));
+    return run;
   }
 
-  ends(process: object): void {
-    this.#running.delete(process);
+  ends(cell: string, run: SpendingRun): void {
+    this.#runs.get(cell)?.delete(run);
   }
 
   /** So many changes are stored as counted. */
-  counts(cell: string, spent: number): void {
-    const spending = this.#spendings.get(cell);
-    if (spending !== undefined) spending.counted = spent;
+  counts({ spending }: SpendingRun, spent: number): void {
+    spending.counted = spent;
   }
 
   /** Its rows are locked. `ageOf`: by the cell's clock; undefined for a row that is gone, or that does not have to be old. */
   begins(mending: Mending, ageOf: (row: SourceRow) => number | undefined): void {
-    const { cell, lease, ops, recentMs, asOfMs, isOfQueue } = mending;
-    this.#mendings.set(factKey(cell, lease), { ...mending, spending: isOfQueue ? undefined : this.#spendings.get(cell) });
+    const { cell, lease, ops, recentMs, asOfMs } = mending;
+    this.#mendings.set(factKey(cell, lease), mending);
     for (const op of ops) {
       const claim = this.#claimOf(op);
       for (const row of [op.source, claim === undefined ? undefined : sourceOf(claim)]) {
