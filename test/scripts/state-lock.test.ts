@@ -12,7 +12,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 function contend(state: string): { said: Promise<string>; kill: () => void } {
   const module = join(import.meta.dirname, "../../scripts/state-lock.ts");
   const script = `import { lockState } from ${JSON.stringify(module)};
-    lockState(${JSON.stringify(state)}).then(() => { console.log("got"); setTimeout(() => {}); }, (error) => console.log(error.message));`;
+    lockState(${JSON.stringify(state)}).then(() => { console.log("got"); setTimeout(() => {}, 60_000); }, (error) => console.log(error.message));`;
   const child = spawn(process.execPath, ["--input-type=module", "-e", script], { stdio: ["ignore", "pipe", "ignore"] });
   const said = new Promise<string>((resolve) => child.stdout.once("data", (data: Buffer) => resolve(data.toString().trim())));
   return { said, kill: () => child.kill("SIGKILL") };
