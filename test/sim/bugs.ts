@@ -6,7 +6,7 @@ import type { Invariant } from "./violation.ts";
 interface Patch {
   /** Below the project's root. */
   file: string;
-  /** Must occur exactly once. */
+  /** Must occur exactly once. Each stretch of whitespace matches any other, so the formatter cannot hide a place. */
   find: string;
   put: string;
 }
@@ -365,10 +365,11 @@ export function plant(name: string): void {
   for (const { file, find, put } of bug.patches) {
     const url = new URL(`../../${file}`, import.meta.url).href;
     const source = sources.get(url) ?? readFileSync(fileURLToPath(url), "utf8");
-    if (source.split(find).length !== 2) throw new Error(`the bug "${name}" cannot be planted: ${file} does not hold exactly once:\n${find}`);
+    const pattern = patternOf(find);
+    if (source.split(pattern).length !== 2) throw new Error(`the bug "${name}" cannot be planted: ${file} must contain exactly once:\n${find}`);
     sources.set(
       url,
-      source.replace(find, () => put),
+      source.replace(pattern, () => put),
     );
   }
   registerHooks({
@@ -378,3 +379,5 @@ export function plant(name: string): void {
     },
   });
 }
+
+const patternOf = (find: string): RegExp => new RegExp(find.trim().split(/\s+/).map(RegExp.escape).join("\\s+"));
