@@ -71,8 +71,12 @@ describe("a declaration", () => {
     claimable(users, { source: "RAILS_TABLE_USERS", subject, attributes: { username: "NICKNAMES" } });
     // @ts-expect-error -- no such source type
     claimable(users, { source: "USERS", subject, attributes: { username: "USERNAMES" } });
-    // @ts-expect-error -- a subject's id is text or a number too
-    claimable(users, { source: "RAILS_TABLE_USERS", subject: { type: "USER", id: "confirmed" }, attributes: { username: "USERNAMES" } });
+    claimable(users, {
+      source: "RAILS_TABLE_USERS",
+      // @ts-expect-error -- a subject's id is text or a number too
+      subject: { type: "USER", id: "confirmed" },
+      attributes: { username: "USERNAMES" },
+    });
   });
 
   test("must name a column, an id that is one, and a source of its own", () => {

@@ -188,8 +188,9 @@ export class Cell {
 
   /** As the Worker reads a batch. */
   placed(wire: object): Op[] {
-    // oxlint-disable-next-line typescript/no-unnecessary-type-assertion -- a batch of any kind is read like one that came as JSON
-    const result = placedOps(wire as WireBatch, this.#reach.coordinator.shards.length, this.#reach.coordinator.limits);
+    const { shards, limits } = this.#reach.coordinator;
+    // oxlint-disable-next-line typescript/no-unnecessary-type-assertion -- any batch is read like one that came as JSON
+    const result = placedOps(wire as WireBatch, shards.length, limits);
     if (!result.ok) throw new Violation("B1", `a good batch is refused: ${result.refusal.detail}`);
     return result.value;
   }
