@@ -23,7 +23,13 @@ export function readConfig(variables: Readonly<Record<string, unknown>>): Config
   const shards = shardsOf(variables["LEASEHOLD_SHARDS"] ?? DEFAULT_SHARDS);
   const shardLocationHint = locationHintOf(variables["LEASEHOLD_SHARD_LOCATION_HINT"]);
   const requestLog = requestLogOf(variables["LEASEHOLD_REQUEST_LOG"]);
-  return { shards, placement: placementOf(shards), limits: readLimits(variables), shardLocationHint, requestLog };
+  return {
+    shards,
+    placement: placementOf(shards),
+    limits: readLimits(variables),
+    shardLocationHint,
+    requestLog,
+  };
 }
 
 function requestLogOf(given: unknown): Config["requestLog"] {
@@ -35,13 +41,15 @@ function requestLogOf(given: unknown): Config["requestLog"] {
 
 function shardsOf(given: unknown): number {
   const shards = typeof given === "string" && /^\d+$/.test(given) ? Number(given) : 0;
-  if (shards < 1 || shards > MAX_SHARDS) throw new Error(`LEASEHOLD_SHARDS must be a whole number from 1 to ${MAX_SHARDS}`);
+  if (shards < 1 || shards > MAX_SHARDS)
+    throw new Error(`LEASEHOLD_SHARDS must be a whole number from 1 to ${MAX_SHARDS}`);
   return shards;
 }
 
 function locationHintOf(given: unknown): LocationHint | undefined {
   if (given === undefined || given === "") return undefined;
   const hint = locationHints.find((known) => known === given);
-  if (hint === undefined) throw new Error(`LEASEHOLD_SHARD_LOCATION_HINT must be one of ${locationHints.join(", ")}`);
+  if (hint === undefined)
+    throw new Error(`LEASEHOLD_SHARD_LOCATION_HINT must be one of ${locationHints.join(", ")}`);
   return hint;
 }

@@ -25,7 +25,10 @@ export class Hmac {
 
 async function importKey(secret: string, purpose: string): Promise<Key> {
   const key = await importRaw(Uint8Array.from(utf8.encode(secret)));
-  return purpose === "" ? key : importRaw(new Uint8Array(await crypto.subtle.sign(HMAC, key, utf8.encode(purpose))));
+  return purpose === ""
+    ? key
+    : importRaw(new Uint8Array(await crypto.subtle.sign(HMAC, key, utf8.encode(purpose))));
 }
 
-const importRaw = (bytes: Uint8Array<ArrayBuffer>): Promise<Key> => crypto.subtle.importKey("raw", bytes, HMAC, false, ["sign", "verify"]);
+const importRaw = (bytes: Uint8Array<ArrayBuffer>): Promise<Key> =>
+  crypto.subtle.importKey("raw", bytes, HMAC, false, ["sign", "verify"]);

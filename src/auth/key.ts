@@ -49,7 +49,8 @@ const ROLES: readonly unknown[] = ["cell", "router", "operator"] satisfies Role[
 
 function payloadOf(bytes: Uint8Array): KeyPayload | undefined {
   const value = parseJson(decodeUtf8(bytes));
-  if (typeof value !== "object" || value === null || Object.keys(value).some((field) => !FIELDS.has(field))) return undefined;
+  if (typeof value !== "object" || value === null || Object.keys(value).some((field) => !FIELDS.has(field)))
+    return undefined;
   const { v, id, role, cell, iat, exp } = value as Record<keyof KeyPayload, unknown>;
   const sound =
     v === 1 &&

@@ -18,10 +18,16 @@ interface SecretVariables {
 export function secretsOf(variables: SecretVariables): Result<Secrets> {
   const current = variables.LEASEHOLD_SIGNING_SECRET ?? "";
   const previous = variables.LEASEHOLD_PREVIOUS_SIGNING_SECRET ?? "";
-  if (current === "") return refused("UNAVAILABLE", "LEASEHOLD_SIGNING_SECRET is not set: keys can be neither made nor checked");
+  if (current === "")
+    return refused(
+      "UNAVAILABLE",
+      "LEASEHOLD_SIGNING_SECRET is not set: keys can be neither made nor checked",
+    );
   if (current.length < MIN_SECRET_LENGTH) return refused("UNAVAILABLE", tooShort("LEASEHOLD_SIGNING_SECRET"));
-  if (previous !== "" && previous.length < MIN_SECRET_LENGTH) return refused("UNAVAILABLE", tooShort("LEASEHOLD_PREVIOUS_SIGNING_SECRET"));
+  if (previous !== "" && previous.length < MIN_SECRET_LENGTH)
+    return refused("UNAVAILABLE", tooShort("LEASEHOLD_PREVIOUS_SIGNING_SECRET"));
   return { ok: true, value: { current, previous: previous === "" ? undefined : previous } };
 }
 
-const tooShort = (variable: string): string => `${variable} must have at least ${MIN_SECRET_LENGTH} characters: keys can be neither made nor checked`;
+const tooShort = (variable: string): string =>
+  `${variable} must have at least ${MIN_SECRET_LENGTH} characters: keys can be neither made nor checked`;

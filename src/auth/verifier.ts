@@ -19,7 +19,8 @@ export class KeyVerifier {
   constructor(secrets: Secrets, limits: Limits) {
     this.#limits = limits;
     this.#current = new Hmac(secrets.current);
-    this.#accepted = secrets.previous === undefined ? [this.#current] : [this.#current, new Hmac(secrets.previous)];
+    this.#accepted =
+      secrets.previous === undefined ? [this.#current] : [this.#current, new Hmac(secrets.previous)];
   }
 
   /** Signs with the current secret. */
@@ -32,9 +33,15 @@ export class KeyVerifier {
     const token = /^bearer +(\S+)$/i.exec(authorization?.trim() ?? "")?.[1];
     if (token === undefined) return badKey("send a key as `Authorization: Bearer <key>`");
     const payload = this.#remembered(token) ?? (await this.#check(token));
-    if (payload === undefined || !this.#isShortLived(payload, nowMs)) return badKey("the key is not valid here");
+    if (payload === undefined || !this.#isShortLived(payload, nowMs))
+      return badKey("the key is not valid here");
     if (payload.exp * 1_000 <= nowMs) return keyExpired;
-    return ok({ role: payload.role, keyId: payload.id, expiresAtMs: payload.exp * 1_000, cell: payload.cell ?? null });
+    return ok({
+      role: payload.role,
+      keyId: payload.id,
+      expiresAtMs: payload.exp * 1_000,
+      cell: payload.cell ?? null,
+    });
   }
 
   /** From now as well: a key that says it was made tomorrow would outlive its revocation, which is kept for as long as a key may live. */
@@ -68,4 +75,5 @@ export class KeyVerifier {
 
 export const keyExpired = refused("UNAUTHENTICATED", "the key has expired", { reason: "KEY_EXPIRED" });
 
-const badKey = (detail: string, more: Pick<Refusal, "reason"> = {}): { ok: false; refusal: Refusal } => refused("UNAUTHENTICATED", detail, more);
+const badKey = (detail: string, more: Pick<Refusal, "reason"> = {}): { ok: false; refusal: Refusal } =>
+  refused("UNAUTHENTICATED", detail, more);

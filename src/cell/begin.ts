@@ -26,18 +26,31 @@ export async function beginAdjusting(
 ): Promise<Begun> {
   const started = performance.now();
   const answer = await leases.begin(uuid, batch, options);
-  if (answer.kind !== "refused" || !answer.outcomeKnown || answer.conflicts.length === 0 || !answer.conflicts.every(isOfThePast)) return answer;
+  if (
+    answer.kind !== "refused" ||
+    !answer.outcomeKnown ||
+    answer.conflicts.length === 0 ||
+    !answer.conflicts.every(isOfThePast)
+  )
+    return answer;
   const lost = answer.conflicts.filter(({ list }) => list === "destroys");
   if (lost.length > 0) notOwned(lost);
   const next = new Adjusted(batch, answer.conflicts);
   if (next.isEmpty) return { kind: "not_needed" };
-  const left = options.deadlineMs === undefined ? {} : { deadlineMs: Math.max(1, options.deadlineMs - (performance.now() - started)) };
+  const left =
+    options.deadlineMs === undefined
+      ? {}
+      : { deadlineMs: Math.max(1, options.deadlineMs - (performance.now() - started)) };
   const again = await leases.begin(uuid, next.batch, { ...options, ...left });
-  return again.kind === "refused" ? { ...again, conflicts: again.conflicts.map((conflict) => next.inPlace(conflict)) } : again;
+  return again.kind === "refused"
+    ? { ...again, conflicts: again.conflicts.map((conflict) => next.inPlace(conflict)) }
+    : again;
 }
 
 const isOfThePast = ({ list, kind }: Conflict): boolean =>
-  list === "replaces" ? kind === "absent" : list === "destroys" && (kind === "absent" || kind === "not_owner" || kind === "mismatch");
+  list === "replaces"
+    ? kind === "absent"
+    : list === "destroys" && (kind === "absent" || kind === "not_owner" || kind === "mismatch");
 
 const placed = <T>(ops: readonly T[]): Placed<T>[] => ops.map((op, index) => ({ op, index }));
 
@@ -49,8 +62,12 @@ class Adjusted {
   readonly #kept: Placed<unknown>[];
   readonly #destroys: Placed<unknown>[];
 
-  constructor({ creates = [], destroys = [], replaces = [], ...rest }: Batch, conflicts: readonly Conflict[]) {
-    const of = (list: Conflict["list"]): Set<number> => new Set(conflicts.filter((each) => each.list === list).map(({ index }) => index));
+  constructor(
+    { creates = [], destroys = [], replaces = [], ...rest }: Batch,
+    conflicts: readonly Conflict[],
+  ) {
+    const of = (list: Conflict["list"]): Set<number> =>
+      new Set(conflicts.filter((each) => each.list === list).map(({ index }) => index));
     const [absent, lost] = [of("replaces"), of("destroys")];
     const adopted = placed(replaces).filter(({ index }) => absent.has(index));
     const kept = placed(replaces).filter(({ index }) => !absent.has(index));
@@ -59,7 +76,11 @@ class Adjusted {
     this.#adopted = adopted;
     this.#kept = kept;
     this.#destroys = left;
-    const ops = { creates: [...creates, ...adopted.map(({ op }) => op)], destroys: left.map(({ op }) => op), replaces: kept.map(({ op }) => op) };
+    const ops = {
+      creates: [...creates, ...adopted.map(({ op }) => op)],
+      destroys: left.map(({ op }) => op),
+      replaces: kept.map(({ op }) => op),
+    };
     this.batch = { ...rest, ...ops };
   }
 
@@ -74,6 +95,8 @@ class Adjusted {
     if (list === "replaces") return { ...conflict, index: this.#kept[index]?.index ?? index };
     if (list === "destroys") return { ...conflict, index: this.#destroys[index]?.index ?? index };
     const from = this.#adopted[index - this.#creates];
-    return index < this.#creates || from === undefined ? conflict : { ...conflict, list: "replaces", index: from.index };
+    return index < this.#creates || from === undefined
+      ? conflict
+      : { ...conflict, list: "replaces", index: from.index };
   }
 }

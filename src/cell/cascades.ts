@@ -16,7 +16,10 @@ const changing: ReadonlySet<Action | undefined> = new Set(["cascade", "set null"
  * Foreign keys from one claimable table to another with which the database deletes rows, or changes claimed columns of them, by itself: it tells nobody
  * which, so the names of those rows would never be given up. A sentence for each.
  */
-export function cascadesOf(claimables: readonly Claimable[], foreignKeysOf: (table: Table) => readonly ForeignKey[]): string[] {
+export function cascadesOf(
+  claimables: readonly Claimable[],
+  foreignKeysOf: (table: Table) => readonly ForeignKey[],
+): string[] {
   const byTable = new Map(claimables.map((claimable) => [claimable.table, claimable]));
   return claimables.flatMap((child) =>
     foreignKeysOf(child.table).flatMap((key) => {
@@ -26,7 +29,11 @@ export function cascadesOf(claimables: readonly Claimable[], foreignKeysOf: (tab
   );
 }
 
-function sentencesOf(child: Claimable, parent: Claimable, { onDelete, onUpdate, reference }: ForeignKey): string[] {
+function sentencesOf(
+  child: Claimable,
+  parent: Claimable,
+  { onDelete, onUpdate, reference }: ForeignKey,
+): string[] {
   const { columns, foreignColumns } = reference();
   const key = `${child.name}.${columns.map(({ name }) => name).join(", ")} → ${parent.name}`;
   const claimed = claimedColumns(child);

@@ -2,5 +2,10 @@ const DEEPEST = 5;
 
 /** An error and what it was caused by: drizzle wraps what the driver throws. */
 export function* causesOf(error: unknown): Generator<Error> {
-  for (let each: unknown = error, depth = 0; each instanceof Error && depth < DEEPEST; each = each.cause, depth += 1) yield each;
+  for (
+    let each: unknown = error, depth = 0;
+    each instanceof Error && depth < DEEPEST;
+    each = each.cause, depth += 1
+  )
+    yield each;
 }

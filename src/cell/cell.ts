@@ -50,7 +50,10 @@ export interface CellOptions<Tx> {
   onEvent?: (event: CellEvent) => void;
 }
 
-export type CellEvent = LeaseEvent | { kind: "deferred_left"; uuid: string; why: string } | { kind: "reconcile_finding"; finding: Finding };
+export type CellEvent =
+  | LeaseEvent
+  | { kind: "deferred_left"; uuid: string; why: string }
+  | { kind: "reconcile_finding"; finding: Finding };
 
 export interface TransactionOptions {
   /** Ends the wait for the begin; the local transaction is rolled back then. */
@@ -75,11 +78,13 @@ export class Cell<Tx> {
   readonly #leases: ClientLeases;
 
   constructor(options: CellOptions<Tx>) {
-    if (options.client.cell === undefined) throw invalidArgument("client", "must have a cell: give `cell` to createClient");
+    if (options.client.cell === undefined)
+      throw invalidArgument("client", "must have a cell: give `cell` to createClient");
     this.#options = options;
     this.#tables = new ClaimableTables(options.tables);
     const [cascade] = options.database.cascades(options.tables);
-    if (cascade !== undefined && options.cascades !== "accept") throw invalidArgument("tables", `${cascade}; or say cascades: "accept"`);
+    if (cascade !== undefined && options.cascades !== "accept")
+      throw invalidArgument("tables", `${cascade}; or say cascades: "accept"`);
     this.#leases = new ClientLeases(options.client);
   }
 
@@ -93,7 +98,10 @@ export class Cell<Tx> {
    * asked. Rejects with what the body throws, with the begin's error (`AlreadyClaimedError`, `ClaimLeasedError`, `TimeoutError`, ...), after which
    * nothing was saved; or with `LocalCommitUnknownError`. Once the rows are saved it resolves, whatever the coordinator says.
    */
-  async transaction<T>(body: (tx: ClaimTransaction<Tx>) => Promise<T>, options: TransactionOptions = {}): Promise<T> {
+  async transaction<T>(
+    body: (tx: ClaimTransaction<Tx>) => Promise<T>,
+    options: TransactionOptions = {},
+  ): Promise<T> {
     return this.#transaction(body, { ...options, deadlineMs: this.#options.beginDeadlineMs ?? 250 });
   }
 
@@ -123,7 +131,10 @@ export class Cell<Tx> {
           await tx.finish();
           // Rows that were changed by somebody else since they were read, or written by the body: their names were not taken.
           if (!isSameBatch(tx.changes.batch(), claimed))
-            throw invalidArgument("plan", "is not what the transaction did to claimed columns: read the rows again");
+            throw invalidArgument(
+              "plan",
+              "is not what the transaction did to claimed columns: read the rows again",
+            );
           return result as T;
         },
         begin,
@@ -134,7 +145,11 @@ export class Cell<Tx> {
   }
 
   /** Inserts any number of rows, in chunks that are a local transaction and a lease each. Rejects with `BulkError`, which tells what is done. */
-  async bulkInsert<T extends Table>(table: T, rows: readonly NewRow<T>[], options: BulkOptions = {}): Promise<BulkProgress> {
+  async bulkInsert<T extends Table>(
+    table: T,
+    rows: readonly NewRow<T>[],
+    options: BulkOptions = {},
+  ): Promise<BulkProgress> {
     const claimable = this.#tables.of(table);
     const chunks = chunksOf(rows as readonly AnyRow[], claimable, this.#chunk);
     const { skipExisting = false } = options;
@@ -145,7 +160,11 @@ export class Cell<Tx> {
   }
 
   /** Deletes the rows that `where` matches, however many, in chunks that are a local transaction and a lease each. */
-  async bulkDelete(table: Table, where: SQL | undefined, options: Omit<BulkOptions, "skipExisting"> = {}): Promise<BulkProgress> {
+  async bulkDelete(
+    table: Table,
+    where: SQL | undefined,
+    options: Omit<BulkOptions, "skipExisting"> = {},
+  ): Promise<BulkProgress> {
     const claimable = this.#tables.of(table);
     const { database } = this.#options;
     const limit = this.#chunk.records;
@@ -163,7 +182,9 @@ export class Cell<Tx> {
   }
 
   /** Recovers the leases that this cell lost sight of: see `reconcile`. Meant to run about once a minute, for instance by a cron. */
-  async reconcile(options: Partial<ReconcileOptions> = {}): Promise<ReconcileResult & { deferred: DeferredCounters }> {
+  async reconcile(
+    options: Partial<ReconcileOptions> = {},
+  ): Promise<ReconcileResult & { deferred: DeferredCounters }> {
     const report = (finding: Finding): void => this.#tell({ kind: "reconcile_finding", finding });
     const result = await reconcile({ local: this.#options.database, remote: this.#leases, report }, options);
     return { ...result, deferred: await this.#deferredLeases.runAll() };
@@ -197,7 +218,13 @@ export class Cell<Tx> {
     const { client, database } = this.#options;
     const begin: LeaseCalls["begin"] = (uuid, batch, options) => this.#leases.begin(uuid, batch, options);
     const transactions = { ...this.#ports, leases: { ...this.#ports.leases, begin } };
-    return portsOf({ client, database, tables: this.#tables.all, transactions, beginDeadlineMs: this.#preflightDeadlineMs });
+    return portsOf({
+      client,
+      database,
+      tables: this.#tables.all,
+      transactions,
+      beginDeadlineMs: this.#preflightDeadlineMs,
+    });
   }
 
   async #transaction<T>(body: (tx: ClaimTransaction<Tx>) => Promise<T>, begin: CallOptions): Promise<T> {
@@ -222,7 +249,11 @@ export class Cell<Tx> {
     return this.#transaction(body, { deadlineMs: this.#preflightDeadlineMs, signal });
   }
 
-  async #inChunks<C>({ signal, onProgress }: BulkOptions, chunks: Iterable<C>, work: (chunk: C) => Promise<number>): Promise<BulkProgress> {
+  async #inChunks<C>(
+    { signal, onProgress }: BulkOptions,
+    chunks: Iterable<C>,
+    work: (chunk: C) => Promise<number>,
+  ): Promise<BulkProgress> {
     const done = { records: 0, chunks: 0 };
     for (const chunk of chunks) {
       try {
@@ -249,7 +280,11 @@ export class Cell<Tx> {
         if (isSaved && !isInTransaction) await this.#deferredLeases.run(each, counters);
         else this.#tell({ kind: "deferred_left", uuid: each.uuid, why: "its row is not seen to be saved" });
       } catch (error) {
-        this.#tell({ kind: "deferred_left", uuid: each.uuid, why: error instanceof Error ? error.message : String(error) });
+        this.#tell({
+          kind: "deferred_left",
+          uuid: each.uuid,
+          why: error instanceof Error ? error.message : String(error),
+        });
         return;
       }
       // The next would meet the same, and the caller waits: reconciliation goes on with them.
@@ -265,7 +300,9 @@ export class Cell<Tx> {
     const { commit, rollback } = this.#decisions;
     const leases: LeaseCalls = {
       begin: (uuid, batch, options) =>
-        beginAdjusting(this.#leases, uuid, batch, options, (conflicts) => this.#tell({ kind: "not_owned", uuid, conflicts })),
+        beginAdjusting(this.#leases, uuid, batch, options, (conflicts) =>
+          this.#tell({ kind: "not_owned", uuid, conflicts }),
+        ),
       commit,
       rollback,
     };
@@ -274,14 +311,22 @@ export class Cell<Tx> {
 
   get #deferredLeases(): DeferredLeases {
     const deadline = { deadlineMs: this.#preflightDeadlineMs };
-    const leases = { begin: (uuid: string, batch: Batch) => this.#leases.begin(uuid, batch, deadline), ...this.#decisions };
-    return new DeferredLeases(this.#options.database, leases, (uuid, why) => this.#tell({ kind: "deferred_left", uuid, why }));
+    const leases = {
+      begin: (uuid: string, batch: Batch) => this.#leases.begin(uuid, batch, deadline),
+      ...this.#decisions,
+    };
+    return new DeferredLeases(this.#options.database, leases, (uuid, why) =>
+      this.#tell({ kind: "deferred_left", uuid, why }),
+    );
   }
 
   /** For callers that wait. */
   get #decisions(): Pick<LeaseCalls, "commit" | "rollback"> {
     const deadline = { deadlineMs: this.#options.decideDeadlineMs ?? 2_000 };
-    return { commit: (uuid) => this.#leases.commit(uuid, deadline), rollback: (uuid) => this.#leases.rollback(uuid, deadline) };
+    return {
+      commit: (uuid) => this.#leases.commit(uuid, deadline),
+      rollback: (uuid) => this.#leases.rollback(uuid, deadline),
+    };
   }
 
   get #chunk(): ChunkLimits {
@@ -308,7 +353,10 @@ function checkedBatch(changes: Changes): ClaimBatch | undefined {
   const ops = creates.length + destroys.length + replaces.length;
   const most = defaultLimits.batchOps;
   if (ops > most)
-    throw invalidArgument("transaction", `changes ${ops} claims, and a lease may have ${most}: use bulkInsert, bulkDelete or deleteLater`);
+    throw invalidArgument(
+      "transaction",
+      `changes ${ops} claims, and a lease may have ${most}: use bulkInsert, bulkDelete or deleteLater`,
+    );
   return claimed;
 }
 
@@ -316,7 +364,10 @@ const isSameBatch = (one: ClaimBatch | undefined, other: ClaimBatch | undefined)
   JSON.stringify(one?.batch) === JSON.stringify(other?.batch);
 
 /** So that `toValidationErrors` can tell the fields of an error. */
-async function remembering<T>(claimed: ClaimBatch | undefined | (() => ClaimBatch | undefined), work: () => Promise<T>): Promise<T> {
+async function remembering<T>(
+  claimed: ClaimBatch | undefined | (() => ClaimBatch | undefined),
+  work: () => Promise<T>,
+): Promise<T> {
   try {
     return await work();
   } catch (error) {

@@ -53,7 +53,10 @@ export class Changes {
     if (row === undefined) return;
     const id = claimable.idOf(row);
     if (before !== undefined && claimable.idOf(before) !== id) {
-      throw invalidArgument(claimable.idName, `of a row of ${claimable.name} changed: the id of a claimed row is for good`);
+      throw invalidArgument(
+        claimable.idName,
+        `of a row of ${claimable.name} changed: the id of a claimed row is for good`,
+      );
     }
     const key = keyOf(claimable, id);
     const known = this.#rows.get(key);
@@ -65,7 +68,9 @@ export class Changes {
    * Reads every row again: what counts is what the database holds in the end. A savepoint may have taken a change back, a trigger may have made
    * another one of it.
    */
-  async refresh(read: (claimable: Claimable, ids: readonly unknown[]) => Promise<readonly AnyRow[]>): Promise<void> {
+  async refresh(
+    read: (claimable: Claimable, ids: readonly unknown[]) => Promise<readonly AnyRow[]>,
+  ): Promise<void> {
     const all = [...this.#rows.values()];
     for (const claimable of new Set(all.map((change) => change.claimable))) {
       const changes = all.filter((change) => change.claimable === claimable);
@@ -96,7 +101,11 @@ export class Changes {
     const all = [...creates, ...destroys, ...replaces];
     return all.length === 0
       ? undefined
-      : { batch: wire(creates, destroys, replaces), origins: originsOf(creates, destroys, replaces), sources: sourcesOf(all) };
+      : {
+          batch: wire(creates, destroys, replaces),
+          origins: originsOf(creates, destroys, replaces),
+          sources: sourcesOf(all),
+        };
   }
 
   /** The names of a row that are not what they were. What a transaction leaves alone is not looked at: it may never have been a name. */
@@ -107,7 +116,9 @@ export class Changes {
     const is = claimsOf(after);
     return {
       was: was.filter((claim) => !isIn(is, claim)).flatMap((claim) => named(claimable, claim) ?? []),
-      is: is.filter((claim) => !isIn(was, claim)).map((claim) => named(claimable, claim) ?? impossible(claimable, claim)),
+      is: is
+        .filter((claim) => !isIn(was, claim))
+        .map((claim) => named(claimable, claim) ?? impossible(claimable, claim)),
     };
   }
 
@@ -121,7 +132,8 @@ export class Changes {
   }
 }
 
-const isIn = (claims: readonly RowClaim[], claim: RowClaim): boolean => claims.some((other) => isSameClaim(other, claim));
+const isIn = (claims: readonly RowClaim[], claim: RowClaim): boolean =>
+  claims.some((other) => isSameClaim(other, claim));
 
 const keyOf = ({ source }: Claimable, id: string): string => `${source}\n${id}`;
 
@@ -138,7 +150,9 @@ const isSameClaim = (one: RowClaim, other: RowClaim): boolean =>
 function named(claimable: Claimable, claim: RowClaim): Named | undefined {
   const { type, value } = claim.bucket;
   const made = canonicalize(type, value, defaultLimits.valueBytes);
-  return made.ok ? { ...claim, key: `${type}\n${made.canonical}`, origin: originOf(claimable, claim) } : undefined;
+  return made.ok
+    ? { ...claim, key: `${type}\n${made.canonical}`, origin: originOf(claimable, claim) }
+    : undefined;
 }
 
 function impossible(claimable: Claimable, claim: RowClaim): never {
@@ -146,12 +160,19 @@ function impossible(claimable: Claimable, claim: RowClaim): never {
   throw new InvalidNameError(originOf(claimable, claim), `cannot be claimed: ${made.ok ? "" : made.detail}`);
 }
 
-const originOf = ({ name }: Claimable, { attribute, source }: RowClaim): Origin => ({ table: name, attribute, id: source.id });
+const originOf = ({ name }: Claimable, { attribute, source }: RowClaim): Origin => ({
+  table: name,
+  attribute,
+  id: source.id,
+});
 
 /** Of one name before and after; of the same spelling, subject and source it stays as it is. */
 function isReplaced(before: Named | undefined, { bucket, subject, source }: Named): boolean {
   if (before === undefined) return false;
-  const isSame = before.bucket.value === bucket.value && before.subject?.id === subject?.id && before.source.type === source.type;
+  const isSame =
+    before.bucket.value === bucket.value &&
+    before.subject?.id === subject?.id &&
+    before.source.type === source.type;
   return !isSame || before.source.id !== source.id || before.subject?.type !== subject?.type;
 }
 
@@ -163,23 +184,40 @@ const sameName = ({ origin }: Named, { origin: other }: Named): Error =>
  * been another one when the claim was made. A row from before its column was claimed has no claim to destroy: that is fine, and counted.
  */
 function wire(creates: readonly Named[], destroys: readonly Named[], replaces: readonly Named[]): Batch {
-  const claim = ({ bucket, subject, source, origin }: Named): { bucket: Named["bucket"]; subject: Subject; source: Named["source"] } => {
-    if (subject === undefined) throw invalidArgument("subject.id", `of ${origin.table} ${origin.id} is empty: whom is the name about?`);
+  const claim = ({
+    bucket,
+    subject,
+    source,
+    origin,
+  }: Named): { bucket: Named["bucket"]; subject: Subject; source: Named["source"] } => {
+    if (subject === undefined)
+      throw invalidArgument(
+        "subject.id",
+        `of ${origin.table} ${origin.id} is empty: whom is the name about?`,
+      );
     return { bucket, subject, source };
   };
   return {
     ...(creates.length === 0 ? {} : { creates: creates.map(claim) }),
-    ...(destroys.length === 0 ? {} : { destroys: destroys.map(({ bucket, source }) => ({ bucket, source })), allow_missing: true }),
+    ...(destroys.length === 0
+      ? {}
+      : { destroys: destroys.map(({ bucket, source }) => ({ bucket, source })), allow_missing: true }),
     ...(replaces.length === 0 ? {} : { replaces: replaces.map(claim) }),
   };
 }
 
-const originsOf = (creates: readonly Named[], destroys: readonly Named[], replaces: readonly Named[]): ClaimBatch["origins"] => ({
+const originsOf = (
+  creates: readonly Named[],
+  destroys: readonly Named[],
+  replaces: readonly Named[],
+): ClaimBatch["origins"] => ({
   creates: creates.map(({ origin }) => origin),
   destroys: destroys.map(({ origin }) => origin),
   replaces: replaces.map(({ origin }) => origin),
 });
 
 const sourcesOf = (names: readonly Named[]): SourceRow[] => [
-  ...new Map(names.map(({ source }) => [`${source.type}\n${source.id}`, { type: source.type, id: source.id }])).values(),
+  ...new Map(
+    names.map(({ source }) => [`${source.type}\n${source.id}`, { type: source.type, id: source.id }]),
+  ).values(),
 ];

@@ -36,14 +36,21 @@ export class ClaimTransaction<Tx> {
   /** Inserts rows, and claims their names. Answers them as they are stored, with their ids. */
   insert<T extends Table>(table: T, row: NewRow<T>): Promise<Row<T>>;
   insert<T extends Table>(table: T, rows: readonly NewRow<T>[]): Promise<Row<T>[]>;
-  async insert<T extends Table>(table: T, given: NewRow<T> | readonly NewRow<T>[]): Promise<Row<T> | Row<T>[]> {
+  async insert<T extends Table>(
+    table: T,
+    given: NewRow<T> | readonly NewRow<T>[],
+  ): Promise<Row<T> | Row<T>[]> {
     const rows = (Array.isArray(given) ? given : [given]) as AnyRow[];
     const stored = await this.insertRows(this.#tables.of(table), rows);
     return (Array.isArray(given) ? stored : stored[0]) as Row<T> | Row<T>[];
   }
 
   /** Updates the rows that `where` matches: names that change are given up and claimed in one lease. Answers the rows as they are now. */
-  async update<T extends Table>(table: T, where: SQL | undefined, set: Partial<NewRow<T>>): Promise<Row<T>[]> {
+  async update<T extends Table>(
+    table: T,
+    where: SQL | undefined,
+    set: Partial<NewRow<T>>,
+  ): Promise<Row<T>[]> {
     const claimable = this.#tables.of(table);
     return this.#writing(async () => {
       const before = await this.#database.lock(this.db, claimable, where);
@@ -87,12 +94,17 @@ export class ClaimTransaction<Tx> {
   /** After the body: everything that was begun has ended, and every touched row is as the database has it. */
   async finish(): Promise<void> {
     this.#isOver = true;
-    if (this.#underWay > 0) throw invalidArgument("transaction", "ended before its writes did: await every call of tx");
+    if (this.#underWay > 0)
+      throw invalidArgument("transaction", "ended before its writes did: await every call of tx");
     await this.changes.refresh((claimable, ids) => this.#database.read(this.db, claimable, ids));
   }
 
   /** @internal */
-  async insertRows(claimable: Claimable, rows: readonly AnyRow[], options: { skipExisting?: boolean } = {}): Promise<AnyRow[]> {
+  async insertRows(
+    claimable: Claimable,
+    rows: readonly AnyRow[],
+    options: { skipExisting?: boolean } = {},
+  ): Promise<AnyRow[]> {
     if (rows.length === 0) return [];
     return this.#writing(async () => {
       const stored = await this.#database.insert(this.db, claimable, rows, options);
@@ -105,7 +117,11 @@ export class ClaimTransaction<Tx> {
   async updateRows(claimable: Claimable, before: readonly AnyRow[], set: AnyRow): Promise<AnyRow[]> {
     if (before.length === 0) return [];
     const { idName } = claimable;
-    if (idName in set) throw invalidArgument(idName, `of ${claimable.name} cannot be set: the id of a claimed row is for good`);
+    if (idName in set)
+      throw invalidArgument(
+        idName,
+        `of ${claimable.name} cannot be set: the id of a claimed row is for good`,
+      );
     // Before it is written: an error that the body catches must not hide what it did.
     for (const row of before) this.changes.add(claimable, row, row);
     return this.#writing(() =>
@@ -134,7 +150,10 @@ export class ClaimTransaction<Tx> {
     );
     // A trigger or a policy that keeps them: whoever asked for the deletion would believe that they are gone.
     if (deleted !== rows.length)
-      throw invalidArgument("table", `${claimable.name} kept ${rows.length - deleted} of ${rows.length} rows that were to be deleted`);
+      throw invalidArgument(
+        "table",
+        `${claimable.name} kept ${rows.length - deleted} of ${rows.length} rows that were to be deleted`,
+      );
   }
 
   async #defer(claimable: Claimable, rows: readonly AnyRow[]): Promise<void> {
@@ -143,7 +162,11 @@ export class ClaimTransaction<Tx> {
     const claimed = changes.batch();
     if (claimed === undefined) return;
     const deferred = { uuid: uuidv7(), batch: claimed.batch };
-    await this.#database.insertLease(this.db, { uuid: deferred.uuid, sources: claimed.sources, deferred: claimed.batch });
+    await this.#database.insertLease(this.db, {
+      uuid: deferred.uuid,
+      sources: claimed.sources,
+      deferred: claimed.batch,
+    });
     this.deferred.push(deferred);
   }
 

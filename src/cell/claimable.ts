@@ -1,4 +1,11 @@
-import { getTableColumns, getTableName, type Column, type InferInsertModel, type InferSelectModel, type Table } from "drizzle-orm";
+import {
+  getTableColumns,
+  getTableName,
+  type Column,
+  type InferInsertModel,
+  type InferSelectModel,
+  type Table,
+} from "drizzle-orm";
 import type { Bucket, Source, Subject } from "../client/wire.ts";
 import { invalidArgument } from "./errors.ts";
 
@@ -59,7 +66,8 @@ export interface RowClaim {
 /** The text of a value that can be claimed; undefined for an empty one. Throws for what is neither text nor a number. */
 export function scalarText(value: unknown, what: string): string | undefined {
   if (value === null || value === undefined) return undefined;
-  if (typeof value === "string" || typeof value === "number" || typeof value === "bigint") return String(value);
+  if (typeof value === "string" || typeof value === "number" || typeof value === "bigint")
+    return String(value);
   throw invalidArgument(what, "is neither text nor a number");
 }
 
@@ -87,22 +95,33 @@ export class Claimable<T extends Table = Table> {
     this.#subjectType = type;
     this.#subjectId = typeof id === "function" ? (id as (row: AnyRow) => unknown) : (row) => row[id];
     if (typeof id === "string") this.#column(id, "subject.id");
-    this.attributes = Object.entries(options.attributes).map(([name, given]) => this.#attribute(name, given as Bucket["type"] | AttributeOptions<T>));
-    if (this.attributes.length === 0) throw invalidArgument("attributes", `of ${this.name} must name a column`);
+    this.attributes = Object.entries(options.attributes).map(([name, given]) =>
+      this.#attribute(name, given as Bucket["type"] | AttributeOptions<T>),
+    );
+    if (this.attributes.length === 0)
+      throw invalidArgument("attributes", `of ${this.name} must name a column`);
   }
 
   idOf(row: AnyRow): string {
     const id = scalarText(row[this.idName], this.idName);
     if (id !== undefined) return id;
-    throw invalidArgument(this.idName, `of a row of ${this.name} is missing: is the column among those that were read?`);
+    throw invalidArgument(
+      this.idName,
+      `of a row of ${this.name} is missing: is the column among those that were read?`,
+    );
   }
 
   /** The claims of a row as it is: of the columns that are switched on, apply to it, and are not empty. */
-  claimsOf(row: AnyRow, isEnabled: (attribute: Attribute) => boolean = (attribute) => attribute.isEnabled()): RowClaim[] {
+  claimsOf(
+    row: AnyRow,
+    isEnabled: (attribute: Attribute) => boolean = (attribute) => attribute.isEnabled(),
+  ): RowClaim[] {
     const claimed = this.attributes.flatMap((attribute) => {
       const { name, bucket, when } = attribute;
       const value = scalarText(row[name], name);
-      return value !== undefined && isEnabled(attribute) && when(row) ? [{ name, bucket: { type: bucket, value } }] : [];
+      return value !== undefined && isEnabled(attribute) && when(row)
+        ? [{ name, bucket: { type: bucket, value } }]
+        : [];
     });
     if (claimed.length === 0) return [];
     const subjectId = scalarText(this.#subjectId(row), "subject.id");
@@ -113,8 +132,14 @@ export class Claimable<T extends Table = Table> {
 
   /** Throws for a row that was not read with all that a claim is made of: a column that is missing is not an empty one. */
   checkWhole(row: AnyRow): void {
-    const missing = [this.idName, ...this.attributes.map(({ name }) => name)].find((name) => row[name] === undefined);
-    if (missing !== undefined) throw invalidArgument(missing, `of a row of ${this.name} is missing: is the column among those that were read?`);
+    const missing = [this.idName, ...this.attributes.map(({ name }) => name)].find(
+      (name) => row[name] === undefined,
+    );
+    if (missing !== undefined)
+      throw invalidArgument(
+        missing,
+        `of a row of ${this.name} is missing: is the column among those that were read?`,
+      );
   }
 
   #attribute(name: string, given: Bucket["type"] | AttributeOptions<T>): Attribute {
@@ -130,12 +155,14 @@ export class Claimable<T extends Table = Table> {
 
   #checkTime(name: string): void {
     const type = this.#column(name, "changedAt").getSQLType();
-    if (!/^(timestamp|datetime)/i.test(type)) throw invalidArgument("changedAt", `names ${name}, which is no time but ${type}`);
+    if (!/^(timestamp|datetime)/i.test(type))
+      throw invalidArgument("changedAt", `names ${name}, which is no time but ${type}`);
   }
 
   #column(name: string, option: string): Column {
     const column = getTableColumns(this.table)[name];
-    if (column === undefined) throw invalidArgument(option, `names ${name}, which is no column of ${this.name}`);
+    if (column === undefined)
+      throw invalidArgument(option, `names ${name}, which is no column of ${this.name}`);
     return column;
   }
 }
@@ -149,4 +176,5 @@ export class Claimable<T extends Table = Table> {
  *       attributes: { username: "USERNAMES", email: { bucket: "EMAILS", when: (user) => user.confirmed } },
  *     });
  */
-export const claimable = <T extends Table>(table: T, options: ClaimableOptions<T>): Claimable<T> => new Claimable(table, options);
+export const claimable = <T extends Table>(table: T, options: ClaimableOptions<T>): Claimable<T> =>
+  new Claimable(table, options);

@@ -109,18 +109,23 @@ function insteadOf({ batch }: Deferred, begun: Answer<LeaseState>): Instead | un
   if (begun.kind === "ok") return { next: { uuid: uuidv7(), batch }, dropped: 0 };
   if (begun.kind === "unknown" || !begun.outcomeKnown) return undefined;
   const { code, reason, conflicts } = begun;
-  if (reason === "LEASE_ROLLED_BACK" || reason === "LEASE_ID_REUSED") return { next: { uuid: uuidv7(), batch }, dropped: 0 };
+  if (reason === "LEASE_ROLLED_BACK" || reason === "LEASE_ID_REUSED")
+    return { next: { uuid: uuidv7(), batch }, dropped: 0 };
   if (code !== "FAILED_PRECONDITION") return undefined;
   const gone = new Set(conflicts.filter(({ kind }) => kind !== "leased").map(({ index }) => index));
   if (gone.size === 0) return undefined;
   const destroys = (batch.destroys ?? []).filter((_, index) => !gone.has(index));
-  return { next: destroys.length === 0 ? undefined : { uuid: uuidv7(), batch: { ...batch, destroys } }, dropped: gone.size };
+  return {
+    next: destroys.length === 0 ? undefined : { uuid: uuidv7(), batch: { ...batch, destroys } },
+    dropped: gone.size,
+  };
 }
 
 /** A batch that is too large (413) is its own problem; another limit is everybody's. */
 const isLimit = (answer: Refused): boolean => answer.code === "RESOURCE_EXHAUSTED" && answer.status !== 413;
 
-const isForAll = (answer: Answer<LeaseState>): boolean => answer.kind === "unknown" || (answer.kind === "refused" && isLimit(answer));
+const isForAll = (answer: Answer<LeaseState>): boolean =>
+  answer.kind === "unknown" || (answer.kind === "refused" && isLimit(answer));
 
 /** The same call has the same answer, until somebody does something. */
 const isPermanent = (answer: Answer<LeaseState>): boolean =>

@@ -9,7 +9,10 @@ export class InvalidNameError extends InvalidArgumentError {
   readonly origin: Origin;
 
   constructor(origin: Origin, message: string) {
-    super(`\`${origin.attribute}\` of ${origin.table} ${origin.id} ${message}`, { code: "INVALID_ARGUMENT", field: origin.attribute });
+    super(`\`${origin.attribute}\` of ${origin.table} ${origin.id} ${message}`, {
+      code: "INVALID_ARGUMENT",
+      field: origin.attribute,
+    });
     this.origin = origin;
   }
 }
@@ -21,16 +24,24 @@ export class InvalidNameError extends InvalidArgumentError {
 export class LocalCommitUnknownError extends LeaseholdError {
   constructor(cause: unknown, leaseUuid: string | undefined) {
     const why = cause instanceof Error ? cause.message : String(cause);
-    super(`whether the local transaction was saved is not known: ${why}`, { code: "UNKNOWN_COMMIT", cause, outcomeKnown: false, leaseUuid });
+    super(`whether the local transaction was saved is not known: ${why}`, {
+      code: "UNKNOWN_COMMIT",
+      cause,
+      outcomeKnown: false,
+      leaseUuid,
+    });
   }
 }
 
 /** The database said that it committed, and nothing was saved: an error inside the transaction was swallowed. The lease was rolled back. */
 export class NotSavedError extends LeaseholdError {
   constructor() {
-    super("the local transaction was not saved: the database rolled it back, because an error inside it was caught and not passed on", {
-      code: "NOT_SAVED",
-    });
+    super(
+      "the local transaction was not saved: the database rolled it back, because an error inside it was caught and not passed on",
+      {
+        code: "NOT_SAVED",
+      },
+    );
   }
 }
 
@@ -44,7 +55,13 @@ export class BulkError extends LeaseholdError {
     const why = cause instanceof Error ? cause.message : String(cause);
     const code = cause instanceof LeaseholdError ? cause.code : "BULK_FAILED";
     const { conflicts = [], outcomeKnown = true, leaseUuid } = cause instanceof LeaseholdError ? cause : {};
-    super(`after ${recordsDone} records in ${chunksDone} chunks: ${why}`, { code, cause, conflicts, outcomeKnown, leaseUuid });
+    super(`after ${recordsDone} records in ${chunksDone} chunks: ${why}`, {
+      code,
+      cause,
+      conflicts,
+      outcomeKnown,
+      leaseUuid,
+    });
     this.recordsDone = recordsDone;
     this.chunksDone = chunksDone;
   }

@@ -2,7 +2,11 @@
  * Runs `work` on every item, at most `width` at a time, starting in order. When one throws, no more are started; the first error is
  * thrown once those under way have ended, so that nothing goes on behind the caller's back.
  */
-export async function inParallel<T>(items: Iterable<T>, width: number, work: (item: T) => Promise<void>): Promise<void> {
+export async function inParallel<T>(
+  items: Iterable<T>,
+  width: number,
+  work: (item: T) => Promise<void>,
+): Promise<void> {
   const queue = items[Symbol.iterator]();
   const errors: unknown[] = [];
   const lane = async (): Promise<void> => {

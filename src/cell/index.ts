@@ -1,5 +1,13 @@
 /** Claims as part of a cell's own transactions. */
-export { createCell, Cell, type BulkOptions, type BulkProgress, type CellEvent, type CellOptions, type TransactionOptions } from "./cell.ts";
+export {
+  createCell,
+  Cell,
+  type BulkOptions,
+  type BulkProgress,
+  type CellEvent,
+  type CellOptions,
+  type TransactionOptions,
+} from "./cell.ts";
 export {
   claimable,
   Claimable,
@@ -37,7 +45,12 @@ export { toValidationErrors, type FieldError, type FieldProblem } from "./valida
 export { formatReport } from "./verification/format.ts";
 export { VerificationLoop, type VerificationLoopOptions } from "./verification/loop.ts";
 export type { VerificationProgress, VerifyOptions } from "./verification/options.ts";
-export type { VerificationCounts, VerificationItem, VerificationReport, VerificationStatus } from "./verification/report.ts";
+export type {
+  VerificationCounts,
+  VerificationItem,
+  VerificationReport,
+  VerificationStatus,
+} from "./verification/report.ts";
 export { verify, VerificationAborted } from "./verification/verify.ts";
 export type * from "./verification/ports.ts";
 export type { InspectedRow, VerificationDatabase } from "./verification/database.ts";

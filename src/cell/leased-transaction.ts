@@ -68,7 +68,11 @@ export class LeasedTransaction<Tx> {
   }
 
   /** The other order: no network inside the local transaction. */
-  async preflight<T>(claimed: Claimed | undefined, body: (tx: Tx) => Promise<T>, begin: CallOptions): Promise<T> {
+  async preflight<T>(
+    claimed: Claimed | undefined,
+    body: (tx: Tx) => Promise<T>,
+    begin: CallOptions,
+  ): Promise<T> {
     if (claimed !== undefined) {
       this.#note(await this.#ports.leases.begin(this.#uuid, claimed.batch, begin));
       const { error } = this.#refusal() ?? {};
@@ -89,7 +93,10 @@ export class LeasedTransaction<Tx> {
   /** At the same time: the row waits for the database, the begin for the coordinator. */
   async #beginAndSave(tx: Tx, { batch, sources }: Claimed, options: CallOptions): Promise<void> {
     const { local, leases } = this.#ports;
-    const [saved, begun] = await Promise.allSettled([local.insertLease(tx, { uuid: this.#uuid, sources }), leases.begin(this.#uuid, batch, options)]);
+    const [saved, begun] = await Promise.allSettled([
+      local.insertLease(tx, { uuid: this.#uuid, sources }),
+      leases.begin(this.#uuid, batch, options),
+    ]);
     this.#note(begun.status === "fulfilled" ? begun.value : unanswered(begun.reason));
     const { error } = this.#refusal() ?? {};
     if (error !== undefined) throw error;
@@ -107,7 +114,9 @@ export class LeasedTransaction<Tx> {
     if (begun === undefined) return undefined;
     if (begun.kind !== "ok") return { error: errorOf(begun, this.#uuid) };
     // A UUID of one's own can only be granted, unless somebody closed it in the meantime.
-    return begun.value === "GRANTED" ? undefined : { error: new Error(`the lease was ${begun.value} before it was used`) };
+    return begun.value === "GRANTED"
+      ? undefined
+      : { error: new Error(`the lease was ${begun.value} before it was used`) };
   }
 
   async #end<T>(ran: Awaited<ReturnType<LocalTransactions<Tx>["run"]>>): Promise<T> {
@@ -133,14 +142,16 @@ export class LeasedTransaction<Tx> {
     const begun = this.#begun;
     if (begun !== undefined && begun.kind !== "ok" && begun.outcomeKnown) return;
     const answer = await this.#ports.leases.rollback(this.#uuid);
-    if (answer.kind !== "ok") this.#report({ kind: "rollback_left", uuid: this.#uuid, why: sentence(answer) });
+    if (answer.kind !== "ok")
+      this.#report({ kind: "rollback_left", uuid: this.#uuid, why: sentence(answer) });
   }
 
   /** The rows are saved, says the database. Before the coordinator is told, it is asked once more, outside of the transaction. */
   async #settle(): Promise<void> {
     const seen = await attempt(() => this.#ports.local.look(this.#uuid));
     if (seen.error !== undefined) return this.#left("commit_left", seen.error);
-    if (seen.value.isInTransaction) return this.#left("commit_left", "a local transaction is still open around this one");
+    if (seen.value.isInTransaction)
+      return this.#left("commit_left", "a local transaction is still open around this one");
     if (seen.value.isSaved) return this.#commit();
     await this.#notSaved();
   }
@@ -151,7 +162,8 @@ export class LeasedTransaction<Tx> {
     if (answer.kind === "ok") {
       const removed = await attempt(() => local.remove(this.#uuid));
       if (removed.error !== undefined) this.#left("remove_left", removed.error);
-    } else if (answer.kind === "refused" && answer.reason === "LEASE_ROLLED_BACK") await this.#contradicted("ROLLED_BACK");
+    } else if (answer.kind === "refused" && answer.reason === "LEASE_ROLLED_BACK")
+      await this.#contradicted("ROLLED_BACK");
     else if (isUnknownLease(answer)) await this.#contradicted("NOT_FOUND");
     else this.#left("commit_left", sentence(answer));
   }

@@ -47,7 +47,12 @@ export interface CellDatabase<Tx> extends LocalTransactions<Tx> {
   /** Makes the cell's own tables, where they are missing. */
   install(): Promise<void>;
   /** Answers the rows as they are stored. With `skipExisting` those that meet a unique key are left out. */
-  insert(tx: Tx, claimable: Claimable, rows: readonly AnyRow[], options?: { skipExisting?: boolean }): Promise<AnyRow[]>;
+  insert(
+    tx: Tx,
+    claimable: Claimable,
+    rows: readonly AnyRow[],
+    options?: { skipExisting?: boolean },
+  ): Promise<AnyRow[]>;
   /** Reads rows and keeps them from changing until the transaction ends; in the order of their ids. */
   lock(tx: Tx, claimable: Claimable, where: SQL | undefined, limit?: number): Promise<AnyRow[]>;
   /** The rows as they are in the transaction now, whatever it read before; in the order of their ids, those that are gone left out. */

@@ -35,7 +35,10 @@ export class Plan<Tx> {
     const claimable = this.#tables.of(table);
     const was = before as AnyRow;
     this.changes.add(claimable, was, { ...was, ...set });
-    this.#writes.push(async (tx, database) => void (await tx.updateRows(claimable, await asRead(tx, database, claimable, was), set)));
+    this.#writes.push(
+      async (tx, database) =>
+        void (await tx.updateRows(claimable, await asRead(tx, database, claimable, was), set)),
+    );
   }
 
   /** A row as it was read. */
@@ -43,7 +46,9 @@ export class Plan<Tx> {
     const claimable = this.#tables.of(table);
     const was = before as AnyRow;
     this.changes.add(claimable, was, undefined);
-    this.#writes.push(async (tx, database) => tx.deleteRows(claimable, await asRead(tx, database, claimable, was)));
+    this.#writes.push(async (tx, database) =>
+      tx.deleteRows(claimable, await asRead(tx, database, claimable, was)),
+    );
   }
 
   async apply(tx: ClaimTransaction<Tx>, database: CellDatabase<Tx>): Promise<void> {
@@ -51,14 +56,26 @@ export class Plan<Tx> {
   }
 }
 
-async function asRead<Tx>({ db }: ClaimTransaction<Tx>, database: CellDatabase<Tx>, claimable: Claimable, before: AnyRow): Promise<AnyRow[]> {
+async function asRead<Tx>(
+  { db }: ClaimTransaction<Tx>,
+  database: CellDatabase<Tx>,
+  claimable: Claimable,
+  before: AnyRow,
+): Promise<AnyRow[]> {
   const rows = await database.lock(db, claimable, eq(claimable.idColumn, before[claimable.idName]));
-  if (rows.length === 0) throw invalidArgument(claimable.idName, `of ${claimable.name} ${claimable.idOf(before)} is not there any more`);
+  if (rows.length === 0)
+    throw invalidArgument(
+      claimable.idName,
+      `of ${claimable.name} ${claimable.idOf(before)} is not there any more`,
+    );
   return rows;
 }
 
 function noId({ name, idName, idColumn }: Claimable): Error {
   const isMade = idColumn.hasDefault || idColumn.generatedIdentity !== undefined;
   const why = isMade ? "is made by the database at the insert, too late for a begin before it" : "is missing";
-  return invalidArgument(idName, `of ${name} ${why}: give the row an id of your own or one drawn from the sequence, or use transaction()`);
+  return invalidArgument(
+    idName,
+    `of ${name} ${why}: give the row an id of your own or one drawn from the sequence, or use transaction()`,
+  );
 }

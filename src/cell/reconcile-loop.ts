@@ -19,7 +19,10 @@ export class ReconcileLoop {
   #isStopped = false;
   #fullAtMs = Number.NEGATIVE_INFINITY;
 
-  constructor(reconcile: (options: Partial<ReconcileOptions>) => Promise<ReconcileResult>, options: ReconcileLoopOptions = {}) {
+  constructor(
+    reconcile: (options: Partial<ReconcileOptions>) => Promise<ReconcileResult>,
+    options: ReconcileLoopOptions = {},
+  ) {
     this.#reconcile = reconcile;
     this.#options = options;
     this.#done = this.#loop();

@@ -108,7 +108,12 @@ export type Finding =
   /** The cell's rows and the coordinator disagree: another cell may have the names. The rows are put into the verification queue, for somebody to look at. */
   | { kind: "contradicted"; uuid: string; coordinator: "ROLLED_BACK" | "NOT_FOUND" }
   /** Left for the next run. */
-  | { kind: "failed"; uuid: string; step: "commit" | "rollback" | "get" | "remove" | "check" | "fence" | "queue"; error: string };
+  | {
+      kind: "failed";
+      uuid: string;
+      step: "commit" | "rollback" | "get" | "remove" | "check" | "fence" | "queue";
+      error: string;
+    };
 
 export interface ReconcileResult {
   counters: ReconcileCounters;
@@ -128,7 +133,9 @@ export class ReconcileAborted extends Error {
   readonly result: ReconcileResult;
 
   constructor(cause: unknown, result: ReconcileResult) {
-    super(`the reconciliation was aborted: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+    super(`the reconciliation was aborted: ${cause instanceof Error ? cause.message : String(cause)}`, {
+      cause,
+    });
     this.name = "ReconcileAborted";
     this.result = result;
   }
@@ -145,7 +152,10 @@ export class ReconcileAborted extends Error {
  *
  * Throws `ReconcileAborted` when a list fails. A failure with one lease is counted, reported and left to the next run.
  */
-export async function reconcile(ports: ReconcilePorts, given: Partial<ReconcileOptions> = {}): Promise<ReconcileResult> {
+export async function reconcile(
+  ports: ReconcilePorts,
+  given: Partial<ReconcileOptions> = {},
+): Promise<ReconcileResult> {
   const run = new Run(ports, checked({ ...reconcileDefaults, ...given }));
   try {
     await run.overLeases();
@@ -162,9 +172,11 @@ export async function reconcile(ports: ReconcilePorts, given: Partial<ReconcileO
 
 function checked(options: ReconcileOptions): ReconcileOptions {
   for (const [name, value] of Object.entries(options)) {
-    if ((name !== "full" && !Number.isSafeInteger(value)) || value < 0) throw new RangeError(`${name} must be a whole number`);
+    if ((name !== "full" && !Number.isSafeInteger(value)) || value < 0)
+      throw new RangeError(`${name} must be a whole number`);
   }
-  if (options.pageSize < 1 || options.concurrency < 1) throw new RangeError("pageSize and concurrency must be at least 1");
+  if (options.pageSize < 1 || options.concurrency < 1)
+    throw new RangeError("pageSize and concurrency must be at least 1");
   // Otherwise a row could be called an orphan while its lease is too old to be seen.
   if (options.windowMs < options.orphanMs) throw new RangeError("windowMs must be at least orphanMs");
   return options;
@@ -182,7 +194,15 @@ class Run {
     this.options = options;
     this.#ports = ports;
     this.#now = ports.nowMs ?? Date.now;
-    const counters = { processed: 0, committed: 0, rolledBack: 0, pending: 0, orphaned: 0, contradicted: 0, failed: 0 };
+    const counters = {
+      processed: 0,
+      committed: 0,
+      rolledBack: 0,
+      pending: 0,
+      orphaned: 0,
+      contradicted: 0,
+      failed: 0,
+    };
     this.result = { counters, findings: [] };
   }
 
@@ -247,7 +267,8 @@ class Run {
     if (answer.kind === "ok") {
       this.result.counters.committed += 1;
       await this.#remove(uuid);
-    } else if (answer.kind === "refused" && answer.reason === "LEASE_ROLLED_BACK") await this.#contradicted(uuid, "ROLLED_BACK");
+    } else if (answer.kind === "refused" && answer.reason === "LEASE_ROLLED_BACK")
+      await this.#contradicted(uuid, "ROLLED_BACK");
     else if (isUnknownLease(answer)) await this.#contradicted(uuid, "NOT_FOUND");
     else this.#failed(uuid, "commit", sentence(answer));
   }

@@ -38,11 +38,15 @@ export class ClientLeases implements RemoteLeases {
     const createdAfter = createdAfterMs === undefined ? undefined : new Date(createdAfterMs);
     const { value } = await this.#leases.list({ pageToken, pageSize, createdAfter }).pages().next();
     if (value === undefined) throw new Error("a listing without a page");
-    return { leases: value.items.map(({ uuid, age_ms: ageMs }) => ({ uuid, ageMs })), nextPageToken: value.nextPageToken };
+    return {
+      leases: value.items.map(({ uuid, age_ms: ageMs }) => ({ uuid, ageMs })),
+      nextPageToken: value.nextPageToken,
+    };
   }
 }
 
-const stateOf = (work: () => Promise<Lease>): Promise<Answer<LeaseState>> => answerOf(async () => (await work()).state);
+const stateOf = (work: () => Promise<Lease>): Promise<Answer<LeaseState>> =>
+  answerOf(async () => (await work()).state);
 
 /** The coordinator does not know the lease. That it does not know the route, or the cell, has a reason, and says nothing about a lease. */
 export const isUnknownLease = (answer: Answer<unknown>): boolean =>

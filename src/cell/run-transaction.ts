@@ -16,7 +16,8 @@ const over = new WeakSet<object>();
  * would be saved at once, without the rows that it is for.
  */
 export function requireOpen(tx: unknown): void {
-  if (typeof tx === "object" && tx !== null && over.has(tx)) throw new Error("the local transaction is over: its connection was lost");
+  if (typeof tx === "object" && tx !== null && over.has(tx))
+    throw new Error("the local transaction is over: its connection was lost");
 }
 
 /**

@@ -13,7 +13,8 @@ export class ClaimableTables {
     for (const claimable of all) {
       const other = bySource.get(claimable.source);
       // A row is known to the coordinator by its source type and id: of two tables with one type nobody could tell whose row it is.
-      if (other !== undefined) throw invalidArgument("tables", `has ${claimable.source} twice: ${other.name} and ${claimable.name}`);
+      if (other !== undefined)
+        throw invalidArgument("tables", `has ${claimable.source} twice: ${other.name} and ${claimable.name}`);
       bySource.set(claimable.source, claimable);
       this.#byTable.set(claimable.table, claimable);
     }
@@ -22,7 +23,10 @@ export class ClaimableTables {
   of<T extends Table>(table: T): Claimable<T> {
     const found = this.#byTable.get(table);
     if (found === undefined)
-      throw invalidArgument("table", `${getTableName(table)} is not among the cell's tables: declare it with claimable(), or write it with tx.db`);
+      throw invalidArgument(
+        "table",
+        `${getTableName(table)} is not among the cell's tables: declare it with claimable(), or write it with tx.db`,
+      );
     return found as Claimable<T>;
   }
 }

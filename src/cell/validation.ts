@@ -22,7 +22,11 @@ export function rememberOrigins(error: unknown, origins: ClaimBatch["origins"] |
   if (origins !== undefined && isLeaseholdError(error)) known.set(error, origins);
 }
 
-const problems: Readonly<Record<string, FieldProblem>> = { taken: "taken", not_owner: "taken", leased: "try_again" };
+const problems: Readonly<Record<string, FieldProblem>> = {
+  taken: "taken",
+  not_owner: "taken",
+  leased: "try_again",
+};
 
 /**
  * The fields that an error of a transaction is about. Empty for an error that is about none: pass that one on.
@@ -37,10 +41,13 @@ export function toValidationErrors(error: unknown): FieldError[] {
   if (!isLeaseholdError(error)) return [];
   const origins = known.get(error);
   if (origins === undefined) return [];
-  if (error.conflicts.length > 0) return error.conflicts.flatMap((conflict) => conflicting(conflict, origins));
+  if (error.conflicts.length > 0)
+    return error.conflicts.flatMap((conflict) => conflicting(conflict, origins));
   if (error.code === "INVALID_ARGUMENT") return invalid(error.field ?? "", origins);
   const isTemporary = error.retryable || !error.outcomeKnown;
-  return isTemporary ? [...origins.creates, ...origins.replaces].map((origin) => fieldError(origin, "try_again")) : [];
+  return isTemporary
+    ? [...origins.creates, ...origins.replaces].map((origin) => fieldError(origin, "try_again"))
+    : [];
 }
 
 function conflicting({ list, index, kind }: Conflict, origins: ClaimBatch["origins"]): FieldError[] {
@@ -55,4 +62,9 @@ function invalid(place: string, origins: ClaimBatch["origins"]): FieldError[] {
   return origin === undefined ? [] : [fieldError(origin, "invalid")];
 }
 
-const fieldError = ({ table, attribute, id }: Origin, problem: FieldProblem): FieldError => ({ table, field: attribute, id, problem });
+const fieldError = ({ table, attribute, id }: Origin, problem: FieldProblem): FieldError => ({
+  table,
+  field: attribute,
+  id,
+  problem,
+});

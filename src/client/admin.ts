@@ -20,7 +20,10 @@ export class Cells {
   /** In the order of their ids. */
   list({ pageSize, pageToken, ...options }: PageOptions = {}): Pages<Cell> {
     return new Pages(async (token) => {
-      const answer = await this.#caller.call("listCells", { ...options, query: { page_size: pageSize, page_token: token } });
+      const answer = await this.#caller.call("listCells", {
+        ...options,
+        query: { page_size: pageSize, page_token: token },
+      });
       const { cells, next_page_token: nextPageToken } = valueOf(answer);
       return { items: cells, nextPageToken };
     }, pageToken);
@@ -32,7 +35,8 @@ export class Cells {
   }
 
   async change(cell: string, change: CellChange, options: CallOptions = {}): Promise<Cell> {
-    return valueOf(await this.#caller.call("changeCell", { ...options, params: { cell }, body: change })).cell;
+    return valueOf(await this.#caller.call("changeCell", { ...options, params: { cell }, body: change }))
+      .cell;
   }
 
   /** From now on its begins are refused; all else goes on. */
@@ -55,7 +59,10 @@ export class Keys {
 
   list({ pageSize, pageToken, ...options }: PageOptions = {}): Pages<Key> {
     return new Pages(async (token) => {
-      const answer = await this.#caller.call("listKeys", { ...options, query: { page_size: pageSize, page_token: token } });
+      const answer = await this.#caller.call("listKeys", {
+        ...options,
+        query: { page_size: pageSize, page_token: token },
+      });
       const { keys, next_page_token: nextPageToken } = valueOf(answer);
       return { items: keys, nextPageToken };
     }, pageToken);
@@ -67,6 +74,7 @@ export class Keys {
   }
 
   async revoke(id: string, revocation: Revocation = {}, options: CallOptions = {}): Promise<Key> {
-    return valueOf(await this.#caller.call("revokeKey", { ...options, params: { id }, body: revocation })).key;
+    return valueOf(await this.#caller.call("revokeKey", { ...options, params: { id }, body: revocation }))
+      .key;
   }
 }

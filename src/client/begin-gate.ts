@@ -23,11 +23,16 @@ export class BeginGate {
   readonly #hooks: Hooks | undefined;
   #underWay = 0;
 
-  constructor({ max = MAX_BEGINS, onFull = "refuse" }: BeginLimit, breaker: BreakerOptions | false, hooks: Hooks | undefined) {
+  constructor(
+    { max = MAX_BEGINS, onFull = "refuse" }: BeginLimit,
+    breaker: BreakerOptions | false,
+    hooks: Hooks | undefined,
+  ) {
     this.#max = max;
     this.#onFull = onFull;
     this.#hooks = hooks;
-    this.#breaker = breaker === false ? undefined : new Breaker(breaker, (state) => tell(hooks?.onBreaker, { state }));
+    this.#breaker =
+      breaker === false ? undefined : new Breaker(breaker, (state) => tell(hooks?.onBreaker, { state }));
   }
 
   async pass<T>(begin: () => Promise<Answer<T>>): Promise<Answer<T>> {
@@ -71,7 +76,10 @@ const tooMany = (max: number): Refused => ({
 
 /** Nothing was sent. */
 const circuitOpen = (retryAfterMs: number): Unknown =>
-  unknown("the coordinator did not answer the last begins, so this one was not sent (the circuit breaker is open)", {
-    retryAfterMs,
-    outcomeKnown: true,
-  });
+  unknown(
+    "the coordinator did not answer the last begins, so this one was not sent (the circuit breaker is open)",
+    {
+      retryAfterMs,
+      outcomeKnown: true,
+    },
+  );

@@ -30,7 +30,11 @@ export class Breaker {
   #opened = 0;
   #openUntilMs = 0;
 
-  constructor({ failures = 5, openMs = 1_000 }: BreakerOptions, changed: (state: BreakerState) => void, now: () => number = () => performance.now()) {
+  constructor(
+    { failures = 5, openMs = 1_000 }: BreakerOptions,
+    changed: (state: BreakerState) => void,
+    now: () => number = () => performance.now(),
+  ) {
     this.#failures = failures;
     this.#openMs = openMs;
     this.#changed = changed;

@@ -23,16 +23,30 @@ export class Caller {
     this.connection = connection;
   }
 
-  async call<Id extends OperationId>(operation: Id, input?: Input<Id>): Promise<Answer<Operations[Id]["answer"]>> {
+  async call<Id extends OperationId>(
+    operation: Id,
+    input?: Input<Id>,
+  ): Promise<Answer<Operations[Id]["answer"]>> {
     return this.connection.call(this.made(operation, input));
   }
 
   /** As the connection takes it. */
-  made<Id extends OperationId>(operation: Id, { params = {}, query = {}, body, ...options }: Input<Id> = {}): Call {
+  made<Id extends OperationId>(
+    operation: Id,
+    { params = {}, query = {}, body, ...options }: Input<Id> = {},
+  ): Call {
     const { method, path, shape } = operations[operation];
     const isRepeatable = !NOT_REPEATABLE.has(operation);
     const json = body === undefined ? undefined : JSON.stringify(body);
-    return { ...options, operation, method, shape, isRepeatable, body: json, path: `${filled(path, params)}${queryOf(query)}` };
+    return {
+      ...options,
+      operation,
+      method,
+      shape,
+      isRepeatable,
+      body: json,
+      path: `${filled(path, params)}${queryOf(query)}`,
+    };
   }
 }
 
@@ -41,11 +55,15 @@ const filled = (path: string, params: Readonly<Record<string, string>>): string 
 
 /** `fetch` would leave out a segment that is empty or made of dots, and so ask for something else: a record that is there would look free. */
 function segmentOf(name: string, value: string): string {
-  if (value !== "" && value !== "." && value !== ".." && value.isWellFormed()) return encodeURIComponent(value);
-  throw new InvalidArgumentError(`\`${name}\` cannot be a part of a URL: it is empty, made of dots, or ill-formed`, {
-    code: "INVALID_ARGUMENT",
-    field: name,
-  });
+  if (value !== "" && value !== "." && value !== ".." && value.isWellFormed())
+    return encodeURIComponent(value);
+  throw new InvalidArgumentError(
+    `\`${name}\` cannot be a part of a URL: it is empty, made of dots, or ill-formed`,
+    {
+      code: "INVALID_ARGUMENT",
+      field: name,
+    },
+  );
 }
 
 /** Empty: from the beginning. */
@@ -55,7 +73,8 @@ function queryOf(query: Readonly<Record<string, QueryValue>>): string {
   const made = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
     if (value === undefined || (value === "" && BEGINNINGS.has(name))) continue;
-    for (const each of Array.isArray(value) ? (value as readonly string[]) : [value]) made.append(name, String(each));
+    for (const each of Array.isArray(value) ? (value as readonly string[]) : [value])
+      made.append(name, String(each));
   }
   return made.size === 0 ? "" : `?${made.toString()}`;
 }

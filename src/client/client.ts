@@ -76,10 +76,15 @@ export function createClient(options: ClientOptions): Client {
 }
 
 function check({ url, key, deadlineMs, tryMs, retries, pauseMs, begins, breaker }: ClientOptions): void {
-  if (typeof url !== "string" || !/^https?:\/\/[^/?#]+\/*$/i.test(url)) throw invalid("url", "must be an http or https URL without a path");
-  if (typeof key !== "function" && !isKey(key)) throw invalid("key", "must be a key, or a function that returns one");
+  if (typeof url !== "string" || !/^https?:\/\/[^/?#]+\/*$/i.test(url))
+    throw invalid("url", "must be an http or https URL without a path");
+  if (typeof key !== "function" && !isKey(key))
+    throw invalid("key", "must be a key, or a function that returns one");
   const positive = { deadlineMs, tryMs, pauseMs, "begins.max": begins?.max };
-  const breakerNumbers = breaker === false || breaker === undefined ? {} : { "breaker.failures": breaker.failures, "breaker.openMs": breaker.openMs };
+  const breakerNumbers =
+    breaker === false || breaker === undefined
+      ? {}
+      : { "breaker.failures": breaker.failures, "breaker.openMs": breaker.openMs };
   for (const [field, value] of Object.entries({ ...positive, ...breakerNumbers })) {
     if (value !== undefined && !(value > 0)) throw invalid(field, "must be above 0");
   }

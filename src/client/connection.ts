@@ -9,7 +9,13 @@ import { checkShape, type Shape } from "./shape.ts";
 /** The part of the standard `fetch` that is needed. */
 export type Fetch = (
   url: string,
-  init: { method: string; headers: Record<string, string>; signal: AbortSignal; redirect: "manual"; body?: string },
+  init: {
+    method: string;
+    headers: Record<string, string>;
+    signal: AbortSignal;
+    redirect: "manual";
+    body?: string;
+  },
 ) => Promise<FetchResponse>;
 
 export interface FetchResponse {
@@ -109,14 +115,19 @@ export class Connection {
    * One try at an answer that comes line by line: gives the items that `take` finds, and ends with what came of it. Every line has `tryMs` to
    * come. How long the caller takes over one is up to the caller, and one that leaves ends the request.
    */
-  async *lines<Item, End>(call: Call, attempt: number, take: (line: unknown) => Taken<Item, End>): AsyncGenerator<Item, Answer<End>, undefined> {
+  async *lines<Item, End>(
+    call: Call,
+    attempt: number,
+    take: (line: unknown) => Taken<Item, End>,
+  ): AsyncGenerator<Item, Answer<End>, undefined> {
     const { tryMs = 6_000 } = this.#options;
     const tried = this.#begin(call, attempt, tryMs);
     const { cut } = tried;
     let answer: Answer<End> = this.#cancelled(call, "its reader has left", false);
     try {
       const response = await this.#send(call, tried);
-      if (!isGood(response)) return (answer = readProblem(response.status, response.headers, await cut.heed(response.text())));
+      if (!isGood(response))
+        return (answer = readProblem(response.status, response.headers, await cut.heed(response.text())));
       for await (const line of linesOf(response.body, cut)) {
         const taken = take(JSON.parse(line));
         if (taken === undefined) continue;
@@ -132,7 +143,12 @@ export class Connection {
   }
 
   /** Waits before another try. Undefined: it is time for it; else what to end with, because there is to be none. */
-  async again(call: Call, answer: Refused | Unknown, attempt: number, end = Infinity): Promise<Refused | Unknown | undefined> {
+  async again(
+    call: Call,
+    answer: Refused | Unknown,
+    attempt: number,
+    end = Infinity,
+  ): Promise<Refused | Unknown | undefined> {
     const waitMs = this.#waitMs(call, answer, attempt);
     if (waitMs === undefined || performance.now() + waitMs + LEAST_TRY_MS >= end) return answer;
     tell(this.#options.hooks?.onRetry, { operation: call.operation, attempt, waitMs, why: sentence(answer) });
@@ -145,7 +161,8 @@ export class Connection {
     const { retries = 4, pauseMs = 100 } = this.#options;
     if (!call.isRepeatable || attempt > retries || this.#isCancelled(call)) return undefined;
     // Of the refusals only a limit passes by itself. That other leases hold a name is for the caller to hear, who may want another name.
-    if (answer.kind === "refused" && (answer.code !== "RESOURCE_EXHAUSTED" || !answer.retryable)) return undefined;
+    if (answer.kind === "refused" && (answer.code !== "RESOURCE_EXHAUSTED" || !answer.retryable))
+      return undefined;
     const longest = Math.min(MAX_PAUSE_MS, pauseMs * 2 ** (attempt - 1));
     // On top of what the coordinator asks for, so that those who were told the same do not come back together.
     return (answer.retryAfterMs ?? 0) + Math.random() * longest;
@@ -169,13 +186,19 @@ export class Connection {
 
   #begin(call: Call, attempt: number, timeoutMs: number): Try {
     tell(this.#options.hooks?.onRequest, { operation: call.operation, attempt });
-    return { cut: cutoff(timeoutMs, [this.#options.signal, call.signal]), startedMs: performance.now(), isSent: false, status: 0 };
+    return {
+      cut: cutoff(timeoutMs, [this.#options.signal, call.signal]),
+      startedMs: performance.now(),
+      isSent: false,
+      status: 0,
+    };
   }
 
   #end({ operation }: Call, attempt: number, { cut, startedMs, status }: Try, answer: Answer<unknown>): void {
     cut.release();
     const { kind } = answer;
-    const more = answer.kind === "ok" || answer.requestId === undefined ? {} : { requestId: answer.requestId };
+    const more =
+      answer.kind === "ok" || answer.requestId === undefined ? {} : { requestId: answer.requestId };
     const code = kind === "refused" ? { code: answer.code } : {};
     tell(this.#options.hooks?.onResponse, {
       operation,
@@ -204,7 +227,13 @@ export class Connection {
   async #send({ method, path, body }: Call, tried: Try): Promise<FetchResponse> {
     const { cut } = tried;
     const headers = await cut.heed(this.#headers(body !== undefined));
-    const init = { method, headers, signal: cut.signal, redirect: "manual", ...(body === undefined ? {} : { body }) } as const;
+    const init = {
+      method,
+      headers,
+      signal: cut.signal,
+      redirect: "manual",
+      ...(body === undefined ? {} : { body }),
+    } as const;
     tried.isSent = true;
     const response = await cut.heed(this.#fetch(`${this.#url}${path}`, init));
     tried.status = response.status;
@@ -235,7 +264,8 @@ export class Connection {
 
 const isGood = ({ status }: FetchResponse): boolean => status >= 200 && status < 300;
 
-export const isKey = (given: unknown): given is string => typeof given === "string" && /^[\x21-\x7e]+$/.test(given);
+export const isKey = (given: unknown): given is string =>
+  typeof given === "string" && /^[\x21-\x7e]+$/.test(given);
 
 /** The cause says what `fetch failed` leaves out. */
 function describe(error: unknown): string {

@@ -36,7 +36,8 @@ export function cutoff(timeoutMs: number, owners: readonly (AbortSignal | undefi
     return [() => owner.removeEventListener("abort", listen)];
   });
   const late = (): void => end("timeout", new Error(`no answer within ${Math.ceil(timeoutMs)} ms`));
-  const start = (): ReturnType<typeof setTimeout> => setTimeout(late, Math.min(MAX_TIMER_MS, Math.max(1, timeoutMs)));
+  const start = (): ReturnType<typeof setTimeout> =>
+    setTimeout(late, Math.min(MAX_TIMER_MS, Math.max(1, timeoutMs)));
   let timer = start();
   const rest = (): void => clearTimeout(timer);
   const restart = (): void => {

@@ -133,7 +133,16 @@ export function errorOf(answer: Refused | Unknown, leaseUuid?: string): Leasehol
   if (answer.kind === "unknown") {
     const { code, make: Kind } = unknowns[answer.why];
     const { error, why, status, retryAfterMs, requestId, cause, outcomeKnown } = answer;
-    return new Kind(error, { code, status, retryAfterMs, requestId, cause, outcomeKnown, leaseUuid, retryable: why !== "cancelled" });
+    return new Kind(error, {
+      code,
+      status,
+      retryAfterMs,
+      requestId,
+      cause,
+      outcomeKnown,
+      leaseUuid,
+      retryable: why !== "cancelled",
+    });
   }
   const Kind = classOf(answer);
   const { detail, code, reason, field, conflicts, retryable, retryAfterMs, requestId, outcomeKnown } = answer;
@@ -160,7 +169,8 @@ export function valueOf<T>(answer: Answer<T>, leaseUuid?: string): T {
 
 /** Also of an error that another copy of this package made. */
 export const isLeaseholdError = (error: unknown): error is LeaseholdError =>
-  error instanceof LeaseholdError || (error instanceof Error && "outcomeKnown" in error && "conflicts" in error && "code" in error);
+  error instanceof LeaseholdError ||
+  (error instanceof Error && "outcomeKnown" in error && "conflicts" in error && "code" in error);
 
 /** The three-valued answer behind a call that throws, for code that must not take an unknown outcome for a no (rule M2). */
 export async function answerOf<T>(work: () => Promise<T>): Promise<Answer<T>> {
@@ -178,7 +188,18 @@ function answerOfError(error: unknown): Refused | Unknown {
     const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
     return { kind: "unknown", why: "unavailable", error: text, cause: error, outcomeKnown: false };
   }
-  const { code, message, reason, status, field, conflicts, retryable, retryAfterMs, requestId, outcomeKnown } = error;
+  const {
+    code,
+    message,
+    reason,
+    status,
+    field,
+    conflicts,
+    retryable,
+    retryAfterMs,
+    requestId,
+    outcomeKnown,
+  } = error;
   const common = {
     outcomeKnown,
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
@@ -186,7 +207,14 @@ function answerOfError(error: unknown): Refused | Unknown {
   };
   if (UNKNOWN_CODES.has(code)) {
     const why = code === "DEADLINE_EXCEEDED" ? "timeout" : code === "CANCELLED" ? "cancelled" : "unavailable";
-    return { kind: "unknown", why, error: message, cause: error, ...common, ...(status === undefined ? {} : { status }) };
+    return {
+      kind: "unknown",
+      why,
+      error: message,
+      cause: error,
+      ...common,
+      ...(status === undefined ? {} : { status }),
+    };
   }
   return {
     kind: "refused",

@@ -43,7 +43,9 @@ export class Export implements AsyncIterable<ClaimRecord> {
       const { size } = this.#given;
       const from = this.#cursor;
       const call = this.#callFrom(from);
-      const answer = yield* this.#connection.lines<ClaimRecord, End>(call, attempt, (line) => this.#take(line as ExportLine));
+      const answer = yield* this.#connection.lines<ClaimRecord, End>(call, attempt, (line) =>
+        this.#take(line as ExportLine),
+      );
       if (answer.kind === "ok" && answer.value === "complete") return;
       const isAhead = this.#cursor !== from || this.#given.size > size;
       if (isAhead) attempt = answer.kind === "ok" ? 0 : 1;
@@ -76,4 +78,6 @@ const LINE = { record: operations.listRecords.shape.records[0], cursor: "string"
 
 /** An answer that is to be gone on with, and has not moved, would go on like that for ever. */
 const failureOf = (answer: Answer<End>): Exclude<Answer<End>, { kind: "ok" }> =>
-  answer.kind === "ok" ? unknown("the export does not get ahead: it is to be continued from where it began") : answer;
+  answer.kind === "ok"
+    ? unknown("the export does not get ahead: it is to be continued from where it began")
+    : answer;

@@ -51,7 +51,9 @@ export class Leases {
    */
   async begin(batch: Batch, { uuid = uuidv7(), ...options }: BeginOptions = {}): Promise<Lease> {
     const params = this.#params(uuid);
-    const answer = await this.#gate.pass(async () => this.#caller.call("beginLease", { ...options, params, body: batch }));
+    const answer = await this.#gate.pass(async () =>
+      this.#caller.call("beginLease", { ...options, params, body: batch }),
+    );
     return leaseOf(answer, uuid);
   }
 
@@ -77,17 +79,30 @@ export class Leases {
     const params = { cell: this.#cellId() };
     const query = { page_size: pageSize, created_after: createdAfter?.toISOString() };
     return new Pages(async (token) => {
-      const answer = await this.#caller.call("listLeases", { ...options, params, query: { ...query, page_token: token } });
+      const answer = await this.#caller.call("listLeases", {
+        ...options,
+        params,
+        query: { ...query, page_token: token },
+      });
       const { leases, next_page_token: nextPageToken } = valueOf(answer);
       return { items: leases, nextPageToken };
     }, pageToken);
   }
 
   /** Of all cells, or of one: granted for long, and not decided. For operators. */
-  listStale({ olderThanS, cell, pageSize, pageToken, ...options }: ListStaleLeasesOptions = {}): Pages<StaleLease> {
+  listStale({
+    olderThanS,
+    cell,
+    pageSize,
+    pageToken,
+    ...options
+  }: ListStaleLeasesOptions = {}): Pages<StaleLease> {
     const query = { older_than_s: olderThanS, cell, page_size: pageSize };
     return new Pages(async (token) => {
-      const answer = await this.#caller.call("listStaleLeases", { ...options, query: { ...query, page_token: token } });
+      const answer = await this.#caller.call("listStaleLeases", {
+        ...options,
+        query: { ...query, page_token: token },
+      });
       const { leases, next_page_token: nextPageToken } = valueOf(answer);
       return { items: leases, nextPageToken };
     }, pageToken);
@@ -104,18 +119,28 @@ export class Leases {
 
 export function requireCell(cell: string | undefined): string {
   if (cell !== undefined) return cell;
-  throw new InvalidArgumentError("this call is about one cell: give `cell` to createClient, or use forCell()", {
-    code: "INVALID_ARGUMENT",
-    field: "cell",
-  });
+  throw new InvalidArgumentError(
+    "this call is about one cell: give `cell` to createClient, or use forCell()",
+    {
+      code: "INVALID_ARGUMENT",
+      field: "cell",
+    },
+  );
 }
 
-const bodyOf = (reason: string | undefined): { body?: { reason: string } } => (reason === undefined ? {} : { body: { reason } });
+const bodyOf = (reason: string | undefined): { body?: { reason: string } } =>
+  reason === undefined ? {} : { body: { reason } };
 
-const STATES: ReadonlySet<string> = new Set(["GRANTED", "COMMITTED", "ROLLED_BACK"] satisfies Lease["state"][]);
+const STATES: ReadonlySet<string> = new Set([
+  "GRANTED",
+  "COMMITTED",
+  "ROLLED_BACK",
+] satisfies Lease["state"][]);
 
 /** A state that this client does not know is no state to act upon. */
 function leaseOf(answer: Answer<{ lease: Lease }>, uuid: string): Lease {
   const { lease } = valueOf(answer, uuid);
-  return STATES.has(lease.state) ? lease : valueOf(unknown(`the lease has a state that is not known here: ${lease.state}`), uuid);
+  return STATES.has(lease.state)
+    ? lease
+    : valueOf(unknown(`the lease has a state that is not known here: ${lease.state}`), uuid);
 }

@@ -12,7 +12,10 @@ export interface Body {
  * The lines of a body, as they come. What has no line feed behind it is no line yet, and never becomes one when the body ends. The time runs
  * only while a line is waited for.
  */
-export async function* linesOf(body: Body | null | undefined, cut: Cutoff): AsyncGenerator<string, void, undefined> {
+export async function* linesOf(
+  body: Body | null | undefined,
+  cut: Cutoff,
+): AsyncGenerator<string, void, undefined> {
   const reader = body?.getReader();
   if (reader === undefined) throw new TypeError("the answer has no `body` that could be read as a stream");
   const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });

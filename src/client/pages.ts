@@ -27,7 +27,8 @@ export class Pages<Item, Each extends Page<Item> = Page<Item>> implements AsyncI
       const page = await this.#read(token);
       yield page;
       if (page.nextPageToken === "") return;
-      if (seen.has(page.nextPageToken)) throw new Error("the listing repeats itself: a page token came twice");
+      if (seen.has(page.nextPageToken))
+        throw new Error("the listing repeats itself: a page token came twice");
       seen.add(page.nextPageToken);
       token = page.nextPageToken;
     }

@@ -15,15 +15,27 @@ export function readProblem(status: number, headers: Headers, text: string): Ref
 }
 
 /** Of a problem wherever it was found. */
-export function answerOfProblem(status: number, problem: Record<string, unknown>, isProblem = true, headers?: Headers): Refused | Unknown {
+export function answerOfProblem(
+  status: number,
+  problem: Record<string, unknown>,
+  isProblem = true,
+  headers?: Headers,
+): Refused | Unknown {
   const requestId = textOf(problem["request_id"]) ?? headers?.get("x-request-id") ?? undefined;
   const retryAfterMs = headers === undefined ? waitOf(problem["retry_after_ms"]) : retryAfterOf(headers);
-  const common = { status, ...(requestId === undefined ? {} : { requestId }), ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
+  const common = {
+    status,
+    ...(requestId === undefined ? {} : { requestId }),
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+  };
   const code = textOf(problem["code"]);
   const detail = textOf(problem["detail"]);
   if (!isProblem || status < 400 || status >= 500 || code === undefined) {
     const why = code === "DEADLINE_EXCEEDED" ? "timeout" : "unavailable";
-    return unknown(`HTTP ${status}: ${(isProblem ? detail : undefined) ?? "no problem document"}`, { why, ...common });
+    return unknown(`HTTP ${status}: ${(isProblem ? detail : undefined) ?? "no problem document"}`, {
+      why,
+      ...common,
+    });
   }
   const reason = textOf(problem["reason"]);
   const field = textOf(problem["field"]);
@@ -50,7 +62,8 @@ function retryAfterOf(headers: Headers): number | undefined {
 }
 
 /** Of a problem that comes without headers of its own. */
-const waitOf = (given: unknown): number | undefined => (typeof given === "number" && given >= 0 ? given : undefined);
+const waitOf = (given: unknown): number | undefined =>
+  typeof given === "number" && given >= 0 ? given : undefined;
 
 const textOf = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
 
@@ -61,7 +74,13 @@ function isConflict(given: unknown): given is Conflict {
   const { list, index, kind, bucket } = (given ?? {}) as Record<string, unknown>;
   const { type, value } = (bucket ?? {}) as Record<string, unknown>;
   const isListed = list === "creates" || list === "destroys" || list === "replaces";
-  return isListed && typeof index === "number" && typeof kind === "string" && typeof type === "string" && typeof value === "string";
+  return (
+    isListed &&
+    typeof index === "number" &&
+    typeof kind === "string" &&
+    typeof type === "string" &&
+    typeof value === "string"
+  );
 }
 
 function parsed(text: string): Record<string, unknown> {

@@ -92,19 +92,32 @@ export class Records {
       const body = { buckets: buckets.slice(at, at + LOOKUP_BUCKETS) };
       const found = valueOf(await this.#caller.call("lookupRecords", { ...options, body })).results;
       // One too few, and every later name would get another's result.
-      if (found.length !== body.buckets.length) throw errorOf(unknown(`${body.buckets.length} names were looked up, and ${found.length} answered`));
+      if (found.length !== body.buckets.length)
+        throw errorOf(unknown(`${body.buckets.length} names were looked up, and ${found.length} answered`));
       results.push(...found);
     }
     return results;
   }
 
   /** The cell's records of one source type, ordered by source id: decimal ids as numbers, before all others. */
-  list({ sourceType, sourceIdGt, sourceIdLte, bucketTypes, pageSize, pageToken, ...options }: ListRecordsOptions): Pages<ClaimRecord, RecordPage> {
+  list({
+    sourceType,
+    sourceIdGt,
+    sourceIdLte,
+    bucketTypes,
+    pageSize,
+    pageToken,
+    ...options
+  }: ListRecordsOptions): Pages<ClaimRecord, RecordPage> {
     const params = { cell: requireCell(this.#cell) };
     const range = { source_id_gt: sourceIdGt, source_id_lte: sourceIdLte };
     const query = { source_type: sourceType, ...range, bucket_type: bucketTypes, page_size: pageSize };
     return new Pages(async (token) => {
-      const answer = await this.#caller.call("listRecords", { ...options, params, query: { ...query, page_token: token } });
+      const answer = await this.#caller.call("listRecords", {
+        ...options,
+        params,
+        query: { ...query, page_token: token },
+      });
       const { as_of: asOf, records, next_page_token: nextPageToken } = valueOf(answer);
       return { items: records, nextPageToken, asOf: dateOf(asOf) };
     }, pageToken);
@@ -114,21 +127,35 @@ export class Records {
   export({ sourceType, sourceIdGt = "", sourceIdLte, bucketTypes, signal }: ExportRecordsOptions): Export {
     const params = { cell: requireCell(this.#cell) };
     const query = { source_type: sourceType, source_id_lte: sourceIdLte, bucket_type: bucketTypes };
-    const callFrom = (cursor: string): Call => this.#caller.made("exportRecords", { signal, params, query: { ...query, source_id_gt: cursor } });
+    const callFrom = (cursor: string): Call =>
+      this.#caller.made("exportRecords", { signal, params, query: { ...query, source_id_gt: cursor } });
     return new Export(this.#caller.connection, callFrom, sourceIdGt);
   }
 
   /** What the cell's records in each range add up to, to be compared with its own rows without reading them. */
-  async digests({ sourceType, bucketTypes, ranges }: DigestRecordsOptions, options: CallOptions = {}): Promise<RecordDigests> {
+  async digests(
+    { sourceType, bucketTypes, ranges }: DigestRecordsOptions,
+    options: CallOptions = {},
+  ): Promise<RecordDigests> {
     const body = {
       source_type: sourceType,
       bucket_types: bucketTypes,
-      ranges: ranges.map(({ sourceIdGt, sourceIdLte }) => ({ source_id_gt: sourceIdGt, source_id_lte: sourceIdLte })),
+      ranges: ranges.map(({ sourceIdGt, sourceIdLte }) => ({
+        source_id_gt: sourceIdGt,
+        source_id_lte: sourceIdLte,
+      })),
     };
-    const answer = await this.#caller.call("digestRecords", { ...options, params: { cell: requireCell(this.#cell) }, body });
+    const answer = await this.#caller.call("digestRecords", {
+      ...options,
+      params: { cell: requireCell(this.#cell) },
+      body,
+    });
     const { as_of: asOf, digests } = valueOf(answer);
     // One too few, and every later range would get another's.
-    if (digests.length !== ranges.length) throw errorOf(unknown(`digests of ${ranges.length} ranges were asked for, and ${digests.length} answered`));
+    if (digests.length !== ranges.length)
+      throw errorOf(
+        unknown(`digests of ${ranges.length} ranges were asked for, and ${digests.length} answered`),
+      );
     return {
       asOf: dateOf(asOf),
       digests: digests.map(({ count, hash, held, newest_updated_at: newest }) => ({

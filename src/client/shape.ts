@@ -1,5 +1,11 @@
 /** The least that an answer must hold: the kind of each field that is always there. */
-export type Shape = "string" | "number" | "boolean" | "any" | readonly [Shape] | { readonly [field: string]: Shape };
+export type Shape =
+  | "string"
+  | "number"
+  | "boolean"
+  | "any"
+  | readonly [Shape]
+  | { readonly [field: string]: Shape };
 
 /** Throws a `TypeError` that names the place where `json` is not as agreed. What it holds besides is fine. */
 export function checkShape(json: unknown, shape: Shape, place = "the answer"): void {
@@ -11,7 +17,8 @@ export function checkShape(json: unknown, shape: Shape, place = "the answer"): v
     json.forEach((each, index) => checkShape(each, shape[0], `${place}[${index}]`));
   } else {
     if (typeof json !== "object" || json === null) throw new TypeError(`${place} is not an object`);
-    for (const [field, each] of Object.entries(shape)) checkShape((json as Record<string, unknown>)[field], each, `${place}.${field}`);
+    for (const [field, each] of Object.entries(shape))
+      checkShape((json as Record<string, unknown>)[field], each, `${place}.${field}`);
   }
 }
 

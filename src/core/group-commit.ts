@@ -35,7 +35,11 @@ export class GroupCommit {
   }
 
   /** `weight`: about how many rows the work touches. */
-  submit<T>(point: WritePoint, work: () => T extends PromiseLike<unknown> ? never : T, weight = 8): Promise<T> {
+  submit<T>(
+    point: WritePoint,
+    work: () => T extends PromiseLike<unknown> ? never : T,
+    weight = 8,
+  ): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       this.#queue.push({ point, weight, work, resolve, reject });
       if (!this.#draining) void this.#drain();

@@ -11,16 +11,46 @@ interface Limit {
 }
 
 export const limitTable = {
-  batchOps: { default: 1_000, least: 1, most: 5_000, unit: "ops", about: "creates, destroys and replaces in one begin" },
+  batchOps: {
+    default: 1_000,
+    least: 1,
+    most: 5_000,
+    unit: "ops",
+    about: "creates, destroys and replaces in one begin",
+  },
   bodyBytes: { default: 1_048_576, least: 1_024, most: 8_388_608, unit: "bytes", about: "a request body" },
   // A row of the object store holds 2 MB; the rest of the lease's row needs some of that.
-  leaseBytes: { default: 1_800_000, least: 1_024, most: 1_900_000, unit: "bytes", about: "a lease's stored payload" },
+  leaseBytes: {
+    default: 1_800_000,
+    least: 1_024,
+    most: 1_900_000,
+    unit: "bytes",
+    about: "a lease's stored payload",
+  },
   jsonDepth: { default: 8, least: 5, most: 64, unit: "levels", about: "nesting of a request body" },
-  valueBytes: { default: 1_024, least: 16, most: 1_024, unit: "bytes", about: "a bucket value in UTF-8, typed and canonical" },
+  valueBytes: {
+    default: 1_024,
+    least: 16,
+    most: 1_024,
+    unit: "bytes",
+    about: "a bucket value in UTF-8, typed and canonical",
+  },
   idBytes: { default: 128, least: 1, most: 128, unit: "bytes", about: "a subject or source id in UTF-8" },
   reasonBytes: { default: 500, least: 1, most: 4_096, unit: "bytes", about: "an operator's reason" },
-  pageItems: { default: 100, least: 1, most: 5_000, unit: "items", about: "a page when page_size is not given" },
-  maxPageItems: { default: 1_000, least: 1, most: 5_000, unit: "items", about: "the largest page; a larger page_size is clamped" },
+  pageItems: {
+    default: 100,
+    least: 1,
+    most: 5_000,
+    unit: "items",
+    about: "a page when page_size is not given",
+  },
+  maxPageItems: {
+    default: 1_000,
+    least: 1,
+    most: 5_000,
+    unit: "items",
+    about: "the largest page; a larger page_size is clamped",
+  },
   // A Worker may make only so many calls for one request: a page of 1,000 takes one for each shard, and one for the ledger.
   exportRecords: {
     default: 50_000,
@@ -30,32 +60,152 @@ export const limitTable = {
     about: "records in one answer of an export, which is then gone on with",
   },
   lookupBuckets: { default: 100, least: 1, most: 1_000, unit: "items", about: "buckets in one lookup" },
-  digestRanges: { default: 256, least: 1, most: 1_000, unit: "items", about: "ranges in one call for digests" },
-  concurrentBegins: { default: 300, least: 1, most: 10_000, unit: "calls", about: "begins of one cell at a time" },
+  digestRanges: {
+    default: 256,
+    least: 1,
+    most: 1_000,
+    unit: "items",
+    about: "ranges in one call for digests",
+  },
+  concurrentBegins: {
+    default: 300,
+    least: 1,
+    most: 10_000,
+    unit: "calls",
+    about: "begins of one cell at a time",
+  },
   // An object has 128 MB for everything; a payload takes several times its stored size while it is worked on.
-  beginBytes: { default: 16_000_000, least: 1_024, most: 64_000_000, unit: "bytes", about: "stored payload of one cell's begins at a time" },
-  outstandingLeases: { default: 10_000, least: 1, most: 1_000_000, unit: "items", about: "granted leases of one cell that are not decided" },
-  fences: { default: 10_000, least: 1, most: 1_000_000, unit: "items", about: "remembered rollbacks of one cell for leases that it never began" },
-  beginDeadlineMs: { default: 5_000, least: 50, most: 60_000, unit: "ms", about: "a begin, contention included" },
+  beginBytes: {
+    default: 16_000_000,
+    least: 1_024,
+    most: 64_000_000,
+    unit: "bytes",
+    about: "stored payload of one cell's begins at a time",
+  },
+  outstandingLeases: {
+    default: 10_000,
+    least: 1,
+    most: 1_000_000,
+    unit: "items",
+    about: "granted leases of one cell that are not decided",
+  },
+  fences: {
+    default: 10_000,
+    least: 1,
+    most: 1_000_000,
+    unit: "items",
+    about: "remembered rollbacks of one cell for leases that it never began",
+  },
+  beginDeadlineMs: {
+    default: 5_000,
+    least: 50,
+    most: 60_000,
+    unit: "ms",
+    about: "a begin, contention included",
+  },
   commitDeadlineMs: { default: 10_000, least: 50, most: 60_000, unit: "ms", about: "a commit or rollback" },
   // Under the begin deadline, so that one lost answer leaves time to release the other shards.
   exchangeTimeoutMs: { default: 3_000, least: 20, most: 30_000, unit: "ms", about: "one message to a shard" },
-  inquiryTimeoutMs: { default: 1_000, least: 20, most: 30_000, unit: "ms", about: "one question to a ledger or to the directory" },
+  inquiryTimeoutMs: {
+    default: 1_000,
+    least: 20,
+    most: 30_000,
+    unit: "ms",
+    about: "one question to a ledger or to the directory",
+  },
   // Whether the platform's 6 connections count calls to objects is not documented.
-  fanOut: { default: 16, least: 1, most: 256, unit: "calls", about: "messages of one object or request that are under way at a time" },
-  messageOps: { default: 2_000, least: 1, most: 20_000, unit: "ops", about: "ops in one message to a shard, unless one lease has more" },
-  sweepAfterMs: { default: 5_000, least: 50, most: 600_000, unit: "ms", about: "age at which a shard asks about a hold" },
-  maxBackoffMs: { default: 60_000, least: 100, most: 3_600_000, unit: "ms", about: "the longest pause between two tries of unfinished work" },
-  outcomeRetentionS: { default: 86_400, least: 1, most: 2_592_000, unit: "s", about: "how long a decided lease answers replays" },
+  fanOut: {
+    default: 16,
+    least: 1,
+    most: 256,
+    unit: "calls",
+    about: "messages of one object or request that are under way at a time",
+  },
+  messageOps: {
+    default: 2_000,
+    least: 1,
+    most: 20_000,
+    unit: "ops",
+    about: "ops in one message to a shard, unless one lease has more",
+  },
+  sweepAfterMs: {
+    default: 5_000,
+    least: 50,
+    most: 600_000,
+    unit: "ms",
+    about: "age at which a shard asks about a hold",
+  },
+  maxBackoffMs: {
+    default: 60_000,
+    least: 100,
+    most: 3_600_000,
+    unit: "ms",
+    about: "the longest pause between two tries of unfinished work",
+  },
+  outcomeRetentionS: {
+    default: 86_400,
+    least: 1,
+    most: 2_592_000,
+    unit: "s",
+    about: "how long a decided lease answers replays",
+  },
   // A safety net: an outcome that no cron run could pull is forgotten all the same.
-  outcomeMaxS: { default: 604_800, least: 1, most: 31_536_000, unit: "s", about: "how long an outcome waits for the fleet record" },
-  staleS: { default: 600, least: 1, most: 604_800, unit: "s", about: "age at which a granted lease is listed as stale" },
-  historyS: { default: 604_800, least: 60, most: 31_536_000, unit: "s", about: "how long the fleet record keeps decided leases" },
-  keyLifetimeS: { default: 34_560_000, least: 60, most: 34_560_000, unit: "s", about: "the longest life of a key" },
-  keyCache: { default: 10_000, least: 1, most: 100_000, unit: "items", about: "checked keys that one isolate remembers" },
-  directoryCacheMs: { default: 30_000, least: 0, most: 30_000, unit: "ms", about: "age of an isolate's copy of the directory" },
-  pullRows: { default: 500, least: 1, most: 5_000, unit: "items", about: "leases in one page of the cron's pull" },
-  verificationSlots: { default: 2, least: 1, most: 1_000, unit: "items", about: "cells that are verified at a time" },
+  outcomeMaxS: {
+    default: 604_800,
+    least: 1,
+    most: 31_536_000,
+    unit: "s",
+    about: "how long an outcome waits for the fleet record",
+  },
+  staleS: {
+    default: 600,
+    least: 1,
+    most: 604_800,
+    unit: "s",
+    about: "age at which a granted lease is listed as stale",
+  },
+  historyS: {
+    default: 604_800,
+    least: 60,
+    most: 31_536_000,
+    unit: "s",
+    about: "how long the fleet record keeps decided leases",
+  },
+  keyLifetimeS: {
+    default: 34_560_000,
+    least: 60,
+    most: 34_560_000,
+    unit: "s",
+    about: "the longest life of a key",
+  },
+  keyCache: {
+    default: 10_000,
+    least: 1,
+    most: 100_000,
+    unit: "items",
+    about: "checked keys that one isolate remembers",
+  },
+  directoryCacheMs: {
+    default: 30_000,
+    least: 0,
+    most: 30_000,
+    unit: "ms",
+    about: "age of an isolate's copy of the directory",
+  },
+  pullRows: {
+    default: 500,
+    least: 1,
+    most: 5_000,
+    unit: "items",
+    about: "leases in one page of the cron's pull",
+  },
+  verificationSlots: {
+    default: 2,
+    least: 1,
+    most: 1_000,
+    unit: "items",
+    about: "cells that are verified at a time",
+  },
   verificationSlotMs: {
     default: 60_000,
     least: 1_000,
@@ -63,7 +213,13 @@ export const limitTable = {
     unit: "ms",
     about: "how long a verification slot lasts after it was taken or renewed",
   },
-  maxRevokedKeys: { default: 10_000, least: 1, most: 100_000, unit: "items", about: "revoked keys that have not expired yet" },
+  maxRevokedKeys: {
+    default: 10_000,
+    least: 1,
+    most: 100_000,
+    unit: "items",
+    about: "revoked keys that have not expired yet",
+  },
   maxCells: { default: 1_000, least: 1, most: 10_000, unit: "items", about: "registered cells" },
 } as const satisfies Record<string, Limit>;
 
@@ -73,12 +229,15 @@ export type Limits = Readonly<Record<LimitName, number>>;
 export const limitNames = Object.keys(limitTable) as LimitName[];
 
 /** `beginDeadlineMs` → `begin_deadline_ms`, its name on the wire. */
-export const wireLimitName = (name: LimitName): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+export const wireLimitName = (name: LimitName): string =>
+  name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
 /** `beginDeadlineMs` → `LEASEHOLD_BEGIN_DEADLINE_MS`. */
 export const limitVariable = (name: LimitName): string => `LEASEHOLD_${wireLimitName(name).toUpperCase()}`;
 
-export const defaultLimits: Limits = Object.fromEntries(limitNames.map((name) => [name, limitTable[name].default])) as Limits;
+export const defaultLimits: Limits = Object.fromEntries(
+  limitNames.map((name) => [name, limitTable[name].default]),
+) as Limits;
 
 /** Reads the overrides. Throws a plain sentence that names the variable when one is not a whole number in range. */
 export function readLimits(variables: Readonly<Record<string, unknown>>): Limits {

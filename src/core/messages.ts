@@ -83,7 +83,9 @@ export interface Exchange extends Envelope {
 }
 
 /** `epoch` 0: nothing had to be held here. `missing`: destroys of absent claims. */
-export type PrepareAnswer = { granted: true; epoch: number; missing: number } | { granted: false; conflicts: Conflict[]; held: BucketKey[] };
+export type PrepareAnswer =
+  | { granted: true; epoch: number; missing: number }
+  | { granted: false; conflicts: Conflict[]; held: BucketKey[] };
 
 /** One answer per prepare, in order. Decisions need none: an answer to the message means that all of them are applied. */
 export interface ExchangeAnswer {

@@ -1,7 +1,8 @@
 import type { Sql, SqlValue } from "./ports.ts";
 
 /** The few single values that an object keeps: one row each. */
-export const META_TABLE = "CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value ANY NOT NULL) STRICT, WITHOUT ROWID";
+export const META_TABLE =
+  "CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value ANY NOT NULL) STRICT, WITHOUT ROWID";
 
 export function readMeta(sql: Sql, name: string): SqlValue | undefined {
   return sql.all<{ value: SqlValue }>("SELECT value FROM meta WHERE name = ?", name)[0]?.value;
@@ -12,7 +13,11 @@ export function readMetaNumber(sql: Sql, name: string): number {
 }
 
 export function writeMeta(sql: Sql, name: string, value: SqlValue): void {
-  sql.all("INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", name, value);
+  sql.all(
+    "INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+    name,
+    value,
+  );
 }
 
 /**

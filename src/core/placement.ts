@@ -14,7 +14,8 @@ export const MAX_SHARDS = 256;
  */
 export type Placement = string;
 
-export const placementOf = (shards: number): Placement => `hash${HASH_VERSION}.shards${shards}.canonical${CANONICAL_VERSION}`;
+export const placementOf = (shards: number): Placement =>
+  `hash${HASH_VERSION}.shards${shards}.canonical${CANONICAL_VERSION}`;
 
 export const shardsOf = (placement: Placement): number => Number(/\.shards(\d+)\./.exec(placement)?.[1]);
 

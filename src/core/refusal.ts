@@ -70,11 +70,19 @@ export const ok = <T>(value: T): Result<T> => ({ ok: true, value });
 
 /** Rule A2. */
 export const changedMeanwhile = (what: string): { ok: false; refusal: Refusal } =>
-  refused("FAILED_PRECONDITION", `${what} was changed at the same time; look at it, and repeat the call if it is still wanted`, {
-    reason: "CONCURRENT_CHANGE",
-  });
+  refused(
+    "FAILED_PRECONDITION",
+    `${what} was changed at the same time; look at it, and repeat the call if it is still wanted`,
+    {
+      reason: "CONCURRENT_CHANGE",
+    },
+  );
 
-export const refused = (code: ErrorCode, detail: string, more: Omit<Refusal, "code" | "detail"> = {}): { ok: false; refusal: Refusal } => ({
+export const refused = (
+  code: ErrorCode,
+  detail: string,
+  more: Omit<Refusal, "code" | "detail"> = {},
+): { ok: false; refusal: Refusal } => ({
   ok: false,
   refusal: { code, detail, ...more },
 });

@@ -61,7 +61,9 @@ export const bucketTypeByNumber = namesByNumber(bucketTypes);
 export const subjectTypeByNumber = namesByNumber(subjectTypes);
 export const sourceTypeByNumber = namesByNumber(sourceTypes);
 
-function namesByNumber<Name extends string>(types: Record<Name, NumberedType>): (n: number) => Name | undefined {
+function namesByNumber<Name extends string>(
+  types: Record<Name, NumberedType>,
+): (n: number) => Name | undefined {
   const names = new Map<number, Name>();
   for (const name in types) names.set(types[name].number, name);
   return (n) => names.get(n);

@@ -25,7 +25,13 @@ export class Standing {
   #confirmed: Placement | undefined;
 
   /** `firstUse`: what an instance does before it answers its first message. */
-  constructor(ports: Ports, limits: Limits, directory: DirectoryPeer, firstUse: () => Promise<void>, cell?: string) {
+  constructor(
+    ports: Ports,
+    limits: Limits,
+    directory: DirectoryPeer,
+    firstUse: () => Promise<void>,
+    cell?: string,
+  ) {
     this.#ports = ports;
     this.#limits = limits;
     this.#directory = directory;
@@ -42,9 +48,13 @@ export class Standing {
   /** Without asking anybody: `undefined` when all is well, or when nothing is confirmed yet. */
   #check(message: Envelope): Refusal | undefined {
     if (message.version !== MESSAGE_VERSION) {
-      return refused("UNAVAILABLE", `message version ${message.version} is not known here; try again when the deployment has settled`, {
-        reason: "MESSAGE_VERSION",
-      }).refusal;
+      return refused(
+        "UNAVAILABLE",
+        `message version ${message.version} is not known here; try again when the deployment has settled`,
+        {
+          reason: "MESSAGE_VERSION",
+        },
+      ).refusal;
     }
     if (this.#confirmed === undefined || this.#confirmed === message.placement) return undefined;
     return placementMismatch(this.#confirmed, message.placement);
@@ -66,13 +76,25 @@ export class Standing {
     const refusal = this.#check(message);
     if (refusal !== undefined || this.#confirmed !== undefined) return refusal;
     const { version, placement } = message;
-    const confirm: Confirm = { version, placement, ...(this.#cell === undefined ? {} : { cell: this.#cell }) };
-    const answer = await ask(this.#ports.clock, this.#limits.inquiryTimeoutMs, () => this.#directory.confirm(confirm));
+    const confirm: Confirm = {
+      version,
+      placement,
+      ...(this.#cell === undefined ? {} : { cell: this.#cell }),
+    };
+    const answer = await ask(this.#ports.clock, this.#limits.inquiryTimeoutMs, () =>
+      this.#directory.confirm(confirm),
+    );
     if (answer.kind === "refused") return answer.refusal;
-    if (answer.kind === "unknown") return refused("UNAVAILABLE", "the directory cannot be reached, and this part is used for the first time").refusal;
+    if (answer.kind === "unknown")
+      return refused(
+        "UNAVAILABLE",
+        "the directory cannot be reached, and this part is used for the first time",
+      ).refusal;
     // Another message may have been admitted meanwhile (rule M1).
     if (this.#confirmed === undefined) {
-      this.#ports.sql.transaction(["confirm_placement"], () => writeMeta(this.#ports.sql, "placement", placement));
+      this.#ports.sql.transaction(["confirm_placement"], () =>
+        writeMeta(this.#ports.sql, "placement", placement),
+      );
       this.#confirmed = placement;
     }
     return this.#check(message);
@@ -80,7 +102,11 @@ export class Standing {
 }
 
 export function placementMismatch(here: Placement, there: Placement): Refusal {
-  return refused("UNAVAILABLE", `this deployment was made as ${here} and cannot serve as ${there}; restore its number of shards`, {
-    reason: "PLACEMENT_MISMATCH",
-  }).refusal;
+  return refused(
+    "UNAVAILABLE",
+    `this deployment was made as ${here} and cannot serve as ${there}; restore its number of shards`,
+    {
+      reason: "PLACEMENT_MISMATCH",
+    },
+  ).refusal;
 }

@@ -5,9 +5,25 @@
 export const writePoints = {
   /** Any object, before its first use. */
   any: ["migrate", "keep_name", "confirm_placement"],
-  ledger: ["raise_incarnation", "grant", "decide", "advance_applied", "prune", "set_state", "revoke_cell_key"],
+  ledger: [
+    "raise_incarnation",
+    "grant",
+    "decide",
+    "advance_applied",
+    "prune",
+    "set_state",
+    "revoke_cell_key",
+  ],
   shard: ["exchange", "clear"],
-  directory: ["fix_placement", "add_cell", "change_cell", "record_key", "revoke_key", "take_slot", "release_slot"],
+  directory: [
+    "fix_placement",
+    "add_cell",
+    "change_cell",
+    "record_key",
+    "revoke_key",
+    "take_slot",
+    "release_slot",
+  ],
 } as const;
 
 export type WritePoint = (typeof writePoints)[keyof typeof writePoints][number];

@@ -29,7 +29,12 @@ export function placesOf(route: Pick<Route, "path" | "rest">): Place[] {
 /** The parameters of a path that is known to fit the route, still percent-encoded. */
 export function rawParameters(places: readonly Place[], path: string): Map<string, string> {
   const segments = path.split("/");
-  return new Map(places.map(({ name, index, isRest }) => [name, (isRest ? segments.slice(index).join("/") : segments[index]) ?? ""]));
+  return new Map(
+    places.map(({ name, index, isRest }) => [
+      name,
+      (isRest ? segments.slice(index).join("/") : segments[index]) ?? "",
+    ]),
+  );
 }
 
 /** As hono routes it. A rest may be empty, which its fast router does not know in one pattern. */
@@ -57,7 +62,10 @@ export function decodeParameters(raw: ReadonlyMap<string, string>): Result<Recor
 }
 
 /** One value per name, but for those that may be repeated: they get a list. */
-export function parseQuery(url: string, repeatable: readonly string[]): Result<Record<string, string | string[]>> {
+export function parseQuery(
+  url: string,
+  repeatable: readonly string[],
+): Result<Record<string, string | string[]>> {
   const query = new Map<string, string | string[]>();
   const start = url.indexOf("?");
   const text = start < 0 ? "" : url.slice(start + 1).replace(/#.*$/s, "");

@@ -20,16 +20,22 @@ function makeApp(): Hono<App> {
     context.set("trace", trace);
     await next();
     secure(context.res.headers, trace.requestId);
-    if (context.res.status >= 500 || logsAll(context.env)) logRequest(trace, context.req.method, context.res.status, logOf(context.env));
+    if (context.res.status >= 500 || logsAll(context.env))
+      logRequest(trace, context.req.method, context.res.status, logOf(context.env));
   });
 
   for (const id of routeIds) hono.on(routes[id].method, routingPaths(routes[id]), bound(id));
   hono.notFound((context) => {
     const methods = methodsAt(rawPath(context.req.url));
     if (methods.length > 0) return methodNotAllowed(context, methods);
-    return fail({ code: "NOT_FOUND", reason: "ROUTE_UNKNOWN", detail: "there is no such route; see /docs" }, context.get("trace"));
+    return fail(
+      { code: "NOT_FOUND", reason: "ROUTE_UNKNOWN", detail: "there is no such route; see /docs" },
+      context.get("trace"),
+    );
   });
-  hono.onError((error, context) => fail(logFault(error, context.get("trace"), logOf(context.env)), context.get("trace")));
+  hono.onError((error, context) =>
+    fail(logFault(error, context.get("trace"), logOf(context.env)), context.get("trace")),
+  );
   return hono;
 }
 
@@ -44,13 +50,17 @@ function logsAll(env: Env): boolean {
 
 const paths = routeIds.map((id) => ({ method: routes[id].method, isPath: isPathOf(routes[id]) }));
 
-const methodsAt = (sent: string): string[] => paths.filter(({ isPath }) => isPath(sent)).map(({ method }) => method);
+const methodsAt = (sent: string): string[] =>
+  paths.filter(({ isPath }) => isPath(sent)).map(({ method }) => method);
 
 const bound = (id: RouteId): ReturnType<typeof bind> => bind(id, plans[id] as Plan<RouteId>);
 
 function methodNotAllowed(context: Context<App>, methods: readonly string[]): Response {
   const allow = methods.flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])).join(", ");
-  return fail({ code: "INVALID_ARGUMENT", status: 405, detail: `this path knows ${allow}`, headers: { allow } }, context.get("trace"));
+  return fail(
+    { code: "INVALID_ARGUMENT", status: 405, detail: `this path knows ${allow}`, headers: { allow } },
+    context.get("trace"),
+  );
 }
 
 /** The HTTP side: every route of the contract, and one shape for everything that goes wrong. */

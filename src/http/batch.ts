@@ -24,11 +24,20 @@ interface Given {
 /** The ops of a begin, checked, canonical and placed (rule B1): all that is wrong with a batch is found here, before the first message. */
 export function opsOf(batch: Batch, shards: number, limits: Limits): Result<Op[]> {
   const given = KINDS.flatMap((kind) =>
-    (batch[listOf(kind)] ?? []).map((op: Given, index) => ({ kind, index, op, field: `${listOf(kind)}[${index}]` })),
+    (batch[listOf(kind)] ?? []).map((op: Given, index) => ({
+      kind,
+      index,
+      op,
+      field: `${listOf(kind)}[${index}]`,
+    })),
   );
   if (given.length === 0) return invalid("body", "has no creates, destroys or replaces");
   const tooMany = given[limits.batchOps];
-  if (tooMany !== undefined) return invalid(tooMany.field, `is more than a batch may hold: ${limits.batchOps} ops in all lists together`);
+  if (tooMany !== undefined)
+    return invalid(
+      tooMany.field,
+      `is more than a batch may hold: ${limits.batchOps} ops in all lists together`,
+    );
 
   const ops: Op[] = [];
   const places = new Map<string, string>();
@@ -39,7 +48,11 @@ export function opsOf(batch: Batch, shards: number, limits: Limits): Result<Op[]
     if (id !== undefined) return id;
     const name = `${key.value.type}:${key.value.canonical}`;
     const before = places.get(name);
-    if (before !== undefined) return invalid(`${field}.bucket`, `is the same name as \`${before}.bucket\`: a batch may hold a name once`);
+    if (before !== undefined)
+      return invalid(
+        `${field}.bucket`,
+        `is the same name as \`${before}.bucket\`: a batch may hold a name once`,
+      );
     places.set(name, field);
     ops.push({
       ...key.value,
@@ -74,7 +87,8 @@ function idsFault({ subject, source }: Given, field: string, limits: Limits): Re
   return undefined;
 }
 
-export const invalid = (field: string, message: string): Result<never> => refused("INVALID_ARGUMENT", `\`${field}\` ${message}`, { field });
+export const invalid = (field: string, message: string): Result<never> =>
+  refused("INVALID_ARGUMENT", `\`${field}\` ${message}`, { field });
 
 /** Tells whether two begins are the same batch: of everything that decides what it does, as typed, in the order of the request. */
 export function payloadHash(ops: readonly Op[], allowMissing: boolean): string {

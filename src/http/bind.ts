@@ -34,7 +34,10 @@ interface Input {
  * Every request takes the same steps: who is it (401), may they (403), is it well-formed (400, 413, 415), is their key still good (401);
  * only then is it carried out. Up to the last but one no object is called, so none of those answers depends on what exists.
  */
-export function bind<Id extends RouteId>(routeId: Id, plan: Plan<Id>): (context: Context<App>) => Promise<Response> {
+export function bind<Id extends RouteId>(
+  routeId: Id,
+  plan: Plan<Id>,
+): (context: Context<App>) => Promise<Response> {
   const route: Route = routes[routeId];
   const places = placesOf(route);
   // The plan takes what the schemas of this very route make, and answers what the contract has for it: see `Call` and `Answer`.
@@ -43,14 +46,21 @@ export function bind<Id extends RouteId>(routeId: Id, plan: Plan<Id>): (context:
     const trace = context.get("trace");
     trace.route = routeId;
     const raw = rawParameters(places, rawPath(context.req.url));
-    const result = await serve(route, context, raw, (deployment, identified, input) => prepare({ routeId, deployment, ...identified, ...input }));
+    const result = await serve(route, context, raw, (deployment, identified, input) =>
+      prepare({ routeId, deployment, ...identified, ...input }),
+    );
     if (!result.ok) return fail(result.refusal, trace);
     const { status, body, headers } = result.value;
     const { mediaType, lines } = route.responses[status] ?? {};
-    if (mediaType === undefined) return Response.json(body, { status, ...(headers === undefined ? {} : { headers }) });
-    const made = lines === true ? await openLines(body as Lines<unknown>, trace, logOf(context.env)) : ok(String(body));
+    if (mediaType === undefined)
+      return Response.json(body, { status, ...(headers === undefined ? {} : { headers }) });
+    const made =
+      lines === true ? await openLines(body as Lines<unknown>, trace, logOf(context.env)) : ok(String(body));
     if (!made.ok) return fail(made.refusal, trace);
-    return new Response(made.value, { status, headers: { "content-type": `${mediaType}; charset=utf-8`, ...headers } });
+    return new Response(made.value, {
+      status,
+      headers: { "content-type": `${mediaType}; charset=utf-8`, ...headers },
+    });
   };
 }
 
@@ -64,13 +74,19 @@ type AnyWork = () => Promise<Result<AnyAnswer>>;
 
 type Prepare = (deployment: Deployment, identified: Identified, input: Input) => Promise<Result<AnyWork>>;
 
-async function serve(route: Route, context: Context<App>, raw: ReadonlyMap<string, string>, prepare: Prepare): Promise<Result<AnyAnswer>> {
+async function serve(
+  route: Route,
+  context: Context<App>,
+  raw: ReadonlyMap<string, string>,
+  prepare: Prepare,
+): Promise<Result<AnyAnswer>> {
   const deployment = deploymentOf(context.env);
   const identified = await identify(route, context, deployment, context.get("trace"));
   if (!identified.ok) return identified;
 
   const { principal } = identified.value;
-  if (principal !== null && !isAllowed(principal, route.roles, raw.get("cell"))) return refused("PERMISSION_DENIED", notAllowed(principal));
+  if (principal !== null && !isAllowed(principal, route.roles, raw.get("cell")))
+    return refused("PERMISSION_DENIED", notAllowed(principal));
 
   const input = await readInput(route, context, deployment, raw);
   if (!input.ok) return input;
@@ -83,17 +99,30 @@ async function serve(route: Route, context: Context<App>, raw: ReadonlyMap<strin
   return work.value();
 }
 
-async function identify(route: Route, context: Context<App>, deployment: Deployment, trace: Trace): Promise<Result<Identified>> {
+async function identify(
+  route: Route,
+  context: Context<App>,
+  deployment: Deployment,
+  trace: Trace,
+): Promise<Result<Identified>> {
   if (route.roles === "anyone") return ok({ principal: null, tokens: null });
   const signed = deployment.signed();
   if (!signed.ok) return signed;
-  const principal = await signed.value.keys.verify(context.req.header("authorization"), deployment.clock.now());
+  const principal = await signed.value.keys.verify(
+    context.req.header("authorization"),
+    deployment.clock.now(),
+  );
   if (!principal.ok) return principal;
   trace.principal = principal.value;
   return ok({ principal: principal.value, tokens: signed.value.tokens });
 }
 
-async function readInput(route: Route, context: Context<App>, deployment: Deployment, raw: ReadonlyMap<string, string>): Promise<Result<Input>> {
+async function readInput(
+  route: Route,
+  context: Context<App>,
+  deployment: Deployment,
+  raw: ReadonlyMap<string, string>,
+): Promise<Result<Input>> {
   const decoded = decodeParameters(raw);
   if (!decoded.ok) return decoded;
   const params = validate(route.params, decoded.value, "path");
@@ -107,7 +136,11 @@ async function readInput(route: Route, context: Context<App>, deployment: Deploy
   if (!json.ok) return json;
   const body = json.value === undefined ? ok(undefined) : validate(expected.schema, json.value, "body");
   if (!body.ok) return body;
-  return ok({ params: params.value, query: query.value, body: route.body === undefined ? undefined : body.value });
+  return ok({
+    params: params.value,
+    query: query.value,
+    body: route.body === undefined ? undefined : body.value,
+  });
 }
 
 /** A route that takes none refuses what it would ignore: a field in it says something that would not be done. */

@@ -9,8 +9,14 @@ import type { Failure } from "./problem.ts";
 const SMALL_BYTES = 65_536;
 
 /** The JSON of a request, or undefined when there is none and none is needed. Nothing of the body is looked at before it is counted. */
-export async function readBody(request: Request, { required }: RouteBody, limits: Limits): Promise<Result<unknown>> {
-  const isJson = /^application\/json *(; *charset="?utf-8"? *)?$/i.test(request.headers.get("content-type") ?? "");
+export async function readBody(
+  request: Request,
+  { required }: RouteBody,
+  limits: Limits,
+): Promise<Result<unknown>> {
+  const isJson = /^application\/json *(; *charset="?utf-8"? *)?$/i.test(
+    request.headers.get("content-type") ?? "",
+  );
   if (required && !isJson) return notJson();
   const encoding = request.headers.get("content-encoding") ?? "identity";
   if (encoding.toLowerCase() !== "identity") return unsupported("bodies must not be compressed");
@@ -60,6 +66,10 @@ async function readChunks(body: ReadableStream<Uint8Array>, most: number): Promi
 const tooLarge = (most: number): Result<never> =>
   refused("RESOURCE_EXHAUSTED", `the body is larger than ${most} bytes`, { reason: "BODY_TOO_LARGE" });
 
-const notJson = (): { ok: false; refusal: Failure } => unsupported("send JSON, as `Content-Type: application/json`");
+const notJson = (): { ok: false; refusal: Failure } =>
+  unsupported("send JSON, as `Content-Type: application/json`");
 
-const unsupported = (detail: string): { ok: false; refusal: Failure } => ({ ok: false, refusal: { code: "INVALID_ARGUMENT", status: 415, detail } });
+const unsupported = (detail: string): { ok: false; refusal: Failure } => ({
+  ok: false,
+  refusal: { code: "INVALID_ARGUMENT", status: 415, detail },
+});

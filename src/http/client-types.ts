@@ -51,16 +51,19 @@ export function clientTypesOf(): string {
 const declarationOf = (name: string, schema: Schema): string =>
   `${comment(schema, "")}export ${isPlainObject(schema) ? `interface ${name} ` : `type ${name} = `}${typeOf(schema, "")}${isPlainObject(schema) ? "" : ";"}\n`;
 
-const isPlainObject = ({ type, properties }: Schema): boolean => type === "object" && properties !== undefined;
+const isPlainObject = ({ type, properties }: Schema): boolean =>
+  type === "object" && properties !== undefined;
 
-const comment = ({ description }: Schema, indent: string): string => (description === undefined ? "" : `${indent}/** ${description} */\n`);
+const comment = ({ description }: Schema, indent: string): string =>
+  description === undefined ? "" : `${indent}/** ${description} */\n`;
 
 function typeOf(schema: Schema, indent: string): string {
   if (schema.$ref !== undefined) return nameOf(schema.$ref);
   if (schema.const !== undefined) return JSON.stringify(schema.const);
   if (schema.enum !== undefined) return schema.enum.map((value) => JSON.stringify(value)).join(" | ");
   if (Array.isArray(schema.type)) return schema.type.map((type) => typeOf({ type }, indent)).join(" | ");
-  if (schema.anyOf !== undefined) return [...new Set(schema.anyOf.map((each) => typeOf(each, indent)))].join(" | ");
+  if (schema.anyOf !== undefined)
+    return [...new Set(schema.anyOf.map((each) => typeOf(each, indent)))].join(" | ");
   switch (schema.type) {
     case "array":
       return `readonly ${grouped(typeOf(schema.items ?? {}, indent))}[]`;
@@ -103,7 +106,10 @@ const answerOf = ({ responses }: Operation): Schema => {
 
 function operationType(operation: Operation): string {
   const body = operation.requestBody?.content["application/json"].schema;
-  const bodyType = body === undefined ? "undefined" : `${typeOf(body, "    ")}${operation.requestBody?.required === true ? "" : " | undefined"}`;
+  const bodyType =
+    body === undefined
+      ? "undefined"
+      : `${typeOf(body, "    ")}${operation.requestBody?.required === true ? "" : " | undefined"}`;
   return `  ${operation.operationId}: { body: ${bodyType}; answer: ${typeOf(answerOf(operation), "  ")} };`;
 }
 
@@ -115,12 +121,15 @@ function operationValue(operation: Operation, document: Document): string {
 
 /** What must be there, and of what kind: enough that a client never takes a stranger's document for an answer, and a newer server's for a fault. */
 function shapeOf(schema: Schema, document: Document): unknown {
-  if (schema.$ref !== undefined) return shapeOf(document.components.schemas[nameOf(schema.$ref)] ?? {}, document);
+  if (schema.$ref !== undefined)
+    return shapeOf(document.components.schemas[nameOf(schema.$ref)] ?? {}, document);
   switch (schema.type) {
     case "array":
       return [shapeOf(schema.items ?? {}, document)];
     case "object": {
-      const required = Object.entries(schema.properties ?? {}).filter(([name]) => schema.required?.includes(name));
+      const required = Object.entries(schema.properties ?? {}).filter(([name]) =>
+        schema.required?.includes(name),
+      );
       return Object.fromEntries(required.map(([name, each]) => [name, shapeOf(each, document)]));
     }
     case "integer":

@@ -49,8 +49,15 @@ export class Deployment {
     const read = secretsOf(this.env);
     if (!read.ok) return read;
     const secrets = read.value;
-    if (this.#signed?.secrets.current !== secrets.current || this.#signed.secrets.previous !== secrets.previous) {
-      this.#signed = { secrets, keys: new KeyVerifier(secrets, this.config.limits), tokens: new PageTokens(secrets) };
+    if (
+      this.#signed?.secrets.current !== secrets.current ||
+      this.#signed.secrets.previous !== secrets.previous
+    ) {
+      this.#signed = {
+        secrets,
+        keys: new KeyVerifier(secrets, this.config.limits),
+        tokens: new PageTokens(secrets),
+      };
     }
     return ok(this.#signed);
   }

@@ -44,7 +44,10 @@ export class DirectoryCopy {
     if (this.#view !== undefined && now < this.#freshUntilMs) return ok(this.#view);
     const refreshed = await this.#shared(now);
     if (refreshed.ok || this.#view === undefined) return refreshed;
-    this.#freshUntilMs = Math.max(this.#freshUntilMs, this.#clock.now() + Math.min(RETRY_AFTER_MS, this.#limits.directoryCacheMs));
+    this.#freshUntilMs = Math.max(
+      this.#freshUntilMs,
+      this.#clock.now() + Math.min(RETRY_AFTER_MS, this.#limits.directoryCacheMs),
+    );
     return ok(this.#view);
   }
 
@@ -105,7 +108,9 @@ export class DirectoryCopy {
 function cellIn(view: Result<DirectoryView>, id: string): Result<Cell> {
   if (!view.ok) return view;
   const cell = view.value.cells.get(id);
-  return cell === undefined ? refused("NOT_FOUND", `cell ${id} is not registered`, { reason: "CELL_UNKNOWN" }) : ok(cell);
+  return cell === undefined
+    ? refused("NOT_FOUND", `cell ${id} is not registered`, { reason: "CELL_UNKNOWN" })
+    : ok(cell);
 }
 
 const viewOf = ({ cells, revokedKeys }: Snapshot): DirectoryView => ({

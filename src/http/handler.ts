@@ -29,7 +29,11 @@ type BodyIn<Response, Value> = Response extends { lines: true } ? Lines<Value> :
 /** One of the answers that the contract has for the route. */
 type Answer<Id extends RouteId> = {
   [Status in keyof Responses<Id>]: Responses<Id>[Status] extends { schema: infer Schema extends z.ZodType }
-    ? { status: Status; body: BodyIn<Responses<Id>[Status], z.input<Schema>>; headers?: Record<string, string> }
+    ? {
+        status: Status;
+        body: BodyIn<Responses<Id>[Status], z.input<Schema>>;
+        headers?: Record<string, string>;
+      }
     : never;
 }[keyof Responses<Id>];
 

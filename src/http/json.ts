@@ -13,7 +13,8 @@ interface Fault {
  */
 export function parseJson(text: string, maxDepth: number): Result<unknown> {
   const fault = scan(text, maxDepth);
-  if (fault !== undefined) return refused("INVALID_ARGUMENT", `\`${fault.field}\` ${fault.message}`, { field: fault.field });
+  if (fault !== undefined)
+    return refused("INVALID_ARGUMENT", `\`${fault.field}\` ${fault.message}`, { field: fault.field });
   try {
     return ok(JSON.parse(text) as unknown);
   } catch {
@@ -29,8 +30,11 @@ function scan(text: string, maxDepth: number): Fault | undefined {
     switch (text.charAt(index)) {
       case "{":
       case "[":
-        frames.push(text[index] === "{" ? { kind: "object", keys: new Set(), key: "" } : { kind: "array", index: 0 });
-        if (frames.length > maxDepth) return { field: "body", message: `is nested deeper than ${maxDepth} levels` };
+        frames.push(
+          text[index] === "{" ? { kind: "object", keys: new Set(), key: "" } : { kind: "array", index: 0 },
+        );
+        if (frames.length > maxDepth)
+          return { field: "body", message: `is nested deeper than ${maxDepth} levels` };
         break;
       case "}":
       case "]":
@@ -92,7 +96,9 @@ export function fieldPath(path: readonly PropertyKey[]): string {
   return field;
 }
 
-const pathOf = (frames: readonly Frame[]): string => fieldPath(frames.map((frame) => (frame.kind === "array" ? frame.index : frame.key))) || "body";
+const pathOf = (frames: readonly Frame[]): string =>
+  fieldPath(frames.map((frame) => (frame.kind === "array" ? frame.index : frame.key))) || "body";
 
 /** Names of unknown fields are the caller's own text, of any length. */
-const shortened = (name: string): string => (name.length <= 64 ? name : `${name.slice(0, 64)}…`).toWellFormed();
+const shortened = (name: string): string =>
+  (name.length <= 64 ? name : `${name.slice(0, 64)}…`).toWellFormed();

@@ -11,13 +11,24 @@ import type { Trace } from "./trace.ts";
 export type Lines<Line> = AsyncGenerator<Result<readonly Line[]>, void, undefined>;
 
 /** Starts it. What is refused before there is any line is refused as everywhere else, and not in a stream that has begun well. */
-export async function openLines(lines: Lines<unknown>, trace: Trace, log: typeof logEvent): Promise<Result<ReadableStream<Uint8Array>>> {
+export async function openLines(
+  lines: Lines<unknown>,
+  trace: Trace,
+  log: typeof logEvent,
+): Promise<Result<ReadableStream<Uint8Array>>> {
   const first = await lines.next();
   if (first.done === true) return ok(streamOf({ lines: [], isLast: true }, lines, trace, log));
-  return first.value.ok ? ok(streamOf({ lines: first.value.value, isLast: false }, lines, trace, log)) : first.value;
+  return first.value.ok
+    ? ok(streamOf({ lines: first.value.value, isLast: false }, lines, trace, log))
+    : first.value;
 }
 
-function streamOf(first: Made, rest: Lines<unknown>, trace: Trace, log: typeof logEvent): ReadableStream<Uint8Array> {
+function streamOf(
+  first: Made,
+  rest: Lines<unknown>,
+  trace: Trace,
+  log: typeof logEvent,
+): ReadableStream<Uint8Array> {
   let ready: Made | undefined = first;
   return new ReadableStream<Uint8Array>(
     {
@@ -54,10 +65,19 @@ async function nextOf(rest: Lines<unknown>, trace: Trace, log: typeof logEvent):
 
 /** The request was logged when its answer began, and that was a good one. */
 function broken(failure: Failure, { requestId, route }: Trace, log: typeof logEvent): Made {
-  log("stream_failed", { request_id: requestId, route, code: failure.code, ...(failure.reason === undefined ? {} : { reason: failure.reason }) });
-  return { lines: [{ error: { ...problemOf(failure, requestId), retry_after_ms: failure.retryAfterMs } }], isLast: true };
+  log("stream_failed", {
+    request_id: requestId,
+    route,
+    code: failure.code,
+    ...(failure.reason === undefined ? {} : { reason: failure.reason }),
+  });
+  return {
+    lines: [{ error: { ...problemOf(failure, requestId), retry_after_ms: failure.retryAfterMs } }],
+    isLast: true,
+  };
 }
 
 const encoder = new TextEncoder();
 
-const encoded = (lines: readonly unknown[]): Uint8Array => encoder.encode(lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
+const encoded = (lines: readonly unknown[]): Uint8Array =>
+  encoder.encode(lines.map((line) => `${JSON.stringify(line)}\n`).join(""));

@@ -22,11 +22,19 @@ export function openApiOf(version: string): Json {
   const paths: Record<string, Json> = {};
   for (const id of routeIds) {
     const route: Route = routes[id];
-    paths[route.path] = { ...paths[route.path], [route.method.toLowerCase()]: operationOf(id, route, components) };
+    paths[route.path] = {
+      ...paths[route.path],
+      [route.method.toLowerCase()]: operationOf(id, route, components),
+    };
   }
   return {
     openapi: "3.1.0",
-    info: { title: "Leasehold", version, summary: "Names that stay unique across cells.", description: guide },
+    info: {
+      title: "Leasehold",
+      version,
+      summary: "Names that stay unique across cells.",
+      description: guide,
+    },
     servers: [{ url: "/" }],
     security: [{ key: [] }],
     tags: Object.entries(TAGS).map(([name, description]) => ({
@@ -52,7 +60,9 @@ export function openApiOf(version: string): Json {
 function operationOf(operationId: string, route: Route, components: Components): Json {
   const { example, body } = route;
   const parameters = [
-    ...parametersOf(route.params, "path", example.params, components).toSorted((a, b) => placeOf(route, a) - placeOf(route, b)),
+    ...parametersOf(route.params, "path", example.params, components).toSorted(
+      (a, b) => placeOf(route, a) - placeOf(route, b),
+    ),
     ...parametersOf(route.query, "query", example.query, components),
   ];
   return {
@@ -63,16 +73,27 @@ function operationOf(operationId: string, route: Route, components: Components):
     ...(route.roles === "anyone" ? { security: [] } : {}),
     "x-roles": route.roles === "anyone" ? [] : route.roles,
     ...(parameters.length === 0 ? {} : { parameters }),
-    ...(body === undefined ? {} : { requestBody: requestBodyOf(body.schema, body.required, example.body, components) }),
+    ...(body === undefined
+      ? {}
+      : { requestBody: requestBodyOf(body.schema, body.required, example.body, components) }),
     responses: { ...answersOf(route, components), ...problemsOf(errorsOf(route), components) },
     "x-errors": errorsOf(route).map((error) => ({ ...error, status: statusOf(error) })),
   };
 }
 
-const placeOf = (route: Route, parameter: Json): number => parameterNames(route).indexOf(String(parameter["name"]));
+const placeOf = (route: Route, parameter: Json): number =>
+  parameterNames(route).indexOf(String(parameter["name"]));
 
-function parametersOf(schema: z.ZodType, place: "path" | "query", examples: Readonly<Record<string, string>> = {}, components: Components): Json[] {
-  const { properties, required } = components.inline(schema, "input") as { properties?: Record<string, Json>; required?: string[] };
+function parametersOf(
+  schema: z.ZodType,
+  place: "path" | "query",
+  examples: Readonly<Record<string, string>> = {},
+  components: Components,
+): Json[] {
+  const { properties, required } = components.inline(schema, "input") as {
+    properties?: Record<string, Json>;
+    required?: string[];
+  };
   return Object.entries(properties ?? {}).map(([name, { description, ...type }]) => ({
     name,
     in: place,
@@ -84,17 +105,35 @@ function parametersOf(schema: z.ZodType, place: "path" | "query", examples: Read
   }));
 }
 
-const requestBodyOf = (schema: z.ZodType, required: boolean, example: unknown, components: Components): Json => ({
+const requestBodyOf = (
+  schema: z.ZodType,
+  required: boolean,
+  example: unknown,
+  components: Components,
+): Json => ({
   required,
-  content: { "application/json": { schema: components.inline(schema, "input"), ...(example === undefined ? {} : { example }) } },
+  content: {
+    "application/json": {
+      schema: components.inline(schema, "input"),
+      ...(example === undefined ? {} : { example }),
+    },
+  },
 });
 
 function answersOf({ responses }: Route, components: Components): Json {
-  const answers = Object.entries(responses).map(([status, { about, schema, mediaType = "application/json", lines, example }]) => {
-    const shown = lines === true && Array.isArray(example) ? example.map((line) => JSON.stringify(line)).join("\n") : example;
-    const content = { schema: components.inline(schema, "output"), ...(shown === undefined ? {} : { example: shown }) };
-    return [status, { description: about, content: { [mediaType]: content } }];
-  });
+  const answers = Object.entries(responses).map(
+    ([status, { about, schema, mediaType = "application/json", lines, example }]) => {
+      const shown =
+        lines === true && Array.isArray(example)
+          ? example.map((line) => JSON.stringify(line)).join("\n")
+          : example;
+      const content = {
+        schema: components.inline(schema, "output"),
+        ...(shown === undefined ? {} : { example: shown }),
+      };
+      return [status, { description: about, content: { [mediaType]: content } }];
+    },
+  );
   return Object.fromEntries(answers) as Json;
 }
 
@@ -117,18 +156,26 @@ function problemsOf(errors: readonly RouteError[], components: Components): Json
 /** ABORTED is the only 409 that has it. */
 const WAITS: ReadonlySet<number> = new Set([409, 429, 503]);
 
-const retryAfter = { description: "Seconds to wait before trying again, where waiting helps.", schema: { type: "integer", minimum: 1 } };
+const retryAfter = {
+  description: "Seconds to wait before trying again, where waiting helps.",
+  schema: { type: "integer", minimum: 1 },
+};
 
 const TOO_LARGE: ReadonlySet<unknown> = new Set(["BODY_TOO_LARGE", "LEASE_TOO_LARGE"]);
 
-const statusOf = ({ code, reason, status }: RouteError): number => status ?? (TOO_LARGE.has(reason) ? 413 : errorCodes[code].status);
+const statusOf = ({ code, reason, status }: RouteError): number =>
+  status ?? (TOO_LARGE.has(reason) ? 413 : errorCodes[code].status);
 
 /** Schemas with a name are written once and referred to. */
 class Components {
   readonly #schemas = new Map<string, Json>();
 
   inline(schema: z.ZodType, io: "input" | "output"): Json {
-    const { $schema: _, $defs, ...made } = z.toJSONSchema(schema, { target: "draft-2020-12", io }) as Json & { $defs?: Record<string, Json> };
+    const {
+      $schema: _,
+      $defs,
+      ...made
+    } = z.toJSONSchema(schema, { target: "draft-2020-12", io }) as Json & { $defs?: Record<string, Json> };
     for (const [name, definition] of Object.entries($defs ?? {})) this.#add(name, definition);
     return relinked(made) as Json;
   }
@@ -136,7 +183,8 @@ class Components {
   #add(name: string, definition: Json): void {
     const linked = relinked(definition) as Json;
     const known = this.#schemas.get(name);
-    if (known !== undefined && JSON.stringify(known) !== JSON.stringify(linked)) throw new Error(`two different schemas are named ${name}`);
+    if (known !== undefined && JSON.stringify(known) !== JSON.stringify(linked))
+      throw new Error(`two different schemas are named ${name}`);
     this.#schemas.set(name, linked);
   }
 

@@ -37,7 +37,8 @@ export class PageTokens {
     if (bytes === undefined || text === undefined || bytes.length <= SIGNATURE_BYTES) return badToken();
     for (const hmac of this.#accepted) {
       // Only what was signed here is parsed, so it is what `make` was given for this scope.
-      if (await hmac.verify(signedText(scope, text), bytes.slice(0, SIGNATURE_BYTES))) return ok(JSON.parse(text) as Position);
+      if (await hmac.verify(signedText(scope, text), bytes.slice(0, SIGNATURE_BYTES)))
+        return ok(JSON.parse(text) as Position);
     }
     return badToken();
   }
@@ -46,6 +47,10 @@ export class PageTokens {
 const signedText = (scope: TokenScope, position: string): string => JSON.stringify([scope, position]);
 
 const badToken = (): Result<never> =>
-  refused("INVALID_ARGUMENT", "`page_token` does not belong to this call: send the token of the page before, with the same query and key", {
-    field: "page_token",
-  });
+  refused(
+    "INVALID_ARGUMENT",
+    "`page_token` does not belong to this call: send the token of the page before, with the same query and key",
+    {
+      field: "page_token",
+    },
+  );

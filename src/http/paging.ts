@@ -28,7 +28,14 @@ export interface Page<Position> {
 }
 
 /** Reads the paging part of a query. A token is bound to everything that decides what the pages hold. */
-export async function pageOf<Position>({ routeId, deployment, principal, tokens, params, query }: PagedCall): Promise<Result<Page<Position>>> {
+export async function pageOf<Position>({
+  routeId,
+  deployment,
+  principal,
+  tokens,
+  params,
+  query,
+}: PagedCall): Promise<Result<Page<Position>>> {
   const { page_size: size, page_token: token, ...filters } = query;
   const { pageItems, maxPageItems } = deployment.config.limits;
   const scope = [routeId, principal.role, principal.cell, params, filters];

@@ -8,4 +8,12 @@ import { servicePlans } from "./plans/service.ts";
 import { verificationPlans } from "./plans/verification.ts";
 
 /** What each route does: one plan per row of the contract, or this does not compile. */
-export const plans: Plans = { ...leasePlans, ...recordPlans, ...exportPlans, ...verificationPlans, ...cellPlans, ...keyPlans, ...servicePlans };
+export const plans: Plans = {
+  ...leasePlans,
+  ...recordPlans,
+  ...exportPlans,
+  ...verificationPlans,
+  ...cellPlans,
+  ...keyPlans,
+  ...servicePlans,
+};

@@ -44,7 +44,9 @@ function statusOf({ code, reason, status }: Failure): number {
 /** What is too large stays too large. */
 /** A limit that does not pass by itself has no time to wait for. */
 const isRetryable = ({ code, retryAfterMs }: Failure, status: number): boolean =>
-  errorCodes[code].retryable && status !== 413 && (code !== "RESOURCE_EXHAUSTED" || retryAfterMs !== undefined);
+  errorCodes[code].retryable &&
+  status !== 413 &&
+  (code !== "RESOURCE_EXHAUSTED" || retryAfterMs !== undefined);
 
 function headersOf(failure: Failure, status: number): Record<string, string> {
   const waits = failure.code === "ABORTED" || status === 429 || status === 503;
@@ -56,7 +58,14 @@ function headersOf(failure: Failure, status: number): Record<string, string> {
   };
 }
 
-const wireConflict = ({ list, index, bucket, kind, owner, retryAfterMs }: Conflict): Record<string, unknown> => ({
+const wireConflict = ({
+  list,
+  index,
+  bucket,
+  kind,
+  owner,
+  retryAfterMs,
+}: Conflict): Record<string, unknown> => ({
   list,
   index,
   bucket: { type: bucket.type, value: bucket.value },

@@ -11,7 +11,11 @@ interface Peer {
 }
 
 /** Calls an object; an unknown answer becomes 503, or 504 when the time was up. */
-export async function reach<T>(timeoutMs: number, { who, advice }: Peer, work: () => Promise<Reply<T>>): Promise<Result<T>> {
+export async function reach<T>(
+  timeoutMs: number,
+  { who, advice }: Peer,
+  work: () => Promise<Reply<T>>,
+): Promise<Result<T>> {
   const answer = await call(timeoutMs, work);
   if (answer.kind === "ok") return { ok: true, value: answer.value };
   if (answer.kind === "refused") return { ok: false, refusal: answer.refusal };

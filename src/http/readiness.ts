@@ -33,7 +33,11 @@ export class Readiness {
     const now = this.#deployment.clock.now();
     const patienceMs = PATIENCE * this.#timeoutMs();
     const latest = this.#latest;
-    if (latest !== undefined && now - (latest.doneMs ?? now) <= KEEP_MS && now - latest.startedMs <= patienceMs) {
+    if (
+      latest !== undefined &&
+      now - (latest.doneMs ?? now) <= KEEP_MS &&
+      now - latest.startedMs <= patienceMs
+    ) {
       // Another request's promise, so with a timer of our own: see DirectoryCopy.
       return reach(patienceMs, { who: "the check that is under way" }, () => latest.report);
     }
@@ -55,14 +59,23 @@ export class Readiness {
     const read = await directory.read();
     const cells = read.ok ? [...read.value.cells.keys()] : [];
     const parts: { name: string; ping: () => Promise<Reply<unknown>> }[] = [
-      ...Array.from({ length: config.shards }, (_, shard) => ({ name: `shard ${shard}`, ping: () => objects.shard(shard).ping(envelope) })),
-      ...cells.map((cell) => ({ name: `ledger of cell ${cell}`, ping: () => objects.ledger(cell).status(envelope) })),
+      ...Array.from({ length: config.shards }, (_, shard) => ({
+        name: `shard ${shard}`,
+        ping: () => objects.shard(shard).ping(envelope),
+      })),
+      ...cells.map((cell) => ({
+        name: `ledger of cell ${cell}`,
+        ping: () => objects.ledger(cell).status(envelope),
+      })),
     ];
     const [answers, d1] = await Promise.all([
       fanOut(parts, config.limits.fanOut, ({ name, ping }) => reach(this.#timeoutMs(), { who: name }, ping)),
       d1Health(env),
     ]);
-    const failed = [...(read.ok ? [] : ["directory"]), ...parts.flatMap(({ name }, index) => (answers[index]?.ok ? [] : [name]))];
+    const failed = [
+      ...(read.ok ? [] : ["directory"]),
+      ...parts.flatMap(({ name }, index) => (answers[index]?.ok ? [] : [name])),
+    ];
     return failed.length === 0 ? ok({ d1 }) : { ok: false, refusal: notReady(failed) };
   }
 }

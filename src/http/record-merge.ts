@@ -31,14 +31,23 @@ interface Source {
 }
 
 /** One ordered page out of all shards (rule R3). Each shard is asked for its share, and again when that runs out. */
-export async function mergeRecords({ shards, width, limit, after }: Merge, fetch: FetchRecords): Promise<Result<Merged>> {
+export async function mergeRecords(
+  { shards, width, limit, after }: Merge,
+  fetch: FetchRecords,
+): Promise<Result<Merged>> {
   // The hash spreads names evenly, so half as much again as an even share is nearly always enough.
   const share = Math.ceil((limit * 1.5) / shards) + 1;
-  const sources: Source[] = Array.from({ length: shards }, (_, shard) => ({ shard, records: [], complete: false, after }));
+  const sources: Source[] = Array.from({ length: shards }, (_, shard) => ({
+    shard,
+    records: [],
+    complete: false,
+    after,
+  }));
   const records: ClaimRecord[] = [];
   let last: string | undefined;
   for (;;) {
-    if (records.length >= limit && sources.some((source) => source.records.length > 0)) return ok({ records, next: last });
+    if (records.length >= limit && sources.some((source) => source.records.length > 0))
+      return ok({ records, next: last });
     // Also when the page is full: whether this is the last one is known only when every shard has been read to its end.
     const empty = sources.filter((source) => source.records.length === 0 && !source.complete);
     const filled = await fanOut(empty, width, (source) => refill(source, share, fetch));

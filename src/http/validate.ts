@@ -6,7 +6,11 @@ import { fieldPath } from "./json.ts";
  * Checks against a schema; the refusal names one wrong field: an unknown one first, because it is often the misspelling of one that is
  * missing. `whole`: what to call the value itself.
  */
-export function validate<Schema extends z.ZodType>(schema: Schema, value: unknown, whole: string): Result<z.output<Schema>> {
+export function validate<Schema extends z.ZodType>(
+  schema: Schema,
+  value: unknown,
+  whole: string,
+): Result<z.output<Schema>> {
   const parsed = schema.safeParse(value, { error: messageOf });
   if (parsed.success) return ok(parsed.data);
   const { issues } = parsed.error;
@@ -22,7 +26,9 @@ function messageOf(issue: z.core.$ZodRawIssue): string | undefined {
     case "invalid_type":
       return issue.input === undefined ? "is required" : `must be ${KINDS[issue.expected] ?? issue.expected}`;
     case "invalid_value":
-      return issue.input === undefined ? "is required" : `must be one of ${issue.values.map(String).join(", ")}`;
+      return issue.input === undefined
+        ? "is required"
+        : `must be one of ${issue.values.map(String).join(", ")}`;
     case "unrecognized_keys":
       return "is not a known field";
     case "too_small":

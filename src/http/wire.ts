@@ -11,7 +11,18 @@ type WireRecord = z.input<typeof schemas.wholeRecord>;
 
 export const timeOf = (ms: number): string => new Date(ms).toISOString();
 
-export function wireLease({ lease, cell, state, createdAtMs, ageMs, counts, decidedAtMs, decidedBy, reason, ops }: Lease): WireLease {
+export function wireLease({
+  lease,
+  cell,
+  state,
+  createdAtMs,
+  ageMs,
+  counts,
+  decidedAtMs,
+  decidedBy,
+  reason,
+  ops,
+}: Lease): WireLease {
   return {
     uuid: lease,
     cell_id: cell,
@@ -22,13 +33,17 @@ export function wireLease({ lease, cell, state, createdAtMs, ageMs, counts, deci
     ...(decidedBy === undefined ? {} : { decided_by: decidedBy === "operator" ? "operator" : "cell" }),
     ...(reason === undefined ? {} : { reason }),
     counts,
-    ...(ops === undefined ? {} : { creates: claimOps(ops, "create"), destroys: destroyOps(ops), replaces: claimOps(ops, "replace") }),
+    ...(ops === undefined
+      ? {}
+      : { creates: claimOps(ops, "create"), destroys: destroyOps(ops), replaces: claimOps(ops, "replace") }),
   };
 }
 
 function claimOps(ops: readonly Op[], kind: OpKind): NonNullable<WireLease["replaces"]> {
   return ops.flatMap(({ kind: its, type, value, subject, source, epoch }) =>
-    its === kind && subject !== undefined && source !== undefined ? [{ bucket: { type, value }, subject, source, ...epochOf(epoch) }] : [],
+    its === kind && subject !== undefined && source !== undefined
+      ? [{ bucket: { type, value }, subject, source, ...epochOf(epoch) }]
+      : [],
   );
 }
 
@@ -57,7 +72,10 @@ export function wireRecord(record: ClaimRecord): WireRecord {
 }
 
 /** A cell learns of another cell's record where the name is, and nothing about whom it stands for. */
-export function recordFor({ role, cell }: Principal, record: ClaimRecord): WireRecord | z.input<typeof schemas.foreignRecord> {
+export function recordFor(
+  { role, cell }: Principal,
+  record: ClaimRecord,
+): WireRecord | z.input<typeof schemas.foreignRecord> {
   if (role !== "cell" || cell === record.cell) return wireRecord(record);
   return { bucket: { type: record.type, value: record.value }, cell_id: record.cell, status: record.status };
 }
@@ -80,7 +98,15 @@ export function wireCell(
   };
 }
 
-export function wireKey({ keyId, role, cell, createdAtMs, expiresAtMs, note, revokedAtMs }: MintedKey): z.input<typeof schemas.key> {
+export function wireKey({
+  keyId,
+  role,
+  cell,
+  createdAtMs,
+  expiresAtMs,
+  note,
+  revokedAtMs,
+}: MintedKey): z.input<typeof schemas.key> {
   return {
     id: keyId,
     role,

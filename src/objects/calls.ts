@@ -33,7 +33,9 @@ export interface ShardCalls {
 export interface DirectoryCalls {
   confirm(message: messages.Confirm): Answer<null>;
   snapshot(message: messages.Envelope): Answer<Snapshot>;
-  addCell(message: messages.Envelope & Pick<Cell, "cell" | "name" | "address" | "locationHint">): Answer<Cell>;
+  addCell(
+    message: messages.Envelope & Pick<Cell, "cell" | "name" | "address" | "locationHint">,
+  ): Answer<Cell>;
   changeCell(message: CellChange): Answer<Cell>;
   recordKey(message: messages.Envelope & { key: MintedKey }): Answer<MintedKey>;
   keyToRevoke(message: messages.Envelope & { keyId: string }): Answer<MintedKey | null>;

@@ -51,7 +51,9 @@ export class CellLedger extends DurableObject<Env> implements LedgerCalls {
     return this.#ledger.status(message);
   }
 
-  leaseStates(message: messages.Envelope & { leases: string[] }): Promise<messages.Reply<(messages.LeaseState | null)[]>> {
+  leaseStates(
+    message: messages.Envelope & { leases: string[] },
+  ): Promise<messages.Reply<(messages.LeaseState | null)[]>> {
     return this.#ledger.leaseStates(message);
   }
 

@@ -31,7 +31,9 @@ export class ClaimShard extends DurableObject<Env> implements ShardCalls {
     return this.#shard.listRecords(message);
   }
 
-  digestRecords(message: messages.DigestRecordsRequest): Promise<messages.Reply<messages.DigestRecordsAnswer>> {
+  digestRecords(
+    message: messages.DigestRecordsRequest,
+  ): Promise<messages.Reply<messages.DigestRecordsAnswer>> {
     return this.#shard.digestRecords(message);
   }
 

@@ -1,5 +1,12 @@
 import { DurableObject } from "cloudflare:workers";
-import type { Directory as CoreDirectory, Cell, CellChange, KeyPage, MintedKey, Snapshot } from "../core/directory/directory.ts";
+import type {
+  Directory as CoreDirectory,
+  Cell,
+  CellChange,
+  KeyPage,
+  MintedKey,
+  Snapshot,
+} from "../core/directory/directory.ts";
 import type { Slot, SlotRequest } from "../core/directory/slots.ts";
 import type * as messages from "../core/messages.ts";
 import type { Env } from "../env.ts";
@@ -24,7 +31,9 @@ export class Directory extends DurableObject<Env> implements DirectoryCalls {
     return this.#directory.snapshot(message);
   }
 
-  addCell(message: messages.Envelope & Pick<Cell, "cell" | "name" | "address" | "locationHint">): Promise<messages.Reply<Cell>> {
+  addCell(
+    message: messages.Envelope & Pick<Cell, "cell" | "name" | "address" | "locationHint">,
+  ): Promise<messages.Reply<Cell>> {
     return this.#directory.addCell(message);
   }
 
@@ -40,7 +49,9 @@ export class Directory extends DurableObject<Env> implements DirectoryCalls {
     return this.#directory.keyToRevoke(message);
   }
 
-  listKeys(message: messages.Envelope & { afterPosition: number; limit: number }): Promise<messages.Reply<KeyPage>> {
+  listKeys(
+    message: messages.Envelope & { afterPosition: number; limit: number },
+  ): Promise<messages.Reply<KeyPage>> {
     return this.#directory.listKeys(message);
   }
 

@@ -14,8 +14,10 @@ export function numberInName(id: Named, sql: Sql, prefix: "cell" | "shard"): str
   sql.all(META_TABLE);
   const kept = readMeta(sql, "object_name");
   const name = id.name ?? kept;
-  const number = typeof name === "string" && name.startsWith(`${prefix}-`) ? name.slice(prefix.length + 1) : "";
+  const number =
+    typeof name === "string" && name.startsWith(`${prefix}-`) ? name.slice(prefix.length + 1) : "";
   if (!/^\d+$/.test(number)) throw new Error(`an object of this class is named ${prefix}-<number>`);
-  if (kept === undefined) sql.transaction(["keep_name"], () => writeMeta(sql, "object_name", `${prefix}-${number}`));
+  if (kept === undefined)
+    sql.transaction(["keep_name"], () => writeMeta(sql, "object_name", `${prefix}-${number}`));
   return number;
 }

@@ -16,8 +16,16 @@ export interface Objects {
 export function objectsOf(env: Env, config: Config): Objects {
   const { shardLocationHint } = config;
   return {
-    ledger: (cell, locationHint) => env.CELL_LEDGER.getByName(ledgerName(cell), locationHint ? { locationHint: locationHint as LocationHint } : {}),
-    shard: (index) => env.CLAIM_SHARD.getByName(shardName(index), shardLocationHint === undefined ? {} : { locationHint: shardLocationHint }),
+    ledger: (cell, locationHint) =>
+      env.CELL_LEDGER.getByName(
+        ledgerName(cell),
+        locationHint ? { locationHint: locationHint as LocationHint } : {},
+      ),
+    shard: (index) =>
+      env.CLAIM_SHARD.getByName(
+        shardName(index),
+        shardLocationHint === undefined ? {} : { locationHint: shardLocationHint },
+      ),
     directory: () => env.DIRECTORY.getByName("directory"),
   };
 }
@@ -37,6 +45,10 @@ export const wallClock: WallClock = {
 };
 
 /** A call from the Worker to an object, with a deadline and a three-valued answer. */
-export function call<T>(timeoutMs: number, work: () => Promise<Reply<T>>, clock = wallClock): Promise<Answer<T>> {
+export function call<T>(
+  timeoutMs: number,
+  work: () => Promise<Reply<T>>,
+  clock = wallClock,
+): Promise<Answer<T>> {
   return ask(clock, timeoutMs, work);
 }

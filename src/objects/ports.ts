@@ -13,8 +13,10 @@ export function objectPorts(ctx: DurableObjectState): Ports {
   const timers = new Timers();
   return {
     sql: {
-      all: <Row>(statement: string, ...bindings: SqlValue[]) => storage.sql.exec(statement, ...bindings).toArray() as Row[],
-      transaction: <T>(_points: readonly WritePoint[], work: () => Synchronous<T>) => storage.transactionSync<T>(work),
+      all: <Row>(statement: string, ...bindings: SqlValue[]) =>
+        storage.sql.exec(statement, ...bindings).toArray() as Row[],
+      transaction: <T>(_points: readonly WritePoint[], work: () => Synchronous<T>) =>
+        storage.transactionSync<T>(work),
       flush: () => storage.sync(),
     },
     clock: {

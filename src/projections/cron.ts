@@ -67,11 +67,15 @@ export async function runCron(env: Env, scheduledAtMs: number, around = platform
     pagesLeft: RUN_PAGES,
   };
   const runId = around.uuid();
-  const begun = await database.run("begin run", (orm) => orm.insert(cronRuns).values({ startedAtMs, runId, scheduledAtMs }).onConflictDoNothing());
+  const begun = await database.run("begin run", (orm) =>
+    orm.insert(cronRuns).values({ startedAtMs, runId, scheduledAtMs }).onConflictDoNothing(),
+  );
   const directory = await readDirectory(run);
   const mirrored = directory.ok ? await mirrorCells(database, directory.value) : directory;
   const known = await database.run("read cells", (orm) =>
-    orm.select({ cell: cells.cellId, position: cells.pulledPosition, lastPulledAtMs: cells.lastPulledAtMs }).from(cells),
+    orm
+      .select({ cell: cells.cellId, position: cells.pulledPosition, lastPulledAtMs: cells.lastPulledAtMs })
+      .from(cells),
   );
   const targets = targetsOf(directory.ok ? directory.value : undefined, known.ok ? known.value : []);
   const [mirroredKeys, visits] = await Promise.all([
@@ -82,7 +86,9 @@ export async function runCron(env: Env, scheduledAtMs: number, around = platform
   const marked = await markCells(database, visits);
   const pruned = await pruneHistory(database, startedAtMs - limits.historyS * 1_000);
 
-  const failed = [begun, directory, mirrored, known, mirroredKeys, marked, pruned].find((result) => !result.ok);
+  const failed = [begun, directory, mirrored, known, mirroredKeys, marked, pruned].find(
+    (result) => !result.ok,
+  );
   const finishedAtMs = clock.now();
   const report: CronReport = {
     startedAtMs,
@@ -108,7 +114,9 @@ export async function runCron(env: Env, scheduledAtMs: number, around = platform
 
 async function readDirectory({ envelope, objects, around }: Run): Promise<Result<Cell[]>> {
   const answer = await call(CALL_MS, async () => objects.directory().snapshot(envelope), around.clock);
-  return answer.kind === "ok" ? ok(answer.value.cells) : refused("UNAVAILABLE", `the directory cannot be reached: ${causeOf(answer)}`);
+  return answer.kind === "ok"
+    ? ok(answer.value.cells)
+    : refused("UNAVAILABLE", `the directory cannot be reached: ${causeOf(answer)}`);
 }
 
 /** Least recently pulled first, so that what one run does not get to comes first in the next. */
@@ -116,7 +124,11 @@ function targetsOf(registered: readonly Cell[] | undefined, known: readonly Know
   const knownByCell = new Map(known.map((row) => [row.cell, row]));
   const lastPulledAtMs = ({ cell }: Target): number => knownByCell.get(cell)?.lastPulledAtMs ?? 0;
   return (registered ?? known.map(({ cell }) => ({ cell, locationHint: null })))
-    .map(({ cell, locationHint }) => ({ cell, locationHint, position: knownByCell.get(cell)?.position ?? null }))
+    .map(({ cell, locationHint }) => ({
+      cell,
+      locationHint,
+      position: knownByCell.get(cell)?.position ?? null,
+    }))
     .toSorted((a, b) => lastPulledAtMs(a) - lastPulledAtMs(b));
 }
 
@@ -134,7 +146,8 @@ async function visit(run: Run, target: Target): Promise<Visit> {
   // In any case: the ledger may have lost its alarm, and what is old enough goes without D1 as well.
   const poked = await call(
     CALL_MS,
-    async () => run.objects.ledger(cell, locationHint).maintain({ ...run.envelope, pulledPosition: pulled.position }),
+    async () =>
+      run.objects.ledger(cell, locationHint).maintain({ ...run.envelope, pulledPosition: pulled.position }),
     run.around.clock,
   );
   const error = pulled.error ?? (poked.kind === "ok" ? null : causeOf(poked));
@@ -143,7 +156,8 @@ async function visit(run: Run, target: Target): Promise<Visit> {
 }
 
 async function pull(run: Run, { cell, locationHint, position }: Target): Promise<Pulled> {
-  if (position === null) return { position: 0, rows: 0, completeAtMs: null, error: "the fleet record cannot be reached" };
+  if (position === null)
+    return { position: 0, rows: 0, completeAtMs: null, error: "the fleet record cannot be reached" };
   try {
     return await pullLedger(run, { cell, locationHint, position });
   } catch (error) {
@@ -179,7 +193,12 @@ const updateMarks = (rows: readonly JsonRow[]) => sql`
   ) AS mark
   WHERE cells.cell_id = mark.cell_id AND cells.pulled_position >= mark.position`;
 
-function recordEnd(database: Database, runId: string, scheduledAtMs: number, report: CronReport): Promise<Result<unknown>> {
+function recordEnd(
+  database: Database,
+  runId: string,
+  scheduledAtMs: number,
+  report: CronReport,
+): Promise<Result<unknown>> {
   const { startedAtMs, finishedAtMs, cellsPulled, cellsFailed, leasesUpserted, leasesPruned, error } = report;
   const end = { finishedAtMs, cellsPulled, cellsFailed, leasesUpserted, leasesPruned, error };
   return database.run("end run", (orm) =>

@@ -14,7 +14,9 @@ const MAX_STEPS = 10;
  * they are. Returns how many leases went.
  */
 export async function pruneHistory(database: Database, beforeMs: number): Promise<Result<number>> {
-  const runs = await database.run("prune runs", (orm) => orm.delete(cronRuns).where(lt(cronRuns.startedAtMs, beforeMs)));
+  const runs = await database.run("prune runs", (orm) =>
+    orm.delete(cronRuns).where(lt(cronRuns.startedAtMs, beforeMs)),
+  );
   if (!runs.ok) return runs;
   let total = 0;
   for (let step = 0; step < MAX_STEPS; step += 1) {

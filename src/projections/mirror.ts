@@ -11,7 +11,13 @@ import { keys } from "./schema.ts";
 /** Copies the registry of cells; rows that are as they were are not written. */
 export async function mirrorCells(database: Database, registered: readonly Cell[]): Promise<Result<null>> {
   const rows = registered.map(({ cell, name, address, createdAtMs, updatedAtMs }) => ({
-    json: JSON.stringify({ cell_id: cell, name, address, created_at_ms: createdAtMs, updated_at_ms: updatedAtMs }),
+    json: JSON.stringify({
+      cell_id: cell,
+      name,
+      address,
+      created_at_ms: createdAtMs,
+      updated_at_ms: updatedAtMs,
+    }),
   }));
   for (const part of inStatements(rows)) {
     const saved = await database.run("save cells", (orm) => orm.run(upsertCells(part)));
@@ -33,7 +39,9 @@ const upsertCells = (rows: readonly JsonRow[]) => sql`
 /** Copies what changed of the keys since the last run, oldest change first. */
 export async function mirrorKeys(run: Run): Promise<Result<null>> {
   const { database, deadlineMs, around } = run;
-  const known = await database.run("read keys", (orm) => orm.select({ position: max(keys.position) }).from(keys));
+  const known = await database.run("read keys", (orm) =>
+    orm.select({ position: max(keys.position) }).from(keys),
+  );
   if (!known.ok) return known;
   let position = known.value[0]?.position ?? 0;
   // Asks for the last change again: keys are never forgotten, so a directory that does not show it was restored from a backup.
@@ -61,11 +69,26 @@ export async function mirrorKeys(run: Run): Promise<Result<null>> {
 }
 
 async function askPage({ envelope, objects, limits, around }: Run, afterPosition: number) {
-  const answer = await call(CALL_MS, async () => objects.directory().listKeys({ ...envelope, afterPosition, limit: limits.pullRows }), around.clock);
-  return answer.kind === "ok" ? ok(answer.value) : refused("UNAVAILABLE", `the directory cannot be reached: ${causeOf(answer)}`);
+  const answer = await call(
+    CALL_MS,
+    async () => objects.directory().listKeys({ ...envelope, afterPosition, limit: limits.pullRows }),
+    around.clock,
+  );
+  return answer.kind === "ok"
+    ? ok(answer.value)
+    : refused("UNAVAILABLE", `the directory cannot be reached: ${causeOf(answer)}`);
 }
 
-const rowOf = ({ keyId, position, role, cell, note, createdAtMs, expiresAtMs, revokedAtMs }: MintedKey & { position: number }) => ({
+const rowOf = ({
+  keyId,
+  position,
+  role,
+  cell,
+  note,
+  createdAtMs,
+  expiresAtMs,
+  revokedAtMs,
+}: MintedKey & { position: number }) => ({
   position,
   json: JSON.stringify({
     key_id: keyId,

@@ -40,7 +40,12 @@ export async function pullLedger(run: Run, source: Source): Promise<Pulled> {
   const { cell } = source;
   let { position } = source;
   let rows = 0;
-  const end = (completeAtMs: number | null, error: string | null = null): Pulled => ({ position, rows, completeAtMs, error });
+  const end = (completeAtMs: number | null, error: string | null = null): Pulled => ({
+    position,
+    rows,
+    completeAtMs,
+    error,
+  });
   // Asks for the change at the cursor again: a ledger that does not show it is not what it was.
   let after = Math.max(0, position - 1);
   for (let page = 0; page < MAX_PAGES && run.pagesLeft > 0; page += 1) {
@@ -73,8 +78,17 @@ export async function pullLedger(run: Run, source: Source): Promise<Pulled> {
 }
 
 /** The ledger also bounds a page in bytes. */
-function askPage({ envelope, limits, objects, around }: Run, { cell, locationHint }: Source, afterPosition: number): Promise<Answer<PullAnswer>> {
-  return call(CALL_MS, async () => objects.ledger(cell, locationHint).pull({ ...envelope, afterPosition, limit: limits.pullRows }), around.clock);
+function askPage(
+  { envelope, limits, objects, around }: Run,
+  { cell, locationHint }: Source,
+  afterPosition: number,
+): Promise<Answer<PullAnswer>> {
+  return call(
+    CALL_MS,
+    async () =>
+      objects.ledger(cell, locationHint).pull({ ...envelope, afterPosition, limit: limits.pullRows }),
+    around.clock,
+  );
 }
 
 /** A ledger forgets only what is older than its retention. A younger change that is gone: the ledger was restored from a backup. */
@@ -109,7 +123,12 @@ function rowOf(change: LeaseChange): ChangeRow {
  * Writes the changes in (after, last of the rows]. False: D1 has lost its cursor's place meanwhile (it was restored, or begins again), and
  * the cursor stays, so that nothing is skipped.
  */
-async function save(database: Database, cell: string, after: number, rows: readonly [ChangeRow, ...ChangeRow[]]): Promise<Result<boolean>> {
+async function save(
+  database: Database,
+  cell: string,
+  after: number,
+  rows: readonly [ChangeRow, ...ChangeRow[]],
+): Promise<Result<boolean>> {
   const through = (rows.at(-1) ?? rows[0]).position;
   const saved = await database.run("save leases", (orm) =>
     orm.batch([
@@ -137,7 +156,11 @@ const upsertLeases = (orm: Orm, rows: readonly JsonRow[]) =>
   orm
     .insert(leases)
     .select(sql`SELECT ${values} FROM json_each(${jsonArray(rows)}) WHERE true`)
-    .onConflictDoUpdate({ target: [leases.cellId, leases.createdPosition], set: excluded, setWhere: sql`excluded.position > ${leases.position}` });
+    .onConflictDoUpdate({
+      target: [leases.cellId, leases.createdPosition],
+      set: excluded,
+      setWhere: sql`excluded.position > ${leases.position}`,
+    });
 
 /** Sets the cursor back, unless another run has moved it meanwhile. */
 function beginAgain(database: Database, cell: string, position: number): Promise<Result<unknown>> {

@@ -61,7 +61,8 @@ export async function listStale(env: Env, query: StaleQuery, clock = wallClock):
   if (!freshness.ok) return freshness;
   const ledgers = new Ledgers(env);
   const shown: StaleLease[] = [];
-  const page = (next: StalePosition | null): Result<StalePage> => ok({ leases: shown, next, lastPulledAtMs: freshness.value });
+  const page = (next: StalePosition | null): Result<StalePage> =>
+    ok({ leases: shown, next, lastPulledAtMs: freshness.value });
   const batch = Math.max(limit, MIN_CANDIDATES);
   let after = query.after;
   for (let round = 0; round < MAX_ROUNDS; round += 1) {
@@ -127,7 +128,12 @@ interface LeaseColumns extends LeaseCounts {
  * The state is spelled out because the partial index is not used for a bound one. The plus keeps the cell out of the choice of an index: it is
  * compared inside this one, whose order is the listing's.
  */
-const selectOutstanding = (beforeMs: number, cell: string | undefined, after: StalePosition | undefined, limit: number): SQL => sql`
+const selectOutstanding = (
+  beforeMs: number,
+  cell: string | undefined,
+  after: StalePosition | undefined,
+  limit: number,
+): SQL => sql`
   SELECT uuid, cell_id, created_at_ms, created_position, creates, destroys, replaces, missing
   FROM leases INDEXED BY leases_outstanding
   WHERE state = 'GRANTED' AND created_at_ms <= ${beforeMs}
@@ -136,7 +142,16 @@ const selectOutstanding = (beforeMs: number, cell: string | undefined, after: St
   ORDER BY created_at_ms, cell_id, created_position
   LIMIT ${limit}`;
 
-const candidateOf = ({ uuid, cell_id, created_at_ms, created_position, creates, destroys, replaces, missing }: LeaseColumns): Candidate => ({
+const candidateOf = ({
+  uuid,
+  cell_id,
+  created_at_ms,
+  created_position,
+  creates,
+  destroys,
+  replaces,
+  missing,
+}: LeaseColumns): Candidate => ({
   lease: uuid,
   cell: cell_id,
   createdAtMs: created_at_ms,
@@ -144,9 +159,17 @@ const candidateOf = ({ uuid, cell_id, created_at_ms, created_position, creates, 
   counts: { creates, destroys, replaces, missing },
 });
 
-const positionOf = ({ createdAtMs, cell, createdPosition }: Candidate): StalePosition => ({ createdAtMs, cell, createdPosition });
+const positionOf = ({ createdAtMs, cell, createdPosition }: Candidate): StalePosition => ({
+  createdAtMs,
+  cell,
+  createdPosition,
+});
 
-const staleLease = ({ lease, cell, createdAtMs, counts }: Candidate, now: number, confirmed: boolean): StaleLease => ({
+const staleLease = (
+  { lease, cell, createdAtMs, counts }: Candidate,
+  now: number,
+  confirmed: boolean,
+): StaleLease => ({
   lease,
   cell,
   createdAtMs,
@@ -171,7 +194,8 @@ class Ledgers {
     const states = new Map<Candidate, Checked>();
     await fanOut([...byCell], limits.fanOut, async ([cell, ofCell]) => {
       const answer = await this.#ask(cell, ofCell);
-      for (const [index, candidate] of ofCell.entries()) states.set(candidate, answer === undefined ? "unreachable" : (answer[index] ?? "unknown"));
+      for (const [index, candidate] of ofCell.entries())
+        states.set(candidate, answer === undefined ? "unreachable" : (answer[index] ?? "unknown"));
     });
     return candidates.map((candidate) => states.get(candidate) ?? "unreachable");
   }
@@ -181,7 +205,9 @@ class Ledgers {
     const config = configOf(this.#env);
     const leaseIds = candidates.map(({ lease }) => lease);
     const answer = await call(config.limits.inquiryTimeoutMs, async () =>
-      objectsOf(this.#env, config).ledger(cell).leaseStates({ version: MESSAGE_VERSION, placement: config.placement, leases: leaseIds }),
+      objectsOf(this.#env, config)
+        .ledger(cell)
+        .leaseStates({ version: MESSAGE_VERSION, placement: config.placement, leases: leaseIds }),
     );
     if (answer.kind === "ok") return answer.value;
     this.#unreachable.add(cell);

@@ -54,7 +54,12 @@ export class TestClock implements Clock {
   }
 
   #start(delayMs: number, ring: () => void, keepsAwake: boolean): () => void {
-    const timer: Timer = { dueMs: this.now() + delayMs, ring, keepsAwake, handle: this.#wait(delayMs, keepsAwake, () => this.#ring(timer)) };
+    const timer: Timer = {
+      dueMs: this.now() + delayMs,
+      ring,
+      keepsAwake,
+      handle: this.#wait(delayMs, keepsAwake, () => this.#ring(timer)),
+    };
     this.#timers.add(timer);
     return () => this.#remove(timer);
   }

@@ -21,7 +21,12 @@ const URL_OF_ALL = "https://leasehold.test";
 export async function startTestCoordinator(options: TestCoordinatorOptions = {}): Promise<TestCoordinator> {
   const checked = optionsOf(options);
   const deployment = new MemoryDeployment(checked);
-  const keys = await makeKeys(deployment.secret, checked.cells, deployment.clock.now(), configOf(deployment.env).limits.keyLifetimeS);
+  const keys = await makeKeys(
+    deployment.secret,
+    checked.cells,
+    deployment.clock.now(),
+    configOf(deployment.env).limits.keyLifetimeS,
+  );
   for (const cell of checked.cells) await register(deployment, keys, cell);
   const faults = new FaultBook();
   const wire = new Wire(URL_OF_ALL, (request) => deployment.dispatch(request), faults, deployment.clock);
@@ -79,13 +84,18 @@ class MemoryDeployment {
 
   async advance(ms: number): Promise<void> {
     this.#check();
-    if (!(ms >= 0 && Number.isFinite(ms))) throw new TypeError("time advances by a number of milliseconds from 0");
+    if (!(ms >= 0 && Number.isFinite(ms)))
+      throw new TypeError("time advances by a number of milliseconds from 0");
     await this.clock.advance(ms, () => this.#quiet());
   }
 
   async cron(): Promise<void> {
     this.#check();
-    const { error } = await runCron(this.env, this.clock.now(), { clock: this.clock, uuid: newUuid, log: this.#options.log });
+    const { error } = await runCron(this.env, this.clock.now(), {
+      clock: this.clock,
+      uuid: newUuid,
+      log: this.#options.log,
+    });
     if (error !== null) throw new Error(`the cron failed: ${error}`);
   }
 
@@ -104,7 +114,12 @@ class MemoryDeployment {
   }
 
   #newIsolate(): Env {
-    const bindings = { CELL_LEDGER: this.#ledgers, CLAIM_SHARD: this.#shards, DIRECTORY: this.#directory, DB: this.#database };
+    const bindings = {
+      CELL_LEDGER: this.#ledgers,
+      CLAIM_SHARD: this.#shards,
+      DIRECTORY: this.#directory,
+      DB: this.#database,
+    };
     // Stand-ins that have what the Worker uses of the platform's interfaces, and nothing else of them.
     const { variables, log } = this.#options;
     const env = { ...variables, LEASEHOLD_SIGNING_SECRET: this.secret, ...bindings } as unknown as Env;

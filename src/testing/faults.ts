@@ -106,15 +106,25 @@ function added(rules: Set<Rule>, fault: Fault, filter: CallFilter): () => void {
   return () => void rules.delete(rule);
 }
 
-const FAULTS = ["lose_request", "lose_answer", "hang", "unavailable", "delay"] as const satisfies Fault["kind"][];
+const FAULTS = [
+  "lose_request",
+  "lose_answer",
+  "hang",
+  "unavailable",
+  "delay",
+] as const satisfies Fault["kind"][];
 
 /** A fault that can never strike would make a test pass that shows nothing. */
 function check(fault: Fault, { operation }: CallFilter): void {
-  if (!FAULTS.includes(fault.kind)) throw new TypeError(`there is no fault \`${fault.kind}\`: ${FAULTS.join(", ")}`);
-  if (fault.kind === "delay" && !(fault.ms >= 0 && Number.isFinite(fault.ms))) throw new TypeError("`ms` of a delay must be a number from 0");
+  if (!FAULTS.includes(fault.kind))
+    throw new TypeError(`there is no fault \`${fault.kind}\`: ${FAULTS.join(", ")}`);
+  if (fault.kind === "delay" && !(fault.ms >= 0 && Number.isFinite(fault.ms)))
+    throw new TypeError("`ms` of a delay must be a number from 0");
   if (operation !== undefined && !operationNames.includes(operation))
     throw new TypeError(`there is no operation \`${operation}\`: ${operationNames.join(", ")}`);
 }
 
 const fits = ({ operation, cell, uuid }: CallFilter, call: Addressed): boolean =>
-  (operation ?? call.operation) === call.operation && (cell ?? call.cell) === call.cell && (uuid?.toLowerCase() ?? call.uuid) === call.uuid;
+  (operation ?? call.operation) === call.operation &&
+  (cell ?? call.cell) === call.cell &&
+  (uuid?.toLowerCase() ?? call.uuid) === call.uuid;

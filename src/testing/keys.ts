@@ -4,16 +4,26 @@ import { makeKey, type KeyPayload } from "../auth/key.ts";
 import type { TestKeys } from "./types.ts";
 
 /** Makes keys the way an operator makes the first one: with the secret, and without asking anybody. */
-export async function makeKeys(secret: string, cells: readonly string[], nowMs: number, lifetimeS: number): Promise<TestKeys> {
+export async function makeKeys(
+  secret: string,
+  cells: readonly string[],
+  nowMs: number,
+  lifetimeS: number,
+): Promise<TestKeys> {
   const hmac = new Hmac(secret);
   const iat = Math.floor(nowMs / 1_000);
   const make = (holder: Pick<KeyPayload, "role" | "cell">): Promise<string> =>
     makeKey({ v: 1, id: newUuid(), ...holder, iat, exp: iat + lifetimeS }, hmac);
   const [operator, router] = await Promise.all([make({ role: "operator" }), make({ role: "router" })]);
-  const byCell = new Map(await Promise.all(cells.map(async (cell) => [cell, await make({ role: "cell", cell })] as const)));
+  const byCell = new Map(
+    await Promise.all(cells.map(async (cell) => [cell, await make({ role: "cell", cell })] as const)),
+  );
   const cell = (id: string): string => {
     const key = byCell.get(id);
-    if (key === undefined) throw new Error(`cell ${id} was not among the cells that the coordinator was started with: ${cells.join(", ")}`);
+    if (key === undefined)
+      throw new Error(
+        `cell ${id} was not among the cells that the coordinator was started with: ${cells.join(", ")}`,
+      );
     return key;
   };
   return { operator, router, cell };

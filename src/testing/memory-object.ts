@@ -38,7 +38,10 @@ export class MemoryObject {
     await this.#clock.turn();
     const life = this.#alive();
     const answer = await life.during(async () => {
-      const calls = life.instance.calls as Record<string, ((message: unknown) => Promise<unknown>) | undefined>;
+      const calls = life.instance.calls as Record<
+        string,
+        ((message: unknown) => Promise<unknown>) | undefined
+      >;
       const work = calls[method];
       if (work === undefined) throw new TypeError(`the object has no method ${method}`);
       return work(copy);
@@ -118,7 +121,11 @@ class Life {
 
   constructor(database: DatabaseSync, clock: TestClock) {
     this.sql = new NodeSql(database);
-    this.clock = { now: () => clock.now(), turn: () => clock.turn(), after: (delayMs, then) => this.#after(clock, delayMs, then) };
+    this.clock = {
+      now: () => clock.now(),
+      turn: () => clock.turn(),
+      after: (delayMs, then) => this.#after(clock, delayMs, then),
+    };
   }
 
   /** Carries out a call, which fails at the latest when the instance ends. */

@@ -22,7 +22,10 @@ export class MemoryNamespace {
       {},
       {
         // What has a `then` would be taken for a promise.
-        get: (_, method) => (typeof method === "string" && method !== "then" ? (message: unknown) => object.call(method, message) : undefined),
+        get: (_, method) =>
+          typeof method === "string" && method !== "then"
+            ? (message: unknown) => object.call(method, message)
+            : undefined,
       },
     );
   }

@@ -4,7 +4,16 @@ import { routeIds, routes, type RouteId } from "../http/contract.ts";
 /** What a call is for. `list`: a cell's leases; `records`: a cell's names, in pages or exported; `other`: everything that a cell does not do all day. */
 export type Operation = (typeof operationNames)[number];
 
-export const operationNames = ["begin", "commit", "rollback", "get", "list", "lookup", "records", "other"] as const;
+export const operationNames = [
+  "begin",
+  "commit",
+  "rollback",
+  "get",
+  "list",
+  "lookup",
+  "records",
+  "other",
+] as const;
 
 /** Which call it is, as far as its method and path tell. */
 export interface Addressed {
@@ -29,7 +38,12 @@ const operations: Partial<Record<RouteId, Operation>> = {
   digestRecords: "records",
 };
 
-const known = routeIds.map((id) => ({ id, method: routes[id].method, isPath: isPathOf(routes[id]), places: placesOf(routes[id]) }));
+const known = routeIds.map((id) => ({
+  id,
+  method: routes[id].method,
+  isPath: isPathOf(routes[id]),
+  places: placesOf(routes[id]),
+}));
 
 export function addressOf(method: string, url: string): Addressed {
   const path = rawPath(url);

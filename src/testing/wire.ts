@@ -33,7 +33,10 @@ export class Wire {
     signal?.throwIfAborted();
     if (this.#isCut) throw closed();
     const { origin, pathname, search } = new URL(request.url);
-    if (origin !== this.#origin) throw failed(`only ${this.#origin} can be reached with the fetch of a test coordinator, and not ${origin}`);
+    if (origin !== this.#origin)
+      throw failed(
+        `only ${this.#origin} can be reached with the fetch of a test coordinator, and not ${origin}`,
+      );
     const call: Writable<ObservedCall> = {
       ...addressOf(request.method, request.url),
       method: request.method,
@@ -96,7 +99,12 @@ export class Wire {
     });
   }
 
-  async #suffer(fault: Fault | undefined, request: Request, call: ObservedCall, stop: AbortSignal): Promise<Response> {
+  async #suffer(
+    fault: Fault | undefined,
+    request: Request,
+    call: ObservedCall,
+    stop: AbortSignal,
+  ): Promise<Response> {
     switch (fault?.kind) {
       case undefined:
         return this.#dispatch(request);
@@ -142,7 +150,10 @@ function unavailable(request: Request, { operation, uuid }: ObservedCall): Respo
   const { requestId } = beginTrace(request.headers.get("x-request-id") ?? undefined);
   const detail = `the cell's ledger cannot be reached${advice[operation] ?? ""}`;
   const leaseUuid = operation === "begin" && uuid !== null ? { leaseUuid: uuid } : {};
-  const response = problemResponse({ code: "UNAVAILABLE", detail, retryAfterMs: 1_000, ...leaseUuid }, requestId);
+  const response = problemResponse(
+    { code: "UNAVAILABLE", detail, retryAfterMs: 1_000, ...leaseUuid },
+    requestId,
+  );
   secure(response.headers, requestId);
   return response;
 }

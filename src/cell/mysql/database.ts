@@ -1,5 +1,10 @@
 import { and, asc, eq, gt, inArray, is, isNotNull, isNull, sql, type SQL } from "drizzle-orm";
-import { getTableConfig, MySqlTransaction, type MySqlTable, type MySqlTransactionConfig } from "drizzle-orm/mysql-core";
+import {
+  getTableConfig,
+  MySqlTransaction,
+  type MySqlTable,
+  type MySqlTransactionConfig,
+} from "drizzle-orm/mysql-core";
 import { cascadesOf } from "../cascades.ts";
 import type { Claimable } from "../claimable.ts";
 import { invalidArgument } from "../errors.ts";
@@ -41,7 +46,8 @@ export class MysqlDatabase<Tx> implements CellDatabase<Tx> {
 
   constructor(db: MysqlOrm<Tx>, options: MysqlOptions = {}) {
     // Its end would be a savepoint's: the lease would be committed before the rows are.
-    if (is(db, MySqlTransaction)) throw invalidArgument("db", "must be the database, not a transaction of it");
+    if (is(db, MySqlTransaction))
+      throw invalidArgument("db", "must be the database, not a transaction of it");
     // On one connection, transactions that run at the same time are one: the COMMIT of each saves what the others have written so far.
     if (isSingleConnection(db))
       throw invalidArgument(
@@ -69,7 +75,8 @@ export class MysqlDatabase<Tx> implements CellDatabase<Tx> {
       await releaseSavepoint(orm(tx));
       return value;
     };
-    const transaction = (work: (tx: Tx) => Promise<T>): Promise<T> => this.#db.transaction(work, this.#options.transaction);
+    const transaction = (work: (tx: Tx) => Promise<T>): Promise<T> =>
+      this.#db.transaction(work, this.#options.transaction);
     return runTransaction({ transaction, body: guarded, isAbort });
   }
 
@@ -100,7 +107,14 @@ export class MysqlDatabase<Tx> implements CellDatabase<Tx> {
 
   async list({ afterUuid, limit }: { afterUuid: string; limit: number }): Promise<LocalLease[]> {
     const its = and(isSaved, isNull(outstandingLeases.deferred), isAfter(afterUuid));
-    return this.#committed(async (tx) => tx.select(leaseFields).from(outstandingLeases).where(its).orderBy(asc(outstandingLeases.uuid)).limit(limit));
+    return this.#committed(async (tx) =>
+      tx
+        .select(leaseFields)
+        .from(outstandingLeases)
+        .where(its)
+        .orderBy(asc(outstandingLeases.uuid))
+        .limit(limit),
+    );
   }
 
   async has(uuids: readonly string[]): Promise<LocalLease[]> {
@@ -128,7 +142,10 @@ export class MysqlDatabase<Tx> implements CellDatabase<Tx> {
             .values({ uuid, state: "fenced", sources: [] })
             .onDuplicateKeyUpdate({ set: { uuid: sql`${outstandingLeases.uuid}` } }),
         );
-        const [row] = await tx.select({ state: outstandingLeases.state }).from(outstandingLeases).where(eq(outstandingLeases.uuid, uuid));
+        const [row] = await tx
+          .select({ state: outstandingLeases.state })
+          .from(outstandingLeases)
+          .where(eq(outstandingLeases.uuid, uuid));
         return row?.state ?? "in_flight";
       });
     } catch (error) {
@@ -141,10 +158,15 @@ export class MysqlDatabase<Tx> implements CellDatabase<Tx> {
   async removeFences(olderThanMs: number): Promise<number> {
     const isFenced = eq(outstandingLeases.state, "fenced");
     const isOld = sql`${ageMs} >= ${olderThanMs}`;
-    const found = await this.#orm.select({ uuid: outstandingLeases.uuid }).from(outstandingLeases).where(and(isFenced, isOld));
+    const found = await this.#orm
+      .select({ uuid: outstandingLeases.uuid })
+      .from(outstandingLeases)
+      .where(and(isFenced, isOld));
     const uuids = found.map(({ uuid }) => uuid);
     await inChunks(uuids, ROWS_AT_ONCE, async (chunk) => {
-      await this.#orm.delete(outstandingLeases).where(and(isFenced, inArray(outstandingLeases.uuid, [...chunk])));
+      await this.#orm
+        .delete(outstandingLeases)
+        .where(and(isFenced, inArray(outstandingLeases.uuid, [...chunk])));
       return [];
     });
     return uuids.length;
@@ -153,8 +175,16 @@ export class MysqlDatabase<Tx> implements CellDatabase<Tx> {
   async queueForVerification(uuid: string): Promise<void> {
     const its = and(isSaved, eq(outstandingLeases.uuid, uuid));
     await this.#committed(async (tx) => {
-      const [lease] = await tx.select({ sources: outstandingLeases.sources }).from(outstandingLeases).where(its).for("update");
-      const rows = (lease?.sources ?? []).map(({ type, id }) => ({ sourceType: type, sourceId: id, leaseUuid: uuid }));
+      const [lease] = await tx
+        .select({ sources: outstandingLeases.sources })
+        .from(outstandingLeases)
+        .where(its)
+        .for("update");
+      const rows = (lease?.sources ?? []).map(({ type, id }) => ({
+        sourceType: type,
+        sourceId: id,
+        leaseUuid: uuid,
+      }));
       await tx.delete(outstandingLeases).where(its);
       if (rows.length > 0)
         await tx
@@ -164,7 +194,12 @@ export class MysqlDatabase<Tx> implements CellDatabase<Tx> {
     });
   }
 
-  async insert(tx: Tx, claimable: Claimable, rows: readonly AnyRow[], options?: { skipExisting?: boolean }): Promise<AnyRow[]> {
+  async insert(
+    tx: Tx,
+    claimable: Claimable,
+    rows: readonly AnyRow[],
+    options?: { skipExisting?: boolean },
+  ): Promise<AnyRow[]> {
     // An error undoes its statement only. Of several all must go, or a body that catches it would save rows that nobody knows of.
     const ids = await (rows.length > 1
       ? orm(tx).transaction(async (savepoint) => this.#inserted(savepoint, claimable, rows, options))
@@ -175,13 +210,23 @@ export class MysqlDatabase<Tx> implements CellDatabase<Tx> {
   }
 
   /** Their ids. */
-  async #inserted(on: Orm, claimable: Claimable, rows: readonly AnyRow[], options: { skipExisting?: boolean } | undefined): Promise<unknown[]> {
+  async #inserted(
+    on: Orm,
+    claimable: Claimable,
+    rows: readonly AnyRow[],
+    options: { skipExisting?: boolean } | undefined,
+  ): Promise<unknown[]> {
     const insert = new Insert(on, claimable, options);
     return inChunks(rows, ROWS_AT_ONCE, (chunk) => insert.run(chunk));
   }
 
   /** In one order, as far as the rows are found in it: two transactions over the same rows should wait for each other instead of for ever. */
-  async lock(tx: Tx, { table, idColumn }: Claimable, where: SQL | undefined, limit?: number): Promise<AnyRow[]> {
+  async lock(
+    tx: Tx,
+    { table, idColumn }: Claimable,
+    where: SQL | undefined,
+    limit?: number,
+  ): Promise<AnyRow[]> {
     const rows = orm(tx)
       .select()
       .from(table as MySqlTable)
@@ -238,7 +283,10 @@ export class MysqlDatabase<Tx> implements CellDatabase<Tx> {
 
   get readCommitted(): CellDatabase<Tx> {
     const { transaction = {}, ...options } = this.#options;
-    return new MysqlDatabase(this.#db, { ...options, transaction: { ...transaction, isolationLevel: "read committed" } });
+    return new MysqlDatabase(this.#db, {
+      ...options,
+      transaction: { ...transaction, isolationLevel: "read committed" },
+    });
   }
 
   cascades(claimables: readonly Claimable[]): string[] {
@@ -267,11 +315,16 @@ function orm(db: unknown): Orm {
 }
 
 function notReadBack({ name, idName }: Claimable, id: unknown): never {
-  throw invalidArgument(idName, `of ${name} was stored as something else than ${String(id)}: the row cannot be claimed`);
+  throw invalidArgument(
+    idName,
+    `of ${name} was stored as something else than ${String(id)}: the row cannot be claimed`,
+  );
 }
 
 const isSaved = eq(outstandingLeases.state, "saved");
-const ageMs = sql`TIMESTAMPDIFF(MICROSECOND, ${outstandingLeases.createdAt}, UTC_TIMESTAMP(3)) / 1000`.mapWith(Number);
-const isAfter = (uuid: string): SQL | undefined => (uuid === "" ? undefined : gt(outstandingLeases.uuid, uuid));
+const ageMs =
+  sql`TIMESTAMPDIFF(MICROSECOND, ${outstandingLeases.createdAt}, UTC_TIMESTAMP(3)) / 1000`.mapWith(Number);
+const isAfter = (uuid: string): SQL | undefined =>
+  uuid === "" ? undefined : gt(outstandingLeases.uuid, uuid);
 const isDeferred = sql`${outstandingLeases.deferred} IS NOT NULL`.mapWith(Boolean);
 const leaseFields = { uuid: outstandingLeases.uuid, ageMs, isDeferred };

@@ -3,7 +3,12 @@
 /** Pools give connections; of databases without a client, and other drivers', nothing is known. */
 export function isSingleConnection(db: object): boolean {
   const { $client: client } = db as { $client?: unknown };
-  return typeof client === "object" && client !== null && "beginTransaction" in client && !("getConnection" in client);
+  return (
+    typeof client === "object" &&
+    client !== null &&
+    "beginTransaction" in client &&
+    !("getConnection" in client)
+  );
 }
 
 /** Of rows that were found, changed or not: mysql2 asks for those. */

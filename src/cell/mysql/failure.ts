@@ -22,13 +22,19 @@ const ROLLED_BACK_DURING_COMMIT = 3101;
  * a conflict (Galera, group replication), and a server that became read-only meanwhile. After all else nobody knows, lost connections above all: an
  * error of the log of transactions for instance may come before or after the commit in InnoDB.
  */
-const ABORTS: ReadonlySet<number | undefined> = new Set([LOCK_WAIT_TIMEOUT, DEADLOCK, READ_ONLY_SERVER, ROLLED_BACK_DURING_COMMIT]);
+const ABORTS: ReadonlySet<number | undefined> = new Set([
+  LOCK_WAIT_TIMEOUT,
+  DEADLOCK,
+  READ_ONLY_SERVER,
+  ROLLED_BACK_DURING_COMMIT,
+]);
 
 /** Whether the error that answered COMMIT means that nothing was saved. */
 export const isAbort = (error: unknown): boolean => ABORTS.has(errnoOf(error));
 
 /** Another transaction has the row, for longer than was to be waited, or waits for this one. */
-export const isLockConflict = (error: unknown): boolean => [LOCK_WAIT_TIMEOUT, DEADLOCK].includes(errnoOf(error) ?? 0);
+export const isLockConflict = (error: unknown): boolean =>
+  [LOCK_WAIT_TIMEOUT, DEADLOCK].includes(errnoOf(error) ?? 0);
 
 export const isDuplicateKey = (error: unknown): boolean => errnoOf(error) === DUPLICATE_KEY;
 

@@ -15,4 +15,5 @@ export { migration, outstandingLeases, verificationProgress, verificationQueue }
  * DDL, and whatever else commits implicitly, must not be used inside a transaction: what was written before it is saved without a lease, the call
  * fails, and the names have to be brought back in line by hand.
  */
-export const mysql = <Tx>(db: MysqlOrm<Tx>, options: MysqlOptions = {}): CellDatabase<Tx> => new MysqlDatabase(db, options);
+export const mysql = <Tx>(db: MysqlOrm<Tx>, options: MysqlOptions = {}): CellDatabase<Tx> =>
+  new MysqlDatabase(db, options);

@@ -1,4 +1,9 @@
-import type { MySqlDatabase, MySqlQueryResultHKT, MySqlTable, PreparedQueryHKTBase } from "drizzle-orm/mysql-core";
+import type {
+  MySqlDatabase,
+  MySqlQueryResultHKT,
+  MySqlTable,
+  PreparedQueryHKTBase,
+} from "drizzle-orm/mysql-core";
 import type { Claimable } from "../claimable.ts";
 import { invalidArgument } from "../errors.ts";
 import { isDuplicateKey } from "./failure.ts";
@@ -38,14 +43,19 @@ export class Insert {
    */
   async #statement(rows: readonly AnyRow[]): Promise<unknown[]> {
     try {
-      const [header] = (await this.#orm.insert(this.#claimable.table as MySqlTable).values(rows as Record<string, never>[])) as [InsertHeader];
+      const [header] = (await this.#orm
+        .insert(this.#claimable.table as MySqlTable)
+        .values(rows as Record<string, never>[])) as [InsertHeader];
       return rows.map((row) => (this.#hasId(row) ? row[this.#claimable.idName] : this.#madeId(header)));
     } catch (error) {
       if (!this.#skipExisting || !isDuplicateKey(error)) throw error;
     }
     if (rows.length === 1) return [];
     const middle = Math.ceil(rows.length / 2);
-    return [...(await this.#statement(rows.slice(0, middle))), ...(await this.#statement(rows.slice(middle)))];
+    return [
+      ...(await this.#statement(rows.slice(0, middle))),
+      ...(await this.#statement(rows.slice(middle))),
+    ];
   }
 
   #hasId(row: AnyRow): boolean {
@@ -56,7 +66,10 @@ export class Insert {
   #madeId({ insertId }: InsertHeader): number | bigint {
     const { name, idName } = this.#claimable;
     if (Number(insertId) === 0)
-      throw invalidArgument(idName, `of ${name} is made by the database, and not by AUTO_INCREMENT: MySQL does not tell it. Give the row an id`);
+      throw invalidArgument(
+        idName,
+        `of ${name} is made by the database, and not by AUTO_INCREMENT: MySQL does not tell it. Give the row an id`,
+      );
     return typeof insertId === "string" ? BigInt(insertId) : insertId;
   }
 }

@@ -1,15 +1,27 @@
 import { sql } from "drizzle-orm";
-import { customType, datetime, index, longtext, mysqlEnum, mysqlTable, primaryKey } from "drizzle-orm/mysql-core";
+import {
+  customType,
+  datetime,
+  index,
+  longtext,
+  mysqlEnum,
+  mysqlTable,
+  primaryKey,
+} from "drizzle-orm/mysql-core";
 import type { Batch } from "../../client/wire.ts";
 import type { SourceRow } from "../changes.ts";
 
 // The cell's own tables. Add all to the schema of your application's migrations, or run `install()` once.
 
 /** In any spelling of its letters, as PostgreSQL's. */
-const uuid = customType<{ data: string }>({ dataType: () => "char(36) CHARACTER SET ascii COLLATE ascii_general_ci" });
+const uuid = customType<{ data: string }>({
+  dataType: () => "char(36) CHARACTER SET ascii COLLATE ascii_general_ci",
+});
 
 /** What the coordinator allows for an id, 128 bytes, and more than any of its types. Compared exactly: the usual collations take `a` for `A`. */
-const exactText = customType<{ data: string }>({ dataType: () => "varchar(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin" });
+const exactText = customType<{ data: string }>({
+  dataType: () => "varchar(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
+});
 
 /** MySQL's driver parses its own; MariaDB has text under this name, and it arrives as that. No value here is a string by itself. */
 const json = <T extends object>() =>

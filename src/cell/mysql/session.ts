@@ -40,7 +40,11 @@ export const endedEarly = (cause?: unknown): Error =>
 
 /** The setting is the session's, and others use that afterwards. */
 export async function withLockWait(tx: Orm, seconds: number, work: () => Promise<unknown>): Promise<void> {
-  await tx.execute(sql.raw(`SET @leasehold_lock_wait = @@SESSION.innodb_lock_wait_timeout, SESSION innodb_lock_wait_timeout = ${seconds}`));
+  await tx.execute(
+    sql.raw(
+      `SET @leasehold_lock_wait = @@SESSION.innodb_lock_wait_timeout, SESSION innodb_lock_wait_timeout = ${seconds}`,
+    ),
+  );
   try {
     await work();
   } finally {

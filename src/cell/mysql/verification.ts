@@ -25,7 +25,10 @@ export class MysqlVerification<Tx> implements VerificationDatabase<Tx> {
     return counted?.rows ?? 0;
   }
 
-  async page(claimable: Claimable, { limit, ...range }: IdRange & { limit: number }): Promise<InspectedRow[]> {
+  async page(
+    claimable: Claimable,
+    { limit, ...range }: IdRange & { limit: number },
+  ): Promise<InspectedRow[]> {
     const order = orderOf(claimable);
     const rows = await this.#orm()
       .select(fieldsOf(claimable))
@@ -50,9 +53,15 @@ export class MysqlVerification<Tx> implements VerificationDatabase<Tx> {
   }
 
   async loadProgress(): Promise<{ text: string; ageMs: number } | undefined> {
-    const ageMs = sql`TIMESTAMPDIFF(MICROSECOND, ${verificationProgress.savedAt}, UTC_TIMESTAMP(3)) / 1000`.mapWith(Number);
+    const ageMs =
+      sql`TIMESTAMPDIFF(MICROSECOND, ${verificationProgress.savedAt}, UTC_TIMESTAMP(3)) / 1000`.mapWith(
+        Number,
+      );
     const fields = { text: verificationProgress.progress, ageMs };
-    const [found] = await this.#orm().select(fields).from(verificationProgress).where(eq(verificationProgress.name, ONLY));
+    const [found] = await this.#orm()
+      .select(fields)
+      .from(verificationProgress)
+      .where(eq(verificationProgress.name, ONLY));
     return found;
   }
 
@@ -66,14 +75,25 @@ export class MysqlVerification<Tx> implements VerificationDatabase<Tx> {
   async queued({ after, limit }: QueuePage): Promise<QueuedRow[]> {
     const { sourceType: type, sourceId: id, leaseUuid } = verificationQueue;
     const rest = after === undefined ? undefined : sql`(${type}, ${id}) > (${after.type}, ${after.id})`;
-    return this.#orm().select({ type, id, leaseUuid }).from(verificationQueue).where(rest).orderBy(asc(type), asc(id)).limit(limit);
+    return this.#orm()
+      .select({ type, id, leaseUuid })
+      .from(verificationQueue)
+      .where(rest)
+      .orderBy(asc(type), asc(id))
+      .limit(limit);
   }
 
   async unqueue(rows: readonly QueuedRow[]): Promise<void> {
     for (const { type, id, leaseUuid } of rows)
       await this.#orm()
         .delete(verificationQueue)
-        .where(and(eq(verificationQueue.sourceType, type), eq(verificationQueue.sourceId, id), eq(verificationQueue.leaseUuid, leaseUuid)));
+        .where(
+          and(
+            eq(verificationQueue.sourceType, type),
+            eq(verificationQueue.sourceId, id),
+            eq(verificationQueue.leaseUuid, leaseUuid),
+          ),
+        );
   }
 }
 
@@ -105,7 +125,9 @@ function textOrder(column: SQL): SQL {
 /** Text is compared by the column's own collation, for its index: what it takes for equal is told apart by the caller. */
 function isOneOf(claimable: Claimable, ids: readonly string[]): SQL | undefined {
   const isInteger = idKindOf(claimable) === "integer";
-  const values = isInteger ? ids.filter((id) => integerOf(id) === id).map((id) => sql.raw(id)) : ids.map((id) => sql`${id}`);
+  const values = isInteger
+    ? ids.filter((id) => integerOf(id) === id).map((id) => sql.raw(id))
+    : ids.map((id) => sql`${id}`);
   return values.length === 0 ? undefined : sql`${claimable.idColumn} IN (${sql.join(values, sql`, `)})`;
 }
 

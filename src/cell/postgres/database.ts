@@ -1,4 +1,16 @@
-import { and, asc, eq, getTableColumns, gt, inArray, is, isNotNull, isNull, sql, type SQL } from "drizzle-orm";
+import {
+  and,
+  asc,
+  eq,
+  getTableColumns,
+  gt,
+  inArray,
+  is,
+  isNotNull,
+  isNull,
+  sql,
+  type SQL,
+} from "drizzle-orm";
 import {
   getTableConfig,
   PgTransaction,
@@ -78,7 +90,8 @@ export class PostgresDatabase<Tx> implements CellDatabase<Tx> {
     } catch (error) {
       return { kind: "rolled_back", error };
     }
-    const transaction = (work: (tx: Tx) => Promise<T>): Promise<T> => this.#db.transaction(work, this.#options.transaction);
+    const transaction = (work: (tx: Tx) => Promise<T>): Promise<T> =>
+      this.#db.transaction(work, this.#options.transaction);
     return runTransaction({ transaction, body, isAbort });
   }
 
@@ -109,7 +122,12 @@ export class PostgresDatabase<Tx> implements CellDatabase<Tx> {
 
   async list({ afterUuid, limit }: { afterUuid: string; limit: number }): Promise<LocalLease[]> {
     const its = and(isSaved, isNull(outstandingLeases.deferred), isAfter(afterUuid));
-    return this.#orm.select(leaseFields).from(outstandingLeases).where(its).orderBy(asc(outstandingLeases.uuid)).limit(limit);
+    return this.#orm
+      .select(leaseFields)
+      .from(outstandingLeases)
+      .where(its)
+      .orderBy(asc(outstandingLeases.uuid))
+      .limit(limit);
   }
 
   async has(uuids: readonly string[]): Promise<LocalLease[]> {
@@ -131,8 +149,14 @@ export class PostgresDatabase<Tx> implements CellDatabase<Tx> {
       return await this.#db.transaction(
         async (tx) => {
           await orm(tx).execute(sql.raw(`SET LOCAL lock_timeout = ${waitMs}`));
-          await orm(tx).insert(outstandingLeases).values({ uuid, state: "fenced", sources: [] }).onConflictDoNothing();
-          const [row] = await orm(tx).select({ state: outstandingLeases.state }).from(outstandingLeases).where(eq(outstandingLeases.uuid, uuid));
+          await orm(tx)
+            .insert(outstandingLeases)
+            .values({ uuid, state: "fenced", sources: [] })
+            .onConflictDoNothing();
+          const [row] = await orm(tx)
+            .select({ state: outstandingLeases.state })
+            .from(outstandingLeases)
+            .where(eq(outstandingLeases.uuid, uuid));
           return row?.state ?? "in_flight";
         },
         // A stricter one would refuse to see the row that it has waited for.
@@ -158,7 +182,11 @@ export class PostgresDatabase<Tx> implements CellDatabase<Tx> {
         .delete(outstandingLeases)
         .where(and(isSaved, eq(outstandingLeases.uuid, uuid)))
         .returning({ sources: outstandingLeases.sources });
-      const rows = (lease?.sources ?? []).map(({ type, id }) => ({ sourceType: type, sourceId: id, leaseUuid: uuid }));
+      const rows = (lease?.sources ?? []).map(({ type, id }) => ({
+        sourceType: type,
+        sourceId: id,
+        leaseUuid: uuid,
+      }));
       if (rows.length === 0) return;
       const key = [verificationQueue.sourceType, verificationQueue.sourceId];
       await orm(tx)
@@ -168,19 +196,33 @@ export class PostgresDatabase<Tx> implements CellDatabase<Tx> {
     });
   }
 
-  async insert(tx: Tx, { table, name }: Claimable, rows: readonly AnyRow[], { skipExisting = false } = {}): Promise<AnyRow[]> {
-    const atOnce = Math.min(ROWS_AT_ONCE, Math.floor(PARAMETERS_AT_ONCE / Object.keys(getTableColumns(table)).length));
+  async insert(
+    tx: Tx,
+    { table, name }: Claimable,
+    rows: readonly AnyRow[],
+    { skipExisting = false } = {},
+  ): Promise<AnyRow[]> {
+    const atOnce = Math.min(
+      ROWS_AT_ONCE,
+      Math.floor(PARAMETERS_AT_ONCE / Object.keys(getTableColumns(table)).length),
+    );
     return inChunks(rows, atOnce, async (chunk) => {
       const insert = orm(tx)
         .insert(table as PgTable)
         .values(chunk as Record<string, never>[]);
       const stored = await (skipExisting ? insert.onConflictDoNothing() : insert).returning();
-      if (!skipExisting && stored.length !== chunk.length) throw notStored(name, chunk.length - stored.length);
+      if (!skipExisting && stored.length !== chunk.length)
+        throw notStored(name, chunk.length - stored.length);
       return stored;
     });
   }
 
-  async lock(tx: Tx, { table, idColumn }: Claimable, where: SQL | undefined, limit?: number): Promise<AnyRow[]> {
+  async lock(
+    tx: Tx,
+    { table, idColumn }: Claimable,
+    where: SQL | undefined,
+    limit?: number,
+  ): Promise<AnyRow[]> {
     // In one order, so that two transactions over the same rows wait for each other instead of for ever.
     const rows = orm(tx)
       .select()
@@ -201,7 +243,12 @@ export class PostgresDatabase<Tx> implements CellDatabase<Tx> {
     );
   }
 
-  async update(tx: Tx, { table, idColumn }: Claimable, ids: readonly unknown[], set: AnyRow): Promise<AnyRow[]> {
+  async update(
+    tx: Tx,
+    { table, idColumn }: Claimable,
+    ids: readonly unknown[],
+    set: AnyRow,
+  ): Promise<AnyRow[]> {
     return inChunks(ids, ROWS_AT_ONCE, async (chunk) =>
       orm(tx)
         .update(table as PgTable)
@@ -237,13 +284,20 @@ export class PostgresDatabase<Tx> implements CellDatabase<Tx> {
     const found =
       next === undefined
         ? this.#orm.delete(outstandingLeases).where(its).returning(uuidOnly)
-        : this.#orm.update(outstandingLeases).set({ uuid: next.uuid, deferred: next.batch }).where(its).returning(uuidOnly);
+        : this.#orm
+            .update(outstandingLeases)
+            .set({ uuid: next.uuid, deferred: next.batch })
+            .where(its)
+            .returning(uuidOnly);
     return (await found).length > 0;
   }
 
   get readCommitted(): CellDatabase<Tx> {
     const { transaction = {}, ...options } = this.#options;
-    return new PostgresDatabase(this.#db, { ...options, transaction: { ...transaction, isolationLevel: "read committed" } });
+    return new PostgresDatabase(this.#db, {
+      ...options,
+      transaction: { ...transaction, isolationLevel: "read committed" },
+    });
   }
 
   cascades(claimables: readonly Claimable[]): string[] {
@@ -276,6 +330,7 @@ const notStored = (table: string, missing: number): Error =>
 
 const isSaved = eq(outstandingLeases.state, "saved");
 const ageMs = sql<number>`(extract(epoch FROM clock_timestamp() - ${outstandingLeases.createdAt}) * 1000)::float8`;
-const isAfter = (uuid: string): SQL | undefined => (uuid === "" ? undefined : gt(outstandingLeases.uuid, uuid));
+const isAfter = (uuid: string): SQL | undefined =>
+  uuid === "" ? undefined : gt(outstandingLeases.uuid, uuid);
 const isDeferred = sql<boolean>`${outstandingLeases.deferred} IS NOT NULL`;
 const leaseFields = { uuid: outstandingLeases.uuid, ageMs, isDeferred };

@@ -9,7 +9,8 @@ interface PgError {
 function pgErrorOf(error: unknown): PgError | undefined {
   for (const cause of causesOf(error)) {
     const { code, severity } = cause as { code?: unknown; severity?: unknown };
-    if (typeof code === "string" && /^[\dA-Z]{5}$/.test(code) && typeof severity === "string") return { code, severity };
+    if (typeof code === "string" && /^[\dA-Z]{5}$/.test(code) && typeof severity === "string")
+      return { code, severity };
   }
   return undefined;
 }

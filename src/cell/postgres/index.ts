@@ -10,4 +10,5 @@ export { migration, outstandingLeases, verificationProgress, verificationQueue }
  *
  *     const cell = createCell({ client, database: postgres(drizzle(pool)), tables: [claimableUsers] });
  */
-export const postgres = <Tx>(db: PostgresOrm<Tx>, options: PostgresOptions = {}): CellDatabase<Tx> => new PostgresDatabase(db, options);
+export const postgres = <Tx>(db: PostgresOrm<Tx>, options: PostgresOptions = {}): CellDatabase<Tx> =>
+  new PostgresDatabase(db, options);

@@ -17,4 +17,5 @@ export function refuseSingleClient(db: object): void {
 }
 
 /** As drizzle tells them, by name; and by what pg's pools have, where a bundler has renamed them. */
-const isPool = (client: object): boolean => client.constructor.name.includes("Pool") || "totalCount" in client;
+const isPool = (client: object): boolean =>
+  client.constructor.name.includes("Pool") || "totalCount" in client;

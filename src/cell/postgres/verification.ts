@@ -5,7 +5,17 @@ import type { Claimable } from "../claimable.ts";
 import type { InspectedRow, VerificationDatabase } from "../verification/database.ts";
 import { changedAtOf, idKindOf, integerOf, isDecimal, isUuid } from "../verification/id-column.ts";
 import type { IdRange, QueuedRow, QueuePage } from "../verification/ports.ts";
-import { AGE, ALL, ID, inside, inspected, integerOrder, NONE, ONLY, type Order } from "../verification/row-sql.ts";
+import {
+  AGE,
+  ALL,
+  ID,
+  inside,
+  inspected,
+  integerOrder,
+  NONE,
+  ONLY,
+  type Order,
+} from "../verification/row-sql.ts";
 import { verificationProgress, verificationQueue } from "./schema.ts";
 
 type Orm = PgDatabase<PgQueryResultHKT>;
@@ -26,7 +36,10 @@ export class PostgresVerification<Tx> implements VerificationDatabase<Tx> {
     return counted?.rows ?? 0;
   }
 
-  async page(claimable: Claimable, { limit, ...range }: IdRange & { limit: number }): Promise<InspectedRow[]> {
+  async page(
+    claimable: Claimable,
+    { limit, ...range }: IdRange & { limit: number },
+  ): Promise<InspectedRow[]> {
     const order = orderOf(claimable);
     const rows = await this.#orm()
       .select(fieldsOf(claimable))
@@ -53,7 +66,10 @@ export class PostgresVerification<Tx> implements VerificationDatabase<Tx> {
   async loadProgress(): Promise<{ text: string; ageMs: number } | undefined> {
     const ageMs = sql<number>`(extract(epoch FROM clock_timestamp() - ${verificationProgress.savedAt}) * 1000)::float8`;
     const fields = { text: verificationProgress.progress, ageMs };
-    const [found] = await this.#orm().select(fields).from(verificationProgress).where(eq(verificationProgress.name, ONLY));
+    const [found] = await this.#orm()
+      .select(fields)
+      .from(verificationProgress)
+      .where(eq(verificationProgress.name, ONLY));
     return found;
   }
 
@@ -61,20 +77,34 @@ export class PostgresVerification<Tx> implements VerificationDatabase<Tx> {
     await this.#orm()
       .insert(verificationProgress)
       .values({ name: ONLY, progress: text })
-      .onConflictDoUpdate({ target: verificationProgress.name, set: { progress: text, savedAt: sql`clock_timestamp()` } });
+      .onConflictDoUpdate({
+        target: verificationProgress.name,
+        set: { progress: text, savedAt: sql`clock_timestamp()` },
+      });
   }
 
   async queued({ after, limit }: QueuePage): Promise<QueuedRow[]> {
     const { sourceType: type, sourceId: id, leaseUuid } = verificationQueue;
     const rest = after === undefined ? undefined : sql`(${type}, ${id}) > (${after.type}, ${after.id})`;
-    return this.#orm().select({ type, id, leaseUuid }).from(verificationQueue).where(rest).orderBy(asc(type), asc(id)).limit(limit);
+    return this.#orm()
+      .select({ type, id, leaseUuid })
+      .from(verificationQueue)
+      .where(rest)
+      .orderBy(asc(type), asc(id))
+      .limit(limit);
   }
 
   async unqueue(rows: readonly QueuedRow[]): Promise<void> {
     for (const { type, id, leaseUuid } of rows)
       await this.#orm()
         .delete(verificationQueue)
-        .where(and(eq(verificationQueue.sourceType, type), eq(verificationQueue.sourceId, id), eq(verificationQueue.leaseUuid, leaseUuid)));
+        .where(
+          and(
+            eq(verificationQueue.sourceType, type),
+            eq(verificationQueue.sourceId, id),
+            eq(verificationQueue.leaseUuid, leaseUuid),
+          ),
+        );
   }
 }
 
@@ -86,7 +116,8 @@ function orderOf(claimable: Claimable): Order {
       return integerOrder(by);
     case "uuid": {
       const text = sql`${by}::text COLLATE "C"`;
-      const than = (id: string, sign: SQL): SQL => (isUuid(id) ? sql`${by} ${sign} ${id}::uuid` : sql`${text} ${sign} ${id}`);
+      const than = (id: string, sign: SQL): SQL =>
+        isUuid(id) ? sql`${by} ${sign} ${id}::uuid` : sql`${text} ${sign} ${id}`;
       return {
         by,
         after: (id) => (id === "" || isDecimal(id) ? ALL : than(id, sql`>`)),
@@ -117,14 +148,17 @@ function textOrder(column: SQL): SQL {
 
 function isOneOf(claimable: Claimable, ids: readonly string[]): SQL | undefined {
   const { idColumn } = claimable;
-  const list = (values: SQL[]): SQL | undefined => (values.length === 0 ? undefined : sql`${idColumn} IN (${sql.join(values, sql`, `)})`);
+  const list = (values: SQL[]): SQL | undefined =>
+    values.length === 0 ? undefined : sql`${idColumn} IN (${sql.join(values, sql`, `)})`;
   switch (idKindOf(claimable)) {
     case "integer":
       return list(ids.filter((id) => integerOf(id) === id).map((id) => sql.raw(id)));
     case "uuid":
       return list(ids.filter((id) => isUuid(id)).map((id) => sql`${id}::uuid`));
     case "text": {
-      const text = /^(text|varchar|char)/.test(idColumn.getSQLType()) ? sql`${idColumn}` : sql`${idColumn}::text`;
+      const text = /^(text|varchar|char)/.test(idColumn.getSQLType())
+        ? sql`${idColumn}`
+        : sql`${idColumn}::text`;
       const values = sql.join(
         ids.map((id) => sql`${id}`),
         sql`, `,
@@ -138,7 +172,9 @@ function isOneOf(claimable: Claimable, ids: readonly string[]): SQL | undefined 
 function ageOf(claimable: Claimable): SQL<number | null> {
   const changedAt = changedAtOf(claimable);
   if (changedAt === undefined) return sql<null>`NULL`;
-  const now = changedAt.getSQLType().includes("with time zone") ? sql`clock_timestamp()` : sql`(clock_timestamp() AT TIME ZONE 'UTC')`;
+  const now = changedAt.getSQLType().includes("with time zone")
+    ? sql`clock_timestamp()`
+    : sql`(clock_timestamp() AT TIME ZONE 'UTC')`;
   return sql<number | null>`(extract(epoch FROM ${now} - ${changedAt}) * 1000)::float8`;
 }
 

@@ -41,11 +41,22 @@ const DEFERRED_AT_ONCE = 100;
 const RETRY_AFTER_MS = 30_000;
 
 /** A verification of a cell, over its client and its database. Asks the coordinator what it takes. */
-export async function portsOf<Tx>({ client, database, tables, transactions, beginDeadlineMs }: Parts<Tx>): Promise<VerificationPorts> {
+export async function portsOf<Tx>({
+  client,
+  database,
+  tables,
+  transactions,
+  beginDeadlineMs,
+}: Parts<Tx>): Promise<VerificationPorts> {
   const { verification, readCommitted } = database;
   const limits = limitsOf(await client.limits());
-  const tellers = new Map(tables.map((claimable) => [claimable.source as string, new Teller(claimable, limits)]));
-  const mend = async (rows: Parameters<VerificationPorts["mend"]>[0], decide: (rows: LockedRows) => Batch | undefined): Promise<Mended> => {
+  const tellers = new Map(
+    tables.map((claimable) => [claimable.source as string, new Teller(claimable, limits)]),
+  );
+  const mend = async (
+    rows: Parameters<VerificationPorts["mend"]>[0],
+    decide: (rows: LockedRows) => Batch | undefined,
+  ): Promise<Mended> => {
     let isWanted = false;
     let isUndone = false;
     const report = (event: LeaseEvent): void => {
@@ -60,7 +71,8 @@ export async function portsOf<Tx>({ client, database, tables, transactions, begi
           for (const [source, teller] of tellers) {
             const ids = rows.filter(({ type }) => type === source).map(({ id }) => id);
             if (ids.length === 0) continue;
-            for (const row of await verification.byIds(tx, teller.claimable, ids)) locked.set(...teller.keyed(row));
+            for (const row of await verification.byIds(tx, teller.claimable, ids))
+              locked.set(...teller.keyed(row));
           }
           const batch = decide(locked);
           isWanted = batch !== undefined;
@@ -70,7 +82,8 @@ export async function portsOf<Tx>({ client, database, tables, transactions, begi
       );
       return { kind: isUndone ? "undone" : isWanted ? "done" : "nothing" };
     } catch (error) {
-      if (error instanceof LeaseholdError && error.outcomeKnown && error.conflicts.length > 0) return { kind: "refused", conflicts: error.conflicts };
+      if (error instanceof LeaseholdError && error.outcomeKnown && error.conflicts.length > 0)
+        return { kind: "refused", conflicts: error.conflicts };
       throw error;
     }
   };
@@ -96,7 +109,9 @@ class Teller {
   constructor(claimable: Claimable, limits: Limits) {
     this.claimable = claimable;
     this.#limits = limits;
-    const off = new Set(claimable.attributes.filter((attribute) => !attribute.isEnabled()).map(({ bucket }) => bucket));
+    const off = new Set(
+      claimable.attributes.filter((attribute) => !attribute.isEnabled()).map(({ bucket }) => bucket),
+    );
     // Of two columns with one bucket type, nobody could tell which of them a claim is for.
     this.#on = new Set(claimable.attributes.filter(({ bucket }) => !off.has(bucket)));
   }
@@ -123,9 +138,15 @@ class Teller {
   #tell({ row, idText, ageMs }: InspectedRow): VerifiedRow {
     const { claimable } = this;
     const id = claimable.idOf(row);
-    const fault = idFault(id, this.#limits) ?? (id === idText ? undefined : `is ${idText} in the database`) ?? orderFault(claimable, id);
+    const fault =
+      idFault(id, this.#limits) ??
+      (id === idText ? undefined : `is ${idText} in the database`) ??
+      orderFault(claimable, id);
     if (fault !== undefined)
-      throw invalidArgument(claimable.idName, `of a row of ${claimable.name}, ${JSON.stringify(id)}, ${fault}: its claims cannot be verified`);
+      throw invalidArgument(
+        claimable.idName,
+        `of a row of ${claimable.name}, ${JSON.stringify(id)}, ${fault}: its claims cannot be verified`,
+      );
     const claims = claimable.claimsOf(row, (attribute) => this.#on.has(attribute));
     return { id, claims: claims.map((claim) => ({ ...claim, fault: faultOf(claim, this.#limits) })), ageMs };
   }
@@ -145,7 +166,9 @@ function faultOf({ bucket, subject }: RowClaim, limits: Limits): string | undefi
 /** Those that it does not tell are as they usually are. */
 function limitsOf(told: Awaited<ReturnType<Client["limits"]>>): Limits {
   const values = new Map(told.map(({ name, value }) => [name, value]));
-  return Object.fromEntries(limitNames.map((name) => [name, values.get(wireLimitName(name)) ?? defaultLimits[name]])) as unknown as Limits;
+  return Object.fromEntries(
+    limitNames.map((name) => [name, values.get(wireLimitName(name)) ?? defaultLimits[name]]),
+  ) as unknown as Limits;
 }
 
 const orderFault = (claimable: Claimable, id: string): string | undefined =>
@@ -163,7 +186,10 @@ async function triedAgain<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-async function givenUpLater<Tx>(database: CellDatabase<Tx>, asked: ReadonlySet<string>): Promise<ReadonlySet<string>> {
+async function givenUpLater<Tx>(
+  database: CellDatabase<Tx>,
+  asked: ReadonlySet<string>,
+): Promise<ReadonlySet<string>> {
   const keys = new Set<string>();
   for (let afterUuid = ""; ;) {
     const page = await database.listDeferred({ afterUuid, limit: DEFERRED_AT_ONCE });
@@ -189,9 +215,17 @@ function recordsOf({ records }: Client): VerifiedRecords {
       return { records: value.items, asOfMs: value.asOf.getTime(), nextPageToken: value.nextPageToken };
     },
     async digests({ source, bucketTypes, ranges }) {
-      const asked = ranges.map(({ after, upTo }) => ({ sourceIdGt: after === "" ? undefined : after, sourceIdLte: upTo }));
+      const asked = ranges.map(({ after, upTo }) => ({
+        sourceIdGt: after === "" ? undefined : after,
+        sourceIdLte: upTo,
+      }));
       const { asOf, digests } = await records.digests({ sourceType: source, bucketTypes, ranges: asked });
-      const told = digests.map(({ count, hash, held, newestUpdatedAt }) => ({ count, hash, held, newestUpdatedAtMs: newestUpdatedAt?.getTime() }));
+      const told = digests.map(({ count, hash, held, newestUpdatedAt }) => ({
+        count,
+        hash,
+        held,
+        newestUpdatedAtMs: newestUpdatedAt?.getTime(),
+      }));
       return { asOfMs: asOf.getTime(), digests: told };
     },
     async lookup(buckets) {
@@ -213,7 +247,8 @@ function slotsOf({ verificationSlots }: Client): VerificationPorts["slots"] {
         const { expires_in_ms: expiresInMs } = await verificationSlots.take(uuid);
         return { isTaken: true, expiresInMs };
       } catch (error) {
-        if (!(error instanceof ResourceExhaustedError) || error.reason !== "NO_VERIFICATION_SLOT") throw error;
+        if (!(error instanceof ResourceExhaustedError) || error.reason !== "NO_VERIFICATION_SLOT")
+          throw error;
         return { isTaken: false, retryAfterMs: error.retryAfterMs ?? RETRY_AFTER_MS };
       }
     },

@@ -24,17 +24,25 @@ export interface Recency {
 }
 
 /** Compares the rows and the records of one range of source ids: all of both must be there. */
-export function compare(rows: readonly VerifiedRow[], records: readonly ClaimRecord[], recency: Recency): Comparison {
+export function compare(
+  rows: readonly VerifiedRow[],
+  records: readonly ClaimRecord[],
+  recency: Recency,
+): Comparison {
   return new Comparer(rows, records, recency).run();
 }
 
-export const isRecentRow = ({ ageMs }: VerifiedRow, recentMs: number): boolean => ageMs !== undefined && ageMs < recentMs;
+export const isRecentRow = ({ ageMs }: VerifiedRow, recentMs: number): boolean =>
+  ageMs !== undefined && ageMs < recentMs;
 
-export const isRecentRecord = ({ updated_at: updatedAt }: ClaimRecord, { recentMs, asOfMs }: Recency): boolean =>
-  asOfMs - Date.parse(updatedAt) < recentMs;
+export const isRecentRecord = (
+  { updated_at: updatedAt }: ClaimRecord,
+  { recentMs, asOfMs }: Recency,
+): boolean => asOfMs - Date.parse(updatedAt) < recentMs;
 
 /** A replace in flight shows the old record, ACTIVE, with the lease's uuid. */
-export const isLeased = ({ status, lease_uuid: lease }: ClaimRecord): boolean => status !== "ACTIVE" || lease !== null;
+export const isLeased = ({ status, lease_uuid: lease }: ClaimRecord): boolean =>
+  status !== "ACTIVE" || lease !== null;
 
 class Comparer {
   readonly #rows: readonly VerifiedRow[];
@@ -42,7 +50,15 @@ class Comparer {
   readonly #records: Map<string, ClaimRecord>;
   readonly #names = new Map<string, RowNames>();
   readonly #young = new Set<string>();
-  readonly #result: Comparison = { claims: 0, drifts: [], unnameable: [], duplicates: [], recent: 0, leased: 0, wanted: [] };
+  readonly #result: Comparison = {
+    claims: 0,
+    drifts: [],
+    unnameable: [],
+    duplicates: [],
+    recent: 0,
+    leased: 0,
+    wanted: [],
+  };
 
   constructor(rows: readonly VerifiedRow[], records: readonly ClaimRecord[], recency: Recency) {
     this.#rows = rows;
@@ -53,7 +69,8 @@ class Comparer {
   run(): Comparison {
     for (const row of this.#rows) this.#read(row);
     const matched = new Set<string>();
-    for (const [id, { names }] of this.#names) for (const name of names) if (this.#match(id, name)) matched.add(name.key);
+    for (const [id, { names }] of this.#names)
+      for (const name of names) if (this.#match(id, name)) matched.add(name.key);
     for (const [key, record] of this.#records) if (!matched.has(key)) this.#unmatched(record);
     return this.#result;
   }
@@ -72,7 +89,8 @@ class Comparer {
     }
     // What no claim can be made of is a name in use all the same, whichever row has its claim.
     const named = new Set(names.map(({ key }) => key));
-    for (const key of read.keys) if (!named.has(key) && this.#records.get(key)?.source.id !== row.id) this.#result.wanted.push(key);
+    for (const key of read.keys)
+      if (!named.has(key) && this.#records.get(key)?.source.id !== row.id) this.#result.wanted.push(key);
   }
 
   /** Whether the record of this name is spoken for. */
@@ -103,7 +121,12 @@ class Comparer {
     const hasAnother = names?.some(({ bucket }) => bucket.type === record.bucket.type) === true;
     const extra: Extra = hasAnother
       ? { action: "destroy", kind: "different", because: "value", record }
-      : { action: "destroy", kind: "extra", because: names === undefined ? "row_gone" : "not_claimed", record };
+      : {
+          action: "destroy",
+          kind: "extra",
+          because: names === undefined ? "row_gone" : "not_claimed",
+          record,
+        };
     if (this.#isLeft(extra)) return;
     const instead = this.#result.drifts.find((drift): drift is Missing => isInstead(drift, record));
     if (instead !== undefined) [instead.kind, instead.because] = ["different", "value"];
@@ -114,7 +137,9 @@ class Comparer {
   #isLeft(drift: Different | Extra): boolean {
     const { record } = drift;
     if (isLeased(record)) return Boolean((this.#result.leased += 1));
-    const isYoung = this.#young.has(record.source.id) || (drift.action === "replace" && this.#young.has(drift.want.source.id));
+    const isYoung =
+      this.#young.has(record.source.id) ||
+      (drift.action === "replace" && this.#young.has(drift.want.source.id));
     if (isYoung) return true;
     if (isRecentRecord(record, this.#recency)) return Boolean((this.#result.recent += 1));
     return false;
@@ -127,7 +152,10 @@ class Comparer {
 
 /** The row of the record has another name of that kind now, which lacks its claim. */
 const isInstead = (drift: Drift, { source, bucket }: ClaimRecord): boolean =>
-  drift.action === "create" && drift.kind === "missing" && drift.want.source.id === source.id && drift.want.bucket.type === bucket.type;
+  drift.action === "create" &&
+  drift.kind === "missing" &&
+  drift.want.source.id === source.id &&
+  drift.want.bucket.type === bucket.type;
 
 export function differenceOf(want: NamedClaim, record: ClaimRecord): Different {
   const isSameRow = want.source.type === record.source.type && want.source.id === record.source.id;

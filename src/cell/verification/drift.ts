@@ -48,7 +48,8 @@ export type LeftBecause =
   /** It was put right by somebody else meanwhile, or changed again. */
   | "changed";
 
-export const rowOf = (drift: Drift): { type: string; id: string } => (drift.action === "destroy" ? drift.record.source : drift.want.source);
+export const rowOf = (drift: Drift): { type: string; id: string } =>
+  drift.action === "destroy" ? drift.record.source : drift.want.source;
 
 /** How many claims are wrong: a claim with another name than its row counts once, where it is to be given up. */
 export const countsAs = ({ action, kind }: Drift): "missing" | "different" | "extra" | undefined =>

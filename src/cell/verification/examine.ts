@@ -22,7 +22,15 @@ interface Examination extends IdRange {
 }
 
 /** Compares rows and records of a range, page by page: however few rows there are for however many records, or the other way round. */
-export async function* examine({ records, table, recentMs, pageRows, after, upTo, rows: known = [] }: Examination): AsyncGenerator<Examined> {
+export async function* examine({
+  records,
+  table,
+  recentMs,
+  pageRows,
+  after,
+  upTo,
+  rows: known = [],
+}: Examination): AsyncGenerator<Examined> {
   let from = after;
   let rows = [...known];
   checkOrder(table, from, rows);
@@ -50,7 +58,13 @@ export async function* examine({ records, table, recentMs, pageRows, after, upTo
     if (!isRemoteEnd && (through === undefined || !isAfter(through, from))) throw new RepeatedPage(table);
     const ripe = rows.filter(({ id }) => through === undefined || !isAfter(id, through));
     const recency = { recentMs, asOfMs: page.asOfMs };
-    yield { comparison: compare(ripe, page.records, recency), recency, rows: ripe.length, records: page.records.length, through };
+    yield {
+      comparison: compare(ripe, page.records, recency),
+      recency,
+      rows: ripe.length,
+      records: page.records.length,
+      through,
+    };
     // Behind the last id of the range there is nothing to ask about.
     if (through === undefined || (isRemoteEnd && (isLocalEnd || through === upTo))) return;
     from = through;
@@ -66,13 +80,15 @@ class RepeatedPage extends Error {
   }
 }
 
-const isAfter = (id: string, other: string): boolean => other === "" || compareBytes(sourceOrder(id), sourceOrder(other)) > 0;
+const isAfter = (id: string, other: string): boolean =>
+  other === "" || compareBytes(sourceOrder(id), sourceOrder(other)) > 0;
 
 /** In another order than the coordinator's, rows and records of a range would not be about the same ids: every claim would look extra. */
 export function checkOrder({ name }: VerifiedTable, after: string, rows: readonly VerifiedRow[]): void {
   let last = after;
   for (const { id } of rows) {
-    if (!isAfter(id, last)) throw new Error(`the rows of ${name} do not come in the order of their ids: ${id} after ${last}`);
+    if (!isAfter(id, last))
+      throw new Error(`the rows of ${name} do not come in the order of their ids: ${id} after ${last}`);
     last = id;
   }
 }

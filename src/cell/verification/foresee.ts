@@ -10,14 +10,18 @@ export interface Foreseen {
 }
 
 /** What would come of drifts: who has the names that are missing is asked. Nothing is locked, so it may come otherwise. */
-export async function foresee(ports: Pick<VerificationPorts, "records" | "tables" | "limits">, drifts: readonly Drift[]): Promise<Foreseen> {
+export async function foresee(
+  ports: Pick<VerificationPorts, "records" | "tables" | "limits">,
+  drifts: readonly Drift[],
+): Promise<Foreseen> {
   const foreseen: Foreseen = { todo: drifts.filter(({ action }) => action !== "create"), left: [] };
   const missing = drifts.filter((drift): drift is Missing => drift.action === "create");
   const wanted = new Set<string>();
   for await (const [drift, holder] of withHolders(ports, missing)) {
     const judged = holder === undefined ? drift : judge(drift, holder, ports.tables);
     if (typeof judged === "string") foreseen.left.push({ drift, left: judged });
-    else if (wanted.has(drift.want.key) || (await isUsedByHolder(ports, judged))) foreseen.left.push({ drift, left: "duplicate" });
+    else if (wanted.has(drift.want.key) || (await isUsedByHolder(ports, judged)))
+      foreseen.left.push({ drift, left: "duplicate" });
     else foreseen.todo.push(judged);
     wanted.add(drift.want.key);
   }
@@ -25,7 +29,10 @@ export async function foresee(ports: Pick<VerificationPorts, "records" | "tables
 }
 
 /** The row that has the claim still has the name. */
-async function isUsedByHolder({ tables }: Pick<VerificationPorts, "tables">, drift: Missing | Different): Promise<boolean> {
+async function isUsedByHolder(
+  { tables }: Pick<VerificationPorts, "tables">,
+  drift: Missing | Different,
+): Promise<boolean> {
   if (drift.action === "create" || drift.because !== "row") return false;
   const table = tables.find(({ source }) => source === drift.record.source.type);
   const [row] = (await table?.read([drift.record.source.id])) ?? [];

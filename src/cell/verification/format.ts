@@ -1,4 +1,9 @@
-import type { VerificationCounts, VerificationItem, VerificationReport, VerificationStatus } from "./report.ts";
+import type {
+  VerificationCounts,
+  VerificationItem,
+  VerificationReport,
+  VerificationStatus,
+} from "./report.ts";
 
 const HEADLINES: Record<VerificationStatus, string> = {
   done: "everything was looked at",
@@ -10,11 +15,13 @@ const HEADLINES: Record<VerificationStatus, string> = {
   stopped: "stopped before the end",
 };
 
-const count = (number: number, one: string, many = `${one}s`): string => `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
+const count = (number: number, one: string, many = `${one}s`): string =>
+  `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
 
 /** A report for a person to read. For a machine, the report itself is JSON. */
 export function formatReport(report: VerificationReport): string {
-  const { status, applied, cell, counts, tables, items, itemsLeftOut, durationMs, question, next, resumed } = report;
+  const { status, applied, cell, counts, tables, items, itemsLeftOut, durationMs, question, next, resumed } =
+    report;
   const lines = [
     `Verification of cell ${cell}${applied ? "" : " (dry run: nothing was changed)"}${resumed ? ", resumed" : ""}: ${HEADLINES[status]}${question === undefined ? "" : `: ${question}`}`,
     `${count(counts.rows, "row")} with ${count(counts.claims, "name")} in ${(durationMs / 1_000).toFixed(1)} s; ${count(counts.records, "record")} sent by the coordinator${equalText(counts)}`,
@@ -24,11 +31,14 @@ export function formatReport(report: VerificationReport): string {
   const left = leftText(counts);
   if (left !== "") lines.push(`left alone: ${left}`);
   const names = Object.keys(tables);
-  if (names.length > 1) for (const name of names) lines.push(tableText(name, tables[name] as VerificationCounts));
+  if (names.length > 1)
+    for (const name of names) lines.push(tableText(name, tables[name] as VerificationCounts));
   if (items.length > 0) lines.push("", ...items.map(itemText));
   if (itemsLeftOut > 0) lines.push(`… and ${itemsLeftOut.toLocaleString("en")} more`);
   if (next !== undefined)
-    lines.push(`the next run goes on with: ${next.source}, after ${next.after === "" ? "the beginning" : `id ${next.after}`} (${next.pass})`);
+    lines.push(
+      `the next run goes on with: ${next.source}, after ${next.after === "" ? "the beginning" : `id ${next.after}`} (${next.pass})`,
+    );
   return lines.join("\n");
 }
 
@@ -38,7 +48,16 @@ const equalText = ({ ranges, equalRanges }: VerificationCounts): string =>
 const tableText = (source: string, { rows, missing, different, extra }: VerificationCounts): string =>
   `  ${source}: ${count(rows, "row")}, ${missing} missing, ${different} different, ${extra} extra`;
 
-function leftText({ recent, leased, otherCell, duplicates, unnameable, wanted, notVerified, changed }: VerificationCounts): string {
+function leftText({
+  recent,
+  leased,
+  otherCell,
+  duplicates,
+  unnameable,
+  wanted,
+  notVerified,
+  changed,
+}: VerificationCounts): string {
   const parts: [number, string][] = [
     [otherCell, "taken by another cell"],
     [duplicates, "used by two rows"],
@@ -49,10 +68,17 @@ function leftText({ recent, leased, otherCell, duplicates, unnameable, wanted, n
     [leased, "leased at the moment"],
     [changed, "changed meanwhile"],
   ];
-  return parts.flatMap(([number, what]) => (number === 0 ? [] : [`${number.toLocaleString("en")} ${what}`])).join(", ");
+  return parts
+    .flatMap(([number, what]) => (number === 0 ? [] : [`${number.toLocaleString("en")} ${what}`]))
+    .join(", ");
 }
 
-const SIGNS: Record<VerificationItem["action"], string> = { create: "+", replace: "~", destroy: "-", none: "!" };
+const SIGNS: Record<VerificationItem["action"], string> = {
+  create: "+",
+  replace: "~",
+  destroy: "-",
+  none: "!",
+};
 
 const WHY: Record<VerificationItem["because"], string> = {
   no_claim: "the row's name has no claim",
@@ -77,8 +103,20 @@ const LEFT: Record<NonNullable<VerificationItem["left"]>, string> = {
   changed: "it was changed meanwhile",
 };
 
-function itemText({ action, bucket, source, because, claim, outcome, left, detail }: VerificationItem): string {
-  const was = claim === undefined ? "" : ` (claimed as ${JSON.stringify(claim.value)} by ${claim.source.type} ${claim.source.id})`;
+function itemText({
+  action,
+  bucket,
+  source,
+  because,
+  claim,
+  outcome,
+  left,
+  detail,
+}: VerificationItem): string {
+  const was =
+    claim === undefined
+      ? ""
+      : ` (claimed as ${JSON.stringify(claim.value)} by ${claim.source.type} ${claim.source.id})`;
   const what = `${SIGNS[action]} ${bucket.type} ${JSON.stringify(bucket.value)} of ${source.type} ${source.id}${was}: ${WHY[because]}`;
   const end = left === undefined ? (outcome === "planned" ? "" : `; ${outcome}`) : `; left: ${LEFT[left]}`;
   return `${what}${detail === undefined ? "" : ` (${detail})`}${end}`;

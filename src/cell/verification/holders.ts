@@ -19,7 +19,11 @@ export async function* withHolders(
 }
 
 /** What is to be done about a name that somebody has. Only a row that can be looked at can be found not to need it any more. */
-export function judge(drift: Missing, holder: Holder, tables: readonly VerifiedTable[]): Different | LeftBecause {
+export function judge(
+  drift: Missing,
+  holder: Holder,
+  tables: readonly VerifiedTable[],
+): Different | LeftBecause {
   if (holder === "other") return "other_cell";
   if (holder === undefined || isSame(drift.want, holder)) return "changed";
   if (isLeased(holder)) return "leased";

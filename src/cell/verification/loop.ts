@@ -44,15 +44,22 @@ export class VerificationLoop {
   readonly #stop = new AbortController();
   readonly #done: Promise<void>;
 
-  constructor(cell: string, run: (options: VerifyOptions) => Promise<VerificationReport>, options: VerificationLoopOptions = {}) {
+  constructor(
+    cell: string,
+    run: (options: VerifyOptions) => Promise<VerificationReport>,
+    options: VerificationLoopOptions = {},
+  ) {
     this.#cell = cell;
     this.#verify = run;
     this.#options = options;
     const { everyMs = EVERY_MS } = options;
-    if (!(everyMs >= 1_000 && everyMs <= MAX_TIMER_MS)) throw invalidArgument("everyMs", `must be from 1,000 to ${MAX_TIMER_MS}`);
+    if (!(everyMs >= 1_000 && everyMs <= MAX_TIMER_MS))
+      throw invalidArgument("everyMs", `must be from 1,000 to ${MAX_TIMER_MS}`);
     const { retryMs = RETRY_MS, wholeEvery = WHOLE_EVERY } = options;
-    if (!(retryMs >= 1 && retryMs <= MAX_TIMER_MS)) throw invalidArgument("retryMs", `must be from 1 to ${MAX_TIMER_MS}`);
-    if (!(Number.isSafeInteger(wholeEvery) && wholeEvery >= 0)) throw invalidArgument("wholeEvery", "must be a whole number from 0 on");
+    if (!(retryMs >= 1 && retryMs <= MAX_TIMER_MS))
+      throw invalidArgument("retryMs", `must be from 1 to ${MAX_TIMER_MS}`);
+    if (!(Number.isSafeInteger(wholeEvery) && wholeEvery >= 0))
+      throw invalidArgument("wholeEvery", "must be a whole number from 0 on");
     // Before the first run, which may be hours away.
     settingsOf(options);
     this.#done = this.#loop();
@@ -76,7 +83,14 @@ export class VerificationLoop {
 
   /** In as many runs as it takes. `period`: the same in every process, and after every start of one. */
   async #verification(period: number, periodMs: number): Promise<void> {
-    const { everyMs: _, wholeEvery = WHOLE_EVERY, retryMs = RETRY_MS, onRun, digests, ...options } = this.#options;
+    const {
+      everyMs: _,
+      wholeEvery = WHOLE_EVERY,
+      retryMs = RETRY_MS,
+      onRun,
+      digests,
+      ...options
+    } = this.#options;
     const isWhole = wholeEvery > 0 && period % wholeEvery === 0;
     // Another process may have done it meanwhile.
     const unlessDoneWithinMs = periodMs / 2;
@@ -84,7 +98,12 @@ export class VerificationLoop {
       let report: VerificationReport | undefined;
       let failure: unknown;
       try {
-        report = await this.#verify({ unlessDoneWithinMs, ...options, digests: isWhole ? false : digests, signal: this.#stop.signal });
+        report = await this.#verify({
+          unlessDoneWithinMs,
+          ...options,
+          digests: isWhole ? false : digests,
+          signal: this.#stop.signal,
+        });
       } catch (error) {
         failure = error;
         if (error instanceof VerificationAborted) ({ report } = error);
@@ -92,7 +111,8 @@ export class VerificationLoop {
       tell(onRun, { report, error: failure });
       // What needs a person waits for the next time.
       if (failure === undefined && report !== undefined && ENDS.has(report.status)) return;
-      const waitMs = failure === undefined && report?.status === "out_of_time" ? 0 : (report?.retryAfterMs ?? retryMs);
+      const waitMs =
+        failure === undefined && report?.status === "out_of_time" ? 0 : (report?.retryAfterMs ?? retryMs);
       await pause(waitMs * (0.5 + Math.random()), [this.#stop.signal]);
     }
   }

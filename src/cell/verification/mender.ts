@@ -15,7 +15,10 @@ export type Outcome = { drift: Drift; done: true } | { drift: Drift; done: false
 const TRIES = 4;
 
 type Todo = { drift: Drift; op: Op };
-type OpOf<List extends "creates" | "replaces" | "destroys"> = { list: List; body: NonNullable<Batch[List]>[number] };
+type OpOf<List extends "creates" | "replaces" | "destroys"> = {
+  list: List;
+  body: NonNullable<Batch[List]>[number];
+};
 type Op = OpOf<"creates"> | OpOf<"replaces"> | OpOf<"destroys">;
 
 /** What a mender works with. */
@@ -81,7 +84,8 @@ export class Mender {
         const drift = driftOf(todo, conflict);
         if (drift === undefined) continue;
         refused.add(drift);
-        if (drift.action === "create" && conflict.kind === "taken" && conflict.owner === "self") taken.push(drift);
+        if (drift.action === "create" && conflict.kind === "taken" && conflict.owner === "self")
+          taken.push(drift);
         else this.#leave(drift, reasonOf(conflict));
       }
       if (refused.size === 0) throw new Error("a lease was refused for conflicts that are none of its own");
@@ -90,7 +94,10 @@ export class Mender {
     return taken;
   }
 
-  async #lease(drifts: readonly Drift[], recency: Recency): Promise<{ todo: Todo[]; mended: Awaited<ReturnType<VerificationPorts["mend"]>> }> {
+  async #lease(
+    drifts: readonly Drift[],
+    recency: Recency,
+  ): Promise<{ todo: Todo[]; mended: Awaited<ReturnType<VerificationPorts["mend"]>> }> {
     const rows = new Map(drifts.flatMap(rowsOf).map((row) => [rowKey(row), row]));
     let todo: Todo[] = [];
     let left: { drift: Drift; left: LeftBecause }[] = [];
@@ -123,7 +130,8 @@ function rowsOf(drift: Drift): SourceRow[] {
 function opOf(drift: Drift, locked: LockedRows, rowRecentMs: number, recency: Recency): Op | LeftBecause {
   const own = rowKey(rowOf(drift));
   // A row that would lose its claim to this one is protected as any other.
-  if (rowsOf(drift).some((row) => isYoung(locked, row, rowKey(row) === own ? rowRecentMs : recency.recentMs))) return "recent";
+  if (rowsOf(drift).some((row) => isYoung(locked, row, rowKey(row) === own ? rowRecentMs : recency.recentMs)))
+    return "recent";
   if (drift.action === "destroy") {
     const { record, because } = drift;
     // A row that was there and is not found by its id any more: gone a moment ago, or not found for another reason. The next run will see.
@@ -136,7 +144,8 @@ function opOf(drift: Drift, locked: LockedRows, rowRecentMs: number, recency: Re
   const claim = { bucket: want.bucket, subject: want.subject, source: want.source };
   if (drift.action === "create") return { list: "creates", body: claim };
   const { record } = drift;
-  if (rowKey(record.source) !== rowKey(want.source) && hasName(locked, record.source, want.key)) return "duplicate";
+  if (rowKey(record.source) !== rowKey(want.source) && hasName(locked, record.source, want.key))
+    return "duplicate";
   if (isRecentRecord(record, recency)) return "recent";
   return { list: "replaces", body: { ...claim, epoch: record.epoch } };
 }
@@ -182,7 +191,8 @@ function* chunksOf(drifts: readonly Drift[], limits: ChunkLimits): Generator<Dri
     let bytes = 0;
     for (const drift of left) {
       const key = drift.action === "destroy" ? keyOfRecord(drift.record) : drift.want.key;
-      const size = bytesOf((drift.action === "destroy" ? drift.record : drift.want).bucket.value) + CLAIM_BYTES;
+      const size =
+        bytesOf((drift.action === "destroy" ? drift.record : drift.want).bucket.value) + CLAIM_BYTES;
       const fits = chunk.length === 0 || (chunk.length < limits.ops && bytes + size <= limits.bytes);
       if (!fits || keys.has(key)) rest.push(drift);
       else {

@@ -20,7 +20,10 @@ export interface Unnameable {
   why: string;
 }
 
-export function canonicalOf({ type, value }: Bucket): { ok: true; canonical: string } | { ok: false; detail: string } {
+export function canonicalOf({
+  type,
+  value,
+}: Bucket): { ok: true; canonical: string } | { ok: false; detail: string } {
   const made = canonicalize(type, value, defaultLimits.valueBytes);
   return made.ok ? made : { ok: false, detail: made.detail };
 }
@@ -75,7 +78,10 @@ export const keyOfRecord = ({ bucket }: ClaimRecord): string => keyOfBucket(buck
 /** Of a name that has a claim: the coordinator made it canonical itself, so this can only fail when the two are of different versions. */
 export function keyOfBucket(bucket: Bucket): string {
   const made = canonicalOf(bucket);
-  if (!made.ok) throw new Error(`the coordinator has a name that is none here: ${made.detail}; is the SDK older than the coordinator?`);
+  if (!made.ok)
+    throw new Error(
+      `the coordinator has a name that is none here: ${made.detail}; is the SDK older than the coordinator?`,
+    );
   return keyOf(bucket.type, made.canonical);
 }
 

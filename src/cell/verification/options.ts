@@ -48,10 +48,9 @@ export interface VerificationProgress {
   remainingMs: number | undefined;
 }
 
-export type Settings = Required<Omit<VerifyOptions, "digests" | "signal" | "onProgress" | "onItem">> & { digests: boolean } & Pick<
-    VerifyOptions,
-    "signal" | "onProgress" | "onItem"
-  >;
+export type Settings = Required<Omit<VerifyOptions, "digests" | "signal" | "onProgress" | "onItem">> & {
+  digests: boolean;
+} & Pick<VerifyOptions, "signal" | "onProgress" | "onItem">;
 
 /** Changes that are never asked about: in a small table, a few are a large share. */
 export const UNASKED_CHANGES = 100;
@@ -73,10 +72,18 @@ const defaults = {
 } as const;
 
 /** What the coordinator takes at once, unless told otherwise; and what can be read without a pause. */
-const MOST = { pageRows: defaultLimits.maxPageItems, rangeRows: 1_000, digestRanges: defaultLimits.digestRanges, leaseOps: defaultLimits.batchOps };
+const MOST = {
+  pageRows: defaultLimits.maxPageItems,
+  rangeRows: 1_000,
+  digestRanges: defaultLimits.digestRanges,
+  leaseOps: defaultLimits.batchOps,
+};
 
 /** With what the coordinator takes at once. */
-export const within = (settings: Settings, { maxPageItems, digestRanges, batchOps }: TakenAtOnce): Settings => ({
+export const within = (
+  settings: Settings,
+  { maxPageItems, digestRanges, batchOps }: TakenAtOnce,
+): Settings => ({
   ...settings,
   pageRows: Math.min(settings.pageRows, maxPageItems),
   digestRanges: Math.min(settings.digestRanges, digestRanges),
@@ -95,6 +102,7 @@ export function settingsOf(options: VerifyOptions): Settings {
   for (const name of ["recentMs", "maxMs", "maxChanges", "maxItems", "unlessDoneWithinMs"] as const) {
     if (!(settings[name] >= 0)) throw invalidArgument(name, "must be 0 or more");
   }
-  if (!(settings.maxShare >= 0 && settings.maxShare <= 1)) throw invalidArgument("maxShare", "must be from 0 to 1");
+  if (!(settings.maxShare >= 0 && settings.maxShare <= 1))
+    throw invalidArgument("maxShare", "must be from 0 to 1");
   return settings;
 }

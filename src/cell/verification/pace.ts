@@ -12,7 +12,12 @@ export class Pace {
   readonly #before: number;
   #rows = 0;
 
-  constructor(pass: Pass, source: string, { ofRows, before }: { ofRows: number; before: number }, hear: (progress: VerificationProgress) => void) {
+  constructor(
+    pass: Pass,
+    source: string,
+    { ofRows, before }: { ofRows: number; before: number },
+    hear: (progress: VerificationProgress) => void,
+  ) {
     this.#pass = pass;
     this.#source = source;
     this.#ofRows = ofRows;

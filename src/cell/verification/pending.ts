@@ -24,7 +24,8 @@ export class Pending {
   /** Ages are told as of the earliest reading: what has been changed since then is young. */
   add(drifts: readonly Drift[], recency: Recency): void {
     this.#drifts.push(...drifts);
-    if (drifts.length > 0 && (this.#recency === undefined || recency.asOfMs < this.#recency.asOfMs)) this.#recency = recency;
+    if (drifts.length > 0 && (this.#recency === undefined || recency.asOfMs < this.#recency.asOfMs))
+      this.#recency = recency;
   }
 
   /** With what is known of them by now. */

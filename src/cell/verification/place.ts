@@ -48,7 +48,8 @@ export class Wanted {
   }
 }
 
-const markOf = (key: string): string => bytesToHex(sha256(new TextEncoder().encode(key)).subarray(0, MARK_BYTES));
+const markOf = (key: string): string =>
+  bytesToHex(sha256(new TextEncoder().encode(key)).subarray(0, MARK_BYTES));
 
 /** Where a verification is, as it is stored between two runs. */
 export interface Place {
@@ -77,7 +78,8 @@ export interface Place {
 /** Of a verification that is not done: what was behind its place may have changed past the cell by then. */
 export const MAX_AGE_MS = 86_400_000;
 
-const aboutOf = ({ tables }: VerificationPorts): string => JSON.stringify(tables.map(({ source, bucketTypes }) => [source, bucketTypes]));
+const aboutOf = ({ tables }: VerificationPorts): string =>
+  JSON.stringify(tables.map(({ source, bucketTypes }) => [source, bucketTypes]));
 
 export function firstPlace(ports: VerificationPorts, isWhole: boolean, spent = 0): Place {
   const [first] = ports.tables;

@@ -59,13 +59,17 @@ type Asked = Pick<VerifiedTable, "source" | "bucketTypes">;
 export interface VerifiedRecords {
   list(page: Asked & IdRange & { pageSize: number }): Promise<RecordPage>;
   /** One for each range, in order. */
-  digests(asked: Asked & { ranges: readonly IdRange[] }): Promise<{ asOfMs: number; digests: readonly RangeDigest[] }>;
+  digests(
+    asked: Asked & { ranges: readonly IdRange[] },
+  ): Promise<{ asOfMs: number; digests: readonly RangeDigest[] }>;
   /** In order. Undefined: nobody has the name. `"other"`: another cell. */
   lookup(buckets: readonly Bucket[]): Promise<readonly (ClaimRecord | "other" | undefined)[]>;
 }
 
 /** `undone`: the lease was rolled back by somebody else, which is an alarm of its own. */
-export type Mended = { kind: "done" | "nothing" | "undone" } | { kind: "refused"; conflicts: readonly Conflict[] };
+export type Mended =
+  | { kind: "done" | "nothing" | "undone" }
+  | { kind: "refused"; conflicts: readonly Conflict[] };
 
 /** By `rowKey`. */
 export type LockedRows = ReadonlyMap<string, VerifiedRow>;
@@ -103,7 +107,9 @@ export interface VerificationPorts {
   givenUpLater(asked: ReadonlySet<string>): Promise<ReadonlySet<string>>;
   slots: {
     /** Also renews it. */
-    take(uuid: string): Promise<{ isTaken: true; expiresInMs: number } | { isTaken: false; retryAfterMs: number }>;
+    take(
+      uuid: string,
+    ): Promise<{ isTaken: true; expiresInMs: number } | { isTaken: false; retryAfterMs: number }>;
     release(uuid: string): Promise<void>;
   };
   progress: {

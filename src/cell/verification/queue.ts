@@ -4,7 +4,13 @@ import { withHolders } from "./holders.ts";
 import { Mender, type Outcome } from "./mender.ts";
 import { isSame, namesOf } from "./named.ts";
 import type { Settings } from "./options.ts";
-import { rowKey, type QueuedRow, type VerificationPorts, type VerifiedRow, type VerifiedTable } from "./ports.ts";
+import {
+  rowKey,
+  type QueuedRow,
+  type VerificationPorts,
+  type VerifiedRow,
+  type VerifiedTable,
+} from "./ports.ts";
 
 /**
  * Rows that were saved although their lease was rolled back: they are known to lack their claims, so nobody waits until they are old, nor is asked.
@@ -52,6 +58,12 @@ async function mendRows(
   if (drifts.length === 0) return;
   const limits = { ...chunkDefaults, ops: settings.leaseOps };
   // For the coordinator's clock: claims of other rows that were changed just now are left alone here as well.
-  const { asOfMs } = await ports.records.list({ source, bucketTypes, after: "", upTo: undefined, pageSize: 1 });
+  const { asOfMs } = await ports.records.list({
+    source,
+    bucketTypes,
+    after: "",
+    upTo: undefined,
+    pageSize: 1,
+  });
   await new Mender(ports, limits, 0, report).mend(drifts, { recentMs: settings.recentMs, asOfMs });
 }

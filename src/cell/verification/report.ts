@@ -140,7 +140,16 @@ export function itemOf(drift: Drift, outcome: Pick<VerificationItem, "outcome" |
     source: rowOf(drift) as Source,
     bucket,
     ...(subject === undefined ? {} : { subject }),
-    ...(record === undefined ? {} : { claim: { value: record.bucket.value, subject: record.subject, source: record.source, epoch: record.epoch } }),
+    ...(record === undefined
+      ? {}
+      : {
+          claim: {
+            value: record.bucket.value,
+            subject: record.subject,
+            source: record.source,
+            epoch: record.epoch,
+          },
+        }),
     action,
     ...outcome,
   };

@@ -30,11 +30,19 @@ export function integerOrder(by: SQL): Order {
     const integer = integerOf(id);
     return integer === undefined ? otherwise : sql`${by} ${sign} ${sql.raw(integer)}`;
   };
-  return { by, after: (id) => (id === "" ? ALL : than(id, sql`>`, NONE)), upTo: (id) => than(id, sql`<=`, ALL) };
+  return {
+    by,
+    after: (id) => (id === "" ? ALL : than(id, sql`>`, NONE)),
+    upTo: (id) => than(id, sql`<=`, ALL),
+  };
 }
 
 /** Some drivers bring decimals as text. */
 export function inspected(row: Record<string, unknown>): InspectedRow {
   const { [AGE]: ageMs, [ID]: idText, ...columns } = row;
-  return { row: columns, idText: String(idText), ageMs: ageMs === null || ageMs === undefined ? undefined : Number(ageMs) };
+  return {
+    row: columns,
+    idText: String(idText),
+    ageMs: ageMs === null || ageMs === undefined ? undefined : Number(ageMs),
+  };
 }

@@ -116,13 +116,16 @@ export class Run {
   async #parts(): Promise<VerificationStatus | undefined> {
     const passes = this.#settings.apply ? (["names", "extras"] as const) : (["names"] as const);
     const parts = passes.flatMap((pass) => this.#ports.tables.map((table): Part => ({ pass, table })));
-    const first = parts.findIndex(({ pass, table }) => pass === this.#place.pass && table.source === this.#place.source);
+    const first = parts.findIndex(
+      ({ pass, table }) => pass === this.#place.pass && table.source === this.#place.source,
+    );
     let isFirst = true;
     for (const part of parts.slice(Math.max(0, first))) {
       const bounds = this.#boundsOf(part);
       if (bounds === undefined) continue;
       const { pass, table } = part;
-      if (pass !== this.#place.pass || table.source !== this.#place.source) Object.assign(this.#place, { pass, source: table.source, after: "" });
+      if (pass !== this.#place.pass || table.source !== this.#place.source)
+        Object.assign(this.#place, { pass, source: table.source, after: "" });
       // Not before the first: a run goes on by a stretch at least, however little time it has.
       const status = (isFirst ? undefined : await this.#storeAndPause()) ?? (await this.#part(part, bounds));
       if (status !== undefined) return status;
@@ -161,14 +164,27 @@ export class Run {
       const upTo = page.length < pageRows ? end : page.at(-1)?.id;
       return { after, upTo, ranges: [{ after, upTo, rows: page }], counts: [] };
     }
-    const { unequal, counts, upTo } = await sift({ records, table, after, end, recentMs, pageRows, rangeRows, ranges: digestRanges });
+    const { unequal, counts, upTo } = await sift({
+      records,
+      table,
+      after,
+      end,
+      recentMs,
+      pageRows,
+      rangeRows,
+      ranges: digestRanges,
+    });
     if (pass === "names") this.#tally.sifted(table.source, counts);
     for (const { rows } of counts) pace.add(rows);
     return { after, upTo, ranges: unequal, counts };
   }
 
   /** Page by page, because there can be any number of records in it. Undefined: to its end. */
-  async #through(part: Part, { after, ranges, counts }: Stretch, pace: Pace): Promise<VerificationStatus | undefined> {
+  async #through(
+    part: Part,
+    { after, ranges, counts }: Stretch,
+    pace: Pace,
+  ): Promise<VerificationStatus | undefined> {
     const { pass, table } = part;
     const { records } = this.#ports;
     const { recentMs, pageRows, leaseOps } = this.#settings;
@@ -289,4 +305,5 @@ export class Run {
 }
 
 /** Whether a range ends behind a source id; undefined: at the end of all. */
-const isBehind = (upTo: string | undefined, id: string): boolean => upTo === undefined || compareBytes(sourceOrder(upTo), sourceOrder(id)) > 0;
+const isBehind = (upTo: string | undefined, id: string): boolean =>
+  upTo === undefined || compareBytes(sourceOrder(upTo), sourceOrder(id)) > 0;

@@ -36,7 +36,9 @@ export class Settler {
   }
 
   async queued(rows: readonly QueuedRow[]): Promise<void> {
-    const left = await mendQueued(this.#ports, this.#settings, rows, (source, outcome) => this.#tally.endedOfQueue(source, outcome));
+    const left = await mendQueued(this.#ports, this.#settings, rows, (source, outcome) =>
+      this.#tally.endedOfQueue(source, outcome),
+    );
     for (const { want } of left) {
       this.#told.add(toldKey(want));
       this.#wanted.add(want.key);
@@ -44,16 +46,27 @@ export class Settler {
   }
 
   /** Puts what is to be done with what waits. True: somebody has to be asked first. */
-  async collect(part: Part, from: string, { comparison, ...examined }: Examined, pending: Pending): Promise<boolean> {
+  async collect(
+    part: Part,
+    from: string,
+    { comparison, ...examined }: Examined,
+    pending: Pending,
+  ): Promise<boolean> {
     const { pass, table } = part;
     const { apply } = this.#settings;
-    const drifts = comparison.drifts.filter((drift) => drift.action === "destroy" || !this.#told.has(toldKey(drift.want)));
-    if (pass === "names") this.#tally.found(table.source, { ...examined, comparison: { ...comparison, drifts } });
+    const drifts = comparison.drifts.filter(
+      (drift) => drift.action === "destroy" || !this.#told.has(toldKey(drift.want)),
+    );
+    if (pass === "names")
+      this.#tally.found(table.source, { ...examined, comparison: { ...comparison, drifts } });
     if (apply && pass === "names") {
       for (const key of comparison.wanted) this.#wanted.add(key);
-      for (const drift of drifts) if (drift.action === "destroy") addExtra(this.#place, table.source, from, drift.record.source.id);
+      for (const drift of drifts)
+        if (drift.action === "destroy") addExtra(this.#place, table.source, from, drift.record.source.id);
     }
-    const todo = apply ? drifts.filter((drift) => (pass === "extras") === (drift.action === "destroy")) : drifts;
+    const todo = apply
+      ? drifts.filter((drift) => (pass === "extras") === (drift.action === "destroy"))
+      : drifts;
     pending.add(await this.#spare(table, todo), examined.recency);
     return apply && (await this.#mustAsk(table, pending));
   }
@@ -81,19 +94,26 @@ export class Settler {
 
   #mender({ source }: VerifiedTable): Mender {
     const limits = { ...chunkDefaults, ops: this.#settings.leaseOps };
-    return new Mender(this.#ports, limits, this.#settings.recentMs, (outcome) => this.#ended(source, outcome));
+    return new Mender(this.#ports, limits, this.#settings.recentMs, (outcome) =>
+      this.#ended(source, outcome),
+    );
   }
 
   #ended(source: string, outcome: Outcome): void {
     this.#tally.ended(source, outcome);
     const { drift } = outcome;
     // Whatever kept the row from its name: as long as it has none, no claim on it may go.
-    if (!outcome.done && outcome.left !== "other_cell" && drift.action !== "destroy") this.#wanted.add(drift.want.key);
+    if (!outcome.done && outcome.left !== "other_cell" && drift.action !== "destroy")
+      this.#wanted.add(drift.want.key);
   }
 
   /** Without claims that somebody needs, or will give up by himself. */
   async #spare({ source }: VerifiedTable, drifts: readonly Drift[]): Promise<Drift[]> {
-    const claims = new Map(drifts.flatMap((drift): [Drift, GivenUp][] => (drift.action === "destroy" ? [[drift, givenUpOf(drift)]] : [])));
+    const claims = new Map(
+      drifts.flatMap((drift): [Drift, GivenUp][] =>
+        drift.action === "destroy" ? [[drift, givenUpOf(drift)]] : [],
+      ),
+    );
     if (claims.size === 0) return [...drifts];
     // After the rows were read: a deletion that was saved before is either in here, or done.
     const later = await this.#ports.givenUpLater(new Set([...claims.values()].map(({ given }) => given)));
@@ -122,4 +142,5 @@ function givenUpOf({ record }: Extra): GivenUp {
   return { key, given: givenUpKey(key, record.source) };
 }
 
-const toldKey = ({ key, source }: { key: string; source: { type: string; id: string } }): string => `${rowKey(source)}\n${key}`;
+const toldKey = ({ key, source }: { key: string; source: { type: string; id: string } }): string =>
+  `${rowKey(source)}\n${key}`;

@@ -60,7 +60,11 @@ export async function sift(sieve: Sieve): Promise<Sifted> {
  * Equal digests prove nothing beside a hold or a recent change: the lease may end either way, and the two sides were not read at one moment. Without
  * those, nothing has changed in between (rule V4).
  */
-function isProof({ sum, isSpecial }: LocalRange, digest: RangeDigest | undefined, settledMs: number): boolean {
+function isProof(
+  { sum, isSpecial }: LocalRange,
+  digest: RangeDigest | undefined,
+  settledMs: number,
+): boolean {
   if (isSpecial || digest === undefined || digest.held) return false;
   if (digest.newestUpdatedAtMs !== undefined && digest.newestUpdatedAtMs > settledMs) return false;
   return digest.count === sum.count && digest.hash === sum.hash;
@@ -73,7 +77,15 @@ function push(unequal: IdRange[], { after, upTo }: IdRange): void {
 }
 
 /** Full ranges, over the ends of pages; only the last of the table is shorter. */
-async function digestRows({ table, after, end, recentMs, pageRows, rangeRows, ranges }: Sieve): Promise<Digested> {
+async function digestRows({
+  table,
+  after,
+  end,
+  recentMs,
+  pageRows,
+  rangeRows,
+  ranges,
+}: Sieve): Promise<Digested> {
   const local: LocalRange[] = [];
   let open: VerifiedRow[] = [];
   let from = after;
@@ -95,13 +107,25 @@ async function digestRows({ table, after, end, recentMs, pageRows, rangeRows, ra
 }
 
 /** The last range also has what is behind the last row. */
-function atTheEnd(local: LocalRange[], from: string, open: readonly VerifiedRow[], end: string | undefined, recentMs: number): LocalRange[] {
+function atTheEnd(
+  local: LocalRange[],
+  from: string,
+  open: readonly VerifiedRow[],
+  end: string | undefined,
+  recentMs: number,
+): LocalRange[] {
   const last = open.length > 0 ? undefined : local.pop();
   return [...local, { ...(last ?? rangeOf(from, open, recentMs)), upTo: end }];
 }
 
 function rangeOf(after: string, rows: readonly VerifiedRow[], recentMs: number): LocalRange {
-  const range: LocalRange = { after, upTo: rows.at(-1)?.id, rows: rows.length, sum: new DigestSum(), isSpecial: false };
+  const range: LocalRange = {
+    after,
+    upTo: rows.at(-1)?.id,
+    rows: rows.length,
+    sum: new DigestSum(),
+    isSpecial: false,
+  };
   for (const row of rows) {
     const { names, duplicates, unnameable } = namesOf(row.claims);
     for (const name of names) range.sum.add(lanesOf(digestedOf(name)));

@@ -3,7 +3,15 @@ import type { Examined } from "./examine.ts";
 import { countsAs, type Drift } from "./drift.ts";
 import type { Outcome } from "./mender.ts";
 import { UNASKED_CHANGES, type Settings } from "./options.ts";
-import { actionCount, duplicateItem, itemOf, leftCount, noCounts, type VerificationCounts, type VerificationItem } from "./report.ts";
+import {
+  actionCount,
+  duplicateItem,
+  itemOf,
+  leftCount,
+  noCounts,
+  type VerificationCounts,
+  type VerificationItem,
+} from "./report.ts";
 
 type Tables = Record<string, VerificationCounts>;
 
@@ -65,7 +73,9 @@ export class Tally {
   /** `times`: -1 for ranges that will be compared again. */
   sifted(source: string, ranges: readonly SiftedCounts[], times: 1 | -1 = 1): void {
     const counts = of(this.#tables, source);
-    for (const each of ranges) for (const name of ["rows", "claims", "ranges", "equalRanges"] as const) counts[name] += times * each[name];
+    for (const each of ranges)
+      for (const name of ["rows", "claims", "ranges", "equalRanges"] as const)
+        counts[name] += times * each[name];
   }
 
   /** What a page holds, drifts included. */
@@ -124,7 +134,8 @@ export class Tally {
     const { claims, records } = this.total;
     const changes = this.#spent + more;
     const { maxChanges, maxShare } = this.#settings;
-    if (changes > maxChanges) return `${changes} claims would be changed, and maxChanges allows ${maxChanges}`;
+    if (changes > maxChanges)
+      return `${changes} claims would be changed, and maxChanges allows ${maxChanges}`;
     const seen = Math.max(claims, records);
     // A row that was renamed is two changes: of all claims, more than there are may change.
     if (maxShare === 1) return undefined;

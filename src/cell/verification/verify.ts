@@ -11,7 +11,9 @@ export class VerificationAborted extends Error {
   readonly report: VerificationReport;
 
   constructor(cause: unknown, report: VerificationReport) {
-    super(`the verification could not go on: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+    super(`the verification could not go on: ${cause instanceof Error ? cause.message : String(cause)}`, {
+      cause,
+    });
     this.name = "VerificationAborted";
     this.report = report;
   }
@@ -22,10 +24,17 @@ export class VerificationAborted extends Error {
  * first, from rows of this cell that gave them up as well, and only then is given up what no row needs (rule V3): so a name that moves from
  * one row to another is never free. The first run of all is the backfill.
  */
-export async function verify(ports: VerificationPorts, options: VerifyOptions = {}): Promise<VerificationReport> {
+export async function verify(
+  ports: VerificationPorts,
+  options: VerifyOptions = {},
+): Promise<VerificationReport> {
   const settings = within(settingsOf(options), ports.limits);
   const slot = new Slot(ports.slots, uuidv7());
-  let run = new Run(ports, settings, slot, { place: firstPlace(ports, !settings.digests), isResumed: false, text: undefined });
+  let run = new Run(ports, settings, slot, {
+    place: firstPlace(ports, !settings.digests),
+    isResumed: false,
+    text: undefined,
+  });
   try {
     const taken = await slot.take();
     if (!taken.isTaken) return { ...run.report("no_slot"), retryAfterMs: taken.retryAfterMs };

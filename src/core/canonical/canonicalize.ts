@@ -32,7 +32,11 @@ const WHAT: Record<CharacterRefusal, string> = {
  *
  *     canonicalize("ROUTES", "GitLab-Org/Straße", 1024) // { ok: true, canonical: "gitlab-org/strasse" }
  */
-export function canonicalize(bucketType: BucketTypeName, value: string, maxBytes: number): Canonical | Refused {
+export function canonicalize(
+  bucketType: BucketTypeName,
+  value: string,
+  maxBytes: number,
+): Canonical | Refused {
   if (value.length === 0) return refused("empty", "The value is empty.");
   // No UTF-16 unit is less than a byte of UTF-8, so this bounds all the work below.
   if (value.length > maxBytes) return tooLong("The value", maxBytes);
@@ -53,7 +57,8 @@ export function canonicalize(bucketType: BucketTypeName, value: string, maxBytes
     }
   }
   if (rule.path) {
-    if (badSegmentStart < 0 && isBadSegment(value, segmentStart, value.length)) badSegmentStart = segmentStart;
+    if (badSegmentStart < 0 && isBadSegment(value, segmentStart, value.length))
+      badSegmentStart = segmentStart;
     if (badSegmentStart >= 0) return refusedSegment(badSegmentStart);
   }
   return { ok: true, canonical: upperCase ? value.toLowerCase() : value };
@@ -65,7 +70,8 @@ function canonicalizeUnicode(rule: CanonicalRule, value: string, maxBytes: numbe
   if (utf8Length(value) > maxBytes) return tooLong("The value", maxBytes);
 
   const canonical = settle(value);
-  if (canonical === undefined) return refused("ill_formed", "The value does not settle on one canonical form.");
+  if (canonical === undefined)
+    return refused("ill_formed", "The value does not settle on one canonical form.");
   // Normalization may lengthen a value. It makes nothing refused of what was accepted (a test proves it of the runtimes
   // that we know), but what is stored must not depend on that.
   const made = firstRefusedCharacter(canonical);
@@ -123,12 +129,18 @@ function refusedCharacter(refusal: CharacterRefusal, place: Place, where: string
 }
 
 function refusedSegment(index: number): Refused {
-  return refused("bad_segment", `The path segment at index ${index} of the canonical form is empty, "." or "..".`);
+  return refused(
+    "bad_segment",
+    `The path segment at index ${index} of the canonical form is empty, "." or "..".`,
+  );
 }
 
 function refusedMixture(place: Place, path: boolean): Refused {
   const whole = path ? "path segment" : "value";
-  return refused("mixed_script", `${written(place)} of the canonical form is of another script than the rest of its ${whole}.`);
+  return refused(
+    "mixed_script",
+    `${written(place)} of the canonical form is of another script than the rest of its ${whole}.`,
+  );
 }
 
 function written({ codePoint, index }: Place): string {

@@ -12,7 +12,9 @@ export interface Place {
 }
 
 /** The first code point of a text that no name may hold, and why. */
-export function firstRefusedCharacter(text: string): (Place & { readonly refusal: CharacterRefusal }) | undefined {
+export function firstRefusedCharacter(
+  text: string,
+): (Place & { readonly refusal: CharacterRefusal }) | undefined {
   const runs = refusals();
   let index = 0;
   for (let unit = 0; unit < text.length; index += 1) {

@@ -36,7 +36,8 @@ function decodeFolds(): Map<number, string> {
     }
     const [first = 0, count = 0, step = 0, delta = 0] = token.split(".").map(fromBase36);
     codePoint += first;
-    for (let i = 0; i < count; i += 1) table.set(codePoint + i * step, String.fromCodePoint(codePoint + i * step + delta));
+    for (let i = 0; i < count; i += 1)
+      table.set(codePoint + i * step, String.fromCodePoint(codePoint + i * step + delta));
     codePoint += (count - 1) * step;
   }
   return table;

@@ -51,7 +51,8 @@ export interface KeyPage {
   more: boolean;
 }
 
-const CELL = "cell, name, address, location_hint AS locationHint, created_at_ms AS createdAtMs, updated_at_ms AS updatedAtMs";
+const CELL =
+  "cell, name, address, location_hint AS locationHint, created_at_ms AS createdAtMs, updated_at_ms AS updatedAtMs";
 const KEY = `key_id AS keyId, role, cell, note, created_at_ms AS createdAtMs, expires_at_ms AS expiresAtMs,
   revoked_at_ms AS revokedAtMs, position`;
 
@@ -75,7 +76,9 @@ export class Directory {
     const refusal = await this.#admit(message);
     if (refusal !== undefined) return { ok: false, refusal };
     if (message.cell !== undefined && this.#cell(message.cell) === undefined) {
-      return refused("PERMISSION_DENIED", `cell ${message.cell} is not registered`, { reason: "CELL_UNKNOWN" });
+      return refused("PERMISSION_DENIED", `cell ${message.cell} is not registered`, {
+        reason: "CELL_UNKNOWN",
+      });
     }
     return this.#durable(ok(null));
   }
@@ -88,18 +91,27 @@ export class Directory {
       "SELECT key_id AS keyId FROM minted_key WHERE revoked_at_ms IS NOT NULL AND expires_at_ms > ?",
       this.#now(),
     );
-    return this.#durable(ok({ placement: message.placement, cells, revokedKeys: revoked.map(({ keyId }) => keyId) }));
+    return this.#durable(
+      ok({ placement: message.placement, cells, revokedKeys: revoked.map(({ keyId }) => keyId) }),
+    );
   }
 
-  async addCell(message: Envelope & Pick<Cell, "cell" | "name" | "address" | "locationHint">): Promise<Reply<Cell>> {
+  async addCell(
+    message: Envelope & Pick<Cell, "cell" | "name" | "address" | "locationHint">,
+  ): Promise<Reply<Cell>> {
     const refusal = await this.#admit(message);
     if (refusal !== undefined) return { ok: false, refusal };
     return this.#commits.submit("add_cell", () => {
       if (this.#cell(message.cell) !== undefined)
-        return refused("ALREADY_EXISTS", `cell ${message.cell} is already registered`, { reason: "CELL_EXISTS" });
+        return refused("ALREADY_EXISTS", `cell ${message.cell} is already registered`, {
+          reason: "CELL_EXISTS",
+        });
       const count = this.#all<{ n: number }>("SELECT count(*) AS n FROM cell")[0]?.n ?? 0;
       if (count >= this.#limits.maxCells)
-        return refused("RESOURCE_EXHAUSTED", `the deployment has ${this.#limits.maxCells} cells, which is its limit`);
+        return refused(
+          "RESOURCE_EXHAUSTED",
+          `the deployment has ${this.#limits.maxCells} cells, which is its limit`,
+        );
       const { cell, name, address, locationHint } = message;
       const now = this.#now();
       this.#all(
@@ -125,10 +137,22 @@ export class Directory {
       if (before === undefined) return cellUnknown(message.cell);
       const { name = before.name, address = before.address } = message;
       const isSame = name === before.name && address === before.address;
-      if (before.updatedAtMs !== message.updatedAtMs && !isSame) return changedMeanwhile(`cell ${message.cell}`);
+      if (before.updatedAtMs !== message.updatedAtMs && !isSame)
+        return changedMeanwhile(`cell ${message.cell}`);
       // A new version also when nothing changes: nothing that was sent before may come after this answer.
-      const after: Cell = { ...before, name, address, updatedAtMs: Math.max(this.#now(), before.updatedAtMs + 1) };
-      this.#all("UPDATE cell SET name = ?, address = ?, updated_at_ms = ? WHERE cell = ?", after.name, after.address, after.updatedAtMs, after.cell);
+      const after: Cell = {
+        ...before,
+        name,
+        address,
+        updatedAtMs: Math.max(this.#now(), before.updatedAtMs + 1),
+      };
+      this.#all(
+        "UPDATE cell SET name = ?, address = ?, updated_at_ms = ? WHERE cell = ?",
+        after.name,
+        after.address,
+        after.updatedAtMs,
+        after.cell,
+      );
       return ok(after);
     });
   }
@@ -179,7 +203,12 @@ export class Directory {
       if (known.revokedAtMs !== null && known.cell === message.key.cell) return ok(known);
       const full = this.#refuseIfFull(known);
       if (full !== undefined) return { ok: false, refusal: full };
-      const key = { ...known, role: message.key.role, cell: message.key.cell, revokedAtMs: known.revokedAtMs ?? this.#now() };
+      const key = {
+        ...known,
+        role: message.key.role,
+        cell: message.key.cell,
+        revokedAtMs: known.revokedAtMs ?? this.#now(),
+      };
       this.#putKey(key);
       return ok(key);
     });
@@ -202,17 +231,23 @@ export class Directory {
     const sql = "SELECT count(*) AS n FROM minted_key WHERE revoked_at_ms IS NOT NULL AND expires_at_ms > ?";
     const revoked = this.#all<{ n: number }>(sql, this.#now())[0]?.n ?? 0;
     if (revoked < this.#limits.maxRevokedKeys) return undefined;
-    return refused("RESOURCE_EXHAUSTED", "too many revoked keys have not expired yet; rotate the signing secret").refusal;
+    return refused(
+      "RESOURCE_EXHAUSTED",
+      "too many revoked keys have not expired yet; rotate the signing secret",
+    ).refusal;
   }
 
   async #admit(message: Envelope): Promise<Refusal | undefined> {
     if (message.version !== MESSAGE_VERSION) {
-      return refused("UNAVAILABLE", `message version ${message.version} is not known here`, { reason: "MESSAGE_VERSION" }).refusal;
+      return refused("UNAVAILABLE", `message version ${message.version} is not known here`, {
+        reason: "MESSAGE_VERSION",
+      }).refusal;
     }
     const kept = readMeta(this.#ports.sql, "placement");
     if (kept === undefined) {
       await this.#commits.submit("fix_placement", () => {
-        if (readMeta(this.#ports.sql, "placement") === undefined) writeMeta(this.#ports.sql, "placement", message.placement);
+        if (readMeta(this.#ports.sql, "placement") === undefined)
+          writeMeta(this.#ports.sql, "placement", message.placement);
       });
       return this.#admit(message);
     }

@@ -40,7 +40,8 @@ export class VerificationSlots {
       const now = this.#ports.clock.now();
       const taken = this.#present(now);
       const own = taken.find((slot) => slot.cell === cell);
-      if (own !== undefined && own.uuid !== uuid) return noSlot("another run of the cell has a slot", [own], now);
+      if (own !== undefined && own.uuid !== uuid)
+        return noSlot("another run of the cell has a slot", [own], now);
       if (own === undefined && taken.length >= this.#limits.verificationSlots) {
         return noSlot(`${taken.length} cells are being verified, which is the limit`, taken, now);
       }
@@ -85,7 +86,11 @@ export class VerificationSlots {
 
   /** Forgets the others. A refusal only reads. */
   #prune(now: number): void {
-    this.#ports.sql.all("DELETE FROM verification_slot WHERE expires_at_ms <= ? OR expires_at_ms > ?", now, this.#latest(now));
+    this.#ports.sql.all(
+      "DELETE FROM verification_slot WHERE expires_at_ms <= ? OR expires_at_ms > ?",
+      now,
+      this.#latest(now),
+    );
   }
 }
 

@@ -40,7 +40,15 @@ export class Begins {
   #executing = 0;
   #executingBytes = 0;
 
-  constructor(ports: Ports, limits: Limits, store: LedgerStore, links: Links, commits: GroupCommit, positions: Positions, cell: string) {
+  constructor(
+    ports: Ports,
+    limits: Limits,
+    store: LedgerStore,
+    links: Links,
+    commits: GroupCommit,
+    positions: Positions,
+    cell: string,
+  ) {
     this.#ports = ports;
     this.#limits = limits;
     this.#store = store;
@@ -64,7 +72,9 @@ export class Begins {
   isRunning(lease: string, attempt?: Attempt): boolean {
     const running = this.#running.get(lease);
     if (running === undefined || attempt === undefined) return running !== undefined;
-    return running.attempt?.incarnation === attempt.incarnation && running.attempt.counter === attempt.counter;
+    return (
+      running.attempt?.incarnation === attempt.incarnation && running.attempt.counter === attempt.counter
+    );
   }
 
   /** In the transaction that writes its fence: the begin ends refused (rule C7). */
@@ -107,15 +117,21 @@ export class Begins {
   #admit(bytes: number): Refusal | undefined {
     const { concurrentBegins, outstandingLeases, leaseBytes, beginBytes } = this.#limits;
     if (bytes > leaseBytes) {
-      return refused("RESOURCE_EXHAUSTED", `the batch takes more than ${leaseBytes} bytes to store; split it`, { reason: "LEASE_TOO_LARGE" }).refusal;
+      return refused(
+        "RESOURCE_EXHAUSTED",
+        `the batch takes more than ${leaseBytes} bytes to store; split it`,
+        { reason: "LEASE_TOO_LARGE" },
+      ).refusal;
     }
     if (this.#executing >= concurrentBegins || this.#executingBytes + bytes > beginBytes) {
       const detail = `the cell has as much of begins under way as it may: ${concurrentBegins}, or ${beginBytes} bytes of payload`;
-      return refused("RESOURCE_EXHAUSTED", detail, { reason: "TOO_MANY_BEGINS", retryAfterMs: 1_000 }).refusal;
+      return refused("RESOURCE_EXHAUSTED", detail, { reason: "TOO_MANY_BEGINS", retryAfterMs: 1_000 })
+        .refusal;
     }
     if (this.#outstanding + this.#executing >= outstandingLeases) {
       const detail = `the cell has ${outstandingLeases} leases outstanding, which is its limit; commit or roll back some`;
-      return refused("RESOURCE_EXHAUSTED", detail, { reason: "TOO_MANY_LEASES", retryAfterMs: 10_000 }).refusal;
+      return refused("RESOURCE_EXHAUSTED", detail, { reason: "TOO_MANY_LEASES", retryAfterMs: 10_000 })
+        .refusal;
     }
     return undefined;
   }
@@ -148,11 +164,13 @@ export class Begins {
       await tried.release();
       if (!this.#isCurrent(running)) return rolledBack();
       if (end.kind !== "leased") return { ok: false, refusal: refusalOf(end) };
-      if (this.#ports.clock.now() >= deadlineMs) return { ok: false, refusal: conflictRefusal(end.conflicts) };
+      if (this.#ports.clock.now() >= deadlineMs)
+        return { ok: false, refusal: conflictRefusal(end.conflicts) };
       const states = await this.#settle(end.held);
       const temporary = !states.includes("granted") && !states.includes("unknown");
       const pauseMs = states.includes("running") ? this.#pauseMs(round) : 0;
-      if (!temporary || this.#ports.clock.now() + pauseMs >= deadlineMs) return { ok: false, refusal: conflictRefusal(end.conflicts) };
+      if (!temporary || this.#ports.clock.now() + pauseMs >= deadlineMs)
+        return { ok: false, refusal: conflictRefusal(end.conflicts) };
       await new Promise<void>((resume) => this.#ports.clock.after(pauseMs, resume));
     }
   }
@@ -199,7 +217,9 @@ export class Begins {
   standing({ caller }: BeginRequest): Refusal | undefined {
     if (caller.role === "cell" && this.#store.isRevoked(caller.keyId)) return keyRevoked();
     if (this.#store.cellState() === "ACTIVE") return undefined;
-    return refused("FAILED_PRECONDITION", "the cell is frozen: it cannot begin leases", { reason: "CELL_FROZEN" }).refusal;
+    return refused("FAILED_PRECONDITION", "the cell is frozen: it cannot begin leases", {
+      reason: "CELL_FROZEN",
+    }).refusal;
   }
 
   #isCurrent(running: Running): boolean {
@@ -223,8 +243,12 @@ export class Begins {
   }
 
   async #settle(held: ReadonlyMap<number, BucketKey[]>): Promise<HoldState[]> {
-    const answers = await fanOut([...held], this.#limits.fanOut, ([shard, keys]) => this.#links.settle(shard, keys));
-    return answers.flatMap((answer): HoldState[] => (answer.kind === "ok" ? answer.value.states : ["unknown"]));
+    const answers = await fanOut([...held], this.#limits.fanOut, ([shard, keys]) =>
+      this.#links.settle(shard, keys),
+    );
+    return answers.flatMap((answer): HoldState[] =>
+      answer.kind === "ok" ? answer.value.states : ["unknown"],
+    );
   }
 
   #pauseMs(round: number): number {
@@ -236,25 +260,37 @@ export class Begins {
 function joined(result: Result<BeginAnswer>): Result<BeginAnswer> {
   if (result.ok) return ok({ ...result.value, created: false });
   if (result.refusal.reason !== "KEY_REVOKED") return result;
-  return refused("UNAVAILABLE", "the call that this one joined has ended without an outcome; repeat it with the same lease id", {
-    retryAfterMs: 1_000,
-  });
+  return refused(
+    "UNAVAILABLE",
+    "the call that this one joined has ended without an outcome; repeat it with the same lease id",
+    {
+      retryAfterMs: 1_000,
+    },
+  );
 }
 
 export const leaseIdReused = (): Refusal =>
-  refused("FAILED_PRECONDITION", "this lease id was used for another batch; a new batch needs a new id", { reason: "LEASE_ID_REUSED" }).refusal;
+  refused("FAILED_PRECONDITION", "this lease id was used for another batch; a new batch needs a new id", {
+    reason: "LEASE_ID_REUSED",
+  }).refusal;
 
 export const rolledBack = (): { ok: false; refusal: Refusal } =>
-  refused("FAILED_PRECONDITION", "the lease was rolled back; a new try needs a new id", { reason: "LEASE_ROLLED_BACK" });
+  refused("FAILED_PRECONDITION", "the lease was rolled back; a new try needs a new id", {
+    reason: "LEASE_ROLLED_BACK",
+  });
 
-export const keyRevoked = (): Refusal => refused("UNAUTHENTICATED", "the key was revoked", { reason: "KEY_REVOKED" }).refusal;
+export const keyRevoked = (): Refusal =>
+  refused("UNAUTHENTICATED", "the key was revoked", { reason: "KEY_REVOKED" }).refusal;
 
 function refusalOf(end: Exclude<TryEnd, { kind: "granted" | "leased" }>): Refusal {
   if (end.kind === "conflicts") return conflictRefusal(end.conflicts);
   if (end.kind === "refused") return end.refusal;
   return end.timedOut
-    ? refused("DEADLINE_EXCEEDED", "a shard did not answer in time; repeat the call with the same lease id").refusal
-    : refused("UNAVAILABLE", "a shard cannot be reached; repeat the call with the same lease id", { retryAfterMs: 1_000 }).refusal;
+    ? refused("DEADLINE_EXCEEDED", "a shard did not answer in time; repeat the call with the same lease id")
+        .refusal
+    : refused("UNAVAILABLE", "a shard cannot be reached; repeat the call with the same lease id", {
+        retryAfterMs: 1_000,
+      }).refusal;
 }
 
 /** The worst kind gives the code: what never passes first. */

@@ -19,7 +19,15 @@ export class Decisions {
   readonly #deliveries: Deliveries;
   #fences: number;
 
-  constructor(ports: Ports, limits: Limits, store: LedgerStore, commits: GroupCommit, positions: Positions, begins: Begins, deliveries: Deliveries) {
+  constructor(
+    ports: Ports,
+    limits: Limits,
+    store: LedgerStore,
+    commits: GroupCommit,
+    positions: Positions,
+    begins: Begins,
+    deliveries: Deliveries,
+  ) {
     this.#ports = ports;
     this.#limits = limits;
     this.#store = store;
@@ -33,7 +41,8 @@ export class Decisions {
   async decide(request: DecideRequest): Promise<Result<Lease>> {
     const decided = await this.#commits.submit("decide", () => this.#write(request));
     if (!decided.ok) {
-      if (decided.refusal.reason !== undefined) this.#ports.log("decision_refused", { lease: request.lease, reason: decided.refusal.reason });
+      if (decided.refusal.reason !== undefined)
+        this.#ports.log("decision_refused", { lease: request.lease, reason: decided.refusal.reason });
       return decided;
     }
     // The row is durable, so the shards may be told (rule C2), and the answer does not depend on whether they can be (rule C3).
@@ -45,13 +54,23 @@ export class Decisions {
   #write(request: DecideRequest): Result<LeaseRow> {
     const row = this.#store.findWhole(request.lease);
     if (row === undefined) return this.#writeFence(request);
-    if (row.state !== "GRANTED") return row.state === request.outcome ? ok(withoutBatch(row)) : { ok: false, refusal: decidedOtherwise(row) };
+    if (row.state !== "GRANTED")
+      return row.state === request.outcome
+        ? ok(withoutBatch(row))
+        : { ok: false, refusal: decidedOtherwise(row) };
     const position = this.#positions.next(this.#ports.clock.now());
     const decidedBy = request.caller.role;
     const reason = request.reason ?? null;
     this.#store.decide(request.lease, request.outcome, position, decidedBy, reason);
     this.#begins.decided();
-    const decided: LeaseRow = { ...row, decided: 1, state: request.outcome, position, decided_by: decidedBy, reason };
+    const decided: LeaseRow = {
+      ...row,
+      decided: 1,
+      state: request.outcome,
+      position,
+      decided_by: decidedBy,
+      reason,
+    };
     this.#deliveries.track(decided);
     return ok(withoutBatch(decided));
   }
@@ -111,6 +130,9 @@ const withoutBatch = (row: LeaseRow): LeaseRow => ({ ...row, payload: null, epoc
 
 function decidedOtherwise(row: LeaseRow): Refusal {
   return row.state === "COMMITTED"
-    ? refused("FAILED_PRECONDITION", "the lease was committed, which is final", { reason: "LEASE_COMMITTED" }).refusal
-    : refused("FAILED_PRECONDITION", "the lease was rolled back, which is final", { reason: "LEASE_ROLLED_BACK" }).refusal;
+    ? refused("FAILED_PRECONDITION", "the lease was committed, which is final", { reason: "LEASE_COMMITTED" })
+        .refusal
+    : refused("FAILED_PRECONDITION", "the lease was rolled back, which is final", {
+        reason: "LEASE_ROLLED_BACK",
+      }).refusal;
 }

@@ -90,7 +90,8 @@ export class Deliveries {
     if (this.#loadedThrough === Infinity) return undefined;
     const row = this.#store.findWhole(lease);
     // What was read before and is not open any more was confirmed.
-    if (row === undefined || row.decided === 0 || row.payload === null || row.position <= this.#loadedThrough) return undefined;
+    if (row === undefined || row.decided === 0 || row.payload === null || row.position <= this.#loadedThrough)
+      return undefined;
     const open = opened(lease, row.position, this.#ports.clock.now());
     this.#open.set(lease, open);
     return open;
@@ -104,14 +105,18 @@ export class Deliveries {
       decisions = row === undefined ? new Map() : decisionsOf(this.#cell, row);
     } catch (error) {
       // A row that this version cannot read must not stop the others.
-      this.#ports.log("decision_unreadable", { lease: open.lease, error: error instanceof Error ? error.message : String(error) });
+      this.#ports.log("decision_unreadable", {
+        lease: open.lease,
+        error: error instanceof Error ? error.message : String(error),
+      });
       this.#postpone(open);
       return;
     }
     const remaining = (open.remaining ??= new Set(decisions.keys()));
     const confirmations = [...remaining].map(async (shard) => {
       const decision = decisions.get(shard);
-      if (decision === undefined || (await this.#links.decide(shard, decision)).kind === "ok") remaining.delete(shard);
+      if (decision === undefined || (await this.#links.decide(shard, decision)).kind === "ok")
+        remaining.delete(shard);
     });
     await Promise.all(confirmations);
     if (remaining.size === 0) this.#open.delete(open.lease);
@@ -129,11 +134,16 @@ export class Deliveries {
     this.#wake.rang();
     try {
       const now = this.#ports.clock.now();
-      const due = [...this.#open.values()].filter(({ dueAtMs, durable, underWay }) => durable && underWay === undefined && dueAtMs <= now);
+      const due = [...this.#open.values()].filter(
+        ({ dueAtMs, durable, underWay }) => durable && underWay === undefined && dueAtMs <= now,
+      );
       await Promise.all(due.slice(0, RUN_DECISIONS).map(({ lease }) => this.deliver(lease)));
       const applied = this.#appliedPosition();
       if (applied > this.#store.number("applied_position"))
-        await commits.submit("advance_applied", () => (this.#store.setNumber("applied_position", applied), null));
+        await commits.submit(
+          "advance_applied",
+          () => (this.#store.setNumber("applied_position", applied), null),
+        );
       if (this.#open.size < MAX_TRACKED / 2) this.#load();
     } finally {
       this.#rearm();
@@ -143,7 +153,8 @@ export class Deliveries {
   /** Keeps an alarm set while there is work (rule M3). */
   #rearm(): void {
     const now = this.#ports.clock.now();
-    if (this.#appliedPosition() > this.#store.number("applied_position")) this.#wake.by(now + ADVANCE_AFTER_MS);
+    if (this.#appliedPosition() > this.#store.number("applied_position"))
+      this.#wake.by(now + ADVANCE_AFTER_MS);
     let next = Infinity;
     for (const { dueAtMs, durable, underWay } of this.#open.values()) {
       next = Math.min(next, durable && underWay === undefined ? dueAtMs : now + ADVANCE_AFTER_MS);
@@ -190,6 +201,7 @@ function decisionsOf(cell: string, row: LeaseRow): Map<number, Decision> {
   for (const [shard, epoch] of Object.entries(JSON.parse(row.epochs) as Record<string, number>)) {
     decisions.set(Number(shard), { cell, lease, incarnation, counter, outcome, epoch, keys: [] });
   }
-  for (const { shard, type, canonical } of decodePayload(row.payload)) decisions.get(shard)?.keys.push({ type, canonical });
+  for (const { shard, type, canonical } of decodePayload(row.payload))
+    decisions.get(shard)?.keys.push({ type, canonical });
   return decisions;
 }

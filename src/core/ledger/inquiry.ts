@@ -6,7 +6,12 @@ import type { LeaseRow, LedgerStore } from "./store.ts";
  * What became of one execution (rule B8), from the rows and the running begins of this turn. Of the executions of a newer instance this
  * one knows nothing: it was replaced, or restored.
  */
-export function answerQuestion(store: LedgerStore, begins: Begins, shard: number, question: Question): Verdict {
+export function answerQuestion(
+  store: LedgerStore,
+  begins: Begins,
+  shard: number,
+  question: Question,
+): Verdict {
   if (question.incarnation > begins.incarnation) return "unknown";
   const row = store.find(question.lease);
   if (row === undefined) return begins.isRunning(question.lease, question) ? "running" : "gone";

@@ -75,7 +75,15 @@ export class Ledger {
     this.#commits = new GroupCommit(ports.sql, ports.clock, halt);
     const positions = new Positions(this.#store.lastPosition());
     this.#begins = new Begins(ports, limits, this.#store, links, this.#commits, positions, cell);
-    this.#decisions = new Decisions(ports, limits, this.#store, this.#commits, positions, this.#begins, this.#deliveries);
+    this.#decisions = new Decisions(
+      ports,
+      limits,
+      this.#store,
+      this.#commits,
+      positions,
+      this.#begins,
+      this.#deliveries,
+    );
   }
 
   async begin(request: BeginRequest): Promise<Reply<BeginAnswer>> {
@@ -83,7 +91,8 @@ export class Ledger {
     if (refusal !== undefined) return { ok: false, refusal };
     const row = this.#store.findWhole(request.lease);
     if (row !== undefined) {
-      if (row.fence === 0 && row.payload_hash !== request.payloadHash) return { ok: false, refusal: leaseIdReused() };
+      if (row.fence === 0 && row.payload_hash !== request.payloadHash)
+        return { ok: false, refusal: leaseIdReused() };
       if (row.state === "ROLLED_BACK") return this.#durable(rolledBack());
       return this.#durable(ok({ lease: this.#store.leaseOf(row, this.#ports.clock.now()), created: false }));
     }
@@ -128,7 +137,9 @@ export class Ledger {
   async inquire(message: Inquiry): Promise<Reply<InquiryAnswer>> {
     const refusal = await this.#standing.admit(message);
     if (refusal !== undefined) return { ok: false, refusal };
-    const verdicts = message.questions.map((question) => answerQuestion(this.#store, this.#begins, message.shard, question));
+    const verdicts = message.questions.map((question) =>
+      answerQuestion(this.#store, this.#begins, message.shard, question),
+    );
     return this.#durable(ok({ verdicts }));
   }
 
@@ -138,7 +149,9 @@ export class Ledger {
     const now = this.#ports.clock.now();
     const { rows, more } = this.#store.changes(message.afterPosition, message.limit, PULL_BYTES);
     const changes = rows.map((row) => this.#store.changeOf(row, now));
-    return this.#durable(ok({ changes, throughPosition: rows.at(-1)?.position ?? message.afterPosition, more }));
+    return this.#durable(
+      ok({ changes, throughPosition: rows.at(-1)?.position ?? message.afterPosition, more }),
+    );
   }
 
   /** The cron's poke: wakes unfinished work whose alarm got lost (rule M3) and forgets what is old enough. */
@@ -146,7 +159,14 @@ export class Ledger {
     const refusal = await this.#standing.admit(message);
     if (refusal !== undefined) return { ok: false, refusal };
     await this.#deliveries.run(this.#commits);
-    const pruned = await prune(this.#store, this.#commits, this.#decisions, this.#limits, this.#ports.clock.now(), message.pulledPosition);
+    const pruned = await prune(
+      this.#store,
+      this.#commits,
+      this.#decisions,
+      this.#limits,
+      this.#ports.clock.now(),
+      message.pulledPosition,
+    );
     return ok({ pruned, unapplied: this.#deliveries.unapplied });
   }
 
@@ -176,7 +196,8 @@ export class Ledger {
     if (refusal !== undefined) return { ok: false, refusal };
     return this.#commits.submit("set_state", () => {
       const isCurrent = message.stateVersion === this.#store.number("cell_state_version");
-      if (!isCurrent && message.state !== this.#store.cellState()) return changedMeanwhile(`cell ${this.#cell}`);
+      if (!isCurrent && message.state !== this.#store.cellState())
+        return changedMeanwhile(`cell ${this.#cell}`);
       // A new version also when the state stays: nothing that was sent before may come after this answer (rule A2).
       this.#store.setCellState(message.state);
       return ok(null);
@@ -188,7 +209,10 @@ export class Ledger {
     const refusal = await this.#standing.admit(message);
     if (refusal !== undefined) return { ok: false, refusal };
     const now = this.#ports.clock.now();
-    await this.#commits.submit("revoke_cell_key", () => (this.#store.revoke(message.keyId, message.expiresAtMs, now), null));
+    await this.#commits.submit(
+      "revoke_cell_key",
+      () => (this.#store.revoke(message.keyId, message.expiresAtMs, now), null),
+    );
     return ok(null);
   }
 

@@ -68,7 +68,13 @@ export class Links {
     // The timeout is inside the gate: a call that never returns must not keep its place.
     const send = (message: Exchange): Promise<Answer<ExchangeAnswer>> =>
       ask(this.#clock, this.#limits.exchangeTimeoutMs, () => this.#peer.exchange(shard, message));
-    const link = new ShardLink(this.#clock, this.#limits, (work) => this.#exchanges.pass(work), send, this.#isHalted);
+    const link = new ShardLink(
+      this.#clock,
+      this.#limits,
+      (work) => this.#exchanges.pass(work),
+      send,
+      this.#isHalted,
+    );
     this.#links.set(shard, link);
     return link;
   }

@@ -1,5 +1,12 @@
 import type { Op, OpKind } from "../messages.ts";
-import { bucketTypeByNumber, bucketTypes, sourceTypeByNumber, sourceTypes, subjectTypeByNumber, subjectTypes } from "../registry.ts";
+import {
+  bucketTypeByNumber,
+  bucketTypes,
+  sourceTypeByNumber,
+  sourceTypes,
+  subjectTypeByNumber,
+  subjectTypes,
+} from "../registry.ts";
 
 /**
  * A lease's ops as its row keeps them: one array each, with the registry's numbers, and the canonical value only where it differs from the
@@ -36,20 +43,24 @@ export function encodePayload(ops: readonly Op[]): string {
 /** The inverse. Throws when the row holds what this version does not know: it is never guessed. */
 export function decodePayload(payload: string): Op[] {
   const counts = { create: 0, destroy: 0, replace: 0 };
-  return (JSON.parse(payload) as StoredOp[]).map(([kindNumber, typeNumber, value, canonical, shard, subject, source, epoch]) => {
-    const kind = known(kinds[kindNumber]);
-    return {
-      kind,
-      index: counts[kind]++,
-      type: known(bucketTypeByNumber(typeNumber)),
-      value,
-      canonical: canonical === 0 ? value : canonical,
-      shard,
-      ...(subject === 0 ? {} : { subject: { type: known(subjectTypeByNumber(subject[0])), id: subject[1] } }),
-      ...(source === 0 ? {} : { source: { type: known(sourceTypeByNumber(source[0])), id: source[1] } }),
-      ...(epoch === undefined ? {} : { epoch }),
-    };
-  });
+  return (JSON.parse(payload) as StoredOp[]).map(
+    ([kindNumber, typeNumber, value, canonical, shard, subject, source, epoch]) => {
+      const kind = known(kinds[kindNumber]);
+      return {
+        kind,
+        index: counts[kind]++,
+        type: known(bucketTypeByNumber(typeNumber)),
+        value,
+        canonical: canonical === 0 ? value : canonical,
+        shard,
+        ...(subject === 0
+          ? {}
+          : { subject: { type: known(subjectTypeByNumber(subject[0])), id: subject[1] } }),
+        ...(source === 0 ? {} : { source: { type: known(sourceTypeByNumber(source[0])), id: source[1] } }),
+        ...(epoch === undefined ? {} : { epoch }),
+      };
+    },
+  );
 }
 
 function known<T>(value: T | undefined): T {

@@ -22,13 +22,20 @@ export async function prune(
 ): Promise<number> {
   const retained = positionAt(nowMs - limits.outcomeRetentionS * 1_000);
   const atMost = positionAt(nowMs - limits.outcomeMaxS * 1_000);
-  const through = Math.min(Math.max(Math.min(pulledPosition, retained), atMost), store.number("applied_position"));
+  const through = Math.min(
+    Math.max(Math.min(pulledPosition, retained), atMost),
+    store.number("applied_position"),
+  );
   let total = 0;
   for (let step = 0; step < MAX_STEPS; step += 1) {
     if (!store.hasOutcomeThrough(through)) break;
     const gone = await commits.submit("prune", () => {
       const rows = store.prune(through, STEP_ROWS);
-      if (rows.length > 0) store.setNumber("pruned_position", Math.max(store.number("pruned_position"), ...rows.map(({ position }) => position)));
+      if (rows.length > 0)
+        store.setNumber(
+          "pruned_position",
+          Math.max(store.number("pruned_position"), ...rows.map(({ position }) => position)),
+        );
       decisions.pruned(rows.filter(({ fence }) => fence === 1).length);
       return rows.length;
     });

@@ -1,5 +1,12 @@
 import type { Limits } from "../limits.ts";
-import { MESSAGE_VERSION, type Decision, type Exchange, type ExchangeAnswer, type Prepare, type PrepareAnswer } from "../messages.ts";
+import {
+  MESSAGE_VERSION,
+  type Decision,
+  type Exchange,
+  type ExchangeAnswer,
+  type Prepare,
+  type PrepareAnswer,
+} from "../messages.ts";
 import type { Placement } from "../placement.ts";
 import type { Answer, Clock } from "../ports.ts";
 
@@ -83,7 +90,11 @@ export class ShardLink {
     if (decisions.length + prepares.length > 0) await this.#exchange(placement, decisions, prepares);
   }
 
-  async #exchange(placement: Placement, decisions: Waiting<Decision, null>[], prepares: Waiting<Prepare, PrepareAnswer>[]): Promise<void> {
+  async #exchange(
+    placement: Placement,
+    decisions: Waiting<Decision, null>[],
+    prepares: Waiting<Prepare, PrepareAnswer>[],
+  ): Promise<void> {
     const message: Exchange = {
       version: MESSAGE_VERSION,
       placement,
@@ -101,11 +112,14 @@ export class ShardLink {
 
   /** What fits into one message. Decisions first, because they free what prepares may be waiting for; but nobody is passed over twice. */
   #take(): [Waiting<Decision, null>[], Waiting<Prepare, PrepareAnswer>[]] {
-    for (const waiting of this.#prepares) if (waiting.signal.over) waiting.resolve({ kind: "unknown", cause: "given up before it was sent" });
+    for (const waiting of this.#prepares)
+      if (waiting.signal.over) waiting.resolve({ kind: "unknown", cause: "given up before it was sent" });
     this.#prepares = this.#prepares.filter(({ signal }) => !signal.over);
     const room = new Room(this.#limits.messageOps);
-    const takeDecisions = (): Waiting<Decision, null>[] => takeWhile(this.#decisions, ({ item }) => room.fits(item.keys.length));
-    const takePrepares = (): Waiting<Prepare, PrepareAnswer>[] => takeWhile(this.#prepares, ({ item }) => room.fits(item.ops.length));
+    const takeDecisions = (): Waiting<Decision, null>[] =>
+      takeWhile(this.#decisions, ({ item }) => room.fits(item.keys.length));
+    const takePrepares = (): Waiting<Prepare, PrepareAnswer>[] =>
+      takeWhile(this.#prepares, ({ item }) => room.fits(item.ops.length));
     const prepares = this.#preparesFirst ? takePrepares() : [];
     const decisions = takeDecisions();
     prepares.push(...takePrepares());
@@ -131,12 +145,21 @@ class Room {
   }
 }
 
-function settle(answer: Answer<ExchangeAnswer>, decisions: Waiting<Decision, null>[], prepares: Waiting<Prepare, PrepareAnswer>[]): void {
+function settle(
+  answer: Answer<ExchangeAnswer>,
+  decisions: Waiting<Decision, null>[],
+  prepares: Waiting<Prepare, PrepareAnswer>[],
+): void {
   for (const { resolve } of decisions) resolve(answer.kind === "ok" ? { kind: "ok", value: null } : answer);
   for (const [index, { resolve }] of prepares.entries()) {
     const value = answer.kind === "ok" ? answer.value.prepares[index] : undefined;
     if (answer.kind !== "ok") resolve(answer);
-    else resolve(value === undefined ? { kind: "unknown", cause: "the answer does not fit the message" } : { kind: "ok", value });
+    else
+      resolve(
+        value === undefined
+          ? { kind: "unknown", cause: "the answer does not fit the message" }
+          : { kind: "ok", value },
+      );
   }
 }
 

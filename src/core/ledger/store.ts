@@ -89,7 +89,11 @@ export class LedgerStore {
 
   /** Granted leases in the order of their grants, after a position. */
   granted(afterPosition: number, limit: number): LeaseRow[] {
-    return this.#sql.all<LeaseRow>(`SELECT ${HEAD} FROM lease WHERE decided = 0 AND position > ? ORDER BY position LIMIT ?`, afterPosition, limit);
+    return this.#sql.all<LeaseRow>(
+      `SELECT ${HEAD} FROM lease WHERE decided = 0 AND position > ? ORDER BY position LIMIT ?`,
+      afterPosition,
+      limit,
+    );
   }
 
   /**
@@ -106,7 +110,9 @@ export class LedgerStore {
       );
     const all = [...sizes(0), ...sizes(1)].toSorted((a, b) => a.position - b.position);
     let bytes = 0;
-    const fitting = all.slice(0, limit).filter((row, index) => (bytes += row.bytes) <= maxBytes || index === 0);
+    const fitting = all
+      .slice(0, limit)
+      .filter((row, index) => (bytes += row.bytes) <= maxBytes || index === 0);
     const through = fitting.at(-1)?.position ?? afterPosition;
     const rows = (decided: 0 | 1): LeaseRow[] =>
       this.#sql.all<LeaseRow>(
@@ -115,7 +121,10 @@ export class LedgerStore {
         afterPosition,
         through,
       );
-    return { rows: [...rows(0), ...rows(1)].toSorted((a, b) => a.position - b.position), more: all.length > fitting.length };
+    return {
+      rows: [...rows(0), ...rows(1)].toSorted((a, b) => a.position - b.position),
+      more: all.length > fitting.length,
+    };
   }
 
   /** Decisions after a position that some shard may not have applied yet. A fence has nothing to apply. */
@@ -139,7 +148,9 @@ export class LedgerStore {
   }
 
   hasOutcomeThrough(position: number): boolean {
-    return this.#sql.all("SELECT 1 FROM lease WHERE decided = 1 AND position <= ? LIMIT 1", position).length > 0;
+    return (
+      this.#sql.all("SELECT 1 FROM lease WHERE decided = 1 AND position <= ? LIMIT 1", position).length > 0
+    );
   }
 
   countGranted(): number {
@@ -157,7 +168,10 @@ export class LedgerStore {
 
   #lastPosition(decided: 0 | 1): number {
     return (
-      this.#sql.all<{ position: number }>("SELECT position FROM lease WHERE decided = ? ORDER BY position DESC LIMIT 1", decided)[0]?.position ?? 0
+      this.#sql.all<{ position: number }>(
+        "SELECT position FROM lease WHERE decided = ? ORDER BY position DESC LIMIT 1",
+        decided,
+      )[0]?.position ?? 0
     );
   }
 
@@ -186,12 +200,18 @@ export class LedgerStore {
   revoke(keyId: string, expiresAtMs: number, nowMs: number): void {
     // An expired key is refused by itself.
     this.#sql.all("DELETE FROM revoked_key WHERE expires_at_ms < ?", nowMs);
-    this.#sql.all("INSERT INTO revoked_key (key_id, expires_at_ms) VALUES (?, ?) ON CONFLICT (key_id) DO NOTHING", keyId, expiresAtMs);
+    this.#sql.all(
+      "INSERT INTO revoked_key (key_id, expires_at_ms) VALUES (?, ?) ON CONFLICT (key_id) DO NOTHING",
+      keyId,
+      expiresAtMs,
+    );
     this.#revokedKeys = this.#readRevokedKeys();
   }
 
   #readRevokedKeys(): ReadonlySet<string> {
-    return new Set(this.#sql.all<{ key_id: string }>("SELECT key_id FROM revoked_key").map(({ key_id }) => key_id));
+    return new Set(
+      this.#sql.all<{ key_id: string }>("SELECT key_id FROM revoked_key").map(({ key_id }) => key_id),
+    );
   }
 
   /** What the API shows of a row. */

@@ -26,7 +26,13 @@ export class Try {
   readonly #asked = new Map<number, Asked>();
   readonly #signal = { over: false };
 
-  constructor(clock: Clock, links: Links, limits: Limits, holder: Holder, { ops, allowMissing }: BeginRequest) {
+  constructor(
+    clock: Clock,
+    links: Links,
+    limits: Limits,
+    holder: Holder,
+    { ops, allowMissing }: BeginRequest,
+  ) {
     this.#clock = clock;
     this.#links = links;
     this.#limits = limits;
@@ -58,7 +64,11 @@ export class Try {
   async #ask(shard: number): Promise<Answer<PrepareAnswer>> {
     this.#asked.set(shard, "waiting");
     const ops = this.#byShard.get(shard) ?? [];
-    const answer = await this.#links.prepare(shard, { ...this.#holder, ops, allowMissing: this.#allowMissing }, this.#signal);
+    const answer = await this.#links.prepare(
+      shard,
+      { ...this.#holder, ops, allowMissing: this.#allowMissing },
+      this.#signal,
+    );
     if (!this.#signal.over) this.#asked.set(shard, answer);
     return answer;
   }
@@ -107,7 +117,8 @@ export class Try {
    */
   async release(): Promise<void> {
     const releases = [...this.#asked].flatMap(([shard, asked]) => {
-      if (asked !== "waiting" && asked.kind === "ok" && !(asked.value.granted && asked.value.epoch > 0)) return [];
+      if (asked !== "waiting" && asked.kind === "ok" && !(asked.value.granted && asked.value.epoch > 0))
+        return [];
       const keys = (this.#byShard.get(shard) ?? []).map(({ type, canonical }) => ({ type, canonical }));
       const decision: Decision = { ...this.#holder, outcome: "ROLLED_BACK", epoch: null, keys };
       return [this.#links.decide(shard, decision)];

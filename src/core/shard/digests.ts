@@ -6,7 +6,12 @@ import { END, type ShardStore } from "./store.ts";
 /** One digest per range, all as of one moment of this shard (rule R4). Asks nobody, and writes nothing. */
 export function digestRecords(
   store: ShardStore,
-  { cell, sourceType, bucketTypes: wanted, ranges }: Pick<DigestRecordsRequest, "cell" | "sourceType" | "bucketTypes" | "ranges">,
+  {
+    cell,
+    sourceType,
+    bucketTypes: wanted,
+    ranges,
+  }: Pick<DigestRecordsRequest, "cell" | "sourceType" | "bucketTypes" | "ranges">,
 ): DigestRecordsAnswer {
   const source = sourceTypes[sourceType].number;
   const types = wanted.map((type) => bucketTypes[type].number);

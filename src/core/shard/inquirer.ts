@@ -1,7 +1,15 @@
 import { ask, fanOut } from "../ask.ts";
 import type { GroupCommit } from "../group-commit.ts";
 import type { Limits } from "../limits.ts";
-import { MESSAGE_VERSION, type BucketKey, type HoldState, type Inquiry, type InquiryAnswer, type Reply, type Verdict } from "../messages.ts";
+import {
+  MESSAGE_VERSION,
+  type BucketKey,
+  type HoldState,
+  type Inquiry,
+  type InquiryAnswer,
+  type Reply,
+  type Verdict,
+} from "../messages.ts";
 import type { Ports } from "../ports.ts";
 import type { Standing } from "../standing.ts";
 import type { HoldIdentity, HoldRow, ShardStore } from "./store.ts";
@@ -16,7 +24,14 @@ export type Learned = Verdict;
 /** It scans all holds, so it goes alone or nearly so. */
 const CLEAR_WEIGHT = 2_000;
 
-const VERDICT_STATES = { granted: "granted", running: "running", unknown: "unknown", committed: "free", rolled_back: "free", gone: "free" } as const;
+const VERDICT_STATES = {
+  granted: "granted",
+  running: "running",
+  unknown: "unknown",
+  committed: "free",
+  rolled_back: "free",
+  gone: "free",
+} as const;
 
 /** Asks the owning ledgers about holds and does what they answer (rule B8). */
 export class Inquirer {
@@ -28,7 +43,15 @@ export class Inquirer {
   readonly #commits: GroupCommit;
   readonly #ledger: LedgerPeer;
 
-  constructor(shard: number, ports: Ports, limits: Limits, store: ShardStore, standing: Standing, commits: GroupCommit, ledger: LedgerPeer) {
+  constructor(
+    shard: number,
+    ports: Ports,
+    limits: Limits,
+    store: ShardStore,
+    standing: Standing,
+    commits: GroupCommit,
+    ledger: LedgerPeer,
+  ) {
     this.#shard = shard;
     this.#ports = ports;
     this.#limits = limits;
@@ -41,7 +64,9 @@ export class Inquirer {
   async settle(keys: readonly BucketKey[]): Promise<HoldState[]> {
     const holds = keys.map((key) => this.#store.hold(key));
     const learned = await this.inquire(holds.filter((hold) => hold !== undefined));
-    return holds.map((hold) => (hold === undefined ? "free" : VERDICT_STATES[learned.get(identityOf(hold)) ?? "unknown"]));
+    return holds.map((hold) =>
+      hold === undefined ? "free" : VERDICT_STATES[learned.get(identityOf(hold)) ?? "unknown"],
+    );
   }
 
   /**
@@ -54,7 +79,8 @@ export class Inquirer {
     const learned = new Map<string, Learned>();
     await fanOut([...byCell], this.#limits.fanOut, async ([cell, asked]) => {
       const verdicts = await this.#ask(cell, asked);
-      for (const [index, hold] of asked.entries()) learned.set(identityOf(hold), verdicts?.[index] ?? "unknown");
+      for (const [index, hold] of asked.entries())
+        learned.set(identityOf(hold), verdicts?.[index] ?? "unknown");
     });
     const over = [...executions.values()].filter((hold) => {
       const verdict = learned.get(identityOf(hold));
@@ -67,10 +93,19 @@ export class Inquirer {
   async #ask(cell: string, asked: readonly HoldIdentity[]): Promise<Verdict[] | undefined> {
     const placement = this.#standing.placement;
     if (placement === undefined) return undefined;
-    const questions = asked.map(({ lease, incarnation, counter, epoch }) => ({ lease, incarnation, counter, epoch }));
+    const questions = asked.map(({ lease, incarnation, counter, epoch }) => ({
+      lease,
+      incarnation,
+      counter,
+      epoch,
+    }));
     const message: Inquiry = { version: MESSAGE_VERSION, placement, shard: this.#shard, questions };
-    const answer = await ask(this.#ports.clock, this.#limits.inquiryTimeoutMs, () => this.#ledger.inquire(cell, message));
-    return answer.kind === "ok" && answer.value.verdicts.length === asked.length ? answer.value.verdicts : undefined;
+    const answer = await ask(this.#ports.clock, this.#limits.inquiryTimeoutMs, () =>
+      this.#ledger.inquire(cell, message),
+    );
+    return answer.kind === "ok" && answer.value.verdicts.length === asked.length
+      ? answer.value.verdicts
+      : undefined;
   }
 
   /** Reads the holds again: only what is still an execution that was asked about is touched (rule M1). */

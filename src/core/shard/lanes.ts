@@ -13,5 +13,11 @@ export function lanesOfHold(hold: HoldRow): Lanes | typeof NO_LANES {
   const sourceType = hold.source_type === null ? undefined : sourceTypeByNumber(hold.source_type);
   if (type === undefined || subjectType === undefined || sourceType === undefined) return NO_LANES;
   if (value === null || subjectId === null || sourceId === null) return NO_LANES;
-  return lanesOf({ type, canonical, value, subject: { type: subjectType, id: subjectId }, source: { type: sourceType, id: sourceId } });
+  return lanesOf({
+    type,
+    canonical,
+    value,
+    subject: { type: subjectType, id: subjectId },
+    source: { type: sourceType, id: sourceId },
+  });
 }

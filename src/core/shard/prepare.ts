@@ -13,7 +13,13 @@ type Finding = { kind: "clear" } | { kind: "missing" } | { kind: ConflictKind; o
  * Grants all ops of one lease on this shard, or none (rule B4). Runs inside a transaction and does not wait. A refusal reads only, and
  * names every op that stands in the way. `nextEpoch` is called once, and only for a grant that holds something.
  */
-export function prepare(store: ShardStore, randomness: Randomness, nowMs: number, request: Prepare, nextEpoch: () => number): PrepareAnswer {
+export function prepare(
+  store: ShardStore,
+  randomness: Randomness,
+  nowMs: number,
+  request: Prepare,
+  nextEpoch: () => number,
+): PrepareAnswer {
   const conflicts: Conflict[] = [];
   const held: BucketKey[] = [];
   const clear: Op[] = [];
@@ -33,15 +39,23 @@ export function prepare(store: ShardStore, randomness: Randomness, nowMs: number
 }
 
 /** The first kind that matches, as docs/reference/http-api.md lists them. A hold of another attempt of the same lease is a collision like any other (rule B4). */
-function examine(op: Op, { cell, allowMissing }: Prepare, claim: Claimant | undefined, hold: Claimant | undefined): Finding {
+function examine(
+  op: Op,
+  { cell, allowMissing }: Prepare,
+  claim: Claimant | undefined,
+  hold: Claimant | undefined,
+): Finding {
   const leased = (by: Claimant): Finding => ({ kind: "leased", owner: by.cell === cell ? "self" : "other" });
   if (op.kind === "create") {
     if (hold !== undefined) return leased(hold);
-    return claim === undefined ? { kind: "clear" } : { kind: "taken", owner: claim.cell === cell ? "self" : "other" };
+    return claim === undefined
+      ? { kind: "clear" }
+      : { kind: "taken", owner: claim.cell === cell ? "self" : "other" };
   }
   if (claim !== undefined && claim.cell !== cell) return { kind: "not_owner", owner: "other" };
   if (hold !== undefined) return leased(hold);
-  if (claim === undefined) return op.kind === "destroy" && allowMissing ? { kind: "missing" } : { kind: "absent" };
+  if (claim === undefined)
+    return op.kind === "destroy" && allowMissing ? { kind: "missing" } : { kind: "absent" };
   return matches(op, claim) ? { kind: "clear" } : { kind: "mismatch", owner: "self" };
 }
 
@@ -50,8 +64,15 @@ function matches({ kind, subject, source, epoch }: Op, claim: Claimant): boolean
   if (epoch !== undefined && epoch !== claim.epoch) return false;
   // A replace is there to change the others.
   if (kind === "replace") return true;
-  if (subject !== undefined && (subjectTypes[subject.type].number !== claim.subject_type || subject.id !== claim.subject_id)) return false;
-  return source === undefined || (sourceTypes[source.type].number === claim.source_type && source.id === claim.source_id);
+  if (
+    subject !== undefined &&
+    (subjectTypes[subject.type].number !== claim.subject_type || subject.id !== claim.subject_id)
+  )
+    return false;
+  return (
+    source === undefined ||
+    (sourceTypes[source.type].number === claim.source_type && source.id === claim.source_id)
+  );
 }
 
 function conflictOf(op: Op, finding: { kind: ConflictKind; owner?: "self" | "other" }): Conflict {

@@ -77,7 +77,11 @@ export class ShardReader {
   async listRecords(request: ListRecordsRequest): Promise<Reply<ListRecordsAnswer>> {
     const learned = new Map<string, Learned>();
     const first = this.#page({ ...request, limit: Math.min(request.limit, MAX_SHARE) });
-    const range: ListRecordsRequest = { ...request, upTo: first.through === END ? request.upTo : first.through, limit: MAX_PAGE_ROWS };
+    const range: ListRecordsRequest = {
+      ...request,
+      upTo: first.through === END ? request.upTo : first.through,
+      limit: MAX_PAGE_ROWS,
+    };
     let page = first;
     for (let round = 0; ; round += 1) {
       const asks = page.holds.filter((hold) => !learned.has(identityOf(hold)));
@@ -87,14 +91,21 @@ export class ShardReader {
       page = this.#page(range);
     }
     if (page.claims.length + page.holds.length >= MAX_PAGE_ROWS) {
-      return refused("RESOURCE_EXHAUSTED", `more than ${MAX_PAGE_ROWS} records have the same source id: they do not fit into a page`);
+      return refused(
+        "RESOURCE_EXHAUSTED",
+        `more than ${MAX_PAGE_ROWS} records have the same source id: they do not fit into a page`,
+      );
     }
     return this.#answer({ ...page, through: first.through, complete: first.complete }, learned);
   }
 
-  #answer({ claims, holds, through, complete }: Page, learned: ReadonlyMap<string, Learned>): Reply<ListRecordsAnswer> {
+  #answer(
+    { claims, holds, through, complete }: Page,
+    learned: ReadonlyMap<string, Learned>,
+  ): Reply<ListRecordsAnswer> {
     const verdicts = holds.map((hold) => learned.get(identityOf(hold)));
-    if (verdicts.includes("unknown")) return refused("UNAVAILABLE", "the cell's ledger cannot be asked which of its leases are granted");
+    if (verdicts.includes("unknown"))
+      return refused("UNAVAILABLE", "the cell's ledger cannot be asked which of its leases are granted");
     const granted = holds.filter((_, index) => verdicts[index] === "granted");
     const records = [...claims.map(recordOfClaim), ...granted.map(recordOfHold)];
     return ok({ records: records.toSorted(bySource), through, complete });
@@ -103,8 +114,12 @@ export class ShardReader {
   #page({ cell, sourceType, bucketTypes: wanted, after, upTo, limit }: ListRecordsRequest): Page {
     const source = sourceTypes[sourceType].number;
     const types = JSON.stringify(wanted.map((type) => bucketTypes[type].number));
-    const claims = wholeIds(limit, after, upTo ?? END, (from, to, most) => this.#store.claimsBySource(cell, source, types, from, to, most));
-    const holds = wholeIds(limit, after, claims.end, (from, to, most) => this.#store.createHoldsBySource(cell, source, types, from, to, most));
+    const claims = wholeIds(limit, after, upTo ?? END, (from, to, most) =>
+      this.#store.claimsBySource(cell, source, types, from, to, most),
+    );
+    const holds = wholeIds(limit, after, claims.end, (from, to, most) =>
+      this.#store.createHoldsBySource(cell, source, types, from, to, most),
+    );
     return {
       claims: claims.rows.filter((row) => compareBytes(row.source_order, holds.end) <= 0),
       holds: holds.rows,

@@ -30,14 +30,22 @@ export function bySource(a: ClaimRecord, b: ClaimRecord): number {
   );
 }
 
-function common(row: ClaimRow | HoldRow): Pick<ClaimRecord, "type" | "canonical" | "uuid" | "value" | "subject" | "source" | "cell"> {
+function common(
+  row: ClaimRow | HoldRow,
+): Pick<ClaimRecord, "type" | "canonical" | "uuid" | "value" | "subject" | "source" | "cell"> {
   return {
     type: known(bucketTypeByNumber(row.bucket_type), row.bucket_type),
     canonical: row.canonical,
     uuid: present(row.uuid),
     value: present(row.value),
-    subject: { type: known(subjectTypeByNumber(present(row.subject_type)), row.subject_type), id: present(row.subject_id) },
-    source: { type: known(sourceTypeByNumber(present(row.source_type)), row.source_type), id: present(row.source_id) },
+    subject: {
+      type: known(subjectTypeByNumber(present(row.subject_type)), row.subject_type),
+      id: present(row.subject_id),
+    },
+    source: {
+      type: known(sourceTypeByNumber(present(row.source_type)), row.source_type),
+      id: present(row.source_id),
+    },
     cell: row.cell,
   };
 }

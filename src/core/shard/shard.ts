@@ -53,7 +53,15 @@ export class Shard {
     this.#store = new ShardStore(ports.sql);
     this.#standing = new Standing(ports, limits, peers.directory, () => this.#sweeper.start());
     this.#commits = new GroupCommit(ports.sql, ports.clock, ports.halt, () => this.#store.reserveEpochs());
-    this.#inquirer = new Inquirer(index, ports, limits, this.#store, this.#standing, this.#commits, peers.ledger);
+    this.#inquirer = new Inquirer(
+      index,
+      ports,
+      limits,
+      this.#store,
+      this.#standing,
+      this.#commits,
+      peers.ledger,
+    );
     this.#reader = new ShardReader(this.#store, this.#inquirer);
     this.#sweeper = new Sweeper(ports, limits, this.#store, this.#inquirer);
   }
@@ -64,9 +72,13 @@ export class Shard {
     if (refusal !== undefined) return { ok: false, refusal };
     const unknown = unknownType(message);
     if (unknown !== undefined) {
-      return refused("UNAVAILABLE", `${unknown} is not a type that this version knows; try again when the deployment has settled`, {
-        reason: "MESSAGE_VERSION",
-      });
+      return refused(
+        "UNAVAILABLE",
+        `${unknown} is not a type that this version knows; try again when the deployment has settled`,
+        {
+          reason: "MESSAGE_VERSION",
+        },
+      );
     }
     const prepares = await this.#commits.submit("exchange", () => this.#carryOut(message), weightOf(message));
     return ok({ prepares });
@@ -75,7 +87,9 @@ export class Shard {
   #carryOut({ decisions, prepares }: Exchange): PrepareAnswer[] {
     const now = this.#ports.clock.now();
     for (const decision of decisions) this.#decide(decision, now);
-    const answers = prepares.map((request) => prepare(this.#store, this.#ports.randomness, now, request, () => this.#store.raiseEpoch()));
+    const answers = prepares.map((request) =>
+      prepare(this.#store, this.#ports.randomness, now, request, () => this.#store.raiseEpoch()),
+    );
     // Also when a refusal met a hold: an alarm that got lost is set again by whoever notices (rule M3).
     if (prepares.length > 0) this.#sweeper.arm();
     return answers;
@@ -138,7 +152,8 @@ export class Shard {
 
 /** While versions mix, a newer ledger may speak of a type that this one cannot store: refused before anything is written (rule M5). */
 function unknownType({ decisions, prepares }: Exchange): string | undefined {
-  for (const { keys } of decisions) for (const { type } of keys) if (!Object.hasOwn(bucketTypes, type)) return type;
+  for (const { keys } of decisions)
+    for (const { type } of keys) if (!Object.hasOwn(bucketTypes, type)) return type;
   for (const { type, subject, source } of prepares.flatMap(({ ops }) => ops)) {
     if (!Object.hasOwn(bucketTypes, type)) return type;
     if (subject !== undefined && !Object.hasOwn(subjectTypes, subject.type)) return subject.type;
@@ -148,7 +163,9 @@ function unknownType({ decisions, prepares }: Exchange): string | undefined {
 }
 
 const weightOf = ({ decisions, prepares }: Exchange): number =>
-  decisions.reduce((sum, { keys }) => sum + keys.length, 0) + prepares.reduce((sum, { ops }) => sum + ops.length, 0) + 1;
+  decisions.reduce((sum, { keys }) => sum + keys.length, 0) +
+  prepares.reduce((sum, { ops }) => sum + ops.length, 0) +
+  1;
 
 function decides({ cell, lease, incarnation, counter, epoch }: Decision, hold: HoldRow): boolean {
   return (

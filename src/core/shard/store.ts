@@ -59,7 +59,10 @@ export type CreateHoldRow = HoldRow & {
   source_order: string;
 };
 
-export type Claimant = Pick<HoldRow, "cell" | "subject_type" | "subject_id" | "source_type" | "source_id" | "epoch">;
+export type Claimant = Pick<
+  HoldRow,
+  "cell" | "subject_type" | "subject_id" | "source_type" | "source_id" | "epoch"
+>;
 
 /** A hold's identity: what one execution of one prepare left here (rule B4). */
 export interface HoldIdentity extends Holder {
@@ -80,7 +83,9 @@ interface DigestRow {
 /** Behind every source order: they begin with 0 or 1. */
 export const END = "2";
 
-const LANE_SUMS = [0, 1, 2, 3].map((lane) => `coalesce(sum(digest_${lane}), 0) % 4294967296 AS lane_${lane}`).join(", ");
+const LANE_SUMS = [0, 1, 2, 3]
+  .map((lane) => `coalesce(sum(digest_${lane}), 0) % 4294967296 AS lane_${lane}`)
+  .join(", ");
 
 /**
  * Reads `claim_by_source` and nothing else: its plan is tested. `types` are numbers of the registry, written out because a list in a parameter is
@@ -120,7 +125,11 @@ export class ShardStore {
   }
 
   hold({ type, canonical }: BucketKey): HoldRow | undefined {
-    return this.#sql.all<HoldRow>("SELECT * FROM hold WHERE bucket_type = ? AND canonical = ?", bucketTypes[type].number, canonical)[0];
+    return this.#sql.all<HoldRow>(
+      "SELECT * FROM hold WHERE bucket_type = ? AND canonical = ?",
+      bucketTypes[type].number,
+      canonical,
+    )[0];
   }
 
   /** Who has a bucket, in one statement: all that a prepare needs to know. */
@@ -132,7 +141,10 @@ export class ShardStore {
       bucketTypes[type].number,
       canonical,
     );
-    return { claim: rows.find(({ is_hold }) => is_hold === 0), hold: rows.find(({ is_hold }) => is_hold === 1) };
+    return {
+      claim: rows.find(({ is_hold }) => is_hold === 0),
+      hold: rows.find(({ is_hold }) => is_hold === 1),
+    };
   }
 
   /** Raises the counter of grants and returns it: every later owner of a bucket has a larger epoch. To be reserved by the same transaction. */
@@ -216,7 +228,10 @@ export class ShardStore {
 
   /** All holds with these epochs, which name executions. One scan of the holds in flight: for recovery only. */
   holdsOf(epochs: readonly number[]): HoldRow[] {
-    return this.#sql.all<HoldRow>("SELECT * FROM hold WHERE epoch IN (SELECT value FROM json_each(?))", JSON.stringify(epochs));
+    return this.#sql.all<HoldRow>(
+      "SELECT * FROM hold WHERE epoch IN (SELECT value FROM json_each(?))",
+      JSON.stringify(epochs),
+    );
   }
 
   /** The executions that hold something here, oldest first. */
@@ -233,7 +248,14 @@ export class ShardStore {
   }
 
   /** Claims of a cell by source, in source order, from after `after` up to and including `upTo`. `typesJson`: bucket type numbers. */
-  claimsBySource(cell: string, sourceType: number, typesJson: string, after: string, upTo: string, limit: number): HeldClaimRow[] {
+  claimsBySource(
+    cell: string,
+    sourceType: number,
+    typesJson: string,
+    after: string,
+    upTo: string,
+    limit: number,
+  ): HeldClaimRow[] {
     return this.#sql.all<HeldClaimRow>(
       `SELECT claim.*, hold.kind AS hold_kind, hold.lease AS hold_lease
          FROM claim LEFT JOIN hold USING (bucket_type, canonical)
@@ -250,7 +272,14 @@ export class ShardStore {
   }
 
   /** Create holds of a cell by source, in the same order. A scan of the holds in flight, which have no index. */
-  createHoldsBySource(cell: string, sourceType: number, typesJson: string, after: string, upTo: string, limit: number): CreateHoldRow[] {
+  createHoldsBySource(
+    cell: string,
+    sourceType: number,
+    typesJson: string,
+    after: string,
+    upTo: string,
+    limit: number,
+  ): CreateHoldRow[] {
     return this.#sql.all<CreateHoldRow>(
       `SELECT * FROM hold
         WHERE kind = 'create' AND cell = ? AND source_type = ? AND source_order > ? AND source_order <= ? AND bucket_type IN (SELECT value FROM json_each(?))
@@ -268,7 +297,13 @@ export class ShardStore {
    * The claims of a cell in (after, upTo], added up from the index alone. Sums of 32-bit numbers are exact in SQLite's 64 bits, and after the
    * modulo in JavaScript's numbers too.
    */
-  digestBySource(cell: string, sourceType: number, types: readonly number[], after: string, upTo: string): DigestRow {
+  digestBySource(
+    cell: string,
+    sourceType: number,
+    types: readonly number[],
+    after: string,
+    upTo: string,
+  ): DigestRow {
     const [row] = this.#sql.all<DigestRow>(digestStatement(types), cell, sourceType, after, upTo);
     if (row === undefined) throw new Error("a sum without a row");
     return row;
@@ -278,7 +313,14 @@ export class ShardStore {
    * The source orders in (after, upTo] at which a hold of the cell will put a claim, or stands on one: of up to `limit` holds. A scan of the holds in
    * flight, each with its claim.
    */
-  heldSources(cell: string, sourceType: number, types: readonly number[], after: string, upTo: string, limit: number): string[] {
+  heldSources(
+    cell: string,
+    sourceType: number,
+    types: readonly number[],
+    after: string,
+    upTo: string,
+    limit: number,
+  ): string[] {
     const rows = this.#sql.all<{ next: string | null; present: string | null }>(
       `SELECT ${orderWithin("hold")} AS next, ${orderWithin("claim")} AS present
          FROM hold LEFT JOIN claim USING (bucket_type, canonical)

@@ -63,7 +63,11 @@ export class Sweeper {
     const present = new Set(executions.map(identityOf));
     for (const identity of this.#pauses.keys()) if (!present.has(identity)) this.#pauses.delete(identity);
     const due = executions
-      .filter((hold) => hold.heldAtMs <= now - this.#limits.sweepAfterMs && (this.#pauses.get(identityOf(hold)) ?? 0) <= now)
+      .filter(
+        (hold) =>
+          hold.heldAtMs <= now - this.#limits.sweepAfterMs &&
+          (this.#pauses.get(identityOf(hold)) ?? 0) <= now,
+      )
       .slice(0, RUN_EXECUTIONS);
     const learned = await this.#inquirer.inquire(due);
     for (const hold of due) {
@@ -81,7 +85,8 @@ export class Sweeper {
   /** The earliest moment at which something can be due: a young hold, or the end of a pause. */
   #nextDueMs(executions: readonly Execution[], now: number): number {
     let next = now + this.#limits.maxBackoffMs;
-    for (const hold of executions) next = Math.min(next, this.#pauses.get(identityOf(hold)) ?? hold.heldAtMs + this.#limits.sweepAfterMs);
+    for (const hold of executions)
+      next = Math.min(next, this.#pauses.get(identityOf(hold)) ?? hold.heldAtMs + this.#limits.sweepAfterMs);
     return next;
   }
 }

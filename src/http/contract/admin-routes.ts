@@ -1,7 +1,15 @@
 import * as z from "zod";
 import { limitTable } from "../../core/limits.ts";
 import { locationHints } from "../../location-hints.ts";
-import { cellId, cellIdInBody, nextPageToken, nothing, pageSize, pageToken, wellFormedText } from "./fields.ts";
+import {
+  cellId,
+  cellIdInBody,
+  nextPageToken,
+  nothing,
+  pageSize,
+  pageToken,
+  wellFormedText,
+} from "./fields.ts";
 import { route, type RouteError } from "./route.ts";
 import { cell, key, mintedKey, role } from "./schemas.ts";
 
@@ -17,7 +25,10 @@ const address = z
   .string()
   .max(2_048)
   .refine(isAddress, "must be an http or https URL without credentials, query and fragment")
-  .meta({ description: "Where routers send the requests of this cell: an http or https URL.", examples: ["https://cell-7.example.com"] });
+  .meta({
+    description: "Where routers send the requests of this cell: an http or https URL.",
+    examples: ["https://cell-7.example.com"],
+  });
 
 function isAddress(text: string): boolean {
   if (!/^https?:\/\/[^\s\\?#@]+$/i.test(text) || !text.isWellFormed() || /\p{Cc}/u.test(text)) return false;
@@ -26,15 +37,24 @@ function isAddress(text: string): boolean {
 
 /** The platform's, as `DurableObjectLocationHint` has them. */
 
-const locationHint = z.enum(locationHints).meta({ description: "Where the cell's ledger is made, once and for all: near the cell." });
+const locationHint = z
+  .enum(locationHints)
+  .meta({ description: "Where the cell's ledger is made, once and for all: near the cell." });
 
-const unknownCell: RouteError = { code: "NOT_FOUND", reason: "CELL_UNKNOWN", when: "No such cell is registered." };
+const unknownCell: RouteError = {
+  code: "NOT_FOUND",
+  reason: "CELL_UNKNOWN",
+  when: "No such cell is registered.",
+};
 const changedMeanwhile: RouteError = {
   code: "FAILED_PRECONDITION",
   reason: "CONCURRENT_CHANGE",
   when: "Somebody else changed the cell between this call's look at it and its change. Nothing was done: look again.",
 };
-const directoryDown: RouteError = { code: "UNAVAILABLE", when: "The directory or the cell's ledger cannot be reached." };
+const directoryDown: RouteError = {
+  code: "UNAVAILABLE",
+  when: "The directory or the cell's ledger cannot be reached.",
+};
 
 export const cellRoutes = {
   listCells: route({
@@ -46,7 +66,12 @@ export const cellRoutes = {
     roles: operator,
     params: nothing,
     query: page,
-    responses: { 200: { about: "A page of cells.", schema: z.strictObject({ cells: z.array(cell), next_page_token: nextPageToken }) } },
+    responses: {
+      200: {
+        about: "A page of cells.",
+        schema: z.strictObject({ cells: z.array(cell), next_page_token: nextPageToken }),
+      },
+    },
     errors: [directoryDown],
     example: {},
   }),
@@ -55,12 +80,15 @@ export const cellRoutes = {
     method: "POST",
     path: "/v1/admin/cells",
     summary: "Register a cell",
-    about: "A cell must be registered before it can begin leases. Its id and location are for good, its name and address can be changed.",
+    about:
+      "A cell must be registered before it can begin leases. Its id and location are for good, its name and address can be changed.",
     roles: operator,
     params: nothing,
     query: nothing,
     body: {
-      schema: z.strictObject({ cell_id: cellIdInBody, name, address, location_hint: locationHint.optional() }).meta({ id: "NewCell" }),
+      schema: z
+        .strictObject({ cell_id: cellIdInBody, name, address, location_hint: locationHint.optional() })
+        .meta({ id: "NewCell" }),
       required: true,
     },
     responses: { 201: { about: "The cell is registered.", schema: cellAnswer } },
@@ -69,7 +97,9 @@ export const cellRoutes = {
       { code: "RESOURCE_EXHAUSTED", when: "The deployment has as many cells as it may." },
       directoryDown,
     ],
-    example: { body: { cell_id: "7", name: "Europe 1", address: "https://cell-7.example.com", location_hint: "weur" } },
+    example: {
+      body: { cell_id: "7", name: "Europe 1", address: "https://cell-7.example.com", location_hint: "weur" },
+    },
   }),
   changeCell: route({
     group: "cells",
@@ -83,7 +113,10 @@ export const cellRoutes = {
     body: {
       schema: z
         .strictObject({ name: name.optional(), address: address.optional() })
-        .refine((change) => Object.keys(change).length > 0, "must change something: send name, address or both")
+        .refine(
+          (change) => Object.keys(change).length > 0,
+          "must change something: send name, address or both",
+        )
         .meta({ id: "CellChange" }),
       required: true,
     },
@@ -96,7 +129,8 @@ export const cellRoutes = {
     method: "POST",
     path: "/v1/admin/cells/{cell}/freeze",
     summary: "Freeze a cell",
-    about: "From now on its begins are refused. Commits, rollbacks and reads go on, so that it can finish what it has begun.",
+    about:
+      "From now on its begins are refused. Commits, rollbacks and reads go on, so that it can finish what it has begun.",
     roles: operator,
     params: cellParams,
     query: nothing,
@@ -149,7 +183,9 @@ const newKey = z
 
 const revocation = z
   .strictObject({
-    cell_id: cellIdInBody.optional().meta({ description: "The cell of a key that was never listed here, so that its ledger learns of it." }),
+    cell_id: cellIdInBody.optional().meta({
+      description: "The cell of a key that was never listed here, so that its ledger learns of it.",
+    }),
   })
   .meta({ id: "Revocation" });
 
@@ -164,7 +200,9 @@ export const keyRoutes = {
     params: nothing,
     query: nothing,
     body: { schema: newKey, required: true },
-    responses: { 201: { about: "The key.", schema: mintedKey, example: { ...exampleKey, key: "lhk_eyJ2IjoxLCJpZCI6…" } } },
+    responses: {
+      201: { about: "The key.", schema: mintedKey, example: { ...exampleKey, key: "lhk_eyJ2IjoxLCJpZCI6…" } },
+    },
     errors: [unknownCell, directoryDown],
     example: { body: { role: "cell", cell_id: "7", expires_in_s: 7_776_000, note: "deployed with ansible" } },
   }),
@@ -198,9 +236,18 @@ export const keyRoutes = {
     params: z.strictObject({ id: keyId }),
     query: nothing,
     body: { schema: revocation, required: false },
-    responses: { 200: { about: "The key is revoked.", schema: z.strictObject({ key }), example: { key: exampleRevoked } } },
+    responses: {
+      200: {
+        about: "The key is revoked.",
+        schema: z.strictObject({ key }),
+        example: { key: exampleRevoked },
+      },
+    },
     errors: [
-      { code: "RESOURCE_EXHAUSTED", when: "Too many revoked keys have not expired yet: rotate the signing secret." },
+      {
+        code: "RESOURCE_EXHAUSTED",
+        when: "Too many revoked keys have not expired yet: rotate the signing secret.",
+      },
       unknownCell,
       directoryDown,
     ],

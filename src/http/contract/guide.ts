@@ -23,16 +23,22 @@ Every 4xx and 5xx answer is a problem (RFC 9457): \`application/problem+json\` w
 export const codeAdvice = {
   INVALID_ARGUMENT:
     "The request is malformed: an unknown field or value, an empty batch, a name given twice, a bad page token. Correct it. The same code comes with 405 (see `Allow`) and 415.",
-  UNAUTHENTICATED: "There is no key, or it is not valid here, has expired or was revoked. Every bad key looks the same. Get a new one.",
-  PERMISSION_DENIED: "The key's role or cell does not fit the route. Decided before anything is looked up, so it tells nothing about what exists.",
-  NOT_FOUND: "No such route, record, lease, cell or key. Another cell's lease looks exactly like one that does not exist.",
-  ALREADY_EXISTS: "At least one name to create is taken. `conflicts` lists every op that stands in the way. Choose another name.",
+  UNAUTHENTICATED:
+    "There is no key, or it is not valid here, has expired or was revoked. Every bad key looks the same. Get a new one.",
+  PERMISSION_DENIED:
+    "The key's role or cell does not fit the route. Decided before anything is looked up, so it tells nothing about what exists.",
+  NOT_FOUND:
+    "No such route, record, lease, cell or key. Another cell's lease looks exactly like one that does not exist.",
+  ALREADY_EXISTS:
+    "At least one name to create is taken. `conflicts` lists every op that stands in the way. Choose another name.",
   FAILED_PRECONDITION:
     "The state does not allow it, and waiting will not help: a name is not yours, the lease was decided otherwise, its id was used for another batch, or the cell is frozen. See `reason` and `conflicts`.",
-  ABORTED: "All that stands in the way are leases of others, and those end. Nothing was written. Try again after `Retry-After`.",
+  ABORTED:
+    "All that stands in the way are leases of others, and those end. Nothing was written. Try again after `Retry-After`.",
   RESOURCE_EXHAUSTED: "A limit is reached. With 429, try again after `Retry-After`; with 413, send less.",
   INTERNAL: "A fault on our side. For a begin, the outcome is not known: repeat it with the same lease id.",
   UNAVAILABLE:
     "A part cannot be reached. Never means that something does not exist. For a begin, the outcome is not known: repeat it with the same lease id.",
-  DEADLINE_EXCEEDED: "There was no answer in time. For a begin, the outcome is not known: repeat it with the same lease id.",
+  DEADLINE_EXCEEDED:
+    "There was no answer in time. For a begin, the outcome is not known: repeat it with the same lease id.",
 } as const;

@@ -10,7 +10,11 @@ const UUID = "01936f6e-2c1a-7c3e-9d56-3a1f0c9b7e42";
 
 const exampleBatch = {
   creates: [
-    { bucket: { type: "ROUTES", value: "gitlab-org" }, subject: { type: "GROUP", id: "42" }, source: { type: "RAILS_TABLE_ROUTES", id: "1042" } },
+    {
+      bucket: { type: "ROUTES", value: "gitlab-org" },
+      subject: { type: "GROUP", id: "42" },
+      source: { type: "RAILS_TABLE_ROUTES", id: "1042" },
+    },
   ],
 };
 
@@ -28,42 +32,88 @@ const exampleLease = (state: "GRANTED" | "COMMITTED" | "ROLLED_BACK"): unknown =
 });
 
 const beginErrors: readonly RouteError[] = [
-  { code: "ALREADY_EXISTS", when: "A name to create is taken. `conflicts` lists every op that stands in the way." },
+  {
+    code: "ALREADY_EXISTS",
+    when: "A name to create is taken. `conflicts` lists every op that stands in the way.",
+  },
   {
     code: "FAILED_PRECONDITION",
     when: "A name to destroy or replace is not yours, is not there, or has another subject or source. See `conflicts`.",
   },
-  { code: "FAILED_PRECONDITION", reason: "LEASE_ID_REUSED", when: "The lease id was used for another batch." },
-  { code: "FAILED_PRECONDITION", reason: "LEASE_ROLLED_BACK", when: "The lease was rolled back; a new try needs a new id." },
-  { code: "FAILED_PRECONDITION", reason: "CELL_FROZEN", when: "An operator froze the cell: it cannot begin leases." },
+  {
+    code: "FAILED_PRECONDITION",
+    reason: "LEASE_ID_REUSED",
+    when: "The lease id was used for another batch.",
+  },
+  {
+    code: "FAILED_PRECONDITION",
+    reason: "LEASE_ROLLED_BACK",
+    when: "The lease was rolled back; a new try needs a new id.",
+  },
+  {
+    code: "FAILED_PRECONDITION",
+    reason: "CELL_FROZEN",
+    when: "An operator froze the cell: it cannot begin leases.",
+  },
   { code: "ABORTED", when: "All that stands in the way are other leases. Try again after `Retry-After`." },
   { code: "RESOURCE_EXHAUSTED", reason: "TOO_MANY_BEGINS", when: "The cell has too many begins under way." },
-  { code: "RESOURCE_EXHAUSTED", reason: "TOO_MANY_LEASES", when: "The cell has too many leases outstanding: commit or roll back some." },
-  { code: "RESOURCE_EXHAUSTED", reason: "LEASE_TOO_LARGE", when: "The batch takes too much room (413): split it." },
+  {
+    code: "RESOURCE_EXHAUSTED",
+    reason: "TOO_MANY_LEASES",
+    when: "The cell has too many leases outstanding: commit or roll back some.",
+  },
+  {
+    code: "RESOURCE_EXHAUSTED",
+    reason: "LEASE_TOO_LARGE",
+    when: "The batch takes too much room (413): split it.",
+  },
   {
     code: "UNAVAILABLE",
     when: "A part cannot be reached. Unless the detail says otherwise the outcome is not known: repeat the call with the same lease id.",
   },
-  { code: "DEADLINE_EXCEEDED", when: "No answer in time. The outcome is not known: repeat the call with the same lease id." },
+  {
+    code: "DEADLINE_EXCEEDED",
+    when: "No answer in time. The outcome is not known: repeat the call with the same lease id.",
+  },
 ];
 
 const decideErrors = (outcome: "COMMITTED" | "ROLLED_BACK"): readonly RouteError[] => [
   ...(outcome === "COMMITTED"
     ? ([
         { code: "NOT_FOUND", when: "The cell has no such lease." },
-        { code: "FAILED_PRECONDITION", reason: "LEASE_ROLLED_BACK", when: "The lease was rolled back, which is final." },
+        {
+          code: "FAILED_PRECONDITION",
+          reason: "LEASE_ROLLED_BACK",
+          when: "The lease was rolled back, which is final.",
+        },
       ] as const)
     : ([
-        { code: "FAILED_PRECONDITION", reason: "LEASE_COMMITTED", when: "The lease was committed, which is final." },
-        { code: "RESOURCE_EXHAUSTED", reason: "TOO_MANY_FENCES", when: "The cell has too many remembered rollbacks of leases that it never began." },
+        {
+          code: "FAILED_PRECONDITION",
+          reason: "LEASE_COMMITTED",
+          when: "The lease was committed, which is final.",
+        },
+        {
+          code: "RESOURCE_EXHAUSTED",
+          reason: "TOO_MANY_FENCES",
+          when: "The cell has too many remembered rollbacks of leases that it never began.",
+        },
       ] as const)),
-  { code: "UNAVAILABLE", when: "The cell's ledger cannot be reached. Repeat the call: the first decision wins, and the same one again succeeds." },
+  {
+    code: "UNAVAILABLE",
+    when: "The cell's ledger cannot be reached. Repeat the call: the first decision wins, and the same one again succeeds.",
+  },
   { code: "DEADLINE_EXCEEDED", when: "No answer in time. Repeat the call." },
 ];
 
 const decision = {
   schema: z
-    .strictObject({ reason: z.string().optional().meta({ description: "Operators only, and they must: why. Kept with the outcome." }) })
+    .strictObject({
+      reason: z
+        .string()
+        .optional()
+        .meta({ description: "Operators only, and they must: why. Kept with the outcome." }),
+    })
     .meta({ id: "Decision" }),
   required: false,
 };
@@ -82,7 +132,11 @@ export const leaseRoutes = {
     body: { schema: batch, required: true },
     responses: {
       201: { about: "The lease is granted.", schema: leaseAnswer, example: exampleLease("GRANTED") },
-      200: { about: "The lease was granted or committed before, by the same batch.", schema: leaseAnswer, example: exampleLease("COMMITTED") },
+      200: {
+        about: "The lease was granted or committed before, by the same batch.",
+        schema: leaseAnswer,
+        example: exampleLease("COMMITTED"),
+      },
     },
     errors: beginErrors,
     example: { params: { cell: "7", uuid: UUID }, body: exampleBatch },
@@ -98,7 +152,9 @@ export const leaseRoutes = {
     params: z.strictObject({ cell: cellId }),
     query: nothing,
     body: { schema: batch, required: true },
-    responses: { 201: { about: "The lease is granted.", schema: leaseAnswer, example: exampleLease("GRANTED") } },
+    responses: {
+      201: { about: "The lease is granted.", schema: leaseAnswer, example: exampleLease("GRANTED") },
+    },
     errors: beginErrors.filter(({ reason }) => reason !== "LEASE_ID_REUSED"),
     example: { params: { cell: "7" }, body: exampleBatch },
   }),
@@ -107,12 +163,15 @@ export const leaseRoutes = {
     method: "POST",
     path: "/v1/cells/{cell}/leases/{uuid}/commit",
     summary: "Commit a lease",
-    about: "Makes the batch permanent. Final: nobody can undo it. Never refused for load, quota or a frozen cell. Again: the same answer.",
+    about:
+      "Makes the batch permanent. Final: nobody can undo it. Never refused for load, quota or a frozen cell. Again: the same answer.",
     roles,
     params,
     query: nothing,
     body: decision,
-    responses: { 200: { about: "The lease is committed.", schema: leaseAnswer, example: exampleLease("COMMITTED") } },
+    responses: {
+      200: { about: "The lease is committed.", schema: leaseAnswer, example: exampleLease("COMMITTED") },
+    },
     errors: decideErrors("COMMITTED"),
     example: { params: { cell: "7", uuid: UUID } },
   }),
@@ -127,7 +186,9 @@ export const leaseRoutes = {
     params,
     query: nothing,
     body: decision,
-    responses: { 200: { about: "The lease is rolled back.", schema: leaseAnswer, example: exampleLease("ROLLED_BACK") } },
+    responses: {
+      200: { about: "The lease is rolled back.", schema: leaseAnswer, example: exampleLease("ROLLED_BACK") },
+    },
     errors: decideErrors("ROLLED_BACK"),
     example: { params: { cell: "7", uuid: UUID } },
   }),

@@ -2,7 +2,15 @@ import * as z from "zod";
 import { limitTable } from "../../core/limits.ts";
 import { bucketType, cellId, nothing, pageSize, pageToken, sourceType } from "./fields.ts";
 import { route, type RouteError } from "./route.ts";
-import { bucket, digestAnswer, digestQuery, exportLine, lookupResult, recordAnswer, recordPage } from "./schemas.ts";
+import {
+  bucket,
+  digestAnswer,
+  digestQuery,
+  exportLine,
+  lookupResult,
+  recordAnswer,
+  recordPage,
+} from "./schemas.ts";
 
 const everyone = ["cell", "router", "operator"] as const;
 
@@ -33,9 +41,15 @@ const tooMany: RouteError = {
 /** Which of a cell's records. */
 const range = {
   source_type: sourceType,
-  source_id_gt: z.string().optional().meta({ description: "Only source ids after this one. Empty or left out: from the first." }),
+  source_id_gt: z
+    .string()
+    .optional()
+    .meta({ description: "Only source ids after this one. Empty or left out: from the first." }),
   source_id_lte: z.string().optional().meta({ description: "Only source ids up to this one." }),
-  bucket_type: z.array(bucketType).optional().meta({ description: "Only these bucket types. Give it several times for several; left out: all." }),
+  bucket_type: z
+    .array(bucketType)
+    .optional()
+    .meta({ description: "Only these bucket types. Give it several times for several; left out: all." }),
 };
 
 export const recordRoutes = {
@@ -48,10 +62,17 @@ export const recordRoutes = {
     about:
       "Which cell owns a name. The value is the rest of the path and may hold slashes, raw or percent-encoded. A name shows as soon as its lease is granted. A cell gets only `bucket`, `status` and `cell_id` of another cell's record.",
     roles: everyone,
-    params: z.strictObject({ bucket_type: bucketType, value: z.string().meta({ description: "The name, in any spelling of its canonical form." }) }),
+    params: z.strictObject({
+      bucket_type: bucketType,
+      value: z.string().meta({ description: "The name, in any spelling of its canonical form." }),
+    }),
     query: nothing,
     responses: {
-      200: { about: "The record and the cell that owns it.", schema: recordAnswer, example: { record: exampleRecord, cell: exampleOwner } },
+      200: {
+        about: "The record and the cell that owns it.",
+        schema: recordAnswer,
+        example: { record: exampleRecord, cell: exampleOwner },
+      },
     },
     errors: [{ code: "NOT_FOUND", when: "Nobody has the name." }, unsure],
     example: { params: { bucket_type: "ROUTES", value: "gitlab-org/gitlab" } },
@@ -65,7 +86,10 @@ export const recordRoutes = {
     roles: everyone,
     params: nothing,
     query: nothing,
-    body: { schema: z.strictObject({ buckets: z.array(bucket).min(1) }).meta({ id: "Lookup" }), required: true },
+    body: {
+      schema: z.strictObject({ buckets: z.array(bucket).min(1) }).meta({ id: "Lookup" }),
+      required: true,
+    },
     responses: {
       200: {
         about: "One result per bucket, in order.",
@@ -114,7 +138,11 @@ export const recordRoutes = {
         schema: exportLine,
         mediaType: "application/x-ndjson",
         lines: true,
-        example: [{ as_of: "2026-11-20T12:00:00.000Z" }, { record: exampleRecord, cursor: "1042" }, { end: "complete" }],
+        example: [
+          { as_of: "2026-11-20T12:00:00.000Z" },
+          { record: exampleRecord, cursor: "1042" },
+          { end: "complete" },
+        ],
       },
     },
     errors: [tooMany, unsure],
@@ -136,11 +164,24 @@ export const recordRoutes = {
         schema: digestAnswer,
         example: {
           as_of: "2026-11-20T12:30:00.000Z",
-          digests: [{ count: 1, hash: "9e8f0ec3bc1e1bffba9946d59e9f5e2a", held: false, newest_updated_at: "2026-11-20T12:00:01.250Z" }],
+          digests: [
+            {
+              count: 1,
+              hash: "9e8f0ec3bc1e1bffba9946d59e9f5e2a",
+              held: false,
+              newest_updated_at: "2026-11-20T12:00:01.250Z",
+            },
+          ],
         },
       },
     },
     errors: [unsure],
-    example: { params: { cell: "7" }, body: { source_type: "RAILS_TABLE_USERS", ranges: [{ source_id_lte: "1000" }, { source_id_gt: "1000" }] } },
+    example: {
+      params: { cell: "7" },
+      body: {
+        source_type: "RAILS_TABLE_USERS",
+        ranges: [{ source_id_lte: "1000" }, { source_id_gt: "1000" }],
+      },
+    },
   }),
 };

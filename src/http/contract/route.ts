@@ -64,4 +64,5 @@ export interface Route {
 /** Keeps the literal types, from which the types of the handlers follow. */
 export const route = <const R extends Route>(row: R): R => row;
 
-export const parameterNames = ({ path }: Pick<Route, "path">): string[] => [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name ?? "");
+export const parameterNames = ({ path }: Pick<Route, "path">): string[] =>
+  [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name ?? "");

@@ -15,7 +15,12 @@ const limit = z
   .meta({ id: "Limit" });
 
 const staleLease = z
-  .strictObject({ ...lease.shape, confirmed: z.boolean().meta({ description: "False: its ledger could not be asked whether it is still granted." }) })
+  .strictObject({
+    ...lease.shape,
+    confirmed: z
+      .boolean()
+      .meta({ description: "False: its ledger could not be asked whether it is still granted." }),
+  })
   .meta({ id: "StaleLease" });
 
 export const serviceRoutes = {
@@ -34,7 +39,12 @@ export const serviceRoutes = {
         .regex(/^\d{1,12}$/, "must be a whole number of seconds")
         .transform(Number)
         .optional()
-        .meta({ type: "integer", minimum: 0, pattern: undefined, description: "Left out: the deployment's `stale_s`, 600 by default." }),
+        .meta({
+          type: "integer",
+          minimum: 0,
+          pattern: undefined,
+          description: "Left out: the deployment's `stale_s`, 600 by default.",
+        }),
       cell: cellId.optional(),
       page_size: pageSize.optional(),
       page_token: pageToken.optional(),
@@ -44,7 +54,9 @@ export const serviceRoutes = {
         about: "A page of leases.",
         schema: z.strictObject({
           leases: z.array(staleLease),
-          last_pulled_at: time.nullable().meta({ description: "When the fleet record was last brought up to date; null: never." }),
+          last_pulled_at: time
+            .nullable()
+            .meta({ description: "When the fleet record was last brought up to date; null: never." }),
           next_page_token: nextPageToken,
         }),
       },
@@ -83,7 +95,9 @@ export const serviceRoutes = {
         schema: z.strictObject({
           status: z.literal("ok"),
           version: z.string(),
-          placement: z.string().meta({ description: "What decides who owns a name: the same on every machine, for good." }),
+          placement: z
+            .string()
+            .meta({ description: "What decides who owns a name: the same on every machine, for good." }),
         }),
       },
     },
@@ -95,11 +109,17 @@ export const serviceRoutes = {
     method: "GET",
     path: "/readyz",
     summary: "Is it ready?",
-    about: "Asks the directory, every shard and every cell's ledger. D1 is not needed to serve, so that it is down is only told.",
+    about:
+      "Asks the directory, every shard and every cell's ledger. D1 is not needed to serve, so that it is down is only told.",
     roles: "anyone",
     params: nothing,
     query: nothing,
-    responses: { 200: { about: "It is.", schema: z.strictObject({ status: z.literal("ok"), d1: z.enum(["up", "down"]) }) } },
+    responses: {
+      200: {
+        about: "It is.",
+        schema: z.strictObject({ status: z.literal("ok"), d1: z.enum(["up", "down"]) }),
+      },
+    },
     errors: [{ code: "UNAVAILABLE", when: "A part does not answer. `failed` lists them." }],
     example: {},
   }),
@@ -138,7 +158,12 @@ export const serviceRoutes = {
     roles: "anyone",
     params: nothing,
     query: nothing,
-    responses: { 200: { about: "A hint.", schema: z.strictObject({ service: z.literal("leasehold"), docs: z.string(), openapi: z.string() }) } },
+    responses: {
+      200: {
+        about: "A hint.",
+        schema: z.strictObject({ service: z.literal("leasehold"), docs: z.string(), openapi: z.string() }),
+      },
+    },
     errors: [],
     example: {},
   }),

@@ -15,7 +15,10 @@ const slot = z
   })
   .meta({ id: "VerificationSlot", description: "Leave to verify a cell now." });
 
-const directoryDown: RouteError = { code: "UNAVAILABLE", when: "The directory or the cell's ledger cannot be reached." };
+const directoryDown: RouteError = {
+  code: "UNAVAILABLE",
+  when: "The directory or the cell's ledger cannot be reached.",
+};
 
 export const verificationRoutes = {
   takeVerificationSlot: route({
@@ -32,7 +35,14 @@ export const verificationRoutes = {
       200: {
         about: "The slot is the run's until it expires or is released.",
         schema: z.strictObject({ slot }),
-        example: { slot: { uuid: example.params.uuid, cell_id: "7", expires_at: "2026-11-20T12:01:00.000Z", expires_in_ms: 60_000 } },
+        example: {
+          slot: {
+            uuid: example.params.uuid,
+            cell_id: "7",
+            expires_at: "2026-11-20T12:01:00.000Z",
+            expires_in_ms: 60_000,
+          },
+        },
       },
     },
     errors: [
@@ -57,7 +67,9 @@ export const verificationRoutes = {
     responses: {
       200: {
         about: "The run has no slot.",
-        schema: z.strictObject({ released: z.boolean().meta({ description: "Whether it had one until now." }) }),
+        schema: z.strictObject({
+          released: z.boolean().meta({ description: "Whether it had one until now." }),
+        }),
         example: { released: true },
       },
     },

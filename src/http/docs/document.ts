@@ -70,11 +70,18 @@ export interface Entry {
 
 export const entriesOf = (tag: Tag): Entry[] =>
   Object.entries(document.paths)
-    .flatMap(([path, operations]) => Object.entries(operations).map(([method, operation]) => ({ method: method.toUpperCase(), path, operation })))
+    .flatMap(([path, operations]) =>
+      Object.entries(operations).map(([method, operation]) => ({
+        method: method.toUpperCase(),
+        path,
+        operation,
+      })),
+    )
     .filter(({ operation }) => operation.tags.includes(tag.name))
     .toSorted((a, b) => placeIn(tag, a) - placeIn(tag, b));
 
-const placeIn = (tag: Tag, { operation }: Entry): number => tag["x-operations"].indexOf(operation.operationId);
+const placeIn = (tag: Tag, { operation }: Entry): number =>
+  tag["x-operations"].indexOf(operation.operationId);
 
 export const nameOfRef = (ref: string): string => ref.slice(ref.lastIndexOf("/") + 1);
 

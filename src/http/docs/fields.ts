@@ -13,9 +13,17 @@ export interface Field {
 export function fieldsOf(schema: Schema, prefix = ""): Field[] {
   if (schema.anyOf !== undefined) return schema.anyOf.flatMap((each) => fieldsOf(each, prefix));
   return Object.entries(schema.properties ?? {}).flatMap(([name, inner]) => {
-    const field = { name: prefix + name, schema: inner, required: schema.required?.includes(name) ?? false, description: inner.description };
+    const field = {
+      name: prefix + name,
+      schema: inner,
+      required: schema.required?.includes(name) ?? false,
+      description: inner.description,
+    };
     const nested = inner.type === "array" ? inner.items : inner;
-    const deeper = nested?.properties === undefined ? [] : fieldsOf(nested, `${prefix}${name}${inner.type === "array" ? "[]" : ""}.`);
+    const deeper =
+      nested?.properties === undefined
+        ? []
+        : fieldsOf(nested, `${prefix}${name}${inner.type === "array" ? "[]" : ""}.`);
     return [field, ...deeper];
   });
 }
@@ -24,19 +32,27 @@ export function fieldsOf(schema: Schema, prefix = ""): Field[] {
 export function fieldList(fields: readonly Field[], marks: "required" | "optional"): Markup {
   return html`<dl class="fields">
     ${fields.map(({ name, schema, required, description }) => {
-      const mark = required === (marks === "required") ? html`<span class="mark ${marks}">${marks}</span>` : undefined;
+      const mark =
+        required === (marks === "required") ? html`<span class="mark ${marks}">${marks}</span>` : undefined;
       return html`<div>
         <dt><code>${name}</code><span class="type">${typeOf(schema)}</span>${mark}</dt>
-        <dd>${description === undefined ? undefined : html`<p>${inline(description)}</p>`}${choices(schema)}</dd>
+        <dd>
+          ${description === undefined ? undefined : html`<p>${inline(description)}</p>`}${choices(schema)}
+        </dd>
       </div>`;
     })}
   </dl>`;
 }
 
 function typeOf(schema: Schema): Markup {
-  if (schema.$ref !== undefined) return html`<a href="#schema-${nameOfRef(schema.$ref)}">${nameOfRef(schema.$ref)}</a>`;
-  if (schema.anyOf !== undefined) return html`${schema.anyOf.map((each, index) => html`${index === 0 ? "" : " or "}${typeOf(each)}`)}`;
-  if (schema.type === "array") return schema.items?.properties === undefined ? html`list of ${typeOf(schema.items ?? {})}` : html`list of objects`;
+  if (schema.$ref !== undefined)
+    return html`<a href="#schema-${nameOfRef(schema.$ref)}">${nameOfRef(schema.$ref)}</a>`;
+  if (schema.anyOf !== undefined)
+    return html`${schema.anyOf.map((each, index) => html`${index === 0 ? "" : " or "}${typeOf(each)}`)}`;
+  if (schema.type === "array")
+    return schema.items?.properties === undefined
+      ? html`list of ${typeOf(schema.items ?? {})}`
+      : html`list of objects`;
   if (schema.const !== undefined) return html`<code>${JSON.stringify(schema.const)}</code>`;
   return html`${schema.format === "uuid" ? "uuid" : schema.format === "date-time" ? "time" : [schema.type ?? "anything"].flat().join(" or ")}`;
 }

@@ -13,17 +13,19 @@ export function operationSection(entry: Entry): Markup {
       <p class="address">${methodBadge(method)}<code>${pathOf(path)}</code></p>
       <p>${inline(operation.description)}</p>
       <p class="roles">${rolesOf(operation)}</p>
-      ${parameterFields("Path", "path", operation)} ${parameterFields("Query", "query", operation)} ${bodyFields(operation)} ${answers(operation)}
-      ${errors(operation)}
+      ${parameterFields("Path", "path", operation)} ${parameterFields("Query", "query", operation)}
+      ${bodyFields(operation)} ${answers(operation)} ${errors(operation)}
     </div>
     <div class="looks">${samples(entry)}</div>
   </section>`;
 }
 
-export const methodBadge = (method: string): Markup => html`<span class="method ${method.toLowerCase()}">${method}</span>`;
+export const methodBadge = (method: string): Markup =>
+  html`<span class="method ${method.toLowerCase()}">${method}</span>`;
 
 /** May be broken behind a slash, and nowhere else. */
-const pathOf = (path: string): Markup => html`${path.split("/").map((part, index) => (index === 0 ? part : html`/<wbr />${part}`))}`;
+const pathOf = (path: string): Markup =>
+  html`${path.split("/").map((part, index) => (index === 0 ? part : html`/<wbr />${part}`))}`;
 
 function rolesOf({ "x-roles": roles }: Operation): Markup {
   return roles.length === 0
@@ -31,7 +33,11 @@ function rolesOf({ "x-roles": roles }: Operation): Markup {
     : html`For ${roles.map((role, index) => html`${index === 0 ? "" : " · "}<b>${role}</b>`)}`;
 }
 
-function parameterFields(title: string, place: Parameter["in"], { parameters = [] }: Operation): Markup | undefined {
+function parameterFields(
+  title: string,
+  place: Parameter["in"],
+  { parameters = [] }: Operation,
+): Markup | undefined {
   const fields = parameters.filter((parameter) => parameter.in === place);
   if (fields.length === 0) return undefined;
   return html`<h4>${title}</h4>

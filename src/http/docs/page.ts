@@ -62,7 +62,10 @@ function render(): Markup {
             <h1>${info.title} <span>API reference</span></h1>
             <p class="lead">${inline(info.summary)}</p>
             ${paragraphs(introduction?.paragraphs ?? [])}
-            <p><a class="button contents" href="#contents">Contents</a> <a class="button" href="/openapi.json">OpenAPI 3.1</a></p>
+            <p>
+              <a class="button contents" href="#contents">Contents</a>
+              <a class="button" href="/openapi.json">OpenAPI 3.1</a>
+            </p>
           </header>
           <div class="guide">
             ${chapters.map(
@@ -75,7 +78,9 @@ function render(): Markup {
           </div>
           ${tags.map(
             (tag) =>
-              html`<h2 class="group" id="group-${tag.name}">${capital(tag.name)}<small>${tag.description}</small></h2>
+              html`<h2 class="group" id="group-${tag.name}">
+                  ${capital(tag.name)}<small>${tag.description}</small>
+                </h2>
                 ${entriesOf(tag).map(operationSection)}`,
           )}
           ${errorCodes()} ${schemas()}
@@ -96,7 +101,8 @@ function errorCodes(): Markup {
         ({ code, status, title, retryable, description }) =>
           html`<section id="error-${code.toLowerCase()}">
             <h3>
-              <span class="status">${status}</span> <code>${code}</code> ${retryable ? html`<span class="mark retry">try again</span>` : undefined}
+              <span class="status">${status}</span>
+              <code>${code}</code> ${retryable ? html`<span class="mark retry">try again</span>` : undefined}
             </h3>
             <p><strong>${title}.</strong> ${inline(description)}</p>
           </section>`,

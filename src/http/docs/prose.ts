@@ -32,4 +32,5 @@ export function chaptersOf(text: string): Chapter[] {
   return chapters;
 }
 
-export const paragraphs = (texts: readonly string[]): Markup => html`${texts.map((text) => html`<p>${inline(text)}</p>`)}`;
+export const paragraphs = (texts: readonly string[]): Markup =>
+  html`${texts.map((text) => html`<p>${inline(text)}</p>`)}`;

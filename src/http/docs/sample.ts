@@ -8,8 +8,12 @@ export function sampleOf(schema: Schema, name = ""): unknown {
   if (schema.const !== undefined) return schema.const;
   if (examples !== undefined) return examples[0];
   if (values !== undefined) return values[0];
-  if (anyOf?.[0] !== undefined) return anyOf.some((each) => each.type === "null") ? null : sampleOf(anyOf[0], name);
-  if (type === "object") return Object.fromEntries((required ?? []).map((field) => [field, sampleOf(properties?.[field] ?? {}, field)]));
+  if (anyOf?.[0] !== undefined)
+    return anyOf.some((each) => each.type === "null") ? null : sampleOf(anyOf[0], name);
+  if (type === "object")
+    return Object.fromEntries(
+      (required ?? []).map((field) => [field, sampleOf(properties?.[field] ?? {}, field)]),
+    );
   if (type === "array") return [sampleOf(items ?? {}, name)];
   if (Array.isArray(type)) return null;
   if (type === "integer") return 1;
@@ -34,18 +38,23 @@ const SAMPLES: Readonly<Record<string, string>> = {
 export function curlOf({ method, path, operation }: Entry): string {
   const parameters = operation.parameters ?? [];
   const filled = parameters.reduce(
-    (made, { name, in: place, example }) => (place === "path" ? made.replace(`{${name}}`, example ?? name) : made),
+    (made, { name, in: place, example }) =>
+      place === "path" ? made.replace(`{${name}}`, example ?? name) : made,
     path,
   );
   const query = parameters
-    .flatMap(({ name, in: place, example }) => (place === "query" && example !== undefined ? [`${name}=${example}`] : []))
+    .flatMap(({ name, in: place, example }) =>
+      place === "query" && example !== undefined ? [`${name}=${example}`] : [],
+    )
     .join("&");
   const body = operation.requestBody?.content["application/json"].example;
   const url = `$LEASEHOLD${filled}${query === "" ? "" : `?${query}`}`;
   const lines = [
     ...(method === "GET" ? [`curl "${url}"`] : [`curl -X ${method}`, `"${url}"`]),
     ...(operation["x-roles"].length === 0 ? [] : ['-H "Authorization: Bearer $KEY"']),
-    ...(body === undefined ? [] : ['-H "Content-Type: application/json"', `-d '${JSON.stringify(body, null, 2)}'`]),
+    ...(body === undefined
+      ? []
+      : ['-H "Content-Type: application/json"', `-d '${JSON.stringify(body, null, 2)}'`]),
   ];
   return lines.join(" \\\n  ");
 }

@@ -27,7 +27,9 @@ export const cellPlans: Plans<keyof typeof cellRoutes> = {
         ({ cell }) => position === undefined || compareBytes(sourceOrder(cell), sourceOrder(position)) > 0,
       );
       const cells = behind.slice(0, limit);
-      const statuses = await fanOut(cells, deployment.config.limits.fanOut, (cell) => statusOf(deployment, cell));
+      const statuses = await fanOut(cells, deployment.config.limits.fanOut, (cell) =>
+        statusOf(deployment, cell),
+      );
       const body = {
         cells: cells.map((cell, index) => wireCell(cell, statuses[index])),
         next_page_token: await next(behind.length > limit ? cells.at(-1)?.cell : undefined),
@@ -39,11 +41,16 @@ export const cellPlans: Plans<keyof typeof cellRoutes> = {
   addCell({ deployment, body: { cell_id: id, name, address, location_hint: locationHint } }) {
     return ok(async () => {
       const message = { ...deployment.envelope, cell: id, name, address, locationHint: locationHint ?? null };
-      const added = await reach(readTimeoutMs(deployment), { who: DIRECTORY, advice: UNSURE }, () => deployment.objects.directory().addCell(message));
+      const added = await reach(readTimeoutMs(deployment), { who: DIRECTORY, advice: UNSURE }, () =>
+        deployment.objects.directory().addCell(message),
+      );
       deployment.directory.expire();
       if (!added.ok) return added;
       // The first use of a ledger decides where it lives, so it comes with the hint.
-      return ok({ status: 201, body: { cell: wireCell(added.value, await statusOf(deployment, added.value)) } });
+      return ok({
+        status: 201,
+        body: { cell: wireCell(added.value, await statusOf(deployment, added.value)) },
+      });
     });
   },
 
@@ -52,14 +59,20 @@ export const cellPlans: Plans<keyof typeof cellRoutes> = {
       const before = await deployment.directory.presentCell(cell);
       if (!before.ok) return before;
       const { updatedAtMs } = before.value;
-      const change = { ...(name === undefined ? {} : { name }), ...(address === undefined ? {} : { address }) };
+      const change = {
+        ...(name === undefined ? {} : { name }),
+        ...(address === undefined ? {} : { address }),
+      };
       const message = { ...deployment.envelope, cell, ...change, updatedAtMs };
       const changed = await reach(readTimeoutMs(deployment), { who: DIRECTORY, advice: UNSURE }, () =>
         deployment.objects.directory().changeCell(message),
       );
       deployment.directory.expire();
       if (!changed.ok) return changed;
-      return ok({ status: 200, body: { cell: wireCell(changed.value, await statusOf(deployment, changed.value)) } });
+      return ok({
+        status: 200,
+        body: { cell: wireCell(changed.value, await statusOf(deployment, changed.value)) },
+      });
     });
   },
 
@@ -72,9 +85,14 @@ const LEDGER = { who: "the cell's ledger" };
 const UNSURE = "the change may have been made; read it back, or repeat the call";
 
 /** Undefined when the cell's ledger cannot be asked. */
-async function statusOf({ objects, envelope, config }: Deployment, { cell, locationHint }: Cell): Promise<CellStatus | undefined> {
+async function statusOf(
+  { objects, envelope, config }: Deployment,
+  { cell, locationHint }: Cell,
+): Promise<CellStatus | undefined> {
   const { inquiryTimeoutMs } = config.limits;
-  const status = await reach(inquiryTimeoutMs, LEDGER, () => objects.ledger(cell, locationHint).status(envelope));
+  const status = await reach(inquiryTimeoutMs, LEDGER, () =>
+    objects.ledger(cell, locationHint).status(envelope),
+  );
   return status.ok ? status.value : undefined;
 }
 
@@ -83,7 +101,10 @@ interface Changed {
   body: { cell: z.input<typeof cellSchema> };
 }
 
-function setState({ deployment, params }: Call<"freezeCell" | "unfreezeCell">, state: CellState): Result<() => Promise<Result<Changed>>> {
+function setState(
+  { deployment, params }: Call<"freezeCell" | "unfreezeCell">,
+  state: CellState,
+): Result<() => Promise<Result<Changed>>> {
   return ok(async (): Promise<Result<Changed>> => {
     const { objects, envelope } = deployment;
     const cell = await deployment.directory.presentCell(params.cell);
@@ -92,7 +113,9 @@ function setState({ deployment, params }: Call<"freezeCell" | "unfreezeCell">, s
     const before = await reach(readTimeoutMs(deployment), LEDGER, () => ledger().status(envelope));
     if (!before.ok) return before;
     const { stateVersion } = before.value;
-    const set = await reach(readTimeoutMs(deployment), { ...LEDGER, advice: UNSURE }, () => ledger().setState({ ...envelope, state, stateVersion }));
+    const set = await reach(readTimeoutMs(deployment), { ...LEDGER, advice: UNSURE }, () =>
+      ledger().setState({ ...envelope, state, stateVersion }),
+    );
     if (!set.ok) return set;
     return ok({ status: 200, body: { cell: wireCell(cell.value, await statusOf(deployment, cell.value)) } });
   });

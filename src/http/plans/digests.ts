@@ -28,7 +28,13 @@ export const digestRecords: Plan<"digestRecords"> = ({ deployment, principal, pa
     if (!mayRead.ok) return mayRead;
     // Before the shards are asked: whatever was done by now is in their answers.
     const asOfMs = deployment.clock.now();
-    const request = { ...deployment.envelope, cell, sourceType: body.source_type, bucketTypes: wanted, ranges: ranges.value };
+    const request = {
+      ...deployment.envelope,
+      cell,
+      sourceType: body.source_type,
+      bucketTypes: wanted,
+      ranges: ranges.value,
+    };
     const answers = await askShards(deployment, request);
     if (!answers.ok) return answers;
     const digests = ranges.value.map((_, index) => sumOf(answers.value.flatMap((each) => each[index] ?? [])));
@@ -39,33 +45,46 @@ export const digestRecords: Plan<"digestRecords"> = ({ deployment, principal, pa
 /** In order and apart: however many there are, no claim is read twice. */
 function rangesOf(given: readonly GivenRange[], limits: Limits): Result<SourceRange[]> {
   const { digestRanges } = limits;
-  if (given.length > digestRanges) return invalid(`ranges[${digestRanges}]`, `is more than one call may hold: ${digestRanges} ranges`);
+  if (given.length > digestRanges)
+    return invalid(`ranges[${digestRanges}]`, `is more than one call may hold: ${digestRanges} ranges`);
   const ranges: SourceRange[] = [];
   for (const [index, range] of given.entries()) {
     const bounds = boundsOf(range, limits, `ranges[${index}].`);
     if (!bounds.ok) return bounds;
     const { after, upTo } = bounds.value;
     if (upTo !== null && compareBytes(after, upTo) >= 0)
-      return invalid(`ranges[${index}].source_id_lte`, "must come after `source_id_gt`, in the order of source ids");
+      return invalid(
+        `ranges[${index}].source_id_lte`,
+        "must come after `source_id_gt`, in the order of source ids",
+      );
     const before = ranges.at(-1);
     if (before !== undefined && (before.upTo === null || compareBytes(before.upTo, after) > 0))
-      return invalid(`ranges[${index}].source_id_gt`, "must not come before the end of the range before it, in the order of source ids");
+      return invalid(
+        `ranges[${index}].source_id_gt`,
+        "must not come before the end of the range before it, in the order of source ids",
+      );
     ranges.push(bounds.value);
   }
   return ok(ranges);
 }
 
 /** Fails rather than leave a shard out. */
-async function askShards(deployment: Deployment, request: DigestRecordsRequest): Promise<Result<RangeDigest[][]>> {
+async function askShards(
+  deployment: Deployment,
+  request: DigestRecordsRequest,
+): Promise<Result<RangeDigest[][]>> {
   const { config, objects } = deployment;
   const shards = Array.from({ length: config.shards }, (_, shard) => shard);
   const answers = await fanOut(shards, config.limits.fanOut, (shard) =>
-    reach(readTimeoutMs(deployment), { who: `shard ${shard}` }, () => objects.shard(shard).digestRecords(request)),
+    reach(readTimeoutMs(deployment), { who: `shard ${shard}` }, () =>
+      objects.shard(shard).digestRecords(request),
+    ),
   );
   const digests: RangeDigest[][] = [];
   for (const [shard, answer] of answers.entries()) {
     if (!answer.ok) return answer;
-    if (answer.value.digests.length !== request.ranges.length) return refused("UNAVAILABLE", `shard ${shard} did not answer for every range`);
+    if (answer.value.digests.length !== request.ranges.length)
+      return refused("UNAVAILABLE", `shard ${shard} did not answer for every range`);
     digests.push(answer.value.digests);
   }
   return ok(digests);

@@ -30,7 +30,12 @@ async function* linesOf(call: Call<"exportRecords">, { after: from, upTo }: Sour
   let cursor = query.source_id_gt ?? "";
   let calls = 0;
   for (let left = limits.exportRecords; ;) {
-    const page = await readRange(call, { after, upTo, limit: Math.min(limits.maxPageItems, left), onCall: () => (calls += 1) });
+    const page = await readRange(call, {
+      after,
+      upTo,
+      limit: Math.min(limits.maxPageItems, left),
+      onCall: () => (calls += 1),
+    });
     if (!page.ok) return yield page;
     const { records, next } = page.value;
     for (const line of recordLines(records, cursor)) lines.push(line);

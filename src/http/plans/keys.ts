@@ -21,12 +21,20 @@ export const keyPlans: Plans<keyof typeof keyRoutes> = {
     if (role !== "cell" && cell !== undefined) return invalid("cell_id", "is for the role cell only");
     const lifetimeS = given ?? Math.min(DEFAULT_LIFETIME_S, keyLifetimeS);
     if (lifetimeS > keyLifetimeS) return invalid("expires_in_s", `must be at most ${keyLifetimeS}`);
-    if (note === NOT_MADE_HERE) return invalid("note", "must say something else: this is how keys that were made elsewhere are listed");
+    if (note === NOT_MADE_HERE)
+      return invalid("note", "must say something else: this is how keys that were made elsewhere are listed");
     const signed = deployment.signed();
     if (!signed.ok) return signed;
     return ok(async () => {
       const iat = Math.floor(deployment.clock.now() / 1_000);
-      const payload: KeyPayload = { v: 1, id: newTimeOrderedUuid(), role, ...(cell === undefined ? {} : { cell }), iat, exp: iat + lifetimeS };
+      const payload: KeyPayload = {
+        v: 1,
+        id: newTimeOrderedUuid(),
+        role,
+        ...(cell === undefined ? {} : { cell }),
+        iat,
+        exp: iat + lifetimeS,
+      };
       const known: MintedKey = {
         keyId: payload.id,
         role,
@@ -53,10 +61,18 @@ export const keyPlans: Plans<keyof typeof keyRoutes> = {
     const { deployment } = call;
     return ok(async () => {
       const message = { ...deployment.envelope, afterPosition: position ?? 0, limit };
-      const listed = await reach(readTimeoutMs(deployment), { who: DIRECTORY }, () => deployment.objects.directory().listKeys(message));
+      const listed = await reach(readTimeoutMs(deployment), { who: DIRECTORY }, () =>
+        deployment.objects.directory().listKeys(message),
+      );
       if (!listed.ok) return listed;
       const { keys, more } = listed.value;
-      return ok({ status: 200, body: { keys: keys.map(wireKey), next_page_token: await next(more ? keys.at(-1)?.position : undefined) } });
+      return ok({
+        status: 200,
+        body: {
+          keys: keys.map(wireKey),
+          next_page_token: await next(more ? keys.at(-1)?.position : undefined),
+        },
+      });
     });
   },
 
@@ -68,8 +84,12 @@ export const keyPlans: Plans<keyof typeof keyRoutes> = {
       if (!found.ok) return found;
       const known = found.value ?? unseen(deployment, id, body?.cell_id ?? null);
       // What the caller says of a key that was made elsewhere may be corrected by saying it again; a ledger is told each time.
-      const key = known.note === NOT_MADE_HERE && body?.cell_id !== undefined ? unseen(deployment, id, body.cell_id) : known;
-      if (body?.cell_id !== undefined && body.cell_id !== key.cell) return invalid("cell_id", "is not the cell of this key");
+      const key =
+        known.note === NOT_MADE_HERE && body?.cell_id !== undefined
+          ? unseen(deployment, id, body.cell_id)
+          : known;
+      if (body?.cell_id !== undefined && body.cell_id !== key.cell)
+        return invalid("cell_id", "is not the cell of this key");
       const revoked = await revoke(deployment, key);
       deployment.directory.expire();
       return revoked.ok ? ok({ status: 200, body: { key: wireKey(revoked.value) } }) : revoked;
@@ -85,7 +105,15 @@ const NOT_MADE_HERE = "not made here";
 function unseen({ config, clock }: Deployment, keyId: string, cell: string | null): MintedKey {
   const now = clock.now();
   const expiresAtMs = now + config.limits.keyLifetimeS * 1_000;
-  return { keyId, role: cell === null ? "operator" : "cell", cell, note: NOT_MADE_HERE, createdAtMs: now, expiresAtMs, revokedAtMs: null };
+  return {
+    keyId,
+    role: cell === null ? "operator" : "cell",
+    cell,
+    note: NOT_MADE_HERE,
+    createdAtMs: now,
+    expiresAtMs,
+    revokedAtMs: null,
+  };
 }
 
 /** The ledger first: should the second step fail, the key is listed as good and the call can be repeated, rather than the other way round. */
@@ -98,11 +126,19 @@ async function revoke(deployment: Deployment, key: MintedKey): Promise<Result<Mi
     const registered = await deployment.directory.cell(cell);
     if (!registered.ok) return registered;
     const message = { ...envelope, keyId: key.keyId, expiresAtMs: key.expiresAtMs };
-    const told = await reach(readTimeoutMs(deployment), { who: "the cell's ledger", advice }, () => objects.ledger(cell).revoke(message));
-    if (!told.ok) return told.refusal.reason === "CELL_UNKNOWN" ? refused("NOT_FOUND", told.refusal.detail, { reason: "CELL_UNKNOWN" }) : told;
+    const told = await reach(readTimeoutMs(deployment), { who: "the cell's ledger", advice }, () =>
+      objects.ledger(cell).revoke(message),
+    );
+    if (!told.ok)
+      return told.refusal.reason === "CELL_UNKNOWN"
+        ? refused("NOT_FOUND", told.refusal.detail, { reason: "CELL_UNKNOWN" })
+        : told;
   }
-  const listed = await reach(readTimeoutMs(deployment), { who: DIRECTORY, advice }, () => objects.directory().revokeKey({ ...envelope, key }));
+  const listed = await reach(readTimeoutMs(deployment), { who: DIRECTORY, advice }, () =>
+    objects.directory().revokeKey({ ...envelope, key }),
+  );
   // The last room was taken since it was looked at. The ledger refuses the key already: a refusal would say that nothing was done.
-  if (cell !== null && !listed.ok && listed.refusal.code === "RESOURCE_EXHAUSTED") return refused("UNAVAILABLE", listed.refusal.detail);
+  if (cell !== null && !listed.ok && listed.refusal.code === "RESOURCE_EXHAUSTED")
+    return refused("UNAVAILABLE", listed.refusal.detail);
   return listed;
 }

@@ -31,7 +31,11 @@ export const leasePlans: Plans<keyof typeof leaseRoutes> = {
     return ok(async () => {
       const begun = await sendBegin(deployment, principal, cell, begin.value);
       if (!begun.ok) return begun;
-      return ok({ status: 201, body: { lease: wireLease(begun.value.lease) }, headers: { location: `/v1/cells/${cell}/leases/${uuid}` } });
+      return ok({
+        status: 201,
+        body: { lease: wireLease(begun.value.lease) },
+        headers: { location: `/v1/cells/${cell}/leases/${uuid}` },
+      });
     });
   },
 
@@ -41,8 +45,12 @@ export const leasePlans: Plans<keyof typeof leaseRoutes> = {
   getLease({ deployment, principal, params: { cell, uuid } }) {
     return ok(async () => {
       const request = { ...deployment.envelope, caller: callerOf(principal), lease: uuid };
-      const lease = await reach(readTimeoutMs(deployment), { who: LEDGER }, () => deployment.objects.ledger(cell).getLease(request));
-      return lease.ok ? ok({ status: 200, body: { lease: wireLease(lease.value) } }) : registered(lease, principal);
+      const lease = await reach(readTimeoutMs(deployment), { who: LEDGER }, () =>
+        deployment.objects.ledger(cell).getLease(request),
+      );
+      return lease.ok
+        ? ok({ status: 200, body: { lease: wireLease(lease.value) } })
+        : registered(lease, principal);
     });
   },
 
@@ -59,10 +67,18 @@ export const leasePlans: Plans<keyof typeof leaseRoutes> = {
         afterPosition: position ?? 0,
         limit,
       };
-      const listed = await reach(readTimeoutMs(deployment), { who: LEDGER }, () => deployment.objects.ledger(params.cell).listLeases(request));
+      const listed = await reach(readTimeoutMs(deployment), { who: LEDGER }, () =>
+        deployment.objects.ledger(params.cell).listLeases(request),
+      );
       if (!listed.ok) return registered(listed, principal);
       const { leases, nextPosition } = listed.value;
-      return ok({ status: 200, body: { leases: leases.map(wireLease), next_page_token: await next(nextPosition === 0 ? undefined : nextPosition) } });
+      return ok({
+        status: 200,
+        body: {
+          leases: leases.map(wireLease),
+          next_page_token: await next(nextPosition === 0 ? undefined : nextPosition),
+        },
+      });
     });
   },
 };
@@ -70,9 +86,13 @@ export const leasePlans: Plans<keyof typeof leaseRoutes> = {
 const LEDGER = "the cell's ledger";
 
 /** How the core knows the caller. Routers are not let in here. */
-const callerOf = ({ role, keyId }: Principal): Caller => ({ role: role === "operator" ? "operator" : "cell", keyId });
+const callerOf = ({ role, keyId }: Principal): Caller => ({
+  role: role === "operator" ? "operator" : "cell",
+  keyId,
+});
 
-export const readTimeoutMs = ({ config: { limits } }: Deployment): number => limits.inquiryTimeoutMs + limits.exchangeTimeoutMs;
+export const readTimeoutMs = ({ config: { limits } }: Deployment): number =>
+  limits.inquiryTimeoutMs + limits.exchangeTimeoutMs;
 
 /** An operator may name any cell, so that one which is not registered is not found; a cell key was made for a cell that is. */
 function registered<T>(result: Result<T>, { role }: Principal): Result<T> {
@@ -81,39 +101,69 @@ function registered<T>(result: Result<T>, { role }: Principal): Result<T> {
 }
 
 /** Whether the caller's key still holds, for reads of a cell that its ledger does not answer itself. */
-export async function authorized(deployment: Deployment, principal: Principal, cell: string): Promise<Result<null>> {
+export async function authorized(
+  deployment: Deployment,
+  principal: Principal,
+  cell: string,
+): Promise<Result<null>> {
   const request = { ...deployment.envelope, caller: callerOf(principal) };
-  const answer = await reach(readTimeoutMs(deployment), { who: LEDGER }, () => deployment.objects.ledger(cell).authorize(request));
+  const answer = await reach(readTimeoutMs(deployment), { who: LEDGER }, () =>
+    deployment.objects.ledger(cell).authorize(request),
+  );
   return registered(answer, principal);
 }
 
-async function beginOf({ config, envelope }: Deployment, principal: Principal, lease: string, batch: Batch): Promise<Result<BeginRequest>> {
+async function beginOf(
+  { config, envelope }: Deployment,
+  principal: Principal,
+  lease: string,
+  batch: Batch,
+): Promise<Result<BeginRequest>> {
   const ops = opsOf(batch, config.shards, config.limits);
   if (!ops.ok) return ops;
   const allowMissing = batch.allow_missing ?? false;
   const hash = payloadHash(ops.value, allowMissing);
-  return ok({ ...envelope, caller: callerOf(principal), lease, ops: ops.value, payloadHash: hash, allowMissing });
+  return ok({
+    ...envelope,
+    caller: callerOf(principal),
+    lease,
+    ops: ops.value,
+    payloadHash: hash,
+    allowMissing,
+  });
 }
 
-async function sendBegin({ config, objects }: Deployment, principal: Principal, cell: string, request: BeginRequest): Promise<Result<BeginAnswer>> {
+async function sendBegin(
+  { config, objects }: Deployment,
+  principal: Principal,
+  cell: string,
+  request: BeginRequest,
+): Promise<Result<BeginAnswer>> {
   const { beginDeadlineMs, exchangeTimeoutMs } = config.limits;
   const advice = "the outcome is not known; repeat the call with the same lease id";
-  const begun = await reach(beginDeadlineMs + exchangeTimeoutMs + 1_000, { who: LEDGER, advice }, () => objects.ledger(cell).begin(request));
+  const begun = await reach(beginDeadlineMs + exchangeTimeoutMs + 1_000, { who: LEDGER, advice }, () =>
+    objects.ledger(cell).begin(request),
+  );
   if (begun.ok) return ok({ ...begun.value, lease: withOps(begun.value.lease, request) });
   const { code } = begun.refusal;
-  if (code === "UNAVAILABLE" || code === "DEADLINE_EXCEEDED") return withFailure(begun, { leaseUuid: request.lease });
+  if (code === "UNAVAILABLE" || code === "DEADLINE_EXCEEDED")
+    return withFailure(begun, { leaseUuid: request.lease });
   return registered(begun, principal);
 }
 
 /** A ledger that has just granted a batch does not send it back. */
-const withOps = (lease: Lease, { ops }: BeginRequest): Lease => (lease.state === "GRANTED" ? { ops, ...lease } : lease);
+const withOps = (lease: Lease, { ops }: BeginRequest): Lease =>
+  lease.state === "GRANTED" ? { ops, ...lease } : lease;
 
 interface Decided {
   status: 200;
   body: z.input<typeof leaseAnswer>;
 }
 
-function decide(call: Call<"commitLease" | "rollbackLease">, outcome: Outcome): Result<() => Promise<Result<Decided>>> {
+function decide(
+  call: Call<"commitLease" | "rollbackLease">,
+  outcome: Outcome,
+): Result<() => Promise<Result<Decided>>> {
   const { deployment, principal, params, body } = call;
   const fault = reasonFault(call);
   if (fault !== undefined) return fault;
@@ -127,18 +177,32 @@ function decide(call: Call<"commitLease" | "rollbackLease">, outcome: Outcome): 
   return ok(async (): Promise<Result<Decided>> => {
     const { commitDeadlineMs } = deployment.config.limits;
     const who = { who: LEDGER, advice: "repeat the call; the first decision wins, and is final" };
-    const decided = await reach(commitDeadlineMs + 1_000, who, () => deployment.objects.ledger(params.cell).decide(request));
-    return decided.ok ? ok({ status: 200, body: { lease: wireLease(decided.value) } }) : registered(decided, principal);
+    const decided = await reach(commitDeadlineMs + 1_000, who, () =>
+      deployment.objects.ledger(params.cell).decide(request),
+    );
+    return decided.ok
+      ? ok({ status: 200, body: { lease: wireLease(decided.value) } })
+      : registered(decided, principal);
   });
 }
 
 /** Rule C5: an operator says why, and a cell need not. */
-function reasonFault({ deployment, principal, body }: Call<"commitLease" | "rollbackLease">): Result<never> | undefined {
+function reasonFault({
+  deployment,
+  principal,
+  body,
+}: Call<"commitLease" | "rollbackLease">): Result<never> | undefined {
   const { reasonBytes } = deployment.config.limits;
   const reason = body?.reason;
-  if (principal.role !== "operator") return reason === undefined ? undefined : invalid("reason", "is for operators: a cell sends no body");
+  if (principal.role !== "operator")
+    return reason === undefined ? undefined : invalid("reason", "is for operators: a cell sends no body");
   if (reason === undefined || reason.trim() === "")
-    return refused("INVALID_ARGUMENT", "`reason` is required of operators, and kept with the outcome", { field: "reason" });
-  if (!reason.isWellFormed() || /[^\P{Cc}\n\t]/u.test(reason)) return invalid("reason", "must be text without control characters");
-  return bytesOf(reason) > reasonBytes ? invalid("reason", `is longer than ${reasonBytes} bytes of UTF-8`) : undefined;
+    return refused("INVALID_ARGUMENT", "`reason` is required of operators, and kept with the outcome", {
+      field: "reason",
+    });
+  if (!reason.isWellFormed() || /[^\P{Cc}\n\t]/u.test(reason))
+    return invalid("reason", "must be text without control characters");
+  return bytesOf(reason) > reasonBytes
+    ? invalid("reason", `is longer than ${reasonBytes} bytes of UTF-8`)
+    : undefined;
 }

@@ -37,23 +37,37 @@ interface Part extends SourceRange {
 }
 
 /** The ends of a range of source ids, each checked by itself; `at`: where in the request. */
-export function boundsOf({ source_id_gt: gt, source_id_lte: lte }: Bounds, limits: Limits, at = ""): Result<SourceRange> {
+export function boundsOf(
+  { source_id_gt: gt, source_id_lte: lte }: Bounds,
+  limits: Limits,
+  at = "",
+): Result<SourceRange> {
   for (const [name, id] of Object.entries({ source_id_gt: gt, source_id_lte: lte })) {
     const fault = id === undefined ? undefined : idFault(id, limits);
     if (fault !== undefined) return invalid(`${at}${name}`, fault);
   }
-  return ok({ after: gt === undefined ? "" : sourceOrder(gt), upTo: lte === undefined ? null : sourceOrder(lte) });
+  return ok({
+    after: gt === undefined ? "" : sourceOrder(gt),
+    upTo: lte === undefined ? null : sourceOrder(lte),
+  });
 }
 
 /** Of a listing or an export. `source_id_gt` may be empty, as an export's first cursor is: from the beginning. */
-export function rangeOf({ source_id_gt: gt, source_id_lte: lte }: Bounds, limits: Limits): Result<SourceRange> {
+export function rangeOf(
+  { source_id_gt: gt, source_id_lte: lte }: Bounds,
+  limits: Limits,
+): Result<SourceRange> {
   const range = boundsOf({ source_id_gt: gt === "" ? undefined : gt, source_id_lte: lte }, limits);
-  if (!range.ok || range.value.upTo === null || compareBytes(range.value.after, range.value.upTo) <= 0) return range;
+  if (!range.ok || range.value.upTo === null || compareBytes(range.value.after, range.value.upTo) <= 0)
+    return range;
   return invalid("source_id_lte", "must not come before `source_id_gt`, in the order of source ids");
 }
 
 /** The next of a cell's records, once its ledger has said that the caller may read them (rule R3). */
-export async function readRange({ deployment, principal, params, query }: RangeCall, { after, upTo, limit, onCall }: Part): Promise<Result<Merged>> {
+export async function readRange(
+  { deployment, principal, params, query }: RangeCall,
+  { after, upTo, limit, onCall }: Part,
+): Promise<Result<Merged>> {
   const { envelope, objects, config } = deployment;
   const { shards, limits } = config;
   onCall?.();

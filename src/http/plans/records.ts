@@ -24,7 +24,9 @@ export const recordPlans: Plans<Exclude<keyof typeof recordRoutes, "exportRecord
     if (!key.ok) return invalidValue(key.refusal.detail);
     return ok(async () => {
       const { type: kind, canonical } = key.value;
-      const answer = await askShard(deployment, shardOf(kind, canonical, deployment.config.shards), [key.value]);
+      const answer = await askShard(deployment, shardOf(kind, canonical, deployment.config.shards), [
+        key.value,
+      ]);
       const found = answer.ok ? recordsOf(answer.value) : answer;
       if (!found.ok) return found;
       const [record] = found.value;
@@ -38,7 +40,10 @@ export const recordPlans: Plans<Exclude<keyof typeof recordRoutes, "exportRecord
   lookupRecords({ deployment, principal, body: { buckets } }) {
     const { limits } = deployment.config;
     if (buckets.length > limits.lookupBuckets)
-      return invalid(`buckets[${limits.lookupBuckets}]`, `is more than one lookup may hold: ${limits.lookupBuckets} buckets`);
+      return invalid(
+        `buckets[${limits.lookupBuckets}]`,
+        `is more than one lookup may hold: ${limits.lookupBuckets} buckets`,
+      );
     const keys: BucketKey[] = [];
     for (const [index, bucket] of buckets.entries()) {
       const key = keyOf(bucket, `buckets[${index}]`, limits);
@@ -52,7 +57,9 @@ export const recordPlans: Plans<Exclude<keyof typeof recordRoutes, "exportRecord
       if (!owners.ok) return owners;
       const results = buckets.map((bucket, index) => {
         const record = found.value[index] ?? null;
-        return record === null ? { bucket, found: false } : { bucket, found: true, ...shown(record, principal, owners.value) };
+        return record === null
+          ? { bucket, found: false }
+          : { bucket, found: true, ...shown(record, principal, owners.value) };
       });
       return ok({ status: 200, body: { results } });
     });
@@ -60,7 +67,9 @@ export const recordPlans: Plans<Exclude<keyof typeof recordRoutes, "exportRecord
 
   async listRecords(call) {
     const { deployment, query } = call;
-    const wanted = [...new Set(query.bucket_type)].toSorted((a, b) => bucketTypes[a].number - bucketTypes[b].number);
+    const wanted = [...new Set(query.bucket_type)].toSorted(
+      (a, b) => bucketTypes[a].number - bucketTypes[b].number,
+    );
     const range = rangeOf(query, deployment.config.limits);
     if (!range.ok) return range;
     const page = await pageOf<string>({ ...call, query: { ...query, bucket_type: wanted } });
@@ -68,7 +77,11 @@ export const recordPlans: Plans<Exclude<keyof typeof recordRoutes, "exportRecord
     const { limit, position, next } = page.value;
     return ok(async () => {
       const asOfMs = deployment.clock.now();
-      const merged = await readRange(call, { ...range.value, ...(position === undefined ? {} : { after: position }), limit });
+      const merged = await readRange(call, {
+        ...range.value,
+        ...(position === undefined ? {} : { after: position }),
+        limit,
+      });
       if (!merged.ok) return merged;
       const body = {
         as_of: timeOf(asOfMs),
@@ -82,42 +95,59 @@ export const recordPlans: Plans<Exclude<keyof typeof recordRoutes, "exportRecord
   digestRecords,
 };
 
-const invalidValue = (detail: string): Result<never> => refused("INVALID_ARGUMENT", detail.replace("`.value`", "`value`"), { field: "value" });
+const invalidValue = (detail: string): Result<never> =>
+  refused("INVALID_ARGUMENT", detail.replace("`.value`", "`value`"), { field: "value" });
 
 /** One message per shard. A record or null for each key, in order; refused when that of any cannot be known (rule R2). */
-async function lookUp(deployment: Deployment, keys: readonly BucketKey[]): Promise<Result<(ClaimRecord | null)[]>> {
+async function lookUp(
+  deployment: Deployment,
+  keys: readonly BucketKey[],
+): Promise<Result<(ClaimRecord | null)[]>> {
   const { shards, limits } = deployment.config;
   const byShard = Map.groupBy(keys.entries(), ([, { type, canonical }]) => shardOf(type, canonical, shards));
   const found: LookupFound[] = [];
   const answers = await fanOut([...byShard], limits.fanOut, async ([shard, entries]) => {
     const asked = entries.map(([, key]) => key);
     const answer = await askShard(deployment, shard, asked);
-    if (answer.ok) for (const [at, [index]] of entries.entries()) found[index] = answer.value[at] ?? { kind: "unknown" };
+    if (answer.ok)
+      for (const [at, [index]] of entries.entries()) found[index] = answer.value[at] ?? { kind: "unknown" };
     return answer;
   });
   for (const answer of answers) if (!answer.ok) return answer;
   return recordsOf(found);
 }
 
-async function askShard(deployment: Deployment, shard: number, keys: BucketKey[]): Promise<Result<LookupFound[]>> {
+async function askShard(
+  deployment: Deployment,
+  shard: number,
+  keys: BucketKey[],
+): Promise<Result<LookupFound[]>> {
   const { objects, envelope } = deployment;
   const request = { ...envelope, keys };
-  const answer = await reach(readTimeoutMs(deployment), { who: `shard ${shard}` }, () => objects.shard(shard).lookup(request));
+  const answer = await reach(readTimeoutMs(deployment), { who: `shard ${shard}` }, () =>
+    objects.shard(shard).lookup(request),
+  );
   return answer.ok ? ok(answer.value.found) : answer;
 }
 
 function recordsOf(found: readonly LookupFound[]): Result<(ClaimRecord | null)[]> {
   if (found.some(({ kind }) => kind === "unknown")) {
-    return refused("UNAVAILABLE", "the ledger that knows whether this name is taken cannot be reached", { retryAfterMs: 1_000 });
+    return refused("UNAVAILABLE", "the ledger that knows whether this name is taken cannot be reached", {
+      retryAfterMs: 1_000,
+    });
   }
   return ok(found.map((each) => (each.kind === "record" ? each.record : null)));
 }
 
 /** The cells of these records. One that was registered a moment ago may be missing in this isolate's copy: then the directory is read. */
-async function ownersOf({ directory }: Deployment, records: readonly (ClaimRecord | null)[]): Promise<Result<ReadonlyMap<string, Cell>>> {
+async function ownersOf(
+  { directory }: Deployment,
+  records: readonly (ClaimRecord | null)[],
+): Promise<Result<ReadonlyMap<string, Cell>>> {
   const copy = await directory.view();
   if (!copy.ok) return copy;
-  const isComplete = (cells: ReadonlyMap<string, Cell>): boolean => records.every((record) => record === null || cells.has(record.cell));
+  const isComplete = (cells: ReadonlyMap<string, Cell>): boolean =>
+    records.every((record) => record === null || cells.has(record.cell));
   if (isComplete(copy.value.cells)) return ok(copy.value.cells);
   directory.expire();
   const latest = await directory.view();
@@ -127,6 +157,13 @@ async function ownersOf({ directory }: Deployment, records: readonly (ClaimRecor
     : refused("UNAVAILABLE", "the address of the owning cell cannot be read from the directory");
 }
 
-function shown(record: ClaimRecord, principal: Principal, owners: ReadonlyMap<string, Cell>): z.input<typeof schemas.recordAnswer> {
-  return { record: recordFor(principal, record), cell: { id: record.cell, address: owners.get(record.cell)?.address ?? "" } };
+function shown(
+  record: ClaimRecord,
+  principal: Principal,
+  owners: ReadonlyMap<string, Cell>,
+): z.input<typeof schemas.recordAnswer> {
+  return {
+    record: recordFor(principal, record),
+    cell: { id: record.cell, address: owners.get(record.cell)?.address ?? "" },
+  };
 }

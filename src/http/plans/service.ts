@@ -35,7 +35,10 @@ export const servicePlans: Plans<keyof typeof serviceRoutes> = {
       if (!listed.ok) return withFailure(listed, { detail: "the fleet record in D1 cannot be read" });
       const { leases, lastPulledAtMs, next: nextPosition } = listed.value;
       const body = {
-        leases: leases.map((lease) => ({ ...wireLease({ ...lease, state: "GRANTED" }), confirmed: lease.confirmed })),
+        leases: leases.map((lease) => ({
+          ...wireLease({ ...lease, state: "GRANTED" }),
+          confirmed: lease.confirmed,
+        })),
         last_pulled_at: lastPulledAtMs === null ? null : timeOf(lastPulledAtMs),
         next_page_token: await next(nextPosition ?? undefined),
       };
@@ -56,7 +59,12 @@ export const servicePlans: Plans<keyof typeof serviceRoutes> = {
   },
 
   getHealth: ({ deployment }) =>
-    ok(async () => ok({ status: 200, body: { status: "ok", version: openapi.info.version, placement: deployment.config.placement } })),
+    ok(async () =>
+      ok({
+        status: 200,
+        body: { status: "ok", version: openapi.info.version, placement: deployment.config.placement },
+      }),
+    ),
 
   getReadiness: ({ deployment }) =>
     ok(async () => {
@@ -64,9 +72,13 @@ export const servicePlans: Plans<keyof typeof serviceRoutes> = {
       return report.ok ? ok({ status: 200, body: { status: "ok", d1: report.value.d1 } }) : report;
     }),
 
-  getOpenApi: () => ok(async () => ok({ status: 200, body: openapi, headers: { "cache-control": "public, max-age=300" } })),
+  getOpenApi: () =>
+    ok(async () => ok({ status: 200, body: openapi, headers: { "cache-control": "public, max-age=300" } })),
 
   getDocs: () => ok(async () => ok({ status: 200, body: docsPage(), headers: docsHeaders() })),
 
-  getRoot: () => ok(async () => ok({ status: 200, body: { service: "leasehold", docs: "/docs", openapi: "/openapi.json" } })),
+  getRoot: () =>
+    ok(async () =>
+      ok({ status: 200, body: { service: "leasehold", docs: "/docs", openapi: "/openapi.json" } }),
+    ),
 };

@@ -7,7 +7,9 @@ import { reach } from "../reach.ts";
 import { timeOf } from "../wire.ts";
 import { authorized, readTimeoutMs } from "./leases.ts";
 
-type WireSlot = z.input<(typeof verificationRoutes)["takeVerificationSlot"]["responses"][200]["schema"]>["slot"];
+type WireSlot = z.input<
+  (typeof verificationRoutes)["takeVerificationSlot"]["responses"][200]["schema"]
+>["slot"];
 
 export const verificationPlans: Plans<keyof typeof verificationRoutes> = {
   takeVerificationSlot({ deployment, principal, params: { cell, uuid } }) {
@@ -15,7 +17,9 @@ export const verificationPlans: Plans<keyof typeof verificationRoutes> = {
       const may = await authorized(deployment, principal, cell);
       if (!may.ok) return may;
       const request = { ...deployment.envelope, cell, uuid };
-      const taken = await reach(readTimeoutMs(deployment), DIRECTORY, () => deployment.objects.directory().takeSlot(request));
+      const taken = await reach(readTimeoutMs(deployment), DIRECTORY, () =>
+        deployment.objects.directory().takeSlot(request),
+      );
       return taken.ok ? ok({ status: 200, body: { slot: wireSlot(taken.value) } }) : taken;
     });
   },
@@ -25,7 +29,9 @@ export const verificationPlans: Plans<keyof typeof verificationRoutes> = {
       const may = await authorized(deployment, principal, cell);
       if (!may.ok) return may;
       const request = { ...deployment.envelope, cell, uuid };
-      const released = await reach(readTimeoutMs(deployment), DIRECTORY, () => deployment.objects.directory().releaseSlot(request));
+      const released = await reach(readTimeoutMs(deployment), DIRECTORY, () =>
+        deployment.objects.directory().releaseSlot(request),
+      );
       return released.ok ? ok({ status: 200, body: { released: released.value } }) : released;
     });
   },
