@@ -11,9 +11,12 @@ const OTHER = "another secret, and also long enough for this";
 const NOW_S = 1_800_000_000;
 const payload: KeyPayload = { v: 1, id: "key-1", role: "cell", cell: "7", iat: NOW_S, exp: NOW_S + 60 };
 
-const signed = (value: unknown, secret = SECRET): Promise<string> => makeKey(value as KeyPayload, new Hmac(secret));
-const verifierOf = (current: string, previous?: string, limits = defaultLimits): KeyVerifier => new KeyVerifier({ current, previous }, limits);
-const verify = (token: string, verifier = verifierOf(SECRET), atS = NOW_S) => verifier.verify(`Bearer ${token}`, atS * 1_000);
+const signed = (value: unknown, secret = SECRET): Promise<string> =>
+  makeKey(value as KeyPayload, new Hmac(secret));
+const verifierOf = (current: string, previous?: string, limits = defaultLimits): KeyVerifier =>
+  new KeyVerifier({ current, previous }, limits);
+const verify = (token: string, verifier = verifierOf(SECRET), atS = NOW_S) =>
+  verifier.verify(`Bearer ${token}`, atS * 1_000);
 
 const bad = { ok: false, refusal: { code: "UNAUTHENTICATED", detail: "the key is not valid here" } };
 
@@ -47,7 +50,10 @@ describe("all bad keys look the same", () => {
     ["an unknown field", { ...payload, admin: true }],
     ["a list", [payload]],
     ["null", null],
-    ["a making in the future", { ...payload, iat: NOW_S + 86_400, exp: NOW_S + 86_400 + defaultLimits.keyLifetimeS }],
+    [
+      "a making in the future",
+      { ...payload, iat: NOW_S + 86_400, exp: NOW_S + 86_400 + defaultLimits.keyLifetimeS },
+    ],
     ["a life of more than 400 days", { ...payload, exp: payload.iat + defaultLimits.keyLifetimeS + 1 }],
   ])("%s", async (_, value) => {
     expect(await verify(await signed(value))).toEqual(bad);
@@ -63,7 +69,8 @@ describe("all bad keys look the same", () => {
     ["padding", (key) => `${key}=`],
     [
       "the payload of another",
-      (key) => `lhk_${encodeBase64Url(new TextEncoder().encode(JSON.stringify({ ...payload, cell: "8" })))}.${key.split(".")[1]}`,
+      (key) =>
+        `lhk_${encodeBase64Url(new TextEncoder().encode(JSON.stringify({ ...payload, cell: "8" })))}.${key.split(".")[1]}`,
     ],
     ["more than 1 KiB", (key) => key + "A".repeat(1_024)],
   ])("%s", async (_, spoil) => {
@@ -73,7 +80,8 @@ describe("all bad keys look the same", () => {
   test("another secret", async () => expect(await verify(await signed(payload, OTHER))).toEqual(bad));
 
   // A signature for a page token must not make a key.
-  test("another purpose", async () => expect(await verify(await makeKey(payload, new Hmac(SECRET, "leasehold page token 1")))).toEqual(bad));
+  test("another purpose", async () =>
+    expect(await verify(await makeKey(payload, new Hmac(SECRET, "leasehold page token 1")))).toEqual(bad));
 });
 
 test("every single changed character is noticed", async () => {
@@ -84,10 +92,13 @@ test("every single changed character is noticed", async () => {
   }
 });
 
-test.each([undefined, "", "Bearer", "Bearer ", "Basic abc", "lhk_abc", "Bearer a b"])("the header %j holds no key", async (header) => {
-  const result = await verifierOf(SECRET).verify(header, NOW_S * 1_000);
-  expect(result).toMatchObject({ ok: false, refusal: { code: "UNAUTHENTICATED" } });
-});
+test.each([undefined, "", "Bearer", "Bearer ", "Basic abc", "lhk_abc", "Bearer a b"])(
+  "the header %j holds no key",
+  async (header) => {
+    const result = await verifierOf(SECRET).verify(header, NOW_S * 1_000);
+    expect(result).toMatchObject({ ok: false, refusal: { code: "UNAUTHENTICATED" } });
+  },
+);
 
 test("the scheme may be written as one likes", async () => {
   const key = await signed(payload);
@@ -98,7 +109,10 @@ test("a key ends at the very second it says, also one that was checked before", 
   const verifier = verifierOf(SECRET);
   const key = await signed(payload);
   expect((await verify(key, verifier, payload.exp - 1)).ok).toBe(true);
-  expect(await verify(key, verifier, payload.exp)).toMatchObject({ ok: false, refusal: { reason: "KEY_EXPIRED" } });
+  expect(await verify(key, verifier, payload.exp)).toMatchObject({
+    ok: false,
+    refusal: { reason: "KEY_EXPIRED" },
+  });
 });
 
 test("both secrets are good while one is rotated out; new keys are of the current one", async () => {
@@ -128,7 +142,11 @@ describe("the cache", () => {
 
   test("checks a signature once, and keeps only so many", async () => {
     const verifier = verifierOf(SECRET, undefined, { ...defaultLimits, keyCache: 2 });
-    const [a, b, c] = (await Promise.all(["a", "b", "c"].map((id) => signed({ ...payload, id })))) as [string, string, string];
+    const [a, b, c] = (await Promise.all(["a", "b", "c"].map((id) => signed({ ...payload, id })))) as [
+      string,
+      string,
+      string,
+    ];
     for (const key of [a, b, a, b, a]) await verify(key, verifier);
     expect(checks).toBe(2);
     // c pushes b out: a was used later.
@@ -155,9 +173,15 @@ test.each([
   [{}, "LEASEHOLD_SIGNING_SECRET is not set"],
   [{ LEASEHOLD_SIGNING_SECRET: "" }, "LEASEHOLD_SIGNING_SECRET is not set"],
   [{ LEASEHOLD_SIGNING_SECRET: "x".repeat(31) }, "LEASEHOLD_SIGNING_SECRET must have at least 32"],
-  [{ LEASEHOLD_SIGNING_SECRET: SECRET, LEASEHOLD_PREVIOUS_SIGNING_SECRET: "short" }, "LEASEHOLD_PREVIOUS_SIGNING_SECRET must have"],
+  [
+    { LEASEHOLD_SIGNING_SECRET: SECRET, LEASEHOLD_PREVIOUS_SIGNING_SECRET: "short" },
+    "LEASEHOLD_PREVIOUS_SIGNING_SECRET must have",
+  ],
 ])("%j: closed, and says why", (variables, detail) => {
-  expect(secretsOf(variables)).toMatchObject({ ok: false, refusal: { code: "UNAVAILABLE", detail: expect.stringContaining(detail) } });
+  expect(secretsOf(variables)).toMatchObject({
+    ok: false,
+    refusal: { code: "UNAVAILABLE", detail: expect.stringContaining(detail) },
+  });
 });
 
 test("a secret of 32 characters will do, without a previous one", () => {

@@ -24,6 +24,7 @@ test.each<[string, Principal, Roles, string | undefined, boolean]>([
 });
 
 test.each(["1", "9", "10", "9223372036854775807"])("%s is a cell", (id) => expect(isCellId(id)).toBe(true));
-test.each(["", "0", "01", "-1", "1.0", "1e3", " 1", "1\n", "9223372036854775808", "१", "1".repeat(20)])("%j is no cell", (id) =>
-  expect(isCellId(id)).toBe(false),
+test.each(["", "0", "01", "-1", "1.0", "1e3", " 1", "1\n", "9223372036854775808", "१", "1".repeat(20)])(
+  "%j is no cell",
+  (id) => expect(isCellId(id)).toBe(false),
 );

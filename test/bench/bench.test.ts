@@ -86,7 +86,13 @@ test("figures are medians over the rounds, ratios medians of each round's ratio"
   const results = [result("leasehold", 0, 100), result("leasehold", 1, 90), result("leasehold", 2, 10)];
   const others = [result("d1-only", 0, 50), result("d1-only", 1, 90), result("d1-only", 2, 100)];
   const all = [...results, ...others];
-  expect(figuresOf(all, "cycles", "1 claim", 8, "leasehold")).toMatchObject({ perSecond: 90, p50Ms: 1, p99Ms: 2, cpuMs: 1, rounds: 3 });
+  expect(figuresOf(all, "cycles", "1 claim", 8, "leasehold")).toMatchObject({
+    perSecond: 90,
+    p50Ms: 1,
+    p99Ms: 2,
+    cpuMs: 1,
+    rounds: 3,
+  });
   expect(ratioOf(all, "cycles", "1 claim", 8, "leasehold", "d1-only")).toBe(1);
   expect(figuresOf(all, "cycles", "1 claim", 32, "leasehold")).toBeUndefined();
   expect(ratioOf(all, "cycles", "1 claim", 8, "leasehold", "etcd")).toBeUndefined();
@@ -107,10 +113,18 @@ test("a run that was stopped goes on where it was, and measures again what went 
 });
 
 test("options name what is wrong with them", () => {
-  expect(readOptions(["--only", "etcd,object", "--parts", "load"])).toMatchObject({ only: ["etcd", "object"], parts: ["load"], full: false });
+  expect(readOptions(["--only", "etcd,object", "--parts", "load"])).toMatchObject({
+    only: ["etcd", "object"],
+    parts: ["load"],
+    full: false,
+  });
   expect(readOptions(["--help"])).toBeUndefined();
   expect(() => readOptions(["--only", "mysql"])).toThrow(BadOption);
-  const { status, stderr } = spawnSync(process.execPath, [join(import.meta.dirname, "../../bench/main.ts"), "--nope"], { encoding: "utf8" });
+  const { status, stderr } = spawnSync(
+    process.execPath,
+    [join(import.meta.dirname, "../../bench/main.ts"), "--nope"],
+    { encoding: "utf8" },
+  );
   expect(status).toBe(2);
   expect(stderr).toContain("--nope");
   expect(stderr).toContain("npm run bench");

@@ -23,24 +23,33 @@ function worksOf(start: string, system: Counted["system"] = "leasehold"): Counte
 }
 
 const oneOf = (work: string, like: Partial<Counted> = {}): Counted => {
-  const found = worksOf(work).find((each) => Object.entries(like).every(([name, value]) => each[name as keyof Counted] === value));
+  const found = worksOf(work).find((each) =>
+    Object.entries(like).every(([name, value]) => each[name as keyof Counted] === value),
+  );
   if (found === undefined) throw new Error(`${work} was not counted`);
   return found;
 };
 
 /** Those of cells that decide what they have begun, at each size and number of shards. */
-const cycles = (): Counted[] => counted.filter(({ system, work }) => system === "leasehold" && ["begin", "commit", "rollback"].includes(work));
+const cycles = (): Counted[] =>
+  counted.filter(
+    ({ system, work }) => system === "leasehold" && ["begin", "commit", "rollback"].includes(work),
+  );
 
 test("begins, commits and rollbacks cost s + 1 messages and transactions on s shards", () => {
   expect(cycles()).toHaveLength(3 * 3 * 2);
-  for (const each of cycles()) expect(each).toMatchObject({ messages: each.shardsTouched + 1, transactions: each.shardsTouched + 1 });
+  for (const each of cycles())
+    expect(each).toMatchObject({ messages: each.shardsTouched + 1, transactions: each.shardsTouched + 1 });
   expect(new Set(cycles().map(({ shardsTouched }) => shardsTouched))).toEqual(new Set([1, 4]));
 });
 
 test("a refused begin writes nothing; refused as taken it costs 2 messages, as leased 4", () => {
-  for (const each of worksOf("begin refused, taken")) expect(each).toMatchObject({ messages: 2, transactions: 0, rowsWritten: 0 });
-  for (const each of worksOf("begin refused, leased")) expect(each).toMatchObject({ messages: 4, transactions: 0, rowsWritten: 0 });
-  for (const each of worksOf("begin again")) expect(each).toMatchObject({ messages: 1, transactions: 0, rowsWritten: 0 });
+  for (const each of worksOf("begin refused, taken"))
+    expect(each).toMatchObject({ messages: 2, transactions: 0, rowsWritten: 0 });
+  for (const each of worksOf("begin refused, leased"))
+    expect(each).toMatchObject({ messages: 4, transactions: 0, rowsWritten: 0 });
+  for (const each of worksOf("begin again"))
+    expect(each).toMatchObject({ messages: 1, transactions: 0, rowsWritten: 0 });
 });
 
 test("a lookup costs 1 message, 2 when it meets a create hold, and reads 2 rows of a shard at most", () => {
@@ -48,7 +57,8 @@ test("a lookup costs 1 message, 2 when it meets a create hold, and reads 2 rows 
     expect(each).toMatchObject({ transactions: 0, rowsWritten: 0 });
     expect(each.shardRowsRead).toBeLessThanOrEqual(2 * each.claims);
   }
-  for (const each of [...worksOf("lookup, there"), ...worksOf("lookup, not there")]) expect(each.messages).toBe(1);
+  for (const each of [...worksOf("lookup, there"), ...worksOf("lookup, not there")])
+    expect(each.messages).toBe(1);
   for (const each of worksOf("lookup, held")) expect(each.messages).toBe(2);
   for (const each of worksOf("lookup of many")) expect(each.messages).toBe(each.shards);
 });
@@ -80,7 +90,9 @@ test("a lease costs at most 5 rows in its ledger, until it is forgotten", () => 
   for (const begin of cycles().filter(({ work }) => work === "begin")) {
     const { shards, claims } = begin;
     // A commit also marks the one before it as applied.
-    const decided = Math.max(...["commit", "rollback"].map((work) => oneOf(work, { shards, claims }).ledgerRowsWritten));
+    const decided = Math.max(
+      ...["commit", "rollback"].map((work) => oneOf(work, { shards, claims }).ledgerRowsWritten),
+    );
     expect(begin.ledgerRowsWritten + decided + pruned).toBeLessThanOrEqual(5);
   }
 });
@@ -94,18 +106,24 @@ test("clean-up after decisions takes at most a tenth of a transaction per lease"
 test("D1 is written by the cron alone: 2 rows for a lease decided before its first pull, 4 for one pulled while outstanding", () => {
   expect(oneOf("pulls and forgets, per lease decided before").d1RowsWritten).toBe(2);
   expect(oneOf("pulls and forgets, per lease pulled outstanding").d1RowsWritten).toBe(4);
-  for (const each of worksOf("")) if (!/^(cron|pulls)/.test(each.work)) expect(each, each.work).toMatchObject({ d1Calls: 0, d1RowsWritten: 0 });
+  for (const each of worksOf(""))
+    if (!/^(cron|pulls)/.test(each.work))
+      expect(each, each.work).toMatchObject({ d1Calls: 0, d1RowsWritten: 0 });
 });
 
 test("objects that are warm ask the directory nothing: what it hears is the Worker's copy, and the cron", () => {
   // A copy lasts 30 s, so it may be refreshed once during one work.
-  for (const each of worksOf("")) if (!/^(cron|pulls)/.test(each.work)) expect(each.directoryMessages * each.calls, each.work).toBeLessThanOrEqual(1);
+  for (const each of worksOf(""))
+    if (!/^(cron|pulls)/.test(each.work))
+      expect(each.directoryMessages * each.calls, each.work).toBeLessThanOrEqual(1);
 });
 
 test("the peer in D1 asks it once for each call, and writes each index", () => {
   for (const each of worksOf("", "d1-only")) expect(each).toMatchObject({ d1Calls: 1, messages: 0 });
   // The lease and its key; the claim, its name and its lease.
-  for (const { claims, d1RowsWritten } of worksOf("begin", "d1-only").filter(({ work }) => work === "begin")) {
+  for (const { claims, d1RowsWritten } of worksOf("begin", "d1-only").filter(
+    ({ work }) => work === "begin",
+  )) {
     expect(d1RowsWritten).toBe(2 + 3 * claims);
   }
 });

@@ -19,7 +19,11 @@ function newFolder(): string {
 }
 
 async function start(stateFolder: string): Promise<Coordinator> {
-  const coordinator = await startCoordinator({ port: 0, stateFolder, variables: { LEASEHOLD_SWEEP_AFTER_MS: "100" } });
+  const coordinator = await startCoordinator({
+    port: 0,
+    stateFolder,
+    variables: { LEASEHOLD_SWEEP_AFTER_MS: "100" },
+  });
   onTestFinished(() => coordinator.stop());
   return coordinator;
 }
@@ -36,14 +40,33 @@ interface Answered {
   body: Body;
 }
 
-async function call(url: string, key: string, method: "GET" | "PUT" | "POST", path: string, body?: unknown): Promise<Answered> {
-  const headers = { authorization: `Bearer ${key}`, ...(body === undefined ? {} : { "content-type": "application/json" }) };
-  const answer = await fetch(`${url}/v1/${path}`, { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) });
+async function call(
+  url: string,
+  key: string,
+  method: "GET" | "PUT" | "POST",
+  path: string,
+  body?: unknown,
+): Promise<Answered> {
+  const headers = {
+    authorization: `Bearer ${key}`,
+    ...(body === undefined ? {} : { "content-type": "application/json" }),
+  };
+  const answer = await fetch(`${url}/v1/${path}`, {
+    method,
+    headers,
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
   return { status: answer.status, body: (await answer.json()) as Body };
 }
 
 const claiming = (value: string) => ({
-  creates: [{ bucket: { type: "ROUTES", value }, subject: { type: "GROUP", id: "1" }, source: { type: "RAILS_TABLE_ROUTES", id: "1" } }],
+  creates: [
+    {
+      bucket: { type: "ROUTES", value },
+      subject: { type: "GROUP", id: "1" },
+      source: { type: "RAILS_TABLE_ROUTES", id: "1" },
+    },
+  ],
 });
 
 test("a coordinator takes a filled state for its own", async () => {
@@ -63,7 +86,10 @@ test("a coordinator takes a filled state for its own", async () => {
     const found = await lookUp(value);
     expect(found).toMatchObject({ status: 200, body: { record: { status: "ACTIVE" } } });
     owners.add(found.body.record?.cell_id);
-    expect(await asCell("5", "PUT", `/${crypto.randomUUID()}`, claiming(value))).toMatchObject({ status: 409, body: { code: "ALREADY_EXISTS" } });
+    expect(await asCell("5", "PUT", `/${crypto.randomUUID()}`, claiming(value))).toMatchObject({
+      status: 409,
+      body: { code: "ALREADY_EXISTS" },
+    });
   }
   expect(owners.size).toBeGreaterThan(1);
   expect((await lookUp(storedNames().at(12_000).value)).status).toBe(404);
@@ -79,8 +105,14 @@ test("a coordinator takes a filled state for its own", async () => {
   const lease = first?.leases[0]?.uuid ?? "";
   const { value: held } = outstandingNames().at(0);
   expect((await lookUp(held)).body.record).toMatchObject({ cell_id: "1", status: "LEASE_CREATING" });
-  expect(await asCell("2", "PUT", `/${crypto.randomUUID()}`, claiming(held))).toMatchObject({ status: 409, body: { code: "ABORTED" } });
-  expect(await asCell("1", "POST", `/${lease}/commit`)).toMatchObject({ status: 200, body: { lease: { state: "COMMITTED" } } });
+  expect(await asCell("2", "PUT", `/${crypto.randomUUID()}`, claiming(held))).toMatchObject({
+    status: 409,
+    body: { code: "ABORTED" },
+  });
+  expect(await asCell("1", "POST", `/${lease}/commit`)).toMatchObject({
+    status: 200,
+    body: { lease: { state: "COMMITTED" } },
+  });
   expect((await lookUp(held)).body.record).toMatchObject({ cell_id: "1", status: "ACTIVE" });
   const standing = (await call(url, coordinator.keys.operator, "GET", "admin/cells")).body.cells ?? [];
   expect(standing.map(({ outstanding_leases }) => outstanding_leases)).toEqual([149, 0, 0, 0, 0]);

@@ -23,38 +23,73 @@ function newFolder(): string {
 const ROWS = 500;
 
 describe.skipIf(isSkipped("PostgreSQL"))("with PostgreSQL", () => {
-  test("what is planted is found with digests and without, mended, and not found again", { timeout: 300_000 }, async () => {
-    const folder = newFolder();
-    const namesFile = join(folder, "names.txt");
-    // `Ada` and `ada` are one name, and nothing but dots is none.
-    writeFileSync(namesFile, "Ada\nada\ngroup/../project\ngroup\n");
-    const options: Options = { ...(readOptions(["--rows", String(ROWS)]) as Options), namesFile };
-    const results = new Results(join(folder, "results.jsonl"));
-    let counted: readonly CallCounts[] = [];
-    const measuring = new Measuring(options, { results, keepCounts: (counts) => (counted = counts) }, "abc", folder, () => {});
-    onTestFinished(() => measuring.stop());
-    await measuring.run();
+  test(
+    "what is planted is found with digests and without, mended, and not found again",
+    { timeout: 300_000 },
+    async () => {
+      const folder = newFolder();
+      const namesFile = join(folder, "names.txt");
+      // `Ada` and `ada` are one name, and nothing but dots is none.
+      writeFileSync(namesFile, "Ada\nada\ngroup/../project\ngroup\n");
+      const options: Options = { ...(readOptions(["--rows", String(ROWS)]) as Options), namesFile };
+      const results = new Results(join(folder, "results.jsonl"));
+      let counted: readonly CallCounts[] = [];
+      const measuring = new Measuring(
+        options,
+        { results, keepCounts: (counts) => (counted = counts) },
+        "abc",
+        folder,
+        () => {},
+      );
+      onTestFinished(() => measuring.stop());
+      await measuring.run();
 
-    const of = (part: Result["part"], drift: Result["drift"], digests: boolean): Partial<Result> => results.get({ part, drift, digests }) ?? {};
-    expect(of("export", 0, false)).toMatchObject({ rows: ROWS, calls: { exportRecords: 1 } });
-    expect(of("compare", 0, true)).toMatchObject({ rows: ROWS, counts: { records: 0 }, calls: { digestRecords: 1 } });
-    expect(of("compare", 0, false)).toMatchObject({ rows: ROWS, counts: { records: ROWS }, calls: { listRecords: 1 } });
-    for (const digests of [true, false]) {
-      expect(of("compare", 10, digests)).toMatchObject({ counts: { different: 33, extra: 17, records: ROWS } });
-      expect(of("again", 10, digests)).toMatchObject({ counts: { missing: 0, different: 0, extra: 0 } });
-    }
-    expect(of("mend", 10, true)).toMatchObject({ counts: { created: 16, replaced: 17, destroyed: 33 }, calls: { beginLease: 2, commitLease: 2 } });
-    expect(of("backfill", 0, true)).toMatchObject({ rows: 4, counts: { created: 2, duplicates: 1, unnameable: 1 } });
-    expect(counted.find(({ call }) => call === "digests")).toMatchObject({ claims: 16_384, messages: 17, rowsWritten: 0 });
+      const of = (part: Result["part"], drift: Result["drift"], digests: boolean): Partial<Result> =>
+        results.get({ part, drift, digests }) ?? {};
+      expect(of("export", 0, false)).toMatchObject({ rows: ROWS, calls: { exportRecords: 1 } });
+      expect(of("compare", 0, true)).toMatchObject({
+        rows: ROWS,
+        counts: { records: 0 },
+        calls: { digestRecords: 1 },
+      });
+      expect(of("compare", 0, false)).toMatchObject({
+        rows: ROWS,
+        counts: { records: ROWS },
+        calls: { listRecords: 1 },
+      });
+      for (const digests of [true, false]) {
+        expect(of("compare", 10, digests)).toMatchObject({
+          counts: { different: 33, extra: 17, records: ROWS },
+        });
+        expect(of("again", 10, digests)).toMatchObject({ counts: { missing: 0, different: 0, extra: 0 } });
+      }
+      expect(of("mend", 10, true)).toMatchObject({
+        counts: { created: 16, replaced: 17, destroyed: 33 },
+        calls: { beginLease: 2, commitLease: 2 },
+      });
+      expect(of("backfill", 0, true)).toMatchObject({
+        rows: 4,
+        counts: { created: 2, duplicates: 1, unnameable: 1 },
+      });
+      expect(counted.find(({ call }) => call === "digests")).toMatchObject({
+        claims: 16_384,
+        messages: 17,
+        rowsWritten: 0,
+      });
 
-    const path = join(folder, "report.md");
-    writeReport(results.all, counted, path);
-    const report = readFileSync(path, "utf8");
-    expect(report.match(/^## .*/gm)).toEqual(["Comparing", "Mending", "Memory", "Backfill", "Export", "What it costs"].map((title) => `## ${title}`));
-    expect(report).not.toMatch(/NaN|undefined/);
-    expect(report).toContain("duplicate: ");
-    expect(report).not.toContain(folder);
-  });
+      const path = join(folder, "report.md");
+      writeReport(results.all, counted, path);
+      const report = readFileSync(path, "utf8");
+      expect(report.match(/^## .*/gm)).toEqual(
+        ["Comparing", "Mending", "Memory", "Backfill", "Export", "What it costs"].map(
+          (title) => `## ${title}`,
+        ),
+      );
+      expect(report).not.toMatch(/NaN|undefined/);
+      expect(report).toContain("duplicate: ");
+      expect(report).not.toContain(folder);
+    },
+  );
 });
 
 test("names come from a file as they are, gzipped or not, and else there are as many as wanted", () => {
@@ -73,14 +108,24 @@ test("a run costs its calls, their messages and the rows that they read", () => 
     { call: "list", claims: 10, messages: 2, rowsRead: 15, rowsWritten: 0 },
   ];
   const calls = { takeVerificationSlot: 1, digestRecords: 10, listRecords: 4 };
-  const run = { part: "compare", calls, rows: 100, counts: { records: 20 }, coordinatorCpuSeconds: 0 } as unknown as Result;
+  const run = {
+    part: "compare",
+    calls,
+    rows: 100,
+    counts: { records: 20 },
+    coordinatorCpuSeconds: 0,
+  } as unknown as Result;
   expect(readCost(run, counted)).toMatchObject({ workerRequests: 15, objectRequests: 38, rowsRead: 230 });
   expect(readCost(run, [])).toBeUndefined();
 });
 
 test("options name what is wrong with them", () => {
   expect(readOptions(["--small"])).toMatchObject({ rows: 20_000, isWhole: false });
-  expect(readOptions([])).toMatchObject({ rows: 1_000_000, isWhole: true, parts: ["counts", "verify", "backfill"] });
+  expect(readOptions([])).toMatchObject({
+    rows: 1_000_000,
+    isWhole: true,
+    parts: ["counts", "verify", "backfill"],
+  });
   expect(readOptions(["--help"])).toBeUndefined();
   expect(() => readOptions(["--rows", "none"])).toThrow(BadOption);
   expect(() => readOptions(["--parts", "verify,all"])).toThrow("--parts knows counts, verify, backfill");

@@ -15,7 +15,8 @@ export async function settle({ cell }: OpenCell): Promise<string[]> {
   const complaints: string[] = [];
   for (let run = 1; run <= MOST_RUNS; run += 1) {
     const { counters, findings, deferred } = await cell.reconcile(atOnce);
-    for (const finding of findings) if (finding.kind === "contradicted") complaints.push(`contradicted: ${JSON.stringify(finding)}`);
+    for (const finding of findings)
+      if (finding.kind === "contradicted") complaints.push(`contradicted: ${JSON.stringify(finding)}`);
     if (counters.processed === 0 && deferred.left === 0) return complaints;
   }
   return [...complaints, `reconciliation is not done after ${MOST_RUNS} runs`];
@@ -29,7 +30,9 @@ export async function disagreements(open: OpenCell): Promise<string[]> {
     open.orm.select().from(verificationQueue),
     open.client.leases.list().all(),
   ]);
-  const claims = await Promise.all(claimables.map(({ source }) => open.client.records.list({ sourceType: source }).all()));
+  const claims = await Promise.all(
+    claimables.map(({ source }) => open.client.records.list({ sourceType: source }).all()),
+  );
   const rows = await claimsOfRows(open);
   const atCoordinator = claims.flat().map((claim) => `${textOf(claim)} ${claim.status}`);
   return [

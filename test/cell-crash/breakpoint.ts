@@ -31,7 +31,8 @@ export class Breakpoint {
     const { operation, uuid } = callOf(init.method, new URL(url).pathname);
     if (operation === "begin" && this.#isNext("row before begin")) return never;
     this.#at(`before ${operation}`);
-    if (this.#comesTo(`${operation} sent`)) subscribe("undici:request:bodySent", () => this.#at(`${operation} sent`));
+    if (this.#comesTo(`${operation} sent`))
+      subscribe("undici:request:bodySent", () => this.#at(`${operation} sent`));
     const response = await fetch(url, init);
     const text = await response.text();
     this.#at(`${operation} unheard`);

@@ -2,7 +2,8 @@ import type { Operation } from "./points.ts";
 
 /** What a request to the coordinator is. */
 export function callOf(method: string, path: string): { operation: Operation; uuid: string } {
-  const [, uuid = "", decision] = /^\/v1\/cells\/[^/]+\/leases\/([^/]+)(?:\/(commit|rollback))?$/.exec(path) ?? [];
+  const [, uuid = "", decision] =
+    /^\/v1\/cells\/[^/]+\/leases\/([^/]+)(?:\/(commit|rollback))?$/.exec(path) ?? [];
   if (uuid === "") return { operation: "other", uuid };
   if (decision === "commit" || decision === "rollback") return { operation: decision, uuid };
   return { operation: method === "PUT" ? "begin" : "get", uuid };

@@ -10,11 +10,17 @@ async function run({ place, flow: name, names, point, hit }: Job): Promise<strin
   const flow: Flow = flows[name];
   const breakpoint = new Breakpoint({ point, hit, fault: flow.fault });
   const { fetch, logQuery } = breakpoint;
-  const open = openCell(place, { applicationName: VICTIM, client: { fetch }, logQuery, cell: { chunk: CHUNK_OF_FLOWS } });
+  const open = openCell(place, {
+    applicationName: VICTIM,
+    client: { fetch },
+    logQuery,
+    cell: { chunk: CHUNK_OF_FLOWS },
+  });
   breakpoint.wrap(open.database);
   return flow.act(open.cell, names).then(
     () => "it succeeded",
-    (error: unknown) => `it failed: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
+    (error: unknown) =>
+      `it failed: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
   );
 }
 

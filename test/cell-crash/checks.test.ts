@@ -26,7 +26,12 @@ describe.skipIf(isSkipped("PostgreSQL"))("the rig's checks", () => {
     const server = await startPostgres();
     stops.push(() => server.stop());
     for (const cell of ["1", "2"]) {
-      const place = { url: coordinator.url, cell, key: coordinator.keys.cell(cell), databaseUrl: server.url(await server.createDatabase()) };
+      const place = {
+        url: coordinator.url,
+        cell,
+        key: coordinator.keys.cell(cell),
+        databaseUrl: server.url(await server.createDatabase()),
+      };
       const open = openCell(place, { client: { fetch: (to, init) => coordinator.fetch(to, init) } });
       stops.push(() => open.close());
       await createTables(open.orm);
@@ -67,14 +72,23 @@ describe.skipIf(isSkipped("PostgreSQL"))("the rig's checks", () => {
     await one.client.leases.begin(
       {
         creates: [
-          { bucket: { type: "USERNAMES", value: "held" }, subject: { type: "USER", id: "1" }, source: { type: "RAILS_TABLE_USERS", id: "1" } },
+          {
+            bucket: { type: "USERNAMES", value: "held" },
+            subject: { type: "USER", id: "1" },
+            source: { type: "RAILS_TABLE_USERS", id: "1" },
+          },
         ],
       },
       { uuid },
     );
-    await one.orm.execute(sql`INSERT INTO leasehold_outstanding_leases (uuid, sources) VALUES (${uuid}, '[]')`);
+    await one.orm.execute(
+      sql`INSERT INTO leasehold_outstanding_leases (uuid, sources) VALUES (${uuid}, '[]')`,
+    );
     const claim = "a claim without its row: USERNAMES held of USER 1 from RAILS_TABLE_USERS 1";
-    const leftovers = [`lease ${uuid} is still outstanding in the database`, `lease ${uuid} is still granted`];
+    const leftovers = [
+      `lease ${uuid} is still outstanding in the database`,
+      `lease ${uuid} is still granted`,
+    ];
     expect(await disagreements(one)).toEqual([...leftovers, `${claim} LEASE_CREATING`]);
     // Committed, as its row says: now the claim is for good, and no row stands for it.
     expect(await settle(one)).toEqual([]);
@@ -85,7 +99,9 @@ describe.skipIf(isSkipped("PostgreSQL"))("the rig's checks", () => {
     const two = cellAt(1);
     const uuid = uuidv7();
     await two.client.leases.rollback(uuid);
-    await two.orm.execute(sql`INSERT INTO leasehold_outstanding_leases (uuid, sources) VALUES (${uuid}, '[{"type":"RAILS_TABLE_USERS","id":"7"}]')`);
+    await two.orm.execute(
+      sql`INSERT INTO leasehold_outstanding_leases (uuid, sources) VALUES (${uuid}, '[{"type":"RAILS_TABLE_USERS","id":"7"}]')`,
+    );
     expect(await settle(two)).toEqual([expect.stringContaining(`"${uuid}"`)]);
     expect(await disagreements(two)).toEqual(["RAILS_TABLE_USERS 7 is queued for verification"]);
   });
@@ -95,7 +111,10 @@ describe.skipIf(isSkipped("PostgreSQL"))("the rig's checks", () => {
     const { id } = await signUp(one, "edsger");
     expect(await lostChanges(one)).toEqual([]);
     await one.orm.update(users).set({ id: "another" }).where(eq(users.id, id));
-    expect(await lostChanges(one)).toEqual([`user ${id} must be edsger, and is undefined`, "user another is there, and nothing says why"]);
+    expect(await lostChanges(one)).toEqual([
+      `user ${id} must be edsger, and is undefined`,
+      "user another is there, and nothing says why",
+    ]);
     await one.orm.update(users).set({ id }).where(eq(users.id, "another"));
   });
 
@@ -110,8 +129,17 @@ describe.skipIf(isSkipped("PostgreSQL"))("the rig's checks", () => {
     const { op } = await signUp(cellAt(0), "barbara");
     const entries = await readJournals(cells);
     const told = (of: string, what: Told): Line => ({ line: "told", op: of, told: what, code: "CODE" });
-    expect(brokenPromises([told(op, "saved"), told("none", "failed"), told(op, "unknown"), told("none", "unknown")], entries)).toEqual([]);
-    expect(brokenPromises([told(op, "failed")], entries)).toEqual([`a user was told that ${op} failed (CODE), and it is saved`]);
-    expect(brokenPromises([told("none", "saved")], entries)).toEqual(["a user was told that none is saved, and it is not"]);
+    expect(
+      brokenPromises(
+        [told(op, "saved"), told("none", "failed"), told(op, "unknown"), told("none", "unknown")],
+        entries,
+      ),
+    ).toEqual([]);
+    expect(brokenPromises([told(op, "failed")], entries)).toEqual([
+      `a user was told that ${op} failed (CODE), and it is saved`,
+    ]);
+    expect(brokenPromises([told("none", "saved")], entries)).toEqual([
+      "a user was told that none is saved, and it is not",
+    ]);
   });
 });

@@ -66,7 +66,9 @@ async function opens<T>(work: (open: OpenCell) => Promise<T>, options: OpenOptio
 /** The server may still be busy with what a dead process had sent. */
 async function untilForgotten({ orm }: OpenCell): Promise<void> {
   for (;;) {
-    const { rows } = await orm.execute(sql`SELECT 1 FROM pg_stat_activity WHERE application_name = ${VICTIM}`);
+    const { rows } = await orm.execute(
+      sql`SELECT 1 FROM pg_stat_activity WHERE application_name = ${VICTIM}`,
+    );
     if (rows.length === 0) return;
     await new Promise((resume) => setTimeout(resume, 5));
   }
@@ -85,7 +87,9 @@ async function isFree(type: "USERNAMES" | "ORGANIZATION_PATH", value: string): P
   const { leases } = world.other.client;
   const source = { type: "RAILS_TABLE_USERS", id: value } as const;
   try {
-    const { uuid } = await leases.begin({ creates: [{ bucket: { type, value }, subject: { type: "USER", id: value }, source }] });
+    const { uuid } = await leases.begin({
+      creates: [{ bucket: { type, value }, subject: { type: "USER", id: value }, source }],
+    });
     await leases.rollback(uuid);
     return true;
   } catch (error) {
@@ -118,17 +122,23 @@ async function dieAt(name: FlowName, point: Point, outcome: Outcome): Promise<vo
   expect(await disagreements(next)).toEqual([]);
   const all = [...new Set([...flow.undone(names), ...flow.saved(names), names.old, names.fresh])];
   const left = await present(next, all);
-  const allowed = { saved: [flow.saved(names)], undone: [flow.undone(names)], either: [flow.saved(names), flow.undone(names)] }[outcome];
+  const allowed = {
+    saved: [flow.saved(names)],
+    undone: [flow.undone(names)],
+    either: [flow.saved(names), flow.undone(names)],
+  }[outcome];
   expect(allowed.map((each) => each.toSorted())).toContainEqual(left.toSorted());
   for (const each of all) {
-    for (const type of ["USERNAMES", "ORGANIZATION_PATH"] as const) if (!left.includes(each)) expect(await isFree(type, each), each).toBe(true);
+    for (const type of ["USERNAMES", "ORGANIZATION_PATH"] as const)
+      if (!left.includes(each)) expect(await isFree(type, each), each).toBe(true);
   }
 }
 
 const isDeferred = (name: FlowName): boolean => name.includes("given up");
 
 /** A pre-flight change of a row reads it first, in a transaction of its own. */
-const hitOf = (flow: Flow, point: Point): number => (flow.readsFirst === true && READS.has(point) ? 2 : (flow.hit ?? 1));
+const hitOf = (flow: Flow, point: Point): number =>
+  flow.readsFirst === true && READS.has(point) ? 2 : (flow.hit ?? 1);
 const READS: ReadonlySet<Point> = new Set(["before COMMIT", "COMMIT sent", "after COMMIT"]);
 
 describe.skipIf(isSkipped("PostgreSQL"))("a cell that dies", () => {

@@ -21,20 +21,33 @@ const DECIDED: ReadonlySet<string> = new Set(["OK", "ALREADY_EXISTS", "ABORTED",
 
 /** Those that were saved, or refused because of a name. One that failed because everything was down is not counted as one. */
 export const finishedSignUps = (lines: readonly Line[]): number => {
-  const signUps = new Set(lines.flatMap((line) => (line.line === "asked" && line.kind === "sign_up" ? [line.op] : [])));
-  return lines.filter((line) => line.line === "told" && signUps.has(line.op) && DECIDED.has(line.code)).length;
+  const signUps = new Set(
+    lines.flatMap((line) => (line.line === "asked" && line.kind === "sign_up" ? [line.op] : [])),
+  );
+  return lines.filter((line) => line.line === "told" && signUps.has(line.op) && DECIDED.has(line.code))
+    .length;
 };
 
 export function figuresOf(lines: readonly Line[]): Figures {
-  const kinds = new Map(lines.flatMap((line) => (line.line === "asked" ? [[line.op, line.kind] as const] : [])));
-  const figures: Figures = { signUps: finishedSignUps(lines), told: {}, untold: kinds.size, retries: {}, events: {}, reconciled: {} };
+  const kinds = new Map(
+    lines.flatMap((line) => (line.line === "asked" ? [[line.op, line.kind] as const] : [])),
+  );
+  const figures: Figures = {
+    signUps: finishedSignUps(lines),
+    told: {},
+    untold: kinds.size,
+    retries: {},
+    events: {},
+    reconciled: {},
+  };
   for (const line of lines) {
     if (line.line === "told") {
       count(figures.told, `${kinds.get(line.op) ?? "?"} ${line.code}`);
       figures.untold -= 1;
     } else if (line.line === "retry") count(figures.retries, line.operation);
     else if (line.line === "event") count(figures.events, line.kind);
-    else if (line.line === "reconciled") for (const [name, value] of Object.entries(line.counters)) count(figures.reconciled, name, value);
+    else if (line.line === "reconciled")
+      for (const [name, value] of Object.entries(line.counters)) count(figures.reconciled, name, value);
   }
   return figures;
 }

@@ -3,7 +3,17 @@ import { v7 as uuidv7 } from "uuid";
 import type { Cell } from "../../src/cell/index.ts";
 import { callOf } from "./call.ts";
 import type { OpenCell, OpenOptions, Tx } from "./open-cell.ts";
-import { catchingUp, deferred, finishing, givingUp, inTransaction, preflight, tidying, undoing, type Points } from "./points.ts";
+import {
+  catchingUp,
+  deferred,
+  finishing,
+  givingUp,
+  inTransaction,
+  preflight,
+  tidying,
+  undoing,
+  type Points,
+} from "./points.ts";
 import { once, organizations, users } from "./tables.ts";
 
 /** What goes wrong on purpose in a flow that is to be undone. */
@@ -38,12 +48,19 @@ const CHUNK = 2;
 const nothing = (): string[] => [];
 const justOld = ({ old }: Names): string[] => [old];
 const justFresh = ({ fresh }: Names): string[] => [fresh];
-const chunked = ({ fresh }: Names): string[] => Array.from({ length: 2 * CHUNK }, (_, index) => `${fresh}-${index}`);
+const chunked = ({ fresh }: Names): string[] =>
+  Array.from({ length: 2 * CHUNK }, (_, index) => `${fresh}-${index}`);
 
-const newUser = (username: string): typeof users.$inferInsert => ({ id: uuidv7(), username, email: `${username}@x.io` });
+const newUser = (username: string): typeof users.$inferInsert => ({
+  id: uuidv7(),
+  username,
+  email: `${username}@x.io`,
+});
 
-const signUp = (cell: Cell<Tx>, { fresh }: Names): Promise<unknown> => cell.transaction((tx) => tx.insert(users, newUser(fresh)));
-const withOld = (opens: Opens, { old }: Names): Promise<unknown> => opens(({ cell }) => signUp(cell, { old: "", fresh: old }));
+const signUp = (cell: Cell<Tx>, { fresh }: Names): Promise<unknown> =>
+  cell.transaction((tx) => tx.insert(users, newUser(fresh)));
+const withOld = (opens: Opens, { old }: Names): Promise<unknown> =>
+  opens(({ cell }) => signUp(cell, { old: "", fresh: old }));
 const its = ({ old }: Names) => eq(users.username, old);
 
 async function readOld(cell: Cell<Tx>, names: Names): Promise<typeof users.$inferSelect> {
@@ -56,14 +73,16 @@ async function readOld(cell: Cell<Tx>, names: Names): Promise<typeof users.$infe
 const cutting = (operation: "begin" | "commit"): OpenOptions => ({
   client: {
     fetch: async (url, init) => {
-      if (callOf(init.method, new URL(url).pathname).operation === operation) throw new TypeError("fetch failed");
+      if (callOf(init.method, new URL(url).pathname).operation === operation)
+        throw new TypeError("fetch failed");
       return fetch(url, init);
     },
   },
 });
 
 /** A run that passes over nothing, however young. */
-const reconcileAll = (cell: Cell<Tx>): Promise<unknown> => cell.reconcile({ full: true, commitGraceMs: 0, staleMs: 0, orphanMs: 0 });
+const reconcileAll = (cell: Cell<Tx>): Promise<unknown> =>
+  cell.reconcile({ full: true, commitGraceMs: 0, staleMs: 0, orphanMs: 0 });
 
 const throwing = (): never => {
   throw new Error("the application thinks otherwise");
@@ -183,7 +202,11 @@ export const flows = {
       opens(({ client }) =>
         client.leases.begin({
           creates: [
-            { bucket: { type: "USERNAMES", value: fresh }, subject: { type: "USER", id: fresh }, source: { type: "RAILS_TABLE_USERS", id: fresh } },
+            {
+              bucket: { type: "USERNAMES", value: fresh },
+              subject: { type: "USER", id: fresh },
+              source: { type: "RAILS_TABLE_USERS", id: fresh },
+            },
           ],
         }),
       ),
@@ -213,7 +236,10 @@ export const flows = {
     points: catchingUp,
     prepare: async (opens, names) => {
       await withOld(opens, names);
-      await opens(({ cell }) => cell.transaction((tx) => tx.deleteLater(users, its(names))), cutting("begin"));
+      await opens(
+        ({ cell }) => cell.transaction((tx) => tx.deleteLater(users, its(names))),
+        cutting("begin"),
+      );
     },
     act: reconcileAll,
     undone: justOld,

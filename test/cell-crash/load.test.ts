@@ -16,9 +16,21 @@ describe.skipIf(isSkipped("PostgreSQL"))("two cells under load", () => {
   });
   afterAll(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
 
-  test("their processes, PostgreSQL and the coordinator are killed, and everything agrees in the end", { timeout: SLOW_MS }, async () => {
-    const seed = Number(process.env["CELL_CRASH_SEED"] ?? Math.floor(Date.now() / 86_400_000));
-    const { complaints } = await run({ seed, signUps: 300, names: 20, minutes: 3, calmMs: 2_000, folder, log: () => {} });
-    expect(complaints, `seed ${seed}`).toEqual([]);
-  });
+  test(
+    "their processes, PostgreSQL and the coordinator are killed, and everything agrees in the end",
+    { timeout: SLOW_MS },
+    async () => {
+      const seed = Number(process.env["CELL_CRASH_SEED"] ?? Math.floor(Date.now() / 86_400_000));
+      const { complaints } = await run({
+        seed,
+        signUps: 300,
+        names: 20,
+        minutes: 3,
+        calmMs: 2_000,
+        folder,
+        log: () => {},
+      });
+      expect(complaints, `seed ${seed}`).toEqual([]);
+    },
+  );
 });

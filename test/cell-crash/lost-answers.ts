@@ -21,4 +21,5 @@ export const losingAnswers =
     };
   };
 
-const textOf = (query: unknown): unknown => (typeof query === "object" && query !== null && "text" in query ? query.text : query);
+const textOf = (query: unknown): unknown =>
+  typeof query === "object" && query !== null && "text" in query ? query.text : query;

@@ -18,7 +18,13 @@ const usage = `npm run cell-crash -- [options]
 
 function readOptions(): Pick<RunOptions, "seed" | "signUps" | "names" | "minutes"> {
   const text = { type: "string" } as const;
-  const options = { "sign-ups": text, names: text, seed: text, minutes: text, help: { type: "boolean" } } as const;
+  const options = {
+    "sign-ups": text,
+    names: text,
+    seed: text,
+    minutes: text,
+    help: { type: "boolean" },
+  } as const;
   const { values } = parsed(() => parseArgs({ options }));
   if (values.help === true) {
     process.stdout.write(`${usage}\n`);
@@ -36,7 +42,13 @@ const say = (line: string): void => void process.stdout.write(`${line}\n`);
 
 function report({ kills, seconds, figures, complaints }: Outcome): void {
   say(`\n${figures.signUps} sign-ups in ${seconds} s`);
-  const tables = { kills, told: figures.told, retries: figures.retries, events: figures.events, reconciled: figures.reconciled };
+  const tables = {
+    kills,
+    told: figures.told,
+    retries: figures.retries,
+    events: figures.events,
+    reconciled: figures.reconciled,
+  };
   for (const [name, counts] of Object.entries(tables)) {
     say(`${name}:`);
     for (const [what, count] of Object.entries(counts).toSorted(([one], [other]) => one.localeCompare(other)))

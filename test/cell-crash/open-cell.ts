@@ -1,6 +1,12 @@
 import { drizzle, type NodePgDatabase } from "drizzle-orm/node-postgres";
 import { Pool, type PoolClient } from "pg";
-import { createCell, type Cell, type CellDatabase, type CellEvent, type CellOptions } from "../../src/cell/index.ts";
+import {
+  createCell,
+  type Cell,
+  type CellDatabase,
+  type CellEvent,
+  type CellOptions,
+} from "../../src/cell/index.ts";
 import { postgres } from "../../src/cell/postgres/index.ts";
 import { createClient, type Client, type ClientOptions } from "../../src/client/index.ts";
 import { claimables } from "./tables.ts";

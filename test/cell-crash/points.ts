@@ -23,20 +23,48 @@ export type Outcome = "saved" | "undone" | "either";
 
 export type Points = Partial<Record<Point, Outcome>>;
 
-const each = (outcome: Outcome, ...points: Point[]): Points => Object.fromEntries(points.map((point) => [point, outcome]));
+const each = (outcome: Outcome, ...points: Point[]): Points =>
+  Object.fromEntries(points.map((point) => [point, outcome]));
 
-const afterCommit = each("saved", "after COMMIT", "after look", "before commit", "commit sent", "commit unheard", "before remove", "after remove");
+const afterCommit = each(
+  "saved",
+  "after COMMIT",
+  "after look",
+  "before commit",
+  "commit sent",
+  "commit unheard",
+  "before remove",
+  "after remove",
+);
 
 /** Local writes, begin and the outstanding row at the same time, COMMIT, commit. */
 export const inTransaction: Points = {
-  ...each("undone", "after write", "before begin", "begin sent", "begin unheard", "before row", "row before begin", "before COMMIT"),
+  ...each(
+    "undone",
+    "after write",
+    "before begin",
+    "begin sent",
+    "begin unheard",
+    "before row",
+    "row before begin",
+    "before COMMIT",
+  ),
   ...each("either", "COMMIT sent"),
   ...afterCommit,
 };
 
 /** Begin, the outstanding row, local writes, COMMIT, commit. */
 export const preflight: Points = {
-  ...each("undone", "before begin", "begin sent", "begin unheard", "before row", "after row", "after write", "before COMMIT"),
+  ...each(
+    "undone",
+    "before begin",
+    "begin sent",
+    "begin unheard",
+    "before row",
+    "after row",
+    "after write",
+    "before COMMIT",
+  ),
   ...each("either", "COMMIT sent"),
   ...afterCommit,
 };
@@ -50,11 +78,31 @@ export const deferred: Points = {
 };
 
 /** Once something went wrong between the begin and the end of COMMIT. */
-export const undoing: Points = each("undone", "after undo", "before rollback", "rollback sent", "rollback unheard");
+export const undoing: Points = each(
+  "undone",
+  "after undo",
+  "before rollback",
+  "rollback sent",
+  "rollback unheard",
+);
 
 /** Where reconciliation dies: over a lease without its row, with it, over a row whose lease is decided, over a deletion that was put off. */
-export const givingUp: Points = each("undone", "before fence", "after fence", "before rollback", "rollback sent", "rollback unheard");
-export const finishing: Points = each("saved", "before commit", "commit sent", "commit unheard", "before remove", "after remove");
+export const givingUp: Points = each(
+  "undone",
+  "before fence",
+  "after fence",
+  "before rollback",
+  "rollback sent",
+  "rollback unheard",
+);
+export const finishing: Points = each(
+  "saved",
+  "before commit",
+  "commit sent",
+  "commit unheard",
+  "before remove",
+  "after remove",
+);
 export const tidying: Points = each("saved", "before get", "get unheard", "before remove", "after remove");
 export const catchingUp: Points = {
   ...each("saved", "before begin", "begin sent", "begin unheard"),

@@ -53,7 +53,12 @@ export class Processes {
     const { folder, seed, lanes, names } = this.#options;
     const name = `cell-${place.cell}-${(this.#started += 1)}`;
     const options: LoadOptions = { place, folder: join(folder, "records"), name, seed, lanes, names };
-    const child = startGroup("test/cell-crash/sign-up-process.ts", [JSON.stringify(options)], {}, join(folder, `${name}.log`));
+    const child = startGroup(
+      "test/cell-crash/sign-up-process.ts",
+      [JSON.stringify(options)],
+      {},
+      join(folder, `${name}.log`),
+    );
     child.once("exit", (code) => {
       if (code !== null && code !== 0) this.complaints.push(`process ${name} ended with ${code}`);
     });

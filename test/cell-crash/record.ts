@@ -30,7 +30,8 @@ export class Recorder {
 }
 
 /** Everything that the processes in `folder` wrote. A last line that was cut short says nothing. */
-export const readRecords = (folder: string): Line[] => readdirSync(folder).flatMap((name) => linesOf(join(folder, name)));
+export const readRecords = (folder: string): Line[] =>
+  readdirSync(folder).flatMap((name) => linesOf(join(folder, name)));
 
 function linesOf(path: string): Line[] {
   const whole = readFileSync(path, "utf8").split("\n").slice(0, -1);

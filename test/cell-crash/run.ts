@@ -41,7 +41,13 @@ const CELLS = ["1", "2"] as const;
 const EACH = 2;
 const LANES = 4;
 /** Shuffled again and again: each is killed, and processes most. */
-const DECK: readonly Victim[] = ["process of a cell", "process of a cell", "process of a cell", "PostgreSQL", "coordinator"];
+const DECK: readonly Victim[] = [
+  "process of a cell",
+  "process of a cell",
+  "process of a cell",
+  "PostgreSQL",
+  "coordinator",
+];
 const LEAST_CALM_MS = 500;
 
 /** Two cells under load while everything is killed; then both settle, and everything is compared with everything. */
@@ -66,7 +72,11 @@ export async function run(options: RunOptions): Promise<Outcome> {
     const seconds = Math.round((performance.now() - started) / 1_000);
     const lines = readRecords(records);
     const figures = figuresOf(lines);
-    const complaints = [...processes.complaints, ...shownNothing(figures, kills), ...(await verify(cells, lines))];
+    const complaints = [
+      ...processes.complaints,
+      ...shownNothing(figures, kills),
+      ...(await verify(cells, lines)),
+    ];
     return { kills, seconds, figures, complaints };
   } finally {
     await Promise.all(cells.map((cell) => cell.close()));
@@ -88,7 +98,11 @@ async function killAround(
     coordinator: () => servers.killCoordinator(random),
   };
   const end = performance.now() + minutes * 60_000;
-  for (let finished = 0; finished < signUps && performance.now() < end; finished = finishedSignUps(readRecords(records))) {
+  for (
+    let finished = 0;
+    finished < signUps && performance.now() < end;
+    finished = finishedSignUps(readRecords(records))
+  ) {
     for (const victim of random.shuffled(DECK)) {
       await pause(random.between(LEAST_CALM_MS, calmMs));
       await kill[victim]();
@@ -108,7 +122,9 @@ function shownNothing({ told }: Figures, kills: Kills): string[] {
 }
 
 async function verify(cells: readonly OpenCell[], lines: readonly Line[]): Promise<string[]> {
-  const complaints = lines.flatMap((line) => (line.line === "event" && line.kind === "contradicted" ? [`contradicted: ${line.detail}`] : []));
+  const complaints = lines.flatMap((line) =>
+    line.line === "event" && line.kind === "contradicted" ? [`contradicted: ${line.detail}`] : [],
+  );
   for (const [at, cell] of cells.entries()) {
     const wrong = [...(await settle(cell)), ...(await disagreements(cell)), ...(await lostChanges(cell))];
     complaints.push(...wrong.map((text) => `cell ${CELLS[at]}: ${text}`));

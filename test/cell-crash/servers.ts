@@ -32,7 +32,12 @@ export class Servers {
   /** A cell with an empty database of its own. */
   async place(cell: string): Promise<Place> {
     const { url, keys } = this.#coordinator;
-    return { url, cell, key: keys.cells[cell] ?? "", databaseUrl: this.#postgres.url(await this.#postgres.createDatabase()) };
+    return {
+      url,
+      cell,
+      key: keys.cells[cell] ?? "",
+      databaseUrl: this.#postgres.url(await this.#postgres.createDatabase()),
+    };
   }
 
   async killPostgres(random: Random): Promise<void> {
@@ -58,6 +63,7 @@ export class Servers {
   }
 
   async #ready(): Promise<void> {
-    if (!(await this.#coordinator.ready())) throw new Error(`the coordinator did not start: ${this.#coordinator.output}`);
+    if (!(await this.#coordinator.ready()))
+      throw new Error(`the coordinator did not start: ${this.#coordinator.output}`);
   }
 }

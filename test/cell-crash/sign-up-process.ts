@@ -42,7 +42,11 @@ process.once("SIGTERM", () => (ending.soon = true));
 const recorder = new Recorder(folder, name);
 const network = new Random(seed, name, "network");
 const { cell, orm } = openCell(place, {
-  client: { retries: 4, breaker: { openMs: 200 }, hooks: { onRetry: ({ operation }) => recorder.write({ line: "retry", operation }) } },
+  client: {
+    retries: 4,
+    breaker: { openMs: 200 },
+    hooks: { onRetry: ({ operation }) => recorder.write({ line: "retry", operation }) },
+  },
   cell: { beginDeadlineMs: 1_500, preflightDeadlineMs: 1_500, decideDeadlineMs: 1_500 },
   onConnect: losingAnswers(() => network.chance(LOST)),
   onEvent: (event) => recorder.write(lineOf(event)),
@@ -62,23 +66,37 @@ async function answering(kind: Kind, work: (op: string) => Promise<unknown>): Pr
     recorder.write({ line: "told", op, told: "saved", code: "OK" });
     return false;
   } catch (error) {
-    recorder.write({ line: "told", op, told: error instanceof LocalCommitUnknownError ? "unknown" : "failed", code: codeOf(error) });
+    recorder.write({
+      line: "told",
+      op,
+      told: error instanceof LocalCommitUnknownError ? "unknown" : "failed",
+      code: codeOf(error),
+    });
     return !(error instanceof NobodyThere) && !isAboutNames(error);
   }
 }
 
-const isAboutNames = (error: unknown): error is LeaseholdError => isLeaseholdError(error) && error.conflicts.length > 0;
+const isAboutNames = (error: unknown): error is LeaseholdError =>
+  isLeaseholdError(error) && error.conflicts.length > 0;
 
 function codeOf(error: unknown): string {
   if (error instanceof NobodyThere) return "NOBODY";
   return isLeaseholdError(error) ? error.code : "DATABASE";
 }
 
-const write = (tx: ClaimTransaction<Tx>, op: string, kind: Kind, { id: userId, username }: Pick<User, "id" | "username">): Promise<unknown> =>
-  tx.db.insert(journal).values({ op, kind, userId, username });
+const write = (
+  tx: ClaimTransaction<Tx>,
+  op: string,
+  kind: Kind,
+  { id: userId, username }: Pick<User, "id" | "username">,
+): Promise<unknown> => tx.db.insert(journal).values({ op, kind, userId, username });
 
 function signUp(random: Random): Promise<boolean> {
-  const user = { id: uuidv7(), username: someName(random), email: random.chance(0.5) ? `${someName(random)}@x.io` : null };
+  const user = {
+    id: uuidv7(),
+    username: someName(random),
+    email: random.chance(0.5) ? `${someName(random)}@x.io` : null,
+  };
   const isPreflight = random.chance(PREFLIGHTS);
   return answering("sign_up", (op) =>
     isPreflight

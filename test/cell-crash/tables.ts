@@ -4,9 +4,16 @@ import { claimable } from "../../src/cell/index.ts";
 import type { Orm } from "./open-cell.ts";
 
 /** Whose ids the application makes. Nothing local keeps names apart: the coordinator alone does, within a cell as well. */
-export const users = pgTable("users", { id: text("id").primaryKey(), username: text("username").notNull(), email: text("email") });
+export const users = pgTable("users", {
+  id: text("id").primaryKey(),
+  username: text("username").notNull(),
+  email: text("email"),
+});
 /** Whose ids the database makes. */
-export const organizations = pgTable("organizations", { id: serial("id").primaryKey(), path: text("path").notNull() });
+export const organizations = pgTable("organizations", {
+  id: serial("id").primaryKey(),
+  path: text("path").notNull(),
+});
 /** What a local transaction did, written by itself: there exactly when its rows are, whatever became of them later. */
 export const journal = pgTable("journal", {
   op: text("op").primaryKey(),

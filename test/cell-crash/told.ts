@@ -14,8 +14,10 @@ export function brokenPromises(lines: readonly Line[], entries: readonly Entry[]
   const saved = new Set(entries.map(({ op }) => op));
   return lines.flatMap((line) => {
     if (line.line !== "told") return [];
-    if (line.told === "saved" && !saved.has(line.op)) return [`a user was told that ${line.op} is saved, and it is not`];
-    if (line.told === "failed" && saved.has(line.op)) return [`a user was told that ${line.op} failed (${line.code}), and it is saved`];
+    if (line.told === "saved" && !saved.has(line.op))
+      return [`a user was told that ${line.op} is saved, and it is not`];
+    if (line.told === "failed" && saved.has(line.op))
+      return [`a user was told that ${line.op} failed (${line.code}), and it is saved`];
     return [];
   });
 }
@@ -29,14 +31,22 @@ export async function lostChanges({ orm }: OpenCell): Promise<string[]> {
   }
   const rows = new Map((await orm.select().from(users)).map(({ id, username }) => [id, username]));
   return [
-    ...[...expected].flatMap(([id, username]) => (rows.get(id) === username ? [] : [`user ${id} must be ${username}, and is ${rows.get(id)}`])),
-    ...[...rows.keys()].filter((id) => !expected.has(id)).map((id) => `user ${id} is there, and nothing says why`),
+    ...[...expected].flatMap(([id, username]) =>
+      rows.get(id) === username ? [] : [`user ${id} must be ${username}, and is ${rows.get(id)}`],
+    ),
+    ...[...rows.keys()]
+      .filter((id) => !expected.has(id))
+      .map((id) => `user ${id} is there, and nothing says why`),
   ];
 }
 
 /** Names that have two owners, in whichever cells and spellings. */
 export async function doubleNames(cells: readonly OpenCell[]): Promise<string[]> {
   const rows = (await Promise.all(cells.map(({ orm }) => orm.select().from(users)))).flat();
-  const names = rows.flatMap(({ username, email }) => [username, ...(email === null ? [] : [email])].map((name) => name.toLowerCase()));
-  return [...new Set(names.filter((name, at) => names.indexOf(name) !== at))].map((name) => `${name} has two owners`);
+  const names = rows.flatMap(({ username, email }) =>
+    [username, ...(email === null ? [] : [email])].map((name) => name.toLowerCase()),
+  );
+  return [...new Set(names.filter((name, at) => names.indexOf(name) !== at))].map(
+    (name) => `${name} has two owners`,
+  );
 }

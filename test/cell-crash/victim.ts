@@ -9,7 +9,15 @@ import { REACHED, type Job } from "./job.ts";
 async function bundled(folder: string): Promise<string> {
   const outfile = join(folder, "cell-process.cjs");
   const entryPoints = [join(import.meta.dirname, "cell-process.ts")];
-  await build({ entryPoints, outfile, bundle: true, platform: "node", format: "cjs", external: ["pg-native"], logLevel: "silent" });
+  await build({
+    entryPoints,
+    outfile,
+    bundle: true,
+    platform: "node",
+    format: "cjs",
+    external: ["pg-native"],
+    logLevel: "silent",
+  });
   return outfile;
 }
 

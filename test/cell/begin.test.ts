@@ -5,7 +5,11 @@ import type { Answer, Refused } from "../../src/client/answer.ts";
 import type { Batch, Conflict } from "../../src/client/wire.ts";
 
 const claim = (value: string) =>
-  ({ bucket: { type: "ROUTES", value }, subject: { type: "USER", id: "1" }, source: { type: "RAILS_TABLE_ROUTES", id: value } }) as const;
+  ({
+    bucket: { type: "ROUTES", value },
+    subject: { type: "USER", id: "1" },
+    source: { type: "RAILS_TABLE_ROUTES", id: value },
+  }) as const;
 const conflict = (list: Conflict["list"], index: number, kind: Conflict["kind"]): Conflict => ({
   list,
   index,
@@ -22,7 +26,11 @@ const refused = (...conflicts: Conflict[]): Refused => ({
   conflicts,
 });
 const granted: Answer<LeaseState> = { kind: "ok", value: "GRANTED" };
-const batch: Batch = { creates: [claim("new")], destroys: [claim("x"), claim("y"), claim("z")], replaces: [claim("a"), claim("b"), claim("c")] };
+const batch: Batch = {
+  creates: [claim("new")],
+  destroys: [claim("x"), claim("y"), claim("z")],
+  replaces: [claim("a"), claim("b"), claim("c")],
+};
 
 async function asked(given: Batch, ...answers: Answer<LeaseState>[]) {
   const batches: Batch[] = [];
@@ -43,28 +51,45 @@ async function asked(given: Batch, ...answers: Answer<LeaseState>[]) {
 
 describe("what stands in the way only because rows and claims differed before", () => {
   test("a claim to replace that is absent is created instead, under the same UUID", async () => {
-    const { answer, batches, uuids, told } = await asked(batch, refused(conflict("replaces", 0, "absent"), conflict("replaces", 2, "absent")));
+    const { answer, batches, uuids, told } = await asked(
+      batch,
+      refused(conflict("replaces", 0, "absent"), conflict("replaces", 2, "absent")),
+    );
     expect(answer).toEqual(granted);
-    expect(batches[1]).toEqual({ creates: [claim("new"), claim("a"), claim("c")], destroys: batch.destroys, replaces: [claim("b")] });
+    expect(batches[1]).toEqual({
+      creates: [claim("new"), claim("a"), claim("c")],
+      destroys: batch.destroys,
+      replaces: [claim("b")],
+    });
     expect(uuids).toEqual(["u", "u"]);
     expect(told).toEqual([]);
   });
 
   test("a claim to give up that is not this row's is left to whoever has it, and that is told", async () => {
-    const { answer, batches, told } = await asked(batch, refused(conflict("destroys", 0, "not_owner"), conflict("destroys", 2, "mismatch")));
+    const { answer, batches, told } = await asked(
+      batch,
+      refused(conflict("destroys", 0, "not_owner"), conflict("destroys", 2, "mismatch")),
+    );
     expect(answer).toEqual(granted);
     expect(batches[1]).toEqual({ ...batch, destroys: [claim("y")] });
     expect(told).toEqual(["not_owner 0", "mismatch 2"]);
   });
 
   test("when nothing is left no lease is needed", async () => {
-    const { answer, batches } = await asked({ destroys: [claim("x")], allow_missing: true }, refused(conflict("destroys", 0, "not_owner")));
+    const { answer, batches } = await asked(
+      { destroys: [claim("x")], allow_missing: true },
+      refused(conflict("destroys", 0, "not_owner")),
+    );
     expect(answer).toEqual({ kind: "not_needed" });
     expect(batches).toHaveLength(1);
   });
 
   test("conflicts of the second try are told in the places of the first", async () => {
-    const first = refused(conflict("replaces", 0, "absent"), conflict("replaces", 2, "absent"), conflict("destroys", 1, "mismatch"));
+    const first = refused(
+      conflict("replaces", 0, "absent"),
+      conflict("replaces", 2, "absent"),
+      conflict("destroys", 1, "mismatch"),
+    );
     const again = refused(
       conflict("creates", 2, "taken"),
       conflict("replaces", 0, "leased"),
@@ -77,11 +102,17 @@ describe("what stands in the way only because rows and claims differed before", 
   });
 
   test.each([
-    { what: "another conflict beside it", first: refused(conflict("replaces", 0, "absent"), conflict("creates", 0, "taken")) },
+    {
+      what: "another conflict beside it",
+      first: refused(conflict("replaces", 0, "absent"), conflict("creates", 0, "taken")),
+    },
     { what: "a destroy that is leased", first: refused(conflict("destroys", 0, "leased")) },
     { what: "a replace of another cell's", first: refused(conflict("replaces", 0, "not_owner")) },
     { what: "no conflict", first: refused() },
-    { what: "an earlier try without an answer", first: { ...refused(conflict("replaces", 0, "absent")), outcomeKnown: false } },
+    {
+      what: "an earlier try without an answer",
+      first: { ...refused(conflict("replaces", 0, "absent")), outcomeKnown: false },
+    },
     { what: "a grant", first: granted },
   ])("not with $what", async ({ first }) => {
     const { answer, batches } = await asked(batch, first);

@@ -13,5 +13,10 @@ test("a chunk that nobody knows the end of is not called unsaved", () => {
 });
 
 test("what the application throws is no answer of the coordinator's", () => {
-  expect(new BulkError(new Error("no"), done)).toMatchObject({ code: "BULK_FAILED", outcomeKnown: true, conflicts: [], leaseUuid: undefined });
+  expect(new BulkError(new Error("no"), done)).toMatchObject({
+    code: "BULK_FAILED",
+    outcomeKnown: true,
+    conflicts: [],
+    leaseUuid: undefined,
+  });
 });

@@ -29,15 +29,26 @@ function withKeys({ owner, userId }: { owner?: Actions; userId?: Actions }): Cla
   const table = pg.pgTable("emails", {
     id: pg.serial().primaryKey(),
     owner: owner === undefined ? pg.text() : pg.text().references(() => users.name, owner),
-    userId: userId === undefined ? pg.integer("user_id") : pg.integer("user_id").references(() => users.id, userId),
+    userId:
+      userId === undefined ? pg.integer("user_id") : pg.integer("user_id").references(() => users.id, userId),
   });
-  return claimable(table, { source: "RAILS_TABLE_EMAILS", subject: { type: "USER", id: "id" }, attributes: { owner: "EMAILS" } });
+  return claimable(table, {
+    source: "RAILS_TABLE_EMAILS",
+    subject: { type: "USER", id: "id" },
+    attributes: { owner: "EMAILS" },
+  });
 }
 
 test.each([
   [{ userId: { onDelete: "cascade" } }, ["emails.user_id → users deletes rows by ON DELETE CASCADE"]],
-  [{ owner: { onDelete: "set null" } }, ["emails.owner → users changes claimed columns by ON DELETE SET NULL"]],
-  [{ owner: { onDelete: "set default" } }, ["emails.owner → users changes claimed columns by ON DELETE SET DEFAULT"]],
+  [
+    { owner: { onDelete: "set null" } },
+    ["emails.owner → users changes claimed columns by ON DELETE SET NULL"],
+  ],
+  [
+    { owner: { onDelete: "set default" } },
+    ["emails.owner → users changes claimed columns by ON DELETE SET DEFAULT"],
+  ],
   [{ owner: { onUpdate: "cascade" } }, ["emails.owner → users changes claimed columns by ON UPDATE CASCADE"]],
   [{ owner: { onDelete: "cascade", onUpdate: "set null" } }, [/ON DELETE CASCADE/, /ON UPDATE SET NULL/]],
   [{ userId: { onDelete: "set null", onUpdate: "cascade" } }, []],
@@ -45,7 +56,9 @@ test.each([
 ] as const)("%j", (keys, sentences) => {
   const seen = onPostgres.cascades([claimableUsers, withKeys(keys)]);
   expect(seen).toEqual(
-    sentences.map((sentence) => (typeof sentence === "string" ? expect.stringContaining(sentence) : expect.stringMatching(sentence))),
+    sentences.map((sentence) =>
+      typeof sentence === "string" ? expect.stringContaining(sentence) : expect.stringMatching(sentence),
+    ),
   );
 });
 
@@ -64,11 +77,18 @@ test("a table can refer to itself, on MySQL too", () => {
     subject: { type: "PROJECT", id: "id" },
     attributes: { path: "ROUTES" },
   });
-  expect(onMysql.cascades([claimableGroups])).toEqual([expect.stringContaining("groups.parent_id → groups deletes rows by ON DELETE CASCADE")]);
+  expect(onMysql.cascades([claimableGroups])).toEqual([
+    expect.stringContaining("groups.parent_id → groups deletes rows by ON DELETE CASCADE"),
+  ]);
 });
 
 test("a cell refuses them, unless its program says that it does not rely on them", () => {
-  const client = createClient({ url: "http://x.test", key: "k", cell: "1", fetch: () => Promise.reject(new Error("not asked")) });
+  const client = createClient({
+    url: "http://x.test",
+    key: "k",
+    cell: "1",
+    fetch: () => Promise.reject(new Error("not asked")),
+  });
   const tables = [claimableUsers, withKeys({ userId: { onDelete: "cascade" } })];
   expect(() => createCell({ client, database: onPostgres, tables })).toThrow("ON DELETE CASCADE");
   expect(createCell({ client, database: onPostgres, tables, cascades: "accept" })).toBeInstanceOf(Cell);

@@ -5,11 +5,25 @@ import { claimable } from "../../src/cell/claimable.ts";
 import { Changes } from "../../src/cell/changes.ts";
 import type { Batch } from "../../src/client/wire.ts";
 
-const routes = pgTable("routes", { id: text("id").primaryKey(), owner: text("owner").notNull(), path: text("path") });
-const table = claimable(routes, { source: "RAILS_TABLE_ROUTES", subject: { type: "GROUP", id: "owner" }, attributes: { path: "ROUTES" } });
-const row = (id: string, path: string | null, owner = "1"): { id: string; path: string | null; owner: string } => ({ id, path, owner });
+const routes = pgTable("routes", {
+  id: text("id").primaryKey(),
+  owner: text("owner").notNull(),
+  path: text("path"),
+});
+const table = claimable(routes, {
+  source: "RAILS_TABLE_ROUTES",
+  subject: { type: "GROUP", id: "owner" },
+  attributes: { path: "ROUTES" },
+});
+const row = (
+  id: string,
+  path: string | null,
+  owner = "1",
+): { id: string; path: string | null; owner: string } => ({ id, path, owner });
 
-function batchOf(...changes: [ReturnType<typeof row> | undefined, ReturnType<typeof row> | undefined][]): Batch | undefined {
+function batchOf(
+  ...changes: [ReturnType<typeof row> | undefined, ReturnType<typeof row> | undefined][]
+): Batch | undefined {
   const all = new Changes();
   for (const [before, after] of changes) all.add(table, before, after);
   return all.batch()?.batch;
@@ -77,12 +91,13 @@ describe("what a transaction changes", () => {
       is: "~b@1 ~a@2",
     },
     { what: "a value that could never be claimed goes", changes: [[row("1", "a//b"), undefined]], is: "" },
-  ] as { what: string; changes: [ReturnType<typeof row> | undefined, ReturnType<typeof row> | undefined][]; is: string }[])(
-    "$what",
-    ({ changes, is }) => {
-      expect(story(batchOf(...changes))).toBe(is);
-    },
-  );
+  ] as {
+    what: string;
+    changes: [ReturnType<typeof row> | undefined, ReturnType<typeof row> | undefined][];
+    is: string;
+  }[])("$what", ({ changes, is }) => {
+    expect(story(batchOf(...changes))).toBe(is);
+  });
 
   test("a destroy says whose it is, and not whom it is about", () => {
     expect(batchOf([row("1", "a"), undefined])).toEqual({
@@ -148,37 +163,50 @@ describe("what a transaction changes", () => {
 
   test("in any sequence of changes every op is about another name, and what was and what is differ by just the batch", () => {
     const names = ["a", "A", "b", "c", null];
-    const step = fc.record({ id: fc.constantFrom("1", "2", "3"), path: fc.constantFrom(...names), gone: fc.boolean() });
+    const step = fc.record({
+      id: fc.constantFrom("1", "2", "3"),
+      path: fc.constantFrom(...names),
+      gone: fc.boolean(),
+    });
     fc.assert(
-      fc.property(fc.array(step, { maxLength: 12 }), fc.record({ 1: fc.constantFrom("a", "x"), 2: fc.constantFrom("b", "y") }), (steps, start) => {
-        const before = new Map([
-          ["1", row("1", start[1])],
-          ["2", row("2", start[2])],
-        ]);
-        const now = new Map(before);
-        const changes = new Changes();
-        for (const { id, path, gone } of steps) {
-          const was = now.get(id);
-          const is = gone ? undefined : row(id, path);
-          changes.add(table, was, is);
-          if (is === undefined) now.delete(id);
-          else now.set(id, is);
-        }
-        const canonical = (rows: Iterable<{ id: string; path: string | null }>): Map<string, string> =>
-          new Map([...rows].flatMap(({ id, path }) => (path === null ? [] : [[path.toLowerCase(), `${path}@${id}`]])));
-        const after = [...now.values()].filter(({ path }) => path !== null);
-        // The table itself would not have it.
-        fc.pre(canonical(after).size === after.length);
-        const { creates = [], destroys = [], replaces = [] } = changes.batch()?.batch ?? {};
-        const model = canonical(before.values());
-        const ops = [...creates, ...destroys, ...replaces].map(({ bucket }) => bucket.value.toLowerCase());
-        expect(new Set(ops).size).toBe(ops.length);
-        for (const { bucket } of destroys) expect(model.delete(bucket.value.toLowerCase())).toBe(true);
-        for (const { bucket } of creates) expect(model.has(bucket.value.toLowerCase())).toBe(false);
-        for (const { bucket } of replaces) expect(model.has(bucket.value.toLowerCase())).toBe(true);
-        for (const { bucket, source } of [...creates, ...replaces]) model.set(bucket.value.toLowerCase(), `${bucket.value}@${source.id}`);
-        expect(model).toEqual(canonical(after));
-      }),
+      fc.property(
+        fc.array(step, { maxLength: 12 }),
+        fc.record({ 1: fc.constantFrom("a", "x"), 2: fc.constantFrom("b", "y") }),
+        (steps, start) => {
+          const before = new Map([
+            ["1", row("1", start[1])],
+            ["2", row("2", start[2])],
+          ]);
+          const now = new Map(before);
+          const changes = new Changes();
+          for (const { id, path, gone } of steps) {
+            const was = now.get(id);
+            const is = gone ? undefined : row(id, path);
+            changes.add(table, was, is);
+            if (is === undefined) now.delete(id);
+            else now.set(id, is);
+          }
+          const canonical = (rows: Iterable<{ id: string; path: string | null }>): Map<string, string> =>
+            new Map(
+              [...rows].flatMap(({ id, path }) =>
+                path === null ? [] : [[path.toLowerCase(), `${path}@${id}`]],
+              ),
+            );
+          const after = [...now.values()].filter(({ path }) => path !== null);
+          // The table itself would not have it.
+          fc.pre(canonical(after).size === after.length);
+          const { creates = [], destroys = [], replaces = [] } = changes.batch()?.batch ?? {};
+          const model = canonical(before.values());
+          const ops = [...creates, ...destroys, ...replaces].map(({ bucket }) => bucket.value.toLowerCase());
+          expect(new Set(ops).size).toBe(ops.length);
+          for (const { bucket } of destroys) expect(model.delete(bucket.value.toLowerCase())).toBe(true);
+          for (const { bucket } of creates) expect(model.has(bucket.value.toLowerCase())).toBe(false);
+          for (const { bucket } of replaces) expect(model.has(bucket.value.toLowerCase())).toBe(true);
+          for (const { bucket, source } of [...creates, ...replaces])
+            model.set(bucket.value.toLowerCase(), `${bucket.value}@${source.id}`);
+          expect(model).toEqual(canonical(after));
+        },
+      ),
     );
   });
 });

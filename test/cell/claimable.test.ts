@@ -18,7 +18,11 @@ describe("claims of a row", () => {
   const table = claimable(users, {
     source: "RAILS_TABLE_USERS",
     subject,
-    attributes: { id: "USER_IDS", username: { bucket: "USERNAMES", when: ({ confirmed }) => confirmed }, phone: "EMAILS" },
+    attributes: {
+      id: "USER_IDS",
+      username: { bucket: "USERNAMES", when: ({ confirmed }) => confirmed },
+      phone: "EMAILS",
+    },
   });
 
   test("one for each column that is not empty and applies", () => {
@@ -28,7 +32,9 @@ describe("claims of a row", () => {
       { bucket: { type: "USERNAMES", value: "ada" }, attribute: "username", ...its },
     ]);
     expect(table.claimsOf({ ...row, confirmed: false }).map(({ attribute }) => attribute)).toEqual(["id"]);
-    expect(table.claimsOf({ ...row, phone: 12_345_678_901_234_567_890n }).at(-1)?.bucket.value).toBe("12345678901234567890");
+    expect(table.claimsOf({ ...row, phone: 12_345_678_901_234_567_890n }).at(-1)?.bucket.value).toBe(
+      "12345678901234567890",
+    );
   });
 
   test("a switch is asked each time, and a subject may be computed", () => {
@@ -44,15 +50,23 @@ describe("claims of a row", () => {
   });
 
   test("a row that was read without its id, or without a claimed column, is a mistake that is named", () => {
-    expect(() => table.claimsOf({ username: "ada", confirmed: true })).toThrow("`id` of a row of users is missing");
+    expect(() => table.claimsOf({ username: "ada", confirmed: true })).toThrow(
+      "`id` of a row of users is missing",
+    );
     const { username: _, ...withoutName } = row;
     expect(() => table.checkWhole(withoutName)).toThrow("`username` of a row of users is missing");
     expect(table.checkWhole(row)).toBeUndefined();
   });
 
   test("a subject that is empty is none: enough to give a name up", () => {
-    const owned = claimable(users, { source: "RAILS_TABLE_USERS", subject: { type: "USER", id: "age" }, attributes: { username: "USERNAMES" } });
-    expect(owned.claimsOf({ ...row, age: null })).toMatchObject([{ subject: undefined, bucket: { value: "ada" } }]);
+    const owned = claimable(users, {
+      source: "RAILS_TABLE_USERS",
+      subject: { type: "USER", id: "age" },
+      attributes: { username: "USERNAMES" },
+    });
+    expect(owned.claimsOf({ ...row, age: null })).toMatchObject([
+      { subject: undefined, bucket: { value: "ada" } },
+    ]);
   });
 });
 
@@ -80,13 +94,28 @@ describe("a declaration", () => {
   });
 
   test("must name a column, an id that is one, and a source of its own", () => {
-    expect(() => claimable(users, { source: "RAILS_TABLE_USERS", subject, attributes: {} })).toThrow("must name a column");
-    expect(() => claimable(users, { source: "RAILS_TABLE_USERS", id: "uuid" as "id", subject, attributes: { username: "USERNAMES" } })).toThrow(
-      "`id` names uuid",
+    expect(() => claimable(users, { source: "RAILS_TABLE_USERS", subject, attributes: {} })).toThrow(
+      "must name a column",
     );
-    const declared = claimable(users, { source: "RAILS_TABLE_USERS", subject, attributes: { username: "USERNAMES" } });
+    expect(() =>
+      claimable(users, {
+        source: "RAILS_TABLE_USERS",
+        id: "uuid" as "id",
+        subject,
+        attributes: { username: "USERNAMES" },
+      }),
+    ).toThrow("`id` names uuid");
+    const declared = claimable(users, {
+      source: "RAILS_TABLE_USERS",
+      subject,
+      attributes: { username: "USERNAMES" },
+    });
     const other = pgTable("people", { id: serial("id").primaryKey(), name: text("name") });
-    const same = claimable(other, { source: "RAILS_TABLE_USERS", subject, attributes: { name: "USERNAMES" } });
+    const same = claimable(other, {
+      source: "RAILS_TABLE_USERS",
+      subject,
+      attributes: { name: "USERNAMES" },
+    });
     expect(() => new ClaimableTables([declared, same])).toThrow("RAILS_TABLE_USERS twice: users and people");
     expect(() => new ClaimableTables([declared]).of(other)).toThrow("people is not among the cell's tables");
   });

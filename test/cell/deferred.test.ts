@@ -6,10 +6,24 @@ import { unknown, type Answer, type Refused } from "../../src/client/answer.ts";
 import type { Batch, Conflict } from "../../src/client/wire.ts";
 import { refusal } from "./memory-leases.ts";
 
-const batch: Batch = { destroys: ["a", "b", "c"].map((value) => ({ bucket: { type: "ROUTES", value } })), allow_missing: true };
-const conflict = (index: number, kind: Conflict["kind"]): Conflict => ({ list: "destroys", index, kind, bucket: { type: "ROUTES", value: "x" } });
-const refused = (...conflicts: Conflict[]): Refused => ({ ...refusal({ status: 409, code: "FAILED_PRECONDITION", detail: "" }), conflicts });
-const limit = (status: number): Refused => ({ ...refusal({ status, code: "RESOURCE_EXHAUSTED", detail: "" }), retryable: status === 429 });
+const batch: Batch = {
+  destroys: ["a", "b", "c"].map((value) => ({ bucket: { type: "ROUTES", value } })),
+  allow_missing: true,
+};
+const conflict = (index: number, kind: Conflict["kind"]): Conflict => ({
+  list: "destroys",
+  index,
+  kind,
+  bucket: { type: "ROUTES", value: "x" },
+});
+const refused = (...conflicts: Conflict[]): Refused => ({
+  ...refusal({ status: 409, code: "FAILED_PRECONDITION", detail: "" }),
+  conflicts,
+});
+const limit = (status: number): Refused => ({
+  ...refusal({ status, code: "RESOURCE_EXHAUSTED", detail: "" }),
+  retryable: status === 429,
+});
 const granted: Answer<LeaseState> = { kind: "ok", value: "GRANTED" };
 const committed: Answer<LeaseState> = { kind: "ok", value: "COMMITTED" };
 
@@ -51,14 +65,23 @@ async function run(rows: Rows, { begins = [], commit = committed }: Answers = {}
   const asked: string[] = [];
   const leases = {
     begin: async (uuid: string, { destroys = [] }: Batch) => {
-      asked.push(`${given.has(uuid) ? uuid : "another"}: ${destroys.map(({ bucket }) => bucket.value).join("")}`);
+      asked.push(
+        `${given.has(uuid) ? uuid : "another"}: ${destroys.map(({ bucket }) => bucket.value).join("")}`,
+      );
       return begins[asked.length - 1] ?? granted;
     },
     commit: async () => commit,
   };
   const told: string[] = [];
-  const counters = await new DeferredLeases(rows, leases, (uuid) => told.push(given.has(uuid) ? uuid : "another")).runAll();
-  return { asked, counters, told, rows: [...rows.all.keys()].map((uuid) => (given.has(uuid) ? uuid : "another")) };
+  const counters = await new DeferredLeases(rows, leases, (uuid) =>
+    told.push(given.has(uuid) ? uuid : "another"),
+  ).runAll();
+  return {
+    asked,
+    counters,
+    told,
+    rows: [...rows.all.keys()].map((uuid) => (given.has(uuid) ? uuid : "another")),
+  };
 }
 
 test("begins, commits, and forgets", async () => {
@@ -77,7 +100,9 @@ test("goes through all of them, page by page", async () => {
 });
 
 test("leaves to others what is theirs by now, and goes on with the rest under another UUID", async () => {
-  const { asked, counters, rows } = await run(new Rows("0"), { begins: [refused(conflict(0, "not_owner"), conflict(2, "mismatch"))] });
+  const { asked, counters, rows } = await run(new Rows("0"), {
+    begins: [refused(conflict(0, "not_owner"), conflict(2, "mismatch"))],
+  });
   expect(asked).toEqual(["0: abc", "another: b"]);
   expect(counters).toEqual({ ...noDeferred(), done: 1, dropped: 2 });
   expect(rows).toEqual([]);
@@ -114,7 +139,10 @@ describe("of two runs of one lease", () => {
   test.each<{ what: string; begun: Answer<LeaseState> }>([
     { what: "a UUID that was decided otherwise", begun: { ...refused(), reason: "LEASE_ROLLED_BACK" } },
     { what: "names that are others' by now", begun: refused(conflict(0, "not_owner")) },
-    { what: "nothing left to give up", begun: refused(...[0, 1, 2].map((index) => conflict(index, "not_owner"))) },
+    {
+      what: "nothing left to give up",
+      begun: refused(...[0, 1, 2].map((index) => conflict(index, "not_owner"))),
+    },
   ])("the slower one stops, and counts nothing: $what", async ({ begun }) => {
     const rows = new Rows("0", "1");
     rows.beforeReplace = () => void rows.all.delete("0");
@@ -130,8 +158,16 @@ describe("of two runs of one lease", () => {
 describe("a begin is left as it is", () => {
   test.each<{ what: string; begun: Answer<LeaseState>; as: "left" | "refused" }>([
     { what: "of names that are leased", begun: refused(conflict(0, "leased")), as: "left" },
-    { what: "refused after a try without an answer", begun: { ...refused(conflict(0, "not_owner")), outcomeKnown: false }, as: "left" },
-    { what: "that may be tried again", begun: { ...refusal({ status: 500, code: "INTERNAL", detail: "" }), retryable: true }, as: "left" },
+    {
+      what: "refused after a try without an answer",
+      begun: { ...refused(conflict(0, "not_owner")), outcomeKnown: false },
+      as: "left",
+    },
+    {
+      what: "that may be tried again",
+      begun: { ...refusal({ status: 500, code: "INTERNAL", detail: "" }), retryable: true },
+      as: "left",
+    },
     { what: "of a frozen cell", begun: { ...refused(), reason: "CELL_FROZEN" }, as: "refused" },
     { what: "that takes too much room by itself", begun: limit(413), as: "refused" },
   ])("and the next one is done: $what, counted as $as", async ({ begun, as }) => {
@@ -159,6 +195,14 @@ describe("a begin is left as it is", () => {
 
 test("a commit without an answer is left, and the next run's begin is a replay", async () => {
   const rows = new Rows("0");
-  expect(await run(rows, { commit: unknown("no answer") })).toMatchObject({ counters: { ...noDeferred(), left: 1 }, told: ["0"], rows: ["0"] });
-  expect(await run(rows)).toMatchObject({ asked: ["0: abc"], counters: { ...noDeferred(), done: 1 }, rows: [] });
+  expect(await run(rows, { commit: unknown("no answer") })).toMatchObject({
+    counters: { ...noDeferred(), left: 1 },
+    told: ["0"],
+    rows: ["0"],
+  });
+  expect(await run(rows)).toMatchObject({
+    asked: ["0: abc"],
+    counters: { ...noDeferred(), done: 1 },
+    rows: [],
+  });
 });

@@ -12,7 +12,12 @@ const UUID = "01890000-0000-7000-8000-000000000001";
 const claimed = { batch: {}, sources: [] };
 
 type Calls = Partial<Record<"commit" | "rollback", Answer<LeaseState>>> & { begin?: Begun };
-type Local = Partial<Pick<LocalTransactions<object>, "look" | "fence" | "remove" | "queueForVerification" | "insertLease" | "run">>;
+type Local = Partial<
+  Pick<
+    LocalTransactions<object>,
+    "look" | "fence" | "remove" | "queueForVerification" | "insertLease" | "run"
+  >
+>;
 
 const granted: Answer<LeaseState> = { kind: "ok", value: "GRANTED" };
 const silence = unknown("no answer");
@@ -27,7 +32,8 @@ async function go(calls: Calls = {}, local: Local = {}, body: () => object | und
     story.push(what);
     return work();
   };
-  const answer = (what: "commit" | "rollback", usual: Answer<LeaseState>) => async () => log(what, () => calls[what] ?? usual);
+  const answer = (what: "commit" | "rollback", usual: Answer<LeaseState>) => async () =>
+    log(what, () => calls[what] ?? usual);
   const ports = {
     local: {
       list: (page) => memory.list(page),
@@ -59,7 +65,13 @@ async function go(calls: Calls = {}, local: Local = {}, body: () => object | und
   const ended = await new LeasedTransaction(ports, UUID)
     .inTransaction(async () => ({ value: "the value", claimed: body() as typeof claimed | undefined }), {})
     .catch((error: unknown) => error);
-  return { ended, story: story.join(" "), kinds: events.map(({ kind }) => kind), isSaved: memory.rows.has(UUID), queued: memory.queued };
+  return {
+    ended,
+    story: story.join(" "),
+    kinds: events.map(({ kind }) => kind),
+    isSaved: memory.rows.has(UUID),
+    queued: memory.queued,
+  };
 }
 
 const fails = (): never => {
@@ -68,11 +80,23 @@ const fails = (): never => {
 
 describe("after COMMIT the caller's transaction is a success", () => {
   test("[L4] the row is looked for before the commit is sent, and removed after it", async () => {
-    expect(await go()).toEqual({ ended: "the value", story: "begin look commit remove", kinds: [], isSaved: false, queued: [] });
+    expect(await go()).toEqual({
+      ended: "the value",
+      story: "begin look commit remove",
+      kinds: [],
+      isSaved: false,
+      queued: [],
+    });
   });
 
   test("a lease that turns out not to be needed leaves nothing behind", async () => {
-    expect(await go({ begin: { kind: "not_needed" } })).toEqual({ ended: "the value", story: "begin unsave", kinds: [], isSaved: false, queued: [] });
+    expect(await go({ begin: { kind: "not_needed" } })).toEqual({
+      ended: "the value",
+      story: "begin unsave",
+      kinds: [],
+      isSaved: false,
+      queued: [],
+    });
   });
 
   test.each([
@@ -83,14 +107,24 @@ describe("after COMMIT the caller's transaction is a success", () => {
       story: "begin",
       kinds: ["commit_left"],
     },
-    { what: "the commit is not answered", calls: { commit: silence }, story: "begin look commit", kinds: ["commit_left"] },
+    {
+      what: "the commit is not answered",
+      calls: { commit: silence },
+      story: "begin look commit",
+      kinds: ["commit_left"],
+    },
     {
       what: "the key was revoked meanwhile",
       calls: { commit: refusal({ status: 401, code: "UNAUTHENTICATED", detail: "" }) },
       story: "begin look commit",
       kinds: ["commit_left"],
     },
-    { what: "the row cannot be removed", local: { remove: async () => fails() }, story: "begin look commit", kinds: ["remove_left"] },
+    {
+      what: "the row cannot be removed",
+      local: { remove: async () => fails() },
+      story: "begin look commit",
+      kinds: ["remove_left"],
+    },
   ] as { what: string; calls?: Calls; local?: Local; story: string; kinds: string[] }[])(
     "[L4] although $what",
     async ({ calls, local, story, kinds }) => {
@@ -99,7 +133,10 @@ describe("after COMMIT the caller's transaction is a success", () => {
   );
 
   test.each([
-    { coordinator: "ROLLED_BACK", commit: refusal({ status: 409, code: "FAILED_PRECONDITION", reason: "LEASE_ROLLED_BACK", detail: "" }) },
+    {
+      coordinator: "ROLLED_BACK",
+      commit: refusal({ status: 409, code: "FAILED_PRECONDITION", reason: "LEASE_ROLLED_BACK", detail: "" }),
+    },
     { coordinator: "NOT_FOUND", commit: refusal({ status: 404, code: "NOT_FOUND", detail: "" }) },
   ])("[L6] although its lease is $coordinator: that is loud, and its rows are queued", async ({ commit }) => {
     expect(await go({ commit })).toEqual({
@@ -139,7 +176,9 @@ describe("a transaction that failed", () => {
   });
 
   test("tells when its rollback is left to reconciliation", async () => {
-    expect(await go({ rollback: silence }, { insertLease: async () => fails() })).toMatchObject({ kinds: ["rollback_left"] });
+    expect(await go({ rollback: silence }, { insertLease: async () => fails() })).toMatchObject({
+      kinds: ["rollback_left"],
+    });
   });
 
   test("a lease that was closed before it could be used is no grant", async () => {
@@ -175,7 +214,14 @@ describe("a transaction whose end is not what it seems", () => {
 
   test("saved, and committed by a reconciliation already: the rollback finds out", async () => {
     const { ended, story } = await go(
-      { rollback: refusal({ status: 409, code: "FAILED_PRECONDITION", reason: "LEASE_COMMITTED", detail: "" }) },
+      {
+        rollback: refusal({
+          status: 409,
+          code: "FAILED_PRECONDITION",
+          reason: "LEASE_COMMITTED",
+          detail: "",
+        }),
+      },
       unsaved,
     );
     expect([ended, story]).toEqual(["the value", "begin look fence rollback"]);
@@ -183,13 +229,21 @@ describe("a transaction whose end is not what it seems", () => {
 
   test("not seen, but there when it comes to the fence: left to reconciliation", async () => {
     const local: Local = { ...unsaved, fence: async () => "saved" };
-    expect(await go({}, local)).toMatchObject({ ended: "the value", story: "begin look", kinds: ["commit_left"] });
+    expect(await go({}, local)).toMatchObject({
+      ended: "the value",
+      story: "begin look",
+      kinds: ["commit_left"],
+    });
   });
 
   test.each([
     { what: "its row is in flight", local: { fence: async () => "in_flight" }, kinds: ["commit_left"] },
     { what: "the fence cannot be written", local: { fence: async () => fails() }, kinds: ["commit_left"] },
-    { what: "the rollback is not answered, and it may have been committed", calls: { rollback: silence }, kinds: ["rollback_left"] },
+    {
+      what: "the rollback is not answered, and it may have been committed",
+      calls: { rollback: silence },
+      kinds: ["rollback_left"],
+    },
   ] as { what: string; local?: Local; calls?: Calls; kinds: string[] }[])(
     "[L3] not seen, and $what: nobody can tell",
     async ({ local, calls, kinds }) => {

@@ -45,7 +45,9 @@ async function onPostgres(start: () => Promise<TestedDatabase>): Promise<LocalWo
   return {
     local,
     save: async (uuid) => {
-      const ran = await local.run((tx) => local.insertLease(tx, { uuid, sources: [{ type: "RAILS_TABLE_USERS", id: uuid }] }));
+      const ran = await local.run((tx) =>
+        local.insertLease(tx, { uuid, sources: [{ type: "RAILS_TABLE_USERS", id: uuid }] }),
+      );
       if (ran.kind !== "committed") throw ran.error;
     },
     age: async (uuid, ms) => {
@@ -53,7 +55,10 @@ async function onPostgres(start: () => Promise<TestedDatabase>): Promise<LocalWo
         sql`UPDATE leasehold_outstanding_leases SET created_at = created_at - make_interval(secs => ${ms / 1_000}) WHERE uuid = ${uuid}`,
       );
     },
-    queued: async () => (await orm.select({ uuid: sql<string>`lease_uuid` }).from(sql`leasehold_verification_queue`)).map(({ uuid }) => uuid),
+    queued: async () =>
+      (await orm.select({ uuid: sql<string>`lease_uuid` }).from(sql`leasehold_verification_queue`)).map(
+        ({ uuid }) => uuid,
+      ),
     clear: async () => {
       await orm.execute(sql`TRUNCATE leasehold_outstanding_leases, leasehold_verification_queue`);
     },

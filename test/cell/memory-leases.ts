@@ -1,4 +1,10 @@
-import type { LocalLease, LocalLeases, RemoteLeasePage, RemoteLeases, RemotePageRequest } from "../../src/cell/reconcile.ts";
+import type {
+  LocalLease,
+  LocalLeases,
+  RemoteLeasePage,
+  RemoteLeases,
+  RemotePageRequest,
+} from "../../src/cell/reconcile.ts";
 import type { LeaseState } from "../../src/cell/remote-leases.ts";
 import type { Answer, Refused } from "../../src/client/answer.ts";
 
@@ -93,7 +99,10 @@ export class MemoryRemote implements RemoteLeases {
     this.pages.push(request);
     const { pageToken, pageSize, createdAfterMs = 0 } = request;
     const granted = [...this.leases.values()]
-      .filter(({ uuid, state, createdAtMs }) => state === "GRANTED" && createdAtMs >= createdAfterMs && uuid > pageToken)
+      .filter(
+        ({ uuid, state, createdAtMs }) =>
+          state === "GRANTED" && createdAtMs >= createdAfterMs && uuid > pageToken,
+      )
       .toSorted((a, b) => (a.uuid < b.uuid ? -1 : 1));
     const page = granted.slice(0, pageSize);
     const leases = page.map(({ uuid, createdAtMs }) => ({ uuid, ageMs: this.#now() - createdAtMs }));
@@ -112,19 +121,30 @@ export class MemoryRemote implements RemoteLeases {
     return this.#answer("rollback", uuid, (lease) => decide(lease, "ROLLED_BACK"));
   }
 
-  #answer(call: RemoteCall, uuid: string, act: (lease: MemoryLease) => Answer<LeaseState>): Answer<LeaseState> {
+  #answer(
+    call: RemoteCall,
+    uuid: string,
+    act: (lease: MemoryLease) => Answer<LeaseState>,
+  ): Answer<LeaseState> {
     this.calls.push({ call, uuid });
     const instead = this.before(call, uuid);
     if (instead !== undefined) return instead;
     const lease = this.leases.get(uuid);
-    return lease === undefined ? refusal({ status: 404, code: "NOT_FOUND", detail: "no such lease" }) : act(lease);
+    return lease === undefined
+      ? refusal({ status: 404, code: "NOT_FOUND", detail: "no such lease" })
+      : act(lease);
   }
 }
 
 function decide(lease: MemoryLease, outcome: "COMMITTED" | "ROLLED_BACK"): Answer<LeaseState> {
   if (lease.state === "GRANTED") lease.state = outcome;
   if (lease.state === outcome) return { kind: "ok", value: outcome };
-  return refusal({ status: 409, code: "FAILED_PRECONDITION", reason: `LEASE_${lease.state}`, detail: "decided otherwise" });
+  return refusal({
+    status: 409,
+    code: "FAILED_PRECONDITION",
+    reason: `LEASE_${lease.state}`,
+    detail: "decided otherwise",
+  });
 }
 
 export const refusal = (said: Pick<Refused, "status" | "code" | "reason" | "detail">): Refused => ({

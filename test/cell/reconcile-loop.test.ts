@@ -3,7 +3,15 @@ import { ReconcileAborted, type ReconcileOptions, type ReconcileResult } from ".
 import { ReconcileLoop } from "../../src/cell/reconcile-loop.ts";
 
 const result: ReconcileResult = {
-  counters: { processed: 0, committed: 0, rolledBack: 0, pending: 0, orphaned: 0, contradicted: 0, failed: 0 },
+  counters: {
+    processed: 0,
+    committed: 0,
+    rolledBack: 0,
+    pending: 0,
+    orphaned: 0,
+    contradicted: 0,
+    failed: 0,
+  },
   findings: [],
 };
 

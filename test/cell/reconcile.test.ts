@@ -1,5 +1,11 @@
 import { beforeEach, describe, expect, it } from "vitest";
-import { reconcile, ReconcileAborted, reconcileDefaults, type Finding, type ReconcileOptions } from "../../src/cell/reconcile.ts";
+import {
+  reconcile,
+  ReconcileAborted,
+  reconcileDefaults,
+  type Finding,
+  type ReconcileOptions,
+} from "../../src/cell/reconcile.ts";
 import type { LeaseState } from "../../src/cell/remote-leases.ts";
 import { unknown } from "../../src/client/answer.ts";
 import { MemoryLocal, MemoryRemote, refusal } from "./memory-leases.ts";
@@ -24,7 +30,12 @@ const run = (options: Partial<ReconcileOptions> = {}) =>
 
 function lease(uuid: string, places: { here?: number; there?: number; state?: LeaseState }): void {
   if (places.here !== undefined) local.rows.set(uuid, { uuid, createdAtMs: NOW - places.here * MINUTE });
-  if (places.there !== undefined) remote.leases.set(uuid, { uuid, createdAtMs: NOW - places.there * MINUTE, state: places.state ?? "GRANTED" });
+  if (places.there !== undefined)
+    remote.leases.set(uuid, {
+      uuid,
+      createdAtMs: NOW - places.there * MINUTE,
+      state: places.state ?? "GRANTED",
+    });
 }
 
 const counters = (some: Record<string, number>) => ({
@@ -63,7 +74,12 @@ describe("scenario S3", () => {
       { call: "rollback", uuid: "d" },
     ]);
     expect([...local.rows.keys()]).toEqual(["a", "e", "f"]);
-    expect([stateOf("a"), stateOf("b"), stateOf("c"), stateOf("d")]).toEqual(["GRANTED", "GRANTED", "COMMITTED", "ROLLED_BACK"]);
+    expect([stateOf("a"), stateOf("b"), stateOf("c"), stateOf("d")]).toEqual([
+      "GRANTED",
+      "GRANTED",
+      "COMMITTED",
+      "ROLLED_BACK",
+    ]);
   });
 
   it("removes in a full run the old row whose lease was committed, and keeps the young one", async () => {
@@ -78,7 +94,8 @@ describe("scenario S3", () => {
   it("goes through 250 pairs in 3 pages and commits each once", async () => {
     remote.leases.clear();
     local.rows.clear();
-    for (let index = 0; index < 250; index += 1) lease(`x${String(index).padStart(3, "0")}`, { here: 10, there: 10 });
+    for (let index = 0; index < 250; index += 1)
+      lease(`x${String(index).padStart(3, "0")}`, { here: 10, there: 10 });
     const { counters: counted } = await run(s3);
     expect(counted).toEqual(counters({ processed: 250, committed: 250 }));
     expect(remote.pages).toHaveLength(3);
@@ -109,8 +126,20 @@ describe("thresholds", () => {
   it.each([
     { what: "saved, just under the commit grace", here: 0.99, there: 20, state: "GRANTED", row: true },
     { what: "saved, at the commit grace", here: 1, there: 1, state: "COMMITTED", row: false },
-    { what: "saved long ago under a lease that the coordinator calls young", here: 5, there: 0, state: "COMMITTED", row: false },
-    { what: "saved in the future (the clock was set back), lease old", here: -5, there: 1, state: "COMMITTED", row: false },
+    {
+      what: "saved long ago under a lease that the coordinator calls young",
+      here: 5,
+      there: 0,
+      state: "COMMITTED",
+      row: false,
+    },
+    {
+      what: "saved in the future (the clock was set back), lease old",
+      here: -5,
+      there: 1,
+      state: "COMMITTED",
+      row: false,
+    },
     { what: "saved in the future, lease young", here: -5, there: 0.5, state: "GRANTED", row: true },
     { what: "not saved, just under stale", there: 9.99, state: "GRANTED", row: false },
     { what: "not saved, at stale", there: 10, state: "ROLLED_BACK", row: false },
@@ -163,7 +192,9 @@ describe("fences", () => {
     local.before = (call) => {
       if (call === "fence") throw new Error("disk full");
     };
-    expect((await run()).findings).toEqual([{ kind: "failed", uuid: "d", step: "fence", error: "disk full" }]);
+    expect((await run()).findings).toEqual([
+      { kind: "failed", uuid: "d", step: "fence", error: "disk full" },
+    ]);
     expect(stateOf("d")).toBe("GRANTED");
   });
 
@@ -250,18 +281,21 @@ describe("failures", () => {
     remote.before = (call) => (call === "list" ? undefined : unknown("timeout"));
     const { counters: counted, findings } = await run({ full: true, concurrency: 1 });
     expect(counted).toEqual(counters({ processed: 3, failed: 3 }));
-    expect(findings.map((finding) => (finding.kind === "failed" ? `${finding.step} ${finding.uuid}` : finding.kind))).toEqual([
-      "commit c",
-      "rollback d",
-      "get e",
-    ]);
+    expect(
+      findings.map((finding) =>
+        finding.kind === "failed" ? `${finding.step} ${finding.uuid}` : finding.kind,
+      ),
+    ).toEqual(["commit c", "rollback d", "get e"]);
     expect([...local.rows.keys()]).toEqual(["c", "e"]);
   });
 
   it("counts a refusal that says nothing about the lease as a failure", async () => {
     lease("e", { here: 90 });
-    remote.before = (call) => (call === "get" ? refusal({ status: 403, code: "PERMISSION_DENIED", detail: "not yours" }) : undefined);
-    expect((await run({ full: true })).findings).toEqual([{ kind: "failed", uuid: "e", step: "get", error: "PERMISSION_DENIED: not yours" }]);
+    remote.before = (call) =>
+      call === "get" ? refusal({ status: 403, code: "PERMISSION_DENIED", detail: "not yours" }) : undefined;
+    expect((await run({ full: true })).findings).toEqual([
+      { kind: "failed", uuid: "e", step: "get", error: "PERMISSION_DENIED: not yours" },
+    ]);
     expect(local.rows.has("e")).toBe(true);
   });
 
@@ -311,9 +345,12 @@ describe("failures", () => {
     await expect(run({ full: true })).rejects.toThrow("the list of local rows repeats itself");
   });
 
-  it.each([{ pageSize: 0 }, { concurrency: 0 }, { staleMs: -1 }, { commitGraceMs: 0.5 }])("refuses %o", async (options) => {
-    await expect(run(options)).rejects.toThrow(RangeError);
-  });
+  it.each([{ pageSize: 0 }, { concurrency: 0 }, { staleMs: -1 }, { commitGraceMs: 0.5 }])(
+    "refuses %o",
+    async (options) => {
+      await expect(run(options)).rejects.toThrow(RangeError);
+    },
+  );
 });
 
 describe("several at once, and again", () => {
@@ -327,7 +364,9 @@ describe("several at once, and again", () => {
 
   it("finds nothing to do the second time", async () => {
     mixture();
-    expect((await run({ full: true, pageSize: 7 })).counters).toEqual(counters({ processed: 120, committed: 40, rolledBack: 40, orphaned: 40 }));
+    expect((await run({ full: true, pageSize: 7 })).counters).toEqual(
+      counters({ processed: 120, committed: 40, rolledBack: 40, orphaned: 40 }),
+    );
     const made = remote.calls.length;
     expect((await run({ full: true, pageSize: 7 })).counters).toEqual(counters({}));
     expect(remote.calls).toHaveLength(made);
@@ -335,10 +374,15 @@ describe("several at once, and again", () => {
 
   it("ends the same with three runs at once, without a finding", async () => {
     mixture();
-    const results = await Promise.all([run({ full: true, pageSize: 7 }), run({ full: true, pageSize: 11 }), run({ full: true, concurrency: 1 })]);
+    const results = await Promise.all([
+      run({ full: true, pageSize: 7 }),
+      run({ full: true, pageSize: 11 }),
+      run({ full: true, concurrency: 1 }),
+    ]);
     expect(results.flatMap(({ findings }) => findings)).toEqual([]);
     expect(local.rows.size).toBe(0);
-    for (const { uuid, state } of remote.leases.values()) expect(state).toBe(uuid.startsWith("lost") ? "ROLLED_BACK" : "COMMITTED");
+    for (const { uuid, state } of remote.leases.values())
+      expect(state).toBe(uuid.startsWith("lost") ? "ROLLED_BACK" : "COMMITTED");
   });
 
   it("is content when the lease's own process commits between the listing and the look at the local table", async () => {

@@ -1,9 +1,23 @@
 import { describe, expect, it } from "vitest";
 import { ClientLeases } from "../../src/cell/remote-leases.ts";
 import type { ClientOptions } from "../../src/client/index.ts";
-import { committed, fakeClient, granted, leaseOf, problem, rolledBack, unavailable, UUID, type Answering, type Sent } from "../client/fake.ts";
+import {
+  committed,
+  fakeClient,
+  granted,
+  leaseOf,
+  problem,
+  rolledBack,
+  unavailable,
+  UUID,
+  type Answering,
+  type Sent,
+} from "../client/fake.ts";
 
-function leases(replies: readonly Answering[], options: Partial<ClientOptions> = {}): { leases: ClientLeases; sent: Sent[] } {
+function leases(
+  replies: readonly Answering[],
+  options: Partial<ClientOptions> = {},
+): { leases: ClientLeases; sent: Sent[] } {
   const { client, sent } = fakeClient(replies, options);
   return { leases: new ClientLeases(client), sent };
 }
@@ -26,8 +40,19 @@ describe("a call", () => {
   });
 
   it("answers a refusal, and why", async () => {
-    const conflicts = [{ list: "creates", index: 1, bucket: { type: "ROUTES", value: "a" }, kind: "taken", owner: "other", retry_after_ms: 7 }];
-    const { leases: remote } = leases([problem(409, "ALREADY_EXISTS", { detail: "1 of 2", conflicts }, { "retry-after": "2" })]);
+    const conflicts = [
+      {
+        list: "creates",
+        index: 1,
+        bucket: { type: "ROUTES", value: "a" },
+        kind: "taken",
+        owner: "other",
+        retry_after_ms: 7,
+      },
+    ];
+    const { leases: remote } = leases([
+      problem(409, "ALREADY_EXISTS", { detail: "1 of 2", conflicts }, { "retry-after": "2" }),
+    ]);
     expect(await remote.begin(UUID, {})).toEqual({
       kind: "refused",
       status: 409,
@@ -43,7 +68,11 @@ describe("a call", () => {
 
   it("says when a refusal is not the last word: an earlier try was not answered", async () => {
     const { leases: remote } = leases([unavailable, problem(409, "ABORTED")]);
-    expect(await remote.begin(UUID, {})).toMatchObject({ kind: "refused", code: "ABORTED", outcomeKnown: false });
+    expect(await remote.begin(UUID, {})).toMatchObject({
+      kind: "refused",
+      code: "ABORTED",
+      outcomeKnown: false,
+    });
   });
 
   it.each([
@@ -52,7 +81,12 @@ describe("a call", () => {
     { what: "an unheard-of state", reply: { status: 200, json: { lease: leaseOf("MAYBE") } } },
   ])("takes $what for neither a yes nor a no", async ({ reply }) => {
     const { leases: remote } = leases([reply], { retries: 0 });
-    for (const call of [remote.begin(UUID, {}), remote.commit(UUID), remote.rollback(UUID), remote.get(UUID)]) {
+    for (const call of [
+      remote.begin(UUID, {}),
+      remote.commit(UUID),
+      remote.rollback(UUID),
+      remote.get(UUID),
+    ]) {
       expect(await call).toMatchObject({ kind: "unknown", outcomeKnown: false });
     }
   });
@@ -60,7 +94,11 @@ describe("a call", () => {
   it("ends when it is told to", async () => {
     const { leases: remote, sent } = leases([granted]);
     const signal = AbortSignal.abort(new Error("died"));
-    for (const call of [remote.begin(UUID, {}, { signal }), remote.commit(UUID, { signal }), remote.rollback(UUID, { signal })]) {
+    for (const call of [
+      remote.begin(UUID, {}, { signal }),
+      remote.commit(UUID, { signal }),
+      remote.rollback(UUID, { signal }),
+    ]) {
       expect(await call).toMatchObject({ kind: "unknown", why: "cancelled", outcomeKnown: true });
     }
     expect(sent).toEqual([]);
@@ -69,12 +107,18 @@ describe("a call", () => {
 
 describe("list", () => {
   it("asks for one page and reads the ages", async () => {
-    const { leases: remote, sent } = leases([{ status: 200, json: { leases: [leaseOf("GRANTED")], next_page_token: "n" } }]);
+    const { leases: remote, sent } = leases([
+      { status: 200, json: { leases: [leaseOf("GRANTED")], next_page_token: "n" } },
+    ]);
     const page = await remote.list({ pageToken: "p+/", pageSize: 50, createdAfterMs: 0 });
     expect(page).toEqual({ leases: [{ uuid: UUID, ageMs: 12 }], nextPageToken: "n" });
     expect(sent).toHaveLength(1);
     const { searchParams } = new URL(sent[0]?.url ?? "");
-    expect(Object.fromEntries(searchParams)).toEqual({ page_size: "50", page_token: "p+/", created_after: "1970-01-01T00:00:00.000Z" });
+    expect(Object.fromEntries(searchParams)).toEqual({
+      page_size: "50",
+      page_token: "p+/",
+      created_after: "1970-01-01T00:00:00.000Z",
+    });
   });
 
   const { age_ms: _age, ...ageless } = leaseOf("GRANTED");
@@ -82,7 +126,10 @@ describe("list", () => {
   it.each([
     { what: "a refusal", reply: problem(403, "PERMISSION_DENIED") },
     { what: "a document without leases", reply: { status: 200, json: { next_page_token: "" } } },
-    { what: "a lease without an age", reply: { status: 200, json: { leases: [ageless], next_page_token: "" } } },
+    {
+      what: "a lease without an age",
+      reply: { status: 200, json: { leases: [ageless], next_page_token: "" } },
+    },
     { what: "a page without a token", reply: { status: 200, json: { leases: [] } } },
   ])("throws on $what: never a short page", async ({ reply }) => {
     const { leases: remote } = leases([reply], { retries: 0 });

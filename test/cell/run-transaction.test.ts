@@ -27,42 +27,48 @@ function fakeDriver() {
   return { transaction, tx, heard, giveUp: () => giveUp(lost) };
 }
 
-test.each(["resolves", "rejects"])("a driver that gives up early is answered for when the body, which %s, has ended", async (how) => {
-  const driver = fakeDriver();
-  const steps: string[] = [];
-  let goOn = (): void => {};
-  const blocked = new Promise<void>((resolve) => {
-    goOn = resolve;
-  });
-  const running = runTransaction({
-    transaction: driver.transaction,
-    isAbort,
-    body: async (tx) => {
-      requireOpen(tx);
-      await blocked;
-      steps.push("body");
-      expect(() => requireOpen(tx)).toThrow("is over");
-      if (how === "rejects") throw new Error("of the body");
-      return 1;
-    },
-  }).then((ran) => {
-    steps.push("answer");
-    return ran;
-  });
-  await setTimeout(1);
-  driver.giveUp();
-  await setTimeout(1);
-  expect(steps).toEqual([]);
-  goOn();
-  expect(await running).toEqual({ kind: "rolled_back", error: lost });
-  expect(steps).toEqual(["body", "answer"]);
-  await setTimeout(1);
-  expect(driver.heard).toEqual([]);
-});
+test.each(["resolves", "rejects"])(
+  "a driver that gives up early is answered for when the body, which %s, has ended",
+  async (how) => {
+    const driver = fakeDriver();
+    const steps: string[] = [];
+    let goOn = (): void => {};
+    const blocked = new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
+    const running = runTransaction({
+      transaction: driver.transaction,
+      isAbort,
+      body: async (tx) => {
+        requireOpen(tx);
+        await blocked;
+        steps.push("body");
+        expect(() => requireOpen(tx)).toThrow("is over");
+        if (how === "rejects") throw new Error("of the body");
+        return 1;
+      },
+    }).then((ran) => {
+      steps.push("answer");
+      return ran;
+    });
+    await setTimeout(1);
+    driver.giveUp();
+    await setTimeout(1);
+    expect(steps).toEqual([]);
+    goOn();
+    expect(await running).toEqual({ kind: "rolled_back", error: lost });
+    expect(steps).toEqual(["body", "answer"]);
+    await setTimeout(1);
+    expect(driver.heard).toEqual([]);
+  },
+);
 
 test("a transaction whose BEGIN fails has run nothing", async () => {
   const body = async (): Promise<never> => expect.fail("was called");
-  expect(await runTransaction({ transaction: async () => Promise.reject(lost), body, isAbort })).toEqual({ kind: "rolled_back", error: lost });
+  expect(await runTransaction({ transaction: async () => Promise.reject(lost), body, isAbort })).toEqual({
+    kind: "rolled_back",
+    error: lost,
+  });
 });
 
 test("the body's error is told, and not that of the rollback after it", async () => {
@@ -71,7 +77,10 @@ test("the body's error is told, and not that of the rollback after it", async ()
     throw lost;
   };
   const cause = new TypeError("of the body");
-  expect(await runTransaction({ transaction, body: async () => Promise.reject(cause), isAbort })).toEqual({ kind: "rolled_back", error: cause });
+  expect(await runTransaction({ transaction, body: async () => Promise.reject(cause), isAbort })).toEqual({
+    kind: "rolled_back",
+    error: cause,
+  });
 });
 
 test.each([
@@ -87,6 +96,9 @@ test.each([
 
 test("all went well", async () => {
   const driver = fakeDriver();
-  expect(await runTransaction({ transaction: driver.transaction, body: async () => 7, isAbort })).toEqual({ kind: "committed", value: 7 });
+  expect(await runTransaction({ transaction: driver.transaction, body: async () => 7, isAbort })).toEqual({
+    kind: "committed",
+    value: 7,
+  });
   expect(driver.heard).toEqual(["COMMIT"]);
 });

@@ -12,7 +12,11 @@ import {
 import type { Conflict } from "../../src/client/wire.ts";
 
 const origin = (attribute: string) => ({ table: "users", attribute, id: "7" });
-const origins = { creates: [origin("username"), origin("email")], destroys: [origin("old")], replaces: [origin("path")] };
+const origins = {
+  creates: [origin("username"), origin("email")],
+  destroys: [origin("old")],
+  replaces: [origin("path")],
+};
 const conflict = (list: Conflict["list"], index: number, kind: Conflict["kind"]): Conflict => ({
   list,
   index,
@@ -38,31 +42,45 @@ test("every conflict is told for its own field", () => {
     "old: failed",
     "path: taken",
   ]);
-  expect(told(new ClaimMismatchError("", { code: "FAILED_PRECONDITION", conflicts: [conflict("creates", 9, "taken")] }))).toEqual([]);
+  expect(
+    told(
+      new ClaimMismatchError("", {
+        code: "FAILED_PRECONDITION",
+        conflicts: [conflict("creates", 9, "taken")],
+      }),
+    ),
+  ).toEqual([]);
 });
 
 test("what is wrong with a value is told for its field, by whomever it was found", () => {
-  expect(told(new InvalidArgumentError("", { code: "INVALID_ARGUMENT", field: "creates[1].bucket.value" }))).toEqual(["email: invalid"]);
+  expect(
+    told(new InvalidArgumentError("", { code: "INVALID_ARGUMENT", field: "creates[1].bucket.value" })),
+  ).toEqual(["email: invalid"]);
   expect(told(new InvalidArgumentError("", { code: "INVALID_ARGUMENT", field: "body" }))).toEqual([]);
   expect(toValidationErrors(new InvalidNameError(origin("path"), "cannot be claimed"))).toEqual([
     { table: "users", field: "path", id: "7", problem: "invalid" },
   ]);
   // A mistake of the program, which no form can mend.
-  expect(toValidationErrors(new InvalidArgumentError("", { code: "INVALID_ARGUMENT", field: "transaction" }))).toEqual([]);
+  expect(
+    toValidationErrors(new InvalidArgumentError("", { code: "INVALID_ARGUMENT", field: "transaction" })),
+  ).toEqual([]);
 });
 
 test("what passes by itself is told for each field that was to be taken", () => {
-  expect(told(new TimeoutError("", { code: "DEADLINE_EXCEEDED", retryable: true, outcomeKnown: false }))).toEqual([
-    "username: try_again",
-    "email: try_again",
-    "path: try_again",
-  ]);
+  expect(
+    told(new TimeoutError("", { code: "DEADLINE_EXCEEDED", retryable: true, outcomeKnown: false })),
+  ).toEqual(["username: try_again", "email: try_again", "path: try_again"]);
 });
 
 test("a chunk's error is told as its cause is", () => {
-  const cause = new AlreadyClaimedError("", { code: "ALREADY_EXISTS", conflicts: [conflict("creates", 1, "taken")] });
+  const cause = new AlreadyClaimedError("", {
+    code: "ALREADY_EXISTS",
+    conflicts: [conflict("creates", 1, "taken")],
+  });
   rememberOrigins(cause, origins);
-  expect(toValidationErrors(new BulkError(cause, { recordsDone: 0, chunksDone: 0 }))).toMatchObject([{ field: "email", problem: "taken" }]);
+  expect(toValidationErrors(new BulkError(cause, { recordsDone: 0, chunksDone: 0 }))).toMatchObject([
+    { field: "email", problem: "taken" },
+  ]);
 });
 
 test("what is about no field is about none", () => {

@@ -5,14 +5,23 @@ import { errorOf, fakeClient, granted, leaseOf, problem, UUID } from "./fake.ts"
 
 describe("is no answer:", () => {
   it.each([
-    { what: "a proxy's 404", reply: { status: 404, text: "<html>", headers: { "content-type": "text/html" } } },
-    { what: "a 409 that is no problem document", reply: { status: 409, json: { code: "ABORTED" }, headers: { "content-type": "application/json" } } },
+    {
+      what: "a proxy's 404",
+      reply: { status: 404, text: "<html>", headers: { "content-type": "text/html" } },
+    },
+    {
+      what: "a 409 that is no problem document",
+      reply: { status: 409, json: { code: "ABORTED" }, headers: { "content-type": "application/json" } },
+    },
     { what: "a problem document without a code", reply: { status: 409, json: {} } },
     { what: "a problem document that is a list", reply: { status: 409, json: ["ABORTED"] } },
     { what: "a problem document that is cut off", reply: { status: 409, text: '{"code":"ABOR' } },
     { what: "a redirect", reply: { status: 302, text: "" } },
     { what: "a fault", reply: problem(500, "INTERNAL") },
-    { what: "a gateway's fault", reply: { status: 502, text: "Bad Gateway", headers: { "content-type": "text/plain" } } },
+    {
+      what: "a gateway's fault",
+      reply: { status: 502, text: "Bad Gateway", headers: { "content-type": "text/plain" } },
+    },
     { what: "a success without a body", reply: { status: 204, text: "" } },
     { what: "another document", reply: { status: 200, json: { ok: true } } },
     { what: "null", reply: { status: 200, json: null } },
@@ -20,7 +29,11 @@ describe("is no answer:", () => {
     { what: "an unheard-of state", reply: { status: 200, json: { lease: leaseOf("MAYBE") } } },
   ])("$what", async ({ reply }) => {
     const { client, sent } = fakeClient([reply], { retries: 1 });
-    expect(await errorOf(client.leases.commit(UUID))).toMatchObject({ code: "UNAVAILABLE", outcomeKnown: false, retryable: true });
+    expect(await errorOf(client.leases.commit(UUID))).toMatchObject({
+      code: "UNAVAILABLE",
+      outcomeKnown: false,
+      retryable: true,
+    });
     expect(sent.length).toBeGreaterThan(0);
   });
 
@@ -34,13 +47,24 @@ describe("is no answer:", () => {
 });
 
 it("minds no fields that it does not know", async () => {
-  const lease = { ...leaseOf("GRANTED"), colour: "red", counts: { creates: 1, destroys: 0, replaces: 0, missing: 0, moved: 1 } };
+  const lease = {
+    ...leaseOf("GRANTED"),
+    colour: "red",
+    counts: { creates: 1, destroys: 0, replaces: 0, missing: 0, moved: 1 },
+  };
   const { client } = fakeClient([{ status: 200, json: { lease, more: true } }]);
   expect(await client.leases.get(UUID)).toEqual(lease);
 });
 
 it("passes on all that a refusal says, and no conflict that is none", async () => {
-  const conflict = { list: "creates", index: 1, bucket: { type: "ROUTES", value: "a" }, kind: "taken", owner: "other", retry_after_ms: 7 };
+  const conflict = {
+    list: "creates",
+    index: 1,
+    bucket: { type: "ROUTES", value: "a" },
+    kind: "taken",
+    owner: "other",
+    retry_after_ms: 7,
+  };
   const conflicts = [
     conflict,
     null,
@@ -50,7 +74,9 @@ it("passes on all that a refusal says, and no conflict that is none", async () =
     { ...conflict, index: "1" },
     { ...conflict, bucket: { type: "ROUTES" } },
   ];
-  const { client } = fakeClient([problem(409, "ALREADY_EXISTS", { reason: "NEW", field: "creates[1]", conflicts }, { "retry-after": "2" })]);
+  const { client } = fakeClient([
+    problem(409, "ALREADY_EXISTS", { reason: "NEW", field: "creates[1]", conflicts }, { "retry-after": "2" }),
+  ]);
   const error = await errorOf(client.leases.begin({}));
   expect({ ...error }).toMatchObject({
     code: "ALREADY_EXISTS",
@@ -66,10 +92,13 @@ it("passes on all that a refusal says, and no conflict that is none", async () =
   expect(error.message).toBe("ALREADY_EXISTS.");
 });
 
-it.each(["-5", "Thu, 01 Jan 1970 00:00:00 GMT"])("says of a Retry-After that has passed that it need not wait: %s", async (given) => {
-  const { client } = fakeClient([problem(409, "ABORTED", {}, { "retry-after": given })]);
-  expect((await errorOf(client.leases.begin({}))).retryAfterMs).toBe(0);
-});
+it.each(["-5", "Thu, 01 Jan 1970 00:00:00 GMT"])(
+  "says of a Retry-After that has passed that it need not wait: %s",
+  async (given) => {
+    const { client } = fakeClient([problem(409, "ABORTED", {}, { "retry-after": given })]);
+    expect((await errorOf(client.leases.begin({}))).retryAfterMs).toBe(0);
+  },
+);
 
 it("finds the request id in the headers too, and of faults", async () => {
   const headers = { "content-type": "text/html", "x-request-id": "request-2" };
@@ -99,7 +128,8 @@ describe("a shape", () => {
   });
 
   it("of anything takes anything", () => {
-    for (const json of [undefined, null, 1, {}]) expect(() => checkShape({ a: json }, { a: "any" })).not.toThrow();
+    for (const json of [undefined, null, 1, {}])
+      expect(() => checkShape({ a: json }, { a: "any" })).not.toThrow();
   });
 
   it("is there for every operation", () => {

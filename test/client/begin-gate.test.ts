@@ -19,7 +19,10 @@ describe("the circuit breaker", () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());
 
-  function breaking(replies: readonly Answering[], breaker: ClientOptions["breaker"] = { failures: 3, openMs: 1_000 }) {
+  function breaking(
+    replies: readonly Answering[],
+    breaker: ClientOptions["breaker"] = { failures: 3, openMs: 1_000 },
+  ) {
     const states: string[] = [];
     const hooks = { onBreaker: ({ state }: { state: string }) => void states.push(state) };
     const { client, sent } = fakeClient(replies, { retries: 0, breaker, hooks });
@@ -29,15 +32,28 @@ describe("the circuit breaker", () => {
 
   it("opens after so many begins in a row without an answer, and then sends nothing", async () => {
     const { fail, sent, states } = breaking([unavailable]);
-    for (let count = 0; count < 3; count += 1) expect(await fail()).toMatchObject({ code: "UNAVAILABLE", outcomeKnown: false });
+    for (let count = 0; count < 3; count += 1)
+      expect(await fail()).toMatchObject({ code: "UNAVAILABLE", outcomeKnown: false });
     expect(states).toEqual(["open"]);
     const refused = await fail();
-    expect(refused).toMatchObject({ name: "UnavailableError", outcomeKnown: true, retryable: true, retryAfterMs: 1_000 });
+    expect(refused).toMatchObject({
+      name: "UnavailableError",
+      outcomeKnown: true,
+      retryable: true,
+      retryAfterMs: 1_000,
+    });
     expect(sent).toHaveLength(3);
   });
 
   it("counts a refusal as an answer", async () => {
-    const { fail, states } = breaking([unavailable, unavailable, problem(409, "ABORTED"), unavailable, unavailable, granted]);
+    const { fail, states } = breaking([
+      unavailable,
+      unavailable,
+      problem(409, "ABORTED"),
+      unavailable,
+      unavailable,
+      granted,
+    ]);
     for (let count = 0; count < 5; count += 1) await fail();
     expect(states).toEqual([]);
   });
@@ -96,7 +112,9 @@ describe("the circuit breaker", () => {
     const { client, begin, fail, states } = breaking([unavailable, unavailable, unavailable, hangs, granted]);
     for (let count = 0; count < 3; count += 1) await fail();
     await vi.advanceTimersByTimeAsync(1_000);
-    expect(await errorOf(client.leases.begin({}, { uuid: ".." }))).toMatchObject({ code: "INVALID_ARGUMENT" });
+    expect(await errorOf(client.leases.begin({}, { uuid: ".." }))).toMatchObject({
+      code: "INVALID_ARGUMENT",
+    });
     const controller = new AbortController();
     const ended = errorOf(client.leases.begin({}, { signal: controller.signal }));
     await vi.advanceTimersByTimeAsync(1);
@@ -121,7 +139,14 @@ describe("the circuit breaker", () => {
   });
 
   it("never holds back what finishes a lease, or reads", async () => {
-    const { client, fail, sent } = breaking([unavailable, unavailable, unavailable, committed, rolledBack, granted]);
+    const { client, fail, sent } = breaking([
+      unavailable,
+      unavailable,
+      unavailable,
+      committed,
+      rolledBack,
+      granted,
+    ]);
     for (let count = 0; count < 3; count += 1) await fail();
     await client.leases.commit(UUID);
     await client.leases.rollback(UUID);
@@ -154,7 +179,10 @@ describe("the limit on begins", () => {
       if (method === "PUT") await gate.promise;
       return { status: 200, json: { lease: leaseOf("GRANTED") } };
     };
-    const { client, sent } = fakeClient([answering], { begins, hooks: { onTooManyBegins: (event) => void events.push(event) } });
+    const { client, sent } = fakeClient([answering], {
+      begins,
+      hooks: { onTooManyBegins: (event) => void events.push(event) },
+    });
     return { client, sent, events, letGo: gate.resolve };
   }
 
@@ -162,7 +190,12 @@ describe("the limit on begins", () => {
     const { client, sent, letGo, events } = limited({ max: 2 });
     const begun = [client.leases.begin({}), client.leases.begin({})];
     const error = await errorOf(client.leases.begin({}));
-    expect(error).toMatchObject({ name: "ResourceExhaustedError", reason: "TOO_MANY_BEGINS_HERE", outcomeKnown: true, retryable: true });
+    expect(error).toMatchObject({
+      name: "ResourceExhaustedError",
+      reason: "TOO_MANY_BEGINS_HERE",
+      outcomeKnown: true,
+      retryable: true,
+    });
     expect(error.status).toBeUndefined();
     expect(error.retryAfterMs).toBeGreaterThan(0);
     expect(sent).toHaveLength(2);

@@ -13,7 +13,10 @@ class CountedSignal {
     const add = signal.addEventListener.bind(signal);
     const remove = signal.removeEventListener.bind(signal);
     signal.addEventListener = (...given: Parameters<typeof add>) => ((this.listeners += 1), add(...given));
-    signal.removeEventListener = (...given: Parameters<typeof remove>) => ((this.listeners -= 1), remove(...given));
+    signal.removeEventListener = (...given: Parameters<typeof remove>) => (
+      (this.listeners -= 1),
+      remove(...given)
+    );
   }
 }
 
@@ -23,8 +26,12 @@ const turn = (): Promise<void> => new Promise((resume) => setTimeout(resume, 5))
 /** Whose signal it is: the client's, or the call's. */
 describe.each(["client", "call"] as const)("the signal of the %s", (owner) => {
   function start(replies: readonly Answering[], counted: CountedSignal, pauseMs = 1) {
-    const { client, sent } = fakeClient(replies, { pauseMs, ...(owner === "client" ? { signal: counted.signal } : {}) });
-    const begin = () => client.leases.begin({}, { uuid: UUID, ...(owner === "call" ? { signal: counted.signal } : {}) });
+    const { client, sent } = fakeClient(replies, {
+      pauseMs,
+      ...(owner === "client" ? { signal: counted.signal } : {}),
+    });
+    const begin = () =>
+      client.leases.begin({}, { uuid: UUID, ...(owner === "call" ? { signal: counted.signal } : {}) });
     return { begin, sent };
   }
 
@@ -55,8 +62,13 @@ describe.each(["client", "call"] as const)("the signal of the %s", (owner) => {
   it("ends a try that was cancelled just before", async () => {
     const controller = new AbortController();
     const hooks = { onRequest: () => controller.abort(why) };
-    const { client, sent } = fakeClient([hangs], { hooks, ...(owner === "client" ? { signal: controller.signal } : {}) });
-    const error = await errorOf(client.leases.begin({}, owner === "call" ? { signal: controller.signal } : {}));
+    const { client, sent } = fakeClient([hangs], {
+      hooks,
+      ...(owner === "client" ? { signal: controller.signal } : {}),
+    });
+    const error = await errorOf(
+      client.leases.begin({}, owner === "call" ? { signal: controller.signal } : {}),
+    );
     expect(error).toMatchObject({ name: "CancelledError", cause: why });
     expect(sent).toEqual([]);
   });
@@ -86,7 +98,11 @@ describe.each(["client", "call"] as const)("the signal of the %s", (owner) => {
 
 it("says that nothing can have happened when only limits were met before it was cancelled", async () => {
   const controller = new AbortController();
-  const reply = { status: 429, json: { code: "RESOURCE_EXHAUSTED", retryable: true }, headers: { "retry-after": "1" } };
+  const reply = {
+    status: 429,
+    json: { code: "RESOURCE_EXHAUSTED", retryable: true },
+    headers: { "retry-after": "1" },
+  };
   const { client } = fakeClient([reply]);
   const ended = errorOf(client.leases.begin({}, { signal: controller.signal }));
   await turn();

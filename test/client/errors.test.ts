@@ -1,6 +1,11 @@
 import { describe, expect, it } from "vitest";
 import * as errors from "../../src/client/errors.ts";
-import { answerOf, isLeaseholdError, LeaseholdError, type LeaseholdErrorDetails } from "../../src/client/errors.ts";
+import {
+  answerOf,
+  isLeaseholdError,
+  LeaseholdError,
+  type LeaseholdErrorDetails,
+} from "../../src/client/errors.ts";
 import { errorCodes, type ConflictKind, type ErrorCode, type Reason } from "../../src/core/refusal.ts";
 import { errorOf, fakeClient, problem, UUID, type Reply } from "./fake.ts";
 
@@ -56,12 +61,15 @@ const reasons: Record<Reason, readonly [ErrorCode, ErrorClass]> = {
   MESSAGE_VERSION: ["UNAVAILABLE", errors.UnavailableError],
 };
 
-it.each(Object.entries(reasons))("%s is an error of its own class, or of its code's", async (reason, [code, Expected]) => {
-  const error = await refusedWith(problem(errorCodes[code].status, code, { reason }));
-  expect(error.constructor).toBe(Expected);
-  expect(error).toBeInstanceOf(LeaseholdError);
-  if (errorCodes[code].status < 500) expect(error).toMatchObject({ code, reason });
-});
+it.each(Object.entries(reasons))(
+  "%s is an error of its own class, or of its code's",
+  async (reason, [code, Expected]) => {
+    const error = await refusedWith(problem(errorCodes[code].status, code, { reason }));
+    expect(error.constructor).toBe(Expected);
+    expect(error).toBeInstanceOf(LeaseholdError);
+    if (errorCodes[code].status < 500) expect(error).toMatchObject({ code, reason });
+  },
+);
 
 describe("conflicts", () => {
   const kinds: Record<ConflictKind, readonly [ErrorCode, ErrorClass]> = {
@@ -71,7 +79,12 @@ describe("conflicts", () => {
     absent: ["FAILED_PRECONDITION", errors.ClaimMismatchError],
     mismatch: ["FAILED_PRECONDITION", errors.ClaimMismatchError],
   };
-  const conflict = (kind: string) => ({ list: "destroys", index: 0, bucket: { type: "ROUTES", value: "a" }, kind });
+  const conflict = (kind: string) => ({
+    list: "destroys",
+    index: 0,
+    bucket: { type: "ROUTES", value: "a" },
+    kind,
+  });
 
   it.each(Object.entries(kinds))("of the kind %s", async (kind, [code, Expected]) => {
     const error = await refusedWith(problem(409, code, { conflicts: [conflict(kind)] }));
@@ -81,7 +94,9 @@ describe("conflicts", () => {
 
   it("of several kinds: another owner counts most", async () => {
     const conflicts = ["absent", "leased", "not_owner"].map(conflict);
-    expect(await refusedWith(problem(409, "FAILED_PRECONDITION", { conflicts }))).toBeInstanceOf(errors.NotOwnerError);
+    expect(await refusedWith(problem(409, "FAILED_PRECONDITION", { conflicts }))).toBeInstanceOf(
+      errors.NotOwnerError,
+    );
   });
 });
 
@@ -133,16 +148,29 @@ describe("answerOf", () => {
     { reply: new TypeError("fetch failed"), why: "unavailable" },
   ])("never takes an unknown outcome for a no: $why", async ({ reply, why }) => {
     const { client } = fakeClient([reply], { retries: 0 });
-    expect(await answerOf(() => client.leases.begin({}))).toMatchObject({ kind: "unknown", why, outcomeKnown: false });
+    expect(await answerOf(() => client.leases.begin({}))).toMatchObject({
+      kind: "unknown",
+      why,
+      outcomeKnown: false,
+    });
   });
 
   it("tells a call that was cancelled", async () => {
     const { client } = fakeClient([], { signal: AbortSignal.abort(new Error("gone")) });
-    expect(await answerOf(() => client.leases.begin({}))).toMatchObject({ kind: "unknown", why: "cancelled", outcomeKnown: true });
+    expect(await answerOf(() => client.leases.begin({}))).toMatchObject({
+      kind: "unknown",
+      why: "cancelled",
+      outcomeKnown: true,
+    });
   });
 
   it("takes any other error for an unknown outcome", async () => {
     const cause = new RangeError("what now");
-    expect(await answerOf(() => Promise.reject(cause))).toMatchObject({ kind: "unknown", error: "RangeError: what now", cause, outcomeKnown: false });
+    expect(await answerOf(() => Promise.reject(cause))).toMatchObject({
+      kind: "unknown",
+      error: "RangeError: what now",
+      cause,
+      outcomeKnown: false,
+    });
   });
 });

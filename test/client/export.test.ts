@@ -1,7 +1,15 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { describe, expect, it } from "vitest";
-import { CancelledError, createClient, UnavailableError, type Client, type ClientOptions, type Export, type Fetch } from "../../src/client/index.ts";
+import {
+  CancelledError,
+  createClient,
+  UnavailableError,
+  type Client,
+  type ClientOptions,
+  type Export,
+  type Fetch,
+} from "../../src/client/index.ts";
 import { LeaseholdError } from "../../src/client/index.ts";
 import { busy, problem, recordOf, responseOf, unavailable, type Reply } from "./fake.ts";
 
@@ -28,13 +36,17 @@ function linesFrom(from: string, most = SOURCES.length): Line[] {
   const first = SOURCES.lastIndexOf(from) + 1;
   const rest = RECORDS.map((record, index) => ({ record, cursor: cursorOf(index, from) })).slice(first);
   // At least as many, and whole source ids.
-  const last = rest.findIndex(({ cursor, record }, index) => index + 1 >= most && cursor === record.source.id);
+  const last = rest.findIndex(
+    ({ cursor, record }, index) => index + 1 >= most && cursor === record.source.id,
+  );
   const given = rest.slice(0, last < 0 ? rest.length : last + 1);
-  const end = given.length === rest.length ? { end: "complete" } : { end: "continue", cursor: given.at(-1)?.cursor };
+  const end =
+    given.length === rest.length ? { end: "complete" } : { end: "continue", cursor: given.at(-1)?.cursor };
   return [{ as_of: TIME }, ...given, end];
 }
 
-const bytesOf = (lines: readonly Line[]): Uint8Array => new TextEncoder().encode(lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
+const bytesOf = (lines: readonly Line[]): Uint8Array =>
+  new TextEncoder().encode(lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
 
 /** How the body goes on once its bytes are read. */
 type Fate = "closes" | "breaks" | "hangs";
@@ -56,7 +68,10 @@ interface Server {
 }
 
 /** A client of a coordinator that answers each call as `answer` says. */
-function serve(answer: (from: string, call: number) => Streamed | Reply | Error, options: Partial<ClientOptions> = {}): Server {
+function serve(
+  answer: (from: string, call: number) => Streamed | Reply | Error,
+  options: Partial<ClientOptions> = {},
+): Server {
   const cursors: string[] = [];
   const counts = { cancelled: 0, pulled: 0 };
   const fetch: Fetch = async (url) => {
@@ -66,11 +81,21 @@ function serve(answer: (from: string, call: number) => Streamed | Reply | Error,
     if (made instanceof Error) throw made;
     return "status" in made ? responseOf(made) : streamOf(made, counts);
   };
-  const client = createClient({ url: "http://leasehold.test", key: "secret", cell: "7", pauseMs: 1, fetch, ...options });
+  const client = createClient({
+    url: "http://leasehold.test",
+    key: "secret",
+    cell: "7",
+    pauseMs: 1,
+    fetch,
+    ...options,
+  });
   return { client, cursors, cancelled: () => counts.cancelled, pulled: () => counts.pulled };
 }
 
-function streamOf({ bytes, fate = "closes", chunkBytes = bytes.length }: Streamed, counts: { cancelled: number; pulled: number }) {
+function streamOf(
+  { bytes, fate = "closes", chunkBytes = bytes.length }: Streamed,
+  counts: { cancelled: number; pulled: number },
+) {
   let at = 0;
   const body = new ReadableStream<Uint8Array>(
     {
@@ -85,11 +110,17 @@ function streamOf({ bytes, fate = "closes", chunkBytes = bytes.length }: Streame
     },
     { highWaterMark: 0 },
   );
-  return { status: 200, headers: new Headers(), body, text: () => Promise.reject(new Error("the whole text was asked for")) };
+  return {
+    status: 200,
+    headers: new Headers(),
+    body,
+    text: () => Promise.reject(new Error("the whole text was asked for")),
+  };
 }
 
 const whole = (from: string): Streamed => ({ bytes: bytesOf(linesFrom(from)) });
-const open = (client: Client, more: object = {}): Export => client.records.export({ sourceType: "RAILS_TABLE_ROUTES", ...more });
+const open = (client: Client, more: object = {}): Export =>
+  client.records.export({ sourceType: "RAILS_TABLE_ROUTES", ...more });
 
 async function read(from: AsyncIterable<unknown>): Promise<unknown[]> {
   const records: unknown[] = [];
@@ -163,9 +194,14 @@ describe("an export", () => {
 
   it("waits for as long as an error in the middle asks for", async () => {
     const waits: number[] = [];
-    const broken = [...linesFrom("").slice(0, 3), { error: { status: 503, code: "UNAVAILABLE", detail: "down", retry_after_ms: 40 } }];
+    const broken = [
+      ...linesFrom("").slice(0, 3),
+      { error: { status: 503, code: "UNAVAILABLE", detail: "down", retry_after_ms: 40 } },
+    ];
     const hooks = { onRetry: ({ waitMs }: { waitMs: number }) => void waits.push(waitMs) };
-    const { client } = serve((from, call) => (call === 1 ? { bytes: bytesOf(broken) } : whole(from)), { hooks });
+    const { client } = serve((from, call) => (call === 1 ? { bytes: bytesOf(broken) } : whole(from)), {
+      hooks,
+    });
     expect(await read(open(client))).toEqual(RECORDS);
     expect(waits).toHaveLength(1);
     expect(waits[0]).toBeGreaterThanOrEqual(40);
@@ -176,7 +212,9 @@ describe("an export", () => {
     const fetch: Fetch = async (url) => (urls.push(url), responseOf(problem(400, "INVALID_ARGUMENT")));
     const client = createClient({ url: "http://leasehold.test", key: "secret", cell: "7", fetch });
     await failure(open(client, { sourceIdLte: "" }));
-    expect(urls).toEqual(["http://leasehold.test/v1/cells/7/records/export?source_type=RAILS_TABLE_ROUTES&source_id_lte="]);
+    expect(urls).toEqual([
+      "http://leasehold.test/v1/cells/7/records/export?source_type=RAILS_TABLE_ROUTES&source_id_lte=",
+    ]);
   });
 
   it.each([1, 2, 7, 100])("comes in chunks of %i bytes", async (chunkBytes) => {
@@ -212,21 +250,30 @@ describe("an export", () => {
 describe("goes on", () => {
   const total = bytesOf(linesFrom("")).length;
 
-  it.each<Fate>(["closes", "breaks", "hangs"])("behind a body that %s at any byte, with every record once", async (fate) => {
-    const tryMs = fate === "hangs" ? 50 : 6_000;
-    const positions = Array.from({ length: total }, (_, at) => at);
-    const reads = positions.map(async (at) => {
-      const { client, cursors } = serve((from, call) => (call === 1 ? { bytes: bytesOf(linesFrom(from)).slice(0, at), fate } : whole(from)), {
-        tryMs,
+  it.each<Fate>(["closes", "breaks", "hangs"])(
+    "behind a body that %s at any byte, with every record once",
+    async (fate) => {
+      const tryMs = fate === "hangs" ? 50 : 6_000;
+      const positions = Array.from({ length: total }, (_, at) => at);
+      const reads = positions.map(async (at) => {
+        const { client, cursors } = serve(
+          (from, call) => (call === 1 ? { bytes: bytesOf(linesFrom(from)).slice(0, at), fate } : whole(from)),
+          {
+            tryMs,
+          },
+        );
+        return [at, await read(open(client)), cursors.length];
       });
-      return [at, await read(open(client)), cursors.length];
-    });
-    // Also when nothing but the line feed behind the end is missing: what has none is no line.
-    expect(await Promise.all(reads)).toEqual(positions.map((at) => [at, RECORDS, 2]));
-  });
+      // Also when nothing but the line feed behind the end is missing: what has none is no line.
+      expect(await Promise.all(reads)).toEqual(positions.map((at) => [at, RECORDS, 2]));
+    },
+  );
 
   it("behind body after body, each of which gives a little more", async () => {
-    const { client, cursors } = serve((from) => ({ bytes: bytesOf(linesFrom(from).slice(0, 4)), fate: "breaks" }), { retries: 1 });
+    const { client, cursors } = serve(
+      (from) => ({ bytes: bytesOf(linesFrom(from).slice(0, 4)), fate: "breaks" }),
+      { retries: 1 },
+    );
     expect(await read(open(client))).toEqual(RECORDS);
     expect(cursors).toEqual(["", "1", "2", "é"]);
   });
@@ -241,23 +288,34 @@ describe("goes on", () => {
     ["a part that cannot be reached", () => unavailable],
     ["a limit", () => busy],
     ["a connection that fails", () => new TypeError("fetch failed")],
-    ["a part that fails in the middle", (from) => ({ bytes: bytesOf([...linesFrom(from).slice(0, 1), { error: unavailable.json }]) })],
+    [
+      "a part that fails in the middle",
+      (from) => ({ bytes: bytesOf([...linesFrom(from).slice(0, 1), { error: unavailable.json }]) }),
+    ],
     ["what is no export", () => ({ bytes: new TextEncoder().encode("<html>\n") })],
     ["what is not UTF-8", () => ({ bytes: new Uint8Array([0x22, 0xff, 0x22, 0x0a]) })],
     ["records that are none", () => ({ bytes: bytesOf([{ record: { uuid: "x" }, cursor: "1" }]) })],
     ["lines that are none", () => ({ bytes: new TextEncoder().encode("null\n") })],
   ])("after %s, and from where it was", async (_, fault) => {
-    const broken = (from: string): Streamed => ({ bytes: bytesOf(linesFrom(from).slice(0, 4)), fate: "breaks" });
+    const broken = (from: string): Streamed => ({
+      bytes: bytesOf(linesFrom(from).slice(0, 4)),
+      fate: "breaks",
+    });
     const retried: number[] = [];
     const hooks = { onRetry: ({ attempt }: { attempt: number }) => void retried.push(attempt) };
-    const { client, cursors } = serve((from, call) => (call === 1 ? broken(from) : call < 4 ? fault(from) : whole(from)), { retries: 3, hooks });
+    const { client, cursors } = serve(
+      (from, call) => (call === 1 ? broken(from) : call < 4 ? fault(from) : whole(from)),
+      { retries: 3, hooks },
+    );
     expect(await read(open(client))).toEqual(RECORDS);
     expect(cursors).toEqual(["", "1", "1", "1"]);
     expect(retried).toEqual([1, 2, 3]);
   });
 
   it("past lines of a kind that is not known here", async () => {
-    const { client, cursors } = serve((from) => ({ bytes: bytesOf([{ comment: "from the future" }, ...linesFrom(from)]) }));
+    const { client, cursors } = serve((from) => ({
+      bytes: bytesOf([{ comment: "from the future" }, ...linesFrom(from)]),
+    }));
     expect(await read(open(client))).toEqual(RECORDS);
     expect(cursors).toHaveLength(1);
   });
@@ -277,9 +335,13 @@ describe("goes on", () => {
 
 describe("ends with an error", () => {
   it.each([0, 2])("after %i retries that led nowhere", async (retries) => {
-    const { client, cursors } = serve((from, call) => (call === 1 ? { bytes: bytesOf(linesFrom(from).slice(0, 4)), fate: "breaks" } : unavailable), {
-      retries,
-    });
+    const { client, cursors } = serve(
+      (from, call) =>
+        call === 1 ? { bytes: bytesOf(linesFrom(from).slice(0, 4)), fate: "breaks" } : unavailable,
+      {
+        retries,
+      },
+    );
     const { records, error } = await failure(open(client));
     expect(records).toEqual(RECORDS.slice(0, 3));
     expect(error).toBeInstanceOf(UnavailableError);
@@ -289,13 +351,19 @@ describe("ends with an error", () => {
 
   it("of a refusal that does not pass, at once", async () => {
     const { client, cursors } = serve(() => problem(403, "PERMISSION_DENIED"));
-    expect((await failure(open(client))).error).toMatchObject({ code: "PERMISSION_DENIED", status: 403, requestId: "request-1" });
+    expect((await failure(open(client))).error).toMatchObject({
+      code: "PERMISSION_DENIED",
+      status: 403,
+      requestId: "request-1",
+    });
     expect(cursors).toHaveLength(1);
   });
 
   it("of a refusal in the middle, after the records before it", async () => {
     const refused = problem(401, "UNAUTHENTICATED", { reason: "KEY_REVOKED" }).json;
-    const { client, cursors } = serve((from) => ({ bytes: bytesOf([...linesFrom(from).slice(0, 3), { error: refused }]) }));
+    const { client, cursors } = serve((from) => ({
+      bytes: bytesOf([...linesFrom(from).slice(0, 3), { error: refused }]),
+    }));
     const { records, error } = await failure(open(client));
     expect(records).toEqual(RECORDS.slice(0, 2));
     expect(error).toMatchObject({ name: "UnauthenticatedError", reason: "KEY_REVOKED", status: 401 });
@@ -304,12 +372,18 @@ describe("ends with an error", () => {
 
   it("of a part that did not answer in time, as a timeout", async () => {
     const late = problem(504, "DEADLINE_EXCEEDED", { retryable: true }).json;
-    const { client } = serve((from) => ({ bytes: bytesOf([...linesFrom(from).slice(0, 3), { error: late }]) }), { retries: 0 });
+    const { client } = serve(
+      (from) => ({ bytes: bytesOf([...linesFrom(from).slice(0, 3), { error: late }]) }),
+      { retries: 0 },
+    );
     expect((await failure(open(client))).error).toMatchObject({ name: "TimeoutError", status: 504 });
   });
 
   it("rather than going on for ever from the same place", async () => {
-    const { client, cursors } = serve((from) => ({ bytes: bytesOf([{ as_of: TIME }, { end: "continue", cursor: from }]) }), { retries: 2 });
+    const { client, cursors } = serve(
+      (from) => ({ bytes: bytesOf([{ as_of: TIME }, { end: "continue", cursor: from }]) }),
+      { retries: 2 },
+    );
     expect((await failure(open(client))).error.message).toContain("does not get ahead");
     expect(cursors).toHaveLength(3);
   });
@@ -327,10 +401,16 @@ describe("ends with an error", () => {
 
 describe("a silence", () => {
   it("of the coordinator ends the try", async () => {
-    const { client, cancelled } = serve((from) => ({ bytes: bytesOf(linesFrom(from).slice(0, 2)), fate: "hangs" }), { tryMs: 20, retries: 0 });
+    const { client, cancelled } = serve(
+      (from) => ({ bytes: bytesOf(linesFrom(from).slice(0, 2)), fate: "hangs" }),
+      { tryMs: 20, retries: 0 },
+    );
     const { records, error } = await failure(open(client));
     expect(records).toHaveLength(1);
-    expect(error).toMatchObject({ name: "TimeoutError", message: "exportRecords: Error: no answer within 20 ms" });
+    expect(error).toMatchObject({
+      name: "TimeoutError",
+      message: "exportRecords: Error: no answer within 20 ms",
+    });
     expect(cancelled()).toBe(1);
   });
 
@@ -341,8 +421,20 @@ describe("a silence", () => {
         controller.enqueue(new Uint8Array([0x20]));
       },
     });
-    const fetch: Fetch = async () => ({ status: 200, headers: new Headers(), body: endless, text: async () => "" });
-    const client = createClient({ url: "http://leasehold.test", key: "secret", cell: "7", fetch, tryMs: 30, retries: 0 });
+    const fetch: Fetch = async () => ({
+      status: 200,
+      headers: new Headers(),
+      body: endless,
+      text: async () => "",
+    });
+    const client = createClient({
+      url: "http://leasehold.test",
+      key: "secret",
+      cell: "7",
+      fetch,
+      tryMs: 30,
+      retries: 0,
+    });
     expect((await failure(open(client))).error.name).toBe("TimeoutError");
   });
 
@@ -361,8 +453,14 @@ describe("a silence", () => {
 describe("is cancelled", () => {
   it("by leaving the loop, which ends the request and tells the hooks", async () => {
     const kinds: string[] = [];
-    const hooks = { onResponse: ({ kind, status }: { kind: string; status?: number }) => void kinds.push(`${kind} ${status}`) };
-    const { client, cancelled, cursors } = serve((from) => ({ bytes: bytesOf(linesFrom(from).slice(0, 3)), fate: "hangs" }), { hooks });
+    const hooks = {
+      onResponse: ({ kind, status }: { kind: string; status?: number }) =>
+        void kinds.push(`${kind} ${status}`),
+    };
+    const { client, cancelled, cursors } = serve(
+      (from) => ({ bytes: bytesOf(linesFrom(from).slice(0, 3)), fate: "hangs" }),
+      { hooks },
+    );
     for await (const record of open(client)) if (record.uuid === "uuid-1") break;
     expect(cancelled()).toBe(1);
     expect(cursors).toHaveLength(1);
@@ -370,7 +468,10 @@ describe("is cancelled", () => {
   });
 
   it("by what the loop throws", async () => {
-    const { client, cancelled } = serve((from) => ({ bytes: bytesOf(linesFrom(from).slice(0, 3)), fate: "hangs" }));
+    const { client, cancelled } = serve((from) => ({
+      bytes: bytesOf(linesFrom(from).slice(0, 3)),
+      fate: "hangs",
+    }));
     const why = new Error("the disk is full");
     await expect(
       (async () => {
@@ -380,20 +481,26 @@ describe("is cancelled", () => {
     expect(cancelled()).toBe(1);
   });
 
-  it.each(["client", "call"] as const)("by the signal of the %s, while a line is waited for", async (owner) => {
-    const controller = new AbortController();
-    const { signal } = controller;
-    const own = owner === "client" ? { signal } : {};
-    const { client, cancelled, cursors } = serve((from) => ({ bytes: bytesOf(linesFrom(from).slice(0, 3)), fate: "hangs" }), own);
-    const why = new Error("the user left");
-    setTimeout(() => controller.abort(why), 20);
-    const { records, error } = await failure(open(client, owner === "call" ? { signal } : {}));
-    expect(records).toHaveLength(2);
-    expect(error).toBeInstanceOf(CancelledError);
-    expect(error.cause).toBe(why);
-    expect(cancelled()).toBe(1);
-    expect(cursors).toHaveLength(1);
-  });
+  it.each(["client", "call"] as const)(
+    "by the signal of the %s, while a line is waited for",
+    async (owner) => {
+      const controller = new AbortController();
+      const { signal } = controller;
+      const own = owner === "client" ? { signal } : {};
+      const { client, cancelled, cursors } = serve(
+        (from) => ({ bytes: bytesOf(linesFrom(from).slice(0, 3)), fate: "hangs" }),
+        own,
+      );
+      const why = new Error("the user left");
+      setTimeout(() => controller.abort(why), 20);
+      const { records, error } = await failure(open(client, owner === "call" ? { signal } : {}));
+      expect(records).toHaveLength(2);
+      expect(error).toBeInstanceOf(CancelledError);
+      expect(error.cause).toBe(why);
+      expect(cancelled()).toBe(1);
+      expect(cursors).toHaveLength(1);
+    },
+  );
 
   it("by a signal while a record is in hand: those that have come already are not given", async () => {
     const controller = new AbortController();
@@ -411,7 +518,10 @@ describe("is cancelled", () => {
 
   it("by a signal before it began: nothing is sent", async () => {
     const { client, cursors } = serve(whole);
-    expect((await failure(open(client, { signal: AbortSignal.abort() }))).error).toMatchObject({ code: "CANCELLED", outcomeKnown: true });
+    expect((await failure(open(client, { signal: AbortSignal.abort() }))).error).toMatchObject({
+      code: "CANCELLED",
+      outcomeKnown: true,
+    });
     expect(cursors).toEqual([]);
   });
 

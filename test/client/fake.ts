@@ -1,4 +1,10 @@
-import { createClient, LeaseholdError, type Client, type ClientOptions, type Fetch } from "../../src/client/index.ts";
+import {
+  createClient,
+  LeaseholdError,
+  type Client,
+  type ClientOptions,
+  type Fetch,
+} from "../../src/client/index.ts";
 
 export const UUID = "01890000-0000-7000-8000-000000000001";
 
@@ -40,14 +46,30 @@ export function fakeFetch(...replies: readonly Answering[]): Fake {
 
 export const responseOf = ({ status, json, text, headers }: Reply): Awaited<ReturnType<Fetch>> => ({
   status,
-  headers: new Headers({ "content-type": status < 400 ? "application/json" : "application/problem+json", ...headers }),
+  headers: new Headers({
+    "content-type": status < 400 ? "application/json" : "application/problem+json",
+    ...headers,
+  }),
   text: async () => text ?? JSON.stringify(json),
 });
 
 /** A client of cell 7 with short pauses, and what it sent. */
-export function fakeClient(replies: readonly Answering[], options: Partial<ClientOptions> = {}): { client: Client; sent: Sent[] } {
+export function fakeClient(
+  replies: readonly Answering[],
+  options: Partial<ClientOptions> = {},
+): { client: Client; sent: Sent[] } {
   const { fetch, sent } = fakeFetch(...replies);
-  return { client: createClient({ url: "http://leasehold.test/", key: "secret", cell: "7", pauseMs: 1, fetch, ...options }), sent };
+  return {
+    client: createClient({
+      url: "http://leasehold.test/",
+      key: "secret",
+      cell: "7",
+      pauseMs: 1,
+      fetch,
+      ...options,
+    }),
+    sent,
+  };
 }
 
 export const TIME = "2026-11-20T12:00:00.000Z";
@@ -78,9 +100,23 @@ export const recordOf = (value: string, cell = "7"): Record<string, unknown> => 
   updated_at: TIME,
 });
 
-export const problem = (status: number, code: string, more: Record<string, unknown> = {}, headers: Record<string, string> = {}): Reply => ({
+export const problem = (
+  status: number,
+  code: string,
+  more: Record<string, unknown> = {},
+  headers: Record<string, string> = {},
+): Reply => ({
   status,
-  json: { type: "/docs", title: code, status, detail: `${code}.`, code, retryable: status === 429, request_id: "request-1", ...more },
+  json: {
+    type: "/docs",
+    title: code,
+    status,
+    detail: `${code}.`,
+    code,
+    retryable: status === 429,
+    request_id: "request-1",
+    ...more,
+  },
   headers,
 });
 

@@ -6,7 +6,10 @@ import { errorOf, fakeClient, granted, problem, unavailable, UUID } from "./fake
 function listening(): { heard: [string, object][]; hooks: Hooks } {
   const heard: [string, object][] = [];
   const note = (name: string) => (event: object) => void heard.push([name, event]);
-  return { heard, hooks: { onRequest: note("request"), onResponse: note("response"), onRetry: note("retry") } };
+  return {
+    heard,
+    hooks: { onRequest: note("request"), onResponse: note("response"), onRetry: note("retry") },
+  };
 }
 
 it("tells of every try and every pause, in order", async () => {
@@ -17,9 +20,27 @@ it("tells of every try and every pause, in order", async () => {
   expect(heard).toEqual([
     ["request", { operation, attempt: 1 }],
     ["response", { operation, attempt: 1, kind: "unknown", durationMs: expect.any(Number) }],
-    ["retry", { operation, attempt: 1, waitMs: expect.any(Number), why: expect.stringContaining("TypeError: fetch failed") }],
+    [
+      "retry",
+      {
+        operation,
+        attempt: 1,
+        waitMs: expect.any(Number),
+        why: expect.stringContaining("TypeError: fetch failed"),
+      },
+    ],
     ["request", { operation, attempt: 2 }],
-    ["response", { operation, attempt: 2, kind: "unknown", durationMs: expect.any(Number), status: 503, requestId: "request-1" }],
+    [
+      "response",
+      {
+        operation,
+        attempt: 2,
+        kind: "unknown",
+        durationMs: expect.any(Number),
+        status: 503,
+        requestId: "request-1",
+      },
+    ],
     ["retry", { operation, attempt: 2, waitMs: expect.any(Number), why: "HTTP 503: UNAVAILABLE." }],
     ["request", { operation, attempt: 3 }],
     ["response", { operation, attempt: 3, kind: "ok", durationMs: expect.any(Number), status: 201 }],
@@ -30,7 +51,14 @@ it("tells the code of a refusal", async () => {
   const { heard, hooks } = listening();
   const { client } = fakeClient([problem(409, "ABORTED")], { hooks });
   await errorOf(client.leases.get(UUID));
-  const refusal = { operation: "getLease", attempt: 1, kind: "refused", durationMs: expect.any(Number), status: 409, code: "ABORTED" };
+  const refusal = {
+    operation: "getLease",
+    attempt: 1,
+    kind: "refused",
+    durationMs: expect.any(Number),
+    status: 409,
+    code: "ABORTED",
+  };
   expect(heard.at(-1)).toEqual(["response", { ...refusal, requestId: "request-1" }]);
 });
 
@@ -43,7 +71,13 @@ const failures: Record<string, () => unknown> = {
 };
 
 it.each(Object.entries(failures))("changes nothing when a hook %s", async (_, hook) => {
-  const hooks: Hooks = { onRequest: hook, onResponse: hook, onRetry: hook, onBreaker: hook, onTooManyBegins: hook };
+  const hooks: Hooks = {
+    onRequest: hook,
+    onResponse: hook,
+    onRetry: hook,
+    onBreaker: hook,
+    onTooManyBegins: hook,
+  };
   const options = { hooks, breaker: { failures: 1 }, begins: { max: 1, onFull: "warn" as const } };
   const { client, sent } = fakeClient([unavailable, granted, unavailable], options);
   expect(await client.leases.begin({}, { uuid: UUID })).toMatchObject({ state: "GRANTED" });

@@ -1,6 +1,17 @@
 import { expect, it } from "vitest";
 import { createClient, InvalidArgumentError, type Batch, type Fetch } from "../../src/client/index.ts";
-import { committed, errorOf, fakeClient, fakeFetch, granted, leaseOf, responseOf, rolledBack, UUID, type Sent } from "./fake.ts";
+import {
+  committed,
+  errorOf,
+  fakeClient,
+  fakeFetch,
+  granted,
+  leaseOf,
+  responseOf,
+  rolledBack,
+  UUID,
+  type Sent,
+} from "./fake.ts";
 
 const batch: Batch = { destroys: [{ bucket: { type: "ROUTES", value: "a/b" } }] };
 const path = `http://leasehold.test/v1/cells/7/leases/${UUID}`;
@@ -11,7 +22,12 @@ it("begins with the UUID in the path and the key in the header", async () => {
   const { client, sent } = fakeClient([granted]);
   expect(await client.leases.begin(batch, { uuid: UUID })).toMatchObject({ uuid: UUID, state: "GRANTED" });
   expect(sent.map(requestOf)).toEqual([
-    { method: "PUT", url: path, body: JSON.stringify(batch), headers: { ...headers, "content-type": "application/json" } },
+    {
+      method: "PUT",
+      url: path,
+      body: JSON.stringify(batch),
+      headers: { ...headers, "content-type": "application/json" },
+    },
   ]);
 });
 
@@ -21,7 +37,8 @@ it("makes a new UUID for every begin that is given none", async () => {
   await client.leases.begin(batch);
   const uuids = sent.map(({ url }) => url.split("/").at(-1) ?? "");
   expect(new Set(uuids).size).toBe(2);
-  for (const uuid of uuids) expect(uuid).toMatch(/^[\da-f]{8}-[\da-f]{4}-7[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/);
+  for (const uuid of uuids)
+    expect(uuid).toMatch(/^[\da-f]{8}-[\da-f]{4}-7[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/);
 });
 
 it("takes a begin that was committed before for what it is", async () => {
@@ -68,7 +85,9 @@ it.each(["", ".", "..", "\ud800"])("sends nothing for an id that a URL cannot ca
 });
 
 it("adds the caller's headers, and keeps its own", async () => {
-  const { client, sent } = fakeClient([granted], { headers: () => ({ traceparent: "00-1", authorization: "Bearer other" }) });
+  const { client, sent } = fakeClient([granted], {
+    headers: () => ({ traceparent: "00-1", authorization: "Bearer other" }),
+  });
   await client.leases.get(UUID);
   expect(sent[0]?.headers).toEqual({ ...headers, traceparent: "00-1" });
 });
@@ -76,7 +95,10 @@ it("adds the caller's headers, and keeps its own", async () => {
 it("needs a cell for what is about one", async () => {
   const { fetch, sent } = fakeFetch(granted);
   const client = createClient({ url: "http://x", key: "k", fetch });
-  expect(await errorOf(client.leases.begin(batch))).toMatchObject({ code: "INVALID_ARGUMENT", field: "cell" });
+  expect(await errorOf(client.leases.begin(batch))).toMatchObject({
+    code: "INVALID_ARGUMENT",
+    field: "cell",
+  });
   expect(await errorOf(client.leases.commit(UUID))).toBeInstanceOf(InvalidArgumentError);
   expect(() => client.leases.list()).toThrow(InvalidArgumentError);
   expect(() => client.records.list({ sourceType: "RAILS_TABLE_USERS" })).toThrow(InvalidArgumentError);

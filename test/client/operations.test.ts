@@ -17,7 +17,8 @@ const calls: Record<string, (client: Client) => Promise<unknown>> = {
   "records.find": ({ records }) => records.find({ type: "ROUTES", value: "a" }),
   "records.lookup": ({ records }) => records.lookup([{ type: "ROUTES", value: "a" }]),
   "records.list": ({ records }) => records.list({ sourceType: "RAILS_TABLE_ROUTES" }).all(),
-  "records.export": ({ records }) => records.export({ sourceType: "RAILS_TABLE_ROUTES" })[Symbol.asyncIterator]().next(),
+  "records.export": ({ records }) =>
+    records.export({ sourceType: "RAILS_TABLE_ROUTES" })[Symbol.asyncIterator]().next(),
   "records.digests": ({ records }) => records.digests({ sourceType: "RAILS_TABLE_ROUTES", ranges: [{}] }),
   "verificationSlots.take": ({ verificationSlots }) => verificationSlots.take(UUID),
   "verificationSlots.release": ({ verificationSlots }) => verificationSlots.release(UUID),
@@ -33,12 +34,17 @@ const calls: Record<string, (client: Client) => Promise<unknown>> = {
 
 /** The methods of an object of a class, without its accessors. */
 const methodsOf = (of: object): string[] =>
-  Object.getOwnPropertyNames(Object.getPrototypeOf(of)).filter((name) => name !== "constructor" && typeof Reflect.get(of, name) === "function");
+  Object.getOwnPropertyNames(Object.getPrototypeOf(of)).filter(
+    (name) => name !== "constructor" && typeof Reflect.get(of, name) === "function",
+  );
 
 /** All that somebody who has a client can call. */
 function surfaceOf(client: Client): string[] {
   const groups = Object.entries(client).filter(([, value]) => typeof value === "object");
-  return [...methodsOf(client), ...groups.flatMap(([group, value]) => methodsOf(value as object).map((name) => `${group}.${name}`))];
+  return [
+    ...methodsOf(client),
+    ...groups.flatMap(([group, value]) => methodsOf(value as object).map((name) => `${group}.${name}`)),
+  ];
 }
 
 it("reaches every operation, and has no call that is not tried here", async () => {
@@ -46,7 +52,8 @@ it("reaches every operation, and has no call that is not tried here", async () =
   const hooks = { onRequest: ({ operation }: { operation: string }) => void reached.add(operation) };
   const { client, sent } = fakeClient([problem(403, "PERMISSION_DENIED")], { hooks });
   expect(surfaceOf(client).toSorted()).toEqual([...Object.keys(calls), "forCell"].toSorted());
-  for (const call of Object.values(calls)) await expect(call(client)).rejects.toMatchObject({ code: "PERMISSION_DENIED" });
+  for (const call of Object.values(calls))
+    await expect(call(client)).rejects.toMatchObject({ code: "PERMISSION_DENIED" });
   expect([...reached].toSorted()).toEqual(Object.keys(operations).toSorted());
   for (const { url } of sent) expect(url).not.toMatch(/[{}]|undefined/);
 });

@@ -5,14 +5,26 @@ import { fakeFetch, granted, UUID } from "./fake.ts";
 const good = { url: "https://leasehold.test", key: "k" };
 
 it.each<{ field: string; options: Record<string, unknown> }>([
-  ...[undefined, "", "leasehold.test", "ftp://leasehold.test", "https://", "https://leasehold.test/v1", "https://leasehold.test?a", 7].map((url) => ({
+  ...[
+    undefined,
+    "",
+    "leasehold.test",
+    "ftp://leasehold.test",
+    "https://",
+    "https://leasehold.test/v1",
+    "https://leasehold.test?a",
+    7,
+  ].map((url) => ({
     field: "url",
     options: { url },
   })),
   ...[undefined, "", 7, null].map((key) => ({ field: "key", options: { key } })),
   ...[0, -1, Number.NaN].flatMap((value) =>
     ["deadlineMs", "tryMs", "pauseMs"]
-      .map((field): { field: string; options: Record<string, unknown> } => ({ field, options: { [field]: value } }))
+      .map((field): { field: string; options: Record<string, unknown> } => ({
+        field,
+        options: { [field]: value },
+      }))
       .concat(
         { field: "begins.max", options: { begins: { max: value } } },
         { field: "breaker.failures", options: { breaker: { failures: value } } },
@@ -23,7 +35,9 @@ it.each<{ field: string; options: Record<string, unknown> }>([
 ])("names the option that cannot be: $field of $options", ({ field, options }) => {
   const given = { ...good, ...options } as ClientOptions;
   expect(() => createClient(given)).toThrow(InvalidArgumentError);
-  expect(() => createClient(given)).toThrow(expect.objectContaining({ code: "INVALID_ARGUMENT", field, message: expect.stringContaining(field) }));
+  expect(() => createClient(given)).toThrow(
+    expect.objectContaining({ code: "INVALID_ARGUMENT", field, message: expect.stringContaining(field) }),
+  );
 });
 
 it.each<Partial<ClientOptions>>([

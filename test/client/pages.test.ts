@@ -18,7 +18,11 @@ describe("a listing", () => {
       if (seen.length === 2) expect(sent).toHaveLength(1);
     }
     expect(seen).toEqual(UUIDS);
-    expect(sent.map(queryOf)).toEqual([{ page_size: "2" }, { page_size: "2", page_token: "p+/=" }, { page_size: "2", page_token: "q" }]);
+    expect(sent.map(queryOf)).toEqual([
+      { page_size: "2" },
+      { page_size: "2", page_token: "p+/=" },
+      { page_size: "2", page_token: "q" },
+    ]);
   });
 
   it("asks for nothing before somebody looks, and for no more than somebody looks at", async () => {
@@ -55,7 +59,12 @@ describe("a listing", () => {
 
   it.each([
     { what: "a page points to itself", replies: [page(UUIDS, "p")], from: undefined, calls: 2 },
-    { what: "a later page points back", replies: [page([], "p"), page([], "q"), page([], "p")], from: undefined, calls: 3 },
+    {
+      what: "a later page points back",
+      replies: [page([], "p"), page([], "q"), page([], "p")],
+      from: undefined,
+      calls: 3,
+    },
     { what: "it comes back to where it began", replies: [page([], "p")], from: "p", calls: 1 },
   ])("fails when $what, instead of going on for ever", async ({ replies, from, calls }) => {
     const { client, sent } = fakeClient(replies);
@@ -68,19 +77,33 @@ describe("a listing", () => {
     expect(await errorOf(client.leases.list().all())).toMatchObject({ code: "UNAVAILABLE" });
   });
 
-  it.each([{ next_page_token: "" }, { leases: [] }, { leases: {}, next_page_token: "" }, { leases: [{ uuid: UUIDS[0] }], next_page_token: "" }])(
-    "takes %j for no page",
-    async (json) => {
-      const { client } = fakeClient([{ status: 200, json }], { retries: 0 });
-      expect(await errorOf(client.leases.list().all())).toMatchObject({ code: "UNAVAILABLE", outcomeKnown: false });
-    },
-  );
+  it.each([
+    { next_page_token: "" },
+    { leases: [] },
+    { leases: {}, next_page_token: "" },
+    { leases: [{ uuid: UUIDS[0] }], next_page_token: "" },
+  ])("takes %j for no page", async (json) => {
+    const { client } = fakeClient([{ status: 200, json }], { retries: 0 });
+    expect(await errorOf(client.leases.list().all())).toMatchObject({
+      code: "UNAVAILABLE",
+      outcomeKnown: false,
+    });
+  });
 });
 
 it("lists records by source, with a parameter for each bucket type", async () => {
-  const { client, sent } = fakeClient([{ status: 200, json: { as_of: TIME, records: [recordOf("a")], next_page_token: "" } }]);
-  const range = { sourceIdGt: "1", sourceIdLte: "9", bucketTypes: ["ROUTES", "USERNAMES"] as const, pageSize: 5 };
-  expect(await client.records.list({ sourceType: "RAILS_TABLE_ROUTES", ...range }).all()).toEqual([recordOf("a")]);
+  const { client, sent } = fakeClient([
+    { status: 200, json: { as_of: TIME, records: [recordOf("a")], next_page_token: "" } },
+  ]);
+  const range = {
+    sourceIdGt: "1",
+    sourceIdLte: "9",
+    bucketTypes: ["ROUTES", "USERNAMES"] as const,
+    pageSize: 5,
+  };
+  expect(await client.records.list({ sourceType: "RAILS_TABLE_ROUTES", ...range }).all()).toEqual([
+    recordOf("a"),
+  ]);
   const { pathname, searchParams } = new URL(sent[0]?.url ?? "");
   expect(pathname).toBe("/v1/cells/7/records");
   expect([...searchParams]).toEqual([

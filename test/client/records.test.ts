@@ -10,7 +10,9 @@ describe("find", () => {
     const found = { record: recordOf("gitlab-org/a b"), cell: owner };
     const { client, sent } = fakeClient([{ status: 200, json: found }]);
     expect(await client.records.find(bucket)).toEqual(found);
-    expect(sent).toMatchObject([{ method: "GET", url: "http://leasehold.test/v1/records/ROUTES/gitlab-org%2Fa%20b", body: undefined }]);
+    expect(sent).toMatchObject([
+      { method: "GET", url: "http://leasehold.test/v1/records/ROUTES/gitlab-org%2Fa%20b", body: undefined },
+    ]);
   });
 
   it("answers undefined when nobody has the name", async () => {
@@ -19,7 +21,10 @@ describe("find", () => {
   });
 
   it.each<{ what: string; reply: Reply | Error }>([
-    { what: "a proxy's 404", reply: { status: 404, text: "<html>", headers: { "content-type": "text/html" } } },
+    {
+      what: "a proxy's 404",
+      reply: { status: 404, text: "<html>", headers: { "content-type": "text/html" } },
+    },
     { what: "a 404 for another reason", reply: problem(404, "NOT_FOUND", { reason: "CELL_UNKNOWN" }) },
     { what: "a part that cannot be reached", reply: unavailable },
     { what: "a refusal", reply: problem(403, "PERMISSION_DENIED") },
@@ -30,16 +35,23 @@ describe("find", () => {
     await errorOf(client.records.find(bucket));
   });
 
-  it.each(["", ".", "..", "\ud800"])("throws for a name that a URL cannot carry, instead of asking for something else: %j", async (value) => {
-    const { client, sent } = fakeClient([problem(404, "NOT_FOUND")]);
-    expect(await errorOf(client.records.find({ type: "USERNAMES", value }))).toMatchObject({ code: "INVALID_ARGUMENT", field: "value" });
-    expect(sent).toEqual([]);
-  });
+  it.each(["", ".", "..", "\ud800"])(
+    "throws for a name that a URL cannot carry, instead of asking for something else: %j",
+    async (value) => {
+      const { client, sent } = fakeClient([problem(404, "NOT_FOUND")]);
+      expect(await errorOf(client.records.find({ type: "USERNAMES", value }))).toMatchObject({
+        code: "INVALID_ARGUMENT",
+        field: "value",
+      });
+      expect(sent).toEqual([]);
+    },
+  );
 });
 
 describe("lookup", () => {
   const bucketsOf = ({ body = "" }: Sent): Bucket[] => (JSON.parse(body) as { buckets: Bucket[] }).buckets;
-  const names = (count: number): Bucket[] => Array.from({ length: count }, (_, index) => ({ type: "ROUTES", value: `name-${index}` }));
+  const names = (count: number): Bucket[] =>
+    Array.from({ length: count }, (_, index) => ({ type: "ROUTES", value: `name-${index}` }));
   const answering = async (sent: Sent): Promise<Reply> => ({
     status: 200,
     json: { results: bucketsOf(sent).map((each) => ({ bucket: each, found: false })) },
@@ -79,7 +91,10 @@ describe("digests", () => {
   const hash = "9e8f0ec3bc1e1bffba9946d59e9f5e2a";
   const digest = { count: 1, hash, held: false, newest_updated_at: TIME };
   const empty = { count: 0, hash: "0".repeat(32), held: true, newest_updated_at: null };
-  const ask = { sourceType: "RAILS_TABLE_USERS", ranges: [{ sourceIdLte: "7" }, { sourceIdGt: "7" }] } as const;
+  const ask = {
+    sourceType: "RAILS_TABLE_USERS",
+    ranges: [{ sourceIdLte: "7" }, { sourceIdGt: "7" }],
+  } as const;
 
   it("asks once about all ranges, and answers times", async () => {
     const { client, sent } = fakeClient([{ status: 200, json: { as_of: TIME, digests: [digest, empty] } }]);
@@ -91,7 +106,10 @@ describe("digests", () => {
       ],
     });
     expect(sent).toHaveLength(1);
-    expect(sent[0]).toMatchObject({ method: "POST", url: "http://leasehold.test/v1/cells/7/records/digests" });
+    expect(sent[0]).toMatchObject({
+      method: "POST",
+      url: "http://leasehold.test/v1/cells/7/records/digests",
+    });
     expect(JSON.parse(sent[0]?.body ?? "")).toEqual({
       source_type: "RAILS_TABLE_USERS",
       bucket_types: ["USERNAMES"],
@@ -100,15 +118,26 @@ describe("digests", () => {
   });
 
   it("is repeated while its outcome is unknown: it changes nothing", async () => {
-    const { client, sent } = fakeClient([unavailable, { status: 200, json: { as_of: TIME, digests: [digest, empty] } }]);
+    const { client, sent } = fakeClient([
+      unavailable,
+      { status: 200, json: { as_of: TIME, digests: [digest, empty] } },
+    ]);
     expect((await client.records.digests(ask)).digests).toHaveLength(2);
     expect(sent).toHaveLength(2);
   });
 
-  it.each([0, 1, 3])("of two ranges takes no %i digests: each would be about another range", async (count) => {
-    const { client } = fakeClient([{ status: 200, json: { as_of: TIME, digests: Array.from({ length: count }, () => digest) } }]);
-    expect(await errorOf(client.records.digests(ask))).toMatchObject({ code: "UNAVAILABLE", outcomeKnown: false });
-  });
+  it.each([0, 1, 3])(
+    "of two ranges takes no %i digests: each would be about another range",
+    async (count) => {
+      const { client } = fakeClient([
+        { status: 200, json: { as_of: TIME, digests: Array.from({ length: count }, () => digest) } },
+      ]);
+      expect(await errorOf(client.records.digests(ask))).toMatchObject({
+        code: "UNAVAILABLE",
+        outcomeKnown: false,
+      });
+    },
+  );
 
   it.each([
     { as_of: "now", digests: [digest, digest] },
@@ -117,6 +146,9 @@ describe("digests", () => {
     { digests: [digest, digest] },
   ])("takes no answer that is not whole: %j", async (json) => {
     const { client } = fakeClient([{ status: 200, json }], { retries: 0 });
-    expect(await errorOf(client.records.digests(ask))).toMatchObject({ code: "UNAVAILABLE", outcomeKnown: false });
+    expect(await errorOf(client.records.digests(ask))).toMatchObject({
+      code: "UNAVAILABLE",
+      outcomeKnown: false,
+    });
   });
 });

@@ -1,6 +1,19 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Batch, Client, ClientOptions, RetryEvent } from "../../src/client/index.ts";
-import { busy, committed, errorOf, fakeClient, granted, hangs, problem, unavailable, UUID, type Answering, type Reply, type Sent } from "./fake.ts";
+import {
+  busy,
+  committed,
+  errorOf,
+  fakeClient,
+  granted,
+  hangs,
+  problem,
+  unavailable,
+  UUID,
+  type Answering,
+  type Reply,
+  type Sent,
+} from "./fake.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 
@@ -26,7 +39,10 @@ async function run(
   const started = performance.now();
   const waits: number[] = [];
   const at: number[] = [];
-  const hooks = { onRequest: () => void at.push(performance.now() - started), onRetry: ({ waitMs }: RetryEvent) => void waits.push(waitMs) };
+  const hooks = {
+    onRequest: () => void at.push(performance.now() - started),
+    onRetry: ({ waitMs }: RetryEvent) => void waits.push(waitMs),
+  };
   const { client, sent } = fakeClient(replies, { breaker: false, pauseMs: 100, hooks, ...options });
   const ended = call(client).then(
     (outcome) => ({ sent, waits, at, outcome }),
@@ -38,7 +54,12 @@ async function run(
 
 describe("a call whose outcome is unknown", () => {
   it("is made again with the same UUID and the same bytes", async () => {
-    const { sent, outcome } = await run([new TypeError("fetch failed"), unavailable, { status: 200, text: '{"lea' }, granted]);
+    const { sent, outcome } = await run([
+      new TypeError("fetch failed"),
+      unavailable,
+      { status: 200, text: '{"lea' },
+      granted,
+    ]);
     expect(outcome).toMatchObject({ state: "GRANTED" });
     expect(sent).toHaveLength(4);
     expect(new Set(sent.map(({ method, url, body }) => `${method} ${url} ${body}`)).size).toBe(1);
@@ -47,7 +68,11 @@ describe("a call whose outcome is unknown", () => {
   it("is made again with the batch that it was given, whatever its owner does to that meanwhile", async () => {
     const creates: NonNullable<Batch["creates"]>[number][] = [];
     const change = async () => {
-      creates.push({ bucket: { type: "ROUTES", value: "a" }, subject: { type: "GROUP", id: 1 }, source: { type: "RAILS_TABLE_ROUTES", id: 1 } });
+      creates.push({
+        bucket: { type: "ROUTES", value: "a" },
+        subject: { type: "GROUP", id: 1 },
+        source: { type: "RAILS_TABLE_ROUTES", id: 1 },
+      });
       return unavailable;
     };
     const { sent } = await run([change, granted], {}, ({ leases }) => leases.begin({ creates }));
@@ -61,7 +86,9 @@ describe("a call whose outcome is unknown", () => {
     random.mockReturnValue(0.5);
     expect((await run([unavailable])).waits).toEqual([50, 100, 200, 400]);
     random.mockReturnValue(1);
-    expect((await run([unavailable], { retries: 7, deadlineMs: 60_000 })).waits).toEqual([100, 200, 400, 800, 1_600, 2_000, 2_000]);
+    expect((await run([unavailable], { retries: 7, deadlineMs: 60_000 })).waits).toEqual([
+      100, 200, 400, 800, 1_600, 2_000, 2_000,
+    ]);
   });
 
   it.each([0, 1, 3])("is made again %i times at most", async (retries) => {
@@ -72,7 +99,10 @@ describe("a call whose outcome is unknown", () => {
 
   it("is not made again beyond its deadline, with as many retries as one likes", async () => {
     vi.spyOn(Math, "random").mockReturnValue(1);
-    const { at, outcome } = await run([unavailable], { retries: Number.POSITIVE_INFINITY, deadlineMs: 1_000 });
+    const { at, outcome } = await run([unavailable], {
+      retries: Number.POSITIVE_INFINITY,
+      deadlineMs: 1_000,
+    });
     expect(at).toEqual([0, 100, 300, 700]);
     expect(outcome).toMatchObject({ code: "UNAVAILABLE" });
   });
@@ -102,8 +132,12 @@ describe("a call whose outcome is unknown", () => {
   it("has all the time there is, when it is told so", async () => {
     // Real timers: those run out at once when they are told to run for ever.
     vi.useRealTimers();
-    const slow = (sent: Sent) => Promise.race([hangs(sent), new Promise<Reply>((resume) => setTimeout(resume, 20, committed))]);
-    const { client, sent } = fakeClient([slow], { deadlineMs: Number.POSITIVE_INFINITY, tryMs: Number.POSITIVE_INFINITY });
+    const slow = (sent: Sent) =>
+      Promise.race([hangs(sent), new Promise<Reply>((resume) => setTimeout(resume, 20, committed))]);
+    const { client, sent } = fakeClient([slow], {
+      deadlineMs: Number.POSITIVE_INFINITY,
+      tryMs: Number.POSITIVE_INFINITY,
+    });
     expect(await client.leases.commit(UUID)).toMatchObject({ state: "COMMITTED" });
     expect(sent).toHaveLength(1);
   });
@@ -116,7 +150,9 @@ describe("Retry-After", () => {
     ["429", busy],
     ["503", unavailable],
   ])("is waited for after a %s, in seconds or up to a date", async (_, reply) => {
-    const date = (): Record<string, string> => ({ "retry-after": new Date(Date.now() + 3_000).toUTCString() });
+    const date = (): Record<string, string> => ({
+      "retry-after": new Date(Date.now() + 3_000).toUTCString(),
+    });
     vi.setSystemTime(Date.UTC(2026, 10, 21, 12));
     expect((await run([{ ...reply, headers: { "retry-after": "2" } }, granted])).waits).toEqual([2_000]);
     vi.setSystemTime(Date.UTC(2026, 10, 21, 12));
@@ -135,7 +171,11 @@ describe("Retry-After", () => {
   it("beyond the deadline ends the call at once, and the caller hears of it", async () => {
     const { sent, outcome } = await run([{ ...busy, headers: { "retry-after": "60" } }]);
     expect(sent).toHaveLength(1);
-    expect(outcome).toMatchObject({ name: "ResourceExhaustedError", retryAfterMs: 60_000, outcomeKnown: true });
+    expect(outcome).toMatchObject({
+      name: "ResourceExhaustedError",
+      retryAfterMs: 60_000,
+      outcomeKnown: true,
+    });
   });
 });
 
@@ -183,7 +223,11 @@ describe("outcomeKnown", () => {
   it.each([
     { what: "a refusal at the first try", replies: [refusal], known: true },
     { what: "a refusal after limits only", replies: [busy, busy, refusal], known: true },
-    { what: "a refusal after a try without an answer", replies: [new TypeError("fetch failed"), refusal], known: false },
+    {
+      what: "a refusal after a try without an answer",
+      replies: [new TypeError("fetch failed"), refusal],
+      known: false,
+    },
     { what: "a refusal after a fault and a limit", replies: [unavailable, busy, refusal], known: false },
     { what: "a limit that stays, after a fault", replies: [unavailable, busy], known: false },
     { what: "no answer", replies: [unavailable], known: false },
@@ -195,7 +239,11 @@ describe("outcomeKnown", () => {
 it("asks for the key before every try", async () => {
   const keys = ["one", "two", "three"];
   const { sent } = await run([unavailable, unavailable, granted], { key: async () => keys.shift() ?? "" });
-  expect(sent.map(({ headers }) => headers["authorization"])).toEqual(["Bearer one", "Bearer two", "Bearer three"]);
+  expect(sent.map(({ headers }) => headers["authorization"])).toEqual([
+    "Bearer one",
+    "Bearer two",
+    "Bearer three",
+  ]);
 });
 
 it("takes a key that cannot be had for no answer", async () => {

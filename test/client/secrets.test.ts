@@ -7,7 +7,9 @@ const SECRET = "lhk_secret";
 describe("what goes into logs", () => {
   it("never has the key: one that is no header is refused without being quoted", async () => {
     for (const key of [`${SECRET}\n${SECRET}`, `${SECRET}\u0000`, ` ${SECRET}`, ""]) {
-      const failed = await errorOf(Promise.resolve().then(() => createClient({ url: "http://x.test", key, cell: "1" })));
+      const failed = await errorOf(
+        Promise.resolve().then(() => createClient({ url: "http://x.test", key, cell: "1" })),
+      );
       expect(failed).toBeInstanceOf(InvalidArgumentError);
       expect(failed.message).not.toContain("secret");
     }
@@ -31,11 +33,21 @@ describe("what goes into logs", () => {
 it("ends at its deadline although what was given as fetch heeds no signal", async () => {
   const deaf: Fetch = () => new Promise(() => {});
   const { client } = fakeClient([], { fetch: deaf, deadlineMs: 30, retries: 0 });
-  expect(await errorOf(client.leases.commit(UUID))).toMatchObject({ code: "DEADLINE_EXCEEDED", outcomeKnown: false });
+  expect(await errorOf(client.leases.commit(UUID))).toMatchObject({
+    code: "DEADLINE_EXCEEDED",
+    outcomeKnown: false,
+  });
 });
 
 it("does not let added headers stand beside its own", async () => {
-  const { client, sent } = fakeClient([new TypeError("fetch failed")], { retries: 0, headers: () => ({ Authorization: "other", "X-Trace": "1" }) });
+  const { client, sent } = fakeClient([new TypeError("fetch failed")], {
+    retries: 0,
+    headers: () => ({ Authorization: "other", "X-Trace": "1" }),
+  });
   await errorOf(client.leases.commit(UUID));
-  expect(sent[0]?.headers).toEqual({ authorization: "Bearer secret", accept: "application/json", "x-trace": "1" });
+  expect(sent[0]?.headers).toEqual({
+    authorization: "Bearer secret",
+    accept: "application/json",
+    "x-trace": "1",
+  });
 });

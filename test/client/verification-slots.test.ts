@@ -23,7 +23,10 @@ it("takes a slot, and releases it", async () => {
 
 it("says when to ask again while there is none, and does not wait that long by itself", async () => {
   const { client, sent } = fakeClient([
-    { ...problem(429, "RESOURCE_EXHAUSTED", { reason: "NO_VERIFICATION_SLOT" }), headers: { "retry-after": "60" } },
+    {
+      ...problem(429, "RESOURCE_EXHAUSTED", { reason: "NO_VERIFICATION_SLOT" }),
+      headers: { "retry-after": "60" },
+    },
   ]);
   const error = await errorOf(client.verificationSlots.take(UUID));
   expect(error).toBeInstanceOf(ResourceExhaustedError);

@@ -9,7 +9,11 @@ import type * as schemas from "../../src/http/contract/schemas.ts";
 type Json<T> = T extends readonly (infer Item)[]
   ? readonly Json<Item>[]
   : T extends object
-    ? { [Name in keyof T]: undefined extends T[Name] ? Json<Exclude<T[Name], undefined>> | undefined : Json<T[Name]> }
+    ? {
+        [Name in keyof T]: undefined extends T[Name]
+          ? Json<Exclude<T[Name], undefined>> | undefined
+          : Json<T[Name]>;
+      }
     : T;
 
 type Given<Schema extends z.ZodType> = Json<z.input<Schema>>;
@@ -23,18 +27,27 @@ it("has the types of the contract", () => {
   expectTypeOf<Shown<typeof schemas.foreignRecord>>().toEqualTypeOf<Json<wire.ForeignRecord>>();
   expectTypeOf<Shown<typeof schemas.lookupResult>>().toEqualTypeOf<Json<wire.LookupResult>>();
   expectTypeOf<Shown<typeof schemas.problem>>().toEqualTypeOf<Json<wire.Problem>>();
-  expectTypeOf<NonNullable<Shown<typeof schemas.problem>["conflicts"]>[number]>().toEqualTypeOf<Json<wire.Conflict>>();
+  expectTypeOf<NonNullable<Shown<typeof schemas.problem>["conflicts"]>[number]>().toEqualTypeOf<
+    Json<wire.Conflict>
+  >();
   expectTypeOf<Shown<typeof schemas.cell>>().toEqualTypeOf<Json<wire.Cell>>();
   expectTypeOf<Shown<typeof schemas.key>>().toEqualTypeOf<Json<wire.Key>>();
   expectTypeOf<Shown<typeof schemas.mintedKey>>().toEqualTypeOf<Json<wire.MintedKey>>();
 });
 
 type OperationId = keyof wire.Operations;
-type Success<Id extends OperationId> = Id extends keyof Routes ? Routes[Id]["responses"][keyof Routes[Id]["responses"] & (200 | 201)] : never;
-type Contracted<Id extends OperationId> = Success<Id> extends { schema: infer Schema extends z.ZodType } ? Shown<Schema> : never;
+type Success<Id extends OperationId> = Id extends keyof Routes
+  ? Routes[Id]["responses"][keyof Routes[Id]["responses"] & (200 | 201)]
+  : never;
+type Contracted<Id extends OperationId> =
+  Success<Id> extends { schema: infer Schema extends z.ZodType } ? Shown<Schema> : never;
 /** Those whose answer is not the contract's. */
 type Differing = {
-  [Id in OperationId]: [Contracted<Id>, Json<wire.Operations[Id]["answer"]>] extends [infer A, infer B] ? ([A, B] extends [B, A] ? never : Id) : Id;
+  [Id in OperationId]: [Contracted<Id>, Json<wire.Operations[Id]["answer"]>] extends [infer A, infer B]
+    ? [A, B] extends [B, A]
+      ? never
+      : Id
+    : Id;
 }[OperationId];
 
 it("answers what the contract answers, for every operation", () => {
@@ -43,5 +56,8 @@ it("answers what the contract answers, for every operation", () => {
 
 it("has the routes of the contract", () => {
   for (const [id, { method, path }] of Object.entries(operations))
-    expect({ method, path }).toEqual({ method: routes[id as OperationId].method, path: routes[id as OperationId].path });
+    expect({ method, path }).toEqual({
+      method: routes[id as OperationId].method,
+      path: routes[id as OperationId].path,
+    });
 });

@@ -23,11 +23,13 @@ export function adminSuite(open: Open): void {
   const mint = async (body: unknown): Promise<Minted> => api.json(201, "POST", "/v1/admin/keys", { body });
   const revoke = (id: string, body?: unknown): Promise<{ key: Listed }> =>
     api.json(200, "POST", `/v1/admin/keys/${id}/revoke`, body === undefined ? {} : { body });
-  const listed = async (): Promise<Listed[]> => (await api.json<{ keys: Listed[] }>(200, "GET", "/v1/admin/keys?page_size=1000", {})).keys;
+  const listed = async (): Promise<Listed[]> =>
+    (await api.json<{ keys: Listed[] }>(200, "GET", "/v1/admin/keys?page_size=1000", {})).keys;
   const listsLeases = (key: Sent["key"]) => api.send("GET", "/v1/cells/1/leases", { key });
 
   describe("cells", () => {
-    const cells = async (): Promise<Cell[]> => (await api.json<{ cells: Cell[] }>(200, "GET", "/v1/admin/cells", {})).cells;
+    const cells = async (): Promise<Cell[]> =>
+      (await api.json<{ cells: Cell[] }>(200, "GET", "/v1/admin/cells", {})).cells;
 
     test("are listed with what is open in them", async () => {
       const before = (await cells())[0]?.outstanding_leases ?? 0;
@@ -41,20 +43,27 @@ export function adminSuite(open: Open): void {
     });
 
     test("[A2] are changed in part, and what was changed is shown", async () => {
-      const { cell } = await api.json<{ cell: Cell }>(200, "PATCH", "/v1/admin/cells/2", { body: { name: "Second" } });
+      const { cell } = await api.json<{ cell: Cell }>(200, "PATCH", "/v1/admin/cells/2", {
+        body: { name: "Second" },
+      });
       expect(cell).toMatchObject({ cell_id: "2", name: "Second" });
       expect((await cells())[1]).toMatchObject({ name: "Second", address: cell.address });
     });
 
     test("that are registered cannot be registered again", async () => {
       const body = { cell_id: 1, name: "x", address: "https://x.example" };
-      expect(await api.problem(409, "POST", "/v1/admin/cells", { body })).toMatchObject({ code: "ALREADY_EXISTS", reason: "CELL_EXISTS" });
+      expect(await api.problem(409, "POST", "/v1/admin/cells", { body })).toMatchObject({
+        code: "ALREADY_EXISTS",
+        reason: "CELL_EXISTS",
+      });
     });
 
     test("that nobody registered can be neither frozen nor changed", async () => {
       const unknown = { code: "NOT_FOUND", reason: "CELL_UNKNOWN" };
       expect(await api.problem(404, "POST", "/v1/admin/cells/77/freeze", {})).toMatchObject(unknown);
-      expect(await api.problem(404, "PATCH", "/v1/admin/cells/77", { body: { name: "x" } })).toMatchObject(unknown);
+      expect(await api.problem(404, "PATCH", "/v1/admin/cells/77", { body: { name: "x" } })).toMatchObject(
+        unknown,
+      );
     });
   });
 
@@ -67,13 +76,17 @@ export function adminSuite(open: Open): void {
       expect((await api.send("GET", `/v1/records/ROUTES/${freshName()}`, { key: key.key })).status).toBe(404);
       await api.problem(403, "GET", "/v1/cells/2/leases", { key: key.key });
       const keys = await listed();
-      expect(keys.filter(({ id }) => id === key.id)).toMatchObject([{ role: "cell", cell_id: "1", revoked_at: null }]);
+      expect(keys.filter(({ id }) => id === key.id)).toMatchObject([
+        { role: "cell", cell_id: "1", revoked_at: null },
+      ]);
       expect(JSON.stringify(keys)).not.toContain("lhk_");
     });
 
     test("are not made for a cell that is not registered", async () => {
       const before = await listed();
-      expect(await api.problem(404, "POST", "/v1/admin/keys", { body: { role: "cell", cell_id: "77" } })).toMatchObject({ reason: "CELL_UNKNOWN" });
+      expect(
+        await api.problem(404, "POST", "/v1/admin/keys", { body: { role: "cell", cell_id: "77" } }),
+      ).toMatchObject({ reason: "CELL_UNKNOWN" });
       expect(await listed()).toEqual(before);
     });
 
@@ -85,7 +98,10 @@ export function adminSuite(open: Open): void {
 
   describe("revoking", () => {
     test("[A1] a cell's key is refused from then on, on all of the cell's paths; other keys stay good", async () => {
-      const [bad, good] = [await mint({ role: "cell", cell_id: "1" }), await mint({ role: "cell", cell_id: "1" })];
+      const [bad, good] = [
+        await mint({ role: "cell", cell_id: "1" }),
+        await mint({ role: "cell", cell_id: "1" }),
+      ];
       expect((await listsLeases(bad.key)).status).toBe(200);
       const { key } = await revoke(bad.id);
       expect(key).toMatchObject({ id: bad.id, revoked_at: expect.any(String) });
@@ -100,9 +116,16 @@ export function adminSuite(open: Open): void {
         ["POST", `/v1/cells/1/leases/${uuid}/commit`, {}],
         ["POST", `/v1/cells/1/leases/${uuid}/rollback`, {}],
       ];
-      for (const [method, path, body] of paths) expect(await api.problem(401, method, path, { key: bad.key, body })).toMatchObject(isRevoked);
+      for (const [method, path, body] of paths)
+        expect(await api.problem(401, method, path, { key: bad.key, body })).toMatchObject(isRevoked);
       expect((await listsLeases(good.key)).status).toBe(200);
-      expect((await api.json<{ lease: { state: string } }>(200, "GET", `/v1/cells/1/leases/${uuid}`, { key: good.key })).lease.state).toBe("GRANTED");
+      expect(
+        (
+          await api.json<{ lease: { state: string } }>(200, "GET", `/v1/cells/1/leases/${uuid}`, {
+            key: good.key,
+          })
+        ).lease.state,
+      ).toBe("GRANTED");
     });
 
     test("can be repeated, and is remembered as of the first time", async () => {
@@ -119,7 +142,9 @@ export function adminSuite(open: Open): void {
 
     test("a cell that is not the key's is refused", async () => {
       const { id } = await mint({ role: "cell", cell_id: "1" });
-      expect(await api.problem(400, "POST", `/v1/admin/keys/${id}/revoke`, { body: { cell_id: "2" } })).toMatchObject({ field: "cell_id" });
+      expect(
+        await api.problem(400, "POST", `/v1/admin/keys/${id}/revoke`, { body: { cell_id: "2" } }),
+      ).toMatchObject({ field: "cell_id" });
       await api.problem(404, "POST", `/v1/admin/keys/${newUuid()}/revoke`, { body: { cell_id: "77" } });
     });
   });

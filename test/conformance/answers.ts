@@ -24,13 +24,16 @@ export function answerSuite(open: Open): void {
       "/v1/records",
       "/healthz/",
     ]) {
-      for (const key of [null, "operator"] as const) expect([path, (await api.problem(404, "GET", path, { key })).code]).toEqual([path, "NOT_FOUND"]);
+      for (const key of [null, "operator"] as const)
+        expect([path, (await api.problem(404, "GET", path, { key })).code]).toEqual([path, "NOT_FOUND"]);
     }
   });
 
   test("every answer carries its request id: the caller's when it is harmless, else a new one", async () => {
     const send = async (id: string) =>
-      (await api.send("GET", "/healthz", { key: null, headers: { "x-request-id": id } })).headers.get("x-request-id");
+      (await api.send("GET", "/healthz", { key: null, headers: { "x-request-id": id } })).headers.get(
+        "x-request-id",
+      );
     expect(await send("Abc-1_2.3")).toBe("Abc-1_2.3");
     expect(await send("x".repeat(64))).toBe("x".repeat(64));
     for (const id of ["x".repeat(65), "a b", "<b>", "a,b", '"'])

@@ -31,38 +31,86 @@ const badBatches: Case["bad"] = {
   "empty lists": { body: { creates: [], destroys: [] }, field: "body" },
   "a list that is none": { body: { creates: {} }, field: "creates" },
   "no bucket": { body: { creates: [{ ...claim("a"), bucket: undefined }] }, field: "creates[0].bucket" },
-  "no subject to create with": { body: { creates: [claim("a"), { ...claim("b"), subject: undefined }] }, field: "creates[1].subject" },
-  "no source to replace with": { body: { replaces: [{ ...claim("b"), source: undefined }] }, field: "replaces[0].source" },
-  UNSPECIFIED: { body: { creates: [{ ...claim("a"), bucket: { type: "UNSPECIFIED", value: "a" } }] }, field: "creates[0].bucket.type" },
-  "an unknown field deep inside": { body: { creates: [{ ...claim("a"), cell_id: "2" }] }, field: "creates[0].cell_id" },
+  "no subject to create with": {
+    body: { creates: [claim("a"), { ...claim("b"), subject: undefined }] },
+    field: "creates[1].subject",
+  },
+  "no source to replace with": {
+    body: { replaces: [{ ...claim("b"), source: undefined }] },
+    field: "replaces[0].source",
+  },
+  UNSPECIFIED: {
+    body: { creates: [{ ...claim("a"), bucket: { type: "UNSPECIFIED", value: "a" } }] },
+    field: "creates[0].bucket.type",
+  },
+  "an unknown field deep inside": {
+    body: { creates: [{ ...claim("a"), cell_id: "2" }] },
+    field: "creates[0].cell_id",
+  },
   "a cell in the body": { body: { cell_id: "1", creates: [claim("a")] }, field: "cell_id" },
-  "a value that is no string": { body: { creates: [{ ...claim("a"), bucket: { type: "ROUTES", value: 7 } }] }, field: "creates[0].bucket.value" },
+  "a value that is no string": {
+    body: { creates: [{ ...claim("a"), bucket: { type: "ROUTES", value: 7 } }] },
+    field: "creates[0].bucket.value",
+  },
   "an empty value": { body: { creates: [claim("")] }, field: "creates[0].bucket.value" },
-  "a path with an empty segment": { body: { destroys: [claim("ok"), claim("a//b")] }, field: "destroys[1].bucket.value" },
-  "an id that JSON does not carry exactly": { body: { creates: [claim("a", 2 ** 53)] }, field: "creates[0].source.id" },
+  "a path with an empty segment": {
+    body: { destroys: [claim("ok"), claim("a//b")] },
+    field: "destroys[1].bucket.value",
+  },
+  "an id that JSON does not carry exactly": {
+    body: { creates: [claim("a", 2 ** 53)] },
+    field: "creates[0].source.id",
+  },
   "an id with a fraction": { body: { creates: [claim("a", 1.5)] }, field: "creates[0].source.id" },
   "an empty id": { body: { creates: [claim("a", "")] }, field: "creates[0].source.id" },
-  "an id with a control character": { body: { creates: [claim("a", "a\nb")] }, field: "creates[0].source.id" },
-  "an id of 129 bytes": { body: { creates: [claim("a", `${"é".repeat(64)}x`)] }, field: "creates[0].source.id" },
+  "an id with a control character": {
+    body: { creates: [claim("a", "a\nb")] },
+    field: "creates[0].source.id",
+  },
+  "an id of 129 bytes": {
+    body: { creates: [claim("a", `${"é".repeat(64)}x`)] },
+    field: "creates[0].source.id",
+  },
   "an id with a lone surrogate": { body: { creates: [claim("a", "\ud800")] }, field: "creates[0].source.id" },
-  "a name twice in one list": { body: { creates: [claim("a"), claim("b"), claim("A")] }, field: "creates[2].bucket" },
+  "a name twice in one list": {
+    body: { creates: [claim("a"), claim("b"), claim("A")] },
+    field: "creates[2].bucket",
+  },
   "a name twice in two lists": {
     body: { creates: [claim("a")], destroys: [{ bucket: { type: "ROUTES", value: "A" } }] },
     field: "destroys[0].bucket",
   },
   "an epoch of a create": { body: { creates: [{ ...claim("a"), epoch: 1 }] }, field: "creates[0].epoch" },
-  "epoch 0": { body: { destroys: [{ bucket: { type: "ROUTES", value: "a" }, epoch: 0 }] }, field: "destroys[0].epoch" },
-  "an epoch with a fraction": { body: { replaces: [{ ...claim("a"), epoch: 1.5 }] }, field: "replaces[0].epoch" },
-  "an epoch that JSON does not carry exactly": { body: { replaces: [{ ...claim("a"), epoch: 2 ** 53 }] }, field: "replaces[0].epoch" },
-  "an epoch that is a string": { body: { destroys: [{ bucket: { type: "ROUTES", value: "a" }, epoch: "1" }] }, field: "destroys[0].epoch" },
-  "allow_missing that is no boolean": { body: { creates: [claim("a")], allow_missing: 1 }, field: "allow_missing" },
+  "epoch 0": {
+    body: { destroys: [{ bucket: { type: "ROUTES", value: "a" }, epoch: 0 }] },
+    field: "destroys[0].epoch",
+  },
+  "an epoch with a fraction": {
+    body: { replaces: [{ ...claim("a"), epoch: 1.5 }] },
+    field: "replaces[0].epoch",
+  },
+  "an epoch that JSON does not carry exactly": {
+    body: { replaces: [{ ...claim("a"), epoch: 2 ** 53 }] },
+    field: "replaces[0].epoch",
+  },
+  "an epoch that is a string": {
+    body: { destroys: [{ bucket: { type: "ROUTES", value: "a" }, epoch: "1" }] },
+    field: "destroys[0].epoch",
+  },
+  "allow_missing that is no boolean": {
+    body: { creates: [claim("a")], allow_missing: 1 },
+    field: "allow_missing",
+  },
 };
 
 const badUuids: Case["bad"] = {
   "no UUID": { params: { ...cell, uuid: "x" }, field: "uuid" },
   "the nil UUID": { params: { ...cell, uuid: "00000000-0000-0000-0000-000000000000" }, field: "uuid" },
   "the max UUID": { params: { ...cell, uuid: "ffffffff-ffff-ffff-ffff-ffffffffffff" }, field: "uuid" },
-  "a UUID of another variant": { params: { ...cell, uuid: "00000000-0000-4000-0000-000000000001" }, field: "uuid" },
+  "a UUID of another variant": {
+    params: { ...cell, uuid: "00000000-0000-4000-0000-000000000001" },
+    field: "uuid",
+  },
   "a UUID in braces": { params: { ...cell, uuid: `{${newUuid()}}` }, field: "uuid" },
 };
 
@@ -84,16 +132,30 @@ const badPages: Case["bad"] = {
 };
 
 const within = (query: string, cases: Case["bad"]): Case["bad"] =>
-  Object.fromEntries(Object.entries(cases).map(([name, bad]) => [name, { ...bad, query: `${query}&${bad.query}` }]));
+  Object.fromEntries(
+    Object.entries(cases).map(([name, bad]) => [name, { ...bad, query: `${query}&${bad.query}` }]),
+  );
 
 const badRanges: Case["bad"] = {
   "no source type": { query: "source_id_gt=1", field: "source_type" },
   "an unknown source type": { query: "source_type=X", field: "source_type" },
-  "an unknown bucket type": { query: "source_type=RAILS_TABLE_ROUTES&bucket_type=ROUTES&bucket_type=X", field: "bucket_type[1]" },
+  "an unknown bucket type": {
+    query: "source_type=RAILS_TABLE_ROUTES&bucket_type=ROUTES&bucket_type=X",
+    field: "bucket_type[1]",
+  },
   "an empty source id": { query: "source_type=RAILS_TABLE_ROUTES&source_id_lte=", field: "source_id_lte" },
-  "a range that ends before it begins": { query: "source_type=RAILS_TABLE_ROUTES&source_id_gt=10&source_id_lte=9", field: "source_id_lte" },
-  "a source id that is too long": { query: `source_type=RAILS_TABLE_ROUTES&source_id_lte=${"9".repeat(129)}`, field: "source_id_lte" },
-  "bad percent-encoding": { query: "source_type=RAILS_TABLE_ROUTES&source_id_lte=%ff", field: "source_id_lte" },
+  "a range that ends before it begins": {
+    query: "source_type=RAILS_TABLE_ROUTES&source_id_gt=10&source_id_lte=9",
+    field: "source_id_lte",
+  },
+  "a source id that is too long": {
+    query: `source_type=RAILS_TABLE_ROUTES&source_id_lte=${"9".repeat(129)}`,
+    field: "source_id_lte",
+  },
+  "bad percent-encoding": {
+    query: "source_type=RAILS_TABLE_ROUTES&source_id_lte=%ff",
+    field: "source_id_lte",
+  },
 };
 
 const decisions: Case["bad"] = {
@@ -111,14 +173,22 @@ const uuid = newUuid();
 export const cases: Record<RouteId, Case> = {
   beginLease: {
     success: [
-      { key: "cell 1", params: { ...cell, uuid: newUuid() }, body: { creates: [claim(freshName())], allow_missing: false }, status: 201 },
+      {
+        key: "cell 1",
+        params: { ...cell, uuid: newUuid() },
+        body: { creates: [claim(freshName())], allow_missing: false },
+        status: 201,
+      },
       {
         key: "operator",
         params: cell,
         status: 200,
         before: async (api) => {
           const lease = await begun(api);
-          return { params: { ...cell, uuid: lease.uuid.toUpperCase() }, body: { creates: [claim(lease.value)] } };
+          return {
+            params: { ...cell, uuid: lease.uuid.toUpperCase() },
+            body: { creates: [claim(lease.value)] },
+          };
         },
       },
     ],
@@ -130,8 +200,19 @@ export const cases: Record<RouteId, Case> = {
   },
   commitLease: {
     success: [
-      { key: "cell 1", params: cell, status: 200, before: async (api) => ({ params: { ...cell, uuid: (await begun(api)).uuid } }) },
-      { key: "cell 1", params: cell, body: {}, status: 200, before: async (api) => ({ params: { ...cell, uuid: (await begun(api)).uuid } }) },
+      {
+        key: "cell 1",
+        params: cell,
+        status: 200,
+        before: async (api) => ({ params: { ...cell, uuid: (await begun(api)).uuid } }),
+      },
+      {
+        key: "cell 1",
+        params: cell,
+        body: {},
+        status: 200,
+        before: async (api) => ({ params: { ...cell, uuid: (await begun(api)).uuid } }),
+      },
       {
         key: "operator",
         params: cell,
@@ -144,15 +225,35 @@ export const cases: Record<RouteId, Case> = {
   },
   rollbackLease: {
     success: [
-      { key: "cell 1", params: cell, status: 200, before: async (api) => ({ params: { ...cell, uuid: (await begun(api)).uuid } }) },
-      { key: "operator", params: { ...cell, uuid: newUuid() }, body: { reason: "never\tagain\n" }, status: 200 },
+      {
+        key: "cell 1",
+        params: cell,
+        status: 200,
+        before: async (api) => ({ params: { ...cell, uuid: (await begun(api)).uuid } }),
+      },
+      {
+        key: "operator",
+        params: { ...cell, uuid: newUuid() },
+        body: { reason: "never\tagain\n" },
+        status: 200,
+      },
     ],
     bad: { ...badCells, ...badUuids, ...decisions },
   },
   getLease: {
     success: [
-      { key: "cell 1", params: cell, status: 200, before: async (api) => ({ params: { ...cell, uuid: (await begun(api)).uuid } }) },
-      { key: "operator", params: cell, status: 200, before: async (api) => ({ params: { ...cell, uuid: (await committed(api)).uuid } }) },
+      {
+        key: "cell 1",
+        params: cell,
+        status: 200,
+        before: async (api) => ({ params: { ...cell, uuid: (await begun(api)).uuid } }),
+      },
+      {
+        key: "operator",
+        params: cell,
+        status: 200,
+        before: async (api) => ({ params: { ...cell, uuid: (await committed(api)).uuid } }),
+      },
     ],
     bad: { ...badCells, ...badUuids },
   },
@@ -202,8 +303,14 @@ export const cases: Record<RouteId, Case> = {
       "no value": { params: { bucket_type: "ROUTES", value: "" }, field: "value" },
       "a path that ends with a slash": { params: { bucket_type: "ROUTES", value: "a/" }, field: "value" },
       "bad percent-encoding": { params: { bucket_type: "EMAILS", value: "a%zz" }, field: "value" },
-      "percent-encoding that is not UTF-8": { params: { bucket_type: "EMAILS", value: "a%ff" }, field: "value" },
-      "a value of 1025 bytes": { params: { bucket_type: "EMAILS", value: "a".repeat(1_025) }, field: "value" },
+      "percent-encoding that is not UTF-8": {
+        params: { bucket_type: "EMAILS", value: "a%ff" },
+        field: "value",
+      },
+      "a value of 1025 bytes": {
+        params: { bucket_type: "EMAILS", value: "a".repeat(1_025) },
+        field: "value",
+      },
       "an encoded NUL": { params: { bucket_type: "EMAILS", value: "a%00" }, field: "value" },
     },
   },
@@ -224,7 +331,10 @@ export const cases: Record<RouteId, Case> = {
     ],
     bad: {
       "no buckets": { body: { buckets: [] }, field: "buckets" },
-      "101 buckets": { body: { buckets: Array.from({ length: 101 }, () => ({ type: "EMAILS", value: "a@b" })) }, field: "buckets[100]" },
+      "101 buckets": {
+        body: { buckets: Array.from({ length: 101 }, () => ({ type: "EMAILS", value: "a@b" })) },
+        field: "buckets[100]",
+      },
       "a bad value": {
         body: {
           buckets: [
@@ -239,11 +349,18 @@ export const cases: Record<RouteId, Case> = {
   },
   listRecords: {
     success: [
-      { key: "cell 1", params: cell, query: "source_type=RAILS_TABLE_ROUTES", status: 200, before: async (api) => (await committed(api), {}) },
+      {
+        key: "cell 1",
+        params: cell,
+        query: "source_type=RAILS_TABLE_ROUTES",
+        status: 200,
+        before: async (api) => (await committed(api), {}),
+      },
       {
         key: "operator",
         params: cell,
-        query: "source_type=RAILS_TABLE_ROUTES&bucket_type=ROUTES&bucket_type=EMAILS&source_id_gt=1&source_id_lte=99&page_size=1",
+        query:
+          "source_type=RAILS_TABLE_ROUTES&bucket_type=ROUTES&bucket_type=EMAILS&source_id_gt=1&source_id_lte=99&page_size=1",
         status: 200,
       },
     ],
@@ -255,11 +372,18 @@ export const cases: Record<RouteId, Case> = {
   },
   exportRecords: {
     success: [
-      { key: "cell 1", params: cell, query: "source_type=RAILS_TABLE_ROUTES", status: 200, before: async (api) => (await committed(api), {}) },
+      {
+        key: "cell 1",
+        params: cell,
+        query: "source_type=RAILS_TABLE_ROUTES",
+        status: 200,
+        before: async (api) => (await committed(api), {}),
+      },
       {
         key: "operator",
         params: cell,
-        query: "source_type=RAILS_TABLE_ROUTES&bucket_type=ROUTES&bucket_type=EMAILS&source_id_gt=1&source_id_lte=99",
+        query:
+          "source_type=RAILS_TABLE_ROUTES&bucket_type=ROUTES&bucket_type=EMAILS&source_id_gt=1&source_id_lte=99",
         status: 200,
       },
     ],
@@ -295,13 +419,22 @@ export const cases: Record<RouteId, Case> = {
       "an unknown source type": { body: { source_type: "X", ranges: [{}] }, field: "source_type" },
       "no ranges": { body: { source_type: "RAILS_TABLE_USERS" }, field: "ranges" },
       "an empty list of ranges": { body: { source_type: "RAILS_TABLE_USERS", ranges: [] }, field: "ranges" },
-      "257 ranges": { body: { source_type: "RAILS_TABLE_USERS", ranges: Array.from({ length: 257 }, () => ({})) }, field: "ranges[256]" },
-      "an empty list of bucket types": { body: { source_type: "RAILS_TABLE_USERS", bucket_types: [], ranges: [{}] }, field: "bucket_types" },
+      "257 ranges": {
+        body: { source_type: "RAILS_TABLE_USERS", ranges: Array.from({ length: 257 }, () => ({})) },
+        field: "ranges[256]",
+      },
+      "an empty list of bucket types": {
+        body: { source_type: "RAILS_TABLE_USERS", bucket_types: [], ranges: [{}] },
+        field: "bucket_types",
+      },
       "an unknown bucket type": {
         body: { source_type: "RAILS_TABLE_USERS", bucket_types: ["ROUTES", "X"], ranges: [{}] },
         field: "bucket_types[1]",
       },
-      "an unknown field of a range": { body: { source_type: "RAILS_TABLE_USERS", ranges: [{ from: "1" }] }, field: "ranges[0].from" },
+      "an unknown field of a range": {
+        body: { source_type: "RAILS_TABLE_USERS", ranges: [{ from: "1" }] },
+        field: "ranges[0].from",
+      },
       "an empty source id": {
         body: { source_type: "RAILS_TABLE_USERS", ranges: [{ source_id_lte: 1 }, { source_id_gt: "" }] },
         field: "ranges[1].source_id_gt",
@@ -311,7 +444,10 @@ export const cases: Record<RouteId, Case> = {
         field: "ranges[0].source_id_gt",
       },
       "a source id that is too long": {
-        body: { source_type: "RAILS_TABLE_USERS", ranges: [{ source_id_lte: 1 }, { source_id_gt: 1, source_id_lte: "9".repeat(129) }] },
+        body: {
+          source_type: "RAILS_TABLE_USERS",
+          ranges: [{ source_id_lte: 1 }, { source_id_gt: 1, source_id_lte: "9".repeat(129) }],
+        },
         field: "ranges[1].source_id_lte",
       },
       "a range from an id to itself": {
@@ -355,24 +491,56 @@ export const cases: Record<RouteId, Case> = {
   listCells: { success: [{ query: "page_size=1", status: 200 }], bad: badPages },
   addCell: {
     success: [
-      { body: { cell_id: "9223372036854775807", name: "The last one", address: "https://last.example/base", location_hint: "weur" }, status: 201 },
+      {
+        body: {
+          cell_id: "9223372036854775807",
+          name: "The last one",
+          address: "https://last.example/base",
+          location_hint: "weur",
+        },
+        status: 201,
+      },
       { body: { cell_id: 31, name: "By number", address: "http://10.0.0.1:8080" }, status: 201 },
     ],
     bad: {
       "no id": { body: { name: "x", address: "https://x.example" }, field: "cell_id" },
       "a bad id": { body: { cell_id: "007", name: "x", address: "https://x.example" }, field: "cell_id" },
       "an empty name": { body: { cell_id: "8", name: "", address: "https://x.example" }, field: "name" },
-      "an address without a scheme": { body: { cell_id: "8", name: "x", address: "x.example" }, field: "address" },
-      "an address of another scheme": { body: { cell_id: "8", name: "x", address: "ftp://x.example" }, field: "address" },
-      "an address with credentials": { body: { cell_id: "8", name: "x", address: "https://a:b@x.example" }, field: "address" },
-      "an address with a query": { body: { cell_id: "8", name: "x", address: "https://x.example/?a" }, field: "address" },
-      "an address that is none": { body: { cell_id: "8", name: "x", address: "https://:0" }, field: "address" },
-      "an unknown location": { body: { cell_id: "8", name: "x", address: "https://x.example", location_hint: "moon" }, field: "location_hint" },
+      "an address without a scheme": {
+        body: { cell_id: "8", name: "x", address: "x.example" },
+        field: "address",
+      },
+      "an address of another scheme": {
+        body: { cell_id: "8", name: "x", address: "ftp://x.example" },
+        field: "address",
+      },
+      "an address with credentials": {
+        body: { cell_id: "8", name: "x", address: "https://a:b@x.example" },
+        field: "address",
+      },
+      "an address with a query": {
+        body: { cell_id: "8", name: "x", address: "https://x.example/?a" },
+        field: "address",
+      },
+      "an address that is none": {
+        body: { cell_id: "8", name: "x", address: "https://:0" },
+        field: "address",
+      },
+      "an unknown location": {
+        body: { cell_id: "8", name: "x", address: "https://x.example", location_hint: "moon" },
+        field: "location_hint",
+      },
     },
   },
   changeCell: {
-    success: [{ params: { cell: "2" }, body: { name: "Renamed", address: "https://cell-2.example" }, status: 200 }],
-    bad: { ...badCells, "no change": { body: {}, field: "body" }, "a bad address": { body: { address: "nowhere" }, field: "address" } },
+    success: [
+      { params: { cell: "2" }, body: { name: "Renamed", address: "https://cell-2.example" }, status: 200 },
+    ],
+    bad: {
+      ...badCells,
+      "no change": { body: {}, field: "body" },
+      "a bad address": { body: { address: "nowhere" }, field: "address" },
+    },
   },
   freezeCell: { success: [{ params: { cell: "2" }, status: 200 }], bad: badCells },
   unfreezeCell: { success: [{ params: { cell: "2" }, status: 200 }], bad: badCells },
@@ -387,7 +555,10 @@ export const cases: Record<RouteId, Case> = {
       "a cell key without a cell": { body: { role: "cell" }, field: "cell_id" },
       "a router key with a cell": { body: { role: "router", cell_id: "1" }, field: "cell_id" },
       "a lifetime of 0": { body: { role: "router", expires_in_s: 0 }, field: "expires_in_s" },
-      "a lifetime of 401 days": { body: { role: "router", expires_in_s: 401 * 86_400 }, field: "expires_in_s" },
+      "a lifetime of 401 days": {
+        body: { role: "router", expires_in_s: 401 * 86_400 },
+        field: "expires_in_s",
+      },
       "a lifetime that is a string": { body: { role: "router", expires_in_s: "60" }, field: "expires_in_s" },
       "an empty note": { body: { role: "router", note: "" }, field: "note" },
     },
@@ -398,7 +569,10 @@ export const cases: Record<RouteId, Case> = {
       { params: { id: newUuid() }, body: { cell_id: "1" }, status: 200 },
       { params: { id: newUuid() }, status: 200 },
     ],
-    bad: { "a bad id": { params: { id: "a.b" }, field: "id" }, "a bad cell": { params: { id: uuid }, body: { cell_id: "x" }, field: "cell_id" } },
+    bad: {
+      "a bad id": { params: { id: "a.b" }, field: "id" },
+      "a bad cell": { params: { id: uuid }, body: { cell_id: "x" }, field: "cell_id" },
+    },
   },
   listStaleLeases: {
     success: [{ query: "older_than_s=0&cell=1&page_size=5", status: 200 }, { status: 200 }],

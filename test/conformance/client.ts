@@ -46,19 +46,30 @@ export class Client {
     this.#keyOf = keyOf;
   }
 
-  async send(method: string, path: string, { key = "operator", body, raw, headers = {} }: Sent = {}): Promise<Received> {
+  async send(
+    method: string,
+    path: string,
+    { key = "operator", body, raw, headers = {} }: Sent = {},
+  ): Promise<Received> {
     const given = new Headers(headers);
     if (key !== null) given.set("authorization", `Bearer ${await this.#keyOf(key)}`);
     if (body !== undefined && !given.has("content-type")) given.set("content-type", "application/json");
     const payload = raw ?? (body === undefined ? undefined : JSON.stringify(body));
-    const response = await this.fetch(this.url + path, { method, headers: given, ...(payload === undefined ? {} : bodyInit(payload)) });
+    const response = await this.fetch(this.url + path, {
+      method,
+      headers: given,
+      ...(payload === undefined ? {} : bodyInit(payload)),
+    });
     // As bytes: workerd warns of text whose media type does not say that it is.
     const text = new TextDecoder().decode(await response.arrayBuffer());
     return { status: response.status, headers: response.headers, text, json: parsed(text) };
   }
 
   /** Sends, and expects a problem of this status. */
-  async problem(status: number, ...call: Parameters<Client["send"]>): Promise<Problem & { headers: Headers }> {
+  async problem(
+    status: number,
+    ...call: Parameters<Client["send"]>
+  ): Promise<Problem & { headers: Headers }> {
     const received = await this.send(...call);
     expect(`${received.status} ${received.text}`).toMatch(new RegExp(`^${status} `));
     return { ...problemIn(received), headers: received.headers };
@@ -73,7 +84,10 @@ export class Client {
 }
 
 /** Node sends a stream only when it is told that no answer is expected before its end. */
-const bodyInit = (body: Payload): RequestInit => ({ body, ...(body instanceof ReadableStream ? { duplex: "half" } : {}) });
+const bodyInit = (body: Payload): RequestInit => ({
+  body,
+  ...(body instanceof ReadableStream ? { duplex: "half" } : {}),
+});
 
 /** Checks everything that holds for every problem. */
 export function problemIn({ status, headers, json }: Received): Problem {

@@ -27,7 +27,10 @@ const SOURCES: readonly [id: string, routes: number, emails: number][] = [
 async function own(api: Client): Promise<void> {
   const creates = [...SOURCES.entries()].toReversed().flatMap(([at, [id, routes, emails]]) =>
     Array.from({ length: routes + emails }, (_, index) => ({
-      bucket: index < routes ? { type: "ROUTES", value: `route-${at}-${index}` } : { type: "EMAILS", value: `${at}-${index}@example.com` },
+      bucket:
+        index < routes
+          ? { type: "ROUTES", value: `route-${at}-${index}` }
+          : { type: "EMAILS", value: `${at}-${index}@example.com` },
       subject: { type: "GROUP", id: "1" },
       source: { type: TYPE, id },
     })),
@@ -37,7 +40,8 @@ async function own(api: Client): Promise<void> {
   await api.json(200, "POST", `/v1/cells/1/leases/${uuid}/commit`, { key: "cell 1" });
 }
 
-const pathOf = (query: Record<string, string>, more = ""): string => `?${String(new URLSearchParams({ source_type: TYPE, ...query }))}${more}`;
+const pathOf = (query: Record<string, string>, more = ""): string =>
+  `?${String(new URLSearchParams({ source_type: TYPE, ...query }))}${more}`;
 
 async function listed(api: Client, query: Record<string, string> = {}, more = ""): Promise<Wire[]> {
   const records: Wire[] = [];
@@ -58,11 +62,14 @@ interface Exported {
 }
 
 async function exported(api: Client, query: Record<string, string> = {}, more = ""): Promise<Exported> {
-  const { status, text } = await api.send("GET", `/v1/cells/1/records/export${pathOf(query, more)}`, { key: "cell 1" });
+  const { status, text } = await api.send("GET", `/v1/cells/1/records/export${pathOf(query, more)}`, {
+    key: "cell 1",
+  });
   expect(status).toBe(200);
   const [first, ...rest] = linesIn(text).map((line) => schemas.exportLine.parse(line));
   const end = rest.pop();
-  if (first === undefined || !("as_of" in first) || end === undefined) throw new Error("a stream without a beginning or an end");
+  if (first === undefined || !("as_of" in first) || end === undefined)
+    throw new Error("a stream without a beginning or an end");
   const lines = rest.map((line) => {
     if (!("record" in line)) throw new Error("something else among the records");
     return line;
@@ -139,7 +146,9 @@ export function exportSuite(open: Open): void {
     let api: Client;
 
     beforeAll(async () => {
-      api = await open({ variables: { LEASEHOLD_EXPORT_RECORDS: String(most), LEASEHOLD_MAX_PAGE_ITEMS: "3" } });
+      api = await open({
+        variables: { LEASEHOLD_EXPORT_RECORDS: String(most), LEASEHOLD_MAX_PAGE_ITEMS: "3" },
+      });
       await own(api);
     });
 
@@ -184,12 +193,20 @@ export function exportSuite(open: Open): void {
 
   test("of a cell that nobody registered is refused", async () => {
     const api = await open();
-    expect(await api.problem(404, "GET", `/v1/cells/77/records/export${pathOf({})}`, { key: "operator" })).toMatchObject({ reason: "CELL_UNKNOWN" });
+    expect(
+      await api.problem(404, "GET", `/v1/cells/77/records/export${pathOf({})}`, { key: "operator" }),
+    ).toMatchObject({ reason: "CELL_UNKNOWN" });
   });
 
   test("HEAD answers the same head", async () => {
     const api = await open();
-    const { status, headers, text } = await api.send("HEAD", `/v1/cells/1/records/export${pathOf({})}`, { key: "cell 1" });
-    expect([status, headers.get("content-type"), text]).toEqual([200, "application/x-ndjson; charset=utf-8", ""]);
+    const { status, headers, text } = await api.send("HEAD", `/v1/cells/1/records/export${pathOf({})}`, {
+      key: "cell 1",
+    });
+    expect([status, headers.get("content-type"), text]).toEqual([
+      200,
+      "application/x-ndjson; charset=utf-8",
+      "",
+    ]);
   });
 }

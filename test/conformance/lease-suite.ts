@@ -25,7 +25,12 @@ export function leaseSuite(open: Open): void {
   const refuse = (status: number, uuid: string, body: unknown, cell = "1") =>
     api.problem(status, "PUT", leasePath(uuid, cell), { key: `cell ${cell}`, body });
 
-  const decide = (status: number, uuid: string, decision: "commit" | "rollback", cell = "1"): Promise<LeaseAnswer> =>
+  const decide = (
+    status: number,
+    uuid: string,
+    decision: "commit" | "rollback",
+    cell = "1",
+  ): Promise<LeaseAnswer> =>
     api.json(status, "POST", `${leasePath(uuid, cell)}/${decision}`, { key: `cell ${cell}` });
 
   const lookUp = (value: string, key: "router" | "cell 1" | "cell 2" = "router") =>
@@ -52,9 +57,18 @@ export function leaseSuite(open: Open): void {
         allow_missing: true,
       };
       const { lease } = await begin(201, uuid, body);
-      expect(lease).toMatchObject({ uuid, cell_id: "1", state: "GRANTED", counts: { creates: 1, destroys: 2, replaces: 1, missing: 1 } });
+      expect(lease).toMatchObject({
+        uuid,
+        cell_id: "1",
+        state: "GRANTED",
+        counts: { creates: 1, destroys: 2, replaces: 1, missing: 1 },
+      });
       expect(lease.creates).toEqual([
-        { ...body.creates[0], subject: { type: "USER", id: "9007199254740991" }, source: { type: "RAILS_TABLE_EMAILS", id: "-1" } },
+        {
+          ...body.creates[0],
+          subject: { type: "USER", id: "9007199254740991" },
+          source: { type: "RAILS_TABLE_EMAILS", id: "-1" },
+        },
       ]);
       expect(lease.destroys).toEqual(body.destroys);
       expect(lease.replaces).toMatchObject([{ bucket: { value: kept.toUpperCase() }, source: { id: "43" } }]);
@@ -67,11 +81,18 @@ export function leaseSuite(open: Open): void {
       expect(done).not.toHaveProperty("reason");
       expect((await lookUp(gone)).status).toBe(404);
       const record = ((await lookUp(kept)).json as RecordAnswer).record;
-      expect(record).toMatchObject({ bucket: { type: "ROUTES", value: kept.toUpperCase() }, source: { id: "43" }, status: "ACTIVE" });
+      expect(record).toMatchObject({
+        bucket: { type: "ROUTES", value: kept.toUpperCase() },
+        source: { id: "43" },
+        status: "ACTIVE",
+      });
     });
 
     test("with a new id: it is a UUIDv7, and the answer says where", async () => {
-      const { headers, json } = await api.send("POST", "/v1/cells/1/leases", { key: "cell 1", body: { creates: [claim(freshName())] } });
+      const { headers, json } = await api.send("POST", "/v1/cells/1/leases", {
+        key: "cell 1",
+        body: { creates: [claim(freshName())] },
+      });
       const { lease } = json as LeaseAnswer;
       expect(lease.uuid).toMatch(/^[\da-f]{8}-[\da-f]{4}-7/);
       expect(headers.get("location")).toBe(leasePath(lease.uuid));
@@ -95,7 +116,15 @@ export function leaseSuite(open: Open): void {
       const body = { creates: [claim(value)] };
       expect((await begin(200, uuid, body)).lease.state).toBe("GRANTED");
       // Ids may be written as numbers or strings, and what is left out may be said.
-      expect((await begin(200, uuid.toUpperCase(), { creates: [claim(value, 42)], destroys: [], allow_missing: false })).lease.uuid).toBe(uuid);
+      expect(
+        (
+          await begin(200, uuid.toUpperCase(), {
+            creates: [claim(value, 42)],
+            destroys: [],
+            allow_missing: false,
+          })
+        ).lease.uuid,
+      ).toBe(uuid);
       await decide(200, uuid, "commit");
       expect((await begin(200, uuid, body)).lease.state).toBe("COMMITTED");
     });
@@ -110,13 +139,20 @@ export function leaseSuite(open: Open): void {
     ])("[B2] the same id with %s is refused", async (_, batchOf) => {
       const { uuid, value } = await begun(api);
       const refused = await refuse(409, uuid, batchOf(value));
-      expect(refused).toMatchObject({ code: "FAILED_PRECONDITION", reason: "LEASE_ID_REUSED", retryable: false });
+      expect(refused).toMatchObject({
+        code: "FAILED_PRECONDITION",
+        reason: "LEASE_ID_REUSED",
+        retryable: false,
+      });
     });
 
     test("[B2] the same id after a rollback is refused", async () => {
       const { uuid, value } = await begun(api);
       await decide(200, uuid, "rollback");
-      expect(await refuse(409, uuid, { creates: [claim(value)] })).toMatchObject({ code: "FAILED_PRECONDITION", reason: "LEASE_ROLLED_BACK" });
+      expect(await refuse(409, uuid, { creates: [claim(value)] })).toMatchObject({
+        code: "FAILED_PRECONDITION",
+        reason: "LEASE_ROLLED_BACK",
+      });
     });
 
     test("the same id of another cell is another lease", async () => {
@@ -128,11 +164,15 @@ export function leaseSuite(open: Open): void {
       const first = await begun(api);
       await decide(200, first.uuid, "commit");
       expect((await decide(200, first.uuid, "commit")).lease.state).toBe("COMMITTED");
-      expect(await api.problem(409, "POST", `${leasePath(first.uuid)}/rollback`, { key: "cell 1" })).toMatchObject({ reason: "LEASE_COMMITTED" });
+      expect(
+        await api.problem(409, "POST", `${leasePath(first.uuid)}/rollback`, { key: "cell 1" }),
+      ).toMatchObject({ reason: "LEASE_COMMITTED" });
       const second = await begun(api);
       await decide(200, second.uuid, "rollback");
       expect((await decide(200, second.uuid, "rollback")).lease.state).toBe("ROLLED_BACK");
-      expect(await api.problem(409, "POST", `${leasePath(second.uuid)}/commit`, { key: "cell 1" })).toMatchObject({ reason: "LEASE_ROLLED_BACK" });
+      expect(
+        await api.problem(409, "POST", `${leasePath(second.uuid)}/commit`, { key: "cell 1" }),
+      ).toMatchObject({ reason: "LEASE_ROLLED_BACK" });
     });
   });
 
@@ -142,13 +182,35 @@ export function leaseSuite(open: Open): void {
       await committed(api, mine);
       await committed(api, theirs);
       await begun(api, held);
-      const body = { creates: [claim(freshName()), claim(theirs), claim(held)], destroys: [{ bucket: { type: "ROUTES", value: mine } }] };
+      const body = {
+        creates: [claim(freshName()), claim(theirs), claim(held)],
+        destroys: [{ bucket: { type: "ROUTES", value: mine } }],
+      };
       const refused = await refuse(409, newUuid(), body, "2");
       expect(refused).toMatchObject({ code: "ALREADY_EXISTS", retryable: false });
       expect(refused.conflicts).toEqual([
-        { list: "creates", index: 1, bucket: { type: "ROUTES", value: theirs }, kind: "taken", owner: "other" },
-        { list: "creates", index: 2, bucket: { type: "ROUTES", value: held }, kind: "leased", owner: "other", retry_after_ms: expect.any(Number) },
-        { list: "destroys", index: 0, bucket: { type: "ROUTES", value: mine }, kind: "not_owner", owner: "other" },
+        {
+          list: "creates",
+          index: 1,
+          bucket: { type: "ROUTES", value: theirs },
+          kind: "taken",
+          owner: "other",
+        },
+        {
+          list: "creates",
+          index: 2,
+          bucket: { type: "ROUTES", value: held },
+          kind: "leased",
+          owner: "other",
+          retry_after_ms: expect.any(Number),
+        },
+        {
+          list: "destroys",
+          index: 0,
+          bucket: { type: "ROUTES", value: mine },
+          kind: "not_owner",
+          owner: "other",
+        },
       ]);
       expect(JSON.stringify(refused)).not.toContain("cell-1");
     });
@@ -159,14 +221,18 @@ export function leaseSuite(open: Open): void {
       const other = newUuid();
       await begin(201, other, { creates: [claim(theirs)] }, "2");
       await decide(200, other, "commit", "2");
-      const refused = await refuse(409, newUuid(), { destroys: [claim(mine, "1"), claim(theirs), claim(absent)] });
+      const refused = await refuse(409, newUuid(), {
+        destroys: [claim(mine, "1"), claim(theirs), claim(absent)],
+      });
       expect(refused).toMatchObject({ code: "FAILED_PRECONDITION", retryable: false });
       expect(refused.conflicts?.map(({ index, kind, owner }) => [index, kind, owner])).toEqual([
         [0, "mismatch", "self"],
         [1, "not_owner", "other"],
         [2, "absent", undefined],
       ]);
-      expect((await refuse(409, newUuid(), { replaces: [claim(absent)], allow_missing: true })).conflicts).toMatchObject([{ kind: "absent" }]);
+      expect(
+        (await refuse(409, newUuid(), { replaces: [claim(absent)], allow_missing: true })).conflicts,
+      ).toMatchObject([{ kind: "absent" }]);
     });
 
     test("[B10] another epoch than the one that is named: mismatch; the same one: granted, and shown", async () => {
@@ -191,8 +257,15 @@ export function leaseSuite(open: Open): void {
       const { lease } = await begin(201, uuid, batch(0));
       expect([lease.destroys?.[0]?.epoch, lease.replaces?.[0]?.epoch]).toEqual([first, second]);
       // The epoch is a part of the batch: without it, it is another one.
-      expect((await api.json<LeaseAnswer>(200, "GET", leasePath(uuid), { key: "cell 1" })).lease.destroys).toEqual(batch(0).destroys);
-      expect(await refuse(409, uuid, { destroys: [{ bucket: { type: "ROUTES", value: gone } }], replaces: [claim(kept)] })).toMatchObject({
+      expect(
+        (await api.json<LeaseAnswer>(200, "GET", leasePath(uuid), { key: "cell 1" })).lease.destroys,
+      ).toEqual(batch(0).destroys);
+      expect(
+        await refuse(409, uuid, {
+          destroys: [{ bucket: { type: "ROUTES", value: gone } }],
+          replaces: [claim(kept)],
+        }),
+      ).toMatchObject({
         reason: "LEASE_ID_REUSED",
       });
       expect((await begin(200, uuid, batch(0))).lease.state).toBe("GRANTED");
@@ -208,7 +281,9 @@ export function leaseSuite(open: Open): void {
         retryable: true,
         conflicts: [{ kind: "leased", owner: "other", bucket: { value: value.toUpperCase() } }],
       });
-      expect((await refuse(409, newUuid(), { creates: [claim(value)] })).conflicts).toMatchObject([{ kind: "leased", owner: "self" }]);
+      expect((await refuse(409, newUuid(), { creates: [claim(value)] })).conflicts).toMatchObject([
+        { kind: "leased", owner: "self" },
+      ]);
       await decide(200, uuid, "rollback");
       await begin(201, newUuid(), { creates: [claim(value)] }, "2");
     });
@@ -217,10 +292,14 @@ export function leaseSuite(open: Open): void {
   describe("who sees what", () => {
     test("a lease of another cell under one's own path looks like none at all", async () => {
       const { uuid } = await begun(api);
-      const [foreign, none] = await Promise.all([uuid, newUuid()].map((id) => api.problem(404, "GET", leasePath(id, "2"), { key: "cell 2" })));
+      const [foreign, none] = await Promise.all(
+        [uuid, newUuid()].map((id) => api.problem(404, "GET", leasePath(id, "2"), { key: "cell 2" })),
+      );
       const { request_id: _a, headers: _b, ...shown } = foreign ?? {};
       expect(none).toMatchObject(shown);
-      expect(await api.problem(404, "POST", `${leasePath(uuid, "2")}/commit`, { key: "cell 2" })).toMatchObject({ code: "NOT_FOUND" });
+      expect(
+        await api.problem(404, "POST", `${leasePath(uuid, "2")}/commit`, { key: "cell 2" }),
+      ).toMatchObject({ code: "NOT_FOUND" });
     });
 
     test("[C5] an operator decides with a reason, which is kept", async () => {
@@ -237,10 +316,17 @@ export function leaseSuite(open: Open): void {
         ["PUT", leasePath(newUuid(), "404")],
         ["POST", "/v1/cells/404/leases"],
       ] as const) {
-        expect(await api.problem(404, method, path, { body })).toMatchObject({ code: "NOT_FOUND", reason: "CELL_UNKNOWN" });
+        expect(await api.problem(404, method, path, { body })).toMatchObject({
+          code: "NOT_FOUND",
+          reason: "CELL_UNKNOWN",
+        });
       }
-      expect(await api.problem(404, "GET", "/v1/cells/404/leases", {})).toMatchObject({ reason: "CELL_UNKNOWN" });
-      expect(await api.problem(404, "GET", "/v1/cells/404/records?source_type=RAILS_TABLE_ROUTES", {})).toMatchObject({ reason: "CELL_UNKNOWN" });
+      expect(await api.problem(404, "GET", "/v1/cells/404/leases", {})).toMatchObject({
+        reason: "CELL_UNKNOWN",
+      });
+      expect(
+        await api.problem(404, "GET", "/v1/cells/404/records?source_type=RAILS_TABLE_ROUTES", {}),
+      ).toMatchObject({ reason: "CELL_UNKNOWN" });
     });
   });
 
@@ -248,7 +334,10 @@ export function leaseSuite(open: Open): void {
     test("[C6] a frozen cell cannot begin, and can finish", async () => {
       const { uuid, value } = await begun(api);
       await api.json(200, "POST", "/v1/admin/cells/1/freeze", {});
-      expect(await refuse(409, newUuid(), { creates: [claim(freshName())] })).toMatchObject({ code: "FAILED_PRECONDITION", reason: "CELL_FROZEN" });
+      expect(await refuse(409, newUuid(), { creates: [claim(freshName())] })).toMatchObject({
+        code: "FAILED_PRECONDITION",
+        reason: "CELL_FROZEN",
+      });
       await begin(200, uuid, { creates: [claim(value)] });
       await decide(200, uuid, "commit");
       await api.json(200, "POST", "/v1/admin/cells/1/unfreeze", {});
@@ -264,7 +353,9 @@ export function leaseSuite(open: Open): void {
         state: "ROLLED_BACK",
         counts: { creates: 0, destroys: 0, replaces: 0, missing: 0 },
       });
-      expect(await refuse(409, uuid, { creates: [claim(freshName())] })).toMatchObject({ reason: "LEASE_ROLLED_BACK" });
+      expect(await refuse(409, uuid, { creates: [claim(freshName())] })).toMatchObject({
+        reason: "LEASE_ROLLED_BACK",
+      });
     });
   });
 }

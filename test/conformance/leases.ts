@@ -6,7 +6,11 @@ let names = 0;
 /** A name that nobody has had. */
 export const freshName = (): string => `name-${(names += 1)}-${newUuid()}`;
 
-export const claim = (value: string, id: string | number = "42", type = "ROUTES"): Record<string, unknown> => ({
+export const claim = (
+  value: string,
+  id: string | number = "42",
+  type = "ROUTES",
+): Record<string, unknown> => ({
   bucket: { type, value },
   subject: { type: "GROUP", id: 7 },
   source: { type: "RAILS_TABLE_ROUTES", id },
@@ -15,7 +19,10 @@ export const claim = (value: string, id: string | number = "42", type = "ROUTES"
 /** Begins a lease of cell 1 over a fresh name. */
 export async function begun(api: Client, value = freshName()): Promise<{ uuid: string; value: string }> {
   const uuid = newUuid();
-  await api.json(201, "PUT", `/v1/cells/1/leases/${uuid}`, { key: "cell 1", body: { creates: [claim(value)] } });
+  await api.json(201, "PUT", `/v1/cells/1/leases/${uuid}`, {
+    key: "cell 1",
+    body: { creates: [claim(value)] },
+  });
   return { uuid, value };
 }
 

@@ -12,13 +12,16 @@ import type { Coordinator, Open } from "./suite.ts";
 type Minted = z.infer<typeof schemas.mintedKey>;
 
 export function limitSuite(open: Open): void {
-  const opened = (name: string, value: string): Promise<Coordinator> => open({ variables: { [name]: value } });
+  const opened = (name: string, value: string): Promise<Coordinator> =>
+    open({ variables: { [name]: value } });
   const put = (api: Coordinator, status: number, body: unknown) =>
     api.problem(status, "PUT", `/v1/cells/1/leases/${newUuid()}`, { key: "cell 1", body });
 
   test("are listed with their values, defaults and variables", async () => {
     const api = await opened("LEASEHOLD_BATCH_OPS", "10");
-    const { limits } = await api.json<{ limits: { name: string }[] }>(200, "GET", "/v1/limits", { key: "cell 1" });
+    const { limits } = await api.json<{ limits: { name: string }[] }>(200, "GET", "/v1/limits", {
+      key: "cell 1",
+    });
     expect(limits.find(({ name }) => name === "batch_ops")).toEqual({
       name: "batch_ops",
       value: 10,
@@ -36,18 +39,25 @@ export function limitSuite(open: Open): void {
 
   test("bytes of an id", async () => {
     const api = await opened("LEASEHOLD_ID_BYTES", "2");
-    expect(await put(api, 400, { creates: [claim("a", "100")] })).toMatchObject({ field: "creates[0].source.id" });
+    expect(await put(api, 400, { creates: [claim("a", "100")] })).toMatchObject({
+      field: "creates[0].source.id",
+    });
   });
 
   test("bytes of a value", async () => {
     const api = await opened("LEASEHOLD_VALUE_BYTES", "16");
-    expect(await put(api, 400, { creates: [claim("a".repeat(17))] })).toMatchObject({ field: "creates[0].bucket.value" });
+    expect(await put(api, 400, { creates: [claim("a".repeat(17))] })).toMatchObject({
+      field: "creates[0].bucket.value",
+    });
   });
 
   test("names of a lookup", async () => {
     const api = await opened("LEASEHOLD_LOOKUP_BUCKETS", "1");
     const buckets = [freshName(), freshName()].map((value) => ({ type: "ROUTES", value }));
-    const refused = await api.problem(400, "POST", "/v1/records/lookup", { key: "router", body: { buckets } });
+    const refused = await api.problem(400, "POST", "/v1/records/lookup", {
+      key: "router",
+      body: { buckets },
+    });
     expect(refused).toMatchObject({ field: "buckets[1]" });
   });
 
@@ -55,25 +65,37 @@ export function limitSuite(open: Open): void {
     const api = await opened("LEASEHOLD_DIGEST_RANGES", "2");
     const ask = {
       key: "cell 1" as const,
-      body: { source_type: "RAILS_TABLE_USERS", ranges: [{ source_id_lte: 1 }, { source_id_gt: 1, source_id_lte: 2 }] as object[] },
+      body: {
+        source_type: "RAILS_TABLE_USERS",
+        ranges: [{ source_id_lte: 1 }, { source_id_gt: 1, source_id_lte: 2 }] as object[],
+      },
     };
     await api.json(200, "POST", "/v1/cells/1/records/digests", ask);
     ask.body.ranges.push({ source_id_gt: 2 });
-    expect(await api.problem(400, "POST", "/v1/cells/1/records/digests", ask)).toMatchObject({ field: "ranges[2]" });
+    expect(await api.problem(400, "POST", "/v1/cells/1/records/digests", ask)).toMatchObject({
+      field: "ranges[2]",
+    });
   });
 
   test("a batch that takes too much room in the ledger: 413, not to be repeated", async () => {
     const api = await opened("LEASEHOLD_BODY_BYTES", "8388608");
     // Kept as typed and canonical, so a batch may take twice the room of its request.
-    const creates = Array.from({ length: 1_000 }, (_, index) => claim(`A${String(index).padStart(4, "0")}${"x".repeat(1_019)}`, "7", "EMAILS"));
-    expect(await put(api, 413, { creates })).toMatchObject({ code: "RESOURCE_EXHAUSTED", reason: "LEASE_TOO_LARGE", retryable: false });
+    const creates = Array.from({ length: 1_000 }, (_, index) =>
+      claim(`A${String(index).padStart(4, "0")}${"x".repeat(1_019)}`, "7", "EMAILS"),
+    );
+    expect(await put(api, 413, { creates })).toMatchObject({
+      code: "RESOURCE_EXHAUSTED",
+      reason: "LEASE_TOO_LARGE",
+      retryable: false,
+    });
   });
 
   test("items of a page, when nothing is asked for or too much", async () => {
     const api = await open({ variables: { LEASEHOLD_PAGE_ITEMS: "2", LEASEHOLD_MAX_PAGE_ITEMS: "3" } });
     for (let leases = 0; leases < 5; leases += 1) await begun(api);
     const count = async (query: string): Promise<number> =>
-      (await api.json<{ leases: unknown[] }>(200, "GET", `/v1/cells/1/leases?${query}`, { key: "cell 1" })).leases.length;
+      (await api.json<{ leases: unknown[] }>(200, "GET", `/v1/cells/1/leases?${query}`, { key: "cell 1" }))
+        .leases.length;
     expect(await count("")).toBe(2);
     expect(await count("page_size=4")).toBe(3);
     expect(await count("page_size=9007199254740993")).toBe(3);
@@ -82,24 +104,43 @@ export function limitSuite(open: Open): void {
 
   test("the life of a key, which is that long when nothing else is said", async () => {
     const api = await opened("LEASEHOLD_KEY_LIFETIME_S", "3600");
-    const refused = await api.problem(400, "POST", "/v1/admin/keys", { body: { role: "router", expires_in_s: 3_601 } });
+    const refused = await api.problem(400, "POST", "/v1/admin/keys", {
+      body: { role: "router", expires_in_s: 3_601 },
+    });
     expect(refused).toMatchObject({ field: "expires_in_s" });
-    const { created_at: from, expires_at: to } = await api.json<Minted>(201, "POST", "/v1/admin/keys", { body: { role: "router" } });
+    const { created_at: from, expires_at: to } = await api.json<Minted>(201, "POST", "/v1/admin/keys", {
+      body: { role: "router" },
+    });
     expect(Date.parse(to) - Date.parse(from)).toBe(3_600_000);
   });
 
   describe("bytes of a body, one more than that", () => {
-    const withBody: Route[] = routeIds.map((id) => routes[id]).filter((route: Route) => route.body !== undefined);
+    const withBody: Route[] = routeIds
+      .map((id) => routes[id])
+      .filter((route: Route) => route.body !== undefined);
 
     test.each([true, false])("whether the length is told or not (%s)", async (told) => {
       const api = await opened("LEASEHOLD_BODY_BYTES", "1024");
       const before = api.asked();
       for (const route of withBody) {
-        const key = route.roles === "anyone" || route.roles.includes("cell") ? "cell 1" : route.roles.includes("router") ? "router" : "operator";
+        const key =
+          route.roles === "anyone" || route.roles.includes("cell")
+            ? "cell 1"
+            : route.roles.includes("router")
+              ? "router"
+              : "operator";
         const bytes = new TextEncoder().encode(`"${"x".repeat(1_023)}"`);
         const raw = told ? bytes : new Blob([bytes]).stream();
-        const refused = await api.problem(413, route.method, pathOf(route, {}), { key, raw, headers: { "content-type": "application/json" } });
-        expect(refused).toMatchObject({ code: "RESOURCE_EXHAUSTED", reason: "BODY_TOO_LARGE", retryable: false });
+        const refused = await api.problem(413, route.method, pathOf(route, {}), {
+          key,
+          raw,
+          headers: { "content-type": "application/json" },
+        });
+        expect(refused).toMatchObject({
+          code: "RESOURCE_EXHAUSTED",
+          reason: "BODY_TOO_LARGE",
+          retryable: false,
+        });
       }
       expect(api.asked()).toBe(before);
     });

@@ -16,23 +16,40 @@ export function nameSuite(open: Open): void {
     api.send("POST", "/v1/cells/1/leases", { key: "cell 1", body: { creates: [claim(value, "42", type)] } });
 
   /** The path is sent as it is written here. */
-  const at = (type: string, path: string): Promise<Received> => api.send("GET", `/v1/records/${type}/${path}`, { key: "router" });
+  const at = (type: string, path: string): Promise<Received> =>
+    api.send("GET", `/v1/records/${type}/${path}`, { key: "router" });
 
-  const spellingOf = ({ json }: Received): string => (json as { record: { bucket: { value: string } } }).record.bucket.value;
+  const spellingOf = ({ json }: Received): string =>
+    (json as { record: { bucket: { value: string } } }).record.bucket.value;
 
   describe.each<[what: string, type: string, typed: string, paths: string[]]>([
     ["upper case", "ROUTES", "GitLab-Org", ["gitlab-org", "GITLAB-ORG", "GitLab%2DOrg"]],
-    ["slashes, raw and encoded", "ROUTES", "Group/Sub/Project", ["group/sub/project", "group%2Fsub%2fproject", "GROUP/sub%2Fproject"]],
+    [
+      "slashes, raw and encoded",
+      "ROUTES",
+      "Group/Sub/Project",
+      ["group/sub/project", "group%2Fsub%2fproject", "GROUP/sub%2Fproject"],
+    ],
     ["slashes where paths are no matter", "USERNAMES", "/a//b/", ["/a//b/", "%2Fa%2F%2Fb%2F"]],
     ["dots", "ROUTES", "a.b/..c/d..", ["a.b/..c/d..", "a%2Eb/%2E%2Ec/d.."]],
     ["what a URL would take for its end", "EMAILS", "a?b#c@example.com", ["a%3Fb%23c@example.com"]],
-    ["percent signs and pluses", "EMAILS", "100%+a@example.com", ["100%25+a@example.com", "100%25%2Ba@example.com"]],
+    [
+      "percent signs and pluses",
+      "EMAILS",
+      "100%+a@example.com",
+      ["100%25+a@example.com", "100%25%2Ba@example.com"],
+    ],
     ["spaces", "USERNAMES", "Ada Lovelace", ["ada%20lovelace"]],
     ["emoji", "EMAILS", "\u{1f600}@example.com", ["%F0%9F%98%80@example.com", "\u{1f600}@EXAMPLE.com"]],
     ["wide letters and ligatures", "ROUTES", "ＧｉｔＬａｂ/oﬃce", ["gitlab/office", "GITLAB/oFFICE"]],
     ["ß", "ROUTES", "Straße", ["strasse", "STRASSE", "stra%C3%9Fe", "STRA%E1%BA%9EE"]],
     ["é, in one or two code points", "USERNAMES", "Jos\u00e9", ["jos%C3%A9", "jose%CC%81"]],
-    ["Greek with a final sigma", "USERNAMES", "ΟΔΥΣΣΕΥΣ", [encodeURIComponent("οδυσσευς"), encodeURIComponent("οδυσσευσ")]],
+    [
+      "Greek with a final sigma",
+      "USERNAMES",
+      "ΟΔΥΣΣΕΥΣ",
+      [encodeURIComponent("οδυσσευς"), encodeURIComponent("οδυσσευσ")],
+    ],
     ["SQL", "EMAILS", "'; DROP TABLE claim; --", [encodeURIComponent("'; drop table claim; --")]],
     ["HTML", "EMAILS", "<b>@example.com", ["%3Cb%3E@example.com"]],
   ])("%s", (_, type, typed, paths) => {
@@ -47,7 +64,8 @@ export function nameSuite(open: Open): void {
   });
 
   test("Turkish i: İ and ı are names of their own, I and i are one", async () => {
-    for (const value of ["turk-i", "turk-ı", "turk-İ"]) expect([value, (await take("USERNAMES", value)).status]).toEqual([value, 201]);
+    for (const value of ["turk-i", "turk-ı", "turk-İ"])
+      expect([value, (await take("USERNAMES", value)).status]).toEqual([value, 201]);
     expect((await take("USERNAMES", "turk-I")).status).toBe(409);
     expect(spellingOf(await at("USERNAMES", "TURK-I"))).toBe("turk-i");
     expect(spellingOf(await at("USERNAMES", "turk-%C4%B1"))).toBe("turk-ı");
@@ -68,7 +86,10 @@ export function nameSuite(open: Open): void {
     for (const value of ["a".repeat(1_025), "é".repeat(513), "\ufdfa".repeat(32)]) {
       const refused = await take("EMAILS", value);
       expect(refused.json).toMatchObject({ status: 400, field: "creates[0].bucket.value" });
-      expect((await at("EMAILS", encodeURIComponent(value))).json).toMatchObject({ status: 400, field: "value" });
+      expect((await at("EMAILS", encodeURIComponent(value))).json).toMatchObject({
+        status: 400,
+        field: "value",
+      });
     }
   });
 
@@ -86,7 +107,11 @@ export function nameSuite(open: Open): void {
       ["nothing at all", "ROUTES", ""],
     ])("%s", async (_, type, value) => {
       const refused = await take(type, value);
-      expect(refused.json).toMatchObject({ status: 400, code: "INVALID_ARGUMENT", field: "creates[0].bucket.value" });
+      expect(refused.json).toMatchObject({
+        status: 400,
+        code: "INVALID_ARGUMENT",
+        field: "creates[0].bucket.value",
+      });
       expect(refused.text).not.toMatch(/secr/);
     });
   });
@@ -98,20 +123,31 @@ export function nameSuite(open: Open): void {
       key: "router",
       body: { buckets: [{ type: "USERNAMES", value: ".." }] },
     });
-    expect(found.results).toMatchObject([{ found: true, record: { bucket: { type: "USERNAMES", value: ".." } } }]);
+    expect(found.results).toMatchObject([
+      { found: true, record: { bucket: { type: "USERNAMES", value: ".." } } },
+    ]);
   });
 
   test("a name is shown as its owner typed it last", async () => {
     expect((await take("ROUTES", "respelt")).status).toBe(201);
-    const [lease] = (await api.json<{ leases: { uuid: string }[] }>(200, "GET", "/v1/cells/1/leases?page_size=1000", { key: "cell 1" })).leases.slice(
-      -1,
-    );
+    const [lease] = (
+      await api.json<{ leases: { uuid: string }[] }>(200, "GET", "/v1/cells/1/leases?page_size=1000", {
+        key: "cell 1",
+      })
+    ).leases.slice(-1);
     await api.json(200, "POST", `/v1/cells/1/leases/${lease?.uuid}/commit`, { key: "cell 1" });
     const uuid = newUuid();
-    await api.json(201, "PUT", `/v1/cells/1/leases/${uuid}`, { key: "cell 1", body: { replaces: [claim("ReSpelt", "43")] } });
+    await api.json(201, "PUT", `/v1/cells/1/leases/${uuid}`, {
+      key: "cell 1",
+      body: { replaces: [claim("ReSpelt", "43")] },
+    });
     // While the replace is held, the record is as it was.
-    expect((await at("ROUTES", "respelt")).json).toMatchObject({ record: { bucket: { value: "respelt" }, status: "ACTIVE", lease_uuid: uuid } });
+    expect((await at("ROUTES", "respelt")).json).toMatchObject({
+      record: { bucket: { value: "respelt" }, status: "ACTIVE", lease_uuid: uuid },
+    });
     await api.json(200, "POST", `/v1/cells/1/leases/${uuid}/commit`, { key: "cell 1" });
-    expect((await at("ROUTES", "respelt")).json).toMatchObject({ record: { bucket: { value: "ReSpelt" }, source: { id: "43" }, lease_uuid: null } });
+    expect((await at("ROUTES", "respelt")).json).toMatchObject({
+      record: { bucket: { value: "ReSpelt" }, source: { id: "43" }, lease_uuid: null },
+    });
   });
 }

@@ -19,7 +19,8 @@ export function pageSuite(open: Open): void {
     for (let count = 0; count < 5; count += 1) begunOnes.push((await begun(api)).uuid);
   });
 
-  const list = (query: string, key: Sent["key"] = "cell 1"): Promise<LeasePage> => api.json(200, "GET", `/v1/cells/1/leases?${query}`, { key });
+  const list = (query: string, key: Sent["key"] = "cell 1"): Promise<LeasePage> =>
+    api.json(200, "GET", `/v1/cells/1/leases?${query}`, { key });
 
   test("[R1] leases come oldest first, each once, in pages of any size", async () => {
     for (const size of [1, 2, 3, 5, 6]) {
@@ -51,7 +52,8 @@ export function pageSuite(open: Open): void {
     const third = leases[2]?.created_at ?? "";
     const since = async (time: string): Promise<string[]> =>
       (await list(`created_after=${encodeURIComponent(time)}`)).leases.map(({ created_at: at }) => at);
-    const expected = (ms: number): string[] => leases.map(({ created_at: at }) => at).filter((at) => Date.parse(at) >= ms);
+    const expected = (ms: number): string[] =>
+      leases.map(({ created_at: at }) => at).filter((at) => Date.parse(at) >= ms);
     const ms = Date.parse(third);
     expect(await since(third)).toEqual(expected(ms));
     expect(await since(new Date(ms + 1).toISOString())).toEqual(expected(ms + 1));
@@ -70,17 +72,26 @@ export function pageSuite(open: Open): void {
       token = (await list("page_size=2")).next_page_token;
     });
 
-    const refused = async (query: string, key: Sent["key"] = "cell 1", path = "/v1/cells/1/leases"): Promise<void> => {
-      expect(await api.problem(400, "GET", `${path}?${query}`, { key })).toMatchObject({ code: "INVALID_ARGUMENT", field: "page_token" });
+    const refused = async (
+      query: string,
+      key: Sent["key"] = "cell 1",
+      path = "/v1/cells/1/leases",
+    ): Promise<void> => {
+      expect(await api.problem(400, "GET", `${path}?${query}`, { key })).toMatchObject({
+        code: "INVALID_ARGUMENT",
+        field: "page_token",
+      });
     };
 
-    test("does not depend on the page size", async () => expect((await list(`page_size=1&page_token=${token}`)).leases).toHaveLength(1));
+    test("does not depend on the page size", async () =>
+      expect((await list(`page_size=1&page_token=${token}`)).leases).toHaveLength(1));
 
     test("is bound to its query", () => refused(`page_token=${token}&created_after=2020-01-01T00:00:00Z`));
 
     test("is bound to its path", () => refused(`page_token=${token}`, "cell 2", "/v1/cells/2/leases"));
 
-    test("is bound to its route", () => refused(`page_token=${token}&source_type=RAILS_TABLE_ROUTES`, "cell 1", "/v1/cells/1/records"));
+    test("is bound to its route", () =>
+      refused(`page_token=${token}&source_type=RAILS_TABLE_ROUTES`, "cell 1", "/v1/cells/1/records"));
 
     test("is bound to its principal", () => refused(`page_token=${token}`, "operator"));
 
@@ -89,7 +100,15 @@ export function pageSuite(open: Open): void {
         const other = token[index] === "A" ? "B" : "A";
         await refused(`page_token=${token.slice(0, index)}${other}${token.slice(index + 1)}`);
       }
-      for (const spoilt of [token.slice(0, -1), token.slice(1), `${token}A`, `${token}=`, `${token}%00`, token + token, "A".repeat(5_000)])
+      for (const spoilt of [
+        token.slice(0, -1),
+        token.slice(1),
+        `${token}A`,
+        `${token}=`,
+        `${token}%00`,
+        token + token,
+        "A".repeat(5_000),
+      ])
         await refused(`page_token=${spoilt}`);
     });
 
@@ -107,13 +126,20 @@ export function pageSuite(open: Open): void {
     }
     const first: Cells = await api.json(200, "GET", "/v1/admin/cells?page_size=3", {});
     expect(first.cells.map(({ cell_id: id }) => id)).toEqual(["1", "2", "9"]);
-    const second: Cells = await api.json(200, "GET", `/v1/admin/cells?page_size=3&page_token=${first.next_page_token}`, {});
+    const second: Cells = await api.json(
+      200,
+      "GET",
+      `/v1/admin/cells?page_size=3&page_token=${first.next_page_token}`,
+      {},
+    );
     expect(second.cells.map(({ cell_id: id }) => id)).toEqual(["10"]);
     expect(second.next_page_token).toBe("");
 
     const made: string[] = [];
     for (let count = 0; count < 3; count += 1)
-      made.push((await api.json<{ id: string }>(201, "POST", "/v1/admin/keys", { body: { role: "router" } })).id);
+      made.push(
+        (await api.json<{ id: string }>(201, "POST", "/v1/admin/keys", { body: { role: "router" } })).id,
+      );
     const listed: string[] = [];
     let token = "";
     do {

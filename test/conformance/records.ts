@@ -15,7 +15,11 @@ export function recordSuite(open: Open): void {
   let api: Client;
 
   /** Takes names for cell 1, each with its source id; returns nothing. */
-  async function own(entries: readonly [value: string, id: string][], sourceType: string, type = "ROUTES"): Promise<void> {
+  async function own(
+    entries: readonly [value: string, id: string][],
+    sourceType: string,
+    type = "ROUTES",
+  ): Promise<void> {
     const uuid = newUuid();
     const creates = entries.map(([value, id]) => ({
       bucket: { type, value },
@@ -30,7 +34,12 @@ export function recordSuite(open: Open): void {
     const read: string[][] = [];
     let token = "";
     do {
-      const page: RecordPage = await api.json(200, "GET", `/v1/cells/1/records?${query}&page_token=${token}`, { key: "cell 1" });
+      const page: RecordPage = await api.json(
+        200,
+        "GET",
+        `/v1/cells/1/records?${query}&page_token=${token}`,
+        { key: "cell 1" },
+      );
       read.push(page.records.map(({ source }) => source.id));
       token = page.next_page_token;
     } while (token !== "");
@@ -58,7 +67,10 @@ export function recordSuite(open: Open): void {
     test("[R2] shows while it is being destroyed", async () => {
       const { value } = await committed(api);
       const uuid = newUuid();
-      await api.json(201, "PUT", `/v1/cells/1/leases/${uuid}`, { key: "cell 1", body: { destroys: [{ bucket: { type: "ROUTES", value } }] } });
+      await api.json(201, "PUT", `/v1/cells/1/leases/${uuid}`, {
+        key: "cell 1",
+        body: { destroys: [{ bucket: { type: "ROUTES", value } }] },
+      });
       expect(await api.json(200, "GET", `/v1/records/ROUTES/${value}`, { key: "router" })).toMatchObject({
         record: { status: "LEASE_DESTROYING", lease_uuid: uuid },
       });
@@ -67,38 +79,77 @@ export function recordSuite(open: Open): void {
     test("of another cell shows where it is, and nothing else", async () => {
       const { value } = await committed(api);
       const path = `/v1/records/ROUTES/${value}`;
-      const foreign = { record: { bucket: { type: "ROUTES", value }, cell_id: "1", status: "ACTIVE" }, cell: { id: "1", address: addressOf("1") } };
+      const foreign = {
+        record: { bucket: { type: "ROUTES", value }, cell_id: "1", status: "ACTIVE" },
+        cell: { id: "1", address: addressOf("1") },
+      };
       expect(await api.json(200, "GET", path, { key: "cell 2" })).toEqual(foreign);
       const body = { buckets: [{ type: "ROUTES", value }] };
       expect(await api.json(200, "POST", "/v1/records/lookup", { key: "cell 2", body })).toEqual({
         results: [{ bucket: { type: "ROUTES", value }, found: true, ...foreign }],
       });
-      expect(await api.json(200, "GET", path, { key: "cell 1" })).toMatchObject({ record: { subject: { type: "GROUP", id: "7" } } });
+      expect(await api.json(200, "GET", path, { key: "cell 1" })).toMatchObject({
+        record: { subject: { type: "GROUP", id: "7" } },
+      });
     });
   });
 
   describe("many names", () => {
     test("are answered in order, twice the same name too", async () => {
-      const names = await Promise.all(Array.from({ length: 20 }, async (_, index) => (index % 2 === 0 ? (await begun(api)).value : freshName())));
+      const names = await Promise.all(
+        Array.from({ length: 20 }, async (_, index) =>
+          index % 2 === 0 ? (await begun(api)).value : freshName(),
+        ),
+      );
       const body = { buckets: [...names, ...names].map((value) => ({ type: "ROUTES", value })) };
-      const { results } = await api.json<{ results: { found: boolean; bucket: unknown }[] }>(200, "POST", "/v1/records/lookup", {
-        key: "cell 1",
-        body,
-      });
-      expect(results.map(({ found }) => found)).toEqual([...names, ...names].map((_, index) => index % 2 === 0));
+      const { results } = await api.json<{ results: { found: boolean; bucket: unknown }[] }>(
+        200,
+        "POST",
+        "/v1/records/lookup",
+        {
+          key: "cell 1",
+          body,
+        },
+      );
+      expect(results.map(({ found }) => found)).toEqual(
+        [...names, ...names].map((_, index) => index % 2 === 0),
+      );
       expect(results.map(({ bucket }) => bucket)).toEqual(body.buckets);
     });
 
     test("100 of them, in one call", async () => {
-      const buckets = Array.from({ length: 100 }, (_, index) => ({ type: "USERNAMES", value: `nobody-${index}` }));
-      const { results } = await api.json<{ results: unknown[] }>(200, "POST", "/v1/records/lookup", { key: "router", body: { buckets } });
+      const buckets = Array.from({ length: 100 }, (_, index) => ({
+        type: "USERNAMES",
+        value: `nobody-${index}`,
+      }));
+      const { results } = await api.json<{ results: unknown[] }>(200, "POST", "/v1/records/lookup", {
+        key: "router",
+        body: { buckets },
+      });
       expect(results).toHaveLength(100);
     });
   });
 
   describe("a cell's records", () => {
     // As the API promises: decimal ids as numbers and before all others, the others by bytes.
-    const ordered = ["0", "1", "2", "9", "10", "11", "100", "9007199254740993", "-1", "A", "a", "a0", "a1", "é", "\uffff", "\u{10000}"];
+    const ordered = [
+      "0",
+      "1",
+      "2",
+      "9",
+      "10",
+      "11",
+      "100",
+      "9007199254740993",
+      "-1",
+      "A",
+      "a",
+      "a0",
+      "a1",
+      "é",
+      "\uffff",
+      "\u{10000}",
+    ];
     const type = "RAILS_TABLE_GROUPS";
 
     beforeAll(async () => {
@@ -122,36 +173,54 @@ export function recordSuite(open: Open): void {
 
     const distinct = (read: readonly string[][]): string[] => [...new Set(read.flat())];
 
-    test.each([1, 2, 3, 7, 31, 36, 1_000, 5_000])("[R3] come in order and whole, in pages of %i", async (size) => {
-      const read = await pages(`source_type=${type}&page_size=${size}`);
-      expect(distinct(read)).toEqual(ordered);
-      expect(read.flat()).toHaveLength(ordered.length + 35);
-      for (const [index, page] of read.entries()) {
-        // Full, but for the last one; and no source id is on two pages.
-        if (index < read.length - 1) expect(page.length).toBeGreaterThanOrEqual(Math.min(size, 1_000));
-        for (const id of page) expect(read[index + 1] ?? []).not.toContain(id);
-      }
-    });
+    test.each([1, 2, 3, 7, 31, 36, 1_000, 5_000])(
+      "[R3] come in order and whole, in pages of %i",
+      async (size) => {
+        const read = await pages(`source_type=${type}&page_size=${size}`);
+        expect(distinct(read)).toEqual(ordered);
+        expect(read.flat()).toHaveLength(ordered.length + 35);
+        for (const [index, page] of read.entries()) {
+          // Full, but for the last one; and no source id is on two pages.
+          if (index < read.length - 1) expect(page.length).toBeGreaterThanOrEqual(Math.min(size, 1_000));
+          for (const id of page) expect(read[index + 1] ?? []).not.toContain(id);
+        }
+      },
+    );
 
     test.each([
       ["source_id_gt=9", (id: string) => ordered.indexOf(id) > ordered.indexOf("9")],
       ["source_id_lte=10", (id: string) => ordered.indexOf(id) <= ordered.indexOf("10")],
-      ["source_id_gt=9&source_id_lte=a", (id: string) => ordered.indexOf(id) > ordered.indexOf("9") && ordered.indexOf(id) <= ordered.indexOf("a")],
+      [
+        "source_id_gt=9&source_id_lte=a",
+        (id: string) =>
+          ordered.indexOf(id) > ordered.indexOf("9") && ordered.indexOf(id) <= ordered.indexOf("a"),
+      ],
       ["source_id_gt=%C3%A9", (id: string) => ordered.indexOf(id) > ordered.indexOf("é")],
       ["source_id_gt=", () => true],
       ["source_id_gt=9&source_id_lte=9", () => false],
       ["source_id_gt=zz&source_id_lte=zz", () => false],
     ])("are filtered by %s", async (filter, fits) => {
-      for (const size of [2, 1_000]) expect(distinct(await pages(`source_type=${type}&${filter}&page_size=${size}`))).toEqual(ordered.filter(fits));
+      for (const size of [2, 1_000])
+        expect(distinct(await pages(`source_type=${type}&${filter}&page_size=${size}`))).toEqual(
+          ordered.filter(fits),
+        );
     });
 
     test("are filtered by bucket types, in whatever order they are given", async () => {
       const list = async (query: string) =>
-        (await api.json<RecordPage>(200, "GET", `/v1/cells/1/records?source_type=${type}&${query}`, { key: "cell 1" })).records;
+        (
+          await api.json<RecordPage>(200, "GET", `/v1/cells/1/records?source_type=${type}&${query}`, {
+            key: "cell 1",
+          })
+        ).records;
       expect(await list("bucket_type=EMAILS")).toHaveLength(5);
       expect(await list("bucket_type=USERNAMES")).toHaveLength(0);
       const both = await list("bucket_type=EMAILS&bucket_type=ROUTES&source_id_gt=9&source_id_lte=10");
-      expect(both).toEqual(await list("bucket_type=ROUTES&bucket_type=EMAILS&bucket_type=ROUTES&source_id_gt=9&source_id_lte=10"));
+      expect(both).toEqual(
+        await list(
+          "bucket_type=ROUTES&bucket_type=EMAILS&bucket_type=ROUTES&source_id_gt=9&source_id_lte=10",
+        ),
+      );
       // Of one source id: routes before emails, each by its canonical value.
       expect(both.map(({ bucket }) => bucket.type)).toEqual([
         ...Array.from({ length: 31 }, () => "ROUTES"),
@@ -162,7 +231,10 @@ export function recordSuite(open: Open): void {
     });
 
     test("are nobody else's business, and another source type's are not among them", async () => {
-      expect((await api.json<RecordPage>(200, "GET", `/v1/cells/2/records?source_type=${type}`, { key: "cell 2" })).records).toEqual([]);
+      expect(
+        (await api.json<RecordPage>(200, "GET", `/v1/cells/2/records?source_type=${type}`, { key: "cell 2" }))
+          .records,
+      ).toEqual([]);
       expect(await pages("source_type=RAILS_TABLE_USERS")).toEqual([["5"]]);
       expect(await pages("source_type=RAILS_TABLE_PROJECTS")).toEqual([[]]);
     });
@@ -172,11 +244,17 @@ export function recordSuite(open: Open): void {
         Array.from({ length: 150 }, (_, index) => [`many-${index}`, "1"] as [string, string]),
         "RAILS_TABLE_ORGANIZATIONS",
       );
-      for (const size of [1, 10, 100, 150]) expect(await pages(`source_type=RAILS_TABLE_ORGANIZATIONS&page_size=${size}`)).toHaveLength(1);
+      for (const size of [1, 10, 100, 150])
+        expect(await pages(`source_type=RAILS_TABLE_ORGANIZATIONS&page_size=${size}`)).toHaveLength(1);
     });
 
     test("say as of when they were read", async () => {
-      const { as_of: asOf } = await api.json<RecordPage>(200, "GET", `/v1/cells/1/records?source_type=${type}`, { key: "cell 1" });
+      const { as_of: asOf } = await api.json<RecordPage>(
+        200,
+        "GET",
+        `/v1/cells/1/records?source_type=${type}`,
+        { key: "cell 1" },
+      );
       expect(new Date(asOf).toISOString()).toBe(asOf);
     });
 
@@ -187,8 +265,16 @@ export function recordSuite(open: Open): void {
         subject: { type: "GROUP", id: "1" },
         source: { type: "RAILS_TABLE_EMAILS", id: "3" },
       };
-      await api.json(201, "PUT", `/v1/cells/1/leases/${uuid}`, { key: "cell 1", body: { creates: [create] } });
-      const { records } = await api.json<RecordPage>(200, "GET", "/v1/cells/1/records?source_type=RAILS_TABLE_EMAILS", { key: "cell 1" });
+      await api.json(201, "PUT", `/v1/cells/1/leases/${uuid}`, {
+        key: "cell 1",
+        body: { creates: [create] },
+      });
+      const { records } = await api.json<RecordPage>(
+        200,
+        "GET",
+        "/v1/cells/1/records?source_type=RAILS_TABLE_EMAILS",
+        { key: "cell 1" },
+      );
       expect(records).toMatchObject([{ status: "LEASE_CREATING", lease_uuid: uuid }]);
     });
   });
@@ -197,16 +283,34 @@ export function recordSuite(open: Open): void {
     const sourceType = "RAILS_TABLE_REDIRECT_ROUTES";
 
     const ask = (ranges: unknown[], more: object = {}): Promise<DigestAnswer> =>
-      api.json(200, "POST", "/v1/cells/1/records/digests", { key: "cell 1", body: { source_type: sourceType, ranges, ...more } });
+      api.json(200, "POST", "/v1/cells/1/records/digests", {
+        key: "cell 1",
+        body: { source_type: sourceType, ranges, ...more },
+      });
 
     /** What a cell gets when it adds up the records itself. */
-    async function addedUp(query: string): Promise<{ count: number; hash: string; newest_updated_at: string | null }> {
-      const { records } = await api.json<RecordPage>(200, "GET", `/v1/cells/1/records?source_type=${sourceType}&page_size=1000&${query}`, {
-        key: "cell 1",
-      });
+    async function addedUp(
+      query: string,
+    ): Promise<{ count: number; hash: string; newest_updated_at: string | null }> {
+      const { records } = await api.json<RecordPage>(
+        200,
+        "GET",
+        `/v1/cells/1/records?source_type=${sourceType}&page_size=1000&${query}`,
+        {
+          key: "cell 1",
+        },
+      );
       const sum = new DigestSum();
       for (const { bucket, subject, source } of records) {
-        sum.add(lanesOf({ type: bucket.type, canonical: bucket.value.toLowerCase(), value: bucket.value, subject, source }));
+        sum.add(
+          lanesOf({
+            type: bucket.type,
+            canonical: bucket.value.toLowerCase(),
+            value: bucket.value,
+            subject,
+            source,
+          }),
+        );
       }
       const newest = records.map(({ updated_at: at }) => at).toSorted();
       return { count: sum.count, hash: sum.hash, newest_updated_at: newest.at(-1) ?? null };
@@ -229,19 +333,33 @@ export function recordSuite(open: Open): void {
         { source_id_gt: "y" },
       ]);
       expect(new Date(asOf).toISOString()).toBe(asOf);
-      const queries = ["source_id_lte=9", "source_id_gt=9&source_id_lte=20", "source_id_gt=58&source_id_lte=59", "source_id_gt=y"];
-      expect(digests).toEqual(await Promise.all(queries.map(async (query) => ({ ...(await addedUp(query)), held: false }))));
+      const queries = [
+        "source_id_lte=9",
+        "source_id_gt=9&source_id_lte=20",
+        "source_id_gt=58&source_id_lte=59",
+        "source_id_gt=y",
+      ];
+      expect(digests).toEqual(
+        await Promise.all(queries.map(async (query) => ({ ...(await addedUp(query)), held: false }))),
+      );
       expect(digests.map(({ count }) => count)).toEqual([11, 11, 1, 0]);
       expect(digests[3]).toEqual({ count: 0, hash: "0".repeat(32), held: false, newest_updated_at: null });
     });
 
     test("[R4] are of the bucket types that were asked for", async () => {
-      expect((await ask([{}], { bucket_types: ["EMAILS", "EMAILS"] })).digests).toEqual([{ ...(await addedUp("bucket_type=EMAILS")), held: false }]);
+      expect((await ask([{}], { bucket_types: ["EMAILS", "EMAILS"] })).digests).toEqual([
+        { ...(await addedUp("bucket_type=EMAILS")), held: false },
+      ]);
     });
 
     test("[R4] ranges add up: two halves are the whole", async () => {
-      const digests = [...(await ask([{}])).digests, ...(await ask([{ source_id_lte: 30 }, { source_id_gt: 30 }])).digests];
-      const lanes = digests.map(({ hash }) => hash.match(/.{8}/g)?.map((lane) => Number.parseInt(lane, 16)) ?? []);
+      const digests = [
+        ...(await ask([{}])).digests,
+        ...(await ask([{ source_id_lte: 30 }, { source_id_gt: 30 }])).digests,
+      ];
+      const lanes = digests.map(
+        ({ hash }) => hash.match(/.{8}/g)?.map((lane) => Number.parseInt(lane, 16)) ?? [],
+      );
       expect(lanes[0]).toEqual(lanes[1]?.map((lane, index) => (lane + (lanes[2]?.[index] ?? 0)) % 2 ** 32));
     });
 
@@ -251,7 +369,9 @@ export function recordSuite(open: Open): void {
       const source = { type: sourceType, id: "100" };
       const ranges = [{ source_id_lte: "99" }, { source_id_gt: "99" }];
       const before = (await ask(ranges)).digests;
-      const body = { creates: [{ bucket: { type: "ROUTES", value }, subject: { type: "GROUP", id: "1" }, source }] };
+      const body = {
+        creates: [{ bucket: { type: "ROUTES", value }, subject: { type: "GROUP", id: "1" }, source }],
+      };
       await api.json(201, "PUT", `/v1/cells/1/leases/${uuid}`, { key: "cell 1", body });
       const during = (await ask(ranges)).digests;
       expect(during).toEqual([before[0], { ...before[1], held: true }]);
@@ -262,7 +382,9 @@ export function recordSuite(open: Open): void {
 
     test("[R4] are nobody else's business", async () => {
       const body = { source_type: sourceType, ranges: [{}] };
-      expect(await api.json(200, "POST", "/v1/cells/2/records/digests", { key: "cell 2", body })).toMatchObject({ digests: [{ count: 0 }] });
+      expect(
+        await api.json(200, "POST", "/v1/cells/2/records/digests", { key: "cell 2", body }),
+      ).toMatchObject({ digests: [{ count: 0 }] });
     });
   });
 }

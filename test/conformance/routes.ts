@@ -13,10 +13,12 @@ import type { Coordinator, Open } from "./suite.ts";
 
 const rolesOf = ({ roles }: Route): readonly string[] => (roles === "anyone" ? [] : roles);
 
-const keyOf = (role: string): NonNullable<Sent["key"]> => (role === "cell" ? "cell 1" : (role as "operator" | "router"));
+const keyOf = (role: string): NonNullable<Sent["key"]> =>
+  role === "cell" ? "cell 1" : (role as "operator" | "router");
 
 /** Who may use the route, preferably not as an operator: operators are let in everywhere, others show more. */
-const someoneAllowed = (route: Route): Sent["key"] => (route.roles === "anyone" ? null : keyOf(rolesOf(route)[0] ?? "operator"));
+const someoneAllowed = (route: Route): Sent["key"] =>
+  route.roles === "anyone" ? null : keyOf(rolesOf(route)[0] ?? "operator");
 
 /** An operator's, but for the secret. */
 async function forgedKey(): Promise<`lhk_${string}`> {
@@ -44,7 +46,10 @@ export function routeSuite(open: Open): void {
     const route: Route = routes[id];
     const { success, bad } = cases[id];
     const [first] = success;
-    const good: Request = { ...first, ...(first.body === undefined && route.body?.required ? { body: route.example.body } : {}) };
+    const good: Request = {
+      ...first,
+      ...(first.body === undefined && route.body?.required ? { body: route.example.body } : {}),
+    };
     const fine = (changes: Request = {}): [path: string, sent: Sent] => {
       const { params, query, raw, ...sent } = { ...good, key: someoneAllowed(route), ...changes };
       return [
@@ -62,7 +67,8 @@ export function routeSuite(open: Open): void {
           expect(refused).toMatchObject({ code: "UNAUTHENTICATED", retryable: false });
         });
 
-        test("a forged one: 401", () => forgedKey().then((key) => refusedUnasked(401, route, path, { ...sent, key })));
+        test("a forged one: 401", () =>
+          forgedKey().then((key) => refusedUnasked(401, route, path, { ...sent, key })));
 
         const others = ["cell", "router", "operator"].filter((role) => !rolesOf(route).includes(role));
         test.each(others)("of the role %s: 403", async (role) => {
@@ -71,10 +77,20 @@ export function routeSuite(open: Open): void {
         });
 
         if (rolesOf(route).includes("cell") && parameterNames(route).includes("cell"))
-          test.each(["2", "77", "nonsense", "01", "1%20", "%31"])("of cell 1 for cell %s, registered or not: 403, and the same one", async (cell) => {
-            const { request_id: _, ...foreign } = await refusedUnasked(403, route, ...fine({ key: "cell 1", params: { cell } }));
-            expect(foreign).toMatchObject({ code: "PERMISSION_DENIED", detail: "A key of cell 1 may not do this." });
-          });
+          test.each(["2", "77", "nonsense", "01", "1%20", "%31"])(
+            "of cell 1 for cell %s, registered or not: 403, and the same one",
+            async (cell) => {
+              const { request_id: _, ...foreign } = await refusedUnasked(
+                403,
+                route,
+                ...fine({ key: "cell 1", params: { cell } }),
+              );
+              expect(foreign).toMatchObject({
+                code: "PERMISSION_DENIED",
+                detail: "A key of cell 1 may not do this.",
+              });
+            },
+          );
       });
 
     describe("what is wrong is refused before anything is asked", () => {
@@ -84,25 +100,36 @@ export function routeSuite(open: Open): void {
         expect(refused.detail).toContain(`\`${field}\``);
       });
 
-      test.each(["surprise", "__proto__", "constructor", "%C3%A9"])("an unknown query parameter %s", async (name) => {
-        const query = `${good.query === undefined ? "" : `${good.query}&`}${name}=1`;
-        expect(await refusedUnasked(400, route, ...fine({ query }))).toMatchObject({ field: decodeURIComponent(name) });
-      });
+      test.each(["surprise", "__proto__", "constructor", "%C3%A9"])(
+        "an unknown query parameter %s",
+        async (name) => {
+          const query = `${good.query === undefined ? "" : `${good.query}&`}${name}=1`;
+          expect(await refusedUnasked(400, route, ...fine({ query }))).toMatchObject({
+            field: decodeURIComponent(name),
+          });
+        },
+      );
 
       test("bad percent-encoding of a query parameter's name", async () => {
-        expect(await refusedUnasked(400, route, ...fine({ query: "%zz=1" }))).toMatchObject({ field: "query" });
+        expect(await refusedUnasked(400, route, ...fine({ query: "%zz=1" }))).toMatchObject({
+          field: "query",
+        });
       });
 
       const query = (first.query ?? "").split("&")[0] ?? "";
       if (query !== "")
         test("a query parameter twice", async () => {
-          expect(await refusedUnasked(400, route, ...fine({ query: `${query}&${query}` }))).toMatchObject({ field: query.split("=")[0] });
+          expect(await refusedUnasked(400, route, ...fine({ query: `${query}&${query}` }))).toMatchObject({
+            field: query.split("=")[0],
+          });
         });
 
       test.each(parameterNames(route))("bad percent-encoding of the path's %s", async (name) => {
         // A cell's own path is compared as it is written: only an operator gets as far.
         const key = route.roles === "anyone" ? null : ("operator" as const);
-        expect(await refusedUnasked(400, route, ...fine({ key, params: { [name]: "%e2%28" } }))).toMatchObject({ field: name });
+        expect(
+          await refusedUnasked(400, route, ...fine({ key, params: { [name]: "%e2%28" } })),
+        ).toMatchObject({ field: name });
       });
     });
 
@@ -111,9 +138,17 @@ export function routeSuite(open: Open): void {
       describe("the body", () => {
         const json = { "content-type": "application/json" };
         const deep = `{"a":${"[".repeat(8)}${"]".repeat(8)}}`;
-        const wrong: Record<string, [status: number, field: string | undefined, raw: Payload, headers?: Record<string, string>]> = {
+        const wrong: Record<
+          string,
+          [status: number, field: string | undefined, raw: Payload, headers?: Record<string, string>]
+        > = {
           "of another type": [415, undefined, "{}", { "content-type": "text/plain" }],
-          "of another character set": [415, undefined, "{}", { "content-type": "application/json; charset=latin1" }],
+          "of another character set": [
+            415,
+            undefined,
+            "{}",
+            { "content-type": "application/json; charset=latin1" },
+          ],
           compressed: [415, undefined, "{}", { ...json, "content-encoding": "gzip" }],
           "that is not JSON": [400, "body", "{"],
           "that is not UTF-8": [400, "body", new Uint8Array([0x22, 0xff, 0x22])],
@@ -145,7 +180,10 @@ export function routeSuite(open: Open): void {
       "succeeds: %s",
       async (_, { status, before, ...request }) => {
         const { params, query, ...sent } = { ...request, ...(await before?.(api)) };
-        const address: Request = { ...(params === undefined ? {} : { params }), ...(query === undefined ? {} : { query }) };
+        const address: Request = {
+          ...(params === undefined ? {} : { params }),
+          ...(query === undefined ? {} : { query }),
+        };
         const received = await api.send(route.method, pathOf(route, address), sent);
         expect(`${received.status} ${received.text}`).toMatch(new RegExp(`^${status} `));
         const response = route.responses[status];
@@ -157,18 +195,25 @@ export function routeSuite(open: Open): void {
     );
 
     test("every status of its own is tried", () => {
-      expect(new Set(success.map(({ status }) => status))).toEqual(new Set(Object.keys(route.responses).map(Number)));
-      const hasInput = parameterNames(route).length > 0 || route.body !== undefined || route.example.query !== undefined;
+      expect(new Set(success.map(({ status }) => status))).toEqual(
+        new Set(Object.keys(route.responses).map(Number)),
+      );
+      const hasInput =
+        parameterNames(route).length > 0 || route.body !== undefined || route.example.query !== undefined;
       if (hasInput) expect(Object.keys(bad)).not.toEqual([]);
     });
 
     if (route.method !== "GET" && route.body === undefined)
       test("a body where none belongs", async () => {
-        expect(await refusedUnasked(400, route, ...fine({ body: { surprise: 1 } }))).toMatchObject({ field: "surprise" });
+        expect(await refusedUnasked(400, route, ...fine({ body: { surprise: 1 } }))).toMatchObject({
+          field: "surprise",
+        });
       });
 
     test("other methods: 405, with those that are known", async () => {
-      const known = routeIds.filter((other) => routes[other].path === route.path).map((other) => routes[other].method as string);
+      const known = routeIds
+        .filter((other) => routes[other].path === route.path)
+        .map((other) => routes[other].method as string);
       const allowed = known.includes("GET") ? [...known, "HEAD"] : known;
       for (const method of ["GET", "HEAD", "PUT", "POST", "PATCH", "DELETE", "OPTIONS", "PROPFIND"]) {
         if (allowed.includes(method)) continue;

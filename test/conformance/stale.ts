@@ -16,7 +16,8 @@ export function staleSuite(open: Open): void {
     api = await open();
   });
 
-  const list = (query = ""): Promise<StalePage> => api.json(200, "GET", `/v1/leases/stale?older_than_s=0${query}`, {});
+  const list = (query = ""): Promise<StalePage> =>
+    api.json(200, "GET", `/v1/leases/stale?older_than_s=0${query}`, {});
 
   test("before the first run of the cron there is nothing to tell, and the answer says so", async () => {
     expect(await list()).toEqual({ leases: [], last_pulled_at: null, next_page_token: "" });
@@ -27,7 +28,9 @@ export function staleSuite(open: Open): void {
     await api.cron();
     await api.json(200, "POST", `/v1/cells/1/leases/${leases[1]}/rollback`, { key: "cell 1" });
     const first = await list("&page_size=1");
-    expect(first.leases).toMatchObject([{ uuid: leases[0], confirmed: true, state: "GRANTED", cell_id: "1" }]);
+    expect(first.leases).toMatchObject([
+      { uuid: leases[0], confirmed: true, state: "GRANTED", cell_id: "1" },
+    ]);
     expect(first.last_pulled_at).not.toBeNull();
     const second = await list(`&page_size=10&page_token=${first.next_page_token}`);
     expect(second.leases.map(({ uuid }) => uuid)).toEqual([leases[2]]);

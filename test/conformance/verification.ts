@@ -10,8 +10,10 @@ interface Taken {
 export function verificationSuite(open: Open): void {
   const path = (cell: string, uuid: string): string => `/v1/cells/${cell}/verification-slots/${uuid}`;
   const opened = (): Promise<Coordinator> => open({ cells: ["1", "2", "3"] });
-  const take = (api: Coordinator, cell: string, uuid: string): Promise<Taken> => api.json(200, "PUT", path(cell, uuid), { key: `cell ${cell}` });
-  const full = (api: Coordinator, cell: string, uuid: string) => api.problem(429, "PUT", path(cell, uuid), { key: `cell ${cell}` });
+  const take = (api: Coordinator, cell: string, uuid: string): Promise<Taken> =>
+    api.json(200, "PUT", path(cell, uuid), { key: `cell ${cell}` });
+  const full = (api: Coordinator, cell: string, uuid: string) =>
+    api.problem(429, "PUT", path(cell, uuid), { key: `cell ${cell}` });
   const release = (api: Coordinator, cell: string, uuid: string): Promise<{ released: boolean }> =>
     api.json(200, "POST", `${path(cell, uuid)}/release`, { key: `cell ${cell}` });
 
@@ -24,7 +26,11 @@ export function verificationSuite(open: Open): void {
       expect(new Date(slot.expires_at).toISOString()).toBe(slot.expires_at);
       await take(api, "2", second);
       const refused = await full(api, "3", third);
-      expect(refused).toMatchObject({ code: "RESOURCE_EXHAUSTED", reason: "NO_VERIFICATION_SLOT", retryable: true });
+      expect(refused).toMatchObject({
+        code: "RESOURCE_EXHAUSTED",
+        reason: "NO_VERIFICATION_SLOT",
+        retryable: true,
+      });
       expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
       expect(Number(refused.headers.get("retry-after"))).toBeLessThanOrEqual(60);
       expect(await release(api, "1", first)).toEqual({ released: true });
@@ -54,16 +60,22 @@ export function verificationSuite(open: Open): void {
 
     test("[A1] not with a key that was revoked", async () => {
       const api = await opened();
-      const minted = await api.json<{ id: string; key: `lhk_${string}` }>(201, "POST", "/v1/admin/keys", { body: { role: "cell", cell_id: "1" } });
+      const minted = await api.json<{ id: string; key: `lhk_${string}` }>(201, "POST", "/v1/admin/keys", {
+        body: { role: "cell", cell_id: "1" },
+      });
       await api.json(200, "PUT", path("1", newUuid()), { key: minted.key });
       await api.json(200, "POST", `/v1/admin/keys/${minted.id}/revoke`);
-      expect(await api.problem(401, "PUT", path("1", newUuid()), { key: minted.key })).toMatchObject({ reason: "KEY_REVOKED" });
+      expect(await api.problem(401, "PUT", path("1", newUuid()), { key: minted.key })).toMatchObject({
+        reason: "KEY_REVOKED",
+      });
     });
 
     test("to an operator, a cell that is not registered is not found", async () => {
       const api = await opened();
       expect(await api.problem(404, "PUT", path("9", newUuid()))).toMatchObject({ reason: "CELL_UNKNOWN" });
-      expect(await api.problem(404, "POST", `${path("9", newUuid())}/release`)).toMatchObject({ reason: "CELL_UNKNOWN" });
+      expect(await api.problem(404, "POST", `${path("9", newUuid())}/release`)).toMatchObject({
+        reason: "CELL_UNKNOWN",
+      });
     });
   });
 }

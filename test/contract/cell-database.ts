@@ -7,7 +7,11 @@ import type { CellDatabase, Ran } from "../../src/cell/local.ts";
 import { claimablesOf, type Dialect, type Orm, type Tx } from "../cell/scenarios/dialect.ts";
 import type { TestedDatabase } from "../cell/scenarios/world.ts";
 
-export function cellDatabaseSuite(name: string, dialect: Dialect, start: () => Promise<TestedDatabase>): void {
+export function cellDatabaseSuite(
+  name: string,
+  dialect: Dialect,
+  start: () => Promise<TestedDatabase>,
+): void {
   describe(name, () => {
     const { users } = dialect.tables;
     const [claimableUsers] = claimablesOf(dialect.tables) as [Claimable];
@@ -25,7 +29,8 @@ export function cellDatabaseSuite(name: string, dialect: Dialect, start: () => P
     });
     beforeEach(async () => {
       await orm.delete(users);
-      for (const { uuid } of await database.listDeferred({ afterUuid: "", limit: 1_000 })) await database.remove(uuid);
+      for (const { uuid } of await database.listDeferred({ afterUuid: "", limit: 1_000 }))
+        await database.remove(uuid);
     });
     afterAll(() => tested.stop());
 
@@ -87,11 +92,19 @@ export function cellDatabaseSuite(name: string, dialect: Dialect, start: () => P
 
     test("rows are read as they are now, without those that are gone, and deleted rows are counted", async () => {
       const [ids, seen, deleted] = await done(async (tx) => {
-        const rows = await database.insert(tx, claimableUsers, [{ username: "ada" }, { username: "bob" }, { username: "eve" }]);
+        const rows = await database.insert(tx, claimableUsers, [
+          { username: "ada" },
+          { username: "bob" },
+          { username: "eve" },
+        ]);
         const made = rows.map((row) => row["id"]);
         await tx.update(users).set({ username: "grace" }).where(eq(users.username, "bob"));
         await tx.delete(users).where(eq(users.username, "eve"));
-        return [made, await database.read(tx, claimableUsers, made), await database.delete(tx, claimableUsers, made)];
+        return [
+          made,
+          await database.read(tx, claimableUsers, made),
+          await database.delete(tx, claimableUsers, made),
+        ];
       });
       expect(ids).toHaveLength(3);
       expect(namesOf(seen)).toEqual(["ada", "grace"]);
@@ -106,8 +119,16 @@ export function cellDatabaseSuite(name: string, dialect: Dialect, start: () => P
         if (username.startsWith("bad")) throw new RangeError(username);
         return username;
       };
-      const ran = await Promise.all(["a", "bad-1", "b", "bad-2", "c"].map((username) => database.run(write(username))));
-      expect(ran.map(({ kind }) => kind)).toEqual(["committed", "rolled_back", "committed", "rolled_back", "committed"]);
+      const ran = await Promise.all(
+        ["a", "bad-1", "b", "bad-2", "c"].map((username) => database.run(write(username))),
+      );
+      expect(ran.map(({ kind }) => kind)).toEqual([
+        "committed",
+        "rolled_back",
+        "committed",
+        "rolled_back",
+        "committed",
+      ]);
       expect(namesOf(await orm.select().from(users).orderBy(users.username))).toEqual(["a", "b", "c"]);
     });
   });

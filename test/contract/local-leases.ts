@@ -37,18 +37,30 @@ export function localLeasesSuite(name: string, start: () => Promise<LocalWorld>)
     });
     afterAll(() => world.stop());
 
-    const lease = async ({ here, there, state = "GRANTED" }: { here?: number; there?: number; state?: LeaseState }): Promise<string> => {
+    const lease = async ({
+      here,
+      there,
+      state = "GRANTED",
+    }: {
+      here?: number;
+      there?: number;
+      state?: LeaseState;
+    }): Promise<string> => {
       const uuid = uuidv7();
       if (here !== undefined) {
         await world.save(uuid);
         await world.age(uuid, here * MINUTE);
       }
-      if (there !== undefined) remote.leases.set(uuid, { uuid, createdAtMs: Date.now() - there * MINUTE, state });
+      if (there !== undefined)
+        remote.leases.set(uuid, { uuid, createdAtMs: Date.now() - there * MINUTE, state });
       return uuid;
     };
-    const run = async (options: Partial<ReconcileOptions> = {}) => reconcile({ local: world.local, remote, report: () => {} }, options);
-    const saved = async (): Promise<string[]> => (await world.local.list({ afterUuid: "", limit: 1_000 })).map(({ uuid }) => uuid);
-    const callsOf = (uuid: string): string[] => remote.calls.filter((call) => call.uuid === uuid).map(({ call }) => call);
+    const run = async (options: Partial<ReconcileOptions> = {}) =>
+      reconcile({ local: world.local, remote, report: () => {} }, options);
+    const saved = async (): Promise<string[]> =>
+      (await world.local.list({ afterUuid: "", limit: 1_000 })).map(({ uuid }) => uuid);
+    const callsOf = (uuid: string): string[] =>
+      remote.calls.filter((call) => call.uuid === uuid).map(({ call }) => call);
 
     test("lists what was saved in the order of the UUIDs, page by page, with ages", async () => {
       const uuids = [];
@@ -100,9 +112,20 @@ export function localLeasesSuite(name: string, start: () => Promise<LocalWorld>)
         await lease({ here: 10, there: 10 }),
         await lease({ there: 10 }),
       ];
-      const [e, f] = [await lease({ here: 61, there: 61, state: "COMMITTED" }), await lease({ here: 1, there: 1, state: "COMMITTED" })];
+      const [e, f] = [
+        await lease({ here: 61, there: 61, state: "COMMITTED" }),
+        await lease({ here: 1, there: 1, state: "COMMITTED" }),
+      ];
       const windowed = await run(thresholds);
-      expect(windowed.counters).toEqual({ processed: 4, committed: 1, rolledBack: 1, pending: 1, orphaned: 0, contradicted: 0, failed: 0 });
+      expect(windowed.counters).toEqual({
+        processed: 4,
+        committed: 1,
+        rolledBack: 1,
+        pending: 1,
+        orphaned: 0,
+        contradicted: 0,
+        failed: 0,
+      });
       expect([a, b, c, d, e, f].map(callsOf)).toEqual([[], [], ["commit"], ["rollback"], [], []]);
       expect(await saved()).toEqual([a, e, f]);
       const full = await run({ ...thresholds, full: true });

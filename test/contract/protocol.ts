@@ -16,9 +16,22 @@ export interface World {
     cell: string,
   ): Pick<
     Ledger,
-    "begin" | "decide" | "get" | "list" | "inquire" | "pull" | "maintain" | "status" | "setState" | "revoke" | "leaseStates" | "authorize"
+    | "begin"
+    | "decide"
+    | "get"
+    | "list"
+    | "inquire"
+    | "pull"
+    | "maintain"
+    | "status"
+    | "setState"
+    | "revoke"
+    | "leaseStates"
+    | "authorize"
   >;
-  shard(index: number): Pick<Shard, "exchange" | "settle" | "lookup" | "listRecords" | "digestRecords" | "ping">;
+  shard(
+    index: number,
+  ): Pick<Shard, "exchange" | "settle" | "lookup" | "listRecords" | "digestRecords" | "ping">;
   /** Waits for a call, letting time pass as it needs. */
   settle<T>(work: Promise<T>): Promise<T>;
   /** Every object loses its memory and starts again from its disk. */
@@ -27,19 +40,30 @@ export interface World {
   claims(): Promise<{ canonical: string; cell: string; value: string; epoch: number }[]>;
 }
 
-const ok = (value: unknown): object => ({ ok: true, value: expect.objectContaining(value as object) as unknown });
-const no = (code: string, more: object = {}): object => ({ ok: false, refusal: expect.objectContaining({ code, ...more }) as unknown });
+const ok = (value: unknown): object => ({
+  ok: true,
+  value: expect.objectContaining(value as object) as unknown,
+});
+const no = (code: string, more: object = {}): object => ({
+  ok: false,
+  refusal: expect.objectContaining({ code, ...more }) as unknown,
+});
 
 export function protocolSuite(name: string, start: () => Promise<World>): void {
   describe(name, () => {
     const begin = async (w: World, cell: string, lease: string, specs: (OpSpec | string)[], more = {}) =>
       w.settle(w.ledger(cell).begin(beginRequest(w.envelope, lease, specs, more)));
-    const commit = async (w: World, cell: string, lease: string) => w.settle(w.ledger(cell).decide(decideRequest(w.envelope, lease, "COMMITTED")));
+    const commit = async (w: World, cell: string, lease: string) =>
+      w.settle(w.ledger(cell).decide(decideRequest(w.envelope, lease, "COMMITTED")));
     const rollBack = async (w: World, cell: string, lease: string) =>
       w.settle(w.ledger(cell).decide(decideRequest(w.envelope, lease, "ROLLED_BACK")));
     const lookup = async (w: World, value: string): Promise<LookupFound | undefined> => {
       const key = keyOf("ROUTES", value);
-      const answer = await w.settle(w.shard(shardOf("ROUTES", key.canonical, shardsOf(w.envelope.placement))).lookup({ ...w.envelope, keys: [key] }));
+      const answer = await w.settle(
+        w
+          .shard(shardOf("ROUTES", key.canonical, shardsOf(w.envelope.placement)))
+          .lookup({ ...w.envelope, keys: [key] }),
+      );
       return answer.ok ? answer.value.found[0] : undefined;
     };
     const own = async (w: World, cell: string, values: string[]): Promise<void> => {
@@ -47,9 +71,20 @@ export function protocolSuite(name: string, start: () => Promise<World>): void {
       await begin(w, cell, lease, values);
       await commit(w, cell, lease);
     };
-    const list = async (w: World, cell: string, more: Partial<{ createdAfterMs: number; afterPosition: number; limit: number }> = {}) => {
+    const list = async (
+      w: World,
+      cell: string,
+      more: Partial<{ createdAfterMs: number; afterPosition: number; limit: number }> = {},
+    ) => {
       const answer = await w.settle(
-        w.ledger(cell).list({ ...w.envelope, caller: callerOf(), createdAfterMs: 0, afterPosition: 0, limit: 100, ...more }),
+        w.ledger(cell).list({
+          ...w.envelope,
+          caller: callerOf(),
+          createdAfterMs: 0,
+          afterPosition: 0,
+          limit: 100,
+          ...more,
+        }),
       );
       if (!answer.ok) throw new Error(answer.refusal.detail);
       return answer.value;
@@ -60,15 +95,27 @@ export function protocolSuite(name: string, start: () => Promise<World>): void {
       const lease = w.uuid();
       const names = Array.from({ length: 40 }, (_, index) => `Name-${index}`);
       expect(await begin(w, "1", lease, names)).toEqual(
-        ok({ created: true, lease: expect.objectContaining({ state: "GRANTED", cell: "1", lease }) as unknown }),
+        ok({
+          created: true,
+          lease: expect.objectContaining({ state: "GRANTED", cell: "1", lease }) as unknown,
+        }),
       );
       expect(await w.holds()).toHaveLength(40);
       expect(await commit(w, "1", lease)).toEqual(
-        ok({ state: "COMMITTED", decidedBy: "cell", counts: { creates: 40, destroys: 0, replaces: 0, missing: 0 } }),
+        ok({
+          state: "COMMITTED",
+          decidedBy: "cell",
+          counts: { creates: 40, destroys: 0, replaces: 0, missing: 0 },
+        }),
       );
       expect(await w.holds()).toEqual([]);
-      expect(new Set((await w.claims()).map(({ canonical }) => canonical))).toEqual(new Set(names.map((value) => value.toLowerCase())));
-      expect(await lookup(w, "NAME-7")).toMatchObject({ kind: "record", record: { value: "Name-7", cell: "1", status: "ACTIVE", lease: null } });
+      expect(new Set((await w.claims()).map(({ canonical }) => canonical))).toEqual(
+        new Set(names.map((value) => value.toLowerCase())),
+      );
+      expect(await lookup(w, "NAME-7")).toMatchObject({
+        kind: "record",
+        record: { value: "Name-7", cell: "1", status: "ACTIVE", lease: null },
+      });
     });
 
     test("[B2] the same batch again is the same lease; another one under its id is refused", async () => {
@@ -78,20 +125,30 @@ export function protocolSuite(name: string, start: () => Promise<World>): void {
       expect(await begin(w, "1", lease, ["ada"])).toEqual(
         ok({ created: false, lease: expect.objectContaining({ state: "GRANTED", lease }) as unknown }),
       );
-      expect(await begin(w, "1", lease, ["bob"])).toEqual(no("FAILED_PRECONDITION", { reason: "LEASE_ID_REUSED" }));
+      expect(await begin(w, "1", lease, ["bob"])).toEqual(
+        no("FAILED_PRECONDITION", { reason: "LEASE_ID_REUSED" }),
+      );
       await commit(w, "1", lease);
-      expect(await begin(w, "1", lease, ["ada"])).toEqual(ok({ created: false, lease: expect.objectContaining({ state: "COMMITTED" }) as unknown }));
-      expect(await begin(w, "1", lease, ["bob"])).toEqual(no("FAILED_PRECONDITION", { reason: "LEASE_ID_REUSED" }));
+      expect(await begin(w, "1", lease, ["ada"])).toEqual(
+        ok({ created: false, lease: expect.objectContaining({ state: "COMMITTED" }) as unknown }),
+      );
+      expect(await begin(w, "1", lease, ["bob"])).toEqual(
+        no("FAILED_PRECONDITION", { reason: "LEASE_ID_REUSED" }),
+      );
       const other = w.uuid();
       await begin(w, "1", other, ["bob"]);
       await rollBack(w, "1", other);
-      expect(await begin(w, "1", other, ["bob"])).toEqual(no("FAILED_PRECONDITION", { reason: "LEASE_ROLLED_BACK" }));
+      expect(await begin(w, "1", other, ["bob"])).toEqual(
+        no("FAILED_PRECONDITION", { reason: "LEASE_ROLLED_BACK" }),
+      );
     });
 
     test("[B2] calls that overlap with the first join it", async () => {
       const w = await start();
       const lease = w.uuid();
-      const calls = Array.from({ length: 5 }, () => w.ledger("1").begin(beginRequest(w.envelope, lease, ["ada", "bob"])));
+      const calls = Array.from({ length: 5 }, () =>
+        w.ledger("1").begin(beginRequest(w.envelope, lease, ["ada", "bob"])),
+      );
       const other = w.ledger("1").begin(beginRequest(w.envelope, lease, ["eve"]));
       const results = await w.settle(Promise.all(calls));
       expect(results.filter((result) => result.ok && result.value.created)).toHaveLength(1);
@@ -117,7 +174,15 @@ export function protocolSuite(name: string, start: () => Promise<World>): void {
       const result = await begin(w, "1", w.uuid(), names);
       expect(result).toEqual(
         no("ALREADY_EXISTS", {
-          conflicts: [{ list: "creates", index: 49, bucket: { type: "ROUTES", value: "n49" }, kind: "taken", owner: "other" }],
+          conflicts: [
+            {
+              list: "creates",
+              index: 49,
+              bucket: { type: "ROUTES", value: "n49" },
+              kind: "taken",
+              owner: "other",
+            },
+          ],
         }),
       );
       expect(await w.holds()).toEqual([]);
@@ -158,14 +223,21 @@ export function protocolSuite(name: string, start: () => Promise<World>): void {
       await own(w, "2", ["theirs"]);
       await begin(w, "2", w.uuid(), ["leased"]);
       const destroyTheirs: OpSpec = { kind: "destroy", value: "theirs", subject: null, source: null };
-      expect(await begin(w, "1", w.uuid(), ["leased"])).toEqual(no("ABORTED", { retryAfterMs: expect.any(Number) as unknown }));
+      expect(await begin(w, "1", w.uuid(), ["leased"])).toEqual(
+        no("ABORTED", { retryAfterMs: expect.any(Number) as unknown }),
+      );
       expect(await begin(w, "1", w.uuid(), ["leased", destroyTheirs])).toEqual(no("FAILED_PRECONDITION"));
-      expect(await begin(w, "1", w.uuid(), ["leased", destroyTheirs, "theirs".toUpperCase() + "-2"])).toEqual(no("FAILED_PRECONDITION"));
-      const held = await begin(w, "1", w.uuid(), [{ kind: "destroy", value: "leased", subject: null, source: null }]);
+      expect(await begin(w, "1", w.uuid(), ["leased", destroyTheirs, "theirs".toUpperCase() + "-2"])).toEqual(
+        no("FAILED_PRECONDITION"),
+      );
+      const held = await begin(w, "1", w.uuid(), [
+        { kind: "destroy", value: "leased", subject: null, source: null },
+      ]);
       expect(held).toEqual(no("ABORTED"));
     });
 
-    const epochNow = async (w: World, value: string): Promise<number> => (await w.claims()).find(({ canonical }) => canonical === value)?.epoch ?? 0;
+    const epochNow = async (w: World, value: string): Promise<number> =>
+      (await w.claims()).find(({ canonical }) => canonical === value)?.epoch ?? 0;
 
     test("[B10] a destroy or replace that names another epoch than the claim's is a mismatch, and changes nothing", async () => {
       const w = await start();
@@ -188,23 +260,36 @@ export function protocolSuite(name: string, start: () => Promise<World>): void {
       expect(await w.claims()).toEqual(before);
       // Subject and source are compared all the same.
       const other = { type: "USER", id: "9" } as const;
-      expect(await begin(w, "1", w.uuid(), [{ kind: "destroy", value: "ada", subject: other, source: null, epoch: ada }])).toEqual(
-        no("FAILED_PRECONDITION", { conflicts: [expect.objectContaining({ kind: "mismatch" })] }),
-      );
+      expect(
+        await begin(w, "1", w.uuid(), [
+          { kind: "destroy", value: "ada", subject: other, source: null, epoch: ada },
+        ]),
+      ).toEqual(no("FAILED_PRECONDITION", { conflicts: [expect.objectContaining({ kind: "mismatch" })] }));
     });
 
     test("[B10] an op that names the claim's epoch applies to it, once: every replace makes another one", async () => {
       const w = await start();
       await own(w, "1", ["ada"]);
       const read = await epochNow(w, "ada");
-      const replace: OpSpec = { kind: "replace", value: "Ada", subject: { type: "GROUP", id: "2" }, epoch: read };
+      const replace: OpSpec = {
+        kind: "replace",
+        value: "Ada",
+        subject: { type: "GROUP", id: "2" },
+        epoch: read,
+      };
       const lease = w.uuid();
       expect(await begin(w, "1", lease, [replace])).toEqual(ok({ created: true }));
       const granted = await w.settle(w.ledger("1").get({ ...w.envelope, caller: callerOf(), lease }));
       expect(granted.ok && granted.value.ops?.map(({ epoch }) => epoch)).toEqual([read]);
       await commit(w, "1", lease);
       expect(await begin(w, "1", w.uuid(), [replace])).toEqual(no("FAILED_PRECONDITION"));
-      const destroy = (epoch: number): OpSpec => ({ kind: "destroy", value: "ada", subject: null, source: null, epoch });
+      const destroy = (epoch: number): OpSpec => ({
+        kind: "destroy",
+        value: "ada",
+        subject: null,
+        source: null,
+        epoch,
+      });
       expect(await begin(w, "1", w.uuid(), [destroy(read)])).toEqual(no("FAILED_PRECONDITION"));
       const last = w.uuid();
       expect(await begin(w, "1", last, [destroy(await epochNow(w, "ada"))])).toEqual(ok({ created: true }));
@@ -226,7 +311,9 @@ export function protocolSuite(name: string, start: () => Promise<World>): void {
       expect(await begin(w, "1", w.uuid(), [destroy], { allowMissing: true })).toEqual(ok({ created: true }));
       await own(w, "1", ["ada"]);
       const again = await begin(w, "1", w.uuid(), [destroy], { allowMissing: true });
-      expect(again).toEqual(no("FAILED_PRECONDITION", { conflicts: [expect.objectContaining({ kind: "mismatch" })] }));
+      expect(again).toEqual(
+        no("FAILED_PRECONDITION", { conflicts: [expect.objectContaining({ kind: "mismatch" })] }),
+      );
     });
 
     test("[B4] a destroy locks its claim, and only its owner may have it", async () => {
@@ -234,14 +321,22 @@ export function protocolSuite(name: string, start: () => Promise<World>): void {
       await own(w, "1", ["ada"]);
       const destroy: OpSpec = { kind: "destroy", value: "ada", subject: null, source: null };
       expect(await begin(w, "2", w.uuid(), [destroy])).toEqual(
-        no("FAILED_PRECONDITION", { conflicts: [expect.objectContaining({ kind: "not_owner", owner: "other" })] }),
+        no("FAILED_PRECONDITION", {
+          conflicts: [expect.objectContaining({ kind: "not_owner", owner: "other" })],
+        }),
       );
       const lease = w.uuid();
       expect(await begin(w, "1", lease, [destroy])).toEqual(ok({ created: true }));
-      expect(await lookup(w, "ada")).toMatchObject({ kind: "record", record: { status: "LEASE_DESTROYING", lease } });
+      expect(await lookup(w, "ada")).toMatchObject({
+        kind: "record",
+        record: { status: "LEASE_DESTROYING", lease },
+      });
       expect(await begin(w, "2", w.uuid(), ["ada"])).toEqual(no("ABORTED"));
       await rollBack(w, "1", lease);
-      expect(await lookup(w, "ada")).toMatchObject({ kind: "record", record: { status: "ACTIVE", lease: null } });
+      expect(await lookup(w, "ada")).toMatchObject({
+        kind: "record",
+        record: { status: "ACTIVE", lease: null },
+      });
       const again = w.uuid();
       await begin(w, "1", again, [destroy]);
       await commit(w, "1", again);
@@ -251,22 +346,40 @@ export function protocolSuite(name: string, start: () => Promise<World>): void {
 
     test("[B4] absent destroys are refused, or counted where that is allowed", async () => {
       const w = await start();
-      const destroys: OpSpec[] = ["a", "b", "c"].map((value) => ({ kind: "destroy", value, subject: null, source: null }));
+      const destroys: OpSpec[] = ["a", "b", "c"].map((value) => ({
+        kind: "destroy",
+        value,
+        subject: null,
+        source: null,
+      }));
       expect(await begin(w, "1", w.uuid(), destroys)).toEqual(no("FAILED_PRECONDITION"));
       const lease = w.uuid();
       await own(w, "1", ["b"]);
       const result = await begin(w, "1", lease, destroys, { allowMissing: true });
-      expect(result).toEqual(ok({ lease: expect.objectContaining({ counts: { creates: 0, destroys: 3, replaces: 0, missing: 2 } }) as unknown }));
+      expect(result).toEqual(
+        ok({
+          lease: expect.objectContaining({
+            counts: { creates: 0, destroys: 3, replaces: 0, missing: 2 },
+          }) as unknown,
+        }),
+      );
       expect(await commit(w, "1", lease)).toEqual(ok({ state: "COMMITTED" }));
       expect(await w.claims()).toEqual([]);
-      expect(await begin(w, "1", w.uuid(), [{ kind: "replace", value: "a" }], { allowMissing: true })).toEqual(no("FAILED_PRECONDITION"));
+      expect(
+        await begin(w, "1", w.uuid(), [{ kind: "replace", value: "a" }], { allowMissing: true }),
+      ).toEqual(no("FAILED_PRECONDITION"));
     });
 
     test("[B4] a replace swaps subject, source and spelling at the commit, and restores nothing at a rollback", async () => {
       const w = await start();
       await own(w, "1", ["Ada"]);
       const before = await lookup(w, "ada");
-      const replace: OpSpec = { kind: "replace", value: "ADA", subject: { type: "USER", id: "7" }, source: { type: "RAILS_TABLE_USERS", id: "8" } };
+      const replace: OpSpec = {
+        kind: "replace",
+        value: "ADA",
+        subject: { type: "USER", id: "7" },
+        source: { type: "RAILS_TABLE_USERS", id: "8" },
+      };
       const lease = w.uuid();
       await begin(w, "1", lease, [replace]);
       expect(await lookup(w, "ada")).toMatchObject({
@@ -281,10 +394,19 @@ export function protocolSuite(name: string, start: () => Promise<World>): void {
       const after = await lookup(w, "ada");
       expect(after).toMatchObject({
         kind: "record",
-        record: { status: "ACTIVE", value: "ADA", lease: null, subject: { type: "USER", id: "7" }, source: { id: "8" } },
+        record: {
+          status: "ACTIVE",
+          value: "ADA",
+          lease: null,
+          subject: { type: "USER", id: "7" },
+          source: { id: "8" },
+        },
       });
       expect(
-        before?.kind === "record" && after?.kind === "record" && after.record.uuid === before.record.uuid && after.record.epoch > before.record.epoch,
+        before?.kind === "record" &&
+          after?.kind === "record" &&
+          after.record.uuid === before.record.uuid &&
+          after.record.epoch > before.record.epoch,
       ).toBe(true);
     });
 
@@ -309,7 +431,9 @@ export function protocolSuite(name: string, start: () => Promise<World>): void {
       await begin(w, "1", committed, ["ada"]);
       await commit(w, "1", committed);
       expect(await commit(w, "1", committed)).toEqual(ok({ state: "COMMITTED" }));
-      expect(await rollBack(w, "1", committed)).toEqual(no("FAILED_PRECONDITION", { reason: "LEASE_COMMITTED" }));
+      expect(await rollBack(w, "1", committed)).toEqual(
+        no("FAILED_PRECONDITION", { reason: "LEASE_COMMITTED" }),
+      );
       const back = w.uuid();
       await begin(w, "1", back, ["bob"]);
       await rollBack(w, "1", back);
@@ -340,10 +464,14 @@ export function protocolSuite(name: string, start: () => Promise<World>): void {
       const lease = w.uuid();
       await begin(w, "1", lease, ["ada"]);
       expect(await commit(w, "2", lease)).toEqual(no("NOT_FOUND"));
-      expect(await w.settle(w.ledger("2").get({ ...w.envelope, caller: callerOf(), lease }))).toEqual(no("NOT_FOUND"));
+      expect(await w.settle(w.ledger("2").get({ ...w.envelope, caller: callerOf(), lease }))).toEqual(
+        no("NOT_FOUND"),
+      );
       expect(await commit(w, "1", w.uuid())).toEqual(no("NOT_FOUND"));
       expect(await rollBack(w, "2", lease)).toEqual(ok({ state: "ROLLED_BACK", cell: "2" }));
-      expect(await w.settle(w.ledger("1").get({ ...w.envelope, caller: callerOf(), lease }))).toEqual(ok({ state: "GRANTED" }));
+      expect(await w.settle(w.ledger("1").get({ ...w.envelope, caller: callerOf(), lease }))).toEqual(
+        ok({ state: "GRANTED" }),
+      );
     });
 
     test("[C5] an operator's reason is kept with the outcome", async () => {
@@ -351,8 +479,14 @@ export function protocolSuite(name: string, start: () => Promise<World>): void {
       const lease = w.uuid();
       await begin(w, "1", lease, ["ada"]);
       const caller = { role: "operator" as const, keyId: "op" };
-      await w.settle(w.ledger("1").decide(decideRequest(w.envelope, lease, "ROLLED_BACK", { caller, reason: "the cell is gone" })));
-      expect(await w.settle(w.ledger("1").get({ ...w.envelope, caller, lease }))).toEqual(ok({ decidedBy: "operator", reason: "the cell is gone" }));
+      await w.settle(
+        w
+          .ledger("1")
+          .decide(decideRequest(w.envelope, lease, "ROLLED_BACK", { caller, reason: "the cell is gone" })),
+      );
+      expect(await w.settle(w.ledger("1").get({ ...w.envelope, caller, lease }))).toEqual(
+        ok({ decidedBy: "operator", reason: "the cell is gone" }),
+      );
     });
 
     test("[C6] a frozen cell cannot begin, but still commits, rolls back and replays", async () => {
@@ -361,7 +495,9 @@ export function protocolSuite(name: string, start: () => Promise<World>): void {
       await begin(w, "1", first, ["ada"]);
       await begin(w, "1", second, ["bob"]);
       await w.settle(w.ledger("1").setState({ ...w.envelope, state: "FROZEN", stateVersion: 0 }));
-      expect(await begin(w, "1", w.uuid(), ["eve"])).toEqual(no("FAILED_PRECONDITION", { reason: "CELL_FROZEN" }));
+      expect(await begin(w, "1", w.uuid(), ["eve"])).toEqual(
+        no("FAILED_PRECONDITION", { reason: "CELL_FROZEN" }),
+      );
       expect(await begin(w, "1", first, ["ada"])).toEqual(ok({ created: false }));
       expect(await commit(w, "1", first)).toEqual(ok({ state: "COMMITTED" }));
       expect(await rollBack(w, "1", second)).toEqual(ok({ state: "ROLLED_BACK" }));
@@ -375,18 +511,24 @@ export function protocolSuite(name: string, start: () => Promise<World>): void {
         const status = await w.settle(w.ledger("1").status(w.envelope));
         return status.ok ? status.value.stateVersion : Number.NaN;
       };
-      const set = (state: "ACTIVE" | "FROZEN", stateVersion: number) => w.settle(w.ledger("1").setState({ ...w.envelope, state, stateVersion }));
+      const set = (state: "ACTIVE" | "FROZEN", stateVersion: number) =>
+        w.settle(w.ledger("1").setState({ ...w.envelope, state, stateVersion }));
       const first = await version();
       expect(await set("FROZEN", first)).toEqual({ ok: true, value: null });
       // Somebody looks in between, and his thaw is late: the freeze that is said again was acknowledged after it.
       const between = await version();
       expect(await set("FROZEN", first)).toEqual({ ok: true, value: null });
-      expect(await set("ACTIVE", between)).toEqual(no("FAILED_PRECONDITION", { reason: "CONCURRENT_CHANGE" }));
+      expect(await set("ACTIVE", between)).toEqual(
+        no("FAILED_PRECONDITION", { reason: "CONCURRENT_CHANGE" }),
+      );
       const second = await version();
       // It was frozen already: what was decided before this freeze still must not undo it.
       expect(await set("FROZEN", second)).toEqual({ ok: true, value: null });
-      for (const late of [first, second]) expect(await set("ACTIVE", late)).toEqual(no("FAILED_PRECONDITION", { reason: "CONCURRENT_CHANGE" }));
-      expect(await begin(w, "1", w.uuid(), ["eve"])).toEqual(no("FAILED_PRECONDITION", { reason: "CELL_FROZEN" }));
+      for (const late of [first, second])
+        expect(await set("ACTIVE", late)).toEqual(no("FAILED_PRECONDITION", { reason: "CONCURRENT_CHANGE" }));
+      expect(await begin(w, "1", w.uuid(), ["eve"])).toEqual(
+        no("FAILED_PRECONDITION", { reason: "CELL_FROZEN" }),
+      );
       expect(await set("ACTIVE", await version())).toEqual({ ok: true, value: null });
       expect(await begin(w, "1", w.uuid(), ["eve"])).toEqual(ok({ created: true }));
     });
@@ -394,8 +536,12 @@ export function protocolSuite(name: string, start: () => Promise<World>): void {
     test("[C7] a rollback of a begin that never arrived refuses its late arrival", async () => {
       const w = await start();
       const lease = w.uuid();
-      expect(await rollBack(w, "1", lease)).toEqual(ok({ state: "ROLLED_BACK", counts: { creates: 0, destroys: 0, replaces: 0, missing: 0 } }));
-      expect(await begin(w, "1", lease, ["ada"])).toEqual(no("FAILED_PRECONDITION", { reason: "LEASE_ROLLED_BACK" }));
+      expect(await rollBack(w, "1", lease)).toEqual(
+        ok({ state: "ROLLED_BACK", counts: { creates: 0, destroys: 0, replaces: 0, missing: 0 } }),
+      );
+      expect(await begin(w, "1", lease, ["ada"])).toEqual(
+        no("FAILED_PRECONDITION", { reason: "LEASE_ROLLED_BACK" }),
+      );
       expect(await w.holds()).toEqual([]);
       expect(await rollBack(w, "1", lease)).toEqual(ok({ state: "ROLLED_BACK" }));
     });
@@ -418,10 +564,15 @@ export function protocolSuite(name: string, start: () => Promise<World>): void {
     test("[B9] of 100 parallel creates of one name by two cells exactly one wins, and nothing else is left held", async () => {
       const w = await start();
       const results = await w.settle(
-        Promise.all(Array.from({ length: 100 }, (_, index) => w.ledger(String((index % 2) + 1)).begin(beginRequest(w.envelope, w.uuid(), ["ada"])))),
+        Promise.all(
+          Array.from({ length: 100 }, (_, index) =>
+            w.ledger(String((index % 2) + 1)).begin(beginRequest(w.envelope, w.uuid(), ["ada"])),
+          ),
+        ),
       );
       expect(results.filter((result) => result.ok)).toHaveLength(1);
-      for (const result of results) if (!result.ok) expect(["ABORTED", "ALREADY_EXISTS"]).toContain(result.refusal.code);
+      for (const result of results)
+        if (!result.ok) expect(["ABORTED", "ALREADY_EXISTS"]).toContain(result.refusal.code);
       expect(await w.holds()).toHaveLength(1);
     });
 
@@ -431,7 +582,11 @@ export function protocolSuite(name: string, start: () => Promise<World>): void {
         const names = Array.from({ length: 12 }, (_, index) => `r${round}-n${index}`);
         const batches = [names, names.toReversed(), [...names.slice(6), ...names.slice(0, 6)]];
         const results = await w.settle(
-          Promise.all(batches.map((batch, index) => w.ledger(String((index % 2) + 1)).begin(beginRequest(w.envelope, w.uuid(), batch)))),
+          Promise.all(
+            batches.map((batch, index) =>
+              w.ledger(String((index % 2) + 1)).begin(beginRequest(w.envelope, w.uuid(), batch)),
+            ),
+          ),
         );
         expect(results.filter((result) => result.ok)).toHaveLength(1);
       }
@@ -443,7 +598,10 @@ export function protocolSuite(name: string, start: () => Promise<World>): void {
       const lease = w.uuid();
       expect(await lookup(w, "ada")).toEqual({ kind: "none" });
       await begin(w, "1", lease, ["Ada"]);
-      expect(await lookup(w, "ada")).toMatchObject({ kind: "record", record: { status: "LEASE_CREATING", lease, cell: "1", value: "Ada" } });
+      expect(await lookup(w, "ada")).toMatchObject({
+        kind: "record",
+        record: { status: "LEASE_CREATING", lease, cell: "1", value: "Ada" },
+      });
       await rollBack(w, "1", lease);
       expect(await lookup(w, "ada")).toEqual({ kind: "none" });
     });
@@ -462,7 +620,11 @@ export function protocolSuite(name: string, start: () => Promise<World>): void {
         seen.push(...page.leases.map(({ lease }) => lease));
         expect(page.leases.length).toBeGreaterThan(0);
         for (const lease of page.leases)
-          expect(lease).toMatchObject({ state: "GRANTED", ageMs: expect.any(Number) as unknown, counts: { creates: 1 } });
+          expect(lease).toMatchObject({
+            state: "GRANTED",
+            ageMs: expect.any(Number) as unknown,
+            counts: { creates: 1 },
+          });
         expect(page.leases.every((lease) => lease.ops === undefined)).toBe(true);
         afterPosition = page.nextPosition;
       } while (afterPosition !== 0);
@@ -478,22 +640,37 @@ export function protocolSuite(name: string, start: () => Promise<World>): void {
       const w = await start();
       const lease = w.uuid();
       const ids = ["9", "10", "100", "2", "x", "a1", "10"];
-      const specs: OpSpec[] = ids.map((id, index) => ({ value: `n${index}`, source: { type: "RAILS_TABLE_USERS", id } }));
+      const specs: OpSpec[] = ids.map((id, index) => ({
+        value: `n${index}`,
+        source: { type: "RAILS_TABLE_USERS", id },
+      }));
       await begin(w, "1", lease, specs);
       await commit(w, "1", lease);
       await begin(w, "1", w.uuid(), [{ value: "granted", source: { type: "RAILS_TABLE_USERS", id: "11" } }]);
       const all: string[] = [];
       for (let shard = 0; shard < shardsOf(w.envelope.placement); shard += 1) {
         const answer = await w.settle(
-          w
-            .shard(shard)
-            .listRecords({ ...w.envelope, cell: "1", sourceType: "RAILS_TABLE_USERS", bucketTypes: ["ROUTES"], after: "", upTo: null, limit: 1 }),
+          w.shard(shard).listRecords({
+            ...w.envelope,
+            cell: "1",
+            sourceType: "RAILS_TABLE_USERS",
+            bucketTypes: ["ROUTES"],
+            after: "",
+            upTo: null,
+            limit: 1,
+          }),
         );
         if (!answer.ok) throw new Error(answer.refusal.detail);
         const whole = await w.settle(
-          w
-            .shard(shard)
-            .listRecords({ ...w.envelope, cell: "1", sourceType: "RAILS_TABLE_USERS", bucketTypes: ["ROUTES"], after: "", upTo: null, limit: 100 }),
+          w.shard(shard).listRecords({
+            ...w.envelope,
+            cell: "1",
+            sourceType: "RAILS_TABLE_USERS",
+            bucketTypes: ["ROUTES"],
+            after: "",
+            upTo: null,
+            limit: 100,
+          }),
         );
         if (!whole.ok) throw new Error(whole.refusal.detail);
         expect(whole.value.complete).toBe(true);
@@ -502,7 +679,10 @@ export function protocolSuite(name: string, start: () => Promise<World>): void {
         // A page is the front of the whole, up to the end of a source id.
         const front = answer.value.records.map(({ canonical }) => canonical);
         expect(whole.value.records.slice(0, front.length).map(({ canonical }) => canonical)).toEqual(front);
-        if (!answer.value.complete) expect(whole.value.records[front.length]?.source.id).not.toBe(answer.value.records.at(-1)?.source.id);
+        if (!answer.value.complete)
+          expect(whole.value.records[front.length]?.source.id).not.toBe(
+            answer.value.records.at(-1)?.source.id,
+          );
         all.push(...order);
       }
       expect(all.toSorted(numbersFirst)).toEqual(["2", "9", "10", "10", "11", "100", "a1", "x"]);
@@ -514,10 +694,18 @@ export function protocolSuite(name: string, start: () => Promise<World>): void {
       await begin(w, "1", lease, ["ada"]);
       const other = { ...w.envelope, placement: w.envelope.placement.replace(/shards\d+/, "shards32") };
       const mismatch = no("UNAVAILABLE", { reason: "PLACEMENT_MISMATCH" });
-      expect(await w.settle(w.ledger("1").begin({ ...beginRequest(w.envelope, w.uuid(), ["bob"]), ...other }))).toEqual(mismatch);
-      expect(await w.settle(w.ledger("2").begin({ ...beginRequest(w.envelope, w.uuid(), ["bob"]), ...other }))).toEqual(mismatch);
-      expect(await w.settle(w.shard(0).lookup({ ...other, keys: [keyOf("ROUTES", "ada")] }))).toEqual(mismatch);
-      expect(await w.settle(w.shard(20).lookup({ ...other, keys: [keyOf("ROUTES", "ada")] }))).toEqual(mismatch);
+      expect(
+        await w.settle(w.ledger("1").begin({ ...beginRequest(w.envelope, w.uuid(), ["bob"]), ...other })),
+      ).toEqual(mismatch);
+      expect(
+        await w.settle(w.ledger("2").begin({ ...beginRequest(w.envelope, w.uuid(), ["bob"]), ...other })),
+      ).toEqual(mismatch);
+      expect(await w.settle(w.shard(0).lookup({ ...other, keys: [keyOf("ROUTES", "ada")] }))).toEqual(
+        mismatch,
+      );
+      expect(await w.settle(w.shard(20).lookup({ ...other, keys: [keyOf("ROUTES", "ada")] }))).toEqual(
+        mismatch,
+      );
       expect(await w.settle(w.ledger("9").begin(beginRequest(w.envelope, w.uuid(), ["bob"])))).toEqual(
         no("PERMISSION_DENIED", { reason: "CELL_UNKNOWN" }),
       );
@@ -527,8 +715,12 @@ export function protocolSuite(name: string, start: () => Promise<World>): void {
       const w = await start();
       const version = no("UNAVAILABLE", { reason: "MESSAGE_VERSION" });
       const lease = w.uuid();
-      expect(await w.settle(w.ledger("1").begin({ ...beginRequest(w.envelope, lease, ["ada"]), version: 99 }))).toEqual(version);
-      expect(await w.settle(w.shard(0).exchange({ ...w.envelope, version: 99, decisions: [], prepares: [] }))).toEqual(version);
+      expect(
+        await w.settle(w.ledger("1").begin({ ...beginRequest(w.envelope, lease, ["ada"]), version: 99 })),
+      ).toEqual(version);
+      expect(
+        await w.settle(w.shard(0).exchange({ ...w.envelope, version: 99, decisions: [], prepares: [] })),
+      ).toEqual(version);
       expect(await begin(w, "1", lease, ["ada"])).toEqual(ok({ created: true }));
     });
 
@@ -552,12 +744,16 @@ export function protocolSuite(name: string, start: () => Promise<World>): void {
     test("[A1] a revoked key is refused by the ledger at once", async () => {
       const w = await start();
       await begin(w, "1", w.uuid(), ["ada"]);
-      await w.settle(w.ledger("1").revoke({ ...w.envelope, keyId: "k1", expiresAtMs: Number.MAX_SAFE_INTEGER }));
+      await w.settle(
+        w.ledger("1").revoke({ ...w.envelope, keyId: "k1", expiresAtMs: Number.MAX_SAFE_INTEGER }),
+      );
       const revoked = no("UNAUTHENTICATED", { reason: "KEY_REVOKED" });
       expect(await begin(w, "1", w.uuid(), ["bob"])).toEqual(revoked);
       expect(await commit(w, "1", w.uuid())).toEqual(revoked);
       expect(await w.settle(w.ledger("1").authorize({ ...w.envelope, caller: callerOf() }))).toEqual(revoked);
-      expect(await begin(w, "1", w.uuid(), ["bob"], { caller: { role: "cell", keyId: "k2" } })).toEqual(ok({ created: true }));
+      expect(await begin(w, "1", w.uuid(), ["bob"], { caller: { role: "cell", keyId: "k2" } })).toEqual(
+        ok({ created: true }),
+      );
     });
   });
 }

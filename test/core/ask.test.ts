@@ -18,7 +18,8 @@ test("[M2] an answer is ok, refused or unknown, and each is told from the others
     },
     () => Promise.reject("it broke"),
   ];
-  for (const fail of failures) expect(await ask(clock, TIMEOUT_MS, fail)).toEqual({ kind: "unknown", cause: "it broke" });
+  for (const fail of failures)
+    expect(await ask(clock, TIMEOUT_MS, fail)).toEqual({ kind: "unknown", cause: "it broke" });
 });
 
 test("[M2] no answer in time is unknown, and one that comes later changes nothing", async () => {
@@ -85,7 +86,8 @@ test("[N1] a gate lets its width pass, the others in order, and gives the room o
   expect(await Promise.all(passed)).toHaveLength(4);
   expect(works.most).toBe(2);
   // All the room is there again, after failures too.
-  for (let round = 0; round < 3; round += 1) await expect(gate.pass(() => Promise.reject(new Error("failed")))).rejects.toThrow("failed");
+  for (let round = 0; round < 3; round += 1)
+    await expect(gate.pass(() => Promise.reject(new Error("failed")))).rejects.toThrow("failed");
   const again = [4, 5, 6].map((id) => gate.pass(() => works.start(id)));
   await works.end(-1);
   expect(works.started.slice(4)).toEqual([4, 5]);

@@ -34,22 +34,30 @@ async function warm(shards: number): Promise<Cluster> {
   return c;
 }
 
-const names = (count: number, prefix: string): string[] => Array.from({ length: count }, (_, n) => `${prefix}-${n}`);
+const names = (count: number, prefix: string): string[] =>
+  Array.from({ length: count }, (_, n) => `${prefix}-${n}`);
 const shardsTouched = (c: Cluster, values: readonly string[]): number =>
   new Set(values.map((value) => shardOf("ROUTES", value, shardsOf(c.envelope.placement)))).size;
 
-test.each([1, 2, 4, 16])("a begin of %i claims on s shards: s messages between objects, s + 1 transactions; its commit the same", async (count) => {
-  const c = await warm(16);
-  const values = names(count, "cost");
-  const s = shardsTouched(c, values);
-  const lease = c.uuid();
-  // The call to the ledger itself is the one message more that the budget allows.
-  expect(await costOf(c, () => c.ledger("1").object.begin(beginRequest(c.envelope, lease, values)))).toEqual({ messages: s, transactions: s + 1 });
-  expect(await costOf(c, () => c.ledger("1").object.decide(decideRequest(c.envelope, lease, "COMMITTED")))).toEqual({
-    messages: s,
-    transactions: s + 1,
-  });
-});
+test.each([1, 2, 4, 16])(
+  "a begin of %i claims on s shards: s messages between objects, s + 1 transactions; its commit the same",
+  async (count) => {
+    const c = await warm(16);
+    const values = names(count, "cost");
+    const s = shardsTouched(c, values);
+    const lease = c.uuid();
+    // The call to the ledger itself is the one message more that the budget allows.
+    expect(
+      await costOf(c, () => c.ledger("1").object.begin(beginRequest(c.envelope, lease, values))),
+    ).toEqual({ messages: s, transactions: s + 1 });
+    expect(
+      await costOf(c, () => c.ledger("1").object.decide(decideRequest(c.envelope, lease, "COMMITTED"))),
+    ).toEqual({
+      messages: s,
+      transactions: s + 1,
+    });
+  },
+);
 
 test("a rollback costs what a commit costs", async () => {
   const c = await warm(16);
@@ -57,7 +65,9 @@ test("a rollback costs what a commit costs", async () => {
   const s = shardsTouched(c, values);
   const lease = c.uuid();
   await c.clock.settle(c.ledger("1").object.begin(beginRequest(c.envelope, lease, values)));
-  expect(await costOf(c, () => c.ledger("1").object.decide(decideRequest(c.envelope, lease, "ROLLED_BACK")))).toEqual({
+  expect(
+    await costOf(c, () => c.ledger("1").object.decide(decideRequest(c.envelope, lease, "ROLLED_BACK"))),
+  ).toEqual({
     messages: s,
     transactions: s + 1,
   });
@@ -68,10 +78,14 @@ test("a refused begin writes nothing where it is refused: not in the ledger, not
   const lease = c.uuid();
   await c.clock.settle(c.ledger("1").object.begin(beginRequest(c.envelope, lease, ["taken"])));
   await c.clock.settle(c.ledger("1").object.decide(decideRequest(c.envelope, lease, "COMMITTED")));
-  expect(await costOf(c, () => c.ledger("2").object.begin(beginRequest(c.envelope, c.uuid(), ["taken"])))).toEqual({ messages: 1, transactions: 0 });
+  expect(
+    await costOf(c, () => c.ledger("2").object.begin(beginRequest(c.envelope, c.uuid(), ["taken"]))),
+  ).toEqual({ messages: 1, transactions: 0 });
   await c.clock.settle(c.ledger("1").object.begin(beginRequest(c.envelope, c.uuid(), ["leased"])));
   // Leased: one question to the shard and one to the ledger find out whether it still is.
-  expect(await costOf(c, () => c.ledger("2").object.begin(beginRequest(c.envelope, c.uuid(), ["leased"])))).toEqual({ messages: 3, transactions: 0 });
+  expect(
+    await costOf(c, () => c.ledger("2").object.begin(beginRequest(c.envelope, c.uuid(), ["leased"]))),
+  ).toEqual({ messages: 3, transactions: 0 });
 });
 
 test("cleaning up after decisions takes at most a tenth of a transaction per lease", async () => {
@@ -80,8 +94,11 @@ test("cleaning up after decisions takes at most a tenth of a transaction per lea
   let cost = 0;
   for (const [index, lease] of leases.entries()) {
     const values = [`n${index}`];
-    cost += (await costOf(c, () => c.ledger("1").object.begin(beginRequest(c.envelope, lease, values)))).transactions;
-    cost += (await costOf(c, () => c.ledger("1").object.decide(decideRequest(c.envelope, lease, "COMMITTED")))).transactions;
+    cost += (await costOf(c, () => c.ledger("1").object.begin(beginRequest(c.envelope, lease, values))))
+      .transactions;
+    cost += (
+      await costOf(c, () => c.ledger("1").object.decide(decideRequest(c.envelope, lease, "COMMITTED")))
+    ).transactions;
   }
   const before = c.transactions();
   await c.pass(60_000);
@@ -94,10 +111,12 @@ test("a lookup is one call and at most two point reads; two messages only when i
   const c = await warm(1);
   const lease = c.uuid();
   await c.clock.settle(c.ledger("1").object.begin(beginRequest(c.envelope, lease, ["ada"])));
-  const look = (value: string) => () => c.shard(0).object.lookup({ ...c.envelope, keys: [keyOf("ROUTES", value)] });
+  const look = (value: string) => () =>
+    c.shard(0).object.lookup({ ...c.envelope, keys: [keyOf("ROUTES", value)] });
   expect(await costOf(c, look("ada"))).toEqual({ messages: 1, transactions: 0 });
   await c.clock.settle(c.ledger("1").object.decide(decideRequest(c.envelope, lease, "COMMITTED")));
-  for (const value of ["ada", "nobody"]) expect(await costOf(c, look(value))).toEqual({ messages: 0, transactions: 0 });
+  for (const value of ["ada", "nobody"])
+    expect(await costOf(c, look(value))).toEqual({ messages: 0, transactions: 0 });
 });
 
 test("a page of leases reads no more rows than its size + 2, whatever was decided before", async () => {
@@ -105,12 +124,23 @@ test("a page of leases reads no more rows than its size + 2, whatever was decide
   for (let n = 0; n < 300; n += 1) {
     const lease = c.uuid();
     await c.clock.settle(c.ledger("1").object.begin(beginRequest(c.envelope, lease, [`n${n}`])));
-    if (n % 10 > 0) await c.clock.settle(c.ledger("1").object.decide(decideRequest(c.envelope, lease, n % 2 > 0 ? "COMMITTED" : "ROLLED_BACK")));
+    if (n % 10 > 0)
+      await c.clock.settle(
+        c
+          .ledger("1")
+          .object.decide(decideRequest(c.envelope, lease, n % 2 > 0 ? "COMMITTED" : "ROLLED_BACK")),
+      );
   }
   const { counts } = c.ledger("1").sql;
   const before = counts.rowsRead;
   const page = await c.clock.settle(
-    c.ledger("1").object.list({ ...c.envelope, caller: { role: "operator", keyId: "k" }, createdAfterMs: 0, afterPosition: 0, limit: 10 }),
+    c.ledger("1").object.list({
+      ...c.envelope,
+      caller: { role: "operator", keyId: "k" },
+      createdAfterMs: 0,
+      afterPosition: 0,
+      limit: 10,
+    }),
   );
   expect(page.ok && page.value.leases).toHaveLength(10);
   expect(counts.rowsRead - before).toBeLessThanOrEqual(12);

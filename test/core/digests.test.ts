@@ -17,25 +17,42 @@ const start = (): Promise<Cluster> => Cluster.start({ shards: 1 });
 
 async function begin(c: Cluster, specs: OpSpec[], cell = "1"): Promise<string> {
   const lease = c.uuid();
-  expect(await c.clock.settle(c.ledger(cell).object.begin(beginRequest(c.envelope, lease, specs)))).toMatchObject({ ok: true });
+  expect(
+    await c.clock.settle(c.ledger(cell).object.begin(beginRequest(c.envelope, lease, specs))),
+  ).toMatchObject({ ok: true });
   return lease;
 }
 
 const decide = (c: Cluster, lease: string, outcome: "COMMITTED" | "ROLLED_BACK", cell = "1") =>
   c.clock.settle(c.ledger(cell).object.decide(decideRequest(c.envelope, lease, outcome)));
 
-const own = async (c: Cluster, specs: OpSpec[], cell = "1") => decide(c, await begin(c, specs, cell), "COMMITTED", cell);
+const own = async (c: Cluster, specs: OpSpec[], cell = "1") =>
+  decide(c, await begin(c, specs, cell), "COMMITTED", cell);
 
-const user = (value: string, id: string, more: Partial<OpSpec> = {}): OpSpec => ({ value, source: { type: "RAILS_TABLE_USERS", id }, ...more });
+const user = (value: string, id: string, more: Partial<OpSpec> = {}): OpSpec => ({
+  value,
+  source: { type: "RAILS_TABLE_USERS", id },
+  ...more,
+});
 
 const ALL: SourceRange = { after: "", upTo: null };
 const upTo = (id: string): SourceRange => ({ after: "", upTo: sourceOrder(id) });
-const between = (gt: string, lte: string): SourceRange => ({ after: sourceOrder(gt), upTo: sourceOrder(lte) });
+const between = (gt: string, lte: string): SourceRange => ({
+  after: sourceOrder(gt),
+  upTo: sourceOrder(lte),
+});
 
 type Asked = Partial<Pick<DigestRecordsRequest, "cell" | "sourceType" | "bucketTypes">>;
 
 async function digests(c: Cluster, ranges: SourceRange[], more: Asked = {}): Promise<RangeDigest[]> {
-  const request = { ...c.envelope, cell: "1", sourceType: "RAILS_TABLE_USERS" as const, bucketTypes: bucketTypeNames, ranges, ...more };
+  const request = {
+    ...c.envelope,
+    cell: "1",
+    sourceType: "RAILS_TABLE_USERS" as const,
+    bucketTypes: bucketTypeNames,
+    ranges,
+    ...more,
+  };
   const answer = await c.clock.settle(c.shard(0).object.digestRecords(request));
   if (!answer.ok) throw new Error(answer.refusal.detail);
   return answer.value.digests;
@@ -65,11 +82,16 @@ test("[R4] a digest is what the rows add up to, range by range, whatever became 
   const bound = fc.option(ids, { nil: undefined });
   await fc.assert(
     fc.asyncProperty(
-      fc.uniqueArray(fc.tuple(fc.integer({ min: 0, max: 40 }), ids), { selector: ([name]) => name, maxLength: 20 }),
+      fc.uniqueArray(fc.tuple(fc.integer({ min: 0, max: 40 }), ids), {
+        selector: ([name]) => name,
+        maxLength: 20,
+      }),
       fc.array(fc.tuple(bound, bound), { minLength: 1, maxLength: 4 }),
       async (names, bounds) => {
         const c = await start();
-        const specs = names.map(([name, id]) => user(`Name-${name}`, id, { type: name % 3 === 0 ? "USERNAMES" : "ROUTES" }));
+        const specs = names.map(([name, id]) =>
+          user(`Name-${name}`, id, { type: name % 3 === 0 ? "USERNAMES" : "ROUTES" }),
+        );
         if (specs.length > 0) await own(c, specs);
         const kept = specs.filter((_, index) => index % 4 !== 0);
         const gone = specs.filter((_, index) => index % 4 === 0);
@@ -78,7 +100,9 @@ test("[R4] a digest is what the rows add up to, range by range, whatever became 
             c,
             gone.map((spec) => ({ ...spec, kind: "destroy" })),
           );
-        const renamed = kept.map((spec, index): OpSpec => (index % 2 === 0 ? spec : { ...spec, value: spec.value.toUpperCase(), kind: "replace" }));
+        const renamed = kept.map((spec, index): OpSpec =>
+          index % 2 === 0 ? spec : { ...spec, value: spec.value.toUpperCase(), kind: "replace" },
+        );
         const replaced = renamed.filter(({ kind }) => kind === "replace");
         if (replaced.length > 0) await own(c, replaced);
         const ranges = bounds.map(([gt, lte]) => ({
@@ -87,7 +111,10 @@ test("[R4] a digest is what the rows add up to, range by range, whatever became 
         }));
         const isIn = ({ source }: OpSpec, range: SourceRange): boolean => {
           const order = sourceOrder(source?.id ?? "");
-          return compareBytes(order, range.after) > 0 && (range.upTo === null || compareBytes(order, range.upTo) <= 0);
+          return (
+            compareBytes(order, range.after) > 0 &&
+            (range.upTo === null || compareBytes(order, range.upTo) <= 0)
+          );
         };
         const answered = await digests(c, ranges);
         for (const [index, range] of ranges.entries()) {
@@ -128,15 +155,29 @@ test("[R4] the newest claim of a range tells when it last changed", async () => 
 test("[R4] a hold makes the ranges void that it touches: where its claim is, and where it will be", async () => {
   const c = await start();
   await own(c, [user("ada", "10"), user("bob", "20"), user("eve", "30")]);
-  const ranges = [between("5", "15"), between("15", "25"), between("25", "35"), between("35", "45"), ALL, between("10", "20"), upTo("10")];
+  const ranges = [
+    between("5", "15"),
+    between("15", "25"),
+    between("25", "35"),
+    between("35", "45"),
+    ALL,
+    between("10", "20"),
+    upTo("10"),
+  ];
   const untouched = await digests(c, ranges);
   expect(untouched.map(({ held }) => held)).toEqual(ranges.map(() => false));
   const cases: [OpSpec, boolean[]][] = [
     [user("new", "40"), [false, false, false, true, true, false, false]],
-    [{ kind: "destroy", value: "ada", subject: null, source: null }, [true, false, false, false, true, false, true]],
+    [
+      { kind: "destroy", value: "ada", subject: null, source: null },
+      [true, false, false, false, true, false, true],
+    ],
     [user("bob", "40", { kind: "replace" }), [false, true, false, true, true, true, false]],
     // To another table's rows, and from there.
-    [{ kind: "replace", value: "eve", source: { type: "RAILS_TABLE_GROUPS", id: "10" } }, [false, false, true, false, true, false, false]],
+    [
+      { kind: "replace", value: "eve", source: { type: "RAILS_TABLE_GROUPS", id: "10" } },
+      [false, false, true, false, true, false, false],
+    ],
   ];
   for (const [spec, expected] of cases) {
     const lease = await begin(c, [spec]);
@@ -151,7 +192,8 @@ test("[R4] a hold makes the ranges void that it touches: where its claim is, and
 test("[R4] of more holds than fit into memory, each range counts as held", async () => {
   const c = await start();
   await own(c, [user("ada", "999999")]);
-  const held = (first: number): OpSpec[] => Array.from({ length: 1_000 }, (_, index) => user(`held-${first + index}`, String(first + index)));
+  const held = (first: number): OpSpec[] =>
+    Array.from({ length: 1_000 }, (_, index) => user(`held-${first + index}`, String(first + index)));
   for (let lease = 0; lease < 10; lease += 1) await begin(c, held(lease * 1_000));
   const ranges = [between("5000", "5001"), between("20000", "999999")];
   expect(await heldIn(c, ranges)).toEqual([true, false]);
@@ -188,7 +230,9 @@ test("[R4] nobody is asked whether a hold is granted: one of a running begin cou
 function earlierShard(): NodeSql {
   const sql = new NodeSql(new DatabaseSync(":memory:"));
   migrate(sql, shardSchema.slice(0, 1));
-  sql.database.exec("INSERT INTO claim VALUES (1, 'ada', 'Ada', 'u-1', '1', 4, '7', 1, '7', '00017', 5, 10, 20)");
+  sql.database.exec(
+    "INSERT INTO claim VALUES (1, 'ada', 'Ada', 'u-1', '1', 4, '7', 1, '7', '00017', 5, 10, 20)",
+  );
   return sql;
 }
 
@@ -197,11 +241,17 @@ test("[R4] a claim from before there were digests makes its range void until it 
   migrate(sql, shardSchema);
   const read = (): unknown => new ShardStore(sql).digestBySource("1", 1, [1], "", "2");
   expect(read()).toMatchObject({ count: 1, digested: 0, newest: 20, lane_0: 0 });
-  expect(new ShardStore(sql).claim(keyOf("ROUTES", "ada"))).toMatchObject({ value: "Ada", epoch: 5, digest_0: null });
+  expect(new ShardStore(sql).claim(keyOf("ROUTES", "ada"))).toMatchObject({
+    value: "Ada",
+    epoch: 5,
+    digest_0: null,
+  });
 
   const c = await start();
   await own(c, [user("ada", "1"), user("bob", "2")]);
-  c.shard(0).database.exec("UPDATE claim SET digest_0 = NULL, digest_1 = NULL, digest_2 = NULL, digest_3 = NULL WHERE canonical = 'ada'");
+  c.shard(0).database.exec(
+    "UPDATE claim SET digest_0 = NULL, digest_1 = NULL, digest_2 = NULL, digest_3 = NULL WHERE canonical = 'ada'",
+  );
   expect(await heldIn(c, [upTo("1"), between("1", "2"), ALL])).toEqual([true, false, true]);
   await own(c, [user("Ada", "1", { kind: "replace" })]);
   expect(await heldIn(c, [upTo("1"), ALL])).toEqual([false, false]);
@@ -233,8 +283,10 @@ test("[R4] a range is read from the index alone, and reads of the order of the l
   migrate(sql, shardSchema);
   const planOf = (statement: string, ...bindings: (string | number)[]): string =>
     JSON.stringify(sql.database.prepare(`EXPLAIN QUERY PLAN ${statement}`).all(...bindings));
-  const index = "USING COVERING INDEX claim_by_source (cell=? AND source_type=? AND source_order>? AND source_order<?)";
-  for (const types of [[1], [1, 2], [1, 2, 3, 4, 5, 6, 10]]) expect(planOf(digestStatement(types), "1", 1, "", "2")).toContain(index);
+  const index =
+    "USING COVERING INDEX claim_by_source (cell=? AND source_type=? AND source_order>? AND source_order<?)";
+  for (const types of [[1], [1, 2], [1, 2, 3, 4, 5, 6, 10]])
+    expect(planOf(digestStatement(types), "1", 1, "", "2")).toContain(index);
   const listing = planOf(
     "SELECT * FROM claim WHERE cell = ? AND source_type = ? AND source_order > ? ORDER BY source_order, bucket_type, canonical LIMIT 10",
     "1",

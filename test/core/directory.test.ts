@@ -6,22 +6,43 @@ import { placementOf } from "../../src/core/placement.ts";
 import { Cluster } from "../support/cluster.ts";
 
 const ok = (value: unknown): object => ({ ok: true, value });
-const no = (code: string, more: object = {}): object => ({ ok: false, refusal: expect.objectContaining({ code, ...more }) as unknown });
+const no = (code: string, more: object = {}): object => ({
+  ok: false,
+  refusal: expect.objectContaining({ code, ...more }) as unknown,
+});
 
 const HOUR_MS = 3_600_000;
 
 function keyOf(c: Cluster, keyId: string, more: Partial<MintedKey> = {}): MintedKey {
   const now = c.clock.now();
-  return { keyId, role: "cell", cell: "1", note: null, createdAtMs: now, expiresAtMs: now + HOUR_MS, revokedAtMs: null, ...more };
+  return {
+    keyId,
+    role: "cell",
+    cell: "1",
+    note: null,
+    createdAtMs: now,
+    expiresAtMs: now + HOUR_MS,
+    revokedAtMs: null,
+    ...more,
+  };
 }
 
 const add = (c: Cluster, cell: string) =>
   c.clock.settle(
-    c.directory.object.addCell({ ...c.envelope, cell, name: `cell-${cell}`, address: `https://cell-${cell}.example`, locationHint: "weur" }),
+    c.directory.object.addCell({
+      ...c.envelope,
+      cell,
+      name: `cell-${cell}`,
+      address: `https://cell-${cell}.example`,
+      locationHint: "weur",
+    }),
   );
-const record = (c: Cluster, key: MintedKey) => c.clock.settle(c.directory.object.recordKey({ ...c.envelope, key }));
-const revoke = (c: Cluster, key: MintedKey) => c.clock.settle(c.directory.object.revokeKey({ ...c.envelope, key }));
-const find = (c: Cluster, keyId: string) => c.clock.settle(c.directory.object.keyToRevoke({ ...c.envelope, keyId }));
+const record = (c: Cluster, key: MintedKey) =>
+  c.clock.settle(c.directory.object.recordKey({ ...c.envelope, key }));
+const revoke = (c: Cluster, key: MintedKey) =>
+  c.clock.settle(c.directory.object.revokeKey({ ...c.envelope, key }));
+const find = (c: Cluster, keyId: string) =>
+  c.clock.settle(c.directory.object.keyToRevoke({ ...c.envelope, keyId }));
 const snapshot = (c: Cluster) => c.clock.settle(c.directory.object.snapshot(c.envelope));
 
 async function cellOf(c: Cluster): Promise<Cell> {
@@ -41,7 +62,9 @@ test("[P1] the first caller ever fixes the placement, for all others and for eve
   const other = { ...c.envelope, placement: placementOf(5) };
   expect(await c.clock.settle(c.directory.object.confirm(c.envelope))).toEqual(ok(null));
   for (let instance = 0; instance < 2; instance += 1) {
-    expect(await c.clock.settle(c.directory.object.confirm(other))).toEqual(no("UNAVAILABLE", { reason: "PLACEMENT_MISMATCH" }));
+    expect(await c.clock.settle(c.directory.object.confirm(other))).toEqual(
+      no("UNAVAILABLE", { reason: "PLACEMENT_MISMATCH" }),
+    );
     expect(await c.clock.settle(c.directory.object.confirm(c.envelope))).toEqual(ok(null));
     c.directory.restart();
   }
@@ -50,7 +73,9 @@ test("[P1] the first caller ever fixes the placement, for all others and for eve
 test("[P1] of two first callers with different placements exactly one is confirmed, for good", async () => {
   const c = await Cluster.start({ cells: [] });
   const other = { ...c.envelope, placement: placementOf(5) };
-  const both = await c.clock.settle(Promise.all([c.directory.object.confirm(c.envelope), c.directory.object.confirm(other)]));
+  const both = await c.clock.settle(
+    Promise.all([c.directory.object.confirm(c.envelope), c.directory.object.confirm(other)]),
+  );
   expect(both).toEqual([ok(null), no("UNAVAILABLE", { reason: "PLACEMENT_MISMATCH" })]);
   expect(await c.clock.settle(c.directory.object.confirm(c.envelope))).toEqual(ok(null));
 });
@@ -67,14 +92,21 @@ test("[M5] [P1] every call is refused under another version or placement, before
     const calls: Promise<unknown>[] = [
       object.confirm(envelope),
       object.snapshot(envelope),
-      object.addCell({ ...envelope, cell: "9", name: "nine", address: "https://nine.example", locationHint: null }),
+      object.addCell({
+        ...envelope,
+        cell: "9",
+        name: "nine",
+        address: "https://nine.example",
+        locationHint: null,
+      }),
       object.changeCell({ ...envelope, cell: "1", name: "changed", updatedAtMs: 0 }),
       object.recordKey({ ...envelope, key }),
       object.keyToRevoke({ ...envelope, keyId: "k1" }),
       object.listKeys({ ...envelope, afterPosition: 0, limit: 10 }),
       object.revokeKey({ ...envelope, key }),
     ];
-    for (const answer of await c.clock.settle(Promise.all(calls))) expect(answer).toEqual(no("UNAVAILABLE", { reason }));
+    for (const answer of await c.clock.settle(Promise.all(calls)))
+      expect(answer).toEqual(no("UNAVAILABLE", { reason }));
   }
   expect(await find(c, "k1")).toEqual(ok(null));
   const seen = await snapshot(c);
@@ -86,7 +118,9 @@ test("[M5] [P1] every call is refused under another version or placement, before
 
 test("[M5] a version that is not known here fixes no placement", async () => {
   const c = await Cluster.start({ cells: [] });
-  await c.clock.settle(c.directory.object.confirm({ version: MESSAGE_VERSION + 1, placement: placementOf(5) }));
+  await c.clock.settle(
+    c.directory.object.confirm({ version: MESSAGE_VERSION + 1, placement: placementOf(5) }),
+  );
   expect(await c.clock.settle(c.directory.object.confirm(c.envelope))).toEqual(ok(null));
 });
 
@@ -102,15 +136,26 @@ test("cells are registered once, keep what a change does not name, and are liste
   const c = await Cluster.start({ cells: [] });
   const createdAtMs = c.clock.now();
   for (const cell of ["10", "2", "x"]) {
-    const made = { cell, name: `cell-${cell}`, address: `https://cell-${cell}.example`, locationHint: "weur", createdAtMs, updatedAtMs: createdAtMs };
+    const made = {
+      cell,
+      name: `cell-${cell}`,
+      address: `https://cell-${cell}.example`,
+      locationHint: "weur",
+      createdAtMs,
+      updatedAtMs: createdAtMs,
+    };
     expect(await add(c, cell)).toEqual(ok(made));
   }
   expect(await add(c, "2")).toEqual(no("ALREADY_EXISTS", { reason: "CELL_EXISTS" }));
   c.clock.jump(1_000);
   const change = (cell: string, more: { name?: string; address?: string }) =>
     c.clock.settle(c.directory.object.changeCell({ ...c.envelope, cell, updatedAtMs: createdAtMs, ...more }));
-  expect(await change("2", { name: "two" })).toMatchObject({ value: { name: "two", address: "https://cell-2.example" } });
-  expect(await change("10", { address: "https://ten.example" })).toMatchObject({ value: { name: "cell-10", address: "https://ten.example" } });
+  expect(await change("2", { name: "two" })).toMatchObject({
+    value: { name: "two", address: "https://cell-2.example" },
+  });
+  expect(await change("10", { address: "https://ten.example" })).toMatchObject({
+    value: { name: "cell-10", address: "https://ten.example" },
+  });
   expect(await change("3", { name: "three" })).toEqual(no("NOT_FOUND", { reason: "CELL_UNKNOWN" }));
   const updatedAtMs = createdAtMs + 1_000;
   expect(await snapshot(c)).toEqual(
@@ -118,9 +163,30 @@ test("cells are registered once, keep what a change does not name, and are liste
       placement: c.envelope.placement,
       revokedKeys: [],
       cells: [
-        { cell: "2", name: "two", address: "https://cell-2.example", locationHint: "weur", createdAtMs, updatedAtMs },
-        { cell: "10", name: "cell-10", address: "https://ten.example", locationHint: "weur", createdAtMs, updatedAtMs },
-        { cell: "x", name: "cell-x", address: "https://cell-x.example", locationHint: "weur", createdAtMs, updatedAtMs: createdAtMs },
+        {
+          cell: "2",
+          name: "two",
+          address: "https://cell-2.example",
+          locationHint: "weur",
+          createdAtMs,
+          updatedAtMs,
+        },
+        {
+          cell: "10",
+          name: "cell-10",
+          address: "https://ten.example",
+          locationHint: "weur",
+          createdAtMs,
+          updatedAtMs,
+        },
+        {
+          cell: "x",
+          name: "cell-x",
+          address: "https://cell-x.example",
+          locationHint: "weur",
+          createdAtMs,
+          updatedAtMs: createdAtMs,
+        },
       ],
     }),
   );
@@ -137,13 +203,21 @@ test("[A2] a change of a cell that comes late undoes nothing, and one that comes
   expect(first).toBeGreaterThan(seen);
   // Said again it is acknowledged again, and what was decided in between comes too late.
   expect(await change(seen, { name: "one" })).toMatchObject({ ok: true, value: { name: "one" } });
-  expect(await change(first, { name: "between" })).toEqual(no("FAILED_PRECONDITION", { reason: "CONCURRENT_CHANGE" }));
+  expect(await change(first, { name: "between" })).toEqual(
+    no("FAILED_PRECONDITION", { reason: "CONCURRENT_CHANGE" }),
+  );
   const { updatedAtMs } = await cellOf(c);
-  expect(await change(seen, { name: "late" })).toEqual(no("FAILED_PRECONDITION", { reason: "CONCURRENT_CHANGE" }));
-  expect(await change(seen, { address: "https://late.example" })).toEqual(no("FAILED_PRECONDITION", { reason: "CONCURRENT_CHANGE" }));
+  expect(await change(seen, { name: "late" })).toEqual(
+    no("FAILED_PRECONDITION", { reason: "CONCURRENT_CHANGE" }),
+  );
+  expect(await change(seen, { address: "https://late.example" })).toEqual(
+    no("FAILED_PRECONDITION", { reason: "CONCURRENT_CHANGE" }),
+  );
   // Decided on what is there: it changes nothing, and still nothing older may follow it.
   expect(await change(updatedAtMs, { name: "one" })).toMatchObject({ ok: true });
-  expect(await change(updatedAtMs, { name: "late" })).toEqual(no("FAILED_PRECONDITION", { reason: "CONCURRENT_CHANGE" }));
+  expect(await change(updatedAtMs, { name: "late" })).toEqual(
+    no("FAILED_PRECONDITION", { reason: "CONCURRENT_CHANGE" }),
+  );
   expect(await cellOf(c)).toMatchObject({ name: "one", address: "https://cell-1.example" });
 });
 
@@ -157,7 +231,10 @@ test("[M6] the number of cells is limited", async () => {
 
 test("a key is recorded for a registered cell or for none, and found as it was made", async () => {
   const c = await Cluster.start({ cells: ["1"] });
-  const [ofCell, ofNone] = [keyOf(c, "k1", { note: "first" }), keyOf(c, "k2", { role: "operator", cell: null })];
+  const [ofCell, ofNone] = [
+    keyOf(c, "k1", { note: "first" }),
+    keyOf(c, "k2", { role: "operator", cell: null }),
+  ];
   expect(await record(c, ofCell)).toEqual(ok(ofCell));
   expect(await record(c, ofNone)).toEqual(ok(ofNone));
   expect(await record(c, keyOf(c, "k3", { cell: "3" }))).toEqual(no("NOT_FOUND", { reason: "CELL_UNKNOWN" }));
@@ -173,7 +250,11 @@ test("keys are listed by their last change, page by page, and none is missed", a
   const page = async (afterPosition: number, limit: number) => {
     const answer = await c.clock.settle(c.directory.object.listKeys({ ...c.envelope, afterPosition, limit }));
     if (!answer.ok) throw new Error(answer.refusal.detail);
-    return { ids: answer.value.keys.map(({ keyId }) => keyId), last: answer.value.keys.at(-1)?.position ?? 0, more: answer.value.more };
+    return {
+      ids: answer.value.keys.map(({ keyId }) => keyId),
+      last: answer.value.keys.at(-1)?.position ?? 0,
+      more: answer.value.more,
+    };
   };
   const first = await page(0, 2);
   expect(first).toMatchObject({ ids: ["b", "c"], more: true });
@@ -202,11 +283,15 @@ test("[A1] a key that was made elsewhere can be revoked, and its cell corrected 
   const revokedAtMs = c.clock.now();
   await revoke(c, keyOf(c, "elsewhere", { cell: "2" }));
   c.clock.jump(5_000);
-  expect(await revoke(c, keyOf(c, "elsewhere", { cell: "1" }))).toEqual(ok(expect.objectContaining({ cell: "1", revokedAtMs })));
+  expect(await revoke(c, keyOf(c, "elsewhere", { cell: "1" }))).toEqual(
+    ok(expect.objectContaining({ cell: "1", revokedAtMs })),
+  );
   expect(await find(c, "elsewhere")).toEqual(ok(expect.objectContaining({ cell: "1", revokedAtMs })));
   // Again the same: no change, so nobody who pulls by position sees one.
   const position = async () => {
-    const answer = await c.clock.settle(c.directory.object.listKeys({ ...c.envelope, afterPosition: 0, limit: 1 }));
+    const answer = await c.clock.settle(
+      c.directory.object.listKeys({ ...c.envelope, afterPosition: 0, limit: 1 }),
+    );
     return answer.ok ? answer.value.keys[0]?.position : undefined;
   };
   const before = await position();

@@ -18,10 +18,12 @@ function lastPrepare(c: Cluster): Prepare {
 /** Names that live on different shards: one for each. */
 function nameOn(c: Cluster, shard: number, nth = 0): string {
   for (let n = 0, seen = 0; ; n += 1) {
-    if (shardOf("ROUTES", `n${n}`, shardsOf(c.envelope.placement)) === shard && seen++ === nth) return `n${n}`;
+    if (shardOf("ROUTES", `n${n}`, shardsOf(c.envelope.placement)) === shard && seen++ === nth)
+      return `n${n}`;
   }
 }
-const spread = (c: Cluster): string[] => Array.from({ length: shardsOf(c.envelope.placement) }, (_, shard) => nameOn(c, shard));
+const spread = (c: Cluster): string[] =>
+  Array.from({ length: shardsOf(c.envelope.placement) }, (_, shard) => nameOn(c, shard));
 
 test("[B6] [M2] a lost prepare makes the begin unknown, releases what it got, and its id can be replayed", async () => {
   const c = await Cluster.start();
@@ -36,7 +38,12 @@ test("[B6] [M2] a lost prepare makes the begin unknown, releases what it got, an
 
 test("[B6] [B8] a prepare that was carried out but not answered is released; a lost release is found by the sweep", async () => {
   const c = await Cluster.start();
-  c.fate = (call) => (call.method !== "exchange" || call.to !== "shard 1" ? "deliver" : isPrepare(call) ? "lose_answer" : "lose");
+  c.fate = (call) =>
+    call.method !== "exchange" || call.to !== "shard 1"
+      ? "deliver"
+      : isPrepare(call)
+        ? "lose_answer"
+        : "lose";
   const lease = c.uuid();
   expect(await c.clock.settle(begin(c, "1", lease, spread(c)))).toEqual(no("UNAVAILABLE"));
   expect(c.holds()).toHaveLength(1);
@@ -53,7 +60,9 @@ test("[B6] a prepare that waited for room until its begin was given up does not 
   expect(await c.clock.settle(begin(c, "1", lease, [nameOn(c, 1)]))).toEqual(no("DEADLINE_EXCEEDED"));
   await c.clock.settle(blocking);
   await c.pass(20_000);
-  const sent = c.messages("exchange").flatMap((call) => (call.message as Exchange).prepares.map((prepare) => prepare.lease));
+  const sent = c
+    .messages("exchange")
+    .flatMap((call) => (call.message as Exchange).prepares.map((prepare) => prepare.lease));
   expect(sent).not.toContain(lease);
 });
 
@@ -134,7 +143,8 @@ test("[B3] every instance raises the incarnation before its first attempt, so th
     c.ledger("1").restart();
   }
   for (const call of c.messages("exchange")) {
-    for (const { incarnation, counter } of (call.message as Exchange).prepares) seen.push(`${incarnation}.${counter}`);
+    for (const { incarnation, counter } of (call.message as Exchange).prepares)
+      seen.push(`${incarnation}.${counter}`);
   }
   expect(new Set(seen)).toEqual(new Set(["1.1", "2.1", "3.1"]));
 });
@@ -197,7 +207,8 @@ test("[C3] commit answers although a shard cannot be reached, and the alarm fini
   c.fate = (call) => (call.to === "shard 3" ? "lose" : "deliver");
   expect(await c.clock.settle(decide(c, "1", lease, "COMMITTED"))).toEqual(ok({ state: "COMMITTED" }));
   expect(c.holds()).toHaveLength(1);
-  const tries = (): number => c.messages("exchange").filter((call) => call.to === "shard 3" && isDecision(call)).length;
+  const tries = (): number =>
+    c.messages("exchange").filter((call) => call.to === "shard 3" && isDecision(call)).length;
   await c.pass(3_600_000);
   // Capped backoff: it goes on, but does not hammer.
   expect(tries()).toBeGreaterThan(20);
@@ -218,7 +229,11 @@ test("[C2] a decision that arrives twice, or late, changes nothing that came aft
   // Destroyed by another lease, and taken by another cell, before the copy arrives.
   const destroy = c.uuid();
   await c.clock.settle(
-    c.ledger("1").object.begin(beginRequest(c.envelope, destroy, [{ kind: "destroy", value: "ada", subject: null, source: null }])),
+    c
+      .ledger("1")
+      .object.begin(
+        beginRequest(c.envelope, destroy, [{ kind: "destroy", value: "ada", subject: null, source: null }]),
+      ),
   );
   await c.clock.settle(decide(c, "1", destroy, "COMMITTED"));
   await c.pass(40_000);
@@ -234,7 +249,11 @@ test("[B4] [C2] a prepare that is carried out twice leaves a hold that no decisi
   c.fate = () => "deliver";
   const destroy = c.uuid();
   await c.clock.settle(
-    c.ledger("1").object.begin(beginRequest(c.envelope, destroy, [{ kind: "destroy", value: "ada", subject: null, source: null }])),
+    c
+      .ledger("1")
+      .object.begin(
+        beginRequest(c.envelope, destroy, [{ kind: "destroy", value: "ada", subject: null, source: null }]),
+      ),
   );
   await c.clock.settle(decide(c, "1", destroy, "COMMITTED"));
   await c.clock.pass(31_000);
@@ -262,7 +281,8 @@ test("[R2] a lookup never shows a hold whose lease was not granted, and says so 
 
 test("[R2] a lookup costs no message, and one when it meets a create hold", async () => {
   const c = await Cluster.start({ shards: 1 });
-  const look = () => c.clock.settle(c.shard(0).object.lookup({ ...c.envelope, keys: [keyOf("ROUTES", "ada")] }));
+  const look = () =>
+    c.clock.settle(c.shard(0).object.lookup({ ...c.envelope, keys: [keyOf("ROUTES", "ada")] }));
   await c.clock.settle(begin(c, "1", c.uuid(), ["bob"]));
   const before = c.calls.length;
   await look();
@@ -281,7 +301,9 @@ test("[R2] a lookup costs no message, and one when it meets a create hold", asyn
 
 test("[B9] two begins that refuse each other for ever when they retry in parallel: one wins, and no answer says taken", async () => {
   const c = await Cluster.start();
-  const results = await c.clock.settle(Promise.all([begin(c, "1", c.uuid(), spread(c)), begin(c, "2", c.uuid(), spread(c).toReversed())]));
+  const results = await c.clock.settle(
+    Promise.all([begin(c, "1", c.uuid(), spread(c)), begin(c, "2", c.uuid(), spread(c).toReversed())]),
+  );
   expect(results.filter((result) => result.ok)).toHaveLength(1);
   expect(results.find((result) => !result.ok)).toEqual(no("ABORTED"));
 });
@@ -302,9 +324,13 @@ test("[N1] what waits for a busy shard leaves together, and shares its transacti
   await c.clock.settle(begin(c, "1", c.uuid(), ["warm-up", "warm-up-2", "warm-up-3"]));
   const before = { messages: c.messages("exchange").length, transactions: c.transactions() };
   const leases = Array.from({ length: 200 }, () => c.uuid());
-  const results = await c.clock.settle(Promise.all(leases.map((lease, index) => begin(c, "1", lease, [`a${index}`, `b${index}`]))));
+  const results = await c.clock.settle(
+    Promise.all(leases.map((lease, index) => begin(c, "1", lease, [`a${index}`, `b${index}`]))),
+  );
   expect(results.every((result) => result.ok)).toBe(true);
-  const decided = await c.clock.settle(Promise.all(leases.map((lease) => decide(c, "1", lease, "COMMITTED"))));
+  const decided = await c.clock.settle(
+    Promise.all(leases.map((lease) => decide(c, "1", lease, "COMMITTED"))),
+  );
   expect(decided.every((result) => result.ok)).toBe(true);
   expect(c.messages("exchange").length - before.messages).toBeLessThan(40);
   expect(c.transactions() - before.transactions).toBeLessThan(40);
@@ -317,7 +343,9 @@ test("[N1] a slow shard delays only the leases that touch it", async () => {
   const started = c.clock.now();
   for (let round = 0; round < 3; round += 1) {
     const lease = c.uuid();
-    expect(await c.clock.settle(begin(c, "1", lease, [nameOn(c, 1), nameOn(c, 2)]))).toEqual(ok({ created: true }));
+    expect(await c.clock.settle(begin(c, "1", lease, [nameOn(c, 1), nameOn(c, 2)]))).toEqual(
+      ok({ created: true }),
+    );
     expect(await c.clock.settle(decide(c, "1", lease, "ROLLED_BACK"))).toEqual(ok({ state: "ROLLED_BACK" }));
   }
   expect(c.clock.now() - started).toBeLessThan(1_000);
@@ -327,7 +355,9 @@ test("[N1] a slow shard delays only the leases that touch it", async () => {
 test("[N2] leases in one message stand and fall alone", async () => {
   const c = await Cluster.start({ shards: 1 });
   await c.clock.settle(begin(c, "2", c.uuid(), ["n3"]));
-  const results = await c.clock.settle(Promise.all(Array.from({ length: 8 }, (_, index) => begin(c, "1", c.uuid(), [`n${index}`]))));
+  const results = await c.clock.settle(
+    Promise.all(Array.from({ length: 8 }, (_, index) => begin(c, "1", c.uuid(), [`n${index}`]))),
+  );
   expect(results.map((result) => result.ok)).toEqual([true, true, true, false, true, true, true, true]);
 });
 
@@ -335,7 +365,9 @@ test("[N2] decisions of a message come before its prepares", async () => {
   const c = await Cluster.start({ shards: 1 });
   const lease = c.uuid();
   await c.clock.settle(begin(c, "1", lease, ["ada"]));
-  const [, second] = await c.clock.settle(Promise.all([decide(c, "1", lease, "ROLLED_BACK"), begin(c, "1", c.uuid(), ["ada"])]));
+  const [, second] = await c.clock.settle(
+    Promise.all([decide(c, "1", lease, "ROLLED_BACK"), begin(c, "1", c.uuid(), ["ada"])]),
+  );
   expect(second).toEqual(ok({ created: true }));
 });
 
@@ -349,7 +381,9 @@ test("[M3] a lost alarm is set again by a restart, by the next work and by the c
   c.fate = () => "deliver";
   await c.clock.pass(60_000);
   expect(c.holds()).toHaveLength(4);
-  const maintained = await c.clock.settle(c.ledger("1").object.maintain({ ...c.envelope, pulledPosition: 0 }));
+  const maintained = await c.clock.settle(
+    c.ledger("1").object.maintain({ ...c.envelope, pulledPosition: 0 }),
+  );
   expect(maintained).toEqual(ok({ unapplied: 0 }));
   expect(c.holds()).toEqual([]);
   const other = c.uuid();
@@ -357,9 +391,13 @@ test("[M3] a lost alarm is set again by a restart, by the next work and by the c
   for (const node of c.nodes) node.alarmAtMs = undefined;
   for (const node of c.nodes) {
     node.restart();
-    await c.clock.settle<unknown>("ping" in node.object ? node.object.ping(c.envelope) : node.object.status(c.envelope));
+    await c.clock.settle<unknown>(
+      "ping" in node.object ? node.object.ping(c.envelope) : node.object.status(c.envelope),
+    );
   }
-  expect(c.nodes.filter((node) => node.alarmAtMs !== undefined && node.alarmAtMs > c.clock.now())).toHaveLength(1);
+  expect(
+    c.nodes.filter((node) => node.alarmAtMs !== undefined && node.alarmAtMs > c.clock.now()),
+  ).toHaveLength(1);
 });
 
 test("[M4] a clock that jumps back neither reorders leases nor makes one look old", async () => {
@@ -372,7 +410,13 @@ test("[M4] a clock that jumps back neither reorders leases nor makes one look ol
     await c.clock.settle(begin(c, "1", lease, [`n${leases.length}`]));
   }
   const page = await c.clock.settle(
-    c.ledger("1").object.list({ ...c.envelope, caller: { role: "cell", keyId: "k" }, createdAfterMs: 0, afterPosition: 0, limit: 10 }),
+    c.ledger("1").object.list({
+      ...c.envelope,
+      caller: { role: "cell", keyId: "k" },
+      createdAfterMs: 0,
+      afterPosition: 0,
+      limit: 10,
+    }),
   );
   expect(page.ok && page.value.leases.map(({ lease }) => lease)).toEqual(leases);
   expect(page.ok && page.value.leases.every(({ ageMs }) => ageMs >= 0)).toBe(true);
@@ -380,17 +424,27 @@ test("[M4] a clock that jumps back neither reorders leases nor makes one look ol
 
 test("[M6] begins over the cell's limits are refused with a time to wait, decisions never", async () => {
   const c = await Cluster.start({ limits: { concurrentBegins: 2, outstandingLeases: 3, fences: 1 } });
-  const parallel = await c.clock.settle(Promise.all(["a", "b", "c"].map((name) => begin(c, "1", c.uuid(), [name]))));
-  expect(parallel[2]).toEqual(no("RESOURCE_EXHAUSTED", { reason: "TOO_MANY_BEGINS", retryAfterMs: expect.any(Number) as unknown }));
+  const parallel = await c.clock.settle(
+    Promise.all(["a", "b", "c"].map((name) => begin(c, "1", c.uuid(), [name]))),
+  );
+  expect(parallel[2]).toEqual(
+    no("RESOURCE_EXHAUSTED", { reason: "TOO_MANY_BEGINS", retryAfterMs: expect.any(Number) as unknown }),
+  );
   const lease = c.uuid();
   expect(await c.clock.settle(begin(c, "1", lease, ["c"]))).toEqual(ok({ created: true }));
-  expect(await c.clock.settle(begin(c, "1", c.uuid(), ["d"]))).toEqual(no("RESOURCE_EXHAUSTED", { reason: "TOO_MANY_LEASES" }));
+  expect(await c.clock.settle(begin(c, "1", c.uuid(), ["d"]))).toEqual(
+    no("RESOURCE_EXHAUSTED", { reason: "TOO_MANY_LEASES" }),
+  );
   c.ledger("1").restart();
-  expect(await c.clock.settle(begin(c, "1", c.uuid(), ["d"]))).toEqual(no("RESOURCE_EXHAUSTED", { reason: "TOO_MANY_LEASES" }));
+  expect(await c.clock.settle(begin(c, "1", c.uuid(), ["d"]))).toEqual(
+    no("RESOURCE_EXHAUSTED", { reason: "TOO_MANY_LEASES" }),
+  );
   expect(await c.clock.settle(decide(c, "1", lease, "COMMITTED"))).toEqual(ok({ state: "COMMITTED" }));
   expect(await c.clock.settle(begin(c, "1", c.uuid(), ["d"]))).toEqual(ok({ created: true }));
   expect(await c.clock.settle(decide(c, "1", c.uuid(), "ROLLED_BACK"))).toEqual(ok({ state: "ROLLED_BACK" }));
-  expect(await c.clock.settle(decide(c, "1", c.uuid(), "ROLLED_BACK"))).toEqual(no("RESOURCE_EXHAUSTED", { reason: "TOO_MANY_FENCES" }));
+  expect(await c.clock.settle(decide(c, "1", c.uuid(), "ROLLED_BACK"))).toEqual(
+    no("RESOURCE_EXHAUSTED", { reason: "TOO_MANY_FENCES" }),
+  );
 });
 
 test("[S1] an outcome is forgotten only when it is applied, old enough, and pulled; or after the longest wait", async () => {
@@ -429,7 +483,9 @@ test("[S1] [R1] a pull misses no change, and positions never go back after a pru
   let after = 0;
   const pull = async (): Promise<void> => {
     for (let more = true; more;) {
-      const answer = await c.clock.settle(c.ledger("1").object.pull({ ...c.envelope, afterPosition: after, limit: 3 }));
+      const answer = await c.clock.settle(
+        c.ledger("1").object.pull({ ...c.envelope, afterPosition: after, limit: 3 }),
+      );
       if (!answer.ok) throw new Error(answer.refusal.detail);
       for (const change of answer.value.changes) seen.set(change.lease, change.state);
       after = answer.value.throughPosition;
@@ -463,11 +519,31 @@ test("[B4] [C2] a decision touches only the holds of its own cell, lease, attemp
   const lease = c.uuid();
   await c.clock.settle(begin(c, "1", lease, ["ada"]));
   const { incarnation, counter } = lastPrepare(c);
-  const right: Decision = { cell: "1", lease, incarnation, counter, epoch: 1, outcome: "COMMITTED", keys: [keyOf("ROUTES", "ada")] };
-  const wrong: Partial<Decision>[] = [{ cell: "2" }, { lease: c.uuid() }, { incarnation: 9 }, { counter: counter + 1 }, { epoch: 2 }];
+  const right: Decision = {
+    cell: "1",
+    lease,
+    incarnation,
+    counter,
+    epoch: 1,
+    outcome: "COMMITTED",
+    keys: [keyOf("ROUTES", "ada")],
+  };
+  const wrong: Partial<Decision>[] = [
+    { cell: "2" },
+    { lease: c.uuid() },
+    { incarnation: 9 },
+    { counter: counter + 1 },
+    { epoch: 2 },
+  ];
   for (const difference of wrong) {
     for (const outcome of ["COMMITTED", "ROLLED_BACK"] as const) {
-      await c.clock.settle(c.shard(0).object.exchange({ ...c.envelope, decisions: [{ ...right, ...difference, outcome }], prepares: [] }));
+      await c.clock.settle(
+        c.shard(0).object.exchange({
+          ...c.envelope,
+          decisions: [{ ...right, ...difference, outcome }],
+          prepares: [],
+        }),
+      );
     }
   }
   expect([c.holds().length, c.claims().length]).toEqual([1, 0]);
@@ -483,19 +559,26 @@ test("[C7] [B5] whenever a rollback meets a running begin, either it fences the 
     const lease = c.uuid();
     const running = begin(c, "1", lease, spread(c));
     for (let turn = 0; turn < delay; turn += 1) await c.clock.turn();
-    const [begun, rolled] = await c.clock.settle(Promise.all([running, decide(c, "1", lease, "ROLLED_BACK")]));
+    const [begun, rolled] = await c.clock.settle(
+      Promise.all([running, decide(c, "1", lease, "ROLLED_BACK")]),
+    );
     expect(rolled).toEqual(ok({ state: "ROLLED_BACK" }));
     ends.add(begun.ok ? "granted" : (begun.refusal.reason ?? begun.refusal.code));
     expect(c.holds().filter((hold) => hold.lease === lease)).toEqual([]);
-    expect(await c.clock.settle(decide(c, "1", lease, "COMMITTED"))).toEqual(no("FAILED_PRECONDITION", { reason: "LEASE_ROLLED_BACK" }));
+    expect(await c.clock.settle(decide(c, "1", lease, "COMMITTED"))).toEqual(
+      no("FAILED_PRECONDITION", { reason: "LEASE_ROLLED_BACK" }),
+    );
   }
   expect(ends).toEqual(new Set(["granted", "LEASE_ROLLED_BACK"]));
 });
 
 test("[B9] retries go in ascending order: two begins that reach two shards in opposite order do not refuse each other for ever", async () => {
   const c = await Cluster.start({ shards: 2 });
-  c.fate = (call) => (isPrepare(call) && (call.from === "ledger 1") === (call.to === "shard 1") ? "slow" : "deliver");
-  const results = await c.clock.settle(Promise.all([begin(c, "1", c.uuid(), spread(c)), begin(c, "2", c.uuid(), spread(c))]));
+  c.fate = (call) =>
+    isPrepare(call) && (call.from === "ledger 1") === (call.to === "shard 1") ? "slow" : "deliver";
+  const results = await c.clock.settle(
+    Promise.all([begin(c, "1", c.uuid(), spread(c)), begin(c, "2", c.uuid(), spread(c))]),
+  );
   expect(results.filter((result) => result.ok)).toHaveLength(1);
 });
 
@@ -509,7 +592,9 @@ test("[B3] [B6] a prepare that waits for a busy shard never leaves once its begi
   await c.clock.settle(first);
   c.fate = () => "deliver";
   await c.pass(20_000);
-  const sent = c.messages("exchange").flatMap((call) => (call.message as Exchange).prepares.map(({ lease }) => lease));
+  const sent = c
+    .messages("exchange")
+    .flatMap((call) => (call.message as Exchange).prepares.map(({ lease }) => lease));
   expect(sent).not.toContain(late);
 });
 
@@ -517,15 +602,21 @@ test("[S1] [M4] positions go on from the largest ever given, also when its row w
   const c = await Cluster.start({ limits: { outcomeRetentionS: 1 } });
   const fence = c.uuid();
   await c.clock.settle(decide(c, "1", fence, "ROLLED_BACK"));
-  const pulled = await c.clock.settle(c.ledger("1").object.pull({ ...c.envelope, afterPosition: 0, limit: 10 }));
+  const pulled = await c.clock.settle(
+    c.ledger("1").object.pull({ ...c.envelope, afterPosition: 0, limit: 10 }),
+  );
   const through = pulled.ok ? pulled.value.throughPosition : 0;
   await c.clock.pass(10_000);
-  expect(await c.clock.settle(c.ledger("1").object.maintain({ ...c.envelope, pulledPosition: through }))).toEqual(ok({ pruned: 1 }));
+  expect(
+    await c.clock.settle(c.ledger("1").object.maintain({ ...c.envelope, pulledPosition: through })),
+  ).toEqual(ok({ pruned: 1 }));
   c.clock.jump(-3_600_000);
   c.ledger("1").restart();
   const lease = c.uuid();
   await c.clock.settle(begin(c, "1", lease, ["ada"]));
-  const next = await c.clock.settle(c.ledger("1").object.pull({ ...c.envelope, afterPosition: through, limit: 10 }));
+  const next = await c.clock.settle(
+    c.ledger("1").object.pull({ ...c.envelope, afterPosition: through, limit: 10 }),
+  );
   expect(next.ok && next.value.changes.map((change) => change.lease)).toEqual([lease]);
 });
 
@@ -538,28 +629,43 @@ test("[C3] [M3] a restart finds every decision that is not applied, and tells th
   await c.clock.settle(decide(c, "1", stuck, "COMMITTED"));
   await c.clock.settle(decide(c, "1", fine, "COMMITTED"));
   await c.pass(60_000);
-  expect(await c.clock.settle(c.ledger("1").object.status(c.envelope))).toEqual(ok({ unappliedDecisions: 1 }));
+  expect(await c.clock.settle(c.ledger("1").object.status(c.envelope))).toEqual(
+    ok({ unappliedDecisions: 1 }),
+  );
   c.ledger("1").restart();
-  expect(await c.clock.settle(c.ledger("1").object.status(c.envelope))).toEqual(ok({ unappliedDecisions: 2 }));
+  expect(await c.clock.settle(c.ledger("1").object.status(c.envelope))).toEqual(
+    ok({ unappliedDecisions: 2 }),
+  );
   c.fate = () => "deliver";
   await c.pass(10_000);
   expect(c.claims()).toHaveLength(2);
-  expect(await c.clock.settle(c.ledger("1").object.status(c.envelope))).toEqual(ok({ unappliedDecisions: 0 }));
+  expect(await c.clock.settle(c.ledger("1").object.status(c.envelope))).toEqual(
+    ok({ unappliedDecisions: 0 }),
+  );
 });
 
 test("[R3] a page ends with the last record of its last source id, however many that has", async () => {
   const c = await Cluster.start({ shards: 1 });
   const lease = c.uuid();
-  const specs = ["1", "2", "2", "2", "3", "3", "10"].map((id, index) => ({ value: `n${index}`, source: { type: "RAILS_TABLE_USERS" as const, id } }));
+  const specs = ["1", "2", "2", "2", "3", "3", "10"].map((id, index) => ({
+    value: `n${index}`,
+    source: { type: "RAILS_TABLE_USERS" as const, id },
+  }));
   await c.clock.settle(c.ledger("1").object.begin(beginRequest(c.envelope, lease, specs.slice(0, 4))));
   await c.clock.settle(decide(c, "1", lease, "COMMITTED"));
   // The rest is granted only: holds and claims are one list.
   await c.clock.settle(c.ledger("1").object.begin(beginRequest(c.envelope, c.uuid(), specs.slice(4))));
   const page = async (limit: number): Promise<string[]> => {
     const answer = await c.clock.settle(
-      c
-        .shard(0)
-        .object.listRecords({ ...c.envelope, cell: "1", sourceType: "RAILS_TABLE_USERS", bucketTypes: ["ROUTES"], after: "", upTo: null, limit }),
+      c.shard(0).object.listRecords({
+        ...c.envelope,
+        cell: "1",
+        sourceType: "RAILS_TABLE_USERS",
+        bucketTypes: ["ROUTES"],
+        after: "",
+        upTo: null,
+        limit,
+      }),
     );
     if (!answer.ok) throw new Error(answer.refusal.detail);
     expect(answer.value.complete).toBe(answer.value.records.length === 7);
@@ -583,7 +689,11 @@ test("[B8] [R1] nothing is answered from rows that are not durable yet", async (
   const { incarnation, counter } = lastPrepare(c);
   const calls = [
     running,
-    ledger.object.inquire({ ...c.envelope, shard: 0, questions: [{ lease, incarnation, counter, epoch: 2 }] }),
+    ledger.object.inquire({
+      ...c.envelope,
+      shard: 0,
+      questions: [{ lease, incarnation, counter, epoch: 2 }],
+    }),
     ledger.object.list({ ...c.envelope, caller, createdAfterMs: 0, afterPosition: 0, limit: 10 }),
     ledger.object.get({ ...c.envelope, caller, lease }),
     ledger.object.pull({ ...c.envelope, afterPosition: 0, limit: 10 }),
@@ -611,7 +721,9 @@ test("[S1] a page of a pull is bounded in bytes too, and still moves on by at le
   const pages: number[] = [];
   const seen: string[] = [];
   for (let after = 0, more = true; more;) {
-    const answer = await c.clock.settle(c.ledger("1").object.pull({ ...c.envelope, afterPosition: after, limit: 100 }));
+    const answer = await c.clock.settle(
+      c.ledger("1").object.pull({ ...c.envelope, afterPosition: after, limit: 100 }),
+    );
     if (!answer.ok) throw new Error(answer.refusal.detail);
     seen.push(...answer.value.changes.map(({ lease }) => lease));
     pages.push(answer.value.changes.length);
@@ -629,7 +741,10 @@ test("[R3] [R2] a page of names whose begins are still running is empty, and say
   await c.clock.settle(c.ledger("1").object.begin(beginRequest(c.envelope, done, [last])));
   await c.clock.settle(decide(c, "1", done, "COMMITTED"));
   c.fate = (call) => (isPrepare(call) ? "lose_answer" : "deliver");
-  const specs = ["1", "2", "3"].map((id) => ({ value: `n${id}`, source: { type: "RAILS_TABLE_USERS" as const, id } }));
+  const specs = ["1", "2", "3"].map((id) => ({
+    value: `n${id}`,
+    source: { type: "RAILS_TABLE_USERS" as const, id },
+  }));
   const running = c.ledger("1").object.begin(beginRequest(c.envelope, c.uuid(), specs));
   await c.clock.pass(50);
   const page = async (after: string) => {
@@ -662,9 +777,15 @@ test("[R3] holds that end while a page is made do not widen it over others that 
     await c.clock.settle(c.ledger("1").object.begin(beginRequest(c.envelope, lease, [spec])));
   }
   const page = (after: string) =>
-    c
-      .shard(0)
-      .object.listRecords({ ...c.envelope, cell: "1", sourceType: "RAILS_TABLE_USERS", bucketTypes: ["ROUTES"], after, upTo: null, limit: 2 });
+    c.shard(0).object.listRecords({
+      ...c.envelope,
+      cell: "1",
+      sourceType: "RAILS_TABLE_USERS",
+      bucketTypes: ["ROUTES"],
+      after,
+      upTo: null,
+      limit: 2,
+    });
   let ends = 0;
   c.fate = (call) => {
     // One of the first three is rolled back under each question.
@@ -707,14 +828,18 @@ test("[C3] a decision that this version cannot read does not stop the others", a
   c.fate = (call) => (isDecision(call) ? "lose" : "deliver");
   await c.clock.settle(decide(c, "1", bad, "COMMITTED"));
   await c.clock.settle(decide(c, "1", good, "COMMITTED"));
-  c.ledger("1").database.prepare("UPDATE lease SET payload = '[[0,99,\"a\",0,0,0,0]]' WHERE lease = ?").run(bad);
+  c.ledger("1")
+    .database.prepare("UPDATE lease SET payload = '[[0,99,\"a\",0,0,0,0]]' WHERE lease = ?")
+    .run(bad);
   c.fate = () => "deliver";
   c.ledger("1").restart();
   await c.clock.settle(c.ledger("1").object.status(c.envelope));
   await c.pass(30_000);
   expect(c.claims().map(({ canonical }) => canonical)).toContain("bob");
   expect(c.logged.some(({ event }) => event === "decision_unreadable")).toBe(true);
-  expect(await c.clock.settle(c.ledger("1").object.status(c.envelope))).toEqual(ok({ unappliedDecisions: 1 }));
+  expect(await c.clock.settle(c.ledger("1").object.status(c.envelope))).toEqual(
+    ok({ unappliedDecisions: 1 }),
+  );
 });
 
 test("[M6] begins that were fenced count until their work has ended", async () => {
@@ -728,7 +853,9 @@ test("[M6] begins that were fenced count until their work has ended", async () =
     works.push(decide(c, "1", lease, "ROLLED_BACK"));
     await c.clock.pass(20);
   }
-  expect(await c.clock.settle(begin(c, "1", c.uuid(), ["more"]))).toEqual(no("RESOURCE_EXHAUSTED", { reason: "TOO_MANY_BEGINS" }));
+  expect(await c.clock.settle(begin(c, "1", c.uuid(), ["more"]))).toEqual(
+    no("RESOURCE_EXHAUSTED", { reason: "TOO_MANY_BEGINS" }),
+  );
   await c.clock.settle(Promise.all(works));
   c.fate = () => "deliver";
   expect(await c.clock.settle(begin(c, "1", c.uuid(), ["more"]))).toEqual(ok({ created: true }));
@@ -749,7 +876,9 @@ test("[A1] [C6] a cell that is frozen, or a key that is revoked, while a begin r
     );
     const ended = await c.clock.settle(running);
     expect(ended).toEqual(
-      change === "freeze" ? no("FAILED_PRECONDITION", { reason: "CELL_FROZEN" }) : no("UNAUTHENTICATED", { reason: "KEY_REVOKED" }),
+      change === "freeze"
+        ? no("FAILED_PRECONDITION", { reason: "CELL_FROZEN" })
+        : no("UNAUTHENTICATED", { reason: "KEY_REVOKED" }),
     );
     expect(c.holds().map(({ canonical }) => canonical)).toEqual(["warm-up"]);
   }
@@ -758,8 +887,14 @@ test("[A1] [C6] a cell that is frozen, or a key that is revoked, while a begin r
 test("[M5] a shard refuses a type that it does not know, and goes on serving the others", async () => {
   const c = await Cluster.start({ shards: 1 });
   await c.clock.settle(begin(c, "1", c.uuid(), ["ada"]));
-  const prepare = { ...lastPrepare(c), lease: c.uuid(), ops: lastPrepare(c).ops.map((op) => ({ ...op, type: "PAGES" as never })) };
-  const refused = await c.clock.settle(c.shard(0).object.exchange({ ...c.envelope, decisions: [], prepares: [prepare] }));
+  const prepare = {
+    ...lastPrepare(c),
+    lease: c.uuid(),
+    ops: lastPrepare(c).ops.map((op) => ({ ...op, type: "PAGES" as never })),
+  };
+  const refused = await c.clock.settle(
+    c.shard(0).object.exchange({ ...c.envelope, decisions: [], prepares: [prepare] }),
+  );
   expect(refused).toEqual(no("UNAVAILABLE", { reason: "MESSAGE_VERSION" }));
   expect(c.shard(0).halted).toBe(false);
   expect(await c.clock.settle(begin(c, "1", c.uuid(), ["bob"]))).toEqual(ok({ created: true }));
@@ -828,9 +963,14 @@ test("[B2] [A1] whoever joins a begin is not told of the first caller's revoked 
   const lease = c.uuid();
   const first = begin(c, "1", lease, ["ada"]);
   await c.clock.pass(10);
-  const again = () => c.ledger("1").object.begin(beginRequest(c.envelope, lease, ["ada"], { caller: { role: "cell", keyId: "k2" } }));
+  const again = () =>
+    c
+      .ledger("1")
+      .object.begin(beginRequest(c.envelope, lease, ["ada"], { caller: { role: "cell", keyId: "k2" } }));
   const second = again();
-  await c.clock.settle(c.ledger("1").object.revoke({ ...c.envelope, keyId: "k1", expiresAtMs: Number.MAX_SAFE_INTEGER }));
+  await c.clock.settle(
+    c.ledger("1").object.revoke({ ...c.envelope, keyId: "k1", expiresAtMs: Number.MAX_SAFE_INTEGER }),
+  );
   expect(await c.clock.settle(first)).toEqual(no("UNAUTHENTICATED", { reason: "KEY_REVOKED" }));
   expect(await c.clock.settle(second)).toEqual(no("UNAVAILABLE", { retryAfterMs: 1_000 }));
   expect(await c.clock.settle(again())).toEqual(ok({ created: true }));

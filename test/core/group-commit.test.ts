@@ -7,10 +7,15 @@ function start(): { sql: NodeSql; commits: GroupCommit; halts: unknown[] } {
   const sql = new NodeSql();
   sql.database.exec("CREATE TABLE t (n INTEGER NOT NULL)");
   const halts: unknown[] = [];
-  return { sql, commits: new GroupCommit(sql, new VirtualClock(), (reason) => void halts.push(reason)), halts };
+  return {
+    sql,
+    commits: new GroupCommit(sql, new VirtualClock(), (reason) => void halts.push(reason)),
+    halts,
+  };
 }
 
-const rows = (sql: NodeSql): number[] => sql.all<{ n: number }>("SELECT n FROM t ORDER BY n").map(({ n }) => n);
+const rows = (sql: NodeSql): number[] =>
+  sql.all<{ n: number }>("SELECT n FROM t ORDER BY n").map(({ n }) => n);
 const insert = (sql: NodeSql, n: number) => () => {
   sql.all("INSERT INTO t (n) VALUES (?)", n);
   return n;
@@ -19,7 +24,9 @@ const insert = (sql: NodeSql, n: number) => () => {
 test("[N1] work that is ready together is one transaction, and each item gets its own answer", async () => {
   const { sql, commits } = start();
   const before = sql.counts.transactions;
-  expect(await Promise.all([1, 2, 3].map((n) => commits.submit("exchange", insert(sql, n))))).toEqual([1, 2, 3]);
+  expect(await Promise.all([1, 2, 3].map((n) => commits.submit("exchange", insert(sql, n))))).toEqual([
+    1, 2, 3,
+  ]);
   expect(sql.counts.transactions - before).toBe(1);
   expect(rows(sql)).toEqual([1, 2, 3]);
 });

@@ -10,9 +10,25 @@ import { VirtualClock } from "../support/virtual-clock.ts";
 test("[M6] a limit is given in digits or as a number, and nothing that merely looks like one is taken", () => {
   expect(readLimits({ LEASEHOLD_BATCH_OPS: 7 }).batchOps).toBe(7);
   expect(readLimits({ LEASEHOLD_BATCH_OPS: "007" }).batchOps).toBe(7);
-  const wrong: unknown[] = ["7x", "x7", "7 ", "0x7", "1e2", 7.5, Number.NaN, Infinity, ["7"], [7], true, null, {}];
+  const wrong: unknown[] = [
+    "7x",
+    "x7",
+    "7 ",
+    "0x7",
+    "1e2",
+    7.5,
+    Number.NaN,
+    Infinity,
+    ["7"],
+    [7],
+    true,
+    null,
+    {},
+  ];
   for (const value of wrong)
-    expect(() => readLimits({ LEASEHOLD_BATCH_OPS: value })).toThrow("LEASEHOLD_BATCH_OPS must be a whole number of ops from 1 to 5000");
+    expect(() => readLimits({ LEASEHOLD_BATCH_OPS: value })).toThrow(
+      "LEASEHOLD_BATCH_OPS must be a whole number of ops from 1 to 5000",
+    );
 });
 
 test("a schema is brought up to date by its new steps only, each with its mark, and a step that fails leaves nothing", () => {
@@ -91,8 +107,16 @@ test("[B5] when a transaction fails, what waits behind it is refused as well and
     throw new Error("a bug");
   };
   // The second one is too heavy to go with the first.
-  const works = [commits.submit("exchange", failing), commits.submit("exchange", insert(1), 5_000), commits.submit("exchange", insert(2))];
-  expect((await Promise.allSettled(works)).map(({ status }) => status)).toEqual(["rejected", "rejected", "rejected"]);
+  const works = [
+    commits.submit("exchange", failing),
+    commits.submit("exchange", insert(1), 5_000),
+    commits.submit("exchange", insert(2)),
+  ];
+  expect((await Promise.allSettled(works)).map(({ status }) => status)).toEqual([
+    "rejected",
+    "rejected",
+    "rejected",
+  ]);
   expect([halts, sql.all("SELECT n FROM t")]).toEqual([1, []]);
 });
 

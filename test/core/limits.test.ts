@@ -1,7 +1,14 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { defaultLimits, limitNames, limitTable, limitVariable, readLimits, wireLimitName } from "../../src/core/limits.ts";
+import {
+  defaultLimits,
+  limitNames,
+  limitTable,
+  limitVariable,
+  readLimits,
+  wireLimitName,
+} from "../../src/core/limits.ts";
 
 test("[M6] without variables the defaults hold, and they are in range", () => {
   expect(readLimits({})).toEqual(defaultLimits);
@@ -16,7 +23,8 @@ test.each(limitNames)("[M6] %s is overridden by its variable, at both edges and 
   const variable = limitVariable(name);
   expect(readLimits({ [variable]: String(least) })[name]).toBe(least);
   expect(readLimits({ [variable]: String(most) })[name]).toBe(most);
-  for (const bad of [String(least - 1), String(most + 1), "ten", "1.5", "-1", " 5"]) expect(() => readLimits({ [variable]: bad })).toThrow(variable);
+  for (const bad of [String(least - 1), String(most + 1), "ten", "1.5", "-1", " 5"])
+    expect(() => readLimits({ [variable]: bad })).toThrow(variable);
   expect(readLimits({ [variable]: "" })[name]).toBe(defaultLimits[name]);
 });
 
@@ -28,10 +36,11 @@ test("[M6] names on the wire and in the environment follow from the one in the t
 test("[M6] the reference page lists every limit as it is", () => {
   const page = readFileSync(join(import.meta.dirname, "../../docs/reference/limits.md"), "utf8");
   const rows = new Map(
-    [...page.matchAll(/^\| `(LEASEHOLD_\w+)` *\| ([\d,]+) *\| ([\d,]+) to ([\d,]+) *\| (\w+) *\| (.*?) *\|$/gm)].map(([, variable, ...cells]) => [
-      variable,
-      cells,
-    ]),
+    [
+      ...page.matchAll(
+        /^\| `(LEASEHOLD_\w+)` *\| ([\d,]+) *\| ([\d,]+) to ([\d,]+) *\| (\w+) *\| (.*?) *\|$/gm,
+      ),
+    ].map(([, variable, ...cells]) => [variable, cells]),
   );
   const shown = (value: number): string => value.toLocaleString("en-US");
   const expected = new Map(

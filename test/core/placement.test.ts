@@ -18,7 +18,9 @@ const golden: [BucketTypeName, string, number, number][] = [
 ];
 
 test("[P1] the shard of a bucket is frozen", () => {
-  expect(golden.map(([type, canonical, shards]) => [type, canonical, shards, shardOf(type, canonical, shards)])).toEqual(golden);
+  expect(
+    golden.map(([type, canonical, shards]) => [type, canonical, shards, shardOf(type, canonical, shards)]),
+  ).toEqual(golden);
 });
 
 test("[P1] it is the first 32 bits of SHA-256 over type number and canonical value", () => {

@@ -1,5 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { bucketTypeByNumber, bucketTypes, sourceTypeByNumber, sourceTypes, subjectTypeByNumber, subjectTypes } from "../../src/core/registry.ts";
+import {
+  bucketTypeByNumber,
+  bucketTypes,
+  sourceTypeByNumber,
+  sourceTypes,
+  subjectTypeByNumber,
+  subjectTypes,
+} from "../../src/core/registry.ts";
 
 // Storage keeps these numbers: a change here is a change of what every stored row means.
 const registries = [
@@ -7,7 +14,15 @@ const registries = [
     what: "bucket",
     types: bucketTypes,
     byNumber: bucketTypeByNumber,
-    numbers: { ROUTES: 1, ORGANIZATION_PATH: 2, REDIRECT_ROUTES: 3, USERNAMES: 4, EMAILS: 5, PROJECT_IDS: 6, USER_IDS: 10 },
+    numbers: {
+      ROUTES: 1,
+      ORGANIZATION_PATH: 2,
+      REDIRECT_ROUTES: 3,
+      USERNAMES: 4,
+      EMAILS: 5,
+      PROJECT_IDS: 6,
+      USER_IDS: 10,
+    },
   },
   {
     what: "subject",
@@ -50,7 +65,8 @@ describe.each(registries)("the registry of $what types", ({ types, byNumber, num
 
   it("finds every type by its number, and nothing else", () => {
     for (const [name, { number }] of entries) expect(byNumber(number)).toBe(name);
-    for (const unknown of [-1, entries.length + 1, 1.5, Number.NaN]) expect(byNumber(unknown)).toBeUndefined();
+    for (const unknown of [-1, entries.length + 1, 1.5, Number.NaN])
+      expect(byNumber(unknown)).toBeUndefined();
   });
 });
 

@@ -9,10 +9,14 @@ const rules = new Set([...reference.matchAll(/^- \*\*([A-Z]\d+)\*\*/gm)].map(([,
 
 function provenRules(): Map<string, string> {
   const proven = new Map<string, string>();
-  const files = readdirSync(join(root, "test"), { recursive: true, encoding: "utf8" }).filter((file) => file.endsWith(".ts"));
+  const files = readdirSync(join(root, "test"), { recursive: true, encoding: "utf8" }).filter((file) =>
+    file.endsWith(".ts"),
+  );
   for (const file of files) {
     const text = readFileSync(join(root, "test", file), "utf8");
-    for (const [, title] of text.matchAll(/\b(?:test|it)(?:\.each\([^)]*\))?\(\s*["'`]((?:\[[A-Z]\d+\] ?)+)/g)) {
+    for (const [, title] of text.matchAll(
+      /\b(?:test|it)(?:\.each\([^)]*\))?\(\s*["'`]((?:\[[A-Z]\d+\] ?)+)/g,
+    )) {
       for (const [, rule] of (title ?? "").matchAll(/\[([A-Z]\d+)\]/g)) proven.set(rule ?? "", file);
     }
   }

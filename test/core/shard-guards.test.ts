@@ -5,13 +5,18 @@ import { sourceOrder } from "../../src/core/source-order.ts";
 import { Cluster } from "../support/cluster.ts";
 import { beginRequest, decideRequest, keyOf, type OpSpec } from "../support/ops.ts";
 
-const no = (code: string, more: object = {}): object => ({ ok: false, refusal: expect.objectContaining({ code, ...more }) as unknown });
+const no = (code: string, more: object = {}): object => ({
+  ok: false,
+  refusal: expect.objectContaining({ code, ...more }) as unknown,
+});
 
 const start = (): Promise<Cluster> => Cluster.start({ shards: 1 });
 
 async function begin(c: Cluster, specs: (OpSpec | string)[], cell = "1"): Promise<string> {
   const lease = c.uuid();
-  expect(await c.clock.settle(c.ledger(cell).object.begin(beginRequest(c.envelope, lease, specs)))).toMatchObject({ ok: true });
+  expect(
+    await c.clock.settle(c.ledger(cell).object.begin(beginRequest(c.envelope, lease, specs))),
+  ).toMatchObject({ ok: true });
   return lease;
 }
 
@@ -20,14 +25,35 @@ async function own(c: Cluster, specs: (OpSpec | string)[], cell = "1"): Promise<
   await c.clock.settle(c.ledger(cell).object.decide(decideRequest(c.envelope, lease, "COMMITTED")));
 }
 
-const user = (value: string, id: string, more: Partial<OpSpec> = {}): OpSpec => ({ value, source: { type: "RAILS_TABLE_USERS", id }, ...more });
+const user = (value: string, id: string, more: Partial<OpSpec> = {}): OpSpec => ({
+  value,
+  source: { type: "RAILS_TABLE_USERS", id },
+  ...more,
+});
 
-function list(c: Cluster, limit: number, after = "", upTo: string | null = null): Promise<Reply<ListRecordsAnswer>> {
-  const request = { ...c.envelope, cell: "1", sourceType: "RAILS_TABLE_USERS" as const, bucketTypes: ["ROUTES", "EMAILS"] as const };
-  return c.clock.settle(c.shard(0).object.listRecords({ ...request, bucketTypes: [...request.bucketTypes], after, upTo, limit }));
+function list(
+  c: Cluster,
+  limit: number,
+  after = "",
+  upTo: string | null = null,
+): Promise<Reply<ListRecordsAnswer>> {
+  const request = {
+    ...c.envelope,
+    cell: "1",
+    sourceType: "RAILS_TABLE_USERS" as const,
+    bucketTypes: ["ROUTES", "EMAILS"] as const,
+  };
+  return c.clock.settle(
+    c.shard(0).object.listRecords({ ...request, bucketTypes: [...request.bucketTypes], after, upTo, limit }),
+  );
 }
 
-async function page(c: Cluster, limit: number, after = "", upTo: string | null = null): Promise<ListRecordsAnswer> {
+async function page(
+  c: Cluster,
+  limit: number,
+  after = "",
+  upTo: string | null = null,
+): Promise<ListRecordsAnswer> {
   const answer = await list(c, limit, after, upTo);
   if (!answer.ok) throw new Error(answer.refusal.detail);
   return answer.value;
@@ -49,7 +75,11 @@ test("[M5] a message that names a type which this version does not know is refus
     .flatMap((call) => (call.message as Exchange).prepares)
     .at(-1);
   if (last === undefined) throw new Error("no prepare was sent");
-  const fresh: Prepare = { ...last, lease: c.uuid(), ops: last.ops.map((op) => ({ ...op, canonical: "bob", value: "bob" })) };
+  const fresh: Prepare = {
+    ...last,
+    lease: c.uuid(),
+    ops: last.ops.map((op) => ({ ...op, canonical: "bob", value: "bob" })),
+  };
   const decision: Decision = {
     cell: "1",
     lease: last.lease,
@@ -61,12 +91,23 @@ test("[M5] a message that names a type which this version does not know is refus
   };
   const strange = { type: "NEWER" as never, id: "1" };
   const messages: Pick<Exchange, "decisions" | "prepares">[] = [
-    { decisions: [{ ...decision, keys: [keyOf("ROUTES", "ada"), { type: "NEWER" as never, canonical: "ada" }] }], prepares: [] },
-    { decisions: [], prepares: [fresh, { ...fresh, ops: fresh.ops.map((op) => ({ ...op, type: "NEWER" as never })) }] },
+    {
+      decisions: [
+        { ...decision, keys: [keyOf("ROUTES", "ada"), { type: "NEWER" as never, canonical: "ada" }] },
+      ],
+      prepares: [],
+    },
+    {
+      decisions: [],
+      prepares: [fresh, { ...fresh, ops: fresh.ops.map((op) => ({ ...op, type: "NEWER" as never })) }],
+    },
     { decisions: [], prepares: [{ ...fresh, ops: fresh.ops.map((op) => ({ ...op, subject: strange })) }] },
     { decisions: [], prepares: [{ ...fresh, ops: fresh.ops.map((op) => ({ ...op, source: strange })) }] },
     // A name that every object has is no type either.
-    { decisions: [], prepares: [{ ...fresh, ops: fresh.ops.map((op) => ({ ...op, type: "toString" as never })) }] },
+    {
+      decisions: [],
+      prepares: [{ ...fresh, ops: fresh.ops.map((op) => ({ ...op, type: "toString" as never })) }],
+    },
   ];
   for (const message of messages) {
     const answer = await c.clock.settle(c.shard(0).object.exchange({ ...c.envelope, ...message }));
@@ -88,13 +129,24 @@ test("[P1] [M5] every call of a shard is refused under another placement, and a 
     object.exchange({ ...other, decisions: [], prepares: [] }),
     object.settle({ ...other, keys: [keyOf("ROUTES", "ada")] }),
     object.lookup({ ...other, keys: [keyOf("ROUTES", "ada")] }),
-    object.listRecords({ ...other, cell: "1", sourceType: "RAILS_TABLE_USERS", bucketTypes: ["ROUTES"], after: "", upTo: null, limit: 1 }),
+    object.listRecords({
+      ...other,
+      cell: "1",
+      sourceType: "RAILS_TABLE_USERS",
+      bucketTypes: ["ROUTES"],
+      after: "",
+      upTo: null,
+      limit: 1,
+    }),
     object.ping(other),
   ];
-  for (const answer of await c.clock.settle(Promise.all(calls))) expect(answer).toEqual(no("UNAVAILABLE", { reason: "PLACEMENT_MISMATCH" }));
+  for (const answer of await c.clock.settle(Promise.all(calls)))
+    expect(answer).toEqual(no("UNAVAILABLE", { reason: "PLACEMENT_MISMATCH" }));
   c.shard(0).database.prepare("UPDATE meta SET value = ? WHERE name = 'placement'").run(other.placement);
   c.shard(0).restart();
-  const refused = await c.clock.settle(c.ledger("1").object.begin(beginRequest(c.envelope, c.uuid(), ["bob"])));
+  const refused = await c.clock.settle(
+    c.ledger("1").object.begin(beginRequest(c.envelope, c.uuid(), ["bob"])),
+  );
   expect(refused).toEqual(no("UNAVAILABLE", { reason: "PLACEMENT_MISMATCH" }));
 });
 
@@ -114,8 +166,12 @@ test("[R3] a page is of one cell, source type and set of bucket types, behind `a
   await own(c, [user("theirs", "2")], "2");
   await begin(c, [user("h2", "2"), user("h4", "4")]);
   await begin(c, [user("their-hold", "2")], "2");
-  await begin(c, [user("v2", "2", { type: "USERNAMES" }), { value: "other-hold", source: { type: "RAILS_TABLE_GROUPS", id: "2" } }]);
-  const names = async (after: string, upTo: string | null) => (await page(c, 100, after, upTo)).records.map(({ canonical }) => canonical);
+  await begin(c, [
+    user("v2", "2", { type: "USERNAMES" }),
+    { value: "other-hold", source: { type: "RAILS_TABLE_GROUPS", id: "2" } },
+  ]);
+  const names = async (after: string, upTo: string | null) =>
+    (await page(c, 100, after, upTo)).records.map(({ canonical }) => canonical);
   expect(await names("", null)).toEqual(["n1", "h2", "n2", "n3", "h4"]);
   expect(await names(sourceOrder("1"), sourceOrder("3"))).toEqual(["h2", "n2", "n3"]);
   expect(await names(sourceOrder("2"), sourceOrder("4"))).toEqual(["n3", "h4"]);
@@ -167,7 +223,12 @@ test("[R2] [R3] what is being begun is asked about once: by a lookup, and by a p
   await c.clock.pass(10);
   expect(await lookup).toMatchObject({ value: { found: [{ kind: "record" }, { kind: "none" }] } });
   expect(c.messages("inquire")).toHaveLength(1);
-  const request = { ...c.envelope, cell: "1", sourceType: "RAILS_TABLE_USERS" as const, bucketTypes: ["ROUTES" as const] };
+  const request = {
+    ...c.envelope,
+    cell: "1",
+    sourceType: "RAILS_TABLE_USERS" as const,
+    bucketTypes: ["ROUTES" as const],
+  };
   const listed = c.shard(0).object.listRecords({ ...request, after: "", upTo: null, limit: 10 });
   await c.clock.pass(10);
   expect(await listed).toMatchObject({ value: { records: [{ canonical: "granted" }] } });
@@ -187,7 +248,8 @@ test("[R2] a name whose hold changes hands under every question was free in betw
     }
     return "deliver";
   };
-  const look = () => c.clock.settle(c.shard(0).object.lookup({ ...c.envelope, keys: [keyOf("ROUTES", "ada")] }));
+  const look = () =>
+    c.clock.settle(c.shard(0).object.lookup({ ...c.envelope, keys: [keyOf("ROUTES", "ada")] }));
   expect(await look()).toEqual({ ok: true, value: { found: [{ kind: "none" }] } });
   expect(asked).toBe(3);
   expect(c.holds()).not.toEqual([expect.objectContaining({ lease })]);
@@ -219,13 +281,17 @@ test("a row that holds what this version does not know is never guessed", async 
     const c = await start();
     await own(c, [user("n1", "1")]);
     c.shard(0).database.exec(`UPDATE claim SET ${column} = 99`);
-    await expect(c.clock.settle(c.shard(0).object.lookup({ ...c.envelope, keys: [keyOf("ROUTES", "n1")] }))).rejects.toThrow("not in the registry");
+    await expect(
+      c.clock.settle(c.shard(0).object.lookup({ ...c.envelope, keys: [keyOf("ROUTES", "n1")] })),
+    ).rejects.toThrow("not in the registry");
   }
   for (const column of ["uuid", "value", "subject_type", "subject_id", "source_type", "source_id"]) {
     const c = await start();
     await begin(c, [user("n1", "1")]);
     c.shard(0).database.exec(`UPDATE hold SET ${column} = NULL`);
-    await expect(c.clock.settle(c.shard(0).object.lookup({ ...c.envelope, keys: [keyOf("ROUTES", "n1")] }))).rejects.toThrow("lacks a column");
+    await expect(
+      c.clock.settle(c.shard(0).object.lookup({ ...c.envelope, keys: [keyOf("ROUTES", "n1")] })),
+    ).rejects.toThrow("lacks a column");
   }
 });
 
@@ -245,7 +311,9 @@ test("[B4] a destroy that names subject or source takes only the claim that has 
   for (const more of wrong) {
     const request = beginRequest(c.envelope, c.uuid(), [{ kind: "destroy", value: "ada", ...more }]);
     const answer = await c.clock.settle(c.ledger("1").object.begin(request));
-    expect(answer).toMatchObject({ refusal: { code: "FAILED_PRECONDITION", conflicts: [{ kind: "mismatch", owner: "self" }] } });
+    expect(answer).toMatchObject({
+      refusal: { code: "FAILED_PRECONDITION", conflicts: [{ kind: "mismatch", owner: "self" }] },
+    });
   }
   expect(c.holds()).toEqual([]);
   await begin(c, [{ kind: "destroy", value: "ada", subject, source }]);
@@ -266,9 +334,19 @@ test("[B6] conflicts say whose the name is, and only a leased one says when to t
     { kind: "destroy", value: "nobody" },
     { kind: "replace", value: "none" },
   ]);
-  const answer = await c.clock.settle(c.ledger("1").object.begin({ ...request, ops: request.ops.toReversed() }));
+  const answer = await c.clock.settle(
+    c.ledger("1").object.begin({ ...request, ops: request.ops.toReversed() }),
+  );
   const conflicts = answer.ok ? [] : (answer.refusal.conflicts ?? []);
-  expect(conflicts.map(({ list: name, index, kind, owner, retryAfterMs }) => [name, index, kind, owner, retryAfterMs !== undefined])).toEqual([
+  expect(
+    conflicts.map(({ list: name, index, kind, owner, retryAfterMs }) => [
+      name,
+      index,
+      kind,
+      owner,
+      retryAfterMs !== undefined,
+    ]),
+  ).toEqual([
     ["creates", 0, "taken", "self", false],
     ["creates", 1, "taken", "other", false],
     ["creates", 2, "leased", "other", true],

@@ -5,10 +5,13 @@ import { Cluster } from "../support/cluster.ts";
 
 const SLOT_MS = 60_000;
 
-const start = (verificationSlots = 2): Promise<Cluster> => Cluster.start({ limits: { verificationSlots, verificationSlotMs: SLOT_MS } });
+const start = (verificationSlots = 2): Promise<Cluster> =>
+  Cluster.start({ limits: { verificationSlots, verificationSlotMs: SLOT_MS } });
 
-const take = (c: Cluster, cell: string, uuid: string) => c.clock.settle(c.directory.object.takeSlot({ ...c.envelope, cell, uuid }));
-const release = (c: Cluster, cell: string, uuid: string) => c.clock.settle(c.directory.object.releaseSlot({ ...c.envelope, cell, uuid }));
+const take = (c: Cluster, cell: string, uuid: string) =>
+  c.clock.settle(c.directory.object.takeSlot({ ...c.envelope, cell, uuid }));
+const release = (c: Cluster, cell: string, uuid: string) =>
+  c.clock.settle(c.directory.object.releaseSlot({ ...c.envelope, cell, uuid }));
 
 const slot = (c: Cluster, cell: string, uuid: string): object => ({
   ok: true,
@@ -16,9 +19,14 @@ const slot = (c: Cluster, cell: string, uuid: string): object => ({
 });
 const none = (retryAfterMs: number): object => ({
   ok: false,
-  refusal: expect.objectContaining({ code: "RESOURCE_EXHAUSTED", reason: "NO_VERIFICATION_SLOT", retryAfterMs }) as unknown,
+  refusal: expect.objectContaining({
+    code: "RESOURCE_EXHAUSTED",
+    reason: "NO_VERIFICATION_SLOT",
+    retryAfterMs,
+  }) as unknown,
 });
-const stored = (c: Cluster): unknown[] => c.directory.database.prepare("SELECT cell, uuid FROM verification_slot ORDER BY cell").all();
+const stored = (c: Cluster): unknown[] =>
+  c.directory.database.prepare("SELECT cell, uuid FROM verification_slot ORDER BY cell").all();
 
 test("[A3] so many cells have a slot at a time; the next one hears when the first of them ends", async () => {
   const c = await start();
@@ -103,8 +111,14 @@ test("[A3] [M5] [P1] another version or placement is refused, and takes nothing"
     { ...c.envelope, placement: placementOf(5) },
   ]) {
     const request = { ...envelope, cell: "1", uuid: "a" };
-    expect(await c.clock.settle(c.directory.object.takeSlot(request))).toMatchObject({ ok: false, refusal: { code: "UNAVAILABLE" } });
-    expect(await c.clock.settle(c.directory.object.releaseSlot(request))).toMatchObject({ ok: false, refusal: { code: "UNAVAILABLE" } });
+    expect(await c.clock.settle(c.directory.object.takeSlot(request))).toMatchObject({
+      ok: false,
+      refusal: { code: "UNAVAILABLE" },
+    });
+    expect(await c.clock.settle(c.directory.object.releaseSlot(request))).toMatchObject({
+      ok: false,
+      refusal: { code: "UNAVAILABLE" },
+    });
   }
   expect(stored(c)).toEqual([]);
 });

@@ -12,7 +12,9 @@ const start = (limits: Partial<Limits> = {}): Promise<Cluster> =>
 
 async function begin(c: Cluster, names: string[], cell = "1"): Promise<string> {
   const lease = c.uuid();
-  expect(await c.clock.settle(c.ledger(cell).object.begin(beginRequest(c.envelope, lease, names)))).toMatchObject({ ok: true });
+  expect(
+    await c.clock.settle(c.ledger(cell).object.begin(beginRequest(c.envelope, lease, names))),
+  ).toMatchObject({ ok: true });
   return lease;
 }
 
@@ -88,8 +90,18 @@ test("[M3] a message that brings only decisions sets no alarm; a prepare that is
   await c.clock.settle(c.shard(0).object.ping(c.envelope));
   c.shard(0).alarmAtMs = undefined;
   c.clock.jump(120_000);
-  const { incarnation, counter } = c.messages("exchange").flatMap((call) => (call.message as Exchange).prepares)[0] ?? { incarnation: 0, counter: 0 };
-  const decision = { cell: "1", lease, incarnation, counter, outcome: "COMMITTED" as const, epoch: 99, keys: [] };
+  const { incarnation, counter } = c
+    .messages("exchange")
+    .flatMap((call) => (call.message as Exchange).prepares)[0] ?? { incarnation: 0, counter: 0 };
+  const decision = {
+    cell: "1",
+    lease,
+    incarnation,
+    counter,
+    outcome: "COMMITTED" as const,
+    epoch: 99,
+    keys: [],
+  };
   await c.clock.settle(c.shard(0).object.exchange({ ...c.envelope, decisions: [decision], prepares: [] }));
   expect(c.shard(0).alarmAtMs).toBeUndefined();
   await c.clock.settle(c.ledger("2").object.begin(beginRequest(c.envelope, c.uuid(), ["ada"])));

@@ -7,7 +7,11 @@ import { VirtualClock } from "../support/virtual-clock.ts";
 function start(setMs: number | null): { clock: VirtualClock; sets: number[]; wake: Wake } {
   const clock = new VirtualClock();
   const sets: number[] = [];
-  return { clock, sets, wake: new Wake({ get: async () => setMs, set: (atMs) => void sets.push(atMs) }, clock) };
+  return {
+    clock,
+    sets,
+    wake: new Wake({ get: async () => setMs, set: (atMs) => void sets.push(atMs) }, clock),
+  };
 }
 
 test("[M3] an alarm that is set and early enough stays; a later one is brought forward", async () => {

@@ -12,7 +12,9 @@ const runtime = `
 `;
 registerHooks({
   resolve: (specifier, context, next) =>
-    specifier === "miniflare" ? { url: `data:text/javascript,${encodeURIComponent(runtime)}`, shortCircuit: true } : next(specifier, context),
+    specifier === "miniflare"
+      ? { url: `data:text/javascript,${encodeURIComponent(runtime)}`, shortCircuit: true }
+      : next(specifier, context),
 });
 
 const { startCoordinator } = await import("../../scripts/coordinator.ts");

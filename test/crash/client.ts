@@ -6,7 +6,13 @@ import { Random } from "../../demo/random.ts";
 import { lookUp } from "../../demo/records.ts";
 import { ClientLeases } from "../../src/cell/remote-leases.ts";
 import { sentence, type Answer } from "../../src/client/answer.ts";
-import { createClient, type Batch, type Client, type ClientOptions, type Fetch } from "../../src/client/index.ts";
+import {
+  createClient,
+  type Batch,
+  type Client,
+  type ClientOptions,
+  type Fetch,
+} from "../../src/client/index.ts";
 import { claimOf, LocalDatabase, type NameType, type Row } from "./local-database.ts";
 import { Recorder as History } from "../history/history.ts";
 import { nowMs, Recorder, type Answered, type Called, type Kind } from "./record.ts";
@@ -58,7 +64,11 @@ process.once("SIGUSR2", () => {
 const database = new LocalDatabase(join(folder, "cells", `cell-${cell}.sqlite`));
 const recorder = new Recorder(join(folder, "records"), client);
 const historyFile = openSync(join(folder, "history", `${client}.ndjson`), "a");
-const history = new History({ name: `${client}/${process.pid}/`, now: nowMs, write: (line) => void writeSync(historyFile, line) });
+const history = new History({
+  name: `${client}/${process.pid}/`,
+  now: nowMs,
+  write: (line) => void writeSync(historyFile, line),
+});
 const watched = watchedFetch(history, client, (to, init) => fetch(to, init));
 
 /** Counts the tries of one logical call. */
@@ -68,14 +78,24 @@ function counting(): { fetch: Fetch; tries: () => number } {
 }
 
 function connect(who: Pick<ClientOptions, "key" | "cell">, fetchOnce: Fetch): Client {
-  return createClient({ ...patience, ...who, url, fetch: fetchOnce, deadlineMs: options.deadlineMs, signal: cut.signal });
+  return createClient({
+    ...patience,
+    ...who,
+    url,
+    fetch: fetchOnce,
+    deadlineMs: options.deadlineMs,
+    signal: cut.signal,
+  });
 }
 
 async function decide(kind: "commit" | "rollback", lease: string): Promise<Answered> {
   return recorded({ cell, kind, lease }, (leases) => leases[kind](lease));
 }
 
-function recorded(called: Omit<Called, "client">, work: (leases: ClientLeases) => Promise<Answer<string>>): Promise<Answered> {
+function recorded(
+  called: Omit<Called, "client">,
+  work: (leases: ClientLeases) => Promise<Answer<string>>,
+): Promise<Answered> {
   return recorder.call(called, async () => {
     const { fetch: fetchOnce, tries } = counting();
     const answer = await work(new ClientLeases(connect({ key: keys.cell, cell }, fetchOnce)));
@@ -89,7 +109,13 @@ function answeredOf(kind: Kind, answer: Answer<string>): Answered {
   if (kind === "begin" && !answer.outcomeKnown) return { kind: "unknown", error: sentence(answer) };
   if (answer.kind === "unknown") return { kind: "unknown", error: answer.error };
   const { code, reason, conflicts } = answer;
-  return { kind: "refused", code, conflicts, error: sentence(answer), ...(reason === undefined ? {} : { reason }) };
+  return {
+    kind: "refused",
+    code,
+    conflicts,
+    error: sentence(answer),
+    ...(reason === undefined ? {} : { reason }),
+  };
 }
 
 async function lookAround(random: Random): Promise<void> {
@@ -98,7 +124,10 @@ async function lookAround(random: Random): Promise<void> {
     const { fetch: fetchOnce, tries } = counting();
     try {
       const found = await lookUp(connect({ key: keys.router }, fetchOnce), buckets);
-      const answer: Answered = { kind: "ok", found: found.map((record) => (record === undefined ? null : foundOf(record))) };
+      const answer: Answered = {
+        kind: "ok",
+        found: found.map((record) => (record === undefined ? null : foundOf(record))),
+      };
       return { tries: tries(), answer };
     } catch (error) {
       return { tries: tries(), answer: { kind: "unknown", error: String(error) } };
@@ -106,7 +135,15 @@ async function lookAround(random: Random): Promise<void> {
   });
 }
 
-const foundOf = ({ cell: owner, status, lease }: { cell: string; status: string; lease: string | undefined }) => ({ cell: owner, status, lease });
+const foundOf = ({
+  cell: owner,
+  status,
+  lease,
+}: {
+  cell: string;
+  status: string;
+  lease: string | undefined;
+}) => ({ cell: owner, status, lease });
 
 /** Distinct ones; half of the time in another spelling. */
 function someBuckets(random: Random): NameBucket[] {
@@ -132,7 +169,11 @@ function makeChange(random: Random): Change {
     else if (random.chance(0.6)) destroys.push(row);
     else replaces.push(fresh);
   }
-  const batch = { creates: creates.map(claimOf), destroys: destroys.map(claimOf), replaces: replaces.map(claimOf) };
+  const batch = {
+    creates: creates.map(claimOf),
+    destroys: destroys.map(claimOf),
+    replaces: replaces.map(claimOf),
+  };
   const apply = (here: LocalDatabase): void => {
     for (const row of destroys) here.delete(row);
     for (const row of creates) here.insert(row);
@@ -154,7 +195,8 @@ function save(lease: string, { apply }: Change, isSpoiled: boolean): boolean {
     return true;
   } catch (error) {
     // The lease says that nobody else can have changed these rows.
-    if (!(error instanceof Spoiled)) recorder.problem(`lease ${lease} was granted, and the rows are not so: ${String(error)}`);
+    if (!(error instanceof Spoiled))
+      recorder.problem(`lease ${lease} was granted, and the rows are not so: ${String(error)}`);
     return false;
   }
 }
@@ -162,7 +204,9 @@ function save(lease: string, { apply }: Change, isSpoiled: boolean): boolean {
 async function change(random: Random): Promise<void> {
   const made = makeChange(random);
   const lease = random.uuid();
-  const begun = await recorded({ cell, kind: "begin", lease, batch: made.batch }, (leases) => leases.begin(lease, made.batch));
+  const begun = await recorded({ cell, kind: "begin", lease, batch: made.batch }, (leases) =>
+    leases.begin(lease, made.batch),
+  );
   if (begun.kind === "refused") return;
   if (begun.kind === "unknown") {
     if (!cut.signal.aborted && !random.chance(FORGOTTEN)) await decide("rollback", lease);
@@ -176,7 +220,8 @@ async function change(random: Random): Promise<void> {
   if (cut.signal.aborted) return;
   const committed = await decide("commit", lease);
   if (committed.kind === "ok") await database.remove(lease);
-  else if (committed.kind === "refused") recorder.problem(`the commit of lease ${lease}, which was granted, was refused: ${committed.error}`);
+  else if (committed.kind === "refused")
+    recorder.problem(`the commit of lease ${lease}, which was granted, was refused: ${committed.error}`);
 }
 
 async function runLane(lane: number): Promise<void> {

@@ -30,13 +30,16 @@ export class Clients {
 
   constructor(options: LoadOptions) {
     this.#options = options;
-    for (const name of ["cells", "records", "history"]) mkdirSync(join(options.folder, name), { recursive: true });
+    for (const name of ["cells", "records", "history"])
+      mkdirSync(join(options.folder, name), { recursive: true });
   }
 
   /** Again after the end as well: they are other processes, and do something else. */
   start(): void {
     this.#isEnding = false;
-    for (const cell of cellIds) for (let index = 1; index <= (this.#options.processes ?? 2); index += 1) this.#start(cell, `cell-${cell}-${index}`);
+    for (const cell of cellIds)
+      for (let index = 1; index <= (this.#options.processes ?? 2); index += 1)
+        this.#start(cell, `cell-${cell}-${index}`);
   }
 
   /** Once this much more was written down, or after a while: the load has really come. The first call may take longer, on a busy machine. */
@@ -72,7 +75,8 @@ export class Clients {
     for (const [client, child] of this.#running) {
       const code = await endOf(child);
       // One that has just started knows no signal yet.
-      if (code !== 0 && child.signalCode !== signal) problems.push(`client ${client} ended with ${code ?? child.signalCode}: see clients.log`);
+      if (code !== 0 && child.signalCode !== signal)
+        problems.push(`client ${client} ended with ${code ?? child.signalCode}: see clients.log`);
     }
     this.#running.clear();
     return problems;
@@ -93,6 +97,9 @@ export class Clients {
       names,
       deadlineMs,
     };
-    this.#running.set(client, startGroup("test/crash/client.ts", [JSON.stringify(options)], {}, join(folder, "clients.log")));
+    this.#running.set(
+      client,
+      startGroup("test/crash/client.ts", [JSON.stringify(options)], {}, join(folder, "clients.log")),
+    );
   }
 }

@@ -33,16 +33,25 @@ const marksIn = (text: string): string[] => marks.filter((mark) => text.includes
 
 test("a production bundle holds nothing of the failpoints", { timeout: SLOW_MS }, () => {
   const bundle = (...entry: string[]): string =>
-    execFileSync(process.execPath, [join(import.meta.dirname, "bundle.ts"), ...entry], { encoding: "utf8", maxBuffer: 2 ** 26 });
+    execFileSync(process.execPath, [join(import.meta.dirname, "bundle.ts"), ...entry], {
+      encoding: "utf8",
+      maxBuffer: 2 ** 26,
+    });
   expect(marksIn(bundle(join(import.meta.dirname, "worker.ts")))).toEqual(marks);
   const started = bundle();
   expect(started).toContain("CellLedger");
   expect(marksIn(started)).toEqual([]);
 
   const outdir = join(folder, "dist");
-  const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { scripts: Record<string, string> };
+  const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
+    scripts: Record<string, string>;
+  };
   const [command = "", ...words] = (scripts["build"] ?? "").split(" ");
-  const env = { ...process.env, LEASEHOLD_SIGNING_SECRET: "signing-secret-of-the-tests-and-of-nothing-else", WRANGLER_SEND_METRICS: "false" };
+  const env = {
+    ...process.env,
+    LEASEHOLD_SIGNING_SECRET: "signing-secret-of-the-tests-and-of-nothing-else",
+    WRANGLER_SEND_METRICS: "false",
+  };
   execFileSync(
     join(root, "node_modules/.bin", command),
     words.map((word) => (word === "dist" ? outdir : word)),
@@ -67,14 +76,16 @@ test("every durable write has a failpoint round, or a reason why not", () => {
 test("every write of the cron to D1 has a failpoint round, or a reason why not", () => {
   const sources = join(root, "src/projections");
   const tasks = readdirSync(sources).flatMap((name) =>
-    [...readFileSync(join(sources, name), "utf8").matchAll(/database\.run\("([^"]+)"|\.run\("(health)"/g)].map(
-      ([, task, other]) => task ?? other ?? "",
-    ),
+    [
+      ...readFileSync(join(sources, name), "utf8").matchAll(/database\.run\("([^"]+)"|\.run\("(health)"/g),
+    ].map(([, task, other]) => task ?? other ?? ""),
   );
   // The health check and the stale listing are calls of people, not of the cron.
   const others = new Set(["health", "read freshness", "read stale leases", "forget leases"]);
   const writes = tasks.filter((task) => !others.has(task) && !task.startsWith("read "));
-  const named = [...failpoints.map(({ name }) => name), ...Object.keys(exempt)].filter((name) => name.startsWith("cron:"));
+  const named = [...failpoints.map(({ name }) => name), ...Object.keys(exempt)].filter((name) =>
+    name.startsWith("cron:"),
+  );
   expect(named.toSorted()).toEqual(writes.map((task) => `cron:${task}`).toSorted());
 });
 
@@ -97,9 +108,17 @@ test(
     const row: Row = { type: "ROUTES", value: "exact", subject: 1, source: 1 };
     const lease = "/v1/cells/1/leases/00000000-0000-4000-8000-000000000000";
     const call = async (server: Server, ...[method, path, body = null]: Asked): Promise<string> => {
-      const headers = { authorization: `Bearer ${server.keys.cells["1"]}`, "content-type": "application/json" };
-      const answer = await fetch(`${server.url}${path}`, { method, headers, body: body ?? null }).catch(() => undefined);
-      const { lease: found, code } = ((await answer?.json()) ?? {}) as { lease?: { state: string }; code?: string };
+      const headers = {
+        authorization: `Bearer ${server.keys.cells["1"]}`,
+        "content-type": "application/json",
+      };
+      const answer = await fetch(`${server.url}${path}`, { method, headers, body: body ?? null }).catch(
+        () => undefined,
+      );
+      const { lease: found, code } = ((await answer?.json()) ?? {}) as {
+        lease?: { state: string };
+        code?: string;
+      };
       return found?.state ?? code ?? "no answer";
     };
     const begin: Asked = ["PUT", lease, JSON.stringify({ creates: [claimOf(row)] })];
@@ -112,7 +131,12 @@ test(
     ];
     for (const { point, side, found, dies } of steps) {
       const tell = `http://127.0.0.1:${tellPort}/`;
-      const variables = { [armVariables.point]: point, [armVariables.side]: side, [armVariables.hit]: "1", [armVariables.tell]: tell };
+      const variables = {
+        [armVariables.point]: point,
+        [armVariables.side]: side,
+        [armVariables.hit]: "1",
+        [armVariables.tell]: tell,
+      };
       const server = new Server({ kind: "failing", port, folder: here, variables });
       servers.push(server);
       expect(await server.ready(), server.output).toBe(true);
@@ -131,20 +155,28 @@ test(
 /** Another part each day: together they are all of it. */
 const day = Math.floor(Date.now() / 86_400_000);
 const seed = Number(process.env["CRASH_SEED"] ?? day);
-const rounds = [...[0, 1].map((index) => ((seed * 2 + index) % matrix.length) + 1), matrix.length + 1 + (seed % 1_000)].map((number) =>
-  planOf(seed, number),
-);
+const rounds = [
+  ...[0, 1].map((index) => ((seed * 2 + index) % matrix.length) + 1),
+  matrix.length + 1 + (seed % 1_000),
+].map((number) => planOf(seed, number));
 
 describe("killed and started again", () => {
   const template = join(folder, "template");
   beforeAll(() => makeTemplate(template), SLOW_MS);
 
-  test.for(rounds.map((plan, index) => [index + 1, plan] as const))("round %i", { timeout: SLOW_MS }, async ([, plan]) => {
-    const { place, kill } = describePlan(plan);
-    const { complaints, kills } = await runRound(plan, join(folder, `round-${plan.number}`), template);
-    expect(complaints, `${kill} ${place}; again: npm run crash -- --seed ${seed} --round ${plan.number}`).toEqual([]);
-    expect(kills).toBeGreaterThan(0);
-  });
+  test.for(rounds.map((plan, index) => [index + 1, plan] as const))(
+    "round %i",
+    { timeout: SLOW_MS },
+    async ([, plan]) => {
+      const { place, kill } = describePlan(plan);
+      const { complaints, kills } = await runRound(plan, join(folder, `round-${plan.number}`), template);
+      expect(
+        complaints,
+        `${kill} ${place}; again: npm run crash -- --seed ${seed} --round ${plan.number}`,
+      ).toEqual([]);
+      expect(kills).toBeGreaterThan(0);
+    },
+  );
 });
 
 interface Lease {
@@ -174,17 +206,42 @@ test("the verification sees what is lost, made up and left over", { timeout: SLO
   const calls: Call[] = [];
   for (const { lease, row } of leases) {
     const batch: Batch = { creates: [claimOf(row)] };
-    for (const [kind, method, path, body] of [["begin", "PUT", "", JSON.stringify(batch)] as const, ["commit", "POST", "/commit", null] as const]) {
-      const headers = { authorization: `Bearer ${first.keys.cells["1"]}`, "content-type": "application/json" };
-      const { status } = await fetch(`${first.url}/v1/cells/1/leases/${lease}${path}`, { method, headers, body });
+    for (const [kind, method, path, body] of [
+      ["begin", "PUT", "", JSON.stringify(batch)] as const,
+      ["commit", "POST", "/commit", null] as const,
+    ]) {
+      const headers = {
+        authorization: `Bearer ${first.keys.cells["1"]}`,
+        "content-type": "application/json",
+      };
+      const { status } = await fetch(`${first.url}/v1/cells/1/leases/${lease}${path}`, {
+        method,
+        headers,
+        body,
+      });
       expect(status).toBeLessThan(300);
       const answer: Answered = { kind: "ok" };
-      calls.push({ id: `${lease} ${kind}`, client: "test", cell: "1", kind, lease, batch, calledAtMs: 0, returnedAtMs: 1, tries: 1, answer });
+      calls.push({
+        id: `${lease} ${kind}`,
+        client: "test",
+        cell: "1",
+        kind,
+        lease,
+        batch,
+        calledAtMs: 0,
+        returnedAtMs: 1,
+        tries: 1,
+        answer,
+      });
     }
     database.insert(row);
   }
   const judged = async (server: Server): Promise<string[]> => {
-    const deployment = { url: server.url, keys: server.keys, fetch: (url: string, init: RequestInit) => fetch(url, init) };
+    const deployment = {
+      url: server.url,
+      keys: server.keys,
+      fetch: (url: string, init: RequestInit) => fetch(url, init),
+    };
     return new Verifier(deployment, [{ cell: "1", database }], { calls, problems: [] }).all({ sweepsMs: 0 });
   };
   expect(await judged(first)).toEqual([]);
@@ -193,7 +250,9 @@ test("the verification sees what is lost, made up and left over", { timeout: SLO
   const objects = join(here, "state/storage/do");
   const change = (className: string, table: string, sql: string): void => {
     const at = join(objects, `leasehold-${className}`);
-    for (const name of readdirSync(at).filter((file) => file.endsWith(".sqlite") && !file.startsWith("metadata"))) {
+    for (const name of readdirSync(at).filter(
+      (file) => file.endsWith(".sqlite") && !file.startsWith("metadata"),
+    )) {
       const file = new DatabaseSync(join(at, name));
       if (file.prepare("SELECT 1 FROM sqlite_schema WHERE name = ?").get(table) !== undefined) file.exec(sql);
       file.close();
@@ -202,8 +261,14 @@ test("the verification sees what is lost, made up and left over", { timeout: SLO
   change("ClaimShard", "claim", "DELETE FROM claim WHERE canonical = 'lost'");
   change("CellLedger", "lease", "UPDATE lease SET state = 'ROLLED_BACK' WHERE lease LIKE '%1'");
   const held = "bucket_type, canonical, kind, cell, lease, incarnation, counter, epoch, held_at_ms";
-  change("ClaimShard", "hold", `INSERT INTO hold (${held}) SELECT 1, 'held', 'destroy', '1', '${leases[3]?.lease}', 999999, 1, 999, 0`);
-  expect(readStores(join(here, "state")).leftovers).toEqual([expect.stringContaining("shard-0 holds held for a destroy")]);
+  change(
+    "ClaimShard",
+    "hold",
+    `INSERT INTO hold (${held}) SELECT 1, 'held', 'destroy', '1', '${leases[3]?.lease}', 999999, 1, 999, 0`,
+  );
+  expect(readStores(join(here, "state")).leftovers).toEqual([
+    expect.stringContaining("shard-0 holds held for a destroy"),
+  ]);
 
   const second = await start();
   const complaints = (await judged(second)).join("\n");

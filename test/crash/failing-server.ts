@@ -5,8 +5,12 @@ import { armVariables } from "./failpoints.ts";
 
 function variablesOf(env: NodeJS.ProcessEnv): Record<string, string> {
   const arming: readonly string[] = Object.values(armVariables);
-  const passed = Object.entries(env).filter(([name]) => arming.includes(name) || (name.startsWith("LEASEHOLD_") && name !== "LEASEHOLD_STATE"));
-  return Object.fromEntries(passed.flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const])));
+  const passed = Object.entries(env).filter(
+    ([name]) => arming.includes(name) || (name.startsWith("LEASEHOLD_") && name !== "LEASEHOLD_STATE"),
+  );
+  return Object.fromEntries(
+    passed.flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const])),
+  );
 }
 
 const ended = new Promise<void>((end) => process.once("SIGTERM", end));

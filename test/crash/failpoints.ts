@@ -7,7 +7,12 @@ export type ObjectKind = (typeof objectKinds)[number];
 export type Side = "before" | "after";
 
 /** The variables that arm the server under test. A server of `src/index.ts` does not know them. */
-export const armVariables = { point: "CRASH_POINT", side: "CRASH_SIDE", hit: "CRASH_HIT", tell: "CRASH_TELL" } as const;
+export const armVariables = {
+  point: "CRASH_POINT",
+  side: "CRASH_SIDE",
+  hit: "CRASH_HIT",
+  tell: "CRASH_TELL",
+} as const;
 
 /** Of the server under test only: runs the cron at once. */
 export const CRON_PATH = "/crash/cron";
@@ -31,7 +36,11 @@ export interface Failpoint {
   hits: number;
 }
 
-const point = (kind: ObjectKind, write: WritePoint, scene: Scene, hits: number): Failpoint => ({ name: `${kind}:${write}`, scene, hits });
+const point = (kind: ObjectKind, write: WritePoint, scene: Scene, hits: number): Failpoint => ({
+  name: `${kind}:${write}`,
+  scene,
+  hits,
+});
 
 export const failpoints: readonly Failpoint[] = [
   point("directory", "migrate", "set_up", 1),
@@ -96,6 +105,7 @@ const statements: readonly [RegExp, string | null][] = [
 /** Undefined for what only reads. Throws for a statement that is not listed: a new write needs a failpoint. */
 export function cronWriteOf(sql: string): string | undefined {
   const known = statements.find(([pattern]) => pattern.test(sql));
-  if (known === undefined) throw new Error(`a statement of the cron has no name in failpoints.ts: ${sql.slice(0, 80)}`);
+  if (known === undefined)
+    throw new Error(`a statement of the cron has no name in failpoints.ts: ${sql.slice(0, 80)}`);
   return known[1] === null ? undefined : `cron:${known[1]}`;
 }

@@ -20,7 +20,10 @@ export interface Row {
   source: number;
 }
 
-export const sourceTypes = { ROUTES: "RAILS_TABLE_ROUTES", USERNAMES: "RAILS_TABLE_USERS" } as const satisfies Record<NameType, string>;
+export const sourceTypes = {
+  ROUTES: "RAILS_TABLE_ROUTES",
+  USERNAMES: "RAILS_TABLE_USERS",
+} as const satisfies Record<NameType, string>;
 
 export const claimOf = ({ type, value, subject, source }: Row): Claim => ({
   bucket: { type, value },
@@ -36,21 +39,32 @@ export class LocalDatabase extends LeaseDatabase {
 
   /** Never given twice, to no process. */
   nextId(): number {
-    return Number(this.database.prepare("UPDATE sequence SET last = last + 1 RETURNING last").get()?.["last"]);
+    return Number(
+      this.database.prepare("UPDATE sequence SET last = last + 1 RETURNING last").get()?.["last"],
+    );
   }
 
   find(type: NameType, value: string): Row | undefined {
-    return this.database.prepare("SELECT type, value, subject, source FROM name WHERE type = ? AND key = ?").get(type, value.toLowerCase()) as
-      | Row
-      | undefined;
+    return this.database
+      .prepare("SELECT type, value, subject, source FROM name WHERE type = ? AND key = ?")
+      .get(type, value.toLowerCase()) as Row | undefined;
   }
 
   rows(): Row[] {
-    return this.database.prepare("SELECT type, value, subject, source FROM name ORDER BY type, key").all() as unknown as Row[];
+    return this.database
+      .prepare("SELECT type, value, subject, source FROM name ORDER BY type, key")
+      .all() as unknown as Row[];
   }
 
   insert({ type, value, subject, source }: Row): void {
-    this.#change("INSERT INTO name (type, key, value, subject, source) VALUES (?, ?, ?, ?, ?)", type, value.toLowerCase(), value, subject, source);
+    this.#change(
+      "INSERT INTO name (type, key, value, subject, source) VALUES (?, ?, ?, ?, ?)",
+      type,
+      value.toLowerCase(),
+      value,
+      subject,
+      source,
+    );
   }
 
   delete({ type, value }: Row): void {
@@ -59,12 +73,20 @@ export class LocalDatabase extends LeaseDatabase {
 
   replace({ type, value, subject, source }: Row): void {
     const key = value.toLowerCase();
-    this.#change("UPDATE name SET value = ?, subject = ?, source = ? WHERE type = ? AND key = ?", value, subject, source, type, key);
+    this.#change(
+      "UPDATE name SET value = ?, subject = ?, source = ? WHERE type = ? AND key = ?",
+      value,
+      subject,
+      source,
+      type,
+      key,
+    );
   }
 
   /** A lease promises that the row is as the cell thinks: one row, or something is very wrong. */
   #change(sql: string, ...values: (string | number)[]): void {
     const { changes } = this.database.prepare(sql).run(...values);
-    if (Number(changes) !== 1) throw new Error(`${changes} rows instead of one: ${sql} ${JSON.stringify(values)}`);
+    if (Number(changes) !== 1)
+      throw new Error(`${changes} rows instead of one: ${sql} ${JSON.stringify(values)}`);
   }
 }

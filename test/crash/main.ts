@@ -51,7 +51,18 @@ function readOptions(): Options {
   return { seed, numbers: all };
 }
 
-const rowOf = ({ plan, kills, clientKills, begins, commits, rollbacks, unknown, replays, ordered, complaints }: Outcome): (string | number)[] => {
+const rowOf = ({
+  plan,
+  kills,
+  clientKills,
+  begins,
+  commits,
+  rollbacks,
+  unknown,
+  replays,
+  ordered,
+  complaints,
+}: Outcome): (string | number)[] => {
   const { kill, place } = describe(plan);
   return [
     String(plan.number),
@@ -74,8 +85,21 @@ async function tryRound(plan: Plan, folder: string, template: string): Promise<O
   try {
     return await runRound(plan, folder, template);
   } catch (error) {
-    const complaints = [`the round broke off: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`];
-    return { plan, kills: 0, clientKills: 0, begins: 0, commits: 0, rollbacks: 0, unknown: 0, replays: 0, ordered: 0, complaints };
+    const complaints = [
+      `the round broke off: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
+    ];
+    return {
+      plan,
+      kills: 0,
+      clientKills: 0,
+      begins: 0,
+      commits: 0,
+      rollbacks: 0,
+      unknown: 0,
+      replays: 0,
+      ordered: 0,
+      complaints,
+    };
   }
 }
 
@@ -93,7 +117,9 @@ async function main(): Promise<boolean> {
     const outcome = await tryRound(plan, roundFolder, template);
     outcomes.push(outcome);
     const { kill, place } = describe(plan);
-    process.stdout.write(`round ${number}: ${kill} at ${place}: ${outcome.complaints.length === 0 ? "ok" : "FAILED"}\n`);
+    process.stdout.write(
+      `round ${number}: ${kill} at ${place}: ${outcome.complaints.length === 0 ? "ok" : "FAILED"}\n`,
+    );
     if (outcome.complaints.length === 0) {
       rmSync(roundFolder, { recursive: true, force: true });
       continue;
@@ -101,9 +127,25 @@ async function main(): Promise<boolean> {
     failed.push(`round ${number} of seed ${seed} failed; its state, records and logs are in ${roundFolder}`);
     for (const complaint of outcome.complaints.slice(0, 20)) process.stdout.write(`  ${complaint}\n`);
   }
-  const head = ["killed", "moment", "clients", "kills", "of clients", "begins", "commits", "rollbacks", "unknown", "replays", "in order", "verdict"];
-  process.stdout.write(`\n${renderTable({ title: "round", head, rows: outcomes.map(rowOf) }).join("\n")}\n\n`);
-  for (const line of failed) process.stdout.write(`${line}; again: npm run crash -- --seed ${seed} --round ${line.split(" ")[1]}\n`);
+  const head = [
+    "killed",
+    "moment",
+    "clients",
+    "kills",
+    "of clients",
+    "begins",
+    "commits",
+    "rollbacks",
+    "unknown",
+    "replays",
+    "in order",
+    "verdict",
+  ];
+  process.stdout.write(
+    `\n${renderTable({ title: "round", head, rows: outcomes.map(rowOf) }).join("\n")}\n\n`,
+  );
+  for (const line of failed)
+    process.stdout.write(`${line}; again: npm run crash -- --seed ${seed} --round ${line.split(" ")[1]}\n`);
   if (failed.length === 0) rmSync(folder, { recursive: true, force: true });
   process.stdout.write(`${outcomes.length - failed.length} passed, ${failed.length} failed\n`);
   return failed.length === 0;

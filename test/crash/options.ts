@@ -15,7 +15,9 @@ export function wholeNumber(option: string, given: string | undefined, otherwise
   if (given === undefined) return otherwise;
   const number = /^\d+$/.test(given) ? Number(given) : Number.NaN;
   if (Number.isSafeInteger(number) && number >= least) return number;
-  throw new BadOption(`--${option} must be a whole number${least > 0 ? ` from ${least}` : ""}, not ${JSON.stringify(given)}`);
+  throw new BadOption(
+    `--${option} must be a whole number${least > 0 ? ` from ${least}` : ""}, not ${JSON.stringify(given)}`,
+  );
 }
 
 export function runProgram(usage: string, main: () => Promise<boolean>): void {
@@ -23,7 +25,11 @@ export function runProgram(usage: string, main: () => Promise<boolean>): void {
     (isGood) => process.exit(isGood ? 0 : 1),
     (error: unknown) => {
       const isBad = error instanceof BadOption;
-      const text = isBad ? `${error.message}\n\n${usage}` : error instanceof Error ? (error.stack ?? error.message) : String(error);
+      const text = isBad
+        ? `${error.message}\n\n${usage}`
+        : error instanceof Error
+          ? (error.stack ?? error.message)
+          : String(error);
       process.stderr.write(`${text}\n`);
       process.exit(isBad ? 2 : 1);
     },

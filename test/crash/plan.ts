@@ -7,7 +7,9 @@ import type { Victim } from "./server.ts";
 
 const sides: readonly Side[] = ["before", "after"];
 
-export const matrix: readonly { failpoint: Failpoint; side: Side }[] = failpoints.flatMap((failpoint) => sides.map((side) => ({ failpoint, side })));
+export const matrix: readonly { failpoint: Failpoint; side: Side }[] = failpoints.flatMap((failpoint) =>
+  sides.map((side) => ({ failpoint, side })),
+);
 
 /** Numbers from 1: each failpoint on each side first, then random moments without end. */
 export function planOf(seed: number, number: number): Plan {
@@ -17,7 +19,14 @@ export function planOf(seed: number, number: number): Plan {
     place === undefined
       ? { kind: "random", victims: Array.from({ length: random.between(1, 3) }, () => victimOf(random)) }
       : { kind: "failpoint", ...place, hit: random.between(1, place.failpoint.hits) };
-  return { number, seed, death, rides: random.chance(0.5), killsClient: random.chance(0.4), isPatient: number % 8 === 0 };
+  return {
+    number,
+    seed,
+    death,
+    rides: random.chance(0.5),
+    killsClient: random.chance(0.4),
+    isPatient: number % 8 === 0,
+  };
 }
 
 function victimOf(random: Random): Victim {

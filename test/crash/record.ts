@@ -60,7 +60,10 @@ export class Recorder {
     this.#client = client;
   }
 
-  async call(called: Omit<Called, "client">, work: () => Promise<{ tries: number; answer: Answered }>): Promise<Answered> {
+  async call(
+    called: Omit<Called, "client">,
+    work: () => Promise<{ tries: number; answer: Answered }>,
+  ): Promise<Answered> {
     const id = `${this.#client}/${process.pid}/${(this.#count += 1)}`;
     this.#write({ line: "call", id, client: this.#client, ...called, atMs: nowMs() });
     const { tries, answer } = await work();
@@ -96,7 +99,8 @@ export function readRecords(folder: string): Records {
       else if (line.line === "call") calls.set(line.id, callOf(line));
       else {
         const call = calls.get(line.id);
-        if (call !== undefined) Object.assign(call, { returnedAtMs: line.atMs, tries: line.tries, answer: line.answer });
+        if (call !== undefined)
+          Object.assign(call, { returnedAtMs: line.atMs, tries: line.tries, answer: line.answer });
       }
     }
   }
@@ -104,7 +108,13 @@ export function readRecords(folder: string): Records {
 }
 
 function callOf({ line: _line, atMs, ...called }: Extract<Line, { line: "call" }>): Call {
-  return { ...called, calledAtMs: atMs, returnedAtMs: undefined, tries: 1, answer: { kind: "unknown", error: "the client died" } };
+  return {
+    ...called,
+    calledAtMs: atMs,
+    returnedAtMs: undefined,
+    tries: 1,
+    answer: { kind: "unknown", error: "the client died" },
+  };
 }
 
 /** The last line of a client that was killed may be cut off. */

@@ -21,7 +21,9 @@ import { watchedFetch } from "./watched-fetch.ts";
 export interface Plan {
   number: number;
   seed: number;
-  death: { kind: "failpoint"; failpoint: Failpoint; side: Side; hit: number } | { kind: "random"; victims: readonly Victim[] };
+  death:
+    | { kind: "failpoint"; failpoint: Failpoint; side: Side; hit: number }
+    | { kind: "random"; victims: readonly Victim[] };
   /** The clients live through the death and go on; otherwise they are cut off with it. */
   rides: boolean;
   killsClient: boolean;
@@ -45,7 +47,11 @@ export interface Outcome {
 }
 
 /** So that recovery takes a round, not minutes. */
-export const quickLimits = { LEASEHOLD_SWEEP_AFTER_MS: "300", LEASEHOLD_MAX_BACKOFF_MS: "1000", LEASEHOLD_PULL_ROWS: "20" };
+export const quickLimits = {
+  LEASEHOLD_SWEEP_AFTER_MS: "300",
+  LEASEHOLD_MAX_BACKOFF_MS: "1000",
+  LEASEHOLD_PULL_ROWS: "20",
+};
 
 /** About two hundred calls, in what the clients write down. */
 const FLOW_BYTES = 120_000;
@@ -108,7 +114,8 @@ class Round {
     const replays = await this.#verify(records);
     const ordered = this.#scene === "prune" ? 0 : this.#checkHistory();
     const count = (kind: string, answer: string): number => countOf(records, kind, answer);
-    if (!this.#isSetUp && !isLoaded(records)) this.#complaints.push("no begin or no commit was acknowledged: there was nothing to verify");
+    if (!this.#isSetUp && !isLoaded(records))
+      this.#complaints.push("no begin or no commit was acknowledged: there was nothing to verify");
     return {
       plan: this.#plan,
       kills: this.#kills,
@@ -139,15 +146,22 @@ class Round {
 
   /** Production gets the arming variables as well: it must not know them. */
   async #start(kind: ServerOptions["kind"], variables: Record<string, string> = {}): Promise<Server> {
-    this.#server = new Server({ kind, port: this.#port, folder: this.#folder, variables: { ...quickLimits, ...variables } });
-    if (!(await this.#server.ready()) && kind === "production") throw new Error(`the server did not start again: ${this.#server.output.slice(-500)}`);
+    this.#server = new Server({
+      kind,
+      port: this.#port,
+      folder: this.#folder,
+      variables: { ...quickLimits, ...variables },
+    });
+    if (!(await this.#server.ready()) && kind === "production")
+      throw new Error(`the server did not start again: ${this.#server.output.slice(-500)}`);
     return this.#server;
   }
 
   #startClients(server: Server): Clients {
     // The same ones again, where there were some: they know what was done, and do something else.
     const seed = this.#plan.seed * 1_000 + this.#plan.number;
-    const clients = this.#clients ?? new Clients({ url: server.url, folder: this.#folder, keys: server.keys, seed });
+    const clients =
+      this.#clients ?? new Clients({ url: server.url, folder: this.#folder, keys: server.keys, seed });
     clients.start();
     return clients;
   }
@@ -185,7 +199,8 @@ class Round {
     if (server.isRunning && !this.#isSetUp) {
       this.#clients = this.#startClients(server);
       if (this.#scene !== "load") void this.#runCrons(server, cron);
-      if (this.#plan.killsClient) setTimeout(() => this.#clients?.killOne(this.#random), this.#random.between(300, 900)).unref();
+      if (this.#plan.killsClient)
+        setTimeout(() => this.#clients?.killOne(this.#random), this.#random.between(300, 900)).unref();
     }
     const reached = await Promise.race([killed.then(() => true), sleep(REACH_MS).then(() => false)]);
     cron.over = true;
@@ -246,14 +261,19 @@ class Round {
   async #verify(records: Records): Promise<number> {
     const server = this.#server;
     if (server === undefined) throw new Error("there is no server");
-    const cells = cellIds.map((cell) => ({ cell, database: new LocalDatabase(join(this.#folder, "cells", `cell-${cell}.sqlite`)) }));
+    const cells = cellIds.map((cell) => ({
+      cell,
+      database: new LocalDatabase(join(this.#folder, "cells", `cell-${cell}.sqlite`)),
+    }));
     const watched = this.#watched();
     const verifier = new Verifier({ url: server.url, keys: server.keys, fetch: watched }, cells, records);
     this.#complaints.push(...(await verifier.all({ forgetful: this.#scene === "prune" })));
     const hidden = await fetch(`${server.url}${CRON_PATH}`);
     if (hidden.status !== 404) this.#complaints.push(`production answers ${CRON_PATH} with ${hidden.status}`);
     await this.#settle(server, watched);
-    const claims = new Set(cells.flatMap(({ cell, database }) => database.rows().map((row) => `${bucketOf(row)} of cell ${cell}`)));
+    const claims = new Set(
+      cells.flatMap(({ cell, database }) => database.rows().map((row) => `${bucketOf(row)} of cell ${cell}`)),
+    );
     for (const { database } of cells) database.close();
     await this.#stop(server);
     await this.#judgeFiles(claims);
@@ -263,7 +283,11 @@ class Round {
 
   #watched(): Fetch {
     const file = openSync(join(this.#folder, "history", "verifier.ndjson"), "a");
-    const history = new History({ name: "verifier/", now: nowMs, write: (line) => void writeSync(file, line) });
+    const history = new History({
+      name: "verifier/",
+      now: nowMs,
+      write: (line) => void writeSync(file, line),
+    });
     return watchedFetch(history, "verifier", (url, init) => fetch(url, init));
   }
 
@@ -272,10 +296,17 @@ class Round {
     if (this.#plan.isPatient) return sleep(PATIENCE_MS);
     await sleep(500);
     for (const cell of cellIds) {
-      const client = createClient({ ...patience, url: server.url, key: server.keys.cells[cell] ?? "", cell, fetch: watched });
+      const client = createClient({
+        ...patience,
+        url: server.url,
+        key: server.keys.cells[cell] ?? "",
+        cell,
+        fetch: watched,
+      });
       const leases = new ClientLeases(client);
       const answer = await leases.rollback(this.#random.uuid());
-      if (answer.kind !== "ok") this.#complaints.push(`a rollback of an unknown lease got ${JSON.stringify(answer)}`);
+      if (answer.kind !== "ok")
+        this.#complaints.push(`a rollback of an unknown lease got ${JSON.stringify(answer)}`);
     }
   }
 
@@ -292,14 +323,18 @@ class Round {
     const stored = claims.map(({ bucket, cell }) => `${bucket} of cell ${cell}`);
     const buckets = new Set(claims.map(({ bucket }) => bucket));
     if (buckets.size !== claims.length) this.#complaints.push("a name is stored by two shards");
-    for (const claim of stored) if (!rows.has(claim)) this.#complaints.push(`stored, and no cell's row: ${claim}`);
-    if (stored.length !== rows.size) this.#complaints.push(`${stored.length} claims are stored, and the cells have ${rows.size} rows`);
+    for (const claim of stored)
+      if (!rows.has(claim)) this.#complaints.push(`stored, and no cell's row: ${claim}`);
+    if (stored.length !== rows.size)
+      this.#complaints.push(`${stored.length} claims are stored, and the cells have ${rows.size} rows`);
   }
 
   /** On a busy machine the stop may have come before the alarms. One more life, in which they are all that happens. */
   async #giveTime(): Promise<void> {
     const server = await this.#start("production");
-    await fetch(`${server.url}/v1/admin/cells`, { headers: { authorization: `Bearer ${server.keys.operator}` } });
+    await fetch(`${server.url}/v1/admin/cells`, {
+      headers: { authorization: `Bearer ${server.keys.operator}` },
+    });
     await fetch(`${server.url}/readyz`);
     await sleep(PATIENCE_MS);
     await this.#stop(server);
@@ -320,14 +355,18 @@ class Round {
   /** An outcome that was forgotten is none that the history knows; so not after a prune. */
   #checkHistory(): number {
     const folder = join(this.#folder, "history");
-    const events = readHistory(...readdirSync(folder).map((name) => readFileSync(join(folder, name), "utf8")));
+    const events = readHistory(
+      ...readdirSync(folder).map((name) => readFileSync(join(folder, name), "utf8")),
+    );
     const result = checkHistory(events, { clockErrorMs: 2 });
     if (!result.ok) {
       this.#complaints.push(`the history of ${result.bucket} has no order: ${result.explanation}`);
       return 0;
     }
-    for (const bucket of result.undecided) this.#complaints.push(`the history of ${bucket} is undecided: the search for an order was given up`);
-    if (result.operations === 0 && !this.#isSetUp) this.#complaints.push("the history is empty: there was nothing to order");
+    for (const bucket of result.undecided)
+      this.#complaints.push(`the history of ${bucket} is undecided: the search for an order was given up`);
+    if (result.operations === 0 && !this.#isSetUp)
+      this.#complaints.push("the history is empty: there was nothing to order");
     return result.operations;
   }
 }
@@ -335,6 +374,8 @@ class Round {
 const countOf = ({ calls }: Records, kind: string, answer: string): number =>
   calls.filter((call) => call.kind === kind && call.answer.kind === answer).length;
 
-const isLoaded = (records: Records): boolean => countOf(records, "begin", "ok") > 0 && countOf(records, "commit", "ok") > 0;
+const isLoaded = (records: Records): boolean =>
+  countOf(records, "begin", "ok") > 0 && countOf(records, "commit", "ok") > 0;
 
-const bucketOf = ({ type, value }: { type: string; value: string }): string => `${bucketTypes[type as BucketTypeName].number} ${value.toLowerCase()}`;
+const bucketOf = ({ type, value }: { type: string; value: string }): string =>
+  `${bucketTypes[type as BucketTypeName].number} ${value.toLowerCase()}`;

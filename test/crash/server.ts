@@ -29,7 +29,12 @@ process.on("exit", killAll);
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, () => process.exit(1));
 
 /** A child that leads a process group of its own, and that does not outlive this process. What it leaves in its temp folder lies beside its output. */
-export function startGroup(script: string, args: readonly string[], env: Record<string, string>, output: string): ChildProcess {
+export function startGroup(
+  script: string,
+  args: readonly string[],
+  env: Record<string, string>,
+  output: string,
+): ChildProcess {
   const file = openSync(output, "a");
   const temp = join(dirname(output), "tmp");
   mkdirSync(temp, { recursive: true });
@@ -73,7 +78,12 @@ export class Server {
     this.stateFolder = join(folder, "state");
     this.#output = join(folder, "server.log");
     // More than one shard, so that a crash may fall between them.
-    const env = { PORT: String(port), LEASEHOLD_STATE: this.stateFolder, LEASEHOLD_SHARDS: "4", ...variables };
+    const env = {
+      PORT: String(port),
+      LEASEHOLD_STATE: this.stateFolder,
+      LEASEHOLD_SHARDS: "4",
+      ...variables,
+    };
     this.#child = startGroup(scripts[kind], [], env, this.#output);
     this.pid = this.#child.pid ?? 0;
     this.#from = readFileSync(this.#output, "utf8").length;

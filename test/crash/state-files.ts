@@ -10,11 +10,14 @@ interface Stored {
   database: DatabaseSync;
 }
 
-const rowsOf = <Row>({ database }: Stored, sql: string): Row[] => database.prepare(sql).all() as unknown as Row[];
+const rowsOf = <Row>({ database }: Stored, sql: string): Row[] =>
+  database.prepare(sql).all() as unknown as Row[];
 
 function storedObjects(stateFolder: string, className: string): Stored[] {
   const folder = join(stateFolder, "storage", "do", `leasehold-${className}`);
-  const names = readdirSync(folder).filter((name) => name.endsWith(".sqlite") && !name.startsWith("metadata"));
+  const names = readdirSync(folder).filter(
+    (name) => name.endsWith(".sqlite") && !name.startsWith("metadata"),
+  );
   return names.flatMap((file) => {
     const database = new DatabaseSync(join(folder, file), { readOnly: true });
     // One that died before its first write has no tables, and so nothing to say.
@@ -49,15 +52,25 @@ export interface Stores {
 export function readStores(stateFolder: string): Stores {
   const stores: Stores = { claims: [], leases: [], leftovers: [] };
   for (const shard of storedObjects(stateFolder, "ClaimShard")) {
-    stores.claims.push(...rowsOf<StoredClaim>(shard, "SELECT bucket_type || ' ' || canonical AS bucket, cell FROM claim"));
-    for (const { kind, bucket, cell, lease } of rowsOf<Record<string, string>>(shard, "SELECT kind, canonical AS bucket, cell, lease FROM hold")) {
+    stores.claims.push(
+      ...rowsOf<StoredClaim>(shard, "SELECT bucket_type || ' ' || canonical AS bucket, cell FROM claim"),
+    );
+    for (const { kind, bucket, cell, lease } of rowsOf<Record<string, string>>(
+      shard,
+      "SELECT kind, canonical AS bucket, cell, lease FROM hold",
+    )) {
       stores.leftovers.push(`${shard.name} holds ${bucket} for a ${kind} of lease ${lease} of cell ${cell}`);
     }
     shard.database.close();
   }
   for (const ledger of storedObjects(stateFolder, "CellLedger")) {
     const cell = ledger.name.replace(/^cell-/, "");
-    stores.leases.push(...rowsOf<Omit<StoredLease, "cell">>(ledger, "SELECT lease, state, position FROM lease").map((row) => ({ cell, ...row })));
+    stores.leases.push(
+      ...rowsOf<Omit<StoredLease, "cell">>(ledger, "SELECT lease, state, position FROM lease").map((row) => ({
+        cell,
+        ...row,
+      })),
+    );
     const open = "SELECT lease, state FROM lease WHERE decided = 0";
     for (const { lease, state } of rowsOf<Record<string, string>>(ledger, open)) {
       stores.leftovers.push(`${ledger.name} still has lease ${lease} open, which is ${state}`);
@@ -74,21 +87,28 @@ export function judgeRecord(stateFolder: string, leases: readonly StoredLease[])
   if (file === undefined) return ["there is no fleet record"];
   const d1: Stored = { name: "D1", database: new DatabaseSync(join(folder, file), { readOnly: true }) };
   const copies = new Map(
-    rowsOf<StoredLease>(d1, "SELECT cell_id AS cell, uuid AS lease, state, position FROM leases").map((row) => [row.lease, row]),
+    rowsOf<StoredLease>(d1, "SELECT cell_id AS cell, uuid AS lease, state, position FROM leases").map(
+      (row) => [row.lease, row],
+    ),
   );
   const cursors = new Map(
-    rowsOf<{ cell: string; position: number }>(d1, "SELECT cell_id AS cell, pulled_position AS position FROM cells").map((row) => [
-      row.cell,
-      row.position,
-    ]),
+    rowsOf<{ cell: string; position: number }>(
+      d1,
+      "SELECT cell_id AS cell, pulled_position AS position FROM cells",
+    ).map((row) => [row.cell, row.position]),
   );
   const open = [...copies.values()].filter(({ state }) => state === "GRANTED");
   d1.database.close();
-  const differing = leases.filter(({ lease, state, position }) => copies.get(lease)?.state !== state || copies.get(lease)?.position !== position);
+  const differing = leases.filter(
+    ({ lease, state, position }) =>
+      copies.get(lease)?.state !== state || copies.get(lease)?.position !== position,
+  );
   const behind = leases.filter(({ cell, position }) => position > (cursors.get(cell) ?? 0));
   return [
     ...open.map(({ cell, lease }) => `D1 shows lease ${lease} of cell ${cell} as granted`),
-    ...differing.map(({ cell, lease, state }) => `D1 does not show lease ${lease} of cell ${cell} as ${state}`),
+    ...differing.map(
+      ({ cell, lease, state }) => `D1 does not show lease ${lease} of cell ${cell} as ${state}`,
+    ),
     ...behind.slice(0, 1).map(({ cell }) => `D1's cursor of cell ${cell} is behind its ledger`),
   ];
 }
@@ -97,5 +117,9 @@ export function judgeRecord(stateFolder: string, leases: readonly StoredLease[])
 export function sizeOf(folder: string, ending: string): number {
   return readdirSync(folder, { withFileTypes: true, recursive: true })
     .filter((entry) => entry.isFile() && entry.name.endsWith(ending))
-    .reduce((sum, entry) => sum + (statSync(join(entry.parentPath, entry.name), { throwIfNoEntry: false })?.size ?? 0), 0);
+    .reduce(
+      (sum, entry) =>
+        sum + (statSync(join(entry.parentPath, entry.name), { throwIfNoEntry: false })?.size ?? 0),
+      0,
+    );
 }

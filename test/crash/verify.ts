@@ -47,13 +47,24 @@ const SWEEPS_MS = 15_000;
 const PAGE = 7;
 
 export const bucketKey = ({ type, value }: Bucket): string => `${type} ${value.toLowerCase()}`;
-const opsOf = ({ creates = [], destroys = [], replaces = [] }: Batch) => [...creates, ...destroys, ...replaces];
+const opsOf = ({ creates = [], destroys = [], replaces = [] }: Batch) => [
+  ...creates,
+  ...destroys,
+  ...replaces,
+];
 
 function leasesOf({ calls }: Records): Map<string, Told> {
   const leases = new Map<string, Told>();
   for (const { kind, cell, lease = "", batch = {}, answer } of calls) {
     if (kind === "lookup") continue;
-    const told = leases.get(lease) ?? { cell, lease, batch, begin: "never asked", commit: "never asked", rollback: "never asked" };
+    const told = leases.get(lease) ?? {
+      cell,
+      lease,
+      batch,
+      begin: "never asked",
+      commit: "never asked",
+      rollback: "never asked",
+    };
     // Acknowledged once is acknowledged.
     if (told[kind] !== "ok") told[kind] = answer.kind;
     leases.set(lease, told);
@@ -66,7 +77,8 @@ function allowed({ begin, commit, rollback }: Told): Found[] {
   if (commit === "ok") return ["COMMITTED"];
   if (rollback === "ok") return ["ROLLED_BACK"];
   if (commit === "unknown") return ["GRANTED", "COMMITTED"];
-  if (rollback === "unknown") return begin === "ok" ? ["GRANTED", "ROLLED_BACK"] : ["none", "GRANTED", "ROLLED_BACK"];
+  if (rollback === "unknown")
+    return begin === "ok" ? ["GRANTED", "ROLLED_BACK"] : ["none", "GRANTED", "ROLLED_BACK"];
   if (begin === "ok") return ["GRANTED"];
   return begin === "unknown" ? ["none", "GRANTED"] : ["none"];
 }
@@ -81,13 +93,21 @@ export class Verifier {
   replays = 0;
 
   /** `initial`: who owned what before the records begin, by `bucketKey`. */
-  constructor(deployment: Deployment, cells: readonly CellSide[], records: Records, initial: ReadonlyMap<string, string> = new Map()) {
+  constructor(
+    deployment: Deployment,
+    cells: readonly CellSide[],
+    records: Records,
+    initial: ReadonlyMap<string, string> = new Map(),
+  ) {
     this.#initial = initial;
     this.#deployment = deployment;
     this.#cells = cells;
     this.complaints = [...records.problems];
     this.#leases = leasesOf(records);
-    const named = records.calls.flatMap(({ batch, buckets = [] }: Call) => [...buckets, ...opsOf(batch ?? {}).map(({ bucket }) => bucket)]);
+    const named = records.calls.flatMap(({ batch, buckets = [] }: Call) => [
+      ...buckets,
+      ...opsOf(batch ?? {}).map(({ bucket }) => bucket),
+    ]);
     this.#buckets = new Map(named.map((bucket) => [bucketKey(bucket), bucket]));
   }
 
@@ -97,7 +117,9 @@ export class Verifier {
     const states = await this.#readStates();
     this.#judgeStates(states, forgetful);
     this.#judgeOwners(seen, forgetful ? this.#remembered(states) : states);
-    await inParallel(this.#leases.values(), WIDTH, async (told) => this.#replay(told, states.get(told.lease) ?? "none", forgetful));
+    await inParallel(this.#leases.values(), WIDTH, async (told) =>
+      this.#replay(told, states.get(told.lease) ?? "none", forgetful),
+    );
     for (const side of this.#cells) await this.#reconcile(side);
     for (const side of this.#cells) this.complaints.push(...(await this.#compareInTime(side, sweepsMs)));
     this.#compareCells();
@@ -135,13 +157,16 @@ export class Verifier {
       if (allowed(told).includes(state)) continue;
       // Only what was decided can be forgotten.
       if (forgetful && state === "none" && (commit !== "never asked" || rollback !== "never asked")) continue;
-      this.#complain(`lease ${told.lease} is ${state}, though its cell heard: begin ${begin}, commit ${commit}, rollback ${rollback}`);
+      this.#complain(
+        `lease ${told.lease} is ${state}, though its cell heard: begin ${begin}, commit ${commit}, rollback ${rollback}`,
+      );
     }
   }
 
   /** What the coordinator may have forgotten, its cell was told. */
   #remembered(states: ReadonlyMap<string, Found>): Map<string, Found> {
-    const outcomeOf = (lease: string): Found => (this.#leases.get(lease)?.commit === "ok" ? "COMMITTED" : "none");
+    const outcomeOf = (lease: string): Found =>
+      this.#leases.get(lease)?.commit === "ok" ? "COMMITTED" : "none";
     return new Map([...states].map(([lease, state]) => [lease, state === "none" ? outcomeOf(lease) : state]));
   }
 
@@ -152,17 +177,29 @@ export class Verifier {
       const balance = [...(balances.get(key) ?? [])].filter(([, count]) => count !== 0);
       const [owner, ...others] = balance;
       if (others.length > 0 || (owner !== undefined && owner[1] !== 1)) {
-        this.#complain(`${key}: creates less destroys of the committed leases are ${JSON.stringify(balance)}`);
+        this.#complain(
+          `${key}: creates less destroys of the committed leases are ${JSON.stringify(balance)}`,
+        );
       } else this.#judgeOwner(key, owner?.[0], record, states);
     }
   }
 
-  #judgeOwner(key: string, owner: string | undefined, record: ClaimRecord | undefined, states: ReadonlyMap<string, Found>): void {
+  #judgeOwner(
+    key: string,
+    owner: string | undefined,
+    record: ClaimRecord | undefined,
+    states: ReadonlyMap<string, Found>,
+  ): void {
     const holder = record?.lease === undefined ? undefined : this.#leases.get(record.lease);
-    const held = holder === undefined ? "no lease that the clients know" : `lease ${holder.lease}, ${states.get(holder.lease)}`;
-    const shown = record === undefined ? "nobody" : `${record.status} of cell ${record.cell}, held by ${held}`;
+    const held =
+      holder === undefined
+        ? "no lease that the clients know"
+        : `lease ${holder.lease}, ${states.get(holder.lease)}`;
+    const shown =
+      record === undefined ? "nobody" : `${record.status} of cell ${record.cell}, held by ${held}`;
     if (owner !== undefined) {
-      if (record?.cell !== owner || record.status === "LEASE_CREATING") this.#complain(`${key}: cell ${owner} owns it, and a lookup finds ${shown}`);
+      if (record?.cell !== owner || record.status === "LEASE_CREATING")
+        this.#complain(`${key}: cell ${owner} owns it, and a lookup finds ${shown}`);
       return;
     }
     if (record === undefined) return;
@@ -202,8 +239,10 @@ export class Verifier {
     if (state !== "GRANTED" && told.commit !== "ok" && told.rollback !== "ok" && lease >= "8") return;
     if (state === "COMMITTED") await this.#repeat(told, "commit", "rollback", "LEASE_COMMITTED");
     else if (state === "ROLLED_BACK") await this.#repeat(told, "rollback", "commit", "LEASE_ROLLED_BACK");
-    else if (state === "GRANTED" && lease < "8" && !(await this.#isSaved(told))) await this.#repeat(told, "rollback", "commit", "LEASE_ROLLED_BACK");
-    else if (state === "GRANTED") this.#expectState(told, "begin", await remote.begin(lease, batch), "GRANTED");
+    else if (state === "GRANTED" && lease < "8" && !(await this.#isSaved(told)))
+      await this.#repeat(told, "rollback", "commit", "LEASE_ROLLED_BACK");
+    else if (state === "GRANTED")
+      this.#expectState(told, "begin", await remote.begin(lease, batch), "GRANTED");
     else {
       // Refused: a rollback still closes the id (rule C7).
       await this.#repeat(told, "rollback", "commit", "LEASE_ROLLED_BACK");
@@ -220,11 +259,21 @@ export class Verifier {
     if (state === "none" || state === "ROLLED_BACK") return;
     const value = `another-${told.lease}`;
     const other = claimOf({ type: "ROUTES", value, subject: 1, source: 1 });
-    this.#expectRefusal(told, "begin", await this.#remote(told.cell).begin(told.lease, { creates: [other] }), "LEASE_ID_REUSED");
+    this.#expectRefusal(
+      told,
+      "begin",
+      await this.#remote(told.cell).begin(told.lease, { creates: [other] }),
+      "LEASE_ID_REUSED",
+    );
   }
 
   /** Twice the decision, then the other one. */
-  async #repeat(told: Told, decision: "commit" | "rollback", other: "commit" | "rollback", reason: string): Promise<void> {
+  async #repeat(
+    told: Told,
+    decision: "commit" | "rollback",
+    other: "commit" | "rollback",
+    reason: string,
+  ): Promise<void> {
     const remote = this.#remote(told.cell);
     const outcome = decision === "commit" ? "COMMITTED" : "ROLLED_BACK";
     this.#expectState(told, decision, await remote[decision](told.lease), outcome);
@@ -235,7 +284,9 @@ export class Verifier {
   #expectState({ lease }: Told, what: string, answer: Answer<LeaseState>, state: LeaseState): void {
     this.replays += 1;
     if (answer.kind === "ok" && answer.value === state) return;
-    this.#complain(`lease ${lease}, ${state}: the replayed ${what} got ${answer.kind === "ok" ? answer.value : sentence(answer)}`);
+    this.#complain(
+      `lease ${lease}, ${state}: the replayed ${what} got ${answer.kind === "ok" ? answer.value : sentence(answer)}`,
+    );
   }
 
   #expectRefusal({ lease }: Told, what: string, answer: Answer<LeaseState>, reason: string): void {
@@ -251,12 +302,17 @@ export class Verifier {
     const options = { commitGraceMs: 0, staleMs: 0, orphanMs: 0, full: true, pageSize: PAGE };
     const run = () =>
       reconcile(
-        { local: database, remote: this.#remote(cell), report: (finding) => this.#complain(`cell ${cell}: ${JSON.stringify(finding)}`) },
+        {
+          local: database,
+          remote: this.#remote(cell),
+          report: (finding) => this.#complain(`cell ${cell}: ${JSON.stringify(finding)}`),
+        },
         options,
       );
     await run();
     const { counters } = await run();
-    if (counters.processed !== 0) this.#complain(`cell ${cell}: the second reconciliation still found ${JSON.stringify(counters)}`);
+    if (counters.processed !== 0)
+      this.#complain(`cell ${cell}: the second reconciliation still found ${JSON.stringify(counters)}`);
   }
 
   /** Holds that were nobody's, and decisions that nobody heard of, have the time of the sweeps and alarms. */
@@ -276,13 +332,15 @@ export class Verifier {
       for (const record of await listRecords(this.#clientOf(cell), sourceType, PAGE)) {
         const text = claimText(record);
         if (!rows.delete(text)) found.push(`cell ${cell} has no row for its record ${text}`);
-        if (record.status !== "ACTIVE" || record.lease !== undefined) found.push(`${text}: ${record.status} by ${record.lease ?? "no lease"}`);
+        if (record.status !== "ACTIVE" || record.lease !== undefined)
+          found.push(`${text}: ${record.status} by ${record.lease ?? "no lease"}`);
       }
     }
     for (const text of rows.keys()) found.push(`cell ${cell} has a row and no record: ${text}`);
     const open = await this.#remote(cell).list({ pageToken: "", pageSize: PAGE });
     for (const { uuid } of open.leases) found.push(`cell ${cell}: lease ${uuid} is outstanding`);
-    for (const { uuid } of await database.list({ afterUuid: "", limit: 100 })) found.push(`cell ${cell}: the row of lease ${uuid} is left`);
+    for (const { uuid } of await database.list({ afterUuid: "", limit: 100 }))
+      found.push(`cell ${cell}: the row of lease ${uuid} is left`);
     return found;
   }
 
@@ -324,5 +382,7 @@ function foundOf(answer: Answer<LeaseState>): Found {
 function foundAfter(begun: Answer<LeaseState>): Found {
   if (begun.kind === "ok") return begun.value;
   if (begun.kind === "refused" && (begun.conflicts.length > 0 || begun.code === "ABORTED")) return "none";
-  throw new Error(`a begin that had done nothing was to be granted or to meet a conflict: ${sentence(begun)}`);
+  throw new Error(
+    `a begin that had done nothing was to be granted or to meet a conflict: ${sentence(begun)}`,
+  );
 }

@@ -16,13 +16,15 @@ export function watchedFetch(recorder: Recorder, client: string, inner: Fetch): 
 }
 
 function callOf(method: string, path: string, body: string | undefined): Call | undefined {
-  const [, cell, lease, decision] = /^\/v1\/cells\/([^/]+)\/leases\/([^/]+)(?:\/(commit|rollback))?$/.exec(path) ?? [];
+  const [, cell, lease, decision] =
+    /^\/v1\/cells\/([^/]+)\/leases\/([^/]+)(?:\/(commit|rollback))?$/.exec(path) ?? [];
   if (method === "POST" && path === "/v1/records/lookup") {
     return { kind: "lookup", buckets: (JSON.parse(body ?? "") as { buckets: Bucket[] }).buckets.map(nameOf) };
   }
   if (cell === undefined || lease === undefined) return undefined;
   if (method === "PUT") return { kind: "begin", cell, lease, ops: opsOf(JSON.parse(body ?? "") as Batch) };
-  if (decision !== undefined) return { kind: "decide", cell, lease, outcome: decision === "commit" ? "COMMITTED" : "ROLLED_BACK" };
+  if (decision !== undefined)
+    return { kind: "decide", cell, lease, outcome: decision === "commit" ? "COMMITTED" : "ROLLED_BACK" };
   return method === "GET" ? { kind: "get", cell, lease } : undefined;
 }
 
@@ -36,7 +38,10 @@ const opsOf = ({ creates = [], destroys = [], replaces = [] }: Batch): BatchOp[]
   ...replaces.map((claim) => opOf("replace", claim)),
 ];
 
-const opOf = (kind: BatchOp["kind"], { bucket, subject, source }: NonNullable<Batch["destroys"]>[number]): BatchOp => ({
+const opOf = (
+  kind: BatchOp["kind"],
+  { bucket, subject, source }: NonNullable<Batch["destroys"]>[number],
+): BatchOp => ({
   kind,
   bucket: nameOf(bucket),
   value: bucket.value,
@@ -72,19 +77,45 @@ function answerOf(call: Call, status: number, text: string): Answer {
   const answer = JSON.parse(text) as WireAnswer;
   if (status >= 400 && status < 500 && answer.code !== undefined) {
     const { code, reason, conflicts } = answer;
-    const met = conflicts?.map(({ bucket, kind, owner }) => ({ bucket: nameOf(bucket), kind, ...(owner === undefined ? {} : { owner }) }));
-    return { kind: "refused", code, ...(reason === undefined ? {} : { reason }), ...(met === undefined ? {} : { conflicts: met }) };
+    const met = conflicts?.map(({ bucket, kind, owner }) => ({
+      bucket: nameOf(bucket),
+      kind,
+      ...(owner === undefined ? {} : { owner }),
+    }));
+    return {
+      kind: "refused",
+      code,
+      ...(reason === undefined ? {} : { reason }),
+      ...(met === undefined ? {} : { conflicts: met }),
+    };
   }
   if (status >= 300) return { kind: "unknown" };
   if (answer.results !== undefined) {
-    return { kind: "ok", found: Object.fromEntries(answer.results.map(({ bucket, record }) => [nameOf(bucket), record ? seen(record) : null])) };
+    return {
+      kind: "ok",
+      found: Object.fromEntries(
+        answer.results.map(({ bucket, record }) => [nameOf(bucket), record ? seen(record) : null]),
+      ),
+    };
   }
   if (answer.lease === undefined) return { kind: "unknown" };
   const { state, counts } = answer.lease;
-  return { kind: "ok", state, ...(call.kind === "begin" ? { created: status === 201, missing: counts.missing } : {}) };
+  return {
+    kind: "ok",
+    state,
+    ...(call.kind === "begin" ? { created: status === 201, missing: counts.missing } : {}),
+  };
 }
 
-const seen = ({ bucket: { value }, cell_id: cell, lease_uuid: lease, status, subject, source, epoch }: WireRecord): SeenRecord => ({
+const seen = ({
+  bucket: { value },
+  cell_id: cell,
+  lease_uuid: lease,
+  status,
+  subject,
+  source,
+  epoch,
+}: WireRecord): SeenRecord => ({
   cell,
   status,
   lease,

@@ -2,7 +2,11 @@
 import type { Ports, Synchronous } from "../../src/core/ports.ts";
 import type { WritePoint } from "../../src/core/write-points.ts";
 import type { Env } from "../../src/env.ts";
-import production, { CellLedger as RealLedger, ClaimShard as RealShard, Directory as RealDirectory } from "../../src/index.ts";
+import production, {
+  CellLedger as RealLedger,
+  ClaimShard as RealShard,
+  Directory as RealDirectory,
+} from "../../src/index.ts";
 import { objectPorts, type PortsOf } from "../../src/objects/ports.ts";
 import { armVariables, CRON_PATH, cronWriteOf, type ObjectKind, type Side } from "./failpoints.ts";
 import { wrappedD1 } from "../support/workerd/wrapped-d1.ts";
@@ -25,7 +29,12 @@ class Died extends Error {}
 
 function arm(env: Env): void {
   const variables = env as unknown as Record<string, string | undefined>;
-  const { [armVariables.point]: point, [armVariables.side]: side, [armVariables.hit]: nth, [armVariables.tell]: whom } = variables;
+  const {
+    [armVariables.point]: point,
+    [armVariables.side]: side,
+    [armVariables.hit]: nth,
+    [armVariables.tell]: whom,
+  } = variables;
   if (point === undefined || whom === undefined) return;
   armed ??= { point, side: side === "after" ? "after" : "before", hitsLeft: Number(nth ?? 1), whom };
 }
@@ -142,8 +151,13 @@ async function runCron(env: Env): Promise<void> {
   await unlessDead(production.scheduled(event, { ...env, DB: wrappedD1(env.DB, execute) }));
 }
 
-async function answerOf(request: Parameters<typeof production.fetch>[0], env: Env, context: ExecutionContext): Promise<Response> {
-  if (new URL(request.url).pathname !== CRON_PATH) return unlessDead(Promise.resolve(production.fetch(request, env, context)));
+async function answerOf(
+  request: Parameters<typeof production.fetch>[0],
+  env: Env,
+  context: ExecutionContext,
+): Promise<Response> {
+  if (new URL(request.url).pathname !== CRON_PATH)
+    return unlessDead(Promise.resolve(production.fetch(request, env, context)));
   await runCron(env);
   return new Response(null, { status: 204 });
 }

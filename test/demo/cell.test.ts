@@ -30,7 +30,15 @@ beforeEach(() => {
     if (later.length > 0) answers[step] = later;
     return responseOf(answer ?? { status: 200, json: { lease: leaseOf(states[step] ?? "") } });
   };
-  const client = createClient({ url: "http://x", key: "k", cell: "1", fetch: fake, deadlineMs: 60, pauseMs: 1, retries: 2 });
+  const client = createClient({
+    url: "http://x",
+    key: "k",
+    cell: "1",
+    fetch: fake,
+    deadlineMs: 60,
+    pauseMs: 1,
+    retries: 2,
+  });
   const leases = new ClientLeases(client);
   cell = new Cell({ id: "1", leases, database, random: new Random(1), tally: new Tally() });
 });
@@ -38,7 +46,9 @@ beforeEach(() => {
 afterEach(() => database.close());
 
 const taken = problem(409, "ALREADY_EXISTS", {
-  conflicts: [{ list: "creates", index: 0, bucket: { type: "ROUTES", value: "Ada" }, kind: "taken", owner: "other" }],
+  conflicts: [
+    { list: "creates", index: 0, bucket: { type: "ROUTES", value: "Ada" }, kind: "taken", owner: "other" },
+  ],
 });
 
 const outstanding = async (): Promise<number> => (await database.list({ afterUuid: "", limit: 10 })).length;
@@ -67,7 +77,10 @@ describe("a cell's change", () => {
 
   it("saves nothing when the begin is refused", async () => {
     answers["begin"] = [taken];
-    expect(await cell.transact(insert)).toMatchObject({ kind: "refused", refusal: { code: "ALREADY_EXISTS" } });
+    expect(await cell.transact(insert)).toMatchObject({
+      kind: "refused",
+      refusal: { code: "ALREADY_EXISTS" },
+    });
     expect(calls).toEqual(["begin"]);
     expect(database.entries()).toEqual([]);
     expect(cell.tally.conflicts).toEqual(new Map([["taken", 1]]));
@@ -75,7 +88,10 @@ describe("a cell's change", () => {
 
   it("closes a begin that was refused after a try without an answer: that one may still be carried out", async () => {
     answers["begin"] = [unavailable, taken];
-    expect(await cell.transact(insert)).toMatchObject({ kind: "refused", refusal: { code: "ALREADY_EXISTS", outcomeKnown: false } });
+    expect(await cell.transact(insert)).toMatchObject({
+      kind: "refused",
+      refusal: { code: "ALREADY_EXISTS", outcomeKnown: false },
+    });
     expect(calls).toEqual(["begin", "begin", "rollback"]);
     expect(database.entries()).toEqual([]);
     expect(cell.tally).toMatchObject({ refused: 1, rolledBack: 1, unknown: 0, problems: [] });
@@ -103,9 +119,13 @@ describe("a cell's change", () => {
   });
 
   it("takes note when the commit of what it saved is refused", async () => {
-    answers["commit"] = [problem(409, "FAILED_PRECONDITION", { reason: "LEASE_ROLLED_BACK", detail: "final" })];
+    answers["commit"] = [
+      problem(409, "FAILED_PRECONDITION", { reason: "LEASE_ROLLED_BACK", detail: "final" }),
+    ];
     await cell.transact(insert);
-    expect(cell.tally.problems).toEqual(["cell 1: the commit of a granted lease was refused: FAILED_PRECONDITION (LEASE_ROLLED_BACK): final"]);
+    expect(cell.tally.problems).toEqual([
+      "cell 1: the commit of a granted lease was refused: FAILED_PRECONDITION (LEASE_ROLLED_BACK): final",
+    ]);
     expect(await outstanding()).toBe(1);
   });
 });

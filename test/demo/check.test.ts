@@ -57,8 +57,12 @@ describe("fails when", () => {
   it.each<{ what: string; plant: () => void; said: string[] }>([
     {
       what: "two cells saved one name, in different spellings",
-      plant: () => two.claims.push(...claimsOf({ kind: "group", name: "GITLAB-org", routeId: 9, userId: undefined })),
-      said: ["ROUTES GITLAB-org: two owners, cell 1 and cell 2", "ROUTES gitlab-org: cell 2 has it, and the listing of its records does not"],
+      plant: () =>
+        two.claims.push(...claimsOf({ kind: "group", name: "GITLAB-org", routeId: 9, userId: undefined })),
+      said: [
+        "ROUTES GITLAB-org: two owners, cell 1 and cell 2",
+        "ROUTES gitlab-org: cell 2 has it, and the listing of its records does not",
+      ],
     },
     {
       what: "the router finds nobody",
@@ -85,7 +89,9 @@ describe("fails when", () => {
     {
       what: "the subject is another",
       plant: () => tell(1, { subject: { type: "GROUP", id: "11" } }),
-      said: ['ROUTES ada: its cell has "ROUTES ada, USER 11, RAILS_TABLE_ROUTES 10", the coordinator "ROUTES ada, GROUP 11, RAILS_TABLE_ROUTES 10"'],
+      said: [
+        'ROUTES ada: its cell has "ROUTES ada, USER 11, RAILS_TABLE_ROUTES 10", the coordinator "ROUTES ada, GROUP 11, RAILS_TABLE_ROUTES 10"',
+      ],
     },
     {
       what: "the spelling is an old one",
@@ -121,7 +127,10 @@ describe("fails when", () => {
     },
     {
       what: "the listing has too much",
-      plant: () => two.records.push(...recordsOf("2", [{ kind: "group", name: "ghost", routeId: 99, userId: undefined }])),
+      plant: () =>
+        two.records.push(
+          ...recordsOf("2", [{ kind: "group", name: "ghost", routeId: 99, userId: undefined }]),
+        ),
       said: ["ROUTES ghost: listed for cell 2, which does not have it"],
     },
     {
@@ -131,8 +140,14 @@ describe("fails when", () => {
     },
     {
       what: "the listing has another cell's record",
-      plant: () => two.records.push(...recordsOf("1", [{ kind: "group", name: "ghost", routeId: 99, userId: undefined }])),
-      said: ["ROUTES ghost: of cell 1, listed for cell 2", "ROUTES ghost: listed for cell 2, which does not have it"],
+      plant: () =>
+        two.records.push(
+          ...recordsOf("1", [{ kind: "group", name: "ghost", routeId: 99, userId: undefined }]),
+        ),
+      said: [
+        "ROUTES ghost: of cell 1, listed for cell 2",
+        "ROUTES ghost: listed for cell 2, which does not have it",
+      ],
     },
     {
       what: "the listing is out of order",
@@ -142,7 +157,10 @@ describe("fails when", () => {
     {
       what: "a lease is open",
       plant: () => (one.outstandingHere.push("u"), two.outstandingThere.push("v")),
-      said: ["lease u: cell 1 still waits for its commit", "lease v of cell 2: neither committed nor rolled back at the coordinator"],
+      said: [
+        "lease u: cell 1 still waits for its commit",
+        "lease v of cell 2: neither committed nor rolled back at the coordinator",
+      ],
     },
     {
       what: "something went wrong on the way",

@@ -12,7 +12,10 @@ import { ClientLeases } from "../../src/cell/remote-leases.ts";
 import { createClient, type Batch, type Fetch } from "../../src/client/index.ts";
 import { leaseOf, problem, responseOf, type Reply } from "../client/fake.ts";
 
-const names: Wanted[] = Array.from({ length: 60 }, (_, index) => ({ name: `name-${index}`, kind: index % 4 === 0 ? "user" : "group" }));
+const names: Wanted[] = Array.from({ length: 60 }, (_, index) => ({
+  name: `name-${index}`,
+  kind: index % 4 === 0 ? "user" : "group",
+}));
 
 let database: LocalDatabase;
 let cell: Cell;
@@ -33,7 +36,8 @@ beforeEach(() => {
     const conflicts = creates.flatMap(({ bucket }, index) => {
       const { value } = bucket;
       if (value === "name-3") return [{ list: "creates", index, bucket, kind: "taken", owner: "other" }];
-      if (value === "name-4" && leased) return [{ list: "creates", index, bucket, kind: "leased", owner: "other" }];
+      if (value === "name-4" && leased)
+        return [{ list: "creates", index, bucket, kind: "leased", owner: "other" }];
       return [];
     });
     if (conflicts.length === 0) return undefined;
@@ -62,7 +66,9 @@ it("wins what is free, gives up what is taken, and comes back for what was lease
   expect(lost.map(({ name }) => name)).toEqual(["name-3"]);
   expect(won).toHaveLength(59);
   expect(new Set(database.entries().map(({ name }) => name))).toEqual(new Set(won.map(({ name }) => name)));
-  expect(database.entries().every(({ kind, userId }) => (kind === "user") === (userId !== undefined))).toBe(true);
+  expect(database.entries().every(({ kind, userId }) => (kind === "user") === (userId !== undefined))).toBe(
+    true,
+  );
   expect(refused).toBeGreaterThan(0);
   expect(cell.tally.problems).toEqual([]);
 });

@@ -2,9 +2,17 @@ import { expect, it } from "vitest";
 import { lossyFetch } from "../../demo/lossy-fetch.ts";
 import type { Fetch } from "../../src/client/index.ts";
 
-const init = { method: "PUT", headers: {}, redirect: "manual" as const, signal: new AbortController().signal };
+const init = {
+  method: "PUT",
+  headers: {},
+  redirect: "manual" as const,
+  signal: new AbortController().signal,
+};
 
-function lossy(rate: number, seed = 1): { call: (path: string) => Promise<boolean>; executed: string[]; lost: number[] } {
+function lossy(
+  rate: number,
+  seed = 1,
+): { call: (path: string) => Promise<boolean>; executed: string[]; lost: number[] } {
   const executed: string[] = [];
   const lost: number[] = [];
   const inner: Fetch = async (url) => {

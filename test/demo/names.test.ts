@@ -8,7 +8,8 @@ it("reads names that are different for the coordinator too, and spelled alike wh
   expect(all).toHaveLength(MAX_NAMES);
   for (const name of all) {
     expect(canonicalize("ROUTES", name, 1_024)).toEqual({ ok: true, canonical: keyOf(name) });
-    if (!name.includes("/")) expect(canonicalize("USERNAMES", name, 1_024)).toEqual({ ok: true, canonical: keyOf(name) });
+    if (!name.includes("/"))
+      expect(canonicalize("USERNAMES", name, 1_024)).toEqual({ ok: true, canonical: keyOf(name) });
   }
 });
 
@@ -16,7 +17,10 @@ it("lets both cells want at least 1,000 names, and each cell thousands of its ow
   const { names, orders, contested, reserve } = plan(all, MAX_NAMES, 1);
   expect(names).toHaveLength(MAX_NAMES);
   expect(contested.size).toBeGreaterThanOrEqual(1_000);
-  const [one, two] = [new Set(orders["1"].map(({ name }) => name)), new Set(orders["2"].map(({ name }) => name))];
+  const [one, two] = [
+    new Set(orders["1"].map(({ name }) => name)),
+    new Set(orders["2"].map(({ name }) => name)),
+  ];
   expect([...one].filter((name) => two.has(name)).toSorted()).toEqual([...contested].toSorted());
   expect(one.size + two.size + reserve.length).toBe(MAX_NAMES + contested.size);
   expect(Math.min(one.size, two.size)).toBeGreaterThan(5_000);

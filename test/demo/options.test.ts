@@ -3,7 +3,12 @@ import { readOptions } from "../../demo/options.ts";
 
 it("has defaults, and takes what is given", () => {
   expect(readOptions([])).toEqual({ names: 10_000, seed: 1, keep: false, help: false });
-  expect(readOptions(["--names", "500", "--seed=7", "--keep"])).toEqual({ names: 500, seed: 7, keep: true, help: false });
+  expect(readOptions(["--names", "500", "--seed=7", "--keep"])).toEqual({
+    names: 500,
+    seed: 7,
+    keep: true,
+    help: false,
+  });
   expect(readOptions(["--help"]).help).toBe(true);
 });
 

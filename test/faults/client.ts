@@ -22,7 +22,11 @@ export class Client {
   }
 
   /** One request. `key`: a role, `cell <id>`, or a key itself. */
-  async send(method: string, path: string, { key = "operator", body }: { key?: string; body?: unknown } = {}): Promise<Received> {
+  async send(
+    method: string,
+    path: string,
+    { key = "operator", body }: { key?: string; body?: unknown } = {},
+  ): Promise<Received> {
     const headers = { authorization: `Bearer ${await keyOf(key)}`, "content-type": "application/json" };
     const request = new Request(`https://world-${this.#world.id}.test${path}`, {
       method,
@@ -30,13 +34,20 @@ export class Client {
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
     return this.#unlessDead(async () => {
-      const response = await worker.fetch(request as Parameters<typeof worker.fetch>[0], env, createExecutionContext());
+      const response = await worker.fetch(
+        request as Parameters<typeof worker.fetch>[0],
+        env,
+        createExecutionContext(),
+      );
       return { status: response.status, json: await response.json() };
     });
   }
 
   async cron(): Promise<void> {
-    const controller = createScheduledController({ scheduledTime: Date.now(), cron: `world-${this.#world.id}` });
+    const controller = createScheduledController({
+      scheduledTime: Date.now(),
+      cron: `world-${this.#world.id}`,
+    });
     await this.#unlessDead(async () => {
       await worker.scheduled(controller, env);
       return DEAD;
@@ -48,7 +59,8 @@ export class Client {
     this.#world.born("worker");
     const watch = { isOver: false };
     const death = (async () => {
-      while (!watch.isOver && !this.#world.isDead("worker")) await new Promise((resume) => setTimeout(resume, LOOK_MS));
+      while (!watch.isOver && !this.#world.isDead("worker"))
+        await new Promise((resume) => setTimeout(resume, LOOK_MS));
       return DEAD;
     })();
     try {
@@ -64,7 +76,9 @@ const keys = new Map<string, Promise<string>>();
 function keyOf(key: string): Promise<string> {
   if (key.startsWith("lhk_")) return Promise.resolve(key);
   const [role, cell] = key.split(" ");
-  const made = keys.get(key) ?? signedKey(cell === undefined ? { role: role as "operator" | "router" } : { role: "cell", cell });
+  const made =
+    keys.get(key) ??
+    signedKey(cell === undefined ? { role: role as "operator" | "router" } : { role: "cell", cell });
   keys.set(key, made);
   return made;
 }

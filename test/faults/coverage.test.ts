@@ -35,15 +35,25 @@ test("every write point of the code occurs in a scenario", () => {
 test("every fault and every error of D1 occurs in a row", () => {
   const faults = new Set(matrix.flatMap((scenario) => scenario.faults));
   const errors = d1Errors.flatMap((text) => [`fails: ${text}`, `fails afterwards: ${text}`]);
-  expect([...Object.keys(callFaults), ...Object.keys(writeFaults), ...errors].filter((fault) => !faults.has(fault))).toEqual([]);
+  expect(
+    [...Object.keys(callFaults), ...Object.keys(writeFaults), ...errors].filter(
+      (fault) => !faults.has(fault),
+    ),
+  ).toEqual([]);
 });
 
 test("the documentation lists the writes of every scenario", () => {
   const listed = new Map(
-    [...documentation.matchAll(/^\| ([^|`]+?) +\| (`[^|]*`) +\|$/gm)].map(([, title, writes]) => [title, namesIn(writes ?? "")]),
+    [...documentation.matchAll(/^\| ([^|`]+?) +\| (`[^|]*`) +\|$/gm)].map(([, title, writes]) => [
+      title,
+      namesIn(writes ?? ""),
+    ]),
   );
   // What goes to two objects at the same time has no order.
-  expect(Object.fromEntries(listed)).toEqual(Object.fromEntries(matrix.map(({ title, writes }) => [title, writes.toSorted()])));
+  expect(Object.fromEntries(listed)).toEqual(
+    Object.fromEntries(matrix.map(({ title, writes }) => [title, writes.toSorted()])),
+  );
 });
 
-const namesIn = (writes: string): string[] => [...writes.matchAll(/`([^`]+)`/g)].map(([, name]) => name ?? "").toSorted();
+const namesIn = (writes: string): string[] =>
+  [...writes.matchAll(/`([^`]+)`/g)].map(([, name]) => name ?? "").toSorted();

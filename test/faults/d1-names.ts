@@ -7,7 +7,8 @@ export function nameOf(sql: string): string {
 }
 
 /** Of a call. */
-export const isD1Write = (label: string): boolean => / > d1 /.test(label) && /\b(insert|update|delete) /.test(label);
+export const isD1Write = (label: string): boolean =>
+  / > d1 /.test(label) && /\b(insert|update|delete) /.test(label);
 
 /** Of what the call writes. */
 export const writeLabel = (label: string): string => label.replace("worker > d1 ", "d1: ");

@@ -22,7 +22,12 @@ export function faultyEnv(env: Env, world: World, from: string, isAlive: () => v
   };
 }
 
-function faultyNamespace(real: Namespace<object>, world: World, from: string, isAlive: () => void): Namespace<object> {
+function faultyNamespace(
+  real: Namespace<object>,
+  world: World,
+  from: string,
+  isAlive: () => void,
+): Namespace<object> {
   const getByName: Namespace<object>["getByName"] = (name, options) => {
     const physical = world.physical(name);
     const stub = (): Callable => real.getByName(physical, options) as unknown as Callable;
@@ -32,7 +37,13 @@ function faultyNamespace(real: Namespace<object>, world: World, from: string, is
 }
 
 /** Every property is a method that asks the world. Made anew for each delivery, as a stub that has met a reset fails for ever. */
-function faultyStub(stub: () => Callable, world: World, from: string, to: string, isAlive: () => void): object {
+function faultyStub(
+  stub: () => Callable,
+  world: World,
+  from: string,
+  to: string,
+  isAlive: () => void,
+): object {
   return new Proxy(
     {},
     {
@@ -42,7 +53,12 @@ function faultyStub(stub: () => Callable, world: World, from: string, to: string
           isAlive();
           const message = method === "inquire" ? withOwnNumber(given as Inquiry) : given;
           const deliver = async (): Promise<unknown> => stub()[method]?.(message);
-          return world.send({ from, to, method: method === "exchange" ? `exchange ${kindOf(given as Exchange)}` : method, deliver });
+          return world.send({
+            from,
+            to,
+            method: method === "exchange" ? `exchange ${kindOf(given as Exchange)}` : method,
+            deliver,
+          });
         };
       },
     },
@@ -59,6 +75,12 @@ const labelOf = (name: string): string => {
 };
 
 function kindOf({ decisions, prepares }: Exchange): string {
-  const kinds = [...new Set(decisions.map(({ outcome, epoch }) => (epoch === null ? "release" : outcome === "COMMITTED" ? "commit" : "rollback")))];
+  const kinds = [
+    ...new Set(
+      decisions.map(({ outcome, epoch }) =>
+        epoch === null ? "release" : outcome === "COMMITTED" ? "commit" : "rollback",
+      ),
+    ),
+  ];
   return [...kinds, ...(prepares.length > 0 ? ["prepare"] : [])].join("+");
 }

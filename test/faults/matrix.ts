@@ -1,6 +1,16 @@
 /** The rows of the matrix, made from what the scenarios did when nothing went wrong. */
 import { d1Errors } from "./faulty-d1.ts";
-import { arm, keyOf, type Armed, type CallFault, type CallRecord, type Journal, type Spot, type WriteFault, type WriteRecord } from "./plan.ts";
+import {
+  arm,
+  keyOf,
+  type Armed,
+  type CallFault,
+  type CallRecord,
+  type Journal,
+  type Spot,
+  type WriteFault,
+  type WriteRecord,
+} from "./plan.ts";
 import type { Scenario } from "./scenarios.ts";
 
 export interface Row {
@@ -40,10 +50,24 @@ export function rowsOf(scenario: Scenario, journal: Journal): Row[] {
   ];
 }
 
-function callRows(scenario: Scenario, call: CallRecord, index: number, nthOfD1: number, writes: string[]): Row[] {
+function callRows(
+  scenario: Scenario,
+  call: CallRecord,
+  index: number,
+  nthOfD1: number,
+  writes: string[],
+): Row[] {
   const isD1 = call.to === "d1";
-  const kinds = isD1 ? (["drop", "lose_answer", "twice", "late"] as const) : [...ofCalls, refusals[index % refusals.length] ?? "reset"];
-  const rows = kinds.map((kind): Row => ({ scenario, fault: kind, at: keyOf(call), writes, arm: () => [arm(call, { kind })] }));
+  const kinds = isD1
+    ? (["drop", "lose_answer", "twice", "late"] as const)
+    : [...ofCalls, refusals[index % refusals.length] ?? "reset"];
+  const rows = kinds.map((kind): Row => ({
+    scenario,
+    fault: kind,
+    at: keyOf(call),
+    writes,
+    arm: () => [arm(call, { kind })],
+  }));
   return isD1 ? [...rows, ...d1Rows(scenario, call, nthOfD1, writes)] : rows;
 }
 
@@ -58,20 +82,34 @@ const ERRORS_EACH = 4;
 /** Twice in a row, so that the second try fails as well. */
 function d1Rows(scenario: Scenario, call: CallRecord, nthOfD1: number, writes: string[]): Row[] {
   const from = nthOfD1 * ERRORS_EACH;
-  return [...errors, ...errors].slice(from % errors.length, (from % errors.length) + ERRORS_EACH).map(({ text, carriedOut }) => {
-    const armed = (): Armed[] => {
-      const first = arm(call, { kind: "error", text, carriedOut });
-      return [first, arm({ label: call.label }, { kind: "error", text, carriedOut }, { after: first })];
-    };
-    return { scenario, fault: `${carriedOut ? "fails afterwards" : "fails"}: ${text}`, at: keyOf(call), writes, arm: armed };
-  });
+  return [...errors, ...errors]
+    .slice(from % errors.length, (from % errors.length) + ERRORS_EACH)
+    .map(({ text, carriedOut }) => {
+      const armed = (): Armed[] => {
+        const first = arm(call, { kind: "error", text, carriedOut });
+        return [first, arm({ label: call.label }, { kind: "error", text, carriedOut }, { after: first })];
+      };
+      return {
+        scenario,
+        fault: `${carriedOut ? "fails afterwards" : "fails"}: ${text}`,
+        at: keyOf(call),
+        writes,
+        arm: armed,
+      };
+    });
 }
 
 function writeRows(scenario: Scenario, write: WriteRecord): Row[] {
   // D1 cannot be made to crash; what it does then are its errors.
   if (write.call?.to === "d1") return [];
   const kinds: readonly WriteFault[] = ["crash_before", "crash_after"];
-  return kinds.map((kind) => ({ scenario, fault: kind, at: keyOf(write), writes: [keyOf(write)], arm: () => [arm(write, { kind })] }));
+  return kinds.map((kind) => ({
+    scenario,
+    fault: kind,
+    at: keyOf(write),
+    writes: [keyOf(write)],
+    arm: () => [arm(write, { kind })],
+  }));
 }
 
 function pairRows(scenario: Scenario, calls: CallRecord[], first: WriteRecord, second: WriteRecord): Row[] {
@@ -89,7 +127,12 @@ function pairRows(scenario: Scenario, calls: CallRecord[], first: WriteRecord, s
       // Both shards are asked at once: when the answer of one is lost, the other has made its own first use by then.
       const isMadeBefore = kind === "lose_answer" && isFirstUse(second) && one.to !== other.to;
       const write = isMadeBefore ? undefined : written(second, other, kind);
-      return [earlier, goesOn ? arm(other, { kind }, { write }) : arm(nextOf(first, second, other, kind), { kind }, { write, after: earlier })];
+      return [
+        earlier,
+        goesOn
+          ? arm(other, { kind }, { write })
+          : arm(nextOf(first, second, other, kind), { kind }, { write, after: earlier }),
+      ];
     };
     return { scenario, fault: kind, at, writes, arm: armed };
   });
@@ -99,7 +142,8 @@ function pairRows(scenario: Scenario, calls: CallRecord[], first: WriteRecord, s
 /** Where something was lost, its sender begins anew: the second fault waits for the call that comes with that. */
 function nextOf({ label }: WriteRecord, second: WriteRecord, call: CallRecord, kind: CallFault): Spot {
   // The repeated call is told that the cell exists: the ledger is first used by what comes then.
-  if (label === "directory.add_cell" && second.label === "ledger1.keep_name" && kind !== "twice") return { to: call.to };
+  if (label === "directory.add_cell" && second.label === "ledger1.keep_name" && kind !== "twice")
+    return { to: call.to };
   return { label: call.label };
 }
 
@@ -113,7 +157,8 @@ function written(write: WriteRecord, call: CallRecord, kind: CallFault): string 
   return isFirstUse(write) ? undefined : label;
 }
 
-const isFirstUse = ({ label }: WriteRecord): boolean => /^shard\d\.(keep_name|migrate|confirm_placement)$/.test(label);
+const isFirstUse = ({ label }: WriteRecord): boolean =>
+  /^shard\d\.(keep_name|migrate|confirm_placement)$/.test(label);
 
 /** Writes, and pairs of them, for which a fault that is required has no row. */
 export function missingRows({ writes }: Journal, rows: readonly Row[]): string[] {
@@ -128,7 +173,9 @@ export function missingRows({ writes }: Journal, rows: readonly Row[]): string[]
     const first = writes[index];
     if (first === undefined) return [];
     const wanted = [keyOf(first), keyOf(second)];
-    return required.pair.filter((fault) => !has(fault, wanted)).map((fault) => `${wanted.join(" → ")}: ${fault}`);
+    return required.pair
+      .filter((fault) => !has(fault, wanted))
+      .map((fault) => `${wanted.join(" → ")}: ${fault}`);
   });
   return [...single, ...pairs];
 }

@@ -25,7 +25,10 @@ export function stubOf(world: World, label: string): DurableObjectStub {
 export async function rowsOf<Row>(world: World, label: string, statement: string): Promise<Row[]> {
   for (let tries = 3; ; tries -= 1) {
     try {
-      return await runInDurableObject(stubOf(world, label), (_, state) => state.storage.sql.exec(statement).toArray() as Row[]);
+      return await runInDurableObject(
+        stubOf(world, label),
+        (_, state) => state.storage.sql.exec(statement).toArray() as Row[],
+      );
     } catch (error) {
       if (tries === 0) throw error;
     }

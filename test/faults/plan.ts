@@ -25,7 +25,10 @@ export type CallFault = keyof typeof callFaults;
 export type WriteFault = keyof typeof writeFaults;
 
 /** `error`: D1 fails with this text, before it carries anything out or afterwards. */
-export type Fault = { kind: CallFault } | { kind: WriteFault } | { kind: "error"; text: string; carriedOut: boolean };
+export type Fault =
+  | { kind: CallFault }
+  | { kind: WriteFault }
+  | { kind: "error"; text: string; carriedOut: boolean };
 
 /** A call or a write: the nth of its label, the next one of its label, or the next call to an object. */
 export type Spot = { label: string; nth?: number } | { to: string };
@@ -49,7 +52,11 @@ export interface Armed {
   call: CallRecord | undefined;
 }
 
-export function arm(at: Spot, fault: Fault, { after, write }: Partial<Pick<Armed, "after" | "write">> = {}): Armed {
+export function arm(
+  at: Spot,
+  fault: Fault,
+  { after, write }: Partial<Pick<Armed, "after" | "write">> = {},
+): Armed {
   return { at, fault, after, write, fired: false, call: undefined };
 }
 

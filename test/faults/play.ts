@@ -1,7 +1,13 @@
 /** Plays a scenario with faults, lets it heal, and looks at what is left. */
 import { applyD1Migrations } from "cloudflare:test";
 import { env } from "../support/workerd/api.ts";
-import { expectConsistent, expectDirectory, expectFinal, expectKeysToMatch, expectRecordToMatch } from "./invariants.ts";
+import {
+  expectConsistent,
+  expectDirectory,
+  expectFinal,
+  expectKeysToMatch,
+  expectRecordToMatch,
+} from "./invariants.ts";
 import type { Armed, Journal } from "./plan.ts";
 import type { Scenario } from "./scenarios.ts";
 import { SHARDS, Stage } from "./stage.ts";
@@ -45,7 +51,9 @@ async function inDatabase<T>(ownsD1: boolean, work: (name: string) => Promise<T>
   const lane = freeLanes.pop() ?? (await new Promise<string>((resolve) => waiting.push(resolve)));
   try {
     const database = databaseOf(lane);
-    await database.batch(["leases", "cells", "keys", "cron_runs"].map((table) => database.prepare(`DELETE FROM ${table}`)));
+    await database.batch(
+      ["leases", "cells", "keys", "cron_runs"].map((table) => database.prepare(`DELETE FROM ${table}`)),
+    );
     return await work(lane);
   } finally {
     const next = waiting.shift();
@@ -55,7 +63,8 @@ async function inDatabase<T>(ownsD1: boolean, work: (name: string) => Promise<T>
 }
 
 /** A world of patient limits, with nothing in it. */
-export const startStage = (database = SHARED): Stage => new Stage(newWorld({ LEASEHOLD_SHARDS: String(SHARDS), ...patientLimits }, database));
+export const startStage = (database = SHARED): Stage =>
+  new Stage(newWorld({ LEASEHOLD_SHARDS: String(SHARDS), ...patientLimits }, database));
 
 /** What a scenario does when nothing goes wrong. */
 export async function record(scenario: Scenario): Promise<Journal> {
@@ -132,7 +141,8 @@ async function finish(stage: Stage): Promise<void> {
   let turn = 0;
   for (const [name, { cell, batch, states }] of stage.leases) {
     const last = states.at(-1);
-    if (last === "ROLLED_BACK") await stage.begin(name, cell, batch, [{ status: 409, reason: "LEASE_ROLLED_BACK" }]);
+    if (last === "ROLLED_BACK")
+      await stage.begin(name, cell, batch, [{ status: 409, reason: "LEASE_ROLLED_BACK" }]);
     if (last === "GRANTED") {
       await stage.begin(name, cell, batch, [{ status: 200 }]);
       await stage.decide(name, turn++ % 2 === 0 ? "commit" : "rollback");

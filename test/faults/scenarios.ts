@@ -43,7 +43,12 @@ async function restart(stage: Stage, label: string): Promise<void> {
 }
 
 /** One message of the preparation goes wrong. */
-async function withFault(stage: Stage, label: string, kind: "drop", work: () => Promise<unknown>): Promise<void> {
+async function withFault(
+  stage: Stage,
+  label: string,
+  kind: "drop",
+  work: () => Promise<unknown>,
+): Promise<void> {
   const armed = arm({ label }, { kind } satisfies Fault);
   stage.world.faults = [armed];
   await work();
@@ -53,7 +58,9 @@ async function withFault(stage: Stage, label: string, kind: "drop", work: () => 
 /** A decision that one shard has not heard of. */
 async function halfDecided(stage: Stage, cell: Cell, outcome: "commit" | "rollback"): Promise<void> {
   await stage.begin("half", cell, { create: FREE });
-  await withFault(stage, `ledger${cell} > shard1 exchange ${outcome}`, "drop", () => stage.decide("half", outcome));
+  await withFault(stage, `ledger${cell} > shard1 exchange ${outcome}`, "drop", () =>
+    stage.decide("half", outcome),
+  );
 }
 
 export const scenarios: readonly Scenario[] = [
@@ -185,7 +192,13 @@ export const scenarios: readonly Scenario[] = [
     },
     act: async (stage) => {
       await stage.revokeKey("bad");
-      await stage.begin("a", 1, { create: FREE }, [{ status: 401, reason: "KEY_REVOKED" }], stage.keys.get("bad")?.key);
+      await stage.begin(
+        "a",
+        1,
+        { create: FREE },
+        [{ status: 401, reason: "KEY_REVOKED" }],
+        stage.keys.get("bad")?.key,
+      );
     },
   },
   {

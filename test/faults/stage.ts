@@ -33,7 +33,8 @@ export interface Known {
 type Expected = { status: number; reason?: string; code?: string };
 
 /** Statuses and codes after which the same call is made again. */
-const isUnclear = ({ status, json }: Received): boolean => [0, 429, 503, 504].includes(status) || json.code === "ABORTED";
+const isUnclear = ({ status, json }: Received): boolean =>
+  [0, 429, 503, 504].includes(status) || json.code === "ABORTED";
 
 /** Of the only run that verifies. */
 const SLOT_UUID = "6f1c2a54-51c3-4f5e-9a0e-2f2d8f0a7b11";
@@ -80,7 +81,9 @@ export class Stage {
 
   async renameCell(cell: Cell, name: string): Promise<void> {
     const id = this.world.cell(cell);
-    await this.until("renaming a cell", [{ status: 200 }], () => this.client.send("PATCH", `/v1/admin/cells/${id}`, { body: { name } }));
+    await this.until("renaming a cell", [{ status: 200 }], () =>
+      this.client.send("PATCH", `/v1/admin/cells/${id}`, { body: { name } }),
+    );
     this.cells.set(id, name);
   }
 
@@ -91,11 +94,23 @@ export class Stage {
     return known;
   }
 
-  async begin(name: string, cell: Cell, batch: Batch, expected: Expected[] = [{ status: 201 }, { status: 200 }], key?: string): Promise<Received> {
+  async begin(
+    name: string,
+    cell: Cell,
+    batch: Batch,
+    expected: Expected[] = [{ status: 201 }, { status: 200 }],
+    key?: string,
+  ): Promise<Received> {
     const known = this.lease(name, cell, batch);
     const id = this.world.cell(cell);
     return this.until(`the begin of ${name}`, expected, () =>
-      this.#observed(known, this.client.send("PUT", `/v1/cells/${id}/leases/${known.uuid}`, { key: key ?? `cell ${id}`, body: bodyOf(batch) })),
+      this.#observed(
+        known,
+        this.client.send("PUT", `/v1/cells/${id}/leases/${known.uuid}`, {
+          key: key ?? `cell ${id}`,
+          body: bodyOf(batch),
+        }),
+      ),
     );
   }
 
@@ -103,7 +118,10 @@ export class Stage {
     const known = this.lease(name);
     const id = this.world.cell(known.cell);
     return this.until(`the ${outcome} of ${name}`, expected, () =>
-      this.#observed(known, this.client.send("POST", `/v1/cells/${id}/leases/${known.uuid}/${outcome}`, { key: `cell ${id}` })),
+      this.#observed(
+        known,
+        this.client.send("POST", `/v1/cells/${id}/leases/${known.uuid}/${outcome}`, { key: `cell ${id}` }),
+      ),
     );
   }
 
@@ -121,19 +139,25 @@ export class Stage {
 
   /** Whether a name is found. */
   async lookup(value: string, expected: Expected[]): Promise<Received> {
-    return this.until(`the lookup of ${value}`, expected, () => this.client.send("GET", `/v1/records/ROUTES/${value}`, { key: "router" }));
+    return this.until(`the lookup of ${value}`, expected, () =>
+      this.client.send("GET", `/v1/records/ROUTES/${value}`, { key: "router" }),
+    );
   }
 
   async mintKey(name: string, cell: Cell): Promise<void> {
     const body = { role: "cell", cell_id: this.world.cell(cell), note: name };
-    const { json } = await this.until("minting a key", [{ status: 201 }], () => this.client.send("POST", "/v1/admin/keys", { body }));
+    const { json } = await this.until("minting a key", [{ status: 201 }], () =>
+      this.client.send("POST", "/v1/admin/keys", { body }),
+    );
     this.keys.set(name, { id: String(json["id"]), key: String(json["key"]), cell, isRevoked: false });
   }
 
   async revokeKey(name: string): Promise<void> {
     const known = this.keys.get(name);
     if (known === undefined) throw new Error(`there is no key ${name}`);
-    await this.until("revoking a key", [{ status: 200 }], () => this.client.send("POST", `/v1/admin/keys/${known.id}/revoke`));
+    await this.until("revoking a key", [{ status: 200 }], () =>
+      this.client.send("POST", `/v1/admin/keys/${known.id}/revoke`),
+    );
     known.isRevoked = true;
   }
 
@@ -148,12 +172,16 @@ export class Stage {
 
   #slot(method: "PUT" | "POST", cell: Cell, action = ""): Promise<Received> {
     const id = this.world.cell(cell);
-    return this.client.send(method, `/v1/cells/${id}/verification-slots/${SLOT_UUID}${action}`, { key: `cell ${id}` });
+    return this.client.send(method, `/v1/cells/${id}/verification-slots/${SLOT_UUID}${action}`, {
+      key: `cell ${id}`,
+    });
   }
 
   async freeze(cell: Cell, how: "freeze" | "unfreeze"): Promise<void> {
     const id = this.world.cell(cell);
-    await this.until(`the ${how}`, [{ status: 200 }], () => this.client.send("POST", `/v1/admin/cells/${id}/${how}`));
+    await this.until(`the ${how}`, [{ status: 200 }], () =>
+      this.client.send("POST", `/v1/admin/cells/${id}/${how}`),
+    );
   }
 
   /** The first use of a shard. */
@@ -166,8 +194,14 @@ export class Stage {
   async orphan(cell: Cell, names: string[]): Promise<void> {
     const holder = { cell: this.world.cell(cell), lease: crypto.randomUUID(), incarnation: 1, counter: 999 };
     for (const [shard, ops] of Map.groupBy(opsOf(this.envelope.placement, names), (op) => op.shard)) {
-      const stub = stubOf(this.world, `shard${shard}`) as unknown as { exchange(message: unknown): Promise<{ ok: boolean }> };
-      const answer = await stub.exchange({ ...this.envelope, decisions: [], prepares: [{ ...holder, ops, allowMissing: false }] });
+      const stub = stubOf(this.world, `shard${shard}`) as unknown as {
+        exchange(message: unknown): Promise<{ ok: boolean }>;
+      };
+      const answer = await stub.exchange({
+        ...this.envelope,
+        decisions: [],
+        prepares: [{ ...holder, ops, allowMissing: false }],
+      });
       if (!answer.ok) throw new Error("the shard has refused an orphan");
     }
   }
@@ -196,7 +230,10 @@ export class Stage {
   async poke(): Promise<void> {
     this.world.skewMs += LONG_MS;
     for (const label of this.#workers()) {
-      const stub = stubOf(this.world, label) as unknown as Record<"maintain" | "ping", (message: object) => Promise<unknown>>;
+      const stub = stubOf(this.world, label) as unknown as Record<
+        "maintain" | "ping",
+        (message: object) => Promise<unknown>
+      >;
       const method = label.startsWith("ledger") ? "maintain" : "ping";
       const deliver = async (): Promise<unknown> => stub[method]({ ...this.envelope, pulledPosition: 0 });
       await this.world.send({ from: "platform", to: label, method, deliver }).catch(() => {});
@@ -222,7 +259,9 @@ export class Stage {
   /** Those that the ledger does not know to be applied everywhere. */
   async #openDecisions(): Promise<number> {
     const ledgers = this.#workers().filter((label) => label.startsWith("ledger"));
-    const open = ledgers.map((label) => rowsOf(this.world, label, `SELECT 1 FROM lease WHERE decided = 1 AND position > ${APPLIED}`));
+    const open = ledgers.map((label) =>
+      rowsOf(this.world, label, `SELECT 1 FROM lease WHERE decided = 1 AND position > ${APPLIED}`),
+    );
     return (await Promise.all(open)).flat().length;
   }
 }
@@ -243,7 +282,11 @@ function bodyOf({ create = [], destroy = [], replace = [] }: Batch): object {
     subject: { type: "GROUP", id: subject },
     source: { type: "RAILS_TABLE_ROUTES", id: "1" },
   });
-  return { creates: create.map(claimOf("1")), destroys: destroy.map((value) => ({ bucket: bucketOf(value) })), replaces: replace.map(claimOf("2")) };
+  return {
+    creates: create.map(claimOf("1")),
+    destroys: destroy.map((value) => ({ bucket: bucketOf(value) })),
+    replaces: replace.map(claimOf("2")),
+  };
 }
 
 /** The nth name that lives on a shard. */

@@ -50,7 +50,8 @@ function workerEnv(env: Env, world: World): Env {
 
 /** The world is in the host of a request, `world-12.test`, and in the place of the cron's pattern. */
 export default {
-  fetch: async (request, env, context) => app.fetch(request, workerEnv(env, worldIn(new URL(request.url).hostname)), context),
+  fetch: async (request, env, context) =>
+    app.fetch(request, workerEnv(env, worldIn(new URL(request.url).hostname)), context),
   scheduled: async (event, env) => {
     await runCron(workerEnv(env, worldIn(event.cron)), event.scheduledTime);
   },

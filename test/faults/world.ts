@@ -36,7 +36,10 @@ export function seatOf(physical: string | undefined): Seat {
   const [prefix, number] = (physical ?? "").split("-");
   const n = Number(number);
   if (prefix === "directory") return { world: worldOf(n), label: "directory" };
-  return { world: worldOf(Math.floor(n / ROOM)), label: `${prefix === "cell" ? "ledger" : "shard"}${n % ROOM}` };
+  return {
+    world: worldOf(Math.floor(n / ROOM)),
+    label: `${prefix === "cell" ? "ledger" : "shard"}${n % ROOM}`,
+  };
 }
 
 /** The platform has forgotten an alarm: it never rings. */
@@ -184,16 +187,24 @@ export class World {
   }
 
   /** Says what is to happen to a write that is about to be made. `done` is called when it was made. */
-  writing(object: string, points: readonly WritePoint[]): { fault: WriteFault | undefined; done: () => void } {
+  writing(
+    object: string,
+    points: readonly WritePoint[],
+  ): { fault: WriteFault | undefined; done: () => void } {
     const label = `${object}.${points.join("+")}`;
     const nth = this.journal.count(label);
     const fault = this.#take(label, nth)?.kind as WriteFault | undefined;
     const { journal } = this;
-    return { fault, done: () => void journal.writes.push({ label, nth, points, call: journal.caller(object) }) };
+    return {
+      fault,
+      done: () => void journal.writes.push({ label, nth, points, call: journal.caller(object) }),
+    };
   }
 
   #take(label: string, nth: number, call?: CallRecord): Fault | undefined {
-    const armed = this.faults.find(({ at, after, fired }) => !fired && after?.fired !== false && isAt(at, label, nth));
+    const armed = this.faults.find(
+      ({ at, after, fired }) => !fired && after?.fired !== false && isAt(at, label, nth),
+    );
     if (armed === undefined) return undefined;
     armed.fired = true;
     armed.call = call;
@@ -202,7 +213,10 @@ export class World {
 
   /** No object waits for anything longer. */
   #patienceMs(): number {
-    return Number(this.variables["LEASEHOLD_EXCHANGE_TIMEOUT_MS"]) + Number(this.variables["LEASEHOLD_INQUIRY_TIMEOUT_MS"]);
+    return (
+      Number(this.variables["LEASEHOLD_EXCHANGE_TIMEOUT_MS"]) +
+      Number(this.variables["LEASEHOLD_INQUIRY_TIMEOUT_MS"])
+    );
   }
 
   /** Until nobody waits in vain any more: while a message is under way, its sender does nothing about it. */
@@ -223,4 +237,5 @@ export class World {
   }
 }
 
-const reset = (): Error => Object.assign(new Error("the object was reset"), { durableObjectReset: true, remote: true });
+const reset = (): Error =>
+  Object.assign(new Error("the object was reset"), { durableObjectReset: true, remote: true });

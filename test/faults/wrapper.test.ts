@@ -26,7 +26,10 @@ async function freeze(kind: CallFault | WriteFault): Promise<Tried> {
   await stage.addCell(1);
   const wrapped = faultyEnv(env, stage.world, "worker");
   const isOfWrite = kind === "crash_before" || kind === "crash_after" || kind === "cut";
-  const armed = arm({ label: isOfWrite ? "ledger1.set_state" : "worker > ledger1 setState", nth: 1 }, { kind });
+  const armed = arm(
+    { label: isOfWrite ? "ledger1.set_state" : "worker > ledger1 setState", nth: 1 },
+    { kind },
+  );
   stage.world.begin([armed]);
   const answer = wrapped.CELL_LEDGER.getByName(`cell-${stage.world.cell(1)}`)
     .setState({ ...stage.envelope, state: "FROZEN", stateVersion: 0 })
@@ -130,8 +133,13 @@ test("a statement for D1 fails with its text, before or after it was carried out
     env.DB.prepare("SELECT count(*) AS n FROM cron_runs WHERE run_id = ?").bind(run).first<number>("n");
   const run = crypto.randomUUID();
   const insert = (n: number): Promise<unknown> =>
-    DB.prepare("INSERT INTO cron_runs (started_at_ms, run_id, scheduled_at_ms) VALUES (?, ?, 0)").bind(n, run).run();
-  const at = (nth: number): { label: string; nth: number } => ({ label: "worker > d1 insert cron_runs", nth });
+    DB.prepare("INSERT INTO cron_runs (started_at_ms, run_id, scheduled_at_ms) VALUES (?, ?, 0)")
+      .bind(n, run)
+      .run();
+  const at = (nth: number): { label: string; nth: number } => ({
+    label: "worker > d1 insert cron_runs",
+    nth,
+  });
   stage.world.begin([
     arm(at(1), { kind: "error", text: "Network connection lost.", carriedOut: false }),
     arm(at(2), { kind: "error", text: "Exceeded maximum DB size.", carriedOut: true }),

@@ -19,8 +19,20 @@ afterAll(() => server.stop());
 const guarded = routeIds.filter((id) => routeOf(id).roles !== "anyone");
 
 /** Of each parameter: one that is there, and one that is not. */
-const THERE: Record<string, string> = { cell: "1", uuid: uuid(10), id: "1", bucket_type: "ROUTES", value: names[0] ?? "" };
-const NOT_THERE: Record<string, string> = { cell: "78", uuid: uuid(99), id: "nobody", bucket_type: "ROUTES", value: "fzname-nobody" };
+const THERE: Record<string, string> = {
+  cell: "1",
+  uuid: uuid(10),
+  id: "1",
+  bucket_type: "ROUTES",
+  value: names[0] ?? "",
+};
+const NOT_THERE: Record<string, string> = {
+  cell: "78",
+  uuid: uuid(99),
+  id: "nobody",
+  bucket_type: "ROUTES",
+  value: "fzname-nobody",
+};
 
 /** A valid request of each route. */
 const examples = new Map(guarded.map((id) => [id, fc.sample(validShots(id), { numRuns: 1, seed: 1 })[0]]));
@@ -54,7 +66,11 @@ test.each(guarded)(
 test(
   "a key with one bit changed is no key",
   async () => {
-    const shots = fc.record({ id: fc.constantFrom(...guarded), key: fc.constantFrom(...goodKeys, ...orphanKeys), flip: fc.nat(6 * 300) });
+    const shots = fc.record({
+      id: fc.constantFrom(...guarded),
+      key: fc.constantFrom(...goodKeys, ...orphanKeys),
+      flip: fc.nat(6 * 300),
+    });
     await fuzz(150, shots, async ({ id, key, flip }) => {
       expect((await fire(server, { ...aboutThings(id, key, THERE), flip })).status).toBe(401);
     });
@@ -70,7 +86,9 @@ test(
         const received = await fire(server, aboutThings(id, key, THERE));
         expect([400, 401, 403]).toContain(received.status);
         if (received.status === 400) continue;
-        expect(withoutId(received.text)).toMatchObject(received.status === 401 ? { reason: "KEY_REVOKED" } : { code: "PERMISSION_DENIED" });
+        expect(withoutId(received.text)).toMatchObject(
+          received.status === 401 ? { reason: "KEY_REVOKED" } : { code: "PERMISSION_DENIED" },
+        );
       }
     }
   },

@@ -3,11 +3,23 @@ import * as fc from "fast-check";
 import { gzipSync } from "node:zlib";
 import type { RouteId } from "../../src/http/contract.ts";
 import { badKeys, goodKeys, orphanKeys } from "./server.ts";
-import { ABSENT, BATCH_LIMIT, BODY_LIMIT, bodyOf, DEPTH_LIMIT, keyFault, LOOKUP_LIMIT, routeOf, validShots, type Shot } from "./shots.ts";
+import {
+  ABSENT,
+  BATCH_LIMIT,
+  BODY_LIMIT,
+  bodyOf,
+  DEPTH_LIMIT,
+  keyFault,
+  LOOKUP_LIMIT,
+  routeOf,
+  validShots,
+  type Shot,
+} from "./shots.ts";
 import { at, isObject, placesIn, textIn, textOf, withChange, type Tree } from "./tree.ts";
 
 const bytesOf = (text: string): Buffer => Buffer.from(text);
-const nested = (depth: number, open: string, middle: string, close: string): string => open.repeat(depth) + middle + close.repeat(depth);
+const nested = (depth: number, open: string, middle: string, close: string): string =>
+  open.repeat(depth) + middle + close.repeat(depth);
 
 /** Bodies that are wrong whatever the route is. */
 const WRONG_BODIES: Readonly<Record<string, Uint8Array>> = {
@@ -70,7 +82,15 @@ const wrongBody = (shot: Shot, note: string): Shot => {
 };
 
 /** Bytes that are no UTF-8, in the midst of a text that is otherwise good: read carelessly, they are some other text. */
-const WRONG_BYTES = [[0xff], [0xc0, 0xaf], [0xed, 0xa0, 0x80], [0xf0, 0x9f, 0x98], [0xe9], [0x80], [0xf4, 0x90, 0x80, 0x80]];
+const WRONG_BYTES = [
+  [0xff],
+  [0xc0, 0xaf],
+  [0xed, 0xa0, 0x80],
+  [0xf0, 0x9f, 0x98],
+  [0xe9],
+  [0x80],
+  [0xf4, 0x90, 0x80, 0x80],
+];
 
 function withWrongBytes(shot: Shot, pick: number): Shot {
   const body = shot.body ?? null;
@@ -78,15 +98,27 @@ function withWrongBytes(shot: Shot, pick: number): Shot {
   const place = places[pick % Math.max(1, places.length)];
   if (place === undefined) return wrongBody(shot, "invalid UTF-8");
   const mark = "here-they-are";
-  const [before = "", behind = ""] = textOf(withChange(body, place, (text) => `${textIn(text)}${mark}`) ?? null).split(mark);
+  const [before = "", behind = ""] = textOf(
+    withChange(body, place, (text) => `${textIn(text)}${mark}`) ?? null,
+  ).split(mark);
   const wrong = Buffer.from(pickFrom(WRONG_BYTES, pick));
-  return withBody(shot, `no UTF-8 in ${JSON.stringify(place)}`, Buffer.concat([bytesOf(before), wrong, bytesOf(behind)]), 400);
+  return withBody(
+    shot,
+    `no UTF-8 in ${JSON.stringify(place)}`,
+    Buffer.concat([bytesOf(before), wrong, bytesOf(behind)]),
+    400,
+  );
 }
 
 /** Padded with blanks to `size` bytes, which changes nothing but the size. */
 function padded(shot: Shot, size: number, must?: number): Shot {
   const bytes = bodyOf(shot) ?? bytesOf("{}");
-  return withBody(shot, `padded to ${size} bytes`, Buffer.concat([bytes, Buffer.alloc(Math.max(0, size - bytes.length), " ")]), must);
+  return withBody(
+    shot,
+    `padded to ${size} bytes`,
+    Buffer.concat([bytes, Buffer.alloc(Math.max(0, size - bytes.length), " ")]),
+    must,
+  );
 }
 
 const TYPES = [
@@ -108,12 +140,21 @@ const ENCODINGS = ["gzip", "br", "deflate", "zstd", "identity, gzip", "x", "gzip
 
 function typed(shot: Shot, type: string, must?: number): Shot {
   const notes = [...shot.notes, `content type ${JSON.stringify(type)}`];
-  return { ...shot, body: shot.body ?? {}, headers: [...shot.headers, ["content-type", type]], notes, ...(must === undefined ? {} : { must }) };
+  return {
+    ...shot,
+    body: shot.body ?? {},
+    headers: [...shot.headers, ["content-type", type]],
+    notes,
+    ...(must === undefined ? {} : { must }),
+  };
 }
 
 function compressed(shot: Shot, encoding: string): Shot {
   const bytes = gzipSync(bodyOf(shot) ?? bytesOf("{}"));
-  return { ...withBody(shot, `content encoding ${encoding}`, bytes, 415), headers: [...shot.headers, ["content-encoding", encoding]] };
+  return {
+    ...withBody(shot, `content encoding ${encoding}`, bytes, 415),
+    headers: [...shot.headers, ["content-encoding", encoding]],
+  };
 }
 
 /** Lists at their limit and over it, where the route has lists. */
@@ -128,7 +169,9 @@ function long(shot: Shot, over: boolean): Shot {
   const notes = [...shot.notes, over ? "one item more than may be" : "as many items as may be"];
   const refusal = over ? { must: 400 } : {};
   if (shot.id === "lookupRecords") {
-    const buckets = names.slice(0, LOOKUP_LIMIT + (over ? 1 : 0)).map((value): Tree => ({ type: "ROUTES", value }));
+    const buckets = names
+      .slice(0, LOOKUP_LIMIT + (over ? 1 : 0))
+      .map((value): Tree => ({ type: "ROUTES", value }));
     return { ...shot, body: { buckets }, notes, ...refusal };
   }
   if (shot.id !== "beginLease" && shot.id !== "beginLeaseWithNewId") return shot;
@@ -189,7 +232,10 @@ const TEXTS = [
 
 /** Any text anywhere in the request. */
 function withText(shot: Shot, where: number, text: string): Shot {
-  const places = shot.body === undefined ? [] : placesIn(shot.body).filter((place) => typeof at(shot.body ?? null, place) === "string");
+  const places =
+    shot.body === undefined
+      ? []
+      : placesIn(shot.body).filter((place) => typeof at(shot.body ?? null, place) === "string");
   const params = Object.keys(shot.params);
   const slots = places.length + params.length + shot.query.length;
   const slot = slots === 0 ? 0 : where % slots;
@@ -198,7 +244,10 @@ function withText(shot: Shot, where: number, text: string): Shot {
   if (place !== undefined) return { ...shot, body: withChange(shot.body ?? null, place, () => text), notes };
   const param = params[slot - places.length];
   if (param !== undefined) return { ...shot, params: { ...shot.params, [param]: text }, notes };
-  const query = shot.query.map(([name, value], index): [string, string] => [name, index === slot - places.length - params.length ? text : value]);
+  const query = shot.query.map(([name, value], index): [string, string] => [
+    name,
+    index === slot - places.length - params.length ? text : value,
+  ]);
   return { ...shot, query, notes };
 }
 
@@ -288,29 +337,58 @@ const pickFrom = <T>(list: readonly [T, ...T[]] | readonly T[], pick: number): T
 
 const hostilities: readonly { weight: number; apply: Hostility; isFor?: (id: RouteId) => boolean }[] = [
   { weight: 6, apply: (shot, pick) => wrongBody(shot, pickFrom(Object.keys(WRONG_BODIES), pick)) },
-  { weight: 6, apply: (shot, pick) => withText(shot, Math.floor(pick / TEXTS.length), pickFrom(TEXTS, pick)) },
+  {
+    weight: 6,
+    apply: (shot, pick) => withText(shot, Math.floor(pick / TEXTS.length), pickFrom(TEXTS, pick)),
+  },
   { weight: 2, apply: withWrongBytes, isFor: (id) => routeOf(id).body !== undefined },
   { weight: 2, apply: (shot, pick) => typed(shot, pickFrom(TYPES, pick), 415) },
   { weight: 1, apply: (shot, pick) => typed(shot, pickFrom(GOOD_TYPES, pick)) },
   { weight: 2, apply: (shot, pick) => compressed(shot, pickFrom(ENCODINGS, pick)) },
   { weight: 1, apply: (shot) => padded(shot, BODY_LIMIT) },
   { weight: 1, apply: (shot, pick) => padded(shot, BODY_LIMIT + 1 + (pick % 3) * 1_000_000, 413) },
-  { weight: 2, apply: (shot, pick) => long(shot, pick % 2 === 0), isFor: (id) => routeOf(id).body?.required === true },
+  {
+    weight: 2,
+    apply: (shot, pick) => long(shot, pick % 2 === 0),
+    isFor: (id) => routeOf(id).body?.required === true,
+  },
   {
     weight: 3,
     apply: (shot, pick) => ({
       ...shot,
-      rawParams: { ...rawOf(shot), [pickFrom(Object.keys(shot.params), pick >> 5)]: pickFrom(RAW_PARAMS, pick) },
+      rawParams: {
+        ...rawOf(shot),
+        [pickFrom(Object.keys(shot.params), pick >> 5)]: pickFrom(RAW_PARAMS, pick),
+      },
       notes: ["raw path"],
     }),
     isFor: (id) => routeOf(id).path.includes("{"),
   },
-  { weight: 3, apply: (shot, pick) => ({ ...shot, rawQuery: pickFrom(RAW_QUERIES, pick), notes: ["raw query"] }) },
-  { weight: 2, apply: (shot, pick) => ({ ...shot, flip: pick, notes: ["a bit of the key flipped"] }), isFor: needsKey },
-  { weight: 3, apply: (shot, pick) => ({ ...shot, key: pickFrom([...badKeys, ...goodKeys, ...orphanKeys], pick), notes: ["another key"] }) },
+  {
+    weight: 3,
+    apply: (shot, pick) => ({ ...shot, rawQuery: pickFrom(RAW_QUERIES, pick), notes: ["raw query"] }),
+  },
+  {
+    weight: 2,
+    apply: (shot, pick) => ({ ...shot, flip: pick, notes: ["a bit of the key flipped"] }),
+    isFor: needsKey,
+  },
+  {
+    weight: 3,
+    apply: (shot, pick) => ({
+      ...shot,
+      key: pickFrom([...badKeys, ...goodKeys, ...orphanKeys], pick),
+      notes: ["another key"],
+    }),
+  },
   {
     weight: 1,
-    apply: (shot, pick) => ({ ...shot, headers: [["authorization", pickFrom(AUTHORIZATIONS, pick)]], notes: ["an odd Authorization"], must: 401 }),
+    apply: (shot, pick) => ({
+      ...shot,
+      headers: [["authorization", pickFrom(AUTHORIZATIONS, pick)]],
+      notes: ["an odd Authorization"],
+      must: 401,
+    }),
     isFor: needsKey,
   },
 ];
@@ -320,7 +398,9 @@ function needsKey(id: RouteId): boolean {
 }
 
 const rawOf = ({ params }: Shot): Record<string, string> =>
-  Object.fromEntries(Object.entries(params).map(([name, value]) => [name, encodeURIComponent(value.toWellFormed())]));
+  Object.fromEntries(
+    Object.entries(params).map(([name, value]) => [name, encodeURIComponent(value.toWellFormed())]),
+  );
 
 export function hostileShots(id: RouteId): fc.Arbitrary<Shot> {
   const ways = hostilities.filter(({ isFor }) => isFor?.(id) ?? true);

@@ -11,13 +11,19 @@ import { bodyOf, isUnfit, keyFault, keyOf, routeOf, sentOf, whereabouts, type Sh
 
 /** Lines stay lines; what a terminal would act upon is written out. */
 export const printable = (text: string): string =>
-  text.replaceAll(/(?!\n)\p{Cc}/gu, (character) => (character === "\r" ? "" : `\\x${character.charCodeAt(0).toString(16).padStart(2, "0")}`));
+  text.replaceAll(/(?!\n)\p{Cc}/gu, (character) =>
+    character === "\r" ? "" : `\\x${character.charCodeAt(0).toString(16).padStart(2, "0")}`,
+  );
 
 /** The request as it went over the wire, without its keys. */
 function shownRequest({ method, target, headers, body }: Sent): string {
-  const lines = headers.map(([name, value]) => `${name}: ${name === "authorization" ? "…" : value.slice(0, 200)}`);
+  const lines = headers.map(
+    ([name, value]) => `${name}: ${name === "authorization" ? "…" : value.slice(0, 200)}`,
+  );
   const text =
-    body === undefined ? "" : `\n\n${Buffer.from(body.subarray(0, 2_000)).toString("latin1")}${body.length > 2_000 ? `… ${body.length} bytes` : ""}`;
+    body === undefined
+      ? ""
+      : `\n\n${Buffer.from(body.subarray(0, 2_000)).toString("latin1")}${body.length > 2_000 ? `… ${body.length} bytes` : ""}`;
   return printable(`${method} ${target.slice(0, 2_000)}\n${lines.join("\n")}${text}`);
 }
 
@@ -40,7 +46,10 @@ export async function fire(server: FuzzServer, shot: Shot): Promise<Received> {
     throw complain(`no answer: ${error instanceof Error ? error.message : String(error)}`);
   });
   const changes = server.state.changes();
-  const wrong = wrongAnswer(server, shot, sent, received) ?? wrongEffect(changes, shot, received, server) ?? wrongLog(server);
+  const wrong =
+    wrongAnswer(server, shot, sent, received) ??
+    wrongEffect(changes, shot, received, server) ??
+    wrongLog(server);
   if (wrong !== undefined) throw complain(wrong, received);
   return received;
 }
@@ -49,7 +58,9 @@ function wrongAnswer(server: FuzzServer, shot: Shot, sent: Sent, received: Recei
   const { status } = received;
   if (status >= 500) return "a 5xx";
   return (
-    (status < 400 ? wrongSuccess(shot, received) : (wrongProblem(received) ?? undocumented(shot, received))) ??
+    (status < 400
+      ? wrongSuccess(shot, received)
+      : (wrongProblem(received) ?? undocumented(shot, received))) ??
     leak(server, shot, sent, received) ??
     unexpected(shot, received)
   );
@@ -61,7 +72,8 @@ function wrongSuccess({ id }: Shot, { status, headers, text }: Received): string
   if (answer === undefined) return `${status} is no answer of this route`;
   if (answer.lines === true) return wrongLines(answer.schema, text);
   if (answer.mediaType !== undefined) return undefined;
-  if (headers["content-type"] !== "application/json") return `the answer is ${String(headers["content-type"])}`;
+  if (headers["content-type"] !== "application/json")
+    return `the answer is ${String(headers["content-type"])}`;
   const parsed = answer.schema.safeParse(JSON.parse(text));
   return parsed.success ? undefined : `the answer does not fit its schema: ${parsed.error.message}`;
 }
@@ -78,7 +90,8 @@ function wrongLines(schema: z.ZodType, text: string): string | undefined {
 
 /** RFC 9457, and nothing of the inside. */
 export function wrongProblem({ status, headers, text }: Received): string | undefined {
-  if (headers["content-type"] !== "application/problem+json") return `the answer is ${String(headers["content-type"])}`;
+  if (headers["content-type"] !== "application/problem+json")
+    return `the answer is ${String(headers["content-type"])}`;
   const parsed = problem.safeParse(JSON.parse(text));
   if (!parsed.success) return `no problem: ${parsed.error.message}`;
   const made = parsed.data;
@@ -87,7 +100,8 @@ export function wrongProblem({ status, headers, text }: Received): string | unde
   if (made.request_id !== headers["x-request-id"]) return "another request id in the header";
   if (status === 400 && !made.field) return "no field is named";
   if (!isWellFormed(made)) return "a lone surrogate in the answer";
-  if (/\n\s+at |\.[cm]?[jt]s:\d|node_modules|SQLITE_|\bError:|\[object |undefined/.test(withoutEcho(made))) return "something of the inside";
+  if (/\n\s+at |\.[cm]?[jt]s:\d|node_modules|SQLITE_|\bError:|\[object |undefined/.test(withoutEcho(made)))
+    return "something of the inside";
   if (status === 401 && headers["www-authenticate"] === undefined) return "no WWW-Authenticate";
   const waits = made.code === "ABORTED" || status === 429;
   if (waits !== (headers["retry-after"] !== undefined)) return "Retry-After";
@@ -100,26 +114,40 @@ const withoutEcho = (made: { detail: string; field?: string | undefined }): stri
 
 function isWellFormed(value: unknown): boolean {
   if (typeof value === "string") return value.isWellFormed();
-  return typeof value !== "object" || value === null || Object.entries(value).every(([name, each]) => name.isWellFormed() && isWellFormed(each));
+  return (
+    typeof value !== "object" ||
+    value === null ||
+    Object.entries(value).every(([name, each]) => name.isWellFormed() && isWellFormed(each))
+  );
 }
 
 function undocumented(shot: Shot, { status, text }: Received): string | undefined {
   const { code, reason } = JSON.parse(text) as { code: string; reason?: string };
   if (whereabouts(shot) === "elsewhere") return undefined;
   // A body where none belongs is refused as everywhere.
-  if (routeOf(shot.id).method === "GET" && bodyOf(shot) !== undefined && (status === 413 || status === 415)) return undefined;
+  if (routeOf(shot.id).method === "GET" && bodyOf(shot) !== undefined && (status === 413 || status === 415))
+    return undefined;
   // Which of the reasons it is, is said for all routes at once.
   const isGeneral = code === "UNAUTHENTICATED" || code === "PERMISSION_DENIED";
   const known = errorsOf(routeOf(shot.id)).some(
-    (error) => error.code === code && (isGeneral || error.reason === reason) && (status === statusOf(error) || error.status === undefined),
+    (error) =>
+      error.code === code &&
+      (isGeneral || error.reason === reason) &&
+      (status === statusOf(error) || error.status === undefined),
   );
   return known ? undefined : `${status} ${code} ${reason ?? ""} is not documented for this route`;
 }
 
-const statusOf = ({ code, status }: { code: keyof typeof errorCodes; status?: number }): number => status ?? errorCodes[code].status;
+const statusOf = ({ code, status }: { code: keyof typeof errorCodes; status?: number }): number =>
+  status ?? errorCodes[code].status;
 
 /** Keys and tokens that were sent come back nowhere, and secrets never. */
-function leak(server: FuzzServer, shot: Shot, { target }: Sent, { status, text }: Received): string | undefined {
+function leak(
+  server: FuzzServer,
+  shot: Shot,
+  { target }: Sent,
+  { status, text }: Received,
+): string | undefined {
   const own = keyOf(server, shot);
   const token = new URLSearchParams(target.split("?")[1]).get("page_token") ?? "";
   const secrets = [
@@ -134,13 +162,16 @@ function leak(server: FuzzServer, shot: Shot, { target }: Sent, { status, text }
 /** Refused for what is wrong with it, and for nothing that comes behind that. */
 function unexpected(shot: Shot, { status, text }: Received): string | undefined {
   const place = whereabouts(shot);
-  if (place === "elsewhere") return status === 404 || status === 405 ? undefined : "of no route, and yet not refused";
+  if (place === "elsewhere")
+    return status === 404 || status === 405 ? undefined : "of no route, and yet not refused";
   if (place === "anywhere") return undefined;
   const fault = keyFault(shot);
   if (fault !== undefined) return status === fault ? undefined : `the key is worth a ${fault}`;
   if (shot.must !== undefined) return status === shot.must ? undefined : `this must be a ${shot.must}`;
-  if (isUnfit(shot)) return [400, 413, 415].includes(status) ? undefined : "the schema refuses it, and the server does not";
-  if (shot.key.startsWith("revoked") && routeOf(shot.id).roles !== "anyone" && status < 400) return "the key was revoked";
+  if (isUnfit(shot))
+    return [400, 413, 415].includes(status) ? undefined : "the schema refuses it, and the server does not";
+  if (shot.key.startsWith("revoked") && routeOf(shot.id).roles !== "anyone" && status < 400)
+    return "the key was revoked";
   if (shot.notes.length > 0 || status !== 400) return undefined;
   const { field = "" } = JSON.parse(text) as { field?: string };
   return BEYOND_SCHEMAS.test(field) ? undefined : "a valid request was refused";

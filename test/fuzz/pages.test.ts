@@ -15,17 +15,29 @@ interface Listing {
 }
 
 /** Whether a route has pages is for its schema to say; how to get more than one, for these. */
-const paged = routeIds.filter((id) => "page_token" in ((routeOf(id).query as { shape?: object }).shape ?? {}));
+const paged = routeIds.filter(
+  (id) => "page_token" in ((routeOf(id).query as { shape?: object }).shape ?? {}),
+);
 
 const RECORDS: [string, string][] = [["source_type", "RAILS_TABLE_USERS"]];
 const listings: readonly Listing[] = [
   { id: "listLeases", key: "cell 1", params: { cell: "1" }, query: [] },
   { id: "listLeases", key: "operator", params: { cell: "1" }, query: [] },
-  { id: "listLeases", key: "operator", params: { cell: "1" }, query: [["created_after", "2020-01-01T00:00:00Z"]] },
+  {
+    id: "listLeases",
+    key: "operator",
+    params: { cell: "1" },
+    query: [["created_after", "2020-01-01T00:00:00Z"]],
+  },
   { id: "listLeases", key: "operator", params: { cell: "2" }, query: [] },
   { id: "listRecords", key: "cell 1", params: { cell: "1" }, query: RECORDS },
   { id: "listRecords", key: "operator", params: { cell: "1" }, query: RECORDS },
-  { id: "listRecords", key: "operator", params: { cell: "1" }, query: [...RECORDS, ["bucket_type", "ROUTES"]] },
+  {
+    id: "listRecords",
+    key: "operator",
+    params: { cell: "1" },
+    query: [...RECORDS, ["bucket_type", "ROUTES"]],
+  },
   { id: "listRecords", key: "operator", params: { cell: "2" }, query: RECORDS },
   { id: "listCells", key: "operator", params: {}, query: [] },
   { id: "listKeys", key: "operator", params: {}, query: [] },
@@ -63,8 +75,18 @@ test("every route that has pages is here, and has given a token", () => {
 });
 
 const tamperings: fc.Arbitrary<{ note: string; of: (token: string) => string }> = fc.oneof(
-  { weight: 5, arbitrary: fc.nat(6 * 200).map((bit) => ({ note: `bit ${bit} flipped`, of: (token: string) => flipped(token, bit) })) },
-  { weight: 2, arbitrary: fc.integer({ min: 1, max: 60 }).map((cut) => ({ note: `${cut} cut off`, of: (token: string) => token.slice(0, -cut) })) },
+  {
+    weight: 5,
+    arbitrary: fc
+      .nat(6 * 200)
+      .map((bit) => ({ note: `bit ${bit} flipped`, of: (token: string) => flipped(token, bit) })),
+  },
+  {
+    weight: 2,
+    arbitrary: fc
+      .integer({ min: 1, max: 60 })
+      .map((cut) => ({ note: `${cut} cut off`, of: (token: string) => token.slice(0, -cut) })),
+  },
   {
     weight: 2,
     arbitrary: fc

@@ -38,7 +38,9 @@ const anyRoute = (make: (id: RouteId) => fc.Arbitrary<Shot>): fc.Arbitrary<Shot>
 function report(layer: string): void {
   if (!process.env["FUZZ_RUNS"]) return;
   const places = [...seen].filter(([place]) => place.startsWith(`${layer} `));
-  console.log(places.map(([place, counts]) => `${place} ${JSON.stringify(Object.fromEntries(counts))}`).join("\n"));
+  console.log(
+    places.map(([place, counts]) => `${place} ${JSON.stringify(Object.fromEntries(counts))}`).join("\n"),
+  );
 }
 
 describe("every route", () => {
@@ -62,8 +64,13 @@ describe("every route", () => {
     const tooFew = tooFewRuns(Math.max(...Object.values(layers).map(({ runs }) => runs)));
     if (tooFew !== undefined) skip(tooFew);
     const ways = Object.keys(layers);
-    expect(routeIds.flatMap((id) => ways.filter((layer) => !seen.has(`${layer} ${id}`)).map((layer) => `${id}, ${layer}`))).toEqual([]);
-    const statusesOf = (id: RouteId): number[] => ways.flatMap((layer) => [...(seen.get(`${layer} ${id}`)?.keys() ?? [])]);
+    expect(
+      routeIds.flatMap((id) =>
+        ways.filter((layer) => !seen.has(`${layer} ${id}`)).map((layer) => `${id}, ${layer}`),
+      ),
+    ).toEqual([]);
+    const statusesOf = (id: RouteId): number[] =>
+      ways.flatMap((layer) => [...(seen.get(`${layer} ${id}`)?.keys() ?? [])]);
     expect(routeIds.filter((id) => !statusesOf(id).some((status) => status < 300))).toEqual([]);
   });
 });
@@ -92,7 +99,15 @@ test(
       expect((await server.send(sent)).status, id).toBe(404);
       expect(withoutCron(server.state.changes(), server), id).toEqual([]);
     }
-    const revoked: Shot = { id: "revokeKey", key: "operator", params: { id: "nobody" }, query: [], body: { cell_id: "999" }, headers: [], notes: [] };
+    const revoked: Shot = {
+      id: "revokeKey",
+      key: "operator",
+      params: { id: "nobody" },
+      query: [],
+      body: { cell_id: "999" },
+      headers: [],
+      notes: [],
+    };
     // 429 once as many keys are revoked as may be.
     expect([404, 429]).toContain((await server.send(sentOf(server, revoked))).status);
     expect(withoutCron(server.state.changes(), server)).toEqual([]);
@@ -103,7 +118,14 @@ test(
 test(
   "the stale listing, and nothing else, takes rows out of D1: those of leases that no ledger has",
   async () => {
-    const listing: Shot = { id: "listStaleLeases", key: "operator", params: {}, query: [["older_than_s", "0"]], headers: [], notes: [] };
+    const listing: Shot = {
+      id: "listStaleLeases",
+      key: "operator",
+      params: {},
+      query: [["older_than_s", "0"]],
+      headers: [],
+      notes: [],
+    };
     await fire(server, listing);
     server.leaveBehind(3);
     expect((await fire(server, { ...listing, key: "router" })).status).toBe(403);
@@ -113,7 +135,8 @@ test(
     const changes = server.state.changes();
     expect(withoutCron(changes, server)).toHaveLength(3 * REGISTERED.length);
     expect(wrongEffect(changes, listing, listed, server)).toBeUndefined();
-    for (const id of ["getLease", "listLimits"] as const) expect(wrongEffect(changes, { ...listing, id }, listed, server)).toMatch(/another row/);
+    for (const id of ["getLease", "listLimits"] as const)
+      expect(wrongEffect(changes, { ...listing, id }, listed, server)).toMatch(/another row/);
     expect(wrongEffect(changes, listing, { ...listed, status: 503 }, server)).toMatch(/another row/);
     const [known] = server.state.rows(/^d1$/, "leases");
     const gone: Change = { object: D1, table: "leases", key: "", before: known, after: undefined };

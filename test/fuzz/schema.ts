@@ -34,7 +34,8 @@ interface Hints {
 }
 
 const definitionOf = (schema: z.ZodType): Definition => schema.def;
-const checksOf = (schema: z.ZodType): Check[] => (definitionOf(schema).checks ?? []).map(({ _zod: { def } }) => def);
+const checksOf = (schema: z.ZodType): Check[] =>
+  (definitionOf(schema).checks ?? []).map(({ _zod: { def } }) => def);
 
 /** Whether a schema takes a value: the schemas decide, the generators only propose. */
 export const takes = (schema: z.ZodType, value: unknown): boolean => schema.safeParse(value).success;
@@ -93,15 +94,30 @@ function numbersOf(schema: z.ZodType): fc.Arbitrary<number> {
   const least = bounds.find(({ check }) => check === "greater_than")?.value ?? Number.MIN_SAFE_INTEGER;
   const most = bounds.find(({ check }) => check === "less_than")?.value ?? Number.MAX_SAFE_INTEGER;
   const near = Math.min(most, least + 1_000);
-  const usual = least > 0 ? fc.integer({ min: least, max: near }) : fc.integer({ min: Math.max(least, -20), max: 20 });
-  return checked(schema, fc.oneof({ weight: 5, arbitrary: usual }, { weight: 1, arbitrary: fc.maxSafeInteger() }, fc.constantFrom(least, most)));
+  const usual =
+    least > 0 ? fc.integer({ min: least, max: near }) : fc.integer({ min: Math.max(least, -20), max: 20 });
+  return checked(
+    schema,
+    fc.oneof(
+      { weight: 5, arbitrary: usual },
+      { weight: 1, arbitrary: fc.maxSafeInteger() },
+      fc.constantFrom(least, most),
+    ),
+  );
 }
 
-function stringsOf(schema: z.ZodType, name: string, { pattern, format, examples }: Hints): fc.Arbitrary<string> {
+function stringsOf(
+  schema: z.ZodType,
+  name: string,
+  { pattern, format, examples }: Hints,
+): fc.Arbitrary<string> {
   const checks = checksOf(schema);
   const minLength = checks.find(({ check }) => check === "min_length")?.minimum ?? 0;
   const maxLength = Math.min(checks.find(({ check }) => check === "max_length")?.maximum ?? 40, 300);
-  const patterns = [...checks.flatMap((check) => check.pattern ?? []), ...(pattern === undefined ? [] : [new RegExp(pattern)])];
+  const patterns = [
+    ...checks.flatMap((check) => check.pattern ?? []),
+    ...(pattern === undefined ? [] : [new RegExp(pattern)]),
+  ];
   const known = pools[name] ?? [];
   const shown = (examples ?? []).filter((example) => typeof example === "string");
   const proposals: fc.WeightedArbitrary<string>[] = [
@@ -117,14 +133,19 @@ function stringsOf(schema: z.ZodType, name: string, { pattern, format, examples 
 }
 
 const moments = fc
-  .tuple(fc.date({ min: new Date(0), max: new Date("9999-12-31T00:00:00Z"), noInvalidDate: true }), fc.constantFrom("Z", "+23:59", "-23:59"))
+  .tuple(
+    fc.date({ min: new Date(0), max: new Date("9999-12-31T00:00:00Z"), noInvalidDate: true }),
+    fc.constantFrom("Z", "+23:59", "-23:59"),
+  )
   .map(([date, offset]) => date.toISOString().replace("Z", offset));
 
 /** Only what the schema takes. Should it never take any, that is said at once instead of searching for ever. */
 function checked<T extends Tree>(schema: z.ZodType, proposals: fc.Arbitrary<T>): fc.Arbitrary<T> {
   const fits = (value: T): boolean => takes(schema, value);
   if (!fc.sample(proposals, { numRuns: 300, seed: 1 }).some(fits)) {
-    throw new Error(`300 proposals for a schema were all wrong, the last one ${JSON.stringify(fc.sample(proposals, { numRuns: 1, seed: 1 })[0])}`);
+    throw new Error(
+      `300 proposals for a schema were all wrong, the last one ${JSON.stringify(fc.sample(proposals, { numRuns: 1, seed: 1 })[0])}`,
+    );
   }
   return proposals.filter(fits);
 }

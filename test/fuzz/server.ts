@@ -25,7 +25,15 @@ export interface Received {
 }
 
 export const goodKeys = ["operator", "router", ...REGISTERED.map((cell) => `cell ${cell}`)];
-export const badKeys = ["none", "expired", "of another secret", "of another role", "too long a life", "revoked operator", "revoked cell 1"];
+export const badKeys = [
+  "none",
+  "expired",
+  "of another secret",
+  "of another role",
+  "too long a life",
+  "revoked operator",
+  "revoked cell 1",
+];
 /** Good as keys go, and no use: the cell is not registered. */
 export const orphanKeys = UNREGISTERED.map((cell) => `cell ${cell}`);
 
@@ -63,7 +71,13 @@ export class FuzzServer {
   // One connection: requests come one after the other.
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 1 });
 
-  private constructor(coordinator: Coordinator, folder: string, secret: string, keys: Map<string, string>, logged: string[]) {
+  private constructor(
+    coordinator: Coordinator,
+    folder: string,
+    secret: string,
+    keys: Map<string, string>,
+    logged: string[],
+  ) {
     this.#coordinator = coordinator;
     this.#folder = folder;
     this.url = coordinator.url;
@@ -77,10 +91,19 @@ export class FuzzServer {
   static async start(): Promise<FuzzServer> {
     const folder = mkdtempSync(join(tmpdir(), "fuzz-"));
     const logged: string[] = [];
-    const coordinator = await startCoordinator({ port: 0, stateFolder: folder, variables: VARIABLES, log: (line) => logged.push(line) });
+    const coordinator = await startCoordinator({
+      port: 0,
+      stateFolder: folder,
+      variables: VARIABLES,
+      log: (line) => logged.push(line),
+    });
     const secret = readFileSync(join(folder, "signing-secret"), "utf8").trim();
     const { operator, router, cells } = coordinator.keys;
-    const keys = new Map<string, string>([["operator", operator], ["router", router], ...Object.entries(cells).map(cellKey)]);
+    const keys = new Map<string, string>([
+      ["operator", operator],
+      ["router", router],
+      ...Object.entries(cells).map(cellKey),
+    ]);
     for (const [kind, key] of await oddKeys(secret)) keys.set(kind, key);
     const server = new FuzzServer(coordinator, folder, secret, keys, logged);
     await server.#settleIn();
@@ -98,13 +121,17 @@ export class FuzzServer {
     await this.#must(200, "GET", "/readyz");
     for (const [index, cell] of REGISTERED.entries()) {
       const owned = `/v1/cells/${cell}/leases/${uuid(DECIDED + index)}`;
-      await this.#must(201, "PUT", owned, { creates: [0, 1].map((n) => claimOf(names[2 * index + n] ?? "", n)) });
+      await this.#must(201, "PUT", owned, {
+        creates: [0, 1].map((n) => claimOf(names[2 * index + n] ?? "", n)),
+      });
       await this.#must(200, "POST", `${owned}/commit`, { reason: "to begin with" });
       await this.#must(201, "PUT", `/v1/cells/${cell}/leases/${uuid(OUTSTANDING + index)}`, {
         destroys: [{ bucket: claimOf(names[2 * index] ?? "", 0).bucket }],
       });
     }
-    await this.#must(201, "PUT", `/v1/cells/1/leases/${uuid(15)}`, { creates: names.slice(8, 9).map(claimOf) });
+    await this.#must(201, "PUT", `/v1/cells/1/leases/${uuid(15)}`, {
+      creates: names.slice(8, 9).map(claimOf),
+    });
     await this.#coordinator.cron();
     this.leaveBehind(2);
   }
@@ -112,14 +139,21 @@ export class FuzzServer {
   /** Entries of D1, so many for each cell, that no ledger has: as when one of them was restored from a backup. */
   leaveBehind(count: number): void {
     this.state.changes();
-    for (const cell of REGISTERED) for (let n = 0; n < count; n += 1) this.state.insert("leases", leftOver(cell));
+    for (const cell of REGISTERED)
+      for (let n = 0; n < count; n += 1) this.state.insert("leases", leftOver(cell));
   }
 
   async #must(status: number, method: string, target: string, body?: unknown): Promise<Received> {
     const headers: [string, string][] = [["authorization", `Bearer ${this.keys.get("operator")}`]];
     if (body !== undefined) headers.push(["content-type", "application/json"]);
-    const received = await this.send({ method, target, headers, body: body === undefined ? undefined : Buffer.from(JSON.stringify(body)) });
-    if (received.status !== status) throw new Error(`${method} ${target} answered ${received.status}: ${received.text}`);
+    const received = await this.send({
+      method,
+      target,
+      headers,
+      body: body === undefined ? undefined : Buffer.from(JSON.stringify(body)),
+    });
+    if (received.status !== status)
+      throw new Error(`${method} ${target} answered ${received.status}: ${received.text}`);
     return received;
   }
 
@@ -131,8 +165,16 @@ export class FuzzServer {
     return new Promise((resolve, reject) => {
       const given: Record<string, string[]> = {};
       for (const [name, value] of headers) (given[name] ??= []).push(value);
-      if (body !== undefined && given["content-length"] === undefined) given["content-length"] = [String(body.length)];
-      const sending = httpRequest({ agent: this.#agent, host: "127.0.0.1", port: this.port, method, path: target, headers: given });
+      if (body !== undefined && given["content-length"] === undefined)
+        given["content-length"] = [String(body.length)];
+      const sending = httpRequest({
+        agent: this.#agent,
+        host: "127.0.0.1",
+        port: this.port,
+        method,
+        path: target,
+        headers: given,
+      });
       const hang = setTimeout(() => {
         reject(new Error(`no answer in ${HANG_MS} ms`));
         sending.destroy();
@@ -143,7 +185,11 @@ export class FuzzServer {
         response.on("error", reject);
         response.on("end", () => {
           clearTimeout(hang);
-          resolve({ status: response.statusCode ?? 0, headers: response.headers, text: Buffer.concat(chunks).toString("utf8") });
+          resolve({
+            status: response.statusCode ?? 0,
+            headers: response.headers,
+            text: Buffer.concat(chunks).toString("utf8"),
+          });
         });
       });
       sending.on("error", (error) => {
@@ -194,7 +240,12 @@ async function oddKeys(secret: string): Promise<[string, string][]> {
   const other = new Hmac(randomBytes(32).toString("base64url"));
   const now = Math.floor(Date.now() / 1_000);
   const payload: KeyPayload = { v: 1, id: randomUUID(), role: "operator", iat: now, exp: now + DAY_S };
-  const cell = (of: string, id: string = randomUUID()): KeyPayload => ({ ...payload, id, role: "cell", cell: of });
+  const cell = (of: string, id: string = randomUUID()): KeyPayload => ({
+    ...payload,
+    id,
+    role: "cell",
+    cell: of,
+  });
   const made: [string, Promise<string>][] = [
     ["expired", makeKey({ ...payload, iat: now - DAY_S, exp: now - 1 }, hmac)],
     ["of another secret", makeKey(payload, other)],

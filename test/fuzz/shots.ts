@@ -56,15 +56,28 @@ function makeValidShots(id: RouteId): fc.Arbitrary<Shot> {
   return parts.map(({ params, query, body: first, chosen, fresh }) => {
     const isNew = chosen % 3 > 0 && isObject(first) && first["creates"] !== undefined;
     const given = isNew ? newBatch(first, fresh) : first;
-    const texts = isNew ? newLease(params as Record<string, string>, fresh, chosen) : knownLease(params as Record<string, string>, chosen);
+    const texts = isNew
+      ? newLease(params as Record<string, string>, fresh, chosen)
+      : knownLease(params as Record<string, string>, chosen);
     const keys = keysFor(route, texts["cell"]);
     const key = keys[Math.floor(chosen / 6) % keys.length] ?? "none";
-    return withSense({ id, key, params: texts, query: pairsOf(query as Record<string, string | string[]>), body: given, headers: [], notes: [] });
+    return withSense({
+      id,
+      key,
+      params: texts,
+      query: pairsOf(query as Record<string, string | string[]>),
+      body: given,
+      headers: [],
+      notes: [],
+    });
   });
 }
 
 /** Names that nobody has had: most batches of chance are refused. */
-function newBatch({ creates = [], allow_missing: allowMissing }: { [name: string]: Tree }, fresh: string): Tree {
+function newBatch(
+  { creates = [], allow_missing: allowMissing }: { [name: string]: Tree },
+  fresh: string,
+): Tree {
   const named = (Array.isArray(creates) ? creates : []).map((op, index): Tree =>
     isObject(op) ? { ...op, bucket: { type: "USERNAMES", value: `${NAME_MARK}-${fresh}-${index}` } } : op,
   );
@@ -81,11 +94,17 @@ const newLease = (params: Record<string, string>, fresh: string, chosen: number)
 function knownLease(params: Record<string, string>, chosen: number): Record<string, string> {
   if (params["uuid"] === undefined || chosen % 2 === 0) return params;
   const index = chosen % REGISTERED.length;
-  return { ...params, cell: REGISTERED[index] ?? "", uuid: uuid(chosen % 3 === 0 ? DECIDED + index : OUTSTANDING + index) };
+  return {
+    ...params,
+    cell: REGISTERED[index] ?? "",
+    uuid: uuid(chosen % 3 === 0 ? DECIDED + index : OUTSTANDING + index),
+  };
 }
 
 const pairsOf = (query: Record<string, string | string[]>): [string, string][] =>
-  Object.entries(query).flatMap(([name, value]) => [value].flat().map((each): [string, string] => [name, each]));
+  Object.entries(query).flatMap(([name, value]) =>
+    [value].flat().map((each): [string, string] => [name, each]),
+  );
 
 /** The kinds of key that may use a route. */
 function keysFor({ roles }: Route, cell: string | undefined): string[] {
@@ -103,7 +122,10 @@ function mayUse(kind: string, role: string, cell: string | undefined): boolean {
 function withSense(shot: Shot): Shot {
   if (shot.id === "commitLease" || shot.id === "rollbackLease") {
     const { body, key } = shot;
-    const reason = isObject(body) && typeof body["reason"] === "string" && body["reason"].trim() !== "" ? body["reason"] : "because";
+    const reason =
+      isObject(body) && typeof body["reason"] === "string" && body["reason"].trim() !== ""
+        ? body["reason"]
+        : "because";
     if (key === "operator") return { ...shot, body: { reason } };
     return { ...shot, body: body === undefined ? undefined : {} };
   }
@@ -138,7 +160,8 @@ export function isUnfit(shot: Shot): boolean {
 function queryOf({ id, query }: Shot): Record<string, unknown> {
   const repeatable = routeOf(id).repeatable ?? [];
   const values: [string, unknown][] = query.map(([name, value]) => {
-    if (repeatable.includes(name)) return [name, query.filter(([other]) => other === name).map(([, each]) => each)];
+    if (repeatable.includes(name))
+      return [name, query.filter(([other]) => other === name).map(([, each]) => each)];
     // Twice what may be given once: no schema takes that.
     return [name, query.filter(([other]) => other === name).length > 1 ? null : value];
   });
@@ -153,14 +176,18 @@ function jsonOf(bytes: Uint8Array): unknown {
   }
 }
 
-export const bodyOf = ({ bytes, body }: Shot): Uint8Array | undefined => bytes ?? (body === undefined ? undefined : Buffer.from(textOf(body)));
+export const bodyOf = ({ bytes, body }: Shot): Uint8Array | undefined =>
+  bytes ?? (body === undefined ? undefined : Buffer.from(textOf(body)));
 
 export const BODY_LIMIT = limitTable.bodyBytes.default;
 export const BATCH_LIMIT = limitTable.batchOps.default;
 export const LOOKUP_LIMIT = limitTable.lookupBuckets.default;
 export const DEPTH_LIMIT = limitTable.jsonDepth.default;
 
-export function keyOf(server: Pick<FuzzServer, "keys">, { key, flip }: Pick<Shot, "key" | "flip">): string | undefined {
+export function keyOf(
+  server: Pick<FuzzServer, "keys">,
+  { key, flip }: Pick<Shot, "key" | "flip">,
+): string | undefined {
   const whole = server.keys.get(key);
   return whole === undefined || flip === undefined ? whole : flipped(whole, flip);
 }
@@ -180,19 +207,37 @@ export function sentOf(server: Pick<FuzzServer, "keys">, shot: Shot): Sent {
   const key = keyOf(server, shot);
   const names = new Set(headers.map(([name]) => name.toLowerCase()));
   const given: [string, string][] = [
-    ...(key === undefined || names.has("authorization") ? [] : ([["authorization", `Bearer ${key}`]] as [string, string][])),
-    ...(body === undefined || names.has("content-type") ? [] : ([["content-type", JSON_TYPE]] as [string, string][])),
+    ...(key === undefined || names.has("authorization")
+      ? []
+      : ([["authorization", `Bearer ${key}`]] as [string, string][])),
+    ...(body === undefined || names.has("content-type")
+      ? []
+      : ([["content-type", JSON_TYPE]] as [string, string][])),
     ...headers,
   ];
-  return { method: routeOf(id).method, target: targetOf(shot), headers: given.filter(([, value]) => value !== ABSENT), body };
+  return {
+    method: routeOf(id).method,
+    target: targetOf(shot),
+    headers: given.filter(([, value]) => value !== ABSENT),
+    body,
+  };
 }
 
 /** As the value of a header: not sent. */
 export const ABSENT = "\u0000absent";
 
-function targetOf({ id, params, rawParams, query, rawQuery }: Pick<Shot, "id" | "params" | "rawParams" | "query" | "rawQuery">): string {
+function targetOf({
+  id,
+  params,
+  rawParams,
+  query,
+  rawQuery,
+}: Pick<Shot, "id" | "params" | "rawParams" | "query" | "rawQuery">): string {
   const { path, rest } = routeOf(id);
-  const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => rawParams?.[name] ?? encodedParam(params[name] ?? "", rest === true));
+  const filled = path.replaceAll(
+    /\{(\w+)\}/g,
+    (_, name: string) => rawParams?.[name] ?? encodedParam(params[name] ?? "", rest === true),
+  );
   const text = rawQuery ?? query.map(([name, value]) => `${encode(name)}=${encode(value)}`).join("&");
   return text === "" ? filled : `${filled}?${text}`;
 }
@@ -217,4 +262,6 @@ const encodedParam = (value: string, rest: boolean): string =>
 
 /** Lone surrogates have no percent-encoding; WTF-8 is the nearest. */
 const encode = (text: string): string =>
-  text.isWellFormed() ? encodeURIComponent(text).replaceAll(/^\.{1,2}$/g, (dots) => dots.replaceAll(".", "%2E")) : "%ED%A0%80";
+  text.isWellFormed()
+    ? encodeURIComponent(text).replaceAll(/^\.{1,2}$/g, (dots) => dots.replaceAll(".", "%2E"))
+    : "%ED%A0%80";

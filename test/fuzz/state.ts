@@ -72,7 +72,9 @@ export class StateOnDisk {
     const [file = ""] = [...this.#open].find(([, { object }]) => object === D1) ?? [];
     const database = new DatabaseSync(file, { timeout: 5_000 });
     const [names, marks] = [Object.keys(row).join(", "), Object.keys(row).fill("?").join(", ")];
-    database.prepare(`INSERT INTO ${table} (${names}) VALUES (${marks})`).run(...(Object.values(row) as SQLInputValue[]));
+    database
+      .prepare(`INSERT INTO ${table} (${names}) VALUES (${marks})`)
+      .run(...(Object.values(row) as SQLInputValue[]));
     database.close();
   }
 
@@ -105,7 +107,8 @@ export class StateOnDisk {
     const changes: Change[] = [];
     for (const [place, [table, key, row]] of known.rows) {
       const was = before.get(place)?.[2];
-      if (was === undefined || JSON.stringify(was) !== JSON.stringify(row)) changes.push({ object, table, key, before: was, after: row });
+      if (was === undefined || JSON.stringify(was) !== JSON.stringify(row))
+        changes.push({ object, table, key, before: was, after: row });
     }
     for (const [place, [table, key, row]] of before) {
       if (!known.rows.has(place)) changes.push({ object, table, key, before: row, after: undefined });
@@ -120,10 +123,16 @@ function readRows(database: DatabaseSync): OpenDatabase["rows"] {
   const rows: OpenDatabase["rows"] = new Map();
   // One transaction: all tables as of one moment.
   database.exec("BEGIN");
-  const tables = database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT GLOB '_cf_*' AND name NOT GLOB 'sqlite_*'").all();
+  const tables = database
+    .prepare(
+      "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT GLOB '_cf_*' AND name NOT GLOB 'sqlite_*'",
+    )
+    .all();
   for (const { name } of tables) {
     const table = String(name);
-    const columns = database.prepare(`SELECT name FROM pragma_table_info('${table}') WHERE pk > 0 ORDER BY pk`).all();
+    const columns = database
+      .prepare(`SELECT name FROM pragma_table_info('${table}') WHERE pk > 0 ORDER BY pk`)
+      .all();
     for (const row of database.prepare(`SELECT * FROM "${table}"`).all()) {
       const key = columns.map(({ name: column }) => String(row[String(column)])).join(" ");
       const kept = keptOf(table, row);

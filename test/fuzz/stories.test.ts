@@ -42,9 +42,15 @@ const steps: fc.Arbitrary<Step> = fc.oneof(
     }),
   },
   { weight: 1, arbitrary: fc.constant({ kind: "other batch" as const }) },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant("other cell" as const), id: fc.constantFrom(...leaseRoutes) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constant("other cell" as const), id: fc.constantFrom(...leaseRoutes) }),
+  },
   ...leaseRoutes.flatMap((id) =>
-    [nearlyValidShots(id), hostileShots(id)].map((shots) => ({ weight: 1, arbitrary: shots.map((shot) => ({ kind: "shot" as const, shot })) })),
+    [nearlyValidShots(id), hostileShots(id)].map((shots) => ({
+      weight: 1,
+      arbitrary: shots.map((shot) => ({ kind: "shot" as const, shot })),
+    })),
   ),
 );
 
@@ -86,13 +92,24 @@ const batchOf = ({ names }: Story, kind: string, id: Tree): Tree => ({
 });
 
 function shotOf(story: Story, uuid: string, kind: string, step: Step): Shot {
-  if (step.kind === "shot") return { ...step.shot, params: { ...step.shot.params, ...about(step.shot, story, uuid) } };
-  const cell = step.kind === "other cell" ? (REGISTERED.find((other) => other !== story.cell) ?? "") : story.cell;
+  if (step.kind === "shot")
+    return { ...step.shot, params: { ...step.shot.params, ...about(step.shot, story, uuid) } };
+  const cell =
+    step.kind === "other cell" ? (REGISTERED.find((other) => other !== story.cell) ?? "") : story.cell;
   const isOperator = step.kind === "plain" && step.by === "operator";
   const id = step.kind === "other batch" ? "beginLease" : step.id;
   const batch = id === "beginLease" ? batchOf(story, kind, step.kind === "other batch" ? 2 : 1) : undefined;
-  const body = id === "beginLease" ? batch : isOperator && id !== "getLease" ? { reason: "a story" } : undefined;
-  return { id, key: isOperator ? "operator" : `cell ${cell}`, params: { cell, uuid }, query: [], body, headers: [], notes: [] };
+  const body =
+    id === "beginLease" ? batch : isOperator && id !== "getLease" ? { reason: "a story" } : undefined;
+  return {
+    id,
+    key: isOperator ? "operator" : `cell ${cell}`,
+    params: { cell, uuid },
+    query: [],
+    body,
+    headers: [],
+    notes: [],
+  };
 }
 
 /** Only where nothing was done to the parameter itself, so that what is wrong with the request stays wrong. */
@@ -136,11 +153,23 @@ test(
 );
 
 /** All pages of a listing, over the API. */
-async function listed(route: RouteId, params: Record<string, string>, query: [string, string][], field: string): Promise<Record<string, unknown>[]> {
+async function listed(
+  route: RouteId,
+  params: Record<string, string>,
+  query: [string, string][],
+  field: string,
+): Promise<Record<string, unknown>[]> {
   const items: Record<string, unknown>[] = [];
   for (let token = ""; ;) {
     const paged: [string, string][] = [...query, ["page_size", "50"], ["page_token", token]];
-    const { text } = await fire(server, { id: route, key: "operator", params, query: paged, headers: [], notes: [] });
+    const { text } = await fire(server, {
+      id: route,
+      key: "operator",
+      params,
+      query: paged,
+      headers: [],
+      notes: [],
+    });
     const page = JSON.parse(text) as Record<string, unknown>;
     items.push(...(page[field] as Record<string, unknown>[]));
     token = String(page["next_page_token"]);
@@ -156,19 +185,28 @@ test(
   async () => {
     for (const cell of REGISTERED) {
       const leases = await listed("listLeases", { cell }, [], "leases");
-      const granted = server.state.rows(new RegExp(`^cell-${cell}$`), "lease").filter((row) => row["state"] === "GRANTED");
+      const granted = server.state
+        .rows(new RegExp(`^cell-${cell}$`), "lease")
+        .filter((row) => row["state"] === "GRANTED");
       expect(keysOf(leases, "uuid")).toEqual(keysOf(granted, "lease"));
       const records: Record<string, unknown>[] = [];
-      for (const type of Object.keys(sourceTypes)) records.push(...(await listed("listRecords", { cell }, [["source_type", type]], "records")));
+      for (const type of Object.keys(sourceTypes))
+        records.push(...(await listed("listRecords", { cell }, [["source_type", type]], "records")));
       // A create shows as soon as its lease is granted; no begin is under way here, so that every hold is of one that is.
-      const holds = server.state.rows(/^shard-/, "hold").filter((row) => row["cell"] === cell && row["kind"] === "create");
+      const holds = server.state
+        .rows(/^shard-/, "hold")
+        .filter((row) => row["cell"] === cell && row["kind"] === "create");
       const claims = server.state.rows(/^shard-/, "claim").filter((row) => row["cell"] === cell);
       expect(keysOf(records, "uuid")).toEqual(keysOf([...claims, ...holds], "uuid"));
     }
     const cells = await listed("listCells", {}, [], "cells");
-    expect(keysOf(cells, "cell_id", "name", "address")).toEqual(keysOf(server.state.rows(/^directory$/, "cell"), "cell", "name", "address"));
+    expect(keysOf(cells, "cell_id", "name", "address")).toEqual(
+      keysOf(server.state.rows(/^directory$/, "cell"), "cell", "name", "address"),
+    );
     const keys = await listed("listKeys", {}, [], "keys");
-    expect(keysOf(keys, "id", "role")).toEqual(keysOf(server.state.rows(/^directory$/, "minted_key"), "key_id", "role"));
+    expect(keysOf(keys, "id", "role")).toEqual(
+      keysOf(server.state.rows(/^directory$/, "minted_key"), "key_id", "role"),
+    );
   },
   TEST_MS,
 );

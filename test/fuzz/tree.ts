@@ -18,7 +18,11 @@ export class Pairs {
 }
 
 export const isObject = (tree: Tree | undefined): tree is { [name: string]: Tree } =>
-  typeof tree === "object" && tree !== null && !Array.isArray(tree) && !(tree instanceof Raw) && !(tree instanceof Pairs);
+  typeof tree === "object" &&
+  tree !== null &&
+  !Array.isArray(tree) &&
+  !(tree instanceof Raw) &&
+  !(tree instanceof Pairs);
 
 export function textOf(tree: Tree): string {
   if (tree instanceof Raw) return tree.text;
@@ -29,13 +33,18 @@ export function textOf(tree: Tree): string {
 }
 
 /** Where only text can go, as in a path. */
-export const textIn = (tree: Tree | undefined): string => (typeof tree === "string" ? tree : tree === undefined || tree === null ? "" : textOf(tree));
+export const textIn = (tree: Tree | undefined): string =>
+  typeof tree === "string" ? tree : tree === undefined || tree === null ? "" : textOf(tree);
 
 export type Place = readonly (string | number)[];
 
 /** Every place in a tree, the tree itself first. */
 export function placesIn(tree: Tree, place: Place = []): Place[] {
-  const inside: [string | number, Tree][] = Array.isArray(tree) ? [...tree.entries()] : isObject(tree) ? Object.entries(tree) : [];
+  const inside: [string | number, Tree][] = Array.isArray(tree)
+    ? [...tree.entries()]
+    : isObject(tree)
+      ? Object.entries(tree)
+      : [];
   return [place, ...inside.flatMap(([name, child]) => placesIn(child, [...place, name]))];
 }
 
@@ -46,7 +55,11 @@ export function at(tree: Tree, [name, ...rest]: Place): Tree | undefined {
 }
 
 /** The tree with something else at a place; undefined takes it away. */
-export function withChange(tree: Tree, [name, ...rest]: Place, change: (before: Tree) => Tree | undefined): Tree | undefined {
+export function withChange(
+  tree: Tree,
+  [name, ...rest]: Place,
+  change: (before: Tree) => Tree | undefined,
+): Tree | undefined {
   if (name === undefined) return change(tree);
   if (Array.isArray(tree)) {
     const items = tree.flatMap((item, index) => {

@@ -57,7 +57,11 @@ const bytesOf = ({ line, headers, body }: Message): Buffer =>
 
 const HIDDEN = `GET /v1/limits HTTP/1.1\r\nHost: hidden.example\r\nX-Request-Id: ${HIDDEN_ID}\r\n\r\n`;
 
-const withLine = (note: string, of: (method: string, target: string) => string, more: Omit<Twist, "note" | "apply"> = {}): Twist => ({
+const withLine = (
+  note: string,
+  of: (method: string, target: string) => string,
+  more: Omit<Twist, "note" | "apply"> = {},
+): Twist => ({
   note,
   apply: (message, { method, target }) => ({ ...message, line: of(method, target) }),
   ...more,
@@ -69,7 +73,8 @@ const withHeader = (header: string, more: Omit<Twist, "note" | "apply"> = {}): T
   ...more,
 });
 
-const withoutHeader = (headers: readonly string[], name: RegExp): string[] => headers.filter((header) => !name.test(header));
+const withoutHeader = (headers: readonly string[], name: RegExp): string[] =>
+  headers.filter((header) => !name.test(header));
 
 /** Another framing of the same body. */
 const framed = (
@@ -100,15 +105,35 @@ const refusedOnly = { isRefused: true } as const;
 const other = { isOther: true } as const;
 const tooMuch = { isRefused: true, isTooMuch: true } as const;
 
-const METHODS = ["HEAD", "OPTIONS", "TRACE", "DELETE", "PROPFIND", "PATCH", "PUT", "POST", "GET", "get", "FOO", "G\u0000T", "POST\t"];
+const METHODS = [
+  "HEAD",
+  "OPTIONS",
+  "TRACE",
+  "DELETE",
+  "PROPFIND",
+  "PATCH",
+  "PUT",
+  "POST",
+  "GET",
+  "get",
+  "FOO",
+  "G\u0000T",
+  "POST\t",
+];
 
 const twists: readonly Twist[] = [
   // The request line
-  ...METHODS.map((method) => withLine(`method ${JSON.stringify(method)}`, (_, target) => `${method} ${target} HTTP/1.1`, other)),
+  ...METHODS.map((method) =>
+    withLine(`method ${JSON.stringify(method)}`, (_, target) => `${method} ${target} HTTP/1.1`, other),
+  ),
   withLine("CONNECT", (_, target) => `CONNECT ${target} HTTP/1.1`, tooMuch),
   withLine("OPTIONS *", () => "OPTIONS * HTTP/1.1", tooMuch),
   withLine("absolute form", (method, target) => `${method} http://evil.example${target} HTTP/1.1`),
-  withLine("absolute form with credentials", (method, target) => `${method} http://operator:x@evil.example${target} HTTP/1.1`, other),
+  withLine(
+    "absolute form with credentials",
+    (method, target) => `${method} http://operator:x@evil.example${target} HTTP/1.1`,
+    other,
+  ),
   withLine("HTTP/1.0", (method, target) => `${method} ${target} HTTP/1.0`),
   withLine("HTTP/0.9", (method, target) => `${method} ${target}`, refusedOnly),
   withLine("HTTP/3.0", (method, target) => `${method} ${target} HTTP/3.0`, refusedOnly),
@@ -126,11 +151,27 @@ const twists: readonly Twist[] = [
   withLine("dot segments", (method, target) => `${method} /x/..${target} HTTP/1.1`),
   withLine("encoded dot segments", (method, target) => `${method} /x/%2e%2E${target} HTTP/1.1`),
   withLine("dots beyond the root", (method, target) => `${method} /../../..${target} HTTP/1.1`),
-  withLine("encoded letters", (method, target) => `${method} ${target.replace("v1", "%761")} HTTP/1.1`, other),
-  withLine("encoded slashes", (method, target) => `${method} ${target.replaceAll("/", "%2f")} HTTP/1.1`, other),
-  withLine("overlong slashes", (method, target) => `${method} ${target.replaceAll("/", "%c0%af")} HTTP/1.1`, other),
+  withLine(
+    "encoded letters",
+    (method, target) => `${method} ${target.replace("v1", "%761")} HTTP/1.1`,
+    other,
+  ),
+  withLine(
+    "encoded slashes",
+    (method, target) => `${method} ${target.replaceAll("/", "%2f")} HTTP/1.1`,
+    other,
+  ),
+  withLine(
+    "overlong slashes",
+    (method, target) => `${method} ${target.replaceAll("/", "%c0%af")} HTTP/1.1`,
+    other,
+  ),
   withLine("matrix parameters", (method, target) => `${method} ${target};role=operator HTTP/1.1`, other),
-  withLine("a very long path", (method, target) => `${method} ${target}${"a".repeat(100_000)} HTTP/1.1`, other),
+  withLine(
+    "a very long path",
+    (method, target) => `${method} ${target}${"a".repeat(100_000)} HTTP/1.1`,
+    other,
+  ),
   // Headers
   withHeader("Host: again.example", tooMuch),
   withHeader("X-A: b\r\n c"),
@@ -149,7 +190,10 @@ const twists: readonly Twist[] = [
   withHeader("X-Request-Id: \u00ff"),
   withHeader(`X-Request-Id: ${"a".repeat(65)}`),
   // The runtime makes a GET of it.
-  withHeader("Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", other),
+  withHeader(
+    "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+    other,
+  ),
   withHeader("Connection: authorization, content-type"),
   withHeader("Expect: 100-continue"),
   withHeader("Accept-Encoding: identity;q=x, \u00ff"),
@@ -162,10 +206,17 @@ const twists: readonly Twist[] = [
     apply: (message) => ({ ...message, headers: [...message.headers, "Authorization: Bearer x"] }),
     isOther: true,
   },
-  { note: "no Host", apply: (message) => ({ ...message, headers: withoutHeader(message.headers, /^host/i) }), isRefused: true },
+  {
+    note: "no Host",
+    apply: (message) => ({ ...message, headers: withoutHeader(message.headers, /^host/i) }),
+    isRefused: true,
+  },
   {
     note: "a Host that is none",
-    apply: (message) => ({ ...message, headers: ["Host: a b:c", ...withoutHeader(message.headers, /^host/i)] }),
+    apply: (message) => ({
+      ...message,
+      headers: ["Host: a b:c", ...withoutHeader(message.headers, /^host/i)],
+    }),
     ...tooMuch,
   },
   // Bodies
@@ -176,7 +227,12 @@ const twists: readonly Twist[] = [
     (body) => `0${body.length.toString(16)};x="y"\r\n${body.toString("latin1")}\r\n0\r\nX-Cell: 2\r\n\r\n`,
     other,
   ),
-  framed("Content-Length and chunked", ["Content-Length: LENGTH", "Transfer-Encoding: chunked"], chunked, other),
+  framed(
+    "Content-Length and chunked",
+    ["Content-Length: LENGTH", "Transfer-Encoding: chunked"],
+    chunked,
+    other,
+  ),
   framed("chunked and Content-Length", ["Transfer-Encoding: chunked", "Content-Length: 3"], chunked, other),
   framed(
     "a request behind the chunks",
@@ -187,7 +243,8 @@ const twists: readonly Twist[] = [
   framed(
     "a request within Content-Length",
     ["Content-Length: 500"],
-    (body) => Buffer.concat([body, Buffer.from(`\r\n\r\n${HIDDEN}`), Buffer.alloc(500, "\n")]).subarray(0, 500),
+    (body) =>
+      Buffer.concat([body, Buffer.from(`\r\n\r\n${HIDDEN}`), Buffer.alloc(500, "\n")]).subarray(0, 500),
     other,
   ),
   framed("two lengths", ["Content-Length: LENGTH", "Content-Length: 1"], (body) => body, refusedOnly),
@@ -197,12 +254,32 @@ const twists: readonly Twist[] = [
   framed("a length beyond everything", ["Content-Length: 99999999999999999999"], (body) => body, refusedOnly),
   framed("a length that is longer than the body", ["Content-Length: 100000"], (body) => body, refusedOnly),
   framed("an unknown encoding", ["Transfer-Encoding: xchunked"], chunked, refusedOnly),
-  framed("two encodings", ["Transfer-Encoding: chunked", "Transfer-Encoding: identity"], chunked, refusedOnly),
+  framed(
+    "two encodings",
+    ["Transfer-Encoding: chunked", "Transfer-Encoding: identity"],
+    chunked,
+    refusedOnly,
+  ),
   framed("an encoding with a space before the colon", ["Transfer-Encoding : chunked"], chunked, refusedOnly),
   framed("a chunk below nothing", ["Transfer-Encoding: chunked"], () => "-2\r\n{}\r\n0\r\n\r\n", other),
-  framed("a chunk beyond everything", ["Transfer-Encoding: chunked"], () => "fffffffffffffffff\r\n{}\r\n0\r\n\r\n", other),
-  framed("chunks without an end", ["Transfer-Encoding: chunked"], (body) => `${body.length.toString(16)}\r\n${body.toString("latin1")}\r\n`, other),
-  framed("two megabytes in chunks", ["Transfer-Encoding: chunked"], () => `${`10000\r\n${" ".repeat(65_536)}\r\n`.repeat(32)}0\r\n\r\n`, refusedOnly),
+  framed(
+    "a chunk beyond everything",
+    ["Transfer-Encoding: chunked"],
+    () => "fffffffffffffffff\r\n{}\r\n0\r\n\r\n",
+    other,
+  ),
+  framed(
+    "chunks without an end",
+    ["Transfer-Encoding: chunked"],
+    (body) => `${body.length.toString(16)}\r\n${body.toString("latin1")}\r\n`,
+    other,
+  ),
+  framed(
+    "two megabytes in chunks",
+    ["Transfer-Encoding: chunked"],
+    () => `${`10000\r\n${" ".repeat(65_536)}\r\n`.repeat(32)}0\r\n\r\n`,
+    refusedOnly,
+  ),
   framed("nothing but the head, and an end", ["Content-Length: 5"], () => "", other),
 ];
 
@@ -210,14 +287,17 @@ const shown = (twist: Twist, message: Message): string =>
   printable(
     `${twist.note}\n\n${bytesOf({
       ...message,
-      headers: message.headers.map((header) => (/^authorization/i.test(header) ? "Authorization: …" : header)),
+      headers: message.headers.map((header) =>
+        /^authorization/i.test(header) ? "Authorization: …" : header,
+      ),
     })
       .subarray(0, 3_000)
       .toString("latin1")}`,
   );
 
 function wrongExchange(twist: Twist, shot: Shot, answers: readonly Received[]): string | undefined {
-  if (answers.some(({ headers }) => headers["x-request-id"] === HIDDEN_ID && !twist.note.includes("X-A"))) return "a hidden request was answered";
+  if (answers.some(({ headers }) => headers["x-request-id"] === HIDDEN_ID && !twist.note.includes("X-A")))
+    return "a hidden request was answered";
   const isLast = answers.at(-1)?.headers["x-request-id"] === LAST_ID;
   const own = isLast ? answers.slice(0, -1) : answers;
   for (const answer of own) {
@@ -232,7 +312,9 @@ function wrongExchange(twist: Twist, shot: Shot, answers: readonly Received[]): 
   }
   if (twist.isRefused) return "this must be refused";
   // Another route or method than the shot's: what it may change is that route's matter, and the same shot meets it elsewhere.
-  return twist.isOther || first === undefined || first.status >= 400 ? undefined : wrongEffect(changes, shot, first, server);
+  return twist.isOther || first === undefined || first.status >= 400
+    ? undefined
+    : wrongEffect(changes, shot, first, server);
 }
 
 /** Without a request id it is not the Worker's. */
@@ -243,7 +325,9 @@ function wrongOne(twist: Twist, answer: Received): string | undefined {
     return status < 400 || text === "" ? undefined : wrongProblem(answer);
   }
   if (status === 500) return twist.isTooMuch ? undefined : "a 5xx of the runtime";
-  return [400, 403, 404, 405, 413, 414, 431, 501].includes(status) ? undefined : `the runtime answered ${status}`;
+  return [400, 403, 404, 405, 413, 414, 431, 501].includes(status)
+    ? undefined
+    : `the runtime answered ${status}`;
 }
 
 const RUNS = 350;
@@ -261,11 +345,15 @@ test(
       const message = twist.apply(messageOf(sent), sent);
       server.state.changes();
       const answers = await exchange(server.port, bytesOf(message)).catch((error: unknown) => {
-        throw new Error(`${error instanceof Error ? error.message : String(error)}\n\n${shown(twist, message)}`);
+        throw new Error(
+          `${error instanceof Error ? error.message : String(error)}\n\n${shown(twist, message)}`,
+        );
       });
       const wrong = wrongExchange(twist, shot, answers) ?? wrongLog(server, false);
       if (wrong === undefined) return;
-      throw new Error(`${wrong}\n\n${shown(twist, message)}\n\n${answers.map(({ status, text }) => `${status} ${text.slice(0, 800)}`).join("\n\n")}`);
+      throw new Error(
+        `${wrong}\n\n${shown(twist, message)}\n\n${answers.map(({ status, text }) => `${status} ${text.slice(0, 800)}`).join("\n\n")}`,
+      );
     });
     expect((await server.send({ method: "GET", target: "/readyz", headers: [] })).status).toBe(200);
   },
@@ -322,7 +410,10 @@ test(
   "headers of proxies, of other frameworks and of a cell's own making change nothing",
   async () => {
     const reading = routeIds.filter((id) => routeOf(id).method === "GET" || id === "lookupRecords");
-    const shots = fc.oneof(...reading.map((id) => validShots(id)), ...reading.map((id) => nearlyValidShots(id)));
+    const shots = fc.oneof(
+      ...reading.map((id) => validShots(id)),
+      ...reading.map((id) => nearlyValidShots(id)),
+    );
     const headers = fc.uniqueArray(fc.constantFrom(...IDLE_HEADERS), { minLength: 1, maxLength: 6 });
     await fuzz(150, fc.record({ shot: shots, headers }), async ({ shot, headers: more }) => {
       const plain = sentOf(server, shot);

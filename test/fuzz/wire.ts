@@ -7,7 +7,9 @@ export const LAST_ID = "the-last-one";
 /** A request hidden in another one's body or headers has this id: it must never be answered. */
 export const HIDDEN_ID = "hidden";
 
-const LAST = Buffer.from(`GET /healthz HTTP/1.1\r\nHost: last.example\r\nX-Request-Id: ${LAST_ID}\r\nConnection: close\r\n\r\n`);
+const LAST = Buffer.from(
+  `GET /healthz HTTP/1.1\r\nHost: last.example\r\nX-Request-Id: ${LAST_ID}\r\nConnection: close\r\n\r\n`,
+);
 
 /** Sends, closes its side, and reads until the server has closed the other one. */
 export function exchange(port: number, bytes: Uint8Array): Promise<Received[]> {
@@ -40,7 +42,10 @@ function answersIn(bytes: Buffer): Received[] {
     if (end < 0) break;
     const [first = "", ...lines] = rest.slice(0, end).split("\r\n");
     const headers = Object.fromEntries(
-      lines.map((line): [string, string] => [line.split(":")[0]?.toLowerCase() ?? "", line.slice(line.indexOf(":") + 1).trim()]),
+      lines.map((line): [string, string] => [
+        line.split(":")[0]?.toLowerCase() ?? "",
+        line.slice(line.indexOf(":") + 1).trim(),
+      ]),
     );
     const status = Number(first.split(" ")[1]);
     rest = rest.slice(end + 4);

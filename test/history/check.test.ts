@@ -34,15 +34,38 @@ const create = (bucket = A, subject = "GROUP:1"): BatchOp => ({ kind: "create", 
 const destroy = (bucket = A): BatchOp => ({ kind: "destroy", bucket });
 const replace = (subject: string, bucket = A): BatchOp => ({ kind: "replace", bucket, subject });
 const begin = (lease: string, ...ops: BatchOp[]): Call => ({ kind: "begin", cell: "1", lease, ops });
-const beginOf = (cell: string, lease: string, ...ops: BatchOp[]): Call => ({ kind: "begin", cell, lease, ops });
+const beginOf = (cell: string, lease: string, ...ops: BatchOp[]): Call => ({
+  kind: "begin",
+  cell,
+  lease,
+  ops,
+});
 const commit = (lease: string, cell = "1"): Call => ({ kind: "decide", cell, lease, outcome: "COMMITTED" });
-const rollback = (lease: string, cell = "1"): Call => ({ kind: "decide", cell, lease, outcome: "ROLLED_BACK" });
+const rollback = (lease: string, cell = "1"): Call => ({
+  kind: "decide",
+  cell,
+  lease,
+  outcome: "ROLLED_BACK",
+});
 const get = (lease: string): Call => ({ kind: "get", cell: "1", lease });
-const lookup = (...buckets: string[]): Call => ({ kind: "lookup", buckets: buckets.length === 0 ? [A] : buckets });
+const lookup = (...buckets: string[]): Call => ({
+  kind: "lookup",
+  buckets: buckets.length === 0 ? [A] : buckets,
+});
 
 const saw = (record: SeenRecord | null, bucket = A): Answer => ({ kind: "ok", found: { [bucket]: record } });
-const active = (cell = "1", more: Partial<SeenRecord> = {}): SeenRecord => ({ cell, status: "ACTIVE", lease: null, ...more });
-const creating = (lease: string, more: Partial<SeenRecord> = {}): SeenRecord => ({ cell: "1", status: "LEASE_CREATING", lease, ...more });
+const active = (cell = "1", more: Partial<SeenRecord> = {}): SeenRecord => ({
+  cell,
+  status: "ACTIVE",
+  lease: null,
+  ...more,
+});
+const creating = (lease: string, more: Partial<SeenRecord> = {}): SeenRecord => ({
+  cell: "1",
+  status: "LEASE_CREATING",
+  lease,
+  ...more,
+});
 const destroying = (lease: string): SeenRecord => ({ cell: "1", status: "LEASE_DESTROYING", lease });
 const conflict = (kind: SeenConflict["kind"], owner?: "self" | "other", bucket = A): Answer => ({
   kind: "refused",
@@ -57,7 +80,8 @@ function history(...lines: Line[]): HistoryEvent[] {
   const recorder = new Recorder();
   const open = new Map<string, string>();
   for (const [first, second] of lines) {
-    if (typeof first !== "string") recorder.complete(recorder.invoke({ client: "c", ...first }), second as Answer);
+    if (typeof first !== "string")
+      recorder.complete(recorder.invoke({ client: "c", ...first }), second as Answer);
     else if (open.has(first)) recorder.complete(open.get(first) ?? "", second as Answer);
     else open.set(first, recorder.invoke({ client: first, ...(second as Call) }));
   }
@@ -254,7 +278,10 @@ const right: Record<string, Line[]> = {
     [begin("L3", create()), CREATED],
     [lookup(), saw(creating("L3", { epoch: 9 }))],
   ],
-  "records of other cells show little": [...claimed, [lookup(), saw({ cell: "1", status: "ACTIVE", value: "a" })]],
+  "records of other cells show little": [
+    ...claimed,
+    [lookup(), saw({ cell: "1", status: "ACTIVE", value: "a" })],
+  ],
 };
 
 const wrong: Record<string, Line[]> = {
@@ -305,7 +332,11 @@ const wrong: Record<string, Line[]> = {
   ],
   "a lookup shows another subject": [...claimed, [lookup(), saw(active("1", { subject: "GROUP:2" }))]],
   "a lookup shows a destroy that nobody began": [...claimed, [lookup(), saw(destroying("L2"))]],
-  "a lookup shows a claim as free of the destroy that is granted": [...claimed, [begin("L2", destroy()), CREATED], [lookup(), saw(active())]],
+  "a lookup shows a claim as free of the destroy that is granted": [
+    ...claimed,
+    [begin("L2", destroy()), CREATED],
+    [lookup(), saw(active())],
+  ],
   "a destroyed name comes back": [
     ...claimed,
     [begin("L2", destroy()), CREATED],
@@ -313,7 +344,12 @@ const wrong: Record<string, Line[]> = {
     [lookup(), saw(null)],
     [lookup(), saw(destroying("L2"))],
   ],
-  "a destroyed name shows without its destroy": [...claimed, [begin("L2", destroy()), CREATED], [commit("L2"), COMMITTED], [lookup(), saw(active())]],
+  "a destroyed name shows without its destroy": [
+    ...claimed,
+    [begin("L2", destroy()), CREATED],
+    [commit("L2"), COMMITTED],
+    [lookup(), saw(active())],
+  ],
   "a destroy that was rolled back takes the name": [
     ...claimed,
     [begin("L2", destroy()), CREATED],
@@ -368,7 +404,10 @@ const wrong: Record<string, Line[]> = {
     [commit("L1"), NOT_FOUND],
   ],
   "taken by nobody": [[begin("L1", create()), conflict("taken", "other")]],
-  "taken by oneself, when it is another cell's": [...claimed, [beginOf("2", "L2", create()), conflict("taken", "self")]],
+  "taken by oneself, when it is another cell's": [
+    ...claimed,
+    [beginOf("2", "L2", create()), conflict("taken", "self")],
+  ],
   "taken by a create that is only granted": [
     [begin("L1", create()), CREATED],
     [beginOf("2", "L2", create()), conflict("taken", "other")],
@@ -382,7 +421,10 @@ const wrong: Record<string, Line[]> = {
   "leased by nobody": [[begin("L1", create()), conflict("leased", "other")]],
   "absent, when it is there": [...claimed, [begin("L2", destroy()), conflict("absent")]],
   "not the owner, when it is": [...claimed, [begin("L2", destroy()), conflict("not_owner", "other")]],
-  "mismatch, when it matches": [...claimed, [begin("L2", { kind: "destroy", bucket: A, subject: "GROUP:1" }), conflict("mismatch", "self")]],
+  "mismatch, when it matches": [
+    ...claimed,
+    [begin("L2", { kind: "destroy", bucket: A, subject: "GROUP:1" }), conflict("mismatch", "self")],
+  ],
   "a foreign claim is destroyed": [...claimed, [beginOf("2", "L2", destroy()), CREATED]],
   "a destroy of nothing is granted": [[begin("L1", destroy()), CREATED]],
   "a destroy finds nothing where there is a claim": [
@@ -420,7 +462,11 @@ const wrong: Record<string, Line[]> = {
     [begin("L2", create()), CREATED],
     [lookup(), saw(creating("L2", { epoch: 5 }))],
   ],
-  "an owner whose epoch changes": [...claimed, [lookup(), saw(active("1", { epoch: 5 }))], [lookup(), saw(active("1", { epoch: 6 }))]],
+  "an owner whose epoch changes": [
+    ...claimed,
+    [lookup(), saw(active("1", { epoch: 5 }))],
+    [lookup(), saw(active("1", { epoch: 6 }))],
+  ],
   "an operation that takes effect before its call": [
     [lookup(), saw(creating("L1"))],
     [begin("L1", create()), UNKNOWN],
@@ -458,13 +504,23 @@ describe("the verdict", () => {
     const explanation = impossible(history(...lines));
     expect(explanation).toMatch(/^No order of the operations on ROUTES:a/);
     expect(explanation.split("\n")[1]).toMatch(/lookup ROUTES:a → ok \{"found":\{"ROUTES:a":null\}\}$/);
-    expect(explanation).toContain("after which the bucket is: claim: cell 1 GROUP:1; hold: none; largest epoch seen: 0; leases: 1/L1=C");
+    expect(explanation).toContain(
+      "after which the bucket is: claim: cell 1 GROUP:1; hold: none; largest epoch seen: 0; leases: 1/L1=C",
+    );
     expect(explanation).toContain("there is a claim");
     expect(explanation).not.toContain("NOT_FOUND");
   });
 
   test("names what stays undecided, and does not call it right", () => {
-    const events = generate({ seed: 1, clients: 8, cells: 2, buckets: 1, operations: 200, unknown: 20, lagging: 30 });
+    const events = generate({
+      seed: 1,
+      clients: 8,
+      cells: 2,
+      buckets: 1,
+      operations: 200,
+      unknown: 20,
+      lagging: 30,
+    });
     expect(checkHistory(events, { maxSteps: 20 })).toMatchObject({ ok: true, undecided: ["ROUTES:0"] });
     expect(checkHistory(events)).toMatchObject({ ok: true, undecided: [], buckets: 1 });
   });
@@ -476,7 +532,12 @@ describe("the verdict", () => {
   });
 
   test("wants decisions applied when they are answered, if every shard could be reached", () => {
-    const events = history(...claimed, [begin("L2", destroy()), CREATED], [commit("L2"), COMMITTED], [lookup(), saw(destroying("L2"))]);
+    const events = history(
+      ...claimed,
+      [begin("L2", destroy()), CREATED],
+      [commit("L2"), COMMITTED],
+      [lookup(), saw(destroying("L2"))],
+    );
     expect(impossible(events)).toBe("possible");
     expect(impossible(events, { promptShards: true })).not.toBe("possible");
     const concurrent = history(
@@ -504,7 +565,10 @@ describe("recording", () => {
   test("histories of several processes are merged from their files, and a torn line is what a kill leaves", () => {
     const files = ["", ""];
     let time = 0;
-    const recorders = files.map((_, index) => new Recorder({ name: `p${index}-`, now: () => (time += 1), write: (line) => (files[index] += line) }));
+    const recorders = files.map(
+      (_, index) =>
+        new Recorder({ name: `p${index}-`, now: () => (time += 1), write: (line) => (files[index] += line) }),
+    );
     const [first, second] = recorders as [Recorder, Recorder];
     first.complete(first.invoke({ client: "c1", ...begin("L1", create()) }), CREATED);
     second.complete(second.invoke({ client: "c2", ...lookup() }), saw(creating("L1")));
@@ -516,7 +580,13 @@ describe("recording", () => {
   });
 
   test("ops, refusals and records of the core are recorded", () => {
-    const op = { kind: "create" as const, type: "ROUTES", canonical: "a", value: "A", subject: { type: "GROUP", id: "1" } };
+    const op = {
+      kind: "create" as const,
+      type: "ROUTES",
+      canonical: "a",
+      value: "A",
+      subject: { type: "GROUP", id: "1" },
+    };
     expect(batchOpOf(op)).toEqual({ ...create(), value: "A" });
     const ops = [create(), destroy(B)];
     const conflicts = [{ list: "destroys", index: 0, kind: "not_owner" as const, owner: "other" as const }];
@@ -525,9 +595,16 @@ describe("recording", () => {
       code: "FAILED_PRECONDITION",
       conflicts: [{ bucket: B, kind: "not_owner", owner: "other" }],
     });
-    for (const code of ["UNAVAILABLE", "DEADLINE_EXCEEDED", "INTERNAL"]) expect(answerOfRefusal({ code })).toEqual(UNKNOWN);
+    for (const code of ["UNAVAILABLE", "DEADLINE_EXCEEDED", "INTERNAL"])
+      expect(answerOfRefusal({ code })).toEqual(UNKNOWN);
     const record = { cell: "1", status: "ACTIVE" as const, lease: null, value: "A", epoch: 4 };
-    expect(seenOf({ ...record, subject: { type: "GROUP", id: "1" }, source: { type: "RAILS_TABLE_ROUTES", id: "2" } })).toEqual({
+    expect(
+      seenOf({
+        ...record,
+        subject: { type: "GROUP", id: "1" },
+        source: { type: "RAILS_TABLE_ROUTES", id: "2" },
+      }),
+    ).toEqual({
       ...record,
       subject: "GROUP:1",
       source: "RAILS_TABLE_ROUTES:2",
@@ -592,7 +669,8 @@ function tryEverything({ leases, entries }: Part): boolean {
   const place = (state: State, open: readonly Entry[]): boolean => {
     if (open.every(({ optional }) => optional)) return true;
     const { hold } = state;
-    if (hold?.committed === true && tried(step(state, { kind: "applied", lease: hold.lease }), open, place)) return true;
+    if (hold?.committed === true && tried(step(state, { kind: "applied", lease: hold.lease }), open, place))
+      return true;
     const until = Math.min(...open.map(({ to }) => to));
     return open.some((entry) => {
       if (entry.from > until) return false;
@@ -603,5 +681,8 @@ function tryEverything({ leases, entries }: Part): boolean {
   return place(initialState(leases.length), entries);
 }
 
-const tried = (result: State | string, open: readonly Entry[], place: (state: State, open: readonly Entry[]) => boolean): boolean =>
-  isState(result) && place(result, open);
+const tried = (
+  result: State | string,
+  open: readonly Entry[],
+  place: (state: State, open: readonly Entry[]) => boolean,
+): boolean => isState(result) && place(result, open);

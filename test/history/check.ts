@@ -10,7 +10,16 @@
  */
 import type { HistoryEvent, Operation } from "./history.ts";
 import { project, type Entry, type Part, type ProjectOptions } from "./project.ts";
-import { describeState, initialState, isState, stateKey, step, type Action, type State, type Taking } from "./register.ts";
+import {
+  describeState,
+  initialState,
+  isState,
+  stateKey,
+  step,
+  type Action,
+  type State,
+  type Taking,
+} from "./register.ts";
 
 export interface CheckOptions extends ProjectOptions {
   /** Owners from before the history, by bucket. */
@@ -34,7 +43,8 @@ export function checkHistory(events: readonly HistoryEvent[], options: CheckOpti
     const search = searched(part, options);
     steps += search.steps;
     if (search.verdict === "undecided") undecided.push(part.name);
-    if (search.verdict === "impossible") return { ok: false, bucket: part.name, explanation: explain(part, options) };
+    if (search.verdict === "impossible")
+      return { ok: false, bucket: part.name, explanation: explain(part, options) };
   }
   const operations = parts.reduce((sum, { entries }) => sum + entries.length, 0);
   return { ok: true, buckets: parts.length, operations, undecided, steps };
@@ -122,7 +132,8 @@ class Search {
   #enter(state: State, move: Move | undefined): void {
     const absorbed = this.#absorb(state);
     if (this.#left === 0) return;
-    if (this.best === undefined || this.#order.length > this.best.order.length) this.best = { order: [...this.#order], state };
+    if (this.best === undefined || this.#order.length > this.best.order.length)
+      this.best = { order: [...this.#order], state };
     const place: Place = { key: this.#key(state), move, absorbed, moves: this.#moves(state) };
     if (this.#deadEnds.has(place.key)) this.#leave(place);
     else this.#path.push(place);
@@ -158,13 +169,19 @@ class Search {
   }
 
   /** Each that may come next. `before`: a state in which it must not have been possible. */
-  *#direct(state: State, { entries }: Next, via: readonly Entry[], before: State | undefined): Generator<Move, void> {
+  *#direct(
+    state: State,
+    { entries }: Next,
+    via: readonly Entry[],
+    before: State | undefined,
+  ): Generator<Move, void> {
     for (const index of entries) {
       const entry = this.#required[index];
       for (const way of entry?.ways ?? []) {
         this.steps += 1;
         const after = step(state, way);
-        if (entry === undefined || !isState(after) || (before !== undefined && isState(step(before, way)))) continue;
+        if (entry === undefined || !isState(after) || (before !== undefined && isState(step(before, way))))
+          continue;
         yield { via, index, entry, after };
       }
     }
@@ -186,7 +203,11 @@ class Search {
         if (seen.has(key)) continue;
         seen.add(key);
         const via = [...node.via, entry];
-        queue.push({ state: after, via, begun: way.kind === "begun" ? [...node.begun, way.lease] : node.begun });
+        queue.push({
+          state: after,
+          via,
+          begun: way.kind === "begun" ? [...node.begun, way.lease] : node.begun,
+        });
         yield* this.#direct(after, next, via, node.state);
       }
     }
@@ -224,7 +245,11 @@ class Search {
   /** What is placed, as the first that is not and the ones behind it that are, with the state. */
   #key(state: State): string {
     let key = `${this.#first}`;
-    for (let index = this.#first + 1, left = this.#required.length - this.#left - this.#first; left > 0; index += 1) {
+    for (
+      let index = this.#first + 1, left = this.#required.length - this.#left - this.#first;
+      left > 0;
+      index += 1
+    ) {
       if (this.#placed[index] !== 1) continue;
       key += `,${index}`;
       left -= 1;
@@ -236,7 +261,13 @@ class Search {
 const leaseOf = (action: Action): number => ("lease" in action ? action.lease : -1);
 
 /** Whether placing something unknown can make anything possible. `begun`: leases that were begun on the way, with nothing in between that shows it. */
-function isUseful(state: State, after: State, way: Action, asked: ReadonlySet<number>, begun: readonly number[]): boolean {
+function isUseful(
+  state: State,
+  after: State,
+  way: Action,
+  asked: ReadonlySet<number>,
+  begun: readonly number[],
+): boolean {
   if (after === state) return false;
   // Begun and rolled back unseen is the same as never begun.
   if (way.kind === "decided" && way.outcome === "ROLLED_BACK" && begun.includes(way.lease)) return false;
@@ -257,7 +288,9 @@ function cut({ name, leases, entries }: Part, end: number): Part {
 
 /** The shortest beginning of the history that is impossible already: the last answer of it is the one to look at. */
 function shortest(part: Part, options: CheckOptions): Part {
-  const ends = [...new Set(part.entries.map(({ operation }) => operation.answeredAt).filter((at) => at !== Infinity))].toSorted((a, b) => a - b);
+  const ends = [
+    ...new Set(part.entries.map(({ operation }) => operation.answeredAt).filter((at) => at !== Infinity)),
+  ].toSorted((a, b) => a - b);
   let low = 0;
   let high = ends.length - 1;
   while (low < high) {
@@ -275,10 +308,15 @@ const SHOWN = 10;
 function explain(whole: Part, options: CheckOptions): string {
   const part = shortest(whole, options);
   const search = searched(part, options);
-  const { order, state } = search.best ?? { order: [], state: initialState(part.leases.length, options.initial?.[part.name]) };
+  const { order, state } = search.best ?? {
+    order: [],
+    state: initialState(part.leases.length, options.initial?.[part.name]),
+  };
   const last = part.entries.filter(({ optional }) => !optional).reduce((a, b) => (b.to > a.to ? b : a));
   const waiting = search.waiting();
-  const around = part.entries.filter(({ from, to }) => to >= Math.min(...waiting.map((entry) => entry.from)) && from <= last.to);
+  const around = part.entries.filter(
+    ({ from, to }) => to >= Math.min(...waiting.map((entry) => entry.from)) && from <= last.to,
+  );
   return [
     `No order of the operations on ${part.name} explains all answers. Everything up to then can be explained, but not this one:`,
     `  ${describe(last.operation)}`,
@@ -286,13 +324,18 @@ function explain(whole: Part, options: CheckOptions): string {
     ...order.slice(-SHOWN).map(({ operation }) => `  ${describe(operation)}`),
     `after which the bucket is: ${describeState(state, part.leases)}`,
     "What would have to come next, and why it cannot:",
-    ...waiting.flatMap((entry) => entry.ways.map((way) => `  ${describe(entry.operation)}: ${reasonOf(step(state, way))}`)),
+    ...waiting.flatMap((entry) =>
+      entry.ways.map((way) => `  ${describe(entry.operation)}: ${reasonOf(step(state, way))}`),
+    ),
     "Everything that was under way at that time:",
-    ...[...new Set(around.map(({ operation }) => operation))].slice(-3 * SHOWN).map((operation) => `  ${describe(operation)}`),
+    ...[...new Set(around.map(({ operation }) => operation))]
+      .slice(-3 * SHOWN)
+      .map((operation) => `  ${describe(operation)}`),
   ].join("\n");
 }
 
-const reasonOf = (result: ReturnType<typeof step>): string => (isState(result) ? "possible, but then nothing explains the rest" : result);
+const reasonOf = (result: ReturnType<typeof step>): string =>
+  isState(result) ? "possible, but then nothing explains the rest" : result;
 
 /** One operation in one line. */
 function describe({ id, client, call, answer, invokedAt, answeredAt }: Operation): string {

@@ -1,6 +1,14 @@
 /** Histories of a register that is right, with random interleavings, unknown outcomes and shards that lag; and the same with one answer made wrong. */
 import type { Outcome } from "../../src/core/messages.ts";
-import { Recorder, type Answer, type BatchOp, type Call, type HistoryEvent, type SeenConflict, type SeenRecord } from "./history.ts";
+import {
+  Recorder,
+  type Answer,
+  type BatchOp,
+  type Call,
+  type HistoryEvent,
+  type SeenConflict,
+  type SeenRecord,
+} from "./history.ts";
 
 interface Claim {
   cell: string;
@@ -75,7 +83,8 @@ class World {
       const choice = this.#random(3);
       if (choice === 0 && this.#calls < this.#plan.operations) this.#start();
       else if (this.#running.length > 0) this.#advance(this.#pick(this.#running));
-      if (this.#random(10) === 0) for (const bucket of this.#buckets.values()) if (this.#random(3) === 0) apply(bucket);
+      if (this.#random(10) === 0)
+        for (const bucket of this.#buckets.values()) if (this.#random(3) === 0) apply(bucket);
     }
     return this.recorder.events;
   }
@@ -118,7 +127,8 @@ class World {
     const choice = this.#random(10);
     if (choice < 3 || lately.length === 0) return this.#newBegin();
     const { cell, lease } = this.#pick(lately);
-    if (choice < 6) return { kind: "decide", cell, lease, outcome: this.#chance(65) ? "COMMITTED" : "ROLLED_BACK" };
+    if (choice < 6)
+      return { kind: "decide", cell, lease, outcome: this.#chance(65) ? "COMMITTED" : "ROLLED_BACK" };
     if (choice === 6) return this.#chance(50) ? { kind: "get", cell, lease } : this.#pick(lately);
     return { kind: "lookup", buckets: this.#someBuckets() };
   }
@@ -132,10 +142,21 @@ class World {
   #newBegin(): BeginCall {
     const cell = String(1 + this.#random(this.#plan.cells));
     const ops = this.#someBuckets().map((bucket): BatchOp => {
-      const kind = this.#bucket(bucket).claim === undefined ? "create" : this.#pick(["create", "destroy", "replace"] as const);
-      return kind === "destroy" && this.#chance(50) ? { kind, bucket } : { kind, bucket, subject: `GROUP:${this.#random(2)}` };
+      const kind =
+        this.#bucket(bucket).claim === undefined
+          ? "create"
+          : this.#pick(["create", "destroy", "replace"] as const);
+      return kind === "destroy" && this.#chance(50)
+        ? { kind, bucket }
+        : { kind, bucket, subject: `GROUP:${this.#random(2)}` };
     });
-    const call: BeginCall = { kind: "begin", cell, lease: `L${this.#calls}`, ops, ...(this.#chance(20) ? { allowMissing: true } : {}) };
+    const call: BeginCall = {
+      kind: "begin",
+      cell,
+      lease: `L${this.#calls}`,
+      ops,
+      ...(this.#chance(20) ? { allowMissing: true } : {}),
+    };
     this.#begun.push(call);
     return call;
   }
@@ -157,7 +178,10 @@ class World {
         return state === undefined ? { kind: "refused", code: "NOT_FOUND" } : { kind: "ok", state };
       }
       case "lookup":
-        return { kind: "ok", found: Object.fromEntries(call.buckets.map((name) => [name, this.#look(this.#bucket(name))])) };
+        return {
+          kind: "ok",
+          found: Object.fromEntries(call.buckets.map((name) => [name, this.#look(this.#bucket(name))])),
+        };
     }
   }
 
@@ -176,7 +200,12 @@ class World {
       this.#bucket(bucket).hold = { kind, cell, subject, lease, epoch: this.#epoch, committed: false };
     }
     this.#states.set(`${cell}/${lease}`, "GRANTED");
-    return { kind: "ok", state: "GRANTED", created: true, missing: findings.filter(({ finding }) => finding === "missing").length };
+    return {
+      kind: "ok",
+      state: "GRANTED",
+      created: true,
+      missing: findings.filter(({ finding }) => finding === "missing").length,
+    };
   }
 
   #examine(op: BatchOp, cell: string, allowMissing: boolean): SeenConflict | "clear" | "missing" {
@@ -186,23 +215,28 @@ class World {
       kind,
       ...(by === undefined ? {} : { owner: by === cell ? "self" : "other" }),
     });
-    if (op.kind !== "create" && bucket.claim !== undefined && bucket.claim.cell !== cell) return conflict("not_owner", bucket.claim.cell);
+    if (op.kind !== "create" && bucket.claim !== undefined && bucket.claim.cell !== cell)
+      return conflict("not_owner", bucket.claim.cell);
     if (bucket.hold?.committed === true) apply(bucket);
     const { claim, hold } = bucket;
     if (hold !== undefined) return conflict("leased", hold.cell);
     if (op.kind === "create") return claim === undefined ? "clear" : conflict("taken", claim.cell);
     if (claim === undefined) return op.kind === "destroy" && allowMissing ? "missing" : conflict("absent");
     if (claim.cell !== cell) return conflict("not_owner", claim.cell);
-    return op.kind === "replace" || op.subject === undefined || op.subject === claim.subject ? "clear" : conflict("mismatch", cell);
+    return op.kind === "replace" || op.subject === undefined || op.subject === claim.subject
+      ? "clear"
+      : conflict("mismatch", cell);
   }
 
   #decide({ cell, lease, outcome }: Call & { kind: "decide" }): Answer {
     const name = `${cell}/${lease}`;
     const state = this.#states.get(name);
     if (state === undefined && outcome === "COMMITTED") return { kind: "refused", code: "NOT_FOUND" };
-    if (state !== undefined && state !== "GRANTED" && state !== outcome) return { kind: "refused", reason: `LEASE_${state}` };
+    if (state !== undefined && state !== "GRANTED" && state !== outcome)
+      return { kind: "refused", reason: `LEASE_${state}` };
     this.#states.set(name, outcome);
-    if (state === "GRANTED") for (const bucket of this.#buckets.values()) this.#tell(bucket, cell, lease, outcome);
+    if (state === "GRANTED")
+      for (const bucket of this.#buckets.values()) this.#tell(bucket, cell, lease, outcome);
     return { kind: "ok", state: outcome };
   }
 
@@ -221,7 +255,8 @@ class World {
   #look({ claim, hold }: Bucket): SeenRecord | null {
     const of = claim ?? (hold?.kind === "create" ? hold : undefined);
     if (of === undefined) return null;
-    const status = claim === undefined ? "LEASE_CREATING" : hold?.kind === "destroy" ? "LEASE_DESTROYING" : "ACTIVE";
+    const status =
+      claim === undefined ? "LEASE_CREATING" : hold?.kind === "destroy" ? "LEASE_DESTROYING" : "ACTIVE";
     const { cell, subject, epoch } = of;
     return this.#chance(20) ? { cell, status } : { cell, status, lease: hold?.lease ?? null, subject, epoch };
   }
@@ -230,15 +265,21 @@ class World {
 function apply(bucket: Bucket): void {
   const { hold } = bucket;
   if (hold?.committed !== true) return;
-  bucket.claim = hold.kind === "destroy" ? undefined : { cell: hold.cell, subject: hold.subject, epoch: hold.epoch };
+  bucket.claim =
+    hold.kind === "destroy" ? undefined : { cell: hold.cell, subject: hold.subject, epoch: hold.epoch };
   bucket.hold = undefined;
 }
 
 export const generate = (plan: Plan): HistoryEvent[] => [...new World(plan).run()];
 
 /** The history with one answer changed into one that is nearly always impossible; undefined when `pick` met nothing to change. */
-export function falsify(events: readonly HistoryEvent[], pick: (below: number) => number): HistoryEvent[] | undefined {
-  const calls = new Map(events.flatMap((event) => (event.event === "invoke" ? [[event.id, event.call] as const] : [])));
+export function falsify(
+  events: readonly HistoryEvent[],
+  pick: (below: number) => number,
+): HistoryEvent[] | undefined {
+  const calls = new Map(
+    events.flatMap((event) => (event.event === "invoke" ? [[event.id, event.call] as const] : [])),
+  );
   const answers = events.flatMap((event, index) => (event.event === "answer" ? [{ event, index }] : []));
   const chosen = answers[pick(Math.max(1, answers.length))];
   const call = calls.get(chosen?.event.id ?? "");
@@ -248,11 +289,15 @@ export function falsify(events: readonly HistoryEvent[], pick: (below: number) =
 }
 
 function wrong(call: Call, answer: Answer, pick: (below: number) => number): Answer | undefined {
-  if (answer.kind === "ok" && answer.found !== undefined) return { kind: "ok", found: wrongFound(answer.found, pick) };
+  if (answer.kind === "ok" && answer.found !== undefined)
+    return { kind: "ok", found: wrongFound(answer.found, pick) };
   if (call.kind === "begin") return wrongBegin(call, answer);
   if (answer.kind === "ok") {
     if (call.kind === "get") return { kind: "refused", code: "NOT_FOUND" };
-    return { kind: "refused", reason: answer.state === "COMMITTED" ? "LEASE_ROLLED_BACK" : "LEASE_COMMITTED" };
+    return {
+      kind: "refused",
+      reason: answer.state === "COMMITTED" ? "LEASE_ROLLED_BACK" : "LEASE_COMMITTED",
+    };
   }
   return { kind: "ok", state: call.kind === "decide" ? call.outcome : "COMMITTED" };
 }
@@ -261,19 +306,28 @@ function wrongBegin({ ops }: BeginCall, answer: Answer): Answer | undefined {
   const op = ops[0];
   if (answer.kind !== "ok") return { kind: "ok", state: "GRANTED", created: true, missing: 0 };
   if (op === undefined) return undefined;
-  return { kind: "refused", conflicts: [{ bucket: op.bucket, kind: op.kind === "create" ? "taken" : "absent" }] };
+  return {
+    kind: "refused",
+    conflicts: [{ bucket: op.bucket, kind: op.kind === "create" ? "taken" : "absent" }],
+  };
 }
 
-function wrongFound(found: Readonly<Record<string, SeenRecord | null>>, pick: (below: number) => number): Record<string, SeenRecord | null> {
+function wrongFound(
+  found: Readonly<Record<string, SeenRecord | null>>,
+  pick: (below: number) => number,
+): Record<string, SeenRecord | null> {
   const names = Object.keys(found);
   const name = names[pick(names.length)] ?? "";
   const record = found[name] ?? null;
-  if (record === null) return { ...found, [name]: { cell: "1", status: "ACTIVE", lease: null, subject: "GROUP:0" } };
+  if (record === null)
+    return { ...found, [name]: { cell: "1", status: "ACTIVE", lease: null, subject: "GROUP:0" } };
   const wrongs: (SeenRecord | null)[] = [
     null,
     { ...record, cell: record.cell === "1" ? "2" : "1" },
     { ...record, status: record.status === "ACTIVE" ? "LEASE_CREATING" : "ACTIVE", lease: null },
-    ...(record.subject === undefined ? [] : [{ ...record, subject: record.subject === "GROUP:0" ? "GROUP:1" : "GROUP:0" }]),
+    ...(record.subject === undefined
+      ? []
+      : [{ ...record, subject: record.subject === "GROUP:0" ? "GROUP:1" : "GROUP:0" }]),
   ];
   return { ...found, [name]: wrongs[pick(wrongs.length)] ?? null };
 }

@@ -3,7 +3,8 @@ import type { LeaseState, OpKind, Outcome } from "../../src/core/messages.ts";
 import type { ConflictKind } from "../../src/core/refusal.ts";
 
 /** A bucket by its key, such as `ROUTES:gitlab-org`: the type and the canonical form. */
-export const bucketName = ({ type, canonical }: { type: string; canonical: string }): string => `${type}:${canonical}`;
+export const bucketName = ({ type, canonical }: { type: string; canonical: string }): string =>
+  `${type}:${canonical}`;
 
 /** A subject or source as one word, such as `GROUP:1`. */
 const reference = ({ type, id }: { type: string; id: string }): string => `${type}:${id}`;
@@ -46,11 +47,20 @@ export interface SeenConflict {
 
 /** `unknown`: it may have taken effect, may do so later, or never. The same as no answer at all. */
 export type Answer =
-  | { kind: "ok"; state?: LeaseState; created?: boolean; missing?: number; found?: Readonly<Record<string, SeenRecord | null>> }
+  | {
+      kind: "ok";
+      state?: LeaseState;
+      created?: boolean;
+      missing?: number;
+      found?: Readonly<Record<string, SeenRecord | null>>;
+    }
   | { kind: "refused"; code?: string; reason?: string; conflicts?: readonly SeenConflict[] }
   | { kind: "unknown" };
 
-export type HistoryEvent = { id: string; at: number } & ({ event: "invoke"; client: string; call: Call } | { event: "answer"; answer: Answer });
+export type HistoryEvent = { id: string; at: number } & (
+  | { event: "invoke"; client: string; call: Call }
+  | { event: "answer"; answer: Answer }
+);
 
 export interface RecorderOptions {
   /** Begins the ids: must differ between processes whose histories are merged. */
@@ -98,7 +108,9 @@ export function readHistory(...files: readonly string[]): HistoryEvent[] {
   return files.flatMap((text) => {
     const lines = text.split("\n");
     const torn = lines.pop() ?? "";
-    return [...lines.filter((line) => line !== ""), ...(isWhole(torn) ? [torn] : [])].map((line) => JSON.parse(line) as HistoryEvent);
+    return [...lines.filter((line) => line !== ""), ...(isWhole(torn) ? [torn] : [])].map(
+      (line) => JSON.parse(line) as HistoryEvent,
+    );
   });
 }
 
@@ -127,8 +139,16 @@ export function operationsOf(events: readonly HistoryEvent[]): Operation[] {
   for (const event of events) {
     if (event.event !== "invoke") continue;
     const { id, client, call, at } = event;
-    if (operations.has(id)) throw new Error(`two calls have the id ${id}: give each recorder a name of its own`);
-    operations.set(id, { id, client, call, invokedAt: at, answer: { kind: "unknown" }, answeredAt: Infinity });
+    if (operations.has(id))
+      throw new Error(`two calls have the id ${id}: give each recorder a name of its own`);
+    operations.set(id, {
+      id,
+      client,
+      call,
+      invokedAt: at,
+      answer: { kind: "unknown" },
+      answeredAt: Infinity,
+    });
   }
   for (const event of events) {
     if (event.event === "answer") complete(operations.get(event.id), event);
@@ -136,7 +156,10 @@ export function operationsOf(events: readonly HistoryEvent[]): Operation[] {
   return [...operations.values()].toSorted((a, b) => a.invokedAt - b.invokedAt);
 }
 
-function complete(operation: Operation | undefined, { id, at, answer }: HistoryEvent & { event: "answer" }): void {
+function complete(
+  operation: Operation | undefined,
+  { id, at, answer }: HistoryEvent & { event: "answer" },
+): void {
   if (operation === undefined) throw new Error(`the answer ${id} has no call`);
   if (operation.answeredAt !== Infinity) throw new Error(`the call ${id} has two answers`);
   if (answer.kind === "unknown") return;
@@ -175,14 +198,23 @@ interface RefusalLike {
 const UNCERTAIN = new Set(["UNAVAILABLE", "DEADLINE_EXCEEDED", "INTERNAL"]);
 
 /** A refusal of the service as an answer. `ops`: the batch as it was recorded; conflicts name places in its three lists. */
-export function answerOfRefusal({ code, reason, conflicts }: RefusalLike, ops: readonly BatchOp[] = []): Answer {
+export function answerOfRefusal(
+  { code, reason, conflicts }: RefusalLike,
+  ops: readonly BatchOp[] = [],
+): Answer {
   if (UNCERTAIN.has(code)) return { kind: "unknown" };
   const seen = conflicts?.map(({ list, index, kind, owner }): SeenConflict => {
     const bucket = ops.filter((op) => `${op.kind}s` === list)[index]?.bucket;
-    if (bucket === undefined) throw new Error(`a conflict names ${list}[${index}], which the batch does not have`);
+    if (bucket === undefined)
+      throw new Error(`a conflict names ${list}[${index}], which the batch does not have`);
     return { bucket, kind, ...(owner === undefined ? {} : { owner }) };
   });
-  return { kind: "refused", code, ...(reason === undefined ? {} : { reason }), ...(seen === undefined ? {} : { conflicts: seen }) };
+  return {
+    kind: "refused",
+    code,
+    ...(reason === undefined ? {} : { reason }),
+    ...(seen === undefined ? {} : { conflicts: seen }),
+  };
 }
 
 interface RecordLike {

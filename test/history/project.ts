@@ -1,6 +1,13 @@
 /** Cuts a history into one part per bucket: what each operation says about that bucket, and when it can have been true. */
 import type { OpKind } from "../../src/core/messages.ts";
-import { operationsOf, type BatchOp, type HistoryEvent, type Operation, type SeenConflict, type SeenRecord } from "./history.ts";
+import {
+  operationsOf,
+  type BatchOp,
+  type HistoryEvent,
+  type Operation,
+  type SeenConflict,
+  type SeenRecord,
+} from "./history.ts";
 import type { Action, Taking } from "./register.ts";
 
 export interface Entry {
@@ -99,11 +106,22 @@ class Projection {
     return index >= 0 ? index : part.leases.push(lease) - 1;
   }
 
-  #add(bucket: string, operation: Operation, ways: (part: Part) => Action[], since: number = operation.invokedAt): void {
+  #add(
+    bucket: string,
+    operation: Operation,
+    ways: (part: Part) => Action[],
+    since: number = operation.invokedAt,
+  ): void {
     const part = this.#part(bucket);
     const { answeredAt, answer } = operation;
     const optional = answer.kind === "unknown";
-    part.entries.push({ operation, from: since - this.#error, to: answeredAt + this.#error, ways: ways(part), optional });
+    part.entries.push({
+      operation,
+      from: since - this.#error,
+      to: answeredAt + this.#error,
+      ways: ways(part),
+      optional,
+    });
   }
 
   /** A lease is one thing, and each of its buckets sees all that is known of it. One without buckets is a part of its own. */
@@ -116,7 +134,12 @@ class Projection {
     const said = this.#said(operation, name);
     if (said === undefined) return;
     for (const bucket of this.#bucketsOf(name)) {
-      this.#add(bucket, operation, (part) => said(this.#index(part, name), bucket), this.#since(operation, name));
+      this.#add(
+        bucket,
+        operation,
+        (part) => said(this.#index(part, name), bucket),
+        this.#since(operation, name),
+      );
       if (operation.answer.kind === "ok") this.#addMore(operation, name, bucket);
     }
   }
@@ -126,12 +149,17 @@ class Projection {
    */
   #since({ call, answer, invokedAt }: LeaseOperation, lease: string): number {
     if (call.kind !== "begin" || answer.kind !== "refused") return invokedAt;
-    const joined = (this.#begins.get(lease) ?? []).filter((other) => other.invokedAt < invokedAt && other.answeredAt + 2 * this.#error >= invokedAt);
+    const joined = (this.#begins.get(lease) ?? []).filter(
+      (other) => other.invokedAt < invokedAt && other.answeredAt + 2 * this.#error >= invokedAt,
+    );
     return Math.min(invokedAt, ...joined.map((other) => other.invokedAt));
   }
 
   /** What the operation says about each bucket of its lease; undefined: nothing. */
-  #said({ call, answer, answeredAt }: LeaseOperation, name: string): ((lease: number, bucket: string) => Action[]) | undefined {
+  #said(
+    { call, answer, answeredAt }: LeaseOperation,
+    name: string,
+  ): ((lease: number, bucket: string) => Action[]) | undefined {
     if (answer.kind === "refused") {
       const state = stateOfRefusal(answer.reason, answer.code);
       if (state !== undefined) return (lease) => [{ kind: "state", lease, state }];
@@ -155,7 +183,8 @@ class Projection {
   /** What an answer says besides, at another moment of its interval. */
   #addMore(operation: LeaseOperation, name: string, bucket: string): void {
     const { call, answer } = operation;
-    if (call.kind === "decide" && this.#prompt) this.#add(bucket, operation, (part) => [{ kind: "applied", lease: this.#index(part, name) }]);
+    if (call.kind === "decide" && this.#prompt)
+      this.#add(bucket, operation, (part) => [{ kind: "applied", lease: this.#index(part, name) }]);
     if (call.kind !== "begin" || answer.kind !== "ok" || answer.created !== true) return;
     const op = call.ops.find((each) => each.bucket === bucket);
     if (op !== undefined && mayMiss(call, op) && answer.missing === destroysOf(call)) {
@@ -169,14 +198,19 @@ class Projection {
     /** Granted leases, with the buckets that show it anyway. */
     const granted = new Map<string, Set<string>>();
     for (const [bucket, record] of Object.entries(answer.found ?? {})) {
-      const lease = typeof record?.lease === "string" ? leaseName({ cell: record.cell, lease: record.lease }) : undefined;
+      const lease =
+        typeof record?.lease === "string" ? leaseName({ cell: record.cell, lease: record.lease }) : undefined;
       this.#add(bucket, operation, (part) => this.#seen(part, record, lease, operation.answeredAt));
-      if (record?.status === "LEASE_CREATING" && lease !== undefined) granted.set(lease, (granted.get(lease) ?? new Set()).add(bucket));
+      if (record?.status === "LEASE_CREATING" && lease !== undefined)
+        granted.set(lease, (granted.get(lease) ?? new Set()).add(bucket));
     }
     // The shard has asked the ledger: so the lease was granted, for all of its buckets.
     for (const [lease, shown] of granted) {
       for (const bucket of this.#bucketsOf(lease)) {
-        if (!shown.has(bucket)) this.#add(bucket, operation, (part) => [{ kind: "state", lease: this.#index(part, lease), state: "GRANTED" }]);
+        if (!shown.has(bucket))
+          this.#add(bucket, operation, (part) => [
+            { kind: "state", lease: this.#index(part, lease), state: "GRANTED" },
+          ]);
       }
     }
   }
@@ -184,7 +218,13 @@ class Projection {
   #seen(part: Part, record: SeenRecord | null, lease: string | undefined, answeredAt: number): Action[] {
     const isKnown = lease !== undefined && this.#buckets.get(lease)?.has(part.name) === true;
     const explained = record !== null && this.#mayHold(part.name, record, lease, answeredAt);
-    const seen: Action = { kind: "seen", record, lease: isKnown ? this.#index(part, lease) : -1, explained, applied: false };
+    const seen: Action = {
+      kind: "seen",
+      record,
+      lease: isKnown ? this.#index(part, lease) : -1,
+      explained,
+      applied: false,
+    };
     // It may be unclear whether this is the record before or after a replace; which one it was matters for the epoch.
     const isUnclear = record?.status === "ACTIVE" && lease !== undefined && record.epoch !== undefined;
     return isUnclear ? [seen, { ...seen, applied: true }] : [seen];
@@ -193,7 +233,9 @@ class Projection {
   /** Whether a begin can have left the hold that a claim was shown with. */
   #mayHold(bucket: string, record: SeenRecord, lease: string | undefined, answeredAt: number): boolean {
     const kind: OpKind = record.status === "LEASE_DESTROYING" ? "destroy" : "replace";
-    const since = this.#holders.get(bucket)?.get(lease === undefined ? `cell ${record.cell} ${kind}` : `lease ${lease} ${kind}`);
+    const since = this.#holders
+      .get(bucket)
+      ?.get(lease === undefined ? `cell ${record.cell} ${kind}` : `lease ${lease} ${kind}`);
     return since !== undefined && since <= answeredAt + 2 * this.#error;
   }
 
@@ -201,13 +243,21 @@ class Projection {
   #explains({ bucket, owner }: SeenConflict, cell: string, answeredAt: number): boolean {
     if (owner !== "other") return true;
     for (const [who, since] of this.#holders.get(bucket) ?? []) {
-      if (who.startsWith("cell ") && !who.startsWith(`cell ${cell} `) && since <= answeredAt + 2 * this.#error) return true;
+      if (
+        who.startsWith("cell ") &&
+        !who.startsWith(`cell ${cell} `) &&
+        since <= answeredAt + 2 * this.#error
+      )
+        return true;
     }
     return false;
   }
 }
 
-function stateOfRefusal(reason: string | undefined, code: string | undefined): "COMMITTED" | "ROLLED_BACK" | null | undefined {
+function stateOfRefusal(
+  reason: string | undefined,
+  code: string | undefined,
+): "COMMITTED" | "ROLLED_BACK" | null | undefined {
   if (reason === "LEASE_COMMITTED") return "COMMITTED";
   if (reason === "LEASE_ROLLED_BACK") return "ROLLED_BACK";
   return code === "NOT_FOUND" ? null : undefined;
@@ -215,7 +265,8 @@ function stateOfRefusal(reason: string | undefined, code: string | undefined): "
 
 const destroysOf = ({ ops }: Begin["call"]): number => ops.filter(({ kind }) => kind === "destroy").length;
 
-const mayMiss = ({ allowMissing }: Begin["call"], op: BatchOp): boolean => allowMissing === true && op.kind === "destroy";
+const mayMiss = ({ allowMissing }: Begin["call"], op: BatchOp): boolean =>
+  allowMissing === true && op.kind === "destroy";
 
 /** A destroy that may find nothing holds the bucket or not: how many did not is counted for the whole batch only. */
 function begun(call: Begin["call"], answer: Operation["answer"], lease: number, bucket: string): Action[] {

@@ -42,9 +42,22 @@ export interface State {
 
 export type Action =
   /** A begin that answered ok, or may have been granted. `take`: what it holds here. `created`: whether this call was the grant, if known. */
-  | { kind: "begun"; lease: number; take: Taking | undefined; state: LeaseState; created: boolean | undefined }
+  | {
+      kind: "begun";
+      lease: number;
+      take: Taking | undefined;
+      state: LeaseState;
+      created: boolean | undefined;
+    }
   /** A begin that was refused because of what it met: here, or on another of its buckets. */
-  | { kind: "refused"; lease: number; cell: string; op: BatchOp | undefined; conflict: SeenConflict | undefined; explained: boolean }
+  | {
+      kind: "refused";
+      lease: number;
+      cell: string;
+      op: BatchOp | undefined;
+      conflict: SeenConflict | undefined;
+      explained: boolean;
+    }
   | { kind: "decided"; lease: number; outcome: Outcome }
   /** The ledger answered how far the lease is. null: it knows nothing of it. */
   | { kind: "state"; lease: number; state: LeaseState | null }
@@ -74,11 +87,13 @@ export const isState = (result: Step): result is State => typeof result !== "str
 /** Equal keys: nothing can tell the states apart. */
 export function stateKey({ claim, hold, epoch, leases }: State): string {
   const claimed = claim === undefined ? "" : `${keyOf(claim.record)}@${claim.epoch}`;
-  const held = hold === undefined ? "" : `${hold.lease}${hold.kind}${hold.committed}${keyOf(hold.record)}@${hold.epoch}`;
+  const held =
+    hold === undefined ? "" : `${hold.lease}${hold.kind}${hold.committed}${keyOf(hold.record)}@${hold.epoch}`;
   return `${claimed}|${held}|${epoch}|${leases}`;
 }
 
-const keyOf = ({ cell, subject, source, value }: Holding): string => `${cell}\0${subject}\0${source}\0${value}`;
+const keyOf = ({ cell, subject, source, value }: Holding): string =>
+  `${cell}\0${subject}\0${source}\0${value}`;
 
 /**
  * What an answer makes of the state. The shard applies a decision at some time after it [C3]: as late as an answer allows is always right,
@@ -106,13 +121,17 @@ function attempt(state: State, action: Action): Step {
     case "missing":
       return state.claim === undefined && state.hold === undefined ? state : "there is a claim or a hold";
     case "applied":
-      return isDecided(state, action.lease) && state.hold?.lease !== action.lease ? state : "the decision is not applied";
+      return isDecided(state, action.lease) && state.hold?.lease !== action.lease
+        ? state
+        : "the decision is not applied";
   }
 }
 
 const letterOf = (state: State, lease: number): string => state.leases[lease] ?? "-";
-const withLetter = ({ leases }: State, lease: number, letter: string): string => leases.slice(0, lease) + letter + leases.slice(lease + 1);
-const isDecided = (state: State, lease: number): boolean => letterOf(state, lease) === "C" || letterOf(state, lease) === "R";
+const withLetter = ({ leases }: State, lease: number, letter: string): string =>
+  leases.slice(0, lease) + letter + leases.slice(lease + 1);
+const isDecided = (state: State, lease: number): boolean =>
+  letterOf(state, lease) === "C" || letterOf(state, lease) === "R";
 
 /** The grant [B5], or a replay, which answers the lease as it is [B2]. */
 function begin(state: State, { lease, take, state: answered, created }: Action & { kind: "begun" }): Step {
@@ -134,9 +153,15 @@ function grant(state: State, lease: number, take: Taking | undefined): Step {
   if (take.kind === "create" && claim !== undefined) return "the bucket is owned";
   if (take.kind !== "create" && claim === undefined) return "nobody owns the bucket";
   if (take.kind !== "create" && claim?.record.cell !== take.cell) return "another cell owns the bucket";
-  if (take.kind === "destroy" && claim !== undefined && !fits(take, claim.record)) return "the claim has another subject or source";
-  if (take.epoch !== undefined && claim?.epoch !== undefined && take.epoch !== claim.epoch) return "the claim has another epoch [B10]";
-  return { ...state, leases, hold: { lease, kind: take.kind, record: recordOf(take), epoch: undefined, committed: false } };
+  if (take.kind === "destroy" && claim !== undefined && !fits(take, claim.record))
+    return "the claim has another subject or source";
+  if (take.epoch !== undefined && claim?.epoch !== undefined && take.epoch !== claim.epoch)
+    return "the claim has another epoch [B10]";
+  return {
+    ...state,
+    leases,
+    hold: { lease, kind: take.kind, record: recordOf(take), epoch: undefined, committed: false },
+  };
 }
 
 function refuse(state: State, { lease, cell, op, conflict, explained }: Action & { kind: "refused" }): Step {
@@ -159,10 +184,13 @@ function refuse(state: State, { lease, cell, op, conflict, explained }: Action &
     case "absent":
       return claim === undefined && hold === undefined ? state : "there is a claim or a hold";
     case "mismatch":
-      if (claim === undefined || hold !== undefined || owner === "other") return "the bucket is not this cell's, or it is held";
+      if (claim === undefined || hold !== undefined || owner === "other")
+        return "the bucket is not this cell's, or it is held";
       // Of which epoch the claim is, nobody may have seen.
       if (op?.epoch !== undefined && op.epoch !== claim.epoch) return state;
-      return op !== undefined && isWhole(op, claim.record) && fits(op, claim.record) ? "subject and source are those of the claim" : state;
+      return op !== undefined && isWhole(op, claim.record) && fits(op, claim.record)
+        ? "subject and source are those of the claim"
+        : state;
   }
 }
 
@@ -179,7 +207,8 @@ function decide(state: State, { lease, outcome }: Action & { kind: "decided" }):
   // Applied or not makes no difference that anyone could see: a rolled back hold is one of the leftovers, and
   // whoever meets the create hold of a committed lease asks first [B8, R2].
   if (outcome === "ROLLED_BACK") return { ...state, leases, hold: undefined };
-  if (hold.kind === "create") return { ...state, leases, hold: undefined, claim: { record: hold.record, epoch: hold.epoch } };
+  if (hold.kind === "create")
+    return { ...state, leases, hold: undefined, claim: { record: hold.record, epoch: hold.epoch } };
   return { ...state, leases, hold: { ...hold, committed: true } };
 }
 
@@ -187,7 +216,11 @@ function decide(state: State, { lease, outcome }: Action & { kind: "decided" }):
 function apply(state: State): State {
   const { hold } = state;
   if (hold === undefined) return state;
-  return { ...state, hold: undefined, claim: hold.kind === "destroy" ? undefined : { record: hold.record, epoch: undefined } };
+  return {
+    ...state,
+    hold: undefined,
+    claim: hold.kind === "destroy" ? undefined : { record: hold.record, epoch: undefined },
+  };
 }
 
 function ask(state: State, { lease, state: answered }: Action & { kind: "state" }): Step {
@@ -200,7 +233,10 @@ function ask(state: State, { lease, state: answered }: Action & { kind: "state" 
 function look(state: State, action: Action & { kind: "seen" }): Step {
   const { record } = action;
   const { claim, hold } = state;
-  if (action.applied) return hold?.committed === true ? look(apply(state), { ...action, applied: false }) : "nothing is left to apply";
+  if (action.applied)
+    return hold?.committed === true
+      ? look(apply(state), { ...action, applied: false })
+      : "nothing is left to apply";
   if (record === null) {
     if (claim !== undefined) return "there is a claim";
     return hold === undefined ? state : "a granted lease creates the bucket, which lookups show";
@@ -218,10 +254,17 @@ function look(state: State, action: Action & { kind: "seen" }): Step {
 }
 
 /** Whether the status and the lease that a claim was shown with fit the hold. `kind`: the one that a hold must have to show like this. */
-function wrongHold(hold: Hold | undefined, { record, lease, explained }: Action & { kind: "seen" }, kind: OpKind): string | undefined {
+function wrongHold(
+  hold: Hold | undefined,
+  { record, lease, explained }: Action & { kind: "seen" },
+  kind: OpKind,
+): string | undefined {
   if (hold !== undefined) {
-    if (record?.lease === null || hold.kind !== kind) return "the claim is held by a granted lease, which shows";
-    return record?.lease === undefined || hold.lease === lease ? undefined : "the claim is held by another lease";
+    if (record?.lease === null || hold.kind !== kind)
+      return "the claim is held by a granted lease, which shows";
+    return record?.lease === undefined || hold.lease === lease
+      ? undefined
+      : "the claim is held by another lease";
   }
   if (record?.lease === null && kind === "replace") return undefined;
   if (record?.lease === undefined && kind === "replace") return undefined;
@@ -229,31 +272,53 @@ function wrongHold(hold: Hold | undefined, { record, lease, explained }: Action 
 }
 
 /** The epoch of one owner stays, and that of each later one is larger [E1]. */
-function learn(state: State, { epoch }: { epoch: number | undefined }, record: SeenRecord, learned: (epoch: number) => State): Step {
+function learn(
+  state: State,
+  { epoch }: { epoch: number | undefined },
+  record: SeenRecord,
+  learned: (epoch: number) => State,
+): Step {
   // Without the lease it may be unclear which owner of two equal ones was seen.
   if (record.epoch === undefined || record.lease === undefined || record.epoch === epoch) return state;
   if (epoch !== undefined) return "the epoch of this owner was another one";
-  return record.epoch > state.epoch ? learned(record.epoch) : "an earlier owner had an epoch as large as this";
+  return record.epoch > state.epoch
+    ? learned(record.epoch)
+    : "an earlier owner had an epoch as large as this";
 }
 
-const recordOf = ({ cell, subject, source, value }: Omit<Taking, "kind" | "bucket">): Holding => ({ cell, subject, source, value });
+const recordOf = ({ cell, subject, source, value }: Omit<Taking, "kind" | "bucket">): Holding => ({
+  cell,
+  subject,
+  source,
+  value,
+});
 
-const agree = (a: string | undefined, b: string | undefined): boolean => a === undefined || b === undefined || a === b;
+const agree = (a: string | undefined, b: string | undefined): boolean =>
+  a === undefined || b === undefined || a === b;
 
 /** What a destroy expects. */
-const fits = (op: BatchOp, claim: Holding): boolean => agree(op.subject, claim.subject) && agree(op.source, claim.source);
+const fits = (op: BatchOp, claim: Holding): boolean =>
+  agree(op.subject, claim.subject) && agree(op.source, claim.source);
 
 /** Whether `fits` has compared something and left out nothing that it could not know. */
 const isWhole = (op: BatchOp, claim: Holding): boolean =>
-  (op.subject === undefined || claim.subject !== undefined) && (op.source === undefined || claim.source !== undefined);
+  (op.subject === undefined || claim.subject !== undefined) &&
+  (op.source === undefined || claim.source !== undefined);
 
 const isSame = (seen: SeenRecord, claim: Holding): boolean =>
-  seen.cell === claim.cell && agree(seen.subject, claim.subject) && agree(seen.source, claim.source) && agree(seen.value, claim.value);
+  seen.cell === claim.cell &&
+  agree(seen.subject, claim.subject) &&
+  agree(seen.source, claim.source) &&
+  agree(seen.value, claim.value);
 
 /** For explanations. */
 export function describeState({ claim, hold, epoch, leases }: State, names: readonly string[]): string {
-  const record = ({ cell, subject, source, value }: Holding): string => [`cell ${cell}`, subject, source, value].filter(Boolean).join(" ");
-  const held = hold === undefined ? "" : `${hold.committed ? "committed, not applied" : "granted"} ${hold.kind} of ${names[hold.lease]}`;
+  const record = ({ cell, subject, source, value }: Holding): string =>
+    [`cell ${cell}`, subject, source, value].filter(Boolean).join(" ");
+  const held =
+    hold === undefined
+      ? ""
+      : `${hold.committed ? "committed, not applied" : "granted"} ${hold.kind} of ${names[hold.lease]}`;
   const far = names.flatMap((name, lease) => (leases[lease] === "-" ? [] : [`${name}=${leases[lease]}`]));
   return [
     `claim: ${claim === undefined ? "none" : `${record(claim.record)}${claim.epoch === undefined ? "" : ` epoch ${claim.epoch}`}`}`,

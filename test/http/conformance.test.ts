@@ -8,7 +8,9 @@ async function start({ cells = ["1", "2"], variables = {} }: StartOptions): Prom
   await startDeployment(...cells);
   const watched = counting({ ...env, ...variables });
   const isolate = new Api({ ...watched.env });
-  const byCell = new Map(await Promise.all(cells.map(async (cell) => [cell, await keyOf(`cell ${cell}`)] as const)));
+  const byCell = new Map(
+    await Promise.all(cells.map(async (cell) => [cell, await keyOf(`cell ${cell}`)] as const)),
+  );
   const [operator, router] = await Promise.all([keyOf("operator"), keyOf("router")]);
   return {
     url: isolate.url,

@@ -13,7 +13,8 @@ describe("openapi.json", () => {
     expect(openapi).toEqual(JSON.parse(JSON.stringify(openApiOf(version))));
   });
 
-  test("is made the same every time", () => expect(JSON.stringify(openApiOf("1"))).toBe(JSON.stringify(openApiOf("1"))));
+  test("is made the same every time", () =>
+    expect(JSON.stringify(openApiOf("1"))).toBe(JSON.stringify(openApiOf("1"))));
 
   test("is served", async () => {
     const { json, headers } = await new Api().send("GET", "/openapi.json", { key: null });
@@ -28,23 +29,30 @@ describe("openapi.json", () => {
     expect(ids.toSorted()).toEqual(routeIds.toSorted());
     const text = JSON.stringify(openapi);
     expect(text).not.toContain("#/$defs");
-    for (const [, name] of text.matchAll(/"#\/components\/schemas\/(\w+)"/g)) expect(openapi.components.schemas).toHaveProperty(name ?? "");
+    for (const [, name] of text.matchAll(/"#\/components\/schemas\/(\w+)"/g))
+      expect(openapi.components.schemas).toHaveProperty(name ?? "");
   });
 
   test("names every parameter of every path", () => {
     for (const id of routeIds) {
       const { path, method } = routes[id];
-      const operation = (openapi.paths as unknown as Record<string, Record<string, { parameters?: { name: string; in: string }[] }>>)[path]?.[
-        method.toLowerCase()
-      ];
-      const named = operation?.parameters?.flatMap((parameter) => (parameter.in === "path" ? [parameter.name] : [])) ?? [];
+      const operation = (
+        openapi.paths as unknown as Record<
+          string,
+          Record<string, { parameters?: { name: string; in: string }[] }>
+        >
+      )[path]?.[method.toLowerCase()];
+      const named =
+        operation?.parameters?.flatMap((parameter) => (parameter.in === "path" ? [parameter.name] : [])) ??
+        [];
       expect(named).toEqual([...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name));
     }
   });
 });
 
 describe("the reference", () => {
-  const page = async (): Promise<{ text: string; headers: Headers }> => new Api().send("GET", "/docs", { key: null });
+  const page = async (): Promise<{ text: string; headers: Headers }> =>
+    new Api().send("GET", "/docs", { key: null });
 
   test("has every route, every code and every schema, each under its anchor", async () => {
     const { text } = await page();
@@ -65,7 +73,11 @@ describe("the reference", () => {
     expect(policy).toContain("default-src 'none'");
     expect(policy).not.toContain("unsafe");
     const style = /<style>([^]*)<\/style>/.exec(text)?.[1] ?? "";
-    const hash = btoa(String.fromCharCode(...new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(style)))));
+    const hash = btoa(
+      String.fromCharCode(
+        ...new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(style))),
+      ),
+    );
     expect(policy).toContain(`style-src 'sha256-${hash}'`);
   });
 
@@ -73,7 +85,9 @@ describe("the reference", () => {
     const { text } = await page();
     const open: string[] = [];
     const empty = new Set(["meta", "wbr", "br"]);
-    for (const [, closing, name = ""] of text.replace(/<style>[^]*<\/style>/, "").matchAll(/<(\/?)([a-z][a-z0-9]*)[^>]*>/g)) {
+    for (const [, closing, name = ""] of text
+      .replace(/<style>[^]*<\/style>/, "")
+      .matchAll(/<(\/?)([a-z][a-z0-9]*)[^>]*>/g)) {
       if (closing) expect(open.pop()).toBe(name);
       else if (!empty.has(name)) open.push(name);
     }

@@ -9,7 +9,11 @@ import { watchedNamespace } from "../support/workerd/counting.ts";
 
 const PATH = "/v1/cells/1/records/export?source_type=RAILS_TABLE_GROUPS";
 const RECORDS = 12;
-const small = { LEASEHOLD_MAX_PAGE_ITEMS: "2", LEASEHOLD_INQUIRY_TIMEOUT_MS: "50", LEASEHOLD_EXCHANGE_TIMEOUT_MS: "50" };
+const small = {
+  LEASEHOLD_MAX_PAGE_ITEMS: "2",
+  LEASEHOLD_INQUIRY_TIMEOUT_MS: "50",
+  LEASEHOLD_EXCHANGE_TIMEOUT_MS: "50",
+};
 
 async function own(api: Api, cell: string, count: number): Promise<void> {
   const uuid = newUuid();
@@ -37,7 +41,10 @@ function watched(fate: Fate = () => undefined): { api: Api; pages: () => number 
 }
 
 /** A reader that takes line after line, and no more than it is asked for. */
-async function opened(api: Api, key: string): Promise<{ status: number; line: () => Promise<unknown>; leave: () => Promise<void> }> {
+async function opened(
+  api: Api,
+  key: string,
+): Promise<{ status: number; line: () => Promise<unknown>; leave: () => Promise<void> }> {
   const { status, body } = await api.fetch(api.url + PATH, { headers: { authorization: `Bearer ${key}` } });
   if (body === null) throw new Error("an answer without a body");
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
@@ -83,7 +90,9 @@ describe("a reader", () => {
 
   test("that never reads has one page fetched", async () => {
     const { api, pages } = watched();
-    const { status } = await api.fetch(api.url + PATH, { headers: { authorization: `Bearer ${await keyOf("cell 1")}` } });
+    const { status } = await api.fetch(api.url + PATH, {
+      headers: { authorization: `Bearer ${await keyOf("cell 1")}` },
+    });
     expect(status).toBe(200);
     await later();
     expect(pages()).toBe(1);
@@ -96,37 +105,55 @@ describe.each([
 ] as const)("a shard that %s", (_, status, code, fate) => {
   test("at the start: a problem, and no stream", async () => {
     const { api } = watched(fate);
-    expect(await api.problem(status, "GET", PATH, { key: "cell 1" })).toMatchObject({ code, retryable: true });
+    expect(await api.problem(status, "GET", PATH, { key: "cell 1" })).toMatchObject({
+      code,
+      retryable: true,
+    });
   });
 
   test("in the middle: the lines before it, then the problem, and a line in the log", async () => {
     const log = vi.spyOn(console, "log").mockImplementation(() => {});
     const { api } = watched((call) => (call > 3 ? fate() : undefined));
-    const received = await api.send("GET", PATH, { key: "cell 1", headers: { "x-request-id": "the-request" } });
+    const received = await api.send("GET", PATH, {
+      key: "cell 1",
+      headers: { "x-request-id": "the-request" },
+    });
     const logged = log.mock.calls.map(([line]) => String(line));
     log.mockRestore();
     expect(received.status).toBe(200);
     const lines = linesIn(received.text) as Record<string, unknown>[];
-    expect(lines.slice(1, -1)).toMatchObject(Array.from({ length: lines.length - 2 }, (__, index) => ({ cursor: String(index + 1) })));
+    expect(lines.slice(1, -1)).toMatchObject(
+      Array.from({ length: lines.length - 2 }, (__, index) => ({ cursor: String(index + 1) })),
+    );
     expect(lines.length).toBeGreaterThan(3);
     expect(lines.length).toBeLessThan(RECORDS + 2);
     const last = problem.parse(lines.at(-1)?.["error"]);
-    expect(last).toMatchObject({ status, code, retryable: true, request_id: "the-request", ...(status === 503 ? { retry_after_ms: 1_000 } : {}) });
+    expect(last).toMatchObject({
+      status,
+      code,
+      retryable: true,
+      request_id: "the-request",
+      ...(status === 503 ? { retry_after_ms: 1_000 } : {}),
+    });
     expect(received.text).not.toContain("internals");
-    expect(logged).toContainEqual(JSON.stringify({ event: "stream_failed", request_id: "the-request", route: "exportRecords", code }));
+    expect(logged).toContainEqual(
+      JSON.stringify({ event: "stream_failed", request_id: "the-request", route: "exportRecords", code }),
+    );
     expect(logged.filter((line) => line.includes('"event":"request"'))).toHaveLength(1);
   });
 });
 
 describe("the client, in workerd,", () => {
-  const clientOf = async (api: Api) => createClient({ url: api.url, key: await keyOf("cell 1"), cell: "1", fetch: api.fetch, pauseMs: 1 });
+  const clientOf = async (api: Api) =>
+    createClient({ url: api.url, key: await keyOf("cell 1"), cell: "1", fetch: api.fetch, pauseMs: 1 });
   const ids = Array.from({ length: RECORDS }, (_, index) => String(index + 1));
 
   test("gives every record once, though a shard fails now and then and answers are short", async () => {
     const { api } = watched((call) => (call % 4 === 0 ? Promise.reject(new Error("down")) : undefined));
     const client = await clientOf(new Api({ ...api.env, LEASEHOLD_EXPORT_RECORDS: "7" }));
     const read: string[] = [];
-    for await (const { source } of client.records.export({ sourceType: "RAILS_TABLE_GROUPS" })) read.push(source.id);
+    for await (const { source } of client.records.export({ sourceType: "RAILS_TABLE_GROUPS" }))
+      read.push(source.id);
     expect(read).toEqual(ids);
   });
 

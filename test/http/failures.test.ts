@@ -56,14 +56,20 @@ describe.each([
   test.each([
     ["PUT", `/v1/cells/1/leases/${newUuid()}`, body],
     ["POST", "/v1/cells/1/leases", body],
-  ] as const)("begin (%s): the outcome is not known, repeat it with the same id", async (method, path, sent) => {
-    const refused = await broken("CELL_LEDGER", fate, undefined, quick).problem(status, method, path, { key: "cell 1", body: sent });
-    expect(refused).toMatchObject({ code, retryable: true });
-    expect(refused.detail).toMatch(/outcome is not known; repeat the call with the same lease id/);
-    expect(refused.detail).not.toContain("internals");
-    if (method === "PUT") expect(path).toContain(refused.lease_uuid);
-    else expect(refused.lease_uuid).toMatch(/-7/);
-  });
+  ] as const)(
+    "begin (%s): the outcome is not known, repeat it with the same id",
+    async (method, path, sent) => {
+      const refused = await broken("CELL_LEDGER", fate, undefined, quick).problem(status, method, path, {
+        key: "cell 1",
+        body: sent,
+      });
+      expect(refused).toMatchObject({ code, retryable: true });
+      expect(refused.detail).toMatch(/outcome is not known; repeat the call with the same lease id/);
+      expect(refused.detail).not.toContain("internals");
+      if (method === "PUT") expect(path).toContain(refused.lease_uuid);
+      else expect(refused.lease_uuid).toMatch(/-7/);
+    },
+  );
 
   test.each([
     ["POST", `/v1/cells/1/leases/${newUuid()}/commit`, "CELL_LEDGER"],
@@ -75,7 +81,9 @@ describe.each([
     ["GET", "/v1/records/ROUTES/x", "CLAIM_SHARD"],
     ["GET", "/v1/records/ROUTES/x", "DIRECTORY"],
   ] as const)("%s %s (%s)", async (method, path, binding) => {
-    expect(await broken(binding, fate, undefined, quick).problem(status, method, path, { key: "cell 1" })).toMatchObject({ code, retryable: true });
+    expect(
+      await broken(binding, fate, undefined, quick).problem(status, method, path, { key: "cell 1" }),
+    ).toMatchObject({ code, retryable: true });
   });
 
   test("one shard of many: no lookup, listing or digest is answered in part", async () => {
@@ -86,7 +94,9 @@ describe.each([
       key: "router",
       body: { buckets: names.map((name) => ({ type: "ROUTES", value: name })) },
     });
-    await partly.problem(status, "GET", "/v1/cells/1/records?source_type=RAILS_TABLE_ROUTES", { key: "cell 1" });
+    await partly.problem(status, "GET", "/v1/cells/1/records?source_type=RAILS_TABLE_ROUTES", {
+      key: "cell 1",
+    });
     const digested = { source_type: "RAILS_TABLE_ROUTES", ranges: [{}] };
     await partly.problem(status, "POST", "/v1/cells/1/records/digests", { key: "cell 1", body: digested });
   });
@@ -94,28 +104,51 @@ describe.each([
 
 test("a name whose lease cannot be asked about is unknown, not free", async () => {
   const answer = Promise.resolve({ ok: true, value: { found: [{ kind: "unknown" }] } });
-  const CLAIM_SHARD = watchedNamespace("CLAIM_SHARD", env.CLAIM_SHARD, (call) => (call === "CLAIM_SHARD.lookup" ? answer : undefined));
+  const CLAIM_SHARD = watchedNamespace("CLAIM_SHARD", env.CLAIM_SHARD, (call) =>
+    call === "CLAIM_SHARD.lookup" ? answer : undefined,
+  );
   const unsure = new Api({ CLAIM_SHARD });
-  expect(await unsure.problem(503, "GET", `/v1/records/ROUTES/${freshName()}`, { key: "router" })).toMatchObject({ code: "UNAVAILABLE" });
+  expect(
+    await unsure.problem(503, "GET", `/v1/records/ROUTES/${freshName()}`, { key: "router" }),
+  ).toMatchObject({ code: "UNAVAILABLE" });
   const body = { buckets: [{ type: "ROUTES", value: freshName() }] };
   await unsure.problem(503, "POST", "/v1/records/lookup", { key: "router", body });
 });
 
 test("what an object refuses reaches the caller under its own code", async () => {
-  const refusal = { code: "RESOURCE_EXHAUSTED", detail: "too much", reason: "TOO_MANY_BEGINS", retryAfterMs: 1_200 };
+  const refusal = {
+    code: "RESOURCE_EXHAUSTED",
+    detail: "too much",
+    reason: "TOO_MANY_BEGINS",
+    retryAfterMs: 1_200,
+  };
   const answering = (more: object) =>
     new Api({
-      CELL_LEDGER: watchedNamespace("CELL_LEDGER", env.CELL_LEDGER, () => Promise.resolve({ ok: false, refusal: { ...refusal, ...more } })),
+      CELL_LEDGER: watchedNamespace("CELL_LEDGER", env.CELL_LEDGER, () =>
+        Promise.resolve({ ok: false, refusal: { ...refusal, ...more } }),
+      ),
     });
   const begin = (using: Api, status: number) =>
-    using.problem(status, "POST", "/v1/cells/1/leases", { key: "cell 1", body: { creates: [claim(freshName())] } });
+    using.problem(status, "POST", "/v1/cells/1/leases", {
+      key: "cell 1",
+      body: { creates: [claim(freshName())] },
+    });
   const refused = await begin(answering({}), 429);
-  expect(refused).toMatchObject({ code: "RESOURCE_EXHAUSTED", reason: "TOO_MANY_BEGINS", retryable: true, detail: "Too much." });
+  expect(refused).toMatchObject({
+    code: "RESOURCE_EXHAUSTED",
+    reason: "TOO_MANY_BEGINS",
+    retryable: true,
+    detail: "Too much.",
+  });
   expect(refused.headers.get("retry-after")).toBe("2");
   expect(await begin(answering({ reason: "LEASE_TOO_LARGE" }), 413)).toMatchObject({ retryable: false });
-  expect(await begin(answering({ code: "UNAVAILABLE", reason: "PLACEMENT_MISMATCH" }), 503)).toMatchObject({ reason: "PLACEMENT_MISMATCH" });
+  expect(await begin(answering({ code: "UNAVAILABLE", reason: "PLACEMENT_MISMATCH" }), 503)).toMatchObject({
+    reason: "PLACEMENT_MISMATCH",
+  });
   // A cell's key was made for a registered cell: the role does not fit, rather than that nothing is there.
-  expect(await begin(answering({ code: "PERMISSION_DENIED", reason: "CELL_UNKNOWN" }), 403)).toMatchObject({ reason: "CELL_UNKNOWN" });
+  expect(await begin(answering({ code: "PERMISSION_DENIED", reason: "CELL_UNKNOWN" }), 403)).toMatchObject({
+    reason: "CELL_UNKNOWN",
+  });
 });
 
 test("a change of the number of shards is refused everywhere", async () => {
@@ -126,7 +159,10 @@ test("a change of the number of shards is refused everywhere", async () => {
     ["GET", "/v1/records/ROUTES/x", "router", undefined],
     ["GET", "/v1/admin/cells", "operator", undefined],
   ] as const) {
-    expect(await other.problem(503, method, path, { key, body })).toMatchObject({ code: "UNAVAILABLE", reason: "PLACEMENT_MISMATCH" });
+    expect(await other.problem(503, method, path, { key, body })).toMatchObject({
+      code: "UNAVAILABLE",
+      reason: "PLACEMENT_MISMATCH",
+    });
   }
 });
 
@@ -135,7 +171,11 @@ describe("the deployment's own faults", () => {
     ["no secret", { LEASEHOLD_SIGNING_SECRET: undefined }, "LEASEHOLD_SIGNING_SECRET"],
     ["an empty secret", { LEASEHOLD_SIGNING_SECRET: "" }, "LEASEHOLD_SIGNING_SECRET"],
     ["a short secret", { LEASEHOLD_SIGNING_SECRET: "hunter2" }, "LEASEHOLD_SIGNING_SECRET"],
-    ["a short previous secret", { LEASEHOLD_PREVIOUS_SIGNING_SECRET: "hunter2" }, "LEASEHOLD_PREVIOUS_SIGNING_SECRET"],
+    [
+      "a short previous secret",
+      { LEASEHOLD_PREVIOUS_SIGNING_SECRET: "hunter2" },
+      "LEASEHOLD_PREVIOUS_SIGNING_SECRET",
+    ],
     ["a number of shards that is none", { LEASEHOLD_SHARDS: "many" }, "LEASEHOLD_SHARDS"],
     ["a limit out of range", { LEASEHOLD_BATCH_OPS: "0" }, "LEASEHOLD_BATCH_OPS"],
   ])("%s: nothing is let in, and the answer names the variable", async (_, changes, variable) => {
@@ -143,7 +183,9 @@ describe("the deployment's own faults", () => {
     for (const id of routeIds) {
       const { roles, method, path } = routes[id];
       if (roles === "anyone") continue;
-      const refused = await closed.problem(503, method, path.replaceAll(/[{}]/g, ""), { key: await signedKey({}) });
+      const refused = await closed.problem(503, method, path.replaceAll(/[{}]/g, ""), {
+        key: await signedKey({}),
+      });
       expect(refused).toMatchObject({ code: "UNAVAILABLE", detail: expect.stringContaining(variable) });
     }
   });
@@ -155,14 +197,21 @@ describe("the deployment's own faults", () => {
   test("an error that nobody foresaw: 500, logged, and nothing of it told", async () => {
     const log = vi.spyOn(console, "log").mockImplementation(() => {});
     const CELL_LEDGER = {
-      getByName: () => ({ listLeases: () => Promise.resolve({ ok: true, value: { leases: [{ createdAtMs: Number.NaN }], nextPosition: 0 } }) }),
+      getByName: () => ({
+        listLeases: () =>
+          Promise.resolve({ ok: true, value: { leases: [{ createdAtMs: Number.NaN }], nextPosition: 0 } }),
+      }),
     };
-    const refused = await new Api({ CELL_LEDGER }).problem(500, "GET", "/v1/cells/1/leases", { key: "cell 1" });
+    const refused = await new Api({ CELL_LEDGER }).problem(500, "GET", "/v1/cells/1/leases", {
+      key: "cell 1",
+    });
     const lines = log.mock.calls.map(([line]) => String(line));
     log.mockRestore();
     expect(refused).toMatchObject({ code: "INTERNAL", retryable: true });
     expect(refused.detail).not.toMatch(/invalid|time|RangeError/i);
-    expect(lines.some((line) => line.includes('"event":"fault"') && line.includes(refused.request_id))).toBe(true);
+    expect(lines.some((line) => line.includes('"event":"fault"') && line.includes(refused.request_id))).toBe(
+      true,
+    );
   });
 });
 
@@ -171,7 +220,9 @@ describe("readiness", () => {
     let asked = 0;
     const DIRECTORY = watchedNamespace("DIRECTORY", env.DIRECTORY, () => void (asked += 1));
     const shared = new Api({ DIRECTORY });
-    const answers = await Promise.all(Array.from({ length: 10 }, () => shared.send("GET", "/readyz", { key: null })));
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, () => shared.send("GET", "/readyz", { key: null })),
+    );
     expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 10 }, () => 200));
     await shared.send("GET", "/readyz", { key: null });
     expect(asked).toBe(1);
@@ -182,7 +233,12 @@ describe("readiness", () => {
     ["CELL_LEDGER", "cell-2", ["ledger of cell 2"]],
     ["DIRECTORY", "directory", ["directory"]],
   ] as const)("without %s %s: 503, and which part", async (binding, object, failed) => {
-    const refused = await broken(binding, "fails", (_, hit) => hit === object).problem(503, "GET", "/readyz", { key: null });
+    const refused = await broken(binding, "fails", (_, hit) => hit === object).problem(
+      503,
+      "GET",
+      "/readyz",
+      { key: null },
+    );
     expect(refused).toMatchObject({ code: "UNAVAILABLE", failed });
   });
 });
@@ -232,11 +288,16 @@ describe("every request", () => {
     const key = await signedKey({ role: "cell", cell: "1", id: "the-key-id" });
     try {
       log.mockImplementation(() => {});
-      await api.send("GET", "/v1/records/ROUTES/very-secret-name?x=1", { key, headers: { "x-request-id": "the-request" } });
+      await api.send("GET", "/v1/records/ROUTES/very-secret-name?x=1", {
+        key,
+        headers: { "x-request-id": "the-request" },
+      });
       await api.send("GET", "/very-secret-path", { key: null });
       await api.send("PROPFIND", "/healthz", { key: null });
     } finally {
-      lines = log.mock.calls.map(([line]) => String(line)).filter((line) => line.includes('"event":"request"'));
+      lines = log.mock.calls
+        .map(([line]) => String(line))
+        .filter((line) => line.includes('"event":"request"'));
       log.mockRestore();
     }
     expect(lines).toHaveLength(3);

@@ -16,22 +16,27 @@ beforeEach(async () => {
   api = await startDeployment("1", "2");
 });
 
-const mint = async (body: unknown): Promise<Minted & { key: `lhk_${string}` }> => api.json(201, "POST", "/v1/admin/keys", { body });
+const mint = async (body: unknown): Promise<Minted & { key: `lhk_${string}` }> =>
+  api.json(201, "POST", "/v1/admin/keys", { body });
 
 const revoke = (id: string, body?: unknown): Promise<{ key: Listed }> =>
   api.json(200, "POST", `/v1/admin/keys/${id}/revoke`, body === undefined ? {} : { body });
 
-const listed = async (): Promise<Listed[]> => (await api.json<{ keys: Listed[] }>(200, "GET", "/v1/admin/keys", {})).keys;
+const listed = async (): Promise<Listed[]> =>
+  (await api.json<{ keys: Listed[] }>(200, "GET", "/v1/admin/keys", {})).keys;
 
 const listsLeases = (key: Sent["key"], using = api) => using.send("GET", "/v1/cells/1/leases", { key });
-const looksUp = (key: Sent["key"], using = api) => using.send("GET", `/v1/records/ROUTES/${freshName()}`, { key });
+const looksUp = (key: Sent["key"], using = api) =>
+  using.send("GET", `/v1/records/ROUTES/${freshName()}`, { key });
 const isRevoked = { status: 401, code: "UNAUTHENTICATED", reason: "KEY_REVOKED" };
 
 describe("a key that ends", () => {
   test("is refused from the second on that it says", async () => {
     const now = Math.floor(Date.now() / 1_000);
     expect((await listsLeases(await signedKey({ exp: now + 30 }))).status).toBe(200);
-    const refused = await api.problem(401, "GET", "/v1/cells/1/leases", { key: await signedKey({ iat: now - 60, exp: now }) });
+    const refused = await api.problem(401, "GET", "/v1/cells/1/leases", {
+      key: await signedKey({ iat: now - 60, exp: now }),
+    });
     expect(refused).toMatchObject({ code: "UNAUTHENTICATED", reason: "KEY_EXPIRED" });
     expect(refused.headers.get("www-authenticate")).toBe('Bearer realm="leasehold"');
   });
@@ -43,9 +48,15 @@ describe("rotating the secret", () => {
   test("keys of both are good until the old one is taken away", async () => {
     const old = await signedKey({ role: "cell", cell: "1" });
     const young = await signedKey({ role: "cell", cell: "1" }, next);
-    const rotating = new Api({ LEASEHOLD_SIGNING_SECRET: next, LEASEHOLD_PREVIOUS_SIGNING_SECRET: env.LEASEHOLD_SIGNING_SECRET });
+    const rotating = new Api({
+      LEASEHOLD_SIGNING_SECRET: next,
+      LEASEHOLD_PREVIOUS_SIGNING_SECRET: env.LEASEHOLD_SIGNING_SECRET,
+    });
     const done = new Api({ LEASEHOLD_SIGNING_SECRET: next });
-    const statuses = async (using: Api) => [(await listsLeases(old, using)).status, (await listsLeases(young, using)).status];
+    const statuses = async (using: Api) => [
+      (await listsLeases(old, using)).status,
+      (await listsLeases(young, using)).status,
+    ];
     expect(await statuses(api)).toEqual([200, 401]);
     expect(await statuses(rotating)).toEqual([200, 200]);
     expect(await statuses(done)).toEqual([401, 200]);
@@ -54,11 +65,21 @@ describe("rotating the secret", () => {
   test("a page token is good under the new secret, until the old one is taken away", async () => {
     for (let leases = 0; leases < 2; leases += 1) await begun(api);
     const page = "/v1/cells/1/leases?page_size=1";
-    const { next_page_token: token } = await api.json<{ next_page_token: string }>(200, "GET", page, { key: "cell 1" });
-    const rotating = new Api({ LEASEHOLD_SIGNING_SECRET: next, LEASEHOLD_PREVIOUS_SIGNING_SECRET: env.LEASEHOLD_SIGNING_SECRET });
+    const { next_page_token: token } = await api.json<{ next_page_token: string }>(200, "GET", page, {
+      key: "cell 1",
+    });
+    const rotating = new Api({
+      LEASEHOLD_SIGNING_SECRET: next,
+      LEASEHOLD_PREVIOUS_SIGNING_SECRET: env.LEASEHOLD_SIGNING_SECRET,
+    });
     await rotating.json(200, "GET", `${page}&page_token=${token}`, { key: "cell 1" });
     const key = await signedKey({ role: "cell", cell: "1" }, next);
-    const refused = await new Api({ LEASEHOLD_SIGNING_SECRET: next }).problem(400, "GET", `${page}&page_token=${token}`, { key });
+    const refused = await new Api({ LEASEHOLD_SIGNING_SECRET: next }).problem(
+      400,
+      "GET",
+      `${page}&page_token=${token}`,
+      { key },
+    );
     expect(refused).toMatchObject({ field: "page_token" });
   });
 
@@ -77,13 +98,19 @@ describe("revoking", () => {
     const elsewhere = new Api();
     for (const using of [api, elsewhere]) expect((await listsLeases(key, using)).status).toBe(200);
     await revoke(id);
-    for (const using of [api, elsewhere]) expect((await listsLeases(key, using)).json).toMatchObject(isRevoked);
+    for (const using of [api, elsewhere])
+      expect((await listsLeases(key, using)).json).toMatchObject(isRevoked);
   });
 
   test("elsewhere: at once in this isolate, in others when their copy of the directory has run out", async () => {
-    const keys = [await mint({ role: "cell", cell_id: "1" }), await mint({ role: "router" }), await mint({ role: "operator" })];
+    const keys = [
+      await mint({ role: "cell", cell_id: "1" }),
+      await mint({ role: "router" }),
+      await mint({ role: "operator" }),
+    ];
     const [fresh, stale] = [new Api({ LEASEHOLD_DIRECTORY_CACHE_MS: "0" }), new Api()];
-    for (const { key } of keys) for (const using of [api, fresh, stale]) expect((await looksUp(key, using)).status).toBe(404);
+    for (const { key } of keys)
+      for (const using of [api, fresh, stale]) expect((await looksUp(key, using)).status).toBe(404);
     for (const { id } of keys) await revoke(id);
     for (const { key } of keys) {
       for (const using of [api, fresh]) expect((await looksUp(key, using)).json).toMatchObject(isRevoked);
@@ -101,7 +128,9 @@ describe("revoking", () => {
     expect((await listsLeases(operator)).status).toBe(200);
     expect((await listsLeases(cell)).status).toBe(200);
     await revoke(operatorId);
-    expect(await revoke(cellId, { cell_id: 1 })).toMatchObject({ key: { id: cellId, role: "cell", cell_id: "1" } });
+    expect(await revoke(cellId, { cell_id: 1 })).toMatchObject({
+      key: { id: cellId, role: "cell", cell_id: "1" },
+    });
     expect((await listsLeases(operator)).json).toMatchObject(isRevoked);
     expect((await listsLeases(cell)).json).toMatchObject(isRevoked);
   });
@@ -130,7 +159,8 @@ describe("revoking", () => {
 });
 
 describe("the copy of the directory", () => {
-  const down = (): unknown => watchedNamespace("DIRECTORY", env.DIRECTORY, () => Promise.reject(new Error("down")));
+  const down = (): unknown =>
+    watchedNamespace("DIRECTORY", env.DIRECTORY, () => Promise.reject(new Error("down")));
 
   test("is not needed by a cell on its own paths", async () => {
     await begun(api);
@@ -188,13 +218,19 @@ describe("the copy of the directory", () => {
       return isolates;
     };
     const [cut, good] = [await primed(), await primed()];
-    await new Api().json(201, "POST", "/v1/admin/cells", { body: { cell_id: "9", name: "New", address: "https://cell-9.example" } });
+    await new Api().json(201, "POST", "/v1/admin/cells", {
+      body: { cell_id: "9", name: "New", address: "https://cell-9.example" },
+    });
     isDown = true;
-    for (const [index, call] of about("9").entries()) expect(await cut[index]?.problem(503, ...call)).toMatchObject({ code: "UNAVAILABLE" });
+    for (const [index, call] of about("9").entries())
+      expect(await cut[index]?.problem(503, ...call)).toMatchObject({ code: "UNAVAILABLE" });
     isDown = false;
     for (const [index, call] of about("9").entries()) await good[index]?.json(200, ...call);
     for (const [index, call] of about("77").entries())
-      expect(await good[index]?.problem(404, ...call)).toMatchObject({ code: "NOT_FOUND", reason: "CELL_UNKNOWN" });
+      expect(await good[index]?.problem(404, ...call)).toMatchObject({
+        code: "NOT_FOUND",
+        reason: "CELL_UNKNOWN",
+      });
   });
 
   test("has what was changed in this isolate at once", async () => {

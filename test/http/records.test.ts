@@ -13,7 +13,9 @@ beforeAll(async () => {
 test("a name of a cell that was registered after this isolate had read the directory", async () => {
   await api.json(200, "GET", `/v1/records/ROUTES/${(await committed(api)).value}`, { key: "router" });
   const elsewhere = new Api();
-  await elsewhere.json(201, "POST", "/v1/admin/cells", { body: { cell_id: "9", name: "New", address: addressOf("9") } });
+  await elsewhere.json(201, "POST", "/v1/admin/cells", {
+    body: { cell_id: "9", name: "New", address: addressOf("9") },
+  });
   const value = freshName();
   await api.json(201, "POST", "/v1/cells/9/leases", {
     key: "cell 9",
@@ -25,7 +27,11 @@ test("a name of a cell that was registered after this isolate had read the direc
 });
 
 test("many names are looked up with one message for each shard", async () => {
-  const names = await Promise.all(Array.from({ length: 20 }, async (_, index) => (index % 2 === 0 ? (await begun(api)).value : freshName())));
+  const names = await Promise.all(
+    Array.from({ length: 20 }, async (_, index) =>
+      index % 2 === 0 ? (await begun(api)).value : freshName(),
+    ),
+  );
   const watched = counting(api.env);
   const body = { buckets: [...names, ...names].map((value) => ({ type: "ROUTES", value })) };
   await new Api({ ...watched.env }).json(200, "POST", "/v1/records/lookup", { key: "cell 1", body });
@@ -38,8 +44,15 @@ test("[R4] digests of many ranges are one message to the ledger and one to each 
   await committed(api);
   const watched = counting(api.env);
   const isolate = new Api({ ...watched.env });
-  const ranges = Array.from({ length: 256 }, (_, index) => ({ source_id_gt: index, source_id_lte: index + 1 }));
-  const ask = () => isolate.json(200, "POST", "/v1/cells/1/records/digests", { key: "cell 1", body: { source_type: "RAILS_TABLE_ROUTES", ranges } });
+  const ranges = Array.from({ length: 256 }, (_, index) => ({
+    source_id_gt: index,
+    source_id_lte: index + 1,
+  }));
+  const ask = () =>
+    isolate.json(200, "POST", "/v1/cells/1/records/digests", {
+      key: "cell 1",
+      body: { source_type: "RAILS_TABLE_ROUTES", ranges },
+    });
   // The first one reads the directory, too.
   await ask();
   const before = watched.calls.length;

@@ -25,7 +25,8 @@ const FULL_LIMIT_MS = 3 * 3_600_000;
 
 /** Whoever ends this ends the searches with it. */
 const interrupted = new AbortController();
-for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, () => interrupted.abort());
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
+  process.once(signal, () => interrupted.abort());
 
 const limitsOf = (run: Run): Limits => ({ ms: run.full ? FULL_LIMIT_MS : LIMIT_MS, end: interrupted.signal });
 
@@ -39,7 +40,9 @@ const rowOf = (...cells: string[]): string =>
     .trimEnd();
 
 function passes(run: Base | Variant, found: Found): boolean {
-  return isVariant(run) ? found.violation === run.expected : found.violation === undefined && found.complete && found.states >= run.least;
+  return isVariant(run)
+    ? found.violation === run.expected
+    : found.violation === undefined && found.complete && found.states >= run.least;
 }
 
 function foundIn(run: Base | Variant, { violation, complete, complaint, states }: Found): string {
@@ -78,7 +81,8 @@ async function checkAll(runs: readonly (Base | Variant)[], folder: string): Prom
   const waiting = [...runs];
   let failed = 0;
   const work = async (): Promise<void> => {
-    for (let run = waiting.shift(); run !== undefined; run = waiting.shift()) if (!(await check(run, folder))) failed += 1;
+    for (let run = waiting.shift(); run !== undefined; run = waiting.shift())
+      if (!(await check(run, folder))) failed += 1;
   };
   await Promise.all(Array.from({ length: AT_ONCE }, work));
   say(`${runs.length - failed} passed, ${failed} failed`);
@@ -95,10 +99,14 @@ async function refuseUnexpected(): Promise<void> {
 
 async function showTrail(run: Base | Variant, folder: string): Promise<number> {
   const found = await search(run, join(folder, run.name), { ...limitsOf(run), shortest: true });
-  say(`${run.name}: ${isVariant(run) ? `rule ${run.rule} switched off (${run.off})` : "nothing switched off"}`);
+  say(
+    `${run.name}: ${isVariant(run) ? `rule ${run.rule} switched off (${run.off})` : "nothing switched off"}`,
+  );
   say(`${run.says}.`);
   say("");
-  if (found.violation !== undefined) for (const [index, step] of (await steps(run, join(folder, run.name))).entries()) say(`${index + 1}. ${step}`);
+  if (found.violation !== undefined)
+    for (const [index, step] of (await steps(run, join(folder, run.name))).entries())
+      say(`${index + 1}. ${step}`);
   say("");
   say(`found: ${foundIn(run, found)}`);
   return passes(run, found) ? 0 : 1;
@@ -106,22 +114,34 @@ async function showTrail(run: Base | Variant, folder: string): Promise<number> {
 
 function oneOf<T extends Run>(runs: readonly T[], name: string): T {
   const run = runs.find((each) => each.name === name);
-  if (run === undefined) throw new BadOption(`there is no run ${name}; there are ${runs.map((each) => each.name).join(", ")}`);
+  if (run === undefined)
+    throw new BadOption(`there is no run ${name}; there are ${runs.map((each) => each.name).join(", ")}`);
   return run;
 }
 
 async function main(): Promise<number> {
   const { values } = parsed(() =>
-    parseArgs({ options: { full: { type: "boolean" }, only: { type: "string" }, trail: { type: "string" }, help: { type: "boolean" } } }),
+    parseArgs({
+      options: {
+        full: { type: "boolean" },
+        only: { type: "string" },
+        trail: { type: "string" },
+        help: { type: "boolean" },
+      },
+    }),
   );
   if (values.help === true) {
     say(USAGE);
     return 0;
   }
-  if (values.only !== undefined && values.trail !== undefined) throw new BadOption("--only and --trail exclude each other");
+  if (values.only !== undefined && values.trail !== undefined)
+    throw new BadOption("--only and --trail exclude each other");
   const all = [...bases, ...variants];
   const trail = values.trail === undefined ? undefined : oneOf(all, values.trail);
-  const runs = values.only === undefined ? all.filter(({ full }) => values.full === true || full !== true) : [oneOf(all, values.only)];
+  const runs =
+    values.only === undefined
+      ? all.filter(({ full }) => values.full === true || full !== true)
+      : [oneOf(all, values.only)];
   if (values.only === undefined && trail === undefined) await refuseUnexpected();
   await ensureTools(say);
   const folder = await mkdtemp(join(tmpdir(), "leasehold-model-"));
@@ -136,6 +156,8 @@ try {
   process.exitCode = (await main()) === 0 ? 0 : 1;
 } catch (error) {
   const isBad = error instanceof BadOption;
-  process.stderr.write(`model: ${error instanceof Error ? error.message : String(error)}\n${isBad ? `\n${USAGE}\n` : ""}`);
+  process.stderr.write(
+    `model: ${error instanceof Error ? error.message : String(error)}\n${isBad ? `\n${USAGE}\n` : ""}`,
+  );
   process.exitCode = isBad ? 2 : 1;
 }

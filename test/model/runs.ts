@@ -42,7 +42,13 @@ const ends = { model: "lease.pml", search: "cycles" } as const;
 const contention = { model: "contend.pml", search: "cycles" } as const;
 
 export const bases: readonly Base[] = [
-  { name: "safety-2+2", ...lease, bounds: [...attempts(2, 2), ...BOTH_FAULTY, "REDUCED"], least: 18_000_000, says: "2 attempts of each lease" },
+  {
+    name: "safety-2+2",
+    ...lease,
+    bounds: [...attempts(2, 2), ...BOTH_FAULTY, "REDUCED"],
+    least: 18_000_000,
+    says: "2 attempts of each lease",
+  },
   {
     name: "safety-doubled",
     ...lease,
@@ -57,7 +63,13 @@ export const bases: readonly Base[] = [
     least: 2_700_000,
     says: "lease 0 destroys two claims",
   },
-  { name: "lookup", ...lease, bounds: [...attempts(2, 1), ...ONE_FAULTY, "LOOKUP", "REDUCED"], least: 3_600_000, says: "a reader at shard 0" },
+  {
+    name: "lookup",
+    ...lease,
+    bounds: [...attempts(2, 1), ...ONE_FAULTY, "LOOKUP", "REDUCED"],
+    least: 3_600_000,
+    says: "a reader at shard 0",
+  },
   {
     name: "rest-2+0",
     ...lease,
@@ -86,9 +98,21 @@ export const bases: readonly Base[] = [
     least: 1_500_000,
     says: "every behaviour comes to rest",
   },
-  { name: "contention", ...contention, bounds: ["LEASES=2"], least: 1_500, says: "two begins that want the same buckets" },
+  {
+    name: "contention",
+    ...contention,
+    bounds: ["LEASES=2"],
+    least: 1_500,
+    says: "two begins that want the same buckets",
+  },
   { name: "contention-3", ...contention, bounds: ["LEASES=3"], least: 41_000, says: "three of them" },
-  { name: "safety-plain", ...lease, bounds: [...attempts(2, 1), ...BOTH_FAULTY], least: 3_300_000, says: "without the reduction of states" },
+  {
+    name: "safety-plain",
+    ...lease,
+    bounds: [...attempts(2, 1), ...BOTH_FAULTY],
+    least: 3_300_000,
+    says: "without the reduction of states",
+  },
 
   {
     name: "safety-3+1",
@@ -98,7 +122,14 @@ export const bases: readonly Base[] = [
     least: 15_000_000,
     says: "3 attempts of one lease",
   },
-  { name: "safety-3+2", ...lease, full: true, bounds: [...attempts(3, 2), ...ONE_FAULTY, "REDUCED"], least: 11_000_000, says: "and 2 of the other" },
+  {
+    name: "safety-3+2",
+    ...lease,
+    full: true,
+    bounds: [...attempts(3, 2), ...ONE_FAULTY, "REDUCED"],
+    least: 11_000_000,
+    says: "and 2 of the other",
+  },
   {
     name: "safety-doubled-both",
     ...lease,

@@ -37,27 +37,36 @@ const hasCompiler = (): Promise<boolean> => isThere("gcc", ["--version"], "Free 
 
 /** Installs what is missing. Throws with what to do when it cannot. */
 export async function ensureTools(say: (line: string) => void): Promise<void> {
-  const missing = [...((await hasSpin()) ? [] : ["spin"]), ...((await hasCompiler()) ? [] : ["gcc", "libc6-dev"])];
+  const missing = [
+    ...((await hasSpin()) ? [] : ["spin"]),
+    ...((await hasCompiler()) ? [] : ["gcc", "libc6-dev"]),
+  ];
   if (missing.length === 0) return;
   const advice = `install ${missing.join(" and ")} by hand (the model checker of spinroot.com and a C compiler), then run this again`;
-  if (!(await isThere("apt-get", ["--version"], "apt"))) throw new Error(`there is no apt-get here: ${advice}`);
+  if (!(await isThere("apt-get", ["--version"], "apt")))
+    throw new Error(`there is no apt-get here: ${advice}`);
   say(`installing ${missing.join(", ")}`);
   const [program, ...prefix] = process.getuid?.() === 0 ? ["apt-get"] : ["sudo", "-n", "apt-get"];
   const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };
   try {
     await call(program ?? "", [...prefix, "update"], { env });
-    await call(program ?? "", [...prefix, "install", "--yes", "--no-install-recommends", ...missing], { env });
+    await call(program ?? "", [...prefix, "install", "--yes", "--no-install-recommends", ...missing], {
+      env,
+    });
   } catch (error) {
     throw new Error(`apt-get failed (${lastLine(error)}): ${advice}`, { cause: error });
   }
-  if (!(await hasSpin()) || !(await hasCompiler())) throw new Error(`what apt-get installed does not work: ${advice}`);
+  if (!(await hasSpin()) || !(await hasCompiler()))
+    throw new Error(`what apt-get installed does not work: ${advice}`);
 }
 
-const lastLine = (error: unknown): string => (error instanceof Error ? error.message : String(error)).trim().split("\n").at(-1) ?? "";
+const lastLine = (error: unknown): string =>
+  (error instanceof Error ? error.message : String(error)).trim().split("\n").at(-1) ?? "";
 
 export const isVariant = (run: Run): run is Variant => "off" in run;
 
-const definitionsOf = (run: Run): string[] => [...run.bounds, ...(isVariant(run) ? [run.off] : [])].map((name) => `-D${name}`);
+const definitionsOf = (run: Run): string[] =>
+  [...run.bounds, ...(isVariant(run) ? [run.off] : [])].map((name) => `-D${name}`);
 
 export interface Limits {
   ms: number;
@@ -66,7 +75,8 @@ export interface Limits {
   shortest?: boolean;
 }
 
-const isBroad = (run: Run, { shortest }: Limits): boolean => run.search === "states" && (shortest === true || isVariant(run));
+const isBroad = (run: Run, { shortest }: Limits): boolean =>
+  run.search === "states" && (shortest === true || isVariant(run));
 
 function compilerFlags(run: Run, broad: boolean): string[] {
   const flags = ["-w", `-DMEMLIM=${MEMORY_MB}`];
@@ -87,9 +97,15 @@ function searchFlags(run: Run, broad: boolean): string[] {
 async function build(run: Run, folder: string, limits: Limits): Promise<void> {
   await mkdir(folder, { recursive: true });
   await copyFile(join(import.meta.dirname, run.model), join(folder, run.model));
-  const generated = await call("spin", ["-a", ...definitionsOf(run), run.model], { cwd: folder, signal: limits.end });
+  const generated = await call("spin", ["-a", ...definitionsOf(run), run.model], {
+    cwd: folder,
+    signal: limits.end,
+  });
   if (/error/i.test(generated.stdout)) throw new Error(`${run.name}: ${generated.stdout}`);
-  await call("gcc", [...compilerFlags(run, isBroad(run, limits)), "-o", "pan", "pan.c"], { cwd: folder, signal: limits.end });
+  await call("gcc", [...compilerFlags(run, isBroad(run, limits)), "-o", "pan", "pan.c"], {
+    cwd: folder,
+    signal: limits.end,
+  });
 }
 
 /** All that the verifier prints. Its end by the time limit is no error here: the search is then not complete. */
@@ -109,7 +125,12 @@ function output(folder: string, flags: string[], { ms, end }: Limits): Promise<s
 /** The properties by their numbers, from the model's own list of them. */
 export async function propertyNames(model: Run["model"]): Promise<Map<string, string>> {
   const text = await readFile(join(import.meta.dirname, model), "utf8");
-  return new Map([...text.matchAll(/^#define ([a-z_]+) +(\d+) \/\*/gm)].map(([, name = "", number = ""]) => [number, name]));
+  return new Map(
+    [...text.matchAll(/^#define ([a-z_]+) +(\d+) \/\*/gm)].map(([, name = "", number = ""]) => [
+      number,
+      name,
+    ]),
+  );
 }
 
 function violationIn(text: string, names: ReadonlyMap<string, string>): Violation | undefined {
@@ -128,7 +149,9 @@ export async function search(run: Run, folder: string, limits: Limits): Promise<
   await build(run, folder, limits);
   const text = await output(folder, searchFlags(run, isBroad(run, limits)), limits);
   const complaint =
-    /(ended by|out of memory|reached -DMEMLIM|depth too small|hash-compact|Bit statespace|not completed|usage:|error:).*/i.exec(text)?.[0] ?? "";
+    /(ended by|out of memory|reached -DMEMLIM|depth too small|hash-compact|Bit statespace|not completed|usage:|error:).*/i.exec(
+      text,
+    )?.[0] ?? "";
   return {
     violation: violationIn(text, names),
     complete: text.includes("Full statespace search for:") && text.includes("errors: 0") && complaint === "",
@@ -141,8 +164,13 @@ export async function search(run: Run, folder: string, limits: Limits): Promise<
 
 /** The way to what a run found, one step a line, as the model's own words tell it. */
 export async function steps(run: Run, folder: string): Promise<string[]> {
-  const { stdout } = await call("spin", ["-t", ...definitionsOf(run), run.model], { cwd: folder, maxBuffer: 2 ** 26 });
+  const { stdout } = await call("spin", ["-t", ...definitionsOf(run), run.model], {
+    cwd: folder,
+    maxBuffer: 2 ** 26,
+  });
   const lines = stdout.split("\n").map((line) => line.trim());
   const end = lines.findIndex((line) => line.startsWith("spin: trail ends"));
-  return lines.slice(0, end === -1 ? undefined : end).filter((line) => line !== "" && !line.startsWith("spin:"));
+  return lines
+    .slice(0, end === -1 ? undefined : end)
+    .filter((line) => line !== "" && !line.startsWith("spin:"));
 }

@@ -24,7 +24,13 @@ interface Path {
 const TEXT_ARGUMENTS: Readonly<Record<string, number>> = { refused: 1, submit: 0, transaction: 0 };
 
 /** Tables: each entry is data that stands for itself. */
-const TABLES: ReadonlySet<string | undefined> = new Set(["limitTable", "errorCodes", "bucketTypes", "subjectTypes", "sourceTypes"]);
+const TABLES: ReadonlySet<string | undefined> = new Set([
+  "limitTable",
+  "errorCodes",
+  "bucketTypes",
+  "subjectTypes",
+  "sourceTypes",
+]);
 
 const TEXT_NAMES: ReadonlySet<string | undefined> = new Set(["cause", "detail", "said", "names"]);
 
@@ -35,9 +41,16 @@ function reasonToIgnore({ node, parent, key, listKey }: Path): string | undefine
     const called = parent.callee?.name ?? parent.callee?.property?.name ?? "";
     if (TEXT_ARGUMENTS[called] === key) return "only a refusal's text, or a label";
   }
-  const named = parent.type === "ObjectProperty" ? parent.key?.name : parent.type === "VariableDeclarator" ? parent.id?.name : undefined;
+  const named =
+    parent.type === "ObjectProperty"
+      ? parent.key?.name
+      : parent.type === "VariableDeclarator"
+        ? parent.id?.name
+        : undefined;
   if (key === "init" && TABLES.has(named)) return "only data";
-  return TEXT_NAMES.has(named) && named !== undefined && (key === "value" || key === "init") ? "only a text" : undefined;
+  return TEXT_NAMES.has(named) && named !== undefined && (key === "value" || key === "init")
+    ? "only a text"
+    : undefined;
 }
 
 export const strykerPlugins = [{ kind: "Ignore", name: "texts", value: { shouldIgnore: reasonToIgnore } }];

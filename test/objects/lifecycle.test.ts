@@ -1,5 +1,10 @@
 /** The objects across eviction, abrupt abort and alarms, in workerd. */
-import { abortAllDurableObjects, evictAllDurableObjects, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import {
+  abortAllDurableObjects,
+  evictAllDurableObjects,
+  runDurableObjectAlarm,
+  runInDurableObject,
+} from "cloudflare:test";
 import { expect, test } from "vitest";
 import { runCron } from "../../src/projections/cron.ts";
 import type { ClaimShard } from "../../src/objects/claim-shard.ts";
@@ -15,7 +20,9 @@ const names = Array.from({ length: 30 }, (_, n) => `life-${n}`);
 test("[B7] an abrupt abort while begins run loses nothing that was acknowledged, and every id can be replayed", async () => {
   const w = await startWorld();
   const leases = names.map((name) => ({ name, lease: w.uuid() }));
-  const works = leases.map(({ name, lease }) => w.ledger("1").begin(beginRequest(w.envelope, lease, [name, `${name}-b`])));
+  const works = leases.map(({ name, lease }) =>
+    w.ledger("1").begin(beginRequest(w.envelope, lease, [name, `${name}-b`])),
+  );
   const settled = Promise.allSettled(works);
   await new Promise((resume) => setTimeout(resume, 15));
   await abortAllDurableObjects();
@@ -24,7 +31,9 @@ test("[B7] an abrupt abort while begins run loses nothing that was acknowledged,
     const replayed = await w.ledger("1").begin(beginRequest(w.envelope, lease, [name, `${name}-b`]));
     expect(replayed).toMatchObject({ ok: true, value: { lease: { state: "GRANTED" } } });
     if (acknowledged[index]) expect(replayed).toMatchObject({ value: { created: false } });
-    expect(await w.ledger("1").decide(decideRequest(w.envelope, lease, "COMMITTED"))).toMatchObject({ ok: true });
+    expect(await w.ledger("1").decide(decideRequest(w.envelope, lease, "COMMITTED"))).toMatchObject({
+      ok: true,
+    });
   }
   expect(await w.holds()).toEqual([]);
   expect(await w.claims()).toHaveLength(2 * names.length);
@@ -34,12 +43,16 @@ test("[C2] [C3] an abrupt abort while commits run: each acknowledged one stays, 
   const w = await startWorld();
   const leases = names.map((name) => ({ name, lease: w.uuid() }));
   for (const { name, lease } of leases) await w.ledger("1").begin(beginRequest(w.envelope, lease, [name]));
-  const works = Promise.allSettled(leases.map(({ lease }) => w.ledger("1").decide(decideRequest(w.envelope, lease, "COMMITTED"))));
+  const works = Promise.allSettled(
+    leases.map(({ lease }) => w.ledger("1").decide(decideRequest(w.envelope, lease, "COMMITTED"))),
+  );
   await new Promise((resume) => setTimeout(resume, 5));
   await abortAllDurableObjects();
   const acknowledged = (await works).map((result) => result.status === "fulfilled" && result.value.ok);
   await runDurableObjectAlarm(objects.ledger("1"));
-  const states = await objects.ledger("1").leaseStates({ ...w.envelope, leases: leases.map(({ lease }) => lease) });
+  const states = await objects
+    .ledger("1")
+    .leaseStates({ ...w.envelope, leases: leases.map(({ lease }) => lease) });
   const decided = (states.ok ? states.value : []).filter((state) => state === "COMMITTED");
   expect(decided.length).toBeGreaterThanOrEqual(acknowledged.filter(Boolean).length);
   expect(await w.claims()).toHaveLength(decided.length);
@@ -53,13 +66,18 @@ test("[M3] an alarm that wakes an evicted object finds its name, although the pl
   const [op] = opsOf(w.envelope.placement, ["ada"]);
   if (op === undefined) throw new Error("no op");
   // Old enough for the sweep, which has to know which shard it is.
-  await runInDurableObject(objects.shard(op.shard), (_, state) => void state.storage.sql.exec("UPDATE hold SET held_at_ms = 1").toArray());
+  await runInDurableObject(
+    objects.shard(op.shard),
+    (_, state) => void state.storage.sql.exec("UPDATE hold SET held_at_ms = 1").toArray(),
+  );
   await evictAllDurableObjects();
   const shards = env.CLAIM_SHARD as unknown as DurableObjectNamespace<ClaimShard>;
   const nameless = shards.get(shards.idFromString(shards.idFromName(`shard-${op.shard}`).toString()));
   expect(await runDurableObjectAlarm(nameless)).toBe(true);
   expect(await w.holds()).toHaveLength(1);
-  expect(await nameless.lookup({ ...w.envelope, keys: [{ type: op.type, canonical: op.canonical }] })).toMatchObject({
+  expect(
+    await nameless.lookup({ ...w.envelope, keys: [{ type: op.type, canonical: op.canonical }] }),
+  ).toMatchObject({
     ok: true,
     value: { found: [{ kind: "record", record: { status: "LEASE_CREATING" } }] },
   });
@@ -73,7 +91,9 @@ test("[M3] a shard that starts with holds sets its alarm at its first message", 
   await runInDurableObject(shard, (_, state) => state.storage.deleteAlarm());
   await evictAllDurableObjects();
   await objects.shard(op?.shard ?? 0).ping(w.envelope);
-  expect(await runInDurableObject(objects.shard(op?.shard ?? 0), (_, state) => state.storage.getAlarm())).toBeGreaterThan(Date.now());
+  expect(
+    await runInDurableObject(objects.shard(op?.shard ?? 0), (_, state) => state.storage.getAlarm()),
+  ).toBeGreaterThan(Date.now());
   expect(await queryShards("SELECT 1 FROM hold")).toHaveLength(1);
 });
 
@@ -82,7 +102,8 @@ test("[M3] the cron's poke sets the alarm of a shard that has lost it, and of no
   const [op] = opsOf(w.envelope.placement, ["ada"]);
   const holder = op?.shard ?? 0;
   const other = (holder + 1) % 16;
-  const alarmOf = (shard: number): Promise<number | null> => runInDurableObject(objects.shard(shard), (_, state) => state.storage.getAlarm());
+  const alarmOf = (shard: number): Promise<number | null> =>
+    runInDurableObject(objects.shard(shard), (_, state) => state.storage.getAlarm());
   await w.ledger("1").begin(beginRequest(w.envelope, w.uuid(), ["ada"]));
   await runInDurableObject(objects.shard(holder), (_, state) => state.storage.deleteAlarm());
   await evictAllDurableObjects();
@@ -103,7 +124,10 @@ test("[B8] an orphan hold, whose ledger knows nothing of it, is gone after the s
     prepares: [{ cell: "1", lease, incarnation: 1, counter: 999, ops: [op], allowMissing: false }],
   });
   expect(await w.holds()).toHaveLength(2);
-  await runInDurableObject(objects.shard(op.shard), (_, state) => void state.storage.sql.exec("UPDATE hold SET held_at_ms = 1").toArray());
+  await runInDurableObject(
+    objects.shard(op.shard),
+    (_, state) => void state.storage.sql.exec("UPDATE hold SET held_at_ms = 1").toArray(),
+  );
   await runDurableObjectAlarm(objects.shard(op.shard));
   expect((await w.holds()).map(({ canonical }) => canonical)).toEqual(["warm-up"]);
 });

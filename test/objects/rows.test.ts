@@ -70,9 +70,15 @@ test("a lease costs at most 5 rows in its ledger, from its grant to the day it i
   const beforePrune = life.rowsWritten;
   // Eight days go by: positions count 1,024 to the millisecond.
   const eightDays = 8 * 86_400_000 * 1_024;
-  await runInDurableObject(objects.ledger("1"), (_, state) => void state.storage.sql.exec("UPDATE lease SET position = position - ?", eightDays));
+  await runInDurableObject(
+    objects.ledger("1"),
+    (_, state) => void state.storage.sql.exec("UPDATE lease SET position = position - ?", eightDays),
+  );
   life.rowsWritten = beforePrune;
-  expect(await w.ledger("1").maintain({ ...w.envelope, pulledPosition: 0 })).toMatchObject({ ok: true, value: { pruned: lived + 1 } });
+  expect(await w.ledger("1").maintain({ ...w.envelope, pulledPosition: 0 })).toMatchObject({
+    ok: true,
+    value: { pruned: lived + 1 },
+  });
   // Besides: the incarnation, how far all is applied, how far was pruned, the number of fences, and the fence itself.
   expect(life.rowsWritten).toBeLessThanOrEqual(5 * lived + 6);
   expect(life.rowsWritten).toBeGreaterThan(4 * lived);
@@ -89,7 +95,10 @@ test("what a lease reads does not grow with what was decided before", async () =
   };
   // The last of each is marked as applied by the next.
   await live(0, 1);
-  const counters = await Promise.all([count(objects.ledger("1")), ...Array.from({ length: 16 }, (_, shard) => count(objects.shard(shard)))]);
+  const counters = await Promise.all([
+    count(objects.ledger("1")),
+    ...Array.from({ length: 16 }, (_, shard) => count(objects.shard(shard))),
+  ]);
   const readBy = async (from: number, leases: number): Promise<number> => {
     const before = counters.reduce((sum, { rowsRead }) => sum + rowsRead, 0);
     await live(from, leases);
@@ -108,9 +117,16 @@ test("a refused begin writes no row, in the ledger or in a shard", async () => {
   await w.ledger("1").decide(decideRequest(w.envelope, first, "COMMITTED"));
   await w.ledger("1").begin(beginRequest(w.envelope, w.uuid(), ["leased"]));
   await w.ledger("2").begin(beginRequest(w.envelope, w.uuid(), ["warm-up"]));
-  const counters = await Promise.all([count(objects.ledger("2")), ...Array.from({ length: 16 }, (_, shard) => count(objects.shard(shard)))]);
-  expect(await w.ledger("2").begin(beginRequest(w.envelope, w.uuid(), ["taken"]))).toMatchObject({ ok: false });
-  expect(await w.ledger("2").begin(beginRequest(w.envelope, w.uuid(), ["leased"]))).toMatchObject({ ok: false });
+  const counters = await Promise.all([
+    count(objects.ledger("2")),
+    ...Array.from({ length: 16 }, (_, shard) => count(objects.shard(shard))),
+  ]);
+  expect(await w.ledger("2").begin(beginRequest(w.envelope, w.uuid(), ["taken"]))).toMatchObject({
+    ok: false,
+  });
+  expect(await w.ledger("2").begin(beginRequest(w.envelope, w.uuid(), ["leased"]))).toMatchObject({
+    ok: false,
+  });
   expect(counters.map(({ rowsWritten }) => rowsWritten)).toEqual(counters.map(() => 0));
 });
 
@@ -122,9 +138,13 @@ test("a page of leases reads at most its size + 2 rows, whatever was decided bef
     if (n % 10 > 0) await w.ledger("1").decide(decideRequest(w.envelope, lease, "ROLLED_BACK"));
   }
   const counter = await count(objects.ledger("1"));
-  const page = await w
-    .ledger("1")
-    .list({ ...w.envelope, caller: { ...callerOf(), role: "operator" }, createdAfterMs: 0, afterPosition: 0, limit: 10 });
+  const page = await w.ledger("1").list({
+    ...w.envelope,
+    caller: { ...callerOf(), role: "operator" },
+    createdAfterMs: 0,
+    afterPosition: 0,
+    limit: 10,
+  });
   expect(page.ok && page.value.leases).toHaveLength(10);
   expect(counter.rowsRead).toBeGreaterThanOrEqual(10);
   expect(counter.rowsRead).toBeLessThanOrEqual(12);
@@ -143,15 +163,33 @@ test("[R4] digests read the index of what is in their ranges, holds in flight tw
     ),
   );
   await w.ledger("1").decide(decideRequest(w.envelope, owned, "COMMITTED"));
-  const holds = Array.from({ length: held }, (_, n): OpSpec => ({ kind: "destroy", value: `n${n}`, subject: null, source: null }));
+  const holds = Array.from({ length: held }, (_, n): OpSpec => ({
+    kind: "destroy",
+    value: `n${n}`,
+    subject: null,
+    source: null,
+  }));
   await w.ledger("1").begin(beginRequest(w.envelope, w.uuid(), holds));
   // Half of the claims, in ranges of ten.
-  const ranges = Array.from({ length: 15 }, (_, n) => ({ after: sourceOrder(String(n * 10 + 49)), upTo: sourceOrder(String(n * 10 + 59)) }));
+  const ranges = Array.from({ length: 15 }, (_, n) => ({
+    after: sourceOrder(String(n * 10 + 49)),
+    upTo: sourceOrder(String(n * 10 + 59)),
+  }));
   const [inRanges, perRange] = [150, 1];
-  const counters = await Promise.all(Array.from({ length: configOf(env).shards }, (_, shard) => count(objects.shard(shard))));
-  const request = { ...w.envelope, cell: "1", sourceType: "RAILS_TABLE_USERS" as const, bucketTypes: ["ROUTES" as const], ranges };
+  const counters = await Promise.all(
+    Array.from({ length: configOf(env).shards }, (_, shard) => count(objects.shard(shard))),
+  );
+  const request = {
+    ...w.envelope,
+    cell: "1",
+    sourceType: "RAILS_TABLE_USERS" as const,
+    bucketTypes: ["ROUTES" as const],
+    ranges,
+  };
   const answers = await Promise.all(counters.map((_, shard) => w.shard(shard).digestRecords(request)));
-  const counted = answers.flatMap((answer) => (answer.ok ? answer.value.digests : [])).reduce((sum, each) => sum + each.count, 0);
+  const counted = answers
+    .flatMap((answer) => (answer.ok ? answer.value.digests : []))
+    .reduce((sum, each) => sum + each.count, 0);
   expect(counted).toBe(inRanges);
   expect(counters.reduce((sum, { rowsWritten }) => sum + rowsWritten, 0)).toBe(0);
   const read = counters.reduce((sum, { rowsRead }) => sum + rowsRead, 0);

@@ -12,7 +12,11 @@ export const env = anyEnv as unknown as Env;
 export async function queryShards<Row>(statement: string): Promise<Row[]> {
   const objects = stubsOf(env);
   const shards = Array.from({ length: configOf(env).shards }, (_, index) => objects.shard(index));
-  const rows = await Promise.all(shards.map((stub) => runInDurableObject(stub, (_, state) => state.storage.sql.exec(statement).toArray() as Row[])));
+  const rows = await Promise.all(
+    shards.map((stub) =>
+      runInDurableObject(stub, (_, state) => state.storage.sql.exec(statement).toArray() as Row[]),
+    ),
+  );
   return rows.flat();
 }
 
@@ -22,7 +26,13 @@ export async function startWorld(): Promise<World> {
   const objects = stubsOf(env);
   const envelope = { version: MESSAGE_VERSION, placement: configOf(env).placement };
   for (const cell of ["1", "2"]) {
-    await objects.directory().addCell({ ...envelope, cell, name: `cell-${cell}`, address: `https://cell-${cell}.example`, locationHint: null });
+    await objects.directory().addCell({
+      ...envelope,
+      cell,
+      name: `cell-${cell}`,
+      address: `https://cell-${cell}.example`,
+      locationHint: null,
+    });
   }
   return {
     envelope,

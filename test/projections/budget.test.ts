@@ -8,15 +8,19 @@ const LEASES = 40;
 beforeEach(() => startFleet("1"));
 afterEach(() => void vi.useRealTimers());
 
-const all = (work: (n: number) => Promise<unknown>): Promise<unknown> => Promise.all(Array.from({ length: LEASES }, (_, n) => work(n)));
+const all = (work: (n: number) => Promise<unknown>): Promise<unknown> =>
+  Promise.all(Array.from({ length: LEASES }, (_, n) => work(n)));
 
 /** The rows written by one run: those of the leases, and the rest. */
-async function countRun(variables: Record<string, string> = {}): Promise<{ leases: number; executions: number; rest: number }> {
+async function countRun(
+  variables: Record<string, string> = {},
+): Promise<{ leases: number; executions: number; rest: number }> {
   const { env: counted, done } = faultyD1();
   await runCron({ ...counted, ...variables }, Date.now());
   const isPage = ({ sql }: Execution): boolean => sql.length === 2;
   const isPrune = ({ sql }: Execution): boolean => sql.some((text) => text.includes("DELETE FROM leases"));
-  const rows = (executions: Execution[]): number => executions.reduce((sum, { rowsWritten }) => sum + rowsWritten, 0);
+  const rows = (executions: Execution[]): number =>
+    executions.reduce((sum, { rowsWritten }) => sum + rowsWritten, 0);
   const pages = done.filter(isPage);
   // Each page moves the cursor, which is a row too.
   return {

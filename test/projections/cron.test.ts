@@ -35,7 +35,13 @@ describe("a run of the cron", () => {
     await decide("1", uuidOf(2), "COMMITTED");
     await decide("2", uuidOf(4), "ROLLED_BACK");
     const report = await runCron(env, Date.now());
-    expect(report).toMatchObject({ cellsPulled: 2, cellsFailed: 0, leasesUpserted: 4, leasesPruned: 0, error: null });
+    expect(report).toMatchObject({
+      cellsPulled: 2,
+      cellsFailed: 0,
+      leasesUpserted: 4,
+      leasesPruned: 0,
+      error: null,
+    });
     expect(report.durationMs).toBe(report.finishedAtMs - report.startedAtMs);
     await expectD1ToMatch("1");
     await expectD1ToMatch("2");
@@ -56,9 +62,18 @@ describe("a run of the cron", () => {
   test("mirrors the cells, and their changes", async () => {
     await runCron(env, Date.now());
     const { updatedAtMs } = valueOf(await directory().snapshot(envelope())).cells[1] ?? { updatedAtMs: 0 };
-    valueOf(await directory().changeCell({ ...envelope(), cell: "2", address: "https://moved.example", updatedAtMs }));
+    valueOf(
+      await directory().changeCell({
+        ...envelope(),
+        cell: "2",
+        address: "https://moved.example",
+        updatedAtMs,
+      }),
+    );
     await runCron(env, Date.now());
-    const { results } = await env.DB.prepare("SELECT cell_id, name, address FROM cells ORDER BY cell_id").all();
+    const { results } = await env.DB.prepare(
+      "SELECT cell_id, name, address FROM cells ORDER BY cell_id",
+    ).all();
     expect(results).toEqual([
       { cell_id: "1", name: "Cell 1", address: "https://cell-1.example" },
       { cell_id: "2", name: "Cell 2", address: "https://moved.example" },
@@ -116,7 +131,11 @@ describe("a run of the cron", () => {
     const { env: counted, done } = faultyD1();
     const report = await runCron(counted, Date.now());
     expect(report).toMatchObject({ cellsPulled: 2, leasesUpserted: 0 });
-    expect(done.flatMap(({ sql }) => sql).filter((text) => text.includes("json_each") && text.includes('"leases"'))).toEqual([]);
+    expect(
+      done
+        .flatMap(({ sql }) => sql)
+        .filter((text) => text.includes("json_each") && text.includes('"leases"')),
+    ).toEqual([]);
     expect(await leasesInD1("1")).toEqual(before);
   });
 
@@ -135,7 +154,11 @@ describe("a run of the cron", () => {
 
   test("catches up over many pages, and after D1 was emptied", async () => {
     await Promise.all(Array.from({ length: 60 }, (_, n) => begin("1", uuidOf(n), `name-${n}`)));
-    await Promise.all(Array.from({ length: 30 }, (_, n) => decide("1", uuidOf(n * 2), n % 3 === 0 ? "ROLLED_BACK" : "COMMITTED")));
+    await Promise.all(
+      Array.from({ length: 30 }, (_, n) =>
+        decide("1", uuidOf(n * 2), n % 3 === 0 ? "ROLLED_BACK" : "COMMITTED"),
+      ),
+    );
     const smallPages = envWith({ LEASEHOLD_PULL_ROWS: "7" });
     expect(await runCron(smallPages, Date.now())).toMatchObject({ leasesUpserted: 60, cellsPulled: 2 });
     await expectD1ToMatch("1");
@@ -173,9 +196,19 @@ describe("a run of the cron", () => {
   test("goes on with the other cells when one ledger is broken, and says so until it is well again", async () => {
     await begin("1", uuidOf(1), "a");
     await begin("2", uuidOf(2), "b");
-    expect(await runCron(withoutLedger("1"), Date.now())).toMatchObject({ cellsPulled: 1, cellsFailed: 1, leasesUpserted: 1, error: null });
+    expect(await runCron(withoutLedger("1"), Date.now())).toMatchObject({
+      cellsPulled: 1,
+      cellsFailed: 1,
+      leasesUpserted: 1,
+      error: null,
+    });
     await expectD1ToMatch("2");
-    expect(await countRows("cells", "cell_id = '1' AND last_error = 'the object was reset' AND last_pulled_at_ms IS NULL")).toBe(1);
+    expect(
+      await countRows(
+        "cells",
+        "cell_id = '1' AND last_error = 'the object was reset' AND last_pulled_at_ms IS NULL",
+      ),
+    ).toBe(1);
     await runCron(env, Date.now());
     await expectD1ToMatch("1");
     expect(await countRows("cells", "last_error IS NULL AND last_pulled_at_ms IS NOT NULL")).toBe(2);
@@ -183,7 +216,10 @@ describe("a run of the cron", () => {
 
   test("goes on with the other cells when a stub cannot even be made", async () => {
     await begin("2", uuidOf(1), "a");
-    expect(await runCron(withoutLedger("1", "throws"), Date.now())).toMatchObject({ cellsPulled: 1, cellsFailed: 1 });
+    expect(await runCron(withoutLedger("1", "throws"), Date.now())).toMatchObject({
+      cellsPulled: 1,
+      cellsFailed: 1,
+    });
     await expectD1ToMatch("2");
   });
 
@@ -203,8 +239,15 @@ describe("a run of the cron", () => {
     await runCron(env, Date.now());
     await begin("1", uuidOf(1), "a");
     const fail = (): Promise<never> => Promise.reject(new Error("the object was reset"));
-    const report = await runCron(envWith({ DIRECTORY: { getByName: () => ({ snapshot: fail, listKeys: fail }) } }), Date.now());
-    expect(report).toMatchObject({ cellsPulled: 2, leasesUpserted: 1, error: "the directory cannot be reached: the object was reset" });
+    const report = await runCron(
+      envWith({ DIRECTORY: { getByName: () => ({ snapshot: fail, listKeys: fail }) } }),
+      Date.now(),
+    );
+    expect(report).toMatchObject({
+      cellsPulled: 2,
+      leasesUpserted: 1,
+      error: "the directory cannot be reached: the object was reset",
+    });
     await expectD1ToMatch("1");
   });
 
@@ -212,7 +255,11 @@ describe("a run of the cron", () => {
     await begin("1", uuidOf(1), "a");
     const { env: down, told } = recordingMaintain(faultyD1(() => "before").env);
     const report = await runCron(down, Date.now());
-    expect(report).toMatchObject({ cellsPulled: 0, cellsFailed: 2, error: expect.stringContaining("Network connection lost") });
+    expect(report).toMatchObject({
+      cellsPulled: 0,
+      cellsFailed: 2,
+      error: expect.stringContaining("Network connection lost"),
+    });
     expect(Object.fromEntries(told)).toEqual({ 1: 0, 2: 0 });
   });
 });
@@ -224,7 +271,10 @@ describe("a copy that does not fit any more", () => {
     let pages = 0;
     const { env: restored } = faultyD1(async (_, sql) => {
       if (sql.length === 2 && ++pages === 3)
-        await env.DB.batch([env.DB.prepare("DELETE FROM leases"), env.DB.prepare("UPDATE cells SET pulled_position = 0")]);
+        await env.DB.batch([
+          env.DB.prepare("DELETE FROM leases"),
+          env.DB.prepare("UPDATE cells SET pulled_position = 0"),
+        ]);
       return undefined;
     });
     const report = await runCron({ ...restored, ...smallPages }, Date.now());
@@ -249,7 +299,8 @@ describe("a copy that does not fit any more", () => {
     const smallPages = { LEASEHOLD_PULL_ROWS: "3" };
     let pages = 0;
     const { env: restored } = faultyD1(async (_, sql) => {
-      if (sql.some((text) => text.includes("INTO keys")) && ++pages === 2) await env.DB.prepare("DELETE FROM keys").run();
+      if (sql.some((text) => text.includes("INTO keys")) && ++pages === 2)
+        await env.DB.prepare("DELETE FROM keys").run();
       return undefined;
     });
     await runCron({ ...restored, ...smallPages }, Date.now());
@@ -262,7 +313,10 @@ describe("a copy that does not fit any more", () => {
     await begin("1", uuidOf(1), "a");
     const { env: restored } = faultyD1(async (_, sql) => {
       if (sql.some((text) => text.includes("AS mark")))
-        await env.DB.batch([env.DB.prepare("DELETE FROM leases"), env.DB.prepare("UPDATE cells SET pulled_position = 0")]);
+        await env.DB.batch([
+          env.DB.prepare("DELETE FROM leases"),
+          env.DB.prepare("UPDATE cells SET pulled_position = 0"),
+        ]);
       return undefined;
     });
     await runCron(restored, Date.now());
@@ -291,7 +345,10 @@ describe("a copy that does not fit any more", () => {
     await begin("1", uuidOf(2), "b");
     await runCron(env, Date.now());
     const [first] = await leasesInD1("1");
-    await runInDurableObject(ledgerOf("1"), (_, state) => void state.storage.sql.exec("DELETE FROM lease WHERE lease = ?", uuidOf(2)));
+    await runInDurableObject(
+      ledgerOf("1"),
+      (_, state) => void state.storage.sql.exec("DELETE FROM lease WHERE lease = ?", uuidOf(2)),
+    );
     expect(await runCron(env, Date.now())).toMatchObject({ cellsPulled: 2, error: null });
     expect(await cursorOf("1")).toBe(first?.position);
   });

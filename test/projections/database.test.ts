@@ -8,7 +8,8 @@ import { faultyD1 } from "./faulty-d1.ts";
 
 beforeEach(() => startFleet());
 
-const select = (database: Database) => database.run("select", (orm) => orm.all<{ one: number }>(sql`SELECT 1 AS one`));
+const select = (database: Database) =>
+  database.run("select", (orm) => orm.all<{ one: number }>(sql`SELECT 1 AS one`));
 
 describe("access to D1", () => {
   test("tries once more", async () => {
@@ -18,8 +19,13 @@ describe("access to D1", () => {
   });
 
   test("ends in a refusal that says why, without the values", async () => {
-    const refused = await new Database(env).run("broken", (orm) => orm.all(sql`SELECT ${"secret-name"} FROM nowhere`));
-    expect(refused).toMatchObject({ ok: false, refusal: { code: "UNAVAILABLE", detail: expect.stringContaining("no such table: nowhere") } });
+    const refused = await new Database(env).run("broken", (orm) =>
+      orm.all(sql`SELECT ${"secret-name"} FROM nowhere`),
+    );
+    expect(refused).toMatchObject({
+      ok: false,
+      refusal: { code: "UNAVAILABLE", detail: expect.stringContaining("no such table: nowhere") },
+    });
     expect(JSON.stringify(refused)).not.toContain("secret-name");
   });
 
@@ -33,20 +39,26 @@ describe("access to D1", () => {
   });
 
   test("survives a binding that is missing or throws", async () => {
-    expect(await select(new Database(envWith({ DB: undefined })))).toMatchObject({ ok: false, refusal: { code: "UNAVAILABLE" } });
+    expect(await select(new Database(envWith({ DB: undefined })))).toMatchObject({
+      ok: false,
+      refusal: { code: "UNAVAILABLE" },
+    });
   });
 });
 
 describe("what is kept of a failure", () => {
   test("ends before anything quoted: that may be a name", () => {
-    expect(causeOf({ cause: `Unexpected token 'x', "[[0,1,"secret-name"" is not valid JSON` })).toBe("Unexpected token 'x',");
+    expect(causeOf({ cause: `Unexpected token 'x', "[[0,1,"secret-name"" is not valid JSON` })).toBe(
+      "Unexpected token 'x',",
+    );
   });
   test("is short", () => expect(causeOf({ cause: "x".repeat(1_000) })).toHaveLength(200));
 });
 
 describe("the health of D1", () => {
   test("is up with its tables", async () => expect(await d1Health(env)).toBe("up"));
-  test("is down when it fails", async () => expect(await d1Health(faultyD1(() => "before").env)).toBe("down"));
+  test("is down when it fails", async () =>
+    expect(await d1Health(faultyD1(() => "before").env)).toBe("down"));
   test("is down when it does not answer, within about a second", async () => {
     const askedAtMs = Date.now();
     expect(await d1Health(faultyD1(() => "hang").env)).toBe("down");

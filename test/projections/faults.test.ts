@@ -1,6 +1,16 @@
 import { describe, expect, test } from "vitest";
 import { runCron } from "../../src/projections/cron.ts";
-import { begin, decide, env, envWith, expectD1ToMatch, leasesInD1, leasesInLedger, startFleet, uuidOf } from "./fleet.ts";
+import {
+  begin,
+  decide,
+  env,
+  envWith,
+  expectD1ToMatch,
+  leasesInD1,
+  leasesInLedger,
+  startFleet,
+  uuidOf,
+} from "./fleet.ts";
 import { faultyD1, type Fault } from "./faulty-d1.ts";
 import { recordingMaintain } from "./ledger-calls.ts";
 
@@ -44,7 +54,9 @@ describe("D1 failing at each of a run's executions", async () => {
     for (let at = 0; at < executions; at += 1) {
       test(`once at ${at}, ${fault} it is carried out: the run gets over it`, async () => {
         await prepare();
-        const { env: faulty, told } = recordingMaintain(faultyD1((execution) => (execution === at ? fault : undefined)).env);
+        const { env: faulty, told } = recordingMaintain(
+          faultyD1((execution) => (execution === at ? fault : undefined)).env,
+        );
         const report = await runCron({ ...faulty, ...smallPages }, Date.now());
         expect(report).toMatchObject({ error: null, cellsFailed: 0 });
         await expectSafe("1", told.get("1") ?? 0);
@@ -53,7 +65,9 @@ describe("D1 failing at each of a run's executions", async () => {
 
       test(`from ${at} on, ${fault} it is carried out: the next run misses nothing`, async () => {
         await prepare();
-        const { env: faulty, told } = recordingMaintain(faultyD1((execution) => (execution >= at ? fault : undefined)).env);
+        const { env: faulty, told } = recordingMaintain(
+          faultyD1((execution) => (execution >= at ? fault : undefined)).env,
+        );
         await runCron({ ...faulty, ...smallPages }, Date.now());
         expect(told.has("1")).toBe(true);
         await expectSafe("1", told.get("1") ?? 0);

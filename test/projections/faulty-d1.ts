@@ -25,7 +25,8 @@ export function faultyD1(plan: Plan = () => undefined): { env: Env; done: Execut
     const result = await work();
     const metas = (Array.isArray(result) ? result : [result]) as { meta?: D1Meta }[];
     done.push({ sql, rowsWritten: metas.reduce((sum, { meta }) => sum + (meta?.rows_written ?? 0), 0) });
-    if (fault === "after") throw new Error("D1_ERROR: D1 DB storage operation exceeded timeout which caused object to be reset.");
+    if (fault === "after")
+      throw new Error("D1_ERROR: D1 DB storage operation exceeded timeout which caused object to be reset.");
     return result;
   };
   return { env: envWith({ DB: wrappedD1(env.DB, execute) }), done, asked: () => count };

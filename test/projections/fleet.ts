@@ -1,7 +1,13 @@
 import { applyD1Migrations, reset, runInDurableObject, type D1Migration } from "cloudflare:test";
 import { env as bindings } from "cloudflare:workers";
 import { expect } from "vitest";
-import { MESSAGE_VERSION, type Envelope, type Lease, type Outcome, type Reply } from "../../src/core/messages.ts";
+import {
+  MESSAGE_VERSION,
+  type Envelope,
+  type Lease,
+  type Outcome,
+  type Reply,
+} from "../../src/core/messages.ts";
 import { configOf, type Env } from "../../src/env.ts";
 import { beginRequest, decideRequest } from "../support/ops.ts";
 import { stubsOf } from "../support/workerd/stubs.ts";
@@ -21,11 +27,19 @@ export async function startFleet(...cells: string[]): Promise<void> {
 }
 
 export async function emptyD1(): Promise<void> {
-  await env.DB.batch(["leases", "cells", "keys", "cron_runs"].map((table) => env.DB.prepare(`DELETE FROM ${table}`)));
+  await env.DB.batch(
+    ["leases", "cells", "keys", "cron_runs"].map((table) => env.DB.prepare(`DELETE FROM ${table}`)),
+  );
 }
 
 async function addCell(cell: string): Promise<void> {
-  const message = { ...envelope(), cell, name: `Cell ${cell}`, address: `https://cell-${cell}.example`, locationHint: null };
+  const message = {
+    ...envelope(),
+    cell,
+    name: `Cell ${cell}`,
+    address: `https://cell-${cell}.example`,
+    locationHint: null,
+  };
   valueOf(await env.DIRECTORY.getByName("directory").addCell(message));
 }
 
@@ -62,7 +76,11 @@ const COLUMNS = "state, position, created_position, creates, destroys, replaces,
 
 export async function leasesInD1(cell: string): Promise<FleetLease[]> {
   return (
-    await env.DB.prepare(`SELECT uuid, ${COLUMNS}, payload FROM leases WHERE cell_id = ? ORDER BY created_position`).bind(cell).all<FleetLease>()
+    await env.DB.prepare(
+      `SELECT uuid, ${COLUMNS}, payload FROM leases WHERE cell_id = ? ORDER BY created_position`,
+    )
+      .bind(cell)
+      .all<FleetLease>()
   ).results;
 }
 
@@ -85,7 +103,9 @@ export async function expectD1ToMatch(cell: string): Promise<void> {
 }
 
 export async function cursorOf(cell: string): Promise<number | null> {
-  return env.DB.prepare("SELECT pulled_position FROM cells WHERE cell_id = ?").bind(cell).first<number>("pulled_position");
+  return env.DB.prepare("SELECT pulled_position FROM cells WHERE cell_id = ?")
+    .bind(cell)
+    .first<number>("pulled_position");
 }
 
 export async function countRows(table: string, where = "true"): Promise<number> {

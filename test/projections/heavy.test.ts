@@ -33,7 +33,10 @@ describe("leases as heavy as they may be", () => {
     await begin("1", uuidOf(0), "first");
   });
 
-  const longNames = Array.from({ length: 1_000 }, (_, n) => `${"x".repeat(1_000)}${String(n).padStart(5, "0")}`);
+  const longNames = Array.from(
+    { length: 1_000 },
+    (_, n) => `${"x".repeat(1_000)}${String(n).padStart(5, "0")}`,
+  );
 
   test("are pulled in pages that fit into messages and statements", async () => {
     const payload = encodePayload(opsOf(envelope().placement, longNames));
@@ -41,7 +44,11 @@ describe("leases as heavy as they may be", () => {
     // A canonical name travels beside the typed one.
     expect(payload.length * 2 * LEASES).toBeGreaterThan(MESSAGE_BYTES);
     await plant("1", 1, LEASES, payload);
-    expect(await runCron(env, Date.now())).toMatchObject({ cellsPulled: 1, cellsFailed: 0, leasesUpserted: 1 + LEASES });
+    expect(await runCron(env, Date.now())).toMatchObject({
+      cellsPulled: 1,
+      cellsFailed: 0,
+      leasesUpserted: 1 + LEASES,
+    });
     await expectD1ToMatch("1");
   });
 
@@ -49,19 +56,29 @@ describe("leases as heavy as they may be", () => {
     const light = encodePayload(opsOf(envelope().placement, ["light"]));
     await plant("1", 1, 700, light);
     await plant("1", 701, LEASES, encodePayload(opsOf(envelope().placement, longNames)));
-    expect(await runCron(env, Date.now())).toMatchObject({ cellsPulled: 1, cellsFailed: 0, leasesUpserted: 701 + LEASES });
+    expect(await runCron(env, Date.now())).toMatchObject({
+      cellsPulled: 1,
+      cellsFailed: 0,
+      leasesUpserted: 701 + LEASES,
+    });
     await expectD1ToMatch("1");
   });
 
   test("are pulled when they have many short names, which weigh most on the way", async () => {
     const short = Array.from({ length: 1_000 }, (_, n) => `s${n}`);
     await plant("1", 1, 150, encodePayload(opsOf(envelope().placement, short)));
-    expect(await runCron(env, Date.now())).toMatchObject({ cellsPulled: 1, cellsFailed: 0, leasesUpserted: 151 });
+    expect(await runCron(env, Date.now())).toMatchObject({
+      cellsPulled: 1,
+      cellsFailed: 0,
+      leasesUpserted: 151,
+    });
     await expectD1ToMatch("1");
   });
 
   test("fit into D1 at the limit of a lease, with names of three bytes a character", async () => {
-    const payload = JSON.stringify(Array.from({ length: 600 }, (_, n) => [0, 1, "語".repeat(950) + n, 0, 0, [2, "1"], [3, "1"]]));
+    const payload = JSON.stringify(
+      Array.from({ length: 600 }, (_, n) => [0, 1, "語".repeat(950) + n, 0, 0, [2, "1"], [3, "1"]]),
+    );
     expect(new TextEncoder().encode(payload).length).toBeGreaterThan(1_700_000);
     await plant("1", 1, 3, payload);
     expect(await runCron(env, Date.now())).toMatchObject({ cellsFailed: 0, leasesUpserted: 4 });

@@ -1,6 +1,17 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { runCron } from "../../src/projections/cron.ts";
-import { begin, countRows, decide, env, envelope, leasesInD1, leasesInLedger, ledgerOf, startFleet, uuidOf } from "./fleet.ts";
+import {
+  begin,
+  countRows,
+  decide,
+  env,
+  envelope,
+  leasesInD1,
+  leasesInLedger,
+  ledgerOf,
+  startFleet,
+  uuidOf,
+} from "./fleet.ts";
 
 const DAY_MS = 86_400_000;
 

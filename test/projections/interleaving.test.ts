@@ -1,7 +1,18 @@
 import { describe, expect, test } from "vitest";
 import type { Env } from "../../src/env.ts";
 import { runCron } from "../../src/projections/cron.ts";
-import { begin, cursorOf, decide, env, expectD1ToMatch, leasesInD1, leasesInLedger, seeded, startFleet, uuidOf } from "./fleet.ts";
+import {
+  begin,
+  cursorOf,
+  decide,
+  env,
+  expectD1ToMatch,
+  leasesInD1,
+  leasesInLedger,
+  seeded,
+  startFleet,
+  uuidOf,
+} from "./fleet.ts";
 import { faultyD1 } from "./faulty-d1.ts";
 import { withSlowLedgers } from "./ledger-calls.ts";
 
@@ -16,13 +27,17 @@ describe("pulls between begins and decisions in random order", () => {
       const pick = <T>(items: readonly T[]): T | undefined => items[Math.floor(random() * items.length)];
       const outstanding: { cell: string; lease: string }[] = [];
       // Pauses in front of D1 and of the ledgers: without them a run would go through in one go, as far as the ledgers' timers are concerned.
-      const pause = (): Promise<undefined> => new Promise((resume) => setTimeout(resume, random() * 4, undefined));
-      const hesitant = (variables: Record<string, string>): Env => withSlowLedgers(pause, { ...faultyD1(pause).env, ...variables });
+      const pause = (): Promise<undefined> =>
+        new Promise((resume) => setTimeout(resume, random() * 4, undefined));
+      const hesitant = (variables: Record<string, string>): Env =>
+        withSlowLedgers(pause, { ...faultyD1(pause).env, ...variables });
       const changes = { over: false };
       const change = async (n: number): Promise<void> => {
         const cell = pick(cells) ?? "1";
-        const old = random() < 0.5 ? outstanding.splice(Math.floor(random() * outstanding.length), 1)[0] : undefined;
-        if (old !== undefined) await decide(old.cell, old.lease, random() < 0.5 ? "COMMITTED" : "ROLLED_BACK");
+        const old =
+          random() < 0.5 ? outstanding.splice(Math.floor(random() * outstanding.length), 1)[0] : undefined;
+        if (old !== undefined)
+          await decide(old.cell, old.lease, random() < 0.5 ? "COMMITTED" : "ROLLED_BACK");
         else if (random() < 0.1) await decide(cell, uuidOf(n), "ROLLED_BACK");
         else {
           await begin(cell, uuidOf(n), `name-${n}`);
@@ -60,5 +75,6 @@ async function expectNothingMissing(cell: string): Promise<void> {
   const cursor = (await cursorOf(cell)) ?? 0;
   const held = await leasesInLedger(cell);
   const copies = new Map((await leasesInD1(cell)).map((lease) => [lease.uuid, lease.position]));
-  for (const { uuid, position } of held) if (position <= cursor) expect(copies.get(uuid)).toBeGreaterThanOrEqual(position);
+  for (const { uuid, position } of held)
+    if (position <= cursor) expect(copies.get(uuid)).toBeGreaterThanOrEqual(position);
 }

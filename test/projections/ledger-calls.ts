@@ -11,7 +11,8 @@ function withLedgers(base: Env, stand: (cell: string, real: LedgerCalls) => obje
 
 /** One cell's ledger fails: each call does at once, none is ever answered, or there is not even a stub to call. */
 export function withoutLedger(cell: string, how: "fails" | "hangs" | "throws" = "fails"): Env {
-  const fail = (): Promise<never> => (how === "hangs" ? new Promise(() => {}) : Promise.reject(new Error("the object was reset")));
+  const fail = (): Promise<never> =>
+    how === "hangs" ? new Promise(() => {}) : Promise.reject(new Error("the object was reset"));
   return withLedgers(env, (asked, real) => {
     if (asked !== cell) return real;
     if (how === "throws") throw new TypeError("no such location");
@@ -47,7 +48,9 @@ export function withSlowLedgers(pause: () => Promise<unknown>, base: Env = env):
 }
 
 /** Notes which ledgers are asked for states, and lets `answer` speak for them. */
-export function countingLedgers(answer: (cell: string, leases: string[]) => LeaseState[] | undefined = () => undefined): {
+export function countingLedgers(
+  answer: (cell: string, leases: string[]) => LeaseState[] | undefined = () => undefined,
+): {
   env: Env;
   asked: string[];
 } {

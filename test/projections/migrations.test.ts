@@ -8,7 +8,12 @@ beforeAll(() => startFleet("1"));
 
 describe("the migrations", () => {
   test("make strict tables without rowids", async () => {
-    const { results } = await env.DB.prepare("PRAGMA table_list").all<{ name: string; type: string; wr: number; strict: number }>();
+    const { results } = await env.DB.prepare("PRAGMA table_list").all<{
+      name: string;
+      type: string;
+      wr: number;
+      strict: number;
+    }>();
     for (const name of ["cells", "keys", "leases", "cron_runs"])
       expect(results.find((table) => table.name === name)).toMatchObject({ wr: 1, strict: 1 });
   });
@@ -17,7 +22,9 @@ describe("the migrations", () => {
     const { results } = await env.DB.prepare(
       "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND tbl_name = 'leases' AND sql IS NOT NULL",
     ).all();
-    expect(results).toEqual([{ name: "leases_outstanding", sql: expect.stringMatching(/WHERE state = 'GRANTED'$/) }]);
+    expect(results).toEqual([
+      { name: "leases_outstanding", sql: expect.stringMatching(/WHERE state = 'GRANTED'$/) },
+    ]);
   });
 
   test("refuse a decided lease with names, and a state that does not exist", async () => {
@@ -37,7 +44,9 @@ describe("the query plans", () => {
   test("pruning reads a range of each cell's key", async () => {
     const { env: watched, done } = faultyD1();
     await runCron(watched, Date.now());
-    expect(await planOf(done, "DELETE FROM leases")).toContain("SEARCH leases USING PRIMARY KEY (cell_id=? AND created_position<?)");
+    expect(await planOf(done, "DELETE FROM leases")).toContain(
+      "SEARCH leases USING PRIMARY KEY (cell_id=? AND created_position<?)",
+    );
   });
 
   test("marking the cells looks each one up", async () => {
@@ -60,7 +69,9 @@ describe("the query plans", () => {
 
 /** The plan of the one statement that holds these words. */
 async function planOf(done: readonly Execution[], words: string): Promise<string> {
-  const [statement = "", ...others] = new Set(done.flatMap(({ sql }) => sql).filter((sql) => sql.includes(words)));
+  const [statement = "", ...others] = new Set(
+    done.flatMap(({ sql }) => sql).filter((sql) => sql.includes(words)),
+  );
   expect(others).toEqual([]);
   const bindings = Array.from(statement.matchAll(/\?/g), () => "1");
   const { results } = await env.DB.prepare(`EXPLAIN QUERY PLAN ${statement}`)

@@ -2,7 +2,13 @@ import { runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Env } from "../../src/env.ts";
 import { runCron } from "../../src/projections/cron.ts";
-import { listStale, type StaleLease, type StalePage, type StalePosition, type StaleQuery } from "../../src/projections/stale.ts";
+import {
+  listStale,
+  type StaleLease,
+  type StalePage,
+  type StalePosition,
+  type StaleQuery,
+} from "../../src/projections/stale.ts";
 import { begin, countRows, decide, env, ledgerOf, startFleet, uuidOf } from "./fleet.ts";
 import { faultyD1 } from "./faulty-d1.ts";
 import { countingLedgers, withoutLedger } from "./ledger-calls.ts";
@@ -91,7 +97,9 @@ describe("the stale listing", () => {
 
   test("pages through everything once, at any size, also within one millisecond and over cells", async () => {
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() });
-    await Promise.all(Array.from({ length: 30 }, (_, n) => begin(n % 3 === 0 ? "1" : "2", uuidOf(n), `name-${n}`)));
+    await Promise.all(
+      Array.from({ length: 30 }, (_, n) => begin(n % 3 === 0 ? "1" : "2", uuidOf(n), `name-${n}`)),
+    );
     await runCron(env, Date.now());
     const whole = idsOf((await list()).leases);
     expect(whole).toHaveLength(30);
@@ -115,7 +123,10 @@ describe("the stale listing", () => {
     );
     const first = await list({ limit: 5 }, decidedLedger.env);
     expect(first).toMatchObject({ leases: [], next: { createdAtMs: 1_000 } });
-    const second = await list({ limit: 5, ...(first.next === null ? {} : { after: first.next }) }, decidedLedger.env);
+    const second = await list(
+      { limit: 5, ...(first.next === null ? {} : { after: first.next }) },
+      decidedLedger.env,
+    );
     expect(idsOf(second.leases)).toEqual([uuidOf(1)]);
     expect(second.next).toBeNull();
   });
@@ -162,7 +173,10 @@ describe("the stale listing", () => {
     await begin("1", uuidOf(1), "a");
     await begin("1", uuidOf(2), "b");
     await runCron(env, Date.now());
-    await runInDurableObject(ledgerOf("1"), (_, state) => void state.storage.sql.exec("DELETE FROM lease WHERE lease = ?", uuidOf(1)));
+    await runInDurableObject(
+      ledgerOf("1"),
+      (_, state) => void state.storage.sql.exec("DELETE FROM lease WHERE lease = ?", uuidOf(1)),
+    );
     expect(idsOf((await list()).leases)).toEqual([uuidOf(2)]);
     expect(await countRows("leases")).toBe(1);
   });

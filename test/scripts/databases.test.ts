@@ -48,25 +48,33 @@ const askMysql = async (connection: Connection, statement: string): Promise<read
 };
 
 const toPostgres: Record<string, Ask> = {
-  "pg over TCP": ({ connection }, database, statement) => askPg(new Client({ ...connection, database }), statement),
-  "pg over the socket": ({ connection, socket }, database, statement) => askPg(new Client({ ...connection, host: socket, database }), statement),
+  "pg over TCP": ({ connection }, database, statement) =>
+    askPg(new Client({ ...connection, database }), statement),
+  "pg over the socket": ({ connection, socket }, database, statement) =>
+    askPg(new Client({ ...connection, host: socket, database }), statement),
   "postgres over TCP": askPostgresJs,
 };
 
 const toMariadb: Record<string, Ask> = {
-  "mysql2 over TCP": async ({ connection }, database, statement) => askMysql(await createConnection({ ...connection, database }), statement),
-  "mysql2 by its URL": async (server, database, statement) => askMysql(await createConnection(server.url(database)), statement),
+  "mysql2 over TCP": async ({ connection }, database, statement) =>
+    askMysql(await createConnection({ ...connection, database }), statement),
+  "mysql2 by its URL": async (server, database, statement) =>
+    askMysql(await createConnection(server.url(database)), statement),
   "mysql2 over the socket": async ({ connection: { user }, socket }, database, statement) =>
     askMysql(await createConnection({ socketPath: socket, user, database }), statement),
 };
 
-const foldersOf = (pid: number): string[] => readdirSync(tmpdir()).filter((name) => name.startsWith(`leasehold-database-${pid}-`));
+const foldersOf = (pid: number): string[] =>
+  readdirSync(tmpdir()).filter((name) => name.startsWith(`leasehold-database-${pid}-`));
 
 /** Whether a process runs on one of its folders: a server that stops listening is still removing files of its own, and one that is removed beside it stays behind. */
 const isUsed = (pid: number): boolean =>
   readdirSync("/proc").some((name) => {
     try {
-      return /^\d+$/.test(name) && readFileSync(`/proc/${name}/cmdline`, "utf8").includes(`leasehold-database-${pid}-`);
+      return (
+        /^\d+$/.test(name) &&
+        readFileSync(`/proc/${name}/cmdline`, "utf8").includes(`leasehold-database-${pid}-`)
+      );
     } catch {
       return false;
     }
@@ -91,14 +99,16 @@ function behaves(start: () => Promise<DatabaseServer>, module: string, ways: Rec
     expect(await server.createDatabase()).not.toBe(database);
     const drivers = Object.entries(ways);
     const askAll = async (statement: string): Promise<void> => {
-      for (const [name, ask] of drivers) expect(await ask(server, database, statement), name).toEqual([{ id: 1 }]);
+      for (const [name, ask] of drivers)
+        expect(await ask(server, database, statement), name).toEqual([{ id: 1 }]);
     };
 
     for (const statement of ["CREATE TABLE kept (id integer PRIMARY KEY)", "INSERT INTO kept VALUES (1)"])
       await drivers[0]?.[1](server, database, statement);
     await askAll("SELECT id FROM kept");
     server.kill();
-    for (const [name, ask] of drivers) await expect(ask(server, database, "SELECT 1"), name).rejects.toThrow();
+    for (const [name, ask] of drivers)
+      await expect(ask(server, database, "SELECT 1"), name).rejects.toThrow();
     await server.restart();
     await askAll("SELECT id FROM kept");
     // Without a kill before.
@@ -112,7 +122,9 @@ function behaves(start: () => Promise<DatabaseServer>, module: string, ways: Rec
 
   test("it ends with the process that started it, and the next one removes what that left", async () => {
     const script = `const { ${start.name} } = await import(${JSON.stringify(module)}); console.log((await ${start.name}()).connection.port);`;
-    const starter = spawn(process.execPath, ["--input-type=module", "-e", script], { stdio: ["ignore", "pipe", "inherit"] });
+    const starter = spawn(process.execPath, ["--input-type=module", "-e", script], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
     const [line] = (await Promise.race([once(starter.stdout, "data"), once(starter, "exit")])) as [unknown];
     const port = Number(String(line));
     const pid = starter.pid ?? 0;
@@ -128,8 +140,12 @@ function behaves(start: () => Promise<DatabaseServer>, module: string, ways: Rec
   });
 }
 
-describe.skipIf(isSkipped("PostgreSQL"))("PostgreSQL", () => behaves(startPostgres, join(support, "postgres.ts"), toPostgres));
-describe.skipIf(isSkipped("MariaDB"))("MariaDB", () => behaves(startMariadb, join(support, "mariadb.ts"), toMariadb));
+describe.skipIf(isSkipped("PostgreSQL"))("PostgreSQL", () =>
+  behaves(startPostgres, join(support, "postgres.ts"), toPostgres),
+);
+describe.skipIf(isSkipped("MariaDB"))("MariaDB", () =>
+  behaves(startMariadb, join(support, "mariadb.ts"), toMariadb),
+);
 
 test("what is not installed is told in one sentence, with what installs it", () => {
   expect(() => programOf("MariaDB", "no-such-program")).toThrow(

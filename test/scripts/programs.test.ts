@@ -17,7 +17,10 @@ test.each([
   ["model", ["--only", "x"], "there is no run x"],
   ["model", ["--only", "a", "--trail", "b"], "--only and --trail exclude each other"],
 ])("npm run %s -- %j: one sentence, the usage, and 2", (name, args, sentence) => {
-  const { status, stderr, stdout } = spawnSync(process.execPath, [`test/${name}/main.ts`, ...args], { cwd: root, encoding: "utf8" });
+  const { status, stderr, stdout } = spawnSync(process.execPath, [`test/${name}/main.ts`, ...args], {
+    cwd: root,
+    encoding: "utf8",
+  });
   expect({ status, stdout }).toEqual({ status: 2, stdout: "" });
   expect(stderr).toContain(sentence);
   expect(stderr).toContain(`\n\nnpm run ${name} -- [options]\n\n`);

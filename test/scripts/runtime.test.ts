@@ -22,9 +22,14 @@ async function start(folder: string, variables: Record<string, string> = {}): Pr
 const newFolder = (): string => mkdtempSync(join(tmpdir(), "leasehold-"));
 
 /** A runtime that does something else as soon as the file `broken` is there. */
-function breakable(folder: string, instead: string): { variables: Record<string, string>; break: () => void } {
+function breakable(
+  folder: string,
+  instead: string,
+): { variables: Record<string, string>; break: () => void } {
   const [path, broken] = [join(folder, "workerd.sh"), join(folder, "broken")];
-  writeFileSync(path, `#!/bin/sh\nif [ -e "${broken}" ]; then ${instead}; fi\nexec "${workerd}" "$@"\n`, { mode: 0o755 });
+  writeFileSync(path, `#!/bin/sh\nif [ -e "${broken}" ]; then ${instead}; fi\nexec "${workerd}" "$@"\n`, {
+    mode: 0o755,
+  });
   return { variables: { MINIFLARE_WORKERD_PATH: path }, break: () => writeFileSync(broken, "") };
 }
 
@@ -48,7 +53,9 @@ test("a runtime that cannot be started again ends the process, which says why", 
   expect(await server.ended).toBe(1);
   expect(server.output).toContain('{"event":"runtime_failed","error":"The Workers runtime failed to restart');
   expect(server.output).toContain("no such thing");
-  expect(server.output.trimEnd().split("\n").at(-1)).toBe("leasehold: the runtime ended and could not be started again");
+  expect(server.output.trimEnd().split("\n").at(-1)).toBe(
+    "leasehold: the runtime ended and could not be started again",
+  );
 });
 
 test("a runtime that never gets ready again ends the process too", async () => {
@@ -59,7 +66,9 @@ test("a runtime that never gets ready again ends the process too", async () => {
   runtime.break();
   await server.kill("workerd");
   expect(await server.ended).toBe(1);
-  expect(server.output.trimEnd().split("\n").at(-1)).toBe("leasehold: the runtime ended and could not be started again");
+  expect(server.output.trimEnd().split("\n").at(-1)).toBe(
+    "leasehold: the runtime ended and could not be started again",
+  );
 });
 
 test("a runtime that does not start at all ends the process, which says what the runtime said", async () => {
@@ -85,6 +94,7 @@ test("a runtime that answers after a while is not given up, and one that is stop
   await new Promise<void>((listening) => server.listen(port, "127.0.0.1", listening));
   onTestFinished(() => void server.close());
   await looked;
-  const isLost = (watch: RuntimeWatch): Promise<unknown> => Promise.race([watch.lost, new Promise((resume) => setTimeout(resume, 100))]);
+  const isLost = (watch: RuntimeWatch): Promise<unknown> =>
+    Promise.race([watch.lost, new Promise((resume) => setTimeout(resume, 100))]);
   expect(await Promise.all([patient, stopped].map(isLost))).toEqual([undefined, undefined]);
 });

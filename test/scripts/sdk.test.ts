@@ -43,14 +43,20 @@ describe("the package", () => {
   test("depends on nothing, and its peers may be absent", () => {
     const manifest = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as Record<string, object>;
     expect(manifest).not.toHaveProperty("dependencies");
-    expect(Object.keys(manifest["peerDependenciesMeta"] ?? {})).toEqual(Object.keys(manifest["peerDependencies"] ?? {}));
-    expect(Object.keys(manifest["exports"] ?? {})).toEqual([...entries.map(({ name }) => `./${name}`), "./package.json"]);
+    expect(Object.keys(manifest["peerDependenciesMeta"] ?? {})).toEqual(
+      Object.keys(manifest["peerDependencies"] ?? {}),
+    );
+    expect(Object.keys(manifest["exports"] ?? {})).toEqual([
+      ...entries.map(({ name }) => `./${name}`),
+      "./package.json",
+    ]);
   });
 
   test("leases a name without a peer, then gives every entry to Node and to compilers", () => {
     expect(leaseWithSdk(project)).toBe("COMMITTED true");
     linkPeers(root, project);
-    for (const [name, names] of Object.entries(importSdk(project, entries))) expect(names, name).not.toEqual([]);
+    for (const [name, names] of Object.entries(importSdk(project, entries)))
+      expect(names, name).not.toEqual([]);
     compileAgainstSdk(project, entries);
   });
 
@@ -61,7 +67,13 @@ describe("the package", () => {
 });
 
 describe("the build refuses", () => {
-  const client: Entry = { name: "client", source: "src/client/index.ts", peers: [], bundles: [], runsOn: "any" };
+  const client: Entry = {
+    name: "client",
+    source: "src/client/index.ts",
+    peers: [],
+    bundles: [],
+    runsOn: "any",
+  };
   const cell: Entry = { ...client, name: "cell", source: "src/cell/index.ts" };
 
   /** A repository with one entry. */
@@ -75,9 +87,24 @@ describe("the build refuses", () => {
   };
 
   test.each([
-    ["a package that the entry may not bring along", client, 'import { v7 } from "uuid"; export const id = v7();', "leasehold/client has uuid in it"],
-    ["one of Node's modules", client, 'import { join } from "node:path"; export const a = join("a");', "leasehold/client imports node:path"],
-    ["a peer of other entries", cell, 'import { sql } from "drizzle-orm"; export const a = sql;', "leasehold/cell imports drizzle-orm"],
+    [
+      "a package that the entry may not bring along",
+      client,
+      'import { v7 } from "uuid"; export const id = v7();',
+      "leasehold/client has uuid in it",
+    ],
+    [
+      "one of Node's modules",
+      client,
+      'import { join } from "node:path"; export const a = join("a");',
+      "leasehold/client imports node:path",
+    ],
+    [
+      "a peer of other entries",
+      cell,
+      'import { sql } from "drizzle-orm"; export const a = sql;',
+      "leasehold/cell imports drizzle-orm",
+    ],
   ])("code with %s", async (_, entry, text, complaint) => {
     const repository = repositoryOf(entry, text);
     await expect(buildJavascript(repository, [entry], join(repository, "dist"))).rejects.toThrow(complaint);
@@ -105,6 +132,9 @@ describe("the build refuses", () => {
 });
 
 test("the package's change log has every version, and what concerns its users", () => {
-  const text = "# Changelog\n\nWords.\n\n## 2.0.0\n\n### For operators\n\n- No.\n\n### For cell authors\n\n- Yes.\n\n## 1.0.0\n\nThe first.\n";
-  expect(changelogOf(text)).toBe("# Changelog\n\nWords.\n\n## 2.0.0\n\n### For cell authors\n\n- Yes.\n\n## 1.0.0\n\nThe first.\n");
+  const text =
+    "# Changelog\n\nWords.\n\n## 2.0.0\n\n### For operators\n\n- No.\n\n### For cell authors\n\n- Yes.\n\n## 1.0.0\n\nThe first.\n";
+  expect(changelogOf(text)).toBe(
+    "# Changelog\n\nWords.\n\n## 2.0.0\n\n### For cell authors\n\n- Yes.\n\n## 1.0.0\n\nThe first.\n",
+  );
 });

@@ -23,10 +23,16 @@ export class Server {
     this.url = `http://127.0.0.1:${port}`;
     this.#stateFolder = stateFolder;
     const env = { ...process.env, PORT: String(port), LEASEHOLD_STATE: stateFolder, ...variables };
-    this.#process = spawn(process.execPath, ["scripts/start.ts"], { cwd: root, env, stdio: ["ignore", "pipe", "pipe"] });
+    this.#process = spawn(process.execPath, ["scripts/start.ts"], {
+      cwd: root,
+      env,
+      stdio: ["ignore", "pipe", "pipe"],
+    });
     this.#process.stdout?.on("data", (data: Buffer) => (this.#stdout += data.toString()));
     this.#process.stderr?.on("data", (data: Buffer) => (this.#stderr += data.toString()));
-    this.ended = new Promise((resolve) => this.#process.once("exit", (code) => resolve({ code, stderr: this.#stderr })));
+    this.ended = new Promise((resolve) =>
+      this.#process.once("exit", (code) => resolve({ code, stderr: this.#stderr })),
+    );
   }
 
   get stdout(): string {
@@ -52,10 +58,22 @@ export class Server {
   }
 
   /** Status 0: no answer. */
-  async call(key: string, method: string, path: string, body?: unknown): Promise<{ status: number; body: Record<string, unknown> }> {
-    const headers = { authorization: `Bearer ${key}`, ...(body === undefined ? {} : { "content-type": "application/json" }) };
+  async call(
+    key: string,
+    method: string,
+    path: string,
+    body?: unknown,
+  ): Promise<{ status: number; body: Record<string, unknown> }> {
+    const headers = {
+      authorization: `Bearer ${key}`,
+      ...(body === undefined ? {} : { "content-type": "application/json" }),
+    };
     try {
-      const answer = await fetch(`${this.url}${path}`, { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) });
+      const answer = await fetch(`${this.url}${path}`, {
+        method,
+        headers,
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      });
       return { status: answer.status, body: (await answer.json()) as Record<string, unknown> };
     } catch {
       return { status: 0, body: {} };

@@ -23,7 +23,13 @@ afterAll(async () => {
 });
 
 const create = (value: string): object => ({
-  creates: [{ bucket: { type: "ROUTES", value }, subject: { type: "USER", id: 1 }, source: { type: "RAILS_TABLE_USERS", id: 1 } }],
+  creates: [
+    {
+      bucket: { type: "ROUTES", value },
+      subject: { type: "USER", id: 1 },
+      source: { type: "RAILS_TABLE_USERS", id: 1 },
+    },
+  ],
 });
 const uuid = (n: number): string => `00000000-0000-4000-8000-${String(n).padStart(12, "0")}`;
 
@@ -33,7 +39,9 @@ test("the first start makes keys that only their owner can read; they and the st
   expect(Object.keys(keys.cells)).toEqual(["1", "2", "3", "4"]);
   expect(statSync(join(state, "dev-keys.json")).mode & 0o777).toBe(0o600);
   await expect.poll(() => first.stdout).toContain(keys.operator);
-  expect((await first.call(keys.cells["1"] ?? "", "PUT", `/v1/cells/1/leases/${uuid(1)}`, create("Ada"))).status).toBe(201);
+  expect(
+    (await first.call(keys.cells["1"] ?? "", "PUT", `/v1/cells/1/leases/${uuid(1)}`, create("Ada"))).status,
+  ).toBe(201);
   const busy = await (await start({}, state)).ended;
   expect(busy).toMatchObject({
     code: 1,
@@ -47,9 +55,16 @@ test("the first start makes keys that only their owner can read; they and the st
   expect(await (await fetch(`${second.url}/readyz`)).json()).toMatchObject({ d1: "up" });
   const cells = await second.call(keys.operator, "GET", "/v1/admin/cells");
   expect((cells.body["cells"] as unknown[]).length).toBe(4);
-  expect(((await second.call(keys.operator, "GET", "/v1/admin/keys")).body["keys"] as unknown[]).length).toBe(6);
-  expect((await second.call(keys.cells["1"] ?? "", "POST", `/v1/cells/1/leases/${uuid(1)}/commit`)).status).toBe(200);
-  expect(await second.call(keys.router, "GET", "/v1/records/ROUTES/ada")).toMatchObject({ status: 200, body: { record: { status: "ACTIVE" } } });
+  expect(((await second.call(keys.operator, "GET", "/v1/admin/keys")).body["keys"] as unknown[]).length).toBe(
+    6,
+  );
+  expect(
+    (await second.call(keys.cells["1"] ?? "", "POST", `/v1/cells/1/leases/${uuid(1)}/commit`)).status,
+  ).toBe(200);
+  expect(await second.call(keys.router, "GET", "/v1/records/ROUTES/ada")).toMatchObject({
+    status: 200,
+    body: { record: { status: "ACTIVE" } },
+  });
   expect(await second.end("SIGINT")).toMatchObject({ code: 0 });
 
   // Files lost one by one, and files that are no database: D1 is made anew, or said to be down; nothing else is touched.
@@ -59,7 +74,8 @@ test("the first start makes keys that only their owner can read; they and the st
   expect(await (await fetch(`${third.url}/readyz`)).json()).toMatchObject({ d1: "up" });
   await third.end("SIGTERM");
   // The runtime keeps its alarms beside it; without those it does not start at all.
-  for (const file of readdirSync(d1)) if (!file.startsWith("metadata")) writeFileSync(join(d1, file), "no database");
+  for (const file of readdirSync(d1))
+    if (!file.startsWith("metadata")) writeFileSync(join(d1, file), "no database");
   const fourth = await (await start()).ready();
   expect(await (await fetch(`${fourth.url}/readyz`)).json()).toMatchObject({ d1: "down" });
   expect((await fourth.call(keys.router, "GET", "/v1/records/ROUTES/ada")).status).toBe(200);
@@ -81,7 +97,10 @@ test("a port in use, a state folder that cannot be written and a bad variable ar
   writeFileSync(file, "");
   const cases: [Server, RegExp][] = [
     [new Server(port, join(folder, "other")), /^leasehold: port \d+ is in use; set PORT to another one\n$/],
-    [new Server(await freePort(), join(file, "below")), /^leasehold: the state folder .* cannot be written: ENOTDIR\n$/],
+    [
+      new Server(await freePort(), join(file, "below")),
+      /^leasehold: the state folder .* cannot be written: ENOTDIR\n$/,
+    ],
     [new Server(await freePort(), file), /^leasehold: the state folder .* cannot be written: ENOTDIR\n$/],
     [new Server(0, join(folder, "other")), /^leasehold: PORT must be a whole number from 1 to 65535\n$/],
     [
@@ -104,11 +123,22 @@ test("killed under load: nothing acknowledged is lost, unknown begins can be rep
   const load = new AbortController();
   const client = async (cell: string): Promise<void> => {
     while (!load.signal.aborted) {
-      const lease = { cell, uuid: uuid(1_000 + leases.length), name: `kill-${leases.length}`, begun: 0, committed: 0 };
+      const lease = {
+        cell,
+        uuid: uuid(1_000 + leases.length),
+        name: `kill-${leases.length}`,
+        begun: 0,
+        committed: 0,
+      };
       leases.push(lease);
       const key = keys.cells[cell] ?? "";
-      lease.begun = (await server.call(key, "PUT", `/v1/cells/${cell}/leases/${lease.uuid}`, create(lease.name))).status;
-      if (lease.begun === 201) lease.committed = (await server.call(key, "POST", `/v1/cells/${cell}/leases/${lease.uuid}/commit`)).status;
+      lease.begun = (
+        await server.call(key, "PUT", `/v1/cells/${cell}/leases/${lease.uuid}`, create(lease.name))
+      ).status;
+      if (lease.begun === 201)
+        lease.committed = (
+          await server.call(key, "POST", `/v1/cells/${cell}/leases/${lease.uuid}/commit`)
+        ).status;
     }
   };
   const clients = ["1", "2", "3", "4", "1", "2", "3", "4"].map(client);
@@ -139,7 +169,9 @@ test("killed under load: nothing acknowledged is lost, unknown begins can be rep
     const looked = await again.call(keys.router, "POST", "/v1/records/lookup", {
       buckets: some.map(({ name }) => ({ type: "ROUTES", value: name })),
     });
-    const results = looked.body["results"] as { record?: { cell_id: string; status: string; lease_uuid: string | null } }[];
+    const results = looked.body["results"] as {
+      record?: { cell_id: string; status: string; lease_uuid: string | null };
+    }[];
     expect(results.map(({ record }) => [record?.cell_id, record?.status, record?.lease_uuid])).toEqual(
       some.map(({ cell }) => [cell, "ACTIVE", null]),
     );
@@ -152,7 +184,8 @@ test("a first start that failed leaves a state that starts, with the shards of a
   await new Promise<void>((listening) => listener.listen(0, "127.0.0.1", listening));
   const address = listener.address();
   const fresh = join(folder, "failed-first");
-  const failed = await new Server(typeof address === "object" && address !== null ? address.port : 0, fresh).ended;
+  const failed = await new Server(typeof address === "object" && address !== null ? address.port : 0, fresh)
+    .ended;
   expect(failed).toMatchObject({ code: 1, stderr: expect.stringContaining("is in use") as unknown });
   listener.close();
   const second = await (await start({}, fresh)).ready();

@@ -13,8 +13,12 @@ function contend(state: string): { said: Promise<string>; kill: () => void } {
   const module = join(import.meta.dirname, "../../scripts/state-lock.ts");
   const script = `import { lockState } from ${JSON.stringify(module)};
     lockState(${JSON.stringify(state)}).then(() => { console.log("got"); setTimeout(() => {}, 60_000); }, (error) => console.log(error.message));`;
-  const child = spawn(process.execPath, ["--input-type=module", "-e", script], { stdio: ["ignore", "pipe", "ignore"] });
-  const said = new Promise<string>((resolve) => child.stdout.once("data", (data: Buffer) => resolve(data.toString().trim())));
+  const child = spawn(process.execPath, ["--input-type=module", "-e", script], {
+    stdio: ["ignore", "pipe", "ignore"],
+  });
+  const said = new Promise<string>((resolve) =>
+    child.stdout.once("data", (data: Buffer) => resolve(data.toString().trim())),
+  );
   return { said, kill: () => child.kill("SIGKILL") };
 }
 
@@ -24,7 +28,8 @@ test("of several processes that start at once one gets the folder, also behind o
     const contenders = [1, 2, 3, 4].map(() => contend(state));
     const said = await Promise.all(contenders.map((contender) => contender.said));
     expect(said.filter((line) => line === "got")).toHaveLength(1);
-    for (const line of said) if (line !== "got") expect(line).toMatch(/is in use by (process \d+|another process)/);
+    for (const line of said)
+      if (line !== "got") expect(line).toMatch(/is in use by (process \d+|another process)/);
     for (const { kill } of contenders) kill();
   }
 });

@@ -12,7 +12,10 @@ import type { World } from "./world.ts";
 
 /** The names that all cells fight for. */
 export function namesOf(count: number): Name[] {
-  return Array.from({ length: count }, (_, index) => ({ type: index % 3 === 2 ? "USERNAMES" : "ROUTES", canonical: `name-${index}` }));
+  return Array.from({ length: count }, (_, index) => ({
+    type: index % 3 === 2 ? "USERNAMES" : "ROUTES",
+    canonical: `name-${index}`,
+  }));
 }
 
 /** Longer than a local transaction lasts, with its begin. */
@@ -23,11 +26,18 @@ const EMPTY: Plan = { creates: [], destroys: [], replaces: [], allowMissing: fal
 /** What cells, routers, operators and the platform's cron do. Each ends by itself; what goes wrong on the way is the run's business. */
 export const activities: Record<Activity, (world: World, cell: Cell, random: Random) => Promise<void>> = {
   create: (world, cell, random) => change(cell, { ...EMPTY, creates: newRows(world, cell, random, 3) }),
-  destroy: (_, cell, random) => change(cell, { ...EMPTY, destroys: ownRows(cell, random, 2), allowMissing: random.chance(0.3) }),
+  destroy: (_, cell, random) =>
+    change(cell, { ...EMPTY, destroys: ownRows(cell, random, 2), allowMissing: random.chance(0.3) }),
   rename: (world, cell, random) =>
-    change(cell, { ...EMPTY, creates: newRows(world, cell, random, 2), destroys: ownRows(cell, random, 1) }, (plan) => plan.destroys.length > 0),
-  replace: (_, cell, random) => change(cell, { ...EMPTY, replaces: ownRows(cell, random, 2).map((row) => rowOf(row, cell, random)) }),
-  abandon: (world, cell, random) => change(cell, { ...EMPTY, creates: newRows(world, cell, random, 2), isAbandoned: true }),
+    change(
+      cell,
+      { ...EMPTY, creates: newRows(world, cell, random, 2), destroys: ownRows(cell, random, 1) },
+      (plan) => plan.destroys.length > 0,
+    ),
+  replace: (_, cell, random) =>
+    change(cell, { ...EMPTY, replaces: ownRows(cell, random, 2).map((row) => rowOf(row, cell, random)) }),
+  abandon: (world, cell, random) =>
+    change(cell, { ...EMPTY, creates: newRows(world, cell, random, 2), isAbandoned: true }),
   lookup,
   scan_leases: scanLeases,
   scan_records: scanRecords,
@@ -84,7 +94,8 @@ function reconcile(cell: Cell, random: Random): Promise<void> {
 async function change(
   cell: Cell,
   plan: Plan,
-  isPossible = (given: Plan): boolean => given.creates.length + given.destroys.length + given.replaces.length > 0,
+  isPossible = (given: Plan): boolean =>
+    given.creates.length + given.destroys.length + given.replaces.length > 0,
 ) {
   if (isPossible(plan)) await cell.update(plan);
 }
@@ -97,7 +108,8 @@ async function lookup(world: World, _: Cell, random: Random): Promise<void> {
     world.judge.see("R2");
     for (const found of answer.value.found) {
       world.judge.see(`looked up ${found.kind === "record" ? found.record.status : found.kind}`);
-      if (found.kind === "record" && found.record.status === "LEASE_CREATING") world.judge.showed(found.record);
+      if (found.kind === "record" && found.record.status === "LEASE_CREATING")
+        world.judge.showed(found.record);
     }
   }
 }
@@ -115,8 +127,14 @@ async function scanLeases(world: World, cell: Cell, random: Random): Promise<voi
     afterPosition = answer.value.nextPosition;
   }
   world.judge.see("R1");
-  const missed = before.find((lease) => world.judge.factOf(cell.id, lease)?.state === "GRANTED" && !seen.has(lease));
-  world.judge.check("I12", missed === undefined, () => `lease ${missed} of cell ${cell.id} was granted all the while, and no page shows it`);
+  const missed = before.find(
+    (lease) => world.judge.factOf(cell.id, lease)?.state === "GRANTED" && !seen.has(lease),
+  );
+  world.judge.check(
+    "I12",
+    missed === undefined,
+    () => `lease ${missed} of cell ${cell.id} was granted all the while, and no page shows it`,
+  );
 }
 
 /** Out of the blue: a begin with this UUID must find that it was rolled back (rule C7). */
@@ -126,9 +144,17 @@ async function fence(world: World, cell: Cell, random: Random): Promise<void> {
   const lease = random.uuid();
   const fenced = await cell.api.decide(cell.id, cell.caller, lease, "ROLLED_BACK");
   if (fenced.kind !== "ok") return;
-  const begun = await cell.api.begin(cell.id, cell.caller, { lease, ops: cell.opsOf({ ...EMPTY, creates }), allowMissing: false });
+  const begun = await cell.api.begin(cell.id, cell.caller, {
+    lease,
+    ops: cell.opsOf({ ...EMPTY, creates }),
+    allowMissing: false,
+  });
   const wasPruned = world.judge.wasPruned(cell.id, lease);
-  world.judge.check("I10", begun.kind !== "ok" || wasPruned, () => `lease ${lease} of cell ${cell.id} was fenced, and its begin succeeds`);
+  world.judge.check(
+    "I10",
+    begun.kind !== "ok" || wasPruned,
+    () => `lease ${lease} of cell ${cell.id} was fenced, and its begin succeeds`,
+  );
   world.judge.see("C7");
 }
 
@@ -139,8 +165,14 @@ async function replay(world: World, cell: Cell, random: Random): Promise<void> {
   const answer = await cell.api.begin(cell.id, cell.caller, ended);
   if (answer.kind === "unknown" || isRefused(answer, "KEY_REVOKED")) return;
   const isRight =
-    ended.outcome === "COMMITTED" ? answer.kind === "ok" && answer.value.lease.state === "COMMITTED" : isRefused(answer, "LEASE_ROLLED_BACK");
-  world.judge.check("I10", isRight, () => `lease ${ended.lease} ended ${ended.outcome}, and its begin is answered ${JSON.stringify(answer)}`);
+    ended.outcome === "COMMITTED"
+      ? answer.kind === "ok" && answer.value.lease.state === "COMMITTED"
+      : isRefused(answer, "LEASE_ROLLED_BACK");
+  world.judge.check(
+    "I10",
+    isRight,
+    () => `lease ${ended.lease} ended ${ended.outcome}, and its begin is answered ${JSON.stringify(answer)}`,
+  );
   world.judge.see("B2");
 }
 
@@ -149,8 +181,16 @@ async function reuse(world: World, cell: Cell, random: Random): Promise<void> {
   const creates = newRows(world, cell, random, 1);
   if (cell.recent.length === 0 || creates.length === 0) return;
   const { lease } = random.pick(cell.recent);
-  const answer = await cell.api.begin(cell.id, cell.caller, { lease, ops: cell.opsOf({ ...EMPTY, creates }), allowMissing: false });
-  world.judge.check("I10", answer.kind !== "ok", () => `lease ${lease} of cell ${cell.id} was used for another batch before`);
+  const answer = await cell.api.begin(cell.id, cell.caller, {
+    lease,
+    ops: cell.opsOf({ ...EMPTY, creates }),
+    allowMissing: false,
+  });
+  world.judge.check(
+    "I10",
+    answer.kind !== "ok",
+    () => `lease ${lease} of cell ${cell.id} was used for another batch before`,
+  );
 }
 
 /** The UUID of another cell's lease, under the own path: there is no such lease. */
@@ -164,17 +204,26 @@ async function foreign(world: World, cell: Cell, random: Random): Promise<void> 
     : await cell.api.decide(cell.id, cell.caller, lease, "COMMITTED");
   // Unless it has used that UUID itself.
   const isOwn = world.judge.factOf(cell.id, lease) !== undefined || world.judge.wasPruned(cell.id, lease);
-  world.judge.check("I14", answer.kind !== "ok" || isOwn, () => `cell ${cell.id} reaches lease ${lease} of cell ${other.id}`);
+  world.judge.check(
+    "I14",
+    answer.kind !== "ok" || isOwn,
+    () => `cell ${cell.id} reaches lease ${lease} of cell ${other.id}`,
+  );
 }
 
 /** Names of others, destroyed or replaced: refused, whatever is going on with them. Or a UUID of another cell: that is a lease of one's own. */
 async function steal(world: World, cell: Cell, random: Random): Promise<void> {
   const others = world.cells.filter(({ id }) => id !== cell.id);
   const other = random.pick(others);
-  const rows = ownRows(other, random, 2).filter((row) => !cell.local.rows.has(nameKey(row)) && !cell.isLocked(row));
+  const rows = ownRows(other, random, 2).filter(
+    (row) => !cell.local.rows.has(nameKey(row)) && !cell.isLocked(row),
+  );
   if (rows.length === 0) return;
   const isDestroy = random.chance(0.5);
-  const ops = cell.opsOf({ ...EMPTY, ...(isDestroy ? { destroys: rows } : { replaces: rows.map((row) => rowOf(row, cell, random)) }) });
+  const ops = cell.opsOf({
+    ...EMPTY,
+    ...(isDestroy ? { destroys: rows } : { replaces: rows.map((row) => rowOf(row, cell, random)) }),
+  });
   const used = [...world.judge.grantedOf(other.id), ...other.ended.map(({ lease }) => lease)];
   const lease = random.chance(0.5) && used.length > 0 ? random.pick(used) : random.uuid();
   const answer = await cell.api.begin(cell.id, cell.caller, { lease, ops, allowMissing: random.chance(0.3) });
@@ -192,7 +241,11 @@ async function decideLate(world: World, cell: Cell, random: Random): Promise<voi
   await cell.api.sleep(random.exponential(random.pick([50, 2_000])));
   const { epoch, source, subject } = read.record;
   const bucket = { type: row.type, value: row.value };
-  const ops = cell.placed(random.chance(0.5) ? { destroys: [{ bucket, epoch }] } : { replaces: [{ bucket, subject, source, epoch }] });
+  const ops = cell.placed(
+    random.chance(0.5)
+      ? { destroys: [{ bucket, epoch }] }
+      : { replaces: [{ bucket, subject, source, epoch }] },
+  );
   const lease = random.uuid();
   const answer = await cell.api.begin(cell.id, cell.caller, { lease, ops, allowMissing: false });
   if (answer.kind !== "refused") await cell.api.decide(cell.id, cell.caller, lease, "ROLLED_BACK");
@@ -206,8 +259,15 @@ async function redecide(world: World, cell: Cell, random: Random): Promise<void>
   const other = outcome === "COMMITTED" ? "ROLLED_BACK" : "COMMITTED";
   const asked = random.chance(0.5) ? outcome : other;
   const caller = random.chance(0.3) ? ({ role: "operator", keyId: "operator" } as const) : cell.caller;
-  const answer = await cell.api.decide(cell.id, caller, lease, asked, caller.role === "operator" ? "a simulated reason" : undefined);
-  if (answer.kind === "unknown" || isRefused(answer, "KEY_REVOKED") || world.judge.wasPruned(cell.id, lease)) return;
+  const answer = await cell.api.decide(
+    cell.id,
+    caller,
+    lease,
+    asked,
+    caller.role === "operator" ? "a simulated reason" : undefined,
+  );
+  if (answer.kind === "unknown" || isRefused(answer, "KEY_REVOKED") || world.judge.wasPruned(cell.id, lease))
+    return;
   world.judge.check(
     "I6",
     (answer.kind === "ok") === (asked === outcome),
@@ -265,7 +325,10 @@ async function repeatLate(cell: Cell, message: object, operator: Api): Promise<v
 async function rotateKey(world: World, cell: Cell): Promise<void> {
   const { keyId } = cell.caller;
   cell.keyNumber += 1;
-  const answer = await world.operator.toLedger<null>(cell.id, "revoke", { keyId, expiresAtMs: 2_000_000_000_000 });
+  const answer = await world.operator.toLedger<null>(cell.id, "revoke", {
+    keyId,
+    expiresAtMs: 2_000_000_000_000,
+  });
   if (answer.kind !== "ok") return;
   world.judge.revoked.add(keyId);
   await cell.api.list(cell.id, { role: "cell", keyId }, { createdAfterMs: 0, afterPosition: 0, limit: 1 });

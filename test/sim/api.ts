@@ -66,22 +66,60 @@ export class Api {
     };
   }
 
-  async begin(cell: string, caller: Caller, { lease, ops, allowMissing }: Batch): Promise<Answer<BeginAnswer>> {
+  async begin(
+    cell: string,
+    caller: Caller,
+    { lease, ops, allowMissing }: Batch,
+  ): Promise<Answer<BeginAnswer>> {
     const batch = ops.map(batchOpOf);
-    const id = this.#reach.recorder.invoke({ client: this.#owner.name, kind: "begin", cell, lease, ops: batch, allowMissing });
+    const id = this.#reach.recorder.invoke({
+      client: this.#owner.name,
+      kind: "begin",
+      cell,
+      lease,
+      ops: batch,
+      allowMissing,
+    });
     const payloadHash = JSON.stringify([allowMissing, batch]);
-    const answer = await this.#asCell<BeginAnswer>(cell, caller, "begin", { lease, ops, allowMissing, payloadHash });
+    const answer = await this.#asCell<BeginAnswer>(cell, caller, "begin", {
+      lease,
+      ops,
+      allowMissing,
+      payloadHash,
+    });
     if (answer.kind === "ok") {
       const { state, counts } = answer.value.lease;
-      this.#reach.recorder.complete(id, { kind: "ok", state, created: answer.value.created, missing: counts.missing });
-    } else if (answer.kind === "refused") this.#reach.recorder.complete(id, answerOfRefusal(answer.refusal, batch));
+      this.#reach.recorder.complete(id, {
+        kind: "ok",
+        state,
+        created: answer.value.created,
+        missing: counts.missing,
+      });
+    } else if (answer.kind === "refused")
+      this.#reach.recorder.complete(id, answerOfRefusal(answer.refusal, batch));
     return answer;
   }
 
-  async decide(cell: string, caller: Caller, lease: string, outcome: Outcome, reason?: string): Promise<Answer<Lease>> {
-    const id = this.#reach.recorder.invoke({ client: this.#owner.name, kind: "decide", cell, lease, outcome });
+  async decide(
+    cell: string,
+    caller: Caller,
+    lease: string,
+    outcome: Outcome,
+    reason?: string,
+  ): Promise<Answer<Lease>> {
+    const id = this.#reach.recorder.invoke({
+      client: this.#owner.name,
+      kind: "decide",
+      cell,
+      lease,
+      outcome,
+    });
     this.#reach.judge.requests(cell, lease, outcome);
-    const answer = await this.#asCell<Lease>(cell, caller, "decide", { lease, outcome, ...(reason === undefined ? {} : { reason }) });
+    const answer = await this.#asCell<Lease>(cell, caller, "decide", {
+      lease,
+      outcome,
+      ...(reason === undefined ? {} : { reason }),
+    });
     this.#completeState(id, answer);
     return answer;
   }
@@ -93,7 +131,11 @@ export class Api {
     return answer;
   }
 
-  list(cell: string, caller: Caller, page: { createdAfterMs: number; afterPosition: number; limit: number }): Promise<Answer<LeasePage>> {
+  list(
+    cell: string,
+    caller: Caller,
+    page: { createdAfterMs: number; afterPosition: number; limit: number },
+  ): Promise<Answer<LeasePage>> {
     return this.#asCell<LeasePage>(cell, caller, "list", page);
   }
 
@@ -102,7 +144,9 @@ export class Api {
     const id = this.#reach.recorder.invoke({ client: this.#owner.name, kind: "lookup", buckets });
     const answer = await this.#ask<LookupAnswer>(this.#reach.coordinator.shard(shard), "lookup", { keys });
     if (answer.kind === "ok") {
-      const found = Object.fromEntries(answer.value.found.flatMap((each, index) => seenFound(buckets[index], each)));
+      const found = Object.fromEntries(
+        answer.value.found.flatMap((each, index) => seenFound(buckets[index], each)),
+      );
       this.#reach.recorder.complete(id, { kind: "ok", found });
     } else if (answer.kind === "refused") this.#reach.recorder.complete(id, { kind: "unknown" });
     return answer;
@@ -110,14 +154,26 @@ export class Api {
 
   records(
     shard: number,
-    query: { cell: string; sourceType: SourceTypeName; bucketTypes: readonly string[]; after: string; upTo: string | null; limit: number },
+    query: {
+      cell: string;
+      sourceType: SourceTypeName;
+      bucketTypes: readonly string[];
+      after: string;
+      upTo: string | null;
+      limit: number;
+    },
   ): Promise<Answer<ListRecordsAnswer>> {
     return this.#ask(this.#reach.coordinator.shard(shard), "listRecords", query);
   }
 
   digests(
     shard: number,
-    query: { cell: string; sourceType: SourceTypeName; bucketTypes: readonly string[]; ranges: readonly SourceRange[] },
+    query: {
+      cell: string;
+      sourceType: SourceTypeName;
+      bucketTypes: readonly string[];
+      ranges: readonly SourceRange[];
+    },
   ): Promise<Answer<DigestRecordsAnswer>> {
     return this.#ask(this.#reach.coordinator.shard(shard), "digestRecords", query);
   }
@@ -151,7 +207,11 @@ export class Api {
     const wasRevoked = judge.revoked.has(caller.keyId);
     const answer = await this.#ask<T>(this.#reach.coordinator.ledger(cell), method, { caller, ...fields });
     if (wasRevoked && answer.kind !== "unknown") {
-      judge.check("I17", answer.kind !== "ok", () => `${method} succeeds with key ${caller.keyId}, which was revoked before`);
+      judge.check(
+        "I17",
+        answer.kind !== "ok",
+        () => `${method} succeeds with key ${caller.keyId}, which was revoked before`,
+      );
       judge.see("a revocation held");
     }
     if (answer.kind === "refused" && answer.refusal.reason === "KEY_REVOKED") judge.see("A1");
@@ -162,8 +222,12 @@ export class Api {
 
   async #ask<T>(part: Part<object>, method: string, fields: object): Promise<Answer<T>> {
     const { network, coordinator } = this.#reach;
-    const answer = await ask<T>(this.#clock, TIMEOUT_MS, () => network.send<T>(this.#owner, part, method, { ...coordinator.envelope, ...fields }));
-    return answer.kind === "refused" && UNCERTAIN.has(answer.refusal.code) ? { kind: "unknown", cause: answer.refusal.detail } : answer;
+    const answer = await ask<T>(this.#clock, TIMEOUT_MS, () =>
+      network.send<T>(this.#owner, part, method, { ...coordinator.envelope, ...fields }),
+    );
+    return answer.kind === "refused" && UNCERTAIN.has(answer.refusal.code)
+      ? { kind: "unknown", cause: answer.refusal.detail }
+      : answer;
   }
 
   #completeState(id: string, answer: Answer<Lease>): void {

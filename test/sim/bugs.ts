@@ -20,7 +20,13 @@ interface Bug {
   patches: Patch[];
 }
 
-const one = (breaks: string, violates: readonly Invariant[], file: string, find: string, put: string): Bug => ({
+const one = (
+  breaks: string,
+  violates: readonly Invariant[],
+  file: string,
+  find: string,
+  put: string,
+): Bug => ({
   breaks,
   violates,
   patches: [{ file, find, put }],
@@ -39,7 +45,13 @@ export const bugs: Record<string, Bug> = {
     "(epoch === null || hold.epoch === epoch)",
     "(epoch === null || hold.epoch > 0)",
   ),
-  "decisions ignore the attempt": one("C2", ["I2", "I4", "I5"], "src/core/shard/shard.ts", "    hold.counter === counter &&\n", ""),
+  "decisions ignore the attempt": one(
+    "C2",
+    ["I2", "I4", "I5"],
+    "src/core/shard/shard.ts",
+    "    hold.counter === counter &&\n",
+    "",
+  ),
   "attempts start over with each instance": one(
     "B3",
     ["I8"],
@@ -47,7 +59,13 @@ export const bugs: Record<string, Bug> = {
     'const next = this.#store.number("incarnation") + 1;',
     "const next = 1;",
   ),
-  "a create takes what is claimed": one("B4", ["I3"], "src/core/shard/prepare.ts", "return claim === undefined ?", "return claim?.cell !== cell ?"),
+  "a create takes what is claimed": one(
+    "B4",
+    ["I3"],
+    "src/core/shard/prepare.ts",
+    "return claim === undefined ?",
+    "return claim?.cell !== cell ?",
+  ),
   "a foreign claim can be destroyed": one(
     "B4",
     ["I3"],
@@ -55,7 +73,13 @@ export const bugs: Record<string, Bug> = {
     "if (claim !== undefined && claim.cell !== cell) return",
     "if (claim === null) return",
   ),
-  "epochs stand still": one("E1", ["I2"], "src/core/shard/store.ts", "    this.#epoch += 1;\n", "    this.#epoch = Math.max(1, this.#epoch);\n"),
+  "epochs stand still": one(
+    "E1",
+    ["I2"],
+    "src/core/shard/store.ts",
+    "    this.#epoch += 1;\n",
+    "    this.#epoch = Math.max(1, this.#epoch);\n",
+  ),
   "a restart gives reserved epochs again": one(
     "E1",
     ["I2"],
@@ -96,7 +120,11 @@ export const bugs: Record<string, Bug> = {
     breaks: "B5",
     violates: ["I7", "I18"],
     patches: [
-      { file: "src/core/group-commit.ts", find: "        this.#halt(error);\n        return;\n", put: "        continue;\n" },
+      {
+        file: "src/core/group-commit.ts",
+        find: "        this.#halt(error);\n        return;\n",
+        put: "        continue;\n",
+      },
       {
         file: "src/core/ledger/begins.ts",
         find: '.submit("grant", () => this.#grant(running, attempt, end));',
@@ -105,7 +133,13 @@ export const bugs: Record<string, Bug> = {
     ],
   },
   // Inquiries
-  "running begins are not looked at": one("B8", ["I4", "I9"], "src/core/ledger/inquiry.ts", '? "running" : "gone"', '? "gone" : "gone"'),
+  "running begins are not looked at": one(
+    "B8",
+    ["I4", "I9"],
+    "src/core/ledger/inquiry.ts",
+    '? "running" : "gone"',
+    '? "gone" : "gone"',
+  ),
   "an answer is about the lease, not the execution": one(
     "B8",
     ["I5", "I9"],
@@ -221,7 +255,13 @@ export const bugs: Record<string, Bug> = {
     '      case "unknown":\n        return { kind: "unknown" };',
     '      case "unknown":\n        return { kind: "none" };',
   ),
-  "a full page of leases is the last": one("R1", ["I12"], "src/core/ledger/ledger.ts", "request.limit + 1);", "request.limit);"),
+  "a full page of leases is the last": one(
+    "R1",
+    ["I12"],
+    "src/core/ledger/ledger.ts",
+    "request.limit + 1);",
+    "request.limit);",
+  ),
   "a page ends in the middle of a source id": one(
     "R3",
     ["I12"],
@@ -229,7 +269,13 @@ export const bugs: Record<string, Bug> = {
     "  return { rows: [...before, ...fetch(before.at(-1)?.source_order ?? after, end, MAX_PAGE_ROWS)], end };",
     "  return { rows: before.length === limit ? before : rows.slice(0, limit), end };",
   ),
-  "numbers are listed as text": one("R3", ["I12"], "src/core/source-order.ts", "`0${pad(digits.length)}${digits}", "`0${digits}"),
+  "numbers are listed as text": one(
+    "R3",
+    ["I12"],
+    "src/core/source-order.ts",
+    "`0${pad(digits.length)}${digits}",
+    "`0${digits}",
+  ),
   "names beyond the basic plane are sorted by code units": one(
     "R3",
     ["I12", "I21"],
@@ -243,13 +289,33 @@ export const bugs: Record<string, Bug> = {
     breaks: "M3",
     violates: ["I11"],
     patches: [
-      { file: "src/core/ledger/deliveries.ts", find: "if (next !== Infinity) this.#wake.by(next);", put: "this.#wake.by(now + 3_600_000);" },
-      { file: "src/core/ledger/deliveries.ts", find: "this.#wake.by(open.dueAtMs);", put: "this.#wake.by(open.dueAtMs + 3_600_000);" },
+      {
+        file: "src/core/ledger/deliveries.ts",
+        find: "if (next !== Infinity) this.#wake.by(next);",
+        put: "this.#wake.by(now + 3_600_000);",
+      },
+      {
+        file: "src/core/ledger/deliveries.ts",
+        find: "this.#wake.by(open.dueAtMs);",
+        put: "this.#wake.by(open.dueAtMs + 3_600_000);",
+      },
     ],
   },
-  "a sweep asks about a hold once": one("B8", ["I11"], "src/core/shard/sweeper.ts", "now + this.#pauseMs(now - hold.heldAtMs)", "Infinity"),
+  "a sweep asks about a hold once": one(
+    "B8",
+    ["I11"],
+    "src/core/shard/sweeper.ts",
+    "now + this.#pauseMs(now - hold.heldAtMs)",
+    "Infinity",
+  ),
   // The fleet record
-  "the fleet record forgets who decided": one("S1", ["I13"], "src/projections/pull.ts", "decided_by: change.decidedBy ?? null", "decided_by: null"),
+  "the fleet record forgets who decided": one(
+    "S1",
+    ["I13"],
+    "src/projections/pull.ts",
+    "decided_by: change.decidedBy ?? null",
+    "decided_by: null",
+  ),
   "an older change overwrites a later one": one(
     "S1",
     ["I13"],
@@ -360,13 +426,15 @@ export const bugs: Record<string, Bug> = {
 /** Before anything of the protocol is imported. */
 export function plant(name: string): void {
   const bug = bugs[name];
-  if (bug === undefined) throw new Error(`there is no bug called "${name}"; there are:\n  ${Object.keys(bugs).join("\n  ")}`);
+  if (bug === undefined)
+    throw new Error(`there is no bug called "${name}"; there are:\n  ${Object.keys(bugs).join("\n  ")}`);
   const sources = new Map<string, string>();
   for (const { file, find, put } of bug.patches) {
     const url = new URL(`../../${file}`, import.meta.url).href;
     const source = sources.get(url) ?? readFileSync(fileURLToPath(url), "utf8");
     const pattern = patternOf(find);
-    if (source.split(pattern).length !== 2) throw new Error(`the bug "${name}" cannot be planted: ${file} must contain exactly once:\n${find}`);
+    if (source.split(pattern).length !== 2)
+      throw new Error(`the bug "${name}" cannot be planted: ${file} must contain exactly once:\n${find}`);
     sources.set(
       url,
       source.replace(pattern, () => put),
@@ -375,9 +443,12 @@ export function plant(name: string): void {
   registerHooks({
     load: (url, context, next) => {
       const source = sources.get(url);
-      return source === undefined ? next(url, context) : { format: "module-typescript", source, shortCircuit: true };
+      return source === undefined
+        ? next(url, context)
+        : { format: "module-typescript", source, shortCircuit: true };
     },
   });
 }
 
-const patternOf = (find: string): RegExp => new RegExp(find.trim().split(/\s+/).map(RegExp.escape).join("\\s+"));
+const patternOf = (find: string): RegExp =>
+  new RegExp(find.trim().split(/\s+/).map(RegExp.escape).join("\\s+"));

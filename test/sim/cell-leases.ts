@@ -55,7 +55,11 @@ export class CellLeases {
   }
 
   portsFor(work: Work): LeasedTransactionPorts<LocalTransaction> {
-    return { local: this.#local(work), leases: this.#leases(work), report: (event: LeaseEvent) => this.#hear(event) };
+    return {
+      local: this.#local(work),
+      leases: this.#leases(work),
+      report: (event: LeaseEvent) => this.#hear(event),
+    };
   }
 
   #local(work: Work): LocalTransactions<LocalTransaction> {
@@ -91,7 +95,10 @@ export class CellLeases {
     };
   }
 
-  async #run<T>({ change, abandon, locks }: Work, body: (tx: LocalTransaction) => Promise<T>): Promise<Ran<T>> {
+  async #run<T>(
+    { change, abandon, locks }: Work,
+    body: (tx: LocalTransaction) => Promise<T>,
+  ): Promise<Ran<T>> {
     const { cell, process, reach, random, mayDie } = this.#around;
     const tx: LocalTransaction = {};
     let value: T;
@@ -107,7 +114,8 @@ export class CellLeases {
     const { lease } = tx;
     // A verification that found nothing to do.
     if (lease === undefined) return { kind: "committed", value };
-    if (locks.mode === "shared" && random.chance(LONG_CHANCE)) await process.api.sleep(Math.min(LONGEST_MS, random.exponential(LONG_MS)));
+    if (locks.mode === "shared" && random.chance(LONG_CHANCE))
+      await process.api.sleep(Math.min(LONGEST_MS, random.exponential(LONG_MS)));
     const saved = trySaving(() => cell.local.commit(change, lease));
     if (saved?.isUnknown === true) reach.judge.see("L3");
     if (saved !== undefined) return { kind: saved.isUnknown ? "unknown" : "rolled_back", error: saved };
@@ -140,7 +148,10 @@ export class CellLeases {
     const { cell, reach } = this.#around;
     reach.judge.see(`heard ${event.kind}`);
     if (event.kind === "contradicted")
-      throw new Violation("I5", `cell ${cell.id} saved lease ${event.uuid}, and the coordinator says ${event.coordinator}`);
+      throw new Violation(
+        "I5",
+        `cell ${cell.id} saved lease ${event.uuid}, and the coordinator says ${event.coordinator}`,
+      );
   }
 
   /** As the client does it: a refusal after a try without an answer is not the last word. */
@@ -171,9 +182,16 @@ export class CellLeases {
       cell.remember({ ...batch, outcome, endedAtMs: scheduler.nowMs });
       if (judge.frozen.has(cell.id)) judge.see("C6");
       if (judge.factOf(cell.id, batch.lease)?.isApplied === false) judge.see("C3");
-    } else if (outcome === "COMMITTED" && answer.kind === "refused" && answer.refusal.reason !== "KEY_REVOKED") {
+    } else if (
+      outcome === "COMMITTED" &&
+      answer.kind === "refused" &&
+      answer.refusal.reason !== "KEY_REVOKED"
+    ) {
       const { code, reason } = answer.refusal;
-      throw new Violation("I5", `cell ${cell.id} saved lease ${batch.lease}, and its commit is refused: ${code} ${reason}`);
+      throw new Violation(
+        "I5",
+        `cell ${cell.id} saved lease ${batch.lease}, and its commit is refused: ${code} ${reason}`,
+      );
     }
     return cellAnswerOf(answer);
   }

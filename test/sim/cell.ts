@@ -131,7 +131,9 @@ export class Cell {
   /** One update, from the user's click to the answer. */
   async update(plan: Plan): Promise<void> {
     const process = this.#process;
-    await this.#locking(process, [...plan.creates, ...plan.destroys, ...plan.replaces], () => this.#update(process, plan));
+    await this.#locking(process, [...plan.creates, ...plan.destroys, ...plan.replaces], () =>
+      this.#update(process, plan),
+    );
   }
 
   /** Changes rows or claims so that they do not agree any more. */
@@ -159,10 +161,15 @@ export class Cell {
     const work = { lease, opsOf, allowMissing: plan.allowMissing, change: { puts, removes }, locks, abandon };
     const claimed = { batch: {}, sources: rows };
     try {
-      await new LeasedTransaction(this.#leases(process).portsFor(work), lease).inTransaction(async () => ({ value: undefined, claimed }), {});
+      await new LeasedTransaction(this.#leases(process).portsFor(work), lease).inTransaction(
+        async () => ({ value: undefined, claimed }),
+        {},
+      );
     } catch (error) {
-      if (!isLeaseholdError(error) && !(error instanceof LocalFailure) && !(error instanceof Abandoned)) throw error;
-      if (error instanceof NotSavedError) throw new Violation("I5", `cell ${this.id} lost what it had saved with lease ${lease}`);
+      if (!isLeaseholdError(error) && !(error instanceof LocalFailure) && !(error instanceof Abandoned))
+        throw error;
+      if (error instanceof NotSavedError)
+        throw new Violation("I5", `cell ${this.id} lost what it had saved with lease ${lease}`);
     }
   }
 
@@ -182,8 +189,16 @@ export class Cell {
   }
 
   opsOf({ creates, destroys, replaces }: Pick<Plan, "creates" | "destroys" | "replaces">): Op[] {
-    const full = ({ type, value, subject, source }: LocalRow): object => ({ bucket: { type, value }, subject, source });
-    return this.placed({ creates: creates.map(full), destroys: destroys.map(full), replaces: replaces.map(full) });
+    const full = ({ type, value, subject, source }: LocalRow): object => ({
+      bucket: { type, value },
+      subject,
+      source,
+    });
+    return this.placed({
+      creates: creates.map(full),
+      destroys: destroys.map(full),
+      replaces: replaces.map(full),
+    });
   }
 
   /** As the Worker reads a batch. */
@@ -199,19 +214,36 @@ export class Cell {
   async reconcile(options: Partial<ReconcileOptions>): Promise<void> {
     const process = this.#process;
     const { judge } = this.#reach;
-    await new Reconciler({ cell: this, api: process.api, judge, mayDie: (where) => this.#mayDie(process, where) }).run(options);
+    await new Reconciler({
+      cell: this,
+      api: process.api,
+      judge,
+      mayDie: (where) => this.#mayDie(process, where),
+    }).run(options);
   }
 
   /** As a cell runs it a few times a day. */
   async verify(options: VerifyOptions): Promise<VerificationReport | undefined> {
     const process = this.#process;
     const mayDie = (where: CellCrash): Promise<void> => this.#mayDie(process, where);
-    const around = { cell: this, process, api: process.api, reach: this.#reach, leases: this.#leases(process), random: this.#random, mayDie };
+    const around = {
+      cell: this,
+      process,
+      api: process.api,
+      reach: this.#reach,
+      leases: this.#leases(process),
+      random: this.#random,
+      mayDie,
+    };
     return new Verifier(around).run(options);
   }
 
   #start(): Process {
     const owner = { name: `cell ${this.id}`, dead: false };
-    return Object.assign(owner, { api: new Api(this.#reach, owner), locked: new Set<string>(), rowLocks: new RowLocks() });
+    return Object.assign(owner, {
+      api: new Api(this.#reach, owner),
+      locked: new Set<string>(),
+      rowLocks: new RowLocks(),
+    });
   }
 }

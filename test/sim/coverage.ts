@@ -1,5 +1,14 @@
 import { readFileSync } from "node:fs";
-import { activities, cellCrashes, diskFaults, driftKinds, localFaults, messageFaults, partFaults, recordFaults } from "./weather.ts";
+import {
+  activities,
+  cellCrashes,
+  diskFaults,
+  driftKinds,
+  localFaults,
+  messageFaults,
+  partFaults,
+  recordFaults,
+} from "./weather.ts";
 import { writePoints } from "../../src/core/write-points.ts";
 import { invariants } from "./violation.ts";
 
@@ -10,12 +19,19 @@ const rules = [...protocol.matchAll(/^- \*\*([A-Z]\d+)\*\* /gm)].map(([, rule]) 
 /** What a large enough number of runs must have met: every kind of fault, every activity, every invariant and every rule. */
 function expected(): string[] {
   return [
-    ...[...messageFaults, ...diskFaults, ...partFaults, ...recordFaults, ...localFaults].map((kind) => `fault ${kind}`),
+    ...[...messageFaults, ...diskFaults, ...partFaults, ...recordFaults, ...localFaults].map(
+      (kind) => `fault ${kind}`,
+    ),
     ...cellCrashes.map((kind) => `fault cell:${kind}`),
     // A crash or a replacement while it was on its way to the disk. The directory writes little else during the storm.
-    ...[...writePoints.ledger, ...writePoints.shard, "migrate", "confirm_placement", "take_slot", "release_slot"].map(
-      (point) => `fault cut ${point}`,
-    ),
+    ...[
+      ...writePoints.ledger,
+      ...writePoints.shard,
+      "migrate",
+      "confirm_placement",
+      "take_slot",
+      "release_slot",
+    ].map((point) => `fault cut ${point}`),
     "fault sent_by_replaced",
     "fault alarm_cut",
     "fault alarm_redelivered",
@@ -24,9 +40,18 @@ function expected(): string[] {
     ...["granted", "running", "committed", "rolled_back", "gone"].map((verdict) => `verdict ${verdict}`),
     ...["committed", "rolledBack", "pending", "orphaned"].map((counter) => `reconciled ${counter}`),
     ...["failed", "aborted by the coordinator", "aborted by the database"].map((end) => `reconciled ${end}`),
-    ...["done", "out_of_time", "needs_approval", "no_slot", "resumed", "without changes"].map((end) => `verified ${end}`),
+    ...["done", "out_of_time", "needs_approval", "no_slot", "resumed", "without changes"].map(
+      (end) => `verified ${end}`,
+    ),
     ...["aborted by the coordinator", "aborted by the database"].map((end) => `verified ${end}`),
-    ...["create done", "replace done", "destroy done", "create other_cell", "create changed", "create leased"].map((item) => `verified ${item}`),
+    ...[
+      "create done",
+      "replace done",
+      "destroy done",
+      "create other_cell",
+      "create changed",
+      "create leased",
+    ].map((item) => `verified ${item}`),
     ...driftKinds.map((kind) => `drift ${kind}`),
     "a drift is over",
     "a queued row is settled",

@@ -9,7 +9,9 @@ interface Statement {
 }
 
 /** What one transaction wrote, or a new time of the alarm. */
-type Entry = { kind: "sql"; points: readonly WritePoint[]; statements: Statement[] } | { kind: "alarm"; atMs: number | null };
+type Entry =
+  | { kind: "sql"; points: readonly WritePoint[]; statements: Statement[] }
+  | { kind: "alarm"; atMs: number | null };
 
 /** A database with its prepared statements. */
 class Connection {
@@ -72,7 +74,8 @@ export class Disk {
   all<Row>(sql: string, bindings: SqlValue[], inTransaction: Statement[] | undefined): Row[] {
     const rows = this.#live.all(sql, bindings) as Row[];
     if (/^\s*select/i.test(sql)) return rows;
-    if (inTransaction === undefined) this.#append({ kind: "sql", points: ["migrate"], statements: [{ sql, bindings }] });
+    if (inTransaction === undefined)
+      this.#append({ kind: "sql", points: ["migrate"], statements: [{ sql, bindings }] });
     else inTransaction.push({ sql, bindings });
     return rows;
   }
@@ -101,7 +104,10 @@ export class Disk {
     for (const entry of this.#pending.splice(0, count)) {
       this.version += 1;
       if (entry.kind === "alarm") this.durableAlarmMs = entry.atMs;
-      else this.#durable.transaction(() => entry.statements.forEach(({ sql, bindings }) => void this.#durable.all(sql, bindings)));
+      else
+        this.#durable.transaction(() =>
+          entry.statements.forEach(({ sql, bindings }) => void this.#durable.all(sql, bindings)),
+        );
     }
   }
 
@@ -123,7 +129,10 @@ export class Disk {
 
 function copyOf(from: Connection): Connection {
   const copy = new Connection();
-  const schema = from.all("SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY type DESC", []) as {
+  const schema = from.all(
+    "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY type DESC",
+    [],
+  ) as {
     type: string;
     name: string;
     sql: string;
@@ -133,7 +142,10 @@ function copyOf(from: Connection): Connection {
     if (type !== "table") continue;
     for (const row of from.all(`SELECT * FROM ${name}`, []) as Record<string, SqlValue>[]) {
       const columns = Object.keys(row);
-      copy.all(`INSERT INTO ${name} (${columns.join(", ")}) VALUES (${columns.map(() => "?").join(", ")})`, Object.values(row));
+      copy.all(
+        `INSERT INTO ${name} (${columns.join(", ")}) VALUES (${columns.map(() => "?").join(", ")})`,
+        Object.values(row),
+      );
     }
   }
   return copy;

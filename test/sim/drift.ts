@@ -15,8 +15,10 @@ export async function plantDrift(world: World, cell: Cell, random: Random): Prom
 }
 
 const kinds: Record<DriftKind, (world: World, cell: Cell, random: Random) => Promise<void>> = {
-  "claim lost": (world, cell, random) => behindTheBack(world, cell, random, "destroy", ownRows(cell, random, 2)),
-  "claim of nobody": (world, cell, random) => behindTheBack(world, cell, random, "create", newRows(world, cell, random, 2)),
+  "claim lost": (world, cell, random) =>
+    behindTheBack(world, cell, random, "destroy", ownRows(cell, random, 2)),
+  "claim of nobody": (world, cell, random) =>
+    behindTheBack(world, cell, random, "create", newRows(world, cell, random, 2)),
   "claim moved": (world, cell, random) =>
     behindTheBack(
       world,
@@ -25,14 +27,22 @@ const kinds: Record<DriftKind, (world: World, cell: Cell, random: Random) => Pro
       "replace",
       ownRows(cell, random, 2).map((row) => rowOf(row, cell, random)),
     ),
-  "row gone": (_, cell, random) => withoutAsking(cell, random, { puts: [], removes: ownRows(cell, random, 2) }),
-  "row new": (world, cell, random) => withoutAsking(cell, random, { puts: newRows(world, cell, random, 2), removes: [] }),
+  "row gone": (_, cell, random) =>
+    withoutAsking(cell, random, { puts: [], removes: ownRows(cell, random, 2) }),
+  "row new": (world, cell, random) =>
+    withoutAsking(cell, random, { puts: newRows(world, cell, random, 2), removes: [] }),
   "row moved": (_, cell, random) =>
-    withoutAsking(cell, random, { puts: ownRows(cell, random, 2).map((row) => rowOf(row, cell, random)), removes: [] }),
+    withoutAsking(cell, random, {
+      puts: ownRows(cell, random, 2).map((row) => rowOf(row, cell, random)),
+      removes: [],
+    }),
   "row renamed": (world, cell, random) => {
     const removes = ownRows(cell, random, 1);
     const source = removes[0]?.source;
-    const puts = source === undefined ? [] : newRows(world, cell, random, 1).map((row) => ({ ...row, source: { ...source } }));
+    const puts =
+      source === undefined
+        ? []
+        : newRows(world, cell, random, 1).map((row) => ({ ...row, source: { ...source } }));
     return withoutAsking(cell, random, { puts, removes });
   },
   "name handed on": (_, cell, random) => {
@@ -48,7 +58,13 @@ const kinds: Record<DriftKind, (world: World, cell: Cell, random: Random) => Pro
 };
 
 /** A lease of the cell's own that is committed although nothing was saved. */
-async function behindTheBack(world: World, cell: Cell, random: Random, kind: OpKind, rows: readonly LocalRow[]): Promise<void> {
+async function behindTheBack(
+  world: World,
+  cell: Cell,
+  random: Random,
+  kind: OpKind,
+  rows: readonly LocalRow[],
+): Promise<void> {
   if (rows.length === 0) return;
   const lease = random.uuid();
   const ops = opsOf(cell, kind, rows);
@@ -71,7 +87,10 @@ async function withoutAsking(cell: Cell, random: Random, change: LocalChange): P
   if (rows.length === 0 || rows.some((row) => cell.isRowLocked(row))) return;
   const leaseUuid = random.uuid();
   try {
-    cell.local.drift(change, random.chance(0.3) ? change.puts.map(({ source }) => ({ ...source, leaseUuid })) : []);
+    cell.local.drift(
+      change,
+      random.chance(0.3) ? change.puts.map(({ source }) => ({ ...source, leaseUuid })) : [],
+    );
   } catch (error) {
     if (!(error instanceof LocalFailure)) throw error;
   }

@@ -38,7 +38,11 @@ export class Faults {
   disk(part: string, points: readonly WritePoint[]): DiskFault | undefined {
     const stream = `disk ${part}`;
     const fault = this.#draw(stream, this.#weather.disks);
-    return fault === undefined && points.some((point) => RARE_WRITES.has(point)) && this.stream(stream).chance(0.9) ? this.disk(part, points) : fault;
+    return fault === undefined &&
+      points.some((point) => RARE_WRITES.has(point)) &&
+      this.stream(stream).chance(0.9)
+      ? this.disk(part, points)
+      : fault;
   }
 
   record(): RecordFault | undefined {
@@ -51,14 +55,17 @@ export class Faults {
 
   /** Whether the process of a cell dies here. */
   cell(cell: string, where: CellCrash): boolean {
-    if (this.calm || !this.stream(`cell ${cell} ${where}`).chance(this.#weather.cellCrashes[where])) return false;
+    if (this.calm || !this.stream(`cell ${cell} ${where}`).chance(this.#weather.cellCrashes[where]))
+      return false;
     this.count(`cell:${where}`);
     return true;
   }
 
   isCut(a: string, b: string, nowMs: number): boolean {
     if (this.calm) return false;
-    const cut = this.partitions.some(({ parts, untilMs }) => nowMs < untilMs && parts.includes(a) && parts.includes(b));
+    const cut = this.partitions.some(
+      ({ parts, untilMs }) => nowMs < untilMs && parts.includes(a) && parts.includes(b),
+    );
     if (cut) this.count("partition");
     return cut;
   }

@@ -92,7 +92,9 @@ export class FleetRecord {
     this.#faults = faults;
     const folder = new URL("../../migrations/", import.meta.url);
     for (const name of readdirSync(folder).filter((file) => file.endsWith(".sql")))
-      this.#database.exec(readFileSync(new URL(name, folder), "utf8").replaceAll("--> statement-breakpoint", ""));
+      this.#database.exec(
+        readFileSync(new URL(name, folder), "utf8").replaceAll("--> statement-breakpoint", ""),
+      );
     this.#database.exec(KEEP_PAST);
   }
 
@@ -124,7 +126,9 @@ export class FleetRecord {
 
   /** Now, or before it was history. */
   hadLease(cell: string, lease: string, state: LeaseState): boolean {
-    const tables = ["leases", "past_leases"].map((table) => `SELECT 1 FROM ${table} WHERE cell_id = ?1 AND uuid = ?2 AND state = ?3`);
+    const tables = ["leases", "past_leases"].map(
+      (table) => `SELECT 1 FROM ${table} WHERE cell_id = ?1 AND uuid = ?2 AND state = ?3`,
+    );
     return this.statement(tables.join(" UNION ALL "), false).all(cell, lease, state).length > 0;
   }
 
@@ -145,7 +149,8 @@ export class FleetRecord {
 
   carryOut(work: () => unknown): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      const later = (then: () => void): void => void this.#scheduler.after(this.#faults.recordMs(), undefined, then);
+      const later = (then: () => void): void =>
+        void this.#scheduler.after(this.#faults.recordMs(), undefined, then);
       const fail = (): void => later(() => reject(new Error("D1_ERROR: Network connection lost.")));
       if (this.#faults.calm) this.#downUntilMs = 0;
       if (this.#scheduler.nowMs < this.#downUntilMs) return fail();
@@ -180,7 +185,14 @@ export class Cron {
   readonly #around: Around;
   readonly #run: Promise<RunCron>;
 
-  constructor(weather: Weather, scheduler: Scheduler, faults: Faults, network: Network, coordinator: Coordinator, see: (event: string) => void) {
+  constructor(
+    weather: Weather,
+    scheduler: Scheduler,
+    faults: Faults,
+    network: Network,
+    coordinator: Coordinator,
+    see: (event: string) => void,
+  ) {
     this.record = new FleetRecord(scheduler, faults);
     const partOf = (name: string): Part<object> => {
       const [kind, number = ""] = name.split("-");
@@ -188,9 +200,18 @@ export class Cron {
       return kind === "shard" ? coordinator.shard(Number(number)) : coordinator.directory;
     };
     const stub = (name: string): object =>
-      new Proxy({}, { get: (_, method) => (message: object) => network.send(this.#owner, partOf(name), String(method), message) });
+      new Proxy(
+        {},
+        {
+          get: (_, method) => (message: object) =>
+            network.send(this.#owner, partOf(name), String(method), message),
+        },
+      );
     const objects = { getByName: stub };
-    const limits = Object.entries(weather.limits).map(([name, value]) => [limitVariable(name as LimitName), String(value)]);
+    const limits = Object.entries(weather.limits).map(([name, value]) => [
+      limitVariable(name as LimitName),
+      String(value),
+    ]);
     this.#env = {
       CELL_LEDGER: objects,
       CLAIM_SHARD: objects,
@@ -201,7 +222,10 @@ export class Cron {
     };
     const random = faults.stream("cron");
     this.#around = {
-      clock: { now: () => Math.floor(scheduler.nowMs), after: (delayMs, then) => scheduler.after(delayMs, this.#owner, then) },
+      clock: {
+        now: () => Math.floor(scheduler.nowMs),
+        after: (delayMs, then) => scheduler.after(delayMs, this.#owner, then),
+      },
       uuid: () => random.uuid(),
       log: (event) => see(`log ${event}`),
     };

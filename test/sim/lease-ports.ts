@@ -10,8 +10,22 @@ export function cellAnswerOf(answer: Answer<{ state: LeaseState }>): CellAnswer<
   if (answer.kind === "unknown") return unknown(answer.cause);
   const { code, detail, reason, conflicts = [] } = answer.refusal;
   const { status, retryable } = errorCodes[code];
-  const answered = { kind: "refused", status, code, detail, conflicts: conflicts.map(wireConflict), retryable, outcomeKnown: true } as const;
+  const answered = {
+    kind: "refused",
+    status,
+    code,
+    detail,
+    conflicts: conflicts.map(wireConflict),
+    retryable,
+    outcomeKnown: true,
+  } as const;
   return { ...answered, ...(reason === undefined ? {} : { reason }) };
 }
 
-const wireConflict = ({ list, index, bucket, kind, owner }: CoreConflict): Conflict => ({ list, index, bucket, kind, owner });
+const wireConflict = ({ list, index, bucket, kind, owner }: CoreConflict): Conflict => ({
+  list,
+  index,
+  bucket,
+  kind,
+  owner,
+});

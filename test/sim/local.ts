@@ -4,7 +4,13 @@ import { compareBytes, sourceOrder } from "../../src/core/source-order.ts";
 import type { SourceRow } from "../../src/cell/changes.ts";
 import type { NewLocalLease } from "../../src/cell/local.ts";
 import type { LocalLease, LocalLeases } from "../../src/cell/reconcile.ts";
-import { rowKey, type IdRange, type QueuePage, type QueuedRow, type VerifiedRow } from "../../src/cell/verification/ports.ts";
+import {
+  rowKey,
+  type IdRange,
+  type QueuePage,
+  type QueuedRow,
+  type VerifiedRow,
+} from "../../src/cell/verification/ports.ts";
 import type { LocalFault } from "./weather.ts";
 
 /** One of the few names that all cells fight for. */
@@ -116,7 +122,8 @@ export class LocalDatabase implements LocalLeases {
 
   async queueForVerification(leaseUuid: string): Promise<void> {
     this.#carryOut(() => {
-      for (const row of this.outstanding.get(leaseUuid)?.sources ?? []) this.queued.set(rowKey(row), { ...row, leaseUuid });
+      for (const row of this.outstanding.get(leaseUuid)?.sources ?? [])
+        this.queued.set(rowKey(row), { ...row, leaseUuid });
       this.outstanding.delete(leaseUuid);
     });
   }
@@ -136,10 +143,16 @@ export class LocalDatabase implements LocalLeases {
     return this.#carryOut(() => this.#table(type).length);
   }
 
-  async page(type: SourceTypeName, { after, upTo, limit }: IdRange & { limit: number }): Promise<VerifiedRow[]> {
-    const isBehind = (id: string, other: string): boolean => other === "" || compareBytes(sourceOrder(id), sourceOrder(other)) > 0;
+  async page(
+    type: SourceTypeName,
+    { after, upTo, limit }: IdRange & { limit: number },
+  ): Promise<VerifiedRow[]> {
+    const isBehind = (id: string, other: string): boolean =>
+      other === "" || compareBytes(sourceOrder(id), sourceOrder(other)) > 0;
     return this.#carryOut(() => {
-      const rows = this.#table(type).filter(({ id }) => isBehind(id, after) && (upTo === undefined || !isBehind(id, upTo)));
+      const rows = this.#table(type).filter(
+        ({ id }) => isBehind(id, after) && (upTo === undefined || !isBehind(id, upTo)),
+      );
       return rows.slice(0, limit);
     });
   }
@@ -149,7 +162,9 @@ export class LocalDatabase implements LocalLeases {
   }
 
   async loadProgress(): Promise<{ text: string; ageMs: number; sinceMs: number } | undefined> {
-    return this.#carryOut(() => this.#progress && { ...this.#progress, ageMs: this.#now() - this.#progress.savedMs });
+    return this.#carryOut(
+      () => this.#progress && { ...this.#progress, ageMs: this.#now() - this.#progress.savedMs },
+    );
   }
 
   async saveProgress(text: string, sinceMs: number): Promise<void> {
@@ -166,7 +181,8 @@ export class LocalDatabase implements LocalLeases {
 
   async unqueue(rows: readonly QueuedRow[]): Promise<void> {
     this.#carryOut(() => {
-      for (const row of rows) if (this.queued.get(rowKey(row))?.leaseUuid === row.leaseUuid) this.queued.delete(rowKey(row));
+      for (const row of rows)
+        if (this.queued.get(rowKey(row))?.leaseUuid === row.leaseUuid) this.queued.delete(rowKey(row));
     });
   }
 
@@ -193,7 +209,11 @@ export class LocalDatabase implements LocalLeases {
       [...this.rows.values()].filter(({ source }) => source.type === type),
       ({ source }) => source.id,
     );
-    const rows = [...bySource].map(([id, names]) => ({ id, claims: names.map(claimOf), ageMs: this.ageOf({ type, id }) }));
+    const rows = [...bySource].map(([id, names]) => ({
+      id,
+      claims: names.map(claimOf),
+      ageMs: this.ageOf({ type, id }),
+    }));
     return rows.toSorted((a, b) => compareBytes(sourceOrder(a.id), sourceOrder(b.id)));
   }
 

@@ -50,7 +50,8 @@ const folder = new URL("./regressions/", import.meta.url);
 
 function wholeNumber(name: string, given: string, least: number): number {
   const number = Number(given);
-  if (!/^\d+$/.test(given) || number < least) throw new Error(`--${name} must be a whole number from ${least} on`);
+  if (!/^\d+$/.test(given) || number < least)
+    throw new Error(`--${name} must be a whole number from ${least} on`);
   return number;
 }
 
@@ -66,13 +67,19 @@ interface Summary {
 async function runSeeds(steps: number, threads: number): Promise<Summary> {
   const startedMs = performance.now();
   const minutes = values.minutes === undefined ? undefined : wholeNumber("minutes", values.minutes, 1);
-  const from = values.from === undefined ? (minutes === undefined ? 1 : Date.now() % 1_000_000_000) : wholeNumber("from", values.from, 0);
+  const from =
+    values.from === undefined
+      ? minutes === undefined
+        ? 1
+        : Date.now() % 1_000_000_000
+      : wholeNumber("from", values.from, 0);
   const last = minutes === undefined ? from + wholeNumber("seeds", values.seeds, 1) : Infinity;
   if (minutes !== undefined) say(`from seed ${from}, for ${minutes} minutes`);
   const summary: Summary = { runs: 0, steps: 0, seen: {}, found: undefined, seconds: 0 };
   let seed = from;
   let spokenMs = startedMs;
-  const isOver = (): boolean => seed >= last || (minutes !== undefined && performance.now() - startedMs > minutes * 60_000);
+  const isOver = (): boolean =>
+    seed >= last || (minutes !== undefined && performance.now() - startedMs > minutes * 60_000);
   await runAll({
     threads,
     bug: values.bug,
@@ -80,8 +87,10 @@ async function runSeeds(steps: number, threads: number): Promise<Summary> {
     onResult: (result) => {
       summary.runs += 1;
       summary.steps += result.steps;
-      for (const [what, count] of Object.entries(result.seen)) summary.seen[what] = (summary.seen[what] ?? 0) + count;
-      if (result.violation !== undefined && (summary.found === undefined || result.seed < summary.found.seed)) summary.found = result;
+      for (const [what, count] of Object.entries(result.seen))
+        summary.seen[what] = (summary.seen[what] ?? 0) + count;
+      if (result.violation !== undefined && (summary.found === undefined || result.seed < summary.found.seed))
+        summary.found = result;
       if (performance.now() - spokenMs > 30_000) {
         spokenMs = performance.now();
         say(`${summary.runs} runs, ${summary.steps} events`);
@@ -97,7 +106,9 @@ async function runSeeds(steps: number, threads: number): Promise<Summary> {
 async function explain(found: RunResult, steps: number): Promise<void> {
   const { shrink } = await import("./shrink.ts");
   const { shrunk, result } = await shrink(found, steps);
-  say(`seed ${found.seed}, ${shrunk.kept.length} of ${found.actions} actions, without ${shrunk.without.join(", ") || "nothing"}:`);
+  say(
+    `seed ${found.seed}, ${shrunk.kept.length} of ${found.actions} actions, without ${shrunk.without.join(", ") || "nothing"}:`,
+  );
   for (const line of result.log) say(line);
   say(`  ${result.violation?.message}`);
   if (values.keep !== undefined) keep(values.keep, shrunk);
@@ -106,7 +117,10 @@ async function explain(found: RunResult, steps: number): Promise<void> {
 function keep(name: string, shrunk: Shrunk): void {
   if (!/^[a-z0-9-]+$/.test(name)) throw new Error("--keep takes lower-case letters, digits and dashes");
   mkdirSync(folder, { recursive: true });
-  writeFileSync(new URL(`${name}.json`, folder), `${JSON.stringify({ bug: values.bug, ...shrunk }, null, 2)}\n`);
+  writeFileSync(
+    new URL(`${name}.json`, folder),
+    `${JSON.stringify({ bug: values.bug, ...shrunk }, null, 2)}\n`,
+  );
   say(`kept as test/sim/regressions/${name}.json`);
 }
 
@@ -115,14 +129,25 @@ const verdictOf = ({ seed, violation }: RunResult): string =>
 
 async function seeds(): Promise<boolean> {
   const steps = wholeNumber("steps", values.steps, 1);
-  const threads = values.threads === undefined ? availableParallelism() : wholeNumber("threads", values.threads, 1);
+  const threads =
+    values.threads === undefined ? availableParallelism() : wholeNumber("threads", values.threads, 1);
   const summary = await runSeeds(steps, threads);
   const { runs, found, seen, seconds } = summary;
   say(`${runs} runs, ${summary.steps} events, ${Math.round(summary.steps / seconds)} events/s`);
   if (found !== undefined && values.bug === undefined) await explain(found, steps);
   const lacking = values.coverage ? missing(seen) : [];
   if (values.json)
-    say(JSON.stringify({ runs, steps: summary.steps, seconds, seed: found?.seed, violation: found?.violation, missing: lacking, seen }));
+    say(
+      JSON.stringify({
+        runs,
+        steps: summary.steps,
+        seconds,
+        seed: found?.seed,
+        violation: found?.violation,
+        missing: lacking,
+        seen,
+      }),
+    );
   if (values.bug !== undefined) {
     return sayFound(values.bug, runs, found);
   }
@@ -135,7 +160,8 @@ function sayFound(bug: string, runs: number, found: RunResult | undefined): bool
   const rule = found?.violation?.rule ?? "";
   const isExpected = (bugs[bug]?.violates as readonly string[] | undefined)?.includes(rule) ?? false;
   if (found === undefined) say(`not found in ${runs} runs: ${bug}`);
-  else say(`found by seed ${found.seed} as ${rule}${isExpected ? "" : ", which it does not violate"}: ${bug}`);
+  else
+    say(`found by seed ${found.seed} as ${rule}${isExpected ? "" : ", which it does not violate"}: ${bug}`);
   return isExpected;
 }
 
@@ -147,7 +173,11 @@ async function oneSeed(): Promise<boolean> {
   const result = await run({ seed, steps });
   if (result.violation !== undefined) await explain(result, steps);
   if (values.json) say(JSON.stringify(result));
-  say(result.violation === undefined ? `seed ${seed}: nothing violated in ${result.steps} events` : verdictOf(result));
+  say(
+    result.violation === undefined
+      ? `seed ${seed}: nothing violated in ${result.steps} events`
+      : verdictOf(result),
+  );
   return result.violation === undefined;
 }
 
@@ -169,7 +199,9 @@ async function regressions(): Promise<boolean> {
     say(other.violation === undefined ? `seed ${other.seed} does not violate ${expected}` : verdictOf(other));
     return false;
   }
-  say(`${kept.length} regressions, ${values.bug === undefined ? "nothing violated" : `found again: ${values.bug}`}`);
+  say(
+    `${kept.length} regressions, ${values.bug === undefined ? "nothing violated" : `found again: ${values.bug}`}`,
+  );
   return true;
 }
 

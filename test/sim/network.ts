@@ -53,14 +53,17 @@ export class Network {
     return new Promise((resolve, reject) => {
       const hear = (settle: () => void): void => {
         const isCut = this.#faults.isCut(from.name, to.name, this.#scheduler.nowMs);
-        if (!isCut) this.#scheduler.after(this.#faults.latencyMs(from.name, this.#scheduler.nowMs), from, settle);
+        if (!isCut)
+          this.#scheduler.after(this.#faults.latencyMs(from.name, this.#scheduler.nowMs), from, settle);
       };
       const answer = (reply: Reply<unknown>): void => hear(() => resolve(structuredClone(reply) as Reply<T>));
       const fail = (reason: string): void => hear(() => reject(new Error(reason)));
       const arrive = (delayMs: number, then: (call: Sent) => void): void => {
         const isCut = this.#faults.isCut(from.name, to.name, this.#scheduler.nowMs);
         if (isCut) return;
-        this.#scheduler.after(delayMs, undefined, () => then({ ...call, message: structuredClone(call.message) }));
+        this.#scheduler.after(delayMs, undefined, () =>
+          then({ ...call, message: structuredClone(call.message) }),
+        );
       };
       const latencyMs = this.#faults.latencyMs(to.name, this.#scheduler.nowMs);
       const late = this.#faults.stream("late");
@@ -82,11 +85,20 @@ export class Network {
         case "reset_before":
           return fail("the object was reset");
         case "reset_after":
-          return arrive(latencyMs, (got) => this.#carryOut(to, got, () => fail("the object was reset"), fail));
+          return arrive(latencyMs, (got) =>
+            this.#carryOut(to, got, () => fail("the object was reset"), fail),
+          );
         case "unknown_version":
-          return arrive(latencyMs, (got) => deliver({ ...got, message: { ...(got.message as object), version: 99 } }));
+          return arrive(latencyMs, (got) =>
+            deliver({ ...got, message: { ...(got.message as object), version: 99 } }),
+          );
         case "other_placement":
-          return arrive(latencyMs, (got) => deliver({ ...got, message: { ...(got.message as object), placement: "hash1.shards77.canonical1" } }));
+          return arrive(latencyMs, (got) =>
+            deliver({
+              ...got,
+              message: { ...(got.message as object), placement: "hash1.shards77.canonical1" },
+            }),
+          );
         case undefined:
           return arrive(latencyMs, deliver);
       }
@@ -100,7 +112,9 @@ export class Network {
       if (this.#scheduler.nowMs + delayMs - atMs > MOST_LATE_MS) continue;
       this.#witness.repeated(call);
       delayMs += this.#faults.latencyMs(to.name, this.#scheduler.nowMs);
-      this.#scheduler.after(delayMs, undefined, () => this.#carryOut(to, { ...call, message: structuredClone(call.message) }, ignore, ignore));
+      this.#scheduler.after(delayMs, undefined, () =>
+        this.#carryOut(to, { ...call, message: structuredClone(call.message) }, ignore, ignore),
+      );
     }
   }
 
@@ -111,7 +125,12 @@ export class Network {
     this.#recent.set(call.to, recent);
   }
 
-  #carryOut(to: Part<object>, call: Sent, answer: (reply: Reply<unknown>) => void, fail: (reason: string) => void): void {
+  #carryOut(
+    to: Part<object>,
+    call: Sent,
+    answer: (reply: Reply<unknown>) => void,
+    fail: (reason: string) => void,
+  ): void {
     const instance = to.instance();
     const died = (): void => fail("the instance ended");
     instance.onDeath.add(died);

@@ -106,7 +106,9 @@ export class Part<T extends object> {
       // A new instance looks for its alarm: from its first answer on, none is no excuse.
       this.isLossKnown = true;
       const sql = new InstanceSql(this.disk, () => this.#flush());
-      this.#instance = new Instance(this.name, this.#serial, sql, (made) => this.#make(this.#ports(made), made));
+      this.#instance = new Instance(this.name, this.#serial, sql, (made) =>
+        this.#make(this.#ports(made), made),
+      );
     }
     return this.#instance;
   }

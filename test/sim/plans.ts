@@ -11,7 +11,12 @@ export function rowOf(name: Name, cell: Cell, random: Random): LocalRow {
   const value = random.chance(0.3) ? name.canonical.toUpperCase() : name.canonical;
   const type = sources[name.type as keyof typeof sources];
   const subject = random.pick(["GROUP", "PROJECT", "USER"] as const);
-  return { ...name, value, subject: { type: subject, id: `${cell.id}-${cell.rows}` }, source: { type, id: random.pick(sourceIds) } };
+  return {
+    ...name,
+    value,
+    subject: { type: subject, id: `${cell.id}-${cell.rows}` },
+    source: { type, id: random.pick(sourceIds) },
+  };
 }
 
 /** Few, so that one source has several names, and of all kinds that the order tells apart. */

@@ -1,4 +1,11 @@
-import { reconcile, ReconcileAborted, type Finding, type LocalLeases, type ReconcileOptions, type RemoteLeases } from "../../src/cell/reconcile.ts";
+import {
+  reconcile,
+  ReconcileAborted,
+  type Finding,
+  type LocalLeases,
+  type ReconcileOptions,
+  type RemoteLeases,
+} from "../../src/cell/reconcile.ts";
 import type { Answer as CellAnswer } from "../../src/client/answer.ts";
 import type { Lease, Outcome } from "../../src/core/messages.ts";
 import type { Answer } from "../../src/core/ports.ts";
@@ -53,12 +60,20 @@ export class Reconciler {
     const { cell, judge } = this.#around;
     const { kind, uuid } = finding;
     if (kind === "failed") {
-      if (!this.#excused.has(uuid)) this.#violation ??= new Violation("M2", `cell ${cell.id} cannot ${finding.step} lease ${uuid}: ${finding.error}`);
+      if (!this.#excused.has(uuid))
+        this.#violation ??= new Violation(
+          "M2",
+          `cell ${cell.id} cannot ${finding.step} lease ${uuid}: ${finding.error}`,
+        );
       return;
     }
     // Documented: a cell that does not reconcile within the retention has its rows verified. Here they would be found to be in order.
-    if (finding.coordinator === "NOT_FOUND" && judge.wasForgotten(cell.id, uuid)) return judge.see("forgotten before it was reconciled");
-    this.#violation ??= new Violation("I5", `cell ${cell.id} saved lease ${uuid}, and the coordinator says ${finding.coordinator}`);
+    if (finding.coordinator === "NOT_FOUND" && judge.wasForgotten(cell.id, uuid))
+      return judge.see("forgotten before it was reconciled");
+    this.#violation ??= new Violation(
+      "I5",
+      `cell ${cell.id} saved lease ${uuid}, and the coordinator says ${finding.coordinator}`,
+    );
   }
 
   #local(): LocalLeases {
@@ -104,10 +119,17 @@ export class Reconciler {
     return {
       list: async ({ pageToken, pageSize, createdAfterMs = 0 }) => {
         await mayDie("before_reconcile_list");
-        const answer = await api.list(cell.id, cell.caller, { createdAfterMs, afterPosition: Number(pageToken || "0"), limit: pageSize });
+        const answer = await api.list(cell.id, cell.caller, {
+          createdAfterMs,
+          afterPosition: Number(pageToken || "0"),
+          limit: pageSize,
+        });
         if (answer.kind !== "ok") throw new ListingFailed("the leases cannot be listed");
         const { leases, nextPosition } = answer.value;
-        return { leases: leases.map(({ lease, ageMs }) => ({ uuid: lease, ageMs })), nextPageToken: nextPosition === 0 ? "" : String(nextPosition) };
+        return {
+          leases: leases.map(({ lease, ageMs }) => ({ uuid: lease, ageMs })),
+          nextPageToken: nextPosition === 0 ? "" : String(nextPosition),
+        };
       },
       get: async (uuid) => {
         await mayDie("before_reconcile_get");
@@ -129,12 +151,18 @@ export class Reconciler {
     const answer = await api.decide(cell.id, cell.caller, uuid, outcome);
     if (answer.kind === "ok") judge.see("L1");
     // A lease that was forgotten meanwhile is fenced, and there may be enough fences.
-    if (answer.kind === "refused" && answer.refusal.code === "RESOURCE_EXHAUSTED" && judge.wasPruned(cell.id, uuid)) this.#excused.add(uuid);
+    if (
+      answer.kind === "refused" &&
+      answer.refusal.code === "RESOURCE_EXHAUSTED" &&
+      judge.wasPruned(cell.id, uuid)
+    )
+      this.#excused.add(uuid);
     return this.#stateOf(uuid, answer);
   }
 
   #stateOf(uuid: string, answer: Answer<Lease>): CellAnswer<Lease["state"]> {
-    if (answer.kind === "unknown" || (answer.kind === "refused" && answer.refusal.reason === "KEY_REVOKED")) this.#excused.add(uuid);
+    if (answer.kind === "unknown" || (answer.kind === "refused" && answer.refusal.reason === "KEY_REVOKED"))
+      this.#excused.add(uuid);
     return cellAnswerOf(answer);
   }
 }

@@ -31,7 +31,11 @@ export function checkRecord(world: World): void {
   for (const [key, { cell, row }] of judge.facts) {
     if (isHistory(world, row)) continue;
     const position = positions.get(`${cell}/${row.created_position}`);
-    judge.check("I13", position === row.position, () => `the fleet record has lease ${key} at ${position}, and its ledger at ${row.position}`);
+    judge.check(
+      "I13",
+      position === row.position,
+      () => `the fleet record has lease ${key} at ${position}, and its ledger at ${row.position}`,
+    );
   }
   // An outcome that waited too long for a cron is forgotten unpulled; the stale listing meets it, asks the ledger and drops it.
   const outstanding = recorded.find(({ cell_id, uuid, state, created_position }) => {
@@ -39,7 +43,11 @@ export function checkRecord(world: World): void {
     const isIt = fact?.row.created_position === created_position && fact.state === "GRANTED";
     return state === "GRANTED" && !isIt && !judge.wasUnpulled(cell_id, uuid);
   });
-  judge.check("I13", outstanding === undefined, () => `the fleet record has lease ${outstanding?.uuid} as outstanding`);
+  judge.check(
+    "I13",
+    outstanding === undefined,
+    () => `the fleet record has lease ${outstanding?.uuid} as outstanding`,
+  );
 }
 
 /** Old enough for the cron to have dropped it. */
@@ -53,7 +61,19 @@ const parsed = ({ payload }: RecordedLease): unknown => (payload === null ? null
 
 /** What the record has to say of it. A decided lease leaves no names behind. */
 function copyOf({ cell, lease, row }: Facts): unknown {
-  const { state, position, created_position, decided, decided_by, reason, creates, destroys, replaces, missing, payload } = row;
+  const {
+    state,
+    position,
+    created_position,
+    decided,
+    decided_by,
+    reason,
+    creates,
+    destroys,
+    replaces,
+    missing,
+    payload,
+  } = row;
   return {
     cell_id: cell,
     created_position,

@@ -21,12 +21,18 @@ import type { World } from "./world.ts";
 export async function checkDigests(world: World): Promise<void> {
   for (const { id } of world.cells) {
     for (const shard of world.coordinator.shards.keys()) {
-      for (const type of Object.keys(sourceTypes) as SourceTypeName[]) await checkDigest(world, id, shard, type);
+      for (const type of Object.keys(sourceTypes) as SourceTypeName[])
+        await checkDigest(world, id, shard, type);
     }
   }
 }
 
-async function checkDigest({ judge, operator }: World, cell: string, shard: number, sourceType: SourceTypeName): Promise<void> {
+async function checkDigest(
+  { judge, operator }: World,
+  cell: string,
+  shard: number,
+  sourceType: SourceTypeName,
+): Promise<void> {
   const middle = sourceOrder("10");
   const ranges = [
     { after: "", upTo: null },
@@ -46,9 +52,18 @@ async function checkDigest({ judge, operator }: World, cell: string, shard: numb
     ["two parts", parts],
   ] as const) {
     const told = textOf(digests);
-    judge.check("I12", told === expected, () => `${what} of cell ${cell} on shard ${shard} is digested as ${told}, and its claims are ${expected}`);
+    judge.check(
+      "I12",
+      told === expected,
+      () =>
+        `${what} of cell ${cell} on shard ${shard} is digested as ${told}, and its claims are ${expected}`,
+    );
     const isHeld = digests.some(({ held }) => held);
-    judge.check("I12", !isHeld, () => `a digest of cell ${cell} on shard ${shard} says that something is held, and nothing is`);
+    judge.check(
+      "I12",
+      !isHeld,
+      () => `a digest of cell ${cell} on shard ${shard} says that something is held, and nothing is`,
+    );
   }
   judge.see("R4");
 }
@@ -60,29 +75,55 @@ function textOf(parts: readonly { lanes: Lanes; count: number }[]): string {
 }
 
 function lanesOfRow(row: ClaimRow): Lanes {
-  const [type, subject, source] = [bucketTypeByNumber(row.bucket_type), subjectTypeByNumber(row.subject_type), sourceTypeByNumber(row.source_type)];
-  if (type === undefined || subject === undefined || source === undefined) throw new Error("a claim of a type that nobody knows");
+  const [type, subject, source] = [
+    bucketTypeByNumber(row.bucket_type),
+    subjectTypeByNumber(row.subject_type),
+    sourceTypeByNumber(row.source_type),
+  ];
+  if (type === undefined || subject === undefined || source === undefined)
+    throw new Error("a claim of a type that nobody knows");
   const { canonical, value, subject_id: subjectId, source_id: sourceId } = row;
-  return lanesOf({ type, canonical, value, subject: { type: subject, id: subjectId }, source: { type: source, id: sourceId } });
+  return lanesOf({
+    type,
+    canonical,
+    value,
+    subject: { type: subject, id: subjectId },
+    source: { type: source, id: sourceId },
+  });
 }
 
 /** A destroy that names another epoch is refused; one that names the claim's own is granted, and rolled back (rule B10). */
 export async function checkEpochs(world: World, cell: Cell): Promise<void> {
   const { judge } = world;
   const [row] = cell.local.rows.values();
-  const claim = judge.claims().find(({ cell: owner, canonical }) => owner === cell.id && canonical === row?.canonical);
+  const claim = judge
+    .claims()
+    .find(({ cell: owner, canonical }) => owner === cell.id && canonical === row?.canonical);
   if (row === undefined || claim === undefined) return;
   const [op] = cell.opsOf({ creates: [], destroys: [row], replaces: [] });
   if (op === undefined) return;
   const begin = (ending: string, ops: Op[]) =>
-    cell.api.begin(cell.id, cell.caller, { lease: `00000000-0000-4000-8000-0000000${cell.id}${ending}`, ops, allowMissing: false });
+    cell.api.begin(cell.id, cell.caller, {
+      lease: `00000000-0000-4000-8000-0000000${cell.id}${ending}`,
+      ops,
+      allowMissing: false,
+    });
   const outdated = await begin("8000", [{ ...op, epoch: claim.epoch + 1 }]);
   if (outdated.kind === "unknown") return;
   const isMismatch = outdated.kind === "refused" && outdated.refusal.conflicts?.[0]?.kind === "mismatch";
-  judge.check("I3", isMismatch, () => `cell ${cell.id} destroys ${row.canonical} of another epoch, and is answered ${JSON.stringify(outdated)}`);
+  judge.check(
+    "I3",
+    isMismatch,
+    () =>
+      `cell ${cell.id} destroys ${row.canonical} of another epoch, and is answered ${JSON.stringify(outdated)}`,
+  );
   const current = await begin("8001", [{ ...op, epoch: claim.epoch }]);
   if (current.kind === "unknown") return;
-  judge.check("I3", current.kind === "ok", () => `cell ${cell.id} names the epoch of ${row.canonical}, and is answered ${JSON.stringify(current)}`);
+  judge.check(
+    "I3",
+    current.kind === "ok",
+    () => `cell ${cell.id} names the epoch of ${row.canonical}, and is answered ${JSON.stringify(current)}`,
+  );
   await cell.api.decide(cell.id, cell.caller, `00000000-0000-4000-8000-0000000${cell.id}8001`, "ROLLED_BACK");
   judge.see("B10");
 }
@@ -93,10 +134,21 @@ export async function checkSlots({ judge, operator, coordinator, cells }: World)
   for (const [index, { id }] of cells.entries()) {
     const answer = await take(id, `run ${id}`);
     if (answer.kind === "unknown") return;
-    const isRight = index < coordinator.limits.verificationSlots ? answer.kind === "ok" : isRefused(answer, "NO_VERIFICATION_SLOT");
-    judge.check("I16", isRight, () => `cell ${id} is number ${index + 1} to ask for a slot, and is answered ${JSON.stringify(answer)}`);
+    const isRight =
+      index < coordinator.limits.verificationSlots
+        ? answer.kind === "ok"
+        : isRefused(answer, "NO_VERIFICATION_SLOT");
+    judge.check(
+      "I16",
+      isRight,
+      () => `cell ${id} is number ${index + 1} to ask for a slot, and is answered ${JSON.stringify(answer)}`,
+    );
   }
   const second = await take(cells[0]?.id ?? "1", "another run");
-  judge.check("I16", isRefused(second, "NO_VERIFICATION_SLOT"), () => `a second run of a cell gets a slot: ${JSON.stringify(second)}`);
+  judge.check(
+    "I16",
+    isRefused(second, "NO_VERIFICATION_SLOT"),
+    () => `a second run of a cell gets a slot: ${JSON.stringify(second)}`,
+  );
   judge.see("A3");
 }

@@ -13,7 +13,8 @@ const MOST_STEPS = 20_000;
 
 /** Twice: what one cell gives up, another may have been waiting for. */
 export async function verifyAll(world: World): Promise<void> {
-  for (let round = 0; round < 2; round += 1) for (const cell of world.cells) await verified(world, cell, round === 0);
+  for (let round = 0; round < 2; round += 1)
+    for (const cell of world.cells) await verified(world, cell, round === 0);
 }
 
 /** Nothing is left to be done, and names are as their rows have them, but for those that another cell has. */
@@ -22,7 +23,11 @@ export async function checkVerified(world: World): Promise<void> {
   for (const cell of cells) {
     const { counts, items } = await verified(world, cell, true);
     const changes = counts.created + counts.replaced + counts.destroyed;
-    judge.check("I22", changes === 0, () => `a second verification of cell ${cell.id} changes ${changes} claims: ${JSON.stringify(items)}`);
+    judge.check(
+      "I22",
+      changes === 0,
+      () => `a second verification of cell ${cell.id} changes ${changes} claims: ${JSON.stringify(items)}`,
+    );
     checkAgreement(world, cell);
   }
 }
@@ -35,11 +40,16 @@ function checkAgreement(world: World, { id, local }: Cell): void {
     judge.check(
       "I22",
       isRight,
-      () => `cell ${id} is verified and has ${JSON.stringify(row)}, whose claim is ${JSON.stringify(claims.get(nameKey(row)))}`,
+      () =>
+        `cell ${id} is verified and has ${JSON.stringify(row)}, whose claim is ${JSON.stringify(claims.get(nameKey(row)))}`,
     );
   }
   for (const [key, claim] of claims) {
-    judge.check("I22", claim.cell !== id || local.rows.has(key), () => `cell ${id} is verified, and has a claim on ${key} and no row`);
+    judge.check(
+      "I22",
+      claim.cell !== id || local.rows.has(key),
+      () => `cell ${id} is verified, and has a claim on ${key} and no row`,
+    );
   }
 }
 

@@ -17,8 +17,14 @@ export async function lookAtAll(world: World): Promise<void> {
 export function checkHistories({ judge, recorder, coordinator }: World): void {
   if (coordinator.limits.outcomeRetentionS < defaultLimits.outcomeRetentionS) return;
   const result = checkHistory(recorder.events);
-  judge.check("I18", result.ok, () => (result.ok ? "" : `the history of ${result.bucket} has no order:\n${result.explanation}`));
-  judge.check("I18", !result.ok || result.undecided.length === 0, () => "the history of a bucket takes too long to judge");
+  judge.check("I18", result.ok, () =>
+    result.ok ? "" : `the history of ${result.bucket} has no order:\n${result.explanation}`,
+  );
+  judge.check(
+    "I18",
+    !result.ok || result.undecided.length === 0,
+    () => "the history of a bucket takes too long to judge",
+  );
 }
 
 /**
@@ -39,7 +45,8 @@ export function checkWithoutCron({ judge, coordinator }: World): void {
     judge.check(
       "I11",
       orphan === undefined,
-      () => `without a cron ${orphan?.canonical} stays held by lease ${orphan?.lease} of cell ${orphan?.cell}`,
+      () =>
+        `without a cron ${orphan?.canonical} stays held by lease ${orphan?.lease} of cell ${orphan?.cell}`,
     );
   }
   for (const { cell, lease, state, isApplied } of judge.facts.values()) {
@@ -52,21 +59,32 @@ export function checkWithoutCron({ judge, coordinator }: World): void {
 export function checkRest(world: World): void {
   const { judge } = world;
   const held = judge.holds()[0];
-  judge.check("I11", held === undefined, () => `${held?.canonical} is still held by lease ${held?.lease} of cell ${held?.cell}`);
+  judge.check(
+    "I11",
+    held === undefined,
+    () => `${held?.canonical} is still held by lease ${held?.lease} of cell ${held?.cell}`,
+  );
   for (const { cell, lease, state, isApplied } of judge.facts.values()) {
     judge.check("I11", state !== "GRANTED", () => `lease ${lease} of cell ${cell} is still granted`);
     judge.check("I5", isApplied, () => `lease ${lease} of cell ${cell} is still not applied`);
   }
   for (const cell of world.cells) checkCell(world, cell);
   checkRecord(world);
-  const rows = world.cells.flatMap(({ id, local }) => [...local.rows.values()].filter((row) => !isAnothers(world, id, row))).length;
-  judge.check("I5", judge.claims().length === rows, () => `there are ${judge.claims().length} claims for ${rows} rows of the cells`);
+  const rows = world.cells.flatMap(({ id, local }) =>
+    [...local.rows.values()].filter((row) => !isAnothers(world, id, row)),
+  ).length;
+  judge.check(
+    "I5",
+    judge.claims().length === rows,
+    () => `there are ${judge.claims().length} claims for ${rows} rows of the cells`,
+  );
 }
 
 /** After all that, a cell can work as on its first day: nothing counts what is over. */
 export async function checkAlive({ judge, coordinator }: World, cell: Cell): Promise<void> {
   const part = coordinator.ledger(cell.id);
-  const kept = part.disk.readDurable<{ value: number }>("SELECT value FROM meta WHERE name = 'fences'")[0]?.value ?? 0;
+  const kept =
+    part.disk.readDurable<{ value: number }>("SELECT value FROM meta WHERE name = 'fences'")[0]?.value ?? 0;
   const fences = part.disk.readDurable("SELECT 1 FROM lease WHERE fence = 1").length;
   judge.check("I16", kept === fences, () => `cell ${cell.id} counts ${kept} fences and has ${fences}`);
   const { concurrentBegins, outstandingLeases } = coordinator.limits;
@@ -80,7 +98,11 @@ export async function checkAlive({ judge, coordinator }: World, cell: Cell): Pro
       source: { type: "RAILS_TABLE_ROUTES", id },
     } as never;
     const lease = `00000000-0000-4000-8000-0000000${cell.id}000${round}`;
-    const batch = { lease, ops: cell.opsOf({ creates: [row], destroys: [], replaces: [] }), allowMissing: false };
+    const batch = {
+      lease,
+      ops: cell.opsOf({ creates: [row], destroys: [], replaces: [] }),
+      allowMissing: false,
+    };
     let begun = await cell.api.begin(cell.id, cell.caller, batch);
     // Some weathers have disks that are slower than the shortest timeouts.
     for (let tried = 1; begun.kind !== "ok" && tried < 20; tried += 1) {
@@ -90,7 +112,8 @@ export async function checkAlive({ judge, coordinator }: World, cell: Cell): Pro
     judge.check(
       "I16",
       begun.kind === "ok",
-      () => `in all calm cell ${cell.id} begins a lease of a free name and is answered ${JSON.stringify(begun)}`,
+      () =>
+        `in all calm cell ${cell.id} begins a lease of a free name and is answered ${JSON.stringify(begun)}`,
     );
     await cell.api.decide(cell.id, cell.caller, lease, "ROLLED_BACK");
   }
@@ -109,7 +132,11 @@ function checkCell(world: World, { id, local }: Cell): void {
   for (const row of local.rows.values()) {
     if (isAnothers(world, id, row)) continue;
     const claim = claims.get(nameKey(row));
-    judge.check("I5", isClaimOf(row, id, claim), () => `cell ${id} has ${JSON.stringify(row)}, and its claim is ${JSON.stringify(claim)}`);
+    judge.check(
+      "I5",
+      isClaimOf(row, id, claim),
+      () => `cell ${id} has ${JSON.stringify(row)}, and its claim is ${JSON.stringify(claim)}`,
+    );
   }
   const left = [...local.outstanding.keys()][0];
   judge.check("I5", left === undefined, () => `cell ${id} still has lease ${left} as outstanding`);

@@ -31,7 +31,12 @@ const REST_STEPS = 20_000;
 const WITHOUT_CRON_MS = 600_000;
 
 /** One run: a storm of at least `steps` events, then a calm in which everything must come to rest. */
-export async function run({ seed, steps, skipped = new Set(), weather = weatherOf(seed) }: RunOptions): Promise<RunResult> {
+export async function run({
+  seed,
+  steps,
+  skipped = new Set(),
+  weather = weatherOf(seed),
+}: RunOptions): Promise<RunResult> {
   const world = new World(seed, weather, skipped);
   let violation: RunResult["violation"];
   const onRejection = (error: unknown): void => world.fail(error);
@@ -63,7 +68,10 @@ export async function run({ seed, steps, skipped = new Set(), weather = weatherO
 /** A crash of the code under test is a finding like any other. */
 function violationOf(error: unknown): { rule: string; message: string } {
   if (error instanceof Violation) return { rule: error.rule, message: error.message };
-  return { rule: "CRASH", message: `unexpected: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}` };
+  return {
+    rule: "CRASH",
+    message: `unexpected: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
+  };
 }
 
 /** Faults end and time passes, with cron and reconciliation as ever: nothing may be left over. */

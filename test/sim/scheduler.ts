@@ -37,7 +37,13 @@ export class Scheduler {
 
   /** Runs `run` after `delayMs`, unless its owner is dead by then. The returned function cancels. */
   after(delayMs: number, owner: Owner | undefined, run: () => void): () => void {
-    const event: Event = { atMs: this.#nowMs + Math.max(0, delayMs), tie: this.#random.next(), owner, run, cancelled: false };
+    const event: Event = {
+      atMs: this.#nowMs + Math.max(0, delayMs),
+      tie: this.#random.next(),
+      owner,
+      run,
+      cancelled: false,
+    };
     push(this.#heap, event);
     return () => {
       event.cancelled = true;

@@ -27,14 +27,29 @@ function weatherWithout(seed: number, without: readonly string[]): Weather {
 
 export function runShrunk({ seed, steps, kept, without }: Shrunk): Promise<RunResult> {
   const keep = new Set(kept);
-  return run({ seed, steps, skipped: { has: (index) => !keep.has(index) }, weather: weatherWithout(seed, without) });
+  return run({
+    seed,
+    steps,
+    skipped: { has: (index) => !keep.has(index) },
+    weather: weatherWithout(seed, without),
+  });
 }
 
 /** Leaves out what the violation does not need: kinds of faults, then actions, in ever smaller pieces. `mostRuns` bounds the work. */
-export async function shrink(found: RunResult, steps: number, mostRuns = 300): Promise<{ shrunk: Shrunk; result: RunResult }> {
+export async function shrink(
+  found: RunResult,
+  steps: number,
+  mostRuns = 300,
+): Promise<{ shrunk: Shrunk; result: RunResult }> {
   const { seed, violation } = found;
   if (violation === undefined) throw new Error("there is nothing to shrink");
-  let best: Shrunk = { seed, steps, rule: violation.rule, kept: Array.from({ length: found.actions }, (_, index) => index), without: [] };
+  let best: Shrunk = {
+    seed,
+    steps,
+    rule: violation.rule,
+    kept: Array.from({ length: found.actions }, (_, index) => index),
+    without: [],
+  };
   let result = found;
   let runsLeft = mostRuns;
   const attempt = async (candidate: Shrunk): Promise<boolean> => {
@@ -47,7 +62,8 @@ export async function shrink(found: RunResult, steps: number, mostRuns = 300): P
     return true;
   };
   for (const group of groups)
-    for (const kind of Object.keys(weatherOf(seed)[group])) await attempt({ ...best, without: [...best.without, `${group}.${kind}`] });
+    for (const kind of Object.keys(weatherOf(seed)[group]))
+      await attempt({ ...best, without: [...best.without, `${group}.${kind}`] });
   for (let size = Math.ceil(best.kept.length / 2); size >= 1; size = Math.floor(size / 2)) {
     for (let from = 0; from < best.kept.length;) {
       const kept = [...best.kept.slice(0, from), ...best.kept.slice(from + size)];

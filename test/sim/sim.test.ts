@@ -23,15 +23,28 @@ interface Summary {
 
 const summaryOf = (lines: readonly string[]): Summary => JSON.parse(lines.at(-2) ?? "") as Summary;
 
-test("a thousand seeds of 500 events violate nothing, and meet every fault, activity, invariant and rule", { timeout: 900_000 }, async () => {
-  const { code, lines } = await sim("--from", "1", "--seeds", "1000", "--steps", "500", "--coverage", "--json");
-  expect(lines.at(-1)).toBe("nothing violated in 1000 runs");
-  expect(code).toBe(0);
-  const { runs, steps, missing } = summaryOf(lines);
-  expect(missing).toEqual([]);
-  expect(runs).toBe(1_000);
-  expect(steps).toBeGreaterThanOrEqual(500_000);
-});
+test(
+  "a thousand seeds of 500 events violate nothing, and meet every fault, activity, invariant and rule",
+  { timeout: 900_000 },
+  async () => {
+    const { code, lines } = await sim(
+      "--from",
+      "1",
+      "--seeds",
+      "1000",
+      "--steps",
+      "500",
+      "--coverage",
+      "--json",
+    );
+    expect(lines.at(-1)).toBe("nothing violated in 1000 runs");
+    expect(code).toBe(0);
+    const { runs, steps, missing } = summaryOf(lines);
+    expect(missing).toEqual([]);
+    expect(runs).toBe(1_000);
+    expect(steps).toBeGreaterThanOrEqual(500_000);
+  },
+);
 
 test("coverage that is not reached fails, and says what was never met", async () => {
   const { code, lines } = await sim("--from", "1", "--seeds", "1", "--steps", "1", "--coverage");
@@ -48,11 +61,15 @@ test("a seed is all that a run depends on", async () => {
 describe("every planted bug is found within 200 seeds", () => {
   test("there are enough of them", () => expect(Object.keys(bugs).length).toBeGreaterThanOrEqual(12));
 
-  test.for(Object.entries(bugs).map(([name, { breaks }]) => ({ name, breaks })))("$breaks: $name", { timeout: 300_000 }, async ({ name }) => {
-    const { code, lines } = await sim("--bug", name, "--seeds", "200", "--steps", "500");
-    expect(lines.at(-1)).toMatch(/^found by seed \d+ as I\d+: /);
-    expect(code).toBe(0);
-  });
+  test.for(Object.entries(bugs).map(([name, { breaks }]) => ({ name, breaks })))(
+    "$breaks: $name",
+    { timeout: 300_000 },
+    async ({ name }) => {
+      const { code, lines } = await sim("--bug", name, "--seeds", "200", "--steps", "500");
+      expect(lines.at(-1)).toMatch(/^found by seed \d+ as I\d+: /);
+      expect(code).toBe(0);
+    },
+  );
 });
 
 test("a violation ends with its seed and rule, after the few actions that it takes", async () => {
@@ -61,14 +78,19 @@ test("a violation ends with its seed and rule, after the few actions that it tak
   const { code, lines } = await sim("--bug", "the last decision wins", "--seed", seed);
   expect(code).toBe(1);
   expect(lines.at(-1)).toContain(`seed ${seed} violates ${rule}: `);
-  const shrunk = /^seed \d+, (\d+) of (\d+) actions, /.exec(lines.find((line) => line.includes(" actions, ")) ?? "");
+  const shrunk = /^seed \d+, (\d+) of (\d+) actions, /.exec(
+    lines.find((line) => line.includes(" actions, ")) ?? "",
+  );
   expect(Number(shrunk?.[1])).toBeLessThan(Number(shrunk?.[2]) / 2);
 });
 
 describe("what was found once", () => {
   const folder = new URL("./regressions/", import.meta.url);
   const files = readdirSync(folder).filter((name) => name.endsWith(".json"));
-  const kept = files.map((name) => ({ name, ...(JSON.parse(readFileSync(new URL(name, folder), "utf8")) as { bug: string; rule: string }) }));
+  const kept = files.map((name) => ({
+    name,
+    ...(JSON.parse(readFileSync(new URL(name, folder), "utf8")) as { bug: string; rule: string }),
+  }));
 
   test("stays mended", async () => {
     const { code, lines } = await sim("--regressions");
@@ -78,12 +100,17 @@ describe("what was found once", () => {
 
   test.for(kept)("is found again with its bug: $name", async ({ bug }) => {
     const { code, lines } = await sim("--regressions", "--bug", bug);
-    expect(lines.at(-1)).toBe(`${kept.filter((one) => one.bug === bug).length} regressions, found again: ${bug}`);
+    expect(lines.at(-1)).toBe(
+      `${kept.filter((one) => one.bug === bug).length} regressions, found again: ${bug}`,
+    );
     expect(code).toBe(0);
   });
 });
 
 test("options that make no sense are refused", async () => {
   expect(await sim("--bug", "no such bug", "--seeds", "1")).toMatchObject({ code: 2 });
-  expect(await sim("--seed", "abc")).toMatchObject({ code: 2, lines: ["--seed must be a whole number from 0 on"] });
+  expect(await sim("--seed", "abc")).toMatchObject({
+    code: 2,
+    lines: ["--seed must be a whole number from 0 on"],
+  });
 });

@@ -34,7 +34,10 @@ export class VerifiedRanges {
     this.#rows.push(...rows);
   }
 
-  told(ranges: readonly IdRange[], { digests, asOfMs }: { digests: readonly RangeDigest[]; asOfMs: number }): void {
+  told(
+    ranges: readonly IdRange[],
+    { digests, asOfMs }: { digests: readonly RangeDigest[]; asOfMs: number },
+  ): void {
     const rows = this.#rows;
     this.goesOn();
     this.#asked = { ranges, digests, asOfMs, rows, listed: [] };
@@ -72,7 +75,8 @@ export class VerifiedRanges {
     if (asked === undefined) return;
     for (const [index, range] of asked.ranges.entries()) {
       const isPassed = through === "" || (range.upTo !== undefined && !isBehind(range.upTo, through));
-      if (isPassed && !asked.listed.some((each) => overlap(each, range))) this.#wasTaken(range, asked.digests[index], asked);
+      if (isPassed && !asked.listed.some((each) => overlap(each, range)))
+        this.#wasTaken(range, asked.digests[index], asked);
     }
   }
 
@@ -92,8 +96,10 @@ export class VerifiedRanges {
   }
 }
 
-const isBehind = (id: string, other: string): boolean => other === "" || compareBytes(sourceOrder(id), sourceOrder(other)) > 0;
-const isIn = (id: string, { after, upTo }: IdRange): boolean => isBehind(id, after) && (upTo === undefined || !isBehind(id, upTo));
+const isBehind = (id: string, other: string): boolean =>
+  other === "" || compareBytes(sourceOrder(id), sourceOrder(other)) > 0;
+const isIn = (id: string, { after, upTo }: IdRange): boolean =>
+  isBehind(id, after) && (upTo === undefined || !isBehind(id, upTo));
 
 /** Both are without their `after`, and with their `upTo`. */
 const overlap = (a: IdRange, b: IdRange): boolean => endsBehind(a, b.after) && endsBehind(b, a.after);

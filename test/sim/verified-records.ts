@@ -3,7 +3,13 @@ import { canonicalOf } from "../../src/cell/verification/named.ts";
 import type { IdRange, RangeDigest, RecordPage, VerifiedRecords } from "../../src/cell/verification/ports.ts";
 import { fanOut } from "../../src/core/ask.ts";
 import { DigestSum } from "../../src/core/digest.ts";
-import type { BucketKey, ClaimRecord, LookupFound, RangeDigest as ShardDigest, SourceRange } from "../../src/core/messages.ts";
+import type {
+  BucketKey,
+  ClaimRecord,
+  LookupFound,
+  RangeDigest as ShardDigest,
+  SourceRange,
+} from "../../src/core/messages.ts";
 import { shardOf } from "../../src/core/placement.ts";
 import type { Answer } from "../../src/core/ports.ts";
 import { refused, type Result } from "../../src/core/refusal.ts";
@@ -30,7 +36,13 @@ export class SimulatedRecords implements VerifiedRecords {
     this.#reach = reach;
   }
 
-  async list({ source, bucketTypes, after, upTo, pageSize }: Parameters<VerifiedRecords["list"]>[0]): Promise<RecordPage> {
+  async list({
+    source,
+    bucketTypes,
+    after,
+    upTo,
+    pageSize,
+  }: Parameters<VerifiedRecords["list"]>[0]): Promise<RecordPage> {
     const asOfMs = this.#nowMs();
     const { shards, limits } = this.#reach.coordinator;
     const range = { cell: this.#cell, sourceType: source, bucketTypes, ...orders({ after, upTo }) };
@@ -39,18 +51,26 @@ export class SimulatedRecords implements VerifiedRecords {
       resultOf(await this.#tried(() => this.#api.records(shard, { ...range, after: behind, limit: most }))),
     );
     if (!merged.ok) throw new CoordinatorFailed(merged.refusal.detail);
-    for (const record of merged.value.records) if (record.status === "LEASE_CREATING") this.#reach.judge.showed(record);
+    for (const record of merged.value.records)
+      if (record.status === "LEASE_CREATING") this.#reach.judge.showed(record);
     return { records: merged.value.records.map(recordOf), asOfMs, nextPageToken: merged.value.next ?? "" };
   }
 
-  async digests({ source, bucketTypes, ranges }: Parameters<VerifiedRecords["digests"]>[0]): ReturnType<VerifiedRecords["digests"]> {
+  async digests({
+    source,
+    bucketTypes,
+    ranges,
+  }: Parameters<VerifiedRecords["digests"]>[0]): ReturnType<VerifiedRecords["digests"]> {
     const asOfMs = this.#nowMs();
     const query = { cell: this.#cell, sourceType: source, bucketTypes, ranges: ranges.map(orders) };
     const { shards, limits } = this.#reach.coordinator;
     const answers = await fanOut([...shards.keys()], limits.fanOut, async (shard) =>
       valueOf(await this.#tried(() => this.#api.digests(shard, query))),
     );
-    return { asOfMs, digests: ranges.map((_, index) => sumOf(answers.flatMap(({ digests }) => digests[index] ?? []))) };
+    return {
+      asOfMs,
+      digests: ranges.map((_, index) => sumOf(answers.flatMap(({ digests }) => digests[index] ?? []))),
+    };
   }
 
   async lookup(buckets: readonly Bucket[]): Promise<(WireRecord | "other" | undefined)[]> {
@@ -59,7 +79,9 @@ export class SimulatedRecords implements VerifiedRecords {
       if (!made.ok) throw new Error(`a verification looks up what is no name: ${made.detail}`);
       return { type, canonical: made.canonical };
     });
-    const byShard = Map.groupBy(keys.entries(), ([, { type, canonical }]) => shardOf(type, canonical, this.#reach.coordinator.shards.length));
+    const byShard = Map.groupBy(keys.entries(), ([, { type, canonical }]) =>
+      shardOf(type, canonical, this.#reach.coordinator.shards.length),
+    );
     const found: LookupFound[] = [];
     for (const [shard, entries] of byShard) {
       const asked = entries.map(([, key]) => key);
@@ -70,7 +92,8 @@ export class SimulatedRecords implements VerifiedRecords {
   }
 
   #holderOf(found: LookupFound): WireRecord | "other" | undefined {
-    if (found.kind === "unknown") throw new CoordinatorFailed("the ledger that knows whether this name is taken cannot be reached");
+    if (found.kind === "unknown")
+      throw new CoordinatorFailed("the ledger that knows whether this name is taken cannot be reached");
     if (found.kind === "none") return undefined;
     return found.record.cell === this.#cell ? recordOf(found.record) : "other";
   }
@@ -101,7 +124,12 @@ function sumOf(parts: readonly ShardDigest[]): RangeDigest {
   for (const { lanes, count } of parts) sum.add(lanes, count);
   const newest = parts.flatMap(({ newestUpdatedAtMs }) => newestUpdatedAtMs ?? []);
   const held = parts.some((part) => part.held);
-  return { count: sum.count, hash: sum.hash, held, newestUpdatedAtMs: newest.length === 0 ? undefined : Math.max(...newest) };
+  return {
+    count: sum.count,
+    hash: sum.hash,
+    held,
+    newestUpdatedAtMs: newest.length === 0 ? undefined : Math.max(...newest),
+  };
 }
 
 export function valueOf<T>(answer: Answer<T>): T {
@@ -111,5 +139,7 @@ export function valueOf<T>(answer: Answer<T>): T {
 
 function resultOf<T>(answer: Answer<T>): Result<T> {
   if (answer.kind === "ok") return { ok: true, value: answer.value };
-  return answer.kind === "refused" ? { ok: false, refusal: answer.refusal } : refused("UNAVAILABLE", answer.cause);
+  return answer.kind === "refused"
+    ? { ok: false, refusal: answer.refusal }
+    : refused("UNAVAILABLE", answer.cause);
 }

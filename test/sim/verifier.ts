@@ -3,7 +3,13 @@ import { LeasedTransaction } from "../../src/cell/leased-transaction.ts";
 import type { SourceRow } from "../../src/cell/changes.ts";
 import type { VerifyOptions } from "../../src/cell/verification/options.ts";
 import { MAX_AGE_MS, type Place } from "../../src/cell/verification/place.ts";
-import { rowKey, type LockedRows, type Mended, type VerificationPorts, type VerifiedTable } from "../../src/cell/verification/ports.ts";
+import {
+  rowKey,
+  type LockedRows,
+  type Mended,
+  type VerificationPorts,
+  type VerifiedTable,
+} from "../../src/cell/verification/ports.ts";
 import type { VerificationItem, VerificationReport } from "../../src/cell/verification/report.ts";
 import { VerificationAborted, verify } from "../../src/cell/verification/verify.ts";
 import { isLeaseholdError, LeaseholdError } from "../../src/client/errors.ts";
@@ -60,7 +66,11 @@ export class Verifier {
     const { recentMs = 0 } = options;
     const ranges = new VerifiedRanges(this.#around.cell.id, judge, recentMs);
     try {
-      const report = await verify(this.#ports(options, ranges), { ...options, onItem: (item) => this.#hear(item), onProgress: () => {} });
+      const report = await verify(this.#ports(options, ranges), {
+        ...options,
+        onItem: (item) => this.#hear(item),
+        onProgress: () => {},
+      });
       ranges.ends(report.status === "done");
       this.#see(report);
       return report;
@@ -76,7 +86,8 @@ export class Verifier {
 
   #blamed(cause: unknown): string {
     const { id } = this.#around.cell;
-    if (cause instanceof NotSavedError) throw new Violation("I5", `cell ${id} lost what it had saved with a lease of a verification`);
+    if (cause instanceof NotSavedError)
+      throw new Violation("I5", `cell ${id} lost what it had saved with a lease of a verification`);
     if (cause instanceof LocalFailure || cause instanceof LocalCommitUnknownError) return "database";
     if (cause instanceof CoordinatorFailed || isLeaseholdError(cause)) return "coordinator";
     throw cause;
@@ -136,8 +147,12 @@ export class Verifier {
       slots: {
         take: async () => {
           const answer = await api.takeSlot(cell.id, slot);
-          if (!isRefused(answer, "NO_VERIFICATION_SLOT")) return { isTaken: true, expiresInMs: valueOf(answer).expiresInMs };
-          return { isTaken: false, retryAfterMs: (answer.kind === "refused" && answer.refusal.retryAfterMs) || 0 };
+          if (!isRefused(answer, "NO_VERIFICATION_SLOT"))
+            return { isTaken: true, expiresInMs: valueOf(answer).expiresInMs };
+          return {
+            isTaken: false,
+            retryAfterMs: (answer.kind === "refused" && answer.refusal.retryAfterMs) || 0,
+          };
         },
         release: async () => {
           await mayDie("before_verify_release");
@@ -151,7 +166,12 @@ export class Verifier {
           if (isOpen) this.#sinceMs = stored.sinceMs;
           const place = stored && (JSON.parse(stored.text) as Place);
           if (place !== undefined) this.#hasMoved(place);
-          if (apply === true) this.#spendingRun ??= verifications.runs(cell.id, process, !isGoneOnWith(place, stored?.ageMs ?? 0, options));
+          if (apply === true)
+            this.#spendingRun ??= verifications.runs(
+              cell.id,
+              process,
+              !isGoneOnWith(place, stored?.ageMs ?? 0, options),
+            );
           return stored;
         },
         save: async (text) => {
@@ -208,14 +228,24 @@ export class Verifier {
     };
   }
 
-  async #mend(rows: readonly SourceRow[], decide: (rows: LockedRows) => WireBatch | undefined, recentMs: number): Promise<Mended> {
+  async #mend(
+    rows: readonly SourceRow[],
+    decide: (rows: LockedRows) => WireBatch | undefined,
+    recentMs: number,
+  ): Promise<Mended> {
     const { cell, leases, random, mayDie, reach } = this.#around;
     await mayDie("before_verify_mend");
     await this.#takeTime();
     const lease = random.uuid();
     const locks = { mode: "exclusive", rows: () => rows } as const;
     const opsOf = (batch: WireBatch): ReturnType<Cell["placed"]> => cell.placed(batch);
-    const ports = leases.portsFor({ lease, opsOf, allowMissing: false, change: { puts: [], removes: [] }, locks });
+    const ports = leases.portsFor({
+      lease,
+      opsOf,
+      allowMissing: false,
+      change: { puts: [], removes: [] },
+      locks,
+    });
     let isWanted = false;
     try {
       await new LeasedTransaction(ports, lease).inTransaction(async () => {
@@ -224,14 +254,25 @@ export class Verifier {
         isWanted = batch !== undefined;
         if (batch !== undefined) {
           const spending = this.#queue.size > 0 ? undefined : this.#spendingRun?.spending;
-          const begun = { cell: cell.id, lease, ops: cell.placed(batch), recentMs, sinceMs: this.#sinceMs, asOfMs: this.#asOfMs, spending };
-          reach.judge.verifications.begins(begun, (row) => (this.#queue.has(rowKey(row)) ? undefined : cell.local.ageOf(row)));
+          const begun = {
+            cell: cell.id,
+            lease,
+            ops: cell.placed(batch),
+            recentMs,
+            sinceMs: this.#sinceMs,
+            asOfMs: this.#asOfMs,
+            spending,
+          };
+          reach.judge.verifications.begins(begun, (row) =>
+            this.#queue.has(rowKey(row)) ? undefined : cell.local.ageOf(row),
+          );
         }
         return { value: undefined, claimed: batch === undefined ? undefined : { batch, sources: rows } };
       }, {});
       return { kind: isWanted ? "done" : "nothing" };
     } catch (error) {
-      if (!(error instanceof LeaseholdError) || !error.outcomeKnown || error.conflicts.length === 0) throw error;
+      if (!(error instanceof LeaseholdError) || !error.outcomeKnown || error.conflicts.length === 0)
+        throw error;
       reach.judge.verifications.refused(cell.id, lease, error.conflicts);
       return { kind: "refused", conflicts: error.conflicts };
     }
@@ -257,7 +298,11 @@ export class Verifier {
 }
 
 /** Also where a run begins anew and a question is open: only an answer gives it more to spend. */
-function isGoneOnWith(place: Place | undefined, ageMs: number, { startOver, digests }: VerifyOptions): boolean {
+function isGoneOnWith(
+  place: Place | undefined,
+  ageMs: number,
+  { startOver, digests }: VerifyOptions,
+): boolean {
   if (place === undefined || place.isDone || startOver === true) return false;
   return place.isAsking || (ageMs < MAX_AGE_MS && (place.isWhole || digests !== false));
 }

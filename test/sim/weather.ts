@@ -15,13 +15,34 @@ export const messageFaults = [
 ] as const;
 
 /** What may happen when a write is about to become durable. `fail`: the instance hears of an error; `replace`: it lives on without its storage. */
-export const diskFaults = ["crash_before", "crash_after", "replace_before", "replace_after", "fail_lost", "fail_durable"] as const;
+export const diskFaults = [
+  "crash_before",
+  "crash_after",
+  "replace_before",
+  "replace_after",
+  "fail_lost",
+  "fail_durable",
+] as const;
 
 /** What happens to a whole part at some moment. */
-export const partFaults = ["crash", "replace", "lose_alarm", "alarm_unreadable", "clock_jump", "partition", "slow", "echo"] as const;
+export const partFaults = [
+  "crash",
+  "replace",
+  "lose_alarm",
+  "alarm_unreadable",
+  "clock_jump",
+  "partition",
+  "slow",
+  "echo",
+] as const;
 
 /** What may happen to a statement of the fleet record. */
-export const recordFaults = ["record_down", "record_failed", "record_failed_after", "record_stalled"] as const;
+export const recordFaults = [
+  "record_down",
+  "record_failed",
+  "record_failed_after",
+  "record_stalled",
+] as const;
 
 /** What may happen to a transaction or a statement of a cell's database. `unknown`: the cell does not hear whether it was carried out. */
 export const localFaults = ["local_failed", "local_unknown_done", "local_unknown_lost"] as const;
@@ -176,12 +197,16 @@ export function weatherOf(seed: number): Weather {
   // One run in ten has no faults at all: then contention is what there is.
   const storm = random.chance(0.1) ? 0 : random.pick([0.3, 1, 1, 2]);
   const rates = <K extends string>(kinds: readonly K[], mean: number): Record<K, number> =>
-    Object.fromEntries(kinds.map((kind) => [kind, random.chance(0.5) ? 0 : Math.min(0.3, random.exponential(mean) * storm)])) as Record<K, number>;
+    Object.fromEntries(
+      kinds.map((kind) => [kind, random.chance(0.5) ? 0 : Math.min(0.3, random.exponential(mean) * storm)]),
+    ) as Record<K, number>;
   const messages = rates(messageFaults, 0.02);
   // Some bugs need several rare messages in a row: now and then some kinds are not rare.
   if (storm > 0 && random.chance(0.4))
-    for (const kind of random.some(["duplicate", "late", "lose_answer"] as const, 2)) messages[kind] = 0.1 + 0.2 * random.next();
-  const none = <K extends string>(kinds: readonly K[]): Record<K, number> => Object.fromEntries(kinds.map((kind) => [kind, 0])) as Record<K, number>;
+    for (const kind of random.some(["duplicate", "late", "lose_answer"] as const, 2))
+      messages[kind] = 0.1 + 0.2 * random.next();
+  const none = <K extends string>(kinds: readonly K[]): Record<K, number> =>
+    Object.fromEntries(kinds.map((kind) => [kind, 0])) as Record<K, number>;
   const weather: Weather = {
     shards: random.pick([1, 2, 3, 4]),
     cells: random.pick([2, 2, 3]),
@@ -204,11 +229,17 @@ export function weatherOf(seed: number): Weather {
       ...Object.fromEntries(
         activities
           .filter((kind) => activityWeights[kind] > 0)
-          .map((kind) => [kind, activityWeights[kind] * (kind === "create" || random.chance(0.7) ? 0.3 + random.next() : 0)]),
+          .map((kind) => [
+            kind,
+            activityWeights[kind] * (kind === "create" || random.chance(0.7) ? 0.3 + random.next() : 0),
+          ]),
       ),
     },
     parts: Object.fromEntries(
-      partFaults.map((kind) => [kind, storm === 0 || random.chance(0.5) ? 0 : (0.3 + random.next()) * (kind === "echo" ? 3 : 1)]),
+      partFaults.map((kind) => [
+        kind,
+        storm === 0 || random.chance(0.5) ? 0 : (0.3 + random.next()) * (kind === "echo" ? 3 : 1),
+      ]),
     ) as Record<PartFault, number>,
   };
   return { ...weather, ...driftOf(Random.of(seed, "drifts"), weather, storm) };
@@ -218,10 +249,17 @@ export function weatherOf(seed: number): Weather {
  * In some runs rows and claims are set at odds all the time, and there is time for verifications, which take many steps. Drawn apart: all other runs
  * are without.
  */
-function driftOf(random: Random, { activities: weights, limits, cellCrashes: crashes }: Weather, storm: number): Partial<Weather> {
+function driftOf(
+  random: Random,
+  { activities: weights, limits, cellCrashes: crashes }: Weather,
+  storm: number,
+): Partial<Weather> {
   if (!random.chance(0.35)) return {};
   const rare = { lookup: 3, scan_leases: 2, scan_records: 2, fence: 1, replay: 1, invalid: 0, cron: 2 };
-  const dies = verifyCrashes.map((kind) => [kind, random.chance(0.5) ? 0 : Math.min(0.3, random.exponential(0.1) * storm)]);
+  const dies = verifyCrashes.map((kind) => [
+    kind,
+    random.chance(0.5) ? 0 : Math.min(0.3, random.exponential(0.1) * storm),
+  ]);
   return {
     shards: random.pick([1, 2]),
     names: random.pick([3, 5, 8]),
@@ -247,13 +285,17 @@ function limitsOf(random: Random): Partial<Limits> {
     ...(random.chance(0.15) ? { fences: random.between(1, 3) } : {}),
     ...(random.chance(0.3) ? { fanOut: random.between(1, 3) } : {}),
     ...(random.chance(0.3) ? { messageOps: random.between(1, 4) } : {}),
-    ...(random.chance(0.3) ? { beginDeadlineMs: random.pick([100, 1_000]), exchangeTimeoutMs: random.pick([60, 600]) } : {}),
+    ...(random.chance(0.3)
+      ? { beginDeadlineMs: random.pick([100, 1_000]), exchangeTimeoutMs: random.pick([60, 600]) }
+      : {}),
     ...(random.chance(0.3) ? { inquiryTimeoutMs: random.pick([40, 300]) } : {}),
     ...(random.chance(0.3) ? { commitDeadlineMs: random.pick([100, 1_000]) } : {}),
     ...(random.chance(0.3) ? { sweepAfterMs: random.pick([50, 500]) } : {}),
     ...(random.chance(0.3) ? { maxBackoffMs: random.pick([5_000, 20_000]) } : {}),
     ...(random.chance(0.3) ? { historyS: random.between(60, 1_200) } : {}),
-    ...(random.chance(0.6) ? { outcomeRetentionS: random.between(600, 900), outcomeMaxS: random.between(1_500, 3_000) } : {}),
+    ...(random.chance(0.6)
+      ? { outcomeRetentionS: random.between(600, 900), outcomeMaxS: random.between(1_500, 3_000) }
+      : {}),
     ...(random.chance(0.3) ? { pullRows: random.between(1, 5) } : {}),
   };
 }

@@ -66,16 +66,24 @@ export class World {
     const network = new Network(this.scheduler, this.faults, witness);
     this.#network = network;
     const log = (_: string, event: string): void => this.judge.see(`log ${event}`);
-    this.coordinator = new Coordinator(weather, { scheduler: this.scheduler, faults: this.faults, log }, network);
+    this.coordinator = new Coordinator(
+      weather,
+      { scheduler: this.scheduler, faults: this.faults, log },
+      network,
+    );
     this.judge = new Judge(this.coordinator);
     this.recorder = new Recorder();
     const { scheduler, coordinator, judge, recorder } = this;
     const reach: Reach = { scheduler, network, coordinator, judge, recorder, isCalm: () => this.faults.calm };
     this.names = namesOf(weather.names);
-    this.cells = [...this.coordinator.ledgers.keys()].map((cell) => new Cell(cell, reach, this.faults, weather));
+    this.cells = [...this.coordinator.ledgers.keys()].map(
+      (cell) => new Cell(cell, reach, this.faults, weather),
+    );
     const rows = new Map(this.cells.map((cell) => [cell.id, cell.local.rows]));
     this.judge.rowsOf = (cell) => rows.get(cell) ?? new Map();
-    this.cronJob = new Cron(weather, this.scheduler, this.faults, network, this.coordinator, (event) => this.judge.see(event));
+    this.cronJob = new Cron(weather, this.scheduler, this.faults, network, this.coordinator, (event) =>
+      this.judge.see(event),
+    );
     this.judge.isRecorded = (cell, lease, state) => this.cronJob.record.hadLease(cell, lease, state);
     this.router = new Api(reach, somebody("router"));
     this.operator = new Api(reach, somebody("operator"));
@@ -105,7 +113,8 @@ export class World {
     this.scheduler.after(ms, undefined, () => {});
     while (this.scheduler.nowMs < until) {
       if (!(await this.step(until))) return;
-      if (this.scheduler.steps > last) throw new Violation("I16", `${mostSteps} events are not enough to come to rest`);
+      if (this.scheduler.steps > last)
+        throw new Violation("I16", `${mostSteps} events are not enough to come to rest`);
     }
   }
 
@@ -114,8 +123,15 @@ export class World {
     await this.cronJob.load();
     this.faults.calm = true;
     for (const { id } of this.cells) {
-      const cell = { cell: id, name: `cell-${id}`, address: `https://cell-${id}.example`, locationHint: null };
-      await this.settle(this.coordinator.directory.instance().object.addCell({ ...this.coordinator.envelope, ...cell }));
+      const cell = {
+        cell: id,
+        name: `cell-${id}`,
+        address: `https://cell-${id}.example`,
+        locationHint: null,
+      };
+      await this.settle(
+        this.coordinator.directory.instance().object.addCell({ ...this.coordinator.envelope, ...cell }),
+      );
     }
     await this.#begin();
     this.faults.calm = false;
@@ -125,7 +141,8 @@ export class World {
   async #begin(): Promise<void> {
     if (this.#weather.firstDrifts === 0) return;
     const random = this.faults.stream("first drifts");
-    for (let round = 0; round < 3; round += 1) for (const cell of this.cells) await this.settle(activities.create(this, cell, random));
+    for (let round = 0; round < 3; round += 1)
+      for (const cell of this.cells) await this.settle(activities.create(this, cell, random));
     for (let drift = 0; drift < this.#weather.firstDrifts; drift += 1)
       await this.settle(activities.plant_drift(this, random.pick(this.cells), random));
     await this.pass(MINUTE_MS, SETTLING_STEPS);
@@ -137,7 +154,8 @@ export class World {
     this.spawn(watched.then(() => {}));
     // What it waits for first is scheduled by promises.
     await new Promise((resume) => setImmediate(resume));
-    while (!state.isDone) if (!(await this.step())) throw new Error("the work waits for something that never happens");
+    while (!state.isDone)
+      if (!(await this.step())) throw new Error("the work waits for something that never happens");
     return watched;
   }
 
@@ -157,7 +175,9 @@ export class World {
     const random = this.faults.stream("minute");
     this.scheduler.after(MINUTE_MS, undefined, () => {
       if (this.#isActing && random.chance(0.25)) this.spawn(this.cron());
-      for (const cell of this.cells) if (this.#isActing && cell.isUp && random.chance(0.25)) this.spawn(activities.reconcile(this, cell, random));
+      for (const cell of this.cells)
+        if (this.#isActing && cell.isUp && random.chance(0.25))
+          this.spawn(activities.reconcile(this, cell, random));
       this.tick();
     });
   }
@@ -167,7 +187,9 @@ export class World {
     const index = this.#actions;
     this.#actions += 1;
     const random = Random.of(this.#seed, "action", index);
-    const pauseMs = random.chance(0.02) ? random.exponential(LONG_PAUSE_MS) : random.exponential(this.#weather.actionMs);
+    const pauseMs = random.chance(0.02)
+      ? random.exponential(LONG_PAUSE_MS)
+      : random.exponential(this.#weather.actionMs);
     this.scheduler.after(pauseMs, undefined, () => {
       if (this.#isActing && !this.#skipped.has(index)) this.#act(random, index);
       this.act();
@@ -179,7 +201,14 @@ export class World {
     if (method !== "begin") return;
     const { lease, ops, allowMissing } = message as BeginRequest;
     const cell = from.name.slice("cell ".length);
-    this.recorder.invoke({ client: `${from.name}, repeated`, kind: "begin", cell, lease, ops: ops.map(batchOpOf), allowMissing });
+    this.recorder.invoke({
+      client: `${from.name}, repeated`,
+      kind: "begin",
+      cell,
+      lease,
+      ops: ops.map(batchOpOf),
+      allowMissing,
+    });
   }
 
   stopActing(): void {
@@ -235,11 +264,17 @@ export class World {
       }
       case "partition": {
         const parts = this.#drawLink(random);
-        this.faults.partitions.push({ parts, untilMs: this.scheduler.nowMs + random.exponential(random.pick([1_000, 10_000, 300_000])) });
+        this.faults.partitions.push({
+          parts,
+          untilMs: this.scheduler.nowMs + random.exponential(random.pick([1_000, 10_000, 300_000])),
+        });
         return `${parts.join(" and ")} do not reach each other`;
       }
       case "echo":
-        return this.#echo(random.chance(0.7) ? random.pick(this.coordinator.shards) : part, random.between(1, 12));
+        return this.#echo(
+          random.chance(0.7) ? random.pick(this.coordinator.shards) : part,
+          random.between(1, 12),
+        );
       case "slow":
         this.faults.slowUntilMs.set(part.name, this.scheduler.nowMs + random.exponential(10_000));
         return `${part.name} is slow`;
@@ -263,7 +298,9 @@ export class World {
     const all = [...this.coordinator.parts, ...this.cells.map(({ id }) => ({ name: `cell ${id}` }))];
     const [ledgers, shards] = [[...this.coordinator.ledgers.values()], this.coordinator.shards];
     const others = [...all, { name: "cron" }, { name: "router" }, { name: "operator" }];
-    const [a, b] = random.chance(0.5) ? [random.pick(ledgers), random.pick(shards)] : [random.pick(all), random.pick(others)];
+    const [a, b] = random.chance(0.5)
+      ? [random.pick(ledgers), random.pick(shards)]
+      : [random.pick(all), random.pick(others)];
     return a.name === b.name ? [random.pick(ledgers).name, random.pick(shards).name] : [a.name, b.name];
   }
 
@@ -285,7 +322,11 @@ export class World {
   }
 
   checkInvalid(one: LocalRow, same: LocalRow): void {
-    const creates = [one, same].map(({ type, value, subject, source }) => ({ bucket: { type, value }, subject, source }));
+    const creates = [one, same].map(({ type, value, subject, source }) => ({
+      bucket: { type, value },
+      subject,
+      source,
+    }));
     const result = opsOf({ creates }, this.#weather.shards, this.coordinator.limits);
     this.judge.check("I10", !result.ok, () => "a batch with a name twice passes");
     this.judge.see("B1");
@@ -303,7 +344,9 @@ export class World {
   }
 
   #note(index: number, what: string): void {
-    this.#log.push(`${String(index).padStart(5)}  ${(this.scheduler.nowMs - 1_750_000_000_000).toFixed(1).padStart(12)} ms  ${what}`);
+    this.#log.push(
+      `${String(index).padStart(5)}  ${(this.scheduler.nowMs - 1_750_000_000_000).toFixed(1).padStart(12)} ms  ${what}`,
+    );
   }
 
   #watch(look: () => void): void {

@@ -14,13 +14,18 @@ const usage = `npm run soak -- [options]
   --help          this`;
 
 async function main(): Promise<boolean> {
-  const { values } = parsed(() => parseArgs({ options: { minutes: { type: "string" }, seed: { type: "string" }, help: { type: "boolean" } } }));
+  const { values } = parsed(() =>
+    parseArgs({
+      options: { minutes: { type: "string" }, seed: { type: "string" }, help: { type: "boolean" } },
+    }),
+  );
   if (values.help === true) {
     process.stdout.write(`${usage}\n`);
     return true;
   }
   const minutes = Number(values.minutes ?? 30);
-  if (!Number.isFinite(minutes) || minutes < 1) throw new BadOption(`--minutes must be a number from 1, not ${JSON.stringify(values.minutes)}`);
+  if (!Number.isFinite(minutes) || minutes < 1)
+    throw new BadOption(`--minutes must be a number from 1, not ${JSON.stringify(values.minutes)}`);
   const seed = wholeNumber("seed", values.seed, Math.floor(Date.now() / 1_000));
   const folder = mkdtempSync(join(tmpdir(), "crash-soak-"));
   process.stdout.write(`seed ${seed}, ${minutes} minutes, in ${folder}\n`);
@@ -33,7 +38,10 @@ async function main(): Promise<boolean> {
   process.stdout.write(`\n${report(soak).join("\n")}\n`);
   const isSafe = soak.complaints.length === 0;
   if (isSafe) rmSync(folder, { recursive: true, force: true });
-  else process.stdout.write(`state, records and logs are in ${folder}; again: npm run soak -- --minutes ${minutes} --seed ${seed}\n`);
+  else
+    process.stdout.write(
+      `state, records and logs are in ${folder}; again: npm run soak -- --minutes ${minutes} --seed ${seed}\n`,
+    );
   return isSafe;
 }
 

@@ -3,7 +3,8 @@ import { mean, percentile, trendOf, type Minute, type Trend } from "./samples.ts
 import type { Soak } from "./soak.ts";
 
 const ms = (value: number): string => (Number.isNaN(value) ? "–" : value.toFixed(1));
-const inUnit = (value: number, unit: string): string => (Number.isNaN(value) ? "–" : `${value.toFixed(1)} ${unit}`);
+const inUnit = (value: number, unit: string): string =>
+  Number.isNaN(value) ? "–" : `${value.toFixed(1)} ${unit}`;
 const mb = (values: readonly number[]): string => (values.length === 0 ? "–" : mean(values).toFixed(1));
 
 const head = [
@@ -27,13 +28,24 @@ const head = [
   "complaints",
 ];
 
-const rowOf = ({ minute, latencies, answered, refused, unknown, replays, ...rest }: Minute): (string | number)[] => [
+const rowOf = ({
+  minute,
+  latencies,
+  answered,
+  refused,
+  unknown,
+  replays,
+  ...rest
+}: Minute): (string | number)[] => [
   String(minute + 1),
   answered + refused + unknown,
   refused,
   unknown,
   replays,
-  ...[latencies.begin, latencies.commit, latencies.lookup].flatMap((all) => [ms(percentile(all, 0.5)), ms(percentile(all, 0.99))]),
+  ...[latencies.begin, latencies.commit, latencies.lookup].flatMap((all) => [
+    ms(percentile(all, 0.5)),
+    ms(percentile(all, 0.99)),
+  ]),
   mb(rest.nodeMb),
   mb(rest.workerdMb),
   mb(rest.databaseMb),
@@ -45,7 +57,11 @@ const rowOf = ({ minute, latencies, answered, refused, unknown, replays, ...rest
 ];
 
 /** One point per minute, from `from` on. Minutes without a value are left out. */
-function points(minutes: readonly Minute[], from: number, value: (minute: Minute) => number): [number, number][] {
+function points(
+  minutes: readonly Minute[],
+  from: number,
+  value: (minute: Minute) => number,
+): [number, number][] {
   return minutes
     .filter(({ minute }) => minute >= from)
     .map((minute): [number, number] => [minute.minute, value(minute)])
@@ -59,7 +75,8 @@ function trends({ minutes: all, calmFrom, retentionS, options }: Soak): Trend[] 
   const calm = Math.ceil(calmFrom) + 1;
   // Kept for the retention, copied and forgotten by the runs of the cron after it.
   const full = Math.ceil(retentionS / 60) + 2;
-  const p = (kind: "begin" | "commit" | "lookup", share: number) => (minute: Minute) => percentile(minute.latencies[kind], share);
+  const p = (kind: "begin" | "commit" | "lookup", share: number) => (minute: Minute) =>
+    percentile(minute.latencies[kind], share);
   return [
     trendOf(
       "memory of node",
@@ -98,7 +115,15 @@ function trends({ minutes: all, calmFrom, retentionS, options }: Soak): Trend[] 
   ];
 }
 
-const trendRow = ({ name, unit, points: count, mean: average, growth, tolerance, isFlat }: Trend): (string | number)[] => [
+const trendRow = ({
+  name,
+  unit,
+  points: count,
+  mean: average,
+  growth,
+  tolerance,
+  isFlat,
+}: Trend): (string | number)[] => [
   name,
   count,
   inUnit(average, unit),
@@ -121,9 +146,17 @@ export function report(soak: Soak): string[] {
     ["complaints of the verification", complaints.length],
   ];
   return [
-    ...renderTable({ title: "minute", head, rows: soak.minutes.filter(({ databaseMb }) => databaseMb.length > 0).map(rowOf) }),
+    ...renderTable({
+      title: "minute",
+      head,
+      rows: soak.minutes.filter(({ databaseMb }) => databaseMb.length > 0).map(rowOf),
+    }),
     "",
-    ...renderTable({ title: "trend", head: ["minutes", "mean", "growth", "allowed", "verdict"], rows: trends(soak).map(trendRow) }),
+    ...renderTable({
+      title: "trend",
+      head: ["minutes", "mean", "growth", "allowed", "verdict"],
+      rows: trends(soak).map(trendRow),
+    }),
     "",
     ...renderTable({ title: "survived", head: ["number"], rows: all }),
   ];

@@ -43,7 +43,8 @@ export function addCall(minute: Minute, { kind, answer, tries, calledAtMs, retur
   if (answer.kind === "unknown") minute.unknown += 1;
   else if (answer.kind === "refused") minute.refused += 1;
   else minute.answered += 1;
-  if (answer.kind === "ok" && tries === 1 && returnedAtMs !== undefined) minute.latencies[kind].push(returnedAtMs - calledAtMs);
+  if (answer.kind === "ok" && tries === 1 && returnedAtMs !== undefined)
+    minute.latencies[kind].push(returnedAtMs - calledAtMs);
 }
 
 /** Resident memory of a process, in MB; undefined when it is gone. */
@@ -56,7 +57,8 @@ export function residentMb(pid: number | undefined): number | undefined {
   }
 }
 
-export const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
+export const mean = (values: readonly number[]): number =>
+  values.reduce((sum, value) => sum + value, 0) / values.length;
 
 export const percentile = (values: readonly number[], share: number): number => {
   const sorted = values.toSorted((a, b) => a - b);
@@ -76,12 +78,27 @@ export interface Trend {
 }
 
 /** A straight line through the points (least squares). `share` of the mean, or `least`, may be gained; what is lost does not matter. */
-export function trendOf(name: string, unit: string, points: readonly [x: number, y: number][], share: number, least: number): Trend {
+export function trendOf(
+  name: string,
+  unit: string,
+  points: readonly [x: number, y: number][],
+  share: number,
+  least: number,
+): Trend {
   const ys = points.map(([, y]) => y);
   const [meanX, meanY] = [mean(points.map(([x]) => x)), mean(ys)];
   const spread = points.reduce((sum, [x]) => sum + (x - meanX) ** 2, 0);
-  const slope = spread === 0 ? 0 : points.reduce((sum, [x, y]) => sum + (x - meanX) * (y - meanY), 0) / spread;
+  const slope =
+    spread === 0 ? 0 : points.reduce((sum, [x, y]) => sum + (x - meanX) * (y - meanY), 0) / spread;
   const growth = points.length < 2 ? 0 : slope * ((points.at(-1)?.[0] ?? 0) - (points[0]?.[0] ?? 0));
   const tolerance = Math.max(least, share * meanY);
-  return { name, unit, points: points.length, mean: meanY, growth, tolerance, isFlat: points.length >= 3 && growth <= tolerance };
+  return {
+    name,
+    unit,
+    points: points.length,
+    mean: meanY,
+    growth,
+    tolerance,
+    isFlat: points.length >= 3 && growth <= tolerance,
+  };
 }

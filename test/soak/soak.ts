@@ -35,7 +35,16 @@ export class Soak {
   readonly minutes: Minute[] = [];
   readonly complaints: string[] = [];
   readonly options: SoakOptions;
-  readonly survived = { kills: 0, restarts: 0, clientKills: 0, cycles: 0, calls: 0, unknown: 0, replays: 0, reconciled: 0 };
+  readonly survived = {
+    kills: 0,
+    restarts: 0,
+    clientKills: 0,
+    cycles: 0,
+    calls: 0,
+    unknown: 0,
+    replays: 0,
+    reconciled: 0,
+  };
   /** From when on nobody touched the coordinator any more, in minutes. */
   calmFrom = 0;
   /** How long outcomes are kept: from then on the files should not grow. */
@@ -98,8 +107,14 @@ export class Soak {
   async #start(): Promise<Server> {
     const retention = String(this.retentionS);
     const variables = { LEASEHOLD_OUTCOME_RETENTION_S: retention, LEASEHOLD_HISTORY_S: retention };
-    this.#server = new Server({ kind: "production", port: this.#port, folder: this.options.folder, variables });
-    if (!(await this.#server.ready())) throw new Error(`the server did not start: ${this.#server.output.slice(-500)}`);
+    this.#server = new Server({
+      kind: "production",
+      port: this.#port,
+      folder: this.options.folder,
+      variables,
+    });
+    if (!(await this.#server.ready()))
+      throw new Error(`the server did not start: ${this.#server.output.slice(-500)}`);
     return this.#server;
   }
 
@@ -192,11 +207,13 @@ export class Soak {
       if (finding.kind === "contradicted") this.#complain(`cell ${cell}: ${JSON.stringify(finding)}`);
     };
     const remote = this.#remote(cell);
-    const { counters } = await reconcile({ local: database, remote, report }, recovery).catch((error: unknown) => {
-      // A list that cannot be read: the coordinator is away, and the next run goes on.
-      if (error instanceof ReconcileAborted) return error.result;
-      throw error;
-    });
+    const { counters } = await reconcile({ local: database, remote, report }, recovery).catch(
+      (error: unknown) => {
+        // A list that cannot be read: the coordinator is away, and the next run goes on.
+        if (error instanceof ReconcileAborted) return error.result;
+        throw error;
+      },
+    );
     this.survived.reconciled += counters.committed + counters.rolledBack + counters.orphaned;
     remote.close();
     database.close();
@@ -209,7 +226,9 @@ export class Soak {
   /** What the reconciliation decides is written down like the decisions of the clients: the verifier judges by it. */
   #remote(cell: string): RemoteLeases & { close: () => void } {
     const server = this.#server;
-    const leases = new ClientLeases(createClient({ ...patience, url: server?.url ?? "", key: server?.keys.cells[cell] ?? "", cell }));
+    const leases = new ClientLeases(
+      createClient({ ...patience, url: server?.url ?? "", key: server?.keys.cells[cell] ?? "", cell }),
+    );
     const folder = join(this.options.folder, "records");
     mkdirSync(folder, { recursive: true });
     const recorder = new Recorder(folder, `reconciliation-${cell}-${(this.#reconciliations += 1)}`);
@@ -243,7 +262,12 @@ export class Soak {
     const records = readRecords(join(folder, "records"));
     for (const call of records.calls) addCall(this.#minute(call.calledAtMs), call);
     const cells = cellIds.map((cell) => ({ cell, database: this.#database(cell) }));
-    const verifier = new Verifier({ url: server.url, keys: server.keys, fetch: (url, init) => fetch(url, init) }, cells, records, this.#initial);
+    const verifier = new Verifier(
+      { url: server.url, keys: server.keys, fetch: (url, init) => fetch(url, init) },
+      cells,
+      records,
+      this.#initial,
+    );
     const startedMs = nowMs();
     const found = await verifier.all();
     for (const complaint of found) this.#complain(complaint);
@@ -260,7 +284,8 @@ export class Soak {
       `minute ${Math.round(this.#ageMs / 6_000) / 10}: cycle ${this.survived.cycles + 1}, ${records.calls.length} calls, ${unanswered} unknown, ` +
         `checked in ${Math.round((nowMs() - startedMs) / 100) / 10} s: ${this.complaints.length} complaints so far`,
     );
-    if (found.length > 0) renameSync(join(folder, "records"), join(folder, `records-${this.survived.cycles + 1}`));
+    if (found.length > 0)
+      renameSync(join(folder, "records"), join(folder, `records-${this.survived.cycles + 1}`));
     for (const name of ["records", "history"]) rmSync(join(folder, name), { recursive: true, force: true });
   }
 

@@ -95,7 +95,10 @@ export class Cluster {
   ledger(cell: string): Node<Ledger> {
     let node = this.#ledgers.get(cell);
     if (node === undefined) {
-      node = new Node(`ledger ${cell}`, (self: Node<Ledger>) => new Ledger(cell, this.#ports(self), this.limits, this.#ledgerPeers(self)));
+      node = new Node(
+        `ledger ${cell}`,
+        (self: Node<Ledger>) => new Ledger(cell, this.#ports(self), this.limits, this.#ledgerPeers(self)),
+      );
       this.#ledgers.set(cell, node);
     }
     return node;
@@ -104,7 +107,10 @@ export class Cluster {
   shard(index: number): Node<Shard> {
     let node = this.#shards.get(index);
     if (node === undefined) {
-      node = new Node(`shard ${index}`, (self: Node<Shard>) => new Shard(index, this.#ports(self), this.limits, this.#shardPeers(self)));
+      node = new Node(
+        `shard ${index}`,
+        (self: Node<Shard>) => new Shard(index, this.#ports(self), this.limits, this.#shardPeers(self)),
+      );
       this.#shards.set(index, node);
     }
     return node;
@@ -135,7 +141,12 @@ export class Cluster {
   /** All holds of all shards. */
   holds(): { canonical: string; cell: string; lease: string }[] {
     return [...this.#shards.values()].flatMap(
-      ({ database }) => database.prepare("SELECT canonical, cell, lease FROM hold").all() as { canonical: string; cell: string; lease: string }[],
+      ({ database }) =>
+        database.prepare("SELECT canonical, cell, lease FROM hold").all() as {
+          canonical: string;
+          cell: string;
+          lease: string;
+        }[],
     );
   }
 
@@ -188,11 +199,20 @@ export class Cluster {
   #ledgerPeers(from: Node<Ledger>): ConstructorParameters<typeof Ledger>[3] {
     return {
       directory: {
-        confirm: (message) => this.#send(from.name, this.directory.name, "confirm", message, (copy) => this.directory.object.confirm(copy)),
+        confirm: (message) =>
+          this.#send(from.name, this.directory.name, "confirm", message, (copy) =>
+            this.directory.object.confirm(copy),
+          ),
       },
       shard: {
-        exchange: (index, message) => this.#send(from.name, `shard ${index}`, "exchange", message, (copy) => this.shard(index).object.exchange(copy)),
-        settle: (index, message) => this.#send(from.name, `shard ${index}`, "settle", message, (copy) => this.shard(index).object.settle(copy)),
+        exchange: (index, message) =>
+          this.#send(from.name, `shard ${index}`, "exchange", message, (copy) =>
+            this.shard(index).object.exchange(copy),
+          ),
+        settle: (index, message) =>
+          this.#send(from.name, `shard ${index}`, "settle", message, (copy) =>
+            this.shard(index).object.settle(copy),
+          ),
       },
     };
   }
@@ -200,15 +220,27 @@ export class Cluster {
   #shardPeers(from: Node<Shard>): ConstructorParameters<typeof Shard>[3] {
     return {
       directory: {
-        confirm: (message) => this.#send(from.name, this.directory.name, "confirm", message, (copy) => this.directory.object.confirm(copy)),
+        confirm: (message) =>
+          this.#send(from.name, this.directory.name, "confirm", message, (copy) =>
+            this.directory.object.confirm(copy),
+          ),
       },
       ledger: {
-        inquire: (cell, message) => this.#send(from.name, `ledger ${cell}`, "inquire", message, (copy) => this.ledger(cell).object.inquire(copy)),
+        inquire: (cell, message) =>
+          this.#send(from.name, `ledger ${cell}`, "inquire", message, (copy) =>
+            this.ledger(cell).object.inquire(copy),
+          ),
       },
     };
   }
 
-  async #send<M, T>(from: string, to: string, method: string, message: M, carryOut: (message: M) => Promise<Reply<T>>): Promise<Reply<T>> {
+  async #send<M, T>(
+    from: string,
+    to: string,
+    method: string,
+    message: M,
+    carryOut: (message: M) => Promise<Reply<T>>,
+  ): Promise<Reply<T>> {
     const copy = structuredClone(message);
     const call: Call = { from, to, method, message: copy };
     this.calls.push(call);

@@ -1,5 +1,15 @@
 import { canonicalize } from "../../src/core/canonical/canonicalize.ts";
-import type { BeginRequest, BucketKey, DecideRequest, Envelope, Op, OpKind, Outcome, Source, Subject } from "../../src/core/messages.ts";
+import type {
+  BeginRequest,
+  BucketKey,
+  DecideRequest,
+  Envelope,
+  Op,
+  OpKind,
+  Outcome,
+  Source,
+  Subject,
+} from "../../src/core/messages.ts";
 import { shardOf, shardsOf } from "../../src/core/placement.ts";
 import type { BucketTypeName } from "../../src/core/registry.ts";
 
@@ -42,12 +52,24 @@ export function keyOf(type: BucketTypeName, value: string): BucketKey {
 
 export const callerOf = (): { role: "cell"; keyId: string } => ({ role: "cell", keyId: "k1" });
 
-export function beginRequest(envelope: Envelope, lease: string, specs: readonly (OpSpec | string)[], more: Partial<BeginRequest> = {}): BeginRequest {
+export function beginRequest(
+  envelope: Envelope,
+  lease: string,
+  specs: readonly (OpSpec | string)[],
+  more: Partial<BeginRequest> = {},
+): BeginRequest {
   const ops = opsOf(envelope.placement, specs);
-  const payloadHash = JSON.stringify(ops.map(({ kind, type, value, subject, source, epoch }) => [kind, type, value, subject, source, epoch]));
+  const payloadHash = JSON.stringify(
+    ops.map(({ kind, type, value, subject, source, epoch }) => [kind, type, value, subject, source, epoch]),
+  );
   return { ...envelope, caller: callerOf(), lease, ops, payloadHash, allowMissing: false, ...more };
 }
 
-export function decideRequest(envelope: Envelope, lease: string, outcome: Outcome, more: Partial<DecideRequest> = {}): DecideRequest {
+export function decideRequest(
+  envelope: Envelope,
+  lease: string,
+  outcome: Outcome,
+  more: Partial<DecideRequest> = {},
+): DecideRequest {
   return { ...envelope, caller: callerOf(), lease, outcome, ...more };
 }

@@ -19,7 +19,10 @@ export class Cell {
 
   call(method: string, path: string, body?: unknown, init: RequestInit = {}): Promise<Response> {
     const { url, fetch, keys } = this.#coordinator;
-    const headers = { authorization: `Bearer ${keys.cell(this.#id)}`, ...(body === undefined ? {} : { "content-type": "application/json" }) };
+    const headers = {
+      authorization: `Bearer ${keys.cell(this.#id)}`,
+      ...(body === undefined ? {} : { "content-type": "application/json" }),
+    };
     return fetch(`${url}/v1/cells/${this.#id}/leases${path}`, {
       ...init,
       method,
@@ -29,7 +32,11 @@ export class Cell {
   }
 
   begin(name: string, uuid: string = newUuid(), init: RequestInit = {}): Promise<Response> {
-    const create = { bucket: { type: "ROUTES", value: name }, subject: { type: "GROUP", id: 1 }, source: { type: "RAILS_TABLE_ROUTES", id: 1 } };
+    const create = {
+      bucket: { type: "ROUTES", value: name },
+      subject: { type: "GROUP", id: 1 },
+      source: { type: "RAILS_TABLE_ROUTES", id: 1 },
+    };
     return this.call("PUT", `/${uuid}`, { creates: [create] }, init);
   }
 

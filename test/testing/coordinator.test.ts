@@ -5,7 +5,11 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { v4 as newUuid } from "uuid";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { startTestCoordinator, type TestCoordinator, type TestCoordinatorOptions } from "../../src/testing/index.ts";
+import {
+  startTestCoordinator,
+  type TestCoordinator,
+  type TestCoordinatorOptions,
+} from "../../src/testing/index.ts";
 import { Cell } from "./cell.ts";
 
 const DAY_MS = 86_400_000;
@@ -23,7 +27,9 @@ afterEach(async () => {
 });
 
 async function stale({ url, fetch, keys }: TestCoordinator): Promise<unknown> {
-  const response = await fetch(`${url}/v1/leases/stale`, { headers: { authorization: `Bearer ${keys.operator}` } });
+  const response = await fetch(`${url}/v1/leases/stale`, {
+    headers: { authorization: `Bearer ${keys.operator}` },
+  });
   return ((await response.json()) as { leases: { uuid: string }[] }).leases.map(({ uuid }) => uuid);
 }
 
@@ -38,15 +44,25 @@ describe("options", () => {
     [{ cell: ["1"] }, "startTestCoordinator knows no option `cell`"],
     [{ variables: { LEASEHOLD_BATCH_OP: "1" } }, "there is no variable LEASEHOLD_BATCH_OP"],
     [{ variables: { LEASEHOLD_BATCH_OPS: 1 } }, "the variable LEASEHOLD_BATCH_OPS must be a string"],
-    [{ variables: { LEASEHOLD_BATCH_OPS: "0" } }, "LEASEHOLD_BATCH_OPS must be a whole number of ops from 1 to 5000"],
+    [
+      { variables: { LEASEHOLD_BATCH_OPS: "0" } },
+      "LEASEHOLD_BATCH_OPS must be a whole number of ops from 1 to 5000",
+    ],
     [{ variables: { LEASEHOLD_SHARDS: "8" } }, "given as `shards`"],
-    [{ variables: { LEASEHOLD_SIGNING_SECRET: "x" } }, "there is no variable LEASEHOLD_SIGNING_SECRET, or it means nothing in a test"],
+    [
+      { variables: { LEASEHOLD_SIGNING_SECRET: "x" } },
+      "there is no variable LEASEHOLD_SIGNING_SECRET, or it means nothing in a test",
+    ],
   ])("%j are refused in a sentence", async (wrong, sentence) => {
     await expect(startTestCoordinator(wrong)).rejects.toThrow(sentence);
   });
 
   test("[M6] variables reach the Worker and the objects", async () => {
-    const coordinator = await start({ cells: ["7"], shards: 1, variables: { LEASEHOLD_OUTSTANDING_LEASES: "1" } });
+    const coordinator = await start({
+      cells: ["7"],
+      shards: 1,
+      variables: { LEASEHOLD_OUTSTANDING_LEASES: "1" },
+    });
     const cell = new Cell(coordinator, "7");
     expect((await cell.begin("ada")).status).toBe(201);
     const refused = await cell.begin("grace");
@@ -57,14 +73,18 @@ describe("options", () => {
   test("there are keys for the cells that were asked for, and for no others", async () => {
     const { keys } = await start({ cells: ["7"] });
     expect(keys.cell("7")).toMatch(/^lhk_/);
-    expect(() => keys.cell("1")).toThrow("cell 1 was not among the cells that the coordinator was started with: 7");
+    expect(() => keys.cell("1")).toThrow(
+      "cell 1 was not among the cells that the coordinator was started with: 7",
+    );
   });
 
   test("two coordinators know nothing of each other", async () => {
     const [one, other] = [await start(), await start()];
     expect((await new Cell(one).begin("ada")).status).toBe(201);
     expect((await new Cell(other).begin("ada")).status).toBe(201);
-    const foreign = await one.fetch(`${one.url}/v1/limits`, { headers: { authorization: `Bearer ${other.keys.operator}` } });
+    const foreign = await one.fetch(`${one.url}/v1/limits`, {
+      headers: { authorization: `Bearer ${other.keys.operator}` },
+    });
     expect(foreign.status).toBe(401);
   });
 });
@@ -99,12 +119,16 @@ test("the clocks of a test framework may stand still", async () => {
 describe("fetch", () => {
   test("takes what the global one takes", async () => {
     const { url, fetch } = await start();
-    for (const given of [`${url}/healthz`, new URL("/healthz", url), new Request(`${url}/healthz`)]) expect((await fetch(given)).status).toBe(200);
+    for (const given of [`${url}/healthz`, new URL("/healthz", url), new Request(`${url}/healthz`)])
+      expect((await fetch(given)).status).toBe(200);
   });
 
   test("reaches nothing else", async () => {
     const { fetch } = await start();
-    await expect(fetch("https://elsewhere.test/healthz")).rejects.toMatchObject({ name: "TypeError", message: "fetch failed" });
+    await expect(fetch("https://elsewhere.test/healthz")).rejects.toMatchObject({
+      name: "TypeError",
+      message: "fetch failed",
+    });
     await expect(fetch("/healthz")).rejects.toThrow(TypeError);
   });
 });
@@ -144,7 +168,8 @@ describe("time", () => {
 
   test("is what the caller says: a number from 0", async () => {
     const coordinator = await start();
-    for (const ms of [-1, Number.NaN, Infinity]) await expect(coordinator.advance(ms)).rejects.toThrow("a number of milliseconds from 0");
+    for (const ms of [-1, Number.NaN, Infinity])
+      await expect(coordinator.advance(ms)).rejects.toThrow("a number of milliseconds from 0");
     await coordinator.advance(0);
   });
 });
@@ -191,11 +216,16 @@ describe("the end", () => {
     const cell = new Cell(coordinator);
     coordinator.faults.next({ kind: "hang", carriedOut: false });
     coordinator.faults.next({ kind: "delay", ms: 60_000 });
-    const calls = [cell.begin("ada"), cell.begin("grace"), cell.begin("joan")].map((call) => expect(call).rejects.toThrow("fetch failed"));
+    const calls = [cell.begin("ada"), cell.begin("grace"), cell.begin("joan")].map((call) =>
+      expect(call).rejects.toThrow("fetch failed"),
+    );
     await Promise.resolve();
     await coordinator.close();
     await Promise.all(calls);
-    await expect(cell.begin("ada")).rejects.toMatchObject({ message: "fetch failed", cause: { message: "the test coordinator is closed" } });
+    await expect(cell.begin("ada")).rejects.toMatchObject({
+      message: "fetch failed",
+      cause: { message: "the test coordinator is closed" },
+    });
     for (const work of [() => coordinator.advance(1), () => coordinator.cron(), () => coordinator.restart()])
       await expect(work()).rejects.toThrow("the test coordinator is closed");
     await coordinator.close();
@@ -215,7 +245,9 @@ describe("the end", () => {
       const begun = await coordinator.fetch(coordinator.url + "/v1/cells/1/leases", { method: "POST", headers, body: JSON.stringify({ creates: [create] }) });
       console.log(begun.status);
       ${end}`;
-    const ran = await promisify(execFile)(process.execPath, ["--input-type=module", "-e", script], { timeout: 20_000 });
+    const ran = await promisify(execFile)(process.execPath, ["--input-type=module", "-e", script], {
+      timeout: 20_000,
+    });
     expect(ran.stdout).toBe("201\n");
   });
 });

@@ -10,7 +10,10 @@ beforeEach(() => {
 
 afterEach(() => database.close());
 
-const insert = (run: string) => database.prepare("INSERT INTO cron_runs (started_at_ms, run_id, scheduled_at_ms) VALUES (?, ?, 0)").bind(7, run);
+const insert = (run: string) =>
+  database
+    .prepare("INSERT INTO cron_runs (started_at_ms, run_id, scheduled_at_ms) VALUES (?, ?, 0)")
+    .bind(7, run);
 const select = () => database.prepare("SELECT run_id, started_at_ms FROM cron_runs ORDER BY run_id");
 
 test("statements answer with rows, and with the number of rows that they changed", async () => {
@@ -24,7 +27,9 @@ test("statements answer with rows, and with the number of rows that they changed
 });
 
 test("a batch is carried out as a whole, or not at all", async () => {
-  expect((await database.batch([insert("a"), insert("b"), select()])).map(({ results }) => results.length)).toEqual([0, 0, 2]);
+  expect(
+    (await database.batch([insert("a"), insert("b"), select()])).map(({ results }) => results.length),
+  ).toEqual([0, 0, 2]);
   await expect(database.batch([insert("c"), insert("a")])).rejects.toThrow("UNIQUE");
   expect((await select().all()).results).toHaveLength(2);
 });

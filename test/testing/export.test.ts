@@ -25,7 +25,8 @@ async function started(variables: Record<string, string>, rows = 20): Promise<Cl
 const small = { LEASEHOLD_MAX_PAGE_ITEMS: "5", LEASEHOLD_EXPORT_RECORDS: "14" };
 const sourceType = "RAILS_TABLE_GROUPS";
 
-const calls = (): number => coordinator.faults.calls.filter(({ path }) => path.includes("/records/export")).length;
+const calls = (): number =>
+  coordinator.faults.calls.filter(({ path }) => path.includes("/records/export")).length;
 
 describe("an export", () => {
   test.each([{}, small])("gives what the listing gives: %j", async (variables) => {

@@ -1,7 +1,12 @@
 /** What goes wrong on the way to a test coordinator, and what does not. */
 import { v4 as newUuid } from "uuid";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { startTestCoordinator, type CallFilter, type Fault, type TestCoordinator } from "../../src/testing/index.ts";
+import {
+  startTestCoordinator,
+  type CallFilter,
+  type Fault,
+  type TestCoordinator,
+} from "../../src/testing/index.ts";
 import { Cell } from "./cell.ts";
 
 let coordinator: TestCoordinator;
@@ -46,7 +51,9 @@ describe("a begin", () => {
 
   test("that fails says why, to people", async () => {
     coordinator.faults.next({ kind: "lose_answer" });
-    await expect(cell.begin("ada", uuid)).rejects.toMatchObject({ cause: { message: "the answer was lost" } });
+    await expect(cell.begin("ada", uuid)).rejects.toMatchObject({
+      cause: { message: "the answer was lost" },
+    });
   });
 
   test("that finds the coordinator unavailable gets the problem that it would get in earnest", async () => {
@@ -165,7 +172,9 @@ describe("a signal", () => {
 
   test("of a request object counts as well", async () => {
     coordinator.faults.next({ kind: "hang", carriedOut: false });
-    const call = coordinator.fetch(new Request(`${coordinator.url}/healthz`, { signal: AbortSignal.timeout(5) }));
+    const call = coordinator.fetch(
+      new Request(`${coordinator.url}/healthz`, { signal: AbortSignal.timeout(5) }),
+    );
     await expect(call).rejects.toMatchObject({ name: "TimeoutError" });
   });
 });
@@ -180,10 +189,15 @@ test("a delay is over when so much time has passed, or was made to", async () =>
 
 test("what can never strike is refused", () => {
   const { faults } = coordinator;
-  expect(() => faults.next({ kind: "lose" } as unknown as Fault)).toThrow("there is no fault `lose`: lose_request, lose_answer");
+  expect(() => faults.next({ kind: "lose" } as unknown as Fault)).toThrow(
+    "there is no fault `lose`: lose_request, lose_answer",
+  );
   const calls = { operation: "beginLease" } as unknown as CallFilter;
-  expect(() => faults.always({ kind: "lose_answer" }, calls)).toThrow("there is no operation `beginLease`: begin, commit");
-  for (const ms of [-1, Number.NaN, Infinity]) expect(() => coordinator.faults.next({ kind: "delay", ms })).toThrow("`ms` of a delay");
+  expect(() => faults.always({ kind: "lose_answer" }, calls)).toThrow(
+    "there is no operation `beginLease`: begin, commit",
+  );
+  for (const ms of [-1, Number.NaN, Infinity])
+    expect(() => coordinator.faults.next({ kind: "delay", ms })).toThrow("`ms` of a delay");
 });
 
 describe("calls", () => {
@@ -199,10 +213,38 @@ describe("calls", () => {
     await fetch(`${url}/v1/admin/cells`, asRouter);
     expect(faults.calls).toEqual([
       { operation: "begin", cell: "1", uuid, method: "PUT", path: `/v1/cells/1/leases/${uuid}`, status: 201 },
-      { operation: "commit", cell: "1", uuid, method: "POST", path: `/v1/cells/1/leases/${uuid}/commit`, status: null },
-      { operation: "list", cell: "1", uuid: null, method: "GET", path: "/v1/cells/1/leases?page_size=5", status: 200 },
-      { operation: "lookup", cell: null, uuid: null, method: "GET", path: "/v1/records/ROUTES/ada", status: 200 },
-      { operation: "records", cell: "2", uuid: null, method: "GET", path: "/v1/cells/2/records?source_type=RAILS_TABLE_ROUTES", status: 403 },
+      {
+        operation: "commit",
+        cell: "1",
+        uuid,
+        method: "POST",
+        path: `/v1/cells/1/leases/${uuid}/commit`,
+        status: null,
+      },
+      {
+        operation: "list",
+        cell: "1",
+        uuid: null,
+        method: "GET",
+        path: "/v1/cells/1/leases?page_size=5",
+        status: 200,
+      },
+      {
+        operation: "lookup",
+        cell: null,
+        uuid: null,
+        method: "GET",
+        path: "/v1/records/ROUTES/ada",
+        status: 200,
+      },
+      {
+        operation: "records",
+        cell: "2",
+        uuid: null,
+        method: "GET",
+        path: "/v1/cells/2/records?source_type=RAILS_TABLE_ROUTES",
+        status: 403,
+      },
       { operation: "other", cell: null, uuid: null, method: "GET", path: "/v1/admin/cells", status: 403 },
     ]);
   });

@@ -12,7 +12,13 @@ beforeEach(async () => {
 afterEach(() => coordinator.close());
 
 const clientOf = (cell: string): Client =>
-  createClient({ url: coordinator.url, key: coordinator.keys.cell(cell), cell, fetch: coordinator.fetch, pauseMs: 1 });
+  createClient({
+    url: coordinator.url,
+    key: coordinator.keys.cell(cell),
+    cell,
+    fetch: coordinator.fetch,
+    pauseMs: 1,
+  });
 
 const create = {
   bucket: { type: "USERNAMES", value: "ada" },
@@ -23,7 +29,9 @@ const create = {
 test("a name that another cell has is refused", async () => {
   const lease = await clientOf("1").leases.begin({ creates: [create] });
   await clientOf("1").leases.commit(lease.uuid);
-  await expect(clientOf("2").leases.begin({ creates: [create] })).rejects.toMatchObject({ code: "ALREADY_EXISTS" });
+  await expect(clientOf("2").leases.begin({ creates: [create] })).rejects.toMatchObject({
+    code: "ALREADY_EXISTS",
+  });
 });
 
 test("a begin whose answer is lost is repeated, and leaves one lease", async () => {

@@ -93,7 +93,9 @@ test("an object that sets its alarm again and again does not keep time from pass
 });
 
 test("an instance that ends takes its callers, timers and storage with it, and another one takes its place", async () => {
-  const calls = [object.call("hang", null), object.call("wait", 60_000)].map((call) => expect(call).rejects.toThrow("the object was restarted"));
+  const calls = [object.call("hang", null), object.call("wait", 60_000)].map((call) =>
+    expect(call).rejects.toThrow("the object was restarted"),
+  );
   await clock.turn();
   object.restart();
   await Promise.all(calls);

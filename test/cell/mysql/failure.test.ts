@@ -1,5 +1,11 @@
 import { describe, expect, test } from "vitest";
-import { isAbort, isDuplicateKey, isInsideTransaction, isLockConflict, isMissingSavepoint } from "../../../src/cell/mysql/failure.ts";
+import {
+  isAbort,
+  isDuplicateKey,
+  isInsideTransaction,
+  isLockConflict,
+  isMissingSavepoint,
+} from "../../../src/cell/mysql/failure.ts";
 
 const serverError = (errno: number): Error => Object.assign(new Error("no"), { errno, sqlState: "HY000" });
 /** As drizzle throws it. */
@@ -16,7 +22,9 @@ describe("an answer to COMMIT", () => {
   });
 
   test("what did not come from the server does not tell, whatever it looks like", () => {
-    expect(isAbort(Object.assign(new Error("read ECONNRESET"), { errno: -104, code: "ECONNRESET" }))).toBe(false);
+    expect(isAbort(Object.assign(new Error("read ECONNRESET"), { errno: -104, code: "ECONNRESET" }))).toBe(
+      false,
+    );
     expect(isAbort(Object.assign(new Error("no SQLSTATE"), { errno: 1213 }))).toBe(false);
     expect(isAbort(new Error("Can't add new command when connection is in closed state"))).toBe(false);
     expect(isAbort("1213")).toBe(false);
@@ -27,7 +35,9 @@ describe("an answer to COMMIT", () => {
 test("errors are told by their numbers, through drizzle's wrapping", () => {
   const kinds = { isDuplicateKey, isInsideTransaction, isLockConflict, isMissingSavepoint };
   const kindsOf = (errno: number): string[] =>
-    Object.entries(kinds).flatMap(([name, is]) => (is(wrapped(serverError(errno))) && is(serverError(errno)) ? [name] : []));
+    Object.entries(kinds).flatMap(([name, is]) =>
+      is(wrapped(serverError(errno))) && is(serverError(errno)) ? [name] : [],
+    );
   expect([1062, 1205, 1213, 1305, 1568, 1064].map(kindsOf)).toEqual([
     ["isDuplicateKey"],
     ["isLockConflict"],

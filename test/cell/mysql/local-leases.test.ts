@@ -10,9 +10,15 @@ describe.skipIf(isSkipped("MariaDB"))("MariaDB", () => {
       local: installed.cell,
       save: (uuid) => installed.save(uuid),
       age: (uuid, ms) =>
-        installed.run(`UPDATE leasehold_outstanding_leases SET created_at = created_at - INTERVAL ${ms * 1_000} MICROSECOND WHERE uuid = '${uuid}'`),
-      queued: async () => (await installed.rows("SELECT lease_uuid FROM leasehold_verification_queue")).map((row) => String(row["lease_uuid"])),
-      clear: () => installed.run("TRUNCATE leasehold_outstanding_leases", "TRUNCATE leasehold_verification_queue"),
+        installed.run(
+          `UPDATE leasehold_outstanding_leases SET created_at = created_at - INTERVAL ${ms * 1_000} MICROSECOND WHERE uuid = '${uuid}'`,
+        ),
+      queued: async () =>
+        (await installed.rows("SELECT lease_uuid FROM leasehold_verification_queue")).map((row) =>
+          String(row["lease_uuid"]),
+        ),
+      clear: () =>
+        installed.run("TRUNCATE leasehold_outstanding_leases", "TRUNCATE leasehold_verification_queue"),
       stop: () => installed.stop(),
     };
   });

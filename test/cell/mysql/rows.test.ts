@@ -8,11 +8,21 @@ import { isSkipped } from "../../support/databases/available.ts";
 import { Installed, type Tx } from "./server.ts";
 
 const NAME = { length: 20 };
-const users = mysqlTable("users", { id: int().autoincrement().primaryKey(), name: varchar(NAME).notNull(), bio: varchar(NAME) });
-const accounts = mysqlTable("accounts", { id: bigint({ mode: "bigint" }).autoincrement().primaryKey(), name: varchar(NAME).notNull() });
+const users = mysqlTable("users", {
+  id: int().autoincrement().primaryKey(),
+  name: varchar(NAME).notNull(),
+  bio: varchar(NAME),
+});
+const accounts = mysqlTable("accounts", {
+  id: bigint({ mode: "bigint" }).autoincrement().primaryKey(),
+  name: varchar(NAME).notNull(),
+});
 let made = 0;
 const nextId = (): string => `made-${(made += 1)}`;
-const projects = mysqlTable("projects", { id: varchar(NAME).primaryKey().$defaultFn(nextId), name: varchar(NAME).notNull() });
+const projects = mysqlTable("projects", {
+  id: varchar(NAME).primaryKey().$defaultFn(nextId),
+  name: varchar(NAME).notNull(),
+});
 const documents = mysqlTable("documents", {
   id: varchar({ length: 36 })
     .primaryKey()
@@ -23,9 +33,21 @@ const documents = mysqlTable("documents", {
 const subject = { type: "USER", id: "id" } as const;
 const attributes = { name: "USERNAMES" } as const;
 const claimableUsers: Claimable = claimable(users, { source: "RAILS_TABLE_USERS", subject, attributes });
-const claimableAccounts: Claimable = claimable(accounts, { source: "RAILS_TABLE_USERS", subject, attributes });
-const claimableProjects: Claimable = claimable(projects, { source: "RAILS_TABLE_PROJECTS", subject, attributes });
-const claimableDocuments: Claimable = claimable(documents, { source: "RAILS_TABLE_PROJECTS", subject, attributes });
+const claimableAccounts: Claimable = claimable(accounts, {
+  source: "RAILS_TABLE_USERS",
+  subject,
+  attributes,
+});
+const claimableProjects: Claimable = claimable(projects, {
+  source: "RAILS_TABLE_PROJECTS",
+  subject,
+  attributes,
+});
+const claimableDocuments: Claimable = claimable(documents, {
+  source: "RAILS_TABLE_PROJECTS",
+  subject,
+  attributes,
+});
 
 describe.skipIf(isSkipped("MariaDB"))("rows on MariaDB", () => {
   let installed: Installed;
@@ -43,23 +65,34 @@ describe.skipIf(isSkipped("MariaDB"))("rows on MariaDB", () => {
   afterAll(() => installed.stop());
 
   const done = async <T>(body: (tx: Tx) => Promise<T>): Promise<T> => valueOf(await installed.cell.run(body));
-  const insert = (to: Claimable, rows: Record<string, unknown>[], options = {}) => done((tx) => installed.cell.insert(tx, to, rows, options));
-  const namesOf = (rows: readonly Readonly<Record<string, unknown>>[]): unknown[] => rows.map((row) => row["name"]);
+  const insert = (to: Claimable, rows: Record<string, unknown>[], options = {}) =>
+    done((tx) => installed.cell.insert(tx, to, rows, options));
+  const namesOf = (rows: readonly Readonly<Record<string, unknown>>[]): unknown[] =>
+    rows.map((row) => row["name"]);
 
   test("of several rows all are stored or none, whatever the body makes of the error", async () => {
     await done(async (tx) => {
-      await expect(installed.cell.insert(tx, claimableUsers, [{ name: "first" }, { name: "first" }])).rejects.toThrow();
+      await expect(
+        installed.cell.insert(tx, claimableUsers, [{ name: "first" }, { name: "first" }]),
+      ).rejects.toThrow();
       await installed.cell.insert(tx, claimableUsers, [{ name: "second" }]);
     });
     expect(namesOf(await installed.rows("SELECT * FROM users"))).toEqual(["second"]);
   });
 
   test("each row gets its own id and comes back in its place, however the ids were made", async () => {
-    const rows = await insert(claimableUsers, [{ name: "c" }, { name: "a" }, { id: 900, name: "z" }, { name: "b" }]);
+    const rows = await insert(claimableUsers, [
+      { name: "c" },
+      { name: "a" },
+      { id: 900, name: "z" },
+      { name: "b" },
+    ]);
     expect(namesOf(rows)).toEqual(["c", "a", "z", "b"]);
     expect(rows.map((row) => row["bio"])).toEqual([null, null, null, null]);
     const stored = await installed.rows("SELECT * FROM users");
-    expect(stored.toSorted((a, b) => Number(a["id"]) - Number(b["id"]))).toEqual(rows.toSorted((a, b) => Number(a["id"]) - Number(b["id"])));
+    expect(stored.toSorted((a, b) => Number(a["id"]) - Number(b["id"]))).toEqual(
+      rows.toSorted((a, b) => Number(a["id"]) - Number(b["id"])),
+    );
     expect(
       namesOf(
         await insert(
@@ -68,8 +101,16 @@ describe.skipIf(isSkipped("MariaDB"))("rows on MariaDB", () => {
         ),
       ),
     ).toEqual(["n12", "n10", "n11"]);
-    const projectRows = await insert(claimableProjects, [{ name: "p" }, { id: "own", name: "q" }, { name: "r" }]);
-    expect(projectRows.map((row) => row["id"])).toEqual([expect.stringMatching(/^made-/), "own", expect.stringMatching(/^made-/)]);
+    const projectRows = await insert(claimableProjects, [
+      { name: "p" },
+      { id: "own", name: "q" },
+      { name: "r" },
+    ]);
+    expect(projectRows.map((row) => row["id"])).toEqual([
+      expect.stringMatching(/^made-/),
+      "own",
+      expect.stringMatching(/^made-/),
+    ]);
   });
 
   test("many at once from several transactions: no row is taken for another's", async () => {
@@ -81,7 +122,9 @@ describe.skipIf(isSkipped("MariaDB"))("rows on MariaDB", () => {
         ),
       ),
     );
-    const byId = new Map((await installed.rows("SELECT id, name FROM users")).map((row) => [row["id"], row["name"]]));
+    const byId = new Map(
+      (await installed.rows("SELECT id, name FROM users")).map((row) => [row["id"], row["name"]]),
+    );
     expect(byId.size).toBe(200);
     for (const row of all.flat()) expect(byId.get(row["id"])).toBe(row["name"]);
   });
@@ -91,7 +134,9 @@ describe.skipIf(isSkipped("MariaDB"))("rows on MariaDB", () => {
     const [first, second] = await insert(claimableAccounts, [{ name: "a" }, { name: "b" }]);
     expect([first?.["id"], second?.["id"]]).toEqual([9007199254740993n, 9007199254740994n]);
     expect(claimableAccounts.idOf(first ?? {})).toBe("9007199254740993");
-    const [updated] = await done((tx) => installed.cell.update(tx, claimableAccounts, [9007199254740993n], { name: "c" }));
+    const [updated] = await done((tx) =>
+      installed.cell.update(tx, claimableAccounts, [9007199254740993n], { name: "c" }),
+    );
     expect(updated).toEqual({ id: 9007199254740993n, name: "c" });
   });
 
@@ -105,9 +150,19 @@ describe.skipIf(isSkipped("MariaDB"))("rows on MariaDB", () => {
     await insert(claimableUsers, [rows[0] ?? {}, rows[4] ?? {}, { id: 77, name: "n7" }]);
     const added = await insert(claimableUsers, rows, { skipExisting: true });
     expect(added.map((row) => row["id"])).toEqual([2, 3, 4, 6, 7, 9]);
-    expect(namesOf(await insert(claimableUsers, [{ name: "n1" }, { name: "new" }, { name: "new" }], { skipExisting: true }))).toEqual(["new"]);
-    await expect(insert(claimableUsers, [{ name: "x" }, { name: "longer than twenty letters" }], { skipExisting: true })).rejects.toThrow();
-    await expect(insert(claimableUsers, [{ name: "x" }, { name: null }], { skipExisting: true })).rejects.toThrow();
+    expect(
+      namesOf(
+        await insert(claimableUsers, [{ name: "n1" }, { name: "new" }, { name: "new" }], {
+          skipExisting: true,
+        }),
+      ),
+    ).toEqual(["new"]);
+    await expect(
+      insert(claimableUsers, [{ name: "x" }, { name: "longer than twenty letters" }], { skipExisting: true }),
+    ).rejects.toThrow();
+    await expect(
+      insert(claimableUsers, [{ name: "x" }, { name: null }], { skipExisting: true }),
+    ).rejects.toThrow();
     expect(await installed.rows("SELECT id FROM users WHERE name = 'x'")).toEqual([]);
   });
 
@@ -129,7 +184,9 @@ describe.skipIf(isSkipped("MariaDB"))("rows on MariaDB", () => {
     const locked = await done((tx) => installed.cell.lock(tx, claimableUsers, undefined, 2));
     expect(locked.map((row) => row["id"])).toEqual([1, 2]);
     await done((tx) => installed.cell.delete(tx, claimableUsers, [1, 3]));
-    expect(namesOf(await done((tx) => installed.cell.lock(tx, claimableUsers, eq(users.id, 2))))).toEqual(["n2"]);
+    expect(namesOf(await done((tx) => installed.cell.lock(tx, claimableUsers, eq(users.id, 2))))).toEqual([
+      "n2",
+    ]);
     expect(await installed.rows("SELECT id FROM users")).toEqual([{ id: 2 }]);
   });
 });

@@ -43,7 +43,9 @@ export class Installed {
 
   /** Saves a lease in a local transaction of its own. */
   async save(uuid: string): Promise<void> {
-    const ran = await this.cell.run((tx) => this.cell.insertLease(tx, { uuid, sources: [{ type: "RAILS_TABLE_USERS", id: uuid }] }));
+    const ran = await this.cell.run((tx) =>
+      this.cell.insertLease(tx, { uuid, sources: [{ type: "RAILS_TABLE_USERS", id: uuid }] }),
+    );
     if (ran.kind !== "committed") throw ran.error;
   }
 

@@ -17,13 +17,21 @@ describe.skipIf(isSkipped("MariaDB"))("local transactions on MariaDB", () => {
     installed = await Installed.start({ fenceWaitMs: 300 });
     await installed.run("CREATE TABLE things (id int PRIMARY KEY, value int NOT NULL)");
   });
-  beforeEach(() => installed.run("TRUNCATE things", "INSERT INTO things VALUES (1, 0), (2, 0)", "DELETE FROM leasehold_outstanding_leases"));
+  beforeEach(() =>
+    installed.run(
+      "TRUNCATE things",
+      "INSERT INTO things VALUES (1, 0), (2, 0)",
+      "DELETE FROM leasehold_outstanding_leases",
+    ),
+  );
   afterAll(() => installed.stop());
 
   const leaseOf = (uuid: string) => ({ uuid, sources: [{ type: "RAILS_TABLE_USERS", id: "1" }] });
   const saved = () => installed.rows("SELECT uuid FROM leasehold_outstanding_leases WHERE state = 'saved'");
-  const values = async () => (await installed.rows("SELECT value FROM things ORDER BY id")).map((row) => row["value"]);
-  const set = (tx: Tx, id: number, value: number) => tx.execute(sql`UPDATE things SET value = ${value} WHERE id = ${id}`);
+  const values = async () =>
+    (await installed.rows("SELECT value FROM things ORDER BY id")).map((row) => row["value"]);
+  const set = (tx: Tx, id: number, value: number) =>
+    tx.execute(sql`UPDATE things SET value = ${value} WHERE id = ${id}`);
   /** Holds what it has locked until told to end. */
   const open = async (statements: string[]) => {
     const connection = await createConnection(installed.url);
@@ -37,7 +45,8 @@ describe.skipIf(isSkipped("MariaDB"))("local transactions on MariaDB", () => {
       },
     };
   };
-  const rowOf = (uuid: string): string => `INSERT INTO leasehold_outstanding_leases (uuid, sources) VALUES ('${uuid}', '[]')`;
+  const rowOf = (uuid: string): string =>
+    `INSERT INTO leasehold_outstanding_leases (uuid, sources) VALUES ('${uuid}', '[]')`;
   /** On one connection, as it was left by somebody. */
   const onOne = async <T>(work: (db: MysqlDb) => Promise<T>): Promise<T> => {
     const pool = createPool({ uri: installed.url, connectionLimit: 1 });
@@ -54,22 +63,27 @@ describe.skipIf(isSkipped("MariaDB"))("local transactions on MariaDB", () => {
     expect(await saved()).toEqual([]);
   });
 
-  test.each([outstandingLeases, verificationQueue])("the table for drizzle is the one of the migration", async (table) => {
-    const { name, columns, primaryKeys } = getTableConfig(table);
-    const stored = await installed.rows(`SHOW FULL COLUMNS FROM ${name}`);
-    const keys = new Set(primaryKeys.flatMap((key) => key.columns.map((column) => column.name)));
-    const declared = columns.map((column) => ({
-      Field: column.name,
-      // MariaDB's name for it.
-      Type: column
-        .getSQLType()
-        .replace(/ CHARACTER SET .*/, "")
-        .replace("json", "longtext"),
-      Null: column.notNull ? "NO" : "YES",
-      isKey: column.primary || keys.has(column.name),
-    }));
-    expect(stored.map(({ Field, Type, Null, Key }) => ({ Field, Type, Null, isKey: Key === "PRI" }))).toEqual(declared);
-  });
+  test.each([outstandingLeases, verificationQueue])(
+    "the table for drizzle is the one of the migration",
+    async (table) => {
+      const { name, columns, primaryKeys } = getTableConfig(table);
+      const stored = await installed.rows(`SHOW FULL COLUMNS FROM ${name}`);
+      const keys = new Set(primaryKeys.flatMap((key) => key.columns.map((column) => column.name)));
+      const declared = columns.map((column) => ({
+        Field: column.name,
+        // MariaDB's name for it.
+        Type: column
+          .getSQLType()
+          .replace(/ CHARACTER SET .*/, "")
+          .replace("json", "longtext"),
+        Null: column.notNull ? "NO" : "YES",
+        isKey: column.primary || keys.has(column.name),
+      }));
+      expect(
+        stored.map(({ Field, Type, Null, Key }) => ({ Field, Type, Null, isKey: Key === "PRI" })),
+      ).toEqual(declared);
+    },
+  );
 
   test("a transaction of the database is refused, and so is a single connection", async () => {
     await installed.db.transaction(async (tx) => {
@@ -123,7 +137,9 @@ describe.skipIf(isSkipped("MariaDB"))("local transactions on MariaDB", () => {
         await db.execute(sql`SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE`);
         await mysql(db).look(uuidv7());
         await db.transaction(async (tx) => set(tx, 1, 5));
-        const [[row]] = (await db.execute(sql`SELECT @@tx_isolation AS level, @@tx_read_only AS readOnly`)) as unknown as [Record<string, unknown>[]];
+        const [[row]] = (await db.execute(
+          sql`SELECT @@tx_isolation AS level, @@tx_read_only AS readOnly`,
+        )) as unknown as [Record<string, unknown>[]];
         expect(row).toEqual({ level: "SERIALIZABLE", readOnly: 0 });
       });
     });
@@ -137,7 +153,9 @@ describe.skipIf(isSkipped("MariaDB"))("local transactions on MariaDB", () => {
         // Longer than a test may take.
         await db.execute(sql`SET SESSION innodb_lock_wait_timeout = 1700`);
         expect(await mysql(db, { fenceWaitMs: 300 }).fence(uuid)).toBe("in_flight");
-        const [[row]] = (await db.execute(sql`SELECT @@innodb_lock_wait_timeout AS wait`)) as unknown as [Record<string, unknown>[]];
+        const [[row]] = (await db.execute(sql`SELECT @@innodb_lock_wait_timeout AS wait`)) as unknown as [
+          Record<string, unknown>[],
+        ];
         expect(row).toEqual({ wait: 1_700 });
       });
       await holder.end("COMMIT");
@@ -176,10 +194,18 @@ describe.skipIf(isSkipped("MariaDB"))("local transactions on MariaDB", () => {
       const ends = await Promise.all(
         uuids.map(async (uuid) => {
           const [lease, fence] = await Promise.allSettled([installed.save(uuid), installed.cell.fence(uuid)]);
-          return { isSaved: lease.status === "fulfilled", fence: fence.status === "fulfilled" ? fence.value : String(fence.reason) };
+          return {
+            isSaved: lease.status === "fulfilled",
+            fence: fence.status === "fulfilled" ? fence.value : String(fence.reason),
+          };
         }),
       );
-      const rows = new Map((await installed.rows("SELECT uuid, state FROM leasehold_outstanding_leases")).map((row) => [row["uuid"], row["state"]]));
+      const rows = new Map(
+        (await installed.rows("SELECT uuid, state FROM leasehold_outstanding_leases")).map((row) => [
+          row["uuid"],
+          row["state"],
+        ]),
+      );
       for (const [index, { isSaved, fence }] of ends.entries()) {
         expect(["saved", "fenced", "in_flight"]).toContain(fence);
         if (fence !== "in_flight") expect({ isSaved, fence }).toEqual({ isSaved: fence === "saved", fence });
@@ -191,7 +217,9 @@ describe.skipIf(isSkipped("MariaDB"))("local transactions on MariaDB", () => {
     const waiting = async (count: number): Promise<void> => {
       for (;;) {
         await setTimeout(150);
-        const [row] = await installed.rows("SELECT COUNT(*) AS waits FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'");
+        const [row] = await installed.rows(
+          "SELECT COUNT(*) AS waits FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'",
+        );
         if (Number(row?.["waits"]) >= count) return;
       }
     };
@@ -203,7 +231,10 @@ describe.skipIf(isSkipped("MariaDB"))("local transactions on MariaDB", () => {
       await set(tx, 1, 7);
       const rows = Array.from({ length: 50 }, (_, index) => `(${100 + index}, 0)`).join();
       // The one that has written more survives.
-      const other = await open(["UPDATE things SET value = 8 WHERE id = 2", `INSERT INTO things VALUES ${rows}`]);
+      const other = await open([
+        "UPDATE things SET value = 8 WHERE id = 2",
+        `INSERT INTO things VALUES ${rows}`,
+      ]);
       const blocked = other.connection.query("UPDATE things SET value = 8 WHERE id = 1");
       const error = await set(tx, 2, 7).catch((thrown: unknown) => thrown);
       expect((error as Error).cause).toMatchObject({ errno: 1213 });
@@ -278,7 +309,9 @@ describe.skipIf(isSkipped("MariaDB"))("local transactions on MariaDB", () => {
     test("gets lost with its connection: unknown", async () => {
       const { pool } = installed;
       const ran = await installed.cell.run(async (tx) => {
-        const [[row]] = (await tx.execute(sql`SELECT CONNECTION_ID() AS id`)) as unknown as [{ id: number }[]];
+        const [[row]] = (await tx.execute(sql`SELECT CONNECTION_ID() AS id`)) as unknown as [
+          { id: number }[],
+        ];
         const execute = tx.execute.bind(tx);
         tx.execute = async (query) => {
           if (isCommit(query)) await pool.query(`KILL ${row?.id}`);

@@ -2,16 +2,31 @@ import { expect, test } from "vitest";
 import { isAbort, isLockTimeout } from "../../../src/cell/postgres/failure.ts";
 
 const errorOf = (code: string, severity?: string): Error =>
-  new Error("Failed query: commit", { cause: Object.assign(new Error("no"), { code, ...(severity === undefined ? {} : { severity }) }) });
+  new Error("Failed query: commit", {
+    cause: Object.assign(new Error("no"), { code, ...(severity === undefined ? {} : { severity }) }),
+  });
 
 test("an ERROR that answers COMMIT means that nothing was saved, unless its class leaves that open", () => {
-  expect(["23505", "40001", "40P01"].map((code) => isAbort(errorOf(code, "ERROR")))).toEqual([true, true, true]);
-  expect(["08006", "40003", "57014", "XX000"].map((code) => isAbort(errorOf(code, "ERROR")))).toEqual([false, false, false, false]);
+  expect(["23505", "40001", "40P01"].map((code) => isAbort(errorOf(code, "ERROR")))).toEqual([
+    true,
+    true,
+    true,
+  ]);
+  expect(["08006", "40003", "57014", "XX000"].map((code) => isAbort(errorOf(code, "ERROR")))).toEqual([
+    false,
+    false,
+    false,
+    false,
+  ]);
   expect(isAbort(errorOf("23505", "FATAL"))).toBe(false);
 });
 
 test("the connection's own errors do not tell, also those whose codes look like the server's", () => {
-  expect(["EPIPE", "EBADF", "ECONNRESET"].map((code) => isAbort(errorOf(code)))).toEqual([false, false, false]);
+  expect(["EPIPE", "EBADF", "ECONNRESET"].map((code) => isAbort(errorOf(code)))).toEqual([
+    false,
+    false,
+    false,
+  ]);
 });
 
 test("a wait for a lock that took too long is told by its code", () => {

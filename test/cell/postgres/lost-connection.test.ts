@@ -34,6 +34,8 @@ describe.skipIf(isSkipped("PostgreSQL"))("postgres-js loses its connection while
     expect(String(late)).toContain("is over");
     expect(await cell.has([before, after])).toEqual([]);
     // The others are not disturbed.
-    expect((await cell.run((tx) => cell.insertLease(tx, { uuid: after, sources: [] }))).kind).toBe("committed");
+    expect((await cell.run((tx) => cell.insertLease(tx, { uuid: after, sources: [] }))).kind).toBe(
+      "committed",
+    );
   });
 });

@@ -22,8 +22,16 @@ const wide = pgTable("wide", {
   ...Object.fromEntries(Array.from({ length: WIDE - 2 }, (_, index) => [`c${index}`, integer()])),
 });
 const subject = { type: "USER", id: "id" } as const;
-const claimableThings: Claimable = claimable(things, { source: "RAILS_TABLE_USERS", subject, attributes: { name: "USERNAMES" } });
-const claimableWide: Claimable = claimable(wide, { source: "RAILS_TABLE_USERS", subject, attributes: { name: "USERNAMES" } });
+const claimableThings: Claimable = claimable(things, {
+  source: "RAILS_TABLE_USERS",
+  subject,
+  attributes: { name: "USERNAMES" },
+});
+const claimableWide: Claimable = claimable(wide, {
+  source: "RAILS_TABLE_USERS",
+  subject,
+  attributes: { name: "USERNAMES" },
+});
 
 suite("PGlite", pglite);
 describe.skipIf(isSkipped("PostgreSQL"))("PostgreSQL", () => {
@@ -42,7 +50,9 @@ function suite(name: string, start: () => Promise<TestedDatabase>): void {
       orm = tested.orm;
       await postgres(orm).install();
       await run("CREATE TABLE things (id serial PRIMARY KEY, name text NOT NULL)");
-      await run(`CREATE TABLE wide (id serial PRIMARY KEY, name text NOT NULL, ${Array.from({ length: WIDE - 2 }, (_, at) => `c${at} int`).join()})`);
+      await run(
+        `CREATE TABLE wide (id serial PRIMARY KEY, name text NOT NULL, ${Array.from({ length: WIDE - 2 }, (_, at) => `c${at} int`).join()})`,
+      );
       await run("CREATE SCHEMA tenant");
       await orm.transaction(async (tx) => {
         await tx.execute(sql`SET LOCAL search_path = tenant`);
@@ -66,7 +76,10 @@ function suite(name: string, start: () => Promise<TestedDatabase>): void {
       const cell = postgres<Tx>(orm);
       const uuid = uuidv7();
       const ran = await saveThing(cell, uuid, "tenant, public");
-      expect(ran).toMatchObject({ kind: "rolled_back", error: { code: "WRONG_TABLE", message: expect.stringContaining("search_path") } });
+      expect(ran).toMatchObject({
+        kind: "rolled_back",
+        error: { code: "WRONG_TABLE", message: expect.stringContaining("search_path") },
+      });
       expect(await cell.has([uuid])).toEqual([]);
       expect((await saveThing(cell, uuid, "public, tenant")).kind).toBe("committed");
       expect(await cell.has([uuid])).toHaveLength(1);
@@ -76,7 +89,9 @@ function suite(name: string, start: () => Promise<TestedDatabase>): void {
       if (!tested.isConcurrent) return;
       const cell = postgres<Tx>(orm);
       const ran = await cell.run(async (tx) => {
-        expect(await saveThing(cell, uuidv7(), "tenant, public")).toMatchObject({ error: { code: "WRONG_TABLE" } });
+        expect(await saveThing(cell, uuidv7(), "tenant, public")).toMatchObject({
+          error: { code: "WRONG_TABLE" },
+        });
         await cell.insertLease(tx, leaseOf(uuidv7()));
       });
       expect(ran.kind).toBe("committed");
@@ -95,20 +110,31 @@ function suite(name: string, start: () => Promise<TestedDatabase>): void {
       const cell = postgres<Tx>(orm);
       await run(`CREATE OR REPLACE FUNCTION leave_out() RETURNS trigger LANGUAGE plpgsql AS $$
         BEGIN IF NEW.name = 'ghost' THEN RETURN NULL; END IF; RETURN NEW; END $$`);
-      await run("CREATE OR REPLACE TRIGGER leave_out BEFORE INSERT ON things FOR EACH ROW EXECUTE FUNCTION leave_out()");
+      await run(
+        "CREATE OR REPLACE TRIGGER leave_out BEFORE INSERT ON things FOR EACH ROW EXECUTE FUNCTION leave_out()",
+      );
       const insert = (options?: { skipExisting: boolean }) =>
         cell.run((tx) => cell.insert(tx, claimableThings, [{ name: "ada" }, { name: "ghost" }], options));
       expect(await insert()).toMatchObject({
         kind: "rolled_back",
         error: { code: "NOT_STORED", message: expect.stringContaining("1 of the rows for things") },
       });
-      expect(await insert({ skipExisting: true })).toMatchObject({ kind: "committed", value: [{ name: "ada" }] });
+      expect(await insert({ skipExisting: true })).toMatchObject({
+        kind: "committed",
+        value: [{ name: "ada" }],
+      });
     });
 
     test("many rows with many columns", async () => {
       const cell = postgres<Tx>(orm);
-      const columns = Object.fromEntries(Array.from({ length: WIDE - 2 }, (_, index) => [`c${index}`, index]));
-      const rows = Array.from({ length: 1_000 }, (_, index) => ({ id: index + 1, name: `n${index}`, ...columns }));
+      const columns = Object.fromEntries(
+        Array.from({ length: WIDE - 2 }, (_, index) => [`c${index}`, index]),
+      );
+      const rows = Array.from({ length: 1_000 }, (_, index) => ({
+        id: index + 1,
+        name: `n${index}`,
+        ...columns,
+      }));
       const ran = await cell.run((tx) => cell.insert(tx, claimableWide, rows));
       expect(ran).toMatchObject({ kind: "committed", value: { length: 1_000 } });
       const [stored] = await orm.select({ count: sql<string>`count(*)` }).from(wide);

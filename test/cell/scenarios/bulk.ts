@@ -22,9 +22,15 @@ export function bulkSuite(world: World): void {
         `${prefix}-2000: ACTIVE of 1`,
       ]);
       one.network.forget();
-      expect(await one.cell.bulkDelete(redirects, like(redirects.path, `${prefix}-%`))).toEqual({ records: 2_001, chunks: 3 });
+      expect(await one.cell.bulkDelete(redirects, like(redirects.path, `${prefix}-%`))).toEqual({
+        records: 2_001,
+        chunks: 3,
+      });
       expect(sizes()).toEqual([1_000, 1_000, 1]);
-      expect(await one.owners("REDIRECT_ROUTES", `${prefix}-0`, `${prefix}-2000`)).toEqual([`${prefix}-0: free`, `${prefix}-2000: free`]);
+      expect(await one.owners("REDIRECT_ROUTES", `${prefix}-0`, `${prefix}-2000`)).toEqual([
+        `${prefix}-0: free`,
+        `${prefix}-2000: free`,
+      ]);
       expect(await one.outstanding()).toEqual([]);
     });
 
@@ -49,7 +55,9 @@ export function bulkSuite(world: World): void {
       );
       one.network.forget();
       one.network.fate = ({ operation }) => (operation === "begin" ? "refuse" : "deliver");
-      expect(await one.cell.transaction((tx) => tx.deleteLater(redirects, like(redirects.path, `${prefix}-%`)))).toBe(1_201);
+      expect(
+        await one.cell.transaction((tx) => tx.deleteLater(redirects, like(redirects.path, `${prefix}-%`))),
+      ).toBe(1_201);
       expect(one.events.map(({ kind }) => kind)).toEqual(["deferred_left"]);
       expect(await one.owners("REDIRECT_ROUTES", `${prefix}-7`)).toEqual([`${prefix}-7: ACTIVE of 1`]);
 
@@ -62,7 +70,10 @@ export function bulkSuite(world: World): void {
       const { deferred } = await one.cell.reconcile();
       expect(deferred).toEqual({ done: 3, left: 0, refused: 0, dropped: 0 });
       expect(sizes()).toEqual([500, 500, 201]);
-      expect(await one.owners("REDIRECT_ROUTES", `${prefix}-7`, `${prefix}-1200`)).toEqual([`${prefix}-7: free`, `${prefix}-1200: free`]);
+      expect(await one.owners("REDIRECT_ROUTES", `${prefix}-7`, `${prefix}-1200`)).toEqual([
+        `${prefix}-7: free`,
+        `${prefix}-1200: free`,
+      ]);
       expect((await one.cell.reconcile()).deferred).toEqual({ done: 0, left: 0, refused: 0, dropped: 0 });
       expect(await one.database.listDeferred({ afterUuid: "", limit: 1 })).toEqual([]);
       expect(await one.granted()).toEqual([]);
@@ -72,10 +83,15 @@ export function bulkSuite(world: World): void {
       const { one } = world;
       const prefix = fresh("wide");
       const small = one.sibling(world.coordinator, { chunk: { ops: 3, bytes: 2_500 } });
-      const rows = Array.from({ length: 5 }, (_, index) => ({ path: `${prefix}-${index}`.padEnd(1_000, "y") }));
+      const rows = Array.from({ length: 5 }, (_, index) => ({
+        path: `${prefix}-${index}`.padEnd(1_000, "y"),
+      }));
       await small.cell.bulkInsert(redirects, rows);
       small.network.forget();
-      expect(await small.cell.bulkDelete(redirects, like(redirects.path, `${prefix}-%`))).toEqual({ records: 5, chunks: 3 });
+      expect(await small.cell.bulkDelete(redirects, like(redirects.path, `${prefix}-%`))).toEqual({
+        records: 5,
+        chunks: 3,
+      });
       expect(small.network.of("begin").map(({ body }) => opsOf(body as Batch))).toEqual([2, 2, 1]);
       await small.cell.bulkInsert(redirects, rows);
       small.network.forget();
@@ -124,17 +140,24 @@ export function bulkSuite(world: World): void {
       // As a verification would put it right: the name belongs to another row of this cell now.
       const source = { type: "RAILS_TABLE_REDIRECT_ROUTES", id: "999999" } as const;
       const lease = await one.client.leases.begin({
-        replaces: [{ bucket: { type: "REDIRECT_ROUTES", value: path }, subject: { type: "GROUP", id: 1 }, source }],
+        replaces: [
+          { bucket: { type: "REDIRECT_ROUTES", value: path }, subject: { type: "GROUP", id: 1 }, source },
+        ],
       });
       await one.client.leases.commit(lease.uuid);
       expect((await one.cell.reconcile()).deferred).toEqual({ done: 1, left: 0, refused: 0, dropped: 1 });
-      expect(await one.owners("REDIRECT_ROUTES", path, kept)).toEqual([`${path}: ACTIVE of 1`, `${kept}: free`]);
+      expect(await one.owners("REDIRECT_ROUTES", path, kept)).toEqual([
+        `${path}: ACTIVE of 1`,
+        `${kept}: free`,
+      ]);
     });
 
     test("a chunk that fails says what is done; without its local row it is rolled back, and running it again completes", async () => {
       const { one, two } = world;
       const prefix = fresh("partly");
-      const rows = Array.from({ length: 30 }, (_, index) => ({ path: `${prefix}-${String(index).padStart(2, "0")}` }));
+      const rows = Array.from({ length: 30 }, (_, index) => ({
+        path: `${prefix}-${String(index).padStart(2, "0")}`,
+      }));
       await two.cell.transaction((tx) => tx.insert(redirects, { path: `${prefix}-15` }));
       const chunky = one.sibling(world.coordinator, { chunk: { records: 10 } });
       const error = await chunky.cell.bulkInsert(redirects, rows).catch((thrown: unknown) => thrown);
@@ -154,7 +177,13 @@ export function bulkSuite(world: World): void {
       const [orphan] = rows.slice(10, 11);
       const source = { type: "RAILS_TABLE_REDIRECT_ROUTES", id: "888888" } as const;
       await one.client.leases.begin({
-        creates: [{ bucket: { type: "REDIRECT_ROUTES", value: orphan?.path ?? "" }, subject: { type: "GROUP", id: 1 }, source }],
+        creates: [
+          {
+            bucket: { type: "REDIRECT_ROUTES", value: orphan?.path ?? "" },
+            subject: { type: "GROUP", id: 1 },
+            source,
+          },
+        ],
       });
       await one.cell.reconcile({ staleMs: 0 });
       await two.cell.transaction((tx) => tx.delete(redirects, like(redirects.path, `${prefix}-15`)));
@@ -165,9 +194,13 @@ export function bulkSuite(world: World): void {
     test("more claims than a lease may have are refused before anybody is asked", async () => {
       const { one } = world;
       const rows = Array.from({ length: 1_001 }, () => ({ path: fresh("many") }));
-      await expect(one.cell.transaction((tx) => tx.insert(organizations, rows))).rejects.toThrow("bulkInsert");
+      await expect(one.cell.transaction((tx) => tx.insert(organizations, rows))).rejects.toThrow(
+        "bulkInsert",
+      );
       expect(one.network.calls).toEqual([]);
-      expect(await one.orm.select().from(organizations).where(like(organizations.path, "many-%"))).toEqual([]);
+      expect(await one.orm.select().from(organizations).where(like(organizations.path, "many-%"))).toEqual(
+        [],
+      );
     });
   });
 }

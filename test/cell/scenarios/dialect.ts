@@ -41,6 +41,14 @@ export const claimablesOf = ({ users, emails, organizations, redirects, projects
     subject: { type: "ORGANIZATION", id: "id" },
     attributes: { path: "ORGANIZATION_PATH" },
   }),
-  claimable(redirects, { source: "RAILS_TABLE_REDIRECT_ROUTES", subject: { type: "GROUP", id: "id" }, attributes: { path: "REDIRECT_ROUTES" } }),
-  claimable(projects, { source: "RAILS_TABLE_PROJECTS", subject: { type: "PROJECT", id: "id" }, attributes: { path: "ROUTES" } }),
+  claimable(redirects, {
+    source: "RAILS_TABLE_REDIRECT_ROUTES",
+    subject: { type: "GROUP", id: "id" },
+    attributes: { path: "REDIRECT_ROUTES" },
+  }),
+  claimable(projects, {
+    source: "RAILS_TABLE_PROJECTS",
+    subject: { type: "PROJECT", id: "id" },
+    attributes: { path: "ROUTES" },
+  }),
 ];

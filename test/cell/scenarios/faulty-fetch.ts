@@ -30,7 +30,11 @@ export class FaultyFetch {
       if (fate === "lose") throw new TypeError("fetch failed");
       if (fate === "refuse") {
         seen.status = 503;
-        return { status: 503, headers: new Headers({ "content-type": "text/plain" }), text: async () => "no" };
+        return {
+          status: 503,
+          headers: new Headers({ "content-type": "text/plain" }),
+          text: async () => "no",
+        };
       }
       const response = await inner(url, init);
       if (fate === "lose_answer") {

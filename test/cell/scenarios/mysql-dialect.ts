@@ -17,9 +17,18 @@ const tables = {
     email: text("email"),
     confirmed: boolean("confirmed").notNull().default(true),
   }),
-  organizations: mysqlTable("organizations", { id: int("id").autoincrement().primaryKey(), path: text("path").notNull() }),
-  redirects: mysqlTable("redirects", { id: int("id").autoincrement().primaryKey(), path: text("path").notNull() }),
-  projects: mysqlTable("projects", { id: varchar("id", { length: NAME }).primaryKey(), path: text("path").notNull() }),
+  organizations: mysqlTable("organizations", {
+    id: int("id").autoincrement().primaryKey(),
+    path: text("path").notNull(),
+  }),
+  redirects: mysqlTable("redirects", {
+    id: int("id").autoincrement().primaryKey(),
+    path: text("path").notNull(),
+  }),
+  projects: mysqlTable("projects", {
+    id: varchar("id", { length: NAME }).primaryKey(),
+    path: text("path").notNull(),
+  }),
 };
 
 export const mysqlDialect: Dialect = {
@@ -32,7 +41,8 @@ export const mysqlDialect: Dialect = {
     `CREATE TABLE projects (id varchar(${NAME}) PRIMARY KEY, path text NOT NULL)`,
   ],
   database: (orm) => mysql(orm as never, { fenceWaitMs: 300 }),
-  age: (uuid, seconds) => sql`UPDATE leasehold_outstanding_leases SET created_at = created_at - INTERVAL ${seconds} SECOND WHERE uuid = ${uuid}`,
+  age: (uuid, seconds) =>
+    sql`UPDATE leasehold_outstanding_leases SET created_at = created_at - INTERVAL ${seconds} SECOND WHERE uuid = ${uuid}`,
   // As a deadlock does. Most errors undo their statement only.
   spoil: (tx) => tx.execute(sql`ROLLBACK`),
   hasDeferredConstraints: false,

@@ -6,6 +6,14 @@ import { scenarioSuite } from "./suite.ts";
 
 describe.skipIf(isSkipped("MariaDB"))("MariaDB", () => {
   const dialect = mysqlDialect;
-  scenarioSuite("the coordinator and mysql2", { dialect, coordinator: realCoordinator, database: new MariadbServer().mysql2 });
-  scenarioSuite("the in-memory coordinator and mysql2", { dialect, coordinator: testCoordinator, database: new MariadbServer().mysql2 });
+  scenarioSuite("the coordinator and mysql2", {
+    dialect,
+    coordinator: realCoordinator,
+    database: new MariadbServer().mysql2,
+  });
+  scenarioSuite("the in-memory coordinator and mysql2", {
+    dialect,
+    coordinator: testCoordinator,
+    database: new MariadbServer().mysql2,
+  });
 });

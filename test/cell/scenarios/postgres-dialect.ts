@@ -5,7 +5,11 @@ import type { Dialect } from "./dialect.ts";
 
 /** The application's own tables, as a cell of any kind might have them. */
 export const tables = {
-  users: pgTable("users", { id: serial("id").primaryKey(), username: text("username").notNull(), bio: text("bio") }),
+  users: pgTable("users", {
+    id: serial("id").primaryKey(),
+    username: text("username").notNull(),
+    bio: text("bio"),
+  }),
   emails: pgTable("emails", {
     id: serial("id").primaryKey(),
     userId: integer("user_id").notNull(),

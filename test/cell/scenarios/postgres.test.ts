@@ -5,6 +5,14 @@ import { PostgresServer, realCoordinator, testCoordinator } from "./starts.ts";
 import { scenarioSuite } from "./suite.ts";
 
 describe.skipIf(isSkipped("PostgreSQL"))("PostgreSQL", () => {
-  scenarioSuite("the coordinator and node-postgres", { dialect, coordinator: realCoordinator, database: new PostgresServer().nodePostgres });
-  scenarioSuite("the in-memory coordinator and postgres-js", { dialect, coordinator: testCoordinator, database: new PostgresServer().postgresJs });
+  scenarioSuite("the coordinator and node-postgres", {
+    dialect,
+    coordinator: realCoordinator,
+    database: new PostgresServer().nodePostgres,
+  });
+  scenarioSuite("the in-memory coordinator and postgres-js", {
+    dialect,
+    coordinator: testCoordinator,
+    database: new PostgresServer().postgresJs,
+  });
 });

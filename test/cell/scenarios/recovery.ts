@@ -4,19 +4,36 @@ import type { ReconcileOptions } from "../../../src/cell/reconcile.ts";
 import { fresh, type TestedCell, type World } from "./world.ts";
 
 /** A thousandth of what S3 has (300 s each, and an orphan after an hour): leases at a real coordinator age by themselves only. */
-const thresholds = { commitGraceMs: 3_000, staleMs: 3_000, orphanMs: 36_000, windowMs: 7_200_000 } satisfies Partial<ReconcileOptions>;
+const thresholds = {
+  commitGraceMs: 3_000,
+  staleMs: 3_000,
+  orphanMs: 36_000,
+  windowMs: 7_200_000,
+} satisfies Partial<ReconcileOptions>;
 const AGE_MS = 3_100;
 
 const sleep = (ms: number): Promise<void> => new Promise((resume) => setTimeout(resume, ms));
 
 /** A lease on a name of its own, with or without its local row. */
-async function leave({ client, database }: TestedCell, name: string, { local, remote }: { local: boolean; remote: boolean }): Promise<string> {
+async function leave(
+  { client, database }: TestedCell,
+  name: string,
+  { local, remote }: { local: boolean; remote: boolean },
+): Promise<string> {
   const uuid = uuidv7();
   const id = String(Date.now());
   const source = { type: "RAILS_TABLE_ORGANIZATIONS", id } as const;
   if (remote)
     await client.leases.begin(
-      { creates: [{ bucket: { type: "ORGANIZATION_PATH", value: name }, subject: { type: "ORGANIZATION", id }, source }] },
+      {
+        creates: [
+          {
+            bucket: { type: "ORGANIZATION_PATH", value: name },
+            subject: { type: "ORGANIZATION", id },
+            source,
+          },
+        ],
+      },
       { uuid },
     );
   if (local) await database.run((tx) => database.insertLease(tx, { uuid, sources: [source] }));
@@ -43,7 +60,15 @@ export function recoverySuite(world: World): void {
       one.network.forget();
 
       const windowed = await one.cell.reconcile(thresholds);
-      expect(windowed.counters).toEqual({ processed: 4, committed: 1, rolledBack: 1, pending: 1, orphaned: 0, contradicted: 0, failed: 0 });
+      expect(windowed.counters).toEqual({
+        processed: 4,
+        committed: 1,
+        rolledBack: 1,
+        pending: 1,
+        orphaned: 0,
+        contradicted: 0,
+        failed: 0,
+      });
       expect(one.network.of("commit").map(({ uuid }) => uuid)).toEqual([c]);
       expect(one.network.of("rollback").map(({ uuid }) => uuid)).toEqual([d]);
       expect((await one.outstanding()).map(({ uuid }) => uuid).toSorted()).toEqual([a, e, f].toSorted());
@@ -55,7 +80,13 @@ export function recoverySuite(world: World): void {
 
       one.network.forget();
       const full = await one.cell.reconcile({ ...thresholds, full: true });
-      expect(full.counters).toMatchObject({ orphaned: 1, committed: 0, rolledBack: 0, contradicted: 0, failed: 0 });
+      expect(full.counters).toMatchObject({
+        orphaned: 1,
+        committed: 0,
+        rolledBack: 0,
+        contradicted: 0,
+        failed: 0,
+      });
       expect(one.network.of("rollback")).toEqual([]);
       expect((await one.outstanding()).map(({ uuid }) => uuid).toSorted()).toEqual([a, f].toSorted());
 
@@ -67,7 +98,8 @@ export function recoverySuite(world: World): void {
     test("three pages of leases, each committed once, although three runs meet over them", async () => {
       const { one } = world;
       const uuids = [];
-      for (let index = 0; index < 25; index += 1) uuids.push(await leave(one, fresh("paged"), { local: true, remote: true }));
+      for (let index = 0; index < 25; index += 1)
+        uuids.push(await leave(one, fresh("paged"), { local: true, remote: true }));
       one.network.forget();
       const single = await one.cell.reconcile({ commitGraceMs: 0, pageSize: 10 });
       expect(single.counters).toMatchObject({ processed: 25, committed: 25, failed: 0 });
@@ -75,8 +107,11 @@ export function recoverySuite(world: World): void {
       expect(new Set(one.network.of("commit").map(({ uuid }) => uuid))).toEqual(new Set(uuids));
       expect(one.network.of("commit")).toHaveLength(25);
 
-      for (let index = 0; index < 25; index += 1) await leave(one, fresh("raced"), { local: index % 2 === 0, remote: true });
-      const runs = await Promise.all([1, 2, 3].map(() => one.cell.reconcile({ commitGraceMs: 0, staleMs: 0, pageSize: 10 })));
+      for (let index = 0; index < 25; index += 1)
+        await leave(one, fresh("raced"), { local: index % 2 === 0, remote: true });
+      const runs = await Promise.all(
+        [1, 2, 3].map(() => one.cell.reconcile({ commitGraceMs: 0, staleMs: 0, pageSize: 10 })),
+      );
       for (const { counters } of runs) expect(counters).toMatchObject({ failed: 0, contradicted: 0 });
       expect(await one.outstanding()).toEqual([]);
       expect(await one.granted()).toEqual([]);
@@ -85,9 +120,11 @@ export function recoverySuite(world: World): void {
     test("a lease that cannot be settled is reported, and the others are settled", async () => {
       const { one } = world;
       const uuids = [];
-      for (let index = 0; index < 3; index += 1) uuids.push(await leave(one, fresh("stuck"), { local: true, remote: true }));
+      for (let index = 0; index < 3; index += 1)
+        uuids.push(await leave(one, fresh("stuck"), { local: true, remote: true }));
       const [, stuck] = uuids;
-      one.network.fate = ({ operation, uuid }) => (operation === "commit" && uuid === stuck ? "lose" : "deliver");
+      one.network.fate = ({ operation, uuid }) =>
+        operation === "commit" && uuid === stuck ? "lose" : "deliver";
       const { counters, findings } = await one.cell.reconcile({ commitGraceMs: 0 });
       expect(counters).toMatchObject({ processed: 3, committed: 2, failed: 1 });
       expect(findings).toMatchObject([{ kind: "failed", uuid: stuck, step: "commit" }]);
@@ -128,11 +165,16 @@ export function recoverySuite(world: World): void {
       one.database.insertLease = async (tx, lease) => {
         ({ uuid } = lease);
         if (one.isConcurrent) expect(await one.database.fence(uuid)).toBe("fenced");
-        else await tx.execute(`INSERT INTO leasehold_outstanding_leases (uuid, state, sources) VALUES ('${uuid}', 'fenced', '[]')`);
+        else
+          await tx.execute(
+            `INSERT INTO leasehold_outstanding_leases (uuid, state, sources) VALUES ('${uuid}', 'fenced', '[]')`,
+          );
         await insertLease(tx, lease);
       };
       try {
-        await expect(one.cell.transaction((tx) => tx.insert(organizations, { path: overtaken }))).rejects.toThrow();
+        await expect(
+          one.cell.transaction((tx) => tx.insert(organizations, { path: overtaken })),
+        ).rejects.toThrow();
       } finally {
         one.database.insertLease = insertLease;
       }

@@ -42,7 +42,12 @@ export async function testCoordinator(): Promise<TestedCoordinator> {
 
 export async function pglite(): Promise<TestedDatabase> {
   const database = new PGlite();
-  return { orm: drizzlePglite(database), isConcurrent: false, looksAtCommit: true, stop: () => database.close() };
+  return {
+    orm: drizzlePglite(database),
+    isConcurrent: false,
+    looksAtCommit: true,
+    stop: () => database.close(),
+  };
 }
 
 interface Connected {

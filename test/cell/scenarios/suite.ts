@@ -6,7 +6,14 @@ import { asc, eq, sql } from "drizzle-orm";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { LocalCommitUnknownError, NotSavedError } from "../../../src/cell/errors.ts";
 import { toValidationErrors } from "../../../src/cell/validation.ts";
-import { AlreadyClaimedError, ClaimLeasedError, LeaseholdError, NotOwnerError, TimeoutError, UnavailableError } from "../../../src/client/errors.ts";
+import {
+  AlreadyClaimedError,
+  ClaimLeasedError,
+  LeaseholdError,
+  NotOwnerError,
+  TimeoutError,
+  UnavailableError,
+} from "../../../src/client/errors.ts";
 import { bulkSuite } from "./bulk.ts";
 import { switches, type Dialect } from "./dialect.ts";
 import { recoverySuite } from "./recovery.ts";
@@ -58,7 +65,11 @@ export function scenarioSuite(name: string, start: Start): void {
   });
 }
 
-async function signUp({ cell, dialect }: TestedCell, username: string, email = `${username}@x.io`): Promise<number> {
+async function signUp(
+  { cell, dialect }: TestedCell,
+  username: string,
+  email = `${username}@x.io`,
+): Promise<number> {
   const { users, emails } = dialect.tables;
   return cell.transaction(async (tx) => {
     const user = await tx.insert(users, { username });
@@ -79,9 +90,21 @@ function lifeSuite(world: World): void {
       const subject = { type: "USER", id: String(id) };
       expect(one.network.of("begin")[0]?.body).toEqual({
         creates: [
-          { bucket: { type: "USER_IDS", value: String(id) }, subject, source: { type: "RAILS_TABLE_USERS", id: String(id) } },
-          { bucket: { type: "USERNAMES", value: ada }, subject, source: { type: "RAILS_TABLE_USERS", id: String(id) } },
-          { bucket: { type: "EMAILS", value: `${ada}@x.io` }, subject, source: { type: "RAILS_TABLE_EMAILS", id: expect.any(String) as string } },
+          {
+            bucket: { type: "USER_IDS", value: String(id) },
+            subject,
+            source: { type: "RAILS_TABLE_USERS", id: String(id) },
+          },
+          {
+            bucket: { type: "USERNAMES", value: ada },
+            subject,
+            source: { type: "RAILS_TABLE_USERS", id: String(id) },
+          },
+          {
+            bucket: { type: "EMAILS", value: `${ada}@x.io` },
+            subject,
+            source: { type: "RAILS_TABLE_EMAILS", id: expect.any(String) as string },
+          },
         ],
       });
       expect(await one.outstanding()).toEqual([]);
@@ -104,10 +127,18 @@ function lifeSuite(world: World): void {
             source: { type: "RAILS_TABLE_USERS", id: String(id) },
           },
         ],
-        destroys: [{ bucket: { type: "USERNAMES", value: ada }, source: { type: "RAILS_TABLE_USERS", id: String(id) } }],
+        destroys: [
+          {
+            bucket: { type: "USERNAMES", value: ada },
+            source: { type: "RAILS_TABLE_USERS", id: String(id) },
+          },
+        ],
         allow_missing: true,
       });
-      expect(await one.owners("USERNAMES", ada, lovelace)).toEqual([`${ada}: free`, `${lovelace}: ACTIVE of 1`]);
+      expect(await one.owners("USERNAMES", ada, lovelace)).toEqual([
+        `${ada}: free`,
+        `${lovelace}: ACTIVE of 1`,
+      ]);
     });
 
     test("a change of case only is a replace, an unchanged value is nothing, and both are one name throughout", async () => {
@@ -115,11 +146,17 @@ function lifeSuite(world: World): void {
       const grace = fresh("grace");
       const id = await signUp(one, grace);
       one.network.forget();
-      await one.cell.transaction((tx) => tx.update(users, eq(users.id, id), { username: grace.toUpperCase(), bio: "admiral" }));
-      expect(one.network.of("begin")[0]?.body).toMatchObject({ replaces: [{ bucket: { value: grace.toUpperCase() } }] });
+      await one.cell.transaction((tx) =>
+        tx.update(users, eq(users.id, id), { username: grace.toUpperCase(), bio: "admiral" }),
+      );
+      expect(one.network.of("begin")[0]?.body).toMatchObject({
+        replaces: [{ bucket: { value: grace.toUpperCase() } }],
+      });
       expect(one.network.of("begin")[0]?.body).not.toHaveProperty("creates");
       one.network.forget();
-      await one.cell.transaction((tx) => tx.update(users, eq(users.id, id), { username: grace.toUpperCase() }));
+      await one.cell.transaction((tx) =>
+        tx.update(users, eq(users.id, id), { username: grace.toUpperCase() }),
+      );
       expect(one.network.calls).toEqual([]);
     });
 
@@ -145,7 +182,9 @@ function lifeSuite(world: World): void {
       await one.cell.transaction((tx) => tx.update(users, eq(users.id, id), { bio: "countess" }));
       await one.cell.transaction((tx) => tx.update(users, eq(users.id, -1), { username: fresh("nobody") }));
       await one.cell.transaction((tx) => tx.insert(emails, { userId: id, email: null }));
-      await one.cell.transaction((tx) => tx.insert(emails, { userId: id, email: fresh("spam"), confirmed: false }));
+      await one.cell.transaction((tx) =>
+        tx.insert(emails, { userId: id, email: fresh("spam"), confirmed: false }),
+      );
       await one.cell.transaction(async (tx) => tx.db.select().from(users));
       switches.usernames = false;
       await one.cell.transaction((tx) => tx.update(users, eq(users.id, id), { username: fresh("quiet") }));
@@ -180,7 +219,10 @@ function lifeSuite(world: World): void {
       const records = await one.client.records
         .list({ sourceType: "RAILS_TABLE_USERS", sourceIdGt: String(first - 1), bucketTypes: ["USERNAMES"] })
         .all();
-      expect(records.map(({ bucket, source }) => `${source.id} ${bucket.value}`)).toEqual([`${first} ${b}`, `${second} ${a}`]);
+      expect(records.map(({ bucket, source }) => `${source.id} ${bucket.value}`)).toEqual([
+        `${first} ${b}`,
+        `${second} ${a}`,
+      ]);
     });
 
     test("rows from before their column was claimed: the new name is taken, the old one was nobody's", async () => {
@@ -192,7 +234,10 @@ function lifeSuite(world: World): void {
       await one.cell.transaction((tx) => tx.update(users, eq(users.id, id), { username: old.toUpperCase() }));
       expect(await one.owners("USERNAMES", old)).toEqual([`${old}: ACTIVE of 1`]);
       await one.cell.transaction((tx) => tx.update(users, eq(users.id, id), { username: renamed }));
-      expect(await one.owners("USERNAMES", old, renamed)).toEqual([`${old}: free`, `${renamed}: ACTIVE of 1`]);
+      expect(await one.owners("USERNAMES", old, renamed)).toEqual([
+        `${old}: free`,
+        `${renamed}: ACTIVE of 1`,
+      ]);
     });
   });
 }
@@ -248,9 +293,14 @@ function bodySuite(world: World): void {
         await tx.db.update(organizations).set({ path: now }).where(eq(organizations.id, row.id));
         tx.changed(organizations, row, { ...row, path: "what is said here does not matter" });
         const { path: _, ...partial } = row;
-        expect(() => tx.changed(organizations, partial as typeof row, row)).toThrow("`path` of a row of organizations is missing");
+        expect(() => tx.changed(organizations, partial as typeof row, row)).toThrow(
+          "`path` of a row of organizations is missing",
+        );
       });
-      expect(await one.owners("ORGANIZATION_PATH", old, now)).toEqual([`${old}: free`, `${now}: ACTIVE of 1`]);
+      expect(await one.owners("ORGANIZATION_PATH", old, now)).toEqual([
+        `${old}: free`,
+        `${now}: ACTIVE of 1`,
+      ]);
     });
   });
 }
@@ -271,7 +321,9 @@ function collisionSuite(world: World): void {
       const error = await failed.catch((thrown: unknown) => thrown);
       expect(error).toBeInstanceOf(AlreadyClaimedError);
       expect(error).toBeInstanceOf(LeaseholdError);
-      expect(toValidationErrors(error)).toEqual([{ table: "organizations", field: "path", id: expect.any(String) as string, problem: "taken" }]);
+      expect(toValidationErrors(error)).toEqual([
+        { table: "organizations", field: "path", id: expect.any(String) as string, problem: "taken" },
+      ]);
       expect(await two.rows(organizations)).toEqual([]);
       expect(await two.owners("EMAILS", email)).toEqual([`${email}: free`]);
       expect(await two.outstanding()).toEqual([]);
@@ -290,7 +342,9 @@ function collisionSuite(world: World): void {
           },
         ],
       });
-      const error = await two.cell.transaction((tx) => tx.insert(organizations, { path })).catch((thrown: unknown) => thrown);
+      const error = await two.cell
+        .transaction((tx) => tx.insert(organizations, { path }))
+        .catch((thrown: unknown) => thrown);
       expect(error).toBeInstanceOf(ClaimLeasedError);
       expect(toValidationErrors(error)).toMatchObject([{ field: "path", problem: "try_again" }]);
       await one.client.leases.rollback(lease.uuid);
@@ -300,8 +354,12 @@ function collisionSuite(world: World): void {
 
     test("a value that can be no name is refused before anybody is asked", async () => {
       const { one } = world;
-      const error = await one.cell.transaction((tx) => tx.insert(organizations, { path: "a//b" })).catch((thrown: unknown) => thrown);
-      expect(toValidationErrors(error)).toMatchObject([{ table: "organizations", field: "path", problem: "invalid" }]);
+      const error = await one.cell
+        .transaction((tx) => tx.insert(organizations, { path: "a//b" }))
+        .catch((thrown: unknown) => thrown);
+      expect(toValidationErrors(error)).toMatchObject([
+        { table: "organizations", field: "path", problem: "invalid" },
+      ]);
       expect(one.network.calls).toEqual([]);
     });
 
@@ -309,9 +367,12 @@ function collisionSuite(world: World): void {
       const { one, two } = world;
       const path = fresh("wanted");
       const cells = Array.from({ length: 100 }, (_, index) => (index % 2 === 0 ? one : two));
-      const ends = await Promise.allSettled(cells.map(({ cell }) => cell.transaction((tx) => tx.insert(organizations, { path }))));
+      const ends = await Promise.allSettled(
+        cells.map(({ cell }) => cell.transaction((tx) => tx.insert(organizations, { path }))),
+      );
       expect(ends.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
-      for (const end of ends) if (end.status === "rejected") expect(end.reason).toBeInstanceOf(LeaseholdError);
+      for (const end of ends)
+        if (end.status === "rejected") expect(end.reason).toBeInstanceOf(LeaseholdError);
       const rows = [...(await one.rows(organizations)), ...(await two.rows(organizations))];
       expect(rows.filter((row) => row["path"] === path)).toHaveLength(1);
     });
@@ -327,8 +388,13 @@ function collisionSuite(world: World): void {
 
       // Behind the back of the cell, as after a restore.
       await two.orm.insert(organizations).values({ path });
-      await two.cell.transaction((tx) => tx.update(organizations, eq(organizations.path, path), { path: other }));
-      expect(await one.owners("ORGANIZATION_PATH", path, other)).toEqual([`${path}: ACTIVE of 1`, `${other}: ACTIVE of 2`]);
+      await two.cell.transaction((tx) =>
+        tx.update(organizations, eq(organizations.path, path), { path: other }),
+      );
+      expect(await one.owners("ORGANIZATION_PATH", path, other)).toEqual([
+        `${path}: ACTIVE of 1`,
+        `${other}: ACTIVE of 2`,
+      ]);
       await two.orm.insert(organizations).values({ path });
       two.network.forget();
       await two.cell.transaction((tx) => tx.delete(organizations, eq(organizations.path, path)));
@@ -343,7 +409,8 @@ function collisionSuite(world: World): void {
       const { one } = world;
       const path = fresh("lossy");
       let lost = 0;
-      one.network.fate = ({ operation }) => (operation === "begin" && (lost += 1) === 1 ? "lose_answer" : "deliver");
+      one.network.fate = ({ operation }) =>
+        operation === "begin" && (lost += 1) === 1 ? "lose_answer" : "deliver";
       await one.cell.transaction((tx) => tx.insert(organizations, { path }));
       expect(one.network.story).toBe("begin begin commit");
       expect(new Set(one.network.of("begin").map(({ uuid }) => uuid)).size).toBe(1);
@@ -358,7 +425,10 @@ function failureSuite(world: World): void {
   const prepared = async (kind: (typeof changes)[number]) => {
     const { one } = world;
     const [before, after] = [fresh("before"), fresh("after")];
-    const row = kind === "create" ? undefined : await one.cell.transaction((tx) => tx.insert(organizations, { path: before }));
+    const row =
+      kind === "create"
+        ? undefined
+        : await one.cell.transaction((tx) => tx.insert(organizations, { path: before }));
     one.network.forget();
     const its = eq(organizations.id, row?.id ?? 0);
     const change = (late?: () => void) =>
@@ -370,17 +440,33 @@ function failureSuite(world: World): void {
         return tx;
       });
     const states = {
-      undone: kind === "create" ? [`${before}: free`, `${after}: free`] : [`${before}: ACTIVE of 1`, `${after}: free`],
+      undone:
+        kind === "create"
+          ? [`${before}: free`, `${after}: free`]
+          : [`${before}: ACTIVE of 1`, `${after}: free`],
       held: {
         create: [`${before}: free`, `${after}: LEASE_CREATING of 1`],
         update: [`${before}: LEASE_DESTROYING of 1`, `${after}: LEASE_CREATING of 1`],
         delete: [`${before}: LEASE_DESTROYING of 1`, `${after}: free`],
       }[kind],
-      done: kind === "delete" ? [`${before}: free`, `${after}: free`] : [`${before}: free`, `${after}: ACTIVE of 1`],
+      done:
+        kind === "delete"
+          ? [`${before}: free`, `${after}: free`]
+          : [`${before}: free`, `${after}: ACTIVE of 1`],
     };
     const owners = () => one.owners("ORGANIZATION_PATH", before, after);
-    const local = async () => (await one.rows(organizations)).map(({ path }) => path).filter((path) => path === before || path === after);
-    return { change, states, owners, local, localUndone: kind === "create" ? [] : [before], localDone: kind === "delete" ? [] : [after] };
+    const local = async () =>
+      (await one.rows(organizations))
+        .map(({ path }) => path)
+        .filter((path) => path === before || path === after);
+    return {
+      change,
+      states,
+      owners,
+      local,
+      localUndone: kind === "create" ? [] : [before],
+      localDone: kind === "delete" ? [] : [after],
+    };
   };
 
   describe.each(changes)("S1: failures of a %s", (kind) => {
@@ -390,7 +476,9 @@ function failureSuite(world: World): void {
       one.network.fate = ({ operation }) => (operation === "begin" ? "lose_answer" : "deliver");
       const error = await change().catch((thrown: unknown) => thrown);
       expect(error).toBeInstanceOf(UnavailableError);
-      expect(toValidationErrors(error).map(({ problem }) => problem)).toEqual(kind === "delete" ? [] : ["try_again"]);
+      expect(toValidationErrors(error).map(({ problem }) => problem)).toEqual(
+        kind === "delete" ? [] : ["try_again"],
+      );
       expect(one.network.story).toBe("begin begin rollback");
       expect(await local()).toEqual(localUndone);
       expect(await one.outstanding()).toEqual([]);
@@ -417,7 +505,9 @@ function failureSuite(world: World): void {
       expect(one.network.of("commit")).toHaveLength(2);
       expect(await local()).toEqual(localDone);
       const [left] = await one.outstanding();
-      expect(one.events).toEqual([{ kind: "commit_left", uuid: left?.uuid, why: expect.any(String) as string }]);
+      expect(one.events).toEqual([
+        { kind: "commit_left", uuid: left?.uuid, why: expect.any(String) as string },
+      ]);
       expect(await owners()).toEqual(states.held);
       one.network.forget();
       const { counters } = await one.cell.reconcile({ commitGraceMs: 0 });
@@ -430,28 +520,31 @@ function failureSuite(world: World): void {
   describe("the end of a local transaction", () => {
     // What MySQL has instead is in test/cell/mysql.
     const testOfDeferred = test.skipIf(!world.dialect.hasDeferredConstraints);
-    testOfDeferred("[L2] (b) COMMIT is refused by the database: the lease is rolled back once, at once", async () => {
-      const { one } = world;
-      const [ada, other] = [fresh("ada"), fresh("other")];
-      await signUp(one, ada);
-      one.network.forget();
-      // Taken here already, which the database notices at COMMIT only: after the rows were read for the last time.
-      const save = one.database.insertLease.bind(one.database);
-      one.database.insertLease = async (tx, lease) => {
-        await save(tx, lease);
-        await tx.execute(sql`SET CONSTRAINTS ALL DEFERRED`);
-        await tx.execute(sql`UPDATE users SET username = ${ada} WHERE username = ${other}`);
-      };
-      try {
-        await expect(one.cell.transaction((tx) => tx.insert(users, { username: other }))).rejects.toThrow();
-      } finally {
-        one.database.insertLease = save;
-      }
-      expect(one.network.story).toBe("begin rollback");
-      expect(one.network.of("rollback")[0]?.uuid).toBe(one.network.of("begin")[0]?.uuid);
-      expect(await one.granted()).toEqual([]);
-      expect(await one.outstanding()).toEqual([]);
-    });
+    testOfDeferred(
+      "[L2] (b) COMMIT is refused by the database: the lease is rolled back once, at once",
+      async () => {
+        const { one } = world;
+        const [ada, other] = [fresh("ada"), fresh("other")];
+        await signUp(one, ada);
+        one.network.forget();
+        // Taken here already, which the database notices at COMMIT only: after the rows were read for the last time.
+        const save = one.database.insertLease.bind(one.database);
+        one.database.insertLease = async (tx, lease) => {
+          await save(tx, lease);
+          await tx.execute(sql`SET CONSTRAINTS ALL DEFERRED`);
+          await tx.execute(sql`UPDATE users SET username = ${ada} WHERE username = ${other}`);
+        };
+        try {
+          await expect(one.cell.transaction((tx) => tx.insert(users, { username: other }))).rejects.toThrow();
+        } finally {
+          one.database.insertLease = save;
+        }
+        expect(one.network.story).toBe("begin rollback");
+        expect(one.network.of("rollback")[0]?.uuid).toBe(one.network.of("begin")[0]?.uuid);
+        expect(await one.granted()).toEqual([]);
+        expect(await one.outstanding()).toEqual([]);
+      },
+    );
 
     test("[L4] an error inside the transaction that somebody swallowed: the database says COMMIT, and saved nothing", async () => {
       const { one } = world;
@@ -464,7 +557,9 @@ function failureSuite(world: World): void {
       };
       try {
         // Some drivers look at what COMMIT was answered with; where none does, the cell's own look finds out.
-        const error = await one.cell.transaction((tx) => tx.insert(organizations, { path })).catch((thrown: unknown) => thrown);
+        const error = await one.cell
+          .transaction((tx) => tx.insert(organizations, { path }))
+          .catch((thrown: unknown) => thrown);
         expect(error).toBeInstanceOf(one.looksAtCommit ? Error : NotSavedError);
       } finally {
         one.database.insertLease = spoil;
@@ -482,7 +577,9 @@ function failureSuite(world: World): void {
         return ran.kind === "committed" ? { kind: "unknown", error: new Error("connection lost") } : ran;
       };
       try {
-        await expect(one.cell.transaction((tx) => tx.insert(organizations, { path }))).rejects.toThrow(LocalCommitUnknownError);
+        await expect(one.cell.transaction((tx) => tx.insert(organizations, { path }))).rejects.toThrow(
+          LocalCommitUnknownError,
+        );
       } finally {
         one.database.run = run;
       }
@@ -503,12 +600,20 @@ function failureSuite(world: World): void {
         return { kind: "unknown", error: new Error("connection lost") } as const;
       };
       try {
-        await expect(one.cell.transaction((tx) => tx.insert(organizations, { path }))).rejects.toThrow(LocalCommitUnknownError);
+        await expect(one.cell.transaction((tx) => tx.insert(organizations, { path }))).rejects.toThrow(
+          LocalCommitUnknownError,
+        );
       } finally {
         one.database.run = run;
       }
-      expect((await one.cell.reconcile({ staleMs: 600_000 })).counters).toMatchObject({ pending: 1, rolledBack: 0 });
-      expect((await one.cell.reconcile({ staleMs: 0 })).counters).toMatchObject({ pending: 0, rolledBack: 1 });
+      expect((await one.cell.reconcile({ staleMs: 600_000 })).counters).toMatchObject({
+        pending: 1,
+        rolledBack: 0,
+      });
+      expect((await one.cell.reconcile({ staleMs: 0 })).counters).toMatchObject({
+        pending: 0,
+        rolledBack: 1,
+      });
       expect(await one.owners("ORGANIZATION_PATH", path)).toEqual([`${path}: free`]);
     });
 
@@ -539,8 +644,13 @@ function failureSuite(world: World): void {
     test("a begin that takes too long ends with its deadline, and the transaction with it", async () => {
       const { one } = world;
       const path = fresh("slow");
-      const hanging = one.sibling({ ...world.coordinator, fetch: hangOnBegin(world.coordinator) }, { beginDeadlineMs: 30 });
-      await expect(hanging.cell.transaction((tx) => tx.insert(organizations, { path }))).rejects.toThrow(TimeoutError);
+      const hanging = one.sibling(
+        { ...world.coordinator, fetch: hangOnBegin(world.coordinator) },
+        { beginDeadlineMs: 30 },
+      );
+      await expect(hanging.cell.transaction((tx) => tx.insert(organizations, { path }))).rejects.toThrow(
+        TimeoutError,
+      );
       expect(hanging.network.story).toBe("begin rollback");
       expect(await one.outstanding()).toEqual([]);
       expect(await one.owners("ORGANIZATION_PATH", path)).toEqual([`${path}: free`]);
@@ -574,7 +684,11 @@ function preflightSuite(world: World): void {
       expect(rowsAtBegin).toBe(0);
       expect(one.network.story).toBe("begin commit");
       expect(await one.owners("ROUTES", path)).toEqual([`${path}: ACTIVE of 1`]);
-      const [before] = await one.orm.select().from(projects).where(eq(projects.id, id)).orderBy(asc(projects.id));
+      const [before] = await one.orm
+        .select()
+        .from(projects)
+        .where(eq(projects.id, id))
+        .orderBy(asc(projects.id));
       if (before === undefined) throw new Error("the row is not there");
       const moved = fresh("moved");
       await one.cell.preflight((plan) => plan.update(projects, before, { path: moved }));
@@ -602,7 +716,9 @@ function preflightSuite(world: World): void {
       const [id, path] = [fresh("project"), fresh("path")];
       await one.cell.preflight((plan) => plan.insert(projects, { id, path }));
       const stale = { id, path: fresh("never") };
-      await expect(one.cell.preflight((plan) => plan.update(projects, stale, { path: fresh("next") }))).rejects.toThrow("read the rows again");
+      await expect(
+        one.cell.preflight((plan) => plan.update(projects, stale, { path: fresh("next") })),
+      ).rejects.toThrow("read the rows again");
       expect(await one.owners("ROUTES", path)).toEqual([`${path}: ACTIVE of 1`]);
       expect(await one.granted()).toEqual([]);
     });

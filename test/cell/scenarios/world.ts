@@ -123,5 +123,7 @@ export class TestedCell {
 }
 
 function ownerText({ bucket, found, record }: LookupResult): string {
-  return found && record !== undefined ? `${bucket.value}: ${record.status} of ${record.cell_id}` : `${bucket.value}: free`;
+  return found && record !== undefined
+    ? `${bucket.value}: ${record.status} of ${record.cell_id}`
+    : `${bucket.value}: free`;
 }

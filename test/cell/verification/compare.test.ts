@@ -20,7 +20,11 @@ const row = (id: string, names: readonly string[], ageMs: number | undefined = O
   })),
 });
 
-const record = (value: string, id: string, more: Partial<ClaimRecord> & { ageMs?: number } = {}): ClaimRecord => {
+const record = (
+  value: string,
+  id: string,
+  more: Partial<ClaimRecord> & { ageMs?: number } = {},
+): ClaimRecord => {
   const { ageMs = OLD_MS, ...rest } = more;
   const at = new Date(NOW_MS - ageMs).toISOString();
   return {
@@ -42,7 +46,13 @@ const brief = (drift: Drift): string =>
   `${drift.action} ${drift.action === "destroy" ? drift.record.bucket.value : drift.want.bucket.value}: ${drift.kind} ${drift.because}`;
 const found = (rows: VerifiedRow[], records: ClaimRecord[]) => {
   const { drifts, wanted, recent, leased, duplicates } = compare(rows, records, recency);
-  return { drifts: drifts.map(brief), wanted, recent, leased, duplicates: duplicates.map(({ source }) => source.id) };
+  return {
+    drifts: drifts.map(brief),
+    wanted,
+    recent,
+    leased,
+    duplicates: duplicates.map(({ source }) => source.id),
+  };
 };
 const none = { drifts: [], wanted: [], recent: 0, leased: 0, duplicates: [] };
 
@@ -52,7 +62,13 @@ describe("compare", () => {
   });
 
   test("every kind", () => {
-    const rows = [row("1", ["missing"]), row("2", ["new name"]), row("3", ["Spelled"]), row("4", ["subject"]), row("5", [])];
+    const rows = [
+      row("1", ["missing"]),
+      row("2", ["new name"]),
+      row("3", ["Spelled"]),
+      row("4", ["subject"]),
+      row("5", []),
+    ];
     const records = [
       record("old name", "2"),
       record("spelled", "3"),
@@ -72,7 +88,11 @@ describe("compare", () => {
   });
 
   test("[V1] a young row keeps its claims, however old those are, and its name is wanted", () => {
-    expect(found([row("1", ["new"], 1_000)], [record("old", "1")])).toEqual({ ...none, recent: 1, wanted: ["USERNAMES\nnew"] });
+    expect(found([row("1", ["new"], 1_000)], [record("old", "1")])).toEqual({
+      ...none,
+      recent: 1,
+      wanted: ["USERNAMES\nnew"],
+    });
     // Also where another row could take the name over.
     expect(found([row("1", ["new"], 1_000), row("2", ["OLD"])], [record("old", "1")])).toMatchObject({
       drifts: [],
@@ -87,7 +107,11 @@ describe("compare", () => {
   test("[V1] a young claim is left alone, and one at the very age is not", () => {
     expect(found([], [record("x", "1", { ageMs: HOUR_MS - 1 })])).toEqual({ ...none, recent: 1 });
     expect(found([], [record("x", "1", { ageMs: HOUR_MS })]).drifts).toEqual(["destroy x: extra row_gone"]);
-    expect(found([row("2", ["x"])], [record("x", "1", { ageMs: 5 })])).toEqual({ ...none, recent: 1, wanted: ["USERNAMES\nx"] });
+    expect(found([row("2", ["x"])], [record("x", "1", { ageMs: 5 })])).toEqual({
+      ...none,
+      recent: 1,
+      wanted: ["USERNAMES\nx"],
+    });
   });
 
   test("a claim that a lease is at work on is left alone: being made, given up, or replaced", () => {
@@ -103,7 +127,11 @@ describe("compare", () => {
       "replace b: different row",
       "replace a: different row",
     ]);
-    expect(found([row("1", ["A"]), row("2", ["a"])], [record("A", "1")])).toEqual({ ...none, duplicates: ["2"], wanted: ["USERNAMES\na"] });
+    expect(found([row("1", ["A"]), row("2", ["a"])], [record("A", "1")])).toEqual({
+      ...none,
+      duplicates: ["2"],
+      wanted: ["USERNAMES\na"],
+    });
   });
 
   test("a row that does not tell when it was changed is not young", () => {

@@ -26,7 +26,11 @@ const postgresTables = {
     updatedAt: timestamp("updated_at", { withTimezone: true }).notNull().defaultNow(),
   }),
   /** Does not tell when a row was changed. */
-  emails: pgTable("emails", { id: serial("id").primaryKey(), userId: integer("user_id").notNull(), email: text("email") }),
+  emails: pgTable("emails", {
+    id: serial("id").primaryKey(),
+    userId: integer("user_id").notNull(),
+    email: text("email"),
+  }),
   /** Whose ids the application makes. */
   projects: pgTable("projects", { id: text("id").primaryKey(), path: text("path").notNull() }),
   organizations: pgTable("organizations", { id: uuid("id").primaryKey(), path: text("path").notNull() }),
@@ -46,8 +50,14 @@ const mysqlTables = {
     userId: int("user_id").notNull(),
     email: varchar("email", { length: NAME }),
   }),
-  projects: mysqlTable("projects", { id: varchar("id", { length: NAME }).primaryKey(), path: varchar("path", { length: NAME }).notNull() }),
-  organizations: mysqlTable("organizations", { id: varchar("id", { length: 36 }).primaryKey(), path: varchar("path", { length: NAME }).notNull() }),
+  projects: mysqlTable("projects", {
+    id: varchar("id", { length: NAME }).primaryKey(),
+    path: varchar("path", { length: NAME }).notNull(),
+  }),
+  organizations: mysqlTable("organizations", {
+    id: varchar("id", { length: 36 }).primaryKey(),
+    path: varchar("path", { length: NAME }).notNull(),
+  }),
 };
 
 export type Tables = typeof postgresTables;
@@ -96,8 +106,16 @@ export const claimablesOf = ({ users, emails, projects, organizations }: Tables)
     changedAt: "updatedAt",
     attributes: { id: "USER_IDS", username: { bucket: "USERNAMES", when: ({ bot }) => !bot } },
   }),
-  claimable(emails, { source: "RAILS_TABLE_EMAILS", subject: { type: "USER", id: "userId" }, attributes: { email: "EMAILS" } }),
-  claimable(projects, { source: "RAILS_TABLE_PROJECTS", subject: { type: "PROJECT", id: "id" }, attributes: { path: "ROUTES" } }),
+  claimable(emails, {
+    source: "RAILS_TABLE_EMAILS",
+    subject: { type: "USER", id: "userId" },
+    attributes: { email: "EMAILS" },
+  }),
+  claimable(projects, {
+    source: "RAILS_TABLE_PROJECTS",
+    subject: { type: "PROJECT", id: "id" },
+    attributes: { path: "ROUTES" },
+  }),
   claimable(organizations, {
     source: "RAILS_TABLE_ORGANIZATIONS",
     subject: { type: "ORGANIZATION", id: "id" },

@@ -16,7 +16,8 @@ const HOUR_MS = 3_600_000;
 const USERS = "RAILS_TABLE_USERS";
 const EMAILS = "RAILS_TABLE_EMAILS";
 const username = (value: string) => ({ type: "USERNAMES" as const, value });
-const numbers = (from: number, to: number): number[] => Array.from({ length: to - from + 1 }, (_, index) => from + index);
+const numbers = (from: number, to: number): number[] =>
+  Array.from({ length: to - from + 1 }, (_, index) => from + index);
 
 export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): void {
   const { users, emails } = dialect.tables;
@@ -25,12 +26,15 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
     return progress && (JSON.parse(progress.text) as Place);
   };
   const rewrite = async (place: Partial<Place>): Promise<void> =>
-    dialect.database(current().orm).verification.saveProgress(JSON.stringify({ ...(await stored()), ...place }));
+    dialect
+      .database(current().orm)
+      .verification.saveProgress(JSON.stringify({ ...(await stored()), ...place }));
   const queue = (id: number) =>
     current().sql(
       sql`INSERT INTO leasehold_verification_queue (source_type, source_id, lease_uuid) VALUES (${USERS}, ${String(id)}, '00000000-0000-4000-8000-000000000009')`,
     );
-  const queued = async (): Promise<number> => (await dialect.database(current().orm).verification.queued({ after: undefined, limit: 1_000 })).length;
+  const queued = async (): Promise<number> =>
+    (await dialect.database(current().orm).verification.queued({ after: undefined, limit: 1_000 })).length;
   const addEmails = (from: number, to: number, prefix: string) =>
     current()
       .orm.insert(emails)
@@ -42,13 +46,27 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
       await one.addUsers(1_200, "asked");
       await one.orm.update(users).set({ bot: true });
       await one.age();
-      const first = await one.cell.verify({ apply: true, pageRows: 100, rangeRows: 20, digestRanges: 15, leaseOps: 100 });
+      const first = await one.cell.verify({
+        apply: true,
+        pageRows: 100,
+        rangeRows: 20,
+        digestRanges: 15,
+        leaseOps: 100,
+      });
       expect([first.status, first.counts.destroyed]).toEqual(["needs_approval", 200]);
       expect(first.items.filter(({ outcome }) => outcome === "planned")).toHaveLength(50);
       expect(first.next).toEqual({ pass: "extras", source: USERS, after: (await stored())?.after });
-      for (const options of [{ pageRows: 100, rangeRows: 20, digestRanges: 15, leaseOps: 100 }, {}, { digests: false }, { pageRows: 50 }]) {
+      for (const options of [
+        { pageRows: 100, rangeRows: 20, digestRanges: 15, leaseOps: 100 },
+        {},
+        { digests: false },
+        { pageRows: 50 },
+      ]) {
         const again = await one.cell.verify({ apply: true, ...options });
-        expect(["needs_approval", 0]).toEqual([again.status, again.items.filter(({ outcome }) => outcome === "done").length]);
+        expect(["needs_approval", 0]).toEqual([
+          again.status,
+          again.items.filter(({ outcome }) => outcome === "done").length,
+        ]);
       }
       // Nor is time that passes, after which a run begins anew.
       await rewrite({ beganAtMs: Date.now() - 25 * HOUR_MS });
@@ -67,21 +85,51 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
       await one.lease({ destroys: numbers(1, 180).map((id) => ({ bucket: username(`broken-${id}`) })) });
       await one.coordinator.advance(2 * HOUR_MS);
       let begins = 0;
-      one.network.fate = ({ operation }) => (operation === "begin" && (begins += 1) > 2 ? "refuse" : "deliver");
-      await expect(one.cell.verify({ apply: true, maxChanges: 150, maxShare: 1, leaseOps: 50, pageRows: 50, rangeRows: 50 })).rejects.toThrow();
+      one.network.fate = ({ operation }) =>
+        operation === "begin" && (begins += 1) > 2 ? "refuse" : "deliver";
+      await expect(
+        one.cell.verify({
+          apply: true,
+          maxChanges: 150,
+          maxShare: 1,
+          leaseOps: 50,
+          pageRows: 50,
+          rangeRows: 50,
+        }),
+      ).rejects.toThrow();
       one.network.forget();
-      expect(await stored()).toMatchObject({ after: "", spent: 100, tables: { [USERS]: { rows: 0, missing: 100, created: 100 } } });
-      const asked = await one.cell.verify({ apply: true, maxChanges: 150, maxShare: 1, leaseOps: 50, pageRows: 50, rangeRows: 50 });
-      expect([asked.status, asked.question]).toEqual(["needs_approval", "180 claims would be changed, and maxChanges allows 150"]);
+      expect(await stored()).toMatchObject({
+        after: "",
+        spent: 100,
+        tables: { [USERS]: { rows: 0, missing: 100, created: 100 } },
+      });
+      const asked = await one.cell.verify({
+        apply: true,
+        maxChanges: 150,
+        maxShare: 1,
+        leaseOps: 50,
+        pageRows: 50,
+        rangeRows: 50,
+      });
+      expect([asked.status, asked.question]).toEqual([
+        "needs_approval",
+        "180 claims would be changed, and maxChanges allows 150",
+      ]);
       const rest = await one.cell.verify({ apply: true, maxChanges: 180, maxShare: 1 });
-      expect([rest.status, rest.counts.missing, rest.counts.created, rest.counts.rows]).toEqual(["done", 180, 180, 600]);
+      expect([rest.status, rest.counts.missing, rest.counts.created, rest.counts.rows]).toEqual([
+        "done",
+        180,
+        180,
+        600,
+      ]);
     });
 
     test("[V5] what is about to change counts before it does: a run that is killed has changed no more", async () => {
       const one = current();
       await addEmails(1, 120, "killed");
       const spent: unknown[] = [];
-      one.network.before = async ({ operation }) => void (operation === "commit" && spent.push((await stored())?.spent));
+      one.network.before = async ({ operation }) =>
+        void (operation === "commit" && spent.push((await stored())?.spent));
       await one.cell.verify({ apply: true, maxShare: 1, leaseOps: 50, pageRows: 50, rangeRows: 50 });
       expect(spent).toEqual([50, 100, 120]);
     });
@@ -96,7 +144,9 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
         let committed = 0;
         readCommitted.run = async (body) => {
           const ran = await run(body);
-          return ran.kind === "committed" && (committed += 1) >= from ? { kind: "unknown", error: new Error("connection lost") } : ran;
+          return ran.kind === "committed" && (committed += 1) >= from
+            ? { kind: "unknown", error: new Error("connection lost") }
+            : ran;
         };
         return createCell({ client: current().client, database, tables: claimablesOf(dialect.tables) });
       };
@@ -105,7 +155,10 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
       test("[V5] counts as changed", async () => {
         await addEmails(1, 180, "unsure");
         const aborted = unsureCell(2).verify({ ...options, maxShare: 1 });
-        await expect(aborted).rejects.toMatchObject({ cause: { code: "UNKNOWN_COMMIT" }, report: { counts: { created: 50 } } });
+        await expect(aborted).rejects.toMatchObject({
+          cause: { code: "UNKNOWN_COMMIT" },
+          report: { counts: { created: 50 } },
+        });
         expect((await stored())?.spent).toBe(100);
       });
 
@@ -131,7 +184,13 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
       const newer = createCell({
         client: one.client,
         database: dialect.database(one.orm),
-        tables: [claimable(emails, { source: EMAILS, subject: { type: "USER", id: "userId" }, attributes: { email: "EMAILS", id: "PROJECT_IDS" } })],
+        tables: [
+          claimable(emails, {
+            source: EMAILS,
+            subject: { type: "USER", id: "userId" },
+            attributes: { email: "EMAILS", id: "PROJECT_IDS" },
+          }),
+        ],
       });
       await addEmails(1, 400, "two");
       for (const cell of [one.cell, newer, one.cell, newer]) {
@@ -174,13 +233,22 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
       await one.orm.delete(users).where(lte(users.id, 60));
       const destroys = ids.flatMap((id) => [
         { bucket: username(`later-${id}`), source: { type: USERS, id: String(id) } as const },
-        { bucket: { type: "USER_IDS" as const, value: String(id) }, source: { type: USERS, id: String(id) } as const },
+        {
+          bucket: { type: "USER_IDS" as const, value: String(id) },
+          source: { type: USERS, id: String(id) } as const,
+        },
       ]);
       const database = dialect.database(one.orm);
       const deferred = { destroys, allow_missing: true };
-      await database.run(async (tx) => database.insertLease(tx, { uuid: "01900000-0000-7000-8000-000000000009", sources: [], deferred }));
+      await database.run(async (tx) =>
+        database.insertLease(tx, { uuid: "01900000-0000-7000-8000-000000000009", sources: [], deferred }),
+      );
       const plan = await one.cell.verify();
-      expect([plan.counts.extra, plan.counts.leased, plan.items.filter(({ outcome }) => outcome === "planned")]).toEqual([120, 120, []]);
+      expect([
+        plan.counts.extra,
+        plan.counts.leased,
+        plan.items.filter(({ outcome }) => outcome === "planned"),
+      ]).toEqual([120, 120, []]);
       const report = await one.cell.verify({ apply: true });
       expect([report.status, report.counts.destroyed, report.counts.leased]).toEqual(["done", 0, 120]);
     });
@@ -199,11 +267,19 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
       const one = current();
       await one.addUsers(40, "told");
       await one.lease({ destroys: [{ bucket: username("told-30") }] });
-      await one.lease({ creates: [{ bucket: username("told-30"), subject: { type: "USER", id: 7 }, source: { type: USERS, id: 7 } }] }, one.other());
+      await one.lease(
+        {
+          creates: [
+            { bucket: username("told-30"), subject: { type: "USER", id: 7 }, source: { type: USERS, id: 7 } },
+          ],
+        },
+        one.other(),
+      );
       await queue(30);
       const slow = { apply: true, maxMs: 0, pageRows: 5, rangeRows: 5, digestRanges: 1 };
       let report = await one.cell.verify(slow);
-      for (; report.status === "out_of_time"; report = await one.cell.verify(slow)) expect(report.counts.otherCell).toBe(1);
+      for (; report.status === "out_of_time"; report = await one.cell.verify(slow))
+        expect(report.counts.otherCell).toBe(1);
       expect([report.status, report.counts.otherCell, await queued()]).toEqual(["done", 1, 1]);
     });
   });
@@ -218,14 +294,22 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
       const none = await one.cell.verify({ apply: true, signal: AbortSignal.abort() });
       expect([none.status, none.counts.rows, await stored()]).toEqual(["stopped", 0, undefined]);
       const first = await one.cell.verify({ apply: true, maxMs: 0 });
-      expect([first.status, first.next]).toEqual(["out_of_time", { pass: "names", source: EMAILS, after: "" }]);
+      expect([first.status, first.next]).toEqual([
+        "out_of_time",
+        { pass: "names", source: EMAILS, after: "" },
+      ]);
       expect(await stored()).toMatchObject(first.next ?? {});
       const statuses: string[] = [];
       for (let report = first; report.status !== "done";) {
         report = await one.cell.verify({ apply: true, maxMs: 0 });
         statuses.push(`${report.next?.pass} ${report.next?.source}`);
       }
-      expect(statuses).toEqual(["names RAILS_TABLE_PROJECTS", "names RAILS_TABLE_ORGANIZATIONS", `extras ${USERS}`, "undefined undefined"]);
+      expect(statuses).toEqual([
+        "names RAILS_TABLE_PROJECTS",
+        "names RAILS_TABLE_ORGANIZATIONS",
+        `extras ${USERS}`,
+        "undefined undefined",
+      ]);
       expect(await one.owners("USERNAMES", "stop-1")).toEqual(["stop-1: free"]);
       expect(await one.owners("EMAILS", "stop1@x.org")).toEqual(["stop1@x.org: ACTIVE of 1 for 1"]);
     });
@@ -250,7 +334,12 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
       const whole = await one.cell.verify({ ...part, digests: false });
       expect([whole.resumed, whole.next?.after]).toEqual([false, "10"]);
       const rest = await one.cell.verify({ apply: true });
-      expect([rest.status, rest.resumed, rest.counts.records, rest.counts.ranges]).toEqual(["done", true, 200, 0]);
+      expect([rest.status, rest.resumed, rest.counts.records, rest.counts.ranges]).toEqual([
+        "done",
+        true,
+        200,
+        0,
+      ]);
       const due = { apply: true, unlessDoneWithinMs: HOUR_MS };
       expect((await one.cell.verify({ ...due, digests: false })).status).toBe("not_due");
       expect((await one.cell.verify({ apply: true })).status).toBe("done");
@@ -260,7 +349,9 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
 
     test("[A3] a run that has lost its slot leaves the place of the other one alone", async () => {
       const one = current();
-      const coordinator = await startTestCoordinator({ variables: { LEASEHOLD_VERIFICATION_SLOT_MS: "1000" } });
+      const coordinator = await startTestCoordinator({
+        variables: { LEASEHOLD_VERIFICATION_SLOT_MS: "1000" },
+      });
       const options = { url: coordinator.url, key: coordinator.keys.cell("1"), cell: "1" };
       const theirs = { pass: "extras", source: EMAILS, after: "777" } as const;
       let commits = 0;
@@ -274,9 +365,19 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
         await new Promise((resume) => setTimeout(resume, 300));
       };
       const client = createClient({ ...options, fetch: network.fetch });
-      const cell = createCell({ client, database: dialect.database(one.orm), tables: claimablesOf(dialect.tables) });
+      const cell = createCell({
+        client,
+        database: dialect.database(one.orm),
+        tables: claimablesOf(dialect.tables),
+      });
       await addEmails(1, 30, "lost");
-      const report = await cell.verify({ apply: true, maxShare: 1, pageRows: 10, rangeRows: 10, digestRanges: 1 });
+      const report = await cell.verify({
+        apply: true,
+        maxShare: 1,
+        pageRows: 10,
+        rangeRows: 10,
+        digestRanges: 1,
+      });
       expect(report.status).toBe("slot_lost");
       expect(await stored()).toMatchObject(theirs);
       await coordinator.close();
@@ -284,13 +385,31 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
 
     test("[V5] a stretch that takes longer than the slot lasts is stored, unless another run has had the slot", async () => {
       const one = current();
-      const coordinator = await startTestCoordinator({ variables: { LEASEHOLD_VERIFICATION_SLOT_MS: "1000" } });
+      const coordinator = await startTestCoordinator({
+        variables: { LEASEHOLD_VERIFICATION_SLOT_MS: "1000" },
+      });
       const network = new FaultyFetch(coordinator.fetch);
-      network.before = ({ operation }) => new Promise((resume) => setTimeout(resume, operation === "commit" ? 1_010 : 0));
-      const client = createClient({ url: coordinator.url, key: coordinator.keys.cell("1"), cell: "1", fetch: network.fetch });
-      const cell = createCell({ client, database: dialect.database(one.orm), tables: claimablesOf(dialect.tables) });
+      network.before = ({ operation }) =>
+        new Promise((resume) => setTimeout(resume, operation === "commit" ? 1_010 : 0));
+      const client = createClient({
+        url: coordinator.url,
+        key: coordinator.keys.cell("1"),
+        cell: "1",
+        fetch: network.fetch,
+      });
+      const cell = createCell({
+        client,
+        database: dialect.database(one.orm),
+        tables: claimablesOf(dialect.tables),
+      });
       await addEmails(1, 20, "slow");
-      const report = await cell.verify({ apply: true, maxShare: 1, pageRows: 10, rangeRows: 10, digestRanges: 1 });
+      const report = await cell.verify({
+        apply: true,
+        maxShare: 1,
+        pageRows: 10,
+        rangeRows: 10,
+        digestRanges: 1,
+      });
       expect([report.status, report.counts.created]).toEqual(["done", 20]);
       await coordinator.close();
     });
@@ -312,7 +431,8 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
       attributes: { email: "EMAILS" },
     });
     const cell = createCell({ client: one.client, database: dialect.database(one.orm), tables: [table] });
-    for (const email of ["alpha@x", "beta@x"]) await cell.transaction((tx) => tx.insert(emails, { userId: 7, email }));
+    for (const email of ["alpha@x", "beta@x"])
+      await cell.transaction((tx) => tx.insert(emails, { userId: 7, email }));
     await one.age();
     await one.orm
       .update(emails)
@@ -336,7 +456,9 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
     await one.addUsers(300, "full");
     one.network.forget();
     const report = await one.cell.verify({ pageRows: 5, rangeRows: 2, digestRanges: 100 });
-    const asked = one.network.calls.flatMap(({ body }) => (body as { ranges?: unknown[] } | undefined)?.ranges?.length ?? []);
+    const asked = one.network.calls.flatMap(
+      ({ body }) => (body as { ranges?: unknown[] } | undefined)?.ranges?.length ?? [],
+    );
     expect([report.status, report.counts.rows, report.counts.ranges]).toEqual(["done", 300, 100 + 50 + 3]);
     expect(asked).toEqual([100, 50, 1, 1, 1]);
   });
@@ -351,8 +473,17 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
       LEASEHOLD_MAX_PAGE_ITEMS: "20",
     };
     const coordinator = await startTestCoordinator({ variables });
-    const client = createClient({ url: coordinator.url, key: coordinator.keys.cell("1"), cell: "1", fetch: coordinator.fetch });
-    const cell = createCell({ client, database: dialect.database(one.orm), tables: claimablesOf(dialect.tables) });
+    const client = createClient({
+      url: coordinator.url,
+      key: coordinator.keys.cell("1"),
+      cell: "1",
+      fetch: coordinator.fetch,
+    });
+    const cell = createCell({
+      client,
+      database: dialect.database(one.orm),
+      tables: claimablesOf(dialect.tables),
+    });
     await addEmails(1, 200, "low");
     await addEmails(201, 201, "x".repeat(64));
     const plan = await cell.verify();
@@ -369,7 +500,13 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
     await one.addUsers(100, "pace");
     await one.orm.delete(users).where(inArray(users.id, [95]));
     const told: VerificationProgress[] = [];
-    await one.cell.verify({ apply: true, pageRows: 10, rangeRows: 10, digestRanges: 1, onProgress: (progress) => void told.push(progress) });
+    await one.cell.verify({
+      apply: true,
+      pageRows: 10,
+      rangeRows: 10,
+      digestRanges: 1,
+      onProgress: (progress) => void told.push(progress),
+    });
     const last = (pass: string) => told.findLast((each) => each.pass === pass && each.source === USERS);
     expect(last("names")).toMatchObject({ rows: 99, ofRows: 99, remainingMs: 0 });
     expect(last("extras")).toMatchObject({ rows: 4, ofRows: 4, remainingMs: 0 });

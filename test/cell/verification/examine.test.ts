@@ -1,7 +1,12 @@
 import { expect, test } from "vitest";
 import type { Record as ClaimRecord } from "../../../src/client/wire.ts";
 import { examine } from "../../../src/cell/verification/examine.ts";
-import type { IdRange, VerifiedRecords, VerifiedRow, VerifiedTable } from "../../../src/cell/verification/ports.ts";
+import type {
+  IdRange,
+  VerifiedRecords,
+  VerifiedRow,
+  VerifiedTable,
+} from "../../../src/cell/verification/ports.ts";
 
 const PAGE = 10;
 
@@ -34,7 +39,11 @@ class World {
       this.asked.push([after, upTo]);
       const found = within(this.#sides.records, { after, upTo });
       const isLast = found.length <= pageSize;
-      return { records: found.slice(0, pageSize).map(recordOf), asOfMs: 0, nextPageToken: isLast ? "" : "more" };
+      return {
+        records: found.slice(0, pageSize).map(recordOf),
+        asOfMs: 0,
+        nextPageToken: isLast ? "" : "more",
+      };
     },
     digests: async () => ({ asOfMs: 0, digests: [] }),
     lookup: async () => [],
@@ -43,7 +52,11 @@ class World {
   async run(range: IdRange, rows?: VerifiedRow[]) {
     const totals = { rows: 0, records: 0, drifts: 0 };
     const parts = { records: this.records, table: this.table, recentMs: 0, pageRows: PAGE };
-    for await (const { comparison, ...counts } of examine({ ...parts, ...range, ...(rows === undefined ? {} : { rows }) })) {
+    for await (const { comparison, ...counts } of examine({
+      ...parts,
+      ...range,
+      ...(rows === undefined ? {} : { rows }),
+    })) {
       totals.rows += counts.rows;
       totals.records += counts.records;
       totals.drifts += comparison.drifts.length;
@@ -59,7 +72,11 @@ const claimOf = (id: number) => ({
   subject: { type: "GROUP" as const, id: String(id) },
   source: { type: "RAILS_TABLE_ROUTES" as const, id: String(id) },
 });
-const rowOf = (id: number): VerifiedRow => ({ id: String(id), claims: [{ ...claimOf(id), attribute: "path" }], ageMs: undefined });
+const rowOf = (id: number): VerifiedRow => ({
+  id: String(id),
+  claims: [{ ...claimOf(id), attribute: "path" }],
+  ageMs: undefined,
+});
 const recordOf = (id: number): ClaimRecord =>
   ({ ...claimOf(id), status: "ACTIVE", lease_uuid: null, updated_at: "1970-01-01T00:00:00Z" }) as ClaimRecord;
 const ids = (count: number): number[] => Array.from({ length: count }, (_, index) => index + 1);

@@ -27,7 +27,15 @@ const report: VerificationReport = {
   counts,
   tables: { RAILS_TABLE_USERS: counts },
   items: [
-    { kind: "missing", because: "no_claim", source, bucket: { type: "USERNAMES", value: "ada\n" }, subject, action: "create", outcome: "done" },
+    {
+      kind: "missing",
+      because: "no_claim",
+      source,
+      bucket: { type: "USERNAMES", value: "ada\n" },
+      subject,
+      action: "create",
+      outcome: "done",
+    },
     {
       kind: "different",
       because: "row",

@@ -1,11 +1,18 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { nextStartMs, startOffsetMs, VerificationLoop } from "../../../src/cell/verification/loop.ts";
 import type { VerifyOptions } from "../../../src/cell/verification/options.ts";
-import { noCounts, type VerificationReport, type VerificationStatus } from "../../../src/cell/verification/report.ts";
+import {
+  noCounts,
+  type VerificationReport,
+  type VerificationStatus,
+} from "../../../src/cell/verification/report.ts";
 
 const HOUR_MS = 3_600_000;
 
-const reported = (status: VerificationStatus, more: Partial<VerificationReport> = {}): VerificationReport => ({
+const reported = (
+  status: VerificationStatus,
+  more: Partial<VerificationReport> = {},
+): VerificationReport => ({
   status,
   applied: true,
   cell: "1",
@@ -30,7 +37,11 @@ describe("when a cell verifies", () => {
   });
 
   test("a hundred cells are spread over the period", () => {
-    const eighths = new Set(Array.from({ length: 100 }, (_, cell) => Math.floor(startOffsetMs(String(cell), 8 * HOUR_MS) / HOUR_MS)));
+    const eighths = new Set(
+      Array.from({ length: 100 }, (_, cell) =>
+        Math.floor(startOffsetMs(String(cell), 8 * HOUR_MS) / HOUR_MS),
+      ),
+    );
     expect(eighths.size).toBe(8);
   });
 });
@@ -39,7 +50,10 @@ describe("the loop", () => {
   beforeEach(() => void vi.useFakeTimers({ now: Date.parse("2026-11-20T12:00:00Z") }));
   afterEach(() => void vi.useRealTimers());
 
-  function started(answers: readonly (VerificationReport | Error)[], options: ConstructorParameters<typeof VerificationLoop>[2] = {}) {
+  function started(
+    answers: readonly (VerificationReport | Error)[],
+    options: ConstructorParameters<typeof VerificationLoop>[2] = {},
+  ) {
     const seen: VerifyOptions[] = [];
     const starts: number[] = [];
     const heard: unknown[] = [];
@@ -60,7 +74,9 @@ describe("the loop", () => {
   test("runs once in a period, and every so often without digests", async () => {
     const { loop, seen, starts } = started([], { everyMs: HOUR_MS, wholeEvery: 3, maxMs: 5 });
     await vi.advanceTimersByTimeAsync(6 * HOUR_MS);
-    expect(seen.map(({ maxMs, unlessDoneWithinMs }) => [maxMs, unlessDoneWithinMs])).toEqual(seen.map(() => [5, HOUR_MS / 2]));
+    expect(seen.map(({ maxMs, unlessDoneWithinMs }) => [maxMs, unlessDoneWithinMs])).toEqual(
+      seen.map(() => [5, HOUR_MS / 2]),
+    );
     const whole = starts.filter((_, index) => seen[index]?.digests === false);
     expect([starts.length, whole.length]).toEqual([6, 2]);
     // The same ones in every process, and after every start of one.
@@ -70,7 +86,12 @@ describe("the loop", () => {
   });
 
   test("goes on after a run that was out of time, waits for a slot, tries again after a failure, and leaves questions to a person", async () => {
-    const answers = [reported("out_of_time"), reported("no_slot", { retryAfterMs: 60_000 }), new Error("no route"), reported("needs_approval")];
+    const answers = [
+      reported("out_of_time"),
+      reported("no_slot", { retryAfterMs: 60_000 }),
+      new Error("no route"),
+      reported("needs_approval"),
+    ];
     const { loop, starts, heard } = started(answers, { everyMs: 8 * HOUR_MS, retryMs: 10_000 });
     await vi.advanceTimersByTimeAsync(8 * HOUR_MS);
     expect(heard).toEqual(["out_of_time", "no_slot", "no route", "needs_approval"]);

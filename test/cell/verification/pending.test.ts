@@ -2,9 +2,11 @@ import { expect, test } from "vitest";
 import type { Drift } from "../../../src/cell/verification/drift.ts";
 import { Pending } from "../../../src/cell/verification/pending.ts";
 
-const drifts = (count: number): Drift[] => Array.from({ length: count }, () => ({ action: "destroy" }) as Drift);
+const drifts = (count: number): Drift[] =>
+  Array.from({ length: count }, () => ({ action: "destroy" }) as Drift);
 const recency = (asOfMs: number) => ({ recentMs: 1, asOfMs });
-const taken = (pending: Pending, isLast: boolean) => [...pending.take(isLast)].map(({ drifts: its, recency: { asOfMs } }) => [its.length, asOfMs]);
+const taken = (pending: Pending, isLast: boolean) =>
+  [...pending.take(isLast)].map(({ drifts: its, recency: { asOfMs } }) => [its.length, asOfMs]);
 
 test("drifts wait until they are many, or nothing comes behind them", () => {
   const pending = new Pending(5);

@@ -35,7 +35,11 @@ export function sparedSuite(dialect: Dialect, current: () => VerifiedCell): void
         subject: { type: "USER", id: ({ userId }) => (userId === 0 ? "" : userId) },
         attributes: { email: "EMAILS" },
       });
-      const cell = createCell({ client: one.client, database: dialect.database(one.orm), tables: [subjectless] });
+      const cell = createCell({
+        client: one.client,
+        database: dialect.database(one.orm),
+        tables: [subjectless],
+      });
       await cell.transaction((tx) => tx.insert(emails, { userId: 7, email: "a@x.io" }));
       await one.orm.update(emails).set({ userId: 0 });
       const report = await cell.verify({ apply: true, recentMs: 0 });
@@ -59,11 +63,17 @@ export function sparedSuite(dialect: Dialect, current: () => VerifiedCell): void
           subject: { type: "USER", id: "id" },
           attributes: { username: { bucket: "USERNAMES", enabled: () => isOn.value } },
         });
-        return createCell({ client: one.client, database: dialect.database(one.orm), tables: tables === "both" ? [its, theirs] : [its] });
+        return createCell({
+          client: one.client,
+          database: dialect.database(one.orm),
+          tables: tables === "both" ? [its, theirs] : [its],
+        });
       };
       await one.orm.update(projects).set({ path: "other-1" });
       const options = { apply: true, recentMs: 0 };
-      expect((await both("projects").verify(options)).items.map(({ left }) => left)).toEqual(["not_verified"]);
+      expect((await both("projects").verify(options)).items.map(({ left }) => left)).toEqual([
+        "not_verified",
+      ]);
       isOn.value = false;
       expect((await both("both").verify(options)).items.map(({ left }) => left)).toEqual(["not_verified"]);
       isOn.value = true;
@@ -94,7 +104,10 @@ export function sparedSuite(dialect: Dialect, current: () => VerifiedCell): void
       expect(await one.owners("USERNAMES", "pair-1")).toEqual(["pair-1: ACTIVE of 1 for 1"]);
       const next = await one.cell.verify({ apply: true });
       expect([next.counts.replaced, next.counts.created]).toEqual([1, 1]);
-      expect(await one.owners("USERNAMES", "pair-1", "moved on")).toEqual(["pair-1: ACTIVE of 1 for 6", "moved on: ACTIVE of 1 for 1"]);
+      expect(await one.owners("USERNAMES", "pair-1", "moved on")).toEqual([
+        "pair-1: ACTIVE of 1 for 6",
+        "moved on: ACTIVE of 1 for 1",
+      ]);
     });
   });
 
@@ -109,17 +122,28 @@ export function sparedSuite(dialect: Dialect, current: () => VerifiedCell): void
     }
     await one.orm.delete(projects);
     await one.sql(sql`INSERT INTO users (id, username) VALUES (-5, 'below')`);
-    expect(String(await one.cell.verify().catch((error: unknown) => error))).toContain('"-5", is no whole number from 0 on');
+    expect(String(await one.cell.verify().catch((error: unknown) => error))).toContain(
+      '"-5", is no whole number from 0 on',
+    );
   });
 
   test("[V5] a stretch with few rows and many records can be left in its middle", async () => {
     const one = current();
     const ids = Array.from({ length: 40 }, (_, index) => index + 1);
-    await one.lease({ creates: ids.map((id) => ({ bucket: username(`ghost-${id}`), subject: { type: "USER", id }, source: { type: USERS, id } })) });
+    await one.lease({
+      creates: ids.map((id) => ({
+        bucket: username(`ghost-${id}`),
+        subject: { type: "USER", id },
+        source: { type: USERS, id },
+      })),
+    });
     await one.coordinator.advance(2 * HOUR_MS);
     const options = { apply: true, pageRows: 2, maxMs: 0 };
     const first = await one.cell.verify(options);
-    expect([first.status, first.next]).toEqual(["out_of_time", { pass: "names", source: USERS, after: "32" }]);
+    expect([first.status, first.next]).toEqual([
+      "out_of_time",
+      { pass: "names", source: USERS, after: "32" },
+    ]);
     const stopped = await one.cell.verify({ ...options, signal: AbortSignal.abort() });
     expect(stopped.status).toBe("stopped");
     const rest = await one.cell.verify({ ...options, maxMs: 60_000 });
@@ -152,7 +176,8 @@ export function sparedSuite(dialect: Dialect, current: () => VerifiedCell): void
 
   test("a dry run tells of rows with one name, as the filling would", async () => {
     const one = current();
-    for (const name of ["Twin", "twin"]) await one.orm.insert(users).values({ username: name, updatedAt: dialect.ago(86_400) as never });
+    for (const name of ["Twin", "twin"])
+      await one.orm.insert(users).values({ username: name, updatedAt: dialect.ago(86_400) as never });
     const plan = await one.cell.verify();
     expect([plan.counts.missing, plan.counts.duplicates]).toEqual([4, 1]);
     const filled = await one.cell.verify({ apply: true, recentMs: 0 });
@@ -164,7 +189,9 @@ export function sparedSuite(dialect: Dialect, current: () => VerifiedCell): void
     await one.addUsers(2, "again");
     const { verification } = dialect.database(one.orm);
     const queue = (id: string, uuid: string) =>
-      one.sql(sql`INSERT INTO leasehold_verification_queue (source_type, source_id, lease_uuid) VALUES (${USERS}, ${id}, ${uuid})`);
+      one.sql(
+        sql`INSERT INTO leasehold_verification_queue (source_type, source_id, lease_uuid) VALUES (${USERS}, ${id}, ${uuid})`,
+      );
     const old = { type: USERS, id: "1", leaseUuid: "00000000-0000-4000-8000-000000000001" };
     await queue("1", "00000000-0000-4000-8000-000000000009");
     await verification.unqueue([old]);
@@ -174,7 +201,11 @@ export function sparedSuite(dialect: Dialect, current: () => VerifiedCell): void
       subject: { type: "USER", id: "id" },
       attributes: { id: "USER_IDS", username: { bucket: "USERNAMES", enabled: false } },
     });
-    const cell = createCell({ client: one.client, database: dialect.database(one.orm), tables: [switchedOff] });
+    const cell = createCell({
+      client: one.client,
+      database: dialect.database(one.orm),
+      tables: [switchedOff],
+    });
     await cell.verify({ apply: true });
     expect((await verification.queued({ after: undefined, limit: 10 })).map(({ id }) => id)).toEqual(["1"]);
     await one.cell.verify({ apply: true });

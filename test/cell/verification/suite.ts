@@ -18,12 +18,24 @@ const subject = (id: number | string) => ({ type: "USER" as const, id: String(id
 const source = (id: number | string) => ({ type: USERS, id: String(id) }) as const;
 const username = (value: string) => ({ type: "USERNAMES" as const, value });
 
-const kinds = ({ counts: { missing, different, extra } }: VerificationReport): number[] => [missing, different, extra];
-const changes = ({ counts: { created, replaced, destroyed } }: VerificationReport): number[] => [created, replaced, destroyed];
+const kinds = ({ counts: { missing, different, extra } }: VerificationReport): number[] => [
+  missing,
+  different,
+  extra,
+];
+const changes = ({ counts: { created, replaced, destroyed } }: VerificationReport): number[] => [
+  created,
+  replaced,
+  destroyed,
+];
 const brief = ({ action, bucket, because, outcome, left }: VerificationItem): string =>
   `${action} ${bucket.value} (${because}) ${left === undefined ? outcome : `left: ${left}`}`;
 
-export function verificationSuite(name: string, dialect: Dialect, database: () => Promise<TestedDatabase>): void {
+export function verificationSuite(
+  name: string,
+  dialect: Dialect,
+  database: () => Promise<TestedDatabase>,
+): void {
   describe(name, () => {
     let tested: TestedDatabase;
     let one: VerifiedCell;
@@ -38,13 +50,20 @@ export function verificationSuite(name: string, dialect: Dialect, database: () =
     afterAll(() => tested.stop());
     const { users, emails, projects, organizations } = dialect.tables;
     const [, , claimableProjects] = claimablesOf(dialect.tables) as [Claimable, Claimable, Claimable];
-    const takes = (value: string, id: number | string) => ({ bucket: username(value), subject: subject(id), source: source(id) });
+    const takes = (value: string, id: number | string) => ({
+      bucket: username(value),
+      subject: subject(id),
+      source: source(id),
+    });
 
     /** The drift of S4. */
     async function plant(): Promise<void> {
       await one.addUsers(2_503, "user");
       const names = (...ids: number[]) =>
-        ids.flatMap((id) => [{ bucket: { type: "USER_IDS" as const, value: String(id) } }, { bucket: username(`user-${id}`) }]);
+        ids.flatMap((id) => [
+          { bucket: { type: "USER_IDS" as const, value: String(id) } },
+          { bucket: username(`user-${id}`) },
+        ]);
       // 3 users without claims.
       await one.lease({ destroys: names(10, 1_500, 2_400) });
       // 2 with the claim of another name.
@@ -71,57 +90,91 @@ export function verificationSuite(name: string, dialect: Dialect, database: () =
     endingsSuite(dialect, () => one);
 
     describe("S4", () => {
-      test.for([true, false])("[V1] finds every kind of drift, mends it, and leaves alone what is young (digests: %s)", async (digests) => {
-        await plant();
-        const plan = await one.cell.verify({ digests });
-        expect([plan.status, plan.applied, kinds(plan), changes(plan)]).toEqual(["done", false, [6, 2, 5], [0, 0, 0]]);
-        expect(await one.owners("USERNAMES", "user-10", "wrong-1")).toEqual(["user-10: free", "wrong-1: ACTIVE of 1 for 20"]);
+      test.for([true, false])(
+        "[V1] finds every kind of drift, mends it, and leaves alone what is young (digests: %s)",
+        async (digests) => {
+          await plant();
+          const plan = await one.cell.verify({ digests });
+          expect([plan.status, plan.applied, kinds(plan), changes(plan)]).toEqual([
+            "done",
+            false,
+            [6, 2, 5],
+            [0, 0, 0],
+          ]);
+          expect(await one.owners("USERNAMES", "user-10", "wrong-1")).toEqual([
+            "user-10: free",
+            "wrong-1: ACTIVE of 1 for 20",
+          ]);
 
-        const report = await one.cell.verify({ apply: true, digests });
-        expect([report.status, kinds(report), changes(report)]).toEqual(["done", [6, 2, 5], [6 + 2, 0, 2 + 4 + 1]]);
-        expect(new Set(report.items.map(({ kind, because }) => `${kind} ${because}`))).toEqual(
-          new Set(["missing no_claim", "different value", "extra row_gone", "extra not_claimed"]),
-        );
-        expect(
-          await one.owners("USERNAMES", "user-10", "user-20", "wrong-1", "user-30", "user-1200", "user-2503", "just-now", "user-40", "renamed"),
-        ).toEqual([
-          "user-10: ACTIVE of 1 for 10",
-          "user-20: ACTIVE of 1 for 20",
-          "wrong-1: free",
-          "user-30: free",
-          "user-1200: free",
-          "user-2503: free",
-          "just-now: ACTIVE of 1 for 900000",
-          "user-40: ACTIVE of 1 for 40",
-          "renamed: free",
-        ]);
+          const report = await one.cell.verify({ apply: true, digests });
+          expect([report.status, kinds(report), changes(report)]).toEqual([
+            "done",
+            [6, 2, 5],
+            [6 + 2, 0, 2 + 4 + 1],
+          ]);
+          expect(new Set(report.items.map(({ kind, because }) => `${kind} ${because}`))).toEqual(
+            new Set(["missing no_claim", "different value", "extra row_gone", "extra not_claimed"]),
+          );
+          expect(
+            await one.owners(
+              "USERNAMES",
+              "user-10",
+              "user-20",
+              "wrong-1",
+              "user-30",
+              "user-1200",
+              "user-2503",
+              "just-now",
+              "user-40",
+              "renamed",
+            ),
+          ).toEqual([
+            "user-10: ACTIVE of 1 for 10",
+            "user-20: ACTIVE of 1 for 20",
+            "wrong-1: free",
+            "user-30: free",
+            "user-1200: free",
+            "user-2503: free",
+            "just-now: ACTIVE of 1 for 900000",
+            "user-40: ACTIVE of 1 for 40",
+            "renamed: free",
+          ]);
 
-        await one.coordinator.advance(60_000);
-        const again = await one.cell.verify({ apply: true, digests });
-        expect([again.status, kinds(again), changes(again)]).toEqual(["done", [0, 0, 0], [0, 0, 0]]);
-        expect(formatReport(report)).toContain("found: 6 missing, 2 different, 5 extra");
+          await one.coordinator.advance(60_000);
+          const again = await one.cell.verify({ apply: true, digests });
+          expect([again.status, kinds(again), changes(again)]).toEqual(["done", [0, 0, 0], [0, 0, 0]]);
+          expect(formatReport(report)).toContain("found: 6 missing, 2 different, 5 extra");
 
-        // An hour later the young ones are old.
-        await one.coordinator.advance(2 * HOUR_MS);
-        await one.orm.update(users).set({ updatedAt: dialect.ago(7_200) });
-        const later = await one.cell.verify({ apply: true, digests });
-        expect(changes(later)).toEqual([1, 0, 2]);
-        expect(await one.owners("USERNAMES", "just-now", "user-40", "renamed")).toEqual([
-          "just-now: free",
-          "user-40: free",
-          "renamed: ACTIVE of 1 for 40",
-        ]);
-      });
+          // An hour later the young ones are old.
+          await one.coordinator.advance(2 * HOUR_MS);
+          await one.orm.update(users).set({ updatedAt: dialect.ago(7_200) });
+          const later = await one.cell.verify({ apply: true, digests });
+          expect(changes(later)).toEqual([1, 0, 2]);
+          expect(await one.owners("USERNAMES", "just-now", "user-40", "renamed")).toEqual([
+            "just-now: free",
+            "user-40: free",
+            "renamed: ACTIVE of 1 for 40",
+          ]);
+        },
+      );
 
       test("[V5] when the time is up it stores its place, and the next run goes on there", async () => {
         await plant();
         const options = { apply: true, digests: false, maxMs: 0 };
         const first = await one.cell.verify(options);
-        expect([first.status, first.next]).toEqual(["out_of_time", { pass: "names", source: USERS, after: "1000" }]);
+        expect([first.status, first.next]).toEqual([
+          "out_of_time",
+          { pass: "names", source: USERS, after: "1000" },
+        ]);
         const second = await one.cell.verify(options);
         expect([second.status, second.resumed, second.next?.after]).toEqual(["out_of_time", true, "2001"]);
         const rest = await one.cell.verify({ ...options, maxMs: 60_000 });
-        expect([rest.status, rest.resumed, kinds(rest), changes(rest)]).toEqual(["done", true, [6, 2, 5], [8, 0, 7]]);
+        expect([rest.status, rest.resumed, kinds(rest), changes(rest)]).toEqual([
+          "done",
+          true,
+          [6, 2, 5],
+          [8, 0, 7],
+        ]);
         expect((await one.cell.verify(options)).resumed).toBe(false);
       });
     });
@@ -129,17 +182,34 @@ export function verificationSuite(name: string, dialect: Dialect, database: () =
     test("[V4] what is equal is not sent", async () => {
       await one.addUsers(1_000, "equal");
       const equal = await one.cell.verify({ apply: true });
-      expect(equal.counts).toMatchObject({ rows: 1_000, claims: 2_000, records: 0, ranges: 19, equalRanges: 19 });
+      expect(equal.counts).toMatchObject({
+        rows: 1_000,
+        claims: 2_000,
+        records: 0,
+        ranges: 19,
+        equalRanges: 19,
+      });
       await one.lease({ destroys: [{ bucket: username("equal-500") }] });
       const one64th = await one.cell.verify({ apply: true, recentMs: 0 });
-      expect(one64th.counts).toMatchObject({ rows: 1_000, claims: 2_000, records: 127, created: 1, equalRanges: 18 });
+      expect(one64th.counts).toMatchObject({
+        rows: 1_000,
+        claims: 2_000,
+        records: 127,
+        created: 1,
+        equalRanges: 18,
+      });
     });
 
     test("[V4] a digest is no proof beside a hold, a young claim or a young row", async () => {
       await one.addUsers(10, "held");
       const lease = await one.client.leases.begin({ destroys: [{ bucket: username("held-3") }] });
       const held = await one.cell.verify({ apply: true });
-      expect([held.counts.equalRanges, held.counts.records, held.counts.leased, changes(held)]).toEqual([3, 20, 0, [0, 0, 0]]);
+      expect([held.counts.equalRanges, held.counts.records, held.counts.leased, changes(held)]).toEqual([
+        3,
+        20,
+        0,
+        [0, 0, 0],
+      ]);
       await one.client.leases.rollback(lease.uuid);
       expect((await one.cell.verify()).counts.equalRanges).toBe(4);
       await one.orm
@@ -150,7 +220,13 @@ export function verificationSuite(name: string, dialect: Dialect, database: () =
     });
 
     test("claims of an empty table are extra as well", async () => {
-      await one.lease({ creates: [takes("nobody", 7), takes("no one", 70_000_000_000_000_000_000n.toString()), takes("no-one", "x7")] });
+      await one.lease({
+        creates: [
+          takes("nobody", 7),
+          takes("no one", 70_000_000_000_000_000_000n.toString()),
+          takes("no-one", "x7"),
+        ],
+      });
       await one.coordinator.advance(2 * HOUR_MS);
       const report = await one.cell.verify({ apply: true });
       expect([kinds(report), changes(report)]).toEqual([
@@ -168,7 +244,8 @@ export function verificationSuite(name: string, dialect: Dialect, database: () =
       await one.orm.update(users).set({ updatedAt: dialect.ago(7_200) });
       const before = await one.records(USERS);
       const uuidOf = (records: typeof before, value: string): string | undefined =>
-        records.find(({ bucket }) => bucket.type === "USERNAMES" && bucket.value.toLowerCase() === value)?.uuid;
+        records.find(({ bucket }) => bucket.type === "USERNAMES" && bucket.value.toLowerCase() === value)
+          ?.uuid;
       const report = await one.cell.verify({ apply: true });
       expect(changes(report)).toEqual([1, 1, 1]);
       expect(await one.owners("USERNAMES", "SWAP-1", "swap-1 moves", "swap-3")).toEqual([
@@ -183,7 +260,9 @@ export function verificationSuite(name: string, dialect: Dialect, database: () =
     test("[V3] also from one stretch to another, and from one table to another", async () => {
       await one.addUsers(30, "far");
       await one.orm.insert(emails).values({ userId: 1, email: "a@x.io" });
-      await one.lease({ creates: [{ bucket: { type: "EMAILS", value: "a@x.io" }, subject: subject(1), source: source(4) }] });
+      await one.lease({
+        creates: [{ bucket: { type: "EMAILS", value: "a@x.io" }, subject: subject(1), source: source(4) }],
+      });
       await one.orm.update(users).set({ username: "gone" }).where(eq(users.id, 2));
       await one.orm.update(users).set({ username: "far-2" }).where(eq(users.id, 29));
       await one.age();
@@ -202,10 +281,16 @@ export function verificationSuite(name: string, dialect: Dialect, database: () =
       await one.lease({ destroys: [{ bucket: username("mine-2") }, { bucket: username("mine-4") }] });
       await one.lease({ creates: [takes("MINE-2", 77)] }, one.other());
       const plan = await one.cell.verify({ recentMs: 0 });
-      expect(plan.items.map(brief).toSorted()).toEqual(["create mine-2 (no_claim) left: other_cell", "create mine-4 (no_claim) planned"]);
+      expect(plan.items.map(brief).toSorted()).toEqual([
+        "create mine-2 (no_claim) left: other_cell",
+        "create mine-4 (no_claim) planned",
+      ]);
       const report = await one.cell.verify({ apply: true, recentMs: 0 });
       expect([report.status, report.counts.otherCell, changes(report)]).toEqual(["done", 1, [1, 0, 0]]);
-      expect(await one.owners("USERNAMES", "mine-2", "mine-4")).toEqual(["mine-2: ACTIVE of 2", "mine-4: ACTIVE of 1 for 4"]);
+      expect(await one.owners("USERNAMES", "mine-2", "mine-4")).toEqual([
+        "mine-2: ACTIVE of 2",
+        "mine-4: ACTIVE of 1 for 4",
+      ]);
     });
 
     test("two rows with one name, and values that are none, are reported", async () => {
@@ -232,14 +317,20 @@ export function verificationSuite(name: string, dialect: Dialect, database: () =
       const filled = await one.cell.verify({ apply: true, maxShare: 1 });
       expect([filled.counts.duplicates, filled.counts.recent, changes(filled)]).toEqual([1, 0, [5, 0, 0]]);
       expect(filled.items.map(brief)).toContain("replace ada (row) left: duplicate");
-      expect(await one.owners("USERNAMES", "ada", "bob")).toEqual(["ada: ACTIVE of 1 for 1", "bob: ACTIVE of 1 for 3"]);
+      expect(await one.owners("USERNAMES", "ada", "bob")).toEqual([
+        "ada: ACTIVE of 1 for 1",
+        "bob: ACTIVE of 1 for 3",
+      ]);
     });
 
     test("[V5] asks before a larger share would change, and a backfill says so beforehand", async () => {
       for (let at = 0; at < 600; at += 100)
-        await one.orm
-          .insert(users)
-          .values(Array.from({ length: 100 }, (_, index) => ({ username: `old-${at + index}`, updatedAt: dialect.ago(86_400) as never })));
+        await one.orm.insert(users).values(
+          Array.from({ length: 100 }, (_, index) => ({
+            username: `old-${at + index}`,
+            updatedAt: dialect.ago(86_400) as never,
+          })),
+        );
       const asked = await one.cell.verify({ apply: true });
       expect([asked.status, changes(asked), asked.question]).toEqual([
         "needs_approval",
@@ -247,8 +338,18 @@ export function verificationSuite(name: string, dialect: Dialect, database: () =
         "1200 of 1200 claims seen so far would be changed, and maxShare allows 0.1",
       ]);
       expect(await one.records(USERS)).toEqual([]);
-      const few = await one.cell.verify({ apply: true, maxShare: 1, maxChanges: 700, pageRows: 200, rangeRows: 100, digestRanges: 1 });
-      expect([few.status, few.question]).toEqual(["needs_approval", "800 claims would be changed, and maxChanges allows 700"]);
+      const few = await one.cell.verify({
+        apply: true,
+        maxShare: 1,
+        maxChanges: 700,
+        pageRows: 200,
+        rangeRows: 100,
+        digestRanges: 1,
+      });
+      expect([few.status, few.question]).toEqual([
+        "needs_approval",
+        "800 claims would be changed, and maxChanges allows 700",
+      ]);
       const seen: number[] = [];
       const filled = await one.cell.verify({
         apply: true,
@@ -266,14 +367,27 @@ export function verificationSuite(name: string, dialect: Dialect, database: () =
       await one.lease({ destroys: [5, 55].map((id) => ({ bucket: username(`cut-${id}`) })) });
       const options = { apply: true, recentMs: 0, pageRows: 10, rangeRows: 5, digestRanges: 2 };
       let begins = 0;
-      one.network.fate = ({ operation }) => (operation === "begin" && (begins += 1) > 1 ? "refuse" : "deliver");
+      one.network.fate = ({ operation }) =>
+        operation === "begin" && (begins += 1) > 1 ? "refuse" : "deliver";
       const aborted = await one.cell.verify(options).catch((error: unknown) => error);
       expect(aborted).toBeInstanceOf(VerificationAborted);
-      expect((aborted as VerificationAborted).report.next).toEqual({ pass: "names", source: USERS, after: "50" });
+      expect((aborted as VerificationAborted).report.next).toEqual({
+        pass: "names",
+        source: USERS,
+        after: "50",
+      });
       one.network.forget();
       const rest = await one.cell.verify(options);
-      expect([rest.status, rest.resumed, rest.counts.rows, changes(rest)]).toEqual(["done", true, 60, [2, 0, 0]]);
-      expect(await one.owners("USERNAMES", "cut-5", "cut-55")).toEqual(["cut-5: ACTIVE of 1 for 5", "cut-55: ACTIVE of 1 for 55"]);
+      expect([rest.status, rest.resumed, rest.counts.rows, changes(rest)]).toEqual([
+        "done",
+        true,
+        60,
+        [2, 0, 0],
+      ]);
+      expect(await one.owners("USERNAMES", "cut-5", "cut-55")).toEqual([
+        "cut-5: ACTIVE of 1 for 5",
+        "cut-55: ACTIVE of 1 for 55",
+      ]);
       // What the refused begin may have left behind is closed.
       expect(await one.client.leases.list().all()).toEqual([]);
     });
@@ -283,7 +397,8 @@ export function verificationSuite(name: string, dialect: Dialect, database: () =
       await one.lease({ destroys: [{ bucket: username("late-1") }] });
       await one.orm.update(users).set({ username: "elsewhere" }).where(eq(users.id, 3));
       await one.age();
-      const rename = (id: number, to: string) => one.orm.update(users).set({ username: to }).where(eq(users.id, id));
+      const rename = (id: number, to: string) =>
+        one.orm.update(users).set({ username: to }).where(eq(users.id, id));
       let calls = 0;
       let isLast = false;
       one.network.before = async ({ operation }) => {
@@ -303,7 +418,10 @@ export function verificationSuite(name: string, dialect: Dialect, database: () =
         "create late-1 (no_claim) left: changed",
         "destroy late-3 (value) left: changed",
       ]);
-      expect(await one.owners("USERNAMES", "late-1", "late-3")).toEqual(["late-1: free", "late-3: ACTIVE of 1 for 3"]);
+      expect(await one.owners("USERNAMES", "late-1", "late-3")).toEqual([
+        "late-1: free",
+        "late-3: ACTIVE of 1 for 3",
+      ]);
     });
 
     test("[B10] a claim that was given up and taken again meanwhile is another one", async () => {
@@ -320,9 +438,15 @@ export function verificationSuite(name: string, dialect: Dialect, database: () =
         await one.lease({ destroys: [{ bucket: username("twin-2") }] });
         await one.lease({ creates: [again] });
       };
-      const report = await one.cell.verify({ apply: true, onProgress: ({ source: its }) => void (isLast ||= its === "RAILS_TABLE_ORGANIZATIONS") });
+      const report = await one.cell.verify({
+        apply: true,
+        onProgress: ({ source: its }) => void (isLast ||= its === "RAILS_TABLE_ORGANIZATIONS"),
+      });
       expect(extras).toEqual(["begun"]);
-      expect(report.items.map(brief)).toEqual(["destroy twin-2 (row_gone) left: changed", "destroy 2 (row_gone) done"]);
+      expect(report.items.map(brief)).toEqual([
+        "destroy twin-2 (row_gone) left: changed",
+        "destroy 2 (row_gone) done",
+      ]);
       expect(await one.owners("USERNAMES", "twin-2")).toEqual(["twin-2: ACTIVE of 1 for 2"]);
     });
 
@@ -336,12 +460,18 @@ export function verificationSuite(name: string, dialect: Dialect, database: () =
         [2, "00000000-0000-4000-8000-000000000002"],
         [99, "00000000-0000-4000-8000-000000000003"],
       ] as const)
-        await one.sql(sql`INSERT INTO leasehold_verification_queue (source_type, source_id, lease_uuid) VALUES (${USERS}, ${String(id)}, ${uuid})`);
+        await one.sql(
+          sql`INSERT INTO leasehold_verification_queue (source_type, source_id, lease_uuid) VALUES (${USERS}, ${String(id)}, ${uuid})`,
+        );
       // A page each: the row that only a person can settle does not keep the one after it from its turn.
       const report = await one.cell.verify({ apply: true, pageRows: 1 });
       expect([changes(report), report.counts.otherCell]).toEqual([[1, 0, 0], 1]);
       expect(await one.owners("USERNAMES", "queued-1")).toEqual(["queued-1: ACTIVE of 1 for 1"]);
-      expect((await dialect.database(one.orm).verification.queued({ after: undefined, limit: 10 })).map(({ id }) => id)).toEqual(["2"]);
+      expect(
+        (await dialect.database(one.orm).verification.queued({ after: undefined, limit: 10 })).map(
+          ({ id }) => id,
+        ),
+      ).toEqual(["2"]);
     });
 
     test("[A3] only so many cells verify at a time, and a slot comes back at the end", async () => {
@@ -355,16 +485,52 @@ export function verificationSuite(name: string, dialect: Dialect, database: () =
     });
 
     test("ids of every kind are read in the order in which the coordinator has them", async () => {
-      const ids = ["7", "10", "007", "0", "00", "x", "X", "a-1", "é", "😀", "﹏", "99999999999999999999", "1e3", "zz", "-5", "01x"];
+      const ids = [
+        "7",
+        "10",
+        "007",
+        "0",
+        "00",
+        "x",
+        "X",
+        "a-1",
+        "é",
+        "😀",
+        "﹏",
+        "99999999999999999999",
+        "1e3",
+        "zz",
+        "-5",
+        "01x",
+      ];
       await one.orm.insert(projects).values(ids.map((id, index) => ({ id, path: `p-${index}` })));
-      const uuids = ["10000000-0000-4000-8000-00000000000f", "a0000000-0000-4000-8000-000000000000", "f0000000-0000-4000-8000-000000000000"];
-      await one.orm.insert(organizations).values(uuids.toReversed().map((id, index) => ({ id, path: `o-${index}` })));
-      const report = await one.cell.verify({ apply: true, maxShare: 1, pageRows: 3, rangeRows: 2, digestRanges: 2 });
+      const uuids = [
+        "10000000-0000-4000-8000-00000000000f",
+        "a0000000-0000-4000-8000-000000000000",
+        "f0000000-0000-4000-8000-000000000000",
+      ];
+      await one.orm
+        .insert(organizations)
+        .values(uuids.toReversed().map((id, index) => ({ id, path: `o-${index}` })));
+      const report = await one.cell.verify({
+        apply: true,
+        maxShare: 1,
+        pageRows: 3,
+        rangeRows: 2,
+        digestRanges: 2,
+      });
       expect([report.status, report.counts.created]).toEqual(["done", ids.length + uuids.length]);
       await one.coordinator.advance(2 * HOUR_MS);
       const again = await one.cell.verify({ apply: true, pageRows: 4, digests: false });
-      expect([again.status, again.counts.rows, again.counts.records, kinds(again)]).toEqual(["done", 19, 19, [0, 0, 0]]);
-      const ordered = await dialect.database(one.orm).verification.page(claimableProjects, { after: "", upTo: undefined, limit: 100 });
+      expect([again.status, again.counts.rows, again.counts.records, kinds(again)]).toEqual([
+        "done",
+        19,
+        19,
+        [0, 0, 0],
+      ]);
+      const ordered = await dialect
+        .database(one.orm)
+        .verification.page(claimableProjects, { after: "", upTo: undefined, limit: 100 });
       const read = ordered.map(({ row }) => String(row["id"]));
       expect(read).toEqual(ids.toSorted((a, b) => compareBytes(sourceOrder(a), sourceOrder(b))));
     });

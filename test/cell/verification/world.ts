@@ -25,7 +25,15 @@ export class VerifiedCell {
     this.orm = orm;
     this.network = new FaultyFetch((url, init) => coordinator.fetch(url, init));
     const { url, keys } = coordinator;
-    this.client = createClient({ url, key: keys.cell(id), cell: id, fetch: this.network.fetch, retries: 1, pauseMs: 1, breaker: false });
+    this.client = createClient({
+      url,
+      key: keys.cell(id),
+      cell: id,
+      fetch: this.network.fetch,
+      retries: 1,
+      pauseMs: 1,
+      breaker: false,
+    });
     const database = dialect.database(orm);
     this.cell = createCell<Tx>({
       client: this.client,
@@ -55,7 +63,12 @@ export class VerifiedCell {
   /** A client of another cell. */
   other(): Client {
     const { url, keys } = this.coordinator;
-    return createClient({ url, key: keys.cell("2"), cell: "2", fetch: (to, init) => this.coordinator.fetch(to, init) });
+    return createClient({
+      url,
+      key: keys.cell("2"),
+      cell: "2",
+      fetch: (to, init) => this.coordinator.fetch(to, init),
+    });
   }
 
   /** Users with their claims, both old enough to be judged. */

@@ -1,6 +1,10 @@
 import { describe, expect, it } from "vitest";
 import * as fc from "fast-check";
-import { CANONICAL_VERSION, canonicalize, type CanonicalRefusal } from "../../../src/core/canonical/canonicalize.ts";
+import {
+  CANONICAL_VERSION,
+  canonicalize,
+  type CanonicalRefusal,
+} from "../../../src/core/canonical/canonicalize.ts";
 import { type BucketTypeName, bucketTypes } from "../../../src/core/registry.ts";
 import { CODE_POINT_MAX, fullCaseFoldingRows } from "./unicode-data.ts";
 
@@ -104,16 +108,19 @@ describe("any text", () => {
     );
   });
 
-  it.each(["EMAILS", "USERNAMES", "ROUTES"] as const)("of one code point is refused or settles: %s", (type) => {
-    const wrong: string[] = [];
-    for (let codePoint = 0; codePoint <= CODE_POINT_MAX; codePoint += 1) {
-      const result = canonicalize(type, String.fromCodePoint(codePoint), MAX_BYTES);
-      if (!result.ok) continue;
-      const again = canonicalize(type, result.canonical, MAX_BYTES);
-      if (!again.ok || again.canonical !== result.canonical) wrong.push(codePoint.toString(16));
-    }
-    expect(wrong).toEqual([]);
-  });
+  it.each(["EMAILS", "USERNAMES", "ROUTES"] as const)(
+    "of one code point is refused or settles: %s",
+    (type) => {
+      const wrong: string[] = [];
+      for (let codePoint = 0; codePoint <= CODE_POINT_MAX; codePoint += 1) {
+        const result = canonicalize(type, String.fromCodePoint(codePoint), MAX_BYTES);
+        if (!result.ok) continue;
+        const again = canonicalize(type, result.canonical, MAX_BYTES);
+        if (!again.ok || again.canonical !== result.canonical) wrong.push(codePoint.toString(16));
+      }
+      expect(wrong).toEqual([]);
+    },
+  );
 });
 
 describe("length", () => {
@@ -144,11 +151,23 @@ describe("length", () => {
 describe("characters that no name may hold", () => {
   it.each<[CanonicalRefusal, string, string]>([
     ["ill_formed", "halves of surrogate pairs", "\ud800 \udbff \udc00 \udfff"],
-    ["control", "controls and separators of lines", "\u0000 \u0009 \u000a \u001f \u007f \u0080 \u0085 \u009f \u2028 \u2029"],
+    [
+      "control",
+      "controls and separators of lines",
+      "\u0000 \u0009 \u000a \u001f \u007f \u0080 \u0085 \u009f \u2028 \u2029",
+    ],
     ["bidi", "marks of direction", "\u061c \u200e \u200f \u202a \u202d \u202e \u2066 \u2069"],
-    ["zero_width", "spaces and joiners without a width", "\u200b \u200c \u200d \u2060 \u2064 \ufeff \u00ad \u034f \u180e"],
+    [
+      "zero_width",
+      "spaces and joiners without a width",
+      "\u200b \u200c \u200d \u2060 \u2064 \ufeff \u00ad \u034f \u180e",
+    ],
     ["zero_width", "fillers", "\u115f \u1160 \u3164 \uffa0 \u{16fe4}"],
-    ["zero_width", "variation selectors and tags", "\ufe00 \ufe0f \u{e0100} \u{e01ef} \u{e0001} \u{e0061} \u180b"],
+    [
+      "zero_width",
+      "variation selectors and tags",
+      "\ufe00 \ufe0f \u{e0100} \u{e01ef} \u{e0001} \u{e0061} \u180b",
+    ],
     ["zero_width", "other formats", "\ufff9 \ufffb \u{13430} \u{1bca0} \u{1d173} \u206a"],
     ["unassigned", "code points that are not assigned", "\u0378 \u2fff \u31e5 \u{1fae9} \u{1c000} \u{2fffd}"],
     ["unassigned", "noncharacters", "\ufdd0 \ufdef \ufffe \uffff \u{1ffff} \u{10fffe} \u{10ffff}"],
@@ -168,9 +187,15 @@ describe("characters that no name may hold", () => {
     expect(detailOf("EMAILS", "\u{1f600}\ud83d")).toBe("U+D83D at index 1 is a lone surrogate.");
     expect(detailOf("EMAILS", "a\u{10ffff}")).toBe("U+10FFFF at index 1 is not assigned in Unicode 15.0.0.");
     expect(detailOf("EMAILS", "a\u202e")).toBe("U+202E at index 1 changes the direction of text.");
-    expect(detailOf("USERNAMES", "P\u0430ypal")).toBe("U+0430 at index 1 of the canonical form is of another script than the rest of its value.");
-    expect(detailOf("ROUTES", "secret//x//y")).toBe('The path segment at index 7 of the canonical form is empty, "." or "..".');
-    expect(detailOf("ROUTES", "\u{1f600}/secret//x")).toBe('The path segment at index 9 of the canonical form is empty, "." or "..".');
+    expect(detailOf("USERNAMES", "P\u0430ypal")).toBe(
+      "U+0430 at index 1 of the canonical form is of another script than the rest of its value.",
+    );
+    expect(detailOf("ROUTES", "secret//x//y")).toBe(
+      'The path segment at index 7 of the canonical form is empty, "." or "..".',
+    );
+    expect(detailOf("ROUTES", "\u{1f600}/secret//x")).toBe(
+      'The path segment at index 9 of the canonical form is empty, "." or "..".',
+    );
   });
 });
 
@@ -245,7 +270,17 @@ describe("path segments", () => {
   it.each([
     ["empty", "/", "//", "/a", "a/", "a//b", "/\u00e9", "\u00e9/", "\u00e9//b"],
     ["dots", ".", "..", "./a", "a/.", "a/../b", "../\u00e9", "\u00e9/.", "\u00e9/../b"],
-    ["made by normalization", "\uff0e", "\u2024\u2024", "\u2025", "a\uff0f", "a/\uff0f", "\uff0fa", "a/\u2025/b", "\u2024/a"],
+    [
+      "made by normalization",
+      "\uff0e",
+      "\u2024\u2024",
+      "\u2025",
+      "a\uff0f",
+      "a/\uff0f",
+      "\uff0fa",
+      "a/\u2025/b",
+      "\u2024/a",
+    ],
   ])("are refused when %s", (_, ...values) => {
     for (const value of values) {
       for (const type of PATH_TYPES) expect([value, canon(type, value)]).toEqual([value, "<bad_segment>"]);
@@ -253,9 +288,12 @@ describe("path segments", () => {
     }
   });
 
-  it.each([["a/b"], ["..."], [".a"], ["a."], ["..a/b.."], [".git/\u00e9"], ["a/\u00e9/..."]])("are fine: %s", (value) => {
-    for (const type of PATH_TYPES) expect(canon(type, value)).toBe(value);
-  });
+  it.each([["a/b"], ["..."], [".a"], ["a."], ["..a/b.."], [".git/\u00e9"], ["a/\u00e9/..."]])(
+    "are fine: %s",
+    (value) => {
+      for (const type of PATH_TYPES) expect(canon(type, value)).toBe(value);
+    },
+  );
 
   it("come to the same with every slash", () => {
     expect(canon("ROUTES", "A\uff0fB")).toBe("a/b");

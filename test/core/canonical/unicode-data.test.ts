@@ -3,7 +3,12 @@ import { firstRefusedCharacter } from "../../../src/core/canonical/characters.ts
 import { caseFold } from "../../../src/core/canonical/fold.ts";
 import { firstMixedScript } from "../../../src/core/canonical/scripts.ts";
 import { UNICODE_VERSION } from "../../../src/core/canonical/tables.ts";
-import { acceptedCharacters, CODE_POINT_MAX, fullCaseFoldingRows, normalizationRows } from "./unicode-data.ts";
+import {
+  acceptedCharacters,
+  CODE_POINT_MAX,
+  fullCaseFoldingRows,
+  normalizationRows,
+} from "./unicode-data.ts";
 
 // The canonical form leans on the runtime's normalization. Unicode promises that it never changes for assigned code
 // points; these tests hold the runtime at hand to that promise, and the committed tables to the Unicode files.
@@ -27,7 +32,8 @@ describe("the runtime's normalization", () => {
     const wrong: string[] = [];
     for (const character of acceptedCharacters()) {
       if (listed.has(character)) continue;
-      if (character.normalize("NFC") !== character || character.normalize("NFKC") !== character) wrong.push(character);
+      if (character.normalize("NFC") !== character || character.normalize("NFKC") !== character)
+        wrong.push(character);
     }
     expect(wrong).toEqual([]);
   });
@@ -42,7 +48,9 @@ describe("case folding", () => {
 
   it("leaves every other code point alone", () => {
     const listed = new Set(fullCaseFoldingRows().map(({ from }) => from));
-    const wrong = [...acceptedCharacters()].filter((character) => !listed.has(character) && caseFold(character) !== character);
+    const wrong = [...acceptedCharacters()].filter(
+      (character) => !listed.has(character) && caseFold(character) !== character,
+    );
     expect(wrong).toEqual([]);
   });
 
@@ -102,7 +110,8 @@ describe("what characters are refused for", () => {
 describe("the script table", () => {
   // Script, not Script_Extensions: newer versions of Unicode change the latter for old characters (seen with 17.0).
   const anyScript = /\p{Script=Common}|\p{Script=Inherited}/u;
-  const withLatin = /\p{Script=Latin}|\p{Script=Han}|\p{Script=Hiragana}|\p{Script=Katakana}|\p{Script=Hangul}|\p{Script=Bopomofo}/u;
+  const withLatin =
+    /\p{Script=Latin}|\p{Script=Han}|\p{Script=Hiragana}|\p{Script=Katakana}|\p{Script=Hangul}|\p{Script=Bopomofo}/u;
 
   it("lets Latin stand beside every character of its own and of the East Asian scripts", () => {
     const fine = [...acceptedCharacters()].filter((character) => withLatin.test(character));
@@ -111,7 +120,9 @@ describe("the script table", () => {
   });
 
   it("lets Latin stand beside no character of any other script", () => {
-    const others = [...acceptedCharacters()].filter((character) => !withLatin.test(character) && !anyScript.test(character));
+    const others = [...acceptedCharacters()].filter(
+      (character) => !withLatin.test(character) && !anyScript.test(character),
+    );
     expect(others.length).toBeGreaterThan(20_000);
     expect(others.filter((character) => !firstMixedScript(`a${character}`, undefined))).toEqual([]);
   });
@@ -136,7 +147,9 @@ describe("one pass settles every text, because", () => {
 
   it("(1) folding a normalized character makes no compatibility character", () => {
     const normalized = accepted.filter((character) => character.normalize("NFKC") === character);
-    const wrong = normalized.filter((character) => [...caseFold(character)].some((c) => c.normalize("NFKD") !== c.normalize("NFD")));
+    const wrong = normalized.filter((character) =>
+      [...caseFold(character)].some((c) => c.normalize("NFKD") !== c.normalize("NFD")),
+    );
     expect(wrong).toEqual([]);
   });
 
@@ -145,7 +158,9 @@ describe("one pass settles every text, because", () => {
   });
 
   it("(3) a folded character stays folded when it is decomposed", () => {
-    expect(folded.filter((character) => caseFold(character.normalize("NFD")) !== character.normalize("NFD"))).toEqual([]);
+    expect(
+      folded.filter((character) => caseFold(character.normalize("NFD")) !== character.normalize("NFD")),
+    ).toEqual([]);
   });
 
   it("(4) a composition of folded characters folds to what it was composed of", () => {
@@ -154,7 +169,9 @@ describe("one pass settles every text, because", () => {
       return parts !== character && caseFold(parts) === parts;
     });
     expect(compositions.length).toBeGreaterThan(11_172); // all of Hangul, and more
-    const wrong = compositions.filter((character) => caseFold(character).normalize("NFD") !== character.normalize("NFD"));
+    const wrong = compositions.filter(
+      (character) => caseFold(character).normalize("NFD") !== character.normalize("NFD"),
+    );
     expect(wrong).toEqual([]);
   });
 });

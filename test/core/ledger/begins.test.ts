@@ -5,13 +5,21 @@ import { shardOf, shardsOf } from "../../../src/core/placement.ts";
 import { Cluster, type Call } from "../../support/cluster.ts";
 import { beginRequest, decideRequest, type OpSpec } from "../../support/ops.ts";
 
-const ok = (value: unknown): object => ({ ok: true, value: expect.objectContaining(value as object) as unknown });
-const no = (code: string, more: object = {}): object => ({ ok: false, refusal: expect.objectContaining({ code, ...more }) as unknown });
+const ok = (value: unknown): object => ({
+  ok: true,
+  value: expect.objectContaining(value as object) as unknown,
+});
+const no = (code: string, more: object = {}): object => ({
+  ok: false,
+  refusal: expect.objectContaining({ code, ...more }) as unknown,
+});
 
 const begin = (c: Cluster, cell: string, specs: (OpSpec | string)[], more: object = {}) =>
   c.ledger(cell).object.begin(beginRequest(c.envelope, c.uuid(), specs, more));
-const isPrepare = (call: Call): boolean => call.method === "exchange" && (call.message as Exchange).prepares.length > 0;
-const isDecision = (call: Call): boolean => call.method === "exchange" && (call.message as Exchange).decisions.length > 0;
+const isPrepare = (call: Call): boolean =>
+  call.method === "exchange" && (call.message as Exchange).prepares.length > 0;
+const isDecision = (call: Call): boolean =>
+  call.method === "exchange" && (call.message as Exchange).decisions.length > 0;
 
 async function own(c: Cluster, cell: string, names: string[]): Promise<void> {
   const lease = c.uuid();
@@ -20,7 +28,8 @@ async function own(c: Cluster, cell: string, names: string[]): Promise<void> {
 }
 
 function nameOn(c: Cluster, shard: number): string {
-  for (let n = 0; ; n += 1) if (shardOf("ROUTES", `n${n}`, shardsOf(c.envelope.placement)) === shard) return `n${n}`;
+  for (let n = 0; ; n += 1)
+    if (shardOf("ROUTES", `n${n}`, shardsOf(c.envelope.placement)) === shard) return `n${n}`;
 }
 
 /** Cell 1's begin gets the name and hears of nothing: it runs until its shard has been silent for too long. */
@@ -190,7 +199,9 @@ test("[B9] an attempt in ascending order that loses a shard on its way ends ther
   let rounds = 0;
   c.fate = (call) => {
     if (call.from === "ledger 2" && isPrepare(call) && call.to === "shard 0") rounds += 1;
-    return call.from === "ledger 2" && isPrepare(call) && call.to === "shard 0" && rounds > 1 ? "lose" : "deliver";
+    return call.from === "ledger 2" && isPrepare(call) && call.to === "shard 0" && rounds > 1
+      ? "lose"
+      : "deliver";
   };
   expect(await c.clock.settle(begin(c, "2", names))).toEqual(no("UNAVAILABLE"));
   const asked = c
@@ -205,7 +216,8 @@ test("[B8] a collision is looked into although both the way and the question tak
   const c = await Cluster.start({ shards: 1, limits: { exchangeTimeoutMs: 100, inquiryTimeoutMs: 100 } });
   await own(c, "2", ["warm-up"]);
   await own(c, "1", ["warm-up-too"]);
-  c.fate = (call) => (call.from === "ledger 1" && isPrepare(call) ? "lose_answer" : isDecision(call) ? "lose" : "deliver");
+  c.fate = (call) =>
+    call.from === "ledger 1" && isPrepare(call) ? "lose_answer" : isDecision(call) ? "lose" : "deliver";
   expect(await c.clock.settle(begin(c, "1", ["ada"]))).toEqual(no("UNAVAILABLE"));
   c.fate = (call) => (call.method === "settle" || call.method === "inquire" ? "slow" : "deliver");
   expect(await c.clock.settle(begin(c, "2", ["ada"]))).toEqual(ok({ created: true }));
@@ -219,7 +231,9 @@ test("[B5] an instance that has ended does not ask about a collision any more", 
   void begin(c, "2", ["ada"]).catch(() => {});
   await c.clock.pass(10);
   c.ledger("2").sql.failFlushes();
-  await expect(c.clock.settle(c.ledger("2").object.decide(decideRequest(c.envelope, c.uuid(), "ROLLED_BACK")))).rejects.toThrow("did not answer");
+  await expect(
+    c.clock.settle(c.ledger("2").object.decide(decideRequest(c.envelope, c.uuid(), "ROLLED_BACK"))),
+  ).rejects.toThrow("did not answer");
   await c.clock.pass(10_000);
   expect(c.messages("settle")).toEqual([]);
 });

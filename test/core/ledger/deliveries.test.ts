@@ -7,11 +7,14 @@ import { Cluster, type Call } from "../../support/cluster.ts";
 import { beginRequest, decideRequest } from "../../support/ops.ts";
 
 /** No sweep: what is applied is applied because the ledger told it. */
-const start = (limits: Partial<Limits> = {}): Promise<Cluster> => Cluster.start({ shards: 1, limits: { sweepAfterMs: 600_000, ...limits } });
-const isDecision = (call: Call): boolean => call.method === "exchange" && (call.message as Exchange).decisions.length > 0;
+const start = (limits: Partial<Limits> = {}): Promise<Cluster> =>
+  Cluster.start({ shards: 1, limits: { sweepAfterMs: 600_000, ...limits } });
+const isDecision = (call: Call): boolean =>
+  call.method === "exchange" && (call.message as Exchange).decisions.length > 0;
 const told = (c: Cluster): number => c.messages("exchange").filter(isDecision).length;
 const loseDecisions = (call: Call): "lose" | "deliver" => (isDecision(call) ? "lose" : "deliver");
-const commit = (c: Cluster, lease: string) => c.ledger("1").object.decide(decideRequest(c.envelope, lease, "COMMITTED"));
+const commit = (c: Cluster, lease: string) =>
+  c.ledger("1").object.decide(decideRequest(c.envelope, lease, "COMMITTED"));
 const alarm = (c: Cluster) => c.clock.settle(c.ledger("1").object.alarm());
 const owned = (c: Cluster): string[] => c.claims().map(({ canonical }) => canonical);
 
@@ -28,7 +31,9 @@ async function unapplied(c: Cluster): Promise<number> {
 }
 
 function nameOn(c: Cluster, shard: number, nth = 0): string {
-  for (let n = 0, seen = 0; ; n += 1) if (shardOf("ROUTES", `n${n}`, shardsOf(c.envelope.placement)) === shard && seen++ === nth) return `n${n}`;
+  for (let n = 0, seen = 0; ; n += 1)
+    if (shardOf("ROUTES", `n${n}`, shardsOf(c.envelope.placement)) === shard && seen++ === nth)
+      return `n${n}`;
 }
 
 /** Decisions that a restart would tell again. */
@@ -163,7 +168,9 @@ test("[C3] what a restart starts from never lies behind a decision that no insta
   for (let n = 0; n < 10; n += 1) await alarm(c);
   // Before the next one rings, the cell repeats nearly all of what is still in memory.
   for (let n = 5_000; n < 9_500; n += 500) {
-    await c.clock.settle(Promise.all(Array.from({ length: 500 }, (_, more) => commit(c, `old-${n + more + 1}`))));
+    await c.clock.settle(
+      Promise.all(Array.from({ length: 500 }, (_, more) => commit(c, `old-${n + more + 1}`))),
+    );
   }
   expect(await unapplied(c)).toBe(500);
   await alarm(c);
@@ -174,7 +181,11 @@ test("[C3] what a restart starts from never lies behind a decision that no insta
 
 test("[C3] what is confirmed while the alarm's own transaction is on its way hides no older decision from a restart", async () => {
   const c = await Cluster.start({ shards: 2, limits: { sweepAfterMs: 600_000 } });
-  const [stuck, slow, quick] = [await granted(c, nameOn(c, 0)), await granted(c, nameOn(c, 1)), await granted(c, nameOn(c, 0, 1))];
+  const [stuck, slow, quick] = [
+    await granted(c, nameOn(c, 0)),
+    await granted(c, nameOn(c, 1)),
+    await granted(c, nameOn(c, 0, 1)),
+  ];
   c.fate = loseDecisions;
   await c.clock.settle(commit(c, stuck));
   c.fate = (call) => (isDecision(call) && call.to === "shard 1" ? "slow" : "deliver");

@@ -6,7 +6,8 @@ import { Cluster } from "../../support/cluster.ts";
 import { beginRequest, callerOf } from "../../support/ops.ts";
 
 function nameOn(c: Cluster, shard: number): string {
-  for (let n = 0; ; n += 1) if (shardOf("ROUTES", `n${n}`, shardsOf(c.envelope.placement)) === shard) return `n${n}`;
+  for (let n = 0; ; n += 1)
+    if (shardOf("ROUTES", `n${n}`, shardsOf(c.envelope.placement)) === shard) return `n${n}`;
 }
 
 async function pull(c: Cluster, limit: number) {
@@ -74,7 +75,8 @@ test("[C7] a begin that was fenced says so, also when it would have been refused
   const other = c.uuid();
   const waiting = begin(c, "1", other, ["blocked"]);
   await c.clock.pass(700);
-  const tries = () => c.messages("exchange").filter((call) => call.from === "ledger 1" && isPrepare(call)).length;
+  const tries = () =>
+    c.messages("exchange").filter((call) => call.from === "ledger 1" && isPrepare(call)).length;
   const before = tries();
   expect(before).toBeGreaterThan(3);
   await Promise.all([decide(c, "1", other, "ROLLED_BACK"), c.clock.pass(0)]);
@@ -87,7 +89,9 @@ test("[C6] a begin of a frozen cell asks no shard", async () => {
   const { c, free } = await withTaken();
   await c.clock.settle(c.ledger("1").object.setState({ ...c.envelope, state: "FROZEN", stateVersion: 0 }));
   const sent = c.messages("exchange").length;
-  expect(await c.clock.settle(begin(c, "1", c.uuid(), [free]))).toEqual(no("FAILED_PRECONDITION", { reason: "CELL_FROZEN" }));
+  expect(await c.clock.settle(begin(c, "1", c.uuid(), [free]))).toEqual(
+    no("FAILED_PRECONDITION", { reason: "CELL_FROZEN" }),
+  );
   expect(c.messages("exchange")).toHaveLength(sent);
 });
 
@@ -96,7 +100,9 @@ test("[M2] [B9] a collision that cannot be looked into is temporary, and is not 
   await c.clock.settle(begin(c, "2", c.uuid(), ["ada"]));
   c.fate = (call) => (call.method === "settle" ? "lose" : "deliver");
   const sent = c.messages("exchange").length;
-  expect(await c.clock.settle(begin(c, "1", c.uuid(), ["ada"]))).toEqual(no("ABORTED", { retryAfterMs: 1_000 }));
+  expect(await c.clock.settle(begin(c, "1", c.uuid(), ["ada"]))).toEqual(
+    no("ABORTED", { retryAfterMs: 1_000 }),
+  );
   expect(c.messages("exchange")).toHaveLength(sent + 1);
 });
 
@@ -116,7 +122,9 @@ test("[B2] whoever joins a begin gets what the first caller gets, but for having
 test("[M2] a shard that cannot be reached is worth another try, and the answer says when", async () => {
   const { c, free } = await withTaken();
   c.fate = (call) => (isPrepare(call) ? "lose" : "deliver");
-  expect(await c.clock.settle(begin(c, "1", c.uuid(), [free]))).toEqual(no("UNAVAILABLE", { retryAfterMs: 1_000 }));
+  expect(await c.clock.settle(begin(c, "1", c.uuid(), [free]))).toEqual(
+    no("UNAVAILABLE", { retryAfterMs: 1_000 }),
+  );
 });
 
 test("[M3] the transaction that decides sets the alarm: an instance that dies before it tells anybody is woken", async () => {
@@ -158,7 +166,9 @@ test("[C3] [M3] a decision that this version cannot read rests like one that a s
   const { c, free } = await withTaken();
   const lease = c.uuid();
   await c.clock.settle(begin(c, "1", lease, [free]));
-  c.ledger("1").database.prepare("UPDATE lease SET payload = '[[0,99,\"a\",0,0,0,0]]' WHERE lease = ?").run(lease);
+  c.ledger("1")
+    .database.prepare("UPDATE lease SET payload = '[[0,99,\"a\",0,0,0,0]]' WHERE lease = ?")
+    .run(lease);
   await c.clock.settle(decide(c, "1", lease, "COMMITTED"));
   await c.pass(600_000);
   const tries = c.logged.filter(({ event }) => event === "decision_unreadable").length;
@@ -170,14 +180,19 @@ test("[C7] the number of fences is remembered across instances", async () => {
   const c = await Cluster.start({ shards: 1, limits: { fences: 1 } });
   await c.clock.settle(decide(c, "1", c.uuid(), "ROLLED_BACK"));
   c.ledger("1").restart();
-  expect(await c.clock.settle(decide(c, "1", c.uuid(), "ROLLED_BACK"))).toEqual(no("RESOURCE_EXHAUSTED", { reason: "TOO_MANY_FENCES" }));
+  expect(await c.clock.settle(decide(c, "1", c.uuid(), "ROLLED_BACK"))).toEqual(
+    no("RESOURCE_EXHAUSTED", { reason: "TOO_MANY_FENCES" }),
+  );
 });
 
 test("[S1] a page of a pull has as many changes as asked for, in the order of the changes, and says whether there are more", async () => {
   const c = await Cluster.start({ shards: 1 });
   const leases = Array.from({ length: 5 }, () => c.uuid());
   for (const [index, lease] of leases.entries()) await c.clock.settle(begin(c, "1", lease, [`n${index}`]));
-  expect(await pull(c, 3)).toMatchObject({ changes: leases.slice(0, 3).map((lease) => ({ lease })), more: true });
+  expect(await pull(c, 3)).toMatchObject({
+    changes: leases.slice(0, 3).map((lease) => ({ lease })),
+    more: true,
+  });
   expect(await pull(c, 5)).toMatchObject({ more: false });
   const [a = "", b = "", d = "", e = "", f = ""] = leases;
   await c.clock.settle(decide(c, "1", a, "COMMITTED"));
@@ -204,11 +219,21 @@ test("[R1] a page of one lease says where to go on, and each kind of op is count
   await c.clock.settle(begin(c, "1", owned, ["a", "b", "c"]));
   await c.clock.settle(decide(c, "1", owned, "COMMITTED"));
   const lease = c.uuid();
-  const specs = [{ kind: "replace", value: "a" } as const, { kind: "replace", value: "b" } as const, { kind: "destroy", value: "c" } as const];
+  const specs = [
+    { kind: "replace", value: "a" } as const,
+    { kind: "replace", value: "b" } as const,
+    { kind: "destroy", value: "c" } as const,
+  ];
   await c.clock.settle(c.ledger("1").object.begin(beginRequest(c.envelope, lease, specs)));
   await c.clock.settle(begin(c, "1", c.uuid(), ["d"]));
-  const page = await c.clock.settle(c.ledger("1").object.list({ ...c.envelope, caller: callerOf(), createdAfterMs: 0, afterPosition: 0, limit: 1 }));
+  const page = await c.clock.settle(
+    c
+      .ledger("1")
+      .object.list({ ...c.envelope, caller: callerOf(), createdAfterMs: 0, afterPosition: 0, limit: 1 }),
+  );
   const counts = { creates: 0, destroys: 1, replaces: 2, missing: 0 };
-  expect(page).toEqual(ok({ leases: [expect.objectContaining({ lease, counts })], nextPosition: expect.any(Number) as number }));
+  expect(page).toEqual(
+    ok({ leases: [expect.objectContaining({ lease, counts })], nextPosition: expect.any(Number) as number }),
+  );
   expect(page.ok && page.value.nextPosition).toBeGreaterThan(0);
 });

@@ -6,15 +6,22 @@ import { MESSAGE_VERSION, type BeginRequest, type Exchange } from "../../../src/
 import { Cluster, type Call } from "../../support/cluster.ts";
 import { beginRequest, callerOf, decideRequest, opsOf } from "../../support/ops.ts";
 
-const ok = (value: unknown): object => ({ ok: true, value: expect.objectContaining(value as object) as unknown });
-const no = (code: string, more: object = {}): object => ({ ok: false, refusal: expect.objectContaining({ code, ...more }) as unknown });
+const ok = (value: unknown): object => ({
+  ok: true,
+  value: expect.objectContaining(value as object) as unknown,
+});
+const no = (code: string, more: object = {}): object => ({
+  ok: false,
+  refusal: expect.objectContaining({ code, ...more }) as unknown,
+});
 
 const start = (limits: Partial<Limits> = {}): Promise<Cluster> => Cluster.start({ shards: 1, limits });
 const begin = (c: Cluster, lease: string, names: string[], more: Partial<BeginRequest> = {}) =>
   c.clock.settle(c.ledger("1").object.begin(beginRequest(c.envelope, lease, names, more)));
 const decide = (c: Cluster, lease: string, outcome: "COMMITTED" | "ROLLED_BACK") =>
   c.clock.settle(c.ledger("1").object.decide(decideRequest(c.envelope, lease, outcome)));
-const isDecision = (call: Call): boolean => call.method === "exchange" && (call.message as Exchange).decisions.length > 0;
+const isDecision = (call: Call): boolean =>
+  call.method === "exchange" && (call.message as Exchange).decisions.length > 0;
 
 async function status(c: Cluster) {
   const answer = await c.clock.settle(c.ledger("1").object.status(c.envelope));
@@ -50,11 +57,16 @@ test("[M5] [A1] every call of a ledger is refused under an unknown version; thos
   }
   await c.clock.settle(object.revoke({ ...c.envelope, keyId: "k1", expiresAtMs: Number.MAX_SAFE_INTEGER }));
   for (const [ofCell, answer] of calls(MESSAGE_VERSION)) {
-    expect(await c.clock.settle(answer)).toEqual(ofCell ? no("UNAUTHENTICATED", { reason: "KEY_REVOKED" }) : expect.objectContaining({ ok: true }));
+    expect(await c.clock.settle(answer)).toEqual(
+      ofCell ? no("UNAUTHENTICATED", { reason: "KEY_REVOKED" }) : expect.objectContaining({ ok: true }),
+    );
   }
   // An operator's key is not the ledger's to judge, whatever its id.
   const operator = { role: "operator", keyId: "k1" } as const;
-  expect(await c.clock.settle(object.authorize({ ...c.envelope, caller: operator }))).toEqual({ ok: true, value: null });
+  expect(await c.clock.settle(object.authorize({ ...c.envelope, caller: operator }))).toEqual({
+    ok: true,
+    value: null,
+  });
   expect(await begin(c, c.uuid(), ["bob"], { caller: operator })).toEqual(ok({ created: true }));
   expect(c.holds().map(({ canonical }) => canonical)).toEqual(["ada", "bob"]);
 });
@@ -62,8 +74,10 @@ test("[M5] [A1] every call of a ledger is refused under an unknown version; thos
 test("[A1] a revoked key stays refused until it has expired by itself, also when others are revoked after it", async () => {
   const c = await start();
   const { object } = c.ledger("1");
-  const revoke = (keyId: string, livesMs: number) => c.clock.settle(object.revoke({ ...c.envelope, keyId, expiresAtMs: c.clock.now() + livesMs }));
-  const isRefused = async (): Promise<boolean> => !(await c.clock.settle(object.authorize({ ...c.envelope, caller: callerOf() }))).ok;
+  const revoke = (keyId: string, livesMs: number) =>
+    c.clock.settle(object.revoke({ ...c.envelope, keyId, expiresAtMs: c.clock.now() + livesMs }));
+  const isRefused = async (): Promise<boolean> =>
+    !(await c.clock.settle(object.authorize({ ...c.envelope, caller: callerOf() }))).ok;
   const rows = () => c.ledger("1").database.prepare("SELECT key_id FROM revoked_key").all().length;
   await revoke("k1", 10_000);
   await revoke("k1", 10_000);
@@ -78,11 +92,15 @@ test("[A1] a revoked key stays refused until it has expired by itself, also when
 
 test("[M6] a batch is refused when its stored form is larger than a lease may be, in bytes, and not one byte earlier", async () => {
   const names = ["straße"];
-  const bytes = new TextEncoder().encode(encodePayload(opsOf((await start()).envelope.placement, names))).length;
+  const bytes = new TextEncoder().encode(
+    encodePayload(opsOf((await start()).envelope.placement, names)),
+  ).length;
   const exact = await start({ leaseBytes: bytes });
   expect(await begin(exact, exact.uuid(), names)).toEqual(ok({ created: true }));
   const small = await start({ leaseBytes: bytes - 1 });
-  expect(await begin(small, small.uuid(), names)).toEqual(no("RESOURCE_EXHAUSTED", { reason: "LEASE_TOO_LARGE" }));
+  expect(await begin(small, small.uuid(), names)).toEqual(
+    no("RESOURCE_EXHAUSTED", { reason: "LEASE_TOO_LARGE" }),
+  );
   expect(small.messages("exchange")).toEqual([]);
 });
 
@@ -92,7 +110,11 @@ test("[M6] the payloads of the begins under way are limited together, and the ro
   const c = await start({ beginBytes: 2 * bytes });
   for (let round = 0; round < 2; round += 1) {
     const answers = await Promise.all([0, 1, 2].map((n) => begin(c, c.uuid(), names(n))));
-    expect(answers.map((answer) => (answer.ok ? "ok" : answer.refusal.reason))).toEqual(["ok", "ok", "TOO_MANY_BEGINS"]);
+    expect(answers.map((answer) => (answer.ok ? "ok" : answer.refusal.reason))).toEqual([
+      "ok",
+      "ok",
+      "TOO_MANY_BEGINS",
+    ]);
     for (const { lease } of c.holds()) await decide(c, lease, "ROLLED_BACK");
   }
 });
@@ -100,7 +122,11 @@ test("[M6] the payloads of the begins under way are limited together, and the ro
 test("[M6] leases count from their grant to their decision, and begins that run count with them", async () => {
   const c = await start({ outstandingLeases: 2 });
   const answers = await Promise.all(["a", "b", "c"].map((name) => begin(c, c.uuid(), [name])));
-  expect(answers.map((answer) => (answer.ok ? "ok" : answer.refusal.reason))).toEqual(["ok", "ok", "TOO_MANY_LEASES"]);
+  expect(answers.map((answer) => (answer.ok ? "ok" : answer.refusal.reason))).toEqual([
+    "ok",
+    "ok",
+    "TOO_MANY_LEASES",
+  ]);
   expect(await status(c)).toMatchObject({ outstandingLeases: 2 });
   const [held] = c.holds();
   await decide(c, held?.lease ?? "", "COMMITTED");
@@ -121,7 +147,9 @@ test("[C7] [M6] the fence of a begin that runs needs no room among the fences ou
   await c.clock.turn();
   expect(await decide(c, lease, "ROLLED_BACK")).toEqual(ok({ state: "ROLLED_BACK" }));
   expect(await running).toEqual(no("FAILED_PRECONDITION", { reason: "LEASE_ROLLED_BACK" }));
-  expect(await decide(c, c.uuid(), "ROLLED_BACK")).toEqual(no("RESOURCE_EXHAUSTED", { reason: "TOO_MANY_FENCES" }));
+  expect(await decide(c, c.uuid(), "ROLLED_BACK")).toEqual(
+    no("RESOURCE_EXHAUSTED", { reason: "TOO_MANY_FENCES" }),
+  );
 });
 
 test("[C6] [B2] a cell that is thawed begins again; replays were answered all along", async () => {
@@ -149,7 +177,9 @@ test("[R1] a page of leases ends where it says, and what was asked for is the fi
     c.clock.jump(1);
   }
   const list = async (limit: number, createdAfterMs: number, afterPosition = 0) => {
-    const answer = await c.clock.settle(c.ledger("1").object.list({ ...c.envelope, caller: callerOf(), createdAfterMs, afterPosition, limit }));
+    const answer = await c.clock.settle(
+      c.ledger("1").object.list({ ...c.envelope, caller: callerOf(), createdAfterMs, afterPosition, limit }),
+    );
     if (!answer.ok) throw new Error(answer.refusal.detail);
     return answer.value;
   };
@@ -158,7 +188,9 @@ test("[R1] a page of leases ends where it says, and what was asked for is the fi
   expect(first.leases.map(({ lease }) => lease)).toEqual(leases.slice(0, 2));
   expect((await list(2, 0, first.nextPosition)).leases.map(({ lease }) => lease)).toEqual(leases.slice(2));
   expect((await list(9, created[1] ?? 0)).leases.map(({ lease }) => lease)).toEqual(leases.slice(1));
-  expect((await list(9, created[1] ?? 0, first.nextPosition)).leases.map(({ lease }) => lease)).toEqual(leases.slice(2));
+  expect((await list(9, created[1] ?? 0, first.nextPosition)).leases.map(({ lease }) => lease)).toEqual(
+    leases.slice(2),
+  );
 });
 
 test("a lease is shown with its age, its outcome and why, and with its ops only while it is granted", async () => {
@@ -167,19 +199,35 @@ test("a lease is shown with its age, its outcome and why, and with its ops only 
   const createdAtMs = c.clock.now();
   await begin(c, lease, ["Ada"]);
   c.clock.jump(5_000);
-  const get = (id: string) => c.clock.settle(c.ledger("1").object.get({ ...c.envelope, caller: callerOf(), lease: id }));
+  const get = (id: string) =>
+    c.clock.settle(c.ledger("1").object.get({ ...c.envelope, caller: callerOf(), lease: id }));
   const granted = await get(lease);
-  expect(granted).toMatchObject({ value: { state: "GRANTED", createdAtMs, ageMs: 5_000, ops: [{ value: "Ada" }] } });
-  for (const absent of ["decidedAtMs", "decidedBy", "reason"]) expect(granted.ok && granted.value).not.toHaveProperty(absent);
+  expect(granted).toMatchObject({
+    value: { state: "GRANTED", createdAtMs, ageMs: 5_000, ops: [{ value: "Ada" }] },
+  });
+  for (const absent of ["decidedAtMs", "decidedBy", "reason"])
+    expect(granted.ok && granted.value).not.toHaveProperty(absent);
   const operator = { role: "operator", keyId: "o" } as const;
-  await c.clock.settle(c.ledger("1").object.decide(decideRequest(c.envelope, lease, "ROLLED_BACK", { caller: operator, reason: "lost" })));
+  await c.clock.settle(
+    c
+      .ledger("1")
+      .object.decide(decideRequest(c.envelope, lease, "ROLLED_BACK", { caller: operator, reason: "lost" })),
+  );
   const decided = await get(lease);
   expect(decided).toMatchObject({
-    value: { state: "ROLLED_BACK", createdAtMs, decidedAtMs: createdAtMs + 5_000, decidedBy: "operator", reason: "lost" },
+    value: {
+      state: "ROLLED_BACK",
+      createdAtMs,
+      decidedAtMs: createdAtMs + 5_000,
+      decidedBy: "operator",
+      reason: "lost",
+    },
   });
   expect(decided.ok && decided.value).not.toHaveProperty("ops");
   expect(await get(c.uuid())).toEqual(no("NOT_FOUND"));
-  const states = await c.clock.settle(c.ledger("1").object.leaseStates({ ...c.envelope, leases: [lease, c.uuid()] }));
+  const states = await c.clock.settle(
+    c.ledger("1").object.leaseStates({ ...c.envelope, leases: [lease, c.uuid()] }),
+  );
   expect(states).toEqual({ ok: true, value: ["ROLLED_BACK", null] });
 });
 
@@ -203,7 +251,8 @@ test("[C3] of more open decisions than one instance keeps in memory every one is
   expect(c.holds()).toEqual([]);
   await c.pass(120_000);
   expect(await status(c)).toMatchObject({ unappliedDecisions: 0 });
-  const behind = "SELECT count(*) AS n FROM lease WHERE position > (SELECT value FROM meta WHERE name = 'applied_position')";
+  const behind =
+    "SELECT count(*) AS n FROM lease WHERE position > (SELECT value FROM meta WHERE name = 'applied_position')";
   expect(c.ledger("1").database.prepare(behind).get()).toEqual({ n: 0 });
   c.ledger("1").restart();
   expect(await status(c)).toMatchObject({ unappliedDecisions: 0 });
@@ -231,7 +280,8 @@ test("[C3] a shard that has confirmed is not told again while another one cannot
   c.fate = (call) => (isDecision(call) && call.to === "shard 1" ? "lose" : "deliver");
   await decide(c, lease, "COMMITTED");
   await c.pass(60_000);
-  const told = (shard: string): number => c.messages("exchange").filter((call) => isDecision(call) && call.to === shard).length;
+  const told = (shard: string): number =>
+    c.messages("exchange").filter((call) => isDecision(call) && call.to === shard).length;
   expect(told("shard 0")).toBe(1);
   expect(told("shard 1")).toBeGreaterThan(2);
   c.fate = () => "deliver";

@@ -5,7 +5,11 @@ import { Cluster } from "../../support/cluster.ts";
 import { beginRequest, decideRequest } from "../../support/ops.ts";
 
 /** A granted lease of the ledger's second instance, on the only shard. */
-async function granted(): Promise<{ c: Cluster; question: Question; ask: (shard: number, question: Question) => Promise<unknown> }> {
+async function granted(): Promise<{
+  c: Cluster;
+  question: Question;
+  ask: (shard: number, question: Question) => Promise<unknown>;
+}> {
   const c = await Cluster.start({ shards: 1 });
   await c.clock.settle(c.ledger("1").object.begin(beginRequest(c.envelope, c.uuid(), ["warm-up"])));
   c.ledger("1").restart();
@@ -18,7 +22,9 @@ async function granted(): Promise<{ c: Cluster; question: Question; ask: (shard:
   if (prepare === undefined) throw new Error("no prepare was sent");
   const question: Question = { lease, incarnation: prepare.incarnation, counter: prepare.counter, epoch: 2 };
   const ask = async (shard: number, asked: Question): Promise<unknown> => {
-    const answer = await c.clock.settle(c.ledger("1").object.inquire({ ...c.envelope, shard, questions: [asked] }));
+    const answer = await c.clock.settle(
+      c.ledger("1").object.inquire({ ...c.envelope, shard, questions: [asked] }),
+    );
     return answer.ok ? answer.value.verdicts[0] : answer.refusal.code;
   };
   return { c, question, ask };
@@ -29,7 +35,12 @@ test("[B8] [B4] only the very execution that a granted lease rests on is granted
   expect(await ask(0, question)).toBe("granted");
   expect(await ask(1, question)).toBe("gone");
   const { incarnation, counter, epoch } = question;
-  const others: Partial<Question>[] = [{ incarnation: incarnation - 1 }, { counter: counter + 1 }, { counter: counter - 1 }, { epoch: epoch + 1 }];
+  const others: Partial<Question>[] = [
+    { incarnation: incarnation - 1 },
+    { counter: counter + 1 },
+    { counter: counter - 1 },
+    { epoch: epoch + 1 },
+  ];
   for (const other of others) expect(await ask(0, { ...question, ...other })).toBe("gone");
 });
 
@@ -65,7 +76,8 @@ test("[B8] [B7] a running attempt is running, and only that attempt", async () =
     .at(-1);
   if (prepare === undefined) throw new Error("no prepare was sent");
   const question: Question = { lease, incarnation: prepare.incarnation, counter: prepare.counter, epoch: 3 };
-  const askNow = async (asked: Question): Promise<unknown> => (await Promise.all([ask(0, asked), c.clock.pass(0)]))[0];
+  const askNow = async (asked: Question): Promise<unknown> =>
+    (await Promise.all([ask(0, asked), c.clock.pass(0)]))[0];
   expect(await askNow(question)).toBe("running");
   expect(await askNow({ ...question, counter: question.counter - 1 })).toBe("gone");
   expect(await askNow({ ...question, incarnation: question.incarnation - 1 })).toBe("gone");

@@ -6,9 +6,11 @@ import type { BucketTypeName, SourceTypeName, SubjectTypeName } from "../../../s
 import { bucketTypes, sourceTypes, subjectTypes } from "../../../src/core/registry.ts";
 import { opsOf, type OpSpec } from "../../support/ops.ts";
 
-const names = <Name extends string>(table: Record<Name, unknown>): fc.Arbitrary<Name> => fc.constantFrom(...(Object.keys(table) as Name[]));
+const names = <Name extends string>(table: Record<Name, unknown>): fc.Arbitrary<Name> =>
+  fc.constantFrom(...(Object.keys(table) as Name[]));
 const id = fc.string({ minLength: 1, maxLength: 20 });
-const reference = <Name extends string>(table: Record<Name, unknown>) => fc.record({ type: names(table), id });
+const reference = <Name extends string>(table: Record<Name, unknown>) =>
+  fc.record({ type: names(table), id });
 
 test("a lease's ops come back as they were stored", () => {
   const spec: fc.Arbitrary<OpSpec> = fc.record({

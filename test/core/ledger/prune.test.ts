@@ -4,10 +4,14 @@ import type { Limits } from "../../../src/core/limits.ts";
 import { Cluster } from "../../support/cluster.ts";
 import { beginRequest, decideRequest } from "../../support/ops.ts";
 
-const no = (reason: string): object => ({ ok: false, refusal: expect.objectContaining({ reason }) as unknown });
+const no = (reason: string): object => ({
+  ok: false,
+  refusal: expect.objectContaining({ reason }) as unknown,
+});
 
 const start = (limits: Partial<Limits>): Promise<Cluster> => Cluster.start({ shards: 1, limits });
-const fence = (c: Cluster) => c.clock.settle(c.ledger("1").object.decide(decideRequest(c.envelope, c.uuid(), "ROLLED_BACK")));
+const fence = (c: Cluster) =>
+  c.clock.settle(c.ledger("1").object.decide(decideRequest(c.envelope, c.uuid(), "ROLLED_BACK")));
 
 async function forget(c: Cluster, pulledPosition = Number.MAX_SAFE_INTEGER): Promise<number> {
   const answer = await c.clock.settle(c.ledger("1").object.maintain({ ...c.envelope, pulledPosition }));
@@ -16,7 +20,9 @@ async function forget(c: Cluster, pulledPosition = Number.MAX_SAFE_INTEGER): Pro
 }
 
 async function changes(c: Cluster, afterPosition: number) {
-  const answer = await c.clock.settle(c.ledger("1").object.pull({ ...c.envelope, afterPosition, limit: 1_000 }));
+  const answer = await c.clock.settle(
+    c.ledger("1").object.pull({ ...c.envelope, afterPosition, limit: 1_000 }),
+  );
   if (!answer.ok) throw new Error(answer.refusal.detail);
   return answer.value.changes;
 }
@@ -53,7 +59,9 @@ test("[S1] a granted lease is never forgotten, whatever its age", async () => {
   await c.clock.settle(c.ledger("1").object.begin(beginRequest(c.envelope, lease, ["ada"])));
   await c.pass(600_000);
   expect(await forget(c)).toBe(0);
-  expect(await c.clock.settle(c.ledger("1").object.decide(decideRequest(c.envelope, lease, "COMMITTED")))).toMatchObject({ ok: true });
+  expect(
+    await c.clock.settle(c.ledger("1").object.decide(decideRequest(c.envelope, lease, "COMMITTED"))),
+  ).toMatchObject({ ok: true });
 });
 
 test("[C7] [S1] the room for fences comes back with the fences that are forgotten, and with nothing else", async () => {
@@ -78,7 +86,8 @@ test("[C7] [S1] the room for fences comes back with the fences that are forgotte
 
 test("[S1] [M4] nothing behind an outcome that is not applied is forgotten, and positions stay above the largest that was", async () => {
   const c = await start({ outcomeRetentionS: 1, sweepAfterMs: 600_000, maxBackoffMs: 100 });
-  c.fate = (call) => (call.method === "exchange" && call.from === "ledger 1" && c.holds().length > 0 ? "lose" : "deliver");
+  c.fate = (call) =>
+    call.method === "exchange" && call.from === "ledger 1" && c.holds().length > 0 ? "lose" : "deliver";
   await committed(c, "ada");
   await fence(c);
   const largest = (await changes(c, 0)).at(-1)?.position ?? 0;

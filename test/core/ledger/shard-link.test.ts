@@ -11,12 +11,27 @@ const GRANTED = { granted: true, epoch: 1, missing: 0 } as const;
 
 function prepareOf(lease: string, ops: number): Prepare {
   const op = { kind: "create", type: "ROUTES", value: "v", canonical: "v", shard: 0 } as const;
-  return { cell: "1", lease, incarnation: 1, counter: 1, allowMissing: false, ops: Array.from({ length: ops }, (_, index) => ({ ...op, index })) };
+  return {
+    cell: "1",
+    lease,
+    incarnation: 1,
+    counter: 1,
+    allowMissing: false,
+    ops: Array.from({ length: ops }, (_, index) => ({ ...op, index })),
+  };
 }
 
 function decisionOf(lease: string, keys: number): Decision {
   const key = { type: "ROUTES", canonical: "v" } as const;
-  return { cell: "1", lease, incarnation: 1, counter: 1, outcome: "COMMITTED", epoch: 1, keys: Array.from({ length: keys }, () => key) };
+  return {
+    cell: "1",
+    lease,
+    incarnation: 1,
+    counter: 1,
+    outcome: "COMMITTED",
+    epoch: 1,
+    keys: Array.from({ length: keys }, () => key),
+  };
 }
 
 /** Messages wait for `answer`, so that a test decides what meets while one is under way. */
@@ -58,7 +73,8 @@ class Wire {
   /** What left, in letters: decisions | prepares of each message. */
   get leases(): string[] {
     return this.sent.map(
-      ({ decisions, prepares }) => `${decisions.map(({ lease }) => lease).join("")}|${prepares.map(({ lease }) => lease).join("")}`,
+      ({ decisions, prepares }) =>
+        `${decisions.map(({ lease }) => lease).join("")}|${prepares.map(({ lease }) => lease).join("")}`,
     );
   }
 }

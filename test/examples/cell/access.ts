@@ -18,11 +18,17 @@ async function violations(page: Page): Promise<string[]> {
   return [...light, ...dark];
 }
 
-async function violationsIn(page: Page, colorScheme: "light" | "dark", options: axe.RunOptions): Promise<string[]> {
+async function violationsIn(
+  page: Page,
+  colorScheme: "light" | "dark",
+  options: axe.RunOptions,
+): Promise<string[]> {
   await page.emulateMedia({ colorScheme });
   const asked = JSON.stringify({ ...options, resultTypes: ["violations"], preload: false });
   const found: Violation[] = await page.evaluate(`axe.run(${asked}).then(({ violations }) => violations)`);
-  return found.flatMap(({ id, nodes }) => nodes.map(({ target, failureSummary }) => `${colorScheme} ${id} ${String(target)} ${failureSummary}`));
+  return found.flatMap(({ id, nodes }) =>
+    nodes.map(({ target, failureSummary }) => `${colorScheme} ${id} ${String(target)} ${failureSummary}`),
+  );
 }
 
 /** Presses Tab until the focus is on it. */

@@ -36,6 +36,7 @@ describe.skipIf(isBrowserSkipped())("the example", () => {
     expect(complaints).toEqual([]);
     expect(await example.end()).toBe(0);
     expect(example.left().filter((name) => name.startsWith("leasehold"))).toEqual([]);
-    for (const url of [example.url, example.cellUrl("1"), example.cellUrl("2")]) await expect(fetch(url)).rejects.toThrow();
+    for (const url of [example.url, example.cellUrl("1"), example.cellUrl("2")])
+      await expect(fetch(url)).rejects.toThrow();
   });
 });

@@ -29,7 +29,9 @@ export function crashTests(world: () => World): void {
     const name = freshName("unsaved");
     await visitor.signUpAndCrash("1", name, "before_commit");
     expect(await visitor.heading()).toBe("Cell 1 is away for a moment");
-    expect((await example.records.find({ type: "USERNAMES", value: name }))?.record.status).toBe("LEASE_CREATING");
+    expect((await example.records.find({ type: "USERNAMES", value: name }))?.record.status).toBe(
+      "LEASE_CREATING",
+    );
 
     const other = await Visitor.arrive(world());
     await other.signUp("2", name);
@@ -39,7 +41,9 @@ export function crashTests(world: () => World): void {
     await page.waitForURL(`${example.url}/-/cells/1`);
     const story = page.locator(".story", { hasText: name }).first();
     await story.locator(".healed").waitFor();
-    expect(await story.innerText()).toMatch(/killed.*before COMMIT[\s\S]*fence[\s\S]*rolled back by reconciliation/);
+    expect(await story.innerText()).toMatch(
+      /killed.*before COMMIT[\s\S]*fence[\s\S]*rolled back by reconciliation/,
+    );
     await visitor.open("/-/cells/1");
     expect(await page.locator(".people", { hasText: name }).count()).toBe(0);
     await other.signUp("2", name);

@@ -49,7 +49,9 @@ export class ExampleProcess {
 
   get keys(): DevKeys {
     const folder = this.left().find((name) => name.startsWith("leasehold-example-")) ?? "";
-    return JSON.parse(readFileSync(join(this.#temporary, folder, "coordinator/dev-keys.json"), "utf8")) as DevKeys;
+    return JSON.parse(
+      readFileSync(join(this.#temporary, folder, "coordinator/dev-keys.json"), "utf8"),
+    ) as DevKeys;
   }
 
   /** As a router sees the names. */

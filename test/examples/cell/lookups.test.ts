@@ -5,7 +5,8 @@ import type { Found } from "../../../src/client/index.ts";
 beforeEach(() => void vi.useFakeTimers({ toFake: ["performance"] }));
 afterEach(() => void vi.useRealTimers());
 
-const foundIn = (cell: string): Found => ({ cell: { id: cell, address: `http://127.0.0.1:900${cell}` } }) as Found;
+const foundIn = (cell: string): Found =>
+  ({ cell: { id: cell, address: `http://127.0.0.1:900${cell}` } }) as Found;
 
 /** A coordinator whose answer can be changed; it counts how often it is asked. */
 function coordinator(answer: Found | undefined) {

@@ -29,7 +29,10 @@ export function nameTests(world: () => World): void {
 
     // Both fields, when both are taken.
     await visitor.signUp("2", name, `${name}@Example.com`);
-    expect(await page.locator(".problem").allInnerTexts()).toEqual(["Username has already been taken.", "Email has already been taken."]);
+    expect(await page.locator(".problem").allInnerTexts()).toEqual([
+      "Username has already been taken.",
+      "Email has already been taken.",
+    ]);
 
     // And the free email is free indeed.
     await visitor.signUp("2", freshName("ada"), free);
@@ -42,7 +45,9 @@ export function nameTests(world: () => World): void {
     const visitor = await Visitor.arrive(world());
     const [before, after] = [freshName("before"), freshName("after")];
     await visitor.signUp("2", before);
-    expect((await fetch(`${example.url}/${before}`)).headers.get("leasehold-lookup")).toBe("asking the coordinator");
+    expect((await fetch(`${example.url}/${before}`)).headers.get("leasehold-lookup")).toBe(
+      "asking the coordinator",
+    );
     const again = await fetch(`${example.url}/${before}`);
     expect([again.status, again.headers.get("leasehold-cell")]).toEqual([200, "2"]);
     expect(again.headers.get("leasehold-lookup")).toMatch(/^the router's memory, \d+ ms old$/);
@@ -53,7 +58,9 @@ export function nameTests(world: () => World): void {
     const found = await fetch(`${example.url}/${after}`);
     expect([found.status, found.headers.get("leasehold-cell")]).toEqual([200, "2"]);
     // As long as the router remembers it, the cell itself says that it is not there.
-    await eventually(async () => (await fetch(`${example.url}/${before}`)).text()).toContain("Nobody has this name");
+    await eventually(async () => (await fetch(`${example.url}/${before}`)).text()).toContain(
+      "Nobody has this name",
+    );
     expect(await visitor.open(`/${before}`)).toBe(404);
     expect(await visitor.heading()).toBe("Nobody has this name");
     await visitor.leave();
@@ -81,8 +88,11 @@ export function nameTests(world: () => World): void {
     expect(await visitor.heading()).toBe(name.toUpperCase());
     expect(await visitor.page.locator(".story").first().innerText()).toContain("respell username");
     // Every spelling leads there, also while the router remembers the first one.
-    for (const spelling of [name, name.toUpperCase()]) expect((await fetch(`${example.url}/${spelling}`)).status).toBe(200);
-    await eventually(async () => (await example.records.find({ type: "ROUTES", value: name }))?.record.bucket.value).toBe(name.toUpperCase());
+    for (const spelling of [name, name.toUpperCase()])
+      expect((await fetch(`${example.url}/${spelling}`)).status).toBe(200);
+    await eventually(
+      async () => (await example.records.find({ type: "ROUTES", value: name }))?.record.bucket.value,
+    ).toBe(name.toUpperCase());
     await visitor.leave();
   });
 

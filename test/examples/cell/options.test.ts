@@ -4,7 +4,12 @@ import { normalPace, quickPace } from "../../../examples/cell/launcher/pace.ts";
 
 test("options and their defaults", () => {
   expect(readOptions([])).toEqual({ port: 4_000, folder: undefined, pace: normalPace, help: false });
-  expect(readOptions(["--port", "4100", "--folder", "state", "--quick"])).toEqual({ port: 4_100, folder: "state", pace: quickPace, help: false });
+  expect(readOptions(["--port", "4100", "--folder", "state", "--quick"])).toEqual({
+    port: 4_100,
+    folder: "state",
+    pace: quickPace,
+    help: false,
+  });
   expect(readOptions(["--help"]).help).toBe(true);
 });
 

@@ -36,7 +36,9 @@ describe.skipIf(isSkipped("PostgreSQL"))("the example on PostgreSQL", () => {
     expect((await signUp("2", "Grace")).status).toBe(422);
     const away = await signUp("1", "saved", "after_commit");
     expect([away.status, away.headers.get("retry-after")]).toEqual([503, "1"]);
-    await eventually(async () => (await example.records.find({ type: "ROUTES", value: "saved" }))?.record.status).toBe("ACTIVE");
+    await eventually(
+      async () => (await example.records.find({ type: "ROUTES", value: "saved" }))?.record.status,
+    ).toBe("ACTIVE");
     await eventually(async () => (await fetch(`${example.url}/saved`)).status).toBe(200);
   });
 });

@@ -14,11 +14,17 @@ async function statusFor(url: string, host: string): Promise<number | undefined>
 export function securityTests(world: () => World): void {
   test("a form from elsewhere is refused", async () => {
     const { example } = world();
-    const body = (): URLSearchParams => new URLSearchParams({ username: freshName("csrf"), email: `${freshName("csrf")}@example.com` });
+    const body = (): URLSearchParams =>
+      new URLSearchParams({ username: freshName("csrf"), email: `${freshName("csrf")}@example.com` });
     for (const origin of ["https://example.com", "http://127.0.0.1:1", "null", undefined]) {
       for (const url of [example.url, example.cellUrl("1")]) {
         const headers = origin === undefined ? {} : { origin };
-        const answer = await fetch(`${url}/-/cells/1/sign-up`, { method: "POST", body: body(), headers, redirect: "manual" });
+        const answer = await fetch(`${url}/-/cells/1/sign-up`, {
+          method: "POST",
+          body: body(),
+          headers,
+          redirect: "manual",
+        });
         expect(answer.status, `${origin} at ${url}`).toBe(403);
       }
     }
@@ -35,14 +41,20 @@ export function securityTests(world: () => World): void {
     const { example } = world();
     for (const url of [example.url, example.cellUrl("2")]) {
       expect(await statusFor(url, "evil.example.com")).toBe(421);
-      expect(await statusFor(`${url}/-/cells/2`, new URL(url).host.replace("127.0.0.1", "localhost"))).toBe(200);
+      expect(await statusFor(`${url}/-/cells/2`, new URL(url).host.replace("127.0.0.1", "localhost"))).toBe(
+        200,
+      );
     }
   });
 
   test("what people type is text, wherever it is shown; what is too much is refused", async () => {
     const { example } = world();
     const post = (fields: Record<string, string>): Promise<Response> =>
-      fetch(`${example.url}/-/cells/1/sign-up`, { method: "POST", body: new URLSearchParams(fields), headers: { origin: example.url } });
+      fetch(`${example.url}/-/cells/1/sign-up`, {
+        method: "POST",
+        body: new URLSearchParams(fields),
+        headers: { origin: example.url },
+      });
     const evil = `"><script>alert(1)</script>`;
     const answer = await post({ username: evil, email: evil, crash: evil });
     expect(answer.status).toBe(422);
@@ -51,7 +63,8 @@ export function securityTests(world: () => World): void {
     expect(await found.text()).not.toContain("<script>alert");
     expect((await post({ username: "a".repeat(5_000), email: "a@example.com" })).status).toBe(422);
     expect((await post({ username: freshName("nul"), email: "a\0@example.com" })).status).toBe(422);
-    for (const url of [example.url, example.cellUrl("1")]) expect((await fetch(`${url}/%00`)).status).toBe(404);
+    for (const url of [example.url, example.cellUrl("1")])
+      expect((await fetch(`${url}/%00`)).status).toBe(404);
     expect((await post({ username: "a".repeat(50_000), email: "a@example.com" })).status).toBe(413);
   });
 
@@ -60,7 +73,15 @@ export function securityTests(world: () => World): void {
     const { operator, router, cells } = example.keys;
     const visitor = await Visitor.arrive(world());
     await visitor.signUp("1", freshName("keys"));
-    const paths = ["/", "/-/cells/1", "/-/cells/1/account", "/-/cells/1/operations", "/-/cells/1/panel", "/-/cells/2", "/nobody-here"];
+    const paths = [
+      "/",
+      "/-/cells/1",
+      "/-/cells/1/account",
+      "/-/cells/1/operations",
+      "/-/cells/1/panel",
+      "/-/cells/2",
+      "/nobody-here",
+    ];
     let all = example.output;
     for (const path of paths) {
       await visitor.open(path);

@@ -4,7 +4,8 @@ import { isStory, storiesOf } from "../../../examples/cell/protocol/stories.ts";
 
 const uuid = "00000000-0000-4000-8000-000000000001";
 const names = [{ change: "claim" as const, type: "USERNAMES" as const, value: "ada" }];
-const at = (happenings: Happening[]): ProtocolEvent[] => happenings.map((happening, atMs) => ({ ...happening, atMs }));
+const at = (happenings: Happening[]): ProtocolEvent[] =>
+  happenings.map((happening, atMs) => ({ ...happening, atMs }));
 const begin = (more: object = {}): Happening => ({
   kind: "begin",
   uuid,
@@ -23,7 +24,11 @@ function onlyStory(happenings: Happening[]) {
 }
 
 test("a lease that was committed by its own process", () => {
-  const story = onlyStory([begin(), { kind: "saved", uuid }, { kind: "commit", uuid, outcome: "ok", isReconciliation: false, durationMs: 3 }]);
+  const story = onlyStory([
+    begin(),
+    { kind: "saved", uuid },
+    { kind: "commit", uuid, outcome: "ok", isReconciliation: false, durationMs: 3 },
+  ]);
   expect(story).toMatchObject({ what: "Sign-up", names, state: "committed", isHealed: false });
   expect(story?.steps.map(({ call }) => call)).toEqual(["begin", "COMMIT", "commit"]);
 });
@@ -51,5 +56,9 @@ test("a refusal tells each name once", () => {
 
 test("the newest is the first", () => {
   const told = storiesOf(at([{ kind: "started" }, begin(), { kind: "notice", text: "something" }]));
-  expect(told.map((each) => (isStory(each) ? each.what : each.text))).toEqual(["Something", "Sign-up", "The process of this cell started"]);
+  expect(told.map((each) => (isStory(each) ? each.what : each.text))).toEqual([
+    "Something",
+    "Sign-up",
+    "The process of this cell started",
+  ]);
 });

@@ -17,7 +17,10 @@ export class Visitor {
     this.#url = url;
   }
 
-  static async arrive({ browser, example, complaints }: World, options: BrowserContextOptions = {}): Promise<Visitor> {
+  static async arrive(
+    { browser, example, complaints }: World,
+    options: BrowserContextOptions = {},
+  ): Promise<Visitor> {
     const context = await browser.newContext({ reducedMotion: "reduce", ...options });
     context.setDefaultTimeout(PATIENCE_MS);
     const page = await context.newPage();
@@ -58,7 +61,10 @@ export class Visitor {
   }
 
   async press(name: string): Promise<void> {
-    await Promise.all([this.page.waitForEvent("load"), this.page.getByRole("button", { name, exact: true }).click()]);
+    await Promise.all([
+      this.page.waitForEvent("load"),
+      this.page.getByRole("button", { name, exact: true }).click(),
+    ]);
   }
 
   get path(): string {

@@ -1,6 +1,16 @@
 import { DigestSum, lanesOf } from "../../../src/core/digest.ts";
-import type { DigestRecordsAnswer, DigestRecordsRequest, RangeDigest, SourceRange } from "../../../src/core/messages.ts";
-import { bucketTypeByNumber, sourceTypeByNumber, sourceTypes, subjectTypeByNumber } from "../../../src/core/registry.ts";
+import type {
+  DigestRecordsAnswer,
+  DigestRecordsRequest,
+  RangeDigest,
+  SourceRange,
+} from "../../../src/core/messages.ts";
+import {
+  bucketTypeByNumber,
+  sourceTypeByNumber,
+  sourceTypes,
+  subjectTypeByNumber,
+} from "../../../src/core/registry.ts";
 import { END, type ClaimRow, type HoldRow } from "../../../src/core/shard/store.ts";
 import type { Sent } from "../network.ts";
 import type { Evidence } from "./evidence.ts";
@@ -26,11 +36,17 @@ export class DigestWatch {
     this.#asked.delete(keyOf(call));
     if (disk.pending > 0 || disk.version !== version) return;
     const request = call.message as DigestRecordsRequest;
-    for (const [index, range] of request.ranges.entries()) this.#compare(this.#indexOf(call.to), request, range, digests[index]);
+    for (const [index, range] of request.ranges.entries())
+      this.#compare(this.#indexOf(call.to), request, range, digests[index]);
     this.#evidence.see("R4");
   }
 
-  #compare(shard: number, { cell, sourceType, bucketTypes }: DigestRecordsRequest, { after, upTo }: SourceRange, digest?: RangeDigest): void {
+  #compare(
+    shard: number,
+    { cell, sourceType, bucketTypes }: DigestRecordsRequest,
+    { after, upTo }: SourceRange,
+    digest?: RangeDigest,
+  ): void {
     const image = this.#evidence.images[shard];
     if (image === undefined) throw new Error(`there is no shard ${shard}`);
     const { claims, holds } = image;
@@ -42,17 +58,25 @@ export class DigestWatch {
       Buffer.compare(Buffer.from(row.source_order), Buffer.from(after)) > 0 &&
       Buffer.compare(Buffer.from(row.source_order), Buffer.from(upTo ?? END)) <= 0;
     const its = [...claims.values()].filter(isIn);
-    const held = [...holds].some(([key, hold]) => isIn(hold) || (hold.cell === cell && isIn(claims.get(key))));
+    const held = [...holds].some(
+      ([key, hold]) => isIn(hold) || (hold.cell === cell && isIn(claims.get(key))),
+    );
     const [sum, answered] = [new DigestSum(), new DigestSum()];
     for (const claim of its) sum.add(lanesOf(digestedOf(claim)));
     if (digest !== undefined) answered.add(digest.lanes, digest.count);
     const newestMs = its.length === 0 ? null : Math.max(...its.map((claim) => claim.updated_at_ms));
-    const isRight = sum.count === answered.count && sum.hash === answered.hash && digest?.newestUpdatedAtMs === newestMs;
-    this.#evidence.check("I21", isRight, () => `the digest of a range of cell ${cell} on shard ${shard} is not that of its ${sum.count} claims`);
+    const isRight =
+      sum.count === answered.count && sum.hash === answered.hash && digest?.newestUpdatedAtMs === newestMs;
+    this.#evidence.check(
+      "I21",
+      isRight,
+      () => `the digest of a range of cell ${cell} on shard ${shard} is not that of its ${sum.count} claims`,
+    );
     this.#evidence.check(
       "I21",
       digest?.held === held,
-      () => `a range of cell ${cell} on shard ${shard} is ${held ? "" : "not "}held, and is said to be otherwise`,
+      () =>
+        `a range of cell ${cell} on shard ${shard} is ${held ? "" : "not "}held, and is said to be otherwise`,
     );
     if (held) this.#evidence.see("digest held");
   }
@@ -72,7 +96,14 @@ function digestedOf(claim: ClaimRow): Parameters<typeof lanesOf>[0] {
   const type = bucketTypeByNumber(claim.bucket_type);
   const subjectType = subjectTypeByNumber(claim.subject_type);
   const sourceType = sourceTypeByNumber(claim.source_type);
-  if (type === undefined || subjectType === undefined || sourceType === undefined) throw new Error("a claim has a type that nobody knows");
+  if (type === undefined || subjectType === undefined || sourceType === undefined)
+    throw new Error("a claim has a type that nobody knows");
   const { canonical, value, subject_id: subjectId, source_id: sourceId } = claim;
-  return { type, canonical, value, subject: { type: subjectType, id: subjectId }, source: { type: sourceType, id: sourceId } };
+  return {
+    type,
+    canonical,
+    value,
+    subject: { type: subjectType, id: subjectId },
+    source: { type: sourceType, id: sourceId },
+  };
 }

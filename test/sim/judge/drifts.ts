@@ -69,7 +69,11 @@ export class Drifts {
       this.#open.delete(key);
       if (row === undefined) continue;
       const owner = this.#evidence.inUse.get(nameKey(name));
-      this.#evidence.check("I1", owner === undefined, () => `cell ${cell} has the claim on ${nameKey(name)} again, which cell ${owner} uses`);
+      this.#evidence.check(
+        "I1",
+        owner === undefined,
+        () => `cell ${cell} has the claim on ${nameKey(name)} again, which cell ${owner} uses`,
+      );
       this.#evidence.inUse.set(nameKey(name), cell);
       this.#evidence.see("a drift is over");
     }

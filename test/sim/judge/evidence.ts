@@ -62,7 +62,9 @@ export class Evidence {
 
   /** What a scan of a cell's leases must show if it begins now. */
   grantedOf(cell: string): string[] {
-    return [...this.facts.values()].filter((fact) => fact.cell === cell && fact.state === "GRANTED").map(({ lease }) => lease);
+    return [...this.facts.values()]
+      .filter((fact) => fact.cell === cell && fact.state === "GRANTED")
+      .map(({ lease }) => lease);
   }
 
   factOf(cell: string, lease: string): Facts | undefined {

@@ -23,20 +23,30 @@ export class Judge extends Evidence implements Pick<Witness, "sent" | "answered"
   observe(): void {
     this.#refresh();
     for (const [cell, part] of this.coordinator.ledgers)
-      this.#checkWakeUp(part, () => [...this.facts.values()].some((fact) => fact.cell === cell && fact.state !== "GRANTED" && !fact.isApplied));
-    for (const [index, part] of this.coordinator.shards.entries()) this.#checkWakeUp(part, () => (this.images[index]?.holds.size ?? 0) > 0);
+      this.#checkWakeUp(part, () =>
+        [...this.facts.values()].some(
+          (fact) => fact.cell === cell && fact.state !== "GRANTED" && !fact.isApplied,
+        ),
+      );
+    for (const [index, part] of this.coordinator.shards.entries())
+      this.#checkWakeUp(part, () => (this.images[index]?.holds.size ?? 0) > 0);
   }
 
   /** A local transaction of a cell has committed. */
   saved(cell: string, change: LocalChange): void {
     this.#refresh();
-    for (const name of change.removes) if (this.inUse.get(nameKey(name)) === cell) this.inUse.delete(nameKey(name));
+    for (const name of change.removes)
+      if (this.inUse.get(nameKey(name)) === cell) this.inUse.delete(nameKey(name));
     for (const row of change.puts) {
       const key = nameKey(row);
       // A name that somebody is setting at odds is in use when that is over.
       if (this.drifts.has(cell, row)) continue;
       const owner = this.inUse.get(key);
-      this.check("I1", owner === undefined || owner === cell, () => `${key} is in use by cell ${owner} and now by cell ${cell}`);
+      this.check(
+        "I1",
+        owner === undefined || owner === cell,
+        () => `${key} is in use by cell ${owner} and now by cell ${cell}`,
+      );
       this.inUse.set(key, cell);
       this.#shards.checkProtected(key);
     }
@@ -58,7 +68,8 @@ export class Judge extends Evidence implements Pick<Witness, "sent" | "answered"
     this.#refresh();
     this.#messages.answered(call, reply);
     this.verifications.answered(call.method, call.message, reply);
-    if (call.method === "digestRecords" && reply.ok) this.#digests.answered(call, reply.value as DigestRecordsAnswer);
+    if (call.method === "digestRecords" && reply.ok)
+      this.#digests.answered(call, reply.value as DigestRecordsAnswer);
   }
 
   /** Reads whatever became durable since the last look. */
@@ -70,7 +81,13 @@ export class Judge extends Evidence implements Pick<Witness, "sent" | "answered"
 
   #checkWakeUp(part: Part<object>, hasWork: () => boolean): void {
     // What is on its way to the disk may be the end of that work.
-    if (part.current?.isAdmitted !== true || part.isAwaited || (part.alarmLost && !part.isLossKnown) || part.disk.pending > 0) return;
+    if (
+      part.current?.isAdmitted !== true ||
+      part.isAwaited ||
+      (part.alarmLost && !part.isLossKnown) ||
+      part.disk.pending > 0
+    )
+      return;
     this.check("I11", !hasWork(), () => `${part.name} has unfinished work and no alarm`);
   }
 }

@@ -22,7 +22,8 @@ export class LedgerWatch {
   }
 
   refresh(): void {
-    for (const [cell, part] of this.#evidence.coordinator.ledgers) if (this.#versions.get(cell) !== part.disk.version) this.#readLedger(cell, part);
+    for (const [cell, part] of this.#evidence.coordinator.ledgers)
+      if (this.#versions.get(cell) !== part.disk.version) this.#readLedger(cell, part);
   }
 
   #readLedger(cell: string, part: Part<object>): void {
@@ -33,13 +34,20 @@ export class LedgerWatch {
       "SELECT lease, decided, state, fence, position, created_position, incarnation, counter, epochs, payload, creates, destroys, replaces, missing, decided_by, reason FROM lease",
     );
     this.#checkPositions(cell, rows);
-    const [applied] = part.disk.readDurable<{ value: number }>("SELECT value FROM meta WHERE name = 'applied_position'");
+    const [applied] = part.disk.readDurable<{ value: number }>(
+      "SELECT value FROM meta WHERE name = 'applied_position'",
+    );
     const present = new Set<string>();
     for (const row of rows) {
       present.add(factKey(cell, row.lease));
-      this.#readLease(cell, row, row.payload === null || (row.decided === 1 && row.position <= (applied?.value ?? 0)));
+      this.#readLease(
+        cell,
+        row,
+        row.payload === null || (row.decided === 1 && row.position <= (applied?.value ?? 0)),
+      );
     }
-    for (const [key, fact] of this.#evidence.facts) if (fact.cell === cell && !present.has(key)) this.#vanished(key, fact);
+    for (const [key, fact] of this.#evidence.facts)
+      if (fact.cell === cell && !present.has(key)) this.#vanished(key, fact);
     const outstanding = rows.filter(({ decided }) => decided === 0).length;
     const { outstandingLeases } = this.#evidence.coordinator.limits;
     this.#evidence.check(
@@ -55,8 +63,13 @@ export class LedgerWatch {
     const changed = rows
       .filter((row) => this.#evidence.facts.get(factKey(cell, row.lease))?.position !== row.position)
       .map(({ position }) => position);
-    const isGrowing = changed.every((position) => position > last) && new Set(changed).size === changed.length;
-    this.#evidence.check("I12", isGrowing, () => `a change of a lease of cell ${cell} has a position that is not behind all others`);
+    const isGrowing =
+      changed.every((position) => position > last) && new Set(changed).size === changed.length;
+    this.#evidence.check(
+      "I12",
+      isGrowing,
+      () => `a change of a lease of cell ${cell} has a position that is not behind all others`,
+    );
     this.#positions.set(cell, Math.max(last, ...changed));
   }
 
@@ -76,10 +89,18 @@ export class LedgerWatch {
     }
     before.row = row;
     if (before.state !== row.state) {
-      this.#evidence.check("I6", before.state === "GRANTED", () => `lease ${key} was ${before.state} and is ${row.state}`);
+      this.#evidence.check(
+        "I6",
+        before.state === "GRANTED",
+        () => `lease ${key} was ${before.state} and is ${row.state}`,
+      );
       before.state = row.state;
       before.position = row.position;
-      this.#evidence.check("I6", row.position > before.createdPosition, () => `lease ${key} was decided at a position before its grant's`);
+      this.#evidence.check(
+        "I6",
+        row.position > before.createdPosition,
+        () => `lease ${key} was decided at a position before its grant's`,
+      );
       this.#decided(before);
     }
     if (isApplied && !before.isApplied) this.#applied(before);
@@ -90,26 +111,45 @@ export class LedgerWatch {
   #granted(fact: Facts, missing: number): void {
     const { cell, lease, execution } = fact;
     this.#evidence.see("B5");
-    if (execution === undefined) throw new Violation("I4", `lease ${lease} of cell ${cell} is granted without an attempt`);
+    if (execution === undefined)
+      throw new Violation("I4", `lease ${lease} of cell ${cell} is granted without an attempt`);
     const attempt = attemptOf(cell, execution);
-    this.#evidence.check("I7", !this.#evidence.released.has(attempt), () => `attempt ${attempt} of lease ${lease} is granted after it was released`);
+    this.#evidence.check(
+      "I7",
+      !this.#evidence.released.has(attempt),
+      () => `attempt ${attempt} of lease ${lease} is granted after it was released`,
+    );
     const keys = this.#evidence.keysOf.get(factKey(cell, lease)) ?? new Set();
     this.#evidence.require(
       "I17",
       [...keys].some((key) => !this.#evidence.revoked.has(key)),
       () => `lease ${lease} is granted to revoked keys only: ${[...keys].join(" ")}`,
     );
-    this.#evidence.require("I17", !this.#evidence.frozen.has(cell), () => `lease ${lease} is granted to cell ${cell}, whose freeze was acknowledged`);
+    this.#evidence.require(
+      "I17",
+      !this.#evidence.frozen.has(cell),
+      () => `lease ${lease} is granted to cell ${cell}, whose freeze was acknowledged`,
+    );
     let absent = 0;
     for (const op of fact.ops) {
       const epoch = execution.epochs[op.shard];
       const hold = this.#evidence.images[op.shard]?.holds.get(nameKey(op));
       const isHeld = hold !== undefined && isHoldOf(hold, fact, op);
       if (!isHeld && op.kind === "destroy" && missing > 0) absent += 1;
-      else this.#evidence.check("I4", isHeld, () => `lease ${lease} of cell ${cell} is granted, but does not hold ${nameKey(op)}`);
+      else
+        this.#evidence.check(
+          "I4",
+          isHeld,
+          () => `lease ${lease} of cell ${cell} is granted, but does not hold ${nameKey(op)}`,
+        );
       const claimed = this.#evidence.claimOn(op)?.epoch;
       const isAsRead = !isHeld || op.epoch === undefined || op.epoch === claimed;
-      this.#evidence.require("I3", isAsRead, () => `lease ${lease} of cell ${cell} names epoch ${op.epoch} of ${nameKey(op)}, which has ${claimed}`);
+      this.#evidence.require(
+        "I3",
+        isAsRead,
+        () =>
+          `lease ${lease} of cell ${cell} names epoch ${op.epoch} of ${nameKey(op)}, which has ${claimed}`,
+      );
       const given = `${attempt}@${op.shard}#${epoch}`;
       this.#evidence.check(
         "I9",
@@ -117,7 +157,11 @@ export class LedgerWatch {
         () => `attempt ${attempt} of lease ${lease} is granted after it was called gone`,
       );
     }
-    this.#evidence.check("I4", absent <= missing, () => `lease ${lease} of cell ${cell} lacks ${absent} of its destroys, and knows of ${missing}`);
+    this.#evidence.check(
+      "I4",
+      absent <= missing,
+      () => `lease ${lease} of cell ${cell} lacks ${absent} of its destroys, and knows of ${missing}`,
+    );
   }
 
   #decided(fact: Facts): void {
@@ -137,20 +181,36 @@ export class LedgerWatch {
     for (const op of fact.ops) {
       const hold = this.#evidence.images[op.shard]?.holds.get(nameKey(op));
       const isHeld = hold !== undefined && isHoldOf(hold, fact, op);
-      this.#evidence.check("I5", !isHeld, () => `lease ${fact.lease} counts as applied, but still holds ${nameKey(op)}`);
+      this.#evidence.check(
+        "I5",
+        !isHeld,
+        () => `lease ${fact.lease} counts as applied, but still holds ${nameKey(op)}`,
+      );
     }
   }
 
   #vanished(key: string, fact: Facts): void {
-    this.#evidence.check("I6", fact.state !== "GRANTED", () => `lease ${key} was granted, and its row is gone`);
+    this.#evidence.check(
+      "I6",
+      fact.state !== "GRANTED",
+      () => `lease ${key} was granted, and its row is gone`,
+    );
     this.#evidence.check("I5", fact.isApplied, () => `lease ${key} was forgotten before it was applied`);
     const { outcomeRetentionS, outcomeMaxS } = this.#evidence.coordinator.limits;
     const ageS = (this.#evidence.coordinator.ledger(fact.cell).nowMs() - msOf(fact.position)) / 1_000;
-    this.#evidence.check("I6", ageS >= outcomeRetentionS - 1, () => `the outcome of lease ${key} was forgotten after ${ageS} s`);
+    this.#evidence.check(
+      "I6",
+      ageS >= outcomeRetentionS - 1,
+      () => `the outcome of lease ${key} was forgotten after ${ageS} s`,
+    );
     const isPulled = this.#evidence.isRecorded(fact.cell, fact.lease, fact.state);
     if (!isPulled) this.#evidence.unpulled.add(key);
     const isSafe = ageS >= outcomeMaxS - 1 || isPulled;
-    this.#evidence.check("I13", isSafe, () => `the outcome of lease ${key} was forgotten before the fleet record had it`);
+    this.#evidence.check(
+      "I13",
+      isSafe,
+      () => `the outcome of lease ${key} was forgotten before the fleet record had it`,
+    );
     this.#evidence.see("S1");
     this.#evidence.facts.delete(key);
     this.#evidence.pruned.add(key);

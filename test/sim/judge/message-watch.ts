@@ -41,16 +41,19 @@ export class MessageWatch {
   }
 
   answered({ from, to, method, message }: Sent, reply: Reply<unknown>): void {
-    if (method === "begin") this.#order.ended(factKey(to.slice("ledger ".length), (message as BeginRequest).lease));
+    if (method === "begin")
+      this.#order.ended(factKey(to.slice("ledger ".length), (message as BeginRequest).lease));
     if (!reply.ok) {
       if (reply.refusal.reason === "MESSAGE_VERSION") this.#evidence.see("M5");
-      if (reply.refusal.reason === "CELL_FROZEN" && this.#evidence.frozen.has(to.slice("ledger ".length))) this.#heldFreeze();
+      if (reply.refusal.reason === "CELL_FROZEN" && this.#evidence.frozen.has(to.slice("ledger ".length)))
+        this.#heldFreeze();
       if (reply.refusal.reason === "PLACEMENT_MISMATCH") this.#evidence.see("P1");
       return;
     }
     if (method === "exchange") this.#answeredExchange(message as Exchange, reply.value as ExchangeAnswer);
     if (method === "inquire") this.#answeredInquiry(to, message as Inquiry, reply.value as InquiryAnswer);
-    if (method === "settle") for (const state of (reply.value as SettleAnswer).states) this.#evidence.see(`settled ${state}`);
+    if (method === "settle")
+      for (const state of (reply.value as SettleAnswer).states) this.#evidence.see(`settled ${state}`);
     if (method === "confirm") this.#evidence.see(`confirmed ${from.name}`);
   }
 
@@ -63,12 +66,21 @@ export class MessageWatch {
     const fact = this.#evidence.facts.get(factKey(cell, lease));
     if (epoch !== null) {
       const isDurable = fact?.state === outcome || this.#evidence.pruned.has(factKey(cell, lease));
-      this.#evidence.check("I7", isDurable, () => `cell ${cell} tells ${outcome} of lease ${lease}, but its row says ${fact?.state ?? "nothing"}`);
+      this.#evidence.check(
+        "I7",
+        isDurable,
+        () => `cell ${cell} tells ${outcome} of lease ${lease}, but its row says ${fact?.state ?? "nothing"}`,
+      );
       this.#evidence.see("C2");
       return;
     }
-    const isGranted = fact?.execution?.incarnation === attempt.incarnation && fact.execution.counter === attempt.counter;
-    this.#evidence.check("I7", !isGranted, () => `cell ${cell} releases attempt ${attemptOf(cell, attempt)} of lease ${lease}, which is granted`);
+    const isGranted =
+      fact?.execution?.incarnation === attempt.incarnation && fact.execution.counter === attempt.counter;
+    this.#evidence.check(
+      "I7",
+      !isGranted,
+      () => `cell ${cell} releases attempt ${attemptOf(cell, attempt)} of lease ${lease}, which is granted`,
+    );
     this.#evidence.released.add(attemptOf(cell, attempt));
     this.#evidence.see("B6");
   }
@@ -77,10 +89,18 @@ export class MessageWatch {
     const name = attemptOf(cell, attempt);
     const user = `${lease} by instance ${from.serial}`;
     const before = this.#attempts.get(name);
-    this.#evidence.check("I8", before === undefined || before === user, () => `attempt ${name} is of lease ${lease}, and was of lease ${before}`);
+    this.#evidence.check(
+      "I8",
+      before === undefined || before === user,
+      () => `attempt ${name} is of lease ${lease}, and was of lease ${before}`,
+    );
     this.#attempts.set(name, user);
     const place = `${name}@${ops[0]?.shard}`;
-    this.#evidence.check("I8", !this.#prepared.has(place), () => `the prepare of attempt ${name} was sent to shard ${ops[0]?.shard} twice`);
+    this.#evidence.check(
+      "I8",
+      !this.#prepared.has(place),
+      () => `the prepare of attempt ${name} was sent to shard ${ops[0]?.shard} twice`,
+    );
     this.#prepared.add(place);
     this.#evidence.see("B3");
     this.#order.asks(factKey(cell, lease), name, from.serial, ops[0]?.shard ?? 0);
@@ -102,15 +122,22 @@ export class MessageWatch {
       const execution = `${attemptOf(cell, question)}@${shard}#${question.epoch}`;
       this.#evidence.see(`verdict ${verdict}`);
       this.#evidence.see("B8");
-      const isStillHeld = [...(this.#evidence.images[shard]?.holds.values() ?? [])].some((hold) => hold.epoch === question.epoch);
+      const isStillHeld = [...(this.#evidence.images[shard]?.holds.values() ?? [])].some(
+        (hold) => hold.epoch === question.epoch,
+      );
       if (!isStillHeld) this.#evidence.see("M1");
       const fact = this.#evidence.facts.get(factKey(cell, question.lease));
-      const isIt = fact?.execution?.incarnation === question.incarnation && fact.execution.counter === question.counter;
+      const isIt =
+        fact?.execution?.incarnation === question.incarnation && fact.execution.counter === question.counter;
       const isThis = isIt && fact.execution?.epochs[shard] === question.epoch;
       switch (verdict) {
         case "gone":
           this.#evidence.calledGone.add(execution);
-          this.#evidence.check("I9", !isThis || (fact.state !== "GRANTED" && fact.isApplied), () => `${name} is ${fact?.state} and was called gone`);
+          this.#evidence.check(
+            "I9",
+            !isThis || (fact.state !== "GRANTED" && fact.isApplied),
+            () => `${name} is ${fact?.state} and was called gone`,
+          );
           break;
         case "granted":
           this.#evidence.check(

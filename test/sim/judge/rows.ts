@@ -47,10 +47,13 @@ export interface ShardImage {
   holds: Map<string, HoldRow>;
 }
 
-export const attemptOf = (cell: string, { incarnation, counter }: { incarnation: number; counter: number }): string =>
-  `${cell}/${incarnation}.${counter}`;
+export const attemptOf = (
+  cell: string,
+  { incarnation, counter }: { incarnation: number; counter: number },
+): string => `${cell}/${incarnation}.${counter}`;
 export const factKey = (cell: string, lease: string): string => `${cell}/${lease}`;
-export const rowKey = ({ bucket_type, canonical }: ClaimRow | HoldRow): string => `${bucketTypeByNumber(bucket_type)}:${canonical}`;
+export const rowKey = ({ bucket_type, canonical }: ClaimRow | HoldRow): string =>
+  `${bucketTypeByNumber(bucket_type)}:${canonical}`;
 
 export const isHoldOf = (hold: HoldRow, { cell, lease, execution }: Facts, op: Op): boolean =>
   hold.cell === cell &&
@@ -61,7 +64,11 @@ export const isHoldOf = (hold: HoldRow, { cell, lease, execution }: Facts, op: O
   hold.epoch === execution.epochs[op.shard];
 
 /** Whether a claim says just what a row of the cell does. */
-export const isClaimOf = ({ value, subject, source }: LocalRow, cell: string, claim: ClaimRow | undefined): boolean =>
+export const isClaimOf = (
+  { value, subject, source }: LocalRow,
+  cell: string,
+  claim: ClaimRow | undefined,
+): boolean =>
   claim?.cell === cell &&
   claim.value === value &&
   subjectTypeByNumber(claim.subject_type) === subject.type &&

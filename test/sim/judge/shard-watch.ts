@@ -25,14 +25,30 @@ export class ShardWatch {
     image.version = part.disk.version;
     const hasTables = part.disk.readDurable("SELECT 1 FROM sqlite_master WHERE name = 'hold'").length > 0;
     if (!hasTables) return;
-    const claims = new Map(part.disk.readDurable<ClaimRow>("SELECT * FROM claim").map((row) => [rowKey(row), row]));
-    const holds = new Map(part.disk.readDurable<HoldRow>("SELECT * FROM hold").map((row) => [rowKey(row), row]));
+    const claims = new Map(
+      part.disk.readDurable<ClaimRow>("SELECT * FROM claim").map((row) => [rowKey(row), row]),
+    );
+    const holds = new Map(
+      part.disk.readDurable<HoldRow>("SELECT * FROM hold").map((row) => [rowKey(row), row]),
+    );
     const before = { claims: image.claims, holds: image.holds };
     image.claims = claims;
     image.holds = holds;
-    for (const key of new Set([...before.claims.keys(), ...before.holds.keys(), ...claims.keys(), ...holds.keys()])) {
+    for (const key of new Set([
+      ...before.claims.keys(),
+      ...before.holds.keys(),
+      ...claims.keys(),
+      ...holds.keys(),
+    ])) {
       this.#checkPlace(index, key);
-      this.#checkKey(index, key, before.claims.get(key), before.holds.get(key), claims.get(key), holds.get(key));
+      this.#checkKey(
+        index,
+        key,
+        before.claims.get(key),
+        before.holds.get(key),
+        claims.get(key),
+        holds.get(key),
+      );
       this.checkProtected(key);
     }
   }
@@ -40,7 +56,11 @@ export class ShardWatch {
   #checkPlace(index: number, key: string): void {
     const [type, canonical] = [key.slice(0, key.indexOf(":")), key.slice(key.indexOf(":") + 1)];
     const home = shardOf(type as "ROUTES", canonical, this.#evidence.coordinator.shards.length);
-    this.#evidence.check("I1", home === index, () => `${key} is on shard ${index} and belongs to shard ${home}`);
+    this.#evidence.check(
+      "I1",
+      home === index,
+      () => `${key} is on shard ${index} and belongs to shard ${home}`,
+    );
   }
 
   /** One bucket, before and after a transaction of its shard. */
@@ -61,16 +81,27 @@ export class ShardWatch {
     this.#evidence.check(
       "I3",
       mayTouch,
-      () => `cell ${nextHold.cell} holds ${key} for ${nextHold.kind}, whose owner is ${nextClaim?.cell ?? "nobody"}`,
+      () =>
+        `cell ${nextHold.cell} holds ${key} for ${nextHold.kind}, whose owner is ${nextClaim?.cell ?? "nobody"}`,
     );
     const last = this.#epochs.get(key) ?? 0;
-    this.#evidence.check("I2", nextHold.epoch > last, () => `${key} is held with epoch ${nextHold.epoch}, after ${last}`);
+    this.#evidence.check(
+      "I2",
+      nextHold.epoch > last,
+      () => `${key} is held with epoch ${nextHold.epoch}, after ${last}`,
+    );
     if (last > 0) this.#evidence.see("E1");
     this.#epochs.set(key, nextHold.epoch);
   }
 
   /** A hold may end when its lease is decided, or was never granted; and the claim is then what the outcome says. */
-  #holdEnded(shard: number, key: string, hold: HoldRow, claim: ClaimRow | undefined, nextClaim: ClaimRow | undefined): void {
+  #holdEnded(
+    shard: number,
+    key: string,
+    hold: HoldRow,
+    claim: ClaimRow | undefined,
+    nextClaim: ClaimRow | undefined,
+  ): void {
     const fact = this.#evidence.facts.get(factKey(hold.cell, hold.lease));
     const { execution } = fact ?? {};
     const isGrant =
@@ -84,7 +115,9 @@ export class ShardWatch {
       () => `the hold of the granted lease ${hold.lease} of cell ${hold.cell} on ${key} is gone`,
     );
     const isCommitted = isGrant && fact?.state === "COMMITTED";
-    const isRight = isCommitted ? isCommittedAs(hold, nextClaim) : JSON.stringify(claim) === JSON.stringify(nextClaim);
+    const isRight = isCommitted
+      ? isCommittedAs(hold, nextClaim)
+      : JSON.stringify(claim) === JSON.stringify(nextClaim);
     this.#evidence.check("I5", isRight, () => {
       const outcome = isCommitted ? "committed" : "not committed";
       return `the ${hold.kind} of ${key} by lease ${hold.lease} of cell ${hold.cell} was ${outcome}, but the claim is of ${nextClaim?.cell ?? "nobody"}`;
@@ -100,13 +133,15 @@ export class ShardWatch {
       if (claims.get(key)?.cell === cell) return this.#evidence.see("I5");
       const hold = holds.get(key);
       const fact = hold === undefined ? undefined : this.#evidence.facts.get(factKey(hold.cell, hold.lease));
-      if (hold?.kind === "create" && hold.cell === cell && fact !== undefined && fact.state !== "ROLLED_BACK") return this.#evidence.see("I5");
+      if (hold?.kind === "create" && hold.cell === cell && fact !== undefined && fact.state !== "ROLLED_BACK")
+        return this.#evidence.see("I5");
     }
     throw new Violation("I5", `cell ${cell} uses ${key}, which is not claimed for it`);
   }
 }
 
-const identity = ({ cell, lease, incarnation, counter, epoch }: HoldRow): string => `${cell}/${lease}/${incarnation}.${counter}/${epoch}`;
+const identity = ({ cell, lease, incarnation, counter, epoch }: HoldRow): string =>
+  `${cell}/${lease}/${incarnation}.${counter}/${epoch}`;
 
 function isCommittedAs(hold: HoldRow, claim: ClaimRow | undefined): boolean {
   if (hold.kind === "destroy") return claim === undefined;

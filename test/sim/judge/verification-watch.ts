@@ -99,7 +99,8 @@ export class VerificationWatch {
       const op = ops.find((each) => listOf(each.kind) === list && each.index === index);
       const now = op === undefined ? undefined : this.#evidence.claimOn(op);
       // Otherwise the source may be what does not match.
-      const isOnlyEpoch = op?.kind === "replace" || (now !== undefined && sourceOf(now)?.id === op?.source?.id);
+      const isOnlyEpoch =
+        op?.kind === "replace" || (now !== undefined && sourceOf(now)?.id === op?.source?.id);
       if (kind === "mismatch" && isOnlyEpoch && now?.epoch !== op?.epoch) this.#evidence.see("B10");
     }
   }
@@ -143,8 +144,14 @@ export class VerificationWatch {
       return;
     }
     const { verificationSlots } = this.#evidence.coordinator.limits;
-    const taken = this.#evidence.coordinator.directory.disk.readDurable("SELECT 1 FROM verification_slot").length;
-    this.#evidence.check("I16", taken <= verificationSlots, () => `${taken} cells have a verification slot, and ${verificationSlots} may`);
+    const taken = this.#evidence.coordinator.directory.disk.readDurable(
+      "SELECT 1 FROM verification_slot",
+    ).length;
+    this.#evidence.check(
+      "I16",
+      taken <= verificationSlots,
+      () => `${taken} cells have a verification slot, and ${verificationSlots} may`,
+    );
     const before = this.#slots.get(cell);
     if (before !== undefined) this.#evidence.see(before.uuid === uuid ? "slot renewed" : "slot expired");
     this.#evidence.see("A3");

@@ -15,7 +15,8 @@ export const isBrowserSkipped = (): boolean => !areRequired && findChromium() ==
 
 export async function startChromium(): Promise<Browser> {
   const executablePath = findChromium();
-  if (executablePath === undefined) throw new Error("there is no Chromium: test/support/browser/install.sh installs it on Debian");
+  if (executablePath === undefined)
+    throw new Error("there is no Chromium: test/support/browser/install.sh installs it on Debian");
   // Its sandbox is refused to root.
   const sandbox = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
   return chromium.launch({ executablePath, args: ["--disable-gpu", ...sandbox] });

@@ -5,7 +5,11 @@ import { chownSync } from "node:fs";
 const isRoot = process.getuid?.() === 0;
 
 /** The whole command line. `lastSignal` is what the process gets when the one that started it ends, however that ends. */
-export function asUser(user: string, command: readonly [string, ...string[]], lastSignal?: "QUIT" | "KILL"): [string, ...string[]] {
+export function asUser(
+  user: string,
+  command: readonly [string, ...string[]],
+  lastSignal?: "QUIT" | "KILL",
+): [string, ...string[]] {
   const flags = isRoot ? [`--reuid=${user}`, `--regid=${user}`, "--clear-groups"] : [];
   if (lastSignal !== undefined) flags.push("--pdeathsig", lastSignal);
   return flags.length === 0 ? [...command] : ["setpriv", ...flags, ...command];
@@ -13,7 +17,9 @@ export function asUser(user: string, command: readonly [string, ...string[]], la
 
 export function giveTo(user: string, folder: string): void {
   if (!isRoot) return;
-  const [uid, gid] = ["-u", "-g"].map((flag) => Number(execFileSync("id", [flag, user], { encoding: "utf8" })));
+  const [uid, gid] = ["-u", "-g"].map((flag) =>
+    Number(execFileSync("id", [flag, user], { encoding: "utf8" })),
+  );
   chownSync(folder, uid ?? 0, gid ?? 0);
 }
 

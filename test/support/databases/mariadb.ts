@@ -13,7 +13,11 @@ const USER = "root";
 const socketIn = (folder: string): string => join(folder, "socket");
 
 /** For setting up and for running. The machine's own configuration is none of ours, and a small log is made sooner. */
-const settings = (folder: string): string[] => ["--no-defaults", `--datadir=${join(folder, "data")}`, "--innodb-log-file-size=16M"];
+const settings = (folder: string): string[] => [
+  "--no-defaults",
+  `--datadir=${join(folder, "data")}`,
+  "--innodb-log-file-size=16M",
+];
 
 const mariadb: Kind = {
   database: "MariaDB",
@@ -26,7 +30,11 @@ const mariadb: Kind = {
   init(folder) {
     const program = programOf("MariaDB", "mariadb-install-db");
     giveTo(OWNER, folder);
-    runAsUser(OWNER, [program, ...settings(folder), "--auth-root-authentication-method=normal", "--skip-test-db"], folder);
+    runAsUser(
+      OWNER,
+      [program, ...settings(folder), "--auth-root-authentication-method=normal", "--skip-test-db"],
+      folder,
+    );
   },
 
   run(folder, port, stdio) {

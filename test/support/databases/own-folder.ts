@@ -10,7 +10,8 @@ export function makeOwnFolder(): string {
   return mkdtempSync(join(tmpdir(), `${PREFIX}${process.pid}-`));
 }
 
-export const removeFolder = (folder: string): void => rmSync(folder, { recursive: true, force: true, maxRetries: 10 });
+export const removeFolder = (folder: string): void =>
+  rmSync(folder, { recursive: true, force: true, maxRetries: 10 });
 
 /** Processes that were killed removed nothing, and the temporary folder may well be memory. */
 function removeOrphans(): void {

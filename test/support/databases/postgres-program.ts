@@ -14,13 +14,25 @@ export function initPostgres(folder: string): void {
   giveTo(POSTGRES_USER, folder);
   const data = join(folder, "data");
   if (existsSync(data)) return;
-  runAsUser(POSTGRES_USER, [initdb, "-D", data, "-A", "trust", "-E", "UTF8", "--no-locale", "-U", POSTGRES_USER], folder);
+  runAsUser(
+    POSTGRES_USER,
+    [initdb, "-D", data, "-A", "trust", "-E", "UTF8", "--no-locale", "-U", POSTGRES_USER],
+    folder,
+  );
 }
 
 /** Its socket is in `folder` too. It ends with this process, at once and in order. */
-export function runPostgres(folder: string, settings: Readonly<Record<string, string | number>>, stdio: StdioOptions): ChildProcess {
+export function runPostgres(
+  folder: string,
+  settings: Readonly<Record<string, string | number>>,
+  stdio: StdioOptions,
+): ChildProcess {
   const flags = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
   const server = programOf("PostgreSQL", "postgres");
-  const [program, ...args] = asUser(POSTGRES_USER, [server, "-D", join(folder, "data"), "-k", folder, ...flags], "QUIT");
+  const [program, ...args] = asUser(
+    POSTGRES_USER,
+    [server, "-D", join(folder, "data"), "-k", folder, ...flags],
+    "QUIT",
+  );
   return spawn(program, args, { cwd: folder, stdio });
 }

@@ -14,7 +14,8 @@ const postgres: Kind = {
   socketIn: (folder) => folder,
   init: initPostgres,
   // No test pulls the plug, and what was written outlives a killed process without fsync too.
-  run: (folder, port, stdio) => runPostgres(folder, { listen_addresses: "127.0.0.1", port, fsync: "off" }, stdio),
+  run: (folder, port, stdio) =>
+    runPostgres(folder, { listen_addresses: "127.0.0.1", port, fsync: "off" }, stdio),
   async query(folder, port, statement) {
     const client = new Client({ host: folder, port, user: POSTGRES_USER, database: HOME });
     await client.connect();

@@ -17,7 +17,11 @@ function postgresFolders(): string[] {
 
 function find(database: Database, name: string): string | undefined {
   // A user's PATH often lacks the second.
-  const folders = [...(database === "PostgreSQL" ? postgresFolders() : []), "/usr/sbin", ...(process.env["PATH"] ?? "").split(":")];
+  const folders = [
+    ...(database === "PostgreSQL" ? postgresFolders() : []),
+    "/usr/sbin",
+    ...(process.env["PATH"] ?? "").split(":"),
+  ];
   return folders.map((folder) => join(folder, name)).find((path) => existsSync(path));
 }
 

@@ -7,5 +7,7 @@ export default function setup(): void {
   if (missingDatabases().length > 0) installWhereAllowed(join(import.meta.dirname, "install.sh"));
   const outcome = areRequired ? "and the tests that need it FAIL" : "and the tests that need it are SKIPPED";
   for (const database of missingDatabases())
-    process.stderr.write(`\n!!! ${database} is not installed, ${outcome}. test/support/databases/install.sh installs it on Debian.\n\n`);
+    process.stderr.write(
+      `\n!!! ${database} is not installed, ${outcome}. test/support/databases/install.sh installs it on Debian.\n\n`,
+    );
 }

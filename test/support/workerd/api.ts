@@ -8,7 +8,10 @@ import { app } from "../../../src/http/app.ts";
 import { Client, type KeyName } from "../../conformance/client.ts";
 import { addressOf } from "../../conformance/leases.ts";
 
-export const env = bindings as unknown as Env & { TEST_MIGRATIONS: D1Migration[]; LEASEHOLD_SIGNING_SECRET: string };
+export const env = bindings as unknown as Env & {
+  TEST_MIGRATIONS: D1Migration[];
+  LEASEHOLD_SIGNING_SECRET: string;
+};
 
 /** The application as one isolate runs it, with an environment of its own: nothing is cached between two of them. */
 export class Api extends Client {
@@ -16,7 +19,11 @@ export class Api extends Client {
 
   constructor(changes: Partial<Record<string, unknown>> = {}) {
     const own: Env = { ...env, ...changes };
-    super({ url: URL_OF_ALL, fetch: async (url, init) => app.fetch(new Request(url, init), own, createExecutionContext()), keyOf });
+    super({
+      url: URL_OF_ALL,
+      fetch: async (url, init) => app.fetch(new Request(url, init), own, createExecutionContext()),
+      keyOf,
+    });
     this.env = own;
   }
 }
@@ -30,15 +37,23 @@ const kept = new Map<string, Promise<string>>();
 export function keyOf(key: KeyName): Promise<string> {
   if (key.startsWith("lhk_")) return Promise.resolve(key);
   const cell = /^cell (.+)$/.exec(key)?.[1];
-  const made = kept.get(key) ?? signedKey(cell === undefined ? { role: key as "operator" | "router" } : { role: "cell", cell });
+  const made =
+    kept.get(key) ??
+    signedKey(cell === undefined ? { role: key as "operator" | "router" } : { role: "cell", cell });
   kept.set(key, made);
   return made;
 }
 
 /** A key with this payload, of the tests' own secret unless another one is given. */
-export async function signedKey(payload: Partial<KeyPayload>, secret: string = env.LEASEHOLD_SIGNING_SECRET): Promise<`lhk_${string}`> {
+export async function signedKey(
+  payload: Partial<KeyPayload>,
+  secret: string = env.LEASEHOLD_SIGNING_SECRET,
+): Promise<`lhk_${string}`> {
   const iat = Math.floor(Date.now() / 1_000) - 10;
-  return (await makeKey({ v: 1, id: newUuid(), role: "operator", iat, exp: iat + 3_600, ...payload }, new Hmac(secret))) as `lhk_${string}`;
+  return (await makeKey(
+    { v: 1, id: newUuid(), role: "operator", iat, exp: iat + 3_600, ...payload },
+    new Hmac(secret),
+  )) as `lhk_${string}`;
 }
 
 /** An empty deployment with these cells. */
@@ -47,6 +62,8 @@ export async function startDeployment(...cells: string[]): Promise<Api> {
   await applyD1Migrations(env.DB, env.TEST_MIGRATIONS);
   const api = new Api();
   for (const cell of cells)
-    await api.json(201, "POST", "/v1/admin/cells", { body: { cell_id: cell, name: `Cell ${cell}`, address: addressOf(cell) } });
+    await api.json(201, "POST", "/v1/admin/cells", {
+      body: { cell_id: cell, name: `Cell ${cell}`, address: addressOf(cell) },
+    });
   return api;
 }

@@ -4,7 +4,10 @@ import type { Env } from "../../../src/env.ts";
 export function counting(env: Env): { env: Env; calls: string[] } {
   const calls: string[] = [];
   const watched = Object.fromEntries(
-    (["CELL_LEDGER", "CLAIM_SHARD", "DIRECTORY"] as const).map((name) => [name, watchedNamespace(name, env[name], (call) => calls.push(call))]),
+    (["CELL_LEDGER", "CLAIM_SHARD", "DIRECTORY"] as const).map((name) => [
+      name,
+      watchedNamespace(name, env[name], (call) => calls.push(call)),
+    ]),
   );
   const DB = new Proxy(env.DB, {
     get: (database, method) => {
@@ -21,7 +24,11 @@ type AnyNamespace = Env["CELL_LEDGER"] | Env["CLAIM_SHARD"] | Env["DIRECTORY"];
 type AnyStub = Record<string | symbol, (...given: unknown[]) => unknown>;
 
 /** `before` sees `NAMESPACE.method` and may throw, or answer in the object's place by returning a promise. */
-export function watchedNamespace(name: string, namespace: AnyNamespace, before: (call: string, object: string) => unknown): unknown {
+export function watchedNamespace(
+  name: string,
+  namespace: AnyNamespace,
+  before: (call: string, object: string) => unknown,
+): unknown {
   return {
     getByName: (object: string, options: DurableObjectNamespaceGetDurableObjectOptions) =>
       new Proxy(namespace.getByName(object, options) as unknown as AnyStub, {
