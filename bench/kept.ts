@@ -13,7 +13,8 @@ export class Kept<Key, Result extends Key & { errors: number }> {
     mkdirSync(dirname(path), { recursive: true });
     if (fresh) rmSync(path, { force: true });
     const lines = existsSync(path) ? readFileSync(path, "utf8").split("\n").filter(Boolean) : [];
-    for (const result of lines.map((line) => JSON.parse(line) as Result)) this.#byKey.set(keyOf(result), result);
+    for (const result of lines.map((line) => JSON.parse(line) as Result))
+      this.#byKey.set(keyOf(result), result);
   }
 
   /** Whether it is done: what went wrong is measured again. */

@@ -22,9 +22,13 @@ const say = (line: string): void => void process.stdout.write(`${line}\n`);
 async function bench(options: Options): Promise<number> {
   // A full run goes on where it was, as long as the code is the same.
   const path = join(KEPT, options.full ? `full-${codeNow()}.jsonl` : "quick.jsonl");
-  const results = new Results(path, options.fresh || (!options.full && !options.reportOnly && measuresPeers(options)));
+  const results = new Results(
+    path,
+    options.fresh || (!options.full && !options.reportOnly && measuresPeers(options)),
+  );
   if (!options.reportOnly) await run(options, results);
-  if (results.all.length === 0) throw new BadOption("nothing was measured yet of this code, so there is nothing to report");
+  if (results.all.length === 0)
+    throw new BadOption("nothing was measured yet of this code, so there is nothing to report");
   // A part of it is no report to publish.
   const folder = options.isWhole ? join(import.meta.dirname, "../docs/bench") : join(KEPT, "report");
   writeReport(results.all, folder);
@@ -34,7 +38,8 @@ async function bench(options: Options): Promise<number> {
 }
 
 async function run(options: Options, results: Results): Promise<void> {
-  if (measuresPeers(options)) execFileSync("sh", [join(import.meta.dirname, "install.sh")], { stdio: "inherit" });
+  if (measuresPeers(options))
+    execFileSync("sh", [join(import.meta.dirname, "install.sh")], { stdio: "inherit" });
   const root = mkdtempSync(join(tmpdir(), "leasehold-bench-"));
   const running = new Bench(options.only, options.full ? FULL : QUICK, results, root, say);
   const end = async (): Promise<void> => {
@@ -42,7 +47,8 @@ async function run(options: Options, results: Results): Promise<void> {
     await running.stop();
     rmSync(root, { recursive: true, force: true, maxRetries: 5 });
   };
-  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => void end().finally(() => process.exit(130)));
+  for (const signal of ["SIGINT", "SIGTERM"] as const)
+    process.once(signal, () => void end().finally(() => process.exit(130)));
   try {
     if (measuresPeers(options)) await running.start();
     for (const part of options.parts) {
@@ -60,7 +66,9 @@ let program: ChildProcess | undefined;
 
 /** Its results lie beside the others, and get into the report. */
 async function runPart(part: OwnPart): Promise<void> {
-  program = spawn(process.execPath, [join(import.meta.dirname, part, "main.ts")], { stdio: ["ignore", "inherit", "inherit"] });
+  program = spawn(process.execPath, [join(import.meta.dirname, part, "main.ts")], {
+    stdio: ["ignore", "inherit", "inherit"],
+  });
   const [code] = (await once(program, "exit")) as [number | null];
   if (code !== 0) throw new Error(`${part} ended with ${code}; its words are above`);
 }

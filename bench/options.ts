@@ -10,7 +10,8 @@ const ownParts = ["counts", "growth", "verification"] as const;
 /** Of Leasehold alone, each a program of its own. */
 export type OwnPart = (typeof ownParts)[number];
 const parts = [...measuredParts, ...ownParts] as const;
-export const isOwn = (part: Part | OwnPart): part is OwnPart => (ownParts as readonly string[]).includes(part);
+export const isOwn = (part: Part | OwnPart): part is OwnPart =>
+  (ownParts as readonly string[]).includes(part);
 
 /** These take their time. */
 const SLOW_PARTS = new Set<Part | OwnPart>(["growth", "verification"]);
@@ -46,7 +47,8 @@ export function readOptions(argv: readonly string[]): Options | undefined {
     reportOnly: values.report === true,
     isWhole: values.only === undefined && values.parts === undefined,
     only: listed("only", values.only, peerNames),
-    parts: values.parts === undefined && values.full !== true ? QUICK_PARTS : listed("parts", values.parts, parts),
+    parts:
+      values.parts === undefined && values.full !== true ? QUICK_PARTS : listed("parts", values.parts, parts),
   };
 }
 
@@ -57,11 +59,16 @@ function argumentsOf(argv: readonly string[]) {
   return parsed(() => parseArgs({ args: [...argv], options }).values);
 }
 
-function listed<T extends string>(name: string, given: string | undefined, known: readonly T[]): readonly T[] {
+function listed<T extends string>(
+  name: string,
+  given: string | undefined,
+  known: readonly T[],
+): readonly T[] {
   if (given === undefined) return known;
   return given.split(",").map((each) => {
     const found = known.find((one) => one === each);
-    if (found === undefined) throw new BadOption(`--${name} knows ${known.join(", ")}, not ${JSON.stringify(each)}`);
+    if (found === undefined)
+      throw new BadOption(`--${name} knows ${known.join(", ")}, not ${JSON.stringify(each)}`);
     return found;
   });
 }

@@ -85,7 +85,8 @@ export function treeOf(root: number): number[] {
     const stat = /^\d+$/.test(entry) ? statOf(Number(entry)) : undefined;
     if (stat !== undefined) parents.set(Number(entry), Number(stat[1]));
   }
-  const isBelow = (pid: number): boolean => pid === root || (parents.has(pid) && pid !== 1 && isBelow(parents.get(pid) ?? 1));
+  const isBelow = (pid: number): boolean =>
+    pid === root || (parents.has(pid) && pid !== 1 && isBelow(parents.get(pid) ?? 1));
   return [...parents.keys()].filter(isBelow);
 }
 

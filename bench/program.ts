@@ -20,14 +20,23 @@ interface Program<Options> {
   run: (options: Options) => Promise<number | void>;
 }
 
-export async function runProgram<Options>({ name, usage, readOptions, run }: Program<Options>): Promise<void> {
+export async function runProgram<Options>({
+  name,
+  usage,
+  readOptions,
+  run,
+}: Program<Options>): Promise<void> {
   try {
     const options = readOptions(process.argv.slice(2));
     if (options === undefined) process.stdout.write(`${usage}\n`);
     else process.exitCode = (await run(options)) ?? 0;
   } catch (error) {
     const isBad = error instanceof BadOption;
-    const what = isBad ? `${error.message}\n\n${usage}` : error instanceof Error ? (error.stack ?? error.message) : String(error);
+    const what = isBad
+      ? `${error.message}\n\n${usage}`
+      : error instanceof Error
+        ? (error.stack ?? error.message)
+        : String(error);
     process.stderr.write(`${name}: ${what}\n`);
     process.exitCode = isBad ? 2 : 1;
   }

@@ -25,7 +25,8 @@ export interface Result {
 
 type Key = Pick<Result, "part" | "peer" | "what" | "clients" | "round">;
 
-const keyOf = ({ part, peer, what, clients, round }: Key): string => [part, peer, what, clients, round].join("|");
+const keyOf = ({ part, peer, what, clients, round }: Key): string =>
+  [part, peer, what, clients, round].join("|");
 
 export class Results extends Kept<Key, Result> {
   constructor(path: string, fresh: boolean) {

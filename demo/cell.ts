@@ -98,7 +98,9 @@ export class Cell {
     }
     // An unknown outcome is left to the recovery: the rows are saved, and the lease's UUID with them.
     else if (committed.kind === "refused")
-      this.tally.problems.push(`cell ${this.id}: the commit of a granted lease was refused: ${sentence(committed)}`);
+      this.tally.problems.push(
+        `cell ${this.id}: the commit of a granted lease was refused: ${sentence(committed)}`,
+      );
     return { kind: "done" };
   }
 
@@ -113,7 +115,8 @@ export class Cell {
     const answer = await this.leases.rollback(uuid);
     if (answer.kind === "ok") this.tally.rolledBack += 1;
     // After all that trying there is no demo left to give.
-    else if (answer.kind === "unknown") throw new Error(`the coordinator cannot be reached: ${answer.error}`, { cause: answer });
+    else if (answer.kind === "unknown")
+      throw new Error(`the coordinator cannot be reached: ${answer.error}`, { cause: answer });
     else this.tally.problems.push(`cell ${this.id}: a rollback was refused: ${sentence(answer)}`);
   }
 }

@@ -17,14 +17,18 @@ export async function changeSome(cell: Cell, reserve: readonly Wanted[], witness
   const entries = cell.random.shuffled(cell.database.entries());
   const destroyed = entries.splice(0, Math.round(entries.length * DESTROYED));
   const renamed = entries.splice(0, reserve.length);
-  const recased = entries.splice(0, Math.round(entries.length * RECASED)).filter(({ name }) => recase(name) !== name);
+  const recased = entries
+    .splice(0, Math.round(entries.length * RECASED))
+    .filter(({ name }) => recase(name) !== name);
 
   const changes: Change[] = [];
-  while (destroyed.length > 0) changes.push(destroys(cell, destroyed.splice(0, cell.random.between(1, MOST_DESTROYS)), witness));
+  while (destroyed.length > 0)
+    changes.push(destroys(cell, destroyed.splice(0, cell.random.between(1, MOST_DESTROYS)), witness));
   for (const [index, entry] of renamed.entries()) {
     const to = reserve[index];
     // A person's name has no slash.
-    if (to !== undefined && (entry.kind !== "user" || !to.name.includes("/"))) changes.push(renames(cell, entry, to.name, witness));
+    if (to !== undefined && (entry.kind !== "user" || !to.name.includes("/")))
+      changes.push(renames(cell, entry, to.name, witness));
   }
   for (const entry of recased) changes.push(recases(cell, entry));
   await inParallel(cell.random.shuffled(changes), LANES, (change) => insist(cell, change));
@@ -38,7 +42,9 @@ async function insist(cell: Cell, change: Change): Promise<void> {
     if (outcome.kind === "refused") await pause(outcome.refusal.retryAfterMs ?? 100);
   }
   const what = JSON.stringify(change.batch);
-  cell.tally.problems.push(`cell ${cell.id}: a change of its own names was refused ${TRIES} times: ${what.slice(0, 200)}`);
+  cell.tally.problems.push(
+    `cell ${cell.id}: a change of its own names was refused ${TRIES} times: ${what.slice(0, 200)}`,
+  );
 }
 
 function destroys(cell: Cell, entries: Entry[], witness: Witness): Change {
@@ -79,15 +85,26 @@ function recases(cell: Cell, entry: Entry): Change {
 }
 
 /** `angular/core` → `Angular/Core` */
-const recase = (name: string): string => name.replaceAll(/(?<=^|[/._-])[a-z]/g, (letter) => letter.toUpperCase());
+const recase = (name: string): string =>
+  name.replaceAll(/(?<=^|[/._-])[a-z]/g, (letter) => letter.toUpperCase());
 
 /** What a cell must not get: names of the other cell, names that nobody has, and its own under a wrong source. Returns how often it asked. */
-export async function overstep(cell: Cell, foreign: readonly Entry[], absent: readonly Wanted[]): Promise<number> {
+export async function overstep(
+  cell: Cell,
+  foreign: readonly Entry[],
+  absent: readonly Wanted[],
+): Promise<number> {
   const own = cell.database.entries().slice(0, absent.length);
   const attempts: { kind: string; batch: Change["batch"] }[] = [
     ...foreign.map((entry) => ({ kind: "not_owner", batch: { destroys: claimsOf(entry) } })),
-    ...absent.map(({ name }) => ({ kind: "absent", batch: { destroys: [{ bucket: { type: "ROUTES" as const, value: `${keyOf(name)}-nobody` } }] } })),
-    ...own.map((entry) => ({ kind: "mismatch", batch: { destroys: claimsOf({ ...entry, routeId: entry.routeId + 1_000_000 }).slice(0, 1) } })),
+    ...absent.map(({ name }) => ({
+      kind: "absent",
+      batch: { destroys: [{ bucket: { type: "ROUTES" as const, value: `${keyOf(name)}-nobody` } }] },
+    })),
+    ...own.map((entry) => ({
+      kind: "mismatch",
+      batch: { destroys: claimsOf({ ...entry, routeId: entry.routeId + 1_000_000 }).slice(0, 1) },
+    })),
   ];
   await inParallel(attempts, LANES, async ({ kind, batch }) => {
     const apply = (): void => {
@@ -95,8 +112,13 @@ export async function overstep(cell: Cell, foreign: readonly Entry[], absent: re
     };
     const outcome = await cell.transact({ batch, apply });
     const refused =
-      outcome.kind === "refused" && outcome.refusal.conflicts.length > 0 && outcome.refusal.conflicts.every((conflict) => conflict.kind === kind);
-    if (!refused) cell.tally.problems.push(`cell ${cell.id}: expected a refusal as ${kind}: ${JSON.stringify(batch)}: ${outcome.kind}`);
+      outcome.kind === "refused" &&
+      outcome.refusal.conflicts.length > 0 &&
+      outcome.refusal.conflicts.every((conflict) => conflict.kind === kind);
+    if (!refused)
+      cell.tally.problems.push(
+        `cell ${cell.id}: expected a refusal as ${kind}: ${JSON.stringify(batch)}: ${outcome.kind}`,
+      );
   });
   return attempts.length;
 }

@@ -36,23 +36,35 @@ export function differences(facts: Facts): string[] {
       const key = bucketKey(claim.bucket);
       const other = owners.get(key);
       if (other === undefined) owners.set(key, { cell, claim });
-      else found.push(`${claim.bucket.type} ${claim.bucket.value}: two owners, cell ${other.cell} and cell ${cell}`);
+      else
+        found.push(
+          `${claim.bucket.type} ${claim.bucket.value}: two owners, cell ${other.cell} and cell ${cell}`,
+        );
     }
   }
   const asked = new Set(facts.asked.map(bucketKey));
-  for (const [key, { cell }] of owners) if (!asked.has(key)) found.push(`${key}: cell ${cell} has it, and nobody looked it up`);
-  if (facts.found.length !== facts.asked.length) found.push(`${facts.asked.length} names were looked up, and ${facts.found.length} were answered`);
-  for (const [index, bucket] of facts.asked.entries()) found.push(...judge(bucket, owners.get(bucketKey(bucket)), facts.found[index]));
+  for (const [key, { cell }] of owners)
+    if (!asked.has(key)) found.push(`${key}: cell ${cell} has it, and nobody looked it up`);
+  if (facts.found.length !== facts.asked.length)
+    found.push(`${facts.asked.length} names were looked up, and ${facts.found.length} were answered`);
+  for (const [index, bucket] of facts.asked.entries())
+    found.push(...judge(bucket, owners.get(bucketKey(bucket)), facts.found[index]));
   for (const cell of facts.cells) found.push(...judgeListing(cell), ...judgeLeases(cell));
   return found;
 }
 
 /** What the router was told about one name, against the rows of the cells. */
-function judge({ type, value }: Bucket, owner: { cell: string; claim: Claim } | undefined, record: ClaimRecord | undefined): string[] {
+function judge(
+  { type, value }: Bucket,
+  owner: { cell: string; claim: Claim } | undefined,
+  record: ClaimRecord | undefined,
+): string[] {
   const name = `${type} ${value}`;
-  if (record === undefined) return owner === undefined ? [] : [`${name}: cell ${owner.cell} has it, and the router finds nobody`];
+  if (record === undefined)
+    return owner === undefined ? [] : [`${name}: cell ${owner.cell} has it, and the router finds nobody`];
   if (owner === undefined) return [`${name}: the router finds cell ${record.cell}, which does not have it`];
-  if (record.cell !== owner.cell) return [`${name}: cell ${owner.cell} has it, and the router finds cell ${record.cell}`];
+  if (record.cell !== owner.cell)
+    return [`${name}: cell ${owner.cell} has it, and the router finds cell ${record.cell}`];
   return judgeRecord(name, owner.claim, record);
 }
 
@@ -62,7 +74,9 @@ function judgeRecord(name: string, claim: Claim, record: ClaimRecord): string[] 
   if (wanted !== got) return [`${name}: its cell has "${wanted}", the coordinator "${got}"`];
   // Nothing is under way any more, so a record that still waits for a lease waits for ever.
   if (record.status !== "ACTIVE" || record.lease !== undefined)
-    return [`${name}: ${record.status}, held by lease ${record.lease ?? "none"}, though nothing is under way`];
+    return [
+      `${name}: ${record.status}, held by lease ${record.lease ?? "none"}, though nothing is under way`,
+    ];
   return [];
 }
 
@@ -76,14 +90,16 @@ function judgeListing({ cell, claims, records }: CellFacts): string[] {
     listed.set(key, record);
     if (record.cell !== cell) found.push(`${key}: of cell ${record.cell}, listed for cell ${cell}`);
     const id = Number(record.source.id);
-    if (id < (last.get(record.source.type) ?? 0)) found.push(`${key}: out of order in the listing of cell ${cell}`);
+    if (id < (last.get(record.source.type) ?? 0))
+      found.push(`${key}: out of order in the listing of cell ${cell}`);
     last.set(record.source.type, id);
   }
   for (const claim of claims) {
     const key = bucketKey(claim.bucket);
     const record = listed.get(key);
     listed.delete(key);
-    if (record === undefined) found.push(`${key}: cell ${cell} has it, and the listing of its records does not`);
+    if (record === undefined)
+      found.push(`${key}: cell ${cell} has it, and the listing of its records does not`);
     else found.push(...judgeRecord(`${key} in the listing`, claim, record));
   }
   for (const key of listed.keys()) found.push(`${key}: listed for cell ${cell}, which does not have it`);
@@ -93,6 +109,8 @@ function judgeListing({ cell, claims, records }: CellFacts): string[] {
 function judgeLeases({ cell, outstandingHere, outstandingThere }: CellFacts): string[] {
   return [
     ...outstandingHere.map((uuid) => `lease ${uuid}: cell ${cell} still waits for its commit`),
-    ...outstandingThere.map((uuid) => `lease ${uuid} of cell ${cell}: neither committed nor rolled back at the coordinator`),
+    ...outstandingThere.map(
+      (uuid) => `lease ${uuid} of cell ${cell}: neither committed nor rolled back at the coordinator`,
+    ),
   ];
 }

@@ -34,7 +34,9 @@ export async function claimAll(claiming: Claiming): Promise<Wanted[]> {
   const shared: Shared = { unanswered: [], progressAtMs: performance.now() };
   await Promise.all(Array.from({ length: LANES }, (_, lane) => runLane(claiming, lane, shared)));
   if (queue.length > 0 && claiming.life?.isDying !== true) {
-    cell.tally.problems.push(`cell ${cell.id}: ${queue.length} names were neither won nor lost, such as ${queue.all()[0]?.name}`);
+    cell.tally.problems.push(
+      `cell ${cell.id}: ${queue.length} names were neither won nor lost, such as ${queue.all()[0]?.name}`,
+    );
   }
   return shared.unanswered;
 }
@@ -44,7 +46,11 @@ interface Shared {
   progressAtMs: number;
 }
 
-async function runLane({ cell, queue, witness, life, waits, won, lost }: Claiming, lane: number, shared: Shared): Promise<void> {
+async function runLane(
+  { cell, queue, witness, life, waits, won, lost }: Claiming,
+  lane: number,
+  shared: Shared,
+): Promise<void> {
   const checkpoint = life?.checkpointOf(lane);
   while (performance.now() - shared.progressAtMs < STUCK_MS) {
     if (waits?.() === true) {
@@ -89,11 +95,21 @@ async function runLane({ cell, queue, witness, life, waits, won, lost }: Claimin
 }
 
 function entryOf(cell: Cell, { name, kind }: Wanted): Entry {
-  return { name, kind, routeId: cell.database.nextId(), userId: kind === "user" ? cell.database.nextId() : undefined };
+  return {
+    name,
+    kind,
+    routeId: cell.database.nextId(),
+    userId: kind === "user" ? cell.database.nextId() : undefined,
+  };
 }
 
 /** A refusal names every op that stands in the way: what is taken is given up, what is leased is tried later, the rest is tried at once. */
-function sortOut({ cell, queue, lost }: Pick<Claiming, "cell" | "queue" | "lost">, batch: Wanted[], entries: Entry[], refusal: Refused): void {
+function sortOut(
+  { cell, queue, lost }: Pick<Claiming, "cell" | "queue" | "lost">,
+  batch: Wanted[],
+  entries: Entry[],
+  refusal: Refused,
+): void {
   const nameOf = entries.flatMap((entry, index) => claimsOf(entry).map(() => index));
   const taken = new Set<number>();
   const leased = new Set<number>();
@@ -102,10 +118,13 @@ function sortOut({ cell, queue, lost }: Pick<Claiming, "cell" | "queue" | "lost"
     if (at === undefined) continue;
     if (kind === "leased") leased.add(at);
     else taken.add(at);
-    if (kind === "taken" && owner === "self") cell.tally.problems.push(`cell ${cell.id} asked for ${batch[at]?.name}, which it already owns`);
+    if (kind === "taken" && owner === "self")
+      cell.tally.problems.push(`cell ${cell.id} asked for ${batch[at]?.name}, which it already owns`);
   }
   if (refusal.conflicts.length === 0 && refusal.code !== "RESOURCE_EXHAUSTED") {
-    cell.tally.problems.push(`cell ${cell.id}: a begin was refused without a conflict: ${refusal.code}: ${refusal.detail}`);
+    cell.tally.problems.push(
+      `cell ${cell.id}: a begin was refused without a conflict: ${refusal.code}: ${refusal.detail}`,
+    );
     return;
   }
   const everything = refusal.conflicts.length === 0;

@@ -35,7 +35,14 @@ export async function contest(world: World, progress: Progress): Promise<Contest
   // Once cell 2 has died, each goes as fast as it can.
   const isAhead = (id: CellId): boolean => !life.isDying && share(id) > share(id === "1" ? "2" : "1") + LEAD;
   const claim = (cell: Cell, id: CellId, some: Partial<Claiming>): Promise<Wanted[]> =>
-    claimAll({ cell, queue: queues[id], witness, won: () => {}, lost: (wanted) => lost[id].push(wanted), ...some });
+    claimAll({
+      cell,
+      queue: queues[id],
+      witness,
+      won: () => {},
+      lost: (wanted) => lost[id].push(wanted),
+      ...some,
+    });
 
   const claimAndDie = async (): Promise<{ unanswered: Wanted[]; diedAtMs: number }> => {
     const cell = world.startCell("2", 1);
@@ -55,7 +62,13 @@ export async function contest(world: World, progress: Progress): Promise<Contest
     return { unanswered, diedAtMs: performance.now() };
   };
 
-  const claimTheRest = async ({ unanswered, diedAtMs }: { unanswered: Wanted[]; diedAtMs: number }): Promise<Cell> => {
+  const claimTheRest = async ({
+    unanswered,
+    diedAtMs,
+  }: {
+    unanswered: Wanted[];
+    diedAtMs: number;
+  }): Promise<Cell> => {
     const cell = world.startCell("2", 2);
     note = " (dead)";
     await recover(cell, diedAtMs, recovery);
@@ -63,14 +76,20 @@ export async function contest(world: World, progress: Progress): Promise<Contest
     progress.milestone("cell 2 is back: its open leases are settled, and it goes on");
     // Whoever got no answer asks again, unless the name is there.
     const saved = new Set(cell.database.entries().map(({ name }) => keyOf(name)));
-    queues["2"] = new Queue([...unanswered, ...queues["2"].all()].filter(({ name }) => !saved.has(keyOf(name))));
+    queues["2"] = new Queue(
+      [...unanswered, ...queues["2"].all()].filter(({ name }) => !saved.has(keyOf(name))),
+    );
     await claim(cell, "2", {});
     return cell;
   };
 
-  const asked = (id: CellId): string => `cell ${id} ${thousands(plan.orders[id].length - queues[id].length)}/${thousands(plan.orders[id].length)}`;
+  const asked = (id: CellId): string =>
+    `cell ${id} ${thousands(plan.orders[id].length - queues[id].length)}/${thousands(plan.orders[id].length)}`;
   progress.set(() => `claiming: ${asked("1")}, ${asked("2")}${note}; ${activity(world)}`);
   const one = world.startCell("1", 1);
-  const [, two] = await Promise.all([claim(one, "1", { waits: () => isAhead("1") }), claimAndDie().then(claimTheRest)]);
+  const [, two] = await Promise.all([
+    claim(one, "1", { waits: () => isAhead("1") }),
+    claimAndDie().then(claimTheRest),
+  ]);
   return { cells: { "1": one, "2": two }, lost, deaths: life.deaths, recovery };
 }

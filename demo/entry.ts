@@ -14,13 +14,24 @@ export interface Entry {
   userId: number | undefined;
 }
 
-const subjectTypes = { user: "USER", group: "GROUP", project: "PROJECT" } as const satisfies Record<Kind, string>;
+const subjectTypes = { user: "USER", group: "GROUP", project: "PROJECT" } as const satisfies Record<
+  Kind,
+  string
+>;
 
 /** The claims that belong to an entry. A person's name is taken as a username and as a route, together or not at all. */
 export function claimsOf({ kind, name, routeId, userId }: Entry): Claim[] {
   const subject = { type: subjectTypes[kind], id: String(userId ?? routeId) };
-  const route: Claim = { bucket: { type: "ROUTES", value: name }, subject, source: { type: "RAILS_TABLE_ROUTES", id: String(routeId) } };
+  const route: Claim = {
+    bucket: { type: "ROUTES", value: name },
+    subject,
+    source: { type: "RAILS_TABLE_ROUTES", id: String(routeId) },
+  };
   if (userId === undefined) return [route];
-  const user: Claim = { bucket: { type: "USERNAMES", value: name }, subject, source: { type: "RAILS_TABLE_USERS", id: String(userId) } };
+  const user: Claim = {
+    bucket: { type: "USERNAMES", value: name },
+    subject,
+    source: { type: "RAILS_TABLE_USERS", id: String(userId) },
+  };
   return [route, user];
 }

@@ -35,16 +35,20 @@ export abstract class LeaseDatabase implements LocalLeases {
 
   /** In the transaction of the rows that the lease is for. */
   insertLease(uuid: string): void {
-    this.database.prepare("INSERT INTO outstanding_lease (uuid, created_at_ms) VALUES (?, ?)").run(uuid, Date.now());
+    this.database
+      .prepare("INSERT INTO outstanding_lease (uuid, created_at_ms) VALUES (?, ?)")
+      .run(uuid, Date.now());
   }
 
   async list({ afterUuid, limit }: { afterUuid: string; limit: number }): Promise<LocalLease[]> {
-    const sql = "SELECT uuid, created_at_ms FROM outstanding_lease WHERE NOT is_fence AND uuid > ? ORDER BY uuid LIMIT ?";
+    const sql =
+      "SELECT uuid, created_at_ms FROM outstanding_lease WHERE NOT is_fence AND uuid > ? ORDER BY uuid LIMIT ?";
     return this.database.prepare(sql).all(afterUuid, limit).map(leaseOf);
   }
 
   async has(uuids: readonly string[]): Promise<LocalLease[]> {
-    const sql = "SELECT uuid, created_at_ms FROM outstanding_lease WHERE NOT is_fence AND uuid IN (SELECT value FROM json_each(?))";
+    const sql =
+      "SELECT uuid, created_at_ms FROM outstanding_lease WHERE NOT is_fence AND uuid IN (SELECT value FROM json_each(?))";
     return this.database.prepare(sql).all(JSON.stringify(uuids)).map(leaseOf);
   }
 
@@ -54,7 +58,8 @@ export abstract class LeaseDatabase implements LocalLeases {
 
   /** A local transaction that is under way has the database to itself: it is waited for. */
   async fence(uuid: string): Promise<"fenced" | "saved"> {
-    const insert = "INSERT INTO outstanding_lease (uuid, created_at_ms, is_fence) VALUES (?, ?, 1) ON CONFLICT DO NOTHING";
+    const insert =
+      "INSERT INTO outstanding_lease (uuid, created_at_ms, is_fence) VALUES (?, ?, 1) ON CONFLICT DO NOTHING";
     if (Number(this.database.prepare(insert).run(uuid, Date.now()).changes) === 1) return "fenced";
     const row = this.database.prepare("SELECT is_fence FROM outstanding_lease WHERE uuid = ?").get(uuid);
     return row?.["is_fence"] === 1 ? "fenced" : "saved";
@@ -73,4 +78,7 @@ export abstract class LeaseDatabase implements LocalLeases {
   }
 }
 
-const leaseOf = (row: Record<string, unknown>): LocalLease => ({ uuid: String(row["uuid"]), ageMs: Date.now() - Number(row["created_at_ms"]) });
+const leaseOf = (row: Record<string, unknown>): LocalLease => ({
+  uuid: String(row["uuid"]),
+  ageMs: Date.now() - Number(row["created_at_ms"]),
+});

@@ -14,7 +14,9 @@ export class LocalDatabase extends LeaseDatabase {
 
   constructor(path: string) {
     super(path, schema);
-    this.#lastId = this.#number("SELECT max((SELECT coalesce(max(id), 0) FROM users), (SELECT coalesce(max(id), 0) FROM routes)) AS value");
+    this.#lastId = this.#number(
+      "SELECT max((SELECT coalesce(max(id), 0) FROM users), (SELECT coalesce(max(id), 0) FROM routes)) AS value",
+    );
   }
 
   /** As from a sequence: known before the row is written, and never given twice, so that a lease can name its source. */
@@ -25,7 +27,13 @@ export class LocalDatabase extends LeaseDatabase {
 
   insert({ kind, name, routeId, userId }: Entry): void {
     if (userId !== undefined) this.#run("INSERT INTO users (id, username) VALUES (?, ?)", userId, name);
-    this.#run("INSERT INTO routes (id, path, kind, user_id) VALUES (?, ?, ?, ?)", routeId, name, kind, userId ?? null);
+    this.#run(
+      "INSERT INTO routes (id, path, kind, user_id) VALUES (?, ?, ?, ?)",
+      routeId,
+      name,
+      kind,
+      userId ?? null,
+    );
   }
 
   delete({ routeId, userId }: Entry): void {

@@ -5,7 +5,11 @@ import { Random } from "./random.ts";
  * A network that loses answers: the request is executed, and the caller hears of nothing but a broken connection. Whether an answer
  * is lost follows from the seed, the call and how often it was made, whatever else is under way.
  */
-export function lossyFetch(fetch: Fetch, { rate, seed }: { rate: number; seed: number }, lost: (status: number) => void): Fetch {
+export function lossyFetch(
+  fetch: Fetch,
+  { rate, seed }: { rate: number; seed: number },
+  lost: (status: number) => void,
+): Fetch {
   const made = new Map<string, number>();
   return async (url, init) => {
     const call = `${init.method} ${new URL(url).pathname}`;

@@ -44,7 +44,10 @@ async function start(stateFolder: string): Promise<Coordinator> {
   try {
     return await startCoordinator({ port: 0, stateFolder });
   } catch (error) {
-    throw new Error(`the coordinator does not start: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+    throw new Error(
+      `the coordinator does not start: ${error instanceof Error ? error.message : String(error)}`,
+      { cause: error },
+    );
   }
 }
 
@@ -76,7 +79,8 @@ async function main(): Promise<number> {
   } catch (error) {
     progress.stop();
     // What is expected to go wrong comes as a sentence with a cause; for the rest the place matters.
-    const text = error instanceof Error ? (error.cause === undefined ? error.stack : error.message) : String(error);
+    const text =
+      error instanceof Error ? (error.cause === undefined ? error.stack : error.message) : String(error);
     process.stderr.write(`demo: ${text}\n`);
     return 1;
   }

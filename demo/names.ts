@@ -34,8 +34,10 @@ export async function readNames(): Promise<string[]> {
   const path = fileURLToPath(new URL("data/routes-10k.txt", import.meta.url));
   const names = (await readFile(path, "utf8")).trimEnd().split("\n");
   // The demo keeps its own idea of which spellings are the same name, to judge the coordinator by. For ASCII that is simple.
-  if (names.some((name) => !/^[\x21-\x7e]+$/.test(name))) throw new Error("demo/data/routes-10k.txt has a name that is not ASCII");
-  if (new Set(names.map(keyOf)).size !== names.length) throw new Error("demo/data/routes-10k.txt has a name twice");
+  if (names.some((name) => !/^[\x21-\x7e]+$/.test(name)))
+    throw new Error("demo/data/routes-10k.txt has a name that is not ASCII");
+  if (new Set(names.map(keyOf)).size !== names.length)
+    throw new Error("demo/data/routes-10k.txt has a name twice");
   return names;
 }
 

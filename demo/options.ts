@@ -28,7 +28,12 @@ Ends with 0 when the check holds, 1 when it fails, 2 when the options are wrong.
 export function readOptions(args: readonly string[]): Options {
   const { values } = parseArgs({
     args: [...args],
-    options: { names: { type: "string" }, seed: { type: "string" }, keep: { type: "boolean" }, help: { type: "boolean" } },
+    options: {
+      names: { type: "string" },
+      seed: { type: "string" },
+      keep: { type: "boolean" },
+      help: { type: "boolean" },
+    },
     strict: true,
     allowPositionals: false,
   });
@@ -42,6 +47,7 @@ export function readOptions(args: readonly string[]): Options {
 
 function wholeNumber(name: string, given: string, least: number, most: number): number {
   const value = Number(given);
-  if (!/^\d+$/.test(given) || value < least || value > most) throw new Error(`${name} must be a whole number from ${least} to ${most}`);
+  if (!/^\d+$/.test(given) || value < least || value > most)
+    throw new Error(`${name} must be a whole number from ${least} to ${most}`);
   return value;
 }

@@ -36,4 +36,5 @@ export class Queue<T> {
   }
 }
 
-export const pause = (ms: number): Promise<void> => new Promise((resume) => setTimeout(resume, Math.max(0, ms)));
+export const pause = (ms: number): Promise<void> =>
+  new Promise((resume) => setTimeout(resume, Math.max(0, ms)));

@@ -12,22 +12,36 @@ const LOOKUP = 100;
 const PAGE = 500;
 
 /** One result per bucket, in order; undefined: nobody has it. Throws when any of it cannot be told. */
-export async function lookUp({ records }: Client, buckets: readonly Bucket[]): Promise<(ClaimRecord | undefined)[]> {
+export async function lookUp(
+  { records }: Client,
+  buckets: readonly Bucket[],
+): Promise<(ClaimRecord | undefined)[]> {
   const results = await records.lookup(buckets);
-  if (results.length !== buckets.length) throw new Error(`a lookup of ${buckets.length} names got ${results.length} results`);
+  if (results.length !== buckets.length)
+    throw new Error(`a lookup of ${buckets.length} names got ${results.length} results`);
   return results.map((result, index) => foundOf(result, buckets[index]));
 }
 
-function foundOf({ bucket, found, record, cell }: LookupResult, asked: Bucket | undefined): ClaimRecord | undefined {
-  if (bucket.type !== asked?.type || bucket.value !== asked.value) throw new Error(`a lookup of ${asked?.value} was answered about ${bucket.value}`);
+function foundOf(
+  { bucket, found, record, cell }: LookupResult,
+  asked: Bucket | undefined,
+): ClaimRecord | undefined {
+  if (bucket.type !== asked?.type || bucket.value !== asked.value)
+    throw new Error(`a lookup of ${asked?.value} was answered about ${bucket.value}`);
   if (!found) return undefined;
-  if (record === undefined || !("subject" in record)) throw new Error(`a lookup of ${asked.value} was answered without the record`);
-  if (record.cell_id !== cell?.id) throw new Error(`a lookup of ${asked.value} names two owners: ${record.cell_id} and ${cell?.id}`);
+  if (record === undefined || !("subject" in record))
+    throw new Error(`a lookup of ${asked.value} was answered without the record`);
+  if (record.cell_id !== cell?.id)
+    throw new Error(`a lookup of ${asked.value} names two owners: ${record.cell_id} and ${cell?.id}`);
   return recordOf(record);
 }
 
 /** All of them, a few lookups at a time. */
-export async function lookUpAll(client: Client, buckets: readonly Bucket[], progress: (done: number) => void): Promise<(ClaimRecord | undefined)[]> {
+export async function lookUpAll(
+  client: Client,
+  buckets: readonly Bucket[],
+  progress: (done: number) => void,
+): Promise<(ClaimRecord | undefined)[]> {
   const results: (ClaimRecord | undefined)[] = [];
   let done = 0;
   const starts = Array.from({ length: Math.ceil(buckets.length / LOOKUP) }, (_, index) => index * LOOKUP);
@@ -40,10 +54,20 @@ export async function lookUpAll(client: Client, buckets: readonly Bucket[], prog
 }
 
 /** Page by page, in the order of the listing. */
-export const listRecords = async ({ records }: Client, sourceType: WireRecord["source"]["type"], pageSize = PAGE): Promise<ClaimRecord[]> =>
-  (await records.list({ sourceType, pageSize }).all()).map(recordOf);
+export const listRecords = async (
+  { records }: Client,
+  sourceType: WireRecord["source"]["type"],
+  pageSize = PAGE,
+): Promise<ClaimRecord[]> => (await records.list({ sourceType, pageSize }).all()).map(recordOf);
 
-const recordOf = ({ bucket, subject, source, cell_id: cell, status, lease_uuid: lease }: WireRecord): ClaimRecord => ({
+const recordOf = ({
+  bucket,
+  subject,
+  source,
+  cell_id: cell,
+  status,
+  lease_uuid: lease,
+}: WireRecord): ClaimRecord => ({
   bucket,
   subject,
   source,

@@ -1,10 +1,21 @@
-import { reconcile, ReconcileAborted, type Finding, type ReconcileCounters, type ReconcileOptions } from "../src/cell/reconcile.ts";
+import {
+  reconcile,
+  ReconcileAborted,
+  type Finding,
+  type ReconcileCounters,
+  type ReconcileOptions,
+} from "../src/cell/reconcile.ts";
 import { stages, type Cell } from "./cell.ts";
 import type { Life } from "./life.ts";
 import { pause } from "./queue.ts";
 
 /** As small as a demo needs them. In earnest: a minute, ten minutes, an hour (`reconcileDefaults`). */
-const thresholds = { commitGraceMs: 500, staleMs: 2_000, orphanMs: 2_000, windowMs: 600_000 } satisfies Partial<ReconcileOptions>;
+const thresholds = {
+  commitGraceMs: 500,
+  staleMs: 2_000,
+  orphanMs: 2_000,
+  windowMs: 600_000,
+} satisfies Partial<ReconcileOptions>;
 
 export interface RecoveryRun {
   what: string;
@@ -16,7 +27,11 @@ export async function recover(cell: Cell, diedAtMs: number, runs: RecoveryRun[])
   const after = async (ms: number, full: boolean, times = 1): Promise<void> => {
     await pause(diedAtMs + ms - performance.now());
     const label = `cell ${cell.id}, ${((performance.now() - diedAtMs) / 1_000).toFixed(1)} s after its death${full ? ", full" : ""}`;
-    await Promise.all(Array.from({ length: times }, (_, index) => visit(cell, times > 1 ? `${label}, ${index + 1} of ${times}` : label, full, runs)));
+    await Promise.all(
+      Array.from({ length: times }, (_, index) =>
+        visit(cell, times > 1 ? `${label}, ${index + 1} of ${times}` : label, full, runs),
+      ),
+    );
   };
   await after(0, false);
   await after(thresholds.commitGraceMs + 200, false);
@@ -38,11 +53,17 @@ export const deathsText = ({ deaths }: Life): string => {
 
 async function visit(cell: Cell, what: string, full: boolean, runs: RecoveryRun[]): Promise<void> {
   const report = (finding: Finding): void => {
-    const text = finding.kind === "failed" ? `${finding.step} failed: ${finding.error}` : `saved here, ${finding.coordinator} at the coordinator`;
+    const text =
+      finding.kind === "failed"
+        ? `${finding.step} failed: ${finding.error}`
+        : `saved here, ${finding.coordinator} at the coordinator`;
     cell.tally.problems.push(`cell ${cell.id}: recovery of lease ${finding.uuid}: ${text}`);
   };
   try {
-    const { counters } = await reconcile({ local: cell.database, remote: cell.leases, report }, { ...thresholds, full });
+    const { counters } = await reconcile(
+      { local: cell.database, remote: cell.leases, report },
+      { ...thresholds, full },
+    );
     runs.push({ what, counters });
   } catch (error) {
     if (!(error instanceof ReconcileAborted)) throw error;

@@ -30,10 +30,16 @@ export function report(world: World, story: Story, facts: Facts, seconds: number
 
 /** The verdict: what the exit code says, in words. */
 export function verdict(differences: readonly string[]): string[] {
-  if (differences.length === 0) return ["CHECK PASSED: every name has at most one owner, and both cells agree with the coordinator."];
+  if (differences.length === 0)
+    return ["CHECK PASSED: every name has at most one owner, and both cells agree with the coordinator."];
   const shown = differences.slice(0, MOST_DIFFERENCES).map((difference) => `  ${difference}`);
-  const more = differences.length > shown.length ? [`  … and ${thousands(differences.length - shown.length)} more`] : [];
-  return [`CHECK FAILED: ${thousands(differences.length)} ${differences.length === 1 ? "difference" : "differences"}`, ...shown, ...more];
+  const more =
+    differences.length > shown.length ? [`  … and ${thousands(differences.length - shown.length)} more`] : [];
+  return [
+    `CHECK FAILED: ${thousands(differences.length)} ${differences.length === 1 ? "difference" : "differences"}`,
+    ...shown,
+    ...more,
+  ];
 }
 
 type Body = Omit<Table, "firstWidth">;
@@ -105,7 +111,14 @@ const conflicts = (world: World, { oversteps }: Story): Body => ({
 const recovery = ({ deaths, recovery: runs }: Story): Body => ({
   title: `RECOVERY (left open: ${deaths.begun} begun, ${deaths.saved} saved, ${deaths.committed} done)`,
   head: ["seen", "commits", "rollbacks", "waiting", "orphans"],
-  rows: runs.map(({ what, counters }) => [what, counters.processed, counters.committed, counters.rolledBack, counters.pending, counters.orphaned]),
+  rows: runs.map(({ what, counters }) => [
+    what,
+    counters.processed,
+    counters.committed,
+    counters.rolledBack,
+    counters.pending,
+    counters.orphaned,
+  ]),
 });
 
 const latencies = ({ timings }: World): Body => ({
@@ -120,8 +133,13 @@ const latencies = ({ timings }: World): Body => ({
 
 function summary({ asked, found, cells }: Facts): string[] {
   const owned = found.filter((record) => record !== undefined).length;
-  const listed = cells.map(({ cell, records }) => `${thousands(records.length)} records of cell ${cell}`).join(" and ");
-  const open = cells.reduce((sum, { outstandingHere, outstandingThere }) => sum + outstandingHere.length + outstandingThere.length, 0);
+  const listed = cells
+    .map(({ cell, records }) => `${thousands(records.length)} records of cell ${cell}`)
+    .join(" and ");
+  const open = cells.reduce(
+    (sum, { outstandingHere, outstandingThere }) => sum + outstandingHere.length + outstandingThere.length,
+    0,
+  );
   return [
     `Looked up ${thousands(asked.length)} names: ${thousands(owned)} have an owner, ${thousands(asked.length - owned)} have none.`,
     `Listed ${listed}; compared each with its cell's own rows.`,

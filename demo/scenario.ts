@@ -33,17 +33,28 @@ export async function runScenario(world: World, progress: Progress): Promise<Sto
 
   progress.set(() => `asking for what must be refused; ${activity(world)}`);
   const oversteps = await overstepBoth(world, cells);
-  progress.milestone(`${oversteps} batches were provoked: destroys of foreign names, of absent names, with wrong sources`);
+  progress.milestone(
+    `${oversteps} batches were provoked: destroys of foreign names, of absent names, with wrong sources`,
+  );
 
   const both = (what: "givenUp" | "renamed"): number => tallies["1"][what] + tallies["2"][what];
-  progress.set(() => `changing: ${both("givenUp")} names destroyed, ${both("renamed")} renamed; ${activity(world)}`);
+  progress.set(
+    () => `changing: ${both("givenUp")} names destroyed, ${both("renamed")} renamed; ${activity(world)}`,
+  );
   const half = Math.ceil(plan.reserve.length / 2);
-  await Promise.all([changeSome(cells["1"], plan.reserve.slice(0, half), witness), changeSome(cells["2"], plan.reserve.slice(half), witness)]);
+  await Promise.all([
+    changeSome(cells["1"], plan.reserve.slice(0, half), witness),
+    changeSome(cells["2"], plan.reserve.slice(half), witness),
+  ]);
   progress.milestone("names were destroyed, renamed, and changed in case only");
 
   progress.set(() => `asking again for names that were lost; ${activity(world)}`);
   const gained = (id: CellId) => (): void => void (tallies[id].secondChance += 1);
-  await Promise.all(cellIds.map((id) => claimAll({ cell: cells[id], queue: new Queue(lost[id]), witness, won: gained(id), lost: () => {} })));
+  await Promise.all(
+    cellIds.map((id) =>
+      claimAll({ cell: cells[id], queue: new Queue(lost[id]), witness, won: gained(id), lost: () => {} }),
+    ),
+  );
   progress.milestone("both cells asked again for what the other had taken, and got what was free by now");
 
   router.abort();
@@ -54,8 +65,13 @@ export async function runScenario(world: World, progress: Progress): Promise<Sto
 
 async function overstepBoth({ plan }: World, cells: Record<CellId, Cell>): Promise<number> {
   const absent = plan.reserve.slice(0, OVERSTEPS);
-  const [ofOne, ofTwo] = [cells["1"], cells["2"]].map(({ database }) => database.entries().slice(0, OVERSTEPS));
-  const counts = await Promise.all([overstep(cells["1"], ofTwo ?? [], absent), overstep(cells["2"], ofOne ?? [], absent)]);
+  const [ofOne, ofTwo] = [cells["1"], cells["2"]].map(({ database }) =>
+    database.entries().slice(0, OVERSTEPS),
+  );
+  const counts = await Promise.all([
+    overstep(cells["1"], ofTwo ?? [], absent),
+    overstep(cells["2"], ofOne ?? [], absent),
+  ]);
   return counts[0] + counts[1];
 }
 
@@ -72,7 +88,10 @@ async function routeMeanwhile(world: World, signal: AbortSignal): Promise<void> 
   const { names } = world.plan;
   try {
     while (!signal.aborted) {
-      const some = Array.from({ length: Math.min(100, names.length) }, () => names[random.between(0, names.length - 1)]?.name ?? "");
+      const some = Array.from(
+        { length: Math.min(100, names.length) },
+        () => names[random.between(0, names.length - 1)]?.name ?? "",
+      );
       await lookUp(
         router,
         [...new Set(some)].map((value) => ({ type: "ROUTES", value })),

@@ -20,7 +20,11 @@ export async function gatherFacts(world: World, story: Story, progress: Progress
   progress.set(() => "checking: listing the records of both cells");
   const cells: CellFacts[] = [];
   for (const id of cellIds) cells.push(await cellFacts(world, story, id));
-  const problems = [...world.problems, ...world.witness.violations, ...cellIds.flatMap((id) => world.tallies[id].problems)];
+  const problems = [
+    ...world.problems,
+    ...world.witness.violations,
+    ...cellIds.flatMap((id) => world.tallies[id].problems),
+  ];
   return { asked, found, cells, problems };
 }
 
@@ -30,10 +34,14 @@ async function cellFacts(world: World, story: Story, id: CellId): Promise<CellFa
   return {
     cell: id,
     claims: database.entries().flatMap(claimsOf),
-    records: [...(await listRecords(client, "RAILS_TABLE_ROUTES")), ...(await listRecords(client, "RAILS_TABLE_USERS"))],
+    records: [
+      ...(await listRecords(client, "RAILS_TABLE_ROUTES")),
+      ...(await listRecords(client, "RAILS_TABLE_USERS")),
+    ],
     outstandingHere: (await database.list({ afterUuid: "", limit: 1_000 })).map(({ uuid }) => uuid),
     outstandingThere: await outstandingThere(client),
   };
 }
 
-const outstandingThere = async ({ leases }: Client): Promise<string[]> => (await leases.list({ pageSize: 100 }).all()).map(({ uuid }) => uuid);
+const outstandingThere = async ({ leases }: Client): Promise<string[]> =>
+  (await leases.list({ pageSize: 100 }).all()).map(({ uuid }) => uuid);

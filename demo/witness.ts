@@ -14,7 +14,8 @@ export class Witness {
   takes(cell: string, name: string): void {
     const key = keyOf(name);
     const owner = this.#owners.get(key);
-    if (owner !== undefined) this.violations.push(`${name}: cell ${cell} saved it while cell ${owner} had it`);
+    if (owner !== undefined)
+      this.violations.push(`${name}: cell ${cell} saved it while cell ${owner} had it`);
     const former = this.#former.get(key);
     if (former !== undefined && former !== cell) this.handedOver.add(key);
     this.#owners.set(key, cell);
@@ -23,7 +24,8 @@ export class Witness {
 
   gives(cell: string, name: string): void {
     const key = keyOf(name);
-    if (this.#owners.get(key) !== cell) this.violations.push(`${name}: cell ${cell} gave up what it did not have`);
+    if (this.#owners.get(key) !== cell)
+      this.violations.push(`${name}: cell ${cell} gave up what it did not have`);
     this.#owners.delete(key);
   }
 }

@@ -74,4 +74,5 @@ export class World {
   }
 }
 
-export const activity = ({ timings, lostAnswers }: World): string => `${thousands(timings.count)} requests, ${thousands(lostAnswers)} answers lost`;
+export const activity = ({ timings, lostAnswers }: World): string =>
+  `${thousands(timings.count)} requests, ${thousands(lostAnswers)} answers lost`;

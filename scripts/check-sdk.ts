@@ -25,7 +25,8 @@ async function check(scratch: string): Promise<void> {
   );
   console.log(`a lease with the packed client: ${leaseWithSdk(project)}`);
   linkPeers(root, project);
-  for (const [name, exports] of Object.entries(importSdk(project, entries))) console.log(`${name} exports ${exports.length} values`);
+  for (const [name, exports] of Object.entries(importSdk(project, entries)))
+    console.log(`${name} exports ${exports.length} values`);
   compileAgainstSdk(project, entries);
   const { minifiedBytes, gzippedBytes } = await clientSize(project);
   console.log(`leasehold/client: ${minifiedBytes} bytes minified, ${gzippedBytes} with gzip`);

@@ -8,7 +8,9 @@ async function main(): Promise<void> {
   const made = clientTypesOf();
   if (!process.argv.includes("--check")) return writeFile(file, made);
   if ((await readFile(file, "utf8").catch(() => "")) === made) return;
-  process.stderr.write("src/client/wire.ts is not what the contract in src/http says: run `npm run generate:client` and commit the result.\n");
+  process.stderr.write(
+    "src/client/wire.ts is not what the contract in src/http says: run `npm run generate:client` and commit the result.\n",
+  );
   process.exitCode = 1;
 }
 

@@ -64,7 +64,13 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     const signingSecret = await secretOf(options.stateFolder);
     const script = await bundle(options.entryPoint ?? join(root, "src/index.ts"));
     const runtime = (port: number): ReturnType<typeof convertV4MiniflareOptions> =>
-      runtimeOptions({ ...options, variables: { ...options.variables, LEASEHOLD_SHARDS: shards }, log: write }, watch, script, signingSecret, port);
+      runtimeOptions(
+        { ...options, variables: { ...options.variables, LEASEHOLD_SHARDS: shards }, log: write },
+        watch,
+        script,
+        signingSecret,
+        port,
+      );
     await lock.freePort(options.port);
     process.env["MINIFLARE_WORKERD_PATH"] ??= workerdWrapper();
     // A start that has something to set up does it on a port that nobody knows: whoever reaches the real one finds everything ready.
@@ -75,7 +81,9 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     await started.ready;
     // D1 decides nothing: without it everything but the listings works.
     if (!isSetUp) await migrateD1(started).catch((error: unknown) => log("d1_not_migrated", error));
-    const keys = known ?? (await devKeys.make(options.stateFolder, signingSecret, (path, init) => dispatch(started, path, init)));
+    const keys =
+      known ??
+      (await devKeys.make(options.stateFolder, signingSecret, (path, init) => dispatch(started, path, init)));
     await checkPlacement(started, keys);
     await keepShards(options.stateFolder, shards);
     if (!isSetUp && options.port !== 0) await started.setOptions(runtime(options.port));
@@ -94,7 +102,14 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
       await started.dispose();
       await lock.release();
     };
-    return { url, keys, firstStart: known === undefined, lost: watch.lost, cron, stop: () => (stopping ??= stop()) };
+    return {
+      url,
+      keys,
+      firstStart: known === undefined,
+      lost: watch.lost,
+      cron,
+      stop: () => (stopping ??= stop()),
+    };
   } catch (error) {
     const reason = await explained(error);
     // The lock last: a runtime that is still there would be a second owner of the state.
@@ -120,7 +135,8 @@ function keepingSignals<T>(make: () => T): T {
   const before = new Map(signals.map((signal) => [signal, process.listeners(signal)]));
   const made = make();
   for (const signal of signals) {
-    for (const listener of process.listeners(signal)) if (!before.get(signal)?.includes(listener)) process.removeListener(signal, listener);
+    for (const listener of process.listeners(signal))
+      if (!before.get(signal)?.includes(listener)) process.removeListener(signal, listener);
   }
   return made;
 }
@@ -197,7 +213,9 @@ async function isMigrated(stateFolder: string): Promise<boolean> {
   const folder = join(stateFolder, "storage", "d1", "miniflare-D1DatabaseObject");
   const names = await readdir(folder).catch(() => []);
   const needed = await migrationFiles();
-  return names.filter((name) => name.endsWith(".sqlite")).some((name) => needed.every((file) => appliedIn(join(folder, name)).has(file)));
+  return names
+    .filter((name) => name.endsWith(".sqlite"))
+    .some((name) => needed.every((file) => appliedIn(join(folder, name)).has(file)));
 }
 
 function appliedIn(path: string): Set<string> {
@@ -228,7 +246,9 @@ async function migrateD1(miniflare: Miniflare): Promise<void> {
 
 /** A deployment that was made with other shards answers nothing: better said at the start. */
 async function checkPlacement(miniflare: Miniflare, keys: DevKeys): Promise<void> {
-  const answer = await dispatch(miniflare, "/v1/admin/cells?page_size=1", { headers: { authorization: `Bearer ${keys.operator}` } });
+  const answer = await dispatch(miniflare, "/v1/admin/cells?page_size=1", {
+    headers: { authorization: `Bearer ${keys.operator}` },
+  });
   if (answer.ok) return;
   const problem = (await answer.json()) as { detail?: string };
   throw new Error(problem.detail ?? `the coordinator does not answer: ${answer.status}`);

@@ -6,7 +6,10 @@ import { makeKey, parseKey } from "../src/auth/key.ts";
 import { writePrivate } from "./private-file.ts";
 
 /** A request to the coordinator that needs no open port. */
-export type Dispatch = (path: string, init?: { method?: string; headers?: Record<string, string>; body?: string }) => Promise<Response>;
+export type Dispatch = (
+  path: string,
+  init?: { method?: string; headers?: Record<string, string>; body?: string },
+) => Promise<Response>;
 
 export interface DevKeys {
   operator: string;
@@ -35,7 +38,12 @@ async function read(stateFolder: string, signingSecret: string): Promise<DevKeys
   const hmac = new Hmac(signingSecret);
   for (const key of all) {
     const parsed = typeof key === "string" ? parseKey(key) : undefined;
-    if (parsed === undefined || parsed.payload.exp < leastExpiry || !(await hmac.verify(parsed.signed, parsed.signature))) return undefined;
+    if (
+      parsed === undefined ||
+      parsed.payload.exp < leastExpiry ||
+      !(await hmac.verify(parsed.signed, parsed.signature))
+    )
+      return undefined;
   }
   return keys;
 }
@@ -43,22 +51,38 @@ async function read(stateFolder: string, signingSecret: string): Promise<DevKeys
 /** Registers the cells and mints a key for each role, over the HTTP API, with an operator key made from the secret. */
 async function make(stateFolder: string, signingSecret: string, dispatch: Dispatch): Promise<DevKeys> {
   const now = Math.floor(Date.now() / 1_000);
-  const first = await makeKey({ v: 1, id: uuid(), role: "operator", iat: now, exp: now + 600 }, new Hmac(signingSecret));
+  const first = await makeKey(
+    { v: 1, id: uuid(), role: "operator", iat: now, exp: now + 600 },
+    new Hmac(signingSecret),
+  );
   const post = async (path: string, body: unknown, tolerated?: number): Promise<unknown> => {
     const headers = { authorization: `Bearer ${first}`, "content-type": "application/json" };
     const answer = await dispatch(path, { method: "POST", headers, body: JSON.stringify(body) });
-    if (!answer.ok && answer.status !== tolerated) throw new Error(`the first set-up failed: ${await answer.text()}`);
+    if (!answer.ok && answer.status !== tolerated)
+      throw new Error(`the first set-up failed: ${await answer.text()}`);
     return answer.json();
   };
   for (const cell of cells) {
     // Registered by an earlier start that did not get to the end: 409.
-    await post("/v1/admin/cells", { cell_id: cell, name: `cell-${cell}`, address: `http://127.0.0.1:${9_000 + Number(cell)}` }, 409);
+    await post(
+      "/v1/admin/cells",
+      { cell_id: cell, name: `cell-${cell}`, address: `http://127.0.0.1:${9_000 + Number(cell)}` },
+      409,
+    );
   }
   const mint = async (body: Record<string, unknown>): Promise<string> => {
-    const answer = (await post("/v1/admin/keys", { ...body, expires_in_s: LIFETIME_S, note: "development" })) as { key: string };
+    const answer = (await post("/v1/admin/keys", {
+      ...body,
+      expires_in_s: LIFETIME_S,
+      note: "development",
+    })) as { key: string };
     return answer.key;
   };
-  const keys: DevKeys = { operator: await mint({ role: "operator" }), router: await mint({ role: "router" }), cells: {} };
+  const keys: DevKeys = {
+    operator: await mint({ role: "operator" }),
+    router: await mint({ role: "router" }),
+    cells: {},
+  };
   for (const cell of cells) keys.cells[cell] = await mint({ role: "cell", cell_id: cell });
   await writePrivate(fileOf(stateFolder), `${JSON.stringify(keys, null, 2)}\n`);
   return keys;

@@ -5,13 +5,17 @@ import { openApiOf } from "../src/http/openapi.ts";
 const file = new URL("../openapi.json", import.meta.url);
 
 async function main(): Promise<void> {
-  const { version } = JSON.parse(await readFile(new URL("../package.json", import.meta.url), "utf8")) as { version: string };
+  const { version } = JSON.parse(await readFile(new URL("../package.json", import.meta.url), "utf8")) as {
+    version: string;
+  };
   const document = `${JSON.stringify(openApiOf(version), null, 2)}\n`;
   if (!process.argv.includes("--check")) return writeFile(file, document);
   const written = await readFile(file, "utf8").catch(() => "");
   // Whoever formats the file may do so: what counts is what it says.
   if (written !== "" && JSON.stringify(JSON.parse(written)) === JSON.stringify(JSON.parse(document))) return;
-  process.stderr.write("openapi.json is not what the contract in src/http says: run `npm run generate:openapi` and commit the result.\n");
+  process.stderr.write(
+    "openapi.json is not what the contract in src/http says: run `npm run generate:openapi` and commit the result.\n",
+  );
   process.exitCode = 1;
 }
 

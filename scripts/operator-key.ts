@@ -13,7 +13,8 @@ const MAX_DAYS = limitTable.keyLifetimeS.most / 86_400;
 
 function daysOf(given: string | undefined): number {
   const days = Number(given ?? DEFAULT_DAYS);
-  if (!Number.isSafeInteger(days) || days < 1 || days > MAX_DAYS) throw new Error(`say for how many days: a whole number from 1 to ${MAX_DAYS}`);
+  if (!Number.isSafeInteger(days) || days < 1 || days > MAX_DAYS)
+    throw new Error(`say for how many days: a whole number from 1 to ${MAX_DAYS}`);
   return days;
 }
 
@@ -23,8 +24,13 @@ async function main(): Promise<void> {
   const days = daysOf(process.argv[2]);
   const iat = Math.floor(Date.now() / 1_000);
   const id = newUuid();
-  const key = await makeKey({ v: 1, id, role: "operator", iat, exp: iat + days * 86_400 }, new Hmac(secrets.value.current));
-  process.stderr.write(`An operator key for ${days} days. It is not stored anywhere; to revoke it, use its id: ${id}\n`);
+  const key = await makeKey(
+    { v: 1, id, role: "operator", iat, exp: iat + days * 86_400 },
+    new Hmac(secrets.value.current),
+  );
+  process.stderr.write(
+    `An operator key for ${days} days. It is not stored anywhere; to revoke it, use its id: ${id}\n`,
+  );
   process.stdout.write(`${key}\n`);
 }
 

@@ -36,12 +36,15 @@ export class RuntimeWatch {
       if (this.#url === undefined || (await answers(this.#url))) return;
       await setTimeout(this.#pauseMs, undefined, { ref: false });
     }
-    if (this.#url !== undefined && !(await answers(this.#url))) this.#lose(new Error("the runtime ended and could not be started again"));
+    if (this.#url !== undefined && !(await answers(this.#url)))
+      this.#lose(new Error("the runtime ended and could not be started again"));
   }
 }
 
 async function answers(url: string): Promise<boolean> {
-  const answer = await fetch(`${url}/healthz`, { signal: AbortSignal.timeout(ANSWER_MS) }).catch(() => undefined);
+  const answer = await fetch(`${url}/healthz`, { signal: AbortSignal.timeout(ANSWER_MS) }).catch(
+    () => undefined,
+  );
   await answer?.body?.cancel();
   return answer?.ok === true;
 }

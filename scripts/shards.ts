@@ -10,7 +10,11 @@ const UNSAID = "4";
 const fileOf = (stateFolder: string): string => join(stateFolder, "shards");
 
 /** The number of shards to start with: as told, or as the state was made. `isNew`: nothing was made yet. */
-export async function shardsOf(stateFolder: string, told: string | undefined, isNew: boolean): Promise<string> {
+export async function shardsOf(
+  stateFolder: string,
+  told: string | undefined,
+  isNew: boolean,
+): Promise<string> {
   return told ?? (await keptShards(stateFolder)) ?? (isNew ? FIRST : UNSAID);
 }
 

@@ -13,19 +13,34 @@ const stateFolder = resolve(process.env["LEASEHOLD_STATE"] || ".leasehold");
 function portOf(given: string | undefined): number {
   const text = given || "8787";
   const port = Number(text);
-  if (!/^\d+$/.test(text) || port < 1 || port > 65_535) throw new Error("PORT must be a whole number from 1 to 65535");
+  if (!/^\d+$/.test(text) || port < 1 || port > 65_535)
+    throw new Error("PORT must be a whole number from 1 to 65535");
   return port;
 }
 
-const settings = new Set([...limitNames.map(limitVariable), "LEASEHOLD_SHARDS", "LEASEHOLD_SHARD_LOCATION_HINT", "LEASEHOLD_REQUEST_LOG"]);
+const settings = new Set([
+  ...limitNames.map(limitVariable),
+  "LEASEHOLD_SHARDS",
+  "LEASEHOLD_SHARD_LOCATION_HINT",
+  "LEASEHOLD_REQUEST_LOG",
+]);
 /** Known, but not for the Worker. */
-const others = new Set(["LEASEHOLD_STATE", "LEASEHOLD_URL", "LEASEHOLD_WORKERD", "LEASEHOLD_SIGNING_SECRET", "LEASEHOLD_PREVIOUS_SIGNING_SECRET"]);
+const others = new Set([
+  "LEASEHOLD_STATE",
+  "LEASEHOLD_URL",
+  "LEASEHOLD_WORKERD",
+  "LEASEHOLD_SIGNING_SECRET",
+  "LEASEHOLD_PREVIOUS_SIGNING_SECRET",
+]);
 
 /** Every limit and setting can be given as in wrangler.toml; the signing secret is the state folder's own. */
 function variablesOf(env: NodeJS.ProcessEnv): Record<string, string> {
-  const given = Object.entries(env).flatMap(([name, value]) => (name.startsWith("LEASEHOLD_") && value ? [[name, value] as const] : []));
+  const given = Object.entries(env).flatMap(([name, value]) =>
+    name.startsWith("LEASEHOLD_") && value ? [[name, value] as const] : [],
+  );
   for (const [name] of given)
-    if (!settings.has(name) && !others.has(name)) process.stderr.write(`leasehold: ${name} is not a setting; it is ignored\n`);
+    if (!settings.has(name) && !others.has(name))
+      process.stderr.write(`leasehold: ${name} is not a setting; it is ignored\n`);
   return Object.fromEntries(given.filter(([name]) => settings.has(name)));
 }
 
@@ -83,7 +98,9 @@ async function main(): Promise<void> {
 main().then(
   () => process.exit(0),
   (error: unknown) => {
-    process.stderr.write(`leasehold: ${error instanceof Error ? error.message.split("\n")[0] : String(error)}\n`);
+    process.stderr.write(
+      `leasehold: ${error instanceof Error ? error.message.split("\n")[0] : String(error)}\n`,
+    );
     process.exit(1);
   },
 );

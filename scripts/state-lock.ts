@@ -24,7 +24,8 @@ const held = new Set<DatabaseSync>();
 export async function lockState(folder: string): Promise<StateLock> {
   try {
     await makeFolder(folder);
-    if (!(await stat(folder)).isDirectory()) throw Object.assign(new Error("it is not a folder"), { code: "ENOTDIR" });
+    if (!(await stat(folder)).isDirectory())
+      throw Object.assign(new Error("it is not a folder"), { code: "ENOTDIR" });
     await access(folder, constants.W_OK | constants.R_OK | constants.X_OK);
   } catch (error) {
     throw cannotWrite(folder, error);
@@ -101,7 +102,11 @@ async function waitForPort(port: number, patienceMs: number): Promise<void> {
     const problem = await tryPort(port);
     if (problem === undefined) return;
     if (Date.now() >= until)
-      throw new Error(problem === "EADDRINUSE" ? `port ${port} is in use; set PORT to another one` : `port ${port} cannot be used: ${problem}`);
+      throw new Error(
+        problem === "EADDRINUSE"
+          ? `port ${port} is in use; set PORT to another one`
+          : `port ${port} cannot be used: ${problem}`,
+      );
     await new Promise((resume) => setTimeout(resume, 100));
   }
 }

@@ -175,7 +175,8 @@ function scriptSets(refusals) {
   );
   const scripts = everyCodePoint("Zzzz");
   for (const [range, name] of rows("Scripts.txt")) fillRange(scripts, range, shortName.get(name));
-  for (const [range, names] of rows("ScriptExtensions.txt")) fillRange(scripts, range, names.split(" ").toSorted().join("+"));
+  for (const [range, names] of rows("ScriptExtensions.txt"))
+    fillRange(scripts, range, names.split(" ").toSorted().join("+"));
 
   const sets = [""];
   const setPerCodePoint = [];

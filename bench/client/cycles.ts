@@ -61,7 +61,12 @@ export class Cycles {
 
   /** Only the begin; for a hold that stays, or a refusal. */
   begin(cell: string, names: readonly string[]): Promise<number> {
-    return this.#http.send("PUT", `/v1/cells/${cell}/leases/${randomUUID()}`, this.#keys[cell] ?? "", bodyOf(names));
+    return this.#http.send(
+      "PUT",
+      `/v1/cells/${cell}/leases/${randomUUID()}`,
+      this.#keys[cell] ?? "",
+      bodyOf(names),
+    );
   }
 
   close(): void {

@@ -23,11 +23,14 @@ export class HttpClient {
       }
       const { hostname, port, pathname } = this.#base;
       const prefix = pathname === "/" ? "" : pathname;
-      const call = request({ agent: this.#agent, hostname, port, path: `${prefix}${path}`, method, headers }, (answer) => {
-        answer.on("end", () => resolve(answer.statusCode ?? 0));
-        answer.on("error", () => resolve(0));
-        answer.resume();
-      });
+      const call = request(
+        { agent: this.#agent, hostname, port, path: `${prefix}${path}`, method, headers },
+        (answer) => {
+          answer.on("end", () => resolve(answer.statusCode ?? 0));
+          answer.on("error", () => resolve(0));
+          answer.resume();
+        },
+      );
       call.on("error", () => resolve(0));
       call.setTimeout(ANSWER_MS, () => call.destroy());
       call.end(body);

@@ -15,7 +15,9 @@ export class Latencies {
   /** NaN when there are none. */
   percentile(share: number): number {
     this.#sorted ??= this.#all.toSorted((a, b) => a - b);
-    return this.#sorted[Math.min(this.#sorted.length - 1, Math.floor(share * this.#sorted.length))] ?? Number.NaN;
+    return (
+      this.#sorted[Math.min(this.#sorted.length - 1, Math.floor(share * this.#sorted.length))] ?? Number.NaN
+    );
   }
 
   get all(): readonly number[] {

@@ -22,12 +22,18 @@ export const usdOf = ({ workerRequests, objectRequests, rowsRead, rowsWritten }:
   rowsWritten * rows.writtenUsd;
 
 /** An object that never sleeps. */
-export const awakeUsd = (seconds: number): number => seconds * durableObject.gigabytes * durableObject.gigabyteSecondUsd;
+export const awakeUsd = (seconds: number): number =>
+  seconds * durableObject.gigabytes * durableObject.gigabyteSecondUsd;
 
 export type System = Counted["system"];
 
 /** A begin and its commit of so many claims, with all that follows: clean-up, the fleet's record, forgetting. Undefined when it was not counted. */
-export function cycleUse(counted: readonly Counted[], system: System, shards: number, claims: number): Use | undefined {
+export function cycleUse(
+  counted: readonly Counted[],
+  system: System,
+  shards: number,
+  claims: number,
+): Use | undefined {
   const [begin, commit] = ["begin", "commit"].map((work) => find(counted, system, work, shards, claims));
   if (begin === undefined || commit === undefined) return undefined;
   const later = counted.find((each) => each.system === system && each.work === FORGOTTEN);
@@ -42,16 +48,32 @@ export function lookupUse(counted: readonly Counted[], system: System, shards: n
 
 const FORGOTTEN = "pulls and forgets, per lease decided before";
 
-const find = (counted: readonly Counted[], system: System, work: string, shards: number, claims: number): Counted | undefined =>
-  counted.find((each) => each.system === system && each.work === work && each.claims === claims && (system === "d1-only" || each.shards === shards));
+const find = (
+  counted: readonly Counted[],
+  system: System,
+  work: string,
+  shards: number,
+  claims: number,
+): Counted | undefined =>
+  counted.find(
+    (each) =>
+      each.system === system &&
+      each.work === work &&
+      each.claims === claims &&
+      (system === "d1-only" || each.shards === shards),
+  );
 
 /** Calls of D1 are not charged for, only their rows; an alarm that is set is charged as a row. */
 function summed(parts: readonly Counted[]): Omit<Use, "workerRequests"> {
   const total = (of: (counted: Counted) => number): number => parts.reduce((sum, part) => sum + of(part), 0);
   return {
-    objectRequests: total(({ messages, directoryMessages, alarmRuns }) => messages + directoryMessages + (alarmRuns ?? 0)),
+    objectRequests: total(
+      ({ messages, directoryMessages, alarmRuns }) => messages + directoryMessages + (alarmRuns ?? 0),
+    ),
     rowsRead: total(({ rowsRead, d1RowsRead }) => rowsRead + d1RowsRead),
-    rowsWritten: total(({ rowsWritten, d1RowsWritten, alarmsSet }) => rowsWritten + d1RowsWritten + alarmsSet),
+    rowsWritten: total(
+      ({ rowsWritten, d1RowsWritten, alarmsSet }) => rowsWritten + d1RowsWritten + alarmsSet,
+    ),
   };
 }
 
@@ -63,4 +85,5 @@ export function dynamoDbCycleUsd(claims: number): number {
 }
 
 /** A strongly consistent read. */
-export const dynamoDbLookupUsd = (): number => dynamoDb.readUnitUsd + usdOf({ workerRequests: 1, objectRequests: 0, rowsRead: 0, rowsWritten: 0 });
+export const dynamoDbLookupUsd = (): number =>
+  dynamoDb.readUnitUsd + usdOf({ workerRequests: 1, objectRequests: 0, rowsRead: 0, rowsWritten: 0 });

@@ -1,5 +1,13 @@
 import type { Counted } from "../counts/counted.ts";
-import { awakeUsd, cycleUse, dynamoDbCycleUsd, dynamoDbLookupUsd, lookupUse, usdOf, type System } from "./cost.ts";
+import {
+  awakeUsd,
+  cycleUse,
+  dynamoDbCycleUsd,
+  dynamoDbLookupUsd,
+  lookupUse,
+  usdOf,
+  type System,
+} from "./cost.ts";
 import { READ_ON, spanner } from "./prices.ts";
 
 /** As `wrangler.toml` deploys. */
@@ -67,9 +75,15 @@ export function costTable(counted: readonly Counted[]): string[] {
   for (const { name, cycleUsd, lookupUsd, monthlyUsd } of rows) {
     const cycles = ((cycleUsd(CLAIMS_OF_ONE) ?? Number.NaN) * MONTH_S * CLAIMS_PER_SECOND) / CLAIMS_OF_ONE;
     const lookups = (lookupUsd ?? Number.NaN) * MONTH_S * LOOKUPS_PER_SECOND;
-    lines.push(`| ${name} | ${[cycles, lookups, monthlyUsd, cycles + lookups + monthlyUsd].map(whole).join(" | ")} |`);
+    lines.push(
+      `| ${name} | ${[cycles, lookups, monthlyUsd, cycles + lookups + monthlyUsd].map(whole).join(" | ")} |`,
+    );
   }
-  return [...lines, `| Spanner, 5 nodes | | | ${spanner.monthUsd.map(whole).join(" to ")} | ${spanner.monthUsd.map(whole).join(" to ")} |`, ""];
+  return [
+    ...lines,
+    `| Spanner, 5 nodes | | | ${spanner.monthUsd.map(whole).join(" to ")} | ${spanner.monthUsd.map(whole).join(" to ")} |`,
+    "",
+  ];
 }
 
 const whole = (usd: number): string => (Number.isNaN(usd) ? "" : Math.round(usd).toLocaleString("en"));

@@ -23,20 +23,34 @@ async function leases(coordinator: CountedCoordinator, calls: number, claims: nu
     if (lease !== undefined) await coordinator.decide(lease, how);
   };
   const counted = [await coordinator.count(coordinator.work("begin", claims, rounds.begin), calls, begin)];
-  counted.push(await coordinator.count(coordinator.work("commit", claims, rounds.decide), calls, decide("commit")));
+  counted.push(
+    await coordinator.count(coordinator.work("commit", claims, rounds.decide), calls, decide("commit")),
+  );
   // As many as are decided, and the one that goes first.
   while (begun.length <= calls) await begin();
-  counted.push(await coordinator.count(coordinator.work("rollback", claims, rounds.decide), calls, decide("rollback")));
+  counted.push(
+    await coordinator.count(coordinator.work("rollback", claims, rounds.decide), calls, decide("rollback")),
+  );
   return counted;
 }
 
 async function refusals(coordinator: CountedCoordinator, calls: number): Promise<Counted[]> {
   const held = await coordinator.begin("1", 1);
   const refused = (): Promise<void> => coordinator.sendBegin(409, { ...held, cell: "2", uuid: randomUUID() });
-  const leased = await coordinator.count(coordinator.work("begin refused, leased", 1, rounds.refusedLeased), calls, refused);
-  const replay = await coordinator.count(coordinator.work("begin again, same id", 1), calls, () => coordinator.sendBegin(200, held));
+  const leased = await coordinator.count(
+    coordinator.work("begin refused, leased", 1, rounds.refusedLeased),
+    calls,
+    refused,
+  );
+  const replay = await coordinator.count(coordinator.work("begin again, same id", 1), calls, () =>
+    coordinator.sendBegin(200, held),
+  );
   await coordinator.decide(held, "commit");
-  const taken = await coordinator.count(coordinator.work("begin refused, taken", 1, rounds.refusedTaken), calls, refused);
+  const taken = await coordinator.count(
+    coordinator.work("begin refused, taken", 1, rounds.refusedTaken),
+    calls,
+    refused,
+  );
   return [taken, leased, replay];
 }
 
@@ -52,10 +66,24 @@ async function lookups(coordinator: CountedCoordinator, calls: number): Promise<
   };
   const body = { buckets: taken.names.map((value) => ({ type: "ROUTES", value })) };
   const counted = [
-    await coordinator.count(coordinator.work("lookup, there", 1, rounds.lookup), calls, look(200, taken.names[0])),
-    await coordinator.count(coordinator.work("lookup, not there", 1, rounds.lookup), calls, look(404, "nobody/has-this")),
-    await coordinator.count(coordinator.work("lookup, held", 1, rounds.lookupHeld), calls, look(200, held.names[0])),
-    await coordinator.count(coordinator.work("lookup of many", LOOKUP_NAMES), calls, () => client.send(200, "POST", "/v1/records/lookup", key, body)),
+    await coordinator.count(
+      coordinator.work("lookup, there", 1, rounds.lookup),
+      calls,
+      look(200, taken.names[0]),
+    ),
+    await coordinator.count(
+      coordinator.work("lookup, not there", 1, rounds.lookup),
+      calls,
+      look(404, "nobody/has-this"),
+    ),
+    await coordinator.count(
+      coordinator.work("lookup, held", 1, rounds.lookupHeld),
+      calls,
+      look(200, held.names[0]),
+    ),
+    await coordinator.count(coordinator.work("lookup of many", LOOKUP_NAMES), calls, () =>
+      client.send(200, "POST", "/v1/records/lookup", key, body),
+    ),
   ];
   await coordinator.decide(held, "rollback");
   return counted;

@@ -15,10 +15,18 @@ export class CountingClient {
 
   /** Throws when the answer is not what the work was meant to meet: its count would be of something else. */
   async send(status: number, method: string, path: string, key = "", body?: unknown): Promise<unknown> {
-    const headers = { authorization: `Bearer ${key}`, ...(body === undefined ? {} : { "content-type": "application/json" }) };
-    const answer = await fetch(`${this.#url}${path}`, { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) });
+    const headers = {
+      authorization: `Bearer ${key}`,
+      ...(body === undefined ? {} : { "content-type": "application/json" }),
+    };
+    const answer = await fetch(`${this.#url}${path}`, {
+      method,
+      headers,
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
     const text = await answer.text();
-    if (answer.status !== status) throw new Error(`${method} ${path}: ${answer.status} instead of ${status}: ${text}`);
+    if (answer.status !== status)
+      throw new Error(`${method} ${path}: ${answer.status} instead of ${status}: ${text}`);
     return text === "" ? undefined : JSON.parse(text);
   }
 

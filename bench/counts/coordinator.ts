@@ -36,7 +36,10 @@ export class CountedCoordinator {
   static async start(folder: string, shards: number): Promise<CountedCoordinator> {
     const variables = { LEASEHOLD_REQUEST_LOG: "errors", LEASEHOLD_SHARDS: String(shards) };
     const entryPoint = join(import.meta.dirname, "worker.ts");
-    const started = new CountedCoordinator(shards, await startCoordinator({ port: 0, stateFolder: folder, variables, entryPoint }));
+    const started = new CountedCoordinator(
+      shards,
+      await startCoordinator({ port: 0, stateFolder: folder, variables, entryPoint }),
+    );
     for (const cell of Object.keys(started.#coordinator.keys.cells)) {
       const lease = await started.begin(cell, Math.max(shards, 2));
       await started.decide(lease, "rollback");
@@ -56,7 +59,12 @@ export class CountedCoordinator {
     return this.#coordinator.keys.cells[cell] ?? "";
   }
 
-  work(work: string, claims: number, rounds: number | null = null, shardsTouched = this.names.shardsTouched(claims)): Work {
+  work(
+    work: string,
+    claims: number,
+    rounds: number | null = null,
+    shardsTouched = this.names.shardsTouched(claims),
+  ): Work {
     return { system: "leasehold", work, shards: this.shards, claims, shardsTouched, rounds };
   }
 
@@ -71,7 +79,13 @@ export class CountedCoordinator {
   }
 
   async sendBegin(status: number, { cell, uuid, names }: Lease): Promise<void> {
-    await this.client.send(status, "PUT", `/v1/cells/${cell}/leases/${uuid}`, this.cellKey(cell), batchOf(names));
+    await this.client.send(
+      status,
+      "PUT",
+      `/v1/cells/${cell}/leases/${uuid}`,
+      this.cellKey(cell),
+      batchOf(names),
+    );
   }
 
   async decide({ cell, uuid }: Lease, how: "commit" | "rollback"): Promise<void> {

@@ -17,7 +17,8 @@ const SHARDS = [4, 1];
  */
 export async function countAll(folder: string, calls = CALLS): Promise<Counted[]> {
   const counted: Counted[] = [];
-  for (const shards of SHARDS) counted.push(...(await countLeasehold(join(folder, `shards-${shards}`), shards, calls)));
+  for (const shards of SHARDS)
+    counted.push(...(await countLeasehold(join(folder, `shards-${shards}`), shards, calls)));
   return [...counted, ...(await countD1Only(folder, calls))];
 }
 

@@ -36,7 +36,8 @@ export type Work = Pick<Counted, "system" | "work" | "shards" | "claims" | "shar
 
 export function countedOf(work: Work, calls: number, tally: Tally): Counted {
   const { ledger, shard, directory, d1 } = tally;
-  const all = (field: keyof typeof ledger): number => objectKinds.reduce((total, kind) => total + tally[kind][field], 0) / calls;
+  const all = (field: keyof typeof ledger): number =>
+    objectKinds.reduce((total, kind) => total + tally[kind][field], 0) / calls;
   return {
     ...work,
     calls,
@@ -58,14 +59,20 @@ export function countedOf(work: Work, calls: number, tally: Tally): Counted {
 }
 
 /** `more` without what is in `less` too. */
-export const difference = (more: Tally, less: Tally): Tally => combined(more, less, (one, other) => one - other);
+export const difference = (more: Tally, less: Tally): Tally =>
+  combined(more, less, (one, other) => one - other);
 
 export const sum = (one: Tally, other: Tally): Tally => combined(one, other, (a, b) => a + b);
 
 function combined(one: Tally, other: Tally, combine: (a: number, b: number) => number): Tally {
   const each = <Part extends object>(a: Part, b: Part): Part => {
     const others = b as Record<string, number>;
-    return Object.fromEntries(Object.entries(a as Record<string, number>).map(([name, value]) => [name, combine(value, others[name] ?? 0)])) as Part;
+    return Object.fromEntries(
+      Object.entries(a as Record<string, number>).map(([name, value]) => [
+        name,
+        combine(value, others[name] ?? 0),
+      ]),
+    ) as Part;
   };
   return {
     ledger: each(one.ledger, other.ledger),

@@ -8,5 +8,6 @@ interface Env {
 }
 
 export default {
-  fetch: async (request, env, context) => answerCounts(request) ?? peer.fetch(request, { DB: countedD1(env.DB) }, context),
+  fetch: async (request, env, context) =>
+    answerCounts(request) ?? peer.fetch(request, { DB: countedD1(env.DB) }, context),
 } satisfies ExportedHandler<Env>;

@@ -14,7 +14,14 @@ const ROUNDS = 1;
 /** A lease that stays. It comes after all others in the index, where a commit reads on to the next: with nobody else there it would find an end. */
 const LAST = "ffffffff-ffff-4fff-bfff-ffffffffffff";
 
-const workOf = (work: string, claims: number): Work => ({ system: "d1-only", work, shards: 0, claims, shardsTouched: 0, rounds: ROUNDS });
+const workOf = (work: string, claims: number): Work => ({
+  system: "d1-only",
+  work,
+  shards: 0,
+  claims,
+  shardsTouched: 0,
+  rounds: ROUNDS,
+});
 
 /** The same calls of the peer that keeps everything in D1. */
 export async function countD1Only(folder: string, calls: number): Promise<Counted[]> {
@@ -22,7 +29,9 @@ export async function countD1Only(folder: string, calls: number): Promise<Counte
   const peer = await Peer.start("d1-only", folder);
   const { keys, router } = peer.serving("d1-only");
   await peer.stop();
-  const worker = await startWorker(join(import.meta.dirname, "d1-only-worker.ts"), join(folder, "d1-only"), { d1Databases: { DB: "d1-only" } });
+  const worker = await startWorker(join(import.meta.dirname, "d1-only-worker.ts"), join(folder, "d1-only"), {
+    d1Databases: { DB: "d1-only" },
+  });
   try {
     const client = new CountingClient((await worker.ready).origin);
     await begin(client, keys[CELL] ?? "", names.fresh(1), LAST);
@@ -36,27 +45,51 @@ export async function countD1Only(folder: string, calls: number): Promise<Counte
 
 const names = new PlacedNames(1);
 
-async function begin(client: CountingClient, key: string, batch: readonly string[], lease: string = randomUUID()): Promise<string> {
+async function begin(
+  client: CountingClient,
+  key: string,
+  batch: readonly string[],
+  lease: string = randomUUID(),
+): Promise<string> {
   const path = `/v1/cells/${CELL}/leases/${lease}`;
   await client.send(201, "PUT", path, key, batchOf(batch));
   return path;
 }
 
-async function leases(client: CountingClient, key: string, calls: number, claims: number): Promise<Counted[]> {
+async function leases(
+  client: CountingClient,
+  key: string,
+  calls: number,
+  claims: number,
+): Promise<Counted[]> {
   const begun: string[] = [];
-  const begins = await client.count(workOf("begin", claims), calls, async () => begun.push(await begin(client, key, names.fresh(claims))));
-  const commits = await client.count(workOf("commit", claims), calls, () => client.send(200, "POST", `${begun.shift()}/commit`, key));
+  const begins = await client.count(workOf("begin", claims), calls, async () =>
+    begun.push(await begin(client, key, names.fresh(claims))),
+  );
+  const commits = await client.count(workOf("commit", claims), calls, () =>
+    client.send(200, "POST", `${begun.shift()}/commit`, key),
+  );
   return [begins, commits];
 }
 
-async function lookups(client: CountingClient, key: string, router: string, calls: number): Promise<Counted[]> {
+async function lookups(
+  client: CountingClient,
+  key: string,
+  router: string,
+  calls: number,
+): Promise<Counted[]> {
   const batch = names.fresh(1);
   const path = await begin(client, key, batch);
   await client.send(200, "POST", `${path}/commit`, key);
-  const refused = (): Promise<unknown> => client.send(409, "PUT", `/v1/cells/${CELL}/leases/${randomUUID()}`, key, batchOf(batch));
+  const refused = (): Promise<unknown> =>
+    client.send(409, "PUT", `/v1/cells/${CELL}/leases/${randomUUID()}`, key, batchOf(batch));
   return [
     await client.count(workOf("begin refused, taken", 1), calls, refused),
-    await client.count(workOf("lookup, there", 1), calls, () => client.send(200, "GET", `/v1/records/ROUTES/${batch[0]}`, router)),
-    await client.count(workOf("lookup, not there", 1), calls, () => client.send(404, "GET", "/v1/records/ROUTES/nobody/has-this", router)),
+    await client.count(workOf("lookup, there", 1), calls, () =>
+      client.send(200, "GET", `/v1/records/ROUTES/${batch[0]}`, router),
+    ),
+    await client.count(workOf("lookup, not there", 1), calls, () =>
+      client.send(404, "GET", "/v1/records/ROUTES/nobody/has-this", router),
+    ),
   ];
 }

@@ -10,7 +10,8 @@ const CELL = "3";
 /** Listings of what cells hold and own. */
 export async function countPages(coordinator: CountedCoordinator, calls: number): Promise<Counted[]> {
   const leases = await coordinator.beginMany(CELL, ITEMS);
-  const page = (path: string) => () => coordinator.client.send(200, "GET", `/v1/cells/${CELL}/${path}`, coordinator.cellKey(CELL));
+  const page = (path: string) => () =>
+    coordinator.client.send(200, "GET", `/v1/cells/${CELL}/${path}`, coordinator.cellKey(CELL));
   const ofLeases = await coordinator.count(
     coordinator.work(`list of leases, ${PAGE_ITEMS} of ${ITEMS}`, 0, rounds.listLeases),
     calls,

@@ -26,7 +26,10 @@ const WORDS = 2;
 
 /** A Markdown table, one line for each piece of work. */
 export function tableOf(counted: readonly Counted[]): string {
-  const lines = [columns.map(([title]) => title), columns.map((_, index) => (index < WORDS ? "---" : "---:"))];
+  const lines = [
+    columns.map(([title]) => title),
+    columns.map((_, index) => (index < WORDS ? "---" : "---:")),
+  ];
   for (const each of counted) lines.push(columns.map(([, of]) => textOf(of(each))));
   return lines.map((cells) => `| ${cells.join(" | ")} |`).join("\n");
 }

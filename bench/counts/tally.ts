@@ -24,7 +24,14 @@ interface D1Tally {
 
 export type Tally = Record<ObjectKind, ObjectTally> & { d1: D1Tally };
 
-const noObject = (): ObjectTally => ({ messages: 0, transactions: 0, rowsRead: 0, rowsWritten: 0, alarmsSet: 0, alarmRuns: 0 });
+const noObject = (): ObjectTally => ({
+  messages: 0,
+  transactions: 0,
+  rowsRead: 0,
+  rowsWritten: 0,
+  alarmsSet: 0,
+  alarmRuns: 0,
+});
 
 export const emptyTally = (): Tally => ({
   ledger: noObject(),

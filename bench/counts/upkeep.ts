@@ -12,7 +12,11 @@ export async function countUpkeep(coordinator: CountedCoordinator, calls: number
   const alone = await lifeAlone(coordinator, calls);
   const cleaned = await cleanUp(coordinator);
   await settle(coordinator);
-  const idle = await coordinator.count(coordinator.work("cron, nothing new", 0, null, coordinator.shards), calls, () => coordinator.cron());
+  const idle = await coordinator.count(
+    coordinator.work("cron, nothing new", 0, null, coordinator.shards),
+    calls,
+    () => coordinator.cron(),
+  );
   return [
     alone,
     cleaned,

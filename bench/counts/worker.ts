@@ -1,6 +1,10 @@
 /** The Worker with counters: the production objects on ports that count, and a D1 that does. Only `bench/counts` starts it. */
 import { configOf, type Env } from "../../src/env.ts";
-import production, { CellLedger as RealLedger, ClaimShard as RealShard, Directory as RealDirectory } from "../../src/index.ts";
+import production, {
+  CellLedger as RealLedger,
+  ClaimShard as RealShard,
+  Directory as RealDirectory,
+} from "../../src/index.ts";
 import { objectsOf } from "../../src/objects/peers.ts";
 import { runCron } from "../../src/projections/cron.ts";
 import { platform } from "../../src/projections/run.ts";
@@ -62,7 +66,9 @@ async function ringAll(env: Env): Promise<void> {
   const config = configOf(env);
   const objects = objectsOf(env, config);
   const shards = [...Array(config.shards).keys()].map((index) => objects.shard(index));
-  const stubs = [...CELLS.map((cell) => objects.ledger(cell)), ...shards] as unknown as DurableObjectStub<CellLedger | ClaimShard>[];
+  const stubs = [...CELLS.map((cell) => objects.ledger(cell)), ...shards] as unknown as DurableObjectStub<
+    CellLedger | ClaimShard
+  >[];
   await Promise.all(stubs.map((stub) => stub.ring()));
 }
 

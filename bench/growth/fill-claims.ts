@@ -31,7 +31,9 @@ export async function fillClaims(shards: readonly FileSql[], { claims, cells }: 
       const index = order.next().value ?? 0;
       return { ...names.at(index), cell: owners[sequence % owners.length] ?? "1", id: String(sequence + 1) };
     });
-    for (const [shard, own] of Map.groupBy(made, ({ canonical }) => shardOf("ROUTES", canonical, shards.length))) {
+    for (const [shard, own] of Map.groupBy(made, ({ canonical }) =>
+      shardOf("ROUTES", canonical, shards.length),
+    )) {
       const sql = shards[shard];
       if (sql !== undefined) insertInto(sql, own, nowMs);
     }
@@ -39,13 +41,39 @@ export async function fillClaims(shards: readonly FileSql[], { claims, cells }: 
 }
 
 function insertInto(sql: FileSql, claims: readonly NewClaim[], nowMs: number): void {
-  const [bucket, subject, source] = [bucketTypes.ROUTES.number, subjectTypes.GROUP.number, sourceTypes.RAILS_TABLE_ROUTES.number];
+  const [bucket, subject, source] = [
+    bucketTypes.ROUTES.number,
+    subjectTypes.GROUP.number,
+    sourceTypes.RAILS_TABLE_ROUTES.number,
+  ];
   const store = new ShardStore(sql);
   sql.transaction([], () => {
     for (const { canonical, value, cell, id } of claims) {
       const epoch = store.raiseEpoch();
-      const lanes = lanesOf({ type: "ROUTES", canonical, value, subject: { type: "GROUP", id }, source: { type: "RAILS_TABLE_ROUTES", id } });
-      sql.all(INSERT, bucket, canonical, value, randomUUID(), cell, subject, id, source, id, sourceOrder(id), epoch, nowMs, nowMs, ...lanes);
+      const lanes = lanesOf({
+        type: "ROUTES",
+        canonical,
+        value,
+        subject: { type: "GROUP", id },
+        source: { type: "RAILS_TABLE_ROUTES", id },
+      });
+      sql.all(
+        INSERT,
+        bucket,
+        canonical,
+        value,
+        randomUUID(),
+        cell,
+        subject,
+        id,
+        source,
+        id,
+        sourceOrder(id),
+        epoch,
+        nowMs,
+        nowMs,
+        ...lanes,
+      );
     }
     store.reserveEpochs();
     return null;

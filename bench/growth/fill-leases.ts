@@ -53,7 +53,9 @@ export class LeaseFiller {
     await inSteps(count, (from, to) => {
       const indexes = Array.from({ length: to - from }, (_, offset) => from + offset);
       const ops = indexes.map((index) => createOf(names, index, shards.length));
-      const rows = new Map<Op, LeaseRow>(ops.map((op, offset) => [op, this.#grantedRow(op, (from + offset) / count)]));
+      const rows = new Map<Op, LeaseRow>(
+        ops.map((op, offset) => [op, this.#grantedRow(op, (from + offset) / count)]),
+      );
       for (const [shard, own] of Map.groupBy(ops, (op) => op.shard)) {
         const sql = shards[shard];
         if (sql !== undefined) this.#hold(sql, own, rows);
@@ -75,7 +77,12 @@ export class LeaseFiller {
         const epoch = store.raiseEpoch();
         row.epochs = JSON.stringify({ [op.shard]: epoch });
         const { lease, incarnation, counter, created_position: position } = row;
-        store.insertHold(op, { cell: CELL, lease, incarnation, counter, epoch }, randomUUID(), msOf(position));
+        store.insertHold(
+          op,
+          { cell: CELL, lease, incarnation, counter, epoch },
+          randomUUID(),
+          msOf(position),
+        );
       }
       store.reserveEpochs();
       return null;
@@ -88,19 +95,43 @@ export class LeaseFiller {
     const lease = randomUUID();
     const common = this.#common(lease, position);
     const hash = createHash("sha256").update(lease).digest("hex");
-    return { ...common, decided: 1, state: "COMMITTED", payload_hash: hash, epochs: null, payload: null, decided_by: "cell" };
+    return {
+      ...common,
+      decided: 1,
+      state: "COMMITTED",
+      payload_hash: hash,
+      epochs: null,
+      payload: null,
+      decided_by: "cell",
+    };
   }
 
   #grantedRow(op: Op, done: number): LeaseRow {
     const common = this.#common(randomUUID(), this.#positionAt(OUTSTANDING_MS, done));
     const [hash, payload] = [payloadHash([op], false), encodePayload([op])];
-    return { ...common, decided: 0, state: "GRANTED", payload_hash: hash, epochs: null, payload, decided_by: null };
+    return {
+      ...common,
+      decided: 0,
+      state: "GRANTED",
+      payload_hash: hash,
+      epochs: null,
+      payload,
+      decided_by: null,
+    };
   }
 
   #common(lease: string, position: number) {
     const attempt: Attempt = { incarnation: this.#incarnation, counter: ++this.#attempts };
     const counts = { creates: 1, destroys: 0, replaces: 0, missing: 0 };
-    return { lease, position, created_position: position, fence: 0 as const, ...attempt, ...counts, reason: null };
+    return {
+      lease,
+      position,
+      created_position: position,
+      fence: 0 as const,
+      ...attempt,
+      ...counts,
+      reason: null,
+    };
   }
 
   #positionAt([fromMs, toMs]: readonly [number, number], done: number): number {

@@ -22,7 +22,12 @@ export async function fill(stateFolder: string, variant: Variant): Promise<Keys>
   return keys;
 }
 
-async function fillLeases(stateFolder: string, ledger: FileSql, shards: readonly FileSql[], { decided, outstanding }: Variant): Promise<void> {
+async function fillLeases(
+  stateFolder: string,
+  ledger: FileSql,
+  shards: readonly FileSql[],
+  { decided, outstanding }: Variant,
+): Promise<void> {
   const filler = new LeaseFiller(ledger);
   if (decided > 0) setCursor(stateFolder, await filler.decided(decided));
   await filler.outstanding(outstanding, shards);

@@ -24,7 +24,15 @@ export class Growth {
   readonly #say: (line: string) => void;
   readonly #callers: Caller[] = [];
 
-  constructor(axis: Axis, variants: readonly Variant[], scale: Scale, results: Results, commit: string, root: string, say: (line: string) => void) {
+  constructor(
+    axis: Axis,
+    variants: readonly Variant[],
+    scale: Scale,
+    results: Results,
+    commit: string,
+    root: string,
+    say: (line: string) => void,
+  ) {
     this.#axis = axis;
     this.#variants = variants;
     this.#scale = scale;
@@ -36,9 +44,12 @@ export class Growth {
 
   async run(): Promise<void> {
     // One that has all its results is not even filled.
-    const open = this.#variants.filter((variant) => this.#rounds().some((round) => works.some((work) => this.#isOpen(variant, work, round))));
+    const open = this.#variants.filter((variant) =>
+      this.#rounds().some((round) => works.some((work) => this.#isOpen(variant, work, round))),
+    );
     for (const variant of open) await this.#start(variant);
-    for (const work of works) for (const caller of this.#callers) await caller.measure(work, this.#scale.warmUpSeconds);
+    for (const work of works)
+      for (const caller of this.#callers) await caller.measure(work, this.#scale.warmUpSeconds);
     for (const round of this.#rounds()) {
       for (const work of works) await this.#round(work, round);
       this.#say(`${this.#axis}: round ${round + 1} of ${this.#scale.rounds}`);
@@ -49,7 +60,9 @@ export class Growth {
     const startedMs = performance.now();
     const deployment = await Deployment.start(this.#folderOf(variant), variant);
     this.#callers.push(new Caller(deployment, this.#axis));
-    this.#say(`${variant[this.#axis]} ${this.#axis}: filled and started in ${((performance.now() - startedMs) / 1_000).toFixed(0)} s`);
+    this.#say(
+      `${variant[this.#axis]} ${this.#axis}: filled and started in ${((performance.now() - startedMs) / 1_000).toFixed(0)} s`,
+    );
   }
 
   /** Each starts with another variant: what the machine does besides falls on all of them. */
@@ -59,7 +72,14 @@ export class Growth {
       if (caller === undefined || !this.#isOpen(caller.deployment.variant, work, round)) continue;
       const { variant } = caller.deployment;
       const { turns, errors, seconds, latencies, cpuMs } = await caller.measure(work, this.#scale.seconds);
-      this.#results.add({ ...this.#keyOf(variant, work, round), turns, errors, seconds, p50Ms: latencies.percentile(0.5), cpuMs });
+      this.#results.add({
+        ...this.#keyOf(variant, work, round),
+        turns,
+        errors,
+        seconds,
+        p50Ms: latencies.percentile(0.5),
+        cpuMs,
+      });
     }
   }
 
@@ -82,6 +102,7 @@ export class Growth {
   /** And deletes their states: those of the next axis need the room. */
   async stop(): Promise<void> {
     await Promise.all(this.#callers.splice(0).map(({ deployment }) => deployment.stop()));
-    for (const variant of this.#variants) rmSync(this.#folderOf(variant), { recursive: true, force: true, maxRetries: 5 });
+    for (const variant of this.#variants)
+      rmSync(this.#folderOf(variant), { recursive: true, force: true, maxRetries: 5 });
   }
 }

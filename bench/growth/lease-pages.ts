@@ -25,7 +25,10 @@ export class LeasePages {
   /** Undefined when it was not answered with a page. */
   async next(): Promise<LeasePage | undefined> {
     const { url, keys } = this.#serving;
-    const query = new URLSearchParams({ page_size: String(PAGE_ITEMS), ...(this.isAtStart ? {} : { page_token: this.#token }) });
+    const query = new URLSearchParams({
+      page_size: String(PAGE_ITEMS),
+      ...(this.isAtStart ? {} : { page_token: this.#token }),
+    });
     const headers = { authorization: `Bearer ${keys[this.#cell] ?? ""}` };
     const answer = await fetch(`${url}/v1/cells/${this.#cell}/leases?${query}`, { headers });
     if (!answer.ok) return undefined;

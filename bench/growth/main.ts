@@ -29,31 +29,48 @@ interface Options {
 
 function readOptions(argv: readonly string[]): Options | undefined {
   const flag = { type: "boolean" } as const;
-  const { small, axis, help } = parsed(() => parseArgs({ args: [...argv], options: { small: flag, help: flag, axis: { type: "string" } } }).values);
+  const { small, axis, help } = parsed(
+    () =>
+      parseArgs({ args: [...argv], options: { small: flag, help: flag, axis: { type: "string" } } }).values,
+  );
   if (help === true) return undefined;
   const known = axes.find((each) => each === axis);
-  if (axis !== undefined && known === undefined) throw new BadOption(`--axis knows ${axes.join(", ")}, not ${JSON.stringify(axis)}`);
+  if (axis !== undefined && known === undefined)
+    throw new BadOption(`--axis knows ${axes.join(", ")}, not ${JSON.stringify(axis)}`);
   return { isSmall: small === true, axes: known === undefined ? axes : [known] };
 }
 
 async function measure({ isSmall, axes: chosen }: Options): Promise<void> {
   const commit = codeNow();
-  const results = new Results(join(import.meta.dirname, "../../.bench", isSmall ? "growth-small.jsonl" : "growth.jsonl"));
+  const results = new Results(
+    join(import.meta.dirname, "../../.bench", isSmall ? "growth-small.jsonl" : "growth.jsonl"),
+  );
   const root = mkdtempSync(join(tmpdir(), "leasehold-growth-"));
   let running: Growth | undefined;
   const end = async (): Promise<void> => {
     await running?.stop();
     rmSync(root, { recursive: true, force: true, maxRetries: 5 });
   };
-  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => void end().finally(() => process.exit(130)));
+  for (const signal of ["SIGINT", "SIGTERM"] as const)
+    process.once(signal, () => void end().finally(() => process.exit(130)));
   try {
     for (const axis of chosen) {
-      running = new Growth(axis, variantsOf(axis, isSmall), isSmall ? SMALL : FULL, results, commit, root, say);
+      running = new Growth(
+        axis,
+        variantsOf(axis, isSmall),
+        isSmall ? SMALL : FULL,
+        results,
+        commit,
+        root,
+        say,
+      );
       await running.run();
       await running.stop();
       say(`\n${tableOf(axis, results.of(commit, axis))}\n`);
     }
-    const errors = chosen.flatMap((axis) => results.of(commit, axis)).reduce((sum, result) => sum + result.errors, 0);
+    const errors = chosen
+      .flatMap((axis) => results.of(commit, axis))
+      .reduce((sum, result) => sum + result.errors, 0);
     if (errors > 0) throw new Error(`${errors} turns did not end as they should`);
   } finally {
     await end();

@@ -41,7 +41,8 @@ export class NumberedNames {
   /** The indexes below `count`, nearly in the order of the names: a table that is filled in its own order is filled fast. */
   *inNameOrder(count: number): Generator<number> {
     const { length } = this.#stems;
-    for (let stem = 0; stem < length; stem += 1) for (let index = stem; index < count; index += length) yield index;
+    for (let stem = 0; stem < length; stem += 1)
+      for (let index = stem; index < count; index += length) yield index;
   }
 }
 

@@ -20,7 +20,8 @@ export class FileSql implements Sql {
 
   all<Row>(statement: string, ...bindings: SqlValue[]): Row[] {
     let prepared = this.#statements.get(statement);
-    if (prepared === undefined) this.#statements.set(statement, (prepared = this.#database.prepare(statement)));
+    if (prepared === undefined)
+      this.#statements.set(statement, (prepared = this.#database.prepare(statement)));
     return prepared.all(...bindings) as Row[];
   }
 
@@ -41,7 +42,11 @@ export class FileSql implements Sql {
 }
 
 /** The objects of one class by their names. Throws unless `names` are there, and confirmed. */
-export function openObjects(stateFolder: string, className: "ClaimShard" | "CellLedger", names: readonly string[]): Map<string, FileSql> {
+export function openObjects(
+  stateFolder: string,
+  className: "ClaimShard" | "CellLedger",
+  names: readonly string[],
+): Map<string, FileSql> {
   const opened = new Map<string, FileSql>();
   for (const path of databasesIn(join(stateFolder, "storage", "do", `leasehold-${className}`))) {
     const sql = new FileSql(path);

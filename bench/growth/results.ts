@@ -20,7 +20,8 @@ export interface Result {
 export type Key = Pick<Result, "commit" | "axis" | "variant" | "work" | "round">;
 
 /** The axis too: a base is measured beside each axis's own variants, in the same rounds. */
-const keyOf = ({ commit, axis, variant, work, round }: Key): string => [commit, axis, variant[axis], work, round].join("|");
+const keyOf = ({ commit, axis, variant, work, round }: Key): string =>
+  [commit, axis, variant[axis], work, round].join("|");
 
 export class Results extends Kept<Key, Result> {
   constructor(path: string) {

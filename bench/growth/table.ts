@@ -16,7 +16,8 @@ export interface Row {
   cpuRatio: number;
 }
 
-const sumOf = (results: readonly Result[], figure: (result: Result) => number): number => results.reduce((sum, result) => sum + figure(result), 0);
+const sumOf = (results: readonly Result[], figure: (result: Result) => number): number =>
+  results.reduce((sum, result) => sum + figure(result), 0);
 const rateOf = ({ turns, seconds }: Result): number => turns / seconds;
 const cpuOf = ({ cpuMs, turns }: Result): number => cpuMs / turns;
 
@@ -33,7 +34,11 @@ export function rowsOf(axis: Axis, results: readonly Result[]): Row[] {
 
 function rowOf(axis: Axis, value: number, found: readonly Result[], results: readonly Result[]): Row {
   const work = found[0]?.work ?? "cycles";
-  const bases = new Map(results.filter((result) => result.work === work && isBase(axis, result.variant)).map((result) => [result.round, result]));
+  const bases = new Map(
+    results
+      .filter((result) => result.work === work && isBase(axis, result.variant))
+      .map((result) => [result.round, result]),
+  );
   const ratios = (figure: (result: Result) => number): number[] =>
     found.flatMap((result) => {
       const other = bases.get(result.round);
@@ -52,10 +57,19 @@ function rowOf(axis: Axis, value: number, found: readonly Result[], results: rea
 }
 
 export function tableOf(axis: Axis, results: readonly Result[]): string {
-  const lines = rowsOf(axis, results).map(({ value, work, perSecond, p50Ms, cpuMs, errors, rateRatio, cpuRatio }) => {
-    const figures = [perSecond.toFixed(0), p50Ms.toFixed(2), cpuMs.toFixed(2), String(errors), shown(rateRatio), shown(cpuRatio)];
-    return `| ${[work, value.toLocaleString("en"), ...figures].join(" | ")} |`;
-  });
+  const lines = rowsOf(axis, results).map(
+    ({ value, work, perSecond, p50Ms, cpuMs, errors, rateRatio, cpuRatio }) => {
+      const figures = [
+        perSecond.toFixed(0),
+        p50Ms.toFixed(2),
+        cpuMs.toFixed(2),
+        String(errors),
+        shown(rateRatio),
+        shown(cpuRatio),
+      ];
+      return `| ${[work, value.toLocaleString("en"), ...figures].join(" | ")} |`;
+    },
+  );
   return [
     `| work | ${axis} | per second | p50 ms | CPU ms each | errors | rate ÷ base | CPU ÷ base |`,
     "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",

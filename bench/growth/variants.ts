@@ -10,7 +10,13 @@ export interface Variant {
   shards: number;
 }
 
-export const axes = ["claims", "outstanding", "decided", "cells", "shards"] as const satisfies readonly (keyof Variant)[];
+export const axes = [
+  "claims",
+  "outstanding",
+  "decided",
+  "cells",
+  "shards",
+] as const satisfies readonly (keyof Variant)[];
 export type Axis = (typeof axes)[number];
 
 const base: Variant = { claims: 1_000, outstanding: 0, decided: 0, cells: 4, shards: 1 };
@@ -41,6 +47,8 @@ export const variantsOf = (axis: Axis, isSmall: boolean): Variant[] =>
 export const isBase = (axis: Axis, variant: Variant): boolean => variant[axis] === base[axis];
 
 /** What grows in one ledger is measured at that ledger: among cycles of other cells its cost would thin out. */
-export const cellsUsed = (axis: Axis, { cells }: Variant): string[] => (axis === "outstanding" || axis === "decided" ? ["1"] : cellIds(cells));
+export const cellsUsed = (axis: Axis, { cells }: Variant): string[] =>
+  axis === "outstanding" || axis === "decided" ? ["1"] : cellIds(cells);
 
-export const cellIds = (count: number): string[] => Array.from({ length: count }, (_, index) => String(index + 1));
+export const cellIds = (count: number): string[] =>
+  Array.from({ length: count }, (_, index) => String(index + 1));

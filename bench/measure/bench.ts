@@ -24,7 +24,13 @@ export class Bench {
   readonly #fresh = new Map<PeerName, Names>();
   readonly say: (line: string) => void;
 
-  constructor(names: readonly PeerName[], scale: Scale, results: Results, root: string, say: (line: string) => void) {
+  constructor(
+    names: readonly PeerName[],
+    scale: Scale,
+    results: Results,
+    root: string,
+    say: (line: string) => void,
+  ) {
     this.names = names;
     this.scale = scale;
     this.results = results;
@@ -57,7 +63,13 @@ export class Bench {
   }
 
   cycles(name: PeerName, clients: number, claims: number): Cycles {
-    return new Cycles(this.peer(name).serving(name), clients, claims, this.#freshNames(name), isCeiling(name));
+    return new Cycles(
+      this.peer(name).serving(name),
+      clients,
+      claims,
+      this.#freshNames(name),
+      isCeiling(name),
+    );
   }
 
   lookups(name: PeerName, clients: number): Lookups {
@@ -71,16 +83,31 @@ export class Bench {
   }
 
   /** Each round asks every peer once, and starts with another one: what the machine does besides falls on all of them. */
-  async rounds(part: Part, what: string, clients: number, measure: (peer: PeerName) => Promise<Loaded>): Promise<void> {
+  async rounds(
+    part: Part,
+    what: string,
+    clients: number,
+    measure: (peer: PeerName) => Promise<Loaded>,
+  ): Promise<void> {
     for (let round = 0; round < this.scale.rounds; round += 1) {
-      const turned = this.names.map((_, index) => this.names[(index + round) % this.names.length] ?? "leasehold");
+      const turned = this.names.map(
+        (_, index) => this.names[(index + round) % this.names.length] ?? "leasehold",
+      );
       for (const peer of turned) {
         const key = { part, peer, what, clients, round };
         if (this.results.has(key)) continue;
         const before = this.peer(peer).cpuSeconds();
         const { turns, errors, seconds, latencies } = await measure(peer);
         const cpuMs = (this.peer(peer).cpuSeconds() - before) * 1_000;
-        this.results.add({ ...key, turns, errors, seconds, p50Ms: latencies.percentile(0.5), p99Ms: latencies.percentile(0.99), cpuMs });
+        this.results.add({
+          ...key,
+          turns,
+          errors,
+          seconds,
+          p50Ms: latencies.percentile(0.5),
+          p99Ms: latencies.percentile(0.99),
+          cpuMs,
+        });
         this.say(
           `${what}, ${clients} clients, round ${round + 1}: ${peer} ${(turns / seconds).toFixed(0)}/s${errors > 0 ? `, ${errors} ERRORS` : ""}`,
         );

@@ -8,9 +8,14 @@ const EVENTS = "syscalls:sys_enter_fsync,syscalls:sys_enter_fdatasync";
 const ATTACH_MS = 300;
 
 /** How often the processes below `pid` wait for the disk while `work` goes on. Undefined where `perf` is missing or may not look. */
-export async function countFsyncs<T>(pid: number, work: () => Promise<T>): Promise<{ value: T; fsyncs: number } | undefined> {
+export async function countFsyncs<T>(
+  pid: number,
+  work: () => Promise<T>,
+): Promise<{ value: T; fsyncs: number } | undefined> {
   if (spawnSync("perf", ["--version"]).error !== undefined) return undefined;
-  const perf = spawn("perf", ["stat", "-x,", "-e", EVENTS, "-p", treeOf(pid).join(",")], { stdio: ["ignore", "ignore", "pipe"] });
+  const perf = spawn("perf", ["stat", "-x,", "-e", EVENTS, "-p", treeOf(pid).join(",")], {
+    stdio: ["ignore", "ignore", "pipe"],
+  });
   let text = "";
   perf.stderr.on("data", (chunk: Buffer) => (text += chunk.toString()));
   const ended = once(perf, "close");
@@ -19,5 +24,7 @@ export async function countFsyncs<T>(pid: number, work: () => Promise<T>): Promi
   perf.kill("SIGINT");
   await ended;
   const counts = [...text.matchAll(/^(\d+),,syscalls:/gm)];
-  return counts.length === 0 ? undefined : { value, fsyncs: counts.reduce((sum, [, count]) => sum + Number(count), 0) };
+  return counts.length === 0
+    ? undefined
+    : { value, fsyncs: counts.reduce((sum, [, count]) => sum + Number(count), 0) };
 }

@@ -24,8 +24,15 @@ const streams = ["cycles", "lookups"] as const;
 /** Open loop: batches of three at the peak rate, lookups beside them. */
 export async function load(bench: Bench): Promise<void> {
   for (const peer of bench.names) {
-    const keys = streams.map((stream) => ({ part: "load" as const, peer, what: `${stream} under load`, clients: 0, round: 0 }));
-    if (!keys.every((key) => bench.results.has(key))) await measure(bench, peer, 1, bench.scale.loadSeconds, keys);
+    const keys = streams.map((stream) => ({
+      part: "load" as const,
+      peer,
+      what: `${stream} under load`,
+      clients: 0,
+      round: 0,
+    }));
+    if (!keys.every((key) => bench.results.has(key)))
+      await measure(bench, peer, 1, bench.scale.loadSeconds, keys);
   }
 }
 
@@ -33,10 +40,20 @@ export async function load(bench: Bench): Promise<void> {
 export async function knee(bench: Bench): Promise<void> {
   for (const peer of bench.names) {
     for (const step of KNEE_STEPS) {
-      const keys = streams.map((stream) => ({ part: "knee" as const, peer, what: `${stream} at ${step} x`, clients: 0, round: 0 }));
+      const keys = streams.map((stream) => ({
+        part: "knee" as const,
+        peer,
+        what: `${stream} at ${step} x`,
+        clients: 0,
+        round: 0,
+      }));
       const known = keys.map((key) => bench.results.get(key));
-      const results = known.every((result) => result !== undefined) ? known : await measure(bench, peer, step, bench.scale.kneeSeconds, keys);
-      bench.say(`${step} times the load: ${peer} p99 ${results.map(({ p99Ms }) => p99Ms.toFixed(0)).join(" and ")} ms`);
+      const results = known.every((result) => result !== undefined)
+        ? known
+        : await measure(bench, peer, step, bench.scale.kneeSeconds, keys);
+      bench.say(
+        `${step} times the load: ${peer} p99 ${results.map(({ p99Ms }) => p99Ms.toFixed(0)).join(" and ")} ms`,
+      );
       if (!results.every((result) => isHeld(result, step))) break;
     }
   }
@@ -46,7 +63,10 @@ export async function knee(bench: Bench): Promise<void> {
 export function heldLoad(results: readonly Result[], peer: PeerName): { times: number; isLast: boolean } {
   const held = KNEE_STEPS.filter((step) => {
     const both = streams.map((stream) =>
-      results.find((result) => result.part === "knee" && result.peer === peer && result.what === `${stream} at ${step} x`),
+      results.find(
+        (result) =>
+          result.part === "knee" && result.peer === peer && result.what === `${stream} at ${step} x`,
+      ),
     );
     return both.every((result) => result !== undefined && isHeld(result, step));
   });
@@ -55,21 +75,36 @@ export function heldLoad(results: readonly Result[], peer: PeerName): { times: n
 }
 
 function isHeld({ what, turns, errors, seconds, p99Ms }: Result, step: number): boolean {
-  const perSecond = step * (what.startsWith("cycles") ? CLAIMS_PER_SECOND / CLAIMS_OF_ONE : LOOKUPS_PER_SECOND);
+  const perSecond =
+    step * (what.startsWith("cycles") ? CLAIMS_PER_SECOND / CLAIMS_OF_ONE : LOOKUPS_PER_SECOND);
   // The last calls may take what every hundredth may.
-  return errors === 0 && p99Ms <= KNEE_P99_MS && turns / (seconds - KNEE_P99_MS / 1_000) >= KNEE_DONE_SHARE * perSecond;
+  return (
+    errors === 0 &&
+    p99Ms <= KNEE_P99_MS &&
+    turns / (seconds - KNEE_P99_MS / 1_000) >= KNEE_DONE_SHARE * perSecond
+  );
 }
 
 type Key = Pick<Result, "part" | "peer" | "what" | "clients" | "round">;
 
-async function measure(bench: Bench, peer: PeerName, factor: number, seconds: number, keys: readonly Key[]): Promise<Result[]> {
+async function measure(
+  bench: Bench,
+  peer: PeerName,
+  factor: number,
+  seconds: number,
+  keys: readonly Key[],
+): Promise<Result[]> {
   const writer = bench.cycles(peer, CONNECTIONS, CLAIMS_OF_ONE);
   const reader = bench.lookups(peer, CONNECTIONS);
   const before = bench.peer(peer).cpuSeconds();
   let [begun, looked] = [0, 0];
-  const lookUp = async (): Promise<boolean> => (await reader.lookup(CONTESTED[looked++ % CONTESTED.length] ?? "")) === 200;
+  const lookUp = async (): Promise<boolean> =>
+    (await reader.lookup(CONTESTED[looked++ % CONTESTED.length] ?? "")) === 200;
   const loaded = await Promise.all([
-    openLoop({ perSecond: (factor * CLAIMS_PER_SECOND) / CLAIMS_OF_ONE, turn: () => writer.turn(begun++) }, seconds),
+    openLoop(
+      { perSecond: (factor * CLAIMS_PER_SECOND) / CLAIMS_OF_ONE, turn: () => writer.turn(begun++) },
+      seconds,
+    ),
     openLoop({ perSecond: factor * LOOKUPS_PER_SECOND, turn: lookUp }, seconds),
   ]);
   const cpuMs = (bench.peer(peer).cpuSeconds() - before) * 1_000;
@@ -87,5 +122,12 @@ async function measure(bench: Bench, peer: PeerName, factor: number, seconds: nu
 
 function figuresOf({ turns, errors, seconds, latencies }: Loaded): Omit<Result, keyof Key | "cpuMs"> {
   const quantiles = SHARES.map((share): [number, number] => [share, latencies.percentile(share)]);
-  return { turns, errors, seconds, p50Ms: latencies.percentile(0.5), p99Ms: latencies.percentile(0.99), quantiles };
+  return {
+    turns,
+    errors,
+    seconds,
+    p50Ms: latencies.percentile(0.5),
+    p99Ms: latencies.percentile(0.99),
+    quantiles,
+  };
 }

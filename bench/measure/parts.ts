@@ -15,7 +15,9 @@ const USUAL_CLIENTS = 32;
 async function cycles(bench: Bench): Promise<void> {
   for (const claims of CLAIMS) {
     for (const clients of CLIENTS) {
-      await bench.rounds("cycles", claimsText(claims), clients, (peer) => cyclesOf(bench, peer, claims, clients));
+      await bench.rounds("cycles", claimsText(claims), clients, (peer) =>
+        cyclesOf(bench, peer, claims, clients),
+      );
     }
   }
 }
@@ -24,7 +26,11 @@ export const claimsText = (claims: number): string => (claims === 1 ? "1 claim" 
 
 async function cyclesOf(bench: Bench, peer: PeerName, claims: number, clients: number): Promise<Loaded> {
   const client = bench.cycles(peer, clients, claims);
-  const loaded = await closedLoop({ clients, seconds: bench.scale.seconds, turn: (index) => client.turn(index) });
+  const loaded = await closedLoop({
+    clients,
+    seconds: bench.scale.seconds,
+    turn: (index) => client.turn(index),
+  });
   client.close();
   return loaded;
 }
@@ -41,7 +47,8 @@ async function lookups(bench: Bench): Promise<void> {
       const client = bench.lookups(peer, USUAL_CLIENTS);
       let turns = 0;
       const expected = client.isCeiling ? 200 : status;
-      const turn = async (): Promise<boolean> => (await client.lookup(names[turns++ % names.length] ?? "")) === expected;
+      const turn = async (): Promise<boolean> =>
+        (await client.lookup(names[turns++ % names.length] ?? "")) === expected;
       const loaded = await closedLoop({ clients: USUAL_CLIENTS, seconds: bench.scale.seconds, turn });
       client.close();
       return loaded;
@@ -75,15 +82,31 @@ async function fsyncs(bench: Bench): Promise<void> {
     for (const peer of bench.names) {
       const key = { part: "fsyncs" as const, peer, what, clients: USUAL_CLIENTS, round: 0 };
       if (bench.results.has(key)) continue;
-      const counted = await countFsyncs(bench.peer(peer).pid, () => cyclesOf(bench, peer, claims, USUAL_CLIENTS));
+      const counted = await countFsyncs(bench.peer(peer).pid, () =>
+        cyclesOf(bench, peer, claims, USUAL_CLIENTS),
+      );
       // Left out of the report.
       if (counted === undefined) continue;
       const { turns, errors, seconds } = counted.value;
       const none = new Latencies();
-      const figures = { turns, errors, seconds, p50Ms: none.percentile(0.5), p99Ms: none.percentile(0.99), cpuMs: Number.NaN };
+      const figures = {
+        turns,
+        errors,
+        seconds,
+        p50Ms: none.percentile(0.5),
+        p99Ms: none.percentile(0.99),
+        cpuMs: Number.NaN,
+      };
       bench.results.add({ ...key, ...figures, fsyncs: counted.fsyncs });
     }
   }
 }
 
-export const measures: Record<Part, (bench: Bench) => Promise<void>> = { cycles, lookups, refusals, load, knee, fsyncs };
+export const measures: Record<Part, (bench: Bench) => Promise<void>> = {
+  cycles,
+  lookups,
+  refusals,
+  load,
+  knee,
+  fsyncs,
+};

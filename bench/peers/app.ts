@@ -11,7 +11,9 @@ export interface PeerStore {
 }
 
 /** `storeOf`: from the bindings, which a Worker gets with each request. */
-export function peerApp<Bindings extends object>(storeOf: (bindings: Bindings) => PeerStore): Hono<{ Bindings: Bindings }> {
+export function peerApp<Bindings extends object>(
+  storeOf: (bindings: Bindings) => PeerStore,
+): Hono<{ Bindings: Bindings }> {
   const app = new Hono<{ Bindings: Bindings }>();
   const unauthenticated = { code: "UNAUTHENTICATED" };
 

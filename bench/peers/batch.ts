@@ -20,7 +20,8 @@ export function claimsOf(body: unknown): Claim[] | undefined {
   if (!Array.isArray(creates) || creates.length === 0 || creates.length > 100) return undefined;
   const claims: Claim[] = [];
   for (const { bucket, subject, source } of creates as WireClaim[]) {
-    if (typeof bucket?.type !== "string" || typeof bucket.value !== "string" || bucket.value.length > 1_024) return undefined;
+    if (typeof bucket?.type !== "string" || typeof bucket.value !== "string" || bucket.value.length > 1_024)
+      return undefined;
     claims.push({
       type: bucket.type,
       name: bucket.value.toLowerCase(),
@@ -35,6 +36,7 @@ export function claimsOf(body: unknown): Claim[] | undefined {
 /** Peers know one key for each role, compared as it is. */
 export const peerKey = (cell: string): string => `key-of-cell-${cell}`;
 export const PEER_ROUTER = "key-of-router";
-export const peerKeys = (cells: readonly string[]): Record<string, string> => Object.fromEntries(cells.map((cell) => [cell, peerKey(cell)]));
+export const peerKeys = (cells: readonly string[]): Record<string, string> =>
+  Object.fromEntries(cells.map((cell) => [cell, peerKey(cell)]));
 
 export const CELLS = ["1", "2", "3", "4"];

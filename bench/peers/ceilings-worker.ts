@@ -18,7 +18,9 @@ export class Ceiling extends DurableObject {
   }
 
   write(text: string): { length: number } {
-    this.ctx.storage.transactionSync(() => this.ctx.storage.sql.exec("INSERT INTO item (value) VALUES (?)", text));
+    this.ctx.storage.transactionSync(() =>
+      this.ctx.storage.sql.exec("INSERT INTO item (value) VALUES (?)", text),
+    );
     return { length: text.length };
   }
 }
@@ -32,7 +34,8 @@ export default {
     if (kind === "answer") return Response.json({ length: text.length }, { status });
     // Spread like names over shards.
     let hash = 7;
-    for (let index = 0; index < pathname.length; index += 1) hash = (Math.imul(hash, 31) + pathname.charCodeAt(index)) | 0;
+    for (let index = 0; index < pathname.length; index += 1)
+      hash = (Math.imul(hash, 31) + pathname.charCodeAt(index)) | 0;
     const object = env.OBJECT.getByName(String(Math.abs(hash) % Number(env.OBJECTS)));
     return Response.json(await (kind === "write" ? object.write(text) : object.answer(text)), { status });
   },

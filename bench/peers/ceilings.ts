@@ -8,4 +8,6 @@ const miniflare = await startWorker(join(import.meta.dirname, "ceilings-worker.t
   bindings: { OBJECTS: process.env["BENCH_SHARDS"] ?? "1" },
   durableObjects: { OBJECT: { className: "Ceiling", useSQLite: true } },
 });
-serve({ url: (await miniflare.ready).origin, keys: peerKeys(CELLS), router: PEER_ROUTER }, () => miniflare.dispose());
+serve({ url: (await miniflare.ready).origin, keys: peerKeys(CELLS), router: PEER_ROUTER }, () =>
+  miniflare.dispose(),
+);

@@ -6,8 +6,10 @@ interface Env {
 }
 
 const LEASE = "INSERT INTO lease (lease, cell, state, created_at_ms) VALUES (?, ?, 'GRANTED', ?)";
-const CLAIM = "INSERT INTO claim (type, name, value, cell, subject, source, lease, created_at_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?)";
-const DECIDE = "UPDATE lease SET state = 'COMMITTED', decided_at_ms = ? WHERE lease = ? AND cell = ? AND state = 'GRANTED'";
+const CLAIM =
+  "INSERT INTO claim (type, name, value, cell, subject, source, lease, created_at_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?)";
+const DECIDE =
+  "UPDATE lease SET state = 'COMMITTED', decided_at_ms = ? WHERE lease = ? AND cell = ? AND state = 'GRANTED'";
 const RELEASE = "UPDATE claim SET lease = NULL WHERE lease = ? AND cell = ?";
 const LOOKUP = "SELECT value, cell, subject, source, lease FROM claim WHERE type = ? AND name = ?";
 
@@ -27,7 +29,10 @@ const storeOf = ({ DB: db }: Env): PeerStore => ({
   },
 
   async commit(cell, lease) {
-    const [decided] = await db.batch([db.prepare(DECIDE).bind(Date.now(), lease, cell), db.prepare(RELEASE).bind(lease, cell)]);
+    const [decided] = await db.batch([
+      db.prepare(DECIDE).bind(Date.now(), lease, cell),
+      db.prepare(RELEASE).bind(lease, cell),
+    ]);
     return decided?.meta.changes === 1;
   },
 

@@ -10,10 +10,31 @@ import { folderOf } from "./serve.ts";
 const [client, peer] = [await freePort(), await freePort()];
 const url = `http://127.0.0.1:${client}`;
 const peerUrl = `http://127.0.0.1:${peer}`;
-const args = ["--data-dir", join(folderOf(process.argv), "data"), "--listen-client-urls", url, "--advertise-client-urls", url];
-args.push("--listen-peer-urls", peerUrl, "--initial-advertise-peer-urls", peerUrl, "--initial-cluster", `default=${peerUrl}`);
+const args = [
+  "--data-dir",
+  join(folderOf(process.argv), "data"),
+  "--listen-client-urls",
+  url,
+  "--advertise-client-urls",
+  url,
+];
+args.push(
+  "--listen-peer-urls",
+  peerUrl,
+  "--initial-advertise-peer-urls",
+  peerUrl,
+  "--initial-cluster",
+  `default=${peerUrl}`,
+);
 // Room for all that a run writes; the rest as it comes.
-args.push("--quota-backend-bytes", String(8 * 1_024 ** 3), "--auto-compaction-retention", "1", "--log-level", "error");
+args.push(
+  "--quota-backend-bytes",
+  String(8 * 1_024 ** 3),
+  "--auto-compaction-retention",
+  "1",
+  "--log-level",
+  "error",
+);
 const server = spawn("etcd", args, { stdio: "ignore" });
 const etcd = new Etcd3({ hosts: url });
 
@@ -29,12 +50,17 @@ const store: PeerStore = {
   async begin(cell, lease, claims) {
     const granted: Granted = {
       state: "GRANTED",
-      claims: claims.map(({ type, name, value, subject, source }) => ({ key: claimKey(type, name), record: { value, cell, subject, source } })),
+      claims: claims.map(({ type, name, value, subject, source }) => ({
+        key: claimKey(type, name),
+        record: { value, cell, subject, source },
+      })),
     };
     const key = leaseKey(cell, lease);
     let free = etcd.if(key, "Create", "==", 0);
     for (const claim of granted.claims) free = free.and(claim.key, "Create", "==", 0);
-    const puts = granted.claims.map((claim) => etcd.put(claim.key).value(JSON.stringify({ ...claim.record, lease })));
+    const puts = granted.claims.map((claim) =>
+      etcd.put(claim.key).value(JSON.stringify({ ...claim.record, lease })),
+    );
     const { succeeded } = await free.then(etcd.put(key).value(JSON.stringify(granted)), ...puts).commit();
     return succeeded;
   },

@@ -11,7 +11,11 @@ const VARIABLES = {
   ...(process.env["BENCH_SHARDS"] === undefined ? {} : { LEASEHOLD_SHARDS: process.env["BENCH_SHARDS"] }),
 };
 
-const coordinator = await startCoordinator({ port: 0, stateFolder: folderOf(process.argv), variables: VARIABLES });
+const coordinator = await startCoordinator({
+  port: 0,
+  stateFolder: folderOf(process.argv),
+  variables: VARIABLES,
+});
 const { url, keys: known } = coordinator;
 
 async function admin(path: string, body: unknown): Promise<unknown> {
@@ -23,7 +27,11 @@ async function admin(path: string, body: unknown): Promise<unknown> {
 
 const keys: Record<string, string> = {};
 for (const cell of CELLS) {
-  await admin("/v1/admin/cells", { cell_id: cell, name: `Cell ${cell}`, address: `https://cell-${cell}.example` });
+  await admin("/v1/admin/cells", {
+    cell_id: cell,
+    name: `Cell ${cell}`,
+    address: `https://cell-${cell}.example`,
+  });
   keys[cell] = ((await admin("/v1/admin/keys", { role: "cell", cell_id: cell })) as { key: string }).key;
 }
 serve({ url, keys, router: known.router }, () => coordinator.stop());

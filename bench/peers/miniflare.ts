@@ -3,7 +3,11 @@ import { join } from "node:path";
 import { bundle } from "../../scripts/bundle.ts";
 
 /** A Worker of one file, on Miniflare with its state on disk, as `scripts/coordinator.ts` runs Leasehold. */
-export async function startWorker(entryPoint: string, folder: string, options: Record<string, unknown>): Promise<Miniflare> {
+export async function startWorker(
+  entryPoint: string,
+  folder: string,
+  options: Record<string, unknown>,
+): Promise<Miniflare> {
   const miniflare = new Miniflare(
     convertV4MiniflareOptions({
       host: "127.0.0.1",

@@ -25,7 +25,12 @@ export async function untilReady(ask: () => Promise<unknown>): Promise<void> {
 }
 
 /** Answers until it is told to stop; `close` before the database ends. */
-export async function serveStore(store: PeerStore, database: ChildProcess, signal: NodeJS.Signals, close: () => Promise<void>): Promise<void> {
+export async function serveStore(
+  store: PeerStore,
+  database: ChildProcess,
+  signal: NodeJS.Signals,
+  close: () => Promise<void>,
+): Promise<void> {
   const http = listen({ fetch: peerApp(() => store).fetch, port: 0, hostname: "127.0.0.1" });
   await once(http, "listening");
   const { port } = http.address() as AddressInfo;

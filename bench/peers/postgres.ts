@@ -36,7 +36,9 @@ const store: PeerStore = {
   async begin(cell, lease, claims) {
     // In one order, so that two batches over the same names do not wait for each other.
     const sorted = claims.toSorted((a, b) => (a.name < b.name ? -1 : 1));
-    const columns = (["type", "name", "value", "subject", "source"] as const).map((column) => sorted.map((claim) => claim[column]));
+    const columns = (["type", "name", "value", "subject", "source"] as const).map((column) =>
+      sorted.map((claim) => claim[column]),
+    );
     // Not by `pool.query`, which gives the connection up with every refusal.
     const client = await pool.connect();
     try {

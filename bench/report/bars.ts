@@ -27,17 +27,36 @@ export function bars(results: readonly Result[]): string[] {
     { what: "lookups ÷ `object`", wanted: 0.6, got: ratio("lookups", "hits", "object") },
     { what: "lookups ÷ `postgres`", wanted: 1.5, got: ratio("lookups", "hits", "postgres") },
     { what: "begins refused ÷ begins granted", wanted: 1, got: refusedByGranted(results) },
-    { what: "p99 of cycles under the load ÷ `answer`", wanted: 2, got: latenessOf(results, "cycles under load"), isAtMost: true },
-    { what: "p99 of lookups under the load ÷ `answer`", wanted: 2, got: latenessOf(results, "lookups under load"), isAtMost: true },
+    {
+      what: "p99 of cycles under the load ÷ `answer`",
+      wanted: 2,
+      got: latenessOf(results, "cycles under load"),
+      isAtMost: true,
+    },
+    {
+      what: "p99 of lookups under the load ÷ `answer`",
+      wanted: 2,
+      got: latenessOf(results, "lookups under load"),
+      isAtMost: true,
+    },
   ];
   const rows = all.flatMap(({ what, wanted, got, isAtMost }) => {
     if (got === undefined) return [];
     const isReached = isAtMost ? got <= wanted : got >= wanted;
-    return [`| ${what} | ${isAtMost ? "≤" : "≥"} ${wanted} | ${got.toFixed(2)} | ${isReached ? "yes" : "**no**"} |`];
+    return [
+      `| ${what} | ${isAtMost ? "≤" : "≥"} ${wanted} | ${got.toFixed(2)} | ${isReached ? "yes" : "**no**"} |`,
+    ];
   });
   if (rows.length === 0) return [];
   const lines = ["## What is wanted", "", `At ${CLIENTS} clients where nothing else is said.`, ""];
-  return [...lines, "| ratio | wanted | measured | reached |", "| --- | ---: | ---: | --- |", ...rows, ...modelOf(results), ""];
+  return [
+    ...lines,
+    "| ratio | wanted | measured | reached |",
+    "| --- | ---: | ---: | --- |",
+    ...rows,
+    ...modelOf(results),
+    "",
+  ];
 }
 
 /** Seconds of one cycle's parts, measured on the ceilings: its two answers over HTTP, a message and a durable transaction. */
@@ -57,13 +76,18 @@ function partsOf(results: readonly Result[]): Parts | undefined {
   );
   if (answer === undefined || object === undefined || write === undefined) return undefined;
   // A cycle of a ceiling is two requests, each with one call, and with one write.
-  const [answersS, withCallsS, withWritesS] = [1 / answer.perSecond, 1 / object.perSecond, 1 / write.perSecond];
+  const [answersS, withCallsS, withWritesS] = [
+    1 / answer.perSecond,
+    1 / object.perSecond,
+    1 / write.perSecond,
+  ];
   // Less than nothing is noise, and no part of a sum.
   if (withCallsS <= answersS || withWritesS <= withCallsS) return undefined;
   return { answersS, messageS: (withCallsS - answersS) / 2, transactionS: (withWritesS - withCallsS) / 2 };
 }
 
-const cyclesOf = ({ answersS, messageS, transactionS }: Parts): number => 1 / (answersS + MESSAGES * messageS + TRANSACTIONS * transactionS);
+const cyclesOf = ({ answersS, messageS, transactionS }: Parts): number =>
+  1 / (answersS + MESSAGES * messageS + TRANSACTIONS * transactionS);
 
 function shareOfModel(results: readonly Result[]): number | undefined {
   const parts = partsOf(results);
@@ -76,15 +100,22 @@ function modelOf(results: readonly Result[]): string[] {
   if (parts === undefined) return [];
   const ms = (seconds: number): string => `${(seconds * 1_000).toFixed(2)} ms`;
   const sum = `${ms(parts.answersS)} + ${MESSAGES} × ${ms(parts.messageS)} + ${TRANSACTIONS} × ${ms(parts.transactionS)}`;
-  return ["", `The sum of the parts of a cycle, two answers, messages and durable transactions, is ${sum}: ${cyclesOf(parts).toFixed(0)} a second.`];
+  return [
+    "",
+    `The sum of the parts of a cycle, two answers, messages and durable transactions, is ${sum}: ${cyclesOf(parts).toFixed(0)} a second.`,
+  ];
 }
 
 function refusedByGranted(results: readonly Result[]): number | undefined {
-  const [refused, granted] = ["begins refused", "begins granted"].map((what) => figuresOf(results, "refusals", what, CLIENTS, "leasehold"));
+  const [refused, granted] = ["begins refused", "begins granted"].map((what) =>
+    figuresOf(results, "refusals", what, CLIENTS, "leasehold"),
+  );
   return refused === undefined || granted === undefined ? undefined : refused.perSecond / granted.perSecond;
 }
 
 function latenessOf(results: readonly Result[], what: string): number | undefined {
-  const [ours, nothing] = (["leasehold", "answer"] as const).map((peer) => figuresOf(results, "load", what, 0, peer));
+  const [ours, nothing] = (["leasehold", "answer"] as const).map((peer) =>
+    figuresOf(results, "load", what, 0, peer),
+  );
   return ours === undefined || nothing === undefined ? undefined : ours.p99Ms / nothing.p99Ms;
 }

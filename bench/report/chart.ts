@@ -30,8 +30,12 @@ export function lineChart(title: string, xLabel: string, yLabel: string, lines: 
     `<text x="${atX.toFixed(1)}" y="${atY.toFixed(1)}" text-anchor="${anchor}"${more}>${words}</text>`;
   const drawn = lines.map(({ name, points }, index) => {
     const color = COLORS[index % COLORS.length] ?? "#000";
-    const path = points.map(([px, py], at) => `${at === 0 ? "M" : "L"}${x(px).toFixed(1)} ${y(py).toFixed(1)}`).join(" ");
-    const dots = points.map(([px, py]) => `<circle cx="${x(px).toFixed(1)}" cy="${y(py).toFixed(1)}" r="3" fill="${color}"/>`).join("");
+    const path = points
+      .map(([px, py], at) => `${at === 0 ? "M" : "L"}${x(px).toFixed(1)} ${y(py).toFixed(1)}`)
+      .join(" ");
+    const dots = points
+      .map(([px, py]) => `<circle cx="${x(px).toFixed(1)}" cy="${y(py).toFixed(1)}" r="3" fill="${color}"/>`)
+      .join("");
     const label = text(WIDTH - RIGHT + 24, TOP + 18 * index + 4, "start", name);
     const swatch = `<rect x="${WIDTH - RIGHT + 8}" y="${TOP + 18 * index - 6}" width="12" height="12" fill="${color}"/>`;
     return `<path d="${path}" fill="none" stroke="${color}" stroke-width="2"/>${dots}${swatch}${label}`;
@@ -41,7 +45,8 @@ export function lineChart(title: string, xLabel: string, yLabel: string, lines: 
     `<rect width="${WIDTH}" height="${HEIGHT}" fill="#fff"/>`,
     text(LEFT, 22, "start", title, ' font-size="15" font-weight="bold"'),
     ...ticks.map(
-      (tick) => `<path d="M${LEFT} ${y(tick).toFixed(1)}H${WIDTH - RIGHT}" stroke="#ddd"/>${text(LEFT - 6, y(tick) + 4, "end", String(tick))}`,
+      (tick) =>
+        `<path d="M${LEFT} ${y(tick).toFixed(1)}H${WIDTH - RIGHT}" stroke="#ddd"/>${text(LEFT - 6, y(tick) + 4, "end", String(tick))}`,
     ),
     ...xs.map((value) => text(x(value), HEIGHT - BOTTOM + 18, "middle", String(value))),
     text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 12, "middle", xLabel),
@@ -56,7 +61,11 @@ export function lineChart(title: string, xLabel: string, yLabel: string, lines: 
 function tickValues(values: readonly number[]): number[] {
   const steps = [1, 2, 5];
   const ticks: number[] = [];
-  for (let decade = Math.floor(Math.log10(Math.min(...values))); decade <= Math.ceil(Math.log10(Math.max(...values))); decade += 1)
+  for (
+    let decade = Math.floor(Math.log10(Math.min(...values)));
+    decade <= Math.ceil(Math.log10(Math.max(...values)));
+    decade += 1
+  )
     for (const step of steps) ticks.push(step * 10 ** decade);
   const first = ticks.findLastIndex((tick) => tick <= Math.min(...values));
   const last = ticks.findIndex((tick) => tick >= Math.max(...values));

@@ -12,11 +12,21 @@ export interface Figures {
 }
 
 /** NaN of none. */
-export const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) / 2)] ?? Number.NaN;
+export const median = (values: readonly number[]): number =>
+  values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) / 2)] ?? Number.NaN;
 
 /** Medians over the rounds; undefined when nothing was measured. */
-export function figuresOf(results: readonly Result[], part: Part, what: string, clients: number, peer: PeerName): Figures | undefined {
-  const found = results.filter((result) => result.part === part && result.what === what && result.clients === clients && result.peer === peer);
+export function figuresOf(
+  results: readonly Result[],
+  part: Part,
+  what: string,
+  clients: number,
+  peer: PeerName,
+): Figures | undefined {
+  const found = results.filter(
+    (result) =>
+      result.part === part && result.what === what && result.clients === clients && result.peer === peer,
+  );
   if (found.length === 0) return undefined;
   return {
     perSecond: median(found.map(({ turns, seconds }) => turns / seconds)),
@@ -29,11 +39,24 @@ export function figuresOf(results: readonly Result[], part: Part, what: string, 
 }
 
 /** Median over the rounds of the ratio in each round: what the machine did in a round touched both. */
-export function ratioOf(results: readonly Result[], part: Part, what: string, clients: number, peer: PeerName, other: PeerName): number | undefined {
+export function ratioOf(
+  results: readonly Result[],
+  part: Part,
+  what: string,
+  clients: number,
+  peer: PeerName,
+  other: PeerName,
+): number | undefined {
   const rates = (name: PeerName): Map<number, number> =>
     new Map(
       results
-        .filter((result) => result.part === part && result.what === what && result.clients === clients && result.peer === name)
+        .filter(
+          (result) =>
+            result.part === part &&
+            result.what === what &&
+            result.clients === clients &&
+            result.peer === name,
+        )
         .map(({ round, turns, seconds }) => [round, turns / seconds]),
     );
   const [ours, theirs] = [rates(peer), rates(other)];

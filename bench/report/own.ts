@@ -17,7 +17,12 @@ export function counts(): string[] {
   const text = stored("counts.json");
   if (text === undefined) return [];
   const counted = JSON.parse(text) as Counted[];
-  const lines = ["## Counts", "", "Of one call that shares nothing with others; the same on every machine. Messages of the Worker are counted.", ""];
+  const lines = [
+    "## Counts",
+    "",
+    "Of one call that shares nothing with others; the same on every machine. Messages of the Worker are counted.",
+    "",
+  ];
   return [...lines, countsTable(counted), "", ...costTable(counted)];
 }
 
@@ -29,7 +34,18 @@ export function growth(): string[] {
     .map((line) => JSON.parse(line) as Result);
   const newest = results.at(-1)?.commit;
   if (newest === undefined) return [];
-  const ofAxis = axes.map((axis) => ({ axis, found: results.filter((result) => result.commit === newest && result.axis === axis) }));
-  const tables = ofAxis.flatMap(({ axis, found }) => (found.length === 0 ? [] : ["", growthTable(axis, found)]));
-  return ["## Growth", "", `32 clients, 1 claim in a cycle; each table is one run of interleaved rounds, of commit ${newest}.`, ...tables, ""];
+  const ofAxis = axes.map((axis) => ({
+    axis,
+    found: results.filter((result) => result.commit === newest && result.axis === axis),
+  }));
+  const tables = ofAxis.flatMap(({ axis, found }) =>
+    found.length === 0 ? [] : ["", growthTable(axis, found)],
+  );
+  return [
+    "## Growth",
+    "",
+    `32 clients, 1 claim in a cycle; each table is one run of interleaved rounds, of commit ${newest}.`,
+    ...tables,
+    "",
+  ];
 }

@@ -37,8 +37,15 @@ export function writeReport(results: readonly Result[], folder: string): void {
 
 const chartName = (what: string): string => `cycles-${what.replaceAll(" ", "-")}.svg`;
 const clientsOf = (results: readonly Result[], what: string): number[] =>
-  [...new Set(results.filter((result) => result.part === "cycles" && result.what === what).map(({ clients }) => clients))].toSorted((a, b) => a - b);
-const measured = (results: readonly Result[]): PeerName[] => peerNames.filter((name) => results.some(({ peer }) => peer === name));
+  [
+    ...new Set(
+      results
+        .filter((result) => result.part === "cycles" && result.what === what)
+        .map(({ clients }) => clients),
+    ),
+  ].toSorted((a, b) => a - b);
+const measured = (results: readonly Result[]): PeerName[] =>
+  peerNames.filter((name) => results.some(({ peer }) => peer === name));
 
 function heading(results: readonly Result[]): string {
   const [cpu] = cpus();
@@ -98,7 +105,8 @@ function table(results: readonly Result[], part: Result["part"], what: string, c
 function atOnce(results: readonly Result[]): string[] {
   const lines = ["## Lookups and refusals", ""];
   for (const what of ["hits", "misses", "held"]) lines.push(...table(results, "lookups", what, 32), "");
-  for (const what of ["begins refused", "begins granted"]) lines.push(...table(results, "refusals", what, 32), "");
+  for (const what of ["begins refused", "begins granted"])
+    lines.push(...table(results, "refusals", what, 32), "");
   return lines;
 }
 
@@ -110,7 +118,8 @@ function load(results: readonly Result[]): string[] {
     "Open loop: 100 batches of 3 claims and 500 lookups a second, each timed from when it was due. The processor time of both is with the cycles.",
     "",
   ];
-  for (const what of ["cycles under load", "lookups under load"]) lines.push(...table(results, "load", what, 0), "");
+  for (const what of ["cycles under load", "lookups under load"])
+    lines.push(...table(results, "load", what, 0), "");
   lines.push(`![how long the cycles took](${LATENCIES})`, "");
   return lines;
 }
@@ -121,9 +130,18 @@ const LATENCIES = "load-latencies.svg";
 function latencyChart(results: readonly Result[]): string | undefined {
   const lines = results.flatMap(({ part, what, peer, quantiles }) => {
     if (part !== "load" || what !== "cycles under load" || quantiles === undefined) return [];
-    return [{ name: peer, points: quantiles.filter(([share]) => share < 1).map(([share, ms]) => [Math.round(1 / (1 - share)), ms] as const) }];
+    return [
+      {
+        name: peer,
+        points: quantiles
+          .filter(([share]) => share < 1)
+          .map(([share, ms]) => [Math.round(1 / (1 - share)), ms] as const),
+      },
+    ];
   });
-  return lines.length === 0 ? undefined : lineChart("Cycles under the load that exists", "one in so many takes longer", "milliseconds", lines);
+  return lines.length === 0
+    ? undefined
+    : lineChart("Cycles under the load that exists", "one in so many takes longer", "milliseconds", lines);
 }
 
 function knee(results: readonly Result[]): string[] {
@@ -149,9 +167,16 @@ function fsyncs(results: readonly Result[]): string[] {
   const counted = results.filter(({ part }) => part === "fsyncs");
   if (counted.length === 0) return [];
   const rows = measured(results).map((name) => {
-    const each = [1, 4].map((claims) => counted.find(({ peer, what }) => peer === name && what === claimsText(claims)));
+    const each = [1, 4].map((claims) =>
+      counted.find(({ peer, what }) => peer === name && what === claimsText(claims)),
+    );
     return `| ${[name, ...each.map((result) => (result?.fsyncs === undefined ? "" : (result.fsyncs / result.turns).toFixed(2)))].join(" | ")} |`;
   });
-  const lines = ["## Waits for the disk", "", "`fsync` and `fdatasync` for each cycle, 32 clients, counted by `perf`.", ""];
+  const lines = [
+    "## Waits for the disk",
+    "",
+    "`fsync` and `fdatasync` for each cycle, 32 clients, counted by `perf`.",
+    "",
+  ];
   return [...lines, "| | 1 claim | 4 claims |", "| --- | ---: | ---: |", ...rows, ""];
 }

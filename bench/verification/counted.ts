@@ -50,20 +50,35 @@ export async function countReads(folder: string): Promise<CallCounts[]> {
   }
 }
 
-function callsOf({ records }: Client): { call: CallCounts["call"]; claims: number; run: () => Promise<unknown> }[] {
+function callsOf({
+  records,
+}: Client): { call: CallCounts["call"]; claims: number; run: () => Promise<unknown> }[] {
   const ranges = Array.from({ length: RANGES }, (_, index) => ({
     sourceIdGt: index === 0 ? undefined : String(index * RANGE_ROWS),
     sourceIdLte: String((index + 1) * RANGE_ROWS),
   }));
   return [
     { call: "digests", claims: CLAIMS, run: () => records.digests({ sourceType: SOURCE, ranges }) },
-    { call: "list", claims: PAGE, run: () => records.list({ sourceType: SOURCE, sourceIdLte: String(PAGE), pageSize: PAGE }).all() },
-    { call: "lookup", claims: LOOKED_UP, run: () => records.lookup([...claimedNames(LOOKED_UP)].map((value) => ({ type: "ROUTES", value }))) },
+    {
+      call: "list",
+      claims: PAGE,
+      run: () => records.list({ sourceType: SOURCE, sourceIdLte: String(PAGE), pageSize: PAGE }).all(),
+    },
+    {
+      call: "lookup",
+      claims: LOOKED_UP,
+      run: () => records.lookup([...claimedNames(LOOKED_UP)].map((value) => ({ type: "ROUTES", value }))),
+    },
     { call: "export", claims: CLAIMS, run: () => Array.fromAsync(records.export({ sourceType: SOURCE })) },
   ];
 }
 
 function summed(tally: Tally): Pick<CallCounts, "messages" | "rowsRead" | "rowsWritten"> {
-  const sum = (name: "messages" | "rowsRead" | "rowsWritten"): number => objectKinds.reduce((total, kind) => total + tally[kind][name], 0);
-  return { messages: sum("messages"), rowsRead: sum("rowsRead") + tally.d1.rowsRead, rowsWritten: sum("rowsWritten") + tally.d1.rowsWritten };
+  const sum = (name: "messages" | "rowsRead" | "rowsWritten"): number =>
+    objectKinds.reduce((total, kind) => total + tally[kind][name], 0);
+  return {
+    messages: sum("messages"),
+    rowsRead: sum("rowsRead") + tally.d1.rowsRead,
+    rowsWritten: sum("rowsWritten") + tally.d1.rowsWritten,
+  };
 }

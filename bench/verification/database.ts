@@ -11,7 +11,12 @@ import { MAKE_ROUTES } from "./routes.ts";
 /** Of one statement. */
 const ROWS_AT_ONCE = 20_000;
 
-export const poolOf = (folder: string): PoolConfig => ({ host: folder, user: POSTGRES_USER, database: "postgres", max: 4 });
+export const poolOf = (folder: string): PoolConfig => ({
+  host: folder,
+  user: POSTGRES_USER,
+  database: "postgres",
+  max: 4,
+});
 
 /** Debian's PostgreSQL with the claimable table, as it is shipped: fsync and synchronous_commit are on. */
 export class RoutesDatabase {

@@ -8,6 +8,8 @@ export async function plantDrift(database: RoutesDatabase, every: Exclude<Drift,
   const its = (third: number): string => `id % ${every} = 0 AND (id / ${every}) % 3 = ${third}`;
   const renamed = await database.query(`UPDATE routes SET path = path || '-moved' WHERE ${its(0)}`);
   const deleted = await database.query(`DELETE FROM routes WHERE ${its(1)}`);
-  const respelled = await database.query(`UPDATE routes SET path = CASE path WHEN upper(path) THEN lower(path) ELSE upper(path) END WHERE ${its(2)}`);
+  const respelled = await database.query(
+    `UPDATE routes SET path = CASE path WHEN upper(path) THEN lower(path) ELSE upper(path) END WHERE ${its(2)}`,
+  );
   return renamed + deleted + respelled;
 }

@@ -15,18 +15,25 @@ const KEPT = join(import.meta.dirname, "../../.bench");
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
 
 async function measure(options: Options): Promise<void> {
-  const results = new Results(join(KEPT, options.isWhole ? "verification.jsonl" : `verification-${options.rows}.jsonl`));
+  const results = new Results(
+    join(KEPT, options.isWhole ? "verification.jsonl" : `verification-${options.rows}.jsonl`),
+  );
   if (!options.reportOnly) await run(options, results);
-  if (results.all.length === 0) throw new BadOption("nothing was measured yet, so there is nothing to report");
-  const path = options.isWhole ? join(import.meta.dirname, "../../docs/bench/verification.md") : join(KEPT, "report/verification.md");
+  if (results.all.length === 0)
+    throw new BadOption("nothing was measured yet, so there is nothing to report");
+  const path = options.isWhole
+    ? join(import.meta.dirname, "../../docs/bench/verification.md")
+    : join(KEPT, "report/verification.md");
   writeReport(results.all, readCounts(), path);
   say(`${path} is written`);
 }
 
 /** Of one call: they depend on nothing but the code. */
 const COUNTS = join(KEPT, "verification-counts.json");
-const readCounts = (): CallCounts[] => (existsSync(COUNTS) ? (JSON.parse(readFileSync(COUNTS, "utf8")) as CallCounts[]) : []);
-const keepCounts = (counts: readonly CallCounts[]): void => writeFileSync(COUNTS, `${JSON.stringify(counts, null, 2)}\n`);
+const readCounts = (): CallCounts[] =>
+  existsSync(COUNTS) ? (JSON.parse(readFileSync(COUNTS, "utf8")) as CallCounts[]) : [];
+const keepCounts = (counts: readonly CallCounts[]): void =>
+  writeFileSync(COUNTS, `${JSON.stringify(counts, null, 2)}\n`);
 
 async function run(options: Options, results: Results): Promise<void> {
   const root = mkdtempSync(join(tmpdir(), "leasehold-verification-"));
@@ -35,7 +42,8 @@ async function run(options: Options, results: Results): Promise<void> {
     await measuring.stop();
     rmSync(root, { recursive: true, force: true, maxRetries: 5 });
   };
-  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => void end().finally(() => process.exit(130)));
+  for (const signal of ["SIGINT", "SIGTERM"] as const)
+    process.once(signal, () => void end().finally(() => process.exit(130)));
   try {
     await measuring.run();
   } finally {

@@ -49,7 +49,8 @@ export class Measuring {
     const root = this.#makeFolder("counts");
     const counts = await countReads(root);
     this.#kept.keepCounts(counts);
-    for (const { call, claims, messages, rowsRead } of counts) this.#say(`${call} of ${claims}: ${messages} messages, ${rowsRead} rows read`);
+    for (const { call, claims, messages, rowsRead } of counts)
+      this.#say(`${call} of ${claims}: ${messages} messages, ${rowsRead} rows read`);
     await this.#end("counts");
   }
 
@@ -62,10 +63,14 @@ export class Measuring {
       this.#say(`drift: ${planted} rows`);
       // Dry runs first: they leave the drift for each other.
       const found = new Set<number>();
-      for (const digests of [true, false]) found.add(this.#keep(await this.#dry(site, { part: "compare", drift, digests })));
-      if (found.size !== 1 || !found.has(planted)) throw new Error(`${planted} drifts were planted, and ${[...found].join(" and ")} found`);
+      for (const digests of [true, false])
+        found.add(this.#keep(await this.#dry(site, { part: "compare", drift, digests })));
+      if (found.size !== 1 || !found.has(planted))
+        throw new Error(`${planted} drifts were planted, and ${[...found].join(" and ")} found`);
       if (planted === 0) continue;
-      this.#keep(await site.verify({ part: "mend", drift, digests: true }, { apply: true, tellsProgress: false }));
+      this.#keep(
+        await site.verify({ part: "mend", drift, digests: true }, { apply: true, tellsProgress: false }),
+      );
       for (const digests of [true, false]) {
         const left = this.#keep(await this.#dry(site, { part: "again", drift, digests }));
         if (left !== 0) throw new Error(`${left} drifts were left behind`);
@@ -89,7 +94,9 @@ export class Measuring {
     const site = await Site.start(root, claims);
     this.#site = site;
     const rows = await site.database.load(names);
-    this.#say(`${rows} rows and ${claims} claims in ${((performance.now() - startedMs) / 1_000).toFixed(0)} s`);
+    this.#say(
+      `${rows} rows and ${claims} claims in ${((performance.now() - startedMs) / 1_000).toFixed(0)} s`,
+    );
     return site;
   }
 
@@ -115,8 +122,12 @@ export class Measuring {
   #keep(result: Omit<Result, "commit">): number {
     this.#kept.results.add({ ...result, commit: this.#commit });
     const { part, drift, digests, rows, seconds, counts, calls } = result;
-    const what = [part, drift === 0 ? "" : `1 in ${drift}`, digests ? "with digests" : ""].filter(Boolean).join(", ");
-    this.#say(`${what}: ${rows} rows in ${seconds.toFixed(1)} s, ${counts?.records ?? rows} records; ${JSON.stringify(calls)}`);
+    const what = [part, drift === 0 ? "" : `1 in ${drift}`, digests ? "with digests" : ""]
+      .filter(Boolean)
+      .join(", ");
+    this.#say(
+      `${what}: ${rows} rows in ${seconds.toFixed(1)} s, ${counts?.records ?? rows} records; ${JSON.stringify(calls)}`,
+    );
     return counts === undefined ? 0 : counts.missing + counts.different + counts.extra;
   }
 }

@@ -28,4 +28,5 @@ export function runtimeMemory(coordinator: number): RuntimeMemory {
 /** Of this process. What `getrusage` calls the most that was resident is inherited from the process that started it. */
 export const ownPeakMib = (): number => kibOf(readFileSync("/proc/self/status", "utf8"), "VmHWM") / 1_024;
 
-const kibOf = (status: string, name: string): number => Number(new RegExp(String.raw`^${name}:\s+(\d+) kB`, "m").exec(status)?.[1] ?? Number.NaN);
+const kibOf = (status: string, name: string): number =>
+  Number(new RegExp(String.raw`^${name}:\s+(\d+) kB`, "m").exec(status)?.[1] ?? Number.NaN);

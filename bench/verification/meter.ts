@@ -60,12 +60,18 @@ export class Meter {
         count(Buffer.byteLength(text));
         return text;
       },
-      body: answer.body === null ? null : { getReader: () => countingReader(answer.body as ReadableStream<Uint8Array>, count) },
+      body:
+        answer.body === null
+          ? null
+          : { getReader: () => countingReader(answer.body as ReadableStream<Uint8Array>, count) },
     };
   }
 }
 
-function countingReader(body: ReadableStream<Uint8Array>, count: (bytes: number) => void): ReturnType<Body["getReader"]> {
+function countingReader(
+  body: ReadableStream<Uint8Array>,
+  count: (bytes: number) => void,
+): ReturnType<Body["getReader"]> {
   const reader = body.getReader();
   return {
     read: async () => {

@@ -36,7 +36,8 @@ export function readOptions(argv: readonly string[]): Options | undefined {
   const { rows, names, parts: wanted, small = false, report = false, help } = argumentsOf(argv);
   if (help === true) return undefined;
   const count = rows === undefined ? (small ? SMALL_ROWS : ROWS) : Number(rows);
-  if (!Number.isSafeInteger(count) || count < 1) throw new BadOption(`--rows takes a whole number above 0, not ${JSON.stringify(rows)}`);
+  if (!Number.isSafeInteger(count) || count < 1)
+    throw new BadOption(`--rows takes a whole number above 0, not ${JSON.stringify(rows)}`);
   return {
     rows: count,
     backfilled: Math.min(BACKFILLED, Math.ceil(count / 2)),
@@ -49,7 +50,8 @@ export function readOptions(argv: readonly string[]): Options | undefined {
 
 function partOf(name: string): Part {
   const found = parts.find((part) => part === name);
-  if (found === undefined) throw new BadOption(`--parts knows ${parts.join(", ")}, not ${JSON.stringify(name)}`);
+  if (found === undefined)
+    throw new BadOption(`--parts knows ${parts.join(", ")}, not ${JSON.stringify(name)}`);
   return found;
 }
 

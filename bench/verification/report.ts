@@ -34,8 +34,10 @@ const placeOf = ({ part, drift, digests }: Result): number =>
 const driftOf = ({ drift }: Result): string => (drift === 0 ? "none" : `${100 / drift} %`);
 const howOf = ({ digests }: Result): string => (digests ? "digests" : "all records");
 const rate = ({ rows, seconds }: Result): string => whole(rows / seconds);
-const calls = ({ calls: made }: Result, ...names: string[]): string => whole(names.reduce((sum, name) => sum + (made[name] ?? 0), 0));
-const ofPart = (results: readonly Result[], ...parts: Result["part"][]): Result[] => results.filter(({ part }) => parts.includes(part));
+const calls = ({ calls: made }: Result, ...names: string[]): string =>
+  whole(names.reduce((sum, name) => sum + (made[name] ?? 0), 0));
+const ofPart = (results: readonly Result[], ...parts: Result["part"][]): Result[] =>
+  results.filter(({ part }) => parts.includes(part));
 
 function heading(results: readonly Result[]): string {
   const [cpu] = cpus();
@@ -139,12 +141,22 @@ function memory(results: readonly Result[]): string {
   if (runs.length === 0) return "";
   const rows = runs.map((run) => {
     const { before, after } = run.coordinator;
-    const figures = [run.earlyMib, run.endMib, run.peakMib, before.nowMib, after.nowMib, after.peakMib].map((mib) =>
-      Number.isFinite(mib) ? mib.toFixed(0) : "",
+    const figures = [run.earlyMib, run.endMib, run.peakMib, before.nowMib, after.nowMib, after.peakMib].map(
+      (mib) => (Number.isFinite(mib) ? mib.toFixed(0) : ""),
     );
     return [run.part, driftOf(run), run.part === "export" ? "" : howOf(run), ...figures];
   });
-  const head = ["", "drift", "compared", "cell after a tenth", "at the end", "peak", "runtime before", "after", "peak"];
+  const head = [
+    "",
+    "drift",
+    "compared",
+    "cell after a tenth",
+    "at the end",
+    "peak",
+    "runtime before",
+    "after",
+    "peak",
+  ];
   return lines(
     "## Memory",
     "",
@@ -156,7 +168,9 @@ function memory(results: readonly Result[]): string {
     "A verification has a page of rows and one of records in memory, and 256 sums: it needs as much at the end as after a tenth.",
     "What a stretch found is kept until it fills a lease. The runtime is one process for all runs, in the order of the table, with 16 shards of 62,500 claims each.",
     "An old space of 128 MiB with the usual young generation is no good: Node collects all the time then, and takes several times as long.",
-    ...(runs.every(({ peakMib }) => Number.isFinite(peakMib)) ? [] : ["A peak that is blank was not measured."]),
+    ...(runs.every(({ peakMib }) => Number.isFinite(peakMib))
+      ? []
+      : ["A peak that is blank was not measured."]),
   );
 }
 
@@ -240,7 +254,8 @@ function cost(results: readonly Result[], counted: readonly CallCounts[]): strin
     its.usd.toFixed(4),
   ]);
   const usdOf = (digests: boolean): number =>
-    priced.find(({ run }) => run.part === "compare" && run.drift === 0 && run.digests === digests)?.its.usd ?? Number.NaN;
+    priced.find(({ run }) => run.part === "compare" && run.drift === 0 && run.digests === digests)?.its.usd ??
+    Number.NaN;
   const month = RUNS_OF_A_MONTH.digests * usdOf(true) + RUNS_OF_A_MONTH.all * usdOf(false);
   return lines(
     "## What it costs",

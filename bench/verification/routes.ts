@@ -18,4 +18,5 @@ export const claimableRoutes = claimable(routes, {
   attributes: { path: "ROUTES" },
 });
 
-export const MAKE_ROUTES = "CREATE TABLE routes (id bigint PRIMARY KEY, path text NOT NULL, updated_at timestamptz NOT NULL DEFAULT now())";
+export const MAKE_ROUTES =
+  "CREATE TABLE routes (id bigint PRIMARY KEY, path text NOT NULL, updated_at timestamptz NOT NULL DEFAULT now())";

@@ -36,8 +36,13 @@ export class Site {
     }
   }
 
-  async verify(key: Key, options: Omit<VerifyTask, keyof Target | "digests">): Promise<Omit<Result, "commit">> {
-    const { used, ...around } = await this.#measured(() => runProgram("verify", { ...this.#target, ...options, digests: key.digests }));
+  async verify(
+    key: Key,
+    options: Omit<VerifyTask, keyof Target | "digests">,
+  ): Promise<Omit<Result, "commit">> {
+    const { used, ...around } = await this.#measured(() =>
+      runProgram("verify", { ...this.#target, ...options, digests: key.digests }),
+    );
     const { report, ...figures } = used;
     const { counts, items, status } = report;
     if (status !== "done") throw new Error(`a verification ended with ${status}: ${report.question ?? ""}`);

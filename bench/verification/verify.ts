@@ -34,7 +34,15 @@ serveTask(async ({ databaseFolder, digests, apply, tellsProgress }, meter): Prom
   return { ...used, report };
 });
 
-function progressLine({ pass, source, rows, ofRows, changes, rowsPerSecond, remainingMs }: VerificationProgress): string {
+function progressLine({
+  pass,
+  source,
+  rows,
+  ofRows,
+  changes,
+  rowsPerSecond,
+  remainingMs,
+}: VerificationProgress): string {
   const left = remainingMs === undefined ? "" : `, ${Math.round(remainingMs / 1_000)} s left`;
   return `${source}, ${pass}: ${rows} of ${ofRows} rows, ${changes} changes, ${Math.round(rowsPerSecond)} rows/s${left}`;
 }

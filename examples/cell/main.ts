@@ -8,7 +8,10 @@ import { readOptions, usage, type Options } from "./launcher/options.ts";
 /** How long the parts may take to end after one of them was lost. */
 const LEAVING_MS = 5_000;
 
-const databaseUrls = { "1": process.env["EXAMPLE_DATABASE_URL_1"], "2": process.env["EXAMPLE_DATABASE_URL_2"] };
+const databaseUrls = {
+  "1": process.env["EXAMPLE_DATABASE_URL_1"],
+  "2": process.env["EXAMPLE_DATABASE_URL_2"],
+};
 
 function describe({ url, coordinatorUrl, cells }: Example, { folder }: Options): string {
   const cellLines = cells.map(({ id, address }) => {
@@ -22,7 +25,9 @@ function describe({ url, coordinatorUrl, cells }: Example, { folder }: Options):
     ...cellLines,
     `  coordinator  ${coordinatorUrl}`,
     "",
-    folder === undefined ? "Ctrl-C ends everything and leaves nothing behind." : `Ctrl-C ends everything; the state stays in ${folder}`,
+    folder === undefined
+      ? "Ctrl-C ends everything and leaves nothing behind."
+      : `Ctrl-C ends everything; the state stays in ${folder}`,
     "",
   ].join("\n");
 }
@@ -70,8 +75,12 @@ async function main(): Promise<number> {
     process.stdout.write(usage);
     return 0;
   }
-  const folder = options.folder === undefined ? mkdtempSync(join(tmpdir(), "leasehold-example-")) : resolve(options.folder);
-  if (options.folder === undefined) process.once("exit", () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
+  const folder =
+    options.folder === undefined
+      ? mkdtempSync(join(tmpdir(), "leasehold-example-"))
+      : resolve(options.folder);
+  if (options.folder === undefined)
+    process.once("exit", () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
   try {
     mkdirSync(folder, { recursive: true });
     return await run(options, folder);

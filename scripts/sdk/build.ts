@@ -10,7 +10,8 @@ import { buildTypes } from "./types.ts";
 /** Makes the package in `folder`, which then has nothing else. Throws, with a line for each, when it would hold what it must not. */
 export async function buildSdk(root: string, entries: readonly Entry[], folder: string): Promise<void> {
   const missing = entries.filter(({ source }) => !existsSync(join(root, source)));
-  if (missing.length > 0) throw new Error(missing.map(({ name, source }) => `leasehold/${name}: there is no ${source}`).join("\n"));
+  if (missing.length > 0)
+    throw new Error(missing.map(({ name, source }) => `leasehold/${name}: there is no ${source}`).join("\n"));
   await rm(folder, { recursive: true, force: true });
   await mkdir(folder, { recursive: true });
   const bundled = await buildJavascript(root, entries, folder);

@@ -11,8 +11,16 @@ interface Surrounding {
 
 /** Where a user's compiler may stand: each way to find modules, and without Node's types. Those of drizzle need them. */
 const surroundings: readonly Surrounding[] = [
-  { name: "node16", options: { module: "node16", moduleResolution: "node16", lib: ["es2023"], types: ["node"] }, fits: () => true },
-  { name: "bundler", options: { module: "esnext", moduleResolution: "bundler", lib: ["es2023"], types: ["node"] }, fits: () => true },
+  {
+    name: "node16",
+    options: { module: "node16", moduleResolution: "node16", lib: ["es2023"], types: ["node"] },
+    fits: () => true,
+  },
+  {
+    name: "bundler",
+    options: { module: "esnext", moduleResolution: "bundler", lib: ["es2023"], types: ["node"] },
+    fits: () => true,
+  },
   {
     name: "browser",
     options: { module: "esnext", moduleResolution: "bundler", lib: ["es2023", "dom"], types: [] },
@@ -31,10 +39,22 @@ export function compileAgainstSdk(project: string, entries: readonly Entry[]): v
     const folder = join(project, name);
     mkdirSync(folder);
     const some = entries.filter(fits);
-    writeFileSync(join(folder, "entries.ts"), some.map((entry, at) => `export * as entry${at} from "leasehold/${entry.name}";\n`).join(""));
+    writeFileSync(
+      join(folder, "entries.ts"),
+      some.map((entry, at) => `export * as entry${at} from "leasehold/${entry.name}";\n`).join(""),
+    );
     writeFileSync(join(folder, "readme.ts"), snippet);
-    const strict = { strict: true, exactOptionalPropertyTypes: true, noEmit: true, skipLibCheck: false, target: "es2022" };
-    writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions: { ...strict, ...options }, files: ["entries.ts", "readme.ts"] }));
+    const strict = {
+      strict: true,
+      exactOptionalPropertyTypes: true,
+      noEmit: true,
+      skipLibCheck: false,
+      target: "es2022",
+    };
+    writeFileSync(
+      join(folder, "tsconfig.json"),
+      JSON.stringify({ compilerOptions: { ...strict, ...options }, files: ["entries.ts", "readme.ts"] }),
+    );
     compile(folder);
   }
 }
@@ -47,7 +67,9 @@ function compile(folder: string): void {
     const lines = String(error)
       .split("\n")
       .filter((line) => /\berror TS\d+/.test(line));
-    const ours = lines.filter((line) => !line.includes("node_modules/") || line.includes("node_modules/leasehold/"));
+    const ours = lines.filter(
+      (line) => !line.includes("node_modules/") || line.includes("node_modules/leasehold/"),
+    );
     if (ours.length > 0) throw new Error(ours.join("\n"), { cause: error });
     if (lines.length === 0) throw error;
   }

@@ -14,10 +14,14 @@ export function packSdk(folder: string, target: string): string {
 /** Makes `project` one that has the package and nothing else; what the package needed besides would have to come from the network. */
 export function installSdk(tarball: string, project: string): void {
   mkdirSync(project, { recursive: true });
-  writeFileSync(join(project, "package.json"), JSON.stringify({ name: "consumer", private: true, type: "module" }));
+  writeFileSync(
+    join(project, "package.json"),
+    JSON.stringify({ name: "consumer", private: true, type: "module" }),
+  );
   run("npm", ["install", ...npm, tarball], project);
   const installed = readdirSync(join(project, "node_modules")).filter((name) => !name.startsWith("."));
-  if (installed.join() !== "leasehold") throw new Error(`installed besides: ${installed.filter((name) => name !== "leasehold").join(", ")}`);
+  if (installed.join() !== "leasehold")
+    throw new Error(`installed besides: ${installed.filter((name) => name !== "leasehold").join(", ")}`);
 }
 
 /** Gives the project the peers, and what the compiler has to know of them: those of the repository at `root`. */
@@ -35,7 +39,9 @@ export function importSdk(project: string, entries: readonly Entry[]): Record<st
   const script = `const exports = {};
     for (const name of ${JSON.stringify(specifiers)}) exports[name] = Object.keys(await import(name));
     console.log(JSON.stringify(exports));`;
-  return JSON.parse(run(process.execPath, ["--no-warnings", "--input-type=module", "-e", script], project)) as Record<string, string[]>;
+  return JSON.parse(
+    run(process.execPath, ["--no-warnings", "--input-type=module", "-e", script], project),
+  ) as Record<string, string[]>;
 }
 
 const SMOKE = `
@@ -54,4 +60,5 @@ const SMOKE = `
 `;
 
 /** The client before the coordinator for tests, both as they were packed: what came of a lease, and whether another cell was refused. */
-export const leaseWithSdk = (project: string): string => run(process.execPath, ["--no-warnings", "--input-type=module", "-e", SMOKE], project).trim();
+export const leaseWithSdk = (project: string): string =>
+  run(process.execPath, ["--no-warnings", "--input-type=module", "-e", SMOKE], project).trim();

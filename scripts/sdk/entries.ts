@@ -26,9 +26,27 @@ export interface Entry {
 
 export const entries: readonly Entry[] = [
   { name: "client", source: "src/client/index.ts", peers: [], bundles: ["uuid"], runsOn: "any" },
-  { name: "cell", source: "src/cell/index.ts", peers: ["drizzle-orm"], bundles: ["@noble/hashes", "uuid"], runsOn: "any" },
-  { name: "cell/postgres", source: "src/cell/postgres/index.ts", peers: ["drizzle-orm"], bundles: ["uuid"], runsOn: "any" },
-  { name: "cell/mysql", source: "src/cell/mysql/index.ts", peers: ["drizzle-orm"], bundles: ["uuid"], runsOn: "any" },
+  {
+    name: "cell",
+    source: "src/cell/index.ts",
+    peers: ["drizzle-orm"],
+    bundles: ["@noble/hashes", "uuid"],
+    runsOn: "any",
+  },
+  {
+    name: "cell/postgres",
+    source: "src/cell/postgres/index.ts",
+    peers: ["drizzle-orm"],
+    bundles: ["uuid"],
+    runsOn: "any",
+  },
+  {
+    name: "cell/mysql",
+    source: "src/cell/mysql/index.ts",
+    peers: ["drizzle-orm"],
+    bundles: ["uuid"],
+    runsOn: "any",
+  },
   // The coordinator itself is in it.
   {
     name: "testing",
@@ -40,10 +58,12 @@ export const entries: readonly Entry[] = [
 ];
 
 /** Of what an import names, such as `drizzle-orm` of `drizzle-orm/pg-core`. */
-export const packageOf = (specifier: string): string => specifier.split("/", specifier.startsWith("@") ? 2 : 1).join("/");
+export const packageOf = (specifier: string): string =>
+  specifier.split("/", specifier.startsWith("@") ? 2 : 1).join("/");
 
 /** Where the package has an entry's JavaScript. */
 export const javascriptOf = ({ name }: Entry): string => `js/${name}.js`;
 
 /** And its types, which keep the folders of the sources. */
-export const typesOf = ({ source }: Entry): string => `types/${source.replace(/^src\//, "").replace(/\.ts$/, ".d.ts")}`;
+export const typesOf = ({ source }: Entry): string =>
+  `types/${source.replace(/^src\//, "").replace(/\.ts$/, ".d.ts")}`;

@@ -6,7 +6,11 @@ import { javascriptOf, packageOf, peers, type Entry } from "./entries.ts";
  * Writes the JavaScript of the package into `folder`. One build for all entries: what several of them use is there once, so that an error
  * of the client is an instance of the same class everywhere. Throws when an entry brings along what it may not.
  */
-export async function buildJavascript(root: string, entries: readonly Entry[], folder: string): Promise<readonly string[]> {
+export async function buildJavascript(
+  root: string,
+  entries: readonly Entry[],
+  folder: string,
+): Promise<readonly string[]> {
   const { metafile } = await build({
     absWorkingDir: root,
     entryPoints: entries.map(({ name, source }) => ({ in: source, out: name })),
@@ -61,16 +65,24 @@ function reachOf({ outputs }: Metafile, entry: Entry): Reach {
       const [, path] = /^.*node_modules\/(.+)$/.exec(input) ?? [];
       if (path !== undefined && bytesInOutput > 0) bundled.add(packageOf(path));
     }
-    for (const { path, external } of output?.imports ?? []) (external === true ? imported : reached).add(path);
+    for (const { path, external } of output?.imports ?? [])
+      (external === true ? imported : reached).add(path);
   }
   return { bundled, imported };
 }
 
-function complaintsOf(entry: Entry, { bundled, imported }: Reach = { bundled: new Set(), imported: new Set() }): string[] {
+function complaintsOf(
+  entry: Entry,
+  { bundled, imported }: Reach = { bundled: new Set(), imported: new Set() },
+): string[] {
   const isPeer = (specifier: string): boolean => entry.peers.some((peer) => peer === packageOf(specifier));
   const isNodes = (specifier: string): boolean => entry.runsOn === "node" && specifier.startsWith("node:");
   return [
-    ...[...bundled].filter((name) => !entry.bundles.includes(name)).map((name) => `leasehold/${entry.name} has ${name} in it`),
-    ...[...imported].filter((path) => !isPeer(path) && !isNodes(path)).map((path) => `leasehold/${entry.name} imports ${path}`),
+    ...[...bundled]
+      .filter((name) => !entry.bundles.includes(name))
+      .map((name) => `leasehold/${entry.name} has ${name} in it`),
+    ...[...imported]
+      .filter((path) => !isPeer(path) && !isNodes(path))
+      .map((path) => `leasehold/${entry.name} imports ${path}`),
   ];
 }

@@ -9,11 +9,23 @@ import { run } from "./run.ts";
 export async function lintSdk(folder: string, tarball: string): Promise<void> {
   const packed = await readFile(tarball);
   const { messages } = await publint({ pack: { tarball: new Uint8Array(packed).buffer }, strict: true });
-  const manifest = JSON.parse(await readFile(join(folder, "package.json"), "utf8")) as Record<string, unknown>;
-  if (messages.length > 0) throw new Error(messages.map((message) => formatMessage(message, manifest, { color: false }) ?? message.code).join("\n"));
+  const manifest = JSON.parse(await readFile(join(folder, "package.json"), "utf8")) as Record<
+    string,
+    unknown
+  >;
+  if (messages.length > 0)
+    throw new Error(
+      messages
+        .map((message) => formatMessage(message, manifest, { color: false }) ?? message.code)
+        .join("\n"),
+    );
 }
 
 /** Throws what `attw` has to say: whether every way to resolve modules finds types, and the right ones. */
 export function resolveSdk(root: string, tarball: string): void {
-  run(join(root, "node_modules/.bin/attw"), [tarball, "--profile", "esm-only", "--format", "ascii", "--no-color", "--no-emoji"], root);
+  run(
+    join(root, "node_modules/.bin/attw"),
+    [tarball, "--profile", "esm-only", "--format", "ascii", "--no-color", "--no-emoji"],
+    root,
+  );
 }

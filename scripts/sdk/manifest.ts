@@ -10,11 +10,15 @@ export interface Origin {
 
 /** The package's `package.json`. */
 export function manifestOf(origin: Origin, entries: readonly Entry[]): object {
-  const exports = entries.map((entry) => [`./${entry.name}`, { types: `./${typesOf(entry)}`, default: `./${javascriptOf(entry)}` }] as const);
+  const exports = entries.map(
+    (entry) =>
+      [`./${entry.name}`, { types: `./${typesOf(entry)}`, default: `./${javascriptOf(entry)}` }] as const,
+  );
   return {
     name: origin.name,
     version: origin.version,
-    description: "Keeps names globally unique across independent cells: the client, the parts that run inside a cell, and a coordinator for tests.",
+    description:
+      "Keeps names globally unique across independent cells: the client, the parts that run inside a cell, and a coordinator for tests.",
     license: origin.license ?? "UNLICENSED",
     type: "module",
     sideEffects: false,

@@ -7,7 +7,10 @@ const AUDIENCE = "For cell authors";
 /** The repository's change log, with what concerns those who use the package. */
 export function changelogOf(text: string): string {
   const [title = "", ...sections] = text.split(/^(?=##+ )/m);
-  return [title, ...sections.filter((section) => section.startsWith("## ") || section.startsWith(`### ${AUDIENCE}\n`))]
+  return [
+    title,
+    ...sections.filter((section) => section.startsWith("## ") || section.startsWith(`### ${AUDIENCE}\n`)),
+  ]
     .join("")
     .trimEnd()
     .concat("\n");
@@ -20,7 +23,9 @@ export function licensesOf(root: string, names: readonly string[]): string {
 }
 
 function termsOf(folder: string): string {
-  const file = ["LICENSE", "LICENSE.md", "LICENSE.txt"].map((name) => join(folder, name)).find((path) => existsSync(path));
+  const file = ["LICENSE", "LICENSE.md", "LICENSE.txt"]
+    .map((name) => join(folder, name))
+    .find((path) => existsSync(path));
   if (file !== undefined) return readFileSync(file, "utf8").trim();
   const { license } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as { license: string };
   return `${license}, see https://spdx.org/licenses/${license}.html`;

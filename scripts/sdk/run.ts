@@ -16,4 +16,5 @@ function runScript(packageName: string, script: string, args: readonly string[],
   return run(process.execPath, [join(dirname(manifest), script), ...args], cwd);
 }
 
-export const runTsc = (project: string): string => runScript("typescript", "bin/tsc", ["--pretty", "false", "-p", project], project);
+export const runTsc = (project: string): string =>
+  runScript("typescript", "bin/tsc", ["--pretty", "false", "-p", project], project);

@@ -5,7 +5,10 @@ import { packageOf, typesOf, type Entry } from "./entries.ts";
 import { runTsc } from "./run.ts";
 
 /** What every runtime has that the package is for: Node 20 is the oldest. That of the tests is younger. */
-const libOf: Record<Entry["runsOn"], readonly string[]> = { any: ["es2023", "es2024.string"], node: ["esnext"] };
+const libOf: Record<Entry["runsOn"], readonly string[]> = {
+  any: ["es2023", "es2024.string"],
+  node: ["esnext"],
+};
 
 /** Writes the types of the package into `folder`. Throws when they name what users do not have. */
 export function buildTypes(root: string, entries: readonly Entry[], folder: string): void {
@@ -53,7 +56,8 @@ function keep(entry: Entry, emitted: string, folder: string): string[] {
     const text = readFileSync(join(emitted, file), "utf8");
     for (const specifier of namedIn(text)) {
       if (specifier.startsWith(".")) reached.add(posix.join(dirname(file), declarationOf(specifier)));
-      else if (!mayName(entry, specifier)) complaints.push(`the types of leasehold/${entry.name} name ${specifier} (${file})`);
+      else if (!mayName(entry, specifier))
+        complaints.push(`the types of leasehold/${entry.name} name ${specifier} (${file})`);
     }
     mkdirSync(dirname(join(folder, file)), { recursive: true });
     writeFileSync(join(folder, file), resolvable(text));
@@ -62,15 +66,19 @@ function keep(entry: Entry, emitted: string, folder: string): string[] {
 }
 
 const mayName = (entry: Entry, specifier: string): boolean =>
-  entry.peers.some((peer) => peer === packageOf(specifier)) || (entry.runsOn === "node" && specifier.startsWith("node:"));
+  entry.peers.some((peer) => peer === packageOf(specifier)) ||
+  (entry.runsOn === "node" && specifier.startsWith("node:"));
 
 /** `from "…"`, `import "…"`, `import("…")`, and references to other files. */
 const NAMES = /(?:\bfrom\s*|\bimport\s*\(?\s*|<reference \w+=)"([^"]+)"/g;
 
-const namedIn = (text: string): string[] => [...text.replaceAll(/\/\*[\s\S]*?\*\//g, "").matchAll(NAMES)].map(([, specifier = ""]) => specifier);
+const namedIn = (text: string): string[] =>
+  [...text.replaceAll(/\/\*[\s\S]*?\*\//g, "").matchAll(NAMES)].map(([, specifier = ""]) => specifier);
 
 const declarationOf = (specifier: string): string => specifier.replace(/\.ts$/, ".d.ts");
 
 /** The compiler leaves the specifiers of declarations as they are, and there is no `.ts` in the package. */
 const resolvable = (text: string): string =>
-  text.replaceAll(NAMES, (whole, specifier: string) => (specifier.startsWith(".") ? whole.replace(/\.ts"$/, '.js"') : whole));
+  text.replaceAll(NAMES, (whole, specifier: string) =>
+    specifier.startsWith(".") ? whole.replace(/\.ts"$/, '.js"') : whole,
+  );

@@ -8,7 +8,8 @@ export function countedD1(real: D1Database): D1Database {
   if (known !== undefined) return known;
   const made = {
     prepare: (sql: string) => new CountedStatement(real.prepare(sql)),
-    batch: (statements: CountedStatement[]) => counted(() => real.batch(statements.map(({ real: statement }) => statement))),
+    batch: (statements: CountedStatement[]) =>
+      counted(() => real.batch(statements.map(({ real: statement }) => statement))),
   } as unknown as D1Database;
   databases.set(real, made);
   return made;

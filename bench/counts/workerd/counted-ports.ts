@@ -28,7 +28,10 @@ export const countedPorts =
           written += cursor.rowsWritten;
           return rows;
         },
-        transaction: <T>(points: Parameters<typeof real.sql.transaction>[0], work: () => Synchronous<T>): T => {
+        transaction: <T>(
+          points: Parameters<typeof real.sql.transaction>[0],
+          work: () => Synchronous<T>,
+        ): T => {
           const before = written;
           const value = real.sql.transaction(points, work);
           if (written > before) counts.tally[kind].transactions += 1;

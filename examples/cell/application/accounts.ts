@@ -63,16 +63,32 @@ export class Accounts {
 
   /** As it is spelled; or, while a router still remembers an earlier spelling, in another case. */
   async findByRoute(path: string): Promise<Account | undefined> {
-    const found = await select(this.#open.orm).where(or(eq(routes.path, path), eq(sql`lower(${routes.path})`, path.toLowerCase())));
+    const found = await select(this.#open.orm).where(
+      or(eq(routes.path, path), eq(sql`lower(${routes.path})`, path.toLowerCase())),
+    );
     return found.find(({ route }) => route === path) ?? found[0];
   }
 
-  #transaction<T>(act: { what: string; crash?: CrashPoint | undefined }, body: (tx: ClaimTransaction<Tx>) => Promise<T>): Promise<T> {
+  #transaction<T>(
+    act: { what: string; crash?: CrashPoint | undefined },
+    body: (tx: ClaimTransaction<Tx>) => Promise<T>,
+  ): Promise<T> {
     return acting(act, () => this.#open.cell.transaction(body));
   }
 }
 
-const columns = { id: users.id, username: users.username, email: emails.email, route: routes.path, createdAt: users.createdAt };
+const columns = {
+  id: users.id,
+  username: users.username,
+  email: emails.email,
+  route: routes.path,
+  createdAt: users.createdAt,
+};
 
 const select = (orm: Orm) =>
-  orm.select(columns).from(users).leftJoin(emails, eq(emails.userId, users.id)).leftJoin(routes, eq(routes.userId, users.id)).$dynamic();
+  orm
+    .select(columns)
+    .from(users)
+    .leftJoin(emails, eq(emails.userId, users.id))
+    .leftJoin(routes, eq(routes.userId, users.id))
+    .$dynamic();

@@ -15,13 +15,19 @@ export interface Database {
 
 /** The cell's own database, with the application's tables. Only the driver that is needed is loaded. */
 export async function openDatabase(job: Job): Promise<Database> {
-  const database = job.databaseUrl === undefined ? await openPglite(join(job.folder, "database")) : await openPostgres(job.databaseUrl);
+  const database =
+    job.databaseUrl === undefined
+      ? await openPglite(join(job.folder, "database"))
+      : await openPostgres(job.databaseUrl);
   for (const statement of statements) await database.orm.execute(sql.raw(statement));
   return database;
 }
 
 async function openPglite(folder: string): Promise<Database> {
-  const [{ PGlite }, { drizzle }] = await Promise.all([import("@electric-sql/pglite"), import("drizzle-orm/pglite")]);
+  const [{ PGlite }, { drizzle }] = await Promise.all([
+    import("@electric-sql/pglite"),
+    import("drizzle-orm/pglite"),
+  ]);
   const pglite = await PGlite.create(folder);
   return { orm: drizzle(pglite) as unknown as Orm, close: () => pglite.close() };
 }

@@ -15,13 +15,20 @@ export type Drift = keyof typeof drifts;
 export const isDrift = (given: string): given is Drift => Object.hasOwn(drifts, given);
 
 /** Answers what was done, in a sentence. */
-export function plantDrift({ client, orm }: Pick<OpenCell, "client" | "orm">, drift: Drift, { id, username }: Account): Promise<string> {
+export function plantDrift(
+  { client, orm }: Pick<OpenCell, "client" | "orm">,
+  drift: Drift,
+  { id, username }: Account,
+): Promise<string> {
   return acting({ what: "Planted drift" }, async () => {
     const other = `${username}-${Date.now().toString(36)}`;
     switch (drift) {
       case "claim": {
         const source = { type: "RAILS_TABLE_USERS", id: String(id) } as const;
-        const lease = await client.leases.begin({ destroys: [{ bucket: { type: "USERNAMES", value: username }, source }], allow_missing: true });
+        const lease = await client.leases.begin({
+          destroys: [{ bucket: { type: "USERNAMES", value: username }, source }],
+          allow_missing: true,
+        });
         await client.leases.commit(lease.uuid);
         return `The claim of the username ${username} is gone. The row is still here, so another cell can take the name now.`;
       }

@@ -22,7 +22,9 @@ process.on("SIGINT", () => {});
 process.once("disconnect", () => process.exit(1));
 process.once("message", (job) => {
   run(job as Job).catch((error: unknown) => {
-    process.stderr.write(`example: cell ${(job as Job).cell}: ${error instanceof Error ? error.message : String(error)}\n`);
+    process.stderr.write(
+      `example: cell ${(job as Job).cell}: ${error instanceof Error ? error.message : String(error)}\n`,
+    );
     process.exit(1);
   });
 });

@@ -11,7 +11,9 @@ const EMAIL = /^[^\s@\p{C}]+@[^\s@\p{C}]+\.[^\s@\p{C}]+$/u;
 export function usernameProblem(username: string): string | undefined {
   if (username === "") return "is missing";
   if (username.length > MAX_USERNAME) return `may have ${MAX_USERNAME} characters at most`;
-  return USERNAME.test(username) ? undefined : "may have letters, digits, - and _, and starts with a letter or digit";
+  return USERNAME.test(username)
+    ? undefined
+    : "may have letters, digits, - and _, and starts with a letter or digit";
 }
 
 export function emailProblem(email: string): string | undefined {

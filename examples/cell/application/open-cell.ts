@@ -34,8 +34,10 @@ export async function openCell(job: Job): Promise<OpenCell> {
     cell: job.cell,
     fetch: recordedFetch(recorder),
     hooks: {
-      onRetry: ({ operation, why }) => recorder.add({ kind: "notice", text: `${operation} is sent again: ${why}` }),
-      onBreaker: ({ state }) => recorder.add({ kind: "notice", text: `the circuit breaker is ${state.replace("_", " ")}` }),
+      onRetry: ({ operation, why }) =>
+        recorder.add({ kind: "notice", text: `${operation} is sent again: ${why}` }),
+      onBreaker: ({ state }) =>
+        recorder.add({ kind: "notice", text: `the circuit breaker is ${state.replace("_", " ")}` }),
     },
   });
   const database = postgres<Tx>(orm);

@@ -32,7 +32,19 @@ export const statements = [
 ];
 
 export const claimables = [
-  claimable(users, { source: "RAILS_TABLE_USERS", subject: { type: "USER", id: "id" }, attributes: { username: "USERNAMES" } }),
-  claimable(emails, { source: "RAILS_TABLE_EMAILS", subject: { type: "USER", id: "userId" }, attributes: { email: "EMAILS" } }),
-  claimable(routes, { source: "RAILS_TABLE_ROUTES", subject: { type: "USER", id: "userId" }, attributes: { path: "ROUTES" } }),
+  claimable(users, {
+    source: "RAILS_TABLE_USERS",
+    subject: { type: "USER", id: "id" },
+    attributes: { username: "USERNAMES" },
+  }),
+  claimable(emails, {
+    source: "RAILS_TABLE_EMAILS",
+    subject: { type: "USER", id: "userId" },
+    attributes: { email: "EMAILS" },
+  }),
+  claimable(routes, {
+    source: "RAILS_TABLE_ROUTES",
+    subject: { type: "USER", id: "userId" },
+    attributes: { path: "ROUTES" },
+  }),
 ];

@@ -72,7 +72,9 @@ export class CellProcess {
     if (this.#isStopping || !wasReady) return;
     if (code !== null) process.stderr.write(`example: cell ${this.id} ended with ${code}\n`);
     this.#restart = setTimeout(() => {
-      this.start().catch((error: unknown) => this.#failed.resolve(error instanceof Error ? error : new Error(String(error))));
+      this.start().catch((error: unknown) =>
+        this.#failed.resolve(error instanceof Error ? error : new Error(String(error))),
+      );
     }, this.#job.pace.restartMs);
   }
 }

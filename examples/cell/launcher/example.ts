@@ -50,12 +50,22 @@ export async function startExample({ port, folder, pace, databaseUrls }: Example
       const address = `http://${HOST}:${own.port}`;
       // So that routers learn where the owner of a name is.
       await operator.cells.change(cell, { address, name: `Cell ${cell}` });
-      const shared = { cell, cells: CELLS, routerPort, coordinator: coordinatorUrl, key: keys.cells[cell] ?? "", pace };
+      const shared = {
+        cell,
+        cells: CELLS,
+        routerPort,
+        coordinator: coordinatorUrl,
+        key: keys.cells[cell] ?? "",
+        pace,
+      };
       cells.push(new CellProcess({ ...shared, ...own, databaseUrl: databaseUrls[cell] }, address));
     }
     await Promise.all(cells.map((cell) => cell.start()));
     const lookups = createClient({ url: coordinatorUrl, key: keys.router, deadlineMs: 5_000 });
-    closeRouter = await listen(routerApp({ port: routerPort, cells, records: lookups.records, coordinatorUrl, pace }), routerPort);
+    closeRouter = await listen(
+      routerApp({ port: routerPort, cells, records: lookups.records, coordinatorUrl, pace }),
+      routerPort,
+    );
   } catch (error) {
     await stop();
     throw error;
@@ -68,6 +78,9 @@ async function start(port: number, folder: string): Promise<Coordinator> {
   try {
     return await startCoordinator({ port, stateFolder: join(folder, "coordinator") });
   } catch (error) {
-    throw new Error(`the coordinator does not start: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+    throw new Error(
+      `the coordinator does not start: ${error instanceof Error ? error.message : String(error)}`,
+      { cause: error },
+    );
   }
 }

@@ -30,12 +30,23 @@ without them a cell has PGlite, which is PostgreSQL in the cell's own process.
 export function readOptions(args: readonly string[]): Options {
   const { values } = parseArgs({
     args: [...args],
-    options: { port: { type: "string" }, folder: { type: "string" }, quick: { type: "boolean" }, help: { type: "boolean" } },
+    options: {
+      port: { type: "string" },
+      folder: { type: "string" },
+      quick: { type: "boolean" },
+      help: { type: "boolean" },
+    },
     strict: true,
     allowPositionals: false,
   });
   const port = Number(values.port ?? DEFAULT_PORT);
-  if (!Number.isInteger(port) || port < 1 || port > 65_000) throw new Error("--port must be a whole number from 1 to 65000");
+  if (!Number.isInteger(port) || port < 1 || port > 65_000)
+    throw new Error("--port must be a whole number from 1 to 65000");
   if (values.folder === "") throw new Error("--folder must name a folder");
-  return { port, folder: values.folder, pace: values.quick === true ? quickPace : normalPace, help: values.help ?? false };
+  return {
+    port,
+    folder: values.folder,
+    pace: values.quick === true ? quickPace : normalPace,
+    help: values.help ?? false,
+  };
 }

@@ -12,7 +12,19 @@ export interface Pace {
   staleMs: number;
 }
 
-export const normalPace: Pace = { restartMs: 5_000, routeCacheMs: 3_000, everyMs: 3_000, commitGraceMs: 2_000, staleMs: 10_000 };
+export const normalPace: Pace = {
+  restartMs: 5_000,
+  routeCacheMs: 3_000,
+  everyMs: 3_000,
+  commitGraceMs: 2_000,
+  staleMs: 10_000,
+};
 
 /** For tests. */
-export const quickPace: Pace = { restartMs: 700, routeCacheMs: 400, everyMs: 400, commitGraceMs: 300, staleMs: 2_500 };
+export const quickPace: Pace = {
+  restartMs: 700,
+  routeCacheMs: 400,
+  everyMs: 400,
+  commitGraceMs: 300,
+  staleMs: 2_500,
+};

@@ -94,7 +94,9 @@ function accountPage(base: string, person: Account, typed: string, problems: Pro
       <p>Deleting the account gives its three names up: the other cell can take them right after.</p>
       <div class="actions">
         <form method="post" action="${base}/sign-out"><button class="button quiet">Sign out</button></form>
-        <form method="post" action="${base}/account/delete"><button class="button danger">Delete ${person.username}</button></form>
+        <form method="post" action="${base}/account/delete">
+          <button class="button danger">Delete ${person.username}</button>
+        </form>
       </div>
     </section>`;
 }

@@ -41,13 +41,23 @@ export function cellApp(open: OpenCell, job: Job): Hono {
   };
   secure(app, [...originsOf(job.routerPort), ...originsOf(job.port)]);
   serveAssets(app);
-  app.get(`${base}/panel`, async (context) => context.html(await panelOf(open, job), 200, { "cache-control": "no-store" }));
+  app.get(`${base}/panel`, async (context) =>
+    context.html(await panelOf(open, job), 200, { "cache-control": "no-store" }),
+  );
   peoplePages(app, pages);
   accountPages(app, pages);
   operationsPages(app, pages);
   profilePages(app, pages);
   app.notFound((context) =>
-    context.html(messagePage(place, context.req.path, "There is no such page", "Go back to the start and try from there."), 404),
+    context.html(
+      messagePage(
+        place,
+        context.req.path,
+        "There is no such page",
+        "Go back to the start and try from there.",
+      ),
+      404,
+    ),
   );
   app.onError((error, context) => {
     const { path } = context.req;

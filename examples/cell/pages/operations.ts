@@ -16,7 +16,10 @@ export function operationsPages(app: Hono, pages: CellPages): void {
   const page = async (news: Html | "" = ""): Promise<Html> => {
     const people = await accounts.list();
     return html`<h1>Operations of Cell ${job.cell}</h1>
-      <p class="lead">Rows are this cell's, claims are the coordinator's. Here you can part them on purpose, and see it found.</p>
+      <p class="lead">
+        Rows are this cell's, claims are the coordinator's. Here you can part them on purpose, and see it
+        found.
+      </p>
       ${news} ${driftForm(path, people)} ${verifyForm(path)}`;
   };
 
@@ -27,7 +30,11 @@ export function operationsPages(app: Hono, pages: CellPages): void {
     const found = await findPerson(person, accounts);
     if (found === undefined || !isDrift(drift)) return context.redirect(path, 303);
     const done = await plantDrift(open, drift, found);
-    return pages.show(context, "Drift is planted", await page(html`<p class="done" role="status">${done}</p>`));
+    return pages.show(
+      context,
+      "Drift is planted",
+      await page(html`<p class="done" role="status">${done}</p>`),
+    );
   });
 
   app.post(`${path}/verify`, async (context) => {
@@ -49,7 +56,9 @@ function driftForm(path: string, people: readonly Account[]): Html {
       <legend>What to do to it</legend>
       ${Object.entries(drifts).map(
         ([value, text], at) =>
-          html`<label class="choice"><input type="radio" name="drift" value="${value}" ${at === 0 ? "checked" : ""} />${text}</label>`,
+          html`<label class="choice"
+            ><input type="radio" name="drift" value="${value}" ${at === 0 ? "checked" : ""} />${text}</label
+          >`,
       )}
     </fieldset>
     <p class="actions"><button class="button">Plant drift</button></p>
@@ -64,7 +73,9 @@ function driftForm(path: string, people: readonly Account[]): Html {
 const verifyForm = (path: string): Html =>
   html`<section class="card" aria-labelledby="verify">
     <h2 id="verify">Verify</h2>
-    <p>Compares every claimed row with every claim of this cell. A cell does this by itself a few times a day.</p>
+    <p>
+      Compares every claimed row with every claim of this cell. A cell does this by itself a few times a day.
+    </p>
     <form method="post" action="${path}/verify" class="actions">
       <button class="button" name="apply" value="no">Verify</button>
       <button class="button quiet" name="apply" value="yes">Verify and repair</button>

@@ -19,9 +19,16 @@ interface LocalLease {
 }
 
 /** Also asked for by itself, to keep a page that is open up to date. */
-export async function panelOf({ orm, recorder, reconciliations }: OpenCell, { cell, pace }: Job): Promise<Html> {
+export async function panelOf(
+  { orm, recorder, reconciliations }: OpenCell,
+  { cell, pace }: Job,
+): Promise<Html> {
   const { uuid, state, createdAt } = outstandingLeases;
-  const leases = await orm.select({ uuid, state, createdAt }).from(outstandingLeases).orderBy(asc(createdAt)).limit(SHOWN);
+  const leases = await orm
+    .select({ uuid, state, createdAt })
+    .from(outstandingLeases)
+    .orderBy(asc(createdAt))
+    .limit(SHOWN);
   const told = storiesOf(recorder.events).slice(0, SHOWN);
   return html`<div class="panel" data-live="${basePath(cell)}/panel">
     <h2>What just happened</h2>
@@ -38,7 +45,10 @@ export async function panelOf({ orm, recorder, reconciliations }: OpenCell, { ce
 
 const storyItem = ({ uuid, what, names, state, isHealed, steps, atMs }: Story): Html =>
   html`<li class="story" data-state="${state}">
-    <h3>${what} <span class="state">${state}</span> ${isHealed ? html`<span class="state healed">healed</span>` : ""}</h3>
+    <h3>
+      ${what}
+      <span class="state">${state}</span> ${isHealed ? html`<span class="state healed">healed</span>` : ""}
+    </h3>
     <p class="meta"><code title="${uuid}">…${uuid.slice(-12)}</code> · ${clock(atMs)}</p>
     ${
       names.length === 0
@@ -56,10 +66,12 @@ const words: Readonly<Record<string, string>> = { USERNAMES: "username", EMAILS:
 
 const stepItem = ({ call, text, durationMs, tone }: Step): Html =>
   html`<li data-tone="${tone}">
-    <code>${call}</code> ${text}${durationMs === undefined ? "" : html` <span class="soft time">${durationMs} ms</span>`}
+    <code>${call}</code>
+    ${text}${durationMs === undefined ? "" : html` <span class="soft time">${durationMs} ms</span>`}
   </li>`;
 
-const noticeItem = ({ text, atMs }: Notice): Html => html`<li class="notice">${text}. <span class="soft">${clock(atMs)}</span></li>`;
+const noticeItem = ({ text, atMs }: Notice): Html =>
+  html`<li class="notice">${text}. <span class="soft">${clock(atMs)}</span></li>`;
 
 function outstanding(leases: readonly LocalLease[]): Html {
   if (leases.length === 0)
@@ -105,8 +117,10 @@ function reconciled({ runs, failedRuns, lastRunMs, totals }: Reconciliations, pa
       )}
     </dl>
     <p class="soft">
-      Every ${seconds(pace.everyMs)}${lastRunMs === undefined ? "" : html`; ${runs} so far, the last at ${clock(lastRunMs)}`}. Saved leases are
-      committed after ${seconds(pace.commitGraceMs)}; leases without rows are given up after ${seconds(pace.staleMs)}.
+      Every
+      ${seconds(pace.everyMs)}${lastRunMs === undefined ? "" : html`; ${runs} so far, the last at ${clock(lastRunMs)}`}.
+      Saved leases are committed after ${seconds(pace.commitGraceMs)}; leases without rows are given up after
+      ${seconds(pace.staleMs)}.
     </p>`;
 }
 

@@ -13,7 +13,10 @@ import type { CellPages } from "./app.ts";
 import { noSignUp, signUpForm, type SignUp } from "./sign-up-form.ts";
 import { personCookie } from "./person.ts";
 
-const crashes: Readonly<Record<string, CrashPoint>> = { before_commit: "before_commit", after_commit: "after_commit" };
+const crashes: Readonly<Record<string, CrashPoint>> = {
+  before_commit: "before_commit",
+  after_commit: "after_commit",
+};
 
 /** What can have been done on the page before. */
 const news: Readonly<Record<string, string>> = {
@@ -29,15 +32,21 @@ export function peoplePages(app: Hono, pages: CellPages): void {
     const told = news[done];
     return html`${told === undefined ? "" : html`<p class="done" role="status">${told}</p>`}
       <h1>People of Cell ${job.cell}</h1>
-      <p class="lead">This cell has an application and a database of its own. Usernames, emails and routes are unique across all cells.</p>
+      <p class="lead">
+        This cell has an application and a database of its own. Usernames, emails and routes are unique across
+        all cells.
+      </p>
       ${signUpForm(base, job.cell, given, problems)} ${peopleList(base, people)}`;
   };
 
-  app.get(base, async (context) => pages.show(context, "People", await page(noSignUp, noProblems, context.req.query("done"))));
+  app.get(base, async (context) =>
+    pages.show(context, "People", await page(noSignUp, noProblems, context.req.query("done"))),
+  );
 
   app.post(`${base}/sign-up`, async (context) => {
     const given = await readForm(context, ["username", "email", "crash"]);
-    const again = async (problems: Problems): Promise<Response> => pages.show(context, "Nobody was signed up", await page(given, problems), 422);
+    const again = async (problems: Problems): Promise<Response> =>
+      pages.show(context, "Nobody was signed up", await page(given, problems), 422);
     const malformed = malformedFields(given);
     if (malformed.size > 0) return again(malformed);
     let id: number;
@@ -46,14 +55,20 @@ export function peoplePages(app: Hono, pages: CellPages): void {
     } catch (error) {
       return again(problemsOf(error));
     }
-    setCookie(context, personCookie(job.cell), String(id), { path: base, httpOnly: true, sameSite: "Strict" });
+    setCookie(context, personCookie(job.cell), String(id), {
+      path: base,
+      httpOnly: true,
+      sameSite: "Strict",
+    });
     return context.redirect(`${base}/account?done=signed-up`, 303);
   });
 }
 
 function malformedFields({ username, email }: SignUp): Problems {
   const found = Object.entries({ username: usernameProblem(username), email: emailProblem(email) });
-  return new Map(found.flatMap(([name, problem]) => (problem === undefined ? [] : [[name, problem] as const])));
+  return new Map(
+    found.flatMap(([name, problem]) => (problem === undefined ? [] : [[name, problem] as const])),
+  );
 }
 
 function peopleList(base: string, people: readonly Account[]): Html {
@@ -71,7 +86,10 @@ const personItem = (base: string, { id, username, email, route }: Account): Html
   html`<li>
     <div>
       <strong>${username}</strong>
-      <p class="soft">${email ?? "no email"} · ${route === null ? "no route" : html`<a href="/${encodeURIComponent(route)}">/${route}</a>`}</p>
+      <p class="soft">
+        ${email ?? "no email"} ·
+        ${route === null ? "no route" : html`<a href="/${encodeURIComponent(route)}">/${route}</a>`}
+      </p>
     </div>
     <form method="post" action="${base}/sign-in">
       <input type="hidden" name="person" value="${id}" />

@@ -10,7 +10,8 @@ export function profilePages(app: Hono, pages: CellPages): void {
   app.get("/:route", async (context) => {
     const route = context.req.param("route");
     // Databases refuse some texts that no name has.
-    const account = usernameProblem(route) === undefined ? await pages.accounts.findByRoute(route) : undefined;
+    const account =
+      usernameProblem(route) === undefined ? await pages.accounts.findByRoute(route) : undefined;
     if (account === undefined) return pages.show(context, "Not here", notHere(route, pages.job.cell), 404);
     return pages.show(context, account.username, profile(account, pages.job.cell, context));
   });
@@ -46,8 +47,9 @@ const notHere = (route: string, cell: string): Html =>
     <h1>Not here</h1>
     <p class="lead">Cell ${cell} has no row for <strong>/${route}</strong>.</p>
     <p>
-      If a router sent you, the name is held by a lease that is not settled yet: somebody is about to take it, or was killed on the way.
-      Reconciliation will tell. If it stays like this, rows and claims have drifted apart.
+      If a router sent you, the name is held by a lease that is not settled yet: somebody is about to take it,
+      or was killed on the way. Reconciliation will tell. If it stays like this, rows and claims have drifted
+      apart.
     </p>
     <p><a class="button quiet" href="/">To the start</a></p>
   </div>`;

@@ -20,7 +20,15 @@ const fieldsOf = ({ username, email }: SignUp): Field[] => [
     maxLength: MAX_USERNAME,
     autocomplete: "off",
   },
-  { name: "email", label: "Email", hint: "Nothing is sent.", value: email, maxLength: MAX_EMAIL, autocomplete: "off", type: "email" },
+  {
+    name: "email",
+    label: "Email",
+    hint: "Nothing is sent.",
+    value: email,
+    maxLength: MAX_EMAIL,
+    autocomplete: "off",
+    type: "email",
+  },
 ];
 
 const endings = [
@@ -43,11 +51,18 @@ export function signUpForm(base: string, cell: string, given: SignUp, problems: 
           ${endings.map(
             ({ value, text }) =>
               html`<label class="choice"
-                ><input type="radio" name="crash" value="${value}" ${value === given.crash ? "checked" : ""} />${text}</label
+                ><input
+                  type="radio"
+                  name="crash"
+                  value="${value}"
+                  ${value === given.crash ? "checked" : ""}
+                />${text}</label
               >`,
           )}
         </fieldset>
-        <p class="hint">The process really kills itself. It starts again after a few seconds, and cleans up what it left.</p>
+        <p class="hint">
+          The process really kills itself. It starts again after a few seconds, and cleans up what it left.
+        </p>
       </details>
       <p class="actions"><button class="button">Sign up</button></p>
     </form>

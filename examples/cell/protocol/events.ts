@@ -18,8 +18,22 @@ export interface Refusal {
 export type Outcome = "ok" | "refused" | "unknown";
 
 export type Happening =
-  | { kind: "begin"; uuid: string; what: string; names: AskedName[]; outcome: Outcome; refusals: Refusal[]; durationMs: number }
-  | { kind: "commit" | "rollback"; uuid: string; outcome: Outcome; isReconciliation: boolean; durationMs: number }
+  | {
+      kind: "begin";
+      uuid: string;
+      what: string;
+      names: AskedName[];
+      outcome: Outcome;
+      refusals: Refusal[];
+      durationMs: number;
+    }
+  | {
+      kind: "commit" | "rollback";
+      uuid: string;
+      outcome: Outcome;
+      isReconciliation: boolean;
+      durationMs: number;
+    }
   /** The local transaction: its COMMIT, or its end without one. */
   | { kind: "saved" | "undone"; uuid: string }
   /** What was written in the place of a lease that is given up, or was found there. */

@@ -8,14 +8,23 @@ export class Reconciliations {
   failedRuns = 0;
   lastRunMs: number | undefined;
   /** Added up; but of `pending` only the last run counts. */
-  readonly totals: ReconcileCounters = { processed: 0, committed: 0, rolledBack: 0, pending: 0, orphaned: 0, contradicted: 0, failed: 0 };
+  readonly totals: ReconcileCounters = {
+    processed: 0,
+    committed: 0,
+    rolledBack: 0,
+    pending: 0,
+    orphaned: 0,
+    contradicted: 0,
+    failed: 0,
+  };
 
   add({ result, error }: Run): void {
     this.runs += 1;
     this.lastRunMs = Date.now();
     if (error !== undefined) this.failedRuns += 1;
     if (result === undefined) return;
-    for (const name of Object.keys(this.totals) as (keyof ReconcileCounters)[]) this.totals[name] += result.counters[name];
+    for (const name of Object.keys(this.totals) as (keyof ReconcileCounters)[])
+      this.totals[name] += result.counters[name];
     this.totals.pending = result.counters.pending;
   }
 }

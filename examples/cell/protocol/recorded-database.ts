@@ -19,7 +19,8 @@ export function recordDatabase<Tx>(database: CellDatabase<Tx>, recorder: Recorde
       return value;
     });
     const uuid = currentAct()?.lease;
-    if (uuid !== undefined && ran.kind !== "unknown") recorder.add({ kind: ran.kind === "committed" ? "saved" : "undone", uuid });
+    if (uuid !== undefined && ran.kind !== "unknown")
+      recorder.add({ kind: ran.kind === "committed" ? "saved" : "undone", uuid });
     if (ran.kind === "committed") crashIfTold("after_commit", recorder);
     return ran;
   };

@@ -23,7 +23,10 @@ export const recordedFetch =
       recorder.add(happeningOf({ outcome, refusals, durationMs: Math.round(performance.now() - started) }));
     try {
       const { status, headers, ...response } = await answered(await fetch(url, init));
-      record(status < 400 ? "ok" : status < 500 ? "refused" : "unknown", status < 400 ? [] : refusalsOf(response.body));
+      record(
+        status < 400 ? "ok" : status < 500 ? "refused" : "unknown",
+        status < 400 ? [] : refusalsOf(response.body),
+      );
       return { status, headers, text: () => Promise.resolve(response.body) };
     } catch (error) {
       record("unknown", []);
@@ -40,12 +43,21 @@ const answered = async (response: Response): Promise<{ status: number; headers: 
 const PATH = /\/leases\/([^/?]+)(?:\/(commit|rollback))?$/;
 
 /** Undefined for calls that change nothing: reconciliation makes many. */
-function leaseCall(url: string, { method, body }: Parameters<Fetch>[1]): ((heard: Heard) => Happening) | undefined {
+function leaseCall(
+  url: string,
+  { method, body }: Parameters<Fetch>[1],
+): ((heard: Heard) => Happening) | undefined {
   const [, uuid, decision] = PATH.exec(url) ?? [];
   if (uuid === undefined) return undefined;
   const act = currentAct();
   if (decision === "commit" || decision === "rollback")
-    return ({ outcome, durationMs }) => ({ kind: decision, uuid, outcome, durationMs, isReconciliation: act?.isReconciliation ?? false });
+    return ({ outcome, durationMs }) => ({
+      kind: decision,
+      uuid,
+      outcome,
+      durationMs,
+      isReconciliation: act?.isReconciliation ?? false,
+    });
   if (method !== "PUT") return undefined;
   const names = namesOf(JSON.parse(body ?? "{}") as Batch);
   return (heard) => ({ kind: "begin", uuid, what: act?.what ?? "Lease", names, ...heard });

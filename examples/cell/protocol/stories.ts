@@ -37,7 +37,8 @@ export function storiesOf(events: readonly ProtocolEvent[]): (Story | Notice)[] 
   const stories = new Map<string, Story>();
   const notices: Notice[] = [];
   for (const event of events) {
-    if (event.kind === "started") notices.push({ atMs: event.atMs, text: "The process of this cell started" });
+    if (event.kind === "started")
+      notices.push({ atMs: event.atMs, text: "The process of this cell started" });
     else if (event.kind === "notice") notices.push({ atMs: event.atMs, text: capital(event.text) });
     else continueStory(stories, event);
   }
@@ -48,12 +49,24 @@ type LeaseEvent = Exclude<ProtocolEvent, { kind: "started" | "notice" }>;
 
 function continueStory(stories: Map<string, Story>, event: LeaseEvent): void {
   const { uuid, atMs } = event;
-  const story = stories.get(uuid) ?? { atMs, uuid, what: "Lease", names: [], state: "open", isHealed: false, steps: [] };
+  const story = stories.get(uuid) ?? {
+    atMs,
+    uuid,
+    what: "Lease",
+    names: [],
+    state: "open",
+    isHealed: false,
+    steps: [],
+  };
   stories.set(uuid, story);
   story.atMs = atMs;
   story.steps.push({ atMs, ...stepOf(event) });
   if (event.kind === "begin") {
-    Object.assign(story, { what: event.what, names: event.names, state: { ok: "open", refused: "refused", unknown: "unknown" }[event.outcome] });
+    Object.assign(story, {
+      what: event.what,
+      names: event.names,
+      state: { ok: "open", refused: "refused", unknown: "unknown" }[event.outcome],
+    });
   }
   if ((event.kind === "commit" || event.kind === "rollback") && event.outcome === "ok") {
     story.state = event.kind === "commit" ? "committed" : "rolled back";
@@ -67,7 +80,12 @@ function stepOf(event: LeaseEvent): Omit<Step, "atMs"> {
       return { call: "begin", text: begun(event), durationMs: event.durationMs, tone: toneOf(event.outcome) };
     case "commit":
     case "rollback":
-      return { call: event.kind, text: decided(event), durationMs: event.durationMs, tone: toneOf(event.outcome) };
+      return {
+        call: event.kind,
+        text: decided(event),
+        durationMs: event.durationMs,
+        tone: toneOf(event.outcome),
+      };
     case "saved":
       return { call: "COMMIT", text: "the rows are saved here", tone: "good" };
     case "undone":
@@ -75,7 +93,12 @@ function stepOf(event: LeaseEvent): Omit<Step, "atMs"> {
     case "fence":
       return { call: "fence", text: fences[event.found], tone: "plain" };
     case "killed":
-      return { call: "killed", text: event.at === "before_commit" ? "the process died before COMMIT" : "the process died after COMMIT", tone: "bad" };
+      return {
+        call: "killed",
+        text:
+          event.at === "before_commit" ? "the process died before COMMIT" : "the process died after COMMIT",
+        tone: "bad",
+      };
   }
 }
 
@@ -95,7 +118,11 @@ function begun({ outcome, refusals }: Extract<Happening, { kind: "begin" }>): st
   return reasons.length === 0 ? "refused" : `refused: ${reasons.join(", ")}`;
 }
 
-function decided({ kind, outcome, isReconciliation }: Extract<Happening, { kind: "commit" | "rollback" }>): string {
+function decided({
+  kind,
+  outcome,
+  isReconciliation,
+}: Extract<Happening, { kind: "commit" | "rollback" }>): string {
   if (outcome !== "ok") return outcome === "refused" ? "refused" : "no answer";
   return `${kind === "commit" ? "committed" : "rolled back"}${isReconciliation ? " by reconciliation" : ""}`;
 }

@@ -8,14 +8,21 @@ export const awayPage = (place: Place, cell: string, pace: Pace): Html =>
     title: `Cell ${cell} is away`,
     place,
     path: "",
-    main: html`<div class="message away" data-place="${cell}" data-wait="/-/status/${cell}" data-then="${basePath(cell)}">
+    main: html`<div
+      class="message away"
+      data-place="${cell}"
+      data-wait="/-/status/${cell}"
+      data-then="${basePath(cell)}"
+    >
       <p class="dot big" aria-hidden="true"></p>
       <h1>Cell ${cell} is away for a moment</h1>
-      <p class="lead" role="status">Its process is gone. Another one starts in about ${Math.ceil(pace.restartMs / 1_000)} seconds.</p>
+      <p class="lead" role="status">
+        Its process is gone. Another one starts in about ${Math.ceil(pace.restartMs / 1_000)} seconds.
+      </p>
       <p>
-        If it died in the middle of a sign-up, the coordinator still holds the names for it: nobody else can take them. Once it is back,
-        reconciliation looks into the cell's database. Were the rows saved, the lease is committed. Were they not, it is rolled back after
-        ${pace.staleMs / 1_000} seconds.
+        If it died in the middle of a sign-up, the coordinator still holds the names for it: nobody else can
+        take them. Once it is back, reconciliation looks into the cell's database. Were the rows saved, the
+        lease is committed. Were they not, it is rolled back after ${pace.staleMs / 1_000} seconds.
       </p>
       <p class="actions">
         <a class="button" href="${basePath(cell)}">Back to Cell ${cell}</a>

@@ -4,10 +4,25 @@ import type { Context } from "hono";
 const PATIENCE_MS = 15_000;
 
 /** Those of one connection (RFC 9110, 7.6.1), and what is set anew. */
-const OWN_HEADERS = ["connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade", "host", "content-length"];
+const OWN_HEADERS = [
+  "connection",
+  "keep-alive",
+  "proxy-connection",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+  "host",
+  "content-length",
+];
 
 /** The cell's answer to the browser's request, at another path where one is given. Throws when the cell does not answer. */
-export async function forward(context: Context, address: string, path: string, lookup?: string): Promise<Response> {
+export async function forward(
+  context: Context,
+  address: string,
+  path: string,
+  lookup?: string,
+): Promise<Response> {
   const { req } = context;
   const headers = withoutOwn(req.raw.headers);
   // What a browser says about the lookup is not believed.
@@ -23,7 +38,10 @@ export async function forward(context: Context, address: string, path: string, l
   });
   const answer = await response.arrayBuffer();
   const isEmpty = response.status === 204 || response.status === 304;
-  return new Response(isEmpty ? null : answer, { status: response.status, headers: withoutOwn(response.headers) });
+  return new Response(isEmpty ? null : answer, {
+    status: response.status,
+    headers: withoutOwn(response.headers),
+  });
 }
 
 function withoutOwn(given: Headers): Headers {

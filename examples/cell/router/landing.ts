@@ -7,7 +7,12 @@ interface CellState {
   isUp: boolean;
 }
 
-export const landing = (place: Place, cells: readonly CellState[], coordinatorUrl: string, pace: Pace): Html =>
+export const landing = (
+  place: Place,
+  cells: readonly CellState[],
+  coordinatorUrl: string,
+  pace: Pace,
+): Html =>
   document({
     title: "Two cells, one set of names",
     place,
@@ -15,17 +20,26 @@ export const landing = (place: Place, cells: readonly CellState[], coordinatorUr
     main: html`<section class="hero">
         <h1>Two cells, <em>one set of names</em></h1>
         <p class="lead">
-          Each cell is a whole copy of an application with a database of its own. Neither knows the other. Leasehold sees to it that a name has one
-          owner, whatever breaks.
+          Each cell is a whole copy of an application with a database of its own. Neither knows the other.
+          Leasehold sees to it that a name has one owner, whatever breaks.
         </p>
       </section>
       <section class="cells" aria-label="The cells">${cells.map(cellCard)}</section>
       <section aria-labelledby="try">
         <h2 id="try">Five things to try</h2>
         <ol class="tries">
-          <li><strong>Collide.</strong> Sign <em>ada</em> up in Cell 1, then <em>ADA</em> in Cell 2. The form says which field is taken.</li>
-          <li><strong>Rename.</strong> The route follows the username, in one lease. The old one ends here after ${pace.routeCacheMs / 1_000} s.</li>
-          <li><strong>Kill a cell</strong> in the middle of a sign-up, before or after its COMMIT, and watch reconciliation settle it.</li>
+          <li>
+            <strong>Collide.</strong> Sign <em>ada</em> up in Cell 1, then <em>ADA</em> in Cell 2. The form
+            says which field is taken.
+          </li>
+          <li>
+            <strong>Rename.</strong> The route follows the username, in one lease. The old one ends here after
+            ${pace.routeCacheMs / 1_000} s.
+          </li>
+          <li>
+            <strong>Kill a cell</strong> in the middle of a sign-up, before or after its COMMIT, and watch
+            reconciliation settle it.
+          </li>
           <li><strong>Free a name.</strong> Delete an account, and take its name in the other cell.</li>
           <li><strong>Plant drift</strong> on a cell's operations page, and have it found.</li>
         </ol>
@@ -35,15 +49,22 @@ export const landing = (place: Place, cells: readonly CellState[], coordinatorUr
         <ol class="flow">
           <li>
             <span class="node">Router</span
-            ><span class="soft">You are here. It asks the coordinator whose a route is, and passes the request on.</span>
+            ><span class="soft"
+              >You are here. It asks the coordinator whose a route is, and passes the request on.</span
+            >
           </li>
           <li>
             <span class="node">Cells</span
-            ><span class="soft">Before they save a name they take a lease on it; once it is saved, they commit the lease.</span>
+            ><span class="soft"
+              >Before they save a name they take a lease on it; once it is saved, they commit the lease.</span
+            >
           </li>
           <li>
             <span class="node">Coordinator</span
-            ><span class="soft">Keeps who owns what. <a href="${coordinatorUrl}/docs">Its API</a> is at ${coordinatorUrl}.</span>
+            ><span class="soft"
+              >Keeps who owns what. <a href="${coordinatorUrl}/docs">Its API</a> is at
+              ${coordinatorUrl}.</span
+            >
           </li>
         </ol>
       </section>
@@ -52,7 +73,15 @@ export const landing = (place: Place, cells: readonly CellState[], coordinatorUr
         <form method="get" action="/-/find" class="inline">
           <div class="field">
             <label for="route">Route</label>
-            <input id="route" name="route" maxlength="200" autocomplete="off" autocapitalize="none" spellcheck="false" required />
+            <input
+              id="route"
+              name="route"
+              maxlength="200"
+              autocomplete="off"
+              autocapitalize="none"
+              spellcheck="false"
+              required
+            />
           </div>
           <button class="button">Go there</button>
         </form>
@@ -62,6 +91,8 @@ export const landing = (place: Place, cells: readonly CellState[], coordinatorUr
 const cellCard = ({ id, isUp }: CellState): Html =>
   html`<article class="cell" data-place="${id}">
     <h2><span class="dot" aria-hidden="true"></span>Cell ${id}</h2>
-    <p>${isUp ? "Running: an application, a database, a loop that reconciles." : "Away: its process is about to start again."}</p>
+    <p>
+      ${isUp ? "Running: an application, a database, a loop that reconciles." : "Away: its process is about to start again."}
+    </p>
     <p><a class="button" href="${basePath(id)}">Enter Cell ${id}</a></p>
   </article>`;

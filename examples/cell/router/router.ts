@@ -30,14 +30,23 @@ export function routerApp({ port, cells, records, coordinatorUrl, pace }: Router
   serveAssets(app);
 
   /** A cell that does not answer is coming back. */
-  const passOn = async (context: Context, cell: { id: string; address: string }, path: string, lookup?: string): Promise<Response> => {
+  const passOn = async (
+    context: Context,
+    cell: { id: string; address: string },
+    path: string,
+    lookup?: string,
+  ): Promise<Response> => {
     try {
       const answer = await forward(context, cell.address, path, lookup);
       answer.headers.set("leasehold-cell", cell.id);
       if (lookup !== undefined) answer.headers.set("leasehold-lookup", lookup);
       return answer;
     } catch {
-      const headers = { "retry-after": String(Math.ceil(pace.restartMs / 1_000)), "leasehold-cell": cell.id, "cache-control": "no-store" };
+      const headers = {
+        "retry-after": String(Math.ceil(pace.restartMs / 1_000)),
+        "leasehold-cell": cell.id,
+        "cache-control": "no-store",
+      };
       return context.html(awayPage(place, cell.id, pace), 503, headers);
     }
   };
@@ -46,7 +55,9 @@ export function routerApp({ port, cells, records, coordinatorUrl, pace }: Router
 
   for (const cell of cells) {
     const base = basePath(cell.id);
-    app.get(`/-/status/${cell.id}`, (context) => context.json({ isUp: cell.isUp }, 200, { "cache-control": "no-store" }));
+    app.get(`/-/status/${cell.id}`, (context) =>
+      context.json({ isUp: cell.isUp }, 200, { "cache-control": "no-store" }),
+    );
     const whole = (context: Context): Promise<Response> => passOn(context, cell, pathOf(context));
     app.all(base, whole).all(`${base}/*`, whole);
   }
@@ -60,21 +71,37 @@ export function routerApp({ port, cells, records, coordinatorUrl, pace }: Router
     const route = context.req.param("route");
     const { found, ageMs } = await lookups.find(route);
     if (found === undefined)
-      return context.html(messagePage(place, context.req.path, "Nobody has this name", `/${route} is free in all cells.`), 404);
-    const lookup = ageMs === 0 ? "asking the coordinator" : `the router's memory, ${Math.round(ageMs)} ms old`;
+      return context.html(
+        messagePage(place, context.req.path, "Nobody has this name", `/${route} is free in all cells.`),
+        404,
+      );
+    const lookup =
+      ageMs === 0 ? "asking the coordinator" : `the router's memory, ${Math.round(ageMs)} ms old`;
     // As its owner spells it.
-    return passOn(context, { id: found.cell.id, address: found.cell.address }, `/${encodeURIComponent(found.record.bucket.value)}`, lookup);
+    return passOn(
+      context,
+      { id: found.cell.id, address: found.cell.address },
+      `/${encodeURIComponent(found.record.bucket.value)}`,
+      lookup,
+    );
   });
 
-  app.notFound((context) => context.html(messagePage(place, context.req.path, "There is no such page", "Routes have one part, such as /ada."), 404));
+  app.notFound((context) =>
+    context.html(
+      messagePage(place, context.req.path, "There is no such page", "Routes have one part, such as /ada."),
+      404,
+    ),
+  );
   app.onError((error, context) => {
     const { path } = context.req;
     const refusal = refusalPage(place, path, error);
     if (refusal !== undefined) return context.html(refusal.page, refusal.status);
     const isMalformed = "code" in error && error.code === "INVALID_ARGUMENT";
-    if (isMalformed) return context.html(messagePage(place, path, "That is no name", "Nobody can have it."), 404);
+    if (isMalformed)
+      return context.html(messagePage(place, path, "That is no name", "Nobody can have it."), 404);
     process.stderr.write(`example: router: ${error.message}\n`);
-    const text = "The coordinator does not answer, so nobody knows whose this name is. That is not the same as nobody having it.";
+    const text =
+      "The coordinator does not answer, so nobody knows whose this name is. That is not the same as nobody having it.";
     return context.html(messagePage(place, path, "The name cannot be looked up", text), 503);
   });
   return app;

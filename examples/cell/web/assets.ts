@@ -3,14 +3,22 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Hono } from "hono";
 
-const types = { "style.css": "text/css", "enhance.js": "text/javascript", "icon.svg": "image/svg+xml" } as const;
+const types = {
+  "style.css": "text/css",
+  "enhance.js": "text/javascript",
+  "icon.svg": "image/svg+xml",
+} as const;
 type Name = keyof typeof types;
 
 const names = Object.keys(types) as Name[];
-const texts = new Map(names.map((name) => [name, readFileSync(join(import.meta.dirname, "assets", name), "utf8")]));
+const texts = new Map(
+  names.map((name) => [name, readFileSync(join(import.meta.dirname, "assets", name), "utf8")]),
+);
 
 /** Another text, another address: so it may be kept for ever. */
-const versions = new Map([...texts].map(([name, text]) => [name, createHash("sha256").update(text).digest("hex").slice(0, 12)]));
+const versions = new Map(
+  [...texts].map(([name, text]) => [name, createHash("sha256").update(text).digest("hex").slice(0, 12)]),
+);
 
 export const assetPath = (name: Name): string => `/-/assets/${name}?${versions.get(name)}`;
 

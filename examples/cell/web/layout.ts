@@ -41,7 +41,9 @@ export function document({ title, place, path, main, aside }: Page): Html {
         <a class="skip" href="#main">Skip to the content</a>
         <header class="top">
           <div class="bar">
-            <a class="brand" href="/"><span class="mark" aria-hidden="true"></span>Leasehold <span class="soft">example</span></a>
+            <a class="brand" href="/"
+              ><span class="mark" aria-hidden="true"></span>Leasehold <span class="soft">example</span></a
+            >
             <nav aria-label="Places">
               <ul>
                 <li>${link("/", "Router", path === "/")}</li>
@@ -56,7 +58,9 @@ export function document({ title, place, path, main, aside }: Page): Html {
           ${aside === undefined ? nothing : html`<aside aria-label="What just happened">${aside}</aside>`}
         </div>
         <footer class="bottom">
-          <p>Everything here runs on this machine, and is gone when you end it. No passwords, no real people.</p>
+          <p>
+            Everything here runs on this machine, and is gone when you end it. No passwords, no real people.
+          </p>
         </footer>
       </body>
     </html>`;

@@ -22,7 +22,19 @@ const refusals: Readonly<Record<number, string>> = {
 };
 
 /** For requests that are refused before anybody looks at what they want; undefined for other errors. */
-export function refusalPage(place: Place, path: string, error: Error): { page: Html; status: HTTPException["status"] } | undefined {
+export function refusalPage(
+  place: Place,
+  path: string,
+  error: Error,
+): { page: Html; status: HTTPException["status"] } | undefined {
   if (!(error instanceof HTTPException)) return undefined;
-  return { page: messagePage(place, path, "That is not possible", refusals[error.status] ?? "The request is malformed."), status: error.status };
+  return {
+    page: messagePage(
+      place,
+      path,
+      "That is not possible",
+      refusals[error.status] ?? "The request is malformed.",
+    ),
+    status: error.status,
+  };
 }

@@ -1,7 +1,10 @@
 import type { Context } from "hono";
 
 /** A form's fields as text; what is not there is empty, and what is far too long is cut off. */
-export async function readForm<Name extends string>(context: Context, names: readonly Name[]): Promise<Record<Name, string>> {
+export async function readForm<Name extends string>(
+  context: Context,
+  names: readonly Name[],
+): Promise<Record<Name, string>> {
   const body = await context.req.parseBody();
   const text = (name: Name): string => {
     const given = body[name];

@@ -40,5 +40,10 @@ const headers = secureHeaders({
 
 /** For every answer of an app. Forms are taken from `origins` only. */
 export function secure(app: Hono, origins: readonly string[]): void {
-  app.use(headers, localNamesOnly, csrf({ origin: [...origins] }), bodyLimit({ maxSize: MAX_BODY_BYTES, onError: tooLarge }));
+  app.use(
+    headers,
+    localNamesOnly,
+    csrf({ origin: [...origins] }),
+    bodyLimit({ maxSize: MAX_BODY_BYTES, onError: tooLarge }),
+  );
 }

@@ -15,7 +15,9 @@ async function followPanel() {
     try {
       const answer = await fetch(panel.dataset.live);
       if (!answer.ok) continue;
-      const next = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("[data-live]");
+      const next = new DOMParser()
+        .parseFromString(await answer.text(), "text/html")
+        .querySelector("[data-live]");
       if (next !== null && next.innerHTML !== panel.innerHTML) panel.replaceWith(next);
     } catch {
       // The cell is away; it comes back.
