@@ -2,7 +2,10 @@ import { relative } from "node:path";
 import { fileURLToPath } from "node:url";
 
 // Relative: Stryker runs the tests in a copy of the tree, and that copy's configuration is the one to take.
-const vitestConfig = relative(import.meta.dirname, fileURLToPath(import.meta.resolve("./test/mutation/vitest.config.ts")));
+const vitestConfig = relative(
+  import.meta.dirname,
+  fileURLToPath(import.meta.resolve("./test/mutation/vitest.config.ts")),
+);
 
 /** Mutation tests of the core: docs/internals/mutation.md says what is mutated, what is not, and why. */
 export default {

@@ -11,7 +11,8 @@ const TEST_SECRET = "signing-secret-of-the-tests-and-of-nothing-else";
 /** Thousands of small databases wait for the disk and for nothing else. No test pulls its plug, so memory will do where there is enough of it. */
 const MEMORY = "/dev/shm";
 const MEMORY_BYTES = 2 ** 31;
-if (existsSync(MEMORY) && statfsSync(MEMORY).bavail * statfsSync(MEMORY).bsize >= MEMORY_BYTES) process.env["TMPDIR"] = MEMORY;
+if (existsSync(MEMORY) && statfsSync(MEMORY).bavail * statfsSync(MEMORY).bsize >= MEMORY_BYTES)
+  process.env["TMPDIR"] = MEMORY;
 
 // Where wrangler looks for the secrets that wrangler.toml requires.
 process.env["LEASEHOLD_SIGNING_SECRET"] = TEST_SECRET;
@@ -31,7 +32,9 @@ export default defineConfig({
           ...patience,
           name: "node",
           globalSetup: ["test/support/databases/setup.ts", "test/support/browser/setup.ts"],
-          include: ["test/{bench,core,cell,cell-crash,client,contract,crash,demo,examples,fuzz,history,scripts,sim,testing}/**/*.test.ts"],
+          include: [
+            "test/{bench,core,cell,cell-crash,client,contract,crash,demo,examples,fuzz,history,scripts,sim,testing}/**/*.test.ts",
+          ],
         },
       },
       {
@@ -39,7 +42,10 @@ export default defineConfig({
           cloudflareTest(async () => ({
             wrangler: { configPath: at("wrangler.toml") },
             miniflare: {
-              bindings: { LEASEHOLD_SIGNING_SECRET: TEST_SECRET, TEST_MIGRATIONS: await readD1Migrations(at("migrations")) },
+              bindings: {
+                LEASEHOLD_SIGNING_SECRET: TEST_SECRET,
+                TEST_MIGRATIONS: await readD1Migrations(at("migrations")),
+              },
             },
           })),
         ],
@@ -56,7 +62,11 @@ export default defineConfig({
             wrangler: { configPath: at("wrangler.toml") },
             miniflare: {
               d1Databases: { LANE_0: "lane-0", LANE_1: "lane-1", LANE_2: "lane-2", LANE_3: "lane-3" },
-              bindings: { LEASEHOLD_SHARDS: "2", LEASEHOLD_SIGNING_SECRET: TEST_SECRET, TEST_MIGRATIONS: await readD1Migrations(at("migrations")) },
+              bindings: {
+                LEASEHOLD_SHARDS: "2",
+                LEASEHOLD_SIGNING_SECRET: TEST_SECRET,
+                TEST_MIGRATIONS: await readD1Migrations(at("migrations")),
+              },
             },
           })),
         ],
