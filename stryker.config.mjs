@@ -4,13 +4,13 @@ import { fileURLToPath } from "node:url";
 // Relative: Stryker runs the tests in a copy of the tree, and that copy's configuration is the one to take.
 const vitestConfig = relative(
   import.meta.dirname,
-  fileURLToPath(import.meta.resolve("./test/mutation/vitest.config.ts")),
+  fileURLToPath(import.meta.resolve("./test/rigs/mutation/vitest.config.ts")),
 );
 
 /** Mutation tests of the core: docs/internals/mutation.md says what is mutated, what is not, and why. */
 export default {
   mutate: ["src/core/**/*.ts", "!src/core/canonical/tables.ts", "!src/core/**/schema.ts"],
-  plugins: ["@stryker-mutator/vitest-runner", "./test/mutation/ignore-texts.ts"],
+  plugins: ["@stryker-mutator/vitest-runner", "./test/rigs/mutation/ignore-texts.ts"],
   ignorers: ["texts"],
   testRunner: "vitest",
   // `related` would walk the imports of every file for each mutant; which test reaches it is known already.

@@ -33,7 +33,8 @@ export default defineConfig({
           name: "node",
           globalSetup: ["test/support/databases/setup.ts", "test/support/browser/setup.ts"],
           include: [
-            "test/{bench,core,cell,cell-crash,client,contract,crash,demo,examples,fuzz,history,scripts,sim,testing}/**/*.test.ts",
+            "test/{bench,core,cell,client,contract,demo,examples,scripts,testing}/**/*.test.ts",
+            "test/rigs/{cell-crash,crash,fuzz,history,sim}/**/*.test.ts",
           ],
         },
       },
@@ -58,7 +59,7 @@ export default defineConfig({
       {
         plugins: [
           cloudflareTest(async () => ({
-            main: at("test/faults/worker.ts"),
+            main: at("test/rigs/faults/worker.ts"),
             wrangler: { configPath: at("wrangler.toml") },
             miniflare: {
               d1Databases: { LANE_0: "lane-0", LANE_1: "lane-1", LANE_2: "lane-2", LANE_3: "lane-3" },
@@ -73,7 +74,7 @@ export default defineConfig({
         test: {
           ...patience,
           name: "faults",
-          include: ["test/faults/**/*.test.ts"],
+          include: ["test/rigs/faults/**/*.test.ts"],
           maxConcurrency: 6,
         },
       },

@@ -1,0 +1,129 @@
+import { subscribe } from "node:diagnostics_channel";
+import { writeSync } from "node:fs";
+import type { CellDatabase } from "../../../src/cell/index.ts";
+import type { Fetch } from "../../../src/client/index.ts";
+import { callOf } from "./call.ts";
+import type { Fault } from "./flows.ts";
+import { REACHED, type Job } from "./job.ts";
+import type { Tx } from "./open-cell.ts";
+import type { Point } from "./points.ts";
+
+export interface Armed extends Pick<Job, "point" | "hit"> {
+  /** What goes wrong before, so that the cell comes there. */
+  fault: Fault | undefined;
+}
+
+const FOREVER = new Int32Array(new SharedArrayBuffer(4));
+const never = new Promise<never>(() => {});
+
+/** The one place where this process ends: it says that it is there, and stands still as a whole, so that nothing goes on behind the parent's back. */
+export class Breakpoint {
+  readonly #armed: Armed;
+  readonly #heard = new Map<string, PromiseWithResolvers<void>>();
+  #hits = 0;
+
+  constructor(armed: Armed) {
+    this.#armed = armed;
+  }
+
+  /** The network, with its points. */
+  readonly fetch: Fetch = async (url, init) => {
+    const { operation, uuid } = callOf(init.method, new URL(url).pathname);
+    if (operation === "begin" && this.#isNext("row before begin")) return never;
+    this.#at(`before ${operation}`);
+    if (this.#comesTo(`${operation} sent`))
+      subscribe("undici:request:bodySent", () => this.#at(`${operation} sent`));
+    const response = await fetch(url, init);
+    const text = await response.text();
+    this.#at(`${operation} unheard`);
+    if (operation === "begin") this.#answerOf(uuid).resolve();
+    if (operation === "begin" && this.#armed.fault === "lost begin") throw new TypeError("fetch failed");
+    return { status: response.status, headers: response.headers, text: async () => text };
+  };
+
+  /** COMMIT is written right after its statement is told of, in the same turn. */
+  readonly logQuery = (text: string): void => {
+    if (text === "commit" && this.#comesTo("COMMIT sent")) setImmediate(() => this.#at("COMMIT sent"));
+  };
+
+  /** Gives the methods of a database their points. */
+  wrap(database: CellDatabase<Tx>): void {
+    this.#wrapWrites(database);
+    this.#wrapRun(database);
+    this.#wrapRow(database);
+    for (const name of ["look", "remove", "fence"] as const) this.#wrapAround(database, name);
+  }
+
+  #wrapWrites(database: CellDatabase<Tx>): void {
+    const insert = database.insert.bind(database);
+    const update = database.update.bind(database);
+    const remove = database.delete.bind(database);
+    const written = <T>(value: T): T => (this.#at("after write"), value);
+    database.insert = async (...args) => written(await insert(...args));
+    database.update = async (...args) => written(await update(...args));
+    database.delete = async (...args) => written(await remove(...args));
+  }
+
+  #wrapRun(database: CellDatabase<Tx>): void {
+    const run = database.run.bind(database);
+    database.run = async (body) => {
+      const ran = await run(async (tx) => {
+        const value = await body(tx);
+        this.#at("before COMMIT");
+        return value;
+      });
+      this.#at(ran.kind === "committed" ? "after COMMIT" : "after undo");
+      return ran;
+    };
+  }
+
+  /** The row and the begin are written at the same time: at a point between the two, one of them waits for the other. */
+  #wrapRow(database: CellDatabase<Tx>): void {
+    const insertLease = database.insertLease.bind(database);
+    database.insertLease = async (tx, lease) => {
+      const waits = this.#isNext("before row") || this.#armed.fault === "no row";
+      if (waits && lease.deferred === undefined) await this.#answerOf(lease.uuid).promise;
+      this.#at("before row");
+      if (this.#armed.fault === "no row") throw new Error("the row cannot be written");
+      await insertLease(tx, lease);
+      this.#at("row before begin");
+      this.#at("after row");
+    };
+  }
+
+  #wrapAround(database: CellDatabase<Tx>, name: "look" | "remove" | "fence"): void {
+    const inner = database[name].bind(database) as (uuid: string) => Promise<unknown>;
+    const wrapped = async (uuid: string): Promise<unknown> => {
+      if (name !== "look") this.#at(`before ${name}`);
+      const value = await inner(uuid);
+      this.#at(`after ${name}`);
+      return value;
+    };
+    Object.assign(database, { [name]: wrapped });
+  }
+
+  #isNext(point: Point): boolean {
+    return point === this.#armed.point && this.#hits === this.#armed.hit - 1;
+  }
+
+  /** Of a point that is a moment later than where it can be told: counts the times before. */
+  #comesTo(point: Point): boolean {
+    const isNext = this.#isNext(point);
+    if (point === this.#armed.point && !isNext) this.#hits += 1;
+    return isNext;
+  }
+
+  #at(point: Point): void {
+    if (point !== this.#armed.point) return;
+    this.#hits += 1;
+    if (this.#hits !== this.#armed.hit) return;
+    writeSync(1, `${REACHED}${point}\n`);
+    Atomics.wait(FOREVER, 0, 0);
+  }
+
+  #answerOf(uuid: string): PromiseWithResolvers<void> {
+    const known = this.#heard.get(uuid) ?? Promise.withResolvers<void>();
+    this.#heard.set(uuid, known);
+    return known;
+  }
+}

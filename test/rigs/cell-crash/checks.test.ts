@@ -1,0 +1,145 @@
+/** That what the rig checks can be seen to be wrong: each kind of damage, done by hand, is noticed. */
+import { eq, sql } from "drizzle-orm";
+import { v7 as uuidv7 } from "uuid";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { startTestCoordinator } from "../../../src/testing/index.ts";
+import { isSkipped } from "../../support/databases/available.ts";
+import { startPostgres } from "../../support/databases/postgres.ts";
+import { disagreements, settle } from "./agreement.ts";
+import { openCell, type OpenCell } from "./open-cell.ts";
+import type { Line, Told } from "./record.ts";
+import { createTables, journal, users } from "./tables.ts";
+import { brokenPromises, doubleNames, lostChanges, readJournals } from "./told.ts";
+
+describe.skipIf(isSkipped("PostgreSQL"))("the rig's checks", () => {
+  const cells: OpenCell[] = [];
+  const stops: (() => Promise<unknown>)[] = [];
+  const cellAt = (index: number): OpenCell => {
+    const cell = cells[index];
+    if (cell === undefined) throw new Error(`there is no cell ${index}`);
+    return cell;
+  };
+
+  beforeAll(async () => {
+    const coordinator = await startTestCoordinator();
+    stops.push(() => coordinator.close());
+    const server = await startPostgres();
+    stops.push(() => server.stop());
+    for (const cell of ["1", "2"]) {
+      const place = {
+        url: coordinator.url,
+        cell,
+        key: coordinator.keys.cell(cell),
+        databaseUrl: server.url(await server.createDatabase()),
+      };
+      const open = openCell(place, { client: { fetch: (to, init) => coordinator.fetch(to, init) } });
+      stops.push(() => open.close());
+      await createTables(open.orm);
+      await open.cell.install();
+      cells.push(open);
+    }
+  });
+
+  afterAll(async () => {
+    for (const stop of stops.toReversed()) await stop();
+  });
+
+  /** A user who was saved in order. */
+  async function signUp({ cell }: OpenCell, username: string): Promise<{ id: string; op: string }> {
+    const [id, op] = [uuidv7(), uuidv7()];
+    await cell.transaction(async (tx) => {
+      await tx.insert(users, { id, username });
+      await tx.db.insert(journal).values({ op, kind: "sign_up", userId: id, username });
+    });
+    return { id, op };
+  }
+
+  test("a row without its claim, a claim without its row, and a claim of another row", async () => {
+    const one = cellAt(0);
+    const { id } = await signUp(one, "ada");
+    expect(await disagreements(one)).toEqual([]);
+    await one.orm.update(users).set({ username: "grace" }).where(eq(users.id, id));
+    expect(await disagreements(one)).toEqual([
+      `a row without its claim: USERNAMES grace of USER ${id} from RAILS_TABLE_USERS ${id} ACTIVE`,
+      `a claim without its row: USERNAMES ada of USER ${id} from RAILS_TABLE_USERS ${id} ACTIVE`,
+    ]);
+    await one.orm.update(users).set({ username: "ada" }).where(eq(users.id, id));
+  });
+
+  test("what is left over on either side", async () => {
+    const one = cellAt(0);
+    const uuid = uuidv7();
+    await one.client.leases.begin(
+      {
+        creates: [
+          {
+            bucket: { type: "USERNAMES", value: "held" },
+            subject: { type: "USER", id: "1" },
+            source: { type: "RAILS_TABLE_USERS", id: "1" },
+          },
+        ],
+      },
+      { uuid },
+    );
+    await one.orm.execute(
+      sql`INSERT INTO leasehold_outstanding_leases (uuid, sources) VALUES (${uuid}, '[]')`,
+    );
+    const claim = "a claim without its row: USERNAMES held of USER 1 from RAILS_TABLE_USERS 1";
+    const leftovers = [
+      `lease ${uuid} is still outstanding in the database`,
+      `lease ${uuid} is still granted`,
+    ];
+    expect(await disagreements(one)).toEqual([...leftovers, `${claim} LEASE_CREATING`]);
+    // Committed, as its row says: now the claim is for good, and no row stands for it.
+    expect(await settle(one)).toEqual([]);
+    expect(await disagreements(one)).toEqual([`${claim} ACTIVE`]);
+  });
+
+  test("a lease that was rolled back although its row is saved", async () => {
+    const two = cellAt(1);
+    const uuid = uuidv7();
+    await two.client.leases.rollback(uuid);
+    await two.orm.execute(
+      sql`INSERT INTO leasehold_outstanding_leases (uuid, sources) VALUES (${uuid}, '[{"type":"RAILS_TABLE_USERS","id":"7"}]')`,
+    );
+    expect(await settle(two)).toEqual([expect.stringContaining(`"${uuid}"`)]);
+    expect(await disagreements(two)).toEqual(["RAILS_TABLE_USERS 7 is queued for verification"]);
+  });
+
+  test("a change that was saved and is lost, and one that nobody made", async () => {
+    const one = cellAt(0);
+    const { id } = await signUp(one, "edsger");
+    expect(await lostChanges(one)).toEqual([]);
+    await one.orm.update(users).set({ id: "another" }).where(eq(users.id, id));
+    expect(await lostChanges(one)).toEqual([
+      `user ${id} must be edsger, and is undefined`,
+      "user another is there, and nothing says why",
+    ]);
+    await one.orm.update(users).set({ id }).where(eq(users.id, "another"));
+  });
+
+  test("a name in both cells, in another spelling", async () => {
+    expect(await doubleNames(cells)).toEqual([]);
+    await cellAt(1).orm.insert(users).values({ id: "double", username: "ADA" });
+    expect(await doubleNames(cells)).toEqual(["ada has two owners"]);
+    await cellAt(1).orm.delete(users).where(eq(users.id, "double"));
+  });
+
+  test("a user who was told something else than what was saved", async () => {
+    const { op } = await signUp(cellAt(0), "barbara");
+    const entries = await readJournals(cells);
+    const told = (of: string, what: Told): Line => ({ line: "told", op: of, told: what, code: "CODE" });
+    expect(
+      brokenPromises(
+        [told(op, "saved"), told("none", "failed"), told(op, "unknown"), told("none", "unknown")],
+        entries,
+      ),
+    ).toEqual([]);
+    expect(brokenPromises([told(op, "failed")], entries)).toEqual([
+      `a user was told that ${op} failed (CODE), and it is saved`,
+    ]);
+    expect(brokenPromises([told("none", "saved")], entries)).toEqual([
+      "a user was told that none is saved, and it is not",
+    ]);
+  });
+});

@@ -1,0 +1,36 @@
+/** A short slice of `npm run cell-crash`. */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { isSkipped } from "../../support/databases/available.ts";
+import { run } from "./run.ts";
+
+const SLOW_MS = 240_000;
+
+describe.skipIf(isSkipped("PostgreSQL"))("two cells under load", () => {
+  let folder = "";
+
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), "leasehold-cell-crash-"));
+  });
+  afterAll(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
+
+  test(
+    "their processes, PostgreSQL and the coordinator are killed, and everything agrees in the end",
+    { timeout: SLOW_MS },
+    async () => {
+      const seed = Number(process.env["CELL_CRASH_SEED"] ?? Math.floor(Date.now() / 86_400_000));
+      const { complaints } = await run({
+        seed,
+        signUps: 300,
+        names: 20,
+        minutes: 3,
+        calmMs: 2_000,
+        folder,
+        log: () => {},
+      });
+      expect(complaints, `seed ${seed}`).toEqual([]);
+    },
+  );
+});

@@ -1,0 +1,69 @@
+import { drizzle, type NodePgDatabase } from "drizzle-orm/node-postgres";
+import { Pool, type PoolClient } from "pg";
+import {
+  createCell,
+  type Cell,
+  type CellDatabase,
+  type CellEvent,
+  type CellOptions,
+} from "../../../src/cell/index.ts";
+import { postgres } from "../../../src/cell/postgres/index.ts";
+import { createClient, type Client, type ClientOptions } from "../../../src/client/index.ts";
+import { claimables } from "./tables.ts";
+
+export type Orm = NodePgDatabase;
+export type Tx = Parameters<Parameters<Orm["transaction"]>[0]>[0];
+
+/** What a process of a cell needs to know. */
+export interface Place {
+  url: string;
+  cell: string;
+  key: string;
+  databaseUrl: string;
+}
+
+export interface OpenOptions {
+  client?: Partial<ClientOptions>;
+  cell?: Partial<CellOptions<Tx>>;
+  /** As `pg_stat_activity` shows it. */
+  applicationName?: string;
+  /** Hears of every statement right before it is written. */
+  logQuery?: (text: string) => void;
+  /** Gets every new connection to the database. */
+  onConnect?: (connection: PoolClient) => void;
+  onEvent?: (event: CellEvent) => void;
+}
+
+export interface OpenCell {
+  orm: Orm;
+  client: Client;
+  database: CellDatabase<Tx>;
+  cell: Cell<Tx>;
+  close(): Promise<void>;
+}
+
+/** One process's view of a cell. Several may be open on one database. */
+export function openCell({ url, cell: id, key, databaseUrl }: Place, options: OpenOptions = {}): OpenCell {
+  const { applicationName = "cell", logQuery, onConnect, onEvent } = options;
+  const pool = new Pool({ connectionString: databaseUrl, max: 10, application_name: applicationName });
+  // A server that is killed ends idle connections, and those that wait between two statements: either would end this process.
+  pool.on("error", () => {});
+  pool.on("connect", (connection) => {
+    connection.on("error", () => {});
+    onConnect?.(connection);
+  });
+  const orm = drizzle(pool, logQuery === undefined ? {} : { logger: { logQuery } });
+  const client = createClient({ url, key, cell: id, retries: 0, breaker: false, ...options.client });
+  const database = postgres<Tx>(orm);
+  const cell = createCell<Tx>({
+    client,
+    database,
+    tables: claimables,
+    // A busy machine must not turn a case into another one.
+    beginDeadlineMs: 10_000,
+    decideDeadlineMs: 10_000,
+    ...(onEvent === undefined ? {} : { onEvent }),
+    ...options.cell,
+  });
+  return { orm, client, database, cell, close: () => pool.end() };
+}

@@ -1,0 +1,105 @@
+import type { ChildProcess } from "node:child_process";
+import { mkdirSync, readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import type { Random } from "../../../demo/random.ts";
+import type { DevKeys } from "../../../scripts/dev-keys.ts";
+import type { LoadClientOptions } from "./client.ts";
+import { endOf, killGroup, startGroup } from "./server.ts";
+
+export const cellIds = ["1", "2"] as const;
+
+export interface LoadOptions {
+  url: string;
+  folder: string;
+  keys: DevKeys;
+  seed: number;
+  /** Of each cell. */
+  processes?: number;
+  lanes?: number;
+  names?: number;
+  deadlineMs?: number;
+}
+
+/** The processes of both cells. */
+export class Clients {
+  readonly #options: LoadOptions;
+  readonly #running = new Map<string, ChildProcess>();
+  kills = 0;
+  #started = 0;
+  #isEnding = false;
+
+  constructor(options: LoadOptions) {
+    this.#options = options;
+    for (const name of ["cells", "records", "history"])
+      mkdirSync(join(options.folder, name), { recursive: true });
+  }
+
+  /** Again after the end as well: they are other processes, and do something else. */
+  start(): void {
+    this.#isEnding = false;
+    for (const cell of cellIds)
+      for (let index = 1; index <= (this.#options.processes ?? 2); index += 1)
+        this.#start(cell, `cell-${cell}-${index}`);
+  }
+
+  /** Once this much more was written down, or after a while: the load has really come. The first call may take longer, on a busy machine. */
+  async flow(bytes: number): Promise<void> {
+    const before = this.#written();
+    for (let tries = 0; tries < 400; tries += 1) {
+      const written = this.#written();
+      if (written >= before + bytes || (tries >= 100 && written > before)) return;
+      await new Promise((resume) => setTimeout(resume, 50));
+    }
+  }
+
+  #written(): number {
+    const folder = join(this.#options.folder, "records");
+    return readdirSync(folder).reduce((sum, name) => sum + statSync(join(folder, name)).size, 0);
+  }
+
+  /** As a cell's machine that fails. Another process takes its place, and knows only the cell's database. */
+  killOne(random: Random): void {
+    const [client] = random.shuffled([...this.#running.keys()]);
+    const child = client === undefined ? undefined : this.#running.get(client);
+    if (client === undefined || child === undefined || this.#isEnding) return;
+    killGroup(child.pid);
+    this.kills += 1;
+    this.#start(client.slice("cell-".length).split("-")[0] ?? "", client);
+  }
+
+  /** `SIGTERM`: what is under way comes to its end. `SIGUSR2`: it does not. */
+  async end(signal: "SIGTERM" | "SIGUSR2"): Promise<string[]> {
+    this.#isEnding = true;
+    const problems: string[] = [];
+    for (const child of this.#running.values()) child.kill(signal);
+    for (const [client, child] of this.#running) {
+      const code = await endOf(child);
+      // One that has just started knows no signal yet.
+      if (code !== 0 && child.signalCode !== signal)
+        problems.push(`client ${client} ended with ${code ?? child.signalCode}: see clients.log`);
+    }
+    this.#running.clear();
+    return problems;
+  }
+
+  #start(cell: string, client: string): void {
+    const { url, folder, keys, seed, lanes = 4, names = 40, deadlineMs = 20_000 } = this.#options;
+    this.#started += 1;
+    const options: LoadClientOptions = {
+      url,
+      folder,
+      cell,
+      client,
+      keys: { cell: keys.cells[cell] ?? "", router: keys.router },
+      // A process that takes another's place does something else.
+      seed: seed * 1_000 + this.#started,
+      lanes,
+      names,
+      deadlineMs,
+    };
+    this.#running.set(
+      client,
+      startGroup("test/rigs/crash/client.ts", [JSON.stringify(options)], {}, join(folder, "clients.log")),
+    );
+  }
+}

@@ -1,0 +1,282 @@
+/** The part of the crash rig that runs with every change: `npm run crash` does the rest. */
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Batch } from "../../../src/client/index.ts";
+import { freePort } from "../../support/free-port.ts";
+import { armVariables, CRON_PATH, exempt, failpoints, objectWrites } from "./failpoints.ts";
+import { claimOf, LocalDatabase, type Row } from "./local-database.ts";
+import { describe as describePlan, matrix, planOf } from "./plan.ts";
+import type { Answered, Call, Kind } from "./record.ts";
+import { makeTemplate, quickLimits, runRound } from "./round.ts";
+import { killAll, Server } from "./server.ts";
+import { readStores } from "./state-files.ts";
+import { Verifier } from "./verify.ts";
+
+const root = join(import.meta.dirname, "../../..");
+const folder = mkdtempSync(join(tmpdir(), "crash-test-"));
+const SLOW_MS = 180_000;
+
+afterAll(() => {
+  killAll();
+  rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+});
+
+/** Of the failpoints, and of nothing else. */
+const marks = [...Object.values(armVariables), CRON_PATH, "tellWhenDead", "wrappedD1"];
+const marksIn = (text: string): string[] => marks.filter((mark) => text.includes(mark));
+
+test("a production bundle holds nothing of the failpoints", { timeout: SLOW_MS }, () => {
+  const bundle = (...entry: string[]): string =>
+    execFileSync(process.execPath, [join(import.meta.dirname, "bundle.ts"), ...entry], {
+      encoding: "utf8",
+      maxBuffer: 2 ** 26,
+    });
+  expect(marksIn(bundle(join(import.meta.dirname, "worker.ts")))).toEqual(marks);
+  const started = bundle();
+  expect(started).toContain("CellLedger");
+  expect(marksIn(started)).toEqual([]);
+
+  const outdir = join(folder, "dist");
+  const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
+    scripts: Record<string, string>;
+  };
+  const [command = "", ...words] = (scripts["build"] ?? "").split(" ");
+  const env = {
+    ...process.env,
+    LEASEHOLD_SIGNING_SECRET: "signing-secret-of-the-tests-and-of-nothing-else",
+    WRANGLER_SEND_METRICS: "false",
+  };
+  execFileSync(
+    join(root, "node_modules/.bin", command),
+    words.map((word) => (word === "dist" ? outdir : word)),
+    { cwd: root, env, stdio: "pipe" },
+  );
+  const deployed = readdirSync(outdir).filter((name) => /\.(js|map)$/.test(name));
+  expect(deployed).toContain("index.js");
+  for (const name of deployed) expect(marksIn(readFileSync(join(outdir, name), "utf8"))).toEqual([]);
+  const { sources } = JSON.parse(readFileSync(join(outdir, "index.js.map"), "utf8")) as { sources: string[] };
+  expect(sources.filter((source) => /(^|\/)test\//.test(source))).toEqual([]);
+});
+
+test("every durable write has a failpoint round, or a reason why not", () => {
+  const names = failpoints.map(({ name }) => name);
+  const fromObjects = [...names, ...Object.keys(exempt)].filter((name) => !name.startsWith("cron:"));
+  expect(fromObjects.toSorted()).toEqual(objectWrites.toSorted());
+  expect(matrix.map(({ failpoint, side }) => `${side} ${failpoint.name}`).toSorted()).toEqual(
+    names.flatMap((name) => [`before ${name}`, `after ${name}`]).toSorted(),
+  );
+});
+
+test("every write of the cron to D1 has a failpoint round, or a reason why not", () => {
+  const sources = join(root, "src/projections");
+  const tasks = readdirSync(sources).flatMap((name) =>
+    [
+      ...readFileSync(join(sources, name), "utf8").matchAll(/database\.run\("([^"]+)"|\.run\("(health)"/g),
+    ].map(([, task, other]) => task ?? other ?? ""),
+  );
+  // The health check and the stale listing are calls of people, not of the cron.
+  const others = new Set(["health", "read freshness", "read stale leases", "forget leases"]);
+  const writes = tasks.filter((task) => !others.has(task) && !task.startsWith("read "));
+  const named = [...failpoints.map(({ name }) => name), ...Object.keys(exempt)].filter((name) =>
+    name.startsWith("cron:"),
+  );
+  expect(named.toSorted()).toEqual(writes.map((task) => `cron:${task}`).toSorted());
+});
+
+type Asked = [method: string, path: string, body?: string | null];
+
+test(
+  "a failpoint is exactly where it says: before the write nothing is durable, after it all is, and nobody hears of it",
+  { timeout: SLOW_MS },
+  async () => {
+    const here = join(folder, "exact");
+    mkdirSync(here);
+    const port = await freePort();
+    const servers: Server[] = [];
+    const harness = createServer((_request, response) => {
+      void servers.at(-1)?.kill("group");
+      response.end();
+    });
+    await new Promise<void>((listening) => harness.listen(0, "127.0.0.1", listening));
+    const { port: tellPort } = harness.address() as AddressInfo;
+    const row: Row = { type: "ROUTES", value: "exact", subject: 1, source: 1 };
+    const lease = "/v1/cells/1/leases/00000000-0000-4000-8000-000000000000";
+    const call = async (server: Server, ...[method, path, body = null]: Asked): Promise<string> => {
+      const headers = {
+        authorization: `Bearer ${server.keys.cells["1"]}`,
+        "content-type": "application/json",
+      };
+      const answer = await fetch(`${server.url}${path}`, { method, headers, body: body ?? null }).catch(
+        () => undefined,
+      );
+      const { lease: found, code } = ((await answer?.json()) ?? {}) as {
+        lease?: { state: string };
+        code?: string;
+      };
+      return found?.state ?? code ?? "no answer";
+    };
+    const begin: Asked = ["PUT", lease, JSON.stringify({ creates: [claimOf(row)] })];
+    const commit: Asked = ["POST", `${lease}/commit`];
+    const steps = [
+      { point: "ledger:grant", side: "before", found: "NOT_FOUND", dies: begin },
+      { point: "ledger:grant", side: "after", found: "NOT_FOUND", dies: begin },
+      { point: "ledger:decide", side: "before", found: "GRANTED", dies: commit },
+      { point: "ledger:decide", side: "after", found: "GRANTED", dies: commit },
+    ];
+    for (const { point, side, found, dies } of steps) {
+      const tell = `http://127.0.0.1:${tellPort}/`;
+      const variables = {
+        [armVariables.point]: point,
+        [armVariables.side]: side,
+        [armVariables.hit]: "1",
+        [armVariables.tell]: tell,
+      };
+      const server = new Server({ kind: "failing", port, folder: here, variables });
+      servers.push(server);
+      expect(await server.ready(), server.output).toBe(true);
+      expect(await call(server, "GET", lease)).toBe(found);
+      expect(await call(server, ...dies)).toBe("no answer");
+      await server.ended;
+    }
+    const last = new Server({ kind: "production", port, folder: here });
+    expect(await last.ready(), last.output).toBe(true);
+    expect(await call(last, "GET", lease)).toBe("COMMITTED");
+    expect(await last.stop()).toBe(0);
+    harness.close();
+  },
+);
+
+/** Another part each day: together they are all of it. */
+const day = Math.floor(Date.now() / 86_400_000);
+const seed = Number(process.env["CRASH_SEED"] ?? day);
+const rounds = [
+  ...[0, 1].map((index) => ((seed * 2 + index) % matrix.length) + 1),
+  matrix.length + 1 + (seed % 1_000),
+].map((number) => planOf(seed, number));
+
+describe("killed and started again", () => {
+  const template = join(folder, "template");
+  beforeAll(() => makeTemplate(template), SLOW_MS);
+
+  test.for(rounds.map((plan, index) => [index + 1, plan] as const))(
+    "round %i",
+    { timeout: SLOW_MS },
+    async ([, plan]) => {
+      const { place, kill } = describePlan(plan);
+      const { complaints, kills } = await runRound(plan, join(folder, `round-${plan.number}`), template);
+      expect(
+        complaints,
+        `${kill} ${place}; again: npm run crash -- --seed ${seed} --round ${plan.number}`,
+      ).toEqual([]);
+      expect(kills).toBeGreaterThan(0);
+    },
+  );
+});
+
+interface Lease {
+  lease: string;
+  row: Row;
+  /** What its cell was told last. */
+  told: Kind;
+}
+
+test("the verification sees what is lost, made up and left over", { timeout: SLOW_MS }, async () => {
+  const here = join(folder, "tampered");
+  mkdirSync(here);
+  const variables = { ...quickLimits, LEASEHOLD_SHARDS: "1" };
+  const port = await freePort();
+  const start = async (): Promise<Server> => {
+    const server = new Server({ kind: "production", port, folder: here, variables });
+    expect(await server.ready(), server.output).toBe(true);
+    return server;
+  };
+  const leases: Lease[] = ["lost", "undone", "held", "right"].map((value, index) => ({
+    lease: `00000000-0000-4000-8000-00000000000${index}`,
+    row: { type: "ROUTES", value, subject: 1, source: index + 1 },
+    told: "commit",
+  }));
+  const first = await start();
+  const database = new LocalDatabase(join(here, "cell-1.sqlite"));
+  const calls: Call[] = [];
+  for (const { lease, row } of leases) {
+    const batch: Batch = { creates: [claimOf(row)] };
+    for (const [kind, method, path, body] of [
+      ["begin", "PUT", "", JSON.stringify(batch)] as const,
+      ["commit", "POST", "/commit", null] as const,
+    ]) {
+      const headers = {
+        authorization: `Bearer ${first.keys.cells["1"]}`,
+        "content-type": "application/json",
+      };
+      const { status } = await fetch(`${first.url}/v1/cells/1/leases/${lease}${path}`, {
+        method,
+        headers,
+        body,
+      });
+      expect(status).toBeLessThan(300);
+      const answer: Answered = { kind: "ok" };
+      calls.push({
+        id: `${lease} ${kind}`,
+        client: "test",
+        cell: "1",
+        kind,
+        lease,
+        batch,
+        calledAtMs: 0,
+        returnedAtMs: 1,
+        tries: 1,
+        answer,
+      });
+    }
+    database.insert(row);
+  }
+  const judged = async (server: Server): Promise<string[]> => {
+    const deployment = {
+      url: server.url,
+      keys: server.keys,
+      fetch: (url: string, init: RequestInit) => fetch(url, init),
+    };
+    return new Verifier(deployment, [{ cell: "1", database }], { calls, problems: [] }).all({ sweepsMs: 0 });
+  };
+  expect(await judged(first)).toEqual([]);
+  await first.stop();
+
+  const objects = join(here, "state/storage/do");
+  const change = (className: string, table: string, sql: string): void => {
+    const at = join(objects, `leasehold-${className}`);
+    for (const name of readdirSync(at).filter(
+      (file) => file.endsWith(".sqlite") && !file.startsWith("metadata"),
+    )) {
+      const file = new DatabaseSync(join(at, name));
+      if (file.prepare("SELECT 1 FROM sqlite_schema WHERE name = ?").get(table) !== undefined) file.exec(sql);
+      file.close();
+    }
+  };
+  change("ClaimShard", "claim", "DELETE FROM claim WHERE canonical = 'lost'");
+  change("CellLedger", "lease", "UPDATE lease SET state = 'ROLLED_BACK' WHERE lease LIKE '%1'");
+  const held = "bucket_type, canonical, kind, cell, lease, incarnation, counter, epoch, held_at_ms";
+  change(
+    "ClaimShard",
+    "hold",
+    `INSERT INTO hold (${held}) SELECT 1, 'held', 'destroy', '1', '${leases[3]?.lease}', 999999, 1, 999, 0`,
+  );
+  expect(readStores(join(here, "state")).leftovers).toEqual([
+    expect.stringContaining("shard-0 holds held for a destroy"),
+  ]);
+
+  const second = await start();
+  const complaints = (await judged(second)).join("\n");
+  expect(complaints).toContain("ROUTES lost: cell 1 owns it, and a lookup finds nobody");
+  expect(complaints).toContain("cell 1 has a row and no record: ROUTES lost");
+  expect(complaints).toContain("01 is ROLLED_BACK, though its cell heard: begin ok, commit ok");
+  expect(complaints).toContain("ROUTES undone: nobody owns it, and a lookup finds ACTIVE of cell 1");
+  expect(complaints).not.toContain("right");
+  await second.stop();
+  database.close();
+});

@@ -1,0 +1,154 @@
+/** `npm run crash`: kills the coordinator again and again, and checks what it and its cells are left with. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { renderTable } from "../../../demo/table.ts";
+import { BadOption, parsed, runProgram, wholeNumber } from "./options.ts";
+import { describe, matrix, planOf } from "./plan.ts";
+import { makeTemplate, runRound, type Outcome, type Plan } from "./round.ts";
+
+const usage = `npm run crash -- [options]
+
+  --rounds N      rounds that kill at random moments (30); the failpoints come before them, with 0 as well
+  --seed N        what the rounds follow from (now)
+  --round N       only this one, again, from 1
+  --only WHAT     failpoints, or random
+  --help          this`;
+
+interface Options {
+  seed: number;
+  numbers: number[];
+}
+
+function readOptions(): Options {
+  const { values } = parsed(() =>
+    parseArgs({
+      options: {
+        rounds: { type: "string" },
+        seed: { type: "string" },
+        round: { type: "string" },
+        only: { type: "string" },
+        help: { type: "boolean" },
+      },
+    }),
+  );
+  if (values.help === true) {
+    process.stdout.write(`${usage}\n`);
+    process.exit(0);
+  }
+  const { only } = values;
+  if (only !== undefined && only !== "failpoints" && only !== "random") {
+    throw new BadOption(`--only must be failpoints or random, not ${JSON.stringify(only)}`);
+  }
+  const seed = wholeNumber("seed", values.seed, Math.floor(Date.now() / 1_000));
+  const rounds = wholeNumber("rounds", values.rounds, 30);
+  if (values.round !== undefined) return { seed, numbers: [wholeNumber("round", values.round, 1, 1)] };
+  const upTo = matrix.length + rounds;
+  const all = Array.from({ length: upTo }, (_, index) => index + 1);
+  if (only === "failpoints") return { seed, numbers: all.slice(0, matrix.length) };
+  if (only === "random") return { seed, numbers: all.slice(matrix.length) };
+  return { seed, numbers: all };
+}
+
+const rowOf = ({
+  plan,
+  kills,
+  clientKills,
+  begins,
+  commits,
+  rollbacks,
+  unknown,
+  replays,
+  ordered,
+  complaints,
+}: Outcome): (string | number)[] => {
+  const { kill, place } = describe(plan);
+  return [
+    String(plan.number),
+    kill,
+    place,
+    plan.rides ? "go on" : "cut off",
+    kills,
+    clientKills,
+    begins,
+    commits,
+    rollbacks,
+    unknown,
+    replays,
+    ordered,
+    complaints.length > 0 ? "FAILED" : "ok",
+  ];
+};
+
+async function tryRound(plan: Plan, folder: string, template: string): Promise<Outcome> {
+  try {
+    return await runRound(plan, folder, template);
+  } catch (error) {
+    const complaints = [
+      `the round broke off: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
+    ];
+    return {
+      plan,
+      kills: 0,
+      clientKills: 0,
+      begins: 0,
+      commits: 0,
+      rollbacks: 0,
+      unknown: 0,
+      replays: 0,
+      ordered: 0,
+      complaints,
+    };
+  }
+}
+
+async function main(): Promise<boolean> {
+  const { seed, numbers } = readOptions();
+  const folder = mkdtempSync(join(tmpdir(), "crash-"));
+  const template = join(folder, "template");
+  process.stdout.write(`seed ${seed}, ${numbers.length} rounds, in ${folder}\n`);
+  await makeTemplate(template);
+  const outcomes: Outcome[] = [];
+  const failed: string[] = [];
+  for (const number of numbers) {
+    const plan = planOf(seed, number);
+    const roundFolder = join(folder, `round-${number}`);
+    const outcome = await tryRound(plan, roundFolder, template);
+    outcomes.push(outcome);
+    const { kill, place } = describe(plan);
+    process.stdout.write(
+      `round ${number}: ${kill} at ${place}: ${outcome.complaints.length === 0 ? "ok" : "FAILED"}\n`,
+    );
+    if (outcome.complaints.length === 0) {
+      rmSync(roundFolder, { recursive: true, force: true });
+      continue;
+    }
+    failed.push(`round ${number} of seed ${seed} failed; its state, records and logs are in ${roundFolder}`);
+    for (const complaint of outcome.complaints.slice(0, 20)) process.stdout.write(`  ${complaint}\n`);
+  }
+  const head = [
+    "killed",
+    "moment",
+    "clients",
+    "kills",
+    "of clients",
+    "begins",
+    "commits",
+    "rollbacks",
+    "unknown",
+    "replays",
+    "in order",
+    "verdict",
+  ];
+  process.stdout.write(
+    `\n${renderTable({ title: "round", head, rows: outcomes.map(rowOf) }).join("\n")}\n\n`,
+  );
+  for (const line of failed)
+    process.stdout.write(`${line}; again: npm run crash -- --seed ${seed} --round ${line.split(" ")[1]}\n`);
+  if (failed.length === 0) rmSync(folder, { recursive: true, force: true });
+  process.stdout.write(`${outcomes.length - failed.length} passed, ${failed.length} failed\n`);
+  return failed.length === 0;
+}
+
+runProgram(usage, main);

@@ -1,0 +1,125 @@
+import { closeSync, openSync, readdirSync, readFileSync, writeSync } from "node:fs";
+import { join } from "node:path";
+import type { Batch, Bucket, Conflict } from "../../../src/client/index.ts";
+
+/** What a client writes down: one line before each call and one after its answer, so that a client that was killed leaves its question. */
+
+export type Kind = "begin" | "commit" | "rollback" | "lookup";
+
+interface Found {
+  cell: string;
+  status: string;
+  lease: string | undefined;
+}
+
+export interface Answered {
+  kind: "ok" | "refused" | "unknown";
+  state?: string;
+  code?: string;
+  reason?: string;
+  conflicts?: readonly Conflict[];
+  /** Of a lookup: one per bucket; null: nobody has it. */
+  found?: (Found | null)[];
+  error?: string;
+}
+
+export interface Called {
+  client: string;
+  cell: string;
+  kind: Kind;
+  lease?: string;
+  batch?: Batch;
+  buckets?: Bucket[];
+}
+
+type Line =
+  | (Called & { line: "call"; id: string; atMs: number })
+  | { line: "return"; id: string; atMs: number; tries: number; answer: Answered }
+  /** Something that must never happen. */
+  | { line: "problem"; client: string; text: string };
+
+/** One call as the verifier sees it. Without `answer` nobody was told: the client died, or the outcome is not known. */
+export interface Call extends Called {
+  id: string;
+  calledAtMs: number;
+  returnedAtMs: number | undefined;
+  tries: number;
+  answer: Answered;
+}
+
+/** The same clock for all processes of this machine. */
+export const nowMs = (): number => performance.timeOrigin + performance.now();
+
+export class Recorder {
+  readonly #file: number;
+  readonly #client: string;
+  #count = 0;
+
+  constructor(folder: string, client: string) {
+    this.#file = openSync(join(folder, `${client}.ndjson`), "a");
+    this.#client = client;
+  }
+
+  async call(
+    called: Omit<Called, "client">,
+    work: () => Promise<{ tries: number; answer: Answered }>,
+  ): Promise<Answered> {
+    const id = `${this.#client}/${process.pid}/${(this.#count += 1)}`;
+    this.#write({ line: "call", id, client: this.#client, ...called, atMs: nowMs() });
+    const { tries, answer } = await work();
+    this.#write({ line: "return", id, atMs: nowMs(), tries, answer });
+    return answer;
+  }
+
+  problem(text: string): void {
+    this.#write({ line: "problem", client: this.#client, text });
+  }
+
+  close(): void {
+    closeSync(this.#file);
+  }
+
+  #write(line: Line): void {
+    writeSync(this.#file, `${JSON.stringify(line)}\n`);
+  }
+}
+
+export interface Records {
+  calls: Call[];
+  problems: string[];
+}
+
+/** All that the clients of a folder wrote down, in the order of the calls. */
+export function readRecords(folder: string): Records {
+  const calls = new Map<string, Call>();
+  const problems: string[] = [];
+  for (const name of readdirSync(folder).filter((file) => file.endsWith(".ndjson"))) {
+    for (const line of linesOf(readFileSync(join(folder, name), "utf8"))) {
+      if (line.line === "problem") problems.push(`${line.client}: ${line.text}`);
+      else if (line.line === "call") calls.set(line.id, callOf(line));
+      else {
+        const call = calls.get(line.id);
+        if (call !== undefined)
+          Object.assign(call, { returnedAtMs: line.atMs, tries: line.tries, answer: line.answer });
+      }
+    }
+  }
+  return { calls: [...calls.values()].toSorted((a, b) => a.calledAtMs - b.calledAtMs), problems };
+}
+
+function callOf({ line: _line, atMs, ...called }: Extract<Line, { line: "call" }>): Call {
+  return {
+    ...called,
+    calledAtMs: atMs,
+    returnedAtMs: undefined,
+    tries: 1,
+    answer: { kind: "unknown", error: "the client died" },
+  };
+}
+
+/** The last line of a client that was killed may be cut off. */
+const linesOf = (text: string): Line[] =>
+  text
+    .split("\n")
+    .slice(0, -1)
+    .map((line) => JSON.parse(line) as Line);

@@ -1,0 +1,381 @@
+import { cpSync, mkdirSync, openSync, readdirSync, readFileSync, writeSync } from "node:fs";
+import { createServer } from "node:http";
+import { join } from "node:path";
+import { patience } from "../../../demo/patience.ts";
+import { Random } from "../../../demo/random.ts";
+import { ClientLeases } from "../../../src/cell/remote-leases.ts";
+import { createClient, type Fetch } from "../../../src/client/index.ts";
+import { bucketTypes, type BucketTypeName } from "../../../src/core/registry.ts";
+import { checkHistory } from "../history/check.ts";
+import { readHistory, Recorder as History } from "../history/history.ts";
+import { freePort } from "../../support/free-port.ts";
+import { cellIds, Clients } from "./clients.ts";
+import { armVariables, CRON_PATH, type Failpoint, type Side } from "./failpoints.ts";
+import { LocalDatabase } from "./local-database.ts";
+import { nowMs, readRecords, type Records } from "./record.ts";
+import { Server, type ServerOptions, type Victim } from "./server.ts";
+import { judgeRecord, readStores } from "./state-files.ts";
+import { Verifier } from "./verify.ts";
+import { watchedFetch } from "./watched-fetch.ts";
+
+export interface Plan {
+  number: number;
+  seed: number;
+  death:
+    | { kind: "failpoint"; failpoint: Failpoint; side: Side; hit: number }
+    | { kind: "random"; victims: readonly Victim[] };
+  /** The clients live through the death and go on; otherwise they are cut off with it. */
+  rides: boolean;
+  killsClient: boolean;
+  /** Waits for the alarms instead of making the ledgers write. */
+  isPatient: boolean;
+}
+
+export interface Outcome {
+  plan: Plan;
+  kills: number;
+  clientKills: number;
+  begins: number;
+  commits: number;
+  rollbacks: number;
+  unknown: number;
+  replays: number;
+  /** Calls for which there is an order, bucket by bucket, that explains all answers. */
+  ordered: number;
+  /** Empty: all is as it must be. */
+  complaints: string[];
+}
+
+/** So that recovery takes a round, not minutes. */
+export const quickLimits = {
+  LEASEHOLD_SWEEP_AFTER_MS: "300",
+  LEASEHOLD_MAX_BACKOFF_MS: "1000",
+  LEASEHOLD_PULL_ROWS: "20",
+};
+
+/** About two hundred calls, in what the clients write down. */
+const FLOW_BYTES = 120_000;
+const REACH_MS = 60_000;
+const PRUNE_AFTER_S = 3;
+/** Past a ledger's own alarm, which says how far all is applied. */
+const PATIENCE_MS = 6_500;
+
+const sleep = (ms: number): Promise<void> => new Promise((resume) => setTimeout(resume, ms));
+
+/** A state folder that was set up and not used, to copy. */
+export async function makeTemplate(folder: string): Promise<void> {
+  mkdirSync(folder, { recursive: true });
+  const server = new Server({ kind: "production", port: await freePort(), folder, variables: quickLimits });
+  if (!(await server.ready())) throw new Error(`the server does not start: ${server.output}`);
+  await server.stop();
+}
+
+export async function runRound(plan: Plan, folder: string, template: string): Promise<Outcome> {
+  const round = new Round(plan, folder, await freePort());
+  try {
+    return await round.run(template);
+  } finally {
+    await round.close();
+  }
+}
+
+class Round {
+  readonly #plan: Plan;
+  readonly #folder: string;
+  readonly #port: number;
+  readonly #random: Random;
+  readonly #complaints: string[] = [];
+  readonly #harness = createServer();
+  #told: () => void = () => {};
+  #server: Server | undefined;
+  #clients: Clients | undefined;
+  #kills = 0;
+
+  constructor(plan: Plan, folder: string, port: number) {
+    this.#plan = plan;
+    this.#folder = folder;
+    this.#port = port;
+    this.#random = new Random(plan.seed, "round", plan.number);
+  }
+
+  async run(template: string): Promise<Outcome> {
+    const { death } = this.#plan;
+    mkdirSync(this.#folder, { recursive: true });
+    if (!this.#isSetUp) cpSync(join(template, "state"), join(this.#folder, "state"), { recursive: true });
+    await new Promise<void>((listening) => this.#harness.listen(0, "127.0.0.1", listening));
+    this.#harness.on("request", (_request, response) => {
+      this.#told();
+      response.end();
+    });
+    if (this.#scene === "prune") await this.#age();
+    if (death.kind === "failpoint") await this.#dieAtFailpoint();
+    else await this.#dieAtRandom(death.victims);
+    const records = readRecords(join(this.#folder, "records"));
+    const replays = await this.#verify(records);
+    const ordered = this.#scene === "prune" ? 0 : this.#checkHistory();
+    const count = (kind: string, answer: string): number => countOf(records, kind, answer);
+    if (!this.#isSetUp && !isLoaded(records))
+      this.#complaints.push("no begin or no commit was acknowledged: there was nothing to verify");
+    return {
+      plan: this.#plan,
+      kills: this.#kills,
+      clientKills: this.#clients?.kills ?? 0,
+      begins: count("begin", "ok"),
+      commits: count("commit", "ok"),
+      rollbacks: count("rollback", "ok"),
+      unknown: count("begin", "unknown") + count("commit", "unknown") + count("rollback", "unknown"),
+      replays: replays + records.calls.reduce((sum, { tries }) => sum + Math.max(0, tries - 1), 0),
+      ordered,
+      complaints: this.#complaints,
+    };
+  }
+
+  async close(): Promise<void> {
+    this.#harness.close();
+    await this.#clients?.end("SIGUSR2");
+    if (this.#server?.isRunning === true) await this.#server.kill("group");
+  }
+
+  get #scene(): Failpoint["scene"] | undefined {
+    return this.#plan.death.kind === "failpoint" ? this.#plan.death.failpoint.scene : undefined;
+  }
+
+  get #isSetUp(): boolean {
+    return this.#scene === "set_up";
+  }
+
+  /** Production gets the arming variables as well: it must not know them. */
+  async #start(kind: ServerOptions["kind"], variables: Record<string, string> = {}): Promise<Server> {
+    this.#server = new Server({
+      kind,
+      port: this.#port,
+      folder: this.#folder,
+      variables: { ...quickLimits, ...variables },
+    });
+    if (!(await this.#server.ready()) && kind === "production")
+      throw new Error(`the server did not start again: ${this.#server.output.slice(-500)}`);
+    return this.#server;
+  }
+
+  #startClients(server: Server): Clients {
+    // The same ones again, where there were some: they know what was done, and do something else.
+    const seed = this.#plan.seed * 1_000 + this.#plan.number;
+    const clients =
+      this.#clients ?? new Clients({ url: server.url, folder: this.#folder, keys: server.keys, seed });
+    clients.start();
+    return clients;
+  }
+
+  #arming(): Record<string, string> {
+    const { death } = this.#plan;
+    const address = this.#harness.address();
+    const port = typeof address === "object" && address !== null ? address.port : 0;
+    if (death.kind !== "failpoint") return {};
+    return {
+      [armVariables.point]: death.failpoint.name,
+      [armVariables.side]: death.side,
+      [armVariables.hit]: String(death.hit),
+      [armVariables.tell]: `http://127.0.0.1:${port}/`,
+    };
+  }
+
+  /** Leaves outcomes that are old enough to be forgotten, and nothing else. */
+  async #age(): Promise<void> {
+    const server = await this.#start("production");
+    this.#clients = this.#startClients(server);
+    await this.#clients.flow(2 * FLOW_BYTES);
+    this.#complaints.push(...(await this.#clients.end("SIGTERM")));
+    await sleep(PRUNE_AFTER_S * 1_000 + 500);
+    await server.stop();
+  }
+
+  async #dieAtFailpoint(): Promise<void> {
+    const told = new Promise<void>((resolve) => (this.#told = resolve));
+    // The kill comes from here, whether the server is ready by then or not.
+    const killed = told.then(() => this.#server?.kill("group"));
+    const retention = this.#scene === "prune" ? { LEASEHOLD_OUTCOME_RETENTION_S: String(PRUNE_AFTER_S) } : {};
+    const server = await this.#start("failing", { ...this.#arming(), ...retention });
+    const cron = { over: false };
+    if (server.isRunning && !this.#isSetUp) {
+      this.#clients = this.#startClients(server);
+      if (this.#scene !== "load") void this.#runCrons(server, cron);
+      if (this.#plan.killsClient)
+        setTimeout(() => this.#clients?.killOne(this.#random), this.#random.between(300, 900)).unref();
+    }
+    const reached = await Promise.race([killed.then(() => true), sleep(REACH_MS).then(() => false)]);
+    cron.over = true;
+    if (!reached) {
+      this.#complaints.push("the failpoint was not reached");
+      await server.kill("group");
+    }
+    this.#kills += 1;
+    await this.#afterDeath();
+  }
+
+  async #runCrons(server: Server, cron: { over: boolean }): Promise<void> {
+    while (!cron.over && server.isRunning) {
+      await fetch(`${server.url}${CRON_PATH}`).catch(() => {});
+      await sleep(150);
+    }
+  }
+
+  async #dieAtRandom(victims: readonly Victim[]): Promise<void> {
+    let server = await this.#start("production");
+    this.#clients = this.#startClients(server);
+    for (const [index, victim] of victims.entries()) {
+      if (!server.isRunning) server = await this.#start("production");
+      // Mostly under full load, and now and then right after the start, while everybody is still recovering.
+      if (index === 0 || this.#random.chance(0.6)) await this.#clients.flow(FLOW_BYTES);
+      await sleep(this.#random.between(0, 1_500));
+      if (this.#plan.killsClient && index === 0) this.#clients.killOne(this.#random);
+      await this.#kill(server, victim);
+    }
+    await this.#afterDeath();
+  }
+
+  async #kill(server: Server, victim: Victim): Promise<void> {
+    await server.kill(victim);
+    this.#kills += 1;
+    if (victim !== "workerd") return;
+    // Its other half starts another runtime; now and then it is told to end before that one is there.
+    const isBack = this.#random.chance(0.7) ? server.isBack() : this.#stop(server).then(() => true);
+    if (await Promise.race([isBack, sleep(60_000).then(() => false)])) return;
+    this.#complaints.push("a server whose runtime was killed neither came back nor ended within 60 s");
+    await server.kill("group");
+  }
+
+  /** The production server on the same state; clients go on, or were cut off. */
+  async #afterDeath(): Promise<void> {
+    const { rides } = this.#plan;
+    if (!rides) this.#complaints.push(...((await this.#clients?.end("SIGUSR2")) ?? []));
+    const current = this.#server;
+    const server = current?.isRunning === true ? current : await this.#start("production", this.#arming());
+    // Cut off at one of the first writes: without others there would be nothing to verify.
+    const isFresh = this.#isSetUp || (!rides && !isLoaded(readRecords(join(this.#folder, "records"))));
+    if (isFresh) this.#clients = this.#startClients(server);
+    if (!rides && !isFresh) return;
+    await this.#clients?.flow(FLOW_BYTES);
+    this.#complaints.push(...((await this.#clients?.end("SIGTERM")) ?? []));
+  }
+
+  async #verify(records: Records): Promise<number> {
+    const server = this.#server;
+    if (server === undefined) throw new Error("there is no server");
+    const cells = cellIds.map((cell) => ({
+      cell,
+      database: new LocalDatabase(join(this.#folder, "cells", `cell-${cell}.sqlite`)),
+    }));
+    const watched = this.#watched();
+    const verifier = new Verifier({ url: server.url, keys: server.keys, fetch: watched }, cells, records);
+    this.#complaints.push(...(await verifier.all({ forgetful: this.#scene === "prune" })));
+    const hidden = await fetch(`${server.url}${CRON_PATH}`);
+    if (hidden.status !== 404) this.#complaints.push(`production answers ${CRON_PATH} with ${hidden.status}`);
+    await this.#settle(server, watched);
+    const claims = new Set(
+      cells.flatMap(({ cell, database }) => database.rows().map((row) => `${bucketOf(row)} of cell ${cell}`)),
+    );
+    for (const { database } of cells) database.close();
+    await this.#stop(server);
+    await this.#judgeFiles(claims);
+    if (this.#scene === "cron" || this.#scene === "prune") await this.#judgeCron();
+    return verifier.replays;
+  }
+
+  #watched(): Fetch {
+    const file = openSync(join(this.#folder, "history", "verifier.ndjson"), "a");
+    const history = new History({
+      name: "verifier/",
+      now: nowMs,
+      write: (line) => void writeSync(file, line),
+    });
+    return watchedFetch(history, "verifier", (url, init) => fetch(url, init));
+  }
+
+  /** The sweeps have their time, and every ledger answers and writes. */
+  async #settle(server: Server, watched: Fetch): Promise<void> {
+    if (this.#plan.isPatient) return sleep(PATIENCE_MS);
+    await sleep(500);
+    for (const cell of cellIds) {
+      const client = createClient({
+        ...patience,
+        url: server.url,
+        key: server.keys.cells[cell] ?? "",
+        cell,
+        fetch: watched,
+      });
+      const leases = new ClientLeases(client);
+      const answer = await leases.rollback(this.#random.uuid());
+      if (answer.kind !== "ok")
+        this.#complaints.push(`a rollback of an unknown lease got ${JSON.stringify(answer)}`);
+    }
+  }
+
+  async #stop(server: Server): Promise<void> {
+    const code = await server.stop();
+    if (code !== 0) this.#complaints.push(`the server ended with ${code}: ${server.output.slice(-300)}`);
+  }
+
+  async #judgeFiles(rows: ReadonlySet<string>): Promise<void> {
+    const state = join(this.#folder, "state");
+    if (readStores(state).leftovers.length > 0) await this.#giveTime();
+    const { claims, leftovers } = readStores(state);
+    this.#complaints.push(...leftovers);
+    const stored = claims.map(({ bucket, cell }) => `${bucket} of cell ${cell}`);
+    const buckets = new Set(claims.map(({ bucket }) => bucket));
+    if (buckets.size !== claims.length) this.#complaints.push("a name is stored by two shards");
+    for (const claim of stored)
+      if (!rows.has(claim)) this.#complaints.push(`stored, and no cell's row: ${claim}`);
+    if (stored.length !== rows.size)
+      this.#complaints.push(`${stored.length} claims are stored, and the cells have ${rows.size} rows`);
+  }
+
+  /** On a busy machine the stop may have come before the alarms. One more life, in which they are all that happens. */
+  async #giveTime(): Promise<void> {
+    const server = await this.#start("production");
+    await fetch(`${server.url}/v1/admin/cells`, {
+      headers: { authorization: `Bearer ${server.keys.operator}` },
+    });
+    await fetch(`${server.url}/readyz`);
+    await sleep(PATIENCE_MS);
+    await this.#stop(server);
+  }
+
+  /** The cron goes on from where it died: after two more runs the fleet record is what the ledgers say. */
+  async #judgeCron(): Promise<void> {
+    const server = await this.#start("failing");
+    for (let run = 0; run < 2; run += 1) {
+      const { status } = await fetch(`${server.url}${CRON_PATH}`);
+      if (status !== 204) this.#complaints.push(`a run of the cron got ${status}`);
+    }
+    await this.#stop(server);
+    const state = join(this.#folder, "state");
+    this.#complaints.push(...judgeRecord(state, readStores(state).leases));
+  }
+
+  /** An outcome that was forgotten is none that the history knows; so not after a prune. */
+  #checkHistory(): number {
+    const folder = join(this.#folder, "history");
+    const events = readHistory(
+      ...readdirSync(folder).map((name) => readFileSync(join(folder, name), "utf8")),
+    );
+    const result = checkHistory(events, { clockErrorMs: 2 });
+    if (!result.ok) {
+      this.#complaints.push(`the history of ${result.bucket} has no order: ${result.explanation}`);
+      return 0;
+    }
+    for (const bucket of result.undecided)
+      this.#complaints.push(`the history of ${bucket} is undecided: the search for an order was given up`);
+    if (result.operations === 0 && !this.#isSetUp)
+      this.#complaints.push("the history is empty: there was nothing to order");
+    return result.operations;
+  }
+}
+
+const countOf = ({ calls }: Records, kind: string, answer: string): number =>
+  calls.filter((call) => call.kind === kind && call.answer.kind === answer).length;
+
+const isLoaded = (records: Records): boolean =>
+  countOf(records, "begin", "ok") > 0 && countOf(records, "commit", "ok") > 0;
+
+const bucketOf = ({ type, value }: { type: string; value: string }): string =>
+  `${bucketTypes[type as BucketTypeName].number} ${value.toLowerCase()}`;

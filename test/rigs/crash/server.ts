@@ -1,0 +1,156 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { closeSync, mkdirSync, openSync, readdirSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import type { DevKeys } from "../../../scripts/dev-keys.ts";
+
+const root = join(import.meta.dirname, "../../..");
+const scripts = { production: "scripts/start.ts", failing: "test/rigs/crash/failing-server.ts" } as const;
+
+const READY = "Leasehold is ready at";
+
+/** Who is killed: all of it, or one half while the other half is still there. A runtime that was killed is started again by the other half. */
+export const victims = ["group", "workerd", "node"] as const;
+export type Victim = (typeof victims)[number];
+
+export interface ServerOptions {
+  kind: keyof typeof scripts;
+  port: number;
+  /** Its `state` and its output. */
+  folder: string;
+  variables?: Record<string, string>;
+}
+
+const alive = new Set<ChildProcess>();
+/** Whatever is left of what was started here. */
+export function killAll(): void {
+  for (const child of alive) killGroup(child.pid);
+}
+process.on("exit", killAll);
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, () => process.exit(1));
+
+/** A child that leads a process group of its own, and that does not outlive this process. What it leaves in its temp folder lies beside its output. */
+export function startGroup(
+  script: string,
+  args: readonly string[],
+  env: Record<string, string>,
+  output: string,
+): ChildProcess {
+  const file = openSync(output, "a");
+  const temp = join(dirname(output), "tmp");
+  mkdirSync(temp, { recursive: true });
+  const child = spawn(process.execPath, [join(root, script), ...args], {
+    cwd: root,
+    env: { ...process.env, TMPDIR: temp, ...env },
+    detached: true,
+    stdio: ["ignore", file, file],
+  });
+  closeSync(file);
+  alive.add(child);
+  child.once("exit", () => alive.delete(child));
+  return child;
+}
+
+export function killGroup(pid: number | undefined): void {
+  try {
+    if (pid !== undefined) process.kill(-pid, "SIGKILL");
+  } catch {
+    // Gone already.
+  }
+}
+
+export const endOf = (child: ChildProcess): Promise<number | null> =>
+  child.exitCode !== null || child.signalCode !== null
+    ? Promise.resolve(child.exitCode)
+    : new Promise((end) => child.once("exit", (code) => end(code)));
+
+/** A coordinator in a process group of its own, as `kill -9` meets it. */
+export class Server {
+  readonly url: string;
+  readonly pid: number;
+  readonly ended: Promise<number | null>;
+  readonly stateFolder: string;
+  readonly #child: ChildProcess;
+  readonly #output: string;
+  readonly #from: number;
+
+  constructor({ kind, port, folder, variables = {} }: ServerOptions) {
+    this.url = `http://127.0.0.1:${port}`;
+    this.stateFolder = join(folder, "state");
+    this.#output = join(folder, "server.log");
+    // More than one shard, so that a crash may fall between them.
+    const env = {
+      PORT: String(port),
+      LEASEHOLD_STATE: this.stateFolder,
+      LEASEHOLD_SHARDS: "4",
+      ...variables,
+    };
+    this.#child = startGroup(scripts[kind], [], env, this.#output);
+    this.pid = this.#child.pid ?? 0;
+    this.#from = readFileSync(this.#output, "utf8").length;
+    this.ended = endOf(this.#child);
+  }
+
+  get keys(): DevKeys {
+    return JSON.parse(readFileSync(join(this.stateFolder, "dev-keys.json"), "utf8")) as DevKeys;
+  }
+
+  get isRunning(): boolean {
+    return this.#child.exitCode === null && this.#child.signalCode === null;
+  }
+
+  get output(): string {
+    return readFileSync(this.#output, "utf8").slice(this.#from);
+  }
+
+  /** False: it ended first. */
+  async ready(): Promise<boolean> {
+    while (this.isRunning) {
+      if (this.output.includes(READY)) return true;
+      await new Promise((resume) => setTimeout(resume, 20));
+    }
+    return false;
+  }
+
+  async kill(victim: Victim): Promise<void> {
+    const pid = victim === "workerd" ? this.workerd : this.pid;
+    if (victim === "group" || pid === undefined) killGroup(this.pid);
+    else process.kill(pid, "SIGKILL");
+    if (victim !== "workerd") await this.ended;
+    if (victim === "node") killGroup(this.pid);
+  }
+
+  /** After its runtime was killed: the process starts another one by itself. False: it did not. */
+  async isBack(): Promise<boolean> {
+    for (let tries = 0; tries < 200 && this.isRunning; tries += 1) {
+      const answer = await fetch(`${this.url}/healthz`).catch(() => undefined);
+      if (answer?.ok === true) return true;
+      await new Promise((resume) => setTimeout(resume, 50));
+    }
+    return false;
+  }
+
+  /** Asks it to end. Null: it did not end by itself. */
+  async stop(): Promise<number | null> {
+    if (this.isRunning) process.kill(this.pid, "SIGTERM");
+    return this.ended;
+  }
+
+  get workerd(): number | undefined {
+    return membersOf(this.pid).find(({ name }) => name === "workerd")?.pid;
+  }
+}
+
+/** The processes of a group, as /proc knows them. */
+function membersOf(group: number): { pid: number; name: string }[] {
+  const pids = readdirSync("/proc").filter((entry) => /^\d+$/.test(entry));
+  return pids.flatMap((pid) => {
+    try {
+      const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+      const name = stat.slice(stat.indexOf("(") + 1, stat.lastIndexOf(")"));
+      const [, , pgrp] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+      return Number(pgrp) === group ? [{ pid: Number(pid), name }] : [];
+    } catch {
+      return [];
+    }
+  });
+}

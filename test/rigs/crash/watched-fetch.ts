@@ -1,0 +1,126 @@
+import type { Batch, Bucket, Fetch } from "../../../src/client/index.ts";
+import type { LeaseState } from "../../../src/core/messages.ts";
+import type { Answer, BatchOp, Call, Recorder, SeenConflict, SeenRecord } from "../history/history.ts";
+
+/** Writes down every try of every call that the history knows, before it leaves and after its answer. */
+export function watchedFetch(recorder: Recorder, client: string, inner: Fetch): Fetch {
+  return async (url, init) => {
+    const call = callOf(init.method, new URL(url).pathname, init.body);
+    if (call === undefined) return inner(url, init);
+    const id = recorder.invoke({ client, ...call });
+    const response = await inner(url, init);
+    const text = await response.text();
+    recorder.complete(id, answerOf(call, response.status, text));
+    return { status: response.status, headers: response.headers, text: async () => text };
+  };
+}
+
+function callOf(method: string, path: string, body: string | undefined): Call | undefined {
+  const [, cell, lease, decision] =
+    /^\/v1\/cells\/([^/]+)\/leases\/([^/]+)(?:\/(commit|rollback))?$/.exec(path) ?? [];
+  if (method === "POST" && path === "/v1/records/lookup") {
+    return { kind: "lookup", buckets: (JSON.parse(body ?? "") as { buckets: Bucket[] }).buckets.map(nameOf) };
+  }
+  if (cell === undefined || lease === undefined) return undefined;
+  if (method === "PUT") return { kind: "begin", cell, lease, ops: opsOf(JSON.parse(body ?? "") as Batch) };
+  if (decision !== undefined)
+    return { kind: "decide", cell, lease, outcome: decision === "commit" ? "COMMITTED" : "ROLLED_BACK" };
+  return method === "GET" ? { kind: "get", cell, lease } : undefined;
+}
+
+/** The rig's names are ASCII, so their canonical form is simple. */
+const nameOf = ({ type, value }: Bucket): string => `${type}:${value.toLowerCase()}`;
+const reference = ({ type, id }: { type: string; id: string | number }): string => `${type}:${id}`;
+
+const opsOf = ({ creates = [], destroys = [], replaces = [] }: Batch): BatchOp[] => [
+  ...creates.map((claim) => opOf("create", claim)),
+  ...destroys.map((claim) => opOf("destroy", claim)),
+  ...replaces.map((claim) => opOf("replace", claim)),
+];
+
+const opOf = (
+  kind: BatchOp["kind"],
+  { bucket, subject, source }: NonNullable<Batch["destroys"]>[number],
+): BatchOp => ({
+  kind,
+  bucket: nameOf(bucket),
+  value: bucket.value,
+  ...(subject === undefined ? {} : { subject: reference(subject) }),
+  ...(source === undefined ? {} : { source: reference(source) }),
+});
+
+interface WireRecord {
+  bucket: Bucket;
+  cell_id: string;
+  status: SeenRecord["status"];
+  lease_uuid: string | null;
+  subject: { type: string; id: string };
+  source: { type: string; id: string };
+  epoch: number;
+}
+
+interface WireConflict {
+  bucket: Bucket;
+  kind: SeenConflict["kind"];
+  owner?: "self" | "other";
+}
+
+interface WireAnswer {
+  lease?: { state: LeaseState; counts: { missing: number } };
+  results?: { bucket: Bucket; record?: WireRecord }[];
+  code?: string;
+  reason?: string;
+  conflicts?: WireConflict[];
+}
+
+function answerOf(call: Call, status: number, text: string): Answer {
+  const answer = JSON.parse(text) as WireAnswer;
+  if (status >= 400 && status < 500 && answer.code !== undefined) {
+    const { code, reason, conflicts } = answer;
+    const met = conflicts?.map(({ bucket, kind, owner }) => ({
+      bucket: nameOf(bucket),
+      kind,
+      ...(owner === undefined ? {} : { owner }),
+    }));
+    return {
+      kind: "refused",
+      code,
+      ...(reason === undefined ? {} : { reason }),
+      ...(met === undefined ? {} : { conflicts: met }),
+    };
+  }
+  if (status >= 300) return { kind: "unknown" };
+  if (answer.results !== undefined) {
+    return {
+      kind: "ok",
+      found: Object.fromEntries(
+        answer.results.map(({ bucket, record }) => [nameOf(bucket), record ? seen(record) : null]),
+      ),
+    };
+  }
+  if (answer.lease === undefined) return { kind: "unknown" };
+  const { state, counts } = answer.lease;
+  return {
+    kind: "ok",
+    state,
+    ...(call.kind === "begin" ? { created: status === 201, missing: counts.missing } : {}),
+  };
+}
+
+const seen = ({
+  bucket: { value },
+  cell_id: cell,
+  lease_uuid: lease,
+  status,
+  subject,
+  source,
+  epoch,
+}: WireRecord): SeenRecord => ({
+  cell,
+  status,
+  lease,
+  epoch,
+  value,
+  subject: reference(subject),
+  source: reference(source),
+});

@@ -1,0 +1,179 @@
+/** The Worker with failpoints: the production objects on ports that die at one durable write. Only the crash rig starts it. */
+import type { Ports, Synchronous } from "../../../src/core/ports.ts";
+import type { WritePoint } from "../../../src/core/write-points.ts";
+import type { Env } from "../../../src/env.ts";
+import production, {
+  CellLedger as RealLedger,
+  ClaimShard as RealShard,
+  Directory as RealDirectory,
+} from "../../../src/index.ts";
+import { objectPorts, type PortsOf } from "../../../src/objects/ports.ts";
+import { armVariables, CRON_PATH, cronWriteOf, type ObjectKind, type Side } from "./failpoints.ts";
+import { wrappedD1 } from "../../support/workerd/wrapped-d1.ts";
+
+interface Armed {
+  point: string;
+  side: Side;
+  hitsLeft: number;
+  /** The address that is told of the death. */
+  whom: string;
+}
+
+/** Of the isolate, which holds the Worker and all objects: one process dies as a whole. */
+let armed: Armed | undefined;
+let isDead = false;
+/** The last write is, and the end may come. */
+const last = { isDurable: false };
+
+class Died extends Error {}
+
+function arm(env: Env): void {
+  const variables = env as unknown as Record<string, string | undefined>;
+  const {
+    [armVariables.point]: point,
+    [armVariables.side]: side,
+    [armVariables.hit]: nth,
+    [armVariables.tell]: whom,
+  } = variables;
+  if (point === undefined || whom === undefined) return;
+  armed ??= { point, side: side === "after" ? "after" : "before", hitsLeft: Number(nth ?? 1), whom };
+}
+
+/** Which side of this write is to be the last moment. Counts the hit. */
+function hit(names: readonly string[]): Side | undefined {
+  if (armed === undefined || !names.includes(armed.point)) return undefined;
+  armed.hitsLeft -= 1;
+  return armed.hitsLeft === 0 ? armed.side : undefined;
+}
+
+/** From now on nothing is written and nobody is answered. Once the last write is durable, whoever is told kills the process. */
+function die(durable: Promise<unknown>): void {
+  // What runs in the same turn becomes durable together with the write, and nothing can fall in between.
+  queueMicrotask(() => (isDead = true));
+  void durable.then(() => {
+    last.isDurable = true;
+    tell();
+  });
+}
+
+const tell = (): void => void fetch(armed?.whom ?? "", { method: "POST" }).catch(() => {});
+
+/** An object whose constructor was cut off cannot tell anybody; the requests that wait for it can. */
+async function tellWhenDead(over: { yes: boolean }): Promise<void> {
+  while (!over.yes && !last.isDurable) await new Promise((resume) => setTimeout(resume, 5));
+  if (last.isDurable) tell();
+}
+
+/** A timer keeps the runtime from noticing that nothing will ever happen. */
+async function silence(): Promise<never> {
+  for (;;) await new Promise((resume) => setTimeout(resume, 60_000));
+}
+
+async function unlessDead<T>(work: Promise<T>): Promise<T> {
+  const settled = await work.then(
+    (value) => () => value,
+    (error: unknown) => () => {
+      throw error;
+    },
+  );
+  return isDead ? silence() : settled();
+}
+
+const failing =
+  (kind: ObjectKind): PortsOf =>
+  (ctx) => {
+    const real = objectPorts(ctx);
+    const transaction = <T>(points: readonly WritePoint[], work: () => Synchronous<T>): T => {
+      if (isDead) throw new Died();
+      const side = hit(points.map((write) => `${kind}:${write}`));
+      if (side === "before") {
+        isDead = true;
+        die(Promise.resolve());
+        throw new Died();
+      }
+      const value = real.sql.transaction(points, work);
+      if (side === "after") die(real.sql.flush());
+      return value;
+    };
+    const ports: Ports = {
+      ...real,
+      sql: { ...real.sql, transaction, flush: () => unlessDead(real.sql.flush()) },
+      alarm: { ...real.alarm, set: (atMs) => (isDead ? undefined : real.alarm.set(atMs)) },
+      // A dead process does not even end its instances.
+      halt: (reason) => (isDead ? undefined : real.halt(reason)),
+    };
+    return ports;
+  };
+
+export class CellLedger extends RealLedger {
+  constructor(ctx: DurableObjectState, env: Env) {
+    arm(env);
+    super(ctx, env, failing("ledger"));
+  }
+}
+
+export class ClaimShard extends RealShard {
+  constructor(ctx: DurableObjectState, env: Env) {
+    arm(env);
+    super(ctx, env, failing("shard"));
+  }
+}
+
+export class Directory extends RealDirectory {
+  constructor(ctx: DurableObjectState, env: Env) {
+    arm(env);
+    super(ctx, env, failing("directory"));
+  }
+}
+
+async function execute<T>(sql: readonly string[], work: () => Promise<T>): Promise<T> {
+  if (isDead) return silence();
+  const side = hit(
+    sql
+      .map(cronWriteOf)
+      .filter((name) => name !== undefined)
+      .slice(0, 1),
+  );
+  if (side === "before") {
+    die(Promise.resolve());
+    return silence();
+  }
+  const result = await unlessDead(work());
+  if (side === "after") {
+    die(Promise.resolve());
+    return silence();
+  }
+  return result;
+}
+
+async function runCron(env: Env): Promise<void> {
+  const event = { scheduledTime: Date.now(), cron: "* * * * *" } as ScheduledController;
+  await unlessDead(production.scheduled(event, { ...env, DB: wrappedD1(env.DB, execute) }));
+}
+
+async function answerOf(
+  request: Parameters<typeof production.fetch>[0],
+  env: Env,
+  context: ExecutionContext,
+): Promise<Response> {
+  if (new URL(request.url).pathname !== CRON_PATH)
+    return unlessDead(Promise.resolve(production.fetch(request, env, context)));
+  await runCron(env);
+  return new Response(null, { status: 204 });
+}
+
+export default {
+  fetch: async (request, env, context) => {
+    arm(env);
+    if (isDead) return silence();
+    const over = { yes: false };
+    if (armed !== undefined) context.waitUntil(tellWhenDead(over));
+    const answer = await answerOf(request, env, context);
+    over.yes = true;
+    return answer;
+  },
+  scheduled: (_event, env) => {
+    arm(env);
+    return runCron(env);
+  },
+} satisfies ExportedHandler<Env>;

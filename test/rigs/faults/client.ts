@@ -1,0 +1,84 @@
+/** A caller as a cell or an operator is one: over HTTP, and with the same UUID again until the answer is clear. */
+import { createExecutionContext, createScheduledController } from "cloudflare:test";
+import { env, signedKey } from "../../support/workerd/api.ts";
+import worker from "./worker.ts";
+import type { World } from "./world.ts";
+
+export interface Received {
+  /** 0: the Worker died. */
+  status: number;
+  json: { code?: string; reason?: string; lease?: { uuid: string; state: string } } & Record<string, unknown>;
+}
+
+const DEAD: Received = { status: 0, json: {} };
+/** How often somebody looks whether the Worker is still there. */
+const LOOK_MS = 5;
+
+export class Client {
+  readonly #world: World;
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  /** One request. `key`: a role, `cell <id>`, or a key itself. */
+  async send(
+    method: string,
+    path: string,
+    { key = "operator", body }: { key?: string; body?: unknown } = {},
+  ): Promise<Received> {
+    const headers = { authorization: `Bearer ${await keyOf(key)}`, "content-type": "application/json" };
+    const request = new Request(`https://world-${this.#world.id}.test${path}`, {
+      method,
+      headers,
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    return this.#unlessDead(async () => {
+      const response = await worker.fetch(
+        request as Parameters<typeof worker.fetch>[0],
+        env,
+        createExecutionContext(),
+      );
+      return { status: response.status, json: await response.json() };
+    });
+  }
+
+  async cron(): Promise<void> {
+    const controller = createScheduledController({
+      scheduledTime: Date.now(),
+      cron: `world-${this.#world.id}`,
+    });
+    await this.#unlessDead(async () => {
+      await worker.scheduled(controller, env);
+      return DEAD;
+    });
+  }
+
+  /** When everything dies, so does the Worker, and its caller loses the connection. */
+  async #unlessDead(work: () => Promise<Received>): Promise<Received> {
+    this.#world.born("worker");
+    const watch = { isOver: false };
+    const death = (async () => {
+      while (!watch.isOver && !this.#world.isDead("worker"))
+        await new Promise((resume) => setTimeout(resume, LOOK_MS));
+      return DEAD;
+    })();
+    try {
+      return await Promise.race([work(), death]);
+    } finally {
+      watch.isOver = true;
+    }
+  }
+}
+
+const keys = new Map<string, Promise<string>>();
+
+function keyOf(key: string): Promise<string> {
+  if (key.startsWith("lhk_")) return Promise.resolve(key);
+  const [role, cell] = key.split(" ");
+  const made =
+    keys.get(key) ??
+    signedKey(cell === undefined ? { role: role as "operator" | "router" } : { role: "cell", cell });
+  keys.set(key, made);
+  return made;
+}

@@ -1,0 +1,59 @@
+/** The matrix as a whole: nothing that the code writes is left out, and the documentation says what is in it. */
+import { expect, test } from "vitest";
+import { writePoints } from "../../../src/core/write-points.ts";
+import documentation from "../../../docs/internals/fault-matrix.md?raw";
+import { d1Errors } from "./faulty-d1.ts";
+import { rowsOf } from "./matrix.ts";
+import { callFaults, writeFaults } from "./plan.ts";
+import { prepareDatabases, record } from "./play.ts";
+import { scenarios } from "./scenarios.ts";
+
+/** Write points that no scenario can reach, and why. */
+const unreachable: Record<string, string> = {};
+
+await prepareDatabases();
+const matrix: { title: string; writes: string[]; points: string[]; faults: string[] }[] = [];
+for (const scenario of scenarios) {
+  const journal = await record(scenario);
+  matrix.push({
+    title: scenario.title,
+    writes: journal.writes.map(({ label }) => label),
+    points: journal.writes.flatMap(({ points }) => points),
+    faults: rowsOf(scenario, journal).map(({ fault }) => fault),
+  });
+}
+
+test("every write point of the code occurs in a scenario", () => {
+  const seen = new Set([...matrix.flatMap(({ points }) => points), ...Object.keys(unreachable)]);
+  expect(
+    Object.values(writePoints)
+      .flat()
+      .filter((point) => !seen.has(point)),
+  ).toEqual([]);
+});
+
+test("every fault and every error of D1 occurs in a row", () => {
+  const faults = new Set(matrix.flatMap((scenario) => scenario.faults));
+  const errors = d1Errors.flatMap((text) => [`fails: ${text}`, `fails afterwards: ${text}`]);
+  expect(
+    [...Object.keys(callFaults), ...Object.keys(writeFaults), ...errors].filter(
+      (fault) => !faults.has(fault),
+    ),
+  ).toEqual([]);
+});
+
+test("the documentation lists the writes of every scenario", () => {
+  const listed = new Map(
+    [...documentation.matchAll(/^\| ([^|`]+?) +\| (`[^|]*`) +\|$/gm)].map(([, title, writes]) => [
+      title,
+      namesIn(writes ?? ""),
+    ]),
+  );
+  // What goes to two objects at the same time has no order.
+  expect(Object.fromEntries(listed)).toEqual(
+    Object.fromEntries(matrix.map(({ title, writes }) => [title, writes.toSorted()])),
+  );
+});
+
+const namesIn = (writes: string): string[] =>
+  [...writes.matchAll(/`([^`]+)`/g)].map(([, name]) => name ?? "").toSorted();

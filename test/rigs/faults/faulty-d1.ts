@@ -1,0 +1,28 @@
+/** A D1 whose executions go through a world, each under the names of what its statements do. */
+import { wrappedD1 } from "../../support/workerd/wrapped-d1.ts";
+import { nameOf } from "./d1-names.ts";
+import type { World } from "./world.ts";
+
+/** What D1 says when it fails, as its documentation lists it. The text is all that one gets. */
+export const d1Errors = [
+  "D1 DB reset because its code was updated.",
+  "Internal error while starting up D1 DB storage caused object to be reset.",
+  "Network connection lost.",
+  "Internal error in D1 DB storage caused object to be reset.",
+  "Cannot resolve D1 DB due to transient issue on remote node.",
+  "Can't read from request stream because client disconnected.",
+  "D1 DB storage operation exceeded timeout which caused object to be reset.",
+  "D1 DB is overloaded. Requests queued for too long.",
+  "D1 DB is overloaded. Too many requests queued.",
+  "D1 DB exceeded its CPU time limit and was reset.",
+  "D1 DB's isolate exceeded its memory limit and was reset.",
+  "Exceeded maximum DB size.",
+  "Your account has exceeded D1's maximum account storage limit, please contact Cloudflare to raise your limit",
+] as const;
+
+export function faultyD1(real: D1Database, world: World, from: string, isAlive: () => void): D1Database {
+  return wrappedD1(real, async (sql, deliver) => {
+    isAlive();
+    return world.send({ from, to: "d1", method: sql.map(nameOf).join(" + "), deliver });
+  });
+}

@@ -1,0 +1,86 @@
+/** The environment of a Worker or of an object, in which every call to an object and every statement for D1 goes through its world. */
+import type { Env, Namespace } from "../../../src/env.ts";
+import type { Exchange, Inquiry } from "../../../src/core/messages.ts";
+import { faultyD1 } from "./faulty-d1.ts";
+import type { World } from "./world.ts";
+
+type Callable = Record<string, (message: unknown) => Promise<unknown>>;
+
+/** `from`: who calls. `isAlive` throws, or does not return, when that instance has died. */
+export function faultyEnv(env: Env, world: World, from: string, isAlive: () => void = () => {}): Env {
+  const wrapped = (real: Namespace<object>): unknown => faultyNamespace(real, world, from, isAlive);
+  const databases = env as unknown as Record<string, D1Database | undefined>;
+  const database = databases[world.database];
+  if (database === undefined) throw new Error(`there is no binding ${world.database}`);
+  return {
+    ...env,
+    ...world.variables,
+    CELL_LEDGER: wrapped(env.CELL_LEDGER) as Env["CELL_LEDGER"],
+    CLAIM_SHARD: wrapped(env.CLAIM_SHARD) as Env["CLAIM_SHARD"],
+    DIRECTORY: wrapped(env.DIRECTORY) as Env["DIRECTORY"],
+    DB: faultyD1(database, world, from, isAlive),
+  };
+}
+
+function faultyNamespace(
+  real: Namespace<object>,
+  world: World,
+  from: string,
+  isAlive: () => void,
+): Namespace<object> {
+  const getByName: Namespace<object>["getByName"] = (name, options) => {
+    const physical = world.physical(name);
+    const stub = (): Callable => real.getByName(physical, options) as unknown as Callable;
+    return faultyStub(stub, world, from, labelOf(name), isAlive);
+  };
+  return { getByName };
+}
+
+/** Every property is a method that asks the world. Made anew for each delivery, as a stub that has met a reset fails for ever. */
+function faultyStub(
+  stub: () => Callable,
+  world: World,
+  from: string,
+  to: string,
+  isAlive: () => void,
+): object {
+  return new Proxy(
+    {},
+    {
+      get: (_, method) => {
+        if (typeof method !== "string" || method === "then") return undefined;
+        return (given: unknown) => {
+          isAlive();
+          const message = method === "inquire" ? withOwnNumber(given as Inquiry) : given;
+          const deliver = async (): Promise<unknown> => stub()[method]?.(message);
+          return world.send({
+            from,
+            to,
+            method: method === "exchange" ? `exchange ${kindOf(given as Exchange)}` : method,
+            deliver,
+          });
+        };
+      },
+    },
+  );
+}
+
+/** A shard knows itself by the number that it has in workerd; its ledgers know it by the one that it has in its world. */
+const withOwnNumber = (message: Inquiry): Inquiry => ({ ...message, shard: message.shard % 10 });
+
+const labelOf = (name: string): string => {
+  const [prefix, number] = name.split("-");
+  if (prefix === "cell") return `ledger${Number(number) % 10}`;
+  return prefix === "shard" ? `shard${number}` : name;
+};
+
+function kindOf({ decisions, prepares }: Exchange): string {
+  const kinds = [
+    ...new Set(
+      decisions.map(({ outcome, epoch }) =>
+        epoch === null ? "release" : outcome === "COMMITTED" ? "commit" : "rollback",
+      ),
+    ),
+  ];
+  return [...kinds, ...(prepares.length > 0 ? ["prepare"] : [])].join("+");
+}

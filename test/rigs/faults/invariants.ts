@@ -1,0 +1,179 @@
+/** What must be true in the end, whatever went wrong on the way. */
+import { expect } from "vitest";
+import { env } from "../../support/workerd/api.ts";
+import { rowsOf } from "./objects.ts";
+import { APPLIED, SHARDS, type Batch, type Cell, type Known, type Stage } from "./stage.ts";
+
+interface LeaseRow {
+  lease: string;
+  state: string;
+  position: number;
+  open: number;
+}
+
+interface HoldRow {
+  canonical: string;
+  lease: string;
+}
+
+interface ClaimRow {
+  canonical: string;
+  cell: string;
+  subject_id: string;
+  epoch: number;
+}
+
+const shards = Array.from({ length: SHARDS }, (_, shard) => `shard${shard}`);
+
+const ledgersOf = ({ world }: Stage): Cell[] =>
+  ([1, 2] as const).filter((cell) => world.used.has(`ledger${cell}`));
+
+/** Rows of all ledgers, by lease. */
+async function leaseRows(stage: Stage): Promise<Map<string, LeaseRow & { cell: Cell }>> {
+  const rows = new Map<string, LeaseRow & { cell: Cell }>();
+  for (const cell of ledgersOf(stage)) {
+    const statement = `SELECT lease, state, position, decided = 1 AND position > ${APPLIED} AS open FROM lease`;
+    for (const row of await rowsOf<LeaseRow>(stage.world, `ledger${cell}`, statement))
+      rows.set(row.lease, { ...row, cell });
+  }
+  return rows;
+}
+
+const inShards = async <Row>(stage: Stage, statement: string): Promise<Row[]> => {
+  const used = shards.filter((label) => stage.world.used.has(label));
+  return (await Promise.all(used.map((label) => rowsOf<Row>(stage.world, label, statement)))).flat();
+};
+
+const namesOf = ({ create = [], destroy = [], replace = [] }: Batch): string[] => [
+  ...create,
+  ...destroy,
+  ...replace,
+];
+
+/** A lease's state as its ledger has it, or, when it was forgotten, as it was last acknowledged. */
+const stateOf = (known: Known, rows: Map<string, LeaseRow>): string | undefined =>
+  rows.get(known.uuid)?.state ?? known.states.at(-1);
+
+/** Claims as the committed leases leave them, in the order of the scenario. */
+function expectedClaims(stage: Stage, rows: Map<string, LeaseRow>): object[] {
+  const claims = new Map<string, object>();
+  for (const known of stage.leases.values()) {
+    if (stateOf(known, rows) !== "COMMITTED") continue;
+    const { create = [], destroy = [], replace = [] } = known.batch;
+    const cell = stage.world.cell(known.cell);
+    for (const canonical of create) claims.set(canonical, { canonical, cell, subject: "1" });
+    for (const canonical of replace) claims.set(canonical, { canonical, cell, subject: "2" });
+    for (const canonical of destroy) claims.delete(canonical);
+  }
+  return [...claims].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, claim]) => claim);
+}
+
+/** Holds are those of granted leases, claims those of committed ones, and what was acknowledged is so. */
+export async function expectConsistent(stage: Stage): Promise<void> {
+  const rows = await leaseRows(stage);
+  for (const [name, known] of stage.leases) expectKept(name, known, rows.get(known.uuid));
+  const uuids = new Set([...stage.leases.values()].map(({ uuid }) => uuid));
+  expect([...rows.keys()].filter((uuid) => !uuids.has(uuid))).toEqual([]);
+  expect(
+    [...rows.values()]
+      .filter(({ open }) => open === 1)
+      .map(({ lease, state }) => `${state} ${lease} is not applied`),
+  ).toEqual([]);
+
+  const granted = [...stage.leases.values()].filter(({ uuid }) => rows.get(uuid)?.state === "GRANTED");
+  const wanted = granted.flatMap(({ uuid, batch }) =>
+    namesOf(batch).map((canonical) => ({ canonical, lease: uuid })),
+  );
+  const holds = await inShards<HoldRow>(stage, "SELECT canonical, lease FROM hold");
+  expect(byName(holds)).toEqual(byName(wanted));
+
+  const claims = await inShards<ClaimRow>(stage, "SELECT canonical, cell, subject_id, epoch FROM claim");
+  expect(
+    byName(claims.map(({ canonical, cell, subject_id: subject }) => ({ canonical, cell, subject }))),
+  ).toEqual(expectedClaims(stage, rows));
+}
+
+const byName = <Row extends { canonical: string }>(rows: Row[]): Row[] =>
+  rows.toSorted((a, b) => (a.canonical < b.canonical ? -1 : 1));
+
+/** An acknowledged state is durable, and a decision never flips. */
+function expectKept(name: string, { states }: Known, row: LeaseRow | undefined): void {
+  const decided = [...new Set(states.filter((state) => state !== "GRANTED"))];
+  expect({ name, decided: decided.length <= 1, states }).toEqual({ name, decided: true, states });
+  const firstDecided = states.findIndex((state) => state !== "GRANTED");
+  if (firstDecided >= 0)
+    expect({ name, after: states.slice(firstDecided) }).toEqual({
+      name,
+      after: states.slice(firstDecided).map(() => decided[0]),
+    });
+  if (states.length === 0) return;
+  // A decided lease may be forgotten, once its retention is over; a granted one never.
+  if (decided.length === 0) expect({ name, isThere: row !== undefined }).toEqual({ name, isThere: true });
+  else if (row !== undefined) expect({ name, state: row.state }).toEqual({ name, state: decided[0] });
+}
+
+/** The decision that a lease has is the only one that can be had. */
+export async function expectFinal(stage: Stage): Promise<void> {
+  const rows = await leaseRows(stage);
+  for (const [name, known] of stage.leases) {
+    const state = rows.get(known.uuid)?.state;
+    if (state === "COMMITTED")
+      await stage.decide(name, "rollback", [{ status: 409, reason: "LEASE_COMMITTED" }]);
+    if (state === "ROLLED_BACK")
+      await stage.decide(name, "commit", [{ status: 409, reason: "LEASE_ROLLED_BACK" }]);
+  }
+}
+
+/** D1 shows of each lease what its ledger says, the cells as the directory has them, and no cursor is behind. */
+export async function expectRecordToMatch(stage: Stage): Promise<void> {
+  const db = (env as unknown as Record<string, D1Database>)[stage.world.database];
+  if (db === undefined) throw new Error("the world has no D1");
+  const rows = await leaseRows(stage);
+  for (const cell of ledgersOf(stage)) {
+    const id = stage.world.cell(cell);
+    const found = (
+      await db
+        .prepare("SELECT uuid AS lease, state, position FROM leases WHERE cell_id = ?")
+        .bind(id)
+        .all<LeaseRow>()
+    ).results;
+    const copied = new Map(found.map((row) => [row.lease, row]));
+    const held = [...rows.values()].filter((row) => row.cell === cell);
+    for (const { lease, state, position } of held)
+      expect(copied.get(lease)).toEqual({ lease, state, position });
+    const cursor = await db
+      .prepare("SELECT pulled_position AS position, last_error AS error, name FROM cells WHERE cell_id = ?")
+      .bind(id)
+      .first();
+    const last = Math.max(0, ...found.map(({ position }) => position));
+    expect(cursor).toEqual({ position: last, error: null, name: stage.cells.get(id) });
+    // What was pruned in the ledger stays in the record.
+    for (const { uuid, states } of [...stage.leases.values()].filter((known) => known.cell === cell))
+      if (states.length > 0) expect(copied.get(uuid)?.state).toBe(rows.get(uuid)?.state ?? states.at(-1));
+  }
+}
+
+/** Revoked keys are refused and others are not; the directory shows every cell once. */
+export async function expectDirectory(stage: Stage): Promise<void> {
+  const { json } = await stage.until("the list of cells", [{ status: 200 }], () =>
+    stage.client.send("GET", "/v1/admin/cells"),
+  );
+  const shown = (json["cells"] as { cell_id: string; name: string }[]).map(
+    ({ cell_id: id, name }) => `${id} ${name}`,
+  );
+  expect(shown).toEqual([...stage.cells].map(([id, name]) => `${id} ${name}`));
+  for (const [name, { key, cell, isRevoked }] of stage.keys) {
+    const expected = isRevoked ? [{ status: 401, reason: "KEY_REVOKED" }] : [{ status: 200 }];
+    await stage.until(`a call with the key ${name}`, expected, () =>
+      stage.client.send("GET", `/v1/cells/${stage.world.cell(cell)}/leases`, { key }),
+    );
+  }
+}
+
+/** Keys in D1 are those in the directory. Only where the D1 is the world's alone: its keys have one cursor. */
+export async function expectKeysToMatch(stage: Stage): Promise<void> {
+  const statement = "SELECT key_id AS id, position, revoked_at_ms AS revoked FROM";
+  const made = await rowsOf<object>(stage.world, "directory", `${statement} minted_key ORDER BY position`);
+  const db = (env as unknown as Record<string, D1Database>)[stage.world.database];
+  expect((await db?.prepare(`${statement} keys ORDER BY position`).all())?.results).toEqual(made);
+}

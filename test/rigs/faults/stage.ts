@@ -1,0 +1,297 @@
+/** What the scenarios are written in: steps that a careful caller takes, each repeated until its answer is clear. */
+import { MESSAGE_VERSION, type Envelope } from "../../../src/core/messages.ts";
+import { placementOf, shardOf } from "../../../src/core/placement.ts";
+import { opsOf } from "../../support/ops.ts";
+import { Client, type Received } from "./client.ts";
+import { ring, rowsOf, stubOf } from "./objects.ts";
+import type { World } from "./world.ts";
+
+export const SHARDS = 2;
+/** Longer than any pause between two tries of unfinished work. */
+const LONG_MS = 130_000;
+/** A caller that has no clear answer by then has found a fault. */
+const MAX_TRIES = 8;
+
+export type Cell = 1 | 2;
+export type Outcome = "commit" | "rollback";
+
+export interface Batch {
+  create?: string[];
+  destroy?: string[];
+  replace?: string[];
+}
+
+/** What is known of a lease from the answers: nothing may ever contradict it. */
+export interface Known {
+  uuid: string;
+  cell: Cell;
+  batch: Batch;
+  /** As acknowledged, in order. */
+  states: string[];
+}
+
+type Expected = { status: number; reason?: string; code?: string };
+
+/** Statuses and codes after which the same call is made again. */
+const isUnclear = ({ status, json }: Received): boolean =>
+  [0, 429, 503, 504].includes(status) || json.code === "ABORTED";
+
+/** Of the only run that verifies. */
+const SLOT_UUID = "6f1c2a54-51c3-4f5e-9a0e-2f2d8f0a7b11";
+
+export class Stage {
+  readonly world: World;
+  readonly client: Client;
+  readonly leases = new Map<string, Known>();
+  /** Keys that were handed out, and what was acknowledged about them. */
+  readonly keys = new Map<string, { id: string; key: string; cell: Cell; isRevoked: boolean }>();
+  /** What the directory must show: name of each cell. */
+  readonly cells = new Map<string, string>();
+  readonly envelope: Envelope = { version: MESSAGE_VERSION, placement: placementOf(SHARDS) };
+
+  constructor(world: World) {
+    this.world = world;
+    this.client = new Client(world);
+  }
+
+  /** Repeats a call until its answer is one of those that are expected; any other clear answer is a failure. */
+  async until(what: string, expected: Expected[], call: () => Promise<Received>): Promise<Received> {
+    const seen: string[] = [];
+    for (let tries = 0; tries < MAX_TRIES; tries += 1) {
+      const answer = await call();
+      await this.world.deliverLate();
+      if (expected.some((one) => fits(answer, one))) return answer;
+      seen.push(`${answer.status} ${answer.json.reason ?? answer.json.code ?? ""}`);
+      if (!isUnclear(answer)) break;
+      // The first repetition comes at once, before anything had time to heal.
+      if (tries > 0) await this.recover();
+    }
+    throw new Error(`${what} was answered with ${seen.join(", ")}`);
+  }
+
+  async addCell(cell: Cell, name = `Cell ${cell}`): Promise<void> {
+    const id = this.world.cell(cell);
+    const body = { cell_id: id, name, address: `https://cell-${cell}.example` };
+    // When the first answer was lost, the second one says that it is there.
+    await this.until("adding a cell", [{ status: 201 }, { status: 409, reason: "CELL_EXISTS" }], () =>
+      this.client.send("POST", "/v1/admin/cells", { body }),
+    );
+    this.cells.set(id, name);
+  }
+
+  async renameCell(cell: Cell, name: string): Promise<void> {
+    const id = this.world.cell(cell);
+    await this.until("renaming a cell", [{ status: 200 }], () =>
+      this.client.send("PATCH", `/v1/admin/cells/${id}`, { body: { name } }),
+    );
+    this.cells.set(id, name);
+  }
+
+  /** Registers a lease without beginning it. */
+  lease(name: string, cell: Cell = 1, batch: Batch = {}): Known {
+    const known = this.leases.get(name) ?? { uuid: crypto.randomUUID(), cell, batch, states: [] };
+    this.leases.set(name, known);
+    return known;
+  }
+
+  async begin(
+    name: string,
+    cell: Cell,
+    batch: Batch,
+    expected: Expected[] = [{ status: 201 }, { status: 200 }],
+    key?: string,
+  ): Promise<Received> {
+    const known = this.lease(name, cell, batch);
+    const id = this.world.cell(cell);
+    return this.until(`the begin of ${name}`, expected, () =>
+      this.#observed(
+        known,
+        this.client.send("PUT", `/v1/cells/${id}/leases/${known.uuid}`, {
+          key: key ?? `cell ${id}`,
+          body: bodyOf(batch),
+        }),
+      ),
+    );
+  }
+
+  async decide(name: string, outcome: Outcome, expected: Expected[] = [{ status: 200 }]): Promise<Received> {
+    const known = this.lease(name);
+    const id = this.world.cell(known.cell);
+    return this.until(`the ${outcome} of ${name}`, expected, () =>
+      this.#observed(
+        known,
+        this.client.send("POST", `/v1/cells/${id}/leases/${known.uuid}/${outcome}`, { key: `cell ${id}` }),
+      ),
+    );
+  }
+
+  /** Begins and commits. */
+  async own(name: string, cell: Cell, create: string[]): Promise<void> {
+    await this.begin(name, cell, { create });
+    await this.decide(name, "commit");
+  }
+
+  async #observed(known: Known, work: Promise<Received>): Promise<Received> {
+    const answer = await work;
+    if (answer.json.lease !== undefined) known.states.push(answer.json.lease.state);
+    return answer;
+  }
+
+  /** Whether a name is found. */
+  async lookup(value: string, expected: Expected[]): Promise<Received> {
+    return this.until(`the lookup of ${value}`, expected, () =>
+      this.client.send("GET", `/v1/records/ROUTES/${value}`, { key: "router" }),
+    );
+  }
+
+  async mintKey(name: string, cell: Cell): Promise<void> {
+    const body = { role: "cell", cell_id: this.world.cell(cell), note: name };
+    const { json } = await this.until("minting a key", [{ status: 201 }], () =>
+      this.client.send("POST", "/v1/admin/keys", { body }),
+    );
+    this.keys.set(name, { id: String(json["id"]), key: String(json["key"]), cell, isRevoked: false });
+  }
+
+  async revokeKey(name: string): Promise<void> {
+    const known = this.keys.get(name);
+    if (known === undefined) throw new Error(`there is no key ${name}`);
+    await this.until("revoking a key", [{ status: 200 }], () =>
+      this.client.send("POST", `/v1/admin/keys/${known.id}/revoke`),
+    );
+    known.isRevoked = true;
+  }
+
+  async takeSlot(cell: Cell): Promise<void> {
+    await this.until("taking a slot", [{ status: 200 }], () => this.#slot("PUT", cell));
+  }
+
+  /** When the first answer was lost, the second one says that there is none. */
+  async releaseSlot(cell: Cell): Promise<void> {
+    await this.until("releasing a slot", [{ status: 200 }], () => this.#slot("POST", cell, "/release"));
+  }
+
+  #slot(method: "PUT" | "POST", cell: Cell, action = ""): Promise<Received> {
+    const id = this.world.cell(cell);
+    return this.client.send(method, `/v1/cells/${id}/verification-slots/${SLOT_UUID}${action}`, {
+      key: `cell ${id}`,
+    });
+  }
+
+  async freeze(cell: Cell, how: "freeze" | "unfreeze"): Promise<void> {
+    const id = this.world.cell(cell);
+    await this.until(`the ${how}`, [{ status: 200 }], () =>
+      this.client.send("POST", `/v1/admin/cells/${id}/${how}`),
+    );
+  }
+
+  /** The first use of a shard. */
+  async touch(label: string): Promise<void> {
+    const stub = stubOf(this.world, label) as unknown as { ping(message: Envelope): Promise<unknown> };
+    await stub.ping(this.envelope);
+  }
+
+  /** What a begin leaves behind whose ledger dies before the grant: a hold that is nobody's. */
+  async orphan(cell: Cell, names: string[]): Promise<void> {
+    const holder = { cell: this.world.cell(cell), lease: crypto.randomUUID(), incarnation: 1, counter: 999 };
+    for (const [shard, ops] of Map.groupBy(opsOf(this.envelope.placement, names), (op) => op.shard)) {
+      const stub = stubOf(this.world, `shard${shard}`) as unknown as {
+        exchange(message: unknown): Promise<{ ok: boolean }>;
+      };
+      const answer = await stub.exchange({
+        ...this.envelope,
+        decisions: [],
+        prepares: [{ ...holder, ops, allowMissing: false }],
+      });
+      if (!answer.ok) throw new Error("the shard has refused an orphan");
+    }
+  }
+
+  /** Time passes for all objects of the world, and one alarm rings. */
+  async ring(label: string): Promise<void> {
+    await this.world.quiet();
+    this.world.skewMs += LONG_MS;
+    await ring(this.world, label);
+    await this.world.deliverLate();
+  }
+
+  async cron(): Promise<void> {
+    await this.client.cron();
+    await this.world.deliverLate();
+  }
+
+  /** Time passes, and every alarm rings. */
+  async ringAll(): Promise<void> {
+    await this.world.quiet();
+    this.world.skewMs += LONG_MS;
+    for (const label of this.#workers()) await ring(this.world, label);
+  }
+
+  /** What the cron does for an object that has lost its alarm. The next ring finds one. */
+  async poke(): Promise<void> {
+    this.world.skewMs += LONG_MS;
+    for (const label of this.#workers()) {
+      const stub = stubOf(this.world, label) as unknown as Record<
+        "maintain" | "ping",
+        (message: object) => Promise<unknown>
+      >;
+      const method = label.startsWith("ledger") ? "maintain" : "ping";
+      const deliver = async (): Promise<unknown> => stub[method]({ ...this.envelope, pulledPosition: 0 });
+      await this.world.send({ from: "platform", to: label, method, deliver }).catch(() => {});
+    }
+  }
+
+  /** Objects that have alarms. */
+  #workers(): string[] {
+    return [...this.world.used].filter((label) => label !== "directory").toSorted();
+  }
+
+  /** Until every decision is applied; on a busy machine a message may take longer than its sender waits. */
+  async recover(): Promise<void> {
+    await this.poke();
+    // Twice: what one object does gives work to another.
+    await this.ringAll();
+    for (let round = 0; round < MAX_TRIES; round += 1) {
+      await this.ringAll();
+      if ((await this.#openDecisions()) === 0) return;
+    }
+  }
+
+  /** Those that the ledger does not know to be applied everywhere. */
+  async #openDecisions(): Promise<number> {
+    const ledgers = this.#workers().filter((label) => label.startsWith("ledger"));
+    const open = ledgers.map((label) =>
+      rowsOf(this.world, label, `SELECT 1 FROM lease WHERE decided = 1 AND position > ${APPLIED}`),
+    );
+    return (await Promise.all(open)).flat().length;
+  }
+}
+
+/** Up to where all decisions are applied, as the ledger says. */
+export const APPLIED = "coalesce((SELECT value FROM meta WHERE name = 'applied_position'), 0)";
+
+const fits = ({ status, json }: Received, expected: Expected): boolean =>
+  status === expected.status &&
+  (expected.reason === undefined || json.reason === expected.reason) &&
+  (expected.code === undefined || json.code === expected.code);
+
+const bucketOf = (value: string): object => ({ type: "ROUTES", value });
+
+function bodyOf({ create = [], destroy = [], replace = [] }: Batch): object {
+  const claimOf = (subject: string) => (value: string) => ({
+    bucket: bucketOf(value),
+    subject: { type: "GROUP", id: subject },
+    source: { type: "RAILS_TABLE_ROUTES", id: "1" },
+  });
+  return {
+    creates: create.map(claimOf("1")),
+    destroys: destroy.map((value) => ({ bucket: bucketOf(value) })),
+    replaces: replace.map(claimOf("2")),
+  };
+}
+
+/** The nth name that lives on a shard. */
+export function nameOn(shard: number, nth = 0): string {
+  for (let n = 0, seen = 0; ; n += 1) {
+    if (shardOf("ROUTES", `n${n}`, SHARDS) === shard && seen++ === nth) return `n${n}`;
+  }
+}

@@ -1,0 +1,157 @@
+/** The wrapper itself: each fault does what it is there for, and nothing else. */
+import { expect, test } from "vitest";
+import type { Env } from "../../../src/env.ts";
+import { env } from "../../support/workerd/api.ts";
+import { faultyEnv } from "./faulty-env.ts";
+import { rowsOf } from "./objects.ts";
+import { arm, type CallFault, type WriteFault } from "./plan.ts";
+import { prepareDatabases, startStage } from "./play.ts";
+import type { Stage } from "./stage.ts";
+
+await prepareDatabases();
+
+/** Long enough for any answer that comes at all. */
+const SILENCE_MS = 250;
+
+interface Tried {
+  stage: Stage;
+  wrapped: Env;
+  /** `silence`, the names of an error's properties, or what was answered. */
+  outcome: unknown;
+}
+
+/** Freezes a cell, while this goes wrong. */
+async function freeze(kind: CallFault | WriteFault): Promise<Tried> {
+  const stage = startStage();
+  await stage.addCell(1);
+  const wrapped = faultyEnv(env, stage.world, "worker");
+  const isOfWrite = kind === "crash_before" || kind === "crash_after" || kind === "cut";
+  const armed = arm(
+    { label: isOfWrite ? "ledger1.set_state" : "worker > ledger1 setState", nth: 1 },
+    { kind },
+  );
+  stage.world.begin([armed]);
+  const answer = wrapped.CELL_LEDGER.getByName(`cell-${stage.world.cell(1)}`)
+    .setState({ ...stage.envelope, state: "FROZEN", stateVersion: 0 })
+    .catch((error: object) => Object.keys(error).filter((name) => name !== "remote"));
+  const silence = new Promise((resolve) => setTimeout(() => resolve("silence"), SILENCE_MS));
+  const outcome: unknown = await Promise.race([answer, silence]);
+  expect(armed.fired).toBe(true);
+  return { stage, wrapped, outcome };
+}
+
+const isFrozen = async ({ stage }: Tried): Promise<boolean> =>
+  (await rowsOf(stage.world, "ledger1", "SELECT 1 FROM meta WHERE name = 'cell_state'")).length > 0;
+
+const writes = ({ stage }: Tried): number => stage.world.journal.writes.length;
+
+const done = { ok: true, value: null };
+
+test("a request that is dropped is never carried out", async () => {
+  const tried = await freeze("drop");
+  expect(tried.outcome).toBe("silence");
+  await tried.stage.world.deliverLate();
+  await tried.stage.world.deliverStale();
+  expect(await isFrozen(tried)).toBe(false);
+});
+
+test("an answer that is lost was carried out", async () => {
+  const tried = await freeze("lose_answer");
+  expect(tried.outcome).toBe("silence");
+  expect(await isFrozen(tried)).toBe(true);
+});
+
+test("what comes twice is carried out after the first has completed, and once more in the end", async () => {
+  const tried = await freeze("twice");
+  expect(tried.outcome).toEqual(done);
+  expect(writes(tried)).toBe(2);
+  await tried.stage.world.deliverStale();
+  expect(writes(tried)).toBe(3);
+});
+
+test("what is late is carried out once its sender has given up", async () => {
+  const tried = await freeze("late");
+  expect(tried.outcome).toBe("silence");
+  expect(await isFrozen(tried)).toBe(false);
+  await tried.stage.world.deliverLate();
+  expect(await isFrozen(tried)).toBe(true);
+});
+
+test("what is stale is carried out after everything else", async () => {
+  const tried = await freeze("stale");
+  expect(tried.outcome).toBe("silence");
+  await tried.stage.world.deliverLate();
+  expect(await isFrozen(tried)).toBe(false);
+  await tried.stage.world.deliverStale();
+  expect(await isFrozen(tried)).toBe(true);
+});
+
+test.each([
+  ["overloaded", "overloaded"],
+  ["retryable", "retryable"],
+  ["reset", "durableObjectReset"],
+] as const)("an object that is %s carries nothing out, and the error has %s", async (kind, property) => {
+  const tried = await freeze(kind);
+  expect(tried.outcome).toEqual([property]);
+  expect(await isFrozen(tried)).toBe(false);
+});
+
+test("a reset may also come after the work was done", async () => {
+  const tried = await freeze("reset_after");
+  expect(tried.outcome).toEqual(["durableObjectReset"]);
+  expect(await isFrozen(tried)).toBe(true);
+});
+
+test("a crash before a write loses it, and a new instance goes on", async () => {
+  const tried = await freeze("crash_before");
+  expect(tried.outcome).toEqual(["durableObjectReset"]);
+  expect(await isFrozen(tried)).toBe(false);
+  await tried.stage.freeze(1, "freeze");
+  expect(await isFrozen(tried)).toBe(true);
+});
+
+test("a crash after a write keeps it, and is no answer", async () => {
+  const tried = await freeze("crash_after");
+  expect(tried.outcome).toEqual(["durableObjectReset"]);
+  expect(await isFrozen(tried)).toBe(true);
+});
+
+test("a cut keeps the write, and every object loses its memory", async () => {
+  const tried = await freeze("cut");
+  expect(await isFrozen(tried)).toBe(true);
+  const { wrapped, stage } = tried;
+  stage.world.born("worker");
+  const ask = async (): Promise<unknown> => wrapped.DIRECTORY.getByName("directory").snapshot(stage.envelope);
+  await expect(ask()).rejects.toMatchObject({ durableObjectReset: true });
+  expect(await ask()).toMatchObject({ ok: true });
+});
+
+test("a statement for D1 fails with its text, before or after it was carried out, or is never answered", async () => {
+  const stage = startStage();
+  const { DB } = faultyEnv(env, stage.world, "worker");
+  const count = async (): Promise<number | null> =>
+    env.DB.prepare("SELECT count(*) AS n FROM cron_runs WHERE run_id = ?").bind(run).first<number>("n");
+  const run = crypto.randomUUID();
+  const insert = (n: number): Promise<unknown> =>
+    DB.prepare("INSERT INTO cron_runs (started_at_ms, run_id, scheduled_at_ms) VALUES (?, ?, 0)")
+      .bind(n, run)
+      .run();
+  const at = (nth: number): { label: string; nth: number } => ({
+    label: "worker > d1 insert cron_runs",
+    nth,
+  });
+  stage.world.begin([
+    arm(at(1), { kind: "error", text: "Network connection lost.", carriedOut: false }),
+    arm(at(2), { kind: "error", text: "Exceeded maximum DB size.", carriedOut: true }),
+    arm(at(3), { kind: "lose_answer" }),
+  ]);
+  await expect(insert(1)).rejects.toThrow("D1_ERROR: Network connection lost.");
+  expect(await count()).toBe(0);
+  await expect(insert(2)).rejects.toThrow("D1_ERROR: Exceeded maximum DB size.");
+  expect(await count()).toBe(1);
+  const silence = new Promise((resolve) => setTimeout(() => resolve("silence"), SILENCE_MS));
+  expect(await Promise.race([insert(3), silence])).toBe("silence");
+  expect(await count()).toBe(2);
+  await insert(4);
+  expect(await count()).toBe(3);
+});

@@ -1,0 +1,96 @@
+/** No key, and every kind of key that is not good enough: refused on every route, and the same whether the thing exists or not. */
+import * as fc from "fast-check";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { routeIds, type RouteId } from "../../../src/http/contract.ts";
+import { fire } from "./oracles.ts";
+import { names, uuid } from "./pools.ts";
+import { badKeys, FuzzServer, goodKeys, orphanKeys } from "./server.ts";
+import { fuzz, TEST_MS } from "./settings.ts";
+import { keyFault, routeOf, validShots, type Shot } from "./shots.ts";
+
+let server: FuzzServer;
+
+beforeAll(async () => {
+  server = await FuzzServer.start();
+}, TEST_MS);
+
+afterAll(() => server.stop());
+
+const guarded = routeIds.filter((id) => routeOf(id).roles !== "anyone");
+
+/** Of each parameter: one that is there, and one that is not. */
+const THERE: Record<string, string> = {
+  cell: "1",
+  uuid: uuid(10),
+  id: "1",
+  bucket_type: "ROUTES",
+  value: names[0] ?? "",
+};
+const NOT_THERE: Record<string, string> = {
+  cell: "78",
+  uuid: uuid(99),
+  id: "nobody",
+  bucket_type: "ROUTES",
+  value: "fzname-nobody",
+};
+
+/** A valid request of each route. */
+const examples = new Map(guarded.map((id) => [id, fc.sample(validShots(id), { numRuns: 1, seed: 1 })[0]]));
+
+/** Always the same one, about other things. */
+function aboutThings(id: RouteId, key: string, things: Record<string, string>): Shot {
+  const shot = examples.get(id);
+  if (shot === undefined) throw new Error("no shot");
+  const params = Object.fromEntries(Object.keys(shot.params).map((name) => [name, things[name] ?? ""]));
+  return { ...shot, key, params, notes: ["auth"] };
+}
+
+const withoutId = (text: string): unknown => ({ ...(JSON.parse(text) as object), request_id: "" });
+
+test.each(guarded)(
+  "%s refuses every key that may not use it, and tells nothing of what exists",
+  async (id) => {
+    for (const key of [...badKeys, ...goodKeys, ...orphanKeys]) {
+      const there = aboutThings(id, key, THERE);
+      const absent = aboutThings(id, key, NOT_THERE);
+      // Of a revoked key it is told after the rest; and who may, may.
+      if (keyFault(there) === undefined || keyFault(absent) === undefined) continue;
+      const [one, other] = [await fire(server, there), await fire(server, absent)];
+      expect(one.status, key).toBe(other.status);
+      expect(withoutId(one.text), key).toEqual(withoutId(other.text));
+    }
+  },
+  TEST_MS,
+);
+
+test(
+  "a key with one bit changed is no key",
+  async () => {
+    const shots = fc.record({
+      id: fc.constantFrom(...guarded),
+      key: fc.constantFrom(...goodKeys, ...orphanKeys),
+      flip: fc.nat(6 * 300),
+    });
+    await fuzz(150, shots, async ({ id, key, flip }) => {
+      expect((await fire(server, { ...aboutThings(id, key, THERE), flip })).status).toBe(401);
+    });
+  },
+  TEST_MS,
+);
+
+test(
+  "a revoked key is refused on every route, and nothing is told of what it asks for",
+  async () => {
+    for (const id of guarded) {
+      for (const key of ["revoked operator", "revoked cell 1"]) {
+        const received = await fire(server, aboutThings(id, key, THERE));
+        expect([400, 401, 403]).toContain(received.status);
+        if (received.status === 400) continue;
+        expect(withoutId(received.text)).toMatchObject(
+          received.status === 401 ? { reason: "KEY_REVOKED" } : { code: "PERMISSION_DENIED" },
+        );
+      }
+    }
+  },
+  TEST_MS,
+);

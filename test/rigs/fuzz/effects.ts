@@ -1,0 +1,226 @@
+/** What a granted request may change: these rows and no others. */
+import type { RouteId } from "../../../src/http/contract.ts";
+import type { FuzzServer, Received } from "./server.ts";
+import { routeOf, type Shot } from "./shots.ts";
+import { D1, type Change, type Row } from "./state.ts";
+
+/** Says what is wrong; undefined: nothing. */
+type Effect = (
+  changes: readonly Change[],
+  shot: Shot,
+  answer: Record<string, unknown>,
+  server: FuzzServer,
+  status: number,
+) => string | undefined;
+
+/** The first use of an object writes down its name, its schema and its placement (docs/reference/limits.md, "The first use of an object ever"). */
+const BIRTH = new Set(["object_name", "schema_version", "placement"]);
+export const isBirth = ({ table, key, before }: Change): boolean =>
+  table === "meta" && before === undefined && BIRTH.has(key);
+
+const made = (change: Change): boolean => change.before === undefined && change.after !== undefined;
+const gone = (change: Change): boolean => change.before !== undefined && change.after === undefined;
+
+/** A run of the cron is in D1 from its beginning, and is given an end last. It forgets nothing that is as young as what is here. */
+export function withoutCron(changes: readonly Change[], { state }: Pick<FuzzServer, "state">): Change[] {
+  const isRunning =
+    changesIn(changes, D1, "cron_runs").length > 0 ||
+    state.rows(/^d1$/, "cron_runs").some(({ finished_at_ms: finished }) => finished === null);
+  return changes.filter((change) => change.object !== D1 || gone(change) || !isRunning);
+}
+
+const changesIn = (changes: readonly Change[], object: string | RegExp, table: string): Change[] =>
+  changes.filter(
+    (each) =>
+      each.table === table &&
+      (typeof object === "string" ? each.object === object : object.test(each.object)),
+  );
+
+/** All changes but those that were expected. */
+const others = (
+  changes: readonly Change[],
+  ...expected: readonly (readonly Change[])[]
+): string | undefined => {
+  const known = new Set(expected.flat());
+  const unexpected = changes.find((change) => !known.has(change));
+  return unexpected === undefined ? undefined : `another row changed: ${JSON.stringify(unexpected)}`;
+};
+
+const none: Effect = (changes) => others(changes);
+
+const SHARD = /^shard-/;
+
+function leaseOf(answer: Record<string, unknown>): {
+  uuid: string;
+  cell_id: string;
+  counts: Record<string, number>;
+} {
+  return answer["lease"] as { uuid: string; cell_id: string; counts: Record<string, number> };
+}
+
+const storedLease = (server: FuzzServer, cell: string, uuid: string): Row | undefined =>
+  server.state.rows(new RegExp(`^cell-${cell}$`), "lease").find((row) => row["lease"] === uuid);
+
+/** 201: something was made; 200: it was there before. */
+const begin: Effect = (changes, _, answer, server, status) => {
+  const { uuid, cell_id: cell, counts } = leaseOf(answer);
+  if (status === 200)
+    return storedLease(server, cell, uuid) === undefined
+      ? "the lease that was there before is not stored"
+      : others(changes);
+  const leases = changesIn(changes, `cell-${cell}`, "lease").filter(
+    (change) => made(change) && change.key === uuid && change.after?.["state"] === "GRANTED",
+  );
+  if (leases.length !== 1) return "there is not one new lease";
+  const holds = changesIn(changes, SHARD, "hold").filter(
+    (change) => made(change) && change.after?.["lease"] === uuid && change.after["cell"] === cell,
+  );
+  const wanted =
+    (counts["creates"] ?? 0) +
+    (counts["destroys"] ?? 0) +
+    (counts["replaces"] ?? 0) -
+    (counts["missing"] ?? 0);
+  if (holds.length !== wanted) return `${holds.length} holds were made for ${wanted} names`;
+  return others(changes, leases, holds);
+};
+
+const nameOf = (row: Row | undefined): string =>
+  `${String(row?.["bucket_type"])} ${String(row?.["canonical"])}`;
+
+/** The rows of a decided lease: its own, its holds, which go, and on commit the claims under them. */
+const decide =
+  (state: "COMMITTED" | "ROLLED_BACK"): Effect =>
+  (changes, _, answer, server) => {
+    const { uuid, cell_id: cell } = leaseOf(answer);
+    const left = server.state
+      .rows(SHARD, "hold")
+      .filter((row) => row["lease"] === uuid && row["cell"] === cell);
+    if (left.length > 0) return `${left.length} holds of the decided lease are left`;
+    if (changes.length === 0)
+      return storedLease(server, cell, uuid)?.["state"] === state
+        ? undefined
+        : `the stored lease is not ${state}`;
+    const ledger = `cell-${cell}`;
+    const leases = changesIn(changes, ledger, "lease").filter(
+      ({ key, after, before }) => key === uuid && after?.["state"] === state && before?.["state"] !== state,
+    );
+    if (leases.length !== 1) return "the lease itself was not decided";
+    const isFence = leases[0]?.after?.["fence"] === 1;
+    const holds = changesIn(changes, SHARD, "hold").filter(
+      (change) => gone(change) && change.before?.["lease"] === uuid && change.before["cell"] === cell,
+    );
+    const held = new Map(
+      holds.map(({ object, before }) => [`${object} ${nameOf(before)}`, String(before?.["kind"])]),
+    );
+    const claims = changesIn(changes, SHARD, "claim").filter((change) => {
+      const kind = held.get(`${change.object} ${nameOf(change.before ?? change.after)}`);
+      return (
+        state === "COMMITTED" &&
+        (made(change) ? kind === "create" : gone(change) ? kind === "destroy" : kind === "replace")
+      );
+    });
+    if (state === "COMMITTED" && claims.length !== holds.length)
+      return `${claims.length} claims changed under ${holds.length} holds`;
+    return others(
+      changes,
+      leases,
+      holds,
+      claims,
+      isFence ? changesIn(changes, ledger, "meta").filter(({ key }) => key === "fences") : [],
+    );
+  };
+
+const cellRow =
+  (isNew: boolean): Effect =>
+  (changes, _, answer) => {
+    const { cell_id: id } = answer["cell"] as { cell_id: string };
+    const rows = changesIn(changes, "directory", "cell").filter(
+      (change) => change.key === id && made(change) === isNew && !gone(change),
+    );
+    return rows.length === 1 ? others(changes, rows) : `${rows.length} rows of the cell changed`;
+  };
+
+const setState: Effect = (changes, _, answer) => {
+  const { cell_id: id } = answer["cell"] as { cell_id: string };
+  return others(
+    changes,
+    changesIn(changes, `cell-${id}`, "meta").filter(
+      ({ key }) => key === "cell_state" || key === "cell_state_version",
+    ),
+  );
+};
+
+const keyPosition = (changes: readonly Change[]): Change[] =>
+  changesIn(changes, "directory", "meta").filter(({ key }) => key === "key_position");
+
+const mint: Effect = (changes, _, answer) => {
+  const rows = changesIn(changes, "directory", "minted_key").filter(
+    (change) => made(change) && change.key === answer["id"],
+  );
+  return rows.length === 1 ? others(changes, rows, keyPosition(changes)) : "the key was not recorded";
+};
+
+const revoke: Effect = (changes, _, answer) => {
+  const { id, cell_id: cell } = answer["key"] as { id: string; cell_id: string | null };
+  const rows = changesIn(changes, "directory", "minted_key").filter(
+    ({ key, after }) => key === id && after?.["revoked_at_ms"] !== null,
+  );
+  const told = changesIn(changes, `cell-${cell}`, "revoked_key").filter(({ key }) => key === id);
+  return others(changes, rows, told, keyPosition(changes));
+};
+
+/** What D1 has and no ledger: left over when one of them was restored from a backup. */
+const forget: Effect = (changes, _, __, server) => {
+  const leftOver = changesIn(changes, D1, "leases").filter(({ before, after }) => {
+    const { state, cell_id: cell, uuid } = before ?? {};
+    return (
+      after === undefined &&
+      state === "GRANTED" &&
+      storedLease(server, String(cell), String(uuid)) === undefined
+    );
+  });
+  return others(changes, leftOver);
+};
+
+/** The cell's own row, and others whose time is over. */
+const slot: Effect = (changes, shot) =>
+  others(
+    changes,
+    changesIn(changes, "directory", "verification_slot").filter(
+      (change) => gone(change) || change.key === shot.params?.["cell"],
+    ),
+  );
+
+/** A route that writes and is not here fails: what it may change has to be said. Routes that read and are not here change nothing. */
+const effects: Partial<Record<RouteId, Effect>> = {
+  beginLease: begin,
+  beginLeaseWithNewId: (changes, shot, answer, server, status) =>
+    status === 201 ? begin(changes, shot, answer, server, status) : "nothing is new",
+  commitLease: decide("COMMITTED"),
+  rollbackLease: decide("ROLLED_BACK"),
+  lookupRecords: none,
+  digestRecords: none,
+  takeVerificationSlot: slot,
+  releaseVerificationSlot: slot,
+  addCell: cellRow(true),
+  changeCell: cellRow(false),
+  freezeCell: setState,
+  unfreezeCell: setState,
+  mintKey: mint,
+  revokeKey: revoke,
+  listStaleLeases: forget,
+};
+
+export function wrongEffect(
+  changes: readonly Change[],
+  shot: Shot,
+  { status, text }: Received,
+  server: FuzzServer,
+): string | undefined {
+  const real = withoutCron(changes, server).filter((change) => !isBirth(change));
+  if (status >= 300) return none(real, shot, {}, server, status);
+  const isRead = routeOf(shot.id).method === "GET";
+  const effect = effects[shot.id] ?? (isRead ? none : undefined);
+  if (effect === undefined) return `nobody has said what ${shot.id} may change: test/rigs/fuzz/effects.ts`;
+  return effect(real, shot, isRead ? {} : (JSON.parse(text) as Record<string, unknown>), server, status);
+}

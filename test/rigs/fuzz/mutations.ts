@@ -1,0 +1,160 @@
+/** Nearly valid: one thing is wrong with a valid request, or is not. */
+import * as fc from "fast-check";
+import type { RouteId } from "../../../src/http/contract.ts";
+import { routeOf, validShots, type Shot } from "./shots.ts";
+import { at, isObject, Pairs, placesIn, Raw, textIn, withChange, type Place, type Tree } from "./tree.ts";
+
+/** Names that are no fields, and some that are of every object. */
+const STRANGE_NAMES = [
+  "__proto__",
+  "constructor",
+  "prototype",
+  "toString",
+  "hasOwnProperty",
+  "__defineGetter__",
+  "x",
+  "",
+  "Cell",
+  "Creates",
+  "creates ",
+  "\u0000",
+];
+
+interface Mutation {
+  note: string;
+  /** Undefined: taken away. */
+  change: (before: Tree) => Tree | undefined;
+  /** Whatever the schema says. */
+  must?: 400;
+}
+
+const replaced = (note: string, value: Tree): Mutation => ({ note, change: () => value });
+const ofText = (note: string, change: (text: string) => string): Mutation => ({
+  note,
+  change: (before) => (typeof before === "string" ? change(before) : before),
+});
+
+const TWICE: Mutation = {
+  note: "a field twice",
+  change: (before) => {
+    const [first] = isObject(before) ? Object.entries(before) : [];
+    return first === undefined
+      ? new Pairs([
+          ["x", 1],
+          ["x", 1],
+        ])
+      : new Pairs([...Object.entries(before as object), first] as [string, Tree][]);
+  },
+  must: 400,
+};
+
+const strange = (name: string): Mutation => ({
+  note: `a field named ${JSON.stringify(name)}`,
+  change: (before) =>
+    isObject(before) ? new Pairs([...Object.entries(before), [name, 1]]) : new Pairs([[name, 1]]),
+  must: 400,
+});
+
+const MUTATIONS: readonly Mutation[] = [
+  { note: "left out", change: () => undefined },
+  TWICE,
+  ...STRANGE_NAMES.map(strange),
+  ...[null, true, 0, -1, 1.5, 2 ** 53, "", " ", "x", [], {}].map((value) =>
+    replaced(`is ${JSON.stringify(value)}`, value),
+  ),
+  ...[
+    "1e400",
+    "-0",
+    "1e-400",
+    "1.0",
+    "9007199254740993",
+    "18446744073709551616",
+    "0x1",
+    "NaN",
+    "01",
+    "+1",
+  ].map((text) => replaced(`is ${text}`, new Raw(text))),
+  { note: "in a list", change: (before) => [before] },
+  { note: "in an object", change: (before) => ({ x: before }) },
+  {
+    note: "twice, where it is in a list",
+    change: (before) => (Array.isArray(before) ? [...before, ...before] : before),
+  },
+  ofText("with a space behind", (text) => `${text} `),
+  ofText("upper case", (text) => text.toUpperCase()),
+  ofText("without its last letter", (text) => text.slice(0, -1)),
+  ofText("with a NUL", (text) => `${text}\u0000`),
+  ofText("with a lone surrogate", (text) => `${text}\ud800`),
+  ofText("with a byte order mark", (text) => `\ufeff${text}`),
+  // A URL of more bytes than the runtime takes never gets to the Worker.
+  ofText("very often", (text) => text.repeat(1_000).slice(0, 3_000)),
+  { note: "a number as text", change: (before) => (typeof before === "number" ? String(before) : before) },
+  {
+    note: "text as a number",
+    change: (before) => (typeof before === "string" && /^\d{1,15}$/.test(before) ? Number(before) : before),
+  },
+];
+
+/** Valid requests with one mutation, in the body, the query or the path. */
+export function nearlyValidShots(id: RouteId): fc.Arbitrary<Shot> {
+  const parts = fc.record({
+    shot: validShots(id),
+    where: fc.nat(99),
+    mutation: fc.constantFrom(...MUTATIONS),
+    part: fc.nat(5),
+  });
+  return parts.map(({ shot, where, mutation, part }) => {
+    const { params, body } = routeOf(id);
+    if (body !== undefined && part < 3) return inBody(shot, where, mutation);
+    const names = Object.keys((params as { shape?: object }).shape ?? {});
+    return names.length > 0 && part < 5
+      ? inPath(shot, names[where % names.length] ?? "", mutation)
+      : inQuery(shot, where, mutation);
+  });
+}
+
+function inBody(shot: Shot, where: number, { note, change, must }: Mutation): Shot {
+  const before = shot.body ?? {};
+  // What a mutation of objects would replace is where other values were: no less wrong.
+  const places = placesIn(before).filter((place) => must === undefined || isObject(at(before, place)));
+  const place: Place = places[where % places.length] ?? [];
+  const body = withChange(before, place, change);
+  return {
+    ...shot,
+    body,
+    notes: [...shot.notes, `body ${JSON.stringify(place)}: ${note}`],
+    ...(must === undefined ? {} : { must }),
+  };
+}
+
+function inPath(shot: Shot, name: string, { note, change }: Mutation): Shot {
+  const value = textIn(change(shot.params[name] ?? ""));
+  return {
+    ...shot,
+    params: { ...shot.params, [name]: value },
+    notes: [...shot.notes, `path ${name}: ${note}`],
+  };
+}
+
+function inQuery(shot: Shot, where: number, mutation: Mutation): Shot {
+  const { note, change, must } = mutation;
+  const index = where % (shot.query.length + 1);
+  const pair = shot.query[index];
+  if (pair === undefined || must !== undefined) {
+    const name =
+      mutation === TWICE ? (pair?.[0] ?? "x") : (STRANGE_NAMES[where % STRANGE_NAMES.length] ?? "x");
+    const mayBeTwice = (routeOf(shot.id).repeatable ?? []).includes(name);
+    return {
+      ...shot,
+      query: [...shot.query, [name, "1"]],
+      notes: [...shot.notes, `query: ${name} more`],
+      ...(mayBeTwice ? {} : { must: 400 }),
+    };
+  }
+  const [name, value] = pair;
+  const changed = change(value);
+  const query = shot.query.flatMap((each, at_): [string, string][] =>
+    at_ !== index ? [each] : changed === undefined ? [] : [[name, textIn(changed)]],
+  );
+  return { ...shot, query, notes: [...shot.notes, `query ${name}: ${note}`] };
+}

@@ -1,0 +1,196 @@
+/** What holds for every answer, whatever was asked. */
+import type * as z from "zod";
+import { errorsOf } from "../../../src/http/contract.ts";
+import { problem } from "../../../src/http/contract/schemas.ts";
+import { errorCodes } from "../../../src/core/refusal.ts";
+import { linesIn } from "../../conformance/lines.ts";
+import { wrongEffect } from "./effects.ts";
+import { NAME_MARK } from "./pools.ts";
+import type { FuzzServer, Received, Sent } from "./server.ts";
+import { bodyOf, isUnfit, keyFault, keyOf, routeOf, sentOf, whereabouts, type Shot } from "./shots.ts";
+
+/** Lines stay lines; what a terminal would act upon is written out. */
+export const printable = (text: string): string =>
+  text.replaceAll(/(?!\n)\p{Cc}/gu, (character) =>
+    character === "\r" ? "" : `\\x${character.charCodeAt(0).toString(16).padStart(2, "0")}`,
+  );
+
+/** The request as it went over the wire, without its keys. */
+function shownRequest({ method, target, headers, body }: Sent): string {
+  const lines = headers.map(
+    ([name, value]) => `${name}: ${name === "authorization" ? "…" : value.slice(0, 200)}`,
+  );
+  const text =
+    body === undefined
+      ? ""
+      : `\n\n${Buffer.from(body.subarray(0, 2_000)).toString("latin1")}${body.length > 2_000 ? `… ${body.length} bytes` : ""}`;
+  return printable(`${method} ${target.slice(0, 2_000)}\n${lines.join("\n")}${text}`);
+}
+
+const shownAnswer = ({ status, text }: Received): string => `${status} ${text.slice(0, 1_500)}`;
+
+/** Sends, checks everything that must hold, and says what was answered. */
+export async function fire(server: FuzzServer, shot: Shot): Promise<Received> {
+  const sent = sentOf(server, shot);
+  const complain = (what: string, received?: Received): Error =>
+    new Error(
+      [
+        what,
+        `${shot.id} with the key "${shot.key}": ${shot.notes.join("; ") || "valid"}`,
+        shownRequest(sent),
+        received === undefined ? "" : shownAnswer(received),
+      ].join("\n\n"),
+    );
+  server.state.changes();
+  const received = await server.send(sent).catch((error: unknown) => {
+    throw complain(`no answer: ${error instanceof Error ? error.message : String(error)}`);
+  });
+  const changes = server.state.changes();
+  const wrong =
+    wrongAnswer(server, shot, sent, received) ??
+    wrongEffect(changes, shot, received, server) ??
+    wrongLog(server);
+  if (wrong !== undefined) throw complain(wrong, received);
+  return received;
+}
+
+function wrongAnswer(server: FuzzServer, shot: Shot, sent: Sent, received: Received): string | undefined {
+  const { status } = received;
+  if (status >= 500) return "a 5xx";
+  return (
+    (status < 400
+      ? wrongSuccess(shot, received)
+      : (wrongProblem(received) ?? undocumented(shot, received))) ??
+    leak(server, shot, sent, received) ??
+    unexpected(shot, received)
+  );
+}
+
+/** Fits the contract. */
+function wrongSuccess({ id }: Shot, { status, headers, text }: Received): string | undefined {
+  const answer = routeOf(id).responses[status];
+  if (answer === undefined) return `${status} is no answer of this route`;
+  if (answer.lines === true) return wrongLines(answer.schema, text);
+  if (answer.mediaType !== undefined) return undefined;
+  if (headers["content-type"] !== "application/json")
+    return `the answer is ${String(headers["content-type"])}`;
+  const parsed = answer.schema.safeParse(JSON.parse(text));
+  return parsed.success ? undefined : `the answer does not fit its schema: ${parsed.error.message}`;
+}
+
+/** Each fits, and the stream is whole: nothing breaks here. */
+function wrongLines(schema: z.ZodType, text: string): string | undefined {
+  const lines = linesIn(text);
+  for (const line of lines) {
+    const parsed = schema.safeParse(line);
+    if (!parsed.success) return `no line: ${parsed.error.message}`;
+  }
+  return lines.length > 0 && "end" in Object(lines.at(-1)) ? undefined : "a stream without an end";
+}
+
+/** RFC 9457, and nothing of the inside. */
+export function wrongProblem({ status, headers, text }: Received): string | undefined {
+  if (headers["content-type"] !== "application/problem+json")
+    return `the answer is ${String(headers["content-type"])}`;
+  const parsed = problem.safeParse(JSON.parse(text));
+  if (!parsed.success) return `no problem: ${parsed.error.message}`;
+  const made = parsed.data;
+  if (made.status !== status) return `it says ${made.status}`;
+  if (made.title !== errorCodes[made.code].title) return "another code's title";
+  if (made.request_id !== headers["x-request-id"]) return "another request id in the header";
+  if (status === 400 && !made.field) return "no field is named";
+  if (!isWellFormed(made)) return "a lone surrogate in the answer";
+  if (/\n\s+at |\.[cm]?[jt]s:\d|node_modules|SQLITE_|\bError:|\[object |undefined/.test(withoutEcho(made)))
+    return "something of the inside";
+  if (status === 401 && headers["www-authenticate"] === undefined) return "no WWW-Authenticate";
+  const waits = made.code === "ABORTED" || status === 429;
+  if (waits !== (headers["retry-after"] !== undefined)) return "Retry-After";
+  return undefined;
+}
+
+/** The caller's own text comes back where it names what is wrong. */
+const withoutEcho = (made: { detail: string; field?: string | undefined }): string =>
+  made.field === undefined ? made.detail : made.detail.replaceAll(made.field, "");
+
+function isWellFormed(value: unknown): boolean {
+  if (typeof value === "string") return value.isWellFormed();
+  return (
+    typeof value !== "object" ||
+    value === null ||
+    Object.entries(value).every(([name, each]) => name.isWellFormed() && isWellFormed(each))
+  );
+}
+
+function undocumented(shot: Shot, { status, text }: Received): string | undefined {
+  const { code, reason } = JSON.parse(text) as { code: string; reason?: string };
+  if (whereabouts(shot) === "elsewhere") return undefined;
+  // A body where none belongs is refused as everywhere.
+  if (routeOf(shot.id).method === "GET" && bodyOf(shot) !== undefined && (status === 413 || status === 415))
+    return undefined;
+  // Which of the reasons it is, is said for all routes at once.
+  const isGeneral = code === "UNAUTHENTICATED" || code === "PERMISSION_DENIED";
+  const known = errorsOf(routeOf(shot.id)).some(
+    (error) =>
+      error.code === code &&
+      (isGeneral || error.reason === reason) &&
+      (status === statusOf(error) || error.status === undefined),
+  );
+  return known ? undefined : `${status} ${code} ${reason ?? ""} is not documented for this route`;
+}
+
+const statusOf = ({ code, status }: { code: keyof typeof errorCodes; status?: number }): number =>
+  status ?? errorCodes[code].status;
+
+/** Keys and tokens that were sent come back nowhere, and secrets never. */
+function leak(
+  server: FuzzServer,
+  shot: Shot,
+  { target }: Sent,
+  { status, text }: Received,
+): string | undefined {
+  const own = keyOf(server, shot);
+  const token = new URLSearchParams(target.split("?")[1]).get("page_token") ?? "";
+  const secrets = [
+    server.secret,
+    ...server.keys.values(),
+    ...(own === undefined ? [] : [own]),
+    ...(status >= 400 && token.length > 20 ? [token] : []),
+  ];
+  return secrets.some((secret) => text.includes(secret)) ? "a secret in the answer" : undefined;
+}
+
+/** Refused for what is wrong with it, and for nothing that comes behind that. */
+function unexpected(shot: Shot, { status, text }: Received): string | undefined {
+  const place = whereabouts(shot);
+  if (place === "elsewhere")
+    return status === 404 || status === 405 ? undefined : "of no route, and yet not refused";
+  if (place === "anywhere") return undefined;
+  const fault = keyFault(shot);
+  if (fault !== undefined) return status === fault ? undefined : `the key is worth a ${fault}`;
+  if (shot.must !== undefined) return status === shot.must ? undefined : `this must be a ${shot.must}`;
+  if (isUnfit(shot))
+    return [400, 413, 415].includes(status) ? undefined : "the schema refuses it, and the server does not";
+  if (shot.key.startsWith("revoked") && routeOf(shot.id).roles !== "anyone" && status < 400)
+    return "the key was revoked";
+  if (shot.notes.length > 0 || status !== 400) return undefined;
+  const { field = "" } = JSON.parse(text) as { field?: string };
+  return BEYOND_SCHEMAS.test(field) ? undefined : "a valid request was refused";
+}
+
+/** Where the schemas do not say all: canonical names, ids in bytes, the ends of ranges, names that are given twice, tokens. */
+const BEYOND_SCHEMAS =
+  /^(body|reason|note|page_token|value|cell_id|expires_in_s|source_id_(gt|lte)|ranges\[\d+\]\.source_id_(gt|lte)|buckets\[\d+\]\.value|(creates|destroys|replaces)\[\d+\](\.bucket(\.value)?|\.(subject|source)\.id)?)$/;
+
+const checkedLines = new WeakMap<FuzzServer, number>();
+
+/** Lines come a little late: each is checked with whatever request is under way. */
+export function wrongLog(server: FuzzServer, isFaultless = true): string | undefined {
+  const from = checkedLines.get(server) ?? 0;
+  checkedLines.set(server, server.logged.length);
+  for (const line of server.logged.slice(from)) {
+    if (isFaultless && !/^\{"event":"(?!fault)/.test(line)) return `logged: ${line}`;
+    if (line.includes("lhk_") || line.includes(server.secret)) return `a secret in the log: ${line}`;
+    if (line.toLowerCase().includes(NAME_MARK)) return `a name in the log: ${line}`;
+  }
+  return undefined;
+}

@@ -1,0 +1,141 @@
+/** Page tokens: good for the call that they were made for, and for no other. */
+import * as fc from "fast-check";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { routeIds, type RouteId } from "../../../src/http/contract.ts";
+import { fire } from "./oracles.ts";
+import { FuzzServer } from "./server.ts";
+import { fuzz, TEST_MS } from "./settings.ts";
+import { flipped, routeOf, type Shot } from "./shots.ts";
+
+interface Listing {
+  id: RouteId;
+  key: string;
+  params: Record<string, string>;
+  query: [string, string][];
+}
+
+/** Whether a route has pages is for its schema to say; how to get more than one, for these. */
+const paged = routeIds.filter(
+  (id) => "page_token" in ((routeOf(id).query as { shape?: object }).shape ?? {}),
+);
+
+const RECORDS: [string, string][] = [["source_type", "RAILS_TABLE_USERS"]];
+const listings: readonly Listing[] = [
+  { id: "listLeases", key: "cell 1", params: { cell: "1" }, query: [] },
+  { id: "listLeases", key: "operator", params: { cell: "1" }, query: [] },
+  {
+    id: "listLeases",
+    key: "operator",
+    params: { cell: "1" },
+    query: [["created_after", "2020-01-01T00:00:00Z"]],
+  },
+  { id: "listLeases", key: "operator", params: { cell: "2" }, query: [] },
+  { id: "listRecords", key: "cell 1", params: { cell: "1" }, query: RECORDS },
+  { id: "listRecords", key: "operator", params: { cell: "1" }, query: RECORDS },
+  {
+    id: "listRecords",
+    key: "operator",
+    params: { cell: "1" },
+    query: [...RECORDS, ["bucket_type", "ROUTES"]],
+  },
+  { id: "listRecords", key: "operator", params: { cell: "2" }, query: RECORDS },
+  { id: "listCells", key: "operator", params: {}, query: [] },
+  { id: "listKeys", key: "operator", params: {}, query: [] },
+  { id: "listStaleLeases", key: "operator", params: {}, query: [["older_than_s", "0"]] },
+];
+
+let server: FuzzServer;
+/** Of the listings that have a second page. */
+const tokens: { from: Listing; token: string }[] = [];
+
+const shotOf = ({ id, key, params, query }: Listing, more: [string, string][]): Shot => ({
+  id,
+  key,
+  params,
+  query: [...query, ...more],
+  headers: [],
+  notes: ["pages"],
+});
+
+beforeAll(async () => {
+  server = await FuzzServer.start();
+  for (const from of listings) {
+    const { text } = await fire(server, shotOf(from, [["page_size", "1"]]));
+    const { next_page_token: token } = JSON.parse(text) as { next_page_token: string };
+    if (token !== "") tokens.push({ from, token });
+  }
+}, TEST_MS);
+
+afterAll(() => server.stop());
+
+test("every route that has pages is here, and has given a token", () => {
+  expect([...new Set(listings.map(({ id }) => id))].toSorted()).toEqual(paged.toSorted());
+  const given = new Set<string>(tokens.map(({ from }) => from.id));
+  expect(paged.filter((id) => !given.has(id))).toEqual([]);
+});
+
+const tamperings: fc.Arbitrary<{ note: string; of: (token: string) => string }> = fc.oneof(
+  {
+    weight: 5,
+    arbitrary: fc
+      .nat(6 * 200)
+      .map((bit) => ({ note: `bit ${bit} flipped`, of: (token: string) => flipped(token, bit) })),
+  },
+  {
+    weight: 2,
+    arbitrary: fc
+      .integer({ min: 1, max: 60 })
+      .map((cut) => ({ note: `${cut} cut off`, of: (token: string) => token.slice(0, -cut) })),
+  },
+  {
+    weight: 2,
+    arbitrary: fc
+      .constantFrom("A", "=", "==", " ", "\u0000", "é", "%", ".", "\n")
+      .map((more) => ({ note: JSON.stringify(more), of: (token: string) => token + more })),
+  },
+  fc.constantFrom(
+    { note: "twice", of: (token: string) => token + token },
+    { note: "reversed", of: (token: string) => [...token].toReversed().join("") },
+    { note: "upper case", of: (token: string) => token.toUpperCase() },
+    { note: "only the signature", of: (token: string) => token.slice(0, 43) },
+    { note: "only the position", of: (token: string) => token.slice(43) },
+    { note: "a key", of: () => server.keys.get("operator") ?? "" },
+    { note: "very long", of: (token: string) => token.repeat(100) },
+  ),
+);
+
+test(
+  "a token that was changed is refused",
+  async () => {
+    await fuzz(200, fc.record({ which: fc.nat(99), tampering: tamperings }), async ({ which, tampering }) => {
+      const { from, token } = tokens[which % tokens.length] ?? { from: listings[0], token: "" };
+      const changed = tampering.of(token);
+      // Without a letter left it is the first page.
+      if (from === undefined || changed === token || changed === "") return;
+      const shot = shotOf(from, [["page_token", changed]]);
+      const received = await fire(server, { ...shot, must: 400, notes: [tampering.note] });
+      expect(JSON.parse(received.text)).toMatchObject({ code: "INVALID_ARGUMENT", field: "page_token" });
+    });
+  },
+  TEST_MS,
+);
+
+const same = (one: Listing, other: Listing): boolean => one === other;
+
+test(
+  "a token is good for its own listing, whatever the size of the page, and for no other",
+  async () => {
+    for (const { from, token } of tokens) {
+      for (const to of listings) {
+        const shot = shotOf(to, [
+          ["page_token", token],
+          ["page_size", "5"],
+        ]);
+        const received = await fire(server, same(from, to) ? shot : { ...shot, must: 400 });
+        if (same(from, to)) expect(received.status).toBe(200);
+        else expect(JSON.parse(received.text)).toMatchObject({ field: "page_token" });
+      }
+    }
+  },
+  TEST_MS,
+);

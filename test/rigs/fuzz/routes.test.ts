@@ -1,0 +1,146 @@
+/** Every route, with requests made from its own schemas: valid, nearly valid, hostile. How to run more of it: settings.ts. */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import * as fc from "fast-check";
+import { routeIds, routes, type RouteId } from "../../../src/http/contract.ts";
+import { withoutCron, wrongEffect } from "./effects.ts";
+import { hostileShots } from "./hostile.ts";
+import { nearlyValidShots } from "./mutations.ts";
+import { fire } from "./oracles.ts";
+import { REGISTERED } from "./pools.ts";
+import { FuzzServer } from "./server.ts";
+import { fuzz, TEST_MS, tooFewRuns } from "./settings.ts";
+import { sentOf, validShots, type Shot } from "./shots.ts";
+import { D1, type Change } from "./state.ts";
+
+let server: FuzzServer;
+/** Statuses that each route was answered with, by layer. */
+const seen = new Map<string, Map<number, number>>();
+
+beforeAll(async () => {
+  server = await FuzzServer.start();
+}, TEST_MS);
+
+afterAll(() => server.stop());
+
+const layers: Readonly<Record<string, { make: (id: RouteId) => fc.Arbitrary<Shot>; runs: number }>> = {
+  valid: { make: validShots, runs: 500 },
+  "nearly valid": { make: nearlyValidShots, runs: 600 },
+  hostile: { make: hostileShots, runs: 600 },
+};
+
+/** The routes that always answer the same are soon known. */
+const weightOf = (id: RouteId): number => (routes[id].group === "service" ? 1 : 4);
+
+const anyRoute = (make: (id: RouteId) => fc.Arbitrary<Shot>): fc.Arbitrary<Shot> =>
+  fc.oneof(...routeIds.map((id) => ({ weight: weightOf(id), arbitrary: make(id) })));
+
+/** In a long run one wants to see that it met more than refusals. */
+function report(layer: string): void {
+  if (!process.env["FUZZ_RUNS"]) return;
+  const places = [...seen].filter(([place]) => place.startsWith(`${layer} `));
+  console.log(
+    places.map(([place, counts]) => `${place} ${JSON.stringify(Object.fromEntries(counts))}`).join("\n"),
+  );
+}
+
+describe("every route", () => {
+  for (const [layer, { make, runs }] of Object.entries(layers)) {
+    test(
+      `${layer} requests get the documented answer, and change what they say they change`,
+      async () => {
+        await fuzz(runs, anyRoute(make), async (shot) => {
+          const { status } = await fire(server, shot);
+          const place = `${layer} ${shot.id}`;
+          const counts = seen.get(place) ?? new Map<number, number>();
+          seen.set(place, counts.set(status, (counts.get(status) ?? 0) + 1));
+        });
+        report(layer);
+      },
+      TEST_MS,
+    );
+  }
+
+  test("was called in each of these ways, and granted", ({ skip }) => {
+    const tooFew = tooFewRuns(Math.max(...Object.values(layers).map(({ runs }) => runs)));
+    if (tooFew !== undefined) skip(tooFew);
+    const ways = Object.keys(layers);
+    expect(
+      routeIds.flatMap((id) =>
+        ways.filter((layer) => !seen.has(`${layer} ${id}`)).map((layer) => `${id}, ${layer}`),
+      ),
+    ).toEqual([]);
+    const statusesOf = (id: RouteId): number[] =>
+      ways.flatMap((layer) => [...(seen.get(`${layer} ${id}`)?.keys() ?? [])]);
+    expect(routeIds.filter((id) => !statusesOf(id).some((status) => status < 300))).toEqual([]);
+  });
+});
+
+/** Each cell has an object of its own, which is there for good from the first time that it is asked anything. */
+test(
+  "nothing is made for cells that are not registered",
+  async () => {
+    let cell = 1_000;
+    for (const id of routeIds.filter((each) => routes[each].path.includes("{cell}"))) {
+      const [shot] = fc.sample(validShots(id), { numRuns: 1, seed: 1 });
+      if (shot === undefined) throw new Error("no shot");
+      cell += 1;
+      // What its schema allows may still be a range that ends before it begins.
+      const digests = id === "digestRecords";
+      const decides = id === "commitLease" || id === "rollbackLease";
+      server.state.changes();
+      const about = {
+        ...shot,
+        key: "operator",
+        params: { ...shot.params, cell: String(cell) },
+        ...(decides ? { body: { reason: "x" } } : {}),
+        ...(digests ? { body: { source_type: "RAILS_TABLE_USERS", ranges: [{}] } } : {}),
+      };
+      const sent = sentOf(server, about);
+      expect((await server.send(sent)).status, id).toBe(404);
+      expect(withoutCron(server.state.changes(), server), id).toEqual([]);
+    }
+    const revoked: Shot = {
+      id: "revokeKey",
+      key: "operator",
+      params: { id: "nobody" },
+      query: [],
+      body: { cell_id: "999" },
+      headers: [],
+      notes: [],
+    };
+    // 429 once as many keys are revoked as may be.
+    expect([404, 429]).toContain((await server.send(sentOf(server, revoked))).status);
+    expect(withoutCron(server.state.changes(), server)).toEqual([]);
+  },
+  TEST_MS,
+);
+
+test(
+  "the stale listing, and nothing else, takes rows out of D1: those of leases that no ledger has",
+  async () => {
+    const listing: Shot = {
+      id: "listStaleLeases",
+      key: "operator",
+      params: {},
+      query: [["older_than_s", "0"]],
+      headers: [],
+      notes: [],
+    };
+    await fire(server, listing);
+    server.leaveBehind(3);
+    expect((await fire(server, { ...listing, key: "router" })).status).toBe(403);
+    expect((await fire(server, { ...listing, query: [["older_than_s", "-1"]] })).status).toBe(400);
+    server.state.changes();
+    const listed = await server.send(sentOf(server, listing));
+    const changes = server.state.changes();
+    expect(withoutCron(changes, server)).toHaveLength(3 * REGISTERED.length);
+    expect(wrongEffect(changes, listing, listed, server)).toBeUndefined();
+    for (const id of ["getLease", "listLimits"] as const)
+      expect(wrongEffect(changes, { ...listing, id }, listed, server)).toMatch(/another row/);
+    expect(wrongEffect(changes, listing, { ...listed, status: 503 }, server)).toMatch(/another row/);
+    const [known] = server.state.rows(/^d1$/, "leases");
+    const gone: Change = { object: D1, table: "leases", key: "", before: known, after: undefined };
+    expect(wrongEffect([gone], listing, listed, server)).toMatch(/another row/);
+  },
+  TEST_MS,
+);

@@ -1,0 +1,259 @@
+/** The server under test: workerd with its state on disk, and every kind of key. */
+import { randomBytes, randomUUID } from "node:crypto";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { Agent, request as httpRequest } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { startCoordinator, type Coordinator } from "../../../scripts/coordinator.ts";
+import { Hmac } from "../../../src/auth/hmac.ts";
+import { makeKey, type KeyPayload } from "../../../src/auth/key.ts";
+import { DECIDED, names, OUTSTANDING, REGISTERED, UNREGISTERED, uuid } from "./pools.ts";
+import { StateOnDisk, type Row } from "./state.ts";
+
+export interface Sent {
+  method: string;
+  /** Path and query, as they go over the wire. */
+  target: string;
+  headers: readonly (readonly [string, string])[];
+  body?: Uint8Array | undefined;
+}
+
+export interface Received {
+  status: number;
+  headers: Readonly<Record<string, string | string[] | undefined>>;
+  text: string;
+}
+
+export const goodKeys = ["operator", "router", ...REGISTERED.map((cell) => `cell ${cell}`)];
+export const badKeys = [
+  "none",
+  "expired",
+  "of another secret",
+  "of another role",
+  "too long a life",
+  "revoked operator",
+  "revoked cell 1",
+];
+/** Good as keys go, and no use: the cell is not registered. */
+export const orphanKeys = UNREGISTERED.map((cell) => `cell ${cell}`);
+
+/**
+ * Low limits, so that a few requests reach them, and patience, so that nothing is late because the machine is busy: what is late here hangs.
+ * One begin may take as many ops, and one body as many bytes, as in a deployment.
+ */
+const VARIABLES = {
+  LEASEHOLD_SHARDS: "4",
+  LEASEHOLD_MAX_CELLS: "8",
+  LEASEHOLD_MAX_REVOKED_KEYS: "12",
+  LEASEHOLD_FENCES: "20",
+  LEASEHOLD_OUTSTANDING_LEASES: "30",
+  LEASEHOLD_INQUIRY_TIMEOUT_MS: "15000",
+  LEASEHOLD_EXCHANGE_TIMEOUT_MS: "15000",
+  LEASEHOLD_BEGIN_DEADLINE_MS: "18000",
+  LEASEHOLD_COMMIT_DEADLINE_MS: "18000",
+};
+
+/** No answer in this time is a hang: longer than any deadline of the server. */
+export const HANG_MS = 40_000;
+
+const DAY_S = 86_400;
+
+export class FuzzServer {
+  readonly url: string;
+  readonly port: number;
+  readonly secret: string;
+  readonly state: StateOnDisk;
+  /** By the name of the kind; of "none" there is none. */
+  readonly keys: ReadonlyMap<string, string>;
+  readonly logged: string[];
+  readonly #coordinator: Coordinator;
+  readonly #folder: string;
+  // One connection: requests come one after the other.
+  readonly #agent = new Agent({ keepAlive: true, maxSockets: 1 });
+
+  private constructor(
+    coordinator: Coordinator,
+    folder: string,
+    secret: string,
+    keys: Map<string, string>,
+    logged: string[],
+  ) {
+    this.#coordinator = coordinator;
+    this.#folder = folder;
+    this.url = coordinator.url;
+    this.port = Number(new URL(coordinator.url).port);
+    this.secret = secret;
+    this.keys = keys;
+    this.logged = logged;
+    this.state = new StateOnDisk(join(folder, "storage"));
+  }
+
+  static async start(): Promise<FuzzServer> {
+    const folder = mkdtempSync(join(tmpdir(), "fuzz-"));
+    const logged: string[] = [];
+    const coordinator = await startCoordinator({
+      port: 0,
+      stateFolder: folder,
+      variables: VARIABLES,
+      log: (line) => logged.push(line),
+    });
+    const secret = readFileSync(join(folder, "signing-secret"), "utf8").trim();
+    const { operator, router, cells } = coordinator.keys;
+    const keys = new Map<string, string>([
+      ["operator", operator],
+      ["router", router],
+      ...Object.entries(cells).map(cellKey),
+    ]);
+    for (const [kind, key] of await oddKeys(secret)) keys.set(kind, key);
+    const server = new FuzzServer(coordinator, folder, secret, keys, logged);
+    await server.#settleIn();
+    return server;
+  }
+
+  /** Every object has been used, the keys that are to be revoked are, and there is something of every kind to meet. */
+  async #settleIn(): Promise<void> {
+    for (const [id, body] of [
+      [REVOKED_OPERATOR, {}],
+      [REVOKED_CELL, { cell_id: "1" }],
+    ] as const) {
+      await this.#must(200, "POST", `/v1/admin/keys/${id}/revoke`, body);
+    }
+    await this.#must(200, "GET", "/readyz");
+    for (const [index, cell] of REGISTERED.entries()) {
+      const owned = `/v1/cells/${cell}/leases/${uuid(DECIDED + index)}`;
+      await this.#must(201, "PUT", owned, {
+        creates: [0, 1].map((n) => claimOf(names[2 * index + n] ?? "", n)),
+      });
+      await this.#must(200, "POST", `${owned}/commit`, { reason: "to begin with" });
+      await this.#must(201, "PUT", `/v1/cells/${cell}/leases/${uuid(OUTSTANDING + index)}`, {
+        destroys: [{ bucket: claimOf(names[2 * index] ?? "", 0).bucket }],
+      });
+    }
+    await this.#must(201, "PUT", `/v1/cells/1/leases/${uuid(15)}`, {
+      creates: names.slice(8, 9).map(claimOf),
+    });
+    await this.#coordinator.cron();
+    this.leaveBehind(2);
+  }
+
+  /** Entries of D1, so many for each cell, that no ledger has: as when one of them was restored from a backup. */
+  leaveBehind(count: number): void {
+    this.state.changes();
+    for (const cell of REGISTERED)
+      for (let n = 0; n < count; n += 1) this.state.insert("leases", leftOver(cell));
+  }
+
+  async #must(status: number, method: string, target: string, body?: unknown): Promise<Received> {
+    const headers: [string, string][] = [["authorization", `Bearer ${this.keys.get("operator")}`]];
+    if (body !== undefined) headers.push(["content-type", "application/json"]);
+    const received = await this.send({
+      method,
+      target,
+      headers,
+      body: body === undefined ? undefined : Buffer.from(JSON.stringify(body)),
+    });
+    if (received.status !== status)
+      throw new Error(`${method} ${target} answered ${received.status}: ${received.text}`);
+    return received;
+  }
+
+  /**
+   * Over a real socket. Not with `fetch`, which tidies paths up, joins headers and refuses bodies where it does not expect them. What this
+   * cannot send either, `wire.ts` does.
+   */
+  send({ method, target, headers, body }: Sent): Promise<Received> {
+    return new Promise((resolve, reject) => {
+      const given: Record<string, string[]> = {};
+      for (const [name, value] of headers) (given[name] ??= []).push(value);
+      if (body !== undefined && given["content-length"] === undefined)
+        given["content-length"] = [String(body.length)];
+      const sending = httpRequest({
+        agent: this.#agent,
+        host: "127.0.0.1",
+        port: this.port,
+        method,
+        path: target,
+        headers: given,
+      });
+      const hang = setTimeout(() => {
+        reject(new Error(`no answer in ${HANG_MS} ms`));
+        sending.destroy();
+      }, HANG_MS);
+      sending.on("response", (response) => {
+        const chunks: Buffer[] = [];
+        response.on("data", (chunk: Buffer) => chunks.push(chunk));
+        response.on("error", reject);
+        response.on("end", () => {
+          clearTimeout(hang);
+          resolve({
+            status: response.statusCode ?? 0,
+            headers: response.headers,
+            text: Buffer.concat(chunks).toString("utf8"),
+          });
+        });
+      });
+      sending.on("error", (error) => {
+        clearTimeout(hang);
+        reject(error);
+      });
+      sending.end(body);
+    });
+  }
+
+  async stop(): Promise<void> {
+    this.#agent.destroy();
+    this.state.close();
+    await this.#coordinator.stop();
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+}
+
+const claimOf = (value: string, n: number): { bucket: object; subject: object; source: object } => ({
+  bucket: { type: "ROUTES", value },
+  subject: { type: "USER", id: n },
+  source: { type: "RAILS_TABLE_USERS", id: n },
+});
+
+const cellKey = ([cell, key]: [string, string]): [string, string] => [`cell ${cell}`, key];
+
+let lastLeft = 0;
+
+/** From before any other lease. */
+const leftOver = (cell: string): Row => ({
+  cell_id: cell,
+  created_position: (lastLeft += 1),
+  uuid: randomUUID(),
+  state: "GRANTED",
+  position: lastLeft,
+  created_at_ms: lastLeft,
+  creates: 1,
+  destroys: 0,
+  replaces: 0,
+  missing: 0,
+});
+
+const REVOKED_OPERATOR = randomUUID();
+const REVOKED_CELL = randomUUID();
+
+async function oddKeys(secret: string): Promise<[string, string][]> {
+  const hmac = new Hmac(secret);
+  const other = new Hmac(randomBytes(32).toString("base64url"));
+  const now = Math.floor(Date.now() / 1_000);
+  const payload: KeyPayload = { v: 1, id: randomUUID(), role: "operator", iat: now, exp: now + DAY_S };
+  const cell = (of: string, id: string = randomUUID()): KeyPayload => ({
+    ...payload,
+    id,
+    role: "cell",
+    cell: of,
+  });
+  const made: [string, Promise<string>][] = [
+    ["expired", makeKey({ ...payload, iat: now - DAY_S, exp: now - 1 }, hmac)],
+    ["of another secret", makeKey(payload, other)],
+    ["of another role", makeKey({ ...payload, role: "admin" as "operator" }, hmac)],
+    ["too long a life", makeKey({ ...payload, exp: now + 500 * DAY_S }, hmac)],
+    ["revoked operator", makeKey({ ...payload, id: REVOKED_OPERATOR }, hmac)],
+    ["revoked cell 1", makeKey(cell("1", REVOKED_CELL), hmac)],
+    ...UNREGISTERED.map((id): [string, Promise<string>] => [`cell ${id}`, makeKey(cell(id), hmac)]),
+  ];
+  return Promise.all(made.map(async ([kind, key]): Promise<[string, string]> => [kind, await key]));
+}

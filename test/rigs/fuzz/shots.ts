@@ -1,0 +1,267 @@
+/** One request to one route, before it is bytes: as generated, printed when it fails, and shrunk. */
+import * as fc from "fast-check";
+import { routes, type RouteId } from "../../../src/http/contract.ts";
+import type { Route } from "../../../src/http/contract/route.ts";
+import { limitTable } from "../../../src/core/limits.ts";
+import { DECIDED, NAME_MARK, OUTSTANDING, REGISTERED, uuid } from "./pools.ts";
+import { goodKeys, orphanKeys, type FuzzServer, type Sent } from "./server.ts";
+import { takes, valuesOf } from "./schema.ts";
+import { isObject, textOf, type Tree } from "./tree.ts";
+
+export interface Shot {
+  id: RouteId;
+  /** The kind of the key. */
+  key: string;
+  /** Flips this bit of the key, counted from its front. */
+  flip?: number;
+  params: Record<string, string>;
+  /** Instead of the parameters: what stands in the path, percent-encoded or not. */
+  rawParams?: Record<string, string>;
+  query: [string, string][];
+  /** Instead of the pairs. */
+  rawQuery?: string;
+  body?: Tree | undefined;
+  /** Instead of the text of `body`. */
+  bytes?: Uint8Array;
+  headers: [string, string][];
+  /** What was done to it, in words. */
+  notes: string[];
+  /** What it must be answered with: by what was done to it, not by what the server's own schemas say. */
+  must?: number;
+}
+
+export const routeOf = (id: RouteId): Route => routes[id];
+
+const JSON_TYPE = "application/json";
+
+const valid = new Map<RouteId, fc.Arbitrary<Shot>>();
+
+/** Requests that fit the schemas, from someone who may make them, and that mean something to the server. */
+export function validShots(id: RouteId): fc.Arbitrary<Shot> {
+  const known = valid.get(id) ?? makeValidShots(id);
+  valid.set(id, known);
+  return known;
+}
+
+function makeValidShots(id: RouteId): fc.Arbitrary<Shot> {
+  const route = routeOf(id);
+  const body = route.body === undefined ? fc.constant(undefined) : valuesOf(route.body.schema);
+  const parts = fc.record({
+    params: valuesOf(route.params),
+    query: valuesOf(route.query),
+    body: route.body?.required === false ? fc.option(body, { nil: undefined }) : body,
+    chosen: fc.nat(59),
+    fresh: fc.uuid({ version: 4 }),
+  });
+  return parts.map(({ params, query, body: first, chosen, fresh }) => {
+    const isNew = chosen % 3 > 0 && isObject(first) && first["creates"] !== undefined;
+    const given = isNew ? newBatch(first, fresh) : first;
+    const texts = isNew
+      ? newLease(params as Record<string, string>, fresh, chosen)
+      : knownLease(params as Record<string, string>, chosen);
+    const keys = keysFor(route, texts["cell"]);
+    const key = keys[Math.floor(chosen / 6) % keys.length] ?? "none";
+    return withSense({
+      id,
+      key,
+      params: texts,
+      query: pairsOf(query as Record<string, string | string[]>),
+      body: given,
+      headers: [],
+      notes: [],
+    });
+  });
+}
+
+/** Names that nobody has had: most batches of chance are refused. */
+function newBatch(
+  { creates = [], allow_missing: allowMissing }: { [name: string]: Tree },
+  fresh: string,
+): Tree {
+  const named = (Array.isArray(creates) ? creates : []).map((op, index): Tree =>
+    isObject(op) ? { ...op, bucket: { type: "USERNAMES", value: `${NAME_MARK}-${fresh}-${index}` } } : op,
+  );
+  return { creates: named, ...(allowMissing === undefined ? {} : { allow_missing: allowMissing }) };
+}
+
+const newLease = (params: Record<string, string>, fresh: string, chosen: number): Record<string, string> => ({
+  ...params,
+  ...(params["cell"] === undefined ? {} : { cell: REGISTERED[chosen % REGISTERED.length] ?? "" }),
+  ...(params["uuid"] === undefined ? {} : { uuid: fresh }),
+});
+
+/** Often a lease that there is: of chance, cell and id seldom fit each other. */
+function knownLease(params: Record<string, string>, chosen: number): Record<string, string> {
+  if (params["uuid"] === undefined || chosen % 2 === 0) return params;
+  const index = chosen % REGISTERED.length;
+  return {
+    ...params,
+    cell: REGISTERED[index] ?? "",
+    uuid: uuid(chosen % 3 === 0 ? DECIDED + index : OUTSTANDING + index),
+  };
+}
+
+const pairsOf = (query: Record<string, string | string[]>): [string, string][] =>
+  Object.entries(query).flatMap(([name, value]) =>
+    [value].flat().map((each): [string, string] => [name, each]),
+  );
+
+/** The kinds of key that may use a route. */
+function keysFor({ roles }: Route, cell: string | undefined): string[] {
+  if (roles === "anyone") return ["none"];
+  const known = [...goodKeys, ...orphanKeys];
+  return known.filter((kind) => roles.some((role) => mayUse(kind, role, cell)));
+}
+
+function mayUse(kind: string, role: string, cell: string | undefined): boolean {
+  if (role !== "cell" || cell === undefined) return kind.split(" ")[0] === role;
+  return kind === `cell ${cell}`;
+}
+
+/** What no schema can say of a body, because it depends on the key or on another field. */
+function withSense(shot: Shot): Shot {
+  if (shot.id === "commitLease" || shot.id === "rollbackLease") {
+    const { body, key } = shot;
+    const reason =
+      isObject(body) && typeof body["reason"] === "string" && body["reason"].trim() !== ""
+        ? body["reason"]
+        : "because";
+    if (key === "operator") return { ...shot, body: { reason } };
+    return { ...shot, body: body === undefined ? undefined : {} };
+  }
+  if (shot.id === "mintKey" && isObject(shot.body)) {
+    const { cell_id: cell = "1", ...rest } = shot.body;
+    return { ...shot, body: rest["role"] === "cell" ? { ...rest, cell_id: cell } : rest };
+  }
+  return shot;
+}
+
+/** What a key that is not good, or that may not do this, is answered; undefined: it may. */
+export function keyFault({ id, key, flip, params, rawParams }: Shot): 401 | 403 | undefined {
+  const { roles, path } = routeOf(id);
+  if (roles === "anyone") return undefined;
+  if (flip !== undefined || !/^(operator|router|cell \d+|revoked .*)$/.test(key)) return 401;
+  const [role, cell] = key.replace("revoked ", "").split(" ");
+  if (!roles.some((each) => each === role)) return 403;
+  const named = path.includes("{cell}") ? (rawParams?.["cell"] ?? params["cell"]) : undefined;
+  return role === "cell" && named !== undefined && named !== cell ? 403 : undefined;
+}
+
+/** Whether the route's own schemas refuse it. False for what they do not see. */
+export function isUnfit(shot: Shot): boolean {
+  const { params, query, body } = routeOf(shot.id);
+  if (shot.rawParams === undefined && !takes(params, shot.params)) return true;
+  if (shot.rawQuery === undefined && !takes(query, queryOf(shot))) return true;
+  const bytes = bodyOf(shot);
+  if (bytes === undefined || bytes.length === 0) return body?.required === true;
+  return body !== undefined && !takes(body.schema, jsonOf(bytes));
+}
+
+function queryOf({ id, query }: Shot): Record<string, unknown> {
+  const repeatable = routeOf(id).repeatable ?? [];
+  const values: [string, unknown][] = query.map(([name, value]) => {
+    if (repeatable.includes(name))
+      return [name, query.filter(([other]) => other === name).map(([, each]) => each)];
+    // Twice what may be given once: no schema takes that.
+    return [name, query.filter(([other]) => other === name).length > 1 ? null : value];
+  });
+  return Object.fromEntries(values);
+}
+
+function jsonOf(bytes: Uint8Array): unknown {
+  try {
+    return JSON.parse(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes));
+  } catch {
+    return undefined;
+  }
+}
+
+export const bodyOf = ({ bytes, body }: Shot): Uint8Array | undefined =>
+  bytes ?? (body === undefined ? undefined : Buffer.from(textOf(body)));
+
+export const BODY_LIMIT = limitTable.bodyBytes.default;
+export const BATCH_LIMIT = limitTable.batchOps.default;
+export const LOOKUP_LIMIT = limitTable.lookupBuckets.default;
+export const DEPTH_LIMIT = limitTable.jsonDepth.default;
+
+export function keyOf(
+  server: Pick<FuzzServer, "keys">,
+  { key, flip }: Pick<Shot, "key" | "flip">,
+): string | undefined {
+  const whole = server.keys.get(key);
+  return whole === undefined || flip === undefined ? whole : flipped(whole, flip);
+}
+
+/** Another text, of letters that a header may hold. */
+export function flipped(text: string, bit: number): string {
+  const index = Math.floor(bit / 6) % text.length;
+  const code = text.charCodeAt(index);
+  const changed = code ^ (1 << (bit % 6));
+  const letter = changed > 0x20 && changed < 0x7f ? String.fromCharCode(changed) : code === 0x41 ? "B" : "A";
+  return text.slice(0, index) + letter + text.slice(index + 1);
+}
+
+export function sentOf(server: Pick<FuzzServer, "keys">, shot: Shot): Sent {
+  const { id, headers } = shot;
+  const body = bodyOf(shot);
+  const key = keyOf(server, shot);
+  const names = new Set(headers.map(([name]) => name.toLowerCase()));
+  const given: [string, string][] = [
+    ...(key === undefined || names.has("authorization")
+      ? []
+      : ([["authorization", `Bearer ${key}`]] as [string, string][])),
+    ...(body === undefined || names.has("content-type")
+      ? []
+      : ([["content-type", JSON_TYPE]] as [string, string][])),
+    ...headers,
+  ];
+  return {
+    method: routeOf(id).method,
+    target: targetOf(shot),
+    headers: given.filter(([, value]) => value !== ABSENT),
+    body,
+  };
+}
+
+/** As the value of a header: not sent. */
+export const ABSENT = "\u0000absent";
+
+function targetOf({
+  id,
+  params,
+  rawParams,
+  query,
+  rawQuery,
+}: Pick<Shot, "id" | "params" | "rawParams" | "query" | "rawQuery">): string {
+  const { path, rest } = routeOf(id);
+  const filled = path.replaceAll(
+    /\{(\w+)\}/g,
+    (_, name: string) => rawParams?.[name] ?? encodedParam(params[name] ?? "", rest === true),
+  );
+  const text = rawQuery ?? query.map(([name, value]) => `${encode(name)}=${encode(value)}`).join("&");
+  return text === "" ? filled : `${filled}?${text}`;
+}
+
+/**
+ * Where a path leads. Dot segments never arrive: whoever reads a URL resolves them (WHATWG URL, 4.4), and then it is another path, of no route
+ * or, where a parameter takes the rest, of another name. Empty segments are no values either.
+ */
+export function whereabouts(shot: Shot): "here" | "elsewhere" | "anywhere" {
+  const { rest, path: pattern } = routeOf(shot.id);
+  const [path = ""] = targetOf(shot).split("?");
+  const segments = path.split("/").slice(1);
+  const fixed = pattern.split("/").length - (rest === true ? 2 : 1);
+  const hasDots = segments.some((segment) => /^(\.|%2e){1,2}$/i.test(segment));
+  if (hasDots) return rest === true ? "anywhere" : "elsewhere";
+  return pattern !== "/" && segments.slice(0, fixed).includes("") ? "elsewhere" : "here";
+}
+
+/** Slashes of a name go raw or encoded, whichever its length says: both must mean the same. */
+const encodedParam = (value: string, rest: boolean): string =>
+  rest && value.length % 2 === 0 ? encode(value).replaceAll("%2F", "/") : encode(value);
+
+/** Lone surrogates have no percent-encoding; WTF-8 is the nearest. */
+const encode = (text: string): string =>
+  text.isWellFormed()
+    ? encodeURIComponent(text).replaceAll(/^\.{1,2}$/g, (dots) => dots.replaceAll(".", "%2E"))
+    : "%ED%A0%80";

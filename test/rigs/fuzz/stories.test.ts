@@ -1,0 +1,212 @@
+/** Requests that follow each other about one batch: whatever comes in between, what is refused changes nothing, and decisions are final. */
+import * as fc from "fast-check";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { sourceTypes } from "../../../src/core/registry.ts";
+import type { RouteId } from "../../../src/http/contract.ts";
+import { hostileShots } from "./hostile.ts";
+import { nearlyValidShots } from "./mutations.ts";
+import { fire } from "./oracles.ts";
+import { NAME_MARK, REGISTERED } from "./pools.ts";
+import { FuzzServer } from "./server.ts";
+import { fuzz, TEST_MS } from "./settings.ts";
+import type { Shot } from "./shots.ts";
+import type { Row } from "./state.ts";
+import type { Tree } from "./tree.ts";
+
+let server: FuzzServer;
+
+beforeAll(async () => {
+  server = await FuzzServer.start();
+}, TEST_MS);
+
+afterAll(() => server.stop());
+
+type LeaseRoute = "beginLease" | "commitLease" | "rollbackLease" | "getLease";
+
+/** What may be asked about a lease; the hostile ones are about it too. */
+type Step =
+  | { kind: "plain"; id: LeaseRoute; by: "cell" | "operator" }
+  | { kind: "other batch" }
+  | { kind: "other cell"; id: LeaseRoute }
+  | { kind: "shot"; shot: Shot };
+
+const leaseRoutes = ["beginLease", "commitLease", "rollbackLease", "getLease"] as const;
+
+const steps: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      kind: fc.constant("plain" as const),
+      id: fc.constantFrom(...leaseRoutes),
+      by: fc.constantFrom("cell" as const, "operator" as const),
+    }),
+  },
+  { weight: 1, arbitrary: fc.constant({ kind: "other batch" as const }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constant("other cell" as const), id: fc.constantFrom(...leaseRoutes) }),
+  },
+  ...leaseRoutes.flatMap((id) =>
+    [nearlyValidShots(id), hostileShots(id)].map((shots) => ({
+      weight: 1,
+      arbitrary: shots.map((shot) => ({ kind: "shot" as const, shot })),
+    })),
+  ),
+);
+
+interface Story {
+  cell: string;
+  names: readonly string[];
+  leases: readonly { uuid: string; kind: "creates" | "destroys" | "replaces"; steps: readonly Step[] }[];
+}
+
+const uuids = fc.uuid({ version: [4, 7] });
+
+const stories: fc.Arbitrary<Story> = fc.record({
+  cell: fc.constantFrom(...REGISTERED),
+  // Never met before, so that a story begins with nothing.
+  names: fc.uniqueArray(
+    uuids.map((id) => `${NAME_MARK}-${id}`),
+    { minLength: 1, maxLength: 5 },
+  ),
+  leases: fc
+    .tuple(
+      uuids,
+      uuids,
+      fc.constantFrom("destroys" as const, "replaces" as const),
+      fc.array(steps, { maxLength: 5 }),
+      fc.array(steps, { maxLength: 5 }),
+    )
+    .map(([first, second, then, before, behind]) => [
+      { uuid: first, kind: "creates" as const, steps: before },
+      { uuid: second, kind: then, steps: behind },
+    ]),
+});
+
+const batchOf = ({ names }: Story, kind: string, id: Tree): Tree => ({
+  [kind]: names.map((value): Tree => ({
+    bucket: { type: "USERNAMES", value },
+    subject: { type: "USER", id },
+    source: { type: "RAILS_TABLE_USERS", id },
+  })),
+});
+
+function shotOf(story: Story, uuid: string, kind: string, step: Step): Shot {
+  if (step.kind === "shot")
+    return { ...step.shot, params: { ...step.shot.params, ...about(step.shot, story, uuid) } };
+  const cell =
+    step.kind === "other cell" ? (REGISTERED.find((other) => other !== story.cell) ?? "") : story.cell;
+  const isOperator = step.kind === "plain" && step.by === "operator";
+  const id = step.kind === "other batch" ? "beginLease" : step.id;
+  const batch = id === "beginLease" ? batchOf(story, kind, step.kind === "other batch" ? 2 : 1) : undefined;
+  const body =
+    id === "beginLease" ? batch : isOperator && id !== "getLease" ? { reason: "a story" } : undefined;
+  return {
+    id,
+    key: isOperator ? "operator" : `cell ${cell}`,
+    params: { cell, uuid },
+    query: [],
+    body,
+    headers: [],
+    notes: [],
+  };
+}
+
+/** Only where nothing was done to the parameter itself, so that what is wrong with the request stays wrong. */
+function about({ key, notes }: Shot, { cell }: Story, uuid: string): Record<string, string> {
+  if (notes.some((note) => /path|text/.test(note))) return {};
+  return { uuid, ...(key === `cell ${cell}` || key === "operator" ? { cell } : {}) };
+}
+
+interface Known {
+  state?: "GRANTED" | "COMMITTED" | "ROLLED_BACK";
+}
+
+/** What an answer says of the lease must follow from what was said before. */
+function learn(known: Known, shot: Shot, uuid: string, cell: string, text: string): void {
+  if (shot.params["uuid"] !== uuid || shot.params["cell"] !== cell) return;
+  const state = (JSON.parse(text) as { lease?: { state: NonNullable<Known["state"]> } }).lease?.state;
+  if (state === undefined) return;
+  if (known.state === "COMMITTED" || known.state === "ROLLED_BACK") expect(state).toBe(known.state);
+  known.state = state;
+}
+
+test(
+  "a lease lives as it should, whatever else is asked of it",
+  async () => {
+    await fuzz(30, stories, async (story) => {
+      for (const { uuid, kind, steps: asked } of story.leases) {
+        const known: Known = {};
+        const begin: Step = { kind: "plain", id: "beginLease", by: "cell" };
+        const end: Step = { kind: "plain", id: "commitLease", by: "operator" };
+        const away: Step = { kind: "plain", id: "rollbackLease", by: "cell" };
+        for (const step of [begin, ...asked, end, away]) {
+          const shot = shotOf(story, uuid, kind, step);
+          const { status, text } = await fire(server, shot);
+          if (status < 300) learn(known, shot, uuid, story.cell, text);
+        }
+        expect(known.state).not.toBe("GRANTED");
+      }
+    });
+  },
+  TEST_MS,
+);
+
+/** All pages of a listing, over the API. */
+async function listed(
+  route: RouteId,
+  params: Record<string, string>,
+  query: [string, string][],
+  field: string,
+): Promise<Record<string, unknown>[]> {
+  const items: Record<string, unknown>[] = [];
+  for (let token = ""; ;) {
+    const paged: [string, string][] = [...query, ["page_size", "50"], ["page_token", token]];
+    const { text } = await fire(server, {
+      id: route,
+      key: "operator",
+      params,
+      query: paged,
+      headers: [],
+      notes: [],
+    });
+    const page = JSON.parse(text) as Record<string, unknown>;
+    items.push(...(page[field] as Record<string, unknown>[]));
+    token = String(page["next_page_token"]);
+    if (token === "") return items;
+  }
+}
+
+const keysOf = (rows: readonly Row[], ...columns: string[]): string[] =>
+  rows.map((row) => columns.map((column) => String(row[column])).join(" ")).toSorted();
+
+test(
+  "afterwards the listings of every cell are what is on disk",
+  async () => {
+    for (const cell of REGISTERED) {
+      const leases = await listed("listLeases", { cell }, [], "leases");
+      const granted = server.state
+        .rows(new RegExp(`^cell-${cell}$`), "lease")
+        .filter((row) => row["state"] === "GRANTED");
+      expect(keysOf(leases, "uuid")).toEqual(keysOf(granted, "lease"));
+      const records: Record<string, unknown>[] = [];
+      for (const type of Object.keys(sourceTypes))
+        records.push(...(await listed("listRecords", { cell }, [["source_type", type]], "records")));
+      // A create shows as soon as its lease is granted; no begin is under way here, so that every hold is of one that is.
+      const holds = server.state
+        .rows(/^shard-/, "hold")
+        .filter((row) => row["cell"] === cell && row["kind"] === "create");
+      const claims = server.state.rows(/^shard-/, "claim").filter((row) => row["cell"] === cell);
+      expect(keysOf(records, "uuid")).toEqual(keysOf([...claims, ...holds], "uuid"));
+    }
+    const cells = await listed("listCells", {}, [], "cells");
+    expect(keysOf(cells, "cell_id", "name", "address")).toEqual(
+      keysOf(server.state.rows(/^directory$/, "cell"), "cell", "name", "address"),
+    );
+    const keys = await listed("listKeys", {}, [], "keys");
+    expect(keysOf(keys, "id", "role")).toEqual(
+      keysOf(server.state.rows(/^directory$/, "minted_key"), "key_id", "role"),
+    );
+  },
+  TEST_MS,
+);

@@ -1,0 +1,428 @@
+/**
+ * What no HTTP client sends: requests as bytes. Some never get to the Worker: workerd's own HTTP layer and Miniflare's entry refuse them, in
+ * their own words and without a request id. In a deployment Cloudflare's edge stands there.
+ */
+import * as fc from "fast-check";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { routeIds } from "../../../src/http/contract.ts";
+import { isBirth, withoutCron, wrongEffect } from "./effects.ts";
+import { nearlyValidShots } from "./mutations.ts";
+import { printable, wrongLog, wrongProblem } from "./oracles.ts";
+import { FuzzServer, type Received, type Sent } from "./server.ts";
+import { fuzz, TEST_MS, tooFewRuns } from "./settings.ts";
+import { routeOf, sentOf, validShots, type Shot } from "./shots.ts";
+import { exchange, HIDDEN_ID, LAST_ID } from "./wire.ts";
+
+let server: FuzzServer;
+
+beforeAll(async () => {
+  server = await FuzzServer.start();
+}, TEST_MS);
+
+afterAll(() => server.stop());
+
+/** A request in parts that can be twisted one by one. */
+interface Message {
+  line: string;
+  headers: string[];
+  /** As framed. */
+  body: Buffer;
+}
+
+interface Twist {
+  note: string;
+  apply: (message: Message, sent: Sent) => Message;
+  /** Only a refusal will do. */
+  isRefused?: true;
+  /** It asks for something else than its route, or cannot be told apart from that. */
+  isOther?: true;
+  /** The local runtime fails over it before the Worker sees it: a 500 in its own words. */
+  isTooMuch?: true;
+}
+
+function messageOf({ method, target, headers, body }: Sent): Message {
+  return {
+    line: `${method} ${target} HTTP/1.1`,
+    headers: [
+      "Host: fuzz.example",
+      ...headers.map(([name, value]) => `${name}: ${value}`),
+      ...(body === undefined ? [] : [`Content-Length: ${body.length}`]),
+    ],
+    body: Buffer.from(body ?? []),
+  };
+}
+
+const bytesOf = ({ line, headers, body }: Message): Buffer =>
+  Buffer.concat([Buffer.from(`${line}\r\n${headers.join("\r\n")}\r\n\r\n`, "latin1"), body]);
+
+const HIDDEN = `GET /v1/limits HTTP/1.1\r\nHost: hidden.example\r\nX-Request-Id: ${HIDDEN_ID}\r\n\r\n`;
+
+const withLine = (
+  note: string,
+  of: (method: string, target: string) => string,
+  more: Omit<Twist, "note" | "apply"> = {},
+): Twist => ({
+  note,
+  apply: (message, { method, target }) => ({ ...message, line: of(method, target) }),
+  ...more,
+});
+
+const withHeader = (header: string, more: Omit<Twist, "note" | "apply"> = {}): Twist => ({
+  note: JSON.stringify(header.slice(0, 80)),
+  apply: (message) => ({ ...message, headers: [...message.headers, header] }),
+  ...more,
+});
+
+const withoutHeader = (headers: readonly string[], name: RegExp): string[] =>
+  headers.filter((header) => !name.test(header));
+
+/** Another framing of the same body. */
+const framed = (
+  note: string,
+  headers: readonly string[],
+  of: (body: Buffer) => string | Buffer,
+  more: Omit<Twist, "note" | "apply"> = {},
+): Twist => ({
+  note,
+  apply: (message) => ({
+    ...message,
+    headers: [
+      ...withoutHeader(message.headers, /^content-length/i),
+      ...headers.map((header) => header.replace("LENGTH", String(message.body.length))),
+    ],
+    body: Buffer.from(of(message.body)),
+  }),
+  ...more,
+});
+
+const chunked = (body: Buffer): Buffer =>
+  Buffer.concat([
+    ...(body.length === 0 ? [] : [Buffer.from(`${body.length.toString(16)}\r\n`), body, Buffer.from("\r\n")]),
+    Buffer.from("0\r\n\r\n"),
+  ]);
+
+const refusedOnly = { isRefused: true } as const;
+const other = { isOther: true } as const;
+const tooMuch = { isRefused: true, isTooMuch: true } as const;
+
+const METHODS = [
+  "HEAD",
+  "OPTIONS",
+  "TRACE",
+  "DELETE",
+  "PROPFIND",
+  "PATCH",
+  "PUT",
+  "POST",
+  "GET",
+  "get",
+  "FOO",
+  "G\u0000T",
+  "POST\t",
+];
+
+const twists: readonly Twist[] = [
+  // The request line
+  ...METHODS.map((method) =>
+    withLine(`method ${JSON.stringify(method)}`, (_, target) => `${method} ${target} HTTP/1.1`, other),
+  ),
+  withLine("CONNECT", (_, target) => `CONNECT ${target} HTTP/1.1`, tooMuch),
+  withLine("OPTIONS *", () => "OPTIONS * HTTP/1.1", tooMuch),
+  withLine("absolute form", (method, target) => `${method} http://evil.example${target} HTTP/1.1`),
+  withLine(
+    "absolute form with credentials",
+    (method, target) => `${method} http://operator:x@evil.example${target} HTTP/1.1`,
+    other,
+  ),
+  withLine("HTTP/1.0", (method, target) => `${method} ${target} HTTP/1.0`),
+  withLine("HTTP/0.9", (method, target) => `${method} ${target}`, refusedOnly),
+  withLine("HTTP/3.0", (method, target) => `${method} ${target} HTTP/3.0`, refusedOnly),
+  withLine("two spaces", (method, target) => `${method}  ${target}  HTTP/1.1`, refusedOnly),
+  withLine("a tab", (method, target) => `${method}\t${target}\tHTTP/1.1`, refusedOnly),
+  withLine("a NUL in the path", (method, target) => `${method} ${target}\u0000 HTTP/1.1`, refusedOnly),
+  withLine("Latin-1 in the path", (method, target) => `${method} ${target}\u00ff HTTP/1.1`, other),
+  withLine("a line feed in the path", (method, target) => `${method} ${target}\n HTTP/1.1`, refusedOnly),
+  withLine("a fragment", (method, target) => `${method} ${target}#/v1/admin/keys HTTP/1.1`),
+  withLine("a second question mark", (method, target) => `${method} ${target}?x=1?y HTTP/1.1`, other),
+  withLine("two slashes", (method, target) => `${method} /${target} HTTP/1.1`, other),
+  withLine("a slash behind", (method, target) => `${method} ${target}/ HTTP/1.1`, other),
+  withLine("upper case", (method, target) => `${method} ${target.toUpperCase()} HTTP/1.1`, other),
+  withLine("backslashes", (method, target) => `${method} ${target.replaceAll("/", "\\")} HTTP/1.1`, other),
+  withLine("dot segments", (method, target) => `${method} /x/..${target} HTTP/1.1`),
+  withLine("encoded dot segments", (method, target) => `${method} /x/%2e%2E${target} HTTP/1.1`),
+  withLine("dots beyond the root", (method, target) => `${method} /../../..${target} HTTP/1.1`),
+  withLine(
+    "encoded letters",
+    (method, target) => `${method} ${target.replace("v1", "%761")} HTTP/1.1`,
+    other,
+  ),
+  withLine(
+    "encoded slashes",
+    (method, target) => `${method} ${target.replaceAll("/", "%2f")} HTTP/1.1`,
+    other,
+  ),
+  withLine(
+    "overlong slashes",
+    (method, target) => `${method} ${target.replaceAll("/", "%c0%af")} HTTP/1.1`,
+    other,
+  ),
+  withLine("matrix parameters", (method, target) => `${method} ${target};role=operator HTTP/1.1`, other),
+  withLine(
+    "a very long path",
+    (method, target) => `${method} ${target}${"a".repeat(100_000)} HTTP/1.1`,
+    other,
+  ),
+  // Headers
+  withHeader("Host: again.example", tooMuch),
+  withHeader("X-A: b\r\n c"),
+  withHeader("X-A: b\rSet-Cookie: c"),
+  withHeader("X-A: b\nX-B: c"),
+  withHeader(`X-A: b\r\n\r\n${HIDDEN}`, other),
+  withHeader("X-A: \u0000", refusedOnly),
+  withHeader("X A: b", refusedOnly),
+  withHeader(": b", refusedOnly),
+  withHeader("X-A : b", refusedOnly),
+  withHeader("no colon", refusedOnly),
+  withHeader(`X-A: ${"a".repeat(100_000)}`),
+  withHeader(Array.from({ length: 5_000 }, (_, n) => `X-${n}: a`).join("\r\n")),
+  withHeader(Array.from({ length: 20_000 }, () => "X-A: a").join("\r\n"), refusedOnly),
+  withHeader("X-Request-Id: a b"),
+  withHeader("X-Request-Id: \u00ff"),
+  withHeader(`X-Request-Id: ${"a".repeat(65)}`),
+  // The runtime makes a GET of it.
+  withHeader(
+    "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+    other,
+  ),
+  withHeader("Connection: authorization, content-type"),
+  withHeader("Expect: 100-continue"),
+  withHeader("Accept-Encoding: identity;q=x, \u00ff"),
+  withHeader("Range: bytes=0-1"),
+  withHeader("If-None-Match: *"),
+  withHeader("MF-CF-Blob: none", tooMuch),
+  withHeader("MF-Original-URL: none", tooMuch),
+  {
+    note: "two keys",
+    apply: (message) => ({ ...message, headers: [...message.headers, "Authorization: Bearer x"] }),
+    isOther: true,
+  },
+  {
+    note: "no Host",
+    apply: (message) => ({ ...message, headers: withoutHeader(message.headers, /^host/i) }),
+    isRefused: true,
+  },
+  {
+    note: "a Host that is none",
+    apply: (message) => ({
+      ...message,
+      headers: ["Host: a b:c", ...withoutHeader(message.headers, /^host/i)],
+    }),
+    ...tooMuch,
+  },
+  // Bodies
+  framed("chunked", ["Transfer-Encoding: chunked"], chunked),
+  framed(
+    "chunked, with an extension and a trailer",
+    ["Transfer-Encoding: chunked"],
+    (body) => `0${body.length.toString(16)};x="y"\r\n${body.toString("latin1")}\r\n0\r\nX-Cell: 2\r\n\r\n`,
+    other,
+  ),
+  framed(
+    "Content-Length and chunked",
+    ["Content-Length: LENGTH", "Transfer-Encoding: chunked"],
+    chunked,
+    other,
+  ),
+  framed("chunked and Content-Length", ["Transfer-Encoding: chunked", "Content-Length: 3"], chunked, other),
+  framed(
+    "a request behind the chunks",
+    ["Content-Length: 500", "Transfer-Encoding: chunked"],
+    (body) => Buffer.concat([chunked(body), Buffer.from(HIDDEN)]),
+    other,
+  ),
+  framed(
+    "a request within Content-Length",
+    ["Content-Length: 500"],
+    (body) =>
+      Buffer.concat([body, Buffer.from(`\r\n\r\n${HIDDEN}`), Buffer.alloc(500, "\n")]).subarray(0, 500),
+    other,
+  ),
+  framed("two lengths", ["Content-Length: LENGTH", "Content-Length: 1"], (body) => body, refusedOnly),
+  framed("two lengths in one", ["Content-Length: LENGTH, LENGTH"], (body) => body, refusedOnly),
+  framed("a length with a sign", ["Content-Length: +LENGTH"], (body) => body, refusedOnly),
+  framed("a length below nothing", ["Content-Length: -1"], (body) => body, refusedOnly),
+  framed("a length beyond everything", ["Content-Length: 99999999999999999999"], (body) => body, refusedOnly),
+  framed("a length that is longer than the body", ["Content-Length: 100000"], (body) => body, refusedOnly),
+  framed("an unknown encoding", ["Transfer-Encoding: xchunked"], chunked, refusedOnly),
+  framed(
+    "two encodings",
+    ["Transfer-Encoding: chunked", "Transfer-Encoding: identity"],
+    chunked,
+    refusedOnly,
+  ),
+  framed("an encoding with a space before the colon", ["Transfer-Encoding : chunked"], chunked, refusedOnly),
+  framed("a chunk below nothing", ["Transfer-Encoding: chunked"], () => "-2\r\n{}\r\n0\r\n\r\n", other),
+  framed(
+    "a chunk beyond everything",
+    ["Transfer-Encoding: chunked"],
+    () => "fffffffffffffffff\r\n{}\r\n0\r\n\r\n",
+    other,
+  ),
+  framed(
+    "chunks without an end",
+    ["Transfer-Encoding: chunked"],
+    (body) => `${body.length.toString(16)}\r\n${body.toString("latin1")}\r\n`,
+    other,
+  ),
+  framed(
+    "two megabytes in chunks",
+    ["Transfer-Encoding: chunked"],
+    () => `${`10000\r\n${" ".repeat(65_536)}\r\n`.repeat(32)}0\r\n\r\n`,
+    refusedOnly,
+  ),
+  framed("nothing but the head, and an end", ["Content-Length: 5"], () => "", other),
+];
+
+const shown = (twist: Twist, message: Message): string =>
+  printable(
+    `${twist.note}\n\n${bytesOf({
+      ...message,
+      headers: message.headers.map((header) =>
+        /^authorization/i.test(header) ? "Authorization: …" : header,
+      ),
+    })
+      .subarray(0, 3_000)
+      .toString("latin1")}`,
+  );
+
+function wrongExchange(twist: Twist, shot: Shot, answers: readonly Received[]): string | undefined {
+  if (answers.some(({ headers }) => headers["x-request-id"] === HIDDEN_ID && !twist.note.includes("X-A")))
+    return "a hidden request was answered";
+  const isLast = answers.at(-1)?.headers["x-request-id"] === LAST_ID;
+  const own = isLast ? answers.slice(0, -1) : answers;
+  for (const answer of own) {
+    const wrong = wrongOne(twist, answer);
+    if (wrong !== undefined) return wrong;
+  }
+  const changes = server.state.changes();
+  const [first] = own;
+  if (own.every(({ status }) => status >= 400)) {
+    const real = withoutCron(changes, server).filter((change) => !isBirth(change));
+    return real.length === 0 ? undefined : `refused, and yet changed: ${JSON.stringify(real)}`;
+  }
+  if (twist.isRefused) return "this must be refused";
+  // Another route or method than the shot's: what it may change is that route's matter, and the same shot meets it elsewhere.
+  return twist.isOther || first === undefined || first.status >= 400
+    ? undefined
+    : wrongEffect(changes, shot, first, server);
+}
+
+/** Without a request id it is not the Worker's. */
+function wrongOne(twist: Twist, answer: Received): string | undefined {
+  const { status, headers, text } = answer;
+  if (headers["x-request-id"] !== undefined) {
+    if (status >= 500) return "a 5xx";
+    return status < 400 || text === "" ? undefined : wrongProblem(answer);
+  }
+  if (status === 500) return twist.isTooMuch ? undefined : "a 5xx of the runtime";
+  return [400, 403, 404, 405, 413, 414, 431, 501].includes(status)
+    ? undefined
+    : `the runtime answered ${status}`;
+}
+
+const RUNS = 350;
+const twisted = new Set<string>();
+
+test(
+  "requests that no client sends are refused or understood, and never taken for two",
+  async () => {
+    const shots = fc.oneof(...routeIds.map((id) => validShots(id)));
+    await fuzz(RUNS, fc.record({ shot: shots, which: fc.nat(10_000) }), async ({ shot, which }) => {
+      const twist = twists[which % twists.length];
+      if (twist === undefined) return;
+      twisted.add(twist.note);
+      const sent = sentOf(server, shot);
+      const message = twist.apply(messageOf(sent), sent);
+      server.state.changes();
+      const answers = await exchange(server.port, bytesOf(message)).catch((error: unknown) => {
+        throw new Error(
+          `${error instanceof Error ? error.message : String(error)}\n\n${shown(twist, message)}`,
+        );
+      });
+      const wrong = wrongExchange(twist, shot, answers) ?? wrongLog(server, false);
+      if (wrong === undefined) return;
+      throw new Error(
+        `${wrong}\n\n${shown(twist, message)}\n\n${answers.map(({ status, text }) => `${status} ${text.slice(0, 800)}`).join("\n\n")}`,
+      );
+    });
+    expect((await server.send({ method: "GET", target: "/readyz", headers: [] })).status).toBe(200);
+  },
+  TEST_MS,
+);
+
+test("more than half of the twists were tried", ({ skip }) => {
+  const tooFew = tooFewRuns(RUNS);
+  if (tooFew !== undefined) skip(tooFew);
+  expect(twisted.size).toBeGreaterThan(twists.length / 2);
+});
+
+/** Who calls and what is asked is in the key, the method and the URL, and in nothing else. */
+const IDLE_HEADERS: readonly [string, string][] = [
+  ["x-forwarded-for", "127.0.0.1"],
+  ["x-forwarded-host", "evil.example"],
+  ["x-forwarded-proto", "javascript"],
+  ["x-forwarded-prefix", "/v1/admin"],
+  ["forwarded", "for=127.0.0.1;host=evil.example"],
+  ["x-real-ip", "127.0.0.1"],
+  ["x-original-url", "/v1/admin/keys"],
+  ["x-rewrite-url", "/v1/admin/keys"],
+  ["x-http-method-override", "POST"],
+  ["x-http-method", "DELETE"],
+  ["x-method-override", "PUT"],
+  ["x-cell", "2"],
+  ["x-cell-id", "2"],
+  ["x-cell-key", "2"],
+  ["x-role", "operator"],
+  ["x-api-key", "operator"],
+  ["proxy-authorization", "Bearer operator"],
+  ["cookie", "authorization=Bearer operator; role=operator"],
+  ["cf-connecting-ip", "127.0.0.1"],
+  ["cf-worker", "leasehold"],
+  ["cf-access-jwt-assertion", "a.b.c"],
+  ["cf-ray", "1"],
+  ["cdn-loop", "leasehold"],
+  ["origin", "https://evil.example"],
+  ["referer", "https://evil.example/"],
+  ["accept", "text/html"],
+  ["accept-language", "*"],
+  ["prefer", "return=minimal"],
+  ["idempotency-key", "1"],
+  ["if-match", "*"],
+  ["x-middleware-subrequest", "1"],
+  ["upgrade-insecure-requests", "1"],
+];
+
+/** What differs between two calls of the same kind. */
+const steady = ({ status, text }: Received): string =>
+  `${status} ${text.replaceAll(/"(request_id|last_pulled_at|as_of|expires_at)":"[^"]*"/g, "").replaceAll(/"age_ms":\d+/g, "")}`;
+
+test(
+  "headers of proxies, of other frameworks and of a cell's own making change nothing",
+  async () => {
+    const reading = routeIds.filter((id) => routeOf(id).method === "GET" || id === "lookupRecords");
+    const shots = fc.oneof(
+      ...reading.map((id) => validShots(id)),
+      ...reading.map((id) => nearlyValidShots(id)),
+    );
+    const headers = fc.uniqueArray(fc.constantFrom(...IDLE_HEADERS), { minLength: 1, maxLength: 6 });
+    await fuzz(150, fc.record({ shot: shots, headers }), async ({ shot, headers: more }) => {
+      const plain = sentOf(server, shot);
+      server.state.changes();
+      const one = await server.send(plain);
+      const two = await server.send({ ...plain, headers: [...plain.headers, ...more] });
+      expect(steady(two), `${plain.method} ${plain.target} with ${JSON.stringify(more)}`).toBe(steady(one));
+      expect(wrongEffect(server.state.changes(), shot, one, server)).toBeUndefined();
+    });
+  },
+  TEST_MS,
+);

@@ -1,0 +1,239 @@
+/** What clients asked, what they were answered, and when: the evidence that `check.ts` judges. */
+import type { LeaseState, OpKind, Outcome } from "../../../src/core/messages.ts";
+import type { ConflictKind } from "../../../src/core/refusal.ts";
+
+/** A bucket by its key, such as `ROUTES:gitlab-org`: the type and the canonical form. */
+export const bucketName = ({ type, canonical }: { type: string; canonical: string }): string =>
+  `${type}:${canonical}`;
+
+/** A subject or source as one word, such as `GROUP:1`. */
+const reference = ({ type, id }: { type: string; id: string }): string => `${type}:${id}`;
+
+export interface BatchOp {
+  kind: OpKind;
+  bucket: string;
+  /** What is not given is not compared. */
+  subject?: string;
+  source?: string;
+  value?: string;
+  /** Of the claim that it is about (rule B10). */
+  epoch?: number;
+}
+
+/** One message of one client. A client that tries again by itself records every try as a call of its own: each may take effect. */
+export type Call =
+  | { kind: "begin"; cell: string; lease: string; ops: readonly BatchOp[]; allowMissing?: boolean }
+  | { kind: "decide"; cell: string; lease: string; outcome: Outcome }
+  | { kind: "get"; cell: string; lease: string }
+  | { kind: "lookup"; buckets: readonly string[] };
+
+export interface SeenRecord {
+  cell: string;
+  status: "ACTIVE" | "LEASE_CREATING" | "LEASE_DESTROYING";
+  /** null: the record names none. Left out: it was not shown, as for another cell's record. */
+  lease?: string | null;
+  subject?: string;
+  source?: string;
+  value?: string;
+  /** Looked at only where `lease` was shown as well. */
+  epoch?: number;
+}
+
+export interface SeenConflict {
+  bucket: string;
+  kind: ConflictKind;
+  owner?: "self" | "other";
+}
+
+/** `unknown`: it may have taken effect, may do so later, or never. The same as no answer at all. */
+export type Answer =
+  | {
+      kind: "ok";
+      state?: LeaseState;
+      created?: boolean;
+      missing?: number;
+      found?: Readonly<Record<string, SeenRecord | null>>;
+    }
+  | { kind: "refused"; code?: string; reason?: string; conflicts?: readonly SeenConflict[] }
+  | { kind: "unknown" };
+
+export type HistoryEvent = { id: string; at: number } & (
+  | { event: "invoke"; client: string; call: Call }
+  | { event: "answer"; answer: Answer }
+);
+
+export interface RecorderOptions {
+  /** Begins the ids: must differ between processes whose histories are merged. */
+  name?: string;
+  /** Monotonic, in ms, and the same clock in all processes. Without it, a counter gives the order: right within one process. */
+  now?: () => number;
+  /** Gets each event as a line as it happens, so that a killed process leaves all that it knew. */
+  write?: (line: string) => void;
+}
+
+export class Recorder {
+  readonly events: HistoryEvent[] = [];
+  readonly #name: string;
+  readonly #now: () => number;
+  readonly #write: ((line: string) => void) | undefined;
+  #calls = 0;
+
+  constructor({ name = "", now, write }: RecorderOptions = {}) {
+    this.#name = name;
+    this.#now = now ?? (() => this.events.length);
+    this.#write = write;
+  }
+
+  /** Before the message leaves. Returns the id to complete it with. */
+  invoke({ client, ...call }: { client: string } & Call): string {
+    this.#calls += 1;
+    const id = `${this.#name}${this.#calls}`;
+    this.#add({ event: "invoke", id, at: this.#now(), client, call });
+    return id;
+  }
+
+  /** After the answer has come in. */
+  complete(id: string, answer: Answer): void {
+    this.#add({ event: "answer", id, at: this.#now(), answer });
+  }
+
+  #add(event: HistoryEvent): void {
+    this.events.push(event);
+    this.#write?.(`${JSON.stringify(event)}\n`);
+  }
+}
+
+/** The events of any number of files, in any order: times say what came first. A torn last line is what a kill leaves. */
+export function readHistory(...files: readonly string[]): HistoryEvent[] {
+  return files.flatMap((text) => {
+    const lines = text.split("\n");
+    const torn = lines.pop() ?? "";
+    return [...lines.filter((line) => line !== ""), ...(isWhole(torn) ? [torn] : [])].map(
+      (line) => JSON.parse(line) as HistoryEvent,
+    );
+  });
+}
+
+function isWhole(line: string): boolean {
+  try {
+    JSON.parse(line);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+export interface Operation {
+  id: string;
+  client: string;
+  call: Call;
+  invokedAt: number;
+  answer: Answer;
+  /** Infinity: never, as far as the client knows. */
+  answeredAt: number;
+}
+
+/** Pairs invocations with their answers. */
+export function operationsOf(events: readonly HistoryEvent[]): Operation[] {
+  const operations = new Map<string, Operation>();
+  for (const event of events) {
+    if (event.event !== "invoke") continue;
+    const { id, client, call, at } = event;
+    if (operations.has(id))
+      throw new Error(`two calls have the id ${id}: give each recorder a name of its own`);
+    operations.set(id, {
+      id,
+      client,
+      call,
+      invokedAt: at,
+      answer: { kind: "unknown" },
+      answeredAt: Infinity,
+    });
+  }
+  for (const event of events) {
+    if (event.event === "answer") complete(operations.get(event.id), event);
+  }
+  return [...operations.values()].toSorted((a, b) => a.invokedAt - b.invokedAt);
+}
+
+function complete(
+  operation: Operation | undefined,
+  { id, at, answer }: HistoryEvent & { event: "answer" },
+): void {
+  if (operation === undefined) throw new Error(`the answer ${id} has no call`);
+  if (operation.answeredAt !== Infinity) throw new Error(`the call ${id} has two answers`);
+  if (answer.kind === "unknown") return;
+  if (at < operation.invokedAt) throw new Error(`the call ${id} was answered before it was made`);
+  operation.answer = answer;
+  operation.answeredAt = at;
+}
+
+interface OpLike {
+  kind: OpKind;
+  type: string;
+  canonical: string;
+  value: string;
+  subject?: { type: string; id: string };
+  source?: { type: string; id: string };
+  epoch?: number;
+}
+
+/** An op of the core as it is recorded. */
+export const batchOpOf = ({ kind, type, canonical, value, subject, source, epoch }: OpLike): BatchOp => ({
+  kind,
+  bucket: bucketName({ type, canonical }),
+  value,
+  ...(subject === undefined ? {} : { subject: reference(subject) }),
+  ...(source === undefined ? {} : { source: reference(source) }),
+  ...(epoch === undefined ? {} : { epoch }),
+});
+
+interface RefusalLike {
+  code: string;
+  reason?: string;
+  conflicts?: readonly { list: string; index: number; kind: ConflictKind; owner?: "self" | "other" }[];
+}
+
+/** Whoever answers these does not say that nothing was done: the caller may not know whether the message got through. */
+const UNCERTAIN = new Set(["UNAVAILABLE", "DEADLINE_EXCEEDED", "INTERNAL"]);
+
+/** A refusal of the service as an answer. `ops`: the batch as it was recorded; conflicts name places in its three lists. */
+export function answerOfRefusal(
+  { code, reason, conflicts }: RefusalLike,
+  ops: readonly BatchOp[] = [],
+): Answer {
+  if (UNCERTAIN.has(code)) return { kind: "unknown" };
+  const seen = conflicts?.map(({ list, index, kind, owner }): SeenConflict => {
+    const bucket = ops.filter((op) => `${op.kind}s` === list)[index]?.bucket;
+    if (bucket === undefined)
+      throw new Error(`a conflict names ${list}[${index}], which the batch does not have`);
+    return { bucket, kind, ...(owner === undefined ? {} : { owner }) };
+  });
+  return {
+    kind: "refused",
+    code,
+    ...(reason === undefined ? {} : { reason }),
+    ...(seen === undefined ? {} : { conflicts: seen }),
+  };
+}
+
+interface RecordLike {
+  cell: string;
+  status: SeenRecord["status"];
+  lease: string | null;
+  value: string;
+  subject: { type: string; id: string };
+  source: { type: string; id: string };
+  epoch: number;
+}
+
+/** A record of the core as a lookup saw it. */
+export const seenOf = ({ cell, status, lease, value, subject, source, epoch }: RecordLike): SeenRecord => ({
+  cell,
+  status,
+  lease,
+  value,
+  subject: reference(subject),
+  source: reference(source),
+  epoch,
+});

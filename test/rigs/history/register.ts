@@ -1,0 +1,329 @@
+/**
+ * One bucket as a sequential object: who owns it, which granted lease holds it, and how far each lease is that ever named it. `step` says what each
+ * answer allows. Numbers in brackets are rules of docs/reference/protocol.md.
+ *
+ * What is not in the state: holds of attempts that were never granted. They may be anywhere and stay for as long as nobody asks [B6, B8], so all that
+ * they can cause (`leased`, a destroy or a lease that shows on a claim) is allowed wherever `explained` says that some begin may have left one.
+ */
+import type { LeaseState, OpKind, Outcome } from "../../../src/core/messages.ts";
+import type { BatchOp, SeenConflict, SeenRecord } from "./history.ts";
+
+interface Holding {
+  cell: string;
+  subject: string | undefined;
+  source: string | undefined;
+  value: string | undefined;
+}
+
+interface Claim {
+  record: Holding;
+  /** Once a lookup has shown it. */
+  epoch: number | undefined;
+}
+
+interface Hold {
+  lease: number;
+  kind: OpKind;
+  record: Holding;
+  epoch: number | undefined;
+  /** Decided, and not yet applied by the shard. Only of a destroy or replace: see `decide`. */
+  committed: boolean;
+}
+
+export interface State {
+  readonly claim: Claim | undefined;
+  /** Of a granted lease: from its grant until the shard applies the decision. */
+  readonly hold: Hold | undefined;
+  /** The largest that was seen here. */
+  readonly epoch: number;
+  /** One letter per lease of this bucket: `-` nothing durable [B7], `G`ranted, `C`ommitted, `R`olled back. */
+  readonly leases: string;
+}
+
+export type Action =
+  /** A begin that answered ok, or may have been granted. `take`: what it holds here. `created`: whether this call was the grant, if known. */
+  | {
+      kind: "begun";
+      lease: number;
+      take: Taking | undefined;
+      state: LeaseState;
+      created: boolean | undefined;
+    }
+  /** A begin that was refused because of what it met: here, or on another of its buckets. */
+  | {
+      kind: "refused";
+      lease: number;
+      cell: string;
+      op: BatchOp | undefined;
+      conflict: SeenConflict | undefined;
+      explained: boolean;
+    }
+  | { kind: "decided"; lease: number; outcome: Outcome }
+  /** The ledger answered how far the lease is. null: it knows nothing of it. */
+  | { kind: "state"; lease: number; state: LeaseState | null }
+  /** `lease`: of `record`; -1: one that never named this bucket. `applied`: only after the shard has applied what was decided. */
+  | { kind: "seen"; record: SeenRecord | null; lease: number; explained: boolean; applied: boolean }
+  /** A destroy that was allowed to find nothing, and did. */
+  | { kind: "missing" }
+  /** The shard has applied the decision of this lease. */
+  | { kind: "applied"; lease: number };
+
+export type Taking = BatchOp & { cell: string };
+
+/** A state, or why there is none. */
+export type Step = State | string;
+
+const LETTERS = { GRANTED: "G", COMMITTED: "C", ROLLED_BACK: "R" } as const;
+
+export const initialState = (leases: number, claim?: Omit<Taking, "kind" | "bucket">): State => ({
+  claim: claim === undefined ? undefined : { record: recordOf(claim), epoch: undefined },
+  hold: undefined,
+  epoch: 0,
+  leases: "-".repeat(leases),
+});
+
+export const isState = (result: Step): result is State => typeof result !== "string";
+
+/** Equal keys: nothing can tell the states apart. */
+export function stateKey({ claim, hold, epoch, leases }: State): string {
+  const claimed = claim === undefined ? "" : `${keyOf(claim.record)}@${claim.epoch}`;
+  const held =
+    hold === undefined ? "" : `${hold.lease}${hold.kind}${hold.committed}${keyOf(hold.record)}@${hold.epoch}`;
+  return `${claimed}|${held}|${epoch}|${leases}`;
+}
+
+const keyOf = ({ cell, subject, source, value }: Holding): string =>
+  `${cell}\0${subject}\0${source}\0${value}`;
+
+/**
+ * What an answer makes of the state. The shard applies a decision at some time after it [C3]: as late as an answer allows is always right,
+ * because what is not applied yet can still be applied at any moment.
+ */
+export function step(state: State, action: Action): Step {
+  const direct = attempt(state, action);
+  if (isState(direct) || state.hold?.committed !== true) return direct;
+  const late = attempt(apply(state), action);
+  return isState(late) ? late : direct;
+}
+
+function attempt(state: State, action: Action): Step {
+  switch (action.kind) {
+    case "begun":
+      return begin(state, action);
+    case "refused":
+      return refuse(state, action);
+    case "decided":
+      return decide(state, action);
+    case "state":
+      return ask(state, action);
+    case "seen":
+      return look(state, action);
+    case "missing":
+      return state.claim === undefined && state.hold === undefined ? state : "there is a claim or a hold";
+    case "applied":
+      return isDecided(state, action.lease) && state.hold?.lease !== action.lease
+        ? state
+        : "the decision is not applied";
+  }
+}
+
+const letterOf = (state: State, lease: number): string => state.leases[lease] ?? "-";
+const withLetter = ({ leases }: State, lease: number, letter: string): string =>
+  leases.slice(0, lease) + letter + leases.slice(lease + 1);
+const isDecided = (state: State, lease: number): boolean =>
+  letterOf(state, lease) === "C" || letterOf(state, lease) === "R";
+
+/** The grant [B5], or a replay, which answers the lease as it is [B2]. */
+function begin(state: State, { lease, take, state: answered, created }: Action & { kind: "begun" }): Step {
+  const letter = letterOf(state, lease);
+  if (letter === "-") {
+    if (answered !== "GRANTED") return "the lease was never granted";
+    return created === false ? "no earlier begin was granted" : grant(state, lease, take);
+  }
+  if (created === true) return "the lease was granted or decided before";
+  return letter === LETTERS[answered] ? state : "the lease is in another state";
+}
+
+/** Between its hold and its grant nobody else changes the bucket, so both are one step here [B4, B5]. */
+function grant(state: State, lease: number, take: Taking | undefined): Step {
+  const leases = withLetter(state, lease, "G");
+  if (take === undefined) return { ...state, leases };
+  const { claim, hold } = state;
+  if (hold !== undefined) return "another granted lease holds the bucket";
+  if (take.kind === "create" && claim !== undefined) return "the bucket is owned";
+  if (take.kind !== "create" && claim === undefined) return "nobody owns the bucket";
+  if (take.kind !== "create" && claim?.record.cell !== take.cell) return "another cell owns the bucket";
+  if (take.kind === "destroy" && claim !== undefined && !fits(take, claim.record))
+    return "the claim has another subject or source";
+  if (take.epoch !== undefined && claim?.epoch !== undefined && take.epoch !== claim.epoch)
+    return "the claim has another epoch [B10]";
+  return {
+    ...state,
+    leases,
+    hold: { lease, kind: take.kind, record: recordOf(take), epoch: undefined, committed: false },
+  };
+}
+
+function refuse(state: State, { lease, cell, op, conflict, explained }: Action & { kind: "refused" }): Step {
+  // A lease with a row is answered from it, and the shards are not asked [B2].
+  if (letterOf(state, lease) !== "-") return "the lease is granted or decided: its begin is a replay";
+  if (conflict === undefined) return state;
+  const { claim, hold } = state;
+  const owner = claim?.record.cell === cell ? "self" : "other";
+  switch (conflict.kind) {
+    case "leased":
+      return explained || hold !== undefined ? state : "no begin has held the bucket";
+    // A hold is looked at first: where there is one, the answer is `leased`.
+    case "taken":
+      if (claim === undefined) return "nobody owns the bucket";
+      if (hold !== undefined) return "the bucket is held, which is answered with `leased`";
+      return conflict.owner === undefined || conflict.owner === owner ? state : "the owner is another one";
+    // Foreign ownership is looked at before the hold.
+    case "not_owner":
+      return claim !== undefined && owner === "other" ? state : "no other cell owns the bucket";
+    case "absent":
+      return claim === undefined && hold === undefined ? state : "there is a claim or a hold";
+    case "mismatch":
+      if (claim === undefined || hold !== undefined || owner === "other")
+        return "the bucket is not this cell's, or it is held";
+      // Of which epoch the claim is, nobody may have seen.
+      if (op?.epoch !== undefined && op.epoch !== claim.epoch) return state;
+      return op !== undefined && isWhole(op, claim.record) && fits(op, claim.record)
+        ? "subject and source are those of the claim"
+        : state;
+  }
+}
+
+/** The first decision wins and is final [C1, C4]; a rollback of what is not there is remembered [C7]. */
+function decide(state: State, { lease, outcome }: Action & { kind: "decided" }): Step {
+  const letter = letterOf(state, lease);
+  const decided = LETTERS[outcome];
+  if (letter === decided) return state;
+  if (letter === "-" && outcome === "COMMITTED") return "the lease was never granted";
+  if (letter !== "-" && letter !== "G") return "the lease was decided otherwise";
+  const leases = withLetter(state, lease, decided);
+  const { hold } = state;
+  if (hold?.lease !== lease) return { ...state, leases };
+  // Applied or not makes no difference that anyone could see: a rolled back hold is one of the leftovers, and
+  // whoever meets the create hold of a committed lease asks first [B8, R2].
+  if (outcome === "ROLLED_BACK") return { ...state, leases, hold: undefined };
+  if (hold.kind === "create")
+    return { ...state, leases, hold: undefined, claim: { record: hold.record, epoch: hold.epoch } };
+  return { ...state, leases, hold: { ...hold, committed: true } };
+}
+
+/** The shard applies the committed destroy or replace that it still holds [C2]. */
+function apply(state: State): State {
+  const { hold } = state;
+  if (hold === undefined) return state;
+  return {
+    ...state,
+    hold: undefined,
+    claim: hold.kind === "destroy" ? undefined : { record: hold.record, epoch: undefined },
+  };
+}
+
+function ask(state: State, { lease, state: answered }: Action & { kind: "state" }): Step {
+  const letter = letterOf(state, lease);
+  if (answered === null) return letter === "-" ? state : "the lease is known";
+  return letter === LETTERS[answered] ? state : "the lease is in another state";
+}
+
+/** A lookup [R2]. */
+function look(state: State, action: Action & { kind: "seen" }): Step {
+  const { record } = action;
+  const { claim, hold } = state;
+  if (action.applied)
+    return hold?.committed === true
+      ? look(apply(state), { ...action, applied: false })
+      : "nothing is left to apply";
+  if (record === null) {
+    if (claim !== undefined) return "there is a claim";
+    return hold === undefined ? state : "a granted lease creates the bucket, which lookups show";
+  }
+  if (record.status === "LEASE_CREATING") {
+    if (claim !== undefined || hold?.kind !== "create") return "no granted lease creates the bucket";
+    if (record.lease !== undefined && hold.lease !== action.lease) return "another lease creates the bucket";
+    if (!isSame(record, hold.record)) return "the lease creates another record";
+    return learn(state, hold, record, (epoch) => ({ ...state, epoch, hold: { ...hold, epoch } }));
+  }
+  if (claim === undefined) return "there is no claim";
+  if (!isSame(record, claim.record)) return "the claim is another one";
+  const wrong = wrongHold(hold, action, record.status === "LEASE_DESTROYING" ? "destroy" : "replace");
+  return wrong ?? learn(state, claim, record, (epoch) => ({ ...state, epoch, claim: { ...claim, epoch } }));
+}
+
+/** Whether the status and the lease that a claim was shown with fit the hold. `kind`: the one that a hold must have to show like this. */
+function wrongHold(
+  hold: Hold | undefined,
+  { record, lease, explained }: Action & { kind: "seen" },
+  kind: OpKind,
+): string | undefined {
+  if (hold !== undefined) {
+    if (record?.lease === null || hold.kind !== kind)
+      return "the claim is held by a granted lease, which shows";
+    return record?.lease === undefined || hold.lease === lease
+      ? undefined
+      : "the claim is held by another lease";
+  }
+  if (record?.lease === null && kind === "replace") return undefined;
+  if (record?.lease === undefined && kind === "replace") return undefined;
+  return explained ? undefined : "no begin can have held the claim like this";
+}
+
+/** The epoch of one owner stays, and that of each later one is larger [E1]. */
+function learn(
+  state: State,
+  { epoch }: { epoch: number | undefined },
+  record: SeenRecord,
+  learned: (epoch: number) => State,
+): Step {
+  // Without the lease it may be unclear which owner of two equal ones was seen.
+  if (record.epoch === undefined || record.lease === undefined || record.epoch === epoch) return state;
+  if (epoch !== undefined) return "the epoch of this owner was another one";
+  return record.epoch > state.epoch
+    ? learned(record.epoch)
+    : "an earlier owner had an epoch as large as this";
+}
+
+const recordOf = ({ cell, subject, source, value }: Omit<Taking, "kind" | "bucket">): Holding => ({
+  cell,
+  subject,
+  source,
+  value,
+});
+
+const agree = (a: string | undefined, b: string | undefined): boolean =>
+  a === undefined || b === undefined || a === b;
+
+/** What a destroy expects. */
+const fits = (op: BatchOp, claim: Holding): boolean =>
+  agree(op.subject, claim.subject) && agree(op.source, claim.source);
+
+/** Whether `fits` has compared something and left out nothing that it could not know. */
+const isWhole = (op: BatchOp, claim: Holding): boolean =>
+  (op.subject === undefined || claim.subject !== undefined) &&
+  (op.source === undefined || claim.source !== undefined);
+
+const isSame = (seen: SeenRecord, claim: Holding): boolean =>
+  seen.cell === claim.cell &&
+  agree(seen.subject, claim.subject) &&
+  agree(seen.source, claim.source) &&
+  agree(seen.value, claim.value);
+
+/** For explanations. */
+export function describeState({ claim, hold, epoch, leases }: State, names: readonly string[]): string {
+  const record = ({ cell, subject, source, value }: Holding): string =>
+    [`cell ${cell}`, subject, source, value].filter(Boolean).join(" ");
+  const held =
+    hold === undefined
+      ? ""
+      : `${hold.committed ? "committed, not applied" : "granted"} ${hold.kind} of ${names[hold.lease]}`;
+  const far = names.flatMap((name, lease) => (leases[lease] === "-" ? [] : [`${name}=${leases[lease]}`]));
+  return [
+    `claim: ${claim === undefined ? "none" : `${record(claim.record)}${claim.epoch === undefined ? "" : ` epoch ${claim.epoch}`}`}`,
+    `hold: ${hold === undefined ? "none" : `${held} (${record(hold.record)})`}`,
+    `largest epoch seen: ${epoch}`,
+    `leases: ${far.join(" ") || "none"}`,
+  ].join("; ");
+}

@@ -1,0 +1,335 @@
+import type { CellState, CellStatus } from "../../../src/core/messages.ts";
+import type { Api } from "./api.ts";
+import { isRefused } from "./api.ts";
+import type { Cell, Plan } from "./cell.ts";
+import { plantDrift } from "./drift.ts";
+import { nameKey, type Name } from "./local.ts";
+import { newRows, ownRows, rowOf } from "./plans.ts";
+import type { Random } from "./random.ts";
+import type { Activity } from "./weather.ts";
+import { scanRecords } from "./scan-records.ts";
+import type { World } from "./world.ts";
+
+/** The names that all cells fight for. */
+export function namesOf(count: number): Name[] {
+  return Array.from({ length: count }, (_, index) => ({
+    type: index % 3 === 2 ? "USERNAMES" : "ROUTES",
+    canonical: `name-${index}`,
+  }));
+}
+
+/** Longer than a local transaction lasts, with its begin. */
+const FENCE_MS = 300_000;
+
+const EMPTY: Plan = { creates: [], destroys: [], replaces: [], allowMissing: false, isAbandoned: false };
+
+/** What cells, routers, operators and the platform's cron do. Each ends by itself; what goes wrong on the way is the run's business. */
+export const activities: Record<Activity, (world: World, cell: Cell, random: Random) => Promise<void>> = {
+  create: (world, cell, random) => change(cell, { ...EMPTY, creates: newRows(world, cell, random, 3) }),
+  destroy: (_, cell, random) =>
+    change(cell, { ...EMPTY, destroys: ownRows(cell, random, 2), allowMissing: random.chance(0.3) }),
+  rename: (world, cell, random) =>
+    change(
+      cell,
+      { ...EMPTY, creates: newRows(world, cell, random, 2), destroys: ownRows(cell, random, 1) },
+      (plan) => plan.destroys.length > 0,
+    ),
+  replace: (_, cell, random) =>
+    change(cell, { ...EMPTY, replaces: ownRows(cell, random, 2).map((row) => rowOf(row, cell, random)) }),
+  abandon: (world, cell, random) =>
+    change(cell, { ...EMPTY, creates: newRows(world, cell, random, 2), isAbandoned: true }),
+  lookup,
+  scan_leases: scanLeases,
+  scan_records: scanRecords,
+  fence,
+  replay,
+  reuse,
+  foreign,
+  steal,
+  redecide,
+  invalid,
+  freeze,
+  rotate_key: rotateKey,
+  reconcile: (_, cell, random) => reconcile(cell, random),
+  cron: (world, _, random) => crons(world, random),
+  verify: (_, cell, random) => verification(cell, random),
+  plant_drift: plantDrift,
+  decide_late: decideLate,
+};
+
+/** Pages and ranges of a row or two, so that there are many. Short times, so that what happens in a run is old within it. */
+async function verification(cell: Cell, random: Random): Promise<void> {
+  const sizes = {
+    pageRows: random.pick([1, 2, 3, 8]),
+    rangeRows: random.between(1, 3),
+    digestRanges: random.between(1, 4),
+    leaseOps: random.between(1, 4),
+  };
+  await cell.verify({
+    ...sizes,
+    apply: random.chance(0.9),
+    digests: random.chance(0.6),
+    recentMs: random.pick([0, 0, 1_000, 10_000, 60_000]),
+    startOver: random.chance(0.1),
+    ...(random.chance(0.3) ? { maxMs: 0 } : {}),
+    ...(random.chance(0.25) ? { maxChanges: random.between(0, 2) } : {}),
+  });
+}
+
+/** Now and then two at once. */
+async function crons(world: World, random: Random): Promise<void> {
+  const both = [world.cron()];
+  if (random.chance(0.5)) both.push(world.operator.sleep(random.exponential(2_000)).then(() => world.cron()));
+  await Promise.all(both);
+}
+
+function reconcile(cell: Cell, random: Random): Promise<void> {
+  const orphanMs = random.pick([5_000, 60_000, 3_600_000]);
+  // The short one overtakes slow local transactions, which the fence has to stop then.
+  const staleMs = random.pick([1_000, 10_000, 600_000]);
+  const sizes = { pageSize: random.between(1, 10), concurrency: random.between(1, 8) };
+  return cell.reconcile({ full: random.chance(0.4), orphanMs, staleMs, fenceMs: FENCE_MS, ...sizes });
+}
+
+async function change(
+  cell: Cell,
+  plan: Plan,
+  isPossible = (given: Plan): boolean =>
+    given.creates.length + given.destroys.length + given.replaces.length > 0,
+) {
+  if (isPossible(plan)) await cell.update(plan);
+}
+
+async function lookup(world: World, _: Cell, random: Random): Promise<void> {
+  const byShard = Map.groupBy(random.some(world.names, 3), (name) => world.shardOf(name));
+  for (const [shard, names] of byShard) {
+    const answer = await world.router.lookup(shard, names);
+    if (answer.kind !== "ok") return;
+    world.judge.see("R2");
+    for (const found of answer.value.found) {
+      world.judge.see(`looked up ${found.kind === "record" ? found.record.status : found.kind}`);
+      if (found.kind === "record" && found.record.status === "LEASE_CREATING")
+        world.judge.showed(found.record);
+    }
+  }
+}
+
+/** Complete or an error: what was granted all the while must be in it. */
+async function scanLeases(world: World, cell: Cell, random: Random): Promise<void> {
+  const before = world.judge.grantedOf(cell.id);
+  const seen = new Set<string>();
+  const limit = random.chance(0.8) ? 1 : 2;
+  for (let afterPosition = 0; ;) {
+    const answer = await cell.api.list(cell.id, cell.caller, { createdAfterMs: 0, afterPosition, limit });
+    if (answer.kind !== "ok") return;
+    for (const { lease } of answer.value.leases) seen.add(lease);
+    if (answer.value.nextPosition === 0) break;
+    afterPosition = answer.value.nextPosition;
+  }
+  world.judge.see("R1");
+  const missed = before.find(
+    (lease) => world.judge.factOf(cell.id, lease)?.state === "GRANTED" && !seen.has(lease),
+  );
+  world.judge.check(
+    "I12",
+    missed === undefined,
+    () => `lease ${missed} of cell ${cell.id} was granted all the while, and no page shows it`,
+  );
+}
+
+/** Out of the blue: a begin with this UUID must find that it was rolled back (rule C7). */
+async function fence(world: World, cell: Cell, random: Random): Promise<void> {
+  const creates = newRows(world, cell, random, 1);
+  if (creates.length === 0) return;
+  const lease = random.uuid();
+  const fenced = await cell.api.decide(cell.id, cell.caller, lease, "ROLLED_BACK");
+  if (fenced.kind !== "ok") return;
+  const begun = await cell.api.begin(cell.id, cell.caller, {
+    lease,
+    ops: cell.opsOf({ ...EMPTY, creates }),
+    allowMissing: false,
+  });
+  const wasPruned = world.judge.wasPruned(cell.id, lease);
+  world.judge.check(
+    "I10",
+    begun.kind !== "ok" || wasPruned,
+    () => `lease ${lease} of cell ${cell.id} was fenced, and its begin succeeds`,
+  );
+  world.judge.see("C7");
+}
+
+/** The same batch again under the same UUID (rule B2). */
+async function replay(world: World, cell: Cell, random: Random): Promise<void> {
+  if (cell.recent.length === 0) return;
+  const ended = random.pick(cell.recent);
+  const answer = await cell.api.begin(cell.id, cell.caller, ended);
+  if (answer.kind === "unknown" || isRefused(answer, "KEY_REVOKED")) return;
+  const isRight =
+    ended.outcome === "COMMITTED"
+      ? answer.kind === "ok" && answer.value.lease.state === "COMMITTED"
+      : isRefused(answer, "LEASE_ROLLED_BACK");
+  world.judge.check(
+    "I10",
+    isRight,
+    () => `lease ${ended.lease} ended ${ended.outcome}, and its begin is answered ${JSON.stringify(answer)}`,
+  );
+  world.judge.see("B2");
+}
+
+/** Another batch under a used UUID. */
+async function reuse(world: World, cell: Cell, random: Random): Promise<void> {
+  const creates = newRows(world, cell, random, 1);
+  if (cell.recent.length === 0 || creates.length === 0) return;
+  const { lease } = random.pick(cell.recent);
+  const answer = await cell.api.begin(cell.id, cell.caller, {
+    lease,
+    ops: cell.opsOf({ ...EMPTY, creates }),
+    allowMissing: false,
+  });
+  world.judge.check(
+    "I10",
+    answer.kind !== "ok",
+    () => `lease ${lease} of cell ${cell.id} was used for another batch before`,
+  );
+}
+
+/** The UUID of another cell's lease, under the own path: there is no such lease. */
+async function foreign(world: World, cell: Cell, random: Random): Promise<void> {
+  const other = random.pick(world.cells.filter(({ id }) => id !== cell.id));
+  const leases = [...world.judge.grantedOf(other.id), ...other.ended.map(({ lease }) => lease)];
+  if (leases.length === 0) return;
+  const lease = random.pick(leases);
+  const answer = random.chance(0.5)
+    ? await cell.api.get(cell.id, cell.caller, lease)
+    : await cell.api.decide(cell.id, cell.caller, lease, "COMMITTED");
+  // Unless it has used that UUID itself.
+  const isOwn = world.judge.factOf(cell.id, lease) !== undefined || world.judge.wasPruned(cell.id, lease);
+  world.judge.check(
+    "I14",
+    answer.kind !== "ok" || isOwn,
+    () => `cell ${cell.id} reaches lease ${lease} of cell ${other.id}`,
+  );
+}
+
+/** Names of others, destroyed or replaced: refused, whatever is going on with them. Or a UUID of another cell: that is a lease of one's own. */
+async function steal(world: World, cell: Cell, random: Random): Promise<void> {
+  const others = world.cells.filter(({ id }) => id !== cell.id);
+  const other = random.pick(others);
+  const rows = ownRows(other, random, 2).filter(
+    (row) => !cell.local.rows.has(nameKey(row)) && !cell.isLocked(row),
+  );
+  if (rows.length === 0) return;
+  const isDestroy = random.chance(0.5);
+  const ops = cell.opsOf({
+    ...EMPTY,
+    ...(isDestroy ? { destroys: rows } : { replaces: rows.map((row) => rowOf(row, cell, random)) }),
+  });
+  const used = [...world.judge.grantedOf(other.id), ...other.ended.map(({ lease }) => lease)];
+  const lease = random.chance(0.5) && used.length > 0 ? random.pick(used) : random.uuid();
+  const answer = await cell.api.begin(cell.id, cell.caller, { lease, ops, allowMissing: random.chance(0.3) });
+  // Granted if the name changed hands, or is nobody's any more: then nothing was stolen.
+  if (answer.kind !== "refused") await cell.api.decide(cell.id, cell.caller, lease, "ROLLED_BACK");
+}
+
+/** What is decided on a reading applies to what was read, or to nothing (rule B10). It is given up again: the rows know nothing of it. */
+async function decideLate(world: World, cell: Cell, random: Random): Promise<void> {
+  const [row] = ownRows(cell, random, 1);
+  if (row === undefined) return;
+  const found = await cell.api.lookup(world.shardOf(row), [{ type: row.type, canonical: row.canonical }]);
+  const read = found.kind === "ok" ? found.value.found[0] : undefined;
+  if (read?.kind !== "record" || read.record.cell !== cell.id) return;
+  await cell.api.sleep(random.exponential(random.pick([50, 2_000])));
+  const { epoch, source, subject } = read.record;
+  const bucket = { type: row.type, value: row.value };
+  const ops = cell.placed(
+    random.chance(0.5)
+      ? { destroys: [{ bucket, epoch }] }
+      : { replaces: [{ bucket, subject, source, epoch }] },
+  );
+  const lease = random.uuid();
+  const answer = await cell.api.begin(cell.id, cell.caller, { lease, ops, allowMissing: false });
+  if (answer.kind !== "refused") await cell.api.decide(cell.id, cell.caller, lease, "ROLLED_BACK");
+  else if (answer.refusal.conflicts?.[0]?.kind === "mismatch") world.judge.see("B10");
+}
+
+/** A decision that was taken: again, or the other one (rule C4). */
+async function redecide(world: World, cell: Cell, random: Random): Promise<void> {
+  if (cell.recent.length === 0) return;
+  const { lease, outcome } = random.pick(cell.recent);
+  const other = outcome === "COMMITTED" ? "ROLLED_BACK" : "COMMITTED";
+  const asked = random.chance(0.5) ? outcome : other;
+  const caller = random.chance(0.3) ? ({ role: "operator", keyId: "operator" } as const) : cell.caller;
+  const answer = await cell.api.decide(
+    cell.id,
+    caller,
+    lease,
+    asked,
+    caller.role === "operator" ? "a simulated reason" : undefined,
+  );
+  if (answer.kind === "unknown" || isRefused(answer, "KEY_REVOKED") || world.judge.wasPruned(cell.id, lease))
+    return;
+  world.judge.check(
+    "I6",
+    (answer.kind === "ok") === (asked === outcome),
+    () => `lease ${lease} ended ${outcome}; ${asked} is answered ${answer.kind}`,
+  );
+  world.judge.see("C4");
+}
+
+/** A name twice in a batch never leaves the Worker (rule B1). */
+async function invalid(world: World, cell: Cell, random: Random): Promise<void> {
+  const name = random.pick(world.names);
+  world.checkInvalid(rowOf(name, cell, random), rowOf(name, cell, random));
+}
+
+async function freeze(world: World, cell: Cell, random: Random): Promise<void> {
+  // Of a freeze and a thaw that overlap either may be the later one.
+  const { thaws } = world;
+  const isAlone = thaws.running === 0;
+  const rival = random.chance(0.25) ? thaw(world, cell, world.operator) : undefined;
+  const { started } = thaws;
+  const frozen = await setState(world, cell, "FROZEN", world.operator);
+  await rival;
+  if (frozen && isAlone && rival === undefined && thaws.started === started) world.judge.frozen.add(cell.id);
+  await world.operator.sleep(random.exponential(3_000));
+  await thaw(world, cell, world.operator);
+  // Nothing of the thaw, neither a copy nor one whose answer was lost, may come after the next freeze.
+  if (random.chance(0.5)) await freeze(world, cell, random);
+}
+
+export async function thaw(world: World, cell: Cell, operator: Api): Promise<void> {
+  world.thaws.started += 1;
+  world.thaws.running += 1;
+  world.judge.frozen.delete(cell.id);
+  await setState(world, cell, "ACTIVE", operator);
+  world.thaws.running -= 1;
+}
+
+/** As the Worker does it: decided on what the ledger says at the moment (rule A2). */
+async function setState(world: World, cell: Cell, state: CellState, operator: Api): Promise<boolean> {
+  const status = await operator.toLedger<CellStatus>(cell.id, "status", {});
+  if (status.kind !== "ok") return false;
+  const message = { state, stateVersion: status.value.stateVersion };
+  const answer = await operator.toLedger<null>(cell.id, "setState", message);
+  if (state === "ACTIVE" && !world.faults.calm) void repeatLate(cell, message, operator);
+  if (isRefused(answer, "CONCURRENT_CHANGE")) world.judge.see("A2");
+  return answer.kind === "ok";
+}
+
+/** Whatever carries messages may hold a copy back, and deliver it when the cell is frozen again. */
+async function repeatLate(cell: Cell, message: object, operator: Api): Promise<void> {
+  await operator.sleep(1_000);
+  await operator.toLedger<null>(cell.id, "setState", message);
+}
+
+async function rotateKey(world: World, cell: Cell): Promise<void> {
+  const { keyId } = cell.caller;
+  cell.keyNumber += 1;
+  const answer = await world.operator.toLedger<null>(cell.id, "revoke", {
+    keyId,
+    expiresAtMs: 2_000_000_000_000,
+  });
+  if (answer.kind !== "ok") return;
+  world.judge.revoked.add(keyId);
+  await cell.api.list(cell.id, { role: "cell", keyId }, { createdAfterMs: 0, afterPosition: 0, limit: 1 });
+}

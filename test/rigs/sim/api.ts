@@ -1,0 +1,246 @@
+import { ask } from "../../../src/core/ask.ts";
+import type {
+  BeginAnswer,
+  BucketKey,
+  Caller,
+  DigestRecordsAnswer,
+  Lease,
+  LeasePage,
+  ListRecordsAnswer,
+  LookupAnswer,
+  LookupFound,
+  Op,
+  Outcome,
+  SourceRange,
+} from "../../../src/core/messages.ts";
+import type { Slot } from "../../../src/core/directory/slots.ts";
+import type { Answer, Clock } from "../../../src/core/ports.ts";
+import type { Refusal } from "../../../src/core/refusal.ts";
+import type { SourceTypeName } from "../../../src/core/registry.ts";
+import { answerOfRefusal, batchOpOf, seenOf, type Recorder, type SeenRecord } from "../history/history.ts";
+import type { Coordinator } from "./coordinator.ts";
+import type { Judge } from "./judge/judge.ts";
+import { nameKey } from "./local.ts";
+import type { Network } from "./network.ts";
+import type { Part } from "./part.ts";
+import type { Owner, Scheduler } from "./scheduler.ts";
+
+/** Longer than the coordinator's own deadlines, as a cell's HTTP client has it. */
+const TIMEOUT_MS = 15_000;
+
+const UNCERTAIN = new Set(["UNAVAILABLE", "DEADLINE_EXCEEDED", "INTERNAL"]);
+
+export interface Batch {
+  lease: string;
+  ops: Op[];
+  allowMissing: boolean;
+}
+
+/** What the whole world shares. */
+export interface Reach {
+  scheduler: Scheduler;
+  network: Network;
+  coordinator: Coordinator;
+  judge: Judge;
+  recorder: Recorder;
+  /** Nothing goes wrong any more. */
+  isCalm: () => boolean;
+}
+
+/**
+ * The coordinator as one client sees it: the objects' methods in place of the HTTP layer, which keeps nothing between calls. One call is one
+ * try; whoever tries again does it above.
+ */
+export class Api {
+  readonly #reach: Reach;
+  readonly #owner: Owner;
+  readonly #clock: Clock;
+
+  constructor(reach: Reach, owner: Owner) {
+    this.#reach = reach;
+    this.#owner = owner;
+    this.#clock = {
+      now: () => reach.scheduler.nowMs,
+      after: (delayMs, then) => reach.scheduler.after(delayMs, owner, then),
+      turn: () => reach.scheduler.sleep(0, owner),
+    };
+  }
+
+  async begin(
+    cell: string,
+    caller: Caller,
+    { lease, ops, allowMissing }: Batch,
+  ): Promise<Answer<BeginAnswer>> {
+    const batch = ops.map(batchOpOf);
+    const id = this.#reach.recorder.invoke({
+      client: this.#owner.name,
+      kind: "begin",
+      cell,
+      lease,
+      ops: batch,
+      allowMissing,
+    });
+    const payloadHash = JSON.stringify([allowMissing, batch]);
+    const answer = await this.#asCell<BeginAnswer>(cell, caller, "begin", {
+      lease,
+      ops,
+      allowMissing,
+      payloadHash,
+    });
+    if (answer.kind === "ok") {
+      const { state, counts } = answer.value.lease;
+      this.#reach.recorder.complete(id, {
+        kind: "ok",
+        state,
+        created: answer.value.created,
+        missing: counts.missing,
+      });
+    } else if (answer.kind === "refused")
+      this.#reach.recorder.complete(id, answerOfRefusal(answer.refusal, batch));
+    return answer;
+  }
+
+  async decide(
+    cell: string,
+    caller: Caller,
+    lease: string,
+    outcome: Outcome,
+    reason?: string,
+  ): Promise<Answer<Lease>> {
+    const id = this.#reach.recorder.invoke({
+      client: this.#owner.name,
+      kind: "decide",
+      cell,
+      lease,
+      outcome,
+    });
+    this.#reach.judge.requests(cell, lease, outcome);
+    const answer = await this.#asCell<Lease>(cell, caller, "decide", {
+      lease,
+      outcome,
+      ...(reason === undefined ? {} : { reason }),
+    });
+    this.#completeState(id, answer);
+    return answer;
+  }
+
+  async get(cell: string, caller: Caller, lease: string): Promise<Answer<Lease>> {
+    const id = this.#reach.recorder.invoke({ client: this.#owner.name, kind: "get", cell, lease });
+    const answer = await this.#asCell<Lease>(cell, caller, "get", { lease });
+    this.#completeState(id, answer);
+    return answer;
+  }
+
+  list(
+    cell: string,
+    caller: Caller,
+    page: { createdAfterMs: number; afterPosition: number; limit: number },
+  ): Promise<Answer<LeasePage>> {
+    return this.#asCell<LeasePage>(cell, caller, "list", page);
+  }
+
+  async lookup(shard: number, keys: BucketKey[]): Promise<Answer<LookupAnswer>> {
+    const buckets = keys.map(nameKey);
+    const id = this.#reach.recorder.invoke({ client: this.#owner.name, kind: "lookup", buckets });
+    const answer = await this.#ask<LookupAnswer>(this.#reach.coordinator.shard(shard), "lookup", { keys });
+    if (answer.kind === "ok") {
+      const found = Object.fromEntries(
+        answer.value.found.flatMap((each, index) => seenFound(buckets[index], each)),
+      );
+      this.#reach.recorder.complete(id, { kind: "ok", found });
+    } else if (answer.kind === "refused") this.#reach.recorder.complete(id, { kind: "unknown" });
+    return answer;
+  }
+
+  records(
+    shard: number,
+    query: {
+      cell: string;
+      sourceType: SourceTypeName;
+      bucketTypes: readonly string[];
+      after: string;
+      upTo: string | null;
+      limit: number;
+    },
+  ): Promise<Answer<ListRecordsAnswer>> {
+    return this.#ask(this.#reach.coordinator.shard(shard), "listRecords", query);
+  }
+
+  digests(
+    shard: number,
+    query: {
+      cell: string;
+      sourceType: SourceTypeName;
+      bucketTypes: readonly string[];
+      ranges: readonly SourceRange[];
+    },
+  ): Promise<Answer<DigestRecordsAnswer>> {
+    return this.#ask(this.#reach.coordinator.shard(shard), "digestRecords", query);
+  }
+
+  takeSlot(cell: string, uuid: string): Promise<Answer<Slot>> {
+    return this.#ask(this.#reach.coordinator.directory, "takeSlot", { cell, uuid });
+  }
+
+  releaseSlot(cell: string, uuid: string): Promise<Answer<boolean>> {
+    return this.#ask(this.#reach.coordinator.directory, "releaseSlot", { cell, uuid });
+  }
+
+  toLedger<T>(cell: string, method: string, fields: object): Promise<Answer<T>> {
+    return this.#ask(this.#reach.coordinator.ledger(cell), method, fields);
+  }
+
+  toShard<T>(shard: number, method: string, fields: object): Promise<Answer<T>> {
+    return this.#ask(this.#reach.coordinator.shard(shard), method, fields);
+  }
+
+  toDirectory<T>(method: string, fields: object): Promise<Answer<T>> {
+    return this.#ask(this.#reach.coordinator.directory, method, fields);
+  }
+
+  sleep(ms: number): Promise<void> {
+    return this.#reach.scheduler.sleep(ms, this.#owner);
+  }
+
+  async #asCell<T>(cell: string, caller: Caller, method: string, fields: object): Promise<Answer<T>> {
+    const { judge } = this.#reach;
+    const wasRevoked = judge.revoked.has(caller.keyId);
+    const answer = await this.#ask<T>(this.#reach.coordinator.ledger(cell), method, { caller, ...fields });
+    if (wasRevoked && answer.kind !== "unknown") {
+      judge.check(
+        "I17",
+        answer.kind !== "ok",
+        () => `${method} succeeds with key ${caller.keyId}, which was revoked before`,
+      );
+      judge.see("a revocation held");
+    }
+    if (answer.kind === "refused" && answer.refusal.reason === "KEY_REVOKED") judge.see("A1");
+    if (answer.kind === "refused" && answer.refusal.code === "RESOURCE_EXHAUSTED") judge.see("M6");
+    if (answer.kind === "unknown") judge.see("M2");
+    return answer;
+  }
+
+  async #ask<T>(part: Part<object>, method: string, fields: object): Promise<Answer<T>> {
+    const { network, coordinator } = this.#reach;
+    const answer = await ask<T>(this.#clock, TIMEOUT_MS, () =>
+      network.send<T>(this.#owner, part, method, { ...coordinator.envelope, ...fields }),
+    );
+    return answer.kind === "refused" && UNCERTAIN.has(answer.refusal.code)
+      ? { kind: "unknown", cause: answer.refusal.detail }
+      : answer;
+  }
+
+  #completeState(id: string, answer: Answer<Lease>): void {
+    if (answer.kind === "ok") this.#reach.recorder.complete(id, { kind: "ok", state: answer.value.state });
+    else if (answer.kind === "refused") this.#reach.recorder.complete(id, answerOfRefusal(answer.refusal));
+  }
+}
+
+export const isRefused = (answer: Answer<unknown>, reason: Refusal["reason"]): boolean =>
+  answer.kind === "refused" && answer.refusal.reason === reason;
+
+/** A bucket that could not be told is left out: nothing was seen of it. */
+function seenFound(bucket: string | undefined, found: LookupFound): [string, SeenRecord | null][] {
+  if (bucket === undefined || found.kind === "unknown") return [];
+  return [[bucket, found.kind === "none" ? null : seenOf(found.record)]];
+}

@@ -1,0 +1,454 @@
+import { registerHooks } from "node:module";
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import type { Invariant } from "./violation.ts";
+
+interface Patch {
+  /** Below the project's root. */
+  file: string;
+  /** Must occur exactly once. Each stretch of whitespace matches any other, so the formatter cannot hide a place. */
+  find: string;
+  put: string;
+}
+
+/** A bug that the simulator must find: the protocol's source with a piece of it broken. */
+interface Bug {
+  /** What it breaks: a rule of docs/reference/protocol.md, or an invariant. */
+  breaks: string;
+  /** The invariants that it may violate: what is found as anything else was found by chance. */
+  violates: readonly Invariant[];
+  patches: Patch[];
+}
+
+const one = (
+  breaks: string,
+  violates: readonly Invariant[],
+  file: string,
+  find: string,
+  put: string,
+): Bug => ({
+  breaks,
+  violates,
+  patches: [{ file, find, put }],
+});
+
+/**
+ * Planted by `--bug`, and by nothing else: the source on disk stays as it is. When a piece has moved, planting fails, so that a bug which is
+ * no longer planted cannot pass for one that is not found.
+ */
+export const bugs: Record<string, Bug> = {
+  // Who a hold belongs to
+  "decisions ignore the epoch": one(
+    "C2",
+    ["I2", "I4", "I5"],
+    "src/core/shard/shard.ts",
+    "(epoch === null || hold.epoch === epoch)",
+    "(epoch === null || hold.epoch > 0)",
+  ),
+  "decisions ignore the attempt": one(
+    "C2",
+    ["I2", "I4", "I5"],
+    "src/core/shard/shard.ts",
+    "    hold.counter === counter &&\n",
+    "",
+  ),
+  "attempts start over with each instance": one(
+    "B3",
+    ["I8"],
+    "src/core/ledger/begins.ts",
+    'const next = this.#store.number("incarnation") + 1;',
+    "const next = 1;",
+  ),
+  "a create takes what is claimed": one(
+    "B4",
+    ["I3"],
+    "src/core/shard/prepare.ts",
+    "return claim === undefined ?",
+    "return claim?.cell !== cell ?",
+  ),
+  "a foreign claim can be destroyed": one(
+    "B4",
+    ["I3"],
+    "src/core/shard/prepare.ts",
+    "if (claim !== undefined && claim.cell !== cell) return",
+    "if (claim === null) return",
+  ),
+  "epochs stand still": one(
+    "E1",
+    ["I2"],
+    "src/core/shard/store.ts",
+    "    this.#epoch += 1;\n",
+    "    this.#epoch = Math.max(1, this.#epoch);\n",
+  ),
+  "a restart gives reserved epochs again": one(
+    "E1",
+    ["I2"],
+    "src/core/shard/store.ts",
+    'writeMeta(this.#sql, "epoch", this.#reservedEpoch);',
+    'writeMeta(this.#sql, "epoch", 0);',
+  ),
+  "a thaw that comes late is carried out": one(
+    "A2",
+    ["I17"],
+    "src/core/ledger/ledger.ts",
+    'message.stateVersion === this.#store.number("cell_state_version")',
+    "message.stateVersion >= 0",
+  ),
+  // Durability
+  "nothing waits for the disk": one(
+    "B5",
+    ["I4", "I6", "I7", "I8", "I9", "I17"],
+    "src/core/group-commit.ts",
+    "        await this.#sql.flush();\n",
+    "",
+  ),
+  "decisions leave before their row is durable": one(
+    "C2",
+    ["I7"],
+    "src/core/ledger/decisions.ts",
+    "    this.#deliveries.track(decided);\n",
+    "    this.#deliveries.track(decided);\n    void this.#deliveries.deliver(request.lease);\n",
+  ),
+  "an answer to a question does not wait for the disk": one(
+    "B8",
+    ["I9"],
+    "src/core/ledger/ledger.ts",
+    "return this.#durable(ok({ verdicts }));",
+    "return ok({ verdicts });",
+  ),
+  "a failed write counts as a refusal": {
+    breaks: "B5",
+    violates: ["I7", "I18"],
+    patches: [
+      {
+        file: "src/core/group-commit.ts",
+        find: "        this.#halt(error);\n        return;\n",
+        put: "        continue;\n",
+      },
+      {
+        file: "src/core/ledger/begins.ts",
+        find: '.submit("grant", () => this.#grant(running, attempt, end));',
+        put: '.submit("grant", () => this.#grant(running, attempt, end)).catch(() => (void tried.release(), rolledBack()));',
+      },
+    ],
+  },
+  // Inquiries
+  "running begins are not looked at": one(
+    "B8",
+    ["I4", "I9"],
+    "src/core/ledger/inquiry.ts",
+    '? "running" : "gone"',
+    '? "gone" : "gone"',
+  ),
+  "an answer is about the lease, not the execution": one(
+    "B8",
+    ["I5", "I9"],
+    "src/core/ledger/inquiry.ts",
+    'if (!isGrantedBy(row, shard, question)) return "gone";',
+    'if (row.epochs === null) return "gone";',
+  ),
+  "no answer counts as gone": one(
+    "M2",
+    ["I4", "I5"],
+    "src/core/shard/inquirer.ts",
+    'return verdict === "committed" ||',
+    'return verdict === "unknown" || verdict === "committed" ||',
+  ),
+  "a rolled back hold is applied": one(
+    "B8",
+    ["I5"],
+    "src/core/shard/inquirer.ts",
+    'if (learned.get(identity) === "committed")',
+    'if (learned.get(identity) !== "gone")',
+  ),
+  "nobody asks about old holds": one(
+    "B8",
+    ["I11"],
+    "src/core/shard/sweeper.ts",
+    "if (this.#store.hasHolds()) this.#wake.by(this.#ports.clock.now() + this.#limits.sweepAfterMs);",
+    "",
+  ),
+  // Decisions
+  "the last decision wins": one(
+    "C1",
+    ["I6", "I7"],
+    "src/core/ledger/decisions.ts",
+    'if (row.state !== "GRANTED") return',
+    "if (row.state === request.outcome) return",
+  ),
+  "a shard that does not answer counts as done": one(
+    "C3",
+    ["I5"],
+    "src/core/ledger/deliveries.ts",
+    '(await this.#links.decide(shard, decision)).kind === "ok")',
+    "(await this.#links.decide(shard, decision)))",
+  ),
+  "what is applied goes past an open decision": one(
+    "C3",
+    ["I5", "I11"],
+    "src/core/ledger/deliveries.ts",
+    "    for (const { position } of this.#open.values()) through = Math.min(through, position - 1);\n",
+    "",
+  ),
+  "a fence is not written": one(
+    "C7",
+    ["I10", "I16"],
+    "src/core/ledger/decisions.ts",
+    "    this.#store.insert(row);\n    this.#fences += 1;\n",
+    "    this.#fences += 1;\n",
+  ),
+  "outcomes are forgotten before the fleet record has them": one(
+    "S1",
+    ["I13"],
+    "src/core/ledger/prune.ts",
+    "Math.max(Math.min(pulledPosition, retained), atMost)",
+    "Math.max(retained, atMost)",
+  ),
+  "positions follow the clock": one(
+    "M4",
+    ["I6", "I12"],
+    "src/core/ledger/position.ts",
+    "Math.max(this.#last + 1, positionAt(nowMs))",
+    "positionAt(nowMs)",
+  ),
+  // Begins
+  "another batch under the same UUID is taken for a replay": one(
+    "B2",
+    ["I10"],
+    "src/core/ledger/ledger.ts",
+    "row.payload_hash !== request.payloadHash",
+    "row.payload_hash === null",
+  ),
+  "retries ask all shards at once": one(
+    "B9",
+    ["I8"],
+    "src/core/ledger/begins.ts",
+    "round === 0 ? await tried.inParallel",
+    "round >= 0 ? await tried.inParallel",
+  ),
+  "a freeze does not stop a running begin": one(
+    "B5",
+    ["I17"],
+    "src/core/ledger/begins.ts",
+    "    const refusal = this.standing(request);\n    if (refusal !== undefined) return { ok: false, refusal };\n",
+    "",
+  ),
+  "the limit on leases forgets those under way": one(
+    "M6",
+    ["I16"],
+    "src/core/ledger/begins.ts",
+    "this.#outstanding + this.#executing >= outstandingLeases",
+    "this.#outstanding >= outstandingLeases",
+  ),
+  // Reading
+  "a lookup shows what is not granted": one(
+    "R2",
+    ["I15"],
+    "src/core/shard/reader.ts",
+    '      case "running":\n        return { kind: "none" };',
+    '      case "running":\n        return { kind: "record", record: recordOfHold(hold) };',
+  ),
+  "a lookup that cannot ask says no": one(
+    "R2",
+    ["I18"],
+    "src/core/shard/reader.ts",
+    '      case "unknown":\n        return { kind: "unknown" };',
+    '      case "unknown":\n        return { kind: "none" };',
+  ),
+  "a full page of leases is the last": one(
+    "R1",
+    ["I12"],
+    "src/core/ledger/ledger.ts",
+    "request.limit + 1);",
+    "request.limit);",
+  ),
+  "a page ends in the middle of a source id": one(
+    "R3",
+    ["I12"],
+    "src/core/shard/reader.ts",
+    "  return { rows: [...before, ...fetch(before.at(-1)?.source_order ?? after, end, MAX_PAGE_ROWS)], end };",
+    "  return { rows: before.length === limit ? before : rows.slice(0, limit), end };",
+  ),
+  "numbers are listed as text": one(
+    "R3",
+    ["I12"],
+    "src/core/source-order.ts",
+    "`0${pad(digits.length)}${digits}",
+    "`0${digits}",
+  ),
+  "names beyond the basic plane are sorted by code units": one(
+    "R3",
+    ["I12", "I21"],
+    "src/core/source-order.ts",
+    "bytewise(left) - bytewise(right)",
+    "left - right",
+  ),
+  // Machinery
+  "an alarm that rang counts as set": one("M3", ["I11"], "src/core/wake.ts", "    this.#atMs = 0;\n", ""),
+  "an alarm is an hour late, and the cron makes up for it": {
+    breaks: "M3",
+    violates: ["I11"],
+    patches: [
+      {
+        file: "src/core/ledger/deliveries.ts",
+        find: "if (next !== Infinity) this.#wake.by(next);",
+        put: "this.#wake.by(now + 3_600_000);",
+      },
+      {
+        file: "src/core/ledger/deliveries.ts",
+        find: "this.#wake.by(open.dueAtMs);",
+        put: "this.#wake.by(open.dueAtMs + 3_600_000);",
+      },
+    ],
+  },
+  "a sweep asks about a hold once": one(
+    "B8",
+    ["I11"],
+    "src/core/shard/sweeper.ts",
+    "now + this.#pauseMs(now - hold.heldAtMs)",
+    "Infinity",
+  ),
+  // The fleet record
+  "the fleet record forgets who decided": one(
+    "S1",
+    ["I13"],
+    "src/projections/pull.ts",
+    "decided_by: change.decidedBy ?? null",
+    "decided_by: null",
+  ),
+  "an older change overwrites a later one": one(
+    "S1",
+    ["I13"],
+    "src/projections/pull.ts",
+    ", setWhere: sql`excluded.position > ${leases.position}`",
+    "",
+  ),
+  // The cell
+  "a stale lease is rolled back without a fence": one(
+    "C5",
+    ["I5"],
+    "src/cell/reconcile.ts",
+    "await this.#giveUp(uuid)",
+    "await this.#rollBack(uuid)",
+  ),
+  "a local commit without an answer is taken for a failure": one(
+    "C5",
+    ["I5"],
+    "src/cell/leased-transaction.ts",
+    "throw new LocalCommitUnknownError(ran.error, this.#uuid);",
+    "await this.#rollBackUnlessRefused(); throw ran.error;",
+  ),
+  // Verification
+  "verification forgets that rows are young": one(
+    "V1",
+    ["I20", "I21"],
+    "src/cell/verification/compare.ts",
+    "ageMs !== undefined && ageMs < recentMs;",
+    "ageMs !== undefined && ageMs > Infinity && ageMs < recentMs;",
+  ),
+  "verification forgets that claims are young": one(
+    "V1",
+    ["I20"],
+    "src/cell/verification/compare.ts",
+    "asOfMs - Date.parse(updatedAt) < recentMs;",
+    "asOfMs - Date.parse(updatedAt) < -recentMs;",
+  ),
+  "verification takes a digest as proof beside a hold": one(
+    "V4",
+    ["I21"],
+    "src/cell/verification/sift.ts",
+    "if (isSpecial || digest === undefined || digest.held) return false;",
+    "if (isSpecial || digest === undefined) return false;",
+  ),
+  "verification gives names up before it takes them": one(
+    "V3",
+    ["I5", "I19"],
+    "src/cell/verification/settler.ts",
+    'const todo = apply ? drifts.filter((drift) => (pass === "extras") === (drift.action === "destroy")) : drifts;',
+    'const todo = drifts.filter(({ action }) => pass === "names" || action === "destroy").toSorted((a, b) => Number(b.action === "destroy") - Number(a.action === "destroy"));',
+  ),
+  "a verification counts its changes when they are made": one(
+    "V5",
+    ["I23"],
+    "src/cell/verification/run.ts",
+    "await this.#saveBehind(this.#announced);",
+    "",
+  ),
+  "a run does not count what the runs before it have changed": one(
+    "V5",
+    ["I23"],
+    "src/cell/verification/tally.ts",
+    "this.#spent = spent;",
+    "this.#spent = 0;",
+  ),
+  "verification does not judge again under the lock": {
+    breaks: "V2",
+    violates: ["I5", "I19"],
+    patches: [
+      {
+        file: "src/cell/verification/mender.ts",
+        find: 'if (hasName(locked, record.source, keyOfRecord(record))) return "changed";\n    return { list: "destroys", body: { bucket: record.bucket, source: record.source, epoch: record.epoch } };',
+        put: 'return { list: "destroys", body: { bucket: record.bucket, source: record.source } };',
+      },
+      {
+        file: "src/cell/verification/mender.ts",
+        find: 'const want = nameIn(locked, drift.want.source, drift.want.key);\n  if (want === undefined) return "changed";',
+        put: "const { want } = drift;",
+      },
+      {
+        file: "src/cell/verification/mender.ts",
+        find: 'if (rowKey(record.source) !== rowKey(want.source) && hasName(locked, record.source, want.key)) return "duplicate";',
+        put: "",
+      },
+      {
+        file: "src/cell/verification/mender.ts",
+        find: "{ ...claim, epoch: record.epoch }",
+        put: "claim",
+      },
+    ],
+  },
+  "destroys ignore the epoch": one(
+    "B10",
+    ["I3", "I19"],
+    "src/core/shard/prepare.ts",
+    "if (epoch !== undefined && epoch !== claim.epoch) return false;",
+    "if (epoch !== undefined && epoch < 0) return false;",
+  ),
+  "a digest leaves out what is held": one(
+    "R4",
+    ["I21"],
+    "src/core/shard/digests.ts",
+    "held: isTouched || digested < count,",
+    "held: digested < count,",
+  ),
+};
+
+/** Before anything of the protocol is imported. */
+export function plant(name: string): void {
+  const bug = bugs[name];
+  if (bug === undefined)
+    throw new Error(`there is no bug called "${name}"; there are:\n  ${Object.keys(bugs).join("\n  ")}`);
+  const sources = new Map<string, string>();
+  for (const { file, find, put } of bug.patches) {
+    const url = new URL(`../../../${file}`, import.meta.url).href;
+    const source = sources.get(url) ?? readFileSync(fileURLToPath(url), "utf8");
+    const pattern = patternOf(find);
+    if (source.split(pattern).length !== 2)
+      throw new Error(`the bug "${name}" cannot be planted: ${file} must contain exactly once:\n${find}`);
+    sources.set(
+      url,
+      source.replace(pattern, () => put),
+    );
+  }
+  registerHooks({
+    load: (url, context, next) => {
+      const source = sources.get(url);
+      return source === undefined
+        ? next(url, context)
+        : { format: "module-typescript", source, shortCircuit: true };
+    },
+  });
+}
+
+const patternOf = (find: string): RegExp =>
+  new RegExp(find.trim().split(/\s+/).map(RegExp.escape).join("\\s+"));

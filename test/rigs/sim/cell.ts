@@ -1,0 +1,249 @@
+import type { SourceRow } from "../../../src/cell/changes.ts";
+import { NotSavedError } from "../../../src/cell/errors.ts";
+import { LeasedTransaction } from "../../../src/cell/leased-transaction.ts";
+import type { ReconcileOptions } from "../../../src/cell/reconcile.ts";
+import type { VerifyOptions } from "../../../src/cell/verification/options.ts";
+import { rowKey } from "../../../src/cell/verification/ports.ts";
+import type { VerificationReport } from "../../../src/cell/verification/report.ts";
+import { isLeaseholdError } from "../../../src/client/errors.ts";
+import type { Caller, Op, Outcome } from "../../../src/core/messages.ts";
+import { opsOf as placedOps, type Batch as WireBatch } from "../../../src/http/batch.ts";
+import { Api, type Batch, type Reach } from "./api.ts";
+import { CellLeases } from "./cell-leases.ts";
+import type { Faults } from "./faults.ts";
+import { LocalDatabase, LocalFailure, nameKey, type LocalRow, type Name } from "./local.ts";
+import type { Random } from "./random.ts";
+import { Reconciler } from "./reconciler.ts";
+import { RowLocks } from "./row-locks.ts";
+import type { Owner } from "./scheduler.ts";
+import { Verifier } from "./verifier.ts";
+import { Violation } from "./violation.ts";
+import type { CellCrash, Weather } from "./weather.ts";
+
+/** A lease whose end this cell knows. */
+export interface Ended extends Batch {
+  outcome: Outcome;
+  endedAtMs: number;
+}
+
+const REMEMBERED = 20;
+const RECENT_MS = 100_000;
+
+/** What one update of a cell wants. */
+export interface Plan {
+  creates: LocalRow[];
+  destroys: LocalRow[];
+  /** The row as it will be. */
+  replaces: LocalRow[];
+  allowMissing: boolean;
+  /** The user changes their mind after the begin. */
+  isAbandoned: boolean;
+}
+
+/** The user changed their mind. */
+class Abandoned extends Error {}
+
+/** What ends when a cell's process dies: its calls, and its local transactions with their locks. */
+export interface Process extends Owner {
+  api: Api;
+  /** Names that a local transaction of this process is about. */
+  locked: Set<string>;
+  rowLocks: RowLocks;
+}
+
+/**
+ * A cell: a database that survives, and a process that may die at any point of its own flow. It begins a lease inside its local transaction,
+ * commits that with the outstanding lease, then commits the lease, and reconciles what it lost sight of.
+ */
+export class Cell {
+  readonly id: string;
+  readonly local: LocalDatabase;
+  readonly ended: Ended[] = [];
+  clockSkewMs = 0;
+  keyNumber = 1;
+  rows = 0;
+  #process: Process;
+  readonly #reach: Reach;
+  readonly #faults: Faults;
+  readonly #weather: Weather;
+  readonly #random: Random;
+
+  constructor(id: string, reach: Reach, faults: Faults, weather: Weather) {
+    this.id = id;
+    this.#reach = reach;
+    this.#faults = faults;
+    this.#weather = weather;
+    this.#random = faults.stream(`cell ${id}`);
+    this.local = new LocalDatabase(
+      () => faults.local(id),
+      () => this.nowMs,
+    );
+    this.local.onChange = (change) => reach.judge.saved(id, change);
+    this.local.onDrift = (change) => reach.judge.drifted(id, change);
+    this.#process = this.#start();
+  }
+
+  get isUp(): boolean {
+    return !this.#process.dead;
+  }
+
+  get api(): Api {
+    return this.#process.api;
+  }
+
+  get caller(): Caller {
+    return { role: "cell", keyId: `cell-${this.id}-key-${this.keyNumber}` };
+  }
+
+  get nowMs(): number {
+    return Math.floor(this.#reach.scheduler.nowMs + this.clockSkewMs);
+  }
+
+  /** Somebody is at work on it. */
+  isLocked(name: Name): boolean {
+    return this.#process.locked.has(nameKey(name));
+  }
+
+  /** A verification keeps the row from changing. */
+  isRowLocked(row: SourceRow): boolean {
+    return this.#process.rowLocks.isLocked(rowKey(row));
+  }
+
+  crash(): void {
+    this.#process.dead = true;
+  }
+
+  restart(): void {
+    if (!this.#process.dead) return;
+    this.#process = this.#start();
+  }
+
+  /** The process dies here, if the weather wants it so; what it was about to do next never happens. */
+  async #mayDie(process: Process, where: CellCrash): Promise<void> {
+    if (!process.dead && this.#faults.cell(this.id, where)) {
+      this.crash();
+      const restart = (): void => this.restart();
+      this.#reach.scheduler.after(this.#random.exponential(5_000), undefined, restart);
+    }
+    await process.api.sleep(this.#random.exponential(this.#weather.cellMs));
+  }
+
+  /** One update, from the user's click to the answer. */
+  async update(plan: Plan): Promise<void> {
+    const process = this.#process;
+    await this.#locking(process, [...plan.creates, ...plan.destroys, ...plan.replaces], () =>
+      this.#update(process, plan),
+    );
+  }
+
+  /** Changes rows or claims so that they do not agree any more. */
+  async plantDrift(names: readonly Name[], work: (api: Api) => Promise<void>): Promise<void> {
+    const process = this.#process;
+    await this.#locking(process, names, () => work(process.api));
+  }
+
+  async #locking(process: Process, names: readonly Name[], work: () => Promise<void>): Promise<void> {
+    for (const name of names) process.locked.add(nameKey(name));
+    await work();
+    for (const name of names) process.locked.delete(nameKey(name));
+  }
+
+  /** The production code, over this cell's database and the simulated network. */
+  async #update(process: Process, plan: Plan): Promise<void> {
+    const lease = this.#random.uuid();
+    const { puts, removes } = { puts: [...plan.creates, ...plan.replaces], removes: plan.destroys };
+    await this.#mayDie(process, "before_begin");
+    const rows = this.local.rowsOf({ puts, removes });
+    // The wire's words for the batch are of no use here: the simulated network carries the core's.
+    const opsOf = (): Op[] => this.opsOf(plan);
+    const locks = { mode: "shared", rows: () => rows } as const;
+    const abandon = plan.isAbandoned ? new Abandoned() : undefined;
+    const work = { lease, opsOf, allowMissing: plan.allowMissing, change: { puts, removes }, locks, abandon };
+    const claimed = { batch: {}, sources: rows };
+    try {
+      await new LeasedTransaction(this.#leases(process).portsFor(work), lease).inTransaction(
+        async () => ({ value: undefined, claimed }),
+        {},
+      );
+    } catch (error) {
+      if (!isLeaseholdError(error) && !(error instanceof LocalFailure) && !(error instanceof Abandoned))
+        throw error;
+      if (error instanceof NotSavedError)
+        throw new Violation("I5", `cell ${this.id} lost what it had saved with lease ${lease}`);
+    }
+  }
+
+  #leases(process: Process): CellLeases {
+    const mayDie = (where: CellCrash): Promise<void> => this.#mayDie(process, where);
+    return new CellLeases({ cell: this, process, reach: this.#reach, random: this.#random, mayDie });
+  }
+
+  /** Those whose UUIDs may be used again: later they may be forgotten, and then belong to nobody. */
+  get recent(): Ended[] {
+    return this.ended.filter(({ endedAtMs }) => this.#reach.scheduler.nowMs - endedAtMs < RECENT_MS);
+  }
+
+  remember(ended: Ended): void {
+    this.ended.push(ended);
+    if (this.ended.length > REMEMBERED) this.ended.shift();
+  }
+
+  opsOf({ creates, destroys, replaces }: Pick<Plan, "creates" | "destroys" | "replaces">): Op[] {
+    const full = ({ type, value, subject, source }: LocalRow): object => ({
+      bucket: { type, value },
+      subject,
+      source,
+    });
+    return this.placed({
+      creates: creates.map(full),
+      destroys: destroys.map(full),
+      replaces: replaces.map(full),
+    });
+  }
+
+  /** As the Worker reads a batch. */
+  placed(wire: object): Op[] {
+    const { shards, limits } = this.#reach.coordinator;
+    // oxlint-disable-next-line typescript/no-unnecessary-type-assertion -- any batch is read like one that came as JSON
+    const result = placedOps(wire as WireBatch, shards.length, limits);
+    if (!result.ok) throw new Violation("B1", `a good batch is refused: ${result.refusal.detail}`);
+    return result.value;
+  }
+
+  /** As a cell runs it every minute. */
+  async reconcile(options: Partial<ReconcileOptions>): Promise<void> {
+    const process = this.#process;
+    const { judge } = this.#reach;
+    await new Reconciler({
+      cell: this,
+      api: process.api,
+      judge,
+      mayDie: (where) => this.#mayDie(process, where),
+    }).run(options);
+  }
+
+  /** As a cell runs it a few times a day. */
+  async verify(options: VerifyOptions): Promise<VerificationReport | undefined> {
+    const process = this.#process;
+    const mayDie = (where: CellCrash): Promise<void> => this.#mayDie(process, where);
+    const around = {
+      cell: this,
+      process,
+      api: process.api,
+      reach: this.#reach,
+      leases: this.#leases(process),
+      random: this.#random,
+      mayDie,
+    };
+    return new Verifier(around).run(options);
+  }
+
+  #start(): Process {
+    const owner = { name: `cell ${this.id}`, dead: false };
+    return Object.assign(owner, {
+      api: new Api(this.#reach, owner),
+      locked: new Set<string>(),
+      rowLocks: new RowLocks(),
+    });
+  }
+}

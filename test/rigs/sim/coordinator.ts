@@ -1,0 +1,64 @@
+import { Directory } from "../../../src/core/directory/directory.ts";
+import { Ledger } from "../../../src/core/ledger/ledger.ts";
+import { defaultLimits, type Limits } from "../../../src/core/limits.ts";
+import { MESSAGE_VERSION, type Envelope } from "../../../src/core/messages.ts";
+import { placementOf } from "../../../src/core/placement.ts";
+import { Shard } from "../../../src/core/shard/shard.ts";
+import type { Network } from "./network.ts";
+import { Part, type Surroundings } from "./part.ts";
+import type { Weather } from "./weather.ts";
+
+/** All objects of one deployment: the production core, over simulated disks, clocks and messages. */
+export class Coordinator {
+  readonly limits: Limits;
+  readonly envelope: Envelope;
+  readonly directory: Part<Directory>;
+  readonly ledgers = new Map<string, Part<Ledger>>();
+  readonly shards: Part<Shard>[];
+
+  readonly nowMs: () => number;
+
+  constructor(weather: Weather, around: Surroundings, network: Network) {
+    const limits: Limits = { ...defaultLimits, ...weather.limits };
+    this.limits = limits;
+    this.nowMs = () => around.scheduler.nowMs;
+    this.envelope = { version: MESSAGE_VERSION, placement: placementOf(weather.shards) };
+    this.directory = new Part("directory", around, (ports) => new Directory(ports, limits));
+    this.shards = Array.from({ length: weather.shards }, (_, index) => {
+      return new Part(`shard ${index}`, around, (ports, self) => {
+        return new Shard(index, ports, limits, {
+          directory: { confirm: (message) => network.send(self, this.directory, "confirm", message) },
+          ledger: { inquire: (cell, message) => network.send(self, this.ledger(cell), "inquire", message) },
+        });
+      });
+    });
+    for (let cell = 1; cell <= weather.cells; cell += 1) {
+      const part = new Part(`ledger ${cell}`, around, (ports, self) => {
+        return new Ledger(String(cell), ports, limits, {
+          directory: { confirm: (message) => network.send(self, this.directory, "confirm", message) },
+          shard: {
+            exchange: (index, message) => network.send(self, this.shard(index), "exchange", message),
+            settle: (index, message) => network.send(self, this.shard(index), "settle", message),
+          },
+        });
+      });
+      this.ledgers.set(String(cell), part);
+    }
+  }
+
+  ledger(cell: string): Part<Ledger> {
+    const part = this.ledgers.get(cell);
+    if (part === undefined) throw new Error(`there is no ledger of cell ${cell}`);
+    return part;
+  }
+
+  shard(index: number): Part<Shard> {
+    const part = this.shards[index];
+    if (part === undefined) throw new Error(`there is no shard ${index}`);
+    return part;
+  }
+
+  get parts(): Part<object>[] {
+    return [this.directory, ...this.ledgers.values(), ...this.shards];
+  }
+}

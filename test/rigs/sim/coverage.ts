@@ -1,0 +1,78 @@
+import { readFileSync } from "node:fs";
+import {
+  activities,
+  cellCrashes,
+  diskFaults,
+  driftKinds,
+  localFaults,
+  messageFaults,
+  partFaults,
+  recordFaults,
+} from "./weather.ts";
+import { writePoints } from "../../../src/core/write-points.ts";
+import { invariants } from "./violation.ts";
+
+/** The rules as the protocol's reference numbers them. */
+const protocol = readFileSync(new URL("../../../docs/reference/protocol.md", import.meta.url), "utf8");
+const rules = [...protocol.matchAll(/^- \*\*([A-Z]\d+)\*\* /gm)].map(([, rule]) => rule ?? "");
+
+/** What a large enough number of runs must have met: every kind of fault, every activity, every invariant and every rule. */
+function expected(): string[] {
+  return [
+    ...[...messageFaults, ...diskFaults, ...partFaults, ...recordFaults, ...localFaults].map(
+      (kind) => `fault ${kind}`,
+    ),
+    ...cellCrashes.map((kind) => `fault cell:${kind}`),
+    // A crash or a replacement while it was on its way to the disk. The directory writes little else during the storm.
+    ...[
+      ...writePoints.ledger,
+      ...writePoints.shard,
+      "migrate",
+      "confirm_placement",
+      "take_slot",
+      "release_slot",
+    ].map((point) => `fault cut ${point}`),
+    "fault sent_by_replaced",
+    "fault alarm_cut",
+    "fault alarm_redelivered",
+    "fault alarm_restored",
+    ...activities.map((kind) => `activity ${kind}`),
+    ...["granted", "running", "committed", "rolled_back", "gone"].map((verdict) => `verdict ${verdict}`),
+    ...["committed", "rolledBack", "pending", "orphaned"].map((counter) => `reconciled ${counter}`),
+    ...["failed", "aborted by the coordinator", "aborted by the database"].map((end) => `reconciled ${end}`),
+    ...["done", "out_of_time", "needs_approval", "no_slot", "resumed", "without changes"].map(
+      (end) => `verified ${end}`,
+    ),
+    ...["aborted by the coordinator", "aborted by the database"].map((end) => `verified ${end}`),
+    ...[
+      "create done",
+      "replace done",
+      "destroy done",
+      "create other_cell",
+      "create changed",
+      "create leased",
+    ].map((item) => `verified ${item}`),
+    ...driftKinds.map((kind) => `drift ${kind}`),
+    "a drift is over",
+    "a queued row is settled",
+    "digest held",
+    "slot refused",
+    "slot expired",
+    "slot renewed",
+    "crons overlap",
+    "a cron takes over a minute",
+    "history pruned",
+    "recorded payload",
+    "page of one source",
+    "a freeze held",
+    "a revocation held",
+    "rest without a cron",
+    "rest needs a cron",
+    ...Object.keys(invariants),
+    ...rules,
+  ];
+}
+
+export function missing(seen: Readonly<Record<string, number>>): string[] {
+  return expected().filter((what) => (seen[what] ?? 0) === 0);
+}

@@ -1,0 +1,196 @@
+import { DatabaseSync, type StatementSync } from "node:sqlite";
+import type { Sql, SqlValue, Synchronous } from "../../../src/core/ports.ts";
+import type { WritePoint } from "../../../src/core/write-points.ts";
+import { checkNamed } from "../../support/named-writes.ts";
+
+interface Statement {
+  sql: string;
+  bindings: SqlValue[];
+}
+
+/** What one transaction wrote, or a new time of the alarm. */
+type Entry =
+  | { kind: "sql"; points: readonly WritePoint[]; statements: Statement[] }
+  | { kind: "alarm"; atMs: number | null };
+
+/** A database with its prepared statements. */
+class Connection {
+  readonly database = new DatabaseSync(":memory:");
+  readonly #prepared = new Map<string, StatementSync>();
+
+  all(sql: string, bindings: readonly SqlValue[]): unknown[] {
+    let statement = this.#prepared.get(sql);
+    if (statement === undefined) {
+      statement = this.database.prepare(sql);
+      this.#prepared.set(sql, statement);
+    }
+    return statement.all(...bindings);
+  }
+
+  transaction<T>(work: () => T): T {
+    this.all("BEGIN", []);
+    try {
+      const value = work();
+      this.all("COMMIT", []);
+      return value;
+    } catch (error) {
+      this.all("ROLLBACK", []);
+      throw error;
+    }
+  }
+}
+
+/**
+ * An object's storage: what its instance sees (`live`), and what a crash would leave (`durable`), which follows entry by entry. A crash keeps a
+ * prefix of what was on its way.
+ */
+export class Disk {
+  /** What a crash would leave now. */
+  durableAlarmMs: number | null = null;
+  liveAlarmMs: number | null = null;
+  /** Grows with every change of what is durable. */
+  version = 0;
+  /** Says that something was written and is not durable yet. */
+  onWrite: () => void = () => {};
+  onAlarm: () => void = () => {};
+  #live = new Connection();
+  readonly #durable = new Connection();
+  #pending: Entry[] = [];
+
+  get pending(): number {
+    return this.#pending.length;
+  }
+
+  /** What is written and not durable yet, by name. */
+  get pendingPoints(): WritePoint[] {
+    return this.#pending.flatMap((entry) => (entry.kind === "sql" ? entry.points : []));
+  }
+
+  readDurable<Row>(sql: string, ...bindings: SqlValue[]): Row[] {
+    return this.#durable.all(sql, bindings) as Row[];
+  }
+
+  /** For instances only. */
+  all<Row>(sql: string, bindings: SqlValue[], inTransaction: Statement[] | undefined): Row[] {
+    const rows = this.#live.all(sql, bindings) as Row[];
+    if (/^\s*select/i.test(sql)) return rows;
+    if (inTransaction === undefined)
+      this.#append({ kind: "sql", points: ["migrate"], statements: [{ sql, bindings }] });
+    else inTransaction.push({ sql, bindings });
+    return rows;
+  }
+
+  transaction<T>(points: readonly WritePoint[], work: (statements: Statement[]) => T): T {
+    const statements: Statement[] = [];
+    const value = this.#live.transaction(() => work(statements));
+    if (statements.length > 0) this.#append({ kind: "sql", points, statements });
+    return value;
+  }
+
+  setAlarm(atMs: number | null): void {
+    this.liveAlarmMs = atMs;
+    this.#append({ kind: "alarm", atMs });
+    this.onAlarm();
+  }
+
+  /** The platform took the alarm, to ring it or to lose it. */
+  clearAlarm(): void {
+    this.liveAlarmMs = null;
+    this.durableAlarmMs = null;
+  }
+
+  /** The oldest `count` entries become durable. */
+  persist(count: number): void {
+    for (const entry of this.#pending.splice(0, count)) {
+      this.version += 1;
+      if (entry.kind === "alarm") this.durableAlarmMs = entry.atMs;
+      else
+        this.#durable.transaction(() =>
+          entry.statements.forEach(({ sql, bindings }) => void this.#durable.all(sql, bindings)),
+        );
+    }
+  }
+
+  /** A crash: the oldest `keep` entries survive, the others were never written. */
+  cut(keep: number): void {
+    this.persist(keep);
+    if (this.#pending.length > 0) {
+      this.#pending = [];
+      this.#live = copyOf(this.#durable);
+    }
+    this.liveAlarmMs = this.durableAlarmMs;
+  }
+
+  #append(entry: Entry): void {
+    this.#pending.push(entry);
+    this.onWrite();
+  }
+}
+
+function copyOf(from: Connection): Connection {
+  const copy = new Connection();
+  const schema = from.all(
+    "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY type DESC",
+    [],
+  ) as {
+    type: string;
+    name: string;
+    sql: string;
+  }[];
+  for (const { type, name, sql } of schema) {
+    copy.database.exec(sql);
+    if (type !== "table") continue;
+    for (const row of from.all(`SELECT * FROM ${name}`, []) as Record<string, SqlValue>[]) {
+      const columns = Object.keys(row);
+      copy.all(
+        `INSERT INTO ${name} (${columns.join(", ")}) VALUES (${columns.map(() => "?").join(", ")})`,
+        Object.values(row),
+      );
+    }
+  }
+  return copy;
+}
+
+/** One instance's way to its disk. When it is replaced every access fails, as on the platform. */
+export class InstanceSql implements Sql {
+  readonly #disk: Disk;
+  readonly #flush: () => Promise<void>;
+  #statements: Statement[] | undefined;
+  #revoked: Error | undefined;
+
+  constructor(disk: Disk, flush: () => Promise<void>) {
+    this.#disk = disk;
+    this.#flush = flush;
+  }
+
+  all<Row>(statement: string, ...bindings: SqlValue[]): Row[] {
+    this.#check();
+    checkNamed(statement, this.#statements !== undefined);
+    return this.#disk.all<Row>(statement, bindings, this.#statements);
+  }
+
+  transaction<T>(points: readonly WritePoint[], work: () => Synchronous<T>): T {
+    this.#check();
+    return this.#disk.transaction(points, (statements) => {
+      this.#statements = statements;
+      try {
+        return work();
+      } finally {
+        this.#statements = undefined;
+      }
+    });
+  }
+
+  async flush(): Promise<void> {
+    this.#check();
+    return this.#flush();
+  }
+
+  revoke(): void {
+    this.#revoked = new Error("this instance was replaced");
+  }
+
+  #check(): void {
+    if (this.#revoked !== undefined) throw this.#revoked;
+  }
+}

@@ -1,0 +1,116 @@
+import type { WritePoint } from "../../../src/core/write-points.ts";
+import { Random } from "./random.ts";
+import type { CellCrash, DiskFault, LocalFault, MessageFault, RecordFault, Weather } from "./weather.ts";
+
+interface Partition {
+  parts: readonly [string, string];
+  untilMs: number;
+}
+
+/** Few runs come to these: what can go wrong there is drawn several times. */
+const RARE_WRITES: ReadonlySet<WritePoint> = new Set(["prune", "set_state", "revoke_cell_key"]);
+
+/** Draws what goes wrong, and counts it. In a calm nothing does any more. */
+export class Faults {
+  readonly counts = new Map<string, number>();
+  calm = false;
+  partitions: Partition[] = [];
+  /** Parts that take long for everything, until then. */
+  readonly slowUntilMs = new Map<string, number>();
+  readonly #seed: number;
+  readonly #weather: Weather;
+  /** One stream per way of a message: what one part does differently does not change the fate of all the others. */
+  readonly #streams = new Map<string, Random>();
+
+  constructor(seed: number, weather: Weather) {
+    this.#seed = seed;
+    this.#weather = weather;
+  }
+
+  count(kind: string): void {
+    this.counts.set(kind, (this.counts.get(kind) ?? 0) + 1);
+  }
+
+  message(from: string, to: string, method: string): MessageFault | undefined {
+    return this.#draw(`${from}>${to}.${method}`, this.#weather.messages);
+  }
+
+  disk(part: string, points: readonly WritePoint[]): DiskFault | undefined {
+    const stream = `disk ${part}`;
+    const fault = this.#draw(stream, this.#weather.disks);
+    return fault === undefined &&
+      points.some((point) => RARE_WRITES.has(point)) &&
+      this.stream(stream).chance(0.9)
+      ? this.disk(part, points)
+      : fault;
+  }
+
+  record(): RecordFault | undefined {
+    return this.#draw("record", this.#weather.records);
+  }
+
+  local(cell: string): LocalFault | undefined {
+    return this.#draw(`local ${cell}`, this.#weather.locals);
+  }
+
+  /** Whether the process of a cell dies here. */
+  cell(cell: string, where: CellCrash): boolean {
+    if (this.calm || !this.stream(`cell ${cell} ${where}`).chance(this.#weather.cellCrashes[where]))
+      return false;
+    this.count(`cell:${where}`);
+    return true;
+  }
+
+  isCut(a: string, b: string, nowMs: number): boolean {
+    if (this.calm) return false;
+    const cut = this.partitions.some(
+      ({ parts, untilMs }) => nowMs < untilMs && parts.includes(a) && parts.includes(b),
+    );
+    if (cut) this.count("partition");
+    return cut;
+  }
+
+  latencyMs(part: string, nowMs: number): number {
+    const random = this.stream(`latency ${part}`);
+    // In a calm messages are faster than every timeout, or nothing would ever come to rest.
+    const base = random.exponential(this.calm ? 1 : this.#weather.messageMs);
+    if (this.calm || (this.slowUntilMs.get(part) ?? 0) <= nowMs) return base;
+    this.count("slow");
+    return base + random.exponential(2_000);
+  }
+
+  diskMs(part: string): number {
+    return this.stream(`disk time ${part}`).exponential(this.#weather.diskMs);
+  }
+
+  recordMs(): number {
+    // In a calm it is faster than the cron's own timeouts.
+    return this.stream("record time").exponential(this.calm ? this.#weather.diskMs : this.#weather.recordMs);
+  }
+
+  turnMs(part: string): number {
+    const { turnMs } = this.#weather;
+    return turnMs === 0 ? 0 : this.stream(`turn ${part}`).exponential(turnMs);
+  }
+
+  stream(name: string): Random {
+    let random = this.#streams.get(name);
+    if (random === undefined) {
+      random = Random.of(this.#seed, name);
+      this.#streams.set(name, random);
+    }
+    return random;
+  }
+
+  #draw<K extends string>(stream: string, rates: Readonly<Record<K, number>>): K | undefined {
+    if (this.calm) return undefined;
+    let left = this.stream(stream).next();
+    for (const kind in rates) {
+      left -= rates[kind];
+      if (left >= 0) continue;
+      this.count(kind);
+      return kind;
+    }
+    return undefined;
+  }
+}

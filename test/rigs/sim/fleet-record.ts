@@ -1,0 +1,244 @@
+import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
+import { readdirSync, readFileSync } from "node:fs";
+import { limitVariable, type LimitName } from "../../../src/core/limits.ts";
+import type { LeaseState } from "../../../src/core/messages.ts";
+import type { Coordinator } from "./coordinator.ts";
+import type { Faults } from "./faults.ts";
+import type { Network } from "./network.ts";
+import type { Part } from "./part.ts";
+import type { Owner, Scheduler } from "./scheduler.ts";
+import type { Weather } from "./weather.ts";
+
+// Checked with the types of the platform, which this side of the tests does not have.
+const CRON = "../../../src/projections/cron.ts";
+
+interface Around {
+  clock: { now: () => number; after: (delayMs: number, then: () => void) => () => void };
+  uuid: () => string;
+  log: (event: string) => void;
+}
+
+type RunCron = (env: unknown, scheduledAtMs: number, around: Around) => Promise<unknown>;
+
+/** For the judge only: what was deleted. */
+const KEEP_PAST = `
+  CREATE TABLE past_leases (cell_id TEXT, uuid TEXT, state TEXT);
+  CREATE TRIGGER keep_past AFTER DELETE ON leases BEGIN
+    INSERT INTO past_leases VALUES (old.cell_id, old.uuid, old.state);
+  END;`;
+
+/** One statement with its values, as D1 hands it out. */
+class Statement {
+  readonly #record: FleetRecord;
+  readonly #sql: string;
+  readonly #values: readonly SQLInputValue[];
+
+  constructor(record: FleetRecord, sql: string, values: readonly SQLInputValue[] = []) {
+    this.#record = record;
+    this.#sql = sql;
+    this.#values = values;
+  }
+
+  bind(...values: SQLInputValue[]): Statement {
+    return new Statement(this.#record, this.#sql, values);
+  }
+
+  run(): Promise<unknown> {
+    return this.#record.carryOut(() => this.execute());
+  }
+
+  all(): Promise<unknown> {
+    return this.run();
+  }
+
+  raw(): Promise<unknown> {
+    return this.#record.carryOut(() => this.#record.statement(this.#sql, true).all(...this.#values));
+  }
+
+  execute(): { results: unknown[]; success: true; meta: { changes: number } } {
+    const before = this.#record.changes();
+    const results = this.#record.statement(this.#sql, false).all(...this.#values);
+    return { results, success: true, meta: { changes: this.#record.changes() - before } };
+  }
+}
+
+export interface RecordedLease {
+  cell_id: string;
+  created_position: number;
+  uuid: string;
+  state: LeaseState;
+  position: number;
+  created_at_ms: number;
+  decided_at_ms: number | null;
+  decided_by: string | null;
+  reason: string | null;
+  creates: number;
+  destroys: number;
+  replaces: number;
+  missing: number;
+  payload: string | null;
+}
+
+/** D1 as far as the cron uses it: real SQLite, whose every access takes time and may fail before or after it was carried out. */
+export class FleetRecord {
+  readonly #database = new DatabaseSync(":memory:");
+  readonly #prepared = new Map<string, StatementSync>();
+  readonly #scheduler: Scheduler;
+  readonly #faults: Faults;
+  #downUntilMs = 0;
+
+  constructor(scheduler: Scheduler, faults: Faults) {
+    this.#scheduler = scheduler;
+    this.#faults = faults;
+    const folder = new URL("../../../migrations/", import.meta.url);
+    for (const name of readdirSync(folder).filter((file) => file.endsWith(".sql")))
+      this.#database.exec(
+        readFileSync(new URL(name, folder), "utf8").replaceAll("--> statement-breakpoint", ""),
+      );
+    this.#database.exec(KEEP_PAST);
+  }
+
+  prepare(sql: string): Statement {
+    return new Statement(this, sql);
+  }
+
+  batch(statements: readonly Statement[]): Promise<unknown> {
+    return this.carryOut(() => {
+      this.#database.exec("BEGIN");
+      try {
+        const results = statements.map((statement) => statement.execute());
+        this.#database.exec("COMMIT");
+        return results;
+      } catch (error) {
+        this.#database.exec("ROLLBACK");
+        throw error;
+      }
+    });
+  }
+
+  leases(): RecordedLease[] {
+    return this.statement("SELECT * FROM leases", false).all() as never;
+  }
+
+  outstanding(): RecordedLease[] {
+    return this.statement("SELECT * FROM leases WHERE state = 'GRANTED'", false).all() as never;
+  }
+
+  /** Now, or before it was history. */
+  hadLease(cell: string, lease: string, state: LeaseState): boolean {
+    const tables = ["leases", "past_leases"].map(
+      (table) => `SELECT 1 FROM ${table} WHERE cell_id = ?1 AND uuid = ?2 AND state = ?3`,
+    );
+    return this.statement(tables.join(" UNION ALL "), false).all(cell, lease, state).length > 0;
+  }
+
+  statement(sql: string, isRaw: boolean): StatementSync {
+    const key = `${isRaw} ${sql}`;
+    let statement = this.#prepared.get(key);
+    if (statement === undefined) {
+      statement = this.#database.prepare(sql);
+      statement.setReturnArrays(isRaw);
+      this.#prepared.set(key, statement);
+    }
+    return statement;
+  }
+
+  changes(): number {
+    return Number(this.statement("SELECT total_changes() AS n", false).get()?.["n"]);
+  }
+
+  carryOut(work: () => unknown): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      const later = (then: () => void): void =>
+        void this.#scheduler.after(this.#faults.recordMs(), undefined, then);
+      const fail = (): void => later(() => reject(new Error("D1_ERROR: Network connection lost.")));
+      if (this.#faults.calm) this.#downUntilMs = 0;
+      if (this.#scheduler.nowMs < this.#downUntilMs) return fail();
+      switch (this.#faults.record()) {
+        case "record_down":
+          this.#downUntilMs = this.#scheduler.nowMs + this.#faults.stream("record down").exponential(60_000);
+          return fail();
+        case "record_failed":
+          return fail();
+        case "record_failed_after":
+          return later(() => (work(), fail()));
+        case "record_stalled":
+          return later(work);
+        case undefined:
+          return later(() => {
+            try {
+              resolve(work());
+            } catch (error) {
+              reject(error instanceof Error ? error : new Error(String(error)));
+            }
+          });
+      }
+    });
+  }
+}
+
+/** The production cron, as the platform fires it: now and then twice, and never twice the same. */
+export class Cron {
+  readonly record: FleetRecord;
+  readonly #owner: Owner = { name: "cron", dead: false };
+  readonly #env: Record<string, unknown>;
+  readonly #around: Around;
+  readonly #run: Promise<RunCron>;
+
+  constructor(
+    weather: Weather,
+    scheduler: Scheduler,
+    faults: Faults,
+    network: Network,
+    coordinator: Coordinator,
+    see: (event: string) => void,
+  ) {
+    this.record = new FleetRecord(scheduler, faults);
+    const partOf = (name: string): Part<object> => {
+      const [kind, number = ""] = name.split("-");
+      if (kind === "cell") return coordinator.ledger(number);
+      return kind === "shard" ? coordinator.shard(Number(number)) : coordinator.directory;
+    };
+    const stub = (name: string): object =>
+      new Proxy(
+        {},
+        {
+          get: (_, method) => (message: object) =>
+            network.send(this.#owner, partOf(name), String(method), message),
+        },
+      );
+    const objects = { getByName: stub };
+    const limits = Object.entries(weather.limits).map(([name, value]) => [
+      limitVariable(name as LimitName),
+      String(value),
+    ]);
+    this.#env = {
+      CELL_LEDGER: objects,
+      CLAIM_SHARD: objects,
+      DIRECTORY: objects,
+      DB: this.record,
+      LEASEHOLD_SHARDS: String(weather.shards),
+      ...Object.fromEntries(limits),
+    };
+    const random = faults.stream("cron");
+    this.#around = {
+      clock: {
+        now: () => Math.floor(scheduler.nowMs),
+        after: (delayMs, then) => scheduler.after(delayMs, this.#owner, then),
+      },
+      uuid: () => random.uuid(),
+      log: (event) => see(`log ${event}`),
+    };
+    this.#run = (import(CRON) as Promise<{ runCron: RunCron }>).then(({ runCron }) => runCron);
+  }
+
+  /** Imports are not virtual: before the first event they are done. */
+  async load(): Promise<void> {
+    await this.#run;
+  }
+
+  async run(): Promise<void> {
+    const run = await this.#run;
+    await run(this.#env, this.#around.clock.now(), this.#around);
+  }
+}

@@ -1,0 +1,118 @@
+import type { BucketKey, ClaimRecord, LeaseState, Outcome } from "../../../../src/core/messages.ts";
+import { shardOf } from "../../../../src/core/placement.ts";
+import { sourceTypes, type SourceTypeName } from "../../../../src/core/registry.ts";
+import type { ClaimRow, HoldRow } from "../../../../src/core/shard/store.ts";
+import type { Coordinator } from "../coordinator.ts";
+import { nameKey, type LocalRow } from "../local.ts";
+import { Violation, type Invariant } from "../violation.ts";
+import { factKey, type Facts, type ShardImage } from "./rows.ts";
+
+/** What was seen so far. */
+export class Evidence {
+  /** How often each invariant was put to a test that it could have failed, and each rule was seen at work. */
+  readonly seen = new Map<string, number>();
+  readonly coordinator: Coordinator;
+  /** Name → cell whose database has a row for it. */
+  readonly inUse = new Map<string, string>();
+  readonly facts = new Map<string, Facts>();
+  readonly images: readonly ShardImage[];
+  /** Leases whose row was pruned: their UUIDs may be used again. */
+  readonly pruned = new Set<string>();
+  readonly everPruned = new Set<string>();
+  /** Committed, and pruned by now. */
+  readonly forgotten = new Set<string>();
+  /** Pruned before the fleet record had them, because no cron came for too long. */
+  readonly unpulled = new Set<string>();
+  /** Decisions that somebody who may has asked for. */
+  readonly requested = new Set<string>();
+  /** Cells whose freeze was acknowledged and not lifted. */
+  readonly frozen = new Set<string>();
+  /** Keys whose revocation was acknowledged. */
+  readonly revoked = new Set<string>();
+  /** Keys that began a lease. */
+  readonly keysOf = new Map<string, Set<string>>();
+  /** Attempts that were released. */
+  readonly released = new Set<string>();
+  /** Executions that were called gone. */
+  readonly calledGone = new Set<string>();
+  /** Whether the fleet record has a lease in this state. */
+  isRecorded: (cell: string, lease: string, state: LeaseState) => boolean = () => false;
+
+  /** The names that a cell's database has, with their rows. */
+  rowsOf: (cell: string) => ReadonlyMap<string, LocalRow> = () => new Map();
+
+  constructor(coordinator: Coordinator) {
+    this.coordinator = coordinator;
+    this.images = coordinator.shards.map(() => ({ version: -1, claims: new Map(), holds: new Map() }));
+  }
+
+  see(what: string): void {
+    this.seen.set(what, (this.seen.get(what) ?? 0) + 1);
+  }
+
+  check(rule: Invariant, isRight: boolean, message: () => string): void {
+    this.see(rule);
+    this.require(rule, isRight, message);
+  }
+
+  /** Where it mostly could not have failed. */
+  require(rule: Invariant, isRight: boolean, message: () => string): void {
+    if (!isRight) throw new Violation(rule, message());
+  }
+
+  /** What a scan of a cell's leases must show if it begins now. */
+  grantedOf(cell: string): string[] {
+    return [...this.facts.values()]
+      .filter((fact) => fact.cell === cell && fact.state === "GRANTED")
+      .map(({ lease }) => lease);
+  }
+
+  factOf(cell: string, lease: string): Facts | undefined {
+    return this.facts.get(factKey(cell, lease));
+  }
+
+  /** The lease was committed, and its outcome is forgotten by now. */
+  wasForgotten(cell: string, lease: string): boolean {
+    return this.forgotten.has(factKey(cell, lease));
+  }
+
+  wasUnpulled(cell: string, lease: string): boolean {
+    return this.unpulled.has(factKey(cell, lease));
+  }
+
+  wasPruned(cell: string, lease: string): boolean {
+    return this.everPruned.has(factKey(cell, lease));
+  }
+
+  /** Claims of one shard by name; the same text as long as a claim does not change. */
+  claimsOf(shard: number, cell: string, sourceType: SourceTypeName): Map<string, string> {
+    const claims = [...(this.images[shard]?.claims ?? [])].filter(
+      ([, row]) => row.cell === cell && row.source_type === sourceTypes[sourceType].number,
+    );
+    return new Map(claims.map(([key, row]) => [key, `${row.uuid}/${row.epoch}`]));
+  }
+
+  claimOn({ type, canonical }: BucketKey): ClaimRow | undefined {
+    const shard = shardOf(type, canonical, this.coordinator.shards.length);
+    return this.images[shard]?.claims.get(nameKey({ type, canonical }));
+  }
+
+  claims(): ClaimRow[] {
+    return this.images.flatMap(({ claims }) => [...claims.values()]);
+  }
+
+  holds(): HoldRow[] {
+    return this.images.flatMap(({ holds }) => [...holds.values()]);
+  }
+
+  requests(cell: string, lease: string, outcome: Outcome): void {
+    this.requested.add(`${factKey(cell, lease)}/${outcome}`);
+  }
+
+  /** A lookup has shown the hold of a create. */
+  showed({ cell, lease, canonical }: ClaimRecord): void {
+    const key = factKey(cell, lease ?? "");
+    const isGranted = this.facts.get(key)?.execution !== undefined || this.everPruned.has(key);
+    this.check("I15", isGranted, () => `${canonical} was shown for lease ${key}, which was never granted`);
+  }
+}

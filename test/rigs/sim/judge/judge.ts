@@ -1,0 +1,93 @@
+import type { DigestRecordsAnswer, Reply } from "../../../../src/core/messages.ts";
+import { nameKey, type LocalChange } from "../local.ts";
+import type { Sent, Witness } from "../network.ts";
+import type { Part } from "../part.ts";
+import { DigestWatch } from "./digest-watch.ts";
+import { Drifts } from "./drifts.ts";
+import { Evidence } from "./evidence.ts";
+import { LedgerWatch } from "./ledger-watch.ts";
+import { MessageWatch } from "./message-watch.ts";
+import { ShardWatch } from "./shard-watch.ts";
+import { VerificationWatch } from "./verification-watch.ts";
+
+/** Sees everything: what is durable everywhere, every message, every local transaction. Throws what is wrong the moment it is. */
+export class Judge extends Evidence implements Pick<Witness, "sent" | "answered"> {
+  readonly drifts = new Drifts(this);
+  readonly verifications = new VerificationWatch(this, this.drifts);
+  readonly #ledgers = new LedgerWatch(this, (fact) => this.verifications.decided(fact));
+  readonly #shards = new ShardWatch(this);
+  readonly #messages = new MessageWatch(this);
+  readonly #digests = new DigestWatch(this);
+
+  /** After every step. */
+  observe(): void {
+    this.#refresh();
+    for (const [cell, part] of this.coordinator.ledgers)
+      this.#checkWakeUp(part, () =>
+        [...this.facts.values()].some(
+          (fact) => fact.cell === cell && fact.state !== "GRANTED" && !fact.isApplied,
+        ),
+      );
+    for (const [index, part] of this.coordinator.shards.entries())
+      this.#checkWakeUp(part, () => (this.images[index]?.holds.size ?? 0) > 0);
+  }
+
+  /** A local transaction of a cell has committed. */
+  saved(cell: string, change: LocalChange): void {
+    this.#refresh();
+    for (const name of change.removes)
+      if (this.inUse.get(nameKey(name)) === cell) this.inUse.delete(nameKey(name));
+    for (const row of change.puts) {
+      const key = nameKey(row);
+      // A name that somebody is setting at odds is in use when that is over.
+      if (this.drifts.has(cell, row)) continue;
+      const owner = this.inUse.get(key);
+      this.check(
+        "I1",
+        owner === undefined || owner === cell,
+        () => `${key} is in use by cell ${owner} and now by cell ${cell}`,
+      );
+      this.inUse.set(key, cell);
+      this.#shards.checkProtected(key);
+    }
+  }
+
+  /** Rows of a cell were changed, and nobody was asked. */
+  drifted(cell: string, change: LocalChange): void {
+    this.#refresh();
+    this.drifts.changed(cell, change);
+  }
+
+  sent(call: Sent): void {
+    this.#refresh();
+    this.#messages.sent(call);
+    if (call.method === "digestRecords") this.#digests.sent(call);
+  }
+
+  answered(call: Sent, reply: Reply<unknown>): void {
+    this.#refresh();
+    this.#messages.answered(call, reply);
+    this.verifications.answered(call.method, call.message, reply);
+    if (call.method === "digestRecords" && reply.ok)
+      this.#digests.answered(call, reply.value as DigestRecordsAnswer);
+  }
+
+  /** Reads whatever became durable since the last look. */
+  #refresh(): void {
+    this.#ledgers.refresh();
+    this.#shards.refresh();
+    this.drifts.close();
+  }
+
+  #checkWakeUp(part: Part<object>, hasWork: () => boolean): void {
+    // What is on its way to the disk may be the end of that work.
+    if (
+      part.current?.isAdmitted !== true ||
+      part.isAwaited ||
+      (part.alarmLost && !part.isLossKnown) ||
+      part.disk.pending > 0
+    )
+      return;
+    this.check("I11", !hasWork(), () => `${part.name} has unfinished work and no alarm`);
+  }
+}

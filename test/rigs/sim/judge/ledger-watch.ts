@@ -1,0 +1,236 @@
+import { decodePayload } from "../../../../src/core/ledger/payload.ts";
+import { msOf } from "../../../../src/core/ledger/position.ts";
+import { nameKey } from "../local.ts";
+import type { Part } from "../part.ts";
+import { Violation } from "../violation.ts";
+import type { Evidence } from "./evidence.ts";
+import { attemptOf, factKey, isHoldOf, type Facts, type LedgerRow } from "./rows.ts";
+
+/** A lease that was granted for so long has outlived every timer. */
+const LONG_MS = 120_000;
+
+/** Checks every change of what is durable in a ledger. */
+export class LedgerWatch {
+  readonly #evidence: Evidence;
+  readonly #versions = new Map<string, number>();
+  readonly #positions = new Map<string, number>();
+  readonly #onDecided: (fact: Facts) => void;
+
+  constructor(evidence: Evidence, onDecided: (fact: Facts) => void) {
+    this.#evidence = evidence;
+    this.#onDecided = onDecided;
+  }
+
+  refresh(): void {
+    for (const [cell, part] of this.#evidence.coordinator.ledgers)
+      if (this.#versions.get(cell) !== part.disk.version) this.#readLedger(cell, part);
+  }
+
+  #readLedger(cell: string, part: Part<object>): void {
+    this.#versions.set(cell, part.disk.version);
+    const hasTable = part.disk.readDurable("SELECT 1 FROM sqlite_master WHERE name = 'lease'").length > 0;
+    if (!hasTable) return;
+    const rows = part.disk.readDurable<LedgerRow>(
+      "SELECT lease, decided, state, fence, position, created_position, incarnation, counter, epochs, payload, creates, destroys, replaces, missing, decided_by, reason FROM lease",
+    );
+    this.#checkPositions(cell, rows);
+    const [applied] = part.disk.readDurable<{ value: number }>(
+      "SELECT value FROM meta WHERE name = 'applied_position'",
+    );
+    const present = new Set<string>();
+    for (const row of rows) {
+      present.add(factKey(cell, row.lease));
+      this.#readLease(
+        cell,
+        row,
+        row.payload === null || (row.decided === 1 && row.position <= (applied?.value ?? 0)),
+      );
+    }
+    for (const [key, fact] of this.#evidence.facts)
+      if (fact.cell === cell && !present.has(key)) this.#vanished(key, fact);
+    const outstanding = rows.filter(({ decided }) => decided === 0).length;
+    const { outstandingLeases } = this.#evidence.coordinator.limits;
+    this.#evidence.check(
+      "I16",
+      outstanding <= outstandingLeases,
+      () => `cell ${cell} has ${outstanding} leases outstanding, and may have ${outstandingLeases}`,
+    );
+  }
+
+  /** Each change of a lease of a cell comes behind all before, whatever its ledger's clock does. */
+  #checkPositions(cell: string, rows: readonly LedgerRow[]): void {
+    const last = this.#positions.get(cell) ?? 0;
+    const changed = rows
+      .filter((row) => this.#evidence.facts.get(factKey(cell, row.lease))?.position !== row.position)
+      .map(({ position }) => position);
+    const isGrowing =
+      changed.every((position) => position > last) && new Set(changed).size === changed.length;
+    this.#evidence.check(
+      "I12",
+      isGrowing,
+      () => `a change of a lease of cell ${cell} has a position that is not behind all others`,
+    );
+    this.#positions.set(cell, Math.max(last, ...changed));
+  }
+
+  #readLease(cell: string, row: LedgerRow, isApplied: boolean): void {
+    const key = factKey(cell, row.lease);
+    const before = this.#evidence.facts.get(key);
+    // Pruned, and then fenced, between two looks.
+    if (before?.execution !== undefined && row.fence === 1) this.#vanished(key, before);
+    if (before === undefined || !this.#evidence.facts.has(key)) {
+      const fact = { ...factOf(cell, row), seenAtMs: this.#evidence.coordinator.nowMs() };
+      this.#evidence.facts.set(key, fact);
+      this.#evidence.pruned.delete(key);
+      if (row.fence === 0) this.#granted(fact, row.missing);
+      else this.#evidence.see("C7");
+      if (fact.state !== "GRANTED") this.#decided(fact);
+      return;
+    }
+    before.row = row;
+    if (before.state !== row.state) {
+      this.#evidence.check(
+        "I6",
+        before.state === "GRANTED",
+        () => `lease ${key} was ${before.state} and is ${row.state}`,
+      );
+      before.state = row.state;
+      before.position = row.position;
+      this.#evidence.check(
+        "I6",
+        row.position > before.createdPosition,
+        () => `lease ${key} was decided at a position before its grant's`,
+      );
+      this.#decided(before);
+    }
+    if (isApplied && !before.isApplied) this.#applied(before);
+    before.isApplied = isApplied;
+  }
+
+  /** The grant is durable: everything it is for must be held, now and until it is decided. */
+  #granted(fact: Facts, missing: number): void {
+    const { cell, lease, execution } = fact;
+    this.#evidence.see("B5");
+    if (execution === undefined)
+      throw new Violation("I4", `lease ${lease} of cell ${cell} is granted without an attempt`);
+    const attempt = attemptOf(cell, execution);
+    this.#evidence.check(
+      "I7",
+      !this.#evidence.released.has(attempt),
+      () => `attempt ${attempt} of lease ${lease} is granted after it was released`,
+    );
+    const keys = this.#evidence.keysOf.get(factKey(cell, lease)) ?? new Set();
+    this.#evidence.require(
+      "I17",
+      [...keys].some((key) => !this.#evidence.revoked.has(key)),
+      () => `lease ${lease} is granted to revoked keys only: ${[...keys].join(" ")}`,
+    );
+    this.#evidence.require(
+      "I17",
+      !this.#evidence.frozen.has(cell),
+      () => `lease ${lease} is granted to cell ${cell}, whose freeze was acknowledged`,
+    );
+    let absent = 0;
+    for (const op of fact.ops) {
+      const epoch = execution.epochs[op.shard];
+      const hold = this.#evidence.images[op.shard]?.holds.get(nameKey(op));
+      const isHeld = hold !== undefined && isHoldOf(hold, fact, op);
+      if (!isHeld && op.kind === "destroy" && missing > 0) absent += 1;
+      else
+        this.#evidence.check(
+          "I4",
+          isHeld,
+          () => `lease ${lease} of cell ${cell} is granted, but does not hold ${nameKey(op)}`,
+        );
+      const claimed = this.#evidence.claimOn(op)?.epoch;
+      const isAsRead = !isHeld || op.epoch === undefined || op.epoch === claimed;
+      this.#evidence.require(
+        "I3",
+        isAsRead,
+        () =>
+          `lease ${lease} of cell ${cell} names epoch ${op.epoch} of ${nameKey(op)}, which has ${claimed}`,
+      );
+      const given = `${attempt}@${op.shard}#${epoch}`;
+      this.#evidence.check(
+        "I9",
+        !this.#evidence.calledGone.has(given),
+        () => `attempt ${attempt} of lease ${lease} is granted after it was called gone`,
+      );
+    }
+    this.#evidence.check(
+      "I4",
+      absent <= missing,
+      () => `lease ${lease} of cell ${cell} lacks ${absent} of its destroys, and knows of ${missing}`,
+    );
+  }
+
+  #decided(fact: Facts): void {
+    this.#evidence.see("C1");
+    if (this.#evidence.coordinator.nowMs() - fact.seenAtMs > LONG_MS) this.#evidence.see("C5");
+    const { cell, lease, state } = fact;
+    this.#evidence.check(
+      "I6",
+      this.#evidence.requested.has(`${factKey(cell, lease)}/${state}`),
+      () => `lease ${lease} of cell ${cell} is ${state}, and nobody asked for it`,
+    );
+    this.#onDecided(fact);
+  }
+
+  /** The ledger says that every shard has done it. */
+  #applied(fact: Facts): void {
+    for (const op of fact.ops) {
+      const hold = this.#evidence.images[op.shard]?.holds.get(nameKey(op));
+      const isHeld = hold !== undefined && isHoldOf(hold, fact, op);
+      this.#evidence.check(
+        "I5",
+        !isHeld,
+        () => `lease ${fact.lease} counts as applied, but still holds ${nameKey(op)}`,
+      );
+    }
+  }
+
+  #vanished(key: string, fact: Facts): void {
+    this.#evidence.check(
+      "I6",
+      fact.state !== "GRANTED",
+      () => `lease ${key} was granted, and its row is gone`,
+    );
+    this.#evidence.check("I5", fact.isApplied, () => `lease ${key} was forgotten before it was applied`);
+    const { outcomeRetentionS, outcomeMaxS } = this.#evidence.coordinator.limits;
+    const ageS = (this.#evidence.coordinator.ledger(fact.cell).nowMs() - msOf(fact.position)) / 1_000;
+    this.#evidence.check(
+      "I6",
+      ageS >= outcomeRetentionS - 1,
+      () => `the outcome of lease ${key} was forgotten after ${ageS} s`,
+    );
+    const isPulled = this.#evidence.isRecorded(fact.cell, fact.lease, fact.state);
+    if (!isPulled) this.#evidence.unpulled.add(key);
+    const isSafe = ageS >= outcomeMaxS - 1 || isPulled;
+    this.#evidence.check(
+      "I13",
+      isSafe,
+      () => `the outcome of lease ${key} was forgotten before the fleet record had it`,
+    );
+    this.#evidence.see("S1");
+    this.#evidence.facts.delete(key);
+    this.#evidence.pruned.add(key);
+    this.#evidence.everPruned.add(key);
+    if (fact.state === "COMMITTED") this.#evidence.forgotten.add(key);
+  }
+}
+
+function factOf(cell: string, row: LedgerRow): Omit<Facts, "seenAtMs"> {
+  const { lease, state, incarnation, counter, position, created_position, fence } = row;
+  const epochs = JSON.parse(row.epochs ?? "{}") as Record<string, number>;
+  return {
+    cell,
+    lease,
+    state,
+    execution: fence === 1 ? undefined : { incarnation, counter, epochs },
+    ops: row.payload === null ? [] : decodePayload(row.payload),
+    row,
+    isApplied: row.payload === null,
+    position,
+    createdPosition: created_position,
+  };
+}

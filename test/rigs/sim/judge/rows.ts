@@ -1,0 +1,81 @@
+import type { LeaseState, Op } from "../../../../src/core/messages.ts";
+import {
+  bucketTypeByNumber,
+  sourceTypeByNumber,
+  subjectTypeByNumber,
+} from "../../../../src/core/registry.ts";
+import type { ClaimRow, HoldRow } from "../../../../src/core/shard/store.ts";
+import type { LocalRow } from "../local.ts";
+
+/** A lease as its ledger keeps it. */
+export interface LedgerRow {
+  lease: string;
+  decided: 0 | 1;
+  state: LeaseState;
+  fence: 0 | 1;
+  position: number;
+  created_position: number;
+  incarnation: number;
+  counter: number;
+  epochs: string | null;
+  payload: string | null;
+  creates: number;
+  destroys: number;
+  replaces: number;
+  missing: number;
+  decided_by: string | null;
+  reason: string | null;
+}
+
+/** What is durable of a lease, and what was seen of it. */
+export interface Facts {
+  cell: string;
+  lease: string;
+  state: LeaseState;
+  /** Of the grant; a fence has none. */
+  execution: { incarnation: number; counter: number; epochs: Record<string, number> } | undefined;
+  ops: Op[];
+  /** As it is now. */
+  row: LedgerRow;
+  isApplied: boolean;
+  seenAtMs: number;
+  /** Of the last change. */
+  position: number;
+  createdPosition: number;
+}
+
+/** What is durable of a shard. */
+export interface ShardImage {
+  version: number;
+  claims: Map<string, ClaimRow>;
+  holds: Map<string, HoldRow>;
+}
+
+export const attemptOf = (
+  cell: string,
+  { incarnation, counter }: { incarnation: number; counter: number },
+): string => `${cell}/${incarnation}.${counter}`;
+export const factKey = (cell: string, lease: string): string => `${cell}/${lease}`;
+export const rowKey = ({ bucket_type, canonical }: ClaimRow | HoldRow): string =>
+  `${bucketTypeByNumber(bucket_type)}:${canonical}`;
+
+export const isHoldOf = (hold: HoldRow, { cell, lease, execution }: Facts, op: Op): boolean =>
+  hold.cell === cell &&
+  hold.lease === lease &&
+  hold.kind === op.kind &&
+  hold.incarnation === execution?.incarnation &&
+  hold.counter === execution.counter &&
+  hold.epoch === execution.epochs[op.shard];
+
+/** Whether a claim says just what a row of the cell does. */
+export const isClaimOf = (
+  { value, subject, source }: LocalRow,
+  cell: string,
+  claim: ClaimRow | undefined,
+): boolean =>
+  claim?.cell === cell &&
+  claim.value === value &&
+  subjectTypeByNumber(claim.subject_type) === subject.type &&
+  claim.subject_id === subject.id &&
+  sourceTypeByNumber(claim.source_type) === source.type &&
+  claim.source_id === source.id;

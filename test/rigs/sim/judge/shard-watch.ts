@@ -1,0 +1,158 @@
+import { shardOf } from "../../../../src/core/placement.ts";
+import type { ClaimRow, HoldRow } from "../../../../src/core/shard/store.ts";
+import type { Part } from "../part.ts";
+import { Violation } from "../violation.ts";
+import type { Evidence } from "./evidence.ts";
+import { factKey, rowKey, type ShardImage } from "./rows.ts";
+
+/** Checks every change of what is durable on a shard. */
+export class ShardWatch {
+  readonly #evidence: Evidence;
+  readonly #epochs = new Map<string, number>();
+
+  constructor(evidence: Evidence) {
+    this.#evidence = evidence;
+  }
+
+  refresh(): void {
+    for (const [index, part] of this.#evidence.coordinator.shards.entries()) {
+      const image = this.#evidence.images[index];
+      if (image !== undefined && image.version !== part.disk.version) this.#readShard(index, part, image);
+    }
+  }
+
+  #readShard(index: number, part: Part<object>, image: ShardImage): void {
+    image.version = part.disk.version;
+    const hasTables = part.disk.readDurable("SELECT 1 FROM sqlite_master WHERE name = 'hold'").length > 0;
+    if (!hasTables) return;
+    const claims = new Map(
+      part.disk.readDurable<ClaimRow>("SELECT * FROM claim").map((row) => [rowKey(row), row]),
+    );
+    const holds = new Map(
+      part.disk.readDurable<HoldRow>("SELECT * FROM hold").map((row) => [rowKey(row), row]),
+    );
+    const before = { claims: image.claims, holds: image.holds };
+    image.claims = claims;
+    image.holds = holds;
+    for (const key of new Set([
+      ...before.claims.keys(),
+      ...before.holds.keys(),
+      ...claims.keys(),
+      ...holds.keys(),
+    ])) {
+      this.#checkPlace(index, key);
+      this.#checkKey(
+        index,
+        key,
+        before.claims.get(key),
+        before.holds.get(key),
+        claims.get(key),
+        holds.get(key),
+      );
+      this.checkProtected(key);
+    }
+  }
+
+  #checkPlace(index: number, key: string): void {
+    const [type, canonical] = [key.slice(0, key.indexOf(":")), key.slice(key.indexOf(":") + 1)];
+    const home = shardOf(type as "ROUTES", canonical, this.#evidence.coordinator.shards.length);
+    this.#evidence.check(
+      "I1",
+      home === index,
+      () => `${key} is on shard ${index} and belongs to shard ${home}`,
+    );
+  }
+
+  /** One bucket, before and after a transaction of its shard. */
+  #checkKey(
+    shard: number,
+    key: string,
+    claim: ClaimRow | undefined,
+    hold: HoldRow | undefined,
+    nextClaim: ClaimRow | undefined,
+    nextHold: HoldRow | undefined,
+  ): void {
+    const isSameHold = hold !== undefined && nextHold !== undefined && identity(hold) === identity(nextHold);
+    const isSameClaim = JSON.stringify(claim) === JSON.stringify(nextClaim);
+    if (hold !== undefined && !isSameHold) this.#holdEnded(shard, key, hold, claim, nextClaim);
+    else this.#evidence.check("I2", isSameClaim, () => `the claim on ${key} changed without a hold`);
+    if (nextHold === undefined || isSameHold) return;
+    const mayTouch = nextHold.kind === "create" ? nextClaim === undefined : nextClaim?.cell === nextHold.cell;
+    this.#evidence.check(
+      "I3",
+      mayTouch,
+      () =>
+        `cell ${nextHold.cell} holds ${key} for ${nextHold.kind}, whose owner is ${nextClaim?.cell ?? "nobody"}`,
+    );
+    const last = this.#epochs.get(key) ?? 0;
+    this.#evidence.check(
+      "I2",
+      nextHold.epoch > last,
+      () => `${key} is held with epoch ${nextHold.epoch}, after ${last}`,
+    );
+    if (last > 0) this.#evidence.see("E1");
+    this.#epochs.set(key, nextHold.epoch);
+  }
+
+  /** A hold may end when its lease is decided, or was never granted; and the claim is then what the outcome says. */
+  #holdEnded(
+    shard: number,
+    key: string,
+    hold: HoldRow,
+    claim: ClaimRow | undefined,
+    nextClaim: ClaimRow | undefined,
+  ): void {
+    const fact = this.#evidence.facts.get(factKey(hold.cell, hold.lease));
+    const { execution } = fact ?? {};
+    const isGrant =
+      execution !== undefined &&
+      execution.incarnation === hold.incarnation &&
+      execution.counter === hold.counter &&
+      execution.epochs[shard] === hold.epoch;
+    this.#evidence.check(
+      "I4",
+      !isGrant || fact?.state !== "GRANTED",
+      () => `the hold of the granted lease ${hold.lease} of cell ${hold.cell} on ${key} is gone`,
+    );
+    const isCommitted = isGrant && fact?.state === "COMMITTED";
+    const isRight = isCommitted
+      ? isCommittedAs(hold, nextClaim)
+      : JSON.stringify(claim) === JSON.stringify(nextClaim);
+    this.#evidence.check("I5", isRight, () => {
+      const outcome = isCommitted ? "committed" : "not committed";
+      return `the ${hold.kind} of ${key} by lease ${hold.lease} of cell ${hold.cell} was ${outcome}, but the claim is of ${nextClaim?.cell ?? "nobody"}`;
+    });
+    if (!isGrant) this.#evidence.see("B7");
+  }
+
+  /** A name that a cell has a row for is its own. */
+  checkProtected(key: string): void {
+    const cell = this.#evidence.inUse.get(key);
+    if (cell === undefined) return;
+    for (const { claims, holds } of this.#evidence.images) {
+      if (claims.get(key)?.cell === cell) return this.#evidence.see("I5");
+      const hold = holds.get(key);
+      const fact = hold === undefined ? undefined : this.#evidence.facts.get(factKey(hold.cell, hold.lease));
+      if (hold?.kind === "create" && hold.cell === cell && fact !== undefined && fact.state !== "ROLLED_BACK")
+        return this.#evidence.see("I5");
+    }
+    throw new Violation("I5", `cell ${cell} uses ${key}, which is not claimed for it`);
+  }
+}
+
+const identity = ({ cell, lease, incarnation, counter, epoch }: HoldRow): string =>
+  `${cell}/${lease}/${incarnation}.${counter}/${epoch}`;
+
+function isCommittedAs(hold: HoldRow, claim: ClaimRow | undefined): boolean {
+  if (hold.kind === "destroy") return claim === undefined;
+  return (
+    claim !== undefined &&
+    claim.cell === hold.cell &&
+    claim.epoch === hold.epoch &&
+    claim.value === hold.value &&
+    claim.source_type === hold.source_type &&
+    claim.source_id === hold.source_id &&
+    claim.subject_type === hold.subject_type &&
+    claim.subject_id === hold.subject_id
+  );
+}

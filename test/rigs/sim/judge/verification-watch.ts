@@ -1,0 +1,178 @@
+import type { SourceRow } from "../../../../src/cell/changes.ts";
+import type { Conflict } from "../../../../src/client/wire.ts";
+import type { SlotRequest, Slot } from "../../../../src/core/directory/slots.ts";
+import { listOf, type Op, type Reply, type Source } from "../../../../src/core/messages.ts";
+import { sourceTypeByNumber } from "../../../../src/core/registry.ts";
+import type { ClaimRow } from "../../../../src/core/shard/store.ts";
+import { nameKey, type LocalRow } from "../local.ts";
+import type { Drifts } from "./drifts.ts";
+import type { Evidence } from "./evidence.ts";
+import { factKey, type Facts } from "./rows.ts";
+
+/** Of a verification, over all its runs. */
+interface Spending {
+  changed: number;
+  /** What is stored of that. */
+  counted: number;
+  /** Two runs at once, of which the first has lost its slot and does not know it yet: each stores what it knows itself. */
+  isShared: boolean;
+}
+
+/** A run that changes something; its process may die. */
+export interface SpendingRun {
+  readonly process: { readonly dead: boolean };
+  readonly spending: Spending;
+}
+
+/** What a verification is about to take and give up. */
+interface Mending {
+  cell: string;
+  lease: string;
+  ops: readonly Op[];
+  recentMs: number;
+  /** When the verification began. */
+  sinceMs: number;
+  /** When it last read at the coordinator, by the coordinator's clock. */
+  asOfMs: number;
+  /** Undefined: it counts as no change, as rows of the queue do, which are known to be wrong. */
+  spending: Spending | undefined;
+}
+
+/** Checks what verifications do: to rows and claims as they are at that moment, however old what they have read is. */
+export class VerificationWatch {
+  readonly #evidence: Evidence;
+  readonly #drifts: Drifts;
+  readonly #mendings = new Map<string, Mending>();
+  /** By cell, as what follows. */
+  readonly #slots = new Map<string, Slot>();
+  readonly #spendings = new Map<string, Spending>();
+  readonly #runs = new Map<string, Set<SpendingRun>>();
+
+  constructor(evidence: Evidence, drifts: Drifts) {
+    this.#evidence = evidence;
+    this.#drifts = drifts;
+  }
+
+  /** A run of a process begins. `isAnother`: it goes on with nothing, and no question is open. */
+  runs(cell: string, process: SpendingRun["process"], isAnother: boolean): SpendingRun {
+    const others = [...(this.#runs.get(cell) ?? [])].filter((each) => !each.process.dead);
+    const before = this.#spendings.get(cell);
+    const spending = isAnother || before === undefined ? { changed: 0, counted: 0, isShared: false } : before;
+    const run = { process, spending };
+    if (others.length > 0) for (const each of [...others, run]) each.spending.isShared = true;
+    this.#spendings.set(cell, spending);
+    this.#runs.set(cell, new Set([...others, run]));
+    return run;
+  }
+
+  ends(cell: string, run: SpendingRun): void {
+    this.#runs.get(cell)?.delete(run);
+  }
+
+  /** So many changes are stored as counted. */
+  counts({ spending }: SpendingRun, spent: number): void {
+    spending.counted = spent;
+  }
+
+  /** Its rows are locked. `ageOf`: by the cell's clock; undefined for a row that is gone, or that does not have to be old. */
+  begins(mending: Mending, ageOf: (row: SourceRow) => number | undefined): void {
+    const { cell, lease, ops, recentMs, asOfMs } = mending;
+    this.#mendings.set(factKey(cell, lease), mending);
+    for (const op of ops) {
+      const claim = this.#claimOf(op);
+      for (const row of [op.source, claim === undefined ? undefined : sourceOf(claim)]) {
+        const ageMs = row === undefined ? undefined : ageOf(row);
+        this.#evidence.check("I20", ageMs === undefined || ageMs >= recentMs, () => {
+          return `cell ${cell} changes the claim on ${nameKey(op)} of row ${row?.type} ${row?.id}, which was changed ${ageMs} ms ago`;
+        });
+      }
+      const updatedMs = claim?.updated_at_ms ?? -Infinity;
+      this.#evidence.check("I20", asOfMs - updatedMs >= recentMs, () => {
+        return `cell ${cell} changes the claim on ${nameKey(op)}, which was changed ${asOfMs - updatedMs} ms ago`;
+      });
+    }
+  }
+
+  refused(cell: string, lease: string, conflicts: readonly Conflict[]): void {
+    const ops = this.#mendings.get(factKey(cell, lease))?.ops ?? [];
+    for (const { kind, list, index } of conflicts) {
+      const op = ops.find((each) => listOf(each.kind) === list && each.index === index);
+      const now = op === undefined ? undefined : this.#evidence.claimOn(op);
+      // Otherwise the source may be what does not match.
+      const isOnlyEpoch =
+        op?.kind === "replace" || (now !== undefined && sourceOf(now)?.id === op?.source?.id);
+      if (kind === "mismatch" && isOnlyEpoch && now?.epoch !== op?.epoch) this.#evidence.see("B10");
+    }
+  }
+
+  /** The claims are about to become what the lease says. */
+  decided({ cell, lease, state, ops }: Facts): void {
+    const mending = this.#mendings.get(factKey(cell, lease));
+    if (mending === undefined || state !== "COMMITTED") return;
+    this.#spends(mending.spending, cell, ops.length);
+    for (const op of ops) {
+      if (this.#drifts.isSince(cell, op, mending.sinceMs)) continue;
+      const row = this.#evidence.rowsOf(cell).get(nameKey(op));
+      const isRight = op.kind === "destroy" ? row === undefined : row !== undefined && saysTheSame(op, row);
+      this.#evidence.check("I19", isRight, () => {
+        return `a verification of cell ${cell} makes a ${op.kind} of ${nameKey(op)} for ${op.source?.id}, and its row is ${JSON.stringify(row)}`;
+      });
+    }
+  }
+
+  /** Rule V5. */
+  #spends(spending: Spending | undefined, cell: string, changes: number): void {
+    if (spending === undefined) return;
+    spending.changed += changes;
+    const { changed, counted, isShared } = spending;
+    this.#evidence.check(
+      "I23",
+      isShared || changed <= counted,
+      () => `a verification of cell ${cell} has made ${changed} changes and counted ${counted}`,
+    );
+  }
+
+  answered(method: string, message: unknown, reply: Reply<unknown>): void {
+    if (method === "takeSlot") this.#tookSlot(message as SlotRequest, reply as Reply<Slot>);
+    if (method === "releaseSlot" && reply.ok) this.#slots.delete((message as SlotRequest).cell);
+  }
+
+  /** Rule A3. */
+  #tookSlot({ cell, uuid }: SlotRequest, reply: Reply<Slot>): void {
+    if (!reply.ok) {
+      if (reply.refusal.reason === "NO_VERIFICATION_SLOT") this.#evidence.see("slot refused");
+      return;
+    }
+    const { verificationSlots } = this.#evidence.coordinator.limits;
+    const taken = this.#evidence.coordinator.directory.disk.readDurable(
+      "SELECT 1 FROM verification_slot",
+    ).length;
+    this.#evidence.check(
+      "I16",
+      taken <= verificationSlots,
+      () => `${taken} cells have a verification slot, and ${verificationSlots} may`,
+    );
+    const before = this.#slots.get(cell);
+    if (before !== undefined) this.#evidence.see(before.uuid === uuid ? "slot renewed" : "slot expired");
+    this.#evidence.see("A3");
+    this.#slots.set(cell, reply.value);
+  }
+
+  /** The claim that an op names; it may be another by now, and then the op is refused. */
+  #claimOf(op: Op): ClaimRow | undefined {
+    const claim = this.#evidence.claimOn(op);
+    return op.kind !== "create" && claim?.epoch === op.epoch ? claim : undefined;
+  }
+}
+
+function sourceOf(claim: ClaimRow): Source | undefined {
+  const type = sourceTypeByNumber(claim.source_type);
+  return type === undefined ? undefined : { type, id: claim.source_id };
+}
+
+const saysTheSame = ({ value, subject, source }: Op, row: LocalRow): boolean =>
+  value === row.value &&
+  subject?.type === row.subject.type &&
+  subject.id === row.subject.id &&
+  source?.type === row.source.type &&
+  source.id === row.source.id;

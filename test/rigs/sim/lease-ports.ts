@@ -1,0 +1,31 @@
+import { unknown, type Answer as CellAnswer } from "../../../src/client/answer.ts";
+import type { LeaseState } from "../../../src/cell/remote-leases.ts";
+import type { Conflict } from "../../../src/client/wire.ts";
+import type { Answer } from "../../../src/core/ports.ts";
+import { errorCodes, type Conflict as CoreConflict } from "../../../src/core/refusal.ts";
+
+/** What the simulated network answers, in the words of the cell's side. */
+export function cellAnswerOf(answer: Answer<{ state: LeaseState }>): CellAnswer<LeaseState> {
+  if (answer.kind === "ok") return { kind: "ok", value: answer.value.state };
+  if (answer.kind === "unknown") return unknown(answer.cause);
+  const { code, detail, reason, conflicts = [] } = answer.refusal;
+  const { status, retryable } = errorCodes[code];
+  const answered = {
+    kind: "refused",
+    status,
+    code,
+    detail,
+    conflicts: conflicts.map(wireConflict),
+    retryable,
+    outcomeKnown: true,
+  } as const;
+  return { ...answered, ...(reason === undefined ? {} : { reason }) };
+}
+
+const wireConflict = ({ list, index, bucket, kind, owner }: CoreConflict): Conflict => ({
+  list,
+  index,
+  bucket,
+  kind,
+  owner,
+});

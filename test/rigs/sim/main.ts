@@ -1,0 +1,224 @@
+/** `npm run sim`: runs seeds of the simulator. `--help` says how. */
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import { parseArgs } from "node:util";
+import { bugs, plant } from "./bugs.ts";
+import { missing } from "./coverage.ts";
+import { runAll } from "./pool.ts";
+import type { RunResult } from "./run.ts";
+import type { Shrunk } from "./shrink.ts";
+import { invariants } from "./violation.ts";
+
+const HELP = `npm run sim -- [options]
+
+  --seed N         one run, and what happens in it when something is violated
+  --steps M        events of a run before the calm (default 500)
+  --seeds N        so many runs, from --from on (default 100)
+  --from N         the first seed (default 1)
+  --minutes N      as many runs as fit into this time; from a first seed that is drawn, and printed
+  --threads N      (default: the machine's)
+  --coverage       fails unless every fault, activity, invariant and rule was met
+  --bug NAME       with a bug planted: fails unless it is found, as what it may violate
+  --list-bugs      the bugs that can be planted
+  --keep NAME      shrinks what is violated and keeps it as a regression of that name
+  --regressions    runs the kept regressions; with --bug those of that bug, which must be found again
+  --json           the summary as JSON, as the line before the last
+
+The last line names the seed and the rule of a violation, and the exit code is 1 then.
+`;
+
+const { values } = parseArgs({
+  options: {
+    seed: { type: "string" },
+    steps: { type: "string", default: "500" },
+    seeds: { type: "string", default: "100" },
+    from: { type: "string" },
+    minutes: { type: "string" },
+    threads: { type: "string" },
+    coverage: { type: "boolean", default: false },
+    bug: { type: "string" },
+    "list-bugs": { type: "boolean", default: false },
+    keep: { type: "string" },
+    regressions: { type: "boolean", default: false },
+    json: { type: "boolean", default: false },
+    help: { type: "boolean", default: false },
+  },
+});
+
+const say = (line: string): void => void process.stdout.write(`${line}\n`);
+const folder = new URL("./regressions/", import.meta.url);
+
+function wholeNumber(name: string, given: string, least: number): number {
+  const number = Number(given);
+  if (!/^\d+$/.test(given) || number < least)
+    throw new Error(`--${name} must be a whole number from ${least} on`);
+  return number;
+}
+
+interface Summary {
+  runs: number;
+  steps: number;
+  seen: Record<string, number>;
+  found: RunResult | undefined;
+  seconds: number;
+}
+
+/** Runs seeds until one violates something, or there are no more. */
+async function runSeeds(steps: number, threads: number): Promise<Summary> {
+  const startedMs = performance.now();
+  const minutes = values.minutes === undefined ? undefined : wholeNumber("minutes", values.minutes, 1);
+  const from =
+    values.from === undefined
+      ? minutes === undefined
+        ? 1
+        : Date.now() % 1_000_000_000
+      : wholeNumber("from", values.from, 0);
+  const last = minutes === undefined ? from + wholeNumber("seeds", values.seeds, 1) : Infinity;
+  if (minutes !== undefined) say(`from seed ${from}, for ${minutes} minutes`);
+  const summary: Summary = { runs: 0, steps: 0, seen: {}, found: undefined, seconds: 0 };
+  let seed = from;
+  let spokenMs = startedMs;
+  const isOver = (): boolean =>
+    seed >= last || (minutes !== undefined && performance.now() - startedMs > minutes * 60_000);
+  await runAll({
+    threads,
+    bug: values.bug,
+    next: () => (isOver() ? undefined : { seed: seed++, steps }),
+    onResult: (result) => {
+      summary.runs += 1;
+      summary.steps += result.steps;
+      for (const [what, count] of Object.entries(result.seen))
+        summary.seen[what] = (summary.seen[what] ?? 0) + count;
+      if (result.violation !== undefined && (summary.found === undefined || result.seed < summary.found.seed))
+        summary.found = result;
+      if (performance.now() - spokenMs > 30_000) {
+        spokenMs = performance.now();
+        say(`${summary.runs} runs, ${summary.steps} events`);
+      }
+      return summary.found === undefined;
+    },
+  });
+  summary.seconds = (performance.now() - startedMs) / 1_000;
+  return summary;
+}
+
+/** Shrinks a violation and shows what is left of it. */
+async function explain(found: RunResult, steps: number): Promise<void> {
+  const { shrink } = await import("./shrink.ts");
+  const { shrunk, result } = await shrink(found, steps);
+  say(
+    `seed ${found.seed}, ${shrunk.kept.length} of ${found.actions} actions, without ${shrunk.without.join(", ") || "nothing"}:`,
+  );
+  for (const line of result.log) say(line);
+  say(`  ${result.violation?.message}`);
+  if (values.keep !== undefined) keep(values.keep, shrunk);
+}
+
+function keep(name: string, shrunk: Shrunk): void {
+  if (!/^[a-z0-9-]+$/.test(name)) throw new Error("--keep takes lower-case letters, digits and dashes");
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(
+    new URL(`${name}.json`, folder),
+    `${JSON.stringify({ bug: values.bug, ...shrunk }, null, 2)}\n`,
+  );
+  say(`kept as test/rigs/sim/regressions/${name}.json`);
+}
+
+const verdictOf = ({ seed, violation }: RunResult): string =>
+  `seed ${seed} violates ${violation?.rule}: ${invariants[violation?.rule as keyof typeof invariants] ?? "a rule of the protocol"}`;
+
+async function seeds(): Promise<boolean> {
+  const steps = wholeNumber("steps", values.steps, 1);
+  const threads =
+    values.threads === undefined ? availableParallelism() : wholeNumber("threads", values.threads, 1);
+  const summary = await runSeeds(steps, threads);
+  const { runs, found, seen, seconds } = summary;
+  say(`${runs} runs, ${summary.steps} events, ${Math.round(summary.steps / seconds)} events/s`);
+  if (found !== undefined && values.bug === undefined) await explain(found, steps);
+  const lacking = values.coverage ? missing(seen) : [];
+  if (values.json)
+    say(
+      JSON.stringify({
+        runs,
+        steps: summary.steps,
+        seconds,
+        seed: found?.seed,
+        violation: found?.violation,
+        missing: lacking,
+        seen,
+      }),
+    );
+  if (values.bug !== undefined) {
+    return sayFound(values.bug, runs, found);
+  }
+  if (found !== undefined) say(verdictOf(found));
+  else say(lacking.length > 0 ? `never met: ${lacking.join(", ")}` : `nothing violated in ${runs} runs`);
+  return found === undefined && lacking.length === 0;
+}
+
+function sayFound(bug: string, runs: number, found: RunResult | undefined): boolean {
+  const rule = found?.violation?.rule ?? "";
+  const isExpected = (bugs[bug]?.violates as readonly string[] | undefined)?.includes(rule) ?? false;
+  if (found === undefined) say(`not found in ${runs} runs: ${bug}`);
+  else
+    say(`found by seed ${found.seed} as ${rule}${isExpected ? "" : ", which it does not violate"}: ${bug}`);
+  return isExpected;
+}
+
+async function oneSeed(): Promise<boolean> {
+  const steps = wholeNumber("steps", values.steps, 1);
+  const seed = wholeNumber("seed", values.seed ?? "", 0);
+  if (values.bug !== undefined) plant(values.bug);
+  const { run } = await import("./run.ts");
+  const result = await run({ seed, steps });
+  if (result.violation !== undefined) await explain(result, steps);
+  if (values.json) say(JSON.stringify(result));
+  say(
+    result.violation === undefined
+      ? `seed ${seed}: nothing violated in ${result.steps} events`
+      : verdictOf(result),
+  );
+  return result.violation === undefined;
+}
+
+/** What was found once: its seed, and its shrunk actions. With its bug planted it is found again. */
+async function regressions(): Promise<boolean> {
+  if (values.bug !== undefined) plant(values.bug);
+  const { runShrunk } = await import("./shrink.ts");
+  const { run } = await import("./run.ts");
+  const kept = readdirSync(folder)
+    .filter((name) => name.endsWith(".json"))
+    .map((name) => ({ name, shrunk: JSON.parse(readFileSync(new URL(name, folder), "utf8")) as Shrunk }))
+    .filter(({ shrunk }) => values.bug === undefined || shrunk.bug === values.bug);
+  for (const { name, shrunk } of kept) {
+    const results = [await runShrunk(shrunk), ...(values.bug === undefined ? [await run(shrunk)] : [])];
+    const expected = values.bug === undefined ? undefined : shrunk.rule;
+    const other = results.find(({ violation }) => violation?.rule !== expected);
+    if (other === undefined) continue;
+    say(`${name}: ${other.violation?.message ?? "not found any more"}`);
+    say(other.violation === undefined ? `seed ${other.seed} does not violate ${expected}` : verdictOf(other));
+    return false;
+  }
+  say(
+    `${kept.length} regressions, ${values.bug === undefined ? "nothing violated" : `found again: ${values.bug}`}`,
+  );
+  return true;
+}
+
+async function main(): Promise<boolean> {
+  if (values.help) return (say(HELP), true);
+  if (values["list-bugs"]) {
+    for (const [name, { breaks }] of Object.entries(bugs)) say(`${breaks}  ${name}`);
+    return true;
+  }
+  if (values.regressions) return regressions();
+  return values.seed === undefined ? seeds() : oneSeed();
+}
+
+main().then(
+  (isRight) => process.exit(isRight ? 0 : 1),
+  (error: unknown) => {
+    say(error instanceof Error ? error.message : String(error));
+    process.exit(2);
+  },
+);

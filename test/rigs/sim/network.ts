@@ -1,0 +1,154 @@
+import type { Reply } from "../../../src/core/messages.ts";
+import type { Faults } from "./faults.ts";
+import type { Part } from "./part.ts";
+import type { Owner, Scheduler } from "./scheduler.ts";
+
+/** One message, as the judge sees it. */
+export interface Sent {
+  from: Owner;
+  to: string;
+  method: string;
+  message: unknown;
+}
+
+export interface Witness {
+  /** When it leaves. */
+  sent(call: Sent): void;
+  /** Something on the way delivers it a second time. */
+  repeated(call: Sent): void;
+  /** When the answer leaves. */
+  answered(call: Sent, reply: Reply<unknown>): void;
+}
+
+/** Messages that a link may deliver again. */
+const REMEMBERED = 12;
+
+type Methods = Record<string, (message: unknown) => Promise<Reply<unknown>>>;
+
+/** Means of how late a message comes whose sender hears nothing: among the next attempts, after them, after everything. */
+const LATE_MS = [100, 1_000, 10_000, 60_000] as const;
+/** For copies as well. Outcomes are remembered for longer: a begin that comes when its lease is forgotten is a new one. */
+const MOST_LATE_MS = 240_000;
+
+/** Carries messages between parts, and loses, repeats, delays and reorders them. */
+export class Network {
+  readonly #scheduler: Scheduler;
+  readonly #faults: Faults;
+  readonly #witness: Witness;
+  /** The last messages that each part was sent. */
+  readonly #recent = new Map<string, { call: Sent; atMs: number }[]>();
+
+  constructor(scheduler: Scheduler, faults: Faults, witness: Witness) {
+    this.#scheduler = scheduler;
+    this.#faults = faults;
+    this.#witness = witness;
+  }
+
+  /** Rejects when the platform reports an error; never settles when nobody ever answers. The sender has its own timeout. */
+  send<T>(from: Owner, to: Part<object>, method: string, message: unknown): Promise<Reply<T>> {
+    const call: Sent = { from, to: to.name, method, message: structuredClone(message) };
+    this.#witness.sent(call);
+    this.#remember(call);
+    if (from.isReplaced === true) this.#faults.count("sent_by_replaced");
+    return new Promise((resolve, reject) => {
+      const hear = (settle: () => void): void => {
+        const isCut = this.#faults.isCut(from.name, to.name, this.#scheduler.nowMs);
+        if (!isCut)
+          this.#scheduler.after(this.#faults.latencyMs(from.name, this.#scheduler.nowMs), from, settle);
+      };
+      const answer = (reply: Reply<unknown>): void => hear(() => resolve(structuredClone(reply) as Reply<T>));
+      const fail = (reason: string): void => hear(() => reject(new Error(reason)));
+      const arrive = (delayMs: number, then: (call: Sent) => void): void => {
+        const isCut = this.#faults.isCut(from.name, to.name, this.#scheduler.nowMs);
+        if (isCut) return;
+        this.#scheduler.after(delayMs, undefined, () =>
+          then({ ...call, message: structuredClone(call.message) }),
+        );
+      };
+      const latencyMs = this.#faults.latencyMs(to.name, this.#scheduler.nowMs);
+      const late = this.#faults.stream("late");
+      const lateMs = Math.min(MOST_LATE_MS, late.exponential(late.pick(LATE_MS)));
+      const deliver = (got: Sent): void => this.#carryOut(to, got, answer, fail);
+      switch (this.#faults.message(from.name, to.name, method)) {
+        case "lose":
+          return;
+        case "lose_answer":
+          return arrive(latencyMs, (got) => this.#carryOut(to, got, ignore, ignore));
+        case "duplicate":
+          this.#witness.repeated(call);
+          arrive(latencyMs, deliver);
+          return arrive(lateMs, (got) => this.#carryOut(to, got, ignore, ignore));
+        case "late":
+          return arrive(lateMs, (got) => this.#carryOut(to, got, ignore, ignore));
+        case "overloaded":
+          return fail("the object is overloaded");
+        case "reset_before":
+          return fail("the object was reset");
+        case "reset_after":
+          return arrive(latencyMs, (got) =>
+            this.#carryOut(to, got, () => fail("the object was reset"), fail),
+          );
+        case "unknown_version":
+          return arrive(latencyMs, (got) =>
+            deliver({ ...got, message: { ...(got.message as object), version: 99 } }),
+          );
+        case "other_placement":
+          return arrive(latencyMs, (got) =>
+            deliver({
+              ...got,
+              message: { ...(got.message as object), placement: "hash1.shards77.canonical1" },
+            }),
+          );
+        case undefined:
+          return arrive(latencyMs, deliver);
+      }
+    });
+  }
+
+  /** A link that was cut and repaired delivers again what it had delivered before, in order. */
+  echo(to: Part<object>, count: number): void {
+    let delayMs = 0;
+    for (const { call, atMs } of (this.#recent.get(to.name) ?? []).slice(-count)) {
+      if (this.#scheduler.nowMs + delayMs - atMs > MOST_LATE_MS) continue;
+      this.#witness.repeated(call);
+      delayMs += this.#faults.latencyMs(to.name, this.#scheduler.nowMs);
+      this.#scheduler.after(delayMs, undefined, () =>
+        this.#carryOut(to, { ...call, message: structuredClone(call.message) }, ignore, ignore),
+      );
+    }
+  }
+
+  #remember(call: Sent): void {
+    const recent = this.#recent.get(call.to) ?? [];
+    recent.push({ call, atMs: this.#scheduler.nowMs });
+    if (recent.length > REMEMBERED) recent.shift();
+    this.#recent.set(call.to, recent);
+  }
+
+  #carryOut(
+    to: Part<object>,
+    call: Sent,
+    answer: (reply: Reply<unknown>) => void,
+    fail: (reason: string) => void,
+  ): void {
+    const instance = to.instance();
+    const died = (): void => fail("the instance ended");
+    instance.onDeath.add(died);
+    (instance.object as unknown as Methods)[call.method]?.(call.message).then(
+      (reply) => {
+        // What a dead instance still computes nobody hears.
+        if (instance.dead) return;
+        instance.onDeath.delete(died);
+        if (reply.ok) instance.isAdmitted = true;
+        this.#witness.answered(call, reply);
+        answer(reply);
+      },
+      (error: unknown) => {
+        if (!instance.onDeath.delete(died)) return;
+        fail(error instanceof Error ? error.message : String(error));
+      },
+    );
+  }
+}
+
+const ignore = (): void => {};

@@ -1,0 +1,304 @@
+import type { Ports } from "../../../src/core/ports.ts";
+import { Disk, InstanceSql } from "./disk.ts";
+import type { Faults } from "./faults.ts";
+import type { Owner, Scheduler } from "./scheduler.ts";
+
+/** The platform repeats a failed alarm so often, from 2 s on with doubled pauses; then it is gone, silently. */
+const ALARM_RETRIES = 6;
+const ALARM_PAUSE_MS = 2_000;
+
+export interface Surroundings {
+  scheduler: Scheduler;
+  faults: Faults;
+  log: (part: string, event: string, fields: Record<string, unknown>) => void;
+}
+
+/** One life of an object. A replaced one lives on without its storage until it notices. */
+export class Instance<T> implements Owner {
+  readonly name: string;
+  readonly serial: number;
+  readonly sql: InstanceSql;
+  dead = false;
+  /** It has answered a message: it knows its alarm. */
+  isAdmitted = false;
+  isReplaced = false;
+  /** Told when the instance ends while it works on a call. */
+  readonly onDeath = new Set<() => void>();
+  #object: T | undefined;
+
+  constructor(name: string, serial: number, sql: InstanceSql, make: (instance: Instance<T>) => T) {
+    this.name = name;
+    this.serial = serial;
+    this.sql = sql;
+    this.#object = make(this);
+  }
+
+  get object(): T {
+    if (this.#object === undefined) throw new Error(`${this.name} is being made`);
+    return this.#object;
+  }
+
+  die(): void {
+    this.dead = true;
+    for (const tell of this.onDeath) tell();
+    this.onDeath.clear();
+  }
+}
+
+interface WithAlarm {
+  alarm?: () => Promise<void>;
+}
+
+/** A ledger, a shard or the directory: its disk, its alarm, and one instance after the other. */
+export class Part<T extends object> {
+  readonly name: string;
+  readonly disk = new Disk();
+  skewMs = 0;
+  /** The platform dropped the alarm; until the next one is set, nothing wakes the object. */
+  alarmLost = false;
+  isLossKnown = false;
+  /** So many of the next readings of the alarm fail. */
+  unreadableAlarms = 0;
+  readonly #around: Surroundings;
+  readonly #make: (ports: Ports, self: Owner) => T;
+  #instance: Instance<T> | undefined;
+  #serial = 0;
+  #generation = 0;
+  /** Entries written in one step each, oldest first. */
+  #batches: { step: number; entries: number }[] = [];
+  #written = 0;
+  #persisted = 0;
+  #waiters: { upTo: number; resolve: () => void; reject: (error: Error) => void }[] = [];
+  #cancelAlarm: () => void = () => {};
+  #ringing: { instance: Instance<T>; tried: number } | undefined;
+  #isRetrying = false;
+
+  constructor(name: string, around: Surroundings, make: (ports: Ports, self: Owner) => T) {
+    this.name = name;
+    this.#around = around;
+    this.#make = make;
+    this.disk.onWrite = () => this.#wrote();
+    this.disk.onAlarm = () => {
+      if (this.alarmLost) around.faults.count("alarm_restored");
+      this.alarmLost = false;
+      this.#arm();
+    };
+  }
+
+  nowMs(): number {
+    return Math.floor(this.#around.scheduler.nowMs + this.skewMs);
+  }
+
+  /** The present instance, if there is one. */
+  get current(): Instance<T> | undefined {
+    return this.#instance;
+  }
+
+  /** The platform knows of an alarm: one is set, rings, or will be tried again. */
+  get isAwaited(): boolean {
+    return this.disk.liveAlarmMs !== null || this.#ringing !== undefined || this.#isRetrying;
+  }
+
+  /** Where the next event goes. */
+  instance(): Instance<T> {
+    if (this.#instance === undefined) {
+      this.#serial += 1;
+      // A new instance looks for its alarm: from its first answer on, none is no excuse.
+      this.isLossKnown = true;
+      const sql = new InstanceSql(this.disk, () => this.#flush());
+      this.#instance = new Instance(this.name, this.#serial, sql, (made) =>
+        this.#make(this.#ports(made), made),
+      );
+    }
+    return this.#instance;
+  }
+
+  /** The process ends. `keep`: how many of the writes under way survive. */
+  crash(keep = this.#drawKept()): void {
+    const ended = this.#instance;
+    this.#instance = undefined;
+    this.#cut(keep);
+    ended?.die();
+    this.#redeliverAlarm(ended);
+  }
+
+  /** Another instance takes over; the old one may go on to send, but has no storage any more. */
+  replace(keep = this.#drawKept(), error = new Error("the storage was taken away")): void {
+    const before = this.#instance;
+    this.#instance = undefined;
+    before?.sql.revoke();
+    if (before !== undefined) before.isReplaced = true;
+    const waiters = this.#waiters;
+    this.#cut(keep);
+    for (const { reject } of waiters) reject(error);
+    this.#redeliverAlarm(before);
+  }
+
+  loseAlarm(): boolean {
+    if (this.disk.liveAlarmMs === null) return false;
+    this.disk.clearAlarm();
+    this.#lost("lose_alarm");
+    this.#arm();
+    return true;
+  }
+
+  jump(ms: number): void {
+    this.skewMs += ms;
+    this.#arm();
+  }
+
+  #lost(how: string): void {
+    this.alarmLost = true;
+    this.isLossKnown = false;
+    this.#around.faults.count(how);
+  }
+
+  #ports(instance: Instance<T>): Ports {
+    const { scheduler, faults, log } = this.#around;
+    const random = faults.stream(`random ${this.name}`);
+    return {
+      sql: instance.sql,
+      clock: {
+        now: () => this.nowMs(),
+        after: (delayMs, then) => scheduler.after(delayMs, instance, then),
+        turn: () => scheduler.sleep(faults.turnMs(this.name), instance),
+      },
+      randomness: { uuid: () => random.uuid(), fraction: () => random.next() },
+      alarm: {
+        get: async () => {
+          if (this.unreadableAlarms > 0 && !faults.calm) {
+            this.unreadableAlarms -= 1;
+            faults.count("alarm_unreadable");
+            throw new Error("the alarm cannot be read");
+          }
+          return this.disk.liveAlarmMs;
+        },
+        set: (atMs) => {
+          // A replaced instance cannot write: this neither.
+          if (this.#instance === instance) this.disk.setAlarm(atMs);
+        },
+      },
+      halt: () => {
+        if (this.#instance === instance) this.crash();
+        else instance.die();
+      },
+      log: (event, fields) => log(this.name, event, fields),
+    };
+  }
+
+  #wrote(): void {
+    const { scheduler, faults } = this.#around;
+    this.#written += 1;
+    const last = this.#batches.at(-1);
+    if (last?.step === scheduler.steps) {
+      last.entries += 1;
+      return;
+    }
+    this.#batches.push({ step: scheduler.steps, entries: 1 });
+    const generation = this.#generation;
+    scheduler.after(faults.diskMs(this.name), undefined, () => {
+      if (generation === this.#generation) this.#persistOldest();
+    });
+  }
+
+  /** Every write gets durable by itself in the end, in order; a flush only waits for it. */
+  #flush(): Promise<void> {
+    if (this.#persisted === this.#written) return Promise.resolve();
+    return new Promise((resolve, reject) => {
+      this.#waiters.push({ upTo: this.#written, resolve, reject });
+    });
+  }
+
+  #persistOldest(): void {
+    const entries = this.#batches[0]?.entries ?? 0;
+    const fault = this.#around.faults.disk(this.name, this.disk.pendingPoints);
+    switch (fault) {
+      case "crash_before":
+        return this.crash(0);
+      case "crash_after":
+        return this.crash(entries);
+      case "replace_before":
+        return this.replace(0);
+      case "replace_after":
+        return this.replace(entries);
+      case "fail_lost":
+        return this.replace(0, new Error("the disk did not answer"));
+      case "fail_durable":
+        return this.replace(entries, new Error("the disk did not answer"));
+      case undefined: {
+        this.#batches.shift();
+        this.disk.persist(entries);
+        this.#persisted += entries;
+        const done = this.#waiters.filter(({ upTo }) => upTo <= this.#persisted);
+        this.#waiters = this.#waiters.filter(({ upTo }) => upTo > this.#persisted);
+        for (const { resolve } of done) resolve();
+      }
+    }
+  }
+
+  #cut(keep: number): void {
+    for (const point of this.disk.pendingPoints) this.#around.faults.count(`cut ${point}`);
+    const hadAlarm = this.disk.liveAlarmMs !== null;
+    this.disk.cut(keep);
+    if (hadAlarm && this.disk.liveAlarmMs === null) this.#lost("alarm_cut");
+    this.#generation += 1;
+    this.#batches = [];
+    this.#waiters = [];
+    this.#persisted = this.#written;
+    this.#arm();
+  }
+
+  #drawKept(): number {
+    return this.#around.faults.stream(`kept ${this.name}`).between(0, this.disk.pending);
+  }
+
+  #arm(): void {
+    this.#cancelAlarm();
+    const atMs = this.disk.liveAlarmMs;
+    if (atMs === null) return;
+    this.#cancelAlarm = this.#around.scheduler.after(atMs - this.nowMs(), undefined, () => {
+      if (this.disk.liveAlarmMs !== atMs) return;
+      this.disk.clearAlarm();
+      this.#ring(0);
+    });
+  }
+
+  #ring(tried: number): void {
+    const instance = this.instance();
+    const { alarm } = instance.object as WithAlarm;
+    if (alarm === undefined) return;
+    const ringing = { instance, tried };
+    this.#ringing = ringing;
+    alarm.call(instance.object).then(
+      () => {
+        if (this.#ringing === ringing) this.#ringing = undefined;
+      },
+      () => {
+        if (this.#ringing === ringing) this.#redeliverAlarm(instance);
+      },
+    );
+  }
+
+  /** A handler that failed, or whose instance ended, is run again; unless it set a new time. */
+  #redeliverAlarm(ended: Instance<T> | undefined): void {
+    const ringing = this.#ringing;
+    if (ringing === undefined || ringing.instance !== ended) return;
+    this.#ringing = undefined;
+    if (this.disk.liveAlarmMs !== null) return;
+    if (ringing.tried >= ALARM_RETRIES) {
+      this.#lost("alarm_exhausted");
+      return;
+    }
+    this.#around.faults.count("alarm_redelivered");
+    this.#retryAlarm(ringing.tried + 1);
+  }
+
+  #retryAlarm(tried: number): void {
+    this.#isRetrying = true;
+    this.#around.scheduler.after(ALARM_PAUSE_MS * 2 ** (tried - 1), undefined, () => {
+      this.#isRetrying = false;
+      // A new time that was set meanwhile takes its place.
+      if (this.disk.liveAlarmMs === null && this.#ringing === undefined) this.#ring(tried);
+    });
+  }
+}

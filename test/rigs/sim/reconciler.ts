@@ -1,0 +1,168 @@
+import {
+  reconcile,
+  ReconcileAborted,
+  type Finding,
+  type LocalLeases,
+  type ReconcileOptions,
+  type RemoteLeases,
+} from "../../../src/cell/reconcile.ts";
+import type { Answer as CellAnswer } from "../../../src/client/answer.ts";
+import type { Lease, Outcome } from "../../../src/core/messages.ts";
+import type { Answer } from "../../../src/core/ports.ts";
+import type { Api } from "./api.ts";
+import type { Cell } from "./cell.ts";
+import type { Judge } from "./judge/judge.ts";
+import { cellAnswerOf } from "./lease-ports.ts";
+import { LocalFailure } from "./local.ts";
+import { Violation } from "./violation.ts";
+import type { CellCrash } from "./weather.ts";
+
+interface Surroundings {
+  cell: Cell;
+  api: Api;
+  judge: Judge;
+  mayDie: (where: CellCrash) => Promise<void>;
+}
+
+class ListingFailed extends Error {}
+
+/** One run of the production code, over a cell's database and the simulated network. Whatever it cannot do must have a cause that was planted. */
+export class Reconciler {
+  readonly #around: Surroundings;
+  /** Leases that the coordinator or the database did not answer for. */
+  readonly #excused = new Set<string>();
+  #violation: Violation | undefined;
+
+  constructor(around: Surroundings) {
+    this.#around = around;
+  }
+
+  async run(options: Partial<ReconcileOptions>): Promise<void> {
+    const { cell, judge } = this.#around;
+    const ports = {
+      local: this.#local(),
+      remote: this.#remote(),
+      report: (finding: Finding) => this.#report(finding),
+      nowMs: () => cell.nowMs,
+    };
+    try {
+      const { counters } = await reconcile(ports, options);
+      for (const [name, count] of Object.entries(counters)) if (count > 0) judge.see(`reconciled ${name}`);
+    } catch (error) {
+      const cause = error instanceof ReconcileAborted ? error.cause : error;
+      if (!(cause instanceof ListingFailed || cause instanceof LocalFailure)) throw error;
+      judge.see(`reconciled aborted by the ${cause instanceof LocalFailure ? "database" : "coordinator"}`);
+    }
+    if (this.#violation !== undefined) throw this.#violation;
+  }
+
+  #report(finding: Finding): void {
+    const { cell, judge } = this.#around;
+    const { kind, uuid } = finding;
+    if (kind === "failed") {
+      if (!this.#excused.has(uuid))
+        this.#violation ??= new Violation(
+          "M2",
+          `cell ${cell.id} cannot ${finding.step} lease ${uuid}: ${finding.error}`,
+        );
+      return;
+    }
+    // Documented: a cell that does not reconcile within the retention has its rows verified. Here they would be found to be in order.
+    if (finding.coordinator === "NOT_FOUND" && judge.wasForgotten(cell.id, uuid))
+      return judge.see("forgotten before it was reconciled");
+    this.#violation ??= new Violation(
+      "I5",
+      `cell ${cell.id} saved lease ${uuid}, and the coordinator says ${finding.coordinator}`,
+    );
+  }
+
+  #local(): LocalLeases {
+    const { mayDie, cell, judge } = this.#around;
+    return {
+      list: async (page) => {
+        await mayDie("before_reconcile_rows");
+        return cell.local.list(page);
+      },
+      has: async (uuids) => {
+        await mayDie("before_reconcile_has");
+        return this.#excusing(uuids, () => cell.local.has(uuids));
+      },
+      remove: async (uuid) => {
+        await mayDie("before_reconcile_remove");
+        return this.#excusing([uuid], () => cell.local.remove(uuid));
+      },
+      fence: async (uuid) => {
+        await mayDie("before_reconcile_fence");
+        const fence = await this.#excusing([uuid], () => cell.local.fence(uuid));
+        if (fence === "fenced") judge.see("L5");
+        return fence;
+      },
+      removeFences: async (olderThanMs) => cell.local.removeFences(olderThanMs),
+      queueForVerification: async (uuid) => {
+        await this.#excusing([uuid], () => cell.local.queueForVerification(uuid));
+        judge.see("L6");
+      },
+    };
+  }
+
+  async #excusing<T>(uuids: readonly string[], work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      if (error instanceof LocalFailure) for (const uuid of uuids) this.#excused.add(uuid);
+      throw error;
+    }
+  }
+
+  #remote(): RemoteLeases {
+    const { cell, api, mayDie } = this.#around;
+    return {
+      list: async ({ pageToken, pageSize, createdAfterMs = 0 }) => {
+        await mayDie("before_reconcile_list");
+        const answer = await api.list(cell.id, cell.caller, {
+          createdAfterMs,
+          afterPosition: Number(pageToken || "0"),
+          limit: pageSize,
+        });
+        if (answer.kind !== "ok") throw new ListingFailed("the leases cannot be listed");
+        const { leases, nextPosition } = answer.value;
+        return {
+          leases: leases.map(({ lease, ageMs }) => ({ uuid: lease, ageMs })),
+          nextPageToken: nextPosition === 0 ? "" : String(nextPosition),
+        };
+      },
+      get: async (uuid) => {
+        await mayDie("before_reconcile_get");
+        return this.#stateOf(uuid, await api.get(cell.id, cell.caller, uuid));
+      },
+      commit: async (uuid) => {
+        await mayDie("before_reconcile_commit");
+        return this.#decide(uuid, "COMMITTED");
+      },
+      rollback: async (uuid) => {
+        await mayDie("before_reconcile_rollback");
+        return this.#decide(uuid, "ROLLED_BACK");
+      },
+    };
+  }
+
+  async #decide(uuid: string, outcome: Outcome): Promise<CellAnswer<Lease["state"]>> {
+    const { cell, api, judge } = this.#around;
+    const answer = await api.decide(cell.id, cell.caller, uuid, outcome);
+    if (answer.kind === "ok") judge.see("L1");
+    // A lease that was forgotten meanwhile is fenced, and there may be enough fences.
+    if (
+      answer.kind === "refused" &&
+      answer.refusal.code === "RESOURCE_EXHAUSTED" &&
+      judge.wasPruned(cell.id, uuid)
+    )
+      this.#excused.add(uuid);
+    return this.#stateOf(uuid, answer);
+  }
+
+  #stateOf(uuid: string, answer: Answer<Lease>): CellAnswer<Lease["state"]> {
+    if (answer.kind === "unknown" || (answer.kind === "refused" && answer.refusal.reason === "KEY_REVOKED"))
+      this.#excused.add(uuid);
+    return cellAnswerOf(answer);
+  }
+}

@@ -1,0 +1,154 @@
+import { DigestSum, lanesOf, type Lanes } from "../../../src/core/digest.ts";
+import type { Slot } from "../../../src/core/directory/slots.ts";
+import type { DigestRecordsAnswer, Op } from "../../../src/core/messages.ts";
+import {
+  bucketTypeByNumber,
+  bucketTypeNames,
+  sourceTypeByNumber,
+  sourceTypes,
+  subjectTypeByNumber,
+  type SourceTypeName,
+} from "../../../src/core/registry.ts";
+import type { ClaimRow } from "../../../src/core/shard/store.ts";
+import { sourceOrder } from "../../../src/core/source-order.ts";
+import { isRefused } from "./api.ts";
+import type { Cell } from "./cell.ts";
+import type { World } from "./world.ts";
+
+// Calls whose answers are certain once everything has come to rest. They come last, and so change nothing about the storm before them.
+
+/** Of every cell and shard what its claims add up to, whole and in two parts; nothing is held any more (rule R4). */
+export async function checkDigests(world: World): Promise<void> {
+  for (const { id } of world.cells) {
+    for (const shard of world.coordinator.shards.keys()) {
+      for (const type of Object.keys(sourceTypes) as SourceTypeName[])
+        await checkDigest(world, id, shard, type);
+    }
+  }
+}
+
+async function checkDigest(
+  { judge, operator }: World,
+  cell: string,
+  shard: number,
+  sourceType: SourceTypeName,
+): Promise<void> {
+  const middle = sourceOrder("10");
+  const ranges = [
+    { after: "", upTo: null },
+    { after: "", upTo: middle },
+    { after: middle, upTo: null },
+  ];
+  const query = { cell, sourceType, bucketTypes: bucketTypeNames, ranges };
+  const answer = await operator.toShard<DigestRecordsAnswer>(shard, "digestRecords", query);
+  if (answer.kind !== "ok") return;
+  const rows = [...(judge.images[shard]?.claims.values() ?? [])].filter(
+    (row) => row.cell === cell && row.source_type === sourceTypes[sourceType].number,
+  );
+  const [whole, ...parts] = answer.value.digests;
+  const expected = textOf(rows.map((row) => ({ lanes: lanesOfRow(row), count: 1 })));
+  for (const [what, digests] of [
+    ["the whole", whole === undefined ? [] : [whole]],
+    ["two parts", parts],
+  ] as const) {
+    const told = textOf(digests);
+    judge.check(
+      "I12",
+      told === expected,
+      () =>
+        `${what} of cell ${cell} on shard ${shard} is digested as ${told}, and its claims are ${expected}`,
+    );
+    const isHeld = digests.some(({ held }) => held);
+    judge.check(
+      "I12",
+      !isHeld,
+      () => `a digest of cell ${cell} on shard ${shard} says that something is held, and nothing is`,
+    );
+  }
+  judge.see("R4");
+}
+
+function textOf(parts: readonly { lanes: Lanes; count: number }[]): string {
+  const sum = new DigestSum();
+  for (const { lanes, count } of parts) sum.add(lanes, count);
+  return `${sum.count} ${sum.hash}`;
+}
+
+function lanesOfRow(row: ClaimRow): Lanes {
+  const [type, subject, source] = [
+    bucketTypeByNumber(row.bucket_type),
+    subjectTypeByNumber(row.subject_type),
+    sourceTypeByNumber(row.source_type),
+  ];
+  if (type === undefined || subject === undefined || source === undefined)
+    throw new Error("a claim of a type that nobody knows");
+  const { canonical, value, subject_id: subjectId, source_id: sourceId } = row;
+  return lanesOf({
+    type,
+    canonical,
+    value,
+    subject: { type: subject, id: subjectId },
+    source: { type: source, id: sourceId },
+  });
+}
+
+/** A destroy that names another epoch is refused; one that names the claim's own is granted, and rolled back (rule B10). */
+export async function checkEpochs(world: World, cell: Cell): Promise<void> {
+  const { judge } = world;
+  const [row] = cell.local.rows.values();
+  const claim = judge
+    .claims()
+    .find(({ cell: owner, canonical }) => owner === cell.id && canonical === row?.canonical);
+  if (row === undefined || claim === undefined) return;
+  const [op] = cell.opsOf({ creates: [], destroys: [row], replaces: [] });
+  if (op === undefined) return;
+  const begin = (ending: string, ops: Op[]) =>
+    cell.api.begin(cell.id, cell.caller, {
+      lease: `00000000-0000-4000-8000-0000000${cell.id}${ending}`,
+      ops,
+      allowMissing: false,
+    });
+  const outdated = await begin("8000", [{ ...op, epoch: claim.epoch + 1 }]);
+  if (outdated.kind === "unknown") return;
+  const isMismatch = outdated.kind === "refused" && outdated.refusal.conflicts?.[0]?.kind === "mismatch";
+  judge.check(
+    "I3",
+    isMismatch,
+    () =>
+      `cell ${cell.id} destroys ${row.canonical} of another epoch, and is answered ${JSON.stringify(outdated)}`,
+  );
+  const current = await begin("8001", [{ ...op, epoch: claim.epoch }]);
+  if (current.kind === "unknown") return;
+  judge.check(
+    "I3",
+    current.kind === "ok",
+    () => `cell ${cell.id} names the epoch of ${row.canonical}, and is answered ${JSON.stringify(current)}`,
+  );
+  await cell.api.decide(cell.id, cell.caller, `00000000-0000-4000-8000-0000000${cell.id}8001`, "ROLLED_BACK");
+  judge.see("B10");
+}
+
+/** As many cells as may have a slot get one, and no other; nor does a second run of a cell (rule A3). */
+export async function checkSlots({ judge, operator, coordinator, cells }: World): Promise<void> {
+  const take = (cell: string, uuid: string) => operator.toDirectory<Slot>("takeSlot", { cell, uuid });
+  for (const [index, { id }] of cells.entries()) {
+    const answer = await take(id, `run ${id}`);
+    if (answer.kind === "unknown") return;
+    const isRight =
+      index < coordinator.limits.verificationSlots
+        ? answer.kind === "ok"
+        : isRefused(answer, "NO_VERIFICATION_SLOT");
+    judge.check(
+      "I16",
+      isRight,
+      () => `cell ${id} is number ${index + 1} to ask for a slot, and is answered ${JSON.stringify(answer)}`,
+    );
+  }
+  const second = await take(cells[0]?.id ?? "1", "another run");
+  judge.check(
+    "I16",
+    isRefused(second, "NO_VERIFICATION_SLOT"),
+    () => `a second run of a cell gets a slot: ${JSON.stringify(second)}`,
+  );
+  judge.see("A3");
+}

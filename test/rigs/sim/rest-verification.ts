@@ -1,0 +1,65 @@
+import type { VerificationReport } from "../../../src/cell/verification/report.ts";
+import type { Cell } from "./cell.ts";
+import { isClaimOf, rowKey } from "./judge/rows.ts";
+import { nameKey } from "./local.ts";
+import { isAnothers } from "./rest.ts";
+import { Violation } from "./violation.ts";
+import type { World } from "./world.ts";
+
+/** Everything is old enough to be judged, and may be changed. Some runs have room for few ops in a lease. */
+const OPTIONS = { apply: true, recentMs: 0, maxShare: 1, startOver: true, leaseOps: 2 } as const;
+
+const MOST_STEPS = 20_000;
+
+/** Twice: what one cell gives up, another may have been waiting for. */
+export async function verifyAll(world: World): Promise<void> {
+  for (let round = 0; round < 2; round += 1)
+    for (const cell of world.cells) await verified(world, cell, round === 0);
+}
+
+/** Nothing is left to be done, and names are as their rows have them, but for those that another cell has. */
+export async function checkVerified(world: World): Promise<void> {
+  const { judge, cells } = world;
+  for (const cell of cells) {
+    const { counts, items } = await verified(world, cell, true);
+    const changes = counts.created + counts.replaced + counts.destroyed;
+    judge.check(
+      "I22",
+      changes === 0,
+      () => `a second verification of cell ${cell.id} changes ${changes} claims: ${JSON.stringify(items)}`,
+    );
+    checkAgreement(world, cell);
+  }
+}
+
+function checkAgreement(world: World, { id, local }: Cell): void {
+  const { judge } = world;
+  const claims = new Map(judge.claims().map((claim) => [rowKey(claim), claim]));
+  for (const row of local.rows.values()) {
+    const isRight = isAnothers(world, id, row) || isClaimOf(row, id, claims.get(nameKey(row)));
+    judge.check(
+      "I22",
+      isRight,
+      () =>
+        `cell ${id} is verified and has ${JSON.stringify(row)}, whose claim is ${JSON.stringify(claims.get(nameKey(row)))}`,
+    );
+  }
+  for (const [key, claim] of claims) {
+    judge.check(
+      "I22",
+      claim.cell !== id || local.rows.has(key),
+      () => `cell ${id} is verified, and has a claim on ${key} and no row`,
+    );
+  }
+}
+
+/** Some weathers have disks that are slower than the shortest timeouts, and the last run's slot may not have run out yet. */
+async function verified(world: World, cell: Cell, digests: boolean): Promise<VerificationReport> {
+  for (let tried = 0; tried < 20; tried += 1) {
+    const report = await world.settle(cell.verify({ ...OPTIONS, digests }));
+    if (report?.status === "done" && report.counts.leased === 0 && report.counts.changed === 0) return report;
+    await world.pass(70_000, MOST_STEPS);
+    await world.settle(cell.reconcile({ full: true, orphanMs: 60_000, staleMs: 60_000 }));
+  }
+  throw new Violation("I22", `in all calm cell ${cell.id} cannot be verified`);
+}

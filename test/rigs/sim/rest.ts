@@ -1,0 +1,143 @@
+import { defaultLimits } from "../../../src/core/limits.ts";
+import { checkHistory } from "../history/check.ts";
+import type { Cell } from "./cell.ts";
+import { isClaimOf, rowKey } from "./judge/rows.ts";
+import { nameKey, type LocalRow } from "./local.ts";
+import type { Part } from "./part.ts";
+import { checkRecord } from "./record-check.ts";
+import { Violation } from "./violation.ts";
+import type { World } from "./world.ts";
+
+/** The last word on every name, for the history. */
+export async function lookAtAll(world: World): Promise<void> {
+  for (const name of world.names) await world.router.lookup(world.shardOf(name), [name]);
+}
+
+/** A lease that was forgotten may be begun again: the register knows nothing of that, so runs with a short retention go without. */
+export function checkHistories({ judge, recorder, coordinator }: World): void {
+  if (coordinator.limits.outcomeRetentionS < defaultLimits.outcomeRetentionS) return;
+  const result = checkHistory(recorder.events);
+  judge.check("I18", result.ok, () =>
+    result.ok ? "" : `the history of ${result.bucket} has no order:\n${result.explanation}`,
+  );
+  judge.check(
+    "I18",
+    !result.ok || result.undecided.length === 0,
+    () => "the history of a bucket takes too long to judge",
+  );
+}
+
+/**
+ * The alarms alone have cleaned up behind all begins that died and all decisions. Where the platform has lost an alarm, and no message has made
+ * the object look for it since, a cron is needed.
+ */
+export function checkWithoutCron({ judge, coordinator }: World): void {
+  const isExcused = (part: Part<object>): boolean => {
+    if (part.alarmLost) judge.see("rest needs a cron");
+    return part.alarmLost;
+  };
+  for (const [index, { holds }] of judge.images.entries()) {
+    const orphan = [...holds.values()].find(({ cell, lease, epoch }) => {
+      const fact = judge.factOf(cell, lease);
+      return fact?.state !== "GRANTED" || fact.execution?.epochs[index] !== epoch;
+    });
+    if (orphan !== undefined && isExcused(coordinator.shard(index))) continue;
+    judge.check(
+      "I11",
+      orphan === undefined,
+      () =>
+        `without a cron ${orphan?.canonical} stays held by lease ${orphan?.lease} of cell ${orphan?.cell}`,
+    );
+  }
+  for (const { cell, lease, state, isApplied } of judge.facts.values()) {
+    if (state === "GRANTED" || isApplied || isExcused(coordinator.ledger(cell))) continue;
+    throw new Violation("I11", `without a cron lease ${lease} of cell ${cell} is not applied`);
+  }
+  judge.see("rest without a cron");
+}
+
+export function checkRest(world: World): void {
+  const { judge } = world;
+  const held = judge.holds()[0];
+  judge.check(
+    "I11",
+    held === undefined,
+    () => `${held?.canonical} is still held by lease ${held?.lease} of cell ${held?.cell}`,
+  );
+  for (const { cell, lease, state, isApplied } of judge.facts.values()) {
+    judge.check("I11", state !== "GRANTED", () => `lease ${lease} of cell ${cell} is still granted`);
+    judge.check("I5", isApplied, () => `lease ${lease} of cell ${cell} is still not applied`);
+  }
+  for (const cell of world.cells) checkCell(world, cell);
+  checkRecord(world);
+  const rows = world.cells.flatMap(({ id, local }) =>
+    [...local.rows.values()].filter((row) => !isAnothers(world, id, row)),
+  ).length;
+  judge.check(
+    "I5",
+    judge.claims().length === rows,
+    () => `there are ${judge.claims().length} claims for ${rows} rows of the cells`,
+  );
+}
+
+/** After all that, a cell can work as on its first day: nothing counts what is over. */
+export async function checkAlive({ judge, coordinator }: World, cell: Cell): Promise<void> {
+  const part = coordinator.ledger(cell.id);
+  const kept =
+    part.disk.readDurable<{ value: number }>("SELECT value FROM meta WHERE name = 'fences'")[0]?.value ?? 0;
+  const fences = part.disk.readDurable("SELECT 1 FROM lease WHERE fence = 1").length;
+  judge.check("I16", kept === fences, () => `cell ${cell.id} counts ${kept} fences and has ${fences}`);
+  const { concurrentBegins, outstandingLeases } = coordinator.limits;
+  for (let round = 0; round <= Math.min(5, Math.max(concurrentBegins, outstandingLeases)); round += 1) {
+    const id = `9${round}`;
+    const row = {
+      type: "ROUTES" as const,
+      canonical: `probe-${cell.id}`,
+      value: `probe-${cell.id}`,
+      subject: { type: "GROUP", id },
+      source: { type: "RAILS_TABLE_ROUTES", id },
+    } as never;
+    const lease = `00000000-0000-4000-8000-0000000${cell.id}000${round}`;
+    const batch = {
+      lease,
+      ops: cell.opsOf({ creates: [row], destroys: [], replaces: [] }),
+      allowMissing: false,
+    };
+    let begun = await cell.api.begin(cell.id, cell.caller, batch);
+    // Some weathers have disks that are slower than the shortest timeouts.
+    for (let tried = 1; begun.kind !== "ok" && tried < 20; tried += 1) {
+      await cell.api.sleep(1_000);
+      begun = await cell.api.begin(cell.id, cell.caller, batch);
+    }
+    judge.check(
+      "I16",
+      begun.kind === "ok",
+      () =>
+        `in all calm cell ${cell.id} begins a lease of a free name and is answered ${JSON.stringify(begun)}`,
+    );
+    await cell.api.decide(cell.id, cell.caller, lease, "ROLLED_BACK");
+  }
+}
+
+/** A row that was changed without asking may have a name that another cell has: nobody but a person can do anything about it. */
+export const isAnothers = ({ judge }: World, cell: string, row: LocalRow): boolean => {
+  const owner = judge.claimOn(row)?.cell;
+  return judge.drifts.has(cell, row) && owner !== undefined && owner !== cell;
+};
+
+/** The cell's database and the coordinator agree, to the last field. */
+function checkCell(world: World, { id, local }: Cell): void {
+  const { judge } = world;
+  const claims = new Map(judge.claims().map((claim) => [rowKey(claim), claim]));
+  for (const row of local.rows.values()) {
+    if (isAnothers(world, id, row)) continue;
+    const claim = claims.get(nameKey(row));
+    judge.check(
+      "I5",
+      isClaimOf(row, id, claim),
+      () => `cell ${id} has ${JSON.stringify(row)}, and its claim is ${JSON.stringify(claim)}`,
+    );
+  }
+  const left = [...local.outstanding.keys()][0];
+  judge.check("I5", left === undefined, () => `cell ${id} still has lease ${left} as outstanding`);
+}

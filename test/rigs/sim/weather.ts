@@ -1,0 +1,301 @@
+import type { Limits } from "../../../src/core/limits.ts";
+import { Random } from "./random.ts";
+
+/** What may happen to one message. `late`: carried out long after its sender gave up. `reset`: the receiver's instance is said to have ended. */
+export const messageFaults = [
+  "lose",
+  "lose_answer",
+  "duplicate",
+  "late",
+  "overloaded",
+  "reset_before",
+  "reset_after",
+  "unknown_version",
+  "other_placement",
+] as const;
+
+/** What may happen when a write is about to become durable. `fail`: the instance hears of an error; `replace`: it lives on without its storage. */
+export const diskFaults = [
+  "crash_before",
+  "crash_after",
+  "replace_before",
+  "replace_after",
+  "fail_lost",
+  "fail_durable",
+] as const;
+
+/** What happens to a whole part at some moment. */
+export const partFaults = [
+  "crash",
+  "replace",
+  "lose_alarm",
+  "alarm_unreadable",
+  "clock_jump",
+  "partition",
+  "slow",
+  "echo",
+] as const;
+
+/** What may happen to a statement of the fleet record. */
+export const recordFaults = [
+  "record_down",
+  "record_failed",
+  "record_failed_after",
+  "record_stalled",
+] as const;
+
+/** What may happen to a transaction or a statement of a cell's database. `unknown`: the cell does not hear whether it was carried out. */
+export const localFaults = ["local_failed", "local_unknown_done", "local_unknown_lost"] as const;
+
+/** Where a cell's process may die: between any two steps of its own flow and of its reconciliation. */
+const flowCrashes = [
+  "before_begin",
+  "after_begin",
+  "before_local_commit",
+  "after_local_commit",
+  "after_commit",
+  "after_remove",
+  "before_rollback",
+  "after_rollback",
+  "before_reconcile_list",
+  "before_reconcile_has",
+  "before_reconcile_rows",
+  "before_reconcile_get",
+  "before_reconcile_commit",
+  "before_reconcile_fence",
+  "before_reconcile_rollback",
+  "before_reconcile_remove",
+  "any_moment",
+] as const;
+
+/** The same in a verification. */
+const verifyCrashes = [
+  "before_verify_page",
+  "before_verify_list",
+  "before_verify_digests",
+  "before_verify_lookup",
+  "before_verify_mend",
+  "before_verify_save",
+  "before_verify_release",
+] as const;
+
+export const cellCrashes = [...flowCrashes, ...verifyCrashes] as const;
+
+/** Points that few runs come to: there it is more probable. */
+const rareCellCrashes = [
+  "before_reconcile_get",
+  "before_reconcile_fence",
+  "before_reconcile_rollback",
+  "before_reconcile_commit",
+  "before_reconcile_remove",
+] as const satisfies readonly (typeof cellCrashes)[number][];
+
+/** How rows and claims are set at odds: a claim without its row, or a row without its claim. */
+export const driftKinds = [
+  "claim lost",
+  "claim of nobody",
+  "claim moved",
+  "row gone",
+  "row new",
+  "row moved",
+  "row renamed",
+  "name handed on",
+] as const;
+
+/** What cells, routers and operators do. */
+export const activities = [
+  "create",
+  "destroy",
+  "rename",
+  "replace",
+  "abandon",
+  "lookup",
+  "scan_leases",
+  "scan_records",
+  "fence",
+  "replay",
+  "reuse",
+  "foreign",
+  "steal",
+  "redecide",
+  "invalid",
+  "freeze",
+  "rotate_key",
+  "reconcile",
+  "cron",
+  "verify",
+  "plant_drift",
+  "decide_late",
+] as const;
+
+export type MessageFault = (typeof messageFaults)[number];
+export type DiskFault = (typeof diskFaults)[number];
+export type PartFault = (typeof partFaults)[number];
+export type RecordFault = (typeof recordFaults)[number];
+export type LocalFault = (typeof localFaults)[number];
+export type CellCrash = (typeof cellCrashes)[number];
+export type DriftKind = (typeof driftKinds)[number];
+export type Activity = (typeof activities)[number];
+
+/**
+ * The conditions of one run, drawn from its seed. Each run has its own mix (swarm testing): what all runs have a little of, no run has enough of
+ * to get deep.
+ */
+export interface Weather {
+  shards: number;
+  cells: number;
+  names: number;
+  limits: Partial<Limits>;
+  messageMs: number;
+  diskMs: number;
+  /** One access of the fleet record. When it is slow a run of the cron takes longer than a minute. */
+  recordMs: number;
+  turnMs: number;
+  /** Mean pause between two actions. */
+  actionMs: number;
+  /** How often rows and claims are set at odds before anything goes wrong. */
+  firstDrifts: number;
+  /** How long a cell's process takes between two steps of its own. */
+  cellMs: number;
+  messages: Record<MessageFault, number>;
+  disks: Record<DiskFault, number>;
+  records: Record<RecordFault, number>;
+  locals: Record<LocalFault, number>;
+  cellCrashes: Record<CellCrash, number>;
+  activities: Record<Activity, number>;
+  parts: Record<PartFault, number>;
+}
+
+const activityWeights: Record<Activity, number> = {
+  create: 22,
+  destroy: 10,
+  rename: 8,
+  replace: 16,
+  abandon: 4,
+  lookup: 14,
+  scan_leases: 10,
+  scan_records: 8,
+  fence: 3,
+  replay: 5,
+  reuse: 2,
+  foreign: 2,
+  steal: 3,
+  redecide: 4,
+  invalid: 1,
+  freeze: 4,
+  rotate_key: 1,
+  reconcile: 8,
+  cron: 8,
+  // Only where rows and claims are set at odds.
+  verify: 0,
+  plant_drift: 0,
+  decide_late: 0,
+};
+
+export function weatherOf(seed: number): Weather {
+  const random = Random.of(seed, "weather");
+  // One run in ten has no faults at all: then contention is what there is.
+  const storm = random.chance(0.1) ? 0 : random.pick([0.3, 1, 1, 2]);
+  const rates = <K extends string>(kinds: readonly K[], mean: number): Record<K, number> =>
+    Object.fromEntries(
+      kinds.map((kind) => [kind, random.chance(0.5) ? 0 : Math.min(0.3, random.exponential(mean) * storm)]),
+    ) as Record<K, number>;
+  const messages = rates(messageFaults, 0.02);
+  // Some bugs need several rare messages in a row: now and then some kinds are not rare.
+  if (storm > 0 && random.chance(0.4))
+    for (const kind of random.some(["duplicate", "late", "lose_answer"] as const, 2))
+      messages[kind] = 0.1 + 0.2 * random.next();
+  const none = <K extends string>(kinds: readonly K[]): Record<K, number> =>
+    Object.fromEntries(kinds.map((kind) => [kind, 0])) as Record<K, number>;
+  const weather: Weather = {
+    shards: random.pick([1, 2, 3, 4]),
+    cells: random.pick([2, 2, 3]),
+    names: random.pick([2, 3, 5, 8, 12]),
+    limits: limitsOf(random),
+    messageMs: random.pick([1, 5, 5, 20, 150]),
+    diskMs: random.pick([0.5, 3, 3, 20]),
+    recordMs: random.pick([0.5, 3, 20, 4_000]),
+    turnMs: random.pick([0, 0.2, 2]),
+    actionMs: random.pick([5, 30, 150, 800]),
+    cellMs: random.pick([0.5, 5, 100]),
+    firstDrifts: 0,
+    messages,
+    disks: rates(diskFaults, 0.006),
+    records: rates(recordFaults, 0.2),
+    locals: rates(localFaults, 0.03),
+    cellCrashes: { ...rates(flowCrashes, 0.05), ...rates(rareCellCrashes, 1), ...none(verifyCrashes) },
+    activities: {
+      ...none(activities),
+      ...Object.fromEntries(
+        activities
+          .filter((kind) => activityWeights[kind] > 0)
+          .map((kind) => [
+            kind,
+            activityWeights[kind] * (kind === "create" || random.chance(0.7) ? 0.3 + random.next() : 0),
+          ]),
+      ),
+    },
+    parts: Object.fromEntries(
+      partFaults.map((kind) => [
+        kind,
+        storm === 0 || random.chance(0.5) ? 0 : (0.3 + random.next()) * (kind === "echo" ? 3 : 1),
+      ]),
+    ) as Record<PartFault, number>,
+  };
+  return { ...weather, ...driftOf(Random.of(seed, "drifts"), weather, storm) };
+}
+
+/**
+ * In some runs rows and claims are set at odds all the time, and there is time for verifications, which take many steps. Drawn apart: all other runs
+ * are without.
+ */
+function driftOf(
+  random: Random,
+  { activities: weights, limits, cellCrashes: crashes }: Weather,
+  storm: number,
+): Partial<Weather> {
+  if (!random.chance(0.35)) return {};
+  const rare = { lookup: 3, scan_leases: 2, scan_records: 2, fence: 1, replay: 1, invalid: 0, cron: 2 };
+  const dies = verifyCrashes.map((kind) => [
+    kind,
+    random.chance(0.5) ? 0 : Math.min(0.3, random.exponential(0.1) * storm),
+  ]);
+  return {
+    shards: random.pick([1, 2]),
+    names: random.pick([3, 5, 8]),
+    actionMs: random.pick([50, 200, 800]),
+    firstDrifts: random.between(2, 8),
+    activities: { ...weights, ...rare, replace: 30, verify: 30, plant_drift: 15, decide_late: 4 },
+    cellCrashes: { ...crashes, ...(Object.fromEntries(dies) as Partial<Record<CellCrash, number>>) },
+    limits: {
+      ...limits,
+      ...(random.chance(0.25) ? { verificationSlots: 1 } : {}),
+      // Short ones run out, and then two runs of one cell are under way.
+      ...(random.chance(0.8) ? { verificationSlotMs: random.pick([1_000, 1_000, 5_000]) } : {}),
+    },
+  };
+}
+
+/** Mostly the defaults; now and then a limit so low that it is met. */
+function limitsOf(random: Random): Partial<Limits> {
+  return {
+    ...(random.chance(0.15) ? { concurrentBegins: random.between(1, 3) } : {}),
+    ...(random.chance(0.15) ? { outstandingLeases: random.between(2, 5) } : {}),
+    ...(random.chance(0.15) ? { leaseBytes: 1_024, beginBytes: 1_024 } : {}),
+    ...(random.chance(0.15) ? { fences: random.between(1, 3) } : {}),
+    ...(random.chance(0.3) ? { fanOut: random.between(1, 3) } : {}),
+    ...(random.chance(0.3) ? { messageOps: random.between(1, 4) } : {}),
+    ...(random.chance(0.3)
+      ? { beginDeadlineMs: random.pick([100, 1_000]), exchangeTimeoutMs: random.pick([60, 600]) }
+      : {}),
+    ...(random.chance(0.3) ? { inquiryTimeoutMs: random.pick([40, 300]) } : {}),
+    ...(random.chance(0.3) ? { commitDeadlineMs: random.pick([100, 1_000]) } : {}),
+    ...(random.chance(0.3) ? { sweepAfterMs: random.pick([50, 500]) } : {}),
+    ...(random.chance(0.3) ? { maxBackoffMs: random.pick([5_000, 20_000]) } : {}),
+    ...(random.chance(0.3) ? { historyS: random.between(60, 1_200) } : {}),
+    ...(random.chance(0.6)
+      ? { outcomeRetentionS: random.between(600, 900), outcomeMaxS: random.between(1_500, 3_000) }
+      : {}),
+    ...(random.chance(0.3) ? { pullRows: random.between(1, 5) } : {}),
+  };
+}

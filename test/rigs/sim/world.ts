@@ -1,0 +1,361 @@
+import type { BeginRequest, BucketKey } from "../../../src/core/messages.ts";
+import { shardOf } from "../../../src/core/placement.ts";
+import { opsOf } from "../../../src/http/batch.ts";
+import { batchOpOf, Recorder } from "../history/history.ts";
+import { activities, namesOf } from "./activity.ts";
+import { Api, type Reach } from "./api.ts";
+import { Cell } from "./cell.ts";
+import { Coordinator } from "./coordinator.ts";
+import { Faults } from "./faults.ts";
+import { Cron } from "./fleet-record.ts";
+import { Judge } from "./judge/judge.ts";
+import type { LocalRow, Name } from "./local.ts";
+import { Network, type Sent, type Witness } from "./network.ts";
+import type { Part } from "./part.ts";
+import { checkOutstanding } from "./record-check.ts";
+import { Random } from "./random.ts";
+import { Scheduler, type Owner } from "./scheduler.ts";
+import { Violation } from "./violation.ts";
+import type { PartFault, Weather } from "./weather.ts";
+
+/** A pause in which much that waits for time comes due: staleness, retention, the longest backoffs. */
+const LONG_PAUSE_MS = 700_000;
+const MINUTE_MS = 60_000;
+/** Events of a minute in which nobody does anything. */
+const SETTLING_STEPS = 5_000;
+/** Staleness is judged by the ledger's clock: its error, and the longest local transaction, must stay well under it. */
+const MAX_SKEW_MS = 120_000;
+const MAX_CELL_SKEW_MS = 900_000;
+
+/** The whole of it: a coordinator, its cells, and what befalls them. */
+export class World {
+  readonly scheduler: Scheduler;
+  readonly faults: Faults;
+  readonly judge: Judge;
+  readonly coordinator: Coordinator;
+  readonly cells: Cell[];
+  readonly names: Name[];
+  readonly recorder: Recorder;
+  readonly router: Api;
+  readonly operator: Api;
+  readonly cronJob: Cron;
+  /** Of all cells: a freeze beside any of them proves nothing. */
+  readonly thaws = { started: 0, running: 0 };
+  readonly #network: Network;
+  readonly #seed: number;
+  readonly #weather: Weather;
+  readonly #skipped: { has: (index: number) => boolean };
+  readonly #log: string[] = [];
+  #failure: Error | undefined;
+  #actions = 0;
+  #crons = 0;
+  #isActing = true;
+
+  constructor(seed: number, weather: Weather, skipped: { has: (index: number) => boolean }) {
+    this.#seed = seed;
+    this.#weather = weather;
+    this.#skipped = skipped;
+    this.scheduler = new Scheduler(Random.of(seed, "ties"));
+    this.faults = new Faults(seed, weather);
+    // The judge needs the coordinator, which needs the network, which tells the judge.
+    const witness: Witness = {
+      sent: (call) => this.#watch(() => this.judge.sent(call)),
+      repeated: (call) => this.#recordRepeated(call),
+      answered: (call, reply) => this.#watch(() => this.judge.answered(call, reply)),
+    };
+    const network = new Network(this.scheduler, this.faults, witness);
+    this.#network = network;
+    const log = (_: string, event: string): void => this.judge.see(`log ${event}`);
+    this.coordinator = new Coordinator(
+      weather,
+      { scheduler: this.scheduler, faults: this.faults, log },
+      network,
+    );
+    this.judge = new Judge(this.coordinator);
+    this.recorder = new Recorder();
+    const { scheduler, coordinator, judge, recorder } = this;
+    const reach: Reach = { scheduler, network, coordinator, judge, recorder, isCalm: () => this.faults.calm };
+    this.names = namesOf(weather.names);
+    this.cells = [...this.coordinator.ledgers.keys()].map(
+      (cell) => new Cell(cell, reach, this.faults, weather),
+    );
+    const rows = new Map(this.cells.map((cell) => [cell.id, cell.local.rows]));
+    this.judge.rowsOf = (cell) => rows.get(cell) ?? new Map();
+    this.cronJob = new Cron(weather, this.scheduler, this.faults, network, this.coordinator, (event) =>
+      this.judge.see(event),
+    );
+    this.judge.isRecorded = (cell, lease, state) => this.cronJob.record.hadLease(cell, lease, state);
+    this.router = new Api(reach, somebody("router"));
+    this.operator = new Api(reach, somebody("operator"));
+  }
+
+  /** Indices of actions that were drawn. */
+  get actions(): number {
+    return this.#actions;
+  }
+
+  shardOf({ type, canonical }: BucketKey): number {
+    return shardOf(type, canonical, this.#weather.shards);
+  }
+
+  /** One event; then everything is looked at. Throws a `Violation`. */
+  async step(untilMs?: number): Promise<boolean> {
+    const isMore = await this.scheduler.step(untilMs);
+    if (this.#failure === undefined) this.#watch(() => this.judge.observe());
+    if (this.#failure !== undefined) throw this.#failure;
+    return isMore;
+  }
+
+  /** Lets time pass. */
+  async pass(ms: number, mostSteps: number): Promise<void> {
+    const until = this.scheduler.nowMs + ms;
+    const last = this.scheduler.steps + mostSteps;
+    this.scheduler.after(ms, undefined, () => {});
+    while (this.scheduler.nowMs < until) {
+      if (!(await this.step(until))) return;
+      if (this.scheduler.steps > last)
+        throw new Violation("I16", `${mostSteps} events are not enough to come to rest`);
+    }
+  }
+
+  /** Registers the cells. Before any fault. */
+  async start(): Promise<void> {
+    await this.cronJob.load();
+    this.faults.calm = true;
+    for (const { id } of this.cells) {
+      const cell = {
+        cell: id,
+        name: `cell-${id}`,
+        address: `https://cell-${id}.example`,
+        locationHint: null,
+      };
+      await this.settle(
+        this.coordinator.directory.instance().object.addCell({ ...this.coordinator.envelope, ...cell }),
+      );
+    }
+    await this.#begin();
+    this.faults.calm = false;
+  }
+
+  /** Some runs begin with rows and claims, some of them at odds: long enough for a verification to judge them. */
+  async #begin(): Promise<void> {
+    if (this.#weather.firstDrifts === 0) return;
+    const random = this.faults.stream("first drifts");
+    for (let round = 0; round < 3; round += 1)
+      for (const cell of this.cells) await this.settle(activities.create(this, cell, random));
+    for (let drift = 0; drift < this.#weather.firstDrifts; drift += 1)
+      await this.settle(activities.plant_drift(this, random.pick(this.cells), random));
+    await this.pass(MINUTE_MS, SETTLING_STEPS);
+  }
+
+  async settle<T>(work: Promise<T>): Promise<T> {
+    const state = { isDone: false };
+    const watched = work.finally(() => (state.isDone = true));
+    this.spawn(watched.then(() => {}));
+    // What it waits for first is scheduled by promises.
+    await new Promise((resume) => setImmediate(resume));
+    while (!state.isDone)
+      if (!(await this.step())) throw new Error("the work waits for something that never happens");
+    return watched;
+  }
+
+  /** Work whose failure is the run's. */
+  spawn(work: Promise<void>): void {
+    work.catch((error: unknown) => this.fail(error));
+  }
+
+  /** The first failure is what the run found. */
+  fail(error: unknown): void {
+    this.#failure ??= error instanceof Error ? error : new Error(String(error));
+  }
+
+  /** Most minutes pass without a cron and a reconciliation: one may be missed, and those of each minute would be most of what a run does. */
+  tick(): void {
+    if (!this.#isActing) return;
+    const random = this.faults.stream("minute");
+    this.scheduler.after(MINUTE_MS, undefined, () => {
+      if (this.#isActing && random.chance(0.25)) this.spawn(this.cron());
+      for (const cell of this.cells)
+        if (this.#isActing && cell.isUp && random.chance(0.25))
+          this.spawn(activities.reconcile(this, cell, random));
+      this.tick();
+    });
+  }
+
+  act(): void {
+    if (!this.#isActing) return;
+    const index = this.#actions;
+    this.#actions += 1;
+    const random = Random.of(this.#seed, "action", index);
+    const pauseMs = random.chance(0.02)
+      ? random.exponential(LONG_PAUSE_MS)
+      : random.exponential(this.#weather.actionMs);
+    this.scheduler.after(pauseMs, undefined, () => {
+      if (this.#isActing && !this.#skipped.has(index)) this.#act(random, index);
+      this.act();
+    });
+  }
+
+  /** A begin that comes twice may be refused and then granted: to the history it is two calls. */
+  #recordRepeated({ from, method, message }: Sent): void {
+    if (method !== "begin") return;
+    const { lease, ops, allowMissing } = message as BeginRequest;
+    const cell = from.name.slice("cell ".length);
+    this.recorder.invoke({
+      client: `${from.name}, repeated`,
+      kind: "begin",
+      cell,
+      lease,
+      ops: ops.map(batchOpOf),
+      allowMissing,
+    });
+  }
+
+  stopActing(): void {
+    this.#isActing = false;
+  }
+
+  get log(): readonly string[] {
+    return this.#log;
+  }
+
+  #act(random: Random, index: number): void {
+    const isFault = random.chance(0.12);
+    const cell = random.pick(this.cells);
+    if (isFault && Object.values(this.#weather.parts).some((weight) => weight > 0)) {
+      const kind = random.weighted(this.#weather.parts);
+      this.#note(index, this.#breakSomething(kind, random));
+      return;
+    }
+    if (this.faults.cell(cell.id, "any_moment")) {
+      this.#note(index, `cell ${cell.id} dies`);
+      cell.crash();
+      this.scheduler.after(random.exponential(5_000), undefined, () => cell.restart());
+      return;
+    }
+    const kind = random.weighted(this.#weather.activities);
+    const needsCell = !["cron", "freeze", "lookup", "rotate_key"].includes(kind);
+    if (needsCell && !cell.isUp) return;
+    this.#note(index, `${kind} by cell ${cell.id}`);
+    this.judge.see(`activity ${kind}`);
+    this.spawn(activities[kind](this, cell, random));
+  }
+
+  #breakSomething(kind: PartFault, random: Random): string {
+    const part = this.#drawPart(kind, random);
+    if (part === undefined) return `nothing there for ${kind}`;
+    if (kind !== "alarm_unreadable" && kind !== "lose_alarm") this.faults.count(kind);
+    switch (kind) {
+      case "crash":
+        part.crash();
+        return `${part.name} crashes`;
+      case "replace":
+        part.replace();
+        return `${part.name} is replaced`;
+      case "lose_alarm":
+        part.loseAlarm();
+        return `${part.name} loses its alarm`;
+      case "alarm_unreadable":
+        part.unreadableAlarms = random.between(1, 3);
+        return `the alarm of ${part.name} cannot be read`;
+      case "clock_jump": {
+        const who = random.pick([part, random.pick(this.cells)]);
+        return who instanceof Cell ? this.#jumpCell(who, random) : this.#jumpPart(who, random);
+      }
+      case "partition": {
+        const parts = this.#drawLink(random);
+        this.faults.partitions.push({
+          parts,
+          untilMs: this.scheduler.nowMs + random.exponential(random.pick([1_000, 10_000, 300_000])),
+        });
+        return `${parts.join(" and ")} do not reach each other`;
+      }
+      case "echo":
+        return this.#echo(
+          random.chance(0.7) ? random.pick(this.coordinator.shards) : part,
+          random.between(1, 12),
+        );
+      case "slow":
+        this.faults.slowUntilMs.set(part.name, this.scheduler.nowMs + random.exponential(10_000));
+        return `${part.name} is slow`;
+    }
+  }
+
+  /** One to which this can happen. */
+  #drawPart(kind: PartFault, random: Random): Part<object> | undefined {
+    const { parts } = this.coordinator;
+    const able =
+      kind === "crash" || kind === "replace"
+        ? parts.filter(({ current }) => current !== undefined)
+        : kind === "lose_alarm"
+          ? parts.filter(({ disk }) => disk.liveAlarmMs !== null)
+          : parts;
+    return able.length === 0 ? undefined : random.pick(able);
+  }
+
+  /** Mostly one that matters: a ledger and a shard. */
+  #drawLink(random: Random): readonly [string, string] {
+    const all = [...this.coordinator.parts, ...this.cells.map(({ id }) => ({ name: `cell ${id}` }))];
+    const [ledgers, shards] = [[...this.coordinator.ledgers.values()], this.coordinator.shards];
+    const others = [...all, { name: "cron" }, { name: "router" }, { name: "operator" }];
+    const [a, b] = random.chance(0.5)
+      ? [random.pick(ledgers), random.pick(shards)]
+      : [random.pick(all), random.pick(others)];
+    return a.name === b.name ? [random.pick(ledgers).name, random.pick(shards).name] : [a.name, b.name];
+  }
+
+  #echo(part: Part<object>, count: number): string {
+    this.#network.echo(part, count);
+    return `the last ${count} messages to ${part.name} come again`;
+  }
+
+  #jumpPart(part: { name: string; skewMs: number; jump: (ms: number) => void }, random: Random): string {
+    const target = random.between(-MAX_SKEW_MS, MAX_SKEW_MS);
+    if (target < part.skewMs) this.judge.see("M4");
+    part.jump(target - part.skewMs);
+    return `the clock of ${part.name} is ${target} ms off`;
+  }
+
+  #jumpCell(cell: Cell, random: Random): string {
+    cell.clockSkewMs = random.between(-MAX_CELL_SKEW_MS, MAX_CELL_SKEW_MS);
+    return `the clock of cell ${cell.id} is ${cell.clockSkewMs} ms off`;
+  }
+
+  checkInvalid(one: LocalRow, same: LocalRow): void {
+    const creates = [one, same].map(({ type, value, subject, source }) => ({
+      bucket: { type, value },
+      subject,
+      source,
+    }));
+    const result = opsOf({ creates }, this.#weather.shards, this.coordinator.limits);
+    this.judge.check("I10", !result.ok, () => "a batch with a name twice passes");
+    this.judge.see("B1");
+  }
+
+  /** What the platform does each minute. */
+  async cron(): Promise<void> {
+    const startedMs = this.scheduler.nowMs;
+    this.#crons += 1;
+    if (this.#crons > 1) this.judge.see("crons overlap");
+    await this.cronJob.run();
+    this.#crons -= 1;
+    if (this.scheduler.nowMs - startedMs > MINUTE_MS) this.judge.see("a cron takes over a minute");
+    checkOutstanding(this);
+  }
+
+  #note(index: number, what: string): void {
+    this.#log.push(
+      `${String(index).padStart(5)}  ${(this.scheduler.nowMs - 1_750_000_000_000).toFixed(1).padStart(12)} ms  ${what}`,
+    );
+  }
+
+  #watch(look: () => void): void {
+    try {
+      look();
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+}
+
+const somebody = (name: string): Owner => ({ name, dead: false });

@@ -1,0 +1,163 @@
+import { renderTable } from "../../../demo/table.ts";
+import { mean, percentile, trendOf, type Minute, type Trend } from "./samples.ts";
+import type { Soak } from "./soak.ts";
+
+const ms = (value: number): string => (Number.isNaN(value) ? "–" : value.toFixed(1));
+const inUnit = (value: number, unit: string): string =>
+  Number.isNaN(value) ? "–" : `${value.toFixed(1)} ${unit}`;
+const mb = (values: readonly number[]): string => (values.length === 0 ? "–" : mean(values).toFixed(1));
+
+const head = [
+  "calls",
+  "refused",
+  "unknown",
+  "replays",
+  "begin p50",
+  "p99",
+  "commit p50",
+  "p99",
+  "lookup p50",
+  "p99",
+  "node MB",
+  "workerd MB",
+  "state MB",
+  "WAL MB",
+  "kills",
+  "restarts",
+  "cells' kills",
+  "complaints",
+];
+
+const rowOf = ({
+  minute,
+  latencies,
+  answered,
+  refused,
+  unknown,
+  replays,
+  ...rest
+}: Minute): (string | number)[] => [
+  String(minute + 1),
+  answered + refused + unknown,
+  refused,
+  unknown,
+  replays,
+  ...[latencies.begin, latencies.commit, latencies.lookup].flatMap((all) => [
+    ms(percentile(all, 0.5)),
+    ms(percentile(all, 0.99)),
+  ]),
+  mb(rest.nodeMb),
+  mb(rest.workerdMb),
+  mb(rest.databaseMb),
+  mb(rest.walMb),
+  rest.kills,
+  rest.restarts,
+  rest.clientKills,
+  rest.complaints,
+];
+
+/** One point per minute, from `from` on. Minutes without a value are left out. */
+function points(
+  minutes: readonly Minute[],
+  from: number,
+  value: (minute: Minute) => number,
+): [number, number][] {
+  return minutes
+    .filter(({ minute }) => minute >= from)
+    .map((minute): [number, number] => [minute.minute, value(minute)])
+    .filter(([, y]) => !Number.isNaN(y));
+}
+
+/** Memory and latencies over the undisturbed life, after its first minute; files once outcomes were forgotten for a while. */
+function trends({ minutes: all, calmFrom, retentionS, options }: Soak): Trend[] {
+  // The last one is only begun.
+  const minutes = all.filter(({ minute }) => minute < options.minutes);
+  const calm = Math.ceil(calmFrom) + 1;
+  // Kept for the retention, copied and forgotten by the runs of the cron after it.
+  const full = Math.ceil(retentionS / 60) + 2;
+  const p = (kind: "begin" | "commit" | "lookup", share: number) => (minute: Minute) =>
+    percentile(minute.latencies[kind], share);
+  return [
+    trendOf(
+      "memory of node",
+      "MB",
+      points(minutes, calm, ({ nodeMb }) => mean(nodeMb)),
+      0.15,
+      10,
+    ),
+    trendOf(
+      "memory of workerd",
+      "MB",
+      points(minutes, calm, ({ workerdMb }) => mean(workerdMb)),
+      0.15,
+      20,
+    ),
+    trendOf(
+      "databases",
+      "MB",
+      points(minutes, full, ({ databaseMb }) => mean(databaseMb)),
+      0.15,
+      1,
+    ),
+    trendOf(
+      "write-ahead logs",
+      "MB",
+      points(minutes, full, ({ walMb }) => mean(walMb)),
+      0.3,
+      10,
+    ),
+    trendOf("begin, p50", "ms", points(minutes, calm, p("begin", 0.5)), 0.3, 5),
+    trendOf("begin, p99", "ms", points(minutes, calm, p("begin", 0.99)), 0.5, 50),
+    trendOf("commit, p50", "ms", points(minutes, calm, p("commit", 0.5)), 0.3, 5),
+    trendOf("commit, p99", "ms", points(minutes, calm, p("commit", 0.99)), 0.5, 50),
+    trendOf("lookup, p50", "ms", points(minutes, calm, p("lookup", 0.5)), 0.3, 5),
+    trendOf("lookup, p99", "ms", points(minutes, calm, p("lookup", 0.99)), 0.5, 50),
+  ];
+}
+
+const trendRow = ({
+  name,
+  unit,
+  points: count,
+  mean: average,
+  growth,
+  tolerance,
+  isFlat,
+}: Trend): (string | number)[] => [
+  name,
+  count,
+  inUnit(average, unit),
+  inUnit(count === 0 ? Number.NaN : growth, unit),
+  inUnit(tolerance, unit),
+  count < 3 ? "too short to say" : isFlat ? "flat" : "GROWS",
+];
+
+export function report(soak: Soak): string[] {
+  const { survived, complaints } = soak;
+  const all: [string, number][] = [
+    ["kill -9 of the coordinator, or of one half of it", survived.kills],
+    ["graceful restarts", survived.restarts],
+    ["kill -9 of a cell's process", survived.clientKills],
+    ["cycles of load and full verification", survived.cycles],
+    ["calls", survived.calls],
+    ["calls whose outcome was not known", survived.unknown],
+    ["calls made again", survived.replays],
+    ["leases settled by the cells' reconciliation", survived.reconciled],
+    ["complaints of the verification", complaints.length],
+  ];
+  return [
+    ...renderTable({
+      title: "minute",
+      head,
+      rows: soak.minutes.filter(({ databaseMb }) => databaseMb.length > 0).map(rowOf),
+    }),
+    "",
+    ...renderTable({
+      title: "trend",
+      head: ["minutes", "mean", "growth", "allowed", "verdict"],
+      rows: trends(soak).map(trendRow),
+    }),
+    "",
+    ...renderTable({ title: "survived", head: ["number"], rows: all }),
+  ];
+}
