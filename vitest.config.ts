@@ -33,7 +33,7 @@ export default defineConfig({
           name: "node",
           globalSetup: ["test/support/databases/setup.ts", "test/support/browser/setup.ts"],
           include: [
-            "test/{bench,core,cell,client,contract,demo,examples,scripts,testing}/**/*.test.ts",
+            "test/{bench,core,cell,client,demo,examples,scripts,testing}/**/*.test.ts",
             "test/rigs/{cell-crash,crash,fuzz,history,sim}/**/*.test.ts",
           ],
         },

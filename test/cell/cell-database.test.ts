@@ -1,5 +1,5 @@
 import { describe } from "vitest";
-import { cellDatabaseSuite } from "../contract/cell-database.ts";
+import { cellDatabaseSuite } from "../suites/cell-database.ts";
 import { isSkipped } from "../support/databases/available.ts";
 import { mysqlDialect } from "./scenarios/mysql-dialect.ts";
 import { postgresDialect } from "./scenarios/postgres-dialect.ts";

@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import { describe } from "vitest";
 import { postgres } from "../../src/cell/postgres/index.ts";
-import { localLeasesSuite, type LocalWorld } from "../contract/local-leases.ts";
+import { localLeasesSuite, type LocalWorld } from "../suites/local-leases.ts";
 import { isSkipped } from "../support/databases/available.ts";
 import { MemoryLocal } from "./memory-leases.ts";
 import { pglite, PostgresServer } from "./scenarios/starts.ts";

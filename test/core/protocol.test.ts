@@ -1,4 +1,4 @@
-import { protocolSuite, type World } from "../contract/protocol.ts";
+import { protocolSuite, type World } from "../suites/protocol.ts";
 import { Cluster } from "../support/cluster.ts";
 
 protocolSuite("the core over node:sqlite", async (): Promise<World> => {

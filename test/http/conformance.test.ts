@@ -1,6 +1,6 @@
 /** The API over real Durable Objects and D1. */
 import { runCron } from "../../src/projections/cron.ts";
-import { conformanceSuite, type Started, type StartOptions } from "../conformance/suite.ts";
+import { conformanceSuite, type Started, type StartOptions } from "../suites/conformance/suite.ts";
 import { Api, env, keyOf, startDeployment } from "../support/workerd/api.ts";
 import { counting } from "../support/workerd/counting.ts";
 

@@ -1,9 +1,9 @@
-/** The stream of an export, as far as what is behind it is concerned. What it holds is in test/conformance. */
+/** The stream of an export, as far as what is behind it is concerned. What it holds is in test/suites/conformance. */
 import { v4 as newUuid } from "uuid";
 import { beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { createClient } from "../../src/client/index.ts";
 import { problem } from "../../src/http/contract/schemas.ts";
-import { linesIn } from "../conformance/lines.ts";
+import { linesIn } from "../suites/conformance/lines.ts";
 import { Api, env, keyOf, signedKey, startDeployment } from "../support/workerd/api.ts";
 import { watchedNamespace } from "../support/workerd/counting.ts";
 

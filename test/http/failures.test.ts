@@ -3,7 +3,7 @@ import { shardOf } from "../../src/core/placement.ts";
 import { beforeAll, describe, expect, test, vi } from "vitest";
 import { v4 as newUuid } from "uuid";
 import { routeIds, routes } from "../../src/http/contract.ts";
-import { begun, claim, committed, freshName } from "../conformance/leases.ts";
+import { begun, claim, committed, freshName } from "../suites/conformance/leases.ts";
 import { Api, env, signedKey, startDeployment } from "../support/workerd/api.ts";
 import { watchedNamespace } from "../support/workerd/counting.ts";
 

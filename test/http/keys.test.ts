@@ -2,8 +2,8 @@ import { v4 as newUuid } from "uuid";
 import { beforeEach, describe, expect, test } from "vitest";
 import type * as z from "zod";
 import type * as schemas from "../../src/http/contract/schemas.ts";
-import type { Sent } from "../conformance/client.ts";
-import { begun, freshName } from "../conformance/leases.ts";
+import type { Sent } from "../suites/conformance/client.ts";
+import { begun, freshName } from "../suites/conformance/leases.ts";
 import { Api, env, signedKey, startDeployment } from "../support/workerd/api.ts";
 import { counting, watchedNamespace } from "../support/workerd/counting.ts";
 

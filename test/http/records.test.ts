@@ -1,6 +1,6 @@
-/** Lookups, as far as other isolates and the objects behind them are concerned. The rest is in test/conformance. */
+/** Lookups, as far as other isolates and the objects behind them are concerned. The rest is in test/suites/conformance. */
 import { beforeAll, expect, test } from "vitest";
-import { addressOf, begun, claim, committed, freshName } from "../conformance/leases.ts";
+import { addressOf, begun, claim, committed, freshName } from "../suites/conformance/leases.ts";
 import { Api, startDeployment } from "../support/workerd/api.ts";
 import { counting } from "../support/workerd/counting.ts";
 

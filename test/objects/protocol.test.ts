@@ -1,4 +1,4 @@
-import { protocolSuite } from "../contract/protocol.ts";
+import { protocolSuite } from "../suites/protocol.ts";
 import { startWorld } from "./world.ts";
 
 protocolSuite("the Durable Objects in workerd", startWorld);

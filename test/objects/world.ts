@@ -3,7 +3,7 @@ import { env as anyEnv } from "cloudflare:workers";
 import { v4 as uuid } from "uuid";
 import { MESSAGE_VERSION, type DigestRecordsAnswer, type Reply } from "../../src/core/messages.ts";
 import { configOf, type Env } from "../../src/env.ts";
-import type { World } from "../contract/protocol.ts";
+import type { World } from "../suites/protocol.ts";
 import { stubsOf } from "../support/workerd/stubs.ts";
 
 export const env = anyEnv as unknown as Env;

@@ -1,5 +1,5 @@
 import { describe } from "vitest";
-import { localLeasesSuite, type LocalWorld } from "../../contract/local-leases.ts";
+import { localLeasesSuite, type LocalWorld } from "../../suites/local-leases.ts";
 import { isSkipped } from "../../support/databases/available.ts";
 import { Installed } from "./server.ts";
 

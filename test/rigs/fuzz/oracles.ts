@@ -3,7 +3,7 @@ import type * as z from "zod";
 import { errorsOf } from "../../../src/http/contract.ts";
 import { problem } from "../../../src/http/contract/schemas.ts";
 import { errorCodes } from "../../../src/core/refusal.ts";
-import { linesIn } from "../../conformance/lines.ts";
+import { linesIn } from "../../suites/conformance/lines.ts";
 import { wrongEffect } from "./effects.ts";
 import { NAME_MARK } from "./pools.ts";
 import type { FuzzServer, Received, Sent } from "./server.ts";

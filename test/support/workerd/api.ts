@@ -5,8 +5,8 @@ import { Hmac } from "../../../src/auth/hmac.ts";
 import { makeKey, type KeyPayload } from "../../../src/auth/key.ts";
 import type { Env } from "../../../src/env.ts";
 import { app } from "../../../src/http/app.ts";
-import { Client, type KeyName } from "../../conformance/client.ts";
-import { addressOf } from "../../conformance/leases.ts";
+import { Client, type KeyName } from "../../suites/conformance/client.ts";
+import { addressOf } from "../../suites/conformance/leases.ts";
 
 export const env = bindings as unknown as Env & {
   TEST_MIGRATIONS: D1Migration[];

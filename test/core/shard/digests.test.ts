@@ -2,16 +2,16 @@
 import { DatabaseSync } from "node:sqlite";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { DigestSum, lanesOf } from "../../src/core/digest.ts";
-import type { DigestRecordsRequest, RangeDigest, SourceRange } from "../../src/core/messages.ts";
-import { migrate } from "../../src/core/meta.ts";
-import { bucketTypeNames } from "../../src/core/registry.ts";
-import { shardSchema } from "../../src/core/shard/schema.ts";
-import { digestStatement, ShardStore } from "../../src/core/shard/store.ts";
-import { compareBytes, sourceOrder } from "../../src/core/source-order.ts";
-import { Cluster } from "../support/cluster.ts";
-import { NodeSql } from "../support/node-sql.ts";
-import { beginRequest, decideRequest, keyOf, opsOf, type OpSpec } from "../support/ops.ts";
+import { DigestSum, lanesOf } from "../../../src/core/digest.ts";
+import type { DigestRecordsRequest, RangeDigest, SourceRange } from "../../../src/core/messages.ts";
+import { migrate } from "../../../src/core/meta.ts";
+import { bucketTypeNames } from "../../../src/core/registry.ts";
+import { shardSchema } from "../../../src/core/shard/schema.ts";
+import { digestStatement, ShardStore } from "../../../src/core/shard/store.ts";
+import { compareBytes, sourceOrder } from "../../../src/core/source-order.ts";
+import { Cluster } from "../../support/cluster.ts";
+import { NodeSql } from "../../support/node-sql.ts";
+import { beginRequest, decideRequest, keyOf, opsOf, type OpSpec } from "../../support/ops.ts";
 
 const start = (): Promise<Cluster> => Cluster.start({ shards: 1 });
 

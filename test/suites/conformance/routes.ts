@@ -1,10 +1,10 @@
 /** Everything that the contract promises of every route, for every route. */
 import { v4 as newUuid } from "uuid";
 import { beforeAll, describe, expect, test } from "vitest";
-import { Hmac } from "../../src/auth/hmac.ts";
-import { makeKey } from "../../src/auth/key.ts";
-import { routeIds, routes, type RouteId } from "../../src/http/contract.ts";
-import { parameterNames, type Route } from "../../src/http/contract/route.ts";
+import { Hmac } from "../../../src/auth/hmac.ts";
+import { makeKey } from "../../../src/auth/key.ts";
+import { routeIds, routes, type RouteId } from "../../../src/http/contract.ts";
+import { parameterNames, type Route } from "../../../src/http/contract/route.ts";
 import { cases, type Request } from "./cases.ts";
 import { linesIn } from "./lines.ts";
 import type { Payload, Problem, Sent } from "./client.ts";

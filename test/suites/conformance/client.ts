@@ -1,7 +1,7 @@
 /** A caller that has nothing but HTTP. */
 import { expect } from "vitest";
 import type * as z from "zod";
-import { problem } from "../../src/http/contract/schemas.ts";
+import { problem } from "../../../src/http/contract/schemas.ts";
 
 export type Problem = z.infer<typeof problem>;
 

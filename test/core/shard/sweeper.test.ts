@@ -1,9 +1,9 @@
 /** When a shard asks about its holds by itself, and when not (rules B8, M3). */
 import { expect, test } from "vitest";
-import type { Limits } from "../../src/core/limits.ts";
-import type { Exchange, Inquiry } from "../../src/core/messages.ts";
-import { Cluster } from "../support/cluster.ts";
-import { beginRequest, decideRequest } from "../support/ops.ts";
+import type { Limits } from "../../../src/core/limits.ts";
+import type { Exchange, Inquiry } from "../../../src/core/messages.ts";
+import { Cluster } from "../../support/cluster.ts";
+import { beginRequest, decideRequest } from "../../support/ops.ts";
 
 const SWEEP_AFTER_MS = 5_000;
 

@@ -1,5 +1,5 @@
 import { v4 as newUuid } from "uuid";
-import type { RouteId } from "../../src/http/contract.ts";
+import type { RouteId } from "../../../src/http/contract.ts";
 import type { Client, Sent } from "./client.ts";
 import { begun, claim, committed, freshName } from "./leases.ts";
 

@@ -1,7 +1,7 @@
 /** Slots for verifications, in the directory. */
 import { expect, test } from "vitest";
-import { placementOf } from "../../src/core/placement.ts";
-import { Cluster } from "../support/cluster.ts";
+import { placementOf } from "../../../src/core/placement.ts";
+import { Cluster } from "../../support/cluster.ts";
 
 const SLOT_MS = 60_000;
 

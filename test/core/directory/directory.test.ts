@@ -1,9 +1,9 @@
 /** The directory over node:sqlite: what must never differ between machines. */
 import { expect, test } from "vitest";
-import type { Cell, MintedKey } from "../../src/core/directory/directory.ts";
-import { MESSAGE_VERSION } from "../../src/core/messages.ts";
-import { placementOf } from "../../src/core/placement.ts";
-import { Cluster } from "../support/cluster.ts";
+import type { Cell, MintedKey } from "../../../src/core/directory/directory.ts";
+import { MESSAGE_VERSION } from "../../../src/core/messages.ts";
+import { placementOf } from "../../../src/core/placement.ts";
+import { Cluster } from "../../support/cluster.ts";
 
 const ok = (value: unknown): object => ({ ok: true, value });
 const no = (code: string, more: object = {}): object => ({

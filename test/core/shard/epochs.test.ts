@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { migrate, readMetaNumber } from "../../src/core/meta.ts";
-import { ShardStore } from "../../src/core/shard/store.ts";
-import { shardSchema } from "../../src/core/shard/schema.ts";
-import { NodeSql } from "../support/node-sql.ts";
+import { migrate, readMetaNumber } from "../../../src/core/meta.ts";
+import { ShardStore } from "../../../src/core/shard/store.ts";
+import { shardSchema } from "../../../src/core/shard/schema.ts";
+import { NodeSql } from "../../support/node-sql.ts";
 
 const give = (sql: NodeSql, store: ShardStore, grants: number): number[] => {
   const given: number[] = [];

@@ -1,9 +1,9 @@
 /** The guards of a shard that ordinary work seldom meets. */
 import { expect, test } from "vitest";
-import type { Decision, Exchange, ListRecordsAnswer, Prepare, Reply } from "../../src/core/messages.ts";
-import { sourceOrder } from "../../src/core/source-order.ts";
-import { Cluster } from "../support/cluster.ts";
-import { beginRequest, decideRequest, keyOf, type OpSpec } from "../support/ops.ts";
+import type { Decision, Exchange, ListRecordsAnswer, Prepare, Reply } from "../../../src/core/messages.ts";
+import { sourceOrder } from "../../../src/core/source-order.ts";
+import { Cluster } from "../../support/cluster.ts";
+import { beginRequest, decideRequest, keyOf, type OpSpec } from "../../support/ops.ts";
 
 const no = (code: string, more: object = {}): object => ({
   ok: false,

@@ -2,8 +2,8 @@
 import { v4 as newUuid } from "uuid";
 import { beforeAll, describe, expect, test } from "vitest";
 import type * as z from "zod";
-import { DigestSum, lanesOf } from "../../src/core/digest.ts";
-import type * as schemas from "../../src/http/contract/schemas.ts";
+import { DigestSum, lanesOf } from "../../../src/core/digest.ts";
+import type * as schemas from "../../../src/http/contract/schemas.ts";
 import type { Client } from "./client.ts";
 import { addressOf, begun, committed, freshName } from "./leases.ts";
 import type { Open } from "./suite.ts";
