@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { parsed, runProgram, wholeNumber } from "../crash/options.ts";
+import { parsed, runProgram, wholeNumber } from "../../support/options.ts";
 import { run, type Outcome, type RunOptions } from "./run.ts";
 
 const CALM_MS = 6_000;

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { renderTable } from "../../../demo/table.ts";
-import { BadOption, parsed, runProgram, wholeNumber } from "./options.ts";
+import { BadOption, parsed, runProgram, wholeNumber } from "../../support/options.ts";
 import { describe, matrix, planOf } from "./plan.ts";
 import { makeTemplate, runRound, type Outcome, type Plan } from "./round.ts";
 

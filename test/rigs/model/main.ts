@@ -6,7 +6,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { BadOption, parsed } from "../crash/options.ts";
+import { BadOption, parsed } from "../../support/options.ts";
 import { bases, CYCLE, variants, type Base, type Run, type Variant } from "./runs.ts";
 import { ensureTools, isVariant, propertyNames, search, steps, type Found, type Limits } from "./spin.ts";
 

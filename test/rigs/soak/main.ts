@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { BadOption, parsed, runProgram, wholeNumber } from "../crash/options.ts";
+import { BadOption, parsed, runProgram, wholeNumber } from "../../support/options.ts";
 import { report } from "./report.ts";
 import { Soak } from "./soak.ts";
 
