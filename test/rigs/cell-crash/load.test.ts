@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { isSkipped } from "../../support/databases/available.ts";
+import { today } from "../../support/day.ts";
 import { run } from "./run.ts";
 
 const SLOW_MS = 240_000;
@@ -20,7 +21,7 @@ describe.skipIf(isSkipped("PostgreSQL"))("two cells under load", () => {
     "their processes, PostgreSQL and the coordinator are killed, and everything agrees in the end",
     { timeout: SLOW_MS },
     async () => {
-      const seed = Number(process.env["CELL_CRASH_SEED"] ?? Math.floor(Date.now() / 86_400_000));
+      const seed = Number(process.env["CELL_CRASH_SEED"] ?? today);
       const { complaints } = await run({
         seed,
         signUps: 300,

@@ -4,6 +4,7 @@ import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
 import { bugs, plant } from "./bugs.ts";
 import { missing } from "./coverage.ts";
+import { findKnownSeeds, isExpected, readKnownSeeds, runKnownBugs, writeKnownSeeds } from "./known-seeds.ts";
 import { runAll } from "./pool.ts";
 import type { RunResult } from "./run.ts";
 import type { Shrunk } from "./shrink.ts";
@@ -19,7 +20,10 @@ const HELP = `npm run sim -- [options]
   --threads N      (default: the machine's)
   --coverage       fails unless every fault, activity, invariant and rule was met
   --bug NAME       with a bug planted: fails unless it is found, as what it may violate
+  --bugs           each planted bug over --seeds seeds, until it is found; all of them must be found
   --list-bugs      the bugs that can be planted
+  --known          runs the known seeds: those of the coverage, then one for each bug, which must be found
+  --find-known     searches for the known seeds again, and writes them to known-seeds.json
   --keep NAME      shrinks what is violated and keeps it as a regression of that name
   --regressions    runs the kept regressions; with --bug those of that bug, which must be found again
   --json           the summary as JSON, as the line before the last
@@ -37,7 +41,10 @@ const { values } = parseArgs({
     threads: { type: "string" },
     coverage: { type: "boolean", default: false },
     bug: { type: "string" },
+    bugs: { type: "boolean", default: false },
     "list-bugs": { type: "boolean", default: false },
+    known: { type: "boolean", default: false },
+    "find-known": { type: "boolean", default: false },
     keep: { type: "string" },
     regressions: { type: "boolean", default: false },
     json: { type: "boolean", default: false },
@@ -64,7 +71,7 @@ interface Summary {
 }
 
 /** Runs seeds until one violates something, or there are no more. */
-async function runSeeds(steps: number, threads: number): Promise<Summary> {
+async function runSeeds(steps: number, threads: number, bug?: string): Promise<Summary> {
   const startedMs = performance.now();
   const minutes = values.minutes === undefined ? undefined : wholeNumber("minutes", values.minutes, 1);
   const from =
@@ -82,7 +89,7 @@ async function runSeeds(steps: number, threads: number): Promise<Summary> {
     seed >= last || (minutes !== undefined && performance.now() - startedMs > minutes * 60_000);
   await runAll({
     threads,
-    bug: values.bug,
+    bug,
     next: () => (isOver() ? undefined : { seed: seed++, steps }),
     onResult: (result) => {
       summary.runs += 1;
@@ -129,9 +136,8 @@ const verdictOf = ({ seed, violation }: RunResult): string =>
 
 async function seeds(): Promise<boolean> {
   const steps = wholeNumber("steps", values.steps, 1);
-  const threads =
-    values.threads === undefined ? availableParallelism() : wholeNumber("threads", values.threads, 1);
-  const summary = await runSeeds(steps, threads);
+  const threads = threadCount();
+  const summary = await runSeeds(steps, threads, values.bug);
   const { runs, found, seen, seconds } = summary;
   say(`${runs} runs, ${summary.steps} events, ${Math.round(summary.steps / seconds)} events/s`);
   if (found !== undefined && values.bug === undefined) await explain(found, steps);
@@ -157,12 +163,67 @@ async function seeds(): Promise<boolean> {
 }
 
 function sayFound(bug: string, runs: number, found: RunResult | undefined): boolean {
-  const rule = found?.violation?.rule ?? "";
-  const isExpected = (bugs[bug]?.violates as readonly string[] | undefined)?.includes(rule) ?? false;
-  if (found === undefined) say(`not found in ${runs} runs: ${bug}`);
-  else
-    say(`found by seed ${found.seed} as ${rule}${isExpected ? "" : ", which it does not violate"}: ${bug}`);
-  return isExpected;
+  if (found?.violation === undefined) return (say(`not found in ${runs} runs: ${bug}`), false);
+  const wasExpected = isExpected(bug, found);
+  const { rule } = found.violation;
+  say(`found by seed ${found.seed} as ${rule}${wasExpected ? "" : ", which it does not violate"}: ${bug}`);
+  return wasExpected;
+}
+
+const threadCount = (): number =>
+  values.threads === undefined ? availableParallelism() : wholeNumber("threads", values.threads, 1);
+
+/** The seeds that are known to do something: a check of seconds. The last line is a summary, with --json as JSON. */
+async function known(): Promise<boolean> {
+  const knownSeeds = readKnownSeeds();
+  const { steps, coverage } = knownSeeds;
+  const waiting = [...coverage];
+  const seen: Record<string, number> = {};
+  let violated: RunResult | undefined;
+  await runAll({
+    threads: threadCount(),
+    next: () => {
+      const seed = waiting.shift();
+      return seed === undefined ? undefined : { seed, steps };
+    },
+    onResult: (result) => {
+      for (const [what, count] of Object.entries(result.seen)) seen[what] = (seen[what] ?? 0) + count;
+      if (result.violation !== undefined) violated = result;
+      return violated === undefined;
+    },
+  });
+  if (violated !== undefined) return (say(verdictOf(violated)), false);
+  const lacking = missing(seen);
+  say(
+    lacking.length > 0
+      ? `never met: ${lacking.join(", ")}`
+      : `nothing violated in ${coverage.length} runs, which met everything`,
+  );
+  const found = await runKnownBugs(knownSeeds, threadCount());
+  const bugsFound = new Set(
+    found.filter(({ bug, result }) => sayFound(bug, 1, result)).map(({ bug }) => bug),
+  );
+  const bugsMissed = Object.keys(bugs).filter((bug) => !bugsFound.has(bug));
+  if (values.json) say(JSON.stringify({ coverageRuns: coverage.length, missing: lacking, bugsMissed }));
+  say(
+    bugsMissed.length === 0
+      ? `all ${found.length} bugs found by their known seeds`
+      : `${bugsMissed.length} bugs not found by their known seeds; --find-known searches for others`,
+  );
+  return lacking.length === 0 && bugsMissed.length === 0;
+}
+
+/** Searches for each planted bug, and lists those that the seeds did not find. */
+async function everyBug(): Promise<boolean> {
+  const steps = wholeNumber("steps", values.steps, 1);
+  const missed: string[] = [];
+  for (const bug of Object.keys(bugs)) {
+    const { runs, found } = await runSeeds(steps, threadCount(), bug);
+    if (!sayFound(bug, runs, found)) missed.push(bug);
+  }
+  for (const bug of missed) say(`missed: ${bug}`);
+  say(`${Object.keys(bugs).length - missed.length} bugs found, ${missed.length} missed`);
+  return missed.length === 0;
 }
 
 async function oneSeed(): Promise<boolean> {
@@ -212,6 +273,12 @@ async function main(): Promise<boolean> {
     return true;
   }
   if (values.regressions) return regressions();
+  if (values.known) return known();
+  if (values.bugs) return everyBug();
+  if (values["find-known"]) {
+    writeKnownSeeds(await findKnownSeeds(wholeNumber("steps", values.steps, 1), threadCount(), say));
+    return true;
+  }
   return values.seed === undefined ? seeds() : oneSeed();
 }
 

@@ -11,31 +11,76 @@ export interface PoolOptions {
   bug?: string | undefined;
   /** The next seed, or undefined when there is none. */
   next: () => Job | undefined;
-  /** False: enough was seen. */
+  /** Returns false when no further seed needs to run. */
   onResult: (result: RunResult) => boolean;
 }
 
-/** Runs seeds on several threads until there are no more, or enough was seen. */
+/** A thread that has loaded the protocol, perhaps with a bug planted in it. It runs one job at a time. */
+class SimThread {
+  readonly #worker: Worker;
+  #resolve: (result: RunResult) => void = () => {};
+  #reject: (error: Error) => void = () => {};
+
+  constructor(bug: string | undefined) {
+    this.#worker = new Worker(new URL("./worker.ts", import.meta.url), { workerData: { bug } });
+    this.#worker.on("message", (result: RunResult) => this.#resolve(result));
+    this.#worker.on("error", (error) =>
+      this.#reject(error instanceof Error ? error : new Error(String(error))),
+    );
+  }
+
+  run(job: Job): Promise<RunResult> {
+    return new Promise((resolve, reject) => {
+      [this.#resolve, this.#reject] = [resolve, reject];
+      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
+      this.#worker.postMessage(job);
+    });
+  }
+
+  async end(): Promise<void> {
+    await this.#worker.terminate();
+  }
+}
+
+/** Runs seeds on several threads until there are no more, or `onResult` has seen enough. */
 export async function runAll({ threads, bug, next, onResult }: PoolOptions): Promise<void> {
   let isOver = false;
-  const lane = (): Promise<void> =>
-    new Promise((resolve, reject) => {
-      const worker = new Worker(new URL("./worker.ts", import.meta.url), { workerData: { bug } });
-      const go = (): void => {
-        const job = isOver ? undefined : next();
-        // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
-        if (job !== undefined) return worker.postMessage(job);
-        void worker.terminate().then(() => resolve());
-      };
-      worker.on("error", (error) => {
-        isOver = true;
-        reject(error instanceof Error ? error : new Error(String(error)));
-      });
-      worker.on("message", (result: RunResult) => {
-        if (!onResult(result)) isOver = true;
-        go();
-      });
-      worker.once("online", go);
-    });
-  await Promise.all(Array.from({ length: threads }, lane));
+  const work = async (): Promise<void> => {
+    const thread = new SimThread(bug);
+    try {
+      while (!isOver) {
+        const job = next();
+        if (job === undefined) break;
+        if (!onResult(await thread.run(job))) isOver = true;
+      }
+    } catch (error) {
+      isOver = true;
+      throw error;
+    } finally {
+      await thread.end();
+    }
+  };
+  await Promise.all(Array.from({ length: threads }, work));
+}
+
+/** Runs each job with its own bug. A bug is planted while modules load, so each job gets a new thread. */
+export async function runPlanted(
+  jobs: readonly (Job & { bug: string })[],
+  threads: number,
+): Promise<{ bug: string; result: RunResult }[]> {
+  const results: { bug: string; result: RunResult }[] = [];
+  const waiting = [...jobs];
+  const work = async (): Promise<void> => {
+    for (let job = waiting.shift(); job !== undefined; job = waiting.shift()) {
+      const { bug, seed, steps } = job;
+      const thread = new SimThread(bug);
+      try {
+        results.push({ bug, result: await thread.run({ seed, steps }) });
+      } finally {
+        await thread.end();
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: threads }, work));
+  return results;
 }

@@ -1,0 +1,61 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { beforeAll, describe, expect, test } from "vitest";
+import { bugs } from "./bugs.ts";
+import { sim } from "./process.ts";
+
+interface Known {
+  missing: string[];
+  bugsMissed: string[];
+}
+
+describe("the known seeds", () => {
+  let code: number | null;
+  let lines: string[];
+  let known: Known;
+
+  beforeAll(async () => {
+    ({ code, lines } = await sim("--known", "--json"));
+    if (lines.length > 1) known = JSON.parse(lines.at(-2) ?? "") as Known;
+  });
+
+  test("violate nothing, and meet every fault, activity, invariant and rule", () => {
+    expect(lines[0]).toMatch(/^nothing violated in \d+ runs, which met everything$/);
+    expect(known.missing).toEqual([]);
+    expect(code).toBe(0);
+  });
+
+  test("there are enough planted bugs", () => expect(Object.keys(bugs).length).toBeGreaterThanOrEqual(12));
+
+  test.for(Object.entries(bugs).map(([name, { breaks }]) => ({ name, breaks })))(
+    "find the bug that breaks $breaks: $name",
+    ({ name }) => {
+      expect(lines.filter((line) => line.endsWith(`: ${name}`))).toEqual([
+        expect.stringMatching(/^found by seed \d+ as I\d+: /),
+      ]);
+      expect(known.bugsMissed).not.toContain(name);
+    },
+  );
+});
+
+describe("what was found once", () => {
+  const folder = new URL("./regressions/", import.meta.url);
+  const files = readdirSync(folder).filter((name) => name.endsWith(".json"));
+  const kept = files.map((name) => ({
+    name,
+    ...(JSON.parse(readFileSync(new URL(name, folder), "utf8")) as { bug: string; rule: string }),
+  }));
+
+  test("stays mended", async () => {
+    const { code, lines } = await sim("--regressions");
+    expect(lines.at(-1)).toBe(`${files.length} regressions, nothing violated`);
+    expect(code).toBe(0);
+  });
+
+  test.for(kept)("is found again with its bug: $name", async ({ bug }) => {
+    const { code, lines } = await sim("--regressions", "--bug", bug);
+    expect(lines.at(-1)).toBe(
+      `${kept.filter((one) => one.bug === bug).length} regressions, found again: ${bug}`,
+    );
+    expect(code).toBe(0);
+  });
+});

@@ -1,0 +1,103 @@
+/**
+ * Seeds that are known to do something, so that a change can be checked in seconds instead of minutes: a set that together meets
+ * everything in coverage.ts, and one seed for each planted bug. `npm run sim -- --find-known` searches for them again.
+ */
+import { readFileSync, writeFileSync } from "node:fs";
+import { bugs } from "./bugs.ts";
+import { missing } from "./coverage.ts";
+import { runAll, runPlanted } from "./pool.ts";
+import type { RunResult } from "./run.ts";
+
+export interface KnownSeeds {
+  /** Events of a run before the calm. */
+  steps: number;
+  /** These runs together meet every fault, activity, invariant and rule. */
+  coverage: number[];
+  /** By planted bug: a seed that finds it. */
+  bugs: Record<string, number>;
+}
+
+/** Seeds searched for a bug before it counts as not found. */
+const BUG_SEEDS = 200;
+const COVERAGE_SEEDS = 1_000;
+
+const file = new URL("./known-seeds.json", import.meta.url);
+
+export const readKnownSeeds = (): KnownSeeds => JSON.parse(readFileSync(file, "utf8")) as KnownSeeds;
+
+export const writeKnownSeeds = (known: KnownSeeds): void =>
+  writeFileSync(file, `${JSON.stringify(known, null, 2)}\n`);
+
+/** Whether the run found the bug as one of the invariants that the bug may violate. */
+export const isExpected = (bug: string, { violation }: RunResult): boolean =>
+  (bugs[bug]?.violates as readonly string[] | undefined)?.includes(violation?.rule ?? "") ?? false;
+
+/** Runs each planted bug with its known seed. A bug without a seed is not run: it is missing from the results. */
+export async function runKnownBugs(
+  { steps, bugs: seeds }: KnownSeeds,
+  threads: number,
+): Promise<{ bug: string; result: RunResult }[]> {
+  const jobs = Object.keys(bugs).flatMap((bug) => {
+    const seed = seeds[bug];
+    return seed === undefined ? [] : [{ bug, seed, steps }];
+  });
+  return runPlanted(jobs, threads);
+}
+
+/** Searches for seeds anew. Throws when a bug is not found, or when some behaviour is never met. */
+export async function findKnownSeeds(
+  steps: number,
+  threads: number,
+  say: (line: string) => void,
+): Promise<KnownSeeds> {
+  const coverage = await findCoverage(steps, threads);
+  say(`${coverage.length} seeds meet everything`);
+  const seeds: Record<string, number> = {};
+  for (const bug of Object.keys(bugs)) {
+    const seed = await firstToFind(bug, steps, threads);
+    if (seed === undefined) throw new Error(`not found as what it violates, by ${BUG_SEEDS} seeds: ${bug}`);
+    say(`seed ${seed} finds: ${bug}`);
+    seeds[bug] = seed;
+  }
+  return { steps, coverage, bugs: seeds };
+}
+
+async function firstToFind(bug: string, steps: number, threads: number): Promise<number | undefined> {
+  let next = 1;
+  let found: number | undefined;
+  await runAll({
+    threads,
+    bug,
+    next: () => (next > BUG_SEEDS ? undefined : { seed: next++, steps }),
+    onResult: (result) => {
+      if (isExpected(bug, result) && !(found !== undefined && found < result.seed)) found = result.seed;
+      return found === undefined;
+    },
+  });
+  return found;
+}
+
+/** Greedy: each time the seed that meets the most of what is still missing, the shorter run first. */
+async function findCoverage(steps: number, threads: number): Promise<number[]> {
+  let next = 1;
+  const runs: RunResult[] = [];
+  await runAll({
+    threads,
+    next: () => (next > COVERAGE_SEEDS ? undefined : { seed: next++, steps }),
+    onResult: (result) => (runs.push(result), true),
+  });
+  const violated = runs.find(({ violation }) => violation !== undefined);
+  if (violated !== undefined) throw new Error(`seed ${violated.seed} violates ${violated.violation?.rule}`);
+  runs.sort((one, other) => one.steps - other.steps || one.seed - other.seed);
+  const chosen: number[] = [];
+  const seen: Record<string, number> = {};
+  for (let lacking = missing(seen); lacking.length > 0; lacking = missing(seen)) {
+    const gains = runs.map((run) => ({ run, left: missing({ ...seen, ...run.seen }).length }));
+    const best = gains.reduce((one, other) => (other.left < one.left ? other : one));
+    if (best.left === lacking.length)
+      throw new Error(`never met in ${COVERAGE_SEEDS} runs: ${lacking.join(", ")}`);
+    chosen.push(best.run.seed);
+    Object.assign(seen, best.run.seen);
+  }
+  return chosen.toSorted((one, other) => one - other);
+}
