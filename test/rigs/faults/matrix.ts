@@ -20,6 +20,8 @@ export interface Row {
   at: string;
   /** The durable writes that it is about, in order. */
   writes: string[];
+  /** Whether two durable writes fail, one after the other. */
+  isPair: boolean;
   /** Made anew for each run. */
   arm: () => Armed[];
 }
@@ -66,6 +68,7 @@ function callRows(
     fault: kind,
     at: keyOf(call),
     writes,
+    isPair: false,
     arm: () => [arm(call, { kind })],
   }));
   return isD1 ? [...rows, ...d1Rows(scenario, call, nthOfD1, writes)] : rows;
@@ -94,6 +97,7 @@ function d1Rows(scenario: Scenario, call: CallRecord, nthOfD1: number, writes: s
         fault: `${carriedOut ? "fails afterwards" : "fails"}: ${text}`,
         at: keyOf(call),
         writes,
+        isPair: false,
         arm: armed,
       };
     });
@@ -108,6 +112,7 @@ function writeRows(scenario: Scenario, write: WriteRecord): Row[] {
     fault: kind,
     at: keyOf(write),
     writes: [keyOf(write)],
+    isPair: false,
     arm: () => [arm(write, { kind })],
   }));
 }
@@ -115,7 +120,14 @@ function writeRows(scenario: Scenario, write: WriteRecord): Row[] {
 function pairRows(scenario: Scenario, calls: CallRecord[], first: WriteRecord, second: WriteRecord): Row[] {
   const writes = [keyOf(first), keyOf(second)];
   const at = writes.join(" → ");
-  const cut: Row = { scenario, fault: "cut", at, writes, arm: () => [arm(first, { kind: "cut" })] };
+  const cut: Row = {
+    scenario,
+    fault: "cut",
+    at,
+    writes,
+    isPair: true,
+    arm: () => [arm(first, { kind: "cut" })],
+  };
   const [one, other] = [first.call, second.call];
   // Both in one call: what happens to it happens to both.
   if (one === undefined || other === undefined || one === other) return [cut];
@@ -134,7 +146,7 @@ function pairRows(scenario: Scenario, calls: CallRecord[], first: WriteRecord, s
           : arm(nextOf(first, second, other, kind), { kind }, { write, after: earlier }),
       ];
     };
-    return { scenario, fault: kind, at, writes, arm: armed };
+    return { scenario, fault: kind, at, writes, isPair: true, arm: armed };
   });
   return [cut, ...both];
 }
