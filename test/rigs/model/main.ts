@@ -8,10 +8,11 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { BadOption, parsed } from "../../support/options.ts";
 import { bases, CYCLE, variants, type Base, type Run, type Variant } from "./runs.ts";
-import { ensureTools, isVariant, propertyNames, search, steps, type Found, type Limits } from "./spin.ts";
+import { requireTools, isVariant, propertyNames, search, steps, type Found, type Limits } from "./spin.ts";
 
 const USAGE = `npm run model -- [options]
 
+  --quick         without the bases that take more than some ten seconds
   --full          the larger state spaces as well
   --only NAME     one run
   --trail NAME    one run, and in words how it goes wrong
@@ -28,7 +29,10 @@ const interrupted = new AbortController();
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
   process.once(signal, () => interrupted.abort());
 
-const limitsOf = (run: Run): Limits => ({ ms: run.full ? FULL_LIMIT_MS : LIMIT_MS, end: interrupted.signal });
+const limitsOf = (run: Run): Limits => ({
+  ms: run.size === "full" ? FULL_LIMIT_MS : LIMIT_MS,
+  end: interrupted.signal,
+});
 
 const COLUMNS = [22, 10, 24, 24, 24, 12, 8, 8] as const;
 
@@ -124,6 +128,7 @@ async function main(): Promise<number> {
     parseArgs({
       options: {
         full: { type: "boolean" },
+        quick: { type: "boolean" },
         only: { type: "string" },
         trail: { type: "string" },
         help: { type: "boolean" },
@@ -134,16 +139,19 @@ async function main(): Promise<number> {
     say(USAGE);
     return 0;
   }
+  if (values.quick === true && values.full === true)
+    throw new BadOption("--quick and --full exclude each other");
+  const sizes: Run["size"][] = [undefined];
+  if (values.quick !== true) sizes.push("whole");
+  if (values.full === true) sizes.push("full");
   if (values.only !== undefined && values.trail !== undefined)
     throw new BadOption("--only and --trail exclude each other");
   const all = [...bases, ...variants];
   const trail = values.trail === undefined ? undefined : oneOf(all, values.trail);
   const runs =
-    values.only === undefined
-      ? all.filter(({ full }) => values.full === true || full !== true)
-      : [oneOf(all, values.only)];
+    values.only === undefined ? all.filter(({ size }) => sizes.includes(size)) : [oneOf(all, values.only)];
   if (values.only === undefined && trail === undefined) await refuseUnexpected();
-  await ensureTools(say);
+  requireTools();
   const folder = await mkdtemp(join(tmpdir(), "leasehold-model-"));
   try {
     return trail === undefined ? await checkAll(runs, folder) : await showTrail(trail, folder);

@@ -11,8 +11,8 @@ export interface Run {
   search: "states" | "cycles";
   /** Preprocessor definitions. */
   bounds: readonly string[];
-  /** Only with --full. */
-  full?: true;
+  /** Runs in all, unless it takes longer: `whole` is left out by --quick, `full` needs --full. */
+  size?: "whole" | "full";
 }
 
 export interface Base extends Run {
@@ -44,6 +44,7 @@ const contention = { model: "contend.pml", search: "cycles" } as const;
 export const bases: readonly Base[] = [
   {
     name: "safety-2+2",
+    size: "whole",
     ...lease,
     bounds: [...attempts(2, 2), ...BOTH_FAULTY, "REDUCED"],
     least: 18_000_000,
@@ -51,6 +52,7 @@ export const bases: readonly Base[] = [
   },
   {
     name: "safety-doubled",
+    size: "whole",
     ...lease,
     bounds: [...attempts(2, 1), ...BOTH_FAULTY, ...DOUBLED, "REDUCED"],
     least: 4_400_000,
@@ -58,6 +60,7 @@ export const bases: readonly Base[] = [
   },
   {
     name: "destroy",
+    size: "whole",
     ...lease,
     bounds: [...attempts(2, 1), ...BOTH_FAULTY, ...DOUBLED, "DESTROY", "REDUCED"],
     least: 2_700_000,
@@ -65,6 +68,7 @@ export const bases: readonly Base[] = [
   },
   {
     name: "lookup",
+    size: "whole",
     ...lease,
     bounds: [...attempts(2, 1), ...ONE_FAULTY, "LOOKUP", "REDUCED"],
     least: 3_600_000,
@@ -93,6 +97,7 @@ export const bases: readonly Base[] = [
   },
   {
     name: "ends-1+1",
+    size: "whole",
     ...ends,
     bounds: [...attempts(1, 1), ...ONE_FAULTY, "SETTLE", "REDUCED"],
     least: 1_500_000,
@@ -108,6 +113,7 @@ export const bases: readonly Base[] = [
   { name: "contention-3", ...contention, bounds: ["LEASES=3"], least: 41_000, says: "three of them" },
   {
     name: "safety-plain",
+    size: "whole",
     ...lease,
     bounds: [...attempts(2, 1), ...BOTH_FAULTY],
     least: 3_300_000,
@@ -117,7 +123,7 @@ export const bases: readonly Base[] = [
   {
     name: "safety-3+1",
     ...lease,
-    full: true,
+    size: "full",
     bounds: [...attempts(3, 1), ...BOTH_FAULTY, "REDUCED"],
     least: 15_000_000,
     says: "3 attempts of one lease",
@@ -125,7 +131,7 @@ export const bases: readonly Base[] = [
   {
     name: "safety-3+2",
     ...lease,
-    full: true,
+    size: "full",
     bounds: [...attempts(3, 2), ...ONE_FAULTY, "REDUCED"],
     least: 11_000_000,
     says: "and 2 of the other",
@@ -133,7 +139,7 @@ export const bases: readonly Base[] = [
   {
     name: "safety-doubled-both",
     ...lease,
-    full: true,
+    size: "full",
     bounds: [...attempts(2, 1), ...BOTH_FAULTY, ...BOTH_DOUBLED, "REDUCED"],
     least: 14_000_000,
     says: "prepares of both leases arrive twice",
@@ -141,7 +147,7 @@ export const bases: readonly Base[] = [
   {
     name: "destroy-2+2",
     ...lease,
-    full: true,
+    size: "full",
     bounds: [...attempts(2, 2), ...BOTH_FAULTY, "DESTROY", "REDUCED"],
     least: 9_800_000,
     says: "2 attempts of each lease",
@@ -149,7 +155,7 @@ export const bases: readonly Base[] = [
   {
     name: "lookup-doubled",
     ...lease,
-    full: true,
+    size: "full",
     bounds: [...attempts(1, 1), ...BOTH_FAULTY, ...DOUBLED, "LOOKUP", "REDUCED"],
     least: 10_000_000,
     says: "a reader, and prepares arrive twice",
@@ -157,7 +163,7 @@ export const bases: readonly Base[] = [
   {
     name: "rest-2+1",
     ...lease,
-    full: true,
+    size: "full",
     bounds: [...attempts(2, 1), ...ONE_FAULTY, "SETTLE", "REDUCED"],
     least: 17_000_000,
     says: "everything settles",
@@ -165,7 +171,7 @@ export const bases: readonly Base[] = [
   {
     name: "rest-doubled-2+0",
     ...lease,
-    full: true,
+    size: "full",
     bounds: [...attempts(2, 0), ...ONE_FAULTY, ...DOUBLED, "SETTLE", "REDUCED"],
     least: 3_000_000,
     says: "the same, prepares arrive twice",
