@@ -7,4 +7,4 @@ ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing="$missing postgre
 command -v etcd >/dev/null || missing="$missing etcd-server"
 command -v perf >/dev/null || missing="$missing linux-perf"
 # shellcheck disable=SC2086 -- a list of packages
-exec "$(dirname "$0")/../test/support/debian/apt-install.sh" $missing
+exec "$(dirname "$0")/../test/support/setup/apt-install.sh" $missing

@@ -1,8 +1,9 @@
-/** Debian's `spin` and a C compiler: finds or installs them, and runs one search. */
+/** Runs one search of the model with Spin. */
 import { execFile, spawn } from "node:child_process";
 import { copyFile, mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { systemPrograms } from "../../support/setup/programs.ts";
 import { CYCLE, type Run, type Variant, type Violation } from "./runs.ts";
 
 const call = promisify(execFile);
@@ -23,45 +24,14 @@ export interface Found {
   complaint: string;
 }
 
-async function isThere(program: string, args: string[], sign: string): Promise<boolean> {
-  try {
-    const { stdout, stderr } = await call(program, args);
-    return (stdout + stderr).includes(sign);
-  } catch {
-    return false;
-  }
+/** Throws with the command that helps when Spin or a C compiler is missing. */
+export function requireTools(): void {
+  const missing = systemPrograms.filter(
+    ({ neededBy, isInstalled }) => neededBy === "npm run model" && !isInstalled(),
+  );
+  if (missing.length > 0)
+    throw new Error(`${missing.map(({ name }) => name).join(" and ")} missing: npm run setup installs them`);
 }
-
-const hasSpin = (): Promise<boolean> => isThere("spin", ["-V"], "Spin Version");
-const hasCompiler = (): Promise<boolean> => isThere("gcc", ["--version"], "Free Software Foundation");
-
-/** Installs what is missing. Throws with what to do when it cannot. */
-export async function ensureTools(say: (line: string) => void): Promise<void> {
-  const missing = [
-    ...((await hasSpin()) ? [] : ["spin"]),
-    ...((await hasCompiler()) ? [] : ["gcc", "libc6-dev"]),
-  ];
-  if (missing.length === 0) return;
-  const advice = `install ${missing.join(" and ")} by hand (the model checker of spinroot.com and a C compiler), then run this again`;
-  if (!(await isThere("apt-get", ["--version"], "apt")))
-    throw new Error(`there is no apt-get here: ${advice}`);
-  say(`installing ${missing.join(", ")}`);
-  const [program, ...prefix] = process.getuid?.() === 0 ? ["apt-get"] : ["sudo", "-n", "apt-get"];
-  const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };
-  try {
-    await call(program ?? "", [...prefix, "update"], { env });
-    await call(program ?? "", [...prefix, "install", "--yes", "--no-install-recommends", ...missing], {
-      env,
-    });
-  } catch (error) {
-    throw new Error(`apt-get failed (${lastLine(error)}): ${advice}`, { cause: error });
-  }
-  if (!(await hasSpin()) || !(await hasCompiler()))
-    throw new Error(`what apt-get installed does not work: ${advice}`);
-}
-
-const lastLine = (error: unknown): string =>
-  (error instanceof Error ? error.message : String(error)).trim().split("\n").at(-1) ?? "";
 
 export const isVariant = (run: Run): run is Variant => "off" in run;
 

@@ -1,8 +1,7 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 
-export const databases = ["PostgreSQL", "MariaDB"] as const;
-export type Database = (typeof databases)[number];
+export type Database = "PostgreSQL" | "MariaDB";
 
 const server = { PostgreSQL: "postgres", MariaDB: "mariadbd" } satisfies Record<Database, string>;
 
@@ -28,7 +27,7 @@ function find(database: Database, name: string): string | undefined {
 export const isInstalled = (database: Database): boolean => find(database, server[database]) !== undefined;
 
 const notInstalled = (database: Database): Error =>
-  new Error(`${database} is not installed: test/support/databases/install.sh installs it on Debian`);
+  new Error(`${database} is not installed: npm run setup installs it`);
 
 /** Throws one sentence when it is not. */
 export function requireInstalled(database: Database): void {

@@ -1,0 +1,50 @@
+/** Programs that some tests need and npm does not bring. */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { findChromium } from "../browser/find-chromium.ts";
+import { isInstalled } from "../databases/programs.ts";
+
+export interface SystemProgram {
+  name: string;
+  /** Debian packages that bring it. */
+  packages: readonly string[];
+  /** What is skipped, or refuses to run, without it. */
+  neededBy: string;
+  isInstalled: () => boolean;
+}
+
+const isInPath = (program: string): boolean =>
+  (process.env["PATH"] ?? "").split(":").some((folder) => existsSync(join(folder, program)));
+
+export const systemPrograms: readonly SystemProgram[] = [
+  {
+    name: "PostgreSQL",
+    packages: ["postgresql"],
+    neededBy: "tests of cells on PostgreSQL",
+    isInstalled: () => isInstalled("PostgreSQL"),
+  },
+  {
+    name: "MariaDB",
+    packages: ["mariadb-server"],
+    neededBy: "tests of cells on MariaDB",
+    isInstalled: () => isInstalled("MariaDB"),
+  },
+  {
+    name: "Chromium",
+    packages: ["chromium"],
+    neededBy: "browser tests of the example",
+    isInstalled: () => findChromium() !== undefined,
+  },
+  {
+    name: "Spin",
+    packages: ["spin"],
+    neededBy: "npm run model",
+    isInstalled: () => isInPath("spin"),
+  },
+  {
+    name: "a C compiler",
+    packages: ["gcc", "libc6-dev"],
+    neededBy: "npm run model",
+    isInstalled: () => isInPath("gcc"),
+  },
+];
