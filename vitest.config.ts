@@ -2,6 +2,7 @@ import { cloudflareTest, readD1Migrations } from "@cloudflare/vitest-plugin";
 import { existsSync, statfsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
+import { today } from "./test/support/day.ts";
 
 const at = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 
@@ -20,40 +21,73 @@ process.env["LEASEHOLD_SIGNING_SECRET"] = TEST_SECRET;
 /** What takes longer hangs. How fast a machine is decides no test. */
 const patience = { testTimeout: 120_000, hookTimeout: 120_000, expect: { poll: { timeout: 60_000 } } };
 
+/** Tests that start processes, databases or a browser, or that take seconds: everything that `npm run test:fast` leaves out. */
+const system = [
+  "test/{bench,examples,scripts}/**/*.test.ts",
+  "test/cell/{mysql,postgres,scenarios}/**/*.test.ts",
+  "test/cell/{cell-database,local-leases}.test.ts",
+  "test/cell/verification/{mariadb,pglite,postgres}.test.ts",
+  "test/rigs/{cell-crash,crash,fuzz}/**/*.test.ts",
+];
+
+/** Bindings of the tests inside workerd. */
+const bindings = async () => ({
+  LEASEHOLD_SIGNING_SECRET: TEST_SECRET,
+  TEST_MIGRATIONS: await readD1Migrations(at("migrations")),
+});
+
 export default defineConfig({
   test: {
     // What passing tests log is noise; what failing ones log is a clue.
     silent: "passed-only",
     // The Worker's own log: thousands of lines, and what they say is tested elsewhere.
     onConsoleLog: (line) => !line.startsWith('{"event":'),
+    // More than two cores' worth: many tests wait for a process, a disk or a browser.
+    maxWorkers: 3,
     projects: [
       {
         test: {
           ...patience,
-          name: "node",
-          globalSetup: ["test/support/databases/setup.ts", "test/support/browser/setup.ts"],
-          include: [
-            "test/{bench,core,cell,client,demo,examples,scripts,testing}/**/*.test.ts",
-            "test/rigs/{cell-crash,crash,fuzz,history,sim}/**/*.test.ts",
-          ],
+          name: "unit",
+          // No test here leaves anything behind in its process, so files share one.
+          isolate: false,
+          include: ["test/{cell,client,core,demo,testing}/**/*.test.ts", "test/rigs/history/**/*.test.ts"],
+          exclude: system,
+        },
+      },
+      {
+        test: {
+          ...patience,
+          name: "sim-known",
+          include: ["test/rigs/sim/known-seeds.test.ts"],
         },
       },
       {
         plugins: [
           cloudflareTest(async () => ({
             wrangler: { configPath: at("wrangler.toml") },
-            miniflare: {
-              bindings: {
-                LEASEHOLD_SIGNING_SECRET: TEST_SECRET,
-                TEST_MIGRATIONS: await readD1Migrations(at("migrations")),
-              },
-            },
+            miniflare: { bindings: await bindings() },
           })),
         ],
         test: {
           ...patience,
           name: "workerd",
           include: ["test/{objects,http,auth,projections}/**/*.test.ts"],
+        },
+      },
+      {
+        test: {
+          ...patience,
+          name: "sim",
+          include: ["test/rigs/sim/sim.test.ts"],
+        },
+      },
+      {
+        test: {
+          ...patience,
+          name: "system",
+          globalSetup: ["test/support/setup/report-missing.ts"],
+          include: system,
         },
       },
       {
@@ -64,9 +98,9 @@ export default defineConfig({
             miniflare: {
               d1Databases: { LANE_0: "lane-0", LANE_1: "lane-1", LANE_2: "lane-2", LANE_3: "lane-3" },
               bindings: {
+                ...(await bindings()),
                 LEASEHOLD_SHARDS: "2",
-                LEASEHOLD_SIGNING_SECRET: TEST_SECRET,
-                TEST_MIGRATIONS: await readD1Migrations(at("migrations")),
+                FAULT_PAIRS: process.env["FAULT_PAIRS"] ?? String(today),
               },
             },
           })),

@@ -1,0 +1,83 @@
+/** `npm run test:deep`: everything that hunts for unknown bugs. `--help` says how. */
+import { spawn } from "node:child_process";
+import { parseArgs } from "node:util";
+import { BadOption, parsed } from "../../support/options.ts";
+import { steps, type Step } from "./steps.ts";
+
+const USAGE = `npm run test:deep -- [options]
+
+  --only NAME   one step; may be given several times
+  --list        the names of the steps
+  --help        this
+
+Steps run one after the other, also after one that failed. The exit code is 1 when any failed.
+
+${steps.map(({ name, says }) => `  ${name.padEnd(12)}  ${says}`).join("\n")}
+`;
+
+const say = (line: string): void => void process.stdout.write(`${line}\n`);
+
+let running: ReturnType<typeof spawn> | undefined;
+let isInterrupted = false;
+for (const signal of ["SIGINT", "SIGTERM"] as const)
+  process.once(signal, () => {
+    isInterrupted = true;
+    running?.kill(signal);
+  });
+
+function runStep({ command: [program, ...options], env }: Step): Promise<boolean> {
+  return new Promise((resolve) => {
+    running = spawn(program, options, { stdio: "inherit", env: { ...process.env, ...env } });
+    running.once("error", (error) => {
+      say(`${program} did not start: ${error.message}`);
+      resolve(false);
+    });
+    running.once("close", (code) => resolve(code === 0));
+  });
+}
+
+function chosenSteps(names: readonly string[] | undefined): readonly Step[] {
+  if (names === undefined) return steps;
+  return names.map((name) => {
+    const step = steps.find((one) => one.name === name);
+    if (step === undefined)
+      throw new BadOption(`--only must name a step: ${steps.map((one) => one.name).join(", ")}`);
+    return step;
+  });
+}
+
+async function main(): Promise<number> {
+  const { values } = parsed(() =>
+    parseArgs({
+      options: {
+        only: { type: "string", multiple: true },
+        list: { type: "boolean" },
+        help: { type: "boolean" },
+      },
+    }),
+  );
+  if (values.help === true) return (say(USAGE), 0);
+  if (values.list === true) return (say(steps.map(({ name }) => name).join("\n")), 0);
+  const results: { name: string; isPassed: boolean; minutes: number }[] = [];
+  for (const step of chosenSteps(values.only)) {
+    if (isInterrupted) break;
+    say(`--- ${step.name}: ${step.says}`);
+    const startedMs = performance.now();
+    const isPassed = await runStep(step);
+    results.push({ name: step.name, isPassed, minutes: (performance.now() - startedMs) / 60_000 });
+  }
+  say("---");
+  for (const { name, isPassed, minutes } of results)
+    say(`${name.padEnd(12)}  ${isPassed ? "passed" : "FAILED"}  ${minutes.toFixed(1)} min`);
+  const failed = results.filter(({ isPassed }) => !isPassed).length;
+  say(`${results.length - failed} steps passed, ${failed} failed${isInterrupted ? ", interrupted" : ""}`);
+  return failed === 0 && !isInterrupted ? 0 : 1;
+}
+
+try {
+  process.exitCode = await main();
+} catch (error) {
+  if (!(error instanceof BadOption)) throw error;
+  process.stderr.write(`test:deep: ${error.message}\n\n${USAGE}`);
+  process.exitCode = 2;
+}
