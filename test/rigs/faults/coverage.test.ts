@@ -44,7 +44,7 @@ test("every fault and every error of D1 occurs in a row", () => {
 
 test("the documentation lists the writes of every scenario", () => {
   const listed = new Map(
-    [...documentation.matchAll(/^\| ([^|`]+?) +\| (`[^|]*`) +\|$/gm)].map(([, title, writes]) => [
+    [...documentation.matchAll(/^- \*\*([^*]+)\*\*:((?:\s+`[^`]+`)+)$/gm)].map(([, title, writes]) => [
       title,
       namesIn(writes ?? ""),
     ]),
