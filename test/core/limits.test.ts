@@ -35,12 +35,14 @@ test("[M6] names on the wire and in the environment follow from the one in the t
 
 test("[M6] the reference page lists every limit as it is", () => {
   const page = readFileSync(join(import.meta.dirname, "../../docs/reference/limits.md"), "utf8");
+  const entries = page.matchAll(
+    /^- `(LEASEHOLD_\w+)` \(([\d,]+) (\w+); ([\d,]+) to ([\d,]+)\): (.*(?:\n {2}.*)*)$/gm,
+  );
   const rows = new Map(
-    [
-      ...page.matchAll(
-        /^\| `(LEASEHOLD_\w+)` *\| ([\d,]+) *\| ([\d,]+) to ([\d,]+) *\| (\w+) *\| (.*?) *\|$/gm,
-      ),
-    ].map(([, variable, ...cells]) => [variable, cells]),
+    [...entries].map(([, variable, value, unit, least, most, about = ""]) => [
+      variable,
+      [value, least, most, unit, about.replaceAll(/\s+/g, " ")],
+    ]),
   );
   const shown = (value: number): string => value.toLocaleString("en-US");
   const expected = new Map(
