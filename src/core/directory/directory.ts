@@ -6,7 +6,7 @@ import type { Placement } from "../placement.ts";
 import type { Ports, SqlValue } from "../ports.ts";
 import { changedMeanwhile, ok, refused, type Refusal } from "../refusal.ts";
 import { sourceOrder } from "../source-order.ts";
-import { placementMismatch } from "../standing.ts";
+import { placementMismatch } from "../placement-guard.ts";
 import { directorySchema } from "./schema.ts";
 import { VerificationSlots, type Slot, type SlotRequest } from "./slots.ts";
 

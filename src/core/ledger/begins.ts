@@ -182,7 +182,7 @@ export class Begins {
   #grant(running: Running, attempt: Attempt, end: TryEnd & { kind: "granted" }): Result<Lease> {
     if (!this.#isCurrent(running)) return rolledBack();
     const { request, payload } = running;
-    const refusal = this.standing(request);
+    const refusal = this.grantRefusal(request);
     if (refusal !== undefined) return { ok: false, refusal };
     const now = this.#ports.clock.now();
     const position = this.#positions.next(now);
@@ -214,7 +214,7 @@ export class Begins {
   }
 
   /** Whether the caller's key and the cell's state allow a grant, as of this turn. */
-  standing({ caller }: BeginRequest): Refusal | undefined {
+  grantRefusal({ caller }: BeginRequest): Refusal | undefined {
     if (caller.role === "cell" && this.#store.isRevoked(caller.keyId)) return keyRevoked();
     if (this.#store.cellState() === "ACTIVE") return undefined;
     return refused("FAILED_PRECONDITION", "the cell is frozen: it cannot begin leases", {

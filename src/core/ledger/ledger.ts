@@ -24,7 +24,7 @@ import type {
 import { migrate } from "../meta.ts";
 import type { Ports } from "../ports.ts";
 import { changedMeanwhile, ok, refused, type Refusal } from "../refusal.ts";
-import { Standing, type DirectoryPeer } from "../standing.ts";
+import { PlacementGuard, type DirectoryPeer } from "../placement-guard.ts";
 import { Begins, keyRevoked, leaseIdReused, rolledBack } from "./begins.ts";
 import { Decisions } from "./decisions.ts";
 import { Deliveries } from "./deliveries.ts";
@@ -52,7 +52,7 @@ export class Ledger {
   readonly #limits: Limits;
   readonly #cell: string;
   readonly #store: LedgerStore;
-  readonly #standing: Standing;
+  readonly #placementGuard: PlacementGuard;
   readonly #commits: GroupCommit;
   readonly #begins: Begins;
   readonly #deliveries: Deliveries;
@@ -65,8 +65,14 @@ export class Ledger {
     this.#limits = limits;
     this.#cell = cell;
     this.#store = new LedgerStore(ports.sql, cell);
-    this.#standing = new Standing(ports, limits, peers.directory, () => this.#deliveries.start(), cell);
-    const links = new Links(ports.clock, limits, this.#standing, peers.shard, () => this.#halted);
+    this.#placementGuard = new PlacementGuard(
+      ports,
+      limits,
+      peers.directory,
+      () => this.#deliveries.start(),
+      cell,
+    );
+    const links = new Links(ports.clock, limits, this.#placementGuard, peers.shard, () => this.#halted);
     const halt = (reason: unknown): void => {
       this.#halted = true;
       ports.halt(reason);
@@ -96,7 +102,7 @@ export class Ledger {
       if (row.state === "ROLLED_BACK") return this.#durable(rolledBack());
       return this.#durable(ok({ lease: this.#store.leaseOf(row, this.#ports.clock.now()), created: false }));
     }
-    const unfit = this.#begins.isRunning(request.lease) ? undefined : this.#begins.standing(request);
+    const unfit = this.#begins.isRunning(request.lease) ? undefined : this.#begins.grantRefusal(request);
     if (unfit !== undefined) return { ok: false, refusal: unfit };
     const begun = this.#begins.begin(request);
     return begun instanceof Promise ? begun : { ok: false, refusal: begun };
@@ -135,7 +141,7 @@ export class Ledger {
 
   /** Reads rows and running begins in one turn, and answers once what it read is durable (rule B8). */
   async inquire(message: Inquiry): Promise<Reply<InquiryAnswer>> {
-    const refusal = await this.#standing.admit(message);
+    const refusal = await this.#placementGuard.admit(message);
     if (refusal !== undefined) return { ok: false, refusal };
     const verdicts = message.questions.map((question) =>
       answerQuestion(this.#store, this.#begins, message.shard, question),
@@ -144,7 +150,7 @@ export class Ledger {
   }
 
   async pull(message: Pull): Promise<Reply<PullAnswer>> {
-    const refusal = await this.#standing.admit(message);
+    const refusal = await this.#placementGuard.admit(message);
     if (refusal !== undefined) return { ok: false, refusal };
     const now = this.#ports.clock.now();
     const { rows, more } = this.#store.changes(message.afterPosition, message.limit, PULL_BYTES);
@@ -156,7 +162,7 @@ export class Ledger {
 
   /** The cron's poke: wakes unfinished work whose alarm got lost (rule M3) and forgets what is old enough. */
   async maintain(message: Maintain): Promise<Reply<MaintainAnswer>> {
-    const refusal = await this.#standing.admit(message);
+    const refusal = await this.#placementGuard.admit(message);
     if (refusal !== undefined) return { ok: false, refusal };
     await this.#deliveries.run(this.#commits);
     const pruned = await prune(
@@ -171,7 +177,7 @@ export class Ledger {
   }
 
   async status(message: Envelope): Promise<Reply<CellStatus>> {
-    const refusal = await this.#standing.admit(message);
+    const refusal = await this.#placementGuard.admit(message);
     if (refusal !== undefined) return { ok: false, refusal };
     return this.#durable(
       ok({
@@ -186,13 +192,13 @@ export class Ledger {
 
   /** The present state of each lease, for a listing that shows none that was decided meanwhile; null: not known (any more). */
   async leaseStates(message: Envelope & { leases: string[] }): Promise<Reply<(LeaseState | null)[]>> {
-    const refusal = await this.#standing.admit(message);
+    const refusal = await this.#placementGuard.admit(message);
     if (refusal !== undefined) return { ok: false, refusal };
     return this.#durable(ok(message.leases.map((lease) => this.#store.find(lease)?.state ?? null)));
   }
 
   async setState(message: SetState): Promise<Reply<null>> {
-    const refusal = await this.#standing.admit(message);
+    const refusal = await this.#placementGuard.admit(message);
     if (refusal !== undefined) return { ok: false, refusal };
     return this.#commits.submit("set_state", () => {
       const isCurrent = message.stateVersion === this.#store.number("cell_state_version");
@@ -206,7 +212,7 @@ export class Ledger {
 
   /** Holds from the moment it is durable: every call with the key asks here. */
   async revoke(message: Envelope & { keyId: string; expiresAtMs: number }): Promise<Reply<null>> {
-    const refusal = await this.#standing.admit(message);
+    const refusal = await this.#placementGuard.admit(message);
     if (refusal !== undefined) return { ok: false, refusal };
     const now = this.#ports.clock.now();
     await this.#commits.submit(
@@ -221,7 +227,7 @@ export class Ledger {
   }
 
   async #admit(call: CellCall): Promise<Refusal | undefined> {
-    const refusal = await this.#standing.admit(call);
+    const refusal = await this.#placementGuard.admit(call);
     if (refusal !== undefined) return refusal;
     if (call.caller.role === "cell" && this.#store.isRevoked(call.caller.keyId)) {
       return keyRevoked();

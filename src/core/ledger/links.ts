@@ -13,7 +13,7 @@ import {
   type SettleAnswer,
 } from "../messages.ts";
 import type { Answer, Clock } from "../ports.ts";
-import type { Standing } from "../standing.ts";
+import type { PlacementGuard } from "../placement-guard.ts";
 import { ShardLink, type IsHalted } from "./shard-link.ts";
 
 export interface ShardPeer {
@@ -25,7 +25,7 @@ export interface ShardPeer {
 export class Links {
   readonly #clock: Clock;
   readonly #limits: Limits;
-  readonly #standing: Standing;
+  readonly #placementGuard: PlacementGuard;
   readonly #peer: ShardPeer;
   readonly #isHalted: IsHalted;
   readonly #exchanges: Gate;
@@ -33,10 +33,16 @@ export class Links {
   readonly #settles: Gate;
   readonly #links = new Map<number, ShardLink>();
 
-  constructor(clock: Clock, limits: Limits, standing: Standing, peer: ShardPeer, isHalted: IsHalted) {
+  constructor(
+    clock: Clock,
+    limits: Limits,
+    placementGuard: PlacementGuard,
+    peer: ShardPeer,
+    isHalted: IsHalted,
+  ) {
     this.#clock = clock;
     this.#limits = limits;
-    this.#standing = standing;
+    this.#placementGuard = placementGuard;
     this.#peer = peer;
     this.#isHalted = isHalted;
     this.#exchanges = new Gate(limits.fanOut);
@@ -81,7 +87,7 @@ export class Links {
 
   /** Nothing is sent before the first call was admitted, and then it is known. */
   #placement(): string {
-    const placement = this.#standing.placement;
+    const placement = this.#placementGuard.placement;
     if (placement === undefined) throw new Error("a ledger that was never admitted has nothing to send");
     return placement;
   }

@@ -11,7 +11,7 @@ import {
   type Verdict,
 } from "../messages.ts";
 import type { Ports } from "../ports.ts";
-import type { Standing } from "../standing.ts";
+import type { PlacementGuard } from "../placement-guard.ts";
 import type { HoldIdentity, HoldRow, ShardStore } from "./store.ts";
 
 export interface LedgerPeer {
@@ -39,7 +39,7 @@ export class Inquirer {
   readonly #ports: Ports;
   readonly #limits: Limits;
   readonly #store: ShardStore;
-  readonly #standing: Standing;
+  readonly #placementGuard: PlacementGuard;
   readonly #commits: GroupCommit;
   readonly #ledger: LedgerPeer;
 
@@ -48,7 +48,7 @@ export class Inquirer {
     ports: Ports,
     limits: Limits,
     store: ShardStore,
-    standing: Standing,
+    placementGuard: PlacementGuard,
     commits: GroupCommit,
     ledger: LedgerPeer,
   ) {
@@ -56,7 +56,7 @@ export class Inquirer {
     this.#ports = ports;
     this.#limits = limits;
     this.#store = store;
-    this.#standing = standing;
+    this.#placementGuard = placementGuard;
     this.#commits = commits;
     this.#ledger = ledger;
   }
@@ -91,7 +91,7 @@ export class Inquirer {
   }
 
   async #ask(cell: string, asked: readonly HoldIdentity[]): Promise<Verdict[] | undefined> {
-    const placement = this.#standing.placement;
+    const placement = this.#placementGuard.placement;
     if (placement === undefined) return undefined;
     const questions = asked.map(({ lease, incarnation, counter, epoch }) => ({
       lease,

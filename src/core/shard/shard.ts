@@ -20,7 +20,7 @@ import { migrate } from "../meta.ts";
 import type { Ports } from "../ports.ts";
 import { ok, refused, type Refusal } from "../refusal.ts";
 import { bucketTypes, sourceTypes, subjectTypes } from "../registry.ts";
-import { Standing, type DirectoryPeer } from "../standing.ts";
+import { PlacementGuard, type DirectoryPeer } from "../placement-guard.ts";
 import { digestRecords } from "./digests.ts";
 import { Inquirer, type LedgerPeer } from "./inquirer.ts";
 import { prepare } from "./prepare.ts";
@@ -41,7 +41,7 @@ export interface ShardPeers {
 export class Shard {
   readonly #ports: Ports;
   readonly #store: ShardStore;
-  readonly #standing: Standing;
+  readonly #placementGuard: PlacementGuard;
   readonly #commits: GroupCommit;
   readonly #inquirer: Inquirer;
   readonly #reader: ShardReader;
@@ -51,14 +51,14 @@ export class Shard {
     migrate(ports.sql, shardSchema);
     this.#ports = ports;
     this.#store = new ShardStore(ports.sql);
-    this.#standing = new Standing(ports, limits, peers.directory, () => this.#sweeper.start());
+    this.#placementGuard = new PlacementGuard(ports, limits, peers.directory, () => this.#sweeper.start());
     this.#commits = new GroupCommit(ports.sql, ports.clock, ports.halt, () => this.#store.reserveEpochs());
     this.#inquirer = new Inquirer(
       index,
       ports,
       limits,
       this.#store,
-      this.#standing,
+      this.#placementGuard,
       this.#commits,
       peers.ledger,
     );
@@ -68,7 +68,7 @@ export class Shard {
 
   /** Decisions, then prepares, of any number of leases, in one transaction (rules N1, N2). Waits for nobody. */
   async exchange(message: Exchange): Promise<Reply<ExchangeAnswer>> {
-    const refusal = await this.#standing.admit(message);
+    const refusal = await this.#placementGuard.admit(message);
     if (refusal !== undefined) return { ok: false, refusal };
     const unknown = unknownType(message);
     if (unknown !== undefined) {
@@ -107,13 +107,13 @@ export class Shard {
 
   /** Finds out about the holds on these keys and clears what is over (rule B8). One state per key, as the ledgers answered. */
   async settle(message: Settle): Promise<Reply<SettleAnswer>> {
-    const refusal = await this.#standing.admit(message);
+    const refusal = await this.#placementGuard.admit(message);
     if (refusal !== undefined) return { ok: false, refusal };
     return ok({ states: await this.#inquirer.settle(message.keys) });
   }
 
   async lookup(message: LookupRequest): Promise<Reply<LookupAnswer>> {
-    const refusal = await this.#standing.admit(message);
+    const refusal = await this.#placementGuard.admit(message);
     if (refusal !== undefined) return { ok: false, refusal };
     const found = await this.#reader.lookup(message.keys);
     await this.#ports.sql.flush();
@@ -121,7 +121,7 @@ export class Shard {
   }
 
   async listRecords(message: ListRecordsRequest): Promise<Reply<ListRecordsAnswer>> {
-    const refusal = await this.#standing.admit(message);
+    const refusal = await this.#placementGuard.admit(message);
     if (refusal !== undefined) return { ok: false, refusal };
     const answer = await this.#reader.listRecords(message);
     await this.#ports.sql.flush();
@@ -130,7 +130,7 @@ export class Shard {
 
   /** Rule R4. */
   async digestRecords(message: DigestRecordsRequest): Promise<Reply<DigestRecordsAnswer>> {
-    const refusal = await this.#standing.admit(message);
+    const refusal = await this.#placementGuard.admit(message);
     if (refusal !== undefined) return { ok: false, refusal };
     const answer = digestRecords(this.#store, message);
     await this.#ports.sql.flush();
@@ -139,7 +139,7 @@ export class Shard {
 
   /** For readiness, and as the cron's poke: confirms the placement, reads the disk, and sets the alarm again if it got lost. */
   async ping(message: Envelope): Promise<Reply<null>> {
-    const refusal: Refusal | undefined = await this.#standing.admit(message);
+    const refusal: Refusal | undefined = await this.#placementGuard.admit(message);
     if (refusal !== undefined) return { ok: false, refusal };
     this.#sweeper.arm();
     return ok(null);

@@ -230,7 +230,7 @@ export const bugs: Record<string, Bug> = {
     "B5",
     ["I17"],
     "src/core/ledger/begins.ts",
-    "    const refusal = this.standing(request);\n    if (refusal !== undefined) return { ok: false, refusal };\n",
+    "    const refusal = this.grantRefusal(request);\n    if (refusal !== undefined) return { ok: false, refusal };\n",
     "",
   ),
   "the limit on leases forgets those under way": one(

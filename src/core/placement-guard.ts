@@ -15,7 +15,7 @@ export interface DirectoryPeer {
  * An object's standing with its deployment (rule P1): before its first use it confirms its placement with the directory and keeps a copy;
  * from then on every message under another placement is refused, here and everywhere.
  */
-export class Standing {
+export class PlacementGuard {
   readonly #ports: Ports;
   readonly #limits: Limits;
   readonly #directory: DirectoryPeer;
