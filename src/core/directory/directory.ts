@@ -73,7 +73,7 @@ export class Directory {
 
   /** The first caller ever fixes the placement of the deployment; all others must have the same one (rule P1). */
   async confirm(message: Confirm): Promise<Reply<null>> {
-    const refusal = await this.#admit(message);
+    const refusal = await this.#refuseMismatch(message);
     if (refusal !== undefined) return { ok: false, refusal };
     if (message.cell !== undefined && this.#cell(message.cell) === undefined) {
       return refused("PERMISSION_DENIED", `cell ${message.cell} is not registered`, {
@@ -84,7 +84,7 @@ export class Directory {
   }
 
   async snapshot(message: Envelope): Promise<Reply<Snapshot>> {
-    const refusal = await this.#admit(message);
+    const refusal = await this.#refuseMismatch(message);
     if (refusal !== undefined) return { ok: false, refusal };
     const cells = this.#all<Cell>(`SELECT ${CELL} FROM cell ORDER BY cell_order`);
     const revoked = this.#all<{ keyId: string }>(
@@ -99,7 +99,7 @@ export class Directory {
   async addCell(
     message: Envelope & Pick<Cell, "cell" | "name" | "address" | "locationHint">,
   ): Promise<Reply<Cell>> {
-    const refusal = await this.#admit(message);
+    const refusal = await this.#refuseMismatch(message);
     if (refusal !== undefined) return { ok: false, refusal };
     return this.#commits.submit("add_cell", () => {
       if (this.#cell(message.cell) !== undefined)
@@ -130,7 +130,7 @@ export class Directory {
 
   /** `updatedAtMs`: of the cell as the caller saw it. A change that comes late finds another one (rule A2). */
   async changeCell(message: CellChange): Promise<Reply<Cell>> {
-    const refusal = await this.#admit(message);
+    const refusal = await this.#refuseMismatch(message);
     if (refusal !== undefined) return { ok: false, refusal };
     return this.#commits.submit("change_cell", () => {
       const before = this.#cell(message.cell);
@@ -159,7 +159,7 @@ export class Directory {
 
   /** Remembers a key that was made; without its secret part. */
   async recordKey(message: Envelope & { key: MintedKey }): Promise<Reply<MintedKey>> {
-    const refusal = await this.#admit(message);
+    const refusal = await this.#refuseMismatch(message);
     if (refusal !== undefined) return { ok: false, refusal };
     return this.#commits.submit("record_key", () => {
       const { key } = message;
@@ -174,7 +174,7 @@ export class Directory {
 
   /** What is known of a key that is to be revoked. Refused where there is no room for it, before anybody is told that it is. */
   async keyToRevoke(message: Envelope & { keyId: string }): Promise<Reply<MintedKey | null>> {
-    const refusal = await this.#admit(message);
+    const refusal = await this.#refuseMismatch(message);
     if (refusal !== undefined) return { ok: false, refusal };
     const key = this.#key(message.keyId) ?? null;
     const full = this.#refuseIfFull(key);
@@ -183,7 +183,7 @@ export class Directory {
 
   /** Newest first is what people want to see, but only the order of changes can be continued; so oldest change first. */
   async listKeys(message: Envelope & { afterPosition: number; limit: number }): Promise<Reply<KeyPage>> {
-    const refusal = await this.#admit(message);
+    const refusal = await this.#refuseMismatch(message);
     if (refusal !== undefined) return { ok: false, refusal };
     const rows = this.#all<MintedKey & { position: number }>(
       `SELECT ${KEY} FROM minted_key WHERE position > ? ORDER BY position LIMIT ?`,
@@ -195,7 +195,7 @@ export class Directory {
 
   /** Idempotent. `key` is what is known of it: also one that was never minted here can be revoked. */
   async revokeKey(message: Envelope & { key: MintedKey }): Promise<Reply<MintedKey>> {
-    const refusal = await this.#admit(message);
+    const refusal = await this.#refuseMismatch(message);
     if (refusal !== undefined) return { ok: false, refusal };
     return this.#commits.submit("revoke_key", () => {
       const known = this.#key(message.key.keyId) ?? message.key;
@@ -215,13 +215,13 @@ export class Directory {
   }
 
   async takeSlot(message: SlotRequest): Promise<Reply<Slot>> {
-    const refusal = await this.#admit(message);
+    const refusal = await this.#refuseMismatch(message);
     return refusal === undefined ? this.#slots.take(message) : { ok: false, refusal };
   }
 
   /** Idempotent; whether there was one. */
   async releaseSlot(message: SlotRequest): Promise<Reply<boolean>> {
-    const refusal = await this.#admit(message);
+    const refusal = await this.#refuseMismatch(message);
     return refusal === undefined ? this.#slots.release(message) : { ok: false, refusal };
   }
 
@@ -237,7 +237,7 @@ export class Directory {
     ).refusal;
   }
 
-  async #admit(message: Envelope): Promise<Refusal | undefined> {
+  async #refuseMismatch(message: Envelope): Promise<Refusal | undefined> {
     if (message.version !== MESSAGE_VERSION) {
       return refused("UNAVAILABLE", `message version ${message.version} is not known here`, {
         reason: "MESSAGE_VERSION",
@@ -249,7 +249,7 @@ export class Directory {
         if (readMeta(this.#ports.sql, "placement") === undefined)
           writeMeta(this.#ports.sql, "placement", message.placement);
       });
-      return this.#admit(message);
+      return this.#refuseMismatch(message);
     }
     return kept === message.placement ? undefined : placementMismatch(String(kept), message.placement);
   }

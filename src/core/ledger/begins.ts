@@ -98,7 +98,7 @@ export class Begins {
     }
     const payload = encodePayload(request.ops);
     const bytes = new TextEncoder().encode(payload).length;
-    const refusal = this.#admit(bytes);
+    const refusal = this.#refuseOverLimits(bytes);
     if (refusal !== undefined) return refusal;
     const { promise, resolve, reject } = Promise.withResolvers<Result<BeginAnswer>>();
     const running: Running = { request, attempt: undefined, payload, result: promise };
@@ -114,7 +114,7 @@ export class Begins {
     return promise;
   }
 
-  #admit(bytes: number): Refusal | undefined {
+  #refuseOverLimits(bytes: number): Refusal | undefined {
     const { concurrentBegins, outstandingLeases, leaseBytes, beginBytes } = this.#limits;
     if (bytes > leaseBytes) {
       return refused(

@@ -93,7 +93,7 @@ export class Ledger {
   }
 
   async begin(request: BeginRequest): Promise<Reply<BeginAnswer>> {
-    const refusal = await this.#admit(request);
+    const refusal = await this.#refuseCall(request);
     if (refusal !== undefined) return { ok: false, refusal };
     const row = this.#store.findWhole(request.lease);
     if (row !== undefined) {
@@ -109,12 +109,12 @@ export class Ledger {
   }
 
   async decide(request: DecideRequest): Promise<Reply<Lease>> {
-    const refusal = await this.#admit(request);
+    const refusal = await this.#refuseCall(request);
     return refusal === undefined ? this.#decisions.decide(request) : { ok: false, refusal };
   }
 
   async get(request: LeaseRequest): Promise<Reply<Lease>> {
-    const refusal = await this.#admit(request);
+    const refusal = await this.#refuseCall(request);
     if (refusal !== undefined) return { ok: false, refusal };
     const row = this.#store.findWhole(request.lease);
     if (row === undefined) return refused("NOT_FOUND", "this cell has no such lease");
@@ -123,7 +123,7 @@ export class Ledger {
 
   /** Complete as of this call (rule R1): reads what it is authoritative for, and nothing else. */
   async list(request: ListLeasesRequest): Promise<Reply<LeasePage>> {
-    const refusal = await this.#admit(request);
+    const refusal = await this.#refuseCall(request);
     if (refusal !== undefined) return { ok: false, refusal };
     const after = Math.max(request.afterPosition, positionAt(request.createdAfterMs) - 1);
     const rows = this.#store.granted(after, request.limit + 1);
@@ -135,7 +135,7 @@ export class Ledger {
 
   /** Only asks whether the caller's key still holds, for reads that the shards answer. */
   async authorize(request: CellCall): Promise<Reply<null>> {
-    const refusal = await this.#admit(request);
+    const refusal = await this.#refuseCall(request);
     return refusal === undefined ? ok(null) : { ok: false, refusal };
   }
 
@@ -226,7 +226,7 @@ export class Ledger {
     return this.#deliveries.run(this.#commits);
   }
 
-  async #admit(call: CellCall): Promise<Refusal | undefined> {
+  async #refuseCall(call: CellCall): Promise<Refusal | undefined> {
     const refusal = await this.#placementGuard.admit(call);
     if (refusal !== undefined) return refusal;
     if (call.caller.role === "cell" && this.#store.isRevoked(call.caller.keyId)) {
