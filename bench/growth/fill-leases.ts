@@ -2,7 +2,7 @@ import { createHash, randomUUID } from "node:crypto";
 import { encodePayload } from "../../src/core/ledger/payload.ts";
 import { msOf, Positions } from "../../src/core/ledger/position.ts";
 import { LedgerStore, type LeaseRow } from "../../src/core/ledger/store.ts";
-import type { Attempt, Op } from "../../src/core/messages.ts";
+import type { AttemptId, Op } from "../../src/core/messages.ts";
 import { shardOf } from "../../src/core/placement.ts";
 import { ShardStore } from "../../src/core/shard/store.ts";
 import { payloadHash } from "../../src/http/batch.ts";
@@ -121,14 +121,14 @@ export class LeaseFiller {
   }
 
   #common(lease: string, position: number) {
-    const attempt: Attempt = { incarnation: this.#incarnation, counter: ++this.#attempts };
+    const attemptId: AttemptId = { incarnation: this.#incarnation, counter: ++this.#attempts };
     const counts = { creates: 1, destroys: 0, replaces: 0, missing: 0 };
     return {
       lease,
       position,
       created_position: position,
       fence: 0 as const,
-      ...attempt,
+      ...attemptId,
       ...counts,
       reason: null,
     };

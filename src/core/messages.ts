@@ -48,13 +48,13 @@ export interface Op extends BucketKey {
 export const listOf = (kind: OpKind): OpList => `${kind}s`;
 
 /** One execution of a begin: never reused (rule B3). Order: incarnation, then counter. */
-export interface Attempt {
+export interface AttemptId {
   incarnation: number;
   counter: number;
 }
 
 /** Who holds: cell and lease and attempt, everywhere together. */
-export interface Holder extends Attempt {
+export interface Holder extends AttemptId {
   cell: string;
   lease: string;
 }
@@ -106,7 +106,7 @@ export interface SettleAnswer {
 
 // Shard → ledger
 
-export interface Question extends Attempt {
+export interface Question extends AttemptId {
   lease: string;
   epoch: number;
 }

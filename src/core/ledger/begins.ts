@@ -1,14 +1,14 @@
 import { fanOut } from "../ask.ts";
 import type { GroupCommit } from "../group-commit.ts";
 import type { Limits } from "../limits.ts";
-import type { Attempt, BeginAnswer, BeginRequest, BucketKey, HoldState, Lease, Op } from "../messages.ts";
+import type { AttemptId, BeginAnswer, BeginRequest, BucketKey, HoldState, Lease, Op } from "../messages.ts";
 import type { Ports } from "../ports.ts";
 import { ok, refused, type Conflict, type Refusal, type Result } from "../refusal.ts";
 import type { Links } from "./links.ts";
 import { encodePayload } from "./payload.ts";
 import type { Positions } from "./position.ts";
 import type { LeaseRow, LedgerStore } from "./store.ts";
-import { Try, type TryEnd } from "./try.ts";
+import { Attempt, type AttemptEnd } from "./attempt.ts";
 
 /** The pause before an attempt is repeated because of running ones: a few message times, doubled each round. */
 const FIRST_PAUSE_MS = 5;
@@ -16,7 +16,7 @@ const MAX_PAUSE_MS = 250;
 
 interface Running {
   request: BeginRequest;
-  attempt: Attempt | undefined;
+  attemptId: AttemptId | undefined;
   payload: string;
   result: Promise<Result<BeginAnswer>>;
 }
@@ -69,11 +69,12 @@ export class Begins {
     return this.#incarnation;
   }
 
-  isRunning(lease: string, attempt?: Attempt): boolean {
+  isRunning(lease: string, attemptId?: AttemptId): boolean {
     const running = this.#running.get(lease);
-    if (running === undefined || attempt === undefined) return running !== undefined;
+    if (running === undefined || attemptId === undefined) return running !== undefined;
     return (
-      running.attempt?.incarnation === attempt.incarnation && running.attempt.counter === attempt.counter
+      running.attemptId?.incarnation === attemptId.incarnation &&
+      running.attemptId.counter === attemptId.counter
     );
   }
 
@@ -101,7 +102,7 @@ export class Begins {
     const refusal = this.#refuseOverLimits(bytes);
     if (refusal !== undefined) return refusal;
     const { promise, resolve, reject } = Promise.withResolvers<Result<BeginAnswer>>();
-    const running: Running = { request, attempt: undefined, payload, result: promise };
+    const running: Running = { request, attemptId: undefined, payload, result: promise };
     this.#running.set(lease, running);
     this.#executing += 1;
     this.#executingBytes += bytes;
@@ -141,27 +142,27 @@ export class Begins {
     await this.#raiseIncarnation();
     for (let round = 0; ; round += 1) {
       if (!this.#isCurrent(running)) return rolledBack();
-      const attempt: Attempt = { incarnation: this.#incarnation, counter: ++this.#attempts };
-      running.attempt = attempt;
-      const tried = new Try(
+      const attemptId: AttemptId = { incarnation: this.#incarnation, counter: ++this.#attempts };
+      running.attemptId = attemptId;
+      const attempt = new Attempt(
         this.#ports.clock,
         this.#links,
         this.#limits,
-        { cell: this.#cell, lease: running.request.lease, ...attempt },
+        { cell: this.#cell, lease: running.request.lease, ...attemptId },
         running.request,
       );
       // The first attempt asks all shards at once; later ones in ascending order, so that contention has a winner (rule B9).
-      const end = round === 0 ? await tried.inParallel(deadlineMs) : await tried.ascending(deadlineMs);
+      const end = round === 0 ? await attempt.inParallel(deadlineMs) : await attempt.ascending(deadlineMs);
       if (end.kind === "granted") {
-        const granted = await this.#commits.submit("grant", () => this.#grant(running, attempt, end));
+        const granted = await this.#commits.submit("grant", () => this.#grant(running, attemptId, end));
         if (granted.ok) return ok({ lease: granted.value, created: true });
-        running.attempt = undefined;
-        await tried.release();
+        running.attemptId = undefined;
+        await attempt.release();
         return granted;
       }
       // Over: from here on an inquiry about this attempt is answered "gone".
-      running.attempt = undefined;
-      await tried.release();
+      running.attemptId = undefined;
+      await attempt.release();
       if (!this.#isCurrent(running)) return rolledBack();
       if (end.kind !== "leased") return { ok: false, refusal: refusalOf(end) };
       if (this.#ports.clock.now() >= deadlineMs)
@@ -179,7 +180,7 @@ export class Begins {
    * The grant, in one turn: leaves `running` and writes the row (rule B5). Refused when the begin was fenced meanwhile, or the cell frozen or
    * the key revoked: whoever was told so must not see a lease granted afterwards.
    */
-  #grant(running: Running, attempt: Attempt, end: TryEnd & { kind: "granted" }): Result<Lease> {
+  #grant(running: Running, attemptId: AttemptId, end: AttemptEnd & { kind: "granted" }): Result<Lease> {
     if (!this.#isCurrent(running)) return rolledBack();
     const { request, payload } = running;
     const refusal = this.grantRefusal(request);
@@ -194,8 +195,8 @@ export class Begins {
       created_position: position,
       state: "GRANTED",
       fence: 0,
-      incarnation: attempt.incarnation,
-      counter: attempt.counter,
+      incarnation: attemptId.incarnation,
+      counter: attemptId.counter,
       epochs: JSON.stringify(Object.fromEntries(end.epochs)),
       payload,
       payload_hash: request.payloadHash,
@@ -282,7 +283,7 @@ export const rolledBack = (): { ok: false; refusal: Refusal } =>
 export const keyRevoked = (): Refusal =>
   refused("UNAUTHENTICATED", "the key was revoked", { reason: "KEY_REVOKED" }).refusal;
 
-function refusalOf(end: Exclude<TryEnd, { kind: "granted" | "leased" }>): Refusal {
+function refusalOf(end: Exclude<AttemptEnd, { kind: "granted" | "leased" }>): Refusal {
   if (end.kind === "conflicts") return conflictRefusal(end.conflicts);
   if (end.kind === "refused") return end.refusal;
   return end.timedOut

@@ -127,8 +127,8 @@ export const bugs: Record<string, Bug> = {
       },
       {
         file: "src/core/ledger/begins.ts",
-        find: '.submit("grant", () => this.#grant(running, attempt, end));',
-        put: '.submit("grant", () => this.#grant(running, attempt, end)).catch(() => (void tried.release(), rolledBack()));',
+        find: '.submit("grant", () => this.#grant(running, attemptId, end));',
+        put: '.submit("grant", () => this.#grant(running, attemptId, end)).catch(() => (void attempt.release(), rolledBack()));',
       },
     ],
   },
@@ -223,8 +223,8 @@ export const bugs: Record<string, Bug> = {
     "B9",
     ["I8"],
     "src/core/ledger/begins.ts",
-    "round === 0 ? await tried.inParallel",
-    "round >= 0 ? await tried.inParallel",
+    "round === 0 ? await attempt.inParallel",
+    "round >= 0 ? await attempt.inParallel",
   ),
   "a freeze does not stop a running begin": one(
     "B5",

@@ -5,7 +5,7 @@ import type { Conflict, Refusal } from "../refusal.ts";
 import type { Links } from "./links.ts";
 
 /** How one attempt ended. Only `granted` may still become a lease; after all others its holds have to be released. */
-export type TryEnd =
+export type AttemptEnd =
   | { kind: "granted"; epochs: Map<number, number>; missing: number }
   /** Only temporary conflicts; `held`: on which keys, by shard. */
   | { kind: "leased"; conflicts: Conflict[]; held: Map<number, BucketKey[]> }
@@ -16,7 +16,7 @@ export type TryEnd =
 type Asked = "waiting" | Answer<PrepareAnswer>;
 
 /** One attempt of one begin: asks each shard at most once (rule B3), then says how it ended. */
-export class Try {
+export class Attempt {
   readonly #clock: Clock;
   readonly #links: Links;
   readonly #limits: Limits;
@@ -44,13 +44,13 @@ export class Try {
     );
   }
 
-  async inParallel(deadlineMs: number): Promise<TryEnd> {
+  async inParallel(deadlineMs: number): Promise<AttemptEnd> {
     await this.#until(deadlineMs, Promise.all([...this.#byShard.keys()].map((shard) => this.#ask(shard))));
     return this.#end(deadlineMs);
   }
 
   /** Stops at the first shard that does not grant. */
-  async ascending(deadlineMs: number): Promise<TryEnd> {
+  async ascending(deadlineMs: number): Promise<AttemptEnd> {
     const inOrder = async (): Promise<void> => {
       for (const shard of this.#byShard.keys()) {
         const answer = await this.#ask(shard);
@@ -85,7 +85,7 @@ export class Try {
     this.#signal.over = true;
   }
 
-  #end(deadlineMs: number): TryEnd {
+  #end(deadlineMs: number): AttemptEnd {
     const conflicts: Conflict[] = [];
     const held = new Map<number, BucketKey[]>();
     const epochs = new Map<number, number>();
