@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { lanesOf } from "../../src/core/digest.ts";
+import { digestWordsOf } from "../../src/core/digest.ts";
 import { shardOf } from "../../src/core/placement.ts";
 import { bucketTypes, sourceTypes, subjectTypes } from "../../src/core/registry.ts";
 import { ShardStore } from "../../src/core/shard/store.ts";
@@ -50,7 +50,7 @@ function insertInto(sql: FileSql, claims: readonly NewClaim[], nowMs: number): v
   sql.transaction([], () => {
     for (const { canonical, value, cell, id } of claims) {
       const epoch = store.raiseEpoch();
-      const lanes = lanesOf({
+      const words = digestWordsOf({
         type: "ROUTES",
         canonical,
         value,
@@ -72,7 +72,7 @@ function insertInto(sql: FileSql, claims: readonly NewClaim[], nowMs: number): v
         epoch,
         nowMs,
         nowMs,
-        ...lanes,
+        ...words,
       );
     }
     store.reserveEpochs();

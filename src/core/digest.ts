@@ -13,10 +13,10 @@ export interface DigestedClaim {
 }
 
 /** The first 128 bits of a claim's SHA-256, as four 32-bit numbers: SQLite adds those up exactly. */
-export type Lanes = readonly [number, number, number, number];
+export type DigestWords = readonly [number, number, number, number];
 
-const LANES = [0, 1, 2, 3] as const;
-const LANE_SIZE = 2 ** 32;
+const WORDS = [0, 1, 2, 3] as const;
+const WORD_SIZE = 2 ** 32;
 
 const utf8 = new TextEncoder();
 
@@ -24,7 +24,7 @@ const utf8 = new TextEncoder();
  * Of one claim. Cells compute the same from their rows, so it never changes: golden vectors hold it still. None of the parts can hold a control
  * character, so a line feed between them keeps them apart.
  */
-export function lanesOf({ type, canonical, value, subject, source }: DigestedClaim): Lanes {
+export function digestWordsOf({ type, canonical, value, subject, source }: DigestedClaim): DigestWords {
   const facts = [
     bucketTypes[type].number,
     canonical,
@@ -39,10 +39,10 @@ export function lanesOf({ type, canonical, value, subject, source }: DigestedCla
   return [view.getUint32(0), view.getUint32(4), view.getUint32(8), view.getUint32(12)];
 }
 
-/** The digest of a set of claims: their number, and the sum of their lanes, each modulo 2^32. The order does not matter, and sets add up. */
+/** The digest of a set of claims: their number, and the sum of their words, each modulo 2^32. The order does not matter, and sets add up. */
 export class DigestSum {
   #count = 0;
-  #lanes: [number, number, number, number] = [0, 0, 0, 0];
+  #words: [number, number, number, number] = [0, 0, 0, 0];
 
   get count(): number {
     return this.#count;
@@ -50,12 +50,12 @@ export class DigestSum {
 
   /** 32 hexadecimal digits. */
   get hash(): string {
-    return this.#lanes.map((lane) => lane.toString(16).padStart(8, "0")).join("");
+    return this.#words.map((word) => word.toString(16).padStart(8, "0")).join("");
   }
 
-  /** `count` claims whose lanes add up to `lanes`; each lane may be a sum of up to 2^20 claims that was not reduced yet. */
-  add(lanes: Lanes, count = 1): void {
+  /** `count` claims whose words add up to `words`; each word may be a sum of up to 2^20 claims that was not reduced yet. */
+  add(words: DigestWords, count = 1): void {
     this.#count += count;
-    for (const lane of LANES) this.#lanes[lane] = (this.#lanes[lane] + lanes[lane]) % LANE_SIZE;
+    for (const word of WORDS) this.#words[word] = (this.#words[word] + words[word]) % WORD_SIZE;
   }
 }

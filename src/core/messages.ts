@@ -2,7 +2,7 @@
  * What objects say to each other. Every message carries the version of this page and the placement it was computed under;
  * a receiver refuses what it does not know (rules M5, P1).
  */
-import type { Lanes } from "./digest.ts";
+import type { DigestWords } from "./digest.ts";
 import type { Placement } from "./placement.ts";
 import type { Conflict, OpList, Refusal } from "./refusal.ts";
 import type { BucketTypeName, SourceTypeName, SubjectTypeName } from "./registry.ts";
@@ -261,8 +261,8 @@ export interface DigestRecordsRequest extends Envelope {
 
 export interface RangeDigest {
   count: number;
-  /** The sum of the claims' lanes, each modulo 2^32. */
-  lanes: Lanes;
+  /** The sum of the claims' words, each modulo 2^32. */
+  words: DigestWords;
   /** A hold touches the range, or a claim in it has no digest: it proves nothing. */
   held: boolean;
   newestUpdatedAtMs: number | null;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { DigestSum, lanesOf, type DigestedClaim } from "../../src/core/digest.ts";
+import { DigestSum, digestWordsOf, type DigestedClaim } from "../../src/core/digest.ts";
 
 const ada: DigestedClaim = {
   type: "USERNAMES",
@@ -11,7 +11,7 @@ const ada: DigestedClaim = {
 
 function hashOf(...claims: readonly DigestedClaim[]): string {
   const sum = new DigestSum();
-  for (const claim of claims) sum.add(lanesOf(claim));
+  for (const claim of claims) sum.add(digestWordsOf(claim));
   return sum.hash;
 }
 
@@ -48,7 +48,9 @@ test("[R4] a set's digest does not depend on the order, and adds up", () => {
   expect(hashOf(ada, eve, bob)).toBe(hashOf(bob, ada, eve));
   const parts = new DigestSum();
   for (const claims of [[ada, eve], [bob]]) {
-    const sums = claims.map(lanesOf).reduce((a, b) => [a[0] + b[0], a[1] + b[1], a[2] + b[2], a[3] + b[3]]);
+    const sums = claims
+      .map(digestWordsOf)
+      .reduce((a, b) => [a[0] + b[0], a[1] + b[1], a[2] + b[2], a[3] + b[3]]);
     parts.add(sums, claims.length);
   }
   expect([parts.hash, parts.count]).toEqual([hashOf(ada, eve, bob), 3]);

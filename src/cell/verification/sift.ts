@@ -1,4 +1,4 @@
-import { DigestSum, lanesOf } from "../../core/digest.ts";
+import { DigestSum, digestWordsOf } from "../../core/digest.ts";
 import { isRecentRow } from "./compare.ts";
 import { checkOrder } from "./examine.ts";
 import { digestedOf, namesOf } from "./named.ts";
@@ -128,7 +128,7 @@ function rangeOf(after: string, rows: readonly VerifiedRow[], recentMs: number):
   };
   for (const row of rows) {
     const { names, duplicates, unnameable } = namesOf(row.claims);
-    for (const name of names) range.sum.add(lanesOf(digestedOf(name)));
+    for (const name of names) range.sum.add(digestWordsOf(digestedOf(name)));
     range.isSpecial ||= unnameable.length > 0 || duplicates.length > 0 || isRecentRow(row, recentMs);
   }
   return range;

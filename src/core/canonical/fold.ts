@@ -1,4 +1,4 @@
-import { fromBase36, lazily, words } from "./runs.ts";
+import { fromBase36, lazily, tokensOf } from "./runs.ts";
 import { CASE_FOLDS } from "./tables.ts";
 
 const folds = lazily(decodeFolds);
@@ -27,7 +27,7 @@ export function caseFold(text: string): string {
 function decodeFolds(): Map<number, string> {
   const table = new Map<number, string>();
   let codePoint = 0;
-  for (const token of words(CASE_FOLDS)) {
+  for (const token of tokensOf(CASE_FOLDS)) {
     const [gap = "", several] = token.split("=");
     if (several !== undefined) {
       codePoint += fromBase36(gap);

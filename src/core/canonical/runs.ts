@@ -6,7 +6,7 @@ interface Runs {
 
 /** Decodes a table of runs, `length.value` in base 36. Every value of the committed tables fits a byte. */
 export function decodeRuns(text: string): Runs {
-  const tokens = words(text);
+  const tokens = tokensOf(text);
   const starts = new Uint32Array(tokens.length);
   const values = new Uint8Array(tokens.length);
   let next = 0;
@@ -36,7 +36,7 @@ export function lazily<T extends object>(make: () => T): () => T {
   return () => (made ??= make());
 }
 
-export function words(text: string): string[] {
+export function tokensOf(text: string): string[] {
   return text.trim().split(/\s+/);
 }
 

@@ -1,5 +1,5 @@
 import type { Place } from "./characters.ts";
-import { decodeRuns, lazily, valueAt, words } from "./runs.ts";
+import { decodeRuns, lazily, valueAt, tokensOf } from "./runs.ts";
 import { SCRIPT_SET_RUNS, SCRIPT_SETS } from "./tables.ts";
 
 /** Writing systems that mix scripts by nature: Chinese with Bopomofo, Japanese, Korean (UTS #39, augmented script sets). */
@@ -14,7 +14,7 @@ type ScriptSet = ReadonlySet<string> | undefined;
 
 const scripts = lazily(() => ({
   runs: decodeRuns(SCRIPT_SET_RUNS),
-  sets: words(SCRIPT_SETS).map(augmentedSet),
+  sets: tokensOf(SCRIPT_SETS).map(augmentedSet),
 }));
 
 /**

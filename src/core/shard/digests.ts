@@ -38,7 +38,7 @@ function digestOf(
   const isTouched = touched.length > MOST_TOUCHED || (next !== undefined && compareBytes(next, upTo) <= 0);
   return {
     count,
-    lanes: [sums.lane_0, sums.lane_1, sums.lane_2, sums.lane_3],
+    words: [sums.word_0, sums.word_1, sums.word_2, sums.word_3],
     held: isTouched || digested < count,
     newestUpdatedAtMs: newest,
   };

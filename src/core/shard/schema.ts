@@ -42,7 +42,7 @@ export const shardSchema: readonly (readonly string[])[] = [
   ],
   [
     // A claim's digest (src/core/digest.ts). NULL for claims from before this step, until they are replaced.
-    ...[0, 1, 2, 3].map((lane) => `ALTER TABLE claim ADD COLUMN digest_${lane} INTEGER`),
+    ...[0, 1, 2, 3].map((word) => `ALTER TABLE claim ADD COLUMN digest_${word} INTEGER`),
     // Digests of ranges are read from the index alone. Up to `canonical` it is the order of the listings, as it was before; the key of the
     // table would be at its end in any case.
     "DROP INDEX claim_by_source",

@@ -3,7 +3,7 @@ import { readMetaNumber, writeMeta } from "../meta.ts";
 import type { Sql } from "../ports.ts";
 import { bucketTypes, sourceTypes, subjectTypes } from "../registry.ts";
 import { sourceOrder } from "../source-order.ts";
-import { lanesOfHold } from "./lanes.ts";
+import { digestWordsOfHold } from "./digest-words.ts";
 
 export interface ClaimRow {
   bucket_type: number;
@@ -74,17 +74,17 @@ interface DigestRow {
   count: number;
   digested: number;
   newest: number | null;
-  lane_0: number;
-  lane_1: number;
-  lane_2: number;
-  lane_3: number;
+  word_0: number;
+  word_1: number;
+  word_2: number;
+  word_3: number;
 }
 
 /** Behind every source order: they begin with 0 or 1. */
 export const END = "2";
 
-const LANE_SUMS = [0, 1, 2, 3]
-  .map((lane) => `coalesce(sum(digest_${lane}), 0) % 4294967296 AS lane_${lane}`)
+const WORD_SUMS = [0, 1, 2, 3]
+  .map((word) => `coalesce(sum(digest_${word}), 0) % 4294967296 AS word_${word}`)
   .join(", ");
 
 /**
@@ -92,7 +92,7 @@ const LANE_SUMS = [0, 1, 2, 3]
  * read again for every range; the `+` keeps them from choosing the table's own key.
  */
 export const digestStatement = (types: readonly number[]): string =>
-  `SELECT count(*) AS count, count(digest_0) AS digested, max(updated_at_ms) AS newest, ${LANE_SUMS}
+  `SELECT count(*) AS count, count(digest_0) AS digested, max(updated_at_ms) AS newest, ${WORD_SUMS}
      FROM claim WHERE cell = ? AND source_type = ? AND source_order > ? AND source_order <= ? AND +bucket_type IN (${types.join(", ")})`;
 
 const orderWithin = (table: "hold" | "claim"): string =>
@@ -200,7 +200,7 @@ export class ShardStore {
          SELECT bucket_type, canonical, value, uuid, cell, subject_type, subject_id, source_type, source_id, source_order, epoch, held_at_ms, ?, ?, ?, ?, ?
            FROM hold WHERE bucket_type = ? AND canonical = ?`,
         nowMs,
-        ...lanesOfHold(hold),
+        ...digestWordsOfHold(hold),
         bucket_type,
         canonical,
       );
@@ -219,7 +219,7 @@ export class ShardStore {
         hold.source_order,
         hold.epoch,
         nowMs,
-        ...lanesOfHold(hold),
+        ...digestWordsOfHold(hold),
         bucket_type,
         canonical,
       );

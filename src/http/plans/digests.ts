@@ -92,7 +92,7 @@ async function askShards(
 
 function sumOf(parts: readonly RangeDigest[]): WireDigest {
   const sum = new DigestSum();
-  for (const { lanes, count } of parts) sum.add(lanes, count);
+  for (const { words, count } of parts) sum.add(words, count);
   const newest = parts.map(({ newestUpdatedAtMs }) => newestUpdatedAtMs).filter((ms) => ms !== null);
   return {
     count: sum.count,

@@ -2,7 +2,7 @@
 import { DatabaseSync } from "node:sqlite";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { DigestSum, lanesOf } from "../../../src/core/digest.ts";
+import { DigestSum, digestWordsOf } from "../../../src/core/digest.ts";
 import type { DigestRecordsRequest, RangeDigest, SourceRange } from "../../../src/core/messages.ts";
 import { migrate } from "../../../src/core/meta.ts";
 import { bucketTypeNames } from "../../../src/core/registry.ts";
@@ -63,7 +63,7 @@ const heldIn = async (c: Cluster, ranges: SourceRange[], more: Asked = {}): Prom
 
 function hashOf(parts: readonly RangeDigest[]): string {
   const sum = new DigestSum();
-  for (const { lanes, count } of parts) sum.add(lanes, count);
+  for (const { words, count } of parts) sum.add(words, count);
   return `${sum.count} ${sum.hash}`;
 }
 
@@ -72,7 +72,7 @@ function expectedHash(c: Cluster, specs: readonly OpSpec[]): string {
   const sum = new DigestSum();
   for (const { type, canonical, value, subject, source } of opsOf(c.envelope.placement, specs)) {
     if (subject === undefined || source === undefined) throw new Error("a claim has both");
-    sum.add(lanesOf({ type, canonical, value, subject, source }));
+    sum.add(digestWordsOf({ type, canonical, value, subject, source }));
   }
   return `${sum.count} ${sum.hash}`;
 }
@@ -240,7 +240,7 @@ test("[R4] a claim from before there were digests makes its range void until it 
   const sql = earlierShard();
   migrate(sql, shardSchema);
   const read = (): unknown => new ShardStore(sql).digestBySource("1", 1, [1], "", "2");
-  expect(read()).toMatchObject({ count: 1, digested: 0, newest: 20, lane_0: 0 });
+  expect(read()).toMatchObject({ count: 1, digested: 0, newest: 20, word_0: 0 });
   expect(new ShardStore(sql).claim(keyOf("ROUTES", "ada"))).toMatchObject({
     value: "Ada",
     epoch: 5,
@@ -263,7 +263,7 @@ test("[R4] a hold of a type that this version does not know is committed without
   const lease = await begin(c, [user("ada", "1")]);
   c.shard(0).database.exec("UPDATE hold SET subject_type = 99");
   await decide(c, lease, "COMMITTED");
-  expect(await digests(c, [ALL])).toMatchObject([{ count: 1, held: true, lanes: [0, 0, 0, 0] }]);
+  expect(await digests(c, [ALL])).toMatchObject([{ count: 1, held: true, words: [0, 0, 0, 0] }]);
 });
 
 test("[R4] sums of many claims stay exact", async () => {
@@ -274,8 +274,8 @@ test("[R4] sums of many claims stay exact", async () => {
     `INSERT INTO claim SELECT 1, 'row-' || n, 'row-' || n, 'uuid-' || n, '1', 1, '1', 1, '1', '00011', 1, 0, 0, ${most}, ${most}, ${most}, ${most}
        FROM (WITH RECURSIVE count(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < 5000) SELECT n FROM count)`,
   );
-  const lane = 2 ** 32 - 5_000;
-  expect(await digests(c, [ALL])).toMatchObject([{ count: 5_000, lanes: [lane, lane, lane, lane] }]);
+  const word = 2 ** 32 - 5_000;
+  expect(await digests(c, [ALL])).toMatchObject([{ count: 5_000, words: [word, word, word, word] }]);
 });
 
 test("[R4] a range is read from the index alone, and reads of the order of the listing need no sorting", () => {

@@ -1,4 +1,4 @@
-import { DigestSum, lanesOf, type Lanes } from "../../../src/core/digest.ts";
+import { DigestSum, digestWordsOf, type DigestWords } from "../../../src/core/digest.ts";
 import type { Slot } from "../../../src/core/directory/slots.ts";
 import type { DigestRecordsAnswer, Op } from "../../../src/core/messages.ts";
 import {
@@ -46,7 +46,7 @@ async function checkDigest(
     (row) => row.cell === cell && row.source_type === sourceTypes[sourceType].number,
   );
   const [whole, ...parts] = answer.value.digests;
-  const expected = textOf(rows.map((row) => ({ lanes: lanesOfRow(row), count: 1 })));
+  const expected = textOf(rows.map((row) => ({ words: digestWordsOfRow(row), count: 1 })));
   for (const [what, digests] of [
     ["the whole", whole === undefined ? [] : [whole]],
     ["two parts", parts],
@@ -68,13 +68,13 @@ async function checkDigest(
   judge.see("R4");
 }
 
-function textOf(parts: readonly { lanes: Lanes; count: number }[]): string {
+function textOf(parts: readonly { words: DigestWords; count: number }[]): string {
   const sum = new DigestSum();
-  for (const { lanes, count } of parts) sum.add(lanes, count);
+  for (const { words, count } of parts) sum.add(words, count);
   return `${sum.count} ${sum.hash}`;
 }
 
-function lanesOfRow(row: ClaimRow): Lanes {
+function digestWordsOfRow(row: ClaimRow): DigestWords {
   const [type, subject, source] = [
     bucketTypeByNumber(row.bucket_type),
     subjectTypeByNumber(row.subject_type),
@@ -83,7 +83,7 @@ function lanesOfRow(row: ClaimRow): Lanes {
   if (type === undefined || subject === undefined || source === undefined)
     throw new Error("a claim of a type that nobody knows");
   const { canonical, value, subject_id: subjectId, source_id: sourceId } = row;
-  return lanesOf({
+  return digestWordsOf({
     type,
     canonical,
     value,

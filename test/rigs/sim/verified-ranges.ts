@@ -1,4 +1,4 @@
-import { DigestSum, lanesOf } from "../../../src/core/digest.ts";
+import { DigestSum, digestWordsOf } from "../../../src/core/digest.ts";
 import { namesOf, digestedOf } from "../../../src/cell/verification/named.ts";
 import type { IdRange, RangeDigest, VerifiedRow } from "../../../src/cell/verification/ports.ts";
 import { compareBytes, sourceOrder } from "../../../src/core/source-order.ts";
@@ -90,7 +90,8 @@ export class VerifiedRanges {
     check(newestMs === undefined || newestMs <= asOfMs - this.#recentMs, "and has a young claim");
     check(!its.some(({ ageMs }) => ageMs !== undefined && ageMs < this.#recentMs), "and has a young row");
     const sum = new DigestSum();
-    for (const name of its.flatMap(({ claims }) => namesOf(claims).names)) sum.add(lanesOf(digestedOf(name)));
+    for (const name of its.flatMap(({ claims }) => namesOf(claims).names))
+      sum.add(digestWordsOf(digestedOf(name)));
     check(digest?.count === sum.count && digest.hash === sum.hash, "and its rows and claims differ");
     this.#judge.see("V4");
   }

@@ -126,7 +126,7 @@ const recordOf = (record: ClaimRecord): WireRecord => wireRecord(record);
 
 function sumOf(parts: readonly ShardDigest[]): RangeDigest {
   const sum = new DigestSum();
-  for (const { lanes, count } of parts) sum.add(lanes, count);
+  for (const { words, count } of parts) sum.add(words, count);
   const newest = parts.flatMap(({ newestUpdatedAtMs }) => newestUpdatedAtMs ?? []);
   const held = parts.some((part) => part.held);
   return {

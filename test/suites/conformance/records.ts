@@ -2,7 +2,7 @@
 import { v4 as newUuid } from "uuid";
 import { beforeAll, describe, expect, test } from "vitest";
 import type * as z from "zod";
-import { DigestSum, lanesOf } from "../../../src/core/digest.ts";
+import { DigestSum, digestWordsOf } from "../../../src/core/digest.ts";
 import type * as schemas from "../../../src/http/contract/schemas.ts";
 import type { Client } from "./client.ts";
 import { addressOf, begun, committed, freshName } from "./leases.ts";
@@ -303,7 +303,7 @@ export function recordSuite(open: Open): void {
       const sum = new DigestSum();
       for (const { bucket, subject, source } of records) {
         sum.add(
-          lanesOf({
+          digestWordsOf({
             type: bucket.type,
             canonical: bucket.value.toLowerCase(),
             value: bucket.value,
@@ -357,10 +357,10 @@ export function recordSuite(open: Open): void {
         ...(await ask([{}])).digests,
         ...(await ask([{ source_id_lte: 30 }, { source_id_gt: 30 }])).digests,
       ];
-      const lanes = digests.map(
-        ({ hash }) => hash.match(/.{8}/g)?.map((lane) => Number.parseInt(lane, 16)) ?? [],
+      const words = digests.map(
+        ({ hash }) => hash.match(/.{8}/g)?.map((word) => Number.parseInt(word, 16)) ?? [],
       );
-      expect(lanes[0]).toEqual(lanes[1]?.map((lane, index) => (lane + (lanes[2]?.[index] ?? 0)) % 2 ** 32));
+      expect(words[0]).toEqual(words[1]?.map((word, index) => (word + (words[2]?.[index] ?? 0)) % 2 ** 32));
     });
 
     test("[R4] say so while a lease touches the range, and count it when it is committed", async () => {

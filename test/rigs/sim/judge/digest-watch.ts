@@ -1,4 +1,4 @@
-import { DigestSum, lanesOf } from "../../../../src/core/digest.ts";
+import { DigestSum, digestWordsOf } from "../../../../src/core/digest.ts";
 import type {
   DigestRecordsAnswer,
   DigestRecordsRequest,
@@ -62,8 +62,8 @@ export class DigestWatch {
       ([key, hold]) => isIn(hold) || (hold.cell === cell && isIn(claims.get(key))),
     );
     const [sum, answered] = [new DigestSum(), new DigestSum()];
-    for (const claim of its) sum.add(lanesOf(digestedOf(claim)));
-    if (digest !== undefined) answered.add(digest.lanes, digest.count);
+    for (const claim of its) sum.add(digestWordsOf(digestedOf(claim)));
+    if (digest !== undefined) answered.add(digest.words, digest.count);
     const newestMs = its.length === 0 ? null : Math.max(...its.map((claim) => claim.updated_at_ms));
     const isRight =
       sum.count === answered.count && sum.hash === answered.hash && digest?.newestUpdatedAtMs === newestMs;
@@ -92,7 +92,7 @@ export class DigestWatch {
 
 const keyOf = ({ from, to, message }: Sent): string => JSON.stringify([from.name, to, message]);
 
-function digestedOf(claim: ClaimRow): Parameters<typeof lanesOf>[0] {
+function digestedOf(claim: ClaimRow): Parameters<typeof digestWordsOf>[0] {
   const type = bucketTypeByNumber(claim.bucket_type);
   const subjectType = subjectTypeByNumber(claim.subject_type);
   const sourceType = sourceTypeByNumber(claim.source_type);

@@ -1,19 +1,19 @@
-import { lanesOf, type Lanes } from "../digest.ts";
+import { digestWordsOf, type DigestWords } from "../digest.ts";
 import { bucketTypeByNumber, sourceTypeByNumber, subjectTypeByNumber } from "../registry.ts";
 import type { HoldRow } from "./store.ts";
 
 /** A claim without a digest is never taken as equal to anything. */
-const NO_LANES = [null, null, null, null] as const;
+const NO_WORDS = [null, null, null, null] as const;
 
 /** Of the claim that a create or replace hold becomes. None where a newer version knows more types than this one: a commit is never refused for it. */
-export function lanesOfHold(hold: HoldRow): Lanes | typeof NO_LANES {
+export function digestWordsOfHold(hold: HoldRow): DigestWords | typeof NO_WORDS {
   const { canonical, value, subject_id: subjectId, source_id: sourceId } = hold;
   const type = bucketTypeByNumber(hold.bucket_type);
   const subjectType = hold.subject_type === null ? undefined : subjectTypeByNumber(hold.subject_type);
   const sourceType = hold.source_type === null ? undefined : sourceTypeByNumber(hold.source_type);
-  if (type === undefined || subjectType === undefined || sourceType === undefined) return NO_LANES;
-  if (value === null || subjectId === null || sourceId === null) return NO_LANES;
-  return lanesOf({
+  if (type === undefined || subjectType === undefined || sourceType === undefined) return NO_WORDS;
+  if (value === null || subjectId === null || sourceId === null) return NO_WORDS;
+  return digestWordsOf({
     type,
     canonical,
     value,
