@@ -14,16 +14,18 @@ export function ask<T>(
     const cancel = clock.after(timeoutMs, () =>
       resolve({ kind: "unknown", cause: "no answer in time", timedOut: true }),
     );
-    const settle = (answer: Answer<T>): void => {
+    const resolveOnce = (answer: Answer<T>): void => {
       cancel();
       resolve(answer);
     };
     // `async`: a call that throws before it returns a promise is no different from one that fails later.
     (async () => call())().then(
       (reply) =>
-        settle(reply.ok ? { kind: "ok", value: reply.value } : { kind: "refused", refusal: reply.refusal }),
+        resolveOnce(
+          reply.ok ? { kind: "ok", value: reply.value } : { kind: "refused", refusal: reply.refusal },
+        ),
       (error: unknown) =>
-        settle({ kind: "unknown", cause: error instanceof Error ? error.message : String(error) }),
+        resolveOnce({ kind: "unknown", cause: error instanceof Error ? error.message : String(error) }),
     );
   });
 }

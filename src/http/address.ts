@@ -11,14 +11,14 @@ export function rawPath(url: string): string {
 }
 
 /** Where a route's parameters stand among the segments of its path. */
-interface Place {
+interface PathParameter {
   name: string;
   index: number;
   /** This segment and all behind it. */
   isRest: boolean;
 }
 
-export function placesOf(route: Pick<Route, "path" | "rest">): Place[] {
+export function pathParametersOf(route: Pick<Route, "path" | "rest">): PathParameter[] {
   const [last] = parameterNames(route).slice(-1);
   return [...route.path.split("/").entries()].flatMap(([index, part]) => {
     const name = /^\{(\w+)\}$/.exec(part)?.[1];
@@ -27,10 +27,10 @@ export function placesOf(route: Pick<Route, "path" | "rest">): Place[] {
 }
 
 /** The parameters of a path that is known to fit the route, still percent-encoded. */
-export function rawParameters(places: readonly Place[], path: string): Map<string, string> {
+export function rawParameters(parameters: readonly PathParameter[], path: string): Map<string, string> {
   const segments = path.split("/");
   return new Map(
-    places.map(({ name, index, isRest }) => [
+    parameters.map(({ name, index, isRest }) => [
       name,
       (isRest ? segments.slice(index).join("/") : segments[index]) ?? "",
     ]),

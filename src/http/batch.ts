@@ -40,20 +40,20 @@ export function opsOf(batch: Batch, shards: number, limits: Limits): Result<Op[]
     );
 
   const ops: Op[] = [];
-  const places = new Map<string, string>();
+  const fieldByName = new Map<string, string>();
   for (const { kind, index, op, field } of given) {
     const key = keyOf(op.bucket, `${field}.bucket`, limits);
     if (!key.ok) return key;
     const id = idsFault(op, field, limits);
     if (id !== undefined) return id;
     const name = `${key.value.type}:${key.value.canonical}`;
-    const before = places.get(name);
+    const before = fieldByName.get(name);
     if (before !== undefined)
       return invalid(
         `${field}.bucket`,
         `is the same name as \`${before}.bucket\`: a batch may hold a name once`,
       );
-    places.set(name, field);
+    fieldByName.set(name, field);
     ops.push({
       ...key.value,
       kind,

@@ -5,7 +5,7 @@ import type { Principal } from "../auth/principal.ts";
 import { ok, refused, type Result } from "../core/refusal.ts";
 import type { Env } from "../env.ts";
 import { admission } from "./admission.ts";
-import { decodeParameters, parseQuery, placesOf, rawParameters, rawPath } from "./address.ts";
+import { decodeParameters, parseQuery, pathParametersOf, rawParameters, rawPath } from "./address.ts";
 import { readBody } from "./body.ts";
 import { routes, type RouteId } from "./contract.ts";
 import type { Route, RouteBody } from "./contract/route.ts";
@@ -39,13 +39,13 @@ export function bind<Id extends RouteId>(
   plan: Plan<Id>,
 ): (context: Context<App>) => Promise<Response> {
   const route: Route = routes[routeId];
-  const places = placesOf(route);
+  const pathParameters = pathParametersOf(route);
   // The plan takes what the schemas of this very route make, and answers what the contract has for it: see `Call` and `Answer`.
   const prepare = plan as unknown as (call: unknown) => Promise<Result<AnyWork>>;
   return async (context) => {
     const trace = context.get("trace");
     trace.route = routeId;
-    const raw = rawParameters(places, rawPath(context.req.url));
+    const raw = rawParameters(pathParameters, rawPath(context.req.url));
     const result = await serve(route, context, raw, (deployment, identified, input) =>
       prepare({ routeId, deployment, ...identified, ...input }),
     );

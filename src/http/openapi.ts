@@ -86,7 +86,7 @@ const placeOf = (route: Route, parameter: Json): number =>
 
 function parametersOf(
   schema: z.ZodType,
-  place: "path" | "query",
+  location: "path" | "query",
   examples: Readonly<Record<string, string>> = {},
   components: Components,
 ): Json[] {
@@ -96,7 +96,7 @@ function parametersOf(
   };
   return Object.entries(properties ?? {}).map(([name, { description, ...type }]) => ({
     name,
-    in: place,
+    in: location,
     required: required?.includes(name) ?? false,
     ...(description === undefined ? {} : { description }),
     ...(type["type"] === "array" ? { style: "form", explode: true } : {}),

@@ -1,4 +1,4 @@
-import { isPathOf, placesOf, rawParameters, rawPath } from "../http/address.ts";
+import { isPathOf, pathParametersOf, rawParameters, rawPath } from "../http/address.ts";
 import { routeIds, routes, type RouteId } from "../http/contract.ts";
 
 /** What a call is for. `list`: a cell's leases; `records`: a cell's names, in pages or exported; `other`: everything that a cell does not do all day. */
@@ -42,14 +42,14 @@ const known = routeIds.map((id) => ({
   id,
   method: routes[id].method,
   isPath: isPathOf(routes[id]),
-  places: placesOf(routes[id]),
+  parameters: pathParametersOf(routes[id]),
 }));
 
 export function addressOf(method: string, url: string): Addressed {
   const path = rawPath(url);
   const route = known.find((each) => each.method === method && each.isPath(path));
   if (route === undefined) return { operation: "other", cell: null, uuid: null };
-  const parameters = rawParameters(route.places, path);
+  const parameters = rawParameters(route.parameters, path);
   return {
     operation: operations[route.id] ?? "other",
     cell: parameters.get("cell") ?? null,

@@ -1,5 +1,10 @@
 import { type BucketTypeName, bucketTypes, type CanonicalRule } from "../registry.ts";
-import { type CharacterRefusal, firstRefusedCharacter, type Place, utf8Length } from "./characters.ts";
+import {
+  type CharacterRefusal,
+  firstRefusedCharacter,
+  type CharacterPosition,
+  utf8Length,
+} from "./characters.ts";
 import { caseFold } from "./fold.ts";
 import { firstMixedScript } from "./scripts.ts";
 import { UNICODE_VERSION } from "./tables.ts";
@@ -69,7 +74,7 @@ function canonicalizeUnicode(rule: CanonicalRule, value: string, maxBytes: numbe
   if (typed) return refusedCharacter(typed.refusal, typed, "");
   if (utf8Length(value) > maxBytes) return tooLong("The value", maxBytes);
 
-  const canonical = settle(value);
+  const canonical = toFixedPoint(value);
   if (canonical === undefined)
     return refused("ill_formed", "The value does not settle on one canonical form.");
   // Normalization may lengthen a value. It makes nothing refused of what was accepted (a test proves it of the runtimes
@@ -87,7 +92,7 @@ function canonicalizeUnicode(rule: CanonicalRule, value: string, maxBytes: numbe
 }
 
 /** NFKC, case folding, NFC, until nothing changes any more: a form that has another form could be taken twice. */
-function settle(value: string): string | undefined {
+function toFixedPoint(value: string): string | undefined {
   let text = value;
   for (let pass = 0; pass < MAX_PASSES; pass += 1) {
     const next = caseFold(text.normalize("NFKC")).normalize("NFC");
@@ -124,8 +129,8 @@ function tooLong(what: string, maxBytes: number): Refused {
   return refused("too_long", `${what} is longer than ${maxBytes} bytes of UTF-8.`);
 }
 
-function refusedCharacter(refusal: CharacterRefusal, place: Place, where: string): Refused {
-  return refused(refusal, `${written(place)}${where} ${WHAT[refusal]}.`);
+function refusedCharacter(refusal: CharacterRefusal, position: CharacterPosition, where: string): Refused {
+  return refused(refusal, `${describe(position)}${where} ${WHAT[refusal]}.`);
 }
 
 function refusedSegment(index: number): Refused {
@@ -135,14 +140,14 @@ function refusedSegment(index: number): Refused {
   );
 }
 
-function refusedMixture(place: Place, path: boolean): Refused {
+function refusedMixture(position: CharacterPosition, path: boolean): Refused {
   const whole = path ? "path segment" : "value";
   return refused(
     "mixed_script",
-    `${written(place)} of the canonical form is of another script than the rest of its ${whole}.`,
+    `${describe(position)} of the canonical form is of another script than the rest of its ${whole}.`,
   );
 }
 
-function written({ codePoint, index }: Place): string {
+function describe({ codePoint, index }: CharacterPosition): string {
   return `U+${codePoint.toString(16).toUpperCase().padStart(4, "0")} at index ${index}`;
 }

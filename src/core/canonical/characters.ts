@@ -1,4 +1,4 @@
-import { decodeRuns, lazily, valueAt } from "./runs.ts";
+import { decodeRuns, lazily, valueAt } from "./code-point-runs.ts";
 import { REFUSAL_RUNS, REFUSALS } from "./tables.ts";
 
 const refusals = lazily(() => decodeRuns(REFUSAL_RUNS));
@@ -6,7 +6,7 @@ const refusals = lazily(() => decodeRuns(REFUSAL_RUNS));
 export type CharacterRefusal = Exclude<(typeof REFUSALS)[number], "">;
 
 /** A code point of a text, and its index counted in code points. */
-export interface Place {
+export interface CharacterPosition {
   readonly codePoint: number;
   readonly index: number;
 }
@@ -14,7 +14,7 @@ export interface Place {
 /** The first code point of a text that no name may hold, and why. */
 export function firstRefusedCharacter(
   text: string,
-): (Place & { readonly refusal: CharacterRefusal }) | undefined {
+): (CharacterPosition & { readonly refusal: CharacterRefusal }) | undefined {
   const runs = refusals();
   let index = 0;
   for (let unit = 0; unit < text.length; index += 1) {

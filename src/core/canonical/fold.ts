@@ -1,4 +1,4 @@
-import { fromBase36, lazily, tokensOf } from "./runs.ts";
+import { fromBase36, lazily, tokensOf } from "./code-point-runs.ts";
 import { CASE_FOLDS } from "./tables.ts";
 
 const folds = lazily(decodeFolds);

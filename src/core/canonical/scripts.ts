@@ -1,5 +1,5 @@
-import type { Place } from "./characters.ts";
-import { decodeRuns, lazily, valueAt, tokensOf } from "./runs.ts";
+import type { CharacterPosition } from "./characters.ts";
+import { decodeRuns, lazily, valueAt, tokensOf } from "./code-point-runs.ts";
 import { SCRIPT_SET_RUNS, SCRIPT_SETS } from "./tables.ts";
 
 /** Writing systems that mix scripts by nature: Chinese with Bopomofo, Japanese, Korean (UTS #39, augmented script sets). */
@@ -21,7 +21,7 @@ const scripts = lazily(() => ({
  * The first code point that makes a text mix scripts, by the "highly restrictive" level of UTS #39: all of one script or
  * writing system, or of Latin and one writing system. Paths are judged segment by segment, so `separator` starts afresh.
  */
-export function firstMixedScript(text: string, separator: string | undefined): Place | undefined {
+export function firstMixedScript(text: string, separator: string | undefined): CharacterPosition | undefined {
   const { runs, sets } = scripts();
   let common: ScriptSet;
   let besideLatin: ScriptSet;

@@ -107,7 +107,7 @@ export class ShardLink {
     } catch (error) {
       answer = { kind: "unknown", cause: String(error) };
     }
-    settle(answer, decisions, prepares);
+    answerWaiting(answer, decisions, prepares);
   }
 
   /** What fits into one message. Decisions first, because they free what prepares may be waiting for; but nobody is passed over twice. */
@@ -145,7 +145,7 @@ class Room {
   }
 }
 
-function settle(
+function answerWaiting(
   answer: Answer<ExchangeAnswer>,
   decisions: Waiting<Decision, null>[],
   prepares: Waiting<Prepare, PrepareAnswer>[],

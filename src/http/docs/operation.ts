@@ -35,10 +35,10 @@ function rolesOf({ "x-roles": roles }: Operation): Markup {
 
 function parameterFields(
   title: string,
-  place: Parameter["in"],
+  location: Parameter["in"],
   { parameters = [] }: Operation,
 ): Markup | undefined {
-  const fields = parameters.filter((parameter) => parameter.in === place);
+  const fields = parameters.filter((parameter) => parameter.in === location);
   if (fields.length === 0) return undefined;
   return html`<h4>${title}</h4>
     ${fieldList(fields, "required")}`;

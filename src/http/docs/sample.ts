@@ -38,13 +38,13 @@ const SAMPLES: Readonly<Record<string, string>> = {
 export function curlOf({ method, path, operation }: Entry): string {
   const parameters = operation.parameters ?? [];
   const filled = parameters.reduce(
-    (made, { name, in: place, example }) =>
-      place === "path" ? made.replace(`{${name}}`, example ?? name) : made,
+    (made, { name, in: location, example }) =>
+      location === "path" ? made.replace(`{${name}}`, example ?? name) : made,
     path,
   );
   const query = parameters
-    .flatMap(({ name, in: place, example }) =>
-      place === "query" && example !== undefined ? [`${name}=${example}`] : [],
+    .flatMap(({ name, in: location, example }) =>
+      location === "query" && example !== undefined ? [`${name}=${example}`] : [],
     )
     .join("&");
   const body = operation.requestBody?.content["application/json"].example;

@@ -1,11 +1,11 @@
 /** A small number for every code point, as runs in ascending order: binary search instead of a megabyte of memory. */
-interface Runs {
+interface CodePointRuns {
   readonly starts: Uint32Array;
   readonly values: Uint8Array;
 }
 
 /** Decodes a table of runs, `length.value` in base 36. Every value of the committed tables fits a byte. */
-export function decodeRuns(text: string): Runs {
+export function decodeRuns(text: string): CodePointRuns {
   const tokens = tokensOf(text);
   const starts = new Uint32Array(tokens.length);
   const values = new Uint8Array(tokens.length);
@@ -19,7 +19,7 @@ export function decodeRuns(text: string): Runs {
   return { starts, values };
 }
 
-export function valueAt({ starts, values }: Runs, codePoint: number): number {
+export function valueAt({ starts, values }: CodePointRuns, codePoint: number): number {
   let low = 0;
   let high = starts.length - 1;
   while (low < high) {
