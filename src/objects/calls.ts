@@ -1,5 +1,5 @@
 import type { Cell, CellChange, KeyPage, MintedKey, Snapshot } from "../core/directory/directory.ts";
-import type { Slot, SlotRequest } from "../core/directory/slots.ts";
+import type { VerificationSlot, VerificationSlotRequest } from "../core/directory/verification-slots.ts";
 import type * as messages from "../core/messages.ts";
 
 // What can be asked of each object, by whatever way messages get there. Each method takes one message and answers with one.
@@ -41,6 +41,6 @@ export interface DirectoryCalls {
   keyToRevoke(message: messages.Envelope & { keyId: string }): Answer<MintedKey | null>;
   listKeys(message: messages.Envelope & { afterPosition: number; limit: number }): Answer<KeyPage>;
   revokeKey(message: messages.Envelope & { key: MintedKey }): Answer<MintedKey>;
-  takeSlot(message: SlotRequest): Answer<Slot>;
-  releaseSlot(message: SlotRequest): Answer<boolean>;
+  takeSlot(message: VerificationSlotRequest): Answer<VerificationSlot>;
+  releaseSlot(message: VerificationSlotRequest): Answer<boolean>;
 }

@@ -7,7 +7,7 @@ import type {
   MintedKey,
   Snapshot,
 } from "../core/directory/directory.ts";
-import type { Slot, SlotRequest } from "../core/directory/slots.ts";
+import type { VerificationSlot, VerificationSlotRequest } from "../core/directory/verification-slots.ts";
 import type * as messages from "../core/messages.ts";
 import type { Env } from "../env.ts";
 import type { DirectoryCalls } from "./calls.ts";
@@ -59,11 +59,11 @@ export class Directory extends DurableObject<Env> implements DirectoryCalls {
     return this.#directory.revokeKey(message);
   }
 
-  takeSlot(message: SlotRequest): Promise<messages.Reply<Slot>> {
+  takeSlot(message: VerificationSlotRequest): Promise<messages.Reply<VerificationSlot>> {
     return this.#directory.takeSlot(message);
   }
 
-  releaseSlot(message: SlotRequest): Promise<messages.Reply<boolean>> {
+  releaseSlot(message: VerificationSlotRequest): Promise<messages.Reply<boolean>> {
     return this.#directory.releaseSlot(message);
   }
 }

@@ -1,53 +1,54 @@
 /** Deadlines that end within the same stretch share one timer. */
-const SLOT_MS = 100;
+const SHARE_WINDOW_MS = 100;
 /** What is shorter is a pause rather than a deadline, and ends when it says. */
 const SHARED_FROM_MS = 500;
 
-interface Slot {
+interface SharedTimer {
   waiting: Set<() => void>;
   timer: ReturnType<typeof setTimeout>;
 }
 
 /**
  * The timers of one object. Nearly all of them are deadlines that are cancelled long before they end, several for each call: those share the
- * platform's timers, and may end up to `SLOT_MS` late. A slot that everybody has left keeps nothing awake.
+ * platform's timers, and may end up to `SHARE_WINDOW_MS` late. A shared timer that everybody has left keeps nothing awake.
  */
 export class Timers {
-  readonly #slots = new Map<number, Slot>();
+  readonly #sharedTimers = new Map<number, SharedTimer>();
 
   /** Returns what cancels it. */
   after(delayMs: number, then: () => void): () => void {
-    if (delayMs >= SHARED_FROM_MS) return this.#share(Math.ceil((Date.now() + delayMs) / SLOT_MS), then);
+    if (delayMs >= SHARED_FROM_MS)
+      return this.#share(Math.ceil((Date.now() + delayMs) / SHARE_WINDOW_MS), then);
     const timer = setTimeout(then, delayMs);
     return () => clearTimeout(timer);
   }
 
   #share(end: number, then: () => void): () => void {
-    const slot = this.#slots.get(end) ?? this.#open(end);
+    const shared = this.#sharedTimers.get(end) ?? this.#openShared(end);
     // Its own function: the same one may wait twice.
     const wake = (): void => then();
-    slot.waiting.add(wake);
+    shared.waiting.add(wake);
     return () => {
-      slot.waiting.delete(wake);
-      if (slot.waiting.size === 0 && this.#slots.get(end) === slot) this.#close(end, slot);
+      shared.waiting.delete(wake);
+      if (shared.waiting.size === 0 && this.#sharedTimers.get(end) === shared) this.#closeShared(end, shared);
     };
   }
 
-  #open(end: number): Slot {
+  #openShared(end: number): SharedTimer {
     const timer = setTimeout(
       () => {
-        this.#slots.delete(end);
-        for (const wake of slot.waiting) wake();
+        this.#sharedTimers.delete(end);
+        for (const wake of shared.waiting) wake();
       },
-      Math.max(0, end * SLOT_MS - Date.now()),
+      Math.max(0, end * SHARE_WINDOW_MS - Date.now()),
     );
-    const slot: Slot = { waiting: new Set(), timer };
-    this.#slots.set(end, slot);
-    return slot;
+    const shared: SharedTimer = { waiting: new Set(), timer };
+    this.#sharedTimers.set(end, shared);
+    return shared;
   }
 
-  #close(end: number, slot: Slot): void {
-    clearTimeout(slot.timer);
-    this.#slots.delete(end);
+  #closeShared(end: number, shared: SharedTimer): void {
+    clearTimeout(shared.timer);
+    this.#sharedTimers.delete(end);
   }
 }

@@ -8,7 +8,11 @@ import { changedMeanwhile, ok, refused, type Refusal } from "../refusal.ts";
 import { sourceOrder } from "../source-order.ts";
 import { placementMismatch } from "../placement-guard.ts";
 import { directorySchema } from "./schema.ts";
-import { VerificationSlots, type Slot, type SlotRequest } from "./slots.ts";
+import {
+  VerificationSlots,
+  type VerificationSlot,
+  type VerificationSlotRequest,
+} from "./verification-slots.ts";
 
 export interface Cell {
   cell: string;
@@ -214,13 +218,13 @@ export class Directory {
     });
   }
 
-  async takeSlot(message: SlotRequest): Promise<Reply<Slot>> {
+  async takeSlot(message: VerificationSlotRequest): Promise<Reply<VerificationSlot>> {
     const refusal = await this.#refuseMismatch(message);
     return refusal === undefined ? this.#slots.take(message) : { ok: false, refusal };
   }
 
   /** Idempotent; whether there was one. */
-  async releaseSlot(message: SlotRequest): Promise<Reply<boolean>> {
+  async releaseSlot(message: VerificationSlotRequest): Promise<Reply<boolean>> {
     const refusal = await this.#refuseMismatch(message);
     return refusal === undefined ? this.#slots.release(message) : { ok: false, refusal };
   }

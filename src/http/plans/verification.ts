@@ -1,5 +1,5 @@
 import type * as z from "zod";
-import type { Slot } from "../../core/directory/slots.ts";
+import type { VerificationSlot } from "../../core/directory/verification-slots.ts";
 import { ok } from "../../core/refusal.ts";
 import type { verificationRoutes } from "../contract/verification-routes.ts";
 import type { Plans } from "../handler.ts";
@@ -39,7 +39,7 @@ export const verificationPlans: Plans<keyof typeof verificationRoutes> = {
 
 const DIRECTORY = { who: "the directory", advice: "repeat the call" };
 
-const wireSlot = ({ uuid, cell, expiresAtMs, expiresInMs }: Slot): WireSlot => ({
+const wireSlot = ({ uuid, cell, expiresAtMs, expiresInMs }: VerificationSlot): WireSlot => ({
   uuid,
   cell_id: cell,
   expires_at: timeOf(expiresAtMs),

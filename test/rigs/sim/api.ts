@@ -13,7 +13,7 @@ import type {
   Outcome,
   SourceRange,
 } from "../../../src/core/messages.ts";
-import type { Slot } from "../../../src/core/directory/slots.ts";
+import type { VerificationSlot } from "../../../src/core/directory/verification-slots.ts";
 import type { Answer, Clock } from "../../../src/core/ports.ts";
 import type { Refusal } from "../../../src/core/refusal.ts";
 import type { SourceTypeName } from "../../../src/core/registry.ts";
@@ -178,7 +178,7 @@ export class Api {
     return this.#ask(this.#reach.coordinator.shard(shard), "digestRecords", query);
   }
 
-  takeSlot(cell: string, uuid: string): Promise<Answer<Slot>> {
+  takeSlot(cell: string, uuid: string): Promise<Answer<VerificationSlot>> {
     return this.#ask(this.#reach.coordinator.directory, "takeSlot", { cell, uuid });
   }
 

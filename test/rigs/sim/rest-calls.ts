@@ -1,5 +1,5 @@
 import { DigestSum, digestWordsOf, type DigestWords } from "../../../src/core/digest.ts";
-import type { Slot } from "../../../src/core/directory/slots.ts";
+import type { VerificationSlot } from "../../../src/core/directory/verification-slots.ts";
 import type { DigestRecordsAnswer, Op } from "../../../src/core/messages.ts";
 import {
   bucketTypeByNumber,
@@ -130,7 +130,8 @@ export async function checkEpochs(world: World, cell: Cell): Promise<void> {
 
 /** As many cells as may have a slot get one, and no other; nor does a second run of a cell (rule A3). */
 export async function checkSlots({ judge, operator, coordinator, cells }: World): Promise<void> {
-  const take = (cell: string, uuid: string) => operator.toDirectory<Slot>("takeSlot", { cell, uuid });
+  const take = (cell: string, uuid: string) =>
+    operator.toDirectory<VerificationSlot>("takeSlot", { cell, uuid });
   for (const [index, { id }] of cells.entries()) {
     const answer = await take(id, `run ${id}`);
     if (answer.kind === "unknown") return;

@@ -1,6 +1,9 @@
 import type { SourceRow } from "../../../../src/cell/changes.ts";
 import type { Conflict } from "../../../../src/client/wire.ts";
-import type { SlotRequest, Slot } from "../../../../src/core/directory/slots.ts";
+import type {
+  VerificationSlotRequest,
+  VerificationSlot,
+} from "../../../../src/core/directory/verification-slots.ts";
 import { listOf, type Op, type Reply, type Source } from "../../../../src/core/messages.ts";
 import { sourceTypeByNumber } from "../../../../src/core/registry.ts";
 import type { ClaimRow } from "../../../../src/core/shard/store.ts";
@@ -44,7 +47,7 @@ export class VerificationWatch {
   readonly #drifts: Drifts;
   readonly #mendings = new Map<string, Mending>();
   /** By cell, as what follows. */
-  readonly #slots = new Map<string, Slot>();
+  readonly #slots = new Map<string, VerificationSlot>();
   readonly #spendings = new Map<string, Spending>();
   readonly #runs = new Map<string, Set<SpendingRun>>();
 
@@ -133,12 +136,13 @@ export class VerificationWatch {
   }
 
   answered(method: string, message: unknown, reply: Reply<unknown>): void {
-    if (method === "takeSlot") this.#tookSlot(message as SlotRequest, reply as Reply<Slot>);
-    if (method === "releaseSlot" && reply.ok) this.#slots.delete((message as SlotRequest).cell);
+    if (method === "takeSlot")
+      this.#tookSlot(message as VerificationSlotRequest, reply as Reply<VerificationSlot>);
+    if (method === "releaseSlot" && reply.ok) this.#slots.delete((message as VerificationSlotRequest).cell);
   }
 
   /** Rule A3. */
-  #tookSlot({ cell, uuid }: SlotRequest, reply: Reply<Slot>): void {
+  #tookSlot({ cell, uuid }: VerificationSlotRequest, reply: Reply<VerificationSlot>): void {
     if (!reply.ok) {
       if (reply.refusal.reason === "NO_VERIFICATION_SLOT") this.#evidence.see("slot refused");
       return;

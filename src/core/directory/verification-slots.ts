@@ -4,20 +4,20 @@ import type { Envelope, Reply } from "../messages.ts";
 import type { Ports } from "../ports.ts";
 import { ok, refused, type Refusal } from "../refusal.ts";
 
-export interface SlotRequest extends Envelope {
+export interface VerificationSlotRequest extends Envelope {
   cell: string;
   /** Of the run that verifies. */
   uuid: string;
 }
 
-export interface Slot {
+export interface VerificationSlot {
   cell: string;
   uuid: string;
   expiresAtMs: number;
   expiresInMs: number;
 }
 
-type SlotRow = Omit<Slot, "expiresInMs">;
+type VerificationSlotRow = Omit<VerificationSlot, "expiresInMs">;
 
 /**
  * Lets a few cells verify at a time (rule A3). It steers load and nothing else: a run that goes on without its slot only costs more, so a clock may
@@ -35,7 +35,7 @@ export class VerificationSlots {
   }
 
   /** Takes a slot, or renews it. */
-  take({ cell, uuid }: SlotRequest): Promise<Reply<Slot>> {
+  take({ cell, uuid }: VerificationSlotRequest): Promise<Reply<VerificationSlot>> {
     return this.#commits.submit("take_slot", () => {
       const now = this.#ports.clock.now();
       const taken = this.#present(now);
@@ -60,7 +60,7 @@ export class VerificationSlots {
   }
 
   /** Whether there was one to release. */
-  release({ cell, uuid }: SlotRequest): Promise<Reply<boolean>> {
+  release({ cell, uuid }: VerificationSlotRequest): Promise<Reply<boolean>> {
     return this.#commits.submit("release_slot", () => {
       const now = this.#ports.clock.now();
       const had = this.#present(now).some((slot) => slot.cell === cell && slot.uuid === uuid);
@@ -71,8 +71,8 @@ export class VerificationSlots {
   }
 
   /** Not those that are over, nor those that would last much longer than any can: the clock was set back, or the limit is lower now. */
-  #present(now: number): SlotRow[] {
-    return this.#ports.sql.all<SlotRow>(
+  #present(now: number): VerificationSlotRow[] {
+    return this.#ports.sql.all<VerificationSlotRow>(
       "SELECT cell, uuid, expires_at_ms AS expiresAtMs FROM verification_slot WHERE expires_at_ms > ? AND expires_at_ms <= ?",
       now,
       this.#latest(now),
@@ -95,7 +95,11 @@ export class VerificationSlots {
 }
 
 /** The first of them may be renewed; then the caller hears the same again. */
-function noSlot(detail: string, taken: readonly SlotRow[], now: number): { ok: false; refusal: Refusal } {
+function noSlot(
+  detail: string,
+  taken: readonly VerificationSlotRow[],
+  now: number,
+): { ok: false; refusal: Refusal } {
   const retryAfterMs = Math.min(...taken.map(({ expiresAtMs }) => expiresAtMs)) - now;
   return refused("RESOURCE_EXHAUSTED", detail, { reason: "NO_VERIFICATION_SLOT", retryAfterMs });
 }

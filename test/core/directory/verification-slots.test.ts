@@ -3,10 +3,10 @@ import { expect, test } from "vitest";
 import { placementOf } from "../../../src/core/placement.ts";
 import { Cluster } from "../../support/cluster.ts";
 
-const SLOT_MS = 60_000;
+const VERIFICATION_SLOT_MS = 60_000;
 
 const start = (verificationSlots = 2): Promise<Cluster> =>
-  Cluster.start({ limits: { verificationSlots, verificationSlotMs: SLOT_MS } });
+  Cluster.start({ limits: { verificationSlots, verificationSlotMs: VERIFICATION_SLOT_MS } });
 
 const take = (c: Cluster, cell: string, uuid: string) =>
   c.clock.settle(c.directory.object.takeSlot({ ...c.envelope, cell, uuid }));
@@ -15,7 +15,7 @@ const release = (c: Cluster, cell: string, uuid: string) =>
 
 const slot = (c: Cluster, cell: string, uuid: string): object => ({
   ok: true,
-  value: { cell, uuid, expiresAtMs: c.clock.now() + SLOT_MS, expiresInMs: SLOT_MS },
+  value: { cell, uuid, expiresAtMs: c.clock.now() + VERIFICATION_SLOT_MS, expiresInMs: VERIFICATION_SLOT_MS },
 });
 const none = (retryAfterMs: number): object => ({
   ok: false,
@@ -33,8 +33,8 @@ test("[A3] so many cells have a slot at a time; the next one hears when the firs
   expect(await take(c, "1", "a")).toEqual(slot(c, "1", "a"));
   c.clock.jump(10_000);
   expect(await take(c, "2", "b")).toEqual(slot(c, "2", "b"));
-  expect(await take(c, "3", "c")).toEqual(none(SLOT_MS - 10_000));
-  c.clock.jump(SLOT_MS - 10_000);
+  expect(await take(c, "3", "c")).toEqual(none(VERIFICATION_SLOT_MS - 10_000));
+  c.clock.jump(VERIFICATION_SLOT_MS - 10_000);
   expect(await take(c, "3", "c")).toEqual(slot(c, "3", "c"));
   expect(stored(c)).toEqual([
     { cell: "2", uuid: "b" },
@@ -46,10 +46,10 @@ test("[A3] the same run renews its slot, also when all are taken; another run of
   const c = await start(1);
   await take(c, "1", "a");
   c.clock.jump(40_000);
-  expect(await take(c, "1", "b")).toEqual(none(SLOT_MS - 40_000));
+  expect(await take(c, "1", "b")).toEqual(none(VERIFICATION_SLOT_MS - 40_000));
   expect(await take(c, "1", "a")).toEqual(slot(c, "1", "a"));
   c.clock.jump(40_000);
-  expect(await take(c, "2", "c")).toEqual(none(SLOT_MS - 40_000));
+  expect(await take(c, "2", "c")).toEqual(none(VERIFICATION_SLOT_MS - 40_000));
   expect(stored(c)).toEqual([{ cell: "1", uuid: "a" }]);
 });
 
@@ -58,7 +58,7 @@ test("[A3] a slot is released by its own run, once; somebody else has it at once
   await take(c, "1", "a");
   expect(await release(c, "1", "b")).toEqual({ ok: true, value: false });
   expect(await release(c, "2", "a")).toEqual({ ok: true, value: false });
-  expect(await take(c, "2", "c")).toEqual(none(SLOT_MS));
+  expect(await take(c, "2", "c")).toEqual(none(VERIFICATION_SLOT_MS));
   expect(await release(c, "1", "a")).toEqual({ ok: true, value: true });
   expect(await release(c, "1", "a")).toEqual({ ok: true, value: false });
   expect(await take(c, "2", "c")).toEqual(slot(c, "2", "c"));
@@ -67,7 +67,7 @@ test("[A3] a slot is released by its own run, once; somebody else has it at once
 test("[A3] an expired slot is nobody's: there is nothing to release", async () => {
   const c = await start(1);
   await take(c, "1", "a");
-  c.clock.jump(SLOT_MS);
+  c.clock.jump(VERIFICATION_SLOT_MS);
   expect(await release(c, "1", "a")).toEqual({ ok: true, value: false });
   expect(stored(c)).toEqual([]);
 });
@@ -76,15 +76,15 @@ test("[A3] slots outlive the directory's instance", async () => {
   const c = await start(1);
   await take(c, "1", "a");
   c.directory.restart();
-  expect(await take(c, "2", "b")).toEqual(none(SLOT_MS));
+  expect(await take(c, "2", "b")).toEqual(none(VERIFICATION_SLOT_MS));
   expect(await take(c, "1", "a")).toEqual(slot(c, "1", "a"));
 });
 
 test("[A3] [M4] a clock that is put right a little takes no slot away", async () => {
   const c = await start(1);
   await take(c, "1", "a");
-  c.clock.jump(-SLOT_MS);
-  expect(await take(c, "2", "b")).toEqual(none(2 * SLOT_MS));
+  c.clock.jump(-VERIFICATION_SLOT_MS);
+  expect(await take(c, "2", "b")).toEqual(none(2 * VERIFICATION_SLOT_MS));
   expect(await take(c, "1", "a")).toEqual(slot(c, "1", "a"));
 });
 
