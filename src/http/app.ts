@@ -5,8 +5,8 @@ import { isPathOf, rawPath, routingPaths } from "./address.ts";
 import { bind, fail, type App } from "./bind.ts";
 import { routeIds, routes, type RouteId } from "./contract.ts";
 import { logOf } from "./deployment.ts";
-import type { Plan } from "./handler.ts";
-import { plans } from "./plans.ts";
+import type { Handler } from "./handler.ts";
+import { handlers } from "./handlers.ts";
 import { logFault } from "./fault.ts";
 import { secure } from "./headers.ts";
 import { beginTrace, logRequest } from "./trace.ts";
@@ -53,7 +53,7 @@ const paths = routeIds.map((id) => ({ method: routes[id].method, isPath: isPathO
 const methodsAt = (sent: string): string[] =>
   paths.filter(({ isPath }) => isPath(sent)).map(({ method }) => method);
 
-const bound = (id: RouteId): ReturnType<typeof bind> => bind(id, plans[id] as Plan<RouteId>);
+const bound = (id: RouteId): ReturnType<typeof bind> => bind(id, handlers[id] as Handler<RouteId>);
 
 function methodNotAllowed(context: Context<App>, methods: readonly string[]): Response {
   const allow = methods.flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])).join(", ");

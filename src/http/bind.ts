@@ -10,7 +10,7 @@ import { readBody } from "./body.ts";
 import { routes, type RouteId } from "./contract.ts";
 import type { Route, RouteBody } from "./contract/route.ts";
 import { deploymentOf, logOf, type Deployment } from "./deployment.ts";
-import type { Plan } from "./handler.ts";
+import type { Handler } from "./handler.ts";
 import { openLines, type Lines } from "./lines.ts";
 import type { PageTokens } from "./page-token.ts";
 import { problemResponse, type Failure } from "./problem.ts";
@@ -36,18 +36,18 @@ interface Input {
  */
 export function bind<Id extends RouteId>(
   routeId: Id,
-  plan: Plan<Id>,
+  handler: Handler<Id>,
 ): (context: Context<App>) => Promise<Response> {
   const route: Route = routes[routeId];
   const pathParameters = pathParametersOf(route);
-  // The plan takes what the schemas of this very route make, and answers what the contract has for it: see `Call` and `Answer`.
-  const prepare = plan as unknown as (call: unknown) => Promise<Result<AnyWork>>;
+  // The handler takes what the schemas of this very route make, and answers what the contract has for it: see `Call` and `Answer`.
+  const handle = handler as unknown as (call: unknown) => Promise<Result<AnyWork>>;
   return async (context) => {
     const trace = context.get("trace");
     trace.route = routeId;
     const raw = rawParameters(pathParameters, rawPath(context.req.url));
     const result = await serve(route, context, raw, (deployment, identified, input) =>
-      prepare({ routeId, deployment, ...identified, ...input }),
+      handle({ routeId, deployment, ...identified, ...input }),
     );
     if (!result.ok) return fail(result.refusal, trace);
     const { status, body, headers } = result.value;
@@ -72,13 +72,13 @@ interface AnyAnswer {
 
 type AnyWork = () => Promise<Result<AnyAnswer>>;
 
-type Prepare = (deployment: Deployment, identified: Identified, input: Input) => Promise<Result<AnyWork>>;
+type Handle = (deployment: Deployment, identified: Identified, input: Input) => Promise<Result<AnyWork>>;
 
 async function serve(
   route: Route,
   context: Context<App>,
   raw: ReadonlyMap<string, string>,
-  prepare: Prepare,
+  handle: Handle,
 ): Promise<Result<AnyAnswer>> {
   const deployment = deploymentOf(context.env);
   const identified = await identify(route, context, deployment, context.get("trace"));
@@ -90,7 +90,7 @@ async function serve(
 
   const input = await readInput(route, context, deployment, raw);
   if (!input.ok) return input;
-  const work = await prepare(deployment, identified.value, input.value);
+  const work = await handle(deployment, identified.value, input.value);
   if (!work.ok) return work;
 
   const { cell } = input.value.params as { cell?: string };

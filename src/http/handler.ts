@@ -44,6 +44,6 @@ type Work<Id extends RouteId> = () => Promise<Result<Answer<Id>>>;
  * Finishes the validation and says what to do. It must not call any object: what is wrong with a request is told without any, and the
  * revocation of the key is looked up in between.
  */
-export type Plan<Id extends RouteId> = (call: Call<Id>) => Result<Work<Id>> | Promise<Result<Work<Id>>>;
+export type Handler<Id extends RouteId> = (call: Call<Id>) => Result<Work<Id>> | Promise<Result<Work<Id>>>;
 
-export type Plans<Id extends RouteId = RouteId> = { [Each in Id]: Plan<Each> };
+export type Handlers<Id extends RouteId = RouteId> = { [Each in Id]: Handler<Each> };

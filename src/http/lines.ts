@@ -5,7 +5,7 @@ import { problemOf, type Failure } from "./problem.ts";
 import type { Trace } from "./trace.ts";
 
 /**
- * An answer that is made while it is read: as many lines at a time as the plan finds at once. The next are asked for when the reader has taken
+ * An answer that is made while it is read: as many lines at a time as the handler finds at once. The next are asked for when the reader has taken
  * those before, and none when it has gone. A refusal is the last of them.
  */
 export type Lines<Line> = AsyncGenerator<Result<readonly Line[]>, void, undefined>;

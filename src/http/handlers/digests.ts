@@ -9,7 +9,7 @@ import { compareBytes } from "../../core/source-order.ts";
 import { invalid } from "../batch.ts";
 import type { digestAnswer, digestQuery } from "../contract/schemas.ts";
 import type { Deployment } from "../deployment.ts";
-import type { Plan } from "../handler.ts";
+import type { Handler } from "../handler.ts";
 import { reach } from "../reach.ts";
 import { timeOf } from "../wire.ts";
 import { authorized, readTimeoutMs } from "./leases.ts";
@@ -19,7 +19,12 @@ type GivenRange = z.output<typeof digestQuery>["ranges"][number];
 type WireDigest = z.input<typeof digestAnswer>["digests"][number];
 
 /** Every shard is asked once, about all ranges; what they answer adds up (rule R4). */
-export const digestRecords: Plan<"digestRecords"> = ({ deployment, principal, params: { cell }, body }) => {
+export const digestRecords: Handler<"digestRecords"> = ({
+  deployment,
+  principal,
+  params: { cell },
+  body,
+}) => {
   const ranges = rangesOf(body.ranges, deployment.config.limits);
   if (!ranges.ok) return ranges;
   const wanted = body.bucket_types === undefined ? bucketTypeNames : [...new Set(body.bucket_types)];

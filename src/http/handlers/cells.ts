@@ -7,13 +7,13 @@ import { compareBytes, sourceOrder } from "../../core/source-order.ts";
 import type { cellRoutes } from "../contract/admin-routes.ts";
 import type { cell as cellSchema } from "../contract/schemas.ts";
 import type { Deployment } from "../deployment.ts";
-import type { Call, Plans } from "../handler.ts";
+import type { Call, Handlers } from "../handler.ts";
 import { pageOf } from "../paging.ts";
 import { reach } from "../reach.ts";
 import { wireCell } from "../wire.ts";
 import { readTimeoutMs } from "./leases.ts";
 
-export const cellPlans: Plans<keyof typeof cellRoutes> = {
+export const cellHandlers: Handlers<keyof typeof cellRoutes> = {
   async listCells(call) {
     const page = await pageOf<string>(call);
     if (!page.ok) return page;

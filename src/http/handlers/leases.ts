@@ -8,12 +8,12 @@ import { invalid, opsOf, payloadHash, type Batch } from "../batch.ts";
 import type { leaseRoutes } from "../contract/lease-routes.ts";
 import type { leaseAnswer } from "../contract/schemas.ts";
 import type { Deployment } from "../deployment.ts";
-import type { Call, Plans } from "../handler.ts";
+import type { Call, Handlers } from "../handler.ts";
 import { pageOf } from "../paging.ts";
 import { reach, withFailure } from "../reach.ts";
 import { wireLease } from "../wire.ts";
 
-export const leasePlans: Plans<keyof typeof leaseRoutes> = {
+export const leaseHandlers: Handlers<keyof typeof leaseRoutes> = {
   async beginLease({ deployment, principal, params: { cell, uuid }, body }) {
     const begin = await beginOf(deployment, principal, uuid, body);
     if (!begin.ok) return begin;

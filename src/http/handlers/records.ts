@@ -10,7 +10,7 @@ import { invalid, keyOf } from "../batch.ts";
 import type { recordRoutes } from "../contract/record-routes.ts";
 import type * as schemas from "../contract/schemas.ts";
 import type { Deployment } from "../deployment.ts";
-import type { Plans } from "../handler.ts";
+import type { Handlers } from "../handler.ts";
 import { pageOf } from "../paging.ts";
 import { reach } from "../reach.ts";
 import { recordFor, timeOf, wireRecord } from "../wire.ts";
@@ -18,7 +18,7 @@ import { digestRecords } from "./digests.ts";
 import { readTimeoutMs } from "./leases.ts";
 import { rangeOf, readRange } from "./record-range.ts";
 
-export const recordPlans: Plans<Exclude<keyof typeof recordRoutes, "exportRecords">> = {
+export const recordHandlers: Handlers<Exclude<keyof typeof recordRoutes, "exportRecords">> = {
   getRecord({ deployment, principal, params: { bucket_type: type, value } }) {
     const key = keyOf({ type, value }, "", deployment.config.limits);
     if (!key.ok) return invalidValue(key.refusal.detail);

@@ -4,12 +4,12 @@ import { ok } from "../../core/refusal.ts";
 import { listStale, type StalePosition } from "../../projections/stale.ts";
 import type { serviceRoutes } from "../contract/service-routes.ts";
 import { docsPage, docsHeaders } from "../docs/page.ts";
-import type { Plans } from "../handler.ts";
+import type { Handlers } from "../handler.ts";
 import { pageOf } from "../paging.ts";
 import { withFailure } from "../reach.ts";
 import { timeOf, wireLease } from "../wire.ts";
 
-export const servicePlans: Plans<keyof typeof serviceRoutes> = {
+export const serviceHandlers: Handlers<keyof typeof serviceRoutes> = {
   async listStaleLeases(call) {
     const { deployment, query } = call;
     // What is left out means the deployment's value, which may change between two pages: the token is bound to the one that was used.

@@ -5,7 +5,7 @@ import { ok, refused, type Result } from "../../core/refusal.ts";
 import { invalid } from "../batch.ts";
 import type { keyRoutes } from "../contract/admin-routes.ts";
 import type { Deployment } from "../deployment.ts";
-import type { Plans } from "../handler.ts";
+import type { Handlers } from "../handler.ts";
 import { pageOf } from "../paging.ts";
 import { reach } from "../reach.ts";
 import { wireKey } from "../wire.ts";
@@ -14,7 +14,7 @@ import { readTimeoutMs } from "./leases.ts";
 /** Long enough that nobody rotates keys by hand every week, short enough that a forgotten one dies. */
 const DEFAULT_LIFETIME_S = 90 * 86_400;
 
-export const keyPlans: Plans<keyof typeof keyRoutes> = {
+export const keyHandlers: Handlers<keyof typeof keyRoutes> = {
   mintKey({ deployment, body: { role, cell_id: cell, expires_in_s: given, note } }) {
     const { keyLifetimeS } = deployment.config.limits;
     if (role === "cell" && cell === undefined) return invalid("cell_id", "is required for the role cell");

@@ -2,7 +2,7 @@ import type * as z from "zod";
 import type { VerificationSlot } from "../../core/directory/verification-slots.ts";
 import { ok } from "../../core/refusal.ts";
 import type { verificationRoutes } from "../contract/verification-routes.ts";
-import type { Plans } from "../handler.ts";
+import type { Handlers } from "../handler.ts";
 import { reach } from "../reach.ts";
 import { timeOf } from "../wire.ts";
 import { authorized, readTimeoutMs } from "./leases.ts";
@@ -11,7 +11,7 @@ type WireSlot = z.input<
   (typeof verificationRoutes)["takeVerificationSlot"]["responses"][200]["schema"]
 >["slot"];
 
-export const verificationPlans: Plans<keyof typeof verificationRoutes> = {
+export const verificationHandlers: Handlers<keyof typeof verificationRoutes> = {
   takeVerificationSlot({ deployment, principal, params: { cell, uuid } }) {
     return ok(async () => {
       const may = await authorized(deployment, principal, cell);

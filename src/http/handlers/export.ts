@@ -4,7 +4,7 @@ import { keyExpired } from "../../auth/verifier.ts";
 import { ok } from "../../core/refusal.ts";
 import { admission } from "../admission.ts";
 import type { exportLine } from "../contract/schemas.ts";
-import type { Call, Plans } from "../handler.ts";
+import type { Call, Handlers } from "../handler.ts";
 import type { Lines } from "../lines.ts";
 import { timeOf, wireRecord } from "../wire.ts";
 import { rangeOf, readRange } from "./record-range.ts";
@@ -14,7 +14,7 @@ type Line = z.input<typeof exportLine>;
 /** The platform lets a Worker make 1,000 calls for one request, which many shards use up before `exportRecords` does. */
 const MOST_CALLS = 900;
 
-export const exportPlans: Plans<"exportRecords"> = {
+export const exportHandlers: Handlers<"exportRecords"> = {
   exportRecords(call) {
     const range = rangeOf(call.query, call.deployment.config.limits);
     return range.ok ? ok(async () => ok({ status: 200, body: linesOf(call, range.value) })) : range;
