@@ -229,11 +229,11 @@ export type Limits = Readonly<Record<LimitName, number>>;
 export const limitNames = Object.keys(limitTable) as LimitName[];
 
 /** `beginDeadlineMs` → `begin_deadline_ms`, its name on the wire. */
-export const wireLimitName = (name: LimitName): string =>
+export const apiLimitName = (name: LimitName): string =>
   name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
 /** `beginDeadlineMs` → `LEASEHOLD_BEGIN_DEADLINE_MS`. */
-export const limitVariable = (name: LimitName): string => `LEASEHOLD_${wireLimitName(name).toUpperCase()}`;
+export const limitVariable = (name: LimitName): string => `LEASEHOLD_${apiLimitName(name).toUpperCase()}`;
 
 export const defaultLimits: Limits = Object.fromEntries(
   limitNames.map((name) => [name, limitTable[name].default]),

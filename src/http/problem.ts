@@ -30,7 +30,7 @@ export function problemOf(failure: Failure, requestId: string): Record<string, u
     field,
     retryable: isRetryable(failure, status),
     request_id: requestId,
-    conflicts: conflicts?.map(wireConflict),
+    conflicts: conflicts?.map(toApiConflict),
     lease_uuid: leaseUuid,
     failed,
   };
@@ -58,7 +58,7 @@ function headersOf(failure: Failure, status: number): Record<string, string> {
   };
 }
 
-const wireConflict = ({
+const toApiConflict = ({
   list,
   index,
   bucket,

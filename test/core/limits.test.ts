@@ -7,7 +7,7 @@ import {
   limitTable,
   limitVariable,
   readLimits,
-  wireLimitName,
+  apiLimitName,
 } from "../../src/core/limits.ts";
 
 test("[M6] without variables the defaults hold, and they are in range", () => {
@@ -29,7 +29,7 @@ test.each(limitNames)("[M6] %s is overridden by its variable, at both edges and 
 });
 
 test("[M6] names on the wire and in the environment follow from the one in the table", () => {
-  expect(wireLimitName("beginDeadlineMs")).toBe("begin_deadline_ms");
+  expect(apiLimitName("beginDeadlineMs")).toBe("begin_deadline_ms");
   expect(limitVariable("beginDeadlineMs")).toBe("LEASEHOLD_BEGIN_DEADLINE_MS");
 });
 

@@ -5,7 +5,7 @@ import { LeaseholdError, ResourceExhaustedError } from "../../client/errors.ts";
 import type { Batch, Bucket, LookupResult, Record as ClaimRecord } from "../../client/wire.ts";
 import { idFault } from "../../core/ids.ts";
 import { canonicalize } from "../../core/canonical/canonicalize.ts";
-import { defaultLimits, limitNames, wireLimitName, type Limits } from "../../core/limits.ts";
+import { defaultLimits, limitNames, apiLimitName, type Limits } from "../../core/limits.ts";
 import type { Attribute, Claimable, RowClaim } from "../claimable.ts";
 import { invalidArgument } from "../errors.ts";
 import { LeasedTransaction, type LeasedTransactionPorts, type LeaseEvent } from "../leased-transaction.ts";
@@ -167,7 +167,7 @@ function faultOf({ bucket, subject }: RowClaim, limits: Limits): string | undefi
 function limitsOf(told: Awaited<ReturnType<Client["limits"]>>): Limits {
   const values = new Map(told.map(({ name, value }) => [name, value]));
   return Object.fromEntries(
-    limitNames.map((name) => [name, values.get(wireLimitName(name)) ?? defaultLimits[name]]),
+    limitNames.map((name) => [name, values.get(apiLimitName(name)) ?? defaultLimits[name]]),
   ) as unknown as Limits;
 }
 

@@ -10,7 +10,7 @@ import type { Deployment } from "../deployment.ts";
 import type { Call, Handlers } from "../handler.ts";
 import { pageOf } from "../paging.ts";
 import { reach } from "../reach.ts";
-import { wireCell } from "../wire.ts";
+import { toApiCell } from "../answers.ts";
 import { readTimeoutMs } from "./leases.ts";
 
 export const cellHandlers: Handlers<keyof typeof cellRoutes> = {
@@ -31,7 +31,7 @@ export const cellHandlers: Handlers<keyof typeof cellRoutes> = {
         statusOf(deployment, cell),
       );
       const body = {
-        cells: cells.map((cell, index) => wireCell(cell, statuses[index])),
+        cells: cells.map((cell, index) => toApiCell(cell, statuses[index])),
         next_page_token: await next(behind.length > limit ? cells.at(-1)?.cell : undefined),
       };
       return ok({ status: 200, body });
@@ -49,7 +49,7 @@ export const cellHandlers: Handlers<keyof typeof cellRoutes> = {
       // The first use of a ledger decides where it lives, so it comes with the hint.
       return ok({
         status: 201,
-        body: { cell: wireCell(added.value, await statusOf(deployment, added.value)) },
+        body: { cell: toApiCell(added.value, await statusOf(deployment, added.value)) },
       });
     });
   },
@@ -71,7 +71,7 @@ export const cellHandlers: Handlers<keyof typeof cellRoutes> = {
       if (!changed.ok) return changed;
       return ok({
         status: 200,
-        body: { cell: wireCell(changed.value, await statusOf(deployment, changed.value)) },
+        body: { cell: toApiCell(changed.value, await statusOf(deployment, changed.value)) },
       });
     });
   },
@@ -117,6 +117,6 @@ function setState(
       ledger().setState({ ...envelope, state, stateVersion }),
     );
     if (!set.ok) return set;
-    return ok({ status: 200, body: { cell: wireCell(cell.value, await statusOf(deployment, cell.value)) } });
+    return ok({ status: 200, body: { cell: toApiCell(cell.value, await statusOf(deployment, cell.value)) } });
   });
 }

@@ -11,12 +11,12 @@ import type { digestAnswer, digestQuery } from "../contract/schemas.ts";
 import type { Deployment } from "../deployment.ts";
 import type { Handler } from "../handler.ts";
 import { reach } from "../reach.ts";
-import { timeOf } from "../wire.ts";
+import { timeOf } from "../answers.ts";
 import { authorized, readTimeoutMs } from "./leases.ts";
 import { boundsOf } from "./record-range.ts";
 
 type GivenRange = z.output<typeof digestQuery>["ranges"][number];
-type WireDigest = z.input<typeof digestAnswer>["digests"][number];
+type ApiDigest = z.input<typeof digestAnswer>["digests"][number];
 
 /** Every shard is asked once, about all ranges; what they answer adds up (rule R4). */
 export const digestRecords: Handler<"digestRecords"> = ({
@@ -95,7 +95,7 @@ async function askShards(
   return ok(digests);
 }
 
-function sumOf(parts: readonly RangeDigest[]): WireDigest {
+function sumOf(parts: readonly RangeDigest[]): ApiDigest {
   const sum = new DigestSum();
   for (const { words, count } of parts) sum.add(words, count);
   const newest = parts.map(({ newestUpdatedAtMs }) => newestUpdatedAtMs).filter((ms) => ms !== null);

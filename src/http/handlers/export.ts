@@ -6,7 +6,7 @@ import { admission } from "../admission.ts";
 import type { exportLine } from "../contract/schemas.ts";
 import type { Call, Handlers } from "../handler.ts";
 import type { Lines } from "../lines.ts";
-import { timeOf, wireRecord } from "../wire.ts";
+import { timeOf, toApiRecord } from "../answers.ts";
 import { rangeOf, readRange } from "./record-range.ts";
 
 type Line = z.input<typeof exportLine>;
@@ -59,6 +59,6 @@ function* recordLines(records: readonly ClaimRecord[], before: string): Generato
   for (const [index, record] of records.entries()) {
     const { id } = record.source;
     if (records[index + 1]?.source.id !== id) cursor = id;
-    yield { record: wireRecord(record), cursor };
+    yield { record: toApiRecord(record), cursor };
   }
 }

@@ -8,7 +8,7 @@ import type { Deployment } from "../deployment.ts";
 import type { Handlers } from "../handler.ts";
 import { pageOf } from "../paging.ts";
 import { reach } from "../reach.ts";
-import { wireKey } from "../wire.ts";
+import { toApiKey } from "../answers.ts";
 import { readTimeoutMs } from "./leases.ts";
 
 /** Long enough that nobody rotates keys by hand every week, short enough that a forgotten one dies. */
@@ -49,7 +49,7 @@ export const keyHandlers: Handlers<keyof typeof keyRoutes> = {
         deployment.objects.directory().recordKey({ ...deployment.envelope, key: known }),
       );
       if (!recorded.ok) return recorded;
-      const { revoked_at: _, ...shown } = wireKey(known);
+      const { revoked_at: _, ...shown } = toApiKey(known);
       return ok({ status: 201, body: { ...shown, key: await signed.value.keys.make(payload) } });
     });
   },
@@ -69,7 +69,7 @@ export const keyHandlers: Handlers<keyof typeof keyRoutes> = {
       return ok({
         status: 200,
         body: {
-          keys: keys.map(wireKey),
+          keys: keys.map(toApiKey),
           next_page_token: await next(more ? keys.at(-1)?.position : undefined),
         },
       });
@@ -92,7 +92,7 @@ export const keyHandlers: Handlers<keyof typeof keyRoutes> = {
         return invalid("cell_id", "is not the cell of this key");
       const revoked = await revoke(deployment, key);
       deployment.directory.expire();
-      return revoked.ok ? ok({ status: 200, body: { key: wireKey(revoked.value) } }) : revoked;
+      return revoked.ok ? ok({ status: 200, body: { key: toApiKey(revoked.value) } }) : revoked;
     });
   },
 };

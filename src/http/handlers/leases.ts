@@ -11,7 +11,7 @@ import type { Deployment } from "../deployment.ts";
 import type { Call, Handlers } from "../handler.ts";
 import { pageOf } from "../paging.ts";
 import { reach, withFailure } from "../reach.ts";
-import { wireLease } from "../wire.ts";
+import { toApiLease } from "../answers.ts";
 
 export const leaseHandlers: Handlers<keyof typeof leaseRoutes> = {
   async beginLease({ deployment, principal, params: { cell, uuid }, body }) {
@@ -20,7 +20,7 @@ export const leaseHandlers: Handlers<keyof typeof leaseRoutes> = {
     return ok(async () => {
       const begun = await sendBegin(deployment, principal, cell, begin.value);
       if (!begun.ok) return begun;
-      return ok({ status: begun.value.created ? 201 : 200, body: { lease: wireLease(begun.value.lease) } });
+      return ok({ status: begun.value.created ? 201 : 200, body: { lease: toApiLease(begun.value.lease) } });
     });
   },
 
@@ -33,7 +33,7 @@ export const leaseHandlers: Handlers<keyof typeof leaseRoutes> = {
       if (!begun.ok) return begun;
       return ok({
         status: 201,
-        body: { lease: wireLease(begun.value.lease) },
+        body: { lease: toApiLease(begun.value.lease) },
         headers: { location: `/v1/cells/${cell}/leases/${uuid}` },
       });
     });
@@ -49,7 +49,7 @@ export const leaseHandlers: Handlers<keyof typeof leaseRoutes> = {
         deployment.objects.ledger(cell).getLease(request),
       );
       return lease.ok
-        ? ok({ status: 200, body: { lease: wireLease(lease.value) } })
+        ? ok({ status: 200, body: { lease: toApiLease(lease.value) } })
         : registered(lease, principal);
     });
   },
@@ -75,7 +75,7 @@ export const leaseHandlers: Handlers<keyof typeof leaseRoutes> = {
       return ok({
         status: 200,
         body: {
-          leases: leases.map(wireLease),
+          leases: leases.map(toApiLease),
           next_page_token: await next(nextPosition === 0 ? undefined : nextPosition),
         },
       });
@@ -181,7 +181,7 @@ function decide(
       deployment.objects.ledger(params.cell).decide(request),
     );
     return decided.ok
-      ? ok({ status: 200, body: { lease: wireLease(decided.value) } })
+      ? ok({ status: 200, body: { lease: toApiLease(decided.value) } })
       : registered(decided, principal);
   });
 }

@@ -13,7 +13,7 @@ import type { Deployment } from "../deployment.ts";
 import type { Handlers } from "../handler.ts";
 import { pageOf } from "../paging.ts";
 import { reach } from "../reach.ts";
-import { recordFor, timeOf, wireRecord } from "../wire.ts";
+import { toApiRecordFor, timeOf, toApiRecord } from "../answers.ts";
 import { digestRecords } from "./digests.ts";
 import { readTimeoutMs } from "./leases.ts";
 import { rangeOf, readRange } from "./record-range.ts";
@@ -85,7 +85,7 @@ export const recordHandlers: Handlers<Exclude<keyof typeof recordRoutes, "export
       if (!merged.ok) return merged;
       const body = {
         as_of: timeOf(asOfMs),
-        records: merged.value.records.map(wireRecord),
+        records: merged.value.records.map(toApiRecord),
         next_page_token: await next(merged.value.next),
       };
       return ok({ status: 200, body });
@@ -163,7 +163,7 @@ function shown(
   owners: ReadonlyMap<string, Cell>,
 ): z.input<typeof schemas.recordAnswer> {
   return {
-    record: recordFor(principal, record),
+    record: toApiRecordFor(principal, record),
     cell: { id: record.cell, address: owners.get(record.cell)?.address ?? "" },
   };
 }

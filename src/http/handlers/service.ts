@@ -1,5 +1,5 @@
 import openapi from "../../../openapi.json" with { type: "json" };
-import { limitNames, limitTable, limitVariable, wireLimitName } from "../../core/limits.ts";
+import { limitNames, limitTable, limitVariable, apiLimitName } from "../../core/limits.ts";
 import { ok } from "../../core/refusal.ts";
 import { listStale, type StalePosition } from "../../projections/stale.ts";
 import type { serviceRoutes } from "../contract/service-routes.ts";
@@ -7,7 +7,7 @@ import { docsPage, docsHeaders } from "../docs/page.ts";
 import type { Handlers } from "../handler.ts";
 import { pageOf } from "../paging.ts";
 import { withFailure } from "../reach.ts";
-import { timeOf, wireLease } from "../wire.ts";
+import { timeOf, toApiLease } from "../answers.ts";
 
 export const serviceHandlers: Handlers<keyof typeof serviceRoutes> = {
   async listStaleLeases(call) {
@@ -36,7 +36,7 @@ export const serviceHandlers: Handlers<keyof typeof serviceRoutes> = {
       const { leases, lastPulledAtMs, next: nextPosition } = listed.value;
       const body = {
         leases: leases.map((lease) => ({
-          ...wireLease({ ...lease, state: "GRANTED" }),
+          ...toApiLease({ ...lease, state: "GRANTED" }),
           confirmed: lease.confirmed,
         })),
         last_pulled_at: lastPulledAtMs === null ? null : timeOf(lastPulledAtMs),
@@ -48,7 +48,7 @@ export const serviceHandlers: Handlers<keyof typeof serviceRoutes> = {
 
   listLimits({ deployment: { config } }) {
     const limits = limitNames.map((name) => ({
-      name: wireLimitName(name),
+      name: apiLimitName(name),
       value: config.limits[name],
       default: limitTable[name].default,
       unit: limitTable[name].unit,

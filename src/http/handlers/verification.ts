@@ -4,10 +4,10 @@ import { ok } from "../../core/refusal.ts";
 import type { verificationRoutes } from "../contract/verification-routes.ts";
 import type { Handlers } from "../handler.ts";
 import { reach } from "../reach.ts";
-import { timeOf } from "../wire.ts";
+import { timeOf } from "../answers.ts";
 import { authorized, readTimeoutMs } from "./leases.ts";
 
-type WireSlot = z.input<
+type ApiSlot = z.input<
   (typeof verificationRoutes)["takeVerificationSlot"]["responses"][200]["schema"]
 >["slot"];
 
@@ -20,7 +20,7 @@ export const verificationHandlers: Handlers<keyof typeof verificationRoutes> = {
       const taken = await reach(readTimeoutMs(deployment), DIRECTORY, () =>
         deployment.objects.directory().takeSlot(request),
       );
-      return taken.ok ? ok({ status: 200, body: { slot: wireSlot(taken.value) } }) : taken;
+      return taken.ok ? ok({ status: 200, body: { slot: toApiSlot(taken.value) } }) : taken;
     });
   },
 
@@ -39,7 +39,7 @@ export const verificationHandlers: Handlers<keyof typeof verificationRoutes> = {
 
 const DIRECTORY = { who: "the directory", advice: "repeat the call" };
 
-const wireSlot = ({ uuid, cell, expiresAtMs, expiresInMs }: VerificationSlot): WireSlot => ({
+const toApiSlot = ({ uuid, cell, expiresAtMs, expiresInMs }: VerificationSlot): ApiSlot => ({
   uuid,
   cell_id: cell,
   expires_at: timeOf(expiresAtMs),

@@ -20,7 +20,7 @@ import type { Answer } from "../../../src/core/ports.ts";
 import { refused, type Result } from "../../../src/core/refusal.ts";
 import { sourceOrder } from "../../../src/core/source-order.ts";
 import { mergeRecords } from "../../../src/http/record-merge.ts";
-import { wireRecord } from "../../../src/http/wire.ts";
+import { toApiRecord } from "../../../src/http/answers.ts";
 import type { Api, Reach } from "./api.ts";
 
 const TRIES = 3;
@@ -122,7 +122,7 @@ const orders = ({ after, upTo }: IdRange): SourceRange => ({
   upTo: upTo === undefined ? null : sourceOrder(upTo),
 });
 
-const recordOf = (record: ClaimRecord): WireRecord => wireRecord(record);
+const recordOf = (record: ClaimRecord): WireRecord => toApiRecord(record);
 
 function sumOf(parts: readonly ShardDigest[]): RangeDigest {
   const sum = new DigestSum();

@@ -6,12 +6,12 @@ import type * as schemas from "./contract/schemas.ts";
 
 // From the core's words to those of the wire.
 
-type WireLease = z.input<typeof schemas.lease>;
-type WireRecord = z.input<typeof schemas.wholeRecord>;
+type ApiLease = z.input<typeof schemas.lease>;
+type ApiRecord = z.input<typeof schemas.wholeRecord>;
 
 export const timeOf = (ms: number): string => new Date(ms).toISOString();
 
-export function wireLease({
+export function toApiLease({
   lease,
   cell,
   state,
@@ -22,7 +22,7 @@ export function wireLease({
   decidedBy,
   reason,
   ops,
-}: Lease): WireLease {
+}: Lease): ApiLease {
   return {
     uuid: lease,
     cell_id: cell,
@@ -39,7 +39,7 @@ export function wireLease({
   };
 }
 
-function claimOps(ops: readonly Op[], kind: OpKind): NonNullable<WireLease["replaces"]> {
+function claimOps(ops: readonly Op[], kind: OpKind): NonNullable<ApiLease["replaces"]> {
   return ops.flatMap(({ kind: its, type, value, subject, source, epoch }) =>
     its === kind && subject !== undefined && source !== undefined
       ? [{ bucket: { type, value }, subject, source, ...epochOf(epoch) }]
@@ -47,7 +47,7 @@ function claimOps(ops: readonly Op[], kind: OpKind): NonNullable<WireLease["repl
   );
 }
 
-function destroyOps(ops: readonly Op[]): NonNullable<WireLease["destroys"]> {
+function destroyOps(ops: readonly Op[]): NonNullable<ApiLease["destroys"]> {
   return ops.flatMap(({ kind, type, value, subject, source, epoch }) =>
     kind === "destroy" ? [{ bucket: { type, value }, subject, source, ...epochOf(epoch) }] : [],
   );
@@ -55,7 +55,7 @@ function destroyOps(ops: readonly Op[]): NonNullable<WireLease["destroys"]> {
 
 const epochOf = (epoch: number | undefined): { epoch?: number } => (epoch === undefined ? {} : { epoch });
 
-export function wireRecord(record: ClaimRecord): WireRecord {
+export function toApiRecord(record: ClaimRecord): ApiRecord {
   const { uuid, type, value, subject, source, cell, epoch, status, lease, createdAtMs, updatedAtMs } = record;
   return {
     uuid,
@@ -72,16 +72,16 @@ export function wireRecord(record: ClaimRecord): WireRecord {
 }
 
 /** A cell learns of another cell's record where the name is, and nothing about whom it stands for. */
-export function recordFor(
+export function toApiRecordFor(
   { role, cell }: Principal,
   record: ClaimRecord,
-): WireRecord | z.input<typeof schemas.foreignRecord> {
-  if (role !== "cell" || cell === record.cell) return wireRecord(record);
+): ApiRecord | z.input<typeof schemas.foreignRecord> {
+  if (role !== "cell" || cell === record.cell) return toApiRecord(record);
   return { bucket: { type: record.type, value: record.value }, cell_id: record.cell, status: record.status };
 }
 
 /** `status` undefined: the cell's ledger could not be asked. */
-export function wireCell(
+export function toApiCell(
   { cell, name, address, locationHint, createdAtMs, updatedAtMs }: Cell,
   status: CellStatus | undefined,
 ): z.input<typeof schemas.cell> {
@@ -98,7 +98,7 @@ export function wireCell(
   };
 }
 
-export function wireKey({
+export function toApiKey({
   keyId,
   role,
   cell,
