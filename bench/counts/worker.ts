@@ -5,9 +5,9 @@ import production, {
   ClaimShard as RealShard,
   Directory as RealDirectory,
 } from "../../src/index.ts";
-import { objectsOf } from "../../src/objects/peers.ts";
+import { objectsOf } from "../../src/objects/objects.ts";
 import { runCron } from "../../src/projections/cron.ts";
-import { platform } from "../../src/projections/run.ts";
+import { defaultRuntime } from "../../src/runtime.ts";
 import { CELLS } from "../peers/batch.ts";
 import { ALARMS_PATH, CRON_PATH, LATER_PATH } from "./tally.ts";
 import { countedD1 } from "./workerd/counted-d1.ts";
@@ -74,7 +74,7 @@ async function ringAll(env: Env): Promise<void> {
 
 async function cron(env: Env): Promise<void> {
   const now = (): number => Date.now() + ahead.ms;
-  await runCron(env, now(), { ...platform, clock: { ...platform.clock, now } });
+  await runCron(env, now(), { ...defaultRuntime, clock: { ...defaultRuntime.clock, now } });
 }
 
 /** What a counter makes happen; undefined when the request is a caller's. */

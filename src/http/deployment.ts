@@ -5,8 +5,8 @@ import { ok, type Result } from "../core/refusal.ts";
 import type { Config } from "../config.ts";
 import { configOf, type Env } from "../env.ts";
 import { logEvent } from "../log.ts";
-import { objectsOf, type Objects, type WallClock } from "../objects/peers.ts";
-import { platform, type Around } from "../projections/run.ts";
+import { objectsOf, type Objects } from "../objects/objects.ts";
+import { defaultRuntime, type Runtime, type WallClock } from "../runtime.ts";
 import { DirectoryCopy } from "./directory-copy.ts";
 import { Misconfigured } from "./fault.ts";
 import { PageTokens } from "./page-token.ts";
@@ -19,7 +19,7 @@ interface Signed {
   tokens: PageTokens;
 }
 
-type Surroundings = Pick<Around, "clock" | "log">;
+type DeploymentRuntime = Pick<Runtime, "clock" | "log">;
 
 /** What an isolate keeps between the requests of one environment. */
 export class Deployment {
@@ -33,7 +33,7 @@ export class Deployment {
   readonly readiness: Readiness;
   #signed: Signed | undefined;
 
-  constructor(env: Env, { clock, log }: Surroundings = platform) {
+  constructor(env: Env, { clock, log }: DeploymentRuntime = defaultRuntime) {
     this.env = env;
     this.clock = clock;
     this.log = log;
@@ -83,8 +83,8 @@ export function deploymentOf(env: Env): Deployment {
 }
 
 /** Makes the deployment of an environment beforehand, for one that has a clock and a log of its own. Throws as `deploymentOf` does. */
-export function deploy(env: Env, surroundings: Surroundings): void {
-  deployments.set(env, new Deployment(env, surroundings));
+export function deploy(env: Env, runtime: DeploymentRuntime): void {
+  deployments.set(env, new Deployment(env, runtime));
 }
 
 /** Where a request is logged, also when there is no deployment to speak of. */

@@ -2,7 +2,8 @@ import type { Cell, Snapshot } from "../core/directory/directory.ts";
 import type { Limits } from "../core/limits.ts";
 import type { Envelope } from "../core/messages.ts";
 import { ok, refused, type Result } from "../core/refusal.ts";
-import type { Objects, WallClock } from "../objects/peers.ts";
+import type { Objects } from "../objects/objects.ts";
+import type { WallClock } from "../runtime.ts";
 import { reach } from "./reach.ts";
 
 /** After a failed refresh the old copy serves this long before the next try, so that requests do not all wait for a directory that is down. */

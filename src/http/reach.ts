@@ -1,6 +1,7 @@
+import { ask } from "../core/ask.ts";
 import type { Reply } from "../core/messages.ts";
 import { refused, type Result } from "../core/refusal.ts";
-import { call } from "../objects/peers.ts";
+import { wallClock } from "../runtime.ts";
 import type { Failure } from "./problem.ts";
 
 /** What to answer when a peer's answer is not known (rule M2). Completes "... cannot be reached" and "... did not answer in time". */
@@ -16,7 +17,7 @@ export async function reach<T>(
   { who, advice }: Peer,
   work: () => Promise<Reply<T>>,
 ): Promise<Result<T>> {
-  const answer = await call(timeoutMs, work);
+  const answer = await ask(wallClock, timeoutMs, work);
   if (answer.kind === "ok") return { ok: true, value: answer.value };
   if (answer.kind === "refused") return { ok: false, refusal: answer.refusal };
   const more = advice === undefined ? "" : `: ${advice}`;

@@ -1,10 +1,24 @@
 import { fanOut } from "../core/ask.ts";
-import type { Reply } from "../core/messages.ts";
+import type { Envelope, Reply } from "../core/messages.ts";
 import { ok, type Result } from "../core/refusal.ts";
+import type { Config } from "../config.ts";
+import type { Env } from "../env.ts";
+import type { Objects } from "../objects/objects.ts";
+import type { WallClock } from "../runtime.ts";
 import { d1Health } from "../projections/health.ts";
-import type { Deployment } from "./deployment.ts";
+import type { DirectoryCopy } from "./directory-copy.ts";
 import type { Failure } from "./problem.ts";
 import { reach } from "./reach.ts";
+
+/** The parts of a deployment that are checked, and what it takes to ask them. */
+interface Deployed {
+  env: Env;
+  config: Config;
+  clock: WallClock;
+  envelope: Envelope;
+  directory: DirectoryCopy;
+  objects: Objects;
+}
 
 type Report = Result<{ d1: "up" | "down" }>;
 
@@ -22,10 +36,10 @@ const PATIENCE = 4;
 
 /** Whether all parts that requests need can be reached. */
 export class Readiness {
-  readonly #deployment: Deployment;
+  readonly #deployment: Deployed;
   #latest: Check | undefined;
 
-  constructor(deployment: Deployment) {
+  constructor(deployment: Deployed) {
     this.#deployment = deployment;
   }
 

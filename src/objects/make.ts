@@ -4,7 +4,7 @@ import type { Ports } from "../core/ports.ts";
 import { Shard } from "../core/shard/shard.ts";
 import { configOf, type Env } from "../env.ts";
 import { numberInName, type Named } from "./identity.ts";
-import { objectsOf } from "./peers.ts";
+import { objectsOf } from "./objects.ts";
 
 // What is inside each object, wherever it lives: in a Durable Object, or in the process of a test.
 

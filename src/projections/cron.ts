@@ -1,17 +1,18 @@
 import { sql } from "drizzle-orm";
-import { fanOut } from "../core/ask.ts";
+import { ask, fanOut } from "../core/ask.ts";
 import type { Cell } from "../core/directory/directory.ts";
 import { MESSAGE_VERSION } from "../core/messages.ts";
 import { ok, refused, type Result } from "../core/refusal.ts";
 import { configOf, type Env } from "../env.ts";
-import { call, objectsOf } from "../objects/peers.ts";
+import { objectsOf } from "../objects/objects.ts";
+import { defaultRuntime } from "../runtime.ts";
 import { Database } from "./database.ts";
 import { causeOf } from "./failure.ts";
 import { pruneHistory } from "./history.ts";
 import { inStatements, jsonArray, type JsonRow } from "./json-rows.ts";
 import { mirrorCells, mirrorKeys } from "./mirror.ts";
 import { pullLedger, type Pulled, type Source } from "./pull.ts";
-import { CALL_MS, platform, type Run } from "./run.ts";
+import { CALL_TIMEOUT_MS, type CronRun } from "./cron-run.ts";
 import { cells, cronRuns } from "./schema.ts";
 
 export interface CronReport {
@@ -52,21 +53,25 @@ interface Known {
  * Copies the directory and all ledgers into D1, and pokes every ledger and shard. Runs may be missed, late, doubled or overlap; each goes on from the
  * cursors that D1 holds. D1 being down must not keep a ledger from being woken, and no cell's failure may stop the others.
  */
-export async function runCron(env: Env, scheduledAtMs: number, around = platform): Promise<CronReport> {
-  const { clock, log } = around;
+export async function runCron(
+  env: Env,
+  scheduledAtMs: number,
+  runtime = defaultRuntime,
+): Promise<CronReport> {
+  const { clock, log } = runtime;
   const startedAtMs = clock.now();
   const { limits, placement, shards } = configOf(env);
-  const database = new Database(env, {}, around);
-  const run: Run = {
+  const database = new Database(env, {}, runtime);
+  const run: CronRun = {
     envelope: { version: MESSAGE_VERSION, placement },
     limits,
     objects: objectsOf(env, configOf(env)),
     database,
-    around,
+    runtime,
     deadlineMs: startedAtMs + RUN_MS,
     pagesLeft: RUN_PAGES,
   };
-  const runId = around.uuid();
+  const runId = runtime.uuid();
   const begun = await database.run("begin run", (orm) =>
     orm.insert(cronRuns).values({ startedAtMs, runId, scheduledAtMs }).onConflictDoNothing(),
   );
@@ -112,8 +117,10 @@ export async function runCron(env: Env, scheduledAtMs: number, around = platform
   return report;
 }
 
-async function readDirectory({ envelope, objects, around }: Run): Promise<Result<Cell[]>> {
-  const answer = await call(CALL_MS, async () => objects.directory().snapshot(envelope), around.clock);
+async function readDirectory({ envelope, objects, runtime }: CronRun): Promise<Result<Cell[]>> {
+  const answer = await ask(runtime.clock, CALL_TIMEOUT_MS, async () =>
+    objects.directory().snapshot(envelope),
+  );
   return answer.kind === "ok"
     ? ok(answer.value.cells)
     : refused("UNAVAILABLE", `the directory cannot be reached: ${causeOf(answer)}`);
@@ -133,29 +140,26 @@ function targetsOf(registered: readonly Cell[] | undefined, known: readonly Know
 }
 
 /** A shard whose alarm got lost would keep the holds of a dead begin until somebody collides with them (rule M3). */
-async function pokeShards({ envelope, limits, objects, around }: Run, shards: number): Promise<void> {
+async function pokeShards({ envelope, limits, objects, runtime }: CronRun, shards: number): Promise<void> {
   await fanOut([...Array(shards).keys()], limits.fanOut, async (shard) => {
-    const poked = await call(CALL_MS, async () => objects.shard(shard).ping(envelope), around.clock);
-    if (poked.kind !== "ok") around.log("shard_failed", { shard, error: causeOf(poked) });
+    const poked = await ask(runtime.clock, CALL_TIMEOUT_MS, async () => objects.shard(shard).ping(envelope));
+    if (poked.kind !== "ok") runtime.log("shard_failed", { shard, error: causeOf(poked) });
   });
 }
 
-async function visit(run: Run, target: Target): Promise<Visit> {
+async function visit(run: CronRun, target: Target): Promise<Visit> {
   const { cell, locationHint } = target;
   const pulled = await pull(run, target);
   // In any case: the ledger may have lost its alarm, and what is old enough goes without D1 as well.
-  const poked = await call(
-    CALL_MS,
-    async () =>
-      run.objects.ledger(cell, locationHint).maintain({ ...run.envelope, pulledPosition: pulled.position }),
-    run.around.clock,
+  const poked = await ask(run.runtime.clock, CALL_TIMEOUT_MS, async () =>
+    run.objects.ledger(cell, locationHint).maintain({ ...run.envelope, pulledPosition: pulled.position }),
   );
   const error = pulled.error ?? (poked.kind === "ok" ? null : causeOf(poked));
-  if (error !== null) run.around.log("cell_failed", { cell, error });
+  if (error !== null) run.runtime.log("cell_failed", { cell, error });
   return { ...pulled, cell, error };
 }
 
-async function pull(run: Run, { cell, locationHint, position }: Target): Promise<Pulled> {
+async function pull(run: CronRun, { cell, locationHint, position }: Target): Promise<Pulled> {
   if (position === null)
     return { position: 0, rows: 0, completeAtMs: null, error: "the fleet record cannot be reached" };
   try {

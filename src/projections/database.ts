@@ -1,9 +1,9 @@
 import { drizzle, type DrizzleD1Database } from "drizzle-orm/d1";
+import { ask } from "../core/ask.ts";
 import { ok, refused, type Result } from "../core/refusal.ts";
 import type { Env } from "../env.ts";
-import { call } from "../objects/peers.ts";
+import { defaultRuntime, type Runtime } from "../runtime.ts";
 import { withoutQuotes } from "./failure.ts";
-import { platform, type Around } from "./run.ts";
 
 export type Orm = DrizzleD1Database;
 
@@ -24,23 +24,23 @@ const PAUSE_MS = 100;
 export class Database {
   readonly #orm: Orm;
   readonly #bounds: Bounds;
-  readonly #around: Around;
+  readonly #runtime: Runtime;
   #stalled = false;
 
-  constructor(env: Env, bounds: Partial<Bounds> = {}, around = platform) {
+  constructor(env: Env, bounds: Partial<Bounds> = {}, runtime = defaultRuntime) {
     this.#orm = drizzle(env.DB);
     this.#bounds = { ...DEFAULT_BOUNDS, ...bounds };
-    this.#around = around;
+    this.#runtime = runtime;
   }
 
   /** `name` says in the log what was tried. */
   async run<T>(name: string, work: (orm: Orm) => Promise<T>): Promise<Result<T>> {
     const { timeoutMs, tries } = this.#bounds;
-    const { clock, log } = this.#around;
+    const { clock, log } = this.#runtime;
     let cause = "it did not answer in time before";
     for (let tried = 1; tried <= tries && !this.#stalled; tried += 1) {
       if (tried > 1) await new Promise<void>((resume) => void clock.after(PAUSE_MS, resume));
-      const answer = await call(timeoutMs, () => outcomeOf(work(this.#orm)), clock);
+      const answer = await ask(clock, timeoutMs, () => outcomeOf(work(this.#orm)));
       if (answer.kind === "ok") return ok(answer.value);
       // A stall hits all queries at once: others need not wait for the same end.
       if (answer.kind === "unknown" && tried === tries) this.#stalled = true;

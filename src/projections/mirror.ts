@@ -1,11 +1,11 @@
 import { max, sql } from "drizzle-orm";
+import { ask } from "../core/ask.ts";
 import type { Cell, MintedKey } from "../core/directory/directory.ts";
 import { ok, refused, type Result } from "../core/refusal.ts";
-import { call } from "../objects/peers.ts";
 import type { Database } from "./database.ts";
 import { causeOf } from "./failure.ts";
 import { inStatements, jsonArray, type JsonRow } from "./json-rows.ts";
-import { CALL_MS, type Run } from "./run.ts";
+import { CALL_TIMEOUT_MS, type CronRun } from "./cron-run.ts";
 import { keys } from "./schema.ts";
 
 /** Copies the registry of cells; rows that are as they were are not written. */
@@ -37,8 +37,8 @@ const upsertCells = (rows: readonly JsonRow[]) => sql`
     AND (excluded.name, excluded.address, excluded.updated_at_ms) IS NOT (cells.name, cells.address, cells.updated_at_ms)`;
 
 /** Copies what changed of the keys since the last run, oldest change first. */
-export async function mirrorKeys(run: Run): Promise<Result<null>> {
-  const { database, deadlineMs, around } = run;
+export async function mirrorKeys(run: CronRun): Promise<Result<null>> {
+  const { database, deadlineMs, runtime } = run;
   const known = await database.run("read keys", (orm) =>
     orm.select({ position: max(keys.position) }).from(keys),
   );
@@ -46,12 +46,12 @@ export async function mirrorKeys(run: Run): Promise<Result<null>> {
   let position = known.value[0]?.position ?? 0;
   // Asks for the last change again: keys are never forgotten, so a directory that does not show it was restored from a backup.
   let after = Math.max(0, position - 1);
-  while (around.clock.now() < deadlineMs) {
+  while (runtime.clock.now() < deadlineMs) {
     const page = await askPage(run, after);
     if (!page.ok) return page;
     const { keys: changed, more } = page.value;
     if (changed.length === 0 && after < position) {
-      around.log("directory_behind_record", { position });
+      runtime.log("directory_behind_record", { position });
       position = 0;
       after = 0;
       continue;
@@ -68,11 +68,9 @@ export async function mirrorKeys(run: Run): Promise<Result<null>> {
   return ok(null);
 }
 
-async function askPage({ envelope, objects, limits, around }: Run, afterPosition: number) {
-  const answer = await call(
-    CALL_MS,
-    async () => objects.directory().listKeys({ ...envelope, afterPosition, limit: limits.pullRows }),
-    around.clock,
+async function askPage({ envelope, objects, limits, runtime }: CronRun, afterPosition: number) {
+  const answer = await ask(runtime.clock, CALL_TIMEOUT_MS, async () =>
+    objects.directory().listKeys({ ...envelope, afterPosition, limit: limits.pullRows }),
   );
   return answer.kind === "ok"
     ? ok(answer.value)

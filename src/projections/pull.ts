@@ -1,14 +1,14 @@
 import { and, eq, getTableColumns, gte, sql } from "drizzle-orm";
+import { ask } from "../core/ask.ts";
 import { encodePayload } from "../core/ledger/payload.ts";
 import { msOf } from "../core/ledger/position.ts";
 import type { LeaseChange, PullAnswer } from "../core/messages.ts";
 import type { Answer } from "../core/ports.ts";
 import type { Result } from "../core/refusal.ts";
-import { call } from "../objects/peers.ts";
 import type { Database, Orm } from "./database.ts";
 import { causeOf } from "./failure.ts";
 import { inStatements, jsonArray, type JsonRow } from "./json-rows.ts";
-import { CALL_MS, type Run } from "./run.ts";
+import { CALL_TIMEOUT_MS, type CronRun } from "./cron-run.ts";
 import { cells, leases } from "./schema.ts";
 
 export interface Source {
@@ -36,7 +36,7 @@ const CLOCK_SKEW_MS = 60_000;
  * Copies the changes of one ledger into D1, oldest first, each page and the cursor in one transaction. Any number of runs may do it at the
  * same time: a row is only overwritten by a later change, and the cursor only moves on from where it has come to.
  */
-export async function pullLedger(run: Run, source: Source): Promise<Pulled> {
+export async function pullLedger(run: CronRun, source: Source): Promise<Pulled> {
   const { cell } = source;
   let { position } = source;
   let rows = 0;
@@ -49,13 +49,13 @@ export async function pullLedger(run: Run, source: Source): Promise<Pulled> {
   // Asks for the change at the cursor again: a ledger that does not show it is not what it was.
   let after = Math.max(0, position - 1);
   for (let page = 0; page < MAX_PAGES && run.pagesLeft > 0; page += 1) {
-    const askedAtMs = run.around.clock.now();
+    const askedAtMs = run.runtime.clock.now();
     if (askedAtMs >= run.deadlineMs) break;
     const answer = await askPage(run, source, after);
     if (answer.kind !== "ok") return end(null, causeOf(answer));
     const { changes, throughPosition, more } = answer.value;
     if (changes.length === 0 && after < position && cannotBePruned(position, run)) {
-      run.around.log("ledger_behind_record", { cell, position });
+      run.runtime.log("ledger_behind_record", { cell, position });
       const begun = await beginAgain(run.database, cell, position);
       if (!begun.ok) return end(null, causeOf(begun));
       position = 0;
@@ -79,22 +79,19 @@ export async function pullLedger(run: Run, source: Source): Promise<Pulled> {
 
 /** The ledger also bounds a page in bytes. */
 function askPage(
-  { envelope, limits, objects, around }: Run,
+  { envelope, limits, objects, runtime }: CronRun,
   { cell, locationHint }: Source,
   afterPosition: number,
 ): Promise<Answer<PullAnswer>> {
-  return call(
-    CALL_MS,
-    async () =>
-      objects.ledger(cell, locationHint).pull({ ...envelope, afterPosition, limit: limits.pullRows }),
-    around.clock,
+  return ask(runtime.clock, CALL_TIMEOUT_MS, async () =>
+    objects.ledger(cell, locationHint).pull({ ...envelope, afterPosition, limit: limits.pullRows }),
   );
 }
 
 /** A ledger forgets only what is older than its retention. A younger change that is gone: the ledger was restored from a backup. */
-function cannotBePruned(position: number, { limits, around }: Run): boolean {
+function cannotBePruned(position: number, { limits, runtime }: CronRun): boolean {
   const keptMs = Math.min(limits.outcomeRetentionS, limits.outcomeMaxS) * 1_000;
-  return msOf(position) > around.clock.now() - keptMs + CLOCK_SKEW_MS;
+  return msOf(position) > runtime.clock.now() - keptMs + CLOCK_SKEW_MS;
 }
 
 interface ChangeRow extends JsonRow {

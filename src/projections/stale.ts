@@ -1,9 +1,10 @@
 import { eq, sql, type SQL } from "drizzle-orm";
-import { fanOut } from "../core/ask.ts";
+import { ask, fanOut } from "../core/ask.ts";
 import { MESSAGE_VERSION, type LeaseCounts, type LeaseState } from "../core/messages.ts";
 import { ok, type Result } from "../core/refusal.ts";
 import { configOf, type Env } from "../env.ts";
-import { call, objectsOf, wallClock } from "../objects/peers.ts";
+import { objectsOf } from "../objects/objects.ts";
+import { wallClock } from "../runtime.ts";
 import { Database } from "./database.ts";
 import { cells } from "./schema.ts";
 
@@ -204,7 +205,7 @@ class Ledgers {
     if (this.#unreachable.has(cell)) return undefined;
     const config = configOf(this.#env);
     const leaseIds = candidates.map(({ lease }) => lease);
-    const answer = await call(config.limits.inquiryTimeoutMs, async () =>
+    const answer = await ask(wallClock, config.limits.inquiryTimeoutMs, async () =>
       objectsOf(this.#env, config)
         .ledger(cell)
         .leaseStates({ version: MESSAGE_VERSION, placement: config.placement, leases: leaseIds }),

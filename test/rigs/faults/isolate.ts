@@ -1,8 +1,8 @@
 import { DEFAULT_BOUNDS } from "../../../src/projections/database.ts";
-import { CALL_MS } from "../../../src/projections/run.ts";
+import { CALL_TIMEOUT_MS } from "../../../src/projections/cron-run.ts";
 
 /** How long the cron waits for an object and for D1: constants, and the tests have no such time. */
-const PATIENCE_MS = new Set<number | undefined>([CALL_MS, DEFAULT_BOUNDS.timeoutMs]);
+const PATIENCE_MS = new Set<number | undefined>([CALL_TIMEOUT_MS, DEFAULT_BOUNDS.timeoutMs]);
 /** Longer than any answer takes that comes at all. */
 const SHORT_MS = 500;
 

@@ -2,7 +2,7 @@ import { configOf, type Env } from "../../../src/env.ts";
 import type { CellLedger } from "../../../src/objects/cell-ledger.ts";
 import type { ClaimShard } from "../../../src/objects/claim-shard.ts";
 import type { Directory } from "../../../src/objects/directory.ts";
-import { objectsOf } from "../../../src/objects/peers.ts";
+import { objectsOf } from "../../../src/objects/objects.ts";
 
 /** The ways to the objects, with what only the platform can do with them: run inside, ring their alarms, read their storage. */
 interface Stubs {

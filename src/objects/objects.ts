@@ -1,6 +1,3 @@
-import { ask } from "../core/ask.ts";
-import type { Reply } from "../core/messages.ts";
-import type { Answer, Clock } from "../core/ports.ts";
 import type { Config } from "../config.ts";
 import type { Env } from "../env.ts";
 import type { LocationHint } from "../location-hints.ts";
@@ -32,23 +29,3 @@ export function objectsOf(env: Env, config: Config): Objects {
 
 const ledgerName = (cell: string): string => `cell-${cell}`;
 const shardName = (index: number): string => `shard-${index}`;
-
-/** The part of a clock that those who only call need. */
-export type WallClock = Pick<Clock, "now" | "after">;
-
-export const wallClock: WallClock = {
-  now: () => Date.now(),
-  after: (delayMs, then) => {
-    const timer = setTimeout(then, delayMs);
-    return () => clearTimeout(timer);
-  },
-};
-
-/** A call from the Worker to an object, with a deadline and a three-valued answer. */
-export function call<T>(
-  timeoutMs: number,
-  work: () => Promise<Reply<T>>,
-  clock = wallClock,
-): Promise<Answer<T>> {
-  return ask(clock, timeoutMs, work);
-}

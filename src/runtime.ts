@@ -1,0 +1,26 @@
+import type { Clock } from "./core/ports.ts";
+import { logEvent } from "./log.ts";
+
+/** The part of a clock that those who only call need. */
+export type WallClock = Pick<Clock, "now" | "after">;
+
+export const wallClock: WallClock = {
+  now: () => Date.now(),
+  after: (delayMs, then) => {
+    const timer = setTimeout(then, delayMs);
+    return () => clearTimeout(timer);
+  },
+};
+
+/** What the Worker takes from the runtime besides its bindings; tests pass their own. */
+export interface Runtime {
+  clock: WallClock;
+  uuid: () => string;
+  log: typeof logEvent;
+}
+
+export const defaultRuntime: Runtime = {
+  clock: wallClock,
+  uuid: () => crypto.randomUUID(),
+  log: logEvent,
+};
