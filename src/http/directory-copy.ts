@@ -4,7 +4,7 @@ import type { Envelope } from "../core/messages.ts";
 import { ok, refused, type Result } from "../core/refusal.ts";
 import type { Objects } from "../objects/objects.ts";
 import type { WallClock } from "../runtime.ts";
-import { reach } from "./reach.ts";
+import { reach, readTimeoutMs } from "./reach.ts";
 
 /** After a failed refresh the old copy serves this long before the next try, so that requests do not all wait for a directory that is down. */
 const RETRY_AFTER_MS = 1_000;
@@ -54,8 +54,7 @@ export class DirectoryCopy {
 
   /** The present, for what must not be answered from a copy. */
   async read(): Promise<Result<DirectoryView>> {
-    const { inquiryTimeoutMs, exchangeTimeoutMs } = this.#limits;
-    const snapshot = await reach(inquiryTimeoutMs + exchangeTimeoutMs, { who: "the directory" }, () =>
+    const snapshot = await reach(readTimeoutMs(this.#limits), { who: "the directory" }, () =>
       this.#objects.directory().snapshot(this.#envelope),
     );
     return snapshot.ok ? ok(viewOf(snapshot.value)) : snapshot;
@@ -83,8 +82,7 @@ export class DirectoryCopy {
    * of their own, and a refresh that has taken too long counts as gone.
    */
   async #shared(nowMs: number): Promise<Result<DirectoryView>> {
-    const { inquiryTimeoutMs, exchangeTimeoutMs } = this.#limits;
-    const patienceMs = inquiryTimeoutMs + exchangeTimeoutMs;
+    const patienceMs = readTimeoutMs(this.#limits);
     const running = this.#refresh;
     if (running === undefined || nowMs - running.startedMs > patienceMs) return this.#start(nowMs);
     return reach(patienceMs, { who: "the directory" }, () => running.result);

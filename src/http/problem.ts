@@ -41,8 +41,7 @@ function statusOf({ code, reason, status }: Failure): number {
   return reason === "BODY_TOO_LARGE" || reason === "LEASE_TOO_LARGE" ? 413 : errorCodes[code].status;
 }
 
-/** What is too large stays too large. */
-/** A limit that does not pass by itself has no time to wait for. */
+/** A body or batch that is too large stays too large; a limit that does not pass by itself has no time to wait for. */
 const isRetryable = ({ code, retryAfterMs }: Failure, status: number): boolean =>
   errorCodes[code].retryable &&
   status !== 413 &&

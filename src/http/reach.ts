@@ -1,4 +1,5 @@
 import { ask } from "../core/ask.ts";
+import type { Limits } from "../core/limits.ts";
 import type { Reply } from "../core/messages.ts";
 import { refused, type Result } from "../core/refusal.ts";
 import { wallClock } from "../runtime.ts";
@@ -10,6 +11,10 @@ interface Peer {
   /** What the caller should make of it. */
   advice?: string;
 }
+
+/** How long a read waits: the object may have to ask another one before it answers. */
+export const readTimeoutMs = ({ inquiryTimeoutMs, exchangeTimeoutMs }: Limits): number =>
+  inquiryTimeoutMs + exchangeTimeoutMs;
 
 /** Calls an object; an unknown answer becomes 503, or 504 when the time was up. */
 export async function reach<T>(

@@ -8,7 +8,7 @@ import type { WallClock } from "../runtime.ts";
 import { d1Health } from "../projections/health.ts";
 import type { DirectoryCopy } from "./directory-copy.ts";
 import type { Failure } from "./problem.ts";
-import { reach } from "./reach.ts";
+import { reach, readTimeoutMs } from "./reach.ts";
 
 /** The parts of a deployment that are checked, and what it takes to ask them. */
 interface Deployed {
@@ -45,7 +45,7 @@ export class Readiness {
 
   async check(): Promise<Report> {
     const now = this.#deployment.clock.now();
-    const patienceMs = PATIENCE * this.#timeoutMs();
+    const patienceMs = PATIENCE * readTimeoutMs(this.#deployment.config.limits);
     const latest = this.#latest;
     if (
       latest !== undefined &&
@@ -60,11 +60,6 @@ export class Readiness {
     const report = await started.report;
     started.doneMs = this.#deployment.clock.now();
     return report;
-  }
-
-  #timeoutMs(): number {
-    const { inquiryTimeoutMs, exchangeTimeoutMs } = this.#deployment.config.limits;
-    return inquiryTimeoutMs + exchangeTimeoutMs;
   }
 
   /** The directory first: it knows the cells. */
@@ -83,7 +78,9 @@ export class Readiness {
       })),
     ];
     const [answers, d1] = await Promise.all([
-      fanOut(parts, config.limits.fanOut, ({ name, ping }) => reach(this.#timeoutMs(), { who: name }, ping)),
+      fanOut(parts, config.limits.fanOut, ({ name, ping }) =>
+        reach(readTimeoutMs(config.limits), { who: name }, ping),
+      ),
       d1Health(env),
     ]);
     const failed = [

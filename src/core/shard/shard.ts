@@ -21,7 +21,7 @@ import type { Ports } from "../ports.ts";
 import { ok, refused, type Refusal } from "../refusal.ts";
 import { bucketTypes, sourceTypes, subjectTypes } from "../registry.ts";
 import { PlacementGuard, type DirectoryPeer } from "../placement-guard.ts";
-import { digestRecords } from "./digests.ts";
+import { digestRecords } from "./digest-records.ts";
 import { Inquirer, type LedgerPeer } from "./inquirer.ts";
 import { prepare } from "./prepare.ts";
 import { ShardReader } from "./reader.ts";

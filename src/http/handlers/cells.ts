@@ -9,9 +9,8 @@ import type { cell as cellSchema } from "../contract/schemas.ts";
 import type { Deployment } from "../deployment.ts";
 import type { Call, Handlers } from "../handler.ts";
 import { pageOf } from "../paging.ts";
-import { reach } from "../reach.ts";
+import { reach, readTimeoutMs } from "../reach.ts";
 import { toApiCell } from "../answers.ts";
-import { readTimeoutMs } from "./leases.ts";
 
 export const cellHandlers: Handlers<keyof typeof cellRoutes> = {
   async listCells(call) {
@@ -41,8 +40,10 @@ export const cellHandlers: Handlers<keyof typeof cellRoutes> = {
   addCell({ deployment, body: { cell_id: id, name, address, location_hint: locationHint } }) {
     return ok(async () => {
       const message = { ...deployment.envelope, cell: id, name, address, locationHint: locationHint ?? null };
-      const added = await reach(readTimeoutMs(deployment), { who: DIRECTORY, advice: UNSURE }, () =>
-        deployment.objects.directory().addCell(message),
+      const added = await reach(
+        readTimeoutMs(deployment.config.limits),
+        { who: DIRECTORY, advice: UNSURE },
+        () => deployment.objects.directory().addCell(message),
       );
       deployment.directory.expire();
       if (!added.ok) return added;
@@ -64,8 +65,10 @@ export const cellHandlers: Handlers<keyof typeof cellRoutes> = {
         ...(address === undefined ? {} : { address }),
       };
       const message = { ...deployment.envelope, cell, ...change, updatedAtMs };
-      const changed = await reach(readTimeoutMs(deployment), { who: DIRECTORY, advice: UNSURE }, () =>
-        deployment.objects.directory().changeCell(message),
+      const changed = await reach(
+        readTimeoutMs(deployment.config.limits),
+        { who: DIRECTORY, advice: UNSURE },
+        () => deployment.objects.directory().changeCell(message),
       );
       deployment.directory.expire();
       if (!changed.ok) return changed;
@@ -110,10 +113,12 @@ function setState(
     const cell = await deployment.directory.presentCell(params.cell);
     if (!cell.ok) return cell;
     const ledger = () => objects.ledger(cell.value.cell, cell.value.locationHint);
-    const before = await reach(readTimeoutMs(deployment), LEDGER, () => ledger().status(envelope));
+    const before = await reach(readTimeoutMs(deployment.config.limits), LEDGER, () =>
+      ledger().status(envelope),
+    );
     if (!before.ok) return before;
     const { stateVersion } = before.value;
-    const set = await reach(readTimeoutMs(deployment), { ...LEDGER, advice: UNSURE }, () =>
+    const set = await reach(readTimeoutMs(deployment.config.limits), { ...LEDGER, advice: UNSURE }, () =>
       ledger().setState({ ...envelope, state, stateVersion }),
     );
     if (!set.ok) return set;

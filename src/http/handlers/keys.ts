@@ -7,9 +7,8 @@ import type { keyRoutes } from "../contract/admin-routes.ts";
 import type { Deployment } from "../deployment.ts";
 import type { Handlers } from "../handler.ts";
 import { pageOf } from "../paging.ts";
-import { reach } from "../reach.ts";
+import { reach, readTimeoutMs } from "../reach.ts";
 import { toApiKey } from "../answers.ts";
-import { readTimeoutMs } from "./leases.ts";
 
 /** Long enough that nobody rotates keys by hand every week, short enough that a forgotten one dies. */
 const DEFAULT_LIFETIME_S = 90 * 86_400;
@@ -45,7 +44,7 @@ export const keyHandlers: Handlers<keyof typeof keyRoutes> = {
         revokedAtMs: null,
       };
       const advice = "no key was handed out; repeat the call";
-      const recorded = await reach(readTimeoutMs(deployment), { who: DIRECTORY, advice }, () =>
+      const recorded = await reach(readTimeoutMs(deployment.config.limits), { who: DIRECTORY, advice }, () =>
         deployment.objects.directory().recordKey({ ...deployment.envelope, key: known }),
       );
       if (!recorded.ok) return recorded;
@@ -61,7 +60,7 @@ export const keyHandlers: Handlers<keyof typeof keyRoutes> = {
     const { deployment } = call;
     return ok(async () => {
       const message = { ...deployment.envelope, afterPosition: position ?? 0, limit };
-      const listed = await reach(readTimeoutMs(deployment), { who: DIRECTORY }, () =>
+      const listed = await reach(readTimeoutMs(deployment.config.limits), { who: DIRECTORY }, () =>
         deployment.objects.directory().listKeys(message),
       );
       if (!listed.ok) return listed;
@@ -78,7 +77,7 @@ export const keyHandlers: Handlers<keyof typeof keyRoutes> = {
 
   revokeKey({ deployment, params: { id }, body }) {
     return ok(async () => {
-      const found = await reach(readTimeoutMs(deployment), { who: DIRECTORY }, () =>
+      const found = await reach(readTimeoutMs(deployment.config.limits), { who: DIRECTORY }, () =>
         deployment.objects.directory().keyToRevoke({ ...deployment.envelope, keyId: id }),
       );
       if (!found.ok) return found;
@@ -126,15 +125,17 @@ async function revoke(deployment: Deployment, key: MintedKey): Promise<Result<Mi
     const registered = await deployment.directory.cell(cell);
     if (!registered.ok) return registered;
     const message = { ...envelope, keyId: key.keyId, expiresAtMs: key.expiresAtMs };
-    const told = await reach(readTimeoutMs(deployment), { who: "the cell's ledger", advice }, () =>
-      objects.ledger(cell).revoke(message),
+    const told = await reach(
+      readTimeoutMs(deployment.config.limits),
+      { who: "the cell's ledger", advice },
+      () => objects.ledger(cell).revoke(message),
     );
     if (!told.ok)
       return told.refusal.reason === "CELL_UNKNOWN"
         ? refused("NOT_FOUND", told.refusal.detail, { reason: "CELL_UNKNOWN" })
         : told;
   }
-  const listed = await reach(readTimeoutMs(deployment), { who: DIRECTORY, advice }, () =>
+  const listed = await reach(readTimeoutMs(deployment.config.limits), { who: DIRECTORY, advice }, () =>
     objects.directory().revokeKey({ ...envelope, key }),
   );
   // The last room was taken since it was looked at. The ledger refuses the key already: a refusal would say that nothing was done.

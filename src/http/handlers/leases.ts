@@ -2,7 +2,7 @@ import type * as z from "zod";
 import { v7 as newTimeOrderedUuid } from "uuid";
 import type { Principal } from "../../auth/principal.ts";
 import { bytesOf } from "../../core/ids.ts";
-import type { BeginAnswer, BeginRequest, Caller, Lease, Outcome } from "../../core/messages.ts";
+import type { BeginAnswer, BeginRequest, Lease, Outcome } from "../../core/messages.ts";
 import { ok, refused, type Result } from "../../core/refusal.ts";
 import { invalid, opsOf, payloadHash, type Batch } from "../batch.ts";
 import type { leaseRoutes } from "../contract/lease-routes.ts";
@@ -10,8 +10,9 @@ import type { leaseAnswer } from "../contract/schemas.ts";
 import type { Deployment } from "../deployment.ts";
 import type { Call, Handlers } from "../handler.ts";
 import { pageOf } from "../paging.ts";
-import { reach, withFailure } from "../reach.ts";
+import { reach, readTimeoutMs, withFailure } from "../reach.ts";
 import { toApiLease } from "../answers.ts";
+import { callerOf, LEDGER, withCellNotFound } from "./ledger-access.ts";
 
 export const leaseHandlers: Handlers<keyof typeof leaseRoutes> = {
   async beginLease({ deployment, principal, params: { cell, uuid }, body }) {
@@ -45,12 +46,12 @@ export const leaseHandlers: Handlers<keyof typeof leaseRoutes> = {
   getLease({ deployment, principal, params: { cell, uuid } }) {
     return ok(async () => {
       const request = { ...deployment.envelope, caller: callerOf(principal), lease: uuid };
-      const lease = await reach(readTimeoutMs(deployment), { who: LEDGER }, () =>
+      const lease = await reach(readTimeoutMs(deployment.config.limits), { who: LEDGER }, () =>
         deployment.objects.ledger(cell).getLease(request),
       );
       return lease.ok
         ? ok({ status: 200, body: { lease: toApiLease(lease.value) } })
-        : registered(lease, principal);
+        : withCellNotFound(lease, principal);
     });
   },
 
@@ -67,10 +68,10 @@ export const leaseHandlers: Handlers<keyof typeof leaseRoutes> = {
         afterPosition: position ?? 0,
         limit,
       };
-      const listed = await reach(readTimeoutMs(deployment), { who: LEDGER }, () =>
+      const listed = await reach(readTimeoutMs(deployment.config.limits), { who: LEDGER }, () =>
         deployment.objects.ledger(params.cell).listLeases(request),
       );
-      if (!listed.ok) return registered(listed, principal);
+      if (!listed.ok) return withCellNotFound(listed, principal);
       const { leases, nextPosition } = listed.value;
       return ok({
         status: 200,
@@ -82,36 +83,6 @@ export const leaseHandlers: Handlers<keyof typeof leaseRoutes> = {
     });
   },
 };
-
-const LEDGER = "the cell's ledger";
-
-/** How the core knows the caller. Routers are not let in here. */
-const callerOf = ({ role, keyId }: Principal): Caller => ({
-  role: role === "operator" ? "operator" : "cell",
-  keyId,
-});
-
-export const readTimeoutMs = ({ config: { limits } }: Deployment): number =>
-  limits.inquiryTimeoutMs + limits.exchangeTimeoutMs;
-
-/** An operator may name any cell, so that one which is not registered is not found; a cell key was made for a cell that is. */
-function registered<T>(result: Result<T>, { role }: Principal): Result<T> {
-  if (result.ok || role !== "operator" || result.refusal.reason !== "CELL_UNKNOWN") return result;
-  return withFailure(result, { code: "NOT_FOUND" });
-}
-
-/** Whether the caller's key still holds, for reads of a cell that its ledger does not answer itself. */
-export async function authorized(
-  deployment: Deployment,
-  principal: Principal,
-  cell: string,
-): Promise<Result<null>> {
-  const request = { ...deployment.envelope, caller: callerOf(principal) };
-  const answer = await reach(readTimeoutMs(deployment), { who: LEDGER }, () =>
-    deployment.objects.ledger(cell).authorize(request),
-  );
-  return registered(answer, principal);
-}
 
 async function beginOf(
   { config, envelope }: Deployment,
@@ -148,7 +119,7 @@ async function sendBegin(
   const { code } = begun.refusal;
   if (code === "UNAVAILABLE" || code === "DEADLINE_EXCEEDED")
     return withFailure(begun, { leaseUuid: request.lease });
-  return registered(begun, principal);
+  return withCellNotFound(begun, principal);
 }
 
 /** A ledger that has just granted a batch does not send it back. */
@@ -182,7 +153,7 @@ function decide(
     );
     return decided.ok
       ? ok({ status: 200, body: { lease: toApiLease(decided.value) } })
-      : registered(decided, principal);
+      : withCellNotFound(decided, principal);
   });
 }
 

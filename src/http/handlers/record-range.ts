@@ -7,9 +7,9 @@ import { bucketTypeNames, type BucketTypeName, type SourceTypeName } from "../..
 import { compareBytes, sourceOrder } from "../../core/source-order.ts";
 import { invalid } from "../batch.ts";
 import type { Deployment } from "../deployment.ts";
-import { reach } from "../reach.ts";
+import { reach, readTimeoutMs } from "../reach.ts";
 import { mergeRecords, type Merged } from "../record-merge.ts";
-import { authorized, readTimeoutMs } from "./leases.ts";
+import { authorize } from "./ledger-access.ts";
 
 interface Bounds {
   source_id_gt?: string | undefined;
@@ -71,7 +71,7 @@ export async function readRange(
   const { envelope, objects, config } = deployment;
   const { shards, limits } = config;
   onCall?.();
-  const mayRead = await authorized(deployment, principal, params.cell);
+  const mayRead = await authorize(deployment, principal, params.cell);
   if (!mayRead.ok) return mayRead;
   const wanted = new Set(query.bucket_type);
   const range = {
@@ -83,7 +83,7 @@ export async function readRange(
   };
   return mergeRecords({ shards, width: limits.fanOut, limit, after }, (shard, behind, most) => {
     onCall?.();
-    return reach(readTimeoutMs(deployment), { who: `shard ${shard}` }, () =>
+    return reach(readTimeoutMs(deployment.config.limits), { who: `shard ${shard}` }, () =>
       objects.shard(shard).listRecords({ ...range, after: behind, limit: most }),
     );
   });

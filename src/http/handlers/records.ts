@@ -12,10 +12,9 @@ import type * as schemas from "../contract/schemas.ts";
 import type { Deployment } from "../deployment.ts";
 import type { Handlers } from "../handler.ts";
 import { pageOf } from "../paging.ts";
-import { reach } from "../reach.ts";
+import { reach, readTimeoutMs } from "../reach.ts";
 import { toApiRecordFor, timeOf, toApiRecord } from "../answers.ts";
-import { digestRecords } from "./digests.ts";
-import { readTimeoutMs } from "./leases.ts";
+import { digestRecords } from "./digest-records.ts";
 import { rangeOf, readRange } from "./record-range.ts";
 
 export const recordHandlers: Handlers<Exclude<keyof typeof recordRoutes, "exportRecords">> = {
@@ -124,7 +123,7 @@ async function askShard(
 ): Promise<Result<LookupFound[]>> {
   const { objects, envelope } = deployment;
   const request = { ...envelope, keys };
-  const answer = await reach(readTimeoutMs(deployment), { who: `shard ${shard}` }, () =>
+  const answer = await reach(readTimeoutMs(deployment.config.limits), { who: `shard ${shard}` }, () =>
     objects.shard(shard).lookup(request),
   );
   return answer.ok ? ok(answer.value.found) : answer;

@@ -3,9 +3,9 @@ import type { VerificationSlot } from "../../core/directory/verification-slots.t
 import { ok } from "../../core/refusal.ts";
 import type { verificationRoutes } from "../contract/verification-routes.ts";
 import type { Handlers } from "../handler.ts";
-import { reach } from "../reach.ts";
+import { reach, readTimeoutMs } from "../reach.ts";
 import { timeOf } from "../answers.ts";
-import { authorized, readTimeoutMs } from "./leases.ts";
+import { authorize } from "./ledger-access.ts";
 
 type ApiSlot = z.input<
   (typeof verificationRoutes)["takeVerificationSlot"]["responses"][200]["schema"]
@@ -14,10 +14,10 @@ type ApiSlot = z.input<
 export const verificationHandlers: Handlers<keyof typeof verificationRoutes> = {
   takeVerificationSlot({ deployment, principal, params: { cell, uuid } }) {
     return ok(async () => {
-      const may = await authorized(deployment, principal, cell);
+      const may = await authorize(deployment, principal, cell);
       if (!may.ok) return may;
       const request = { ...deployment.envelope, cell, uuid };
-      const taken = await reach(readTimeoutMs(deployment), DIRECTORY, () =>
+      const taken = await reach(readTimeoutMs(deployment.config.limits), DIRECTORY, () =>
         deployment.objects.directory().takeSlot(request),
       );
       return taken.ok ? ok({ status: 200, body: { slot: toApiSlot(taken.value) } }) : taken;
@@ -26,10 +26,10 @@ export const verificationHandlers: Handlers<keyof typeof verificationRoutes> = {
 
   releaseVerificationSlot({ deployment, principal, params: { cell, uuid } }) {
     return ok(async () => {
-      const may = await authorized(deployment, principal, cell);
+      const may = await authorize(deployment, principal, cell);
       if (!may.ok) return may;
       const request = { ...deployment.envelope, cell, uuid };
-      const released = await reach(readTimeoutMs(deployment), DIRECTORY, () =>
+      const released = await reach(readTimeoutMs(deployment.config.limits), DIRECTORY, () =>
         deployment.objects.directory().releaseSlot(request),
       );
       return released.ok ? ok({ status: 200, body: { released: released.value } }) : released;

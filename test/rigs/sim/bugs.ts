@@ -417,7 +417,7 @@ export const bugs: Record<string, Bug> = {
   "a digest leaves out what is held": one(
     "R4",
     ["I21"],
-    "src/core/shard/digests.ts",
+    "src/core/shard/digest-records.ts",
     "held: isTouched || digested < count,",
     "held: digested < count,",
   ),

@@ -10,9 +10,9 @@ import { invalid } from "../batch.ts";
 import type { digestAnswer, digestQuery } from "../contract/schemas.ts";
 import type { Deployment } from "../deployment.ts";
 import type { Handler } from "../handler.ts";
-import { reach } from "../reach.ts";
+import { reach, readTimeoutMs } from "../reach.ts";
 import { timeOf } from "../answers.ts";
-import { authorized, readTimeoutMs } from "./leases.ts";
+import { authorize } from "./ledger-access.ts";
 import { boundsOf } from "./record-range.ts";
 
 type GivenRange = z.output<typeof digestQuery>["ranges"][number];
@@ -29,7 +29,7 @@ export const digestRecords: Handler<"digestRecords"> = ({
   if (!ranges.ok) return ranges;
   const wanted = body.bucket_types === undefined ? bucketTypeNames : [...new Set(body.bucket_types)];
   return ok(async () => {
-    const mayRead = await authorized(deployment, principal, cell);
+    const mayRead = await authorize(deployment, principal, cell);
     if (!mayRead.ok) return mayRead;
     // Before the shards are asked: whatever was done by now is in their answers.
     const asOfMs = deployment.clock.now();
@@ -81,7 +81,7 @@ async function askShards(
   const { config, objects } = deployment;
   const shards = Array.from({ length: config.shards }, (_, shard) => shard);
   const answers = await fanOut(shards, config.limits.fanOut, (shard) =>
-    reach(readTimeoutMs(deployment), { who: `shard ${shard}` }, () =>
+    reach(readTimeoutMs(deployment.config.limits), { who: `shard ${shard}` }, () =>
       objects.shard(shard).digestRecords(request),
     ),
   );
