@@ -1,6 +1,6 @@
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bucketTypes, sourceTypes, subjectTypes, type BucketTypeName } from "./registry.ts";
-import type { Source, Subject } from "./messages.ts";
+import type { DigestWords, Source, Subject } from "./messages.ts";
 
 /** What a claim's digest covers: all that a cell's row decides. */
 export interface DigestedClaim {
@@ -11,9 +11,6 @@ export interface DigestedClaim {
   subject: Subject;
   source: Source;
 }
-
-/** The first 128 bits of a claim's SHA-256, as four 32-bit numbers: SQLite adds those up exactly. */
-export type DigestWords = readonly [number, number, number, number];
 
 const WORDS = [0, 1, 2, 3] as const;
 const WORD_SIZE = 2 ** 32;

@@ -2,7 +2,6 @@
  * What objects say to each other. Every message carries the version of this page and the placement it was computed under;
  * a receiver refuses what it does not know (rules M5, P1).
  */
-import type { DigestWords } from "./digest.ts";
 import type { Placement } from "./placement.ts";
 import type { Conflict, OpList, Refusal } from "./refusal.ts";
 import type { BucketTypeName, SourceTypeName, SubjectTypeName } from "./registry.ts";
@@ -258,6 +257,9 @@ export interface DigestRecordsRequest extends Envelope {
   bucketTypes: BucketTypeName[];
   ranges: SourceRange[];
 }
+
+/** The first 128 bits of a claim's SHA-256, as four 32-bit numbers: SQLite adds those up exactly. */
+export type DigestWords = readonly [number, number, number, number];
 
 export interface RangeDigest {
   count: number;

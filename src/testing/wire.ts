@@ -139,7 +139,7 @@ const failed = (cause: string): TypeError => new TypeError("fetch failed", { cau
 
 const closed = (): TypeError => failed("the test coordinator is closed");
 
-/** What the coordinator says when a ledger does not answer: src/http/handlers/ledger-access.ts. */
+/** What the coordinator says when a ledger does not answer: src/http/handlers/leases.ts. */
 const advice: Partial<Record<Operation, string>> = {
   begin: ": the outcome is not known; repeat the call with the same lease id",
   commit: ": repeat the call; the first decision wins, and is final",

@@ -1,6 +1,7 @@
-import { digestWordsOf, type DigestWords } from "../digest.ts";
+import { digestWordsOf } from "../digest.ts";
+import type { DigestWords } from "../messages.ts";
 import { bucketTypeByNumber, sourceTypeByNumber, subjectTypeByNumber } from "../registry.ts";
-import type { HoldRow } from "./store.ts";
+import type { HoldRow } from "./rows.ts";
 
 /** A claim without a digest is never taken as equal to anything. */
 const NO_WORDS = [null, null, null, null] as const;

@@ -12,7 +12,8 @@ import {
 } from "../messages.ts";
 import type { Ports } from "../ports.ts";
 import type { PlacementGuard } from "../placement-guard.ts";
-import type { HoldIdentity, HoldRow, ShardStore } from "./store.ts";
+import type { HoldIdentity, HoldRow } from "./rows.ts";
+import type { ShardStore } from "./store.ts";
 
 export interface LedgerPeer {
   inquire(cell: string, message: Inquiry): Promise<Reply<InquiryAnswer>>;

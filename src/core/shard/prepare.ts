@@ -2,7 +2,8 @@ import { listOf, type BucketKey, type Op, type Prepare, type PrepareAnswer } fro
 import type { Randomness } from "../ports.ts";
 import type { Conflict, ConflictKind } from "../refusal.ts";
 import { sourceTypes, subjectTypes } from "../registry.ts";
-import type { Claimant, ShardStore } from "./store.ts";
+import type { Claimant } from "./rows.ts";
+import type { ShardStore } from "./store.ts";
 
 /** How long a caller should wait before it tries a leased bucket again. A begin to commit cycle takes well under a second. */
 const LEASED_RETRY_AFTER_MS = 1_000;

@@ -4,7 +4,8 @@ import { bucketTypes, sourceTypes } from "../registry.ts";
 import { compareBytes } from "../source-order.ts";
 import { identityOf, type Inquirer, type Learned } from "./inquirer.ts";
 import { bySource, recordOfClaim, recordOfHold } from "./record.ts";
-import { END, type CreateHoldRow, type HeldClaimRow, type HoldRow, type ShardStore } from "./store.ts";
+import type { CreateHoldRow, HeldClaimRow, HoldRow } from "./rows.ts";
+import { END, type ShardStore } from "./store.ts";
 
 /** A hold may change hands while its ledger is asked; then the key was free in between, and after this many rounds that is the answer. */
 const MAX_ROUNDS = 3;

@@ -1,7 +1,7 @@
 import type { ClaimRecord } from "../messages.ts";
 import { bucketTypeByNumber, bucketTypes, sourceTypeByNumber, subjectTypeByNumber } from "../registry.ts";
 import { compareBytes, sourceOrder } from "../source-order.ts";
-import type { ClaimRow, HeldClaimRow, HoldRow } from "./store.ts";
+import type { ClaimRow, HeldClaimRow, HoldRow } from "./rows.ts";
 
 /** While a replace is held the old record shows, ACTIVE, with the lease's uuid. */
 export function recordOfClaim(claim: HeldClaimRow): ClaimRecord {

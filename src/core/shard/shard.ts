@@ -26,7 +26,8 @@ import { Inquirer, type LedgerPeer } from "./inquirer.ts";
 import { prepare } from "./prepare.ts";
 import { ShardReader } from "./reader.ts";
 import { shardSchema } from "./schema.ts";
-import { ShardStore, type HoldRow } from "./store.ts";
+import type { HoldRow } from "./rows.ts";
+import { ShardStore } from "./store.ts";
 import { Sweeper } from "./sweeper.ts";
 
 export interface ShardPeers {

@@ -1,73 +1,10 @@
-import type { BucketKey, Holder, Op, OpKind } from "../messages.ts";
+import type { BucketKey, Op } from "../messages.ts";
 import { readMetaNumber, writeMeta } from "../meta.ts";
 import type { Sql } from "../ports.ts";
 import { bucketTypes, sourceTypes, subjectTypes } from "../registry.ts";
 import { sourceOrder } from "../source-order.ts";
 import { digestWordsOfHold } from "./digest-words.ts";
-
-export interface ClaimRow {
-  bucket_type: number;
-  canonical: string;
-  value: string;
-  uuid: string;
-  cell: string;
-  subject_type: number;
-  subject_id: string;
-  source_type: number;
-  source_id: string;
-  source_order: string;
-  epoch: number;
-  created_at_ms: number;
-  updated_at_ms: number;
-  /** All four or none: claims from before there were digests have none. */
-  digest_0: number | null;
-  digest_1: number | null;
-  digest_2: number | null;
-  digest_3: number | null;
-}
-
-export interface HoldRow {
-  bucket_type: number;
-  canonical: string;
-  kind: OpKind;
-  cell: string;
-  lease: string;
-  incarnation: number;
-  counter: number;
-  epoch: number;
-  held_at_ms: number;
-  uuid: string | null;
-  value: string | null;
-  subject_type: number | null;
-  subject_id: string | null;
-  source_type: number | null;
-  source_id: string | null;
-  source_order: string | null;
-}
-
-/** `hold_` columns: of the lease that destroys or replaces it at the moment. */
-export type HeldClaimRow = ClaimRow & { hold_kind: OpKind | null; hold_lease: string | null };
-
-/** The hold of a create has everything that its claim will have. */
-export type CreateHoldRow = HoldRow & {
-  uuid: string;
-  value: string;
-  subject_type: number;
-  subject_id: string;
-  source_type: number;
-  source_id: string;
-  source_order: string;
-};
-
-export type Claimant = Pick<
-  HoldRow,
-  "cell" | "subject_type" | "subject_id" | "source_type" | "source_id" | "epoch"
->;
-
-/** A hold's identity: what one execution of one prepare left here (rule B4). */
-export interface HoldIdentity extends Holder {
-  epoch: number;
-}
+import type { Claimant, CreateHoldRow, HeldClaimRow, HoldIdentity, HoldRow } from "./rows.ts";
 
 /** What the claims of a range add up to. `digested`: how many of them have a digest. */
 interface DigestRow {

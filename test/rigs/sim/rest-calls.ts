@@ -1,4 +1,5 @@
-import { DigestSum, digestWordsOf, type DigestWords } from "../../../src/core/digest.ts";
+import { DigestSum, digestWordsOf } from "../../../src/core/digest.ts";
+import type { DigestWords } from "../../../src/core/messages.ts";
 import type { VerificationSlot } from "../../../src/core/directory/verification-slots.ts";
 import type { DigestRecordsAnswer, Op } from "../../../src/core/messages.ts";
 import {
@@ -9,7 +10,7 @@ import {
   subjectTypeByNumber,
   type SourceTypeName,
 } from "../../../src/core/registry.ts";
-import type { ClaimRow } from "../../../src/core/shard/store.ts";
+import type { ClaimRow } from "../../../src/core/shard/rows.ts";
 import { sourceOrder } from "../../../src/core/source-order.ts";
 import { isRefused } from "./api.ts";
 import type { Cell } from "./cell.ts";

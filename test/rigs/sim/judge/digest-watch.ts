@@ -11,7 +11,8 @@ import {
   sourceTypes,
   subjectTypeByNumber,
 } from "../../../../src/core/registry.ts";
-import { END, type ClaimRow, type HoldRow } from "../../../../src/core/shard/store.ts";
+import type { ClaimRow, HoldRow } from "../../../../src/core/shard/rows.ts";
+import { END } from "../../../../src/core/shard/store.ts";
 import type { Sent } from "../network.ts";
 import type { Evidence } from "./evidence.ts";
 

@@ -1,7 +1,7 @@
 import type { BucketKey, ClaimRecord, LeaseState, Outcome } from "../../../../src/core/messages.ts";
 import { shardOf } from "../../../../src/core/placement.ts";
 import { sourceTypes, type SourceTypeName } from "../../../../src/core/registry.ts";
-import type { ClaimRow, HoldRow } from "../../../../src/core/shard/store.ts";
+import type { ClaimRow, HoldRow } from "../../../../src/core/shard/rows.ts";
 import type { Coordinator } from "../coordinator.ts";
 import { nameKey, type LocalRow } from "../local.ts";
 import { Violation, type Invariant } from "../violation.ts";

@@ -4,7 +4,7 @@ import {
   sourceTypeByNumber,
   subjectTypeByNumber,
 } from "../../../../src/core/registry.ts";
-import type { ClaimRow, HoldRow } from "../../../../src/core/shard/store.ts";
+import type { ClaimRow, HoldRow } from "../../../../src/core/shard/rows.ts";
 import type { LocalRow } from "../local.ts";
 
 /** A lease as its ledger keeps it. */

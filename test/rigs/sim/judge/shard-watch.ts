@@ -1,5 +1,5 @@
 import { shardOf } from "../../../../src/core/placement.ts";
-import type { ClaimRow, HoldRow } from "../../../../src/core/shard/store.ts";
+import type { ClaimRow, HoldRow } from "../../../../src/core/shard/rows.ts";
 import type { Part } from "../part.ts";
 import { Violation } from "../violation.ts";
 import type { Evidence } from "./evidence.ts";

@@ -6,7 +6,7 @@ import type {
 } from "../../../../src/core/directory/verification-slots.ts";
 import { listOf, type Op, type Reply, type Source } from "../../../../src/core/messages.ts";
 import { sourceTypeByNumber } from "../../../../src/core/registry.ts";
-import type { ClaimRow } from "../../../../src/core/shard/store.ts";
+import type { ClaimRow } from "../../../../src/core/shard/rows.ts";
 import { nameKey, type LocalRow } from "../local.ts";
 import type { Drifts } from "./drifts.ts";
 import type { Evidence } from "./evidence.ts";
