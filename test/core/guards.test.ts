@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { GroupCommit } from "../../src/core/group-commit.ts";
 import { readLimits } from "../../src/core/limits.ts";
 import { migrate, readMetaNumber, writeMeta } from "../../src/core/meta.ts";
-import { Wake } from "../../src/core/wake.ts";
+import { AlarmSchedule } from "../../src/core/alarm-schedule.ts";
 import { NodeSql } from "../support/node-sql.ts";
 import { VirtualClock } from "../support/virtual-clock.ts";
 
@@ -53,47 +53,55 @@ test("a value that an object keeps is the last one written; a number that was ne
   expect(readMetaNumber(sql, "n")).toBe(2);
 });
 
-function wakeWith(getMs: () => Promise<number | null>): { clock: VirtualClock; sets: number[]; wake: Wake } {
+function scheduleWith(getMs: () => Promise<number | null>): {
+  clock: VirtualClock;
+  sets: number[];
+  schedule: AlarmSchedule;
+} {
   const clock = new VirtualClock();
   const sets: number[] = [];
-  return { clock, sets, wake: new Wake({ get: getMs, set: (atMs) => void sets.push(atMs) }, clock) };
+  return {
+    clock,
+    sets,
+    schedule: new AlarmSchedule({ get: getMs, set: (atMs) => void sets.push(atMs) }, clock),
+  };
 }
 
 test("[M3] what is set is learned once, and what was set meanwhile is not forgotten for it", async () => {
   let reads = 0;
   const read = Promise.withResolvers<number | null>();
-  const { clock, sets, wake } = wakeWith(() => {
+  const { clock, sets, schedule } = scheduleWith(() => {
     reads += 1;
     return read.promise;
   });
-  const learned = wake.learn();
-  wake.by(clock.now() + 5_000);
+  const learned = schedule.load();
+  schedule.setBy(clock.now() + 5_000);
   read.resolve(clock.now() + 1);
   await learned;
   // The one that was set replaced the one that was read.
-  wake.by(clock.now() + 3_000);
+  schedule.setBy(clock.now() + 3_000);
   expect(sets).toEqual([clock.now() + 5_000, clock.now() + 3_000]);
-  await wake.learn();
+  await schedule.load();
   expect(reads).toBe(1);
 });
 
 test("[M3] once it has rung none is set, so the next one is set whenever it is due", async () => {
-  const { clock, sets, wake } = wakeWith(async () => null);
-  wake.by(clock.now() + 1_000);
-  wake.rang();
-  wake.by(clock.now() + 9_000);
+  const { clock, sets, schedule } = scheduleWith(async () => null);
+  schedule.setBy(clock.now() + 1_000);
+  schedule.markRung();
+  schedule.setBy(clock.now() + 9_000);
   expect(sets).toEqual([clock.now() + 1_000, clock.now() + 9_000]);
 });
 
 test("[M3] an alarm counts as lost when it is overdue by a whole minute, and not before", async () => {
-  const { clock, sets, wake } = wakeWith(async () => null);
+  const { clock, sets, schedule } = scheduleWith(async () => null);
   const setMs = clock.now() + 1_000;
-  wake.by(setMs);
+  schedule.setBy(setMs);
   clock.jump(1_000 + 59_999);
-  wake.by(clock.now() + 5);
+  schedule.setBy(clock.now() + 5);
   expect(sets).toEqual([setMs]);
   clock.jump(1);
-  wake.by(clock.now() + 5);
+  schedule.setBy(clock.now() + 5);
   expect(sets).toEqual([setMs, clock.now() + 5]);
 });
 

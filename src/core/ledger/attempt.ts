@@ -2,7 +2,7 @@ import type { Limits } from "../limits.ts";
 import type { BeginRequest, BucketKey, Decision, Holder, Op, PrepareAnswer } from "../messages.ts";
 import type { Answer, Clock } from "../ports.ts";
 import type { Conflict, Refusal } from "../refusal.ts";
-import type { Links } from "./links.ts";
+import type { ShardLinks } from "./shard-links.ts";
 
 /** How one attempt ended. Only `granted` may still become a lease; after all others its holds have to be released. */
 export type AttemptEnd =
@@ -13,22 +13,22 @@ export type AttemptEnd =
   | { kind: "refused"; refusal: Refusal }
   | { kind: "unknown"; timedOut: boolean };
 
-type Asked = "waiting" | Answer<PrepareAnswer>;
+type ShardAnswer = "waiting" | Answer<PrepareAnswer>;
 
 /** One attempt of one begin: asks each shard at most once (rule B3), then says how it ended. */
 export class Attempt {
   readonly #clock: Clock;
-  readonly #links: Links;
+  readonly #links: ShardLinks;
   readonly #limits: Limits;
   readonly #holder: Holder;
   readonly #allowMissing: boolean;
   readonly #byShard: Map<number, Op[]>;
-  readonly #asked = new Map<number, Asked>();
-  readonly #signal = { over: false };
+  readonly #answers = new Map<number, ShardAnswer>();
+  readonly #signal = { isOver: false };
 
   constructor(
     clock: Clock,
-    links: Links,
+    links: ShardLinks,
     limits: Limits,
     holder: Holder,
     { ops, allowMissing }: BeginRequest,
@@ -46,7 +46,7 @@ export class Attempt {
 
   async inParallel(deadlineMs: number): Promise<AttemptEnd> {
     await this.#until(deadlineMs, Promise.all([...this.#byShard.keys()].map((shard) => this.#ask(shard))));
-    return this.#end(deadlineMs);
+    return this.#evaluate(deadlineMs);
   }
 
   /** Stops at the first shard that does not grant. */
@@ -54,22 +54,22 @@ export class Attempt {
     const inOrder = async (): Promise<void> => {
       for (const shard of this.#byShard.keys()) {
         const answer = await this.#ask(shard);
-        if (this.#signal.over || answer.kind !== "ok" || !answer.value.granted) return;
+        if (this.#signal.isOver || answer.kind !== "ok" || !answer.value.granted) return;
       }
     };
     await this.#until(deadlineMs, inOrder());
-    return this.#end(deadlineMs);
+    return this.#evaluate(deadlineMs);
   }
 
   async #ask(shard: number): Promise<Answer<PrepareAnswer>> {
-    this.#asked.set(shard, "waiting");
+    this.#answers.set(shard, "waiting");
     const ops = this.#byShard.get(shard) ?? [];
     const answer = await this.#links.prepare(
       shard,
       { ...this.#holder, ops, allowMissing: this.#allowMissing },
       this.#signal,
     );
-    if (!this.#signal.over) this.#asked.set(shard, answer);
+    if (!this.#signal.isOver) this.#answers.set(shard, answer);
     return answer;
   }
 
@@ -82,32 +82,32 @@ export class Attempt {
         resolve();
       });
     });
-    this.#signal.over = true;
+    this.#signal.isOver = true;
   }
 
-  #end(deadlineMs: number): AttemptEnd {
+  #evaluate(deadlineMs: number): AttemptEnd {
     const conflicts: Conflict[] = [];
     const held = new Map<number, BucketKey[]>();
     const epochs = new Map<number, number>();
     let missing = 0;
     let unknown = false;
-    for (const [shard, asked] of this.#asked) {
-      if (asked === "waiting" || asked.kind === "unknown") unknown = true;
-      else if (asked.kind === "refused") return { kind: "refused", refusal: asked.refusal };
-      else if (asked.value.granted) {
+    for (const [shard, answer] of this.#answers) {
+      if (answer === "waiting" || answer.kind === "unknown") unknown = true;
+      else if (answer.kind === "refused") return { kind: "refused", refusal: answer.refusal };
+      else if (answer.value.granted) {
         // Epoch 0: nothing had to be held there, and nothing will have to be decided.
-        if (asked.value.epoch > 0) epochs.set(shard, asked.value.epoch);
-        missing += asked.value.missing;
+        if (answer.value.epoch > 0) epochs.set(shard, answer.value.epoch);
+        missing += answer.value.missing;
       } else {
-        conflicts.push(...asked.value.conflicts);
-        if (asked.value.held.length > 0) held.set(shard, asked.value.held);
+        conflicts.push(...answer.value.conflicts);
+        if (answer.value.held.length > 0) held.set(shard, answer.value.held);
       }
     }
     if (conflicts.some(({ kind }) => kind !== "leased")) return { kind: "conflicts", conflicts };
     if (unknown) return { kind: "unknown", timedOut: this.#clock.now() >= deadlineMs };
     if (conflicts.length > 0) return { kind: "leased", conflicts, held };
     // A shard that was never asked has not said yes.
-    if (this.#asked.size < this.#byShard.size) return { kind: "unknown", timedOut: true };
+    if (this.#answers.size < this.#byShard.size) return { kind: "unknown", timedOut: true };
     return { kind: "granted", epochs, missing };
   }
 
@@ -116,8 +116,8 @@ export class Attempt {
    * a shard that missed it will ask (rules B6, B8).
    */
   async release(): Promise<void> {
-    const releases = [...this.#asked].flatMap(([shard, asked]) => {
-      if (asked !== "waiting" && asked.kind === "ok" && !(asked.value.granted && asked.value.epoch > 0))
+    const releases = [...this.#answers].flatMap(([shard, answer]) => {
+      if (answer !== "waiting" && answer.kind === "ok" && !(answer.value.granted && answer.value.epoch > 0))
         return [];
       const keys = (this.#byShard.get(shard) ?? []).map(({ type, canonical }) => ({ type, canonical }));
       const decision: Decision = { ...this.#holder, outcome: "ROLLED_BACK", epoch: null, keys };

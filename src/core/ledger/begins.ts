@@ -4,7 +4,7 @@ import type { Limits } from "../limits.ts";
 import type { AttemptId, BeginAnswer, BeginRequest, BucketKey, HoldState, Lease, Op } from "../messages.ts";
 import type { Ports } from "../ports.ts";
 import { ok, refused, type Conflict, type Refusal, type Result } from "../refusal.ts";
-import type { Links } from "./links.ts";
+import type { ShardLinks } from "./shard-links.ts";
 import { encodePayload } from "./payload.ts";
 import type { Positions } from "./position.ts";
 import type { LeaseRow, LedgerStore } from "./store.ts";
@@ -26,7 +26,7 @@ export class Begins {
   readonly #ports: Ports;
   readonly #limits: Limits;
   readonly #store: LedgerStore;
-  readonly #links: Links;
+  readonly #links: ShardLinks;
   readonly #commits: GroupCommit;
   readonly #positions: Positions;
   readonly #cell: string;
@@ -44,7 +44,7 @@ export class Begins {
     ports: Ports,
     limits: Limits,
     store: LedgerStore,
-    links: Links,
+    links: ShardLinks,
     commits: GroupCommit,
     positions: Positions,
     cell: string,
@@ -300,15 +300,15 @@ function conflictRefusal(conflicts: readonly Conflict[]): Refusal {
   const taken = conflicts.filter(({ kind }) => kind === "taken").length;
   const leased = conflicts.filter(({ kind }) => kind === "leased").length;
   const others = conflicts.length - taken - leased;
-  const said = [
+  const summary = [
     ...(taken > 0 ? [`${names(taken)} taken`] : []),
     ...(others > 0 ? [`${names(others)} not as the batch expects`] : []),
     ...(leased > 0 ? [`${names(leased)} leased at the moment`] : []),
   ].join(", ");
-  if (taken > 0) return refused("ALREADY_EXISTS", said, { conflicts: listed }).refusal;
-  if (others > 0) return refused("FAILED_PRECONDITION", said, { conflicts: listed }).refusal;
+  if (taken > 0) return refused("ALREADY_EXISTS", summary, { conflicts: listed }).refusal;
+  if (others > 0) return refused("FAILED_PRECONDITION", summary, { conflicts: listed }).refusal;
   const retryAfterMs = Math.max(...conflicts.map((conflict) => conflict.retryAfterMs ?? 0));
-  return refused("ABORTED", `${said}; try again`, { conflicts: listed, retryAfterMs }).refusal;
+  return refused("ABORTED", `${summary}; try again`, { conflicts: listed, retryAfterMs }).refusal;
 }
 
 const names = (count: number): string => (count === 1 ? "1 name is" : `${count} names are`);

@@ -2,27 +2,27 @@ import type { GroupCommit } from "../group-commit.ts";
 import type { Limits } from "../limits.ts";
 import type { Decision, Outcome } from "../messages.ts";
 import type { Ports } from "../ports.ts";
-import { Wake } from "../wake.ts";
-import type { Links } from "./links.ts";
+import { AlarmSchedule } from "../alarm-schedule.ts";
+import type { ShardLinks } from "./shard-links.ts";
 import { decodePayload } from "./payload.ts";
 import type { LeaseRow, LedgerStore } from "./store.ts";
 
 /** Open decisions that one instance keeps in memory; the rest stay in their rows until there is room. */
 const MAX_TRACKED = 10_000;
 /** Decisions that one alarm tries again. */
-const RUN_DECISIONS = 500;
+const DECISIONS_PER_ALARM = 500;
 /** The first pause after a failed try; doubles up to `maxBackoffMs`. */
 const FIRST_PAUSE_MS = 1_000;
 /** How far all is applied is written this long after a decision, once for all that came meanwhile. */
 const ADVANCE_AFTER_MS = 5_000;
 
-interface Open {
+interface OpenDecision {
   lease: string;
   position: number;
   dueAtMs: number;
   pauseMs: number;
   /** Its row is durable: it may be told (rule C2). */
-  durable: boolean;
+  isDurable: boolean;
   /** As it was decided, for the first try; later ones read it again, because a payload may be large. */
   row: LeaseRow | undefined;
   /** Shards that have not confirmed yet; unknown after a restart, when all are told again. */
@@ -39,26 +39,26 @@ export class Deliveries {
   readonly #ports: Ports;
   readonly #limits: Limits;
   readonly #store: LedgerStore;
-  readonly #links: Links;
+  readonly #links: ShardLinks;
   readonly #cell: string;
-  readonly #open = new Map<string, Open>();
+  readonly #open = new Map<string, OpenDecision>();
   /** Up to here the rows are known to this instance; behind it there may be more open ones. */
   #loadedThrough = 0;
-  readonly #wake: Wake;
+  readonly #alarm: AlarmSchedule;
 
-  constructor(ports: Ports, limits: Limits, store: LedgerStore, links: Links, cell: string) {
+  constructor(ports: Ports, limits: Limits, store: LedgerStore, links: ShardLinks, cell: string) {
     this.#ports = ports;
     this.#limits = limits;
     this.#store = store;
     this.#links = links;
     this.#cell = cell;
-    this.#wake = new Wake(ports.alarm, ports.clock);
+    this.#alarm = new AlarmSchedule(ports.alarm, ports.clock);
     this.#load();
   }
 
   /** Before an instance answers its first message: its predecessor may have left decisions, and the platform may have lost its alarm. */
   async start(): Promise<void> {
-    await this.#wake.learn();
+    await this.#alarm.load();
     this.#rearm();
   }
 
@@ -70,34 +70,34 @@ export class Deliveries {
   track(row: LeaseRow): void {
     const { lease, position } = row;
     const dueAtMs = this.#ports.clock.now() + ADVANCE_AFTER_MS;
-    this.#open.set(lease, { ...opened(lease, position, dueAtMs), durable: false, row });
-    this.#wake.by(dueAtMs);
+    this.#open.set(lease, { ...openDecision(lease, position, dueAtMs), isDurable: false, row });
+    this.#alarm.setBy(dueAtMs);
   }
 
   /** One try at every shard that has not confirmed. Resolves when each has answered or failed; the alarm does the rest. */
   deliver(lease: string): Promise<void> {
     const open = this.#open.get(lease) ?? this.#reopen(lease);
     if (open === undefined) return Promise.resolve();
-    open.durable = true;
-    open.underWay ??= this.#try(open).finally(() => {
+    open.isDurable = true;
+    open.underWay ??= this.#deliverOnce(open).finally(() => {
       open.underWay = undefined;
     });
     return open.underWay;
   }
 
   /** One that there was no room for in memory, and that somebody asks about. */
-  #reopen(lease: string): Open | undefined {
+  #reopen(lease: string): OpenDecision | undefined {
     if (this.#loadedThrough === Infinity) return undefined;
     const row = this.#store.findWhole(lease);
     // What was read before and is not open any more was confirmed.
     if (row === undefined || row.decided === 0 || row.payload === null || row.position <= this.#loadedThrough)
       return undefined;
-    const open = opened(lease, row.position, this.#ports.clock.now());
+    const open = openDecision(lease, row.position, this.#ports.clock.now());
     this.#open.set(lease, open);
     return open;
   }
 
-  async #try(open: Open): Promise<void> {
+  async #deliverOnce(open: OpenDecision): Promise<void> {
     let decisions: Map<number, Decision>;
     try {
       const row = open.row ?? this.#store.findWhole(open.lease);
@@ -123,21 +123,21 @@ export class Deliveries {
     else this.#postpone(open);
   }
 
-  #postpone(open: Open): void {
+  #postpone(open: OpenDecision): void {
     open.dueAtMs = this.#ports.clock.now() + open.pauseMs * (1 + this.#ports.randomness.fraction());
     open.pauseMs = Math.min(open.pauseMs * 2, this.#limits.maxBackoffMs);
-    this.#wake.by(open.dueAtMs);
+    this.#alarm.setBy(open.dueAtMs);
   }
 
   /** The alarm: tries what is due, and says how far all is applied. Bounded; may run at any time, also twice. */
-  async run(commits: GroupCommit): Promise<void> {
-    this.#wake.rang();
+  async deliverDue(commits: GroupCommit): Promise<void> {
+    this.#alarm.markRung();
     try {
       const now = this.#ports.clock.now();
       const due = [...this.#open.values()].filter(
-        ({ dueAtMs, durable, underWay }) => durable && underWay === undefined && dueAtMs <= now,
+        ({ dueAtMs, isDurable, underWay }) => isDurable && underWay === undefined && dueAtMs <= now,
       );
-      await Promise.all(due.slice(0, RUN_DECISIONS).map(({ lease }) => this.deliver(lease)));
+      await Promise.all(due.slice(0, DECISIONS_PER_ALARM).map(({ lease }) => this.deliver(lease)));
       const applied = this.#appliedPosition();
       if (applied > this.#store.number("applied_position"))
         await commits.submit(
@@ -154,12 +154,12 @@ export class Deliveries {
   #rearm(): void {
     const now = this.#ports.clock.now();
     if (this.#appliedPosition() > this.#store.number("applied_position"))
-      this.#wake.by(now + ADVANCE_AFTER_MS);
+      this.#alarm.setBy(now + ADVANCE_AFTER_MS);
     let next = Infinity;
-    for (const { dueAtMs, durable, underWay } of this.#open.values()) {
-      next = Math.min(next, durable && underWay === undefined ? dueAtMs : now + ADVANCE_AFTER_MS);
+    for (const { dueAtMs, isDurable, underWay } of this.#open.values()) {
+      next = Math.min(next, isDurable && underWay === undefined ? dueAtMs : now + ADVANCE_AFTER_MS);
     }
-    if (next !== Infinity) this.#wake.by(next);
+    if (next !== Infinity) this.#alarm.setBy(next);
   }
 
   #load(): void {
@@ -169,7 +169,7 @@ export class Deliveries {
     const now = this.#ports.clock.now();
     for (const { lease, position } of rows) {
       if (this.#open.has(lease)) continue;
-      this.#open.set(lease, opened(lease, position, now));
+      this.#open.set(lease, openDecision(lease, position, now));
     }
     this.#loadedThrough = rows.length < MAX_TRACKED ? Infinity : (rows.at(-1)?.position ?? Infinity);
   }
@@ -181,12 +181,12 @@ export class Deliveries {
   }
 }
 
-const opened = (lease: string, position: number, dueAtMs: number): Open => ({
+const openDecision = (lease: string, position: number, dueAtMs: number): OpenDecision => ({
   lease,
   position,
   dueAtMs,
   pauseMs: FIRST_PAUSE_MS,
-  durable: true,
+  isDurable: true,
   row: undefined,
   remaining: undefined,
   underWay: undefined,

@@ -29,7 +29,7 @@ import { Begins, keyRevoked, leaseIdReused, rolledBack } from "./begins.ts";
 import { Decisions } from "./decisions.ts";
 import { Deliveries } from "./deliveries.ts";
 import { answerQuestion } from "./inquiry.ts";
-import { Links, type ShardPeer } from "./links.ts";
+import { ShardLinks, type ShardPeer } from "./shard-links.ts";
 import { Positions, positionAt } from "./position.ts";
 import { prune } from "./prune.ts";
 import { ledgerSchema } from "./schema.ts";
@@ -72,7 +72,7 @@ export class Ledger {
       () => this.#deliveries.start(),
       cell,
     );
-    const links = new Links(ports.clock, limits, this.#placementGuard, peers.shard, () => this.#halted);
+    const links = new ShardLinks(ports.clock, limits, this.#placementGuard, peers.shard, () => this.#halted);
     const halt = (reason: unknown): void => {
       this.#halted = true;
       ports.halt(reason);
@@ -164,7 +164,7 @@ export class Ledger {
   async maintain(message: Maintain): Promise<Reply<MaintainAnswer>> {
     const refusal = await this.#placementGuard.admit(message);
     if (refusal !== undefined) return { ok: false, refusal };
-    await this.#deliveries.run(this.#commits);
+    await this.#deliveries.deliverDue(this.#commits);
     const pruned = await prune(
       this.#store,
       this.#commits,
@@ -223,7 +223,7 @@ export class Ledger {
   }
 
   alarm(): Promise<void> {
-    return this.#deliveries.run(this.#commits);
+    return this.#deliveries.deliverDue(this.#commits);
   }
 
   async #refuseCall(call: CellCall): Promise<Refusal | undefined> {

@@ -13,11 +13,11 @@ import type { Answer, Clock } from "../ports.ts";
 /** Always answers, in bounded time. */
 export type SendExchange = (message: Exchange) => Promise<Answer<ExchangeAnswer>>;
 
-interface Waiting<Item, T> {
+interface Queued<Item, T> {
   item: Item;
   resolve: (answer: Answer<T>) => void;
   /** Set when the sender has given up: what has not left by then never will. */
-  signal: { over: boolean };
+  signal: { isOver: boolean };
 }
 
 /** Lets the work through when there is room for one more message. */
@@ -36,8 +36,8 @@ export class ShardLink {
   readonly #pass: Pass;
   readonly #send: SendExchange;
   readonly #isHalted: IsHalted;
-  #decisions: Waiting<Decision, null>[] = [];
-  #prepares: Waiting<Prepare, PrepareAnswer>[] = [];
+  #decisions: Queued<Decision, null>[] = [];
+  #prepares: Queued<Prepare, PrepareAnswer>[] = [];
   #busy = false;
   /** The last message had no room for a prepare that waited. */
   #preparesFirst = false;
@@ -51,7 +51,11 @@ export class ShardLink {
   }
 
   /** At most once per attempt and shard (rule B3). `unknown` at once when `signal` is over before the message leaves. */
-  prepare(placement: Placement, prepare: Prepare, signal: { over: boolean }): Promise<Answer<PrepareAnswer>> {
+  prepare(
+    placement: Placement,
+    prepare: Prepare,
+    signal: { isOver: boolean },
+  ): Promise<Answer<PrepareAnswer>> {
     return new Promise((resolve) => {
       this.#prepares.push({ item: prepare, resolve, signal });
       this.#go(placement);
@@ -61,7 +65,7 @@ export class ShardLink {
   /** `ok`: the shard has applied it durably. */
   decide(placement: Placement, decision: Decision): Promise<Answer<null>> {
     return new Promise((resolve) => {
-      this.#decisions.push({ item: decision, resolve, signal: { over: false } });
+      this.#decisions.push({ item: decision, resolve, signal: { isOver: false } });
       this.#go(placement);
     });
   }
@@ -92,8 +96,8 @@ export class ShardLink {
 
   async #exchange(
     placement: Placement,
-    decisions: Waiting<Decision, null>[],
-    prepares: Waiting<Prepare, PrepareAnswer>[],
+    decisions: Queued<Decision, null>[],
+    prepares: Queued<Prepare, PrepareAnswer>[],
   ): Promise<void> {
     const message: Exchange = {
       version: MESSAGE_VERSION,
@@ -111,14 +115,14 @@ export class ShardLink {
   }
 
   /** What fits into one message. Decisions first, because they free what prepares may be waiting for; but nobody is passed over twice. */
-  #take(): [Waiting<Decision, null>[], Waiting<Prepare, PrepareAnswer>[]] {
+  #take(): [Queued<Decision, null>[], Queued<Prepare, PrepareAnswer>[]] {
     for (const waiting of this.#prepares)
-      if (waiting.signal.over) waiting.resolve({ kind: "unknown", cause: "given up before it was sent" });
-    this.#prepares = this.#prepares.filter(({ signal }) => !signal.over);
-    const room = new Room(this.#limits.messageOps);
-    const takeDecisions = (): Waiting<Decision, null>[] =>
+      if (waiting.signal.isOver) waiting.resolve({ kind: "unknown", cause: "given up before it was sent" });
+    this.#prepares = this.#prepares.filter(({ signal }) => !signal.isOver);
+    const room = new MessageRoom(this.#limits.messageOps);
+    const takeDecisions = (): Queued<Decision, null>[] =>
       takeWhile(this.#decisions, ({ item }) => room.fits(item.keys.length));
-    const takePrepares = (): Waiting<Prepare, PrepareAnswer>[] =>
+    const takePrepares = (): Queued<Prepare, PrepareAnswer>[] =>
       takeWhile(this.#prepares, ({ item }) => room.fits(item.ops.length));
     const prepares = this.#preparesFirst ? takePrepares() : [];
     const decisions = takeDecisions();
@@ -129,7 +133,7 @@ export class ShardLink {
 }
 
 /** Ops that one message still has room for; the first item fits whatever its size. */
-class Room {
+class MessageRoom {
   #left: number;
   #isEmpty = true;
 
@@ -147,8 +151,8 @@ class Room {
 
 function answerWaiting(
   answer: Answer<ExchangeAnswer>,
-  decisions: Waiting<Decision, null>[],
-  prepares: Waiting<Prepare, PrepareAnswer>[],
+  decisions: Queued<Decision, null>[],
+  prepares: Queued<Prepare, PrepareAnswer>[],
 ): void {
   for (const { resolve } of decisions) resolve(answer.kind === "ok" ? { kind: "ok", value: null } : answer);
   for (const [index, { resolve }] of prepares.entries()) {

@@ -1,7 +1,7 @@
 import type { Limits } from "../limits.ts";
 import type { Ports } from "../ports.ts";
 import { identityOf, type Inquirer } from "./inquirer.ts";
-import { Wake } from "../wake.ts";
+import { AlarmSchedule } from "../alarm-schedule.ts";
 import type { ShardStore } from "./store.ts";
 
 type Execution = ReturnType<ShardStore["holders"]>[number];
@@ -20,29 +20,29 @@ export class Sweeper {
   readonly #store: ShardStore;
   readonly #inquirer: Inquirer;
   readonly #pauses = new Map<string, number>();
-  readonly #wake: Wake;
+  readonly #alarm: AlarmSchedule;
 
   constructor(ports: Ports, limits: Limits, store: ShardStore, inquirer: Inquirer) {
     this.#ports = ports;
     this.#limits = limits;
     this.#store = store;
     this.#inquirer = inquirer;
-    this.#wake = new Wake(ports.alarm, ports.clock);
+    this.#alarm = new AlarmSchedule(ports.alarm, ports.clock);
   }
 
   /** Before an instance answers its first message: its predecessor may have left holds, and the platform may have lost its alarm. */
   async start(): Promise<void> {
-    await this.#wake.learn();
+    await this.#alarm.load();
     this.arm();
   }
 
   /** Sees to it that holds are asked about in time (rule M3): at the start, after each run and when holds are made. */
   arm(): void {
-    if (this.#store.hasHolds()) this.#wake.by(this.#ports.clock.now() + this.#limits.sweepAfterMs);
+    if (this.#store.hasHolds()) this.#alarm.setBy(this.#ports.clock.now() + this.#limits.sweepAfterMs);
   }
 
   async run(): Promise<void> {
-    this.#wake.rang();
+    this.#alarm.markRung();
     // Read once, for it is a scan: whoever holds something from now on arms the alarm by itself.
     const most = RUN_EXECUTIONS + this.#pauses.size;
     const executions = this.#store.holders(most);
@@ -53,7 +53,7 @@ export class Sweeper {
       if (this.#store.hasHolds()) {
         // Behind those that were read, others may be due.
         const next = executions.length < most ? this.#nextDueMs(executions, now) : now;
-        this.#wake.by(Math.max(now + this.#limits.sweepAfterMs / 4, next));
+        this.#alarm.setBy(Math.max(now + this.#limits.sweepAfterMs / 4, next));
       }
     }
   }

@@ -56,7 +56,7 @@ class Wire {
     );
   }
 
-  prepare(lease: string, ops: number, signal = { over: false }): ReturnType<ShardLink["prepare"]> {
+  prepare(lease: string, ops: number, signal = { isOver: false }): ReturnType<ShardLink["prepare"]> {
     return this.link.prepare(PLACEMENT, prepareOf(lease, ops), signal);
   }
 
@@ -132,16 +132,16 @@ test("[B3] a prepare whose begin has given up never leaves, and is unknown; the 
   const wire = new Wire(100);
   void wire.prepare("a", 1);
   await wire.clock.pass(0);
-  const signal = { over: false };
+  const signal = { isOver: false };
   const [given, kept] = [wire.prepare("b", 1, signal), wire.prepare("c", 1)];
-  signal.over = true;
+  signal.isOver = true;
   await wire.answer();
   expect(await given).toMatchObject({ kind: "unknown" });
   expect(wire.leases).toEqual(["|a", "|c"]);
   await wire.answer();
   expect(await kept).toMatchObject({ kind: "ok" });
   // Nothing but given up ones: no message at all.
-  const over = wire.prepare("d", 1, { over: true });
+  const over = wire.prepare("d", 1, { isOver: true });
   await wire.clock.pass(0);
   expect(await over).toMatchObject({ kind: "unknown" });
   expect(wire.leases).toHaveLength(2);

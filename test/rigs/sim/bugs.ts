@@ -165,7 +165,7 @@ export const bugs: Record<string, Bug> = {
     "B8",
     ["I11"],
     "src/core/shard/sweeper.ts",
-    "if (this.#store.hasHolds()) this.#wake.by(this.#ports.clock.now() + this.#limits.sweepAfterMs);",
+    "if (this.#store.hasHolds()) this.#alarm.setBy(this.#ports.clock.now() + this.#limits.sweepAfterMs);",
     "",
   ),
   // Decisions
@@ -284,20 +284,26 @@ export const bugs: Record<string, Bug> = {
     "left - right",
   ),
   // Machinery
-  "an alarm that rang counts as set": one("M3", ["I11"], "src/core/wake.ts", "    this.#atMs = 0;\n", ""),
+  "an alarm that rang counts as set": one(
+    "M3",
+    ["I11"],
+    "src/core/alarm-schedule.ts",
+    "    this.#atMs = 0;\n",
+    "",
+  ),
   "an alarm is an hour late, and the cron makes up for it": {
     breaks: "M3",
     violates: ["I11"],
     patches: [
       {
         file: "src/core/ledger/deliveries.ts",
-        find: "if (next !== Infinity) this.#wake.by(next);",
-        put: "this.#wake.by(now + 3_600_000);",
+        find: "if (next !== Infinity) this.#alarm.setBy(next);",
+        put: "this.#alarm.setBy(now + 3_600_000);",
       },
       {
         file: "src/core/ledger/deliveries.ts",
-        find: "this.#wake.by(open.dueAtMs);",
-        put: "this.#wake.by(open.dueAtMs + 3_600_000);",
+        find: "this.#alarm.setBy(open.dueAtMs);",
+        put: "this.#alarm.setBy(open.dueAtMs + 3_600_000);",
       },
     ],
   },

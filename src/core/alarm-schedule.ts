@@ -8,7 +8,7 @@ const LOST_AFTER_MS = 60_000;
  * must not set one blindly, least of all in its constructor: that cancels the very alarm that woke it, for ever when it sleeps again
  * before the new one.
  */
-export class Wake {
+export class AlarmSchedule {
   readonly #alarm: Alarm;
   readonly #clock: Clock;
   #atMs: number | undefined;
@@ -18,15 +18,15 @@ export class Wake {
     this.#clock = clock;
   }
 
-  /** Before `by` is called by an instance that no alarm woke. */
-  async learn(): Promise<void> {
+  /** Before `setBy` is called by an instance that no alarm woke. */
+  async load(): Promise<void> {
     if (this.#atMs !== undefined) return;
     const atMs = await this.#alarm.get();
     this.#atMs ??= atMs ?? 0;
   }
 
   /** Makes the alarm ring by then. */
-  by(atMs: number): void {
+  setBy(atMs: number): void {
     const now = this.#clock.now();
     const set = this.#atMs ?? 0;
     if (set > now - LOST_AFTER_MS && set <= atMs) return;
@@ -35,7 +35,7 @@ export class Wake {
   }
 
   /** It rings: none is set any more. */
-  rang(): void {
+  markRung(): void {
     this.#atMs = 0;
   }
 }

@@ -22,7 +22,7 @@ export interface ShardPeer {
 }
 
 /** A ledger's ways to all shards. */
-export class Links {
+export class ShardLinks {
   readonly #clock: Clock;
   readonly #limits: Limits;
   readonly #placementGuard: PlacementGuard;
@@ -49,12 +49,12 @@ export class Links {
     this.#settles = new Gate(limits.fanOut);
   }
 
-  prepare(shard: number, prepare: Prepare, signal: { over: boolean }): Promise<Answer<PrepareAnswer>> {
-    return this.#to(shard).prepare(this.#placement(), prepare, signal);
+  prepare(shard: number, prepare: Prepare, signal: { isOver: boolean }): Promise<Answer<PrepareAnswer>> {
+    return this.#linkTo(shard).prepare(this.#placement(), prepare, signal);
   }
 
   decide(shard: number, decision: Decision): Promise<Answer<null>> {
-    return this.#to(shard).decide(this.#placement(), decision);
+    return this.#linkTo(shard).decide(this.#placement(), decision);
   }
 
   settle(shard: number, keys: BucketKey[]): Promise<Answer<SettleAnswer>> {
@@ -68,7 +68,7 @@ export class Links {
     });
   }
 
-  #to(shard: number): ShardLink {
+  #linkTo(shard: number): ShardLink {
     const known = this.#links.get(shard);
     if (known !== undefined) return known;
     // The timeout is inside the gate: a call that never returns must not keep its place.

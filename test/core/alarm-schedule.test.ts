@@ -1,46 +1,46 @@
 import { expect, test } from "vitest";
-import { Wake } from "../../src/core/wake.ts";
+import { AlarmSchedule } from "../../src/core/alarm-schedule.ts";
 import { Cluster } from "../support/cluster.ts";
 import { beginRequest } from "../support/ops.ts";
 import { VirtualClock } from "../support/virtual-clock.ts";
 
-function start(setMs: number | null): { clock: VirtualClock; sets: number[]; wake: Wake } {
+function start(setMs: number | null): { clock: VirtualClock; sets: number[]; schedule: AlarmSchedule } {
   const clock = new VirtualClock();
   const sets: number[] = [];
   return {
     clock,
     sets,
-    wake: new Wake({ get: async () => setMs, set: (atMs) => void sets.push(atMs) }, clock),
+    schedule: new AlarmSchedule({ get: async () => setMs, set: (atMs) => void sets.push(atMs) }, clock),
   };
 }
 
 test("[M3] an alarm that is set and early enough stays; a later one is brought forward", async () => {
   const now = new VirtualClock().now();
-  const { sets, wake } = start(now + 5_000);
-  await wake.learn();
-  wake.by(now + 9_000);
-  wake.by(now + 5_000);
+  const { sets, schedule } = start(now + 5_000);
+  await schedule.load();
+  schedule.setBy(now + 9_000);
+  schedule.setBy(now + 5_000);
   expect(sets).toEqual([]);
-  wake.by(now + 2_000);
-  wake.by(now + 3_000);
+  schedule.setBy(now + 2_000);
+  schedule.setBy(now + 3_000);
   expect(sets).toEqual([now + 2_000]);
 });
 
 test("[M3] an alarm is set in the future, whatever is asked for", async () => {
-  const { clock, sets, wake } = start(null);
-  await wake.learn();
-  wake.by(clock.now() - 10);
+  const { clock, sets, schedule } = start(null);
+  await schedule.load();
+  schedule.setBy(clock.now() - 10);
   expect(sets).toEqual([clock.now() + 1]);
 });
 
 test("[M3] an overdue alarm is left alone for a minute, and then counts as lost", async () => {
-  const { clock, sets, wake } = start(new VirtualClock().now() + 10);
-  await wake.learn();
+  const { clock, sets, schedule } = start(new VirtualClock().now() + 10);
+  await schedule.load();
   clock.jump(30_000);
-  wake.by(clock.now() + 5_000);
+  schedule.setBy(clock.now() + 5_000);
   expect(sets).toEqual([]);
   clock.jump(60_000);
-  wake.by(clock.now() + 5_000);
+  schedule.setBy(clock.now() + 5_000);
   expect(sets).toEqual([clock.now() + 5_000]);
 });
 
