@@ -1,7 +1,7 @@
 import type { DigestRecordsAnswer, DigestRecordsRequest, RangeDigest, SourceRange } from "../messages.ts";
 import { bucketTypes, sourceTypes } from "../registry.ts";
 import { compareBytes } from "../source-order.ts";
-import { END, type ShardStore } from "./store.ts";
+import { SOURCE_ORDER_END, type ShardStore } from "./store.ts";
 
 /** One digest per range, all as of one moment of this shard (rule R4). Asks nobody, and writes nothing. */
 export function digestRecords(
@@ -9,20 +9,24 @@ export function digestRecords(
   {
     cell,
     sourceType,
-    bucketTypes: wanted,
+    bucketTypes: typeNames,
     ranges,
   }: Pick<DigestRecordsRequest, "cell" | "sourceType" | "bucketTypes" | "ranges">,
 ): DigestRecordsAnswer {
   const source = sourceTypes[sourceType].number;
-  const types = wanted.map((type) => bucketTypes[type].number);
+  const types = typeNames.map((type) => bucketTypes[type].number);
   const [from = ""] = ranges.map(({ after }) => after).toSorted(compareBytes);
-  const [to = END] = ranges.map(({ upTo }) => upTo ?? END).toSorted((one, other) => compareBytes(other, one));
-  const touched = store.heldSources(cell, source, types, from, to, MOST_TOUCHED + 1).toSorted(compareBytes);
-  return { digests: ranges.map((range) => digestOf(store, cell, source, types, range, touched)) };
+  const [to = SOURCE_ORDER_END] = ranges
+    .map(({ upTo }) => upTo ?? SOURCE_ORDER_END)
+    .toSorted((one, other) => compareBytes(other, one));
+  const heldSources = store
+    .heldSources(cell, source, types, from, to, MAX_HELD_SOURCES + 1)
+    .toSorted(compareBytes);
+  return { digests: ranges.map((range) => digestOf(store, cell, source, types, range, heldSources)) };
 }
 
 /** With more of them at work, every range counts as held: nearly all are, and their list has to fit into memory. */
-const MOST_TOUCHED = 10_000;
+const MAX_HELD_SOURCES = 10_000;
 
 function digestOf(
   store: ShardStore,
@@ -30,16 +34,17 @@ function digestOf(
   source: number,
   types: readonly number[],
   range: SourceRange,
-  touched: readonly string[],
+  heldSources: readonly string[],
 ): RangeDigest {
-  const upTo = range.upTo ?? END;
+  const upTo = range.upTo ?? SOURCE_ORDER_END;
   const { count, digested, newest, ...sums } = store.digestBySource(cell, source, types, range.after, upTo);
-  const next = touched[firstAfter(touched, range.after)];
-  const isTouched = touched.length > MOST_TOUCHED || (next !== undefined && compareBytes(next, upTo) <= 0);
+  const next = heldSources[firstAfter(heldSources, range.after)];
+  const isHeld =
+    heldSources.length > MAX_HELD_SOURCES || (next !== undefined && compareBytes(next, upTo) <= 0);
   return {
     count,
     words: [sums.word_0, sums.word_1, sums.word_2, sums.word_3],
-    held: isTouched || digested < count,
+    held: isHeld || digested < count,
     newestUpdatedAtMs: newest,
   };
 }

@@ -12,15 +12,12 @@ import {
 } from "../messages.ts";
 import type { Ports } from "../ports.ts";
 import type { PlacementGuard } from "../placement-guard.ts";
-import type { HoldIdentity, HoldRow } from "./rows.ts";
+import type { ExecutionId, HoldRow } from "./rows.ts";
 import type { ShardStore } from "./store.ts";
 
 export interface LedgerPeer {
   inquire(cell: string, message: Inquiry): Promise<Reply<InquiryAnswer>>;
 }
-
-/** What was learned of one execution. */
-export type Learned = Verdict;
 
 /** It scans all holds, so it goes alone or nearly so. */
 const CLEAR_WEIGHT = 2_000;
@@ -64,34 +61,34 @@ export class Inquirer {
 
   async settle(keys: readonly BucketKey[]): Promise<HoldState[]> {
     const holds = keys.map((key) => this.#store.hold(key));
-    const learned = await this.inquire(holds.filter((hold) => hold !== undefined));
+    const verdicts = await this.inquire(holds.filter((hold) => hold !== undefined));
     return holds.map((hold) =>
-      hold === undefined ? "free" : VERDICT_STATES[learned.get(identityOf(hold)) ?? "unknown"],
+      hold === undefined ? "free" : VERDICT_STATES[verdicts.get(executionKey(hold)) ?? "unknown"],
     );
   }
 
   /**
    * One question per execution and one message per ledger. When it resolves, decided and dead executions are durably applied or dropped
-   * here, whole. The result is keyed by `identityOf`.
+   * here, whole. The result is keyed by `executionKey`.
    */
-  async inquire(holds: readonly HoldIdentity[]): Promise<Map<string, Learned>> {
-    const executions = new Map(holds.map((hold) => [identityOf(hold), hold]));
+  async inquire(holds: readonly ExecutionId[]): Promise<Map<string, Verdict>> {
+    const executions = new Map(holds.map((hold) => [executionKey(hold), hold]));
     const byCell = Map.groupBy(executions.values(), ({ cell }) => cell);
-    const learned = new Map<string, Learned>();
+    const verdicts = new Map<string, Verdict>();
     await fanOut([...byCell], this.#limits.fanOut, async ([cell, asked]) => {
-      const verdicts = await this.#ask(cell, asked);
+      const answers = await this.#ask(cell, asked);
       for (const [index, hold] of asked.entries())
-        learned.set(identityOf(hold), verdicts?.[index] ?? "unknown");
+        verdicts.set(executionKey(hold), answers?.[index] ?? "unknown");
     });
     const over = [...executions.values()].filter((hold) => {
-      const verdict = learned.get(identityOf(hold));
+      const verdict = verdicts.get(executionKey(hold));
       return verdict === "committed" || verdict === "rolled_back" || verdict === "gone";
     });
-    if (over.length > 0) await this.#commits.submit("clear", () => this.#clear(over, learned), CLEAR_WEIGHT);
-    return learned;
+    if (over.length > 0) await this.#commits.submit("clear", () => this.#clear(over, verdicts), CLEAR_WEIGHT);
+    return verdicts;
   }
 
-  async #ask(cell: string, asked: readonly HoldIdentity[]): Promise<Verdict[] | undefined> {
+  async #ask(cell: string, asked: readonly ExecutionId[]): Promise<Verdict[] | undefined> {
     const placement = this.#placementGuard.placement;
     if (placement === undefined) return undefined;
     const questions = asked.map(({ lease, incarnation, counter, epoch }) => ({
@@ -110,19 +107,19 @@ export class Inquirer {
   }
 
   /** Reads the holds again: only what is still an execution that was asked about is touched (rule M1). */
-  #clear(over: readonly HoldIdentity[], learned: ReadonlyMap<string, Learned>): void {
+  #clear(over: readonly ExecutionId[], verdicts: ReadonlyMap<string, Verdict>): void {
     const now = this.#ports.clock.now();
-    const executions = new Set(over.map(identityOf));
+    const executions = new Set(over.map(executionKey));
     for (const hold of this.#store.holdsOf(over.map(({ epoch }) => epoch))) {
-      const identity = identityOf(hold);
-      if (!executions.has(identity)) continue;
-      if (learned.get(identity) === "committed") this.#store.apply(hold, now);
+      const key = executionKey(hold);
+      if (!executions.has(key)) continue;
+      if (verdicts.get(key) === "committed") this.#store.apply(hold, now);
       this.#store.deleteHold(hold);
     }
   }
 }
 
 /** Names one execution; equal for all of its holds. */
-export function identityOf({ cell, lease, incarnation, counter, epoch }: HoldIdentity | HoldRow): string {
+export function executionKey({ cell, lease, incarnation, counter, epoch }: ExecutionId | HoldRow): string {
   return `${cell}/${lease}/${incarnation}.${counter}/${epoch}`;
 }

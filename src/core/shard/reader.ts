@@ -1,11 +1,18 @@
-import type { BucketKey, ListRecordsAnswer, ListRecordsRequest, LookupFound, Reply } from "../messages.ts";
+import type {
+  BucketKey,
+  ListRecordsAnswer,
+  ListRecordsRequest,
+  LookupFound,
+  Reply,
+  Verdict,
+} from "../messages.ts";
 import { ok, refused } from "../refusal.ts";
 import { bucketTypes, sourceTypes } from "../registry.ts";
 import { compareBytes } from "../source-order.ts";
-import { identityOf, type Inquirer, type Learned } from "./inquirer.ts";
+import { executionKey, type Inquirer } from "./inquirer.ts";
 import { bySource, recordOfClaim, recordOfHold } from "./record.ts";
 import type { CreateHoldRow, HeldClaimRow, HoldRow } from "./rows.ts";
-import { END, type ShardStore } from "./store.ts";
+import { SOURCE_ORDER_END, type ShardStore } from "./store.ts";
 
 /** A hold may change hands while its ledger is asked; then the key was free in between, and after this many rounds that is the answer. */
 const MAX_ROUNDS = 3;
@@ -16,7 +23,7 @@ const MAX_PAGE_ROWS = 10_000;
 /** Claims, and holds, that a caller gets at a time: room is left for the rest of the last source id. */
 const MAX_SHARE = MAX_PAGE_ROWS / 4;
 
-const NOTHING_LEARNED: ReadonlyMap<string, Learned> = new Map();
+const NO_VERDICTS: ReadonlyMap<string, Verdict> = new Map();
 
 type Read = LookupFound | { kind: "ask"; hold: HoldRow };
 
@@ -39,27 +46,27 @@ export class ShardReader {
 
   /** One answer per key, in order. */
   async lookup(keys: readonly BucketKey[]): Promise<LookupFound[]> {
-    let reads = keys.map((key) => this.#read(key, NOTHING_LEARNED));
+    let reads = keys.map((key) => this.#read(key, NO_VERDICTS));
     for (let round = 0; round < MAX_ROUNDS; round += 1) {
       const holds = reads.flatMap((read) => (read.kind === "ask" ? [read.hold] : []));
       if (holds.length === 0) break;
-      const learned = await this.#inquirer.inquire(holds);
+      const verdicts = await this.#inquirer.inquire(holds);
       // The key is read again after the answer: the hold may be gone or another's by now.
       reads = keys.map((key, index) => {
         const read = reads[index];
-        return read === undefined || read.kind === "ask" ? this.#read(key, learned) : read;
+        return read === undefined || read.kind === "ask" ? this.#read(key, verdicts) : read;
       });
     }
     return reads.map((read) => (read.kind === "ask" ? { kind: "none" } : read));
   }
 
   /** A create hold shows only while its lease is granted, and only its ledger knows whether it is. */
-  #read(key: BucketKey, learned: ReadonlyMap<string, Learned>): Read {
+  #read(key: BucketKey, verdicts: ReadonlyMap<string, Verdict>): Read {
     const claim = this.#store.claim(key);
     if (claim !== undefined) return { kind: "record", record: recordOfClaim(claim) };
     const hold = this.#store.hold(key);
     if (hold === undefined || hold.kind !== "create") return { kind: "none" };
-    switch (learned.get(identityOf(hold))) {
+    switch (verdicts.get(executionKey(hold))) {
       case "granted":
         return { kind: "record", record: recordOfHold(hold) };
       case "running":
@@ -76,19 +83,19 @@ export class ShardReader {
    * reading: were it to grow when holds end meanwhile, it would reach over others that nobody has asked about.
    */
   async listRecords(request: ListRecordsRequest): Promise<Reply<ListRecordsAnswer>> {
-    const learned = new Map<string, Learned>();
+    const verdicts = new Map<string, Verdict>();
     const first = this.#page({ ...request, limit: Math.min(request.limit, MAX_SHARE) });
     const range: ListRecordsRequest = {
       ...request,
-      upTo: first.through === END ? request.upTo : first.through,
+      upTo: first.through === SOURCE_ORDER_END ? request.upTo : first.through,
       limit: MAX_PAGE_ROWS,
     };
     let page = first;
     for (let round = 0; ; round += 1) {
-      const asks = page.holds.filter((hold) => !learned.has(identityOf(hold)));
+      const asks = page.holds.filter((hold) => !verdicts.has(executionKey(hold)));
       // In a fixed range, holds that are still coming are newer than the call: it may leave them out.
       if (asks.length === 0 || round === MAX_ROUNDS) break;
-      for (const [identity, verdict] of await this.#inquirer.inquire(asks)) learned.set(identity, verdict);
+      for (const [key, verdict] of await this.#inquirer.inquire(asks)) verdicts.set(key, verdict);
       page = this.#page(range);
     }
     if (page.claims.length + page.holds.length >= MAX_PAGE_ROWS) {
@@ -97,35 +104,35 @@ export class ShardReader {
         `more than ${MAX_PAGE_ROWS} records have the same source id: they do not fit into a page`,
       );
     }
-    return this.#answer({ ...page, through: first.through, complete: first.complete }, learned);
+    return this.#answer({ ...page, through: first.through, complete: first.complete }, verdicts);
   }
 
   #answer(
     { claims, holds, through, complete }: Page,
-    learned: ReadonlyMap<string, Learned>,
+    verdicts: ReadonlyMap<string, Verdict>,
   ): Reply<ListRecordsAnswer> {
-    const verdicts = holds.map((hold) => learned.get(identityOf(hold)));
-    if (verdicts.includes("unknown"))
+    const holdVerdicts = holds.map((hold) => verdicts.get(executionKey(hold)));
+    if (holdVerdicts.includes("unknown"))
       return refused("UNAVAILABLE", "the cell's ledger cannot be asked which of its leases are granted");
-    const granted = holds.filter((_, index) => verdicts[index] === "granted");
+    const granted = holds.filter((_, index) => holdVerdicts[index] === "granted");
     const records = [...claims.map(recordOfClaim), ...granted.map(recordOfHold)];
     return ok({ records: records.toSorted(bySource), through, complete });
   }
 
-  #page({ cell, sourceType, bucketTypes: wanted, after, upTo, limit }: ListRecordsRequest): Page {
+  #page({ cell, sourceType, bucketTypes: typeNames, after, upTo, limit }: ListRecordsRequest): Page {
     const source = sourceTypes[sourceType].number;
-    const types = JSON.stringify(wanted.map((type) => bucketTypes[type].number));
-    const claims = wholeIds(limit, after, upTo ?? END, (from, to, most) =>
-      this.#store.claimsBySource(cell, source, types, from, to, most),
+    const types = JSON.stringify(typeNames.map((type) => bucketTypes[type].number));
+    const claims = wholeIds(limit, after, upTo ?? SOURCE_ORDER_END, (from, to, maxRows) =>
+      this.#store.claimsBySource(cell, source, types, from, to, maxRows),
     );
-    const holds = wholeIds(limit, after, claims.end, (from, to, most) =>
-      this.#store.createHoldsBySource(cell, source, types, from, to, most),
+    const holds = wholeIds(limit, after, claims.end, (from, to, maxRows) =>
+      this.#store.createHoldsBySource(cell, source, types, from, to, maxRows),
     );
     return {
       claims: claims.rows.filter((row) => compareBytes(row.source_order, holds.end) <= 0),
       holds: holds.rows,
       through: holds.end,
-      complete: holds.end === (upTo ?? END),
+      complete: holds.end === (upTo ?? SOURCE_ORDER_END),
     };
   }
 }
@@ -139,10 +146,10 @@ function wholeIds<Row extends { source_order: string }>(
 ): { rows: Row[]; end: string } {
   const rows = fetch(after, upTo, limit + 1);
   const last = rows[limit - 1];
-  const behind = rows[limit];
-  if (last === undefined || behind === undefined) return { rows, end: upTo };
+  const next = rows[limit];
+  if (last === undefined || next === undefined) return { rows, end: upTo };
   const end = last.source_order;
-  if (behind.source_order !== end) return { rows: rows.slice(0, limit), end };
+  if (next.source_order !== end) return { rows: rows.slice(0, limit), end };
   const before = rows.filter((row) => row.source_order !== end);
   return { rows: [...before, ...fetch(before.at(-1)?.source_order ?? after, end, MAX_PAGE_ROWS)], end };
 }

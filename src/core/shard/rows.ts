@@ -60,6 +60,6 @@ export type Claimant = Pick<
 >;
 
 /** A hold's identity: what one execution of one prepare left here (rule B4). */
-export interface HoldIdentity extends Holder {
+export interface ExecutionId extends Holder {
   epoch: number;
 }

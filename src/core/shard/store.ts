@@ -4,7 +4,7 @@ import type { Sql } from "../ports.ts";
 import { bucketTypes, sourceTypes, subjectTypes } from "../registry.ts";
 import { sourceOrder } from "../source-order.ts";
 import { digestWordsOfHold } from "./digest-words.ts";
-import type { Claimant, CreateHoldRow, HeldClaimRow, HoldIdentity, HoldRow } from "./rows.ts";
+import type { Claimant, CreateHoldRow, HeldClaimRow, ExecutionId, HoldRow } from "./rows.ts";
 
 /** What the claims of a range add up to. `digested`: how many of them have a digest. */
 interface DigestRow {
@@ -18,7 +18,7 @@ interface DigestRow {
 }
 
 /** Behind every source order: they begin with 0 or 1. */
-export const END = "2";
+export const SOURCE_ORDER_END = "2";
 
 const WORD_SUMS = [0, 1, 2, 3]
   .map((word) => `coalesce(sum(digest_${word}), 0) % 4294967296 AS word_${word}`)
@@ -97,7 +97,7 @@ export class ShardStore {
     writeMeta(this.#sql, "epoch", this.#reservedEpoch);
   }
 
-  insertHold(op: Op, holder: HoldIdentity, uuid: string, nowMs: number): void {
+  insertHold(op: Op, holder: ExecutionId, uuid: string, nowMs: number): void {
     const { kind, subject, source } = op;
     const keep = kind !== "destroy" && subject !== undefined && source !== undefined;
     this.#sql.all(
@@ -172,8 +172,8 @@ export class ShardStore {
   }
 
   /** The executions that hold something here, oldest first. */
-  holders(limit: number): (HoldIdentity & { heldAtMs: number })[] {
-    return this.#sql.all<HoldIdentity & { heldAtMs: number }>(
+  executions(limit: number): (ExecutionId & { heldAtMs: number })[] {
+    return this.#sql.all<ExecutionId & { heldAtMs: number }>(
       `SELECT cell, lease, incarnation, counter, epoch, min(held_at_ms) AS heldAtMs
          FROM hold GROUP BY cell, lease, incarnation, counter, epoch ORDER BY epoch LIMIT ?`,
       limit,

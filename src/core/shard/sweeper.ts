@@ -1,13 +1,13 @@
 import type { Limits } from "../limits.ts";
 import type { Ports } from "../ports.ts";
-import { identityOf, type Inquirer } from "./inquirer.ts";
+import { executionKey, type Inquirer } from "./inquirer.ts";
 import { AlarmSchedule } from "../alarm-schedule.ts";
 import type { ShardStore } from "./store.ts";
 
-type Execution = ReturnType<ShardStore["holders"]>[number];
+type Execution = ReturnType<ShardStore["executions"]>[number];
 
 /** Executions that one run asks about; the rest wait for the next. */
-const RUN_EXECUTIONS = 500;
+const EXECUTIONS_PER_ALARM = 500;
 
 /**
  * Asks about holds that have been there for long, so that none stays when its lease is over and nobody collides with it (rule B8). A hold
@@ -44,15 +44,15 @@ export class Sweeper {
   async run(): Promise<void> {
     this.#alarm.markRung();
     // Read once, for it is a scan: whoever holds something from now on arms the alarm by itself.
-    const most = RUN_EXECUTIONS + this.#pauses.size;
-    const executions = this.#store.holders(most);
+    const maxExecutions = EXECUTIONS_PER_ALARM + this.#pauses.size;
+    const executions = this.#store.executions(maxExecutions);
     try {
       await this.#sweep(executions);
     } finally {
       const now = this.#ports.clock.now();
       if (this.#store.hasHolds()) {
         // Behind those that were read, others may be due.
-        const next = executions.length < most ? this.#nextDueMs(executions, now) : now;
+        const next = executions.length < maxExecutions ? this.#nextDueMs(executions, now) : now;
         this.#alarm.setBy(Math.max(now + this.#limits.sweepAfterMs / 4, next));
       }
     }
@@ -60,20 +60,20 @@ export class Sweeper {
 
   async #sweep(executions: readonly Execution[]): Promise<void> {
     const now = this.#ports.clock.now();
-    const present = new Set(executions.map(identityOf));
-    for (const identity of this.#pauses.keys()) if (!present.has(identity)) this.#pauses.delete(identity);
+    const present = new Set(executions.map(executionKey));
+    for (const key of this.#pauses.keys()) if (!present.has(key)) this.#pauses.delete(key);
     const due = executions
       .filter(
         (hold) =>
           hold.heldAtMs <= now - this.#limits.sweepAfterMs &&
-          (this.#pauses.get(identityOf(hold)) ?? 0) <= now,
+          (this.#pauses.get(executionKey(hold)) ?? 0) <= now,
       )
-      .slice(0, RUN_EXECUTIONS);
-    const learned = await this.#inquirer.inquire(due);
+      .slice(0, EXECUTIONS_PER_ALARM);
+    const verdicts = await this.#inquirer.inquire(due);
     for (const hold of due) {
-      const verdict = learned.get(identityOf(hold));
+      const verdict = verdicts.get(executionKey(hold));
       if (verdict === "granted" || verdict === "running" || verdict === "unknown")
-        this.#pauses.set(identityOf(hold), now + this.#pauseMs(now - hold.heldAtMs));
+        this.#pauses.set(executionKey(hold), now + this.#pauseMs(now - hold.heldAtMs));
     }
   }
 
@@ -86,7 +86,10 @@ export class Sweeper {
   #nextDueMs(executions: readonly Execution[], now: number): number {
     let next = now + this.#limits.maxBackoffMs;
     for (const hold of executions)
-      next = Math.min(next, this.#pauses.get(identityOf(hold)) ?? hold.heldAtMs + this.#limits.sweepAfterMs);
+      next = Math.min(
+        next,
+        this.#pauses.get(executionKey(hold)) ?? hold.heldAtMs + this.#limits.sweepAfterMs,
+      );
     return next;
   }
 }

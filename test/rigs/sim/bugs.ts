@@ -158,8 +158,8 @@ export const bugs: Record<string, Bug> = {
     "B8",
     ["I5"],
     "src/core/shard/inquirer.ts",
-    'if (learned.get(identity) === "committed")',
-    'if (learned.get(identity) !== "gone")',
+    'if (verdicts.get(key) === "committed")',
+    'if (verdicts.get(key) !== "gone")',
   ),
   "nobody asks about old holds": one(
     "B8",
@@ -424,7 +424,7 @@ export const bugs: Record<string, Bug> = {
     "R4",
     ["I21"],
     "src/core/shard/digest-records.ts",
-    "held: isTouched || digested < count,",
+    "held: isHeld || digested < count,",
     "held: digested < count,",
   ),
 };

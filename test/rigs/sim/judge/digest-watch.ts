@@ -12,7 +12,7 @@ import {
   subjectTypeByNumber,
 } from "../../../../src/core/registry.ts";
 import type { ClaimRow, HoldRow } from "../../../../src/core/shard/rows.ts";
-import { END } from "../../../../src/core/shard/store.ts";
+import { SOURCE_ORDER_END } from "../../../../src/core/shard/store.ts";
 import type { Sent } from "../network.ts";
 import type { Evidence } from "./evidence.ts";
 
@@ -57,7 +57,7 @@ export class DigestWatch {
       (bucketTypes as string[]).includes(bucketTypeByNumber(row.bucket_type) ?? "") &&
       row.source_order !== null &&
       Buffer.compare(Buffer.from(row.source_order), Buffer.from(after)) > 0 &&
-      Buffer.compare(Buffer.from(row.source_order), Buffer.from(upTo ?? END)) <= 0;
+      Buffer.compare(Buffer.from(row.source_order), Buffer.from(upTo ?? SOURCE_ORDER_END)) <= 0;
     const its = [...claims.values()].filter(isIn);
     const held = [...holds].some(
       ([key, hold]) => isIn(hold) || (hold.cell === cell && isIn(claims.get(key))),
