@@ -6,7 +6,7 @@ import type { Placement } from "./placement.ts";
 import type { Conflict, OpList, Refusal } from "./refusal.ts";
 import type { BucketTypeName, SourceTypeName, SubjectTypeName } from "./registry.ts";
 
-export const MESSAGE_VERSION = 2;
+export const MESSAGE_VERSION = 1;
 
 export interface Envelope {
   version: number;

@@ -21,8 +21,6 @@ export const directorySchema: readonly (readonly string[])[] = [
        expires_at_ms INTEGER NOT NULL,
        revoked_at_ms INTEGER
      ) STRICT, WITHOUT ROWID`,
-  ],
-  [
     // Of runs that verify their cell. As many as there may be at a time, and no more.
     `CREATE TABLE verification_slot (
        cell TEXT NOT NULL PRIMARY KEY,

@@ -14,7 +14,7 @@ export interface ClaimRow {
   epoch: number;
   created_at_ms: number;
   updated_at_ms: number;
-  /** All four or none: claims from before there were digests have none. */
+  /** All four or none: a claim whose types this version does not know has none. */
   digest_0: number | null;
   digest_1: number | null;
   digest_2: number | null;

@@ -1,7 +1,8 @@
 /** Append-only: each step runs once per shard, in order. */
 export const shardSchema: readonly (readonly string[])[] = [
   [
-    // Permanent ownership. One row per bucket: the primary key is what makes a name unique.
+    // Permanent ownership. One row per bucket: the primary key is what makes a name unique. The digest columns hold the words of a claim's
+    // digest (src/core/digest.ts); all four are NULL when this version does not know one of the claim's types.
     `CREATE TABLE claim (
        bucket_type INTEGER NOT NULL,
        canonical TEXT NOT NULL,
@@ -16,9 +17,15 @@ export const shardSchema: readonly (readonly string[])[] = [
        epoch INTEGER NOT NULL,
        created_at_ms INTEGER NOT NULL,
        updated_at_ms INTEGER NOT NULL,
+       digest_0 INTEGER,
+       digest_1 INTEGER,
+       digest_2 INTEGER,
+       digest_3 INTEGER,
        PRIMARY KEY (bucket_type, canonical)
      ) STRICT, WITHOUT ROWID`,
-    `CREATE INDEX claim_by_source ON claim (cell, source_type, source_order)`,
+    // Up to `canonical` this is the order of the listings. Digests of ranges are read from the index alone.
+    `CREATE INDEX claim_by_source ON claim (cell, source_type, source_order, bucket_type, canonical,
+                                            updated_at_ms, digest_0, digest_1, digest_2, digest_3)`,
     // In flight only. Columns from value on are NULL for a destroy, which needs none of them.
     `CREATE TABLE hold (
        bucket_type INTEGER NOT NULL,
@@ -39,13 +46,5 @@ export const shardSchema: readonly (readonly string[])[] = [
        source_order TEXT,
        PRIMARY KEY (bucket_type, canonical)
      ) STRICT, WITHOUT ROWID`,
-  ],
-  [
-    // A claim's digest (src/core/digest.ts). NULL for claims from before this step, until they are replaced.
-    ...[0, 1, 2, 3].map((word) => `ALTER TABLE claim ADD COLUMN digest_${word} INTEGER`),
-    // Digests of ranges are read from the index alone. Up to `canonical` it is the order of the listings, as it was before; the key of the
-    // table would be at its end in any case.
-    "DROP INDEX claim_by_source",
-    `CREATE INDEX claim_by_source ON claim (cell, source_type, source_order, bucket_type, canonical, updated_at_ms, digest_0, digest_1, digest_2, digest_3)`,
   ],
 ];
