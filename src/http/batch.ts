@@ -14,7 +14,7 @@ export type Batch = z.output<typeof schemas.batch>;
 
 const KINDS: readonly OpKind[] = ["create", "destroy", "replace"];
 
-interface Given {
+interface BatchOp {
   bucket: { type: BucketTypeName; value: string };
   subject?: Subject | undefined;
   source?: Source | undefined;
@@ -24,7 +24,7 @@ interface Given {
 /** The ops of a begin, checked, canonical and placed (rule B1): all that is wrong with a batch is found here, before the first message. */
 export function opsOf(batch: Batch, shards: number, limits: Limits): Result<Op[]> {
   const given = KINDS.flatMap((kind) =>
-    (batch[listOf(kind)] ?? []).map((op: Given, index) => ({
+    (batch[listOf(kind)] ?? []).map((op: BatchOp, index) => ({
       kind,
       index,
       op,
@@ -69,14 +69,14 @@ export function opsOf(batch: Batch, shards: number, limits: Limits): Result<Op[]
 }
 
 /** A bucket by its canonical value; a refusal names the value under `field`. */
-export function keyOf({ type, value }: Given["bucket"], field: string, limits: Limits): Result<BucketKey> {
+export function keyOf({ type, value }: BatchOp["bucket"], field: string, limits: Limits): Result<BucketKey> {
   const made = canonicalize(type, value, limits.valueBytes);
   return made.ok
     ? ok({ type, canonical: made.canonical })
     : refused("INVALID_ARGUMENT", `\`${field}.value\`: ${made.detail}`, { field: `${field}.value` });
 }
 
-function idsFault({ subject, source }: Given, field: string, limits: Limits): Result<never> | undefined {
+function idsFault({ subject, source }: BatchOp, field: string, limits: Limits): Result<never> | undefined {
   for (const [name, given] of [
     ["subject", subject],
     ["source", source],

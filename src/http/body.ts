@@ -29,15 +29,15 @@ export async function readBody(
   return parseJson(text, limits.jsonDepth);
 }
 
-/** Never more than `most`, whatever Content-Length says; and never much more than that, or than a small body, in memory. */
-async function readBytes(request: Request, most: number): Promise<Result<Uint8Array>> {
+/** Never more than `maxBytes`, whatever Content-Length says; and never much more than that, or than a small body, in memory. */
+async function readBytes(request: Request, maxBytes: number): Promise<Result<Uint8Array>> {
   if (request.body === null) return ok(new Uint8Array());
   try {
     const declared = request.headers.get("content-length");
-    if (declared === null || Number(declared) > SMALL_BYTES) return await readChunks(request.body, most);
+    if (declared === null || Number(declared) > SMALL_BYTES) return await readChunks(request.body, maxBytes);
     // Nearly all of them: one call instead of several for each chunk. HTTP ends a body where its length says.
     const bytes = new Uint8Array(await request.arrayBuffer());
-    return bytes.length > most ? tooLarge(most) : ok(bytes);
+    return bytes.length > maxBytes ? tooLarge(maxBytes) : ok(bytes);
   } catch {
     // The caller went away, or cut the body short: no fault of ours.
     return refused("INVALID_ARGUMENT", "the body ended early", { field: "body" });
@@ -45,13 +45,13 @@ async function readBytes(request: Request, most: number): Promise<Result<Uint8Ar
 }
 
 /** Counts while it reads, and stops at the limit. */
-async function readChunks(body: ReadableStream<Uint8Array>, most: number): Promise<Result<Uint8Array>> {
+async function readChunks(body: ReadableStream<Uint8Array>, maxBytes: number): Promise<Result<Uint8Array>> {
   const chunks: Uint8Array[] = [];
   let length = 0;
   // `for await` cancels the stream when the loop is left.
   for await (const chunk of body) {
     length += chunk.length;
-    if (length > most) return tooLarge(most);
+    if (length > maxBytes) return tooLarge(maxBytes);
     chunks.push(chunk);
   }
   const bytes = new Uint8Array(length);
@@ -63,8 +63,8 @@ async function readChunks(body: ReadableStream<Uint8Array>, most: number): Promi
   return ok(bytes);
 }
 
-const tooLarge = (most: number): Result<never> =>
-  refused("RESOURCE_EXHAUSTED", `the body is larger than ${most} bytes`, { reason: "BODY_TOO_LARGE" });
+const tooLarge = (maxBytes: number): Result<never> =>
+  refused("RESOURCE_EXHAUSTED", `the body is larger than ${maxBytes} bytes`, { reason: "BODY_TOO_LARGE" });
 
 const notJson = (): { ok: false; refusal: Failure } =>
   unsupported("send JSON, as `Content-Type: application/json`");

@@ -54,7 +54,7 @@ export class DirectoryCopy {
 
   /** The present, for what must not be answered from a copy. */
   async read(): Promise<Result<DirectoryView>> {
-    const snapshot = await reach(readTimeoutMs(this.#limits), { who: "the directory" }, () =>
+    const snapshot = await reach(readTimeoutMs(this.#limits), { name: "the directory" }, () =>
       this.#objects.directory().snapshot(this.#envelope),
     );
     return snapshot.ok ? ok(viewOf(snapshot.value)) : snapshot;
@@ -82,10 +82,10 @@ export class DirectoryCopy {
    * of their own, and a refresh that has taken too long counts as gone.
    */
   async #shared(nowMs: number): Promise<Result<DirectoryView>> {
-    const patienceMs = readTimeoutMs(this.#limits);
+    const timeoutMs = readTimeoutMs(this.#limits);
     const running = this.#refresh;
-    if (running === undefined || nowMs - running.startedMs > patienceMs) return this.#start(nowMs);
-    return reach(patienceMs, { who: "the directory" }, () => running.result);
+    if (running === undefined || nowMs - running.startedMs > timeoutMs) return this.#start(nowMs);
+    return reach(timeoutMs, { name: "the directory" }, () => running.result);
   }
 
   #start(startedMs: number): Promise<Result<DirectoryView>> {

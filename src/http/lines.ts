@@ -24,21 +24,21 @@ export async function openLines(
 }
 
 function streamOf(
-  first: Made,
+  first: Chunk,
   rest: Lines<unknown>,
   trace: Trace,
   log: typeof logEvent,
 ): ReadableStream<Uint8Array> {
-  let ready: Made | undefined = first;
+  let ready: Chunk | undefined = first;
   return new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
-        let made = ready ?? (await nextOf(rest, trace, log));
+        let chunk = ready ?? (await nextChunk(rest, trace, log));
         ready = undefined;
         // A reader that waits is not asked for again unless it is given something.
-        while (made.lines.length === 0 && !made.isLast) made = await nextOf(rest, trace, log);
-        if (made.lines.length > 0) controller.enqueue(encoded(made.lines));
-        if (made.isLast) controller.close();
+        while (chunk.lines.length === 0 && !chunk.isLast) chunk = await nextChunk(rest, trace, log);
+        if (chunk.lines.length > 0) controller.enqueue(encoded(chunk.lines));
+        if (chunk.isLast) controller.close();
       },
       cancel: async () => void (await rest.return()),
     },
@@ -47,24 +47,24 @@ function streamOf(
   );
 }
 
-interface Made {
+interface Chunk {
   lines: readonly unknown[];
   isLast: boolean;
 }
 
-async function nextOf(rest: Lines<unknown>, trace: Trace, log: typeof logEvent): Promise<Made> {
+async function nextChunk(rest: Lines<unknown>, trace: Trace, log: typeof logEvent): Promise<Chunk> {
   try {
     const { value, done } = await rest.next();
     if (done === true) return { lines: [], isLast: true };
     if (value.ok) return { lines: value.value, isLast: false };
-    return broken(value.refusal, trace, log);
+    return failureChunk(value.refusal, trace, log);
   } catch (error) {
-    return broken(logFault(error, trace, log), trace, log);
+    return failureChunk(logFault(error, trace, log), trace, log);
   }
 }
 
 /** The request was logged when its answer began, and that was a good one. */
-function broken(failure: Failure, { requestId, route }: Trace, log: typeof logEvent): Made {
+function failureChunk(failure: Failure, { requestId, route }: Trace, log: typeof logEvent): Chunk {
   log("stream_failed", {
     request_id: requestId,
     route,

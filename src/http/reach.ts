@@ -6,8 +6,8 @@ import { wallClock } from "../runtime.ts";
 import type { Failure } from "./problem.ts";
 
 /** What to answer when a peer's answer is not known (rule M2). Completes "... cannot be reached" and "... did not answer in time". */
-interface Peer {
-  who: string;
+interface Target {
+  name: string;
   /** What the caller should make of it. */
   advice?: string;
 }
@@ -19,7 +19,7 @@ export const readTimeoutMs = ({ inquiryTimeoutMs, exchangeTimeoutMs }: Limits): 
 /** Calls an object; an unknown answer becomes 503, or 504 when the time was up. */
 export async function reach<T>(
   timeoutMs: number,
-  { who, advice }: Peer,
+  { name, advice }: Target,
   work: () => Promise<Reply<T>>,
 ): Promise<Result<T>> {
   const answer = await ask(wallClock, timeoutMs, work);
@@ -27,8 +27,8 @@ export async function reach<T>(
   if (answer.kind === "refused") return { ok: false, refusal: answer.refusal };
   const more = advice === undefined ? "" : `: ${advice}`;
   return answer.timedOut === true
-    ? refused("DEADLINE_EXCEEDED", `${who} did not answer in time${more}`)
-    : refused("UNAVAILABLE", `${who} cannot be reached${more}`, { retryAfterMs: 1_000 });
+    ? refused("DEADLINE_EXCEEDED", `${name} did not answer in time${more}`)
+    : refused("UNAVAILABLE", `${name} cannot be reached${more}`, { retryAfterMs: 1_000 });
 }
 
 /** A result with something added to its refusal. */

@@ -32,7 +32,7 @@ interface Check {
 const KEEP_MS = 1_000;
 
 /** In message times: the directory first, then everything else, a few at a time. */
-const PATIENCE = 4;
+const TIMEOUT_FACTOR = 4;
 
 /** Whether all parts that requests need can be reached. */
 export class Readiness {
@@ -45,15 +45,15 @@ export class Readiness {
 
   async check(): Promise<Report> {
     const now = this.#deployment.clock.now();
-    const patienceMs = PATIENCE * readTimeoutMs(this.#deployment.config.limits);
+    const timeoutMs = TIMEOUT_FACTOR * readTimeoutMs(this.#deployment.config.limits);
     const latest = this.#latest;
     if (
       latest !== undefined &&
       now - (latest.doneMs ?? now) <= KEEP_MS &&
-      now - latest.startedMs <= patienceMs
+      now - latest.startedMs <= timeoutMs
     ) {
       // Another request's promise, so with a timer of our own: see DirectoryCopy.
-      return reach(patienceMs, { who: "the check that is under way" }, () => latest.report);
+      return reach(timeoutMs, { name: "the check that is under way" }, () => latest.report);
     }
     const started: Check = { startedMs: now, doneMs: undefined, report: this.#ask() };
     this.#latest = started;
@@ -79,7 +79,7 @@ export class Readiness {
     ];
     const [answers, d1] = await Promise.all([
       fanOut(parts, config.limits.fanOut, ({ name, ping }) =>
-        reach(readTimeoutMs(config.limits), { who: name }, ping),
+        reach(readTimeoutMs(config.limits), { name }, ping),
       ),
       d1Health(env),
     ]);

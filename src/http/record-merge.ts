@@ -4,7 +4,7 @@ import { ok, type Result } from "../core/refusal.ts";
 import { bySource } from "../core/shard/record.ts";
 import { compareBytes, sourceOrder } from "../core/source-order.ts";
 
-interface Merge {
+interface MergeOptions {
   shards: number;
   /** Shards asked at a time. */
   width: number;
@@ -14,7 +14,7 @@ interface Merge {
   after: string;
 }
 
-export interface Merged {
+export interface MergedPage {
   records: ClaimRecord[];
   /** The source order to go on after; undefined when this was the last page. */
   next: string | undefined;
@@ -23,7 +23,7 @@ export interface Merged {
 type FetchRecords = (shard: number, after: string, limit: number) => Promise<Result<ListRecordsAnswer>>;
 
 /** What one shard has answered and the page has not used yet. */
-interface Source {
+interface ShardBuffer {
   shard: number;
   records: ClaimRecord[];
   complete: boolean;
@@ -32,12 +32,12 @@ interface Source {
 
 /** One ordered page out of all shards (rule R3). Each shard is asked for its share, and again when that runs out. */
 export async function mergeRecords(
-  { shards, width, limit, after }: Merge,
+  { shards, width, limit, after }: MergeOptions,
   fetch: FetchRecords,
-): Promise<Result<Merged>> {
+): Promise<Result<MergedPage>> {
   // The hash spreads names evenly, so half as much again as an even share is nearly always enough.
   const share = Math.ceil((limit * 1.5) / shards) + 1;
-  const sources: Source[] = Array.from({ length: shards }, (_, shard) => ({
+  const buffers: ShardBuffer[] = Array.from({ length: shards }, (_, shard) => ({
     shard,
     records: [],
     complete: false,
@@ -46,38 +46,38 @@ export async function mergeRecords(
   const records: ClaimRecord[] = [];
   let last: string | undefined;
   for (;;) {
-    if (records.length >= limit && sources.some((source) => source.records.length > 0))
+    if (records.length >= limit && buffers.some((buffer) => buffer.records.length > 0))
       return ok({ records, next: last });
     // Also when the page is full: whether this is the last one is known only when every shard has been read to its end.
-    const empty = sources.filter((source) => source.records.length === 0 && !source.complete);
-    const filled = await fanOut(empty, width, (source) => refill(source, share, fetch));
+    const empty = buffers.filter((buffer) => buffer.records.length === 0 && !buffer.complete);
+    const filled = await fanOut(empty, width, (buffer) => refill(buffer, share, fetch));
     for (const result of filled) if (!result.ok) return result;
-    const first = firstOrder(sources);
+    const first = firstOrder(buffers);
     if (first === undefined) return ok({ records, next: undefined });
     if (records.length >= limit) return ok({ records, next: last });
     // Every shard that has records of this source id has answered all of them: shards answer whole source ids.
-    records.push(...sources.flatMap((source) => take(source, first)).toSorted(bySource));
+    records.push(...buffers.flatMap((buffer) => take(buffer, first)).toSorted(bySource));
     last = first;
   }
 }
 
 const orderOf = (record: ClaimRecord): string => sourceOrder(record.source.id);
 
-async function refill(source: Source, limit: number, fetch: FetchRecords): Promise<Result<null>> {
+async function refill(buffer: ShardBuffer, limit: number, fetch: FetchRecords): Promise<Result<null>> {
   // An answer without records that is not complete met nothing but names whose leases are not granted: what comes behind them counts.
-  while (source.records.length === 0 && !source.complete) {
-    const answer = await fetch(source.shard, source.after, limit);
+  while (buffer.records.length === 0 && !buffer.complete) {
+    const answer = await fetch(buffer.shard, buffer.after, limit);
     if (!answer.ok) return answer;
-    ({ records: source.records, complete: source.complete, through: source.after } = answer.value);
+    ({ records: buffer.records, complete: buffer.complete, through: buffer.after } = answer.value);
   }
   return ok(null);
 }
 
-function firstOrder(sources: readonly Source[]): string | undefined {
+function firstOrder(buffers: readonly ShardBuffer[]): string | undefined {
   let first: string | undefined;
   for (const {
     records: [record],
-  } of sources) {
+  } of buffers) {
     if (record === undefined) continue;
     const order = orderOf(record);
     if (first === undefined || compareBytes(order, first) < 0) first = order;
@@ -85,8 +85,8 @@ function firstOrder(sources: readonly Source[]): string | undefined {
   return first;
 }
 
-/** Removes and returns the records of one source id from the head of a source. */
-function take(source: Source, order: string): ClaimRecord[] {
-  const end = source.records.findIndex((record) => orderOf(record) !== order);
-  return source.records.splice(0, end < 0 ? source.records.length : end);
+/** Removes and returns the records of one source id from the head of a buffer. */
+function take(buffer: ShardBuffer, order: string): ClaimRecord[] {
+  const end = buffer.records.findIndex((record) => orderOf(record) !== order);
+  return buffer.records.splice(0, end < 0 ? buffer.records.length : end);
 }

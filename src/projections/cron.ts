@@ -11,7 +11,7 @@ import { causeOf } from "./failure.ts";
 import { pruneHistory } from "./history.ts";
 import { inStatements, jsonArray, type JsonRow } from "./json-rows.ts";
 import { mirrorCells, mirrorKeys } from "./mirror.ts";
-import { pullLedger, type Pulled, type Source } from "./pull.ts";
+import { pullLedger, type PullResult, type PullTarget } from "./pull.ts";
 import { CALL_TIMEOUT_MS, type CronRun } from "./cron-run.ts";
 import { cells, cronRuns } from "./schema.ts";
 
@@ -34,16 +34,16 @@ const RUN_MS = 45_000;
 const RUN_PAGES = 400;
 
 /** A cell as this run meets it. Without a cursor (D1 is down) its ledger is still woken, but nothing is pulled. */
-interface Target extends Omit<Source, "position"> {
+interface CronTarget extends Omit<PullTarget, "position"> {
   position: number | null;
 }
 
-interface Visit extends Pulled {
+interface Visit extends PullResult {
   cell: string;
 }
 
 /** A cell as D1 knows it. */
-interface Known {
+interface CellCursor {
   cell: string;
   position: number;
   lastPulledAtMs: number | null;
@@ -77,12 +77,12 @@ export async function runCron(
   );
   const directory = await readDirectory(run);
   const mirrored = directory.ok ? await mirrorCells(database, directory.value) : directory;
-  const known = await database.run("read cells", (orm) =>
+  const cursors = await database.run("read cells", (orm) =>
     orm
       .select({ cell: cells.cellId, position: cells.pulledPosition, lastPulledAtMs: cells.lastPulledAtMs })
       .from(cells),
   );
-  const targets = targetsOf(directory.ok ? directory.value : undefined, known.ok ? known.value : []);
+  const targets = targetsOf(directory.ok ? directory.value : undefined, cursors.ok ? cursors.value : []);
   const [mirroredKeys, visits] = await Promise.all([
     mirrorKeys(run),
     fanOut(targets, limits.fanOut, (target) => visit(run, target)),
@@ -91,7 +91,7 @@ export async function runCron(
   const marked = await markCells(database, visits);
   const pruned = await pruneHistory(database, startedAtMs - limits.historyS * 1_000);
 
-  const failed = [begun, directory, mirrored, known, mirroredKeys, marked, pruned].find(
+  const failed = [begun, directory, mirrored, cursors, mirroredKeys, marked, pruned].find(
     (result) => !result.ok,
   );
   const finishedAtMs = clock.now();
@@ -127,14 +127,14 @@ async function readDirectory({ envelope, objects, runtime }: CronRun): Promise<R
 }
 
 /** Least recently pulled first, so that what one run does not get to comes first in the next. */
-function targetsOf(registered: readonly Cell[] | undefined, known: readonly Known[]): Target[] {
-  const knownByCell = new Map(known.map((row) => [row.cell, row]));
-  const lastPulledAtMs = ({ cell }: Target): number => knownByCell.get(cell)?.lastPulledAtMs ?? 0;
-  return (registered ?? known.map(({ cell }) => ({ cell, locationHint: null })))
+function targetsOf(registered: readonly Cell[] | undefined, cursors: readonly CellCursor[]): CronTarget[] {
+  const cursorByCell = new Map(cursors.map((row) => [row.cell, row]));
+  const lastPulledAtMs = ({ cell }: CronTarget): number => cursorByCell.get(cell)?.lastPulledAtMs ?? 0;
+  return (registered ?? cursors.map(({ cell }) => ({ cell, locationHint: null })))
     .map(({ cell, locationHint }) => ({
       cell,
       locationHint,
-      position: knownByCell.get(cell)?.position ?? null,
+      position: cursorByCell.get(cell)?.position ?? null,
     }))
     .toSorted((a, b) => lastPulledAtMs(a) - lastPulledAtMs(b));
 }
@@ -147,7 +147,7 @@ async function pokeShards({ envelope, limits, objects, runtime }: CronRun, shard
   });
 }
 
-async function visit(run: CronRun, target: Target): Promise<Visit> {
+async function visit(run: CronRun, target: CronTarget): Promise<Visit> {
   const { cell, locationHint } = target;
   const pulled = await pull(run, target);
   // In any case: the ledger may have lost its alarm, and what is old enough goes without D1 as well.
@@ -159,7 +159,7 @@ async function visit(run: CronRun, target: Target): Promise<Visit> {
   return { ...pulled, cell, error };
 }
 
-async function pull(run: CronRun, { cell, locationHint, position }: Target): Promise<Pulled> {
+async function pull(run: CronRun, { cell, locationHint, position }: CronTarget): Promise<PullResult> {
   if (position === null)
     return { position: 0, rows: 0, completeAtMs: null, error: "the fleet record cannot be reached" };
   try {

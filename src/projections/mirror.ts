@@ -39,11 +39,11 @@ const upsertCells = (rows: readonly JsonRow[]) => sql`
 /** Copies what changed of the keys since the last run, oldest change first. */
 export async function mirrorKeys(run: CronRun): Promise<Result<null>> {
   const { database, deadlineMs, runtime } = run;
-  const known = await database.run("read keys", (orm) =>
+  const latest = await database.run("read keys", (orm) =>
     orm.select({ position: max(keys.position) }).from(keys),
   );
-  if (!known.ok) return known;
-  let position = known.value[0]?.position ?? 0;
+  if (!latest.ok) return latest;
+  let position = latest.value[0]?.position ?? 0;
   // Asks for the last change again: keys are never forgotten, so a directory that does not show it was restored from a backup.
   let after = Math.max(0, position - 1);
   while (runtime.clock.now() < deadlineMs) {
@@ -51,7 +51,7 @@ export async function mirrorKeys(run: CronRun): Promise<Result<null>> {
     if (!page.ok) return page;
     const { keys: changed, more } = page.value;
     if (changed.length === 0 && after < position) {
-      runtime.log("directory_behind_record", { position });
+      runtime.log("directory_lost_changes", { position });
       position = 0;
       after = 0;
       continue;

@@ -11,15 +11,15 @@ import { inStatements, jsonArray, type JsonRow } from "./json-rows.ts";
 import { CALL_TIMEOUT_MS, type CronRun } from "./cron-run.ts";
 import { cells, leases } from "./schema.ts";
 
-export interface Source {
+export interface PullTarget {
   cell: string;
   locationHint: string | null;
   /** The cursor that D1 holds: every change up to here is in it. */
   position: number;
 }
 
-export interface Pulled {
-  /** As in `Source`, after the pull. */
+export interface PullResult {
+  /** As in `PullTarget`, after the pull. */
   position: number;
   rows: number;
   /** When the page was asked for that reached the ledger's end; null: it was not reached. */
@@ -36,11 +36,11 @@ const CLOCK_SKEW_MS = 60_000;
  * Copies the changes of one ledger into D1, oldest first, each page and the cursor in one transaction. Any number of runs may do it at the
  * same time: a row is only overwritten by a later change, and the cursor only moves on from where it has come to.
  */
-export async function pullLedger(run: CronRun, source: Source): Promise<Pulled> {
-  const { cell } = source;
-  let { position } = source;
+export async function pullLedger(run: CronRun, target: PullTarget): Promise<PullResult> {
+  const { cell } = target;
+  let { position } = target;
   let rows = 0;
-  const end = (completeAtMs: number | null, error: string | null = null): Pulled => ({
+  const end = (completeAtMs: number | null, error: string | null = null): PullResult => ({
     position,
     rows,
     completeAtMs,
@@ -51,13 +51,13 @@ export async function pullLedger(run: CronRun, source: Source): Promise<Pulled> 
   for (let page = 0; page < MAX_PAGES && run.pagesLeft > 0; page += 1) {
     const askedAtMs = run.runtime.clock.now();
     if (askedAtMs >= run.deadlineMs) break;
-    const answer = await askPage(run, source, after);
+    const answer = await askPage(run, target, after);
     if (answer.kind !== "ok") return end(null, causeOf(answer));
     const { changes, throughPosition, more } = answer.value;
     if (changes.length === 0 && after < position && cannotBePruned(position, run)) {
-      run.runtime.log("ledger_behind_record", { cell, position });
-      const begun = await beginAgain(run.database, cell, position);
-      if (!begun.ok) return end(null, causeOf(begun));
+      run.runtime.log("ledger_lost_changes", { cell, position });
+      const reset = await resetCursor(run.database, cell, position);
+      if (!reset.ok) return end(null, causeOf(reset));
       position = 0;
       after = 0;
       continue;
@@ -80,7 +80,7 @@ export async function pullLedger(run: CronRun, source: Source): Promise<Pulled> 
 /** The ledger also bounds a page in bytes. */
 function askPage(
   { envelope, limits, objects, runtime }: CronRun,
-  { cell, locationHint }: Source,
+  { cell, locationHint }: PullTarget,
   afterPosition: number,
 ): Promise<Answer<PullAnswer>> {
   return ask(runtime.clock, CALL_TIMEOUT_MS, async () =>
@@ -160,8 +160,8 @@ const upsertLeases = (orm: Orm, rows: readonly JsonRow[]) =>
     });
 
 /** Sets the cursor back, unless another run has moved it meanwhile. */
-function beginAgain(database: Database, cell: string, position: number): Promise<Result<unknown>> {
-  return database.run("begin again", (orm) =>
+function resetCursor(database: Database, cell: string, position: number): Promise<Result<unknown>> {
+  return database.run("reset cursor", (orm) =>
     orm
       .update(cells)
       .set({ pulledPosition: 0 })

@@ -79,7 +79,7 @@ export async function listStale(env: Env, query: StaleQuery, clock = wallClock):
       }
       after = positionOf(candidate);
     }
-    await forget(
+    await deleteUnknown(
       database,
       candidates.filter((_, index) => states[index] === "unknown"),
     );
@@ -220,11 +220,11 @@ class Ledgers {
  * Deletes rows whose lease its ledger does not have. They are left over when D1 or a ledger was restored from a backup; no pull will ever
  * change them, and the oldest of all, they would be asked about in every listing.
  */
-async function forget(database: Database, gone: readonly Candidate[]): Promise<void> {
+async function deleteUnknown(database: Database, gone: readonly Candidate[]): Promise<void> {
   if (gone.length === 0) return;
   const rows = gone.map(({ cell, createdPosition, lease }) => [cell, createdPosition, lease]);
   // A failure does no harm: the next listing meets them again.
-  await database.run("forget leases", (orm) =>
+  await database.run("delete unknown leases", (orm) =>
     orm.run(sql`
       DELETE FROM leases WHERE state = 'GRANTED' AND (cell_id, created_position, uuid) IN (
         SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(${JSON.stringify(rows)})

@@ -22,16 +22,16 @@ export const cellHandlers: Handlers<keyof typeof cellRoutes> = {
       const view = await deployment.directory.read();
       if (!view.ok) return view;
       // The directory answers them in the order of their ids.
-      const behind = [...view.value.cells.values()].filter(
+      const remaining = [...view.value.cells.values()].filter(
         ({ cell }) => position === undefined || compareBytes(sourceOrder(cell), sourceOrder(position)) > 0,
       );
-      const cells = behind.slice(0, limit);
+      const cells = remaining.slice(0, limit);
       const statuses = await fanOut(cells, deployment.config.limits.fanOut, (cell) =>
         statusOf(deployment, cell),
       );
       const body = {
         cells: cells.map((cell, index) => toApiCell(cell, statuses[index])),
-        next_page_token: await next(behind.length > limit ? cells.at(-1)?.cell : undefined),
+        next_page_token: await next(remaining.length > limit ? cells.at(-1)?.cell : undefined),
       };
       return ok({ status: 200, body });
     });
@@ -42,7 +42,7 @@ export const cellHandlers: Handlers<keyof typeof cellRoutes> = {
       const message = { ...deployment.envelope, cell: id, name, address, locationHint: locationHint ?? null };
       const added = await reach(
         readTimeoutMs(deployment.config.limits),
-        { who: DIRECTORY, advice: UNSURE },
+        { name: DIRECTORY, advice: UNSURE },
         () => deployment.objects.directory().addCell(message),
       );
       deployment.directory.expire();
@@ -67,7 +67,7 @@ export const cellHandlers: Handlers<keyof typeof cellRoutes> = {
       const message = { ...deployment.envelope, cell, ...change, updatedAtMs };
       const changed = await reach(
         readTimeoutMs(deployment.config.limits),
-        { who: DIRECTORY, advice: UNSURE },
+        { name: DIRECTORY, advice: UNSURE },
         () => deployment.objects.directory().changeCell(message),
       );
       deployment.directory.expire();
@@ -84,7 +84,7 @@ export const cellHandlers: Handlers<keyof typeof cellRoutes> = {
 };
 
 const DIRECTORY = "the directory";
-const LEDGER = { who: "the cell's ledger" };
+const LEDGER = { name: "the cell's ledger" };
 const UNSURE = "the change may have been made; read it back, or repeat the call";
 
 /** Undefined when the cell's ledger cannot be asked. */

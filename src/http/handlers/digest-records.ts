@@ -27,17 +27,17 @@ export const digestRecords: Handler<"digestRecords"> = ({
 }) => {
   const ranges = rangesOf(body.ranges, deployment.config.limits);
   if (!ranges.ok) return ranges;
-  const wanted = body.bucket_types === undefined ? bucketTypeNames : [...new Set(body.bucket_types)];
+  const types = body.bucket_types === undefined ? bucketTypeNames : [...new Set(body.bucket_types)];
   return ok(async () => {
-    const mayRead = await authorize(deployment, principal, cell);
-    if (!mayRead.ok) return mayRead;
+    const authorized = await authorize(deployment, principal, cell);
+    if (!authorized.ok) return authorized;
     // Before the shards are asked: whatever was done by now is in their answers.
     const asOfMs = deployment.clock.now();
     const request = {
       ...deployment.envelope,
       cell,
       sourceType: body.source_type,
-      bucketTypes: wanted,
+      bucketTypes: types,
       ranges: ranges.value,
     };
     const answers = await askShards(deployment, request);
@@ -81,7 +81,7 @@ async function askShards(
   const { config, objects } = deployment;
   const shards = Array.from({ length: config.shards }, (_, shard) => shard);
   const answers = await fanOut(shards, config.limits.fanOut, (shard) =>
-    reach(readTimeoutMs(deployment.config.limits), { who: `shard ${shard}` }, () =>
+    reach(readTimeoutMs(deployment.config.limits), { name: `shard ${shard}` }, () =>
       objects.shard(shard).digestRecords(request),
     ),
   );

@@ -12,7 +12,7 @@ import { rangeOf, readRange } from "./record-range.ts";
 type Line = z.input<typeof exportLine>;
 
 /** The platform lets a Worker make 1,000 calls for one request, which many shards use up before `exportRecords` does. */
-const MOST_CALLS = 900;
+const MAX_CALLS = 900;
 
 export const exportHandlers: Handlers<"exportRecords"> = {
   exportRecords(call) {
@@ -41,7 +41,7 @@ async function* linesOf(call: Call<"exportRecords">, { after: from, upTo }: Sour
     for (const line of recordLines(records, cursor)) lines.push(line);
     cursor = records.at(-1)?.source.id ?? cursor;
     left -= records.length;
-    const mayGoOn = left > 0 && calls + shards < MOST_CALLS;
+    const mayGoOn = left > 0 && calls + shards < MAX_CALLS;
     if (next === undefined) return yield ok([...lines, { end: "complete" }]);
     if (!mayGoOn) return yield ok([...lines, { end: "continue", cursor }]);
     yield ok(lines);

@@ -44,7 +44,7 @@ export const keyHandlers: Handlers<keyof typeof keyRoutes> = {
         revokedAtMs: null,
       };
       const advice = "no key was handed out; repeat the call";
-      const recorded = await reach(readTimeoutMs(deployment.config.limits), { who: DIRECTORY, advice }, () =>
+      const recorded = await reach(readTimeoutMs(deployment.config.limits), { name: DIRECTORY, advice }, () =>
         deployment.objects.directory().recordKey({ ...deployment.envelope, key: known }),
       );
       if (!recorded.ok) return recorded;
@@ -60,7 +60,7 @@ export const keyHandlers: Handlers<keyof typeof keyRoutes> = {
     const { deployment } = call;
     return ok(async () => {
       const message = { ...deployment.envelope, afterPosition: position ?? 0, limit };
-      const listed = await reach(readTimeoutMs(deployment.config.limits), { who: DIRECTORY }, () =>
+      const listed = await reach(readTimeoutMs(deployment.config.limits), { name: DIRECTORY }, () =>
         deployment.objects.directory().listKeys(message),
       );
       if (!listed.ok) return listed;
@@ -77,15 +77,15 @@ export const keyHandlers: Handlers<keyof typeof keyRoutes> = {
 
   revokeKey({ deployment, params: { id }, body }) {
     return ok(async () => {
-      const found = await reach(readTimeoutMs(deployment.config.limits), { who: DIRECTORY }, () =>
+      const found = await reach(readTimeoutMs(deployment.config.limits), { name: DIRECTORY }, () =>
         deployment.objects.directory().keyToRevoke({ ...deployment.envelope, keyId: id }),
       );
       if (!found.ok) return found;
-      const known = found.value ?? unseen(deployment, id, body?.cell_id ?? null);
+      const known = found.value ?? keyMadeElsewhere(deployment, id, body?.cell_id ?? null);
       // What the caller says of a key that was made elsewhere may be corrected by saying it again; a ledger is told each time.
       const key =
         known.note === NOT_MADE_HERE && body?.cell_id !== undefined
-          ? unseen(deployment, id, body.cell_id)
+          ? keyMadeElsewhere(deployment, id, body.cell_id)
           : known;
       if (body?.cell_id !== undefined && body.cell_id !== key.cell)
         return invalid("cell_id", "is not the cell of this key");
@@ -101,7 +101,7 @@ const DIRECTORY = "the directory";
 const NOT_MADE_HERE = "not made here";
 
 /** A key that was made offline: revoked for as long as any key could live. */
-function unseen({ config, clock }: Deployment, keyId: string, cell: string | null): MintedKey {
+function keyMadeElsewhere({ config, clock }: Deployment, keyId: string, cell: string | null): MintedKey {
   const now = clock.now();
   const expiresAtMs = now + config.limits.keyLifetimeS * 1_000;
   return {
@@ -125,17 +125,17 @@ async function revoke(deployment: Deployment, key: MintedKey): Promise<Result<Mi
     const registered = await deployment.directory.cell(cell);
     if (!registered.ok) return registered;
     const message = { ...envelope, keyId: key.keyId, expiresAtMs: key.expiresAtMs };
-    const told = await reach(
+    const revokedByLedger = await reach(
       readTimeoutMs(deployment.config.limits),
-      { who: "the cell's ledger", advice },
+      { name: "the cell's ledger", advice },
       () => objects.ledger(cell).revoke(message),
     );
-    if (!told.ok)
-      return told.refusal.reason === "CELL_UNKNOWN"
-        ? refused("NOT_FOUND", told.refusal.detail, { reason: "CELL_UNKNOWN" })
-        : told;
+    if (!revokedByLedger.ok)
+      return revokedByLedger.refusal.reason === "CELL_UNKNOWN"
+        ? refused("NOT_FOUND", revokedByLedger.refusal.detail, { reason: "CELL_UNKNOWN" })
+        : revokedByLedger;
   }
-  const listed = await reach(readTimeoutMs(deployment.config.limits), { who: DIRECTORY, advice }, () =>
+  const listed = await reach(readTimeoutMs(deployment.config.limits), { name: DIRECTORY, advice }, () =>
     objects.directory().revokeKey({ ...envelope, key }),
   );
   // The last room was taken since it was looked at. The ledger refuses the key already: a refusal would say that nothing was done.

@@ -46,7 +46,7 @@ export const leaseHandlers: Handlers<keyof typeof leaseRoutes> = {
   getLease({ deployment, principal, params: { cell, uuid } }) {
     return ok(async () => {
       const request = { ...deployment.envelope, caller: callerOf(principal), lease: uuid };
-      const lease = await reach(readTimeoutMs(deployment.config.limits), { who: LEDGER }, () =>
+      const lease = await reach(readTimeoutMs(deployment.config.limits), { name: LEDGER }, () =>
         deployment.objects.ledger(cell).getLease(request),
       );
       return lease.ok
@@ -68,7 +68,7 @@ export const leaseHandlers: Handlers<keyof typeof leaseRoutes> = {
         afterPosition: position ?? 0,
         limit,
       };
-      const listed = await reach(readTimeoutMs(deployment.config.limits), { who: LEDGER }, () =>
+      const listed = await reach(readTimeoutMs(deployment.config.limits), { name: LEDGER }, () =>
         deployment.objects.ledger(params.cell).listLeases(request),
       );
       if (!listed.ok) return withCellNotFound(listed, principal);
@@ -112,7 +112,7 @@ async function sendBegin(
 ): Promise<Result<BeginAnswer>> {
   const { beginDeadlineMs, exchangeTimeoutMs } = config.limits;
   const advice = "the outcome is not known; repeat the call with the same lease id";
-  const begun = await reach(beginDeadlineMs + exchangeTimeoutMs + 1_000, { who: LEDGER, advice }, () =>
+  const begun = await reach(beginDeadlineMs + exchangeTimeoutMs + 1_000, { name: LEDGER, advice }, () =>
     objects.ledger(cell).begin(request),
   );
   if (begun.ok) return ok({ ...begun.value, lease: withOps(begun.value.lease, request) });
@@ -147,8 +147,8 @@ function decide(
   };
   return ok(async (): Promise<Result<Decided>> => {
     const { commitDeadlineMs } = deployment.config.limits;
-    const who = { who: LEDGER, advice: "repeat the call; the first decision wins, and is final" };
-    const decided = await reach(commitDeadlineMs + 1_000, who, () =>
+    const ledger = { name: LEDGER, advice: "repeat the call; the first decision wins, and is final" };
+    const decided = await reach(commitDeadlineMs + 1_000, ledger, () =>
       deployment.objects.ledger(params.cell).decide(request),
     );
     return decided.ok

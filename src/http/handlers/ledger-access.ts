@@ -25,7 +25,7 @@ export async function authorize(
   cell: string,
 ): Promise<Result<null>> {
   const request = { ...deployment.envelope, caller: callerOf(principal) };
-  const answer = await reach(readTimeoutMs(deployment.config.limits), { who: LEDGER }, () =>
+  const answer = await reach(readTimeoutMs(deployment.config.limits), { name: LEDGER }, () =>
     deployment.objects.ledger(cell).authorize(request),
   );
   return withCellNotFound(answer, principal);

@@ -8,7 +8,7 @@ import { compareBytes, sourceOrder } from "../../core/source-order.ts";
 import { invalid } from "../batch.ts";
 import type { Deployment } from "../deployment.ts";
 import { reach, readTimeoutMs } from "../reach.ts";
-import { mergeRecords, type Merged } from "../record-merge.ts";
+import { mergeRecords, type MergedPage } from "../record-merge.ts";
 import { authorize } from "./ledger-access.ts";
 
 interface Bounds {
@@ -29,7 +29,7 @@ interface RangeCall {
   query: RangeQuery;
 }
 
-interface Part extends SourceRange {
+interface PageRange extends SourceRange {
   /** Grown past to finish one source id. */
   limit: number;
   /** Told of every message. */
@@ -66,25 +66,25 @@ export function rangeOf(
 /** The next of a cell's records, once its ledger has said that the caller may read them (rule R3). */
 export async function readRange(
   { deployment, principal, params, query }: RangeCall,
-  { after, upTo, limit, onCall }: Part,
-): Promise<Result<Merged>> {
+  { after, upTo, limit, onCall }: PageRange,
+): Promise<Result<MergedPage>> {
   const { envelope, objects, config } = deployment;
   const { shards, limits } = config;
   onCall?.();
-  const mayRead = await authorize(deployment, principal, params.cell);
-  if (!mayRead.ok) return mayRead;
-  const wanted = new Set(query.bucket_type);
+  const authorized = await authorize(deployment, principal, params.cell);
+  if (!authorized.ok) return authorized;
+  const types = new Set(query.bucket_type);
   const range = {
     ...envelope,
     cell: params.cell,
     sourceType: query.source_type,
-    bucketTypes: bucketTypeNames.filter((type) => wanted.size === 0 || wanted.has(type)),
+    bucketTypes: bucketTypeNames.filter((type) => types.size === 0 || types.has(type)),
     upTo,
   };
-  return mergeRecords({ shards, width: limits.fanOut, limit, after }, (shard, behind, most) => {
+  return mergeRecords({ shards, width: limits.fanOut, limit, after }, (shard, from, maxRows) => {
     onCall?.();
-    return reach(readTimeoutMs(deployment.config.limits), { who: `shard ${shard}` }, () =>
-      objects.shard(shard).listRecords({ ...range, after: behind, limit: most }),
+    return reach(readTimeoutMs(deployment.config.limits), { name: `shard ${shard}` }, () =>
+      objects.shard(shard).listRecords({ ...range, after: from, limit: maxRows }),
     );
   });
 }

@@ -66,12 +66,12 @@ export const recordHandlers: Handlers<Exclude<keyof typeof recordRoutes, "export
 
   async listRecords(call) {
     const { deployment, query } = call;
-    const wanted = [...new Set(query.bucket_type)].toSorted(
+    const types = [...new Set(query.bucket_type)].toSorted(
       (a, b) => bucketTypes[a].number - bucketTypes[b].number,
     );
     const range = rangeOf(query, deployment.config.limits);
     if (!range.ok) return range;
-    const page = await pageOf<string>({ ...call, query: { ...query, bucket_type: wanted } });
+    const page = await pageOf<string>({ ...call, query: { ...query, bucket_type: types } });
     if (!page.ok) return page;
     const { limit, position, next } = page.value;
     return ok(async () => {
@@ -123,7 +123,7 @@ async function askShard(
 ): Promise<Result<LookupFound[]>> {
   const { objects, envelope } = deployment;
   const request = { ...envelope, keys };
-  const answer = await reach(readTimeoutMs(deployment.config.limits), { who: `shard ${shard}` }, () =>
+  const answer = await reach(readTimeoutMs(deployment.config.limits), { name: `shard ${shard}` }, () =>
     objects.shard(shard).lookup(request),
   );
   return answer.ok ? ok(answer.value.found) : answer;

@@ -14,8 +14,8 @@ type ApiSlot = z.input<
 export const verificationHandlers: Handlers<keyof typeof verificationRoutes> = {
   takeVerificationSlot({ deployment, principal, params: { cell, uuid } }) {
     return ok(async () => {
-      const may = await authorize(deployment, principal, cell);
-      if (!may.ok) return may;
+      const authorized = await authorize(deployment, principal, cell);
+      if (!authorized.ok) return authorized;
       const request = { ...deployment.envelope, cell, uuid };
       const taken = await reach(readTimeoutMs(deployment.config.limits), DIRECTORY, () =>
         deployment.objects.directory().takeSlot(request),
@@ -26,8 +26,8 @@ export const verificationHandlers: Handlers<keyof typeof verificationRoutes> = {
 
   releaseVerificationSlot({ deployment, principal, params: { cell, uuid } }) {
     return ok(async () => {
-      const may = await authorize(deployment, principal, cell);
-      if (!may.ok) return may;
+      const authorized = await authorize(deployment, principal, cell);
+      if (!authorized.ok) return authorized;
       const request = { ...deployment.envelope, cell, uuid };
       const released = await reach(readTimeoutMs(deployment.config.limits), DIRECTORY, () =>
         deployment.objects.directory().releaseSlot(request),
@@ -37,7 +37,7 @@ export const verificationHandlers: Handlers<keyof typeof verificationRoutes> = {
   },
 };
 
-const DIRECTORY = { who: "the directory", advice: "repeat the call" };
+const DIRECTORY = { name: "the directory", advice: "repeat the call" };
 
 const toApiSlot = ({ uuid, cell, expiresAtMs, expiresInMs }: VerificationSlot): ApiSlot => ({
   uuid,

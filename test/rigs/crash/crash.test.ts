@@ -82,7 +82,7 @@ test("every write of the cron to D1 has a failpoint round, or a reason why not",
     ].map(([, task, other]) => task ?? other ?? ""),
   );
   // The health check and the stale listing are calls of people, not of the cron.
-  const others = new Set(["health", "read freshness", "read stale leases", "forget leases"]);
+  const others = new Set(["health", "read freshness", "read stale leases", "delete unknown leases"]);
   const writes = tasks.filter((task) => !others.has(task) && !task.startsWith("read "));
   const named = [...failpoints.map(({ name }) => name), ...Object.keys(exempt)].filter((name) =>
     name.startsWith("cron:"),

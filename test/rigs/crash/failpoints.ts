@@ -80,7 +80,7 @@ export const exempt: Readonly<Record<string, string>> = {
   "directory:release_slot": "of verifications; no begin, commit, rollback or cron comes here",
   "ledger:set_state": "an operator's call; no begin, commit, rollback or cron comes here",
   "ledger:revoke_cell_key": "an operator's call; no begin, commit, rollback or cron comes here",
-  "cron:begin again": "only for a ledger that was restored from a backup, which no crash makes",
+  "cron:reset cursor": "only for a ledger that was restored from a backup, which no crash makes",
 };
 
 /** Every write that there is in the objects, as failpoints name it. */
@@ -97,7 +97,7 @@ const statements: readonly [RegExp, string | null][] = [
   [/^\s*INSERT INTO keys/, "save keys"],
   [/^insert into "leases"/, "save leases"],
   [/^\s*UPDATE cells SET\s+last_pulled_at_ms/, "mark cells"],
-  [/^update "cells" set "pulled_position"/, "begin again"],
+  [/^update "cells" set "pulled_position"/, "reset cursor"],
   [/^delete from "cron_runs"/, "prune runs"],
   [/^\s*DELETE FROM leases WHERE \(cell_id, created_position\) IN/, "prune leases"],
 ];
