@@ -9,7 +9,7 @@ import { secretsOf } from "../src/auth/secrets.ts";
 import { limitTable } from "../src/core/limits.ts";
 
 const DEFAULT_DAYS = 90;
-const MAX_DAYS = limitTable.keyLifetimeS.most / 86_400;
+const MAX_DAYS = limitTable.keyLifetimeS.max / 86_400;
 
 function daysOf(given: string | undefined): number {
   const days = Number(given ?? DEFAULT_DAYS);

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { startCoordinator, type Coordinator } from "../../scripts/coordinator.ts";
-import { fanOut } from "../../src/core/ask.ts";
+import { fanOut } from "../../src/core/fan-out.ts";
 import { CountingClient } from "./client.ts";
 import type { Counted, Work } from "./counted.ts";
 import { batchOf, PlacedNames } from "./names.ts";

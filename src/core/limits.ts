@@ -1,11 +1,11 @@
 /**
- * Every limit of the service, in one place (rule M6). Each can be overridden by the named variable, within [least, most],
+ * Every limit of the service, in one place (rule M6). Each can be overridden by the named variable, within [min, max],
  * and is listed by `GET /v1/limits` and docs/reference/limits.md. An entry says where its number comes from when that is not plain.
  */
 interface Limit {
   default: number;
-  least: number;
-  most: number;
+  min: number;
+  max: number;
   unit: "ops" | "bytes" | "levels" | "items" | "ms" | "s" | "calls";
   about: string;
 }
@@ -13,214 +13,214 @@ interface Limit {
 export const limitTable = {
   batchOps: {
     default: 1_000,
-    least: 1,
-    most: 5_000,
+    min: 1,
+    max: 5_000,
     unit: "ops",
     about: "creates, destroys and replaces in one begin",
   },
-  bodyBytes: { default: 1_048_576, least: 1_024, most: 8_388_608, unit: "bytes", about: "a request body" },
+  bodyBytes: { default: 1_048_576, min: 1_024, max: 8_388_608, unit: "bytes", about: "a request body" },
   // A row of the object store holds 2 MB; the rest of the lease's row needs some of that.
   leaseBytes: {
     default: 1_800_000,
-    least: 1_024,
-    most: 1_900_000,
+    min: 1_024,
+    max: 1_900_000,
     unit: "bytes",
     about: "a lease's stored payload",
   },
-  jsonDepth: { default: 8, least: 5, most: 64, unit: "levels", about: "nesting of a request body" },
+  jsonDepth: { default: 8, min: 5, max: 64, unit: "levels", about: "nesting of a request body" },
   valueBytes: {
     default: 1_024,
-    least: 16,
-    most: 1_024,
+    min: 16,
+    max: 1_024,
     unit: "bytes",
     about: "a bucket value in UTF-8, typed and canonical",
   },
-  idBytes: { default: 128, least: 1, most: 128, unit: "bytes", about: "a subject or source id in UTF-8" },
-  reasonBytes: { default: 500, least: 1, most: 4_096, unit: "bytes", about: "an operator's reason" },
+  idBytes: { default: 128, min: 1, max: 128, unit: "bytes", about: "a subject or source id in UTF-8" },
+  reasonBytes: { default: 500, min: 1, max: 4_096, unit: "bytes", about: "an operator's reason" },
   pageItems: {
     default: 100,
-    least: 1,
-    most: 5_000,
+    min: 1,
+    max: 5_000,
     unit: "items",
     about: "a page when page_size is not given",
   },
   maxPageItems: {
     default: 1_000,
-    least: 1,
-    most: 5_000,
+    min: 1,
+    max: 5_000,
     unit: "items",
     about: "the largest page; a larger page_size is clamped",
   },
   // A Worker may make only so many calls for one request: a page of 1,000 takes one for each shard, and one for the ledger.
   exportRecords: {
     default: 50_000,
-    least: 1,
-    most: 1_000_000,
+    min: 1,
+    max: 1_000_000,
     unit: "items",
     about: "records in one answer of an export, which is then gone on with",
   },
-  lookupBuckets: { default: 100, least: 1, most: 1_000, unit: "items", about: "buckets in one lookup" },
+  lookupBuckets: { default: 100, min: 1, max: 1_000, unit: "items", about: "buckets in one lookup" },
   digestRanges: {
     default: 256,
-    least: 1,
-    most: 1_000,
+    min: 1,
+    max: 1_000,
     unit: "items",
     about: "ranges in one call for digests",
   },
   concurrentBegins: {
     default: 300,
-    least: 1,
-    most: 10_000,
+    min: 1,
+    max: 10_000,
     unit: "calls",
     about: "begins of one cell at a time",
   },
   // An object has 128 MB for everything; a payload takes several times its stored size while it is worked on.
   beginBytes: {
     default: 16_000_000,
-    least: 1_024,
-    most: 64_000_000,
+    min: 1_024,
+    max: 64_000_000,
     unit: "bytes",
     about: "stored payload of one cell's begins at a time",
   },
   outstandingLeases: {
     default: 10_000,
-    least: 1,
-    most: 1_000_000,
+    min: 1,
+    max: 1_000_000,
     unit: "items",
     about: "granted leases of one cell that are not decided",
   },
   fences: {
     default: 10_000,
-    least: 1,
-    most: 1_000_000,
+    min: 1,
+    max: 1_000_000,
     unit: "items",
     about: "remembered rollbacks of one cell for leases that it never began",
   },
   beginDeadlineMs: {
     default: 5_000,
-    least: 50,
-    most: 60_000,
+    min: 50,
+    max: 60_000,
     unit: "ms",
     about: "a begin, contention included",
   },
-  commitDeadlineMs: { default: 10_000, least: 50, most: 60_000, unit: "ms", about: "a commit or rollback" },
+  commitDeadlineMs: { default: 10_000, min: 50, max: 60_000, unit: "ms", about: "a commit or rollback" },
   // Under the begin deadline, so that one lost answer leaves time to release the other shards.
-  exchangeTimeoutMs: { default: 3_000, least: 20, most: 30_000, unit: "ms", about: "one message to a shard" },
+  exchangeTimeoutMs: { default: 3_000, min: 20, max: 30_000, unit: "ms", about: "one message to a shard" },
   inquiryTimeoutMs: {
     default: 1_000,
-    least: 20,
-    most: 30_000,
+    min: 20,
+    max: 30_000,
     unit: "ms",
     about: "one question to a ledger or to the directory",
   },
   // Whether the platform's 6 connections count calls to objects is not documented.
   fanOut: {
     default: 16,
-    least: 1,
-    most: 256,
+    min: 1,
+    max: 256,
     unit: "calls",
     about: "messages of one object or request that are under way at a time",
   },
   messageOps: {
     default: 2_000,
-    least: 1,
-    most: 20_000,
+    min: 1,
+    max: 20_000,
     unit: "ops",
     about: "ops in one message to a shard, unless one lease has more",
   },
   sweepAfterMs: {
     default: 5_000,
-    least: 50,
-    most: 600_000,
+    min: 50,
+    max: 600_000,
     unit: "ms",
     about: "age at which a shard asks about a hold",
   },
   maxBackoffMs: {
     default: 60_000,
-    least: 100,
-    most: 3_600_000,
+    min: 100,
+    max: 3_600_000,
     unit: "ms",
     about: "the longest pause between two tries of unfinished work",
   },
   outcomeRetentionS: {
     default: 86_400,
-    least: 1,
-    most: 2_592_000,
+    min: 1,
+    max: 2_592_000,
     unit: "s",
     about: "how long a decided lease answers replays",
   },
   // A safety net: an outcome that no cron run could pull is forgotten all the same.
   outcomeMaxS: {
     default: 604_800,
-    least: 1,
-    most: 31_536_000,
+    min: 1,
+    max: 31_536_000,
     unit: "s",
     about: "how long an outcome waits for the fleet record",
   },
   staleS: {
     default: 600,
-    least: 1,
-    most: 604_800,
+    min: 1,
+    max: 604_800,
     unit: "s",
     about: "age at which a granted lease is listed as stale",
   },
   historyS: {
     default: 604_800,
-    least: 60,
-    most: 31_536_000,
+    min: 60,
+    max: 31_536_000,
     unit: "s",
     about: "how long the fleet record keeps decided leases",
   },
   keyLifetimeS: {
     default: 34_560_000,
-    least: 60,
-    most: 34_560_000,
+    min: 60,
+    max: 34_560_000,
     unit: "s",
     about: "the longest life of a key",
   },
   keyCache: {
     default: 10_000,
-    least: 1,
-    most: 100_000,
+    min: 1,
+    max: 100_000,
     unit: "items",
     about: "checked keys that one isolate remembers",
   },
   directoryCacheMs: {
     default: 30_000,
-    least: 0,
-    most: 30_000,
+    min: 0,
+    max: 30_000,
     unit: "ms",
     about: "age of an isolate's copy of the directory",
   },
   pullRows: {
     default: 500,
-    least: 1,
-    most: 5_000,
+    min: 1,
+    max: 5_000,
     unit: "items",
     about: "leases in one page of the cron's pull",
   },
   verificationSlots: {
     default: 2,
-    least: 1,
-    most: 1_000,
+    min: 1,
+    max: 1_000,
     unit: "items",
     about: "cells that are verified at a time",
   },
   verificationSlotMs: {
     default: 60_000,
-    least: 1_000,
-    most: 3_600_000,
+    min: 1_000,
+    max: 3_600_000,
     unit: "ms",
     about: "how long a verification slot lasts after it was taken or renewed",
   },
   maxRevokedKeys: {
     default: 10_000,
-    least: 1,
-    most: 100_000,
+    min: 1,
+    max: 100_000,
     unit: "items",
     about: "revoked keys that have not expired yet",
   },
-  maxCells: { default: 1_000, least: 1, most: 10_000, unit: "items", about: "registered cells" },
+  maxCells: { default: 1_000, min: 1, max: 10_000, unit: "items", about: "registered cells" },
 } as const satisfies Record<string, Limit>;
 
 export type LimitName = keyof typeof limitTable;
@@ -245,10 +245,10 @@ export function readLimits(variables: Readonly<Record<string, unknown>>): Limits
   for (const name of limitNames) {
     const given = variables[limitVariable(name)];
     if (given === undefined || given === "") continue;
-    const { least, most, unit } = limitTable[name];
+    const { min, max, unit } = limitTable[name];
     const value = typeof given === "string" && /^\d+$/.test(given) ? Number(given) : given;
-    if (typeof value !== "number" || !Number.isSafeInteger(value) || value < least || value > most) {
-      throw new Error(`${limitVariable(name)} must be a whole number of ${unit} from ${least} to ${most}`);
+    if (typeof value !== "number" || !Number.isSafeInteger(value) || value < min || value > max) {
+      throw new Error(`${limitVariable(name)} must be a whole number of ${unit} from ${min} to ${max}`);
     }
     limits[name] = value;
   }

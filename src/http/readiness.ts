@@ -1,4 +1,4 @@
-import { fanOut } from "../core/ask.ts";
+import { fanOut } from "../core/fan-out.ts";
 import type { Envelope, Reply } from "../core/messages.ts";
 import { ok, type Result } from "../core/refusal.ts";
 import type { Config } from "../config.ts";

@@ -1,4 +1,4 @@
-import { fanOut } from "../core/ask.ts";
+import { fanOut } from "../core/fan-out.ts";
 import type { ClaimRecord, ListRecordsAnswer } from "../core/messages.ts";
 import { ok, type Result } from "../core/refusal.ts";
 import { bySource } from "../core/shard/record.ts";

@@ -1,5 +1,6 @@
 import { sql } from "drizzle-orm";
-import { ask, fanOut } from "../core/ask.ts";
+import { ask } from "../core/ask.ts";
+import { fanOut } from "../core/fan-out.ts";
 import type { Cell } from "../core/directory/directory.ts";
 import { MESSAGE_VERSION } from "../core/messages.ts";
 import { ok, refused, type Result } from "../core/refusal.ts";

@@ -1,5 +1,6 @@
 import { eq, sql, type SQL } from "drizzle-orm";
-import { ask, fanOut } from "../core/ask.ts";
+import { ask } from "../core/ask.ts";
+import { fanOut } from "../core/fan-out.ts";
 import { MESSAGE_VERSION, type LeaseCounts, type LeaseState } from "../core/messages.ts";
 import { ok, type Result } from "../core/refusal.ts";
 import { configOf, type Env } from "../env.ts";

@@ -1,6 +1,7 @@
 /** Waiting for others: a clear answer or none, and never more under way than there is room for. */
 import { expect, test } from "vitest";
-import { ask, fanOut, Gate } from "../../src/core/ask.ts";
+import { ask } from "../../src/core/ask.ts";
+import { fanOut, Semaphore } from "../../src/core/fan-out.ts";
 import { ok, refused } from "../../src/core/refusal.ts";
 import { VirtualClock } from "../support/virtual-clock.ts";
 
@@ -74,8 +75,8 @@ test("[N1] a fan-out keeps to its width, goes on as soon as one has ended, and a
 
 test("[N1] a gate lets its width pass, the others in order, and gives the room of failed work on", async () => {
   const works = new Works();
-  const gate = new Gate(2);
-  const passed = [0, 1, 2, 3].map((id) => gate.pass(() => works.start(id)));
+  const semaphore = new Semaphore(2);
+  const passed = [0, 1, 2, 3].map((id) => semaphore.run(() => works.start(id)));
   await works.end(-1);
   expect(works.started).toEqual([0, 1]);
   await works.end(0);
@@ -87,8 +88,8 @@ test("[N1] a gate lets its width pass, the others in order, and gives the room o
   expect(works.most).toBe(2);
   // All the room is there again, after failures too.
   for (let round = 0; round < 3; round += 1)
-    await expect(gate.pass(() => Promise.reject(new Error("failed")))).rejects.toThrow("failed");
-  const again = [4, 5, 6].map((id) => gate.pass(() => works.start(id)));
+    await expect(semaphore.run(() => Promise.reject(new Error("failed")))).rejects.toThrow("failed");
+  const again = [4, 5, 6].map((id) => semaphore.run(() => works.start(id)));
   await works.end(-1);
   expect(works.started.slice(4)).toEqual([4, 5]);
   for (const id of [4, 5, 6]) await works.end(id);

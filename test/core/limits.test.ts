@@ -13,17 +13,17 @@ import {
 test("[M6] without variables the defaults hold, and they are in range", () => {
   expect(readLimits({})).toEqual(defaultLimits);
   for (const name of limitNames) {
-    expect(limitTable[name].default).toBeGreaterThanOrEqual(limitTable[name].least);
-    expect(limitTable[name].default).toBeLessThanOrEqual(limitTable[name].most);
+    expect(limitTable[name].default).toBeGreaterThanOrEqual(limitTable[name].min);
+    expect(limitTable[name].default).toBeLessThanOrEqual(limitTable[name].max);
   }
 });
 
 test.each(limitNames)("[M6] %s is overridden by its variable, at both edges and not beyond", (name) => {
-  const { least, most } = limitTable[name];
+  const { min, max } = limitTable[name];
   const variable = limitVariable(name);
-  expect(readLimits({ [variable]: String(least) })[name]).toBe(least);
-  expect(readLimits({ [variable]: String(most) })[name]).toBe(most);
-  for (const bad of [String(least - 1), String(most + 1), "ten", "1.5", "-1", " 5"])
+  expect(readLimits({ [variable]: String(min) })[name]).toBe(min);
+  expect(readLimits({ [variable]: String(max) })[name]).toBe(max);
+  for (const bad of [String(min - 1), String(max + 1), "ten", "1.5", "-1", " 5"])
     expect(() => readLimits({ [variable]: bad })).toThrow(variable);
   expect(readLimits({ [variable]: "" })[name]).toBe(defaultLimits[name]);
 });
@@ -47,8 +47,8 @@ test("[M6] the reference page lists every limit as it is", () => {
   const shown = (value: number): string => value.toLocaleString("en-US");
   const expected = new Map(
     limitNames.map((name) => {
-      const { default: value, least, most, unit, about } = limitTable[name];
-      return [limitVariable(name), [shown(value), shown(least), shown(most), unit, about]];
+      const { default: value, min, max, unit, about } = limitTable[name];
+      return [limitVariable(name), [shown(value), shown(min), shown(max), unit, about]];
     }),
   );
   expect(rows).toEqual(expected);

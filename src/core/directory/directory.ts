@@ -169,8 +169,8 @@ export class Directory {
       const { key } = message;
       if (key.cell !== null && this.#cell(key.cell) === undefined) return cellUnknown(key.cell);
       // The message may come twice, and the key may be revoked by then.
-      const known = this.#key(key.keyId);
-      if (known !== undefined) return ok(known);
+      const stored = this.#key(key.keyId);
+      if (stored !== undefined) return ok(stored);
       this.#putKey(key);
       return ok(key);
     });
@@ -202,16 +202,16 @@ export class Directory {
     const refusal = await this.#refuseMismatch(message);
     if (refusal !== undefined) return { ok: false, refusal };
     return this.#commits.submit("revoke_key", () => {
-      const known = this.#key(message.key.keyId) ?? message.key;
+      const stored = this.#key(message.key.keyId) ?? message.key;
       // The cell of a key that was made elsewhere is only what callers say, and may be corrected.
-      if (known.revokedAtMs !== null && known.cell === message.key.cell) return ok(known);
-      const full = this.#refuseIfFull(known);
+      if (stored.revokedAtMs !== null && stored.cell === message.key.cell) return ok(stored);
+      const full = this.#refuseIfFull(stored);
       if (full !== undefined) return { ok: false, refusal: full };
       const key = {
-        ...known,
+        ...stored,
         role: message.key.role,
         cell: message.key.cell,
-        revokedAtMs: known.revokedAtMs ?? this.#now(),
+        revokedAtMs: stored.revokedAtMs ?? this.#now(),
       };
       this.#putKey(key);
       return ok(key);

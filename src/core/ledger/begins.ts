@@ -1,4 +1,4 @@
-import { fanOut } from "../ask.ts";
+import { fanOut } from "../fan-out.ts";
 import type { GroupCommit } from "../group-commit.ts";
 import type { Limits } from "../limits.ts";
 import type { AttemptId, BeginAnswer, BeginRequest, BucketKey, HoldState, Lease, Op } from "../messages.ts";

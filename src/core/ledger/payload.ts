@@ -45,25 +45,27 @@ export function decodePayload(payload: string): Op[] {
   const counts = { create: 0, destroy: 0, replace: 0 };
   return (JSON.parse(payload) as StoredOp[]).map(
     ([kindNumber, typeNumber, value, canonical, shard, subject, source, epoch]) => {
-      const kind = known(kinds[kindNumber]);
+      const kind = fromRegistry(kinds[kindNumber]);
       return {
         kind,
         index: counts[kind]++,
-        type: known(bucketTypeByNumber(typeNumber)),
+        type: fromRegistry(bucketTypeByNumber(typeNumber)),
         value,
         canonical: canonical === 0 ? value : canonical,
         shard,
         ...(subject === 0
           ? {}
-          : { subject: { type: known(subjectTypeByNumber(subject[0])), id: subject[1] } }),
-        ...(source === 0 ? {} : { source: { type: known(sourceTypeByNumber(source[0])), id: source[1] } }),
+          : { subject: { type: fromRegistry(subjectTypeByNumber(subject[0])), id: subject[1] } }),
+        ...(source === 0
+          ? {}
+          : { source: { type: fromRegistry(sourceTypeByNumber(source[0])), id: source[1] } }),
         ...(epoch === undefined ? {} : { epoch }),
       };
     },
   );
 }
 
-function known<T>(value: T | undefined): T {
+function fromRegistry<T>(value: T | undefined): T {
   if (value === undefined) throw new Error("a stored lease holds a number that is not in the registry");
   return value;
 }

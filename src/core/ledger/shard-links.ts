@@ -1,4 +1,5 @@
-import { ask, Gate } from "../ask.ts";
+import { ask } from "../ask.ts";
+import { Semaphore } from "../fan-out.ts";
 import type { Limits } from "../limits.ts";
 import {
   MESSAGE_VERSION,
@@ -28,9 +29,9 @@ export class ShardLinks {
   readonly #placementGuard: PlacementGuard;
   readonly #peer: ShardPeer;
   readonly #isHalted: IsHalted;
-  readonly #exchanges: Gate;
+  readonly #exchanges: Semaphore;
   /** Apart: a shard that settles asks other ledgers, and one of those that does not answer must not hold up exchanges (rule N1). */
-  readonly #settles: Gate;
+  readonly #settles: Semaphore;
   readonly #links = new Map<number, ShardLink>();
 
   constructor(
@@ -45,8 +46,8 @@ export class ShardLinks {
     this.#placementGuard = placementGuard;
     this.#peer = peer;
     this.#isHalted = isHalted;
-    this.#exchanges = new Gate(limits.fanOut);
-    this.#settles = new Gate(limits.fanOut);
+    this.#exchanges = new Semaphore(limits.fanOut);
+    this.#settles = new Semaphore(limits.fanOut);
   }
 
   prepare(shard: number, prepare: Prepare, signal: { isOver: boolean }): Promise<Answer<PrepareAnswer>> {
@@ -61,7 +62,7 @@ export class ShardLinks {
     const message: Settle = { version: MESSAGE_VERSION, placement: this.#placement(), keys };
     // The shard asks ledgers in turn: one timeout for them, one for the way.
     const timeoutMs = this.#limits.exchangeTimeoutMs + this.#limits.inquiryTimeoutMs;
-    return this.#settles.pass(async () => {
+    return this.#settles.run(async () => {
       // Nothing leaves an instance that has ended (rule B5).
       if (this.#isHalted()) return { kind: "unknown", cause: "this instance has ended" };
       return ask(this.#clock, timeoutMs, () => this.#peer.settle(shard, message));
@@ -77,7 +78,7 @@ export class ShardLinks {
     const link = new ShardLink(
       this.#clock,
       this.#limits,
-      (work) => this.#exchanges.pass(work),
+      (work) => this.#exchanges.run(work),
       send,
       this.#isHalted,
     );

@@ -1,4 +1,5 @@
-import { ask, fanOut } from "../ask.ts";
+import { ask } from "../ask.ts";
+import { fanOut } from "../fan-out.ts";
 import type { GroupCommit } from "../group-commit.ts";
 import type { Limits } from "../limits.ts";
 import {

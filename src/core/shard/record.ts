@@ -34,29 +34,29 @@ function common(
   row: ClaimRow | HoldRow,
 ): Pick<ClaimRecord, "type" | "canonical" | "uuid" | "value" | "subject" | "source" | "cell"> {
   return {
-    type: known(bucketTypeByNumber(row.bucket_type), row.bucket_type),
+    type: fromRegistry(bucketTypeByNumber(row.bucket_type), row.bucket_type),
     canonical: row.canonical,
-    uuid: present(row.uuid),
-    value: present(row.value),
+    uuid: notNull(row.uuid),
+    value: notNull(row.value),
     subject: {
-      type: known(subjectTypeByNumber(present(row.subject_type)), row.subject_type),
-      id: present(row.subject_id),
+      type: fromRegistry(subjectTypeByNumber(notNull(row.subject_type)), row.subject_type),
+      id: notNull(row.subject_id),
     },
     source: {
-      type: known(sourceTypeByNumber(present(row.source_type)), row.source_type),
-      id: present(row.source_id),
+      type: fromRegistry(sourceTypeByNumber(notNull(row.source_type)), row.source_type),
+      id: notNull(row.source_id),
     },
     cell: row.cell,
   };
 }
 
 /** Rows hold numbers of the registry only; another one means that a newer version wrote it, or that the row is damaged. */
-function known<Name>(name: Name | undefined, number: number | null): Name {
+function fromRegistry<Name>(name: Name | undefined, number: number | null): Name {
   if (name === undefined) throw new Error(`stored type number ${number} is not in the registry`);
   return name;
 }
 
-function present<T>(value: T | null): T {
+function notNull<T>(value: T | null): T {
   if (value === null) throw new Error("a stored claim lacks a column that every claim has");
   return value;
 }

@@ -1,5 +1,5 @@
 import type * as z from "zod";
-import { fanOut } from "../../core/ask.ts";
+import { fanOut } from "../../core/fan-out.ts";
 import type { Cell } from "../../core/directory/directory.ts";
 import type { CellState, CellStatus } from "../../core/messages.ts";
 import { ok, type Result } from "../../core/refusal.ts";

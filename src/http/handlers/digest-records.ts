@@ -1,5 +1,5 @@
 import type * as z from "zod";
-import { fanOut } from "../../core/ask.ts";
+import { fanOut } from "../../core/fan-out.ts";
 import { DigestSum } from "../../core/digest.ts";
 import type { Limits } from "../../core/limits.ts";
 import type { DigestRecordsRequest, RangeDigest, SourceRange } from "../../core/messages.ts";

@@ -1,6 +1,6 @@
 import type * as z from "zod";
 import type { Principal } from "../../auth/principal.ts";
-import { fanOut } from "../../core/ask.ts";
+import { fanOut } from "../../core/fan-out.ts";
 import type { Cell } from "../../core/directory/directory.ts";
 import type { BucketKey, ClaimRecord, LookupFound } from "../../core/messages.ts";
 import { shardOf } from "../../core/placement.ts";

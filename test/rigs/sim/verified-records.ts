@@ -6,7 +6,7 @@ import type {
   RecordPage,
   VerifiedRecords,
 } from "../../../src/cell/verification/ports.ts";
-import { fanOut } from "../../../src/core/ask.ts";
+import { fanOut } from "../../../src/core/fan-out.ts";
 import { DigestSum } from "../../../src/core/digest.ts";
 import type {
   BucketKey,
