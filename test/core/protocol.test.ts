@@ -1,7 +1,7 @@
-import { protocolSuite, type World } from "../suites/protocol.ts";
+import { protocolSuite, type TestObjects } from "../suites/protocol.ts";
 import { Cluster } from "../support/cluster.ts";
 
-protocolSuite("the core over node:sqlite", async (): Promise<World> => {
+protocolSuite("the core over node:sqlite", async (): Promise<TestObjects> => {
   const cluster = await Cluster.start();
   return {
     envelope: cluster.envelope,

@@ -12,13 +12,13 @@ import { numberInName } from "../../src/objects/identity.ts";
 import { objectPorts } from "../../src/objects/ports.ts";
 import { beginRequest, decideRequest, opsOf } from "../support/ops.ts";
 import { stubsOf } from "../support/workerd/stubs.ts";
-import { env, queryShards, startWorld } from "./world.ts";
+import { env, queryShards, startObjects } from "./workerd-objects.ts";
 
 const objects = stubsOf(env);
 const names = Array.from({ length: 30 }, (_, n) => `life-${n}`);
 
 test("[B7] an abrupt abort while begins run loses nothing that was acknowledged, and every id can be replayed", async () => {
-  const w = await startWorld();
+  const w = await startObjects();
   const leases = names.map((name) => ({ name, lease: w.uuid() }));
   const works = leases.map(({ name, lease }) =>
     w.ledger("1").begin(beginRequest(w.envelope, lease, [name, `${name}-b`])),
@@ -40,7 +40,7 @@ test("[B7] an abrupt abort while begins run loses nothing that was acknowledged,
 });
 
 test("[C2] [C3] an abrupt abort while commits run: each acknowledged one stays, and the alarm finishes the rest", async () => {
-  const w = await startWorld();
+  const w = await startObjects();
   const leases = names.map((name) => ({ name, lease: w.uuid() }));
   for (const { name, lease } of leases) await w.ledger("1").begin(beginRequest(w.envelope, lease, [name]));
   const works = Promise.allSettled(
@@ -60,7 +60,7 @@ test("[C2] [C3] an abrupt abort while commits run: each acknowledged one stays, 
 });
 
 test("[M3] an alarm that wakes an evicted object finds its name, although the platform does not tell it", async () => {
-  const w = await startWorld();
+  const w = await startObjects();
   const lease = w.uuid();
   await w.ledger("1").begin(beginRequest(w.envelope, lease, ["ada"]));
   const [op] = opsOf(w.envelope.placement, ["ada"]);
@@ -84,7 +84,7 @@ test("[M3] an alarm that wakes an evicted object finds its name, although the pl
 });
 
 test("[M3] a shard that starts with holds sets its alarm at its first message", async () => {
-  const w = await startWorld();
+  const w = await startObjects();
   await w.ledger("1").begin(beginRequest(w.envelope, w.uuid(), ["ada"]));
   const [op] = opsOf(w.envelope.placement, ["ada"]);
   const shard = objects.shard(op?.shard ?? 0);
@@ -98,7 +98,7 @@ test("[M3] a shard that starts with holds sets its alarm at its first message", 
 });
 
 test("[M3] the cron's poke sets the alarm of a shard that has lost it, and of no other", async () => {
-  const w = await startWorld();
+  const w = await startObjects();
   const [op] = opsOf(w.envelope.placement, ["ada"]);
   const holder = op?.shard ?? 0;
   const other = (holder + 1) % 16;
@@ -113,7 +113,7 @@ test("[M3] the cron's poke sets the alarm of a shard that has lost it, and of no
 });
 
 test("[B8] an orphan hold, whose ledger knows nothing of it, is gone after the sweep", async () => {
-  const w = await startWorld();
+  const w = await startObjects();
   await w.ledger("1").begin(beginRequest(w.envelope, w.uuid(), ["warm-up"]));
   const lease = w.uuid();
   const [op] = opsOf(w.envelope.placement, ["orphan"]);
@@ -133,7 +133,7 @@ test("[B8] an orphan hold, whose ledger knows nothing of it, is gone after the s
 });
 
 test("an object of the wrong name refuses to exist, and one without a name goes by what it has kept", async () => {
-  await startWorld();
+  await startObjects();
   await runInDurableObject(objects.ledger("1"), (_, state) => {
     const { sql } = objectPorts(state);
     expect(() => numberInName({ name: "ledger-1" }, sql, "cell")).toThrow("named cell-<number>");

@@ -1,4 +1,4 @@
 import { protocolSuite } from "../suites/protocol.ts";
-import { startWorld } from "./world.ts";
+import { startObjects } from "./workerd-objects.ts";
 
-protocolSuite("the Durable Objects in workerd", startWorld);
+protocolSuite("the Durable Objects in workerd", startObjects);

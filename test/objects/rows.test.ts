@@ -5,7 +5,7 @@ import { configOf } from "../../src/env.ts";
 import { sourceOrder } from "../../src/core/source-order.ts";
 import { beginRequest, callerOf, decideRequest, opsOf, type OpSpec } from "../support/ops.ts";
 import { stubsOf } from "../support/workerd/stubs.ts";
-import { env, startWorld } from "./world.ts";
+import { env, startObjects } from "./workerd-objects.ts";
 
 interface Counter {
   rowsWritten: number;
@@ -33,7 +33,7 @@ async function count(stub: DurableObjectStub): Promise<Counter> {
 const objects = stubsOf(env);
 
 test("a created claim costs at most 4 rows over its whole life, and the epoch none of them", async () => {
-  const w = await startWorld();
+  const w = await startObjects();
   const specs: OpSpec[] = Array.from({ length: 40 }, (_, n) => ({ value: `rows-${n}` }));
   const shards = [...new Set(opsOf(w.envelope.placement, specs).map(({ shard }) => shard))];
   // Warm: placement, incarnation, epoch row and alarms are there.
@@ -57,7 +57,7 @@ test("a created claim costs at most 4 rows over its whole life, and the epoch no
 });
 
 test("a lease costs at most 5 rows in its ledger, from its grant to the day it is forgotten", async () => {
-  const w = await startWorld();
+  const w = await startObjects();
   const lived = 50;
   await w.ledger("1").decide(decideRequest(w.envelope, w.uuid(), "ROLLED_BACK"));
   const life = await count(objects.ledger("1"));
@@ -85,7 +85,7 @@ test("a lease costs at most 5 rows in its ledger, from its grant to the day it i
 });
 
 test("what a lease reads does not grow with what was decided before", async () => {
-  const w = await startWorld();
+  const w = await startObjects();
   const live = async (from: number, leases: number): Promise<void> => {
     for (let n = from; n < from + leases; n += 1) {
       const lease = w.uuid();
@@ -111,7 +111,7 @@ test("what a lease reads does not grow with what was decided before", async () =
 });
 
 test("a refused begin writes no row, in the ledger or in a shard", async () => {
-  const w = await startWorld();
+  const w = await startObjects();
   const first = w.uuid();
   await w.ledger("1").begin(beginRequest(w.envelope, first, ["taken"]));
   await w.ledger("1").decide(decideRequest(w.envelope, first, "COMMITTED"));
@@ -131,7 +131,7 @@ test("a refused begin writes no row, in the ledger or in a shard", async () => {
 });
 
 test("a page of leases reads at most its size + 2 rows, whatever was decided before", async () => {
-  const w = await startWorld();
+  const w = await startObjects();
   for (let n = 0; n < 120; n += 1) {
     const lease = w.uuid();
     await w.ledger("1").begin(beginRequest(w.envelope, lease, [`n${n}`]));
@@ -151,7 +151,7 @@ test("a page of leases reads at most its size + 2 rows, whatever was decided bef
 });
 
 test("[R4] digests read the index of what is in their ranges, holds in flight twice, and write nothing", async () => {
-  const w = await startWorld();
+  const w = await startObjects();
   const [claims, held] = [300, 20];
   const source = (id: number): OpSpec["source"] => ({ type: "RAILS_TABLE_USERS", id: String(id) });
   const owned = w.uuid();
@@ -198,7 +198,7 @@ test("[R4] digests read the index of what is in their ranges, holds in flight tw
 });
 
 test("a lookup reads at most two rows and writes none", async () => {
-  const w = await startWorld();
+  const w = await startObjects();
   const lease = w.uuid();
   await w.ledger("1").begin(beginRequest(w.envelope, lease, ["ada"]));
   await w.ledger("1").decide(decideRequest(w.envelope, lease, "COMMITTED"));

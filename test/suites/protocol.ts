@@ -9,7 +9,7 @@ import type { Shard } from "../../src/core/shard/shard.ts";
 import { shardOf, shardsOf } from "../../src/core/placement.ts";
 import { beginRequest, callerOf, decideRequest, keyOf, type OpSpec } from "../support/ops.ts";
 
-export interface World {
+export interface TestObjects {
   envelope: Envelope;
   uuid(): string;
   ledger(
@@ -49,36 +49,41 @@ const no = (code: string, more: object = {}): object => ({
   refusal: expect.objectContaining({ code, ...more }) as unknown,
 });
 
-export function protocolSuite(name: string, start: () => Promise<World>): void {
+export function protocolSuite(name: string, start: () => Promise<TestObjects>): void {
   describe(name, () => {
-    const begin = async (w: World, cell: string, lease: string, specs: (OpSpec | string)[], more = {}) =>
-      w.settle(w.ledger(cell).begin(beginRequest(w.envelope, lease, specs, more)));
-    const commit = async (w: World, cell: string, lease: string) =>
-      w.settle(w.ledger(cell).decide(decideRequest(w.envelope, lease, "COMMITTED")));
-    const rollBack = async (w: World, cell: string, lease: string) =>
-      w.settle(w.ledger(cell).decide(decideRequest(w.envelope, lease, "ROLLED_BACK")));
-    const lookup = async (w: World, value: string): Promise<LookupFound | undefined> => {
+    const begin = async (
+      objects: TestObjects,
+      cell: string,
+      lease: string,
+      specs: (OpSpec | string)[],
+      more = {},
+    ) => objects.settle(objects.ledger(cell).begin(beginRequest(objects.envelope, lease, specs, more)));
+    const commit = async (objects: TestObjects, cell: string, lease: string) =>
+      objects.settle(objects.ledger(cell).decide(decideRequest(objects.envelope, lease, "COMMITTED")));
+    const rollBack = async (objects: TestObjects, cell: string, lease: string) =>
+      objects.settle(objects.ledger(cell).decide(decideRequest(objects.envelope, lease, "ROLLED_BACK")));
+    const lookup = async (objects: TestObjects, value: string): Promise<LookupFound | undefined> => {
       const key = keyOf("ROUTES", value);
-      const answer = await w.settle(
-        w
-          .shard(shardOf("ROUTES", key.canonical, shardsOf(w.envelope.placement)))
-          .lookup({ ...w.envelope, keys: [key] }),
+      const answer = await objects.settle(
+        objects
+          .shard(shardOf("ROUTES", key.canonical, shardsOf(objects.envelope.placement)))
+          .lookup({ ...objects.envelope, keys: [key] }),
       );
       return answer.ok ? answer.value.found[0] : undefined;
     };
-    const own = async (w: World, cell: string, values: string[]): Promise<void> => {
-      const lease = w.uuid();
-      await begin(w, cell, lease, values);
-      await commit(w, cell, lease);
+    const own = async (objects: TestObjects, cell: string, values: string[]): Promise<void> => {
+      const lease = objects.uuid();
+      await begin(objects, cell, lease, values);
+      await commit(objects, cell, lease);
     };
     const list = async (
-      w: World,
+      objects: TestObjects,
       cell: string,
       more: Partial<{ createdAfterMs: number; afterPosition: number; limit: number }> = {},
     ) => {
-      const answer = await w.settle(
-        w.ledger(cell).list({
-          ...w.envelope,
+      const answer = await objects.settle(
+        objects.ledger(cell).list({
+          ...objects.envelope,
           caller: callerOf(),
           createdAfterMs: 0,
           afterPosition: 0,
@@ -91,87 +96,87 @@ export function protocolSuite(name: string, start: () => Promise<World>): void {
     };
 
     test("[B5] [C1] [C3] a batch over all shards is granted, then committed everywhere", async () => {
-      const w = await start();
-      const lease = w.uuid();
+      const objects = await start();
+      const lease = objects.uuid();
       const names = Array.from({ length: 40 }, (_, index) => `Name-${index}`);
-      expect(await begin(w, "1", lease, names)).toEqual(
+      expect(await begin(objects, "1", lease, names)).toEqual(
         ok({
           created: true,
           lease: expect.objectContaining({ state: "GRANTED", cell: "1", lease }) as unknown,
         }),
       );
-      expect(await w.holds()).toHaveLength(40);
-      expect(await commit(w, "1", lease)).toEqual(
+      expect(await objects.holds()).toHaveLength(40);
+      expect(await commit(objects, "1", lease)).toEqual(
         ok({
           state: "COMMITTED",
           decidedBy: "cell",
           counts: { creates: 40, destroys: 0, replaces: 0, missing: 0 },
         }),
       );
-      expect(await w.holds()).toEqual([]);
-      expect(new Set((await w.claims()).map(({ canonical }) => canonical))).toEqual(
+      expect(await objects.holds()).toEqual([]);
+      expect(new Set((await objects.claims()).map(({ canonical }) => canonical))).toEqual(
         new Set(names.map((value) => value.toLowerCase())),
       );
-      expect(await lookup(w, "NAME-7")).toMatchObject({
+      expect(await lookup(objects, "NAME-7")).toMatchObject({
         kind: "record",
         record: { value: "Name-7", cell: "1", status: "ACTIVE", lease: null },
       });
     });
 
     test("[B2] the same batch again is the same lease; another one under its id is refused", async () => {
-      const w = await start();
-      const lease = w.uuid();
-      await begin(w, "1", lease, ["ada"]);
-      expect(await begin(w, "1", lease, ["ada"])).toEqual(
+      const objects = await start();
+      const lease = objects.uuid();
+      await begin(objects, "1", lease, ["ada"]);
+      expect(await begin(objects, "1", lease, ["ada"])).toEqual(
         ok({ created: false, lease: expect.objectContaining({ state: "GRANTED", lease }) as unknown }),
       );
-      expect(await begin(w, "1", lease, ["bob"])).toEqual(
+      expect(await begin(objects, "1", lease, ["bob"])).toEqual(
         no("FAILED_PRECONDITION", { reason: "LEASE_ID_REUSED" }),
       );
-      await commit(w, "1", lease);
-      expect(await begin(w, "1", lease, ["ada"])).toEqual(
+      await commit(objects, "1", lease);
+      expect(await begin(objects, "1", lease, ["ada"])).toEqual(
         ok({ created: false, lease: expect.objectContaining({ state: "COMMITTED" }) as unknown }),
       );
-      expect(await begin(w, "1", lease, ["bob"])).toEqual(
+      expect(await begin(objects, "1", lease, ["bob"])).toEqual(
         no("FAILED_PRECONDITION", { reason: "LEASE_ID_REUSED" }),
       );
-      const other = w.uuid();
-      await begin(w, "1", other, ["bob"]);
-      await rollBack(w, "1", other);
-      expect(await begin(w, "1", other, ["bob"])).toEqual(
+      const other = objects.uuid();
+      await begin(objects, "1", other, ["bob"]);
+      await rollBack(objects, "1", other);
+      expect(await begin(objects, "1", other, ["bob"])).toEqual(
         no("FAILED_PRECONDITION", { reason: "LEASE_ROLLED_BACK" }),
       );
     });
 
     test("[B2] calls that overlap with the first join it", async () => {
-      const w = await start();
-      const lease = w.uuid();
+      const objects = await start();
+      const lease = objects.uuid();
       const calls = Array.from({ length: 5 }, () =>
-        w.ledger("1").begin(beginRequest(w.envelope, lease, ["ada", "bob"])),
+        objects.ledger("1").begin(beginRequest(objects.envelope, lease, ["ada", "bob"])),
       );
-      const other = w.ledger("1").begin(beginRequest(w.envelope, lease, ["eve"]));
-      const results = await w.settle(Promise.all(calls));
+      const other = objects.ledger("1").begin(beginRequest(objects.envelope, lease, ["eve"]));
+      const results = await objects.settle(Promise.all(calls));
       expect(results.filter((result) => result.ok && result.value.created)).toHaveLength(1);
       expect(results.every((result) => result.ok)).toBe(true);
       expect(await other).toEqual(no("FAILED_PRECONDITION", { reason: "LEASE_ID_REUSED" }));
-      expect(await w.holds()).toHaveLength(2);
+      expect(await objects.holds()).toHaveLength(2);
     });
 
     test("[B2] a lease is (cell, uuid): two cells may use one uuid and never meet", async () => {
-      const w = await start();
-      const lease = w.uuid();
-      expect(await begin(w, "1", lease, ["ada"])).toEqual(ok({ created: true }));
-      expect(await begin(w, "2", lease, ["bob"])).toEqual(ok({ created: true }));
-      await rollBack(w, "2", lease);
-      expect(await w.holds()).toEqual([expect.objectContaining({ canonical: "ada", cell: "1" })]);
-      expect(await commit(w, "1", lease)).toEqual(ok({ state: "COMMITTED" }));
+      const objects = await start();
+      const lease = objects.uuid();
+      expect(await begin(objects, "1", lease, ["ada"])).toEqual(ok({ created: true }));
+      expect(await begin(objects, "2", lease, ["bob"])).toEqual(ok({ created: true }));
+      await rollBack(objects, "2", lease);
+      expect(await objects.holds()).toEqual([expect.objectContaining({ canonical: "ada", cell: "1" })]);
+      expect(await commit(objects, "1", lease)).toEqual(ok({ state: "COMMITTED" }));
     });
 
     test("[B4] [B6] one conflict among 50 names refuses all, says which, and leaves 49 free at once", async () => {
-      const w = await start();
-      await own(w, "2", ["n49"]);
+      const objects = await start();
+      await own(objects, "2", ["n49"]);
       const names = Array.from({ length: 50 }, (_, index) => `n${index}`);
-      const result = await begin(w, "1", w.uuid(), names);
+      const result = await begin(objects, "1", objects.uuid(), names);
       expect(result).toEqual(
         no("ALREADY_EXISTS", {
           conflicts: [
@@ -185,16 +190,16 @@ export function protocolSuite(name: string, start: () => Promise<World>): void {
           ],
         }),
       );
-      expect(await w.holds()).toEqual([]);
-      expect(await begin(w, "2", w.uuid(), names.slice(0, 49))).toEqual(ok({ created: true }));
+      expect(await objects.holds()).toEqual([]);
+      expect(await begin(objects, "2", objects.uuid(), names.slice(0, 49))).toEqual(ok({ created: true }));
     });
 
     test("[B6] every conflict is told at once, with its kind", async () => {
-      const w = await start();
-      await own(w, "1", ["mine", "mine-too"]);
-      await own(w, "2", ["theirs"]);
-      await begin(w, "2", w.uuid(), ["leased"]);
-      const result = await begin(w, "1", w.uuid(), [
+      const objects = await start();
+      await own(objects, "1", ["mine", "mine-too"]);
+      await own(objects, "2", ["theirs"]);
+      await begin(objects, "2", objects.uuid(), ["leased"]);
+      const result = await begin(objects, "1", objects.uuid(), [
         "mine",
         "theirs",
         "leased",
@@ -215,36 +220,38 @@ export function protocolSuite(name: string, start: () => Promise<World>): void {
         ["destroys", 2, "absent", undefined],
         ["replaces", 0, "absent", undefined],
       ]);
-      expect((await w.holds()).map(({ canonical }) => canonical)).toEqual(["leased"]);
+      expect((await objects.holds()).map(({ canonical }) => canonical)).toEqual(["leased"]);
     });
 
     test("[B6] the code follows the worst conflict", async () => {
-      const w = await start();
-      await own(w, "2", ["theirs"]);
-      await begin(w, "2", w.uuid(), ["leased"]);
+      const objects = await start();
+      await own(objects, "2", ["theirs"]);
+      await begin(objects, "2", objects.uuid(), ["leased"]);
       const destroyTheirs: OpSpec = { kind: "destroy", value: "theirs", subject: null, source: null };
-      expect(await begin(w, "1", w.uuid(), ["leased"])).toEqual(
+      expect(await begin(objects, "1", objects.uuid(), ["leased"])).toEqual(
         no("ABORTED", { retryAfterMs: expect.any(Number) as unknown }),
       );
-      expect(await begin(w, "1", w.uuid(), ["leased", destroyTheirs])).toEqual(no("FAILED_PRECONDITION"));
-      expect(await begin(w, "1", w.uuid(), ["leased", destroyTheirs, "theirs".toUpperCase() + "-2"])).toEqual(
+      expect(await begin(objects, "1", objects.uuid(), ["leased", destroyTheirs])).toEqual(
         no("FAILED_PRECONDITION"),
       );
-      const held = await begin(w, "1", w.uuid(), [
+      expect(
+        await begin(objects, "1", objects.uuid(), ["leased", destroyTheirs, "theirs".toUpperCase() + "-2"]),
+      ).toEqual(no("FAILED_PRECONDITION"));
+      const held = await begin(objects, "1", objects.uuid(), [
         { kind: "destroy", value: "leased", subject: null, source: null },
       ]);
       expect(held).toEqual(no("ABORTED"));
     });
 
-    const epochNow = async (w: World, value: string): Promise<number> =>
-      (await w.claims()).find(({ canonical }) => canonical === value)?.epoch ?? 0;
+    const epochNow = async (objects: TestObjects, value: string): Promise<number> =>
+      (await objects.claims()).find(({ canonical }) => canonical === value)?.epoch ?? 0;
 
     test("[B10] a destroy or replace that names another epoch than the claim's is a mismatch, and changes nothing", async () => {
-      const w = await start();
-      await own(w, "1", ["ada", "bob"]);
-      const [ada, bob] = [await epochNow(w, "ada"), await epochNow(w, "bob")];
-      const before = await w.claims();
-      const result = await begin(w, "1", w.uuid(), [
+      const objects = await start();
+      await own(objects, "1", ["ada", "bob"]);
+      const [ada, bob] = [await epochNow(objects, "ada"), await epochNow(objects, "bob")];
+      const before = await objects.claims();
+      const result = await begin(objects, "1", objects.uuid(), [
         { kind: "destroy", value: "ada", subject: null, source: null, epoch: ada + 1 },
         { kind: "replace", value: "bob", epoch: bob + 1 },
       ]);
@@ -256,33 +263,35 @@ export function protocolSuite(name: string, start: () => Promise<World>): void {
           ],
         }),
       );
-      expect(await w.holds()).toEqual([]);
-      expect(await w.claims()).toEqual(before);
+      expect(await objects.holds()).toEqual([]);
+      expect(await objects.claims()).toEqual(before);
       // Subject and source are compared all the same.
       const other = { type: "USER", id: "9" } as const;
       expect(
-        await begin(w, "1", w.uuid(), [
+        await begin(objects, "1", objects.uuid(), [
           { kind: "destroy", value: "ada", subject: other, source: null, epoch: ada },
         ]),
       ).toEqual(no("FAILED_PRECONDITION", { conflicts: [expect.objectContaining({ kind: "mismatch" })] }));
     });
 
     test("[B10] an op that names the claim's epoch applies to it, once: every replace makes another one", async () => {
-      const w = await start();
-      await own(w, "1", ["ada"]);
-      const read = await epochNow(w, "ada");
+      const objects = await start();
+      await own(objects, "1", ["ada"]);
+      const read = await epochNow(objects, "ada");
       const replace: OpSpec = {
         kind: "replace",
         value: "Ada",
         subject: { type: "GROUP", id: "2" },
         epoch: read,
       };
-      const lease = w.uuid();
-      expect(await begin(w, "1", lease, [replace])).toEqual(ok({ created: true }));
-      const granted = await w.settle(w.ledger("1").get({ ...w.envelope, caller: callerOf(), lease }));
+      const lease = objects.uuid();
+      expect(await begin(objects, "1", lease, [replace])).toEqual(ok({ created: true }));
+      const granted = await objects.settle(
+        objects.ledger("1").get({ ...objects.envelope, caller: callerOf(), lease }),
+      );
       expect(granted.ok && granted.value.ops?.map(({ epoch }) => epoch)).toEqual([read]);
-      await commit(w, "1", lease);
-      expect(await begin(w, "1", w.uuid(), [replace])).toEqual(no("FAILED_PRECONDITION"));
+      await commit(objects, "1", lease);
+      expect(await begin(objects, "1", objects.uuid(), [replace])).toEqual(no("FAILED_PRECONDITION"));
       const destroy = (epoch: number): OpSpec => ({
         kind: "destroy",
         value: "ada",
@@ -290,72 +299,76 @@ export function protocolSuite(name: string, start: () => Promise<World>): void {
         source: null,
         epoch,
       });
-      expect(await begin(w, "1", w.uuid(), [destroy(read)])).toEqual(no("FAILED_PRECONDITION"));
-      const last = w.uuid();
-      expect(await begin(w, "1", last, [destroy(await epochNow(w, "ada"))])).toEqual(ok({ created: true }));
-      await commit(w, "1", last);
-      expect(await w.claims()).toEqual([]);
+      expect(await begin(objects, "1", objects.uuid(), [destroy(read)])).toEqual(no("FAILED_PRECONDITION"));
+      const last = objects.uuid();
+      expect(await begin(objects, "1", last, [destroy(await epochNow(objects, "ada"))])).toEqual(
+        ok({ created: true }),
+      );
+      await commit(objects, "1", last);
+      expect(await objects.claims()).toEqual([]);
     });
 
     test("[B10] of a name that was given up and taken again, or that nobody has, no earlier reading is left", async () => {
-      const w = await start();
-      await own(w, "1", ["ada"]);
-      const read = await epochNow(w, "ada");
-      const gone = w.uuid();
+      const objects = await start();
+      await own(objects, "1", ["ada"]);
+      const read = await epochNow(objects, "ada");
+      const gone = objects.uuid();
       const destroy: OpSpec = { kind: "destroy", value: "ada", subject: null, source: null, epoch: read };
-      await begin(w, "1", gone, [destroy]);
-      await commit(w, "1", gone);
-      expect(await begin(w, "1", w.uuid(), [destroy])).toEqual(
+      await begin(objects, "1", gone, [destroy]);
+      await commit(objects, "1", gone);
+      expect(await begin(objects, "1", objects.uuid(), [destroy])).toEqual(
         no("FAILED_PRECONDITION", { conflicts: [expect.objectContaining({ kind: "absent" })] }),
       );
-      expect(await begin(w, "1", w.uuid(), [destroy], { allowMissing: true })).toEqual(ok({ created: true }));
-      await own(w, "1", ["ada"]);
-      const again = await begin(w, "1", w.uuid(), [destroy], { allowMissing: true });
+      expect(await begin(objects, "1", objects.uuid(), [destroy], { allowMissing: true })).toEqual(
+        ok({ created: true }),
+      );
+      await own(objects, "1", ["ada"]);
+      const again = await begin(objects, "1", objects.uuid(), [destroy], { allowMissing: true });
       expect(again).toEqual(
         no("FAILED_PRECONDITION", { conflicts: [expect.objectContaining({ kind: "mismatch" })] }),
       );
     });
 
     test("[B4] a destroy locks its claim, and only its owner may have it", async () => {
-      const w = await start();
-      await own(w, "1", ["ada"]);
+      const objects = await start();
+      await own(objects, "1", ["ada"]);
       const destroy: OpSpec = { kind: "destroy", value: "ada", subject: null, source: null };
-      expect(await begin(w, "2", w.uuid(), [destroy])).toEqual(
+      expect(await begin(objects, "2", objects.uuid(), [destroy])).toEqual(
         no("FAILED_PRECONDITION", {
           conflicts: [expect.objectContaining({ kind: "not_owner", owner: "other" })],
         }),
       );
-      const lease = w.uuid();
-      expect(await begin(w, "1", lease, [destroy])).toEqual(ok({ created: true }));
-      expect(await lookup(w, "ada")).toMatchObject({
+      const lease = objects.uuid();
+      expect(await begin(objects, "1", lease, [destroy])).toEqual(ok({ created: true }));
+      expect(await lookup(objects, "ada")).toMatchObject({
         kind: "record",
         record: { status: "LEASE_DESTROYING", lease },
       });
-      expect(await begin(w, "2", w.uuid(), ["ada"])).toEqual(no("ABORTED"));
-      await rollBack(w, "1", lease);
-      expect(await lookup(w, "ada")).toMatchObject({
+      expect(await begin(objects, "2", objects.uuid(), ["ada"])).toEqual(no("ABORTED"));
+      await rollBack(objects, "1", lease);
+      expect(await lookup(objects, "ada")).toMatchObject({
         kind: "record",
         record: { status: "ACTIVE", lease: null },
       });
-      const again = w.uuid();
-      await begin(w, "1", again, [destroy]);
-      await commit(w, "1", again);
-      expect(await lookup(w, "ada")).toEqual({ kind: "none" });
-      expect(await begin(w, "2", w.uuid(), ["ada"])).toEqual(ok({ created: true }));
+      const again = objects.uuid();
+      await begin(objects, "1", again, [destroy]);
+      await commit(objects, "1", again);
+      expect(await lookup(objects, "ada")).toEqual({ kind: "none" });
+      expect(await begin(objects, "2", objects.uuid(), ["ada"])).toEqual(ok({ created: true }));
     });
 
     test("[B4] absent destroys are refused, or counted where that is allowed", async () => {
-      const w = await start();
+      const objects = await start();
       const destroys: OpSpec[] = ["a", "b", "c"].map((value) => ({
         kind: "destroy",
         value,
         subject: null,
         source: null,
       }));
-      expect(await begin(w, "1", w.uuid(), destroys)).toEqual(no("FAILED_PRECONDITION"));
-      const lease = w.uuid();
-      await own(w, "1", ["b"]);
-      const result = await begin(w, "1", lease, destroys, { allowMissing: true });
+      expect(await begin(objects, "1", objects.uuid(), destroys)).toEqual(no("FAILED_PRECONDITION"));
+      const lease = objects.uuid();
+      await own(objects, "1", ["b"]);
+      const result = await begin(objects, "1", lease, destroys, { allowMissing: true });
       expect(result).toEqual(
         ok({
           lease: expect.objectContaining({
@@ -363,35 +376,35 @@ export function protocolSuite(name: string, start: () => Promise<World>): void {
           }) as unknown,
         }),
       );
-      expect(await commit(w, "1", lease)).toEqual(ok({ state: "COMMITTED" }));
-      expect(await w.claims()).toEqual([]);
+      expect(await commit(objects, "1", lease)).toEqual(ok({ state: "COMMITTED" }));
+      expect(await objects.claims()).toEqual([]);
       expect(
-        await begin(w, "1", w.uuid(), [{ kind: "replace", value: "a" }], { allowMissing: true }),
+        await begin(objects, "1", objects.uuid(), [{ kind: "replace", value: "a" }], { allowMissing: true }),
       ).toEqual(no("FAILED_PRECONDITION"));
     });
 
     test("[B4] a replace swaps subject, source and spelling at the commit, and restores nothing at a rollback", async () => {
-      const w = await start();
-      await own(w, "1", ["Ada"]);
-      const before = await lookup(w, "ada");
+      const objects = await start();
+      await own(objects, "1", ["Ada"]);
+      const before = await lookup(objects, "ada");
       const replace: OpSpec = {
         kind: "replace",
         value: "ADA",
         subject: { type: "USER", id: "7" },
         source: { type: "RAILS_TABLE_USERS", id: "8" },
       };
-      const lease = w.uuid();
-      await begin(w, "1", lease, [replace]);
-      expect(await lookup(w, "ada")).toMatchObject({
+      const lease = objects.uuid();
+      await begin(objects, "1", lease, [replace]);
+      expect(await lookup(objects, "ada")).toMatchObject({
         kind: "record",
         record: { status: "ACTIVE", value: "Ada", lease, subject: { type: "GROUP", id: "1" } },
       });
-      await rollBack(w, "1", lease);
-      expect(await lookup(w, "ada")).toEqual(before);
-      const again = w.uuid();
-      await begin(w, "1", again, [replace]);
-      await commit(w, "1", again);
-      const after = await lookup(w, "ada");
+      await rollBack(objects, "1", lease);
+      expect(await lookup(objects, "ada")).toEqual(before);
+      const again = objects.uuid();
+      await begin(objects, "1", again, [replace]);
+      await commit(objects, "1", again);
+      const after = await lookup(objects, "ada");
       expect(after).toMatchObject({
         kind: "record",
         record: {
@@ -411,108 +424,116 @@ export function protocolSuite(name: string, start: () => Promise<World>): void {
     });
 
     test("[E1] every later owner of a name has a larger epoch", async () => {
-      const w = await start();
+      const objects = await start();
       const epochs: number[] = [];
       for (const cell of ["1", "2", "1", "2"]) {
-        await own(w, cell, ["ada"]);
-        const found = await lookup(w, "ada");
+        await own(objects, cell, ["ada"]);
+        const found = await lookup(objects, "ada");
         epochs.push(found?.kind === "record" ? found.record.epoch : -1);
-        const lease = w.uuid();
-        await begin(w, cell, lease, [{ kind: "destroy", value: "ada", subject: null, source: null }]);
-        await commit(w, cell, lease);
+        const lease = objects.uuid();
+        await begin(objects, cell, lease, [{ kind: "destroy", value: "ada", subject: null, source: null }]);
+        await commit(objects, cell, lease);
       }
       expect(epochs.toSorted((a, b) => a - b)).toEqual(epochs);
       expect(new Set(epochs).size).toBe(4);
     });
 
     test("[C1] [C4] the first decision wins; again is the same success, the other one is refused", async () => {
-      const w = await start();
-      const committed = w.uuid();
-      await begin(w, "1", committed, ["ada"]);
-      await commit(w, "1", committed);
-      expect(await commit(w, "1", committed)).toEqual(ok({ state: "COMMITTED" }));
-      expect(await rollBack(w, "1", committed)).toEqual(
+      const objects = await start();
+      const committed = objects.uuid();
+      await begin(objects, "1", committed, ["ada"]);
+      await commit(objects, "1", committed);
+      expect(await commit(objects, "1", committed)).toEqual(ok({ state: "COMMITTED" }));
+      expect(await rollBack(objects, "1", committed)).toEqual(
         no("FAILED_PRECONDITION", { reason: "LEASE_COMMITTED" }),
       );
-      const back = w.uuid();
-      await begin(w, "1", back, ["bob"]);
-      await rollBack(w, "1", back);
-      expect(await rollBack(w, "1", back)).toEqual(ok({ state: "ROLLED_BACK" }));
-      expect(await commit(w, "1", back)).toEqual(no("FAILED_PRECONDITION", { reason: "LEASE_ROLLED_BACK" }));
-      expect(await lookup(w, "ada")).toMatchObject({ kind: "record" });
-      expect(await lookup(w, "bob")).toEqual({ kind: "none" });
+      const back = objects.uuid();
+      await begin(objects, "1", back, ["bob"]);
+      await rollBack(objects, "1", back);
+      expect(await rollBack(objects, "1", back)).toEqual(ok({ state: "ROLLED_BACK" }));
+      expect(await commit(objects, "1", back)).toEqual(
+        no("FAILED_PRECONDITION", { reason: "LEASE_ROLLED_BACK" }),
+      );
+      expect(await lookup(objects, "ada")).toMatchObject({ kind: "record" });
+      expect(await lookup(objects, "bob")).toEqual({ kind: "none" });
     });
 
     test("[C1] of a commit and a rollback at the same time exactly one succeeds", async () => {
-      const w = await start();
+      const objects = await start();
       for (let round = 0; round < 10; round += 1) {
-        const lease = w.uuid();
-        await begin(w, "1", lease, [`n${round}`]);
-        const results = await w.settle(
+        const lease = objects.uuid();
+        await begin(objects, "1", lease, [`n${round}`]);
+        const results = await objects.settle(
           Promise.all([
-            w.ledger("1").decide(decideRequest(w.envelope, lease, "COMMITTED")),
-            w.ledger("1").decide(decideRequest(w.envelope, lease, "ROLLED_BACK")),
+            objects.ledger("1").decide(decideRequest(objects.envelope, lease, "COMMITTED")),
+            objects.ledger("1").decide(decideRequest(objects.envelope, lease, "ROLLED_BACK")),
           ]),
         );
         expect(results.filter((result) => result.ok)).toHaveLength(1);
-        expect((await lookup(w, `n${round}`))?.kind).toBe(results[0].ok ? "record" : "none");
+        expect((await lookup(objects, `n${round}`))?.kind).toBe(results[0].ok ? "record" : "none");
       }
     });
 
     test("[C4] [C5] an unknown lease cannot be committed, and another cell's lease is unknown", async () => {
-      const w = await start();
-      const lease = w.uuid();
-      await begin(w, "1", lease, ["ada"]);
-      expect(await commit(w, "2", lease)).toEqual(no("NOT_FOUND"));
-      expect(await w.settle(w.ledger("2").get({ ...w.envelope, caller: callerOf(), lease }))).toEqual(
-        no("NOT_FOUND"),
-      );
-      expect(await commit(w, "1", w.uuid())).toEqual(no("NOT_FOUND"));
-      expect(await rollBack(w, "2", lease)).toEqual(ok({ state: "ROLLED_BACK", cell: "2" }));
-      expect(await w.settle(w.ledger("1").get({ ...w.envelope, caller: callerOf(), lease }))).toEqual(
-        ok({ state: "GRANTED" }),
-      );
+      const objects = await start();
+      const lease = objects.uuid();
+      await begin(objects, "1", lease, ["ada"]);
+      expect(await commit(objects, "2", lease)).toEqual(no("NOT_FOUND"));
+      expect(
+        await objects.settle(objects.ledger("2").get({ ...objects.envelope, caller: callerOf(), lease })),
+      ).toEqual(no("NOT_FOUND"));
+      expect(await commit(objects, "1", objects.uuid())).toEqual(no("NOT_FOUND"));
+      expect(await rollBack(objects, "2", lease)).toEqual(ok({ state: "ROLLED_BACK", cell: "2" }));
+      expect(
+        await objects.settle(objects.ledger("1").get({ ...objects.envelope, caller: callerOf(), lease })),
+      ).toEqual(ok({ state: "GRANTED" }));
     });
 
     test("[C5] an operator's reason is kept with the outcome", async () => {
-      const w = await start();
-      const lease = w.uuid();
-      await begin(w, "1", lease, ["ada"]);
+      const objects = await start();
+      const lease = objects.uuid();
+      await begin(objects, "1", lease, ["ada"]);
       const caller = { role: "operator" as const, keyId: "op" };
-      await w.settle(
-        w
+      await objects.settle(
+        objects
           .ledger("1")
-          .decide(decideRequest(w.envelope, lease, "ROLLED_BACK", { caller, reason: "the cell is gone" })),
+          .decide(
+            decideRequest(objects.envelope, lease, "ROLLED_BACK", { caller, reason: "the cell is gone" }),
+          ),
       );
-      expect(await w.settle(w.ledger("1").get({ ...w.envelope, caller, lease }))).toEqual(
+      expect(await objects.settle(objects.ledger("1").get({ ...objects.envelope, caller, lease }))).toEqual(
         ok({ decidedBy: "operator", reason: "the cell is gone" }),
       );
     });
 
     test("[C6] a frozen cell cannot begin, but still commits, rolls back and replays", async () => {
-      const w = await start();
-      const [first, second] = [w.uuid(), w.uuid()];
-      await begin(w, "1", first, ["ada"]);
-      await begin(w, "1", second, ["bob"]);
-      await w.settle(w.ledger("1").setState({ ...w.envelope, state: "FROZEN", stateVersion: 0 }));
-      expect(await begin(w, "1", w.uuid(), ["eve"])).toEqual(
+      const objects = await start();
+      const [first, second] = [objects.uuid(), objects.uuid()];
+      await begin(objects, "1", first, ["ada"]);
+      await begin(objects, "1", second, ["bob"]);
+      await objects.settle(
+        objects.ledger("1").setState({ ...objects.envelope, state: "FROZEN", stateVersion: 0 }),
+      );
+      expect(await begin(objects, "1", objects.uuid(), ["eve"])).toEqual(
         no("FAILED_PRECONDITION", { reason: "CELL_FROZEN" }),
       );
-      expect(await begin(w, "1", first, ["ada"])).toEqual(ok({ created: false }));
-      expect(await commit(w, "1", first)).toEqual(ok({ state: "COMMITTED" }));
-      expect(await rollBack(w, "1", second)).toEqual(ok({ state: "ROLLED_BACK" }));
-      await w.settle(w.ledger("1").setState({ ...w.envelope, state: "ACTIVE", stateVersion: 1 }));
-      expect(await begin(w, "1", w.uuid(), ["eve"])).toEqual(ok({ created: true }));
+      expect(await begin(objects, "1", first, ["ada"])).toEqual(ok({ created: false }));
+      expect(await commit(objects, "1", first)).toEqual(ok({ state: "COMMITTED" }));
+      expect(await rollBack(objects, "1", second)).toEqual(ok({ state: "ROLLED_BACK" }));
+      await objects.settle(
+        objects.ledger("1").setState({ ...objects.envelope, state: "ACTIVE", stateVersion: 1 }),
+      );
+      expect(await begin(objects, "1", objects.uuid(), ["eve"])).toEqual(ok({ created: true }));
     });
 
     test("[A2] a thaw that comes late undoes no later freeze, and a freeze that comes twice is one", async () => {
-      const w = await start();
+      const objects = await start();
       const version = async (): Promise<number> => {
-        const status = await w.settle(w.ledger("1").status(w.envelope));
+        const status = await objects.settle(objects.ledger("1").status(objects.envelope));
         return status.ok ? status.value.stateVersion : Number.NaN;
       };
       const set = (state: "ACTIVE" | "FROZEN", stateVersion: number) =>
-        w.settle(w.ledger("1").setState({ ...w.envelope, state, stateVersion }));
+        objects.settle(objects.ledger("1").setState({ ...objects.envelope, state, stateVersion }));
       const first = await version();
       expect(await set("FROZEN", first)).toEqual({ ok: true, value: null });
       // Somebody looks in between, and his thaw is late: the freeze that is said again was acknowledged after it.
@@ -526,97 +547,101 @@ export function protocolSuite(name: string, start: () => Promise<World>): void {
       expect(await set("FROZEN", second)).toEqual({ ok: true, value: null });
       for (const late of [first, second])
         expect(await set("ACTIVE", late)).toEqual(no("FAILED_PRECONDITION", { reason: "CONCURRENT_CHANGE" }));
-      expect(await begin(w, "1", w.uuid(), ["eve"])).toEqual(
+      expect(await begin(objects, "1", objects.uuid(), ["eve"])).toEqual(
         no("FAILED_PRECONDITION", { reason: "CELL_FROZEN" }),
       );
       expect(await set("ACTIVE", await version())).toEqual({ ok: true, value: null });
-      expect(await begin(w, "1", w.uuid(), ["eve"])).toEqual(ok({ created: true }));
+      expect(await begin(objects, "1", objects.uuid(), ["eve"])).toEqual(ok({ created: true }));
     });
 
     test("[C7] a rollback of a begin that never arrived refuses its late arrival", async () => {
-      const w = await start();
-      const lease = w.uuid();
-      expect(await rollBack(w, "1", lease)).toEqual(
+      const objects = await start();
+      const lease = objects.uuid();
+      expect(await rollBack(objects, "1", lease)).toEqual(
         ok({ state: "ROLLED_BACK", counts: { creates: 0, destroys: 0, replaces: 0, missing: 0 } }),
       );
-      expect(await begin(w, "1", lease, ["ada"])).toEqual(
+      expect(await begin(objects, "1", lease, ["ada"])).toEqual(
         no("FAILED_PRECONDITION", { reason: "LEASE_ROLLED_BACK" }),
       );
-      expect(await w.holds()).toEqual([]);
-      expect(await rollBack(w, "1", lease)).toEqual(ok({ state: "ROLLED_BACK" }));
+      expect(await objects.holds()).toEqual([]);
+      expect(await rollBack(objects, "1", lease)).toEqual(ok({ state: "ROLLED_BACK" }));
     });
 
     test("[C7] a rollback while its begin runs ends the begin refused, with nothing held", async () => {
-      const w = await start();
-      const lease = w.uuid();
+      const objects = await start();
+      const lease = objects.uuid();
       const names = Array.from({ length: 30 }, (_, index) => `n${index}`);
-      const [begun, rolled] = await w.settle(
+      const [begun, rolled] = await objects.settle(
         Promise.all([
-          w.ledger("1").begin(beginRequest(w.envelope, lease, names)),
-          w.ledger("1").decide(decideRequest(w.envelope, lease, "ROLLED_BACK")),
+          objects.ledger("1").begin(beginRequest(objects.envelope, lease, names)),
+          objects.ledger("1").decide(decideRequest(objects.envelope, lease, "ROLLED_BACK")),
         ]),
       );
       expect(begun).toEqual(no("FAILED_PRECONDITION", { reason: "LEASE_ROLLED_BACK" }));
       expect(rolled).toEqual(ok({ state: "ROLLED_BACK" }));
-      expect(await w.holds()).toEqual([]);
+      expect(await objects.holds()).toEqual([]);
     });
 
     test("[B9] of 100 parallel creates of one name by two cells exactly one wins, and nothing else is left held", async () => {
-      const w = await start();
-      const results = await w.settle(
+      const objects = await start();
+      const results = await objects.settle(
         Promise.all(
           Array.from({ length: 100 }, (_, index) =>
-            w.ledger(String((index % 2) + 1)).begin(beginRequest(w.envelope, w.uuid(), ["ada"])),
+            objects
+              .ledger(String((index % 2) + 1))
+              .begin(beginRequest(objects.envelope, objects.uuid(), ["ada"])),
           ),
         ),
       );
       expect(results.filter((result) => result.ok)).toHaveLength(1);
       for (const result of results)
         if (!result.ok) expect(["ABORTED", "ALREADY_EXISTS"]).toContain(result.refusal.code);
-      expect(await w.holds()).toHaveLength(1);
+      expect(await objects.holds()).toHaveLength(1);
     });
 
     test("[B9] overlapping batches in opposite order: somebody wins", async () => {
-      const w = await start();
+      const objects = await start();
       for (let round = 0; round < 5; round += 1) {
         const names = Array.from({ length: 12 }, (_, index) => `r${round}-n${index}`);
         const batches = [names, names.toReversed(), [...names.slice(6), ...names.slice(0, 6)]];
-        const results = await w.settle(
+        const results = await objects.settle(
           Promise.all(
             batches.map((batch, index) =>
-              w.ledger(String((index % 2) + 1)).begin(beginRequest(w.envelope, w.uuid(), batch)),
+              objects
+                .ledger(String((index % 2) + 1))
+                .begin(beginRequest(objects.envelope, objects.uuid(), batch)),
             ),
           ),
         );
         expect(results.filter((result) => result.ok)).toHaveLength(1);
       }
-      expect(await w.holds()).toHaveLength(5 * 12);
+      expect(await objects.holds()).toHaveLength(5 * 12);
     });
 
     test("[R2] a name is routable once its lease is granted, and gone when it is rolled back", async () => {
-      const w = await start();
-      const lease = w.uuid();
-      expect(await lookup(w, "ada")).toEqual({ kind: "none" });
-      await begin(w, "1", lease, ["Ada"]);
-      expect(await lookup(w, "ada")).toMatchObject({
+      const objects = await start();
+      const lease = objects.uuid();
+      expect(await lookup(objects, "ada")).toEqual({ kind: "none" });
+      await begin(objects, "1", lease, ["Ada"]);
+      expect(await lookup(objects, "ada")).toMatchObject({
         kind: "record",
         record: { status: "LEASE_CREATING", lease, cell: "1", value: "Ada" },
       });
-      await rollBack(w, "1", lease);
-      expect(await lookup(w, "ada")).toEqual({ kind: "none" });
+      await rollBack(objects, "1", lease);
+      expect(await lookup(objects, "ada")).toEqual({ kind: "none" });
     });
 
     test("[R1] the list has every granted lease once, in order, page by page, and no decided one", async () => {
-      const w = await start();
-      const leases = Array.from({ length: 7 }, () => w.uuid());
-      for (const [index, lease] of leases.entries()) await begin(w, "1", lease, [`n${index}`]);
-      await commit(w, "1", leases[2] ?? "");
-      await rollBack(w, "1", leases[4] ?? "");
+      const objects = await start();
+      const leases = Array.from({ length: 7 }, () => objects.uuid());
+      for (const [index, lease] of leases.entries()) await begin(objects, "1", lease, [`n${index}`]);
+      await commit(objects, "1", leases[2] ?? "");
+      await rollBack(objects, "1", leases[4] ?? "");
       const left = leases.filter((_, index) => index !== 2 && index !== 4);
       const seen: string[] = [];
       let afterPosition = 0;
       do {
-        const page = await list(w, "1", { limit: 2, afterPosition });
+        const page = await list(objects, "1", { limit: 2, afterPosition });
         seen.push(...page.leases.map(({ lease }) => lease));
         expect(page.leases.length).toBeGreaterThan(0);
         for (const lease of page.leases)
@@ -629,29 +654,33 @@ export function protocolSuite(name: string, start: () => Promise<World>): void {
         afterPosition = page.nextPosition;
       } while (afterPosition !== 0);
       expect(seen).toEqual(left);
-      const third = (await list(w, "1")).leases[2];
-      const from = await list(w, "1", { createdAfterMs: third?.createdAtMs ?? 0 });
+      const third = (await list(objects, "1")).leases[2];
+      const from = await list(objects, "1", { createdAfterMs: third?.createdAtMs ?? 0 });
       expect(from.leases.map(({ lease }) => lease)).toContain(third?.lease);
-      expect((await list(w, "1", { createdAfterMs: (third?.createdAtMs ?? 0) + 60_000 })).leases).toEqual([]);
-      expect((await list(w, "2")).leases).toEqual([]);
+      expect(
+        (await list(objects, "1", { createdAfterMs: (third?.createdAtMs ?? 0) + 60_000 })).leases,
+      ).toEqual([]);
+      expect((await list(objects, "2")).leases).toEqual([]);
     });
 
     test("[R3] records are in source order, whole source ids, bounded by the range", async () => {
-      const w = await start();
-      const lease = w.uuid();
+      const objects = await start();
+      const lease = objects.uuid();
       const ids = ["9", "10", "100", "2", "x", "a1", "10"];
       const specs: OpSpec[] = ids.map((id, index) => ({
         value: `n${index}`,
         source: { type: "RAILS_TABLE_USERS", id },
       }));
-      await begin(w, "1", lease, specs);
-      await commit(w, "1", lease);
-      await begin(w, "1", w.uuid(), [{ value: "granted", source: { type: "RAILS_TABLE_USERS", id: "11" } }]);
+      await begin(objects, "1", lease, specs);
+      await commit(objects, "1", lease);
+      await begin(objects, "1", objects.uuid(), [
+        { value: "granted", source: { type: "RAILS_TABLE_USERS", id: "11" } },
+      ]);
       const all: string[] = [];
-      for (let shard = 0; shard < shardsOf(w.envelope.placement); shard += 1) {
-        const answer = await w.settle(
-          w.shard(shard).listRecords({
-            ...w.envelope,
+      for (let shard = 0; shard < shardsOf(objects.envelope.placement); shard += 1) {
+        const answer = await objects.settle(
+          objects.shard(shard).listRecords({
+            ...objects.envelope,
             cell: "1",
             sourceType: "RAILS_TABLE_USERS",
             bucketTypes: ["ROUTES"],
@@ -661,9 +690,9 @@ export function protocolSuite(name: string, start: () => Promise<World>): void {
           }),
         );
         if (!answer.ok) throw new Error(answer.refusal.detail);
-        const whole = await w.settle(
-          w.shard(shard).listRecords({
-            ...w.envelope,
+        const whole = await objects.settle(
+          objects.shard(shard).listRecords({
+            ...objects.envelope,
             cell: "1",
             sourceType: "RAILS_TABLE_USERS",
             bucketTypes: ["ROUTES"],
@@ -689,71 +718,91 @@ export function protocolSuite(name: string, start: () => Promise<World>): void {
     });
 
     test("[P1] a ledger and a shard refuse another placement, also one that is new to them", async () => {
-      const w = await start();
-      const lease = w.uuid();
-      await begin(w, "1", lease, ["ada"]);
-      const other = { ...w.envelope, placement: w.envelope.placement.replace(/shards\d+/, "shards32") };
+      const objects = await start();
+      const lease = objects.uuid();
+      await begin(objects, "1", lease, ["ada"]);
+      const other = {
+        ...objects.envelope,
+        placement: objects.envelope.placement.replace(/shards\d+/, "shards32"),
+      };
       const mismatch = no("UNAVAILABLE", { reason: "PLACEMENT_MISMATCH" });
       expect(
-        await w.settle(w.ledger("1").begin({ ...beginRequest(w.envelope, w.uuid(), ["bob"]), ...other })),
+        await objects.settle(
+          objects.ledger("1").begin({ ...beginRequest(objects.envelope, objects.uuid(), ["bob"]), ...other }),
+        ),
       ).toEqual(mismatch);
       expect(
-        await w.settle(w.ledger("2").begin({ ...beginRequest(w.envelope, w.uuid(), ["bob"]), ...other })),
+        await objects.settle(
+          objects.ledger("2").begin({ ...beginRequest(objects.envelope, objects.uuid(), ["bob"]), ...other }),
+        ),
       ).toEqual(mismatch);
-      expect(await w.settle(w.shard(0).lookup({ ...other, keys: [keyOf("ROUTES", "ada")] }))).toEqual(
-        mismatch,
-      );
-      expect(await w.settle(w.shard(20).lookup({ ...other, keys: [keyOf("ROUTES", "ada")] }))).toEqual(
-        mismatch,
-      );
-      expect(await w.settle(w.ledger("9").begin(beginRequest(w.envelope, w.uuid(), ["bob"])))).toEqual(
-        no("PERMISSION_DENIED", { reason: "CELL_UNKNOWN" }),
-      );
+      expect(
+        await objects.settle(objects.shard(0).lookup({ ...other, keys: [keyOf("ROUTES", "ada")] })),
+      ).toEqual(mismatch);
+      expect(
+        await objects.settle(objects.shard(20).lookup({ ...other, keys: [keyOf("ROUTES", "ada")] })),
+      ).toEqual(mismatch);
+      expect(
+        await objects.settle(
+          objects.ledger("9").begin(beginRequest(objects.envelope, objects.uuid(), ["bob"])),
+        ),
+      ).toEqual(no("PERMISSION_DENIED", { reason: "CELL_UNKNOWN" }));
     });
 
     test("[M5] a message of an unknown version is refused as retryable, before anything happens", async () => {
-      const w = await start();
+      const objects = await start();
       const version = no("UNAVAILABLE", { reason: "MESSAGE_VERSION" });
-      const lease = w.uuid();
+      const lease = objects.uuid();
       expect(
-        await w.settle(w.ledger("1").begin({ ...beginRequest(w.envelope, lease, ["ada"]), version: 99 })),
+        await objects.settle(
+          objects.ledger("1").begin({ ...beginRequest(objects.envelope, lease, ["ada"]), version: 99 }),
+        ),
       ).toEqual(version);
       expect(
-        await w.settle(w.shard(0).exchange({ ...w.envelope, version: 99, decisions: [], prepares: [] })),
+        await objects.settle(
+          objects.shard(0).exchange({ ...objects.envelope, version: 99, decisions: [], prepares: [] }),
+        ),
       ).toEqual(version);
-      expect(await begin(w, "1", lease, ["ada"])).toEqual(ok({ created: true }));
+      expect(await begin(objects, "1", lease, ["ada"])).toEqual(ok({ created: true }));
     });
 
     test("[B7] [C1] after a restart everything that was acknowledged is there, and goes on", async () => {
-      const w = await start();
-      const [granted, committed] = [w.uuid(), w.uuid()];
-      await begin(w, "1", granted, ["ada"]);
-      await begin(w, "1", committed, ["bob"]);
-      await commit(w, "1", committed);
-      await w.restart();
-      expect((await list(w, "1")).leases.map(({ lease }) => lease)).toEqual([granted]);
-      expect(await lookup(w, "ada")).toMatchObject({ kind: "record", record: { status: "LEASE_CREATING" } });
-      expect(await lookup(w, "bob")).toMatchObject({ kind: "record", record: { status: "ACTIVE" } });
-      expect(await begin(w, "1", granted, ["ada"])).toEqual(ok({ created: false }));
-      expect(await begin(w, "2", w.uuid(), ["ada"])).toEqual(no("ABORTED"));
-      expect(await commit(w, "1", granted)).toEqual(ok({ state: "COMMITTED" }));
-      expect(await begin(w, "1", w.uuid(), ["eve"])).toEqual(ok({ created: true }));
-      expect((await w.holds()).map(({ canonical }) => canonical)).toEqual(["eve"]);
+      const objects = await start();
+      const [granted, committed] = [objects.uuid(), objects.uuid()];
+      await begin(objects, "1", granted, ["ada"]);
+      await begin(objects, "1", committed, ["bob"]);
+      await commit(objects, "1", committed);
+      await objects.restart();
+      expect((await list(objects, "1")).leases.map(({ lease }) => lease)).toEqual([granted]);
+      expect(await lookup(objects, "ada")).toMatchObject({
+        kind: "record",
+        record: { status: "LEASE_CREATING" },
+      });
+      expect(await lookup(objects, "bob")).toMatchObject({ kind: "record", record: { status: "ACTIVE" } });
+      expect(await begin(objects, "1", granted, ["ada"])).toEqual(ok({ created: false }));
+      expect(await begin(objects, "2", objects.uuid(), ["ada"])).toEqual(no("ABORTED"));
+      expect(await commit(objects, "1", granted)).toEqual(ok({ state: "COMMITTED" }));
+      expect(await begin(objects, "1", objects.uuid(), ["eve"])).toEqual(ok({ created: true }));
+      expect((await objects.holds()).map(({ canonical }) => canonical)).toEqual(["eve"]);
     });
 
     test("[A1] a revoked key is refused by the ledger at once", async () => {
-      const w = await start();
-      await begin(w, "1", w.uuid(), ["ada"]);
-      await w.settle(
-        w.ledger("1").revoke({ ...w.envelope, keyId: "k1", expiresAtMs: Number.MAX_SAFE_INTEGER }),
+      const objects = await start();
+      await begin(objects, "1", objects.uuid(), ["ada"]);
+      await objects.settle(
+        objects
+          .ledger("1")
+          .revoke({ ...objects.envelope, keyId: "k1", expiresAtMs: Number.MAX_SAFE_INTEGER }),
       );
       const revoked = no("UNAUTHENTICATED", { reason: "KEY_REVOKED" });
-      expect(await begin(w, "1", w.uuid(), ["bob"])).toEqual(revoked);
-      expect(await commit(w, "1", w.uuid())).toEqual(revoked);
-      expect(await w.settle(w.ledger("1").authorize({ ...w.envelope, caller: callerOf() }))).toEqual(revoked);
-      expect(await begin(w, "1", w.uuid(), ["bob"], { caller: { role: "cell", keyId: "k2" } })).toEqual(
-        ok({ created: true }),
-      );
+      expect(await begin(objects, "1", objects.uuid(), ["bob"])).toEqual(revoked);
+      expect(await commit(objects, "1", objects.uuid())).toEqual(revoked);
+      expect(
+        await objects.settle(objects.ledger("1").authorize({ ...objects.envelope, caller: callerOf() })),
+      ).toEqual(revoked);
+      expect(
+        await begin(objects, "1", objects.uuid(), ["bob"], { caller: { role: "cell", keyId: "k2" } }),
+      ).toEqual(ok({ created: true }));
     });
   });
 }

@@ -3,7 +3,7 @@ import { env as anyEnv } from "cloudflare:workers";
 import { v4 as uuid } from "uuid";
 import { MESSAGE_VERSION, type DigestRecordsAnswer, type Reply } from "../../src/core/messages.ts";
 import { configOf, type Env } from "../../src/env.ts";
-import type { World } from "../suites/protocol.ts";
+import type { TestObjects } from "../suites/protocol.ts";
 import { stubsOf } from "../support/workerd/stubs.ts";
 
 export const env = anyEnv as unknown as Env;
@@ -21,7 +21,7 @@ export async function queryShards<Row>(statement: string): Promise<Row[]> {
 }
 
 /** The real objects in workerd, empty but for two registered cells. */
-export async function startWorld(): Promise<World> {
+export async function startObjects(): Promise<TestObjects> {
   await reset();
   const objects = stubsOf(env);
   const envelope = { version: MESSAGE_VERSION, placement: configOf(env).placement };
