@@ -46,21 +46,21 @@ test("[M3] an overdue alarm is left alone for a minute, and then counts as lost"
 
 test("[M3] an instance that an alarm wakes sets no other one before it has run", async () => {
   const c = await Cluster.start({ shards: 1 });
-  await c.clock.settle(c.ledger("1").object.begin(beginRequest(c.envelope, c.uuid(), ["ada"])));
+  await c.clock.runUntil(c.ledger("1").object.begin(beginRequest(c.envelope, c.uuid(), ["ada"])));
   const shard = c.shard(0);
   const { alarmAtMs } = shard;
   shard.restart();
   expect(shard.alarmAtMs).toBe(alarmAtMs);
   shard.alarmAtMs = undefined;
-  await c.clock.settle(shard.object.alarm());
+  await c.clock.runUntil(shard.object.alarm());
   expect(shard.alarmAtMs).toBeGreaterThan(c.clock.now());
 });
 
 test("[M3] an instance that could not learn its alarm tries again with the next message", async () => {
   const c = await Cluster.start({ shards: 1 });
-  await c.clock.settle(c.shard(0).object.ping(c.envelope));
+  await c.clock.runUntil(c.shard(0).object.ping(c.envelope));
   c.failAlarms = 1;
   c.shard(0).restart();
-  await expect(c.clock.settle(c.shard(0).object.ping(c.envelope))).rejects.toThrow("alarm");
-  expect(await c.clock.settle(c.shard(0).object.ping(c.envelope))).toMatchObject({ ok: true });
+  await expect(c.clock.runUntil(c.shard(0).object.ping(c.envelope))).rejects.toThrow("alarm");
+  expect(await c.clock.runUntil(c.shard(0).object.ping(c.envelope))).toMatchObject({ ok: true });
 });

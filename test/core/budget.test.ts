@@ -11,7 +11,7 @@ interface Cost {
 
 async function costOf(c: Cluster, work: () => Promise<unknown>): Promise<Cost> {
   const before = { messages: c.calls.length, transactions: c.transactions() };
-  await c.clock.settle(work());
+  await c.clock.runUntil(work());
   return { messages: c.calls.length - before.messages, transactions: c.transactions() - before.transactions };
 }
 
@@ -20,7 +20,7 @@ async function warm(shards: number): Promise<Cluster> {
   const c = await Cluster.start({ shards });
   for (const cell of ["1", "2"]) {
     const lease = c.uuid();
-    await c.clock.settle(
+    await c.clock.runUntil(
       c.ledger(cell).object.begin(
         beginRequest(
           c.envelope,
@@ -29,7 +29,7 @@ async function warm(shards: number): Promise<Cluster> {
         ),
       ),
     );
-    await c.clock.settle(c.ledger(cell).object.decide(decideRequest(c.envelope, lease, "ROLLED_BACK")));
+    await c.clock.runUntil(c.ledger(cell).object.decide(decideRequest(c.envelope, lease, "ROLLED_BACK")));
   }
   return c;
 }
@@ -64,7 +64,7 @@ test("a rollback costs what a commit costs", async () => {
   const values = names(4, "cost");
   const s = shardsTouched(c, values);
   const lease = c.uuid();
-  await c.clock.settle(c.ledger("1").object.begin(beginRequest(c.envelope, lease, values)));
+  await c.clock.runUntil(c.ledger("1").object.begin(beginRequest(c.envelope, lease, values)));
   expect(
     await costOf(c, () => c.ledger("1").object.decide(decideRequest(c.envelope, lease, "ROLLED_BACK"))),
   ).toEqual({
@@ -76,12 +76,12 @@ test("a rollback costs what a commit costs", async () => {
 test("a refused begin writes nothing where it is refused: not in the ledger, not in the refusing shards", async () => {
   const c = await warm(16);
   const lease = c.uuid();
-  await c.clock.settle(c.ledger("1").object.begin(beginRequest(c.envelope, lease, ["taken"])));
-  await c.clock.settle(c.ledger("1").object.decide(decideRequest(c.envelope, lease, "COMMITTED")));
+  await c.clock.runUntil(c.ledger("1").object.begin(beginRequest(c.envelope, lease, ["taken"])));
+  await c.clock.runUntil(c.ledger("1").object.decide(decideRequest(c.envelope, lease, "COMMITTED")));
   expect(
     await costOf(c, () => c.ledger("2").object.begin(beginRequest(c.envelope, c.uuid(), ["taken"]))),
   ).toEqual({ messages: 1, transactions: 0 });
-  await c.clock.settle(c.ledger("1").object.begin(beginRequest(c.envelope, c.uuid(), ["leased"])));
+  await c.clock.runUntil(c.ledger("1").object.begin(beginRequest(c.envelope, c.uuid(), ["leased"])));
   // Leased: one question to the shard and one to the ledger find out whether it still is.
   expect(
     await costOf(c, () => c.ledger("2").object.begin(beginRequest(c.envelope, c.uuid(), ["leased"]))),
@@ -110,11 +110,11 @@ test("cleaning up after decisions takes at most a tenth of a transaction per lea
 test("a lookup is one call and at most two point reads; two messages only when it meets a create hold", async () => {
   const c = await warm(1);
   const lease = c.uuid();
-  await c.clock.settle(c.ledger("1").object.begin(beginRequest(c.envelope, lease, ["ada"])));
+  await c.clock.runUntil(c.ledger("1").object.begin(beginRequest(c.envelope, lease, ["ada"])));
   const look = (value: string) => () =>
     c.shard(0).object.lookup({ ...c.envelope, keys: [keyOf("ROUTES", value)] });
   expect(await costOf(c, look("ada"))).toEqual({ messages: 1, transactions: 0 });
-  await c.clock.settle(c.ledger("1").object.decide(decideRequest(c.envelope, lease, "COMMITTED")));
+  await c.clock.runUntil(c.ledger("1").object.decide(decideRequest(c.envelope, lease, "COMMITTED")));
   for (const value of ["ada", "nobody"])
     expect(await costOf(c, look(value))).toEqual({ messages: 0, transactions: 0 });
 });
@@ -123,9 +123,9 @@ test("a page of leases reads no more rows than its size + 2, whatever was decide
   const c = await Cluster.start({ shards: 1 });
   for (let n = 0; n < 300; n += 1) {
     const lease = c.uuid();
-    await c.clock.settle(c.ledger("1").object.begin(beginRequest(c.envelope, lease, [`n${n}`])));
+    await c.clock.runUntil(c.ledger("1").object.begin(beginRequest(c.envelope, lease, [`n${n}`])));
     if (n % 10 > 0)
-      await c.clock.settle(
+      await c.clock.runUntil(
         c
           .ledger("1")
           .object.decide(decideRequest(c.envelope, lease, n % 2 > 0 ? "COMMITTED" : "ROLLED_BACK")),
@@ -133,7 +133,7 @@ test("a page of leases reads no more rows than its size + 2, whatever was decide
   }
   const { counts } = c.ledger("1").sql;
   const before = counts.rowsRead;
-  const page = await c.clock.settle(
+  const page = await c.clock.runUntil(
     c.ledger("1").object.list({
       ...c.envelope,
       caller: { role: "operator", keyId: "k" },

@@ -29,11 +29,11 @@ test("[B6] [M2] a lost prepare makes the begin unknown, releases what it got, an
   const c = await Cluster.start();
   c.fate = (call) => (isPrepare(call) && call.to === "shard 2" ? "lose" : "deliver");
   const lease = c.uuid();
-  const result = await c.clock.settle(begin(c, "1", lease, spread(c)));
+  const result = await c.clock.runUntil(begin(c, "1", lease, spread(c)));
   expect(result).toEqual(no("UNAVAILABLE"));
   expect(c.holds()).toEqual([]);
   c.fate = () => "deliver";
-  expect(await c.clock.settle(begin(c, "1", lease, spread(c)))).toEqual(ok({ created: true }));
+  expect(await c.clock.runUntil(begin(c, "1", lease, spread(c)))).toEqual(ok({ created: true }));
 });
 
 test("[B6] [B8] a prepare that was carried out but not answered is released; a lost release is found by the sweep", async () => {
@@ -45,7 +45,7 @@ test("[B6] [B8] a prepare that was carried out but not answered is released; a l
         ? "lose_answer"
         : "lose";
   const lease = c.uuid();
-  expect(await c.clock.settle(begin(c, "1", lease, spread(c)))).toEqual(no("UNAVAILABLE"));
+  expect(await c.clock.runUntil(begin(c, "1", lease, spread(c)))).toEqual(no("UNAVAILABLE"));
   expect(c.holds()).toHaveLength(1);
   c.fate = () => "deliver";
   await c.pass(20_000);
@@ -57,8 +57,8 @@ test("[B6] a prepare that waited for room until its begin was given up does not 
   c.fate = (call) => (call.to === "shard 0" ? "lose" : "deliver");
   const blocking = begin(c, "1", c.uuid(), [nameOn(c, 0)]);
   const lease = c.uuid();
-  expect(await c.clock.settle(begin(c, "1", lease, [nameOn(c, 1)]))).toEqual(no("DEADLINE_EXCEEDED"));
-  await c.clock.settle(blocking);
+  expect(await c.clock.runUntil(begin(c, "1", lease, [nameOn(c, 1)]))).toEqual(no("DEADLINE_EXCEEDED"));
+  await c.clock.runUntil(blocking);
   await c.pass(20_000);
   const sent = c
     .messages("exchange")
@@ -70,23 +70,23 @@ test("[B3] [B8] a prepare that arrives after its begin was given up holds nothin
   const c = await Cluster.start();
   c.fate = (call) => (isPrepare(call) && call.to === "shard 0" ? "late" : "deliver");
   const lease = c.uuid();
-  expect(await c.clock.settle(begin(c, "1", lease, spread(c)))).toEqual(no("UNAVAILABLE"));
+  expect(await c.clock.runUntil(begin(c, "1", lease, spread(c)))).toEqual(no("UNAVAILABLE"));
   c.fate = () => "deliver";
   await c.clock.pass(60_001);
   expect(c.holds()).toHaveLength(1);
   // Whoever collides with it finds out at once that it is nobody's.
-  expect(await c.clock.settle(begin(c, "2", c.uuid(), [nameOn(c, 0)]))).toEqual(ok({ created: true }));
+  expect(await c.clock.runUntil(begin(c, "2", c.uuid(), [nameOn(c, 0)]))).toEqual(ok({ created: true }));
   expect(c.holds()).toEqual([expect.objectContaining({ cell: "2" })]);
 });
 
 test("[B8] a collision with the hold of a committed lease applies the decision and then tries again", async () => {
   const c = await Cluster.start();
   const lease = c.uuid();
-  await c.clock.settle(begin(c, "1", lease, ["ada"]));
+  await c.clock.runUntil(begin(c, "1", lease, ["ada"]));
   c.fate = (call) => (isDecision(call) ? "lose" : "deliver");
-  expect(await c.clock.settle(decide(c, "1", lease, "COMMITTED"))).toEqual(ok({ state: "COMMITTED" }));
+  expect(await c.clock.runUntil(decide(c, "1", lease, "COMMITTED"))).toEqual(ok({ state: "COMMITTED" }));
   expect(c.holds()).toHaveLength(1);
-  expect(await c.clock.settle(begin(c, "2", c.uuid(), ["ada"]))).toEqual(no("ALREADY_EXISTS"));
+  expect(await c.clock.runUntil(begin(c, "2", c.uuid(), ["ada"]))).toEqual(no("ALREADY_EXISTS"));
   expect(c.holds()).toEqual([]);
   expect(c.claims()).toEqual([expect.objectContaining({ cell: "1" })]);
 });
@@ -94,25 +94,25 @@ test("[B8] a collision with the hold of a committed lease applies the decision a
 test("[B8] a collision with the hold of a rolled back lease drops it, and the begin gets the name", async () => {
   const c = await Cluster.start();
   const lease = c.uuid();
-  await c.clock.settle(begin(c, "1", lease, ["ada", "bob"]));
+  await c.clock.runUntil(begin(c, "1", lease, ["ada", "bob"]));
   c.fate = (call) => (isDecision(call) && call.from === "ledger 1" ? "lose" : "deliver");
-  await c.clock.settle(decide(c, "1", lease, "ROLLED_BACK"));
-  expect(await c.clock.settle(begin(c, "2", c.uuid(), ["ada"]))).toEqual(ok({ created: true }));
+  await c.clock.runUntil(decide(c, "1", lease, "ROLLED_BACK"));
+  expect(await c.clock.runUntil(begin(c, "2", c.uuid(), ["ada"]))).toEqual(ok({ created: true }));
 });
 
 test("[B8] a granted lease is never released by asking, however long it takes", async () => {
   const c = await Cluster.start();
   const lease = c.uuid();
-  await c.clock.settle(begin(c, "1", lease, spread(c)));
+  await c.clock.runUntil(begin(c, "1", lease, spread(c)));
   await c.pass(3_600_000);
   expect(c.holds()).toHaveLength(4);
-  expect(await c.clock.settle(begin(c, "2", c.uuid(), spread(c)))).toEqual(no("ABORTED"));
-  expect(await c.clock.settle(decide(c, "1", lease, "COMMITTED"))).toEqual(ok({ state: "COMMITTED" }));
+  expect(await c.clock.runUntil(begin(c, "2", c.uuid(), spread(c)))).toEqual(no("ABORTED"));
+  expect(await c.clock.runUntil(decide(c, "1", lease, "COMMITTED"))).toEqual(ok({ state: "COMMITTED" }));
 });
 
 test("[B8] the sweep asks about a long lease less and less often", async () => {
   const c = await Cluster.start({ shards: 1 });
-  await c.clock.settle(begin(c, "1", c.uuid(), ["ada"]));
+  await c.clock.runUntil(begin(c, "1", c.uuid(), ["ada"]));
   await c.pass(3_600_000);
   const asked = c.messages("inquire").length;
   expect(asked).toBeGreaterThan(10);
@@ -130,8 +130,8 @@ test("[B7] a ledger that dies between the yes of all shards and the grant leaves
   c.ledger("1").restart();
   c.fate = () => "deliver";
   // The holds are of the old incarnation: the new instance says that they are gone.
-  expect(await c.clock.settle(begin(c, "1", lease, spread(c)))).toEqual(ok({ created: true }));
-  expect(await c.clock.settle(decide(c, "1", lease, "COMMITTED"))).toEqual(ok({ state: "COMMITTED" }));
+  expect(await c.clock.runUntil(begin(c, "1", lease, spread(c)))).toEqual(ok({ created: true }));
+  expect(await c.clock.runUntil(decide(c, "1", lease, "COMMITTED"))).toEqual(ok({ state: "COMMITTED" }));
   expect(c.claims()).toHaveLength(4);
 });
 
@@ -139,7 +139,7 @@ test("[B3] every instance raises the incarnation before its first attempt, so th
   const c = await Cluster.start();
   const seen: string[] = [];
   for (let round = 0; round < 3; round += 1) {
-    await c.clock.settle(begin(c, "1", c.uuid(), [`n${round}`]));
+    await c.clock.runUntil(begin(c, "1", c.uuid(), [`n${round}`]));
     c.ledger("1").restart();
   }
   for (const call of c.messages("exchange")) {
@@ -152,21 +152,21 @@ test("[B3] every instance raises the incarnation before its first attempt, so th
 test("[B8] a replaced instance does not answer about attempts of a newer one", async () => {
   const c = await Cluster.start();
   const first = c.uuid();
-  await c.clock.settle(begin(c, "1", first, ["ada"]));
+  await c.clock.runUntil(begin(c, "1", first, ["ada"]));
   const zombie = c.ledger("1").restart();
-  await c.clock.settle(begin(c, "1", c.uuid(), ["bob"]));
+  await c.clock.runUntil(begin(c, "1", c.uuid(), ["bob"]));
   const question = { lease: c.uuid(), incarnation: 2, counter: 1, epoch: 1 };
   const inquiry: Inquiry = { ...c.envelope, shard: 0, questions: [question] };
   await expect(zombie.inquire(inquiry)).rejects.toThrow();
   // Neither about an incarnation that nobody has raised yet, nor for a fresh instance that has not begun anything.
   const fresh: Inquiry = { ...c.envelope, shard: 0, questions: [{ ...question, incarnation: 3 }] };
-  expect(await c.clock.settle(c.ledger("1").object.inquire(fresh))).toEqual(ok({ verdicts: ["unknown"] }));
-  expect(await c.clock.settle(c.ledger("1").object.inquire(inquiry))).toEqual(ok({ verdicts: ["gone"] }));
+  expect(await c.clock.runUntil(c.ledger("1").object.inquire(fresh))).toEqual(ok({ verdicts: ["unknown"] }));
+  expect(await c.clock.runUntil(c.ledger("1").object.inquire(inquiry))).toEqual(ok({ verdicts: ["gone"] }));
 });
 
 test("[B5] an instance whose grant may or may not be durable falls silent; the row decides", async () => {
   const c = await Cluster.start();
-  await c.clock.settle(begin(c, "1", c.uuid(), ["warm-up"]));
+  await c.clock.runUntil(begin(c, "1", c.uuid(), ["warm-up"]));
   const lease = c.uuid();
   const node = c.ledger("1");
   const work = begin(c, "1", lease, ["ada", "bob"]);
@@ -181,14 +181,14 @@ test("[B5] an instance whose grant may or may not be durable falls silent; the r
   expect(c.holds().filter((hold) => hold.lease === lease)).toHaveLength(2);
   node.restart();
   // The write was durable: the replay finds the lease granted.
-  expect(await c.clock.settle(begin(c, "1", lease, ["ada", "bob"]))).toEqual(ok({ created: false }));
-  expect(await c.clock.settle(decide(c, "1", lease, "COMMITTED"))).toEqual(ok({ state: "COMMITTED" }));
+  expect(await c.clock.runUntil(begin(c, "1", lease, ["ada", "bob"]))).toEqual(ok({ created: false }));
+  expect(await c.clock.runUntil(decide(c, "1", lease, "COMMITTED"))).toEqual(ok({ state: "COMMITTED" }));
 });
 
 test("[C2] a ledger that dies right after its decision is durable finishes it after the restart, by alarm", async () => {
   const c = await Cluster.start();
   const lease = c.uuid();
-  await c.clock.settle(begin(c, "1", lease, spread(c)));
+  await c.clock.runUntil(begin(c, "1", lease, spread(c)));
   c.fate = (call) => (isDecision(call) ? "lose" : "deliver");
   void decide(c, "1", lease, "COMMITTED").catch(() => {});
   await c.clock.pass(100);
@@ -203,9 +203,9 @@ test("[C2] a ledger that dies right after its decision is durable finishes it af
 test("[C3] commit answers although a shard cannot be reached, and the alarm finishes it without end", async () => {
   const c = await Cluster.start();
   const lease = c.uuid();
-  await c.clock.settle(begin(c, "1", lease, spread(c)));
+  await c.clock.runUntil(begin(c, "1", lease, spread(c)));
   c.fate = (call) => (call.to === "shard 3" ? "lose" : "deliver");
-  expect(await c.clock.settle(decide(c, "1", lease, "COMMITTED"))).toEqual(ok({ state: "COMMITTED" }));
+  expect(await c.clock.runUntil(decide(c, "1", lease, "COMMITTED"))).toEqual(ok({ state: "COMMITTED" }));
   expect(c.holds()).toHaveLength(1);
   const tries = (): number =>
     c.messages("exchange").filter((call) => call.to === "shard 3" && isDecision(call)).length;
@@ -222,20 +222,20 @@ test("[C3] commit answers although a shard cannot be reached, and the alarm fini
 test("[C2] a decision that arrives twice, or late, changes nothing that came after it", async () => {
   const c = await Cluster.start();
   const first = c.uuid();
-  await c.clock.settle(begin(c, "1", first, ["ada"]));
+  await c.clock.runUntil(begin(c, "1", first, ["ada"]));
   c.fate = (call) => (isDecision(call) ? "twice" : "deliver");
-  await c.clock.settle(decide(c, "1", first, "COMMITTED"));
+  await c.clock.runUntil(decide(c, "1", first, "COMMITTED"));
   c.fate = () => "deliver";
   // Destroyed by another lease, and taken by another cell, before the copy arrives.
   const destroy = c.uuid();
-  await c.clock.settle(
+  await c.clock.runUntil(
     c
       .ledger("1")
       .object.begin(
         beginRequest(c.envelope, destroy, [{ kind: "destroy", value: "ada", subject: null, source: null }]),
       ),
   );
-  await c.clock.settle(decide(c, "1", destroy, "COMMITTED"));
+  await c.clock.runUntil(decide(c, "1", destroy, "COMMITTED"));
   await c.pass(40_000);
   expect(c.claims()).toEqual([]);
 });
@@ -244,18 +244,18 @@ test("[B4] [C2] a prepare that is carried out twice leaves a hold that no decisi
   const c = await Cluster.start();
   const lease = c.uuid();
   c.fate = (call) => (isPrepare(call) ? "twice" : "deliver");
-  await c.clock.settle(begin(c, "1", lease, ["ada"]));
-  await c.clock.settle(decide(c, "1", lease, "COMMITTED"));
+  await c.clock.runUntil(begin(c, "1", lease, ["ada"]));
+  await c.clock.runUntil(decide(c, "1", lease, "COMMITTED"));
   c.fate = () => "deliver";
   const destroy = c.uuid();
-  await c.clock.settle(
+  await c.clock.runUntil(
     c
       .ledger("1")
       .object.begin(
         beginRequest(c.envelope, destroy, [{ kind: "destroy", value: "ada", subject: null, source: null }]),
       ),
   );
-  await c.clock.settle(decide(c, "1", destroy, "COMMITTED"));
+  await c.clock.runUntil(decide(c, "1", destroy, "COMMITTED"));
   await c.clock.pass(31_000);
   // The copy of the prepare found the name free and holds it under a new epoch.
   expect(c.holds()).toHaveLength(1);
@@ -276,24 +276,24 @@ test("[R2] a lookup never shows a hold whose lease was not granted, and says so 
   c.fate = (call) => (call.method === "inquire" ? "lose" : isPrepare(call) ? "lose_answer" : "deliver");
   const [unknown] = await Promise.all([look(), c.clock.pass(1_500)]);
   expect(unknown).toEqual(ok({ found: [{ kind: "unknown" }] }));
-  await c.clock.settle(running);
+  await c.clock.runUntil(running);
 });
 
 test("[R2] a lookup costs no message, and one when it meets a create hold", async () => {
   const c = await Cluster.start({ shards: 1 });
   const look = () =>
-    c.clock.settle(c.shard(0).object.lookup({ ...c.envelope, keys: [keyOf("ROUTES", "ada")] }));
-  await c.clock.settle(begin(c, "1", c.uuid(), ["bob"]));
+    c.clock.runUntil(c.shard(0).object.lookup({ ...c.envelope, keys: [keyOf("ROUTES", "ada")] }));
+  await c.clock.runUntil(begin(c, "1", c.uuid(), ["bob"]));
   const before = c.calls.length;
   await look();
   expect(c.calls.length).toBe(before);
   const lease = c.uuid();
-  await c.clock.settle(begin(c, "1", lease, ["ada"]));
+  await c.clock.runUntil(begin(c, "1", lease, ["ada"]));
   const held = c.calls.length;
   await look();
   await look();
   expect(c.calls.length).toBe(held + 2);
-  await c.clock.settle(decide(c, "1", lease, "COMMITTED"));
+  await c.clock.runUntil(decide(c, "1", lease, "COMMITTED"));
   const active = c.calls.length;
   await look();
   expect(c.calls.length).toBe(active);
@@ -301,7 +301,7 @@ test("[R2] a lookup costs no message, and one when it meets a create hold", asyn
 
 test("[B9] two begins that refuse each other for ever when they retry in parallel: one wins, and no answer says taken", async () => {
   const c = await Cluster.start();
-  const results = await c.clock.settle(
+  const results = await c.clock.runUntil(
     Promise.all([begin(c, "1", c.uuid(), spread(c)), begin(c, "2", c.uuid(), spread(c).toReversed())]),
   );
   expect(results.filter((result) => result.ok)).toHaveLength(1);
@@ -314,21 +314,21 @@ test("[B9] [B6] a begin that meets only running ones answers by its deadline, as
   c.fate = (call) => (call.from === "ledger 1" && isPrepare(call) ? "lose_answer" : "deliver");
   const blocker = begin(c, "1", blocked, ["ada"]);
   await c.clock.pass(50);
-  const result = await c.clock.settle(begin(c, "2", c.uuid(), ["ada"]));
+  const result = await c.clock.runUntil(begin(c, "2", c.uuid(), ["ada"]));
   expect(["ABORTED"]).toContain(result.ok ? "granted" : result.refusal.code);
-  await c.clock.settle(blocker);
+  await c.clock.runUntil(blocker);
 });
 
 test("[N1] what waits for a busy shard leaves together, and shares its transactions", async () => {
   const c = await Cluster.start({ shards: 2 });
-  await c.clock.settle(begin(c, "1", c.uuid(), ["warm-up", "warm-up-2", "warm-up-3"]));
+  await c.clock.runUntil(begin(c, "1", c.uuid(), ["warm-up", "warm-up-2", "warm-up-3"]));
   const before = { messages: c.messages("exchange").length, transactions: c.transactions() };
   const leases = Array.from({ length: 200 }, () => c.uuid());
-  const results = await c.clock.settle(
+  const results = await c.clock.runUntil(
     Promise.all(leases.map((lease, index) => begin(c, "1", lease, [`a${index}`, `b${index}`]))),
   );
   expect(results.every((result) => result.ok)).toBe(true);
-  const decided = await c.clock.settle(
+  const decided = await c.clock.runUntil(
     Promise.all(leases.map((lease) => decide(c, "1", lease, "COMMITTED"))),
   );
   expect(decided.every((result) => result.ok)).toBe(true);
@@ -343,19 +343,21 @@ test("[N1] a slow shard delays only the leases that touch it", async () => {
   const started = c.clock.now();
   for (let round = 0; round < 3; round += 1) {
     const lease = c.uuid();
-    expect(await c.clock.settle(begin(c, "1", lease, [nameOn(c, 1), nameOn(c, 2)]))).toEqual(
+    expect(await c.clock.runUntil(begin(c, "1", lease, [nameOn(c, 1), nameOn(c, 2)]))).toEqual(
       ok({ created: true }),
     );
-    expect(await c.clock.settle(decide(c, "1", lease, "ROLLED_BACK"))).toEqual(ok({ state: "ROLLED_BACK" }));
+    expect(await c.clock.runUntil(decide(c, "1", lease, "ROLLED_BACK"))).toEqual(
+      ok({ state: "ROLLED_BACK" }),
+    );
   }
   expect(c.clock.now() - started).toBeLessThan(1_000);
-  await c.clock.settle(slow);
+  await c.clock.runUntil(slow);
 });
 
 test("[N2] leases in one message stand and fall alone", async () => {
   const c = await Cluster.start({ shards: 1 });
-  await c.clock.settle(begin(c, "2", c.uuid(), ["n3"]));
-  const results = await c.clock.settle(
+  await c.clock.runUntil(begin(c, "2", c.uuid(), ["n3"]));
+  const results = await c.clock.runUntil(
     Promise.all(Array.from({ length: 8 }, (_, index) => begin(c, "1", c.uuid(), [`n${index}`]))),
   );
   expect(results.map((result) => result.ok)).toEqual([true, true, true, false, true, true, true, true]);
@@ -364,8 +366,8 @@ test("[N2] leases in one message stand and fall alone", async () => {
 test("[N2] decisions of a message come before its prepares", async () => {
   const c = await Cluster.start({ shards: 1 });
   const lease = c.uuid();
-  await c.clock.settle(begin(c, "1", lease, ["ada"]));
-  const [, second] = await c.clock.settle(
+  await c.clock.runUntil(begin(c, "1", lease, ["ada"]));
+  const [, second] = await c.clock.runUntil(
     Promise.all([decide(c, "1", lease, "ROLLED_BACK"), begin(c, "1", c.uuid(), ["ada"])]),
   );
   expect(second).toEqual(ok({ created: true }));
@@ -374,24 +376,24 @@ test("[N2] decisions of a message come before its prepares", async () => {
 test("[M3] a lost alarm is set again by a restart, by the next work and by the cron's poke", async () => {
   const c = await Cluster.start();
   const lease = c.uuid();
-  await c.clock.settle(begin(c, "1", lease, spread(c)));
+  await c.clock.runUntil(begin(c, "1", lease, spread(c)));
   c.fate = (call) => (isDecision(call) ? "lose" : "deliver");
-  await c.clock.settle(decide(c, "1", lease, "COMMITTED"));
+  await c.clock.runUntil(decide(c, "1", lease, "COMMITTED"));
   for (const node of c.nodes) node.alarmAtMs = undefined;
   c.fate = () => "deliver";
   await c.clock.pass(60_000);
   expect(c.holds()).toHaveLength(4);
-  const maintained = await c.clock.settle(
+  const maintained = await c.clock.runUntil(
     c.ledger("1").object.maintain({ ...c.envelope, pulledPosition: 0 }),
   );
   expect(maintained).toEqual(ok({ unapplied: 0 }));
   expect(c.holds()).toEqual([]);
   const other = c.uuid();
-  await c.clock.settle(begin(c, "1", other, ["eve"]));
+  await c.clock.runUntil(begin(c, "1", other, ["eve"]));
   for (const node of c.nodes) node.alarmAtMs = undefined;
   for (const node of c.nodes) {
     node.restart();
-    await c.clock.settle<unknown>(
+    await c.clock.runUntil<unknown>(
       "ping" in node.object ? node.object.ping(c.envelope) : node.object.status(c.envelope),
     );
   }
@@ -407,9 +409,9 @@ test("[M4] a clock that jumps back neither reorders leases nor makes one look ol
     c.clock.jump(jumpMs);
     const lease = c.uuid();
     leases.push(lease);
-    await c.clock.settle(begin(c, "1", lease, [`n${leases.length}`]));
+    await c.clock.runUntil(begin(c, "1", lease, [`n${leases.length}`]));
   }
-  const page = await c.clock.settle(
+  const page = await c.clock.runUntil(
     c.ledger("1").object.list({
       ...c.envelope,
       caller: { role: "cell", keyId: "k" },
@@ -424,25 +426,27 @@ test("[M4] a clock that jumps back neither reorders leases nor makes one look ol
 
 test("[M6] begins over the cell's limits are refused with a time to wait, decisions never", async () => {
   const c = await Cluster.start({ limits: { concurrentBegins: 2, outstandingLeases: 3, fences: 1 } });
-  const parallel = await c.clock.settle(
+  const parallel = await c.clock.runUntil(
     Promise.all(["a", "b", "c"].map((name) => begin(c, "1", c.uuid(), [name]))),
   );
   expect(parallel[2]).toEqual(
     no("RESOURCE_EXHAUSTED", { reason: "TOO_MANY_BEGINS", retryAfterMs: expect.any(Number) as unknown }),
   );
   const lease = c.uuid();
-  expect(await c.clock.settle(begin(c, "1", lease, ["c"]))).toEqual(ok({ created: true }));
-  expect(await c.clock.settle(begin(c, "1", c.uuid(), ["d"]))).toEqual(
+  expect(await c.clock.runUntil(begin(c, "1", lease, ["c"]))).toEqual(ok({ created: true }));
+  expect(await c.clock.runUntil(begin(c, "1", c.uuid(), ["d"]))).toEqual(
     no("RESOURCE_EXHAUSTED", { reason: "TOO_MANY_LEASES" }),
   );
   c.ledger("1").restart();
-  expect(await c.clock.settle(begin(c, "1", c.uuid(), ["d"]))).toEqual(
+  expect(await c.clock.runUntil(begin(c, "1", c.uuid(), ["d"]))).toEqual(
     no("RESOURCE_EXHAUSTED", { reason: "TOO_MANY_LEASES" }),
   );
-  expect(await c.clock.settle(decide(c, "1", lease, "COMMITTED"))).toEqual(ok({ state: "COMMITTED" }));
-  expect(await c.clock.settle(begin(c, "1", c.uuid(), ["d"]))).toEqual(ok({ created: true }));
-  expect(await c.clock.settle(decide(c, "1", c.uuid(), "ROLLED_BACK"))).toEqual(ok({ state: "ROLLED_BACK" }));
-  expect(await c.clock.settle(decide(c, "1", c.uuid(), "ROLLED_BACK"))).toEqual(
+  expect(await c.clock.runUntil(decide(c, "1", lease, "COMMITTED"))).toEqual(ok({ state: "COMMITTED" }));
+  expect(await c.clock.runUntil(begin(c, "1", c.uuid(), ["d"]))).toEqual(ok({ created: true }));
+  expect(await c.clock.runUntil(decide(c, "1", c.uuid(), "ROLLED_BACK"))).toEqual(
+    ok({ state: "ROLLED_BACK" }),
+  );
+  expect(await c.clock.runUntil(decide(c, "1", c.uuid(), "ROLLED_BACK"))).toEqual(
     no("RESOURCE_EXHAUSTED", { reason: "TOO_MANY_FENCES" }),
   );
 });
@@ -450,25 +454,25 @@ test("[M6] begins over the cell's limits are refused with a time to wait, decisi
 test("[S1] an outcome is forgotten only when it is applied, old enough, and pulled; or after the longest wait", async () => {
   const c = await Cluster.start();
   const [lease, fence] = [c.uuid(), c.uuid()];
-  await c.clock.settle(begin(c, "1", lease, ["ada"]));
-  await c.clock.settle(decide(c, "1", lease, "COMMITTED"));
-  await c.clock.settle(decide(c, "1", fence, "ROLLED_BACK"));
+  await c.clock.runUntil(begin(c, "1", lease, ["ada"]));
+  await c.clock.runUntil(decide(c, "1", lease, "COMMITTED"));
+  await c.clock.runUntil(decide(c, "1", fence, "ROLLED_BACK"));
   const ledger = c.ledger("1").object;
   const maintain = async (pulledPosition: number) => {
-    const answer = await c.clock.settle(ledger.maintain({ ...c.envelope, pulledPosition }));
+    const answer = await c.clock.runUntil(ledger.maintain({ ...c.envelope, pulledPosition }));
     return answer.ok ? answer.value.pruned : -1;
   };
-  const pulled = await c.clock.settle(ledger.pull({ ...c.envelope, afterPosition: 0, limit: 10 }));
+  const pulled = await c.clock.runUntil(ledger.pull({ ...c.envelope, afterPosition: 0, limit: 10 }));
   const through = pulled.ok ? pulled.value.throughPosition : 0;
   expect(await maintain(through)).toBe(0);
   await c.clock.pass(86_400_000 + 60_000);
   expect(await maintain(0)).toBe(0);
   expect(await maintain(through)).toBe(2);
-  expect(await c.clock.settle(begin(c, "1", fence, ["zoe"]))).toEqual(ok({ created: true }));
+  expect(await c.clock.runUntil(begin(c, "1", fence, ["zoe"]))).toEqual(ok({ created: true }));
   const late = c.uuid();
-  await c.clock.settle(begin(c, "1", late, ["eve"]));
+  await c.clock.runUntil(begin(c, "1", late, ["eve"]));
   c.fate = (call) => (isDecision(call) ? "lose" : "deliver");
-  await c.clock.settle(decide(c, "1", late, "COMMITTED"));
+  await c.clock.runUntil(decide(c, "1", late, "COMMITTED"));
   await c.clock.pass(8 * 86_400_000);
   // Not applied anywhere: kept, whatever its age.
   expect(await maintain(0)).toBe(0);
@@ -483,7 +487,7 @@ test("[S1] [R1] a pull misses no change, and positions never go back after a pru
   let after = 0;
   const pull = async (): Promise<void> => {
     for (let more = true; more;) {
-      const answer = await c.clock.settle(
+      const answer = await c.clock.runUntil(
         c.ledger("1").object.pull({ ...c.envelope, afterPosition: after, limit: 3 }),
       );
       if (!answer.ok) throw new Error(answer.refusal.detail);
@@ -495,18 +499,18 @@ test("[S1] [R1] a pull misses no change, and positions never go back after a pru
   const expected = new Map<string, string>();
   for (let round = 0; round < 30; round += 1) {
     const lease = c.uuid();
-    await c.clock.settle(begin(c, "1", lease, [`n${round}`]));
+    await c.clock.runUntil(begin(c, "1", lease, [`n${round}`]));
     expected.set(lease, "GRANTED");
     const earlier = [...expected.keys()][round - 2];
     if (earlier !== undefined && round % 3 > 0) {
       const outcome = round % 3 === 1 ? "COMMITTED" : "ROLLED_BACK";
-      await c.clock.settle(decide(c, "1", earlier, outcome));
+      await c.clock.runUntil(decide(c, "1", earlier, outcome));
       expected.set(earlier, outcome);
     }
     if (round % 4 === 0) await pull();
     if (round % 10 === 9) {
       await c.pass(10_000);
-      await c.clock.settle(c.ledger("1").object.maintain({ ...c.envelope, pulledPosition: after }));
+      await c.clock.runUntil(c.ledger("1").object.maintain({ ...c.envelope, pulledPosition: after }));
       c.ledger("1").restart();
     }
   }
@@ -517,7 +521,7 @@ test("[S1] [R1] a pull misses no change, and positions never go back after a pru
 test("[B4] [C2] a decision touches only the holds of its own cell, lease, attempt and epoch", async () => {
   const c = await Cluster.start({ shards: 1 });
   const lease = c.uuid();
-  await c.clock.settle(begin(c, "1", lease, ["ada"]));
+  await c.clock.runUntil(begin(c, "1", lease, ["ada"]));
   const { incarnation, counter } = lastPrepare(c);
   const right: Decision = {
     cell: "1",
@@ -537,7 +541,7 @@ test("[B4] [C2] a decision touches only the holds of its own cell, lease, attemp
   ];
   for (const difference of wrong) {
     for (const outcome of ["COMMITTED", "ROLLED_BACK"] as const) {
-      await c.clock.settle(
+      await c.clock.runUntil(
         c.shard(0).object.exchange({
           ...c.envelope,
           decisions: [{ ...right, ...difference, outcome }],
@@ -547,7 +551,7 @@ test("[B4] [C2] a decision touches only the holds of its own cell, lease, attemp
     }
   }
   expect([c.holds().length, c.claims().length]).toEqual([1, 0]);
-  await c.clock.settle(c.shard(0).object.exchange({ ...c.envelope, decisions: [right], prepares: [] }));
+  await c.clock.runUntil(c.shard(0).object.exchange({ ...c.envelope, decisions: [right], prepares: [] }));
   expect([c.holds().length, c.claims().length]).toEqual([0, 1]);
 });
 
@@ -555,17 +559,17 @@ test("[C7] [B5] whenever a rollback meets a running begin, either it fences the 
   const ends = new Set<string>();
   for (let delay = 0; delay < 40; delay += 1) {
     const c = await Cluster.start();
-    await c.clock.settle(begin(c, "1", c.uuid(), ["warm-up"]));
+    await c.clock.runUntil(begin(c, "1", c.uuid(), ["warm-up"]));
     const lease = c.uuid();
     const running = begin(c, "1", lease, spread(c));
     for (let turn = 0; turn < delay; turn += 1) await c.clock.turn();
-    const [begun, rolled] = await c.clock.settle(
+    const [begun, rolled] = await c.clock.runUntil(
       Promise.all([running, decide(c, "1", lease, "ROLLED_BACK")]),
     );
     expect(rolled).toEqual(ok({ state: "ROLLED_BACK" }));
     ends.add(begun.ok ? "granted" : (begun.refusal.reason ?? begun.refusal.code));
     expect(c.holds().filter((hold) => hold.lease === lease)).toEqual([]);
-    expect(await c.clock.settle(decide(c, "1", lease, "COMMITTED"))).toEqual(
+    expect(await c.clock.runUntil(decide(c, "1", lease, "COMMITTED"))).toEqual(
       no("FAILED_PRECONDITION", { reason: "LEASE_ROLLED_BACK" }),
     );
   }
@@ -576,7 +580,7 @@ test("[B9] retries go in ascending order: two begins that reach two shards in op
   const c = await Cluster.start({ shards: 2 });
   c.fate = (call) =>
     isPrepare(call) && (call.from === "ledger 1") === (call.to === "shard 1") ? "slow" : "deliver";
-  const results = await c.clock.settle(
+  const results = await c.clock.runUntil(
     Promise.all([begin(c, "1", c.uuid(), spread(c)), begin(c, "2", c.uuid(), spread(c))]),
   );
   expect(results.filter((result) => result.ok)).toHaveLength(1);
@@ -588,8 +592,8 @@ test("[B3] [B6] a prepare that waits for a busy shard never leaves once its begi
   const first = begin(c, "1", c.uuid(), ["ada"]);
   await c.clock.pass(100);
   const late = c.uuid();
-  expect(await c.clock.settle(begin(c, "1", late, ["bob"]))).toEqual(no("DEADLINE_EXCEEDED"));
-  await c.clock.settle(first);
+  expect(await c.clock.runUntil(begin(c, "1", late, ["bob"]))).toEqual(no("DEADLINE_EXCEEDED"));
+  await c.clock.runUntil(first);
   c.fate = () => "deliver";
   await c.pass(20_000);
   const sent = c
@@ -601,20 +605,20 @@ test("[B3] [B6] a prepare that waits for a busy shard never leaves once its begi
 test("[S1] [M4] positions go on from the largest ever given, also when its row was pruned and the clock went back", async () => {
   const c = await Cluster.start({ limits: { outcomeRetentionS: 1 } });
   const fence = c.uuid();
-  await c.clock.settle(decide(c, "1", fence, "ROLLED_BACK"));
-  const pulled = await c.clock.settle(
+  await c.clock.runUntil(decide(c, "1", fence, "ROLLED_BACK"));
+  const pulled = await c.clock.runUntil(
     c.ledger("1").object.pull({ ...c.envelope, afterPosition: 0, limit: 10 }),
   );
   const through = pulled.ok ? pulled.value.throughPosition : 0;
   await c.clock.pass(10_000);
   expect(
-    await c.clock.settle(c.ledger("1").object.maintain({ ...c.envelope, pulledPosition: through })),
+    await c.clock.runUntil(c.ledger("1").object.maintain({ ...c.envelope, pulledPosition: through })),
   ).toEqual(ok({ pruned: 1 }));
   c.clock.jump(-3_600_000);
   c.ledger("1").restart();
   const lease = c.uuid();
-  await c.clock.settle(begin(c, "1", lease, ["ada"]));
-  const next = await c.clock.settle(
+  await c.clock.runUntil(begin(c, "1", lease, ["ada"]));
+  const next = await c.clock.runUntil(
     c.ledger("1").object.pull({ ...c.envelope, afterPosition: through, limit: 10 }),
   );
   expect(next.ok && next.value.changes.map((change) => change.lease)).toEqual([lease]);
@@ -623,23 +627,23 @@ test("[S1] [M4] positions go on from the largest ever given, also when its row w
 test("[C3] [M3] a restart finds every decision that is not applied, and tells those behind it once more", async () => {
   const c = await Cluster.start({ limits: { sweepAfterMs: 600_000 } });
   const [stuck, fine] = [c.uuid(), c.uuid()];
-  await c.clock.settle(begin(c, "1", stuck, [nameOn(c, 0)]));
-  await c.clock.settle(begin(c, "1", fine, [nameOn(c, 1)]));
+  await c.clock.runUntil(begin(c, "1", stuck, [nameOn(c, 0)]));
+  await c.clock.runUntil(begin(c, "1", fine, [nameOn(c, 1)]));
   c.fate = (call) => (call.to === "shard 0" ? "lose" : "deliver");
-  await c.clock.settle(decide(c, "1", stuck, "COMMITTED"));
-  await c.clock.settle(decide(c, "1", fine, "COMMITTED"));
+  await c.clock.runUntil(decide(c, "1", stuck, "COMMITTED"));
+  await c.clock.runUntil(decide(c, "1", fine, "COMMITTED"));
   await c.pass(60_000);
-  expect(await c.clock.settle(c.ledger("1").object.status(c.envelope))).toEqual(
+  expect(await c.clock.runUntil(c.ledger("1").object.status(c.envelope))).toEqual(
     ok({ unappliedDecisions: 1 }),
   );
   c.ledger("1").restart();
-  expect(await c.clock.settle(c.ledger("1").object.status(c.envelope))).toEqual(
+  expect(await c.clock.runUntil(c.ledger("1").object.status(c.envelope))).toEqual(
     ok({ unappliedDecisions: 2 }),
   );
   c.fate = () => "deliver";
   await c.pass(10_000);
   expect(c.claims()).toHaveLength(2);
-  expect(await c.clock.settle(c.ledger("1").object.status(c.envelope))).toEqual(
+  expect(await c.clock.runUntil(c.ledger("1").object.status(c.envelope))).toEqual(
     ok({ unappliedDecisions: 0 }),
   );
 });
@@ -651,12 +655,12 @@ test("[R3] a page ends with the last record of its last source id, however many 
     value: `n${index}`,
     source: { type: "RAILS_TABLE_USERS" as const, id },
   }));
-  await c.clock.settle(c.ledger("1").object.begin(beginRequest(c.envelope, lease, specs.slice(0, 4))));
-  await c.clock.settle(decide(c, "1", lease, "COMMITTED"));
+  await c.clock.runUntil(c.ledger("1").object.begin(beginRequest(c.envelope, lease, specs.slice(0, 4))));
+  await c.clock.runUntil(decide(c, "1", lease, "COMMITTED"));
   // The rest is granted only: holds and claims are one list.
-  await c.clock.settle(c.ledger("1").object.begin(beginRequest(c.envelope, c.uuid(), specs.slice(4))));
+  await c.clock.runUntil(c.ledger("1").object.begin(beginRequest(c.envelope, c.uuid(), specs.slice(4))));
   const page = async (limit: number): Promise<string[]> => {
-    const answer = await c.clock.settle(
+    const answer = await c.clock.runUntil(
       c.shard(0).object.listRecords({
         ...c.envelope,
         cell: "1",
@@ -679,7 +683,7 @@ test("[R3] a page ends with the last record of its last source id, however many 
 
 test("[B8] [R1] nothing is answered from rows that are not durable yet", async () => {
   const c = await Cluster.start({ shards: 1 });
-  await c.clock.settle(begin(c, "1", c.uuid(), ["warm-up"]));
+  await c.clock.runUntil(begin(c, "1", c.uuid(), ["warm-up"]));
   const ledger = c.ledger("1");
   const lease = c.uuid();
   const running = begin(c, "1", lease, ["ada"]);
@@ -704,7 +708,7 @@ test("[B8] [R1] nothing is answered from rows that are not durable yet", async (
   await c.clock.pass(50);
   expect(answered).toBe(0);
   release();
-  const answers = await c.clock.settle(Promise.all(calls));
+  const answers = await c.clock.runUntil(Promise.all(calls));
   expect(answers.every((answer) => answer.ok)).toBe(true);
   expect(answers[1]).toEqual(ok({ verdicts: ["granted"] }));
 });
@@ -716,12 +720,12 @@ test("[S1] a page of a pull is bounded in bytes too, and still moves on by at le
     const lease = c.uuid();
     leases.push(lease);
     const names = Array.from({ length: 900 }, (_, op) => `${"x".repeat(1_000)}-${n}-${op}`);
-    expect(await c.clock.settle(begin(c, "1", lease, names))).toEqual(ok({ created: true }));
+    expect(await c.clock.runUntil(begin(c, "1", lease, names))).toEqual(ok({ created: true }));
   }
   const pages: number[] = [];
   const seen: string[] = [];
   for (let after = 0, more = true; more;) {
-    const answer = await c.clock.settle(
+    const answer = await c.clock.runUntil(
       c.ledger("1").object.pull({ ...c.envelope, afterPosition: after, limit: 100 }),
     );
     if (!answer.ok) throw new Error(answer.refusal.detail);
@@ -738,8 +742,8 @@ test("[R3] [R2] a page of names whose begins are still running is empty, and say
   const c = await Cluster.start({ shards: 1 });
   const done = c.uuid();
   const last = { value: "last", source: { type: "RAILS_TABLE_USERS" as const, id: "9" } };
-  await c.clock.settle(c.ledger("1").object.begin(beginRequest(c.envelope, done, [last])));
-  await c.clock.settle(decide(c, "1", done, "COMMITTED"));
+  await c.clock.runUntil(c.ledger("1").object.begin(beginRequest(c.envelope, done, [last])));
+  await c.clock.runUntil(decide(c, "1", done, "COMMITTED"));
   c.fate = (call) => (isPrepare(call) ? "lose_answer" : "deliver");
   const specs = ["1", "2", "3"].map((id) => ({
     value: `n${id}`,
@@ -764,7 +768,7 @@ test("[R3] [R2] a page of names whose begins are still running is empty, and say
   const first = await page("");
   expect(first).toMatchObject({ records: [], complete: false });
   expect(await page(first.through)).toMatchObject({ records: [{ canonical: "last" }], complete: true });
-  await c.clock.settle(running);
+  await c.clock.runUntil(running);
 });
 
 test("[R3] holds that end while a page is made do not widen it over others that nobody has asked about", async () => {
@@ -774,7 +778,7 @@ test("[R3] holds that end while a page is made do not widen it over others that 
     const lease = c.uuid();
     leases.push(lease);
     const spec = { value: `n${id}`, source: { type: "RAILS_TABLE_USERS" as const, id } };
-    await c.clock.settle(c.ledger("1").object.begin(beginRequest(c.envelope, lease, [spec])));
+    await c.clock.runUntil(c.ledger("1").object.begin(beginRequest(c.envelope, lease, [spec])));
   }
   const page = (after: string) =>
     c.shard(0).object.listRecords({
@@ -794,7 +798,7 @@ test("[R3] holds that end while a page is made do not widen it over others that 
   };
   const seen: string[] = [];
   for (let after = "", complete = false; !complete;) {
-    const answer = await c.clock.settle(page(after));
+    const answer = await c.clock.runUntil(page(after));
     if (!answer.ok) throw new Error(answer.refusal.detail);
     seen.push(...answer.value.records.map(({ source }) => source.id));
     ({ through: after, complete } = answer.value);
@@ -806,7 +810,7 @@ test("[R3] holds that end while a page is made do not widen it over others that 
 test("[C2] a decision whose row is not durable yet is not told, not even by the alarm", async () => {
   const c = await Cluster.start({ shards: 1 });
   const lease = c.uuid();
-  await c.clock.settle(begin(c, "1", lease, ["ada"]));
+  await c.clock.runUntil(begin(c, "1", lease, ["ada"]));
   const release = c.ledger("1").sql.holdFlushes();
   const decided = decide(c, "1", lease, "COMMITTED");
   await c.clock.pass(6_000);
@@ -815,29 +819,29 @@ test("[C2] a decision whose row is not durable yet is not told, not even by the 
   expect(c.messages("exchange").filter(isDecision)).toEqual([]);
   expect(c.claims()).toEqual([]);
   release();
-  expect(await c.clock.settle(decided)).toEqual(ok({ state: "COMMITTED" }));
-  await c.clock.settle(alarm);
+  expect(await c.clock.runUntil(decided)).toEqual(ok({ state: "COMMITTED" }));
+  await c.clock.runUntil(alarm);
   expect(c.claims()).toHaveLength(1);
 });
 
 test("[C3] a decision that this version cannot read does not stop the others", async () => {
   const c = await Cluster.start({ shards: 1 });
   const [bad, good] = [c.uuid(), c.uuid()];
-  await c.clock.settle(begin(c, "1", bad, ["ada"]));
-  await c.clock.settle(begin(c, "1", good, ["bob"]));
+  await c.clock.runUntil(begin(c, "1", bad, ["ada"]));
+  await c.clock.runUntil(begin(c, "1", good, ["bob"]));
   c.fate = (call) => (isDecision(call) ? "lose" : "deliver");
-  await c.clock.settle(decide(c, "1", bad, "COMMITTED"));
-  await c.clock.settle(decide(c, "1", good, "COMMITTED"));
+  await c.clock.runUntil(decide(c, "1", bad, "COMMITTED"));
+  await c.clock.runUntil(decide(c, "1", good, "COMMITTED"));
   c.ledger("1")
     .database.prepare("UPDATE lease SET payload = '[[0,99,\"a\",0,0,0,0]]' WHERE lease = ?")
     .run(bad);
   c.fate = () => "deliver";
   c.ledger("1").restart();
-  await c.clock.settle(c.ledger("1").object.status(c.envelope));
+  await c.clock.runUntil(c.ledger("1").object.status(c.envelope));
   await c.pass(30_000);
   expect(c.claims().map(({ canonical }) => canonical)).toContain("bob");
   expect(c.logged.some(({ event }) => event === "decision_unreadable")).toBe(true);
-  expect(await c.clock.settle(c.ledger("1").object.status(c.envelope))).toEqual(
+  expect(await c.clock.runUntil(c.ledger("1").object.status(c.envelope))).toEqual(
     ok({ unappliedDecisions: 1 }),
   );
 });
@@ -853,28 +857,28 @@ test("[M6] begins that were fenced count until their work has ended", async () =
     works.push(decide(c, "1", lease, "ROLLED_BACK"));
     await c.clock.pass(20);
   }
-  expect(await c.clock.settle(begin(c, "1", c.uuid(), ["more"]))).toEqual(
+  expect(await c.clock.runUntil(begin(c, "1", c.uuid(), ["more"]))).toEqual(
     no("RESOURCE_EXHAUSTED", { reason: "TOO_MANY_BEGINS" }),
   );
-  await c.clock.settle(Promise.all(works));
+  await c.clock.runUntil(Promise.all(works));
   c.fate = () => "deliver";
-  expect(await c.clock.settle(begin(c, "1", c.uuid(), ["more"]))).toEqual(ok({ created: true }));
+  expect(await c.clock.runUntil(begin(c, "1", c.uuid(), ["more"]))).toEqual(ok({ created: true }));
 });
 
 test("[A1] [C6] a cell that is frozen, or a key that is revoked, while a begin runs: nothing is granted afterwards", async () => {
   for (const change of ["freeze", "revoke"] as const) {
     const c = await Cluster.start({ shards: 1 });
-    await c.clock.settle(begin(c, "1", c.uuid(), ["warm-up"]));
+    await c.clock.runUntil(begin(c, "1", c.uuid(), ["warm-up"]));
     c.fate = (call) => (isPrepare(call) ? "slow" : "deliver");
     const running = begin(c, "1", c.uuid(), ["ada"]);
     await c.clock.pass(10);
     const ledger = c.ledger("1").object;
-    await c.clock.settle<unknown>(
+    await c.clock.runUntil<unknown>(
       change === "freeze"
         ? ledger.setState({ ...c.envelope, state: "FROZEN", stateVersion: 0 })
         : ledger.revoke({ ...c.envelope, keyId: "k1", expiresAtMs: Number.MAX_SAFE_INTEGER }),
     );
-    const ended = await c.clock.settle(running);
+    const ended = await c.clock.runUntil(running);
     expect(ended).toEqual(
       change === "freeze"
         ? no("FAILED_PRECONDITION", { reason: "CELL_FROZEN" })
@@ -886,58 +890,58 @@ test("[A1] [C6] a cell that is frozen, or a key that is revoked, while a begin r
 
 test("[M5] a shard refuses a type that it does not know, and goes on serving the others", async () => {
   const c = await Cluster.start({ shards: 1 });
-  await c.clock.settle(begin(c, "1", c.uuid(), ["ada"]));
+  await c.clock.runUntil(begin(c, "1", c.uuid(), ["ada"]));
   const prepare = {
     ...lastPrepare(c),
     lease: c.uuid(),
     ops: lastPrepare(c).ops.map((op) => ({ ...op, type: "PAGES" as never })),
   };
-  const refused = await c.clock.settle(
+  const refused = await c.clock.runUntil(
     c.shard(0).object.exchange({ ...c.envelope, decisions: [], prepares: [prepare] }),
   );
   expect(refused).toEqual(no("UNAVAILABLE", { reason: "MESSAGE_VERSION" }));
   expect(c.shard(0).halted).toBe(false);
-  expect(await c.clock.settle(begin(c, "1", c.uuid(), ["bob"]))).toEqual(ok({ created: true }));
+  expect(await c.clock.runUntil(begin(c, "1", c.uuid(), ["bob"]))).toEqual(ok({ created: true }));
 });
 
 test("[B8] one question that the ledger cannot answer does not spoil the others", async () => {
   const c = await Cluster.start({ shards: 1 });
   const lease = c.uuid();
-  await c.clock.settle(begin(c, "1", lease, ["ada"]));
+  await c.clock.runUntil(begin(c, "1", lease, ["ada"]));
   const { incarnation, counter } = lastPrepare(c);
   const questions = [
     { lease, incarnation, counter, epoch: 1 },
     { lease: c.uuid(), incarnation: incarnation + 1, counter: 1, epoch: 2 },
   ];
-  expect(await c.clock.settle(c.ledger("1").object.inquire({ ...c.envelope, shard: 0, questions }))).toEqual(
-    ok({ verdicts: ["granted", "unknown"] }),
-  );
+  expect(
+    await c.clock.runUntil(c.ledger("1").object.inquire({ ...c.envelope, shard: 0, questions })),
+  ).toEqual(ok({ verdicts: ["granted", "unknown"] }));
 });
 
 test("[N1] begins that collide with the names of a dead ledger do not hold up others", async () => {
   const c = await Cluster.start();
   const held = Array.from({ length: 60 }, (_, n) => nameOn(c, 0, n));
-  await c.clock.settle(begin(c, "2", c.uuid(), held));
+  await c.clock.runUntil(begin(c, "2", c.uuid(), held));
   const lease = c.uuid();
-  await c.clock.settle(begin(c, "1", lease, [nameOn(c, 3)]));
+  await c.clock.runUntil(begin(c, "1", lease, [nameOn(c, 3)]));
   c.fate = (call) => (call.to === "ledger 2" ? "lose" : "deliver");
   const colliding = held.map((name) => begin(c, "1", c.uuid(), [name]));
   await c.clock.pass(20);
   const started = c.clock.now();
-  expect(await c.clock.settle(decide(c, "1", lease, "COMMITTED"))).toEqual(ok({ state: "COMMITTED" }));
+  expect(await c.clock.runUntil(decide(c, "1", lease, "COMMITTED"))).toEqual(ok({ state: "COMMITTED" }));
   expect(c.claims()).toHaveLength(1);
-  expect(await c.clock.settle(begin(c, "1", c.uuid(), [nameOn(c, 2)]))).toEqual(ok({ created: true }));
+  expect(await c.clock.runUntil(begin(c, "1", c.uuid(), [nameOn(c, 2)]))).toEqual(ok({ created: true }));
   expect(c.clock.now() - started).toBeLessThan(500);
-  await c.clock.settle(Promise.all(colliding));
+  await c.clock.runUntil(Promise.all(colliding));
 });
 
 test("[M3] a flush that hangs makes no alarm ring without pause", async () => {
   const c = await Cluster.start({ limits: { sweepAfterMs: 600_000 } });
   const [stuck, hanging] = [c.uuid(), c.uuid()];
-  await c.clock.settle(begin(c, "1", stuck, [nameOn(c, 0)]));
-  await c.clock.settle(begin(c, "1", hanging, [nameOn(c, 1)]));
+  await c.clock.runUntil(begin(c, "1", stuck, [nameOn(c, 0)]));
+  await c.clock.runUntil(begin(c, "1", hanging, [nameOn(c, 1)]));
   c.fate = (call) => (call.to === "shard 0" ? "lose" : "deliver");
-  await c.clock.settle(decide(c, "1", stuck, "COMMITTED"));
+  await c.clock.runUntil(decide(c, "1", stuck, "COMMITTED"));
   await c.pass(60_000);
   const ledger = c.ledger("1");
   const release = ledger.sql.holdFlushes();
@@ -953,12 +957,12 @@ test("[M3] a flush that hangs makes no alarm ring without pause", async () => {
   }
   expect(rings).toBeLessThan(20);
   release();
-  await c.clock.settle(decided);
+  await c.clock.runUntil(decided);
 });
 
 test("[B2] [A1] whoever joins a begin is not told of the first caller's revoked key", async () => {
   const c = await Cluster.start({ shards: 1 });
-  await c.clock.settle(begin(c, "1", c.uuid(), ["warm-up"]));
+  await c.clock.runUntil(begin(c, "1", c.uuid(), ["warm-up"]));
   c.fate = (call) => (isPrepare(call) ? "slow" : "deliver");
   const lease = c.uuid();
   const first = begin(c, "1", lease, ["ada"]);
@@ -968,10 +972,10 @@ test("[B2] [A1] whoever joins a begin is not told of the first caller's revoked 
       .ledger("1")
       .object.begin(beginRequest(c.envelope, lease, ["ada"], { caller: { role: "cell", keyId: "k2" } }));
   const second = again();
-  await c.clock.settle(
+  await c.clock.runUntil(
     c.ledger("1").object.revoke({ ...c.envelope, keyId: "k1", expiresAtMs: Number.MAX_SAFE_INTEGER }),
   );
-  expect(await c.clock.settle(first)).toEqual(no("UNAUTHENTICATED", { reason: "KEY_REVOKED" }));
-  expect(await c.clock.settle(second)).toEqual(no("UNAVAILABLE", { retryAfterMs: 1_000 }));
-  expect(await c.clock.settle(again())).toEqual(ok({ created: true }));
+  expect(await c.clock.runUntil(first)).toEqual(no("UNAUTHENTICATED", { reason: "KEY_REVOKED" }));
+  expect(await c.clock.runUntil(second)).toEqual(no("UNAVAILABLE", { retryAfterMs: 1_000 }));
+  expect(await c.clock.runUntil(again())).toEqual(ok({ created: true }));
 });

@@ -8,7 +8,7 @@ const no = (code: string, more: object = {}): object => ({
   refusal: expect.objectContaining({ code, ...more }) as unknown,
 });
 
-const ping = (c: Cluster) => c.clock.settle(c.shard(0).object.ping(c.envelope));
+const ping = (c: Cluster) => c.clock.runUntil(c.shard(0).object.ping(c.envelope));
 
 test("[P1] an object asks the directory once, remembers the answer for every later instance, and then needs nobody", async () => {
   const c = await Cluster.start();
@@ -18,7 +18,7 @@ test("[P1] an object asks the directory once, remembers the answer for every lat
   expect(await ping(c)).toEqual({ ok: true, value: null });
   expect(c.messages("confirm")).toHaveLength(1);
   const other = { ...c.envelope, placement: placementOf(5) };
-  expect(await c.clock.settle(c.shard(0).object.ping(other))).toEqual(
+  expect(await c.clock.runUntil(c.shard(0).object.ping(other))).toEqual(
     no("UNAVAILABLE", { reason: "PLACEMENT_MISMATCH" }),
   );
 });
@@ -27,9 +27,9 @@ test("[P1] [M2] a first use without the directory is unavailable and remembers n
   const c = await Cluster.start();
   c.fate = (call) => (call.method === "confirm" ? "lose" : "deliver");
   expect(await ping(c)).toEqual(no("UNAVAILABLE"));
-  expect(await c.clock.settle(c.shard(0).object.ping({ ...c.envelope, placement: placementOf(5) }))).toEqual(
-    no("UNAVAILABLE"),
-  );
+  expect(
+    await c.clock.runUntil(c.shard(0).object.ping({ ...c.envelope, placement: placementOf(5) })),
+  ).toEqual(no("UNAVAILABLE"));
   c.fate = () => "deliver";
   expect(await ping(c)).toEqual({ ok: true, value: null });
 });
@@ -38,7 +38,7 @@ test("[P1] of two first messages under different placements only the one that th
   const c = await Cluster.start();
   const other = { ...c.envelope, placement: placementOf(5) };
   const both = [c.shard(0).object.ping(other), c.shard(0).object.ping(c.envelope)];
-  expect(await c.clock.settle(Promise.all(both))).toEqual([
+  expect(await c.clock.runUntil(Promise.all(both))).toEqual([
     no("UNAVAILABLE", { reason: "PLACEMENT_MISMATCH" }),
     { ok: true, value: null },
   ]);
@@ -52,7 +52,7 @@ test("[P1] [M1] the placement that was confirmed first stays, whatever the direc
   // A directory that was lost says yes to everybody: the copies of it must hold.
   c.directory.object.confirm = async () => ({ ok: true, value: null });
   const both = [c.shard(0).object.ping(c.envelope), c.shard(0).object.ping(other)];
-  expect(await c.clock.settle(Promise.all(both))).toEqual([
+  expect(await c.clock.runUntil(Promise.all(both))).toEqual([
     { ok: true, value: null },
     no("UNAVAILABLE", { reason: "PLACEMENT_MISMATCH" }),
   ]);
@@ -63,7 +63,7 @@ test("[P1] [M1] the placement that was confirmed first stays, whatever the direc
 test("[M5] [P1] a first message of a version that is not known asks nobody and fixes nothing", async () => {
   const c = await Cluster.start();
   const unknown = { version: c.envelope.version + 1, placement: placementOf(5) };
-  expect(await c.clock.settle(c.shard(0).object.ping(unknown))).toEqual(
+  expect(await c.clock.runUntil(c.shard(0).object.ping(unknown))).toEqual(
     no("UNAVAILABLE", { reason: "MESSAGE_VERSION" }),
   );
   expect(c.messages("confirm")).toEqual([]);

@@ -8,7 +8,7 @@ protocolSuite("the core over node:sqlite", async (): Promise<TestObjects> => {
     uuid: () => cluster.uuid(),
     ledger: (cell) => cluster.ledger(cell).object,
     shard: (index) => cluster.shard(index).object,
-    settle: (work) => cluster.clock.settle(work),
+    runUntil: (work) => cluster.clock.runUntil(work),
     restart: async () => {
       for (const node of cluster.nodes) node.restart();
     },

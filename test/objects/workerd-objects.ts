@@ -66,7 +66,7 @@ export async function startObjects(): Promise<TestObjects> {
         ping: (message) => stub.ping(message),
       };
     },
-    settle: (work) => work,
+    runUntil: (work) => work,
     restart: () => evictAllDurableObjects(),
     holds: () => queryShards("SELECT canonical, cell, lease FROM hold"),
     claims: () => queryShards("SELECT canonical, cell, value, epoch FROM claim"),

@@ -33,7 +33,7 @@ export interface TestObjects {
     index: number,
   ): Pick<Shard, "exchange" | "settle" | "lookup" | "listRecords" | "digestRecords" | "ping">;
   /** Waits for a call, letting time pass as it needs. */
-  settle<T>(work: Promise<T>): Promise<T>;
+  runUntil<T>(work: Promise<T>): Promise<T>;
   /** Every object loses its memory and starts again from its disk. */
   restart(): Promise<void>;
   holds(): Promise<{ canonical: string; cell: string; lease: string }[]>;
@@ -57,14 +57,14 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
       lease: string,
       specs: (OpSpec | string)[],
       more = {},
-    ) => objects.settle(objects.ledger(cell).begin(beginRequest(objects.envelope, lease, specs, more)));
+    ) => objects.runUntil(objects.ledger(cell).begin(beginRequest(objects.envelope, lease, specs, more)));
     const commit = async (objects: TestObjects, cell: string, lease: string) =>
-      objects.settle(objects.ledger(cell).decide(decideRequest(objects.envelope, lease, "COMMITTED")));
+      objects.runUntil(objects.ledger(cell).decide(decideRequest(objects.envelope, lease, "COMMITTED")));
     const rollBack = async (objects: TestObjects, cell: string, lease: string) =>
-      objects.settle(objects.ledger(cell).decide(decideRequest(objects.envelope, lease, "ROLLED_BACK")));
+      objects.runUntil(objects.ledger(cell).decide(decideRequest(objects.envelope, lease, "ROLLED_BACK")));
     const lookup = async (objects: TestObjects, value: string): Promise<LookupFound | undefined> => {
       const key = keyOf("ROUTES", value);
-      const answer = await objects.settle(
+      const answer = await objects.runUntil(
         objects
           .shard(shardOf("ROUTES", key.canonical, shardsOf(objects.envelope.placement)))
           .lookup({ ...objects.envelope, keys: [key] }),
@@ -81,7 +81,7 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
       cell: string,
       more: Partial<{ createdAfterMs: number; afterPosition: number; limit: number }> = {},
     ) => {
-      const answer = await objects.settle(
+      const answer = await objects.runUntil(
         objects.ledger(cell).list({
           ...objects.envelope,
           caller: callerOf(),
@@ -155,7 +155,7 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
         objects.ledger("1").begin(beginRequest(objects.envelope, lease, ["ada", "bob"])),
       );
       const other = objects.ledger("1").begin(beginRequest(objects.envelope, lease, ["eve"]));
-      const results = await objects.settle(Promise.all(calls));
+      const results = await objects.runUntil(Promise.all(calls));
       expect(results.filter((result) => result.ok && result.value.created)).toHaveLength(1);
       expect(results.every((result) => result.ok)).toBe(true);
       expect(await other).toEqual(no("FAILED_PRECONDITION", { reason: "LEASE_ID_REUSED" }));
@@ -286,7 +286,7 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
       };
       const lease = objects.uuid();
       expect(await begin(objects, "1", lease, [replace])).toEqual(ok({ created: true }));
-      const granted = await objects.settle(
+      const granted = await objects.runUntil(
         objects.ledger("1").get({ ...objects.envelope, caller: callerOf(), lease }),
       );
       expect(granted.ok && granted.value.ops?.map(({ epoch }) => epoch)).toEqual([read]);
@@ -463,7 +463,7 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
       for (let round = 0; round < 10; round += 1) {
         const lease = objects.uuid();
         await begin(objects, "1", lease, [`n${round}`]);
-        const results = await objects.settle(
+        const results = await objects.runUntil(
           Promise.all([
             objects.ledger("1").decide(decideRequest(objects.envelope, lease, "COMMITTED")),
             objects.ledger("1").decide(decideRequest(objects.envelope, lease, "ROLLED_BACK")),
@@ -480,12 +480,12 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
       await begin(objects, "1", lease, ["ada"]);
       expect(await commit(objects, "2", lease)).toEqual(no("NOT_FOUND"));
       expect(
-        await objects.settle(objects.ledger("2").get({ ...objects.envelope, caller: callerOf(), lease })),
+        await objects.runUntil(objects.ledger("2").get({ ...objects.envelope, caller: callerOf(), lease })),
       ).toEqual(no("NOT_FOUND"));
       expect(await commit(objects, "1", objects.uuid())).toEqual(no("NOT_FOUND"));
       expect(await rollBack(objects, "2", lease)).toEqual(ok({ state: "ROLLED_BACK", cell: "2" }));
       expect(
-        await objects.settle(objects.ledger("1").get({ ...objects.envelope, caller: callerOf(), lease })),
+        await objects.runUntil(objects.ledger("1").get({ ...objects.envelope, caller: callerOf(), lease })),
       ).toEqual(ok({ state: "GRANTED" }));
     });
 
@@ -494,14 +494,14 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
       const lease = objects.uuid();
       await begin(objects, "1", lease, ["ada"]);
       const caller = { role: "operator" as const, keyId: "op" };
-      await objects.settle(
+      await objects.runUntil(
         objects
           .ledger("1")
           .decide(
             decideRequest(objects.envelope, lease, "ROLLED_BACK", { caller, reason: "the cell is gone" }),
           ),
       );
-      expect(await objects.settle(objects.ledger("1").get({ ...objects.envelope, caller, lease }))).toEqual(
+      expect(await objects.runUntil(objects.ledger("1").get({ ...objects.envelope, caller, lease }))).toEqual(
         ok({ decidedBy: "operator", reason: "the cell is gone" }),
       );
     });
@@ -511,7 +511,7 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
       const [first, second] = [objects.uuid(), objects.uuid()];
       await begin(objects, "1", first, ["ada"]);
       await begin(objects, "1", second, ["bob"]);
-      await objects.settle(
+      await objects.runUntil(
         objects.ledger("1").setState({ ...objects.envelope, state: "FROZEN", stateVersion: 0 }),
       );
       expect(await begin(objects, "1", objects.uuid(), ["eve"])).toEqual(
@@ -520,7 +520,7 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
       expect(await begin(objects, "1", first, ["ada"])).toEqual(ok({ created: false }));
       expect(await commit(objects, "1", first)).toEqual(ok({ state: "COMMITTED" }));
       expect(await rollBack(objects, "1", second)).toEqual(ok({ state: "ROLLED_BACK" }));
-      await objects.settle(
+      await objects.runUntil(
         objects.ledger("1").setState({ ...objects.envelope, state: "ACTIVE", stateVersion: 1 }),
       );
       expect(await begin(objects, "1", objects.uuid(), ["eve"])).toEqual(ok({ created: true }));
@@ -529,11 +529,11 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
     test("[A2] a thaw that comes late undoes no later freeze, and a freeze that comes twice is one", async () => {
       const objects = await start();
       const version = async (): Promise<number> => {
-        const status = await objects.settle(objects.ledger("1").status(objects.envelope));
+        const status = await objects.runUntil(objects.ledger("1").status(objects.envelope));
         return status.ok ? status.value.stateVersion : Number.NaN;
       };
       const set = (state: "ACTIVE" | "FROZEN", stateVersion: number) =>
-        objects.settle(objects.ledger("1").setState({ ...objects.envelope, state, stateVersion }));
+        objects.runUntil(objects.ledger("1").setState({ ...objects.envelope, state, stateVersion }));
       const first = await version();
       expect(await set("FROZEN", first)).toEqual({ ok: true, value: null });
       // Somebody looks in between, and his thaw is late: the freeze that is said again was acknowledged after it.
@@ -571,7 +571,7 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
       const objects = await start();
       const lease = objects.uuid();
       const names = Array.from({ length: 30 }, (_, index) => `n${index}`);
-      const [begun, rolled] = await objects.settle(
+      const [begun, rolled] = await objects.runUntil(
         Promise.all([
           objects.ledger("1").begin(beginRequest(objects.envelope, lease, names)),
           objects.ledger("1").decide(decideRequest(objects.envelope, lease, "ROLLED_BACK")),
@@ -584,7 +584,7 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
 
     test("[B9] of 100 parallel creates of one name by two cells exactly one wins, and nothing else is left held", async () => {
       const objects = await start();
-      const results = await objects.settle(
+      const results = await objects.runUntil(
         Promise.all(
           Array.from({ length: 100 }, (_, index) =>
             objects
@@ -604,7 +604,7 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
       for (let round = 0; round < 5; round += 1) {
         const names = Array.from({ length: 12 }, (_, index) => `r${round}-n${index}`);
         const batches = [names, names.toReversed(), [...names.slice(6), ...names.slice(0, 6)]];
-        const results = await objects.settle(
+        const results = await objects.runUntil(
           Promise.all(
             batches.map((batch, index) =>
               objects
@@ -678,7 +678,7 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
       ]);
       const all: string[] = [];
       for (let shard = 0; shard < shardsOf(objects.envelope.placement); shard += 1) {
-        const answer = await objects.settle(
+        const answer = await objects.runUntil(
           objects.shard(shard).listRecords({
             ...objects.envelope,
             cell: "1",
@@ -690,7 +690,7 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
           }),
         );
         if (!answer.ok) throw new Error(answer.refusal.detail);
-        const whole = await objects.settle(
+        const whole = await objects.runUntil(
           objects.shard(shard).listRecords({
             ...objects.envelope,
             cell: "1",
@@ -727,23 +727,23 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
       };
       const mismatch = no("UNAVAILABLE", { reason: "PLACEMENT_MISMATCH" });
       expect(
-        await objects.settle(
+        await objects.runUntil(
           objects.ledger("1").begin({ ...beginRequest(objects.envelope, objects.uuid(), ["bob"]), ...other }),
         ),
       ).toEqual(mismatch);
       expect(
-        await objects.settle(
+        await objects.runUntil(
           objects.ledger("2").begin({ ...beginRequest(objects.envelope, objects.uuid(), ["bob"]), ...other }),
         ),
       ).toEqual(mismatch);
       expect(
-        await objects.settle(objects.shard(0).lookup({ ...other, keys: [keyOf("ROUTES", "ada")] })),
+        await objects.runUntil(objects.shard(0).lookup({ ...other, keys: [keyOf("ROUTES", "ada")] })),
       ).toEqual(mismatch);
       expect(
-        await objects.settle(objects.shard(20).lookup({ ...other, keys: [keyOf("ROUTES", "ada")] })),
+        await objects.runUntil(objects.shard(20).lookup({ ...other, keys: [keyOf("ROUTES", "ada")] })),
       ).toEqual(mismatch);
       expect(
-        await objects.settle(
+        await objects.runUntil(
           objects.ledger("9").begin(beginRequest(objects.envelope, objects.uuid(), ["bob"])),
         ),
       ).toEqual(no("PERMISSION_DENIED", { reason: "CELL_UNKNOWN" }));
@@ -754,12 +754,12 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
       const version = no("UNAVAILABLE", { reason: "MESSAGE_VERSION" });
       const lease = objects.uuid();
       expect(
-        await objects.settle(
+        await objects.runUntil(
           objects.ledger("1").begin({ ...beginRequest(objects.envelope, lease, ["ada"]), version: 99 }),
         ),
       ).toEqual(version);
       expect(
-        await objects.settle(
+        await objects.runUntil(
           objects.shard(0).exchange({ ...objects.envelope, version: 99, decisions: [], prepares: [] }),
         ),
       ).toEqual(version);
@@ -789,7 +789,7 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
     test("[A1] a revoked key is refused by the ledger at once", async () => {
       const objects = await start();
       await begin(objects, "1", objects.uuid(), ["ada"]);
-      await objects.settle(
+      await objects.runUntil(
         objects
           .ledger("1")
           .revoke({ ...objects.envelope, keyId: "k1", expiresAtMs: Number.MAX_SAFE_INTEGER }),
@@ -798,7 +798,7 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
       expect(await begin(objects, "1", objects.uuid(), ["bob"])).toEqual(revoked);
       expect(await commit(objects, "1", objects.uuid())).toEqual(revoked);
       expect(
-        await objects.settle(objects.ledger("1").authorize({ ...objects.envelope, caller: callerOf() })),
+        await objects.runUntil(objects.ledger("1").authorize({ ...objects.envelope, caller: callerOf() })),
       ).toEqual(revoked);
       expect(
         await begin(objects, "1", objects.uuid(), ["bob"], { caller: { role: "cell", keyId: "k2" } }),

@@ -128,7 +128,7 @@ export class Cluster {
       for (const node of this.nodes) {
         if (node.alarmAtMs === undefined || node.alarmAtMs > this.clock.now()) continue;
         node.alarmAtMs = undefined;
-        await this.clock.settle(node.object.alarm());
+        await this.clock.runUntil(node.object.alarm());
       }
     }
   }

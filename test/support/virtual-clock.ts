@@ -35,7 +35,7 @@ export class VirtualClock implements Clock {
   }
 
   /** Lets time pass for as long as `work` needs. */
-  async settle<T>(work: Promise<T>): Promise<T> {
+  async runUntil<T>(work: Promise<T>): Promise<T> {
     let done = false;
     const watched = work.finally(() => {
       done = true;

@@ -28,7 +28,7 @@ function keyOf(c: Cluster, keyId: string, more: Partial<MintedKey> = {}): Minted
 }
 
 const add = (c: Cluster, cell: string) =>
-  c.clock.settle(
+  c.clock.runUntil(
     c.directory.object.addCell({
       ...c.envelope,
       cell,
@@ -38,12 +38,12 @@ const add = (c: Cluster, cell: string) =>
     }),
   );
 const record = (c: Cluster, key: MintedKey) =>
-  c.clock.settle(c.directory.object.recordKey({ ...c.envelope, key }));
+  c.clock.runUntil(c.directory.object.recordKey({ ...c.envelope, key }));
 const revoke = (c: Cluster, key: MintedKey) =>
-  c.clock.settle(c.directory.object.revokeKey({ ...c.envelope, key }));
+  c.clock.runUntil(c.directory.object.revokeKey({ ...c.envelope, key }));
 const find = (c: Cluster, keyId: string) =>
-  c.clock.settle(c.directory.object.keyToRevoke({ ...c.envelope, keyId }));
-const snapshot = (c: Cluster) => c.clock.settle(c.directory.object.snapshot(c.envelope));
+  c.clock.runUntil(c.directory.object.keyToRevoke({ ...c.envelope, keyId }));
+const snapshot = (c: Cluster) => c.clock.runUntil(c.directory.object.snapshot(c.envelope));
 
 async function cellOf(c: Cluster): Promise<Cell> {
   const answer = await snapshot(c);
@@ -60,12 +60,12 @@ async function revokedKeys(c: Cluster): Promise<string[]> {
 test("[P1] the first caller ever fixes the placement, for all others and for every later instance", async () => {
   const c = await Cluster.start({ cells: [], shards: 4 });
   const other = { ...c.envelope, placement: placementOf(5) };
-  expect(await c.clock.settle(c.directory.object.confirm(c.envelope))).toEqual(ok(null));
+  expect(await c.clock.runUntil(c.directory.object.confirm(c.envelope))).toEqual(ok(null));
   for (let instance = 0; instance < 2; instance += 1) {
-    expect(await c.clock.settle(c.directory.object.confirm(other))).toEqual(
+    expect(await c.clock.runUntil(c.directory.object.confirm(other))).toEqual(
       no("UNAVAILABLE", { reason: "PLACEMENT_MISMATCH" }),
     );
-    expect(await c.clock.settle(c.directory.object.confirm(c.envelope))).toEqual(ok(null));
+    expect(await c.clock.runUntil(c.directory.object.confirm(c.envelope))).toEqual(ok(null));
     c.directory.restart();
   }
 });
@@ -73,11 +73,11 @@ test("[P1] the first caller ever fixes the placement, for all others and for eve
 test("[P1] of two first callers with different placements exactly one is confirmed, for good", async () => {
   const c = await Cluster.start({ cells: [] });
   const other = { ...c.envelope, placement: placementOf(5) };
-  const both = await c.clock.settle(
+  const both = await c.clock.runUntil(
     Promise.all([c.directory.object.confirm(c.envelope), c.directory.object.confirm(other)]),
   );
   expect(both).toEqual([ok(null), no("UNAVAILABLE", { reason: "PLACEMENT_MISMATCH" })]);
-  expect(await c.clock.settle(c.directory.object.confirm(c.envelope))).toEqual(ok(null));
+  expect(await c.clock.runUntil(c.directory.object.confirm(c.envelope))).toEqual(ok(null));
 });
 
 test("[M5] [P1] every call is refused under another version or placement, before anything happens", async () => {
@@ -105,7 +105,7 @@ test("[M5] [P1] every call is refused under another version or placement, before
       object.listKeys({ ...envelope, afterPosition: 0, limit: 10 }),
       object.revokeKey({ ...envelope, key }),
     ];
-    for (const answer of await c.clock.settle(Promise.all(calls)))
+    for (const answer of await c.clock.runUntil(Promise.all(calls)))
       expect(answer).toEqual(no("UNAVAILABLE", { reason }));
   }
   expect(await find(c, "k1")).toEqual(ok(null));
@@ -118,18 +118,18 @@ test("[M5] [P1] every call is refused under another version or placement, before
 
 test("[M5] a version that is not known here fixes no placement", async () => {
   const c = await Cluster.start({ cells: [] });
-  await c.clock.settle(
+  await c.clock.runUntil(
     c.directory.object.confirm({ version: MESSAGE_VERSION + 1, placement: placementOf(5) }),
   );
-  expect(await c.clock.settle(c.directory.object.confirm(c.envelope))).toEqual(ok(null));
+  expect(await c.clock.runUntil(c.directory.object.confirm(c.envelope))).toEqual(ok(null));
 });
 
 test("only a registered cell is confirmed; who names none needs none", async () => {
   const c = await Cluster.start({ cells: ["1"] });
-  const confirm = (cell: string) => c.clock.settle(c.directory.object.confirm({ ...c.envelope, cell }));
+  const confirm = (cell: string) => c.clock.runUntil(c.directory.object.confirm({ ...c.envelope, cell }));
   expect(await confirm("1")).toEqual(ok(null));
   expect(await confirm("3")).toEqual(no("PERMISSION_DENIED", { reason: "CELL_UNKNOWN" }));
-  expect(await c.clock.settle(c.directory.object.confirm(c.envelope))).toEqual(ok(null));
+  expect(await c.clock.runUntil(c.directory.object.confirm(c.envelope))).toEqual(ok(null));
 });
 
 test("cells are registered once, keep what a change does not name, and are listed in the order of their ids", async () => {
@@ -149,7 +149,9 @@ test("cells are registered once, keep what a change does not name, and are liste
   expect(await add(c, "2")).toEqual(no("ALREADY_EXISTS", { reason: "CELL_EXISTS" }));
   c.clock.jump(1_000);
   const change = (cell: string, more: { name?: string; address?: string }) =>
-    c.clock.settle(c.directory.object.changeCell({ ...c.envelope, cell, updatedAtMs: createdAtMs, ...more }));
+    c.clock.runUntil(
+      c.directory.object.changeCell({ ...c.envelope, cell, updatedAtMs: createdAtMs, ...more }),
+    );
   expect(await change("2", { name: "two" })).toMatchObject({
     value: { name: "two", address: "https://cell-2.example" },
   });
@@ -196,7 +198,7 @@ test("[A2] a change of a cell that comes late undoes nothing, and one that comes
   const c = await Cluster.start({ cells: ["1"] });
   const seen = (await cellOf(c)).updatedAtMs;
   const change = (updatedAtMs: number, more: { name?: string; address?: string }) =>
-    c.clock.settle(c.directory.object.changeCell({ ...c.envelope, cell: "1", updatedAtMs, ...more }));
+    c.clock.runUntil(c.directory.object.changeCell({ ...c.envelope, cell: "1", updatedAtMs, ...more }));
   expect(await change(seen, { name: "one" })).toMatchObject({ ok: true, value: { name: "one" } });
   // The clock has not moved; the version has.
   const first = (await cellOf(c)).updatedAtMs;
@@ -248,7 +250,9 @@ test("keys are listed by their last change, page by page, and none is missed", a
   for (const keyId of ["a", "b", "c"]) await record(c, keyOf(c, keyId));
   await revoke(c, keyOf(c, "a"));
   const page = async (afterPosition: number, limit: number) => {
-    const answer = await c.clock.settle(c.directory.object.listKeys({ ...c.envelope, afterPosition, limit }));
+    const answer = await c.clock.runUntil(
+      c.directory.object.listKeys({ ...c.envelope, afterPosition, limit }),
+    );
     if (!answer.ok) throw new Error(answer.refusal.detail);
     return {
       ids: answer.value.keys.map(({ keyId }) => keyId),
@@ -289,7 +293,7 @@ test("[A1] a key that was made elsewhere can be revoked, and its cell corrected 
   expect(await find(c, "elsewhere")).toEqual(ok(expect.objectContaining({ cell: "1", revokedAtMs })));
   // Again the same: no change, so nobody who pulls by position sees one.
   const position = async () => {
-    const answer = await c.clock.settle(
+    const answer = await c.clock.runUntil(
       c.directory.object.listKeys({ ...c.envelope, afterPosition: 0, limit: 1 }),
     );
     return answer.ok ? answer.value.keys[0]?.position : undefined;

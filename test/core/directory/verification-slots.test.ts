@@ -9,9 +9,9 @@ const start = (verificationSlots = 2): Promise<Cluster> =>
   Cluster.start({ limits: { verificationSlots, verificationSlotMs: VERIFICATION_SLOT_MS } });
 
 const take = (c: Cluster, cell: string, uuid: string) =>
-  c.clock.settle(c.directory.object.takeSlot({ ...c.envelope, cell, uuid }));
+  c.clock.runUntil(c.directory.object.takeSlot({ ...c.envelope, cell, uuid }));
 const release = (c: Cluster, cell: string, uuid: string) =>
-  c.clock.settle(c.directory.object.releaseSlot({ ...c.envelope, cell, uuid }));
+  c.clock.runUntil(c.directory.object.releaseSlot({ ...c.envelope, cell, uuid }));
 
 const slot = (c: Cluster, cell: string, uuid: string): object => ({
   ok: true,
@@ -111,11 +111,11 @@ test("[A3] [M5] [P1] another version or placement is refused, and takes nothing"
     { ...c.envelope, placement: placementOf(5) },
   ]) {
     const request = { ...envelope, cell: "1", uuid: "a" };
-    expect(await c.clock.settle(c.directory.object.takeSlot(request))).toMatchObject({
+    expect(await c.clock.runUntil(c.directory.object.takeSlot(request))).toMatchObject({
       ok: false,
       refusal: { code: "UNAVAILABLE" },
     });
-    expect(await c.clock.settle(c.directory.object.releaseSlot(request))).toMatchObject({
+    expect(await c.clock.runUntil(c.directory.object.releaseSlot(request))).toMatchObject({
       ok: false,
       refusal: { code: "UNAVAILABLE" },
     });

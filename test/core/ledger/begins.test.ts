@@ -23,8 +23,8 @@ const isDecision = (call: Call): boolean =>
 
 async function own(c: Cluster, cell: string, names: string[]): Promise<void> {
   const lease = c.uuid();
-  await c.clock.settle(c.ledger(cell).object.begin(beginRequest(c.envelope, lease, names)));
-  await c.clock.settle(c.ledger(cell).object.decide(decideRequest(c.envelope, lease, "COMMITTED")));
+  await c.clock.runUntil(c.ledger(cell).object.begin(beginRequest(c.envelope, lease, names)));
+  await c.clock.runUntil(c.ledger(cell).object.decide(decideRequest(c.envelope, lease, "COMMITTED")));
 }
 
 function nameOn(c: Cluster, shard: number): string {
@@ -46,14 +46,14 @@ test("[B6] a name that is taken decides the answer, whether or not another shard
   const c = await Cluster.start({ shards: 2 });
   await own(c, "2", [nameOn(c, 0)]);
   c.fate = (call) => (call.to === "shard 1" ? "lose" : "deliver");
-  expect(await c.clock.settle(begin(c, "1", [nameOn(c, 0), nameOn(c, 1)]))).toEqual(no("ALREADY_EXISTS"));
+  expect(await c.clock.runUntil(begin(c, "1", [nameOn(c, 0), nameOn(c, 1)]))).toEqual(no("ALREADY_EXISTS"));
 });
 
 test("[B6] [M2] a name that is only leased does not: while a shard is not heard of, nobody knows", async () => {
   const c = await Cluster.start({ shards: 2 });
-  await c.clock.settle(begin(c, "2", [nameOn(c, 0)]));
+  await c.clock.runUntil(begin(c, "2", [nameOn(c, 0)]));
   c.fate = (call) => (call.to === "shard 1" ? "lose" : "deliver");
-  expect(await c.clock.settle(begin(c, "1", [nameOn(c, 0), nameOn(c, 1)]))).toEqual(no("UNAVAILABLE"));
+  expect(await c.clock.runUntil(begin(c, "1", [nameOn(c, 0), nameOn(c, 1)]))).toEqual(no("UNAVAILABLE"));
 });
 
 test("[B6] a begin that is refused releases where it holds something, and tells nobody else", async () => {
@@ -66,7 +66,7 @@ test("[B6] a begin that is refused releases where it holds something, and tells 
     return "deliver";
   };
   const specs = [nameOn(c, 0), nameOn(c, 1), { kind: "destroy", value: nameOn(c, 2) } as const];
-  expect(await c.clock.settle(begin(c, "1", specs, { allowMissing: true }))).toEqual(no("ALREADY_EXISTS"));
+  expect(await c.clock.runUntil(begin(c, "1", specs, { allowMissing: true }))).toEqual(no("ALREADY_EXISTS"));
   expect(told).toEqual(["shard 1"]);
   expect(c.holds()).toEqual([]);
 });
@@ -76,10 +76,10 @@ test("[B4] a shard where nothing has to be held hears nothing of the decision", 
   const lease = c.uuid();
   const specs = [nameOn(c, 0), { kind: "destroy", value: nameOn(c, 1) } as const];
   const request = beginRequest(c.envelope, lease, specs, { allowMissing: true });
-  expect(await c.clock.settle(c.ledger("1").object.begin(request))).toMatchObject({
+  expect(await c.clock.runUntil(c.ledger("1").object.begin(request))).toMatchObject({
     value: { lease: { counts: { creates: 1, destroys: 1, missing: 1 } } },
   });
-  await c.clock.settle(c.ledger("1").object.decide(decideRequest(c.envelope, lease, "COMMITTED")));
+  await c.clock.runUntil(c.ledger("1").object.decide(decideRequest(c.envelope, lease, "COMMITTED")));
   expect(
     c
       .messages("exchange")
@@ -97,7 +97,7 @@ test("[M2] a shard that was silent for its own time is unreachable; one that was
   for (const [exchangeTimeoutMs, code] of ends) {
     const c = await Cluster.start({ shards: 1, limits: { exchangeTimeoutMs, beginDeadlineMs: 5_000 } });
     c.fate = (call) => (isPrepare(call) ? "lose" : "deliver");
-    expect(await c.clock.settle(begin(c, "1", ["ada"]))).toEqual(no(code));
+    expect(await c.clock.runUntil(begin(c, "1", ["ada"]))).toEqual(no(code));
   }
 });
 
@@ -114,11 +114,11 @@ test("[B9] a begin that meets a running one waits a little longer each time, but
   await c.clock.pass(2_000);
   const pauses = triedAtMs.slice(1).map((atMs, index) => atMs - (triedAtMs[index] ?? 0));
   expect(pauses.slice(0, 8)).toEqual([5, 10, 20, 40, 80, 160, 250, 250]);
-  const ended = await c.clock.settle(second);
+  const ended = await c.clock.runUntil(second);
   // The first one gave up before: its hold was found to be nobody's.
   expect(ended).toEqual(ok({ created: true }));
   expect(c.clock.now() - started).toBeLessThan(5_000);
-  await c.clock.settle(blocker);
+  await c.clock.runUntil(blocker);
 });
 
 test("[B9] [B6] a begin whose next try would come after its deadline is answered before it, with a time to wait", async () => {
@@ -129,10 +129,10 @@ test("[B9] [B6] a begin whose next try would come after its deadline is answered
     const blocker = begin(c, "1", ["ada"]);
     await c.clock.pass(10);
     const started = c.clock.now();
-    expect(await c.clock.settle(begin(c, "2", ["ada"]))).toEqual(no("ABORTED", { retryAfterMs: 1_000 }));
+    expect(await c.clock.runUntil(begin(c, "2", ["ada"]))).toEqual(no("ABORTED", { retryAfterMs: 1_000 }));
     // Tried after 5, 15, 35 and 75 ms; the next would have been after 155.
     expect(c.clock.now() - started).toBe(75);
-    await c.clock.settle(blocker);
+    await c.clock.runUntil(blocker);
   }
 });
 
@@ -141,30 +141,30 @@ test("[B8] a begin that met a dead hold tries again at once, within the same cal
   void blocker.catch(() => {});
   c.ledger("1").restart();
   // The new instance knows that attempts of the old one are nobody's.
-  await c.clock.settle(c.ledger("1").object.status(c.envelope));
+  await c.clock.runUntil(c.ledger("1").object.status(c.envelope));
   const started = c.clock.now();
-  expect(await c.clock.settle(begin(c, "2", ["ada"]))).toEqual(ok({ created: true }));
+  expect(await c.clock.runUntil(begin(c, "2", ["ada"]))).toEqual(ok({ created: true }));
   expect(c.clock.now()).toBe(started);
 });
 
 test("[B9] a begin that meets a granted lease, or one that nobody can be asked about, is answered at once and not tried again", async () => {
   for (const fate of ["deliver", "lose"] as const) {
     const c = await Cluster.start({ shards: 1 });
-    await c.clock.settle(begin(c, "1", ["ada"]));
+    await c.clock.runUntil(begin(c, "1", ["ada"]));
     c.fate = (call) => (call.method === "inquire" ? fate : "deliver");
     const before = c.messages("exchange").length;
-    expect(await c.clock.settle(begin(c, "2", ["ada"]))).toEqual(no("ABORTED"));
+    expect(await c.clock.runUntil(begin(c, "2", ["ada"]))).toEqual(no("ABORTED"));
     expect(c.messages("exchange").length - before).toBe(1);
   }
 });
 
 test("[B9] a begin that meets a granted and a running one at once is not tried again: waiting would not help", async () => {
   const { c, blocker } = await blocked("ada");
-  await c.clock.settle(begin(c, "2", ["bob"]));
+  await c.clock.runUntil(begin(c, "2", ["bob"]));
   const before = c.messages("exchange").length;
-  expect(await c.clock.settle(begin(c, "2", ["ada", "bob"]))).toEqual(no("ABORTED"));
+  expect(await c.clock.runUntil(begin(c, "2", ["ada", "bob"]))).toEqual(no("ABORTED"));
   expect(c.messages("exchange").length - before).toBe(1);
-  await c.clock.settle(blocker);
+  await c.clock.runUntil(blocker);
 });
 
 test("[B9] the later attempts of a begin ask in ascending order and stop at the first refusal", async () => {
@@ -185,7 +185,7 @@ test("[B9] the later attempts of a begin ask in ascending order and stop at the 
   expect(asked.slice(0, 3)).toEqual(["shard 0", "shard 1", "shard 2"]);
   expect(asked.slice(3, 5)).toEqual(["shard 0", "shard 1"]);
   expect(asked.slice(5)).not.toContain("shard 2");
-  await c.clock.settle(Promise.all([blocker, second]));
+  await c.clock.runUntil(Promise.all([blocker, second]));
 });
 
 test("[B9] an attempt in ascending order that loses a shard on its way ends there, unknown", async () => {
@@ -203,13 +203,13 @@ test("[B9] an attempt in ascending order that loses a shard on its way ends ther
       ? "lose"
       : "deliver";
   };
-  expect(await c.clock.settle(begin(c, "2", names))).toEqual(no("UNAVAILABLE"));
+  expect(await c.clock.runUntil(begin(c, "2", names))).toEqual(no("UNAVAILABLE"));
   const asked = c
     .messages("exchange")
     .slice(from)
     .filter((call) => call.from === "ledger 2" && isPrepare(call));
   expect(asked.map(({ to }) => to)).toEqual(["shard 0", "shard 1", "shard 2", "shard 0"]);
-  await c.clock.settle(blocker);
+  await c.clock.runUntil(blocker);
 });
 
 test("[B8] a collision is looked into although both the way and the question take their time, also when the timeouts are alike", async () => {
@@ -218,21 +218,21 @@ test("[B8] a collision is looked into although both the way and the question tak
   await own(c, "1", ["warm-up-too"]);
   c.fate = (call) =>
     call.from === "ledger 1" && isPrepare(call) ? "lose_answer" : isDecision(call) ? "lose" : "deliver";
-  expect(await c.clock.settle(begin(c, "1", ["ada"]))).toEqual(no("UNAVAILABLE"));
+  expect(await c.clock.runUntil(begin(c, "1", ["ada"]))).toEqual(no("UNAVAILABLE"));
   c.fate = (call) => (call.method === "settle" || call.method === "inquire" ? "slow" : "deliver");
-  expect(await c.clock.settle(begin(c, "2", ["ada"]))).toEqual(ok({ created: true }));
+  expect(await c.clock.runUntil(begin(c, "2", ["ada"]))).toEqual(ok({ created: true }));
 });
 
 test("[B5] an instance that has ended does not ask about a collision any more", async () => {
   const c = await Cluster.start({ shards: 1 });
   await own(c, "2", ["warm-up"]);
-  await c.clock.settle(begin(c, "1", ["ada"]));
+  await c.clock.runUntil(begin(c, "1", ["ada"]));
   c.fate = (call) => (isPrepare(call) ? "slow" : "deliver");
   void begin(c, "2", ["ada"]).catch(() => {});
   await c.clock.pass(10);
   c.ledger("2").sql.failFlushes();
   await expect(
-    c.clock.settle(c.ledger("2").object.decide(decideRequest(c.envelope, c.uuid(), "ROLLED_BACK"))),
+    c.clock.runUntil(c.ledger("2").object.decide(decideRequest(c.envelope, c.uuid(), "ROLLED_BACK"))),
   ).rejects.toThrow("did not answer");
   await c.clock.pass(10_000);
   expect(c.messages("settle")).toEqual([]);

@@ -15,17 +15,17 @@ const told = (c: Cluster): number => c.messages("exchange").filter(isDecision).l
 const loseDecisions = (call: Call): "lose" | "deliver" => (isDecision(call) ? "lose" : "deliver");
 const commit = (c: Cluster, lease: string) =>
   c.ledger("1").object.decide(decideRequest(c.envelope, lease, "COMMITTED"));
-const alarm = (c: Cluster) => c.clock.settle(c.ledger("1").object.alarm());
+const alarm = (c: Cluster) => c.clock.runUntil(c.ledger("1").object.alarm());
 const owned = (c: Cluster): string[] => c.claims().map(({ canonical }) => canonical);
 
 async function granted(c: Cluster, name: string): Promise<string> {
   const lease = c.uuid();
-  await c.clock.settle(c.ledger("1").object.begin(beginRequest(c.envelope, lease, [name])));
+  await c.clock.runUntil(c.ledger("1").object.begin(beginRequest(c.envelope, lease, [name])));
   return lease;
 }
 
 async function unapplied(c: Cluster): Promise<number> {
-  const answer = await c.clock.settle(c.ledger("1").object.status(c.envelope));
+  const answer = await c.clock.runUntil(c.ledger("1").object.status(c.envelope));
   if (!answer.ok) throw new Error(answer.refusal.detail);
   return answer.value.unappliedDecisions;
 }
@@ -57,12 +57,12 @@ function insertOld(c: Cluster, count: number): void {
 
 test("[C3] [M3] a restart finds a decision that came after all others were applied", async () => {
   const c = await start();
-  await c.clock.settle(commit(c, await granted(c, "ada")));
+  await c.clock.runUntil(commit(c, await granted(c, "ada")));
   await c.pass(60_000);
   expect(kept(c)).toBe(0);
   const lease = await granted(c, "bob");
   c.fate = loseDecisions;
-  await c.clock.settle(commit(c, lease));
+  await c.clock.runUntil(commit(c, lease));
   c.ledger("1").restart();
   c.fate = () => "deliver";
   expect(await unapplied(c)).toBe(1);
@@ -74,7 +74,7 @@ test("[C3] [M3] what a predecessor left is told at once, also when its alarm got
   const c = await start();
   const lease = await granted(c, "ada");
   c.fate = loseDecisions;
-  await c.clock.settle(commit(c, lease));
+  await c.clock.runUntil(commit(c, lease));
   c.fate = () => "deliver";
   const ledger = c.ledger("1");
   ledger.alarmAtMs = undefined;
@@ -88,7 +88,7 @@ test("[C3] a shard that missed a decision is told again after the pause of that 
   const c = await start({ exchangeTimeoutMs: 100 });
   const lease = await granted(c, "ada");
   c.fate = loseDecisions;
-  await c.clock.settle(commit(c, lease));
+  await c.clock.runUntil(commit(c, lease));
   c.fate = () => "deliver";
   await c.pass(2_000);
   expect(owned(c)).toEqual(["ada"]);
@@ -98,7 +98,7 @@ test("[M3] the alarm does not wait for a decision that a caller has under way, a
   const c = await start();
   const lease = await granted(c, "ada");
   c.fate = loseDecisions;
-  await c.clock.settle(commit(c, lease));
+  await c.clock.runUntil(commit(c, lease));
   // Long due, because no alarm has rung.
   await c.clock.pass(30_000);
   const again = commit(c, lease);
@@ -107,15 +107,15 @@ test("[M3] the alarm does not wait for a decision that a caller has under way, a
   await alarm(c);
   expect({ now: c.clock.now(), told: told(c) }).toEqual(before);
   expect(c.ledger("1").alarmAtMs).toBeGreaterThan(before.now + 1_000);
-  await c.clock.settle(again);
+  await c.clock.runUntil(again);
 });
 
 test("a poke and an alarm that find nothing to do write nothing", async () => {
   const c = await start();
-  await c.clock.settle(commit(c, await granted(c, "ada")));
+  await c.clock.runUntil(commit(c, await granted(c, "ada")));
   await c.pass(60_000);
   const before = c.transactions();
-  await c.clock.settle(c.ledger("1").object.maintain({ ...c.envelope, pulledPosition: 0 }));
+  await c.clock.runUntil(c.ledger("1").object.maintain({ ...c.envelope, pulledPosition: 0 }));
   await alarm(c);
   expect(c.transactions()).toBe(before);
 });
@@ -123,7 +123,7 @@ test("a poke and an alarm that find nothing to do write nothing", async () => {
 test("[M3] what is confirmed while the alarm's own transaction is on its way waits for one to travel with, but not for ever", async () => {
   const c = await start();
   const leases = [await granted(c, "ada"), await granted(c, "bob")];
-  await c.clock.settle(commit(c, leases[0] ?? ""));
+  await c.clock.runUntil(commit(c, leases[0] ?? ""));
   c.fate = (call) => (isDecision(call) ? "slow" : "deliver");
   const second = commit(c, leases[1] ?? "");
   await c.clock.pass(10);
@@ -133,7 +133,7 @@ test("[M3] what is confirmed while the alarm's own transaction is on its way wai
   const ringing = ledger.object.alarm();
   await c.clock.pass(100);
   release();
-  await c.clock.settle(Promise.all([ringing, second]));
+  await c.clock.runUntil(Promise.all([ringing, second]));
   expect(owned(c)).toEqual(["ada", "bob"]);
   expect(kept(c)).toBe(1);
   const before = c.transactions();
@@ -150,7 +150,7 @@ test("[C3] one alarm tries a bounded part of a backlog, memory has a bounded par
   c.ledger("1").restart();
   const lease = await granted(c, "ada");
   c.fate = loseDecisions;
-  for (let n = 0; n < 4; n += 1) await c.clock.settle(commit(c, lease));
+  for (let n = 0; n < 4; n += 1) await c.clock.runUntil(commit(c, lease));
   const before = told(c);
   expect(await unapplied(c)).toBe(10_001);
   await alarm(c);
@@ -168,7 +168,7 @@ test("[C3] what a restart starts from never lies behind a decision that no insta
   for (let n = 0; n < 10; n += 1) await alarm(c);
   // Before the next one rings, the cell repeats nearly all of what is still in memory.
   for (let n = 5_000; n < 9_500; n += 500) {
-    await c.clock.settle(
+    await c.clock.runUntil(
       Promise.all(Array.from({ length: 500 }, (_, more) => commit(c, `old-${n + more + 1}`))),
     );
   }
@@ -187,17 +187,17 @@ test("[C3] what is confirmed while the alarm's own transaction is on its way hid
     await granted(c, nameOn(c, 0, 1)),
   ];
   c.fate = loseDecisions;
-  await c.clock.settle(commit(c, stuck));
+  await c.clock.runUntil(commit(c, stuck));
   c.fate = (call) => (isDecision(call) && call.to === "shard 1" ? "slow" : "deliver");
   const second = commit(c, slow);
   await c.clock.pass(1);
-  await c.clock.settle(Promise.race([commit(c, quick), c.clock.pass(1)]));
+  await c.clock.runUntil(Promise.race([commit(c, quick), c.clock.pass(1)]));
   expect(owned(c)).toEqual([nameOn(c, 0, 1)]);
   const release = c.ledger("1").sql.holdFlushes();
   const ringing = c.ledger("1").object.alarm();
   await c.clock.pass(100);
   release();
-  await c.clock.settle(Promise.all([ringing, second]));
+  await c.clock.runUntil(Promise.all([ringing, second]));
   c.ledger("1").restart();
   await unapplied(c);
   await c.pass(10_000);

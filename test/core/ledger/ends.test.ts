@@ -11,7 +11,9 @@ function nameOn(c: Cluster, shard: number): string {
 }
 
 async function pull(c: Cluster, limit: number) {
-  const answer = await c.clock.settle(c.ledger("1").object.pull({ ...c.envelope, afterPosition: 0, limit }));
+  const answer = await c.clock.runUntil(
+    c.ledger("1").object.pull({ ...c.envelope, afterPosition: 0, limit }),
+  );
   if (!answer.ok) throw new Error(answer.refusal.detail);
   return answer.value;
 }
@@ -21,26 +23,26 @@ async function withTaken(): Promise<{ c: Cluster; taken: string; free: string }>
   const c = await Cluster.start({ shards: 2 });
   const [taken, free] = [nameOn(c, 0), nameOn(c, 1)];
   const lease = c.uuid();
-  await c.clock.settle(begin(c, "2", lease, [taken]));
-  await c.clock.settle(decide(c, "2", lease, "COMMITTED"));
-  await c.clock.settle(decide(c, "1", c.uuid(), "ROLLED_BACK"));
-  await c.clock.settle(begin(c, "1", c.uuid(), ["warm-up"]));
+  await c.clock.runUntil(begin(c, "2", lease, [taken]));
+  await c.clock.runUntil(decide(c, "2", lease, "COMMITTED"));
+  await c.clock.runUntil(decide(c, "1", c.uuid(), "ROLLED_BACK"));
+  await c.clock.runUntil(begin(c, "1", c.uuid(), ["warm-up"]));
   return { c, taken, free };
 }
 
 test("[B6] a refusal is answered after the releases were acknowledged, however long they take", async () => {
   const { c, taken, free } = await withTaken();
   c.fate = (call) => (isDecision(call) ? "slow" : "deliver");
-  expect(await c.clock.settle(begin(c, "1", c.uuid(), [taken, free]))).toEqual(no("ALREADY_EXISTS"));
+  expect(await c.clock.runUntil(begin(c, "1", c.uuid(), [taken, free]))).toEqual(no("ALREADY_EXISTS"));
   expect(c.holds().map(({ canonical }) => canonical)).toEqual(["warm-up"]);
 });
 
 test("[C3] a decision is answered after the shards that can be reached have applied it, however long they take", async () => {
   const { c, free } = await withTaken();
   const lease = c.uuid();
-  await c.clock.settle(begin(c, "1", lease, [free]));
+  await c.clock.runUntil(begin(c, "1", lease, [free]));
   c.fate = (call) => (isDecision(call) ? "slow" : "deliver");
-  expect(await c.clock.settle(decide(c, "1", lease, "COMMITTED"))).toEqual(ok({ state: "COMMITTED" }));
+  expect(await c.clock.runUntil(decide(c, "1", lease, "COMMITTED"))).toEqual(ok({ state: "COMMITTED" }));
   expect(c.claims().map(({ canonical }) => canonical)).toContain(free);
 });
 
@@ -52,7 +54,7 @@ test("[B5] once an instance has ended it sends nothing more, not even for other 
   await c.clock.pass(10);
   c.ledger("1").sql.failFlushes();
   const failing = decide(c, "1", c.uuid(), "ROLLED_BACK");
-  await expect(c.clock.settle(failing)).rejects.toThrow("did not answer");
+  await expect(c.clock.runUntil(failing)).rejects.toThrow("did not answer");
   const sent = c.messages("exchange").length;
   // Its release would be due now; the hold is for others to find.
   await c.clock.pass(10_000);
@@ -66,8 +68,8 @@ test("[C7] a begin that was fenced says so, also when it would have been refused
   const lease = c.uuid();
   const running = begin(c, "1", lease, [taken]);
   await c.clock.pass(10);
-  await c.clock.settle(decide(c, "1", lease, "ROLLED_BACK"));
-  expect(await c.clock.settle(running)).toEqual(no("FAILED_PRECONDITION", { reason: "LEASE_ROLLED_BACK" }));
+  await c.clock.runUntil(decide(c, "1", lease, "ROLLED_BACK"));
+  expect(await c.clock.runUntil(running)).toEqual(no("FAILED_PRECONDITION", { reason: "LEASE_ROLLED_BACK" }));
   // Fenced in the pause between two attempts: there is no further one.
   c.fate = (call) => (call.from === "ledger 2" && isPrepare(call) ? "lose_answer" : "deliver");
   const blocker = begin(c, "2", c.uuid(), ["blocked"]);
@@ -80,16 +82,16 @@ test("[C7] a begin that was fenced says so, also when it would have been refused
   const before = tries();
   expect(before).toBeGreaterThan(3);
   await Promise.all([decide(c, "1", other, "ROLLED_BACK"), c.clock.pass(0)]);
-  expect(await c.clock.settle(waiting)).toEqual(no("FAILED_PRECONDITION", { reason: "LEASE_ROLLED_BACK" }));
+  expect(await c.clock.runUntil(waiting)).toEqual(no("FAILED_PRECONDITION", { reason: "LEASE_ROLLED_BACK" }));
   expect(tries()).toBe(before);
-  await c.clock.settle(blocker);
+  await c.clock.runUntil(blocker);
 });
 
 test("[C6] a begin of a frozen cell asks no shard", async () => {
   const { c, free } = await withTaken();
-  await c.clock.settle(c.ledger("1").object.setState({ ...c.envelope, state: "FROZEN", stateVersion: 0 }));
+  await c.clock.runUntil(c.ledger("1").object.setState({ ...c.envelope, state: "FROZEN", stateVersion: 0 }));
   const sent = c.messages("exchange").length;
-  expect(await c.clock.settle(begin(c, "1", c.uuid(), [free]))).toEqual(
+  expect(await c.clock.runUntil(begin(c, "1", c.uuid(), [free]))).toEqual(
     no("FAILED_PRECONDITION", { reason: "CELL_FROZEN" }),
   );
   expect(c.messages("exchange")).toHaveLength(sent);
@@ -97,10 +99,10 @@ test("[C6] a begin of a frozen cell asks no shard", async () => {
 
 test("[M2] [B9] a collision that cannot be looked into is temporary, and is not tried again as if it were over", async () => {
   const c = await Cluster.start({ shards: 1 });
-  await c.clock.settle(begin(c, "2", c.uuid(), ["ada"]));
+  await c.clock.runUntil(begin(c, "2", c.uuid(), ["ada"]));
   c.fate = (call) => (call.method === "settle" ? "lose" : "deliver");
   const sent = c.messages("exchange").length;
-  expect(await c.clock.settle(begin(c, "1", c.uuid(), ["ada"]))).toEqual(
+  expect(await c.clock.runUntil(begin(c, "1", c.uuid(), ["ada"]))).toEqual(
     no("ABORTED", { retryAfterMs: 1_000 }),
   );
   expect(c.messages("exchange")).toHaveLength(sent + 1);
@@ -110,7 +112,7 @@ test("[B2] whoever joins a begin gets what the first caller gets, but for having
   const { c, taken, free } = await withTaken();
   const both = async (names: string[]) => {
     const lease = c.uuid();
-    return c.clock.settle(Promise.all([begin(c, "1", lease, names), begin(c, "1", lease, names)]));
+    return c.clock.runUntil(Promise.all([begin(c, "1", lease, names), begin(c, "1", lease, names)]));
   };
   const [first, joined] = await both([free]);
   expect(joined).toEqual({ ok: true, value: { lease: first.ok && first.value.lease, created: false } });
@@ -122,7 +124,7 @@ test("[B2] whoever joins a begin gets what the first caller gets, but for having
 test("[M2] a shard that cannot be reached is worth another try, and the answer says when", async () => {
   const { c, free } = await withTaken();
   c.fate = (call) => (isPrepare(call) ? "lose" : "deliver");
-  expect(await c.clock.settle(begin(c, "1", c.uuid(), [free]))).toEqual(
+  expect(await c.clock.runUntil(begin(c, "1", c.uuid(), [free]))).toEqual(
     no("UNAVAILABLE", { retryAfterMs: 1_000 }),
   );
 });
@@ -130,7 +132,7 @@ test("[M2] a shard that cannot be reached is worth another try, and the answer s
 test("[M3] the transaction that decides sets the alarm: an instance that dies before it tells anybody is woken", async () => {
   const { c, free } = await withTaken();
   const lease = c.uuid();
-  await c.clock.settle(begin(c, "1", lease, [free]));
+  await c.clock.runUntil(begin(c, "1", lease, [free]));
   await c.pass(60_000);
   const ledger = c.ledger("1");
   ledger.alarmAtMs = undefined;
@@ -146,12 +148,12 @@ test("[M3] the transaction that decides sets the alarm: an instance that dies be
 test("[C3] a decision rests between two tries, whoever wakes the ledger meanwhile", async () => {
   const { c, free } = await withTaken();
   const lease = c.uuid();
-  await c.clock.settle(begin(c, "1", lease, [free]));
+  await c.clock.runUntil(begin(c, "1", lease, [free]));
   c.fate = (call) => (isDecision(call) ? "lose" : "deliver");
-  await c.clock.settle(decide(c, "1", lease, "COMMITTED"));
+  await c.clock.runUntil(decide(c, "1", lease, "COMMITTED"));
   const told = () => c.messages("exchange").filter(isDecision).length;
   const before = told();
-  const poke = () => c.clock.settle(c.ledger("1").object.maintain({ ...c.envelope, pulledPosition: 0 }));
+  const poke = () => c.clock.runUntil(c.ledger("1").object.maintain({ ...c.envelope, pulledPosition: 0 }));
   for (let n = 0; n < 3; n += 1) await poke();
   // The first pause is a second at least, and half as much again with the jitter of these tests.
   c.clock.jump(1_499);
@@ -165,11 +167,11 @@ test("[C3] a decision rests between two tries, whoever wakes the ledger meanwhil
 test("[C3] [M3] a decision that this version cannot read rests like one that a shard does not hear", async () => {
   const { c, free } = await withTaken();
   const lease = c.uuid();
-  await c.clock.settle(begin(c, "1", lease, [free]));
+  await c.clock.runUntil(begin(c, "1", lease, [free]));
   c.ledger("1")
     .database.prepare("UPDATE lease SET payload = '[[0,99,\"a\",0,0,0,0]]' WHERE lease = ?")
     .run(lease);
-  await c.clock.settle(decide(c, "1", lease, "COMMITTED"));
+  await c.clock.runUntil(decide(c, "1", lease, "COMMITTED"));
   await c.pass(600_000);
   const tries = c.logged.filter(({ event }) => event === "decision_unreadable").length;
   expect(tries).toBeGreaterThan(5);
@@ -178,9 +180,9 @@ test("[C3] [M3] a decision that this version cannot read rests like one that a s
 
 test("[C7] the number of fences is remembered across instances", async () => {
   const c = await Cluster.start({ shards: 1, limits: { fences: 1 } });
-  await c.clock.settle(decide(c, "1", c.uuid(), "ROLLED_BACK"));
+  await c.clock.runUntil(decide(c, "1", c.uuid(), "ROLLED_BACK"));
   c.ledger("1").restart();
-  expect(await c.clock.settle(decide(c, "1", c.uuid(), "ROLLED_BACK"))).toEqual(
+  expect(await c.clock.runUntil(decide(c, "1", c.uuid(), "ROLLED_BACK"))).toEqual(
     no("RESOURCE_EXHAUSTED", { reason: "TOO_MANY_FENCES" }),
   );
 });
@@ -188,17 +190,17 @@ test("[C7] the number of fences is remembered across instances", async () => {
 test("[S1] a page of a pull has as many changes as asked for, in the order of the changes, and says whether there are more", async () => {
   const c = await Cluster.start({ shards: 1 });
   const leases = Array.from({ length: 5 }, () => c.uuid());
-  for (const [index, lease] of leases.entries()) await c.clock.settle(begin(c, "1", lease, [`n${index}`]));
+  for (const [index, lease] of leases.entries()) await c.clock.runUntil(begin(c, "1", lease, [`n${index}`]));
   expect(await pull(c, 3)).toMatchObject({
     changes: leases.slice(0, 3).map((lease) => ({ lease })),
     more: true,
   });
   expect(await pull(c, 5)).toMatchObject({ more: false });
   const [a = "", b = "", d = "", e = "", f = ""] = leases;
-  await c.clock.settle(decide(c, "1", a, "COMMITTED"));
-  await c.clock.settle(decide(c, "1", d, "ROLLED_BACK"));
+  await c.clock.runUntil(decide(c, "1", a, "COMMITTED"));
+  await c.clock.runUntil(decide(c, "1", d, "ROLLED_BACK"));
   const last = c.uuid();
-  await c.clock.settle(begin(c, "1", last, ["last"]));
+  await c.clock.runUntil(begin(c, "1", last, ["last"]));
   expect((await pull(c, 10)).changes.map(({ lease }) => lease)).toEqual([b, e, f, a, d, last]);
   expect((await pull(c, 4)).changes.map(({ lease }) => lease)).toEqual([b, e, f, a]);
 });
@@ -208,7 +210,7 @@ test("[S1] a lease that is larger than a page may be is a page of its own", asyn
   const leases = [c.uuid(), c.uuid()];
   for (const lease of leases) {
     const names = Array.from({ length: 1_200 }, (_, n) => `${"x".repeat(950)}-${lease}-${n}`);
-    expect(await c.clock.settle(begin(c, "1", lease, names))).toEqual(ok({ created: true }));
+    expect(await c.clock.runUntil(begin(c, "1", lease, names))).toEqual(ok({ created: true }));
   }
   expect(await pull(c, 10)).toMatchObject({ changes: [{ lease: leases[0] }], more: true });
 });
@@ -216,17 +218,17 @@ test("[S1] a lease that is larger than a page may be is a page of its own", asyn
 test("[R1] a page of one lease says where to go on, and each kind of op is counted", async () => {
   const c = await Cluster.start({ shards: 1 });
   const owned = c.uuid();
-  await c.clock.settle(begin(c, "1", owned, ["a", "b", "c"]));
-  await c.clock.settle(decide(c, "1", owned, "COMMITTED"));
+  await c.clock.runUntil(begin(c, "1", owned, ["a", "b", "c"]));
+  await c.clock.runUntil(decide(c, "1", owned, "COMMITTED"));
   const lease = c.uuid();
   const specs = [
     { kind: "replace", value: "a" } as const,
     { kind: "replace", value: "b" } as const,
     { kind: "destroy", value: "c" } as const,
   ];
-  await c.clock.settle(c.ledger("1").object.begin(beginRequest(c.envelope, lease, specs)));
-  await c.clock.settle(begin(c, "1", c.uuid(), ["d"]));
-  const page = await c.clock.settle(
+  await c.clock.runUntil(c.ledger("1").object.begin(beginRequest(c.envelope, lease, specs)));
+  await c.clock.runUntil(begin(c, "1", c.uuid(), ["d"]));
+  const page = await c.clock.runUntil(
     c
       .ledger("1")
       .object.list({ ...c.envelope, caller: callerOf(), createdAfterMs: 0, afterPosition: 0, limit: 1 }),

@@ -17,14 +17,14 @@ const no = (code: string, more: object = {}): object => ({
 
 const start = (limits: Partial<Limits> = {}): Promise<Cluster> => Cluster.start({ shards: 1, limits });
 const begin = (c: Cluster, lease: string, names: string[], more: Partial<BeginRequest> = {}) =>
-  c.clock.settle(c.ledger("1").object.begin(beginRequest(c.envelope, lease, names, more)));
+  c.clock.runUntil(c.ledger("1").object.begin(beginRequest(c.envelope, lease, names, more)));
 const decide = (c: Cluster, lease: string, outcome: "COMMITTED" | "ROLLED_BACK") =>
-  c.clock.settle(c.ledger("1").object.decide(decideRequest(c.envelope, lease, outcome)));
+  c.clock.runUntil(c.ledger("1").object.decide(decideRequest(c.envelope, lease, outcome)));
 const isDecision = (call: Call): boolean =>
   call.method === "exchange" && (call.message as Exchange).decisions.length > 0;
 
 async function status(c: Cluster) {
-  const answer = await c.clock.settle(c.ledger("1").object.status(c.envelope));
+  const answer = await c.clock.runUntil(c.ledger("1").object.status(c.envelope));
   if (!answer.ok) throw new Error(answer.refusal.detail);
   return answer.value;
 }
@@ -53,17 +53,17 @@ test("[M5] [A1] every call of a ledger is refused under an unknown version; thos
     ];
   };
   for (const [, answer] of calls(MESSAGE_VERSION + 1)) {
-    expect(await c.clock.settle(answer)).toEqual(no("UNAVAILABLE", { reason: "MESSAGE_VERSION" }));
+    expect(await c.clock.runUntil(answer)).toEqual(no("UNAVAILABLE", { reason: "MESSAGE_VERSION" }));
   }
-  await c.clock.settle(object.revoke({ ...c.envelope, keyId: "k1", expiresAtMs: Number.MAX_SAFE_INTEGER }));
+  await c.clock.runUntil(object.revoke({ ...c.envelope, keyId: "k1", expiresAtMs: Number.MAX_SAFE_INTEGER }));
   for (const [ofCell, answer] of calls(MESSAGE_VERSION)) {
-    expect(await c.clock.settle(answer)).toEqual(
+    expect(await c.clock.runUntil(answer)).toEqual(
       ofCell ? no("UNAUTHENTICATED", { reason: "KEY_REVOKED" }) : expect.objectContaining({ ok: true }),
     );
   }
   // An operator's key is not the ledger's to judge, whatever its id.
   const operator = { role: "operator", keyId: "k1" } as const;
-  expect(await c.clock.settle(object.authorize({ ...c.envelope, caller: operator }))).toEqual({
+  expect(await c.clock.runUntil(object.authorize({ ...c.envelope, caller: operator }))).toEqual({
     ok: true,
     value: null,
   });
@@ -75,9 +75,9 @@ test("[A1] a revoked key stays refused until it has expired by itself, also when
   const c = await start();
   const { object } = c.ledger("1");
   const revoke = (keyId: string, livesMs: number) =>
-    c.clock.settle(object.revoke({ ...c.envelope, keyId, expiresAtMs: c.clock.now() + livesMs }));
+    c.clock.runUntil(object.revoke({ ...c.envelope, keyId, expiresAtMs: c.clock.now() + livesMs }));
   const isRefused = async (): Promise<boolean> =>
-    !(await c.clock.settle(object.authorize({ ...c.envelope, caller: callerOf() }))).ok;
+    !(await c.clock.runUntil(object.authorize({ ...c.envelope, caller: callerOf() }))).ok;
   const rows = () => c.ledger("1").database.prepare("SELECT key_id FROM revoked_key").all().length;
   await revoke("k1", 10_000);
   await revoke("k1", 10_000);
@@ -157,11 +157,11 @@ test("[C6] [B2] a cell that is thawed begins again; replays were answered all al
   const { object } = c.ledger("1");
   const lease = c.uuid();
   await begin(c, lease, ["ada"]);
-  await c.clock.settle(object.setState({ ...c.envelope, state: "FROZEN", stateVersion: 0 }));
+  await c.clock.runUntil(object.setState({ ...c.envelope, state: "FROZEN", stateVersion: 0 }));
   expect(await status(c)).toMatchObject({ state: "FROZEN" });
   expect(await begin(c, lease, ["ada"])).toEqual(ok({ created: false }));
   expect(await begin(c, c.uuid(), ["bob"])).toEqual(no("FAILED_PRECONDITION", { reason: "CELL_FROZEN" }));
-  await c.clock.settle(object.setState({ ...c.envelope, state: "ACTIVE", stateVersion: 1 }));
+  await c.clock.runUntil(object.setState({ ...c.envelope, state: "ACTIVE", stateVersion: 1 }));
   expect(await begin(c, c.uuid(), ["bob"])).toEqual(ok({ created: true }));
 });
 
@@ -177,7 +177,7 @@ test("[R1] a page of leases ends where it says, and what was asked for is the fi
     c.clock.jump(1);
   }
   const list = async (limit: number, createdAfterMs: number, afterPosition = 0) => {
-    const answer = await c.clock.settle(
+    const answer = await c.clock.runUntil(
       c.ledger("1").object.list({ ...c.envelope, caller: callerOf(), createdAfterMs, afterPosition, limit }),
     );
     if (!answer.ok) throw new Error(answer.refusal.detail);
@@ -200,7 +200,7 @@ test("a lease is shown with its age, its outcome and why, and with its ops only 
   await begin(c, lease, ["Ada"]);
   c.clock.jump(5_000);
   const get = (id: string) =>
-    c.clock.settle(c.ledger("1").object.get({ ...c.envelope, caller: callerOf(), lease: id }));
+    c.clock.runUntil(c.ledger("1").object.get({ ...c.envelope, caller: callerOf(), lease: id }));
   const granted = await get(lease);
   expect(granted).toMatchObject({
     value: { state: "GRANTED", createdAtMs, ageMs: 5_000, ops: [{ value: "Ada" }] },
@@ -208,7 +208,7 @@ test("a lease is shown with its age, its outcome and why, and with its ops only 
   for (const absent of ["decidedAtMs", "decidedBy", "reason"])
     expect(granted.ok && granted.value).not.toHaveProperty(absent);
   const operator = { role: "operator", keyId: "o" } as const;
-  await c.clock.settle(
+  await c.clock.runUntil(
     c
       .ledger("1")
       .object.decide(decideRequest(c.envelope, lease, "ROLLED_BACK", { caller: operator, reason: "lost" })),
@@ -225,7 +225,7 @@ test("a lease is shown with its age, its outcome and why, and with its ops only 
   });
   expect(decided.ok && decided.value).not.toHaveProperty("ops");
   expect(await get(c.uuid())).toEqual(no("NOT_FOUND"));
-  const states = await c.clock.settle(
+  const states = await c.clock.runUntil(
     c.ledger("1").object.leaseStates({ ...c.envelope, leases: [lease, c.uuid()] }),
   );
   expect(states).toEqual({ ok: true, value: ["ROLLED_BACK", null] });

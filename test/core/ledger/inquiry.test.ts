@@ -11,10 +11,10 @@ async function granted(): Promise<{
   ask: (shard: number, question: Question) => Promise<unknown>;
 }> {
   const c = await Cluster.start({ shards: 1 });
-  await c.clock.settle(c.ledger("1").object.begin(beginRequest(c.envelope, c.uuid(), ["warm-up"])));
+  await c.clock.runUntil(c.ledger("1").object.begin(beginRequest(c.envelope, c.uuid(), ["warm-up"])));
   c.ledger("1").restart();
   const lease = c.uuid();
-  await c.clock.settle(c.ledger("1").object.begin(beginRequest(c.envelope, lease, ["ada"])));
+  await c.clock.runUntil(c.ledger("1").object.begin(beginRequest(c.envelope, lease, ["ada"])));
   const prepare = c
     .messages("exchange")
     .flatMap((call) => (call.message as Exchange).prepares)
@@ -22,7 +22,7 @@ async function granted(): Promise<{
   if (prepare === undefined) throw new Error("no prepare was sent");
   const question: Question = { lease, incarnation: prepare.incarnation, counter: prepare.counter, epoch: 2 };
   const ask = async (shard: number, asked: Question): Promise<unknown> => {
-    const answer = await c.clock.settle(
+    const answer = await c.clock.runUntil(
       c.ledger("1").object.inquire({ ...c.envelope, shard, questions: [asked] }),
     );
     return answer.ok ? answer.value.verdicts[0] : answer.refusal.code;
@@ -52,7 +52,7 @@ test.each([
   async (outcome, verdict) => {
     const { c, question, ask } = await granted();
     c.fate = (call) => (call.method === "exchange" ? "lose" : "deliver");
-    await c.clock.settle(c.ledger("1").object.decide(decideRequest(c.envelope, question.lease, outcome)));
+    await c.clock.runUntil(c.ledger("1").object.decide(decideRequest(c.envelope, question.lease, outcome)));
     expect(await ask(0, question)).toBe(verdict);
     expect(await ask(0, { ...question, epoch: question.epoch + 1 })).toBe("gone");
     expect(await ask(0, { ...question, incarnation: question.incarnation - 1 })).toBe("gone");
@@ -81,6 +81,6 @@ test("[B8] [B7] a running attempt is running, and only that attempt", async () =
   expect(await askNow(question)).toBe("running");
   expect(await askNow({ ...question, counter: question.counter - 1 })).toBe("gone");
   expect(await askNow({ ...question, incarnation: question.incarnation - 1 })).toBe("gone");
-  await c.clock.settle(running);
+  await c.clock.runUntil(running);
   expect(await ask(0, question)).toBe("gone");
 });

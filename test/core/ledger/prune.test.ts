@@ -11,16 +11,16 @@ const no = (reason: string): object => ({
 
 const start = (limits: Partial<Limits>): Promise<Cluster> => Cluster.start({ shards: 1, limits });
 const fence = (c: Cluster) =>
-  c.clock.settle(c.ledger("1").object.decide(decideRequest(c.envelope, c.uuid(), "ROLLED_BACK")));
+  c.clock.runUntil(c.ledger("1").object.decide(decideRequest(c.envelope, c.uuid(), "ROLLED_BACK")));
 
 async function forget(c: Cluster, pulledPosition = Number.MAX_SAFE_INTEGER): Promise<number> {
-  const answer = await c.clock.settle(c.ledger("1").object.maintain({ ...c.envelope, pulledPosition }));
+  const answer = await c.clock.runUntil(c.ledger("1").object.maintain({ ...c.envelope, pulledPosition }));
   if (!answer.ok) throw new Error(answer.refusal.detail);
   return answer.value.pruned;
 }
 
 async function changes(c: Cluster, afterPosition: number) {
-  const answer = await c.clock.settle(
+  const answer = await c.clock.runUntil(
     c.ledger("1").object.pull({ ...c.envelope, afterPosition, limit: 1_000 }),
   );
   if (!answer.ok) throw new Error(answer.refusal.detail);
@@ -29,8 +29,8 @@ async function changes(c: Cluster, afterPosition: number) {
 
 async function committed(c: Cluster, name: string): Promise<string> {
   const lease = c.uuid();
-  await c.clock.settle(c.ledger("1").object.begin(beginRequest(c.envelope, lease, [name])));
-  await c.clock.settle(c.ledger("1").object.decide(decideRequest(c.envelope, lease, "COMMITTED")));
+  await c.clock.runUntil(c.ledger("1").object.begin(beginRequest(c.envelope, lease, [name])));
+  await c.clock.runUntil(c.ledger("1").object.decide(decideRequest(c.envelope, lease, "COMMITTED")));
   return lease;
 }
 
@@ -56,11 +56,11 @@ test("[S1] an outcome that nobody pulls stays for the longest wait, and not long
 test("[S1] a granted lease is never forgotten, whatever its age", async () => {
   const c = await start({ outcomeRetentionS: 1, outcomeMaxS: 1 });
   const lease = c.uuid();
-  await c.clock.settle(c.ledger("1").object.begin(beginRequest(c.envelope, lease, ["ada"])));
+  await c.clock.runUntil(c.ledger("1").object.begin(beginRequest(c.envelope, lease, ["ada"])));
   await c.pass(600_000);
   expect(await forget(c)).toBe(0);
   expect(
-    await c.clock.settle(c.ledger("1").object.decide(decideRequest(c.envelope, lease, "COMMITTED"))),
+    await c.clock.runUntil(c.ledger("1").object.decide(decideRequest(c.envelope, lease, "COMMITTED"))),
   ).toMatchObject({ ok: true });
 });
 

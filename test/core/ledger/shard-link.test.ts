@@ -177,8 +177,11 @@ test("[M2] a way that fails with an error is unknown, and stays open for what co
     send,
     () => false,
   );
-  expect(await clock.settle(link.decide(PLACEMENT, decisionOf("a", 1)))).toMatchObject({ kind: "unknown" });
-  expect(await clock.settle(link.decide(PLACEMENT, decisionOf("b", 1)))).toEqual({ kind: "ok", value: null });
+  expect(await clock.runUntil(link.decide(PLACEMENT, decisionOf("a", 1)))).toMatchObject({ kind: "unknown" });
+  expect(await clock.runUntil(link.decide(PLACEMENT, decisionOf("b", 1)))).toEqual({
+    kind: "ok",
+    value: null,
+  });
 });
 
 test("[B5] nothing leaves once the instance has ended, also not what had waited", async () => {

@@ -18,13 +18,13 @@ const start = (): Promise<Cluster> => Cluster.start({ shards: 1 });
 async function begin(c: Cluster, specs: OpSpec[], cell = "1"): Promise<string> {
   const lease = c.uuid();
   expect(
-    await c.clock.settle(c.ledger(cell).object.begin(beginRequest(c.envelope, lease, specs))),
+    await c.clock.runUntil(c.ledger(cell).object.begin(beginRequest(c.envelope, lease, specs))),
   ).toMatchObject({ ok: true });
   return lease;
 }
 
 const decide = (c: Cluster, lease: string, outcome: "COMMITTED" | "ROLLED_BACK", cell = "1") =>
-  c.clock.settle(c.ledger(cell).object.decide(decideRequest(c.envelope, lease, outcome)));
+  c.clock.runUntil(c.ledger(cell).object.decide(decideRequest(c.envelope, lease, outcome)));
 
 const own = async (c: Cluster, specs: OpSpec[], cell = "1") =>
   decide(c, await begin(c, specs, cell), "COMMITTED", cell);
@@ -53,7 +53,7 @@ async function digests(c: Cluster, ranges: SourceRange[], more: Asked = {}): Pro
     ranges,
     ...more,
   };
-  const answer = await c.clock.settle(c.shard(0).object.digestRecords(request));
+  const answer = await c.clock.runUntil(c.shard(0).object.digestRecords(request));
   if (!answer.ok) throw new Error(answer.refusal.detail);
   return answer.value.digests;
 }
@@ -223,7 +223,7 @@ test("[R4] nobody is asked whether a hold is granted: one of a running begin cou
   const asked = digests(c, [ALL, upTo("1")]);
   expect((await asked).map(({ held }) => held)).toEqual([true, false]);
   expect({ calls: c.calls.length, transactions: c.transactions() }).toEqual(before);
-  await c.clock.settle(running);
+  await c.clock.runUntil(running);
 });
 
 test("[R4] a claim without a digest makes its range void until it is replaced", async () => {
@@ -248,7 +248,7 @@ test("[R4] a hold of a type that this version does not know is committed without
 
 test("[R4] sums of many claims stay exact", async () => {
   const c = await start();
-  await c.clock.settle(c.shard(0).object.ping(c.envelope));
+  await c.clock.runUntil(c.shard(0).object.ping(c.envelope));
   const most = 2 ** 32 - 1;
   c.shard(0).database.exec(
     `INSERT INTO claim SELECT 1, 'row-' || n, 'row-' || n, 'uuid-' || n, '1', 1, '1', 1, '1', '00011', 1, 0, 0, ${most}, ${most}, ${most}, ${most}

@@ -15,14 +15,14 @@ const start = (): Promise<Cluster> => Cluster.start({ shards: 1 });
 async function begin(c: Cluster, specs: (OpSpec | string)[], cell = "1"): Promise<string> {
   const lease = c.uuid();
   expect(
-    await c.clock.settle(c.ledger(cell).object.begin(beginRequest(c.envelope, lease, specs))),
+    await c.clock.runUntil(c.ledger(cell).object.begin(beginRequest(c.envelope, lease, specs))),
   ).toMatchObject({ ok: true });
   return lease;
 }
 
 async function own(c: Cluster, specs: (OpSpec | string)[], cell = "1"): Promise<void> {
   const lease = await begin(c, specs, cell);
-  await c.clock.settle(c.ledger(cell).object.decide(decideRequest(c.envelope, lease, "COMMITTED")));
+  await c.clock.runUntil(c.ledger(cell).object.decide(decideRequest(c.envelope, lease, "COMMITTED")));
 }
 
 const user = (value: string, id: string, more: Partial<OpSpec> = {}): OpSpec => ({
@@ -43,7 +43,7 @@ function list(
     sourceType: "RAILS_TABLE_USERS" as const,
     bucketTypes: ["ROUTES", "EMAILS"] as const,
   };
-  return c.clock.settle(
+  return c.clock.runUntil(
     c.shard(0).object.listRecords({ ...request, bucketTypes: [...request.bucketTypes], after, upTo, limit }),
   );
 }
@@ -110,7 +110,7 @@ test("[M5] a message that names a type which this version does not know is refus
     },
   ];
   for (const message of messages) {
-    const answer = await c.clock.settle(c.shard(0).object.exchange({ ...c.envelope, ...message }));
+    const answer = await c.clock.runUntil(c.shard(0).object.exchange({ ...c.envelope, ...message }));
     expect(answer).toEqual(no("UNAVAILABLE", { reason: "MESSAGE_VERSION" }));
   }
   expect(c.holds().map(({ canonical }) => canonical)).toEqual(["ada"]);
@@ -140,11 +140,11 @@ test("[P1] [M5] every call of a shard is refused under another placement, and a 
     }),
     object.ping(other),
   ];
-  for (const answer of await c.clock.settle(Promise.all(calls)))
+  for (const answer of await c.clock.runUntil(Promise.all(calls)))
     expect(answer).toEqual(no("UNAVAILABLE", { reason: "PLACEMENT_MISMATCH" }));
   c.shard(0).database.prepare("UPDATE meta SET value = ? WHERE name = 'placement'").run(other.placement);
   c.shard(0).restart();
-  const refused = await c.clock.settle(
+  const refused = await c.clock.runUntil(
     c.ledger("1").object.begin(beginRequest(c.envelope, c.uuid(), ["bob"])),
   );
   expect(refused).toEqual(no("UNAVAILABLE", { reason: "PLACEMENT_MISMATCH" }));
@@ -189,7 +189,7 @@ test("[R3] [R2] a page over a hold whose ledger cannot be asked is unavailable, 
 
 test("[R3] [M6] a page is bounded, says where to go on, and nothing is left out", async () => {
   const c = await start();
-  await c.clock.settle(c.shard(0).object.ping(c.envelope));
+  await c.clock.runUntil(c.shard(0).object.ping(c.envelope));
   insertClaims(c, 3_000, "'0' || printf('%03d', length(n)) || n");
   const first = await page(c, 5_000);
   expect(first.complete).toBe(false);
@@ -201,7 +201,7 @@ test("[R3] [M6] a page is bounded, says where to go on, and nothing is left out"
 
 test("[R3] [M6] more records of one source id than fit into a page are refused, and never cut", async () => {
   const c = await start();
-  await c.clock.settle(c.shard(0).object.ping(c.envelope));
+  await c.clock.runUntil(c.shard(0).object.ping(c.envelope));
   insertClaims(c, 9_999, "'00011'");
   expect((await page(c, 1)).records).toHaveLength(9_999);
   c.shard(0).database.exec(
@@ -233,7 +233,7 @@ test("[R2] [R3] what is being begun is asked about once: by a lookup, and by a p
   await c.clock.pass(10);
   expect(await listed).toMatchObject({ value: { records: [{ canonical: "granted" }] } });
   expect(c.messages("inquire")).toHaveLength(2);
-  await c.clock.settle(running);
+  await c.clock.runUntil(running);
 });
 
 test("[R2] a name whose hold changes hands under every question was free in between, and that is the answer", async () => {
@@ -249,7 +249,7 @@ test("[R2] a name whose hold changes hands under every question was free in betw
     return "deliver";
   };
   const look = () =>
-    c.clock.settle(c.shard(0).object.lookup({ ...c.envelope, keys: [keyOf("ROUTES", "ada")] }));
+    c.clock.runUntil(c.shard(0).object.lookup({ ...c.envelope, keys: [keyOf("ROUTES", "ada")] }));
   expect(await look()).toEqual({ ok: true, value: { found: [{ kind: "none" }] } });
   expect(asked).toBe(3);
   expect(c.holds()).not.toEqual([expect.objectContaining({ lease })]);
@@ -262,7 +262,7 @@ test("[R2] one lookup of many names asks once about what has to be asked, and an
   await begin(c, [{ kind: "destroy", value: "owned", subject: null, source: null }]);
   const keys = ["free", "granted", "owned", "granted"].map((value) => keyOf("ROUTES", value));
   const before = c.messages("inquire").length;
-  const answer = await c.clock.settle(c.shard(0).object.lookup({ ...c.envelope, keys }));
+  const answer = await c.clock.runUntil(c.shard(0).object.lookup({ ...c.envelope, keys }));
   expect(answer).toMatchObject({
     value: {
       found: [
@@ -282,7 +282,7 @@ test("a row that holds what this version does not know is never guessed", async 
     await own(c, [user("n1", "1")]);
     c.shard(0).database.exec(`UPDATE claim SET ${column} = 99`);
     await expect(
-      c.clock.settle(c.shard(0).object.lookup({ ...c.envelope, keys: [keyOf("ROUTES", "n1")] })),
+      c.clock.runUntil(c.shard(0).object.lookup({ ...c.envelope, keys: [keyOf("ROUTES", "n1")] })),
     ).rejects.toThrow("not in the registry");
   }
   for (const column of ["uuid", "value", "subject_type", "subject_id", "source_type", "source_id"]) {
@@ -290,7 +290,7 @@ test("a row that holds what this version does not know is never guessed", async 
     await begin(c, [user("n1", "1")]);
     c.shard(0).database.exec(`UPDATE hold SET ${column} = NULL`);
     await expect(
-      c.clock.settle(c.shard(0).object.lookup({ ...c.envelope, keys: [keyOf("ROUTES", "n1")] })),
+      c.clock.runUntil(c.shard(0).object.lookup({ ...c.envelope, keys: [keyOf("ROUTES", "n1")] })),
     ).rejects.toThrow("lacks a column");
   }
 });
@@ -310,7 +310,7 @@ test("[B4] a destroy that names subject or source takes only the claim that has 
   ];
   for (const more of wrong) {
     const request = beginRequest(c.envelope, c.uuid(), [{ kind: "destroy", value: "ada", ...more }]);
-    const answer = await c.clock.settle(c.ledger("1").object.begin(request));
+    const answer = await c.clock.runUntil(c.ledger("1").object.begin(request));
     expect(answer).toMatchObject({
       refusal: { code: "FAILED_PRECONDITION", conflicts: [{ kind: "mismatch", owner: "self" }] },
     });
@@ -334,7 +334,7 @@ test("[B6] conflicts say whose the name is, and only a leased one says when to t
     { kind: "destroy", value: "nobody" },
     { kind: "replace", value: "none" },
   ]);
-  const answer = await c.clock.settle(
+  const answer = await c.clock.runUntil(
     c.ledger("1").object.begin({ ...request, ops: request.ops.toReversed() }),
   );
   const conflicts = answer.ok ? [] : (answer.refusal.conflicts ?? []);
@@ -363,7 +363,7 @@ test("[B8] to settle says of each key, in its place, what stands there: nothing,
   await begin(c, ["bob"], "2");
   c.fate = (call) => (call.to === "ledger 2" ? "lose" : "deliver");
   const keys = ["free", "ada", "bob"].map((value) => keyOf("ROUTES", value));
-  expect(await c.clock.settle(c.shard(0).object.settle({ ...c.envelope, keys }))).toEqual({
+  expect(await c.clock.runUntil(c.shard(0).object.settle({ ...c.envelope, keys }))).toEqual({
     ok: true,
     value: { states: ["free", "granted", "unknown"] },
   });

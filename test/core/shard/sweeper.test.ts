@@ -13,7 +13,7 @@ const start = (limits: Partial<Limits> = {}): Promise<Cluster> =>
 async function begin(c: Cluster, names: string[], cell = "1"): Promise<string> {
   const lease = c.uuid();
   expect(
-    await c.clock.settle(c.ledger(cell).object.begin(beginRequest(c.envelope, lease, names))),
+    await c.clock.runUntil(c.ledger(cell).object.begin(beginRequest(c.envelope, lease, names))),
   ).toMatchObject({ ok: true });
   return lease;
 }
@@ -23,7 +23,7 @@ const asked = (c: Cluster): number => c.messages("inquire").length;
 /** Rings the shard's alarm by hand, whatever is set. */
 async function ring(c: Cluster): Promise<void> {
   c.shard(0).alarmAtMs = undefined;
-  await c.clock.settle(c.shard(0).object.alarm());
+  await c.clock.runUntil(c.shard(0).object.alarm());
 }
 
 test("[B8] [M3] a hold is asked about once it is old enough, not before, and the alarm rings for it", async () => {
@@ -73,10 +73,10 @@ test("[M3] [B8] the alarm after a sweep rings when the next question is due, and
 
 test("[M3] a shard without holds sets no alarm, and one whose last hold has gone sets none either", async () => {
   const c = await start();
-  await c.clock.settle(c.shard(0).object.ping(c.envelope));
+  await c.clock.runUntil(c.shard(0).object.ping(c.envelope));
   expect(c.shard(0).alarmAtMs).toBeUndefined();
   const lease = await begin(c, ["ada"]);
-  await c.clock.settle(c.ledger("1").object.decide(decideRequest(c.envelope, lease, "ROLLED_BACK")));
+  await c.clock.runUntil(c.ledger("1").object.decide(decideRequest(c.envelope, lease, "ROLLED_BACK")));
   await ring(c);
   expect(c.shard(0).alarmAtMs).toBeUndefined();
   expect(asked(c)).toBe(0);
@@ -87,7 +87,7 @@ test("[M3] a message that brings only decisions sets no alarm; a prepare that is
   const lease = await begin(c, ["ada", "eve"]);
   await c.pass(SWEEP_AFTER_MS);
   c.shard(0).restart();
-  await c.clock.settle(c.shard(0).object.ping(c.envelope));
+  await c.clock.runUntil(c.shard(0).object.ping(c.envelope));
   c.shard(0).alarmAtMs = undefined;
   c.clock.jump(120_000);
   const { incarnation, counter } = c
@@ -102,9 +102,9 @@ test("[M3] a message that brings only decisions sets no alarm; a prepare that is
     epoch: 99,
     keys: [],
   };
-  await c.clock.settle(c.shard(0).object.exchange({ ...c.envelope, decisions: [decision], prepares: [] }));
+  await c.clock.runUntil(c.shard(0).object.exchange({ ...c.envelope, decisions: [decision], prepares: [] }));
   expect(c.shard(0).alarmAtMs).toBeUndefined();
-  await c.clock.settle(c.ledger("2").object.begin(beginRequest(c.envelope, c.uuid(), ["ada"])));
+  await c.clock.runUntil(c.ledger("2").object.begin(beginRequest(c.envelope, c.uuid(), ["ada"])));
   expect(c.shard(0).alarmAtMs).toBe(c.clock.now() + SWEEP_AFTER_MS);
 });
 
@@ -113,7 +113,7 @@ test("[B8] a question that nobody answers is repeated after its pause, and the s
   await begin(c, ["ada"], "1");
   const gone = await begin(c, ["bob"], "2");
   c.fate = (call) => (call.to === "ledger 1" || call.method === "exchange" ? "lose" : "deliver");
-  await c.clock.settle(c.ledger("2").object.decide(decideRequest(c.envelope, gone, "ROLLED_BACK")));
+  await c.clock.runUntil(c.ledger("2").object.decide(decideRequest(c.envelope, gone, "ROLLED_BACK")));
   c.clock.jump(SWEEP_AFTER_MS);
   await ring(c);
   expect(c.holds().map(({ canonical }) => canonical)).toEqual(["ada"]);
@@ -128,7 +128,7 @@ test("[B8] a question that nobody answers is repeated after its pause, and the s
 
 test("[B8] [M6] a sweep asks about a bounded number of executions; the others come next, and none is forgotten", async () => {
   const c = await start({ maxBackoffMs: 3_600_000, sweepAfterMs: 600_000 });
-  await c.clock.settle(c.shard(0).object.ping(c.envelope));
+  await c.clock.runUntil(c.shard(0).object.ping(c.envelope));
   c.shard(0).database.exec(
     `INSERT INTO hold SELECT 1, 'old-' || n, 'create', '1', 'lease-' || n, 0, n, 100 + n, 0, 'u', 'v', 1, '1', 1, '1', '00011'
        FROM (WITH RECURSIVE count(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < 1200) SELECT n FROM count)`,
@@ -144,7 +144,7 @@ test("[B8] [M6] a sweep asks about a bounded number of executions; the others co
 test("[B8] [M6] granted leases that are asked about in vain do not keep the sweep from those behind them", async () => {
   const c = await start({ concurrentBegins: 1_000 });
   const leases = Array.from({ length: 510 }, (_, n) => `n${n}`);
-  await c.clock.settle(Promise.all(leases.map((name) => begin(c, [name]))));
+  await c.clock.runUntil(Promise.all(leases.map((name) => begin(c, [name]))));
   c.shard(0).database.exec(
     "INSERT INTO hold SELECT 1, 'dead', 'create', '1', 'nobody', 0, 1, max(epoch) + 1, 0, 'u', 'v', 1, '1', 1, '1', '00011' FROM hold",
   );
@@ -164,7 +164,7 @@ test("[B8] [M6] granted leases that are asked about in vain do not keep the swee
 test("[M3] [B8] a young hold is asked about in time, however many older ones rest", async () => {
   const c = await start({ concurrentBegins: 1_000 });
   const first = c.clock.now();
-  await c.clock.settle(Promise.all(Array.from({ length: 300 }, (_, n) => begin(c, [`n${n}`]))));
+  await c.clock.runUntil(Promise.all(Array.from({ length: 300 }, (_, n) => begin(c, [`n${n}`]))));
   c.clock.jump(4_000);
   await begin(c, ["bob"]);
   c.clock.jump(1_000);
