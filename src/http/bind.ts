@@ -4,7 +4,7 @@ import { isAllowed } from "../auth/policy.ts";
 import type { Principal } from "../auth/principal.ts";
 import { ok, refused, type Result } from "../core/refusal.ts";
 import type { Env } from "../env.ts";
-import { admission } from "./admission.ts";
+import { accessRefusal } from "./access-refusal.ts";
 import { decodeParameters, parseQuery, pathParametersOf, rawParameters, rawPath } from "./address.ts";
 import { readBody } from "./body.ts";
 import { routes, type RouteId } from "./contract.ts";
@@ -94,7 +94,7 @@ async function serve(
   if (!work.ok) return work;
 
   const { cell } = input.value.params as { cell?: string };
-  const refusal = await admission(deployment, principal, cell);
+  const refusal = await accessRefusal(deployment, principal, cell);
   if (refusal !== undefined) return { ok: false, refusal };
   return work.value();
 }

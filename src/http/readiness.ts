@@ -11,7 +11,7 @@ import type { Failure } from "./problem.ts";
 import { reach, readTimeoutMs } from "./reach.ts";
 
 /** The parts of a deployment that are checked, and what it takes to ask them. */
-interface Deployed {
+interface CheckedDeployment {
   env: Env;
   config: Config;
   clock: WallClock;
@@ -36,10 +36,10 @@ const TIMEOUT_FACTOR = 4;
 
 /** Whether all parts that requests need can be reached. */
 export class Readiness {
-  readonly #deployment: Deployed;
+  readonly #deployment: CheckedDeployment;
   #latest: Check | undefined;
 
-  constructor(deployment: Deployed) {
+  constructor(deployment: CheckedDeployment) {
     this.#deployment = deployment;
   }
 

@@ -9,12 +9,12 @@ export type Orm = DrizzleD1Database;
 
 interface Bounds {
   timeoutMs: number;
-  tries: number;
+  attempts: number;
 }
 
 /** D1 fails now and then, and has stalled for a minute: nobody waits for it longer than this, twice. */
-export const DEFAULT_BOUNDS: Bounds = { timeoutMs: 10_000, tries: 2 };
-/** Between two tries: long enough for a moved database to be found again. */
+export const DEFAULT_BOUNDS: Bounds = { timeoutMs: 10_000, attempts: 2 };
+/** Between two attempts: long enough for a moved database to be found again. */
 const PAUSE_MS = 100;
 
 /**
@@ -35,17 +35,17 @@ export class Database {
 
   /** `name` says in the log what was tried. */
   async run<T>(name: string, work: (orm: Orm) => Promise<T>): Promise<Result<T>> {
-    const { timeoutMs, tries } = this.#bounds;
+    const { timeoutMs, attempts } = this.#bounds;
     const { clock, log } = this.#runtime;
     let cause = "it did not answer in time before";
-    for (let tried = 1; tried <= tries && !this.#stalled; tried += 1) {
-      if (tried > 1) await new Promise<void>((resume) => void clock.after(PAUSE_MS, resume));
+    for (let attempt = 1; attempt <= attempts && !this.#stalled; attempt += 1) {
+      if (attempt > 1) await new Promise<void>((resume) => void clock.after(PAUSE_MS, resume));
       const answer = await ask(clock, timeoutMs, () => outcomeOf(work(this.#orm)));
       if (answer.kind === "ok") return ok(answer.value);
       // A stall hits all queries at once: others need not wait for the same end.
-      if (answer.kind === "unknown" && tried === tries) this.#stalled = true;
+      if (answer.kind === "unknown" && attempt === attempts) this.#stalled = true;
       cause = answer.kind === "unknown" ? answer.cause : answer.refusal.detail;
-      log("database_failed", { name, tried, cause });
+      log("database_failed", { name, attempt, cause });
     }
     return refused("UNAVAILABLE", `the fleet record cannot be reached: ${cause}`, { retryAfterMs: 1_000 });
   }

@@ -2,7 +2,7 @@ import type * as z from "zod";
 import type { ClaimRecord, SourceRange } from "../../core/messages.ts";
 import { keyExpired } from "../../auth/verifier.ts";
 import { ok } from "../../core/refusal.ts";
-import { admission } from "../admission.ts";
+import { accessRefusal } from "../access-refusal.ts";
 import type { exportLine } from "../contract/schemas.ts";
 import type { Call, Handlers } from "../handler.ts";
 import type { Lines } from "../lines.ts";
@@ -46,7 +46,7 @@ async function* linesOf(call: Call<"exportRecords">, { after: from, upTo }: Sour
     if (!mayGoOn) return yield ok([...lines, { end: "continue", cursor }]);
     yield ok(lines);
     if (principal !== null && principal.expiresAtMs <= deployment.clock.now()) return yield keyExpired;
-    const refusal = await admission(deployment, principal, params.cell);
+    const refusal = await accessRefusal(deployment, principal, params.cell);
     if (refusal !== undefined) return yield { ok: false, refusal };
     lines = [];
     after = next;

@@ -6,7 +6,7 @@ import type { Deployment } from "./deployment.ts";
  * A cell's ledger knows the cell's revoked keys and is asked anyway; all other uses of keys go by the directory. An operator may name any cell,
  * and a ledger is made by being asked: those of cells that nobody registered are not.
  */
-export async function admission(
+export async function accessRefusal(
   deployment: Deployment,
   principal: Principal | null,
   cell: string | undefined,
