@@ -17,7 +17,7 @@ test.each([
   ["model", ["--only", "x"], "there is no run x"],
   ["model", ["--only", "a", "--trail", "b"], "--only and --trail exclude each other"],
 ])("npm run %s -- %j: one sentence, the usage, and 2", (name, args, sentence) => {
-  const { status, stderr, stdout } = spawnSync(process.execPath, [`test/${name}/main.ts`, ...args], {
+  const { status, stderr, stdout } = spawnSync(process.execPath, [`test/rigs/${name}/main.ts`, ...args], {
     cwd: root,
     encoding: "utf8",
   });
