@@ -1,0 +1,34 @@
+/** `npm run check:width`: fails when a source line is wider than the formatter's width. It breaks code, but no text or table. */
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join, matchesGlob } from "node:path";
+
+const root = join(import.meta.dirname, "..");
+
+interface Format {
+  printWidth: number;
+  /** Generated files and data. */
+  ignorePatterns: string[];
+}
+
+const { printWidth, ignorePatterns } = JSON.parse(
+  readFileSync(join(root, ".oxfmtrc.json"), "utf8"),
+) as Format;
+
+const SOURCES = /\.(ts|mjs|js|css|md|sh|pml|yml|toml)$|^\.ci\/run$/;
+
+const isIgnored = (file: string): boolean =>
+  ignorePatterns.some(
+    (pattern) => file === pattern || file.startsWith(`${pattern}/`) || matchesGlob(file, pattern),
+  );
+
+const files = execFileSync("git", ["ls-files"], { cwd: root, encoding: "utf8" }).trim().split("\n");
+const wide = files
+  .filter((file) => SOURCES.test(file) && !isIgnored(file))
+  .flatMap((file) =>
+    readFileSync(join(root, file), "utf8")
+      .split("\n")
+      .flatMap((line, index) => ([...line].length > printWidth ? [`${file}:${index + 1}`] : [])),
+  );
+for (const place of wide) process.stdout.write(`${place} is wider than ${printWidth} columns\n`);
+process.exitCode = wide.length === 0 ? 0 : 1;
