@@ -1,14 +1,14 @@
 import type { CellState, CellStatus } from "../../../src/core/messages.ts";
 import type { Api } from "./api.ts";
 import { isRefused } from "./api.ts";
-import type { Cell, Plan } from "./cell.ts";
+import type { Cell, UpdateRequest } from "./cell.ts";
 import { plantDrift } from "./drift.ts";
 import { nameKey, type Name } from "./local.ts";
-import { newRows, ownRows, rowOf } from "./plans.ts";
+import { drawNewRows, drawOwnRows, drawRow } from "./draw-rows.ts";
 import type { Random } from "./random.ts";
-import type { Activity } from "./weather.ts";
+import type { Activity } from "./simulation-settings.ts";
 import { scanRecords } from "./scan-records.ts";
-import type { World } from "./world.ts";
+import type { Simulation } from "./simulation.ts";
 
 /** The names that all cells fight for. */
 export function namesOf(count: number): Name[] {
@@ -21,23 +21,36 @@ export function namesOf(count: number): Name[] {
 /** Longer than a local transaction lasts, with its begin. */
 const FENCE_MS = 300_000;
 
-const EMPTY: Plan = { creates: [], destroys: [], replaces: [], allowMissing: false, isAbandoned: false };
+const EMPTY: UpdateRequest = {
+  creates: [],
+  destroys: [],
+  replaces: [],
+  allowMissing: false,
+  isAbandoned: false,
+};
 
 /** What cells, routers, operators and the platform's cron do. Each ends by itself; what goes wrong on the way is the run's business. */
-export const activities: Record<Activity, (world: World, cell: Cell, random: Random) => Promise<void>> = {
-  create: (world, cell, random) => change(cell, { ...EMPTY, creates: newRows(world, cell, random, 3) }),
+export const activities: Record<
+  Activity,
+  (simulation: Simulation, cell: Cell, random: Random) => Promise<void>
+> = {
+  create: (simulation, cell, random) =>
+    change(cell, { ...EMPTY, creates: drawNewRows(simulation, cell, random, 3) }),
   destroy: (_, cell, random) =>
-    change(cell, { ...EMPTY, destroys: ownRows(cell, random, 2), allowMissing: random.chance(0.3) }),
-  rename: (world, cell, random) =>
+    change(cell, { ...EMPTY, destroys: drawOwnRows(cell, random, 2), allowMissing: random.chance(0.3) }),
+  rename: (simulation, cell, random) =>
     change(
       cell,
-      { ...EMPTY, creates: newRows(world, cell, random, 2), destroys: ownRows(cell, random, 1) },
-      (plan) => plan.destroys.length > 0,
+      { ...EMPTY, creates: drawNewRows(simulation, cell, random, 2), destroys: drawOwnRows(cell, random, 1) },
+      (request) => request.destroys.length > 0,
     ),
   replace: (_, cell, random) =>
-    change(cell, { ...EMPTY, replaces: ownRows(cell, random, 2).map((row) => rowOf(row, cell, random)) }),
-  abandon: (world, cell, random) =>
-    change(cell, { ...EMPTY, creates: newRows(world, cell, random, 2), isAbandoned: true }),
+    change(cell, {
+      ...EMPTY,
+      replaces: drawOwnRows(cell, random, 2).map((row) => drawRow(row, cell, random)),
+    }),
+  abandon: (simulation, cell, random) =>
+    change(cell, { ...EMPTY, creates: drawNewRows(simulation, cell, random, 2), isAbandoned: true }),
   lookup,
   scan_leases: scanLeases,
   scan_records: scanRecords,
@@ -51,7 +64,7 @@ export const activities: Record<Activity, (world: World, cell: Cell, random: Ran
   freeze,
   rotate_key: rotateKey,
   reconcile: (_, cell, random) => reconcile(cell, random),
-  cron: (world, _, random) => crons(world, random),
+  cron: (simulation, _, random) => crons(simulation, random),
   verify: (_, cell, random) => verification(cell, random),
   plant_drift: plantDrift,
   decide_late: decideLate,
@@ -77,9 +90,10 @@ async function verification(cell: Cell, random: Random): Promise<void> {
 }
 
 /** Now and then two at once. */
-async function crons(world: World, random: Random): Promise<void> {
-  const both = [world.cron()];
-  if (random.chance(0.5)) both.push(world.operator.sleep(random.exponential(2_000)).then(() => world.cron()));
+async function crons(simulation: Simulation, random: Random): Promise<void> {
+  const both = [simulation.cron()];
+  if (random.chance(0.5))
+    both.push(simulation.operator.sleep(random.exponential(2_000)).then(() => simulation.cron()));
   await Promise.all(both);
 }
 
@@ -93,30 +107,30 @@ function reconcile(cell: Cell, random: Random): Promise<void> {
 
 async function change(
   cell: Cell,
-  plan: Plan,
-  isPossible = (given: Plan): boolean =>
+  request: UpdateRequest,
+  isPossible = (given: UpdateRequest): boolean =>
     given.creates.length + given.destroys.length + given.replaces.length > 0,
 ) {
-  if (isPossible(plan)) await cell.update(plan);
+  if (isPossible(request)) await cell.update(request);
 }
 
-async function lookup(world: World, _: Cell, random: Random): Promise<void> {
-  const byShard = Map.groupBy(random.some(world.names, 3), (name) => world.shardOf(name));
+async function lookup(simulation: Simulation, _: Cell, random: Random): Promise<void> {
+  const byShard = Map.groupBy(random.some(simulation.names, 3), (name) => simulation.shardOf(name));
   for (const [shard, names] of byShard) {
-    const answer = await world.router.lookup(shard, names);
+    const answer = await simulation.router.lookup(shard, names);
     if (answer.kind !== "ok") return;
-    world.judge.see("R2");
+    simulation.judge.see("R2");
     for (const found of answer.value.found) {
-      world.judge.see(`looked up ${found.kind === "record" ? found.record.status : found.kind}`);
+      simulation.judge.see(`looked up ${found.kind === "record" ? found.record.status : found.kind}`);
       if (found.kind === "record" && found.record.status === "LEASE_CREATING")
-        world.judge.showed(found.record);
+        simulation.judge.showed(found.record);
     }
   }
 }
 
 /** Complete or an error: what was granted all the while must be in it. */
-async function scanLeases(world: World, cell: Cell, random: Random): Promise<void> {
-  const before = world.judge.grantedOf(cell.id);
+async function scanLeases(simulation: Simulation, cell: Cell, random: Random): Promise<void> {
+  const before = simulation.judge.grantedOf(cell.id);
   const seen = new Set<string>();
   const limit = random.chance(0.8) ? 1 : 2;
   for (let afterPosition = 0; ;) {
@@ -126,11 +140,11 @@ async function scanLeases(world: World, cell: Cell, random: Random): Promise<voi
     if (answer.value.nextPosition === 0) break;
     afterPosition = answer.value.nextPosition;
   }
-  world.judge.see("R1");
+  simulation.judge.see("R1");
   const missed = before.find(
-    (lease) => world.judge.factOf(cell.id, lease)?.state === "GRANTED" && !seen.has(lease),
+    (lease) => simulation.judge.factOf(cell.id, lease)?.state === "GRANTED" && !seen.has(lease),
   );
-  world.judge.check(
+  simulation.judge.check(
     "I12",
     missed === undefined,
     () => `lease ${missed} of cell ${cell.id} was granted all the while, and no page shows it`,
@@ -138,8 +152,8 @@ async function scanLeases(world: World, cell: Cell, random: Random): Promise<voi
 }
 
 /** Out of the blue: a begin with this UUID must find that it was rolled back (rule C7). */
-async function fence(world: World, cell: Cell, random: Random): Promise<void> {
-  const creates = newRows(world, cell, random, 1);
+async function fence(simulation: Simulation, cell: Cell, random: Random): Promise<void> {
+  const creates = drawNewRows(simulation, cell, random, 1);
   if (creates.length === 0) return;
   const lease = random.uuid();
   const fenced = await cell.api.decide(cell.id, cell.caller, lease, "ROLLED_BACK");
@@ -149,17 +163,17 @@ async function fence(world: World, cell: Cell, random: Random): Promise<void> {
     ops: cell.opsOf({ ...EMPTY, creates }),
     allowMissing: false,
   });
-  const wasPruned = world.judge.wasPruned(cell.id, lease);
-  world.judge.check(
+  const wasPruned = simulation.judge.wasPruned(cell.id, lease);
+  simulation.judge.check(
     "I10",
     begun.kind !== "ok" || wasPruned,
     () => `lease ${lease} of cell ${cell.id} was fenced, and its begin succeeds`,
   );
-  world.judge.see("C7");
+  simulation.judge.see("C7");
 }
 
 /** The same batch again under the same UUID (rule B2). */
-async function replay(world: World, cell: Cell, random: Random): Promise<void> {
+async function replay(simulation: Simulation, cell: Cell, random: Random): Promise<void> {
   if (cell.recent.length === 0) return;
   const ended = random.pick(cell.recent);
   const answer = await cell.api.begin(cell.id, cell.caller, ended);
@@ -168,17 +182,17 @@ async function replay(world: World, cell: Cell, random: Random): Promise<void> {
     ended.outcome === "COMMITTED"
       ? answer.kind === "ok" && answer.value.lease.state === "COMMITTED"
       : isRefused(answer, "LEASE_ROLLED_BACK");
-  world.judge.check(
+  simulation.judge.check(
     "I10",
     isRight,
     () => `lease ${ended.lease} ended ${ended.outcome}, and its begin is answered ${JSON.stringify(answer)}`,
   );
-  world.judge.see("B2");
+  simulation.judge.see("B2");
 }
 
 /** Another batch under a used UUID. */
-async function reuse(world: World, cell: Cell, random: Random): Promise<void> {
-  const creates = newRows(world, cell, random, 1);
+async function reuse(simulation: Simulation, cell: Cell, random: Random): Promise<void> {
+  const creates = drawNewRows(simulation, cell, random, 1);
   if (cell.recent.length === 0 || creates.length === 0) return;
   const { lease } = random.pick(cell.recent);
   const answer = await cell.api.begin(cell.id, cell.caller, {
@@ -186,7 +200,7 @@ async function reuse(world: World, cell: Cell, random: Random): Promise<void> {
     ops: cell.opsOf({ ...EMPTY, creates }),
     allowMissing: false,
   });
-  world.judge.check(
+  simulation.judge.check(
     "I10",
     answer.kind !== "ok",
     () => `lease ${lease} of cell ${cell.id} was used for another batch before`,
@@ -194,17 +208,18 @@ async function reuse(world: World, cell: Cell, random: Random): Promise<void> {
 }
 
 /** The UUID of another cell's lease, under the own path: there is no such lease. */
-async function foreign(world: World, cell: Cell, random: Random): Promise<void> {
-  const other = random.pick(world.cells.filter(({ id }) => id !== cell.id));
-  const leases = [...world.judge.grantedOf(other.id), ...other.ended.map(({ lease }) => lease)];
+async function foreign(simulation: Simulation, cell: Cell, random: Random): Promise<void> {
+  const other = random.pick(simulation.cells.filter(({ id }) => id !== cell.id));
+  const leases = [...simulation.judge.grantedOf(other.id), ...other.ended.map(({ lease }) => lease)];
   if (leases.length === 0) return;
   const lease = random.pick(leases);
   const answer = random.chance(0.5)
     ? await cell.api.get(cell.id, cell.caller, lease)
     : await cell.api.decide(cell.id, cell.caller, lease, "COMMITTED");
   // Unless it has used that UUID itself.
-  const isOwn = world.judge.factOf(cell.id, lease) !== undefined || world.judge.wasPruned(cell.id, lease);
-  world.judge.check(
+  const isOwn =
+    simulation.judge.factOf(cell.id, lease) !== undefined || simulation.judge.wasPruned(cell.id, lease);
+  simulation.judge.check(
     "I14",
     answer.kind !== "ok" || isOwn,
     () => `cell ${cell.id} reaches lease ${lease} of cell ${other.id}`,
@@ -212,19 +227,19 @@ async function foreign(world: World, cell: Cell, random: Random): Promise<void> 
 }
 
 /** Names of others, destroyed or replaced: refused, whatever is going on with them. Or a UUID of another cell: that is a lease of one's own. */
-async function steal(world: World, cell: Cell, random: Random): Promise<void> {
-  const others = world.cells.filter(({ id }) => id !== cell.id);
+async function steal(simulation: Simulation, cell: Cell, random: Random): Promise<void> {
+  const others = simulation.cells.filter(({ id }) => id !== cell.id);
   const other = random.pick(others);
-  const rows = ownRows(other, random, 2).filter(
+  const rows = drawOwnRows(other, random, 2).filter(
     (row) => !cell.local.rows.has(nameKey(row)) && !cell.isLocked(row),
   );
   if (rows.length === 0) return;
   const isDestroy = random.chance(0.5);
   const ops = cell.opsOf({
     ...EMPTY,
-    ...(isDestroy ? { destroys: rows } : { replaces: rows.map((row) => rowOf(row, cell, random)) }),
+    ...(isDestroy ? { destroys: rows } : { replaces: rows.map((row) => drawRow(row, cell, random)) }),
   });
-  const used = [...world.judge.grantedOf(other.id), ...other.ended.map(({ lease }) => lease)];
+  const used = [...simulation.judge.grantedOf(other.id), ...other.ended.map(({ lease }) => lease)];
   const lease = random.chance(0.5) && used.length > 0 ? random.pick(used) : random.uuid();
   const answer = await cell.api.begin(cell.id, cell.caller, { lease, ops, allowMissing: random.chance(0.3) });
   // Granted if the name changed hands, or is nobody's any more: then nothing was stolen.
@@ -232,10 +247,12 @@ async function steal(world: World, cell: Cell, random: Random): Promise<void> {
 }
 
 /** What is decided on a reading applies to what was read, or to nothing (rule B10). It is given up again: the rows know nothing of it. */
-async function decideLate(world: World, cell: Cell, random: Random): Promise<void> {
-  const [row] = ownRows(cell, random, 1);
+async function decideLate(simulation: Simulation, cell: Cell, random: Random): Promise<void> {
+  const [row] = drawOwnRows(cell, random, 1);
   if (row === undefined) return;
-  const found = await cell.api.lookup(world.shardOf(row), [{ type: row.type, canonical: row.canonical }]);
+  const found = await cell.api.lookup(simulation.shardOf(row), [
+    { type: row.type, canonical: row.canonical },
+  ]);
   const read = found.kind === "ok" ? found.value.found[0] : undefined;
   if (read?.kind !== "record" || read.record.cell !== cell.id) return;
   await cell.api.sleep(random.exponential(random.pick([50, 2_000])));
@@ -249,11 +266,11 @@ async function decideLate(world: World, cell: Cell, random: Random): Promise<voi
   const lease = random.uuid();
   const answer = await cell.api.begin(cell.id, cell.caller, { lease, ops, allowMissing: false });
   if (answer.kind !== "refused") await cell.api.decide(cell.id, cell.caller, lease, "ROLLED_BACK");
-  else if (answer.refusal.conflicts?.[0]?.kind === "mismatch") world.judge.see("B10");
+  else if (answer.refusal.conflicts?.[0]?.kind === "mismatch") simulation.judge.see("B10");
 }
 
 /** A decision that was taken: again, or the other one (rule C4). */
-async function redecide(world: World, cell: Cell, random: Random): Promise<void> {
+async function redecide(simulation: Simulation, cell: Cell, random: Random): Promise<void> {
   if (cell.recent.length === 0) return;
   const { lease, outcome } = random.pick(cell.recent);
   const other = outcome === "COMMITTED" ? "ROLLED_BACK" : "COMMITTED";
@@ -266,53 +283,63 @@ async function redecide(world: World, cell: Cell, random: Random): Promise<void>
     asked,
     caller.role === "operator" ? "a simulated reason" : undefined,
   );
-  if (answer.kind === "unknown" || isRefused(answer, "KEY_REVOKED") || world.judge.wasPruned(cell.id, lease))
+  if (
+    answer.kind === "unknown" ||
+    isRefused(answer, "KEY_REVOKED") ||
+    simulation.judge.wasPruned(cell.id, lease)
+  )
     return;
-  world.judge.check(
+  simulation.judge.check(
     "I6",
     (answer.kind === "ok") === (asked === outcome),
     () => `lease ${lease} ended ${outcome}; ${asked} is answered ${answer.kind}`,
   );
-  world.judge.see("C4");
+  simulation.judge.see("C4");
 }
 
 /** A name twice in a batch never leaves the Worker (rule B1). */
-async function invalid(world: World, cell: Cell, random: Random): Promise<void> {
-  const name = random.pick(world.names);
-  world.checkInvalid(rowOf(name, cell, random), rowOf(name, cell, random));
+async function invalid(simulation: Simulation, cell: Cell, random: Random): Promise<void> {
+  const name = random.pick(simulation.names);
+  simulation.checkInvalid(drawRow(name, cell, random), drawRow(name, cell, random));
 }
 
-async function freeze(world: World, cell: Cell, random: Random): Promise<void> {
+async function freeze(simulation: Simulation, cell: Cell, random: Random): Promise<void> {
   // Of a freeze and a thaw that overlap either may be the later one.
-  const { thaws } = world;
+  const { thaws } = simulation;
   const isAlone = thaws.running === 0;
-  const rival = random.chance(0.25) ? thaw(world, cell, world.operator) : undefined;
+  const rival = random.chance(0.25) ? thaw(simulation, cell, simulation.operator) : undefined;
   const { started } = thaws;
-  const frozen = await setState(world, cell, "FROZEN", world.operator);
+  const frozen = await setState(simulation, cell, "FROZEN", simulation.operator);
   await rival;
-  if (frozen && isAlone && rival === undefined && thaws.started === started) world.judge.frozen.add(cell.id);
-  await world.operator.sleep(random.exponential(3_000));
-  await thaw(world, cell, world.operator);
+  if (frozen && isAlone && rival === undefined && thaws.started === started)
+    simulation.judge.frozen.add(cell.id);
+  await simulation.operator.sleep(random.exponential(3_000));
+  await thaw(simulation, cell, simulation.operator);
   // Nothing of the thaw, neither a copy nor one whose answer was lost, may come after the next freeze.
-  if (random.chance(0.5)) await freeze(world, cell, random);
+  if (random.chance(0.5)) await freeze(simulation, cell, random);
 }
 
-export async function thaw(world: World, cell: Cell, operator: Api): Promise<void> {
-  world.thaws.started += 1;
-  world.thaws.running += 1;
-  world.judge.frozen.delete(cell.id);
-  await setState(world, cell, "ACTIVE", operator);
-  world.thaws.running -= 1;
+export async function thaw(simulation: Simulation, cell: Cell, operator: Api): Promise<void> {
+  simulation.thaws.started += 1;
+  simulation.thaws.running += 1;
+  simulation.judge.frozen.delete(cell.id);
+  await setState(simulation, cell, "ACTIVE", operator);
+  simulation.thaws.running -= 1;
 }
 
 /** As the Worker does it: decided on what the ledger says at the moment (rule A2). */
-async function setState(world: World, cell: Cell, state: CellState, operator: Api): Promise<boolean> {
+async function setState(
+  simulation: Simulation,
+  cell: Cell,
+  state: CellState,
+  operator: Api,
+): Promise<boolean> {
   const status = await operator.toLedger<CellStatus>(cell.id, "status", {});
   if (status.kind !== "ok") return false;
   const message = { state, stateVersion: status.value.stateVersion };
   const answer = await operator.toLedger<null>(cell.id, "setState", message);
-  if (state === "ACTIVE" && !world.faults.calm) void repeatLate(cell, message, operator);
-  if (isRefused(answer, "CONCURRENT_CHANGE")) world.judge.see("A2");
+  if (state === "ACTIVE" && !simulation.faults.areOff) void repeatLate(cell, message, operator);
+  if (isRefused(answer, "CONCURRENT_CHANGE")) simulation.judge.see("A2");
   return answer.kind === "ok";
 }
 
@@ -322,14 +349,14 @@ async function repeatLate(cell: Cell, message: object, operator: Api): Promise<v
   await operator.toLedger<null>(cell.id, "setState", message);
 }
 
-async function rotateKey(world: World, cell: Cell): Promise<void> {
+async function rotateKey(simulation: Simulation, cell: Cell): Promise<void> {
   const { keyId } = cell.caller;
   cell.keyNumber += 1;
-  const answer = await world.operator.toLedger<null>(cell.id, "revoke", {
+  const answer = await simulation.operator.toLedger<null>(cell.id, "revoke", {
     keyId,
     expiresAtMs: 2_000_000_000_000,
   });
   if (answer.kind !== "ok") return;
-  world.judge.revoked.add(keyId);
+  simulation.judge.revoked.add(keyId);
   await cell.api.list(cell.id, { role: "cell", keyId }, { createdAfterMs: 0, afterPosition: 0, limit: 1 });
 }

@@ -36,15 +36,15 @@ export interface Batch {
   allowMissing: boolean;
 }
 
-/** What the whole world shares. */
-export interface Reach {
+/** What the whole simulation shares. */
+export interface SimulationContext {
   scheduler: Scheduler;
   network: Network;
   coordinator: Coordinator;
   judge: Judge;
   recorder: Recorder;
   /** Nothing goes wrong any more. */
-  isCalm: () => boolean;
+  areFaultsOff: () => boolean;
 }
 
 /**
@@ -52,17 +52,17 @@ export interface Reach {
  * try; whoever tries again does it above.
  */
 export class Api {
-  readonly #reach: Reach;
+  readonly #context: SimulationContext;
   readonly #owner: Owner;
   readonly #clock: Clock;
 
-  constructor(reach: Reach, owner: Owner) {
-    this.#reach = reach;
+  constructor(context: SimulationContext, owner: Owner) {
+    this.#context = context;
     this.#owner = owner;
     this.#clock = {
-      now: () => reach.scheduler.nowMs,
-      after: (delayMs, then) => reach.scheduler.after(delayMs, owner, then),
-      turn: () => reach.scheduler.sleep(0, owner),
+      now: () => context.scheduler.nowMs,
+      after: (delayMs, then) => context.scheduler.after(delayMs, owner, then),
+      turn: () => context.scheduler.sleep(0, owner),
     };
   }
 
@@ -72,7 +72,7 @@ export class Api {
     { lease, ops, allowMissing }: Batch,
   ): Promise<Answer<BeginAnswer>> {
     const batch = ops.map(batchOpOf);
-    const id = this.#reach.recorder.invoke({
+    const id = this.#context.recorder.invoke({
       client: this.#owner.name,
       kind: "begin",
       cell,
@@ -89,14 +89,14 @@ export class Api {
     });
     if (answer.kind === "ok") {
       const { state, counts } = answer.value.lease;
-      this.#reach.recorder.complete(id, {
+      this.#context.recorder.complete(id, {
         kind: "ok",
         state,
         created: answer.value.created,
         missing: counts.missing,
       });
     } else if (answer.kind === "refused")
-      this.#reach.recorder.complete(id, answerOfRefusal(answer.refusal, batch));
+      this.#context.recorder.complete(id, answerOfRefusal(answer.refusal, batch));
     return answer;
   }
 
@@ -107,14 +107,14 @@ export class Api {
     outcome: Outcome,
     reason?: string,
   ): Promise<Answer<Lease>> {
-    const id = this.#reach.recorder.invoke({
+    const id = this.#context.recorder.invoke({
       client: this.#owner.name,
       kind: "decide",
       cell,
       lease,
       outcome,
     });
-    this.#reach.judge.requests(cell, lease, outcome);
+    this.#context.judge.requests(cell, lease, outcome);
     const answer = await this.#asCell<Lease>(cell, caller, "decide", {
       lease,
       outcome,
@@ -125,7 +125,7 @@ export class Api {
   }
 
   async get(cell: string, caller: Caller, lease: string): Promise<Answer<Lease>> {
-    const id = this.#reach.recorder.invoke({ client: this.#owner.name, kind: "get", cell, lease });
+    const id = this.#context.recorder.invoke({ client: this.#owner.name, kind: "get", cell, lease });
     const answer = await this.#asCell<Lease>(cell, caller, "get", { lease });
     this.#completeState(id, answer);
     return answer;
@@ -141,14 +141,14 @@ export class Api {
 
   async lookup(shard: number, keys: BucketKey[]): Promise<Answer<LookupAnswer>> {
     const buckets = keys.map(nameKey);
-    const id = this.#reach.recorder.invoke({ client: this.#owner.name, kind: "lookup", buckets });
-    const answer = await this.#ask<LookupAnswer>(this.#reach.coordinator.shard(shard), "lookup", { keys });
+    const id = this.#context.recorder.invoke({ client: this.#owner.name, kind: "lookup", buckets });
+    const answer = await this.#ask<LookupAnswer>(this.#context.coordinator.shard(shard), "lookup", { keys });
     if (answer.kind === "ok") {
       const found = Object.fromEntries(
         answer.value.found.flatMap((each, index) => seenFound(buckets[index], each)),
       );
-      this.#reach.recorder.complete(id, { kind: "ok", found });
-    } else if (answer.kind === "refused") this.#reach.recorder.complete(id, { kind: "unknown" });
+      this.#context.recorder.complete(id, { kind: "ok", found });
+    } else if (answer.kind === "refused") this.#context.recorder.complete(id, { kind: "unknown" });
     return answer;
   }
 
@@ -163,7 +163,7 @@ export class Api {
       limit: number;
     },
   ): Promise<Answer<ListRecordsAnswer>> {
-    return this.#ask(this.#reach.coordinator.shard(shard), "listRecords", query);
+    return this.#ask(this.#context.coordinator.shard(shard), "listRecords", query);
   }
 
   digests(
@@ -175,37 +175,37 @@ export class Api {
       ranges: readonly SourceRange[];
     },
   ): Promise<Answer<DigestRecordsAnswer>> {
-    return this.#ask(this.#reach.coordinator.shard(shard), "digestRecords", query);
+    return this.#ask(this.#context.coordinator.shard(shard), "digestRecords", query);
   }
 
   takeSlot(cell: string, uuid: string): Promise<Answer<VerificationSlot>> {
-    return this.#ask(this.#reach.coordinator.directory, "takeSlot", { cell, uuid });
+    return this.#ask(this.#context.coordinator.directory, "takeSlot", { cell, uuid });
   }
 
   releaseSlot(cell: string, uuid: string): Promise<Answer<boolean>> {
-    return this.#ask(this.#reach.coordinator.directory, "releaseSlot", { cell, uuid });
+    return this.#ask(this.#context.coordinator.directory, "releaseSlot", { cell, uuid });
   }
 
   toLedger<T>(cell: string, method: string, fields: object): Promise<Answer<T>> {
-    return this.#ask(this.#reach.coordinator.ledger(cell), method, fields);
+    return this.#ask(this.#context.coordinator.ledger(cell), method, fields);
   }
 
   toShard<T>(shard: number, method: string, fields: object): Promise<Answer<T>> {
-    return this.#ask(this.#reach.coordinator.shard(shard), method, fields);
+    return this.#ask(this.#context.coordinator.shard(shard), method, fields);
   }
 
   toDirectory<T>(method: string, fields: object): Promise<Answer<T>> {
-    return this.#ask(this.#reach.coordinator.directory, method, fields);
+    return this.#ask(this.#context.coordinator.directory, method, fields);
   }
 
   sleep(ms: number): Promise<void> {
-    return this.#reach.scheduler.sleep(ms, this.#owner);
+    return this.#context.scheduler.sleep(ms, this.#owner);
   }
 
   async #asCell<T>(cell: string, caller: Caller, method: string, fields: object): Promise<Answer<T>> {
-    const { judge } = this.#reach;
+    const { judge } = this.#context;
     const wasRevoked = judge.revoked.has(caller.keyId);
-    const answer = await this.#ask<T>(this.#reach.coordinator.ledger(cell), method, { caller, ...fields });
+    const answer = await this.#ask<T>(this.#context.coordinator.ledger(cell), method, { caller, ...fields });
     if (wasRevoked && answer.kind !== "unknown") {
       judge.check(
         "I17",
@@ -221,7 +221,7 @@ export class Api {
   }
 
   async #ask<T>(part: Part<object>, method: string, fields: object): Promise<Answer<T>> {
-    const { network, coordinator } = this.#reach;
+    const { network, coordinator } = this.#context;
     const answer = await ask<T>(this.#clock, TIMEOUT_MS, () =>
       network.send<T>(this.#owner, part, method, { ...coordinator.envelope, ...fields }),
     );
@@ -231,8 +231,8 @@ export class Api {
   }
 
   #completeState(id: string, answer: Answer<Lease>): void {
-    if (answer.kind === "ok") this.#reach.recorder.complete(id, { kind: "ok", state: answer.value.state });
-    else if (answer.kind === "refused") this.#reach.recorder.complete(id, answerOfRefusal(answer.refusal));
+    if (answer.kind === "ok") this.#context.recorder.complete(id, { kind: "ok", state: answer.value.state });
+    else if (answer.kind === "refused") this.#context.recorder.complete(id, answerOfRefusal(answer.refusal));
   }
 }
 

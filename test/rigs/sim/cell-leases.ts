@@ -6,13 +6,13 @@ import type { SourceRow } from "../../../src/cell/changes.ts";
 import type { Answer as CellAnswer } from "../../../src/client/answer.ts";
 import type { Batch as WireBatch } from "../../../src/client/wire.ts";
 import type { Op, Outcome } from "../../../src/core/messages.ts";
-import type { Batch, Reach } from "./api.ts";
+import type { Batch, SimulationContext } from "./api.ts";
 import type { Cell, Process } from "./cell.ts";
 import { cellAnswerOf } from "./lease-ports.ts";
 import { LocalFailure, type LocalChange } from "./local.ts";
 import type { Random } from "./random.ts";
 import { Violation } from "./violation.ts";
-import type { CellCrash } from "./weather.ts";
+import type { CellCrash } from "./simulation-settings.ts";
 
 const BEGIN_TRIES = 3;
 /** Local transactions that take long, and how long at most. */
@@ -38,32 +38,32 @@ export interface Work {
   abandon?: Error | undefined;
 }
 
-interface Around {
+interface CellLeasesContext {
   cell: Cell;
   process: Process;
-  reach: Reach;
+  context: SimulationContext;
   random: Random;
   mayDie: (where: CellCrash) => Promise<void>;
 }
 
 /** What the production code needs to lease: a cell's database, and its leases over the simulated network. */
 export class CellLeases {
-  readonly #around: Around;
+  readonly #context: CellLeasesContext;
 
-  constructor(around: Around) {
-    this.#around = around;
+  constructor(context: CellLeasesContext) {
+    this.#context = context;
   }
 
   portsFor(work: Work): LeasedTransactionPorts<LocalTransaction> {
     return {
       local: this.#local(work),
       leases: this.#leases(work),
-      report: (event: LeaseEvent) => this.#hear(event),
+      report: (event: LeaseEvent) => this.#onEvent(event),
     };
   }
 
   #local(work: Work): LocalTransactions<LocalTransaction> {
-    const { cell, process, mayDie } = this.#around;
+    const { cell, process, mayDie } = this.#context;
     const { local } = cell;
     const { mode, rows } = work.locks;
     return {
@@ -99,7 +99,7 @@ export class CellLeases {
     { change, abandon, locks }: Work,
     body: (tx: LocalTransaction) => Promise<T>,
   ): Promise<Ran<T>> {
-    const { cell, process, reach, random, mayDie } = this.#around;
+    const { cell, process, context, random, mayDie } = this.#context;
     const tx: LocalTransaction = {};
     let value: T;
     try {
@@ -117,14 +117,14 @@ export class CellLeases {
     if (locks.mode === "shared" && random.chance(LONG_CHANCE))
       await process.api.sleep(Math.min(LONGEST_MS, random.exponential(LONG_MS)));
     const saved = trySaving(() => cell.local.commit(change, lease));
-    if (saved?.isUnknown === true) reach.judge.see("L3");
+    if (saved?.isUnknown === true) context.judge.see("L3");
     if (saved !== undefined) return { kind: saved.isUnknown ? "unknown" : "rolled_back", error: saved };
     await mayDie("after_local_commit");
     return { kind: "committed", value };
   }
 
   #leases({ lease, opsOf, allowMissing }: Work): LeaseCalls {
-    const { reach, mayDie } = this.#around;
+    const { context, mayDie } = this.#context;
     const batch: Batch = { lease, ops: [], allowMissing };
     return {
       begin: async (_, given) => {
@@ -132,11 +132,11 @@ export class CellLeases {
         return this.#begin(batch);
       },
       commit: () => {
-        reach.judge.see("L4");
+        context.judge.see("L4");
         return this.#finish(batch, "COMMITTED");
       },
       rollback: async () => {
-        reach.judge.see("L2");
+        context.judge.see("L2");
         const answer = await this.#finish(batch, "ROLLED_BACK");
         await mayDie("after_rollback");
         return answer;
@@ -144,9 +144,9 @@ export class CellLeases {
     };
   }
 
-  #hear(event: LeaseEvent): void {
-    const { cell, reach } = this.#around;
-    reach.judge.see(`heard ${event.kind}`);
+  #onEvent(event: LeaseEvent): void {
+    const { cell, context } = this.#context;
+    context.judge.see(`heard ${event.kind}`);
     if (event.kind === "contradicted")
       throw new Violation(
         "I5",
@@ -156,16 +156,16 @@ export class CellLeases {
 
   /** As the client does it: a refusal after a try without an answer is not the last word. */
   async #begin(batch: Batch): Promise<CellAnswer<LeaseState>> {
-    const { cell, process, reach, random } = this.#around;
+    const { cell, process, context, random } = this.#context;
     let isSure = true;
     for (let tried = 1; ; tried += 1) {
       const answer = await process.api.begin(cell.id, cell.caller, batch);
       if (answer.kind === "ok") {
-        if (tried > 1) reach.judge.see("B2");
+        if (tried > 1) context.judge.see("B2");
         return { kind: "ok", value: answer.value.lease.state };
       }
       if (answer.kind === "refused") {
-        reach.judge.see(`refused ${answer.refusal.code}`);
+        context.judge.see(`refused ${answer.refusal.code}`);
         return { ...unlessOk(cellAnswerOf(answer)), outcomeKnown: isSure };
       }
       if (tried === BEGIN_TRIES) return cellAnswerOf(answer);
@@ -175,8 +175,8 @@ export class CellLeases {
   }
 
   async #finish(batch: Batch, outcome: Outcome): Promise<CellAnswer<LeaseState>> {
-    const { cell, process, reach } = this.#around;
-    const { judge, scheduler } = reach;
+    const { cell, process, context } = this.#context;
+    const { judge, scheduler } = context;
     const answer = await process.api.decide(cell.id, cell.caller, batch.lease, outcome);
     if (answer.kind === "ok") {
       cell.remember({ ...batch, outcome, endedAtMs: scheduler.nowMs });

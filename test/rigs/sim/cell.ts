@@ -8,7 +8,7 @@ import type { VerificationReport } from "../../../src/cell/verification/report.t
 import { isLeaseholdError } from "../../../src/client/errors.ts";
 import type { Caller, Op, Outcome } from "../../../src/core/messages.ts";
 import { opsOf as placedOps, type Batch as WireBatch } from "../../../src/http/batch.ts";
-import { Api, type Batch, type Reach } from "./api.ts";
+import { Api, type Batch, type SimulationContext } from "./api.ts";
 import { CellLeases } from "./cell-leases.ts";
 import type { Faults } from "./faults.ts";
 import { LocalDatabase, LocalFailure, nameKey, type LocalRow, type Name } from "./local.ts";
@@ -18,7 +18,7 @@ import { RowLocks } from "./row-locks.ts";
 import type { Owner } from "./scheduler.ts";
 import { Verifier } from "./verifier.ts";
 import { Violation } from "./violation.ts";
-import type { CellCrash, Weather } from "./weather.ts";
+import type { CellCrash, SimulationSettings } from "./simulation-settings.ts";
 
 /** A lease whose end this cell knows. */
 export interface Ended extends Batch {
@@ -30,7 +30,7 @@ const REMEMBERED = 20;
 const RECENT_MS = 100_000;
 
 /** What one update of a cell wants. */
-export interface Plan {
+export interface UpdateRequest {
   creates: LocalRow[];
   destroys: LocalRow[];
   /** The row as it will be. */
@@ -63,23 +63,23 @@ export class Cell {
   keyNumber = 1;
   rows = 0;
   #process: Process;
-  readonly #reach: Reach;
+  readonly #context: SimulationContext;
   readonly #faults: Faults;
-  readonly #weather: Weather;
+  readonly #settings: SimulationSettings;
   readonly #random: Random;
 
-  constructor(id: string, reach: Reach, faults: Faults, weather: Weather) {
+  constructor(id: string, context: SimulationContext, faults: Faults, settings: SimulationSettings) {
     this.id = id;
-    this.#reach = reach;
+    this.#context = context;
     this.#faults = faults;
-    this.#weather = weather;
+    this.#settings = settings;
     this.#random = faults.stream(`cell ${id}`);
     this.local = new LocalDatabase(
       () => faults.local(id),
       () => this.nowMs,
     );
-    this.local.onChange = (change) => reach.judge.saved(id, change);
-    this.local.onDrift = (change) => reach.judge.drifted(id, change);
+    this.local.onChange = (change) => context.judge.saved(id, change);
+    this.local.onDrift = (change) => context.judge.drifted(id, change);
     this.#process = this.#start();
   }
 
@@ -96,7 +96,7 @@ export class Cell {
   }
 
   get nowMs(): number {
-    return Math.floor(this.#reach.scheduler.nowMs + this.clockSkewMs);
+    return Math.floor(this.#context.scheduler.nowMs + this.clockSkewMs);
   }
 
   /** Somebody is at work on it. */
@@ -118,21 +118,21 @@ export class Cell {
     this.#process = this.#start();
   }
 
-  /** The process dies here, if the weather wants it so; what it was about to do next never happens. */
+  /** The process dies here, if the settings wants it so; what it was about to do next never happens. */
   async #mayDie(process: Process, where: CellCrash): Promise<void> {
     if (!process.dead && this.#faults.cell(this.id, where)) {
       this.crash();
       const restart = (): void => this.restart();
-      this.#reach.scheduler.after(this.#random.exponential(5_000), undefined, restart);
+      this.#context.scheduler.after(this.#random.exponential(5_000), undefined, restart);
     }
-    await process.api.sleep(this.#random.exponential(this.#weather.cellMs));
+    await process.api.sleep(this.#random.exponential(this.#settings.cellMs));
   }
 
   /** One update, from the user's click to the answer. */
-  async update(plan: Plan): Promise<void> {
+  async update(request: UpdateRequest): Promise<void> {
     const process = this.#process;
-    await this.#locking(process, [...plan.creates, ...plan.destroys, ...plan.replaces], () =>
-      this.#update(process, plan),
+    await this.#locking(process, [...request.creates, ...request.destroys, ...request.replaces], () =>
+      this.#update(process, request),
     );
   }
 
@@ -149,16 +149,23 @@ export class Cell {
   }
 
   /** The production code, over this cell's database and the simulated network. */
-  async #update(process: Process, plan: Plan): Promise<void> {
+  async #update(process: Process, request: UpdateRequest): Promise<void> {
     const lease = this.#random.uuid();
-    const { puts, removes } = { puts: [...plan.creates, ...plan.replaces], removes: plan.destroys };
+    const { puts, removes } = { puts: [...request.creates, ...request.replaces], removes: request.destroys };
     await this.#mayDie(process, "before_begin");
     const rows = this.local.rowsOf({ puts, removes });
     // The wire's words for the batch are of no use here: the simulated network carries the core's.
-    const opsOf = (): Op[] => this.opsOf(plan);
+    const opsOf = (): Op[] => this.opsOf(request);
     const locks = { mode: "shared", rows: () => rows } as const;
-    const abandon = plan.isAbandoned ? new Abandoned() : undefined;
-    const work = { lease, opsOf, allowMissing: plan.allowMissing, change: { puts, removes }, locks, abandon };
+    const abandon = request.isAbandoned ? new Abandoned() : undefined;
+    const work = {
+      lease,
+      opsOf,
+      allowMissing: request.allowMissing,
+      change: { puts, removes },
+      locks,
+      abandon,
+    };
     const claimed = { batch: {}, sources: rows };
     try {
       await new LeasedTransaction(this.#leases(process).portsFor(work), lease).inTransaction(
@@ -175,12 +182,12 @@ export class Cell {
 
   #leases(process: Process): CellLeases {
     const mayDie = (where: CellCrash): Promise<void> => this.#mayDie(process, where);
-    return new CellLeases({ cell: this, process, reach: this.#reach, random: this.#random, mayDie });
+    return new CellLeases({ cell: this, process, context: this.#context, random: this.#random, mayDie });
   }
 
   /** Those whose UUIDs may be used again: later they may be forgotten, and then belong to nobody. */
   get recent(): Ended[] {
-    return this.ended.filter(({ endedAtMs }) => this.#reach.scheduler.nowMs - endedAtMs < RECENT_MS);
+    return this.ended.filter(({ endedAtMs }) => this.#context.scheduler.nowMs - endedAtMs < RECENT_MS);
   }
 
   remember(ended: Ended): void {
@@ -188,7 +195,7 @@ export class Cell {
     if (this.ended.length > REMEMBERED) this.ended.shift();
   }
 
-  opsOf({ creates, destroys, replaces }: Pick<Plan, "creates" | "destroys" | "replaces">): Op[] {
+  opsOf({ creates, destroys, replaces }: Pick<UpdateRequest, "creates" | "destroys" | "replaces">): Op[] {
     const full = ({ type, value, subject, source }: LocalRow): object => ({
       bucket: { type, value },
       subject,
@@ -203,7 +210,7 @@ export class Cell {
 
   /** As the Worker reads a batch. */
   placed(wire: object): Op[] {
-    const { shards, limits } = this.#reach.coordinator;
+    const { shards, limits } = this.#context.coordinator;
     // oxlint-disable-next-line typescript/no-unnecessary-type-assertion -- any batch is read like one that came as JSON
     const result = placedOps(wire as WireBatch, shards.length, limits);
     if (!result.ok) throw new Violation("B1", `a good batch is refused: ${result.refusal.detail}`);
@@ -213,7 +220,7 @@ export class Cell {
   /** As a cell runs it every minute. */
   async reconcile(options: Partial<ReconcileOptions>): Promise<void> {
     const process = this.#process;
-    const { judge } = this.#reach;
+    const { judge } = this.#context;
     await new Reconciler({
       cell: this,
       api: process.api,
@@ -226,22 +233,22 @@ export class Cell {
   async verify(options: VerifyOptions): Promise<VerificationReport | undefined> {
     const process = this.#process;
     const mayDie = (where: CellCrash): Promise<void> => this.#mayDie(process, where);
-    const around = {
+    const context = {
       cell: this,
       process,
       api: process.api,
-      reach: this.#reach,
+      context: this.#context,
       leases: this.#leases(process),
       random: this.#random,
       mayDie,
     };
-    return new Verifier(around).run(options);
+    return new Verifier(context).run(options);
   }
 
   #start(): Process {
     const owner = { name: `cell ${this.id}`, dead: false };
     return Object.assign(owner, {
-      api: new Api(this.#reach, owner),
+      api: new Api(this.#context, owner),
       locked: new Set<string>(),
       rowLocks: new RowLocks(),
     });

@@ -5,8 +5,8 @@ import { MESSAGE_VERSION, type Envelope } from "../../../src/core/messages.ts";
 import { placementOf } from "../../../src/core/placement.ts";
 import { Shard } from "../../../src/core/shard/shard.ts";
 import type { Network } from "./network.ts";
-import { Part, type Surroundings } from "./part.ts";
-import type { Weather } from "./weather.ts";
+import { Part, type PartContext } from "./part.ts";
+import type { SimulationSettings } from "./simulation-settings.ts";
 
 /** All objects of one deployment: the production core, over simulated disks, clocks and messages. */
 export class Coordinator {
@@ -18,22 +18,22 @@ export class Coordinator {
 
   readonly nowMs: () => number;
 
-  constructor(weather: Weather, around: Surroundings, network: Network) {
-    const limits: Limits = { ...defaultLimits, ...weather.limits };
+  constructor(settings: SimulationSettings, context: PartContext, network: Network) {
+    const limits: Limits = { ...defaultLimits, ...settings.limits };
     this.limits = limits;
-    this.nowMs = () => around.scheduler.nowMs;
-    this.envelope = { version: MESSAGE_VERSION, placement: placementOf(weather.shards) };
-    this.directory = new Part("directory", around, (ports) => new Directory(ports, limits));
-    this.shards = Array.from({ length: weather.shards }, (_, index) => {
-      return new Part(`shard ${index}`, around, (ports, self) => {
+    this.nowMs = () => context.scheduler.nowMs;
+    this.envelope = { version: MESSAGE_VERSION, placement: placementOf(settings.shards) };
+    this.directory = new Part("directory", context, (ports) => new Directory(ports, limits));
+    this.shards = Array.from({ length: settings.shards }, (_, index) => {
+      return new Part(`shard ${index}`, context, (ports, self) => {
         return new Shard(index, ports, limits, {
           directory: { confirm: (message) => network.send(self, this.directory, "confirm", message) },
           ledger: { inquire: (cell, message) => network.send(self, this.ledger(cell), "inquire", message) },
         });
       });
     });
-    for (let cell = 1; cell <= weather.cells; cell += 1) {
-      const part = new Part(`ledger ${cell}`, around, (ports, self) => {
+    for (let cell = 1; cell <= settings.cells; cell += 1) {
+      const part = new Part(`ledger ${cell}`, context, (ports, self) => {
         return new Ledger(String(cell), ports, limits, {
           directory: { confirm: (message) => network.send(self, this.directory, "confirm", message) },
           shard: {

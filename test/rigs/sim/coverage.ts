@@ -8,7 +8,7 @@ import {
   messageFaults,
   partFaults,
   recordFaults,
-} from "./weather.ts";
+} from "./simulation-settings.ts";
 import { writePoints } from "../../../src/core/write-points.ts";
 import { invariants } from "./violation.ts";
 

@@ -1,6 +1,13 @@
 import type { WritePoint } from "../../../src/core/write-points.ts";
 import { Random } from "./random.ts";
-import type { CellCrash, DiskFault, LocalFault, MessageFault, RecordFault, Weather } from "./weather.ts";
+import type {
+  CellCrash,
+  DiskFault,
+  LocalFault,
+  MessageFault,
+  RecordFault,
+  SimulationSettings,
+} from "./simulation-settings.ts";
 
 interface Partition {
   parts: readonly [string, string];
@@ -13,18 +20,18 @@ const RARE_WRITES: ReadonlySet<WritePoint> = new Set(["prune", "set_state", "rev
 /** Draws what goes wrong, and counts it. In a calm nothing does any more. */
 export class Faults {
   readonly counts = new Map<string, number>();
-  calm = false;
+  areOff = false;
   partitions: Partition[] = [];
   /** Parts that take long for everything, until then. */
   readonly slowUntilMs = new Map<string, number>();
   readonly #seed: number;
-  readonly #weather: Weather;
+  readonly #settings: SimulationSettings;
   /** One stream per way of a message: what one part does differently does not change the fate of all the others. */
   readonly #streams = new Map<string, Random>();
 
-  constructor(seed: number, weather: Weather) {
+  constructor(seed: number, settings: SimulationSettings) {
     this.#seed = seed;
-    this.#weather = weather;
+    this.#settings = settings;
   }
 
   count(kind: string): void {
@@ -32,12 +39,12 @@ export class Faults {
   }
 
   message(from: string, to: string, method: string): MessageFault | undefined {
-    return this.#draw(`${from}>${to}.${method}`, this.#weather.messages);
+    return this.#draw(`${from}>${to}.${method}`, this.#settings.messages);
   }
 
   disk(part: string, points: readonly WritePoint[]): DiskFault | undefined {
     const stream = `disk ${part}`;
-    const fault = this.#draw(stream, this.#weather.disks);
+    const fault = this.#draw(stream, this.#settings.disks);
     return fault === undefined &&
       points.some((point) => RARE_WRITES.has(point)) &&
       this.stream(stream).chance(0.9)
@@ -46,23 +53,23 @@ export class Faults {
   }
 
   record(): RecordFault | undefined {
-    return this.#draw("record", this.#weather.records);
+    return this.#draw("record", this.#settings.records);
   }
 
   local(cell: string): LocalFault | undefined {
-    return this.#draw(`local ${cell}`, this.#weather.locals);
+    return this.#draw(`local ${cell}`, this.#settings.locals);
   }
 
   /** Whether the process of a cell dies here. */
   cell(cell: string, where: CellCrash): boolean {
-    if (this.calm || !this.stream(`cell ${cell} ${where}`).chance(this.#weather.cellCrashes[where]))
+    if (this.areOff || !this.stream(`cell ${cell} ${where}`).chance(this.#settings.cellCrashes[where]))
       return false;
     this.count(`cell:${where}`);
     return true;
   }
 
   isCut(a: string, b: string, nowMs: number): boolean {
-    if (this.calm) return false;
+    if (this.areOff) return false;
     const cut = this.partitions.some(
       ({ parts, untilMs }) => nowMs < untilMs && parts.includes(a) && parts.includes(b),
     );
@@ -73,23 +80,25 @@ export class Faults {
   latencyMs(part: string, nowMs: number): number {
     const random = this.stream(`latency ${part}`);
     // In a calm messages are faster than every timeout, or nothing would ever come to rest.
-    const base = random.exponential(this.calm ? 1 : this.#weather.messageMs);
-    if (this.calm || (this.slowUntilMs.get(part) ?? 0) <= nowMs) return base;
+    const base = random.exponential(this.areOff ? 1 : this.#settings.messageMs);
+    if (this.areOff || (this.slowUntilMs.get(part) ?? 0) <= nowMs) return base;
     this.count("slow");
     return base + random.exponential(2_000);
   }
 
   diskMs(part: string): number {
-    return this.stream(`disk time ${part}`).exponential(this.#weather.diskMs);
+    return this.stream(`disk time ${part}`).exponential(this.#settings.diskMs);
   }
 
   recordMs(): number {
     // In a calm it is faster than the cron's own timeouts.
-    return this.stream("record time").exponential(this.calm ? this.#weather.diskMs : this.#weather.recordMs);
+    return this.stream("record time").exponential(
+      this.areOff ? this.#settings.diskMs : this.#settings.recordMs,
+    );
   }
 
   turnMs(part: string): number {
-    const { turnMs } = this.#weather;
+    const { turnMs } = this.#settings;
     return turnMs === 0 ? 0 : this.stream(`turn ${part}`).exponential(turnMs);
   }
 
@@ -103,7 +112,7 @@ export class Faults {
   }
 
   #draw<K extends string>(stream: string, rates: Readonly<Record<K, number>>): K | undefined {
-    if (this.calm) return undefined;
+    if (this.areOff) return undefined;
     let left = this.stream(stream).next();
     for (const kind in rates) {
       left -= rates[kind];

@@ -48,15 +48,15 @@ export async function runKnownBugs(
 export async function findKnownSeeds(
   steps: number,
   threads: number,
-  say: (line: string) => void,
+  print: (line: string) => void,
 ): Promise<KnownSeeds> {
   const coverage = await findCoverage(steps, threads);
-  say(`${coverage.length} seeds meet everything`);
+  print(`${coverage.length} seeds meet everything`);
   const seeds: Record<string, number> = {};
   for (const bug of Object.keys(bugs)) {
     const seed = await firstToFind(bug, steps, threads);
     if (seed === undefined) throw new Error(`not found as what it violates, by ${BUG_SEEDS} seeds: ${bug}`);
-    say(`seed ${seed} finds: ${bug}`);
+    print(`seed ${seed} finds: ${bug}`);
     seeds[bug] = seed;
   }
   return { steps, coverage, bugs: seeds };

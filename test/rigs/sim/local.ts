@@ -11,7 +11,7 @@ import {
   type QueuedRow,
   type VerifiedRow,
 } from "../../../src/cell/verification/ports.ts";
-import type { LocalFault } from "./weather.ts";
+import type { LocalFault } from "./simulation-settings.ts";
 
 /** One of the few names that all cells fight for. */
 export interface Name {
@@ -147,11 +147,11 @@ export class LocalDatabase implements LocalLeases {
     type: SourceTypeName,
     { after, upTo, limit }: IdRange & { limit: number },
   ): Promise<VerifiedRow[]> {
-    const isBehind = (id: string, other: string): boolean =>
+    const isAfter = (id: string, other: string): boolean =>
       other === "" || compareBytes(sourceOrder(id), sourceOrder(other)) > 0;
     return this.#carryOut(() => {
       const rows = this.#table(type).filter(
-        ({ id }) => isBehind(id, after) && (upTo === undefined || !isBehind(id, upTo)),
+        ({ id }) => isAfter(id, after) && (upTo === undefined || !isAfter(id, upTo)),
       );
       return rows.slice(0, limit);
     });

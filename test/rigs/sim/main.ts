@@ -52,7 +52,7 @@ const { values } = parseArgs({
   },
 });
 
-const say = (line: string): void => void process.stdout.write(`${line}\n`);
+const print = (line: string): void => void process.stdout.write(`${line}\n`);
 const folder = new URL("./regressions/", import.meta.url);
 
 function wholeNumber(name: string, given: string, least: number): number {
@@ -81,7 +81,7 @@ async function runSeeds(steps: number, threads: number, bug?: string): Promise<S
         : Date.now() % 1_000_000_000
       : wholeNumber("from", values.from, 0);
   const last = minutes === undefined ? from + wholeNumber("seeds", values.seeds, 1) : Infinity;
-  if (minutes !== undefined) say(`from seed ${from}, for ${minutes} minutes`);
+  if (minutes !== undefined) print(`from seed ${from}, for ${minutes} minutes`);
   const summary: Summary = { runs: 0, steps: 0, seen: {}, found: undefined, seconds: 0 };
   let seed = from;
   let spokenMs = startedMs;
@@ -100,7 +100,7 @@ async function runSeeds(steps: number, threads: number, bug?: string): Promise<S
         summary.found = result;
       if (performance.now() - spokenMs > 30_000) {
         spokenMs = performance.now();
-        say(`${summary.runs} runs, ${summary.steps} events`);
+        print(`${summary.runs} runs, ${summary.steps} events`);
       }
       return summary.found === undefined;
     },
@@ -113,11 +113,11 @@ async function runSeeds(steps: number, threads: number, bug?: string): Promise<S
 async function explain(found: RunResult, steps: number): Promise<void> {
   const { shrink } = await import("./shrink.ts");
   const { shrunk, result } = await shrink(found, steps);
-  say(
+  print(
     `seed ${found.seed}, ${shrunk.kept.length} of ${found.actions} actions, without ${shrunk.without.join(", ") || "nothing"}:`,
   );
-  for (const line of result.log) say(line);
-  say(`  ${result.violation?.message}`);
+  for (const line of result.log) print(line);
+  print(`  ${result.violation?.message}`);
   if (values.keep !== undefined) keep(values.keep, shrunk);
 }
 
@@ -128,7 +128,7 @@ function keep(name: string, shrunk: Shrunk): void {
     new URL(`${name}.json`, folder),
     `${JSON.stringify({ bug: values.bug, ...shrunk }, null, 2)}\n`,
   );
-  say(`kept as test/rigs/sim/regressions/${name}.json`);
+  print(`kept as test/rigs/sim/regressions/${name}.json`);
 }
 
 const verdictOf = ({ seed, violation }: RunResult): string =>
@@ -139,11 +139,11 @@ async function seeds(): Promise<boolean> {
   const threads = threadCount();
   const summary = await runSeeds(steps, threads, values.bug);
   const { runs, found, seen, seconds } = summary;
-  say(`${runs} runs, ${summary.steps} events, ${Math.round(summary.steps / seconds)} events/s`);
+  print(`${runs} runs, ${summary.steps} events, ${Math.round(summary.steps / seconds)} events/s`);
   if (found !== undefined && values.bug === undefined) await explain(found, steps);
   const lacking = values.coverage ? missing(seen) : [];
   if (values.json)
-    say(
+    print(
       JSON.stringify({
         runs,
         steps: summary.steps,
@@ -155,18 +155,18 @@ async function seeds(): Promise<boolean> {
       }),
     );
   if (values.bug !== undefined) {
-    return sayFound(values.bug, runs, found);
+    return printFound(values.bug, runs, found);
   }
-  if (found !== undefined) say(verdictOf(found));
-  else say(lacking.length > 0 ? `never met: ${lacking.join(", ")}` : `nothing violated in ${runs} runs`);
+  if (found !== undefined) print(verdictOf(found));
+  else print(lacking.length > 0 ? `never met: ${lacking.join(", ")}` : `nothing violated in ${runs} runs`);
   return found === undefined && lacking.length === 0;
 }
 
-function sayFound(bug: string, runs: number, found: RunResult | undefined): boolean {
-  if (found?.violation === undefined) return (say(`not found in ${runs} runs: ${bug}`), false);
+function printFound(bug: string, runs: number, found: RunResult | undefined): boolean {
+  if (found?.violation === undefined) return (print(`not found in ${runs} runs: ${bug}`), false);
   const wasExpected = isExpected(bug, found);
   const { rule } = found.violation;
-  say(`found by seed ${found.seed} as ${rule}${wasExpected ? "" : ", which it does not violate"}: ${bug}`);
+  print(`found by seed ${found.seed} as ${rule}${wasExpected ? "" : ", which it does not violate"}: ${bug}`);
   return wasExpected;
 }
 
@@ -192,20 +192,20 @@ async function known(): Promise<boolean> {
       return violated === undefined;
     },
   });
-  if (violated !== undefined) return (say(verdictOf(violated)), false);
+  if (violated !== undefined) return (print(verdictOf(violated)), false);
   const lacking = missing(seen);
-  say(
+  print(
     lacking.length > 0
       ? `never met: ${lacking.join(", ")}`
       : `nothing violated in ${coverage.length} runs, which met everything`,
   );
   const found = await runKnownBugs(knownSeeds, threadCount());
   const bugsFound = new Set(
-    found.filter(({ bug, result }) => sayFound(bug, 1, result)).map(({ bug }) => bug),
+    found.filter(({ bug, result }) => printFound(bug, 1, result)).map(({ bug }) => bug),
   );
   const bugsMissed = Object.keys(bugs).filter((bug) => !bugsFound.has(bug));
-  if (values.json) say(JSON.stringify({ coverageRuns: coverage.length, missing: lacking, bugsMissed }));
-  say(
+  if (values.json) print(JSON.stringify({ coverageRuns: coverage.length, missing: lacking, bugsMissed }));
+  print(
     bugsMissed.length === 0
       ? `all ${found.length} bugs found by their known seeds`
       : `${bugsMissed.length} bugs not found by their known seeds; --find-known searches for others`,
@@ -219,10 +219,10 @@ async function everyBug(): Promise<boolean> {
   const missed: string[] = [];
   for (const bug of Object.keys(bugs)) {
     const { runs, found } = await runSeeds(steps, threadCount(), bug);
-    if (!sayFound(bug, runs, found)) missed.push(bug);
+    if (!printFound(bug, runs, found)) missed.push(bug);
   }
-  for (const bug of missed) say(`missed: ${bug}`);
-  say(`${Object.keys(bugs).length - missed.length} bugs found, ${missed.length} missed`);
+  for (const bug of missed) print(`missed: ${bug}`);
+  print(`${Object.keys(bugs).length - missed.length} bugs found, ${missed.length} missed`);
   return missed.length === 0;
 }
 
@@ -233,8 +233,8 @@ async function oneSeed(): Promise<boolean> {
   const { run } = await import("./run.ts");
   const result = await run({ seed, steps });
   if (result.violation !== undefined) await explain(result, steps);
-  if (values.json) say(JSON.stringify(result));
-  say(
+  if (values.json) print(JSON.stringify(result));
+  print(
     result.violation === undefined
       ? `seed ${seed}: nothing violated in ${result.steps} events`
       : verdictOf(result),
@@ -256,27 +256,29 @@ async function regressions(): Promise<boolean> {
     const expected = values.bug === undefined ? undefined : shrunk.rule;
     const other = results.find(({ violation }) => violation?.rule !== expected);
     if (other === undefined) continue;
-    say(`${name}: ${other.violation?.message ?? "not found any more"}`);
-    say(other.violation === undefined ? `seed ${other.seed} does not violate ${expected}` : verdictOf(other));
+    print(`${name}: ${other.violation?.message ?? "not found any more"}`);
+    print(
+      other.violation === undefined ? `seed ${other.seed} does not violate ${expected}` : verdictOf(other),
+    );
     return false;
   }
-  say(
+  print(
     `${kept.length} regressions, ${values.bug === undefined ? "nothing violated" : `found again: ${values.bug}`}`,
   );
   return true;
 }
 
 async function main(): Promise<boolean> {
-  if (values.help) return (say(HELP), true);
+  if (values.help) return (print(HELP), true);
   if (values["list-bugs"]) {
-    for (const [name, { breaks }] of Object.entries(bugs)) say(`${breaks}  ${name}`);
+    for (const [name, { breaks }] of Object.entries(bugs)) print(`${breaks}  ${name}`);
     return true;
   }
   if (values.regressions) return regressions();
   if (values.known) return known();
   if (values.bugs) return everyBug();
   if (values["find-known"]) {
-    writeKnownSeeds(await findKnownSeeds(wholeNumber("steps", values.steps, 1), threadCount(), say));
+    writeKnownSeeds(await findKnownSeeds(wholeNumber("steps", values.steps, 1), threadCount(), print));
     return true;
   }
   return values.seed === undefined ? seeds() : oneSeed();
@@ -285,7 +287,7 @@ async function main(): Promise<boolean> {
 main().then(
   (isRight) => process.exit(isRight ? 0 : 1),
   (error: unknown) => {
-    say(error instanceof Error ? error.message : String(error));
+    print(error instanceof Error ? error.message : String(error));
     process.exit(2);
   },
 );

@@ -51,13 +51,14 @@ export class Network {
     this.#remember(call);
     if (from.isReplaced === true) this.#faults.count("sent_by_replaced");
     return new Promise((resolve, reject) => {
-      const hear = (settle: () => void): void => {
+      const respond = (finish: () => void): void => {
         const isCut = this.#faults.isCut(from.name, to.name, this.#scheduler.nowMs);
         if (!isCut)
-          this.#scheduler.after(this.#faults.latencyMs(from.name, this.#scheduler.nowMs), from, settle);
+          this.#scheduler.after(this.#faults.latencyMs(from.name, this.#scheduler.nowMs), from, finish);
       };
-      const answer = (reply: Reply<unknown>): void => hear(() => resolve(structuredClone(reply) as Reply<T>));
-      const fail = (reason: string): void => hear(() => reject(new Error(reason)));
+      const answer = (reply: Reply<unknown>): void =>
+        respond(() => resolve(structuredClone(reply) as Reply<T>));
+      const fail = (reason: string): void => respond(() => reject(new Error(reason)));
       const arrive = (delayMs: number, then: (call: Sent) => void): void => {
         const isCut = this.#faults.isCut(from.name, to.name, this.#scheduler.nowMs);
         if (isCut) return;

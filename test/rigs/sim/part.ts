@@ -7,7 +7,7 @@ import type { Owner, Scheduler } from "./scheduler.ts";
 const ALARM_RETRIES = 6;
 const ALARM_PAUSE_MS = 2_000;
 
-export interface Surroundings {
+export interface PartContext {
   scheduler: Scheduler;
   faults: Faults;
   log: (part: string, event: string, fields: Record<string, unknown>) => void;
@@ -40,7 +40,7 @@ export class Instance<T> implements Owner {
 
   die(): void {
     this.dead = true;
-    for (const tell of this.onDeath) tell();
+    for (const notify of this.onDeath) notify();
     this.onDeath.clear();
   }
 }
@@ -59,7 +59,7 @@ export class Part<T extends object> {
   isLossKnown = false;
   /** So many of the next readings of the alarm fail. */
   unreadableAlarms = 0;
-  readonly #around: Surroundings;
+  readonly #context: PartContext;
   readonly #make: (ports: Ports, self: Owner) => T;
   #instance: Instance<T> | undefined;
   #serial = 0;
@@ -73,20 +73,20 @@ export class Part<T extends object> {
   #ringing: { instance: Instance<T>; tried: number } | undefined;
   #isRetrying = false;
 
-  constructor(name: string, around: Surroundings, make: (ports: Ports, self: Owner) => T) {
+  constructor(name: string, context: PartContext, make: (ports: Ports, self: Owner) => T) {
     this.name = name;
-    this.#around = around;
+    this.#context = context;
     this.#make = make;
     this.disk.onWrite = () => this.#wrote();
     this.disk.onAlarm = () => {
-      if (this.alarmLost) around.faults.count("alarm_restored");
+      if (this.alarmLost) context.faults.count("alarm_restored");
       this.alarmLost = false;
       this.#arm();
     };
   }
 
   nowMs(): number {
-    return Math.floor(this.#around.scheduler.nowMs + this.skewMs);
+    return Math.floor(this.#context.scheduler.nowMs + this.skewMs);
   }
 
   /** The present instance, if there is one. */
@@ -150,11 +150,11 @@ export class Part<T extends object> {
   #lost(how: string): void {
     this.alarmLost = true;
     this.isLossKnown = false;
-    this.#around.faults.count(how);
+    this.#context.faults.count(how);
   }
 
   #ports(instance: Instance<T>): Ports {
-    const { scheduler, faults, log } = this.#around;
+    const { scheduler, faults, log } = this.#context;
     const random = faults.stream(`random ${this.name}`);
     return {
       sql: instance.sql,
@@ -166,7 +166,7 @@ export class Part<T extends object> {
       randomness: { uuid: () => random.uuid(), fraction: () => random.next() },
       alarm: {
         get: async () => {
-          if (this.unreadableAlarms > 0 && !faults.calm) {
+          if (this.unreadableAlarms > 0 && !faults.areOff) {
             this.unreadableAlarms -= 1;
             faults.count("alarm_unreadable");
             throw new Error("the alarm cannot be read");
@@ -187,7 +187,7 @@ export class Part<T extends object> {
   }
 
   #wrote(): void {
-    const { scheduler, faults } = this.#around;
+    const { scheduler, faults } = this.#context;
     this.#written += 1;
     const last = this.#batches.at(-1);
     if (last?.step === scheduler.steps) {
@@ -211,7 +211,7 @@ export class Part<T extends object> {
 
   #persistOldest(): void {
     const entries = this.#batches[0]?.entries ?? 0;
-    const fault = this.#around.faults.disk(this.name, this.disk.pendingPoints);
+    const fault = this.#context.faults.disk(this.name, this.disk.pendingPoints);
     switch (fault) {
       case "crash_before":
         return this.crash(0);
@@ -237,7 +237,7 @@ export class Part<T extends object> {
   }
 
   #cut(keep: number): void {
-    for (const point of this.disk.pendingPoints) this.#around.faults.count(`cut ${point}`);
+    for (const point of this.disk.pendingPoints) this.#context.faults.count(`cut ${point}`);
     const hadAlarm = this.disk.liveAlarmMs !== null;
     this.disk.cut(keep);
     if (hadAlarm && this.disk.liveAlarmMs === null) this.#lost("alarm_cut");
@@ -249,14 +249,14 @@ export class Part<T extends object> {
   }
 
   #drawKept(): number {
-    return this.#around.faults.stream(`kept ${this.name}`).between(0, this.disk.pending);
+    return this.#context.faults.stream(`kept ${this.name}`).between(0, this.disk.pending);
   }
 
   #arm(): void {
     this.#cancelAlarm();
     const atMs = this.disk.liveAlarmMs;
     if (atMs === null) return;
-    this.#cancelAlarm = this.#around.scheduler.after(atMs - this.nowMs(), undefined, () => {
+    this.#cancelAlarm = this.#context.scheduler.after(atMs - this.nowMs(), undefined, () => {
       if (this.disk.liveAlarmMs !== atMs) return;
       this.disk.clearAlarm();
       this.#ring(0);
@@ -289,13 +289,13 @@ export class Part<T extends object> {
       this.#lost("alarm_exhausted");
       return;
     }
-    this.#around.faults.count("alarm_redelivered");
+    this.#context.faults.count("alarm_redelivered");
     this.#retryAlarm(ringing.tried + 1);
   }
 
   #retryAlarm(tried: number): void {
     this.#isRetrying = true;
-    this.#around.scheduler.after(ALARM_PAUSE_MS * 2 ** (tried - 1), undefined, () => {
+    this.#context.scheduler.after(ALARM_PAUSE_MS * 2 ** (tried - 1), undefined, () => {
       this.#isRetrying = false;
       // A new time that was set meanwhile takes its place.
       if (this.disk.liveAlarmMs === null && this.#ringing === undefined) this.#ring(tried);

@@ -15,9 +15,9 @@ import type { Judge } from "./judge/judge.ts";
 import { cellAnswerOf } from "./lease-ports.ts";
 import { LocalFailure } from "./local.ts";
 import { Violation } from "./violation.ts";
-import type { CellCrash } from "./weather.ts";
+import type { CellCrash } from "./simulation-settings.ts";
 
-interface Surroundings {
+interface ReconcilerContext {
   cell: Cell;
   api: Api;
   judge: Judge;
@@ -28,17 +28,17 @@ class ListingFailed extends Error {}
 
 /** One run of the production code, over a cell's database and the simulated network. Whatever it cannot do must have a cause that was planted. */
 export class Reconciler {
-  readonly #around: Surroundings;
+  readonly #context: ReconcilerContext;
   /** Leases that the coordinator or the database did not answer for. */
   readonly #excused = new Set<string>();
   #violation: Violation | undefined;
 
-  constructor(around: Surroundings) {
-    this.#around = around;
+  constructor(context: ReconcilerContext) {
+    this.#context = context;
   }
 
   async run(options: Partial<ReconcileOptions>): Promise<void> {
-    const { cell, judge } = this.#around;
+    const { cell, judge } = this.#context;
     const ports = {
       local: this.#local(),
       remote: this.#remote(),
@@ -57,7 +57,7 @@ export class Reconciler {
   }
 
   #report(finding: Finding): void {
-    const { cell, judge } = this.#around;
+    const { cell, judge } = this.#context;
     const { kind, uuid } = finding;
     if (kind === "failed") {
       if (!this.#excused.has(uuid))
@@ -77,7 +77,7 @@ export class Reconciler {
   }
 
   #local(): LocalLeases {
-    const { mayDie, cell, judge } = this.#around;
+    const { mayDie, cell, judge } = this.#context;
     return {
       list: async (page) => {
         await mayDie("before_reconcile_rows");
@@ -115,7 +115,7 @@ export class Reconciler {
   }
 
   #remote(): RemoteLeases {
-    const { cell, api, mayDie } = this.#around;
+    const { cell, api, mayDie } = this.#context;
     return {
       list: async ({ pageToken, pageSize, createdAfterMs = 0 }) => {
         await mayDie("before_reconcile_list");
@@ -147,7 +147,7 @@ export class Reconciler {
   }
 
   async #decide(uuid: string, outcome: Outcome): Promise<CellAnswer<Lease["state"]>> {
-    const { cell, api, judge } = this.#around;
+    const { cell, api, judge } = this.#context;
     const answer = await api.decide(cell.id, cell.caller, uuid, outcome);
     if (answer.kind === "ok") judge.see("L1");
     // A lease that was forgotten meanwhile is fenced, and there may be enough fences.

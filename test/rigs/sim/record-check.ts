@@ -1,17 +1,17 @@
 import { isDeepStrictEqual } from "node:util";
-import type { RecordedLease } from "./fleet-record.ts";
+import type { RecordedLease } from "./projection.ts";
 import { factKey, type Facts, type LedgerRow } from "./judge/rows.ts";
-import type { World } from "./world.ts";
+import type { Simulation } from "./simulation.ts";
 
 /** A position is a time in ms, and a counter of 10 bits. */
 const msOf = (position: number): number => Math.floor(position / 1_024);
 
 /** What the fleet record has as outstanding, and the ledger has not changed since, is the same to the last column. */
-export function checkOutstanding(world: World): void {
-  checkCopies(world, world.cronJob.record.outstanding());
+export function checkOutstanding(simulation: Simulation): void {
+  checkCopies(simulation, simulation.cronJob.record.outstanding());
 }
 
-function checkCopies({ judge }: World, rows: readonly RecordedLease[]): void {
+function checkCopies({ judge }: Simulation, rows: readonly RecordedLease[]): void {
   for (const row of rows) {
     const fact = judge.facts.get(factKey(row.cell_id, row.uuid));
     if (fact === undefined || fact.row.position !== row.position) continue;
@@ -23,13 +23,13 @@ function checkCopies({ judge }: World, rows: readonly RecordedLease[]): void {
 }
 
 /** At rest every lease that a ledger remembers is in the fleet record as it is, and no other is outstanding there. */
-export function checkRecord(world: World): void {
-  const { judge, cronJob } = world;
+export function checkRecord(simulation: Simulation): void {
+  const { judge, cronJob } = simulation;
   const recorded = cronJob.record.leases();
-  checkCopies(world, recorded);
+  checkCopies(simulation, recorded);
   const positions = new Map(recorded.map((row) => [`${row.cell_id}/${row.created_position}`, row.position]));
   for (const [key, { cell, row }] of judge.facts) {
-    if (isHistory(world, row)) continue;
+    if (isHistory(simulation, row)) continue;
     const position = positions.get(`${cell}/${row.created_position}`);
     judge.check(
       "I13",
@@ -51,7 +51,7 @@ export function checkRecord(world: World): void {
 }
 
 /** Old enough for the cron to have dropped it. */
-function isHistory({ judge, scheduler, coordinator }: World, { decided, position }: LedgerRow): boolean {
+function isHistory({ judge, scheduler, coordinator }: Simulation, { decided, position }: LedgerRow): boolean {
   const isOld = decided === 1 && msOf(position) < scheduler.nowMs - coordinator.limits.historyS * 1_000;
   if (isOld) judge.see("history pruned");
   return isOld;

@@ -1,17 +1,17 @@
 import { thaw } from "./activity.ts";
-import { checkAlive, checkHistories, checkRest, checkWithoutCron, lookAtAll } from "./rest.ts";
-import { checkDigests, checkEpochs, checkSlots } from "./rest-calls.ts";
-import { checkVerified, verifyAll } from "./rest-verification.ts";
+import { checkAlive, checkHistories, checkRest, checkWithoutCron, lookAtAll } from "./final-checks.ts";
+import { checkDigests, checkEpochs, checkSlots } from "./final-calls.ts";
+import { checkVerified, verifyAll } from "./final-verification.ts";
 import { Violation } from "./violation.ts";
-import { weatherOf, type Weather } from "./weather.ts";
-import { World } from "./world.ts";
+import { drawSettings, type SimulationSettings } from "./simulation-settings.ts";
+import { Simulation } from "./simulation.ts";
 
 export interface RunOptions {
   seed: number;
   steps: number;
   /** Actions to leave out, by index; for shrinking. */
   skipped?: { has: (index: number) => boolean };
-  weather?: Weather;
+  settings?: SimulationSettings;
 }
 
 export interface RunResult {
@@ -24,7 +24,7 @@ export interface RunResult {
   log: readonly string[];
 }
 
-/** Events that a whole world may need for one long pause when nobody does anything. */
+/** Events that a whole simulation may need for one long pause when nobody does anything. */
 const REST_STEPS = 20_000;
 
 /** How long alarms may take: the latest message, a clock that was set back by twice its largest error, and the longest backoff. */
@@ -35,22 +35,22 @@ export async function run({
   seed,
   steps,
   skipped = new Set(),
-  weather = weatherOf(seed),
+  settings = drawSettings(seed),
 }: RunOptions): Promise<RunResult> {
-  const world = new World(seed, weather, skipped);
+  const simulation = new Simulation(seed, settings, skipped);
   let violation: RunResult["violation"];
-  const onRejection = (error: unknown): void => world.fail(error);
+  const onRejection = (error: unknown): void => simulation.fail(error);
   process.on("unhandledRejection", onRejection);
   // A verification measures by it for how long it has had its slot.
   const now = performance.now.bind(performance);
-  performance.now = () => world.scheduler.nowMs;
+  performance.now = () => simulation.scheduler.nowMs;
   try {
-    await world.start();
-    world.act();
-    world.tick();
-    const last = world.scheduler.steps + steps;
-    while (world.scheduler.steps < last && (await world.step()));
-    await quiesce(world);
+    await simulation.start();
+    simulation.act();
+    simulation.tick();
+    const last = simulation.scheduler.steps + steps;
+    while (simulation.scheduler.steps < last && (await simulation.step()));
+    await quiesce(simulation);
   } catch (error) {
     violation = violationOf(error);
   } finally {
@@ -58,11 +58,18 @@ export async function run({
     performance.now = now;
   }
   const seen: Record<string, number> = {};
-  for (const [kind, count] of world.faults.counts) seen[`fault ${kind}`] = count;
-  for (const [what, count] of world.judge.seen) seen[what] = count;
+  for (const [kind, count] of simulation.faults.counts) seen[`fault ${kind}`] = count;
+  for (const [what, count] of simulation.judge.seen) seen[what] = count;
   // An alarm that the platform had lost, and that was set again.
-  if (world.faults.counts.has("alarm_restored")) seen["M3"] = 1;
-  return { seed, steps: world.scheduler.steps, actions: world.actions, violation, seen, log: world.log };
+  if (simulation.faults.counts.has("alarm_restored")) seen["M3"] = 1;
+  return {
+    seed,
+    steps: simulation.scheduler.steps,
+    actions: simulation.actions,
+    violation,
+    seen,
+    log: simulation.log,
+  };
 }
 
 /** A crash of the code under test is a finding like any other. */
@@ -75,30 +82,31 @@ function violationOf(error: unknown): { rule: string; message: string } {
 }
 
 /** Faults end and time passes, with cron and reconciliation as ever: nothing may be left over. */
-async function quiesce(world: World): Promise<void> {
-  world.stopActing();
-  world.faults.calm = true;
-  world.faults.partitions = [];
-  for (const cell of world.cells) cell.restart();
-  await world.pass(WITHOUT_CRON_MS, REST_STEPS);
-  checkWithoutCron(world);
-  await world.settle(world.cron());
-  for (const cell of world.cells) await world.settle(thaw(world, cell, world.operator));
+async function quiesce(simulation: Simulation): Promise<void> {
+  simulation.stopActing();
+  simulation.faults.areOff = true;
+  simulation.faults.partitions = [];
+  for (const cell of simulation.cells) cell.restart();
+  await simulation.pass(WITHOUT_CRON_MS, REST_STEPS);
+  checkWithoutCron(simulation);
+  await simulation.runUntil(simulation.cron());
+  for (const cell of simulation.cells) await simulation.runUntil(thaw(simulation, cell, simulation.operator));
   for (let round = 0; round < 4; round += 1) {
     // What a verification has left behind the last round cleans up.
-    if (round === 3) await verifyAll(world);
-    await world.pass(750_000, REST_STEPS);
-    await world.settle(world.cron());
-    for (const cell of world.cells) await world.settle(cell.reconcile({ full: true, orphanMs: 60_000 }));
-    await world.pass(70_000, REST_STEPS);
-    await world.settle(world.cron());
+    if (round === 3) await verifyAll(simulation);
+    await simulation.pass(750_000, REST_STEPS);
+    await simulation.runUntil(simulation.cron());
+    for (const cell of simulation.cells)
+      await simulation.runUntil(cell.reconcile({ full: true, orphanMs: 60_000 }));
+    await simulation.pass(70_000, REST_STEPS);
+    await simulation.runUntil(simulation.cron());
   }
-  await checkVerified(world);
-  await world.settle(lookAtAll(world));
-  checkRest(world);
-  for (const cell of world.cells) await world.settle(checkAlive(world, cell));
-  checkHistories(world);
-  await world.settle(checkDigests(world));
-  for (const cell of world.cells) await world.settle(checkEpochs(world, cell));
-  await world.settle(checkSlots(world));
+  await checkVerified(simulation);
+  await simulation.runUntil(lookAtAll(simulation));
+  checkRest(simulation);
+  for (const cell of simulation.cells) await simulation.runUntil(checkAlive(simulation, cell));
+  checkHistories(simulation);
+  await simulation.runUntil(checkDigests(simulation));
+  for (const cell of simulation.cells) await simulation.runUntil(checkEpochs(simulation, cell));
+  await simulation.runUntil(checkSlots(simulation));
 }

@@ -4,23 +4,23 @@ import type { Cell } from "./cell.ts";
 import { compareSources } from "./judge/source-order.ts";
 import { nameKey } from "./local.ts";
 import type { Random } from "./random.ts";
-import type { World } from "./world.ts";
+import type { Simulation } from "./simulation.ts";
 
 /** All of a cell's records of one kind of source, in pages, shard by shard (rule R3). */
-export async function scanRecords(world: World, cell: Cell, random: Random): Promise<void> {
+export async function scanRecords(simulation: Simulation, cell: Cell, random: Random): Promise<void> {
   const sourceType = random.pick(["RAILS_TABLE_ROUTES", "RAILS_TABLE_ROUTES", "RAILS_TABLE_USERS"] as const);
-  for (const shard of world.coordinator.shards.keys())
-    await scanShard(world, cell, sourceType, shard, random.pick([1, 1, 2, 5]));
+  for (const shard of simulation.coordinator.shards.keys())
+    await scanShard(simulation, cell, sourceType, shard, random.pick([1, 1, 2, 5]));
 }
 
 async function scanShard(
-  world: World,
+  simulation: Simulation,
   cell: Cell,
   sourceType: SourceTypeName,
   shard: number,
   limit: number,
 ): Promise<void> {
-  const { judge } = world;
+  const { judge } = simulation;
   const before = judge.claimsOf(shard, cell.id, sourceType);
   const shown: ClaimRecord[] = [];
   for (let after = ""; ;) {
@@ -34,7 +34,7 @@ async function scanShard(
     };
     const answer = await cell.api.records(shard, query);
     if (answer.kind !== "ok") return;
-    checkPage(world, cell, shown, answer.value.records);
+    checkPage(simulation, cell, shown, answer.value.records);
     if (answer.value.records.length > limit) judge.see("page of one source");
     shown.push(...answer.value.records);
     if (answer.value.complete) break;
@@ -53,7 +53,7 @@ async function scanShard(
 }
 
 function checkPage(
-  { judge }: World,
+  { judge }: Simulation,
   cell: Cell,
   shown: readonly ClaimRecord[],
   page: readonly ClaimRecord[],
@@ -73,8 +73,8 @@ function checkPage(
       !onEarlierPages.has(id),
       () => `the records of source ${id} of cell ${cell.id} are on two pages`,
     );
-    const isBehind = last === undefined || compareSources(last.source.id, id) <= 0;
-    judge.check("I12", isBehind, () => `source ${id} of cell ${cell.id} is shown after ${last?.source.id}`);
+    const isAfter = last === undefined || compareSources(last.source.id, id) <= 0;
+    judge.check("I12", isAfter, () => `source ${id} of cell ${cell.id} is shown after ${last?.source.id}`);
     last = record;
   }
 }

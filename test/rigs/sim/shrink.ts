@@ -1,5 +1,5 @@
 import { run, type RunResult } from "./run.ts";
-import { weatherOf, type Weather } from "./weather.ts";
+import { drawSettings, type SimulationSettings } from "./simulation-settings.ts";
 
 export interface Shrunk {
   /** With which it was found. */
@@ -15,14 +15,14 @@ export interface Shrunk {
 
 const groups = ["messages", "disks", "records", "locals", "cellCrashes"] as const;
 
-/** The weather of a seed with some faults switched off. */
-function weatherWithout(seed: number, without: readonly string[]): Weather {
-  const weather = structuredClone(weatherOf(seed));
+/** The settings of a seed with some faults switched off. */
+function settingsWithout(seed: number, without: readonly string[]): SimulationSettings {
+  const settings = structuredClone(drawSettings(seed));
   for (const name of without) {
     const [group, kind] = name.split(".") as [(typeof groups)[number], string];
-    (weather[group] as Record<string, number>)[kind] = 0;
+    (settings[group] as Record<string, number>)[kind] = 0;
   }
-  return weather;
+  return settings;
 }
 
 export function runShrunk({ seed, steps, kept, without }: Shrunk): Promise<RunResult> {
@@ -31,7 +31,7 @@ export function runShrunk({ seed, steps, kept, without }: Shrunk): Promise<RunRe
     seed,
     steps,
     skipped: { has: (index) => !keep.has(index) },
-    weather: weatherWithout(seed, without),
+    settings: settingsWithout(seed, without),
   });
 }
 
@@ -62,7 +62,7 @@ export async function shrink(
     return true;
   };
   for (const group of groups)
-    for (const kind of Object.keys(weatherOf(seed)[group]))
+    for (const kind of Object.keys(drawSettings(seed)[group]))
       await attempt({ ...best, without: [...best.without, `${group}.${kind}`] });
   for (let size = Math.ceil(best.kept.length / 2); size >= 1; size = Math.floor(size / 2)) {
     for (let from = 0; from < best.kept.length;) {

@@ -34,12 +34,12 @@ export class VerifiedRanges {
     this.#rows.push(...rows);
   }
 
-  told(
+  digested(
     ranges: readonly IdRange[],
     { digests, asOfMs }: { digests: readonly RangeDigest[]; asOfMs: number },
   ): void {
     const rows = this.#rows;
-    this.goesOn();
+    this.advance();
     this.#asked = { ranges, digests, asOfMs, rows, listed: [] };
   }
 
@@ -55,18 +55,18 @@ export class VerifiedRanges {
   }
 
   ends(isDone: boolean): void {
-    if (isDone || this.#storedAfter !== undefined) this.goesOn();
-    else this.breaksOff();
+    if (isDone || this.#storedAfter !== undefined) this.advance();
+    else this.abort();
   }
 
   /** The verification ended before it had gone on. */
-  breaksOff(): void {
+  abort(): void {
     this.#storedAfter = undefined;
     this.#asked = undefined;
   }
 
   /** The verification has gone on to what comes next, with everything up to the stored place. */
-  goesOn(): void {
+  advance(): void {
     const through = this.#storedAfter ?? "";
     this.#storedAfter = undefined;
     const asked = this.#asked;
@@ -74,13 +74,13 @@ export class VerifiedRanges {
     this.#rows = [];
     if (asked === undefined) return;
     for (const [index, range] of asked.ranges.entries()) {
-      const isPassed = through === "" || (range.upTo !== undefined && !isBehind(range.upTo, through));
+      const isPassed = through === "" || (range.upTo !== undefined && !isAfter(range.upTo, through));
       if (isPassed && !asked.listed.some((each) => overlap(each, range)))
-        this.#wasTaken(range, asked.digests[index], asked);
+        this.#checkTreatedAsEqual(range, asked.digests[index], asked);
     }
   }
 
-  #wasTaken(range: IdRange, digest: RangeDigest | undefined, { rows, asOfMs }: Asked): void {
+  #checkTreatedAsEqual(range: IdRange, digest: RangeDigest | undefined, { rows, asOfMs }: Asked): void {
     const its = rows.filter(({ id }) => isIn(id, range));
     const where = `of cell ${this.#cell} behind ${range.after || "the beginning"} up to ${range.upTo ?? "the end"}`;
     const check = (isRight: boolean, what: string): void =>
@@ -97,11 +97,11 @@ export class VerifiedRanges {
   }
 }
 
-const isBehind = (id: string, other: string): boolean =>
+const isAfter = (id: string, other: string): boolean =>
   other === "" || compareBytes(sourceOrder(id), sourceOrder(other)) > 0;
 const isIn = (id: string, { after, upTo }: IdRange): boolean =>
-  isBehind(id, after) && (upTo === undefined || !isBehind(id, upTo));
+  isAfter(id, after) && (upTo === undefined || !isAfter(id, upTo));
 
 /** Both are without their `after`, and with their `upTo`. */
-const overlap = (a: IdRange, b: IdRange): boolean => endsBehind(a, b.after) && endsBehind(b, a.after);
-const endsBehind = ({ upTo }: IdRange, after: string): boolean => upTo === undefined || isBehind(upTo, after);
+const overlap = (a: IdRange, b: IdRange): boolean => endsAfter(a, b.after) && endsAfter(b, a.after);
+const endsAfter = ({ upTo }: IdRange, after: string): boolean => upTo === undefined || isAfter(upTo, after);

@@ -21,7 +21,7 @@ import { refused, type Result } from "../../../src/core/refusal.ts";
 import { sourceOrder } from "../../../src/core/source-order.ts";
 import { mergeRecords } from "../../../src/http/record-merge.ts";
 import { toApiRecord } from "../../../src/http/answers.ts";
-import type { Api, Reach } from "./api.ts";
+import type { Api, SimulationContext } from "./api.ts";
 
 const TRIES = 3;
 const PAUSE_MS = 50;
@@ -33,12 +33,12 @@ export class CoordinatorFailed extends Error {}
 export class SimulatedRecords implements VerifiedRecords {
   readonly #cell: string;
   readonly #api: Api;
-  readonly #reach: Reach;
+  readonly #context: SimulationContext;
 
-  constructor(cell: string, api: Api, reach: Reach) {
+  constructor(cell: string, api: Api, context: SimulationContext) {
     this.#cell = cell;
     this.#api = api;
-    this.#reach = reach;
+    this.#context = context;
   }
 
   async list({
@@ -49,15 +49,15 @@ export class SimulatedRecords implements VerifiedRecords {
     pageSize,
   }: Parameters<VerifiedRecords["list"]>[0]): Promise<RecordPage> {
     const asOfMs = this.#nowMs();
-    const { shards, limits } = this.#reach.coordinator;
+    const { shards, limits } = this.#context.coordinator;
     const range = { cell: this.#cell, sourceType: source, bucketTypes, ...orders({ after, upTo }) };
     const merge = { shards: shards.length, width: limits.fanOut, limit: pageSize, after: range.after };
-    const merged = await mergeRecords(merge, async (shard, behind, most) =>
-      resultOf(await this.#tried(() => this.#api.records(shard, { ...range, after: behind, limit: most }))),
+    const merged = await mergeRecords(merge, async (shard, after, limit) =>
+      resultOf(await this.#tried(() => this.#api.records(shard, { ...range, after, limit }))),
     );
     if (!merged.ok) throw new CoordinatorFailed(merged.refusal.detail);
     for (const record of merged.value.records)
-      if (record.status === "LEASE_CREATING") this.#reach.judge.showed(record);
+      if (record.status === "LEASE_CREATING") this.#context.judge.showed(record);
     return { records: merged.value.records.map(recordOf), asOfMs, nextPageToken: merged.value.next ?? "" };
   }
 
@@ -68,7 +68,7 @@ export class SimulatedRecords implements VerifiedRecords {
   }: Parameters<VerifiedRecords["digests"]>[0]): ReturnType<VerifiedRecords["digests"]> {
     const asOfMs = this.#nowMs();
     const query = { cell: this.#cell, sourceType: source, bucketTypes, ranges: ranges.map(orders) };
-    const { shards, limits } = this.#reach.coordinator;
+    const { shards, limits } = this.#context.coordinator;
     const answers = await fanOut([...shards.keys()], limits.fanOut, async (shard) =>
       valueOf(await this.#tried(() => this.#api.digests(shard, query))),
     );
@@ -85,7 +85,7 @@ export class SimulatedRecords implements VerifiedRecords {
       return { type, canonical: made.canonical };
     });
     const byShard = Map.groupBy(keys.entries(), ([, { type, canonical }]) =>
-      shardOf(type, canonical, this.#reach.coordinator.shards.length),
+      shardOf(type, canonical, this.#context.coordinator.shards.length),
     );
     const found: LookupFound[] = [];
     for (const [shard, entries] of byShard) {
@@ -113,7 +113,7 @@ export class SimulatedRecords implements VerifiedRecords {
   }
 
   #nowMs(): number {
-    return Math.floor(this.#reach.scheduler.nowMs);
+    return Math.floor(this.#context.scheduler.nowMs);
   }
 }
 

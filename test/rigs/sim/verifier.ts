@@ -16,7 +16,7 @@ import { isLeaseholdError, LeaseholdError } from "../../../src/client/errors.ts"
 import type { Batch as WireBatch } from "../../../src/client/wire.ts";
 import { defaultLimits } from "../../../src/core/limits.ts";
 import type { SourceTypeName } from "../../../src/core/registry.ts";
-import { isRefused, type Api, type Reach } from "./api.ts";
+import { isRefused, type Api, type SimulationContext } from "./api.ts";
 import type { CellLeases } from "./cell-leases.ts";
 import type { Cell } from "./cell.ts";
 import type { SpendingRun } from "./judge/verification-watch.ts";
@@ -25,13 +25,13 @@ import type { Random } from "./random.ts";
 import { VerifiedRanges } from "./verified-ranges.ts";
 import { CoordinatorFailed, SimulatedRecords, valueOf } from "./verified-records.ts";
 import { Violation } from "./violation.ts";
-import type { CellCrash } from "./weather.ts";
+import type { CellCrash } from "./simulation-settings.ts";
 
-interface Around {
+interface VerifierContext {
   cell: Cell;
   process: SpendingRun["process"];
   api: Api;
-  reach: Reach;
+  context: SimulationContext;
   leases: CellLeases;
   random: Random;
   mayDie: (where: CellCrash) => Promise<void>;
@@ -39,12 +39,12 @@ interface Around {
 
 /** Tables by the source of their rows. Of what type a name is says nothing about where it may come from. */
 const TABLES = ["RAILS_TABLE_ROUTES", "RAILS_TABLE_USERS"] as const satisfies readonly SourceTypeName[];
-const FIRST_PLACE = `names ${TABLES[0]} `;
+const FIRST_CURSOR = `names ${TABLES[0]} `;
 const BUCKET_TYPES = ["ROUTES", "USERNAMES"] as const;
 
 /** One run of the production code, over a cell's database and the simulated network. Whatever it cannot do must have a cause that was planted. */
 export class Verifier {
-  readonly #around: Around;
+  readonly #context: VerifierContext;
   /** Rows of the queue are known to lack their claims: how old they are does not matter. */
   #queue: ReadonlySet<string> = new Set();
   /** By the coordinator's clock, of the latest records that were read. */
@@ -53,39 +53,40 @@ export class Verifier {
   #sinceMs: number;
   /** Once it has begun to change something. */
   #spendingRun: SpendingRun | undefined;
-  #places: ReadonlySet<string> = new Set([FIRST_PLACE]);
+  #cursors: ReadonlySet<string> = new Set([FIRST_CURSOR]);
 
-  constructor(around: Around) {
-    this.#around = around;
-    this.#sinceMs = around.reach.scheduler.nowMs;
+  constructor(context: VerifierContext) {
+    this.#context = context;
+    this.#sinceMs = context.context.scheduler.nowMs;
   }
 
   /** Undefined: it could not go on. */
   async run(options: VerifyOptions): Promise<VerificationReport | undefined> {
-    const { judge } = this.#around.reach;
+    const { judge } = this.#context.context;
     const { recentMs = 0 } = options;
-    const ranges = new VerifiedRanges(this.#around.cell.id, judge, recentMs);
+    const ranges = new VerifiedRanges(this.#context.cell.id, judge, recentMs);
     try {
       const report = await verify(this.#ports(options, ranges), {
         ...options,
-        onItem: (item) => this.#hear(item),
+        onItem: (item) => this.#onItem(item),
         onProgress: () => {},
       });
       ranges.ends(report.status === "done");
       this.#see(report);
       return report;
     } catch (error) {
-      ranges.breaksOff();
+      ranges.abort();
       const cause = error instanceof VerificationAborted ? error.cause : error;
       judge.see(`verified aborted by the ${this.#blamed(cause)}`);
       return undefined;
     } finally {
-      if (this.#spendingRun !== undefined) judge.verifications.ends(this.#around.cell.id, this.#spendingRun);
+      if (this.#spendingRun !== undefined)
+        judge.verifications.endRun(this.#context.cell.id, this.#spendingRun);
     }
   }
 
   #blamed(cause: unknown): string {
-    const { id } = this.#around.cell;
+    const { id } = this.#context.cell;
     if (cause instanceof NotSavedError)
       throw new Violation("I5", `cell ${id} lost what it had saved with a lease of a verification`);
     if (cause instanceof LocalFailure || cause instanceof LocalCommitUnknownError) return "database";
@@ -94,7 +95,7 @@ export class Verifier {
   }
 
   #see({ status, resumed, counts, applied }: VerificationReport): void {
-    const { judge } = this.#around.reach;
+    const { judge } = this.#context.context;
     judge.see(`verified ${status}`);
     if (resumed) judge.see("verified resumed");
     if (!applied) judge.see("verified without changes");
@@ -102,19 +103,19 @@ export class Verifier {
     if (status === "needs_approval") judge.see("V5");
   }
 
-  #hear({ action, because, outcome, left }: VerificationItem): void {
-    const { judge } = this.#around.reach;
+  #onItem({ action, because, outcome, left }: VerificationItem): void {
+    const { judge } = this.#context.context;
     judge.see(`verified ${action} ${left ?? outcome}`);
     if (left === "changed") judge.see("V2");
     if (action === "replace" && because === "row" && outcome === "done") judge.see("V3");
   }
 
   #ports(options: VerifyOptions, ranges: VerifiedRanges): VerificationPorts {
-    const { cell, process, api, reach, random, mayDie } = this.#around;
+    const { cell, process, api, context, random, mayDie } = this.#context;
     const { recentMs = 0, apply } = options;
-    const { verifications } = reach.judge;
+    const { verifications } = context.judge;
     const { local } = cell;
-    const records = new SimulatedRecords(cell.id, api, reach);
+    const records = new SimulatedRecords(cell.id, api, context);
     const slot = random.uuid();
     return {
       cell: cell.id,
@@ -133,7 +134,7 @@ export class Verifier {
           await mayDie("before_verify_digests");
           const answer = await records.digests(asked);
           this.#asOfMs = Math.max(this.#asOfMs, answer.asOfMs);
-          ranges.told(asked.ranges, answer);
+          ranges.digested(asked.ranges, answer);
           return answer;
         },
         lookup: async (buckets) => {
@@ -141,7 +142,7 @@ export class Verifier {
           return records.lookup(buckets);
         },
       },
-      mend: (rows, decide) => this.#mend(rows, decide, recentMs),
+      mend: (rows, decide) => this.#repair(rows, decide, recentMs),
       // Nobody deletes later here.
       givenUpLater: async () => new Set(),
       slots: {
@@ -164,23 +165,23 @@ export class Verifier {
           const stored = await local.loadProgress();
           const isOpen = stored !== undefined && !(JSON.parse(stored.text) as { isDone: boolean }).isDone;
           if (isOpen) this.#sinceMs = stored.sinceMs;
-          const place = stored && (JSON.parse(stored.text) as Place);
-          if (place !== undefined) this.#hasMoved(place);
+          const cursor = stored && (JSON.parse(stored.text) as Place);
+          if (cursor !== undefined) this.#hasMoved(cursor);
           if (apply === true)
-            this.#spendingRun ??= verifications.runs(
+            this.#spendingRun ??= verifications.startRun(
               cell.id,
               process,
-              !isGoneOnWith(place, stored?.ageMs ?? 0, options),
+              !isContinuing(cursor, stored?.ageMs ?? 0, options),
             );
           return stored;
         },
         save: async (text) => {
-          const place = JSON.parse(text) as Place;
-          if (place.isDone) ranges.stored("");
-          else if (this.#hasMoved(place)) ranges.stored(place.after);
+          const cursor = JSON.parse(text) as Place;
+          if (cursor.isDone) ranges.stored("");
+          else if (this.#hasMoved(cursor)) ranges.stored(cursor.after);
           await mayDie("before_verify_save");
           await local.saveProgress(text, this.#sinceMs);
-          if (this.#spendingRun !== undefined) verifications.counts(this.#spendingRun, place.spent);
+          if (this.#spendingRun !== undefined) verifications.saveCount(this.#spendingRun, cursor.spent);
         },
       },
       queue: {
@@ -191,22 +192,22 @@ export class Verifier {
         },
         remove: async (rows) => {
           await local.unqueue(rows);
-          reach.judge.see("a queued row is settled");
+          context.judge.see("a queued row is settled");
         },
       },
     };
   }
 
-  /** A run that asks, breaks off or is about to change something stores the place where it was. */
+  /** A run that asks, breaks off or is about to change something stores the cursor where it was. */
   #hasMoved({ pass, source, after }: Place): boolean {
-    const place = `${pass} ${source} ${after}`;
-    const hasMoved = !this.#places.has(place);
-    this.#places = new Set([FIRST_PLACE, place]);
+    const cursor = `${pass} ${source} ${after}`;
+    const hasMoved = !this.#cursors.has(cursor);
+    this.#cursors = new Set([FIRST_CURSOR, cursor]);
     return hasMoved;
   }
 
   #table(source: SourceTypeName, ranges: VerifiedRanges): VerifiedTable {
-    const { mayDie, cell } = this.#around;
+    const { mayDie, cell } = this.#context;
     return {
       name: source,
       source,
@@ -215,7 +216,7 @@ export class Verifier {
       count: async () => {
         // The queue is through, and so is the table before this one.
         this.#queue = new Set();
-        ranges.goesOn();
+        ranges.advance();
         return cell.local.count(source);
       },
       page: async (range) => {
@@ -228,13 +229,13 @@ export class Verifier {
     };
   }
 
-  async #mend(
+  async #repair(
     rows: readonly SourceRow[],
     decide: (rows: LockedRows) => WireBatch | undefined,
     recentMs: number,
   ): Promise<Mended> {
-    const { cell, leases, random, mayDie, reach } = this.#around;
-    await mayDie("before_verify_mend");
+    const { cell, leases, random, mayDie, context } = this.#context;
+    await mayDie("before_verify_repair");
     await this.#takeTime();
     const lease = random.uuid();
     const locks = { mode: "exclusive", rows: () => rows } as const;
@@ -246,12 +247,12 @@ export class Verifier {
       change: { puts: [], removes: [] },
       locks,
     });
-    let isWanted = false;
+    let hasBatch = false;
     try {
       await new LeasedTransaction(ports, lease).inTransaction(async () => {
         const locked = await this.#locked(rows);
         const batch = decide(locked);
-        isWanted = batch !== undefined;
+        hasBatch = batch !== undefined;
         if (batch !== undefined) {
           const spending = this.#queue.size > 0 ? undefined : this.#spendingRun?.spending;
           const begun = {
@@ -263,30 +264,31 @@ export class Verifier {
             asOfMs: this.#asOfMs,
             spending,
           };
-          reach.judge.verifications.begins(begun, (row) =>
+          context.judge.verifications.beginRepair(begun, (row) =>
             this.#queue.has(rowKey(row)) ? undefined : cell.local.ageOf(row),
           );
         }
         return { value: undefined, claimed: batch === undefined ? undefined : { batch, sources: rows } };
       }, {});
-      return { kind: isWanted ? "done" : "nothing" };
+      return { kind: hasBatch ? "done" : "nothing" };
     } catch (error) {
       if (!(error instanceof LeaseholdError) || !error.outcomeKnown || error.conflicts.length === 0)
         throw error;
-      reach.judge.verifications.refused(cell.id, lease, error.conflicts);
+      context.judge.verifications.refused(cell.id, lease, error.conflicts);
       return { kind: "refused", conflicts: error.conflicts };
     }
   }
 
   /** Pages of real tables are large: meanwhile others change what was read. */
   async #takeTime(): Promise<void> {
-    const { api, random, reach } = this.#around;
-    if (!reach.isCalm() && random.chance(0.4)) await api.sleep(random.exponential(random.pick([50, 1_000])));
+    const { api, random, context } = this.#context;
+    if (!context.areFaultsOff() && random.chance(0.4))
+      await api.sleep(random.exponential(random.pick([50, 1_000])));
   }
 
   /** As they are now: nobody changes them while the transaction lasts. */
   async #locked(rows: readonly SourceRow[]): Promise<LockedRows> {
-    const { local } = this.#around.cell;
+    const { local } = this.#context.cell;
     const locked = new Map<string, Awaited<ReturnType<typeof local.read>>[number]>();
     for (const type of TABLES) {
       const ids = rows.filter((row) => row.type === type).map(({ id }) => id);
@@ -298,11 +300,11 @@ export class Verifier {
 }
 
 /** Also where a run begins anew and a question is open: only an answer gives it more to spend. */
-function isGoneOnWith(
-  place: Place | undefined,
+function isContinuing(
+  cursor: Place | undefined,
   ageMs: number,
   { startOver, digests }: VerifyOptions,
 ): boolean {
-  if (place === undefined || place.isDone || startOver === true) return false;
-  return place.isAsking || (ageMs < MAX_AGE_MS && (place.isWhole || digests !== false));
+  if (cursor === undefined || cursor.isDone || startOver === true) return false;
+  return cursor.isAsking || (ageMs < MAX_AGE_MS && (cursor.isWhole || digests !== false));
 }

@@ -95,13 +95,13 @@ export class MessageWatch {
       () => `attempt ${name} is of lease ${lease}, and was of lease ${before}`,
     );
     this.#attempts.set(name, user);
-    const place = `${name}@${ops[0]?.shard}`;
+    const prepareId = `${name}@${ops[0]?.shard}`;
     this.#evidence.check(
       "I8",
-      !this.#prepared.has(place),
+      !this.#prepared.has(prepareId),
       () => `the prepare of attempt ${name} was sent to shard ${ops[0]?.shard} twice`,
     );
-    this.#prepared.add(place);
+    this.#prepared.add(prepareId);
     this.#evidence.see("B3");
     this.#order.asks(factKey(cell, lease), name, from.serial, ops[0]?.shard ?? 0);
   }

@@ -40,7 +40,7 @@ export class ShardWatch {
       ...claims.keys(),
       ...holds.keys(),
     ])) {
-      this.#checkPlace(index, key);
+      this.#checkShardOfKey(index, key);
       this.#checkKey(
         index,
         key,
@@ -53,7 +53,7 @@ export class ShardWatch {
     }
   }
 
-  #checkPlace(index: number, key: string): void {
+  #checkShardOfKey(index: number, key: string): void {
     const [type, canonical] = [key.slice(0, key.indexOf(":")), key.slice(key.indexOf(":") + 1)];
     const home = shardOf(type as "ROUTES", canonical, this.#evidence.coordinator.shards.length);
     this.#evidence.check(

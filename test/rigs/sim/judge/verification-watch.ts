@@ -28,7 +28,7 @@ export interface SpendingRun {
 }
 
 /** What a verification is about to take and give up. */
-interface Mending {
+interface Repair {
   cell: string;
   lease: string;
   ops: readonly Op[];
@@ -45,7 +45,7 @@ interface Mending {
 export class VerificationWatch {
   readonly #evidence: Evidence;
   readonly #drifts: Drifts;
-  readonly #mendings = new Map<string, Mending>();
+  readonly #repairs = new Map<string, Repair>();
   /** By cell, as what follows. */
   readonly #slots = new Map<string, VerificationSlot>();
   readonly #spendings = new Map<string, Spending>();
@@ -57,7 +57,7 @@ export class VerificationWatch {
   }
 
   /** A run of a process begins. `isAnother`: it goes on with nothing, and no question is open. */
-  runs(cell: string, process: SpendingRun["process"], isAnother: boolean): SpendingRun {
+  startRun(cell: string, process: SpendingRun["process"], isAnother: boolean): SpendingRun {
     const others = [...(this.#runs.get(cell) ?? [])].filter((each) => !each.process.dead);
     const before = this.#spendings.get(cell);
     const spending = isAnother || before === undefined ? { changed: 0, counted: 0, isShared: false } : before;
@@ -68,19 +68,19 @@ export class VerificationWatch {
     return run;
   }
 
-  ends(cell: string, run: SpendingRun): void {
+  endRun(cell: string, run: SpendingRun): void {
     this.#runs.get(cell)?.delete(run);
   }
 
   /** So many changes are stored as counted. */
-  counts({ spending }: SpendingRun, spent: number): void {
+  saveCount({ spending }: SpendingRun, spent: number): void {
     spending.counted = spent;
   }
 
   /** Its rows are locked. `ageOf`: by the cell's clock; undefined for a row that is gone, or that does not have to be old. */
-  begins(mending: Mending, ageOf: (row: SourceRow) => number | undefined): void {
-    const { cell, lease, ops, recentMs, asOfMs } = mending;
-    this.#mendings.set(factKey(cell, lease), mending);
+  beginRepair(repair: Repair, ageOf: (row: SourceRow) => number | undefined): void {
+    const { cell, lease, ops, recentMs, asOfMs } = repair;
+    this.#repairs.set(factKey(cell, lease), repair);
     for (const op of ops) {
       const claim = this.#claimOf(op);
       for (const row of [op.source, claim === undefined ? undefined : sourceOf(claim)]) {
@@ -97,7 +97,7 @@ export class VerificationWatch {
   }
 
   refused(cell: string, lease: string, conflicts: readonly Conflict[]): void {
-    const ops = this.#mendings.get(factKey(cell, lease))?.ops ?? [];
+    const ops = this.#repairs.get(factKey(cell, lease))?.ops ?? [];
     for (const { kind, list, index } of conflicts) {
       const op = ops.find((each) => listOf(each.kind) === list && each.index === index);
       const now = op === undefined ? undefined : this.#evidence.claimOn(op);
@@ -110,11 +110,11 @@ export class VerificationWatch {
 
   /** The claims are about to become what the lease says. */
   decided({ cell, lease, state, ops }: Facts): void {
-    const mending = this.#mendings.get(factKey(cell, lease));
-    if (mending === undefined || state !== "COMMITTED") return;
-    this.#spends(mending.spending, cell, ops.length);
+    const repair = this.#repairs.get(factKey(cell, lease));
+    if (repair === undefined || state !== "COMMITTED") return;
+    this.#countChanges(repair.spending, cell, ops.length);
     for (const op of ops) {
-      if (this.#drifts.isSince(cell, op, mending.sinceMs)) continue;
+      if (this.#drifts.isSince(cell, op, repair.sinceMs)) continue;
       const row = this.#evidence.rowsOf(cell).get(nameKey(op));
       const isRight = op.kind === "destroy" ? row === undefined : row !== undefined && saysTheSame(op, row);
       this.#evidence.check("I19", isRight, () => {
@@ -124,7 +124,7 @@ export class VerificationWatch {
   }
 
   /** Rule V5. */
-  #spends(spending: Spending | undefined, cell: string, changes: number): void {
+  #countChanges(spending: Spending | undefined, cell: string, changes: number): void {
     if (spending === undefined) return;
     spending.changed += changes;
     const { changed, counted, isShared } = spending;

@@ -6,15 +6,15 @@ import { nameKey, type LocalRow } from "./local.ts";
 import type { Part } from "./part.ts";
 import { checkRecord } from "./record-check.ts";
 import { Violation } from "./violation.ts";
-import type { World } from "./world.ts";
+import type { Simulation } from "./simulation.ts";
 
 /** The last word on every name, for the history. */
-export async function lookAtAll(world: World): Promise<void> {
-  for (const name of world.names) await world.router.lookup(world.shardOf(name), [name]);
+export async function lookAtAll(simulation: Simulation): Promise<void> {
+  for (const name of simulation.names) await simulation.router.lookup(simulation.shardOf(name), [name]);
 }
 
 /** A lease that was forgotten may be begun again: the register knows nothing of that, so runs with a short retention go without. */
-export function checkHistories({ judge, recorder, coordinator }: World): void {
+export function checkHistories({ judge, recorder, coordinator }: Simulation): void {
   if (coordinator.limits.outcomeRetentionS < defaultLimits.outcomeRetentionS) return;
   const result = checkHistory(recorder.events);
   judge.check("I18", result.ok, () =>
@@ -31,7 +31,7 @@ export function checkHistories({ judge, recorder, coordinator }: World): void {
  * The alarms alone have cleaned up behind all begins that died and all decisions. Where the platform has lost an alarm, and no message has made
  * the object look for it since, a cron is needed.
  */
-export function checkWithoutCron({ judge, coordinator }: World): void {
+export function checkWithoutCron({ judge, coordinator }: Simulation): void {
   const isExcused = (part: Part<object>): boolean => {
     if (part.alarmLost) judge.see("rest needs a cron");
     return part.alarmLost;
@@ -56,8 +56,8 @@ export function checkWithoutCron({ judge, coordinator }: World): void {
   judge.see("rest without a cron");
 }
 
-export function checkRest(world: World): void {
-  const { judge } = world;
+export function checkRest(simulation: Simulation): void {
+  const { judge } = simulation;
   const held = judge.holds()[0];
   judge.check(
     "I11",
@@ -68,10 +68,10 @@ export function checkRest(world: World): void {
     judge.check("I11", state !== "GRANTED", () => `lease ${lease} of cell ${cell} is still granted`);
     judge.check("I5", isApplied, () => `lease ${lease} of cell ${cell} is still not applied`);
   }
-  for (const cell of world.cells) checkCell(world, cell);
-  checkRecord(world);
-  const rows = world.cells.flatMap(({ id, local }) =>
-    [...local.rows.values()].filter((row) => !isAnothers(world, id, row)),
+  for (const cell of simulation.cells) checkCell(simulation, cell);
+  checkRecord(simulation);
+  const rows = simulation.cells.flatMap(({ id, local }) =>
+    [...local.rows.values()].filter((row) => !isAnothers(simulation, id, row)),
   ).length;
   judge.check(
     "I5",
@@ -81,7 +81,7 @@ export function checkRest(world: World): void {
 }
 
 /** After all that, a cell can work as on its first day: nothing counts what is over. */
-export async function checkAlive({ judge, coordinator }: World, cell: Cell): Promise<void> {
+export async function checkAlive({ judge, coordinator }: Simulation, cell: Cell): Promise<void> {
   const part = coordinator.ledger(cell.id);
   const kept =
     part.disk.readDurable<{ value: number }>("SELECT value FROM meta WHERE name = 'fences'")[0]?.value ?? 0;
@@ -104,7 +104,7 @@ export async function checkAlive({ judge, coordinator }: World, cell: Cell): Pro
       allowMissing: false,
     };
     let begun = await cell.api.begin(cell.id, cell.caller, batch);
-    // Some weathers have disks that are slower than the shortest timeouts.
+    // Some settings have disks that are slower than the shortest timeouts.
     for (let tried = 1; begun.kind !== "ok" && tried < 20; tried += 1) {
       await cell.api.sleep(1_000);
       begun = await cell.api.begin(cell.id, cell.caller, batch);
@@ -120,17 +120,17 @@ export async function checkAlive({ judge, coordinator }: World, cell: Cell): Pro
 }
 
 /** A row that was changed without asking may have a name that another cell has: nobody but a person can do anything about it. */
-export const isAnothers = ({ judge }: World, cell: string, row: LocalRow): boolean => {
+export const isAnothers = ({ judge }: Simulation, cell: string, row: LocalRow): boolean => {
   const owner = judge.claimOn(row)?.cell;
   return judge.drifts.has(cell, row) && owner !== undefined && owner !== cell;
 };
 
 /** The cell's database and the coordinator agree, to the last field. */
-function checkCell(world: World, { id, local }: Cell): void {
-  const { judge } = world;
+function checkCell(simulation: Simulation, { id, local }: Cell): void {
+  const { judge } = simulation;
   const claims = new Map(judge.claims().map((claim) => [rowKey(claim), claim]));
   for (const row of local.rows.values()) {
-    if (isAnothers(world, id, row)) continue;
+    if (isAnothers(simulation, id, row)) continue;
     const claim = claims.get(nameKey(row));
     judge.check(
       "I5",

@@ -7,18 +7,18 @@ import type { Faults } from "./faults.ts";
 import type { Network } from "./network.ts";
 import type { Part } from "./part.ts";
 import type { Owner, Scheduler } from "./scheduler.ts";
-import type { Weather } from "./weather.ts";
+import type { SimulationSettings } from "./simulation-settings.ts";
 
 // Checked with the types of the platform, which this side of the tests does not have.
 const CRON = "../../../src/projections/cron.ts";
 
-interface Around {
+interface CronContext {
   clock: { now: () => number; after: (delayMs: number, then: () => void) => () => void };
   uuid: () => string;
   log: (event: string) => void;
 }
 
-type RunCron = (env: unknown, scheduledAtMs: number, around: Around) => Promise<unknown>;
+type RunCron = (env: unknown, scheduledAtMs: number, context: CronContext) => Promise<unknown>;
 
 /** For the judge only: what was deleted. */
 const KEEP_PAST = `
@@ -29,11 +29,11 @@ const KEEP_PAST = `
 
 /** One statement with its values, as D1 hands it out. */
 class Statement {
-  readonly #record: FleetRecord;
+  readonly #record: SimulatedProjection;
   readonly #sql: string;
   readonly #values: readonly SQLInputValue[];
 
-  constructor(record: FleetRecord, sql: string, values: readonly SQLInputValue[] = []) {
+  constructor(record: SimulatedProjection, sql: string, values: readonly SQLInputValue[] = []) {
     this.#record = record;
     this.#sql = sql;
     this.#values = values;
@@ -80,7 +80,7 @@ export interface RecordedLease {
 }
 
 /** D1 as far as the cron uses it: real SQLite, whose every access takes time and may fail before or after it was carried out. */
-export class FleetRecord {
+export class SimulatedProjection {
   readonly #database = new DatabaseSync(":memory:");
   readonly #prepared = new Map<string, StatementSync>();
   readonly #scheduler: Scheduler;
@@ -152,7 +152,7 @@ export class FleetRecord {
       const later = (then: () => void): void =>
         void this.#scheduler.after(this.#faults.recordMs(), undefined, then);
       const fail = (): void => later(() => reject(new Error("D1_ERROR: Network connection lost.")));
-      if (this.#faults.calm) this.#downUntilMs = 0;
+      if (this.#faults.areOff) this.#downUntilMs = 0;
       if (this.#scheduler.nowMs < this.#downUntilMs) return fail();
       switch (this.#faults.record()) {
         case "record_down":
@@ -179,21 +179,21 @@ export class FleetRecord {
 
 /** The production cron, as the platform fires it: now and then twice, and never twice the same. */
 export class Cron {
-  readonly record: FleetRecord;
+  readonly record: SimulatedProjection;
   readonly #owner: Owner = { name: "cron", dead: false };
   readonly #env: Record<string, unknown>;
-  readonly #around: Around;
+  readonly #context: CronContext;
   readonly #run: Promise<RunCron>;
 
   constructor(
-    weather: Weather,
+    settings: SimulationSettings,
     scheduler: Scheduler,
     faults: Faults,
     network: Network,
     coordinator: Coordinator,
     see: (event: string) => void,
   ) {
-    this.record = new FleetRecord(scheduler, faults);
+    this.record = new SimulatedProjection(scheduler, faults);
     const partOf = (name: string): Part<object> => {
       const [kind, number = ""] = name.split("-");
       if (kind === "cell") return coordinator.ledger(number);
@@ -208,7 +208,7 @@ export class Cron {
         },
       );
     const objects = { getByName: stub };
-    const limits = Object.entries(weather.limits).map(([name, value]) => [
+    const limits = Object.entries(settings.limits).map(([name, value]) => [
       limitVariable(name as LimitName),
       String(value),
     ]);
@@ -217,11 +217,11 @@ export class Cron {
       CLAIM_SHARD: objects,
       DIRECTORY: objects,
       DB: this.record,
-      LEASEHOLD_SHARDS: String(weather.shards),
+      LEASEHOLD_SHARDS: String(settings.shards),
       ...Object.fromEntries(limits),
     };
     const random = faults.stream("cron");
-    this.#around = {
+    this.#context = {
       clock: {
         now: () => Math.floor(scheduler.nowMs),
         after: (delayMs, then) => scheduler.after(delayMs, this.#owner, then),
@@ -239,6 +239,6 @@ export class Cron {
 
   async run(): Promise<void> {
     const run = await this.#run;
-    await run(this.#env, this.#around.clock.now(), this.#around);
+    await run(this.#env, this.#context.clock.now(), this.#context);
   }
 }

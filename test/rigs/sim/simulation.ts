@@ -3,11 +3,11 @@ import { shardOf } from "../../../src/core/placement.ts";
 import { opsOf } from "../../../src/http/batch.ts";
 import { batchOpOf, Recorder } from "../history/history.ts";
 import { activities, namesOf } from "./activity.ts";
-import { Api, type Reach } from "./api.ts";
+import { Api, type SimulationContext } from "./api.ts";
 import { Cell } from "./cell.ts";
 import { Coordinator } from "./coordinator.ts";
 import { Faults } from "./faults.ts";
-import { Cron } from "./fleet-record.ts";
+import { Cron } from "./projection.ts";
 import { Judge } from "./judge/judge.ts";
 import type { LocalRow, Name } from "./local.ts";
 import { Network, type Sent, type Witness } from "./network.ts";
@@ -16,7 +16,7 @@ import { checkOutstanding } from "./record-check.ts";
 import { Random } from "./random.ts";
 import { Scheduler, type Owner } from "./scheduler.ts";
 import { Violation } from "./violation.ts";
-import type { PartFault, Weather } from "./weather.ts";
+import type { PartFault, SimulationSettings } from "./simulation-settings.ts";
 
 /** A pause in which much that waits for time comes due: staleness, retention, the longest backoffs. */
 const LONG_PAUSE_MS = 700_000;
@@ -28,7 +28,7 @@ const MAX_SKEW_MS = 120_000;
 const MAX_CELL_SKEW_MS = 900_000;
 
 /** The whole of it: a coordinator, its cells, and what befalls them. */
-export class World {
+export class Simulation {
   readonly scheduler: Scheduler;
   readonly faults: Faults;
   readonly judge: Judge;
@@ -43,7 +43,7 @@ export class World {
   readonly thaws = { started: 0, running: 0 };
   readonly #network: Network;
   readonly #seed: number;
-  readonly #weather: Weather;
+  readonly #settings: SimulationSettings;
   readonly #skipped: { has: (index: number) => boolean };
   readonly #log: string[] = [];
   #failure: Error | undefined;
@@ -51,12 +51,12 @@ export class World {
   #crons = 0;
   #isActing = true;
 
-  constructor(seed: number, weather: Weather, skipped: { has: (index: number) => boolean }) {
+  constructor(seed: number, settings: SimulationSettings, skipped: { has: (index: number) => boolean }) {
     this.#seed = seed;
-    this.#weather = weather;
+    this.#settings = settings;
     this.#skipped = skipped;
     this.scheduler = new Scheduler(Random.of(seed, "ties"));
-    this.faults = new Faults(seed, weather);
+    this.faults = new Faults(seed, settings);
     // The judge needs the coordinator, which needs the network, which tells the judge.
     const witness: Witness = {
       sent: (call) => this.#watch(() => this.judge.sent(call)),
@@ -67,26 +67,33 @@ export class World {
     this.#network = network;
     const log = (_: string, event: string): void => this.judge.see(`log ${event}`);
     this.coordinator = new Coordinator(
-      weather,
+      settings,
       { scheduler: this.scheduler, faults: this.faults, log },
       network,
     );
     this.judge = new Judge(this.coordinator);
     this.recorder = new Recorder();
     const { scheduler, coordinator, judge, recorder } = this;
-    const reach: Reach = { scheduler, network, coordinator, judge, recorder, isCalm: () => this.faults.calm };
-    this.names = namesOf(weather.names);
+    const context: SimulationContext = {
+      scheduler,
+      network,
+      coordinator,
+      judge,
+      recorder,
+      areFaultsOff: () => this.faults.areOff,
+    };
+    this.names = namesOf(settings.names);
     this.cells = [...this.coordinator.ledgers.keys()].map(
-      (cell) => new Cell(cell, reach, this.faults, weather),
+      (cell) => new Cell(cell, context, this.faults, settings),
     );
     const rows = new Map(this.cells.map((cell) => [cell.id, cell.local.rows]));
     this.judge.rowsOf = (cell) => rows.get(cell) ?? new Map();
-    this.cronJob = new Cron(weather, this.scheduler, this.faults, network, this.coordinator, (event) =>
+    this.cronJob = new Cron(settings, this.scheduler, this.faults, network, this.coordinator, (event) =>
       this.judge.see(event),
     );
     this.judge.isRecorded = (cell, lease, state) => this.cronJob.record.hadLease(cell, lease, state);
-    this.router = new Api(reach, somebody("router"));
-    this.operator = new Api(reach, somebody("operator"));
+    this.router = new Api(context, ownerNamed("router"));
+    this.operator = new Api(context, ownerNamed("operator"));
   }
 
   /** Indices of actions that were drawn. */
@@ -95,7 +102,7 @@ export class World {
   }
 
   shardOf({ type, canonical }: BucketKey): number {
-    return shardOf(type, canonical, this.#weather.shards);
+    return shardOf(type, canonical, this.#settings.shards);
   }
 
   /** One event; then everything is looked at. Throws a `Violation`. */
@@ -121,7 +128,7 @@ export class World {
   /** Registers the cells. Before any fault. */
   async start(): Promise<void> {
     await this.cronJob.load();
-    this.faults.calm = true;
+    this.faults.areOff = true;
     for (const { id } of this.cells) {
       const cell = {
         cell: id,
@@ -129,26 +136,26 @@ export class World {
         address: `https://cell-${id}.example`,
         locationHint: null,
       };
-      await this.settle(
+      await this.runUntil(
         this.coordinator.directory.instance().object.addCell({ ...this.coordinator.envelope, ...cell }),
       );
     }
     await this.#begin();
-    this.faults.calm = false;
+    this.faults.areOff = false;
   }
 
   /** Some runs begin with rows and claims, some of them at odds: long enough for a verification to judge them. */
   async #begin(): Promise<void> {
-    if (this.#weather.firstDrifts === 0) return;
+    if (this.#settings.firstDrifts === 0) return;
     const random = this.faults.stream("first drifts");
     for (let round = 0; round < 3; round += 1)
-      for (const cell of this.cells) await this.settle(activities.create(this, cell, random));
-    for (let drift = 0; drift < this.#weather.firstDrifts; drift += 1)
-      await this.settle(activities.plant_drift(this, random.pick(this.cells), random));
+      for (const cell of this.cells) await this.runUntil(activities.create(this, cell, random));
+    for (let drift = 0; drift < this.#settings.firstDrifts; drift += 1)
+      await this.runUntil(activities.plant_drift(this, random.pick(this.cells), random));
     await this.pass(MINUTE_MS, SETTLING_STEPS);
   }
 
-  async settle<T>(work: Promise<T>): Promise<T> {
+  async runUntil<T>(work: Promise<T>): Promise<T> {
     const state = { isDone: false };
     const watched = work.finally(() => (state.isDone = true));
     this.spawn(watched.then(() => {}));
@@ -189,7 +196,7 @@ export class World {
     const random = Random.of(this.#seed, "action", index);
     const pauseMs = random.chance(0.02)
       ? random.exponential(LONG_PAUSE_MS)
-      : random.exponential(this.#weather.actionMs);
+      : random.exponential(this.#settings.actionMs);
     this.scheduler.after(pauseMs, undefined, () => {
       if (this.#isActing && !this.#skipped.has(index)) this.#act(random, index);
       this.act();
@@ -222,8 +229,8 @@ export class World {
   #act(random: Random, index: number): void {
     const isFault = random.chance(0.12);
     const cell = random.pick(this.cells);
-    if (isFault && Object.values(this.#weather.parts).some((weight) => weight > 0)) {
-      const kind = random.weighted(this.#weather.parts);
+    if (isFault && Object.values(this.#settings.parts).some((weight) => weight > 0)) {
+      const kind = random.weighted(this.#settings.parts);
       this.#note(index, this.#breakSomething(kind, random));
       return;
     }
@@ -233,7 +240,7 @@ export class World {
       this.scheduler.after(random.exponential(5_000), undefined, () => cell.restart());
       return;
     }
-    const kind = random.weighted(this.#weather.activities);
+    const kind = random.weighted(this.#settings.activities);
     const needsCell = !["cron", "freeze", "lookup", "rotate_key"].includes(kind);
     if (needsCell && !cell.isUp) return;
     this.#note(index, `${kind} by cell ${cell.id}`);
@@ -327,7 +334,7 @@ export class World {
       subject,
       source,
     }));
-    const result = opsOf({ creates }, this.#weather.shards, this.coordinator.limits);
+    const result = opsOf({ creates }, this.#settings.shards, this.coordinator.limits);
     this.judge.check("I10", !result.ok, () => "a batch with a name twice passes");
     this.judge.see("B1");
   }
@@ -358,4 +365,4 @@ export class World {
   }
 }
 
-const somebody = (name: string): Owner => ({ name, dead: false });
+const ownerNamed = (name: string): Owner => ({ name, dead: false });

@@ -74,7 +74,7 @@ const verifyCrashes = [
   "before_verify_list",
   "before_verify_digests",
   "before_verify_lookup",
-  "before_verify_mend",
+  "before_verify_repair",
   "before_verify_save",
   "before_verify_release",
 ] as const;
@@ -141,7 +141,7 @@ export type Activity = (typeof activities)[number];
  * The conditions of one run, drawn from its seed. Each run has its own mix (swarm testing): what all runs have a little of, no run has enough of
  * to get deep.
  */
-export interface Weather {
+export interface SimulationSettings {
   shards: number;
   cells: number;
   names: number;
@@ -192,22 +192,25 @@ const activityWeights: Record<Activity, number> = {
   decide_late: 0,
 };
 
-export function weatherOf(seed: number): Weather {
+export function drawSettings(seed: number): SimulationSettings {
   const random = Random.of(seed, "weather");
   // One run in ten has no faults at all: then contention is what there is.
-  const storm = random.chance(0.1) ? 0 : random.pick([0.3, 1, 1, 2]);
+  const faultFactor = random.chance(0.1) ? 0 : random.pick([0.3, 1, 1, 2]);
   const rates = <K extends string>(kinds: readonly K[], mean: number): Record<K, number> =>
     Object.fromEntries(
-      kinds.map((kind) => [kind, random.chance(0.5) ? 0 : Math.min(0.3, random.exponential(mean) * storm)]),
+      kinds.map((kind) => [
+        kind,
+        random.chance(0.5) ? 0 : Math.min(0.3, random.exponential(mean) * faultFactor),
+      ]),
     ) as Record<K, number>;
   const messages = rates(messageFaults, 0.02);
   // Some bugs need several rare messages in a row: now and then some kinds are not rare.
-  if (storm > 0 && random.chance(0.4))
+  if (faultFactor > 0 && random.chance(0.4))
     for (const kind of random.some(["duplicate", "late", "lose_answer"] as const, 2))
       messages[kind] = 0.1 + 0.2 * random.next();
   const none = <K extends string>(kinds: readonly K[]): Record<K, number> =>
     Object.fromEntries(kinds.map((kind) => [kind, 0])) as Record<K, number>;
-  const weather: Weather = {
+  const settings: SimulationSettings = {
     shards: random.pick([1, 2, 3, 4]),
     cells: random.pick([2, 2, 3]),
     names: random.pick([2, 3, 5, 8, 12]),
@@ -238,11 +241,11 @@ export function weatherOf(seed: number): Weather {
     parts: Object.fromEntries(
       partFaults.map((kind) => [
         kind,
-        storm === 0 || random.chance(0.5) ? 0 : (0.3 + random.next()) * (kind === "echo" ? 3 : 1),
+        faultFactor === 0 || random.chance(0.5) ? 0 : (0.3 + random.next()) * (kind === "echo" ? 3 : 1),
       ]),
     ) as Record<PartFault, number>,
   };
-  return { ...weather, ...driftOf(Random.of(seed, "drifts"), weather, storm) };
+  return { ...settings, ...driftOf(Random.of(seed, "drifts"), settings, faultFactor) };
 }
 
 /**
@@ -251,14 +254,14 @@ export function weatherOf(seed: number): Weather {
  */
 function driftOf(
   random: Random,
-  { activities: weights, limits, cellCrashes: crashes }: Weather,
-  storm: number,
-): Partial<Weather> {
+  { activities: weights, limits, cellCrashes: crashes }: SimulationSettings,
+  faultFactor: number,
+): Partial<SimulationSettings> {
   if (!random.chance(0.35)) return {};
   const rare = { lookup: 3, scan_leases: 2, scan_records: 2, fence: 1, replay: 1, invalid: 0, cron: 2 };
   const dies = verifyCrashes.map((kind) => [
     kind,
-    random.chance(0.5) ? 0 : Math.min(0.3, random.exponential(0.1) * storm),
+    random.chance(0.5) ? 0 : Math.min(0.3, random.exponential(0.1) * faultFactor),
   ]);
   return {
     shards: random.pick([1, 2]),

@@ -14,22 +14,22 @@ import type { ClaimRow } from "../../../src/core/shard/rows.ts";
 import { sourceOrder } from "../../../src/core/source-order.ts";
 import { isRefused } from "./api.ts";
 import type { Cell } from "./cell.ts";
-import type { World } from "./world.ts";
+import type { Simulation } from "./simulation.ts";
 
 // Calls whose answers are certain once everything has come to rest. They come last, and so change nothing about the storm before them.
 
 /** Of every cell and shard what its claims add up to, whole and in two parts; nothing is held any more (rule R4). */
-export async function checkDigests(world: World): Promise<void> {
-  for (const { id } of world.cells) {
-    for (const shard of world.coordinator.shards.keys()) {
+export async function checkDigests(simulation: Simulation): Promise<void> {
+  for (const { id } of simulation.cells) {
+    for (const shard of simulation.coordinator.shards.keys()) {
       for (const type of Object.keys(sourceTypes) as SourceTypeName[])
-        await checkDigest(world, id, shard, type);
+        await checkDigest(simulation, id, shard, type);
     }
   }
 }
 
 async function checkDigest(
-  { judge, operator }: World,
+  { judge, operator }: Simulation,
   cell: string,
   shard: number,
   sourceType: SourceTypeName,
@@ -52,12 +52,12 @@ async function checkDigest(
     ["the whole", whole === undefined ? [] : [whole]],
     ["two parts", parts],
   ] as const) {
-    const told = textOf(digests);
+    const answered = textOf(digests);
     judge.check(
       "I12",
-      told === expected,
+      answered === expected,
       () =>
-        `${what} of cell ${cell} on shard ${shard} is digested as ${told}, and its claims are ${expected}`,
+        `${what} of cell ${cell} on shard ${shard} is digested as ${answered}, and its claims are ${expected}`,
     );
     const isHeld = digests.some(({ held }) => held);
     judge.check(
@@ -94,8 +94,8 @@ function digestWordsOfRow(row: ClaimRow): DigestWords {
 }
 
 /** A destroy that names another epoch is refused; one that names the claim's own is granted, and rolled back (rule B10). */
-export async function checkEpochs(world: World, cell: Cell): Promise<void> {
-  const { judge } = world;
+export async function checkEpochs(simulation: Simulation, cell: Cell): Promise<void> {
+  const { judge } = simulation;
   const [row] = cell.local.rows.values();
   const claim = judge
     .claims()
@@ -130,7 +130,7 @@ export async function checkEpochs(world: World, cell: Cell): Promise<void> {
 }
 
 /** As many cells as may have a slot get one, and no other; nor does a second run of a cell (rule A3). */
-export async function checkSlots({ judge, operator, coordinator, cells }: World): Promise<void> {
+export async function checkSlots({ judge, operator, coordinator, cells }: Simulation): Promise<void> {
   const take = (cell: string, uuid: string) =>
     operator.toDirectory<VerificationSlot>("takeSlot", { cell, uuid });
   for (const [index, { id }] of cells.entries()) {

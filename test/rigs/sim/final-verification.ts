@@ -2,9 +2,9 @@ import type { VerificationReport } from "../../../src/cell/verification/report.t
 import type { Cell } from "./cell.ts";
 import { isClaimOf, rowKey } from "./judge/rows.ts";
 import { nameKey } from "./local.ts";
-import { isAnothers } from "./rest.ts";
+import { isAnothers } from "./final-checks.ts";
 import { Violation } from "./violation.ts";
-import type { World } from "./world.ts";
+import type { Simulation } from "./simulation.ts";
 
 /** Everything is old enough to be judged, and may be changed. Some runs have room for few ops in a lease. */
 const OPTIONS = { apply: true, recentMs: 0, maxShare: 1, startOver: true, leaseOps: 2 } as const;
@@ -12,31 +12,31 @@ const OPTIONS = { apply: true, recentMs: 0, maxShare: 1, startOver: true, leaseO
 const MOST_STEPS = 20_000;
 
 /** Twice: what one cell gives up, another may have been waiting for. */
-export async function verifyAll(world: World): Promise<void> {
+export async function verifyAll(simulation: Simulation): Promise<void> {
   for (let round = 0; round < 2; round += 1)
-    for (const cell of world.cells) await verified(world, cell, round === 0);
+    for (const cell of simulation.cells) await verified(simulation, cell, round === 0);
 }
 
 /** Nothing is left to be done, and names are as their rows have them, but for those that another cell has. */
-export async function checkVerified(world: World): Promise<void> {
-  const { judge, cells } = world;
+export async function checkVerified(simulation: Simulation): Promise<void> {
+  const { judge, cells } = simulation;
   for (const cell of cells) {
-    const { counts, items } = await verified(world, cell, true);
+    const { counts, items } = await verified(simulation, cell, true);
     const changes = counts.created + counts.replaced + counts.destroyed;
     judge.check(
       "I22",
       changes === 0,
       () => `a second verification of cell ${cell.id} changes ${changes} claims: ${JSON.stringify(items)}`,
     );
-    checkAgreement(world, cell);
+    checkAgreement(simulation, cell);
   }
 }
 
-function checkAgreement(world: World, { id, local }: Cell): void {
-  const { judge } = world;
+function checkAgreement(simulation: Simulation, { id, local }: Cell): void {
+  const { judge } = simulation;
   const claims = new Map(judge.claims().map((claim) => [rowKey(claim), claim]));
   for (const row of local.rows.values()) {
-    const isRight = isAnothers(world, id, row) || isClaimOf(row, id, claims.get(nameKey(row)));
+    const isRight = isAnothers(simulation, id, row) || isClaimOf(row, id, claims.get(nameKey(row)));
     judge.check(
       "I22",
       isRight,
@@ -53,13 +53,13 @@ function checkAgreement(world: World, { id, local }: Cell): void {
   }
 }
 
-/** Some weathers have disks that are slower than the shortest timeouts, and the last run's slot may not have run out yet. */
-async function verified(world: World, cell: Cell, digests: boolean): Promise<VerificationReport> {
+/** Some settings have disks that are slower than the shortest timeouts, and the last run's slot may not have run out yet. */
+async function verified(simulation: Simulation, cell: Cell, digests: boolean): Promise<VerificationReport> {
   for (let tried = 0; tried < 20; tried += 1) {
-    const report = await world.settle(cell.verify({ ...OPTIONS, digests }));
+    const report = await simulation.runUntil(cell.verify({ ...OPTIONS, digests }));
     if (report?.status === "done" && report.counts.leased === 0 && report.counts.changed === 0) return report;
-    await world.pass(70_000, MOST_STEPS);
-    await world.settle(cell.reconcile({ full: true, orphanMs: 60_000, staleMs: 60_000 }));
+    await simulation.pass(70_000, MOST_STEPS);
+    await simulation.runUntil(cell.reconcile({ full: true, orphanMs: 60_000, staleMs: 60_000 }));
   }
   throw new Violation("I22", `in all calm cell ${cell.id} cannot be verified`);
 }

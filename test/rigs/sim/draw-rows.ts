@@ -1,12 +1,12 @@
 import type { Cell } from "./cell.ts";
 import { nameKey, type LocalRow, type Name } from "./local.ts";
 import type { Random } from "./random.ts";
-import type { World } from "./world.ts";
+import type { Simulation } from "./simulation.ts";
 
 const sources = { USERNAMES: "RAILS_TABLE_USERS", ROUTES: "RAILS_TABLE_ROUTES" } as const;
 
 /** A name as one of its users types it. */
-export function rowOf(name: Name, cell: Cell, random: Random): LocalRow {
+export function drawRow(name: Name, cell: Cell, random: Random): LocalRow {
   cell.rows += 1;
   const value = random.chance(0.3) ? name.canonical.toUpperCase() : name.canonical;
   const type = sources[name.type as keyof typeof sources];
@@ -23,12 +23,12 @@ export function rowOf(name: Name, cell: Cell, random: Random): LocalRow {
 const sourceIds = ["2", "3", "10", "02", "x2", "\u{ff5e}", "\u{1f600}"] as const;
 
 /** Names that the cell has no row for, and nobody is at work on. */
-export function newRows(world: World, cell: Cell, random: Random, most: number): LocalRow[] {
-  const free = world.names.filter((name) => !cell.local.rows.has(nameKey(name)) && !cell.isLocked(name));
-  return free.length === 0 ? [] : random.some(free, most).map((name) => rowOf(name, cell, random));
+export function drawNewRows(simulation: Simulation, cell: Cell, random: Random, most: number): LocalRow[] {
+  const free = simulation.names.filter((name) => !cell.local.rows.has(nameKey(name)) && !cell.isLocked(name));
+  return free.length === 0 ? [] : random.some(free, most).map((name) => drawRow(name, cell, random));
 }
 
-export function ownRows(cell: Cell, random: Random, most: number): LocalRow[] {
+export function drawOwnRows(cell: Cell, random: Random, most: number): LocalRow[] {
   const own = [...cell.local.rows.values()].filter((row) => !cell.isLocked(row));
   return own.length === 0 ? [] : random.some(own, most);
 }
