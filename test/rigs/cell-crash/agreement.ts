@@ -11,7 +11,7 @@ const atOnce = { full: true, commitGraceMs: 0, staleMs: 0, orphanMs: 0 } satisfi
 const MOST_RUNS = 50;
 
 /** Reconciles until a run finds nothing to do. Answers what was wrong meanwhile. */
-export async function settle({ cell }: OpenCell): Promise<string[]> {
+export async function reconcileUntilDone({ cell }: OpenCell): Promise<string[]> {
   const complaints: string[] = [];
   for (let run = 1; run <= MOST_RUNS; run += 1) {
     const { counters, findings, deferred } = await cell.reconcile(atOnce);
@@ -23,7 +23,7 @@ export async function settle({ cell }: OpenCell): Promise<string[]> {
 }
 
 /** Where the cell's database and the coordinator disagree, and what was left over on either side. Empty: nowhere, and nothing. */
-export async function disagreements(open: OpenCell): Promise<string[]> {
+export async function findDisagreements(open: OpenCell): Promise<string[]> {
   const [saved, deferred, queued, granted] = await Promise.all([
     open.database.list({ afterUuid: "", limit: 1_000 }),
     open.database.listDeferred({ afterUuid: "", limit: 1_000 }),

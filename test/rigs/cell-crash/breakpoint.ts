@@ -2,13 +2,13 @@ import { subscribe } from "node:diagnostics_channel";
 import { writeSync } from "node:fs";
 import type { CellDatabase } from "../../../src/cell/index.ts";
 import type { Fetch } from "../../../src/client/index.ts";
-import { callOf } from "./call.ts";
+import { callOf } from "./call-of.ts";
 import type { Fault } from "./flows.ts";
 import { REACHED, type Job } from "./job.ts";
-import type { Tx } from "./open-cell.ts";
+import type { Tx } from "./orm.ts";
 import type { Point } from "./points.ts";
 
-export interface Armed extends Pick<Job, "point" | "hit"> {
+export interface ArmedPoint extends Pick<Job, "point" | "hit"> {
   /** What goes wrong before, so that the cell comes there. */
   fault: Fault | undefined;
 }
@@ -18,11 +18,11 @@ const never = new Promise<never>(() => {});
 
 /** The one place where this process ends: it says that it is there, and stands still as a whole, so that nothing goes on behind the parent's back. */
 export class Breakpoint {
-  readonly #armed: Armed;
-  readonly #heard = new Map<string, PromiseWithResolvers<void>>();
+  readonly #armed: ArmedPoint;
+  readonly #answers = new Map<string, PromiseWithResolvers<void>>();
   #hits = 0;
 
-  constructor(armed: Armed) {
+  constructor(armed: ArmedPoint) {
     this.#armed = armed;
   }
 
@@ -35,7 +35,7 @@ export class Breakpoint {
       subscribe("undici:request:bodySent", () => this.#at(`${operation} sent`));
     const response = await fetch(url, init);
     const text = await response.text();
-    this.#at(`${operation} unheard`);
+    this.#at(`${operation} answered`);
     if (operation === "begin") this.#answerOf(uuid).resolve();
     if (operation === "begin" && this.#armed.fault === "lost begin") throw new TypeError("fetch failed");
     return { status: response.status, headers: response.headers, text: async () => text };
@@ -122,8 +122,8 @@ export class Breakpoint {
   }
 
   #answerOf(uuid: string): PromiseWithResolvers<void> {
-    const known = this.#heard.get(uuid) ?? Promise.withResolvers<void>();
-    this.#heard.set(uuid, known);
+    const known = this.#answers.get(uuid) ?? Promise.withResolvers<void>();
+    this.#answers.set(uuid, known);
     return known;
   }
 }

@@ -3,15 +3,15 @@ import { writeSync } from "node:fs";
 import { flushCompileCache } from "node:module";
 import { Breakpoint } from "./breakpoint.ts";
 import { CHUNK_OF_FLOWS, flows, type Flow } from "./flows.ts";
-import { VICTIM, type Job } from "./job.ts";
+import { KILLED_PROCESS, type Job } from "./job.ts";
 import { openCell } from "./open-cell.ts";
 
-async function run({ place, flow: name, names, point, hit }: Job): Promise<string> {
+async function run({ config, flow: name, names, point, hit }: Job): Promise<string> {
   const flow: Flow = flows[name];
   const breakpoint = new Breakpoint({ point, hit, fault: flow.fault });
   const { fetch, logQuery } = breakpoint;
-  const open = openCell(place, {
-    applicationName: VICTIM,
+  const open = openCell(config, {
+    applicationName: KILLED_PROCESS,
     client: { fetch },
     logQuery,
     cell: { chunk: CHUNK_OF_FLOWS },

@@ -5,11 +5,11 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startTestCoordinator } from "../../../src/testing/index.ts";
 import { isSkipped } from "../../support/databases/available.ts";
 import { startPostgres } from "../../support/databases/postgres.ts";
-import { disagreements, settle } from "./agreement.ts";
+import { findDisagreements, reconcileUntilDone } from "./agreement.ts";
 import { openCell, type OpenCell } from "./open-cell.ts";
-import type { Line, Told } from "./record.ts";
+import type { Line, ReportedOutcome } from "./record.ts";
 import { createTables, journal, users } from "./tables.ts";
-import { brokenPromises, doubleNames, lostChanges, readJournals } from "./told.ts";
+import { findBrokenPromises, findDoubleNames, findLostChanges, readJournals } from "./outcome-checks.ts";
 
 describe.skipIf(isSkipped("PostgreSQL"))("the rig's checks", () => {
   const cells: OpenCell[] = [];
@@ -26,13 +26,13 @@ describe.skipIf(isSkipped("PostgreSQL"))("the rig's checks", () => {
     const server = await startPostgres();
     stops.push(() => server.stop());
     for (const cell of ["1", "2"]) {
-      const place = {
+      const config = {
         url: coordinator.url,
         cell,
         key: coordinator.keys.cell(cell),
         databaseUrl: server.url(await server.createDatabase()),
       };
-      const open = openCell(place, { client: { fetch: (to, init) => coordinator.fetch(to, init) } });
+      const open = openCell(config, { client: { fetch: (to, init) => coordinator.fetch(to, init) } });
       stops.push(() => open.close());
       await createTables(open.orm);
       await open.cell.install();
@@ -57,9 +57,9 @@ describe.skipIf(isSkipped("PostgreSQL"))("the rig's checks", () => {
   test("a row without its claim, a claim without its row, and a claim of another row", async () => {
     const one = cellAt(0);
     const { id } = await signUp(one, "ada");
-    expect(await disagreements(one)).toEqual([]);
+    expect(await findDisagreements(one)).toEqual([]);
     await one.orm.update(users).set({ username: "grace" }).where(eq(users.id, id));
-    expect(await disagreements(one)).toEqual([
+    expect(await findDisagreements(one)).toEqual([
       `a row without its claim: USERNAMES grace of USER ${id} from RAILS_TABLE_USERS ${id} ACTIVE`,
       `a claim without its row: USERNAMES ada of USER ${id} from RAILS_TABLE_USERS ${id} ACTIVE`,
     ]);
@@ -89,10 +89,10 @@ describe.skipIf(isSkipped("PostgreSQL"))("the rig's checks", () => {
       `lease ${uuid} is still outstanding in the database`,
       `lease ${uuid} is still granted`,
     ];
-    expect(await disagreements(one)).toEqual([...leftovers, `${claim} LEASE_CREATING`]);
+    expect(await findDisagreements(one)).toEqual([...leftovers, `${claim} LEASE_CREATING`]);
     // Committed, as its row says: now the claim is for good, and no row stands for it.
-    expect(await settle(one)).toEqual([]);
-    expect(await disagreements(one)).toEqual([`${claim} ACTIVE`]);
+    expect(await reconcileUntilDone(one)).toEqual([]);
+    expect(await findDisagreements(one)).toEqual([`${claim} ACTIVE`]);
   });
 
   test("a lease that was rolled back although its row is saved", async () => {
@@ -102,16 +102,16 @@ describe.skipIf(isSkipped("PostgreSQL"))("the rig's checks", () => {
     await two.orm.execute(
       sql`INSERT INTO leasehold_outstanding_leases (uuid, sources) VALUES (${uuid}, '[{"type":"RAILS_TABLE_USERS","id":"7"}]')`,
     );
-    expect(await settle(two)).toEqual([expect.stringContaining(`"${uuid}"`)]);
-    expect(await disagreements(two)).toEqual(["RAILS_TABLE_USERS 7 is queued for verification"]);
+    expect(await reconcileUntilDone(two)).toEqual([expect.stringContaining(`"${uuid}"`)]);
+    expect(await findDisagreements(two)).toEqual(["RAILS_TABLE_USERS 7 is queued for verification"]);
   });
 
   test("a change that was saved and is lost, and one that nobody made", async () => {
     const one = cellAt(0);
     const { id } = await signUp(one, "edsger");
-    expect(await lostChanges(one)).toEqual([]);
+    expect(await findLostChanges(one)).toEqual([]);
     await one.orm.update(users).set({ id: "another" }).where(eq(users.id, id));
-    expect(await lostChanges(one)).toEqual([
+    expect(await findLostChanges(one)).toEqual([
       `user ${id} must be edsger, and is undefined`,
       "user another is there, and nothing says why",
     ]);
@@ -119,26 +119,36 @@ describe.skipIf(isSkipped("PostgreSQL"))("the rig's checks", () => {
   });
 
   test("a name in both cells, in another spelling", async () => {
-    expect(await doubleNames(cells)).toEqual([]);
+    expect(await findDoubleNames(cells)).toEqual([]);
     await cellAt(1).orm.insert(users).values({ id: "double", username: "ADA" });
-    expect(await doubleNames(cells)).toEqual(["ada has two owners"]);
+    expect(await findDoubleNames(cells)).toEqual(["ada has two owners"]);
     await cellAt(1).orm.delete(users).where(eq(users.id, "double"));
   });
 
   test("a user who was told something else than what was saved", async () => {
     const { op } = await signUp(cellAt(0), "barbara");
     const entries = await readJournals(cells);
-    const told = (of: string, what: Told): Line => ({ line: "told", op: of, told: what, code: "CODE" });
+    const reported = (of: string, what: ReportedOutcome): Line => ({
+      line: "reported",
+      op: of,
+      outcome: what,
+      code: "CODE",
+    });
     expect(
-      brokenPromises(
-        [told(op, "saved"), told("none", "failed"), told(op, "unknown"), told("none", "unknown")],
+      findBrokenPromises(
+        [
+          reported(op, "saved"),
+          reported("none", "failed"),
+          reported(op, "unknown"),
+          reported("none", "unknown"),
+        ],
         entries,
       ),
     ).toEqual([]);
-    expect(brokenPromises([told(op, "failed")], entries)).toEqual([
+    expect(findBrokenPromises([reported(op, "failed")], entries)).toEqual([
       `a user was told that ${op} failed (CODE), and it is saved`,
     ]);
-    expect(brokenPromises([told("none", "saved")], entries)).toEqual([
+    expect(findBrokenPromises([reported("none", "saved")], entries)).toEqual([
       "a user was told that none is saved, and it is not",
     ]);
   });

@@ -8,54 +8,54 @@ import { startCoordinator } from "../../../scripts/coordinator.ts";
 import { AlreadyClaimedError, ClaimLeasedError } from "../../../src/client/index.ts";
 import { isSkipped } from "../../support/databases/available.ts";
 import { startPostgres } from "../../support/databases/postgres.ts";
-import { disagreements, settle } from "./agreement.ts";
+import { findDisagreements, reconcileUntilDone } from "./agreement.ts";
 import { flows, type Flow, type FlowName, type Names } from "./flows.ts";
-import { VICTIM } from "./job.ts";
-import { openCell, type OpenCell, type OpenOptions, type Place } from "./open-cell.ts";
-import type { Outcome, Point } from "./points.ts";
+import { KILLED_PROCESS } from "./job.ts";
+import { openCell, type OpenCell, type OpenOptions, type CellConfig } from "./open-cell.ts";
+import type { LocalOutcome, Point } from "./points.ts";
 import { createTables, organizations, users } from "./tables.ts";
-import { Victims } from "./victim.ts";
+import { KillableProcesses } from "./killable-processes.ts";
 
-interface World {
-  place: Place;
+interface TestSetup {
+  config: CellConfig;
   /** The cell's next process. */
   next: OpenCell;
   /** Another cell. */
   other: OpenCell;
-  victims: Victims;
+  processes: KillableProcesses;
 }
 
-const world = {} as World;
+const setup = {} as TestSetup;
 const stops: (() => Promise<unknown>)[] = [];
 let serial = 0;
 
 async function start(): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), "leasehold-cell-crash-"));
   stops.push(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
-  world.victims = await Victims.start(folder);
-  stops.push(async () => world.victims.end());
+  setup.processes = await KillableProcesses.start(folder);
+  stops.push(async () => setup.processes.end());
   const coordinator = await startCoordinator({ port: 0, stateFolder: join(folder, "state") });
   stops.push(() => coordinator.stop());
   const server = await startPostgres();
   stops.push(() => server.stop());
-  const placeOf = async (cell: string): Promise<Place> => ({
+  const configOf = async (cell: string): Promise<CellConfig> => ({
     url: coordinator.url,
     cell,
     key: coordinator.keys.cells[cell] ?? "",
     databaseUrl: server.url(await server.createDatabase()),
   });
-  world.place = await placeOf("1");
-  world.next = openCell(world.place);
-  stops.push(() => world.next.close());
-  world.other = openCell(await placeOf("2"));
-  stops.push(() => world.other.close());
-  await createTables(world.next.orm);
-  await world.next.cell.install();
+  setup.config = await configOf("1");
+  setup.next = openCell(setup.config);
+  stops.push(() => setup.next.close());
+  setup.other = openCell(await configOf("2"));
+  stops.push(() => setup.other.close());
+  await createTables(setup.next.orm);
+  await setup.next.cell.install();
 }
 
 /** The cell, opened for a moment by another process than the next one. */
 async function opens<T>(work: (open: OpenCell) => Promise<T>, options: OpenOptions = {}): Promise<T> {
-  const open = openCell(world.place, options);
+  const open = openCell(setup.config, options);
   try {
     return await work(open);
   } finally {
@@ -67,7 +67,7 @@ async function opens<T>(work: (open: OpenCell) => Promise<T>, options: OpenOptio
 async function untilForgotten({ orm }: OpenCell): Promise<void> {
   for (;;) {
     const { rows } = await orm.execute(
-      sql`SELECT 1 FROM pg_stat_activity WHERE application_name = ${VICTIM}`,
+      sql`SELECT 1 FROM pg_stat_activity WHERE application_name = ${KILLED_PROCESS}`,
     );
     if (rows.length === 0) return;
     await new Promise((resume) => setTimeout(resume, 5));
@@ -84,7 +84,7 @@ async function present({ orm }: OpenCell, names: readonly string[]): Promise<str
 
 /** Whether the other cell gets a name: it takes it, and lets it go. */
 async function isFree(type: "USERNAMES" | "ORGANIZATION_PATH", value: string): Promise<boolean> {
-  const { leases } = world.other.client;
+  const { leases } = setup.other.client;
   const source = { type: "RAILS_TABLE_USERS", id: value } as const;
   try {
     const { uuid } = await leases.begin({
@@ -105,12 +105,18 @@ async function underWay({ database, client }: OpenCell): Promise<string[]> {
   return [...saved.map(({ uuid }) => `saved ${uuid}`), ...granted.map(({ uuid }) => `granted ${uuid}`)];
 }
 
-async function dieAt(name: FlowName, point: Point, outcome: Outcome): Promise<void> {
+async function dieAt(name: FlowName, point: Point, outcome: LocalOutcome): Promise<void> {
   const flow: Flow = flows[name];
   const names: Names = { old: `old-${(serial += 1)}`, fresh: `fresh-${serial}` };
-  const { next } = world;
+  const { next } = setup;
   await flow.prepare?.(opens, names);
-  await world.victims.sacrifice({ place: world.place, flow: name, names, point, hit: hitOf(flow, point) });
+  await setup.processes.runAndKill({
+    config: setup.config,
+    flow: name,
+    names,
+    point,
+    hit: hitOf(flow, point),
+  });
   await untilForgotten(next);
 
   const young = await underWay(next);
@@ -118,8 +124,8 @@ async function dieAt(name: FlowName, point: Point, outcome: Outcome): Promise<vo
   // A deletion that is put off waits for nobody.
   if (!isDeferred(name)) expect(await underWay(next)).toEqual(expect.arrayContaining(young));
 
-  expect(await settle(next)).toEqual([]);
-  expect(await disagreements(next)).toEqual([]);
+  expect(await reconcileUntilDone(next)).toEqual([]);
+  expect(await findDisagreements(next)).toEqual([]);
   const all = [...new Set([...flow.undone(names), ...flow.saved(names), names.old, names.fresh])];
   const left = await present(next, all);
   const allowed = {
@@ -150,7 +156,7 @@ describe.skipIf(isSkipped("PostgreSQL"))("a cell that dies", () => {
 
   for (const name of Object.keys(flows) as FlowName[]) {
     describe(`in ${name}`, () => {
-      const points = Object.entries(flows[name].points) as [Point, Outcome][];
+      const points = Object.entries(flows[name].points) as [Point, LocalOutcome][];
       test.each(points)("%s: %s", (point, outcome) => dieAt(name, point, outcome));
     });
   }

@@ -6,9 +6,9 @@ type Count = Record<string, number>;
 export interface Figures {
   signUps: number;
   /** By kind and code. */
-  told: Count;
+  reported: Count;
   /** Asked, and killed before anybody was told. */
-  untold: number;
+  unreported: number;
   /** Further tries of calls to the coordinator. */
   retries: Count;
   events: Count;
@@ -22,28 +22,28 @@ const DECIDED: ReadonlySet<string> = new Set(["OK", "ALREADY_EXISTS", "ABORTED",
 /** Those that were saved, or refused because of a name. One that failed because everything was down is not counted as one. */
 export const finishedSignUps = (lines: readonly Line[]): number => {
   const signUps = new Set(
-    lines.flatMap((line) => (line.line === "asked" && line.kind === "sign_up" ? [line.op] : [])),
+    lines.flatMap((line) => (line.line === "started" && line.kind === "sign_up" ? [line.op] : [])),
   );
-  return lines.filter((line) => line.line === "told" && signUps.has(line.op) && DECIDED.has(line.code))
+  return lines.filter((line) => line.line === "reported" && signUps.has(line.op) && DECIDED.has(line.code))
     .length;
 };
 
 export function figuresOf(lines: readonly Line[]): Figures {
   const kinds = new Map(
-    lines.flatMap((line) => (line.line === "asked" ? [[line.op, line.kind] as const] : [])),
+    lines.flatMap((line) => (line.line === "started" ? [[line.op, line.kind] as const] : [])),
   );
   const figures: Figures = {
     signUps: finishedSignUps(lines),
-    told: {},
-    untold: kinds.size,
+    reported: {},
+    unreported: kinds.size,
     retries: {},
     events: {},
     reconciled: {},
   };
   for (const line of lines) {
-    if (line.line === "told") {
-      count(figures.told, `${kinds.get(line.op) ?? "?"} ${line.code}`);
-      figures.untold -= 1;
+    if (line.line === "reported") {
+      count(figures.reported, `${kinds.get(line.op) ?? "?"} ${line.code}`);
+      figures.unreported -= 1;
     } else if (line.line === "retry") count(figures.retries, line.operation);
     else if (line.line === "event") count(figures.events, line.kind);
     else if (line.line === "reconciled")

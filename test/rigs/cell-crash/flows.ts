@@ -1,8 +1,9 @@
 import { eq, inArray } from "drizzle-orm";
 import { v7 as uuidv7 } from "uuid";
 import type { Cell } from "../../../src/cell/index.ts";
-import { callOf } from "./call.ts";
-import type { OpenCell, OpenOptions, Tx } from "./open-cell.ts";
+import { callOf } from "./call-of.ts";
+import type { OpenCell, OpenOptions } from "./open-cell.ts";
+import type { Tx } from "./orm.ts";
 import {
   catchingUp,
   deferred,

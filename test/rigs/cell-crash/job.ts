@@ -1,10 +1,10 @@
 import type { FlowName, Names } from "./flows.ts";
-import type { Place } from "./open-cell.ts";
+import type { CellConfig } from "./open-cell.ts";
 import type { Point } from "./points.ts";
 
 /** What a process is to do, and where it is to die. */
 export interface Job {
-  place: Place;
+  config: CellConfig;
   flow: FlowName;
   names: Names;
   point: Point;
@@ -13,7 +13,7 @@ export interface Job {
 }
 
 /** As `pg_stat_activity` shows it. */
-export const VICTIM = "victim";
+export const KILLED_PROCESS = "killed process";
 
 /** What it says when it is there. */
 export const REACHED = "reached ";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { isSkipped } from "../../support/databases/available.ts";
 import { today } from "../../support/day.ts";
-import { run } from "./run.ts";
+import { runLoad } from "./load.ts";
 
 const SLOW_MS = 240_000;
 
@@ -22,12 +22,12 @@ describe.skipIf(isSkipped("PostgreSQL"))("two cells under load", () => {
     { timeout: SLOW_MS },
     async () => {
       const seed = Number(process.env["CELL_CRASH_SEED"] ?? today);
-      const { complaints } = await run({
+      const { complaints } = await runLoad({
         seed,
         signUps: 300,
         names: 20,
         minutes: 3,
-        calmMs: 2_000,
+        maxPauseMs: 2_000,
         folder,
         log: () => {},
       });

@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { parsed, runProgram, wholeNumber } from "../../support/options.ts";
-import { run, type Outcome, type RunOptions } from "./run.ts";
+import { runLoad, type LoadResult, type LoadOptions } from "./load.ts";
 
-const CALM_MS = 6_000;
+const MAX_PAUSE_MS = 6_000;
 
 const usage = `npm run cell-crash -- [options]
 
@@ -16,7 +16,7 @@ const usage = `npm run cell-crash -- [options]
   --minutes N     ends then, however many there were (30)
   --help          this`;
 
-function readOptions(): Pick<RunOptions, "seed" | "signUps" | "names" | "minutes"> {
+function readOptions(): Pick<LoadOptions, "seed" | "signUps" | "names" | "minutes"> {
   const text = { type: "string" } as const;
   const options = {
     "sign-ups": text,
@@ -38,35 +38,35 @@ function readOptions(): Pick<RunOptions, "seed" | "signUps" | "names" | "minutes
   };
 }
 
-const say = (line: string): void => void process.stdout.write(`${line}\n`);
+const print = (line: string): void => void process.stdout.write(`${line}\n`);
 
-function report({ kills, seconds, figures, complaints }: Outcome): void {
-  say(`\n${figures.signUps} sign-ups in ${seconds} s`);
+function report({ kills, seconds, figures, complaints }: LoadResult): void {
+  print(`\n${figures.signUps} sign-ups in ${seconds} s`);
   const tables = {
     kills,
-    told: figures.told,
+    reported: figures.reported,
     retries: figures.retries,
     events: figures.events,
     reconciled: figures.reconciled,
   };
   for (const [name, counts] of Object.entries(tables)) {
-    say(`${name}:`);
+    print(`${name}:`);
     for (const [what, count] of Object.entries(counts).toSorted(([one], [other]) => one.localeCompare(other)))
-      say(`  ${String(count).padStart(7)}  ${what}`);
+      print(`  ${String(count).padStart(7)}  ${what}`);
   }
-  say(`killed before anybody was told: ${figures.untold}`);
-  for (const complaint of complaints.slice(0, 50)) say(`  ${complaint}`);
-  say(complaints.length === 0 ? "ok" : `FAILED: ${complaints.length} complaints`);
+  print(`killed before anybody was told: ${figures.unreported}`);
+  for (const complaint of complaints.slice(0, 50)) print(`  ${complaint}`);
+  print(complaints.length === 0 ? "ok" : `FAILED: ${complaints.length} complaints`);
 }
 
 async function main(): Promise<boolean> {
   const options = readOptions();
   const folder = mkdtempSync(join(tmpdir(), "cell-crash-"));
-  say(`seed ${options.seed}, in ${folder}`);
-  const outcome = await run({ ...options, calmMs: CALM_MS, folder, log: say });
+  print(`seed ${options.seed}, in ${folder}`);
+  const outcome = await runLoad({ ...options, maxPauseMs: MAX_PAUSE_MS, folder, log: print });
   report(outcome);
   if (outcome.complaints.length > 0) {
-    say(
+    print(
       `its records and logs are in ${folder}; again: npm run cell-crash -- --seed ${options.seed} --sign-ups ${options.signUps} --names ${options.names}`,
     );
     return false;

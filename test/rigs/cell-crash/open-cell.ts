@@ -1,4 +1,4 @@
-import { drizzle, type NodePgDatabase } from "drizzle-orm/node-postgres";
+import { drizzle } from "drizzle-orm/node-postgres";
 import { Pool, type PoolClient } from "pg";
 import {
   createCell,
@@ -9,13 +9,11 @@ import {
 } from "../../../src/cell/index.ts";
 import { postgres } from "../../../src/cell/postgres/index.ts";
 import { createClient, type Client, type ClientOptions } from "../../../src/client/index.ts";
+import type { Orm, Tx } from "./orm.ts";
 import { claimables } from "./tables.ts";
 
-export type Orm = NodePgDatabase;
-export type Tx = Parameters<Parameters<Orm["transaction"]>[0]>[0];
-
 /** What a process of a cell needs to know. */
-export interface Place {
+export interface CellConfig {
   url: string;
   cell: string;
   key: string;
@@ -43,7 +41,10 @@ export interface OpenCell {
 }
 
 /** One process's view of a cell. Several may be open on one database. */
-export function openCell({ url, cell: id, key, databaseUrl }: Place, options: OpenOptions = {}): OpenCell {
+export function openCell(
+  { url, cell: id, key, databaseUrl }: CellConfig,
+  options: OpenOptions = {},
+): OpenCell {
   const { applicationName = "cell", logQuery, onConnect, onEvent } = options;
   const pool = new Pool({ connectionString: databaseUrl, max: 10, application_name: applicationName });
   // A server that is killed ends idle connections, and those that wait between two statements: either would end this process.

@@ -2,14 +2,14 @@
 export type Operation = "begin" | "commit" | "rollback" | "get" | "other";
 
 /**
- * Where a cell can die. `sent`: the bytes are with the kernel, and nothing has come back. `unheard`: the coordinator has answered, and the cell has not
+ * Where a cell can die. `sent`: the bytes are with the kernel, and nothing has come back. `answered`: the coordinator has answered, and the cell has not
  * heard it.
  */
 export type Point =
   | `${"before" | "after"} ${"row" | "fence" | "remove"}`
   | `before ${Operation}`
   | `${Operation} sent`
-  | `${Operation} unheard`
+  | `${Operation} answered`
   | "after write"
   | "row before begin"
   | "before COMMIT"
@@ -19,11 +19,11 @@ export type Point =
   | "after look";
 
 /** What must have become of the local change: all of it, none of it, or one of these, because only the database can know. */
-export type Outcome = "saved" | "undone" | "either";
+export type LocalOutcome = "saved" | "undone" | "either";
 
-export type Points = Partial<Record<Point, Outcome>>;
+export type Points = Partial<Record<Point, LocalOutcome>>;
 
-const each = (outcome: Outcome, ...points: Point[]): Points =>
+const each = (outcome: LocalOutcome, ...points: Point[]): Points =>
   Object.fromEntries(points.map((point) => [point, outcome]));
 
 const afterCommit = each(
@@ -32,7 +32,7 @@ const afterCommit = each(
   "after look",
   "before commit",
   "commit sent",
-  "commit unheard",
+  "commit answered",
   "before remove",
   "after remove",
 );
@@ -44,7 +44,7 @@ export const inTransaction: Points = {
     "after write",
     "before begin",
     "begin sent",
-    "begin unheard",
+    "begin answered",
     "before row",
     "row before begin",
     "before COMMIT",
@@ -59,7 +59,7 @@ export const preflight: Points = {
     "undone",
     "before begin",
     "begin sent",
-    "begin unheard",
+    "begin answered",
     "before row",
     "after row",
     "after write",
@@ -73,8 +73,8 @@ export const preflight: Points = {
 export const deferred: Points = {
   ...each("undone", "after write", "before row", "after row", "before COMMIT"),
   ...each("either", "COMMIT sent"),
-  ...each("saved", "after COMMIT", "after look", "before begin", "begin sent", "begin unheard"),
-  ...each("saved", "before commit", "commit sent", "commit unheard", "before remove", "after remove"),
+  ...each("saved", "after COMMIT", "after look", "before begin", "begin sent", "begin answered"),
+  ...each("saved", "before commit", "commit sent", "commit answered", "before remove", "after remove"),
 };
 
 /** Once something went wrong between the begin and the end of COMMIT. */
@@ -83,7 +83,7 @@ export const undoing: Points = each(
   "after undo",
   "before rollback",
   "rollback sent",
-  "rollback unheard",
+  "rollback answered",
 );
 
 /** Where reconciliation dies: over a lease without its row, with it, over a row whose lease is decided, over a deletion that was put off. */
@@ -93,18 +93,18 @@ export const givingUp: Points = each(
   "after fence",
   "before rollback",
   "rollback sent",
-  "rollback unheard",
+  "rollback answered",
 );
 export const finishing: Points = each(
   "saved",
   "before commit",
   "commit sent",
-  "commit unheard",
+  "commit answered",
   "before remove",
   "after remove",
 );
-export const tidying: Points = each("saved", "before get", "get unheard", "before remove", "after remove");
+export const tidying: Points = each("saved", "before get", "get answered", "before remove", "after remove");
 export const catchingUp: Points = {
-  ...each("saved", "before begin", "begin sent", "begin unheard"),
+  ...each("saved", "before begin", "begin sent", "begin answered"),
   ...finishing,
 };

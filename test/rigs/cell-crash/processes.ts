@@ -2,11 +2,11 @@ import type { ChildProcess } from "node:child_process";
 import { join } from "node:path";
 import type { Random } from "../../../demo/random.ts";
 import { endOf, killGroup, startGroup } from "../crash/server.ts";
-import type { Place } from "./open-cell.ts";
-import type { LoadOptions } from "./sign-up-process.ts";
+import type { CellConfig } from "./open-cell.ts";
+import type { SignUpProcessOptions } from "./sign-up-process.ts";
 
-export interface ProcessesOptions extends Pick<LoadOptions, "seed" | "lanes" | "names"> {
-  places: readonly Place[];
+export interface ProcessesOptions extends Pick<SignUpProcessOptions, "seed" | "concurrency" | "names"> {
+  configs: readonly CellConfig[];
   /** Of each cell. */
   each: number;
   /** With `records` in it. */
@@ -16,30 +16,30 @@ export interface ProcessesOptions extends Pick<LoadOptions, "seed" | "lanes" | "
 /** The processes of all cells. Where one is killed another one takes its place. */
 export class Processes {
   readonly #options: ProcessesOptions;
-  readonly #running = new Map<Place, ChildProcess[]>();
+  readonly #running = new Map<CellConfig, ChildProcess[]>();
   /** Of those that ended by themselves. */
   readonly complaints: string[] = [];
   #started = 0;
 
   constructor(options: ProcessesOptions) {
     this.#options = options;
-    for (const place of options.places)
+    for (const config of options.configs)
       this.#running.set(
-        place,
-        Array.from({ length: options.each }, () => this.#start(place)),
+        config,
+        Array.from({ length: options.each }, () => this.#start(config)),
       );
   }
 
   async killOne(random: Random): Promise<void> {
-    const [place] = random.shuffled([...this.#running.keys()]);
-    if (place === undefined) return;
-    const running = this.#running.get(place) ?? [];
+    const [config] = random.shuffled([...this.#running.keys()]);
+    if (config === undefined) return;
+    const running = this.#running.get(config) ?? [];
     const at = random.between(0, running.length - 1);
-    const victim = running[at];
-    if (victim === undefined) return;
-    killGroup(victim.pid);
-    await endOf(victim);
-    running[at] = this.#start(place);
+    const child = running[at];
+    if (child === undefined) return;
+    killGroup(child.pid);
+    await endOf(child);
+    running[at] = this.#start(config);
   }
 
   /** Lets them finish what they are doing. */
@@ -49,10 +49,17 @@ export class Processes {
     await Promise.all(all.map(endOf));
   }
 
-  #start(place: Place): ChildProcess {
-    const { folder, seed, lanes, names } = this.#options;
-    const name = `cell-${place.cell}-${(this.#started += 1)}`;
-    const options: LoadOptions = { place, folder: join(folder, "records"), name, seed, lanes, names };
+  #start(config: CellConfig): ChildProcess {
+    const { folder, seed, concurrency, names } = this.#options;
+    const name = `cell-${config.cell}-${(this.#started += 1)}`;
+    const options: SignUpProcessOptions = {
+      config,
+      folder: join(folder, "records"),
+      name,
+      seed,
+      concurrency,
+      names,
+    };
     const child = startGroup(
       "test/rigs/cell-crash/sign-up-process.ts",
       [JSON.stringify(options)],

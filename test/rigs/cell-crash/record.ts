@@ -5,11 +5,11 @@ export const kinds = ["sign_up", "rename", "delete"] as const;
 export type Kind = (typeof kinds)[number];
 
 /** What a user heard: it is saved, it is not, or nobody knows. */
-export type Told = "saved" | "failed" | "unknown";
+export type ReportedOutcome = "saved" | "failed" | "unknown";
 
 export type Line =
-  | { line: "asked"; op: string; kind: Kind }
-  | { line: "told"; op: string; told: Told; code: string }
+  | { line: "started"; op: string; kind: Kind }
+  | { line: "reported"; op: string; outcome: ReportedOutcome; code: string }
   /** Another try of a call to the coordinator. */
   | { line: "retry"; operation: string }
   /** What nobody was told. Of a contradiction there must be none, ever. */

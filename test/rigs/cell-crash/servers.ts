@@ -4,7 +4,7 @@ import { Server } from "../crash/server.ts";
 import { freePort } from "../../support/free-port.ts";
 import { startPostgres } from "../../support/databases/postgres.ts";
 import type { DatabaseServer } from "../../support/databases/server.ts";
-import type { Place } from "./open-cell.ts";
+import type { CellConfig } from "./open-cell.ts";
 
 /** How long something that was killed stays away. */
 const AWAY_MS = 800;
@@ -30,7 +30,7 @@ export class Servers {
   }
 
   /** A cell with an empty database of its own. */
-  async place(cell: string): Promise<Place> {
+  async config(cell: string): Promise<CellConfig> {
     const { url, keys } = this.#coordinator;
     return {
       url,

@@ -4,18 +4,19 @@ import { v7 as uuidv7 } from "uuid";
 import { Random } from "../../../demo/random.ts";
 import { LocalCommitUnknownError, type CellEvent, type ClaimTransaction } from "../../../src/cell/index.ts";
 import { isLeaseholdError, type LeaseholdError } from "../../../src/client/index.ts";
-import { losingAnswers } from "./lost-answers.ts";
-import { openCell, type Place, type Tx } from "./open-cell.ts";
+import { loseAnswers } from "./lose-answers.ts";
+import { openCell, type CellConfig } from "./open-cell.ts";
+import type { Tx } from "./orm.ts";
 import { Recorder, type Kind, type Line } from "./record.ts";
 import { journal, users } from "./tables.ts";
 
-export interface LoadOptions {
-  place: Place;
+export interface SignUpProcessOptions {
+  config: CellConfig;
   /** Of the records. */
   folder: string;
   name: string;
   seed: number;
-  lanes: number;
+  concurrency: number;
   names: number;
 }
 
@@ -35,20 +36,22 @@ const LOST = 0.01;
 /** After a failure that was not about a name: something is down. */
 const PAUSE_MS = 50;
 
-const { place, folder, name, seed, lanes, names } = JSON.parse(process.argv[2] ?? "{}") as LoadOptions;
+const { config, folder, name, seed, concurrency, names } = JSON.parse(
+  process.argv[2] ?? "{}",
+) as SignUpProcessOptions;
 const ending = { soon: false };
 process.once("SIGTERM", () => (ending.soon = true));
 
 const recorder = new Recorder(folder, name);
 const network = new Random(seed, name, "network");
-const { cell, orm } = openCell(place, {
+const { cell, orm } = openCell(config, {
   client: {
     retries: 4,
     breaker: { openMs: 200 },
     hooks: { onRetry: ({ operation }) => recorder.write({ line: "retry", operation }) },
   },
   cell: { beginDeadlineMs: 1_500, preflightDeadlineMs: 1_500, decideDeadlineMs: 1_500 },
-  onConnect: losingAnswers(() => network.chance(LOST)),
+  onConnect: loseAnswers(() => network.chance(LOST)),
   onEvent: (event) => recorder.write(lineOf(event)),
 });
 
@@ -60,16 +63,16 @@ function lineOf(event: CellEvent): Line {
 /** Asks and tells, as an application tells its user. Answers whether something other than a name stood in the way. */
 async function answering(kind: Kind, work: (op: string) => Promise<unknown>): Promise<boolean> {
   const op = uuidv7();
-  recorder.write({ line: "asked", op, kind });
+  recorder.write({ line: "started", op, kind });
   try {
     await work(op);
-    recorder.write({ line: "told", op, told: "saved", code: "OK" });
+    recorder.write({ line: "reported", op, outcome: "saved", code: "OK" });
     return false;
   } catch (error) {
     recorder.write({
-      line: "told",
+      line: "reported",
       op,
-      told: error instanceof LocalCommitUnknownError ? "unknown" : "failed",
+      outcome: error instanceof LocalCommitUnknownError ? "unknown" : "failed",
       code: codeOf(error),
     });
     return !(error instanceof NobodyThere) && !isAboutNames(error);
@@ -158,8 +161,8 @@ function someName(random: Random): string {
   return random.chance(SPELLED_OTHERWISE) ? chosen.toUpperCase() : chosen;
 }
 
-async function runLane(lane: number): Promise<void> {
-  const random = new Random(seed, name, lane);
+async function runWorker(worker: number): Promise<void> {
+  const random = new Random(seed, name, worker);
   while (!ending.soon) {
     const dice = random.next();
     const act = dice < SIGN_UPS ? signUp : dice < SIGN_UPS + RENAMES ? rename : remove;
@@ -177,6 +180,6 @@ const loop = cell.startReconciling({
     if (result !== undefined) recorder.write({ line: "reconciled", counters: { ...result.counters } });
   },
 });
-await Promise.all(Array.from({ length: lanes }, (_, lane) => runLane(lane)));
+await Promise.all(Array.from({ length: concurrency }, (_, worker) => runWorker(worker)));
 await loop.stop();
 process.exit(0);

@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import { bigserial, pgTable, serial, text } from "drizzle-orm/pg-core";
 import { claimable } from "../../../src/cell/index.ts";
-import type { Orm } from "./open-cell.ts";
+import type { Orm } from "./orm.ts";
 
 /** Whose ids the application makes. Nothing local keeps names apart: the coordinator alone does, within a cell as well. */
 export const users = pgTable("users", {

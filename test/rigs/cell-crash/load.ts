@@ -2,16 +2,16 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { Random } from "../../../demo/random.ts";
-import { disagreements, settle } from "./agreement.ts";
+import { findDisagreements, reconcileUntilDone } from "./agreement.ts";
 import { figuresOf, finishedSignUps, type Figures } from "./figures.ts";
 import { openCell, type OpenCell } from "./open-cell.ts";
 import { Processes } from "./processes.ts";
 import { kinds, readRecords, type Line } from "./record.ts";
 import { Servers } from "./servers.ts";
 import { createTables } from "./tables.ts";
-import { brokenPromises, doubleNames, lostChanges, readJournals } from "./told.ts";
+import { findBrokenPromises, findDoubleNames, findLostChanges, readJournals } from "./outcome-checks.ts";
 
-export interface RunOptions {
+export interface LoadOptions {
   seed: number;
   /** Those that came to an end, one way or the other. */
   signUps: number;
@@ -19,17 +19,17 @@ export interface RunOptions {
   /** It ends then at the latest. */
   minutes: number;
   /** Between two kills, at most: what is down takes no sign-ups. */
-  calmMs: number;
+  maxPauseMs: number;
   /** Empty, and the run's own. */
   folder: string;
   log: (line: string) => void;
 }
 
-const victims = ["process of a cell", "PostgreSQL", "coordinator"] as const;
-type Victim = (typeof victims)[number];
-type Kills = Record<Victim, number>;
+const components = ["process of a cell", "PostgreSQL", "coordinator"] as const;
+type Component = (typeof components)[number];
+type Kills = Record<Component, number>;
 
-export interface Outcome {
+export interface LoadResult {
   kills: Kills;
   figures: Figures;
   /** Of the load, with its kills. */
@@ -38,43 +38,50 @@ export interface Outcome {
 }
 
 const CELLS = ["1", "2"] as const;
-const EACH = 2;
-const LANES = 4;
+const PROCESSES_PER_CELL = 2;
+const CONCURRENCY = 4;
 /** Shuffled again and again: each is killed, and processes most. */
-const DECK: readonly Victim[] = [
+const KILL_ORDER: readonly Component[] = [
   "process of a cell",
   "process of a cell",
   "process of a cell",
   "PostgreSQL",
   "coordinator",
 ];
-const LEAST_CALM_MS = 500;
+const MIN_PAUSE_MS = 500;
 
-/** Two cells under load while everything is killed; then both settle, and everything is compared with everything. */
-export async function run(options: RunOptions): Promise<Outcome> {
+/** Two cells under load while everything is killed; then both reconcileUntilDone, and everything is compared with everything. */
+export async function runLoad(options: LoadOptions): Promise<LoadResult> {
   const { folder, seed, names } = options;
   const records = join(folder, "records");
   mkdirSync(records, { recursive: true });
   const servers = await Servers.start(folder);
   const cells: OpenCell[] = [];
   try {
-    const places = await Promise.all(CELLS.map((cell) => servers.place(cell)));
-    for (const place of places) {
-      const cell = openCell(place);
+    const configs = await Promise.all(CELLS.map((cell) => servers.config(cell)));
+    for (const config of configs) {
+      const cell = openCell(config);
       cells.push(cell);
       await createTables(cell.orm);
       await cell.cell.install();
     }
-    const processes = new Processes({ places, each: EACH, lanes: LANES, names, seed, folder });
+    const processes = new Processes({
+      configs,
+      each: PROCESSES_PER_CELL,
+      concurrency: CONCURRENCY,
+      names,
+      seed,
+      folder,
+    });
     const started = performance.now();
-    const kills = await killAround(options, records, servers, processes);
+    const kills = await killUntilDone(options, records, servers, processes);
     await processes.end();
     const seconds = Math.round((performance.now() - started) / 1_000);
     const lines = readRecords(records);
     const figures = figuresOf(lines);
     const complaints = [
       ...processes.complaints,
-      ...shownNothing(figures, kills),
+      ...findUnexercised(figures, kills),
       ...(await verify(cells, lines)),
     ];
     return { kills, seconds, figures, complaints };
@@ -84,15 +91,15 @@ export async function run(options: RunOptions): Promise<Outcome> {
   }
 }
 
-async function killAround(
-  { seed, signUps, minutes, calmMs, log }: RunOptions,
+async function killUntilDone(
+  { seed, signUps, minutes, maxPauseMs, log }: LoadOptions,
   records: string,
   servers: Servers,
   processes: Processes,
 ): Promise<Kills> {
   const random = new Random(seed, "kills");
   const kills: Kills = { "process of a cell": 0, PostgreSQL: 0, coordinator: 0 };
-  const kill: Record<Victim, () => Promise<void>> = {
+  const kill: Record<Component, () => Promise<void>> = {
     "process of a cell": () => processes.killOne(random),
     PostgreSQL: () => servers.killPostgres(random),
     coordinator: () => servers.killCoordinator(random),
@@ -103,10 +110,10 @@ async function killAround(
     finished < signUps && performance.now() < end;
     finished = finishedSignUps(readRecords(records))
   ) {
-    for (const victim of random.shuffled(DECK)) {
-      await pause(random.between(LEAST_CALM_MS, calmMs));
-      await kill[victim]();
-      kills[victim] += 1;
+    for (const component of random.shuffled(KILL_ORDER)) {
+      await pause(random.between(MIN_PAUSE_MS, maxPauseMs));
+      await kill[component]();
+      kills[component] += 1;
     }
     log(`${finished} sign-ups, ${Object.values(kills).reduce((sum, each) => sum + each, 0)} kills`);
   }
@@ -114,10 +121,12 @@ async function killAround(
 }
 
 /** A run in which nothing happened has passed nothing. */
-function shownNothing({ told }: Figures, kills: Kills): string[] {
+function findUnexercised({ reported }: Figures, kills: Kills): string[] {
   return [
-    ...victims.filter((victim) => kills[victim] === 0).map((victim) => `no ${victim} was killed`),
-    ...kinds.filter((kind) => (told[`${kind} OK`] ?? 0) === 0).map((kind) => `no ${kind} was saved`),
+    ...components
+      .filter((component) => kills[component] === 0)
+      .map((component) => `no ${component} was killed`),
+    ...kinds.filter((kind) => (reported[`${kind} OK`] ?? 0) === 0).map((kind) => `no ${kind} was saved`),
   ];
 }
 
@@ -126,8 +135,16 @@ async function verify(cells: readonly OpenCell[], lines: readonly Line[]): Promi
     line.line === "event" && line.kind === "contradicted" ? [`contradicted: ${line.detail}`] : [],
   );
   for (const [at, cell] of cells.entries()) {
-    const wrong = [...(await settle(cell)), ...(await disagreements(cell)), ...(await lostChanges(cell))];
+    const wrong = [
+      ...(await reconcileUntilDone(cell)),
+      ...(await findDisagreements(cell)),
+      ...(await findLostChanges(cell)),
+    ];
     complaints.push(...wrong.map((text) => `cell ${CELLS[at]}: ${text}`));
   }
-  return [...complaints, ...(await doubleNames(cells)), ...brokenPromises(lines, await readJournals(cells))];
+  return [
+    ...complaints,
+    ...(await findDoubleNames(cells)),
+    ...findBrokenPromises(lines, await readJournals(cells)),
+  ];
 }

@@ -9,7 +9,7 @@ interface Wired {
  * Cuts some connections right after COMMIT was written: saved, and the answer is lost. A server that is killed leaves most such transactions undone, so
  * that kills alone would hardly ever tell the two apart.
  */
-export const losingAnswers =
+export const loseAnswers =
   (isLost: () => boolean) =>
   (client: PoolClient): void => {
     const wired = client as unknown as Wired;

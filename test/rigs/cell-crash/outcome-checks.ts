@@ -10,20 +10,20 @@ export const readJournals = async (cells: readonly OpenCell[]): Promise<Entry[]>
   (await Promise.all(cells.map(({ orm }) => orm.select().from(journal)))).flat();
 
 /** Where what users were told is not what was saved. */
-export function brokenPromises(lines: readonly Line[], entries: readonly Entry[]): string[] {
+export function findBrokenPromises(lines: readonly Line[], entries: readonly Entry[]): string[] {
   const saved = new Set(entries.map(({ op }) => op));
   return lines.flatMap((line) => {
-    if (line.line !== "told") return [];
-    if (line.told === "saved" && !saved.has(line.op))
+    if (line.line !== "reported") return [];
+    if (line.outcome === "saved" && !saved.has(line.op))
       return [`a user was told that ${line.op} is saved, and it is not`];
-    if (line.told === "failed" && saved.has(line.op))
+    if (line.outcome === "failed" && saved.has(line.op))
       return [`a user was told that ${line.op} failed (${line.code}), and it is saved`];
     return [];
   });
 }
 
 /** Where a cell's rows are not what its journal makes of them: a change that was saved is there, unless a later one removed it. */
-export async function lostChanges({ orm }: OpenCell): Promise<string[]> {
+export async function findLostChanges({ orm }: OpenCell): Promise<string[]> {
   const expected = new Map<string, string | null>();
   for (const { kind, userId, username } of await orm.select().from(journal).orderBy(asc(journal.seq))) {
     if (kind === "delete") expected.delete(userId);
@@ -41,7 +41,7 @@ export async function lostChanges({ orm }: OpenCell): Promise<string[]> {
 }
 
 /** Names that have two owners, in whichever cells and spellings. */
-export async function doubleNames(cells: readonly OpenCell[]): Promise<string[]> {
+export async function findDoubleNames(cells: readonly OpenCell[]): Promise<string[]> {
   const rows = (await Promise.all(cells.map(({ orm }) => orm.select().from(users)))).flat();
   const names = rows.flatMap(({ username, email }) =>
     [username, ...(email === null ? [] : [email])].map((name) => name.toLowerCase()),

@@ -22,7 +22,7 @@ async function bundled(folder: string): Promise<string> {
 }
 
 /** Processes that are killed, with one in reserve: starting takes longer than dying. */
-export class Victims {
+export class KillableProcesses {
   readonly #alive = new Set<ChildProcess>();
   readonly #program: string;
   #spare: ChildProcess | undefined;
@@ -32,12 +32,12 @@ export class Victims {
   }
 
   /** `folder` keeps the program. */
-  static async start(folder: string): Promise<Victims> {
-    return new Victims(await bundled(folder));
+  static async start(folder: string): Promise<KillableProcesses> {
+    return new KillableProcesses(await bundled(folder));
   }
 
   /** Has a process do `job`, and kills it where it stands still. Rejects when it never does. */
-  async sacrifice(job: Job): Promise<void> {
+  async runAndKill(job: Job): Promise<void> {
     const child = this.#spare ?? this.#start();
     this.#spare = this.#start();
     const ended = once(child, "exit");
