@@ -2,7 +2,7 @@ import type { SQL } from "drizzle-orm";
 import type { PgDatabase, PgQueryResultHKT } from "drizzle-orm/pg-core";
 import { claimable, type Claimable } from "../../../src/cell/claimable.ts";
 import type { CellDatabase } from "../../../src/cell/local.ts";
-import type { tables } from "./postgres-dialect.ts";
+import type { tables } from "./postgres-tables.ts";
 
 /** The types of PostgreSQL's stand for all: the scenarios use what the dialects of drizzle have in common. */
 export type Orm = PgDatabase<PgQueryResultHKT>;

@@ -1,26 +1,7 @@
 import { sql } from "drizzle-orm";
-import { boolean, integer, pgTable, serial, text } from "drizzle-orm/pg-core";
 import { postgres } from "../../../src/cell/postgres/index.ts";
 import type { Dialect } from "./dialect.ts";
-
-/** The application's own tables, as a cell of any kind might have them. */
-export const tables = {
-  users: pgTable("users", {
-    id: serial("id").primaryKey(),
-    username: text("username").notNull(),
-    bio: text("bio"),
-  }),
-  emails: pgTable("emails", {
-    id: serial("id").primaryKey(),
-    userId: integer("user_id").notNull(),
-    email: text("email"),
-    confirmed: boolean("confirmed").notNull().default(true),
-  }),
-  organizations: pgTable("organizations", { id: serial("id").primaryKey(), path: text("path").notNull() }),
-  redirects: pgTable("redirects", { id: serial("id").primaryKey(), path: text("path").notNull() }),
-  /** Whose ids the application makes. */
-  projects: pgTable("projects", { id: text("id").primaryKey(), path: text("path").notNull() }),
-};
+import { tables } from "./postgres-tables.ts";
 
 export const postgresDialect: Dialect = {
   tables,
