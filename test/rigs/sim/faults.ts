@@ -17,6 +17,12 @@ interface Partition {
 /** Few runs come to these: what can go wrong there is drawn several times. */
 const RARE_WRITES: ReadonlySet<WritePoint> = new Set(["prune", "set_state", "revoke_cell_key"]);
 
+/**
+ * The names of random streams that differ from what they are for. A stream's name is part of what a seed determines, so
+ * renaming a crash point must not rename its stream.
+ */
+const STREAM_NAMES: Partial<Record<CellCrash, string>> = { before_verify_repair: "before_verify_mend" };
+
 /** Draws what goes wrong, and counts it. In a calm nothing does any more. */
 export class Faults {
   readonly counts = new Map<string, number>();
@@ -62,7 +68,10 @@ export class Faults {
 
   /** Whether the process of a cell dies here. */
   cell(cell: string, where: CellCrash): boolean {
-    if (this.areOff || !this.stream(`cell ${cell} ${where}`).chance(this.#settings.cellCrashes[where]))
+    if (
+      this.areOff ||
+      !this.stream(`cell ${cell} ${STREAM_NAMES[where] ?? where}`).chance(this.#settings.cellCrashes[where])
+    )
       return false;
     this.count(`cell:${where}`);
     return true;
