@@ -16,7 +16,7 @@ import {
 import { claimOf, LocalDatabase, type NameType, type Row } from "./local-database.ts";
 import { Recorder as History } from "../history/history.ts";
 import { nowMs, Recorder, type Answered, type Called, type Kind } from "./record.ts";
-import { watchedFetch } from "./watched-fetch.ts";
+import { recordingFetch } from "./recording-fetch.ts";
 
 export interface LoadClientOptions {
   url: string;
@@ -26,7 +26,7 @@ export interface LoadClientOptions {
   client: string;
   keys: { cell: string; router: string };
   seed: number;
-  lanes: number;
+  concurrency: number;
   names: number;
   /** For a call with all its tries. */
   deadlineMs: number;
@@ -69,12 +69,12 @@ const history = new History({
   now: nowMs,
   write: (line) => void writeSync(historyFile, line),
 });
-const watched = watchedFetch(history, client, (to, init) => fetch(to, init));
+const fetchAndRecord = recordingFetch(history, client, (to, init) => fetch(to, init));
 
 /** Counts the tries of one logical call. */
 function counting(): { fetch: Fetch; tries: () => number } {
   let tries = 0;
-  return { fetch: (to, init) => ((tries += 1), watched(to, init)), tries: () => tries };
+  return { fetch: (to, init) => ((tries += 1), fetchAndRecord(to, init)), tries: () => tries };
 }
 
 function connect(who: Pick<ClientOptions, "key" | "cell">, fetchOnce: Fetch): Client {
@@ -118,7 +118,7 @@ function answeredOf(kind: Kind, answer: Answer<string>): Answered {
   };
 }
 
-async function lookAround(random: Random): Promise<void> {
+async function lookUpSome(random: Random): Promise<void> {
   const buckets = someBuckets(random);
   await recorder.call({ cell, kind: "lookup", buckets }, async () => {
     const { fetch: fetchOnce, tries } = counting();
@@ -182,20 +182,20 @@ function makeChange(random: Random): Change {
   return { batch, apply };
 }
 
-class Spoiled extends Error {}
+class SimulatedFailure extends Error {}
 
 /** The rows and the lease's UUID, in one transaction. False: nothing was saved. */
-function save(lease: string, { apply }: Change, isSpoiled: boolean): boolean {
+function save(lease: string, { apply }: Change, shouldFail: boolean): boolean {
   try {
     database.transaction(() => {
       apply(database);
       database.insertLease(lease);
-      if (isSpoiled) throw new Spoiled();
+      if (shouldFail) throw new SimulatedFailure();
     });
     return true;
   } catch (error) {
     // The lease says that nobody else can have changed these rows.
-    if (!(error instanceof Spoiled))
+    if (!(error instanceof SimulatedFailure))
       recorder.problem(`lease ${lease} was granted, and the rows are not so: ${String(error)}`);
     return false;
   }
@@ -224,15 +224,15 @@ async function change(random: Random): Promise<void> {
     recorder.problem(`the commit of lease ${lease}, which was granted, was refused: ${committed.error}`);
 }
 
-async function runLane(lane: number): Promise<void> {
-  const random = new Random(options.seed, client, lane);
+async function runWorker(worker: number): Promise<void> {
+  const random = new Random(options.seed, client, worker);
   while (!ending.soon) {
-    if (random.chance(LOOKUPS)) await lookAround(random);
+    if (random.chance(LOOKUPS)) await lookUpSome(random);
     else await change(random);
   }
 }
 
-await Promise.all(Array.from({ length: options.lanes }, (_, lane) => runLane(lane)));
+await Promise.all(Array.from({ length: options.concurrency }, (_, worker) => runWorker(worker)));
 recorder.close();
 database.close();
 process.exit(0);

@@ -8,27 +8,27 @@ import { endOf, killGroup, startGroup } from "./server.ts";
 
 export const cellIds = ["1", "2"] as const;
 
-export interface LoadOptions {
+export interface ClientsOptions {
   url: string;
   folder: string;
   keys: DevKeys;
   seed: number;
   /** Of each cell. */
   processes?: number;
-  lanes?: number;
+  concurrency?: number;
   names?: number;
   deadlineMs?: number;
 }
 
 /** The processes of both cells. */
 export class Clients {
-  readonly #options: LoadOptions;
+  readonly #options: ClientsOptions;
   readonly #running = new Map<string, ChildProcess>();
   kills = 0;
   #started = 0;
   #isEnding = false;
 
-  constructor(options: LoadOptions) {
+  constructor(options: ClientsOptions) {
     this.#options = options;
     for (const name of ["cells", "records", "history"])
       mkdirSync(join(options.folder, name), { recursive: true });
@@ -43,7 +43,7 @@ export class Clients {
   }
 
   /** Once this much more was written down, or after a while: the load has really come. The first call may take longer, on a busy machine. */
-  async flow(bytes: number): Promise<void> {
+  async waitForRecords(bytes: number): Promise<void> {
     const before = this.#written();
     for (let tries = 0; tries < 400; tries += 1) {
       const written = this.#written();
@@ -83,7 +83,7 @@ export class Clients {
   }
 
   #start(cell: string, client: string): void {
-    const { url, folder, keys, seed, lanes = 4, names = 40, deadlineMs = 20_000 } = this.#options;
+    const { url, folder, keys, seed, concurrency = 4, names = 40, deadlineMs = 20_000 } = this.#options;
     this.#started += 1;
     const options: LoadClientOptions = {
       url,
@@ -93,7 +93,7 @@ export class Clients {
       keys: { cell: keys.cells[cell] ?? "", router: keys.router },
       // A process that takes another's place does something else.
       seed: seed * 1_000 + this.#started,
-      lanes,
+      concurrency,
       names,
       deadlineMs,
     };

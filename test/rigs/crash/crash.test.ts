@@ -12,7 +12,7 @@ import { today } from "../../support/day.ts";
 import { freePort } from "../../support/free-port.ts";
 import { armVariables, CRON_PATH, exempt, failpoints, objectWrites } from "./failpoints.ts";
 import { claimOf, LocalDatabase, type Row } from "./local-database.ts";
-import { describe as describePlan, matrix, planOf } from "./plan.ts";
+import { describeRound, matrix, drawRoundSettings } from "./round-settings.ts";
 import type { Answered, Call, Kind } from "./record.ts";
 import { makeTemplate, quickLimits, runRound } from "./round.ts";
 import { killAll, Server } from "./server.ts";
@@ -29,7 +29,7 @@ afterAll(() => {
 });
 
 /** Of the failpoints, and of nothing else. */
-const marks = [...Object.values(armVariables), CRON_PATH, "tellWhenDead", "wrappedD1"];
+const marks = [...Object.values(armVariables), CRON_PATH, "reportWhenDead", "wrappedD1"];
 const marksIn = (text: string): string[] => marks.filter((mark) => text.includes(mark));
 
 test("a production bundle holds nothing of the failpoints", { timeout: SLOW_MS }, () => {
@@ -105,7 +105,7 @@ test(
       response.end();
     });
     await new Promise<void>((listening) => harness.listen(0, "127.0.0.1", listening));
-    const { port: tellPort } = harness.address() as AddressInfo;
+    const { port: reportPort } = harness.address() as AddressInfo;
     const row: Row = { type: "ROUTES", value: "exact", subject: 1, source: 1 };
     const lease = "/v1/cells/1/leases/00000000-0000-4000-8000-000000000000";
     const call = async (server: Server, ...[method, path, body = null]: Asked): Promise<string> => {
@@ -131,12 +131,12 @@ test(
       { point: "ledger:decide", side: "after", found: "GRANTED", dies: commit },
     ];
     for (const { point, side, found, dies } of steps) {
-      const tell = `http://127.0.0.1:${tellPort}/`;
+      const reportUrl = `http://127.0.0.1:${reportPort}/`;
       const variables = {
         [armVariables.point]: point,
         [armVariables.side]: side,
         [armVariables.hit]: "1",
-        [armVariables.tell]: tell,
+        [armVariables.reportUrl]: reportUrl,
       };
       const server = new Server({ kind: "failing", port, folder: here, variables });
       servers.push(server);
@@ -158,21 +158,25 @@ const seed = Number(process.env["CRASH_SEED"] ?? today);
 const rounds = [
   ...[0, 1].map((index) => ((seed * 2 + index) % matrix.length) + 1),
   matrix.length + 1 + (seed % 1_000),
-].map((number) => planOf(seed, number));
+].map((number) => drawRoundSettings(seed, number));
 
 describe("killed and started again", () => {
   const template = join(folder, "template");
   beforeAll(() => makeTemplate(template), SLOW_MS);
 
-  test.for(rounds.map((plan, index) => [index + 1, plan] as const))(
+  test.for(rounds.map((settings, index) => [index + 1, settings] as const))(
     "round %i",
     { timeout: SLOW_MS },
-    async ([, plan]) => {
-      const { place, kill } = describePlan(plan);
-      const { complaints, kills } = await runRound(plan, join(folder, `round-${plan.number}`), template);
+    async ([, settings]) => {
+      const { moment, kill } = describeRound(settings);
+      const { complaints, kills } = await runRound(
+        settings,
+        join(folder, `round-${settings.number}`),
+        template,
+      );
       expect(
         complaints,
-        `${kill} ${place}; again: npm run crash -- --seed ${seed} --round ${plan.number}`,
+        `${kill} ${moment}; again: npm run crash -- --seed ${seed} --round ${settings.number}`,
       ).toEqual([]);
       expect(kills).toBeGreaterThan(0);
     },
@@ -183,7 +187,7 @@ interface Lease {
   lease: string;
   row: Row;
   /** What its cell was told last. */
-  told: Kind;
+  lastCall: Kind;
 }
 
 test("the verification sees what is lost, made up and left over", { timeout: SLOW_MS }, async () => {
@@ -199,7 +203,7 @@ test("the verification sees what is lost, made up and left over", { timeout: SLO
   const leases: Lease[] = ["lost", "undone", "held", "right"].map((value, index) => ({
     lease: `00000000-0000-4000-8000-00000000000${index}`,
     row: { type: "ROUTES", value, subject: 1, source: index + 1 },
-    told: "commit",
+    lastCall: "commit",
   }));
   const first = await start();
   const database = new LocalDatabase(join(here, "cell-1.sqlite"));
@@ -274,7 +278,7 @@ test("the verification sees what is lost, made up and left over", { timeout: SLO
   const complaints = (await judged(second)).join("\n");
   expect(complaints).toContain("ROUTES lost: cell 1 owns it, and a lookup finds nobody");
   expect(complaints).toContain("cell 1 has a row and no record: ROUTES lost");
-  expect(complaints).toContain("01 is ROLLED_BACK, though its cell heard: begin ok, commit ok");
+  expect(complaints).toContain("01 is ROLLED_BACK, though its cell received: begin ok, commit ok");
   expect(complaints).toContain("ROUTES undone: nobody owns it, and a lookup finds ACTIVE of cell 1");
   expect(complaints).not.toContain("right");
   await second.stop();

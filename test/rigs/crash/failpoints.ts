@@ -11,14 +11,14 @@ export const armVariables = {
   point: "CRASH_POINT",
   side: "CRASH_SIDE",
   hit: "CRASH_HIT",
-  tell: "CRASH_TELL",
+  reportUrl: "CRASH_REPORT_URL",
 } as const;
 
 /** Of the server under test only: runs the cron at once. */
 export const CRON_PATH = "/crash/cron";
 
 /** What a round does so that the write is reached. */
-type Scene =
+type RoundWorkload =
   /** The very first start of a state folder. */
   | "set_up"
   /** Begins, commits and rollbacks. */
@@ -31,14 +31,14 @@ type Scene =
 export interface Failpoint {
   /** `ledger:grant`; of the cron's own writes `cron:save leases`, after the name that the log has for it. */
   name: string;
-  scene: Scene;
+  workload: RoundWorkload;
   /** It dies at one of the first so many hits. */
   hits: number;
 }
 
-const point = (kind: ObjectKind, write: WritePoint, scene: Scene, hits: number): Failpoint => ({
+const point = (kind: ObjectKind, write: WritePoint, workload: RoundWorkload, hits: number): Failpoint => ({
   name: `${kind}:${write}`,
-  scene,
+  workload,
   hits,
 });
 
@@ -60,14 +60,14 @@ export const failpoints: readonly Failpoint[] = [
   point("ledger", "decide", "load", 60),
   point("ledger", "advance_applied", "cron", 3),
   point("ledger", "prune", "prune", 2),
-  { name: "cron:begin run", scene: "cron", hits: 3 },
-  { name: "cron:save cells", scene: "cron", hits: 3 },
-  { name: "cron:save keys", scene: "cron", hits: 1 },
-  { name: "cron:save leases", scene: "cron", hits: 4 },
-  { name: "cron:mark cells", scene: "cron", hits: 3 },
-  { name: "cron:prune runs", scene: "cron", hits: 3 },
-  { name: "cron:prune leases", scene: "cron", hits: 3 },
-  { name: "cron:end run", scene: "cron", hits: 3 },
+  { name: "cron:begin run", workload: "cron", hits: 3 },
+  { name: "cron:save cells", workload: "cron", hits: 3 },
+  { name: "cron:save keys", workload: "cron", hits: 1 },
+  { name: "cron:save leases", workload: "cron", hits: 4 },
+  { name: "cron:mark cells", workload: "cron", hits: 3 },
+  { name: "cron:prune runs", workload: "cron", hits: 3 },
+  { name: "cron:prune leases", workload: "cron", hits: 3 },
+  { name: "cron:end run", workload: "cron", hits: 3 },
 ];
 
 /** Writes without a failpoint round, and why. */

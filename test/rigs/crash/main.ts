@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { renderTable } from "../../../demo/table.ts";
 import { BadOption, parsed, runProgram, wholeNumber } from "../../support/options.ts";
-import { describe, matrix, planOf } from "./plan.ts";
-import { makeTemplate, runRound, type Outcome, type Plan } from "./round.ts";
+import { describeRound, matrix, drawRoundSettings } from "./round-settings.ts";
+import { makeTemplate, runRound, type RoundResult, type RoundSettings } from "./round.ts";
 
 const usage = `npm run crash -- [options]
 
@@ -52,7 +52,7 @@ function readOptions(): Options {
 }
 
 const rowOf = ({
-  plan,
+  settings,
   kills,
   clientKills,
   begins,
@@ -62,13 +62,13 @@ const rowOf = ({
   replays,
   ordered,
   complaints,
-}: Outcome): (string | number)[] => {
-  const { kill, place } = describe(plan);
+}: RoundResult): (string | number)[] => {
+  const { kill, moment } = describeRound(settings);
   return [
-    String(plan.number),
+    String(settings.number),
     kill,
-    place,
-    plan.rides ? "go on" : "cut off",
+    moment,
+    settings.clientsSurvive ? "go on" : "cut off",
     kills,
     clientKills,
     begins,
@@ -81,15 +81,15 @@ const rowOf = ({
   ];
 };
 
-async function tryRound(plan: Plan, folder: string, template: string): Promise<Outcome> {
+async function tryRound(settings: RoundSettings, folder: string, template: string): Promise<RoundResult> {
   try {
-    return await runRound(plan, folder, template);
+    return await runRound(settings, folder, template);
   } catch (error) {
     const complaints = [
       `the round broke off: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
     ];
     return {
-      plan,
+      settings,
       kills: 0,
       clientKills: 0,
       begins: 0,
@@ -109,16 +109,16 @@ async function main(): Promise<boolean> {
   const template = join(folder, "template");
   process.stdout.write(`seed ${seed}, ${numbers.length} rounds, in ${folder}\n`);
   await makeTemplate(template);
-  const outcomes: Outcome[] = [];
+  const outcomes: RoundResult[] = [];
   const failed: string[] = [];
   for (const number of numbers) {
-    const plan = planOf(seed, number);
+    const settings = drawRoundSettings(seed, number);
     const roundFolder = join(folder, `round-${number}`);
-    const outcome = await tryRound(plan, roundFolder, template);
+    const outcome = await tryRound(settings, roundFolder, template);
     outcomes.push(outcome);
-    const { kill, place } = describe(plan);
+    const { kill, moment } = describeRound(settings);
     process.stdout.write(
-      `round ${number}: ${kill} at ${place}: ${outcome.complaints.length === 0 ? "ok" : "FAILED"}\n`,
+      `round ${number}: ${kill} at ${moment}: ${outcome.complaints.length === 0 ? "ok" : "FAILED"}\n`,
     );
     if (outcome.complaints.length === 0) {
       rmSync(roundFolder, { recursive: true, force: true });

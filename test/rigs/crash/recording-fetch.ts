@@ -3,7 +3,7 @@ import type { LeaseState } from "../../../src/core/messages.ts";
 import type { Answer, BatchOp, Call, Recorder, SeenConflict, SeenRecord } from "../history/history.ts";
 
 /** Writes down every try of every call that the history knows, before it leaves and after its answer. */
-export function watchedFetch(recorder: Recorder, client: string, inner: Fetch): Fetch {
+export function recordingFetch(recorder: Recorder, client: string, inner: Fetch): Fetch {
   return async (url, init) => {
     const call = callOf(init.method, new URL(url).pathname, init.body);
     if (call === undefined) return inner(url, init);
@@ -49,7 +49,7 @@ const opOf = (
   ...(source === undefined ? {} : { source: reference(source) }),
 });
 
-interface WireRecord {
+interface ApiRecord {
   bucket: Bucket;
   cell_id: string;
   status: SeenRecord["status"];
@@ -59,22 +59,22 @@ interface WireRecord {
   epoch: number;
 }
 
-interface WireConflict {
+interface ApiConflict {
   bucket: Bucket;
   kind: SeenConflict["kind"];
   owner?: "self" | "other";
 }
 
-interface WireAnswer {
+interface ApiAnswer {
   lease?: { state: LeaseState; counts: { missing: number } };
-  results?: { bucket: Bucket; record?: WireRecord }[];
+  results?: { bucket: Bucket; record?: ApiRecord }[];
   code?: string;
   reason?: string;
-  conflicts?: WireConflict[];
+  conflicts?: ApiConflict[];
 }
 
 function answerOf(call: Call, status: number, text: string): Answer {
-  const answer = JSON.parse(text) as WireAnswer;
+  const answer = JSON.parse(text) as ApiAnswer;
   if (status >= 400 && status < 500 && answer.code !== undefined) {
     const { code, reason, conflicts } = answer;
     const met = conflicts?.map(({ bucket, kind, owner }) => ({
@@ -115,7 +115,7 @@ const seen = ({
   subject,
   source,
   epoch,
-}: WireRecord): SeenRecord => ({
+}: ApiRecord): SeenRecord => ({
   cell,
   status,
   lease,

@@ -1,7 +1,7 @@
 import { Random } from "../../../demo/random.ts";
 import { failpoints, type Failpoint, type Side } from "./failpoints.ts";
-import type { Plan } from "./round.ts";
-import type { Victim } from "./server.ts";
+import type { RoundSettings } from "./round.ts";
+import type { KillTarget } from "./server.ts";
 
 /** A round follows from the seed and its number alone, so that it can be run again by itself. */
 
@@ -12,29 +12,32 @@ export const matrix: readonly { failpoint: Failpoint; side: Side }[] = failpoint
 );
 
 /** Numbers from 1: each failpoint on each side first, then random moments without end. */
-export function planOf(seed: number, number: number): Plan {
-  const random = new Random(seed, "plan", number);
-  const place = matrix[number - 1];
-  const death: Plan["death"] =
-    place === undefined
-      ? { kind: "random", victims: Array.from({ length: random.between(1, 3) }, () => victimOf(random)) }
-      : { kind: "failpoint", ...place, hit: random.between(1, place.failpoint.hits) };
+export function drawRoundSettings(seed: number, number: number): RoundSettings {
+  const random = new Random(seed, "settings", number);
+  const entry = matrix[number - 1];
+  const death: RoundSettings["death"] =
+    entry === undefined
+      ? {
+          kind: "random",
+          killTargets: Array.from({ length: random.between(1, 3) }, () => drawTarget(random)),
+        }
+      : { kind: "failpoint", ...entry, hit: random.between(1, entry.failpoint.hits) };
   return {
     number,
     seed,
     death,
-    rides: random.chance(0.5),
+    clientsSurvive: random.chance(0.5),
     killsClient: random.chance(0.4),
     isPatient: number % 8 === 0,
   };
 }
 
-function victimOf(random: Random): Victim {
+function drawTarget(random: Random): KillTarget {
   if (random.chance(0.6)) return "group";
   return random.chance(0.5) ? "node" : "workerd";
 }
 
-export const describe = ({ death }: Plan): { kill: string; place: string } =>
+export const describeRound = ({ death }: RoundSettings): { kill: string; moment: string } =>
   death.kind === "random"
-    ? { kill: death.victims.join(", "), place: "any moment" }
-    : { kill: "group", place: `${death.side} ${death.failpoint.name}, hit ${death.hit}` };
+    ? { kill: death.killTargets.join(", "), moment: "any moment" }
+    : { kill: "group", moment: `${death.side} ${death.failpoint.name}, hit ${death.hit}` };

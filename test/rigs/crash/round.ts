@@ -13,26 +13,26 @@ import { cellIds, Clients } from "./clients.ts";
 import { armVariables, CRON_PATH, type Failpoint, type Side } from "./failpoints.ts";
 import { LocalDatabase } from "./local-database.ts";
 import { nowMs, readRecords, type Records } from "./record.ts";
-import { Server, type ServerOptions, type Victim } from "./server.ts";
+import { Server, type ServerOptions, type KillTarget } from "./server.ts";
 import { judgeRecord, readStores } from "./state-files.ts";
 import { Verifier } from "./verify.ts";
-import { watchedFetch } from "./watched-fetch.ts";
+import { recordingFetch } from "./recording-fetch.ts";
 
-export interface Plan {
+export interface RoundSettings {
   number: number;
   seed: number;
   death:
     | { kind: "failpoint"; failpoint: Failpoint; side: Side; hit: number }
-    | { kind: "random"; victims: readonly Victim[] };
+    | { kind: "random"; killTargets: readonly KillTarget[] };
   /** The clients live through the death and go on; otherwise they are cut off with it. */
-  rides: boolean;
+  clientsSurvive: boolean;
   killsClient: boolean;
   /** Waits for the alarms instead of making the ledgers write. */
   isPatient: boolean;
 }
 
-export interface Outcome {
-  plan: Plan;
+export interface RoundResult {
+  settings: RoundSettings;
   kills: number;
   clientKills: number;
   begins: number;
@@ -70,8 +70,12 @@ export async function makeTemplate(folder: string): Promise<void> {
   await server.stop();
 }
 
-export async function runRound(plan: Plan, folder: string, template: string): Promise<Outcome> {
-  const round = new Round(plan, folder, await freePort());
+export async function runRound(
+  settings: RoundSettings,
+  folder: string,
+  template: string,
+): Promise<RoundResult> {
+  const round = new Round(settings, folder, await freePort());
   try {
     return await round.run(template);
   } finally {
@@ -80,44 +84,44 @@ export async function runRound(plan: Plan, folder: string, template: string): Pr
 }
 
 class Round {
-  readonly #plan: Plan;
+  readonly #settings: RoundSettings;
   readonly #folder: string;
   readonly #port: number;
   readonly #random: Random;
   readonly #complaints: string[] = [];
   readonly #harness = createServer();
-  #told: () => void = () => {};
+  #onFailpoint: () => void = () => {};
   #server: Server | undefined;
   #clients: Clients | undefined;
   #kills = 0;
 
-  constructor(plan: Plan, folder: string, port: number) {
-    this.#plan = plan;
+  constructor(settings: RoundSettings, folder: string, port: number) {
+    this.#settings = settings;
     this.#folder = folder;
     this.#port = port;
-    this.#random = new Random(plan.seed, "round", plan.number);
+    this.#random = new Random(settings.seed, "round", settings.number);
   }
 
-  async run(template: string): Promise<Outcome> {
-    const { death } = this.#plan;
+  async run(template: string): Promise<RoundResult> {
+    const { death } = this.#settings;
     mkdirSync(this.#folder, { recursive: true });
     if (!this.#isSetUp) cpSync(join(template, "state"), join(this.#folder, "state"), { recursive: true });
     await new Promise<void>((listening) => this.#harness.listen(0, "127.0.0.1", listening));
     this.#harness.on("request", (_request, response) => {
-      this.#told();
+      this.#onFailpoint();
       response.end();
     });
-    if (this.#scene === "prune") await this.#age();
+    if (this.#workload === "prune") await this.#age();
     if (death.kind === "failpoint") await this.#dieAtFailpoint();
-    else await this.#dieAtRandom(death.victims);
+    else await this.#dieAtRandom(death.killTargets);
     const records = readRecords(join(this.#folder, "records"));
     const replays = await this.#verify(records);
-    const ordered = this.#scene === "prune" ? 0 : this.#checkHistory();
+    const ordered = this.#workload === "prune" ? 0 : this.#checkHistory();
     const count = (kind: string, answer: string): number => countOf(records, kind, answer);
     if (!this.#isSetUp && !isLoaded(records))
       this.#complaints.push("no begin or no commit was acknowledged: there was nothing to verify");
     return {
-      plan: this.#plan,
+      settings: this.#settings,
       kills: this.#kills,
       clientKills: this.#clients?.kills ?? 0,
       begins: count("begin", "ok"),
@@ -136,12 +140,12 @@ class Round {
     if (this.#server?.isRunning === true) await this.#server.kill("group");
   }
 
-  get #scene(): Failpoint["scene"] | undefined {
-    return this.#plan.death.kind === "failpoint" ? this.#plan.death.failpoint.scene : undefined;
+  get #workload(): Failpoint["workload"] | undefined {
+    return this.#settings.death.kind === "failpoint" ? this.#settings.death.failpoint.workload : undefined;
   }
 
   get #isSetUp(): boolean {
-    return this.#scene === "set_up";
+    return this.#workload === "set_up";
   }
 
   /** Production gets the arming variables as well: it must not know them. */
@@ -159,7 +163,7 @@ class Round {
 
   #startClients(server: Server): Clients {
     // The same ones again, where there were some: they know what was done, and do something else.
-    const seed = this.#plan.seed * 1_000 + this.#plan.number;
+    const seed = this.#settings.seed * 1_000 + this.#settings.number;
     const clients =
       this.#clients ?? new Clients({ url: server.url, folder: this.#folder, keys: server.keys, seed });
     clients.start();
@@ -167,7 +171,7 @@ class Round {
   }
 
   #arming(): Record<string, string> {
-    const { death } = this.#plan;
+    const { death } = this.#settings;
     const address = this.#harness.address();
     const port = typeof address === "object" && address !== null ? address.port : 0;
     if (death.kind !== "failpoint") return {};
@@ -175,7 +179,7 @@ class Round {
       [armVariables.point]: death.failpoint.name,
       [armVariables.side]: death.side,
       [armVariables.hit]: String(death.hit),
-      [armVariables.tell]: `http://127.0.0.1:${port}/`,
+      [armVariables.reportUrl]: `http://127.0.0.1:${port}/`,
     };
   }
 
@@ -183,28 +187,29 @@ class Round {
   async #age(): Promise<void> {
     const server = await this.#start("production");
     this.#clients = this.#startClients(server);
-    await this.#clients.flow(2 * FLOW_BYTES);
+    await this.#clients.waitForRecords(2 * FLOW_BYTES);
     this.#complaints.push(...(await this.#clients.end("SIGTERM")));
     await sleep(PRUNE_AFTER_S * 1_000 + 500);
     await server.stop();
   }
 
   async #dieAtFailpoint(): Promise<void> {
-    const told = new Promise<void>((resolve) => (this.#told = resolve));
+    const reached = new Promise<void>((resolve) => (this.#onFailpoint = resolve));
     // The kill comes from here, whether the server is ready by then or not.
-    const killed = told.then(() => this.#server?.kill("group"));
-    const retention = this.#scene === "prune" ? { LEASEHOLD_OUTCOME_RETENTION_S: String(PRUNE_AFTER_S) } : {};
+    const killed = reached.then(() => this.#server?.kill("group"));
+    const retention =
+      this.#workload === "prune" ? { LEASEHOLD_OUTCOME_RETENTION_S: String(PRUNE_AFTER_S) } : {};
     const server = await this.#start("failing", { ...this.#arming(), ...retention });
     const cron = { over: false };
     if (server.isRunning && !this.#isSetUp) {
       this.#clients = this.#startClients(server);
-      if (this.#scene !== "load") void this.#runCrons(server, cron);
-      if (this.#plan.killsClient)
+      if (this.#workload !== "load") void this.#runCrons(server, cron);
+      if (this.#settings.killsClient)
         setTimeout(() => this.#clients?.killOne(this.#random), this.#random.between(300, 900)).unref();
     }
-    const reached = await Promise.race([killed.then(() => true), sleep(REACH_MS).then(() => false)]);
+    const isReached = await Promise.race([killed.then(() => true), sleep(REACH_MS).then(() => false)]);
     cron.over = true;
-    if (!reached) {
+    if (!isReached) {
       this.#complaints.push("the failpoint was not reached");
       await server.kill("group");
     }
@@ -219,24 +224,24 @@ class Round {
     }
   }
 
-  async #dieAtRandom(victims: readonly Victim[]): Promise<void> {
+  async #dieAtRandom(killTargets: readonly KillTarget[]): Promise<void> {
     let server = await this.#start("production");
     this.#clients = this.#startClients(server);
-    for (const [index, victim] of victims.entries()) {
+    for (const [index, target] of killTargets.entries()) {
       if (!server.isRunning) server = await this.#start("production");
       // Mostly under full load, and now and then right after the start, while everybody is still recovering.
-      if (index === 0 || this.#random.chance(0.6)) await this.#clients.flow(FLOW_BYTES);
+      if (index === 0 || this.#random.chance(0.6)) await this.#clients.waitForRecords(FLOW_BYTES);
       await sleep(this.#random.between(0, 1_500));
-      if (this.#plan.killsClient && index === 0) this.#clients.killOne(this.#random);
-      await this.#kill(server, victim);
+      if (this.#settings.killsClient && index === 0) this.#clients.killOne(this.#random);
+      await this.#kill(server, target);
     }
     await this.#afterDeath();
   }
 
-  async #kill(server: Server, victim: Victim): Promise<void> {
-    await server.kill(victim);
+  async #kill(server: Server, target: KillTarget): Promise<void> {
+    await server.kill(target);
     this.#kills += 1;
-    if (victim !== "workerd") return;
+    if (target !== "workerd") return;
     // Its other half starts another runtime; now and then it is told to end before that one is there.
     const isBack = this.#random.chance(0.7) ? server.isBack() : this.#stop(server).then(() => true);
     if (await Promise.race([isBack, sleep(60_000).then(() => false)])) return;
@@ -246,15 +251,16 @@ class Round {
 
   /** The production server on the same state; clients go on, or were cut off. */
   async #afterDeath(): Promise<void> {
-    const { rides } = this.#plan;
-    if (!rides) this.#complaints.push(...((await this.#clients?.end("SIGUSR2")) ?? []));
+    const { clientsSurvive } = this.#settings;
+    if (!clientsSurvive) this.#complaints.push(...((await this.#clients?.end("SIGUSR2")) ?? []));
     const current = this.#server;
     const server = current?.isRunning === true ? current : await this.#start("production", this.#arming());
     // Cut off at one of the first writes: without others there would be nothing to verify.
-    const isFresh = this.#isSetUp || (!rides && !isLoaded(readRecords(join(this.#folder, "records"))));
+    const isFresh =
+      this.#isSetUp || (!clientsSurvive && !isLoaded(readRecords(join(this.#folder, "records"))));
     if (isFresh) this.#clients = this.#startClients(server);
-    if (!rides && !isFresh) return;
-    await this.#clients?.flow(FLOW_BYTES);
+    if (!clientsSurvive && !isFresh) return;
+    await this.#clients?.waitForRecords(FLOW_BYTES);
     this.#complaints.push(...((await this.#clients?.end("SIGTERM")) ?? []));
   }
 
@@ -265,35 +271,39 @@ class Round {
       cell,
       database: new LocalDatabase(join(this.#folder, "cells", `cell-${cell}.sqlite`)),
     }));
-    const watched = this.#watched();
-    const verifier = new Verifier({ url: server.url, keys: server.keys, fetch: watched }, cells, records);
-    this.#complaints.push(...(await verifier.all({ forgetful: this.#scene === "prune" })));
+    const recordingFetch = this.#recordingFetch();
+    const verifier = new Verifier(
+      { url: server.url, keys: server.keys, fetch: recordingFetch },
+      cells,
+      records,
+    );
+    this.#complaints.push(...(await verifier.all({ forgetful: this.#workload === "prune" })));
     const hidden = await fetch(`${server.url}${CRON_PATH}`);
     if (hidden.status !== 404) this.#complaints.push(`production answers ${CRON_PATH} with ${hidden.status}`);
-    await this.#settle(server, watched);
+    await this.#letLedgersWrite(server, recordingFetch);
     const claims = new Set(
       cells.flatMap(({ cell, database }) => database.rows().map((row) => `${bucketOf(row)} of cell ${cell}`)),
     );
     for (const { database } of cells) database.close();
     await this.#stop(server);
     await this.#judgeFiles(claims);
-    if (this.#scene === "cron" || this.#scene === "prune") await this.#judgeCron();
+    if (this.#workload === "cron" || this.#workload === "prune") await this.#judgeCron();
     return verifier.replays;
   }
 
-  #watched(): Fetch {
+  #recordingFetch(): Fetch {
     const file = openSync(join(this.#folder, "history", "verifier.ndjson"), "a");
     const history = new History({
       name: "verifier/",
       now: nowMs,
       write: (line) => void writeSync(file, line),
     });
-    return watchedFetch(history, "verifier", (url, init) => fetch(url, init));
+    return recordingFetch(history, "verifier", (url, init) => fetch(url, init));
   }
 
   /** The sweeps have their time, and every ledger answers and writes. */
-  async #settle(server: Server, watched: Fetch): Promise<void> {
-    if (this.#plan.isPatient) return sleep(PATIENCE_MS);
+  async #letLedgersWrite(server: Server, recordingFetch: Fetch): Promise<void> {
+    if (this.#settings.isPatient) return sleep(PATIENCE_MS);
     await sleep(500);
     for (const cell of cellIds) {
       const client = createClient({
@@ -301,7 +311,7 @@ class Round {
         url: server.url,
         key: server.keys.cells[cell] ?? "",
         cell,
-        fetch: watched,
+        fetch: recordingFetch,
       });
       const leases = new ClientLeases(client);
       const answer = await leases.rollback(this.#random.uuid());
@@ -340,7 +350,7 @@ class Round {
     await this.#stop(server);
   }
 
-  /** The cron goes on from where it died: after two more runs the fleet record is what the ledgers say. */
+  /** The cron goes on from where it died: after two more runs the fleet record is what the ledgers log. */
   async #judgeCron(): Promise<void> {
     const server = await this.#start("failing");
     for (let run = 0; run < 2; run += 1) {

@@ -9,8 +9,8 @@ const scripts = { production: "scripts/start.ts", failing: "test/rigs/crash/fail
 const READY = "Leasehold is ready at";
 
 /** Who is killed: all of it, or one half while the other half is still there. A runtime that was killed is started again by the other half. */
-export const victims = ["group", "workerd", "node"] as const;
-export type Victim = (typeof victims)[number];
+export const killTargets = ["group", "workerd", "node"] as const;
+export type KillTarget = (typeof killTargets)[number];
 
 export interface ServerOptions {
   kind: keyof typeof scripts;
@@ -111,12 +111,12 @@ export class Server {
     return false;
   }
 
-  async kill(victim: Victim): Promise<void> {
-    const pid = victim === "workerd" ? this.workerd : this.pid;
-    if (victim === "group" || pid === undefined) killGroup(this.pid);
+  async kill(target: KillTarget): Promise<void> {
+    const pid = target === "workerd" ? this.workerd : this.pid;
+    if (target === "group" || pid === undefined) killGroup(this.pid);
     else process.kill(pid, "SIGKILL");
-    if (victim !== "workerd") await this.ended;
-    if (victim === "node") killGroup(this.pid);
+    if (target !== "workerd") await this.ended;
+    if (target === "node") killGroup(this.pid);
   }
 
   /** After its runtime was killed: the process starts another one by itself. False: it did not. */

@@ -20,7 +20,7 @@ function storedObjects(stateFolder: string, className: string): Stored[] {
   );
   return names.flatMap((file) => {
     const database = new DatabaseSync(join(folder, file), { readOnly: true });
-    // One that died before its first write has no tables, and so nothing to say.
+    // One that died before its first write has no tables, and so nothing to log.
     if (database.prepare("SELECT 1 FROM sqlite_schema WHERE name IN ('hold', 'lease')").get() === undefined) {
       database.close();
       return [];

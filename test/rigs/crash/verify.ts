@@ -27,16 +27,16 @@ export interface CellSide {
 export type Complaints = string[];
 
 /** All that the clients know of one lease. */
-interface Told {
+interface KnownLease {
   cell: string;
   lease: string;
   batch: Batch;
-  begin: Heard;
-  commit: Heard;
-  rollback: Heard;
+  begin: LastAnswer;
+  commit: LastAnswer;
+  rollback: LastAnswer;
 }
 
-type Heard = "never asked" | "ok" | "refused" | "unknown";
+type LastAnswer = "never asked" | "ok" | "refused" | "unknown";
 type Found = LeaseState | "none";
 
 const WIDTH = 12;
@@ -53,11 +53,11 @@ const opsOf = ({ creates = [], destroys = [], replaces = [] }: Batch) => [
   ...replaces,
 ];
 
-function leasesOf({ calls }: Records): Map<string, Told> {
-  const leases = new Map<string, Told>();
+function leasesOf({ calls }: Records): Map<string, KnownLease> {
+  const leases = new Map<string, KnownLease>();
   for (const { kind, cell, lease = "", batch = {}, answer } of calls) {
     if (kind === "lookup") continue;
-    const told = leases.get(lease) ?? {
+    const known = leases.get(lease) ?? {
       cell,
       lease,
       batch,
@@ -66,14 +66,14 @@ function leasesOf({ calls }: Records): Map<string, Told> {
       rollback: "never asked",
     };
     // Acknowledged once is acknowledged.
-    if (told[kind] !== "ok") told[kind] = answer.kind;
-    leases.set(lease, told);
+    if (known[kind] !== "ok") known[kind] = answer.kind;
+    leases.set(lease, known);
   }
   return leases;
 }
 
 /** Which states a lease may be in, after what its cell was told. */
-function allowed({ begin, commit, rollback }: Told): Found[] {
+function allowed({ begin, commit, rollback }: KnownLease): Found[] {
   if (commit === "ok") return ["COMMITTED"];
   if (rollback === "ok") return ["ROLLED_BACK"];
   if (commit === "unknown") return ["GRANTED", "COMMITTED"];
@@ -87,7 +87,7 @@ export class Verifier {
   readonly complaints: Complaints;
   readonly #deployment: Deployment;
   readonly #cells: readonly CellSide[];
-  readonly #leases: Map<string, Told>;
+  readonly #leases: Map<string, KnownLease>;
   readonly #buckets: Map<string, Bucket>;
   readonly #initial: ReadonlyMap<string, string>;
   replays = 0;
@@ -117,8 +117,8 @@ export class Verifier {
     const states = await this.#readStates();
     this.#judgeStates(states, forgetful);
     this.#judgeOwners(seen, forgetful ? this.#remembered(states) : states);
-    await inParallel(this.#leases.values(), WIDTH, async (told) =>
-      this.#replay(told, states.get(told.lease) ?? "none", forgetful),
+    await inParallel(this.#leases.values(), WIDTH, async (known) =>
+      this.#replay(known, states.get(known.lease) ?? "none", forgetful),
     );
     for (const side of this.#cells) await this.#reconcile(side);
     for (const side of this.#cells) this.complaints.push(...(await this.#compareInTime(side, sweepsMs)));
@@ -151,14 +151,14 @@ export class Verifier {
   }
 
   #judgeStates(states: ReadonlyMap<string, Found>, forgetful: boolean): void {
-    for (const told of this.#leases.values()) {
-      const state = states.get(told.lease) ?? "none";
-      const { begin, commit, rollback } = told;
-      if (allowed(told).includes(state)) continue;
+    for (const known of this.#leases.values()) {
+      const state = states.get(known.lease) ?? "none";
+      const { begin, commit, rollback } = known;
+      if (allowed(known).includes(state)) continue;
       // Only what was decided can be forgotten.
       if (forgetful && state === "none" && (commit !== "never asked" || rollback !== "never asked")) continue;
       this.#complain(
-        `lease ${told.lease} is ${state}, though its cell heard: begin ${begin}, commit ${commit}, rollback ${rollback}`,
+        `lease ${known.lease} is ${state}, though its cell received: begin ${begin}, commit ${commit}, rollback ${rollback}`,
       );
     }
   }
@@ -225,63 +225,63 @@ export class Verifier {
   }
 
   /** Rules B2, C4 and C7: every call may be made again, and the answers fit each other. */
-  async #replay(told: Told, before: Found, forgetful: boolean): Promise<void> {
-    const { cell, lease, batch, begin } = told;
+  async #replay(known: KnownLease, before: Found, forgetful: boolean): Promise<void> {
+    const { cell, lease, batch, begin } = known;
     // What was refused was refused; asking again is another begin. What may have been forgotten is not asked for.
     if (before === "none" && (begin !== "unknown" || forgetful)) return;
     const remote = this.#remote(cell);
     const begun = await remote.begin(lease, batch);
     const state = before === "none" ? foundAfter(begun) : before;
-    if (before === "ROLLED_BACK") this.#expectRefusal(told, "begin", begun, "LEASE_ROLLED_BACK");
-    else if (before !== "none") this.#expectState(told, "begin", begun, before);
-    if (begin === "unknown") await this.#tryAnotherBatch(told, state);
+    if (before === "ROLLED_BACK") this.#expectRefusal(known, "begin", begun, "LEASE_ROLLED_BACK");
+    else if (before !== "none") this.#expectState(known, "begin", begun, before);
+    if (begin === "unknown") await this.#tryAnotherBatch(known, state);
     // Half of what is open is left to the reconciliation, and half of the decisions that nobody heard of to the ledger's alarm.
-    if (state !== "GRANTED" && told.commit !== "ok" && told.rollback !== "ok" && lease >= "8") return;
-    if (state === "COMMITTED") await this.#repeat(told, "commit", "rollback", "LEASE_COMMITTED");
-    else if (state === "ROLLED_BACK") await this.#repeat(told, "rollback", "commit", "LEASE_ROLLED_BACK");
-    else if (state === "GRANTED" && lease < "8" && !(await this.#isSaved(told)))
-      await this.#repeat(told, "rollback", "commit", "LEASE_ROLLED_BACK");
+    if (state !== "GRANTED" && known.commit !== "ok" && known.rollback !== "ok" && lease >= "8") return;
+    if (state === "COMMITTED") await this.#repeat(known, "commit", "rollback", "LEASE_COMMITTED");
+    else if (state === "ROLLED_BACK") await this.#repeat(known, "rollback", "commit", "LEASE_ROLLED_BACK");
+    else if (state === "GRANTED" && lease < "8" && !(await this.#isSaved(known)))
+      await this.#repeat(known, "rollback", "commit", "LEASE_ROLLED_BACK");
     else if (state === "GRANTED")
-      this.#expectState(told, "begin", await remote.begin(lease, batch), "GRANTED");
+      this.#expectState(known, "begin", await remote.begin(lease, batch), "GRANTED");
     else {
       // Refused: a rollback still closes the id (rule C7).
-      await this.#repeat(told, "rollback", "commit", "LEASE_ROLLED_BACK");
-      this.#expectRefusal(told, "begin", await remote.begin(lease, batch), "LEASE_ROLLED_BACK");
+      await this.#repeat(known, "rollback", "commit", "LEASE_ROLLED_BACK");
+      this.#expectRefusal(known, "begin", await remote.begin(lease, batch), "LEASE_ROLLED_BACK");
     }
   }
 
-  async #isSaved({ cell, lease }: Told): Promise<boolean> {
+  async #isSaved({ cell, lease }: KnownLease): Promise<boolean> {
     const side = this.#cells.find((each) => each.cell === cell);
     return side !== undefined && (await side.database.has([lease])).length > 0;
   }
 
-  async #tryAnotherBatch(told: Told, state: Found): Promise<void> {
+  async #tryAnotherBatch(known: KnownLease, state: Found): Promise<void> {
     if (state === "none" || state === "ROLLED_BACK") return;
-    const value = `another-${told.lease}`;
+    const value = `another-${known.lease}`;
     const other = claimOf({ type: "ROUTES", value, subject: 1, source: 1 });
     this.#expectRefusal(
-      told,
+      known,
       "begin",
-      await this.#remote(told.cell).begin(told.lease, { creates: [other] }),
+      await this.#remote(known.cell).begin(known.lease, { creates: [other] }),
       "LEASE_ID_REUSED",
     );
   }
 
   /** Twice the decision, then the other one. */
   async #repeat(
-    told: Told,
+    known: KnownLease,
     decision: "commit" | "rollback",
     other: "commit" | "rollback",
     reason: string,
   ): Promise<void> {
-    const remote = this.#remote(told.cell);
+    const remote = this.#remote(known.cell);
     const outcome = decision === "commit" ? "COMMITTED" : "ROLLED_BACK";
-    this.#expectState(told, decision, await remote[decision](told.lease), outcome);
-    this.#expectState(told, decision, await remote[decision](told.lease), outcome);
-    this.#expectRefusal(told, other, await remote[other](told.lease), reason);
+    this.#expectState(known, decision, await remote[decision](known.lease), outcome);
+    this.#expectState(known, decision, await remote[decision](known.lease), outcome);
+    this.#expectRefusal(known, other, await remote[other](known.lease), reason);
   }
 
-  #expectState({ lease }: Told, what: string, answer: Answer<LeaseState>, state: LeaseState): void {
+  #expectState({ lease }: KnownLease, what: string, answer: Answer<LeaseState>, state: LeaseState): void {
     this.replays += 1;
     if (answer.kind === "ok" && answer.value === state) return;
     this.#complain(
@@ -289,7 +289,7 @@ export class Verifier {
     );
   }
 
-  #expectRefusal({ lease }: Told, what: string, answer: Answer<LeaseState>, reason: string): void {
+  #expectRefusal({ lease }: KnownLease, what: string, answer: Answer<LeaseState>, reason: string): void {
     this.replays += 1;
     if (answer.kind === "refused" && answer.reason === reason) return;
     this.#complain(

@@ -11,16 +11,16 @@ import { objectPorts, type PortsOf } from "../../../src/objects/ports.ts";
 import { armVariables, CRON_PATH, cronWriteOf, type ObjectKind, type Side } from "./failpoints.ts";
 import { wrappedD1 } from "../../support/workerd/wrapped-d1.ts";
 
-interface Armed {
+interface ArmedFailpoint {
   point: string;
   side: Side;
   hitsLeft: number;
   /** The address that is told of the death. */
-  whom: string;
+  reportUrl: string;
 }
 
 /** Of the isolate, which holds the Worker and all objects: one process dies as a whole. */
-let armed: Armed | undefined;
+let armed: ArmedFailpoint | undefined;
 let isDead = false;
 /** The last write is, and the end may come. */
 const last = { isDurable: false };
@@ -33,10 +33,10 @@ function arm(env: Env): void {
     [armVariables.point]: point,
     [armVariables.side]: side,
     [armVariables.hit]: nth,
-    [armVariables.tell]: whom,
+    [armVariables.reportUrl]: reportUrl,
   } = variables;
-  if (point === undefined || whom === undefined) return;
-  armed ??= { point, side: side === "after" ? "after" : "before", hitsLeft: Number(nth ?? 1), whom };
+  if (point === undefined || reportUrl === undefined) return;
+  armed ??= { point, side: side === "after" ? "after" : "before", hitsLeft: Number(nth ?? 1), reportUrl };
 }
 
 /** Which side of this write is to be the last moment. Counts the hit. */
@@ -52,16 +52,16 @@ function die(durable: Promise<unknown>): void {
   queueMicrotask(() => (isDead = true));
   void durable.then(() => {
     last.isDurable = true;
-    tell();
+    report();
   });
 }
 
-const tell = (): void => void fetch(armed?.whom ?? "", { method: "POST" }).catch(() => {});
+const report = (): void => void fetch(armed?.reportUrl ?? "", { method: "POST" }).catch(() => {});
 
 /** An object whose constructor was cut off cannot tell anybody; the requests that wait for it can. */
-async function tellWhenDead(over: { yes: boolean }): Promise<void> {
+async function reportWhenDead(over: { yes: boolean }): Promise<void> {
   while (!over.yes && !last.isDurable) await new Promise((resume) => setTimeout(resume, 5));
-  if (last.isDurable) tell();
+  if (last.isDurable) report();
 }
 
 /** A timer keeps the runtime from noticing that nothing will ever happen. */
@@ -167,7 +167,7 @@ export default {
     arm(env);
     if (isDead) return silence();
     const over = { yes: false };
-    if (armed !== undefined) context.waitUntil(tellWhenDead(over));
+    if (armed !== undefined) context.waitUntil(reportWhenDead(over));
     const answer = await answerOf(request, env, context);
     over.yes = true;
     return answer;

@@ -29,7 +29,7 @@ async function main(): Promise<boolean> {
   const seed = wholeNumber("seed", values.seed, Math.floor(Date.now() / 1_000));
   const folder = mkdtempSync(join(tmpdir(), "crash-soak-"));
   process.stdout.write(`seed ${seed}, ${minutes} minutes, in ${folder}\n`);
-  const soak = new Soak({ minutes, seed, folder, say: (line) => process.stdout.write(`${line}\n`) });
+  const soak = new Soak({ minutes, seed, folder, log: (line) => process.stdout.write(`${line}\n`) });
   try {
     await soak.run();
   } finally {

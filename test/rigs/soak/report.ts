@@ -69,10 +69,10 @@ function points(
 }
 
 /** Memory and latencies over the undisturbed life, after its first minute; files once outcomes were forgotten for a while. */
-function trends({ minutes: all, calmFrom, retentionS, options }: Soak): Trend[] {
+function trends({ minutes: all, undisturbedFromMinute, retentionS, options }: Soak): Trend[] {
   // The last one is only begun.
   const minutes = all.filter(({ minute }) => minute < options.minutes);
-  const calm = Math.ceil(calmFrom) + 1;
+  const settledMinute = Math.ceil(undisturbedFromMinute) + 1;
   // Kept for the retention, copied and forgotten by the runs of the cron after it.
   const full = Math.ceil(retentionS / 60) + 2;
   const p = (kind: "begin" | "commit" | "lookup", share: number) => (minute: Minute) =>
@@ -81,14 +81,14 @@ function trends({ minutes: all, calmFrom, retentionS, options }: Soak): Trend[] 
     trendOf(
       "memory of node",
       "MB",
-      points(minutes, calm, ({ nodeMb }) => mean(nodeMb)),
+      points(minutes, settledMinute, ({ nodeMb }) => mean(nodeMb)),
       0.15,
       10,
     ),
     trendOf(
       "memory of workerd",
       "MB",
-      points(minutes, calm, ({ workerdMb }) => mean(workerdMb)),
+      points(minutes, settledMinute, ({ workerdMb }) => mean(workerdMb)),
       0.15,
       20,
     ),
@@ -106,12 +106,12 @@ function trends({ minutes: all, calmFrom, retentionS, options }: Soak): Trend[] 
       0.3,
       10,
     ),
-    trendOf("begin, p50", "ms", points(minutes, calm, p("begin", 0.5)), 0.3, 5),
-    trendOf("begin, p99", "ms", points(minutes, calm, p("begin", 0.99)), 0.5, 50),
-    trendOf("commit, p50", "ms", points(minutes, calm, p("commit", 0.5)), 0.3, 5),
-    trendOf("commit, p99", "ms", points(minutes, calm, p("commit", 0.99)), 0.5, 50),
-    trendOf("lookup, p50", "ms", points(minutes, calm, p("lookup", 0.5)), 0.3, 5),
-    trendOf("lookup, p99", "ms", points(minutes, calm, p("lookup", 0.99)), 0.5, 50),
+    trendOf("begin, p50", "ms", points(minutes, settledMinute, p("begin", 0.5)), 0.3, 5),
+    trendOf("begin, p99", "ms", points(minutes, settledMinute, p("begin", 0.99)), 0.5, 50),
+    trendOf("commit, p50", "ms", points(minutes, settledMinute, p("commit", 0.5)), 0.3, 5),
+    trendOf("commit, p99", "ms", points(minutes, settledMinute, p("commit", 0.99)), 0.5, 50),
+    trendOf("lookup, p50", "ms", points(minutes, settledMinute, p("lookup", 0.5)), 0.3, 5),
+    trendOf("lookup, p99", "ms", points(minutes, settledMinute, p("lookup", 0.99)), 0.5, 50),
   ];
 }
 
@@ -129,20 +129,20 @@ const trendRow = ({
   inUnit(average, unit),
   inUnit(count === 0 ? Number.NaN : growth, unit),
   inUnit(tolerance, unit),
-  count < 3 ? "too short to say" : isFlat ? "flat" : "GROWS",
+  count < 3 ? "too short to log" : isFlat ? "flat" : "GROWS",
 ];
 
 export function report(soak: Soak): string[] {
-  const { survived, complaints } = soak;
+  const { totals, complaints } = soak;
   const all: [string, number][] = [
-    ["kill -9 of the coordinator, or of one half of it", survived.kills],
-    ["graceful restarts", survived.restarts],
-    ["kill -9 of a cell's process", survived.clientKills],
-    ["cycles of load and full verification", survived.cycles],
-    ["calls", survived.calls],
-    ["calls whose outcome was not known", survived.unknown],
-    ["calls made again", survived.replays],
-    ["leases settled by the cells' reconciliation", survived.reconciled],
+    ["kill -9 of the coordinator, or of one half of it", totals.kills],
+    ["graceful restarts", totals.restarts],
+    ["kill -9 of a cell's process", totals.clientKills],
+    ["cycles of load and full verification", totals.cycles],
+    ["calls", totals.calls],
+    ["calls whose outcome was not known", totals.unknown],
+    ["calls made again", totals.replays],
+    ["leases settled by the cells' reconciliation", totals.reconciled],
     ["complaints of the verification", complaints.length],
   ];
   return [
@@ -158,6 +158,6 @@ export function report(soak: Soak): string[] {
       rows: trends(soak).map(trendRow),
     }),
     "",
-    ...renderTable({ title: "survived", head: ["number"], rows: all }),
+    ...renderTable({ title: "totals", head: ["number"], rows: all }),
   ];
 }

@@ -9,7 +9,7 @@ import { createClient } from "../../../src/client/index.ts";
 import { cellIds, Clients } from "../crash/clients.ts";
 import { LocalDatabase } from "../crash/local-database.ts";
 import { nowMs, readRecords, Recorder } from "../crash/record.ts";
-import { Server, victims } from "../crash/server.ts";
+import { Server, killTargets } from "../crash/server.ts";
 import { readStores, sizeOf } from "../crash/state-files.ts";
 import { bucketKey, Verifier } from "../crash/verify.ts";
 import { freePort } from "../../support/free-port.ts";
@@ -19,7 +19,7 @@ export interface SoakOptions {
   minutes: number;
   seed: number;
   folder: string;
-  say: (line: string) => void;
+  log: (line: string) => void;
 }
 
 const sleep = (ms: number): Promise<void> => new Promise((resume) => setTimeout(resume, ms));
@@ -35,7 +35,7 @@ export class Soak {
   readonly minutes: Minute[] = [];
   readonly complaints: string[] = [];
   readonly options: SoakOptions;
-  readonly survived = {
+  readonly totals = {
     kills: 0,
     restarts: 0,
     clientKills: 0,
@@ -46,7 +46,7 @@ export class Soak {
     reconciled: 0,
   };
   /** From when on nobody touched the coordinator any more, in minutes. */
-  calmFrom = 0;
+  undisturbedFromMinute = 0;
   /** How long outcomes are kept: from then on the files should not grow. */
   readonly retentionS: number;
   readonly #random: Random;
@@ -90,7 +90,7 @@ export class Soak {
     return nowMs() - this.#startedAtMs;
   }
 
-  get #isCalm(): boolean {
+  get #isUndisturbed(): boolean {
     return this.#ageMs > this.options.minutes * 30_000;
   }
 
@@ -126,8 +126,8 @@ export class Soak {
       url: server.url,
       folder,
       keys: server.keys,
-      seed: seed * 1_000 + this.survived.cycles,
-      lanes: 2,
+      seed: seed * 1_000 + this.totals.cycles,
+      concurrency: 2,
       names: 60,
       deadlineMs: DEADLINE_MS,
     });
@@ -136,8 +136,8 @@ export class Soak {
     const endMs = Math.min(this.#ageMs + (this.retentionS * 1_000) / 2, minutes * 60_000);
     while (this.#ageMs < endMs) {
       await sleep(Math.min(this.#random.between(2_000, 15_000), Math.max(0, endMs - this.#ageMs)));
-      if (this.#isCalm) {
-        if (this.calmFrom === 0) this.calmFrom = this.#ageMs / 60_000;
+      if (this.#isUndisturbed) {
+        if (this.undisturbedFromMinute === 0) this.undisturbedFromMinute = this.#ageMs / 60_000;
       } else if (this.#ageMs < endMs) await this.#disturb(clients);
     }
     for (const problem of await clients.end("SIGTERM")) this.#complain(problem);
@@ -145,7 +145,7 @@ export class Soak {
     await Promise.all(this.#reconciling);
     await this.#verify();
     this.#isChecking = false;
-    this.survived.cycles += 1;
+    this.totals.cycles += 1;
   }
 
   async #disturb(clients: Clients): Promise<void> {
@@ -154,20 +154,20 @@ export class Soak {
     if (this.#random.chance(0.3)) {
       clients.killOne(this.#random);
       this.#now.clientKills += 1;
-      this.survived.clientKills += 1;
+      this.totals.clientKills += 1;
       return;
     }
     if (this.#random.chance(0.3)) {
       const code = await server.stop();
       if (code !== 0) this.#complain(`the server ended with ${code}`);
       this.#now.restarts += 1;
-      this.survived.restarts += 1;
+      this.totals.restarts += 1;
     } else {
-      const [victim = "group"] = this.#random.shuffled(victims);
-      await server.kill(victim);
+      const [target = "group"] = this.#random.shuffled(killTargets);
+      await server.kill(target);
       this.#now.kills += 1;
-      this.survived.kills += 1;
-      if (victim === "workerd" && (await server.isBack())) return;
+      this.totals.kills += 1;
+      if (target === "workerd" && (await server.isBack())) return;
       if (server.isRunning) {
         this.#complain("a server whose runtime was killed did not come back");
         await server.kill("group");
@@ -214,7 +214,7 @@ export class Soak {
         throw error;
       },
     );
-    this.survived.reconciled += counters.committed + counters.rolledBack + counters.orphaned;
+    this.totals.reconciled += counters.committed + counters.rolledBack + counters.orphaned;
     remote.close();
     database.close();
   }
@@ -252,13 +252,13 @@ export class Soak {
   #complain(text: string): void {
     this.complaints.push(text);
     this.#now.complaints += 1;
-    this.options.say(`  ${text}`);
+    this.options.log(`  ${text}`);
   }
 
   async #verify(): Promise<void> {
     const server = this.#server;
     if (server === undefined) return;
-    const { folder, say } = this.options;
+    const { folder, log } = this.options;
     const records = readRecords(join(folder, "records"));
     for (const call of records.calls) addCall(this.#minute(call.calledAtMs), call);
     const cells = cellIds.map((cell) => ({ cell, database: this.#database(cell) }));
@@ -277,15 +277,15 @@ export class Soak {
       database.close();
     }
     const unanswered = records.calls.filter(({ answer }) => answer.kind === "unknown").length;
-    this.survived.calls += records.calls.length;
-    this.survived.unknown += unanswered;
-    this.survived.replays += verifier.replays + records.calls.reduce((sum, { tries }) => sum + tries - 1, 0);
-    say(
-      `minute ${Math.round(this.#ageMs / 6_000) / 10}: cycle ${this.survived.cycles + 1}, ${records.calls.length} calls, ${unanswered} unknown, ` +
+    this.totals.calls += records.calls.length;
+    this.totals.unknown += unanswered;
+    this.totals.replays += verifier.replays + records.calls.reduce((sum, { tries }) => sum + tries - 1, 0);
+    log(
+      `minute ${Math.round(this.#ageMs / 6_000) / 10}: cycle ${this.totals.cycles + 1}, ${records.calls.length} calls, ${unanswered} unknown, ` +
         `checked in ${Math.round((nowMs() - startedMs) / 100) / 10} s: ${this.complaints.length} complaints so far`,
     );
     if (found.length > 0)
-      renameSync(join(folder, "records"), join(folder, `records-${this.survived.cycles + 1}`));
+      renameSync(join(folder, "records"), join(folder, `records-${this.totals.cycles + 1}`));
     for (const name of ["records", "history"]) rmSync(join(folder, name), { recursive: true, force: true });
   }
 
