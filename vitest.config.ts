@@ -96,7 +96,7 @@ export default defineConfig({
             main: at("test/rigs/faults/worker.ts"),
             wrangler: { configPath: at("wrangler.toml") },
             miniflare: {
-              d1Databases: { LANE_0: "lane-0", LANE_1: "lane-1", LANE_2: "lane-2", LANE_3: "lane-3" },
+              d1Databases: { OWN_DB_0: "own-0", OWN_DB_1: "own-1", OWN_DB_2: "own-2", OWN_DB_3: "own-3" },
               bindings: {
                 ...(await bindings()),
                 LEASEHOLD_SHARDS: "2",

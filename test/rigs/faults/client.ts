@@ -2,7 +2,7 @@
 import { createExecutionContext, createScheduledController } from "cloudflare:test";
 import { env, signedKey } from "../../support/workerd/api.ts";
 import worker from "./worker.ts";
-import type { World } from "./world.ts";
+import type { TestDeployment } from "./test-deployment.ts";
 
 export interface Received {
   /** 0: the Worker died. */
@@ -15,10 +15,10 @@ const DEAD: Received = { status: 0, json: {} };
 const LOOK_MS = 5;
 
 export class Client {
-  readonly #world: World;
+  readonly #deployment: TestDeployment;
 
-  constructor(world: World) {
-    this.#world = world;
+  constructor(deployment: TestDeployment) {
+    this.#deployment = deployment;
   }
 
   /** One request. `key`: a role, `cell <id>`, or a key itself. */
@@ -28,7 +28,7 @@ export class Client {
     { key = "operator", body }: { key?: string; body?: unknown } = {},
   ): Promise<Received> {
     const headers = { authorization: `Bearer ${await keyOf(key)}`, "content-type": "application/json" };
-    const request = new Request(`https://world-${this.#world.id}.test${path}`, {
+    const request = new Request(`https://deployment-${this.#deployment.id}.test${path}`, {
       method,
       headers,
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
@@ -46,7 +46,7 @@ export class Client {
   async cron(): Promise<void> {
     const controller = createScheduledController({
       scheduledTime: Date.now(),
-      cron: `world-${this.#world.id}`,
+      cron: `deployment-${this.#deployment.id}`,
     });
     await this.#unlessDead(async () => {
       await worker.scheduled(controller, env);
@@ -56,10 +56,10 @@ export class Client {
 
   /** When everything dies, so does the Worker, and its caller loses the connection. */
   async #unlessDead(work: () => Promise<Received>): Promise<Received> {
-    this.#world.born("worker");
+    this.#deployment.born("worker");
     const watch = { isOver: false };
     const death = (async () => {
-      while (!watch.isOver && !this.#world.isDead("worker"))
+      while (!watch.isOver && !this.#deployment.isDead("worker"))
         await new Promise((resume) => setTimeout(resume, LOOK_MS));
       return DEAD;
     })();

@@ -4,7 +4,7 @@ import { writePoints } from "../../../src/core/write-points.ts";
 import documentation from "../../../docs/internals/fault-matrix.md?raw";
 import { d1Errors } from "./faulty-d1.ts";
 import { rowsOf } from "./matrix.ts";
-import { callFaults, writeFaults } from "./plan.ts";
+import { callFaults, writeFaults } from "./armed-fault.ts";
 import { prepareDatabases, record } from "./play.ts";
 import { scenarios } from "./scenarios.ts";
 

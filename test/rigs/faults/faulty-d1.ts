@@ -1,7 +1,7 @@
-/** A D1 whose executions go through a world, each under the names of what its statements do. */
+/** A D1 whose executions go through a deployment, each under the names of what its statements do. */
 import { wrappedD1 } from "../../support/workerd/wrapped-d1.ts";
 import { nameOf } from "./d1-names.ts";
-import type { World } from "./world.ts";
+import type { TestDeployment } from "./test-deployment.ts";
 
 /** What D1 says when it fails, as its documentation lists it. The text is all that one gets. */
 export const d1Errors = [
@@ -20,9 +20,14 @@ export const d1Errors = [
   "Your account has exceeded D1's maximum account storage limit, please contact Cloudflare to raise your limit",
 ] as const;
 
-export function faultyD1(real: D1Database, world: World, from: string, isAlive: () => void): D1Database {
+export function faultyD1(
+  real: D1Database,
+  deployment: TestDeployment,
+  from: string,
+  isAlive: () => void,
+): D1Database {
   return wrappedD1(real, async (sql, deliver) => {
     isAlive();
-    return world.send({ from, to: "d1", method: sql.map(nameOf).join(" + "), deliver });
+    return deployment.send({ from, to: "d1", method: sql.map(nameOf).join(" + "), deliver });
   });
 }

@@ -1,45 +1,50 @@
-/** The environment of a Worker or of an object, in which every call to an object and every statement for D1 goes through its world. */
+/** The environment of a Worker or of an object, in which every call to an object and every statement for D1 goes through its deployment. */
 import type { Env, Namespace } from "../../../src/env.ts";
 import type { Exchange, Inquiry } from "../../../src/core/messages.ts";
 import { faultyD1 } from "./faulty-d1.ts";
-import type { World } from "./world.ts";
+import type { TestDeployment } from "./test-deployment.ts";
 
 type Callable = Record<string, (message: unknown) => Promise<unknown>>;
 
 /** `from`: who calls. `isAlive` throws, or does not return, when that instance has died. */
-export function faultyEnv(env: Env, world: World, from: string, isAlive: () => void = () => {}): Env {
-  const wrapped = (real: Namespace<object>): unknown => faultyNamespace(real, world, from, isAlive);
+export function faultyEnv(
+  env: Env,
+  deployment: TestDeployment,
+  from: string,
+  isAlive: () => void = () => {},
+): Env {
+  const wrapped = (real: Namespace<object>): unknown => faultyNamespace(real, deployment, from, isAlive);
   const databases = env as unknown as Record<string, D1Database | undefined>;
-  const database = databases[world.database];
-  if (database === undefined) throw new Error(`there is no binding ${world.database}`);
+  const database = databases[deployment.database];
+  if (database === undefined) throw new Error(`there is no binding ${deployment.database}`);
   return {
     ...env,
-    ...world.variables,
+    ...deployment.variables,
     CELL_LEDGER: wrapped(env.CELL_LEDGER) as Env["CELL_LEDGER"],
     CLAIM_SHARD: wrapped(env.CLAIM_SHARD) as Env["CLAIM_SHARD"],
     DIRECTORY: wrapped(env.DIRECTORY) as Env["DIRECTORY"],
-    DB: faultyD1(database, world, from, isAlive),
+    DB: faultyD1(database, deployment, from, isAlive),
   };
 }
 
 function faultyNamespace(
   real: Namespace<object>,
-  world: World,
+  deployment: TestDeployment,
   from: string,
   isAlive: () => void,
 ): Namespace<object> {
   const getByName: Namespace<object>["getByName"] = (name, options) => {
-    const physical = world.physical(name);
+    const physical = deployment.physical(name);
     const stub = (): Callable => real.getByName(physical, options) as unknown as Callable;
-    return faultyStub(stub, world, from, labelOf(name), isAlive);
+    return faultyStub(stub, deployment, from, labelOf(name), isAlive);
   };
   return { getByName };
 }
 
-/** Every property is a method that asks the world. Made anew for each delivery, as a stub that has met a reset fails for ever. */
+/** Every property is a method that asks the deployment. Made anew for each delivery, as a stub that has met a reset fails for ever. */
 function faultyStub(
   stub: () => Callable,
-  world: World,
+  deployment: TestDeployment,
   from: string,
   to: string,
   isAlive: () => void,
@@ -53,7 +58,7 @@ function faultyStub(
           isAlive();
           const message = method === "inquire" ? withOwnNumber(given as Inquiry) : given;
           const deliver = async (): Promise<unknown> => stub()[method]?.(message);
-          return world.send({
+          return deployment.send({
             from,
             to,
             method: method === "exchange" ? `exchange ${kindOf(given as Exchange)}` : method,
@@ -65,7 +70,7 @@ function faultyStub(
   );
 }
 
-/** A shard knows itself by the number that it has in workerd; its ledgers know it by the one that it has in its world. */
+/** A shard knows itself by the number that it has in workerd; its ledgers know it by the one that it has in its deployment. */
 const withOwnNumber = (message: Inquiry): Inquiry => ({ ...message, shard: message.shard % 10 });
 
 const labelOf = (name: string): string => {

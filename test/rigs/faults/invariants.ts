@@ -25,23 +25,23 @@ interface ClaimRow {
 
 const shards = Array.from({ length: SHARDS }, (_, shard) => `shard${shard}`);
 
-const ledgersOf = ({ world }: Stage): Cell[] =>
-  ([1, 2] as const).filter((cell) => world.used.has(`ledger${cell}`));
+const ledgersOf = ({ deployment }: Stage): Cell[] =>
+  ([1, 2] as const).filter((cell) => deployment.used.has(`ledger${cell}`));
 
 /** Rows of all ledgers, by lease. */
 async function leaseRows(stage: Stage): Promise<Map<string, LeaseRow & { cell: Cell }>> {
   const rows = new Map<string, LeaseRow & { cell: Cell }>();
   for (const cell of ledgersOf(stage)) {
     const statement = `SELECT lease, state, position, decided = 1 AND position > ${APPLIED} AS open FROM lease`;
-    for (const row of await rowsOf<LeaseRow>(stage.world, `ledger${cell}`, statement))
+    for (const row of await rowsOf<LeaseRow>(stage.deployment, `ledger${cell}`, statement))
       rows.set(row.lease, { ...row, cell });
   }
   return rows;
 }
 
 const inShards = async <Row>(stage: Stage, statement: string): Promise<Row[]> => {
-  const used = shards.filter((label) => stage.world.used.has(label));
-  return (await Promise.all(used.map((label) => rowsOf<Row>(stage.world, label, statement)))).flat();
+  const used = shards.filter((label) => stage.deployment.used.has(label));
+  return (await Promise.all(used.map((label) => rowsOf<Row>(stage.deployment, label, statement)))).flat();
 };
 
 const namesOf = ({ create = [], destroy = [], replace = [] }: Batch): string[] => [
@@ -60,7 +60,7 @@ function expectedClaims(stage: Stage, rows: Map<string, LeaseRow>): object[] {
   for (const known of stage.leases.values()) {
     if (stateOf(known, rows) !== "COMMITTED") continue;
     const { create = [], destroy = [], replace = [] } = known.batch;
-    const cell = stage.world.cell(known.cell);
+    const cell = stage.deployment.cell(known.cell);
     for (const canonical of create) claims.set(canonical, { canonical, cell, subject: "1" });
     for (const canonical of replace) claims.set(canonical, { canonical, cell, subject: "2" });
     for (const canonical of destroy) claims.delete(canonical);
@@ -81,11 +81,11 @@ export async function expectConsistent(stage: Stage): Promise<void> {
   ).toEqual([]);
 
   const granted = [...stage.leases.values()].filter(({ uuid }) => rows.get(uuid)?.state === "GRANTED");
-  const wanted = granted.flatMap(({ uuid, batch }) =>
+  const expected = granted.flatMap(({ uuid, batch }) =>
     namesOf(batch).map((canonical) => ({ canonical, lease: uuid })),
   );
   const holds = await inShards<HoldRow>(stage, "SELECT canonical, lease FROM hold");
-  expect(byName(holds)).toEqual(byName(wanted));
+  expect(byName(holds)).toEqual(byName(expected));
 
   const claims = await inShards<ClaimRow>(stage, "SELECT canonical, cell, subject_id, epoch FROM claim");
   expect(
@@ -126,11 +126,11 @@ export async function expectFinal(stage: Stage): Promise<void> {
 
 /** D1 shows of each lease what its ledger says, the cells as the directory has them, and no cursor is behind. */
 export async function expectRecordToMatch(stage: Stage): Promise<void> {
-  const db = (env as unknown as Record<string, D1Database>)[stage.world.database];
-  if (db === undefined) throw new Error("the world has no D1");
+  const db = (env as unknown as Record<string, D1Database>)[stage.deployment.database];
+  if (db === undefined) throw new Error("the deployment has no D1");
   const rows = await leaseRows(stage);
   for (const cell of ledgersOf(stage)) {
-    const id = stage.world.cell(cell);
+    const id = stage.deployment.cell(cell);
     const found = (
       await db
         .prepare("SELECT uuid AS lease, state, position FROM leases WHERE cell_id = ?")
@@ -165,15 +165,19 @@ export async function expectDirectory(stage: Stage): Promise<void> {
   for (const [name, { key, cell, isRevoked }] of stage.keys) {
     const expected = isRevoked ? [{ status: 401, reason: "KEY_REVOKED" }] : [{ status: 200 }];
     await stage.until(`a call with the key ${name}`, expected, () =>
-      stage.client.send("GET", `/v1/cells/${stage.world.cell(cell)}/leases`, { key }),
+      stage.client.send("GET", `/v1/cells/${stage.deployment.cell(cell)}/leases`, { key }),
     );
   }
 }
 
-/** Keys in D1 are those in the directory. Only where the D1 is the world's alone: its keys have one cursor. */
+/** Keys in D1 are those in the directory. Only where the D1 is the deployment's alone: its keys have one cursor. */
 export async function expectKeysToMatch(stage: Stage): Promise<void> {
   const statement = "SELECT key_id AS id, position, revoked_at_ms AS revoked FROM";
-  const made = await rowsOf<object>(stage.world, "directory", `${statement} minted_key ORDER BY position`);
-  const db = (env as unknown as Record<string, D1Database>)[stage.world.database];
+  const made = await rowsOf<object>(
+    stage.deployment,
+    "directory",
+    `${statement} minted_key ORDER BY position`,
+  );
+  const db = (env as unknown as Record<string, D1Database>)[stage.deployment.database];
   expect((await db?.prepare(`${statement} keys ORDER BY position`).all())?.results).toEqual(made);
 }

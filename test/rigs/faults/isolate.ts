@@ -13,11 +13,11 @@ export function prepareIsolate(): void {
   if (isDone) return;
   isDone = true;
   shortenTimers();
-  hushEvents();
+  silenceEvents();
 }
 
 /** A thousand rows write a line per request; each goes to another process. */
-function hushEvents(): void {
+function silenceEvents(): void {
   const real = console.log.bind(console);
   console.log = (...given: unknown[]) => {
     if (typeof given[0] !== "string" || !given[0].startsWith('{"event":')) real(...given);

@@ -1,16 +1,16 @@
 /** The rows of the matrix, made from what the scenarios did when nothing went wrong. */
 import { d1Errors } from "./faulty-d1.ts";
 import {
-  arm,
+  armFault,
   keyOf,
-  type Armed,
+  type ArmedFault,
   type CallFault,
   type CallRecord,
   type Journal,
   type Spot,
   type WriteFault,
   type WriteRecord,
-} from "./plan.ts";
+} from "./armed-fault.ts";
 import type { Scenario } from "./scenarios.ts";
 
 export interface Row {
@@ -23,7 +23,7 @@ export interface Row {
   /** Whether two durable writes fail, one after the other. */
   isPair: boolean;
   /** Made anew for each run. */
-  arm: () => Armed[];
+  arm: () => ArmedFault[];
 }
 
 /** What has to happen to every write, and to every two that follow each other. */
@@ -69,7 +69,7 @@ function callRows(
     at: keyOf(call),
     writes,
     isPair: false,
-    arm: () => [arm(call, { kind })],
+    arm: () => [armFault(call, { kind })],
   }));
   return isD1 ? [...rows, ...d1Rows(scenario, call, nthOfD1, writes)] : rows;
 }
@@ -88,9 +88,12 @@ function d1Rows(scenario: Scenario, call: CallRecord, nthOfD1: number, writes: s
   return [...errors, ...errors]
     .slice(from % errors.length, (from % errors.length) + ERRORS_EACH)
     .map(({ text, carriedOut }) => {
-      const armed = (): Armed[] => {
-        const first = arm(call, { kind: "error", text, carriedOut });
-        return [first, arm({ label: call.label }, { kind: "error", text, carriedOut }, { after: first })];
+      const armed = (): ArmedFault[] => {
+        const first = armFault(call, { kind: "error", text, carriedOut });
+        return [
+          first,
+          armFault({ label: call.label }, { kind: "error", text, carriedOut }, { after: first }),
+        ];
       };
       return {
         scenario,
@@ -113,7 +116,7 @@ function writeRows(scenario: Scenario, write: WriteRecord): Row[] {
     at: keyOf(write),
     writes: [keyOf(write)],
     isPair: false,
-    arm: () => [arm(write, { kind })],
+    arm: () => [armFault(write, { kind })],
   }));
 }
 
@@ -126,7 +129,7 @@ function pairRows(scenario: Scenario, calls: CallRecord[], first: WriteRecord, s
     at,
     writes,
     isPair: true,
-    arm: () => [arm(first, { kind: "cut" })],
+    arm: () => [armFault(first, { kind: "cut" })],
   };
   const [one, other] = [first.call, second.call];
   // Both in one call: what happens to it happens to both.
@@ -134,16 +137,16 @@ function pairRows(scenario: Scenario, calls: CallRecord[], first: WriteRecord, s
   const isOuter = calls.indexOf(other) < calls.indexOf(one);
   const both = ofPairs.map((kind): Row => {
     const goesOn = scenario.goesOn === true || (isOuter && kind === "twice");
-    const armed = (): Armed[] => {
-      const earlier = arm(one, { kind }, { write: written(first, one, kind) });
+    const armed = (): ArmedFault[] => {
+      const earlier = armFault(one, { kind }, { write: written(first, one, kind) });
       // Both shards are asked at once: when the answer of one is lost, the other has made its own first use by then.
       const isMadeBefore = kind === "lose_answer" && isFirstUse(second) && one.to !== other.to;
       const write = isMadeBefore ? undefined : written(second, other, kind);
       return [
         earlier,
         goesOn
-          ? arm(other, { kind }, { write })
-          : arm(nextOf(first, second, other, kind), { kind }, { write, after: earlier }),
+          ? armFault(other, { kind }, { write })
+          : armFault(nextOf(first, second, other, kind), { kind }, { write, after: earlier }),
       ];
     };
     return { scenario, fault: kind, at, writes, isPair: true, arm: armed };
@@ -174,8 +177,8 @@ const isFirstUse = ({ label }: WriteRecord): boolean =>
 
 /** Writes, and pairs of them, for which a fault that is required has no row. */
 export function missingRows({ writes }: Journal, rows: readonly Row[]): string[] {
-  const has = (fault: string, wanted: string[]): boolean =>
-    rows.some((row) => row.fault.startsWith(fault) && wanted.every((write) => row.writes.includes(write)));
+  const has = (fault: string, pair: string[]): boolean =>
+    rows.some((row) => row.fault.startsWith(fault) && pair.every((write) => row.writes.includes(write)));
   const single = writes.flatMap((write) => {
     const isD1 = write.call?.to === "d1";
     const faults = isD1 ? ["fails:", "fails afterwards:", "lose_answer", "twice", "late"] : required.write;
@@ -184,10 +187,8 @@ export function missingRows({ writes }: Journal, rows: readonly Row[]): string[]
   const pairs = writes.slice(1).flatMap((second, index) => {
     const first = writes[index];
     if (first === undefined) return [];
-    const wanted = [keyOf(first), keyOf(second)];
-    return required.pair
-      .filter((fault) => !has(fault, wanted))
-      .map((fault) => `${wanted.join(" → ")}: ${fault}`);
+    const pair = [keyOf(first), keyOf(second)];
+    return required.pair.filter((fault) => !has(fault, pair)).map((fault) => `${pair.join(" → ")}: ${fault}`);
   });
   return [...single, ...pairs];
 }

@@ -1,32 +1,36 @@
-/** The objects of a world as tests reach them: behind the wrapper, and for what no call can do. */
+/** The objects of a deployment as tests reach them: behind the wrapper, and for what no call can do. */
 import { runInDurableObject } from "cloudflare:test";
 import { env } from "../../support/workerd/api.ts";
-import { LostAlarm, type World } from "./world.ts";
+import { LostAlarm, type TestDeployment } from "./test-deployment.ts";
 
 interface Ringable {
   alarm(): Promise<void>;
 }
 
-export function stubOf(world: World, label: string): DurableObjectStub {
+export function stubOf(deployment: TestDeployment, label: string): DurableObjectStub {
   const number = Number(label.at(-1));
   const bindings = env as unknown as Record<string, DurableObjectNamespace>;
   const [binding, name] =
     label === "directory"
       ? ["DIRECTORY", "directory"]
       : label.startsWith("ledger")
-        ? ["CELL_LEDGER", `cell-${world.cell(number as 1 | 2)}`]
+        ? ["CELL_LEDGER", `cell-${deployment.cell(number as 1 | 2)}`]
         : ["CLAIM_SHARD", `shard-${number}`];
   const namespace = bindings[binding];
   if (namespace === undefined) throw new Error(`there is no binding ${binding}`);
-  return namespace.getByName(world.physical(name));
+  return namespace.getByName(deployment.physical(name));
 }
 
 /** Rows of an object. One that just died is asked again. */
-export async function rowsOf<Row>(world: World, label: string, statement: string): Promise<Row[]> {
+export async function rowsOf<Row>(
+  deployment: TestDeployment,
+  label: string,
+  statement: string,
+): Promise<Row[]> {
   for (let tries = 3; ; tries -= 1) {
     try {
       return await runInDurableObject(
-        stubOf(world, label),
+        stubOf(deployment, label),
         (_, state) => state.storage.sql.exec(statement).toArray() as Row[],
       );
     } catch (error) {
@@ -36,10 +40,10 @@ export async function rowsOf<Row>(world: World, label: string, statement: string
 }
 
 /** Rings an object's alarm, as the platform does: again when it fails. False: none was set. */
-export async function ring(world: World, label: string): Promise<boolean> {
+export async function ring(deployment: TestDeployment, label: string): Promise<boolean> {
   let isRinging = false;
   const deliver = (): Promise<unknown> =>
-    runInDurableObject(stubOf(world, label), async (instance, state) => {
+    runInDurableObject(stubOf(deployment, label), async (instance, state) => {
       if ((await state.storage.getAlarm()) === null && !isRinging) return;
       isRinging = true;
       await state.storage.deleteAlarm();
@@ -47,12 +51,12 @@ export async function ring(world: World, label: string): Promise<boolean> {
     });
   for (let tries = 3; tries > 0; tries -= 1) {
     try {
-      await world.send({ from: "platform", to: label, method: "alarm", deliver });
+      await deployment.send({ from: "platform", to: label, method: "alarm", deliver });
       return isRinging;
     } catch (error) {
       // One that has thrown is given again.
       if (!(error instanceof LostAlarm)) continue;
-      await runInDurableObject(stubOf(world, label), (_, state) => state.storage.deleteAlarm());
+      await runInDurableObject(stubOf(deployment, label), (_, state) => state.storage.deleteAlarm());
       return false;
     }
   }

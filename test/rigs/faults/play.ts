@@ -8,10 +8,10 @@ import {
   expectKeysToMatch,
   expectRecordToMatch,
 } from "./invariants.ts";
-import type { Armed, Journal } from "./plan.ts";
+import type { ArmedFault, Journal } from "./armed-fault.ts";
 import type { Scenario } from "./scenarios.ts";
 import { SHARDS, Stage } from "./stage.ts";
-import { newWorld } from "./world.ts";
+import { newDeployment } from "./test-deployment.ts";
 
 /** So that waiting for an answer that does not come takes no time. */
 const shortLimits = {
@@ -30,13 +30,14 @@ const patientLimits = {
 };
 
 const SHARED = "DB";
-const LANES = ["LANE_0", "LANE_1", "LANE_2", "LANE_3"];
-const freeLanes = [...LANES];
-const waiting: ((lane: string) => void)[] = [];
+const OWN_DATABASES = ["OWN_DB_0", "OWN_DB_1", "OWN_DB_2", "OWN_DB_3"];
+const freeDatabases = [...OWN_DATABASES];
+const waiting: ((own: string) => void)[] = [];
 
 /** The tables of every D1. Once per file. */
 export async function prepareDatabases(): Promise<void> {
-  for (const name of [SHARED, ...LANES]) await applyD1Migrations(databaseOf(name), env.TEST_MIGRATIONS);
+  for (const name of [SHARED, ...OWN_DATABASES])
+    await applyD1Migrations(databaseOf(name), env.TEST_MIGRATIONS);
 }
 
 function databaseOf(name: string): D1Database {
@@ -45,36 +46,36 @@ function databaseOf(name: string): D1Database {
   return database;
 }
 
-/** A D1 for one world alone, empty; or the one that all others share. */
+/** A D1 for one deployment alone, empty; or the one that all others share. */
 async function inDatabase<T>(ownsD1: boolean, work: (name: string) => Promise<T>): Promise<T> {
   if (!ownsD1) return work(SHARED);
-  const lane = freeLanes.pop() ?? (await new Promise<string>((resolve) => waiting.push(resolve)));
+  const own = freeDatabases.pop() ?? (await new Promise<string>((resolve) => waiting.push(resolve)));
   try {
-    const database = databaseOf(lane);
+    const database = databaseOf(own);
     await database.batch(
       ["leases", "cells", "keys", "cron_runs"].map((table) => database.prepare(`DELETE FROM ${table}`)),
     );
-    return await work(lane);
+    return await work(own);
   } finally {
     const next = waiting.shift();
-    if (next === undefined) freeLanes.push(lane);
-    else next(lane);
+    if (next === undefined) freeDatabases.push(own);
+    else next(own);
   }
 }
 
-/** A world of patient limits, with nothing in it. */
+/** A deployment of patient limits, with nothing in it. */
 export const startStage = (database = SHARED): Stage =>
-  new Stage(newWorld({ LEASEHOLD_SHARDS: String(SHARDS), ...patientLimits }, database));
+  new Stage(newDeployment({ LEASEHOLD_SHARDS: String(SHARDS), ...patientLimits }, database));
 
 /** What a scenario does when nothing goes wrong. */
 export async function record(scenario: Scenario): Promise<Journal> {
   return inDatabase(scenario.ownsD1 === true, async (database) => {
     const stage = startStage(database);
     await scenario.arrange(stage);
-    stage.world.begin([]);
+    stage.deployment.begin([]);
     await scenario.act(stage);
-    const { journal } = stage.world;
-    stage.world.begin([]);
+    const { journal } = stage.deployment;
+    stage.deployment.begin([]);
     return journal;
   });
 }
@@ -83,7 +84,7 @@ export async function record(scenario: Scenario): Promise<Journal> {
 const TRIES = 3;
 
 /** Until every fault has happened where it should. `arm` makes them anew. */
-export async function play(scenario: Scenario, arm: () => Armed[]): Promise<void> {
+export async function play(scenario: Scenario, arm: () => ArmedFault[]): Promise<void> {
   for (let tries = 1; ; tries += 1) {
     const astray = await playOnce(scenario, arm());
     if (astray.length === 0) return;
@@ -92,27 +93,27 @@ export async function play(scenario: Scenario, arm: () => Armed[]): Promise<void
 }
 
 /** What happened elsewhere than it should; then the rest is not looked at. A failure tells what was called, in order. */
-async function playOnce(scenario: Scenario, faults: Armed[]): Promise<string[]> {
+async function playOnce(scenario: Scenario, faults: ArmedFault[]): Promise<string[]> {
   return inDatabase(scenario.ownsD1 === true, async (database) => {
-    const stage = new Stage(newWorld({ LEASEHOLD_SHARDS: String(SHARDS), ...shortLimits }, database));
+    const stage = new Stage(newDeployment({ LEASEHOLD_SHARDS: String(SHARDS), ...shortLimits }, database));
     try {
       await scenario.arrange(stage);
-      stage.world.begin(faults);
+      stage.deployment.begin(faults);
       await scenario.act(stage);
       await heal(stage, scenario);
-      const { journal } = stage.world;
+      const { journal } = stage.deployment;
       const astray = faults.flatMap((armed) => whereWrong(armed, journal));
-      if (astray.length > 0) return [...astray, "", journal.told()];
+      if (astray.length > 0) return [...astray, "", journal.describe()];
       await expectAll(stage, scenario);
       return [];
     } catch (error) {
-      if (error instanceof Error) error.message += `\n\n${stage.world.journal.told()}`;
+      if (error instanceof Error) error.message += `\n\n${stage.deployment.journal.describe()}`;
       throw error;
     }
   });
 }
 
-function whereWrong({ at, fired, write, call }: Armed, { writes }: Journal): string[] {
+function whereWrong({ at, fired, write, call }: ArmedFault, { writes }: Journal): string[] {
   if (!fired) return [`nothing happened at ${JSON.stringify(at)}`];
   const isThere = write === undefined || writes.some((made) => made.label === write && made.call === call);
   return isThere ? [] : [`${call?.label} does not make ${write}`];
@@ -121,7 +122,7 @@ function whereWrong({ at, fired, write, call }: Armed, { writes }: Journal): str
 /** What is late arrives in between, so that it meets objects that have recovered. */
 async function heal(stage: Stage, { ownsD1 = false }: Scenario): Promise<void> {
   await stage.ringAll();
-  await stage.world.deliverStale();
+  await stage.deployment.deliverStale();
   await stage.recover();
   if (ownsD1) await stage.cron();
 }

@@ -1,7 +1,7 @@
 /** What the matrix is made of: each scenario is one thing that the coordinator does, with all that has to be there before. */
 import { evictDurableObject } from "cloudflare:test";
 import { stubOf } from "./objects.ts";
-import { arm, type Fault } from "./plan.ts";
+import { armFault, type Fault } from "./armed-fault.ts";
 import { nameOn, type Cell, type Stage } from "./stage.ts";
 
 export interface Scenario {
@@ -39,7 +39,7 @@ async function warmOwner(stage: Stage, cells: Cell[] = [1]): Promise<void> {
 
 /** The ledger wakes up anew. */
 async function restart(stage: Stage, label: string): Promise<void> {
-  await evictDurableObject(stubOf(stage.world, label));
+  await evictDurableObject(stubOf(stage.deployment, label));
 }
 
 /** One message of the preparation goes wrong. */
@@ -49,8 +49,8 @@ async function withFault(
   kind: "drop",
   work: () => Promise<unknown>,
 ): Promise<void> {
-  const armed = arm({ label }, { kind } satisfies Fault);
-  stage.world.faults = [armed];
+  const armed = armFault({ label }, { kind } satisfies Fault);
+  stage.deployment.faults = [armed];
   await work();
   if (!armed.fired) throw new Error(`nothing was sent as ${label}`);
 }
@@ -245,10 +245,10 @@ export const scenarios: readonly Scenario[] = [
     goesOn: true,
     arrange: async (stage) => {
       // What is decided now is old enough to be forgotten later.
-      stage.world.skewMs = -2 * DAY_MS;
+      stage.deployment.skewMs = -2 * DAY_MS;
       await warmOwner(stage, [1, 2]);
       await stage.cron();
-      stage.world.skewMs = 0;
+      stage.deployment.skewMs = 0;
       await restart(stage, "ledger1");
       await stage.begin("a", 1, { create: FREE });
       await stage.mintKey("good", 1);

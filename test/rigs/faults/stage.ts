@@ -4,7 +4,7 @@ import { placementOf, shardOf } from "../../../src/core/placement.ts";
 import { opsOf } from "../../support/ops.ts";
 import { Client, type Received } from "./client.ts";
 import { ring, rowsOf, stubOf } from "./objects.ts";
-import type { World } from "./world.ts";
+import type { TestDeployment } from "./test-deployment.ts";
 
 export const SHARDS = 2;
 /** Longer than any pause between two tries of unfinished work. */
@@ -40,7 +40,7 @@ const isUnclear = ({ status, json }: Received): boolean =>
 const SLOT_UUID = "6f1c2a54-51c3-4f5e-9a0e-2f2d8f0a7b11";
 
 export class Stage {
-  readonly world: World;
+  readonly deployment: TestDeployment;
   readonly client: Client;
   readonly leases = new Map<string, Known>();
   /** Keys that were handed out, and what was acknowledged about them. */
@@ -49,9 +49,9 @@ export class Stage {
   readonly cells = new Map<string, string>();
   readonly envelope: Envelope = { version: MESSAGE_VERSION, placement: placementOf(SHARDS) };
 
-  constructor(world: World) {
-    this.world = world;
-    this.client = new Client(world);
+  constructor(deployment: TestDeployment) {
+    this.deployment = deployment;
+    this.client = new Client(deployment);
   }
 
   /** Repeats a call until its answer is one of those that are expected; any other clear answer is a failure. */
@@ -59,7 +59,7 @@ export class Stage {
     const seen: string[] = [];
     for (let tries = 0; tries < MAX_TRIES; tries += 1) {
       const answer = await call();
-      await this.world.deliverLate();
+      await this.deployment.deliverLate();
       if (expected.some((one) => fits(answer, one))) return answer;
       seen.push(`${answer.status} ${answer.json.reason ?? answer.json.code ?? ""}`);
       if (!isUnclear(answer)) break;
@@ -70,7 +70,7 @@ export class Stage {
   }
 
   async addCell(cell: Cell, name = `Cell ${cell}`): Promise<void> {
-    const id = this.world.cell(cell);
+    const id = this.deployment.cell(cell);
     const body = { cell_id: id, name, address: `https://cell-${cell}.example` };
     // When the first answer was lost, the second one says that it is there.
     await this.until("adding a cell", [{ status: 201 }, { status: 409, reason: "CELL_EXISTS" }], () =>
@@ -80,7 +80,7 @@ export class Stage {
   }
 
   async renameCell(cell: Cell, name: string): Promise<void> {
-    const id = this.world.cell(cell);
+    const id = this.deployment.cell(cell);
     await this.until("renaming a cell", [{ status: 200 }], () =>
       this.client.send("PATCH", `/v1/admin/cells/${id}`, { body: { name } }),
     );
@@ -102,7 +102,7 @@ export class Stage {
     key?: string,
   ): Promise<Received> {
     const known = this.lease(name, cell, batch);
-    const id = this.world.cell(cell);
+    const id = this.deployment.cell(cell);
     return this.until(`the begin of ${name}`, expected, () =>
       this.#observed(
         known,
@@ -116,7 +116,7 @@ export class Stage {
 
   async decide(name: string, outcome: Outcome, expected: Expected[] = [{ status: 200 }]): Promise<Received> {
     const known = this.lease(name);
-    const id = this.world.cell(known.cell);
+    const id = this.deployment.cell(known.cell);
     return this.until(`the ${outcome} of ${name}`, expected, () =>
       this.#observed(
         known,
@@ -145,7 +145,7 @@ export class Stage {
   }
 
   async mintKey(name: string, cell: Cell): Promise<void> {
-    const body = { role: "cell", cell_id: this.world.cell(cell), note: name };
+    const body = { role: "cell", cell_id: this.deployment.cell(cell), note: name };
     const { json } = await this.until("minting a key", [{ status: 201 }], () =>
       this.client.send("POST", "/v1/admin/keys", { body }),
     );
@@ -171,14 +171,14 @@ export class Stage {
   }
 
   #slot(method: "PUT" | "POST", cell: Cell, action = ""): Promise<Received> {
-    const id = this.world.cell(cell);
+    const id = this.deployment.cell(cell);
     return this.client.send(method, `/v1/cells/${id}/verification-slots/${SLOT_UUID}${action}`, {
       key: `cell ${id}`,
     });
   }
 
   async freeze(cell: Cell, how: "freeze" | "unfreeze"): Promise<void> {
-    const id = this.world.cell(cell);
+    const id = this.deployment.cell(cell);
     await this.until(`the ${how}`, [{ status: 200 }], () =>
       this.client.send("POST", `/v1/admin/cells/${id}/${how}`),
     );
@@ -186,15 +186,20 @@ export class Stage {
 
   /** The first use of a shard. */
   async touch(label: string): Promise<void> {
-    const stub = stubOf(this.world, label) as unknown as { ping(message: Envelope): Promise<unknown> };
+    const stub = stubOf(this.deployment, label) as unknown as { ping(message: Envelope): Promise<unknown> };
     await stub.ping(this.envelope);
   }
 
   /** What a begin leaves behind whose ledger dies before the grant: a hold that is nobody's. */
   async orphan(cell: Cell, names: string[]): Promise<void> {
-    const holder = { cell: this.world.cell(cell), lease: crypto.randomUUID(), incarnation: 1, counter: 999 };
+    const holder = {
+      cell: this.deployment.cell(cell),
+      lease: crypto.randomUUID(),
+      incarnation: 1,
+      counter: 999,
+    };
     for (const [shard, ops] of Map.groupBy(opsOf(this.envelope.placement, names), (op) => op.shard)) {
-      const stub = stubOf(this.world, `shard${shard}`) as unknown as {
+      const stub = stubOf(this.deployment, `shard${shard}`) as unknown as {
         exchange(message: unknown): Promise<{ ok: boolean }>;
       };
       const answer = await stub.exchange({
@@ -206,43 +211,43 @@ export class Stage {
     }
   }
 
-  /** Time passes for all objects of the world, and one alarm rings. */
+  /** Time passes for all objects of the deployment, and one alarm rings. */
   async ring(label: string): Promise<void> {
-    await this.world.quiet();
-    this.world.skewMs += LONG_MS;
-    await ring(this.world, label);
-    await this.world.deliverLate();
+    await this.deployment.quiet();
+    this.deployment.skewMs += LONG_MS;
+    await ring(this.deployment, label);
+    await this.deployment.deliverLate();
   }
 
   async cron(): Promise<void> {
     await this.client.cron();
-    await this.world.deliverLate();
+    await this.deployment.deliverLate();
   }
 
   /** Time passes, and every alarm rings. */
   async ringAll(): Promise<void> {
-    await this.world.quiet();
-    this.world.skewMs += LONG_MS;
-    for (const label of this.#workers()) await ring(this.world, label);
+    await this.deployment.quiet();
+    this.deployment.skewMs += LONG_MS;
+    for (const label of this.#workers()) await ring(this.deployment, label);
   }
 
   /** What the cron does for an object that has lost its alarm. The next ring finds one. */
   async poke(): Promise<void> {
-    this.world.skewMs += LONG_MS;
+    this.deployment.skewMs += LONG_MS;
     for (const label of this.#workers()) {
-      const stub = stubOf(this.world, label) as unknown as Record<
+      const stub = stubOf(this.deployment, label) as unknown as Record<
         "maintain" | "ping",
         (message: object) => Promise<unknown>
       >;
       const method = label.startsWith("ledger") ? "maintain" : "ping";
       const deliver = async (): Promise<unknown> => stub[method]({ ...this.envelope, pulledPosition: 0 });
-      await this.world.send({ from: "platform", to: label, method, deliver }).catch(() => {});
+      await this.deployment.send({ from: "platform", to: label, method, deliver }).catch(() => {});
     }
   }
 
   /** Objects that have alarms. */
   #workers(): string[] {
-    return [...this.world.used].filter((label) => label !== "directory").toSorted();
+    return [...this.deployment.used].filter((label) => label !== "directory").toSorted();
   }
 
   /** Until every decision is applied; on a busy machine a message may take longer than its sender waits. */
@@ -260,7 +265,7 @@ export class Stage {
   async #openDecisions(): Promise<number> {
     const ledgers = this.#workers().filter((label) => label.startsWith("ledger"));
     const open = ledgers.map((label) =>
-      rowsOf(this.world, label, `SELECT 1 FROM lease WHERE decided = 1 AND position > ${APPLIED}`),
+      rowsOf(this.deployment, label, `SELECT 1 FROM lease WHERE decided = 1 AND position > ${APPLIED}`),
     );
     return (await Promise.all(open)).flat().length;
   }

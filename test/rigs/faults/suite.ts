@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { missingRows, rowsOf } from "./matrix.ts";
 import { play, prepareDatabases, record } from "./play.ts";
 import { isInSlice } from "./slice.ts";
-import { keyOf } from "./plan.ts";
+import { keyOf } from "./armed-fault.ts";
 import type { Scenario } from "./scenarios.ts";
 
 export async function matrixSuite(scenarios: readonly Scenario[]): Promise<void> {

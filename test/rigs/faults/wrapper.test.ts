@@ -4,7 +4,7 @@ import type { Env } from "../../../src/env.ts";
 import { env } from "../../support/workerd/api.ts";
 import { faultyEnv } from "./faulty-env.ts";
 import { rowsOf } from "./objects.ts";
-import { arm, type CallFault, type WriteFault } from "./plan.ts";
+import { armFault, type CallFault, type WriteFault } from "./armed-fault.ts";
 import { prepareDatabases, startStage } from "./play.ts";
 import type { Stage } from "./stage.ts";
 
@@ -24,14 +24,14 @@ interface Tried {
 async function freeze(kind: CallFault | WriteFault): Promise<Tried> {
   const stage = startStage();
   await stage.addCell(1);
-  const wrapped = faultyEnv(env, stage.world, "worker");
+  const wrapped = faultyEnv(env, stage.deployment, "worker");
   const isOfWrite = kind === "crash_before" || kind === "crash_after" || kind === "cut";
-  const armed = arm(
+  const armed = armFault(
     { label: isOfWrite ? "ledger1.set_state" : "worker > ledger1 setState", nth: 1 },
     { kind },
   );
-  stage.world.begin([armed]);
-  const answer = wrapped.CELL_LEDGER.getByName(`cell-${stage.world.cell(1)}`)
+  stage.deployment.begin([armed]);
+  const answer = wrapped.CELL_LEDGER.getByName(`cell-${stage.deployment.cell(1)}`)
     .setState({ ...stage.envelope, state: "FROZEN", stateVersion: 0 })
     .catch((error: object) => Object.keys(error).filter((name) => name !== "remote"));
   const silence = new Promise((resolve) => setTimeout(() => resolve("silence"), SILENCE_MS));
@@ -41,17 +41,17 @@ async function freeze(kind: CallFault | WriteFault): Promise<Tried> {
 }
 
 const isFrozen = async ({ stage }: Tried): Promise<boolean> =>
-  (await rowsOf(stage.world, "ledger1", "SELECT 1 FROM meta WHERE name = 'cell_state'")).length > 0;
+  (await rowsOf(stage.deployment, "ledger1", "SELECT 1 FROM meta WHERE name = 'cell_state'")).length > 0;
 
-const writes = ({ stage }: Tried): number => stage.world.journal.writes.length;
+const writes = ({ stage }: Tried): number => stage.deployment.journal.writes.length;
 
 const done = { ok: true, value: null };
 
 test("a request that is dropped is never carried out", async () => {
   const tried = await freeze("drop");
   expect(tried.outcome).toBe("silence");
-  await tried.stage.world.deliverLate();
-  await tried.stage.world.deliverStale();
+  await tried.stage.deployment.deliverLate();
+  await tried.stage.deployment.deliverStale();
   expect(await isFrozen(tried)).toBe(false);
 });
 
@@ -65,7 +65,7 @@ test("what comes twice is carried out after the first has completed, and once mo
   const tried = await freeze("twice");
   expect(tried.outcome).toEqual(done);
   expect(writes(tried)).toBe(2);
-  await tried.stage.world.deliverStale();
+  await tried.stage.deployment.deliverStale();
   expect(writes(tried)).toBe(3);
 });
 
@@ -73,16 +73,16 @@ test("what is late is carried out once its sender has given up", async () => {
   const tried = await freeze("late");
   expect(tried.outcome).toBe("silence");
   expect(await isFrozen(tried)).toBe(false);
-  await tried.stage.world.deliverLate();
+  await tried.stage.deployment.deliverLate();
   expect(await isFrozen(tried)).toBe(true);
 });
 
 test("what is stale is carried out after everything else", async () => {
   const tried = await freeze("stale");
   expect(tried.outcome).toBe("silence");
-  await tried.stage.world.deliverLate();
+  await tried.stage.deployment.deliverLate();
   expect(await isFrozen(tried)).toBe(false);
-  await tried.stage.world.deliverStale();
+  await tried.stage.deployment.deliverStale();
   expect(await isFrozen(tried)).toBe(true);
 });
 
@@ -120,7 +120,7 @@ test("a cut keeps the write, and every object loses its memory", async () => {
   const tried = await freeze("cut");
   expect(await isFrozen(tried)).toBe(true);
   const { wrapped, stage } = tried;
-  stage.world.born("worker");
+  stage.deployment.born("worker");
   const ask = async (): Promise<unknown> => wrapped.DIRECTORY.getByName("directory").snapshot(stage.envelope);
   await expect(ask()).rejects.toMatchObject({ durableObjectReset: true });
   expect(await ask()).toMatchObject({ ok: true });
@@ -128,7 +128,7 @@ test("a cut keeps the write, and every object loses its memory", async () => {
 
 test("a statement for D1 fails with its text, before or after it was carried out, or is never answered", async () => {
   const stage = startStage();
-  const { DB } = faultyEnv(env, stage.world, "worker");
+  const { DB } = faultyEnv(env, stage.deployment, "worker");
   const count = async (): Promise<number | null> =>
     env.DB.prepare("SELECT count(*) AS n FROM cron_runs WHERE run_id = ?").bind(run).first<number>("n");
   const run = crypto.randomUUID();
@@ -140,10 +140,10 @@ test("a statement for D1 fails with its text, before or after it was carried out
     label: "worker > d1 insert cron_runs",
     nth,
   });
-  stage.world.begin([
-    arm(at(1), { kind: "error", text: "Network connection lost.", carriedOut: false }),
-    arm(at(2), { kind: "error", text: "Exceeded maximum DB size.", carriedOut: true }),
-    arm(at(3), { kind: "lose_answer" }),
+  stage.deployment.begin([
+    armFault(at(1), { kind: "error", text: "Network connection lost.", carriedOut: false }),
+    armFault(at(2), { kind: "error", text: "Exceeded maximum DB size.", carriedOut: true }),
+    armFault(at(3), { kind: "lose_answer" }),
   ]);
   await expect(insert(1)).rejects.toThrow("D1_ERROR: Network connection lost.");
   expect(await count()).toBe(0);

@@ -1,43 +1,50 @@
 /**
- * Deployments for tests, any number of them inside one workerd. Each has objects of its own, whose numbers begin with the number of the world:
- * `cell-121` and `shard-120` are the ledger of the first cell and the first shard of world 12. Objects and tests share one isolate, so a world
+ * Deployments for tests, any number of them inside one workerd. Each has objects of its own, whose numbers begin with the number of the deployment:
+ * `cell-121` and `shard-120` are the ledger of the first cell and the first shard of deployment 12. Objects and tests share one isolate, so a deployment
  * is a plain object that both reach by its number.
  */
-import { isAt, Journal, type Armed, type CallRecord, type Fault, type WriteFault } from "./plan.ts";
+import {
+  isAt,
+  Journal,
+  type ArmedFault,
+  type CallRecord,
+  type Fault,
+  type WriteFault,
+} from "./armed-fault.ts";
 import type { WritePoint } from "../../../src/core/write-points.ts";
 import { isD1Write, writeLabel } from "./d1-names.ts";
 
-/** Ids of cells and numbers of shards in one world. */
+/** Ids of cells and numbers of shards in one deployment. */
 const ROOM = 10;
 
-const worlds = new Map<number, World>();
+const deployments = new Map<number, TestDeployment>();
 let lastId = 0;
 
-export function newWorld(variables: Record<string, string> = {}, database = "DB"): World {
+export function newDeployment(variables: Record<string, string> = {}, database = "DB"): TestDeployment {
   lastId += 1;
-  const world = new World(lastId, variables, database);
-  worlds.set(world.id, world);
-  return world;
+  const deployment = new TestDeployment(lastId, variables, database);
+  deployments.set(deployment.id, deployment);
+  return deployment;
 }
 
-export function worldOf(id: number): World {
-  const world = worlds.get(id);
-  if (world === undefined) throw new Error(`there is no world ${id}`);
-  return world;
+export function deploymentOf(id: number): TestDeployment {
+  const deployment = deployments.get(id);
+  if (deployment === undefined) throw new Error(`there is no deployment ${id}`);
+  return deployment;
 }
 
-/** What the platform and the wrapper call an object: `physical` is unique in workerd, `label` is short and the same in every world. */
-export interface Seat {
-  world: World;
+/** What the platform and the wrapper call an object: `physical` is unique in workerd, `label` is short and the same in every deployment. */
+export interface ObjectIdentity {
+  deployment: TestDeployment;
   label: string;
 }
 
-export function seatOf(physical: string | undefined): Seat {
+export function identityOf(physical: string | undefined): ObjectIdentity {
   const [prefix, number] = (physical ?? "").split("-");
   const n = Number(number);
-  if (prefix === "directory") return { world: worldOf(n), label: "directory" };
+  if (prefix === "directory") return { deployment: deploymentOf(n), label: "directory" };
   return {
-    world: worldOf(Math.floor(n / ROOM)),
+    deployment: deploymentOf(Math.floor(n / ROOM)),
     label: `${prefix === "cell" ? "ledger" : "shard"}${n % ROOM}`,
   };
 }
@@ -56,7 +63,7 @@ export interface Sending {
   deliver: () => Promise<unknown>;
 }
 
-export class World {
+export class TestDeployment {
   readonly id: number;
   /** Limits and other variables of this deployment. */
   readonly variables: Record<string, string>;
@@ -64,7 +71,7 @@ export class World {
   readonly database: string;
   journal = new Journal();
   /** Nothing goes wrong, and nothing is counted, before the scenario begins. */
-  faults: Armed[] = [];
+  faults: ArmedFault[] = [];
   /** How far the objects' clocks are ahead of the real one. */
   skewMs = 0;
   /** Instances of an earlier one are dead. */
@@ -97,7 +104,7 @@ export class World {
   }
 
   /** From here on things are recorded, and go wrong. */
-  begin(faults: Armed[]): void {
+  begin(faults: ArmedFault[]): void {
     this.journal = new Journal();
     this.faults = faults;
   }

@@ -41,10 +41,10 @@ export function isAt(spot: Spot, label: string, nth: number): boolean {
 }
 
 /** One fault at one spot. It happens once, and not before the one that it comes after. */
-export interface Armed {
+export interface ArmedFault {
   at: Spot;
   fault: Fault;
-  after: Armed | undefined;
+  after: ArmedFault | undefined;
   /** The label of a write that the call makes which it happens to. */
   write: string | undefined;
   fired: boolean;
@@ -52,11 +52,11 @@ export interface Armed {
   call: CallRecord | undefined;
 }
 
-export function arm(
+export function armFault(
   at: Spot,
   fault: Fault,
-  { after, write }: Partial<Pick<Armed, "after" | "write">> = {},
-): Armed {
+  { after, write }: Partial<Pick<ArmedFault, "after" | "write">> = {},
+): ArmedFault {
   return { at, fault, after, write, fired: false, call: undefined };
 }
 
@@ -84,7 +84,7 @@ export class Journal {
   readonly #counts = new Map<string, number>();
 
   /** Calls and writes, for whoever has to find out. */
-  told(): string {
+  describe(): string {
     const lines = this.calls.map((call) => [
       `${keyOf(call)}${call.open ? " (open)" : ""}`,
       ...this.writes.filter((write) => write.call === call).map((write) => `  ${keyOf(write)}`),
