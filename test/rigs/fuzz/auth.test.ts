@@ -2,11 +2,11 @@
 import * as fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { routeIds, type RouteId } from "../../../src/http/contract.ts";
-import { fire } from "./oracles.ts";
+import { sendAndCheck } from "./oracles.ts";
 import { names, uuid } from "./pools.ts";
 import { badKeys, FuzzServer, goodKeys, orphanKeys } from "./server.ts";
 import { fuzz, TEST_MS } from "./settings.ts";
-import { keyFault, routeOf, validShots, type Shot } from "./shots.ts";
+import { keyFault, routeOf, validRequests, type FuzzRequest } from "./fuzz-request.ts";
 
 let server: FuzzServer;
 
@@ -35,14 +35,14 @@ const NOT_THERE: Record<string, string> = {
 };
 
 /** A valid request of each route. */
-const examples = new Map(guarded.map((id) => [id, fc.sample(validShots(id), { numRuns: 1, seed: 1 })[0]]));
+const examples = new Map(guarded.map((id) => [id, fc.sample(validRequests(id), { numRuns: 1, seed: 1 })[0]]));
 
 /** Always the same one, about other things. */
-function aboutThings(id: RouteId, key: string, things: Record<string, string>): Shot {
-  const shot = examples.get(id);
-  if (shot === undefined) throw new Error("no shot");
-  const params = Object.fromEntries(Object.keys(shot.params).map((name) => [name, things[name] ?? ""]));
-  return { ...shot, key, params, notes: ["auth"] };
+function aboutThings(id: RouteId, key: string, things: Record<string, string>): FuzzRequest {
+  const request = examples.get(id);
+  if (request === undefined) throw new Error("no request");
+  const params = Object.fromEntries(Object.keys(request.params).map((name) => [name, things[name] ?? ""]));
+  return { ...request, key, params, notes: ["auth"] };
 }
 
 const withoutId = (text: string): unknown => ({ ...(JSON.parse(text) as object), request_id: "" });
@@ -55,7 +55,7 @@ test.each(guarded)(
       const absent = aboutThings(id, key, NOT_THERE);
       // Of a revoked key it is told after the rest; and who may, may.
       if (keyFault(there) === undefined || keyFault(absent) === undefined) continue;
-      const [one, other] = [await fire(server, there), await fire(server, absent)];
+      const [one, other] = [await sendAndCheck(server, there), await sendAndCheck(server, absent)];
       expect(one.status, key).toBe(other.status);
       expect(withoutId(one.text), key).toEqual(withoutId(other.text));
     }
@@ -66,24 +66,24 @@ test.each(guarded)(
 test(
   "a key with one bit changed is no key",
   async () => {
-    const shots = fc.record({
+    const requests = fc.record({
       id: fc.constantFrom(...guarded),
       key: fc.constantFrom(...goodKeys, ...orphanKeys),
       flip: fc.nat(6 * 300),
     });
-    await fuzz(150, shots, async ({ id, key, flip }) => {
-      expect((await fire(server, { ...aboutThings(id, key, THERE), flip })).status).toBe(401);
+    await fuzz(150, requests, async ({ id, key, flip }) => {
+      expect((await sendAndCheck(server, { ...aboutThings(id, key, THERE), flip })).status).toBe(401);
     });
   },
   TEST_MS,
 );
 
 test(
-  "a revoked key is refused on every route, and nothing is told of what it asks for",
+  "a revoked key is refused on every route, and nothing is revoked of what it asks for",
   async () => {
     for (const id of guarded) {
       for (const key of ["revoked operator", "revoked cell 1"]) {
-        const received = await fire(server, aboutThings(id, key, THERE));
+        const received = await sendAndCheck(server, aboutThings(id, key, THERE));
         expect([400, 401, 403]).toContain(received.status);
         if (received.status === 400) continue;
         expect(withoutId(received.text)).toMatchObject(

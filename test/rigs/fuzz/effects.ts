@@ -1,13 +1,13 @@
 /** What a granted request may change: these rows and no others. */
 import type { RouteId } from "../../../src/http/contract.ts";
 import type { FuzzServer, Received } from "./server.ts";
-import { routeOf, type Shot } from "./shots.ts";
+import { routeOf, type FuzzRequest } from "./fuzz-request.ts";
 import { D1, type Change, type Row } from "./state.ts";
 
 /** Says what is wrong; undefined: nothing. */
 type Effect = (
   changes: readonly Change[],
-  shot: Shot,
+  request: FuzzRequest,
   answer: Record<string, unknown>,
   server: FuzzServer,
   status: number,
@@ -75,12 +75,12 @@ const begin: Effect = (changes, _, answer, server, status) => {
   const holds = changesIn(changes, SHARD, "hold").filter(
     (change) => made(change) && change.after?.["lease"] === uuid && change.after["cell"] === cell,
   );
-  const wanted =
+  const expectedHolds =
     (counts["creates"] ?? 0) +
     (counts["destroys"] ?? 0) +
     (counts["replaces"] ?? 0) -
     (counts["missing"] ?? 0);
-  if (holds.length !== wanted) return `${holds.length} holds were made for ${wanted} names`;
+  if (holds.length !== expectedHolds) return `${holds.length} holds were made for ${expectedHolds} names`;
   return others(changes, leases, holds);
 };
 
@@ -165,8 +165,8 @@ const revoke: Effect = (changes, _, answer) => {
   const rows = changesIn(changes, "directory", "minted_key").filter(
     ({ key, after }) => key === id && after?.["revoked_at_ms"] !== null,
   );
-  const told = changesIn(changes, `cell-${cell}`, "revoked_key").filter(({ key }) => key === id);
-  return others(changes, rows, told, keyPosition(changes));
+  const revoked = changesIn(changes, `cell-${cell}`, "revoked_key").filter(({ key }) => key === id);
+  return others(changes, rows, revoked, keyPosition(changes));
 };
 
 /** What D1 has and no ledger: left over when one of them was restored from a backup. */
@@ -183,19 +183,19 @@ const forget: Effect = (changes, _, __, server) => {
 };
 
 /** The cell's own row, and others whose time is over. */
-const slot: Effect = (changes, shot) =>
+const slot: Effect = (changes, request) =>
   others(
     changes,
     changesIn(changes, "directory", "verification_slot").filter(
-      (change) => gone(change) || change.key === shot.params?.["cell"],
+      (change) => gone(change) || change.key === request.params?.["cell"],
     ),
   );
 
 /** A route that writes and is not here fails: what it may change has to be said. Routes that read and are not here change nothing. */
 const effects: Partial<Record<RouteId, Effect>> = {
   beginLease: begin,
-  beginLeaseWithNewId: (changes, shot, answer, server, status) =>
-    status === 201 ? begin(changes, shot, answer, server, status) : "nothing is new",
+  beginLeaseWithNewId: (changes, request, answer, server, status) =>
+    status === 201 ? begin(changes, request, answer, server, status) : "nothing is new",
   commitLease: decide("COMMITTED"),
   rollbackLease: decide("ROLLED_BACK"),
   lookupRecords: none,
@@ -213,14 +213,14 @@ const effects: Partial<Record<RouteId, Effect>> = {
 
 export function wrongEffect(
   changes: readonly Change[],
-  shot: Shot,
+  request: FuzzRequest,
   { status, text }: Received,
   server: FuzzServer,
 ): string | undefined {
   const real = withoutCron(changes, server).filter((change) => !isBirth(change));
-  if (status >= 300) return none(real, shot, {}, server, status);
-  const isRead = routeOf(shot.id).method === "GET";
-  const effect = effects[shot.id] ?? (isRead ? none : undefined);
-  if (effect === undefined) return `nobody has said what ${shot.id} may change: test/rigs/fuzz/effects.ts`;
-  return effect(real, shot, isRead ? {} : (JSON.parse(text) as Record<string, unknown>), server, status);
+  if (status >= 300) return none(real, request, {}, server, status);
+  const isRead = routeOf(request.id).method === "GET";
+  const effect = effects[request.id] ?? (isRead ? none : undefined);
+  if (effect === undefined) return `nobody has said what ${request.id} may change: test/rigs/fuzz/effects.ts`;
+  return effect(real, request, isRead ? {} : (JSON.parse(text) as Record<string, unknown>), server, status);
 }

@@ -12,10 +12,10 @@ import {
   keyFault,
   LOOKUP_LIMIT,
   routeOf,
-  validShots,
-  type Shot,
-} from "./shots.ts";
-import { at, isObject, placesIn, textIn, textOf, withChange, type Tree } from "./tree.ts";
+  validRequests,
+  type FuzzRequest,
+} from "./fuzz-request.ts";
+import { at, isObject, pathsIn, textIn, textOf, withChange, type Tree } from "./tree.ts";
 
 const bytesOf = (text: string): Buffer => Buffer.from(text);
 const nested = (depth: number, open: string, middle: string, close: string): string =>
@@ -69,16 +69,16 @@ const WRONG_BODIES: Readonly<Record<string, Uint8Array>> = {
   "a key that is cut between two halves": bytesOf(`{"${"k".repeat(63)}😀😀":1}`),
 };
 
-const withBody = (shot: Shot, note: string, bytes: Uint8Array, must?: number): Shot => ({
-  ...shot,
+const withBody = (request: FuzzRequest, note: string, bytes: Uint8Array, must?: number): FuzzRequest => ({
+  ...request,
   bytes,
-  notes: [...shot.notes, `body: ${note}`],
+  notes: [...request.notes, `body: ${note}`],
   ...(must === undefined ? {} : { must }),
 });
 
-const wrongBody = (shot: Shot, note: string): Shot => {
+const wrongBody = (request: FuzzRequest, note: string): FuzzRequest => {
   const bytes = WRONG_BODIES[note] ?? Buffer.alloc(0);
-  return withBody(shot, note, bytes, 400);
+  return withBody(request, note, bytes, 400);
 };
 
 /** Bytes that are no UTF-8, in the midst of a text that is otherwise good: read carelessly, they are some other text. */
@@ -92,29 +92,29 @@ const WRONG_BYTES = [
   [0xf4, 0x90, 0x80, 0x80],
 ];
 
-function withWrongBytes(shot: Shot, pick: number): Shot {
-  const body = shot.body ?? null;
-  const places = placesIn(body).filter((place) => typeof at(body, place) === "string");
-  const place = places[pick % Math.max(1, places.length)];
-  if (place === undefined) return wrongBody(shot, "invalid UTF-8");
+function withWrongBytes(request: FuzzRequest, pick: number): FuzzRequest {
+  const body = request.body ?? null;
+  const paths = pathsIn(body).filter((path) => typeof at(body, path) === "string");
+  const path = paths[pick % Math.max(1, paths.length)];
+  if (path === undefined) return wrongBody(request, "invalid UTF-8");
   const mark = "here-they-are";
   const [before = "", behind = ""] = textOf(
-    withChange(body, place, (text) => `${textIn(text)}${mark}`) ?? null,
+    withChange(body, path, (text) => `${textIn(text)}${mark}`) ?? null,
   ).split(mark);
   const wrong = Buffer.from(pickFrom(WRONG_BYTES, pick));
   return withBody(
-    shot,
-    `no UTF-8 in ${JSON.stringify(place)}`,
+    request,
+    `no UTF-8 in ${JSON.stringify(path)}`,
     Buffer.concat([bytesOf(before), wrong, bytesOf(behind)]),
     400,
   );
 }
 
 /** Padded with blanks to `size` bytes, which changes nothing but the size. */
-function padded(shot: Shot, size: number, must?: number): Shot {
-  const bytes = bodyOf(shot) ?? bytesOf("{}");
+function padded(request: FuzzRequest, size: number, must?: number): FuzzRequest {
+  const bytes = bodyOf(request) ?? bytesOf("{}");
   return withBody(
-    shot,
+    request,
     `padded to ${size} bytes`,
     Buffer.concat([bytes, Buffer.alloc(Math.max(0, size - bytes.length), " ")]),
     must,
@@ -138,46 +138,46 @@ const TYPES = [
 const GOOD_TYPES = ["APPLICATION/JSON", 'application/json; charset="UTF-8"', "application/json;"];
 const ENCODINGS = ["gzip", "br", "deflate", "zstd", "identity, gzip", "x", "gzip, identity"];
 
-function typed(shot: Shot, type: string, must?: number): Shot {
-  const notes = [...shot.notes, `content type ${JSON.stringify(type)}`];
+function typed(request: FuzzRequest, type: string, must?: number): FuzzRequest {
+  const notes = [...request.notes, `content type ${JSON.stringify(type)}`];
   return {
-    ...shot,
-    body: shot.body ?? {},
-    headers: [...shot.headers, ["content-type", type]],
+    ...request,
+    body: request.body ?? {},
+    headers: [...request.headers, ["content-type", type]],
     notes,
     ...(must === undefined ? {} : { must }),
   };
 }
 
-function compressed(shot: Shot, encoding: string): Shot {
-  const bytes = gzipSync(bodyOf(shot) ?? bytesOf("{}"));
+function compressed(request: FuzzRequest, encoding: string): FuzzRequest {
+  const bytes = gzipSync(bodyOf(request) ?? bytesOf("{}"));
   return {
-    ...withBody(shot, `content encoding ${encoding}`, bytes, 415),
-    headers: [...shot.headers, ["content-encoding", encoding]],
+    ...withBody(request, `content encoding ${encoding}`, bytes, 415),
+    headers: [...request.headers, ["content-encoding", encoding]],
   };
 }
 
 /** Lists at their limit and over it, where the route has lists. */
-function long(shot: Shot, over: boolean): Shot {
-  if (!isObject(shot.body)) return shot;
+function long(request: FuzzRequest, over: boolean): FuzzRequest {
+  if (!isObject(request.body)) return request;
   const names = Array.from({ length: BATCH_LIMIT + 1 }, (_, n) => `fzname-many-${n}`);
   const item = (value: string): Tree => ({
     bucket: { type: "ROUTES", value },
     subject: { type: "USER", id: 1 },
     source: { type: "RAILS_TABLE_USERS", id: 1 },
   });
-  const notes = [...shot.notes, over ? "one item more than may be" : "as many items as may be"];
+  const notes = [...request.notes, over ? "one item more than may be" : "as many items as may be"];
   const refusal = over ? { must: 400 } : {};
-  if (shot.id === "lookupRecords") {
+  if (request.id === "lookupRecords") {
     const buckets = names
       .slice(0, LOOKUP_LIMIT + (over ? 1 : 0))
       .map((value): Tree => ({ type: "ROUTES", value }));
-    return { ...shot, body: { buckets }, notes, ...refusal };
+    return { ...request, body: { buckets }, notes, ...refusal };
   }
-  if (shot.id !== "beginLease" && shot.id !== "beginLeaseWithNewId") return shot;
+  if (request.id !== "beginLease" && request.id !== "beginLeaseWithNewId") return request;
   const all = names.slice(0, BATCH_LIMIT + (over ? 1 : 0)).map(item);
   // Of names that nobody has, so that only the last of them is granted or not.
-  return { ...shot, body: { creates: all.slice(0, 10), destroys: all.slice(10) }, notes, ...refusal };
+  return { ...request, body: { creates: all.slice(0, 10), destroys: all.slice(10) }, notes, ...refusal };
 }
 
 /** Text that looks like other text, is longer than it looks, or is read by somebody as more than text. */
@@ -231,24 +231,25 @@ const TEXTS = [
 ];
 
 /** Any text anywhere in the request. */
-function withText(shot: Shot, where: number, text: string): Shot {
-  const places =
-    shot.body === undefined
+function withText(request: FuzzRequest, where: number, text: string): FuzzRequest {
+  const paths =
+    request.body === undefined
       ? []
-      : placesIn(shot.body).filter((place) => typeof at(shot.body ?? null, place) === "string");
-  const params = Object.keys(shot.params);
-  const slots = places.length + params.length + shot.query.length;
-  const slot = slots === 0 ? 0 : where % slots;
-  const notes = [...shot.notes, `text ${JSON.stringify(text.slice(0, 40))}`];
-  const place = places[slot];
-  if (place !== undefined) return { ...shot, body: withChange(shot.body ?? null, place, () => text), notes };
-  const param = params[slot - places.length];
-  if (param !== undefined) return { ...shot, params: { ...shot.params, [param]: text }, notes };
-  const query = shot.query.map(([name, value], index): [string, string] => [
+      : pathsIn(request.body).filter((path) => typeof at(request.body ?? null, path) === "string");
+  const params = Object.keys(request.params);
+  const targetCount = paths.length + params.length + request.query.length;
+  const target = targetCount === 0 ? 0 : where % targetCount;
+  const notes = [...request.notes, `text ${JSON.stringify(text.slice(0, 40))}`];
+  const path = paths[target];
+  if (path !== undefined)
+    return { ...request, body: withChange(request.body ?? null, path, () => text), notes };
+  const param = params[target - paths.length];
+  if (param !== undefined) return { ...request, params: { ...request.params, [param]: text }, notes };
+  const query = request.query.map(([name, value], index): [string, string] => [
     name,
-    index === slot - places.length - params.length ? text : value,
+    index === target - paths.length - params.length ? text : value,
   ]);
-  return { ...shot, query, notes };
+  return { ...request, query, notes };
 }
 
 const RAW_PARAMS = [
@@ -327,7 +328,7 @@ const AUTHORIZATIONS = [
 ];
 
 /** One of the ways above. `pick` chooses within it. */
-type Hostility = (shot: Shot, pick: number) => Shot;
+type Hostility = (request: FuzzRequest, pick: number) => FuzzRequest;
 
 const pickFrom = <T>(list: readonly [T, ...T[]] | readonly T[], pick: number): T => {
   const item = list[pick % list.length];
@@ -336,29 +337,29 @@ const pickFrom = <T>(list: readonly [T, ...T[]] | readonly T[], pick: number): T
 };
 
 const hostilities: readonly { weight: number; apply: Hostility; isFor?: (id: RouteId) => boolean }[] = [
-  { weight: 6, apply: (shot, pick) => wrongBody(shot, pickFrom(Object.keys(WRONG_BODIES), pick)) },
+  { weight: 6, apply: (request, pick) => wrongBody(request, pickFrom(Object.keys(WRONG_BODIES), pick)) },
   {
     weight: 6,
-    apply: (shot, pick) => withText(shot, Math.floor(pick / TEXTS.length), pickFrom(TEXTS, pick)),
+    apply: (request, pick) => withText(request, Math.floor(pick / TEXTS.length), pickFrom(TEXTS, pick)),
   },
   { weight: 2, apply: withWrongBytes, isFor: (id) => routeOf(id).body !== undefined },
-  { weight: 2, apply: (shot, pick) => typed(shot, pickFrom(TYPES, pick), 415) },
-  { weight: 1, apply: (shot, pick) => typed(shot, pickFrom(GOOD_TYPES, pick)) },
-  { weight: 2, apply: (shot, pick) => compressed(shot, pickFrom(ENCODINGS, pick)) },
-  { weight: 1, apply: (shot) => padded(shot, BODY_LIMIT) },
-  { weight: 1, apply: (shot, pick) => padded(shot, BODY_LIMIT + 1 + (pick % 3) * 1_000_000, 413) },
+  { weight: 2, apply: (request, pick) => typed(request, pickFrom(TYPES, pick), 415) },
+  { weight: 1, apply: (request, pick) => typed(request, pickFrom(GOOD_TYPES, pick)) },
+  { weight: 2, apply: (request, pick) => compressed(request, pickFrom(ENCODINGS, pick)) },
+  { weight: 1, apply: (request) => padded(request, BODY_LIMIT) },
+  { weight: 1, apply: (request, pick) => padded(request, BODY_LIMIT + 1 + (pick % 3) * 1_000_000, 413) },
   {
     weight: 2,
-    apply: (shot, pick) => long(shot, pick % 2 === 0),
+    apply: (request, pick) => long(request, pick % 2 === 0),
     isFor: (id) => routeOf(id).body?.required === true,
   },
   {
     weight: 3,
-    apply: (shot, pick) => ({
-      ...shot,
+    apply: (request, pick) => ({
+      ...request,
       rawParams: {
-        ...rawOf(shot),
-        [pickFrom(Object.keys(shot.params), pick >> 5)]: pickFrom(RAW_PARAMS, pick),
+        ...rawOf(request),
+        [pickFrom(Object.keys(request.params), pick >> 5)]: pickFrom(RAW_PARAMS, pick),
       },
       notes: ["raw path"],
     }),
@@ -366,25 +367,25 @@ const hostilities: readonly { weight: number; apply: Hostility; isFor?: (id: Rou
   },
   {
     weight: 3,
-    apply: (shot, pick) => ({ ...shot, rawQuery: pickFrom(RAW_QUERIES, pick), notes: ["raw query"] }),
+    apply: (request, pick) => ({ ...request, rawQuery: pickFrom(RAW_QUERIES, pick), notes: ["raw query"] }),
   },
   {
     weight: 2,
-    apply: (shot, pick) => ({ ...shot, flip: pick, notes: ["a bit of the key flipped"] }),
+    apply: (request, pick) => ({ ...request, flip: pick, notes: ["a bit of the key flipped"] }),
     isFor: needsKey,
   },
   {
     weight: 3,
-    apply: (shot, pick) => ({
-      ...shot,
+    apply: (request, pick) => ({
+      ...request,
       key: pickFrom([...badKeys, ...goodKeys, ...orphanKeys], pick),
       notes: ["another key"],
     }),
   },
   {
     weight: 1,
-    apply: (shot, pick) => ({
-      ...shot,
+    apply: (request, pick) => ({
+      ...request,
       headers: [["authorization", pickFrom(AUTHORIZATIONS, pick)]],
       notes: ["an odd Authorization"],
       must: 401,
@@ -397,23 +398,25 @@ function needsKey(id: RouteId): boolean {
   return routeOf(id).roles !== "anyone";
 }
 
-const rawOf = ({ params }: Shot): Record<string, string> =>
+const rawOf = ({ params }: FuzzRequest): Record<string, string> =>
   Object.fromEntries(
     Object.entries(params).map(([name, value]) => [name, encodeURIComponent(value.toWellFormed())]),
   );
 
-export function hostileShots(id: RouteId): fc.Arbitrary<Shot> {
+export function hostileRequests(id: RouteId): fc.Arbitrary<FuzzRequest> {
   const ways = hostilities.filter(({ isFor }) => isFor?.(id) ?? true);
   const applied = ways.map(({ weight, apply }) => ({
     weight,
-    arbitrary: fc.tuple(validShots(id), fc.nat(10_000)).map(([shot, pick]) => ruled(apply(shot, pick))),
+    arbitrary: fc
+      .tuple(validRequests(id), fc.nat(10_000))
+      .map(([request, pick]) => ruled(apply(request, pick))),
   }));
   return fc.oneof(...applied);
 }
 
 /** Who may not call is told so before anything else is looked at. */
-function ruled(shot: Shot): Shot {
-  const { must, ...rest } = shot;
+function ruled(request: FuzzRequest): FuzzRequest {
+  const { must, ...rest } = request;
   if (must === undefined || (must !== 401 && keyFault(rest) !== undefined)) return rest;
-  return shot;
+  return request;
 }

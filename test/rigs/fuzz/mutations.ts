@@ -1,8 +1,8 @@
 /** Nearly valid: one thing is wrong with a valid request, or is not. */
 import * as fc from "fast-check";
 import type { RouteId } from "../../../src/http/contract.ts";
-import { routeOf, validShots, type Shot } from "./shots.ts";
-import { at, isObject, Pairs, placesIn, Raw, textIn, withChange, type Place, type Tree } from "./tree.ts";
+import { routeOf, validRequests, type FuzzRequest } from "./fuzz-request.ts";
+import { at, isObject, Pairs, pathsIn, Raw, textIn, withChange, type TreePath, type Tree } from "./tree.ts";
 
 /** Names that are no fields, and some that are of every object. */
 const STRANGE_NAMES = [
@@ -96,65 +96,65 @@ const MUTATIONS: readonly Mutation[] = [
 ];
 
 /** Valid requests with one mutation, in the body, the query or the path. */
-export function nearlyValidShots(id: RouteId): fc.Arbitrary<Shot> {
+export function nearlyValidRequests(id: RouteId): fc.Arbitrary<FuzzRequest> {
   const parts = fc.record({
-    shot: validShots(id),
+    request: validRequests(id),
     where: fc.nat(99),
     mutation: fc.constantFrom(...MUTATIONS),
     part: fc.nat(5),
   });
-  return parts.map(({ shot, where, mutation, part }) => {
+  return parts.map(({ request, where, mutation, part }) => {
     const { params, body } = routeOf(id);
-    if (body !== undefined && part < 3) return inBody(shot, where, mutation);
+    if (body !== undefined && part < 3) return inBody(request, where, mutation);
     const names = Object.keys((params as { shape?: object }).shape ?? {});
     return names.length > 0 && part < 5
-      ? inPath(shot, names[where % names.length] ?? "", mutation)
-      : inQuery(shot, where, mutation);
+      ? inPath(request, names[where % names.length] ?? "", mutation)
+      : inQuery(request, where, mutation);
   });
 }
 
-function inBody(shot: Shot, where: number, { note, change, must }: Mutation): Shot {
-  const before = shot.body ?? {};
+function inBody(request: FuzzRequest, where: number, { note, change, must }: Mutation): FuzzRequest {
+  const before = request.body ?? {};
   // What a mutation of objects would replace is where other values were: no less wrong.
-  const places = placesIn(before).filter((place) => must === undefined || isObject(at(before, place)));
-  const place: Place = places[where % places.length] ?? [];
-  const body = withChange(before, place, change);
+  const paths = pathsIn(before).filter((path) => must === undefined || isObject(at(before, path)));
+  const path: TreePath = paths[where % paths.length] ?? [];
+  const body = withChange(before, path, change);
   return {
-    ...shot,
+    ...request,
     body,
-    notes: [...shot.notes, `body ${JSON.stringify(place)}: ${note}`],
+    notes: [...request.notes, `body ${JSON.stringify(path)}: ${note}`],
     ...(must === undefined ? {} : { must }),
   };
 }
 
-function inPath(shot: Shot, name: string, { note, change }: Mutation): Shot {
-  const value = textIn(change(shot.params[name] ?? ""));
+function inPath(request: FuzzRequest, name: string, { note, change }: Mutation): FuzzRequest {
+  const value = textIn(change(request.params[name] ?? ""));
   return {
-    ...shot,
-    params: { ...shot.params, [name]: value },
-    notes: [...shot.notes, `path ${name}: ${note}`],
+    ...request,
+    params: { ...request.params, [name]: value },
+    notes: [...request.notes, `path ${name}: ${note}`],
   };
 }
 
-function inQuery(shot: Shot, where: number, mutation: Mutation): Shot {
+function inQuery(request: FuzzRequest, where: number, mutation: Mutation): FuzzRequest {
   const { note, change, must } = mutation;
-  const index = where % (shot.query.length + 1);
-  const pair = shot.query[index];
+  const index = where % (request.query.length + 1);
+  const pair = request.query[index];
   if (pair === undefined || must !== undefined) {
     const name =
       mutation === TWICE ? (pair?.[0] ?? "x") : (STRANGE_NAMES[where % STRANGE_NAMES.length] ?? "x");
-    const mayBeTwice = (routeOf(shot.id).repeatable ?? []).includes(name);
+    const mayBeTwice = (routeOf(request.id).repeatable ?? []).includes(name);
     return {
-      ...shot,
-      query: [...shot.query, [name, "1"]],
-      notes: [...shot.notes, `query: ${name} more`],
+      ...request,
+      query: [...request.query, [name, "1"]],
+      notes: [...request.notes, `query: ${name} more`],
       ...(mayBeTwice ? {} : { must: 400 }),
     };
   }
   const [name, value] = pair;
   const changed = change(value);
-  const query = shot.query.flatMap((each, at_): [string, string][] =>
+  const query = request.query.flatMap((each, at_): [string, string][] =>
     at_ !== index ? [each] : changed === undefined ? [] : [[name, textIn(changed)]],
   );
-  return { ...shot, query, notes: [...shot.notes, `query ${name}: ${note}`] };
+  return { ...request, query, notes: [...request.notes, `query ${name}: ${note}`] };
 }

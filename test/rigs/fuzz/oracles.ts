@@ -7,7 +7,16 @@ import { linesIn } from "../../suites/conformance/lines.ts";
 import { wrongEffect } from "./effects.ts";
 import { NAME_MARK } from "./pools.ts";
 import type { FuzzServer, Received, Sent } from "./server.ts";
-import { bodyOf, isUnfit, keyFault, keyOf, routeOf, sentOf, whereabouts, type Shot } from "./shots.ts";
+import {
+  bodyOf,
+  isUnfit,
+  keyFault,
+  keyOf,
+  routeOf,
+  sentOf,
+  whereabouts,
+  type FuzzRequest,
+} from "./fuzz-request.ts";
 
 /** Lines stay lines; what a terminal would act upon is written out. */
 export const printable = (text: string): string =>
@@ -30,13 +39,13 @@ function shownRequest({ method, target, headers, body }: Sent): string {
 const shownAnswer = ({ status, text }: Received): string => `${status} ${text.slice(0, 1_500)}`;
 
 /** Sends, checks everything that must hold, and says what was answered. */
-export async function fire(server: FuzzServer, shot: Shot): Promise<Received> {
-  const sent = sentOf(server, shot);
+export async function sendAndCheck(server: FuzzServer, request: FuzzRequest): Promise<Received> {
+  const sent = sentOf(server, request);
   const complain = (what: string, received?: Received): Error =>
     new Error(
       [
         what,
-        `${shot.id} with the key "${shot.key}": ${shot.notes.join("; ") || "valid"}`,
+        `${request.id} with the key "${request.key}": ${request.notes.join("; ") || "valid"}`,
         shownRequest(sent),
         received === undefined ? "" : shownAnswer(received),
       ].join("\n\n"),
@@ -47,27 +56,32 @@ export async function fire(server: FuzzServer, shot: Shot): Promise<Received> {
   });
   const changes = server.state.changes();
   const wrong =
-    wrongAnswer(server, shot, sent, received) ??
-    wrongEffect(changes, shot, received, server) ??
+    wrongAnswer(server, request, sent, received) ??
+    wrongEffect(changes, request, received, server) ??
     wrongLog(server);
   if (wrong !== undefined) throw complain(wrong, received);
   return received;
 }
 
-function wrongAnswer(server: FuzzServer, shot: Shot, sent: Sent, received: Received): string | undefined {
+function wrongAnswer(
+  server: FuzzServer,
+  request: FuzzRequest,
+  sent: Sent,
+  received: Received,
+): string | undefined {
   const { status } = received;
   if (status >= 500) return "a 5xx";
   return (
     (status < 400
-      ? wrongSuccess(shot, received)
-      : (wrongProblem(received) ?? undocumented(shot, received))) ??
-    leak(server, shot, sent, received) ??
-    unexpected(shot, received)
+      ? wrongSuccess(request, received)
+      : (wrongProblem(received) ?? undocumented(request, received))) ??
+    leak(server, request, sent, received) ??
+    unexpected(request, received)
   );
 }
 
 /** Fits the contract. */
-function wrongSuccess({ id }: Shot, { status, headers, text }: Received): string | undefined {
+function wrongSuccess({ id }: FuzzRequest, { status, headers, text }: Received): string | undefined {
   const answer = routeOf(id).responses[status];
   if (answer === undefined) return `${status} is no answer of this route`;
   if (answer.lines === true) return wrongLines(answer.schema, text);
@@ -121,15 +135,19 @@ function isWellFormed(value: unknown): boolean {
   );
 }
 
-function undocumented(shot: Shot, { status, text }: Received): string | undefined {
+function undocumented(request: FuzzRequest, { status, text }: Received): string | undefined {
   const { code, reason } = JSON.parse(text) as { code: string; reason?: string };
-  if (whereabouts(shot) === "elsewhere") return undefined;
+  if (whereabouts(request) === "elsewhere") return undefined;
   // A body where none belongs is refused as everywhere.
-  if (routeOf(shot.id).method === "GET" && bodyOf(shot) !== undefined && (status === 413 || status === 415))
+  if (
+    routeOf(request.id).method === "GET" &&
+    bodyOf(request) !== undefined &&
+    (status === 413 || status === 415)
+  )
     return undefined;
   // Which of the reasons it is, is said for all routes at once.
   const isGeneral = code === "UNAUTHENTICATED" || code === "PERMISSION_DENIED";
-  const known = errorsOf(routeOf(shot.id)).some(
+  const known = errorsOf(routeOf(request.id)).some(
     (error) =>
       error.code === code &&
       (isGeneral || error.reason === reason) &&
@@ -144,11 +162,11 @@ const statusOf = ({ code, status }: { code: keyof typeof errorCodes; status?: nu
 /** Keys and tokens that were sent come back nowhere, and secrets never. */
 function leak(
   server: FuzzServer,
-  shot: Shot,
+  request: FuzzRequest,
   { target }: Sent,
   { status, text }: Received,
 ): string | undefined {
-  const own = keyOf(server, shot);
+  const own = keyOf(server, request);
   const token = new URLSearchParams(target.split("?")[1]).get("page_token") ?? "";
   const secrets = [
     server.secret,
@@ -160,19 +178,20 @@ function leak(
 }
 
 /** Refused for what is wrong with it, and for nothing that comes behind that. */
-function unexpected(shot: Shot, { status, text }: Received): string | undefined {
-  const place = whereabouts(shot);
-  if (place === "elsewhere")
+function unexpected(request: FuzzRequest, { status, text }: Received): string | undefined {
+  const target = whereabouts(request);
+  if (target === "elsewhere")
     return status === 404 || status === 405 ? undefined : "of no route, and yet not refused";
-  if (place === "anywhere") return undefined;
-  const fault = keyFault(shot);
+  if (target === "anywhere") return undefined;
+  const fault = keyFault(request);
   if (fault !== undefined) return status === fault ? undefined : `the key is worth a ${fault}`;
-  if (shot.must !== undefined) return status === shot.must ? undefined : `this must be a ${shot.must}`;
-  if (isUnfit(shot))
+  if (request.must !== undefined)
+    return status === request.must ? undefined : `this must be a ${request.must}`;
+  if (isUnfit(request))
     return [400, 413, 415].includes(status) ? undefined : "the schema refuses it, and the server does not";
-  if (shot.key.startsWith("revoked") && routeOf(shot.id).roles !== "anyone" && status < 400)
+  if (request.key.startsWith("revoked") && routeOf(request.id).roles !== "anyone" && status < 400)
     return "the key was revoked";
-  if (shot.notes.length > 0 || status !== 400) return undefined;
+  if (request.notes.length > 0 || status !== 400) return undefined;
   const { field = "" } = JSON.parse(text) as { field?: string };
   return BEYOND_SCHEMAS.test(field) ? undefined : "a valid request was refused";
 }

@@ -2,10 +2,10 @@
 import * as fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { routeIds, type RouteId } from "../../../src/http/contract.ts";
-import { fire } from "./oracles.ts";
+import { sendAndCheck } from "./oracles.ts";
 import { FuzzServer } from "./server.ts";
 import { fuzz, TEST_MS } from "./settings.ts";
-import { flipped, routeOf, type Shot } from "./shots.ts";
+import { flipped, routeOf, type FuzzRequest } from "./fuzz-request.ts";
 
 interface Listing {
   id: RouteId;
@@ -48,7 +48,7 @@ let server: FuzzServer;
 /** Of the listings that have a second page. */
 const tokens: { from: Listing; token: string }[] = [];
 
-const shotOf = ({ id, key, params, query }: Listing, more: [string, string][]): Shot => ({
+const requestOf = ({ id, key, params, query }: Listing, more: [string, string][]): FuzzRequest => ({
   id,
   key,
   params,
@@ -60,7 +60,7 @@ const shotOf = ({ id, key, params, query }: Listing, more: [string, string][]): 
 beforeAll(async () => {
   server = await FuzzServer.start();
   for (const from of listings) {
-    const { text } = await fire(server, shotOf(from, [["page_size", "1"]]));
+    const { text } = await sendAndCheck(server, requestOf(from, [["page_size", "1"]]));
     const { next_page_token: token } = JSON.parse(text) as { next_page_token: string };
     if (token !== "") tokens.push({ from, token });
   }
@@ -112,8 +112,8 @@ test(
       const changed = tampering.of(token);
       // Without a letter left it is the first page.
       if (from === undefined || changed === token || changed === "") return;
-      const shot = shotOf(from, [["page_token", changed]]);
-      const received = await fire(server, { ...shot, must: 400, notes: [tampering.note] });
+      const request = requestOf(from, [["page_token", changed]]);
+      const received = await sendAndCheck(server, { ...request, must: 400, notes: [tampering.note] });
       expect(JSON.parse(received.text)).toMatchObject({ code: "INVALID_ARGUMENT", field: "page_token" });
     });
   },
@@ -127,11 +127,11 @@ test(
   async () => {
     for (const { from, token } of tokens) {
       for (const to of listings) {
-        const shot = shotOf(to, [
+        const request = requestOf(to, [
           ["page_token", token],
           ["page_size", "5"],
         ]);
-        const received = await fire(server, same(from, to) ? shot : { ...shot, must: 400 });
+        const received = await sendAndCheck(server, same(from, to) ? request : { ...request, must: 400 });
         if (same(from, to)) expect(received.status).toBe(200);
         else expect(JSON.parse(received.text)).toMatchObject({ field: "page_token" });
       }

@@ -3,13 +3,13 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as fc from "fast-check";
 import { routeIds, routes, type RouteId } from "../../../src/http/contract.ts";
 import { withoutCron, wrongEffect } from "./effects.ts";
-import { hostileShots } from "./hostile.ts";
-import { nearlyValidShots } from "./mutations.ts";
-import { fire } from "./oracles.ts";
+import { hostileRequests } from "./hostile.ts";
+import { nearlyValidRequests } from "./mutations.ts";
+import { sendAndCheck } from "./oracles.ts";
 import { REGISTERED } from "./pools.ts";
 import { FuzzServer } from "./server.ts";
 import { fuzz, TEST_MS, tooFewRuns } from "./settings.ts";
-import { sentOf, validShots, type Shot } from "./shots.ts";
+import { sentOf, validRequests, type FuzzRequest } from "./fuzz-request.ts";
 import { D1, type Change } from "./state.ts";
 
 let server: FuzzServer;
@@ -22,24 +22,26 @@ beforeAll(async () => {
 
 afterAll(() => server.stop());
 
-const layers: Readonly<Record<string, { make: (id: RouteId) => fc.Arbitrary<Shot>; runs: number }>> = {
-  valid: { make: validShots, runs: 500 },
-  "nearly valid": { make: nearlyValidShots, runs: 600 },
-  hostile: { make: hostileShots, runs: 600 },
+const layers: Readonly<Record<string, { make: (id: RouteId) => fc.Arbitrary<FuzzRequest>; runs: number }>> = {
+  valid: { make: validRequests, runs: 500 },
+  "nearly valid": { make: nearlyValidRequests, runs: 600 },
+  hostile: { make: hostileRequests, runs: 600 },
 };
 
 /** The routes that always answer the same are soon known. */
 const weightOf = (id: RouteId): number => (routes[id].group === "service" ? 1 : 4);
 
-const anyRoute = (make: (id: RouteId) => fc.Arbitrary<Shot>): fc.Arbitrary<Shot> =>
+const anyRoute = (make: (id: RouteId) => fc.Arbitrary<FuzzRequest>): fc.Arbitrary<FuzzRequest> =>
   fc.oneof(...routeIds.map((id) => ({ weight: weightOf(id), arbitrary: make(id) })));
 
 /** In a long run one wants to see that it met more than refusals. */
 function report(layer: string): void {
   if (!process.env["FUZZ_RUNS"]) return;
-  const places = [...seen].filter(([place]) => place.startsWith(`${layer} `));
+  const reported = [...seen].filter(([routeAndLayer]) => routeAndLayer.startsWith(`${layer} `));
   console.log(
-    places.map(([place, counts]) => `${place} ${JSON.stringify(Object.fromEntries(counts))}`).join("\n"),
+    reported
+      .map(([routeAndLayer, counts]) => `${routeAndLayer} ${JSON.stringify(Object.fromEntries(counts))}`)
+      .join("\n"),
   );
 }
 
@@ -48,11 +50,11 @@ describe("every route", () => {
     test(
       `${layer} requests get the documented answer, and change what they say they change`,
       async () => {
-        await fuzz(runs, anyRoute(make), async (shot) => {
-          const { status } = await fire(server, shot);
-          const place = `${layer} ${shot.id}`;
-          const counts = seen.get(place) ?? new Map<number, number>();
-          seen.set(place, counts.set(status, (counts.get(status) ?? 0) + 1));
+        await fuzz(runs, anyRoute(make), async (request) => {
+          const { status } = await sendAndCheck(server, request);
+          const routeAndLayer = `${layer} ${request.id}`;
+          const counts = seen.get(routeAndLayer) ?? new Map<number, number>();
+          seen.set(routeAndLayer, counts.set(status, (counts.get(status) ?? 0) + 1));
         });
         report(layer);
       },
@@ -81,17 +83,17 @@ test(
   async () => {
     let cell = 1_000;
     for (const id of routeIds.filter((each) => routes[each].path.includes("{cell}"))) {
-      const [shot] = fc.sample(validShots(id), { numRuns: 1, seed: 1 });
-      if (shot === undefined) throw new Error("no shot");
+      const [request] = fc.sample(validRequests(id), { numRuns: 1, seed: 1 });
+      if (request === undefined) throw new Error("no request");
       cell += 1;
       // What its schema allows may still be a range that ends before it begins.
       const digests = id === "digestRecords";
       const decides = id === "commitLease" || id === "rollbackLease";
       server.state.changes();
       const about = {
-        ...shot,
+        ...request,
         key: "operator",
-        params: { ...shot.params, cell: String(cell) },
+        params: { ...request.params, cell: String(cell) },
         ...(decides ? { body: { reason: "x" } } : {}),
         ...(digests ? { body: { source_type: "RAILS_TABLE_USERS", ranges: [{}] } } : {}),
       };
@@ -99,7 +101,7 @@ test(
       expect((await server.send(sent)).status, id).toBe(404);
       expect(withoutCron(server.state.changes(), server), id).toEqual([]);
     }
-    const revoked: Shot = {
+    const revoked: FuzzRequest = {
       id: "revokeKey",
       key: "operator",
       params: { id: "nobody" },
@@ -118,7 +120,7 @@ test(
 test(
   "the stale listing, and nothing else, takes rows out of D1: those of leases that no ledger has",
   async () => {
-    const listing: Shot = {
+    const listing: FuzzRequest = {
       id: "listStaleLeases",
       key: "operator",
       params: {},
@@ -126,10 +128,10 @@ test(
       headers: [],
       notes: [],
     };
-    await fire(server, listing);
+    await sendAndCheck(server, listing);
     server.leaveBehind(3);
-    expect((await fire(server, { ...listing, key: "router" })).status).toBe(403);
-    expect((await fire(server, { ...listing, query: [["older_than_s", "-1"]] })).status).toBe(400);
+    expect((await sendAndCheck(server, { ...listing, key: "router" })).status).toBe(403);
+    expect((await sendAndCheck(server, { ...listing, query: [["older_than_s", "-1"]] })).status).toBe(400);
     server.state.changes();
     const listed = await server.send(sentOf(server, listing));
     const changes = server.state.changes();

@@ -106,12 +106,12 @@ export class FuzzServer {
     ]);
     for (const [kind, key] of await oddKeys(secret)) keys.set(kind, key);
     const server = new FuzzServer(coordinator, folder, secret, keys, logged);
-    await server.#settleIn();
+    await server.#prepareState();
     return server;
   }
 
   /** Every object has been used, the keys that are to be revoked are, and there is something of every kind to meet. */
-  async #settleIn(): Promise<void> {
+  async #prepareState(): Promise<void> {
     for (const [id, body] of [
       [REVOKED_OPERATOR, {}],
       [REVOKED_CELL, { cell_id: "1" }],

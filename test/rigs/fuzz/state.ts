@@ -105,13 +105,13 @@ export class StateOnDisk {
     if (known.object !== D1) known.object = nameOf(known.rows);
     const { object } = known;
     const changes: Change[] = [];
-    for (const [place, [table, key, row]] of known.rows) {
-      const was = before.get(place)?.[2];
+    for (const [id, [table, key, row]] of known.rows) {
+      const was = before.get(id)?.[2];
       if (was === undefined || JSON.stringify(was) !== JSON.stringify(row))
         changes.push({ object, table, key, before: was, after: row });
     }
-    for (const [place, [table, key, row]] of before) {
-      if (!known.rows.has(place)) changes.push({ object, table, key, before: row, after: undefined });
+    for (const [id, [table, key, row]] of before) {
+      if (!known.rows.has(id)) changes.push({ object, table, key, before: row, after: undefined });
     }
     return changes;
   }

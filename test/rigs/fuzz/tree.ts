@@ -36,19 +36,19 @@ export function textOf(tree: Tree): string {
 export const textIn = (tree: Tree | undefined): string =>
   typeof tree === "string" ? tree : tree === undefined || tree === null ? "" : textOf(tree);
 
-export type Place = readonly (string | number)[];
+export type TreePath = readonly (string | number)[];
 
 /** Every place in a tree, the tree itself first. */
-export function placesIn(tree: Tree, place: Place = []): Place[] {
+export function pathsIn(tree: Tree, path: TreePath = []): TreePath[] {
   const inside: [string | number, Tree][] = Array.isArray(tree)
     ? [...tree.entries()]
     : isObject(tree)
       ? Object.entries(tree)
       : [];
-  return [place, ...inside.flatMap(([name, child]) => placesIn(child, [...place, name]))];
+  return [path, ...inside.flatMap(([name, child]) => pathsIn(child, [...path, name]))];
 }
 
-export function at(tree: Tree, [name, ...rest]: Place): Tree | undefined {
+export function at(tree: Tree, [name, ...rest]: TreePath): Tree | undefined {
   if (name === undefined) return tree;
   const child = Array.isArray(tree) ? tree[Number(name)] : isObject(tree) ? tree[name] : undefined;
   return child === undefined ? undefined : at(child, rest);
@@ -57,7 +57,7 @@ export function at(tree: Tree, [name, ...rest]: Place): Tree | undefined {
 /** The tree with something else at a place; undefined takes it away. */
 export function withChange(
   tree: Tree,
-  [name, ...rest]: Place,
+  [name, ...rest]: TreePath,
   change: (before: Tree) => Tree | undefined,
 ): Tree | undefined {
   if (name === undefined) return change(tree);

@@ -6,12 +6,12 @@ import * as fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { routeIds } from "../../../src/http/contract.ts";
 import { isBirth, withoutCron, wrongEffect } from "./effects.ts";
-import { nearlyValidShots } from "./mutations.ts";
+import { nearlyValidRequests } from "./mutations.ts";
 import { printable, wrongLog, wrongProblem } from "./oracles.ts";
 import { FuzzServer, type Received, type Sent } from "./server.ts";
 import { fuzz, TEST_MS, tooFewRuns } from "./settings.ts";
-import { routeOf, sentOf, validShots, type Shot } from "./shots.ts";
-import { exchange, HIDDEN_ID, LAST_ID } from "./wire.ts";
+import { routeOf, sentOf, validRequests, type FuzzRequest } from "./fuzz-request.ts";
+import { exchange, HIDDEN_ID, LAST_ID } from "./raw-connection.ts";
 
 let server: FuzzServer;
 
@@ -295,7 +295,7 @@ const shown = (twist: Twist, message: Message): string =>
       .toString("latin1")}`,
   );
 
-function wrongExchange(twist: Twist, shot: Shot, answers: readonly Received[]): string | undefined {
+function wrongExchange(twist: Twist, request: FuzzRequest, answers: readonly Received[]): string | undefined {
   if (answers.some(({ headers }) => headers["x-request-id"] === HIDDEN_ID && !twist.note.includes("X-A")))
     return "a hidden request was answered";
   const isLast = answers.at(-1)?.headers["x-request-id"] === LAST_ID;
@@ -311,10 +311,10 @@ function wrongExchange(twist: Twist, shot: Shot, answers: readonly Received[]): 
     return real.length === 0 ? undefined : `refused, and yet changed: ${JSON.stringify(real)}`;
   }
   if (twist.isRefused) return "this must be refused";
-  // Another route or method than the shot's: what it may change is that route's matter, and the same shot meets it elsewhere.
+  // Another route or method than the request's: what it may change is that route's matter, and the same request meets it elsewhere.
   return twist.isOther || first === undefined || first.status >= 400
     ? undefined
-    : wrongEffect(changes, shot, first, server);
+    : wrongEffect(changes, request, first, server);
 }
 
 /** Without a request id it is not the Worker's. */
@@ -336,12 +336,12 @@ const twisted = new Set<string>();
 test(
   "requests that no client sends are refused or understood, and never taken for two",
   async () => {
-    const shots = fc.oneof(...routeIds.map((id) => validShots(id)));
-    await fuzz(RUNS, fc.record({ shot: shots, which: fc.nat(10_000) }), async ({ shot, which }) => {
+    const requests = fc.oneof(...routeIds.map((id) => validRequests(id)));
+    await fuzz(RUNS, fc.record({ request: requests, which: fc.nat(10_000) }), async ({ request, which }) => {
       const twist = twists[which % twists.length];
       if (twist === undefined) return;
       twisted.add(twist.note);
-      const sent = sentOf(server, shot);
+      const sent = sentOf(server, request);
       const message = twist.apply(messageOf(sent), sent);
       server.state.changes();
       const answers = await exchange(server.port, bytesOf(message)).catch((error: unknown) => {
@@ -349,7 +349,7 @@ test(
           `${error instanceof Error ? error.message : String(error)}\n\n${shown(twist, message)}`,
         );
       });
-      const wrong = wrongExchange(twist, shot, answers) ?? wrongLog(server, false);
+      const wrong = wrongExchange(twist, request, answers) ?? wrongLog(server, false);
       if (wrong === undefined) return;
       throw new Error(
         `${wrong}\n\n${shown(twist, message)}\n\n${answers.map(({ status, text }) => `${status} ${text.slice(0, 800)}`).join("\n\n")}`,
@@ -410,18 +410,18 @@ test(
   "headers of proxies, of other frameworks and of a cell's own making change nothing",
   async () => {
     const reading = routeIds.filter((id) => routeOf(id).method === "GET" || id === "lookupRecords");
-    const shots = fc.oneof(
-      ...reading.map((id) => validShots(id)),
-      ...reading.map((id) => nearlyValidShots(id)),
+    const requests = fc.oneof(
+      ...reading.map((id) => validRequests(id)),
+      ...reading.map((id) => nearlyValidRequests(id)),
     );
     const headers = fc.uniqueArray(fc.constantFrom(...IDLE_HEADERS), { minLength: 1, maxLength: 6 });
-    await fuzz(150, fc.record({ shot: shots, headers }), async ({ shot, headers: more }) => {
-      const plain = sentOf(server, shot);
+    await fuzz(150, fc.record({ request: requests, headers }), async ({ request, headers: more }) => {
+      const plain = sentOf(server, request);
       server.state.changes();
       const one = await server.send(plain);
       const two = await server.send({ ...plain, headers: [...plain.headers, ...more] });
       expect(steady(two), `${plain.method} ${plain.target} with ${JSON.stringify(more)}`).toBe(steady(one));
-      expect(wrongEffect(server.state.changes(), shot, one, server)).toBeUndefined();
+      expect(wrongEffect(server.state.changes(), request, one, server)).toBeUndefined();
     });
   },
   TEST_MS,

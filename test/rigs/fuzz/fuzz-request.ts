@@ -8,7 +8,7 @@ import { goodKeys, orphanKeys, type FuzzServer, type Sent } from "./server.ts";
 import { takes, valuesOf } from "./schema.ts";
 import { isObject, textOf, type Tree } from "./tree.ts";
 
-export interface Shot {
+export interface FuzzRequest {
   id: RouteId;
   /** The kind of the key. */
   key: string;
@@ -34,16 +34,16 @@ export const routeOf = (id: RouteId): Route => routes[id];
 
 const JSON_TYPE = "application/json";
 
-const valid = new Map<RouteId, fc.Arbitrary<Shot>>();
+const valid = new Map<RouteId, fc.Arbitrary<FuzzRequest>>();
 
 /** Requests that fit the schemas, from someone who may make them, and that mean something to the server. */
-export function validShots(id: RouteId): fc.Arbitrary<Shot> {
-  const known = valid.get(id) ?? makeValidShots(id);
+export function validRequests(id: RouteId): fc.Arbitrary<FuzzRequest> {
+  const known = valid.get(id) ?? makeValidRequests(id);
   valid.set(id, known);
   return known;
 }
 
-function makeValidShots(id: RouteId): fc.Arbitrary<Shot> {
+function makeValidRequests(id: RouteId): fc.Arbitrary<FuzzRequest> {
   const route = routeOf(id);
   const body = route.body === undefined ? fc.constant(undefined) : valuesOf(route.body.schema);
   const parts = fc.record({
@@ -119,25 +119,25 @@ function mayUse(kind: string, role: string, cell: string | undefined): boolean {
 }
 
 /** What no schema can say of a body, because it depends on the key or on another field. */
-function withSense(shot: Shot): Shot {
-  if (shot.id === "commitLease" || shot.id === "rollbackLease") {
-    const { body, key } = shot;
+function withSense(request: FuzzRequest): FuzzRequest {
+  if (request.id === "commitLease" || request.id === "rollbackLease") {
+    const { body, key } = request;
     const reason =
       isObject(body) && typeof body["reason"] === "string" && body["reason"].trim() !== ""
         ? body["reason"]
         : "because";
-    if (key === "operator") return { ...shot, body: { reason } };
-    return { ...shot, body: body === undefined ? undefined : {} };
+    if (key === "operator") return { ...request, body: { reason } };
+    return { ...request, body: body === undefined ? undefined : {} };
   }
-  if (shot.id === "mintKey" && isObject(shot.body)) {
-    const { cell_id: cell = "1", ...rest } = shot.body;
-    return { ...shot, body: rest["role"] === "cell" ? { ...rest, cell_id: cell } : rest };
+  if (request.id === "mintKey" && isObject(request.body)) {
+    const { cell_id: cell = "1", ...rest } = request.body;
+    return { ...request, body: rest["role"] === "cell" ? { ...rest, cell_id: cell } : rest };
   }
-  return shot;
+  return request;
 }
 
 /** What a key that is not good, or that may not do this, is answered; undefined: it may. */
-export function keyFault({ id, key, flip, params, rawParams }: Shot): 401 | 403 | undefined {
+export function keyFault({ id, key, flip, params, rawParams }: FuzzRequest): 401 | 403 | undefined {
   const { roles, path } = routeOf(id);
   if (roles === "anyone") return undefined;
   if (flip !== undefined || !/^(operator|router|cell \d+|revoked .*)$/.test(key)) return 401;
@@ -148,16 +148,16 @@ export function keyFault({ id, key, flip, params, rawParams }: Shot): 401 | 403 
 }
 
 /** Whether the route's own schemas refuse it. False for what they do not see. */
-export function isUnfit(shot: Shot): boolean {
-  const { params, query, body } = routeOf(shot.id);
-  if (shot.rawParams === undefined && !takes(params, shot.params)) return true;
-  if (shot.rawQuery === undefined && !takes(query, queryOf(shot))) return true;
-  const bytes = bodyOf(shot);
+export function isUnfit(request: FuzzRequest): boolean {
+  const { params, query, body } = routeOf(request.id);
+  if (request.rawParams === undefined && !takes(params, request.params)) return true;
+  if (request.rawQuery === undefined && !takes(query, queryOf(request))) return true;
+  const bytes = bodyOf(request);
   if (bytes === undefined || bytes.length === 0) return body?.required === true;
   return body !== undefined && !takes(body.schema, jsonOf(bytes));
 }
 
-function queryOf({ id, query }: Shot): Record<string, unknown> {
+function queryOf({ id, query }: FuzzRequest): Record<string, unknown> {
   const repeatable = routeOf(id).repeatable ?? [];
   const values: [string, unknown][] = query.map(([name, value]) => {
     if (repeatable.includes(name))
@@ -176,7 +176,7 @@ function jsonOf(bytes: Uint8Array): unknown {
   }
 }
 
-export const bodyOf = ({ bytes, body }: Shot): Uint8Array | undefined =>
+export const bodyOf = ({ bytes, body }: FuzzRequest): Uint8Array | undefined =>
   bytes ?? (body === undefined ? undefined : Buffer.from(textOf(body)));
 
 export const BODY_LIMIT = limitTable.bodyBytes.default;
@@ -186,7 +186,7 @@ export const DEPTH_LIMIT = limitTable.jsonDepth.default;
 
 export function keyOf(
   server: Pick<FuzzServer, "keys">,
-  { key, flip }: Pick<Shot, "key" | "flip">,
+  { key, flip }: Pick<FuzzRequest, "key" | "flip">,
 ): string | undefined {
   const whole = server.keys.get(key);
   return whole === undefined || flip === undefined ? whole : flipped(whole, flip);
@@ -201,10 +201,10 @@ export function flipped(text: string, bit: number): string {
   return text.slice(0, index) + letter + text.slice(index + 1);
 }
 
-export function sentOf(server: Pick<FuzzServer, "keys">, shot: Shot): Sent {
-  const { id, headers } = shot;
-  const body = bodyOf(shot);
-  const key = keyOf(server, shot);
+export function sentOf(server: Pick<FuzzServer, "keys">, request: FuzzRequest): Sent {
+  const { id, headers } = request;
+  const body = bodyOf(request);
+  const key = keyOf(server, request);
   const names = new Set(headers.map(([name]) => name.toLowerCase()));
   const given: [string, string][] = [
     ...(key === undefined || names.has("authorization")
@@ -217,7 +217,7 @@ export function sentOf(server: Pick<FuzzServer, "keys">, shot: Shot): Sent {
   ];
   return {
     method: routeOf(id).method,
-    target: targetOf(shot),
+    target: targetOf(request),
     headers: given.filter(([, value]) => value !== ABSENT),
     body,
   };
@@ -232,7 +232,7 @@ function targetOf({
   rawParams,
   query,
   rawQuery,
-}: Pick<Shot, "id" | "params" | "rawParams" | "query" | "rawQuery">): string {
+}: Pick<FuzzRequest, "id" | "params" | "rawParams" | "query" | "rawQuery">): string {
   const { path, rest } = routeOf(id);
   const filled = path.replaceAll(
     /\{(\w+)\}/g,
@@ -246,9 +246,9 @@ function targetOf({
  * Where a path leads. Dot segments never arrive: whoever reads a URL resolves them (WHATWG URL, 4.4), and then it is another path, of no route
  * or, where a parameter takes the rest, of another name. Empty segments are no values either.
  */
-export function whereabouts(shot: Shot): "here" | "elsewhere" | "anywhere" {
-  const { rest, path: pattern } = routeOf(shot.id);
-  const [path = ""] = targetOf(shot).split("?");
+export function whereabouts(request: FuzzRequest): "here" | "elsewhere" | "anywhere" {
+  const { rest, path: pattern } = routeOf(request.id);
+  const [path = ""] = targetOf(request).split("?");
   const segments = path.split("/").slice(1);
   const fixed = pattern.split("/").length - (rest === true ? 2 : 1);
   const hasDots = segments.some((segment) => /^(\.|%2e){1,2}$/i.test(segment));

@@ -3,13 +3,13 @@ import * as fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { sourceTypes } from "../../../src/core/registry.ts";
 import type { RouteId } from "../../../src/http/contract.ts";
-import { hostileShots } from "./hostile.ts";
-import { nearlyValidShots } from "./mutations.ts";
-import { fire } from "./oracles.ts";
+import { hostileRequests } from "./hostile.ts";
+import { nearlyValidRequests } from "./mutations.ts";
+import { sendAndCheck } from "./oracles.ts";
 import { NAME_MARK, REGISTERED } from "./pools.ts";
 import { FuzzServer } from "./server.ts";
 import { fuzz, TEST_MS } from "./settings.ts";
-import type { Shot } from "./shots.ts";
+import type { FuzzRequest } from "./fuzz-request.ts";
 import type { Row } from "./state.ts";
 import type { Tree } from "./tree.ts";
 
@@ -28,7 +28,7 @@ type Step =
   | { kind: "plain"; id: LeaseRoute; by: "cell" | "operator" }
   | { kind: "other batch" }
   | { kind: "other cell"; id: LeaseRoute }
-  | { kind: "shot"; shot: Shot };
+  | { kind: "request"; request: FuzzRequest };
 
 const leaseRoutes = ["beginLease", "commitLease", "rollbackLease", "getLease"] as const;
 
@@ -47,14 +47,14 @@ const steps: fc.Arbitrary<Step> = fc.oneof(
     arbitrary: fc.record({ kind: fc.constant("other cell" as const), id: fc.constantFrom(...leaseRoutes) }),
   },
   ...leaseRoutes.flatMap((id) =>
-    [nearlyValidShots(id), hostileShots(id)].map((shots) => ({
+    [nearlyValidRequests(id), hostileRequests(id)].map((requests) => ({
       weight: 1,
-      arbitrary: shots.map((shot) => ({ kind: "shot" as const, shot })),
+      arbitrary: requests.map((request) => ({ kind: "request" as const, request })),
     })),
   ),
 );
 
-interface Story {
+interface LeaseSequence {
   cell: string;
   names: readonly string[];
   leases: readonly { uuid: string; kind: "creates" | "destroys" | "replaces"; steps: readonly Step[] }[];
@@ -62,9 +62,9 @@ interface Story {
 
 const uuids = fc.uuid({ version: [4, 7] });
 
-const stories: fc.Arbitrary<Story> = fc.record({
+const sequences: fc.Arbitrary<LeaseSequence> = fc.record({
   cell: fc.constantFrom(...REGISTERED),
-  // Never met before, so that a story begins with nothing.
+  // Never met before, so that a sequence begins with nothing.
   names: fc.uniqueArray(
     uuids.map((id) => `${NAME_MARK}-${id}`),
     { minLength: 1, maxLength: 5 },
@@ -83,7 +83,7 @@ const stories: fc.Arbitrary<Story> = fc.record({
     ]),
 });
 
-const batchOf = ({ names }: Story, kind: string, id: Tree): Tree => ({
+const batchOf = ({ names }: LeaseSequence, kind: string, id: Tree): Tree => ({
   [kind]: names.map((value): Tree => ({
     bucket: { type: "USERNAMES", value },
     subject: { type: "USER", id },
@@ -91,16 +91,17 @@ const batchOf = ({ names }: Story, kind: string, id: Tree): Tree => ({
   })),
 });
 
-function shotOf(story: Story, uuid: string, kind: string, step: Step): Shot {
-  if (step.kind === "shot")
-    return { ...step.shot, params: { ...step.shot.params, ...about(step.shot, story, uuid) } };
+function requestOf(sequence: LeaseSequence, uuid: string, kind: string, step: Step): FuzzRequest {
+  if (step.kind === "request")
+    return { ...step.request, params: { ...step.request.params, ...about(step.request, sequence, uuid) } };
   const cell =
-    step.kind === "other cell" ? (REGISTERED.find((other) => other !== story.cell) ?? "") : story.cell;
+    step.kind === "other cell" ? (REGISTERED.find((other) => other !== sequence.cell) ?? "") : sequence.cell;
   const isOperator = step.kind === "plain" && step.by === "operator";
   const id = step.kind === "other batch" ? "beginLease" : step.id;
-  const batch = id === "beginLease" ? batchOf(story, kind, step.kind === "other batch" ? 2 : 1) : undefined;
+  const batch =
+    id === "beginLease" ? batchOf(sequence, kind, step.kind === "other batch" ? 2 : 1) : undefined;
   const body =
-    id === "beginLease" ? batch : isOperator && id !== "getLease" ? { reason: "a story" } : undefined;
+    id === "beginLease" ? batch : isOperator && id !== "getLease" ? { reason: "a sequence" } : undefined;
   return {
     id,
     key: isOperator ? "operator" : `cell ${cell}`,
@@ -113,7 +114,7 @@ function shotOf(story: Story, uuid: string, kind: string, step: Step): Shot {
 }
 
 /** Only where nothing was done to the parameter itself, so that what is wrong with the request stays wrong. */
-function about({ key, notes }: Shot, { cell }: Story, uuid: string): Record<string, string> {
+function about({ key, notes }: FuzzRequest, { cell }: LeaseSequence, uuid: string): Record<string, string> {
   if (notes.some((note) => /path|text/.test(note))) return {};
   return { uuid, ...(key === `cell ${cell}` || key === "operator" ? { cell } : {}) };
 }
@@ -123,8 +124,8 @@ interface Known {
 }
 
 /** What an answer says of the lease must follow from what was said before. */
-function learn(known: Known, shot: Shot, uuid: string, cell: string, text: string): void {
-  if (shot.params["uuid"] !== uuid || shot.params["cell"] !== cell) return;
+function learn(known: Known, request: FuzzRequest, uuid: string, cell: string, text: string): void {
+  if (request.params["uuid"] !== uuid || request.params["cell"] !== cell) return;
   const state = (JSON.parse(text) as { lease?: { state: NonNullable<Known["state"]> } }).lease?.state;
   if (state === undefined) return;
   if (known.state === "COMMITTED" || known.state === "ROLLED_BACK") expect(state).toBe(known.state);
@@ -134,16 +135,16 @@ function learn(known: Known, shot: Shot, uuid: string, cell: string, text: strin
 test(
   "a lease lives as it should, whatever else is asked of it",
   async () => {
-    await fuzz(30, stories, async (story) => {
-      for (const { uuid, kind, steps: asked } of story.leases) {
+    await fuzz(30, sequences, async (sequence) => {
+      for (const { uuid, kind, steps: asked } of sequence.leases) {
         const known: Known = {};
         const begin: Step = { kind: "plain", id: "beginLease", by: "cell" };
         const end: Step = { kind: "plain", id: "commitLease", by: "operator" };
         const away: Step = { kind: "plain", id: "rollbackLease", by: "cell" };
         for (const step of [begin, ...asked, end, away]) {
-          const shot = shotOf(story, uuid, kind, step);
-          const { status, text } = await fire(server, shot);
-          if (status < 300) learn(known, shot, uuid, story.cell, text);
+          const request = requestOf(sequence, uuid, kind, step);
+          const { status, text } = await sendAndCheck(server, request);
+          if (status < 300) learn(known, request, uuid, sequence.cell, text);
         }
         expect(known.state).not.toBe("GRANTED");
       }
@@ -162,7 +163,7 @@ async function listed(
   const items: Record<string, unknown>[] = [];
   for (let token = ""; ;) {
     const paged: [string, string][] = [...query, ["page_size", "50"], ["page_token", token]];
-    const { text } = await fire(server, {
+    const { text } = await sendAndCheck(server, {
       id: route,
       key: "operator",
       params,

@@ -50,25 +50,25 @@ function answersIn(bytes: Buffer): Received[] {
     const status = Number(first.split(" ")[1]);
     rest = rest.slice(end + 4);
     if (status < 200) continue;
-    const { text, behind } = bodyAt(rest, headers);
-    rest = behind;
+    const { text, remaining } = bodyAt(rest, headers);
+    rest = remaining;
     answers.push({ status, headers, text: Buffer.from(text, "latin1").toString("utf8") });
   }
-  if (rest !== "") throw new Error(`something behind the answers: ${rest.slice(0, 500)}`);
+  if (rest !== "") throw new Error(`unexpected bytes after the answers: ${rest.slice(0, 500)}`);
   return answers;
 }
 
-function bodyAt(rest: string, headers: Record<string, string>): { text: string; behind: string } {
-  if (rest.startsWith("HTTP/")) return { text: "", behind: rest };
+function bodyAt(rest: string, headers: Record<string, string>): { text: string; remaining: string } {
+  if (rest.startsWith("HTTP/")) return { text: "", remaining: rest };
   if (headers["transfer-encoding"] !== "chunked") {
     const length = Number(headers["content-length"] ?? rest.length);
-    return { text: rest.slice(0, length), behind: rest.slice(length) };
+    return { text: rest.slice(0, length), remaining: rest.slice(length) };
   }
   let text = "";
   for (let at = 0; ;) {
     const end = rest.indexOf("\r\n", at);
     const size = Number.parseInt(rest.slice(at, end), 16);
-    if (end < 0 || !(size > 0)) return { text, behind: rest.slice(end < 0 ? rest.length : end + 4) };
+    if (end < 0 || !(size > 0)) return { text, remaining: rest.slice(end < 0 ? rest.length : end + 4) };
     text += rest.slice(end + 2, end + 2 + size);
     at = end + 4 + size;
   }
