@@ -1,4 +1,4 @@
-/** `npm run test:deep`: everything that hunts for unknown bugs. `--help` says how. */
+/** `npm run test:deep`: everything that hunts for unknown bugs. `--help` description how. */
 import { spawn } from "node:child_process";
 import { parseArgs } from "node:util";
 import { BadOption, parsed } from "../../support/options.ts";
@@ -12,10 +12,10 @@ const USAGE = `npm run test:deep -- [options]
 
 Steps run one after the other, also after one that failed. The exit code is 1 when any failed.
 
-${steps.map(({ name, says }) => `  ${name.padEnd(12)}  ${says}`).join("\n")}
+${steps.map(({ name, description }) => `  ${name.padEnd(12)}  ${description}`).join("\n")}
 `;
 
-const say = (line: string): void => void process.stdout.write(`${line}\n`);
+const print = (line: string): void => void process.stdout.write(`${line}\n`);
 
 let running: ReturnType<typeof spawn> | undefined;
 let isInterrupted = false;
@@ -29,7 +29,7 @@ function runStep({ command: [program, ...options], env }: Step): Promise<boolean
   return new Promise((resolve) => {
     running = spawn(program, options, { stdio: "inherit", env: { ...process.env, ...env } });
     running.once("error", (error) => {
-      say(`${program} did not start: ${error.message}`);
+      print(`${program} did not start: ${error.message}`);
       resolve(false);
     });
     running.once("close", (code) => resolve(code === 0));
@@ -56,21 +56,21 @@ async function main(): Promise<number> {
       },
     }),
   );
-  if (values.help === true) return (say(USAGE), 0);
-  if (values.list === true) return (say(steps.map(({ name }) => name).join("\n")), 0);
+  if (values.help === true) return (print(USAGE), 0);
+  if (values.list === true) return (print(steps.map(({ name }) => name).join("\n")), 0);
   const results: { name: string; isPassed: boolean; minutes: number }[] = [];
   for (const step of chosenSteps(values.only)) {
     if (isInterrupted) break;
-    say(`--- ${step.name}: ${step.says}`);
+    print(`--- ${step.name}: ${step.description}`);
     const startedMs = performance.now();
     const isPassed = await runStep(step);
     results.push({ name: step.name, isPassed, minutes: (performance.now() - startedMs) / 60_000 });
   }
-  say("---");
+  print("---");
   for (const { name, isPassed, minutes } of results)
-    say(`${name.padEnd(12)}  ${isPassed ? "passed" : "FAILED"}  ${minutes.toFixed(1)} min`);
+    print(`${name.padEnd(12)}  ${isPassed ? "passed" : "FAILED"}  ${minutes.toFixed(1)} min`);
   const failed = results.filter(({ isPassed }) => !isPassed).length;
-  say(`${results.length - failed} steps passed, ${failed} failed${isInterrupted ? ", interrupted" : ""}`);
+  print(`${results.length - failed} steps passed, ${failed} failed${isInterrupted ? ", interrupted" : ""}`);
   return failed === 0 && !isInterrupted ? 0 : 1;
 }
 

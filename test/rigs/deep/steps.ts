@@ -1,7 +1,7 @@
 /** A part of the deep suite: one command, which ends with 0 when it found nothing. */
 export interface Step {
   name: string;
-  says: string;
+  description: string;
   command: readonly [string, ...string[]];
   env?: Readonly<Record<string, string>>;
 }
@@ -12,46 +12,46 @@ const sim = "test/rigs/sim/main.ts";
 export const steps: readonly Step[] = [
   {
     name: "sim-seeds",
-    says: "the first 1,000 seeds of the simulator, which must meet everything",
+    description: "the first 1,000 seeds of the simulator, which must meet everything",
     command: ["node", sim, "--from", "1", "--seeds", "1000", "--coverage"],
   },
   {
     name: "sim-bugs",
-    says: "every planted bug over all of its seeds",
+    description: "every planted bug over all of its seeds",
     command: ["node", sim, "--bugs", "--seeds", "200"],
   },
   {
     name: "sim-unseen",
-    says: "seeds of the simulator that nobody has run, for an hour",
+    description: "seeds of the simulator that nobody has run, for an hour",
     command: ["node", sim, "--minutes", "60"],
   },
   {
     name: "fault-pairs",
-    says: "the whole fault matrix, every pair of writes included",
+    description: "the whole fault matrix, every pair of writes included",
     command: ["vitest", "run", "--project", "faults"],
     env: { FAULT_PAIRS: "all" },
   },
   {
     name: "fuzz",
-    says: "3,000 runs of each fuzzed property, with a new seed",
+    description: "3,000 runs of each fuzzed property, with a new seed",
     command: ["npm", "run", "fuzz"],
     env: { FUZZ_RUNS: "3000" },
   },
-  { name: "model", says: "the whole model", command: ["node", "test/rigs/model/main.ts", "--full"] },
+  { name: "model", description: "the whole model", command: ["node", "test/rigs/model/main.ts", "--full"] },
   {
     name: "crash",
-    says: "every failpoint of the server, and 30 random rounds",
+    description: "every failpoint of the server, and 30 random rounds",
     command: ["node", "test/rigs/crash/main.ts"],
   },
   {
     name: "cell-crash",
-    says: "two cells under load, with kills on all sides",
+    description: "two cells under load, with kills on all sides",
     command: ["node", "test/rigs/cell-crash/main.ts"],
   },
   {
     name: "soak",
-    says: "30 minutes of mixed load with kills and restarts",
+    description: "30 minutes of mixed load with kills and restarts",
     command: ["node", "test/rigs/soak/main.ts", "--minutes", "30"],
   },
-  { name: "mutation", says: "mutation tests of the core", command: ["stryker", "run"] },
+  { name: "mutation", description: "mutation tests of the core", command: ["stryker", "run"] },
 ];

@@ -2,7 +2,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { checkHistory, type CheckOptions } from "./check.ts";
-import { falsify, generate, randomOf, type Plan } from "./generated.ts";
+import { falsify, generate, randomOf, type HistoryShape } from "./generate.ts";
 import {
   answerOfRefusal,
   batchOpOf,
@@ -616,7 +616,7 @@ describe("recording", () => {
 describe("at random", () => {
   const SEED = 20_260;
 
-  const plans = (operations: number, buckets = 3): fc.Arbitrary<Plan> =>
+  const shapes = (operations: number, buckets = 3): fc.Arbitrary<HistoryShape> =>
     fc.record({
       seed: fc.integer({ min: 0, max: 2 ** 31 }),
       clients: fc.integer({ min: 1, max: 8 }),
@@ -629,8 +629,8 @@ describe("at random", () => {
 
   test("histories of a right register are possible", () => {
     fc.assert(
-      fc.property(plans(200), (plan) => {
-        const result = checkHistory(generate(plan));
+      fc.property(shapes(200), (shape) => {
+        const result = checkHistory(generate(shape));
         expect(result.ok ? result.undecided : result.explanation).toEqual([]);
       }),
       { seed: SEED, numRuns: 300 },
@@ -639,8 +639,8 @@ describe("at random", () => {
 
   test("with one answer made wrong, nearly all of them are impossible", () => {
     const counts = { wrong: 0, refuted: 0 };
-    for (const [index, plan] of fc.sample(plans(200), { seed: SEED, numRuns: 400 }).entries()) {
-      const falsified = falsify(generate(plan), randomOf(index));
+    for (const [index, shape] of fc.sample(shapes(200), { seed: SEED, numRuns: 400 }).entries()) {
+      const falsified = falsify(generate(shape), randomOf(index));
       if (falsified === undefined) continue;
       counts.wrong += 1;
       if (!checkHistory(falsified).ok) counts.refuted += 1;
@@ -652,8 +652,8 @@ describe("at random", () => {
 
   test("the search says what trying everything says", () => {
     const counts = { possible: 0, impossible: 0 };
-    for (const [index, plan] of fc.sample(plans(11, 1), { seed: SEED, numRuns: 1_500 }).entries()) {
-      const events = generate(plan);
+    for (const [index, shape] of fc.sample(shapes(11, 1), { seed: SEED, numRuns: 1_500 }).entries()) {
+      const events = generate(shape);
       const judged = (index % 4 === 0 ? undefined : falsify(events, randomOf(index))) ?? events;
       const expected = project(judged).every(tryEverything);
       expect(checkHistory(judged)).toMatchObject({ ok: expected });

@@ -71,7 +71,7 @@ interface Move {
 }
 
 /** A place in the search: everything placed so far, and what is still to be tried. */
-interface Place {
+interface SearchNode {
   key: string;
   move: Move | undefined;
   absorbed: readonly number[];
@@ -87,7 +87,7 @@ class Search {
   readonly #optional: readonly Entry[];
   readonly #placed: Uint8Array;
   readonly #order: Entry[] = [];
-  readonly #path: Place[] = [];
+  readonly #path: SearchNode[] = [];
   readonly #deadEnds = new Set<string>();
   #first = 0;
   #left: number;
@@ -102,15 +102,15 @@ class Search {
   run(state: State, maxSteps: number): void {
     this.#enter(state, undefined);
     while (this.#left > 0 && this.steps <= maxSteps) {
-      const place = this.#path.at(-1);
-      if (place === undefined) {
+      const node = this.#path.at(-1);
+      if (node === undefined) {
         this.verdict = "impossible";
         return;
       }
-      const { value: move } = place.moves.next();
+      const { value: move } = node.moves.next();
       if (move === undefined) {
-        this.#deadEnds.add(place.key);
-        this.#leave(place);
+        this.#deadEnds.add(node.key);
+        this.#leave(node);
         this.#path.pop();
       } else {
         this.#order.push(...move.via);
@@ -134,12 +134,12 @@ class Search {
     if (this.#left === 0) return;
     if (this.best === undefined || this.#order.length > this.best.order.length)
       this.best = { order: [...this.#order], state };
-    const place: Place = { key: this.#key(state), move, absorbed, moves: this.#moves(state) };
-    if (this.#deadEnds.has(place.key)) this.#leave(place);
-    else this.#path.push(place);
+    const node: SearchNode = { key: this.#key(state), move, absorbed, moves: this.#moves(state) };
+    if (this.#deadEnds.has(node.key)) this.#leave(node);
+    else this.#path.push(node);
   }
 
-  #leave({ move, absorbed }: Place): void {
+  #leave({ move, absorbed }: SearchNode): void {
     for (const index of absorbed.toReversed()) this.#undo(index);
     if (move === undefined) return;
     this.#undo(move.index);

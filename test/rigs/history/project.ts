@@ -131,13 +131,13 @@ class Projection {
 
   #ofLease(operation: LeaseOperation): void {
     const name = leaseName(operation.call);
-    const said = this.#said(operation, name);
-    if (said === undefined) return;
+    const actionsOf = this.#actionsOf(operation, name);
+    if (actionsOf === undefined) return;
     for (const bucket of this.#bucketsOf(name)) {
       this.#add(
         bucket,
         operation,
-        (part) => said(this.#index(part, name), bucket),
+        (part) => actionsOf(this.#index(part, name), bucket),
         this.#since(operation, name),
       );
       if (operation.answer.kind === "ok") this.#addMore(operation, name, bucket);
@@ -156,7 +156,7 @@ class Projection {
   }
 
   /** What the operation says about each bucket of its lease; undefined: nothing. */
-  #said(
+  #actionsOf(
     { call, answer, answeredAt }: LeaseOperation,
     name: string,
   ): ((lease: number, bucket: string) => Action[]) | undefined {

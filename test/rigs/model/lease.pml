@@ -19,11 +19,11 @@
  *   (default)    safety: what must be true after every step
  *   DESTROY      safety: lease 0 destroys two claims of cell 0, lease 1 wants to create them for cell 1
  *   LOOKUP       safety: and a reader looks up the bucket of shard 0
- *   SETTLE       progress: each message arrives once, LOSSES of them never; wherever all comes to rest, everything is settled
+ *   PROGRESS       progress: each message arrives once, LOSSES of them never; wherever all comes to rest, everything is settled
  *
  * REDUCED, with no switch but OWNED_IS_FREE, makes larger bounds possible and leaves no behaviour out. Messages that can have no effect any more
  * are forgotten.
- * And, but for SETTLE, whatever an inquiry would answer "gone" at this moment is taken as asked and answered, with the answer on its way: the
+ * And, but for PROGRESS, whatever an inquiry would answer "gone" at this moment is taken as asked and answered, with the answer on its way: the
  * worst case, for inquiries may come at any time and answers may be late. States that differ only in which questions were asked become one.
  */
 
@@ -47,7 +47,7 @@
 #define FAULTY 3         /* bit c: the ledger's instance may crash */
 #endif
 #ifndef LOSSES
-#define LOSSES 1         /* SETTLE: messages that get lost, of those that somebody repeats */
+#define LOSSES 1         /* PROGRESS: messages that get lost, of those that somebody repeats */
 #endif
 
 #define NA(c) ((c) == 0 -> NA0 : NA1)
@@ -87,8 +87,8 @@ byte na[2];              /* attempts started */
 byte crashes[2];
 byte has[2];             /* bit s: the cell may believe that the bucket is its own, as lease or as claim */
 byte appl[2];            /* bit s: the commit was applied at shard s */
-bool told[2];            /* a caller may have been told that the lease is rolled back */
-#ifdef SETTLE
+bool reported[2];            /* a caller may have been told that the lease is rolled back */
+#ifdef PROGRESS
 byte ackm[2];            /* bit s: the confirmation of shard s is on its way */
 bool done[2];            /* the cell does not try its begin again */
 byte replaceable = REPLACED;
@@ -226,7 +226,7 @@ inline check() {
 #define LIVE(c,a) (prep[E(c,a)] \
   | (hold[0] == HOLD(c,a,0) -> X(0,0) : 0) | (hold[1] == HOLD(c,a,0) -> X(0,1) : 0) \
   | (hold[0] == HOLD(c,a,1) -> X(1,0) : 0) | (hold[1] == HOLD(c,a,1) -> X(1,1) : 0))
-#ifdef SETTLE
+#ifdef PROGRESS
 #define AWAITED(c,a) (ratt[c] == (a) -> X(repo[c] & 1, 0) | X(repo[c] >> 1, 1) : 0)
 #define ANSWERS(c,a) 0
 #else
@@ -284,13 +284,13 @@ inline lose_memory(c) {
 #ifdef B3_REUSED
   count[c] = 0;
 #endif
-#ifdef SETTLE
+#ifdef PROGRESS
   ackm[c] = 0;
 #endif
 }
 
 inline write_grant(c, a, t0, t1) {               /* B5: leaving `running` and writing the row is one turn */
-  MUST(granted_after_rollback, !told[c]);
+  MUST(granted_after_rollback, !reported[c]);
   row[c] = GRANTED; ratt[c] = a; repo[c] = (t0) + 2 * (t1);
   if :: IS_DESTROY(c) :: else -> own(c, 3) fi
 }
@@ -299,7 +299,7 @@ inline write_decision(c, outcome) {              /* C1 */
   row[c] = outcome;
   if
   :: outcome == COMMITTED && IS_DESTROY(c) -> own(c, 0)
-  :: outcome == ROLLED_BACK -> told[c] = 1; if :: IS_DESTROY(c) :: else -> own(c, 0) fi
+  :: outcome == ROLLED_BACK -> reported[c] = 1; if :: IS_DESTROY(c) :: else -> own(c, 0) fi
   :: else
   fi
 }
@@ -322,7 +322,7 @@ inline apply(s) {                                /* the commit of the hold of sh
 }
 
 /* ======================================= the ledger ======================================= */
-#ifdef SETTLE
+#ifdef PROGRESS
 #define STILL_TRIES(c) (!done[c])
 #else
 #define STILL_TRIES(c) 1
@@ -460,7 +460,7 @@ inline decide_again(c) {
 inline fence(c) {
   d_step {
     row[c] == NONE && !pend[c] && !late[c] && NA(c) && STILL_TRIES(c) ->
-    told[c] = 1;
+    reported[c] = 1;
 #ifndef C7_NO_FENCE
     row[c] = ROLLED_BACK_DONE; ratt[c] = 0; repo[c] = 0;
 #endif
@@ -468,14 +468,14 @@ inline fence(c) {
 #ifndef C7_BEGIN_GOES_ON
     if :: cur[c] -> release(c, cur[c]); cur[c] = 0 :: else fi;
 #endif
-#if defined(SETTLE)
+#if defined(PROGRESS)
     done[c] = 1;
 #endif
   }
 }
 
-/* C3: a shard's confirmation arrives. Without SETTLE it may do so whenever the shard has nothing left to apply. */
-#ifdef SETTLE
+/* C3: a shard's confirmation arrives. Without PROGRESS it may do so whenever the shard has nothing left to apply. */
+#ifdef PROGRESS
 inline confirm(c, s) {
   d_step { ackm[c] & BIT(s) -> ackm[c] = ackm[c] & ~BIT(s); ackd[c] = ackd[c] | BIT(s); printf("cell %d: shard %d has confirmed\n", c, s) }
 }
@@ -493,7 +493,7 @@ inline confirm(c, s) {
 
 /* C3: the alarm repeats what was not confirmed. */
 inline repeat(c, s) {
-#ifdef SETTLE
+#ifdef PROGRESS
   d_step {
     (row[c] == COMMITTED || row[c] == ROLLED_BACK) && !((ackd[c] | ackm[c]) & BIT(s)) &&
       !((comm[E(c,ratt[c])] | drop[E(c,ratt[c])]) & X((repo[c] >> s) & 1, s)) ->
@@ -527,7 +527,7 @@ inline finish(c) {
 inline prune(c) {
   d_step {
     MAY_FORGET(c) ->
-    row[c] = NONE; ratt[c] = 0; repo[c] = 0; ackd[c] = 0; appl[c] = 0; told[c] = 0; printf("cell %d: the outcome is forgotten\n", c)
+    row[c] = NONE; ratt[c] = 0; repo[c] = 0; ackd[c] = 0; appl[c] = 0; reported[c] = 0; printf("cell %d: the outcome is forgotten\n", c)
   }
 }
 
@@ -538,7 +538,7 @@ inline crash(c) {
   }
 }
 
-#ifdef SETTLE
+#ifdef PROGRESS
 #define MAY_BE_REPLACED(c) (replaceable & BIT(c))
 #else
 #define MAY_BE_REPLACED(c) ((REPLACED & BIT(c)) && !zon[c])
@@ -546,7 +546,7 @@ inline crash(c) {
 inline replace(c) {
   d_step {
     MAY_BE_REPLACED(c) && (na[c] || row[c]) ->
-#ifdef SETTLE
+#ifdef PROGRESS
     replaceable = replaceable & ~BIT(c);
 #endif
     zon[c] = 1; zcur[c] = cur[c];
@@ -576,7 +576,7 @@ inline end_replaced(c) {
     release(c, zcur[c]); printf("cell %d: the REPLACED instance ends attempt %d, releases leave\n", c, zcur[c]); zcur[c] = 0
   }
 }
-#ifdef SETTLE
+#ifdef PROGRESS
 /* Nothing may rest on help from a replaced instance: it ends some time, without a word. */
 inline end_instance(c) {
   d_step {
@@ -661,7 +661,7 @@ inline prepare_again(c, a, s) {
 #define APPLIES(h,c,a,t) SAME(h,c,a,t)
 #endif
 
-#ifdef SETTLE
+#ifdef PROGRESS
 inline refuse(c, a, t, s) {                      /* a prepare that collides or is lost */
   d_step {
     prep[E(c,a)] & X(t,s) ->
@@ -911,7 +911,7 @@ end:
        EACH_EXECUTION(prepare)
        EACH_EXECUTION(deliver_drop)
        EACH_EXECUTION(deliver_commit)
-#if (!defined(REDUCED) || defined(SETTLE)) && !defined(B8_NO_INQUIRY)
+#if (!defined(REDUCED) || defined(PROGRESS)) && !defined(B8_NO_INQUIRY)
        EACH_EXECUTION(inquire)
        EACH_EXECUTION(inquire_committed)
        EACH_EXECUTION(inquire_replaced)
@@ -921,7 +921,7 @@ end:
 #ifdef DESTROY
        EACH_CS(create_elsewhere)
 #endif
-#ifdef SETTLE
+#ifdef PROGRESS
 #ifndef C3_NOT_REPEATED
        EACH_CS(repeat)
 #endif
@@ -976,7 +976,7 @@ end:
   od
 }
 
-#ifdef SETTLE
+#ifdef PROGRESS
 active proctype Rest() {
   timeout ->
   printf("at rest: holds %d %d, claims %d %d, rows %d %d\n", hold[0], hold[1], clm[0], clm[1], row[0], row[1]);

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { BadOption, parsed } from "../../support/options.ts";
-import { bases, CYCLE, variants, type Base, type Run, type Variant } from "./runs.ts";
+import { bases, CYCLE, variants, type BaseRun, type ModelRun, type VariantRun } from "./runs.ts";
 import { requireTools, isVariant, propertyNames, search, steps, type Found, type Limits } from "./spin.ts";
 
 const USAGE = `npm run model -- [options]
@@ -29,49 +29,51 @@ const interrupted = new AbortController();
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
   process.once(signal, () => interrupted.abort());
 
-const limitsOf = (run: Run): Limits => ({
+const limitsOf = (run: ModelRun): Limits => ({
   ms: run.size === "full" ? FULL_LIMIT_MS : LIMIT_MS,
   end: interrupted.signal,
 });
 
 const COLUMNS = [22, 10, 24, 24, 24, 12, 8, 8] as const;
 
-const say = (line: string): void => void process.stdout.write(`${line}\n`);
+const print = (line: string): void => void process.stdout.write(`${line}\n`);
 const rowOf = (...cells: string[]): string =>
   cells
     .map((cell, index) => cell.padEnd(COLUMNS[index] ?? 0))
     .join(" ")
     .trimEnd();
 
-function passes(run: Base | Variant, found: Found): boolean {
+function passes(run: BaseRun | VariantRun, found: Found): boolean {
   return isVariant(run)
     ? found.violation === run.expected
     : found.violation === undefined && found.complete && found.states >= run.least;
 }
 
-function foundIn(run: Base | Variant, { violation, complete, complaint, states }: Found): string {
+function foundIn(run: BaseRun | VariantRun, { violation, complete, complaint, states }: Found): string {
   if (violation !== undefined) return violation;
   if (!complete) return `not complete: ${complaint || "no result"}`;
   return isVariant(run) || states >= run.least ? "nothing" : "explored too little";
 }
 
-const again = (name: string): void => say(`again: npm run model -- --trail ${name}`);
+const again = (name: string): void => print(`again: npm run model -- --trail ${name}`);
 
-function report(run: Base | Variant, found: Found): boolean {
+function report(run: BaseRun | VariantRun, found: Found): boolean {
   const passed = passes(run, found);
   const [rule, off, expected] = isVariant(run) ? [run.rule, run.off, run.expected] : ["all", "-", "nothing"];
   const figures = [found.states.toLocaleString("en"), found.seconds.toFixed(1), found.memoryMb.toFixed(0)];
-  say(`${rowOf(run.name, rule, off, expected, foundIn(run, found), ...figures)}${passed ? "" : "   FAILED"}`);
+  print(
+    `${rowOf(run.name, rule, off, expected, foundIn(run, found), ...figures)}${passed ? "" : "   FAILED"}`,
+  );
   if (!passed) again(run.name);
   return passed;
 }
 
-async function check(run: Base | Variant, folder: string): Promise<boolean> {
+async function check(run: BaseRun | VariantRun, folder: string): Promise<boolean> {
   try {
     return report(run, await search(run, join(folder, run.name), limitsOf(run)));
   } catch (error) {
     if (interrupted.signal.aborted) throw error;
-    say(`${run.name}: ${error instanceof Error ? error.message : String(error)}   FAILED`);
+    print(`${run.name}: ${error instanceof Error ? error.message : String(error)}   FAILED`);
     again(run.name);
     return false;
   } finally {
@@ -80,8 +82,8 @@ async function check(run: Base | Variant, folder: string): Promise<boolean> {
 }
 
 /** In the order of the list, which has the long ones first, some at a time. */
-async function checkAll(runs: readonly (Base | Variant)[], folder: string): Promise<number> {
-  say(rowOf("name", "rule", "switched off", "expected", "found", "states", "seconds", "MB"));
+async function checkAll(runs: readonly (BaseRun | VariantRun)[], folder: string): Promise<number> {
+  print(rowOf("name", "rule", "switched off", "expected", "found", "states", "seconds", "MB"));
   const waiting = [...runs];
   let failed = 0;
   const work = async (): Promise<void> => {
@@ -89,7 +91,7 @@ async function checkAll(runs: readonly (Base | Variant)[], folder: string): Prom
       if (!(await check(run, folder))) failed += 1;
   };
   await Promise.all(Array.from({ length: AT_ONCE }, work));
-  say(`${runs.length - failed} passed, ${failed} failed`);
+  print(`${runs.length - failed} passed, ${failed} failed`);
   return failed;
 }
 
@@ -101,22 +103,22 @@ async function refuseUnexpected(): Promise<void> {
   if (unexpected.length > 0) throw new Error(`no variant expects ${unexpected.join(", ")}`);
 }
 
-async function showTrail(run: Base | Variant, folder: string): Promise<number> {
+async function showTrail(run: BaseRun | VariantRun, folder: string): Promise<number> {
   const found = await search(run, join(folder, run.name), { ...limitsOf(run), shortest: true });
-  say(
+  print(
     `${run.name}: ${isVariant(run) ? `rule ${run.rule} switched off (${run.off})` : "nothing switched off"}`,
   );
-  say(`${run.says}.`);
-  say("");
+  print(`${run.description}.`);
+  print("");
   if (found.violation !== undefined)
     for (const [index, step] of (await steps(run, join(folder, run.name))).entries())
-      say(`${index + 1}. ${step}`);
-  say("");
-  say(`found: ${foundIn(run, found)}`);
+      print(`${index + 1}. ${step}`);
+  print("");
+  print(`found: ${foundIn(run, found)}`);
   return passes(run, found) ? 0 : 1;
 }
 
-function oneOf<T extends Run>(runs: readonly T[], name: string): T {
+function oneOf<T extends ModelRun>(runs: readonly T[], name: string): T {
   const run = runs.find((each) => each.name === name);
   if (run === undefined)
     throw new BadOption(`there is no run ${name}; there are ${runs.map((each) => each.name).join(", ")}`);
@@ -136,12 +138,12 @@ async function main(): Promise<number> {
     }),
   );
   if (values.help === true) {
-    say(USAGE);
+    print(USAGE);
     return 0;
   }
   if (values.quick === true && values.full === true)
     throw new BadOption("--quick and --full exclude each other");
-  const sizes: Run["size"][] = [undefined];
+  const sizes: ModelRun["size"][] = [undefined];
   if (values.quick !== true) sizes.push("whole");
   if (values.full === true) sizes.push("full");
   if (values.only !== undefined && values.trail !== undefined)

@@ -4,7 +4,7 @@
 export type Violation = string;
 export const CYCLE: Violation = "endless cycle";
 
-export interface Run {
+export interface ModelRun {
   name: string;
   model: "lease.pml" | "contend.pml";
   /** `rest` and `lookup` are safety runs of a mode of their own. `cycles`: nothing goes on for ever. */
@@ -15,18 +15,18 @@ export interface Run {
   size?: "whole" | "full";
 }
 
-export interface Base extends Run {
+export interface BaseRun extends ModelRun {
   /** About 80 % of the states that it has: a model that is broken reaches far fewer, and finds nothing. */
   least: number;
-  says: string;
+  description: string;
 }
 
-export interface Variant extends Run {
+export interface VariantRun extends ModelRun {
   rule: string;
   /** The definition that takes the rule away. */
   off: string;
   expected: Violation;
-  says: string;
+  description: string;
 }
 
 const attempts = (lease0: number, lease1: number): string[] => [`NA0=${lease0}`, `NA1=${lease1}`];
@@ -41,14 +41,14 @@ const lease = { model: "lease.pml", search: "states" } as const;
 const ends = { model: "lease.pml", search: "cycles" } as const;
 const contention = { model: "contend.pml", search: "cycles" } as const;
 
-export const bases: readonly Base[] = [
+export const bases: readonly BaseRun[] = [
   {
     name: "safety-2+2",
     size: "whole",
     ...lease,
     bounds: [...attempts(2, 2), ...BOTH_FAULTY, "REDUCED"],
     least: 18_000_000,
-    says: "2 attempts of each lease",
+    description: "2 attempts of each lease",
   },
   {
     name: "safety-doubled",
@@ -56,7 +56,7 @@ export const bases: readonly Base[] = [
     ...lease,
     bounds: [...attempts(2, 1), ...BOTH_FAULTY, ...DOUBLED, "REDUCED"],
     least: 4_400_000,
-    says: "prepares arrive twice",
+    description: "prepares arrive twice",
   },
   {
     name: "destroy",
@@ -64,7 +64,7 @@ export const bases: readonly Base[] = [
     ...lease,
     bounds: [...attempts(2, 1), ...BOTH_FAULTY, ...DOUBLED, "DESTROY", "REDUCED"],
     least: 2_700_000,
-    says: "lease 0 destroys two claims",
+    description: "lease 0 destroys two claims",
   },
   {
     name: "lookup",
@@ -72,52 +72,52 @@ export const bases: readonly Base[] = [
     ...lease,
     bounds: [...attempts(2, 1), ...ONE_FAULTY, "LOOKUP", "REDUCED"],
     least: 3_600_000,
-    says: "a reader at shard 0",
+    description: "a reader at shard 0",
   },
   {
     name: "rest-2+0",
     ...lease,
-    bounds: [...attempts(2, 0), ...ONE_FAULTY, "SETTLE", "REDUCED"],
+    bounds: [...attempts(2, 0), ...ONE_FAULTY, "PROGRESS", "REDUCED"],
     least: 290_000,
-    says: "everything settles: 2 attempts of one lease",
+    description: "everything settles: 2 attempts of one lease",
   },
   {
     name: "rest-1+1",
     ...lease,
-    bounds: [...attempts(1, 1), ...ONE_FAULTY, "SETTLE", "REDUCED"],
+    bounds: [...attempts(1, 1), ...ONE_FAULTY, "PROGRESS", "REDUCED"],
     least: 750_000,
-    says: "everything settles: two leases",
+    description: "everything settles: two leases",
   },
   {
     name: "rest-doubled",
     ...lease,
-    bounds: [...attempts(1, 0), ...ONE_FAULTY, ...DOUBLED, "SETTLE", "REDUCED"],
+    bounds: [...attempts(1, 0), ...ONE_FAULTY, ...DOUBLED, "PROGRESS", "REDUCED"],
     least: 150_000,
-    says: "the same, prepares arrive twice",
+    description: "the same, prepares arrive twice",
   },
   {
     name: "ends-1+1",
     size: "whole",
     ...ends,
-    bounds: [...attempts(1, 1), ...ONE_FAULTY, "SETTLE", "REDUCED"],
+    bounds: [...attempts(1, 1), ...ONE_FAULTY, "PROGRESS", "REDUCED"],
     least: 1_500_000,
-    says: "every behaviour comes to rest",
+    description: "every behaviour comes to rest",
   },
   {
     name: "contention",
     ...contention,
     bounds: ["LEASES=2"],
     least: 1_500,
-    says: "two begins that want the same buckets",
+    description: "two begins that want the same buckets",
   },
-  { name: "contention-3", ...contention, bounds: ["LEASES=3"], least: 41_000, says: "three of them" },
+  { name: "contention-3", ...contention, bounds: ["LEASES=3"], least: 41_000, description: "three of them" },
   {
     name: "safety-plain",
     size: "whole",
     ...lease,
     bounds: [...attempts(2, 1), ...BOTH_FAULTY],
     least: 3_300_000,
-    says: "without the reduction of states",
+    description: "without the reduction of states",
   },
 
   {
@@ -126,7 +126,7 @@ export const bases: readonly Base[] = [
     size: "full",
     bounds: [...attempts(3, 1), ...BOTH_FAULTY, "REDUCED"],
     least: 15_000_000,
-    says: "3 attempts of one lease",
+    description: "3 attempts of one lease",
   },
   {
     name: "safety-3+2",
@@ -134,7 +134,7 @@ export const bases: readonly Base[] = [
     size: "full",
     bounds: [...attempts(3, 2), ...ONE_FAULTY, "REDUCED"],
     least: 11_000_000,
-    says: "and 2 of the other",
+    description: "and 2 of the other",
   },
   {
     name: "safety-doubled-both",
@@ -142,7 +142,7 @@ export const bases: readonly Base[] = [
     size: "full",
     bounds: [...attempts(2, 1), ...BOTH_FAULTY, ...BOTH_DOUBLED, "REDUCED"],
     least: 14_000_000,
-    says: "prepares of both leases arrive twice",
+    description: "prepares of both leases arrive twice",
   },
   {
     name: "destroy-2+2",
@@ -150,7 +150,7 @@ export const bases: readonly Base[] = [
     size: "full",
     bounds: [...attempts(2, 2), ...BOTH_FAULTY, "DESTROY", "REDUCED"],
     least: 9_800_000,
-    says: "2 attempts of each lease",
+    description: "2 attempts of each lease",
   },
   {
     name: "lookup-doubled",
@@ -158,32 +158,32 @@ export const bases: readonly Base[] = [
     size: "full",
     bounds: [...attempts(1, 1), ...BOTH_FAULTY, ...DOUBLED, "LOOKUP", "REDUCED"],
     least: 10_000_000,
-    says: "a reader, and prepares arrive twice",
+    description: "a reader, and prepares arrive twice",
   },
   {
     name: "rest-2+1",
     ...lease,
     size: "full",
-    bounds: [...attempts(2, 1), ...ONE_FAULTY, "SETTLE", "REDUCED"],
+    bounds: [...attempts(2, 1), ...ONE_FAULTY, "PROGRESS", "REDUCED"],
     least: 17_000_000,
-    says: "everything settles",
+    description: "everything settles",
   },
   {
     name: "rest-doubled-2+0",
     ...lease,
     size: "full",
-    bounds: [...attempts(2, 0), ...ONE_FAULTY, ...DOUBLED, "SETTLE", "REDUCED"],
+    bounds: [...attempts(2, 0), ...ONE_FAULTY, ...DOUBLED, "PROGRESS", "REDUCED"],
     least: 3_000_000,
-    says: "the same, prepares arrive twice",
+    description: "the same, prepares arrive twice",
   },
 ];
 
 const two = attempts(2, 1);
-const settle = [...attempts(1, 0), ...ONE_FAULTY, "SETTLE"];
+const progress = [...attempts(1, 0), ...ONE_FAULTY, "PROGRESS"];
 const reader = [...two, "LOOKUP"];
 
 /** Switched off, each by itself. The rules are those of docs/reference/protocol.md. */
-export const variants: readonly Variant[] = [
+export const variants: readonly VariantRun[] = [
   {
     name: "no-cell",
     rule: "Words",
@@ -191,7 +191,8 @@ export const variants: readonly Variant[] = [
     bounds: two,
     off: "NO_CELL",
     expected: "grant_dropped",
-    says: "without the cell in its identity, a lease is released by another cell's lease with the same UUID",
+    description:
+      "without the cell in its identity, a lease is released by another cell's lease with the same UUID",
   },
   {
     name: "no-attempt",
@@ -200,7 +201,7 @@ export const variants: readonly Variant[] = [
     bounds: two,
     off: "B3_NO_ATTEMPT",
     expected: "grant_dropped",
-    says: "a late release of the first attempt drops the hold of the second, which is then granted",
+    description: "a late release of the first attempt drops the hold of the second, which is then granted",
   },
   {
     name: "reused-attempt",
@@ -209,7 +210,7 @@ export const variants: readonly Variant[] = [
     bounds: two,
     off: "B3_REUSED",
     expected: "grant_dropped",
-    says: "an instance that counts from 1 again takes its predecessor's releases for its own",
+    description: "an instance that counts from 1 again takes its predecessor's releases for its own",
   },
   {
     name: "no-epoch",
@@ -218,7 +219,8 @@ export const variants: readonly Variant[] = [
     bounds: [...two, ...DOUBLED],
     off: "B4_NO_EPOCH",
     expected: "wrongly_applied",
-    says: "a prepare carried out again after the commit takes a new hold, which a late commit applies: a destroyed name returns",
+    description:
+      "a prepare carried out again after the commit takes a new hold, which a late commit applies: a destroyed name returns",
   },
   {
     name: "yes-to-own",
@@ -227,7 +229,8 @@ export const variants: readonly Variant[] = [
     bounds: two,
     off: "B4_YES_TO_OWN",
     expected: "grant_dropped",
-    says: "a yes because the lease holds already rests on the older attempt's hold, which that attempt's release drops",
+    description:
+      "a yes because the lease holds already rests on the older attempt's hold, which that attempt's release drops",
   },
   {
     name: "takes-over",
@@ -236,7 +239,7 @@ export const variants: readonly Variant[] = [
     bounds: two,
     off: "B4_TAKES_OVER",
     expected: "grant_dropped",
-    says: "a newer attempt takes over a hold that an older one is granted with",
+    description: "a newer attempt takes over a hold that an older one is granted with",
   },
   {
     name: "owned-is-free",
@@ -245,7 +248,7 @@ export const variants: readonly Variant[] = [
     bounds: two,
     off: "OWNED_IS_FREE",
     expected: "two_owners",
-    says: "a name that another cell owns is promised",
+    description: "a name that another cell owns is promised",
   },
   // In the modes of the large bases: what they leave out for speed must not hide it.
   {
@@ -255,7 +258,7 @@ export const variants: readonly Variant[] = [
     bounds: [...two, "REDUCED"],
     off: "OWNED_IS_FREE",
     expected: "two_owners",
-    says: "the same, with the reduction of states",
+    description: "the same, with the reduction of states",
   },
   {
     name: "owned-is-free-destroy",
@@ -264,7 +267,7 @@ export const variants: readonly Variant[] = [
     bounds: [...two, ...DOUBLED, "DESTROY", "REDUCED"],
     off: "OWNED_IS_FREE",
     expected: "two_owners",
-    says: "the same, with a lease that destroys",
+    description: "the same, with a lease that destroys",
   },
   {
     name: "owned-is-free-lookup",
@@ -273,7 +276,7 @@ export const variants: readonly Variant[] = [
     bounds: [...two, "LOOKUP", "REDUCED"],
     off: "OWNED_IS_FREE",
     expected: "two_owners",
-    says: "the same, with a reader",
+    description: "the same, with a reader",
   },
   {
     name: "grant-not-flushed",
@@ -282,7 +285,7 @@ export const variants: readonly Variant[] = [
     bounds: two,
     off: "B5_NOT_FLUSHED",
     expected: "broken_promise",
-    says: "the grant is answered before its row is durable; a crash forgets it",
+    description: "the grant is answered before its row is durable; a crash forgets it",
   },
   {
     name: "two-turns",
@@ -291,7 +294,7 @@ export const variants: readonly Variant[] = [
     bounds: two,
     off: "B5_TWO_TURNS",
     expected: "grant_dropped",
-    says: "between leaving `running` and writing the row, an inquiry finds neither and answers gone",
+    description: "between leaving `running` and writing the row, an inquiry finds neither and answers gone",
   },
   {
     name: "not-halted",
@@ -300,7 +303,8 @@ export const variants: readonly Variant[] = [
     bounds: two,
     off: "B5_NOT_HALTED",
     expected: "grant_dropped",
-    says: "an instance goes on after a write that failed but was durable, and releases a granted lease",
+    description:
+      "an instance goes on after a write that failed but was durable, and releases a granted lease",
   },
   {
     name: "late-grant",
@@ -309,34 +313,35 @@ export const variants: readonly Variant[] = [
     bounds: two,
     off: "B6_LATE_GRANT",
     expected: "grant_dropped",
-    says: "an attempt that was given up and released is granted when its last answer comes in",
+    description: "an attempt that was given up and released is granted when its last answer comes in",
   },
   {
     name: "no-deadline",
     rule: "B6",
     ...lease,
-    bounds: settle,
+    bounds: progress,
     off: "B6_NO_DEADLINE",
     expected: "endless_begin",
-    says: "an attempt whose answer was lost runs for ever, and so do its holds",
+    description: "an attempt whose answer was lost runs for ever, and so do its holds",
   },
   {
     name: "no-presumption",
     rule: "B7",
     ...lease,
-    bounds: settle,
+    bounds: progress,
     off: "B7_NO_PRESUMPTION",
     expected: "orphan_hold",
-    says: "a ledger that does not answer gone about what it does not know leaves the holds of a crashed begin for ever",
+    description:
+      "a ledger that does not answer gone about what it does not know leaves the holds of a crashed begin for ever",
   },
   {
     name: "no-inquiry",
     rule: "B8",
     ...lease,
-    bounds: settle,
+    bounds: progress,
     off: "B8_NO_INQUIRY",
     expected: "orphan_hold",
-    says: "without inquiries, the holds of a crashed begin stay for ever",
+    description: "without inquiries, the holds of a crashed begin stay for ever",
   },
   {
     name: "rows-only",
@@ -345,7 +350,8 @@ export const variants: readonly Variant[] = [
     bounds: two,
     off: "B8_ROWS_ONLY",
     expected: "grant_dropped",
-    says: "an answer from the rows alone says gone about a begin that is running, which is then granted",
+    description:
+      "an answer from the rows alone says gone about a begin that is running, which is then granted",
   },
   {
     name: "answer-by-lease",
@@ -354,7 +360,7 @@ export const variants: readonly Variant[] = [
     bounds: two,
     off: "B8_BY_LEASE",
     expected: "wrongly_applied",
-    says: "an old attempt's hold is answered committed because the lease is",
+    description: "an old attempt's hold is answered committed because the lease is",
   },
   {
     name: "gone-too-early",
@@ -363,7 +369,7 @@ export const variants: readonly Variant[] = [
     bounds: two,
     off: "B8_GONE_TOO_EARLY",
     expected: "half_applied",
-    says: "gone about a committed lease that is not applied yet drops the claim to be",
+    description: "gone about a committed lease that is not applied yet drops the claim to be",
   },
   {
     name: "not-silent",
@@ -372,7 +378,7 @@ export const variants: readonly Variant[] = [
     bounds: two,
     off: "B8_NOT_SILENT",
     expected: "grant_dropped",
-    says: "a replaced instance says gone about an attempt of its successor, which is then granted",
+    description: "a replaced instance says gone about an attempt of its successor, which is then granted",
   },
   {
     name: "parallel-retries",
@@ -381,7 +387,7 @@ export const variants: readonly Variant[] = [
     bounds: ["LEASES=2"],
     off: "PARALLEL",
     expected: CYCLE,
-    says: "two begins that ask all shards at once refuse each other for ever",
+    description: "two begins that ask all shards at once refuse each other for ever",
   },
   {
     name: "second-decision",
@@ -390,7 +396,7 @@ export const variants: readonly Variant[] = [
     bounds: two,
     off: "C1_SECOND_DECISION",
     expected: "wrongly_applied",
-    says: "a commit is overwritten by a rollback, and its messages are on their way",
+    description: "a commit is overwritten by a rollback, and its messages are on their way",
   },
   {
     name: "decision-not-flushed",
@@ -399,7 +405,8 @@ export const variants: readonly Variant[] = [
     bounds: two,
     off: "C2_NOT_FLUSHED",
     expected: "wrongly_applied",
-    says: "a commit leaves before its row is durable; a crash forgets it, and one shard has applied it",
+    description:
+      "a commit leaves before its row is durable; a crash forgets it, and one shard has applied it",
   },
   {
     name: "reads-unflushed",
@@ -408,7 +415,7 @@ export const variants: readonly Variant[] = [
     bounds: two,
     off: "C2_READ_UNFLUSHED",
     expected: "wrongly_applied",
-    says: "the same through an inquiry that is answered from a row that is not durable",
+    description: "the same through an inquiry that is answered from a row that is not durable",
   },
   {
     name: "rollback-by-lease",
@@ -417,7 +424,7 @@ export const variants: readonly Variant[] = [
     bounds: two,
     off: "C2_ROLLBACK_BY_LEASE",
     expected: "grant_dropped",
-    says: "releases that match any attempt of the lease drop the hold of a newer one",
+    description: "releases that match any attempt of the lease drop the hold of a newer one",
   },
   {
     name: "commit-by-lease",
@@ -426,7 +433,7 @@ export const variants: readonly Variant[] = [
     bounds: two,
     off: "C2_COMMIT_BY_LEASE",
     expected: "wrongly_applied",
-    says: "a late commit applies the hold of another attempt",
+    description: "a late commit applies the hold of another attempt",
   },
   {
     name: "commit-without-hold",
@@ -435,16 +442,16 @@ export const variants: readonly Variant[] = [
     bounds: two,
     off: "C2_WITHOUT_HOLD",
     expected: "claim_from_nothing",
-    says: "a repeated commit brings back a claim that was destroyed meanwhile",
+    description: "a repeated commit brings back a claim that was destroyed meanwhile",
   },
   {
     name: "not-repeated",
     rule: "C3",
     ...lease,
-    bounds: settle,
+    bounds: progress,
     off: "C3_NOT_REPEATED",
     expected: "undone_decision",
-    says: "a decision whose message was lost is never applied",
+    description: "a decision whose message was lost is never applied",
   },
   {
     name: "timer",
@@ -453,7 +460,7 @@ export const variants: readonly Variant[] = [
     bounds: two,
     off: "C5_TIMER",
     expected: "grant_dropped",
-    says: "a hold that expires by itself belongs to a lease that may be granted",
+    description: "a hold that expires by itself belongs to a lease that may be granted",
   },
   {
     name: "no-fence",
@@ -462,7 +469,7 @@ export const variants: readonly Variant[] = [
     bounds: two,
     off: "C7_NO_FENCE",
     expected: "granted_after_rollback",
-    says: "a begin that arrives after its rollback is granted",
+    description: "a begin that arrives after its rollback is granted",
   },
   {
     name: "begin-goes-on",
@@ -471,7 +478,7 @@ export const variants: readonly Variant[] = [
     bounds: two,
     off: "C7_BEGIN_GOES_ON",
     expected: "granted_after_rollback",
-    says: "a begin that is running when its lease is rolled back is granted all the same",
+    description: "a begin that is running when its lease is rolled back is granted all the same",
   },
   {
     name: "not-asked",
@@ -480,7 +487,7 @@ export const variants: readonly Variant[] = [
     bounds: reader,
     off: "R2_NOT_ASKED",
     expected: "untrue_lookup",
-    says: "a name shows that is not granted and may never be",
+    description: "a name shows that is not granted and may never be",
   },
   {
     name: "lookup-by-lease",
@@ -489,7 +496,7 @@ export const variants: readonly Variant[] = [
     bounds: reader,
     off: "R2_BY_LEASE",
     expected: "wrongly_applied",
-    says: "the answer about the lease is taken for one about the hold of an older attempt",
+    description: "the answer about the lease is taken for one about the hold of an older attempt",
   },
   {
     name: "not-read-again",
@@ -498,7 +505,7 @@ export const variants: readonly Variant[] = [
     bounds: reader,
     off: "R2_NOT_READ_AGAIN",
     expected: "untrue_lookup",
-    says: "the bucket changed hands while the ledger was asked",
+    description: "the bucket changed hands while the ledger was asked",
   },
   {
     name: "remembers",
@@ -507,7 +514,7 @@ export const variants: readonly Variant[] = [
     bounds: reader,
     off: "R2_REMEMBERS",
     expected: "untrue_lookup",
-    says: "a remembered `granted` shows a name whose lease was rolled back",
+    description: "a remembered `granted` shows a name whose lease was rolled back",
   },
   {
     name: "unknown-is-none",
@@ -516,7 +523,7 @@ export const variants: readonly Variant[] = [
     bounds: reader,
     off: "R2_UNKNOWN_IS_NONE",
     expected: "untrue_lookup",
-    says: "a ledger that does not answer hides a name that is taken",
+    description: "a ledger that does not answer hides a name that is taken",
   },
   {
     name: "clears-unread",
@@ -525,7 +532,7 @@ export const variants: readonly Variant[] = [
     bounds: two,
     off: "M1_NOT_READ_AGAIN",
     expected: "grant_dropped",
-    says: "a verdict about one hold is carried out on the one that stands there by now",
+    description: "a verdict about one hold is carried out on the one that stands there by now",
   },
   {
     name: "unknown-is-yes",
@@ -534,7 +541,7 @@ export const variants: readonly Variant[] = [
     bounds: two,
     off: "M2_UNKNOWN_IS_YES",
     expected: "grant_dropped",
-    says: "a lease is granted without an answer of one of its shards",
+    description: "a lease is granted without an answer of one of its shards",
   },
   {
     name: "forgets-too-early",
@@ -543,7 +550,7 @@ export const variants: readonly Variant[] = [
     bounds: two,
     off: "S1_TOO_EARLY",
     expected: "broken_promise",
-    says: "an outcome is forgotten before it is applied: its holds become nobody's",
+    description: "an outcome is forgotten before it is applied: its holds become nobody's",
   },
   {
     name: "replaced-writes",
@@ -552,6 +559,6 @@ export const variants: readonly Variant[] = [
     bounds: two,
     off: "REPLACED_WRITES",
     expected: "grant_dropped",
-    says: "two instances of one ledger that can both write grant behind each other's back",
+    description: "two instances of one ledger that can both write grant behind each other's back",
   },
 ];

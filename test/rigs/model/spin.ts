@@ -4,7 +4,7 @@ import { copyFile, mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { systemPrograms } from "../../support/setup/programs.ts";
-import { CYCLE, type Run, type Variant, type Violation } from "./runs.ts";
+import { CYCLE, type ModelRun, type VariantRun, type Violation } from "./runs.ts";
 
 const call = promisify(execFile);
 
@@ -33,9 +33,9 @@ export function requireTools(): void {
     throw new Error(`${missing.map(({ name }) => name).join(" and ")} missing: npm run setup installs them`);
 }
 
-export const isVariant = (run: Run): run is Variant => "off" in run;
+export const isVariant = (run: ModelRun): run is VariantRun => "off" in run;
 
-const definitionsOf = (run: Run): string[] =>
+const definitionsOf = (run: ModelRun): string[] =>
   [...run.bounds, ...(isVariant(run) ? [run.off] : [])].map((name) => `-D${name}`);
 
 export interface Limits {
@@ -45,17 +45,17 @@ export interface Limits {
   shortest?: boolean;
 }
 
-const isBroad = (run: Run, { shortest }: Limits): boolean =>
+const isBroad = (run: ModelRun, { shortest }: Limits): boolean =>
   run.search === "states" && (shortest === true || isVariant(run));
 
-function compilerFlags(run: Run, broad: boolean): string[] {
+function compilerFlags(run: ModelRun, broad: boolean): string[] {
   const flags = ["-w", `-DMEMLIM=${MEMORY_MB}`];
   // A variant ends after some thousand states: compiling it well would take longer than running it.
   if (broad) return [...flags, isVariant(run) ? "-O0" : "-O2", "-DSAFETY", "-DBFS"];
   return run.search === "states" ? [...flags, "-O2", "-DSAFETY"] : [...flags, "-O2", "-DNP", "-DNFAIR=3"];
 }
 
-function searchFlags(run: Run, broad: boolean): string[] {
+function searchFlags(run: ModelRun, broad: boolean): string[] {
   if (broad) return isVariant(run) ? [] : ["-w26"];
   const flags = [`-m${DEPTH}`, run.model === "lease.pml" ? "-w26" : "-w20"];
   if (run.search === "states") return flags;
@@ -64,7 +64,7 @@ function searchFlags(run: Run, broad: boolean): string[] {
 }
 
 /** Generates and compiles the verifier of one run in a folder of its own. */
-async function build(run: Run, folder: string, limits: Limits): Promise<void> {
+async function build(run: ModelRun, folder: string, limits: Limits): Promise<void> {
   await mkdir(folder, { recursive: true });
   await copyFile(join(import.meta.dirname, run.model), join(folder, run.model));
   const generated = await call("spin", ["-a", ...definitionsOf(run), run.model], {
@@ -93,7 +93,7 @@ function output(folder: string, flags: string[], { ms, end }: Limits): Promise<s
 }
 
 /** The properties by their numbers, from the model's own list of them. */
-export async function propertyNames(model: Run["model"]): Promise<Map<string, string>> {
+export async function propertyNames(model: ModelRun["model"]): Promise<Map<string, string>> {
   const text = await readFile(join(import.meta.dirname, model), "utf8");
   return new Map(
     [...text.matchAll(/^#define ([a-z_]+) +(\d+) \/\*/gm)].map(([, name = "", number = ""]) => [
@@ -114,7 +114,7 @@ function violationIn(text: string, names: ReadonlyMap<string, string>): Violatio
 const numberIn = (text: string, pattern: RegExp): number => Number(pattern.exec(text)?.[1] ?? 0);
 
 /** Builds and runs one search. */
-export async function search(run: Run, folder: string, limits: Limits): Promise<Found> {
+export async function search(run: ModelRun, folder: string, limits: Limits): Promise<Found> {
   const names = await propertyNames(run.model);
   await build(run, folder, limits);
   const text = await output(folder, searchFlags(run, isBroad(run, limits)), limits);
@@ -133,7 +133,7 @@ export async function search(run: Run, folder: string, limits: Limits): Promise<
 }
 
 /** The way to what a run found, one step a line, as the model's own words tell it. */
-export async function steps(run: Run, folder: string): Promise<string[]> {
+export async function steps(run: ModelRun, folder: string): Promise<string[]> {
   const { stdout } = await call("spin", ["-t", ...definitionsOf(run), run.model], {
     cwd: folder,
     maxBuffer: 2 ** 26,

@@ -38,7 +38,7 @@ interface Running {
   isLost: boolean;
 }
 
-export interface Plan {
+export interface HistoryShape {
   seed: number;
   clients: number;
   cells: number;
@@ -62,9 +62,9 @@ export function randomOf(seed: number): (below: number) => number {
 }
 
 /** Every operation takes effect in one step somewhere between its call and its answer. */
-class World {
+class RandomRegister {
   readonly recorder = new Recorder();
-  readonly #plan: Plan;
+  readonly #shape: HistoryShape;
   readonly #random: (below: number) => number;
   readonly #buckets = new Map<string, Bucket>();
   readonly #states = new Map<string, "GRANTED" | Outcome>();
@@ -73,15 +73,15 @@ class World {
   #calls = 0;
   #epoch = 0;
 
-  constructor(plan: Plan) {
-    this.#plan = plan;
-    this.#random = randomOf(plan.seed);
+  constructor(shape: HistoryShape) {
+    this.#shape = shape;
+    this.#random = randomOf(shape.seed);
   }
 
   run(): readonly HistoryEvent[] {
-    while (this.#calls < this.#plan.operations || this.#running.length > 0) {
+    while (this.#calls < this.#shape.operations || this.#running.length > 0) {
       const choice = this.#random(3);
-      if (choice === 0 && this.#calls < this.#plan.operations) this.#start();
+      if (choice === 0 && this.#calls < this.#shape.operations) this.#start();
       else if (this.#running.length > 0) this.#advance(this.#pick(this.#running));
       if (this.#random(10) === 0)
         for (const bucket of this.#buckets.values()) if (this.#random(3) === 0) apply(bucket);
@@ -101,12 +101,12 @@ class World {
 
   #start(): void {
     const busy = new Set(this.#running.filter(({ isLost }) => !isLost).map(({ client }) => client));
-    const client = `c${this.#random(this.#plan.clients)}`;
+    const client = `c${this.#random(this.#shape.clients)}`;
     if (busy.has(client)) return;
     this.#calls += 1;
     const call = this.#call();
     const id = this.recorder.invoke({ client, ...call });
-    const isLost = this.#chance(this.#plan.unknown);
+    const isLost = this.#chance(this.#shape.unknown);
     if (isLost && this.#chance(30)) return;
     this.#running.push({ id, call, client, isLost });
   }
@@ -115,7 +115,7 @@ class World {
   #advance(running: Running): void {
     if (running.answer === undefined) {
       // What is lost may lie around for long.
-      if (running.isLost && this.#chance(80) && this.#calls < this.#plan.operations) return;
+      if (running.isLost && this.#chance(80) && this.#calls < this.#shape.operations) return;
       running.answer = this.#effect(running.call);
       if (!running.isLost) return;
     } else this.recorder.complete(running.id, running.answer);
@@ -123,7 +123,7 @@ class World {
   }
 
   #call(): Call {
-    const lately = this.#begun.slice(-this.#plan.clients * 2);
+    const lately = this.#begun.slice(-this.#shape.clients * 2);
     const choice = this.#random(10);
     if (choice < 3 || lately.length === 0) return this.#newBegin();
     const { cell, lease } = this.#pick(lately);
@@ -134,13 +134,13 @@ class World {
   }
 
   #someBuckets(): string[] {
-    const names = Array.from({ length: this.#plan.buckets }, (_, index) => `ROUTES:${index}`);
+    const names = Array.from({ length: this.#shape.buckets }, (_, index) => `ROUTES:${index}`);
     const first = this.#random(names.length);
     return [...names, ...names].slice(first, first + 1 + this.#random(Math.min(3, names.length)));
   }
 
   #newBegin(): BeginCall {
-    const cell = String(1 + this.#random(this.#plan.cells));
+    const cell = String(1 + this.#random(this.#shape.cells));
     const ops = this.#someBuckets().map((bucket): BatchOp => {
       const kind =
         this.#bucket(bucket).claim === undefined
@@ -236,11 +236,11 @@ class World {
       return { kind: "refused", reason: `LEASE_${state}` };
     this.#states.set(name, outcome);
     if (state === "GRANTED")
-      for (const bucket of this.#buckets.values()) this.#tell(bucket, cell, lease, outcome);
+      for (const bucket of this.#buckets.values()) this.#applyLater(bucket, cell, lease, outcome);
     return { kind: "ok", state: outcome };
   }
 
-  #tell(bucket: Bucket, cell: string, lease: string, outcome: Outcome): void {
+  #applyLater(bucket: Bucket, cell: string, lease: string, outcome: Outcome): void {
     const { hold } = bucket;
     if (hold === undefined || hold.cell !== cell || hold.lease !== lease) return;
     if (outcome === "ROLLED_BACK") {
@@ -248,7 +248,7 @@ class World {
       return;
     }
     hold.committed = true;
-    if (hold.kind === "create" || !this.#chance(this.#plan.lagging)) apply(bucket);
+    if (hold.kind === "create" || !this.#chance(this.#shape.lagging)) apply(bucket);
   }
 
   /** Sometimes without the lease and all else that another cell would not be shown. */
@@ -270,7 +270,7 @@ function apply(bucket: Bucket): void {
   bucket.hold = undefined;
 }
 
-export const generate = (plan: Plan): HistoryEvent[] => [...new World(plan).run()];
+export const generate = (shape: HistoryShape): HistoryEvent[] => [...new RandomRegister(shape).run()];
 
 /** The history with one answer changed into one that is nearly always impossible; undefined when `pick` met nothing to change. */
 export function falsify(
