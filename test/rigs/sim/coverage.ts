@@ -12,18 +12,22 @@ import {
 import { writePoints } from "../../../src/core/write-points.ts";
 import { invariants } from "./violation.ts";
 
-/** The rules as the protocol's reference numbers them. */
+/** The rule numbers in docs/reference/protocol.md. */
 const protocol = readFileSync(new URL("../../../docs/reference/protocol.md", import.meta.url), "utf8");
 const rules = [...protocol.matchAll(/^- \*\*([A-Z]\d+)\*\* /gm)].map(([, rule]) => rule ?? "");
 
-/** What a large enough number of runs must have met: every kind of fault, every activity, every invariant and every rule. */
+/**
+ * Everything that enough runs must have met: every kind of fault, every activity, every invariant and every
+ * rule.
+ */
 function expected(): string[] {
   return [
     ...[...messageFaults, ...diskFaults, ...partFaults, ...recordFaults, ...localFaults].map(
       (kind) => `fault ${kind}`,
     ),
     ...cellCrashes.map((kind) => `fault cell:${kind}`),
-    // A crash or a replacement while it was on its way to the disk. The directory writes little else during the storm.
+    // A crash or a replacement while the write was pending. The directory makes few other writes during a
+    // run.
     ...[
       ...writePoints.ledger,
       ...writePoints.shard,
@@ -54,7 +58,7 @@ function expected(): string[] {
     ].map((item) => `verified ${item}`),
     ...driftKinds.map((kind) => `drift ${kind}`),
     "a drift is over",
-    "a queued row is settled",
+    "a queued row is done",
     "digest held",
     "slot refused",
     "slot expired",
@@ -66,8 +70,8 @@ function expected(): string[] {
     "page of one source",
     "a freeze held",
     "a revocation held",
-    "rest without a cron",
-    "rest needs a cron",
+    "cleaned up without a cron",
+    "cleanup needs a cron",
     ...Object.keys(invariants),
     ...rules,
   ];

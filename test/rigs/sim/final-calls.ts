@@ -16,9 +16,13 @@ import { isRefused } from "./api.ts";
 import type { Cell } from "./cell.ts";
 import type { Simulation } from "./simulation.ts";
 
-// Calls whose answers are certain once everything has come to rest. They come last, and so change nothing about the storm before them.
+// Calls whose answers are certain when no work is left. They come last, so they do not change the run before
+// them.
 
-/** Of every cell and shard what its claims add up to, whole and in two parts; nothing is held any more (rule R4). */
+/**
+ * Compares the digests of every cell and shard with its claims, for the whole range and for two parts. No
+ * hold is left, so none may be reported (R4).
+ */
 export async function checkDigests(simulation: Simulation): Promise<void> {
   for (const { id } of simulation.cells) {
     for (const shard of simulation.coordinator.shards.keys()) {
@@ -57,13 +61,14 @@ async function checkDigest(
       "I12",
       answered === expected,
       () =>
-        `${what} of cell ${cell} on shard ${shard} is digested as ${answered}, and its claims are ${expected}`,
+        `${what} of cell ${cell} on shard ${shard} has the digest ` +
+        `${answered}, but its claims have ${expected}`,
     );
     const isHeld = digests.some(({ held }) => held);
     judge.check(
       "I12",
       !isHeld,
-      () => `a digest of cell ${cell} on shard ${shard} says that something is held, and nothing is`,
+      () => `a digest of cell ${cell} on shard ${shard} reports a hold, but there is none`,
     );
   }
   judge.see("R4");
@@ -82,7 +87,7 @@ function digestWordsOfRow(row: ClaimRow): DigestWords {
     sourceTypeByNumber(row.source_type),
   ];
   if (type === undefined || subject === undefined || source === undefined)
-    throw new Error("a claim of a type that nobody knows");
+    throw new Error("a claim has an unknown type");
   const { canonical, value, subject_id: subjectId, source_id: sourceId } = row;
   return digestWordsOf({
     type,
@@ -93,7 +98,9 @@ function digestWordsOfRow(row: ClaimRow): DigestWords {
   });
 }
 
-/** A destroy that names another epoch is refused; one that names the claim's own is granted, and rolled back (rule B10). */
+/**
+ * A destroy with another epoch is refused. One with the claim's epoch is granted, and then rolled back (B10).
+ */
 export async function checkEpochs(simulation: Simulation, cell: Cell): Promise<void> {
   const { judge } = simulation;
   const [row] = cell.local.rows.values();
@@ -116,20 +123,21 @@ export async function checkEpochs(simulation: Simulation, cell: Cell): Promise<v
     "I3",
     isMismatch,
     () =>
-      `cell ${cell.id} destroys ${row.canonical} of another epoch, and is answered ${JSON.stringify(outdated)}`,
+      `cell ${cell.id} destroyed ${row.canonical} with another ` +
+      `epoch and was answered ${JSON.stringify(outdated)}`,
   );
   const current = await begin("8001", [{ ...op, epoch: claim.epoch }]);
   if (current.kind === "unknown") return;
   judge.check(
     "I3",
     current.kind === "ok",
-    () => `cell ${cell.id} names the epoch of ${row.canonical}, and is answered ${JSON.stringify(current)}`,
+    () => `cell ${cell.id} gave the epoch of ${row.canonical} and was answered ${JSON.stringify(current)}`,
   );
   await cell.api.decide(cell.id, cell.caller, `00000000-0000-4000-8000-0000000${cell.id}8001`, "ROLLED_BACK");
   judge.see("B10");
 }
 
-/** As many cells as may have a slot get one, and no other; nor does a second run of a cell (rule A3). */
+/** Only as many cells as the limit allows get a slot, and a second run of a cell gets none (A3). */
 export async function checkSlots({ judge, operator, coordinator, cells }: Simulation): Promise<void> {
   const take = (cell: string, uuid: string) =>
     operator.toDirectory<VerificationSlot>("takeSlot", { cell, uuid });
@@ -143,14 +151,14 @@ export async function checkSlots({ judge, operator, coordinator, cells }: Simula
     judge.check(
       "I16",
       isRight,
-      () => `cell ${id} is number ${index + 1} to ask for a slot, and is answered ${JSON.stringify(answer)}`,
+      () => `cell ${id} asked for slot number ${index + 1} and was answered ${JSON.stringify(answer)}`,
     );
   }
   const second = await take(cells[0]?.id ?? "1", "another run");
   judge.check(
     "I16",
     isRefused(second, "NO_VERIFICATION_SLOT"),
-    () => `a second run of a cell gets a slot: ${JSON.stringify(second)}`,
+    () => `a second run of a cell got a slot: ${JSON.stringify(second)}`,
   );
   judge.see("A3");
 }

@@ -8,12 +8,15 @@ import { checkRecord } from "./record-check.ts";
 import { Violation } from "./violation.ts";
 import type { Simulation } from "./simulation.ts";
 
-/** The last word on every name, for the history. */
+/** Looks up every name, so that the history ends with its state. */
 export async function lookAtAll(simulation: Simulation): Promise<void> {
   for (const name of simulation.names) await simulation.router.lookup(simulation.shardOf(name), [name]);
 }
 
-/** A lease that was forgotten may be begun again: the register knows nothing of that, so runs with a short retention go without. */
+/**
+ * Checks the history of all clients. A forgotten lease may be begun again, which the register does not model,
+ * so runs with a short retention are not checked.
+ */
 export function checkHistories({ judge, recorder, coordinator }: Simulation): void {
   if (coordinator.limits.outcomeRetentionS < defaultLimits.outcomeRetentionS) return;
   const result = checkHistory(recorder.events);
@@ -23,17 +26,17 @@ export function checkHistories({ judge, recorder, coordinator }: Simulation): vo
   judge.check(
     "I18",
     !result.ok || result.undecided.length === 0,
-    () => "the history of a bucket takes too long to judge",
+    () => "the search for an order in a bucket's history took too long",
   );
 }
 
 /**
- * The alarms alone have cleaned up behind all begins that died and all decisions. Where the platform has lost an alarm, and no message has made
- * the object look for it since, a cron is needed.
+ * Checks that the alarms alone dropped the holds of dead begins and applied all decisions. If the platform
+ * lost an alarm, and no message has made the object set it again, a cron is needed.
  */
 export function checkWithoutCron({ judge, coordinator }: Simulation): void {
   const isExcused = (part: Part<object>): boolean => {
-    if (part.alarmLost) judge.see("rest needs a cron");
+    if (part.alarmLost) judge.see("cleanup needs a cron");
     return part.alarmLost;
   };
   for (const [index, { holds }] of judge.images.entries()) {
@@ -46,14 +49,15 @@ export function checkWithoutCron({ judge, coordinator }: Simulation): void {
       "I11",
       orphan === undefined,
       () =>
-        `without a cron ${orphan?.canonical} stays held by lease ${orphan?.lease} of cell ${orphan?.cell}`,
+        `${orphan?.canonical} is still held without a cron, by ` +
+        `lease ${orphan?.lease} of cell ${orphan?.cell}`,
     );
   }
   for (const { cell, lease, state, isApplied } of judge.facts.values()) {
     if (state === "GRANTED" || isApplied || isExcused(coordinator.ledger(cell))) continue;
-    throw new Violation("I11", `without a cron lease ${lease} of cell ${cell} is not applied`);
+    throw new Violation("I11", `lease ${lease} of cell ${cell} is not applied without a cron`);
   }
-  judge.see("rest without a cron");
+  judge.see("cleaned up without a cron");
 }
 
 export function checkRest(simulation: Simulation): void {
@@ -80,7 +84,7 @@ export function checkRest(simulation: Simulation): void {
   );
 }
 
-/** After all that, a cell can work as on its first day: nothing counts what is over. */
+/** Checks that each cell can begin leases again: nothing that is over counts against its limits. */
 export async function checkAlive({ judge, coordinator }: Simulation, cell: Cell): Promise<void> {
   const part = coordinator.ledger(cell.id);
   const kept =
@@ -104,7 +108,7 @@ export async function checkAlive({ judge, coordinator }: Simulation, cell: Cell)
       allowMissing: false,
     };
     let begun = await cell.api.begin(cell.id, cell.caller, batch);
-    // Some settings have disks that are slower than the shortest timeouts.
+    // Some runs have disks that are slower than the shortest timeouts.
     for (let tried = 1; begun.kind !== "ok" && tried < 20; tried += 1) {
       await cell.api.sleep(1_000);
       begun = await cell.api.begin(cell.id, cell.caller, batch);
@@ -113,19 +117,23 @@ export async function checkAlive({ judge, coordinator }: Simulation, cell: Cell)
       "I16",
       begun.kind === "ok",
       () =>
-        `in all calm cell ${cell.id} begins a lease of a free name and is answered ${JSON.stringify(begun)}`,
+        `without faults, cell ${cell.id} began a lease of a free ` +
+        `name and was answered ${JSON.stringify(begun)}`,
     );
     await cell.api.decide(cell.id, cell.caller, lease, "ROLLED_BACK");
   }
 }
 
-/** A row that was changed without asking may have a name that another cell has: nobody but a person can do anything about it. */
+/**
+ * Whether another cell owns the name of a row that was changed without a lease. Only a person can resolve
+ * that.
+ */
 export const isAnothers = ({ judge }: Simulation, cell: string, row: LocalRow): boolean => {
   const owner = judge.claimOn(row)?.cell;
   return judge.drifts.has(cell, row) && owner !== undefined && owner !== cell;
 };
 
-/** The cell's database and the coordinator agree, to the last field. */
+/** Checks that the cell's rows and its claims agree in every field. */
 function checkCell(simulation: Simulation, { id, local }: Cell): void {
   const { judge } = simulation;
   const claims = new Map(judge.claims().map((claim) => [rowKey(claim), claim]));
@@ -135,7 +143,7 @@ function checkCell(simulation: Simulation, { id, local }: Cell): void {
     judge.check(
       "I5",
       isClaimOf(row, id, claim),
-      () => `cell ${id} has ${JSON.stringify(row)}, and its claim is ${JSON.stringify(claim)}`,
+      () => `cell ${id} has ${JSON.stringify(row)}, but its claim is ${JSON.stringify(claim)}`,
     );
   }
   const left = [...local.outstanding.keys()][0];

@@ -6,18 +6,23 @@ import { isAnothers } from "./final-checks.ts";
 import { Violation } from "./violation.ts";
 import type { Simulation } from "./simulation.ts";
 
-/** Everything is old enough to be judged, and may be changed. Some runs have room for few ops in a lease. */
+/**
+ * No row counts as recent, and every change is allowed. Small leases, as some runs allow few ops in a lease.
+ */
 const OPTIONS = { apply: true, recentMs: 0, maxShare: 1, startOver: true, leaseOps: 2 } as const;
 
 const MOST_STEPS = 20_000;
 
-/** Twice: what one cell gives up, another may have been waiting for. */
+/** Verifies all cells twice, because a cell may need a name that another one gives up. */
 export async function verifyAll(simulation: Simulation): Promise<void> {
   for (let round = 0; round < 2; round += 1)
     for (const cell of simulation.cells) await verified(simulation, cell, round === 0);
 }
 
-/** Nothing is left to be done, and names are as their rows have them, but for those that another cell has. */
+/**
+ * A further verification has nothing to do, and all names match their rows, except for names that another
+ * cell owns.
+ */
 export async function checkVerified(simulation: Simulation): Promise<void> {
   const { judge, cells } = simulation;
   for (const cell of cells) {
@@ -26,7 +31,7 @@ export async function checkVerified(simulation: Simulation): Promise<void> {
     judge.check(
       "I22",
       changes === 0,
-      () => `a second verification of cell ${cell.id} changes ${changes} claims: ${JSON.stringify(items)}`,
+      () => `a second verification of cell ${cell.id} changed ${changes} claims: ${JSON.stringify(items)}`,
     );
     checkAgreement(simulation, cell);
   }
@@ -41,19 +46,23 @@ function checkAgreement(simulation: Simulation, { id, local }: Cell): void {
       "I22",
       isRight,
       () =>
-        `cell ${id} is verified and has ${JSON.stringify(row)}, whose claim is ${JSON.stringify(claims.get(nameKey(row)))}`,
+        `cell ${id} was verified and has ${JSON.stringify(row)}, whose ` +
+        `claim is ${JSON.stringify(claims.get(nameKey(row)))}`,
     );
   }
   for (const [key, claim] of claims) {
     judge.check(
       "I22",
       claim.cell !== id || local.rows.has(key),
-      () => `cell ${id} is verified, and has a claim on ${key} and no row`,
+      () => `cell ${id} was verified and has a claim on ${key} without a row`,
     );
   }
 }
 
-/** Some settings have disks that are slower than the shortest timeouts, and the last run's slot may not have run out yet. */
+/**
+ * Repeats a verification until it is done. Some runs have disks that are slower than the shortest timeouts,
+ * and the slot of the last run may not have expired yet.
+ */
 async function verified(simulation: Simulation, cell: Cell, digests: boolean): Promise<VerificationReport> {
   for (let tried = 0; tried < 20; tried += 1) {
     const report = await simulation.runUntil(cell.verify({ ...OPTIONS, digests }));
@@ -61,5 +70,5 @@ async function verified(simulation: Simulation, cell: Cell, digests: boolean): P
     await simulation.pass(70_000, MOST_STEPS);
     await simulation.runUntil(cell.reconcile({ full: true, orphanMs: 60_000, staleMs: 60_000 }));
   }
-  throw new Violation("I22", `in all calm cell ${cell.id} cannot be verified`);
+  throw new Violation("I22", `without faults, cell ${cell.id} cannot be verified`);
 }

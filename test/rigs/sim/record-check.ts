@@ -3,10 +3,13 @@ import type { RecordedLease } from "./projection.ts";
 import { factKey, type Facts, type LedgerRow } from "./judge/rows.ts";
 import type { Simulation } from "./simulation.ts";
 
-/** A position is a time in ms, and a counter of 10 bits. */
+/** A position is a time in ms followed by a counter of 10 bits. */
 const msOf = (position: number): number => Math.floor(position / 1_024);
 
-/** What the fleet record has as outstanding, and the ledger has not changed since, is the same to the last column. */
+/**
+ * Every outstanding lease in the projection that its ledger has not changed since must match the ledger in
+ * every column.
+ */
 export function checkOutstanding(simulation: Simulation): void {
   checkCopies(simulation, simulation.cronJob.record.outstanding());
 }
@@ -16,13 +19,19 @@ function checkCopies({ judge }: Simulation, rows: readonly RecordedLease[]): voi
     const fact = judge.facts.get(factKey(row.cell_id, row.uuid));
     if (fact === undefined || fact.row.position !== row.position) continue;
     judge.check("I13", isDeepStrictEqual({ ...row, payload: parsed(row) }, copyOf(fact)), () => {
-      return `the fleet record has ${JSON.stringify(row)}, and the ledger of cell ${fact.cell} ${JSON.stringify(fact.row)}`;
+      return (
+        `the projection has ${JSON.stringify(row)}, but the ledger of ` +
+        `cell ${fact.cell} has ${JSON.stringify(fact.row)}`
+      );
     });
     if (row.payload !== null) judge.see("recorded payload");
   }
 }
 
-/** At rest every lease that a ledger remembers is in the fleet record as it is, and no other is outstanding there. */
+/**
+ * At the end, the projection has every lease that a ledger remembers, as it is there, and no other
+ * outstanding lease.
+ */
 export function checkRecord(simulation: Simulation): void {
   const { judge, cronJob } = simulation;
   const recorded = cronJob.record.leases();
@@ -34,10 +43,11 @@ export function checkRecord(simulation: Simulation): void {
     judge.check(
       "I13",
       position === row.position,
-      () => `the fleet record has lease ${key} at ${position}, and its ledger at ${row.position}`,
+      () => `the projection has lease ${key} at ${position}, but its ledger has it at ${row.position}`,
     );
   }
-  // An outcome that waited too long for a cron is forgotten unpulled; the stale listing meets it, asks the ledger and drops it.
+  // An outcome that no cron pulled in time is pruned in its ledger. The stale listing asks the ledger about
+  // such a lease and deletes it.
   const outstanding = recorded.find(({ cell_id, uuid, state, created_position }) => {
     const fact = judge.factOf(cell_id, uuid);
     const isIt = fact?.row.created_position === created_position && fact.state === "GRANTED";
@@ -46,11 +56,11 @@ export function checkRecord(simulation: Simulation): void {
   judge.check(
     "I13",
     outstanding === undefined,
-    () => `the fleet record has lease ${outstanding?.uuid} as outstanding`,
+    () => `the projection has lease ${outstanding?.uuid} as outstanding`,
   );
 }
 
-/** Old enough for the cron to have dropped it. */
+/** Whether a lease is so old that the cron has deleted it. */
 function isHistory({ judge, scheduler, coordinator }: Simulation, { decided, position }: LedgerRow): boolean {
   const isOld = decided === 1 && msOf(position) < scheduler.nowMs - coordinator.limits.historyS * 1_000;
   if (isOld) judge.see("history pruned");
@@ -59,7 +69,7 @@ function isHistory({ judge, scheduler, coordinator }: Simulation, { decided, pos
 
 const parsed = ({ payload }: RecordedLease): unknown => (payload === null ? null : JSON.parse(payload));
 
-/** What the record has to say of it. A decided lease leaves no names behind. */
+/** The row that the projection must have for a lease. A decided lease has no payload. */
 function copyOf({ cell, lease, row }: Facts): unknown {
   const {
     state,

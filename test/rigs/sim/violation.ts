@@ -1,4 +1,4 @@
-/** What a run can find: the number of an invariant or of a rule, and a sentence. */
+/** A finding of a run: the number of the invariant or rule, and a sentence. */
 export class Violation extends Error {
   readonly rule: string;
 
@@ -9,31 +9,31 @@ export class Violation extends Error {
   }
 }
 
-/** The invariants, in the product's words. Checked after every step, or when the event they are about happens. */
+/** The invariants. Each is checked after every step, or when the event that it is about happens. */
 export const invariants = {
-  I1: "a name has at most one owner: one claim, on the shard that the hash names, and rows in at most one cell",
-  I2: "ownership changes only by a destroy of the owner and a later create, each with a larger epoch",
-  I3: "a bucket is held by at most one execution, and only over a claim that its cell may touch, and of the epoch that it named",
+  I1: "a name has at most one owner: one claim, on its own shard, and rows in at most one cell",
+  I2: "a name changes owners only by a destroy and a later create, each with a larger epoch",
+  I3: "at most one execution holds a bucket, over a claim that its cell may change, with the epoch it gave",
   I4: "a granted lease holds every bucket of its batch until it is decided",
-  I5: "a decided lease is applied whole: committed everywhere, or nowhere; a name in use keeps its claim",
-  I6: "an outcome never changes, and a granted lease is decided by its cell or an operator, never by a timer",
-  I7: "no decision leaves before its row is durable, and no release of an attempt that is granted",
-  I8: "an attempt belongs to one instance and one lease, and asks a shard once",
-  I9: "what a ledger answers to a question was durable, and what it gave up is never granted",
-  I10: "the same begin again is answered the same, another batch under its UUID is refused",
-  I11: "unfinished work always has a wake-up call",
-  I12: "a lease that is granted throughout a scan is in it, and so is a record",
-  I13: "the fleet record comes to hold what the ledgers hold",
-  I14: "no cell changes or sees a lease of another",
+  I5: "a decision is applied to the whole lease, and a name in use keeps its claim",
+  I6: "an outcome never changes, and only the lease's cell or an operator decides it",
+  I7: "no decision is sent before its row is durable, and no granted attempt is released",
+  I8: "an attempt belongs to one instance and one lease, and sends one prepare to a shard",
+  I9: "a ledger's verdict was durable, and an execution that was called gone is never granted",
+  I10: "a repeated begin gets the same answer, and another batch with its UUID is refused",
+  I11: "an object with unfinished work always has an alarm",
+  I12: "a scan contains every lease and record that existed throughout it",
+  I13: "the projection in D1 ends up with what the ledgers have",
+  I14: "no cell can change or see another cell's lease",
   I15: "a lookup never shows a name whose lease was not granted",
-  I16: "limits hold, and work comes to an end",
-  I17: "a cell whose freeze was acknowledged is granted nothing, and a key whose revocation was acknowledged does nothing",
-  I18: "what the clients were told has an order in which it is true: every bucket is an owner register with leases",
-  I19: "a verification gives up no name that a row of its cell uses, and what it takes says what its row says",
-  I20: "a verification changes no claim that is young, and none of a row that is",
-  I21: "a digest is that of its claims, and a range that a verification took for equal was equal, without holds and without anything young",
-  I22: "at rest a verification leaves rows and claims in full agreement, and another one changes nothing",
-  I23: "what a verification changes is stored as counted before it is changed, and stays counted through all its runs",
+  I16: "limits hold, and all work ends",
+  I17: "after an acknowledged freeze nothing is granted, and an acknowledged revocation is final",
+  I18: "the answers that clients received are linearizable for every bucket",
+  I19: "a verification gives up no name that a row uses, and claims that it takes match their rows",
+  I20: "a verification changes no recent claim and no claim of a recent row",
+  I21: "a digest matches its claims, and a range treated as equal was equal, without holds or recent changes",
+  I22: "in the end, a verification makes rows and claims agree, and another one changes nothing",
+  I23: "a verification saves the count of its changes before it makes them, and keeps it across runs",
 } as const;
 
 export type Invariant = keyof typeof invariants;

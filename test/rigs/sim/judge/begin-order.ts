@@ -2,7 +2,7 @@ import type { Exchange, ExchangeAnswer } from "../../../../src/core/messages.ts"
 import type { Evidence } from "./evidence.ts";
 import { attemptOf, factKey } from "./rows.ts";
 
-/** Begins under way, by lease: in which order their attempts ask the shards (rule B9). */
+/** Checks in which order the attempts of a begin ask the shards (B9). */
 export class BeginOrder {
   readonly #evidence: Evidence;
   readonly #asking = new Map<
@@ -21,7 +21,10 @@ export class BeginOrder {
     this.#evidence = evidence;
   }
 
-  /** The first attempt of a begin asks all shards at once; a later one asks the next only after the last has said yes (rule B9). */
+  /**
+   * The first attempt of a begin asks all shards at once. A later attempt asks the next shard only after the
+   * last one has granted (B9).
+   */
   asks(key: string, attempt: string, instance: number, shard: number): void {
     const before = this.#asking.get(key);
     const isFirst =
@@ -60,7 +63,7 @@ export class BeginOrder {
   answered({ prepares }: Exchange, answer: ExchangeAnswer): void {
     for (const [index, { cell, lease, ops, ...attempt }] of prepares.entries()) {
       const asking = this.#asking.get(factKey(cell, lease));
-      // A second copy is answered too, and the first answer counts.
+      // A duplicate is answered too. Only the first answer counts.
       const isFirst =
         asking?.attempt === attemptOf(cell, attempt) && asking.waiting.delete(ops[0]?.shard ?? 0);
       if (isFirst) asking.wasRefused ||= !(answer.prepares[index]?.granted ?? false);

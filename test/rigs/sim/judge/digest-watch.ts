@@ -16,10 +16,10 @@ import { SOURCE_ORDER_END } from "../../../../src/core/shard/store.ts";
 import type { Sent } from "../network.ts";
 import type { Evidence } from "./evidence.ts";
 
-/** Compares digests with the claims that they are about (rule R4): those of a shard that wrote nothing while it was asked. */
+/** Compares digests with the claims of a shard that wrote nothing while it was asked (R4). */
 export class DigestWatch {
   readonly #evidence: Evidence;
-  /** What was durable when the question was sent, and all that there was. */
+  /** The durable version when the question was sent, if no write was pending. */
   readonly #asked = new Map<string, number>();
 
   constructor(evidence: Evidence) {
@@ -71,13 +71,13 @@ export class DigestWatch {
     this.#evidence.check(
       "I21",
       isRight,
-      () => `the digest of a range of cell ${cell} on shard ${shard} is not that of its ${sum.count} claims`,
+      () => `the digest of a range of cell ${cell} on shard ${shard} does not match its ${sum.count} claims`,
     );
     this.#evidence.check(
       "I21",
       digest?.held === held,
       () =>
-        `a range of cell ${cell} on shard ${shard} is ${held ? "" : "not "}held, and is said to be otherwise`,
+        `a range of cell ${cell} on shard ${shard} is ${held ? "" : "not "}held, but is reported otherwise`,
     );
     if (held) this.#evidence.see("digest held");
   }
@@ -98,7 +98,7 @@ function digestedOf(claim: ClaimRow): Parameters<typeof digestWordsOf>[0] {
   const subjectType = subjectTypeByNumber(claim.subject_type);
   const sourceType = sourceTypeByNumber(claim.source_type);
   if (type === undefined || subjectType === undefined || sourceType === undefined)
-    throw new Error("a claim has a type that nobody knows");
+    throw new Error("a claim has an unknown type");
   const { canonical, value, subject_id: subjectId, source_id: sourceId } = claim;
   return {
     type,

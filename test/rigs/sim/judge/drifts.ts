@@ -2,32 +2,33 @@ import { nameKey, type LocalChange, type Name } from "../local.ts";
 import type { Evidence } from "./evidence.ts";
 import { isClaimOf } from "./rows.ts";
 
-/** Longer than any message is on its way: a lease that nobody has heard of by then never comes. */
+/** Longer than any message can be late: a lease without a row by then will never get one. */
 const FORGOTTEN_MS = 600_000;
 
 interface Drift {
   cell: string;
   name: Name;
   sinceMs: number;
-  /** That change claims behind the back of their rows, and may still do so. */
+  /** Leases that change the claim without its row, and may still be applied. */
   leases: string[];
 }
 
 /**
- * Names whose rows and claims somebody has set at odds on purpose. Such a row promises nothing: another cell may have the name, until row and claim
- * agree again. Then the name is in use like any other. Names of all other rows are judged as ever.
+ * Names whose rows and claims were made to differ on purpose. Such a row promises nothing: another cell may
+ * own the name until row and claim agree again. From then on the name is in use like any other. All other
+ * names are judged as usual.
  */
 export class Drifts {
   readonly #evidence: Evidence;
   readonly #open = new Map<string, Drift>();
-  /** When a name was set at odds last. */
+  /** When drift was last planted for a name. */
   readonly #lastMs = new Map<string, number>();
 
   constructor(evidence: Evidence) {
     this.#evidence = evidence;
   }
 
-  /** `lease`: of a claim that is changed without its row; none where the row was changed. */
+  /** `lease`: the lease that changes a claim without its row. Undefined if the row was changed. */
   open(cell: string, name: Name, lease?: string): void {
     const key = `${cell}/${nameKey(name)}`;
     const sinceMs = this.#evidence.coordinator.nowMs();
@@ -37,7 +38,7 @@ export class Drifts {
     if (this.#evidence.inUse.get(nameKey(name)) === cell) this.#evidence.inUse.delete(nameKey(name));
   }
 
-  /** Rows that were changed, and nobody was asked. */
+  /** Rows were changed without a lease. */
   changed(cell: string, { puts, removes }: LocalChange): void {
     for (const name of [...removes, ...puts]) this.open(cell, name);
   }
@@ -46,20 +47,20 @@ export class Drifts {
     return this.#open.has(`${cell}/${nameKey(name)}`);
   }
 
-  /** Whether row and claim may have been set at odds since then. */
+  /** Whether drift may have been planted since then. */
   isSince(cell: string, name: Name, ms: number): boolean {
     const key = `${cell}/${nameKey(name)}`;
     const open = this.#open.get(key);
     return (this.#lastMs.get(key) ?? -Infinity) >= ms || (open !== undefined && !this.#isOver(open));
   }
 
-  /** Those that agree again are in use. */
+  /** Ends the drifts whose rows and claims agree again. Their names are in use from then on. */
   close(): void {
     for (const [key, drift] of this.#open) {
       const { cell, name } = drift;
       if (!this.#isOver(drift)) continue;
       if (drift.leases.length > 0) {
-        // From now on its claim is what the lease has made of it.
+        // From now on the claim is as the lease left it.
         this.#lastMs.set(key, this.#evidence.coordinator.nowMs());
         drift.leases = [];
       }
@@ -72,7 +73,7 @@ export class Drifts {
       this.#evidence.check(
         "I1",
         owner === undefined,
-        () => `cell ${cell} has the claim on ${nameKey(name)} again, which cell ${owner} uses`,
+        () => `cell ${cell} has the claim on ${nameKey(name)} again, but cell ${owner} uses the name`,
       );
       this.#evidence.inUse.set(nameKey(name), cell);
       this.#evidence.see("a drift is over");

@@ -7,38 +7,38 @@ import { nameKey, type LocalRow } from "../local.ts";
 import { Violation, type Invariant } from "../violation.ts";
 import { factKey, type Facts, type ShardImage } from "./rows.ts";
 
-/** What was seen so far. */
+/** What the judge has seen so far. */
 export class Evidence {
-  /** How often each invariant was put to a test that it could have failed, and each rule was seen at work. */
+  /**
+   * How often each invariant was checked in a situation where it could fail, and each rule was seen at work.
+   */
   readonly seen = new Map<string, number>();
   readonly coordinator: Coordinator;
-  /** Name → cell whose database has a row for it. */
+  /** The cell whose database has a row for a name. */
   readonly inUse = new Map<string, string>();
   readonly facts = new Map<string, Facts>();
   readonly images: readonly ShardImage[];
-  /** Leases whose row was pruned: their UUIDs may be used again. */
+  /** Leases whose row was pruned, so that their UUIDs may be used again. */
   readonly pruned = new Set<string>();
   readonly everPruned = new Set<string>();
-  /** Committed, and pruned by now. */
+  /** Committed leases that were pruned. */
   readonly forgotten = new Set<string>();
-  /** Pruned before the fleet record had them, because no cron came for too long. */
+  /** Leases that were pruned before the projection had them, because no cron ran for too long. */
   readonly unpulled = new Set<string>();
-  /** Decisions that somebody who may has asked for. */
+  /** Decisions that an authorized caller requested. */
   readonly requested = new Set<string>();
-  /** Cells whose freeze was acknowledged and not lifted. */
+  /** Cells whose freeze was acknowledged and that were not thawed since. */
   readonly frozen = new Set<string>();
   /** Keys whose revocation was acknowledged. */
   readonly revoked = new Set<string>();
-  /** Keys that began a lease. */
+  /** The keys with which each lease was begun. */
   readonly keysOf = new Map<string, Set<string>>();
-  /** Attempts that were released. */
   readonly released = new Set<string>();
-  /** Executions that were called gone. */
   readonly calledGone = new Set<string>();
-  /** Whether the fleet record has a lease in this state. */
+  /** Whether the projection has a lease in this state. */
   isRecorded: (cell: string, lease: string, state: LeaseState) => boolean = () => false;
 
-  /** The names that a cell's database has, with their rows. */
+  /** The rows of a cell's database by name. */
   rowsOf: (cell: string) => ReadonlyMap<string, LocalRow> = () => new Map();
 
   constructor(coordinator: Coordinator) {
@@ -55,12 +55,12 @@ export class Evidence {
     this.require(rule, isRight, message);
   }
 
-  /** Where it mostly could not have failed. */
+  /** A check that is not counted, because the situation rarely allows a failure. */
   require(rule: Invariant, isRight: boolean, message: () => string): void {
     if (!isRight) throw new Violation(rule, message());
   }
 
-  /** What a scan of a cell's leases must show if it begins now. */
+  /** The leases that a scan must contain if it begins now. */
   grantedOf(cell: string): string[] {
     return [...this.facts.values()]
       .filter((fact) => fact.cell === cell && fact.state === "GRANTED")
@@ -71,7 +71,7 @@ export class Evidence {
     return this.facts.get(factKey(cell, lease));
   }
 
-  /** The lease was committed, and its outcome is forgotten by now. */
+  /** Whether the lease was committed and its outcome was forgotten. */
   wasForgotten(cell: string, lease: string): boolean {
     return this.forgotten.has(factKey(cell, lease));
   }
@@ -84,7 +84,7 @@ export class Evidence {
     return this.everPruned.has(factKey(cell, lease));
   }
 
-  /** Claims of one shard by name; the same text as long as a claim does not change. */
+  /** A cell's claims on one shard by name. The text changes whenever a claim changes. */
   claimsOf(shard: number, cell: string, sourceType: SourceTypeName): Map<string, string> {
     const claims = [...(this.images[shard]?.claims ?? [])].filter(
       ([, row]) => row.cell === cell && row.source_type === sourceTypes[sourceType].number,
@@ -109,10 +109,10 @@ export class Evidence {
     this.requested.add(`${factKey(cell, lease)}/${outcome}`);
   }
 
-  /** A lookup has shown the hold of a create. */
+  /** A lookup returned the hold of a create. */
   showed({ cell, lease, canonical }: ClaimRecord): void {
     const key = factKey(cell, lease ?? "");
     const isGranted = this.facts.get(key)?.execution !== undefined || this.everPruned.has(key);
-    this.check("I15", isGranted, () => `${canonical} was shown for lease ${key}, which was never granted`);
+    this.check("I15", isGranted, () => `${canonical} was returned for lease ${key}, which was never granted`);
   }
 }

@@ -10,7 +10,10 @@ import { MessageWatch } from "./message-watch.ts";
 import { ShardWatch } from "./shard-watch.ts";
 import { VerificationWatch } from "./verification-watch.ts";
 
-/** Sees everything: what is durable everywhere, every message, every local transaction. Throws what is wrong the moment it is. */
+/**
+ * Receives every durable write, every message and every local transaction, and throws a `Violation` as soon
+ * as one happens.
+ */
 export class Judge extends Evidence implements Pick<Witness, "sent" | "answered"> {
   readonly drifts = new Drifts(this);
   readonly verifications = new VerificationWatch(this, this.drifts);
@@ -19,7 +22,7 @@ export class Judge extends Evidence implements Pick<Witness, "sent" | "answered"
   readonly #messages = new MessageWatch(this);
   readonly #digests = new DigestWatch(this);
 
-  /** After every step. */
+  /** Called after every step. */
   observe(): void {
     this.#refresh();
     for (const [cell, part] of this.coordinator.ledgers)
@@ -39,7 +42,7 @@ export class Judge extends Evidence implements Pick<Witness, "sent" | "answered"
       if (this.inUse.get(nameKey(name)) === cell) this.inUse.delete(nameKey(name));
     for (const row of change.puts) {
       const key = nameKey(row);
-      // A name that somebody is setting at odds is in use when that is over.
+      // A name with planted drift is in use only when the drift is over.
       if (this.drifts.has(cell, row)) continue;
       const owner = this.inUse.get(key);
       this.check(
@@ -52,7 +55,7 @@ export class Judge extends Evidence implements Pick<Witness, "sent" | "answered"
     }
   }
 
-  /** Rows of a cell were changed, and nobody was asked. */
+  /** Rows of a cell were changed without a lease. */
   drifted(cell: string, change: LocalChange): void {
     this.#refresh();
     this.drifts.changed(cell, change);
@@ -72,7 +75,7 @@ export class Judge extends Evidence implements Pick<Witness, "sent" | "answered"
       this.#digests.answered(call, reply.value as DigestRecordsAnswer);
   }
 
-  /** Reads whatever became durable since the last look. */
+  /** Reads everything that became durable since the last call. */
   #refresh(): void {
     this.#ledgers.refresh();
     this.#shards.refresh();
@@ -80,7 +83,7 @@ export class Judge extends Evidence implements Pick<Witness, "sent" | "answered"
   }
 
   #checkWakeUp(part: Part<object>, hasWork: () => boolean): void {
-    // What is on its way to the disk may be the end of that work.
+    // A pending write may be what ends that work.
     if (
       part.current?.isAdmitted !== true ||
       part.isAwaited ||

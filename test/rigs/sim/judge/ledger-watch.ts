@@ -6,7 +6,7 @@ import { Violation } from "../violation.ts";
 import type { Evidence } from "./evidence.ts";
 import { attemptOf, factKey, isHoldOf, type Facts, type LedgerRow } from "./rows.ts";
 
-/** A lease that was granted for so long has outlived every timer. */
+/** A lease that stayed granted for this long has outlived every timer. */
 const LONG_MS = 120_000;
 
 /** Checks every change of what is durable in a ledger. */
@@ -31,7 +31,8 @@ export class LedgerWatch {
     const hasTable = part.disk.readDurable("SELECT 1 FROM sqlite_master WHERE name = 'lease'").length > 0;
     if (!hasTable) return;
     const rows = part.disk.readDurable<LedgerRow>(
-      "SELECT lease, decided, state, fence, position, created_position, incarnation, counter, epochs, payload, creates, destroys, replaces, missing, decided_by, reason FROM lease",
+      "SELECT lease, decided, state, fence, position, created_position, incarnation, counter, epochs, " +
+        "payload, creates, destroys, replaces, missing, decided_by, reason FROM lease",
     );
     this.#checkPositions(cell, rows);
     const [applied] = part.disk.readDurable<{ value: number }>(
@@ -53,11 +54,14 @@ export class LedgerWatch {
     this.#evidence.check(
       "I16",
       outstanding <= outstandingLeases,
-      () => `cell ${cell} has ${outstanding} leases outstanding, and may have ${outstandingLeases}`,
+      () => `cell ${cell} has ${outstanding} leases outstanding, but the limit is ${outstandingLeases}`,
     );
   }
 
-  /** Each change of a lease of a cell comes behind all before, whatever its ledger's clock does. */
+  /**
+   * Each change of a lease of a cell gets a larger position than all changes before, whatever the ledger's
+   * clock does.
+   */
   #checkPositions(cell: string, rows: readonly LedgerRow[]): void {
     const last = this.#positions.get(cell) ?? 0;
     const changed = rows
@@ -68,7 +72,7 @@ export class LedgerWatch {
     this.#evidence.check(
       "I12",
       isGrowing,
-      () => `a change of a lease of cell ${cell} has a position that is not behind all others`,
+      () => `a change of a lease of cell ${cell} has a position that is not the largest`,
     );
     this.#positions.set(cell, Math.max(last, ...changed));
   }
@@ -76,7 +80,7 @@ export class LedgerWatch {
   #readLease(cell: string, row: LedgerRow, isApplied: boolean): void {
     const key = factKey(cell, row.lease);
     const before = this.#evidence.facts.get(key);
-    // Pruned, and then fenced, between two looks.
+    // The lease was pruned and then fenced between two reads.
     if (before?.execution !== undefined && row.fence === 1) this.#vanished(key, before);
     if (before === undefined || !this.#evidence.facts.has(key)) {
       const fact = { ...factOf(cell, row), seenAtMs: this.#evidence.coordinator.nowMs() };
@@ -99,7 +103,7 @@ export class LedgerWatch {
       this.#evidence.check(
         "I6",
         row.position > before.createdPosition,
-        () => `lease ${key} was decided at a position before its grant's`,
+        () => `lease ${key} was decided at a position before its grant`,
       );
       this.#decided(before);
     }
@@ -107,7 +111,7 @@ export class LedgerWatch {
     before.isApplied = isApplied;
   }
 
-  /** The grant is durable: everything it is for must be held, now and until it is decided. */
+  /** The grant is durable, so every bucket must be held now and until the lease is decided. */
   #granted(fact: Facts, missing: number): void {
     const { cell, lease, execution } = fact;
     this.#evidence.see("B5");
@@ -123,7 +127,7 @@ export class LedgerWatch {
     this.#evidence.require(
       "I17",
       [...keys].some((key) => !this.#evidence.revoked.has(key)),
-      () => `lease ${lease} is granted to revoked keys only: ${[...keys].join(" ")}`,
+      () => `lease ${lease} was granted to revoked keys only: ${[...keys].join(" ")}`,
     );
     this.#evidence.require(
       "I17",
@@ -148,7 +152,8 @@ export class LedgerWatch {
         "I3",
         isAsRead,
         () =>
-          `lease ${lease} of cell ${cell} names epoch ${op.epoch} of ${nameKey(op)}, which has ${claimed}`,
+          `lease ${lease} of cell ${cell} gave epoch ${op.epoch} of ` +
+          `${nameKey(op)}, whose epoch is ${claimed}`,
       );
       const given = `${attempt}@${op.shard}#${epoch}`;
       this.#evidence.check(
@@ -160,7 +165,7 @@ export class LedgerWatch {
     this.#evidence.check(
       "I4",
       absent <= missing,
-      () => `lease ${lease} of cell ${cell} lacks ${absent} of its destroys, and knows of ${missing}`,
+      () => `lease ${lease} of cell ${cell} lacks ${absent} of its destroys, but counted ${missing}`,
     );
   }
 
@@ -171,12 +176,12 @@ export class LedgerWatch {
     this.#evidence.check(
       "I6",
       this.#evidence.requested.has(`${factKey(cell, lease)}/${state}`),
-      () => `lease ${lease} of cell ${cell} is ${state}, and nobody asked for it`,
+      () => `lease ${lease} of cell ${cell} is ${state}, but no caller requested that`,
     );
     this.#onDecided(fact);
   }
 
-  /** The ledger says that every shard has done it. */
+  /** The ledger counts the decision as applied on every shard. */
   #applied(fact: Facts): void {
     for (const op of fact.ops) {
       const hold = this.#evidence.images[op.shard]?.holds.get(nameKey(op));
@@ -193,7 +198,7 @@ export class LedgerWatch {
     this.#evidence.check(
       "I6",
       fact.state !== "GRANTED",
-      () => `lease ${key} was granted, and its row is gone`,
+      () => `lease ${key} was granted, but its row is gone`,
     );
     this.#evidence.check("I5", fact.isApplied, () => `lease ${key} was forgotten before it was applied`);
     const { outcomeRetentionS, outcomeMaxS } = this.#evidence.coordinator.limits;
@@ -209,7 +214,7 @@ export class LedgerWatch {
     this.#evidence.check(
       "I13",
       isSafe,
-      () => `the outcome of lease ${key} was forgotten before the fleet record had it`,
+      () => `the outcome of lease ${key} was pruned before the projection had it`,
     );
     this.#evidence.see("S1");
     this.#evidence.facts.delete(key);

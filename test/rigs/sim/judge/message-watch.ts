@@ -15,7 +15,7 @@ import { BeginOrder } from "./begin-order.ts";
 import type { Evidence } from "./evidence.ts";
 import { attemptOf, factKey } from "./rows.ts";
 
-/** Checks every message and every answer as it leaves. */
+/** Checks every message and every answer when it is sent. */
 export class MessageWatch {
   readonly #evidence: Evidence;
   readonly #order: BeginOrder;
@@ -69,7 +69,7 @@ export class MessageWatch {
       this.#evidence.check(
         "I7",
         isDurable,
-        () => `cell ${cell} tells ${outcome} of lease ${lease}, but its row says ${fact?.state ?? "nothing"}`,
+        () => `cell ${cell} sent ${outcome} of lease ${lease}, but its row has ${fact?.state ?? "nothing"}`,
       );
       this.#evidence.see("C2");
       return;
@@ -79,7 +79,7 @@ export class MessageWatch {
     this.#evidence.check(
       "I7",
       !isGranted,
-      () => `cell ${cell} releases attempt ${attemptOf(cell, attempt)} of lease ${lease}, which is granted`,
+      () => `cell ${cell} released attempt ${attemptOf(cell, attempt)} of lease ${lease}, which is granted`,
     );
     this.#evidence.released.add(attemptOf(cell, attempt));
     this.#evidence.see("B6");
@@ -92,7 +92,7 @@ export class MessageWatch {
     this.#evidence.check(
       "I8",
       before === undefined || before === user,
-      () => `attempt ${name} is of lease ${lease}, and was of lease ${before}`,
+      () => `attempt ${name} belongs to lease ${lease}, but belonged to lease ${before}`,
     );
     this.#attempts.set(name, user);
     const prepareId = `${name}@${ops[0]?.shard}`;
@@ -136,14 +136,14 @@ export class MessageWatch {
           this.#evidence.check(
             "I9",
             !isThis || (fact.state !== "GRANTED" && fact.isApplied),
-            () => `${name} is ${fact?.state} and was called gone`,
+            () => `${name} is ${fact?.state} but was called gone`,
           );
           break;
         case "granted":
           this.#evidence.check(
             "I9",
             isThis || this.#evidence.pruned.has(factKey(cell, question.lease)),
-            () => `${name} was called granted, and no row says so`,
+            () => `${name} was called granted, but has no such row`,
           );
           break;
         case "committed":
@@ -152,7 +152,7 @@ export class MessageWatch {
           this.#evidence.check(
             "I9",
             isIt && fact.state === state,
-            () => `${name} was called ${verdict}, and its row says ${fact?.state ?? "nothing"}`,
+            () => `${name} was called ${verdict}, but its row has ${fact?.state ?? "nothing"}`,
           );
           break;
         }

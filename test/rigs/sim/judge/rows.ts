@@ -7,7 +7,7 @@ import {
 import type { ClaimRow, HoldRow } from "../../../../src/core/shard/rows.ts";
 import type { LocalRow } from "../local.ts";
 
-/** A lease as its ledger keeps it. */
+/** A row of a ledger's table `lease`. */
 export interface LedgerRow {
   lease: string;
   decided: 0 | 1;
@@ -27,24 +27,24 @@ export interface LedgerRow {
   reason: string | null;
 }
 
-/** What is durable of a lease, and what was seen of it. */
+/** The durable state of a lease, and what the judge saw of it. */
 export interface Facts {
   cell: string;
   lease: string;
   state: LeaseState;
-  /** Of the grant; a fence has none. */
+  /** The execution that was granted. A fence has none. */
   execution: { incarnation: number; counter: number; epochs: Record<string, number> } | undefined;
   ops: Op[];
-  /** As it is now. */
+  /** The current row. */
   row: LedgerRow;
   isApplied: boolean;
   seenAtMs: number;
-  /** Of the last change. */
+  /** The position of the last change. */
   position: number;
   createdPosition: number;
 }
 
-/** What is durable of a shard. */
+/** The durable rows of a shard. */
 export interface ShardImage {
   version: number;
   claims: Map<string, ClaimRow>;
@@ -67,7 +67,7 @@ export const isHoldOf = (hold: HoldRow, { cell, lease, execution }: Facts, op: O
   hold.counter === execution.counter &&
   hold.epoch === execution.epochs[op.shard];
 
-/** Whether a claim says just what a row of the cell does. */
+/** Whether a claim matches a row of the cell in every field. */
 export const isClaimOf = (
   { value, subject, source }: LocalRow,
   cell: string,

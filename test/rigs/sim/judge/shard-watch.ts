@@ -59,11 +59,11 @@ export class ShardWatch {
     this.#evidence.check(
       "I1",
       home === index,
-      () => `${key} is on shard ${index} and belongs to shard ${home}`,
+      () => `${key} is on shard ${index}, but belongs to shard ${home}`,
     );
   }
 
-  /** One bucket, before and after a transaction of its shard. */
+  /** Checks one bucket before and after a transaction of its shard. */
   #checkKey(
     shard: number,
     key: string,
@@ -82,7 +82,8 @@ export class ShardWatch {
       "I3",
       mayTouch,
       () =>
-        `cell ${nextHold.cell} holds ${key} for ${nextHold.kind}, whose owner is ${nextClaim?.cell ?? "nobody"}`,
+        `cell ${nextHold.cell} holds ${key} for a ${nextHold.kind}, ` +
+        `but the owner is ${nextClaim?.cell ?? "none"}`,
     );
     const last = this.#epochs.get(key) ?? 0;
     this.#evidence.check(
@@ -94,7 +95,9 @@ export class ShardWatch {
     this.#epochs.set(key, nextHold.epoch);
   }
 
-  /** A hold may end when its lease is decided, or was never granted; and the claim is then what the outcome says. */
+  /**
+   * A hold may only end if its lease is decided or was never granted. The claim must then match the outcome.
+   */
   #holdEnded(
     shard: number,
     key: string,
@@ -120,12 +123,15 @@ export class ShardWatch {
       : JSON.stringify(claim) === JSON.stringify(nextClaim);
     this.#evidence.check("I5", isRight, () => {
       const outcome = isCommitted ? "committed" : "not committed";
-      return `the ${hold.kind} of ${key} by lease ${hold.lease} of cell ${hold.cell} was ${outcome}, but the claim is of ${nextClaim?.cell ?? "nobody"}`;
+      return (
+        `the ${hold.kind} of ${key} by lease ${hold.lease} of cell ${hold.cell} was ` +
+        `${outcome}, but the claim is of ${nextClaim?.cell ?? "none"}`
+      );
     });
     if (!isGrant) this.#evidence.see("B7");
   }
 
-  /** A name that a cell has a row for is its own. */
+  /** A name that a cell has a row for must be claimed for that cell. */
   checkProtected(key: string): void {
     const cell = this.#evidence.inUse.get(key);
     if (cell === undefined) return;
@@ -136,7 +142,7 @@ export class ShardWatch {
       if (hold?.kind === "create" && hold.cell === cell && fact !== undefined && fact.state !== "ROLLED_BACK")
         return this.#evidence.see("I5");
     }
-    throw new Violation("I5", `cell ${cell} uses ${key}, which is not claimed for it`);
+    throw new Violation("I5", `cell ${cell} uses ${key} without a claim`);
   }
 }
 

@@ -12,22 +12,22 @@ import type { Drifts } from "./drifts.ts";
 import type { Evidence } from "./evidence.ts";
 import { factKey, type Facts } from "./rows.ts";
 
-/** Of a verification, over all its runs. */
+/** The changes of one verification, over all its runs. */
 interface Spending {
   changed: number;
-  /** What is stored of that. */
+  /** The count that was saved. */
   counted: number;
-  /** Two runs at once, of which the first has lost its slot and does not know it yet: each stores what it knows itself. */
+  /** Two runs overlap, because the first one lost its slot and has not noticed. Each saves its own count. */
   isShared: boolean;
 }
 
-/** A run that changes something; its process may die. */
+/** A run that changes claims. */
 export interface SpendingRun {
   readonly process: { readonly dead: boolean };
   readonly spending: Spending;
 }
 
-/** What a verification is about to take and give up. */
+/** The changes that a verification is about to make with one lease. */
 interface Repair {
   cell: string;
   lease: string;
@@ -35,18 +35,24 @@ interface Repair {
   recentMs: number;
   /** When the verification began. */
   sinceMs: number;
-  /** When it last read at the coordinator, by the coordinator's clock. */
+  /** When it last read from the coordinator, by the coordinator's clock. */
   asOfMs: number;
-  /** Undefined: it counts as no change, as rows of the queue do, which are known to be wrong. */
+  /**
+   * Undefined for rows of the verification queue, which do not count as changes because they are known to be
+   * wrong.
+   */
   spending: Spending | undefined;
 }
 
-/** Checks what verifications do: to rows and claims as they are at that moment, however old what they have read is. */
+/**
+ * Checks the changes of verifications against rows and claims as they are at that moment, however old the
+ * verification's reads are.
+ */
 export class VerificationWatch {
   readonly #evidence: Evidence;
   readonly #drifts: Drifts;
   readonly #repairs = new Map<string, Repair>();
-  /** By cell, as what follows. */
+  /** The slot of each cell. */
   readonly #slots = new Map<string, VerificationSlot>();
   readonly #spendings = new Map<string, Spending>();
   readonly #runs = new Map<string, Set<SpendingRun>>();
@@ -56,7 +62,7 @@ export class VerificationWatch {
     this.#drifts = drifts;
   }
 
-  /** A run of a process begins. `isAnother`: it goes on with nothing, and no question is open. */
+  /** A run begins. `isAnother`: it is a new verification, and no approval is pending. */
   startRun(cell: string, process: SpendingRun["process"], isAnother: boolean): SpendingRun {
     const others = [...(this.#runs.get(cell) ?? [])].filter((each) => !each.process.dead);
     const before = this.#spendings.get(cell);
@@ -72,12 +78,15 @@ export class VerificationWatch {
     this.#runs.get(cell)?.delete(run);
   }
 
-  /** So many changes are stored as counted. */
+  /** The run saved its count of changes. */
   saveCount({ spending }: SpendingRun, spent: number): void {
     spending.counted = spent;
   }
 
-  /** Its rows are locked. `ageOf`: by the cell's clock; undefined for a row that is gone, or that does not have to be old. */
+  /**
+   * The lease begins, with its rows locked. `ageOf` returns a row's age by the cell's clock, or undefined if
+   * the row is gone or its age does not matter.
+   */
   beginRepair(repair: Repair, ageOf: (row: SourceRow) => number | undefined): void {
     const { cell, lease, ops, recentMs, asOfMs } = repair;
     this.#repairs.set(factKey(cell, lease), repair);
@@ -86,12 +95,15 @@ export class VerificationWatch {
       for (const row of [op.source, claim === undefined ? undefined : sourceOf(claim)]) {
         const ageMs = row === undefined ? undefined : ageOf(row);
         this.#evidence.check("I20", ageMs === undefined || ageMs >= recentMs, () => {
-          return `cell ${cell} changes the claim on ${nameKey(op)} of row ${row?.type} ${row?.id}, which was changed ${ageMs} ms ago`;
+          return (
+            `cell ${cell} changes the claim on ${nameKey(op)} of a row that ` +
+            `changed ${ageMs} ms ago: ${row?.type} ${row?.id}`
+          );
         });
       }
       const updatedMs = claim?.updated_at_ms ?? -Infinity;
       this.#evidence.check("I20", asOfMs - updatedMs >= recentMs, () => {
-        return `cell ${cell} changes the claim on ${nameKey(op)}, which was changed ${asOfMs - updatedMs} ms ago`;
+        return `cell ${cell} changes the claim on ${nameKey(op)}, which changed ${asOfMs - updatedMs} ms ago`;
       });
     }
   }
@@ -101,14 +113,14 @@ export class VerificationWatch {
     for (const { kind, list, index } of conflicts) {
       const op = ops.find((each) => listOf(each.kind) === list && each.index === index);
       const now = op === undefined ? undefined : this.#evidence.claimOn(op);
-      // Otherwise the source may be what does not match.
+      // Only if the source matches, the epoch must be what differs.
       const isOnlyEpoch =
         op?.kind === "replace" || (now !== undefined && sourceOf(now)?.id === op?.source?.id);
       if (kind === "mismatch" && isOnlyEpoch && now?.epoch !== op?.epoch) this.#evidence.see("B10");
     }
   }
 
-  /** The claims are about to become what the lease says. */
+  /** A lease of a verification was decided. */
   decided({ cell, lease, state, ops }: Facts): void {
     const repair = this.#repairs.get(factKey(cell, lease));
     if (repair === undefined || state !== "COMMITTED") return;
@@ -118,12 +130,15 @@ export class VerificationWatch {
       const row = this.#evidence.rowsOf(cell).get(nameKey(op));
       const isRight = op.kind === "destroy" ? row === undefined : row !== undefined && saysTheSame(op, row);
       this.#evidence.check("I19", isRight, () => {
-        return `a verification of cell ${cell} makes a ${op.kind} of ${nameKey(op)} for ${op.source?.id}, and its row is ${JSON.stringify(row)}`;
+        return (
+          `a verification of cell ${cell} made a ${op.kind} of ${nameKey(op)} for ` +
+          `${op.source?.id}, but its row is ${JSON.stringify(row)}`
+        );
       });
     }
   }
 
-  /** Rule V5. */
+  /** Checks V5. */
   #countChanges(spending: Spending | undefined, cell: string, changes: number): void {
     if (spending === undefined) return;
     spending.changed += changes;
@@ -131,7 +146,7 @@ export class VerificationWatch {
     this.#evidence.check(
       "I23",
       isShared || changed <= counted,
-      () => `a verification of cell ${cell} has made ${changed} changes and counted ${counted}`,
+      () => `a verification of cell ${cell} made ${changed} changes but counted ${counted}`,
     );
   }
 
@@ -141,7 +156,7 @@ export class VerificationWatch {
     if (method === "releaseSlot" && reply.ok) this.#slots.delete((message as VerificationSlotRequest).cell);
   }
 
-  /** Rule A3. */
+  /** Checks A3. */
   #tookSlot({ cell, uuid }: VerificationSlotRequest, reply: Reply<VerificationSlot>): void {
     if (!reply.ok) {
       if (reply.refusal.reason === "NO_VERIFICATION_SLOT") this.#evidence.see("slot refused");
@@ -154,7 +169,7 @@ export class VerificationWatch {
     this.#evidence.check(
       "I16",
       taken <= verificationSlots,
-      () => `${taken} cells have a verification slot, and ${verificationSlots} may`,
+      () => `${taken} cells have a verification slot, but the limit is ${verificationSlots}`,
     );
     const before = this.#slots.get(cell);
     if (before !== undefined) this.#evidence.see(before.uuid === uuid ? "slot renewed" : "slot expired");
@@ -162,7 +177,7 @@ export class VerificationWatch {
     this.#slots.set(cell, reply.value);
   }
 
-  /** The claim that an op names; it may be another by now, and then the op is refused. */
+  /** The claim that an op is about. If it has another epoch by now, the op is refused. */
   #claimOf(op: Op): ClaimRow | undefined {
     const claim = this.#evidence.claimOn(op);
     return op.kind !== "create" && claim?.epoch === op.epoch ? claim : undefined;
