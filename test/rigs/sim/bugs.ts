@@ -4,18 +4,18 @@ import { fileURLToPath } from "node:url";
 import type { Invariant } from "./violation.ts";
 
 interface Patch {
-  /** Below the project's root. */
+  /** The path from the project's root. */
   file: string;
-  /** Must occur exactly once. Each stretch of whitespace matches any other, so the formatter cannot hide a place. */
+  /** Must occur exactly once in the file. Any whitespace matches any other, so formatting does not matter. */
   find: string;
   put: string;
 }
 
-/** A bug that the simulator must find: the protocol's source with a piece of it broken. */
+/** A bug that the simulator must find: a change of the protocol's source. */
 interface Bug {
   /** What it breaks: a rule of docs/reference/protocol.md, or an invariant. */
   breaks: string;
-  /** The invariants that it may violate: what is found as anything else was found by chance. */
+  /** The invariants that it may violate. A violation of any other invariant does not count as found. */
   violates: readonly Invariant[];
   patches: Patch[];
 }
@@ -33,8 +33,8 @@ const one = (
 });
 
 /**
- * Planted by `--bug`, and by nothing else: the source on disk stays as it is. When a piece has moved, planting fails, so that a bug which is
- * no longer planted cannot pass for one that is not found.
+ * `--bug` plants these bugs while modules are loaded. The files on disk do not change. If a piece of source
+ * no longer exists, planting fails, so a bug that is not planted cannot pass as not found.
  */
 export const bugs: Record<string, Bug> = {
   // Who a hold belongs to
@@ -59,7 +59,7 @@ export const bugs: Record<string, Bug> = {
     'const next = this.#store.number("incarnation") + 1;',
     "const next = 1;",
   ),
-  "a create takes what is claimed": one(
+  "a create takes a claimed name": one(
     "B4",
     ["I3"],
     "src/core/shard/prepare.ts",
@@ -73,21 +73,21 @@ export const bugs: Record<string, Bug> = {
     "if (claim !== undefined && claim.cell !== cell) return",
     "if (claim === null) return",
   ),
-  "epochs stand still": one(
+  "epochs do not grow": one(
     "E1",
     ["I2"],
     "src/core/shard/store.ts",
     "    this.#epoch += 1;\n",
     "    this.#epoch = Math.max(1, this.#epoch);\n",
   ),
-  "a restart gives reserved epochs again": one(
+  "a restart reuses reserved epochs": one(
     "E1",
     ["I2"],
     "src/core/shard/store.ts",
     'writeMeta(this.#sql, "epoch", this.#reservedEpoch);',
     'writeMeta(this.#sql, "epoch", 0);',
   ),
-  "a thaw that comes late is carried out": one(
+  "a late thaw is carried out": one(
     "A2",
     ["I17"],
     "src/core/ledger/ledger.ts",
@@ -95,7 +95,7 @@ export const bugs: Record<string, Bug> = {
     "message.stateVersion >= 0",
   ),
   // Durability
-  "nothing waits for the disk": one(
+  "no write waits for the disk": one(
     "B5",
     ["I4", "I6", "I7", "I8", "I9", "I17"],
     "src/core/group-commit.ts",
@@ -109,7 +109,7 @@ export const bugs: Record<string, Bug> = {
     "    this.#deliveries.track(decided);\n",
     "    this.#deliveries.track(decided);\n    void this.#deliveries.deliver(request.lease);\n",
   ),
-  "an answer to a question does not wait for the disk": one(
+  "a verdict does not wait for the disk": one(
     "B8",
     ["I9"],
     "src/core/ledger/ledger.ts",
@@ -128,26 +128,28 @@ export const bugs: Record<string, Bug> = {
       {
         file: "src/core/ledger/begins.ts",
         find: '.submit("grant", () => this.#grant(running, attemptId, end));',
-        put: '.submit("grant", () => this.#grant(running, attemptId, end)).catch(() => (void attempt.release(), rolledBack()));',
+        put:
+          '.submit("grant", () => this.#grant(running, attemptId, ' +
+          "end)).catch(() => (void attempt.release(), rolledBack()));",
       },
     ],
   },
   // Inquiries
-  "running begins are not looked at": one(
+  "inquiries ignore running begins": one(
     "B8",
     ["I4", "I9"],
     "src/core/ledger/inquiry.ts",
     '? "running" : "gone"',
     '? "gone" : "gone"',
   ),
-  "an answer is about the lease, not the execution": one(
+  "a verdict is about the lease, not the execution": one(
     "B8",
     ["I5", "I9"],
     "src/core/ledger/inquiry.ts",
     'if (!isGrantedBy(row, shard, question)) return "gone";',
     'if (row.epochs === null) return "gone";',
   ),
-  "no answer counts as gone": one(
+  "a missing answer counts as gone": one(
     "M2",
     ["I4", "I5"],
     "src/core/shard/inquirer.ts",
@@ -161,7 +163,7 @@ export const bugs: Record<string, Bug> = {
     'if (verdicts.get(key) === "committed")',
     'if (verdicts.get(key) !== "gone")',
   ),
-  "nobody asks about old holds": one(
+  "old holds are never swept": one(
     "B8",
     ["I11"],
     "src/core/shard/sweeper.ts",
@@ -183,7 +185,7 @@ export const bugs: Record<string, Bug> = {
     '(await this.#links.decide(shard, decision)).kind === "ok")',
     "(await this.#links.decide(shard, decision)))",
   ),
-  "what is applied goes past an open decision": one(
+  "the applied position passes an unapplied decision": one(
     "C3",
     ["I5", "I11"],
     "src/core/ledger/deliveries.ts",
@@ -197,7 +199,7 @@ export const bugs: Record<string, Bug> = {
     "    this.#store.insert(row);\n    this.#fences += 1;\n",
     "    this.#fences += 1;\n",
   ),
-  "outcomes are forgotten before the fleet record has them": one(
+  "outcomes are pruned before the projection has them": one(
     "S1",
     ["I13"],
     "src/core/ledger/prune.ts",
@@ -212,7 +214,7 @@ export const bugs: Record<string, Bug> = {
     "positionAt(nowMs)",
   ),
   // Begins
-  "another batch under the same UUID is taken for a replay": one(
+  "another batch with the same UUID counts as a replay": one(
     "B2",
     ["I10"],
     "src/core/ledger/ledger.ts",
@@ -230,10 +232,11 @@ export const bugs: Record<string, Bug> = {
     "B5",
     ["I17"],
     "src/core/ledger/begins.ts",
-    "    const refusal = this.grantRefusal(request);\n    if (refusal !== undefined) return { ok: false, refusal };\n",
+    "    const refusal = this.grantRefusal(request);\n    if " +
+      "(refusal !== undefined) return { ok: false, refusal };\n",
     "",
   ),
-  "the limit on leases forgets those under way": one(
+  "the lease limit ignores running begins": one(
     "M6",
     ["I16"],
     "src/core/ledger/begins.ts",
@@ -248,14 +251,14 @@ export const bugs: Record<string, Bug> = {
     '      case "running":\n        return { kind: "none" };',
     '      case "running":\n        return { kind: "record", record: recordOfHold(hold) };',
   ),
-  "a lookup that cannot ask says no": one(
+  "a lookup that cannot ask answers not found": one(
     "R2",
     ["I18"],
     "src/core/shard/reader.ts",
     '      case "unknown":\n        return { kind: "unknown" };',
     '      case "unknown":\n        return { kind: "none" };',
   ),
-  "a full page of leases is the last": one(
+  "a full page of leases counts as the last": one(
     "R1",
     ["I12"],
     "src/core/ledger/ledger.ts",
@@ -266,17 +269,18 @@ export const bugs: Record<string, Bug> = {
     "R3",
     ["I12"],
     "src/core/shard/reader.ts",
-    "  return { rows: [...before, ...fetch(before.at(-1)?.source_order ?? after, end, MAX_PAGE_ROWS)], end };",
+    "  return { rows: [...before, " +
+      "...fetch(before.at(-1)?.source_order ?? after, end, MAX_PAGE_ROWS)], end };",
     "  return { rows: before.length === limit ? before : rows.slice(0, limit), end };",
   ),
-  "numbers are listed as text": one(
+  "decimal ids are ordered as text": one(
     "R3",
     ["I12"],
     "src/core/source-order.ts",
     "`0${pad(digits.length)}${digits}",
     "`0${digits}",
   ),
-  "names beyond the basic plane are sorted by code units": one(
+  "ids beyond the basic plane are ordered by code units": one(
     "R3",
     ["I12", "I21"],
     "src/core/source-order.ts",
@@ -291,7 +295,7 @@ export const bugs: Record<string, Bug> = {
     "    this.#atMs = 0;\n",
     "",
   ),
-  "an alarm is an hour late, and the cron makes up for it": {
+  "alarms are an hour late, so only the cron does the work": {
     breaks: "M3",
     violates: ["I11"],
     patches: [
@@ -307,15 +311,15 @@ export const bugs: Record<string, Bug> = {
       },
     ],
   },
-  "a sweep asks about a hold once": one(
+  "a sweep asks about a hold only once": one(
     "B8",
     ["I11"],
     "src/core/shard/sweeper.ts",
     "now + this.#pauseMs(now - hold.heldAtMs)",
     "Infinity",
   ),
-  // The fleet record
-  "the fleet record forgets who decided": one(
+  // The projection
+  "the projection forgets who decided": one(
     "S1",
     ["I13"],
     "src/projections/pull.ts",
@@ -337,7 +341,7 @@ export const bugs: Record<string, Bug> = {
     "await this.#giveUp(uuid)",
     "await this.#rollBack(uuid)",
   ),
-  "a local commit without an answer is taken for a failure": one(
+  "a local commit without an answer counts as a failure": one(
     "C5",
     ["I5"],
     "src/cell/leased-transaction.ts",
@@ -345,21 +349,21 @@ export const bugs: Record<string, Bug> = {
     "await this.#rollBackUnlessRefused(); throw ran.error;",
   ),
   // Verification
-  "verification forgets that rows are young": one(
+  "verification changes recent rows": one(
     "V1",
     ["I20", "I21"],
     "src/cell/verification/compare.ts",
     "ageMs !== undefined && ageMs < recentMs;",
     "ageMs !== undefined && ageMs > Infinity && ageMs < recentMs;",
   ),
-  "verification forgets that claims are young": one(
+  "verification changes recent claims": one(
     "V1",
     ["I20"],
     "src/cell/verification/compare.ts",
     "asOfMs - Date.parse(updatedAt) < recentMs;",
     "asOfMs - Date.parse(updatedAt) < -recentMs;",
   ),
-  "verification takes a digest as proof beside a hold": one(
+  "verification trusts the digest of a held range": one(
     "V4",
     ["I21"],
     "src/cell/verification/sift.ts",
@@ -370,40 +374,48 @@ export const bugs: Record<string, Bug> = {
     "V3",
     ["I5", "I19"],
     "src/cell/verification/settler.ts",
-    'const todo = apply ? drifts.filter((drift) => (pass === "extras") === (drift.action === "destroy")) : drifts;',
-    'const todo = drifts.filter(({ action }) => pass === "names" || action === "destroy").toSorted((a, b) => Number(b.action === "destroy") - Number(a.action === "destroy"));',
+    "const todo = apply ? drifts.filter((drift) => (pass === " +
+      '"extras") === (drift.action === "destroy")) : drifts;',
+    'const todo = drifts.filter(({ action }) => pass === "names" || action === ' +
+      '"destroy").toSorted((a, b) => Number(b.action === "destroy") - Number(a.action === "destroy"));',
   ),
-  "a verification counts its changes when they are made": one(
+  "a verification saves its count after its changes": one(
     "V5",
     ["I23"],
     "src/cell/verification/run.ts",
     "await this.#saveBehind(this.#announced);",
     "",
   ),
-  "a run does not count what the runs before it have changed": one(
+  "a run forgets the changes of earlier runs": one(
     "V5",
     ["I23"],
     "src/cell/verification/tally.ts",
     "this.#spent = spent;",
     "this.#spent = 0;",
   ),
-  "verification does not judge again under the lock": {
+  "verification does not recheck locked rows": {
     breaks: "V2",
     violates: ["I5", "I19"],
     patches: [
       {
         file: "src/cell/verification/mender.ts",
-        find: 'if (hasName(locked, record.source, keyOfRecord(record))) return "changed";\n    return { list: "destroys", body: { bucket: record.bucket, source: record.source, epoch: record.epoch } };',
+        find:
+          'if (hasName(locked, record.source, keyOfRecord(record))) return "changed";\n    return { list: ' +
+          '"destroys", body: { bucket: record.bucket, source: record.source, epoch: record.epoch } };',
         put: 'return { list: "destroys", body: { bucket: record.bucket, source: record.source } };',
       },
       {
         file: "src/cell/verification/mender.ts",
-        find: 'const want = nameIn(locked, drift.want.source, drift.want.key);\n  if (want === undefined) return "changed";',
+        find:
+          "const want = nameIn(locked, drift.want.source, " +
+          'drift.want.key);\n  if (want === undefined) return "changed";',
         put: "const { want } = drift;",
       },
       {
         file: "src/cell/verification/mender.ts",
-        find: 'if (rowKey(record.source) !== rowKey(want.source) && hasName(locked, record.source, want.key)) return "duplicate";',
+        find:
+          "if (rowKey(record.source) !== rowKey(want.source) && " +
+          'hasName(locked, record.source, want.key)) return "duplicate";',
         put: "",
       },
       {
@@ -429,11 +441,11 @@ export const bugs: Record<string, Bug> = {
   ),
 };
 
-/** Before anything of the protocol is imported. */
+/** Plants a bug. Must run before any module of the protocol is imported. */
 export function plant(name: string): void {
   const bug = bugs[name];
   if (bug === undefined)
-    throw new Error(`there is no bug called "${name}"; there are:\n  ${Object.keys(bugs).join("\n  ")}`);
+    throw new Error(`unknown bug "${name}"; known bugs:\n  ${Object.keys(bugs).join("\n  ")}`);
   const sources = new Map<string, string>();
   for (const { file, find, put } of bug.patches) {
     const url = new URL(`../../../${file}`, import.meta.url).href;

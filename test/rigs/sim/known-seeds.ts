@@ -1,6 +1,7 @@
 /**
- * Seeds that are known to do something, so that a change can be checked in seconds instead of minutes: a set that together meets
- * everything in coverage.ts, and one seed for each planted bug. `npm run sim -- --find-known` searches for them again.
+ * Seeds that are known to meet something, so that a change can be checked in seconds: a set of seeds that
+ * together meet everything in coverage.ts, and one seed for each planted bug. `npm run sim -- --find-known`
+ * searches for them again.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { bugs } from "./bugs.ts";
@@ -9,15 +10,15 @@ import { runAll, runPlanted } from "./pool.ts";
 import type { RunResult } from "./run.ts";
 
 export interface KnownSeeds {
-  /** Events of a run before the calm. */
+  /** Events with faults in each run. */
   steps: number;
-  /** These runs together meet every fault, activity, invariant and rule. */
+  /** Runs that together meet every fault, activity, invariant and rule. */
   coverage: number[];
-  /** By planted bug: a seed that finds it. */
+  /** For each planted bug, a seed that finds it. */
   bugs: Record<string, number>;
 }
 
-/** Seeds searched for a bug before it counts as not found. */
+/** Seeds tried for a bug before it counts as not found. */
 const BUG_SEEDS = 200;
 const COVERAGE_SEEDS = 1_000;
 
@@ -32,7 +33,9 @@ export const writeKnownSeeds = (known: KnownSeeds): void =>
 export const isExpected = (bug: string, { violation }: RunResult): boolean =>
   (bugs[bug]?.violates as readonly string[] | undefined)?.includes(violation?.rule ?? "") ?? false;
 
-/** Runs each planted bug with its known seed. A bug without a seed is not run: it is missing from the results. */
+/**
+ * Runs each planted bug with its known seed. A bug without a seed is not run: it is missing from the results.
+ */
 export async function runKnownBugs(
   { steps, bugs: seeds }: KnownSeeds,
   threads: number,
@@ -44,18 +47,19 @@ export async function runKnownBugs(
   return runPlanted(jobs, threads);
 }
 
-/** Searches for seeds anew. Throws when a bug is not found, or when some behaviour is never met. */
+/** Searches for new seeds. Throws if a bug is not found or something is never met. */
 export async function findKnownSeeds(
   steps: number,
   threads: number,
   print: (line: string) => void,
 ): Promise<KnownSeeds> {
   const coverage = await findCoverage(steps, threads);
-  print(`${coverage.length} seeds meet everything`);
+  print(`${coverage.length} seeds cover everything`);
   const seeds: Record<string, number> = {};
   for (const bug of Object.keys(bugs)) {
     const seed = await firstToFind(bug, steps, threads);
-    if (seed === undefined) throw new Error(`not found as what it violates, by ${BUG_SEEDS} seeds: ${bug}`);
+    if (seed === undefined)
+      throw new Error(`no violation that this bug may cause in ${BUG_SEEDS} seeds: ${bug}`);
     print(`seed ${seed} finds: ${bug}`);
     seeds[bug] = seed;
   }
@@ -77,7 +81,10 @@ async function firstToFind(bug: string, steps: number, threads: number): Promise
   return found;
 }
 
-/** Greedy: each time the seed that meets the most of what is still missing, the shorter run first. */
+/**
+ * Greedy choice: each step takes the seed that meets the most of what is missing, and prefers the shorter
+ * run.
+ */
 async function findCoverage(steps: number, threads: number): Promise<number[]> {
   let next = 1;
   const runs: RunResult[] = [];
@@ -95,7 +102,7 @@ async function findCoverage(steps: number, threads: number): Promise<number[]> {
     const gains = runs.map((run) => ({ run, left: missing({ ...seen, ...run.seen }).length }));
     const best = gains.reduce((one, other) => (other.left < one.left ? other : one));
     if (best.left === lacking.length)
-      throw new Error(`never met in ${COVERAGE_SEEDS} runs: ${lacking.join(", ")}`);
+      throw new Error(`never occurred in ${COVERAGE_SEEDS} runs: ${lacking.join(", ")}`);
     chosen.push(best.run.seed);
     Object.assign(seen, best.run.seen);
   }

@@ -12,23 +12,23 @@ import { invariants } from "./violation.ts";
 
 const HELP = `npm run sim -- [options]
 
-  --seed N         one run, and what happens in it when something is violated
-  --steps M        events of a run before the calm (default 500)
-  --seeds N        so many runs, from --from on (default 100)
+  --seed N         runs one seed; if it violates something, prints the shrunk events
+  --steps M        events with faults in each run (default 500)
+  --seeds N        number of runs, starting at --from (default 100)
   --from N         the first seed (default 1)
-  --minutes N      as many runs as fit into this time; from a first seed that is drawn, and printed
-  --threads N      (default: the machine's)
-  --coverage       fails unless every fault, activity, invariant and rule was met
-  --bug NAME       with a bug planted: fails unless it is found, as what it may violate
-  --bugs           each planted bug over --seeds seeds, until it is found; all of them must be found
-  --list-bugs      the bugs that can be planted
-  --known          runs the known seeds: those of the coverage, then one for each bug, which must be found
-  --find-known     searches for the known seeds again, and writes them to known-seeds.json
-  --keep NAME      shrinks what is violated and keeps it as a regression of that name
-  --regressions    runs the kept regressions; with --bug those of that bug, which must be found again
-  --json           the summary as JSON, as the line before the last
+  --minutes N      runs for this time, from a random first seed, which is printed
+  --threads N      number of threads (default: all cores)
+  --coverage       fails unless every fault, activity, invariant and rule occurred
+  --bug NAME       plants a bug; fails unless it is found as an invariant that it may violate
+  --bugs           plants each bug over --seeds seeds until it is found; fails if one is not
+  --list-bugs      lists the bugs that can be planted
+  --known          runs the known seeds: the coverage set, then one seed for each bug
+  --find-known     searches for the known seeds again and writes known-seeds.json
+  --keep NAME      shrinks a violation and keeps it as a regression with this name
+  --regressions    runs the kept regressions; with --bug, those of that bug, which must be found
+  --json           prints the summary as JSON in the second-to-last line
 
-The last line names the seed and the rule of a violation, and the exit code is 1 then.
+After a violation, the last line has the seed and the rule, and the exit code is 1.
 `;
 
 const { values } = parseArgs({
@@ -58,7 +58,7 @@ const folder = new URL("./regressions/", import.meta.url);
 function wholeNumber(name: string, given: string, least: number): number {
   const number = Number(given);
   if (!/^\d+$/.test(given) || number < least)
-    throw new Error(`--${name} must be a whole number from ${least} on`);
+    throw new Error(`--${name} must be a whole number of at least ${least}`);
   return number;
 }
 
@@ -70,7 +70,7 @@ interface Summary {
   seconds: number;
 }
 
-/** Runs seeds until one violates something, or there are no more. */
+/** Runs seeds until one violates something or no seed is left. */
 async function runSeeds(steps: number, threads: number, bug?: string): Promise<Summary> {
   const startedMs = performance.now();
   const minutes = values.minutes === undefined ? undefined : wholeNumber("minutes", values.minutes, 1);
@@ -109,12 +109,13 @@ async function runSeeds(steps: number, threads: number, bug?: string): Promise<S
   return summary;
 }
 
-/** Shrinks a violation and shows what is left of it. */
+/** Shrinks a violation and prints the events that remain. */
 async function explain(found: RunResult, steps: number): Promise<void> {
   const { shrink } = await import("./shrink.ts");
   const { shrunk, result } = await shrink(found, steps);
   print(
-    `seed ${found.seed}, ${shrunk.kept.length} of ${found.actions} actions, without ${shrunk.without.join(", ") || "nothing"}:`,
+    `seed ${found.seed}, ${shrunk.kept.length} of ${found.actions} ` +
+      `actions, without ${shrunk.without.join(", ") || "nothing"}:`,
   );
   for (const line of result.log) print(line);
   print(`  ${result.violation?.message}`);
@@ -132,7 +133,8 @@ function keep(name: string, shrunk: Shrunk): void {
 }
 
 const verdictOf = ({ seed, violation }: RunResult): string =>
-  `seed ${seed} violates ${violation?.rule}: ${invariants[violation?.rule as keyof typeof invariants] ?? "a rule of the protocol"}`;
+  `seed ${seed} violates ${violation?.rule}: ` +
+  (invariants[violation?.rule as keyof typeof invariants] ?? "a rule of the protocol");
 
 async function seeds(): Promise<boolean> {
   const steps = wholeNumber("steps", values.steps, 1);
@@ -158,7 +160,8 @@ async function seeds(): Promise<boolean> {
     return printFound(values.bug, runs, found);
   }
   if (found !== undefined) print(verdictOf(found));
-  else print(lacking.length > 0 ? `never met: ${lacking.join(", ")}` : `nothing violated in ${runs} runs`);
+  else
+    print(lacking.length > 0 ? `never occurred: ${lacking.join(", ")}` : `nothing violated in ${runs} runs`);
   return found === undefined && lacking.length === 0;
 }
 
@@ -166,14 +169,16 @@ function printFound(bug: string, runs: number, found: RunResult | undefined): bo
   if (found?.violation === undefined) return (print(`not found in ${runs} runs: ${bug}`), false);
   const wasExpected = isExpected(bug, found);
   const { rule } = found.violation;
-  print(`found by seed ${found.seed} as ${rule}${wasExpected ? "" : ", which it does not violate"}: ${bug}`);
+  print(
+    `found by seed ${found.seed} as ${rule}${wasExpected ? "" : ", which it should not violate"}: ${bug}`,
+  );
   return wasExpected;
 }
 
 const threadCount = (): number =>
   values.threads === undefined ? availableParallelism() : wholeNumber("threads", values.threads, 1);
 
-/** The seeds that are known to do something: a check of seconds. The last line is a summary, with --json as JSON. */
+/** Runs the known seeds, which takes seconds. */
 async function known(): Promise<boolean> {
   const knownSeeds = readKnownSeeds();
   const { steps, coverage } = knownSeeds;
@@ -196,8 +201,8 @@ async function known(): Promise<boolean> {
   const lacking = missing(seen);
   print(
     lacking.length > 0
-      ? `never met: ${lacking.join(", ")}`
-      : `nothing violated in ${coverage.length} runs, which met everything`,
+      ? `never occurred: ${lacking.join(", ")}`
+      : `nothing violated in ${coverage.length} runs; everything occurred`,
   );
   const found = await runKnownBugs(knownSeeds, threadCount());
   const bugsFound = new Set(
@@ -213,7 +218,7 @@ async function known(): Promise<boolean> {
   return lacking.length === 0 && bugsMissed.length === 0;
 }
 
-/** Searches for each planted bug, and lists those that the seeds did not find. */
+/** Searches for each planted bug and lists those that no seed found. */
 async function everyBug(): Promise<boolean> {
   const steps = wholeNumber("steps", values.steps, 1);
   const missed: string[] = [];
@@ -242,7 +247,7 @@ async function oneSeed(): Promise<boolean> {
   return result.violation === undefined;
 }
 
-/** What was found once: its seed, and its shrunk actions. With its bug planted it is found again. */
+/** Runs each kept regression with its shrunk actions. With its bug planted it must be found again. */
 async function regressions(): Promise<boolean> {
   if (values.bug !== undefined) plant(values.bug);
   const { runShrunk } = await import("./shrink.ts");
@@ -263,7 +268,8 @@ async function regressions(): Promise<boolean> {
     return false;
   }
   print(
-    `${kept.length} regressions, ${values.bug === undefined ? "nothing violated" : `found again: ${values.bug}`}`,
+    `${kept.length} regressions, ` +
+      (values.bug === undefined ? "nothing violated" : `found again: ${values.bug}`),
   );
   return true;
 }

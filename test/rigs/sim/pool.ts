@@ -15,7 +15,7 @@ export interface PoolOptions {
   onResult: (result: RunResult) => boolean;
 }
 
-/** A thread that has loaded the protocol, perhaps with a bug planted in it. It runs one job at a time. */
+/** A thread that has loaded the protocol, optionally with a planted bug. It runs one job at a time. */
 class SimThread {
   readonly #worker: Worker;
   #resolve: (result: RunResult) => void = () => {};
@@ -42,7 +42,7 @@ class SimThread {
   }
 }
 
-/** Runs seeds on several threads until there are no more, or `onResult` has seen enough. */
+/** Runs seeds on several threads until none is left or `onResult` returns false. */
 export async function runAll({ threads, bug, next, onResult }: PoolOptions): Promise<void> {
   let isOver = false;
   const work = async (): Promise<void> => {

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 
 const main = new URL("./main.ts", import.meta.url).pathname;
 
-/** The simulator as `npm run sim` starts it: a process of its own, without the test runner in it. */
+/** Runs the simulator as `npm run sim` does, in a process without the test runner. */
 export function sim(...options: string[]): Promise<{ code: number | null; lines: string[] }> {
   return new Promise((resolve) => {
     const child = spawn(process.execPath, [main, ...options], { stdio: ["ignore", "pipe", "inherit"] });

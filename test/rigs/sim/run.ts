@@ -9,7 +9,7 @@ import { Simulation } from "./simulation.ts";
 export interface RunOptions {
   seed: number;
   steps: number;
-  /** Actions to leave out, by index; for shrinking. */
+  /** Actions to leave out, by index. Used for shrinking. */
   skipped?: { has: (index: number) => boolean };
   settings?: SimulationSettings;
 }
@@ -24,13 +24,19 @@ export interface RunResult {
   log: readonly string[];
 }
 
-/** Events that a whole simulation may need for one long pause when nobody does anything. */
+/** The most events that may occur in one long pause without activities. */
 const REST_STEPS = 20_000;
 
-/** How long alarms may take: the latest message, a clock that was set back by twice its largest error, and the longest backoff. */
+/**
+ * How long alarms may take: the latest message, a clock that was set back by twice its largest error, and the
+ * longest backoff.
+ */
 const WITHOUT_CRON_MS = 600_000;
 
-/** One run: a storm of at least `steps` events, then a calm in which everything must come to rest. */
+/**
+ * Runs one seed: at least `steps` events with faults, then a phase without faults in which everything must be
+ * cleaned up.
+ */
 export async function run({
   seed,
   steps,
@@ -41,7 +47,7 @@ export async function run({
   let violation: RunResult["violation"];
   const onRejection = (error: unknown): void => simulation.fail(error);
   process.on("unhandledRejection", onRejection);
-  // A verification measures by it for how long it has had its slot.
+  // A verification uses performance.now() to measure how long it has had its slot.
   const now = performance.now.bind(performance);
   performance.now = () => simulation.scheduler.nowMs;
   try {
@@ -60,7 +66,7 @@ export async function run({
   const seen: Record<string, number> = {};
   for (const [kind, count] of simulation.faults.counts) seen[`fault ${kind}`] = count;
   for (const [what, count] of simulation.judge.seen) seen[what] = count;
-  // An alarm that the platform had lost, and that was set again.
+  // The platform lost an alarm, and it was set again.
   if (simulation.faults.counts.has("alarm_restored")) seen["M3"] = 1;
   return {
     seed,
@@ -72,7 +78,7 @@ export async function run({
   };
 }
 
-/** A crash of the code under test is a finding like any other. */
+/** An exception of the code under test counts as a finding. */
 function violationOf(error: unknown): { rule: string; message: string } {
   if (error instanceof Violation) return { rule: error.rule, message: error.message };
   return {
@@ -92,7 +98,7 @@ async function quiesce(simulation: Simulation): Promise<void> {
   await simulation.runUntil(simulation.cron());
   for (const cell of simulation.cells) await simulation.runUntil(thaw(simulation, cell, simulation.operator));
   for (let round = 0; round < 4; round += 1) {
-    // What a verification has left behind the last round cleans up.
+    // Verifications run before the last round, so that the last round cleans up what they leave.
     if (round === 3) await verifyAll(simulation);
     await simulation.pass(750_000, REST_STEPS);
     await simulation.runUntil(simulation.cron());

@@ -2,14 +2,14 @@ import { run, type RunResult } from "./run.ts";
 import { drawSettings, type SimulationSettings } from "./simulation-settings.ts";
 
 export interface Shrunk {
-  /** With which it was found. */
+  /** The planted bug with which it was found. */
   bug?: string;
   seed: number;
   steps: number;
   rule: string;
-  /** Indices of the actions that are needed. */
+  /** Indices of the actions that the violation needs. */
   kept: number[];
-  /** Faults that are not: "messages.lose", "disks.crash_after" … */
+  /** Faults that the violation does not need, such as "messages.lose" or "disks.crash_after". */
   without: string[];
 }
 
@@ -35,7 +35,10 @@ export function runShrunk({ seed, steps, kept, without }: Shrunk): Promise<RunRe
   });
 }
 
-/** Leaves out what the violation does not need: kinds of faults, then actions, in ever smaller pieces. `mostRuns` bounds the work. */
+/**
+ * Removes what the violation does not need: kinds of faults, then actions, in ever smaller groups. `mostRuns`
+ * bounds the work.
+ */
 export async function shrink(
   found: RunResult,
   steps: number,

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { today } from "../../support/day.ts";
 import { sim } from "./process.ts";
 
-/** Seeds that nobody has run before: other ones each day. `npm run test:deep` runs the first thousand. */
+/** Different seeds each day. `npm run test:deep` runs the first thousand seeds. */
 const UNSEEN_SEEDS = 60;
 const FIRST_UNSEEN = 1_000_000;
 
@@ -14,7 +14,7 @@ interface Summary {
 
 const summaryOf = (lines: readonly string[]): Summary => JSON.parse(lines.at(-2) ?? "") as Summary;
 
-test("seeds of the day violate nothing", async () => {
+test("today's seeds violate nothing", async () => {
   const from = String(FIRST_UNSEEN + today * UNSEEN_SEEDS);
   const { code, lines } = await sim("--from", from, "--seeds", String(UNSEEN_SEEDS), "--json");
   expect(lines.at(-1)).toBe(`nothing violated in ${UNSEEN_SEEDS} runs`);
@@ -22,19 +22,19 @@ test("seeds of the day violate nothing", async () => {
   expect(summaryOf(lines).runs).toBe(UNSEEN_SEEDS);
 });
 
-test("coverage that is not reached fails, and says what was never met", async () => {
+test("--coverage fails if something never occurred, and lists it", async () => {
   const { code, lines } = await sim("--from", "1", "--seeds", "1", "--steps", "1", "--coverage");
   expect(code).toBe(1);
-  expect(lines.at(-1)).toContain("never met: fault lose, ");
+  expect(lines.at(-1)).toContain("never occurred: fault lose, ");
 });
 
-test("a seed is all that a run depends on", async () => {
+test("a run depends on its seed alone", async () => {
   const runs = await Promise.all([1, 2].map(() => sim("--seed", "37", "--steps", "2000", "--json")));
   expect(runs[0]?.code).toBe(0);
   expect(runs[0]?.lines).toEqual(runs[1]?.lines);
 });
 
-test("a violation ends with its seed and rule, after the few actions that it takes", async () => {
+test("the output of a violation ends with its seed and rule, after the shrunk actions", async () => {
   const found = await sim("--bug", "the last decision wins", "--seeds", "200");
   const [, seed = "", rule = ""] = /^found by seed (\d+) as (I\d+): /.exec(found.lines.at(-1) ?? "") ?? [];
   const { code, lines } = await sim("--bug", "the last decision wins", "--seed", seed);
@@ -46,10 +46,10 @@ test("a violation ends with its seed and rule, after the few actions that it tak
   expect(Number(shrunk?.[1])).toBeLessThan(Number(shrunk?.[2]) / 2);
 });
 
-test("options that make no sense are refused", async () => {
+test("invalid options are refused", async () => {
   expect(await sim("--bug", "no such bug", "--seeds", "1")).toMatchObject({ code: 2 });
   expect(await sim("--seed", "abc")).toMatchObject({
     code: 2,
-    lines: ["--seed must be a whole number from 0 on"],
+    lines: ["--seed must be a whole number of at least 0"],
   });
 });

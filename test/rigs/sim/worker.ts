@@ -1,11 +1,11 @@
-/** Runs seeds on a thread of its own, perhaps with a bug planted. */
+/** The entry point of a thread that runs seeds, optionally with a planted bug. */
 import { parentPort, workerData } from "node:worker_threads";
 import type { Job } from "./pool.ts";
 import { plant } from "./bugs.ts";
 
 const { bug } = workerData as { bug: string | undefined };
 if (bug !== undefined) plant(bug);
-// Only now, so that the bug is in what it loads.
+// Imported after planting, so that the modules contain the bug.
 const { run } = await import("./run.ts");
 
 parentPort?.on("message", ({ seed, steps }: Job) => {
