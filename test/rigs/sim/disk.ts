@@ -8,7 +8,7 @@ interface Statement {
   bindings: SqlValue[];
 }
 
-/** What one transaction wrote, or a new time of the alarm. */
+/** The writes of one transaction, or a new alarm time. */
 type Entry =
   | { kind: "sql"; points: readonly WritePoint[]; statements: Statement[] }
   | { kind: "alarm"; atMs: number | null };
@@ -41,16 +41,16 @@ class Connection {
 }
 
 /**
- * An object's storage: what its instance sees (`live`), and what a crash would leave (`durable`), which follows entry by entry. A crash keeps a
- * prefix of what was on its way.
+ * An object's storage: what its instance sees (`live`) and what a crash would leave (`durable`). Entries
+ * become durable in order. A crash keeps a prefix of the pending entries.
  */
 export class Disk {
-  /** What a crash would leave now. */
+  /** The alarm that a crash would leave now. */
   durableAlarmMs: number | null = null;
   liveAlarmMs: number | null = null;
-  /** Grows with every change of what is durable. */
+  /** Grows with every durable change. */
   version = 0;
-  /** Says that something was written and is not durable yet. */
+  /** Called when something was written that is not durable yet. */
   onWrite: () => void = () => {};
   onAlarm: () => void = () => {};
   #live = new Connection();
@@ -61,7 +61,7 @@ export class Disk {
     return this.#pending.length;
   }
 
-  /** What is written and not durable yet, by name. */
+  /** The write points of the pending entries. */
   get pendingPoints(): WritePoint[] {
     return this.#pending.flatMap((entry) => (entry.kind === "sql" ? entry.points : []));
   }
@@ -93,7 +93,7 @@ export class Disk {
     this.onAlarm();
   }
 
-  /** The platform took the alarm, to ring it or to lose it. */
+  /** The platform removes the alarm to ring or lose it. */
   clearAlarm(): void {
     this.liveAlarmMs = null;
     this.durableAlarmMs = null;
@@ -111,7 +111,7 @@ export class Disk {
     }
   }
 
-  /** A crash: the oldest `keep` entries survive, the others were never written. */
+  /** A crash: the oldest `keep` entries survive, and all others are lost. */
   cut(keep: number): void {
     this.persist(keep);
     if (this.#pending.length > 0) {
@@ -151,7 +151,9 @@ function copyOf(from: Connection): Connection {
   return copy;
 }
 
-/** One instance's way to its disk. When it is replaced every access fails, as on the platform. */
+/**
+ * One instance's access to its disk. After the instance is replaced, every access fails, as on the platform.
+ */
 export class InstanceSql implements Sql {
   readonly #disk: Disk;
   readonly #flush: () => Promise<void>;

@@ -14,25 +14,28 @@ interface Partition {
   untilMs: number;
 }
 
-/** Few runs come to these: what can go wrong there is drawn several times. */
+/** Few runs reach these writes, so faults are drawn several times for them. */
 const RARE_WRITES: ReadonlySet<WritePoint> = new Set(["prune", "set_state", "revoke_cell_key"]);
 
 /**
- * The names of random streams that differ from what they are for. A stream's name is part of what a seed determines, so
- * renaming a crash point must not rename its stream.
+ * The names of random streams that differ from what they are for. A stream's name is part of what a seed
+ * determines, so renaming a crash point must not rename its stream.
  */
 const STREAM_NAMES: Partial<Record<CellCrash, string>> = { before_verify_repair: "before_verify_mend" };
 
-/** Draws what goes wrong, and counts it. In a calm nothing does any more. */
+/** Draws faults and counts them. `areOff` ends all faults. */
 export class Faults {
   readonly counts = new Map<string, number>();
   areOff = false;
   partitions: Partition[] = [];
-  /** Parts that take long for everything, until then. */
+  /** Parts that answer slowly, and until when. */
   readonly slowUntilMs = new Map<string, number>();
   readonly #seed: number;
   readonly #settings: SimulationSettings;
-  /** One stream per way of a message: what one part does differently does not change the fate of all the others. */
+  /**
+   * One random stream per sender, receiver and method, so that a change in one part's behaviour does not
+   * change the faults of all other messages.
+   */
   readonly #streams = new Map<string, Random>();
 
   constructor(seed: number, settings: SimulationSettings) {
@@ -66,7 +69,7 @@ export class Faults {
     return this.#draw(`local ${cell}`, this.#settings.locals);
   }
 
-  /** Whether the process of a cell dies here. */
+  /** Draws whether the process of a cell dies at this point. */
   cell(cell: string, where: CellCrash): boolean {
     if (
       this.areOff ||
@@ -88,7 +91,8 @@ export class Faults {
 
   latencyMs(part: string, nowMs: number): number {
     const random = this.stream(`latency ${part}`);
-    // In a calm messages are faster than every timeout, or nothing would ever come to rest.
+    // Without faults, messages are faster than every timeout. Otherwise the work at the end of a run would
+    // never finish.
     const base = random.exponential(this.areOff ? 1 : this.#settings.messageMs);
     if (this.areOff || (this.slowUntilMs.get(part) ?? 0) <= nowMs) return base;
     this.count("slow");
@@ -100,7 +104,7 @@ export class Faults {
   }
 
   recordMs(): number {
-    // In a calm it is faster than the cron's own timeouts.
+    // Without faults, D1 is faster than the cron's timeouts.
     return this.stream("record time").exponential(
       this.areOff ? this.#settings.diskMs : this.#settings.recordMs,
     );

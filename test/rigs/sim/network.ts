@@ -12,25 +12,31 @@ export interface Sent {
 }
 
 export interface Witness {
-  /** When it leaves. */
+  /** A message was sent. */
   sent(call: Sent): void;
-  /** Something on the way delivers it a second time. */
+  /** The network delivers a message a second time. */
   repeated(call: Sent): void;
-  /** When the answer leaves. */
+  /** An answer was sent. */
   answered(call: Sent, reply: Reply<unknown>): void;
 }
 
-/** Messages that a link may deliver again. */
+/** The number of recent messages that an echo may deliver again. */
 const REMEMBERED = 12;
 
 type Methods = Record<string, (message: unknown) => Promise<Reply<unknown>>>;
 
-/** Means of how late a message comes whose sender hears nothing: among the next attempts, after them, after everything. */
+/**
+ * Mean delays of a message whose sender gets no answer: among the next attempts, after them, or after
+ * everything else.
+ */
 const LATE_MS = [100, 1_000, 10_000, 60_000] as const;
-/** For copies as well. Outcomes are remembered for longer: a begin that comes when its lease is forgotten is a new one. */
+/**
+ * The longest delay, also of copies. It is shorter than the retention of outcomes: a begin that arrives after
+ * its lease was forgotten would be a new begin.
+ */
 const MOST_LATE_MS = 240_000;
 
-/** Carries messages between parts, and loses, repeats, delays and reorders them. */
+/** Delivers messages between parts, and loses, duplicates, delays and reorders them. */
 export class Network {
   readonly #scheduler: Scheduler;
   readonly #faults: Faults;
@@ -44,7 +50,10 @@ export class Network {
     this.#witness = witness;
   }
 
-  /** Rejects when the platform reports an error; never settles when nobody ever answers. The sender has its own timeout. */
+  /**
+   * Rejects if the platform reports an error. Never settles if no answer arrives: the sender has its own
+   * timeout.
+   */
   send<T>(from: Owner, to: Part<object>, method: string, message: unknown): Promise<Reply<T>> {
     const call: Sent = { from, to: to.name, method, message: structuredClone(message) };
     this.#witness.sent(call);
@@ -106,7 +115,7 @@ export class Network {
     });
   }
 
-  /** A link that was cut and repaired delivers again what it had delivered before, in order. */
+  /** Delivers the last messages to a part again, in order, as after a repaired link. */
   echo(to: Part<object>, count: number): void {
     let delayMs = 0;
     for (const { call, atMs } of (this.#recent.get(to.name) ?? []).slice(-count)) {
@@ -137,7 +146,7 @@ export class Network {
     instance.onDeath.add(died);
     (instance.object as unknown as Methods)[call.method]?.(call.message).then(
       (reply) => {
-        // What a dead instance still computes nobody hears.
+        // A dead instance sends no answers.
         if (instance.dead) return;
         instance.onDeath.delete(died);
         if (reply.ok) instance.isAdmitted = true;

@@ -3,7 +3,10 @@ import { Disk, InstanceSql } from "./disk.ts";
 import type { Faults } from "./faults.ts";
 import type { Owner, Scheduler } from "./scheduler.ts";
 
-/** The platform repeats a failed alarm so often, from 2 s on with doubled pauses; then it is gone, silently. */
+/**
+ * The platform retries a failed alarm six times, the first time after 2 s, and doubles each pause. Then the
+ * alarm is lost without a message.
+ */
 const ALARM_RETRIES = 6;
 const ALARM_PAUSE_MS = 2_000;
 
@@ -13,16 +16,16 @@ export interface PartContext {
   log: (part: string, event: string, fields: Record<string, unknown>) => void;
 }
 
-/** One life of an object. A replaced one lives on without its storage until it notices. */
+/** One instance of an object. A replaced instance keeps running without its storage until it notices. */
 export class Instance<T> implements Owner {
   readonly name: string;
   readonly serial: number;
   readonly sql: InstanceSql;
   dead = false;
-  /** It has answered a message: it knows its alarm. */
+  /** It has answered a message, so it has read its alarm. */
   isAdmitted = false;
   isReplaced = false;
-  /** Told when the instance ends while it works on a call. */
+  /** Called when the instance ends while it works on a call. */
   readonly onDeath = new Set<() => void>();
   #object: T | undefined;
 
@@ -54,17 +57,17 @@ export class Part<T extends object> {
   readonly name: string;
   readonly disk = new Disk();
   skewMs = 0;
-  /** The platform dropped the alarm; until the next one is set, nothing wakes the object. */
+  /** The platform lost the alarm. Nothing wakes the object until the next alarm is set. */
   alarmLost = false;
   isLossKnown = false;
-  /** So many of the next readings of the alarm fail. */
+  /** How many of the next reads of the alarm fail. */
   unreadableAlarms = 0;
   readonly #context: PartContext;
   readonly #make: (ports: Ports, self: Owner) => T;
   #instance: Instance<T> | undefined;
   #serial = 0;
   #generation = 0;
-  /** Entries written in one step each, oldest first. */
+  /** The number of entries written in each step, oldest first. */
   #batches: { step: number; entries: number }[] = [];
   #written = 0;
   #persisted = 0;
@@ -89,21 +92,22 @@ export class Part<T extends object> {
     return Math.floor(this.#context.scheduler.nowMs + this.skewMs);
   }
 
-  /** The present instance, if there is one. */
+  /** The current instance, if there is one. */
   get current(): Instance<T> | undefined {
     return this.#instance;
   }
 
-  /** The platform knows of an alarm: one is set, rings, or will be tried again. */
+  /** The platform will wake the object: an alarm is set, is ringing, or will be retried. */
   get isAwaited(): boolean {
     return this.disk.liveAlarmMs !== null || this.#ringing !== undefined || this.#isRetrying;
   }
 
-  /** Where the next event goes. */
+  /** The instance that handles the next event. */
   instance(): Instance<T> {
     if (this.#instance === undefined) {
       this.#serial += 1;
-      // A new instance looks for its alarm: from its first answer on, none is no excuse.
+      // A new instance reads its alarm. From its first answer on, a lost alarm no longer explains a missing
+      // one.
       this.isLossKnown = true;
       const sql = new InstanceSql(this.disk, () => this.#flush());
       this.#instance = new Instance(this.name, this.#serial, sql, (made) =>
@@ -113,7 +117,7 @@ export class Part<T extends object> {
     return this.#instance;
   }
 
-  /** The process ends. `keep`: how many of the writes under way survive. */
+  /** The process ends. `keep`: how many of the pending writes survive. */
   crash(keep = this.#drawKept()): void {
     const ended = this.#instance;
     this.#instance = undefined;
@@ -122,7 +126,7 @@ export class Part<T extends object> {
     this.#redeliverAlarm(ended);
   }
 
-  /** Another instance takes over; the old one may go on to send, but has no storage any more. */
+  /** Another instance takes over. The old one may still send messages, but has no storage. */
   replace(keep = this.#drawKept(), error = new Error("the storage was taken away")): void {
     const before = this.#instance;
     this.#instance = undefined;
@@ -174,7 +178,7 @@ export class Part<T extends object> {
           return this.disk.liveAlarmMs;
         },
         set: (atMs) => {
-          // A replaced instance cannot write: this neither.
+          // A replaced instance cannot write, and an alarm is a write.
           if (this.#instance === instance) this.disk.setAlarm(atMs);
         },
       },
@@ -201,7 +205,10 @@ export class Part<T extends object> {
     });
   }
 
-  /** Every write gets durable by itself in the end, in order; a flush only waits for it. */
+  /**
+   * Waits until all writes are durable. Each write becomes durable on its own, in order, so a flush only
+   * waits.
+   */
   #flush(): Promise<void> {
     if (this.#persisted === this.#written) return Promise.resolve();
     return new Promise((resolve, reject) => {
@@ -279,7 +286,7 @@ export class Part<T extends object> {
     );
   }
 
-  /** A handler that failed, or whose instance ended, is run again; unless it set a new time. */
+  /** Retries an alarm handler that failed or whose instance ended, unless a new time was set. */
   #redeliverAlarm(ended: Instance<T> | undefined): void {
     const ringing = this.#ringing;
     if (ringing === undefined || ringing.instance !== ended) return;
@@ -297,7 +304,7 @@ export class Part<T extends object> {
     this.#isRetrying = true;
     this.#context.scheduler.after(ALARM_PAUSE_MS * 2 ** (tried - 1), undefined, () => {
       this.#isRetrying = false;
-      // A new time that was set meanwhile takes its place.
+      // A new time that was set in the meantime replaces the retry.
       if (this.disk.liveAlarmMs === null && this.#ringing === undefined) this.#ring(tried);
     });
   }

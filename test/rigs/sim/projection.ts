@@ -9,7 +9,7 @@ import type { Part } from "./part.ts";
 import type { Owner, Scheduler } from "./scheduler.ts";
 import type { SimulationSettings } from "./simulation-settings.ts";
 
-// Checked with the types of the platform, which this side of the tests does not have.
+// Imported dynamically: it uses the platform's types, which this TypeScript project does not have.
 const CRON = "../../../src/projections/cron.ts";
 
 interface CronContext {
@@ -20,14 +20,14 @@ interface CronContext {
 
 type RunCron = (env: unknown, scheduledAtMs: number, context: CronContext) => Promise<unknown>;
 
-/** For the judge only: what was deleted. */
+/** Keeps deleted leases for the judge. */
 const KEEP_PAST = `
   CREATE TABLE past_leases (cell_id TEXT, uuid TEXT, state TEXT);
   CREATE TRIGGER keep_past AFTER DELETE ON leases BEGIN
     INSERT INTO past_leases VALUES (old.cell_id, old.uuid, old.state);
   END;`;
 
-/** One statement with its values, as D1 hands it out. */
+/** One prepared statement with its values, in the interface of D1. */
 class Statement {
   readonly #record: SimulatedProjection;
   readonly #sql: string;
@@ -79,7 +79,10 @@ export interface RecordedLease {
   payload: string | null;
 }
 
-/** D1 as far as the cron uses it: real SQLite, whose every access takes time and may fail before or after it was carried out. */
+/**
+ * The part of D1 that the cron uses, over SQLite. Every access takes time and may fail before or after it was
+ * carried out.
+ */
 export class SimulatedProjection {
   readonly #database = new DatabaseSync(":memory:");
   readonly #prepared = new Map<string, StatementSync>();
@@ -124,7 +127,7 @@ export class SimulatedProjection {
     return this.statement("SELECT * FROM leases WHERE state = 'GRANTED'", false).all() as never;
   }
 
-  /** Now, or before it was history. */
+  /** Whether the projection has or had a lease in this state. Deleted leases count. */
   hadLease(cell: string, lease: string, state: LeaseState): boolean {
     const tables = ["leases", "past_leases"].map(
       (table) => `SELECT 1 FROM ${table} WHERE cell_id = ?1 AND uuid = ?2 AND state = ?3`,
@@ -177,7 +180,7 @@ export class SimulatedProjection {
   }
 }
 
-/** The production cron, as the platform fires it: now and then twice, and never twice the same. */
+/** Runs the production cron, as the platform does. */
 export class Cron {
   readonly record: SimulatedProjection;
   readonly #owner: Owner = { name: "cron", dead: false };
@@ -232,7 +235,7 @@ export class Cron {
     this.#run = (import(CRON) as Promise<{ runCron: RunCron }>).then(({ runCron }) => runCron);
   }
 
-  /** Imports are not virtual: before the first event they are done. */
+  /** Waits for the import, which takes real time, before the first event. */
   async load(): Promise<void> {
     await this.#run;
   }

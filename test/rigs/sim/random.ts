@@ -1,4 +1,7 @@
-/** A seeded generator (sfc32). One stream per purpose, named by a path: what one stream draws does not move the others. */
+/**
+ * A seeded generator (sfc32). One stream per purpose, named by a path: what one stream draws does not move
+ * the others.
+ */
 export class Random {
   #a: number;
   #b: number;
@@ -68,7 +71,8 @@ export class Random {
         .toString(16)
         .padStart(8, "0"),
     ).join("");
-    return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20)}`;
+    const [time, mid, high] = [hex.slice(0, 8), hex.slice(8, 12), hex.slice(13, 16)];
+    return `${time}-${mid}-4${high}-8${hex.slice(17, 20)}-${hex.slice(20)}`;
   }
 }
 

@@ -1,16 +1,16 @@
 import type { Random } from "./random.ts";
 
-/** Who an event is for: what happens to the dead is dropped. */
+/** The process or instance that an event belongs to. Events of a dead owner are dropped. */
 export interface Owner {
   readonly name: string;
   dead: boolean;
-  /** Lives on without its storage. */
+  /** It was replaced: it keeps running without its storage. */
   isReplaced?: boolean;
 }
 
 interface Event {
   atMs: number;
-  /** Orders events of one moment at random, but the same way each time. */
+  /** Orders events with the same time at random, but in the same way in each run. */
   tie: number;
   owner: Owner | undefined;
   run: () => void;
@@ -18,8 +18,8 @@ interface Event {
 }
 
 /**
- * Virtual time: one event after the other, and after each everything that promises make of it. One event is one step of a run. Nothing else
- * moves, so that a run depends on its seed alone.
+ * Virtual time. Events run one at a time, each followed by everything that its promises cause. One event is
+ * one step of a run. Nothing else advances the run, so it depends on its seed alone.
  */
 export class Scheduler {
   steps = 0;
@@ -35,7 +35,7 @@ export class Scheduler {
     return this.#nowMs;
   }
 
-  /** Runs `run` after `delayMs`, unless its owner is dead by then. The returned function cancels. */
+  /** Runs `run` after `delayMs`, unless its owner is dead by then. Returns a function that cancels it. */
   after(delayMs: number, owner: Owner | undefined, run: () => void): () => void {
     const event: Event = {
       atMs: this.#nowMs + Math.max(0, delayMs),

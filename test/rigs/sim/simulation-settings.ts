@@ -1,7 +1,10 @@
 import type { Limits } from "../../../src/core/limits.ts";
 import { Random } from "./random.ts";
 
-/** What may happen to one message. `late`: carried out long after its sender gave up. `reset`: the receiver's instance is said to have ended. */
+/**
+ * What may happen to one message. `late`: it is carried out long after its sender gave up. `reset_*`: the
+ * sender is told that the receiver's instance ended.
+ */
 export const messageFaults = [
   "lose",
   "lose_answer",
@@ -14,7 +17,10 @@ export const messageFaults = [
   "other_placement",
 ] as const;
 
-/** What may happen when a write is about to become durable. `fail`: the instance hears of an error; `replace`: it lives on without its storage. */
+/**
+ * What may happen when a write is about to become durable. `fail`: the instance receives an error. `replace`:
+ * the instance keeps running without its storage.
+ */
 export const diskFaults = [
   "crash_before",
   "crash_after",
@@ -24,7 +30,7 @@ export const diskFaults = [
   "fail_durable",
 ] as const;
 
-/** What happens to a whole part at some moment. */
+/** What may happen to a part (an object of the coordinator) at some moment. */
 export const partFaults = [
   "crash",
   "replace",
@@ -36,7 +42,7 @@ export const partFaults = [
   "echo",
 ] as const;
 
-/** What may happen to a statement of the fleet record. */
+/** What may happen to a statement of the projection in D1. */
 export const recordFaults = [
   "record_down",
   "record_failed",
@@ -44,10 +50,13 @@ export const recordFaults = [
   "record_stalled",
 ] as const;
 
-/** What may happen to a transaction or a statement of a cell's database. `unknown`: the cell does not hear whether it was carried out. */
+/**
+ * What may happen to a transaction or a statement of a cell's database. `unknown`: the cell does not learn
+ * whether it was carried out.
+ */
 export const localFaults = ["local_failed", "local_unknown_done", "local_unknown_lost"] as const;
 
-/** Where a cell's process may die: between any two steps of its own flow and of its reconciliation. */
+/** Where a cell's process may die: between any two steps of its flow and of its reconciliation. */
 const flowCrashes = [
   "before_begin",
   "after_begin",
@@ -68,7 +77,7 @@ const flowCrashes = [
   "any_moment",
 ] as const;
 
-/** The same in a verification. */
+/** Where a cell's process may die in a verification. */
 const verifyCrashes = [
   "before_verify_page",
   "before_verify_list",
@@ -81,7 +90,7 @@ const verifyCrashes = [
 
 export const cellCrashes = [...flowCrashes, ...verifyCrashes] as const;
 
-/** Points that few runs come to: there it is more probable. */
+/** Crash points that few runs reach. A crash is more probable there. */
 const rareCellCrashes = [
   "before_reconcile_get",
   "before_reconcile_fence",
@@ -90,7 +99,7 @@ const rareCellCrashes = [
   "before_reconcile_remove",
 ] as const satisfies readonly (typeof cellCrashes)[number][];
 
-/** How rows and claims are set at odds: a claim without its row, or a row without its claim. */
+/** How drift is planted: a claim changes without its row, or a row changes without its claim. */
 export const driftKinds = [
   "claim lost",
   "claim of nobody",
@@ -138,8 +147,8 @@ export type DriftKind = (typeof driftKinds)[number];
 export type Activity = (typeof activities)[number];
 
 /**
- * The conditions of one run, drawn from its seed. Each run has its own mix (swarm testing): what all runs have a little of, no run has enough of
- * to get deep.
+ * The settings of one run, drawn from its seed. Each run has its own mix of faults (swarm testing): if every
+ * run had a little of every fault, no run would reach unusual states.
  */
 export interface SimulationSettings {
   shards: number;
@@ -148,14 +157,14 @@ export interface SimulationSettings {
   limits: Partial<Limits>;
   messageMs: number;
   diskMs: number;
-  /** One access of the fleet record. When it is slow a run of the cron takes longer than a minute. */
+  /** Mean time of one access to D1. With the largest value a cron run takes longer than a minute. */
   recordMs: number;
   turnMs: number;
   /** Mean pause between two actions. */
   actionMs: number;
-  /** How often rows and claims are set at odds before anything goes wrong. */
+  /** How many drifts are planted before the faults begin. */
   firstDrifts: number;
-  /** How long a cell's process takes between two steps of its own. */
+  /** Mean time between two steps of a cell's process. */
   cellMs: number;
   messages: Record<MessageFault, number>;
   disks: Record<DiskFault, number>;
@@ -186,7 +195,7 @@ const activityWeights: Record<Activity, number> = {
   rotate_key: 1,
   reconcile: 8,
   cron: 8,
-  // Only where rows and claims are set at odds.
+  // Only runs with drift have these (see driftOf).
   verify: 0,
   plant_drift: 0,
   decide_late: 0,
@@ -194,7 +203,8 @@ const activityWeights: Record<Activity, number> = {
 
 export function drawSettings(seed: number): SimulationSettings {
   const random = Random.of(seed, "weather");
-  // One run in ten has no faults at all: then contention is what there is.
+  // One run in ten has no faults, so that contention alone is tested. The name of a stream is part of what a
+  // seed determines, so "weather" must stay.
   const faultFactor = random.chance(0.1) ? 0 : random.pick([0.3, 1, 1, 2]);
   const rates = <K extends string>(kinds: readonly K[], mean: number): Record<K, number> =>
     Object.fromEntries(
@@ -204,7 +214,7 @@ export function drawSettings(seed: number): SimulationSettings {
       ]),
     ) as Record<K, number>;
   const messages = rates(messageFaults, 0.02);
-  // Some bugs need several rare messages in a row: now and then some kinds are not rare.
+  // Some bugs need several rare message faults in a row, so in some runs two kinds are frequent.
   if (faultFactor > 0 && random.chance(0.4))
     for (const kind of random.some(["duplicate", "late", "lose_answer"] as const, 2))
       messages[kind] = 0.1 + 0.2 * random.next();
@@ -249,8 +259,9 @@ export function drawSettings(seed: number): SimulationSettings {
 }
 
 /**
- * In some runs rows and claims are set at odds all the time, and there is time for verifications, which take many steps. Drawn apart: all other runs
- * are without.
+ * In some runs drift is planted all the time, and verifications, which take many steps, get the time they
+ * need. These settings come from a stream of their own, so that runs without drift are the same as if there
+ * were no verification.
  */
 function driftOf(
   random: Random,
@@ -273,13 +284,13 @@ function driftOf(
     limits: {
       ...limits,
       ...(random.chance(0.25) ? { verificationSlots: 1 } : {}),
-      // Short ones run out, and then two runs of one cell are under way.
+      // Short slots expire during a verification, so that two runs of one cell overlap.
       ...(random.chance(0.8) ? { verificationSlotMs: random.pick([1_000, 1_000, 5_000]) } : {}),
     },
   };
 }
 
-/** Mostly the defaults; now and then a limit so low that it is met. */
+/** Mostly the default limits. Some runs have limits so low that they are reached. */
 function limitsOf(random: Random): Partial<Limits> {
   return {
     ...(random.chance(0.15) ? { concurrentBegins: random.between(1, 3) } : {}),

@@ -18,16 +18,19 @@ import { Scheduler, type Owner } from "./scheduler.ts";
 import { Violation } from "./violation.ts";
 import type { PartFault, SimulationSettings } from "./simulation-settings.ts";
 
-/** A pause in which much that waits for time comes due: staleness, retention, the longest backoffs. */
+/** A pause long enough for staleness, retention and the longest backoffs. */
 const LONG_PAUSE_MS = 700_000;
 const MINUTE_MS = 60_000;
-/** Events of a minute in which nobody does anything. */
+/** The most events in a minute without activities. */
 const SETTLING_STEPS = 5_000;
-/** Staleness is judged by the ledger's clock: its error, and the longest local transaction, must stay well under it. */
+/**
+ * Reconciliation judges staleness by the ledger's clock. The clock's error and the longest local transaction
+ * must stay well below the stale time.
+ */
 const MAX_SKEW_MS = 120_000;
 const MAX_CELL_SKEW_MS = 900_000;
 
-/** The whole of it: a coordinator, its cells, and what befalls them. */
+/** A coordinator, its cells, and the faults that happen to them. */
 export class Simulation {
   readonly scheduler: Scheduler;
   readonly faults: Faults;
@@ -39,7 +42,7 @@ export class Simulation {
   readonly router: Api;
   readonly operator: Api;
   readonly cronJob: Cron;
-  /** Of all cells: a freeze beside any of them proves nothing. */
+  /** Thaws of all cells. A freeze that overlaps with a thaw proves nothing. */
   readonly thaws = { started: 0, running: 0 };
   readonly #network: Network;
   readonly #seed: number;
@@ -57,7 +60,7 @@ export class Simulation {
     this.#skipped = skipped;
     this.scheduler = new Scheduler(Random.of(seed, "ties"));
     this.faults = new Faults(seed, settings);
-    // The judge needs the coordinator, which needs the network, which tells the judge.
+    // The judge needs the coordinator, which needs the network, which reports to the judge.
     const witness: Witness = {
       sent: (call) => this.#watch(() => this.judge.sent(call)),
       repeated: (call) => this.#recordRepeated(call),
@@ -96,7 +99,7 @@ export class Simulation {
     this.operator = new Api(context, ownerNamed("operator"));
   }
 
-  /** Indices of actions that were drawn. */
+  /** The number of actions drawn so far. */
   get actions(): number {
     return this.#actions;
   }
@@ -105,7 +108,7 @@ export class Simulation {
     return shardOf(type, canonical, this.#settings.shards);
   }
 
-  /** One event; then everything is looked at. Throws a `Violation`. */
+  /** Runs one event, then checks all invariants. Throws a `Violation`. */
   async step(untilMs?: number): Promise<boolean> {
     const isMore = await this.scheduler.step(untilMs);
     if (this.#failure === undefined) this.#watch(() => this.judge.observe());
@@ -113,7 +116,7 @@ export class Simulation {
     return isMore;
   }
 
-  /** Lets time pass. */
+  /** Runs events for `ms` of virtual time. */
   async pass(ms: number, mostSteps: number): Promise<void> {
     const until = this.scheduler.nowMs + ms;
     const last = this.scheduler.steps + mostSteps;
@@ -121,11 +124,11 @@ export class Simulation {
     while (this.scheduler.nowMs < until) {
       if (!(await this.step(until))) return;
       if (this.scheduler.steps > last)
-        throw new Violation("I16", `${mostSteps} events are not enough to come to rest`);
+        throw new Violation("I16", `${mostSteps} events were not enough to finish all work`);
     }
   }
 
-  /** Registers the cells. Before any fault. */
+  /** Registers the cells without faults. */
   async start(): Promise<void> {
     await this.cronJob.load();
     this.faults.areOff = true;
@@ -144,7 +147,10 @@ export class Simulation {
     this.faults.areOff = false;
   }
 
-  /** Some runs begin with rows and claims, some of them at odds: long enough for a verification to judge them. */
+  /**
+   * Some runs begin with rows and claims of which some differ, a minute before anything else, so that a
+   * verification no longer treats them as recent.
+   */
   async #begin(): Promise<void> {
     if (this.#settings.firstDrifts === 0) return;
     const random = this.faults.stream("first drifts");
@@ -159,24 +165,27 @@ export class Simulation {
     const state = { isDone: false };
     const watched = work.finally(() => (state.isDone = true));
     this.spawn(watched.then(() => {}));
-    // What it waits for first is scheduled by promises.
+    // The first thing that the work waits for is scheduled by a promise, so promises run first.
     await new Promise((resume) => setImmediate(resume));
     while (!state.isDone)
-      if (!(await this.step())) throw new Error("the work waits for something that never happens");
+      if (!(await this.step())) throw new Error("the work waits for an event that no one scheduled");
     return watched;
   }
 
-  /** Work whose failure is the run's. */
+  /** Starts work whose failure fails the run. */
   spawn(work: Promise<void>): void {
     work.catch((error: unknown) => this.fail(error));
   }
 
-  /** The first failure is what the run found. */
+  /** Only the first failure is reported. */
   fail(error: unknown): void {
     this.#failure ??= error instanceof Error ? error : new Error(String(error));
   }
 
-  /** Most minutes pass without a cron and a reconciliation: one may be missed, and those of each minute would be most of what a run does. */
+  /**
+   * Runs the cron and the reconciliations in a quarter of the minutes. One may be missed, and running them
+   * every minute would fill most of the run.
+   */
   tick(): void {
     if (!this.#isActing) return;
     const random = this.faults.stream("minute");
@@ -203,7 +212,7 @@ export class Simulation {
     });
   }
 
-  /** A begin that comes twice may be refused and then granted: to the history it is two calls. */
+  /** Records a duplicated begin as a second call, because one copy may be refused and the other granted. */
   #recordRepeated({ from, method, message }: Sent): void {
     if (method !== "begin") return;
     const { lease, ops, allowMissing } = message as BeginRequest;
@@ -250,7 +259,7 @@ export class Simulation {
 
   #breakSomething(kind: PartFault, random: Random): string {
     const part = this.#drawPart(kind, random);
-    if (part === undefined) return `nothing there for ${kind}`;
+    if (part === undefined) return `no part for ${kind}`;
     if (kind !== "alarm_unreadable" && kind !== "lose_alarm") this.faults.count(kind);
     switch (kind) {
       case "crash":
@@ -275,7 +284,7 @@ export class Simulation {
           parts,
           untilMs: this.scheduler.nowMs + random.exponential(random.pick([1_000, 10_000, 300_000])),
         });
-        return `${parts.join(" and ")} do not reach each other`;
+        return `${parts.join(" and ")} cannot reach each other`;
       }
       case "echo":
         return this.#echo(
@@ -288,7 +297,7 @@ export class Simulation {
     }
   }
 
-  /** One to which this can happen. */
+  /** Draws a part to which this fault can happen. */
   #drawPart(kind: PartFault, random: Random): Part<object> | undefined {
     const { parts } = this.coordinator;
     const able =
@@ -300,7 +309,9 @@ export class Simulation {
     return able.length === 0 ? undefined : random.pick(able);
   }
 
-  /** Mostly one that matters: a ledger and a shard. */
+  /**
+   * Draws the two ends of a link. Half of the time they are a ledger and a shard, the link that matters most.
+   */
   #drawLink(random: Random): readonly [string, string] {
     const all = [...this.coordinator.parts, ...this.cells.map(({ id }) => ({ name: `cell ${id}` }))];
     const [ledgers, shards] = [[...this.coordinator.ledgers.values()], this.coordinator.shards];
@@ -313,7 +324,7 @@ export class Simulation {
 
   #echo(part: Part<object>, count: number): string {
     this.#network.echo(part, count);
-    return `the last ${count} messages to ${part.name} come again`;
+    return `the last ${count} messages to ${part.name} are delivered again`;
   }
 
   #jumpPart(part: { name: string; skewMs: number; jump: (ms: number) => void }, random: Random): string {
@@ -335,11 +346,11 @@ export class Simulation {
       source,
     }));
     const result = opsOf({ creates }, this.#settings.shards, this.coordinator.limits);
-    this.judge.check("I10", !result.ok, () => "a batch with a name twice passes");
+    this.judge.check("I10", !result.ok, () => "a batch that contains a name twice is accepted");
     this.judge.see("B1");
   }
 
-  /** What the platform does each minute. */
+  /** Runs the cron, as the platform does each minute. */
   async cron(): Promise<void> {
     const startedMs = this.scheduler.nowMs;
     this.#crons += 1;
@@ -352,7 +363,8 @@ export class Simulation {
 
   #note(index: number, what: string): void {
     this.#log.push(
-      `${String(index).padStart(5)}  ${(this.scheduler.nowMs - 1_750_000_000_000).toFixed(1).padStart(12)} ms  ${what}`,
+      `${String(index).padStart(5)}  ` +
+        `${(this.scheduler.nowMs - 1_750_000_000_000).toFixed(1).padStart(12)} ms  ${what}`,
     );
   }
 
