@@ -10,7 +10,7 @@ import type { Activity } from "./simulation-settings.ts";
 import { scanRecords } from "./scan-records.ts";
 import type { Simulation } from "./simulation.ts";
 
-/** The names that all cells fight for. */
+/** The names that all cells compete for. */
 export function namesOf(count: number): Name[] {
   return Array.from({ length: count }, (_, index) => ({
     type: index % 3 === 2 ? "USERNAMES" : "ROUTES",
@@ -18,7 +18,7 @@ export function namesOf(count: number): Name[] {
   }));
 }
 
-/** Longer than a local transaction lasts, with its begin. */
+/** Longer than any local transaction, including its begin. */
 const FENCE_MS = 300_000;
 
 const EMPTY: UpdateRequest = {
@@ -29,7 +29,10 @@ const EMPTY: UpdateRequest = {
   isAbandoned: false,
 };
 
-/** What cells, routers, operators and the platform's cron do. Each ends by itself; what goes wrong on the way is the run's business. */
+/**
+ * What cells, routers, operators and the platform's cron do. Each activity ends on its own, also after a
+ * fault.
+ */
 export const activities: Record<
   Activity,
   (simulation: Simulation, cell: Cell, random: Random) => Promise<void>
@@ -70,7 +73,10 @@ export const activities: Record<
   decide_late: decideLate,
 };
 
-/** Pages and ranges of a row or two, so that there are many. Short times, so that what happens in a run is old within it. */
+/**
+ * Small pages and ranges, so that there are many. Short times, so that changes stop being recent within a
+ * run.
+ */
 async function verification(cell: Cell, random: Random): Promise<void> {
   const sizes = {
     pageRows: random.pick([1, 2, 3, 8]),
@@ -89,7 +95,7 @@ async function verification(cell: Cell, random: Random): Promise<void> {
   });
 }
 
-/** Now and then two at once. */
+/** Runs the cron, sometimes twice at the same time. */
 async function crons(simulation: Simulation, random: Random): Promise<void> {
   const both = [simulation.cron()];
   if (random.chance(0.5))
@@ -99,7 +105,8 @@ async function crons(simulation: Simulation, random: Random): Promise<void> {
 
 function reconcile(cell: Cell, random: Random): Promise<void> {
   const orphanMs = random.pick([5_000, 60_000, 3_600_000]);
-  // The short one overtakes slow local transactions, which the fence has to stop then.
+  // The shortest time treats a lease as stale while its local transaction is still open. Then the fence must
+  // stop the transaction.
   const staleMs = random.pick([1_000, 10_000, 600_000]);
   const sizes = { pageSize: random.between(1, 10), concurrency: random.between(1, 8) };
   return cell.reconcile({ full: random.chance(0.4), orphanMs, staleMs, fenceMs: FENCE_MS, ...sizes });
@@ -128,7 +135,7 @@ async function lookup(simulation: Simulation, _: Cell, random: Random): Promise<
   }
 }
 
-/** Complete or an error: what was granted all the while must be in it. */
+/** A scan must fail or be complete: a lease that was granted throughout the scan must be in it. */
 async function scanLeases(simulation: Simulation, cell: Cell, random: Random): Promise<void> {
   const before = simulation.judge.grantedOf(cell.id);
   const seen = new Set<string>();
@@ -147,11 +154,11 @@ async function scanLeases(simulation: Simulation, cell: Cell, random: Random): P
   simulation.judge.check(
     "I12",
     missed === undefined,
-    () => `lease ${missed} of cell ${cell.id} was granted all the while, and no page shows it`,
+    () => `lease ${missed} of cell ${cell.id} was granted throughout the scan, and no page has it`,
   );
 }
 
-/** Out of the blue: a begin with this UUID must find that it was rolled back (rule C7). */
+/** Rolls back a lease that was never begun. A later begin with its UUID must be refused (C7). */
 async function fence(simulation: Simulation, cell: Cell, random: Random): Promise<void> {
   const creates = drawNewRows(simulation, cell, random, 1);
   if (creates.length === 0) return;
@@ -167,12 +174,12 @@ async function fence(simulation: Simulation, cell: Cell, random: Random): Promis
   simulation.judge.check(
     "I10",
     begun.kind !== "ok" || wasPruned,
-    () => `lease ${lease} of cell ${cell.id} was fenced, and its begin succeeds`,
+    () => `lease ${lease} of cell ${cell.id} was fenced, but its begin succeeded`,
   );
   simulation.judge.see("C7");
 }
 
-/** The same batch again under the same UUID (rule B2). */
+/** Repeats a begin with the same batch and UUID (B2). */
 async function replay(simulation: Simulation, cell: Cell, random: Random): Promise<void> {
   if (cell.recent.length === 0) return;
   const ended = random.pick(cell.recent);
@@ -185,12 +192,12 @@ async function replay(simulation: Simulation, cell: Cell, random: Random): Promi
   simulation.judge.check(
     "I10",
     isRight,
-    () => `lease ${ended.lease} ended ${ended.outcome}, and its begin is answered ${JSON.stringify(answer)}`,
+    () => `lease ${ended.lease} ended ${ended.outcome}, but its begin was answered ${JSON.stringify(answer)}`,
   );
   simulation.judge.see("B2");
 }
 
-/** Another batch under a used UUID. */
+/** Begins another batch with a used UUID. */
 async function reuse(simulation: Simulation, cell: Cell, random: Random): Promise<void> {
   const creates = drawNewRows(simulation, cell, random, 1);
   if (cell.recent.length === 0 || creates.length === 0) return;
@@ -203,11 +210,11 @@ async function reuse(simulation: Simulation, cell: Cell, random: Random): Promis
   simulation.judge.check(
     "I10",
     answer.kind !== "ok",
-    () => `lease ${lease} of cell ${cell.id} was used for another batch before`,
+    () => `lease ${lease} of cell ${cell.id} was already used for another batch`,
   );
 }
 
-/** The UUID of another cell's lease, under the own path: there is no such lease. */
+/** Uses the UUID of another cell's lease in the cell's own path. No such lease exists there. */
 async function foreign(simulation: Simulation, cell: Cell, random: Random): Promise<void> {
   const other = random.pick(simulation.cells.filter(({ id }) => id !== cell.id));
   const leases = [...simulation.judge.grantedOf(other.id), ...other.ended.map(({ lease }) => lease)];
@@ -216,17 +223,20 @@ async function foreign(simulation: Simulation, cell: Cell, random: Random): Prom
   const answer = random.chance(0.5)
     ? await cell.api.get(cell.id, cell.caller, lease)
     : await cell.api.decide(cell.id, cell.caller, lease, "COMMITTED");
-  // Unless it has used that UUID itself.
+  // The cell may have used the same UUID itself.
   const isOwn =
     simulation.judge.factOf(cell.id, lease) !== undefined || simulation.judge.wasPruned(cell.id, lease);
   simulation.judge.check(
     "I14",
     answer.kind !== "ok" || isOwn,
-    () => `cell ${cell.id} reaches lease ${lease} of cell ${other.id}`,
+    () => `cell ${cell.id} can access lease ${lease} of cell ${other.id}`,
   );
 }
 
-/** Names of others, destroyed or replaced: refused, whatever is going on with them. Or a UUID of another cell: that is a lease of one's own. */
+/**
+ * Destroys or replaces names of another cell, which must be refused in every state. Sometimes it uses a UUID
+ * of the other cell, which is a lease of its own.
+ */
 async function steal(simulation: Simulation, cell: Cell, random: Random): Promise<void> {
   const others = simulation.cells.filter(({ id }) => id !== cell.id);
   const other = random.pick(others);
@@ -242,11 +252,14 @@ async function steal(simulation: Simulation, cell: Cell, random: Random): Promis
   const used = [...simulation.judge.grantedOf(other.id), ...other.ended.map(({ lease }) => lease)];
   const lease = random.chance(0.5) && used.length > 0 ? random.pick(used) : random.uuid();
   const answer = await cell.api.begin(cell.id, cell.caller, { lease, ops, allowMissing: random.chance(0.3) });
-  // Granted if the name changed hands, or is nobody's any more: then nothing was stolen.
+  // The begin may be granted if the name's owner changed or the claim is gone.
   if (answer.kind !== "refused") await cell.api.decide(cell.id, cell.caller, lease, "ROLLED_BACK");
 }
 
-/** What is decided on a reading applies to what was read, or to nothing (rule B10). It is given up again: the rows know nothing of it. */
+/**
+ * Changes a claim by the epoch that a lookup returned. The change must apply to that version of the claim or
+ * to nothing (B10). It is rolled back, because no row changes.
+ */
 async function decideLate(simulation: Simulation, cell: Cell, random: Random): Promise<void> {
   const [row] = drawOwnRows(cell, random, 1);
   if (row === undefined) return;
@@ -269,7 +282,7 @@ async function decideLate(simulation: Simulation, cell: Cell, random: Random): P
   else if (answer.refusal.conflicts?.[0]?.kind === "mismatch") simulation.judge.see("B10");
 }
 
-/** A decision that was taken: again, or the other one (rule C4). */
+/** Repeats a decision, or sends the opposite one (C4). */
 async function redecide(simulation: Simulation, cell: Cell, random: Random): Promise<void> {
   if (cell.recent.length === 0) return;
   const { lease, outcome } = random.pick(cell.recent);
@@ -292,19 +305,19 @@ async function redecide(simulation: Simulation, cell: Cell, random: Random): Pro
   simulation.judge.check(
     "I6",
     (answer.kind === "ok") === (asked === outcome),
-    () => `lease ${lease} ended ${outcome}; ${asked} is answered ${answer.kind}`,
+    () => `lease ${lease} ended ${outcome}, but ${asked} was answered ${answer.kind}`,
   );
   simulation.judge.see("C4");
 }
 
-/** A name twice in a batch never leaves the Worker (rule B1). */
+/** Checks that the Worker refuses a batch that contains a name twice (B1). */
 async function invalid(simulation: Simulation, cell: Cell, random: Random): Promise<void> {
   const name = random.pick(simulation.names);
   simulation.checkInvalid(drawRow(name, cell, random), drawRow(name, cell, random));
 }
 
 async function freeze(simulation: Simulation, cell: Cell, random: Random): Promise<void> {
-  // Of a freeze and a thaw that overlap either may be the later one.
+  // If a freeze and a thaw overlap, either may take effect last.
   const { thaws } = simulation;
   const isAlone = thaws.running === 0;
   const rival = random.chance(0.25) ? thaw(simulation, cell, simulation.operator) : undefined;
@@ -315,7 +328,8 @@ async function freeze(simulation: Simulation, cell: Cell, random: Random): Promi
     simulation.judge.frozen.add(cell.id);
   await simulation.operator.sleep(random.exponential(3_000));
   await thaw(simulation, cell, simulation.operator);
-  // Nothing of the thaw, neither a copy nor one whose answer was lost, may come after the next freeze.
+  // No part of the thaw may take effect after the next freeze: no copy of it, and no attempt whose answer was
+  // lost.
   if (random.chance(0.5)) await freeze(simulation, cell, random);
 }
 
@@ -327,7 +341,9 @@ export async function thaw(simulation: Simulation, cell: Cell, operator: Api): P
   simulation.thaws.running -= 1;
 }
 
-/** As the Worker does it: decided on what the ledger says at the moment (rule A2). */
+/**
+ * Changes the state as the Worker does: it reads the version, then writes if the version is unchanged (A2).
+ */
 async function setState(
   simulation: Simulation,
   cell: Cell,
@@ -343,7 +359,7 @@ async function setState(
   return answer.kind === "ok";
 }
 
-/** Whatever carries messages may hold a copy back, and deliver it when the cell is frozen again. */
+/** The network may delay a copy and deliver it after the cell is frozen again. */
 async function repeatLate(cell: Cell, message: object, operator: Api): Promise<void> {
   await operator.sleep(1_000);
   await operator.toLedger<null>(cell.id, "setState", message);

@@ -25,7 +25,7 @@ import type { Network } from "./network.ts";
 import type { Part } from "./part.ts";
 import type { Owner, Scheduler } from "./scheduler.ts";
 
-/** Longer than the coordinator's own deadlines, as a cell's HTTP client has it. */
+/** Longer than the coordinator's deadlines, like the timeout of a cell's HTTP client. */
 const TIMEOUT_MS = 15_000;
 
 const UNCERTAIN = new Set(["UNAVAILABLE", "DEADLINE_EXCEEDED", "INTERNAL"]);
@@ -36,20 +36,20 @@ export interface Batch {
   allowMissing: boolean;
 }
 
-/** What the whole simulation shares. */
+/** What all parts of a simulation share. */
 export interface SimulationContext {
   scheduler: Scheduler;
   network: Network;
   coordinator: Coordinator;
   judge: Judge;
   recorder: Recorder;
-  /** Nothing goes wrong any more. */
+  /** Whether faults have ended. */
   areFaultsOff: () => boolean;
 }
 
 /**
- * The coordinator as one client sees it: the objects' methods in place of the HTTP layer, which keeps nothing between calls. One call is one
- * try; whoever tries again does it above.
+ * The coordinator as one client sees it. Calls go to the methods of the objects, without the HTTP layer,
+ * which keeps no state between calls. A call is one attempt; callers retry.
  */
 export class Api {
   readonly #context: SimulationContext;
@@ -210,7 +210,7 @@ export class Api {
       judge.check(
         "I17",
         answer.kind !== "ok",
-        () => `${method} succeeds with key ${caller.keyId}, which was revoked before`,
+        () => `${method} succeeds with key ${caller.keyId} after its revocation`,
       );
       judge.see("a revocation held");
     }
@@ -239,7 +239,7 @@ export class Api {
 export const isRefused = (answer: Answer<unknown>, reason: Refusal["reason"]): boolean =>
   answer.kind === "refused" && answer.refusal.reason === reason;
 
-/** A bucket that could not be told is left out: nothing was seen of it. */
+/** A bucket whose state is unknown is left out, because nothing was learned about it. */
 function seenFound(bucket: string | undefined, found: LookupFound): [string, SeenRecord | null][] {
   if (bucket === undefined || found.kind === "unknown") return [];
   return [[bucket, found.kind === "none" ? null : seenOf(found.record)]];

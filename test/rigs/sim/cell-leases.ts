@@ -15,26 +15,26 @@ import { Violation } from "./violation.ts";
 import type { CellCrash } from "./simulation-settings.ts";
 
 const BEGIN_TRIES = 3;
-/** Local transactions that take long, and how long at most. */
+/** The share of slow local transactions, their mean and their longest duration. */
 const LONG_CHANCE = 0.2;
 const LONG_MS = 15_000;
 const LONGEST_MS = 60_000;
 
-/** One that has not ended yet. */
+/** An open local transaction. */
 export interface LocalTransaction {
   lease?: NewLocalLease;
 }
 
-/** What one local transaction is to do, and with which lease. */
+/** The work of one local transaction, and its lease. */
 export interface Work {
   lease: string;
-  /** What the coordinator is asked for. */
+  /** The ops to begin. */
   opsOf: (batch: WireBatch) => Op[];
   allowMissing: boolean;
   change: LocalChange;
-  /** Rows to keep from changing. */
+  /** The rows to lock. */
   locks: { mode: "shared" | "exclusive"; rows: () => readonly SourceRow[] };
-  /** Thrown when all is ready to be committed: the user changed their mind. */
+  /** The error to throw right before the commit if the user cancels. */
   abandon?: Error | undefined;
 }
 
@@ -46,7 +46,7 @@ interface CellLeasesContext {
   mayDie: (where: CellCrash) => Promise<void>;
 }
 
-/** What the production code needs to lease: a cell's database, and its leases over the simulated network. */
+/** The ports that the production code needs: a cell's database, and its leases over the simulated network. */
 export class CellLeases {
   readonly #context: CellLeasesContext;
 
@@ -112,7 +112,7 @@ export class CellLeases {
     if (abandon !== undefined) return { kind: "rolled_back", error: abandon };
     await mayDie("before_local_commit");
     const { lease } = tx;
-    // A verification that found nothing to do.
+    // A verification that has nothing to repair takes no lease.
     if (lease === undefined) return { kind: "committed", value };
     if (locks.mode === "shared" && random.chance(LONG_CHANCE))
       await process.api.sleep(Math.min(LONGEST_MS, random.exponential(LONG_MS)));
@@ -146,15 +146,15 @@ export class CellLeases {
 
   #onEvent(event: LeaseEvent): void {
     const { cell, context } = this.#context;
-    context.judge.see(`heard ${event.kind}`);
+    context.judge.see(`reported ${event.kind}`);
     if (event.kind === "contradicted")
       throw new Violation(
         "I5",
-        `cell ${cell.id} saved lease ${event.uuid}, and the coordinator says ${event.coordinator}`,
+        `cell ${cell.id} saved lease ${event.uuid}, but the coordinator answered ${event.coordinator}`,
       );
   }
 
-  /** As the client does it: a refusal after a try without an answer is not the last word. */
+  /** Begins as the client does. A refusal after an attempt without an answer is not certain. */
   async #begin(batch: Batch): Promise<CellAnswer<LeaseState>> {
     const { cell, process, context, random } = this.#context;
     let isSure = true;
@@ -190,14 +190,14 @@ export class CellLeases {
       const { code, reason } = answer.refusal;
       throw new Violation(
         "I5",
-        `cell ${cell.id} saved lease ${batch.lease}, and its commit is refused: ${code} ${reason}`,
+        `cell ${cell.id} saved lease ${batch.lease}, but its commit was refused: ${code} ${reason}`,
       );
     }
     return cellAnswerOf(answer);
   }
 }
 
-/** Undefined: saved. */
+/** Returns undefined if the change was saved. */
 function trySaving(save: () => void): LocalFailure | undefined {
   try {
     save();
@@ -208,7 +208,7 @@ function trySaving(save: () => void): LocalFailure | undefined {
   }
 }
 
-/** For a type that knows it. */
+/** Narrows the type of a refusal. */
 function unlessOk(answer: CellAnswer<LeaseState>): Exclude<CellAnswer<LeaseState>, { kind: "ok" }> {
   if (answer.kind === "ok") throw new TypeError("a refusal became a success");
   return answer;

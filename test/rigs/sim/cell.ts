@@ -20,7 +20,7 @@ import { Verifier } from "./verifier.ts";
 import { Violation } from "./violation.ts";
 import type { CellCrash, SimulationSettings } from "./simulation-settings.ts";
 
-/** A lease whose end this cell knows. */
+/** A lease whose outcome this cell knows. */
 export interface Ended extends Batch {
   outcome: Outcome;
   endedAtMs: number;
@@ -29,31 +29,32 @@ export interface Ended extends Batch {
 const REMEMBERED = 20;
 const RECENT_MS = 100_000;
 
-/** What one update of a cell wants. */
+/** One update that a user of a cell asks for. */
 export interface UpdateRequest {
   creates: LocalRow[];
   destroys: LocalRow[];
-  /** The row as it will be. */
+  /** The new rows. */
   replaces: LocalRow[];
   allowMissing: boolean;
-  /** The user changes their mind after the begin. */
+  /** The user cancels after the begin. */
   isAbandoned: boolean;
 }
 
-/** The user changed their mind. */
+/** The user cancelled the update. */
 class Abandoned extends Error {}
 
-/** What ends when a cell's process dies: its calls, and its local transactions with their locks. */
+/** What ends with a cell's process: its calls, and its local transactions with their locks. */
 export interface Process extends Owner {
   api: Api;
-  /** Names that a local transaction of this process is about. */
+  /** Names that a local transaction of this process is changing. */
   locked: Set<string>;
   rowLocks: RowLocks;
 }
 
 /**
- * A cell: a database that survives, and a process that may die at any point of its own flow. It begins a lease inside its local transaction,
- * commits that with the outstanding lease, then commits the lease, and reconciles what it lost sight of.
+ * A cell: a database that survives crashes, and a process that may die at any point of its flow. The process
+ * begins a lease inside its local transaction, commits the rows together with the outstanding lease, and then
+ * commits the lease. Reconciliation decides the leases that were interrupted.
  */
 export class Cell {
   readonly id: string;
@@ -99,12 +100,12 @@ export class Cell {
     return Math.floor(this.#context.scheduler.nowMs + this.clockSkewMs);
   }
 
-  /** Somebody is at work on it. */
+  /** Whether a local transaction is changing the name. */
   isLocked(name: Name): boolean {
     return this.#process.locked.has(nameKey(name));
   }
 
-  /** A verification keeps the row from changing. */
+  /** Whether a verification has locked the row. */
   isRowLocked(row: SourceRow): boolean {
     return this.#process.rowLocks.isLocked(rowKey(row));
   }
@@ -118,7 +119,7 @@ export class Cell {
     this.#process = this.#start();
   }
 
-  /** The process dies here, if the settings wants it so; what it was about to do next never happens. */
+  /** The process may die here. Then it never does its next step. */
   async #mayDie(process: Process, where: CellCrash): Promise<void> {
     if (!process.dead && this.#faults.cell(this.id, where)) {
       this.crash();
@@ -128,7 +129,7 @@ export class Cell {
     await process.api.sleep(this.#random.exponential(this.#settings.cellMs));
   }
 
-  /** One update, from the user's click to the answer. */
+  /** Runs one update from the user's request to the answer. */
   async update(request: UpdateRequest): Promise<void> {
     const process = this.#process;
     await this.#locking(process, [...request.creates, ...request.destroys, ...request.replaces], () =>
@@ -136,7 +137,7 @@ export class Cell {
     );
   }
 
-  /** Changes rows or claims so that they do not agree any more. */
+  /** Changes rows or claims so that they differ. */
   async plantDrift(names: readonly Name[], work: (api: Api) => Promise<void>): Promise<void> {
     const process = this.#process;
     await this.#locking(process, names, () => work(process.api));
@@ -148,13 +149,13 @@ export class Cell {
     for (const name of names) process.locked.delete(nameKey(name));
   }
 
-  /** The production code, over this cell's database and the simulated network. */
+  /** Runs the production code over this cell's database and the simulated network. */
   async #update(process: Process, request: UpdateRequest): Promise<void> {
     const lease = this.#random.uuid();
     const { puts, removes } = { puts: [...request.creates, ...request.replaces], removes: request.destroys };
     await this.#mayDie(process, "before_begin");
     const rows = this.local.rowsOf({ puts, removes });
-    // The wire's words for the batch are of no use here: the simulated network carries the core's.
+    // The simulated network carries the core's ops, so the batch in the format of the API is not used.
     const opsOf = (): Op[] => this.opsOf(request);
     const locks = { mode: "shared", rows: () => rows } as const;
     const abandon = request.isAbandoned ? new Abandoned() : undefined;
@@ -176,7 +177,7 @@ export class Cell {
       if (!isLeaseholdError(error) && !(error instanceof LocalFailure) && !(error instanceof Abandoned))
         throw error;
       if (error instanceof NotSavedError)
-        throw new Violation("I5", `cell ${this.id} lost what it had saved with lease ${lease}`);
+        throw new Violation("I5", `cell ${this.id} lost the rows that it saved with lease ${lease}`);
     }
   }
 
@@ -185,7 +186,7 @@ export class Cell {
     return new CellLeases({ cell: this, process, context: this.#context, random: this.#random, mayDie });
   }
 
-  /** Those whose UUIDs may be used again: later they may be forgotten, and then belong to nobody. */
+  /** Leases whose UUIDs may be reused. Older leases may be forgotten, and then their UUIDs are free. */
   get recent(): Ended[] {
     return this.ended.filter(({ endedAtMs }) => this.#context.scheduler.nowMs - endedAtMs < RECENT_MS);
   }
@@ -208,16 +209,16 @@ export class Cell {
     });
   }
 
-  /** As the Worker reads a batch. */
+  /** Turns a batch into ops, as the Worker does. */
   placed(wire: object): Op[] {
     const { shards, limits } = this.#context.coordinator;
-    // oxlint-disable-next-line typescript/no-unnecessary-type-assertion -- any batch is read like one that came as JSON
+    // oxlint-disable-next-line typescript/no-unnecessary-type-assertion -- it is read like parsed JSON
     const result = placedOps(wire as WireBatch, shards.length, limits);
-    if (!result.ok) throw new Violation("B1", `a good batch is refused: ${result.refusal.detail}`);
+    if (!result.ok) throw new Violation("B1", `a valid batch is refused: ${result.refusal.detail}`);
     return result.value;
   }
 
-  /** As a cell runs it every minute. */
+  /** Reconciles, as a cell does every minute. */
   async reconcile(options: Partial<ReconcileOptions>): Promise<void> {
     const process = this.#process;
     const { judge } = this.#context;
@@ -229,7 +230,7 @@ export class Cell {
     }).run(options);
   }
 
-  /** As a cell runs it a few times a day. */
+  /** Verifies, as a cell does a few times a day. */
   async verify(options: VerifyOptions): Promise<VerificationReport | undefined> {
     const process = this.#process;
     const mayDie = (where: CellCrash): Promise<void> => this.#mayDie(process, where);

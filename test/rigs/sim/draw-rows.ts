@@ -5,7 +5,7 @@ import type { Simulation } from "./simulation.ts";
 
 const sources = { USERNAMES: "RAILS_TABLE_USERS", ROUTES: "RAILS_TABLE_ROUTES" } as const;
 
-/** A name as one of its users types it. */
+/** Draws a row for a name, sometimes in another spelling. */
 export function drawRow(name: Name, cell: Cell, random: Random): LocalRow {
   cell.rows += 1;
   const value = random.chance(0.3) ? name.canonical.toUpperCase() : name.canonical;
@@ -19,10 +19,12 @@ export function drawRow(name: Name, cell: Cell, random: Random): LocalRow {
   };
 }
 
-/** Few, so that one source has several names, and of all kinds that the order tells apart. */
+/**
+ * Few ids, so that one source has several names. They are of all kinds that the source order distinguishes.
+ */
 const sourceIds = ["2", "3", "10", "02", "x2", "\u{ff5e}", "\u{1f600}"] as const;
 
-/** Names that the cell has no row for, and nobody is at work on. */
+/** Draws rows for names that the cell does not have and is not changing. */
 export function drawNewRows(simulation: Simulation, cell: Cell, random: Random, most: number): LocalRow[] {
   const free = simulation.names.filter((name) => !cell.local.rows.has(nameKey(name)) && !cell.isLocked(name));
   return free.length === 0 ? [] : random.some(free, most).map((name) => drawRow(name, cell, random));

@@ -7,7 +7,10 @@ import type { Random } from "./random.ts";
 import { driftKinds, type DriftKind } from "./simulation-settings.ts";
 import type { Simulation } from "./simulation.ts";
 
-/** Sets rows and claims of a cell at odds, as mistakes of people and of other programs do. A verification has to find it. */
+/**
+ * Makes rows and claims of a cell differ, as mistakes of people and other programs do. A verification must
+ * find the drift.
+ */
 export async function plantDrift(simulation: Simulation, cell: Cell, random: Random): Promise<void> {
   const kind = random.pick(driftKinds);
   await kinds[kind](simulation, cell, random);
@@ -46,7 +49,7 @@ const kinds: Record<DriftKind, (simulation: Simulation, cell: Cell, random: Rand
     return changeRows(cell, random, { puts, removes });
   },
   "name handed on": (_, cell, random) => {
-    // Two rows of the same table change their names for each other's.
+    // Two rows swap their names.
     const [one, two] = drawOwnRows(cell, random, 2);
     if (one === undefined || two === undefined) return Promise.resolve();
     const puts = [
@@ -57,7 +60,7 @@ const kinds: Record<DriftKind, (simulation: Simulation, cell: Cell, random: Rand
   },
 };
 
-/** A lease of the cell's own that is committed although nothing was saved. */
+/** Commits a lease of the cell without saving rows. */
 async function changeClaims(
   simulation: Simulation,
   cell: Cell,
@@ -81,7 +84,10 @@ function opsOf(cell: Cell, kind: OpKind, rows: readonly LocalRow[]): Op[] {
   return cell.opsOf({ ...none, [`${kind}s`]: rows });
 }
 
-/** Plain SQL; now and then for rows that are known to lack their claims. It waits for row locks like all SQL: here it is left out instead. */
+/**
+ * Changes rows by plain SQL, without a lease. Some of the rows are queued for verification. SQL would wait
+ * for row locks; here the change is skipped instead.
+ */
 async function changeRows(cell: Cell, random: Random, change: LocalChange): Promise<void> {
   const rows = cell.local.rowsOf(change);
   if (rows.length === 0 || rows.some((row) => cell.isRowLocked(row))) return;

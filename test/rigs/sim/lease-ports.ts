@@ -4,7 +4,7 @@ import type { Conflict } from "../../../src/client/wire.ts";
 import type { Answer } from "../../../src/core/ports.ts";
 import { errorCodes, type Conflict as CoreConflict } from "../../../src/core/refusal.ts";
 
-/** What the simulated network answers, in the words of the cell's side. */
+/** Turns an answer of the simulated network into the types of the cell's side. */
 export function cellAnswerOf(answer: Answer<{ state: LeaseState }>): CellAnswer<LeaseState> {
   if (answer.kind === "ok") return { kind: "ok", value: answer.value.state };
   if (answer.kind === "unknown") return unknown(answer.cause);

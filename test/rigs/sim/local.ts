@@ -13,20 +13,20 @@ import {
 } from "../../../src/cell/verification/ports.ts";
 import type { LocalFault } from "./simulation-settings.ts";
 
-/** One of the few names that all cells fight for. */
+/** One of the few names that all cells compete for. */
 export interface Name {
   type: BucketTypeName;
   canonical: string;
 }
 
-/** A name that is claimed, and the row of the cell's table that it stands in: names with one source are of one row. */
+/** A claimed name in a row of the cell's table. Names with the same source are in the same row. */
 export interface LocalRow extends Name {
   value: string;
   subject: Subject;
   source: Source;
 }
 
-/** What one local transaction does to the rows. */
+/** The row changes of one local transaction. */
 export interface LocalChange {
   puts: readonly LocalRow[];
   removes: readonly Name[];
@@ -34,7 +34,7 @@ export interface LocalChange {
 
 export const nameKey = ({ type, canonical }: Name): string => `${type}:${canonical}`;
 
-/** The database did not do it, or nobody knows whether it did. */
+/** The database failed. `isUnknown`: it is not known whether the change was made. */
 export class LocalFailure extends Error {
   readonly isUnknown: boolean;
 
@@ -44,22 +44,22 @@ export class LocalFailure extends Error {
   }
 }
 
-/** A cell's database. It survives the cell's process; its transactions are all or nothing. */
+/** A cell's database. It survives the cell's process, and its transactions are atomic. */
 export class LocalDatabase implements LocalLeases {
   readonly rows = new Map<string, LocalRow>();
-  /** By UUID, when they were saved, and the rows that they are for. */
+  /** Outstanding leases by UUID: when they were saved, and the rows that they are for. */
   readonly outstanding = new Map<string, { savedMs: number; sources: readonly SourceRow[] }>();
-  /** By UUID, when they were written. */
+  /** Fences by UUID, and when they were written. */
   readonly fences = new Map<string, number>();
-  /** Rows to be verified. */
+  /** The verification queue. */
   readonly queued = new Map<string, QueuedRow>();
-  /** After each transaction. */
+  /** Called after each transaction. */
   onChange: (change: LocalChange) => void = () => {};
-  /** After each change of rows for which nobody was asked. */
+  /** Called after each change of rows that was made without a lease. */
   onDrift: (change: LocalChange) => void = () => {};
-  /** Where a verification is; `sinceMs`: when it began. */
+  /** The saved cursor of a verification. `sinceMs`: when the verification began. */
   #progress: { text: string; savedMs: number; sinceMs: number } | undefined;
-  /** When a row was changed last, as the database's clock had it. */
+  /** When a row was last changed, by the database's clock. */
   readonly #changedMs = new Map<string, number>();
   readonly #fault: () => LocalFault | undefined;
   readonly #now: () => number;
@@ -69,9 +69,9 @@ export class LocalDatabase implements LocalLeases {
     this.#now = now;
   }
 
-  /** The rows and the outstanding lease, in one transaction. */
+  /** Saves the rows and the outstanding lease in one transaction. */
   commit(change: LocalChange, { uuid, sources }: NewLocalLease): void {
-    // The fence has the key: the row of the lease cannot be written, and with it nothing can.
+    // A fence has the same primary key, so the lease row cannot be written and the transaction fails.
     if (this.fences.has(uuid)) throw new LocalFailure(false);
     this.#carryOut(() => {
       this.#change(change);
@@ -80,7 +80,10 @@ export class LocalDatabase implements LocalLeases {
     });
   }
 
-  /** By plain SQL, as applications do now and then: nobody is asked. `queued`: as if a lease had been rolled back although its rows were saved. */
+  /**
+   * Changes rows by plain SQL, without a lease. `queued`: rows to queue for verification, as if their lease
+   * had been rolled back although they were saved.
+   */
   drift(change: LocalChange, queued: readonly QueuedRow[]): void {
     this.#carryOut(() => {
       this.#change(change);
@@ -132,13 +135,13 @@ export class LocalDatabase implements LocalLeases {
     return this.#changedMs.has(rowKey(row));
   }
 
-  /** Since it was changed last; undefined where it is gone. */
+  /** Time since the row was last changed. Undefined if the row does not exist. */
   ageOf(row: SourceRow): number | undefined {
     const changedMs = this.#changedMs.get(rowKey(row));
     return changedMs === undefined ? undefined : this.#now() - changedMs;
   }
 
-  /** How many rows of a table there are. */
+  /** The number of rows of a table. */
   async count(type: SourceTypeName): Promise<number> {
     return this.#carryOut(() => this.#table(type).length);
   }
@@ -186,7 +189,7 @@ export class LocalDatabase implements LocalLeases {
     });
   }
 
-  /** The rows that a change is about, as they are before it. */
+  /** The rows that a change touches, as they are before it. */
   rowsOf({ puts, removes }: LocalChange): SourceRow[] {
     const before = [...puts, ...removes].flatMap((name) => this.rows.get(nameKey(name)) ?? []);
     return [...before, ...puts].map(({ source }) => source);
@@ -203,7 +206,7 @@ export class LocalDatabase implements LocalLeases {
     }
   }
 
-  /** In source order. */
+  /** The rows of a table in source order. */
   #table(type: SourceTypeName): VerifiedRow[] {
     const bySource = Map.groupBy(
       [...this.rows.values()].filter(({ source }) => source.type === type),

@@ -26,10 +26,16 @@ interface ReconcilerContext {
 
 class ListingFailed extends Error {}
 
-/** One run of the production code, over a cell's database and the simulated network. Whatever it cannot do must have a cause that was planted. */
+/**
+ * One reconciliation by the production code, over a cell's database and the simulated network. It may only
+ * fail because of a planted fault.
+ */
 export class Reconciler {
   readonly #context: ReconcilerContext;
-  /** Leases that the coordinator or the database did not answer for. */
+  /**
+   * Leases about which the coordinator or the database did not answer. Failing to decide them is no
+   * violation.
+   */
   readonly #excused = new Set<string>();
   #violation: Violation | undefined;
 
@@ -67,7 +73,8 @@ export class Reconciler {
         );
       return;
     }
-    // Documented: a cell that does not reconcile within the retention has its rows verified. Here they would be found to be in order.
+    // This case is documented: a cell that does not reconcile within the retention verifies its rows. Here
+    // the verification would find them in order.
     if (finding.coordinator === "NOT_FOUND" && judge.wasForgotten(cell.id, uuid))
       return judge.see("forgotten before it was reconciled");
     this.#violation ??= new Violation(
@@ -150,7 +157,7 @@ export class Reconciler {
     const { cell, api, judge } = this.#context;
     const answer = await api.decide(cell.id, cell.caller, uuid, outcome);
     if (answer.kind === "ok") judge.see("L1");
-    // A lease that was forgotten meanwhile is fenced, and there may be enough fences.
+    // A lease that was forgotten in the meantime is fenced, and the limit on fences may be reached.
     if (
       answer.kind === "refused" &&
       answer.refusal.code === "RESOURCE_EXHAUSTED" &&

@@ -1,13 +1,22 @@
-/** Updates share the rows that they change: names of one row are told apart elsewhere. A verification has its rows to itself. */
+/**
+ * Updates take shared locks: conflicts between them are about names, which are locked elsewhere. A
+ * verification takes exclusive locks.
+ */
 type Mode = "shared" | "exclusive";
 
-/** Row locks of a database, held by its transactions until they end. All rows of a transaction are locked at once, so nobody waits in a circle. */
+/**
+ * Row locks of a database, held by transactions until they end. A transaction locks all its rows at once, so
+ * no deadlock is possible.
+ */
 export class RowLocks {
   readonly #shared = new Map<string, number>();
   readonly #exclusive = new Set<string>();
   #waiting: (() => void)[] = [];
 
-  /** Waits for the rows; `rows` says which there are by then: what is not there cannot be locked. The returned function lets go of them. */
+  /**
+   * Waits until the rows are free and locks them. `rows` returns the rows that exist at that moment: a row
+   * that does not exist cannot be locked. Returns a function that releases the locks.
+   */
   async take(mode: Mode, rows: () => readonly string[]): Promise<() => void> {
     for (;;) {
       const keys = [...new Set(rows())];
@@ -16,7 +25,7 @@ export class RowLocks {
     }
   }
 
-  /** By a verification. */
+  /** Whether a verification has locked the row. */
   isLocked(key: string): boolean {
     return this.#exclusive.has(key);
   }

@@ -6,7 +6,7 @@ import { nameKey } from "./local.ts";
 import type { Random } from "./random.ts";
 import type { Simulation } from "./simulation.ts";
 
-/** All of a cell's records of one kind of source, in pages, shard by shard (rule R3). */
+/** Lists all of a cell's records of one source type in pages, shard by shard (R3). */
 export async function scanRecords(simulation: Simulation, cell: Cell, random: Random): Promise<void> {
   const sourceType = random.pick(["RAILS_TABLE_ROUTES", "RAILS_TABLE_ROUTES", "RAILS_TABLE_USERS"] as const);
   for (const shard of simulation.coordinator.shards.keys())
@@ -47,7 +47,7 @@ async function scanShard(
     judge.check(
       "I12",
       isShown,
-      () => `the claim of cell ${cell.id} on ${key} was there, and no page shows it`,
+      () => `the claim of cell ${cell.id} on ${key} existed throughout the scan, but no page has it`,
     );
   }
 }
@@ -65,7 +65,7 @@ function checkPage(
     judge.check(
       "I14",
       record.cell === cell.id,
-      () => `cell ${cell.id} is shown ${record.canonical} of cell ${record.cell}`,
+      () => `cell ${cell.id} received ${record.canonical} of cell ${record.cell}`,
     );
     if (record.status === "LEASE_CREATING") judge.showed(record);
     judge.check(
@@ -74,7 +74,7 @@ function checkPage(
       () => `the records of source ${id} of cell ${cell.id} are on two pages`,
     );
     const isAfter = last === undefined || compareSources(last.source.id, id) <= 0;
-    judge.check("I12", isAfter, () => `source ${id} of cell ${cell.id} is shown after ${last?.source.id}`);
+    judge.check("I12", isAfter, () => `source ${id} of cell ${cell.id} comes after ${last?.source.id}`);
     last = record;
   }
 }

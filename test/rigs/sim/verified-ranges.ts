@@ -13,8 +13,8 @@ interface Asked {
 }
 
 /**
- * What a verification takes for equal, seen from outside: ranges whose digests it asked for and whose records it did not list. Such a range was
- * equal, and had no hold and nothing young in it (rule V4).
+ * Checks what a verification treats as equal: ranges whose digests it requested and whose records it did not
+ * list. Such a range must have been equal, without a hold and without recent changes (V4).
  */
 export class VerifiedRanges {
   readonly #cell: string;
@@ -43,13 +43,16 @@ export class VerifiedRanges {
     this.#asked = { ranges, digests, asOfMs, rows, listed: [] };
   }
 
-  /** What was read just before was to be compared with it. */
+  /** The rows that were read last are compared with this list. */
   listed(range: IdRange): void {
     this.#asked?.listed.push(range);
     this.#rows = [];
   }
 
-  /** A place was stored, behind this source id. What is stored when a verification breaks off or asks says nothing of what it has seen. */
+  /**
+   * A cursor was saved after this source id. A cursor that is saved when a verification is aborted or asks
+   * for approval proves nothing about what was seen.
+   */
   stored(after: string): void {
     this.#storedAfter = after;
   }
@@ -59,13 +62,13 @@ export class VerifiedRanges {
     else this.abort();
   }
 
-  /** The verification ended before it had gone on. */
+  /** The verification ended without continuing past the range. */
   abort(): void {
     this.#storedAfter = undefined;
     this.#asked = undefined;
   }
 
-  /** The verification has gone on to what comes next, with everything up to the stored place. */
+  /** The verification continued: everything up to the saved cursor is done. */
   advance(): void {
     const through = this.#storedAfter ?? "";
     this.#storedAfter = undefined;
@@ -82,17 +85,18 @@ export class VerifiedRanges {
 
   #checkTreatedAsEqual(range: IdRange, digest: RangeDigest | undefined, { rows, asOfMs }: Asked): void {
     const its = rows.filter(({ id }) => isIn(id, range));
-    const where = `of cell ${this.#cell} behind ${range.after || "the beginning"} up to ${range.upTo ?? "the end"}`;
+    const [from, to] = [range.after || "the beginning", range.upTo ?? "the end"];
+    const where = `of cell ${this.#cell} from ${from} to ${to}`;
     const check = (isRight: boolean, what: string): void =>
-      this.#judge.check("I21", isRight, () => `the range ${where} was taken for equal, ${what}`);
-    check(digest?.held === false, "and has a hold");
+      this.#judge.check("I21", isRight, () => `the range ${where} was treated as equal ${what}`);
+    check(digest?.held === false, "but has a hold");
     const newestMs = digest?.newestUpdatedAtMs;
-    check(newestMs === undefined || newestMs <= asOfMs - this.#recentMs, "and has a young claim");
-    check(!its.some(({ ageMs }) => ageMs !== undefined && ageMs < this.#recentMs), "and has a young row");
+    check(newestMs === undefined || newestMs <= asOfMs - this.#recentMs, "but has a recent claim");
+    check(!its.some(({ ageMs }) => ageMs !== undefined && ageMs < this.#recentMs), "but has a recent row");
     const sum = new DigestSum();
     for (const name of its.flatMap(({ claims }) => namesOf(claims).names))
       sum.add(digestWordsOf(digestedOf(name)));
-    check(digest?.count === sum.count && digest.hash === sum.hash, "and its rows and claims differ");
+    check(digest?.count === sum.count && digest.hash === sum.hash, "but its rows and claims differ");
     this.#judge.see("V4");
   }
 }
@@ -102,6 +106,6 @@ const isAfter = (id: string, other: string): boolean =>
 const isIn = (id: string, { after, upTo }: IdRange): boolean =>
   isAfter(id, after) && (upTo === undefined || !isAfter(id, upTo));
 
-/** Both are without their `after`, and with their `upTo`. */
+/** Ranges exclude `after` and include `upTo`. */
 const overlap = (a: IdRange, b: IdRange): boolean => endsAfter(a, b.after) && endsAfter(b, a.after);
 const endsAfter = ({ upTo }: IdRange, after: string): boolean => upTo === undefined || isAfter(upTo, after);

@@ -26,10 +26,13 @@ import type { Api, SimulationContext } from "./api.ts";
 const TRIES = 3;
 const PAUSE_MS = 50;
 
-/** The coordinator did not answer, or said no. */
+/** The coordinator did not answer, or refused. */
 export class CoordinatorFailed extends Error {}
 
-/** The coordinator as a verification reads it: all shards together, as the Worker puts them together. Whatever is missing fails the call. */
+/**
+ * The coordinator's records as a verification reads them: all shards merged as the Worker merges them. If a
+ * part is missing, the call fails.
+ */
 export class SimulatedRecords implements VerifiedRecords {
   readonly #cell: string;
   readonly #api: Api;
@@ -52,8 +55,8 @@ export class SimulatedRecords implements VerifiedRecords {
     const { shards, limits } = this.#context.coordinator;
     const range = { cell: this.#cell, sourceType: source, bucketTypes, ...orders({ after, upTo }) };
     const merge = { shards: shards.length, width: limits.fanOut, limit: pageSize, after: range.after };
-    const merged = await mergeRecords(merge, async (shard, after, limit) =>
-      resultOf(await this.#tried(() => this.#api.records(shard, { ...range, after, limit }))),
+    const merged = await mergeRecords(merge, async (shard, from, limit) =>
+      resultOf(await this.#tried(() => this.#api.records(shard, { ...range, after: from, limit }))),
     );
     if (!merged.ok) throw new CoordinatorFailed(merged.refusal.detail);
     for (const record of merged.value.records)
@@ -81,7 +84,7 @@ export class SimulatedRecords implements VerifiedRecords {
   async lookup(buckets: readonly Bucket[]): Promise<(WireRecord | "other" | undefined)[]> {
     const keys = buckets.map(({ type, value }): BucketKey => {
       const made = canonicalOf({ type, value });
-      if (!made.ok) throw new Error(`a verification looks up what is no name: ${made.detail}`);
+      if (!made.ok) throw new Error(`a verification looked up an invalid name: ${made.detail}`);
       return { type, canonical: made.canonical };
     });
     const byShard = Map.groupBy(keys.entries(), ([, { type, canonical }]) =>
@@ -103,7 +106,7 @@ export class SimulatedRecords implements VerifiedRecords {
     return found.record.cell === this.#cell ? recordOf(found.record) : "other";
   }
 
-  /** As the client does it. */
+  /** Retries as the client does. */
   async #tried<T>(call: () => Promise<Answer<T>>): Promise<Answer<T>> {
     for (let tried = 1; ; tried += 1) {
       const answer = await call();

@@ -37,21 +37,24 @@ interface VerifierContext {
   mayDie: (where: CellCrash) => Promise<void>;
 }
 
-/** Tables by the source of their rows. Of what type a name is says nothing about where it may come from. */
+/** Tables by source type. The bucket type of a name does not limit the table it may come from. */
 const TABLES = ["RAILS_TABLE_ROUTES", "RAILS_TABLE_USERS"] as const satisfies readonly SourceTypeName[];
 const FIRST_CURSOR = `names ${TABLES[0]} `;
 const BUCKET_TYPES = ["ROUTES", "USERNAMES"] as const;
 
-/** One run of the production code, over a cell's database and the simulated network. Whatever it cannot do must have a cause that was planted. */
+/**
+ * One verification by the production code, over a cell's database and the simulated network. It may only fail
+ * because of a planted fault.
+ */
 export class Verifier {
   readonly #context: VerifierContext;
-  /** Rows of the queue are known to lack their claims: how old they are does not matter. */
+  /** Rows of the verification queue. They are known to lack their claims, so their age does not matter. */
   #queue: ReadonlySet<string> = new Set();
-  /** By the coordinator's clock, of the latest records that were read. */
+  /** The time of the latest read of records, by the coordinator's clock. */
   #asOfMs = -Infinity;
-  /** When the run began that this one goes on with. */
+  /** When the verification began that this run continues. */
   #sinceMs: number;
-  /** Once it has begun to change something. */
+  /** Set once the run has begun to change claims. */
   #spendingRun: SpendingRun | undefined;
   #cursors: ReadonlySet<string> = new Set([FIRST_CURSOR]);
 
@@ -60,7 +63,7 @@ export class Verifier {
     this.#sinceMs = context.context.scheduler.nowMs;
   }
 
-  /** Undefined: it could not go on. */
+  /** Returns undefined if the verification was aborted. */
   async run(options: VerifyOptions): Promise<VerificationReport | undefined> {
     const { judge } = this.#context.context;
     const { recentMs = 0 } = options;
@@ -88,7 +91,7 @@ export class Verifier {
   #blamed(cause: unknown): string {
     const { id } = this.#context.cell;
     if (cause instanceof NotSavedError)
-      throw new Violation("I5", `cell ${id} lost what it had saved with a lease of a verification`);
+      throw new Violation("I5", `cell ${id} lost what a verification saved with a lease`);
     if (cause instanceof LocalFailure || cause instanceof LocalCommitUnknownError) return "database";
     if (cause instanceof CoordinatorFailed || isLeaseholdError(cause)) return "coordinator";
     throw cause;
@@ -143,7 +146,7 @@ export class Verifier {
         },
       },
       mend: (rows, decide) => this.#repair(rows, decide, recentMs),
-      // Nobody deletes later here.
+      // The simulation has no deferred deletions.
       givenUpLater: async () => new Set(),
       slots: {
         take: async () => {
@@ -192,13 +195,16 @@ export class Verifier {
         },
         remove: async (rows) => {
           await local.unqueue(rows);
-          context.judge.see("a queued row is settled");
+          context.judge.see("a queued row is done");
         },
       },
     };
   }
 
-  /** A run that asks, breaks off or is about to change something stores the cursor where it was. */
+  /**
+   * Whether the cursor is a new one. A run that asks for approval, is aborted or is about to change claims
+   * saves its cursor again.
+   */
   #hasMoved({ pass, source, after }: Place): boolean {
     const cursor = `${pass} ${source} ${after}`;
     const hasMoved = !this.#cursors.has(cursor);
@@ -214,7 +220,7 @@ export class Verifier {
       bucketTypes: BUCKET_TYPES,
       isWhole: true,
       count: async () => {
-        // The queue is through, and so is the table before this one.
+        // The run is done with the queue and with the previous table.
         this.#queue = new Set();
         ranges.advance();
         return cell.local.count(source);
@@ -279,14 +285,14 @@ export class Verifier {
     }
   }
 
-  /** Pages of real tables are large: meanwhile others change what was read. */
+  /** Reading a page of a real table takes time, in which others change what was read. */
   async #takeTime(): Promise<void> {
     const { api, random, context } = this.#context;
     if (!context.areFaultsOff() && random.chance(0.4))
       await api.sleep(random.exponential(random.pick([50, 1_000])));
   }
 
-  /** As they are now: nobody changes them while the transaction lasts. */
+  /** Reads the locked rows, which do not change while the transaction is open. */
   async #locked(rows: readonly SourceRow[]): Promise<LockedRows> {
     const { local } = this.#context.cell;
     const locked = new Map<string, Awaited<ReturnType<typeof local.read>>[number]>();
@@ -299,7 +305,10 @@ export class Verifier {
   }
 }
 
-/** Also where a run begins anew and a question is open: only an answer gives it more to spend. */
+/**
+ * Whether the run continues a verification. If an approval is pending, a run that starts over continues it
+ * too: only an approval raises the limit.
+ */
 function isContinuing(
   cursor: Place | undefined,
   ageMs: number,
