@@ -1,4 +1,4 @@
-/** That what the rig checks can be seen to be wrong: each kind of damage, done by hand, is noticed. */
+/** Tests that the rig's checks report each kind of damage, done by hand. */
 import { eq, sql } from "drizzle-orm";
 import { v7 as uuidv7 } from "uuid";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -44,7 +44,7 @@ describe.skipIf(isSkipped("PostgreSQL"))("the rig's checks", () => {
     for (const stop of stops.toReversed()) await stop();
   });
 
-  /** A user who was saved in order. */
+  /** Signs a user up without damage. */
   async function signUp({ cell }: OpenCell, username: string): Promise<{ id: string; op: string }> {
     const [id, op] = [uuidv7(), uuidv7()];
     await cell.transaction(async (tx) => {
@@ -66,7 +66,7 @@ describe.skipIf(isSkipped("PostgreSQL"))("the rig's checks", () => {
     await one.orm.update(users).set({ username: "ada" }).where(eq(users.id, id));
   });
 
-  test("what is left over on either side", async () => {
+  test("leftovers on either side", async () => {
     const one = cellAt(0);
     const uuid = uuidv7();
     await one.client.leases.begin(
@@ -90,30 +90,31 @@ describe.skipIf(isSkipped("PostgreSQL"))("the rig's checks", () => {
       `lease ${uuid} is still granted`,
     ];
     expect(await findDisagreements(one)).toEqual([...leftovers, `${claim} LEASE_CREATING`]);
-    // Committed, as its row says: now the claim is for good, and no row stands for it.
+    // The lease is committed, because its row exists. Now the claim is permanent, and no row stands for it.
     expect(await reconcileUntilDone(one)).toEqual([]);
     expect(await findDisagreements(one)).toEqual([`${claim} ACTIVE`]);
   });
 
-  test("a lease that was rolled back although its row is saved", async () => {
+  test("a lease that was rolled back although its rows are saved", async () => {
     const two = cellAt(1);
     const uuid = uuidv7();
     await two.client.leases.rollback(uuid);
     await two.orm.execute(
-      sql`INSERT INTO leasehold_outstanding_leases (uuid, sources) VALUES (${uuid}, '[{"type":"RAILS_TABLE_USERS","id":"7"}]')`,
+      sql`INSERT INTO leasehold_outstanding_leases (uuid, sources) 
+        VALUES (${uuid}, '[{"type":"RAILS_TABLE_USERS","id":"7"}]')`,
     );
     expect(await reconcileUntilDone(two)).toEqual([expect.stringContaining(`"${uuid}"`)]);
     expect(await findDisagreements(two)).toEqual(["RAILS_TABLE_USERS 7 is queued for verification"]);
   });
 
-  test("a change that was saved and is lost, and one that nobody made", async () => {
+  test("a saved change that is lost, and a row that no change created", async () => {
     const one = cellAt(0);
     const { id } = await signUp(one, "edsger");
     expect(await findLostChanges(one)).toEqual([]);
     await one.orm.update(users).set({ id: "another" }).where(eq(users.id, id));
     expect(await findLostChanges(one)).toEqual([
-      `user ${id} must be edsger, and is undefined`,
-      "user another is there, and nothing says why",
+      `user ${id} must be edsger, but is undefined`,
+      "user another exists, but no change created it",
     ]);
     await one.orm.update(users).set({ id }).where(eq(users.id, "another"));
   });
@@ -125,7 +126,7 @@ describe.skipIf(isSkipped("PostgreSQL"))("the rig's checks", () => {
     await cellAt(1).orm.delete(users).where(eq(users.id, "double"));
   });
 
-  test("a user who was told something else than what was saved", async () => {
+  test("a reported outcome that differs from what was saved", async () => {
     const { op } = await signUp(cellAt(0), "barbara");
     const entries = await readJournals(cells);
     const reported = (of: string, what: ReportedOutcome): Line => ({
@@ -146,10 +147,10 @@ describe.skipIf(isSkipped("PostgreSQL"))("the rig's checks", () => {
       ),
     ).toEqual([]);
     expect(findBrokenPromises([reported(op, "failed")], entries)).toEqual([
-      `a user was told that ${op} failed (CODE), and it is saved`,
+      `${op} was reported as failed (CODE), but it is saved`,
     ]);
     expect(findBrokenPromises([reported("none", "saved")], entries)).toEqual([
-      "a user was told that none is saved, and it is not",
+      "none was reported as saved, but it is not",
     ]);
   });
 });

@@ -1,25 +1,28 @@
 import type { Line } from "./record.ts";
 
-/** How often each thing happened. */
+/** Counts by name. */
 type Count = Record<string, number>;
 
 export interface Figures {
   signUps: number;
-  /** By kind and code. */
+  /** Reported outcomes by kind and code. */
   reported: Count;
-  /** Asked, and killed before anybody was told. */
+  /** Operations that were started and killed before their outcome was reported. */
   unreported: number;
-  /** Further tries of calls to the coordinator. */
+  /** Retries of calls to the coordinator. */
   retries: Count;
   events: Count;
   /** The counters of all reconciliations. */
   reconciled: Count;
 }
 
-/** Of somebody's name, or of nothing: what says that the coordinator was there and decided. */
+/** Codes that the coordinator answers when it has decided about the names. */
 const DECIDED: ReadonlySet<string> = new Set(["OK", "ALREADY_EXISTS", "ABORTED", "FAILED_PRECONDITION"]);
 
-/** Those that were saved, or refused because of a name. One that failed because everything was down is not counted as one. */
+/**
+ * Sign-ups that were saved or refused because of a name. One that failed because something was down does not
+ * count.
+ */
 export const finishedSignUps = (lines: readonly Line[]): number => {
   const signUps = new Set(
     lines.flatMap((line) => (line.line === "started" && line.kind === "sign_up" ? [line.op] : [])),

@@ -17,24 +17,26 @@ import {
 } from "./points.ts";
 import { once, organizations, users } from "./tables.ts";
 
-/** What goes wrong on purpose in a flow that is to be undone. */
+/** A failure that is injected so that the flow is undone. */
 export type Fault = "lost begin" | "no row";
 
-/** Opens the cell for a moment, with something changed. */
+/** Opens the cell for one piece of work, with changed options. */
 type Opens = <T>(work: (open: OpenCell) => Promise<T>, options?: OpenOptions) => Promise<T>;
 
-/** One thing that a cell does, with the points that it comes to. `old` and `fresh` are names of the case's own. */
+/**
+ * One operation of a cell, with the points that it reaches. `old` and `fresh` are names of this case alone.
+ */
 export interface Flow {
   points: Points;
   fault?: Fault;
-  /** Which time a point is come to: later ones are of the second chunk. */
+  /** Which hit of a point counts. Later hits belong to the second chunk. */
   hit?: number;
-  /** Reads its row in a local transaction of its own before. */
+  /** The flow first reads its row in a separate local transaction. */
   readsFirst?: boolean;
-  /** What is there before. */
+  /** Prepares the state before the flow. */
   prepare?: (opens: Opens, names: Names) => Promise<unknown>;
   act: (cell: Cell<Tx>, names: Names) => Promise<unknown>;
-  /** The names that the cell has when it was undone, and when it was saved. */
+  /** The names that the cell has after the change was undone, and after it was saved. */
   undone: (names: Names) => string[];
   saved: (names: Names) => string[];
 }
@@ -70,7 +72,7 @@ async function readOld(cell: Cell<Tx>, names: Names): Promise<typeof users.$infe
   return row;
 }
 
-/** A fetch that does not get one kind of call through. */
+/** A fetch that fails for one kind of call. */
 const cutting = (operation: "begin" | "commit"): OpenOptions => ({
   client: {
     fetch: async (url, init) => {
@@ -81,18 +83,18 @@ const cutting = (operation: "begin" | "commit"): OpenOptions => ({
   },
 });
 
-/** A run that passes over nothing, however young. */
+/** A reconciliation that includes everything, however recent. */
 const reconcileAll = (cell: Cell<Tx>): Promise<unknown> =>
   cell.reconcile({ full: true, commitGraceMs: 0, staleMs: 0, orphanMs: 0 });
 
 const throwing = (): never => {
-  throw new Error("the application thinks otherwise");
+  throw new Error("the application changed its mind");
 };
 
 const signUps = { act: signUp, undone: nothing, saved: justFresh };
 
 export const flows = {
-  /** Of two rows, one of them with an id of the database's. */
+  /** Inserts two rows, one of which gets its id from the database. */
   "a sign-up": {
     points: inTransaction,
     act: (cell, { fresh }) =>

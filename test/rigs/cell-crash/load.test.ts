@@ -18,7 +18,7 @@ describe.skipIf(isSkipped("PostgreSQL"))("two cells under load", () => {
   afterAll(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
 
   test(
-    "their processes, PostgreSQL and the coordinator are killed, and everything agrees in the end",
+    "rows and claims agree after processes, PostgreSQL and the coordinator were killed",
     { timeout: SLOW_MS },
     async () => {
       const seed = Number(process.env["CELL_CRASH_SEED"] ?? today);

@@ -13,14 +13,14 @@ import { findBrokenPromises, findDoubleNames, findLostChanges, readJournals } fr
 
 export interface LoadOptions {
   seed: number;
-  /** Those that came to an end, one way or the other. */
+  /** Sign-ups to finish, with any outcome. */
   signUps: number;
   names: number;
-  /** It ends then at the latest. */
+  /** The longest time of the load. */
   minutes: number;
-  /** Between two kills, at most: what is down takes no sign-ups. */
+  /** The longest pause between two kills. */
   maxPauseMs: number;
-  /** Empty, and the run's own. */
+  /** An empty folder for this run. */
   folder: string;
   log: (line: string) => void;
 }
@@ -32,7 +32,7 @@ type Kills = Record<Component, number>;
 export interface LoadResult {
   kills: Kills;
   figures: Figures;
-  /** Of the load, with its kills. */
+  /** The duration of the load. */
   seconds: number;
   complaints: string[];
 }
@@ -40,7 +40,7 @@ export interface LoadResult {
 const CELLS = ["1", "2"] as const;
 const PROCESSES_PER_CELL = 2;
 const CONCURRENCY = 4;
-/** Shuffled again and again: each is killed, and processes most. */
+/** Shuffled for each round. Every component is killed, processes of cells most often. */
 const KILL_ORDER: readonly Component[] = [
   "process of a cell",
   "process of a cell",
@@ -50,7 +50,10 @@ const KILL_ORDER: readonly Component[] = [
 ];
 const MIN_PAUSE_MS = 500;
 
-/** Two cells under load while everything is killed; then both reconcileUntilDone, and everything is compared with everything. */
+/**
+ * Runs two cells under load while their processes, PostgreSQL and the coordinator are killed. Then both cells
+ * reconcile completely and everything is compared.
+ */
 export async function runLoad(options: LoadOptions): Promise<LoadResult> {
   const { folder, seed, names } = options;
   const records = join(folder, "records");
@@ -120,7 +123,7 @@ async function killUntilDone(
   return kills;
 }
 
-/** A run in which nothing happened has passed nothing. */
+/** What the run did not exercise. Such a run proves nothing. */
 function findUnexercised({ reported }: Figures, kills: Kills): string[] {
   return [
     ...components

@@ -1,4 +1,7 @@
-/** `npm run cell-crash`: two cells under load while their processes, their database and the coordinator are killed. */
+/**
+ * `npm run cell-crash`: runs two cells under load while their processes, their database and the coordinator
+ * are killed.
+ */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,11 +13,11 @@ const MAX_PAUSE_MS = 6_000;
 
 const usage = `npm run cell-crash -- [options]
 
-  --sign-ups N    sign-ups that come to an end (10000)
-  --names N       names that they are over (40)
-  --seed N        what it all follows from (now)
-  --minutes N     ends then, however many there were (30)
-  --help          this`;
+  --sign-ups N    sign-ups to finish (10000)
+  --names N       number of different names (40)
+  --seed N        seed of all random choices (the time)
+  --minutes N     longest duration in minutes (30)
+  --help          prints this text`;
 
 function readOptions(): Pick<LoadOptions, "seed" | "signUps" | "names" | "minutes"> {
   const text = { type: "string" } as const;
@@ -54,7 +57,7 @@ function report({ kills, seconds, figures, complaints }: LoadResult): void {
     for (const [what, count] of Object.entries(counts).toSorted(([one], [other]) => one.localeCompare(other)))
       print(`  ${String(count).padStart(7)}  ${what}`);
   }
-  print(`killed before anybody was told: ${figures.unreported}`);
+  print(`killed before the outcome was reported: ${figures.unreported}`);
   for (const complaint of complaints.slice(0, 50)) print(`  ${complaint}`);
   print(complaints.length === 0 ? "ok" : `FAILED: ${complaints.length} complaints`);
 }
@@ -67,7 +70,8 @@ async function main(): Promise<boolean> {
   report(outcome);
   if (outcome.complaints.length > 0) {
     print(
-      `its records and logs are in ${folder}; again: npm run cell-crash -- --seed ${options.seed} --sign-ups ${options.signUps} --names ${options.names}`,
+      `records and logs: ${folder}; to repeat it: npm run cell-crash -- --seed ` +
+        `${options.seed} --sign-ups ${options.signUps} --names ${options.names}`,
     );
     return false;
   }

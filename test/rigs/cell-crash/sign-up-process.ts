@@ -1,4 +1,7 @@
-/** One process of a cell under load: sign-ups, renames and deletions over few names, beside a reconcile loop, until SIGTERM or a kill. */
+/**
+ * One process of a cell under load: sign-ups, renames and deletions over few names, and a reconcile loop,
+ * until SIGTERM or a kill.
+ */
 import { eq, sql } from "drizzle-orm";
 import { v7 as uuidv7 } from "uuid";
 import { Random } from "../../../demo/random.ts";
@@ -12,7 +15,7 @@ import { journal, users } from "./tables.ts";
 
 export interface SignUpProcessOptions {
   config: CellConfig;
-  /** Of the records. */
+  /** The folder of the records. */
   folder: string;
   name: string;
   seed: number;
@@ -22,18 +25,18 @@ export interface SignUpProcessOptions {
 
 type User = typeof users.$inferSelect;
 
-/** The application's own no: there is nobody to rename or to delete. */
+/** The application's own refusal: no user exists to rename or delete. */
 class NobodyThere extends Error {}
 
 const SIGN_UPS = 0.6;
 const RENAMES = 0.15;
 const PREFLIGHTS = 0.4;
-/** Of the deletions: their names are given up later. */
+/** The share of deletions with `deleteLater`. */
 const LATER = 0.5;
 const SPELLED_OTHERWISE = 0.3;
-/** Of the answers to COMMIT. */
+/** The share of COMMITs whose answer is lost. */
 const LOST = 0.01;
-/** After a failure that was not about a name: something is down. */
+/** The pause after a failure that was not about a name, because something is down. */
 const PAUSE_MS = 50;
 
 const { config, folder, name, seed, concurrency, names } = JSON.parse(
@@ -60,8 +63,11 @@ function lineOf(event: CellEvent): Line {
   return { line: "event", kind, detail: JSON.stringify(event) };
 }
 
-/** Asks and tells, as an application tells its user. Answers whether something other than a name stood in the way. */
-async function answering(kind: Kind, work: (op: string) => Promise<unknown>): Promise<boolean> {
+/**
+ * Runs an operation and records it before and after, as an application reports to its user. Returns true if
+ * it failed for another reason than a name.
+ */
+async function recorded(kind: Kind, work: (op: string) => Promise<unknown>): Promise<boolean> {
   const op = uuidv7();
   recorder.write({ line: "started", op, kind });
   try {
@@ -101,7 +107,7 @@ function signUp(random: Random): Promise<boolean> {
     email: random.chance(0.5) ? `${someName(random)}@x.io` : null,
   };
   const isPreflight = random.chance(PREFLIGHTS);
-  return answering("sign_up", (op) =>
+  return recorded("sign_up", (op) =>
     isPreflight
       ? cell.preflight(
           (plan) => plan.insert(users, user),
@@ -117,7 +123,7 @@ function signUp(random: Random): Promise<boolean> {
 function rename(random: Random): Promise<boolean> {
   const username = someName(random);
   const isPreflight = random.chance(PREFLIGHTS);
-  return answering("rename", async (op) => {
+  return recorded("rename", async (op) => {
     const user = await someUser();
     if (isPreflight) {
       return cell.preflight(
@@ -135,7 +141,7 @@ function rename(random: Random): Promise<boolean> {
 
 function remove(random: Random): Promise<boolean> {
   const isLater = random.chance(LATER);
-  return answering("delete", async (op) => {
+  return recorded("delete", async (op) => {
     const user = await someUser();
     await cell.transaction(async (tx) => {
       const its = eq(users.id, user.id);

@@ -3,18 +3,24 @@ import { bigserial, pgTable, serial, text } from "drizzle-orm/pg-core";
 import { claimable } from "../../../src/cell/index.ts";
 import type { Orm } from "./orm.ts";
 
-/** Whose ids the application makes. Nothing local keeps names apart: the coordinator alone does, within a cell as well. */
+/**
+ * The application makes the ids. No local constraint keeps names unique: only the coordinator does, also
+ * within a cell.
+ */
 export const users = pgTable("users", {
   id: text("id").primaryKey(),
   username: text("username").notNull(),
   email: text("email"),
 });
-/** Whose ids the database makes. */
+/** The database makes the ids. */
 export const organizations = pgTable("organizations", {
   id: serial("id").primaryKey(),
   path: text("path").notNull(),
 });
-/** What a local transaction did, written by itself: there exactly when its rows are, whatever became of them later. */
+/**
+ * What each local transaction did, written in the same transaction. An entry exists exactly if the
+ * transaction was saved.
+ */
 export const journal = pgTable("journal", {
   op: text("op").primaryKey(),
   seq: bigserial("seq", { mode: "number" }).notNull(),
@@ -22,13 +28,14 @@ export const journal = pgTable("journal", {
   userId: text("user_id").notNull(),
   username: text("username"),
 });
-/** Two of a kind are refused at COMMIT, not before. */
+/** A duplicate name is refused at COMMIT, not before. */
 export const once = pgTable("once", { name: text("name").notNull() });
 
 const statements = [
   "CREATE TABLE users (id text PRIMARY KEY, username text NOT NULL, email text)",
   "CREATE TABLE organizations (id serial PRIMARY KEY, path text NOT NULL)",
-  "CREATE TABLE journal (op text PRIMARY KEY, seq bigserial NOT NULL, kind text NOT NULL, user_id text NOT NULL, username text)",
+  "CREATE TABLE journal (op text PRIMARY KEY, seq bigserial NOT NULL, " +
+    "kind text NOT NULL, user_id text NOT NULL, username text)",
   "CREATE TABLE once (name text NOT NULL UNIQUE DEFERRABLE INITIALLY DEFERRED)",
 ];
 
