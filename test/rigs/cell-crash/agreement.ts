@@ -5,12 +5,15 @@ import type { ReconcileOptions } from "../../../src/cell/index.ts";
 import type { OpenCell } from "./open-cell.ts";
 import { claimables } from "./tables.ts";
 
-/** Everything at once and without patience: right only when no other process of the cell runs. */
+/**
+ * Options for a reconciliation that waits for nothing. They are only safe if no other process of the cell
+ * runs.
+ */
 const atOnce = { full: true, commitGraceMs: 0, staleMs: 0, orphanMs: 0 } satisfies Partial<ReconcileOptions>;
-/** A request of a process that is dead by now may still arrive between two runs. */
+/** Several runs may be needed, because a request of a dead process can still arrive between two of them. */
 const MOST_RUNS = 50;
 
-/** Reconciles until a run finds nothing to do. Answers what was wrong meanwhile. */
+/** Reconciles until a run finds nothing to do. Returns the complaints. */
 export async function reconcileUntilDone({ cell }: OpenCell): Promise<string[]> {
   const complaints: string[] = [];
   for (let run = 1; run <= MOST_RUNS; run += 1) {
@@ -22,7 +25,7 @@ export async function reconcileUntilDone({ cell }: OpenCell): Promise<string[]> 
   return [...complaints, `reconciliation is not done after ${MOST_RUNS} runs`];
 }
 
-/** Where the cell's database and the coordinator disagree, and what was left over on either side. Empty: nowhere, and nothing. */
+/** Differences between the cell's database and the coordinator, and leftovers on either side. */
 export async function findDisagreements(open: OpenCell): Promise<string[]> {
   const [saved, deferred, queued, granted] = await Promise.all([
     open.database.list({ afterUuid: "", limit: 1_000 }),
@@ -45,7 +48,7 @@ export async function findDisagreements(open: OpenCell): Promise<string[]> {
   ];
 }
 
-/** The claims that all rows stand for, as they must be at the coordinator. */
+/** The claims that all rows require, as the coordinator must have them. */
 async function claimsOfRows({ orm }: OpenCell): Promise<string[]> {
   const all = await Promise.all(
     claimables.map(async (claimable) => {
@@ -65,7 +68,8 @@ interface AnyClaim {
 }
 
 const textOf = ({ bucket, subject, source }: AnyClaim): string =>
-  `${bucket.type} ${bucket.value} of ${subject?.type} ${String(subject?.id)} from ${source.type} ${String(source.id)}`;
+  `${bucket.type} ${bucket.value} of ${subject?.type} ` +
+  `${String(subject?.id)} from ${source.type} ${String(source.id)}`;
 
 function without(all: readonly string[], others: readonly string[]): string[] {
   const known = new Set(others);

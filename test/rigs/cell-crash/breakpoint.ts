@@ -9,14 +9,17 @@ import type { Tx } from "./orm.ts";
 import type { Point } from "./points.ts";
 
 export interface ArmedPoint extends Pick<Job, "point" | "hit"> {
-  /** What goes wrong before, so that the cell comes there. */
+  /** The failure that is injected before, so that the cell reaches the point. */
   fault: Fault | undefined;
 }
 
 const FOREVER = new Int32Array(new SharedArrayBuffer(4));
 const never = new Promise<never>(() => {});
 
-/** The one place where this process ends: it says that it is there, and stands still as a whole, so that nothing goes on behind the parent's back. */
+/**
+ * Stops this process at one point. It reports the point and then blocks the whole process, so that nothing
+ * happens between the point and the kill.
+ */
 export class Breakpoint {
   readonly #armed: ArmedPoint;
   readonly #answers = new Map<string, PromiseWithResolvers<void>>();
@@ -26,12 +29,12 @@ export class Breakpoint {
     this.#armed = armed;
   }
 
-  /** The network, with its points. */
+  /** `fetch`, with the points of the network. */
   readonly fetch: Fetch = async (url, init) => {
     const { operation, uuid } = callOf(init.method, new URL(url).pathname);
     if (operation === "begin" && this.#isNext("row before begin")) return never;
     this.#at(`before ${operation}`);
-    if (this.#comesTo(`${operation} sent`))
+    if (this.#reaches(`${operation} sent`))
       subscribe("undici:request:bodySent", () => this.#at(`${operation} sent`));
     const response = await fetch(url, init);
     const text = await response.text();
@@ -41,12 +44,12 @@ export class Breakpoint {
     return { status: response.status, headers: response.headers, text: async () => text };
   };
 
-  /** COMMIT is written right after its statement is told of, in the same turn. */
+  /** drizzle logs COMMIT right before it writes it in the same turn. */
   readonly logQuery = (text: string): void => {
-    if (text === "commit" && this.#comesTo("COMMIT sent")) setImmediate(() => this.#at("COMMIT sent"));
+    if (text === "commit" && this.#reaches("COMMIT sent")) setImmediate(() => this.#at("COMMIT sent"));
   };
 
-  /** Gives the methods of a database their points. */
+  /** Adds points to the methods of a database. */
   wrap(database: CellDatabase<Tx>): void {
     this.#wrapWrites(database);
     this.#wrapRun(database);
@@ -77,7 +80,10 @@ export class Breakpoint {
     };
   }
 
-  /** The row and the begin are written at the same time: at a point between the two, one of them waits for the other. */
+  /**
+   * The lease row and the begin are sent at the same time. For a point between the two, one of them waits for
+   * the other.
+   */
   #wrapRow(database: CellDatabase<Tx>): void {
     const insertLease = database.insertLease.bind(database);
     database.insertLease = async (tx, lease) => {
@@ -106,8 +112,8 @@ export class Breakpoint {
     return point === this.#armed.point && this.#hits === this.#armed.hit - 1;
   }
 
-  /** Of a point that is a moment later than where it can be told: counts the times before. */
-  #comesTo(point: Point): boolean {
+  /** Counts a hit of a point that comes shortly after this code. Returns true if this hit counts. */
+  #reaches(point: Point): boolean {
     const isNext = this.#isNext(point);
     if (point === this.#armed.point && !isNext) this.#hits += 1;
     return isNext;

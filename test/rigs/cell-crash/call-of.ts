@@ -1,6 +1,6 @@
 import type { Operation } from "./points.ts";
 
-/** What a request to the coordinator is. */
+/** The operation and the lease of a request to the coordinator. */
 export function callOf(method: string, path: string): { operation: Operation; uuid: string } {
   const [, uuid = "", decision] =
     /^\/v1\/cells\/[^/]+\/leases\/([^/]+)(?:\/(commit|rollback))?$/.exec(path) ?? [];

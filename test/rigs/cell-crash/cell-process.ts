@@ -1,4 +1,4 @@
-/** A process of a cell that does one thing, and stands still at one point of it, to be killed there. */
+/** A process of a cell that runs one flow and stops at one point, where it is killed. */
 import { writeSync } from "node:fs";
 import { flushCompileCache } from "node:module";
 import { Breakpoint } from "./breakpoint.ts";
@@ -24,12 +24,12 @@ async function run({ config, flow: name, names, point, hit }: Job): Promise<stri
   );
 }
 
-// A process that is killed leaves nothing to the next one by itself.
+// A killed process does not write its compile cache, so it is written now.
 flushCompileCache();
 
 process.once("message", (job) => {
   void run(job as Job).then((outcome) => {
-    writeSync(1, `never came to ${(job as Job).point}; ${outcome}\n`);
+    writeSync(1, `never reached ${(job as Job).point}; ${outcome}\n`);
     process.exit(1);
   });
 });

@@ -1,4 +1,7 @@
-/** The cell dies at every point of everything it does. Its next process reconciles: its rows and its claims agree. */
+/**
+ * Kills the cell at every point of each flow. After the cell's next process has reconciled, rows and claims
+ * must agree.
+ */
 import { sql } from "drizzle-orm";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -18,7 +21,7 @@ import { KillableProcesses } from "./killable-processes.ts";
 
 interface TestSetup {
   config: CellConfig;
-  /** The cell's next process. */
+  /** The next process of the cell. */
   next: OpenCell;
   /** Another cell. */
   other: OpenCell;
@@ -53,7 +56,7 @@ async function start(): Promise<void> {
   await setup.next.cell.install();
 }
 
-/** The cell, opened for a moment by another process than the next one. */
+/** Opens the cell in another process than the next one. */
 async function opens<T>(work: (open: OpenCell) => Promise<T>, options: OpenOptions = {}): Promise<T> {
   const open = openCell(setup.config, options);
   try {
@@ -63,7 +66,7 @@ async function opens<T>(work: (open: OpenCell) => Promise<T>, options: OpenOptio
   }
 }
 
-/** The server may still be busy with what a dead process had sent. */
+/** Waits until PostgreSQL has dropped the connections of the killed process. */
 async function untilForgotten({ orm }: OpenCell): Promise<void> {
   for (;;) {
     const { rows } = await orm.execute(
@@ -74,7 +77,7 @@ async function untilForgotten({ orm }: OpenCell): Promise<void> {
   }
 }
 
-/** Which of `names` the cell has rows for. */
+/** The names that the cell has rows for. */
 async function present({ orm }: OpenCell, names: readonly string[]): Promise<string[]> {
   const usernames = await orm.select({ name: users.username }).from(users);
   const paths = await orm.select({ name: organizations.path }).from(organizations);
@@ -82,7 +85,7 @@ async function present({ orm }: OpenCell, names: readonly string[]): Promise<str
   return names.filter((name) => all.has(name));
 }
 
-/** Whether the other cell gets a name: it takes it, and lets it go. */
+/** Whether the other cell can take a name. It takes it and rolls back. */
 async function isFree(type: "USERNAMES" | "ORGANIZATION_PATH", value: string): Promise<boolean> {
   const { leases } = setup.other.client;
   const source = { type: "RAILS_TABLE_USERS", id: value } as const;
@@ -98,7 +101,7 @@ async function isFree(type: "USERNAMES" | "ORGANIZATION_PATH", value: string): P
   }
 }
 
-/** What of the cell's is under way, on both sides. */
+/** The cell's open leases on both sides. */
 async function underWay({ database, client }: OpenCell): Promise<string[]> {
   const saved = await database.list({ afterUuid: "", limit: 1_000 });
   const granted = await client.leases.list().all();
@@ -121,7 +124,7 @@ async function dieAt(name: FlowName, point: Point, outcome: LocalOutcome): Promi
 
   const young = await underWay(next);
   await next.cell.reconcile();
-  // A deletion that is put off waits for nobody.
+  // A deferred deletion is decided at once, however recent it is.
   if (!isDeferred(name)) expect(await underWay(next)).toEqual(expect.arrayContaining(young));
 
   expect(await reconcileUntilDone(next)).toEqual([]);
@@ -142,12 +145,12 @@ async function dieAt(name: FlowName, point: Point, outcome: LocalOutcome): Promi
 
 const isDeferred = (name: FlowName): boolean => name.includes("given up");
 
-/** A pre-flight change of a row reads it first, in a transaction of its own. */
+/** A pre-flight change first reads its row in a separate transaction, so its points are hit twice. */
 const hitOf = (flow: Flow, point: Point): number =>
   flow.readsFirst === true && READS.has(point) ? 2 : (flow.hit ?? 1);
 const READS: ReadonlySet<Point> = new Set(["before COMMIT", "COMMIT sent", "after COMMIT"]);
 
-describe.skipIf(isSkipped("PostgreSQL"))("a cell that dies", () => {
+describe.skipIf(isSkipped("PostgreSQL"))("a cell that is killed", () => {
   beforeAll(start);
 
   afterAll(async () => {

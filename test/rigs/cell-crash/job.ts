@@ -2,18 +2,18 @@ import type { FlowName, Names } from "./flows.ts";
 import type { CellConfig } from "./open-cell.ts";
 import type { Point } from "./points.ts";
 
-/** What a process is to do, and where it is to die. */
+/** What a process must do, and the point where it dies. */
 export interface Job {
   config: CellConfig;
   flow: FlowName;
   names: Names;
   point: Point;
-  /** Which time it is come to, from 1. */
+  /** Which hit of the point counts, from 1. */
   hit: number;
 }
 
-/** As `pg_stat_activity` shows it. */
+/** The name of the killed process's connections in `pg_stat_activity`. */
 export const KILLED_PROCESS = "killed process";
 
-/** What it says when it is there. */
+/** Printed when the process has reached its point. */
 export const REACHED = "reached ";

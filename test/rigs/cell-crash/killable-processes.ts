@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { REACHED, type Job } from "./job.ts";
 
-/** There is a new process for every case, so it is bundled and compiled once. */
+/** Bundles the program once, because every case starts a new process. */
 async function bundled(folder: string): Promise<string> {
   const outfile = join(folder, "cell-process.cjs");
   const entryPoints = [join(import.meta.dirname, "cell-process.ts")];
@@ -21,7 +21,10 @@ async function bundled(folder: string): Promise<string> {
   return outfile;
 }
 
-/** Processes that are killed, with one in reserve: starting takes longer than dying. */
+/**
+ * Processes that are killed at a point. One is always started in advance, because starting takes longer than
+ * dying.
+ */
 export class KillableProcesses {
   readonly #alive = new Set<ChildProcess>();
   readonly #program: string;
@@ -31,12 +34,12 @@ export class KillableProcesses {
     this.#program = program;
   }
 
-  /** `folder` keeps the program. */
+  /** `folder` is where the bundled program is written. */
   static async start(folder: string): Promise<KillableProcesses> {
     return new KillableProcesses(await bundled(folder));
   }
 
-  /** Has a process do `job`, and kills it where it stands still. Rejects when it never does. */
+  /** Runs `job` in a process and kills it at its point. Rejects if the process never reaches the point. */
   async runAndKill(job: Job): Promise<void> {
     const child = this.#spare ?? this.#start();
     this.#spare = this.#start();
@@ -56,7 +59,7 @@ export class KillableProcesses {
   async #firstLine(child: ChildProcess): Promise<string> {
     if (child.stdout === null) throw new Error("the process has no output");
     for await (const line of createInterface(child.stdout)) return line;
-    return "the process ended before it came anywhere";
+    return "the process ended before it reached a point";
   }
 
   #start(): ChildProcess {

@@ -6,8 +6,8 @@ interface Wired {
 }
 
 /**
- * Cuts some connections right after COMMIT was written: saved, and the answer is lost. A server that is killed leaves most such transactions undone, so
- * that kills alone would hardly ever tell the two apart.
+ * Cuts some connections right after COMMIT was written, so the change is saved and the answer is lost. A
+ * killed server undoes most such transactions, so kills alone would hardly ever produce this case.
  */
 export const loseAnswers =
   (isLost: () => boolean) =>

@@ -12,7 +12,7 @@ import { createClient, type Client, type ClientOptions } from "../../../src/clie
 import type { Orm, Tx } from "./orm.ts";
 import { claimables } from "./tables.ts";
 
-/** What a process of a cell needs to know. */
+/** The settings of a cell's process. */
 export interface CellConfig {
   url: string;
   cell: string;
@@ -23,11 +23,11 @@ export interface CellConfig {
 export interface OpenOptions {
   client?: Partial<ClientOptions>;
   cell?: Partial<CellOptions<Tx>>;
-  /** As `pg_stat_activity` shows it. */
+  /** The name of the connections in `pg_stat_activity`. */
   applicationName?: string;
-  /** Hears of every statement right before it is written. */
+  /** Called with every statement right before it is written. */
   logQuery?: (text: string) => void;
-  /** Gets every new connection to the database. */
+  /** Called with every new connection to the database. */
   onConnect?: (connection: PoolClient) => void;
   onEvent?: (event: CellEvent) => void;
 }
@@ -40,14 +40,14 @@ export interface OpenCell {
   close(): Promise<void>;
 }
 
-/** One process's view of a cell. Several may be open on one database. */
+/** Opens a cell as one process does. Several may be open on one database. */
 export function openCell(
   { url, cell: id, key, databaseUrl }: CellConfig,
   options: OpenOptions = {},
 ): OpenCell {
   const { applicationName = "cell", logQuery, onConnect, onEvent } = options;
   const pool = new Pool({ connectionString: databaseUrl, max: 10, application_name: applicationName });
-  // A server that is killed ends idle connections, and those that wait between two statements: either would end this process.
+  // A killed server ends its connections. Without these handlers that would end this process.
   pool.on("error", () => {});
   pool.on("connect", (connection) => {
     connection.on("error", () => {});
@@ -60,7 +60,7 @@ export function openCell(
     client,
     database,
     tables: claimables,
-    // A busy machine must not turn a case into another one.
+    // Long deadlines, so that a slow machine does not change the course of a case.
     beginDeadlineMs: 10_000,
     decideDeadlineMs: 10_000,
     ...(onEvent === undefined ? {} : { onEvent }),

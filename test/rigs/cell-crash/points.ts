@@ -1,9 +1,9 @@
-/** The calls of a cell that a point can be about. */
+/** The calls of a cell to the coordinator. */
 export type Operation = "begin" | "commit" | "rollback" | "get" | "other";
 
 /**
- * Where a cell can die. `sent`: the bytes are with the kernel, and nothing has come back. `answered`: the coordinator has answered, and the cell has not
- * heard it.
+ * The points where a cell can die. `sent`: the kernel has the bytes, and no answer has arrived. `answered`:
+ * the coordinator has answered, and the cell has not read the answer.
  */
 export type Point =
   | `${"before" | "after"} ${"row" | "fence" | "remove"}`
@@ -18,7 +18,7 @@ export type Point =
   | "after undo"
   | "after look";
 
-/** What must have become of the local change: all of it, none of it, or one of these, because only the database can know. */
+/** The required result of the local change. `either`: only the database knows. */
 export type LocalOutcome = "saved" | "undone" | "either";
 
 export type Points = Partial<Record<Point, LocalOutcome>>;
@@ -37,7 +37,7 @@ const afterCommit = each(
   "after remove",
 );
 
-/** Local writes, begin and the outstanding row at the same time, COMMIT, commit. */
+/** The order in a transaction: local writes, begin and lease row at the same time, COMMIT, commit. */
 export const inTransaction: Points = {
   ...each(
     "undone",
@@ -53,7 +53,7 @@ export const inTransaction: Points = {
   ...afterCommit,
 };
 
-/** Begin, the outstanding row, local writes, COMMIT, commit. */
+/** The order in a pre-flight change: begin, lease row, local writes, COMMIT, commit. */
 export const preflight: Points = {
   ...each(
     "undone",
@@ -69,7 +69,10 @@ export const preflight: Points = {
   ...afterCommit,
 };
 
-/** Local writes and the outstanding row, COMMIT, a look whether it is there, begin, commit. */
+/**
+ * The order with a deferred deletion: local writes and lease row, COMMIT, a check that the row exists, begin,
+ * commit.
+ */
 export const deferred: Points = {
   ...each("undone", "after write", "before row", "after row", "before COMMIT"),
   ...each("either", "COMMIT sent"),
@@ -77,7 +80,7 @@ export const deferred: Points = {
   ...each("saved", "before commit", "commit sent", "commit answered", "before remove", "after remove"),
 };
 
-/** Once something went wrong between the begin and the end of COMMIT. */
+/** After a failure between the begin and the end of COMMIT. */
 export const undoing: Points = each(
   "undone",
   "after undo",
@@ -86,7 +89,10 @@ export const undoing: Points = each(
   "rollback answered",
 );
 
-/** Where reconciliation dies: over a lease without its row, with it, over a row whose lease is decided, over a deletion that was put off. */
+/**
+ * The points of reconciliation: for a lease without a row, a lease with a row, a row whose lease is decided,
+ * and a deferred deletion.
+ */
 export const givingUp: Points = each(
   "undone",
   "before fence",

@@ -7,17 +7,17 @@ import type { SignUpProcessOptions } from "./sign-up-process.ts";
 
 export interface ProcessesOptions extends Pick<SignUpProcessOptions, "seed" | "concurrency" | "names"> {
   configs: readonly CellConfig[];
-  /** Of each cell. */
+  /** Processes of each cell. */
   each: number;
-  /** With `records` in it. */
+  /** The folder that contains `records`. */
   folder: string;
 }
 
-/** The processes of all cells. Where one is killed another one takes its place. */
+/** The processes of all cells. A killed process is replaced by another one. */
 export class Processes {
   readonly #options: ProcessesOptions;
   readonly #running = new Map<CellConfig, ChildProcess[]>();
-  /** Of those that ended by themselves. */
+  /** Processes that ended on their own. */
   readonly complaints: string[] = [];
   #started = 0;
 
@@ -42,7 +42,7 @@ export class Processes {
     running[at] = this.#start(config);
   }
 
-  /** Lets them finish what they are doing. */
+  /** Lets all processes finish their current operations. */
   async end(): Promise<void> {
     const all = [...this.#running.values()].flat();
     for (const child of all) child.kill("SIGTERM");

@@ -4,19 +4,22 @@ import { join } from "node:path";
 export const kinds = ["sign_up", "rename", "delete"] as const;
 export type Kind = (typeof kinds)[number];
 
-/** What a user heard: it is saved, it is not, or nobody knows. */
+/** The outcome reported to a user: saved, failed, or unknown. */
 export type ReportedOutcome = "saved" | "failed" | "unknown";
 
 export type Line =
   | { line: "started"; op: string; kind: Kind }
   | { line: "reported"; op: string; outcome: ReportedOutcome; code: string }
-  /** Another try of a call to the coordinator. */
+  /** A retry of a call to the coordinator. */
   | { line: "retry"; operation: string }
-  /** What nobody was told. Of a contradiction there must be none, ever. */
+  /** An event that no caller sees. A contradiction must never occur. */
   | { line: "event"; kind: string; detail: string }
   | { line: "reconciled"; counters: Record<string, number> };
 
-/** What one process writes down, line by line: asked before anything is done, told before anything else is done. It outlives any kill. */
+/**
+ * The records of one process, one per line. An operation is recorded before it starts, and its outcome before
+ * anything else happens. Records survive any kill.
+ */
 export class Recorder {
   readonly #file: number;
 
@@ -29,7 +32,7 @@ export class Recorder {
   }
 }
 
-/** Everything that the processes in `folder` wrote. A last line that was cut short says nothing. */
+/** Reads the records of all processes. The last line of a killed process may be incomplete and is skipped. */
 export const readRecords = (folder: string): Line[] =>
   readdirSync(folder).flatMap((name) => linesOf(join(folder, name)));
 

@@ -6,10 +6,13 @@ import { startPostgres } from "../../support/databases/postgres.ts";
 import type { DatabaseServer } from "../../support/databases/server.ts";
 import type { CellConfig } from "./open-cell.ts";
 
-/** How long something that was killed stays away. */
+/** The longest time that a killed server stays down. */
 const AWAY_MS = 800;
 
-/** The coordinator as `npm start` runs it, and one PostgreSQL for all cells. Both can be killed, and come back as they were. */
+/**
+ * The coordinator as `npm start` runs it, and one PostgreSQL for all cells. Both can be killed and started
+ * again with their data.
+ */
 export class Servers {
   readonly #folder: string;
   readonly #port: number;
@@ -29,7 +32,7 @@ export class Servers {
     return servers;
   }
 
-  /** A cell with an empty database of its own. */
+  /** Creates a cell with an empty database. */
   async config(cell: string): Promise<CellConfig> {
     const { url, keys } = this.#coordinator;
     return {
