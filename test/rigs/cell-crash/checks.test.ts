@@ -100,7 +100,7 @@ describe.skipIf(isSkipped("PostgreSQL"))("the rig's checks", () => {
     const uuid = uuidv7();
     await two.client.leases.rollback(uuid);
     await two.orm.execute(
-      sql`INSERT INTO leasehold_outstanding_leases (uuid, sources) 
+      sql`INSERT INTO leasehold_outstanding_leases (uuid, sources)
         VALUES (${uuid}, '[{"type":"RAILS_TABLE_USERS","id":"7"}]')`,
     );
     expect(await reconcileUntilDone(two)).toEqual([expect.stringContaining(`"${uuid}"`)]);

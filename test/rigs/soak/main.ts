@@ -1,4 +1,7 @@
-/** `npm run soak`: hours or minutes of mixed load with kills and restarts; says whether memory, files and latencies stay flat. */
+/**
+ * `npm run soak`: runs mixed load with kills and restarts for minutes or hours, and reports whether memory,
+ * files and latencies stay flat.
+ */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,9 +12,9 @@ import { Soak } from "./soak.ts";
 
 const usage = `npm run soak -- [options]
 
-  --minutes N     how long (30, at least 1): kills and restarts for the first half, one undisturbed life of the coordinator after that
-  --seed N        what it follows from (now)
-  --help          this`;
+  --minutes N     duration (30, at least 1): kills and restarts in the first half, none in the second
+  --seed N        seed of all random choices (the time)
+  --help          prints this text`;
 
 async function main(): Promise<boolean> {
   const { values } = parsed(() =>
@@ -25,7 +28,7 @@ async function main(): Promise<boolean> {
   }
   const minutes = Number(values.minutes ?? 30);
   if (!Number.isFinite(minutes) || minutes < 1)
-    throw new BadOption(`--minutes must be a number from 1, not ${JSON.stringify(values.minutes)}`);
+    throw new BadOption(`--minutes must be a number of at least 1, not ${JSON.stringify(values.minutes)}`);
   const seed = wholeNumber("seed", values.seed, Math.floor(Date.now() / 1_000));
   const folder = mkdtempSync(join(tmpdir(), "crash-soak-"));
   process.stdout.write(`seed ${seed}, ${minutes} minutes, in ${folder}\n`);
@@ -40,7 +43,8 @@ async function main(): Promise<boolean> {
   if (isSafe) rmSync(folder, { recursive: true, force: true });
   else
     process.stdout.write(
-      `state, records and logs are in ${folder}; again: npm run soak -- --minutes ${minutes} --seed ${seed}\n`,
+      `state, records and logs: ${folder}; to repeat it: npm run ` +
+        `soak -- --minutes ${minutes} --seed ${seed}\n`,
     );
   return isSafe;
 }

@@ -56,7 +56,7 @@ const rowOf = ({
   rest.complaints,
 ];
 
-/** One point per minute, from `from` on. Minutes without a value are left out. */
+/** One point per minute, starting at `from`. Minutes without a value are left out. */
 function points(
   minutes: readonly Minute[],
   from: number,
@@ -68,12 +68,15 @@ function points(
     .filter(([, y]) => !Number.isNaN(y));
 }
 
-/** Memory and latencies over the undisturbed life, after its first minute; files once outcomes were forgotten for a while. */
+/**
+ * Trends of memory and latencies in the undisturbed half, after its first minute, and of file sizes once
+ * outcomes have been pruned for a while.
+ */
 function trends({ minutes: all, undisturbedFromMinute, retentionS, options }: Soak): Trend[] {
-  // The last one is only begun.
+  // The last minute is incomplete.
   const minutes = all.filter(({ minute }) => minute < options.minutes);
   const settledMinute = Math.ceil(undisturbedFromMinute) + 1;
-  // Kept for the retention, copied and forgotten by the runs of the cron after it.
+  // Outcomes are kept for the retention, then cron runs copy and prune them.
   const full = Math.ceil(retentionS / 60) + 2;
   const p = (kind: "begin" | "commit" | "lookup", share: number) => (minute: Minute) =>
     percentile(minute.latencies[kind], share);
@@ -142,7 +145,7 @@ export function report(soak: Soak): string[] {
     ["calls", totals.calls],
     ["calls whose outcome was not known", totals.unknown],
     ["calls made again", totals.replays],
-    ["leases settled by the cells' reconciliation", totals.reconciled],
+    ["leases decided by the cells' reconciliation", totals.reconciled],
     ["complaints of the verification", complaints.length],
   ];
   return [

@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs";
 import type { Call, Kind } from "../crash/record.ts";
 
-/** What was measured in one minute, and what was done to the coordinator meanwhile. */
+/** The measurements of one minute, and what was done to the coordinator in it. */
 export interface Minute {
   minute: number;
-  /** ms, of calls that were answered at the first try. */
+  /** Latencies in ms of calls that were answered at the first attempt. */
   latencies: Record<Kind, number[]>;
   answered: number;
   refused: number;
@@ -13,7 +13,7 @@ export interface Minute {
   nodeMb: number[];
   workerdMb: number[];
   databaseMb: number[];
-  /** Write-ahead logs: each grows to a few MB and is then used again. */
+  /** The size of the write-ahead logs. Each grows to a few MB and is then reused. */
   walMb: number[];
   kills: number;
   restarts: number;
@@ -47,7 +47,7 @@ export function addCall(minute: Minute, { kind, answer, tries, calledAtMs, retur
     minute.latencies[kind].push(returnedAtMs - calledAtMs);
 }
 
-/** Resident memory of a process, in MB; undefined when it is gone. */
+/** Resident memory of a process in MB, or undefined if it has ended. */
 export function residentMb(pid: number | undefined): number | undefined {
   try {
     const kb = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
@@ -70,14 +70,17 @@ export interface Trend {
   unit: string;
   points: number;
   mean: number;
-  /** By the regression line, from the first point to the last. */
+  /** The growth of the regression line from the first point to the last. */
   growth: number;
-  /** Growth by which it still counts as flat. */
+  /** The growth that still counts as flat. */
   tolerance: number;
   isFlat: boolean;
 }
 
-/** A straight line through the points (least squares). `share` of the mean, or `least`, may be gained; what is lost does not matter. */
+/**
+ * Fits a line through the points (least squares). Growth of up to `share` of the mean, or `least`, is
+ * allowed. A decrease is always allowed.
+ */
 export function trendOf(
   name: string,
   unit: string,

@@ -27,7 +27,10 @@ const sleep = (ms: number): Promise<void> => new Promise((resume) => setTimeout(
 const MB = 1_048_576;
 const SAMPLE_MS = 5_000;
 const RECONCILE_MS = 10_000;
-/** Shorter than the reconciliation's patience with a lease: a client that is still trying must not be taken for dead. */
+/**
+ * Shorter than the stale time of the reconciliation, so that it does not treat a client that still retries as
+ * dead.
+ */
 const DEADLINE_MS = 10_000;
 const recovery = { commitGraceMs: 15_000, staleMs: 45_000, orphanMs: 30_000, full: true };
 
@@ -45,9 +48,9 @@ export class Soak {
     replays: 0,
     reconciled: 0,
   };
-  /** From when on nobody touched the coordinator any more, in minutes. */
+  /** The minute from which the coordinator was not disturbed. */
   undisturbedFromMinute = 0;
-  /** How long outcomes are kept: from then on the files should not grow. */
+  /** The retention of outcomes. After that time the files should not grow. */
   readonly retentionS: number;
   readonly #random: Random;
   readonly #startedAtMs = nowMs();
@@ -56,7 +59,7 @@ export class Soak {
   #server: Server | undefined;
   #clients: Clients | undefined;
   #isOver = false;
-  /** The reconciliations that are under way; none is started while everything is checked. */
+  /** The number of reconciliations started. None starts while everything is checked. */
   #reconciliations = 0;
   readonly #reconciling = new Set<Promise<void>>();
   #isChecking = false;
@@ -64,7 +67,7 @@ export class Soak {
   constructor(options: SoakOptions) {
     this.options = options;
     this.#random = new Random(options.seed, "soak");
-    // The whole way of an outcome several times over: kept, copied, forgotten.
+    // Short enough that outcomes are kept, copied and pruned several times in a run.
     this.retentionS = Math.round(Math.min(300, Math.max(60, options.minutes * 8)));
   }
 
@@ -118,7 +121,10 @@ export class Soak {
     return this.#server;
   }
 
-  /** Load for half of the retention, so that nothing is forgotten before it was checked; then everything is checked. */
+  /**
+   * Runs load for half of the retention, so that no outcome is pruned before it is checked. Then everything
+   * is checked.
+   */
   async #cycle(): Promise<void> {
     const { folder, seed, minutes } = this.options;
     const server = this.#server ?? (await this.#start());
@@ -169,7 +175,7 @@ export class Soak {
       this.totals.kills += 1;
       if (target === "workerd" && (await server.isBack())) return;
       if (server.isRunning) {
-        this.#complain("a server whose runtime was killed did not come back");
+        this.#complain("a server whose runtime was killed did not recover");
         await server.kill("group");
       }
     }
@@ -189,7 +195,7 @@ export class Soak {
     }
   }
 
-  /** As each cell would: its own recovery, beside its clients. */
+  /** Reconciles a cell at intervals, beside its clients. */
   async #recover(cell: string): Promise<void> {
     while (!this.#isOver) {
       await sleep(RECONCILE_MS);
@@ -209,7 +215,7 @@ export class Soak {
     const remote = this.#remote(cell);
     const { counters } = await reconcile({ local: database, remote, report }, recovery).catch(
       (error: unknown) => {
-        // A list that cannot be read: the coordinator is away, and the next run goes on.
+        // The list could not be read because the coordinator is down. The next run continues.
         if (error instanceof ReconcileAborted) return error.result;
         throw error;
       },
@@ -223,7 +229,9 @@ export class Soak {
     return new LocalDatabase(join(this.options.folder, "cells", `cell-${cell}.sqlite`));
   }
 
-  /** What the reconciliation decides is written down like the decisions of the clients: the verifier judges by it. */
+  /**
+   * Records the decisions of the reconciliation like those of the clients, because the verifier uses them.
+   */
   #remote(cell: string): RemoteLeases & { close: () => void } {
     const server = this.#server;
     const leases = new ClientLeases(
@@ -281,15 +289,17 @@ export class Soak {
     this.totals.unknown += unanswered;
     this.totals.replays += verifier.replays + records.calls.reduce((sum, { tries }) => sum + tries - 1, 0);
     log(
-      `minute ${Math.round(this.#ageMs / 6_000) / 10}: cycle ${this.totals.cycles + 1}, ${records.calls.length} calls, ${unanswered} unknown, ` +
-        `checked in ${Math.round((nowMs() - startedMs) / 100) / 10} s: ${this.complaints.length} complaints so far`,
+      `minute ${Math.round(this.#ageMs / 6_000) / 10}: cycle ` +
+        `${this.totals.cycles + 1}, ${records.calls.length} calls, ${unanswered} unknown, ` +
+        `checked in ${Math.round((nowMs() - startedMs) / 100) / 10} ` +
+        `s: ${this.complaints.length} complaints so far`,
     );
     if (found.length > 0)
       renameSync(join(folder, "records"), join(folder, `records-${this.totals.cycles + 1}`));
     for (const name of ["records", "history"]) rmSync(join(folder, name), { recursive: true, force: true });
   }
 
-  /** Nothing may be left on disk once the coordinator has had the time to tidy up. */
+  /** Checks that nothing is left on disk after the coordinator had time to clean up. */
   async #end(): Promise<void> {
     await sleep(8_000);
     const server = this.#server;
