@@ -1,4 +1,7 @@
-/** One process of a cell under load: begins, local transactions, commits, rollbacks and lookups until SIGTERM; SIGUSR2 ends it at once. */
+/**
+ * One process of a cell under load: begins, local transactions, commits, rollbacks and lookups until SIGTERM.
+ * SIGUSR2 aborts everything.
+ */
 import { openSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { patience } from "../../../demo/patience.ts";
@@ -20,7 +23,7 @@ import { recordingFetch } from "./recording-fetch.ts";
 
 export interface LoadClientOptions {
   url: string;
-  /** With `cells` for the databases and `records` for what is written down. */
+  /** The folder with `cells` for the databases and `records` for the records. */
   folder: string;
   cell: string;
   client: string;
@@ -28,17 +31,17 @@ export interface LoadClientOptions {
   seed: number;
   concurrency: number;
   names: number;
-  /** For a call with all its tries. */
+  /** The deadline of a call with all its attempts. */
   deadlineMs: number;
 }
 
 const MOST_OPS = 5;
 const LOOKUPS = 0.15;
-/** Of the granted leases: the cell changes its mind. */
+/** The share of granted leases that the cell rolls back on purpose. */
 const GIVEN_UP = 0.08;
-/** Of the local transactions: they fail. */
+/** The share of local transactions that fail. */
 const LOCAL_FAILURES = 0.04;
-/** Of the begins without an answer: left alone, as by a cell that forgot. */
+/** The share of begins without an answer that are left alone, as by a cell that forgot them. */
 const FORGOTTEN = 0.5;
 
 interface NameBucket {
@@ -71,7 +74,7 @@ const history = new History({
 });
 const fetchAndRecord = recordingFetch(history, client, (to, init) => fetch(to, init));
 
-/** Counts the tries of one logical call. */
+/** Counts the attempts of one logical call. */
 function counting(): { fetch: Fetch; tries: () => number } {
   let tries = 0;
   return { fetch: (to, init) => ((tries += 1), fetchAndRecord(to, init)), tries: () => tries };
@@ -105,7 +108,8 @@ function recorded(
 
 function answeredOf(kind: Kind, answer: Answer<string>): Answered {
   if (answer.kind === "ok") return { kind: "ok", state: answer.value };
-  // Refused, after a try that was not answered: that one may still be carried out. Decisions are final however often they are sent.
+  // The begin was refused after an attempt without an answer, which may still be carried out. Decisions are
+  // final however often they are sent.
   if (kind === "begin" && !answer.outcomeKnown) return { kind: "unknown", error: sentence(answer) };
   if (answer.kind === "unknown") return { kind: "unknown", error: answer.error };
   const { code, reason, conflicts } = answer;
@@ -145,7 +149,7 @@ const foundOf = ({
   lease: string | undefined;
 }) => ({ cell: owner, status, lease });
 
-/** Distinct ones; half of the time in another spelling. */
+/** Draws different names, half of them in another spelling. */
 function someBuckets(random: Random): NameBucket[] {
   const count = random.between(1, MOST_OPS);
   const picked = new Map<string, NameBucket>();
@@ -157,7 +161,7 @@ function someBuckets(random: Random): NameBucket[] {
   return [...picked.values()];
 }
 
-/** Names that the cell has are given up or changed, the others are asked for: a rename is one of each. */
+/** Destroys or replaces names that the cell owns, and creates all others. A rename is one of each. */
 function makeChange(random: Random): Change {
   const creates: Row[] = [];
   const destroys: Row[] = [];
@@ -184,7 +188,7 @@ function makeChange(random: Random): Change {
 
 class SimulatedFailure extends Error {}
 
-/** The rows and the lease's UUID, in one transaction. False: nothing was saved. */
+/** Saves the rows and the lease's UUID in one transaction. Returns false if nothing was saved. */
 function save(lease: string, { apply }: Change, shouldFail: boolean): boolean {
   try {
     database.transaction(() => {
@@ -194,9 +198,9 @@ function save(lease: string, { apply }: Change, shouldFail: boolean): boolean {
     });
     return true;
   } catch (error) {
-    // The lease says that nobody else can have changed these rows.
+    // While the lease is granted, no one else can have changed these rows.
     if (!(error instanceof SimulatedFailure))
-      recorder.problem(`lease ${lease} was granted, and the rows are not so: ${String(error)}`);
+      recorder.problem(`lease ${lease} was granted, but the rows do not match: ${String(error)}`);
     return false;
   }
 }
@@ -216,7 +220,7 @@ async function change(random: Random): Promise<void> {
     if (!cut.signal.aborted) await decide("rollback", lease);
     return;
   }
-  // A cell that is cut off here has saved its rows; its recovery commits.
+  // An aborted cell has saved its rows here, so its recovery commits the lease.
   if (cut.signal.aborted) return;
   const committed = await decide("commit", lease);
   if (committed.kind === "ok") await database.remove(lease);

@@ -13,7 +13,7 @@ export interface ClientsOptions {
   folder: string;
   keys: DevKeys;
   seed: number;
-  /** Of each cell. */
+  /** Processes of each cell. */
   processes?: number;
   concurrency?: number;
   names?: number;
@@ -34,7 +34,7 @@ export class Clients {
       mkdirSync(join(options.folder, name), { recursive: true });
   }
 
-  /** Again after the end as well: they are other processes, and do something else. */
+  /** Starts the processes. After `end`, it starts new ones with other random choices. */
   start(): void {
     this.#isEnding = false;
     for (const cell of cellIds)
@@ -42,7 +42,10 @@ export class Clients {
         this.#start(cell, `cell-${cell}-${index}`);
   }
 
-  /** Once this much more was written down, or after a while: the load has really come. The first call may take longer, on a busy machine. */
+  /**
+   * Waits until the clients have recorded this many more bytes, or for some time at most. The first record
+   * may take longer on a slow machine.
+   */
   async waitForRecords(bytes: number): Promise<void> {
     const before = this.#written();
     for (let tries = 0; tries < 400; tries += 1) {
@@ -57,7 +60,7 @@ export class Clients {
     return readdirSync(folder).reduce((sum, name) => sum + statSync(join(folder, name)).size, 0);
   }
 
-  /** As a cell's machine that fails. Another process takes its place, and knows only the cell's database. */
+  /** Kills one process, like a failing machine. Its replacement knows only the cell's database. */
   killOne(random: Random): void {
     const [client] = random.shuffled([...this.#running.keys()]);
     const child = client === undefined ? undefined : this.#running.get(client);
@@ -67,14 +70,14 @@ export class Clients {
     this.#start(client.slice("cell-".length).split("-")[0] ?? "", client);
   }
 
-  /** `SIGTERM`: what is under way comes to its end. `SIGUSR2`: it does not. */
+  /** `SIGTERM` lets running operations finish; `SIGUSR2` aborts them. */
   async end(signal: "SIGTERM" | "SIGUSR2"): Promise<string[]> {
     this.#isEnding = true;
     const problems: string[] = [];
     for (const child of this.#running.values()) child.kill(signal);
     for (const [client, child] of this.#running) {
       const code = await endOf(child);
-      // One that has just started knows no signal yet.
+      // A process that has just started does not handle signals yet.
       if (code !== 0 && child.signalCode !== signal)
         problems.push(`client ${client} ended with ${code ?? child.signalCode}: see clients.log`);
     }
@@ -91,7 +94,7 @@ export class Clients {
       cell,
       client,
       keys: { cell: keys.cells[cell] ?? "", router: keys.router },
-      // A process that takes another's place does something else.
+      // A replacement makes other random choices.
       seed: seed * 1_000 + this.#started,
       concurrency,
       names,

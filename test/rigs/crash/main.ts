@@ -1,4 +1,4 @@
-/** `npm run crash`: kills the coordinator again and again, and checks what it and its cells are left with. */
+/** `npm run crash`: kills the coordinator repeatedly, and checks its state and the cells' state each time. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,11 +10,11 @@ import { makeTemplate, runRound, type RoundResult, type RoundSettings } from "./
 
 const usage = `npm run crash -- [options]
 
-  --rounds N      rounds that kill at random moments (30); the failpoints come before them, with 0 as well
-  --seed N        what the rounds follow from (now)
-  --round N       only this one, again, from 1
-  --only WHAT     failpoints, or random
-  --help          this`;
+  --rounds N      rounds that kill at random moments (30), after one for each failpoint
+  --seed N        seed of all rounds (the time)
+  --round N       runs only this round, counted from 1
+  --only KIND     failpoints or random: runs only these rounds
+  --help          prints this text`;
 
 interface Options {
   seed: number;
@@ -68,7 +68,7 @@ const rowOf = ({
     String(settings.number),
     kill,
     moment,
-    settings.clientsSurvive ? "go on" : "cut off",
+    settings.clientsSurvive ? "continue" : "killed",
     kills,
     clientKills,
     begins,
@@ -86,7 +86,7 @@ async function tryRound(settings: RoundSettings, folder: string, template: strin
     return await runRound(settings, folder, template);
   } catch (error) {
     const complaints = [
-      `the round broke off: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
+      `the round was aborted: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
     ];
     return {
       settings,
@@ -145,7 +145,9 @@ async function main(): Promise<boolean> {
     `\n${renderTable({ title: "round", head, rows: outcomes.map(rowOf) }).join("\n")}\n\n`,
   );
   for (const line of failed)
-    process.stdout.write(`${line}; again: npm run crash -- --seed ${seed} --round ${line.split(" ")[1]}\n`);
+    process.stdout.write(
+      `${line}; to repeat: npm run crash -- --seed ${seed} --round ${line.split(" ")[1]}\n`,
+    );
   if (failed.length === 0) rmSync(folder, { recursive: true, force: true });
   process.stdout.write(`${outcomes.length - failed.length} passed, ${failed.length} failed\n`);
   return failed.length === 0;

@@ -2,7 +2,10 @@ import { closeSync, openSync, readdirSync, readFileSync, writeSync } from "node:
 import { join } from "node:path";
 import type { Batch, Bucket, Conflict } from "../../../src/client/index.ts";
 
-/** What a client writes down: one line before each call and one after its answer, so that a client that was killed leaves its question. */
+/**
+ * The records of a client: one line before each call and one after its answer, so that a killed client still
+ * leaves the call.
+ */
 
 export type Kind = "begin" | "commit" | "rollback" | "lookup";
 
@@ -18,7 +21,7 @@ export interface Answered {
   code?: string;
   reason?: string;
   conflicts?: readonly Conflict[];
-  /** Of a lookup: one per bucket; null: nobody has it. */
+  /** The result of a lookup: one entry per bucket, null if it has no owner. */
   found?: (Found | null)[];
   error?: string;
 }
@@ -35,10 +38,12 @@ export interface Called {
 type Line =
   | (Called & { line: "call"; id: string; atMs: number })
   | { line: "return"; id: string; atMs: number; tries: number; answer: Answered }
-  /** Something that must never happen. */
+  /** A problem that must never occur. */
   | { line: "problem"; client: string; text: string };
 
-/** One call as the verifier sees it. Without `answer` nobody was told: the client died, or the outcome is not known. */
+/**
+ * One call as the verifier sees it. Its `answer` is unknown if the client died or did not learn the outcome.
+ */
 export interface Call extends Called {
   id: string;
   calledAtMs: number;
@@ -47,7 +52,7 @@ export interface Call extends Called {
   answer: Answered;
 }
 
-/** The same clock for all processes of this machine. */
+/** A clock that all processes of this machine share. */
 export const nowMs = (): number => performance.timeOrigin + performance.now();
 
 export class Recorder {
@@ -89,7 +94,7 @@ export interface Records {
   problems: string[];
 }
 
-/** All that the clients of a folder wrote down, in the order of the calls. */
+/** Reads the records of all clients in a folder, in the order of the calls. */
 export function readRecords(folder: string): Records {
   const calls = new Map<string, Call>();
   const problems: string[] = [];
@@ -117,7 +122,7 @@ function callOf({ line: _line, atMs, ...called }: Extract<Line, { line: "call" }
   };
 }
 
-/** The last line of a client that was killed may be cut off. */
+/** The last line of a killed client may be incomplete and is skipped. */
 const linesOf = (text: string): Line[] =>
   text
     .split("\n")

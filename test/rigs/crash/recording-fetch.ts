@@ -2,7 +2,7 @@ import type { Batch, Bucket, Fetch } from "../../../src/client/index.ts";
 import type { LeaseState } from "../../../src/core/messages.ts";
 import type { Answer, BatchOp, Call, Recorder, SeenConflict, SeenRecord } from "../history/history.ts";
 
-/** Writes down every try of every call that the history knows, before it leaves and after its answer. */
+/** Records every attempt of every call that the history contains, before it is sent and after its answer. */
 export function recordingFetch(recorder: Recorder, client: string, inner: Fetch): Fetch {
   return async (url, init) => {
     const call = callOf(init.method, new URL(url).pathname, init.body);
@@ -28,7 +28,7 @@ function callOf(method: string, path: string, body: string | undefined): Call | 
   return method === "GET" ? { kind: "get", cell, lease } : undefined;
 }
 
-/** The rig's names are ASCII, so their canonical form is simple. */
+/** The rig's names are ASCII, so lower case is their canonical form. */
 const nameOf = ({ type, value }: Bucket): string => `${type}:${value.toLowerCase()}`;
 const reference = ({ type, id }: { type: string; id: string | number }): string => `${type}:${id}`;
 

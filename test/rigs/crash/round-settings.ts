@@ -3,7 +3,7 @@ import { failpoints, type Failpoint, type Side } from "./failpoints.ts";
 import type { RoundSettings } from "./round.ts";
 import type { KillTarget } from "./server.ts";
 
-/** A round follows from the seed and its number alone, so that it can be run again by itself. */
+/** A round depends only on the seed and its number, so that it can be repeated alone. */
 
 const sides: readonly Side[] = ["before", "after"];
 
@@ -11,7 +11,7 @@ export const matrix: readonly { failpoint: Failpoint; side: Side }[] = failpoint
   sides.map((side) => ({ failpoint, side })),
 );
 
-/** Numbers from 1: each failpoint on each side first, then random moments without end. */
+/** Numbers start at 1. First comes each failpoint on each side, then rounds with random moments. */
 export function drawRoundSettings(seed: number, number: number): RoundSettings {
   const random = new Random(seed, "settings", number);
   const entry = matrix[number - 1];

@@ -24,10 +24,10 @@ export interface RoundSettings {
   death:
     | { kind: "failpoint"; failpoint: Failpoint; side: Side; hit: number }
     | { kind: "random"; killTargets: readonly KillTarget[] };
-  /** The clients live through the death and go on; otherwise they are cut off with it. */
+  /** The clients keep running when the server dies. Otherwise they are killed with it. */
   clientsSurvive: boolean;
   killsClient: boolean;
-  /** Waits for the alarms instead of making the ledgers write. */
+  /** Waits for the alarms of the ledgers, instead of making them write. */
   isPatient: boolean;
 }
 
@@ -40,29 +40,29 @@ export interface RoundResult {
   rollbacks: number;
   unknown: number;
   replays: number;
-  /** Calls for which there is an order, bucket by bucket, that explains all answers. */
+  /** The number of calls for which the linearizability checker found an order. */
   ordered: number;
-  /** Empty: all is as it must be. */
+  /** Empty if the round passed. */
   complaints: string[];
 }
 
-/** So that recovery takes a round, not minutes. */
+/** Short times, so that recovery ends within a round. */
 export const quickLimits = {
   LEASEHOLD_SWEEP_AFTER_MS: "300",
   LEASEHOLD_MAX_BACKOFF_MS: "1000",
   LEASEHOLD_PULL_ROWS: "20",
 };
 
-/** About two hundred calls, in what the clients write down. */
+/** About two hundred calls, in bytes of the clients' records. */
 const FLOW_BYTES = 120_000;
 const REACH_MS = 60_000;
 const PRUNE_AFTER_S = 3;
-/** Past a ledger's own alarm, which says how far all is applied. */
+/** Longer than a ledger's alarm takes to save its applied position. */
 const PATIENCE_MS = 6_500;
 
 const sleep = (ms: number): Promise<void> => new Promise((resume) => setTimeout(resume, ms));
 
-/** A state folder that was set up and not used, to copy. */
+/** Makes a state folder that is set up and unused, to copy for each round. */
 export async function makeTemplate(folder: string): Promise<void> {
   mkdirSync(folder, { recursive: true });
   const server = new Server({ kind: "production", port: await freePort(), folder, variables: quickLimits });
@@ -119,7 +119,7 @@ class Round {
     const ordered = this.#workload === "prune" ? 0 : this.#checkHistory();
     const count = (kind: string, answer: string): number => countOf(records, kind, answer);
     if (!this.#isSetUp && !isLoaded(records))
-      this.#complaints.push("no begin or no commit was acknowledged: there was nothing to verify");
+      this.#complaints.push("no begin or no commit was acknowledged, so there was nothing to verify");
     return {
       settings: this.#settings,
       kills: this.#kills,
@@ -148,7 +148,7 @@ class Round {
     return this.#workload === "set_up";
   }
 
-  /** Production gets the arming variables as well: it must not know them. */
+  /** The production server gets the failpoint variables too, and must ignore them. */
   async #start(kind: ServerOptions["kind"], variables: Record<string, string> = {}): Promise<Server> {
     this.#server = new Server({
       kind,
@@ -162,7 +162,7 @@ class Round {
   }
 
   #startClients(server: Server): Clients {
-    // The same ones again, where there were some: they know what was done, and do something else.
+    // Clients of an earlier part are reused, with other random choices.
     const seed = this.#settings.seed * 1_000 + this.#settings.number;
     const clients =
       this.#clients ?? new Clients({ url: server.url, folder: this.#folder, keys: server.keys, seed });
@@ -183,7 +183,7 @@ class Round {
     };
   }
 
-  /** Leaves outcomes that are old enough to be forgotten, and nothing else. */
+  /** Leaves outcomes that are old enough to be pruned, and nothing else. */
   async #age(): Promise<void> {
     const server = await this.#start("production");
     this.#clients = this.#startClients(server);
@@ -195,7 +195,7 @@ class Round {
 
   async #dieAtFailpoint(): Promise<void> {
     const reached = new Promise<void>((resolve) => (this.#onFailpoint = resolve));
-    // The kill comes from here, whether the server is ready by then or not.
+    // This process kills the server, even if it is not ready yet.
     const killed = reached.then(() => this.#server?.kill("group"));
     const retention =
       this.#workload === "prune" ? { LEASEHOLD_OUTCOME_RETENTION_S: String(PRUNE_AFTER_S) } : {};
@@ -229,7 +229,7 @@ class Round {
     this.#clients = this.#startClients(server);
     for (const [index, target] of killTargets.entries()) {
       if (!server.isRunning) server = await this.#start("production");
-      // Mostly under full load, and now and then right after the start, while everybody is still recovering.
+      // Mostly under full load. Sometimes right after the start, during recovery.
       if (index === 0 || this.#random.chance(0.6)) await this.#clients.waitForRecords(FLOW_BYTES);
       await sleep(this.#random.between(0, 1_500));
       if (this.#settings.killsClient && index === 0) this.#clients.killOne(this.#random);
@@ -242,20 +242,20 @@ class Round {
     await server.kill(target);
     this.#kills += 1;
     if (target !== "workerd") return;
-    // Its other half starts another runtime; now and then it is told to end before that one is there.
+    // Node starts another runtime. Sometimes the server is stopped before that runtime is ready.
     const isBack = this.#random.chance(0.7) ? server.isBack() : this.#stop(server).then(() => true);
     if (await Promise.race([isBack, sleep(60_000).then(() => false)])) return;
-    this.#complaints.push("a server whose runtime was killed neither came back nor ended within 60 s");
+    this.#complaints.push("a server whose runtime was killed neither recovered nor ended within 60 s");
     await server.kill("group");
   }
 
-  /** The production server on the same state; clients go on, or were cut off. */
+  /** Starts the production server on the same state. Clients continue, or were killed. */
   async #afterDeath(): Promise<void> {
     const { clientsSurvive } = this.#settings;
     if (!clientsSurvive) this.#complaints.push(...((await this.#clients?.end("SIGUSR2")) ?? []));
     const current = this.#server;
     const server = current?.isRunning === true ? current : await this.#start("production", this.#arming());
-    // Cut off at one of the first writes: without others there would be nothing to verify.
+    // If the server died at one of its first writes, new clients run, so that there is something to verify.
     const isFresh =
       this.#isSetUp || (!clientsSurvive && !isLoaded(readRecords(join(this.#folder, "records"))));
     if (isFresh) this.#clients = this.#startClients(server);
@@ -271,16 +271,16 @@ class Round {
       cell,
       database: new LocalDatabase(join(this.#folder, "cells", `cell-${cell}.sqlite`)),
     }));
-    const recordingFetch = this.#recordingFetch();
+    const fetchAndRecord = this.#recordingFetch();
     const verifier = new Verifier(
-      { url: server.url, keys: server.keys, fetch: recordingFetch },
+      { url: server.url, keys: server.keys, fetch: fetchAndRecord },
       cells,
       records,
     );
     this.#complaints.push(...(await verifier.all({ forgetful: this.#workload === "prune" })));
     const hidden = await fetch(`${server.url}${CRON_PATH}`);
     if (hidden.status !== 404) this.#complaints.push(`production answers ${CRON_PATH} with ${hidden.status}`);
-    await this.#letLedgersWrite(server, recordingFetch);
+    await this.#letLedgersWrite(server, fetchAndRecord);
     const claims = new Set(
       cells.flatMap(({ cell, database }) => database.rows().map((row) => `${bucketOf(row)} of cell ${cell}`)),
     );
@@ -301,8 +301,8 @@ class Round {
     return recordingFetch(history, "verifier", (url, init) => fetch(url, init));
   }
 
-  /** The sweeps have their time, and every ledger answers and writes. */
-  async #letLedgersWrite(server: Server, recordingFetch: Fetch): Promise<void> {
+  /** Gives sweeps their time, and makes every ledger answer and write. */
+  async #letLedgersWrite(server: Server, fetchAndRecord: Fetch): Promise<void> {
     if (this.#settings.isPatient) return sleep(PATIENCE_MS);
     await sleep(500);
     for (const cell of cellIds) {
@@ -311,7 +311,7 @@ class Round {
         url: server.url,
         key: server.keys.cells[cell] ?? "",
         cell,
-        fetch: recordingFetch,
+        fetch: fetchAndRecord,
       });
       const leases = new ClientLeases(client);
       const answer = await leases.rollback(this.#random.uuid());
@@ -334,12 +334,15 @@ class Round {
     const buckets = new Set(claims.map(({ bucket }) => bucket));
     if (buckets.size !== claims.length) this.#complaints.push("a name is stored by two shards");
     for (const claim of stored)
-      if (!rows.has(claim)) this.#complaints.push(`stored, and no cell's row: ${claim}`);
+      if (!rows.has(claim)) this.#complaints.push(`stored without a row of a cell: ${claim}`);
     if (stored.length !== rows.size)
-      this.#complaints.push(`${stored.length} claims are stored, and the cells have ${rows.size} rows`);
+      this.#complaints.push(`${stored.length} claims are stored, but the cells have ${rows.size} rows`);
   }
 
-  /** On a busy machine the stop may have come before the alarms. One more life, in which they are all that happens. */
+  /**
+   * On a slow machine the server may have stopped before its alarms. It is started once more, without other
+   * work.
+   */
   async #giveTime(): Promise<void> {
     const server = await this.#start("production");
     await fetch(`${server.url}/v1/admin/cells`, {
@@ -350,7 +353,7 @@ class Round {
     await this.#stop(server);
   }
 
-  /** The cron goes on from where it died: after two more runs the fleet record is what the ledgers log. */
+  /** Two more cron runs must make the projection match the ledgers. */
   async #judgeCron(): Promise<void> {
     const server = await this.#start("failing");
     for (let run = 0; run < 2; run += 1) {
@@ -362,7 +365,10 @@ class Round {
     this.#complaints.push(...judgeRecord(state, readStores(state).leases));
   }
 
-  /** An outcome that was forgotten is none that the history knows; so not after a prune. */
+  /**
+   * Checks the history of all clients. Not used after a prune, because the checker does not model forgotten
+   * outcomes.
+   */
   #checkHistory(): number {
     const folder = join(this.#folder, "history");
     const events = readHistory(
@@ -370,13 +376,13 @@ class Round {
     );
     const result = checkHistory(events, { clockErrorMs: 2 });
     if (!result.ok) {
-      this.#complaints.push(`the history of ${result.bucket} has no order: ${result.explanation}`);
+      this.#complaints.push(`the history of ${result.bucket} cannot be ordered: ${result.explanation}`);
       return 0;
     }
     for (const bucket of result.undecided)
-      this.#complaints.push(`the history of ${bucket} is undecided: the search for an order was given up`);
+      this.#complaints.push(`the history of ${bucket} is undecided: the search for an order was stopped`);
     if (result.operations === 0 && !this.#isSetUp)
-      this.#complaints.push("the history is empty: there was nothing to order");
+      this.#complaints.push("the history is empty, so there was nothing to order");
     return result.operations;
   }
 }

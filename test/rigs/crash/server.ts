@@ -8,27 +8,33 @@ const scripts = { production: "scripts/start.ts", failing: "test/rigs/crash/fail
 
 const READY = "Leasehold is ready at";
 
-/** Who is killed: all of it, or one half while the other half is still there. A runtime that was killed is started again by the other half. */
+/**
+ * What is killed: the whole process group, or one of its two processes. Node starts a new runtime if workerd
+ * is killed.
+ */
 export const killTargets = ["group", "workerd", "node"] as const;
 export type KillTarget = (typeof killTargets)[number];
 
 export interface ServerOptions {
   kind: keyof typeof scripts;
   port: number;
-  /** Its `state` and its output. */
+  /** The folder of its `state` and its log. */
   folder: string;
   variables?: Record<string, string>;
 }
 
 const alive = new Set<ChildProcess>();
-/** Whatever is left of what was started here. */
+/** Kills everything that was started here and still runs. */
 export function killAll(): void {
   for (const child of alive) killGroup(child.pid);
 }
 process.on("exit", killAll);
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, () => process.exit(1));
 
-/** A child that leads a process group of its own, and that does not outlive this process. What it leaves in its temp folder lies beside its output. */
+/**
+ * Starts a child in its own process group. The child does not outlive this process. Its temporary folder is
+ * next to its log.
+ */
 export function startGroup(
   script: string,
   args: readonly string[],
@@ -54,7 +60,7 @@ export function killGroup(pid: number | undefined): void {
   try {
     if (pid !== undefined) process.kill(-pid, "SIGKILL");
   } catch {
-    // Gone already.
+    // It has already ended.
   }
 }
 
@@ -63,7 +69,7 @@ export const endOf = (child: ChildProcess): Promise<number | null> =>
     ? Promise.resolve(child.exitCode)
     : new Promise((end) => child.once("exit", (code) => end(code)));
 
-/** A coordinator in a process group of its own, as `kill -9` meets it. */
+/** A coordinator in its own process group, which can be killed as by `kill -9`. */
 export class Server {
   readonly url: string;
   readonly pid: number;
@@ -77,7 +83,7 @@ export class Server {
     this.url = `http://127.0.0.1:${port}`;
     this.stateFolder = join(folder, "state");
     this.#output = join(folder, "server.log");
-    // More than one shard, so that a crash may fall between them.
+    // More than one shard, so that a crash can happen between two shards.
     const env = {
       PORT: String(port),
       LEASEHOLD_STATE: this.stateFolder,
@@ -102,7 +108,7 @@ export class Server {
     return readFileSync(this.#output, "utf8").slice(this.#from);
   }
 
-  /** False: it ended first. */
+  /** Waits until the server is ready. Returns false if it ended first. */
   async ready(): Promise<boolean> {
     while (this.isRunning) {
       if (this.output.includes(READY)) return true;
@@ -119,7 +125,10 @@ export class Server {
     if (target === "node") killGroup(this.pid);
   }
 
-  /** After its runtime was killed: the process starts another one by itself. False: it did not. */
+  /**
+   * Waits until the process has started another runtime after its runtime was killed. Returns false if it did
+   * not.
+   */
   async isBack(): Promise<boolean> {
     for (let tries = 0; tries < 200 && this.isRunning; tries += 1) {
       const answer = await fetch(`${this.url}/healthz`).catch(() => undefined);
@@ -129,7 +138,7 @@ export class Server {
     return false;
   }
 
-  /** Asks it to end. Null: it did not end by itself. */
+  /** Asks the server to end. Returns its exit code, or null if a signal ended it. */
   async stop(): Promise<number | null> {
     if (this.isRunning) process.kill(this.pid, "SIGTERM");
     return this.ended;
@@ -140,7 +149,7 @@ export class Server {
   }
 }
 
-/** The processes of a group, as /proc knows them. */
+/** The processes of a group, from /proc. */
 function membersOf(group: number): { pid: number; name: string }[] {
   const pids = readdirSync("/proc").filter((entry) => /^\d+$/.test(entry));
   return pids.flatMap((pid) => {
