@@ -1,4 +1,6 @@
-/** Prints the Worker as `npm start` would run it, or the one of another entry: what scripts/coordinator.ts hands to the runtime. */
+/**
+ * Prints the bundle that scripts/coordinator.ts passes to the runtime, for `npm start` or for another entry.
+ */
 import { mkdtempSync, rmSync } from "node:fs";
 import { registerHooks } from "node:module";
 import { tmpdir } from "node:os";
@@ -8,7 +10,9 @@ const runtime = `
   export class Log {}
   export const LogLevel = {};
   export class Miniflare {}
-  export const convertV4MiniflareOptions = ({ script }) => { throw Object.assign(new Error("no runtime here"), { script }); };
+  export const convertV4MiniflareOptions = ({ script }) => {
+    throw Object.assign(new Error("no runtime here"), { script });
+  };
 `;
 registerHooks({
   resolve: (specifier, context, next) =>

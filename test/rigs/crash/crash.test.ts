@@ -1,4 +1,4 @@
-/** The part of the crash rig that runs with every change: `npm run crash` does the rest. */
+/** A slice of the crash rig that runs with every change. `npm run crash` runs all of it. */
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
@@ -28,11 +28,11 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
 });
 
-/** Of the failpoints, and of nothing else. */
+/** Texts that occur only in the failpoints. */
 const marks = [...Object.values(armVariables), CRON_PATH, "reportWhenDead", "wrappedD1"];
 const marksIn = (text: string): string[] => marks.filter((mark) => text.includes(mark));
 
-test("a production bundle holds nothing of the failpoints", { timeout: SLOW_MS }, () => {
+test("a production bundle contains no failpoints", { timeout: SLOW_MS }, () => {
   const bundle = (...entry: string[]): string =>
     execFileSync(process.execPath, [join(import.meta.dirname, "bundle.ts"), ...entry], {
       encoding: "utf8",
@@ -65,7 +65,7 @@ test("a production bundle holds nothing of the failpoints", { timeout: SLOW_MS }
   expect(sources.filter((source) => /(^|\/)test\//.test(source))).toEqual([]);
 });
 
-test("every durable write has a failpoint round, or a reason why not", () => {
+test("every durable write has a failpoint round, or a reason to have none", () => {
   const names = failpoints.map(({ name }) => name);
   const fromObjects = [...names, ...Object.keys(exempt)].filter((name) => !name.startsWith("cron:"));
   expect(fromObjects.toSorted()).toEqual(objectWrites.toSorted());
@@ -74,14 +74,14 @@ test("every durable write has a failpoint round, or a reason why not", () => {
   );
 });
 
-test("every write of the cron to D1 has a failpoint round, or a reason why not", () => {
+test("every write of the cron to D1 has a failpoint round, or a reason to have none", () => {
   const sources = join(root, "src/projections");
   const tasks = readdirSync(sources).flatMap((name) =>
     [
       ...readFileSync(join(sources, name), "utf8").matchAll(/database\.run\("([^"]+)"|\.run\("(health)"/g),
     ].map(([, task, other]) => task ?? other ?? ""),
   );
-  // The health check and the stale listing are calls of people, not of the cron.
+  // The health check and the stale listing are routes, not part of the cron.
   const others = new Set(["health", "read freshness", "read stale leases", "delete unknown leases"]);
   const writes = tasks.filter((task) => !others.has(task) && !task.startsWith("read "));
   const named = [...failpoints.map(({ name }) => name), ...Object.keys(exempt)].filter((name) =>
@@ -93,7 +93,7 @@ test("every write of the cron to D1 has a failpoint round, or a reason why not",
 type Asked = [method: string, path: string, body?: string | null];
 
 test(
-  "a failpoint is exactly where it says: before the write nothing is durable, after it all is, and nobody hears of it",
+  "a failpoint before a write leaves nothing durable, one after it everything, and neither is answered",
   { timeout: SLOW_MS },
   async () => {
     const here = join(folder, "exact");
@@ -153,14 +153,14 @@ test(
   },
 );
 
-/** Other rounds each day: over the weeks, all of them. */
+/** Different rounds each day, so that all of them run over some weeks. */
 const seed = Number(process.env["CRASH_SEED"] ?? today);
 const rounds = [
   ...[0, 1].map((index) => ((seed * 2 + index) % matrix.length) + 1),
   matrix.length + 1 + (seed % 1_000),
 ].map((number) => drawRoundSettings(seed, number));
 
-describe("killed and started again", () => {
+describe("a server that is killed and started again", () => {
   const template = join(folder, "template");
   beforeAll(() => makeTemplate(template), SLOW_MS);
 
@@ -176,7 +176,7 @@ describe("killed and started again", () => {
       );
       expect(
         complaints,
-        `${kill} ${moment}; again: npm run crash -- --seed ${seed} --round ${settings.number}`,
+        `${kill} ${moment}; to repeat it: npm run crash -- --seed ${seed} --round ${settings.number}`,
       ).toEqual([]);
       expect(kills).toBeGreaterThan(0);
     },
@@ -186,11 +186,11 @@ describe("killed and started again", () => {
 interface Lease {
   lease: string;
   row: Row;
-  /** What its cell was told last. */
+  /** The last call of its cell. */
   lastCall: Kind;
 }
 
-test("the verification sees what is lost, made up and left over", { timeout: SLOW_MS }, async () => {
+test("the verification reports lost, invented and leftover state", { timeout: SLOW_MS }, async () => {
   const here = join(folder, "tampered");
   mkdirSync(here);
   const variables = { ...quickLimits, LEASEHOLD_SHARDS: "1" };
@@ -276,10 +276,10 @@ test("the verification sees what is lost, made up and left over", { timeout: SLO
 
   const second = await start();
   const complaints = (await judged(second)).join("\n");
-  expect(complaints).toContain("ROUTES lost: cell 1 owns it, and a lookup finds nobody");
-  expect(complaints).toContain("cell 1 has a row and no record: ROUTES lost");
+  expect(complaints).toContain("ROUTES lost: cell 1 owns it, but a lookup finds no owner");
+  expect(complaints).toContain("cell 1 has a row without a record: ROUTES lost");
   expect(complaints).toContain("01 is ROLLED_BACK, though its cell received: begin ok, commit ok");
-  expect(complaints).toContain("ROUTES undone: nobody owns it, and a lookup finds ACTIVE of cell 1");
+  expect(complaints).toContain("ROUTES undone: it has no owner, but a lookup finds ACTIVE of cell 1");
   expect(complaints).not.toContain("right");
   await second.stop();
   database.close();

@@ -1,4 +1,7 @@
-/** A coordinator as `npm start` runs it, but of test/rigs/crash/worker.ts: the one that has failpoints. */
+/**
+ * Runs a coordinator as `npm start` does, but with the Worker of test/rigs/crash/worker.ts, which has
+ * failpoints.
+ */
 import { join } from "node:path";
 import { startCoordinator } from "../../../scripts/coordinator.ts";
 import { armVariables } from "./failpoints.ts";

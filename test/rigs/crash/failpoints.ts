@@ -1,12 +1,15 @@
 import { writePoints, type WritePoint } from "../../../src/core/write-points.ts";
 
-/** Where a process can be made to die: each durable write of the objects, and each write of the cron to D1. */
+/**
+ * The points at which a process can be killed: each durable write of the objects, and each write of the cron
+ * to D1.
+ */
 
 const objectKinds = ["directory", "ledger", "shard"] as const;
 export type ObjectKind = (typeof objectKinds)[number];
 export type Side = "before" | "after";
 
-/** The variables that arm the server under test. A server of `src/index.ts` does not know them. */
+/** The environment variables that arm a failpoint. A server of `src/index.ts` ignores them. */
 export const armVariables = {
   point: "CRASH_POINT",
   side: "CRASH_SIDE",
@@ -14,25 +17,25 @@ export const armVariables = {
   reportUrl: "CRASH_REPORT_URL",
 } as const;
 
-/** Of the server under test only: runs the cron at once. */
+/** Runs the cron at once. Only the server under test has this path. */
 export const CRON_PATH = "/crash/cron";
 
 /** What a round does so that the write is reached. */
 type RoundWorkload =
-  /** The very first start of a state folder. */
+  /** The first start with a state folder. */
   | "set_up"
   /** Begins, commits and rollbacks. */
   | "load"
-  /** The same, with the cron running all the time. */
+  /** The same, with the cron running continuously. */
   | "cron"
-  /** The same, on a folder whose older outcomes may be forgotten. */
+  /** The same, on a folder whose older outcomes may be pruned. */
   | "prune";
 
 export interface Failpoint {
-  /** `ledger:grant`; of the cron's own writes `cron:save leases`, after the name that the log has for it. */
+  /** Such as `ledger:grant`. For a write of the cron `cron:save leases`, with the name that the log uses. */
   name: string;
   workload: RoundWorkload;
-  /** It dies at one of the first so many hits. */
+  /** The process dies at one of the first `hits` hits. */
   hits: number;
 }
 
@@ -70,25 +73,25 @@ export const failpoints: readonly Failpoint[] = [
   { name: "cron:end run", workload: "cron", hits: 3 },
 ];
 
-/** Writes without a failpoint round, and why. */
+/** Writes without a failpoint round, and the reason. */
 export const exempt: Readonly<Record<string, string>> = {
-  "directory:keep_name": "the directory has one name and keeps none",
-  "directory:confirm_placement": "the directory fixes the placement and asks nobody",
-  "directory:change_cell": "an operator's call; no begin, commit, rollback or cron comes here",
-  "directory:revoke_key": "an operator's call; no begin, commit, rollback or cron comes here",
-  "directory:take_slot": "of verifications; no begin, commit, rollback or cron comes here",
-  "directory:release_slot": "of verifications; no begin, commit, rollback or cron comes here",
-  "ledger:set_state": "an operator's call; no begin, commit, rollback or cron comes here",
-  "ledger:revoke_cell_key": "an operator's call; no begin, commit, rollback or cron comes here",
-  "cron:reset cursor": "only for a ledger that was restored from a backup, which no crash makes",
+  "directory:keep_name": "the directory does not store its name",
+  "directory:confirm_placement": "the directory sets the placement and does not confirm it",
+  "directory:change_cell": "only an operator's call writes it",
+  "directory:revoke_key": "only an operator's call writes it",
+  "directory:take_slot": "only a verification writes it",
+  "directory:release_slot": "only a verification writes it",
+  "ledger:set_state": "only an operator's call writes it",
+  "ledger:revoke_cell_key": "only an operator's call writes it",
+  "cron:reset cursor": "only after a ledger was restored from a backup",
 };
 
-/** Every write that there is in the objects, as failpoints name it. */
+/** Every write of the objects, named as failpoints are. */
 export const objectWrites: readonly string[] = objectKinds.flatMap((kind) =>
   [...writePoints.any, ...writePoints[kind]].map((write) => `${kind}:${write}`),
 );
 
-/** Statements of the cron by how they begin; what does not write is null. */
+/** Patterns of the cron's statements. Null for statements that only read. */
 const statements: readonly [RegExp, string | null][] = [
   [/^\s*select/i, null],
   [/^insert into "cron_runs" .* on conflict do nothing/i, "begin run"],
@@ -102,7 +105,7 @@ const statements: readonly [RegExp, string | null][] = [
   [/^\s*DELETE FROM leases WHERE \(cell_id, created_position\) IN/, "prune leases"],
 ];
 
-/** Undefined for what only reads. Throws for a statement that is not listed: a new write needs a failpoint. */
+/** Returns undefined for a read. Throws for an unknown statement, because a new write needs a failpoint. */
 export function cronWriteOf(sql: string): string | undefined {
   const known = statements.find(([pattern]) => pattern.test(sql));
   if (known === undefined)

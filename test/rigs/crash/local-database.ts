@@ -3,16 +3,21 @@ import { LeaseDatabase } from "../../../demo/lease-database.ts";
 
 const schema = `
   CREATE TABLE IF NOT EXISTS name (
-    type TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, subject INTEGER NOT NULL, source INTEGER NOT NULL, PRIMARY KEY (type, key)
+    type TEXT NOT NULL,
+    key TEXT NOT NULL,
+    value TEXT NOT NULL,
+    subject INTEGER NOT NULL,
+    source INTEGER NOT NULL,
+    PRIMARY KEY (type, key)
   ) STRICT;
   CREATE TABLE IF NOT EXISTS sequence (last INTEGER NOT NULL) STRICT;
   INSERT INTO sequence SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM sequence);
 `;
 
-/** Of the names that the rig asks for. */
+/** The bucket types that the rig uses. */
 export type NameType = "ROUTES" | "USERNAMES";
 
-/** A row of the cell's: a name that it has. */
+/** A row of a cell: a name that it owns. */
 export interface Row {
   type: NameType;
   value: string;
@@ -31,13 +36,13 @@ export const claimOf = ({ type, value, subject, source }: Row): Claim => ({
   source: { type: sourceTypes[type], id: String(source) },
 });
 
-/** The database of a cell, which all of its processes share: its rows, and its outstanding leases. */
+/** A cell's database, shared by all of its processes: its rows and its outstanding leases. */
 export class LocalDatabase extends LeaseDatabase {
   constructor(path: string) {
     super(path, schema);
   }
 
-  /** Never given twice, to no process. */
+  /** Returns an id that no process gets again. */
   nextId(): number {
     return Number(
       this.database.prepare("UPDATE sequence SET last = last + 1 RETURNING last").get()?.["last"],
@@ -83,7 +88,7 @@ export class LocalDatabase extends LeaseDatabase {
     );
   }
 
-  /** A lease promises that the row is as the cell thinks: one row, or something is very wrong. */
+  /** Changes exactly one row. The lease guarantees that no one else has changed it. */
   #change(sql: string, ...values: (string | number)[]): void {
     const { changes } = this.database.prepare(sql).run(...values);
     if (Number(changes) !== 1)

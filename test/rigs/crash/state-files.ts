@@ -2,7 +2,7 @@ import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 
-/** What a coordinator left on disk when it ended: read from its files, by nobody's leave. */
+/** Reads the files that a coordinator left on disk when it ended. */
 
 interface Stored {
   /** `shard-3`, `cell-1`, `directory`. */
@@ -20,7 +20,7 @@ function storedObjects(stateFolder: string, className: string): Stored[] {
   );
   return names.flatMap((file) => {
     const database = new DatabaseSync(join(folder, file), { readOnly: true });
-    // One that died before its first write has no tables, and so nothing to log.
+    // An object that died before its first write has no tables.
     if (database.prepare("SELECT 1 FROM sqlite_schema WHERE name IN ('hold', 'lease')").get() === undefined) {
       database.close();
       return [];
@@ -45,7 +45,7 @@ export interface StoredLease {
 export interface Stores {
   claims: StoredClaim[];
   leases: StoredLease[];
-  /** One sentence for each hold and open lease: after a recovery there are none. */
+  /** One sentence for each hold and open lease. After recovery there must be none. */
   leftovers: string[];
 }
 
@@ -80,11 +80,11 @@ export function readStores(stateFolder: string): Stores {
   return stores;
 }
 
-/** What the fleet record says otherwise than the ledgers. Only right after a run of the cron that came to its end. */
+/** Differences between the projection and the ledgers. Only meaningful right after a completed cron run. */
 export function judgeRecord(stateFolder: string, leases: readonly StoredLease[]): string[] {
   const folder = join(stateFolder, "storage", "d1", "miniflare-D1DatabaseObject");
   const file = readdirSync(folder).find((name) => name.endsWith(".sqlite") && !name.startsWith("metadata"));
-  if (file === undefined) return ["there is no fleet record"];
+  if (file === undefined) return ["there is no D1 database"];
   const d1: Stored = { name: "D1", database: new DatabaseSync(join(folder, file), { readOnly: true }) };
   const copies = new Map(
     rowsOf<StoredLease>(d1, "SELECT cell_id AS cell, uuid AS lease, state, position FROM leases").map(
@@ -113,7 +113,7 @@ export function judgeRecord(stateFolder: string, leases: readonly StoredLease[])
   ];
 }
 
-/** Bytes of all files below whose name ends so. */
+/** The total size in bytes of all files below a folder whose name has this ending. */
 export function sizeOf(folder: string, ending: string): number {
   return readdirSync(folder, { withFileTypes: true, recursive: true })
     .filter((entry) => entry.isFile() && entry.name.endsWith(ending))

@@ -9,12 +9,15 @@ import { createClient, type Batch, type Bucket, type Client, type Fetch } from "
 import { claimOf, sourceTypes, type LocalDatabase } from "./local-database.ts";
 import type { Call, Records } from "./record.ts";
 
-/** After a crash: what clients were told must be so, what they were not told may be either, and nothing is left over. */
+/**
+ * Verifies the state after a crash: acknowledged results hold, unacknowledged calls may have either result,
+ * and nothing is left over.
+ */
 
 export interface Deployment {
   url: string;
   keys: { router: string; cells: Record<string, string> };
-  /** Every call of the verification goes through it. */
+  /** The `fetch` of all calls of the verification. */
   fetch: Fetch;
 }
 
@@ -23,10 +26,10 @@ export interface CellSide {
   database: LocalDatabase;
 }
 
-/** One sentence for each thing that is not as it must be. */
+/** One sentence for each problem. */
 export type Complaints = string[];
 
-/** All that the clients know of one lease. */
+/** What the clients know about one lease. */
 interface KnownLease {
   cell: string;
   lease: string;
@@ -41,9 +44,9 @@ type Found = LeaseState | "none";
 
 const WIDTH = 12;
 const LOOKUP = 50;
-/** More than any sweep or alarm takes that has to come. */
+/** Longer than any sweep or alarm takes. */
 const SWEEPS_MS = 15_000;
-/** Small, so that there are several. */
+/** Small pages, so that there are several. */
 const PAGE = 7;
 
 export const bucketKey = ({ type, value }: Bucket): string => `${type} ${value.toLowerCase()}`;
@@ -65,14 +68,14 @@ function leasesOf({ calls }: Records): Map<string, KnownLease> {
       commit: "never asked",
       rollback: "never asked",
     };
-    // Acknowledged once is acknowledged.
+    // A call that was acknowledged once stays acknowledged.
     if (known[kind] !== "ok") known[kind] = answer.kind;
     leases.set(lease, known);
   }
   return leases;
 }
 
-/** Which states a lease may be in, after what its cell was told. */
+/** The states that a lease may be in after the answers that its cell received. */
 function allowed({ begin, commit, rollback }: KnownLease): Found[] {
   if (commit === "ok") return ["COMMITTED"];
   if (rollback === "ok") return ["ROLLED_BACK"];
@@ -92,7 +95,7 @@ export class Verifier {
   readonly #initial: ReadonlyMap<string, string>;
   replays = 0;
 
-  /** `initial`: who owned what before the records begin, by `bucketKey`. */
+  /** `initial`: the owners before the records begin, by `bucketKey`. */
   constructor(
     deployment: Deployment,
     cells: readonly CellSide[],
@@ -111,7 +114,10 @@ export class Verifier {
     this.#buckets = new Map(named.map((bucket) => [bucketKey(bucket), bucket]));
   }
 
-  /** Everything, in order. `forgetful`: outcomes may have been pruned. `sweepsMs`: how long the last of it may take to become right. */
+  /**
+   * Runs all checks in order. `forgetful`: outcomes may have been pruned. `sweepsMs`: how long sweeps and
+   * alarms may take until rows and claims agree.
+   */
   async all({ forgetful = false, sweepsMs = SWEEPS_MS } = {}): Promise<Complaints> {
     const seen = await this.#lookUpAll();
     const states = await this.#readStates();
@@ -155,22 +161,26 @@ export class Verifier {
       const state = states.get(known.lease) ?? "none";
       const { begin, commit, rollback } = known;
       if (allowed(known).includes(state)) continue;
-      // Only what was decided can be forgotten.
+      // Only decided leases can be forgotten.
       if (forgetful && state === "none" && (commit !== "never asked" || rollback !== "never asked")) continue;
       this.#complain(
-        `lease ${known.lease} is ${state}, though its cell received: begin ${begin}, commit ${commit}, rollback ${rollback}`,
+        `lease ${known.lease} is ${state}, though its cell received: ` +
+          `begin ${begin}, commit ${commit}, rollback ${rollback}`,
       );
     }
   }
 
-  /** What the coordinator may have forgotten, its cell was told. */
+  /** For leases that the coordinator may have forgotten, uses the outcome that the cell received. */
   #remembered(states: ReadonlyMap<string, Found>): Map<string, Found> {
     const outcomeOf = (lease: string): Found =>
       this.#leases.get(lease)?.commit === "ok" ? "COMMITTED" : "none";
     return new Map([...states].map(([lease, state]) => [lease, state === "none" ? outcomeOf(lease) : state]));
   }
 
-  /** A bucket is created once more than it is destroyed, by its owner, or as often: whatever the order was. */
+  /**
+   * For each bucket, its owner has one more committed create than destroys, and all others have as many. This
+   * holds in any order.
+   */
   #judgeOwners(seen: ReadonlyMap<string, ClaimRecord | undefined>, states: ReadonlyMap<string, Found>): void {
     const balances = this.#balances(states);
     for (const [key, record] of seen) {
@@ -196,18 +206,18 @@ export class Verifier {
         ? "no lease that the clients know"
         : `lease ${holder.lease}, ${states.get(holder.lease)}`;
     const shown =
-      record === undefined ? "nobody" : `${record.status} of cell ${record.cell}, held by ${held}`;
+      record === undefined ? "no owner" : `${record.status} of cell ${record.cell}, held by ${held}`;
     if (owner !== undefined) {
       if (record?.cell !== owner || record.status === "LEASE_CREATING")
-        this.#complain(`${key}: cell ${owner} owns it, and a lookup finds ${shown}`);
+        this.#complain(`${key}: cell ${owner} owns it, but a lookup finds ${shown}`);
       return;
     }
     if (record === undefined) return;
     const state = holder === undefined ? "none" : states.get(holder.lease);
     if (record.status === "LEASE_CREATING" && state === "GRANTED") return;
-    // A commit that nobody heard of may not have come to this shard yet.
+    // A commit without an answer may not have reached this shard yet.
     if (record.status === "LEASE_DESTROYING" && state === "COMMITTED" && holder?.commit === "unknown") return;
-    this.#complain(`${key}: nobody owns it, and a lookup finds ${shown}`);
+    this.#complain(`${key}: it has no owner, but a lookup finds ${shown}`);
   }
 
   #balances(states: ReadonlyMap<string, Found>): Map<string, Map<string, number>> {
@@ -224,10 +234,11 @@ export class Verifier {
     return balances;
   }
 
-  /** Rules B2, C4 and C7: every call may be made again, and the answers fit each other. */
+  /** Repeats calls: the answers must be consistent (B2, C4, C7). */
   async #replay(known: KnownLease, before: Found, forgetful: boolean): Promise<void> {
     const { cell, lease, batch, begin } = known;
-    // What was refused was refused; asking again is another begin. What may have been forgotten is not asked for.
+    // A refused begin is not repeated, because that would be a new begin. Neither is one whose outcome may
+    // have been forgotten.
     if (before === "none" && (begin !== "unknown" || forgetful)) return;
     const remote = this.#remote(cell);
     const begun = await remote.begin(lease, batch);
@@ -235,7 +246,8 @@ export class Verifier {
     if (before === "ROLLED_BACK") this.#expectRefusal(known, "begin", begun, "LEASE_ROLLED_BACK");
     else if (before !== "none") this.#expectState(known, "begin", begun, before);
     if (begin === "unknown") await this.#tryAnotherBatch(known, state);
-    // Half of what is open is left to the reconciliation, and half of the decisions that nobody heard of to the ledger's alarm.
+    // Half of the open leases are left to the reconciliation, and half of the decisions without an answer to
+    // the ledger's alarm.
     if (state !== "GRANTED" && known.commit !== "ok" && known.rollback !== "ok" && lease >= "8") return;
     if (state === "COMMITTED") await this.#repeat(known, "commit", "rollback", "LEASE_COMMITTED");
     else if (state === "ROLLED_BACK") await this.#repeat(known, "rollback", "commit", "LEASE_ROLLED_BACK");
@@ -244,7 +256,7 @@ export class Verifier {
     else if (state === "GRANTED")
       this.#expectState(known, "begin", await remote.begin(lease, batch), "GRANTED");
     else {
-      // Refused: a rollback still closes the id (rule C7).
+      // The begin was refused. A rollback still fences the UUID (C7).
       await this.#repeat(known, "rollback", "commit", "LEASE_ROLLED_BACK");
       this.#expectRefusal(known, "begin", await remote.begin(lease, batch), "LEASE_ROLLED_BACK");
     }
@@ -267,7 +279,7 @@ export class Verifier {
     );
   }
 
-  /** Twice the decision, then the other one. */
+  /** Sends the decision twice, then the opposite one. */
   async #repeat(
     known: KnownLease,
     decision: "commit" | "rollback",
@@ -285,7 +297,8 @@ export class Verifier {
     this.replays += 1;
     if (answer.kind === "ok" && answer.value === state) return;
     this.#complain(
-      `lease ${lease}, ${state}: the replayed ${what} got ${answer.kind === "ok" ? answer.value : sentence(answer)}`,
+      `lease ${lease}, ${state}: the replayed ${what} got ` +
+        (answer.kind === "ok" ? answer.value : sentence(answer)),
     );
   }
 
@@ -293,11 +306,12 @@ export class Verifier {
     this.replays += 1;
     if (answer.kind === "refused" && answer.reason === reason) return;
     this.#complain(
-      `lease ${lease}: the replayed ${what} was to be refused with ${reason}, and got ${answer.kind === "ok" ? answer.value : sentence(answer)}`,
+      `lease ${lease}: the replayed ${what} must be refused with ${reason}, but ` +
+        `got ${answer.kind === "ok" ? answer.value : sentence(answer)}`,
     );
   }
 
-  /** The product's own recovery. Nobody else is there, so nothing has to be waited for. */
+  /** Runs the SDK's reconciliation, without waiting times, because no other process of the cell runs. */
   async #reconcile({ cell, database }: CellSide): Promise<void> {
     const options = { commitGraceMs: 0, staleMs: 0, orphanMs: 0, full: true, pageSize: PAGE };
     const run = () =>
@@ -315,7 +329,7 @@ export class Verifier {
       this.#complain(`cell ${cell}: the second reconciliation still found ${JSON.stringify(counters)}`);
   }
 
-  /** Holds that were nobody's, and decisions that nobody heard of, have the time of the sweeps and alarms. */
+  /** Waits for the sweeps and alarms to drop orphaned holds and to apply decisions without an answer. */
   async #compareInTime(side: CellSide, sweepsMs: number): Promise<Complaints> {
     for (const endMs = performance.now() + sweepsMs; ;) {
       const complaints = await this.#compare(side);
@@ -324,7 +338,7 @@ export class Verifier {
     }
   }
 
-  /** The claims of a cell are its rows, and no lease is open on either side. */
+  /** Checks that the claims of a cell match its rows and that no lease is open on either side. */
   async #compare({ cell, database }: CellSide): Promise<Complaints> {
     const found: Complaints = [];
     const rows = new Map(database.rows().map((row) => [claimText(claimOf(row)), row]));
@@ -336,7 +350,7 @@ export class Verifier {
           found.push(`${text}: ${record.status} by ${record.lease ?? "no lease"}`);
       }
     }
-    for (const text of rows.keys()) found.push(`cell ${cell} has a row and no record: ${text}`);
+    for (const text of rows.keys()) found.push(`cell ${cell} has a row without a record: ${text}`);
     const open = await this.#remote(cell).list({ pageToken: "", pageSize: PAGE });
     for (const { uuid } of open.leases) found.push(`cell ${cell}: lease ${uuid} is outstanding`);
     for (const { uuid } of await database.list({ afterUuid: "", limit: 100 }))
@@ -349,7 +363,8 @@ export class Verifier {
     for (const { cell, database } of this.#cells) {
       for (const row of database.rows()) {
         const key = bucketKey(row);
-        if (owners.has(key)) this.#complain(`${key}: two cells have it, ${owners.get(key)} and ${cell}`);
+        if (owners.has(key))
+          this.#complain(`${key}: two cells have a row for it, ${owners.get(key)} and ${cell}`);
         owners.set(key, cell);
       }
     }
@@ -378,11 +393,11 @@ function foundOf(answer: Answer<LeaseState>): Found {
   throw new Error(`a lease cannot be read: ${sentence(answer)}`);
 }
 
-/** Of a begin whose outcome was not known, and that had done nothing. */
+/** The state after a repeated begin whose first attempt had no effect. */
 function foundAfter(begun: Answer<LeaseState>): Found {
   if (begun.kind === "ok") return begun.value;
   if (begun.kind === "refused" && (begun.conflicts.length > 0 || begun.code === "ABORTED")) return "none";
   throw new Error(
-    `a begin that had done nothing was to be granted or to meet a conflict: ${sentence(begun)}`,
+    `a repeated begin without an effect must be granted or meet a conflict, but got ${sentence(begun)}`,
   );
 }

@@ -1,4 +1,7 @@
-/** The Worker with failpoints: the production objects on ports that die at one durable write. Only the crash rig starts it. */
+/**
+ * The Worker with failpoints: the production objects, on ports that stop at one durable write. Only the crash
+ * rig starts it.
+ */
 import type { Ports, Synchronous } from "../../../src/core/ports.ts";
 import type { WritePoint } from "../../../src/core/write-points.ts";
 import type { Env } from "../../../src/env.ts";
@@ -15,14 +18,14 @@ interface ArmedFailpoint {
   point: string;
   side: Side;
   hitsLeft: number;
-  /** The address that is told of the death. */
+  /** The URL to call when the failpoint was reached. */
   reportUrl: string;
 }
 
-/** Of the isolate, which holds the Worker and all objects: one process dies as a whole. */
+/** State of the isolate, which contains the Worker and all objects, so all of them die together. */
 let armed: ArmedFailpoint | undefined;
 let isDead = false;
-/** The last write is, and the end may come. */
+/** Whether the last write is durable. */
 const last = { isDurable: false };
 
 class Died extends Error {}
@@ -39,16 +42,16 @@ function arm(env: Env): void {
   armed ??= { point, side: side === "after" ? "after" : "before", hitsLeft: Number(nth ?? 1), reportUrl };
 }
 
-/** Which side of this write is to be the last moment. Counts the hit. */
+/** Counts a hit. Returns the side of this write at which the process must die, if any. */
 function hit(names: readonly string[]): Side | undefined {
   if (armed === undefined || !names.includes(armed.point)) return undefined;
   armed.hitsLeft -= 1;
   return armed.hitsLeft === 0 ? armed.side : undefined;
 }
 
-/** From now on nothing is written and nobody is answered. Once the last write is durable, whoever is told kills the process. */
+/** Stops all writes and answers. Once the last write is durable, the rig is called and kills the process. */
 function die(durable: Promise<unknown>): void {
-  // What runs in the same turn becomes durable together with the write, and nothing can fall in between.
+  // The rest of this turn becomes durable together with the write, so it still runs.
   queueMicrotask(() => (isDead = true));
   void durable.then(() => {
     last.isDurable = true;
@@ -58,13 +61,13 @@ function die(durable: Promise<unknown>): void {
 
 const report = (): void => void fetch(armed?.reportUrl ?? "", { method: "POST" }).catch(() => {});
 
-/** An object whose constructor was cut off cannot tell anybody; the requests that wait for it can. */
+/** An object that stopped in its constructor cannot call the rig. A waiting request calls it instead. */
 async function reportWhenDead(over: { yes: boolean }): Promise<void> {
   while (!over.yes && !last.isDurable) await new Promise((resume) => setTimeout(resume, 5));
   if (last.isDurable) report();
 }
 
-/** A timer keeps the runtime from noticing that nothing will ever happen. */
+/** Never returns. The timer keeps the runtime from detecting that nothing will happen. */
 async function silence(): Promise<never> {
   for (;;) await new Promise((resume) => setTimeout(resume, 60_000));
 }
@@ -99,7 +102,7 @@ const failing =
       ...real,
       sql: { ...real.sql, transaction, flush: () => unlessDead(real.sql.flush()) },
       alarm: { ...real.alarm, set: (atMs) => (isDead ? undefined : real.alarm.set(atMs)) },
-      // A dead process does not even end its instances.
+      // A dead process does not end its instances either.
       halt: (reason) => (isDead ? undefined : real.halt(reason)),
     };
     return ports;
