@@ -1,4 +1,4 @@
-/** Every durable write of a begin × everything that can go wrong there: docs/internals/fault-matrix.md. */
+/** Every durable write of a begin, with every fault. See docs/internals/fault-matrix.md. */
 import { scenarios } from "./scenarios.ts";
 import { matrixSuite } from "./suite.ts";
 

@@ -1,17 +1,17 @@
-/** A caller as a cell or an operator is one: over HTTP, and with the same UUID again until the answer is clear. */
+/** A caller over HTTP, such as a cell or an operator. */
 import { createExecutionContext, createScheduledController } from "cloudflare:test";
 import { env, signedKey } from "../../support/workerd/api.ts";
 import worker from "./worker.ts";
 import type { TestDeployment } from "./test-deployment.ts";
 
 export interface Received {
-  /** 0: the Worker died. */
+  /** 0 if the Worker died. */
   status: number;
   json: { code?: string; reason?: string; lease?: { uuid: string; state: string } } & Record<string, unknown>;
 }
 
 const DEAD: Received = { status: 0, json: {} };
-/** How often somebody looks whether the Worker is still there. */
+/** The interval for checking whether the Worker is alive. */
 const LOOK_MS = 5;
 
 export class Client {
@@ -54,7 +54,7 @@ export class Client {
     });
   }
 
-  /** When everything dies, so does the Worker, and its caller loses the connection. */
+  /** Returns DEAD if the Worker dies during `work`, like a lost connection. */
   async #unlessDead(work: () => Promise<Received>): Promise<Received> {
     this.#deployment.born("worker");
     const watch = { isOver: false };

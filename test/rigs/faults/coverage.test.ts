@@ -1,4 +1,4 @@
-/** The matrix as a whole: nothing that the code writes is left out, and the documentation says what is in it. */
+/** Tests the whole matrix: it covers every write, and the documentation lists its scenarios. */
 import { expect, test } from "vitest";
 import { writePoints } from "../../../src/core/write-points.ts";
 import documentation from "../../../docs/internals/fault-matrix.md?raw";
@@ -8,7 +8,7 @@ import { callFaults, writeFaults } from "./armed-fault.ts";
 import { prepareDatabases, record } from "./play.ts";
 import { scenarios } from "./scenarios.ts";
 
-/** Write points that no scenario can reach, and why. */
+/** Write points that no scenario can reach, and the reason. */
 const unreachable: Record<string, string> = {};
 
 await prepareDatabases();
@@ -49,7 +49,7 @@ test("the documentation lists the writes of every scenario", () => {
       namesIn(writes ?? ""),
     ]),
   );
-  // What goes to two objects at the same time has no order.
+  // Writes of two objects at the same time have no order.
   expect(Object.fromEntries(listed)).toEqual(
     Object.fromEntries(matrix.map(({ title, writes }) => [title, writes.toSorted()])),
   );

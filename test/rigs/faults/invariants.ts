@@ -1,4 +1,4 @@
-/** What must be true in the end, whatever went wrong on the way. */
+/** What must be true at the end of every row. */
 import { expect } from "vitest";
 import { env } from "../../support/workerd/api.ts";
 import { rowsOf } from "./objects.ts";
@@ -28,11 +28,12 @@ const shards = Array.from({ length: SHARDS }, (_, shard) => `shard${shard}`);
 const ledgersOf = ({ deployment }: Stage): Cell[] =>
   ([1, 2] as const).filter((cell) => deployment.used.has(`ledger${cell}`));
 
-/** Rows of all ledgers, by lease. */
+/** Reads the rows of all ledgers, by lease. */
 async function leaseRows(stage: Stage): Promise<Map<string, LeaseRow & { cell: Cell }>> {
   const rows = new Map<string, LeaseRow & { cell: Cell }>();
   for (const cell of ledgersOf(stage)) {
-    const statement = `SELECT lease, state, position, decided = 1 AND position > ${APPLIED} AS open FROM lease`;
+    const isOpen = `decided = 1 AND position > ${APPLIED}`;
+    const statement = `SELECT lease, state, position, ${isOpen} AS open FROM lease`;
     for (const row of await rowsOf<LeaseRow>(stage.deployment, `ledger${cell}`, statement))
       rows.set(row.lease, { ...row, cell });
   }
@@ -50,11 +51,11 @@ const namesOf = ({ create = [], destroy = [], replace = [] }: Batch): string[] =
   ...replace,
 ];
 
-/** A lease's state as its ledger has it, or, when it was forgotten, as it was last acknowledged. */
+/** A lease's state in its ledger or, if it was pruned, its last acknowledged state. */
 const stateOf = (known: Known, rows: Map<string, LeaseRow>): string | undefined =>
   rows.get(known.uuid)?.state ?? known.states.at(-1);
 
-/** Claims as the committed leases leave them, in the order of the scenario. */
+/** The claims that the committed leases leave, in the order of the scenario. */
 function expectedClaims(stage: Stage, rows: Map<string, LeaseRow>): object[] {
   const claims = new Map<string, object>();
   for (const known of stage.leases.values()) {
@@ -68,7 +69,7 @@ function expectedClaims(stage: Stage, rows: Map<string, LeaseRow>): object[] {
   return [...claims].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, claim]) => claim);
 }
 
-/** Holds are those of granted leases, claims those of committed ones, and what was acknowledged is so. */
+/** Holds must belong to granted leases and claims to committed ones, and acknowledged states must hold. */
 export async function expectConsistent(stage: Stage): Promise<void> {
   const rows = await leaseRows(stage);
   for (const [name, known] of stage.leases) expectKept(name, known, rows.get(known.uuid));
@@ -96,7 +97,7 @@ export async function expectConsistent(stage: Stage): Promise<void> {
 const byName = <Row extends { canonical: string }>(rows: Row[]): Row[] =>
   rows.toSorted((a, b) => (a.canonical < b.canonical ? -1 : 1));
 
-/** An acknowledged state is durable, and a decision never flips. */
+/** An acknowledged state must be durable, and a decision must not change. */
 function expectKept(name: string, { states }: Known, row: LeaseRow | undefined): void {
   const decided = [...new Set(states.filter((state) => state !== "GRANTED"))];
   expect({ name, decided: decided.length <= 1, states }).toEqual({ name, decided: true, states });
@@ -107,12 +108,12 @@ function expectKept(name: string, { states }: Known, row: LeaseRow | undefined):
       after: states.slice(firstDecided).map(() => decided[0]),
     });
   if (states.length === 0) return;
-  // A decided lease may be forgotten, once its retention is over; a granted one never.
+  // A decided lease may be pruned after its retention, but a granted one never.
   if (decided.length === 0) expect({ name, isThere: row !== undefined }).toEqual({ name, isThere: true });
   else if (row !== undefined) expect({ name, state: row.state }).toEqual({ name, state: decided[0] });
 }
 
-/** The decision that a lease has is the only one that can be had. */
+/** The opposite decision of every decided lease must be refused. */
 export async function expectFinal(stage: Stage): Promise<void> {
   const rows = await leaseRows(stage);
   for (const [name, known] of stage.leases) {
@@ -124,7 +125,10 @@ export async function expectFinal(stage: Stage): Promise<void> {
   }
 }
 
-/** D1 shows of each lease what its ledger says, the cells as the directory has them, and no cursor is behind. */
+/**
+ * D1 must have each lease as its ledger does and the cells as the directory does, with its cursors at the
+ * end.
+ */
 export async function expectRecordToMatch(stage: Stage): Promise<void> {
   const db = (env as unknown as Record<string, D1Database>)[stage.deployment.database];
   if (db === undefined) throw new Error("the deployment has no D1");
@@ -147,13 +151,13 @@ export async function expectRecordToMatch(stage: Stage): Promise<void> {
       .first();
     const last = Math.max(0, ...found.map(({ position }) => position));
     expect(cursor).toEqual({ position: last, error: null, name: stage.cells.get(id) });
-    // What was pruned in the ledger stays in the record.
+    // A lease that was pruned in its ledger stays in D1.
     for (const { uuid, states } of [...stage.leases.values()].filter((known) => known.cell === cell))
       if (states.length > 0) expect(copied.get(uuid)?.state).toBe(rows.get(uuid)?.state ?? states.at(-1));
   }
 }
 
-/** Revoked keys are refused and others are not; the directory shows every cell once. */
+/** Revoked keys must be refused and others accepted, and the directory must list every cell once. */
 export async function expectDirectory(stage: Stage): Promise<void> {
   const { json } = await stage.until("the list of cells", [{ status: 200 }], () =>
     stage.client.send("GET", "/v1/admin/cells"),
@@ -170,7 +174,10 @@ export async function expectDirectory(stage: Stage): Promise<void> {
   }
 }
 
-/** Keys in D1 are those in the directory. Only where the D1 is the deployment's alone: its keys have one cursor. */
+/**
+ * The keys in D1 must match the directory. Only for a D1 database that belongs to one deployment, because
+ * keys have one cursor.
+ */
 export async function expectKeysToMatch(stage: Stage): Promise<void> {
   const statement = "SELECT key_id AS id, position, revoked_at_ms AS revoked FROM";
   const made = await rowsOf<object>(

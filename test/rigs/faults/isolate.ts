@@ -1,14 +1,14 @@
 import { DEFAULT_BOUNDS } from "../../../src/projections/database.ts";
 import { CALL_TIMEOUT_MS } from "../../../src/projections/cron-run.ts";
 
-/** How long the cron waits for an object and for D1: constants, and the tests have no such time. */
+/** The timeouts of the cron for objects and D1. They are constants, and too long for tests. */
 const PATIENCE_MS = new Set<number | undefined>([CALL_TIMEOUT_MS, DEFAULT_BOUNDS.timeoutMs]);
-/** Longer than any answer takes that comes at all. */
+/** Longer than any answer takes that is not lost. */
 const SHORT_MS = 500;
 
 let isDone = false;
 
-/** Once, for the isolate that tests and objects share. */
+/** Prepares the isolate that tests and objects share. Only the first call has an effect. */
 export function prepareIsolate(): void {
   if (isDone) return;
   isDone = true;
@@ -16,7 +16,10 @@ export function prepareIsolate(): void {
   silenceEvents();
 }
 
-/** A thousand rows write a line per request; each goes to another process. */
+/**
+ * Drops log lines of events. A thousand rows write one for each request, and each line goes to another
+ * process.
+ */
 function silenceEvents(): void {
   const real = console.log.bind(console);
   console.log = (...given: unknown[]) => {
@@ -24,7 +27,7 @@ function silenceEvents(): void {
   };
 }
 
-/** Other timers of exactly that length are shortened as well: the limits that `play.ts` sets have others. */
+/** Shortens timers of exactly these lengths. The limits in `play.ts` have other values. */
 function shortenTimers(): void {
   const real = globalThis.setTimeout;
   const shortened = (work: (...given: unknown[]) => void, ms?: number, ...given: unknown[]): unknown =>

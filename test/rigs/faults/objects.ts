@@ -1,4 +1,4 @@
-/** The objects of a deployment as tests reach them: behind the wrapper, and for what no call can do. */
+/** Direct access of tests to the objects of a deployment, past the wrapper. */
 import { runInDurableObject } from "cloudflare:test";
 import { env } from "../../support/workerd/api.ts";
 import { LostAlarm, type TestDeployment } from "./test-deployment.ts";
@@ -21,7 +21,7 @@ export function stubOf(deployment: TestDeployment, label: string): DurableObject
   return namespace.getByName(deployment.physical(name));
 }
 
-/** Rows of an object. One that just died is asked again. */
+/** Reads rows of an object. Retries if its instance has just died. */
 export async function rowsOf<Row>(
   deployment: TestDeployment,
   label: string,
@@ -39,7 +39,7 @@ export async function rowsOf<Row>(
   }
 }
 
-/** Rings an object's alarm, as the platform does: again when it fails. False: none was set. */
+/** Rings an object's alarm as the platform does, with retries. Returns false if no alarm was set. */
 export async function ring(deployment: TestDeployment, label: string): Promise<boolean> {
   let isRinging = false;
   const deliver = (): Promise<unknown> =>
@@ -54,7 +54,7 @@ export async function ring(deployment: TestDeployment, label: string): Promise<b
       await deployment.send({ from: "platform", to: label, method: "alarm", deliver });
       return isRinging;
     } catch (error) {
-      // One that has thrown is given again.
+      // The platform retries an alarm that failed.
       if (!(error instanceof LostAlarm)) continue;
       await runInDurableObject(stubOf(deployment, label), (_, state) => state.storage.deleteAlarm());
       return false;

@@ -1,4 +1,4 @@
-/** Every other durable write × everything that can go wrong there: docs/internals/fault-matrix.md. */
+/** Every durable write outside begins, with every fault. See docs/internals/fault-matrix.md. */
 import { scenarios } from "./scenarios.ts";
 import { matrixSuite } from "./suite.ts";
 

@@ -1,4 +1,4 @@
-/** Plays a scenario with faults, lets it heal, and looks at what is left. */
+/** Runs a scenario with faults, recovers, and checks the invariants. */
 import { applyD1Migrations } from "cloudflare:test";
 import { env } from "../../support/workerd/api.ts";
 import {
@@ -13,7 +13,7 @@ import type { Scenario } from "./scenarios.ts";
 import { SHARDS, Stage } from "./stage.ts";
 import { newDeployment } from "./test-deployment.ts";
 
-/** So that waiting for an answer that does not come takes no time. */
+/** Short timeouts, so that waiting for a lost answer takes little time. */
 const shortLimits = {
   LEASEHOLD_EXCHANGE_TIMEOUT_MS: "150",
   LEASEHOLD_INQUIRY_TIMEOUT_MS: "100",
@@ -21,7 +21,7 @@ const shortLimits = {
   LEASEHOLD_COMMIT_DEADLINE_MS: "400",
 };
 
-/** For recording: what is slow there is slow by itself. */
+/** Long timeouts for recording, so that slowness causes no retries. */
 const patientLimits = {
   LEASEHOLD_EXCHANGE_TIMEOUT_MS: "600",
   LEASEHOLD_INQUIRY_TIMEOUT_MS: "600",
@@ -34,7 +34,7 @@ const OWN_DATABASES = ["OWN_DB_0", "OWN_DB_1", "OWN_DB_2", "OWN_DB_3"];
 const freeDatabases = [...OWN_DATABASES];
 const waiting: ((own: string) => void)[] = [];
 
-/** The tables of every D1. Once per file. */
+/** Creates the tables of every D1 database. Call it once per file. */
 export async function prepareDatabases(): Promise<void> {
   for (const name of [SHARED, ...OWN_DATABASES])
     await applyD1Migrations(databaseOf(name), env.TEST_MIGRATIONS);
@@ -46,7 +46,7 @@ function databaseOf(name: string): D1Database {
   return database;
 }
 
-/** A D1 for one deployment alone, empty; or the one that all others share. */
+/** Runs `work` with an empty D1 database of its own, or with the one that all other scenarios share. */
 async function inDatabase<T>(ownsD1: boolean, work: (name: string) => Promise<T>): Promise<T> {
   if (!ownsD1) return work(SHARED);
   const own = freeDatabases.pop() ?? (await new Promise<string>((resolve) => waiting.push(resolve)));
@@ -63,11 +63,11 @@ async function inDatabase<T>(ownsD1: boolean, work: (name: string) => Promise<T>
   }
 }
 
-/** A deployment of patient limits, with nothing in it. */
+/** A new, empty deployment with long timeouts. */
 export const startStage = (database = SHARED): Stage =>
   new Stage(newDeployment({ LEASEHOLD_SHARDS: String(SHARDS), ...patientLimits }, database));
 
-/** What a scenario does when nothing goes wrong. */
+/** Records what a scenario does without faults. */
 export async function record(scenario: Scenario): Promise<Journal> {
   return inDatabase(scenario.ownsD1 === true, async (database) => {
     const stage = startStage(database);
@@ -80,19 +80,24 @@ export async function record(scenario: Scenario): Promise<Journal> {
   });
 }
 
-/** On a busy machine what is slow is given up, and a fault that waits for what comes next may meet something else. */
+/** On a slow machine a call may time out, and a fault that waits for the next call may hit another one. */
 const TRIES = 3;
 
-/** Until every fault has happened where it should. `arm` makes them anew. */
+/**
+ * Runs a scenario until every fault has happened where it should. `arm` creates the faults for each attempt.
+ */
 export async function play(scenario: Scenario, arm: () => ArmedFault[]): Promise<void> {
   for (let tries = 1; ; tries += 1) {
-    const astray = await playOnce(scenario, arm());
-    if (astray.length === 0) return;
-    if (tries === TRIES) throw new Error(astray.join("\n"));
+    const misplaced = await playOnce(scenario, arm());
+    if (misplaced.length === 0) return;
+    if (tries === TRIES) throw new Error(misplaced.join("\n"));
   }
 }
 
-/** What happened elsewhere than it should; then the rest is not looked at. A failure tells what was called, in order. */
+/**
+ * Runs a scenario once. Returns the faults that happened elsewhere; then nothing else is checked. A failure
+ * lists the calls in order.
+ */
 async function playOnce(scenario: Scenario, faults: ArmedFault[]): Promise<string[]> {
   return inDatabase(scenario.ownsD1 === true, async (database) => {
     const stage = new Stage(newDeployment({ LEASEHOLD_SHARDS: String(SHARDS), ...shortLimits }, database));
@@ -102,8 +107,8 @@ async function playOnce(scenario: Scenario, faults: ArmedFault[]): Promise<strin
       await scenario.act(stage);
       await heal(stage, scenario);
       const { journal } = stage.deployment;
-      const astray = faults.flatMap((armed) => whereWrong(armed, journal));
-      if (astray.length > 0) return [...astray, "", journal.describe()];
+      const misplaced = faults.flatMap((armed) => whereWrong(armed, journal));
+      if (misplaced.length > 0) return [...misplaced, "", journal.describe()];
       await expectAll(stage, scenario);
       return [];
     } catch (error) {
@@ -114,12 +119,12 @@ async function playOnce(scenario: Scenario, faults: ArmedFault[]): Promise<strin
 }
 
 function whereWrong({ at, fired, write, call }: ArmedFault, { writes }: Journal): string[] {
-  if (!fired) return [`nothing happened at ${JSON.stringify(at)}`];
+  if (!fired) return [`no fault happened at ${JSON.stringify(at)}`];
   const isThere = write === undefined || writes.some((made) => made.label === write && made.call === call);
   return isThere ? [] : [`${call?.label} does not make ${write}`];
 }
 
-/** What is late arrives in between, so that it meets objects that have recovered. */
+/** Recovers. Stale messages arrive in the middle, when the objects have already recovered. */
 async function heal(stage: Stage, { ownsD1 = false }: Scenario): Promise<void> {
   await stage.ringAll();
   await stage.deployment.deliverStale();
@@ -137,7 +142,7 @@ async function expectAll(stage: Stage, { ownsD1 = false }: Scenario): Promise<vo
   if (ownsD1) await expectKeysToMatch(stage);
 }
 
-/** Every begin that was granted is the same lease again, and can be decided. */
+/** Repeats every granted begin, which must return the same lease, and decides it. */
 async function finish(stage: Stage): Promise<void> {
   let turn = 0;
   for (const [name, { cell, batch, states }] of stage.leases) {

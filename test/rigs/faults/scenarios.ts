@@ -1,4 +1,4 @@
-/** What the matrix is made of: each scenario is one thing that the coordinator does, with all that has to be there before. */
+/** The scenarios of the matrix. Each is one operation of the coordinator, with its preparation. */
 import { evictDurableObject } from "cloudflare:test";
 import { stubOf } from "./objects.ts";
 import { armFault, type Fault } from "./armed-fault.ts";
@@ -8,41 +8,41 @@ export interface Scenario {
   title: string;
   /** The rules that its rows prove. */
   rules: string;
-  /** Nothing goes wrong here, and nothing is recorded. */
+  /** The preparation, which has no faults and is not recorded. */
   arrange: (stage: Stage) => Promise<void>;
   act: (stage: Stage) => Promise<void>;
-  /** For the file that runs it: two of them share the work. */
+  /** Whether begins.test.ts or others.test.ts runs it. The two files share the work. */
   isBegin?: boolean;
-  /** It compares what D1 has for the deployment as a whole: it needs a D1 of its own. */
+  /** It compares the whole D1 database, so it needs one of its own. */
   ownsD1?: boolean;
-  /** What goes wrong stops nothing that comes behind it. */
+  /** A fault does not stop the calls after it. */
   goesOn?: boolean;
 }
 
-/** Free names, one on each shard; those of `warm` are taken. */
+/** Free names, one on each shard. The names of `TAKEN` are owned in some scenarios. */
 const FREE = [nameOn(0, 1), nameOn(1, 1)];
 const TAKEN = [nameOn(0), nameOn(1)];
 const [onFirst, onSecond] = FREE as [string, string];
 const DAY_MS = 86_400_000;
 
-/** Every object was used before. */
+/** Uses every object once. */
 async function warm(stage: Stage, cells: Cell[] = [1]): Promise<void> {
   for (const cell of cells) await stage.addCell(cell);
   for (const shard of [0, 1]) await stage.touch(`shard${shard}`);
 }
 
-/** A cell that has begun something: its ledger knows of attempts up to the first incarnation. */
+/** Makes each cell own a name, so that its ledger has raised its incarnation. */
 async function warmOwner(stage: Stage, cells: Cell[] = [1]): Promise<void> {
   await warm(stage, cells);
   for (const cell of cells) await stage.own(`owned by ${cell}`, cell, [nameOn(0, 2 + cell)]);
 }
 
-/** The ledger wakes up anew. */
+/** Evicts an object, so that a new instance starts. */
 async function restart(stage: Stage, label: string): Promise<void> {
   await evictDurableObject(stubOf(stage.deployment, label));
 }
 
-/** One message of the preparation goes wrong. */
+/** Makes one message of the preparation fail. */
 async function withFault(
   stage: Stage,
   label: string,
@@ -52,10 +52,10 @@ async function withFault(
   const armed = armFault({ label }, { kind } satisfies Fault);
   stage.deployment.faults = [armed];
   await work();
-  if (!armed.fired) throw new Error(`nothing was sent as ${label}`);
+  if (!armed.fired) throw new Error(`no message ${label} was sent`);
 }
 
-/** A decision that one shard has not heard of. */
+/** Prepares a decision that one shard has not received. */
 async function halfDecided(stage: Stage, cell: Cell, outcome: "commit" | "rollback"): Promise<void> {
   await stage.begin("half", cell, { create: FREE });
   await withFault(stage, `ledger${cell} > shard1 exchange ${outcome}`, "drop", () =>
@@ -87,7 +87,7 @@ export const scenarios: readonly Scenario[] = [
     },
   },
   {
-    title: "begin that is refused",
+    title: "refused begin",
     isBegin: true,
     rules: "[B6]",
     arrange: async (stage) => {
@@ -99,7 +99,7 @@ export const scenarios: readonly Scenario[] = [
     },
   },
   {
-    title: "begin that meets a hold of nobody",
+    title: "begin that meets an orphaned hold",
     isBegin: true,
     rules: "[B8]",
     arrange: async (stage) => {
@@ -111,7 +111,7 @@ export const scenarios: readonly Scenario[] = [
     },
   },
   {
-    title: "begin that meets a decision not yet applied",
+    title: "begin that meets an unapplied decision",
     isBegin: true,
     rules: "[B8]",
     arrange: async (stage) => {
@@ -202,7 +202,7 @@ export const scenarios: readonly Scenario[] = [
     },
   },
   {
-    title: "lookup that asks",
+    title: "lookup that inquires",
     rules: "[R2]",
     arrange: async (stage) => {
       await warm(stage);
@@ -228,7 +228,7 @@ export const scenarios: readonly Scenario[] = [
     },
   },
   {
-    title: "alarm that delivers again",
+    title: "alarm that repeats a delivery",
     rules: "[C3] [M3]",
     arrange: async (stage) => {
       await warm(stage);
@@ -244,7 +244,7 @@ export const scenarios: readonly Scenario[] = [
     ownsD1: true,
     goesOn: true,
     arrange: async (stage) => {
-      // What is decided now is old enough to be forgotten later.
+      // Decisions made now are old enough to be pruned later.
       stage.deployment.skewMs = -2 * DAY_MS;
       await warmOwner(stage, [1, 2]);
       await stage.cron();

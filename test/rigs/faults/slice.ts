@@ -1,8 +1,10 @@
-/** The rows that run with every change: each single fault, and another part of the pairs each day. */
+/**
+ * Selects the rows that run with every change: all single faults, and a different part of the pairs each day.
+ */
 import { env } from "../../support/workerd/api.ts";
 import type { Row } from "./matrix.ts";
 
-/** The pairs are divided into so many parts. */
+/** The number of parts that the pairs are divided into. */
 const PARTS = 14;
 
 const { FAULT_PAIRS } = env as unknown as {
@@ -14,7 +16,7 @@ export function isInSlice({ isPair, fault, at }: Row): boolean {
   return !isPair || FAULT_PAIRS === "all" || partOf(`${fault} at ${at}`) === Number(FAULT_PAIRS) % PARTS;
 }
 
-/** The same for one title always, and spread evenly over all of them. */
+/** A stable part for each title, spread evenly. */
 function partOf(title: string): number {
   let hash = 0;
   for (const character of title) hash = (Math.imul(hash, 31) + (character.codePointAt(0) ?? 0)) >>> 0;

@@ -1,4 +1,4 @@
-/** What the scenarios are written in: steps that a careful caller takes, each repeated until its answer is clear. */
+/** The steps of the scenarios. Each repeats its call, as a careful caller does, until its answer is clear. */
 import { MESSAGE_VERSION, type Envelope } from "../../../src/core/messages.ts";
 import { placementOf, shardOf } from "../../../src/core/placement.ts";
 import { opsOf } from "../../support/ops.ts";
@@ -7,9 +7,9 @@ import { ring, rowsOf, stubOf } from "./objects.ts";
 import type { TestDeployment } from "./test-deployment.ts";
 
 export const SHARDS = 2;
-/** Longer than any pause between two tries of unfinished work. */
+/** Longer than any pause between two retries. */
 const LONG_MS = 130_000;
-/** A caller that has no clear answer by then has found a fault. */
+/** After this many attempts without a clear answer the test fails. */
 const MAX_TRIES = 8;
 
 export type Cell = 1 | 2;
@@ -21,31 +21,31 @@ export interface Batch {
   replace?: string[];
 }
 
-/** What is known of a lease from the answers: nothing may ever contradict it. */
+/** What the answers said about a lease. Later state must never contradict it. */
 export interface Known {
   uuid: string;
   cell: Cell;
   batch: Batch;
-  /** As acknowledged, in order. */
+  /** The acknowledged states, in order. */
   states: string[];
 }
 
 type Expected = { status: number; reason?: string; code?: string };
 
-/** Statuses and codes after which the same call is made again. */
+/** Whether the answer is unclear, so that the call is repeated. */
 const isUnclear = ({ status, json }: Received): boolean =>
   [0, 429, 503, 504].includes(status) || json.code === "ABORTED";
 
-/** Of the only run that verifies. */
+/** The UUID of the only verification run. */
 const SLOT_UUID = "6f1c2a54-51c3-4f5e-9a0e-2f2d8f0a7b11";
 
 export class Stage {
   readonly deployment: TestDeployment;
   readonly client: Client;
   readonly leases = new Map<string, Known>();
-  /** Keys that were handed out, and what was acknowledged about them. */
+  /** The minted keys, and whether their revocation was acknowledged. */
   readonly keys = new Map<string, { id: string; key: string; cell: Cell; isRevoked: boolean }>();
-  /** What the directory must show: name of each cell. */
+  /** The cells that the directory must list, with their names. */
   readonly cells = new Map<string, string>();
   readonly envelope: Envelope = { version: MESSAGE_VERSION, placement: placementOf(SHARDS) };
 
@@ -54,7 +54,7 @@ export class Stage {
     this.client = new Client(deployment);
   }
 
-  /** Repeats a call until its answer is one of those that are expected; any other clear answer is a failure. */
+  /** Repeats a call until its answer is expected. Any other clear answer fails the test. */
   async until(what: string, expected: Expected[], call: () => Promise<Received>): Promise<Received> {
     const seen: string[] = [];
     for (let tries = 0; tries < MAX_TRIES; tries += 1) {
@@ -63,7 +63,7 @@ export class Stage {
       if (expected.some((one) => fits(answer, one))) return answer;
       seen.push(`${answer.status} ${answer.json.reason ?? answer.json.code ?? ""}`);
       if (!isUnclear(answer)) break;
-      // The first repetition comes at once, before anything had time to heal.
+      // The first retry comes at once, before anything can recover.
       if (tries > 0) await this.recover();
     }
     throw new Error(`${what} was answered with ${seen.join(", ")}`);
@@ -72,7 +72,7 @@ export class Stage {
   async addCell(cell: Cell, name = `Cell ${cell}`): Promise<void> {
     const id = this.deployment.cell(cell);
     const body = { cell_id: id, name, address: `https://cell-${cell}.example` };
-    // When the first answer was lost, the second one says that it is there.
+    // If the first answer was lost, the second one says that the cell exists.
     await this.until("adding a cell", [{ status: 201 }, { status: 409, reason: "CELL_EXISTS" }], () =>
       this.client.send("POST", "/v1/admin/cells", { body }),
     );
@@ -87,7 +87,7 @@ export class Stage {
     this.cells.set(id, name);
   }
 
-  /** Registers a lease without beginning it. */
+  /** Registers a lease in the test without beginning it. */
   lease(name: string, cell: Cell = 1, batch: Batch = {}): Known {
     const known = this.leases.get(name) ?? { uuid: crypto.randomUUID(), cell, batch, states: [] };
     this.leases.set(name, known);
@@ -125,7 +125,7 @@ export class Stage {
     );
   }
 
-  /** Begins and commits. */
+  /** Begins and commits a lease. */
   async own(name: string, cell: Cell, create: string[]): Promise<void> {
     await this.begin(name, cell, { create });
     await this.decide(name, "commit");
@@ -137,7 +137,7 @@ export class Stage {
     return answer;
   }
 
-  /** Whether a name is found. */
+  /** Looks up a name. */
   async lookup(value: string, expected: Expected[]): Promise<Received> {
     return this.until(`the lookup of ${value}`, expected, () =>
       this.client.send("GET", `/v1/records/ROUTES/${value}`, { key: "router" }),
@@ -165,7 +165,7 @@ export class Stage {
     await this.until("taking a slot", [{ status: 200 }], () => this.#slot("PUT", cell));
   }
 
-  /** When the first answer was lost, the second one says that there is none. */
+  /** If the first answer was lost, the second one says that the slot is not taken. */
   async releaseSlot(cell: Cell): Promise<void> {
     await this.until("releasing a slot", [{ status: 200 }], () => this.#slot("POST", cell, "/release"));
   }
@@ -184,13 +184,13 @@ export class Stage {
     );
   }
 
-  /** The first use of a shard. */
+  /** Uses a shard for the first time. */
   async touch(label: string): Promise<void> {
     const stub = stubOf(this.deployment, label) as unknown as { ping(message: Envelope): Promise<unknown> };
     await stub.ping(this.envelope);
   }
 
-  /** What a begin leaves behind whose ledger dies before the grant: a hold that is nobody's. */
+  /** Leaves an orphaned hold, as a begin whose ledger dies before the grant. */
   async orphan(cell: Cell, names: string[]): Promise<void> {
     const holder = {
       cell: this.deployment.cell(cell),
@@ -207,11 +207,11 @@ export class Stage {
         decisions: [],
         prepares: [{ ...holder, ops, allowMissing: false }],
       });
-      if (!answer.ok) throw new Error("the shard has refused an orphan");
+      if (!answer.ok) throw new Error("the shard refused an orphaned hold");
     }
   }
 
-  /** Time passes for all objects of the deployment, and one alarm rings. */
+  /** Advances the clocks of all objects, then rings one alarm. */
   async ring(label: string): Promise<void> {
     await this.deployment.quiet();
     this.deployment.skewMs += LONG_MS;
@@ -224,14 +224,14 @@ export class Stage {
     await this.deployment.deliverLate();
   }
 
-  /** Time passes, and every alarm rings. */
+  /** Advances the clocks, then rings every alarm. */
   async ringAll(): Promise<void> {
     await this.deployment.quiet();
     this.deployment.skewMs += LONG_MS;
     for (const label of this.#workers()) await ring(this.deployment, label);
   }
 
-  /** What the cron does for an object that has lost its alarm. The next ring finds one. */
+  /** Wakes objects that have lost their alarm, as the cron does. They set a new alarm. */
   async poke(): Promise<void> {
     this.deployment.skewMs += LONG_MS;
     for (const label of this.#workers()) {
@@ -245,15 +245,18 @@ export class Stage {
     }
   }
 
-  /** Objects that have alarms. */
+  /** The objects that have alarms. */
   #workers(): string[] {
     return [...this.deployment.used].filter((label) => label !== "directory").toSorted();
   }
 
-  /** Until every decision is applied; on a busy machine a message may take longer than its sender waits. */
+  /**
+   * Repeats alarms until every decision is applied. On a slow machine a message may take longer than its
+   * sender waits.
+   */
   async recover(): Promise<void> {
     await this.poke();
-    // Twice: what one object does gives work to another.
+    // Rings all alarms again, because one object's work creates work for another.
     await this.ringAll();
     for (let round = 0; round < MAX_TRIES; round += 1) {
       await this.ringAll();
@@ -261,7 +264,7 @@ export class Stage {
     }
   }
 
-  /** Those that the ledger does not know to be applied everywhere. */
+  /** The number of decisions that are not applied everywhere. */
   async #openDecisions(): Promise<number> {
     const ledgers = this.#workers().filter((label) => label.startsWith("ledger"));
     const open = ledgers.map((label) =>
@@ -271,7 +274,7 @@ export class Stage {
   }
 }
 
-/** Up to where all decisions are applied, as the ledger says. */
+/** SQL for the position up to which all decisions are applied. */
 export const APPLIED = "coalesce((SELECT value FROM meta WHERE name = 'applied_position'), 0)";
 
 const fits = ({ status, json }: Received, expected: Expected): boolean =>
@@ -294,7 +297,7 @@ function bodyOf({ create = [], destroy = [], replace = [] }: Batch): object {
   };
 }
 
-/** The nth name that lives on a shard. */
+/** The nth name of a shard. */
 export function nameOn(shard: number, nth = 0): string {
   for (let n = 0, seen = 0; ; n += 1) {
     if (shardOf("ROUTES", `n${n}`, SHARDS) === shard && seen++ === nth) return `n${n}`;

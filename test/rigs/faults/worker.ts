@@ -1,4 +1,7 @@
-/** The Worker as src/index.ts makes it, except that everything goes through a deployment (deployment.ts), where tests let it go wrong. */
+/**
+ * The Worker of src/index.ts, except that all calls go through a TestDeployment, where tests can make them
+ * fail.
+ */
 import type { Env } from "../../../src/env.ts";
 import { app } from "../../../src/http/app.ts";
 import { CellLedger as RealLedger } from "../../../src/objects/cell-ledger.ts";
@@ -35,20 +38,25 @@ export class Directory extends RealDirectory {
 
 const envs = new WeakMap<TestDeployment, { generation: number; env: Env }>();
 
-/** What caches hang on: an isolate has one for all of its requests. When everything has died it is another isolate. */
+/**
+ * One environment for all requests, because caches are keyed by it. After a `cut` there is another one, as in
+ * a new isolate.
+ */
 function workerEnv(env: Env, deployment: TestDeployment): Env {
   const { generation } = deployment;
   const known = envs.get(deployment);
   if (known?.generation === generation) return known.env;
   const isAlive = (): void => {
-    if (deployment.generation !== generation) throw new Error("this Worker has died");
+    if (deployment.generation !== generation) throw new Error("this Worker has ended");
   };
   const made = faultyEnv(env, deployment, "worker", isAlive);
   envs.set(deployment, { generation, env: made });
   return made;
 }
 
-/** The deployment is in the host of a request, `deployment-12.test`, and in the place of the cron's pattern. */
+/**
+ * The number of the deployment is in the host of a request (`deployment-12.test`) and in the cron pattern.
+ */
 export default {
   fetch: async (request, env, context) =>
     app.fetch(request, workerEnv(env, deploymentIn(new URL(request.url).hostname)), context),

@@ -1,4 +1,4 @@
-/** The wrapper itself: each fault does what it is there for, and nothing else. */
+/** Tests the wrapper: each fault does what its name says, and nothing else. */
 import { expect, test } from "vitest";
 import type { Env } from "../../../src/env.ts";
 import { env } from "../../support/workerd/api.ts";
@@ -10,17 +10,17 @@ import type { Stage } from "./stage.ts";
 
 await prepareDatabases();
 
-/** Long enough for any answer that comes at all. */
+/** Long enough for any answer that is not lost. */
 const SILENCE_MS = 250;
 
 interface Tried {
   stage: Stage;
   wrapped: Env;
-  /** `silence`, the names of an error's properties, or what was answered. */
+  /** `silence` for no answer, the names of an error's properties, or the answer. */
   outcome: unknown;
 }
 
-/** Freezes a cell, while this goes wrong. */
+/** Freezes a cell with one fault. */
 async function freeze(kind: CallFault | WriteFault): Promise<Tried> {
   const stage = startStage();
   await stage.addCell(1);
@@ -47,7 +47,7 @@ const writes = ({ stage }: Tried): number => stage.deployment.journal.writes.len
 
 const done = { ok: true, value: null };
 
-test("a request that is dropped is never carried out", async () => {
+test("drop: the call is never carried out", async () => {
   const tried = await freeze("drop");
   expect(tried.outcome).toBe("silence");
   await tried.stage.deployment.deliverLate();
@@ -55,13 +55,13 @@ test("a request that is dropped is never carried out", async () => {
   expect(await isFrozen(tried)).toBe(false);
 });
 
-test("an answer that is lost was carried out", async () => {
+test("lose_answer: the call is carried out and not answered", async () => {
   const tried = await freeze("lose_answer");
   expect(tried.outcome).toBe("silence");
   expect(await isFrozen(tried)).toBe(true);
 });
 
-test("what comes twice is carried out after the first has completed, and once more in the end", async () => {
+test("twice: the call is carried out again when it is done, and once more at the end", async () => {
   const tried = await freeze("twice");
   expect(tried.outcome).toEqual(done);
   expect(writes(tried)).toBe(2);
@@ -69,7 +69,7 @@ test("what comes twice is carried out after the first has completed, and once mo
   expect(writes(tried)).toBe(3);
 });
 
-test("what is late is carried out once its sender has given up", async () => {
+test("late: the call is carried out after its sender has given up", async () => {
   const tried = await freeze("late");
   expect(tried.outcome).toBe("silence");
   expect(await isFrozen(tried)).toBe(false);
@@ -77,7 +77,7 @@ test("what is late is carried out once its sender has given up", async () => {
   expect(await isFrozen(tried)).toBe(true);
 });
 
-test("what is stale is carried out after everything else", async () => {
+test("stale: the call is carried out after everything else", async () => {
   const tried = await freeze("stale");
   expect(tried.outcome).toBe("silence");
   await tried.stage.deployment.deliverLate();
@@ -90,19 +90,19 @@ test.each([
   ["overloaded", "overloaded"],
   ["retryable", "retryable"],
   ["reset", "durableObjectReset"],
-] as const)("an object that is %s carries nothing out, and the error has %s", async (kind, property) => {
+] as const)("%s: the call is not carried out, and its error has %s", async (kind, property) => {
   const tried = await freeze(kind);
   expect(tried.outcome).toEqual([property]);
   expect(await isFrozen(tried)).toBe(false);
 });
 
-test("a reset may also come after the work was done", async () => {
+test("reset_after: the call is carried out, then fails", async () => {
   const tried = await freeze("reset_after");
   expect(tried.outcome).toEqual(["durableObjectReset"]);
   expect(await isFrozen(tried)).toBe(true);
 });
 
-test("a crash before a write loses it, and a new instance goes on", async () => {
+test("crash_before: the write is lost, and a new instance continues", async () => {
   const tried = await freeze("crash_before");
   expect(tried.outcome).toEqual(["durableObjectReset"]);
   expect(await isFrozen(tried)).toBe(false);
@@ -110,13 +110,13 @@ test("a crash before a write loses it, and a new instance goes on", async () => 
   expect(await isFrozen(tried)).toBe(true);
 });
 
-test("a crash after a write keeps it, and is no answer", async () => {
+test("crash_after: the write is durable and not answered", async () => {
   const tried = await freeze("crash_after");
   expect(tried.outcome).toEqual(["durableObjectReset"]);
   expect(await isFrozen(tried)).toBe(true);
 });
 
-test("a cut keeps the write, and every object loses its memory", async () => {
+test("cut: the write is durable, and every object loses its memory", async () => {
   const tried = await freeze("cut");
   expect(await isFrozen(tried)).toBe(true);
   const { wrapped, stage } = tried;
@@ -126,7 +126,7 @@ test("a cut keeps the write, and every object loses its memory", async () => {
   expect(await ask()).toMatchObject({ ok: true });
 });
 
-test("a statement for D1 fails with its text, before or after it was carried out, or is never answered", async () => {
+test("D1 errors: a statement fails before or after it was carried out, or is never answered", async () => {
   const stage = startStage();
   const { DB } = faultyEnv(env, stage.deployment, "worker");
   const count = async (): Promise<number | null> =>
