@@ -1,7 +1,7 @@
-/** What may go wrong, where, and the record of what was done. */
+/** The faults, where they happen, and the journal of calls and writes. */
 import type { WritePoint } from "../../../src/core/write-points.ts";
 
-/** What can happen to a call. */
+/** The faults of a call. */
 export const callFaults = {
   drop: "never carried out, never answered",
   lose_answer: "carried out, never answered",
@@ -14,23 +14,26 @@ export const callFaults = {
   reset_after: "carried out: an error with `durableObjectReset`",
 } as const;
 
-/** What can happen to an object at one of its writes. */
+/** The faults of a write. */
 export const writeFaults = {
   crash_before: "the object dies in the turn before the write",
-  crash_after: "the object dies once the write is durable, and answers nobody",
-  cut: "all objects die once the write is durable, so that the next one finds nobody who remembers",
+  crash_after: "the object dies once the write is durable, and gives no answer",
+  cut: "all objects die once the write is durable, so that no object remembers it",
 } as const;
 
 export type CallFault = keyof typeof callFaults;
 export type WriteFault = keyof typeof writeFaults;
 
-/** `error`: D1 fails with this text, before it carries anything out or afterwards. */
+/** `error`: D1 fails with this text, before or after the statement is carried out. */
 export type Fault =
   | { kind: CallFault }
   | { kind: WriteFault }
   | { kind: "error"; text: string; carriedOut: boolean };
 
-/** A call or a write: the nth of its label, the next one of its label, or the next call to an object. */
+/**
+ * Where a fault happens: at the nth call or write with a label, at the next one with a label, or at the next
+ * call to an object.
+ */
 export type Spot = { label: string; nth?: number } | { to: string };
 
 export const keyOf = ({ label, nth }: { label: string; nth: number }): string => `${label} #${nth}`;
@@ -40,15 +43,15 @@ export function isAt(spot: Spot, label: string, nth: number): boolean {
   return label.includes(` > ${spot.to} `);
 }
 
-/** One fault at one spot. It happens once, and not before the one that it comes after. */
+/** A fault at one spot. It happens once, and only after the fault in `after`. */
 export interface ArmedFault {
   at: Spot;
   fault: Fault;
   after: ArmedFault | undefined;
-  /** The label of a write that the call makes which it happens to. */
+  /** The label of the write that the faulty call must make. */
   write: string | undefined;
   fired: boolean;
-  /** What it happened to. */
+  /** The call that it happened to. */
   call: CallRecord | undefined;
 }
 
@@ -60,16 +63,16 @@ export function armFault(
   return { at, fault, after, write, fired: false, call: undefined };
 }
 
-/** A call that was made: who asked whom for what. */
+/** A call that was made. */
 export interface CallRecord {
   label: string;
   nth: number;
   to: string;
-  /** It is being carried out. */
+  /** Whether it is being carried out. */
   open: boolean;
 }
 
-/** A durable write that was made, and the call that was being carried out. */
+/** A durable write, and the call that made it. */
 export interface WriteRecord {
   label: string;
   nth: number;
@@ -77,13 +80,13 @@ export interface WriteRecord {
   call: CallRecord | undefined;
 }
 
-/** What was done, in order, since the beginning of the scenario. */
+/** The calls and writes since the beginning of the scenario, in order. */
 export class Journal {
   readonly calls: CallRecord[] = [];
   readonly writes: WriteRecord[] = [];
   readonly #counts = new Map<string, number>();
 
-  /** Calls and writes, for whoever has to find out. */
+  /** A text that lists the calls and writes, for error messages. */
   describe(): string {
     const lines = this.calls.map((call) => [
       `${keyOf(call)}${call.open ? " (open)" : ""}`,
@@ -92,7 +95,7 @@ export class Journal {
     return lines.flat().join("\n");
   }
 
-  /** The how manieth of its label this is. */
+  /** Counts a label. Returns the number of this occurrence. */
   count(label: string): number {
     const nth = (this.#counts.get(label) ?? 0) + 1;
     this.#counts.set(label, nth);
@@ -105,7 +108,7 @@ export class Journal {
     return record;
   }
 
-  /** Of what is being carried out by the object, the latest call is the one that writes. */
+  /** The latest open call to an object, which is the one that writes. */
   caller(object: string): CallRecord | undefined {
     return this.calls.findLast(({ to, open }) => open && to === object);
   }

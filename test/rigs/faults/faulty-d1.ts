@@ -1,9 +1,9 @@
-/** A D1 whose executions go through a deployment, each under the names of what its statements do. */
+/** A D1 whose statements go through a TestDeployment, named after what they do. */
 import { wrappedD1 } from "../../support/workerd/wrapped-d1.ts";
 import { nameOf } from "./d1-names.ts";
 import type { TestDeployment } from "./test-deployment.ts";
 
-/** What D1 says when it fails, as its documentation lists it. The text is all that one gets. */
+/** The error texts that D1's documentation lists. D1 reports nothing else about a failure. */
 export const d1Errors = [
   "D1 DB reset because its code was updated.",
   "Internal error while starting up D1 DB storage caused object to be reset.",
@@ -17,7 +17,8 @@ export const d1Errors = [
   "D1 DB exceeded its CPU time limit and was reset.",
   "D1 DB's isolate exceeded its memory limit and was reset.",
   "Exceeded maximum DB size.",
-  "Your account has exceeded D1's maximum account storage limit, please contact Cloudflare to raise your limit",
+  "Your account has exceeded D1's maximum account storage limit, " +
+    "please contact Cloudflare to raise your limit",
 ] as const;
 
 export function faultyD1(

@@ -1,4 +1,7 @@
-/** The environment of a Worker or of an object, in which every call to an object and every statement for D1 goes through its deployment. */
+/**
+ * The environment of a Worker or an object, in which every call to an object and every D1 statement goes
+ * through a TestDeployment.
+ */
 import type { Env, Namespace } from "../../../src/env.ts";
 import type { Exchange, Inquiry } from "../../../src/core/messages.ts";
 import { faultyD1 } from "./faulty-d1.ts";
@@ -6,7 +9,7 @@ import type { TestDeployment } from "./test-deployment.ts";
 
 type Callable = Record<string, (message: unknown) => Promise<unknown>>;
 
-/** `from`: who calls. `isAlive` throws, or does not return, when that instance has died. */
+/** `from`: the caller's label. `isAlive` throws, or never returns, if that instance has died. */
 export function faultyEnv(
   env: Env,
   deployment: TestDeployment,
@@ -41,7 +44,10 @@ function faultyNamespace(
   return { getByName };
 }
 
-/** Every property is a method that asks the deployment. Made anew for each delivery, as a stub that has met a reset fails for ever. */
+/**
+ * A stub whose methods send through the deployment. Each delivery gets a new real stub, because a stub that
+ * met a reset fails for ever.
+ */
 function faultyStub(
   stub: () => Callable,
   deployment: TestDeployment,
@@ -70,7 +76,7 @@ function faultyStub(
   );
 }
 
-/** A shard knows itself by the number that it has in workerd; its ledgers know it by the one that it has in its deployment. */
+/** A shard uses its number in workerd, but its ledgers know the number within the deployment. */
 const withOwnNumber = (message: Inquiry): Inquiry => ({ ...message, shard: message.shard % 10 });
 
 const labelOf = (name: string): string => {

@@ -1,14 +1,17 @@
-/** The ports of an object whose writes a deployment may let fail, and whose time and alarms it keeps. */
+/**
+ * The ports of an object in a TestDeployment, which can make its writes fail and controls its clock and
+ * alarms.
+ */
 import { objectPorts, type PortsOf } from "../../../src/objects/ports.ts";
 import type { Ports, SqlValue, Synchronous } from "../../../src/core/ports.ts";
 import type { WritePoint } from "../../../src/core/write-points.ts";
 import { checkNamed } from "../../support/named-writes.ts";
 import { never, identityOf, type TestDeployment } from "./test-deployment.ts";
 
-/** Real alarms are set this much later, so that they ring when a test says so and at no other time. */
+/** Real alarms are set this much later, so that only tests ring them. */
 const ALARM_SHIFT_MS = 400 * 86_400_000;
 
-/** One instance of an object, from its constructor to its death. */
+/** One instance of an object, from its constructor to its end. */
 export class FaultyInstance {
   readonly deployment: TestDeployment;
   readonly label: string;
@@ -28,19 +31,19 @@ export class FaultyInstance {
     return this.#isDoomed;
   }
 
-  /** Goes no further when the instance has died: what it has not made durable is lost. */
+  /** Throws if the instance is dead. Everything that it has not made durable is lost. */
   readonly check = (): void => {
     if (this.#isDoomed) throw new Error("this instance has crashed");
     if (this.#generation < this.deployment.generation) this.die();
   };
 
-  /** Ends the running turn; nothing behind this line runs. */
+  /** Ends the instance and the running turn. */
   die(): never {
-    this.#ctx.abort("a crash that was asked for");
+    this.#ctx.abort("a crash that the test requested");
     throw new Error("this instance has crashed");
   }
 
-  /** What is written stays; nothing is written, sent or answered any more. */
+  /** Ends the instance once its writes are durable. Until then it writes, sends and answers nothing. */
   dieOnceDurable(): void {
     this.#isDoomed = true;
     this.deployment.doomed.add(this.label);
@@ -112,7 +115,7 @@ function shifted(alarm: Ports["alarm"], instance: FaultyInstance): Ports["alarm"
   };
 }
 
-/** An instance that is to die once its write is durable must not end before. */
+/** An instance that must die once its write is durable does not end before. */
 const haltOf =
   (ports: Ports, instance: FaultyInstance): Ports["halt"] =>
   (reason) => {

@@ -1,4 +1,4 @@
-/** The rows of the matrix, made from what the scenarios did when nothing went wrong. */
+/** The rows of the matrix, made from the journals of scenarios without faults. */
 import { d1Errors } from "./faulty-d1.ts";
 import {
   armFault,
@@ -16,17 +16,17 @@ import type { Scenario } from "./scenarios.ts";
 export interface Row {
   scenario: Scenario;
   fault: string;
-  /** What it goes wrong at, for its title. */
+  /** Where the fault happens, for the title. */
   at: string;
-  /** The durable writes that it is about, in order. */
+  /** The durable writes that the row covers, in order. */
   writes: string[];
-  /** Whether two durable writes fail, one after the other. */
+  /** Whether the row is about two consecutive writes. */
   isPair: boolean;
-  /** Made anew for each run. */
+  /** Creates the faults for one run. */
   arm: () => ArmedFault[];
 }
 
-/** What has to happen to every write, and to every two that follow each other. */
+/** The required faults of every write, and of every two consecutive writes. */
 const required = {
   write: ["crash_before", "crash_after", "lose_answer", "twice", "late"],
   pair: ["cut", "lose_answer", "twice", "late"],
@@ -34,7 +34,7 @@ const required = {
 
 const ofCalls: readonly CallFault[] = ["drop", "lose_answer", "twice", "late", "stale", "reset_after"];
 const ofPairs: readonly CallFault[] = ["lose_answer", "twice", "late"];
-/** To the caller they are all the same: one of them for each call, in turn. */
+/** The caller cannot distinguish these, so each call gets one of them, in turn. */
 const refusals: readonly CallFault[] = ["overloaded", "retryable", "reset"];
 
 export function rowsOf(scenario: Scenario, journal: Journal): Row[] {
@@ -74,15 +74,15 @@ function callRows(
   return isD1 ? [...rows, ...d1Rows(scenario, call, nthOfD1, writes)] : rows;
 }
 
-/** Every error that D1 is known for, before the work was done and afterwards. */
+/** Every error text of D1, before and after the work was done. */
 const errors = d1Errors.flatMap((text) => [
   { text, carriedOut: false },
   { text, carriedOut: true },
 ]);
-/** Of these, so many for each statement, in turn. */
+/** The number of errors for each statement, in turn. */
 const ERRORS_EACH = 4;
 
-/** Twice in a row, so that the second try fails as well. */
+/** Twice in a row, so that the retry fails as well. */
 function d1Rows(scenario: Scenario, call: CallRecord, nthOfD1: number, writes: string[]): Row[] {
   const from = nthOfD1 * ERRORS_EACH;
   return [...errors, ...errors]
@@ -107,7 +107,7 @@ function d1Rows(scenario: Scenario, call: CallRecord, nthOfD1: number, writes: s
 }
 
 function writeRows(scenario: Scenario, write: WriteRecord): Row[] {
-  // D1 cannot be made to crash; what it does then are its errors.
+  // D1 cannot be made to crash, so its errors are tested instead.
   if (write.call?.to === "d1") return [];
   const kinds: readonly WriteFault[] = ["crash_before", "crash_after"];
   return kinds.map((kind) => ({
@@ -132,14 +132,15 @@ function pairRows(scenario: Scenario, calls: CallRecord[], first: WriteRecord, s
     arm: () => [armFault(first, { kind: "cut" })],
   };
   const [one, other] = [first.call, second.call];
-  // Both in one call: what happens to it happens to both.
+  // One call makes both writes, so a fault of the call affects both.
   if (one === undefined || other === undefined || one === other) return [cut];
   const isOuter = calls.indexOf(other) < calls.indexOf(one);
   const both = ofPairs.map((kind): Row => {
     const goesOn = scenario.goesOn === true || (isOuter && kind === "twice");
     const armed = (): ArmedFault[] => {
       const earlier = armFault(one, { kind }, { write: written(first, one, kind) });
-      // Both shards are asked at once: when the answer of one is lost, the other has made its own first use by then.
+      // Both shards are asked at once. When the answer of one is lost, the other one has already done its
+      // first use.
       const isMadeBefore = kind === "lose_answer" && isFirstUse(second) && one.to !== other.to;
       const write = isMadeBefore ? undefined : written(second, other, kind);
       return [
@@ -154,28 +155,28 @@ function pairRows(scenario: Scenario, calls: CallRecord[], first: WriteRecord, s
   return [cut, ...both];
 }
 
-/** Where something was lost, its sender begins anew: the second fault waits for the call that comes with that. */
+/** After a lost message the sender starts again, so the second fault waits for the repeated call. */
 function nextOf({ label }: WriteRecord, second: WriteRecord, call: CallRecord, kind: CallFault): Spot {
-  // The repeated call is told that the cell exists: the ledger is first used by what comes then.
+  // The repeated call finds that the cell exists, so the ledger is first used by the call after it.
   if (label === "directory.add_cell" && second.label === "ledger1.keep_name" && kind !== "twice")
     return { to: call.to };
   return { label: call.label };
 }
 
-/** What the call must have written that the fault happens to; undefined: somebody else is there before it. */
+/** The write that the faulty call must make. Undefined if another call has already made it. */
 function written(write: WriteRecord, call: CallRecord, kind: CallFault): string | undefined {
   const { label } = write;
   if (kind !== "late") return label;
-  // The platform gives an alarm again at once.
+  // The platform repeats an alarm at once.
   if (call.label.startsWith("platform > ")) return undefined;
-  // The repeated begin comes earlier than the message that is late.
+  // The repeated begin arrives before the late message.
   return isFirstUse(write) ? undefined : label;
 }
 
 const isFirstUse = ({ label }: WriteRecord): boolean =>
   /^shard\d\.(keep_name|migrate|confirm_placement)$/.test(label);
 
-/** Writes, and pairs of them, for which a fault that is required has no row. */
+/** Writes and pairs of writes for which a required fault has no row. */
 export function missingRows({ writes }: Journal, rows: readonly Row[]): string[] {
   const has = (fault: string, pair: string[]): boolean =>
     rows.some((row) => row.fault.startsWith(fault) && pair.every((write) => row.writes.includes(write)));

@@ -1,4 +1,4 @@
-/** The tests of some scenarios: one for each row of the matrix. */
+/** Defines the tests of some scenarios: one test for each row of the matrix. */
 import { describe, expect, test } from "vitest";
 import { missingRows, rowsOf } from "./matrix.ts";
 import { play, prepareDatabases, record } from "./play.ts";
@@ -13,12 +13,12 @@ export async function matrixSuite(scenarios: readonly Scenario[]): Promise<void>
     const rows = rowsOf(scenario, journal);
 
     describe.concurrent(scenario.title, () => {
-      test("every write and every pair of writes has its rows", () => {
+      test("every write and every pair of writes has the required rows", () => {
         expect(journal.writes.filter(({ call }) => call === undefined).map(keyOf)).toEqual([]);
         expect(missingRows(journal, rows)).toEqual([]);
       });
 
-      test("it writes the same each time", async () => {
+      test("the writes are the same each time", async () => {
         const again = await record(scenario);
         expect(again.writes.map(keyOf).toSorted()).toEqual(journal.writes.map(keyOf).toSorted());
       });

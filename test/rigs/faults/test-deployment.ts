@@ -1,7 +1,8 @@
 /**
- * Deployments for tests, any number of them inside one workerd. Each has objects of its own, whose numbers begin with the number of the deployment:
- * `cell-121` and `shard-120` are the ledger of the first cell and the first shard of deployment 12. Objects and tests share one isolate, so a deployment
- * is a plain object that both reach by its number.
+ * Deployments for tests, any number of them inside one workerd. The names of a deployment's objects begin
+ * with its number: `cell-121` and `shard-120` are the ledger of the first cell and the first shard of
+ * deployment 12. Objects and tests share one isolate, so a deployment is a plain object that both find by its
+ * number.
  */
 import {
   isAt,
@@ -14,7 +15,7 @@ import {
 import type { WritePoint } from "../../../src/core/write-points.ts";
 import { isD1Write, writeLabel } from "./d1-names.ts";
 
-/** Ids of cells and numbers of shards in one deployment. */
+/** The number of cells or shards that one deployment may have. */
 const ROOM = 10;
 
 const deployments = new Map<number, TestDeployment>();
@@ -33,7 +34,7 @@ export function deploymentOf(id: number): TestDeployment {
   return deployment;
 }
 
-/** What the platform and the wrapper call an object: `physical` is unique in workerd, `label` is short and the same in every deployment. */
+/** The deployment of an object, and its `label`, which is short and the same in every deployment. */
 export interface ObjectIdentity {
   deployment: TestDeployment;
   label: string;
@@ -49,13 +50,13 @@ export function identityOf(physical: string | undefined): ObjectIdentity {
   };
 }
 
-/** The platform has forgotten an alarm: it never rings. */
+/** The platform lost an alarm, which never rings. */
 export class LostAlarm extends Error {}
 
-/** Everything that a dead instance still tries ends here. */
+/** A promise that never settles, for calls of a dead instance. */
 export const never = (): Promise<never> => new Promise(() => {});
 
-/** A call on its way: from whom, to whom, and how to carry it out, any number of times. */
+/** A call: its sender, its receiver, and how to deliver it any number of times. */
 export interface Sending {
   from: string;
   to: string;
@@ -65,22 +66,22 @@ export interface Sending {
 
 export class TestDeployment {
   readonly id: number;
-  /** Limits and other variables of this deployment. */
+  /** The limits and other variables of this deployment. */
   readonly variables: Record<string, string>;
-  /** The binding of its D1. */
+  /** The name of its D1 binding. */
   readonly database: string;
   journal = new Journal();
-  /** Nothing goes wrong, and nothing is counted, before the scenario begins. */
+  /** The faults. Before the scenario begins, there are none and no call is counted. */
   faults: ArmedFault[] = [];
-  /** How far the objects' clocks are ahead of the real one. */
+  /** How far the objects' clocks are ahead of the real clock. */
   skewMs = 0;
-  /** Instances of an earlier one are dead. */
+  /** Instances of an earlier generation are dead. */
   generation = 0;
-  /** Objects whose instance is about to die. */
+  /** The objects whose instance is about to die. */
   readonly doomed = new Set<string>();
-  /** Objects that were ever used. */
+  /** The objects that were used. */
   readonly used = new Set<string>();
-  /** When the last object that waits for an answer in vain has given up. */
+  /** When the last object that waits for a lost answer gives up. */
   #waitingUntilMs = 0;
   readonly #generations = new Map<string, number>();
   readonly #late: (() => Promise<unknown>)[] = [];
@@ -96,20 +97,20 @@ export class TestDeployment {
     return String(this.id * ROOM + n);
   }
 
-  /** The name that workerd knows it by. */
+  /** The object's name in workerd. */
   physical(name: string): string {
     const shard = /^shard-(\d+)$/.exec(name)?.[1];
     if (name === "directory") return `directory-${this.id}`;
     return shard === undefined ? name : `shard-${this.id * ROOM + Number(shard)}`;
   }
 
-  /** From here on things are recorded, and go wrong. */
+  /** From here on, calls are recorded and faults happen. */
   begin(faults: ArmedFault[]): void {
     this.journal = new Journal();
     this.faults = faults;
   }
 
-  /** A new instance of an object, or another request to the Worker. */
+  /** Registers a new instance of an object, or another request to the Worker. */
   born(label: string): number {
     this.doomed.delete(label);
     if (label !== "worker") this.used.add(label);
@@ -121,7 +122,7 @@ export class TestDeployment {
     return this.doomed.has(label) || (this.#generations.get(label) ?? this.generation) < this.generation;
   }
 
-  /** The only way from one object to another, to one from the Worker, and to D1. */
+  /** Sends a call. All calls between objects, to D1 and from the Worker go through here. */
   async send(sending: Sending): Promise<unknown> {
     const { from, to, method } = sending;
     if (this.isDead(from)) return never();
@@ -164,11 +165,11 @@ export class TestDeployment {
     }
   }
 
-  /** No answer. The platform is not left waiting: it knows that an alarm has not come to its end. */
+  /** Gives no answer, except to the platform, which learns that an alarm has failed. */
   #silence(from: string): Promise<never> {
-    // The Worker's callers wait themselves.
+    // The callers of the Worker have their own timeouts.
     if (/^(ledger|shard)/.test(from)) this.#waitingUntilMs = Date.now() + this.#patienceMs();
-    return from === "platform" ? Promise.reject(new Error("the alarm has not come to its end")) : never();
+    return from === "platform" ? Promise.reject(new Error("the alarm has not finished")) : never();
   }
 
   async #carryOut({ to, deliver }: Sending, record: CallRecord): Promise<unknown> {
@@ -176,7 +177,7 @@ export class TestDeployment {
       record.open = true;
       const answer = await deliver();
       if (to === "d1" && isD1Write(record.label)) return this.#wroteToD1(record, answer);
-      // A crash is an error of the caller, never an answer.
+      // If the receiver crashed, the caller gets an error, never an answer.
       if (this.isDead(to)) throw reset();
       return answer;
     } finally {
@@ -184,7 +185,7 @@ export class TestDeployment {
     }
   }
 
-  /** The one write that is not an object's: only the Worker and all objects can die there. */
+  /** A write to D1. At this write only the Worker and all objects together can die. */
   #wroteToD1(record: CallRecord, answer: unknown): unknown {
     const write = { label: writeLabel(record.label), nth: record.nth };
     this.journal.writes.push({ ...write, points: [], call: record });
@@ -193,7 +194,7 @@ export class TestDeployment {
     return never();
   }
 
-  /** Says what is to happen to a write that is about to be made. `done` is called when it was made. */
+  /** Returns the fault of a write that is about to be made. `done` must be called when it was made. */
   writing(
     object: string,
     points: readonly WritePoint[],
@@ -218,7 +219,7 @@ export class TestDeployment {
     return armed.fault;
   }
 
-  /** No object waits for anything longer. */
+  /** Longer than any object waits for an answer. */
   #patienceMs(): number {
     return (
       Number(this.variables["LEASEHOLD_EXCHANGE_TIMEOUT_MS"]) +
@@ -226,19 +227,19 @@ export class TestDeployment {
     );
   }
 
-  /** Until nobody waits in vain any more: while a message is under way, its sender does nothing about it. */
+  /** Waits until no object waits for a lost answer. Until then, the sender of a message does not retry. */
   async quiet(): Promise<void> {
     const leftMs = this.#waitingUntilMs - Date.now();
     if (leftMs > 0) await new Promise((resume) => setTimeout(resume, leftMs));
   }
 
-  /** What was delayed arrives, now that its sender has given up. */
+  /** Delivers late messages, now that their senders have given up. */
   async deliverLate(): Promise<void> {
     if (this.#late.length > 0) await this.quiet();
     for (const deliver of this.#late.splice(0)) await deliver().catch(() => {});
   }
 
-  /** What arrives after everything else. */
+  /** Delivers stale messages, after everything else. */
   async deliverStale(): Promise<void> {
     for (const deliver of this.#stale.splice(0)) await deliver().catch(() => {});
   }
