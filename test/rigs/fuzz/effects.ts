@@ -1,10 +1,10 @@
-/** What a granted request may change: these rows and no others. */
+/** The rows that a successful request may change. */
 import type { RouteId } from "../../../src/http/contract.ts";
 import type { FuzzServer, Received } from "./server.ts";
 import { routeOf, type FuzzRequest } from "./fuzz-request.ts";
 import { D1, type Change, type Row } from "./state.ts";
 
-/** Says what is wrong; undefined: nothing. */
+/** Returns what is wrong, or undefined. */
 type Effect = (
   changes: readonly Change[],
   request: FuzzRequest,
@@ -13,7 +13,10 @@ type Effect = (
   status: number,
 ) => string | undefined;
 
-/** The first use of an object writes down its name, its schema and its placement (docs/reference/limits.md, "The first use of an object ever"). */
+/**
+ * The first use of an object writes its name, its schema version and its placement (docs/reference/limits.md,
+ * "The first use of an object ever").
+ */
 const BIRTH = new Set(["object_name", "schema_version", "placement"]);
 export const isBirth = ({ table, key, before }: Change): boolean =>
   table === "meta" && before === undefined && BIRTH.has(key);
@@ -21,7 +24,10 @@ export const isBirth = ({ table, key, before }: Change): boolean =>
 const made = (change: Change): boolean => change.before === undefined && change.after !== undefined;
 const gone = (change: Change): boolean => change.before !== undefined && change.after === undefined;
 
-/** A run of the cron is in D1 from its beginning, and is given an end last. It forgets nothing that is as young as what is here. */
+/**
+ * Removes changes of a cron run, which may overlap with a request. A running cron has a row without an end.
+ * It deletes nothing here, because all rows are too young.
+ */
 export function withoutCron(changes: readonly Change[], { state }: Pick<FuzzServer, "state">): Change[] {
   const isRunning =
     changesIn(changes, D1, "cron_runs").length > 0 ||
@@ -36,7 +42,7 @@ const changesIn = (changes: readonly Change[], object: string | RegExp, table: s
       (typeof object === "string" ? each.object === object : object.test(each.object)),
   );
 
-/** All changes but those that were expected. */
+/** Returns an unexpected change, if there is one. */
 const others = (
   changes: readonly Change[],
   ...expected: readonly (readonly Change[])[]
@@ -61,17 +67,17 @@ function leaseOf(answer: Record<string, unknown>): {
 const storedLease = (server: FuzzServer, cell: string, uuid: string): Row | undefined =>
   server.state.rows(new RegExp(`^cell-${cell}$`), "lease").find((row) => row["lease"] === uuid);
 
-/** 201: something was made; 200: it was there before. */
+/** 201: a lease was created. 200: it existed before. */
 const begin: Effect = (changes, _, answer, server, status) => {
   const { uuid, cell_id: cell, counts } = leaseOf(answer);
   if (status === 200)
     return storedLease(server, cell, uuid) === undefined
-      ? "the lease that was there before is not stored"
+      ? "the existing lease is not stored"
       : others(changes);
   const leases = changesIn(changes, `cell-${cell}`, "lease").filter(
     (change) => made(change) && change.key === uuid && change.after?.["state"] === "GRANTED",
   );
-  if (leases.length !== 1) return "there is not one new lease";
+  if (leases.length !== 1) return "not exactly one lease was created";
   const holds = changesIn(changes, SHARD, "hold").filter(
     (change) => made(change) && change.after?.["lease"] === uuid && change.after["cell"] === cell,
   );
@@ -87,7 +93,7 @@ const begin: Effect = (changes, _, answer, server, status) => {
 const nameOf = (row: Row | undefined): string =>
   `${String(row?.["bucket_type"])} ${String(row?.["canonical"])}`;
 
-/** The rows of a decided lease: its own, its holds, which go, and on commit the claims under them. */
+/** The rows that a decision may change: the lease, its holds, and on commit the claims under them. */
 const decide =
   (state: "COMMITTED" | "ROLLED_BACK"): Effect =>
   (changes, _, answer, server) => {
@@ -95,7 +101,7 @@ const decide =
     const left = server.state
       .rows(SHARD, "hold")
       .filter((row) => row["lease"] === uuid && row["cell"] === cell);
-    if (left.length > 0) return `${left.length} holds of the decided lease are left`;
+    if (left.length > 0) return `${left.length} holds of the decided lease remain`;
     if (changes.length === 0)
       return storedLease(server, cell, uuid)?.["state"] === state
         ? undefined
@@ -104,7 +110,7 @@ const decide =
     const leases = changesIn(changes, ledger, "lease").filter(
       ({ key, after, before }) => key === uuid && after?.["state"] === state && before?.["state"] !== state,
     );
-    if (leases.length !== 1) return "the lease itself was not decided";
+    if (leases.length !== 1) return "the lease was not decided";
     const isFence = leases[0]?.after?.["fence"] === 1;
     const holds = changesIn(changes, SHARD, "hold").filter(
       (change) => gone(change) && change.before?.["lease"] === uuid && change.before["cell"] === cell,
@@ -169,7 +175,7 @@ const revoke: Effect = (changes, _, answer) => {
   return others(changes, rows, revoked, keyPosition(changes));
 };
 
-/** What D1 has and no ledger: left over when one of them was restored from a backup. */
+/** Rows of D1 that no ledger has, left over after a restored backup. */
 const forget: Effect = (changes, _, __, server) => {
   const leftOver = changesIn(changes, D1, "leases").filter(({ before, after }) => {
     const { state, cell_id: cell, uuid } = before ?? {};
@@ -182,7 +188,7 @@ const forget: Effect = (changes, _, __, server) => {
   return others(changes, leftOver);
 };
 
-/** The cell's own row, and others whose time is over. */
+/** The cell's slot, and expired slots of other cells. */
 const slot: Effect = (changes, request) =>
   others(
     changes,
@@ -191,11 +197,14 @@ const slot: Effect = (changes, request) =>
     ),
   );
 
-/** A route that writes and is not here fails: what it may change has to be said. Routes that read and are not here change nothing. */
+/**
+ * The effects of routes that write. A writing route without an entry fails. Reading routes without an entry
+ * change nothing.
+ */
 const effects: Partial<Record<RouteId, Effect>> = {
   beginLease: begin,
   beginLeaseWithNewId: (changes, request, answer, server, status) =>
-    status === 201 ? begin(changes, request, answer, server, status) : "nothing is new",
+    status === 201 ? begin(changes, request, answer, server, status) : "no lease was created",
   commitLease: decide("COMMITTED"),
   rollbackLease: decide("ROLLED_BACK"),
   lookupRecords: none,
@@ -221,6 +230,6 @@ export function wrongEffect(
   if (status >= 300) return none(real, request, {}, server, status);
   const isRead = routeOf(request.id).method === "GET";
   const effect = effects[request.id] ?? (isRead ? none : undefined);
-  if (effect === undefined) return `nobody has said what ${request.id} may change: test/rigs/fuzz/effects.ts`;
+  if (effect === undefined) return `test/rigs/fuzz/effects.ts does not list what ${request.id} may change`;
   return effect(real, request, isRead ? {} : (JSON.parse(text) as Record<string, unknown>), server, status);
 }

@@ -1,4 +1,4 @@
-/** One request to one route, before it is bytes: as generated, printed when it fails, and shrunk. */
+/** One generated request to one route. It is printed when it fails, and shrunk. */
 import * as fc from "fast-check";
 import { routes, type RouteId } from "../../../src/http/contract.ts";
 import type { Route } from "../../../src/http/contract/route.ts";
@@ -10,23 +10,23 @@ import { isObject, textOf, type Tree } from "./tree.ts";
 
 export interface FuzzRequest {
   id: RouteId;
-  /** The kind of the key. */
+  /** The kind of key that it is sent with. */
   key: string;
-  /** Flips this bit of the key, counted from its front. */
+  /** Flips this bit of the key. */
   flip?: number;
   params: Record<string, string>;
-  /** Instead of the parameters: what stands in the path, percent-encoded or not. */
+  /** Texts for the path instead of `params`, not encoded further. */
   rawParams?: Record<string, string>;
   query: [string, string][];
-  /** Instead of the pairs. */
+  /** Instead of `query`. */
   rawQuery?: string;
   body?: Tree | undefined;
-  /** Instead of the text of `body`. */
+  /** Instead of `body`. */
   bytes?: Uint8Array;
   headers: [string, string][];
-  /** What was done to it, in words. */
+  /** What was changed in the request, in words. */
   notes: string[];
-  /** What it must be answered with: by what was done to it, not by what the server's own schemas say. */
+  /** The status that it must get because of the change, independent of the server's own schemas. */
   must?: number;
 }
 
@@ -36,7 +36,10 @@ const JSON_TYPE = "application/json";
 
 const valid = new Map<RouteId, fc.Arbitrary<FuzzRequest>>();
 
-/** Requests that fit the schemas, from someone who may make them, and that mean something to the server. */
+/**
+ * Valid requests: they fit the schemas, the caller may make them, and their values mean something to the
+ * server.
+ */
 export function validRequests(id: RouteId): fc.Arbitrary<FuzzRequest> {
   const known = valid.get(id) ?? makeValidRequests(id);
   valid.set(id, known);
@@ -73,7 +76,7 @@ function makeValidRequests(id: RouteId): fc.Arbitrary<FuzzRequest> {
   });
 }
 
-/** Names that nobody has had: most batches of chance are refused. */
+/** A batch with new names. Most random batches are refused. */
 function newBatch(
   { creates = [], allow_missing: allowMissing }: { [name: string]: Tree },
   fresh: string,
@@ -90,7 +93,7 @@ const newLease = (params: Record<string, string>, fresh: string, chosen: number)
   ...(params["uuid"] === undefined ? {} : { uuid: fresh }),
 });
 
-/** Often a lease that there is: of chance, cell and id seldom fit each other. */
+/** Often uses an existing lease, because a random cell and id seldom belong together. */
 function knownLease(params: Record<string, string>, chosen: number): Record<string, string> {
   if (params["uuid"] === undefined || chosen % 2 === 0) return params;
   const index = chosen % REGISTERED.length;
@@ -106,7 +109,7 @@ const pairsOf = (query: Record<string, string | string[]>): [string, string][] =
     [value].flat().map((each): [string, string] => [name, each]),
   );
 
-/** The kinds of key that may use a route. */
+/** The kinds of keys that may use a route. */
 function keysFor({ roles }: Route, cell: string | undefined): string[] {
   if (roles === "anyone") return ["none"];
   const known = [...goodKeys, ...orphanKeys];
@@ -118,7 +121,7 @@ function mayUse(kind: string, role: string, cell: string | undefined): boolean {
   return kind === `cell ${cell}`;
 }
 
-/** What no schema can say of a body, because it depends on the key or on another field. */
+/** Adjusts a body where its validity depends on the key or on another field, which no schema can express. */
 function withSense(request: FuzzRequest): FuzzRequest {
   if (request.id === "commitLease" || request.id === "rollbackLease") {
     const { body, key } = request;
@@ -136,7 +139,9 @@ function withSense(request: FuzzRequest): FuzzRequest {
   return request;
 }
 
-/** What a key that is not good, or that may not do this, is answered; undefined: it may. */
+/**
+ * The status for a key that is invalid (401) or not allowed (403). Undefined if the key may make the request.
+ */
 export function keyFault({ id, key, flip, params, rawParams }: FuzzRequest): 401 | 403 | undefined {
   const { roles, path } = routeOf(id);
   if (roles === "anyone") return undefined;
@@ -147,7 +152,7 @@ export function keyFault({ id, key, flip, params, rawParams }: FuzzRequest): 401
   return role === "cell" && named !== undefined && named !== cell ? 403 : undefined;
 }
 
-/** Whether the route's own schemas refuse it. False for what they do not see. */
+/** Whether the route's schemas refuse the request. False for everything that they do not check. */
 export function isUnfit(request: FuzzRequest): boolean {
   const { params, query, body } = routeOf(request.id);
   if (request.rawParams === undefined && !takes(params, request.params)) return true;
@@ -162,7 +167,7 @@ function queryOf({ id, query }: FuzzRequest): Record<string, unknown> {
   const values: [string, unknown][] = query.map(([name, value]) => {
     if (repeatable.includes(name))
       return [name, query.filter(([other]) => other === name).map(([, each]) => each)];
-    // Twice what may be given once: no schema takes that.
+    // A parameter that may occur once was given twice, which no schema accepts.
     return [name, query.filter(([other]) => other === name).length > 1 ? null : value];
   });
   return Object.fromEntries(values);
@@ -192,7 +197,7 @@ export function keyOf(
   return whole === undefined || flip === undefined ? whole : flipped(whole, flip);
 }
 
-/** Another text, of letters that a header may hold. */
+/** Changes one letter into another that is allowed in a header. */
 export function flipped(text: string, bit: number): string {
   const index = Math.floor(bit / 6) % text.length;
   const code = text.charCodeAt(index);
@@ -223,7 +228,7 @@ export function sentOf(server: Pick<FuzzServer, "keys">, request: FuzzRequest): 
   };
 }
 
-/** As the value of a header: not sent. */
+/** A header with this value is not sent. */
 export const ABSENT = "\u0000absent";
 
 function targetOf({
@@ -243,8 +248,9 @@ function targetOf({
 }
 
 /**
- * Where a path leads. Dot segments never arrive: whoever reads a URL resolves them (WHATWG URL, 4.4), and then it is another path, of no route
- * or, where a parameter takes the rest, of another name. Empty segments are no values either.
+ * Where a path leads. Dot segments never arrive, because every URL parser resolves them (WHATWG URL, 4.4).
+ * The result is a path of no route or, if a parameter takes the rest of the path, of another name. Empty
+ * segments are no values either.
  */
 export function whereabouts(request: FuzzRequest): "here" | "elsewhere" | "anywhere" {
   const { rest, path: pattern } = routeOf(request.id);
@@ -256,11 +262,11 @@ export function whereabouts(request: FuzzRequest): "here" | "elsewhere" | "anywh
   return pattern !== "/" && segments.slice(0, fixed).includes("") ? "elsewhere" : "here";
 }
 
-/** Slashes of a name go raw or encoded, whichever its length says: both must mean the same. */
+/** Encodes the slashes of a name or not, depending on its length. Both must mean the same. */
 const encodedParam = (value: string, rest: boolean): string =>
   rest && value.length % 2 === 0 ? encode(value).replaceAll("%2F", "/") : encode(value);
 
-/** Lone surrogates have no percent-encoding; WTF-8 is the nearest. */
+/** Encodes text. A lone surrogate has no percent-encoding, so it becomes its WTF-8 bytes. */
 const encode = (text: string): string =>
   text.isWellFormed()
     ? encodeURIComponent(text).replaceAll(/^\.{1,2}$/g, (dots) => dots.replaceAll(".", "%2E"))

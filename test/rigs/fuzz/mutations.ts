@@ -1,10 +1,10 @@
-/** Nearly valid: one thing is wrong with a valid request, or is not. */
+/** Nearly valid requests: valid requests with one change, which may still be valid. */
 import * as fc from "fast-check";
 import type { RouteId } from "../../../src/http/contract.ts";
 import { routeOf, validRequests, type FuzzRequest } from "./fuzz-request.ts";
 import { at, isObject, Pairs, pathsIn, Raw, textIn, withChange, type TreePath, type Tree } from "./tree.ts";
 
-/** Names that are no fields, and some that are of every object. */
+/** Names that are not fields of any schema, some of which every JavaScript object has. */
 const STRANGE_NAMES = [
   "__proto__",
   "constructor",
@@ -22,9 +22,9 @@ const STRANGE_NAMES = [
 
 interface Mutation {
   note: string;
-  /** Undefined: taken away. */
+  /** Returns undefined to remove the value. */
   change: (before: Tree) => Tree | undefined;
-  /** Whatever the schema says. */
+  /** The status that it must get whatever the schema says. */
   must?: 400;
 }
 
@@ -56,7 +56,7 @@ const strange = (name: string): Mutation => ({
 });
 
 const MUTATIONS: readonly Mutation[] = [
-  { note: "left out", change: () => undefined },
+  { note: "removed", change: () => undefined },
   TWICE,
   ...STRANGE_NAMES.map(strange),
   ...[null, true, 0, -1, 1.5, 2 ** 53, "", " ", "x", [], {}].map((value) =>
@@ -80,14 +80,14 @@ const MUTATIONS: readonly Mutation[] = [
     note: "twice, where it is in a list",
     change: (before) => (Array.isArray(before) ? [...before, ...before] : before),
   },
-  ofText("with a space behind", (text) => `${text} `),
+  ofText("with a trailing space", (text) => `${text} `),
   ofText("upper case", (text) => text.toUpperCase()),
   ofText("without its last letter", (text) => text.slice(0, -1)),
   ofText("with a NUL", (text) => `${text}\u0000`),
   ofText("with a lone surrogate", (text) => `${text}\ud800`),
   ofText("with a byte order mark", (text) => `\ufeff${text}`),
-  // A URL of more bytes than the runtime takes never gets to the Worker.
-  ofText("very often", (text) => text.repeat(1_000).slice(0, 3_000)),
+  // A URL that is longer than the runtime's limit never reaches the Worker.
+  ofText("repeated many times", (text) => text.repeat(1_000).slice(0, 3_000)),
   { note: "a number as text", change: (before) => (typeof before === "number" ? String(before) : before) },
   {
     note: "text as a number",
@@ -115,7 +115,7 @@ export function nearlyValidRequests(id: RouteId): fc.Arbitrary<FuzzRequest> {
 
 function inBody(request: FuzzRequest, where: number, { note, change, must }: Mutation): FuzzRequest {
   const before = request.body ?? {};
-  // What a mutation of objects would replace is where other values were: no less wrong.
+  // Mutations of objects only apply to objects.
   const paths = pathsIn(before).filter((path) => must === undefined || isObject(at(before, path)));
   const path: TreePath = paths[where % paths.length] ?? [];
   const body = withChange(before, path, change);

@@ -1,20 +1,26 @@
-/** Values that mean something to the server, by the name of the field: few, so that requests meet what others have done. */
+/**
+ * Values that mean something to the server, by field name. They are few, so that requests meet the effects of
+ * earlier ones.
+ */
 
 export const uuid = (n: number): string => `0f0f0f0f-0000-4000-8000-${String(n).padStart(12, "0")}`;
 
-/** In every name that is made here, so that a name is known wherever it turns up. */
+/** Part of every generated name, so that a name is recognized anywhere. */
 export const NAME_MARK = "fzname";
 
 const spellings = (name: string): string[] => [name, name.toUpperCase(), name.replace("f", "ｆ")];
 export const names = Array.from({ length: 10 }, (_, index) => `${NAME_MARK}-${index}`);
 
 export const REGISTERED = ["1", "2", "3", "4"];
-/** From these numbers on: a lease of each registered cell that is committed to begin with, and one that is granted. */
+/**
+ * The first number of the UUIDs of leases that are committed, and of those that are granted, one for each
+ * registered cell.
+ */
 export const DECIDED = 0;
 export const OUTSTANDING = 10;
-/** Cells that nobody registers; there is a key for the first. */
+/** Cells that are never registered. The first one has a key. */
 export const UNREGISTERED = ["77", "9223372036854775807"];
-/** Cells that are registered when the wind blows so. */
+/** Cells that a random request may register. */
 const SOMETIMES = ["5", "6", "7"];
 
 export const pools: Readonly<Record<string, readonly string[]>> = {

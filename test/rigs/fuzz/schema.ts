@@ -1,10 +1,13 @@
-/** Generators of what a zod schema takes, made by walking the schema: a new route or field is tried without anybody remembering it. */
+/**
+ * Generates values that a zod schema accepts by walking the schema, so that new routes and fields are covered
+ * automatically.
+ */
 import * as fc from "fast-check";
 import * as z from "zod";
 import { pools } from "./pools.ts";
 import type { Tree } from "./tree.ts";
 
-/** What the walk reads of zod's definitions. */
+/** The parts of zod's definitions that the walk reads. */
 interface Definition {
   type: string;
   shape?: Record<string, z.ZodType>;
@@ -37,13 +40,13 @@ const definitionOf = (schema: z.ZodType): Definition => schema.def;
 const checksOf = (schema: z.ZodType): Check[] =>
   (definitionOf(schema).checks ?? []).map(({ _zod: { def } }) => def);
 
-/** Whether a schema takes a value: the schemas decide, the generators only propose. */
+/** Whether a schema accepts a value. The schemas decide; the generators only propose. */
 export const takes = (schema: z.ZodType, value: unknown): boolean => schema.safeParse(value).success;
 
-/** Lists longer than this are tried by themselves. */
+/** The longest generated list. Longer lists are tested separately. */
 const MOST_ITEMS = 4;
 
-/** `name`: the field's, for which there may be values that mean something to the server. */
+/** `name`: the field's name. For some names the pools have values that mean something to the server. */
 export function valuesOf(schema: z.ZodType, name = "", inherited: Hints = {}): fc.Arbitrary<Tree> {
   const definition = definitionOf(schema);
   const hints: Hints = { ...inherited, ...(z.globalRegistry.get(schema) as Hints | undefined) };
@@ -72,7 +75,8 @@ export function valuesOf(schema: z.ZodType, name = "", inherited: Hints = {}): f
     case "string":
       return checked(schema, stringsOf(schema, name, hints));
     case "pipe": {
-      // What comes out of the first step is often bound by the second one only: both propose, the whole decides.
+      // Often only the second step limits the output of the first one. Both steps propose values, and the
+      // whole schema decides.
       const [before, behind] = [defined(definition.in), defined(definition.out)];
       const proposals = [before, behind].filter((step) => definitionOf(step).type !== "transform");
       return checked(schema, fc.oneof(...proposals.map((step) => valuesOf(step, name, hints))));
@@ -123,7 +127,7 @@ function stringsOf(
   const proposals: fc.WeightedArbitrary<string>[] = [
     ...(known.length > 0 ? [{ weight: 8, arbitrary: fc.constantFrom(...known) }] : []),
     ...(shown.length > 0 ? [{ weight: 1, arbitrary: fc.constantFrom(...shown) }] : []),
-    // Its flags are another matter: what they would add, the mutations try.
+    // The pattern's flags are ignored. The mutations cover what they would add.
     ...patterns.map((each) => ({ weight: 2, arbitrary: fc.stringMatching(new RegExp(each.source)) })),
     ...(format === "date-time" ? [{ weight: 4, arbitrary: moments }] : []),
     { weight: 1, arbitrary: fc.string({ unit: "grapheme", minLength, maxLength }) },
@@ -139,18 +143,19 @@ const moments = fc
   )
   .map(([date, offset]) => date.toISOString().replace("Z", offset));
 
-/** Only what the schema takes. Should it never take any, that is said at once instead of searching for ever. */
+/** Filters proposals by the schema. Throws if no proposal fits, instead of searching for ever. */
 function checked<T extends Tree>(schema: z.ZodType, proposals: fc.Arbitrary<T>): fc.Arbitrary<T> {
   const fits = (value: T): boolean => takes(schema, value);
   if (!fc.sample(proposals, { numRuns: 300, seed: 1 }).some(fits)) {
     throw new Error(
-      `300 proposals for a schema were all wrong, the last one ${JSON.stringify(fc.sample(proposals, { numRuns: 1, seed: 1 })[0])}`,
+      `none of 300 proposals fits the schema, for example ` +
+        JSON.stringify(fc.sample(proposals, { numRuns: 1, seed: 1 })[0]),
     );
   }
   return proposals.filter(fits);
 }
 
 function defined<T>(value: T | undefined): T {
-  if (value === undefined) throw new Error("zod's definition has another shape than this walk knows");
+  if (value === undefined) throw new Error("zod's definition has an unexpected shape");
   return value;
 }

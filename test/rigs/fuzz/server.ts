@@ -1,4 +1,4 @@
-/** The server under test: workerd with its state on disk, and every kind of key. */
+/** The server under test: workerd with its state on disk, and keys of every kind. */
 import { randomBytes, randomUUID } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { Agent, request as httpRequest } from "node:http";
@@ -12,7 +12,7 @@ import { StateOnDisk, type Row } from "./state.ts";
 
 export interface Sent {
   method: string;
-  /** Path and query, as they go over the wire. */
+  /** Path and query as they are sent. */
   target: string;
   headers: readonly (readonly [string, string])[];
   body?: Uint8Array | undefined;
@@ -34,12 +34,12 @@ export const badKeys = [
   "revoked operator",
   "revoked cell 1",
 ];
-/** Good as keys go, and no use: the cell is not registered. */
+/** Valid keys of cells that are not registered. */
 export const orphanKeys = UNREGISTERED.map((cell) => `cell ${cell}`);
 
 /**
- * Low limits, so that a few requests reach them, and patience, so that nothing is late because the machine is busy: what is late here hangs.
- * One begin may take as many ops, and one body as many bytes, as in a deployment.
+ * Low limits, so that a few requests reach them, and long timeouts, so that a slow machine causes none. The
+ * limits on ops and on bytes of a body are the defaults.
  */
 const VARIABLES = {
   LEASEHOLD_SHARDS: "4",
@@ -53,7 +53,7 @@ const VARIABLES = {
   LEASEHOLD_COMMIT_DEADLINE_MS: "18000",
 };
 
-/** No answer in this time is a hang: longer than any deadline of the server. */
+/** A request without an answer after this time hangs. It is longer than any deadline of the server. */
 export const HANG_MS = 40_000;
 
 const DAY_S = 86_400;
@@ -63,12 +63,12 @@ export class FuzzServer {
   readonly port: number;
   readonly secret: string;
   readonly state: StateOnDisk;
-  /** By the name of the kind; of "none" there is none. */
+  /** Keys by kind. There is none for "none". */
   readonly keys: ReadonlyMap<string, string>;
   readonly logged: string[];
   readonly #coordinator: Coordinator;
   readonly #folder: string;
-  // One connection: requests come one after the other.
+  // One connection, so requests are sent one at a time.
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 1 });
 
   private constructor(
@@ -110,7 +110,7 @@ export class FuzzServer {
     return server;
   }
 
-  /** Every object has been used, the keys that are to be revoked are, and there is something of every kind to meet. */
+  /** Uses every object, revokes the keys that must be revoked, and makes leases and claims in every state. */
   async #prepareState(): Promise<void> {
     for (const [id, body] of [
       [REVOKED_OPERATOR, {}],
@@ -124,7 +124,7 @@ export class FuzzServer {
       await this.#must(201, "PUT", owned, {
         creates: [0, 1].map((n) => claimOf(names[2 * index + n] ?? "", n)),
       });
-      await this.#must(200, "POST", `${owned}/commit`, { reason: "to begin with" });
+      await this.#must(200, "POST", `${owned}/commit`, { reason: "initial state" });
       await this.#must(201, "PUT", `/v1/cells/${cell}/leases/${uuid(OUTSTANDING + index)}`, {
         destroys: [{ bucket: claimOf(names[2 * index] ?? "", 0).bucket }],
       });
@@ -136,7 +136,7 @@ export class FuzzServer {
     this.leaveBehind(2);
   }
 
-  /** Entries of D1, so many for each cell, that no ledger has: as when one of them was restored from a backup. */
+  /** Inserts leases into D1 that no ledger has, as after a restored backup. */
   leaveBehind(count: number): void {
     this.state.changes();
     for (const cell of REGISTERED)
@@ -158,8 +158,8 @@ export class FuzzServer {
   }
 
   /**
-   * Over a real socket. Not with `fetch`, which tidies paths up, joins headers and refuses bodies where it does not expect them. What this
-   * cannot send either, `wire.ts` does.
+   * Over a real socket. Not with `fetch`, which tidies paths up, joins headers and refuses bodies where it
+   * does not expect them. What this cannot send either, `wire.ts` does.
    */
   send({ method, target, headers, body }: Sent): Promise<Received> {
     return new Promise((resolve, reject) => {
@@ -218,7 +218,7 @@ const cellKey = ([cell, key]: [string, string]): [string, string] => [`cell ${ce
 
 let lastLeft = 0;
 
-/** From before any other lease. */
+/** A lease that is older than all others. */
 const leftOver = (cell: string): Row => ({
   cell_id: cell,
   created_position: (lastLeft += 1),

@@ -1,13 +1,18 @@
 /**
- * How much is tried. As part of the tests: a fixed seed and few runs, so that every change meets the same requests. On demand more:
+ * How many requests are tried. As part of the tests: a fixed seed and few runs, so that every change meets
+ * the same requests. Run more on demand:
  *
- *     npm run fuzz                                           3,000 runs; another seed each time and for each file, printed at its start
- *     FUZZ_RUNS=20000 npm run fuzz                           as many as that
- *     FUZZ_SEED=7 FUZZ_RUNS=2000 npx vitest run test/rigs/fuzz    the same requests again
- *     FUZZ_SEED=7 FUZZ_PATH=12:0:3 npx vitest run -t "…"     one failure again, by the path that was printed with it
+ *     # 3,000 runs with a new seed for each file, which it prints at its start
+ *     npm run fuzz
+ *     # another number of runs
+ *     FUZZ_RUNS=20000 npm run fuzz
+ *     # the same requests again
+ *     FUZZ_SEED=7 FUZZ_RUNS=2000 npx vitest run test/rigs/fuzz
+ *     # one failure again, with the path that it printed
+ *     FUZZ_SEED=7 FUZZ_PATH=12:0:3 npx vitest run -t "…"
  *
- * FUZZ_RUNS is the number of runs of each property. The server remembers what earlier runs did to it: a failure that needs them is not
- * reproduced by its path alone, but by its seed and the number of runs.
+ * FUZZ_RUNS is the number of runs of each property. The server keeps the effects of earlier runs. A failure
+ * that depends on them needs the same seed and number of runs; its path alone does not reproduce it.
  */
 import * as fc from "fast-check";
 
@@ -21,27 +26,27 @@ const wholeNumber = (name: string): number | undefined => {
 const givenRuns = wholeNumber("FUZZ_RUNS");
 const path = process.env["FUZZ_PATH"];
 
-/** Each test file has its own, unless it is given. */
+/** The seed. By default it is fixed in tests and random on demand. */
 const seed =
   wholeNumber("FUZZ_SEED") ?? (givenRuns === undefined ? 20_261_121 : Math.floor(Math.random() * 1e9));
 
-/** For vitest: only a safety net. Whether something hangs is found out for each request by itself. */
+/** Vitest's timeout, a safety net only: each request has its own check for a hang. */
 export const TEST_MS = 120_000 + (givenRuns ?? 0) * 1_000;
 
-/** So that a property that fails slowly still says with what, and is not just out of time. */
+/** Ends a slow property before vitest does, so that it reports its failure. */
 const LIMIT_MS = TEST_MS - 30_000;
 
-/** Why a test that counts on so many runs has to be skipped; undefined: it need not be. */
+/** The reason to skip a test that needs this many runs. Undefined if it can run. */
 export const tooFewRuns = (runs: number): string | undefined => {
-  if (path !== undefined && path !== "") return "FUZZ_PATH tries one failure again";
+  if (path !== undefined && path !== "") return "FUZZ_PATH repeats one failure";
   return givenRuns !== undefined && givenRuns < runs
-    ? `FUZZ_RUNS is ${givenRuns}, and this counts on ${runs}`
+    ? `FUZZ_RUNS is ${givenRuns}, but this test needs ${runs}`
     : undefined;
 };
 
 if (givenRuns !== undefined) console.log(`FUZZ_SEED=${seed} FUZZ_RUNS=${givenRuns}`);
 
-/** Runs one property; the error of a failure has the seed, the path and the shrunk request as it went over the wire. */
+/** Runs one property. The error of a failure has the seed, the path and the shrunk request as it was sent. */
 export async function fuzz<T>(
   runs: number,
   made: fc.Arbitrary<T>,
@@ -58,9 +63,9 @@ export async function fuzz<T>(
   );
   if (!failed && !interrupted) return;
   const again = `FUZZ_SEED=${seed} FUZZ_RUNS=${givenRuns ?? runs}, FUZZ_PATH=${counterexamplePath ?? ""}`;
-  // Out of time while a failure is being shrunk is the other case: then it is the smallest so far.
+  // If the time ends while a failure is shrunk, the smallest failure so far is reported.
   if (interrupted && counterexamplePath === null)
-    throw new Error(`no failure, but out of time after ${numRuns} runs\n\n${again}`);
+    throw new Error(`no failure, but the time was over after ${numRuns} runs\n\n${again}`);
   const what = errorInstance instanceof Error ? errorInstance.message : String(errorInstance);
   throw new Error(`run ${numRuns}, after ${numShrinks} shrinks: ${what}\n\n${again}`, {
     cause: errorInstance,

@@ -1,7 +1,7 @@
-/** What a body is made of: JSON, and what only looks like it. */
+/** The content of a body: JSON, and text that only looks like JSON. */
 export type Tree = null | boolean | number | string | Raw | Pairs | Tree[] | { [name: string]: Tree };
 
-/** Goes into the text as it is: numbers that no JavaScript number is, and what is not JSON at all. */
+/** Text that is inserted unchanged: numbers that JavaScript cannot represent, and invalid JSON. */
 export class Raw {
   readonly text: string;
   constructor(text: string) {
@@ -9,7 +9,7 @@ export class Raw {
   }
 }
 
-/** An object that may have a name twice, or the name `__proto__`. */
+/** An object that may contain a name twice, or the name `__proto__`. */
 export class Pairs {
   readonly pairs: readonly (readonly [string, Tree])[];
   constructor(pairs: readonly (readonly [string, Tree])[]) {
@@ -32,13 +32,13 @@ export function textOf(tree: Tree): string {
   return `{${pairs.map(([name, value]) => `${JSON.stringify(name)}:${textOf(value)}`).join(",")}}`;
 }
 
-/** Where only text can go, as in a path. */
+/** The value as text, for places such as a path. */
 export const textIn = (tree: Tree | undefined): string =>
   typeof tree === "string" ? tree : tree === undefined || tree === null ? "" : textOf(tree);
 
 export type TreePath = readonly (string | number)[];
 
-/** Every place in a tree, the tree itself first. */
+/** All paths in a tree, the tree itself first. */
 export function pathsIn(tree: Tree, path: TreePath = []): TreePath[] {
   const inside: [string | number, Tree][] = Array.isArray(tree)
     ? [...tree.entries()]
@@ -54,7 +54,7 @@ export function at(tree: Tree, [name, ...rest]: TreePath): Tree | undefined {
   return child === undefined ? undefined : at(child, rest);
 }
 
-/** The tree with something else at a place; undefined takes it away. */
+/** The tree with the value at a path changed. Undefined removes it. */
 export function withChange(
   tree: Tree,
   [name, ...rest]: TreePath,
