@@ -1,4 +1,7 @@
-/** No key, and every kind of key that is not good enough: refused on every route, and the same whether the thing exists or not. */
+/**
+ * Requests without a key, and with every kind of invalid key. Every route refuses them, with the same answer
+ * whether the thing exists or not.
+ */
 import * as fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { routeIds, type RouteId } from "../../../src/http/contract.ts";
@@ -18,7 +21,7 @@ afterAll(() => server.stop());
 
 const guarded = routeIds.filter((id) => routeOf(id).roles !== "anyone");
 
-/** Of each parameter: one that is there, and one that is not. */
+/** For each parameter, a value that exists and one that does not. */
 const THERE: Record<string, string> = {
   cell: "1",
   uuid: uuid(10),
@@ -37,10 +40,10 @@ const NOT_THERE: Record<string, string> = {
 /** A valid request of each route. */
 const examples = new Map(guarded.map((id) => [id, fc.sample(validRequests(id), { numRuns: 1, seed: 1 })[0]]));
 
-/** Always the same one, about other things. */
+/** The same request about other things. */
 function aboutThings(id: RouteId, key: string, things: Record<string, string>): FuzzRequest {
   const request = examples.get(id);
-  if (request === undefined) throw new Error("no request");
+  if (request === undefined) throw new Error("no example");
   const params = Object.fromEntries(Object.keys(request.params).map((name) => [name, things[name] ?? ""]));
   return { ...request, key, params, notes: ["auth"] };
 }
@@ -48,12 +51,12 @@ function aboutThings(id: RouteId, key: string, things: Record<string, string>): 
 const withoutId = (text: string): unknown => ({ ...(JSON.parse(text) as object), request_id: "" });
 
 test.each(guarded)(
-  "%s refuses every key that may not use it, and tells nothing of what exists",
+  "%s refuses every key that may not use it, and does not reveal what exists",
   async (id) => {
     for (const key of [...badKeys, ...goodKeys, ...orphanKeys]) {
       const there = aboutThings(id, key, THERE);
       const absent = aboutThings(id, key, NOT_THERE);
-      // Of a revoked key it is told after the rest; and who may, may.
+      // Revocation is checked after everything else, and a key that may make the request is skipped.
       if (keyFault(there) === undefined || keyFault(absent) === undefined) continue;
       const [one, other] = [await sendAndCheck(server, there), await sendAndCheck(server, absent)];
       expect(one.status, key).toBe(other.status);
@@ -64,7 +67,7 @@ test.each(guarded)(
 );
 
 test(
-  "a key with one bit changed is no key",
+  "a key with one changed bit is refused",
   async () => {
     const requests = fc.record({
       id: fc.constantFrom(...guarded),
@@ -79,7 +82,7 @@ test(
 );
 
 test(
-  "a revoked key is refused on every route, and nothing is revoked of what it asks for",
+  "a revoked key is refused on every route, and does not reveal what exists",
   async () => {
     for (const id of guarded) {
       for (const key of ["revoked operator", "revoked cell 1"]) {

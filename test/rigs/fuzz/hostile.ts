@@ -1,4 +1,4 @@
-/** Requests that nobody makes by mistake. */
+/** Hostile requests. */
 import * as fc from "fast-check";
 import { gzipSync } from "node:zlib";
 import type { RouteId } from "../../../src/http/contract.ts";
@@ -21,14 +21,14 @@ const bytesOf = (text: string): Buffer => Buffer.from(text);
 const nested = (depth: number, open: string, middle: string, close: string): string =>
   open.repeat(depth) + middle + close.repeat(depth);
 
-/** Bodies that are wrong whatever the route is. */
+/** Bodies that are invalid for every route. */
 const WRONG_BODIES: Readonly<Record<string, Uint8Array>> = {
   "a byte order mark": bytesOf("\ufeff{}"),
   "UTF-16": Buffer.from("\ufeff{}", "utf16le"),
   "invalid UTF-8": Buffer.from([0x7b, 0x22, 0xff, 0xfe, 0x22, 0x3a, 0x31, 0x7d]),
   "an overlong slash": Buffer.from([0x22, 0xc0, 0xaf, 0x22]),
   "a surrogate in UTF-8": Buffer.from([0x22, 0xed, 0xa0, 0x80, 0x22]),
-  "half a character": Buffer.from([0x22, 0xf0, 0x9f, 0x98, 0x22]),
+  "an incomplete character": Buffer.from([0x22, 0xf0, 0x9f, 0x98, 0x22]),
   NULs: Buffer.alloc(64),
   "blanks only": bytesOf(" \n\t "),
   "a form feed": bytesOf("\f{}"),
@@ -57,7 +57,7 @@ const WRONG_BODIES: Readonly<Record<string, Uint8Array>> = {
   "a key twice, far apart": bytesOf(`{"reason":"a","x":${JSON.stringify("y".repeat(9_000))},"reason":"b"}`),
   "lists too deep": bytesOf(nested(DEPTH_LIMIT + 1, "[", "", "]")),
   "objects too deep": bytesOf(nested(DEPTH_LIMIT + 1, '{"x":', "1", "}")),
-  "lists as deep as may be": bytesOf(nested(DEPTH_LIMIT, "[", "", "]")),
+  "lists as deep as allowed": bytesOf(nested(DEPTH_LIMIT, "[", "", "]")),
   "100,000 lists": bytesOf(nested(100_000, "[", "", "]")),
   "100,000 lists without an end": bytesOf("[".repeat(100_000)),
   "100,000 objects": bytesOf(nested(100_000, '{"x":', "1", "}")),
@@ -81,7 +81,7 @@ const wrongBody = (request: FuzzRequest, note: string): FuzzRequest => {
   return withBody(request, note, bytes, 400);
 };
 
-/** Bytes that are no UTF-8, in the midst of a text that is otherwise good: read carelessly, they are some other text. */
+/** Invalid UTF-8 inside a valid text. A careless decoder would read another text. */
 const WRONG_BYTES = [
   [0xff],
   [0xc0, 0xaf],
@@ -97,20 +97,20 @@ function withWrongBytes(request: FuzzRequest, pick: number): FuzzRequest {
   const paths = pathsIn(body).filter((path) => typeof at(body, path) === "string");
   const path = paths[pick % Math.max(1, paths.length)];
   if (path === undefined) return wrongBody(request, "invalid UTF-8");
-  const mark = "here-they-are";
+  const mark = "insert-here";
   const [before = "", behind = ""] = textOf(
     withChange(body, path, (text) => `${textIn(text)}${mark}`) ?? null,
   ).split(mark);
   const wrong = Buffer.from(pickFrom(WRONG_BYTES, pick));
   return withBody(
     request,
-    `no UTF-8 in ${JSON.stringify(path)}`,
+    `invalid UTF-8 in ${JSON.stringify(path)}`,
     Buffer.concat([bytesOf(before), wrong, bytesOf(behind)]),
     400,
   );
 }
 
-/** Padded with blanks to `size` bytes, which changes nothing but the size. */
+/** Pads the body with blanks to `size` bytes, which changes only its size. */
 function padded(request: FuzzRequest, size: number, must?: number): FuzzRequest {
   const bytes = bodyOf(request) ?? bytesOf("{}");
   return withBody(
@@ -157,7 +157,7 @@ function compressed(request: FuzzRequest, encoding: string): FuzzRequest {
   };
 }
 
-/** Lists at their limit and over it, where the route has lists. */
+/** Lists at their limit or one over it, where the route has lists. */
 function long(request: FuzzRequest, over: boolean): FuzzRequest {
   if (!isObject(request.body)) return request;
   const names = Array.from({ length: BATCH_LIMIT + 1 }, (_, n) => `fzname-many-${n}`);
@@ -166,7 +166,7 @@ function long(request: FuzzRequest, over: boolean): FuzzRequest {
     subject: { type: "USER", id: 1 },
     source: { type: "RAILS_TABLE_USERS", id: 1 },
   });
-  const notes = [...request.notes, over ? "one item more than may be" : "as many items as may be"];
+  const notes = [...request.notes, over ? "one item over the limit" : "as many items as allowed"];
   const refusal = over ? { must: 400 } : {};
   if (request.id === "lookupRecords") {
     const buckets = names
@@ -176,11 +176,13 @@ function long(request: FuzzRequest, over: boolean): FuzzRequest {
   }
   if (request.id !== "beginLease" && request.id !== "beginLeaseWithNewId") return request;
   const all = names.slice(0, BATCH_LIMIT + (over ? 1 : 0)).map(item);
-  // Of names that nobody has, so that only the last of them is granted or not.
+  // Names that no cell has, so that no other batch is affected.
   return { ...request, body: { creates: all.slice(0, 10), destroys: all.slice(10) }, notes, ...refusal };
 }
 
-/** Text that looks like other text, is longer than it looks, or is read by somebody as more than text. */
+/**
+ * Text that looks like other text, gets longer in its canonical form, or means something to another program.
+ */
 const TEXTS = [
   "\u202efzname-0",
   "fzname\u200b-0",
@@ -230,7 +232,7 @@ const TEXTS = [
   "٣",
 ];
 
-/** Any text anywhere in the request. */
+/** Puts a text anywhere into the request. */
 function withText(request: FuzzRequest, where: number, text: string): FuzzRequest {
   const paths =
     request.body === undefined
@@ -315,7 +317,7 @@ const RAW_QUERIES = [
 
 const RAW_IDS = ["a.b.c", "lhk_.", "lhk_e30.e30", "lhk_", "Bearer", "\u00e9"];
 
-/** Ways to send an Authorization that are no key, or more than one. */
+/** Authorization headers that contain no key, or not exactly one. */
 const AUTHORIZATIONS = [
   "Bearer",
   "Bearer ",
@@ -327,7 +329,7 @@ const AUTHORIZATIONS = [
   ...RAW_IDS.map((id) => `Bearer ${id}`),
 ];
 
-/** One of the ways above. `pick` chooses within it. */
+/** A hostile change of a request. `pick` chooses a variant. */
 type Hostility = (request: FuzzRequest, pick: number) => FuzzRequest;
 
 const pickFrom = <T>(list: readonly [T, ...T[]] | readonly T[], pick: number): T => {
@@ -387,7 +389,7 @@ const hostilities: readonly { weight: number; apply: Hostility; isFor?: (id: Rou
     apply: (request, pick) => ({
       ...request,
       headers: [["authorization", pickFrom(AUTHORIZATIONS, pick)]],
-      notes: ["an odd Authorization"],
+      notes: ["an unusual Authorization"],
       must: 401,
     }),
     isFor: needsKey,
@@ -414,7 +416,7 @@ export function hostileRequests(id: RouteId): fc.Arbitrary<FuzzRequest> {
   return fc.oneof(...applied);
 }
 
-/** Who may not call is told so before anything else is looked at. */
+/** A caller that may not make the request is refused before anything else is checked. */
 function ruled(request: FuzzRequest): FuzzRequest {
   const { must, ...rest } = request;
   if (must === undefined || (must !== 401 && keyFault(rest) !== undefined)) return rest;

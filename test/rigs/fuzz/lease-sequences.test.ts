@@ -1,4 +1,7 @@
-/** Requests that follow each other about one batch: whatever comes in between, what is refused changes nothing, and decisions are final. */
+/**
+ * Sequences of requests about one batch: refused requests change nothing, and decisions are final, whatever
+ * comes in between.
+ */
 import * as fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { sourceTypes } from "../../../src/core/registry.ts";
@@ -23,7 +26,7 @@ afterAll(() => server.stop());
 
 type LeaseRoute = "beginLease" | "commitLease" | "rollbackLease" | "getLease";
 
-/** What may be asked about a lease; the hostile ones are about it too. */
+/** The requests about a lease, including hostile ones. */
 type Step =
   | { kind: "plain"; id: LeaseRoute; by: "cell" | "operator" }
   | { kind: "other batch" }
@@ -64,7 +67,7 @@ const uuids = fc.uuid({ version: [4, 7] });
 
 const sequences: fc.Arbitrary<LeaseSequence> = fc.record({
   cell: fc.constantFrom(...REGISTERED),
-  // Never met before, so that a sequence begins with nothing.
+  // New names, so that a sequence begins without claims.
   names: fc.uniqueArray(
     uuids.map((id) => `${NAME_MARK}-${id}`),
     { minLength: 1, maxLength: 5 },
@@ -101,7 +104,7 @@ function requestOf(sequence: LeaseSequence, uuid: string, kind: string, step: St
   const batch =
     id === "beginLease" ? batchOf(sequence, kind, step.kind === "other batch" ? 2 : 1) : undefined;
   const body =
-    id === "beginLease" ? batch : isOperator && id !== "getLease" ? { reason: "a sequence" } : undefined;
+    id === "beginLease" ? batch : isOperator && id !== "getLease" ? { reason: "a test sequence" } : undefined;
   return {
     id,
     key: isOperator ? "operator" : `cell ${cell}`,
@@ -113,7 +116,7 @@ function requestOf(sequence: LeaseSequence, uuid: string, kind: string, step: St
   };
 }
 
-/** Only where nothing was done to the parameter itself, so that what is wrong with the request stays wrong. */
+/** Replaces only parameters that were not changed, so that what is wrong with the request stays wrong. */
 function about({ key, notes }: FuzzRequest, { cell }: LeaseSequence, uuid: string): Record<string, string> {
   if (notes.some((note) => /path|text/.test(note))) return {};
   return { uuid, ...(key === `cell ${cell}` || key === "operator" ? { cell } : {}) };
@@ -123,7 +126,7 @@ interface Known {
   state?: "GRANTED" | "COMMITTED" | "ROLLED_BACK";
 }
 
-/** What an answer says of the lease must follow from what was said before. */
+/** Checks an answer about the lease against the answers before. */
 function learn(known: Known, request: FuzzRequest, uuid: string, cell: string, text: string): void {
   if (request.params["uuid"] !== uuid || request.params["cell"] !== cell) return;
   const state = (JSON.parse(text) as { lease?: { state: NonNullable<Known["state"]> } }).lease?.state;
@@ -133,7 +136,7 @@ function learn(known: Known, request: FuzzRequest, uuid: string, cell: string, t
 }
 
 test(
-  "a lease lives as it should, whatever else is asked of it",
+  "a lease keeps its rules during any other requests about it",
   async () => {
     await fuzz(30, sequences, async (sequence) => {
       for (const { uuid, kind, steps: asked } of sequence.leases) {
@@ -153,7 +156,7 @@ test(
   TEST_MS,
 );
 
-/** All pages of a listing, over the API. */
+/** Reads all pages of a listing. */
 async function listed(
   route: RouteId,
   params: Record<string, string>,
@@ -182,7 +185,7 @@ const keysOf = (rows: readonly Row[], ...columns: string[]): string[] =>
   rows.map((row) => columns.map((column) => String(row[column])).join(" ")).toSorted();
 
 test(
-  "afterwards the listings of every cell are what is on disk",
+  "afterwards the listings of every cell match the files on disk",
   async () => {
     for (const cell of REGISTERED) {
       const leases = await listed("listLeases", { cell }, [], "leases");
@@ -193,7 +196,8 @@ test(
       const records: Record<string, unknown>[] = [];
       for (const type of Object.keys(sourceTypes))
         records.push(...(await listed("listRecords", { cell }, [["source_type", type]], "records")));
-      // A create shows as soon as its lease is granted; no begin is under way here, so that every hold is of one that is.
+      // A create is listed as soon as its lease is granted. No begin is running here, so every hold belongs
+      // to a granted lease.
       const holds = server.state
         .rows(/^shard-/, "hold")
         .filter((row) => row["cell"] === cell && row["kind"] === "create");

@@ -1,4 +1,4 @@
-/** What holds for every answer, whatever was asked. */
+/** Checks that apply to every answer. */
 import type * as z from "zod";
 import { errorsOf } from "../../../src/http/contract.ts";
 import { problem } from "../../../src/http/contract/schemas.ts";
@@ -18,27 +18,26 @@ import {
   type FuzzRequest,
 } from "./fuzz-request.ts";
 
-/** Lines stay lines; what a terminal would act upon is written out. */
+/** Escapes control characters, except line feeds. */
 export const printable = (text: string): string =>
   text.replaceAll(/(?!\n)\p{Cc}/gu, (character) =>
     character === "\r" ? "" : `\\x${character.charCodeAt(0).toString(16).padStart(2, "0")}`,
   );
 
-/** The request as it went over the wire, without its keys. */
+/** The request as it was sent, without its keys. */
 function shownRequest({ method, target, headers, body }: Sent): string {
   const lines = headers.map(
     ([name, value]) => `${name}: ${name === "authorization" ? "…" : value.slice(0, 200)}`,
   );
-  const text =
-    body === undefined
-      ? ""
-      : `\n\n${Buffer.from(body.subarray(0, 2_000)).toString("latin1")}${body.length > 2_000 ? `… ${body.length} bytes` : ""}`;
+  const shown = Buffer.from(body?.subarray(0, 2_000) ?? []).toString("latin1");
+  const rest = body !== undefined && body.length > 2_000 ? `… ${body.length} bytes` : "";
+  const text = body === undefined ? "" : `\n\n${shown}${rest}`;
   return printable(`${method} ${target.slice(0, 2_000)}\n${lines.join("\n")}${text}`);
 }
 
 const shownAnswer = ({ status, text }: Received): string => `${status} ${text.slice(0, 1_500)}`;
 
-/** Sends, checks everything that must hold, and says what was answered. */
+/** Sends a request, checks everything that must hold, and returns the answer. */
 export async function sendAndCheck(server: FuzzServer, request: FuzzRequest): Promise<Received> {
   const sent = sentOf(server, request);
   const complain = (what: string, received?: Received): Error =>
@@ -80,10 +79,10 @@ function wrongAnswer(
   );
 }
 
-/** Fits the contract. */
+/** Checks that a success fits the contract. */
 function wrongSuccess({ id }: FuzzRequest, { status, headers, text }: Received): string | undefined {
   const answer = routeOf(id).responses[status];
-  if (answer === undefined) return `${status} is no answer of this route`;
+  if (answer === undefined) return `${status} is not an answer of this route`;
   if (answer.lines === true) return wrongLines(answer.schema, text);
   if (answer.mediaType !== undefined) return undefined;
   if (headers["content-type"] !== "application/json")
@@ -92,37 +91,37 @@ function wrongSuccess({ id }: FuzzRequest, { status, headers, text }: Received):
   return parsed.success ? undefined : `the answer does not fit its schema: ${parsed.error.message}`;
 }
 
-/** Each fits, and the stream is whole: nothing breaks here. */
+/** Checks that each line fits its schema and that the stream is complete. */
 function wrongLines(schema: z.ZodType, text: string): string | undefined {
   const lines = linesIn(text);
   for (const line of lines) {
     const parsed = schema.safeParse(line);
-    if (!parsed.success) return `no line: ${parsed.error.message}`;
+    if (!parsed.success) return `a line does not fit its schema: ${parsed.error.message}`;
   }
   return lines.length > 0 && "end" in Object(lines.at(-1)) ? undefined : "a stream without an end";
 }
 
-/** RFC 9457, and nothing of the inside. */
+/** Checks that an error is a problem (RFC 9457) and reveals no internals. */
 export function wrongProblem({ status, headers, text }: Received): string | undefined {
   if (headers["content-type"] !== "application/problem+json")
     return `the answer is ${String(headers["content-type"])}`;
   const parsed = problem.safeParse(JSON.parse(text));
-  if (!parsed.success) return `no problem: ${parsed.error.message}`;
+  if (!parsed.success) return `not a valid problem: ${parsed.error.message}`;
   const made = parsed.data;
-  if (made.status !== status) return `it says ${made.status}`;
-  if (made.title !== errorCodes[made.code].title) return "another code's title";
-  if (made.request_id !== headers["x-request-id"]) return "another request id in the header";
+  if (made.status !== status) return `the problem has status ${made.status}`;
+  if (made.title !== errorCodes[made.code].title) return "the title belongs to another code";
+  if (made.request_id !== headers["x-request-id"]) return "the header has another request id";
   if (status === 400 && !made.field) return "no field is named";
   if (!isWellFormed(made)) return "a lone surrogate in the answer";
   if (/\n\s+at |\.[cm]?[jt]s:\d|node_modules|SQLITE_|\bError:|\[object |undefined/.test(withoutEcho(made)))
-    return "something of the inside";
+    return "the answer reveals internals";
   if (status === 401 && headers["www-authenticate"] === undefined) return "no WWW-Authenticate";
   const waits = made.code === "ABORTED" || status === 429;
-  if (waits !== (headers["retry-after"] !== undefined)) return "Retry-After";
+  if (waits !== (headers["retry-after"] !== undefined)) return "Retry-After is missing or unexpected";
   return undefined;
 }
 
-/** The caller's own text comes back where it names what is wrong. */
+/** Removes the field name, which may contain the caller's own text. */
 const withoutEcho = (made: { detail: string; field?: string | undefined }): string =>
   made.field === undefined ? made.detail : made.detail.replaceAll(made.field, "");
 
@@ -138,14 +137,14 @@ function isWellFormed(value: unknown): boolean {
 function undocumented(request: FuzzRequest, { status, text }: Received): string | undefined {
   const { code, reason } = JSON.parse(text) as { code: string; reason?: string };
   if (whereabouts(request) === "elsewhere") return undefined;
-  // A body where none belongs is refused as everywhere.
+  // A body on a GET route is refused in the same way on all routes.
   if (
     routeOf(request.id).method === "GET" &&
     bodyOf(request) !== undefined &&
     (status === 413 || status === 415)
   )
     return undefined;
-  // Which of the reasons it is, is said for all routes at once.
+  // The reasons of these codes are documented for all routes at once.
   const isGeneral = code === "UNAUTHENTICATED" || code === "PERMISSION_DENIED";
   const known = errorsOf(routeOf(request.id)).some(
     (error) =>
@@ -159,7 +158,7 @@ function undocumented(request: FuzzRequest, { status, text }: Received): string 
 const statusOf = ({ code, status }: { code: keyof typeof errorCodes; status?: number }): number =>
   status ?? errorCodes[code].status;
 
-/** Keys and tokens that were sent come back nowhere, and secrets never. */
+/** Keys and tokens of requests must not be returned, and secrets never. */
 function leak(
   server: FuzzServer,
   request: FuzzRequest,
@@ -177,32 +176,43 @@ function leak(
   return secrets.some((secret) => text.includes(secret)) ? "a secret in the answer" : undefined;
 }
 
-/** Refused for what is wrong with it, and for nothing that comes behind that. */
+/** Checks that a request was refused for the first thing that is wrong with it. */
 function unexpected(request: FuzzRequest, { status, text }: Received): string | undefined {
   const target = whereabouts(request);
   if (target === "elsewhere")
-    return status === 404 || status === 405 ? undefined : "of no route, and yet not refused";
+    return status === 404 || status === 405 ? undefined : "a path of no route was not refused";
   if (target === "anywhere") return undefined;
   const fault = keyFault(request);
-  if (fault !== undefined) return status === fault ? undefined : `the key is worth a ${fault}`;
+  if (fault !== undefined) return status === fault ? undefined : `the key must get a ${fault}`;
   if (request.must !== undefined)
-    return status === request.must ? undefined : `this must be a ${request.must}`;
+    return status === request.must ? undefined : `this must get a ${request.must}`;
   if (isUnfit(request))
-    return [400, 413, 415].includes(status) ? undefined : "the schema refuses it, and the server does not";
+    return [400, 413, 415].includes(status) ? undefined : "the schema refuses it, but the server does not";
   if (request.key.startsWith("revoked") && routeOf(request.id).roles !== "anyone" && status < 400)
-    return "the key was revoked";
+    return "a revoked key was accepted";
   if (request.notes.length > 0 || status !== 400) return undefined;
   const { field = "" } = JSON.parse(text) as { field?: string };
   return BEYOND_SCHEMAS.test(field) ? undefined : "a valid request was refused";
 }
 
-/** Where the schemas do not say all: canonical names, ids in bytes, the ends of ranges, names that are given twice, tokens. */
-const BEYOND_SCHEMAS =
-  /^(body|reason|note|page_token|value|cell_id|expires_in_s|source_id_(gt|lte)|ranges\[\d+\]\.source_id_(gt|lte)|buckets\[\d+\]\.value|(creates|destroys|replaces)\[\d+\](\.bucket(\.value)?|\.(subject|source)\.id)?)$/;
+/**
+ * Fields whose schemas do not express every rule: canonical names, ids in bytes, ends of ranges, duplicate
+ * names, tokens.
+ */
+const BEYOND_SCHEMAS = new RegExp(
+  `^(${[
+    "body|reason|note|page_token|value|cell_id|expires_in_s",
+    String.raw`(ranges\[\d+\]\.)?source_id_(gt|lte)`,
+    String.raw`buckets\[\d+\]\.value`,
+    String.raw`(creates|destroys|replaces)\[\d+\](\.bucket(\.value)?|\.(subject|source)\.id)?`,
+  ].join("|")})$`,
+);
 
 const checkedLines = new WeakMap<FuzzServer, number>();
 
-/** Lines come a little late: each is checked with whatever request is under way. */
+/**
+ * Checks the log lines since the last call. Lines arrive late, so a line may belong to an earlier request.
+ */
 export function wrongLog(server: FuzzServer, isFaultless = true): string | undefined {
   const from = checkedLines.get(server) ?? 0;
   checkedLines.set(server, server.logged.length);

@@ -1,4 +1,4 @@
-/** Page tokens: good for the call that they were made for, and for no other. */
+/** Page tokens are valid only for the listing that they were made for. */
 import * as fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { routeIds, type RouteId } from "../../../src/http/contract.ts";
@@ -14,7 +14,7 @@ interface Listing {
   query: [string, string][];
 }
 
-/** Whether a route has pages is for its schema to say; how to get more than one, for these. */
+/** The routes whose schema has page tokens. The listings below have more than one page. */
 const paged = routeIds.filter(
   (id) => "page_token" in ((routeOf(id).query as { shape?: object }).shape ?? {}),
 );
@@ -45,7 +45,7 @@ const listings: readonly Listing[] = [
 ];
 
 let server: FuzzServer;
-/** Of the listings that have a second page. */
+/** Tokens of the listings that have a second page. */
 const tokens: { from: Listing; token: string }[] = [];
 
 const requestOf = ({ id, key, params, query }: Listing, more: [string, string][]): FuzzRequest => ({
@@ -68,7 +68,7 @@ beforeAll(async () => {
 
 afterAll(() => server.stop());
 
-test("every route that has pages is here, and has given a token", () => {
+test("every route with pages is tested, and has returned a token", () => {
   expect([...new Set(listings.map(({ id }) => id))].toSorted()).toEqual(paged.toSorted());
   const given = new Set<string>(tokens.map(({ from }) => from.id));
   expect(paged.filter((id) => !given.has(id))).toEqual([]);
@@ -105,12 +105,12 @@ const tamperings: fc.Arbitrary<{ note: string; of: (token: string) => string }> 
 );
 
 test(
-  "a token that was changed is refused",
+  "a changed token is refused",
   async () => {
     await fuzz(200, fc.record({ which: fc.nat(99), tampering: tamperings }), async ({ which, tampering }) => {
       const { from, token } = tokens[which % tokens.length] ?? { from: listings[0], token: "" };
       const changed = tampering.of(token);
-      // Without a letter left it is the first page.
+      // An empty token means the first page.
       if (from === undefined || changed === token || changed === "") return;
       const request = requestOf(from, [["page_token", changed]]);
       const received = await sendAndCheck(server, { ...request, must: 400, notes: [tampering.note] });
@@ -123,7 +123,7 @@ test(
 const same = (one: Listing, other: Listing): boolean => one === other;
 
 test(
-  "a token is good for its own listing, whatever the size of the page, and for no other",
+  "a token is valid for its own listing with any page size, and for no other",
   async () => {
     for (const { from, token } of tokens) {
       for (const to of listings) {

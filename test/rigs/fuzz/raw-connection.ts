@@ -1,17 +1,20 @@
-/** One TCP connection: bytes as they are, and all the answers that come back. */
+/** Sends bytes over one TCP connection and reads all answers. */
 import { connect } from "node:net";
 import { HANG_MS, type Received } from "./server.ts";
 
-/** Sent behind every other request: answered, it shows that the connection was still understood, and its id that nothing else was read as it. */
+/**
+ * The id of a request that is sent after every other one. Its answer proves that the connection was still
+ * parsed correctly.
+ */
 export const LAST_ID = "the-last-one";
-/** A request hidden in another one's body or headers has this id: it must never be answered. */
+/** The id of a request hidden in the body or headers of another one. It must never be answered. */
 export const HIDDEN_ID = "hidden";
 
 const LAST = Buffer.from(
   `GET /healthz HTTP/1.1\r\nHost: last.example\r\nX-Request-Id: ${LAST_ID}\r\nConnection: close\r\n\r\n`,
 );
 
-/** Sends, closes its side, and reads until the server has closed the other one. */
+/** Sends bytes, closes its side, and reads until the server closes the other side. */
 export function exchange(port: number, bytes: Uint8Array): Promise<Received[]> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
@@ -27,13 +30,16 @@ export function exchange(port: number, bytes: Uint8Array): Promise<Received[]> {
     };
     socket.on("data", (chunk) => chunks.push(chunk));
     socket.on("end", done);
-    // Who does not want to read on may close; what was answered until then counts.
+    // The server may close the connection early. The answers until then count.
     socket.on("error", done);
     socket.end(Buffer.concat([bytes, LAST]));
   });
 }
 
-/** Enough of HTTP/1.1 to tell one answer from the next. Bodies of answers to HEAD are none, whatever their headers say. */
+/**
+ * Parses as much of HTTP/1.1 as separates the answers. Answers to HEAD have no body, whatever their headers
+ * say.
+ */
 function answersIn(bytes: Buffer): Received[] {
   const answers: Received[] = [];
   let rest = bytes.toString("latin1");

@@ -1,6 +1,7 @@
 /**
- * What no HTTP client sends: requests as bytes. Some never get to the Worker: workerd's own HTTP layer and Miniflare's entry refuse them, in
- * their own words and without a request id. In a deployment Cloudflare's edge stands there.
+ * Requests that no HTTP client sends, as bytes. Some never reach the Worker: the HTTP layer of workerd and
+ * the entry of Miniflare refuse them with their own texts and without a request id. In a deployment,
+ * Cloudflare's edge does that.
  */
 import * as fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -21,22 +22,22 @@ beforeAll(async () => {
 
 afterAll(() => server.stop());
 
-/** A request in parts that can be twisted one by one. */
+/** A request in parts that can be changed one by one. */
 interface Message {
   line: string;
   headers: string[];
-  /** As framed. */
+  /** The body as it is framed. */
   body: Buffer;
 }
 
 interface Twist {
   note: string;
   apply: (message: Message, sent: Sent) => Message;
-  /** Only a refusal will do. */
+  /** It must be refused. */
   isRefused?: true;
-  /** It asks for something else than its route, or cannot be told apart from that. */
+  /** It may reach another route, so its effects are not checked. */
   isOther?: true;
-  /** The local runtime fails over it before the Worker sees it: a 500 in its own words. */
+  /** The local runtime answers it with a 500 of its own before the Worker sees it. */
   isTooMuch?: true;
 }
 
@@ -76,7 +77,7 @@ const withHeader = (header: string, more: Omit<Twist, "note" | "apply"> = {}): T
 const withoutHeader = (headers: readonly string[], name: RegExp): string[] =>
   headers.filter((header) => !name.test(header));
 
-/** Another framing of the same body. */
+/** Frames the same body in another way. */
 const framed = (
   note: string,
   headers: readonly string[],
@@ -145,7 +146,7 @@ const twists: readonly Twist[] = [
   withLine("a fragment", (method, target) => `${method} ${target}#/v1/admin/keys HTTP/1.1`),
   withLine("a second question mark", (method, target) => `${method} ${target}?x=1?y HTTP/1.1`, other),
   withLine("two slashes", (method, target) => `${method} /${target} HTTP/1.1`, other),
-  withLine("a slash behind", (method, target) => `${method} ${target}/ HTTP/1.1`, other),
+  withLine("a trailing slash", (method, target) => `${method} ${target}/ HTTP/1.1`, other),
   withLine("upper case", (method, target) => `${method} ${target.toUpperCase()} HTTP/1.1`, other),
   withLine("backslashes", (method, target) => `${method} ${target.replaceAll("/", "\\")} HTTP/1.1`, other),
   withLine("dot segments", (method, target) => `${method} /x/..${target} HTTP/1.1`),
@@ -189,9 +190,10 @@ const twists: readonly Twist[] = [
   withHeader("X-Request-Id: a b"),
   withHeader("X-Request-Id: \u00ff"),
   withHeader(`X-Request-Id: ${"a".repeat(65)}`),
-  // The runtime makes a GET of it.
+  // The runtime turns it into a GET.
   withHeader(
-    "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+    "Connection: Upgrade\r\nUpgrade: " +
+      "websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
     other,
   ),
   withHeader("Connection: authorization, content-type"),
@@ -235,7 +237,7 @@ const twists: readonly Twist[] = [
   ),
   framed("chunked and Content-Length", ["Transfer-Encoding: chunked", "Content-Length: 3"], chunked, other),
   framed(
-    "a request behind the chunks",
+    "a request after the chunks",
     ["Content-Length: 500", "Transfer-Encoding: chunked"],
     (body) => Buffer.concat([chunked(body), Buffer.from(HIDDEN)]),
     other,
@@ -250,8 +252,8 @@ const twists: readonly Twist[] = [
   framed("two lengths", ["Content-Length: LENGTH", "Content-Length: 1"], (body) => body, refusedOnly),
   framed("two lengths in one", ["Content-Length: LENGTH, LENGTH"], (body) => body, refusedOnly),
   framed("a length with a sign", ["Content-Length: +LENGTH"], (body) => body, refusedOnly),
-  framed("a length below nothing", ["Content-Length: -1"], (body) => body, refusedOnly),
-  framed("a length beyond everything", ["Content-Length: 99999999999999999999"], (body) => body, refusedOnly),
+  framed("a negative length", ["Content-Length: -1"], (body) => body, refusedOnly),
+  framed("an enormous length", ["Content-Length: 99999999999999999999"], (body) => body, refusedOnly),
   framed("a length that is longer than the body", ["Content-Length: 100000"], (body) => body, refusedOnly),
   framed("an unknown encoding", ["Transfer-Encoding: xchunked"], chunked, refusedOnly),
   framed(
@@ -261,9 +263,14 @@ const twists: readonly Twist[] = [
     refusedOnly,
   ),
   framed("an encoding with a space before the colon", ["Transfer-Encoding : chunked"], chunked, refusedOnly),
-  framed("a chunk below nothing", ["Transfer-Encoding: chunked"], () => "-2\r\n{}\r\n0\r\n\r\n", other),
   framed(
-    "a chunk beyond everything",
+    "a chunk with a negative length",
+    ["Transfer-Encoding: chunked"],
+    () => "-2\r\n{}\r\n0\r\n\r\n",
+    other,
+  ),
+  framed(
+    "a chunk with an enormous length",
     ["Transfer-Encoding: chunked"],
     () => "fffffffffffffffff\r\n{}\r\n0\r\n\r\n",
     other,
@@ -280,7 +287,7 @@ const twists: readonly Twist[] = [
     () => `${`10000\r\n${" ".repeat(65_536)}\r\n`.repeat(32)}0\r\n\r\n`,
     refusedOnly,
   ),
-  framed("nothing but the head, and an end", ["Content-Length: 5"], () => "", other),
+  framed("only a head, then the end of the connection", ["Content-Length: 5"], () => "", other),
 ];
 
 const shown = (twist: Twist, message: Message): string =>
@@ -308,16 +315,16 @@ function wrongExchange(twist: Twist, request: FuzzRequest, answers: readonly Rec
   const [first] = own;
   if (own.every(({ status }) => status >= 400)) {
     const real = withoutCron(changes, server).filter((change) => !isBirth(change));
-    return real.length === 0 ? undefined : `refused, and yet changed: ${JSON.stringify(real)}`;
+    return real.length === 0 ? undefined : `refused, but rows changed: ${JSON.stringify(real)}`;
   }
   if (twist.isRefused) return "this must be refused";
-  // Another route or method than the request's: what it may change is that route's matter, and the same request meets it elsewhere.
+  // If it reached another route or method, its effects are not known here. That route is tested elsewhere.
   return twist.isOther || first === undefined || first.status >= 400
     ? undefined
     : wrongEffect(changes, request, first, server);
 }
 
-/** Without a request id it is not the Worker's. */
+/** An answer without a request id is not from the Worker. */
 function wrongOne(twist: Twist, answer: Received): string | undefined {
   const { status, headers, text } = answer;
   if (headers["x-request-id"] !== undefined) {
@@ -334,7 +341,7 @@ const RUNS = 350;
 const twisted = new Set<string>();
 
 test(
-  "requests that no client sends are refused or understood, and never taken for two",
+  "malformed requests are refused or parsed as one request, never as two",
   async () => {
     const requests = fc.oneof(...routeIds.map((id) => validRequests(id)));
     await fuzz(RUNS, fc.record({ request: requests, which: fc.nat(10_000) }), async ({ request, which }) => {
@@ -352,7 +359,11 @@ test(
       const wrong = wrongExchange(twist, request, answers) ?? wrongLog(server, false);
       if (wrong === undefined) return;
       throw new Error(
-        `${wrong}\n\n${shown(twist, message)}\n\n${answers.map(({ status, text }) => `${status} ${text.slice(0, 800)}`).join("\n\n")}`,
+        [
+          wrong,
+          shown(twist, message),
+          ...answers.map(({ status, text }) => `${status} ${text.slice(0, 800)}`),
+        ].join("\n\n"),
       );
     });
     expect((await server.send({ method: "GET", target: "/readyz", headers: [] })).status).toBe(200);
@@ -360,13 +371,16 @@ test(
   TEST_MS,
 );
 
-test("more than half of the twists were tried", ({ skip }) => {
+test("more than half of the changes were tried", ({ skip }) => {
   const tooFew = tooFewRuns(RUNS);
   if (tooFew !== undefined) skip(tooFew);
   expect(twisted.size).toBeGreaterThan(twists.length / 2);
 });
 
-/** Who calls and what is asked is in the key, the method and the URL, and in nothing else. */
+/**
+ * The caller and the request are determined by the key, the method and the URL alone, so these headers must
+ * have no effect.
+ */
 const IDLE_HEADERS: readonly [string, string][] = [
   ["x-forwarded-for", "127.0.0.1"],
   ["x-forwarded-host", "evil.example"],
@@ -402,12 +416,14 @@ const IDLE_HEADERS: readonly [string, string][] = [
   ["upgrade-insecure-requests", "1"],
 ];
 
-/** What differs between two calls of the same kind. */
+const VARYING_TIMES = /"(request_id|last_pulled_at|as_of|expires_at)":"[^"]*"/g;
+
+/** Removes what differs between two equal calls. */
 const steady = ({ status, text }: Received): string =>
-  `${status} ${text.replaceAll(/"(request_id|last_pulled_at|as_of|expires_at)":"[^"]*"/g, "").replaceAll(/"age_ms":\d+/g, "")}`;
+  `${status} ${text.replaceAll(VARYING_TIMES, "").replaceAll(/"age_ms":\d+/g, "")}`;
 
 test(
-  "headers of proxies, of other frameworks and of a cell's own making change nothing",
+  "headers of proxies and of other frameworks have no effect",
   async () => {
     const reading = routeIds.filter((id) => routeOf(id).method === "GET" || id === "lookupRecords");
     const requests = fc.oneof(

@@ -1,4 +1,7 @@
-/** Every route, with requests made from its own schemas: valid, nearly valid, hostile. How to run more of it: settings.ts. */
+/**
+ * Every route, with valid, nearly valid and hostile requests made from its own schemas. settings.ts says how
+ * to run more of them.
+ */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as fc from "fast-check";
 import { routeIds, routes, type RouteId } from "../../../src/http/contract.ts";
@@ -13,7 +16,7 @@ import { sentOf, validRequests, type FuzzRequest } from "./fuzz-request.ts";
 import { D1, type Change } from "./state.ts";
 
 let server: FuzzServer;
-/** Statuses that each route was answered with, by layer. */
+/** The statuses of each route, by layer. */
 const seen = new Map<string, Map<number, number>>();
 
 beforeAll(async () => {
@@ -28,13 +31,13 @@ const layers: Readonly<Record<string, { make: (id: RouteId) => fc.Arbitrary<Fuzz
   hostile: { make: hostileRequests, runs: 600 },
 };
 
-/** The routes that always answer the same are soon known. */
+/** Routes of the service group always answer the same, so they get fewer requests. */
 const weightOf = (id: RouteId): number => (routes[id].group === "service" ? 1 : 4);
 
 const anyRoute = (make: (id: RouteId) => fc.Arbitrary<FuzzRequest>): fc.Arbitrary<FuzzRequest> =>
   fc.oneof(...routeIds.map((id) => ({ weight: weightOf(id), arbitrary: make(id) })));
 
-/** In a long run one wants to see that it met more than refusals. */
+/** Prints the statuses of a long run, to show that not all requests were refused. */
 function report(layer: string): void {
   if (!process.env["FUZZ_RUNS"]) return;
   const reported = [...seen].filter(([routeAndLayer]) => routeAndLayer.startsWith(`${layer} `));
@@ -48,7 +51,7 @@ function report(layer: string): void {
 describe("every route", () => {
   for (const [layer, { make, runs }] of Object.entries(layers)) {
     test(
-      `${layer} requests get the documented answer, and change what they say they change`,
+      `${layer} requests get a documented answer and change only the expected rows`,
       async () => {
         await fuzz(runs, anyRoute(make), async (request) => {
           const { status } = await sendAndCheck(server, request);
@@ -62,7 +65,7 @@ describe("every route", () => {
     );
   }
 
-  test("was called in each of these ways, and granted", ({ skip }) => {
+  test("was called in each layer, and succeeded", ({ skip }) => {
     const tooFew = tooFewRuns(Math.max(...Object.values(layers).map(({ runs }) => runs)));
     if (tooFew !== undefined) skip(tooFew);
     const ways = Object.keys(layers);
@@ -77,16 +80,16 @@ describe("every route", () => {
   });
 });
 
-/** Each cell has an object of its own, which is there for good from the first time that it is asked anything. */
+/** A cell's object exists for good once it was called, so it must not be called for an unregistered cell. */
 test(
-  "nothing is made for cells that are not registered",
+  "no object is created for unregistered cells",
   async () => {
     let cell = 1_000;
     for (const id of routeIds.filter((each) => routes[each].path.includes("{cell}"))) {
       const [request] = fc.sample(validRequests(id), { numRuns: 1, seed: 1 });
       if (request === undefined) throw new Error("no request");
       cell += 1;
-      // What its schema allows may still be a range that ends before it begins.
+      // A range that fits the schema may end before it begins, so a valid one is used.
       const digests = id === "digestRecords";
       const decides = id === "commitLease" || id === "rollbackLease";
       server.state.changes();
@@ -110,7 +113,7 @@ test(
       headers: [],
       notes: [],
     };
-    // 429 once as many keys are revoked as may be.
+    // 429 once the limit on revoked keys is reached.
     expect([404, 429]).toContain((await server.send(sentOf(server, revoked))).status);
     expect(withoutCron(server.state.changes(), server)).toEqual([]);
   },
@@ -118,7 +121,7 @@ test(
 );
 
 test(
-  "the stale listing, and nothing else, takes rows out of D1: those of leases that no ledger has",
+  "only the stale listing deletes rows of D1, and only of leases that no ledger has",
   async () => {
     const listing: FuzzRequest = {
       id: "listStaleLeases",

@@ -1,30 +1,33 @@
-/** All rows of all objects and of D1, read from their files while the server runs: what the answers say is another matter. */
+/**
+ * All rows of all objects and of D1, read from their files while the server runs, independently of its
+ * answers.
+ */
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
 
 export type Row = Readonly<Record<string, unknown>>;
 
-/** Undefined on one side: the row was made, or taken away. */
-/** D1, among the objects. */
+/** The name of D1 in `Change.object`. */
 export const D1 = "d1";
 
 export interface Change {
   /** `cell-1`, `shard-7`, `directory`, `d1`. */
   object: string;
   table: string;
-  /** The values of its primary key. */
+  /** The values of the primary key. */
   key: string;
   before: Row | undefined;
   after: Row | undefined;
 }
 
 /**
- * Left out, because it changes whatever the requests do:
- * - `incarnation` and `epoch`, which a refused begin may raise (docs/reference/limits.md, "A refused begin writes nothing where it is refused");
- * - how far the alarms and the cron have come;
- * - the batch of a decided lease, which an alarm forgets.
- * Also the runtime's own tables and files, where it keeps alarms, which reads may set (rule M3).
+ * State that is left out because it changes with any request:
+ * - `incarnation` and `epoch`, which a refused begin may raise (docs/reference/limits.md, "A refused begin
+ * writes nothing where it is refused")
+ * - how far the alarms and the cron have come
+ * - the batch of a decided lease, which an alarm deletes
+ * The runtime's own tables and files are left out too. They contain alarms, which reads may set (M3).
  */
 const BOOKKEEPING = new Set(["incarnation", "epoch", "applied_position", "pruned_position"]);
 
@@ -44,12 +47,12 @@ export class StateOnDisk {
     this.#folder = folder;
   }
 
-  /** What has changed since it was asked before; everything, when it never was. */
+  /** Returns the changes since the last call. The first call returns all rows. */
   changes(): Change[] {
     return this.#files().flatMap((file) => {
       const known = this.#open.get(file);
       if (known === undefined) return this.#openFirst(file);
-      // Changes with every transaction of anybody else: where it has not, nothing was written.
+      // `data_version` changes with every transaction of another connection.
       const version = versionOf(known.version);
       if (version === known.seen) return [];
       known.seen = version;
@@ -57,7 +60,7 @@ export class StateOnDisk {
     });
   }
 
-  /** The rows of a table, of all objects, as of the last `changes()`. */
+  /** The rows of a table in matching objects, as of the last `changes()`. */
   rows(object: RegExp, table: string): Row[] {
     const found: Row[] = [];
     for (const each of this.#open.values()) {
@@ -67,7 +70,7 @@ export class StateOnDisk {
     return found;
   }
 
-  /** A row of D1, behind the server's back. */
+  /** Inserts a row into D1 without the server. */
   insert(table: string, row: Row): void {
     const [file = ""] = [...this.#open].find(([, { object }]) => object === D1) ?? [];
     const database = new DatabaseSync(file, { timeout: 5_000 });
@@ -121,11 +124,12 @@ const versionOf = (statement: StatementSync): number => Number(statement.get()?.
 
 function readRows(database: DatabaseSync): OpenDatabase["rows"] {
   const rows: OpenDatabase["rows"] = new Map();
-  // One transaction: all tables as of one moment.
+  // One transaction, so that all tables are read at one moment.
   database.exec("BEGIN");
   const tables = database
     .prepare(
-      "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT GLOB '_cf_*' AND name NOT GLOB 'sqlite_*'",
+      "SELECT name FROM sqlite_schema WHERE type = 'table' AND name " +
+        "NOT GLOB '_cf_*' AND name NOT GLOB 'sqlite_*'",
     )
     .all();
   for (const { name } of tables) {
@@ -150,7 +154,7 @@ function keptOf(table: string, row: Row): Row | undefined {
   return kept;
 }
 
-/** Objects keep their name; the directory is the one that has none. */
+/** Objects store their name, except the directory. */
 function nameOf(rows: OpenDatabase["rows"]): string {
   const name = rows.get("meta object_name")?.[2]["value"];
   return typeof name === "string" ? name : "directory";
