@@ -1,11 +1,14 @@
 /*
- * Rule B9 of docs/reference/protocol.md by itself: LEASES begins of as many cells want the buckets of two shards at once, and each is tried again
- * as long as it is refused only because of running attempts. Deadlines are left out: they would end what must not be endless.
+ * Rule B9 of docs/reference/protocol.md alone. LEASES begins of different cells need the buckets of two
+ * shards at the same time. Each is retried as long as it is refused only because of running attempts. There
+ * are no deadlines, because they would end an endless contention.
  *
- *   (default)   the first attempt asks both shards at once; retries ask in ascending order and stop at the first refusal
- *   PARALLEL    switched off: retries ask both shards at once, too
+ *   (default)   the first attempt asks both shards at once; retries ask in ascending order and stop at the
+ *               first refusal
+ *   PARALLEL    retries ask both shards at once, too
  *
- * A begin is a process of its own, and every message a step; only weak fairness is assumed: who can go on for ever, does so some time.
+ * A begin is a process, and every message is a step. Only weak fairness is assumed: a process that can always
+ * continue does so at some time.
  */
 #ifndef LEASES
 #define LEASES 2
@@ -30,7 +33,7 @@ inline ask(s, answer) {
   }
 }
 
-/* B6: releases before anything else. */
+/* B6: releases come before anything else. */
 inline release(s, answer) {
   atomic {
     if
@@ -40,7 +43,7 @@ inline release(s, answer) {
   }
 }
 
-/* B8: the shard that refused asks the ledgers about what stands there now, and drops what is nobody's. */
+/* B8: the shard that refused inquires about the hold that is there now, and drops an orphaned one. */
 inline settle(s) {
   atomic {
     if
@@ -104,5 +107,5 @@ init {
     od
   };
   ended == LEASES;
-  assert(winners == 1) /* somebody wins, and nobody else on the same buckets */
+  assert(winners == 1) /* exactly one begin wins */
 }

@@ -1,30 +1,36 @@
 /*
- * The protocol of docs/reference/protocol.md: two cells with one lease each, two shards with one bucket each. Both leases want both
- * buckets. docs/internals/model.md says what is abstracted away; main.ts runs this file with the bounds and switches of its tables.
+ * The protocol of docs/reference/protocol.md with two cells that have one lease each, and two shards that
+ * have one bucket each. Both leases need both buckets. docs/internals/model.md lists the abstractions.
+ * main.ts runs this file with the bounds and switches of runs.ts.
  *
- * One step of the model is one message, handled in one synchronous transaction; after each, check() is evaluated. The words are those of the
- * protocol:
+ * One step of the model is one message, handled in one synchronous transaction. check() runs after each step.
+ * The words are those of the protocol:
  *
- *   cell c       0 or 1; it has one lease, so "the lease of cell c" is a lease
- *   attempt a    1, 2 or 3: counted over all instances of the ledger, so that no two are equal (B3)
- *   execution    (c, a, t, s): shard s carried out the prepare of attempt a. t is its epoch: 0 for the first time, 1 for the duplicate
+ *   cell c       0 or 1. A cell has one lease, which is called the lease of cell c.
+ *   attempt a    1, 2 or 3, counted over all instances of a ledger, so no two are equal (B3).
+ *   execution    (c, a, t, s): shard s carried out the prepare of attempt a. t is its epoch: 0 for the first
+ *                time, 1 for the duplicate.
  *
- * Messages. One that was sent may arrive late, repeatedly, out of order or never: its bit stays set, and delivering it is a step that may
- * be taken at any time. A prepare arrives at most twice. An answer of a shard is the bit in `yes`.
+ * Messages. A message that was sent may arrive late, repeatedly, out of order or never. Its bit stays set,
+ * and delivering it is a step that is possible at any time. A prepare arrives at most twice. A shard's answer
+ * is the bit in `yes`.
  *
- * Faults. A ledger's instance crashes (memory is lost, rows stay) or is replaced: the old instance lives on, starts attempts, ends them and
- * answers inquiries from the rows it last saw, but cannot write any more. A crash of a shard is a lost answer, for it keeps nothing in memory.
+ * Faults. A ledger's instance may crash: its memory is lost and its rows stay. Or it may be replaced: the old
+ * instance keeps running, starts and ends attempts, and answers inquiries from the rows it last saw, but
+ * cannot write. A crash of a shard is the same as a lost answer, because a shard keeps nothing in memory.
  *
- * Modes, one for each question
- *   (default)    safety: what must be true after every step
- *   DESTROY      safety: lease 0 destroys two claims of cell 0, lease 1 wants to create them for cell 1
- *   LOOKUP       safety: and a reader looks up the bucket of shard 0
- *   PROGRESS       progress: each message arrives once, LOSSES of them never; wherever all comes to rest, everything is settled
+ * Modes:
+ *   (default)    safety: properties that must hold after every step
+ *   DESTROY      safety: lease 0 destroys two claims of cell 0, lease 1 creates them for cell 1
+ *   LOOKUP       safety: also a reader that looks up the bucket of shard 0
+ *   PROGRESS     progress: each message arrives once, LOSSES of them never. When no step is left, all work is
+ *                done.
  *
- * REDUCED, with no switch but OWNED_IS_FREE, makes larger bounds possible and leaves no behaviour out. Messages that can have no effect any more
- * are forgotten.
- * And, but for PROGRESS, whatever an inquiry would answer "gone" at this moment is taken as asked and answered, with the answer on its way: the
- * worst case, for inquiries may come at any time and answers may be late. States that differ only in which questions were asked become one.
+ * REDUCED makes larger bounds possible and removes no behaviour. Of the switches it may only be combined with
+ * OWNED_IS_FREE. Messages that can no longer have an effect are forgotten. Except in PROGRESS, every inquiry
+ * that would be answered "gone" now counts as sent and answered, with the answer in transit. That is the
+ * worst case, because inquiries may happen at any time and answers may be late. States that differ only in
+ * which inquiries were sent become one.
  */
 
 /* ---- bounds ---- */
@@ -47,7 +53,7 @@
 #define FAULTY 3         /* bit c: the ledger's instance may crash */
 #endif
 #ifndef LOSSES
-#define LOSSES 1         /* PROGRESS: messages that get lost, of those that somebody repeats */
+#define LOSSES 1         /* PROGRESS: how many repeated messages are lost */
 #endif
 
 #define NA(c) ((c) == 0 -> NA0 : NA1)
@@ -58,25 +64,25 @@
 #define GRANTED 1
 #define COMMITTED 2      /* not confirmed by every shard yet */
 #define ROLLED_BACK 3    /* likewise */
-#define COMMITTED_DONE 4 /* confirmed everywhere: its epochs are forgotten, so inquiries are answered "gone" */
-#define ROLLED_BACK_DONE 5 /* likewise; also a fence, which holds nothing anywhere */
+#define COMMITTED_DONE 4 /* confirmed everywhere: epochs deleted, inquiries are answered "gone" */
+#define ROLLED_BACK_DONE 5 /* likewise; also a fence, which has no holds */
 byte row[2];             /* the lease's row in its ledger */
 byte ratt[2];            /* the attempt it was granted to */
-byte repo[2];            /* the epochs it rests on: bit s is t at shard s */
+byte repo[2];            /* the epochs it was granted with: bit s is t at shard s */
 byte hold[2];            /* shard s: the execution that holds the bucket, see HOLD; 0: free */
 byte clm[2];             /* shard s: the cell that owns the bucket + 1; 0: nobody */
 
-/* ---- memory of a ledger's present instance ---- */
+/* ---- memory of a ledger's current instance ---- */
 byte cur[2];             /* the running attempt (B7: nowhere else); 0: none */
 byte ackd[2];            /* bit s: shard s confirmed the decision */
 
 /* ---- a replaced instance ---- */
-bool zon[2];             /* there is one */
+bool zon[2];             /* it exists */
 byte zcur[2];            /* its running attempt */
 byte znew[2];            /* bit a: attempt a has a newer incarnation than it (B8) */
 byte zrow[2], zratt[2], zrepo[2]; /* the row as it last saw it */
 
-/* ---- messages on their way; bit X(t,s) is about the execution with epoch t at shard s ---- */
+/* ---- messages in transit; bit X(t,s) is about the execution with epoch t at shard s ---- */
 byte prep[6];            /* prepares: the message, and its duplicate */
 byte yes[6];             /* answers: granted */
 byte drop[6];            /* releases, rollbacks and the verdicts "rolled_back" and "gone" */
@@ -85,11 +91,11 @@ byte comm[6];            /* commits and the verdict "committed" */
 /* ---- bookkeeping of the model itself ---- */
 byte na[2];              /* attempts started */
 byte crashes[2];
-byte has[2];             /* bit s: the cell may believe that the bucket is its own, as lease or as claim */
+byte has[2];             /* bit s: the cell may believe that it owns the bucket */
 byte appl[2];            /* bit s: the commit was applied at shard s */
-bool reported[2];            /* a caller may have been told that the lease is rolled back */
+bool reported[2];            /* a caller may know that the lease is rolled back */
 #ifdef PROGRESS
-byte ackm[2];            /* bit s: the confirmation of shard s is on its way */
+byte ackm[2];            /* bit s: the confirmation of shard s is in transit */
 bool done[2];            /* the cell does not try its begin again */
 byte replaceable = REPLACED;
 byte losses = LOSSES;
@@ -98,12 +104,12 @@ byte losses = LOSSES;
 byte lkat;               /* the reader: 0 idle, 1 asked the ledger, 2 has its answer */
 byte lke;                /* the hold it asked about */
 byte lkans;              /* the verdict */
-byte lksaw;              /* bit c: cell c had the bucket at some moment since it started */
-bool lkfree;             /* nobody had it at some moment since it started */
-bool lkz;                /* the instance that was asked has been replaced meanwhile */
-bool lkknown;            /* LOOKUP_REMEMBERS */
+byte lksaw;              /* bit c: cell c owned the bucket at some moment since the start */
+bool lkfree;             /* no cell owned it at some moment since the start */
+bool lkz;                /* the asked instance was replaced in the meantime */
+bool lkknown;            /* R2_REMEMBERS */
 #endif
-/* only with switches: written, but not flushed; an attempt that was given up; the label of an attempt */
+/* only with switches: written but not flushed; an attempt that has ended; the label of an attempt */
 byte pend[2], late[2];
 #ifdef B3_REUSED
 byte lab[6], count[2], zcount[2];
@@ -116,8 +122,10 @@ byte lab[6], count[2], zcount[2];
 #define CELL_OF(h) (E_OF(h) / 3)
 #define ALL_OF(c,a) ((DUP >> E(c,a)) & 1 -> 15 : 3)
 
-/* ======================================= identity =======================================
- * Holds, messages and rows belong together when cell, lease, attempt and epoch are equal (B3, B4). */
+/*
+ * ======================= identity =======================
+ * Holds, messages and rows belong together if cell, lease, attempt and epoch are equal (B3, B4).
+ */
 #if defined(B3_NO_ATTEMPT)
 #define SAME(h,c,a,t) ((h) && CELL_OF(h) == (c))
 #define IS_ROW(c,a,t,s) (ratt[c] != 0)
@@ -141,7 +149,7 @@ byte lab[6], count[2], zcount[2];
 #define IS_RUNNING(c,a) (cur[c] == (a))
 #endif
 #define OWNED_BY(s,c) (hold[s] && CELL_OF(hold[s]) == (c))
-/* the execution that the row of cell c rests on still holds at shard s */
+/* whether the execution that cell c's row names still holds at shard s */
 #define ROW_HOLDS(c,s) SAME(hold[s], c, ratt[c], (repo[c] >> (s)) & 1)
 
 #ifdef DESTROY
@@ -155,20 +163,22 @@ byte lab[6], count[2], zcount[2];
 #define CLEAR(c,s) (!hold[s] && (IS_DESTROY(c) -> clm[s] == (c) + 1 : !clm[s]))
 #endif
 
-/* ======================================= properties =======================================
- * Each has a name and a number. The verifier prints the expression that was false, and with it the number. */
+/*
+ * ======================= properties =======================
+ * Each has a name and a number. The verifier prints the expression that failed, which contains the number.
+ */
 #define MUST(name, condition) assert((condition) || name == 0)
-#define two_owners              1 /* no bucket has two cells that believe it to be theirs */
-#define grant_dropped           2 /* a granted lease has all its holds */
-#define half_applied            3 /* a committed lease has at each shard its hold, or was applied there */
-#define broken_promise          4 /* what a cell was told is its own is held or claimed for it */
-#define claim_from_nothing      5 /* a claim belongs to a cell that wants it */
-#define granted_after_rollback  6 /* no grant after a caller was told that the lease is rolled back (C7) */
-#define wrongly_applied         7 /* a shard applies only a committed lease, only the execution its row rests on, and only once */
-#define untrue_lookup           8 /* what a lookup shows was true at some moment between its beginning and its end (R2) */
-#define endless_begin           9 /* at rest: no begin is still running */
-#define orphan_hold            10 /* at rest: no hold is left, for every granted lease is decided by then */
-#define undone_decision        11 /* at rest: every decision is applied everywhere */
+#define two_owners              1 /* no two cells believe that they own a bucket */
+#define grant_dropped           2 /* a granted lease has all of its holds */
+#define half_applied            3 /* a committed lease is held or applied on each shard */
+#define broken_promise          4 /* a bucket that was granted to a cell stays held or claimed for it */
+#define claim_from_nothing      5 /* a claim belongs to a cell whose lease created it */
+#define granted_after_rollback  6 /* no grant after an acknowledged rollback (C7) */
+#define wrongly_applied         7 /* a shard applies only the granted execution of a committed lease, once */
+#define untrue_lookup           8 /* a lookup's answer was true at some moment during it (R2) */
+#define endless_begin           9 /* in the end: no begin is running */
+#define orphan_hold            10 /* in the end: no hold is left, because every lease is decided */
+#define undone_decision        11 /* in the end: every decision is applied everywhere */
 
 #define GRANTED_HOLDS(c) (row[c] != GRANTED || pend[c] || (ROW_HOLDS(c,0) && ROW_HOLDS(c,1)))
 #define COMMITTED_HOLDS(c,s) (row[c] != COMMITTED || (appl[c] & BIT(s)) || ROW_HOLDS(c,s))
@@ -180,13 +190,19 @@ byte lab[6], count[2], zcount[2];
 inline check() {
   MUST(two_owners, !(has[0] & has[1]));
   MUST(grant_dropped, GRANTED_HOLDS(0) && GRANTED_HOLDS(1));
-  MUST(half_applied, COMMITTED_HOLDS(0,0) && COMMITTED_HOLDS(0,1) && COMMITTED_HOLDS(1,0) && COMMITTED_HOLDS(1,1));
-  MUST(broken_promise, BELIEF_IS_TRUE(0,0) && BELIEF_IS_TRUE(0,1) && BELIEF_IS_TRUE(1,0) && BELIEF_IS_TRUE(1,1));
-  MUST(claim_from_nothing, CLAIM_IS_WANTED(0,0) && CLAIM_IS_WANTED(0,1) && CLAIM_IS_WANTED(1,0) && CLAIM_IS_WANTED(1,1))
+  MUST(half_applied, COMMITTED_HOLDS(0,0) && COMMITTED_HOLDS(0,1) && COMMITTED_HOLDS(1,0) &&
+    COMMITTED_HOLDS(1,1));
+  MUST(broken_promise, BELIEF_IS_TRUE(0,0) && BELIEF_IS_TRUE(0,1) && BELIEF_IS_TRUE(1,0) &&
+    BELIEF_IS_TRUE(1,1));
+  MUST(claim_from_nothing, CLAIM_IS_WANTED(0,0) && CLAIM_IS_WANTED(0,1) && CLAIM_IS_WANTED(1,0) &&
+    CLAIM_IS_WANTED(1,1))
 }
 
-/* ======================================= inquiry (B8) =======================================
- * The verdict about one execution, from the row and the running attempt of this very turn. "rolled_back" and "gone" both drop it. */
+/*
+ * ======================= inquiry (B8) =======================
+ * The verdict about one execution, from the row and the running attempt of this turn. "rolled_back" and
+ * "gone" both drop its hold.
+ */
 #define ROW(c) (pend[c] -> pend[c] : row[c])
 #if defined(B8_ROWS_ONLY)
 #define NOT_RUNNING(c,a) 1
@@ -210,18 +226,22 @@ inline check() {
   ROW(c) == GRANTED -> !RESTS_ON(c,a,t,s) : ( \
   ROW(c) == COMMITTED -> GONE_COMMITTED(c,a,t,s) : 1)))
 #define IS_COMMITTED(c,a,t,s) (ROW(c) == COMMITTED && RESTS_ON(c,a,t,s))
-/* The same by a replaced instance, from what it knows; about newer incarnations it is silent. */
+/* The verdict of a replaced instance, from what it last saw. It does not answer about newer incarnations. */
 #ifdef B8_NOT_SILENT
 #define SPEAKS(c,a) zon[c]
 #else
 #define SPEAKS(c,a) (zon[c] && !(znew[c] & BIT(a)))
 #endif
 #define Z_RESTS_ON(c,a,t,s) (zratt[c] == (a) && ((zrepo[c] >> (s)) & 1) == (t))
-#define Z_GONE(c,a,t,s) (zrow[c] == NONE -> zcur[c] != (a) : ((zrow[c] != GRANTED && zrow[c] != COMMITTED) || !Z_RESTS_ON(c,a,t,s)))
+#define Z_GONE(c,a,t,s) (zrow[c] == NONE -> \
+  zcur[c] != (a) : ((zrow[c] != GRANTED && zrow[c] != COMMITTED) || !Z_RESTS_ON(c,a,t,s)))
 
-/* ======================================= fewer states, same behaviour =======================================
- * REDUCED forgets messages that can have no effect any more: those about an execution that has neither a hold nor a prepare on its way (an
- * execution holds once), unless a confirmation is waited for; and answers to an attempt that is over. */
+/*
+ * ======================= fewer states, same behaviour =======================
+ * REDUCED forgets messages that can no longer have an effect: messages about an execution that has neither a
+ * hold nor a pending prepare (an execution holds once), unless a confirmation is awaited, and answers to an
+ * attempt that has ended.
+ */
 #ifdef REDUCED
 #define LIVE(c,a) (prep[E(c,a)] \
   | (hold[0] == HOLD(c,a,0) -> X(0,0) : 0) | (hold[1] == HOLD(c,a,0) -> X(0,1) : 0) \
@@ -248,10 +268,11 @@ inline forget() { skip }
 #endif
 
 /* ======================================= parts of steps ======================================= */
-inline see() {                                   /* what a reader could have seen since it started */
+inline see() {                                   /* what a reader could have seen since its start */
 #ifdef LOOKUP
   if
-  :: lkat -> lksaw = lksaw | (has[0] & 1) | ((has[1] & 1) << 1); lkfree = lkfree || (!(has[0] & 1) && !(has[1] & 1))
+  :: lkat -> lksaw = lksaw | (has[0] & 1) | ((has[1] & 1) << 1);
+    lkfree = lkfree || (!(has[0] & 1) && !(has[1] & 1))
   :: else
   fi
 #else
@@ -268,7 +289,7 @@ inline drop_hold(s) {
 #endif
 }
 
-inline name_attempt(c, replaced) {               /* the switch B3_REUSED: every instance counts from 1 */
+inline name_attempt(c, replaced) {               /* B3_REUSED: every instance counts from 1 */
 #ifdef B3_REUSED
   if
   :: replaced -> zcount[c]++; lab[E(c,na[c])] = zcount[c]
@@ -304,14 +325,14 @@ inline write_decision(c, outcome) {              /* C1 */
   fi
 }
 
-inline send_decision(c, outcome) {               /* with the epochs of the row: they name one execution per shard (C2) */
+inline send_decision(c, outcome) {               /* the row's epochs name one execution per shard (C2) */
   if
   :: outcome == COMMITTED -> comm[E(c,ratt[c])] = comm[E(c,ratt[c])] | X(repo[c] & 1, 0) | X(repo[c] >> 1, 1)
   :: else -> drop[E(c,ratt[c])] = drop[E(c,ratt[c])] | X(repo[c] & 1, 0) | X(repo[c] >> 1, 1)
   fi
 }
 
-inline release(c, a) { drop[E(c,a)] = ALL_OF(c,a) } /* B6: whatever the attempt holds, whichever its epoch */
+inline release(c, a) { drop[E(c,a)] = ALL_OF(c,a) } /* B6: all holds of the attempt, with any epoch */
 
 inline apply(s) {                                /* the commit of the hold of shard s */
   MUST(wrongly_applied, (row[CELL_OF(hold[s])] == COMMITTED || pend[CELL_OF(hold[s])] == COMMITTED) &&
@@ -328,7 +349,7 @@ inline apply(s) {                                /* the commit of the hold of sh
 #define STILL_TRIES(c) 1
 #endif
 
-/* B2, B3, B7: no row, nothing running. A first call, one that is repeated, or the next attempt of the same call (B9). */
+/* B2, B3, B7: no row and no running attempt: the first call, a repeated one, or its next attempt (B9) */
 inline begin(c) {
   d_step {
     row[c] == NONE && !cur[c] && !pend[c] && !late[c] && na[c] < NA(c) && STILL_TRIES(c) ->
@@ -351,7 +372,7 @@ inline begin(c) {
 #endif
 #define ALL_SAID_YES(c,a,t0,t1) ((a) && MAY_GRANT(c) && SAID_YES(c,a,t0,0) && SAID_YES(c,a,t1,1))
 
-/* B5: all shards have said yes. */
+/* B5: all shards have granted. */
 inline grant(c, t0, t1) {
   d_step {
     ALL_SAID_YES(c, cur[c], t0, t1) ->
@@ -371,14 +392,14 @@ inline grant(c, t0, t1) {
   }
 }
 
-/* B5: the write is durable, but the instance sees it fail: it ends, sends nothing more and answers nobody. */
+/* B5: the write is durable, but the instance sees it fail. It ends, and sends and answers nothing more. */
 inline grant_ambiguously(c, t0, t1) {
 #ifdef B5_NOT_HALTED
   d_step {
     ALL_SAID_YES(c, cur[c], t0, t1) && !zon[c] ->
     zon[c] = 1; zcur[c] = cur[c]; zrow[c] = NONE;
     write_grant(c, cur[c], t0, t1);
-    printf("cell %d: row GRANTED by attempt %d is durable, but the instance saw its write fail and goes on\n", c, cur[c]);
+    printf("cell %d: row GRANTED by attempt %d is durable, its write seemed to fail\n", c, cur[c]);
     lose_memory(c)
   }
 #else
@@ -386,30 +407,33 @@ inline grant_ambiguously(c, t0, t1) {
     crashes[c] < CRASHES && (FAULTY & BIT(c)) && ALL_SAID_YES(c, cur[c], t0, t1) ->
     crashes[c]++;
     write_grant(c, cur[c], t0, t1);
-    printf("cell %d: row GRANTED by attempt %d is durable, but the instance saw its write fail and ends\n", c, cur[c]);
+    printf("cell %d: row GRANTED by attempt %d is durable, its write seemed to fail, it ends\n", c, cur[c]);
     lose_memory(c)
   }
 #endif
 }
 
 #ifdef B5_NOT_FLUSHED
-inline flush_grant(c) { d_step { pend[c] == GRANTED -> row[c] = GRANTED; pend[c] = 0; printf("cell %d: row GRANTED is flushed\n", c) } }
+inline flush_grant(c) { d_step { pend[c] == GRANTED -> row[c] = GRANTED; pend[c] = 0;
+  printf("cell %d: row GRANTED is flushed\n", c) } }
 #endif
 #ifdef B5_TWO_TURNS
 inline grant_late(c) {
-  d_step { late[c] && row[c] == NONE -> write_grant(c, late[c], 0, 0); printf("cell %d: row GRANTED by attempt %d\n", c, late[c]); late[c] = 0 }
+  d_step { late[c] && row[c] == NONE -> write_grant(c, late[c], 0, 0);
+    printf("cell %d: row GRANTED by attempt %d\n", c, late[c]); late[c] = 0 }
 }
 #endif
 #ifdef B6_LATE_GRANT
 inline grant_late(c) {
   d_step {
     !cur[c] && ALL_SAID_YES(c, late[c], 0, 0) ->
-    write_grant(c, late[c], 0, 0); printf("cell %d: row GRANTED by attempt %d after it was over\n", c, late[c]); late[c] = 0
+    write_grant(c, late[c], 0, 0);
+    printf("cell %d: row GRANTED by attempt %d after it was over\n", c, late[c]); late[c] = 0
   }
 }
 #endif
 
-/* B6: refused, unanswered or out of time. The releases may overtake the prepares. */
+/* B6: the attempt was refused, got no answer or reached its deadline. Releases may overtake prepares. */
 inline end_attempt(c) {
   d_step {
     cur[c] ->
@@ -422,7 +446,7 @@ inline end_attempt(c) {
   }
 }
 
-/* C1, C2: the row, then the messages. */
+/* C1, C2: first the row, then the messages. */
 inline decide(c, outcome) {
   d_step {
     row[c] == GRANTED && !pend[c] ->
@@ -444,19 +468,21 @@ inline decide(c, outcome) {
 }
 #if defined(C2_NOT_FLUSHED) || defined(C2_READ_UNFLUSHED)
 inline flush_decision(c, outcome) {
-  d_step { pend[c] == outcome -> pend[c] = 0; write_decision(c, outcome); send_decision(c, outcome); printf("cell %d: the row is flushed\n", c) }
+  d_step { pend[c] == outcome -> pend[c] = 0; write_decision(c, outcome); send_decision(c, outcome);
+    printf("cell %d: the row is flushed\n", c) }
 }
 #endif
 #ifdef C1_SECOND_DECISION
 inline decide_again(c) {
   d_step {
     row[c] == COMMITTED ->
-    write_decision(c, ROLLED_BACK); send_decision(c, ROLLED_BACK); printf("cell %d: COMMITTED is overwritten by ROLLED_BACK\n", c)
+    write_decision(c, ROLLED_BACK); send_decision(c, ROLLED_BACK);
+    printf("cell %d: COMMITTED is overwritten by ROLLED_BACK\n", c)
   }
 }
 #endif
 
-/* C7: rollback of a lease that the ledger does not know, or whose begin is running. The begin ends and releases what it holds. */
+/* C7: rollback of a lease without a row, or with a running begin. The begin ends and releases its holds. */
 inline fence(c) {
   d_step {
     row[c] == NONE && !pend[c] && !late[c] && NA(c) && STILL_TRIES(c) ->
@@ -464,7 +490,7 @@ inline fence(c) {
 #ifndef C7_NO_FENCE
     row[c] = ROLLED_BACK_DONE; ratt[c] = 0; repo[c] = 0;
 #endif
-    printf("cell %d: rollback of a lease without a row (running attempt: %d): it is answered ROLLED_BACK\n", c, cur[c]);
+    printf("cell %d: rollback without a row (running attempt: %d): answered ROLLED_BACK\n", c, cur[c]);
 #ifndef C7_BEGIN_GOES_ON
     if :: cur[c] -> release(c, cur[c]); cur[c] = 0 :: else fi;
 #endif
@@ -474,13 +500,18 @@ inline fence(c) {
   }
 }
 
-/* C3: a shard's confirmation arrives. Without PROGRESS it may do so whenever the shard has nothing left to apply. */
+/*
+ * C3: a shard's confirmation arrives. Without PROGRESS that is possible whenever the shard has nothing left
+ * to apply.
+ */
 #ifdef PROGRESS
 inline confirm(c, s) {
-  d_step { ackm[c] & BIT(s) -> ackm[c] = ackm[c] & ~BIT(s); ackd[c] = ackd[c] | BIT(s); printf("cell %d: shard %d has confirmed\n", c, s) }
+  d_step { ackm[c] & BIT(s) -> ackm[c] = ackm[c] & ~BIT(s); ackd[c] = ackd[c] | BIT(s);
+    printf("cell %d: shard %d has confirmed\n", c, s) }
 }
 inline lose_confirmation(c, s) {
-  d_step { (ackm[c] & BIT(s)) && losses -> losses--; ackm[c] = ackm[c] & ~BIT(s); printf("cell %d: the confirmation of shard %d is lost\n", c, s) }
+  d_step { (ackm[c] & BIT(s)) && losses -> losses--; ackm[c] = ackm[c] & ~BIT(s);
+    printf("cell %d: the confirmation of shard %d is lost\n", c, s) }
 }
 #else
 inline confirm(c, s) {
@@ -491,7 +522,7 @@ inline confirm(c, s) {
 }
 #endif
 
-/* C3: the alarm repeats what was not confirmed. */
+/* C3: the alarm repeats decisions without a confirmation. */
 inline repeat(c, s) {
 #ifdef PROGRESS
   d_step {
@@ -508,7 +539,7 @@ inline repeat(c, s) {
 #endif
 }
 
-/* S1: applied everywhere, its epochs are forgotten. */
+/* S1: applied everywhere, so its epochs are deleted */
 inline finish(c) {
   d_step {
     (row[c] == COMMITTED || row[c] == ROLLED_BACK) && ackd[c] == 3 ->
@@ -518,7 +549,7 @@ inline finish(c) {
   }
 }
 
-/* S1: the outcome is pruned; the same UUID may be begun again. */
+/* S1: the outcome is pruned, and its UUID may be used again */
 #ifdef S1_TOO_EARLY
 #define MAY_FORGET(c) (row[c] >= COMMITTED)
 #else
@@ -527,7 +558,8 @@ inline finish(c) {
 inline prune(c) {
   d_step {
     MAY_FORGET(c) ->
-    row[c] = NONE; ratt[c] = 0; repo[c] = 0; ackd[c] = 0; appl[c] = 0; reported[c] = 0; printf("cell %d: the outcome is forgotten\n", c)
+    row[c] = NONE; ratt[c] = 0; repo[c] = 0; ackd[c] = 0; appl[c] = 0; reported[c] = 0;
+    printf("cell %d: the outcome is forgotten\n", c)
   }
 }
 
@@ -562,7 +594,7 @@ inline replace(c) {
   }
 }
 
-/* B3: the replaced instance starts attempts as well; they have its own incarnation. */
+/* B3: the replaced instance also starts attempts, with its own incarnation. */
 inline begin_replaced(c) {
   d_step {
     zon[c] && zrow[c] == NONE && !zcur[c] && na[c] < NA(c) && STILL_TRIES(c) ->
@@ -573,15 +605,17 @@ inline begin_replaced(c) {
 inline end_replaced(c) {
   d_step {
     zcur[c] ->
-    release(c, zcur[c]); printf("cell %d: the REPLACED instance ends attempt %d, releases leave\n", c, zcur[c]); zcur[c] = 0
+    release(c, zcur[c]);
+    printf("cell %d: the REPLACED instance ends attempt %d, releases leave\n", c, zcur[c]); zcur[c] = 0
   }
 }
 #ifdef PROGRESS
-/* Nothing may rest on help from a replaced instance: it ends some time, without a word. */
+/* No progress may depend on a replaced instance: it ends at some time, silently. */
 inline end_instance(c) {
   d_step {
     zon[c] ->
-    zon[c] = 0; zcur[c] = 0; znew[c] = 0; zrow[c] = NONE; zratt[c] = 0; zrepo[c] = 0; printf("cell %d: the REPLACED instance ends\n", c)
+    zon[c] = 0; zcur[c] = 0; znew[c] = 0; zrow[c] = NONE; zratt[c] = 0; zrepo[c] = 0;
+    printf("cell %d: the REPLACED instance ends\n", c)
   }
 }
 #endif
@@ -589,12 +623,13 @@ inline end_instance(c) {
 inline grant_replaced(c) {
   d_step {
     ALL_SAID_YES(c, zcur[c], 0, 0) ->
-    write_grant(c, zcur[c], 0, 0); printf("cell %d: the REPLACED instance writes the row GRANTED by attempt %d\n", c, zcur[c]); zcur[c] = 0
+    write_grant(c, zcur[c], 0, 0);
+    printf("cell %d: the REPLACED instance writes the row GRANTED by attempt %d\n", c, zcur[c]); zcur[c] = 0
   }
 }
 #endif
 
-/* B8: a shard asks about a hold that it has: because of a collision, a lookup or its age. */
+/* B8: a shard inquires about a hold, because of a collision, a lookup or its age. */
 inline inquire(c, a, t, s) {
   d_step {
     hold[s] == HOLD(c,a,t) && !(drop[E(c,a)] & X(t,s)) && GONE(c,a,t,s) ->
@@ -613,19 +648,24 @@ inline inquire_replaced(c, a, t, s) {
   d_step {
     hold[s] == HOLD(c,a,t) && !(drop[E(c,a)] & X(t,s)) && SPEAKS(c,a) && Z_GONE(c,a,t,s) ->
     drop[E(c,a)] = drop[E(c,a)] | X(t,s);
-    printf("cell %d: the REPLACED instance is asked by shard %d about attempt %d, epoch %d: rolled back or gone\n", c, s, a, t)
+    printf("cell %d: the REPLACED instance answers shard %d, attempt %d, epoch %d: rolled back or gone\n", c, s, a, t)
   }
 }
 inline inquire_replaced_committed(c, a, t, s) {
   d_step {
-    hold[s] == HOLD(c,a,t) && !(comm[E(c,a)] & X(t,s)) && SPEAKS(c,a) && zrow[c] == COMMITTED && Z_RESTS_ON(c,a,t,s) ->
+    hold[s] == HOLD(c,a,t) && !(comm[E(c,a)] & X(t,s)) && SPEAKS(c,a) && zrow[c] == COMMITTED &&
+      Z_RESTS_ON(c,a,t,s) ->
     comm[E(c,a)] = comm[E(c,a)] | X(t,s);
-    printf("cell %d: the REPLACED instance is asked by shard %d about attempt %d, epoch %d: committed\n", c, s, a, t)
+    printf("cell %d: the REPLACED instance answers shard %d, attempt %d, epoch %d: committed\n",
+      c, s, a, t)
   }
 }
 
 /* ======================================= the shard ======================================= */
-/* B4: an execution that grants. A refusal only reads, so it is no step; the ledger may end its attempt at any time. */
+/*
+ * B4: an execution that grants. A refusal only reads, so it is not a step; the ledger may end its attempt at
+ * any time.
+ */
 inline prepare(c, a, t, s) {
   d_step {
     (prep[E(c,a)] & X(t,s)) && !((t) && (prep[E(c,a)] & X(0,s))) && CLEAR(c,s) ->
@@ -640,7 +680,8 @@ inline prepare_again(c, a, s) {
     prep[E(c,a)] = prep[E(c,a)] & ~X(0,s); yes[E(c,a)] = yes[E(c,a)] | X(0,s);
 #ifdef B4_TAKES_OVER
     hold[s] = HOLD(c,a,0);
-    printf("shard %d: prepare of cell %d, attempt %d: yes, it takes over the hold of an older attempt\n", s, c, a);
+    printf("shard %d: prepare of cell %d, attempt %d: yes, it takes over the hold of an older attempt\n",
+      s, c, a);
 #else
     printf("shard %d: prepare of cell %d, attempt %d: yes, for the lease holds already\n", s, c, a);
 #endif
@@ -662,14 +703,16 @@ inline prepare_again(c, a, s) {
 #endif
 
 #ifdef PROGRESS
-inline refuse(c, a, t, s) {                      /* a prepare that collides or is lost */
+inline refuse(c, a, t, s) {                      /* a prepare is refused or lost */
   d_step {
     prep[E(c,a)] & X(t,s) ->
-    prep[E(c,a)] = prep[E(c,a)] & ~X(t,s); printf("shard %d: prepare of cell %d, attempt %d: refused or lost\n", s, c, a)
+    prep[E(c,a)] = prep[E(c,a)] & ~X(t,s);
+    printf("shard %d: prepare of cell %d, attempt %d: refused or lost\n", s, c, a)
   }
 }
 #define TAKE(set,c,a,t,s) set[E(c,a)] = set[E(c,a)] & ~X(t,s)
-#define CONFIRM(c,a,t,s,state) if :: row[c] == state && IS_ROW(c,a,t,s) -> ackm[c] = ackm[c] | BIT(s) :: else fi
+#define CONFIRM(c,a,t,s,state) if :: row[c] == state && IS_ROW(c,a,t,s) -> ackm[c] = ackm[c] | BIT(s) \
+  :: else fi
 inline deliver_drop(c, a, t, s) {
   d_step {
     drop[E(c,a)] & X(t,s) ->
@@ -691,15 +734,18 @@ inline deliver_commit(c, a, t, s) {
 inline lose_message(c, a, t, s) {
   d_step {
     ((drop[E(c,a)] | comm[E(c,a)]) & X(t,s)) && losses ->
-    losses--; TAKE(drop,c,a,t,s); TAKE(comm,c,a,t,s); printf("a decision of cell %d, attempt %d for shard %d is lost\n", c, a, s)
+    losses--; TAKE(drop,c,a,t,s); TAKE(comm,c,a,t,s);
+    printf("a decision of cell %d, attempt %d for shard %d is lost\n", c, a, s)
   }
 }
 #else
-/* B6, B8, C2: only its own hold, and nothing where that is missing. */
+/* B6, B8, C2: drops or applies only the hold of this execution. */
 inline deliver_drop(c, a, t, s) {
   d_step {
     (drop[E(c,a)] & X(t,s)) && DROPS(hold[s],c,a,t) ->
-    drop_hold(s); printf("shard %d: release, rollback or gone of cell %d, attempt %d, epoch %d: the hold is dropped\n", s, c, a, t)
+    drop_hold(s);
+    printf("shard %d: release, rollback or gone of cell %d, attempt %d, epoch %d: the hold is dropped\n",
+    s, c, a, t)
   }
 }
 inline deliver_commit(c, a, t, s) {
@@ -712,32 +758,40 @@ inline deliver_commit(c, a, t, s) {
 inline deliver_commit_anyway(c, a, s) {
   d_step {
     (comm[E(c,a)] & X(0,s)) && !SAME(hold[s],c,a,0) && (IS_DESTROY(c) -> clm[s] != 0 : !clm[s]) ->
-    clm[s] = (IS_DESTROY(c) -> 0 : c + 1); printf("shard %d: commit of cell %d, attempt %d: applied without a hold\n", s, c, a)
+    clm[s] = (IS_DESTROY(c) -> 0 : c + 1);
+    printf("shard %d: commit of cell %d, attempt %d: applied without a hold\n", s, c, a)
   }
 }
 #endif
 #endif
 #ifdef C5_TIMER
-inline time_out(s) { d_step { hold[s] -> drop_hold(s); printf("shard %d: the hold is too old and is dropped\n", s) } }
+inline time_out(s) { d_step { hold[s] -> drop_hold(s);
+  printf("shard %d: the hold is too old and is dropped\n", s) } }
 #endif
 
-/* ======================================= other leases of the owner =======================================
- * They give a claim back, or take it again, between the steps of the two leases that are followed. */
+/*
+ * ======================= other leases of the owner =======================
+ * They destroy a claim, or create it again, between the steps of the two leases.
+ */
 inline destroy_elsewhere(c, s) {
   d_step {
     clm[s] == (c) + 1 && !hold[s] && (has[c] & BIT(s)) && !IS_DESTROY(c) ->
-    clm[s] = 0; own(c, has[c] & ~BIT(s)); printf("cell %d: another lease destroys the claim of shard %d\n", c, s)
+    clm[s] = 0; own(c, has[c] & ~BIT(s));
+    printf("cell %d: another lease destroys the claim of shard %d\n", c, s)
   }
 }
 inline create_elsewhere(c, s) {
   d_step {
     IS_DESTROY(c) && !clm[s] && !hold[s] && !(has[c] & BIT(s)) ->
-    clm[s] = (c) + 1; own(c, has[c] | BIT(s)); printf("cell %d: another lease creates the claim of shard %d again\n", c, s)
+    clm[s] = (c) + 1; own(c, has[c] | BIT(s));
+    printf("cell %d: another lease creates the claim of shard %d again\n", c, s)
   }
 }
 
-/* ======================================= a lookup at shard 0 (R2) =======================================
- * What it shows must have been true at some moment between its beginning and its end. */
+/*
+ * ======================= a lookup at shard 0 (R2) =======================
+ * Its answer must have been true at some moment between its start and its end.
+ */
 #ifdef LOOKUP
 #define V_GRANTED 1
 #define V_RUNNING 2
@@ -754,7 +808,8 @@ inline create_elsewhere(c, s) {
 #define HAD_BY_NOBODY (!(has[0] & 1) && !(has[1] & 1))
 
 inline lk_end() { lkat = 0; lke = 0; lkans = 0; lksaw = 0; lkfree = 0; lkz = 0 }
-inline lk_ask() { lkat = 1; lke = hold[0]; lkans = 0; lkz = 0; see(); printf("lookup: meets hold of cell %d, asks\n", CELL_OF(lke)) }
+inline lk_ask() { lkat = 1; lke = hold[0]; lkans = 0; lkz = 0; see();
+  printf("lookup: meets hold of cell %d, asks\n", CELL_OF(lke)) }
 
 inline lookup() {
   d_step {
@@ -764,9 +819,11 @@ inline lookup() {
     :: !clm[0] && !hold[0] -> MUST(untrue_lookup, HAD_BY_NOBODY) /* nothing there: not found */
 #ifdef R2_NOT_ASKED
     :: !clm[0] && hold[0] ->
-       printf("lookup: shows the create hold of cell %d without asking\n", CELL_OF(hold[0])); MUST(untrue_lookup, has[CELL_OF(hold[0])] & 1)
+       printf("lookup: shows the create hold of cell %d without asking\n", CELL_OF(hold[0]));
+       MUST(untrue_lookup, has[CELL_OF(hold[0])] & 1)
 #elif defined(R2_REMEMBERS)
-    :: !clm[0] && hold[0] && lkknown -> printf("lookup: shows a hold that it remembers as granted\n"); MUST(untrue_lookup, has[CELL_OF(hold[0])] & 1)
+    :: !clm[0] && hold[0] && lkknown -> printf("lookup: shows a hold that it remembers as granted\n");
+      MUST(untrue_lookup, has[CELL_OF(hold[0])] & 1)
     :: !clm[0] && hold[0] && !lkknown -> lk_ask()
 #else
     :: !clm[0] && hold[0] -> lk_ask()
@@ -787,7 +844,7 @@ inline lk_answer(c) {
     printf("lookup: cell %d answers %d (1 granted, 2 running, 3 committed, 4 gone)\n", c, lkans)
   }
 }
-/* A question that left before the replacement may still reach the old instance. */
+/* An inquiry that was sent before the replacement may still reach the old instance. */
 inline lk_answer_replaced(c) {
   d_step {
     lkat == 1 && CELL_OF(lke) == c && lkz && SPEAKS(c,LKA(c)) ->
@@ -798,10 +855,10 @@ inline lk_answer_replaced(c) {
     :: zrow[c] == NONE && zcur[c] == LKA(c) -> lkans = V_RUNNING
     :: else -> lkans = V_GONE
     fi;
-    printf("lookup: the REPLACED instance of cell %d answers %d (1 granted, 2 running, 3 committed, 4 gone)\n", c, lkans)
+    printf("lookup: REPLACED cell %d answers %d (1 granted, 2 running, 3 committed, 4 gone)\n", c, lkans)
   }
 }
-/* The ledger cannot be asked: unavailable. */
+/* The ledger is unavailable. */
 inline lk_fail() {
   d_step {
     lkat == 1 ->
@@ -816,38 +873,43 @@ inline lk_read() {
   d_step {
     lkat == 2 ->
     if
-    :: lkans == V_GRANTED || lkans == V_COMMITTED -> printf("lookup: shows cell %d\n", CELL_OF(lke)); MUST(untrue_lookup, lksaw & BIT(CELL_OF(lke)))
+    :: lkans == V_GRANTED || lkans == V_COMMITTED -> printf("lookup: shows cell %d\n", CELL_OF(lke));
+      MUST(untrue_lookup, lksaw & BIT(CELL_OF(lke)))
     :: else -> printf("lookup: not found\n"); MUST(untrue_lookup, lkfree)
     fi;
     lk_end()
   }
 }
 #else
-/* First what the verdict says is done (B8), then the bucket is read again. */
+/* First the verdict is carried out (B8), then the bucket is read again. */
 inline lk_clear() {
-  d_step { lkat == 2 && lkans >= V_COMMITTED && hold[0] == lke -> if :: lkans == V_COMMITTED -> apply(0) :: else -> drop_hold(0) fi }
+  d_step { lkat == 2 && lkans >= V_COMMITTED && hold[0] == lke -> if :: lkans == V_COMMITTED ->
+    apply(0) :: else -> drop_hold(0) fi }
 }
 inline lk_read() {
   d_step {
     lkat == 2 && !(lkans >= V_COMMITTED && hold[0] == lke) ->
     if
-    :: clm[0] -> printf("lookup: shows the claim of cell %d\n", clm[0] - 1); MUST(untrue_lookup, lksaw & BIT(clm[0] - 1)); lk_end()
+    :: clm[0] -> printf("lookup: shows the claim of cell %d\n", clm[0] - 1);
+      MUST(untrue_lookup, lksaw & BIT(clm[0] - 1)); lk_end()
     :: !clm[0] && hold[0] == lke && lkans == V_GRANTED ->
-       printf("lookup: shows cell %d, LEASE_CREATING\n", CELL_OF(lke)); MUST(untrue_lookup, lksaw & BIT(CELL_OF(lke)));
+       printf("lookup: shows cell %d, LEASE_CREATING\n", CELL_OF(lke));
+       MUST(untrue_lookup, lksaw & BIT(CELL_OF(lke)));
 #ifdef R2_REMEMBERS
        lkknown = 1;
 #endif
        lk_end()
-    :: !clm[0] && (!hold[0] || (hold[0] == lke && lkans == V_RUNNING)) -> printf("lookup: not found\n"); MUST(untrue_lookup, lkfree); lk_end()
+    :: !clm[0] && (!hold[0] || (hold[0] == lke && lkans == V_RUNNING)) -> printf("lookup: not found\n");
+      MUST(untrue_lookup, lkfree); lk_end()
     :: !clm[0] && hold[0] && hold[0] != lke -> lk_ask()
     fi
   }
 }
-/* After so many rounds the answer is "not found": the hold changed hands, so the bucket was free in between. */
+/* After several rounds the answer is "not found": the hold changed, so the bucket was free in between. */
 inline lk_give_up() {
   d_step {
     lkat == 2 && !clm[0] && hold[0] && hold[0] != lke ->
-    printf("lookup: not found, for the hold changed hands\n"); MUST(untrue_lookup, lkfree); lk_end()
+    printf("lookup: not found, because the hold changed\n"); MUST(untrue_lookup, lkfree); lk_end()
   }
 }
 #endif
@@ -929,9 +991,10 @@ end:
        EACH_EXECUTION(refuse)
        EACH_EXECUTION(lose_message)
        EACH_C(end_instance)
-       /* nothing may rest on a fault: from here on no instance fails */
-       :: d_step { replaceable || crashes[0] < CRASHES || crashes[1] < CRASHES -> replaceable = 0; crashes[0] = CRASHES; crashes[1] = CRASHES }
-       :: d_step { !done[0] -> done[0] = 1 } /* the cell gives up; what it has begun has to settle all the same */
+       /* no progress may depend on a fault: from here on no instance fails */
+       :: d_step { replaceable || crashes[0] < CRASHES || crashes[1] < CRASHES -> replaceable = 0;
+         crashes[0] = CRASHES; crashes[1] = CRASHES }
+       :: d_step { !done[0] -> done[0] = 1 } /* the cell gives up; its leases must still end */
        :: d_step { !done[1] -> done[1] = 1 }
 #endif
 #ifdef LOOKUP
@@ -945,7 +1008,7 @@ end:
        :: lk_give_up()
 #endif
 #endif
-       /* steps that exist only with a switch */
+       /* steps of single switches */
 #ifdef B5_NOT_FLUSHED
        EACH_C(flush_grant)
 #endif
@@ -979,9 +1042,11 @@ end:
 #ifdef PROGRESS
 active proctype Rest() {
   timeout ->
-  printf("at rest: holds %d %d, claims %d %d, rows %d %d\n", hold[0], hold[1], clm[0], clm[1], row[0], row[1]);
+  printf("in the end: holds %d %d, claims %d %d, rows %d %d\n", hold[0], hold[1], clm[0], clm[1], row[0],
+    row[1]);
   MUST(endless_begin, !cur[0] && !cur[1]);
   MUST(orphan_hold, !hold[0] && !hold[1]);
-  MUST(undone_decision, (row[0] == NONE || row[0] >= COMMITTED_DONE) && (row[1] == NONE || row[1] >= COMMITTED_DONE))
+  MUST(undone_decision, (row[0] == NONE || row[0] >= COMMITTED_DONE) && (row[1] == NONE ||
+    row[1] >= COMMITTED_DONE))
 }
 #endif

@@ -1,6 +1,7 @@
 /**
- * `npm run model`: checks the protocol's model. Every base configuration must hold, searched completely; every variant, which has one rule switched
- * off, must fail as expected, or the model would not notice if the rule were missing. Every property must be what some variant finds.
+ * `npm run model`: checks the protocol's model. Every base run must hold and be searched completely. Every
+ * variant, which has one rule switched off, must fail as expected; otherwise the model would not notice that
+ * the rule is missing. Each property must be found broken by some variant.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -12,19 +13,19 @@ import { requireTools, isVariant, propertyNames, search, steps, type Found, type
 
 const USAGE = `npm run model -- [options]
 
-  --quick         without the bases that take more than some ten seconds
-  --full          the larger state spaces as well
-  --only NAME     one run
-  --trail NAME    one run, and in words how it goes wrong
-  --help          this`;
+  --quick         skips the base runs that take more than about ten seconds
+  --full          also searches the larger state spaces
+  --only NAME     runs one search
+  --trail NAME    runs one search and describes its counterexample
+  --help          prints this text`;
 
-/** As many searches at a time: each may take some GB. */
+/** The number of searches at the same time. Each may need some GB. */
 const AT_ONCE = 2;
-/** Per search. Generous: a busy machine must not make a check fail. */
+/** The time limit of a search. It is generous, so that a slow machine does not make a check fail. */
 const LIMIT_MS = 600_000;
 const FULL_LIMIT_MS = 3 * 3_600_000;
 
-/** Whoever ends this ends the searches with it. */
+/** Ends the searches together with this process. */
 const interrupted = new AbortController();
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
   process.once(signal, () => interrupted.abort());
@@ -52,10 +53,10 @@ function passes(run: BaseRun | VariantRun, found: Found): boolean {
 function foundIn(run: BaseRun | VariantRun, { violation, complete, complaint, states }: Found): string {
   if (violation !== undefined) return violation;
   if (!complete) return `not complete: ${complaint || "no result"}`;
-  return isVariant(run) || states >= run.least ? "nothing" : "explored too little";
+  return isVariant(run) || states >= run.least ? "nothing" : "too few states";
 }
 
-const again = (name: string): void => print(`again: npm run model -- --trail ${name}`);
+const again = (name: string): void => print(`to see the steps: npm run model -- --trail ${name}`);
 
 function report(run: BaseRun | VariantRun, found: Found): boolean {
   const passed = passes(run, found);
@@ -81,7 +82,7 @@ async function check(run: BaseRun | VariantRun, folder: string): Promise<boolean
   }
 }
 
-/** In the order of the list, which has the long ones first, some at a time. */
+/** Runs the searches in the order of the list, long ones first, several at a time. */
 async function checkAll(runs: readonly (BaseRun | VariantRun)[], folder: string): Promise<number> {
   print(rowOf("name", "rule", "switched off", "expected", "found", "states", "seconds", "MB"));
   const waiting = [...runs];
@@ -95,7 +96,7 @@ async function checkAll(runs: readonly (BaseRun | VariantRun)[], folder: string)
   return failed;
 }
 
-/** A property that no variant finds could be one that nothing can break. */
+/** Fails if no variant breaks a property, because such a property may be impossible to break. */
 async function refuseUnexpected(): Promise<void> {
   const expected = new Set(variants.map((variant) => variant.expected));
   const properties = [...(await propertyNames("lease.pml")).values(), CYCLE];
@@ -121,7 +122,7 @@ async function showTrail(run: BaseRun | VariantRun, folder: string): Promise<num
 function oneOf<T extends ModelRun>(runs: readonly T[], name: string): T {
   const run = runs.find((each) => each.name === name);
   if (run === undefined)
-    throw new BadOption(`there is no run ${name}; there are ${runs.map((each) => each.name).join(", ")}`);
+    throw new BadOption(`unknown run ${name}; known runs: ${runs.map((each) => each.name).join(", ")}`);
   return run;
 }
 

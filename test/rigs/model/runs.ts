@@ -1,29 +1,35 @@
-/** What `npm run model` checks: the base configurations, which must hold, and the variants with a rule switched off, which must fail. */
+/**
+ * The runs of `npm run model`: base runs, which must hold, and variants with a rule switched off, which must
+ * fail.
+ */
 
-/** A property of lease.pml by its name there, or what the verifier finds by itself. */
+/** A property of lease.pml by name, or what the verifier finds on its own. */
 export type Violation = string;
 export const CYCLE: Violation = "endless cycle";
 
 export interface ModelRun {
   name: string;
   model: "lease.pml" | "contend.pml";
-  /** `rest` and `lookup` are safety runs of a mode of their own. `cycles`: nothing goes on for ever. */
+  /** `states` checks safety. `cycles` checks that nothing goes on for ever. */
   search: "states" | "cycles";
-  /** Preprocessor definitions. */
+  /** The preprocessor definitions of its bounds. */
   bounds: readonly string[];
-  /** Runs in all, unless it takes longer: `whole` is left out by --quick, `full` needs --full. */
+  /** When it runs: always if undefined, not with --quick if `whole`, only with --full if `full`. */
   size?: "whole" | "full";
 }
 
 export interface BaseRun extends ModelRun {
-  /** About 80 % of the states that it has: a model that is broken reaches far fewer, and finds nothing. */
+  /**
+   * The least number of states, about 80 % of the usual number. A broken model reaches far fewer and finds
+   * nothing.
+   */
   least: number;
   description: string;
 }
 
 export interface VariantRun extends ModelRun {
   rule: string;
-  /** The definition that takes the rule away. */
+  /** The preprocessor definition that switches the rule off. */
   off: string;
   expected: Violation;
   description: string;
@@ -33,7 +39,7 @@ const attempts = (lease0: number, lease1: number): string[] => [`NA0=${lease0}`,
 /** Which ledgers crash and are replaced. */
 const ONE_FAULTY = ["FAULTY=1", "REPLACED=1"];
 const BOTH_FAULTY = ["FAULTY=3", "REPLACED=3"];
-/** Doubled prepares: of attempt 1 of lease 0, or of the first attempts of both leases. */
+/** Duplicated prepares: of attempt 1 of lease 0, or of the first attempts of both leases. */
 const DOUBLED = ["DUP=1"];
 const BOTH_DOUBLED = ["DUP=9"];
 
@@ -79,14 +85,14 @@ export const bases: readonly BaseRun[] = [
     ...lease,
     bounds: [...attempts(2, 0), ...ONE_FAULTY, "PROGRESS", "REDUCED"],
     least: 290_000,
-    description: "everything settles: 2 attempts of one lease",
+    description: "all work ends: 2 attempts of one lease",
   },
   {
     name: "rest-1+1",
     ...lease,
     bounds: [...attempts(1, 1), ...ONE_FAULTY, "PROGRESS", "REDUCED"],
     least: 750_000,
-    description: "everything settles: two leases",
+    description: "all work ends: two leases",
   },
   {
     name: "rest-doubled",
@@ -101,16 +107,22 @@ export const bases: readonly BaseRun[] = [
     ...ends,
     bounds: [...attempts(1, 1), ...ONE_FAULTY, "PROGRESS", "REDUCED"],
     least: 1_500_000,
-    description: "every behaviour comes to rest",
+    description: "no behaviour is endless",
   },
   {
     name: "contention",
     ...contention,
     bounds: ["LEASES=2"],
     least: 1_500,
-    description: "two begins that want the same buckets",
+    description: "two begins compete for the same buckets",
   },
-  { name: "contention-3", ...contention, bounds: ["LEASES=3"], least: 41_000, description: "three of them" },
+  {
+    name: "contention-3",
+    ...contention,
+    bounds: ["LEASES=3"],
+    least: 41_000,
+    description: "three begins compete",
+  },
   {
     name: "safety-plain",
     size: "whole",
@@ -126,7 +138,7 @@ export const bases: readonly BaseRun[] = [
     size: "full",
     bounds: [...attempts(3, 1), ...BOTH_FAULTY, "REDUCED"],
     least: 15_000_000,
-    description: "3 attempts of one lease",
+    description: "3 attempts of one lease, 1 of the other",
   },
   {
     name: "safety-3+2",
@@ -134,7 +146,7 @@ export const bases: readonly BaseRun[] = [
     size: "full",
     bounds: [...attempts(3, 2), ...ONE_FAULTY, "REDUCED"],
     least: 11_000_000,
-    description: "and 2 of the other",
+    description: "3 attempts of one lease, 2 of the other",
   },
   {
     name: "safety-doubled-both",
@@ -166,7 +178,7 @@ export const bases: readonly BaseRun[] = [
     size: "full",
     bounds: [...attempts(2, 1), ...ONE_FAULTY, "PROGRESS", "REDUCED"],
     least: 17_000_000,
-    description: "everything settles",
+    description: "all work ends",
   },
   {
     name: "rest-doubled-2+0",
@@ -182,7 +194,7 @@ const two = attempts(2, 1);
 const progress = [...attempts(1, 0), ...ONE_FAULTY, "PROGRESS"];
 const reader = [...two, "LOOKUP"];
 
-/** Switched off, each by itself. The rules are those of docs/reference/protocol.md. */
+/** One run for each rule that is switched off. The rules are those of docs/reference/protocol.md. */
 export const variants: readonly VariantRun[] = [
   {
     name: "no-cell",
@@ -191,8 +203,7 @@ export const variants: readonly VariantRun[] = [
     bounds: two,
     off: "NO_CELL",
     expected: "grant_dropped",
-    description:
-      "without the cell in its identity, a lease is released by another cell's lease with the same UUID",
+    description: "a lease is released by another cell's lease with the same UUID",
   },
   {
     name: "no-attempt",
@@ -201,7 +212,7 @@ export const variants: readonly VariantRun[] = [
     bounds: two,
     off: "B3_NO_ATTEMPT",
     expected: "grant_dropped",
-    description: "a late release of the first attempt drops the hold of the second, which is then granted",
+    description: "a late release of attempt 1 drops the hold of attempt 2, which is then granted",
   },
   {
     name: "reused-attempt",
@@ -210,7 +221,7 @@ export const variants: readonly VariantRun[] = [
     bounds: two,
     off: "B3_REUSED",
     expected: "grant_dropped",
-    description: "an instance that counts from 1 again takes its predecessor's releases for its own",
+    description: "releases of an earlier instance match attempts of an instance that counts from 1 again",
   },
   {
     name: "no-epoch",
@@ -219,8 +230,7 @@ export const variants: readonly VariantRun[] = [
     bounds: [...two, ...DOUBLED],
     off: "B4_NO_EPOCH",
     expected: "wrongly_applied",
-    description:
-      "a prepare carried out again after the commit takes a new hold, which a late commit applies: a destroyed name returns",
+    description: "a prepare carried out after the commit makes a hold, which a late commit applies again",
   },
   {
     name: "yes-to-own",
@@ -229,8 +239,7 @@ export const variants: readonly VariantRun[] = [
     bounds: two,
     off: "B4_YES_TO_OWN",
     expected: "grant_dropped",
-    description:
-      "a yes because the lease holds already rests on the older attempt's hold, which that attempt's release drops",
+    description: "an attempt is granted with an older attempt's hold, which that attempt's release drops",
   },
   {
     name: "takes-over",
@@ -239,7 +248,7 @@ export const variants: readonly VariantRun[] = [
     bounds: two,
     off: "B4_TAKES_OVER",
     expected: "grant_dropped",
-    description: "a newer attempt takes over a hold that an older one is granted with",
+    description: "a newer attempt takes over the hold of an older one that is granted",
   },
   {
     name: "owned-is-free",
@@ -248,9 +257,9 @@ export const variants: readonly VariantRun[] = [
     bounds: two,
     off: "OWNED_IS_FREE",
     expected: "two_owners",
-    description: "a name that another cell owns is promised",
+    description: "a name that another cell owns is granted",
   },
-  // In the modes of the large bases: what they leave out for speed must not hide it.
+  // The same bug in the modes of the large base runs, whose reductions must not hide it.
   {
     name: "owned-is-free-reduced",
     rule: "B4",
@@ -285,7 +294,7 @@ export const variants: readonly VariantRun[] = [
     bounds: two,
     off: "B5_NOT_FLUSHED",
     expected: "broken_promise",
-    description: "the grant is answered before its row is durable; a crash forgets it",
+    description: "the grant is answered before its row is durable, and a crash loses it",
   },
   {
     name: "two-turns",
@@ -294,7 +303,7 @@ export const variants: readonly VariantRun[] = [
     bounds: two,
     off: "B5_TWO_TURNS",
     expected: "grant_dropped",
-    description: "between leaving `running` and writing the row, an inquiry finds neither and answers gone",
+    description: "an inquiry between the end of `running` and the write of the row answers gone",
   },
   {
     name: "not-halted",
@@ -303,8 +312,7 @@ export const variants: readonly VariantRun[] = [
     bounds: two,
     off: "B5_NOT_HALTED",
     expected: "grant_dropped",
-    description:
-      "an instance goes on after a write that failed but was durable, and releases a granted lease",
+    description: "an instance continues after a failed write that was durable, and releases the grant",
   },
   {
     name: "late-grant",
@@ -313,7 +321,7 @@ export const variants: readonly VariantRun[] = [
     bounds: two,
     off: "B6_LATE_GRANT",
     expected: "grant_dropped",
-    description: "an attempt that was given up and released is granted when its last answer comes in",
+    description: "a released attempt is granted when its last answer arrives",
   },
   {
     name: "no-deadline",
@@ -322,7 +330,7 @@ export const variants: readonly VariantRun[] = [
     bounds: progress,
     off: "B6_NO_DEADLINE",
     expected: "endless_begin",
-    description: "an attempt whose answer was lost runs for ever, and so do its holds",
+    description: "an attempt whose answer was lost never ends, and neither do its holds",
   },
   {
     name: "no-presumption",
@@ -331,8 +339,7 @@ export const variants: readonly VariantRun[] = [
     bounds: progress,
     off: "B7_NO_PRESUMPTION",
     expected: "orphan_hold",
-    description:
-      "a ledger that does not answer gone about what it does not know leaves the holds of a crashed begin for ever",
+    description: "the holds of a crashed begin stay for ever, because the ledger does not answer gone",
   },
   {
     name: "no-inquiry",
@@ -341,7 +348,7 @@ export const variants: readonly VariantRun[] = [
     bounds: progress,
     off: "B8_NO_INQUIRY",
     expected: "orphan_hold",
-    description: "without inquiries, the holds of a crashed begin stay for ever",
+    description: "the holds of a crashed begin stay for ever",
   },
   {
     name: "rows-only",
@@ -350,8 +357,7 @@ export const variants: readonly VariantRun[] = [
     bounds: two,
     off: "B8_ROWS_ONLY",
     expected: "grant_dropped",
-    description:
-      "an answer from the rows alone says gone about a begin that is running, which is then granted",
+    description: "a running begin is called gone and then granted",
   },
   {
     name: "answer-by-lease",
@@ -360,7 +366,7 @@ export const variants: readonly VariantRun[] = [
     bounds: two,
     off: "B8_BY_LEASE",
     expected: "wrongly_applied",
-    description: "an old attempt's hold is answered committed because the lease is",
+    description: "the hold of an old attempt is called committed, because the lease is committed",
   },
   {
     name: "gone-too-early",
@@ -369,7 +375,7 @@ export const variants: readonly VariantRun[] = [
     bounds: two,
     off: "B8_GONE_TOO_EARLY",
     expected: "half_applied",
-    description: "gone about a committed lease that is not applied yet drops the claim to be",
+    description: "a committed lease is called gone before it is applied, which drops its claim",
   },
   {
     name: "not-silent",
@@ -378,7 +384,7 @@ export const variants: readonly VariantRun[] = [
     bounds: two,
     off: "B8_NOT_SILENT",
     expected: "grant_dropped",
-    description: "a replaced instance says gone about an attempt of its successor, which is then granted",
+    description: "a replaced instance calls an attempt of its successor gone, which is then granted",
   },
   {
     name: "parallel-retries",
@@ -396,7 +402,7 @@ export const variants: readonly VariantRun[] = [
     bounds: two,
     off: "C1_SECOND_DECISION",
     expected: "wrongly_applied",
-    description: "a commit is overwritten by a rollback, and its messages are on their way",
+    description: "a rollback overwrites a commit whose messages are in transit",
   },
   {
     name: "decision-not-flushed",
@@ -405,8 +411,7 @@ export const variants: readonly VariantRun[] = [
     bounds: two,
     off: "C2_NOT_FLUSHED",
     expected: "wrongly_applied",
-    description:
-      "a commit leaves before its row is durable; a crash forgets it, and one shard has applied it",
+    description: "a commit is sent before its row is durable: a crash loses it after a shard applied it",
   },
   {
     name: "reads-unflushed",
@@ -415,7 +420,7 @@ export const variants: readonly VariantRun[] = [
     bounds: two,
     off: "C2_READ_UNFLUSHED",
     expected: "wrongly_applied",
-    description: "the same through an inquiry that is answered from a row that is not durable",
+    description: "an inquiry is answered from a row that is not durable, with the same result",
   },
   {
     name: "rollback-by-lease",
@@ -442,7 +447,7 @@ export const variants: readonly VariantRun[] = [
     bounds: two,
     off: "C2_WITHOUT_HOLD",
     expected: "claim_from_nothing",
-    description: "a repeated commit brings back a claim that was destroyed meanwhile",
+    description: "a repeated commit restores a claim that was destroyed in the meantime",
   },
   {
     name: "not-repeated",
@@ -460,7 +465,7 @@ export const variants: readonly VariantRun[] = [
     bounds: two,
     off: "C5_TIMER",
     expected: "grant_dropped",
-    description: "a hold that expires by itself belongs to a lease that may be granted",
+    description: "a hold expires although its lease may be granted",
   },
   {
     name: "no-fence",
@@ -478,7 +483,7 @@ export const variants: readonly VariantRun[] = [
     bounds: two,
     off: "C7_BEGIN_GOES_ON",
     expected: "granted_after_rollback",
-    description: "a begin that is running when its lease is rolled back is granted all the same",
+    description: "a begin that is running when its lease is rolled back is granted",
   },
   {
     name: "not-asked",
@@ -487,7 +492,7 @@ export const variants: readonly VariantRun[] = [
     bounds: reader,
     off: "R2_NOT_ASKED",
     expected: "untrue_lookup",
-    description: "a name shows that is not granted and may never be",
+    description: "a lookup returns a name that is not granted and may never be",
   },
   {
     name: "lookup-by-lease",
@@ -496,7 +501,7 @@ export const variants: readonly VariantRun[] = [
     bounds: reader,
     off: "R2_BY_LEASE",
     expected: "wrongly_applied",
-    description: "the answer about the lease is taken for one about the hold of an older attempt",
+    description: "an answer about the lease is used for the hold of an older attempt",
   },
   {
     name: "not-read-again",
@@ -505,7 +510,7 @@ export const variants: readonly VariantRun[] = [
     bounds: reader,
     off: "R2_NOT_READ_AGAIN",
     expected: "untrue_lookup",
-    description: "the bucket changed hands while the ledger was asked",
+    description: "the bucket's owner changed while the ledger was asked",
   },
   {
     name: "remembers",
@@ -514,7 +519,7 @@ export const variants: readonly VariantRun[] = [
     bounds: reader,
     off: "R2_REMEMBERS",
     expected: "untrue_lookup",
-    description: "a remembered `granted` shows a name whose lease was rolled back",
+    description: "a cached `granted` returns a name whose lease was rolled back",
   },
   {
     name: "unknown-is-none",
@@ -532,7 +537,7 @@ export const variants: readonly VariantRun[] = [
     bounds: two,
     off: "M1_NOT_READ_AGAIN",
     expected: "grant_dropped",
-    description: "a verdict about one hold is carried out on the one that stands there by now",
+    description: "a verdict about one hold is applied to a later hold",
   },
   {
     name: "unknown-is-yes",
@@ -550,7 +555,7 @@ export const variants: readonly VariantRun[] = [
     bounds: two,
     off: "S1_TOO_EARLY",
     expected: "broken_promise",
-    description: "an outcome is forgotten before it is applied: its holds become nobody's",
+    description: "an outcome is pruned before it is applied, which orphans its holds",
   },
   {
     name: "replaced-writes",
@@ -559,6 +564,6 @@ export const variants: readonly VariantRun[] = [
     bounds: two,
     off: "REPLACED_WRITES",
     expected: "grant_dropped",
-    description: "two instances of one ledger that can both write grant behind each other's back",
+    description: "two instances of one ledger can both write, and both grant",
   },
 ];

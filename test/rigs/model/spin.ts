@@ -9,22 +9,25 @@ import { CYCLE, type ModelRun, type VariantRun, type Violation } from "./runs.ts
 const call = promisify(execFile);
 
 const MEMORY_MB = 6_000;
-/** Far deeper than any behaviour within the bounds; a search that gets there is not complete, and says so. */
+/**
+ * The search depth, far deeper than any behaviour within the bounds. A search that reaches it is incomplete
+ * and says so.
+ */
 const DEPTH = 1_000_000;
 
 export interface Found {
-  /** Undefined: nothing. */
+  /** Undefined if nothing was found. */
   violation: Violation | undefined;
-  /** The search saw every state within the bounds. */
+  /** Whether the search saw every state within the bounds. */
   complete: boolean;
   states: number;
   seconds: number;
   memoryMb: number;
-  /** What the verifier said that explains an incomplete search. */
+  /** The verifier's message that explains an incomplete search. */
   complaint: string;
 }
 
-/** Throws with the command that helps when Spin or a C compiler is missing. */
+/** Throws if Spin or a C compiler is missing, with the command that installs it. */
 export function requireTools(): void {
   const missing = systemPrograms.filter(
     ({ neededBy, isInstalled }) => neededBy === "npm run model" && !isInstalled(),
@@ -41,7 +44,10 @@ const definitionsOf = (run: ModelRun): string[] =>
 export interface Limits {
   ms: number;
   end: AbortSignal;
-  /** In breadth, so that what is found is as short as can be. It takes a base more memory; a variant is always searched so. */
+  /**
+   * Searches in breadth, so that a counterexample is as short as possible. For a base run this needs more
+   * memory. Variants are always searched in breadth.
+   */
   shortest?: boolean;
 }
 
@@ -50,7 +56,7 @@ const isBroad = (run: ModelRun, { shortest }: Limits): boolean =>
 
 function compilerFlags(run: ModelRun, broad: boolean): string[] {
   const flags = ["-w", `-DMEMLIM=${MEMORY_MB}`];
-  // A variant ends after some thousand states: compiling it well would take longer than running it.
+  // A variant ends after some thousand states, so optimizing it would take longer than running it.
   if (broad) return [...flags, isVariant(run) ? "-O0" : "-O2", "-DSAFETY", "-DBFS"];
   return run.search === "states" ? [...flags, "-O2", "-DSAFETY"] : [...flags, "-O2", "-DNP", "-DNFAIR=3"];
 }
@@ -59,11 +65,11 @@ function searchFlags(run: ModelRun, broad: boolean): string[] {
   if (broad) return isVariant(run) ? [] : ["-w26"];
   const flags = [`-m${DEPTH}`, run.model === "lease.pml" ? "-w26" : "-w20"];
   if (run.search === "states") return flags;
-  // Begins that contend are processes of their own: without fairness, one that never takes a step would be a cycle.
+  // Contending begins are processes. Without fairness, a process that never runs would count as a cycle.
   return run.model === "contend.pml" ? [...flags, "-l", "-f"] : [...flags, "-l"];
 }
 
-/** Generates and compiles the verifier of one run in a folder of its own. */
+/** Generates and compiles the verifier of one run in its own folder. */
 async function build(run: ModelRun, folder: string, limits: Limits): Promise<void> {
   await mkdir(folder, { recursive: true });
   await copyFile(join(import.meta.dirname, run.model), join(folder, run.model));
@@ -78,7 +84,10 @@ async function build(run: ModelRun, folder: string, limits: Limits): Promise<voi
   });
 }
 
-/** All that the verifier prints. Its end by the time limit is no error here: the search is then not complete. */
+/**
+ * Runs the verifier and returns its output. Reaching the time limit is no error here; the search is then
+ * incomplete.
+ */
 function output(folder: string, flags: string[], { ms, end }: Limits): Promise<string> {
   return new Promise((resolve, reject) => {
     const pan = spawn("./pan", flags, { cwd: folder, timeout: ms, killSignal: "SIGKILL", signal: end });
@@ -92,7 +101,7 @@ function output(folder: string, flags: string[], { ms, end }: Limits): Promise<s
   });
 }
 
-/** The properties by their numbers, from the model's own list of them. */
+/** The names of the properties by their numbers, from the model's list. */
 export async function propertyNames(model: ModelRun["model"]): Promise<Map<string, string>> {
   const text = await readFile(join(import.meta.dirname, model), "utf8");
   return new Map(
@@ -113,15 +122,21 @@ function violationIn(text: string, names: ReadonlyMap<string, string>): Violatio
 
 const numberIn = (text: string, pattern: RegExp): number => Number(pattern.exec(text)?.[1] ?? 0);
 
+/** The verifier's messages about an incomplete search. */
+const INCOMPLETE = new RegExp(
+  `(${[
+    "ended by|out of memory|reached -DMEMLIM|depth too small|hash-compact|Bit statespace",
+    "not completed|usage:|error:",
+  ].join("|")}).*`,
+  "i",
+);
+
 /** Builds and runs one search. */
 export async function search(run: ModelRun, folder: string, limits: Limits): Promise<Found> {
   const names = await propertyNames(run.model);
   await build(run, folder, limits);
   const text = await output(folder, searchFlags(run, isBroad(run, limits)), limits);
-  const complaint =
-    /(ended by|out of memory|reached -DMEMLIM|depth too small|hash-compact|Bit statespace|not completed|usage:|error:).*/i.exec(
-      text,
-    )?.[0] ?? "";
+  const complaint = INCOMPLETE.exec(text)?.[0] ?? "";
   return {
     violation: violationIn(text, names),
     complete: text.includes("Full statespace search for:") && text.includes("errors: 0") && complaint === "",
@@ -132,7 +147,7 @@ export async function search(run: ModelRun, folder: string, limits: Limits): Pro
   };
 }
 
-/** The way to what a run found, one step a line, as the model's own words tell it. */
+/** The counterexample of a run, one step a line, as the model prints it. */
 export async function steps(run: ModelRun, folder: string): Promise<string[]> {
   const { stdout } = await call("spin", ["-t", ...definitionsOf(run), run.model], {
     cwd: folder,
