@@ -1,4 +1,4 @@
-/** The checker itself: histories that are right, histories that are wrong, and the same at random. */
+/** Tests the checker with correct histories, wrong histories and random ones. */
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { checkHistory, type CheckOptions } from "./check.ts";
@@ -73,7 +73,7 @@ const conflict = (kind: SeenConflict["kind"], owner?: "self" | "other", bucket =
 });
 const reason = (of: string): Answer => ({ kind: "refused", reason: of });
 
-/** A history, step by step: one operation after the other, or a name before and after what happens meanwhile. */
+/** A history step by step: a whole operation, or a name with a call and later the name with its answer. */
 type Line = [Call, Answer] | [string, Call] | [string, Answer];
 
 function history(...lines: Line[]): HistoryEvent[] {
@@ -473,14 +473,14 @@ const wrong: Record<string, Line[]> = {
   ],
 };
 
-describe("histories that are right", () => {
+describe("correct histories", () => {
   test.each(Object.entries(right))("%s", (_, lines) => {
     const result = checkHistory(history(...lines));
     expect(result.ok ? result.undecided : result.explanation).toEqual([]);
   });
 });
 
-describe("histories that are wrong", () => {
+describe("wrong histories", () => {
   test.each(Object.entries(wrong))("%s", (_, lines) => {
     expect(checkHistory(history(...lines)).ok).toBe(false);
   });
@@ -492,7 +492,7 @@ describe("the verdict", () => {
     return result.ok ? "possible" : result.explanation;
   };
 
-  test("names the first answer that cannot be, why, and what was under way", () => {
+  test("names the first impossible answer, the reason, and the concurrent operations", () => {
     const lines: Line[] = [
       ...claimed,
       ["c1", get("L1")],
@@ -511,7 +511,7 @@ describe("the verdict", () => {
     expect(explanation).not.toContain("NOT_FOUND");
   });
 
-  test("names what stays undecided, and does not call it right", () => {
+  test("lists undecided buckets and does not call them correct", () => {
     const events = generate({
       seed: 1,
       clients: 8,
@@ -525,13 +525,13 @@ describe("the verdict", () => {
     expect(checkHistory(events)).toMatchObject({ ok: true, undecided: [], buckets: 1 });
   });
 
-  test("knows owners from before the history", () => {
+  test("uses the owners from before the history", () => {
     const events = history([lookup(), saw(active())], [begin("L1", create()), conflict("taken", "self")]);
     expect(impossible(events)).not.toBe("possible");
     expect(impossible(events, { initial: { [A]: { cell: "1" } } })).toBe("possible");
   });
 
-  test("wants decisions applied when they are answered, if every shard could be reached", () => {
+  test("requires answered decisions to be applied if every shard was reachable", () => {
     const events = history(
       ...claimed,
       [begin("L2", destroy()), CREATED],
@@ -550,7 +550,7 @@ describe("the verdict", () => {
     expect(impossible(concurrent, { promptShards: true })).toBe("possible");
   });
 
-  test("calls concurrent what clocks cannot tell apart", () => {
+  test("treats operations within the clock error as concurrent", () => {
     const at = [0, 10, 10.5, 12];
     const recorder = new Recorder({ now: () => at.shift() ?? 99 });
     recorder.complete(recorder.invoke({ client: "c1", ...begin("L1", create()) }), GRANTED);
@@ -562,7 +562,7 @@ describe("the verdict", () => {
 });
 
 describe("recording", () => {
-  test("histories of several processes are merged from their files, and a torn line is what a kill leaves", () => {
+  test("histories of several processes are merged from their files, without an incomplete last line", () => {
     const files = ["", ""];
     let time = 0;
     const recorders = files.map(
@@ -579,7 +579,7 @@ describe("recording", () => {
     expect(() => checkHistory([...events, ...events])).toThrow(/two calls have the id/);
   });
 
-  test("ops, refusals and records of the core are recorded", () => {
+  test("ops, refusals and records of the core are converted", () => {
     const op = {
       kind: "create" as const,
       type: "ROUTES",
@@ -613,7 +613,7 @@ describe("recording", () => {
   });
 });
 
-describe("at random", () => {
+describe("random histories", () => {
   const SEED = 20_260;
 
   const shapes = (operations: number, buckets = 3): fc.Arbitrary<HistoryShape> =>
@@ -627,7 +627,7 @@ describe("at random", () => {
       lagging: fc.integer({ min: 0, max: 80 }),
     });
 
-  test("histories of a right register are possible", () => {
+  test("histories of a correct register are possible", () => {
     fc.assert(
       fc.property(shapes(200), (shape) => {
         const result = checkHistory(generate(shape));
@@ -637,7 +637,7 @@ describe("at random", () => {
     );
   });
 
-  test("with one answer made wrong, nearly all of them are impossible", () => {
+  test("with one wrong answer, nearly all of them are impossible", () => {
     const counts = { wrong: 0, refuted: 0 };
     for (const [index, shape] of fc.sample(shapes(200), { seed: SEED, numRuns: 400 }).entries()) {
       const falsified = falsify(generate(shape), randomOf(index));
@@ -646,11 +646,12 @@ describe("at random", () => {
       if (!checkHistory(falsified).ok) counts.refuted += 1;
     }
     expect(counts.wrong).toBeGreaterThan(350);
-    // The others are right by chance: what was changed was concurrent with something that allows it, or told nobody anything.
+    // The others are possible by chance: the changed answer was concurrent with an operation that allows it,
+    // or said nothing.
     expect(counts.refuted / counts.wrong).toBeGreaterThan(0.9);
   });
 
-  test("the search says what trying everything says", () => {
+  test("the search agrees with an exhaustive search", () => {
     const counts = { possible: 0, impossible: 0 };
     for (const [index, shape] of fc.sample(shapes(11, 1), { seed: SEED, numRuns: 1_500 }).entries()) {
       const events = generate(shape);
@@ -664,7 +665,7 @@ describe("at random", () => {
   });
 });
 
-/** Every order, with the unknown at every place, and the shard applying decisions at every time. */
+/** Tries every order, with unknown operations at every place and decisions applied at every time. */
 function tryEverything({ leases, entries }: Part): boolean {
   const place = (state: State, open: readonly Entry[]): boolean => {
     if (open.every(({ optional }) => optional)) return true;

@@ -1,12 +1,13 @@
 /**
- * Is there an order of all operations on a bucket that respects time (what was answered before another one was asked comes first) and that the
- * register allows? A search in the manner of Wing and Gong, with Lowe's memory of dead ends.
+ * Searches for an order of all operations on a bucket that the register allows and that respects time: an
+ * operation that was answered before another one was called comes first. The search is that of Wing and Gong,
+ * with Lowe's memory of dead ends.
  *
- * Three things keep it small, and none of them changes the result:
- * - What only looks and fits now is placed now: it changes nothing for the others.
- * - What is unknown is placed only right before something that it makes possible: placed earlier, it could as well wait. It needs no bit in the memory
- *   of dead ends either: leases only go forward, so a second use would change nothing.
- * - The shard's applying of a decision is not an operation: see `step`.
+ * Three things keep the search small without changing its result:
+ * - An operation that only reads and fits now is placed now, because it changes nothing for the others.
+ * - An operation with unknown outcome is placed only right before an operation that it makes possible. The
+ * memory of dead ends needs no bit for it: leases only move forward, so a second use would change nothing.
+ * - Applying a decision on the shard is not an operation: see `step`.
  */
 import type { HistoryEvent, Operation } from "./history.ts";
 import { project, type Entry, type Part, type ProjectOptions } from "./project.ts";
@@ -22,13 +23,16 @@ import {
 } from "./register.ts";
 
 export interface CheckOptions extends ProjectOptions {
-  /** Owners from before the history, by bucket. */
+  /** The owners before the history, by bucket. */
   initial?: Readonly<Record<string, Omit<Taking, "kind" | "bucket">>>;
-  /** Steps that one bucket may take until it is given up as undecided. */
+  /** The number of steps after which the search of a bucket stops as undecided. */
   maxSteps?: number;
 }
 
-/** `undecided`: buckets whose search was given up. They are not known to be right: a caller has to look at them. */
+/**
+ * `undecided`: buckets whose search was stopped. They are not known to be correct, so callers must check this
+ * list.
+ */
 export type CheckResult =
   | { ok: true; buckets: number; operations: number; undecided: string[]; steps: number }
   | { ok: false; bucket: string; explanation: string };
@@ -58,11 +62,11 @@ function searched(part: Part, { initial, maxSteps = MAX_STEPS }: CheckOptions): 
 
 interface Next {
   entries: number[];
-  /** The earliest end of what is not placed: what begins later has to wait. */
+  /** The earliest end of an unplaced operation. Operations that begin later must wait. */
   until: number;
 }
 
-/** Places one required operation, and before it the unknown ones that make it possible. */
+/** Places one required operation, after the unknown ones that make it possible. */
 interface Move {
   via: readonly Entry[];
   index: number;
@@ -70,7 +74,7 @@ interface Move {
   after: State;
 }
 
-/** A place in the search: everything placed so far, and what is still to be tried. */
+/** A node of the search: everything placed so far, and the moves still to try. */
 interface SearchNode {
   key: string;
   move: Move | undefined;
@@ -81,7 +85,7 @@ interface SearchNode {
 class Search {
   verdict: "possible" | "impossible" | "undecided" = "undecided";
   steps = 0;
-  /** The longest order that was found, and what it led to. */
+  /** The longest order found so far, and its state. */
   best: { order: Entry[]; state: State } | undefined;
   readonly #required: readonly Entry[];
   readonly #optional: readonly Entry[];
@@ -121,7 +125,7 @@ class Search {
     if (this.#left === 0) this.verdict = "possible";
   }
 
-  /** What may come next, for the best order: for explanations. */
+  /** The operations that may follow the best order, for explanations. */
   waiting(): Entry[] {
     const placed = new Set(this.best?.order);
     const open = this.#required.filter((entry) => !placed.has(entry));
@@ -146,7 +150,7 @@ class Search {
     this.#order.length -= move.via.length;
   }
 
-  /** Places what fits and changes nothing, for as long as there is such a thing. */
+  /** Places operations that fit and change nothing, as long as there are any. */
   #absorb(state: State): number[] {
     const absorbed: number[] = [];
     for (let before = -1; before < absorbed.length;) {
@@ -168,7 +172,7 @@ class Search {
     yield* this.#viaUnknown(state, next);
   }
 
-  /** Each that may come next. `before`: a state in which it must not have been possible. */
+  /** Moves that place an operation directly. `before`: a state in which it must not have been possible. */
   *#direct(
     state: State,
     { entries }: Next,
@@ -187,7 +191,7 @@ class Search {
     }
   }
 
-  /** From all states that operations with unknown outcome can lead to, the nearest ones first. */
+  /** Moves from all states that operations with unknown outcome can lead to, nearest first. */
   *#viaUnknown(state: State, next: Next): Generator<Move, void> {
     const started = this.#optional.filter(({ from }) => from <= next.until);
     if (started.length === 0) return;
@@ -213,7 +217,9 @@ class Search {
     }
   }
 
-  /** What may come next: begun before anything that is not placed has ended. The ones that end first come first. */
+  /**
+   * The operations that may come next: those that began before any unplaced one ended, ordered by their end.
+   */
   #next(): Next {
     const entries: number[] = [];
     let until = Infinity;
@@ -242,7 +248,7 @@ class Search {
     this.#first = Math.min(this.#first, index);
   }
 
-  /** What is placed, as the first that is not and the ones behind it that are, with the state. */
+  /** The key of a node: the first unplaced operation, the placed ones after it, and the state. */
   #key(state: State): string {
     let key = `${this.#first}`;
     for (
@@ -260,7 +266,10 @@ class Search {
 
 const leaseOf = (action: Action): number => ("lease" in action ? action.lease : -1);
 
-/** Whether placing something unknown can make anything possible. `begun`: leases that were begun on the way, with nothing in between that shows it. */
+/**
+ * Whether placing an unknown operation can make another one possible. `begun`: leases that were begun on the
+ * way without anything that shows it.
+ */
 function isUseful(
   state: State,
   after: State,
@@ -269,13 +278,13 @@ function isUseful(
   begun: readonly number[],
 ): boolean {
   if (after === state) return false;
-  // Begun and rolled back unseen is the same as never begun.
+  // A lease that is begun and rolled back unseen has no effect.
   if (way.kind === "decided" && way.outcome === "ROLLED_BACK" && begun.includes(way.lease)) return false;
-  // A lease that changes and neither takes nor frees anything here matters to answers about itself only.
+  // A change of a lease that neither takes nor frees the bucket matters only to answers about that lease.
   return after.hold !== state.hold || after.claim !== state.claim || asked.has(leaseOf(way));
 }
 
-/** The part as it was known when its first `answers` answers were in: the others were still open. */
+/** The part as it was known at `end`. Calls that were answered later count as unanswered. */
 function cut({ name, leases, entries }: Part, end: number): Part {
   const known = entries.filter(({ operation }) => operation.invokedAt <= end);
   const kept = known.flatMap((entry): Entry[] => {
@@ -286,7 +295,7 @@ function cut({ name, leases, entries }: Part, end: number): Part {
   return { name, leases, entries: kept };
 }
 
-/** The shortest beginning of the history that is impossible already: the last answer of it is the one to look at. */
+/** The shortest prefix of the history that is impossible. Its last answer is the interesting one. */
 function shortest(part: Part, options: CheckOptions): Part {
   const ends = [
     ...new Set(part.entries.map(({ operation }) => operation.answeredAt).filter((at) => at !== Infinity)),
@@ -302,7 +311,7 @@ function shortest(part: Part, options: CheckOptions): Part {
   return searched(result, options).verdict === "impossible" ? result : part;
 }
 
-/** Lines of an explanation's lists. */
+/** The number of lines in the lists of an explanation. */
 const SHOWN = 10;
 
 function explain(whole: Part, options: CheckOptions): string {
@@ -318,9 +327,11 @@ function explain(whole: Part, options: CheckOptions): string {
     ({ from, to }) => to >= Math.min(...waiting.map((entry) => entry.from)) && from <= last.to,
   );
   return [
-    `No order of the operations on ${part.name} explains all answers. Everything up to then can be explained, but not this one:`,
+    `No order of the operations on ${part.name} explains all answers. ` +
+      `Everything up to then can be explained, but not this one:`,
     `  ${describe(last.operation)}`,
-    `The longest order that can be explained (${order.length} of ${part.entries.length}${order.length > SHOWN ? `, the last ${SHOWN}` : ""}):`,
+    `The longest order that can be explained (${order.length} of ` +
+      `${part.entries.length}${order.length > SHOWN ? `, the last ${SHOWN}` : ""}):`,
     ...order.slice(-SHOWN).map(({ operation }) => `  ${describe(operation)}`),
     `after which the bucket is: ${describeState(state, part.leases)}`,
     "What would have to come next, and why it cannot:",
@@ -337,7 +348,7 @@ function explain(whole: Part, options: CheckOptions): string {
 const reasonOf = (result: ReturnType<typeof step>): string =>
   isState(result) ? "possible, but then nothing explains the rest" : result;
 
-/** One operation in one line. */
+/** Describes one operation in one line. */
 function describe({ id, client, call, answer, invokedAt, answeredAt }: Operation): string {
   const when = `[${invokedAt}–${answeredAt === Infinity ? "" : answeredAt}]`;
   return `${when} ${id} ${client}: ${describeCall(call)} → ${describeAnswer(answer)}`;

@@ -1,4 +1,7 @@
-/** Histories of a register that is right, with random interleavings, unknown outcomes and shards that lag; and the same with one answer made wrong. */
+/**
+ * Generates histories of a correct register, with random interleavings, unknown outcomes and shards that lag,
+ * and the same histories with one wrong answer.
+ */
 import type { Outcome } from "../../../src/core/messages.ts";
 import {
   Recorder,
@@ -34,7 +37,7 @@ interface Running {
   call: Call;
   client: string;
   answer?: Answer;
-  /** Its client has given up: it takes effect late, or never. */
+  /** Its client has given up, so it takes effect late or never. */
   isLost: boolean;
 }
 
@@ -44,13 +47,13 @@ export interface HistoryShape {
   cells: number;
   buckets: number;
   operations: number;
-  /** Of 100 operations, so many are never answered. */
+  /** The percentage of operations without an answer. */
   unknown: number;
-  /** Of 100 decisions, so many are not applied at once. */
+  /** The percentage of decisions that are not applied at once. */
   lagging: number;
 }
 
-/** Numbers that a seed decides (mulberry32). */
+/** Random numbers from a seed (mulberry32). */
 export function randomOf(seed: number): (below: number) => number {
   let state = seed >>> 0;
   return (below) => {
@@ -61,7 +64,7 @@ export function randomOf(seed: number): (below: number) => number {
   };
 }
 
-/** Every operation takes effect in one step somewhere between its call and its answer. */
+/** A correct register. Every operation takes effect in one step between its call and its answer. */
 class RandomRegister {
   readonly recorder = new Recorder();
   readonly #shape: HistoryShape;
@@ -111,10 +114,10 @@ class RandomRegister {
     this.#running.push({ id, call, client, isLost });
   }
 
-  /** Takes effect; the next time, it is answered. */
+  /** Lets an operation take effect. The next call answers it. */
   #advance(running: Running): void {
     if (running.answer === undefined) {
-      // What is lost may lie around for long.
+      // A lost call may take effect much later.
       if (running.isLost && this.#chance(80) && this.#calls < this.#shape.operations) return;
       running.answer = this.#effect(running.call);
       if (!running.isLost) return;
@@ -251,7 +254,7 @@ class RandomRegister {
     if (hold.kind === "create" || !this.#chance(this.#shape.lagging)) apply(bucket);
   }
 
-  /** Sometimes without the lease and all else that another cell would not be shown. */
+  /** A lookup. Sometimes without the fields that another cell does not see. */
   #look({ claim, hold }: Bucket): SeenRecord | null {
     const of = claim ?? (hold?.kind === "create" ? hold : undefined);
     if (of === undefined) return null;
@@ -272,7 +275,10 @@ function apply(bucket: Bucket): void {
 
 export const generate = (shape: HistoryShape): HistoryEvent[] => [...new RandomRegister(shape).run()];
 
-/** The history with one answer changed into one that is nearly always impossible; undefined when `pick` met nothing to change. */
+/**
+ * The history with one answer changed into one that is nearly always impossible. Undefined if `pick` chose an
+ * answer that cannot be changed.
+ */
 export function falsify(
   events: readonly HistoryEvent[],
   pick: (below: number) => number,

@@ -1,4 +1,4 @@
-/** What clients asked, what they were answered, and when: the evidence that `check.ts` judges. */
+/** The calls of clients with their answers and times. `check.ts` judges them. */
 import type { LeaseState, OpKind, Outcome } from "../../../src/core/messages.ts";
 import type { ConflictKind } from "../../../src/core/refusal.ts";
 
@@ -6,21 +6,24 @@ import type { ConflictKind } from "../../../src/core/refusal.ts";
 export const bucketName = ({ type, canonical }: { type: string; canonical: string }): string =>
   `${type}:${canonical}`;
 
-/** A subject or source as one word, such as `GROUP:1`. */
+/** A subject or source as one text, such as `GROUP:1`. */
 const reference = ({ type, id }: { type: string; id: string }): string => `${type}:${id}`;
 
 export interface BatchOp {
   kind: OpKind;
   bucket: string;
-  /** What is not given is not compared. */
+  /** Undefined fields are not compared. */
   subject?: string;
   source?: string;
   value?: string;
-  /** Of the claim that it is about (rule B10). */
+  /** The epoch of the claim that it is about (B10). */
   epoch?: number;
 }
 
-/** One message of one client. A client that tries again by itself records every try as a call of its own: each may take effect. */
+/**
+ * One message of one client. A client records each retry as a call of its own, because each attempt may take
+ * effect.
+ */
 export type Call =
   | { kind: "begin"; cell: string; lease: string; ops: readonly BatchOp[]; allowMissing?: boolean }
   | { kind: "decide"; cell: string; lease: string; outcome: Outcome }
@@ -30,12 +33,12 @@ export type Call =
 export interface SeenRecord {
   cell: string;
   status: "ACTIVE" | "LEASE_CREATING" | "LEASE_DESTROYING";
-  /** null: the record names none. Left out: it was not shown, as for another cell's record. */
+  /** Null if the record has no lease. Undefined if the lease was not shown, as in another cell's record. */
   lease?: string | null;
   subject?: string;
   source?: string;
   value?: string;
-  /** Looked at only where `lease` was shown as well. */
+  /** Compared only if `lease` was shown too. */
   epoch?: number;
 }
 
@@ -45,7 +48,7 @@ export interface SeenConflict {
   owner?: "self" | "other";
 }
 
-/** `unknown`: it may have taken effect, may do so later, or never. The same as no answer at all. */
+/** `unknown`: the call may have taken effect, may do so later, or never. The same as no answer. */
 export type Answer =
   | {
       kind: "ok";
@@ -63,11 +66,14 @@ export type HistoryEvent = { id: string; at: number } & (
 );
 
 export interface RecorderOptions {
-  /** Begins the ids: must differ between processes whose histories are merged. */
+  /** The prefix of ids. It must differ between processes whose histories are merged. */
   name?: string;
-  /** Monotonic, in ms, and the same clock in all processes. Without it, a counter gives the order: right within one process. */
+  /**
+   * A monotonic clock in ms that all processes share. Without it a counter gives the order, which is correct
+   * within one process.
+   */
   now?: () => number;
-  /** Gets each event as a line as it happens, so that a killed process leaves all that it knew. */
+  /** Called with each event as a line, so that a killed process leaves its events. */
   write?: (line: string) => void;
 }
 
@@ -84,7 +90,7 @@ export class Recorder {
     this.#write = write;
   }
 
-  /** Before the message leaves. Returns the id to complete it with. */
+  /** Records a call before it is sent. Returns the id for `complete`. */
   invoke({ client, ...call }: { client: string } & Call): string {
     this.#calls += 1;
     const id = `${this.#name}${this.#calls}`;
@@ -92,7 +98,7 @@ export class Recorder {
     return id;
   }
 
-  /** After the answer has come in. */
+  /** Records the answer of a call. */
   complete(id: string, answer: Answer): void {
     this.#add({ event: "answer", id, at: this.#now(), answer });
   }
@@ -103,7 +109,9 @@ export class Recorder {
   }
 }
 
-/** The events of any number of files, in any order: times say what came first. A torn last line is what a kill leaves. */
+/**
+ * Reads the events of any number of files, in any order. The last line of a killed process may be incomplete.
+ */
 export function readHistory(...files: readonly string[]): HistoryEvent[] {
   return files.flatMap((text) => {
     const lines = text.split("\n");
@@ -129,11 +137,11 @@ export interface Operation {
   call: Call;
   invokedAt: number;
   answer: Answer;
-  /** Infinity: never, as far as the client knows. */
+  /** Infinity if the client got no answer. */
   answeredAt: number;
 }
 
-/** Pairs invocations with their answers. */
+/** Pairs calls with their answers. */
 export function operationsOf(events: readonly HistoryEvent[]): Operation[] {
   const operations = new Map<string, Operation>();
   for (const event of events) {
@@ -178,7 +186,7 @@ interface OpLike {
   epoch?: number;
 }
 
-/** An op of the core as it is recorded. */
+/** Turns an op of the core into a recorded one. */
 export const batchOpOf = ({ kind, type, canonical, value, subject, source, epoch }: OpLike): BatchOp => ({
   kind,
   bucket: bucketName({ type, canonical }),
@@ -194,10 +202,13 @@ interface RefusalLike {
   conflicts?: readonly { list: string; index: number; kind: ConflictKind; owner?: "self" | "other" }[];
 }
 
-/** Whoever answers these does not say that nothing was done: the caller may not know whether the message got through. */
+/** Codes of answers that do not exclude that the call was carried out. */
 const UNCERTAIN = new Set(["UNAVAILABLE", "DEADLINE_EXCEEDED", "INTERNAL"]);
 
-/** A refusal of the service as an answer. `ops`: the batch as it was recorded; conflicts name places in its three lists. */
+/**
+ * Turns a refusal into a recorded answer. `ops`: the recorded batch, because conflicts give positions in its
+ * three lists.
+ */
 export function answerOfRefusal(
   { code, reason, conflicts }: RefusalLike,
   ops: readonly BatchOp[] = [],
@@ -227,7 +238,7 @@ interface RecordLike {
   epoch: number;
 }
 
-/** A record of the core as a lookup saw it. */
+/** Turns a record of the core into a seen record. */
 export const seenOf = ({ cell, status, lease, value, subject, source, epoch }: RecordLike): SeenRecord => ({
   cell,
   status,

@@ -1,4 +1,7 @@
-/** Cuts a history into one part per bucket: what each operation says about that bucket, and when it can have been true. */
+/**
+ * Splits a history into one part per bucket: what each operation says about the bucket, and when it can have
+ * taken effect.
+ */
 import type { OpKind } from "../../../src/core/messages.ts";
 import {
   operationsOf,
@@ -12,30 +15,30 @@ import type { Action, Taking } from "./register.ts";
 
 export interface Entry {
   operation: Operation;
-  /** It takes effect at one moment of this interval. */
+  /** It takes effect at one moment in this interval. */
   from: number;
   to: number;
-  /** What it may have been: one of these. */
+  /** The actions of which it was one. */
   ways: readonly Action[];
-  /** Its outcome is unknown: it may also never take effect. */
+  /** Its outcome is unknown, so it may never take effect. */
   optional: boolean;
 }
 
 export interface Part {
-  /** The bucket; or a lease that named none as far as the history knows. */
+  /** The bucket, or a lease without known buckets. */
   name: string;
-  /** Names of its leases: their places are the numbers in actions. */
+  /** The names of its leases. Actions refer to them by index. */
   leases: string[];
-  /** By `from`. */
+  /** Ordered by `from`. */
   entries: Entry[];
 }
 
 export interface ProjectOptions {
-  /** How far clocks of different processes may be apart, in ms. What overlaps within it counts as concurrent. */
+  /** The largest difference between clocks of processes, in ms. Operations within it count as concurrent. */
   clockErrorMs?: number;
   /**
-   * Every shard could be reached at all times: then a decision is applied everywhere when it is answered [C3], which is checked as well. It is
-   * not true of histories with faults.
+   * Every shard was always reachable, so a decision must be applied everywhere when it is answered (C3). Not
+   * true of histories with faults.
    */
   promptShards?: boolean;
 }
@@ -55,10 +58,10 @@ class Projection {
   readonly #error: number;
   readonly #prompt: boolean;
   readonly #parts = new Map<string, Part>();
-  /** Lease → its buckets. */
+  /** The buckets of each lease. */
   readonly #buckets = new Map<string, Set<string>>();
   readonly #begins = new Map<string, Begin[]>();
-  /** Who may have held a bucket, and since when: by bucket, then by lease and kind, or cell and kind. */
+  /** Who may have held a bucket, and since when: by bucket, then by lease and kind or by cell and kind. */
   readonly #holders = new Map<string, Map<string, number>>();
 
   constructor(operations: readonly Operation[], { clockErrorMs = 0, promptShards = false }: ProjectOptions) {
@@ -124,7 +127,10 @@ class Projection {
     });
   }
 
-  /** A lease is one thing, and each of its buckets sees all that is known of it. One without buckets is a part of its own. */
+  /**
+   * The buckets of a lease. Each of them sees everything known about the lease. A lease without buckets is a
+   * part of its own.
+   */
   #bucketsOf(lease: string): Iterable<string> {
     return this.#buckets.get(lease) ?? [`lease ${lease}`];
   }
@@ -145,7 +151,8 @@ class Projection {
   }
 
   /**
-   * A begin that comes while another one of its lease runs gets the answer of that one [B2]. What a refusal says may then be older than its call.
+   * The earliest moment that an operation's answer can describe. A begin that arrives while another begin of
+   * its lease runs gets the answer of that one (B2), so a refusal may be older than the call.
    */
   #since({ call, answer, invokedAt }: LeaseOperation, lease: string): number {
     if (call.kind !== "begin" || answer.kind !== "refused") return invokedAt;
@@ -155,7 +162,7 @@ class Projection {
     return Math.min(invokedAt, ...joined.map((other) => other.invokedAt));
   }
 
-  /** What the operation says about each bucket of its lease; undefined: nothing. */
+  /** The actions that the operation means for each bucket of its lease. Undefined if it says nothing. */
   #actionsOf(
     { call, answer, answeredAt }: LeaseOperation,
     name: string,
@@ -180,7 +187,7 @@ class Projection {
     return (lease) => [{ kind: "state", lease, state }];
   }
 
-  /** What an answer says besides, at another moment of its interval. */
+  /** Adds further facts of an answer, which may be true at another moment of its interval. */
   #addMore(operation: LeaseOperation, name: string, bucket: string): void {
     const { call, answer } = operation;
     if (call.kind === "decide" && this.#prompt)
@@ -195,7 +202,7 @@ class Projection {
   #lookup(operation: Operation): void {
     const { answer, call } = operation;
     if (answer.kind !== "ok" || call.kind !== "lookup") return;
-    /** Granted leases, with the buckets that show it anyway. */
+    /** Granted leases, with the buckets that show them. */
     const granted = new Map<string, Set<string>>();
     for (const [bucket, record] of Object.entries(answer.found ?? {})) {
       const lease =
@@ -204,7 +211,7 @@ class Projection {
       if (record?.status === "LEASE_CREATING" && lease !== undefined)
         granted.set(lease, (granted.get(lease) ?? new Set()).add(bucket));
     }
-    // The shard has asked the ledger: so the lease was granted, for all of its buckets.
+    // The shard asked the ledger, so the lease was granted for all of its buckets.
     for (const [lease, shown] of granted) {
       for (const bucket of this.#bucketsOf(lease)) {
         if (!shown.has(bucket))
@@ -225,12 +232,12 @@ class Projection {
       explained,
       applied: false,
     };
-    // It may be unclear whether this is the record before or after a replace; which one it was matters for the epoch.
+    // It may be unclear whether this record is from before or after a replace, which matters for its epoch.
     const isUnclear = record?.status === "ACTIVE" && lease !== undefined && record.epoch !== undefined;
     return isUnclear ? [seen, { ...seen, applied: true }] : [seen];
   }
 
-  /** Whether a begin can have left the hold that a claim was shown with. */
+  /** Whether some begin can have left the hold with which a claim was shown. */
   #mayHold(bucket: string, record: SeenRecord, lease: string | undefined, answeredAt: number): boolean {
     const kind: OpKind = record.status === "LEASE_DESTROYING" ? "destroy" : "replace";
     const since = this.#holders
@@ -239,7 +246,10 @@ class Projection {
     return since !== undefined && since <= answeredAt + 2 * this.#error;
   }
 
-  /** Whether a begin can have left a hold that `leased` speaks of. One's own earlier try always can. */
+  /**
+   * Whether some begin can have left the hold of a `leased` conflict. An earlier attempt of the same cell
+   * always can.
+   */
   #explains({ bucket, owner }: SeenConflict, cell: string, answeredAt: number): boolean {
     if (owner !== "other") return true;
     for (const [who, since] of this.#holders.get(bucket) ?? []) {
@@ -268,10 +278,13 @@ const destroysOf = ({ ops }: Begin["call"]): number => ops.filter(({ kind }) => 
 const mayMiss = ({ allowMissing }: Begin["call"], op: BatchOp): boolean =>
   allowMissing === true && op.kind === "destroy";
 
-/** A destroy that may find nothing holds the bucket or not: how many did not is counted for the whole batch only. */
+/**
+ * A destroy that may find nothing holds the bucket or not. The answer only counts how many did not, for the
+ * whole batch.
+ */
 function begun(call: Begin["call"], answer: Operation["answer"], lease: number, bucket: string): Action[] {
   const state = answer.kind === "ok" ? (answer.state ?? "GRANTED") : "GRANTED";
-  // An unknown begin matters only as the grant.
+  // A begin with an unknown outcome matters only if it was granted.
   const created = answer.kind === "ok" ? answer.created : true;
   const way = (take: Taking | undefined): Action => ({ kind: "begun", lease, take, state, created });
   const op = call.ops.find((each) => each.bucket === bucket);

@@ -1,9 +1,11 @@
 /**
- * One bucket as a sequential object: who owns it, which granted lease holds it, and how far each lease is that ever named it. `step` says what each
- * answer allows. Numbers in brackets are rules of docs/reference/protocol.md.
+ * One bucket as a sequential object: who owns it, which granted lease holds it, and the state of each lease
+ * that named it. `step` defines what each answer allows. Numbers in brackets are rules of
+ * docs/reference/protocol.md.
  *
- * What is not in the state: holds of attempts that were never granted. They may be anywhere and stay for as long as nobody asks [B6, B8], so all that
- * they can cause (`leased`, a destroy or a lease that shows on a claim) is allowed wherever `explained` says that some begin may have left one.
+ * Holds of attempts that were never granted are not in the state. They may exist anywhere until a shard
+ * inquires about them [B6, B8]. All their possible effects (`leased`, or a destroy or lease shown on a claim)
+ * are allowed wherever `explained` says that some begin may have left one.
  */
 import type { LeaseState, OpKind, Outcome } from "../../../src/core/messages.ts";
 import type { BatchOp, SeenConflict, SeenRecord } from "./history.ts";
@@ -17,7 +19,7 @@ interface Holding {
 
 interface Claim {
   record: Holding;
-  /** Once a lookup has shown it. */
+  /** Known once a lookup has shown it. */
   epoch: number | undefined;
 }
 
@@ -26,22 +28,25 @@ interface Hold {
   kind: OpKind;
   record: Holding;
   epoch: number | undefined;
-  /** Decided, and not yet applied by the shard. Only of a destroy or replace: see `decide`. */
+  /** Committed and not yet applied by the shard. Only used for a destroy or replace: see `decide`. */
   committed: boolean;
 }
 
 export interface State {
   readonly claim: Claim | undefined;
-  /** Of a granted lease: from its grant until the shard applies the decision. */
+  /** The hold of a granted lease, until the shard applies the decision. */
   readonly hold: Hold | undefined;
-  /** The largest that was seen here. */
+  /** The largest epoch that was seen. */
   readonly epoch: number;
   /** One letter per lease of this bucket: `-` nothing durable [B7], `G`ranted, `C`ommitted, `R`olled back. */
   readonly leases: string;
 }
 
 export type Action =
-  /** A begin that answered ok, or may have been granted. `take`: what it holds here. `created`: whether this call was the grant, if known. */
+  /**
+   * A begin that was granted, or may have been. `take`: what it holds here. `created`: whether this call was
+   * the grant, if known.
+   */
   | {
       kind: "begun";
       lease: number;
@@ -49,7 +54,7 @@ export type Action =
       state: LeaseState;
       created: boolean | undefined;
     }
-  /** A begin that was refused because of what it met: here, or on another of its buckets. */
+  /** A begin that was refused because of a conflict on this or another bucket. */
   | {
       kind: "refused";
       lease: number;
@@ -59,18 +64,21 @@ export type Action =
       explained: boolean;
     }
   | { kind: "decided"; lease: number; outcome: Outcome }
-  /** The ledger answered how far the lease is. null: it knows nothing of it. */
+  /** The ledger answered the state of the lease, or null for an unknown lease. */
   | { kind: "state"; lease: number; state: LeaseState | null }
-  /** `lease`: of `record`; -1: one that never named this bucket. `applied`: only after the shard has applied what was decided. */
+  /**
+   * `lease`: the lease of `record`, or -1 if it never named this bucket. `applied`: only true after the shard
+   * applied the decision.
+   */
   | { kind: "seen"; record: SeenRecord | null; lease: number; explained: boolean; applied: boolean }
-  /** A destroy that was allowed to find nothing, and did. */
+  /** A destroy with `allow_missing` that found no claim. */
   | { kind: "missing" }
   /** The shard has applied the decision of this lease. */
   | { kind: "applied"; lease: number };
 
 export type Taking = BatchOp & { cell: string };
 
-/** A state, or why there is none. */
+/** The next state, or the reason why the action is impossible. */
 export type Step = State | string;
 
 const LETTERS = { GRANTED: "G", COMMITTED: "C", ROLLED_BACK: "R" } as const;
@@ -84,7 +92,7 @@ export const initialState = (leases: number, claim?: Omit<Taking, "kind" | "buck
 
 export const isState = (result: Step): result is State => typeof result !== "string";
 
-/** Equal keys: nothing can tell the states apart. */
+/** Two states with equal keys are the same. */
 export function stateKey({ claim, hold, epoch, leases }: State): string {
   const claimed = claim === undefined ? "" : `${keyOf(claim.record)}@${claim.epoch}`;
   const held =
@@ -96,8 +104,8 @@ const keyOf = ({ cell, subject, source, value }: Holding): string =>
   `${cell}\0${subject}\0${source}\0${value}`;
 
 /**
- * What an answer makes of the state. The shard applies a decision at some time after it [C3]: as late as an answer allows is always right,
- * because what is not applied yet can still be applied at any moment.
+ * The state after an answer. The shard applies a decision at some later time [C3]. Applying it as late as an
+ * answer allows is always correct, because it can still be applied at any later moment.
  */
 export function step(state: State, action: Action): Step {
   const direct = attempt(state, action);
@@ -144,7 +152,7 @@ function begin(state: State, { lease, take, state: answered, created }: Action &
   return letter === LETTERS[answered] ? state : "the lease is in another state";
 }
 
-/** Between its hold and its grant nobody else changes the bucket, so both are one step here [B4, B5]. */
+/** From its hold to its grant no other lease changes the bucket, so both are one step here [B4, B5]. */
 function grant(state: State, lease: number, take: Taking | undefined): Step {
   const leases = withLetter(state, lease, "G");
   if (take === undefined) return { ...state, leases };
@@ -165,7 +173,7 @@ function grant(state: State, lease: number, take: Taking | undefined): Step {
 }
 
 function refuse(state: State, { lease, cell, op, conflict, explained }: Action & { kind: "refused" }): Step {
-  // A lease with a row is answered from it, and the shards are not asked [B2].
+  // A lease with a row is answered from its row, without asking the shards [B2].
   if (letterOf(state, lease) !== "-") return "the lease is granted or decided: its begin is a replay";
   if (conflict === undefined) return state;
   const { claim, hold } = state;
@@ -173,12 +181,12 @@ function refuse(state: State, { lease, cell, op, conflict, explained }: Action &
   switch (conflict.kind) {
     case "leased":
       return explained || hold !== undefined ? state : "no begin has held the bucket";
-    // A hold is looked at first: where there is one, the answer is `leased`.
+    // A hold is checked first: if there is one, the answer is `leased`.
     case "taken":
       if (claim === undefined) return "nobody owns the bucket";
       if (hold !== undefined) return "the bucket is held, which is answered with `leased`";
       return conflict.owner === undefined || conflict.owner === owner ? state : "the owner is another one";
-    // Foreign ownership is looked at before the hold.
+    // Foreign ownership is checked before the hold.
     case "not_owner":
       return claim !== undefined && owner === "other" ? state : "no other cell owns the bucket";
     case "absent":
@@ -186,7 +194,7 @@ function refuse(state: State, { lease, cell, op, conflict, explained }: Action &
     case "mismatch":
       if (claim === undefined || hold !== undefined || owner === "other")
         return "the bucket is not this cell's, or it is held";
-      // Of which epoch the claim is, nobody may have seen.
+      // The claim's epoch may be unknown.
       if (op?.epoch !== undefined && op.epoch !== claim.epoch) return state;
       return op !== undefined && isWhole(op, claim.record) && fits(op, claim.record)
         ? "subject and source are those of the claim"
@@ -194,7 +202,7 @@ function refuse(state: State, { lease, cell, op, conflict, explained }: Action &
   }
 }
 
-/** The first decision wins and is final [C1, C4]; a rollback of what is not there is remembered [C7]. */
+/** The first decision wins and is final [C1, C4]. A rollback of an unknown lease is remembered [C7]. */
 function decide(state: State, { lease, outcome }: Action & { kind: "decided" }): Step {
   const letter = letterOf(state, lease);
   const decided = LETTERS[outcome];
@@ -204,15 +212,15 @@ function decide(state: State, { lease, outcome }: Action & { kind: "decided" }):
   const leases = withLetter(state, lease, decided);
   const { hold } = state;
   if (hold?.lease !== lease) return { ...state, leases };
-  // Applied or not makes no difference that anyone could see: a rolled back hold is one of the leftovers, and
-  // whoever meets the create hold of a committed lease asks first [B8, R2].
+  // Whether it is applied makes no visible difference: a rolled back hold is like an orphaned one, and
+  // whoever finds the create hold of a committed lease inquires first [B8, R2].
   if (outcome === "ROLLED_BACK") return { ...state, leases, hold: undefined };
   if (hold.kind === "create")
     return { ...state, leases, hold: undefined, claim: { record: hold.record, epoch: hold.epoch } };
   return { ...state, leases, hold: { ...hold, committed: true } };
 }
 
-/** The shard applies the committed destroy or replace that it still holds [C2]. */
+/** The state after the shard has applied the committed destroy or replace that it still holds [C2]. */
 function apply(state: State): State {
   const { hold } = state;
   if (hold === undefined) return state;
@@ -253,7 +261,10 @@ function look(state: State, action: Action & { kind: "seen" }): Step {
   return wrong ?? learn(state, claim, record, (epoch) => ({ ...state, epoch, claim: { ...claim, epoch } }));
 }
 
-/** Whether the status and the lease that a claim was shown with fit the hold. `kind`: the one that a hold must have to show like this. */
+/**
+ * Why the status and lease of a shown claim do not fit the hold. `kind`: the kind that a hold must have to
+ * show like this.
+ */
 function wrongHold(
   hold: Hold | undefined,
   { record, lease, explained }: Action & { kind: "seen" },
@@ -271,14 +282,14 @@ function wrongHold(
   return explained ? undefined : "no begin can have held the claim like this";
 }
 
-/** The epoch of one owner stays, and that of each later one is larger [E1]. */
+/** The epoch of one owner does not change, and a later owner has a larger one [E1]. */
 function learn(
   state: State,
   { epoch }: { epoch: number | undefined },
   record: SeenRecord,
   learned: (epoch: number) => State,
 ): Step {
-  // Without the lease it may be unclear which owner of two equal ones was seen.
+  // Without the lease it may be unclear which of two equal owners was seen.
   if (record.epoch === undefined || record.lease === undefined || record.epoch === epoch) return state;
   if (epoch !== undefined) return "the epoch of this owner was another one";
   return record.epoch > state.epoch
@@ -296,11 +307,11 @@ const recordOf = ({ cell, subject, source, value }: Omit<Taking, "kind" | "bucke
 const agree = (a: string | undefined, b: string | undefined): boolean =>
   a === undefined || b === undefined || a === b;
 
-/** What a destroy expects. */
+/** Whether a claim fits what a destroy expects. */
 const fits = (op: BatchOp, claim: Holding): boolean =>
   agree(op.subject, claim.subject) && agree(op.source, claim.source);
 
-/** Whether `fits` has compared something and left out nothing that it could not know. */
+/** Whether `fits` could compare all fields that the op gives. */
 const isWhole = (op: BatchOp, claim: Holding): boolean =>
   (op.subject === undefined || claim.subject !== undefined) &&
   (op.source === undefined || claim.source !== undefined);
@@ -311,17 +322,19 @@ const isSame = (seen: SeenRecord, claim: Holding): boolean =>
   agree(seen.source, claim.source) &&
   agree(seen.value, claim.value);
 
-/** For explanations. */
+/** Describes a state, for explanations. */
 export function describeState({ claim, hold, epoch, leases }: State, names: readonly string[]): string {
   const record = ({ cell, subject, source, value }: Holding): string =>
     [`cell ${cell}`, subject, source, value].filter(Boolean).join(" ");
+  const epochText = claim?.epoch === undefined ? "" : ` epoch ${claim.epoch}`;
+  const owned = claim === undefined ? "none" : `${record(claim.record)}${epochText}`;
   const held =
     hold === undefined
       ? ""
       : `${hold.committed ? "committed, not applied" : "granted"} ${hold.kind} of ${names[hold.lease]}`;
   const far = names.flatMap((name, lease) => (leases[lease] === "-" ? [] : [`${name}=${leases[lease]}`]));
   return [
-    `claim: ${claim === undefined ? "none" : `${record(claim.record)}${claim.epoch === undefined ? "" : ` epoch ${claim.epoch}`}`}`,
+    `claim: ${owned}`,
     `hold: ${hold === undefined ? "none" : `${held} (${record(hold.record)})`}`,
     `largest epoch seen: ${epoch}`,
     `leases: ${far.join(" ") || "none"}`,
