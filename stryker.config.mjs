@@ -1,7 +1,7 @@
 import { relative } from "node:path";
 import { fileURLToPath } from "node:url";
 
-// Relative: Stryker runs the tests in a copy of the tree, and that copy's configuration is the one to take.
+// A relative path, because Stryker runs the tests in a copy of the tree, whose configuration must be used.
 const vitestConfig = relative(
   import.meta.dirname,
   fileURLToPath(import.meta.resolve("./test/rigs/mutation/vitest.config.ts")),
@@ -13,15 +13,17 @@ export default {
   plugins: ["@stryker-mutator/vitest-runner", "./test/rigs/mutation/ignore-texts.ts"],
   ignorers: ["texts"],
   testRunner: "vitest",
-  // `related` would walk the imports of every file for each mutant; which test reaches it is known already.
+  // `related` would walk the imports of every file for each mutant, but the tests that reach a mutant are
+  // already known.
   vitest: { configFile: vitestConfig, related: false },
   coverageAnalysis: "perTest",
-  // Constants of a module, which only a new worker would see: they are few, and each would need every test.
+  // Mutants of module constants need a new worker and every test. They are few.
   ignoreStatic: true,
   concurrency: 2,
-  // A mutant that loops for ever: the tests of one take milliseconds, so this is patient also on a busy machine.
+  // Ends mutants that loop for ever. The tests of a mutant take milliseconds, so this is enough on a slow
+  // machine.
   timeoutMS: 5_000,
-  // The file that Stryker would rewrite with an API that TypeScript 7 does not have. Nothing here reads one.
+  // Stryker would rewrite this file with an API that TypeScript 7 does not have. It is not needed here.
   tsconfigFile: "none",
   disableTypeChecks: false,
   ignorePatterns: ["demo", "dist", "migrations", ".leasehold", ".wrangler"],

@@ -6,22 +6,28 @@ import { today } from "./test/support/day.ts";
 
 const at = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 
-/** Long enough for a secret, and plainly not one. */
+/** Long enough for a secret, and clearly not a real one. */
 const TEST_SECRET = "signing-secret-of-the-tests-and-of-nothing-else";
 
-/** Thousands of small databases wait for the disk and for nothing else. No test pulls its plug, so memory will do where there is enough of it. */
+/**
+ * Thousands of small databases wait only for the disk. No test needs them to survive a power failure, so they
+ * are in memory if there is enough of it.
+ */
 const MEMORY = "/dev/shm";
 const MEMORY_BYTES = 2 ** 31;
 if (existsSync(MEMORY) && statfsSync(MEMORY).bavail * statfsSync(MEMORY).bsize >= MEMORY_BYTES)
   process.env["TMPDIR"] = MEMORY;
 
-// Where wrangler looks for the secrets that wrangler.toml requires.
+// wrangler reads the secrets that wrangler.toml requires from the environment.
 process.env["LEASEHOLD_SIGNING_SECRET"] = TEST_SECRET;
 
-/** What takes longer hangs. How fast a machine is decides no test. */
+/** A test that takes longer hangs. No test depends on the speed of the machine. */
 const patience = { testTimeout: 120_000, hookTimeout: 120_000, expect: { poll: { timeout: 60_000 } } };
 
-/** Tests that start processes, databases or a browser, or that take seconds: everything that `npm run test:fast` leaves out. */
+/**
+ * Tests that start processes, databases or a browser, or that take seconds. `npm run test:fast` leaves them
+ * out.
+ */
 const system = [
   "test/{bench,examples,scripts}/**/*.test.ts",
   "test/cell/{mysql,postgres,scenarios}/**/*.test.ts",
@@ -38,18 +44,18 @@ const bindings = async () => ({
 
 export default defineConfig({
   test: {
-    // What passing tests log is noise; what failing ones log is a clue.
+    // Only the output of failing tests is useful.
     silent: "passed-only",
-    // The Worker's own log: thousands of lines, and what they say is tested elsewhere.
+    // The Worker's log has thousands of lines, which other tests check.
     onConsoleLog: (line) => !line.startsWith('{"event":'),
-    // More than two cores' worth: many tests wait for a process, a disk or a browser.
+    // More workers than two cores, because many tests wait for a process, a disk or a browser.
     maxWorkers: 3,
     projects: [
       {
         test: {
           ...patience,
           name: "unit",
-          // No test here leaves anything behind in its process, so files share one.
+          // These tests leave nothing behind in their process, so files share one.
           isolate: false,
           include: ["test/{cell,client,core,demo,testing}/**/*.test.ts", "test/rigs/history/**/*.test.ts"],
           exclude: system,

@@ -1,4 +1,4 @@
-/** `npm run test:deep`: everything that hunts for unknown bugs. `--help` description how. */
+/** `npm run test:deep`: runs everything that searches for unknown bugs. */
 import { spawn } from "node:child_process";
 import { parseArgs } from "node:util";
 import { BadOption, parsed } from "../../support/options.ts";
@@ -6,11 +6,11 @@ import { steps, type Step } from "./steps.ts";
 
 const USAGE = `npm run test:deep -- [options]
 
-  --only NAME   one step; may be given several times
-  --list        the names of the steps
-  --help        this
+  --only NAME   runs one step; may be given several times
+  --list        lists the names of the steps
+  --help        prints this text
 
-Steps run one after the other, also after one that failed. The exit code is 1 when any failed.
+Steps run one after the other. A failed step does not stop the others, but the exit code is 1.
 
 ${steps.map(({ name, description }) => `  ${name.padEnd(12)}  ${description}`).join("\n")}
 `;

@@ -1,4 +1,4 @@
-/** A part of the deep suite: one command, which ends with 0 when it found nothing. */
+/** A step of the deep suite: a command that exits with 0 if it finds nothing. */
 export interface Step {
   name: string;
   description: string;
@@ -8,26 +8,26 @@ export interface Step {
 
 const sim = "test/rigs/sim/main.ts";
 
-/** In order: what usually finds something comes first. */
+/** The steps in order: those that usually find something come first. */
 export const steps: readonly Step[] = [
   {
     name: "sim-seeds",
-    description: "the first 1,000 seeds of the simulator, which must meet everything",
+    description: "the first 1,000 seeds of the simulator, which must cover everything",
     command: ["node", sim, "--from", "1", "--seeds", "1000", "--coverage"],
   },
   {
     name: "sim-bugs",
-    description: "every planted bug over all of its seeds",
+    description: "every planted bug, over up to 200 seeds",
     command: ["node", sim, "--bugs", "--seeds", "200"],
   },
   {
     name: "sim-unseen",
-    description: "seeds of the simulator that nobody has run, for an hour",
+    description: "new seeds of the simulator, for an hour",
     command: ["node", sim, "--minutes", "60"],
   },
   {
     name: "fault-pairs",
-    description: "the whole fault matrix, every pair of writes included",
+    description: "the whole fault matrix, including every pair of writes",
     command: ["vitest", "run", "--project", "faults"],
     env: { FAULT_PAIRS: "all" },
   },
@@ -45,7 +45,7 @@ export const steps: readonly Step[] = [
   },
   {
     name: "cell-crash",
-    description: "two cells under load, with kills on all sides",
+    description: "two cells under load while everything is killed",
     command: ["node", "test/rigs/cell-crash/main.ts"],
   },
   {

@@ -1,9 +1,9 @@
 /**
- * What Stryker leaves alone: texts that only people read, and labels of write points, at which only the tests of faults look. A
- * mutant of one would survive and say nothing.
+ * Code that Stryker does not mutate: texts that only people read, and labels of write points, which only the
+ * fault tests use. A surviving mutant of these would mean nothing.
  */
 
-/** As much of Babel's syntax tree as is looked at. */
+/** The part of Babel's syntax tree that is used. */
 interface Tree {
   type: string;
   name?: string;
@@ -20,10 +20,10 @@ interface Path {
   listKey: string | undefined;
 }
 
-/** Calls, and which of their arguments is a text or a label. */
+/** Calls, and the index of the argument that is a text or a label. */
 const TEXT_ARGUMENTS: Readonly<Record<string, number>> = { refused: 1, submit: 0, transaction: 0 };
 
-/** Tables: each entry is data that stands for itself. */
+/** Tables, whose entries are plain data. */
 const TABLES: ReadonlySet<string | undefined> = new Set([
   "limitTable",
   "errorCodes",

@@ -1,6 +1,6 @@
 import { beforeEach } from "vitest";
 
-/** These try every code point that there is: seconds each, for every mutant of the canonical form, and others find the same ones. */
+/** Tests of every code point take seconds for each mutant, and other tests find the same mutants. */
 const EXHAUSTIVE = /of one code point/;
 
 beforeEach(({ task, skip }) => skip(EXHAUSTIVE.test(task.name), "takes too long for every mutant"));
