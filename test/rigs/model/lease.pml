@@ -648,7 +648,8 @@ inline inquire_replaced(c, a, t, s) {
   d_step {
     hold[s] == HOLD(c,a,t) && !(drop[E(c,a)] & X(t,s)) && SPEAKS(c,a) && Z_GONE(c,a,t,s) ->
     drop[E(c,a)] = drop[E(c,a)] | X(t,s);
-    printf("cell %d: the REPLACED instance answers shard %d, attempt %d, epoch %d: rolled back or gone\n", c, s, a, t)
+    printf("cell %d: the REPLACED instance answers shard %d, attempt %d, epoch %d: rolled back or gone\n",
+      c, s, a, t)
   }
 }
 inline inquire_replaced_committed(c, a, t, s) {
