@@ -14,7 +14,7 @@ import { DeferredLeases, noDeferred, type DeferredCounters } from "./deferred.ts
 import { BulkError, invalidArgument } from "./errors.ts";
 import { LeasedTransaction, type LeaseCalls, type LeaseEvent } from "./leased-transaction.ts";
 import type { CellDatabase, Deferred } from "./local.ts";
-import { Plan } from "./preflight.ts";
+import { Plan } from "./planned-writes.ts";
 import { reconcile, type Finding, type ReconcileOptions, type ReconcileResult } from "./reconcile.ts";
 import { ReconcileLoop, type ReconcileLoopOptions } from "./reconcile-loop.ts";
 import { ClientLeases } from "./remote-leases.ts";

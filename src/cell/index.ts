@@ -25,7 +25,7 @@ export type { DeferredCounters } from "./deferred.ts";
 export { BulkError, InvalidNameError, LocalCommitUnknownError, NotSavedError } from "./errors.ts";
 export type { LeaseEvent } from "./leased-transaction.ts";
 export type { CellDatabase, Deferred, LocalTransactions, NewLocalLease, Ran } from "./local.ts";
-export type { Plan } from "./preflight.ts";
+export type { Plan } from "./planned-writes.ts";
 export {
   reconcile,
   ReconcileAborted,

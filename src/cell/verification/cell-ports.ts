@@ -12,7 +12,7 @@ import { LeasedTransaction, type LeasedTransactionPorts, type LeaseEvent } from 
 import type { CellDatabase } from "../local.ts";
 import type { InspectedRow } from "./database.ts";
 import { idKindOf, integerOf } from "./id-column.ts";
-import { keyOfBucket } from "./named.ts";
+import { keyOfBucket } from "./row-names.ts";
 import {
   givenUpKey,
   rowKey,

@@ -1,6 +1,13 @@
 import type { Record as ClaimRecord } from "../../client/wire.ts";
 import type { Different, Drift, Extra, Missing } from "./drift.ts";
-import { isSame, keyOfRecord, namesOf, type NamedClaim, type RowNames, type Unnameable } from "./named.ts";
+import {
+  isSame,
+  keyOfRecord,
+  namesOf,
+  type NamedClaim,
+  type RowNames,
+  type Unnameable,
+} from "./row-names.ts";
 import type { VerifiedRow } from "./ports.ts";
 
 export interface Comparison {

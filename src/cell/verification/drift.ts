@@ -1,5 +1,5 @@
 import type { Record as ClaimRecord } from "../../client/wire.ts";
-import type { NamedClaim } from "./named.ts";
+import type { NamedClaim } from "./row-names.ts";
 
 /** A name of a row that nobody has: `value` where the row's claim has another name instead. */
 export interface Missing {

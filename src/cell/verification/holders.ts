@@ -1,7 +1,7 @@
 import type { Record as ClaimRecord } from "../../client/wire.ts";
 import { differenceOf, isLeased } from "./compare.ts";
 import type { Different, LeftBecause, Missing } from "./drift.ts";
-import { isSame } from "./named.ts";
+import { isSame } from "./row-names.ts";
 import type { VerificationPorts, VerifiedTable } from "./ports.ts";
 
 export type Holder = ClaimRecord | "other" | undefined;

@@ -1,8 +1,8 @@
 import { chunkDefaults } from "../chunks.ts";
 import type { Different, Missing } from "./drift.ts";
 import { withHolders } from "./holders.ts";
-import { Mender, type Outcome } from "./mender.ts";
-import { isSame, namesOf } from "./named.ts";
+import { Mender, type Outcome } from "./repair.ts";
+import { isSame, namesOf } from "./row-names.ts";
 import type { Settings } from "./options.ts";
 import {
   rowKey,

@@ -1,6 +1,6 @@
 import type { Bucket, Source, Subject } from "../../client/wire.ts";
 import { rowOf, type Drift, type LeftBecause } from "./drift.ts";
-import type { NamedClaim } from "./named.ts";
+import type { NamedClaim } from "./row-names.ts";
 
 export type VerificationStatus =
   /** All of it. */

@@ -3,15 +3,15 @@ import { tell } from "../../client/hooks.ts";
 import { LocalCommitUnknownError } from "../errors.ts";
 import { examine } from "./examine.ts";
 import type { Settings } from "./options.ts";
-import type { Part, Place } from "./place.ts";
-import { Pace } from "./pace.ts";
-import { Pending } from "./pending.ts";
+import type { Part, Place } from "./cursor.ts";
+import { Pace } from "./progress-meter.ts";
+import { Pending } from "./pending-drifts.ts";
 import type { IdRange, QueuedRow, VerificationPorts, VerifiedRow } from "./ports.ts";
 import type { VerificationReport, VerificationStatus } from "./report.ts";
-import { Settler } from "./settler.ts";
-import { sift, type Sifted } from "./sift.ts";
-import type { Slot } from "./slot.ts";
-import { Tally } from "./tally.ts";
+import { Settler } from "./decide.ts";
+import { sift, type Sifted } from "./compare-digests.ts";
+import type { Slot } from "./held-slot.ts";
+import { Tally } from "./counts.ts";
 
 /** A part of a table that is gone through at once. */
 interface Stretch extends IdRange {

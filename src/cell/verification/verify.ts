@@ -1,10 +1,10 @@
 import { v7 as uuidv7 } from "uuid";
 import { settingsOf, within, type VerifyOptions } from "./options.ts";
-import { firstPlace, readPlace } from "./place.ts";
+import { firstPlace, readPlace } from "./cursor.ts";
 import type { VerificationPorts } from "./ports.ts";
 import type { VerificationReport } from "./report.ts";
 import { Run } from "./run.ts";
-import { Slot } from "./slot.ts";
+import { Slot } from "./held-slot.ts";
 
 /** A run that could not go on. What it had done until then is done, and its place is stored. */
 export class VerificationAborted extends Error {

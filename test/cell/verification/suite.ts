@@ -8,8 +8,8 @@ import { VerificationAborted } from "../../../src/cell/verification/verify.ts";
 import { sourceOrder, compareBytes } from "../../../src/core/source-order.ts";
 import type { TestedDatabase } from "../scenarios/world.ts";
 import { claimablesOf, type Dialect } from "./dialects.ts";
-import { endingsSuite } from "./endings.ts";
-import { sparedSuite } from "./spared.ts";
+import { endingsSuite } from "./stop-and-resume.ts";
+import { sparedSuite } from "./kept-claims.ts";
 import { VerifiedCell } from "./world.ts";
 
 const HOUR_MS = 3_600_000;

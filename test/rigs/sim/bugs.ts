@@ -362,14 +362,14 @@ export const bugs: Record<string, Bug> = {
   "verification takes a digest as proof beside a hold": one(
     "V4",
     ["I21"],
-    "src/cell/verification/sift.ts",
+    "src/cell/verification/compare-digests.ts",
     "if (isSpecial || digest === undefined || digest.held) return false;",
     "if (isSpecial || digest === undefined) return false;",
   ),
   "verification gives names up before it takes them": one(
     "V3",
     ["I5", "I19"],
-    "src/cell/verification/settler.ts",
+    "src/cell/verification/decide.ts",
     'const todo = apply ? drifts.filter((drift) => (pass === "extras") === (drift.action === "destroy")) : drifts;',
     'const todo = drifts.filter(({ action }) => pass === "names" || action === "destroy").toSorted((a, b) => Number(b.action === "destroy") - Number(a.action === "destroy"));',
   ),
@@ -383,7 +383,7 @@ export const bugs: Record<string, Bug> = {
   "a run does not count what the runs before it have changed": one(
     "V5",
     ["I23"],
-    "src/cell/verification/tally.ts",
+    "src/cell/verification/counts.ts",
     "this.#spent = spent;",
     "this.#spent = 0;",
   ),
@@ -392,22 +392,22 @@ export const bugs: Record<string, Bug> = {
     violates: ["I5", "I19"],
     patches: [
       {
-        file: "src/cell/verification/mender.ts",
+        file: "src/cell/verification/repair.ts",
         find: 'if (hasName(locked, record.source, keyOfRecord(record))) return "changed";\n    return { list: "destroys", body: { bucket: record.bucket, source: record.source, epoch: record.epoch } };',
         put: 'return { list: "destroys", body: { bucket: record.bucket, source: record.source } };',
       },
       {
-        file: "src/cell/verification/mender.ts",
+        file: "src/cell/verification/repair.ts",
         find: 'const want = nameIn(locked, drift.want.source, drift.want.key);\n  if (want === undefined) return "changed";',
         put: "const { want } = drift;",
       },
       {
-        file: "src/cell/verification/mender.ts",
+        file: "src/cell/verification/repair.ts",
         find: 'if (rowKey(record.source) !== rowKey(want.source) && hasName(locked, record.source, want.key)) return "duplicate";',
         put: "",
       },
       {
-        file: "src/cell/verification/mender.ts",
+        file: "src/cell/verification/repair.ts",
         find: "{ ...claim, epoch: record.epoch }",
         put: "claim",
       },

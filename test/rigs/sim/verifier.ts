@@ -2,7 +2,7 @@ import { LocalCommitUnknownError, NotSavedError } from "../../../src/cell/errors
 import { LeasedTransaction } from "../../../src/cell/leased-transaction.ts";
 import type { SourceRow } from "../../../src/cell/changes.ts";
 import type { VerifyOptions } from "../../../src/cell/verification/options.ts";
-import { MAX_AGE_MS, type Place } from "../../../src/cell/verification/place.ts";
+import { MAX_AGE_MS, type Place } from "../../../src/cell/verification/cursor.ts";
 import {
   rowKey,
   type LockedRows,

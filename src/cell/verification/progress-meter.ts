@@ -1,5 +1,5 @@
 import type { VerificationProgress } from "./options.ts";
-import type { Pass } from "./place.ts";
+import type { Pass } from "./cursor.ts";
 
 /** How far a pass over a table is, and how fast. */
 export class Pace {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Drift } from "../../../src/cell/verification/drift.ts";
-import { Pending } from "../../../src/cell/verification/pending.ts";
+import { Pending } from "../../../src/cell/verification/pending-drifts.ts";
 
 const drifts = (count: number): Drift[] =>
   Array.from({ length: count }, () => ({ action: "destroy" }) as Drift);

@@ -1,15 +1,15 @@
 import { chunkDefaults } from "../chunks.ts";
 import type { Drift, Extra, LeftBecause } from "./drift.ts";
 import type { Examined } from "./examine.ts";
-import { foresee } from "./foresee.ts";
-import { Mender, type Outcome } from "./mender.ts";
-import { keyOfRecord } from "./named.ts";
+import { foresee } from "./preview.ts";
+import { Mender, type Outcome } from "./repair.ts";
+import { keyOfRecord } from "./row-names.ts";
 import type { Settings } from "./options.ts";
-import type { Pending, Together } from "./pending.ts";
-import { addExtra, Wanted, type Part, type Place } from "./place.ts";
+import type { Pending, Together } from "./pending-drifts.ts";
+import { addExtra, Wanted, type Part, type Place } from "./cursor.ts";
 import { givenUpKey, rowKey, type QueuedRow, type VerificationPorts, type VerifiedTable } from "./ports.ts";
 import { mendQueued } from "./queue.ts";
-import type { Tally } from "./tally.ts";
+import type { Tally } from "./counts.ts";
 
 /** Decides what is done about what was found, and has it done. */
 export class Settler {

@@ -1,6 +1,6 @@
 import type { Different, Drift, LeftBecause, Missing } from "./drift.ts";
 import { judge, withHolders } from "./holders.ts";
-import { namesOf } from "./named.ts";
+import { namesOf } from "./row-names.ts";
 import type { VerificationPorts } from "./ports.ts";
 
 export interface Foreseen {

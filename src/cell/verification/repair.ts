@@ -5,7 +5,7 @@ import type { SourceRow } from "../changes.ts";
 import { isRecentRecord, isRecentRow, type Recency } from "./compare.ts";
 import { rowOf, type Different, type Drift, type LeftBecause, type Missing } from "./drift.ts";
 import { judge, withHolders } from "./holders.ts";
-import { keyOfRecord, namesOf, type NamedClaim } from "./named.ts";
+import { keyOfRecord, namesOf, type NamedClaim } from "./row-names.ts";
 import { rowKey, type LockedRows, type VerificationPorts } from "./ports.ts";
 
 /** What became of a drift. */

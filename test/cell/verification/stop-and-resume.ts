@@ -5,7 +5,7 @@ import { createCell } from "../../../src/cell/cell.ts";
 import { claimable } from "../../../src/cell/claimable.ts";
 import { formatReport } from "../../../src/cell/verification/format.ts";
 import type { VerificationProgress } from "../../../src/cell/verification/options.ts";
-import type { Place } from "../../../src/cell/verification/place.ts";
+import type { Place } from "../../../src/cell/verification/cursor.ts";
 import { createClient } from "../../../src/client/client.ts";
 import { startTestCoordinator } from "../../../src/testing/index.ts";
 import { FaultyFetch } from "../scenarios/faulty-fetch.ts";

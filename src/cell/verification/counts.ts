@@ -1,7 +1,7 @@
 import { tell } from "../../client/hooks.ts";
 import type { Examined } from "./examine.ts";
 import { countsAs, type Drift } from "./drift.ts";
-import type { Outcome } from "./mender.ts";
+import type { Outcome } from "./repair.ts";
 import { UNASKED_CHANGES, type Settings } from "./options.ts";
 import {
   actionCount,

@@ -1,8 +1,8 @@
 import { DigestSum, digestWordsOf } from "../../core/digest.ts";
 import { isRecentRow } from "./compare.ts";
 import { checkOrder } from "./examine.ts";
-import { digestedOf, namesOf } from "./named.ts";
-import type { SiftedCounts } from "./tally.ts";
+import { digestedOf, namesOf } from "./row-names.ts";
+import type { SiftedCounts } from "./counts.ts";
 import type { IdRange, RangeDigest, VerificationPorts, VerifiedRow, VerifiedTable } from "./ports.ts";
 
 /** A stretch of a table whose digests are asked for together. */
