@@ -14,13 +14,13 @@ import { DeferredLeases, noDeferred, type DeferredCounters } from "./deferred.ts
 import { BulkError, invalidArgument } from "./errors.ts";
 import { LeasedTransaction, type LeaseCalls, type LeaseEvent } from "./leased-transaction.ts";
 import type { CellDatabase, Deferred } from "./local.ts";
-import { Plan } from "./planned-writes.ts";
+import { PlannedWrites } from "./planned-writes.ts";
 import { reconcile, type Finding, type ReconcileOptions, type ReconcileResult } from "./reconcile.ts";
 import { ReconcileLoop, type ReconcileLoopOptions } from "./reconcile-loop.ts";
 import { ClientLeases } from "./remote-leases.ts";
 import { ClaimableTables } from "./tables.ts";
 import { rememberOrigins } from "./validation.ts";
-import { portsOf } from "./verification/cell-ports.ts";
+import { createPorts } from "./verification/cell-ports.ts";
 import { VerificationLoop, type VerificationLoopOptions } from "./verification/loop.ts";
 import type { VerifyOptions } from "./verification/options.ts";
 import type { VerificationPorts } from "./verification/ports.ts";
@@ -110,23 +110,23 @@ export class Cell<Tx> {
    * transaction is open; for databases that should not wait, and rows whose ids are known before the insert.
    */
   async preflight<T = void>(
-    plan: (plan: Plan<Tx>) => void,
+    plan: (writes: PlannedWrites<Tx>) => void,
     body?: (tx: ClaimTransaction<Tx>) => Promise<T>,
     options: TransactionOptions = {},
   ): Promise<T> {
-    const planned = new Plan<Tx>(this.#tables);
-    plan(planned);
-    const claimed = checkedBatch(planned.changes);
+    const writes = new PlannedWrites<Tx>(this.#tables);
+    plan(writes);
+    const claimed = checkedBatch(writes.changes);
     let deferred: readonly Deferred[] = [];
     const leased = new LeasedTransaction(this.#ports, uuidv7());
     const begin = { ...options, deadlineMs: this.#preflightDeadlineMs };
-    const value = await remembering(claimed, () =>
+    const value = await rememberingOrigins(claimed, () =>
       leased.preflight(
         claimed,
         async (db) => {
           const tx = this.#claimTransaction(db);
           ({ deferred } = tx);
-          await planned.apply(tx, this.#options.database);
+          await writes.apply(tx, this.#options.database);
           const result = await body?.(tx);
           await tx.finish();
           // Rows that were changed by somebody else since they were read, or written by the body: their names were not taken.
@@ -140,7 +140,7 @@ export class Cell<Tx> {
         begin,
       ),
     );
-    await this.#afterwards(deferred);
+    await this.#runDeferred(deferred);
     return value;
   }
 
@@ -151,9 +151,9 @@ export class Cell<Tx> {
     options: BulkOptions = {},
   ): Promise<BulkProgress> {
     const claimable = this.#tables.of(table);
-    const chunks = chunksOf(rows as readonly AnyRow[], claimable, this.#chunk);
+    const chunks = chunksOf(rows as readonly AnyRow[], claimable, this.#chunkLimits);
     const { skipExisting = false } = options;
-    return this.#inChunks(options, chunks, async (chunk) => {
+    return this.#runChunks(options, chunks, async (chunk) => {
       await this.#bulk(options, (tx) => tx.insertRows(claimable, chunk, { skipExisting }));
       return chunk.length;
     });
@@ -167,14 +167,14 @@ export class Cell<Tx> {
   ): Promise<BulkProgress> {
     const claimable = this.#tables.of(table);
     const { database } = this.#options;
-    const limit = this.#chunk.records;
+    const limit = this.#chunkLimits.records;
     const endless = (function* (): Generator<undefined> {
       for (;;) yield undefined;
     })();
-    return this.#inChunks(options, endless, async () =>
+    return this.#runChunks(options, endless, async () =>
       this.#bulk(options, async (tx) => {
         const found = await database.lock(tx.db, claimable, where, limit);
-        const [rows = []] = chunksOf(found, claimable, this.#chunk);
+        const [rows = []] = chunksOf(found, claimable, this.#chunkLimits);
         await tx.deleteRows(claimable, rows);
         return rows.length;
       }),
@@ -218,7 +218,7 @@ export class Cell<Tx> {
     const { client, database } = this.#options;
     const begin: LeaseCalls["begin"] = (uuid, batch, options) => this.#leases.begin(uuid, batch, options);
     const transactions = { ...this.#ports, leases: { ...this.#ports.leases, begin } };
-    return portsOf({
+    return createPorts({
       client,
       database,
       tables: this.#tables.all,
@@ -240,8 +240,8 @@ export class Cell<Tx> {
         claimed = checkedBatch(tx.changes);
         return { value, claimed };
       }, begin);
-    const value = await remembering(() => claimed, run);
-    await this.#afterwards(deferred);
+    const value = await rememberingOrigins(() => claimed, run);
+    await this.#runDeferred(deferred);
     return value;
   }
 
@@ -249,7 +249,7 @@ export class Cell<Tx> {
     return this.#transaction(body, { deadlineMs: this.#preflightDeadlineMs, signal });
   }
 
-  async #inChunks<C>(
+  async #runChunks<C>(
     { signal, onProgress }: BulkOptions,
     chunks: Iterable<C>,
     work: (chunk: C) => Promise<number>,
@@ -271,7 +271,7 @@ export class Cell<Tx> {
   }
 
   /** The rows are gone and saved; giving their names up can fail without anybody's call failing. */
-  async #afterwards(deferred: readonly Deferred[]): Promise<void> {
+  async #runDeferred(deferred: readonly Deferred[]): Promise<void> {
     const counters = noDeferred();
     for (const each of deferred) {
       try {
@@ -293,7 +293,7 @@ export class Cell<Tx> {
   }
 
   #claimTransaction(db: Tx): ClaimTransaction<Tx> {
-    return new ClaimTransaction(db, this.#options.database, this.#tables, this.#chunk);
+    return new ClaimTransaction(db, this.#options.database, this.#tables, this.#chunkLimits);
   }
 
   get #ports(): ConstructorParameters<typeof LeasedTransaction<Tx>>[0] {
@@ -329,7 +329,7 @@ export class Cell<Tx> {
     };
   }
 
-  get #chunk(): ChunkLimits {
+  get #chunkLimits(): ChunkLimits {
     return { ...chunkDefaults, ...this.#options.chunk };
   }
 
@@ -364,7 +364,7 @@ const isSameBatch = (one: ClaimBatch | undefined, other: ClaimBatch | undefined)
   JSON.stringify(one?.batch) === JSON.stringify(other?.batch);
 
 /** So that `toValidationErrors` can tell the fields of an error. */
-async function remembering<T>(
+async function rememberingOrigins<T>(
   claimed: ClaimBatch | undefined | (() => ClaimBatch | undefined),
   work: () => Promise<T>,
 ): Promise<T> {

@@ -38,7 +38,7 @@ interface Change {
   after: AnyRow | undefined;
 }
 
-interface Named extends RowClaim {
+interface ChangedName extends RowClaim {
   key: string;
   origin: Origin;
 }
@@ -85,8 +85,8 @@ export class Changes {
 
   /** Undefined when no claim changes: then there is nothing to ask. Throws `InvalidNameError` for a value that can be no name. */
   batch(): ClaimBatch | undefined {
-    const before = new Map<string, Named>();
-    const after = new Map<string, Named>();
+    const before = new Map<string, ChangedName>();
+    const after = new Map<string, ChangedName>();
     for (const { was, is } of [...this.#rows.values()].map((change) => this.#changed(change))) {
       for (const name of was) if (!before.has(name.key)) before.set(name.key, name);
       for (const name of is) {
@@ -102,23 +102,23 @@ export class Changes {
     return all.length === 0
       ? undefined
       : {
-          batch: wire(creates, destroys, replaces),
+          batch: batchFrom(creates, destroys, replaces),
           origins: originsOf(creates, destroys, replaces),
           sources: sourcesOf(all),
         };
   }
 
   /** The names of a row that are not what they were. What a transaction leaves alone is not looked at: it may never have been a name. */
-  #changed({ claimable, before, after }: Change): { was: Named[]; is: Named[] } {
+  #changed({ claimable, before, after }: Change): { was: ChangedName[]; is: ChangedName[] } {
     const claimsOf = (row: AnyRow | undefined): RowClaim[] =>
       row === undefined ? [] : claimable.claimsOf(row, (attribute) => this.#isOn(attribute));
     const was = claimsOf(before);
     const is = claimsOf(after);
     return {
-      was: was.filter((claim) => !isIn(is, claim)).flatMap((claim) => named(claimable, claim) ?? []),
+      was: was.filter((claim) => !isIn(is, claim)).flatMap((claim) => nameOf(claimable, claim) ?? []),
       is: is
         .filter((claim) => !isIn(was, claim))
-        .map((claim) => named(claimable, claim) ?? impossible(claimable, claim)),
+        .map((claim) => nameOf(claimable, claim) ?? refuseUnnameable(claimable, claim)),
     };
   }
 
@@ -147,7 +147,7 @@ const isSameClaim = (one: RowClaim, other: RowClaim): boolean =>
  * Two spellings are one name when their canonical forms are equal, so a change of case only must become a replace: the coordinator refuses a batch
  * that destroys and creates one name. What has no canonical form (undefined) never had a claim, and cannot get one.
  */
-function named(claimable: Claimable, claim: RowClaim): Named | undefined {
+function nameOf(claimable: Claimable, claim: RowClaim): ChangedName | undefined {
   const { type, value } = claim.bucket;
   const made = canonicalize(type, value, defaultLimits.valueBytes);
   return made.ok
@@ -155,7 +155,7 @@ function named(claimable: Claimable, claim: RowClaim): Named | undefined {
     : undefined;
 }
 
-function impossible(claimable: Claimable, claim: RowClaim): never {
+function refuseUnnameable(claimable: Claimable, claim: RowClaim): never {
   const made = canonicalize(claim.bucket.type, claim.bucket.value, defaultLimits.valueBytes);
   throw new InvalidNameError(originOf(claimable, claim), `cannot be claimed: ${made.ok ? "" : made.detail}`);
 }
@@ -167,7 +167,7 @@ const originOf = ({ name }: Claimable, { attribute, source }: RowClaim): Origin 
 });
 
 /** Of one name before and after; of the same spelling, subject and source it stays as it is. */
-function isReplaced(before: Named | undefined, { bucket, subject, source }: Named): boolean {
+function isReplaced(before: ChangedName | undefined, { bucket, subject, source }: ChangedName): boolean {
   if (before === undefined) return false;
   const isSame =
     before.bucket.value === bucket.value &&
@@ -176,20 +176,24 @@ function isReplaced(before: Named | undefined, { bucket, subject, source }: Name
   return !isSame || before.source.id !== source.id || before.subject?.type !== subject?.type;
 }
 
-const sameName = ({ origin }: Named, { origin: other }: Named): Error =>
+const sameName = ({ origin }: ChangedName, { origin: other }: ChangedName): Error =>
   new InvalidNameError(origin, `is the same name as ${other.attribute} of ${other.table} ${other.id}`);
 
 /**
  * A destroy names its source, so that it can never take the claim away from another row that has the name by now; but not the subject, which may have
  * been another one when the claim was made. A row from before its column was claimed has no claim to destroy: that is fine, and counted.
  */
-function wire(creates: readonly Named[], destroys: readonly Named[], replaces: readonly Named[]): Batch {
+function batchFrom(
+  creates: readonly ChangedName[],
+  destroys: readonly ChangedName[],
+  replaces: readonly ChangedName[],
+): Batch {
   const claim = ({
     bucket,
     subject,
     source,
     origin,
-  }: Named): { bucket: Named["bucket"]; subject: Subject; source: Named["source"] } => {
+  }: ChangedName): { bucket: ChangedName["bucket"]; subject: Subject; source: ChangedName["source"] } => {
     if (subject === undefined)
       throw invalidArgument(
         "subject.id",
@@ -207,16 +211,16 @@ function wire(creates: readonly Named[], destroys: readonly Named[], replaces: r
 }
 
 const originsOf = (
-  creates: readonly Named[],
-  destroys: readonly Named[],
-  replaces: readonly Named[],
+  creates: readonly ChangedName[],
+  destroys: readonly ChangedName[],
+  replaces: readonly ChangedName[],
 ): ClaimBatch["origins"] => ({
   creates: creates.map(({ origin }) => origin),
   destroys: destroys.map(({ origin }) => origin),
   replaces: replaces.map(({ origin }) => origin),
 });
 
-const sourcesOf = (names: readonly Named[]): SourceRow[] => [
+const sourcesOf = (names: readonly ChangedName[]): SourceRow[] => [
   ...new Map(
     names.map(({ source }) => [`${source.type}\n${source.id}`, { type: source.type, id: source.id }]),
   ).values(),

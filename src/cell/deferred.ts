@@ -25,13 +25,13 @@ export interface DeferredCalls extends Pick<LeaseCalls, "commit"> {
 }
 
 /** What to try instead: the rest of it under a new UUID, or nothing, when nothing is left to give up. */
-interface Instead {
+interface Replacement {
   next: Deferred | undefined;
   dropped: number;
 }
 
-const AT_ONCE = 100;
-const TRIES = 3;
+const PAGE_SIZE = 100;
+const MAX_ATTEMPTS = 3;
 
 /**
  * Gives up the names of rows whose deletion is saved. May run several times at once and after any crash: a lease has one UUID, its begin is
@@ -54,7 +54,7 @@ export class DeferredLeases {
   async runAll(): Promise<DeferredCounters> {
     const counters = noDeferred();
     for (let afterUuid = ""; ;) {
-      const waiting = await this.#local.listDeferred({ afterUuid, limit: AT_ONCE });
+      const waiting = await this.#local.listDeferred({ afterUuid, limit: PAGE_SIZE });
       const last = waiting.at(-1);
       if (last === undefined) return counters;
       afterUuid = last.uuid;
@@ -65,46 +65,46 @@ export class DeferredLeases {
   }
 
   /** `stop`: the coordinator does not answer, or takes no more at the moment. */
-  async run(deferred: Deferred, counters: DeferredCounters): Promise<"go_on" | "stop"> {
+  async run(deferred: Deferred, counters: DeferredCounters): Promise<"continue" | "stop"> {
     let each: Deferred = deferred;
-    for (let tried = 0; tried < TRIES; tried += 1) {
+    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
       const begun = await this.#leases.begin(each.uuid, each.batch);
       if (begun.kind === "ok" && begun.value !== "ROLLED_BACK") return this.#commit(each.uuid, counters);
-      const instead = insteadOf(each, begun);
-      if (instead === undefined) return this.#leave(each.uuid, begun, counters);
+      const replacement = replacementFor(each, begun);
+      if (replacement === undefined) return this.#leave(each.uuid, begun, counters);
       // Another run was faster, and has given the lease another UUID or its end. What is still to do is its to do, and may be something else by now.
-      if (!(await this.#local.replaceDeferred(each.uuid, instead.next))) return "go_on";
-      counters.dropped += instead.dropped;
-      if (instead.next === undefined) {
+      if (!(await this.#local.replaceDeferred(each.uuid, replacement.next))) return "continue";
+      counters.dropped += replacement.dropped;
+      if (replacement.next === undefined) {
         counters.done += 1;
-        return "go_on";
+        return "continue";
       }
-      each = instead.next;
+      each = replacement.next;
       this.#renamed.add(each.uuid);
     }
     counters.left += 1;
-    this.#left(each.uuid, `what stands in its way changed ${TRIES} times`);
-    return "go_on";
+    this.#left(each.uuid, `what stands in its way changed ${MAX_ATTEMPTS} times`);
+    return "continue";
   }
 
-  async #commit(uuid: string, counters: DeferredCounters): Promise<"go_on" | "stop"> {
+  async #commit(uuid: string, counters: DeferredCounters): Promise<"continue" | "stop"> {
     const answer = await this.#leases.commit(uuid);
     if (answer.kind !== "ok") return this.#leave(uuid, answer, counters);
     await this.#local.remove(uuid);
     counters.done += 1;
-    return "go_on";
+    return "continue";
   }
 
-  #leave(uuid: string, answer: Answer<LeaseState>, counters: DeferredCounters): "go_on" | "stop" {
+  #leave(uuid: string, answer: Answer<LeaseState>, counters: DeferredCounters): "continue" | "stop" {
     if (isPermanent(answer)) counters.refused += 1;
     else counters.left += 1;
     this.#left(uuid, answer.kind === "ok" ? `the lease is ${answer.value}` : sentence(answer));
-    return isForAll(answer) ? "stop" : "go_on";
+    return isForAll(answer) ? "stop" : "continue";
   }
 }
 
 /** Undefined: the answer leaves nothing to try, now at least. */
-function insteadOf({ batch }: Deferred, begun: Answer<LeaseState>): Instead | undefined {
+function replacementFor({ batch }: Deferred, begun: Answer<LeaseState>): Replacement | undefined {
   // Somebody decided it otherwise, an operator perhaps: the rows are gone nevertheless.
   if (begun.kind === "ok") return { next: { uuid: uuidv7(), batch }, dropped: 0 };
   if (begun.kind === "unknown" || !begun.outcomeKnown) return undefined;

@@ -9,8 +9,8 @@ export async function inParallel<T>(
 ): Promise<void> {
   const queue = items[Symbol.iterator]();
   const errors: unknown[] = [];
-  const lane = async (): Promise<void> => {
-    // A `for … of` would close the shared iterator when its lane ends.
+  const worker = async (): Promise<void> => {
+    // A `for … of` would close the shared iterator when its worker ends.
     for (let next = queue.next(); next.done !== true && errors.length === 0; next = queue.next()) {
       try {
         await work(next.value);
@@ -19,6 +19,6 @@ export async function inParallel<T>(
       }
     }
   };
-  await Promise.all(Array.from({ length: Math.max(1, width) }, lane));
+  await Promise.all(Array.from({ length: Math.max(1, width) }, worker));
   if (errors.length > 0) throw errors[0];
 }

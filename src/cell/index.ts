@@ -24,8 +24,8 @@ export type { ChunkLimits } from "./chunks.ts";
 export type { DeferredCounters } from "./deferred.ts";
 export { BulkError, InvalidNameError, LocalCommitUnknownError, NotSavedError } from "./errors.ts";
 export type { LeaseEvent } from "./leased-transaction.ts";
-export type { CellDatabase, Deferred, LocalTransactions, NewLocalLease, Ran } from "./local.ts";
-export type { Plan } from "./planned-writes.ts";
+export type { CellDatabase, Deferred, LocalTransactions, NewLocalLease, TransactionResult } from "./local.ts";
+export type { PlannedWrites } from "./planned-writes.ts";
 export {
   reconcile,
   ReconcileAborted,

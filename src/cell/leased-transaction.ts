@@ -36,7 +36,7 @@ export interface LeasedTransactionPorts<Tx> {
   report: (event: LeaseEvent) => void;
 }
 
-interface Wanted<T> {
+interface BodyResult<T> {
   value: T;
   /** Undefined: no claim changes, so no lease is needed. */
   claimed: Claimed | undefined;
@@ -58,13 +58,13 @@ export class LeasedTransaction<Tx> {
   }
 
   /** The newest seed's order: the begin is the last thing before COMMIT, because ids are often known only after the insert. */
-  async inTransaction<T>(body: (tx: Tx) => Promise<Wanted<T>>, begin: CallOptions): Promise<T> {
-    const ran = await this.#ports.local.run(async (tx) => {
+  async inTransaction<T>(body: (tx: Tx) => Promise<BodyResult<T>>, begin: CallOptions): Promise<T> {
+    const result = await this.#ports.local.run(async (tx) => {
       const { value, claimed } = await body(tx);
       if (claimed !== undefined) await this.#beginAndSave(tx, claimed, begin);
       return value;
     });
-    return this.#end(ran);
+    return this.#end(result);
   }
 
   /** The other order: no network inside the local transaction. */
@@ -82,12 +82,12 @@ export class LeasedTransaction<Tx> {
       }
     }
     const sources = this.#begun === undefined ? undefined : claimed?.sources;
-    const ran = await this.#ports.local.run(async (tx) => {
+    const result = await this.#ports.local.run(async (tx) => {
       // First, so that a reconciliation that gave the lease up meanwhile stops this before it has done anything (the fence row has the key).
       if (sources !== undefined) await this.#ports.local.insertLease(tx, { uuid: this.#uuid, sources });
       return body(tx);
     });
-    return this.#end(ran);
+    return this.#end(result);
   }
 
   /** At the same time: the row waits for the database, the begin for the coordinator. */
@@ -119,21 +119,21 @@ export class LeasedTransaction<Tx> {
       : { error: new Error(`the lease was ${begun.value} before it was used`) };
   }
 
-  async #end<T>(ran: Awaited<ReturnType<LocalTransactions<Tx>["run"]>>): Promise<T> {
+  async #end<T>(result: Awaited<ReturnType<LocalTransactions<Tx>["run"]>>): Promise<T> {
     if (this.#begun === undefined) {
-      if (ran.kind === "committed") return ran.value as T;
-      throw ran.kind === "unknown" ? new LocalCommitUnknownError(ran.error, undefined) : ran.error;
+      if (result.kind === "committed") return result.value as T;
+      throw result.kind === "unknown" ? new LocalCommitUnknownError(result.error, undefined) : result.error;
     }
-    switch (ran.kind) {
+    switch (result.kind) {
       case "rolled_back":
         await this.#rollBackUnlessRefused();
-        throw ran.error;
+        throw result.error;
       case "unknown":
         // Neither commit nor rollback: only the database knows, and reconciliation asks it.
-        throw new LocalCommitUnknownError(ran.error, this.#uuid);
+        throw new LocalCommitUnknownError(result.error, this.#uuid);
       case "committed":
-        await this.#settle();
-        return ran.value as T;
+        await this.#commitIfSaved();
+        return result.value as T;
     }
   }
 
@@ -147,8 +147,8 @@ export class LeasedTransaction<Tx> {
   }
 
   /** The rows are saved, says the database. Before the coordinator is told, it is asked once more, outside of the transaction. */
-  async #settle(): Promise<void> {
-    const seen = await attempt(() => this.#ports.local.look(this.#uuid));
+  async #commitIfSaved(): Promise<void> {
+    const seen = await caught(() => this.#ports.local.look(this.#uuid));
     if (seen.error !== undefined) return this.#left("commit_left", seen.error);
     if (seen.value.isInTransaction)
       return this.#left("commit_left", "a local transaction is still open around this one");
@@ -160,7 +160,7 @@ export class LeasedTransaction<Tx> {
     const { local, leases } = this.#ports;
     const answer = await leases.commit(this.#uuid);
     if (answer.kind === "ok") {
-      const removed = await attempt(() => local.remove(this.#uuid));
+      const removed = await caught(() => local.remove(this.#uuid));
       if (removed.error !== undefined) this.#left("remove_left", removed.error);
     } else if (answer.kind === "refused" && answer.reason === "LEASE_ROLLED_BACK")
       await this.#contradicted("ROLLED_BACK");
@@ -169,7 +169,7 @@ export class LeasedTransaction<Tx> {
   }
 
   async #contradicted(coordinator: "ROLLED_BACK" | "NOT_FOUND"): Promise<void> {
-    const queued = await attempt(() => this.#ports.local.queueForVerification(this.#uuid));
+    const queued = await caught(() => this.#ports.local.queueForVerification(this.#uuid));
     this.#report({ kind: "contradicted", uuid: this.#uuid, coordinator });
     // Its row is still there then, and the next reconciliation meets the same contradiction.
     if (queued.error !== undefined) this.#left("remove_left", queued.error);
@@ -181,18 +181,18 @@ export class LeasedTransaction<Tx> {
    */
   async #notSaved(): Promise<void> {
     const { local, leases } = this.#ports;
-    const fenced = await attempt(() => local.fence(this.#uuid));
-    if (fenced.error !== undefined) throw this.#unsure("commit_left", fenced.error);
+    const fenced = await caught(() => local.fence(this.#uuid));
+    if (fenced.error !== undefined) throw this.#unknownOutcome("commit_left", fenced.error);
     if (fenced.value === "saved") return this.#left("commit_left", "its row was not seen at first");
-    if (fenced.value !== "fenced") throw this.#unsure("commit_left", "its row is in flight");
+    if (fenced.value !== "fenced") throw this.#unknownOutcome("commit_left", "its row is in flight");
     const answer = await leases.rollback(this.#uuid);
     if (answer.kind === "ok") throw new NotSavedError();
     if (answer.kind === "refused" && answer.reason === "LEASE_COMMITTED") return;
     // It may have been committed, and then the rows are saved.
-    throw this.#unsure("rollback_left", sentence(answer));
+    throw this.#unknownOutcome("rollback_left", sentence(answer));
   }
 
-  #unsure(kind: "commit_left" | "rollback_left", why: string): LocalCommitUnknownError {
+  #unknownOutcome(kind: "commit_left" | "rollback_left", why: string): LocalCommitUnknownError {
     this.#left(kind, why);
     return new LocalCommitUnknownError(why, this.#uuid);
   }
@@ -214,9 +214,9 @@ const unanswered = (error: unknown): Answer<LeaseState> => ({
   outcomeKnown: false,
 });
 
-type Attempt<T> = { value: T; error?: undefined } | { error: string };
+type Caught<T> = { value: T; error?: undefined } | { error: string };
 
-async function attempt<T>(work: () => Promise<T>): Promise<Attempt<T>> {
+async function caught<T>(work: () => Promise<T>): Promise<Caught<T>> {
   try {
     return { value: await work() };
   } catch (error) {

@@ -6,7 +6,7 @@ import type { LocalLeases } from "./reconcile.ts";
 import type { VerificationDatabase } from "./verification/database.ts";
 
 /** What became of a local transaction. */
-export type Ran<T> =
+export type TransactionResult<T> =
   | { kind: "committed"; value: T }
   /** Certainly: COMMIT was never sent, or the database answered it with an error that undoes everything. */
   | { kind: "rolled_back"; error: unknown }
@@ -25,7 +25,7 @@ export interface NewLocalLease {
 /** The local transaction around a lease. */
 export interface LocalTransactions<Tx> extends LocalLeases {
   /** One local transaction. Never rejects. */
-  run<T>(body: (tx: Tx) => Promise<T>): Promise<Ran<T>>;
+  run<T>(body: (tx: Tx) => Promise<T>): Promise<TransactionResult<T>>;
   insertLease(tx: Tx, lease: NewLocalLease): Promise<void>;
   /** Takes the lease's row out again, within the transaction that wrote it. */
   removeLease(tx: Tx, uuid: string): Promise<void>;

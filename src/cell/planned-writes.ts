@@ -12,7 +12,7 @@ type Write<Tx> = (tx: ClaimTransaction<Tx>, database: CellDatabase<Tx>) => Promi
  * The changes of a transaction, told before it: their names are taken first, and the rows are written afterwards. Each method may be called any
  * number of times.
  */
-export class Plan<Tx> {
+export class PlannedWrites<Tx> {
   readonly changes = new Changes();
   readonly #writes: Write<Tx>[] = [];
   readonly #tables: ClaimableTables;

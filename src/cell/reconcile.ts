@@ -156,12 +156,12 @@ export async function reconcile(
   ports: ReconcilePorts,
   given: Partial<ReconcileOptions> = {},
 ): Promise<ReconcileResult> {
-  const run = new Run(ports, checked({ ...reconcileDefaults, ...given }));
+  const run = new ReconcileRun(ports, checked({ ...reconcileDefaults, ...given }));
   try {
-    await run.overLeases();
+    await run.reconcileLeases();
     // Only after every lease was seen, so that a row whose lease is merely on a later page is not taken for one without.
     if (run.options.full) {
-      await run.overRows();
+      await run.reconcileRows();
       await ports.local.removeFences(run.options.fenceMs);
     }
   } catch (error) {
@@ -182,7 +182,7 @@ function checked(options: ReconcileOptions): ReconcileOptions {
   return options;
 }
 
-class Run {
+class ReconcileRun {
   readonly options: ReconcileOptions;
   readonly result: ReconcileResult;
   readonly #ports: ReconcilePorts;
@@ -206,7 +206,7 @@ class Run {
     this.result = { counters, findings: [] };
   }
 
-  async overLeases(): Promise<void> {
+  async reconcileLeases(): Promise<void> {
     const { local, remote } = this.#ports;
     const { full, windowMs, pageSize, concurrency } = this.options;
     const from = full ? {} : { createdAfterMs: this.#now() - windowMs };
@@ -215,7 +215,7 @@ class Run {
       const { leases, nextPageToken } = await remote.list({ pageToken, pageSize, ...from });
       // Read after the lease was: a row that is written later than this belongs to a begin that is not stale.
       const saved = new Map((await local.has(leases.map(({ uuid }) => uuid))).map((row) => [row.uuid, row]));
-      await inParallel(leases, concurrency, (lease) => this.#settle(lease, saved.get(lease.uuid)));
+      await inParallel(leases, concurrency, (lease) => this.#reconcileLease(lease, saved.get(lease.uuid)));
       if (nextPageToken === "") return;
       if (tokens.has(nextPageToken)) throw new Error("the listing of leases repeats itself");
       tokens.add(nextPageToken);
@@ -223,7 +223,7 @@ class Run {
     }
   }
 
-  async overRows(): Promise<void> {
+  async reconcileRows(): Promise<void> {
     const { local } = this.#ports;
     const { pageSize, concurrency, orphanMs } = this.options;
     for (let afterUuid = ""; ;) {
@@ -233,16 +233,16 @@ class Run {
       if (last.uuid === afterUuid) throw new Error("the list of local rows repeats itself");
       afterUuid = last.uuid;
       const old = rows.filter(({ uuid, ageMs }) => ageMs >= orphanMs && !this.#found.has(uuid));
-      await inParallel(old, concurrency, (row) => this.#inspect(row));
+      await inParallel(old, concurrency, (row) => this.#reconcileRow(row));
     }
   }
 
   /** An outstanding lease. */
-  async #settle({ uuid, ageMs }: RemoteLease, saved: LocalLease | undefined): Promise<void> {
+  async #reconcileLease({ uuid, ageMs }: RemoteLease, saved: LocalLease | undefined): Promise<void> {
     const { commitGraceMs, staleMs } = this.options;
     this.result.counters.processed += 1;
     if (saved === undefined) {
-      if (ageMs >= staleMs) await this.#giveUp(uuid);
+      if (ageMs >= staleMs) await this.#fenceAndRollBack(uuid);
       else this.result.counters.pending += 1;
       return;
     }
@@ -251,9 +251,9 @@ class Run {
   }
 
   /** An old local row whose lease is not outstanding: there is only its outcome left to ask for. */
-  async #inspect({ uuid }: LocalLease): Promise<void> {
+  async #reconcileRow({ uuid }: LocalLease): Promise<void> {
     this.result.counters.processed += 1;
-    const answer = await certain(() => this.#ports.remote.get(uuid));
+    const answer = await answerOrUnknown(() => this.#ports.remote.get(uuid));
     if (answer.kind === "ok" && answer.value === "COMMITTED") {
       if (await this.#remove(uuid)) this.result.counters.orphaned += 1;
     } else if (answer.kind === "ok" && answer.value === "GRANTED") await this.#commit(uuid);
@@ -263,7 +263,7 @@ class Run {
   }
 
   async #commit(uuid: string): Promise<void> {
-    const answer = await certain(() => this.#ports.remote.commit(uuid));
+    const answer = await answerOrUnknown(() => this.#ports.remote.commit(uuid));
     if (answer.kind === "ok") {
       this.result.counters.committed += 1;
       await this.#remove(uuid);
@@ -274,7 +274,7 @@ class Run {
   }
 
   /** Only what can no longer be saved may be rolled back: without the fence a slow local transaction could still commit after it. */
-  async #giveUp(uuid: string): Promise<void> {
+  async #fenceAndRollBack(uuid: string): Promise<void> {
     let fence: Awaited<ReturnType<LocalLeases["fence"]>>;
     try {
       fence = await this.#ports.local.fence(uuid);
@@ -287,7 +287,7 @@ class Run {
   }
 
   async #rollBack(uuid: string): Promise<void> {
-    const answer = await certain(() => this.#ports.remote.rollback(uuid));
+    const answer = await answerOrUnknown(() => this.#ports.remote.rollback(uuid));
     if (answer.kind === "ok") this.result.counters.rolledBack += 1;
     // Its row came and went before the fence: the lease was saved after all, and somebody committed it. All is well.
     else if (answer.kind === "refused" && answer.reason === "LEASE_COMMITTED") return;
@@ -314,7 +314,7 @@ class Run {
       return this.#failed(uuid, "check", messageOf(error));
     }
     this.result.counters.contradicted += 1;
-    this.#find({ kind: "contradicted", uuid, coordinator });
+    this.#addFinding({ kind: "contradicted", uuid, coordinator });
     try {
       await this.#ports.local.queueForVerification(uuid);
     } catch (error) {
@@ -325,10 +325,10 @@ class Run {
 
   #failed(uuid: string, step: Extract<Finding, { kind: "failed" }>["step"], error: string): void {
     this.result.counters.failed += 1;
-    this.#find({ kind: "failed", uuid, step, error });
+    this.#addFinding({ kind: "failed", uuid, step, error });
   }
 
-  #find(finding: Finding): void {
+  #addFinding(finding: Finding): void {
     this.#found.add(finding.uuid);
     this.result.findings.push(finding);
     this.#ports.report(finding);
@@ -336,7 +336,7 @@ class Run {
 }
 
 /** What a port throws is an unknown outcome like any other. */
-async function certain(call: () => Promise<Answer<LeaseState>>): Promise<Answer<LeaseState>> {
+async function answerOrUnknown(call: () => Promise<Answer<LeaseState>>): Promise<Answer<LeaseState>> {
   try {
     return await call();
   } catch (error) {

@@ -1,6 +1,6 @@
-import type { Ran } from "./local.ts";
+import type { TransactionResult } from "./local.ts";
 
-interface Parts<Tx, T> {
+interface TransactionParts<Tx, T> {
   /** From BEGIN to COMMIT or ROLLBACK, as drizzle does it. */
   transaction: (body: (tx: Tx) => Promise<T>) => Promise<T>;
   body: (tx: Tx) => Promise<T>;
@@ -9,14 +9,14 @@ interface Parts<Tx, T> {
 }
 
 /** Transactions that ended while their bodies were still at work. */
-const over = new WeakSet<object>();
+const endedEarly = new WeakSet<object>();
 
 /**
  * Throws when the transaction has ended already. A driver may have connected anew behind it (postgres-js does), and a lease that was written then
  * would be saved at once, without the rows that it is for.
  */
 export function requireOpen(tx: unknown): void {
-  if (typeof tx === "object" && tx !== null && over.has(tx))
+  if (typeof tx === "object" && tx !== null && endedEarly.has(tx))
     throw new Error("the local transaction is over: its connection was lost");
 }
 
@@ -25,24 +25,28 @@ export function requireOpen(tx: unknown): void {
  * the body has settled, also where the driver gives the transaction up before that: a begin that is under way must not be granted behind the
  * back of the caller, who rolls back what was begun.
  */
-export async function runTransaction<Tx, T>({ transaction, body, isAbort }: Parts<Tx, T>): Promise<Ran<T>> {
+export async function runTransaction<Tx, T>({
+  transaction,
+  body,
+  isAbort,
+}: TransactionParts<Tx, T>): Promise<TransactionResult<T>> {
   const tracked = new TrackedBody(body);
   try {
     return { kind: "committed", value: await transaction((tx) => tracked.run(tx)) };
   } catch (error) {
-    if (!tracked.isHandedOver) return { kind: "rolled_back", error: await tracked.giveUp(error) };
+    if (!tracked.isHandedOver) return { kind: "rolled_back", error: await tracked.abandon(error) };
     return isAbort(error) ? { kind: "rolled_back", error } : { kind: "unknown", error };
   }
 }
 
-type Ended<T> = { value: T } | { error: unknown };
+type BodyOutcome<T> = { value: T } | { error: unknown };
 
 class TrackedBody<Tx, T> {
   readonly #body: (tx: Tx) => Promise<T>;
   #tx: Tx | undefined;
   #ended: Promise<unknown> = Promise.resolve();
   #thrown: { error: unknown } | undefined;
-  #isGivenUp = false;
+  #isAbandoned = false;
   /** COMMIT may have been sent. */
   isHandedOver = false;
 
@@ -56,7 +60,7 @@ class TrackedBody<Tx, T> {
     this.#ended = ending;
     const ended = await ending;
     // The driver hears no more of it: on a connection made anew, its COMMIT or ROLLBACK could end somebody else's transaction.
-    if (this.#isGivenUp) return new Promise<never>(() => {});
+    if (this.#isAbandoned) return new Promise<never>(() => {});
     if ("value" in ended) {
       this.isHandedOver = true;
       return ended.value;
@@ -66,14 +70,14 @@ class TrackedBody<Tx, T> {
   }
 
   /** Once the body has ended: the error that tells most. A rollback that failed in addition would hide the body's. */
-  async giveUp(error: unknown): Promise<unknown> {
-    this.#isGivenUp = true;
-    if (typeof this.#tx === "object" && this.#tx !== null) over.add(this.#tx);
+  async abandon(error: unknown): Promise<unknown> {
+    this.#isAbandoned = true;
+    if (typeof this.#tx === "object" && this.#tx !== null) endedEarly.add(this.#tx);
     await this.#ended;
     return this.#thrown === undefined ? error : this.#thrown.error;
   }
 
-  async #end(tx: Tx): Promise<Ended<T>> {
+  async #end(tx: Tx): Promise<BodyOutcome<T>> {
     try {
       return { value: await this.#body(tx) };
     } catch (error) {

@@ -15,11 +15,11 @@ export interface FieldError {
   problem: FieldProblem;
 }
 
-const known = new WeakMap<LeaseholdError, ClaimBatch["origins"]>();
+const originsByError = new WeakMap<LeaseholdError, ClaimBatch["origins"]>();
 
 /** So that the error can be told field by field. */
 export function rememberOrigins(error: unknown, origins: ClaimBatch["origins"] | undefined): void {
-  if (origins !== undefined && isLeaseholdError(error)) known.set(error, origins);
+  if (origins !== undefined && isLeaseholdError(error)) originsByError.set(error, origins);
 }
 
 const problems: Readonly<Record<string, FieldProblem>> = {
@@ -39,7 +39,7 @@ export function toValidationErrors(error: unknown): FieldError[] {
   if (error instanceof BulkError) return toValidationErrors(error.cause);
   if (error instanceof InvalidNameError) return [fieldError(error.origin, "invalid")];
   if (!isLeaseholdError(error)) return [];
-  const origins = known.get(error);
+  const origins = originsByError.get(error);
   if (origins === undefined) return [];
   if (error.conflicts.length > 0)
     return error.conflicts.flatMap((conflict) => conflicting(conflict, origins));

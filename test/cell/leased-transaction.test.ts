@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { Begun } from "../../src/cell/begin.ts";
 import { LocalCommitUnknownError, NotSavedError } from "../../src/cell/errors.ts";
 import { LeasedTransaction, type LeaseEvent } from "../../src/cell/leased-transaction.ts";
-import type { LocalTransactions, Ran } from "../../src/cell/local.ts";
+import type { LocalTransactions, TransactionResult } from "../../src/cell/local.ts";
 import type { LeaseState } from "../../src/cell/remote-leases.ts";
 import { unknown, type Answer } from "../../src/client/answer.ts";
 import { LeaseholdError, UnavailableError } from "../../src/client/errors.ts";
@@ -39,7 +39,7 @@ async function go(calls: Calls = {}, local: Local = {}, body: () => object | und
       list: (page) => memory.list(page),
       has: (uuids) => memory.has(uuids),
       removeFences: (olderThanMs) => memory.removeFences(olderThanMs),
-      run: async <T>(work: (tx: object) => Promise<T>): Promise<Ran<T>> => {
+      run: async <T>(work: (tx: object) => Promise<T>): Promise<TransactionResult<T>> => {
         try {
           return { kind: "committed", value: await work({}) };
         } catch (error) {

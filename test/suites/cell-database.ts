@@ -3,7 +3,7 @@ import { eq } from "drizzle-orm";
 import { v7 as uuidv7 } from "uuid";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { AnyRow, Claimable } from "../../src/cell/claimable.ts";
-import type { CellDatabase, Ran } from "../../src/cell/local.ts";
+import type { CellDatabase, TransactionResult } from "../../src/cell/local.ts";
 import { claimablesOf, type Dialect, type Orm, type Tx } from "../cell/scenarios/dialect.ts";
 import type { TestedDatabase } from "../cell/scenarios/world.ts";
 
@@ -134,7 +134,7 @@ export function cellDatabaseSuite(
   });
 }
 
-function valueOf<T>(ran: Ran<T>): T {
+function valueOf<T>(ran: TransactionResult<T>): T {
   if (ran.kind === "committed") return ran.value;
   throw ran.error;
 }

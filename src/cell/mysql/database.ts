@@ -9,7 +9,7 @@ import { cascadesOf } from "../cascades.ts";
 import type { Claimable } from "../claimable.ts";
 import { invalidArgument } from "../errors.ts";
 import { inChunks } from "../in-chunks.ts";
-import type { CellDatabase, Deferred, NewLocalLease, Ran } from "../local.ts";
+import type { CellDatabase, Deferred, NewLocalLease, TransactionResult } from "../local.ts";
 import type { LocalLease } from "../reconcile.ts";
 import { requireOpen, runTransaction } from "../run-transaction.ts";
 import { affectedRows, isSingleConnection } from "./driver.ts";
@@ -37,7 +37,7 @@ export interface MysqlOptions {
 }
 
 /** Statements of a size that is good for it, and far from `max_allowed_packet`. */
-const ROWS_AT_ONCE = 1_000;
+const ROWS_PER_STATEMENT = 1_000;
 
 export class MysqlDatabase<Tx> implements CellDatabase<Tx> {
   readonly verification: MysqlVerification<Tx>;
@@ -68,7 +68,7 @@ export class MysqlDatabase<Tx> implements CellDatabase<Tx> {
    * goes on with a new transaction): a lease without the rows that it is for. A savepoint does not outlive its transaction, so while it is there
    * nothing of the kind has happened.
    */
-  async run<T>(body: (tx: Tx) => Promise<T>): Promise<Ran<T>> {
+  async run<T>(body: (tx: Tx) => Promise<T>): Promise<TransactionResult<T>> {
     const guarded = async (tx: Tx): Promise<T> => {
       await setSavepoint(orm(tx));
       const value = await body(tx);
@@ -163,7 +163,7 @@ export class MysqlDatabase<Tx> implements CellDatabase<Tx> {
       .from(outstandingLeases)
       .where(and(isFenced, isOld));
     const uuids = found.map(({ uuid }) => uuid);
-    await inChunks(uuids, ROWS_AT_ONCE, async (chunk) => {
+    await inChunks(uuids, ROWS_PER_STATEMENT, async (chunk) => {
       await this.#orm
         .delete(outstandingLeases)
         .where(and(isFenced, inArray(outstandingLeases.uuid, [...chunk])));
@@ -204,7 +204,7 @@ export class MysqlDatabase<Tx> implements CellDatabase<Tx> {
     const ids = await (rows.length > 1
       ? orm(tx).transaction(async (savepoint) => this.#inserted(savepoint, claimable, rows, options))
       : this.#inserted(orm(tx), claimable, rows, options));
-    const found = await inChunks(ids, ROWS_AT_ONCE, (chunk) => this.#byIds(tx, claimable, chunk));
+    const found = await inChunks(ids, ROWS_PER_STATEMENT, (chunk) => this.#byIds(tx, claimable, chunk));
     const stored = new Map(found.map((row) => [claimable.idOf(row), row]));
     return ids.map((id) => stored.get(String(id)) ?? notReadBack(claimable, id));
   }
@@ -217,7 +217,7 @@ export class MysqlDatabase<Tx> implements CellDatabase<Tx> {
     options: { skipExisting?: boolean } | undefined,
   ): Promise<unknown[]> {
     const insert = new Insert(on, claimable, options);
-    return inChunks(rows, ROWS_AT_ONCE, (chunk) => insert.run(chunk));
+    return inChunks(rows, ROWS_PER_STATEMENT, (chunk) => insert.run(chunk));
   }
 
   /** In one order, as far as the rows are found in it: two transactions over the same rows should wait for each other instead of for ever. */
@@ -237,11 +237,11 @@ export class MysqlDatabase<Tx> implements CellDatabase<Tx> {
   }
 
   async read(tx: Tx, claimable: Claimable, ids: readonly unknown[]): Promise<AnyRow[]> {
-    return inChunks(ids, ROWS_AT_ONCE, (chunk) => this.#byIds(tx, claimable, chunk));
+    return inChunks(ids, ROWS_PER_STATEMENT, (chunk) => this.#byIds(tx, claimable, chunk));
   }
 
   async update(tx: Tx, claimable: Claimable, ids: readonly unknown[], set: AnyRow): Promise<AnyRow[]> {
-    return inChunks(ids, ROWS_AT_ONCE, async (chunk) => {
+    return inChunks(ids, ROWS_PER_STATEMENT, async (chunk) => {
       await orm(tx)
         .update(claimable.table as MySqlTable)
         .set(set)
@@ -251,7 +251,7 @@ export class MysqlDatabase<Tx> implements CellDatabase<Tx> {
   }
 
   async delete(tx: Tx, { table, idColumn }: Claimable, ids: readonly unknown[]): Promise<number> {
-    const counts = await inChunks(ids, ROWS_AT_ONCE, async (chunk) => {
+    const counts = await inChunks(ids, ROWS_PER_STATEMENT, async (chunk) => {
       const deleted = orm(tx)
         .delete(table as MySqlTable)
         .where(inArray(idColumn, [...chunk]));

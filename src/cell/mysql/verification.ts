@@ -5,7 +5,16 @@ import type { Claimable } from "../claimable.ts";
 import type { InspectedRow, VerificationDatabase } from "../verification/database.ts";
 import { changedAtOf, idKindOf, integerOf } from "../verification/id-column.ts";
 import type { IdRange, QueuedRow, QueuePage } from "../verification/ports.ts";
-import { AGE, ALL, ID, inside, inspected, integerOrder, ONLY, type Order } from "../verification/row-sql.ts";
+import {
+  AGE_COLUMN,
+  ANY_ROW,
+  ID_COLUMN,
+  isInRange,
+  inspectedRow,
+  integerOrder,
+  PROGRESS_NAME,
+  type RowOrder,
+} from "../verification/row-sql.ts";
 import type { Orm } from "./insert.ts";
 import { verificationProgress, verificationQueue } from "./schema.ts";
 
@@ -21,7 +30,7 @@ export class MysqlVerification<Tx> implements VerificationDatabase<Tx> {
     const [counted] = await this.#orm()
       .select({ rows: sql`count(*)`.mapWith(Number) })
       .from(claimable.table as MySqlTable)
-      .where(inside(orderOf(claimable), range));
+      .where(isInRange(orderOf(claimable), range));
     return counted?.rows ?? 0;
   }
 
@@ -33,10 +42,10 @@ export class MysqlVerification<Tx> implements VerificationDatabase<Tx> {
     const rows = await this.#orm()
       .select(fieldsOf(claimable))
       .from(claimable.table as MySqlTable)
-      .where(inside(order, range))
+      .where(isInRange(order, range))
       .orderBy(asc(order.by))
       .limit(limit);
-    return rows.map((row) => inspected(row));
+    return rows.map((row) => inspectedRow(row));
   }
 
   async byIds(tx: Tx | undefined, claimable: Claimable, ids: readonly string[]): Promise<InspectedRow[]> {
@@ -49,7 +58,7 @@ export class MysqlVerification<Tx> implements VerificationDatabase<Tx> {
       .orderBy(asc(claimable.idColumn))
       .$dynamic();
     const rows = await (tx === undefined ? query : query.for("update"));
-    return rows.map((row) => inspected(row));
+    return rows.map((row) => inspectedRow(row));
   }
 
   async loadProgress(): Promise<{ text: string; ageMs: number } | undefined> {
@@ -61,18 +70,18 @@ export class MysqlVerification<Tx> implements VerificationDatabase<Tx> {
     const [found] = await this.#orm()
       .select(fields)
       .from(verificationProgress)
-      .where(eq(verificationProgress.name, ONLY));
+      .where(eq(verificationProgress.name, PROGRESS_NAME));
     return found;
   }
 
   async saveProgress(text: string): Promise<void> {
     await this.#orm()
       .insert(verificationProgress)
-      .values({ name: ONLY, progress: text })
+      .values({ name: PROGRESS_NAME, progress: text })
       .onDuplicateKeyUpdate({ set: { progress: text, savedAt: sql`UTC_TIMESTAMP(3)` } });
   }
 
-  async queued({ after, limit }: QueuePage): Promise<QueuedRow[]> {
+  async listQueue({ after, limit }: QueuePage): Promise<QueuedRow[]> {
     const { sourceType: type, sourceId: id, leaseUuid } = verificationQueue;
     const rest = after === undefined ? undefined : sql`(${type}, ${id}) > (${after.type}, ${after.id})`;
     return this.#orm()
@@ -83,7 +92,7 @@ export class MysqlVerification<Tx> implements VerificationDatabase<Tx> {
       .limit(limit);
   }
 
-  async unqueue(rows: readonly QueuedRow[]): Promise<void> {
+  async removeFromQueue(rows: readonly QueuedRow[]): Promise<void> {
     for (const { type, id, leaseUuid } of rows)
       await this.#orm()
         .delete(verificationQueue)
@@ -97,13 +106,13 @@ export class MysqlVerification<Tx> implements VerificationDatabase<Tx> {
   }
 }
 
-function orderOf(claimable: Claimable): Order {
+function orderOf(claimable: Claimable): RowOrder {
   const by = sql`${claimable.idColumn}`;
   if (idKindOf(claimable) === "integer") return integerOrder(by);
   const order = textOrder(by);
   return {
     by: order,
-    after: (id) => (id === "" ? ALL : sql`${order} > ${bytes(sourceOrder(id))}`),
+    after: (id) => (id === "" ? ANY_ROW : sql`${order} > ${bytes(sourceOrder(id))}`),
     upTo: (id) => sql`${order} <= ${bytes(sourceOrder(id))}`,
   };
 }
@@ -142,4 +151,8 @@ function ageOf(claimable: Claimable): SQL<number | null> {
 const idTextOf = ({ idColumn }: Claimable): SQL<string> => sql<string>`CAST(${idColumn} AS CHAR)`;
 
 const fieldsOf = (claimable: Claimable): Record<string, never> =>
-  ({ ...getTableColumns(claimable.table), [AGE]: ageOf(claimable), [ID]: idTextOf(claimable) }) as never;
+  ({
+    ...getTableColumns(claimable.table),
+    [AGE_COLUMN]: ageOf(claimable),
+    [ID_COLUMN]: idTextOf(claimable),
+  }) as never;

@@ -25,7 +25,7 @@ import { cascadesOf } from "../cascades.ts";
 import type { AnyRow, Claimable } from "../claimable.ts";
 import { invalidArgument } from "../errors.ts";
 import { inChunks } from "../in-chunks.ts";
-import type { CellDatabase, Deferred, NewLocalLease, Ran } from "../local.ts";
+import type { CellDatabase, Deferred, NewLocalLease, TransactionResult } from "../local.ts";
 import type { LocalLease } from "../reconcile.ts";
 import { requireOpen, runTransaction } from "../run-transaction.ts";
 import { isAbort, isLockTimeout } from "./failure.ts";
@@ -49,10 +49,10 @@ export interface PostgresOptions {
 }
 
 /** Statements of a size that is good for it. */
-const ROWS_AT_ONCE = 1_000;
+const ROWS_PER_STATEMENT = 1_000;
 
 /** Half of what PostgreSQL takes in a statement: a value may be an expression with several. */
-const PARAMETERS_AT_ONCE = 32_767;
+const PARAMETERS_PER_STATEMENT = 32_767;
 
 /** Others that install meanwhile wait: two CREATE TABLE IF NOT EXISTS at once can meet in the catalog. The letters are "leasehol". */
 const INSTALL_LOCK = "7810756276994469740";
@@ -84,7 +84,7 @@ export class PostgresDatabase<Tx> implements CellDatabase<Tx> {
     );
   }
 
-  async run<T>(body: (tx: Tx) => Promise<T>): Promise<Ran<T>> {
+  async run<T>(body: (tx: Tx) => Promise<T>): Promise<TransactionResult<T>> {
     try {
       await this.#leaseTable.prepare();
     } catch (error) {
@@ -202,11 +202,11 @@ export class PostgresDatabase<Tx> implements CellDatabase<Tx> {
     rows: readonly AnyRow[],
     { skipExisting = false } = {},
   ): Promise<AnyRow[]> {
-    const atOnce = Math.min(
-      ROWS_AT_ONCE,
-      Math.floor(PARAMETERS_AT_ONCE / Object.keys(getTableColumns(table)).length),
+    const rowsPerStatement = Math.min(
+      ROWS_PER_STATEMENT,
+      Math.floor(PARAMETERS_PER_STATEMENT / Object.keys(getTableColumns(table)).length),
     );
-    return inChunks(rows, atOnce, async (chunk) => {
+    return inChunks(rows, rowsPerStatement, async (chunk) => {
       const insert = orm(tx)
         .insert(table as PgTable)
         .values(chunk as Record<string, never>[]);
@@ -234,7 +234,7 @@ export class PostgresDatabase<Tx> implements CellDatabase<Tx> {
   }
 
   async read(tx: Tx, { table, idColumn }: Claimable, ids: readonly unknown[]): Promise<AnyRow[]> {
-    return inChunks(ids, ROWS_AT_ONCE, async (chunk) =>
+    return inChunks(ids, ROWS_PER_STATEMENT, async (chunk) =>
       orm(tx)
         .select()
         .from(table as PgTable)
@@ -249,7 +249,7 @@ export class PostgresDatabase<Tx> implements CellDatabase<Tx> {
     ids: readonly unknown[],
     set: AnyRow,
   ): Promise<AnyRow[]> {
-    return inChunks(ids, ROWS_AT_ONCE, async (chunk) =>
+    return inChunks(ids, ROWS_PER_STATEMENT, async (chunk) =>
       orm(tx)
         .update(table as PgTable)
         .set(set as Record<string, never>)
@@ -259,7 +259,7 @@ export class PostgresDatabase<Tx> implements CellDatabase<Tx> {
   }
 
   async delete(tx: Tx, { table, idColumn }: Claimable, ids: readonly unknown[]): Promise<number> {
-    const deleted = await inChunks(ids, ROWS_AT_ONCE, async (chunk) =>
+    const deleted = await inChunks(ids, ROWS_PER_STATEMENT, async (chunk) =>
       orm(tx)
         .delete(table as PgTable)
         .where(inArray(idColumn, [...chunk]))

@@ -14,17 +14,17 @@ import type { InspectedRow } from "./database.ts";
 import { idKindOf, integerOf } from "./id-column.ts";
 import { keyOfBucket } from "./row-names.ts";
 import {
-  givenUpKey,
+  releaseKey,
   rowKey,
   type LockedRows,
-  type Mended,
+  type RepairResult,
   type VerificationPorts,
   type VerifiedRecords,
   type VerifiedRow,
   type VerifiedTable,
 } from "./ports.ts";
 
-interface Parts<Tx> {
+interface PortParts<Tx> {
   client: Client;
   database: CellDatabase<Tx>;
   tables: readonly Claimable[];
@@ -33,34 +33,34 @@ interface Parts<Tx> {
   beginDeadlineMs: number;
 }
 
-const MEND_TRIES = 3;
-const MEND_PAUSE_MS = 200;
-const DEFERRED_AT_ONCE = 100;
+const REPAIR_ATTEMPTS = 3;
+const MAX_REPAIR_PAUSE_MS = 200;
+const DEFERRED_PAGE_SIZE = 100;
 
 /** Said where a coordinator asks to wait and does not say how long. */
-const RETRY_AFTER_MS = 30_000;
+const DEFAULT_RETRY_AFTER_MS = 30_000;
 
 /** A verification of a cell, over its client and its database. Asks the coordinator what it takes. */
-export async function portsOf<Tx>({
+export async function createPorts<Tx>({
   client,
   database,
   tables,
   transactions,
   beginDeadlineMs,
-}: Parts<Tx>): Promise<VerificationPorts> {
+}: PortParts<Tx>): Promise<VerificationPorts> {
   const { verification, readCommitted } = database;
   const limits = limitsOf(await client.limits());
-  const tellers = new Map(
-    tables.map((claimable) => [claimable.source as string, new Teller(claimable, limits)]),
+  const readers = new Map(
+    tables.map((claimable) => [claimable.source as string, new TableReader(claimable, limits)]),
   );
-  const mend = async (
-    rows: Parameters<VerificationPorts["mend"]>[0],
+  const repair = async (
+    rows: Parameters<VerificationPorts["repair"]>[0],
     decide: (rows: LockedRows) => Batch | undefined,
-  ): Promise<Mended> => {
-    let isWanted = false;
-    let isUndone = false;
+  ): Promise<RepairResult> => {
+    let isNeeded = false;
+    let isRolledBack = false;
     const report = (event: LeaseEvent): void => {
-      isUndone ||= event.kind === "contradicted";
+      isRolledBack ||= event.kind === "contradicted";
       transactions.report(event);
     };
     const leased = new LeasedTransaction({ ...transactions, local: readCommitted, report }, uuidv7());
@@ -68,19 +68,19 @@ export async function portsOf<Tx>({
       await leased.inTransaction(
         async (tx) => {
           const locked = new Map<string, VerifiedRow>();
-          for (const [source, teller] of tellers) {
+          for (const [source, reader] of readers) {
             const ids = rows.filter(({ type }) => type === source).map(({ id }) => id);
             if (ids.length === 0) continue;
-            for (const row of await verification.byIds(tx, teller.claimable, ids))
-              locked.set(...teller.keyed(row));
+            for (const row of await verification.byIds(tx, reader.claimable, ids))
+              locked.set(...reader.keyed(row));
           }
           const batch = decide(locked);
-          isWanted = batch !== undefined;
+          isNeeded = batch !== undefined;
           return { value: undefined, claimed: batch === undefined ? undefined : { batch, sources: rows } };
         },
         { deadlineMs: beginDeadlineMs },
       );
-      return { kind: isUndone ? "undone" : isWanted ? "done" : "nothing" };
+      return { kind: isRolledBack ? "rolled_back" : isNeeded ? "done" : "not_needed" };
     } catch (error) {
       if (error instanceof LeaseholdError && error.outcomeKnown && error.conflicts.length > 0)
         return { kind: "refused", conflicts: error.conflicts };
@@ -90,34 +90,37 @@ export async function portsOf<Tx>({
   return {
     cell: client.cell ?? "",
     limits,
-    tables: [...tellers.values()].map((teller) => teller.table(verification)),
+    tables: [...readers.values()].map((reader) => reader.table(verification)),
     records: recordsOf(client),
-    mend: (rows, decide) => triedAgain(() => mend(rows, decide)),
-    givenUpLater: (asked) => givenUpLater(database, asked),
+    repair: (rows, decide) => withRetries(() => repair(rows, decide)),
+    deferredReleases: (asked) => deferredReleases(database, asked),
     slots: slotsOf(client),
     progress: { load: () => verification.loadProgress(), save: (text) => verification.saveProgress(text) },
-    queue: { list: (page) => verification.queued(page), remove: (rows) => verification.unqueue(rows) },
+    queue: {
+      list: (page) => verification.listQueue(page),
+      remove: (rows) => verification.removeFromQueue(rows),
+    },
   };
 }
 
 /** Tells the claims of a table's rows. The switches are read once, so that a run sees them all alike. */
-class Teller {
+class TableReader {
   readonly claimable: Claimable;
   readonly #limits: Limits;
-  readonly #on: ReadonlySet<Attribute>;
+  readonly #enabled: ReadonlySet<Attribute>;
 
   constructor(claimable: Claimable, limits: Limits) {
     this.claimable = claimable;
     this.#limits = limits;
-    const off = new Set(
+    const disabled = new Set(
       claimable.attributes.filter((attribute) => !attribute.isEnabled()).map(({ bucket }) => bucket),
     );
     // Of two columns with one bucket type, nobody could tell which of them a claim is for.
-    this.#on = new Set(claimable.attributes.filter(({ bucket }) => !off.has(bucket)));
+    this.#enabled = new Set(claimable.attributes.filter(({ bucket }) => !disabled.has(bucket)));
   }
 
   keyed(inspected: InspectedRow): [string, VerifiedRow] {
-    const row = this.#tell(inspected);
+    const row = this.#verifiedRow(inspected);
     return [rowKey({ type: this.claimable.source, id: row.id }), row];
   }
 
@@ -126,16 +129,17 @@ class Teller {
     return {
       name: claimable.name,
       source: claimable.source,
-      isWhole: this.#on.size === claimable.attributes.length,
-      bucketTypes: [...new Set([...this.#on].map(({ bucket }) => bucket))] as Bucket["type"][],
+      hasEveryAttribute: this.#enabled.size === claimable.attributes.length,
+      bucketTypes: [...new Set([...this.#enabled].map(({ bucket }) => bucket))] as Bucket["type"][],
       count: (range) => database.count(claimable, range),
-      page: async (range) => (await database.page(claimable, range)).map((row) => this.#tell(row)),
-      read: async (ids) => (await database.byIds(undefined, claimable, ids)).map((row) => this.#tell(row)),
+      page: async (range) => (await database.page(claimable, range)).map((row) => this.#verifiedRow(row)),
+      read: async (ids) =>
+        (await database.byIds(undefined, claimable, ids)).map((row) => this.#verifiedRow(row)),
     };
   }
 
   /** Where the database and the row spell the id differently, its order and its searches are about other ids than the claims are. */
-  #tell({ row, idText, ageMs }: InspectedRow): VerifiedRow {
+  #verifiedRow({ row, idText, ageMs }: InspectedRow): VerifiedRow {
     const { claimable } = this;
     const id = claimable.idOf(row);
     const fault =
@@ -147,7 +151,7 @@ class Teller {
         claimable.idName,
         `of a row of ${claimable.name}, ${JSON.stringify(id)}, ${fault}: its claims cannot be verified`,
       );
-    const claims = claimable.claimsOf(row, (attribute) => this.#on.has(attribute));
+    const claims = claimable.claimsOf(row, (attribute) => this.#enabled.has(attribute));
     return { id, claims: claims.map((claim) => ({ ...claim, fault: faultOf(claim, this.#limits) })), ageMs };
   }
 }
@@ -164,8 +168,8 @@ function faultOf({ bucket, subject }: RowClaim, limits: Limits): string | undefi
 }
 
 /** Those that it does not tell are as they usually are. */
-function limitsOf(told: Awaited<ReturnType<Client["limits"]>>): Limits {
-  const values = new Map(told.map(({ name, value }) => [name, value]));
+function limitsOf(answer: Awaited<ReturnType<Client["limits"]>>): Limits {
+  const values = new Map(answer.map(({ name, value }) => [name, value]));
   return Object.fromEntries(
     limitNames.map((name) => [name, values.get(apiLimitName(name)) ?? defaultLimits[name]]),
   ) as unknown as Limits;
@@ -175,30 +179,30 @@ const orderFault = (claimable: Claimable, id: string): string | undefined =>
   idKindOf(claimable) === "integer" && integerOf(id) !== id ? "is no whole number from 0 on" : undefined;
 
 /** A deadlock or a lock that took too long undoes the transaction; the lease was rolled back with it. */
-async function triedAgain<T>(work: () => Promise<T>): Promise<T> {
-  for (let tried = 1; ; tried += 1) {
+async function withRetries<T>(work: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt += 1) {
     try {
       return await work();
     } catch (error) {
-      if (error instanceof LeaseholdError || tried === MEND_TRIES) throw error;
-      await pause(MEND_PAUSE_MS * Math.random(), []);
+      if (error instanceof LeaseholdError || attempt === REPAIR_ATTEMPTS) throw error;
+      await pause(MAX_REPAIR_PAUSE_MS * Math.random(), []);
     }
   }
 }
 
-async function givenUpLater<Tx>(
+async function deferredReleases<Tx>(
   database: CellDatabase<Tx>,
   asked: ReadonlySet<string>,
 ): Promise<ReadonlySet<string>> {
   const keys = new Set<string>();
   for (let afterUuid = ""; ;) {
-    const page = await database.listDeferred({ afterUuid, limit: DEFERRED_AT_ONCE });
+    const page = await database.listDeferred({ afterUuid, limit: DEFERRED_PAGE_SIZE });
     for (const { bucket, source } of page.flatMap(({ batch }) => batch.destroys ?? [])) {
-      const key = source && givenUpKey(keyOfBucket(bucket), { type: source.type, id: String(source.id) });
+      const key = source && releaseKey(keyOfBucket(bucket), { type: source.type, id: String(source.id) });
       if (key !== undefined && asked.has(key)) keys.add(key);
     }
     const last = page.at(-1);
-    if (last === undefined || page.length < DEFERRED_AT_ONCE) return keys;
+    if (last === undefined || page.length < DEFERRED_PAGE_SIZE) return keys;
     afterUuid = last.uuid;
   }
 }
@@ -220,13 +224,13 @@ function recordsOf({ records }: Client): VerifiedRecords {
         sourceIdLte: upTo,
       }));
       const { asOf, digests } = await records.digests({ sourceType: source, bucketTypes, ranges: asked });
-      const told = digests.map(({ count, hash, held, newestUpdatedAt }) => ({
+      const answer = digests.map(({ count, hash, held, newestUpdatedAt }) => ({
         count,
         hash,
         held,
         newestUpdatedAtMs: newestUpdatedAt?.getTime(),
       }));
-      return { asOfMs: asOf.getTime(), digests: told };
+      return { asOfMs: asOf.getTime(), digests: answer };
     },
     async lookup(buckets) {
       return (await records.lookup(buckets)).map(holderOf);
@@ -249,7 +253,7 @@ function slotsOf({ verificationSlots }: Client): VerificationPorts["slots"] {
       } catch (error) {
         if (!(error instanceof ResourceExhaustedError) || error.reason !== "NO_VERIFICATION_SLOT")
           throw error;
-        return { isTaken: false, retryAfterMs: error.retryAfterMs ?? RETRY_AFTER_MS };
+        return { isTaken: false, retryAfterMs: error.retryAfterMs ?? DEFAULT_RETRY_AFTER_MS };
       }
     },
     release: async (uuid) => void (await verificationSlots.release(uuid)),

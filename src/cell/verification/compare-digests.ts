@@ -2,20 +2,20 @@ import { DigestSum, digestWordsOf } from "../../core/digest.ts";
 import { isRecentRow } from "./compare.ts";
 import { checkOrder } from "./examine.ts";
 import { digestedOf, namesOf } from "./row-names.ts";
-import type { SiftedCounts } from "./counts.ts";
+import type { RangeCounts } from "./counts.ts";
 import type { IdRange, RangeDigest, VerificationPorts, VerifiedRow, VerifiedTable } from "./ports.ts";
 
-/** A stretch of a table whose digests are asked for together. */
-export interface Sifted {
+/** A segment of a table whose digests are asked for together. */
+export interface DigestComparison {
   /** Whose records have to be looked at one by one, in order; neighbours are one. */
   unequal: IdRange[];
   /** Of all ranges, in order. */
-  counts: (SiftedCounts & Pick<IdRange, "upTo">)[];
+  counts: (RangeCounts & Pick<IdRange, "upTo">)[];
   /** Where it ends; undefined: at the end of the table, and of the records beyond it. */
   upTo: string | undefined;
 }
 
-interface Sieve {
+interface SegmentScan {
   records: VerificationPorts["records"];
   table: VerifiedTable;
   after: string;
@@ -32,28 +32,28 @@ interface LocalRange extends IdRange {
   rows: number;
   sum: DigestSum;
   /** No digest can speak for it: a row was changed just now, or has a value that is no name. */
-  isSpecial: boolean;
+  needsRecords: boolean;
 }
 
-interface Digested {
+interface LocalDigests {
   local: LocalRange[];
   upTo: string | undefined;
 }
 
-/** Reads the rows of the next stretch and finds the ranges whose digests differ from the coordinator's. Keeps sums, not rows. */
-export async function sift(sieve: Sieve): Promise<Sifted> {
-  const { local, upTo } = await digestRows(sieve);
-  const { source, bucketTypes } = sieve.table;
+/** Reads the rows of the next segment and finds the ranges whose digests differ from the coordinator's. Keeps sums, not rows. */
+export async function compareDigests(scan: SegmentScan): Promise<DigestComparison> {
+  const { local, upTo } = await digestRows(scan);
+  const { source, bucketTypes } = scan.table;
   const ranges = local.map((range) => ({ after: range.after, upTo: range.upTo }));
-  const { asOfMs, digests } = await sieve.records.digests({ source, bucketTypes, ranges });
-  const sifted: Sifted = { unequal: [], counts: [], upTo };
+  const { asOfMs, digests } = await scan.records.digests({ source, bucketTypes, ranges });
+  const comparison: DigestComparison = { unequal: [], counts: [], upTo };
   for (const [index, range] of local.entries()) {
-    const isEqual = isProof(range, digests[index], asOfMs - sieve.recentMs);
-    if (!isEqual) push(sifted.unequal, range);
+    const isEqual = isProof(range, digests[index], asOfMs - scan.recentMs);
+    if (!isEqual) addUnequal(comparison.unequal, range);
     const [rows, claims] = isEqual ? [range.rows, range.sum.count] : [0, 0];
-    sifted.counts.push({ upTo: range.upTo, rows, claims, ranges: 1, equalRanges: isEqual ? 1 : 0 });
+    comparison.counts.push({ upTo: range.upTo, rows, claims, ranges: 1, equalRanges: isEqual ? 1 : 0 });
   }
-  return sifted;
+  return comparison;
 }
 
 /**
@@ -61,16 +61,16 @@ export async function sift(sieve: Sieve): Promise<Sifted> {
  * those, nothing has changed in between (rule V4).
  */
 function isProof(
-  { sum, isSpecial }: LocalRange,
+  { sum, needsRecords }: LocalRange,
   digest: RangeDigest | undefined,
-  settledMs: number,
+  unchangedSinceMs: number,
 ): boolean {
-  if (isSpecial || digest === undefined || digest.held) return false;
-  if (digest.newestUpdatedAtMs !== undefined && digest.newestUpdatedAtMs > settledMs) return false;
+  if (needsRecords || digest === undefined || digest.held) return false;
+  if (digest.newestUpdatedAtMs !== undefined && digest.newestUpdatedAtMs > unchangedSinceMs) return false;
   return digest.count === sum.count && digest.hash === sum.hash;
 }
 
-function push(unequal: IdRange[], { after, upTo }: IdRange): void {
+function addUnequal(unequal: IdRange[], { after, upTo }: IdRange): void {
   const last = unequal.at(-1);
   if (last !== undefined && last.upTo === after) last.upTo = upTo;
   else unequal.push({ after, upTo });
@@ -85,7 +85,7 @@ async function digestRows({
   pageRows,
   rangeRows,
   ranges,
-}: Sieve): Promise<Digested> {
+}: SegmentScan): Promise<LocalDigests> {
   const local: LocalRange[] = [];
   let open: VerifiedRow[] = [];
   let from = after;
@@ -101,13 +101,13 @@ async function digestRows({
       local.push(range);
       from = range.upTo ?? from;
     }
-    if (rows.length < limit) return { local: atTheEnd(local, from, open, end, recentMs), upTo: end };
+    if (rows.length < limit) return { local: upToTheEnd(local, from, open, end, recentMs), upTo: end };
     if (read >= ranges * rangeRows) return { local, upTo: last };
   }
 }
 
 /** The last range also has what is behind the last row. */
-function atTheEnd(
+function upToTheEnd(
   local: LocalRange[],
   from: string,
   open: readonly VerifiedRow[],
@@ -124,12 +124,12 @@ function rangeOf(after: string, rows: readonly VerifiedRow[], recentMs: number):
     upTo: rows.at(-1)?.id,
     rows: rows.length,
     sum: new DigestSum(),
-    isSpecial: false,
+    needsRecords: false,
   };
   for (const row of rows) {
     const { names, duplicates, unnameable } = namesOf(row.claims);
     for (const name of names) range.sum.add(digestWordsOf(digestedOf(name)));
-    range.isSpecial ||= unnameable.length > 0 || duplicates.length > 0 || isRecentRow(row, recentMs);
+    range.needsRecords ||= unnameable.length > 0 || duplicates.length > 0 || isRecentRow(row, recentMs);
   }
   return range;
 }

@@ -21,7 +21,7 @@ export interface Comparison {
   recent: number;
   leased: number;
   /** Keys of names that rows use without having their claims, and that nothing is done about now: nobody may give them up. */
-  wanted: string[];
+  neededKeys: string[];
 }
 
 export interface Recency {
@@ -64,7 +64,7 @@ class Comparer {
     duplicates: [],
     recent: 0,
     leased: 0,
-    wanted: [],
+    neededKeys: [],
   };
 
   constructor(rows: readonly VerifiedRow[], records: readonly ClaimRecord[], recency: Recency) {
@@ -97,27 +97,27 @@ class Comparer {
     // What no claim can be made of is a name in use all the same, whichever row has its claim.
     const named = new Set(names.map(({ key }) => key));
     for (const key of read.keys)
-      if (!named.has(key) && this.#records.get(key)?.source.id !== row.id) this.#result.wanted.push(key);
+      if (!named.has(key) && this.#records.get(key)?.source.id !== row.id) this.#result.neededKeys.push(key);
   }
 
   /** Whether the record of this name is spoken for. */
   #match(id: string, name: NamedClaim): boolean {
     const record = this.#records.get(name.key);
-    const { drifts, wanted, duplicates } = this.#result;
+    const { drifts, neededKeys, duplicates } = this.#result;
     if (record === undefined) {
-      if (this.#young.has(id)) wanted.push(name.key);
-      else drifts.push({ action: "create", kind: "missing", because: "no_claim", want: name });
+      if (this.#young.has(id)) neededKeys.push(name.key);
+      else drifts.push({ action: "create", kind: "missing", reason: "no_claim", want: name });
       return false;
     }
     if (isSame(name, record)) return true;
     if (record.source.id !== id && this.#uses(record.source.id, name.key)) {
       // The record is that row's, which has a turn of its own.
       if (!this.#young.has(id)) duplicates.push(name);
-      wanted.push(name.key);
+      neededKeys.push(name.key);
       return false;
     }
     const different = differenceOf(name, record);
-    if (this.#isLeft(different)) wanted.push(name.key);
+    if (this.#isLeft(different)) neededKeys.push(name.key);
     else drifts.push(different);
     return true;
   }
@@ -127,16 +127,16 @@ class Comparer {
     const names = this.#names.get(record.source.id)?.names;
     const hasAnother = names?.some(({ bucket }) => bucket.type === record.bucket.type) === true;
     const extra: Extra = hasAnother
-      ? { action: "destroy", kind: "different", because: "value", record }
+      ? { action: "destroy", kind: "different", reason: "value", record }
       : {
           action: "destroy",
           kind: "extra",
-          because: names === undefined ? "row_gone" : "not_claimed",
+          reason: names === undefined ? "row_gone" : "not_claimed",
           record,
         };
     if (this.#isLeft(extra)) return;
     const instead = this.#result.drifts.find((drift): drift is Missing => isInstead(drift, record));
-    if (instead !== undefined) [instead.kind, instead.because] = ["different", "value"];
+    if (instead !== undefined) [instead.kind, instead.reason] = ["different", "value"];
     this.#result.drifts.push(extra);
   }
 
@@ -167,6 +167,6 @@ const isInstead = (drift: Drift, { source, bucket }: ClaimRecord): boolean =>
 export function differenceOf(want: NamedClaim, record: ClaimRecord): Different {
   const isSameRow = want.source.type === record.source.type && want.source.id === record.source.id;
   const isSameSubject = want.subject.type === record.subject.type && want.subject.id === record.subject.id;
-  const because = !isSameRow ? "row" : isSameSubject ? "spelling" : "subject";
-  return { action: "replace", kind: "different", because, want, record };
+  const reason = !isSameRow ? "row" : isSameSubject ? "spelling" : "subject";
+  return { action: "replace", kind: "different", reason, want, record };
 }

@@ -1,13 +1,13 @@
 import { tell } from "../../client/hooks.ts";
 import type { Examined } from "./examine.ts";
 import { countsAs, type Drift } from "./drift.ts";
-import type { Outcome } from "./repair.ts";
-import { UNASKED_CHANGES, type Settings } from "./options.ts";
+import type { DriftOutcome } from "./repair.ts";
+import { CHANGES_WITHOUT_APPROVAL, type Settings } from "./options.ts";
 import {
   actionCount,
   duplicateItem,
   itemOf,
-  leftCount,
+  skipCount,
   noCounts,
   type VerificationCounts,
   type VerificationItem,
@@ -16,26 +16,26 @@ import {
 type Tables = Record<string, VerificationCounts>;
 
 /** Of a range whose digests were compared. Rows and claims only where they are equal: the others are looked at. */
-export type SiftedCounts = Pick<VerificationCounts, "rows" | "claims" | "ranges" | "equalRanges">;
+export type RangeCounts = Pick<VerificationCounts, "rows" | "claims" | "ranges" | "equalRanges">;
 
 /** Counts what is found and done, and keeps the first items. */
-export class Tally {
+export class Counts {
   readonly items: VerificationItem[] = [];
-  itemsLeftOut = 0;
+  itemsOmitted = 0;
   readonly #settings: Settings;
   /** Of all runs of this verification. */
   readonly #tables: Tables;
   /** Every run goes through the queue anew. */
   readonly #queue: Tables = {};
-  /** As of the stored place. What was found behind it will be found again; what was mended since, not. */
-  #marked: Tables;
-  #mended: Tables = {};
-  #spent: number;
+  /** As of the stored cursor. What was found behind it will be found again; what was repaired since, not. */
+  #atCheckpoint: Tables;
+  #repaired: Tables = {};
+  #changes: number;
 
-  constructor({ tables, spent }: { tables: Tables; spent: number }, settings: Settings) {
+  constructor({ tables, changes }: { tables: Tables; changes: number }, settings: Settings) {
     this.#tables = structuredClone(tables);
-    this.#marked = tables;
-    this.#spent = spent;
+    this.#atCheckpoint = tables;
+    this.#changes = changes;
     this.#settings = settings;
   }
 
@@ -51,19 +51,19 @@ export class Tally {
   }
 
   /** With a place that all is behind that was counted. */
-  get now(): { tables: Tables; spent: number } {
-    return { tables: this.#tables, spent: this.#spent };
+  get current(): { tables: Tables; changes: number } {
+    return { tables: this.#tables, changes: this.#changes };
   }
 
   /** With the place that was marked. */
-  get stored(): { tables: Tables; spent: number } {
-    return { tables: sumOf(this.#marked, this.#mended), spent: this.#spent };
+  get stored(): { tables: Tables; changes: number } {
+    return { tables: sumOf(this.#atCheckpoint, this.#repaired), changes: this.#changes };
   }
 
   /** All that was counted is behind the place that is stored now. */
-  mark(): void {
-    this.#marked = structuredClone(this.#tables);
-    this.#mended = {};
+  checkpoint(): void {
+    this.#atCheckpoint = structuredClone(this.#tables);
+    this.#repaired = {};
   }
 
   rowsOf(source: string): number {
@@ -71,7 +71,7 @@ export class Tally {
   }
 
   /** `times`: -1 for ranges that will be compared again. */
-  sifted(source: string, ranges: readonly SiftedCounts[], times: 1 | -1 = 1): void {
+  addRanges(source: string, ranges: readonly RangeCounts[], times: 1 | -1 = 1): void {
     const counts = of(this.#tables, source);
     for (const each of ranges)
       for (const name of ["rows", "claims", "ranges", "equalRanges"] as const)
@@ -79,7 +79,7 @@ export class Tally {
   }
 
   /** What a page holds, drifts included. */
-  found(source: string, { comparison, rows, records }: Examined): void {
+  addPage(source: string, { comparison, rows, records }: Examined): void {
     const counts = of(this.#tables, source);
     counts.rows += rows;
     counts.records += records;
@@ -96,64 +96,64 @@ export class Tally {
     for (const { claim, why } of comparison.unnameable)
       this.#item({
         kind: "unnameable",
-        because: "not_a_name",
+        reason: "not_a_name",
         source: claim.source,
         bucket: claim.bucket,
         action: "none",
-        outcome: "left",
-        left: "unnameable",
+        outcome: "skipped",
+        skipReason: "unnameable",
         detail: why,
       });
   }
 
-  planned(drift: Drift): void {
+  addPlanned(drift: Drift): void {
     this.#item(itemOf(drift, { outcome: "planned" }));
   }
 
-  ended(source: string, outcome: Outcome): void {
+  addOutcome(source: string, outcome: DriftOutcome): void {
     count(of(this.#tables, source), outcome);
     if (outcome.done) {
-      this.#spent += 1;
-      const mended = of(this.#mended, source);
-      count(mended, outcome);
+      this.#changes += 1;
+      const repaired = of(this.#repaired, source);
+      count(repaired, outcome);
       const kind = outcome.drift.action === "destroy" ? undefined : countsAs(outcome.drift);
-      if (kind !== undefined) mended[kind] += 1;
+      if (kind !== undefined) repaired[kind] += 1;
     }
-    this.#item(itemOf(outcome.drift, endOf(outcome)));
+    this.#item(itemOf(outcome.drift, outcomeOf(outcome)));
   }
 
   /** Of a row of the queue: it is known to be wrong, so nobody is asked. */
-  endedOfQueue(source: string, outcome: Outcome): void {
+  addQueueOutcome(source: string, outcome: DriftOutcome): void {
     count(of(this.#queue, source), outcome);
-    this.#item(itemOf(outcome.drift, endOf(outcome)));
+    this.#item(itemOf(outcome.drift, outcomeOf(outcome)));
   }
 
   /** Why somebody should be asked before so many more are changed; undefined: go on. */
-  questionOf(more: number): string | undefined {
-    if (more === 0) return undefined;
+  approvalReasonFor(additional: number): string | undefined {
+    if (additional === 0) return undefined;
     const { claims, records } = this.total;
-    const changes = this.#spent + more;
+    const changes = this.#changes + additional;
     const { maxChanges, maxShare } = this.#settings;
     if (changes > maxChanges)
       return `${changes} claims would be changed, and maxChanges allows ${maxChanges}`;
     const seen = Math.max(claims, records);
     // A row that was renamed is two changes: of all claims, more than there are may change.
     if (maxShare === 1) return undefined;
-    if (changes <= Math.max(UNASKED_CHANGES, maxShare * seen)) return undefined;
+    if (changes <= Math.max(CHANGES_WITHOUT_APPROVAL, maxShare * seen)) return undefined;
     return `${changes} of ${seen} claims seen so far would be changed, and maxShare allows ${maxShare}`;
   }
 
   #item(item: VerificationItem): void {
     tell(this.#settings.onItem, item);
     if (this.items.length < this.#settings.maxItems) this.items.push(item);
-    else this.itemsLeftOut += 1;
+    else this.itemsOmitted += 1;
   }
 }
 
 const of = (tables: Tables, source: string): VerificationCounts => (tables[source] ??= noCounts());
 
-function add(total: VerificationCounts, more: VerificationCounts): void {
-  for (const name of Object.keys(total) as (keyof VerificationCounts)[]) total[name] += more[name];
+function add(total: VerificationCounts, additional: VerificationCounts): void {
+  for (const name of Object.keys(total) as (keyof VerificationCounts)[]) total[name] += additional[name];
 }
 
 function sumOf(one: Tables, other: Tables): Tables {
@@ -162,10 +162,10 @@ function sumOf(one: Tables, other: Tables): Tables {
   return sum;
 }
 
-function count(counts: VerificationCounts, outcome: Outcome): void {
-  const name = outcome.done ? actionCount(outcome.drift) : leftCount(outcome.left);
+function count(counts: VerificationCounts, outcome: DriftOutcome): void {
+  const name = outcome.done ? actionCount(outcome.drift) : skipCount(outcome.skipReason);
   if (name !== undefined) counts[name] += 1;
 }
 
-const endOf = (outcome: Outcome): Pick<VerificationItem, "outcome" | "left"> =>
-  outcome.done ? { outcome: "done" } : { outcome: "left", left: outcome.left };
+const outcomeOf = (outcome: DriftOutcome): Pick<VerificationItem, "outcome" | "skipReason"> =>
+  outcome.done ? { outcome: "done" } : { outcome: "skipped", skipReason: outcome.skipReason };

@@ -4,98 +4,98 @@ import { compareBytes, sourceOrder } from "../../core/source-order.ts";
 import type { VerificationPorts, VerifiedTable } from "./ports.ts";
 import { noCounts, type VerificationCounts } from "./report.ts";
 
-export type Pass = "names" | "extras";
+export type Pass = "claim" | "release";
 
 /** A table, in one of the passes. */
-export interface Part {
+export interface TablePass {
   pass: Pass;
   table: VerifiedTable;
 }
 
-interface StoredWanted {
-  marks: readonly string[];
-  isFull: boolean;
+interface StoredNeededNames {
+  hashes: readonly string[];
+  isOverfull: boolean;
 }
 
-const MAX_WANTED = 100_000;
-const MARK_BYTES = 8;
+const MAX_NEEDED_NAMES = 100_000;
+const HASH_BYTES = 8;
 
 /**
  * Names that rows use without having the claim: whoever has one does not give it up. More than can be kept, and nobody gives up anything. Kept as
- * the beginning of their hash: of two names with one mark, both are spared.
+ * the beginning of their hash: of two names with one hash, both are spared.
  */
-export class Wanted {
-  readonly #marks: Set<string>;
-  #isFull: boolean;
+export class NeededNames {
+  readonly #hashes: Set<string>;
+  #isOverfull: boolean;
 
-  constructor({ marks, isFull }: StoredWanted) {
-    this.#marks = new Set(marks);
-    this.#isFull = isFull;
+  constructor({ hashes, isOverfull }: StoredNeededNames) {
+    this.#hashes = new Set(hashes);
+    this.#isOverfull = isOverfull;
   }
 
   add(key: string): void {
-    const mark = markOf(key);
-    if (this.#marks.size < MAX_WANTED) this.#marks.add(mark);
-    else this.#isFull ||= !this.#marks.has(mark);
+    const hash = hashOf(key);
+    if (this.#hashes.size < MAX_NEEDED_NAMES) this.#hashes.add(hash);
+    else this.#isOverfull ||= !this.#hashes.has(hash);
   }
 
   has(key: string): boolean {
-    return this.#isFull || (this.#marks.size > 0 && this.#marks.has(markOf(key)));
+    return this.#isOverfull || (this.#hashes.size > 0 && this.#hashes.has(hashOf(key)));
   }
 
-  get stored(): StoredWanted {
-    return { marks: [...this.#marks], isFull: this.#isFull };
+  get stored(): StoredNeededNames {
+    return { hashes: [...this.#hashes], isOverfull: this.#isOverfull };
   }
 }
 
-const markOf = (key: string): string =>
-  bytesToHex(sha256(new TextEncoder().encode(key)).subarray(0, MARK_BYTES));
+const hashOf = (key: string): string =>
+  bytesToHex(sha256(new TextEncoder().encode(key)).subarray(0, HASH_BYTES));
 
 /** Where a verification is, as it is stored between two runs. */
-export interface Place {
-  version: 3;
+export interface Cursor {
+  version: 1;
   /** Nothing is left to be done. */
   isDone: boolean;
   /** A run of it ended with a question. */
-  isAsking: boolean;
+  needsApproval: boolean;
   /** All records are read, whatever their digests are. */
-  isWhole: boolean;
+  isFull: boolean;
   /** Of the first run, by its clock: what it has seen of names is out of date some day. */
-  beganAtMs: number;
+  startedAtMs: number;
   /** What it is about: after a change of tables or switches it begins again. */
-  about: string;
+  scope: string;
   pass: Pass;
   source: string;
   after: string;
   /** By source type: where the first pass found claims to give up. */
-  extras: Record<string, { after: string; upTo: string }>;
-  wanted: StoredWanted;
+  releaseRanges: Record<string, { after: string; upTo: string }>;
+  neededNames: StoredNeededNames;
   /** Changes so far: what they have used up of the share stays used up. */
-  spent: number;
+  changes: number;
   tables: Record<string, VerificationCounts>;
 }
 
-/** Of a verification that is not done: what was behind its place may have changed past the cell by then. */
+/** Of a verification that is not done: what was behind its cursor may have changed past the cell by then. */
 export const MAX_AGE_MS = 86_400_000;
 
-const aboutOf = ({ tables }: VerificationPorts): string =>
+const scopeOf = ({ tables }: VerificationPorts): string =>
   JSON.stringify(tables.map(({ source, bucketTypes }) => [source, bucketTypes]));
 
-export function firstPlace(ports: VerificationPorts, isWhole: boolean, spent = 0): Place {
+export function initialCursor(ports: VerificationPorts, isFull: boolean, changes = 0): Cursor {
   const [first] = ports.tables;
   return {
-    version: 3,
+    version: 1,
     isDone: false,
-    isAsking: spent > 0,
-    isWhole,
-    beganAtMs: Date.now(),
-    about: aboutOf(ports),
-    pass: "names",
+    needsApproval: changes > 0,
+    isFull,
+    startedAtMs: Date.now(),
+    scope: scopeOf(ports),
+    pass: "claim",
     source: first?.source ?? "",
     after: "",
-    extras: {},
-    wanted: { marks: [], isFull: false },
-    spent,
+    releaseRanges: {},
+    neededNames: { hashes: [], isOverfull: false },
+    changes,
     tables: Object.fromEntries(ports.tables.map(({ source }) => [source, noCounts()])),
   };
 }
@@ -104,37 +104,41 @@ interface Stored {
   /** As it was read. */
   text: string | undefined;
   /** Undefined where there is nothing to go on with. */
-  place: Place | undefined;
+  cursor: Cursor | undefined;
   /** By a verification that is not gone on with and has asked: neither time nor a process with other tables is an answer. */
-  spent: number;
+  changes: number;
   /** Since a verification that applied was done; undefined: there is none, or another one has begun since. */
   doneMs: number | undefined;
 }
 
 /** `isWhole`: goes on with nothing, and takes nothing for done, in which digests may have spoken for records. */
-export async function readPlace(ports: VerificationPorts, isWhole: boolean): Promise<Stored> {
+export async function readCursor(ports: VerificationPorts, isFull: boolean): Promise<Stored> {
   const stored = await ports.progress.load();
-  const found = placeOf(stored?.text);
-  const none = { text: stored?.text, place: undefined, spent: 0, doneMs: undefined };
+  const found = cursorOf(stored?.text);
+  const none = { text: stored?.text, cursor: undefined, changes: 0, doneMs: undefined };
   if (stored === undefined || found === undefined) return none;
-  const isAbout = found.about === aboutOf(ports) && (found.isWhole || !isWhole);
-  if (found.isDone) return { ...none, doneMs: isAbout ? stored.ageMs : undefined };
-  const isFresh = stored.ageMs < MAX_AGE_MS && Date.now() - found.beganAtMs < MAX_AGE_MS;
-  return { ...none, place: isAbout && isFresh ? found : undefined, spent: found.isAsking ? found.spent : 0 };
+  const isSameScope = found.scope === scopeOf(ports) && (found.isFull || !isFull);
+  if (found.isDone) return { ...none, doneMs: isSameScope ? stored.ageMs : undefined };
+  const isFresh = stored.ageMs < MAX_AGE_MS && Date.now() - found.startedAtMs < MAX_AGE_MS;
+  return {
+    ...none,
+    cursor: isSameScope && isFresh ? found : undefined,
+    changes: found.needsApproval ? found.changes : 0,
+  };
 }
 
-function placeOf(text: string | undefined): Place | undefined {
+function cursorOf(text: string | undefined): Cursor | undefined {
   try {
-    const place = JSON.parse(text ?? "") as Place;
-    return place.version === 3 ? place : undefined;
+    const cursor = JSON.parse(text ?? "") as Cursor;
+    return cursor.version === 1 ? cursor : undefined;
   } catch {
     return undefined;
   }
 }
 
-/** A claim of this source id is to be given up in the second pass. `after`: where the stretch began in which it was found. */
-export function addExtra(place: Place, source: string, after: string, id: string): void {
-  const known = place.extras[source];
-  if (known === undefined) place.extras[source] = { after, upTo: id };
-  else if (compareBytes(sourceOrder(id), sourceOrder(known.upTo)) > 0) known.upTo = id;
+/** A claim of this source id is to be given up in the second pass. `after`: where the segment began in which it was found. */
+export function extendReleaseRange(cursor: Cursor, source: string, after: string, id: string): void {
+  const range = cursor.releaseRanges[source];
+  if (range === undefined) cursor.releaseRanges[source] = { after, upTo: id };
+  else if (compareBytes(sourceOrder(id), sourceOrder(range.upTo)) > 0) range.upTo = id;
 }

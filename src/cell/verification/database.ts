@@ -19,7 +19,7 @@ export interface VerificationDatabase<Tx> {
   /** What `saveProgress` was given last, and how long ago. */
   loadProgress(): Promise<{ text: string; ageMs: number } | undefined>;
   saveProgress(text: string): Promise<void>;
-  queued(page: QueuePage): Promise<QueuedRow[]>;
+  listQueue(page: QueuePage): Promise<QueuedRow[]>;
   /** Those that were queued again since, for another lease, stay. */
-  unqueue(rows: readonly QueuedRow[]): Promise<void>;
+  removeFromQueue(rows: readonly QueuedRow[]): Promise<void>;
 }

@@ -5,7 +5,7 @@ import type { NamedClaim } from "./row-names.ts";
 export interface Missing {
   action: "create";
   kind: "missing" | "different";
-  because: "no_claim" | "value";
+  reason: "no_claim" | "value";
   want: NamedClaim;
 }
 
@@ -13,7 +13,7 @@ export interface Missing {
 export interface Different {
   action: "replace";
   kind: "different";
-  because: "row" | "subject" | "spelling";
+  reason: "row" | "subject" | "spelling";
   want: NamedClaim;
   record: ClaimRecord;
 }
@@ -22,7 +22,7 @@ export interface Different {
 export interface Extra {
   action: "destroy";
   kind: "extra" | "different";
-  because: "row_gone" | "not_claimed" | "value";
+  reason: "row_gone" | "not_claimed" | "value";
   record: ClaimRecord;
 }
 
@@ -30,7 +30,7 @@ export interface Extra {
 export type Drift = Missing | Different | Extra;
 
 /** A drift that nothing is done about, and why: `other_cell` and `duplicate` need a person. */
-export type LeftBecause =
+export type SkipReason =
   /** Another cell has the name. */
   | "other_cell"
   /** Two rows of this cell have the same name. */
@@ -44,7 +44,7 @@ export type LeftBecause =
   /** The claim is of a table or column that this run does not look at. */
   | "not_verified"
   /** A row still needs the name, so its claim is not given up. */
-  | "wanted"
+  | "needed"
   /** It was put right by somebody else meanwhile, or changed again. */
   | "changed";
 

@@ -20,21 +20,32 @@ const count = (number: number, one: string, many = `${one}s`): string =>
 
 /** A report for a person to read. For a machine, the report itself is JSON. */
 export function formatReport(report: VerificationReport): string {
-  const { status, applied, cell, counts, tables, items, itemsLeftOut, durationMs, question, next, resumed } =
-    report;
+  const {
+    status,
+    applied,
+    cell,
+    counts,
+    tables,
+    items,
+    itemsOmitted,
+    durationMs,
+    approvalReason,
+    next,
+    resumed,
+  } = report;
   const lines = [
-    `Verification of cell ${cell}${applied ? "" : " (dry run: nothing was changed)"}${resumed ? ", resumed" : ""}: ${HEADLINES[status]}${question === undefined ? "" : `: ${question}`}`,
+    `Verification of cell ${cell}${applied ? "" : " (dry run: nothing was changed)"}${resumed ? ", resumed" : ""}: ${HEADLINES[status]}${approvalReason === undefined ? "" : `: ${approvalReason}`}`,
     `${count(counts.rows, "row")} with ${count(counts.claims, "name")} in ${(durationMs / 1_000).toFixed(1)} s; ${count(counts.records, "record")} sent by the coordinator${equalText(counts)}`,
     `found: ${count(counts.missing, "missing", "missing")}, ${count(counts.different, "different", "different")}, ${count(counts.extra, "extra", "extra")}`,
     `done: ${count(counts.created, "claim")} created, ${counts.replaced} replaced, ${counts.destroyed} given up`,
   ];
-  const left = leftText(counts);
-  if (left !== "") lines.push(`left alone: ${left}`);
+  const skipped = skippedText(counts);
+  if (skipped !== "") lines.push(`left alone: ${skipped}`);
   const names = Object.keys(tables);
   if (names.length > 1)
     for (const name of names) lines.push(tableText(name, tables[name] as VerificationCounts));
   if (items.length > 0) lines.push("", ...items.map(itemText));
-  if (itemsLeftOut > 0) lines.push(`… and ${itemsLeftOut.toLocaleString("en")} more`);
+  if (itemsOmitted > 0) lines.push(`… and ${itemsOmitted.toLocaleString("en")} more`);
   if (next !== undefined)
     lines.push(
       `the next run goes on with: ${next.source}, after ${next.after === "" ? "the beginning" : `id ${next.after}`} (${next.pass})`,
@@ -48,13 +59,13 @@ const equalText = ({ ranges, equalRanges }: VerificationCounts): string =>
 const tableText = (source: string, { rows, missing, different, extra }: VerificationCounts): string =>
   `  ${source}: ${count(rows, "row")}, ${missing} missing, ${different} different, ${extra} extra`;
 
-function leftText({
+function skippedText({
   recent,
   leased,
   otherCell,
   duplicates,
   unnameable,
-  wanted,
+  needed,
   notVerified,
   changed,
 }: VerificationCounts): string {
@@ -63,7 +74,7 @@ function leftText({
     [duplicates, "used by two rows"],
     [unnameable, "not a name"],
     [notVerified, "of what is not looked at"],
-    [wanted, "wanted by a row"],
+    [needed, "wanted by a row"],
     [recent, "changed just now"],
     [leased, "leased at the moment"],
     [changed, "changed meanwhile"],
@@ -80,7 +91,7 @@ const SIGNS: Record<VerificationItem["action"], string> = {
   none: "!",
 };
 
-const WHY: Record<VerificationItem["because"], string> = {
+const WHY: Record<VerificationItem["reason"], string> = {
   no_claim: "the row's name has no claim",
   value: "the row has another name now",
   row: "the claim names another row",
@@ -92,14 +103,14 @@ const WHY: Record<VerificationItem["because"], string> = {
   not_a_name: "the value cannot be a name",
 };
 
-const LEFT: Record<NonNullable<VerificationItem["left"]>, string> = {
+const SKIP_REASONS: Record<NonNullable<VerificationItem["skipReason"]>, string> = {
   other_cell: "another cell has the name",
   duplicate: "two rows have the name",
   unnameable: "it cannot be a name",
   leased: "a lease holds it at the moment",
   recent: "it was changed just now",
   not_verified: "it is of a table or column that is not looked at",
-  wanted: "a row still needs the name",
+  needed: "a row still needs the name",
   changed: "it was changed meanwhile",
 };
 
@@ -107,17 +118,22 @@ function itemText({
   action,
   bucket,
   source,
-  because,
+  reason,
   claim,
   outcome,
-  left,
+  skipReason,
   detail,
 }: VerificationItem): string {
   const was =
     claim === undefined
       ? ""
       : ` (claimed as ${JSON.stringify(claim.value)} by ${claim.source.type} ${claim.source.id})`;
-  const what = `${SIGNS[action]} ${bucket.type} ${JSON.stringify(bucket.value)} of ${source.type} ${source.id}${was}: ${WHY[because]}`;
-  const end = left === undefined ? (outcome === "planned" ? "" : `; ${outcome}`) : `; left: ${LEFT[left]}`;
+  const what = `${SIGNS[action]} ${bucket.type} ${JSON.stringify(bucket.value)} of ${source.type} ${source.id}${was}: ${WHY[reason]}`;
+  const end =
+    skipReason === undefined
+      ? outcome === "planned"
+        ? ""
+        : `; ${outcome}`
+      : `; left: ${SKIP_REASONS[skipReason]}`;
   return `${what}${detail === undefined ? "" : ` (${detail})`}${end}`;
 }

@@ -1,6 +1,6 @@
 import type { Record as ClaimRecord } from "../../client/wire.ts";
 import { differenceOf, isLeased } from "./compare.ts";
-import type { Different, LeftBecause, Missing } from "./drift.ts";
+import type { Different, SkipReason, Missing } from "./drift.ts";
 import { isSame } from "./row-names.ts";
 import type { VerificationPorts, VerifiedTable } from "./ports.ts";
 
@@ -23,12 +23,13 @@ export function judge(
   drift: Missing,
   holder: Holder,
   tables: readonly VerifiedTable[],
-): Different | LeftBecause {
+): Different | SkipReason {
   if (holder === "other") return "other_cell";
   if (holder === undefined || isSame(drift.want, holder)) return "changed";
   if (isLeased(holder)) return "leased";
   const its = tables.find(({ source }) => source === holder.source.type);
   // Of a table that is seen whole, it is known as well that it does not claim such names at all any more.
-  const isVerified = its !== undefined && (its.isWhole || its.bucketTypes.includes(holder.bucket.type));
+  const isVerified =
+    its !== undefined && (its.hasEveryAttribute || its.bucketTypes.includes(holder.bucket.type));
   return isVerified ? differenceOf(drift.want, holder) : "not_verified";
 }

@@ -10,7 +10,7 @@ export interface VerificationLoopOptions extends Omit<VerifyOptions, "signal" | 
   /** Between the starts of two verifications: 8 h by default. Cells start at times of their own, spread over it. */
   everyMs?: number;
   /** Of runs that compare everything instead of digests: each 21st by default, about one a week. 0: none. */
-  wholeEvery?: number;
+  fullEvery?: number;
   /** Before a run that could not go on is tried again: 60 s by default, more or less by a half. */
   retryMs?: number;
   /** After every run. */
@@ -19,7 +19,7 @@ export interface VerificationLoopOptions extends Omit<VerifyOptions, "signal" | 
 
 const EVERY_MS = 28_800_000;
 const RETRY_MS = 60_000;
-const WHOLE_EVERY = 21;
+const FULL_EVERY = 21;
 
 /** Until the next time. */
 const ENDS: ReadonlySet<VerificationStatus> = new Set(["done", "needs_approval", "not_due"] as const);
@@ -55,17 +55,17 @@ export class VerificationLoop {
     const { everyMs = EVERY_MS } = options;
     if (!(everyMs >= 1_000 && everyMs <= MAX_TIMER_MS))
       throw invalidArgument("everyMs", `must be from 1,000 to ${MAX_TIMER_MS}`);
-    const { retryMs = RETRY_MS, wholeEvery = WHOLE_EVERY } = options;
+    const { retryMs = RETRY_MS, fullEvery = FULL_EVERY } = options;
     if (!(retryMs >= 1 && retryMs <= MAX_TIMER_MS))
       throw invalidArgument("retryMs", `must be from 1 to ${MAX_TIMER_MS}`);
-    if (!(Number.isSafeInteger(wholeEvery) && wholeEvery >= 0))
-      throw invalidArgument("wholeEvery", "must be a whole number from 0 on");
+    if (!(Number.isSafeInteger(fullEvery) && fullEvery >= 0))
+      throw invalidArgument("fullEvery", "must be a whole number from 0 on");
     // Before the first run, which may be hours away.
     settingsOf(options);
     this.#done = this.#loop();
   }
 
-  /** Resolves when the run that is under way, if any, has ended; it ends after the stretch that it is at, and goes on the next time. */
+  /** Resolves when the run that is under way, if any, has ended; it ends after the segment that it is at, and goes on the next time. */
   async stop(): Promise<void> {
     this.#stop.abort();
     await this.#done;
@@ -85,13 +85,13 @@ export class VerificationLoop {
   async #verification(period: number, periodMs: number): Promise<void> {
     const {
       everyMs: _,
-      wholeEvery = WHOLE_EVERY,
+      fullEvery = FULL_EVERY,
       retryMs = RETRY_MS,
       onRun,
       digests,
       ...options
     } = this.#options;
-    const isWhole = wholeEvery > 0 && period % wholeEvery === 0;
+    const isFull = fullEvery > 0 && period % fullEvery === 0;
     // Another process may have done it meanwhile.
     const unlessDoneWithinMs = periodMs / 2;
     while (!this.#stop.signal.aborted) {
@@ -101,7 +101,7 @@ export class VerificationLoop {
         report = await this.#verify({
           unlessDoneWithinMs,
           ...options,
-          digests: isWhole ? false : digests,
+          digests: isFull ? false : digests,
           signal: this.#stop.signal,
         });
       } catch (error) {

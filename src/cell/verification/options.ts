@@ -1,6 +1,6 @@
 import { defaultLimits } from "../../core/limits.ts";
 import { invalidArgument } from "../errors.ts";
-import type { TakenAtOnce } from "./ports.ts";
+import type { CallLimits } from "./ports.ts";
 import type { VerificationItem } from "./report.ts";
 
 export interface VerifyOptions {
@@ -10,7 +10,7 @@ export interface VerifyOptions {
   recentMs?: number;
   /** Compares digests first, so that what is equal is not sent: true by default. Now and then a run should be without. */
   digests?: boolean | undefined;
-  /** Ends after the stretch during which this time is up; the next run goes on there, unless it is a dry one. No limit by default. */
+  /** Ends after the segment during which this time is up; the next run goes on there, unless it is a dry one. No limit by default. */
   maxMs?: number;
   /** Asks before more than this share of the claims that were seen would change: 0.1 by default, once there are 100 changes. 1, as for a backfill: never. */
   maxShare?: number;
@@ -37,11 +37,11 @@ export interface VerifyOptions {
 
 export interface VerificationProgress {
   /** Names are taken in the first pass and given up in the second. */
-  pass: "names" | "extras";
+  pass: "claim" | "release";
   source: string;
   /** Of this table and pass; of the second one, the part in which there is something to give up. */
   rows: number;
-  ofRows: number;
+  totalRows: number;
   changes: number;
   rowsPerSecond: number;
   /** Of this table and pass; undefined while nobody can tell. */
@@ -53,7 +53,7 @@ export type Settings = Required<Omit<VerifyOptions, "digests" | "signal" | "onPr
 } & Pick<VerifyOptions, "signal" | "onProgress" | "onItem">;
 
 /** Changes that are never asked about: in a small table, a few are a large share. */
-export const UNASKED_CHANGES = 100;
+export const CHANGES_WITHOUT_APPROVAL = 100;
 
 const defaults = {
   apply: false,
@@ -72,7 +72,7 @@ const defaults = {
 } as const;
 
 /** What the coordinator takes at once, unless told otherwise; and what can be read without a pause. */
-const MOST = {
+const MAXIMA = {
   pageRows: defaultLimits.maxPageItems,
   rangeRows: 1_000,
   digestRanges: defaultLimits.digestRanges,
@@ -80,9 +80,9 @@ const MOST = {
 };
 
 /** With what the coordinator takes at once. */
-export const within = (
+export const limitedTo = (
   settings: Settings,
-  { maxPageItems, digestRanges, batchOps }: TakenAtOnce,
+  { maxPageItems, digestRanges, batchOps }: CallLimits,
 ): Settings => ({
   ...settings,
   pageRows: Math.min(settings.pageRows, maxPageItems),
@@ -96,8 +96,8 @@ export function settingsOf(options: VerifyOptions): Settings {
   const settings: Settings = { ...defaults, ...given };
   for (const name of ["pageRows", "rangeRows", "digestRanges", "leaseOps"] as const) {
     const value = settings[name];
-    if (!Number.isSafeInteger(value) || value < 1 || value > MOST[name])
-      throw invalidArgument(name, `must be a whole number from 1 to ${MOST[name]}`);
+    if (!Number.isSafeInteger(value) || value < 1 || value > MAXIMA[name])
+      throw invalidArgument(name, `must be a whole number from 1 to ${MAXIMA[name]}`);
   }
   for (const name of ["recentMs", "maxMs", "maxChanges", "maxItems", "unlessDoneWithinMs"] as const) {
     if (!(settings[name] >= 0)) throw invalidArgument(name, "must be 0 or more");

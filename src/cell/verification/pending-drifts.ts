@@ -1,13 +1,13 @@
 import type { Recency } from "./compare.ts";
 import type { Drift } from "./drift.ts";
 
-export interface Together {
+export interface DriftGroup {
   drifts: Drift[];
   recency: Recency;
 }
 
 /** Drifts that wait for others, to be put right together: a lease costs much the same for one claim as for some hundreds. */
-export class Pending {
+export class PendingDrifts {
   readonly #most: number;
   #drifts: Drift[] = [];
   #recency: Recency | undefined;
@@ -35,12 +35,12 @@ export class Pending {
   }
 
   /** `isLast`: nothing comes behind them that would be worth the wait. */
-  *take(isLast: boolean): Generator<Together> {
+  *take(isLast: boolean): Generator<DriftGroup> {
     while (this.#recency !== undefined && this.#drifts.length >= (isLast ? 1 : this.#most)) {
       const drifts = this.#drifts.splice(0, this.#most);
-      const together = { drifts, recency: this.#recency };
+      const group = { drifts, recency: this.#recency };
       if (this.#drifts.length === 0) this.#recency = undefined;
-      yield together;
+      yield group;
     }
   }
 }

@@ -30,7 +30,7 @@ export interface VerifiedTable {
   /** Those that can be told from all others of the table. */
   bucketTypes: readonly Bucket["type"][];
   /** All columns are switched on. */
-  isWhole: boolean;
+  hasEveryAttribute: boolean;
   count(range: IdRange): Promise<number>;
   /** Rows of a range, in source order. */
   page(range: IdRange & { limit: number }): Promise<VerifiedRow[]>;
@@ -53,22 +53,22 @@ export interface RangeDigest {
   newestUpdatedAtMs: number | undefined;
 }
 
-type Asked = Pick<VerifiedTable, "source" | "bucketTypes">;
+type TableSelection = Pick<VerifiedTable, "source" | "bucketTypes">;
 
 /** The cell's records at the coordinator. Every call throws rather than leave anything out. */
 export interface VerifiedRecords {
-  list(page: Asked & IdRange & { pageSize: number }): Promise<RecordPage>;
+  list(page: TableSelection & IdRange & { pageSize: number }): Promise<RecordPage>;
   /** One for each range, in order. */
   digests(
-    asked: Asked & { ranges: readonly IdRange[] },
+    asked: TableSelection & { ranges: readonly IdRange[] },
   ): Promise<{ asOfMs: number; digests: readonly RangeDigest[] }>;
   /** In order. Undefined: nobody has the name. `"other"`: another cell. */
   lookup(buckets: readonly Bucket[]): Promise<readonly (ClaimRecord | "other" | undefined)[]>;
 }
 
-/** `undone`: the lease was rolled back by somebody else, which is an alarm of its own. */
-export type Mended =
-  | { kind: "done" | "nothing" | "undone" }
+/** `rolled_back`: the lease was rolled back by somebody else, which is an alarm of its own. */
+export type RepairResult =
+  | { kind: "done" | "not_needed" | "rolled_back" }
   | { kind: "refused"; conflicts: readonly Conflict[] };
 
 /** By `rowKey`. */
@@ -76,7 +76,7 @@ export type LockedRows = ReadonlyMap<string, VerifiedRow>;
 
 export const rowKey = ({ type, id }: SourceRow): string => `${type}\n${id}`;
 
-export const givenUpKey = (key: string, { type, id }: SourceRow): string => `${key}\n${type}\n${id}`;
+export const releaseKey = (key: string, { type, id }: SourceRow): string => `${key}\n${type}\n${id}`;
 
 export interface QueuedRow extends SourceRow {
   leaseUuid: string;
@@ -90,21 +90,21 @@ export interface QueuePage {
 }
 
 /** What the coordinator takes at once. */
-export type TakenAtOnce = Pick<Limits, "maxPageItems" | "digestRanges" | "batchOps" | "lookupBuckets">;
+export type CallLimits = Pick<Limits, "maxPageItems" | "digestRanges" | "batchOps" | "lookupBuckets">;
 
 export interface VerificationPorts {
   /** Of the cell. */
   cell: string;
-  limits: TakenAtOnce;
+  limits: CallLimits;
   tables: readonly VerifiedTable[];
   records: VerifiedRecords;
   /**
    * One local transaction: keeps these rows from changing, lets `decide` tell from them as they are now what the lease is to do, and takes it; then the
-   * lease is committed. `nothing`: `decide` wanted none. `refused`: the coordinator names what stands in the way. Throws for all else.
+   * lease is committed. `not_needed`: `decide` wanted none. `refused`: the coordinator names what stands in the way. Throws for all else.
    */
-  mend(rows: readonly SourceRow[], decide: (rows: LockedRows) => Batch | undefined): Promise<Mended>;
-  /** Of these claims, by `givenUpKey`: those that saved deletions are still to give up. That lease will come, and does not know of epochs. */
-  givenUpLater(asked: ReadonlySet<string>): Promise<ReadonlySet<string>>;
+  repair(rows: readonly SourceRow[], decide: (rows: LockedRows) => Batch | undefined): Promise<RepairResult>;
+  /** Of these claims, by `releaseKey`: those that saved deletions are still to give up. That lease will come, and does not know of epochs. */
+  deferredReleases(asked: ReadonlySet<string>): Promise<ReadonlySet<string>>;
   slots: {
     /** Also renews it. */
     take(

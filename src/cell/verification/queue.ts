@@ -1,7 +1,7 @@
 import { chunkDefaults } from "../chunks.ts";
 import type { Different, Missing } from "./drift.ts";
 import { withHolders } from "./holders.ts";
-import { Mender, type Outcome } from "./repair.ts";
+import { Repairer, type DriftOutcome } from "./repair.ts";
 import { isSame, namesOf } from "./row-names.ts";
 import type { Settings } from "./options.ts";
 import {
@@ -16,42 +16,42 @@ import {
  * Rows that were saved although their lease was rolled back: they are known to lack their claims, so nobody waits until they are old, nor is asked.
  * Those whose names are theirs in the end leave the queue; the rest stays in it, for a person. Answers what could not be mended.
  */
-export async function mendQueued(
+export async function repairQueued(
   ports: VerificationPorts,
   settings: Settings,
   queued: readonly QueuedRow[],
-  report: (source: string, outcome: Outcome) => void,
+  report: (source: string, outcome: DriftOutcome) => void,
 ): Promise<(Missing | Different)[]> {
   // What a column that is switched off was about has to wait for it.
-  const tables = ports.tables.filter(({ isWhole }) => isWhole);
-  const left: (Missing | Different)[] = [];
+  const tables = ports.tables.filter(({ hasEveryAttribute }) => hasEveryAttribute);
+  const unrepaired: (Missing | Different)[] = [];
   for (const table of tables) {
     const ids = queued.filter(({ type }) => type === table.source).map(({ id }) => id);
     if (ids.length === 0) continue;
-    await mendRows(ports, settings, table, await table.read(ids), (outcome) => {
+    await repairRows(ports, settings, table, await table.read(ids), (outcome) => {
       report(table.source, outcome);
-      if (!outcome.done && outcome.drift.action !== "destroy") left.push(outcome.drift);
+      if (!outcome.done && outcome.drift.action !== "destroy") unrepaired.push(outcome.drift);
     });
   }
   const sources = new Set<string>(tables.map(({ source }) => source));
-  const open = new Set(left.map(({ want }) => rowKey(want.source)));
-  const settled = queued.filter((row) => sources.has(row.type) && !open.has(rowKey(row)));
-  if (settled.length > 0) await ports.queue.remove(settled);
-  return left;
+  const open = new Set(unrepaired.map(({ want }) => rowKey(want.source)));
+  const repaired = queued.filter((row) => sources.has(row.type) && !open.has(rowKey(row)));
+  if (repaired.length > 0) await ports.queue.remove(repaired);
+  return unrepaired;
 }
 
-async function mendRows(
+async function repairRows(
   ports: VerificationPorts,
   settings: Settings,
   { source, bucketTypes }: VerifiedTable,
   rows: readonly VerifiedRow[],
-  report: (outcome: Outcome) => void,
+  report: (outcome: DriftOutcome) => void,
 ): Promise<void> {
-  const wanted = rows
+  const needed = rows
     .flatMap(({ claims }) => namesOf(claims).names)
-    .map((want): Missing => ({ action: "create", kind: "missing", because: "no_claim", want }));
+    .map((want): Missing => ({ action: "create", kind: "missing", reason: "no_claim", want }));
   const drifts: Missing[] = [];
-  for await (const [drift, holder] of withHolders(ports, wanted)) {
+  for await (const [drift, holder] of withHolders(ports, needed)) {
     if (holder !== undefined && holder !== "other" && isSame(drift.want, holder)) continue;
     drifts.push(drift);
   }
@@ -65,5 +65,5 @@ async function mendRows(
     upTo: undefined,
     pageSize: 1,
   });
-  await new Mender(ports, limits, 0, report).mend(drifts, { recentMs: settings.recentMs, asOfMs });
+  await new Repairer(ports, limits, 0, report).repair(drifts, { recentMs: settings.recentMs, asOfMs });
 }

@@ -3,16 +3,18 @@ import { bytesOf } from "../../core/ids.ts";
 import { CLAIM_BYTES, type ChunkLimits } from "../chunks.ts";
 import type { SourceRow } from "../changes.ts";
 import { isRecentRecord, isRecentRow, type Recency } from "./compare.ts";
-import { rowOf, type Different, type Drift, type LeftBecause, type Missing } from "./drift.ts";
+import { rowOf, type Different, type Drift, type SkipReason, type Missing } from "./drift.ts";
 import { judge, withHolders } from "./holders.ts";
 import { keyOfRecord, namesOf, type NamedClaim } from "./row-names.ts";
 import { rowKey, type LockedRows, type VerificationPorts } from "./ports.ts";
 
 /** What became of a drift. */
-export type Outcome = { drift: Drift; done: true } | { drift: Drift; done: false; left: LeftBecause };
+export type DriftOutcome =
+  | { drift: Drift; done: true }
+  | { drift: Drift; done: false; skipReason: SkipReason };
 
 /** Others may take and give up names meanwhile, so what a begin was refused for is left out, and the rest tried again; but not for ever. */
-const TRIES = 4;
+const ATTEMPTS = 4;
 
 type Todo = { drift: Drift; op: Op };
 type OpOf<List extends "creates" | "replaces" | "destroys"> = {
@@ -22,20 +24,25 @@ type OpOf<List extends "creates" | "replaces" | "destroys"> = {
 type Op = OpOf<"creates"> | OpOf<"replaces"> | OpOf<"destroys">;
 
 /** What a mender works with. */
-type Ports = Pick<VerificationPorts, "mend" | "records" | "tables" | "limits">;
+type Ports = Pick<VerificationPorts, "repair" | "records" | "tables" | "limits">;
 
 /**
  * Puts claims right. What was read may be old, so each drift is judged again while its rows are locked, and names the epoch of the claim that it is
  * about (rules V2, B10): what changed meanwhile is left alone.
  */
-export class Mender {
+export class Repairer {
   readonly #ports: Ports;
   readonly #limits: ChunkLimits;
   readonly #rowRecentMs: number;
-  readonly #report: (outcome: Outcome) => void;
+  readonly #report: (outcome: DriftOutcome) => void;
 
   /** `rowRecentMs`: rows that were changed within this time are left alone. Rows that would lose a claim to them are protected by the recency of what was read. */
-  constructor(ports: Ports, limits: ChunkLimits, rowRecentMs: number, report: (outcome: Outcome) => void) {
+  constructor(
+    ports: Ports,
+    limits: ChunkLimits,
+    rowRecentMs: number,
+    report: (outcome: DriftOutcome) => void,
+  ) {
     this.#ports = ports;
     this.#limits = limits;
     this.#rowRecentMs = rowRecentMs;
@@ -43,7 +50,7 @@ export class Mender {
   }
 
   /** Throws what makes going on useless, such as a coordinator that cannot be reached; every drift before that was reported. */
-  async mend(drifts: readonly Drift[], recency: Recency): Promise<void> {
+  async repair(drifts: readonly Drift[], recency: Recency): Promise<void> {
     const taken: Missing[] = [];
     for (const chunk of chunksOf(drifts, this.#limits)) taken.push(...(await this.#chunk(chunk, recency)));
     const changes = await this.#holders(taken);
@@ -55,7 +62,7 @@ export class Mender {
     const changes: Different[] = [];
     for await (const [drift, found] of withHolders(this.#ports, taken)) {
       const judged = judge(drift, found, this.#ports.tables);
-      if (typeof judged === "string") this.#leave(drift, judged);
+      if (typeof judged === "string") this.#skip(drift, judged);
       else changes.push(judged);
     }
     return changes;
@@ -64,32 +71,32 @@ export class Mender {
   /** One lease. Answers the creates that stumbled over a claim of this cell. */
   async #chunk(drifts: readonly Drift[], recency: Recency): Promise<Missing[]> {
     const taken: Missing[] = [];
-    let left = [...drifts];
-    for (let tried = 0; left.length > 0; tried += 1) {
-      if (tried === TRIES) {
-        for (const drift of left) this.#leave(drift, "changed");
+    let remaining = [...drifts];
+    for (let attempt = 0; remaining.length > 0; attempt += 1) {
+      if (attempt === ATTEMPTS) {
+        for (const drift of remaining) this.#skip(drift, "changed");
         break;
       }
-      const { todo, mended } = await this.#lease(left, recency);
-      if (mended.kind === "undone") {
-        for (const { drift } of todo) this.#leave(drift, "changed");
+      const { todo, result } = await this.#lease(remaining, recency);
+      if (result.kind === "rolled_back") {
+        for (const { drift } of todo) this.#skip(drift, "changed");
         break;
       }
-      if (mended.kind !== "refused") {
+      if (result.kind !== "refused") {
         for (const { drift } of todo) this.#report({ drift, done: true });
         break;
       }
       const refused = new Set<Drift>();
-      for (const conflict of mended.conflicts) {
+      for (const conflict of result.conflicts) {
         const drift = driftOf(todo, conflict);
         if (drift === undefined) continue;
         refused.add(drift);
         if (drift.action === "create" && conflict.kind === "taken" && conflict.owner === "self")
           taken.push(drift);
-        else this.#leave(drift, reasonOf(conflict));
+        else this.#skip(drift, skipReasonOf(conflict));
       }
       if (refused.size === 0) throw new Error("a lease was refused for conflicts that are none of its own");
-      left = todo.map(({ drift }) => drift).filter((drift) => !refused.has(drift));
+      remaining = todo.map(({ drift }) => drift).filter((drift) => !refused.has(drift));
     }
     return taken;
   }
@@ -97,26 +104,26 @@ export class Mender {
   async #lease(
     drifts: readonly Drift[],
     recency: Recency,
-  ): Promise<{ todo: Todo[]; mended: Awaited<ReturnType<VerificationPorts["mend"]>> }> {
+  ): Promise<{ todo: Todo[]; result: Awaited<ReturnType<VerificationPorts["repair"]>> }> {
     const rows = new Map(drifts.flatMap(rowsOf).map((row) => [rowKey(row), row]));
     let todo: Todo[] = [];
-    let left: { drift: Drift; left: LeftBecause }[] = [];
-    const mended = await this.#ports.mend([...rows.values()], (locked) => {
+    let skipped: { drift: Drift; skipReason: SkipReason }[] = [];
+    const result = await this.#ports.repair([...rows.values()], (locked) => {
       // A transaction may be tried again: only the last time counts.
-      [todo, left] = [[], []];
+      [todo, skipped] = [[], []];
       for (const drift of drifts) {
-        const op = opOf(drift, locked, this.#rowRecentMs, recency);
-        if (typeof op === "string") left.push({ drift, left: op });
+        const op = opFor(drift, locked, this.#rowRecentMs, recency);
+        if (typeof op === "string") skipped.push({ drift, skipReason: op });
         else todo.push({ drift, op });
       }
       return todo.length === 0 ? undefined : batchOf(todo);
     });
-    for (const each of left) this.#leave(each.drift, each.left);
-    return { todo, mended };
+    for (const each of skipped) this.#skip(each.drift, each.skipReason);
+    return { todo, result };
   }
 
-  #leave(drift: Drift, left: LeftBecause): void {
-    this.#report({ drift, done: false, left });
+  #skip(drift: Drift, skipReason: SkipReason): void {
+    this.#report({ drift, done: false, skipReason });
   }
 }
 
@@ -127,15 +134,15 @@ function rowsOf(drift: Drift): SourceRow[] {
 }
 
 /** What is to be done about a drift, judged by the rows as they are now, locked. */
-function opOf(drift: Drift, locked: LockedRows, rowRecentMs: number, recency: Recency): Op | LeftBecause {
+function opFor(drift: Drift, locked: LockedRows, rowRecentMs: number, recency: Recency): Op | SkipReason {
   const own = rowKey(rowOf(drift));
   // A row that would lose its claim to this one is protected as any other.
   if (rowsOf(drift).some((row) => isYoung(locked, row, rowKey(row) === own ? rowRecentMs : recency.recentMs)))
     return "recent";
   if (drift.action === "destroy") {
-    const { record, because } = drift;
+    const { record, reason } = drift;
     // A row that was there and is not found by its id any more: gone a moment ago, or not found for another reason. The next run will see.
-    if (because !== "row_gone" && !locked.has(rowKey(record.source))) return "changed";
+    if (reason !== "row_gone" && !locked.has(rowKey(record.source))) return "changed";
     if (hasName(locked, record.source, keyOfRecord(record))) return "changed";
     return { list: "destroys", body: { bucket: record.bucket, source: record.source, epoch: record.epoch } };
   }
@@ -177,19 +184,19 @@ function driftOf(todo: readonly Todo[], { list, index }: Conflict): Drift | unde
 }
 
 /** Of a claim that is another one by now, or gone, somebody else has taken care. */
-function reasonOf({ kind, owner }: Conflict): LeftBecause {
+function skipReasonOf({ kind, owner }: Conflict): SkipReason {
   if (kind === "leased") return "leased";
   return kind === "taken" || (kind === "not_owner" && owner === "other") ? "other_cell" : "changed";
 }
 
 /** Under every limit of a begin, and each name once: the coordinator takes no batch that has one twice. Those wait for another one. */
 function* chunksOf(drifts: readonly Drift[], limits: ChunkLimits): Generator<Drift[]> {
-  for (let left = drifts; left.length > 0;) {
+  for (let remaining = drifts; remaining.length > 0;) {
     const chunk: Drift[] = [];
     const rest: Drift[] = [];
     const keys = new Set<string>();
     let bytes = 0;
-    for (const drift of left) {
+    for (const drift of remaining) {
       const key = drift.action === "destroy" ? keyOfRecord(drift.record) : drift.want.key;
       const size =
         bytesOf((drift.action === "destroy" ? drift.record : drift.want).bucket.value) + CLAIM_BYTES;
@@ -202,6 +209,6 @@ function* chunksOf(drifts: readonly Drift[], limits: ChunkLimits): Generator<Dri
       }
     }
     yield chunk;
-    left = rest;
+    remaining = rest;
   }
 }

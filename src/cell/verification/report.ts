@@ -1,5 +1,5 @@
 import type { Bucket, Source, Subject } from "../../client/wire.ts";
-import { rowOf, type Drift, type LeftBecause } from "./drift.ts";
+import { rowOf, type Drift, type SkipReason } from "./drift.ts";
 import type { NamedClaim } from "./row-names.ts";
 
 export type VerificationStatus =
@@ -45,7 +45,7 @@ export interface VerificationCounts {
   duplicates: number;
   unnameable: number;
   /** Claims that are not given up, because a row needs the name and could not be given it yet. */
-  wanted: number;
+  needed: number;
   /** Of a table or column that this run does not look at: another row's names, perhaps. */
   notVerified: number;
   /** Changed by others between the reading and the mending. */
@@ -69,7 +69,7 @@ export const noCounts = (): VerificationCounts => ({
   otherCell: 0,
   duplicates: 0,
   unnameable: 0,
-  wanted: 0,
+  needed: 0,
   notVerified: 0,
   changed: 0,
 });
@@ -77,7 +77,7 @@ export const noCounts = (): VerificationCounts => ({
 /** One claim that is not as it should be. */
 export interface VerificationItem {
   kind: "missing" | "different" | "extra" | "duplicate" | "unnameable";
-  because: Drift["because"] | "two_rows" | "not_a_name";
+  reason: Drift["reason"] | "two_rows" | "not_a_name";
   source: Source;
   bucket: Bucket;
   /** Of the row; missing where the row is gone. */
@@ -85,9 +85,9 @@ export interface VerificationItem {
   /** What the coordinator has, where that is something else. */
   claim?: { value: string; subject: Subject; source: Source; epoch: number };
   action: "create" | "replace" | "destroy" | "none";
-  outcome: "planned" | "done" | "left";
+  outcome: "planned" | "done" | "skipped";
   /** Why nothing is done about it. */
-  left?: LeftBecause;
+  skipReason?: SkipReason;
   /** In words, where there is more to say. */
   detail?: string;
 }
@@ -106,37 +106,41 @@ export interface VerificationReport {
   tables: Record<string, VerificationCounts>;
   /** The first ones of this run: see `maxItems`. */
   items: VerificationItem[];
-  itemsLeftOut: number;
+  itemsOmitted: number;
   /** Where the next run goes on. */
   next?: { pass: string; source: string; after: string };
   /** What `needs_approval` asks. */
-  question?: string;
+  approvalReason?: string;
   /** Of `no_slot`. */
   retryAfterMs?: number;
 }
 
 const OUTCOME_COUNTS = { create: "created", replace: "replaced", destroy: "destroyed" } as const;
-const LEFT_COUNTS: Partial<Record<LeftBecause, keyof VerificationCounts>> = {
+const SKIP_COUNTS: Partial<Record<SkipReason, keyof VerificationCounts>> = {
   other_cell: "otherCell",
   duplicate: "duplicates",
   leased: "leased",
   recent: "recent",
   changed: "changed",
-  wanted: "wanted",
+  needed: "needed",
   not_verified: "notVerified",
 };
 
 export const actionCount = ({ action }: Drift): keyof VerificationCounts => OUTCOME_COUNTS[action];
-export const leftCount = (left: LeftBecause): keyof VerificationCounts | undefined => LEFT_COUNTS[left];
+export const skipCount = (skipReason: SkipReason): keyof VerificationCounts | undefined =>
+  SKIP_COUNTS[skipReason];
 
-export function itemOf(drift: Drift, outcome: Pick<VerificationItem, "outcome" | "left">): VerificationItem {
-  const { action, kind, because } = drift;
+export function itemOf(
+  drift: Drift,
+  outcome: Pick<VerificationItem, "outcome" | "skipReason">,
+): VerificationItem {
+  const { action, kind, reason } = drift;
   const { bucket } = drift.action === "destroy" ? drift.record : drift.want;
   const subject = drift.action === "destroy" ? undefined : drift.want.subject;
   const record = drift.action === "create" ? undefined : drift.record;
   return {
     kind,
-    because,
+    reason,
     source: rowOf(drift) as Source,
     bucket,
     ...(subject === undefined ? {} : { subject }),
@@ -157,11 +161,11 @@ export function itemOf(drift: Drift, outcome: Pick<VerificationItem, "outcome" |
 
 export const duplicateItem = ({ bucket, source, subject }: NamedClaim): VerificationItem => ({
   kind: "duplicate",
-  because: "two_rows",
+  reason: "two_rows",
   source,
   bucket,
   subject,
   action: "none",
-  outcome: "left",
-  left: "duplicate",
+  outcome: "skipped",
+  skipReason: "duplicate",
 });

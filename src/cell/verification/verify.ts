@@ -1,12 +1,12 @@
 import { v7 as uuidv7 } from "uuid";
-import { settingsOf, within, type VerifyOptions } from "./options.ts";
-import { firstPlace, readPlace } from "./cursor.ts";
+import { settingsOf, limitedTo, type VerifyOptions } from "./options.ts";
+import { initialCursor, readCursor } from "./cursor.ts";
 import type { VerificationPorts } from "./ports.ts";
 import type { VerificationReport } from "./report.ts";
-import { Run } from "./run.ts";
-import { Slot } from "./held-slot.ts";
+import { VerificationRun } from "./run.ts";
+import { HeldSlot } from "./held-slot.ts";
 
-/** A run that could not go on. What it had done until then is done, and its place is stored. */
+/** A run that could not go on. What it had done until then is done, and its cursor is stored. */
 export class VerificationAborted extends Error {
   readonly report: VerificationReport;
 
@@ -28,10 +28,10 @@ export async function verify(
   ports: VerificationPorts,
   options: VerifyOptions = {},
 ): Promise<VerificationReport> {
-  const settings = within(settingsOf(options), ports.limits);
-  const slot = new Slot(ports.slots, uuidv7());
-  let run = new Run(ports, settings, slot, {
-    place: firstPlace(ports, !settings.digests),
+  const settings = limitedTo(settingsOf(options), ports.limits);
+  const slot = new HeldSlot(ports.slots, uuidv7());
+  let run = new VerificationRun(ports, settings, slot, {
+    cursor: initialCursor(ports, !settings.digests),
     isResumed: false,
     text: undefined,
   });
@@ -39,12 +39,14 @@ export async function verify(
     const taken = await slot.take();
     if (!taken.isTaken) return { ...run.report("no_slot"), retryAfterMs: taken.retryAfterMs };
     // Only now: whoever had the slot until a moment ago has moved it on.
-    const { text, place, spent, doneMs } = await readPlace(ports, !settings.digests);
+    const { text, cursor, changes, doneMs } = await readCursor(ports, !settings.digests);
     if (doneMs !== undefined && doneMs < settings.unlessDoneWithinMs) return run.report("not_due");
     if (settings.apply) {
-      const isResumed = place !== undefined && !settings.startOver;
-      const first = isResumed ? place : firstPlace(ports, !settings.digests, settings.startOver ? 0 : spent);
-      run = new Run(ports, settings, slot, { place: first, isResumed, text });
+      const isResumed = cursor !== undefined && !settings.startOver;
+      const first = isResumed
+        ? cursor
+        : initialCursor(ports, !settings.digests, settings.startOver ? 0 : changes);
+      run = new VerificationRun(ports, settings, slot, { cursor: first, isResumed, text });
     }
     return await run.run();
   } catch (error) {

@@ -3,7 +3,7 @@ import { eq, sql } from "drizzle-orm";
 import { bigint, int, mysqlTable, varchar } from "drizzle-orm/mysql-core";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { claimable, type Claimable } from "../../../src/cell/claimable.ts";
-import type { Ran } from "../../../src/cell/local.ts";
+import type { TransactionResult } from "../../../src/cell/local.ts";
 import { isSkipped } from "../../support/databases/available.ts";
 import { Installed, type Tx } from "./server.ts";
 
@@ -191,7 +191,7 @@ describe.skipIf(isSkipped("MariaDB"))("rows on MariaDB", () => {
   });
 });
 
-function valueOf<T>(ran: Ran<T>): T {
+function valueOf<T>(ran: TransactionResult<T>): T {
   if (ran.kind === "committed") return ran.value;
   throw ran.error;
 }

@@ -43,18 +43,18 @@ const record = (
 };
 
 const brief = (drift: Drift): string =>
-  `${drift.action} ${drift.action === "destroy" ? drift.record.bucket.value : drift.want.bucket.value}: ${drift.kind} ${drift.because}`;
+  `${drift.action} ${drift.action === "destroy" ? drift.record.bucket.value : drift.want.bucket.value}: ${drift.kind} ${drift.reason}`;
 const found = (rows: VerifiedRow[], records: ClaimRecord[]) => {
-  const { drifts, wanted, recent, leased, duplicates } = compare(rows, records, recency);
+  const { drifts, neededKeys, recent, leased, duplicates } = compare(rows, records, recency);
   return {
     drifts: drifts.map(brief),
-    wanted,
+    neededKeys,
     recent,
     leased,
     duplicates: duplicates.map(({ source }) => source.id),
   };
 };
-const none = { drifts: [], wanted: [], recent: 0, leased: 0, duplicates: [] };
+const none = { drifts: [], neededKeys: [], recent: 0, leased: 0, duplicates: [] };
 
 describe("compare", () => {
   test("what says the same is no drift, whatever the order", () => {
@@ -91,12 +91,12 @@ describe("compare", () => {
     expect(found([row("1", ["new"], 1_000)], [record("old", "1")])).toEqual({
       ...none,
       recent: 1,
-      wanted: ["USERNAMES\nnew"],
+      neededKeys: ["USERNAMES\nnew"],
     });
     // Also where another row could take the name over.
     expect(found([row("1", ["new"], 1_000), row("2", ["OLD"])], [record("old", "1")])).toMatchObject({
       drifts: [],
-      wanted: ["USERNAMES\nnew", "USERNAMES\nold"],
+      neededKeys: ["USERNAMES\nnew", "USERNAMES\nold"],
     });
   });
 
@@ -110,7 +110,7 @@ describe("compare", () => {
     expect(found([row("2", ["x"])], [record("x", "1", { ageMs: 5 })])).toEqual({
       ...none,
       recent: 1,
-      wanted: ["USERNAMES\nx"],
+      neededKeys: ["USERNAMES\nx"],
     });
   });
 
@@ -119,7 +119,11 @@ describe("compare", () => {
     const destroying = record("b", "2", { status: "LEASE_DESTROYING", lease_uuid: "l" });
     const replacing = record("c", "3", { lease_uuid: "l" });
     expect(found([], [creating, destroying, replacing])).toEqual({ ...none, leased: 3 });
-    expect(found([row("9", ["c"])], [replacing])).toEqual({ ...none, leased: 1, wanted: ["USERNAMES\nc"] });
+    expect(found([row("9", ["c"])], [replacing])).toEqual({
+      ...none,
+      leased: 1,
+      neededKeys: ["USERNAMES\nc"],
+    });
   });
 
   test("[V3] a name that another row has now is replaced, not given up; one that both have is not touched", () => {
@@ -130,7 +134,7 @@ describe("compare", () => {
     expect(found([row("1", ["A"]), row("2", ["a"])], [record("A", "1")])).toEqual({
       ...none,
       duplicates: ["2"],
-      wanted: ["USERNAMES\na"],
+      neededKeys: ["USERNAMES\na"],
     });
   });
 

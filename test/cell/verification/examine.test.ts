@@ -28,7 +28,7 @@ class World {
     name: "routes",
     source: "RAILS_TABLE_ROUTES",
     bucketTypes: ["ROUTES"],
-    isWhole: true,
+    hasEveryAttribute: true,
     count: async () => this.#sides.rows.length,
     page: async ({ limit, ...range }) => within(this.#sides.rows, range).slice(0, limit).map(rowOf),
     read: async () => [],

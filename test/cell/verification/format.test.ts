@@ -29,7 +29,7 @@ const report: VerificationReport = {
   items: [
     {
       kind: "missing",
-      because: "no_claim",
+      reason: "no_claim",
       source,
       bucket: { type: "USERNAMES", value: "ada\n" },
       subject,
@@ -38,19 +38,19 @@ const report: VerificationReport = {
     },
     {
       kind: "different",
-      because: "row",
+      reason: "row",
       source,
       bucket: { type: "USERNAMES", value: "Eve" },
       subject,
       claim: { value: "eve", subject, source: { ...source, id: "3" }, epoch: 9 },
       action: "replace",
-      outcome: "left",
-      left: "other_cell",
+      outcome: "skipped",
+      skipReason: "other_cell",
     },
   ],
-  itemsLeftOut: 1_000,
-  next: { pass: "names", source: "RAILS_TABLE_USERS", after: "1000" },
-  question: "1200 of 1200 claims seen so far would be changed, and maxShare allows 0.1",
+  itemsOmitted: 1_000,
+  next: { pass: "claim", source: "RAILS_TABLE_USERS", after: "1000" },
+  approvalReason: "1200 of 1200 claims seen so far would be changed, and maxShare allows 0.1",
 };
 
 test("a report for a person", () => {
@@ -64,7 +64,7 @@ test("a report for a person", () => {
     String.raw`+ USERNAMES "ada\n" of RAILS_TABLE_USERS 20: the row's name has no claim; done`,
     '~ USERNAMES "Eve" of RAILS_TABLE_USERS 20 (claimed as "eve" by RAILS_TABLE_USERS 3): the claim names another row; left: another cell has the name',
     "… and 1,000 more",
-    "the next run goes on with: RAILS_TABLE_USERS, after id 1000 (names)",
+    "the next run goes on with: RAILS_TABLE_USERS, after id 1000 (claim)",
   ]);
 });
 

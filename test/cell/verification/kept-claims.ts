@@ -11,7 +11,7 @@ const HOUR_MS = 3_600_000;
 const USERS = "RAILS_TABLE_USERS";
 const username = (value: string) => ({ type: "USERNAMES" as const, value });
 
-export function sparedSuite(dialect: Dialect, current: () => VerifiedCell): void {
+export function keptClaimsSuite(dialect: Dialect, current: () => VerifiedCell): void {
   const { users, emails, projects } = dialect.tables;
 
   describe("spares", () => {
@@ -71,13 +71,17 @@ export function sparedSuite(dialect: Dialect, current: () => VerifiedCell): void
       };
       await one.orm.update(projects).set({ path: "other-1" });
       const options = { apply: true, recentMs: 0 };
-      expect((await both("projects").verify(options)).items.map(({ left }) => left)).toEqual([
+      expect((await both("projects").verify(options)).items.map(({ skipReason }) => skipReason)).toEqual([
         "not_verified",
       ]);
       isOn.value = false;
-      expect((await both("both").verify(options)).items.map(({ left }) => left)).toEqual(["not_verified"]);
+      expect((await both("both").verify(options)).items.map(({ skipReason }) => skipReason)).toEqual([
+        "not_verified",
+      ]);
       isOn.value = true;
-      expect((await both("both").verify(options)).items.map(({ left }) => left)).toEqual(["duplicate"]);
+      expect((await both("both").verify(options)).items.map(({ skipReason }) => skipReason)).toEqual([
+        "duplicate",
+      ]);
       expect(await one.owners("USERNAMES", "other-1")).toEqual(["other-1: ACTIVE of 1 for 1"]);
     });
 
@@ -100,7 +104,7 @@ export function sparedSuite(dialect: Dialect, current: () => VerifiedCell): void
         digests: false,
         onProgress: ({ source }) => void (isLast ||= source === "RAILS_TABLE_PROJECTS"),
       });
-      expect([report.counts.duplicates, report.counts.wanted]).toEqual([1, 1]);
+      expect([report.counts.duplicates, report.counts.needed]).toEqual([1, 1]);
       expect(await one.owners("USERNAMES", "pair-1")).toEqual(["pair-1: ACTIVE of 1 for 1"]);
       const next = await one.cell.verify({ apply: true });
       expect([next.counts.replaced, next.counts.created]).toEqual([1, 1]);
@@ -127,7 +131,7 @@ export function sparedSuite(dialect: Dialect, current: () => VerifiedCell): void
     );
   });
 
-  test("[V5] a stretch with few rows and many records can be left in its middle", async () => {
+  test("[V5] a segment with few rows and many records can be left in its middle", async () => {
     const one = current();
     const ids = Array.from({ length: 40 }, (_, index) => index + 1);
     await one.lease({
@@ -142,7 +146,7 @@ export function sparedSuite(dialect: Dialect, current: () => VerifiedCell): void
     const first = await one.cell.verify(options);
     expect([first.status, first.next]).toEqual([
       "out_of_time",
-      { pass: "names", source: USERS, after: "32" },
+      { pass: "claim", source: USERS, after: "32" },
     ]);
     const stopped = await one.cell.verify({ ...options, signal: AbortSignal.abort() });
     expect(stopped.status).toBe("stopped");
@@ -194,8 +198,10 @@ export function sparedSuite(dialect: Dialect, current: () => VerifiedCell): void
       );
     const old = { type: USERS, id: "1", leaseUuid: "00000000-0000-4000-8000-000000000001" };
     await queue("1", "00000000-0000-4000-8000-000000000009");
-    await verification.unqueue([old]);
-    expect((await verification.queued({ after: undefined, limit: 10 })).map(({ id }) => id)).toEqual(["1"]);
+    await verification.removeFromQueue([old]);
+    expect((await verification.listQueue({ after: undefined, limit: 10 })).map(({ id }) => id)).toEqual([
+      "1",
+    ]);
     const switchedOff = claimable(users, {
       source: USERS,
       subject: { type: "USER", id: "id" },
@@ -207,8 +213,10 @@ export function sparedSuite(dialect: Dialect, current: () => VerifiedCell): void
       tables: [switchedOff],
     });
     await cell.verify({ apply: true });
-    expect((await verification.queued({ after: undefined, limit: 10 })).map(({ id }) => id)).toEqual(["1"]);
+    expect((await verification.listQueue({ after: undefined, limit: 10 })).map(({ id }) => id)).toEqual([
+      "1",
+    ]);
     await one.cell.verify({ apply: true });
-    expect(await verification.queued({ after: undefined, limit: 10 })).toEqual([]);
+    expect(await verification.listQueue({ after: undefined, limit: 10 })).toEqual([]);
   });
 }

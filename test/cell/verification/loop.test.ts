@@ -22,7 +22,7 @@ const reported = (
   counts: noCounts(),
   tables: {},
   items: [],
-  itemsLeftOut: 0,
+  itemsOmitted: 0,
   ...more,
 });
 
@@ -72,7 +72,7 @@ describe("the loop", () => {
   }
 
   test("runs once in a period, and every so often without digests", async () => {
-    const { loop, seen, starts } = started([], { everyMs: HOUR_MS, wholeEvery: 3, maxMs: 5 });
+    const { loop, seen, starts } = started([], { everyMs: HOUR_MS, fullEvery: 3, maxMs: 5 });
     await vi.advanceTimersByTimeAsync(6 * HOUR_MS);
     expect(seen.map(({ maxMs, unlessDoneWithinMs }) => [maxMs, unlessDoneWithinMs])).toEqual(
       seen.map(() => [5, HOUR_MS / 2]),

@@ -5,7 +5,7 @@ import { createCell } from "../../../src/cell/cell.ts";
 import { claimable } from "../../../src/cell/claimable.ts";
 import { formatReport } from "../../../src/cell/verification/format.ts";
 import type { VerificationProgress } from "../../../src/cell/verification/options.ts";
-import type { Place } from "../../../src/cell/verification/cursor.ts";
+import type { Cursor } from "../../../src/cell/verification/cursor.ts";
 import { createClient } from "../../../src/client/client.ts";
 import { startTestCoordinator } from "../../../src/testing/index.ts";
 import { FaultyFetch } from "../scenarios/faulty-fetch.ts";
@@ -19,13 +19,13 @@ const username = (value: string) => ({ type: "USERNAMES" as const, value });
 const numbers = (from: number, to: number): number[] =>
   Array.from({ length: to - from + 1 }, (_, index) => from + index);
 
-export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): void {
+export function stopAndResumeSuite(dialect: Dialect, current: () => VerifiedCell): void {
   const { users, emails } = dialect.tables;
-  const stored = async (): Promise<Place | undefined> => {
+  const stored = async (): Promise<Cursor | undefined> => {
     const progress = await dialect.database(current().orm).verification.loadProgress();
-    return progress && (JSON.parse(progress.text) as Place);
+    return progress && (JSON.parse(progress.text) as Cursor);
   };
-  const rewrite = async (place: Partial<Place>): Promise<void> =>
+  const rewrite = async (place: Partial<Cursor>): Promise<void> =>
     dialect
       .database(current().orm)
       .verification.saveProgress(JSON.stringify({ ...(await stored()), ...place }));
@@ -34,7 +34,7 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
       sql`INSERT INTO leasehold_verification_queue (source_type, source_id, lease_uuid) VALUES (${USERS}, ${String(id)}, '00000000-0000-4000-8000-000000000009')`,
     );
   const queued = async (): Promise<number> =>
-    (await dialect.database(current().orm).verification.queued({ after: undefined, limit: 1_000 })).length;
+    (await dialect.database(current().orm).verification.listQueue({ after: undefined, limit: 1_000 })).length;
   const addEmails = (from: number, to: number, prefix: string) =>
     current()
       .orm.insert(emails)
@@ -55,7 +55,7 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
       });
       expect([first.status, first.counts.destroyed]).toEqual(["needs_approval", 200]);
       expect(first.items.filter(({ outcome }) => outcome === "planned")).toHaveLength(50);
-      expect(first.next).toEqual({ pass: "extras", source: USERS, after: (await stored())?.after });
+      expect(first.next).toEqual({ pass: "release", source: USERS, after: (await stored())?.after });
       for (const options of [
         { pageRows: 100, rangeRows: 20, digestRanges: 15, leaseOps: 100 },
         {},
@@ -69,7 +69,7 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
         ]);
       }
       // Nor is time that passes, after which a run begins anew.
-      await rewrite({ beganAtMs: Date.now() - 25 * HOUR_MS });
+      await rewrite({ startedAtMs: Date.now() - 25 * HOUR_MS });
       const later = await one.cell.verify({ apply: true });
       expect([later.status, later.resumed, later.counts.destroyed]).toEqual(["needs_approval", false, 0]);
       expect(await one.records(USERS)).toHaveLength(2_400 - 200);
@@ -100,7 +100,7 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
       one.network.forget();
       expect(await stored()).toMatchObject({
         after: "",
-        spent: 100,
+        changes: 100,
         tables: { [USERS]: { rows: 0, missing: 100, created: 100 } },
       });
       const asked = await one.cell.verify({
@@ -111,7 +111,7 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
         pageRows: 50,
         rangeRows: 50,
       });
-      expect([asked.status, asked.question]).toEqual([
+      expect([asked.status, asked.approvalReason]).toEqual([
         "needs_approval",
         "180 claims would be changed, and maxChanges allows 150",
       ]);
@@ -127,11 +127,11 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
     test("[V5] what is about to change counts before it does: a run that is killed has changed no more", async () => {
       const one = current();
       await addEmails(1, 120, "killed");
-      const spent: unknown[] = [];
+      const changes: unknown[] = [];
       one.network.before = async ({ operation }) =>
-        void (operation === "commit" && spent.push((await stored())?.spent));
+        void (operation === "commit" && changes.push((await stored())?.changes));
       await one.cell.verify({ apply: true, maxShare: 1, leaseOps: 50, pageRows: 50, rangeRows: 50 });
-      expect(spent).toEqual([50, 100, 120]);
+      expect(changes).toEqual([50, 100, 120]);
     });
 
     describe("what may have been changed", () => {
@@ -159,7 +159,7 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
           cause: { code: "UNKNOWN_COMMIT" },
           report: { counts: { created: 50 } },
         });
-        expect((await stored())?.spent).toBe(100);
+        expect((await stored())?.changes).toBe(100);
       });
 
       test("[V5] of the queue does not, and what was counted before still does", async () => {
@@ -168,14 +168,14 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
         await addEmails(1, 400, "unsure");
         expect((await one.cell.verify(options)).status).toBe("needs_approval");
         const before = await stored();
-        expect(before?.spent).toBeGreaterThan(0);
+        expect(before?.changes).toBeGreaterThan(0);
         await one.lease({ destroys: [{ bucket: username("queued-1") }] });
         await queue(1);
         const ended = await unsureCell(1)
           .verify(options)
           .catch((error: unknown) => error);
         expect(ended).toMatchObject({ cause: { code: "UNKNOWN_COMMIT" } });
-        expect(await stored()).toMatchObject({ isAsking: true, spent: before?.spent });
+        expect(await stored()).toMatchObject({ needsApproval: true, changes: before?.changes });
       });
     });
 
@@ -296,7 +296,7 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
       const first = await one.cell.verify({ apply: true, maxMs: 0 });
       expect([first.status, first.next]).toEqual([
         "out_of_time",
-        { pass: "names", source: EMAILS, after: "" },
+        { pass: "claim", source: EMAILS, after: "" },
       ]);
       expect(await stored()).toMatchObject(first.next ?? {});
       const statuses: string[] = [];
@@ -305,16 +305,16 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
         statuses.push(`${report.next?.pass} ${report.next?.source}`);
       }
       expect(statuses).toEqual([
-        "names RAILS_TABLE_PROJECTS",
-        "names RAILS_TABLE_ORGANIZATIONS",
-        `extras ${USERS}`,
+        "claim RAILS_TABLE_PROJECTS",
+        "claim RAILS_TABLE_ORGANIZATIONS",
+        `release ${USERS}`,
         "undefined undefined",
       ]);
       expect(await one.owners("USERNAMES", "stop-1")).toEqual(["stop-1: free"]);
       expect(await one.owners("EMAILS", "stop1@x.org")).toEqual(["stop1@x.org: ACTIVE of 1 for 1"]);
     });
 
-    test("[V5] what is read again after a pause in the middle of a stretch is counted once", async () => {
+    test("[V5] what is read again after a pause in the middle of a segment is counted once", async () => {
       const one = current();
       await one.addUsers(100, "once");
       await one.orm.delete(users).where(inArray(users.id, numbers(11, 60)));
@@ -353,7 +353,7 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
         variables: { LEASEHOLD_VERIFICATION_SLOT_MS: "1000" },
       });
       const options = { url: coordinator.url, key: coordinator.keys.cell("1"), cell: "1" };
-      const theirs = { pass: "extras", source: EMAILS, after: "777" } as const;
+      const theirs = { pass: "release", source: EMAILS, after: "777" } as const;
       let commits = 0;
       const network = new FaultyFetch(coordinator.fetch);
       network.before = async ({ operation }) => {
@@ -383,7 +383,7 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
       await coordinator.close();
     });
 
-    test("[V5] a stretch that takes longer than the slot lasts is stored, unless another run has had the slot", async () => {
+    test("[V5] a segment that takes longer than the slot lasts is stored, unless another run has had the slot", async () => {
       const one = current();
       const coordinator = await startTestCoordinator({
         variables: { LEASEHOLD_VERIFICATION_SLOT_MS: "1000" },
@@ -443,7 +443,7 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
       .set({ email: "alpha@x", userId: 0 })
       .where(inArray(emails.id, [2]));
     const report = await cell.verify({ apply: true });
-    expect([report.counts.unnameable, report.counts.wanted]).toEqual([1, 1]);
+    expect([report.counts.unnameable, report.counts.needed]).toEqual([1, 1]);
     expect(await one.owners("EMAILS", "alpha@x", "beta@x", "gamma@x")).toEqual([
       "alpha@x: ACTIVE of 1 for 1",
       "beta@x: free",
@@ -508,7 +508,7 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
       onProgress: (progress) => void told.push(progress),
     });
     const last = (pass: string) => told.findLast((each) => each.pass === pass && each.source === USERS);
-    expect(last("names")).toMatchObject({ rows: 99, ofRows: 99, remainingMs: 0 });
-    expect(last("extras")).toMatchObject({ rows: 4, ofRows: 4, remainingMs: 0 });
+    expect(last("claim")).toMatchObject({ rows: 99, totalRows: 99, remainingMs: 0 });
+    expect(last("release")).toMatchObject({ rows: 4, totalRows: 4, remainingMs: 0 });
   });
 }

@@ -8,8 +8,8 @@ import { VerificationAborted } from "../../../src/cell/verification/verify.ts";
 import { sourceOrder, compareBytes } from "../../../src/core/source-order.ts";
 import type { TestedDatabase } from "../scenarios/world.ts";
 import { claimablesOf, type Dialect } from "./dialects.ts";
-import { endingsSuite } from "./stop-and-resume.ts";
-import { sparedSuite } from "./kept-claims.ts";
+import { stopAndResumeSuite } from "./stop-and-resume.ts";
+import { keptClaimsSuite } from "./kept-claims.ts";
 import { VerifiedCell } from "./world.ts";
 
 const HOUR_MS = 3_600_000;
@@ -28,8 +28,8 @@ const changes = ({ counts: { created, replaced, destroyed } }: VerificationRepor
   replaced,
   destroyed,
 ];
-const brief = ({ action, bucket, because, outcome, left }: VerificationItem): string =>
-  `${action} ${bucket.value} (${because}) ${left === undefined ? outcome : `left: ${left}`}`;
+const brief = ({ action, bucket, reason, outcome, skipReason }: VerificationItem): string =>
+  `${action} ${bucket.value} (${reason}) ${skipReason === undefined ? outcome : `skipped: ${skipReason}`}`;
 
 export function verificationSuite(
   name: string,
@@ -86,8 +86,8 @@ export function verificationSuite(
         .where(eq(users.id, 40));
     }
 
-    sparedSuite(dialect, () => one);
-    endingsSuite(dialect, () => one);
+    keptClaimsSuite(dialect, () => one);
+    stopAndResumeSuite(dialect, () => one);
 
     describe("S4", () => {
       test.for([true, false])(
@@ -112,7 +112,7 @@ export function verificationSuite(
             [6, 2, 5],
             [6 + 2, 0, 2 + 4 + 1],
           ]);
-          expect(new Set(report.items.map(({ kind, because }) => `${kind} ${because}`))).toEqual(
+          expect(new Set(report.items.map(({ kind, reason }) => `${kind} ${reason}`))).toEqual(
             new Set(["missing no_claim", "different value", "extra row_gone", "extra not_claimed"]),
           );
           expect(
@@ -164,7 +164,7 @@ export function verificationSuite(
         const first = await one.cell.verify(options);
         expect([first.status, first.next]).toEqual([
           "out_of_time",
-          { pass: "names", source: USERS, after: "1000" },
+          { pass: "claim", source: USERS, after: "1000" },
         ]);
         const second = await one.cell.verify(options);
         expect([second.status, second.resumed, second.next?.after]).toEqual(["out_of_time", true, "2001"]);
@@ -257,7 +257,7 @@ export function verificationSuite(
       expect(uuidOf(await one.records(USERS), "swap-1")).toBe(uuidOf(before, "swap-1"));
     });
 
-    test("[V3] also from one stretch to another, and from one table to another", async () => {
+    test("[V3] also from one segment to another, and from one table to another", async () => {
       await one.addUsers(30, "far");
       await one.orm.insert(emails).values({ userId: 1, email: "a@x.io" });
       await one.lease({
@@ -282,7 +282,7 @@ export function verificationSuite(
       await one.lease({ creates: [takes("MINE-2", 77)] }, one.other());
       const plan = await one.cell.verify({ recentMs: 0 });
       expect(plan.items.map(brief).toSorted()).toEqual([
-        "create mine-2 (no_claim) left: other_cell",
+        "create mine-2 (no_claim) skipped: other_cell",
         "create mine-4 (no_claim) planned",
       ]);
       const report = await one.cell.verify({ apply: true, recentMs: 0 });
@@ -302,8 +302,8 @@ export function verificationSuite(
       expect(report.items.map(brief).toSorted()).toEqual([
         "destroy twice-2 (value) done",
         "destroy twice-3 (not_claimed) done",
-        "none TWICE-1 (two_rows) left: duplicate",
-        "none not\u0007a name (not_a_name) left: unnameable",
+        "none TWICE-1 (two_rows) skipped: duplicate",
+        "none not\u0007a name (not_a_name) skipped: unnameable",
       ]);
       // The same when they are not read together.
       const apart = await one.cell.verify({ apply: true, pageRows: 1, digests: false });
@@ -316,7 +316,7 @@ export function verificationSuite(
       await one.orm.insert(users).values(["Ada", "ada", "Bob"].map((value) => ({ username: value, ...old })));
       const filled = await one.cell.verify({ apply: true, maxShare: 1 });
       expect([filled.counts.duplicates, filled.counts.recent, changes(filled)]).toEqual([1, 0, [5, 0, 0]]);
-      expect(filled.items.map(brief)).toContain("replace ada (row) left: duplicate");
+      expect(filled.items.map(brief)).toContain("replace ada (row) skipped: duplicate");
       expect(await one.owners("USERNAMES", "ada", "bob")).toEqual([
         "ada: ACTIVE of 1 for 1",
         "bob: ACTIVE of 1 for 3",
@@ -332,7 +332,7 @@ export function verificationSuite(
           })),
         );
       const asked = await one.cell.verify({ apply: true });
-      expect([asked.status, changes(asked), asked.question]).toEqual([
+      expect([asked.status, changes(asked), asked.approvalReason]).toEqual([
         "needs_approval",
         [0, 0, 0],
         "1200 of 1200 claims seen so far would be changed, and maxShare allows 0.1",
@@ -346,7 +346,7 @@ export function verificationSuite(
         rangeRows: 100,
         digestRanges: 1,
       });
-      expect([few.status, few.question]).toEqual([
+      expect([few.status, few.approvalReason]).toEqual([
         "needs_approval",
         "800 claims would be changed, and maxChanges allows 700",
       ]);
@@ -354,7 +354,7 @@ export function verificationSuite(
       const filled = await one.cell.verify({
         apply: true,
         maxShare: 1,
-        onProgress: ({ rows, ofRows }) => void (ofRows > 0 && seen.push(rows / ofRows)),
+        onProgress: ({ rows, totalRows }) => void (totalRows > 0 && seen.push(rows / totalRows)),
       });
       expect([filled.status, filled.counts.created]).toEqual(["done", 1_200]);
       expect(seen.at(-1)).toBe(1);
@@ -372,7 +372,7 @@ export function verificationSuite(
       const aborted = await one.cell.verify(options).catch((error: unknown) => error);
       expect(aborted).toBeInstanceOf(VerificationAborted);
       expect((aborted as VerificationAborted).report.next).toEqual({
-        pass: "names",
+        pass: "claim",
         source: USERS,
         after: "50",
       });
@@ -415,8 +415,8 @@ export function verificationSuite(
       });
       expect(report.items.map(brief).toSorted()).toEqual([
         "create elsewhere (value) done",
-        "create late-1 (no_claim) left: changed",
-        "destroy late-3 (value) left: changed",
+        "create late-1 (no_claim) skipped: changed",
+        "destroy late-3 (value) skipped: changed",
       ]);
       expect(await one.owners("USERNAMES", "late-1", "late-3")).toEqual([
         "late-1: free",
@@ -444,7 +444,7 @@ export function verificationSuite(
       });
       expect(extras).toEqual(["begun"]);
       expect(report.items.map(brief)).toEqual([
-        "destroy twin-2 (row_gone) left: changed",
+        "destroy twin-2 (row_gone) skipped: changed",
         "destroy 2 (row_gone) done",
       ]);
       expect(await one.owners("USERNAMES", "twin-2")).toEqual(["twin-2: ACTIVE of 1 for 2"]);
@@ -468,7 +468,7 @@ export function verificationSuite(
       expect([changes(report), report.counts.otherCell]).toEqual([[1, 0, 0], 1]);
       expect(await one.owners("USERNAMES", "queued-1")).toEqual(["queued-1: ACTIVE of 1 for 1"]);
       expect(
-        (await dialect.database(one.orm).verification.queued({ after: undefined, limit: 10 })).map(
+        (await dialect.database(one.orm).verification.listQueue({ after: undefined, limit: 10 })).map(
           ({ id }) => id,
         ),
       ).toEqual(["2"]);

@@ -1,5 +1,5 @@
 import type { LeaseCalls, LeaseEvent, LeasedTransactionPorts } from "../../../src/cell/leased-transaction.ts";
-import type { LocalTransactions, NewLocalLease, Ran } from "../../../src/cell/local.ts";
+import type { LocalTransactions, NewLocalLease, TransactionResult } from "../../../src/cell/local.ts";
 import type { LeaseState } from "../../../src/cell/remote-leases.ts";
 import { rowKey } from "../../../src/cell/verification/ports.ts";
 import type { SourceRow } from "../../../src/cell/changes.ts";
@@ -98,7 +98,7 @@ export class CellLeases {
   async #run<T>(
     { change, abandon, locks }: Work,
     body: (tx: LocalTransaction) => Promise<T>,
-  ): Promise<Ran<T>> {
+  ): Promise<TransactionResult<T>> {
     const { cell, process, reach, random, mayDie } = this.#around;
     const tx: LocalTransaction = {};
     let value: T;

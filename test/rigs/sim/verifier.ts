@@ -2,11 +2,11 @@ import { LocalCommitUnknownError, NotSavedError } from "../../../src/cell/errors
 import { LeasedTransaction } from "../../../src/cell/leased-transaction.ts";
 import type { SourceRow } from "../../../src/cell/changes.ts";
 import type { VerifyOptions } from "../../../src/cell/verification/options.ts";
-import { MAX_AGE_MS, type Place } from "../../../src/cell/verification/cursor.ts";
+import { MAX_AGE_MS, type Cursor } from "../../../src/cell/verification/cursor.ts";
 import {
   rowKey,
   type LockedRows,
-  type Mended,
+  type RepairResult,
   type VerificationPorts,
   type VerifiedTable,
 } from "../../../src/cell/verification/ports.ts";
@@ -39,7 +39,7 @@ interface Around {
 
 /** Tables by the source of their rows. Of what type a name is says nothing about where it may come from. */
 const TABLES = ["RAILS_TABLE_ROUTES", "RAILS_TABLE_USERS"] as const satisfies readonly SourceTypeName[];
-const FIRST_PLACE = `names ${TABLES[0]} `;
+const FIRST_CURSOR = `claim ${TABLES[0]} `;
 const BUCKET_TYPES = ["ROUTES", "USERNAMES"] as const;
 
 /** One run of the production code, over a cell's database and the simulated network. Whatever it cannot do must have a cause that was planted. */
@@ -53,7 +53,7 @@ export class Verifier {
   #sinceMs: number;
   /** Once it has begun to change something. */
   #spendingRun: SpendingRun | undefined;
-  #places: ReadonlySet<string> = new Set([FIRST_PLACE]);
+  #cursors: ReadonlySet<string> = new Set([FIRST_CURSOR]);
 
   constructor(around: Around) {
     this.#around = around;
@@ -102,11 +102,11 @@ export class Verifier {
     if (status === "needs_approval") judge.see("V5");
   }
 
-  #hear({ action, because, outcome, left }: VerificationItem): void {
+  #hear({ action, reason, outcome, skipReason }: VerificationItem): void {
     const { judge } = this.#around.reach;
-    judge.see(`verified ${action} ${left ?? outcome}`);
-    if (left === "changed") judge.see("V2");
-    if (action === "replace" && because === "row" && outcome === "done") judge.see("V3");
+    judge.see(`verified ${action} ${skipReason ?? outcome}`);
+    if (skipReason === "changed") judge.see("V2");
+    if (action === "replace" && reason === "row" && outcome === "done") judge.see("V3");
   }
 
   #ports(options: VerifyOptions, ranges: VerifiedRanges): VerificationPorts {
@@ -141,9 +141,9 @@ export class Verifier {
           return records.lookup(buckets);
         },
       },
-      mend: (rows, decide) => this.#mend(rows, decide, recentMs),
+      repair: (rows, decide) => this.#repair(rows, decide, recentMs),
       // Nobody deletes later here.
-      givenUpLater: async () => new Set(),
+      deferredReleases: async () => new Set(),
       slots: {
         take: async () => {
           const answer = await api.takeSlot(cell.id, slot);
@@ -164,23 +164,23 @@ export class Verifier {
           const stored = await local.loadProgress();
           const isOpen = stored !== undefined && !(JSON.parse(stored.text) as { isDone: boolean }).isDone;
           if (isOpen) this.#sinceMs = stored.sinceMs;
-          const place = stored && (JSON.parse(stored.text) as Place);
-          if (place !== undefined) this.#hasMoved(place);
+          const cursor = stored && (JSON.parse(stored.text) as Cursor);
+          if (cursor !== undefined) this.#hasMoved(cursor);
           if (apply === true)
             this.#spendingRun ??= verifications.runs(
               cell.id,
               process,
-              !isGoneOnWith(place, stored?.ageMs ?? 0, options),
+              !isResumed(cursor, stored?.ageMs ?? 0, options),
             );
           return stored;
         },
         save: async (text) => {
-          const place = JSON.parse(text) as Place;
-          if (place.isDone) ranges.stored("");
-          else if (this.#hasMoved(place)) ranges.stored(place.after);
+          const cursor = JSON.parse(text) as Cursor;
+          if (cursor.isDone) ranges.stored("");
+          else if (this.#hasMoved(cursor)) ranges.stored(cursor.after);
           await mayDie("before_verify_save");
           await local.saveProgress(text, this.#sinceMs);
-          if (this.#spendingRun !== undefined) verifications.counts(this.#spendingRun, place.spent);
+          if (this.#spendingRun !== undefined) verifications.counts(this.#spendingRun, cursor.changes);
         },
       },
       queue: {
@@ -190,18 +190,18 @@ export class Verifier {
           return rows;
         },
         remove: async (rows) => {
-          await local.unqueue(rows);
+          await local.removeFromQueue(rows);
           reach.judge.see("a queued row is settled");
         },
       },
     };
   }
 
-  /** A run that asks, breaks off or is about to change something stores the place where it was. */
-  #hasMoved({ pass, source, after }: Place): boolean {
-    const place = `${pass} ${source} ${after}`;
-    const hasMoved = !this.#places.has(place);
-    this.#places = new Set([FIRST_PLACE, place]);
+  /** A run that asks, breaks off or is about to change something stores its cursor as it was. */
+  #hasMoved({ pass, source, after }: Cursor): boolean {
+    const cursor = `${pass} ${source} ${after}`;
+    const hasMoved = !this.#cursors.has(cursor);
+    this.#cursors = new Set([FIRST_CURSOR, cursor]);
     return hasMoved;
   }
 
@@ -211,7 +211,7 @@ export class Verifier {
       name: source,
       source,
       bucketTypes: BUCKET_TYPES,
-      isWhole: true,
+      hasEveryAttribute: true,
       count: async () => {
         // The queue is through, and so is the table before this one.
         this.#queue = new Set();
@@ -228,11 +228,11 @@ export class Verifier {
     };
   }
 
-  async #mend(
+  async #repair(
     rows: readonly SourceRow[],
     decide: (rows: LockedRows) => WireBatch | undefined,
     recentMs: number,
-  ): Promise<Mended> {
+  ): Promise<RepairResult> {
     const { cell, leases, random, mayDie, reach } = this.#around;
     await mayDie("before_verify_mend");
     await this.#takeTime();
@@ -246,12 +246,12 @@ export class Verifier {
       change: { puts: [], removes: [] },
       locks,
     });
-    let isWanted = false;
+    let isNeeded = false;
     try {
       await new LeasedTransaction(ports, lease).inTransaction(async () => {
         const locked = await this.#locked(rows);
         const batch = decide(locked);
-        isWanted = batch !== undefined;
+        isNeeded = batch !== undefined;
         if (batch !== undefined) {
           const spending = this.#queue.size > 0 ? undefined : this.#spendingRun?.spending;
           const begun = {
@@ -269,7 +269,7 @@ export class Verifier {
         }
         return { value: undefined, claimed: batch === undefined ? undefined : { batch, sources: rows } };
       }, {});
-      return { kind: isWanted ? "done" : "nothing" };
+      return { kind: isNeeded ? "done" : "not_needed" };
     } catch (error) {
       if (!(error instanceof LeaseholdError) || !error.outcomeKnown || error.conflicts.length === 0)
         throw error;
@@ -298,11 +298,11 @@ export class Verifier {
 }
 
 /** Also where a run begins anew and a question is open: only an answer gives it more to spend. */
-function isGoneOnWith(
-  place: Place | undefined,
+function isResumed(
+  cursor: Cursor | undefined,
   ageMs: number,
   { startOver, digests }: VerifyOptions,
 ): boolean {
-  if (place === undefined || place.isDone || startOver === true) return false;
-  return place.isAsking || (ageMs < MAX_AGE_MS && (place.isWhole || digests !== false));
+  if (cursor === undefined || cursor.isDone || startOver === true) return false;
+  return cursor.needsApproval || (ageMs < MAX_AGE_MS && (cursor.isFull || digests !== false));
 }
