@@ -53,4 +53,3 @@ export type {
 } from "./verification/report.ts";
 export { verify, VerificationAborted } from "./verification/verify.ts";
 export type * from "./verification/ports.ts";
-export type { InspectedRow, VerificationDatabase } from "./verification/database.ts";

@@ -3,7 +3,7 @@ import type { Batch } from "../client/wire.ts";
 import type { SourceRow } from "./changes.ts";
 import type { AnyRow, Claimable } from "./claimable.ts";
 import type { LocalLeases } from "./reconcile.ts";
-import type { VerificationDatabase } from "./verification/database.ts";
+import type { VerificationDatabase } from "./verification/ports.ts";
 
 /** What became of a local transaction. */
 export type TransactionResult<T> =

@@ -2,19 +2,26 @@ import { and, asc, eq, getTableColumns, sql, type SQL } from "drizzle-orm";
 import type { MySqlTable } from "drizzle-orm/mysql-core";
 import { sourceOrder } from "../../core/source-order.ts";
 import type { Claimable } from "../claimable.ts";
-import type { InspectedRow, VerificationDatabase } from "../verification/database.ts";
-import { changedAtOf, idKindOf, integerOf } from "../verification/id-column.ts";
-import type { IdRange, QueuedRow, QueuePage } from "../verification/ports.ts";
+import type {
+  IdRange,
+  InspectedRow,
+  QueuePage,
+  QueuedRow,
+  VerificationDatabase,
+} from "../verification/ports.ts";
 import {
   AGE_COLUMN,
   ANY_ROW,
   ID_COLUMN,
-  isInRange,
-  inspectedRow,
-  integerOrder,
   PROGRESS_NAME,
+  changedAtOf,
+  idKindOf,
+  inspectedRow,
+  integerOf,
+  integerOrder,
+  isInRange,
   type RowOrder,
-} from "../verification/row-sql.ts";
+} from "../sql/row-order.ts";
 import type { Orm } from "./insert.ts";
 import { verificationProgress, verificationQueue } from "./schema.ts";
 

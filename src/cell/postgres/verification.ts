@@ -2,20 +2,29 @@ import { and, asc, eq, getTableColumns, sql, type SQL } from "drizzle-orm";
 import type { PgDatabase, PgQueryResultHKT, PgTable } from "drizzle-orm/pg-core";
 import { sourceOrder } from "../../core/source-order.ts";
 import type { Claimable } from "../claimable.ts";
-import type { InspectedRow, VerificationDatabase } from "../verification/database.ts";
-import { changedAtOf, idKindOf, integerOf, isDecimal, isUuid } from "../verification/id-column.ts";
-import type { IdRange, QueuedRow, QueuePage } from "../verification/ports.ts";
+import type {
+  IdRange,
+  InspectedRow,
+  QueuePage,
+  QueuedRow,
+  VerificationDatabase,
+} from "../verification/ports.ts";
 import {
   AGE_COLUMN,
   ANY_ROW,
   ID_COLUMN,
-  isInRange,
-  inspectedRow,
-  integerOrder,
   NO_ROW,
   PROGRESS_NAME,
+  changedAtOf,
+  idKindOf,
+  inspectedRow,
+  integerOf,
+  integerOrder,
+  isDecimal,
+  isInRange,
+  isUuid,
   type RowOrder,
-} from "../verification/row-sql.ts";
+} from "../sql/row-order.ts";
 import { verificationProgress, verificationQueue } from "./schema.ts";
 
 type Orm = PgDatabase<PgQueryResultHKT>;

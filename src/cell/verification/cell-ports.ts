@@ -10,12 +10,10 @@ import type { Attribute, Claimable, RowClaim } from "../claimable.ts";
 import { invalidArgument } from "../errors.ts";
 import { LeasedTransaction, type LeasedTransactionPorts, type LeaseEvent } from "../leased-transaction.ts";
 import type { CellDatabase } from "../local.ts";
-import type { InspectedRow } from "./database.ts";
-import { idKindOf, integerOf } from "./id-column.ts";
-import { keyOfBucket } from "./row-names.ts";
 import {
   releaseKey,
   rowKey,
+  type InspectedRow,
   type LockedRows,
   type RepairResult,
   type VerificationPorts,
@@ -23,6 +21,8 @@ import {
   type VerifiedRow,
   type VerifiedTable,
 } from "./ports.ts";
+import { idKindOf, integerOf } from "../sql/row-order.ts";
+import { keyOfBucket } from "./row-names.ts";
 
 interface PortParts<Tx> {
   client: Client;

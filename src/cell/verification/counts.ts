@@ -1,6 +1,6 @@
 import { tell } from "../../client/hooks.ts";
 import type { Examined } from "./examine.ts";
-import { countsAs, type Drift } from "./drift.ts";
+import { countsAs, type Drift } from "./compare.ts";
 import type { DriftOutcome } from "./repair.ts";
 import { CHANGES_WITHOUT_APPROVAL, type Settings } from "./options.ts";
 import {

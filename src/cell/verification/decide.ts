@@ -1,14 +1,12 @@
 import { chunkDefaults } from "../chunks.ts";
-import type { Drift, Extra, SkipReason } from "./drift.ts";
+import type { Different, Drift, Extra, Missing, SkipReason } from "./compare.ts";
 import type { Examined } from "./examine.ts";
-import { preview } from "./preview.ts";
-import { Repairer, type DriftOutcome } from "./repair.ts";
-import { keyOfRecord } from "./row-names.ts";
+import { Repairer, judge, repairQueued, withHolders, type DriftOutcome } from "./repair.ts";
+import { keyOfRecord, namesOf } from "./row-names.ts";
 import type { Settings } from "./options.ts";
-import type { PendingDrifts, DriftGroup } from "./pending-drifts.ts";
-import { extendReleaseRange, NeededNames, type TablePass, type Cursor } from "./cursor.ts";
+import type { DriftGroup, PendingDrifts } from "./pending-drifts.ts";
+import { NeededNames, extendReleaseRange, type Cursor, type TablePass } from "./cursor.ts";
 import { releaseKey, rowKey, type QueuedRow, type VerificationPorts, type VerifiedTable } from "./ports.ts";
-import { repairQueued } from "./queue.ts";
 import type { Counts } from "./counts.ts";
 
 /** Decides what is done about what was found, and has it done. */
@@ -118,7 +116,7 @@ export class Decider {
     if (claims.size === 0) return [...drifts];
     // After the rows were read: a deletion that was saved before is either in here, or done.
     const later = await this.#ports.deferredReleases(
-      new Set([...claims.values()].map(({ releaseKey }) => releaseKey)),
+      new Set([...claims.values()].map(({ deferredKey }) => deferredKey)),
     );
     return drifts.filter((drift) => {
       const claim = claims.get(drift);
@@ -128,22 +126,58 @@ export class Decider {
     });
   }
 
-  #skipReasonOf({ key, releaseKey }: Release, later: ReadonlySet<string>): SkipReason | undefined {
+  #skipReasonOf({ key, deferredKey }: Release, later: ReadonlySet<string>): SkipReason | undefined {
     if (this.#neededNames.has(key)) return "needed";
-    return later.has(releaseKey) ? "leased" : undefined;
+    return later.has(deferredKey) ? "leased" : undefined;
   }
 }
 
 /** A claim that is to be given up: its name, and what a deletion to come would know it by. */
 interface Release {
   key: string;
-  releaseKey: string;
+  deferredKey: string;
 }
 
 function releaseOf({ record }: Extra): Release {
   const key = keyOfRecord(record);
-  return { key, releaseKey: releaseKey(key, record.source) };
+  return { key, deferredKey: releaseKey(key, record.source) };
 }
 
 const reportedKey = ({ key, source }: { key: string; source: { type: string; id: string } }): string =>
   `${rowKey(source)}\n${key}`;
+
+interface Preview {
+  /** What would be changed. */
+  todo: Drift[];
+  skipped: { drift: Drift; skipReason: SkipReason }[];
+}
+
+/** What would come of drifts: who has the names that are missing is asked. Nothing is locked, so it may come otherwise. */
+async function preview(
+  ports: Pick<VerificationPorts, "records" | "tables" | "limits">,
+  drifts: readonly Drift[],
+): Promise<Preview> {
+  const previewed: Preview = { todo: drifts.filter(({ action }) => action !== "create"), skipped: [] };
+  const missing = drifts.filter((drift): drift is Missing => drift.action === "create");
+  const needed = new Set<string>();
+  for await (const [drift, holder] of withHolders(ports, missing)) {
+    const judged = holder === undefined ? drift : judge(drift, holder, ports.tables);
+    if (typeof judged === "string") previewed.skipped.push({ drift, skipReason: judged });
+    else if (needed.has(drift.want.key) || (await isUsedByHolder(ports, judged)))
+      previewed.skipped.push({ drift, skipReason: "duplicate" });
+    else previewed.todo.push(judged);
+    needed.add(drift.want.key);
+  }
+  return previewed;
+}
+
+/** The row that has the claim still has the name. */
+async function isUsedByHolder(
+  { tables }: Pick<VerificationPorts, "tables">,
+  drift: Missing | Different,
+): Promise<boolean> {
+  if (drift.action === "create" || drift.reason !== "row") return false;
+  const table = tables.find(({ source }) => source === drift.record.source.type);
+  const [row] = (await table?.read([drift.record.source.id])) ?? [];
+  return row !== undefined && namesOf(row.claims).keys.has(drift.want.key);
+}

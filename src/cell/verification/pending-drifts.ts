@@ -1,5 +1,4 @@
-import type { Recency } from "./compare.ts";
-import type { Drift } from "./drift.ts";
+import type { Drift, Recency } from "./compare.ts";
 
 export interface DriftGroup {
   drifts: Drift[];

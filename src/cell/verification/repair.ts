@@ -1,12 +1,29 @@
-import type { Batch, Conflict } from "../../client/wire.ts";
+import type { Batch, Conflict, Record as ClaimRecord } from "../../client/wire.ts";
 import { bytesOf } from "../../core/ids.ts";
-import { CLAIM_BYTES, type ChunkLimits } from "../chunks.ts";
+import { CLAIM_BYTES, chunkDefaults, type ChunkLimits } from "../chunks.ts";
 import type { SourceRow } from "../changes.ts";
-import { isRecentRecord, isRecentRow, type Recency } from "./compare.ts";
-import { rowOf, type Different, type Drift, type SkipReason, type Missing } from "./drift.ts";
-import { judge, withHolders } from "./holders.ts";
-import { keyOfRecord, namesOf, type NamedClaim } from "./row-names.ts";
-import { rowKey, type LockedRows, type VerificationPorts } from "./ports.ts";
+import {
+  differenceOf,
+  isLeased,
+  isRecentRecord,
+  isRecentRow,
+  rowOf,
+  type Different,
+  type Drift,
+  type Missing,
+  type Recency,
+  type SkipReason,
+} from "./compare.ts";
+import { isSame, keyOfRecord, namesOf, type NamedClaim } from "./row-names.ts";
+import {
+  rowKey,
+  type LockedRows,
+  type QueuedRow,
+  type VerificationPorts,
+  type VerifiedRow,
+  type VerifiedTable,
+} from "./ports.ts";
+import type { Settings } from "./options.ts";
 
 /** What became of a drift. */
 export type DriftOutcome =
@@ -211,4 +228,90 @@ function* chunksOf(drifts: readonly Drift[], limits: ChunkLimits): Generator<Dri
     yield chunk;
     remaining = rest;
   }
+}
+
+export type Holder = ClaimRecord | "other" | undefined;
+
+/** Who has the names that these rows lack. */
+export async function* withHolders(
+  { records, limits }: Pick<VerificationPorts, "records" | "limits">,
+  missing: readonly Missing[],
+): AsyncGenerator<[Missing, Holder]> {
+  for (let at = 0; at < missing.length; at += limits.lookupBuckets) {
+    const asked = missing.slice(at, at + limits.lookupBuckets);
+    const found = await records.lookup(asked.map(({ want }) => want.bucket));
+    for (const [index, drift] of asked.entries()) yield [drift, found[index]];
+  }
+}
+
+/** What is to be done about a name that somebody has. Only a row that can be looked at can be found not to need it any more. */
+export function judge(
+  drift: Missing,
+  holder: Holder,
+  tables: readonly VerifiedTable[],
+): Different | SkipReason {
+  if (holder === "other") return "other_cell";
+  if (holder === undefined || isSame(drift.want, holder)) return "changed";
+  if (isLeased(holder)) return "leased";
+  const its = tables.find(({ source }) => source === holder.source.type);
+  // Of a table that is seen whole, it is known as well that it does not claim such names at all any more.
+  const isVerified =
+    its !== undefined && (its.hasEveryAttribute || its.bucketTypes.includes(holder.bucket.type));
+  return isVerified ? differenceOf(drift.want, holder) : "not_verified";
+}
+
+/**
+ * Rows that were saved although their lease was rolled back: they are known to lack their claims, so nobody waits until they are old, nor is asked.
+ * Those whose names are theirs in the end leave the queue; the rest stays in it, for a person. Answers what could not be mended.
+ */
+export async function repairQueued(
+  ports: VerificationPorts,
+  settings: Settings,
+  queued: readonly QueuedRow[],
+  report: (source: string, outcome: DriftOutcome) => void,
+): Promise<(Missing | Different)[]> {
+  // What a column that is switched off was about has to wait for it.
+  const tables = ports.tables.filter(({ hasEveryAttribute }) => hasEveryAttribute);
+  const unrepaired: (Missing | Different)[] = [];
+  for (const table of tables) {
+    const ids = queued.filter(({ type }) => type === table.source).map(({ id }) => id);
+    if (ids.length === 0) continue;
+    await repairRows(ports, settings, table, await table.read(ids), (outcome) => {
+      report(table.source, outcome);
+      if (!outcome.done && outcome.drift.action !== "destroy") unrepaired.push(outcome.drift);
+    });
+  }
+  const sources = new Set<string>(tables.map(({ source }) => source));
+  const open = new Set(unrepaired.map(({ want }) => rowKey(want.source)));
+  const repaired = queued.filter((row) => sources.has(row.type) && !open.has(rowKey(row)));
+  if (repaired.length > 0) await ports.queue.remove(repaired);
+  return unrepaired;
+}
+
+async function repairRows(
+  ports: VerificationPorts,
+  settings: Settings,
+  { source, bucketTypes }: VerifiedTable,
+  rows: readonly VerifiedRow[],
+  report: (outcome: DriftOutcome) => void,
+): Promise<void> {
+  const needed = rows
+    .flatMap(({ claims }) => namesOf(claims).names)
+    .map((want): Missing => ({ action: "create", kind: "missing", reason: "no_claim", want }));
+  const drifts: Missing[] = [];
+  for await (const [drift, holder] of withHolders(ports, needed)) {
+    if (holder !== undefined && holder !== "other" && isSame(drift.want, holder)) continue;
+    drifts.push(drift);
+  }
+  if (drifts.length === 0) return;
+  const limits = { ...chunkDefaults, ops: settings.leaseOps };
+  // For the coordinator's clock: claims of other rows that were changed just now are left alone here as well.
+  const { asOfMs } = await ports.records.list({
+    source,
+    bucketTypes,
+    after: "",
+    upTo: undefined,
+    pageSize: 1,
+  });
+  await new Repairer(ports, limits, 0, report).repair(drifts, { recentMs: settings.recentMs, asOfMs });
 }

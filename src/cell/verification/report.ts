@@ -1,5 +1,5 @@
 import type { Bucket, Source, Subject } from "../../client/wire.ts";
-import { rowOf, type Drift, type SkipReason } from "./drift.ts";
+import { rowOf, type Drift, type SkipReason } from "./compare.ts";
 import type { NamedClaim } from "./row-names.ts";
 
 export type VerificationStatus =

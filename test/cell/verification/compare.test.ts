@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { compare } from "../../../src/cell/verification/compare.ts";
-import type { Drift } from "../../../src/cell/verification/drift.ts";
+import { compare, type Drift } from "../../../src/cell/verification/compare.ts";
 import type { VerifiedRow } from "../../../src/cell/verification/ports.ts";
 import type { Record as ClaimRecord } from "../../../src/client/wire.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Drift } from "../../../src/cell/verification/drift.ts";
+import type { Drift } from "../../../src/cell/verification/compare.ts";
 import { PendingDrifts } from "../../../src/cell/verification/pending-drifts.ts";
 
 const drifts = (count: number): Drift[] =>
