@@ -56,7 +56,7 @@ export class Counts {
   }
 
   /** With the place that was marked. */
-  get stored(): { tables: Tables; changes: number } {
+  get atCheckpoint(): { tables: Tables; changes: number } {
     return { tables: sumOf(this.#atCheckpoint, this.#repaired), changes: this.#changes };
   }
 

@@ -1,36 +1,29 @@
 import { chunkDefaults } from "../chunks.ts";
 import type { Different, Drift, Extra, Missing, SkipReason } from "./compare.ts";
+import type { Counts } from "./counts.ts";
+import type { RunCursor, TablePass } from "./cursor.ts";
 import type { Examined } from "./examine.ts";
-import { Repairer, judge, repairQueued, withHolders, type DriftOutcome } from "./repair.ts";
-import { keyOfRecord, namesOf } from "./row-names.ts";
 import type { Settings } from "./options.ts";
 import type { DriftGroup, PendingDrifts } from "./pending-drifts.ts";
-import { NeededNames, extendReleaseRange, type Cursor, type TablePass } from "./cursor.ts";
 import { releaseKey, rowKey, type QueuedRow, type VerificationPorts, type VerifiedTable } from "./ports.ts";
-import type { Counts } from "./counts.ts";
+import { judge, Repairer, repairQueued, withHolders, type DriftOutcome } from "./repair.ts";
+import { keyOfRecord, namesOf } from "./row-names.ts";
 
-/** Decides what is done about what was found, and has it done. */
+/** Decides which drifts are repaired, which are skipped, and when a run needs approval. */
 export class Decider {
   readonly #ports: VerificationPorts;
   readonly #settings: Settings;
-  readonly #cursor: Cursor;
+  readonly #cursor: RunCursor;
   readonly #counts: Counts;
-  readonly #neededNames: NeededNames;
-  /** Names of rows of the queue that the report has told of. */
+  /** Names of queued rows that the report already contains. */
   readonly #reportedFromQueue = new Set<string>();
   approvalReason: string | undefined;
 
-  /** `place` hears of what is left to the second pass. */
-  constructor(ports: VerificationPorts, settings: Settings, cursor: Cursor, counts: Counts) {
+  constructor(ports: VerificationPorts, settings: Settings, cursor: RunCursor, counts: Counts) {
     this.#ports = ports;
     this.#settings = settings;
     this.#cursor = cursor;
     this.#counts = counts;
-    this.#neededNames = new NeededNames(cursor.neededNames);
-  }
-
-  get neededNames(): Cursor["neededNames"] {
-    return this.#neededNames.stored;
   }
 
   async repairQueued(rows: readonly QueuedRow[]): Promise<void> {
@@ -39,11 +32,11 @@ export class Decider {
     );
     for (const { want } of unrepaired) {
       this.#reportedFromQueue.add(reportedKey(want));
-      this.#neededNames.add(want.key);
+      this.#cursor.neededNames.add(want.key);
     }
   }
 
-  /** Puts what is to be done with what waits. True: somebody has to be asked first. */
+  /** Adds the drifts of a page that this pass repairs to the pending ones. True if the run needs approval. */
   async collect(
     tablePass: TablePass,
     from: string,
@@ -58,10 +51,10 @@ export class Decider {
     if (pass === "claim")
       this.#counts.addPage(table.source, { ...examined, comparison: { ...comparison, drifts } });
     if (apply && pass === "claim") {
-      for (const key of comparison.neededKeys) this.#neededNames.add(key);
+      for (const key of comparison.neededKeys) this.#cursor.neededNames.add(key);
       for (const drift of drifts)
         if (drift.action === "destroy")
-          extendReleaseRange(this.#cursor, table.source, from, drift.record.source.id);
+          this.#cursor.extendReleaseRange(table.source, from, drift.record.source.id);
     }
     const todo = apply
       ? drifts.filter((drift) => (pass === "release") === (drift.action === "destroy"))
@@ -70,7 +63,7 @@ export class Decider {
     return apply && (await this.#needsApproval(table, pending));
   }
 
-  /** Only about what would really change: names that somebody has are looked up before. */
+  /** Looks up who holds the missing names first, so that only real changes count toward the limits. */
   async #needsApproval({ source }: VerifiedTable, pending: PendingDrifts): Promise<boolean> {
     if (this.#counts.approvalReasonFor(pending.drifts.length) === undefined) return false;
     const { todo, skipped } = await preview(this.#ports, pending.drifts);
@@ -101,12 +94,12 @@ export class Decider {
   #recordOutcome(source: string, outcome: DriftOutcome): void {
     this.#counts.addOutcome(source, outcome);
     const { drift } = outcome;
-    // Whatever kept the row from its name: as long as it has none, no claim on it may go.
+    // As long as the row lacks its name, for whatever reason, no claim on that name may be destroyed.
     if (!outcome.done && outcome.skipReason !== "other_cell" && drift.action !== "destroy")
-      this.#neededNames.add(drift.want.key);
+      this.#cursor.neededNames.add(drift.want.key);
   }
 
-  /** Without claims that somebody needs, or will give up by himself. */
+  /** Leaves out claims that a row needs, and claims that a deferred lease is going to destroy. */
   async #withoutKept({ source }: VerifiedTable, drifts: readonly Drift[]): Promise<Drift[]> {
     const claims = new Map(
       drifts.flatMap((drift): [Drift, Release][] =>
@@ -114,27 +107,29 @@ export class Decider {
       ),
     );
     if (claims.size === 0) return [...drifts];
-    // After the rows were read: a deletion that was saved before is either in here, or done.
-    const later = await this.#ports.deferredReleases(
+    // Read after the rows: a deletion that was saved before that is either listed here or finished.
+    const deferred = await this.#ports.deferredReleases(
       new Set([...claims.values()].map(({ deferredKey }) => deferredKey)),
     );
     return drifts.filter((drift) => {
       const claim = claims.get(drift);
-      const skipReason = claim && this.#skipReasonOf(claim, later);
+      const skipReason = claim && this.#skipReasonOf(claim, deferred);
       if (skipReason !== undefined) this.#counts.addOutcome(source, { drift, done: false, skipReason });
       return skipReason === undefined;
     });
   }
 
-  #skipReasonOf({ key, deferredKey }: Release, later: ReadonlySet<string>): SkipReason | undefined {
-    if (this.#neededNames.has(key)) return "needed";
-    return later.has(deferredKey) ? "leased" : undefined;
+  #skipReasonOf({ key, deferredKey }: Release, deferred: ReadonlySet<string>): SkipReason | undefined {
+    if (this.#cursor.neededNames.has(key)) return "needed";
+    return deferred.has(deferredKey) ? "leased" : undefined;
   }
 }
 
-/** A claim that is to be given up: its name, and what a deletion to come would know it by. */
+/** A claim to be destroyed. */
 interface Release {
+  /** The key of its name. */
   key: string;
+  /** The key under which `deferredReleases` lists it. */
   deferredKey: string;
 }
 
@@ -147,12 +142,12 @@ const reportedKey = ({ key, source }: { key: string; source: { type: string; id:
   `${rowKey(source)}\n${key}`;
 
 interface Preview {
-  /** What would be changed. */
+  /** Drifts that would be repaired. */
   todo: Drift[];
   skipped: { drift: Drift; skipReason: SkipReason }[];
 }
 
-/** What would come of drifts: who has the names that are missing is asked. Nothing is locked, so it may come otherwise. */
+/** Predicts which drifts could be repaired. It locks nothing, so the outcome may differ. */
 async function preview(
   ports: Pick<VerificationPorts, "records" | "tables" | "limits">,
   drifts: readonly Drift[],
@@ -171,7 +166,7 @@ async function preview(
   return previewed;
 }
 
-/** The row that has the claim still has the name. */
+/** Whether the row that has the claim still uses the name. */
 async function isUsedByHolder(
   { tables }: Pick<VerificationPorts, "tables">,
   drift: Missing | Different,

@@ -1,48 +1,38 @@
-import { compareBytes, sourceOrder } from "../../core/source-order.ts";
 import { tell } from "../../client/hooks.ts";
+import { compareBytes, sourceOrder } from "../../core/source-order.ts";
 import { LocalCommitUnknownError } from "../errors.ts";
+import { compareDigests, type DigestComparison } from "./compare-digests.ts";
+import { Counts } from "./counts.ts";
+import { RunCursor, type Cursor, type Pass, type TablePass } from "./cursor.ts";
+import { Decider } from "./decide.ts";
 import { examine } from "./examine.ts";
+import type { HeldSlot } from "./held-slot.ts";
 import type { Settings, VerificationProgress } from "./options.ts";
-import type { Cursor, Pass, TablePass } from "./cursor.ts";
 import { PendingDrifts } from "./pending-drifts.ts";
 import type { IdRange, QueuedRow, VerificationPorts, VerifiedRow } from "./ports.ts";
 import type { VerificationReport, VerificationStatus } from "./report.ts";
-import { Decider } from "./decide.ts";
-import { compareDigests, type DigestComparison } from "./compare-digests.ts";
-import type { HeldSlot } from "./held-slot.ts";
-import { Counts } from "./counts.ts";
 
-/** A part of a table that is gone through at once. */
+/** The part of a table between two saves of the cursor. */
 interface Segment extends IdRange {
+  /** The ranges whose records have to be compared. */
   ranges: readonly (IdRange & { rows?: VerifiedRow[] })[];
   counts: DigestComparison["counts"];
 }
 
-type CursorPosition = Pick<Cursor, "pass" | "source" | "after">;
-
-/** Within a segment: a usual one is shorter, but one with few rows may have any number of records. */
+/** A segment has few rows, but may have any number of records. After so many pages a run may pause within it. */
 const PAGES_BETWEEN_PAUSES = 16;
 
-const positionOf = ({ pass, source, after }: Cursor): CursorPosition => ({ pass, source, after });
-
-/** From a cursor to the end, or as far as it gets. */
+/** Runs verification from a saved cursor until it finishes or is stopped. */
 export class VerificationRun {
   readonly #ports: VerificationPorts;
   readonly #settings: Settings;
   readonly #slot: HeldSlot;
-  readonly #cursor: Cursor;
+  readonly #cursor: RunCursor;
   readonly #isResumed: boolean;
   readonly #counts: Counts;
   readonly #decider: Decider;
   readonly #startedAt = new Date();
   readonly #started = performance.now();
-  /** As it is stored, and its text: another run would have changed it. */
-  #stored: CursorPosition;
-  #text: string | undefined;
-  /** Changes, with those that are under way. */
-  #announcedChanges: number;
-  /** Whether the stored cursor may be another run's. */
-  #isUnsure = false;
   #hasBegun = false;
 
   constructor(
@@ -51,16 +41,14 @@ export class VerificationRun {
     slot: HeldSlot,
     { cursor, isResumed, text }: { cursor: Cursor; isResumed: boolean; text: string | undefined },
   ) {
-    this.#text = text;
     this.#ports = ports;
     this.#settings = settings;
     this.#slot = slot;
-    this.#cursor = cursor;
-    this.#stored = positionOf(cursor);
-    this.#announcedChanges = cursor.changes;
     this.#isResumed = isResumed;
     this.#counts = new Counts(cursor, settings);
-    this.#decider = new Decider(ports, settings, cursor, this.#counts);
+    const isDryRun = !settings.apply;
+    this.#cursor = new RunCursor(ports.progress, this.#counts, { cursor, text, isDryRun });
+    this.#decider = new Decider(ports, settings, this.#cursor, this.#counts);
   }
 
   async run(): Promise<VerificationReport> {
@@ -70,18 +58,19 @@ export class VerificationRun {
       (this.#settings.apply ? await this.#repairQueue() : undefined) ?? (await this.#runTablePasses());
     if (early !== undefined) return this.report(early);
     if (!(await this.#isSlotHeld())) return this.report("slot_lost");
-    await this.#save({ isDone: true, needsApproval: false });
+    await this.#cursor.finish();
     return this.report("done");
   }
 
-  /** What was mended counts, also when a run ends where it did not mean to: the next one has so much less to spend. */
+  /** Repairs count toward the limits even if the run fails. */
   async abandon(cause: unknown): Promise<void> {
-    if (!this.#hasBegun || !this.#slot.isHeld || this.#isUnsure) return;
-    await this.#saveChanges(cause instanceof LocalCommitUnknownError ? this.#announcedChanges : undefined);
+    if (this.#hasBegun && this.#slot.isHeld)
+      await this.#cursor.abandon(cause instanceof LocalCommitUnknownError);
   }
 
   report(status: VerificationStatus): VerificationReport {
     const isOver = status === "done" || status === "no_slot" || status === "not_due" || !this.#settings.apply;
+    const { approvalReason } = this.#decider;
     return {
       status,
       applied: this.#settings.apply,
@@ -93,12 +82,12 @@ export class VerificationRun {
       tables: this.#counts.tables,
       items: this.#counts.items,
       itemsOmitted: this.#counts.itemsOmitted,
-      ...(isOver ? {} : { next: this.#stored }),
-      ...(this.#decider.approvalReason === undefined ? {} : { approvalReason: this.#decider.approvalReason }),
+      ...(isOver ? {} : { next: this.#cursor.savedPosition }),
+      ...(approvalReason === undefined ? {} : { approvalReason }),
     };
   }
 
-  /** Page by page: rows that only a person can settle keep no other from its turn. */
+  /** Page by page, so that rows that need a person don't keep the rows after them waiting. */
   async #repairQueue(): Promise<VerificationStatus | undefined> {
     const limit = this.#settings.pageRows;
     for (let after: QueuedRow | undefined; ;) {
@@ -106,44 +95,34 @@ export class VerificationRun {
       await this.#decider.repairQueued(rows);
       after = rows.at(-1);
       if (after === undefined || rows.length < limit) return undefined;
-      // Not for the time: a run goes on by a segment at least.
+      // `maxMs` doesn't end the run here, because each run has to complete at least one segment.
       if (this.#isStopped) return "stopped";
       if (!(await this.#isSlotHeld())) return "slot_lost";
     }
   }
 
-  /** Those that are still to be done. A dry run changes nothing, so it has no use for a second pass. */
+  /** A dry run changes nothing, so it needs no second pass. */
   async #runTablePasses(): Promise<VerificationStatus | undefined> {
     const passes = this.#settings.apply ? (["claim", "release"] as const) : (["claim"] as const);
     const tablePasses = passes.flatMap((pass) =>
       this.#ports.tables.map((table): TablePass => ({ pass, table })),
     );
-    const first = tablePasses.findIndex(
-      ({ pass, table }) => pass === this.#cursor.pass && table.source === this.#cursor.source,
-    );
+    const first = tablePasses.findIndex((each) => this.#cursor.isAt(each));
     let isFirst = true;
     for (const tablePass of tablePasses.slice(Math.max(0, first))) {
-      const bounds = this.#boundsOf(tablePass);
+      const bounds = this.#cursor.boundsOf(tablePass);
       if (bounds === undefined) continue;
-      const { pass, table } = tablePass;
-      if (pass !== this.#cursor.pass || table.source !== this.#cursor.source)
-        Object.assign(this.#cursor, { pass, source: table.source, after: "" });
-      // Not before the first: a run goes on by a segment at least, however little time it has.
+      this.#cursor.enter(tablePass);
+      // Not before the first one: each run has to complete at least one segment, however short `maxMs` is.
       const status =
-        (isFirst ? undefined : await this.#storeAndPause()) ?? (await this.#runTablePass(tablePass, bounds));
+        (isFirst ? undefined : await this.#advance()) ?? (await this.#runTablePass(tablePass, bounds));
       if (status !== undefined) return status;
       isFirst = false;
     }
     return undefined;
   }
 
-  /** Undefined: there is nothing to do. */
-  #boundsOf({ pass, table }: TablePass): IdRange | undefined {
-    if (table.bucketTypes.length === 0) return undefined;
-    return pass === "claim" ? { after: "", upTo: undefined } : this.#cursor.releaseRanges[table.source];
-  }
-
-  /** Segment by segment. Undefined: to its end. */
+  /** Answers undefined at the end of the table, otherwise why the run ends early. */
   async #runTablePass(tablePass: TablePass, bounds: IdRange): Promise<VerificationStatus | undefined> {
     let after = this.#cursor.after === "" ? bounds.after : this.#cursor.after;
     const meter = await this.#meterOf(tablePass, { after, upTo: bounds.upTo });
@@ -153,12 +132,11 @@ export class VerificationRun {
       if (early !== undefined) return early;
       if (segment.upTo === undefined || segment.upTo === bounds.upTo) return undefined;
       after = segment.upTo;
-      const status = await this.#storeAndPause(after);
+      const status = await this.#advance(after);
       if (status !== undefined) return status;
     }
   }
 
-  /** The next segment, and what of it has to be looked at. */
   async #nextSegment(
     { pass, table }: TablePass,
     { after, upTo: end }: IdRange,
@@ -186,7 +164,7 @@ export class VerificationRun {
     return { after, upTo, ranges: unequal, counts };
   }
 
-  /** Page by page, because there can be any number of records in it. Undefined: to its end. */
+  /** Answers undefined at the end of the segment, otherwise why the run ends early. */
   async #processSegment(
     tablePass: TablePass,
     { after, ranges, counts }: Segment,
@@ -195,31 +173,30 @@ export class VerificationRun {
     const { pass, table } = tablePass;
     const { records } = this.#ports;
     const { recentMs, pageRows, leaseOps } = this.#settings;
-    // Within a segment only: what is behind the stored cursor is done.
+    // Drifts don't wait beyond the segment: nothing may be pending when the cursor advances past their rows.
     const pending = new PendingDrifts(leaseOps);
     let pages = 0;
     for (const range of ranges) {
       for await (const examined of examine({ records, table, recentMs, pageRows, ...range })) {
-        const isApprovalNeeded = await this.#decider.collect(tablePass, after, examined, pending);
-        if (isApprovalNeeded) return this.#requestApproval(pending);
+        const needsApproval = await this.#decider.collect(tablePass, after, examined, pending);
+        if (needsApproval) return this.#requestApproval(pending);
         if (!(await this.#applyPending(tablePass, pending, false))) return "slot_lost";
         meter.add(examined.rows);
         meter.report(this.#changes);
         const { through } = examined;
         pages += 1;
-        // A page with its leases may take long.
+        // A page and its leases can take longer than the slot lasts.
         if (!(await this.#isSlotHeld())) return "slot_lost";
         const isWithin =
           through !== undefined && through !== range.upTo && pages % PAGES_BETWEEN_PAUSES === 0;
-        if (!isWithin || this.#isOver === undefined) continue;
+        if (!isWithin || this.#endStatus === undefined) continue;
         if (!(await this.#applyPending(tablePass, pending, true))) return "slot_lost";
-        if (pass === "claim")
-          this.#counts.addRanges(
-            table.source,
-            counts.filter(({ upTo }) => isAfter(upTo, through)),
-            -1,
-          );
-        return this.#storeAndPause(through);
+        // The next run compares the digests of the ranges ahead again, and counts them then.
+        if (pass === "claim") {
+          const ahead = counts.filter(({ upTo }) => isAhead(upTo, through));
+          this.#counts.addRanges(table.source, ahead, -1);
+        }
+        return this.#advance(through);
       }
     }
     if (!(await this.#applyPending(tablePass, pending, true))) return "slot_lost";
@@ -227,64 +204,32 @@ export class VerificationRun {
     return undefined;
   }
 
-  /** What is about to change counts before it does: a run that dies has changed no more than is counted (rule V5). False: the slot is lost. */
+  /** Answers false if the slot is lost. */
   async #applyPending(tablePass: TablePass, pending: PendingDrifts, isLast: boolean): Promise<boolean> {
     for (const group of pending.take(isLast)) {
       if (!(await this.#isSlotHeld())) return false;
-      this.#announcedChanges = this.#counts.current.changes + group.drifts.length;
-      await this.#saveChanges(this.#announcedChanges);
+      await this.#cursor.announce(group.drifts.length);
       await this.#decider.apply(tablePass, group);
     }
     return true;
   }
 
-  /** The next run asks again, with what this one has changed counted. */
   async #requestApproval(pending: PendingDrifts): Promise<VerificationStatus> {
     for (const drift of pending.drifts) this.#counts.addPlanned(drift);
     if (!(await this.#isSlotHeld())) return "slot_lost";
-    this.#cursor.needsApproval = true;
-    await this.#saveChanges();
+    await this.#cursor.requestApproval();
     return "needs_approval";
   }
 
-  /** The slot first: whoever has it now has a cursor of its own. */
-  async #storeAndPause(after = this.#cursor.after): Promise<VerificationStatus | undefined> {
-    const status = await this.#pause();
-    if (status !== "slot_lost") await this.#store(after);
+  /** Checks the slot before it saves: if another run holds the slot now, the saved cursor is that run's. */
+  async #advance(after?: string): Promise<VerificationStatus | undefined> {
+    if (!(await this.#isSlotHeld())) return "slot_lost";
+    const status = this.#endStatus;
+    await this.#cursor.advance(after);
     return status;
   }
 
-  async #store(after: string): Promise<void> {
-    await this.#save({ after, ...this.#counts.current });
-    this.#counts.checkpoint();
-    this.#cursor.after = after;
-    if (this.#settings.apply) this.#stored = positionOf(this.#cursor);
-  }
-
-  /** The cursor stays where it was stored last, behind which all will be looked at again. */
-  async #saveChanges(changes = this.#counts.current.changes): Promise<void> {
-    await this.#save({ ...this.#stored, changes });
-  }
-
-  async #save(more: Partial<Cursor>): Promise<void> {
-    if (!this.#settings.apply) return;
-    const cursor: Cursor = {
-      ...this.#cursor,
-      ...this.#counts.stored,
-      neededNames: this.#decider.neededNames,
-      ...more,
-    };
-    const text = JSON.stringify(cursor);
-    await this.#ports.progress.save(text);
-    this.#text = text;
-  }
-
-  /** Between two pages. */
-  async #pause(): Promise<VerificationStatus | undefined> {
-    return (await this.#isSlotHeld()) ? this.#isOver : "slot_lost";
-  }
-
-  get #isOver(): VerificationStatus | undefined {
+  get #endStatus(): VerificationStatus | undefined {
     if (this.#isStopped) return "stopped";
     return performance.now() - this.#started >= this.#settings.maxMs ? "out_of_time" : undefined;
   }
@@ -293,20 +238,17 @@ export class VerificationRun {
     return this.#settings.signal?.aborted === true;
   }
 
-  /** A slot that had run out and is to be had again was nobody's, if the cursor is as this run has left it. */
+  /** If the slot expired but the saved cursor is unchanged, no other run has used it, so this run may continue. */
   async #isSlotHeld(): Promise<boolean> {
     const held = await this.#slot.renew();
     if (held !== "reacquired" || !this.#settings.apply) return held !== "lost";
-    this.#isUnsure = true;
-    const isOurs = (await this.#ports.progress.load())?.text === this.#text;
-    this.#isUnsure = !isOurs;
-    return isOurs;
+    return this.#cursor.isStillSaved();
   }
 
   async #meterOf({ pass, table }: TablePass, range: IdRange): Promise<ProgressMeter> {
     const { onProgress } = this.#settings;
     const before = pass === "claim" ? this.#counts.rowsOf(table.source) : 0;
-    // Counting reads the whole range: not for nobody.
+    // Counting reads the whole range, so it is skipped when there is no `onProgress`.
     const totalRows = onProgress === undefined ? 0 : before + (await table.count(range));
     return new ProgressMeter(pass, table.source, { totalRows, rowsBefore: before }, (progress) =>
       tell(onProgress, progress),
@@ -319,18 +261,18 @@ export class VerificationRun {
   }
 }
 
-/** Whether a range ends behind a source id; undefined: at the end of all. */
-const isAfter = (upTo: string | undefined, id: string): boolean =>
+/** Whether a range ends ahead of a source id. An undefined end is the end of the table. */
+const isAhead = (upTo: string | undefined, id: string): boolean =>
   upTo === undefined || compareBytes(sourceOrder(upTo), sourceOrder(id)) > 0;
 
-/** How far a pass over a table is, and how fast. */
-export class ProgressMeter {
+/** Measures how far a pass over a table is, and how fast. */
+class ProgressMeter {
   readonly #pass: Pass;
   readonly #source: string;
   readonly #totalRows: number;
   readonly #onProgress: (progress: VerificationProgress) => void;
   readonly #started = performance.now();
-  /** By earlier runs, from which this one goes on. */
+  /** Rows that earlier runs of this verification have already passed. */
   readonly #rowsBefore: number;
   #rows = 0;
 

@@ -376,7 +376,7 @@ export const bugs: Record<string, Bug> = {
   "a verification counts its changes when they are made": one(
     "V5",
     ["I23"],
-    "src/cell/verification/run.ts",
+    "src/cell/verification/cursor.ts",
     "await this.#saveChanges(this.#announcedChanges);",
     "",
   ),
