@@ -5,13 +5,13 @@ import { digestedOf, namesOf } from "./row-names.ts";
 import type { RangeCounts } from "./counts.ts";
 import type { IdRange, RangeDigest, VerificationPorts, VerifiedRow, VerifiedTable } from "./ports.ts";
 
-/** A segment of a table whose digests are asked for together. */
+/** What the digests of one segment show. */
 export interface DigestComparison {
-  /** Whose records have to be looked at one by one, in order; neighbours are one. */
+  /** Ranges whose records have to be compared, in order. Adjacent ranges are joined. */
   unequal: IdRange[];
-  /** Of all ranges, in order. */
+  /** One entry for each range, in order. */
   counts: (RangeCounts & Pick<IdRange, "upTo">)[];
-  /** Where it ends; undefined: at the end of the table, and of the records beyond it. */
+  /** The end of the segment. Undefined: the end of the table, including records beyond its last row. */
   upTo: string | undefined;
 }
 
@@ -19,19 +19,19 @@ interface SegmentScan {
   records: VerificationPorts["records"];
   table: VerifiedTable;
   after: string;
-  /** Behind it nothing is looked at. */
+  /** The last source id that this pass reads. Undefined: the end of the table. */
   end: string | undefined;
   recentMs: number;
   pageRows: number;
   rangeRows: number;
-  /** In one call. */
+  /** How many ranges one call may have. */
   ranges: number;
 }
 
 interface LocalRange extends IdRange {
   rows: number;
   sum: DigestSum;
-  /** No digest can speak for it: a row was changed just now, or has a value that is no name. */
+  /** The digest cannot prove this range equal: it has a recent row, or a value that is not a name. */
   needsRecords: boolean;
 }
 
@@ -40,7 +40,10 @@ interface LocalDigests {
   upTo: string | undefined;
 }
 
-/** Reads the rows of the next segment and finds the ranges whose digests differ from the coordinator's. Keeps sums, not rows. */
+/**
+ * Reads the rows of the next segment and finds the ranges whose digests differ from the coordinator's. Keeps only
+ * the sums in memory, not the rows.
+ */
 export async function compareDigests(scan: SegmentScan): Promise<DigestComparison> {
   const { local, upTo } = await digestRows(scan);
   const { source, bucketTypes } = scan.table;
@@ -57,8 +60,9 @@ export async function compareDigests(scan: SegmentScan): Promise<DigestCompariso
 }
 
 /**
- * Equal digests prove nothing beside a hold or a recent change: the lease may end either way, and the two sides were not read at one moment. Without
- * those, nothing has changed in between (rule V4).
+ * Equal digests prove nothing in a range with a hold or a recent change, because the lease may still end either
+ * way, and the two sides were not read at the same moment. In any other range nothing has changed between the two
+ * reads (V4).
  */
 function isProof(
   { sum, needsRecords }: LocalRange,
@@ -76,7 +80,7 @@ function addUnequal(unequal: IdRange[], { after, upTo }: IdRange): void {
   else unequal.push({ after, upTo });
 }
 
-/** Full ranges, over the ends of pages; only the last of the table is shorter. */
+/** Ranges continue across pages, so only the last range of a table is shorter than `rangeRows`. */
 async function digestRows({
   table,
   after,
@@ -106,7 +110,7 @@ async function digestRows({
   }
 }
 
-/** The last range also has what is behind the last row. */
+/** Extends the last range to the end, so that it covers records beyond the last row. */
 function upToTheEnd(
   local: LocalRange[],
   from: string,

@@ -15,20 +15,21 @@ import {
 
 type Tables = Record<string, VerificationCounts>;
 
-/** Of a range whose digests were compared. Rows and claims only where they are equal: the others are looked at. */
+/** Counts of a range whose digests were compared. Rows and claims are 0 unless the digests were equal. */
 export type RangeCounts = Pick<VerificationCounts, "rows" | "claims" | "ranges" | "equalRanges">;
 
-/** Counts what is found and done, and keeps the first items. */
+/** Counts what a verification finds and changes, and keeps the first items of the report. */
 export class Counts {
   readonly items: VerificationItem[] = [];
   itemsOmitted = 0;
   readonly #settings: Settings;
-  /** Of all runs of this verification. */
+  /** Counts of all runs of this verification. */
   readonly #tables: Tables;
-  /** Every run goes through the queue anew. */
+  /** Not saved with the cursor, because each run goes through the queue again. */
   readonly #queue: Tables = {};
-  /** As of the stored cursor. What was found behind it will be found again; what was repaired since, not. */
+  /** The counts at the saved cursor. Drifts found ahead of it will be found again by the next run. */
   #atCheckpoint: Tables;
+  /** Repairs since the saved cursor. The next run will not find these drifts again. */
   #repaired: Tables = {};
   #changes: number;
 
@@ -50,17 +51,17 @@ export class Counts {
     return total;
   }
 
-  /** With a place that all is behind that was counted. */
+  /** To be saved with a cursor that has passed everything that was counted. */
   get current(): { tables: Tables; changes: number } {
     return { tables: this.#tables, changes: this.#changes };
   }
 
-  /** With the place that was marked. */
+  /** To be saved with the position of the last checkpoint. */
   get atCheckpoint(): { tables: Tables; changes: number } {
     return { tables: sumOf(this.#atCheckpoint, this.#repaired), changes: this.#changes };
   }
 
-  /** All that was counted is behind the place that is stored now. */
+  /** The cursor was saved, and has passed everything that was counted. */
   checkpoint(): void {
     this.#atCheckpoint = structuredClone(this.#tables);
     this.#repaired = {};
@@ -70,7 +71,7 @@ export class Counts {
     return of(this.#tables, source).rows;
   }
 
-  /** `times`: -1 for ranges that will be compared again. */
+  /** `times`: -1 takes back ranges that the next run will compare again. */
   addRanges(source: string, ranges: readonly RangeCounts[], times: 1 | -1 = 1): void {
     const counts = of(this.#tables, source);
     for (const each of ranges)
@@ -78,7 +79,7 @@ export class Counts {
         counts[name] += times * each[name];
   }
 
-  /** What a page holds, drifts included. */
+  /** Counts a page, including its drifts. */
   addPage(source: string, { comparison, rows, records }: Examined): void {
     const counts = of(this.#tables, source);
     counts.rows += rows;
@@ -122,25 +123,25 @@ export class Counts {
     this.#item(itemOf(outcome.drift, outcomeOf(outcome)));
   }
 
-  /** Of a row of the queue: it is known to be wrong, so nobody is asked. */
+  /** Queued rows are known to lack their claims, so their repairs don't count toward the limits. */
   addQueueOutcome(source: string, outcome: DriftOutcome): void {
     count(of(this.#queue, source), outcome);
     this.#item(itemOf(outcome.drift, outcomeOf(outcome)));
   }
 
-  /** Why somebody should be asked before so many more are changed; undefined: go on. */
+  /** Why so many additional changes need approval. Undefined: they don't. */
   approvalReasonFor(additional: number): string | undefined {
     if (additional === 0) return undefined;
     const { claims, records } = this.total;
     const changes = this.#changes + additional;
     const { maxChanges, maxShare } = this.#settings;
     if (changes > maxChanges)
-      return `${changes} claims would be changed, and maxChanges allows ${maxChanges}`;
+      return `${changes} claims would change, and \`maxChanges\` allows ${maxChanges}`;
     const seen = Math.max(claims, records);
-    // A row that was renamed is two changes: of all claims, more than there are may change.
+    // A renamed row takes two changes, so the changes can outnumber the claims. A share of 1 allows all of them.
     if (maxShare === 1) return undefined;
     if (changes <= Math.max(CHANGES_WITHOUT_APPROVAL, maxShare * seen)) return undefined;
-    return `${changes} of ${seen} claims seen so far would be changed, and maxShare allows ${maxShare}`;
+    return `${changes} of ${seen} claims seen so far would change, and \`maxShare\` allows ${maxShare}`;
   }
 
   #item(item: VerificationItem): void {

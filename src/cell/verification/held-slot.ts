@@ -1,6 +1,9 @@
 import type { VerificationPorts } from "./ports.ts";
 
-/** A place among the few cells that verify at a time. It spares the coordinator load, and nothing else rests on it (rule A3). */
+/**
+ * The verification slot of a run. Slots limit how many cells verify at a time, to protect the coordinator from load.
+ * Correctness does not depend on them (A3).
+ */
 export class HeldSlot {
   readonly #slots: VerificationPorts["slots"];
   readonly #uuid: string;
@@ -19,12 +22,12 @@ export class HeldSlot {
     return taken;
   }
 
-  /** As far as this run can tell by itself. */
+  /** By this process's clock, without asking the coordinator. */
   get isHeld(): boolean {
     return performance.now() - this.#takenMs < this.#durationMs;
   }
 
-  /** `reacquired`: it had run out, and may have been another run's meanwhile. */
+  /** `reacquired`: the slot had expired, and another run may have held it in between. */
   async renew(): Promise<"held" | "reacquired" | "lost"> {
     if (performance.now() - this.#takenMs < this.#durationMs / 4) return "held";
     const endMs = this.#takenMs + this.#durationMs;
@@ -33,12 +36,12 @@ export class HeldSlot {
     return performance.now() < endMs ? "held" : "reacquired";
   }
 
-  /** Otherwise it runs out by itself. */
+  /** If this fails, the slot expires by itself. */
   async release(): Promise<void> {
     try {
       await this.#slots.release(this.#uuid);
     } catch {
-      // Said in vain: nobody can do anything about it.
+      // There is nothing to do about it.
     }
   }
 }

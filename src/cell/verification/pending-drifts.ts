@@ -5,38 +5,36 @@ export interface DriftGroup {
   recency: Recency;
 }
 
-/** Drifts that wait for others, to be put right together: a lease costs much the same for one claim as for some hundreds. */
+/** Drifts to be repaired together: a lease costs much the same for one claim as for a few hundred. */
 export class PendingDrifts {
-  readonly #most: number;
+  readonly #maxPerGroup: number;
   #drifts: Drift[] = [];
   #recency: Recency | undefined;
 
-  /** So many at a time. */
-  constructor(most: number) {
-    this.#most = most;
+  constructor(maxPerGroup: number) {
+    this.#maxPerGroup = maxPerGroup;
   }
 
   get drifts(): readonly Drift[] {
     return this.#drifts;
   }
 
-  /** Ages are told as of the earliest reading: what has been changed since then is young. */
+  /** The ages of all pending drifts are measured from their earliest reading. */
   add(drifts: readonly Drift[], recency: Recency): void {
     this.#drifts.push(...drifts);
     if (drifts.length > 0 && (this.#recency === undefined || recency.asOfMs < this.#recency.asOfMs))
       this.#recency = recency;
   }
 
-  /** With what is known of them by now. */
   replace(drifts: Drift[]): void {
     this.#drifts = drifts;
     if (drifts.length === 0) this.#recency = undefined;
   }
 
-  /** `isLast`: nothing comes behind them that would be worth the wait. */
+  /** Takes full groups, and with `isLast` also the rest. */
   *take(isLast: boolean): Generator<DriftGroup> {
-    while (this.#recency !== undefined && this.#drifts.length >= (isLast ? 1 : this.#most)) {
-      const drifts = this.#drifts.splice(0, this.#most);
+    while (this.#recency !== undefined && this.#drifts.length >= (isLast ? 1 : this.#maxPerGroup)) {
+      const drifts = this.#drifts.splice(0, this.#maxPerGroup);
       const group = { drifts, recency: this.#recency };
       if (this.#drifts.length === 0) this.#recency = undefined;
       yield group;

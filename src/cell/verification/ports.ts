@@ -4,16 +4,16 @@ import type { SourceRow } from "../changes.ts";
 import type { AnyRow, Claimable, RowClaim } from "../claimable.ts";
 
 export interface VerifiedClaim extends RowClaim {
-  /** What the coordinator would have against it. */
+  /** Why the coordinator would refuse this claim, if it would. */
   fault?: string | undefined;
 }
 
-/** A row of a claimable table, as a verification sees it. */
+/** A row of a claimable table, as verification sees it. */
 export interface VerifiedRow {
   id: string;
-  /** Of the columns that are verified. */
+  /** Claims of the columns that are verified. */
   claims: readonly VerifiedClaim[];
-  /** Since it was last changed, by the database's clock. Undefined: the table does not tell. */
+  /** Time since its last change, by the database's clock. Undefined if the table has no `changedAt`. */
   ageMs: number | undefined;
 }
 
@@ -23,13 +23,13 @@ export interface IdRange {
   upTo: string | undefined;
 }
 
-/** A claimable table with the columns whose switch is on. */
+/** A claimable table, with the columns that are enabled. */
 export interface VerifiedTable {
   name: string;
   source: Source["type"];
-  /** Those that can be told from all others of the table. */
+  /** The bucket types to verify: those that no disabled column shares. */
   bucketTypes: readonly Bucket["type"][];
-  /** All columns are switched on. */
+  /** Whether all attributes of the table are enabled. */
   hasEveryAttribute: boolean;
   count(range: IdRange): Promise<number>;
   /** Rows of a range, in source order. */
@@ -48,30 +48,30 @@ export interface RecordPage {
 export interface RangeDigest {
   count: number;
   hash: string;
-  /** A lease is at work on it. */
+  /** Whether a lease holds a name in the range. */
   held: boolean;
   newestUpdatedAtMs: number | undefined;
 }
 
 type TableSelection = Pick<VerifiedTable, "source" | "bucketTypes">;
 
-/** The cell's records at the coordinator. Every call throws rather than leave anything out. */
+/** The cell's records at the coordinator. Each call throws if it cannot answer completely. */
 export interface VerifiedRecords {
   list(page: TableSelection & IdRange & { pageSize: number }): Promise<RecordPage>;
-  /** One for each range, in order. */
+  /** Answers one digest for each range, in order. */
   digests(
     asked: TableSelection & { ranges: readonly IdRange[] },
   ): Promise<{ asOfMs: number; digests: readonly RangeDigest[] }>;
-  /** In order. Undefined: nobody has the name. `"other"`: another cell. */
+  /** Answers in order. Undefined: the name is free. `"other"`: another cell holds it. */
   lookup(buckets: readonly Bucket[]): Promise<readonly (ClaimRecord | "other" | undefined)[]>;
 }
 
-/** `rolled_back`: the lease was rolled back by somebody else, which is an alarm of its own. */
+/** `rolled_back`: the coordinator rolled the lease back, which is reported separately as a contradiction. */
 export type RepairResult =
   | { kind: "done" | "not_needed" | "rolled_back" }
   | { kind: "refused"; conflicts: readonly Conflict[] };
 
-/** By `rowKey`. */
+/** Rows by `rowKey`. */
 export type LockedRows = ReadonlyMap<string, VerifiedRow>;
 
 export const rowKey = ({ type, id }: SourceRow): string => `${type}\n${id}`;
@@ -82,31 +82,35 @@ export interface QueuedRow extends SourceRow {
   leaseUuid: string;
 }
 
-/** Of the queue, in any order that stays the same. */
+/** A page of the queue, in any stable order. */
 export interface QueuePage {
-  /** Undefined: from the first. */
+  /** Undefined for the first page. */
   after: SourceRow | undefined;
   limit: number;
 }
 
-/** What the coordinator takes at once. */
+/** The coordinator's limits for a single call. */
 export type CallLimits = Pick<Limits, "maxPageItems" | "digestRanges" | "batchOps" | "lookupBuckets">;
 
 export interface VerificationPorts {
-  /** Of the cell. */
+  /** The id of the cell. */
   cell: string;
   limits: CallLimits;
   tables: readonly VerifiedTable[];
   records: VerifiedRecords;
   /**
-   * One local transaction: keeps these rows from changing, lets `decide` tell from them as they are now what the lease is to do, and takes it; then the
-   * lease is committed. `not_needed`: `decide` wanted none. `refused`: the coordinator names what stands in the way. Throws for all else.
+   * Runs one local transaction with a lease. Locks the rows, passes them to `decide` as they are now, begins a lease
+   * with the batch that it returns, and commits. `not_needed`: `decide` returned no batch. `refused`: the coordinator
+   * refused the lease with conflicts. Throws for any other failure.
    */
   repair(rows: readonly SourceRow[], decide: (rows: LockedRows) => Batch | undefined): Promise<RepairResult>;
-  /** Of these claims, by `releaseKey`: those that saved deletions are still to give up. That lease will come, and does not know of epochs. */
+  /**
+   * Answers which of these claims, by `releaseKey`, a deferred lease (`deleteLater`) is still going to destroy. That
+   * lease does not compare epochs, so nothing else may destroy these claims before it.
+   */
   deferredReleases(asked: ReadonlySet<string>): Promise<ReadonlySet<string>>;
   slots: {
-    /** Also renews it. */
+    /** Takes the slot, or renews it. */
     take(
       uuid: string,
     ): Promise<{ isTaken: true; expiresInMs: number } | { isTaken: false; retryAfterMs: number }>;
@@ -124,23 +128,23 @@ export interface VerificationPorts {
 
 export interface InspectedRow {
   row: AnyRow;
-  /** As the database writes it: what its order and its searches go by. */
+  /** The id as the database writes it, which determines order and search. */
   idText: string;
-  /** Since the time in the table's `changedAt`, by the database's clock. Undefined: it has none. */
+  /** Time since the table's `changedAt`, by the database's clock. Undefined if it has none. */
   ageMs: number | undefined;
 }
 
-/** What a verification needs of a cell's database, beyond its transactions. One implementation for each dialect. */
+/** What verification needs from a cell's database, apart from transactions. Each dialect implements it. */
 export interface VerificationDatabase<Tx> {
   count(claimable: Claimable, range: IdRange): Promise<number>;
-  /** In source order: decimal ids as numbers, before all others; the others by bytes. */
+  /** Answers rows in source order: decimal ids first, as numbers; then all others, by bytes. */
   page(claimable: Claimable, range: IdRange & { limit: number }): Promise<InspectedRow[]>;
-  /** Those that there are. In a transaction they are kept from changing until it ends. */
+  /** Answers those rows that exist. In a transaction, it locks them until the transaction ends. */
   byIds(tx: Tx | undefined, claimable: Claimable, ids: readonly string[]): Promise<InspectedRow[]>;
-  /** What `saveProgress` was given last, and how long ago. */
+  /** Answers the last text given to `saveProgress`, and its age. */
   loadProgress(): Promise<{ text: string; ageMs: number } | undefined>;
   saveProgress(text: string): Promise<void>;
   listQueue(page: QueuePage): Promise<QueuedRow[]>;
-  /** Those that were queued again since, for another lease, stay. */
+  /** Keeps rows that were queued again for another lease in the meantime. */
   removeFromQueue(rows: readonly QueuedRow[]): Promise<void>;
 }

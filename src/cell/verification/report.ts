@@ -3,52 +3,52 @@ import { rowOf, type Drift, type SkipReason } from "./compare.ts";
 import type { NamedClaim } from "./row-names.ts";
 
 export type VerificationStatus =
-  /** All of it. */
+  /** Everything was verified. */
   | "done"
-  /** The time was up: the next run goes on where this one ended. */
+  /** `maxMs` was over. The next run continues where this one ended. */
   | "out_of_time"
-  /** More would change than is allowed without asking: look at the report, then run again with a larger `maxShare` or `maxChanges`. */
+  /** More would change than the limits allow. Read the report, then run with a larger `maxShare` or `maxChanges`. */
   | "needs_approval"
-  /** Other cells verify at the moment; nothing was done. */
+  /** Too many other cells are verifying. Nothing was done. */
   | "no_slot"
-  /** Another run of this cell has taken over, or the slot ran out. */
+  /** The slot expired, or another run of this cell has taken over. */
   | "slot_lost"
-  /** One was done not long ago (`unlessDoneWithinMs`); nothing was done. */
+  /** A verification finished recently (`unlessDoneWithinMs`). Nothing was done. */
   | "not_due"
-  /** By the caller's signal. */
+  /** The caller's `signal` aborted the run. */
   | "stopped";
 
 export interface VerificationCounts {
   rows: number;
-  /** That the rows stand for. */
+  /** Claims that the rows should have. */
   claims: number;
-  /** Ranges of source ids whose digests were compared, and those that were equal. */
+  /** Ranges of source ids whose digests were compared, and how many of them were equal. */
   ranges: number;
   equalRanges: number;
-  /** Records that the coordinator sent. */
+  /** Records read from the coordinator. */
   records: number;
-  /** Names of rows without a claim. */
+  /** Names that rows use without a claim. */
   missing: number;
-  /** Claims that do not say what their row does. */
+  /** Claims that differ from their row. */
   different: number;
-  /** Claims without a row. */
+  /** Claims that no row uses. */
   extra: number;
   created: number;
   replaced: number;
   destroyed: number;
-  /** Rows and records that are too young to be judged. */
+  /** Rows and records that changed within `recentMs`. */
   recent: number;
-  /** That a lease is at work on. */
+  /** Claims that a lease holds. */
   leased: number;
-  /** Names that another cell has, that two rows have, and that can be none. A person has to decide. */
+  /** Names that another cell holds, that two rows use, and values that cannot be names. These need a person. */
   otherCell: number;
   duplicates: number;
   unnameable: number;
-  /** Claims that are not given up, because a row needs the name and could not be given it yet. */
+  /** Claims that are not destroyed, because a row needs the name and does not have its claim yet. */
   needed: number;
-  /** Of a table or column that this run does not look at: another row's names, perhaps. */
+  /** Claims of a table or column that this run does not verify. */
   notVerified: number;
-  /** Changed by others between the reading and the mending. */
+  /** Drifts that changed between the comparison and the repair. */
   changed: number;
 }
 
@@ -74,44 +74,44 @@ export const noCounts = (): VerificationCounts => ({
   changed: 0,
 });
 
-/** One claim that is not as it should be. */
+/** One drift, duplicate or value that cannot be a name. */
 export interface VerificationItem {
   kind: "missing" | "different" | "extra" | "duplicate" | "unnameable";
   reason: Drift["reason"] | "two_rows" | "not_a_name";
   source: Source;
   bucket: Bucket;
-  /** Of the row; missing where the row is gone. */
+  /** The subject of the row. Absent if the row is gone. */
   subject?: Subject;
-  /** What the coordinator has, where that is something else. */
+  /** The claim at the coordinator, if there is one. */
   claim?: { value: string; subject: Subject; source: Source; epoch: number };
   action: "create" | "replace" | "destroy" | "none";
   outcome: "planned" | "done" | "skipped";
-  /** Why nothing is done about it. */
+  /** Why it was not repaired. */
   skipReason?: SkipReason;
-  /** In words, where there is more to say. */
+  /** More about the reason, as text. */
   detail?: string;
 }
 
 export interface VerificationReport {
   status: VerificationStatus;
-  /** False: nothing was changed, and `items` is the plan. */
+  /** False for a dry run: nothing was changed, and `items` has what would be. */
   applied: boolean;
   cell: string;
-  /** It went on where an earlier run had ended; the counts include that one's. */
+  /** Whether it continued an earlier run. The counts include that run's. */
   resumed: boolean;
   startedAt: string;
   durationMs: number;
   counts: VerificationCounts;
-  /** By source type. */
+  /** Counts by source type. */
   tables: Record<string, VerificationCounts>;
-  /** The first ones of this run: see `maxItems`. */
+  /** The first items of this run, up to `maxItems`. */
   items: VerificationItem[];
   itemsOmitted: number;
-  /** Where the next run goes on. */
+  /** Where the next run continues. */
   next?: { pass: string; source: string; after: string };
-  /** What `needs_approval` asks. */
+  /** With `needs_approval`: which limit would be exceeded. */
   approvalReason?: string;
-  /** Of `no_slot`. */
+  /** With `no_slot`: when to try again. */
   retryAfterMs?: number;
 }
 

@@ -113,7 +113,7 @@ export function stopAndResumeSuite(dialect: Dialect, current: () => VerifiedCell
       });
       expect([asked.status, asked.approvalReason]).toEqual([
         "needs_approval",
-        "180 claims would be changed, and maxChanges allows 150",
+        "180 claims would change, and `maxChanges` allows 150",
       ]);
       const rest = await one.cell.verify({ apply: true, maxChanges: 180, maxShare: 1 });
       expect([rest.status, rest.counts.missing, rest.counts.created, rest.counts.rows]).toEqual([

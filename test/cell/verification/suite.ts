@@ -335,7 +335,7 @@ export function verificationSuite(
       expect([asked.status, changes(asked), asked.approvalReason]).toEqual([
         "needs_approval",
         [0, 0, 0],
-        "1200 of 1200 claims seen so far would be changed, and maxShare allows 0.1",
+        "1200 of 1200 claims seen so far would change, and `maxShare` allows 0.1",
       ]);
       expect(await one.records(USERS)).toEqual([]);
       const few = await one.cell.verify({
@@ -348,7 +348,7 @@ export function verificationSuite(
       });
       expect([few.status, few.approvalReason]).toEqual([
         "needs_approval",
-        "800 claims would be changed, and maxChanges allows 700",
+        "800 claims would change, and `maxChanges` allows 700",
       ]);
       const seen: number[] = [];
       const filled = await one.cell.verify({
