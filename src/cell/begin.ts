@@ -3,19 +3,20 @@ import type { CallOptions } from "../client/connection.ts";
 import type { Batch, Conflict } from "../client/wire.ts";
 import type { ClientLeases, LeaseState } from "./remote-leases.ts";
 
-/** Also: nothing is left to ask for. */
+/** `not_needed`: no ops are left. */
 export type Begun = Answer<LeaseState> | { kind: "not_needed" };
 
 type IndexedOp<T> = { op: T; index: number };
 
 /**
- * A begin, and once more without what stood in the way only because this cell's rows and claims differed before:
+ * Begins a lease. If all conflicts come from drift that already existed, it adjusts the batch and begins once
+ * more:
  *
- * - a claim to replace that is absent, of a row from before its column was claimed: its name is taken for the first time;
- * - a claim to give up that is absent, another cell's, or another row's: there is nothing to give up. Otherwise such a row could be neither renamed nor
- *   deleted. `notOwned` hears of it: it should not happen.
+ * - A replace of an absent claim becomes a create: the row is older than the declaration of its column.
+ * - A destroy of a claim that is absent, or not this row's, is dropped. Otherwise the row could be neither renamed nor
+ *   deleted. `notOwned` is called, because this should not happen.
  *
- * A certain refusal left nothing behind, so the same UUID serves.
+ * A certain refusal leaves nothing behind, so the same UUID can be used again.
  */
 export async function beginAdjusting(
   leases: Pick<ClientLeases, "begin">,
@@ -54,7 +55,7 @@ const isEarlierDrift = ({ list, kind }: Conflict): boolean =>
 
 const indexed = <T>(ops: readonly T[]): IndexedOp<T>[] => ops.map((op, index) => ({ op, index }));
 
-/** A batch without what stood in the way, which knows where its ops were in the first one. */
+/** A batch without the conflicting ops, which remembers where the others were in the first one. */
 class AdjustedBatch {
   readonly batch: Batch;
   readonly #creates: number;
@@ -89,7 +90,7 @@ class AdjustedBatch {
     return creates.length + destroys.length + replaces.length === 0;
   }
 
-  /** In the place that the caller knows. */
+  /** The conflict with its index in the caller's batch. */
   atOriginalIndex(conflict: Conflict): Conflict {
     const { list, index } = conflict;
     if (list === "replaces") return { ...conflict, index: this.#kept[index]?.index ?? index };

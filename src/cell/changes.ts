@@ -5,15 +5,15 @@ import { defaultLimits } from "../core/limits.ts";
 import type { AnyRow, Attribute, Claimable, RowClaim } from "./claimable.ts";
 import { InvalidNameError, invalidArgument } from "./errors.ts";
 
-/** Where an op came from, to tell a user which field it is about. */
+/** The field that an op came from, for validation errors. */
 export interface Origin {
   table: string;
   attribute: string;
-  /** Of the row. */
+  /** The id of the row. */
   id: string;
 }
 
-/** A row of the cell's, as the coordinator knows it. */
+/** A row of the cell, as the coordinator knows it. */
 export interface SourceRow {
   type: string;
   id: string;
@@ -22,19 +22,19 @@ export interface SourceRow {
 /** The claims that a transaction changes, ready for a begin. */
 export interface ClaimBatch {
   batch: Batch;
-  /** In the order of the batch's own lists. */
+  /** In the order of the lists of the batch. */
   origins: { creates: Origin[]; destroys: Origin[]; replaces: Origin[] };
-  /** Every row that it is about, each once. */
+  /** Every row of the batch, each once. */
   sources: SourceRow[];
 }
 
 interface Change {
   claimable: Claimable;
-  /** As the database has it. */
+  /** As the database stores it. */
   id: unknown;
-  /** As it was before the transaction; undefined: it was not there. */
+  /** The row before the transaction. Undefined if it did not exist. */
   before: AnyRow | undefined;
-  /** As it is now; undefined: it is gone. */
+  /** The row now. Undefined if it is gone. */
   after: AnyRow | undefined;
 }
 
@@ -43,7 +43,7 @@ interface ChangedName extends RowClaim {
   origin: Origin;
 }
 
-/** What a transaction did to its claimed rows. Only the difference between its first and its last moment counts. */
+/** What a transaction did to its claimed rows. Only the difference between its start and its end counts. */
 export class Changes {
   readonly #rows = new Map<string, Change>();
   readonly #switches = new Map<Attribute, boolean>();
@@ -55,7 +55,7 @@ export class Changes {
     if (before !== undefined && claimable.idOf(before) !== id) {
       throw invalidArgument(
         claimable.idName,
-        `of a row of ${claimable.name} changed: the id of a claimed row is for good`,
+        `of a row of ${claimable.name} changed, but the id of a claimed row must not change: insert a new row instead`,
       );
     }
     const key = keyOf(claimable, id);
@@ -65,8 +65,8 @@ export class Changes {
   }
 
   /**
-   * Reads every row again: what counts is what the database holds in the end. A savepoint may have taken a change back, a trigger may have made
-   * another one of it.
+   * Reads every row again, because only the final state in the database counts. A savepoint may have undone a
+   * change, or a trigger may have altered it.
    */
   async refresh(
     read: (claimable: Claimable, ids: readonly unknown[]) => Promise<readonly AnyRow[]>,
@@ -83,7 +83,11 @@ export class Changes {
     }
   }
 
-  /** Undefined when no claim changes: then there is nothing to ask. Throws `InvalidNameError` for a value that can be no name. */
+  /**
+   * Answers undefined if no claim changes, so that no lease is needed.
+   *
+   * @throws `InvalidNameError` for a value that cannot be a name.
+   */
   batch(): ClaimBatch | undefined {
     const before = new Map<string, ChangedName>();
     const after = new Map<string, ChangedName>();
@@ -108,7 +112,10 @@ export class Changes {
         };
   }
 
-  /** The names of a row that are not what they were. What a transaction leaves alone is not looked at: it may never have been a name. */
+  /**
+   * The names of a row that changed. Unchanged values are not checked, because they may never have been
+   * names.
+   */
   #changed({ claimable, before, after }: Change): { was: ChangedName[]; is: ChangedName[] } {
     const claimsOf = (row: AnyRow | undefined): RowClaim[] =>
       row === undefined ? [] : claimable.claimsOf(row, (attribute) => this.#isOn(attribute));
@@ -122,7 +129,7 @@ export class Changes {
     };
   }
 
-  /** Asked once, so that both sides of a change are seen with the same switch. */
+  /** Reads `enabled` once, so that both sides of a change use the same value. */
   #isOn(attribute: Attribute): boolean {
     const known = this.#switches.get(attribute);
     if (known !== undefined) return known;
@@ -144,8 +151,9 @@ const isSameClaim = (one: RowClaim, other: RowClaim): boolean =>
   one.source.id === other.source.id;
 
 /**
- * Two spellings are one name when their canonical forms are equal, so a change of case only must become a replace: the coordinator refuses a batch
- * that destroys and creates one name. What has no canonical form (undefined) never had a claim, and cannot get one.
+ * Two spellings are the same name if their canonical forms are equal. A change of case must become a replace,
+ * because the coordinator refuses a batch that destroys and creates the same name. A value without a
+ * canonical form (undefined) never had a claim and cannot get one.
  */
 function nameOf(claimable: Claimable, claim: RowClaim): ChangedName | undefined {
   const { type, value } = claim.bucket;
@@ -166,7 +174,7 @@ const originOf = ({ name }: Claimable, { attribute, source }: RowClaim): Origin 
   id: source.id,
 });
 
-/** Of one name before and after; of the same spelling, subject and source it stays as it is. */
+/** Whether a name that the row keeps needs a replace: its spelling, subject or source changed. */
 function isReplaced(before: ChangedName | undefined, { bucket, subject, source }: ChangedName): boolean {
   if (before === undefined) return false;
   const isSame =
@@ -180,8 +188,9 @@ const sameName = ({ origin }: ChangedName, { origin: other }: ChangedName): Erro
   new InvalidNameError(origin, `is the same name as ${other.attribute} of ${other.table} ${other.id}`);
 
 /**
- * A destroy names its source, so that it can never take the claim away from another row that has the name by now; but not the subject, which may have
- * been another one when the claim was made. A row from before its column was claimed has no claim to destroy: that is fine, and counted.
+ * A destroy names its source, so that it cannot destroy the claim of another row that has the name by now. It
+ * does not name the subject, which may have been different when the claim was made. `allow_missing`: a row
+ * that is older than the declaration of its column may have no claim.
  */
 function batchFrom(
   creates: readonly ChangedName[],
@@ -197,7 +206,7 @@ function batchFrom(
     if (subject === undefined)
       throw invalidArgument(
         "subject.id",
-        `of ${origin.table} ${origin.id} is empty: whom is the name about?`,
+        `of ${origin.table} ${origin.id} is empty: set it, because each claim needs a subject`,
       );
     return { bucket, subject, source };
   };

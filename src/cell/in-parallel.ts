@@ -1,6 +1,7 @@
 /**
- * Runs `work` on every item, at most `width` at a time, starting in order. When one throws, no more are started; the first error is
- * thrown once those under way have ended, so that nothing goes on behind the caller's back.
+ * Runs `work` on every item, at most `width` at a time, starting in order. When one throws, no more are
+ * started. The first error is thrown once the others have ended, so that nothing keeps running after the
+ * caller continues.
  */
 export async function inParallel<T>(
   items: Iterable<T>,
@@ -10,7 +11,7 @@ export async function inParallel<T>(
   const queue = items[Symbol.iterator]();
   const errors: unknown[] = [];
   const worker = async (): Promise<void> => {
-    // A `for … of` would close the shared iterator when its worker ends.
+    // Not a `for … of`, which would close the shared iterator when one worker ends.
     for (let next = queue.next(); next.done !== true && errors.length === 0; next = queue.next()) {
       try {
         await work(next.value);

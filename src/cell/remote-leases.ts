@@ -7,7 +7,7 @@ import type { RemoteLeasePage, RemoteLeases, RemotePageRequest } from "./reconci
 
 export type LeaseState = Lease["state"];
 
-/** A cell's own leases at the coordinator, with three-valued answers: what must not take an unknown outcome for a no works with these. */
+/** A cell's leases at the coordinator. Answers distinguish an unknown outcome from a refusal. */
 export class ClientLeases implements RemoteLeases {
   readonly #leases: Client["leases"];
 
@@ -16,7 +16,9 @@ export class ClientLeases implements RemoteLeases {
     this.#leases = client.leases;
   }
 
-  /** After an unknown outcome: call it again with the same UUID, or close it with `rollback` (rules B2, C7). */
+  /**
+   * After an unknown outcome, call it again with the same UUID, or close the lease with `rollback` (B2, C7).
+   */
   begin(uuid: string, batch: Batch, options: CallOptions = {}): Promise<Answer<LeaseState>> {
     return stateOf(async () => this.#leases.begin(batch, { ...options, uuid }));
   }
@@ -33,11 +35,11 @@ export class ClientLeases implements RemoteLeases {
     return stateOf(async () => this.#leases.get(uuid));
   }
 
-  /** Throws rather than leave anything out. */
+  /** Throws if the list is incomplete. */
   async list({ pageToken, pageSize, createdAfterMs }: RemotePageRequest): Promise<RemoteLeasePage> {
     const createdAfter = createdAfterMs === undefined ? undefined : new Date(createdAfterMs);
     const { value } = await this.#leases.list({ pageToken, pageSize, createdAfter }).pages().next();
-    if (value === undefined) throw new Error("a listing without a page");
+    if (value === undefined) throw new Error("the client answered a listing without a page");
     return {
       leases: value.items.map(({ uuid, age_ms: ageMs }) => ({ uuid, ageMs })),
       nextPageToken: value.nextPageToken,
@@ -48,6 +50,9 @@ export class ClientLeases implements RemoteLeases {
 const stateOf = (work: () => Promise<Lease>): Promise<Answer<LeaseState>> =>
   answerOf(async () => (await work()).state);
 
-/** The coordinator does not know the lease. That it does not know the route, or the cell, has a reason, and says nothing about a lease. */
+/**
+ * Whether the coordinator does not know the lease. An unknown route or cell has a `reason`, and proves
+ * nothing.
+ */
 export const isUnknownLease = (answer: Answer<unknown>): boolean =>
   answer.kind === "refused" && answer.code === "NOT_FOUND" && answer.reason === undefined;

@@ -3,21 +3,24 @@ import type { Conflict } from "../client/wire.ts";
 import type { ClaimBatch, Origin } from "./changes.ts";
 import { BulkError, InvalidNameError } from "./errors.ts";
 
-/** What to tell the person at the form: it is taken, it may work in a moment, it can be no name, or something else is wrong with it. */
+/**
+ * What to show at the field: the name is taken, may be free in a moment, cannot be a name, or failed
+ * otherwise.
+ */
 export type FieldProblem = "taken" | "try_again" | "invalid" | "failed";
 
 export interface FieldError {
   table: string;
   /** The column. */
   field: string;
-  /** Of the row. */
+  /** The id of the row. */
   id: string;
   problem: FieldProblem;
 }
 
 const originsByError = new WeakMap<LeaseholdError, ClaimBatch["origins"]>();
 
-/** So that the error can be told field by field. */
+/** Remembers the fields of the batch that failed. */
 export function rememberOrigins(error: unknown, origins: ClaimBatch["origins"] | undefined): void {
   if (origins !== undefined && isLeaseholdError(error)) originsByError.set(error, origins);
 }
@@ -29,7 +32,8 @@ const problems: Readonly<Record<string, FieldProblem>> = {
 };
 
 /**
- * The fields that an error of a transaction is about. Empty for an error that is about none: pass that one on.
+ * Converts an error of a transaction into errors of fields. Empty if the error concerns no field: rethrow
+ * that one.
  *
  *     catch (error) {
  *       for (const { field, problem } of toValidationErrors(error)) form.errors[field] = problem === "taken" ? "has already been taken" : "try again";
@@ -55,9 +59,9 @@ function conflicting({ list, index, kind }: Conflict, origins: ClaimBatch["origi
   return origin === undefined ? [] : [fieldError(origin, problems[kind] ?? "failed")];
 }
 
-/** The coordinator names the place in the batch: `creates[3].bucket.value`. */
-function invalid(place: string, origins: ClaimBatch["origins"]): FieldError[] {
-  const [, list, index] = /^(creates|destroys|replaces)\[(\d+)\]/.exec(place) ?? [];
+/** The coordinator names the field of the batch, such as `creates[3].bucket.value`. */
+function invalid(path: string, origins: ClaimBatch["origins"]): FieldError[] {
+  const [, list, index] = /^(creates|destroys|replaces)\[(\d+)\]/.exec(path) ?? [];
   const origin = list === undefined ? undefined : origins[list as keyof ClaimBatch["origins"]][Number(index)];
   return origin === undefined ? [] : [fieldError(origin, "invalid")];
 }

@@ -183,7 +183,7 @@ describe("a transaction that failed", () => {
 
   test("a lease that was closed before it could be used is no grant", async () => {
     expect(await go({ begin: { kind: "ok", value: "COMMITTED" } })).toMatchObject({
-      ended: new Error("the lease was COMMITTED before it was used"),
+      ended: new Error("the lease was already COMMITTED when it was begun: run the transaction again"),
       isSaved: false,
     });
   });

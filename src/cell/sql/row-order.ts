@@ -1,9 +1,9 @@
-/** What the statements of all dialects have in common. */
+/** Parts of SQL statements that all dialects share. */
 import { and, getTableColumns, sql, type Column, type SQL } from "drizzle-orm";
 import type { Claimable } from "../claimable.ts";
 import type { IdRange, InspectedRow } from "../verification/ports.ts";
 
-/** How a column's values are ordered as source ids: numbers, UUIDs, which are ordered as their text is, or any text. */
+/** How the values of an id column are ordered as source ids. UUIDs are ordered as their text. */
 export type IdKind = "integer" | "uuid" | "text";
 
 export function idKindOf({ idColumn }: Claimable): IdKind {
@@ -12,30 +12,37 @@ export function idKindOf({ idColumn }: Claimable): IdKind {
   return type === "uuid" ? "uuid" : "text";
 }
 
-/** Digits only, so that it can be written into a statement: as a parameter it would be compared as a float, or refused for being too large. */
+/**
+ * An id as decimal digits that can be written into a statement. A parameter would be compared as a float, or
+ * refused as too large.
+ */
 export function integerOf(id: string): string | undefined {
   const digits = /^0*(\d{1,20})$/.exec(id)?.[1];
-  // An unsigned bigint.
+  // The largest id column is an unsigned bigint.
   return digits !== undefined && BigInt(digits) < 2n ** 64n ? String(BigInt(digits)) : undefined;
 }
 
 export const isDecimal = (id: string): boolean => /^\d+$/.test(id);
 
-/** As the database spells them. */
+/** Matches the spelling that databases use. */
 export const isUuid = (id: string): boolean => /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/.test(id);
 
 export function changedAtOf({ table, changedAt }: Claimable): Column | undefined {
   return changedAt === undefined ? undefined : getTableColumns(table)[changedAt];
 }
 
-/** One verification of a cell at a time. */
+/** The key of the only row in the table of verification progress. */
 export const PROGRESS_NAME = "verification";
 
-/** Beside the columns of a row: its age in milliseconds, and its id as the database writes it. */
+/**
+ * Names of the selected columns for a row's age in milliseconds, and for its id as the database writes it.
+ */
 export const AGE_COLUMN = "leaseholdAgeMs";
 export const ID_COLUMN = "leaseholdId";
 
-/** How rows are ordered as source ids. Bounds can be ids that no row of the table can have: claims may say anything. */
+/**
+ * The source order of rows. Bounds come from claims, so they may be ids that no row of the table can have.
+ */
 export interface RowOrder {
   by: SQL;
   after(id: string): SQL | undefined;
@@ -61,7 +68,7 @@ export function integerOrder(by: SQL): RowOrder {
   };
 }
 
-/** Some drivers bring decimals as text. */
+/** Some drivers return decimals as text. */
 export function inspectedRow(row: Record<string, unknown>): InspectedRow {
   const { [AGE_COLUMN]: ageMs, [ID_COLUMN]: idText, ...columns } = row;
   return {

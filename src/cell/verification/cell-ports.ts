@@ -28,7 +28,6 @@ interface PortParts<Tx> {
   client: Client;
   database: CellDatabase<Tx>;
   tables: readonly Claimable[];
-  /** Of its leases. */
   transactions: LeasedTransactionPorts<Tx>;
   beginDeadlineMs: number;
 }
@@ -37,10 +36,10 @@ const REPAIR_ATTEMPTS = 3;
 const MAX_REPAIR_PAUSE_MS = 200;
 const DEFERRED_PAGE_SIZE = 100;
 
-/** Said where a coordinator asks to wait and does not say how long. */
+/** Used if the coordinator does not say how long to wait. */
 const DEFAULT_RETRY_AFTER_MS = 30_000;
 
-/** A verification of a cell, over its client and its database. Asks the coordinator what it takes. */
+/** Connects verification with a client and a database. Reads the limits of the coordinator first. */
 export async function createPorts<Tx>({
   client,
   database,
@@ -103,7 +102,9 @@ export async function createPorts<Tx>({
   };
 }
 
-/** Tells the claims of a table's rows. The switches are read once, so that a run sees them all alike. */
+/**
+ * Reads the rows of a table with their claims. Reads `enabled` once, so that it stays the same during a run.
+ */
 class TableReader {
   readonly claimable: Claimable;
   readonly #limits: Limits;
@@ -115,7 +116,7 @@ class TableReader {
     const disabled = new Set(
       claimable.attributes.filter((attribute) => !attribute.isEnabled()).map(({ bucket }) => bucket),
     );
-    // Of two columns with one bucket type, nobody could tell which of them a claim is for.
+    // If two columns share a bucket type, a claim could belong to either, so a disabled one disables both.
     this.#enabled = new Set(claimable.attributes.filter(({ bucket }) => !disabled.has(bucket)));
   }
 
@@ -138,7 +139,10 @@ class TableReader {
     };
   }
 
-  /** Where the database and the row spell the id differently, its order and its searches are about other ids than the claims are. */
+  /**
+   * Throws if the database spells the id differently than the row: then order and searches would use another
+   * id.
+   */
   #verifiedRow({ row, idText, ageMs }: InspectedRow): VerifiedRow {
     const { claimable } = this;
     const id = claimable.idOf(row);
@@ -149,14 +153,17 @@ class TableReader {
     if (fault !== undefined)
       throw invalidArgument(
         claimable.idName,
-        `of a row of ${claimable.name}, ${JSON.stringify(id)}, ${fault}: its claims cannot be verified`,
+        `of a row of ${claimable.name}, ${JSON.stringify(id)}, ${fault}: ` +
+          "change the id, or leave the table out of `tables`",
       );
     const claims = claimable.claimsOf(row, (attribute) => this.#enabled.has(attribute));
     return { id, claims: claims.map((claim) => ({ ...claim, fault: faultOf(claim, this.#limits) })), ageMs };
   }
 }
 
-/** What a coordinator with lower limits than usual has against it: it would refuse the whole lease for one such name. */
+/**
+ * Why a coordinator with lower limits would refuse this claim. It would refuse the whole lease because of it.
+ */
 function faultOf({ bucket, subject }: RowClaim, limits: Limits): string | undefined {
   if (limits.valueBytes < defaultLimits.valueBytes) {
     const made = canonicalize(bucket.type, bucket.value, limits.valueBytes);
@@ -167,7 +174,7 @@ function faultOf({ bucket, subject }: RowClaim, limits: Limits): string | undefi
   return fault === undefined ? undefined : `the id of the subject ${fault}`;
 }
 
-/** Those that it does not tell are as they usually are. */
+/** Limits that the coordinator does not list have their defaults. */
 function limitsOf(answer: Awaited<ReturnType<Client["limits"]>>): Limits {
   const values = new Map(answer.map(({ name, value }) => [name, value]));
   return Object.fromEntries(
@@ -176,9 +183,9 @@ function limitsOf(answer: Awaited<ReturnType<Client["limits"]>>): Limits {
 }
 
 const orderFault = (claimable: Claimable, id: string): string | undefined =>
-  idKindOf(claimable) === "integer" && integerOf(id) !== id ? "is no whole number from 0 on" : undefined;
+  idKindOf(claimable) === "integer" && integerOf(id) !== id ? "is not a whole number, 0 or more" : undefined;
 
-/** A deadlock or a lock that took too long undoes the transaction; the lease was rolled back with it. */
+/** Retries after a deadlock or a lock timeout, which roll back the transaction together with its lease. */
 async function withRetries<T>(work: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
     try {
@@ -215,7 +222,7 @@ function recordsOf({ records }: Client): VerifiedRecords {
         .list({ sourceType: source, bucketTypes, ...range, pageSize })
         .pages()
         .next();
-      if (value === undefined) throw new Error("a listing without a page");
+      if (value === undefined) throw new Error("the client answered a listing without a page");
       return { records: value.items, asOfMs: value.asOf.getTime(), nextPageToken: value.nextPageToken };
     },
     async digests({ source, bucketTypes, ranges }) {
@@ -238,7 +245,7 @@ function recordsOf({ records }: Client): VerifiedRecords {
   };
 }
 
-/** Of another cell's record a cell is not told the source. */
+/** The coordinator shows a cell no sources of other cells' records. */
 function holderOf({ record }: LookupResult): ClaimRecord | "other" | undefined {
   if (record === undefined) return undefined;
   return "source" in record ? record : "other";

@@ -41,8 +41,8 @@ interface LocalDigests {
 }
 
 /**
- * Reads the rows of the next segment and finds the ranges whose digests differ from the coordinator's. Keeps only
- * the sums in memory, not the rows.
+ * Reads the rows of the next segment and finds the ranges whose digests differ from the coordinator's. Keeps
+ * only the sums in memory, not the rows.
  */
 export async function compareDigests(scan: SegmentScan): Promise<DigestComparison> {
   const { local, upTo } = await digestRows(scan);
@@ -60,9 +60,9 @@ export async function compareDigests(scan: SegmentScan): Promise<DigestCompariso
 }
 
 /**
- * Equal digests prove nothing in a range with a hold or a recent change, because the lease may still end either
- * way, and the two sides were not read at the same moment. In any other range nothing has changed between the two
- * reads (V4).
+ * Equal digests prove nothing in a range with a hold or a recent change, because the lease may still end
+ * either way, and the two sides were not read at the same moment. In any other range nothing has changed
+ * between the two reads (V4).
  */
 function isProof(
   { sum, needsRecords }: LocalRange,

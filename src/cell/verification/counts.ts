@@ -138,7 +138,8 @@ export class Counts {
     if (changes > maxChanges)
       return `${changes} claims would change, and \`maxChanges\` allows ${maxChanges}`;
     const seen = Math.max(claims, records);
-    // A renamed row takes two changes, so the changes can outnumber the claims. A share of 1 allows all of them.
+    // A renamed row takes two changes, so the changes can outnumber the claims. A share of 1 allows all of
+    // them.
     if (maxShare === 1) return undefined;
     if (changes <= Math.max(CHANGES_WITHOUT_APPROVAL, maxShare * seen)) return undefined;
     return `${changes} of ${seen} claims seen so far would change, and \`maxShare\` allows ${maxShare}`;

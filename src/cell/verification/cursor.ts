@@ -5,7 +5,9 @@ import type { Counts } from "./counts.ts";
 import type { IdRange, VerificationPorts, VerifiedTable } from "./ports.ts";
 import { noCounts, type VerificationCounts } from "./report.ts";
 
-/** The first pass creates and replaces claims for rows that lack them. The second one destroys extra claims. */
+/**
+ * The first pass creates and replaces claims for rows that lack them. The second one destroys extra claims.
+ */
 export type Pass = "claim" | "release";
 
 /** A table in one of the two passes. */
@@ -23,9 +25,9 @@ const MAX_NEEDED_NAMES = 100_000;
 const HASH_BYTES = 8;
 
 /**
- * Names that rows use without having the claim. The second pass destroys no claim on such a name. Only the first
- * 8 bytes of each name's hash are kept: a collision keeps a claim that could have gone, which is harmless. With
- * more than 100,000 names the set is overfull, and then no claim is destroyed at all.
+ * Names that rows use without having the claim. The second pass destroys no claim on such a name. Only the
+ * first 8 bytes of each name's hash are kept: a collision keeps a claim that could have gone, which is
+ * harmless. With more than 100,000 names the set is overfull, and then no claim is destroyed at all.
  */
 export class NeededNames {
   readonly #hashes: Set<string>;
@@ -79,7 +81,9 @@ export interface Cursor {
 
 export type CursorPosition = Pick<Cursor, "pass" | "source" | "after">;
 
-/** An older unfinished verification starts over: rows it has already passed may have changed without the SDK. */
+/**
+ * An older unfinished verification starts over: rows it has already passed may have changed without the SDK.
+ */
 export const MAX_AGE_MS = 86_400_000;
 
 const scopeOf = ({ tables }: VerificationPorts): string =>
@@ -112,8 +116,8 @@ interface SavedProgress {
   /** Undefined if there is nothing to resume. */
   cursor: Cursor | undefined;
   /**
-   * Changes of a verification that still needs approval and cannot be resumed. They keep counting: neither the
-   * passing of time nor a process with other tables is an approval.
+   * Changes of a verification that still needs approval and cannot be resumed. They keep counting: neither
+   * the passing of time nor a process with other tables is an approval.
    */
   changes: number;
   /** How long ago a verification was finished. Undefined if there was none, or a later one has begun. */
@@ -154,8 +158,8 @@ interface CursorStart {
 }
 
 /**
- * The cursor of one run, and how much of it is saved. Between two calls of `advance`, the position ahead is only in
- * memory: the next run starts from the saved position and repeats the rest.
+ * The cursor of one run, and how much of it is saved. Between two calls of `advance`, the position ahead is
+ * only in memory: the next run starts from the saved position and repeats the rest.
  */
 export class RunCursor {
   readonly neededNames: NeededNames;

@@ -21,7 +21,10 @@ interface Examination extends IdRange {
   rows?: VerifiedRow[];
 }
 
-/** Compares the rows and records of a range page by page. Either side may have any number per page of the other. */
+/**
+ * Compares the rows and records of a range page by page. Either side may have any number per page of the
+ * other.
+ */
 export async function* examine({
   records,
   table,

@@ -36,12 +36,13 @@ export function formatReport(report: VerificationReport): string {
   } = report;
   const dryRun = applied ? "" : " (dry run, nothing was changed)";
   const reason = approvalReason === undefined ? "" : `: ${approvalReason}`;
+  const { rows, claims, records, missing, different, extra, created, replaced, destroyed } = counts;
   const seconds = (durationMs / 1_000).toFixed(1);
   const lines = [
     `Verification of cell ${cell}${dryRun}${resumed ? ", resumed" : ""}: ${HEADLINES[status]}${reason}`,
-    `${count(counts.rows, "row")} with ${count(counts.claims, "name")} in ${seconds} s; ${count(counts.records, "record")} read${equalText(counts)}`,
-    `found: ${number(counts.missing)} missing, ${number(counts.different)} different, ${number(counts.extra)} extra`,
-    `done: ${count(counts.created, "claim")} created, ${number(counts.replaced)} replaced, ${number(counts.destroyed)} destroyed`,
+    `${count(rows, "row")} with ${count(claims, "name")} in ${seconds} s; ${count(records, "record")} read${equalText(counts)}`,
+    `found: ${number(missing)} missing, ${number(different)} different, ${number(extra)} extra`,
+    `done: ${count(created, "claim")} created, ${number(replaced)} replaced, ${number(destroyed)} destroyed`,
   ];
   const skipped = skippedText(counts);
   if (skipped !== "") lines.push(`skipped: ${skipped}`);
@@ -132,7 +133,8 @@ function itemText({
     claim === undefined
       ? ""
       : ` (claimed as ${JSON.stringify(claim.value)} by ${claim.source.type} ${claim.source.id})`;
-  const what = `${SIGNS[action]} ${bucket.type} ${JSON.stringify(bucket.value)} of ${source.type} ${source.id}${was}: ${REASONS[reason]}`;
+  const name = `${bucket.type} ${JSON.stringify(bucket.value)}`;
+  const what = `${SIGNS[action]} ${name} of ${source.type} ${source.id}${was}: ${REASONS[reason]}`;
   const end =
     skipReason === undefined
       ? outcome === "planned"

@@ -1,8 +1,8 @@
 import type { VerificationPorts } from "./ports.ts";
 
 /**
- * The verification slot of a run. Slots limit how many cells verify at a time, to protect the coordinator from load.
- * Correctness does not depend on them (A3).
+ * The verification slot of a run. Slots limit how many cells verify at a time, to protect the coordinator
+ * from load. Correctness does not depend on them (A3).
  */
 export class HeldSlot {
   readonly #slots: VerificationPorts["slots"];

@@ -9,7 +9,10 @@ import { VerificationAborted } from "./verify.ts";
 export interface VerificationLoopOptions extends Omit<VerifyOptions, "signal" | "startOver"> {
   /** Time between the starts of two verifications: 8 h by default. Each cell has its own start within it. */
   everyMs?: number;
-  /** Every how many verifications all records are compared instead of digests: 21 by default, about weekly. 0: never. */
+  /**
+   * Every how many verifications all records are compared instead of digests: 21 by default, about weekly. 0:
+   * never.
+   */
   fullEvery?: number;
   /** Wait before a failed run is retried: 60 s by default, varied at random by up to half. */
   retryMs?: number;
@@ -24,7 +27,9 @@ const FULL_EVERY = 21;
 /** With these, the loop waits for the next period. */
 const ENDS: ReadonlySet<VerificationStatus> = new Set(["done", "needs_approval", "not_due"] as const);
 
-/** When in the period a cell starts. All processes of a cell agree, and the cells are spread over the period. */
+/**
+ * When in the period a cell starts. All processes of a cell agree, and the cells are spread over the period.
+ */
 export function startOffsetMs(cell: string, everyMs: number): number {
   const digest = sha256(new TextEncoder().encode(`verification of cell ${cell}`));
   return Math.floor((new DataView(digest.buffer, digest.byteOffset).getUint32(0) / 2 ** 32) * everyMs);
@@ -36,7 +41,9 @@ export function nextStartMs(cell: string, everyMs: number, nowMs: number): numbe
   return Math.ceil((nowMs + 1 - offset) / everyMs) * everyMs + offset;
 }
 
-/** Verifies periodically until stopped. Several processes are safe: the coordinator gives each cell one slot. */
+/**
+ * Verifies periodically until stopped. Several processes are safe: the coordinator gives each cell one slot.
+ */
 export class VerificationLoop {
   readonly #cell: string;
   readonly #verify: (options: VerifyOptions) => Promise<VerificationReport>;

@@ -6,25 +6,32 @@ import type { VerificationItem } from "./report.ts";
 export interface VerifyOptions {
   /** Repairs what it finds. False, the default, is a dry run: it reports what it would change. */
   apply?: boolean;
-  /** Skips rows and claims that changed within this time, because their leases may still be open: 1 h by default. */
+  /**
+   * Skips rows and claims that changed within this time, because their leases may still be open: 1 h by
+   * default.
+   */
   recentMs?: number;
-  /** Compares digests first, and records only where they differ: true by default. False compares all records. */
+  /**
+   * Compares digests first, and records only where they differ: true by default. False compares all records.
+   */
   digests?: boolean | undefined;
   /**
-   * Ends the run after the segment in which this time is over. The next run continues there, unless this one is a dry
-   * run. No limit by default.
+   * Ends the run after the segment in which this time is over. The next run continues there, unless this one
+   * is a dry run. No limit by default.
    */
   maxMs?: number;
   /**
-   * Stops for approval before a larger share than this of the claims seen so far would change: 0.1 by default. The
-   * first 100 changes need no approval. 1 allows everything, for a backfill.
+   * Stops for approval before a larger share than this of the claims seen so far would change: 0.1 by
+   * default. The first 100 changes need no approval. 1 allows everything, for a backfill.
    */
   maxShare?: number;
   /** Stops for approval before more claims than this would change. No limit by default. */
   maxChanges?: number;
   /** Ignores the saved cursor of an earlier run. */
   startOver?: boolean;
-  /** Does nothing if an applied verification finished within this time: for processes with the same schedule. */
+  /**
+   * Does nothing if an applied verification finished within this time: for processes with the same schedule.
+   */
   unlessDoneWithinMs?: number;
   /** Items that the report keeps: 1,000 by default. `onItem` receives all. */
   maxItems?: number;

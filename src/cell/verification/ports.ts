@@ -99,14 +99,14 @@ export interface VerificationPorts {
   tables: readonly VerifiedTable[];
   records: VerifiedRecords;
   /**
-   * Runs one local transaction with a lease. Locks the rows, passes them to `decide` as they are now, begins a lease
-   * with the batch that it returns, and commits. `not_needed`: `decide` returned no batch. `refused`: the coordinator
-   * refused the lease with conflicts. Throws for any other failure.
+   * Runs one local transaction with a lease. Locks the rows, passes them to `decide` as they are now, begins
+   * a lease with the batch that it returns, and commits. `not_needed`: `decide` returned no batch. `refused`:
+   * the coordinator refused the lease with conflicts. Throws for any other failure.
    */
   repair(rows: readonly SourceRow[], decide: (rows: LockedRows) => Batch | undefined): Promise<RepairResult>;
   /**
-   * Answers which of these claims, by `releaseKey`, a deferred lease (`deleteLater`) is still going to destroy. That
-   * lease does not compare epochs, so nothing else may destroy these claims before it.
+   * Answers which of these claims, by `releaseKey`, a deferred lease (`deleteLater`) is still going to
+   * destroy. That lease does not compare epochs, so nothing else may destroy these claims before it.
    */
   deferredReleases(asked: ReadonlySet<string>): Promise<ReadonlySet<string>>;
   slots: {

@@ -25,12 +25,15 @@ import {
 } from "./ports.ts";
 import type { Settings } from "./options.ts";
 
-/** What became of a drift. */
+/** Whether a drift was repaired, and if not, why. */
 export type DriftOutcome =
   | { drift: Drift; done: true }
   | { drift: Drift; done: false; skipReason: SkipReason };
 
-/** Others may take and give up names meanwhile, so what a begin was refused for is left out, and the rest tried again; but not for ever. */
+/**
+ * Claims may change while a run repairs them. A refused lease is retried without the drifts that were in
+ * conflict, but only so many times.
+ */
 const ATTEMPTS = 4;
 
 type Todo = { drift: Drift; op: Op };
@@ -40,12 +43,12 @@ type OpOf<List extends "creates" | "replaces" | "destroys"> = {
 };
 type Op = OpOf<"creates"> | OpOf<"replaces"> | OpOf<"destroys">;
 
-/** What a mender works with. */
 type Ports = Pick<VerificationPorts, "repair" | "records" | "tables" | "limits">;
 
 /**
- * Puts claims right. What was read may be old, so each drift is judged again while its rows are locked, and names the epoch of the claim that it is
- * about (rules V2, B10): what changed meanwhile is left alone.
+ * Repairs drift. Rows and records may have changed since they were read, so each drift is checked again while
+ * its rows are locked, and its op names the epoch of the claim (V2, B10). A drift that has changed is
+ * skipped.
  */
 export class Repairer {
   readonly #ports: Ports;
@@ -53,7 +56,10 @@ export class Repairer {
   readonly #rowRecentMs: number;
   readonly #report: (outcome: DriftOutcome) => void;
 
-  /** `rowRecentMs`: rows that were changed within this time are left alone. Rows that would lose a claim to them are protected by the recency of what was read. */
+  /**
+   * `rowRecentMs`: rows that changed within this time are skipped. Rows that would lose a claim are protected
+   * by the `recency` passed to `repair` instead.
+   */
   constructor(
     ports: Ports,
     limits: ChunkLimits,
@@ -66,7 +72,10 @@ export class Repairer {
     this.#report = report;
   }
 
-  /** Throws what makes going on useless, such as a coordinator that cannot be reached; every drift before that was reported. */
+  /**
+   * Reports an outcome for each drift. Throws if continuing is pointless, for example without the
+   * coordinator.
+   */
   async repair(drifts: readonly Drift[], recency: Recency): Promise<void> {
     const taken: Missing[] = [];
     for (const chunk of chunksOf(drifts, this.#limits)) taken.push(...(await this.#chunk(chunk, recency)));
@@ -74,7 +83,10 @@ export class Repairer {
     for (const chunk of chunksOf(changes, this.#limits)) await this.#chunk(chunk, recency);
   }
 
-  /** Names that are taken: by another row of this cell, which may have given them up, or by another cell. */
+  /**
+   * Looks up who holds the taken names: another cell, or another row of this cell, which may not need it any
+   * more.
+   */
   async #holders(taken: readonly Missing[]): Promise<Different[]> {
     const changes: Different[] = [];
     for await (const [drift, found] of withHolders(this.#ports, taken)) {
@@ -85,7 +97,7 @@ export class Repairer {
     return changes;
   }
 
-  /** One lease. Answers the creates that stumbled over a claim of this cell. */
+  /** Repairs with one lease. Answers the creates that were refused because this cell already has a claim. */
   async #chunk(drifts: readonly Drift[], recency: Recency): Promise<Missing[]> {
     const taken: Missing[] = [];
     let remaining = [...drifts];
@@ -112,7 +124,8 @@ export class Repairer {
           taken.push(drift);
         else this.#skip(drift, skipReasonOf(conflict));
       }
-      if (refused.size === 0) throw new Error("a lease was refused for conflicts that are none of its own");
+      if (refused.size === 0)
+        throw new Error("the coordinator refused a lease with conflicts that do not match its batch");
       remaining = todo.map(({ drift }) => drift).filter((drift) => !refused.has(drift));
     }
     return taken;
@@ -126,7 +139,7 @@ export class Repairer {
     let todo: Todo[] = [];
     let skipped: { drift: Drift; skipReason: SkipReason }[] = [];
     const result = await this.#ports.repair([...rows.values()], (locked) => {
-      // A transaction may be tried again: only the last time counts.
+      // The transaction may be retried, so only the last call counts.
       [todo, skipped] = [[], []];
       for (const drift of drifts) {
         const op = opFor(drift, locked, this.#rowRecentMs, recency);
@@ -144,21 +157,21 @@ export class Repairer {
   }
 }
 
-/** Rows whose claims a drift is about: all have to be as they were found. */
+/** The rows of a drift, which are locked while it is repaired. */
 function rowsOf(drift: Drift): SourceRow[] {
   if (drift.action !== "replace") return [rowOf(drift)];
   return [drift.want.source, drift.record.source];
 }
 
-/** What is to be done about a drift, judged by the rows as they are now, locked. */
+/** The op that repairs a drift, or why it is skipped, judged by the locked rows. */
 function opFor(drift: Drift, locked: LockedRows, rowRecentMs: number, recency: Recency): Op | SkipReason {
   const own = rowKey(rowOf(drift));
-  // A row that would lose its claim to this one is protected as any other.
+  // A replace takes the claim from another row, and that row may be recent too.
   if (rowsOf(drift).some((row) => isYoung(locked, row, rowKey(row) === own ? rowRecentMs : recency.recentMs)))
     return "recent";
   if (drift.action === "destroy") {
     const { record, reason } = drift;
-    // A row that was there and is not found by its id any more: gone a moment ago, or not found for another reason. The next run will see.
+    // The row existed when it was read. The next run decides, because it may have been deleted just now.
     if (reason !== "row_gone" && !locked.has(rowKey(record.source))) return "changed";
     if (hasName(locked, record.source, keyOfRecord(record))) return "changed";
     return { list: "destroys", body: { bucket: record.bucket, source: record.source, epoch: record.epoch } };
@@ -184,7 +197,7 @@ function nameIn(locked: LockedRows, row: SourceRow, key: string): NamedClaim | u
   return now === undefined ? undefined : namesOf(now.claims).names.find((name) => name.key === key);
 }
 
-/** Also one that no claim could be made of: its claim is the row's own all the same. */
+/** Includes names that the row cannot claim, because an existing claim on them is still its own. */
 function hasName(locked: LockedRows, row: SourceRow, key: string): boolean {
   const now = locked.get(rowKey(row));
   return now !== undefined && namesOf(now.claims).keys.has(key);
@@ -200,13 +213,16 @@ function driftOf(todo: readonly Todo[], { list, index }: Conflict): Drift | unde
   return todo.filter(({ op }) => op.list === list)[index]?.drift;
 }
 
-/** Of a claim that is another one by now, or gone, somebody else has taken care. */
+/** `changed`: the claim is gone, or another one with the same name, so somebody else has changed it. */
 function skipReasonOf({ kind, owner }: Conflict): SkipReason {
   if (kind === "leased") return "leased";
   return kind === "taken" || (kind === "not_owner" && owner === "other") ? "other_cell" : "changed";
 }
 
-/** Under every limit of a begin, and each name once: the coordinator takes no batch that has one twice. Those wait for another one. */
+/**
+ * Batches within the limits of a begin. The coordinator refuses a name twice in a batch, so the second one
+ * waits.
+ */
 function* chunksOf(drifts: readonly Drift[], limits: ChunkLimits): Generator<Drift[]> {
   for (let remaining = drifts; remaining.length > 0;) {
     const chunk: Drift[] = [];
@@ -232,7 +248,7 @@ function* chunksOf(drifts: readonly Drift[], limits: ChunkLimits): Generator<Dri
 
 export type Holder = ClaimRecord | "other" | undefined;
 
-/** Who has the names that these rows lack. */
+/** Looks up who holds the names that these rows lack. */
 export async function* withHolders(
   { records, limits }: Pick<VerificationPorts, "records" | "limits">,
   missing: readonly Missing[],
@@ -244,7 +260,10 @@ export async function* withHolders(
   }
 }
 
-/** What is to be done about a name that somebody has. Only a row that can be looked at can be found not to need it any more. */
+/**
+ * Decides what to do about a missing name that is taken. A claim moves only away from a row whose table is
+ * verified, because only then can the run see that the row does not need it any more.
+ */
 export function judge(
   drift: Missing,
   holder: Holder,
@@ -254,15 +273,16 @@ export function judge(
   if (holder === undefined || isSame(drift.want, holder)) return "changed";
   if (isLeased(holder)) return "leased";
   const its = tables.find(({ source }) => source === holder.source.type);
-  // Of a table that is seen whole, it is known as well that it does not claim such names at all any more.
+  // If all attributes of a table are enabled, a claim of any other bucket type is extra too.
   const isVerified =
     its !== undefined && (its.hasEveryAttribute || its.bucketTypes.includes(holder.bucket.type));
   return isVerified ? differenceOf(drift.want, holder) : "not_verified";
 }
 
 /**
- * Rows that were saved although their lease was rolled back: they are known to lack their claims, so nobody waits until they are old, nor is asked.
- * Those whose names are theirs in the end leave the queue; the rest stays in it, for a person. Answers what could not be mended.
+ * Repairs rows that were saved although their lease was rolled back. They are known to lack their claims, so
+ * they don't have to be old, and need no approval. Rows that get all their names leave the queue; the others
+ * stay in it for a person. Answers the drifts that could not be repaired.
  */
 export async function repairQueued(
   ports: VerificationPorts,
@@ -270,7 +290,7 @@ export async function repairQueued(
   queued: readonly QueuedRow[],
   report: (source: string, outcome: DriftOutcome) => void,
 ): Promise<(Missing | Different)[]> {
-  // What a column that is switched off was about has to wait for it.
+  // A row may be queued for a disabled column, so it waits until all columns are enabled.
   const tables = ports.tables.filter(({ hasEveryAttribute }) => hasEveryAttribute);
   const unrepaired: (Missing | Different)[] = [];
   for (const table of tables) {
@@ -305,7 +325,7 @@ async function repairRows(
   }
   if (drifts.length === 0) return;
   const limits = { ...chunkDefaults, ops: settings.leaseOps };
-  // For the coordinator's clock: claims of other rows that were changed just now are left alone here as well.
+  // Reads the coordinator's clock: recent claims of other rows are skipped here too.
   const { asOfMs } = await ports.records.list({
     source,
     bucketTypes,

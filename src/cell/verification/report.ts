@@ -7,7 +7,10 @@ export type VerificationStatus =
   | "done"
   /** `maxMs` was over. The next run continues where this one ended. */
   | "out_of_time"
-  /** More would change than the limits allow. Read the report, then run with a larger `maxShare` or `maxChanges`. */
+  /**
+   * More would change than the limits allow. Read the report, then run with a larger `maxShare` or
+   * `maxChanges`.
+   */
   | "needs_approval"
   /** Too many other cells are verifying. Nothing was done. */
   | "no_slot"
@@ -40,7 +43,9 @@ export interface VerificationCounts {
   recent: number;
   /** Claims that a lease holds. */
   leased: number;
-  /** Names that another cell holds, that two rows use, and values that cannot be names. These need a person. */
+  /**
+   * Names that another cell holds, that two rows use, and values that cannot be names. These need a person.
+   */
   otherCell: number;
   duplicates: number;
   unnameable: number;

@@ -35,9 +35,14 @@ export interface RowNames {
   names: NamedClaim[];
   /** Names of further columns that are already in `names`. */
   duplicates: NamedClaim[];
-  /** Values that are not names, or have no subject. They may be older than the declaration of their column. */
+  /**
+   * Values that are not names, or have no subject. They may be older than the declaration of their column.
+   */
   unnameable: Unnameable[];
-  /** Keys of all names of the row, also of those that it cannot claim: an existing claim on them is still its own. */
+  /**
+   * Keys of all names of the row, also of those that it cannot claim: an existing claim on them is still its
+   * own.
+   */
   keys: ReadonlySet<string>;
 }
 
@@ -75,7 +80,9 @@ export function digestedOf({ bucket, subject, source, canonical }: NamedClaim): 
 
 export const keyOfRecord = ({ bucket }: ClaimRecord): string => keyOfBucket(bucket);
 
-/** For a name that has a claim. The coordinator canonicalized it, so this fails only if the versions differ. */
+/**
+ * For a name that has a claim. The coordinator canonicalized it, so this fails only if the versions differ.
+ */
 export function keyOfBucket(bucket: Bucket): string {
   const made = canonicalOf(bucket);
   if (!made.ok)

@@ -19,7 +19,9 @@ interface Segment extends IdRange {
   counts: DigestComparison["counts"];
 }
 
-/** A segment has few rows, but may have any number of records. After so many pages a run may pause within it. */
+/**
+ * A segment has few rows, but may have any number of records. After so many pages a run may pause within it.
+ */
 const PAGES_BETWEEN_PAUSES = 16;
 
 /** Runs verification from a saved cursor until it finishes or is stopped. */
@@ -238,7 +240,10 @@ export class VerificationRun {
     return this.#settings.signal?.aborted === true;
   }
 
-  /** If the slot expired but the saved cursor is unchanged, no other run has used it, so this run may continue. */
+  /**
+   * If the slot expired but the saved cursor is unchanged, no other run has used it, so this run may
+   * continue.
+   */
   async #isSlotHeld(): Promise<boolean> {
     const held = await this.#slot.renew();
     if (held !== "reacquired" || !this.#settings.apply) return held !== "lost";

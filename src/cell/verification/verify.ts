@@ -20,9 +20,10 @@ export class VerificationAborted extends Error {
 }
 
 /**
- * Checks that the cell's rows and claims agree, and repairs drift. The first pass over all tables creates and replaces
- * the claims that rows lack. Only then does the second pass destroy claims that no row needs (V3), so a name that
- * moves from one row to another is never free in between. The first verification of a cell is its backfill.
+ * Checks that the cell's rows and claims agree, and repairs drift. The first pass over all tables creates and
+ * replaces the claims that rows lack. Only then does the second pass destroy claims that no row needs (V3),
+ * so a name that moves from one row to another is never free in between. The first verification of a cell is
+ * its backfill.
  */
 export async function verify(
   ports: VerificationPorts,

@@ -127,7 +127,7 @@ export function keptClaimsSuite(dialect: Dialect, current: () => VerifiedCell): 
     await one.orm.delete(projects);
     await one.sql(sql`INSERT INTO users (id, username) VALUES (-5, 'below')`);
     expect(String(await one.cell.verify().catch((error: unknown) => error))).toContain(
-      '"-5", is no whole number from 0 on',
+      '"-5", is not a whole number, 0 or more',
     );
   });
 
