@@ -110,7 +110,7 @@ export class Cell<Tx> {
    * of the lease. Without changed names it calls no coordinator. Once the rows are saved it resolves,
    * whatever the coordinator answers.
    *
-   * @throws The error of the body, or of the begin (`AlreadyClaimedError`, `ClaimLeasedError`, `TimeoutError`, ...).
+   * @throws The error of the body, or of the begin (`AlreadyClaimedError`, `ClaimLeasedError`, ...).
    * Nothing was saved.
    * @throws `LocalCommitUnknownError` if the rows may or may not be saved.
    */

@@ -3,15 +3,7 @@ import type { Batch, Subject } from "../client/wire.ts";
 import { canonicalize } from "../core/canonical/canonicalize.ts";
 import { defaultLimits } from "../core/limits.ts";
 import type { AnyRow, Attribute, Claimable, RowClaim } from "./claimable.ts";
-import { InvalidNameError, invalidArgument } from "./errors.ts";
-
-/** The field that an op came from, for validation errors. */
-export interface Origin {
-  table: string;
-  attribute: string;
-  /** The id of the row. */
-  id: string;
-}
+import { InvalidNameError, invalidArgument, type Origin } from "./errors.ts";
 
 /** A row of the cell, as the coordinator knows it. */
 export interface SourceRow {
@@ -55,7 +47,7 @@ export class Changes {
     if (before !== undefined && claimable.idOf(before) !== id) {
       throw invalidArgument(
         claimable.idName,
-        `of a row of ${claimable.name} changed, but the id of a claimed row must not change: insert a new row instead`,
+        `of a row of ${claimable.name} changed, but a claimed row keeps its id: insert a new row instead`,
       );
     }
     const key = keyOf(claimable, id);

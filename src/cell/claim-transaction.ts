@@ -127,7 +127,7 @@ export class ClaimTransaction<Tx> {
     if (idName in set)
       throw invalidArgument(
         idName,
-        `of ${claimable.name} cannot be set, because the id of a claimed row must not change: insert a new row instead`,
+        `of ${claimable.name} cannot be set, because a claimed row keeps its id: insert a new row instead`,
       );
     // Recorded before the write, so that an error that the body catches cannot hide a change.
     for (const row of before) this.changes.add(claimable, row, row);
@@ -159,7 +159,8 @@ export class ClaimTransaction<Tx> {
     if (deleted !== rows.length)
       throw invalidArgument(
         "table",
-        `${claimable.name} kept ${rows.length - deleted} of ${rows.length} deleted rows: check its triggers and policies`,
+        `${claimable.name} kept ${rows.length - deleted} of ${rows.length} deleted rows: ` +
+          "check its triggers and policies",
       );
   }
 

@@ -1,5 +1,12 @@
-import type { Origin } from "./changes.ts";
 import { InvalidArgumentError, LeaseholdError } from "../client/errors.ts";
+
+/** The field that an op came from, for validation errors. */
+export interface Origin {
+  table: string;
+  attribute: string;
+  /** The id of the row. */
+  id: string;
+}
 
 export const invalidArgument = (field: string, message: string): InvalidArgumentError =>
   new InvalidArgumentError(`\`${field}\` ${message}`, { code: "INVALID_ARGUMENT", field });
@@ -41,8 +48,8 @@ export class LocalCommitUnknownError extends LeaseholdError {
 export class NotSavedError extends LeaseholdError {
   constructor() {
     super(
-      "the local transaction was not saved: the database rolled it back after an error that its body caught. " +
-        "Let database errors leave the body",
+      "the local transaction was not saved: the database rolled it back after an error that its body " +
+        "caught. Let database errors leave the body",
       {
         code: "NOT_SAVED",
       },

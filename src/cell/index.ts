@@ -37,10 +37,9 @@ export {
   type ReconcileOptions,
   type ReconcilePorts,
   type ReconcileResult,
-  type RemoteLeases,
 } from "./reconcile.ts";
 export { ReconcileLoop, type ReconcileLoopOptions } from "./reconcile-loop.ts";
-export { ClientLeases, type LeaseState } from "./remote-leases.ts";
+export { ClientLeases, type LeaseState, type RemoteLeases } from "./remote-leases.ts";
 export { toValidationErrors, type FieldError, type FieldProblem } from "./validation.ts";
 export { formatReport } from "./verification/format.ts";
 export { VerificationLoop, type VerificationLoopOptions } from "./verification/loop.ts";

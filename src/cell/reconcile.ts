@@ -1,6 +1,6 @@
 import { sentence, unknown, type Answer } from "../client/answer.ts";
 import { inParallel } from "./in-parallel.ts";
-import { isUnknownLease, type LeaseState } from "./remote-leases.ts";
+import { isUnknownLease, type LeaseState, type RemoteLease, type RemoteLeases } from "./remote-leases.ts";
 
 export interface LocalLease {
   /**
@@ -39,34 +39,6 @@ export interface LocalLeases {
   removeFences(olderThanMs: number): Promise<number>;
   /** In one local transaction, queues the rows of the lease for verification and removes the lease's row. */
   queueForVerification(uuid: string): Promise<void>;
-}
-
-interface RemoteLease {
-  uuid: string;
-  /** By the coordinator's clock, so the cell's clock does not matter. */
-  ageMs: number;
-}
-
-export interface RemotePageRequest {
-  /** "" for the first page. */
-  pageToken: string;
-  pageSize: number;
-  createdAfterMs?: number;
-}
-
-export interface RemoteLeasePage {
-  leases: RemoteLease[];
-  /** "" on the last page. */
-  nextPageToken: string;
-}
-
-/** The cell's leases at the coordinator. */
-export interface RemoteLeases {
-  /** Answers only GRANTED leases. Throws if the list is incomplete. */
-  list(page: RemotePageRequest): Promise<RemoteLeasePage>;
-  get(uuid: string): Promise<Answer<LeaseState>>;
-  commit(uuid: string): Promise<Answer<LeaseState>>;
-  rollback(uuid: string): Promise<Answer<LeaseState>>;
 }
 
 export interface ReconcileOptions {

@@ -3,9 +3,36 @@ import type { Client } from "../client/client.ts";
 import type { CallOptions } from "../client/connection.ts";
 import { answerOf } from "../client/errors.ts";
 import type { Batch, Lease } from "../client/wire.ts";
-import type { RemoteLeasePage, RemoteLeases, RemotePageRequest } from "./reconcile.ts";
 
 export type LeaseState = Lease["state"];
+
+export interface RemoteLease {
+  uuid: string;
+  /** By the coordinator's clock, so the cell's clock does not matter. */
+  ageMs: number;
+}
+
+export interface RemotePageRequest {
+  /** "" for the first page. */
+  pageToken: string;
+  pageSize: number;
+  createdAfterMs?: number;
+}
+
+export interface RemoteLeasePage {
+  leases: RemoteLease[];
+  /** "" on the last page. */
+  nextPageToken: string;
+}
+
+/** The cell's leases at the coordinator. */
+export interface RemoteLeases {
+  /** Answers only GRANTED leases. Throws if the list is incomplete. */
+  list(page: RemotePageRequest): Promise<RemoteLeasePage>;
+  get(uuid: string): Promise<Answer<LeaseState>>;
+  commit(uuid: string): Promise<Answer<LeaseState>>;
+  rollback(uuid: string): Promise<Answer<LeaseState>>;
+}
 
 /** A cell's leases at the coordinator. Answers distinguish an unknown outcome from a refusal. */
 export class ClientLeases implements RemoteLeases {

@@ -16,7 +16,8 @@ export class ClaimableTables {
       if (other !== undefined)
         throw invalidArgument(
           "tables",
-          `has ${claimable.source} twice, for ${other.name} and ${claimable.name}: give each table its own \`source\``,
+          `has ${claimable.source} twice, for ${other.name} and ${claimable.name}: ` +
+            "give each table its own `source`",
         );
       bySource.set(claimable.source, claimable);
       this.#byTable.set(claimable.table, claimable);
@@ -28,7 +29,8 @@ export class ClaimableTables {
     if (found === undefined)
       throw invalidArgument(
         "table",
-        `${getTableName(table)} is not among the cell's tables: declare it with claimable(), or write it with tx.db`,
+        `${getTableName(table)} is not among the cell's tables: ` +
+          "declare it with claimable(), or write it with tx.db",
       );
     return found as Claimable<T>;
   }

@@ -1,7 +1,7 @@
 import { isLeaseholdError, type LeaseholdError } from "../client/errors.ts";
 import type { Conflict } from "../client/wire.ts";
-import type { ClaimBatch, Origin } from "./changes.ts";
-import { BulkError, InvalidNameError } from "./errors.ts";
+import type { ClaimBatch } from "./changes.ts";
+import { BulkError, InvalidNameError, type Origin } from "./errors.ts";
 
 /**
  * What to show at the field: the name is taken, may be free in a moment, cannot be a name, or failed
@@ -36,7 +36,8 @@ const problems: Readonly<Record<string, FieldProblem>> = {
  * that one.
  *
  *     catch (error) {
- *       for (const { field, problem } of toValidationErrors(error)) form.errors[field] = problem === "taken" ? "has already been taken" : "try again";
+ *       for (const { field, problem } of toValidationErrors(error))
+ *         form.errors[field] = problem === "taken" ? "has already been taken" : "try again";
  *     }
  */
 export function toValidationErrors(error: unknown): FieldError[] {

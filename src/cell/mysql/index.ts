@@ -1,4 +1,4 @@
-/** A cell's database on MySQL (8.0.13 or newer) or MariaDB (10.2 or newer), through drizzle-orm and mysql2. */
+/** A cell's database on MySQL 8.0.13 or MariaDB 10.2, or newer, with drizzle-orm and mysql2. */
 import type { CellDatabase } from "../local.ts";
 import { MysqlDatabase, type MysqlOptions, type MysqlOrm } from "./database.ts";
 
@@ -6,14 +6,16 @@ export type { MysqlOptions, MysqlOrm } from "./database.ts";
 export { migration, outstandingLeases, verificationProgress, verificationQueue } from "./schema.ts";
 
 /**
- * The database for `createCell`. Give it the drizzle database of the primary, never a replica: what is read there decides between commit and rollback.
+ * The database for `createCell`. Pass the drizzle database of the primary, never a replica, because what is
+ * read from it decides between commit and rollback.
  *
  *     const cell = createCell({ client, database: mysql(drizzle(pool)), tables: [claimableUsers] });
  *
- * All tables of a transaction must be InnoDB's, its connections commit by themselves outside of transactions (`autocommit`, the default), and the
- * server's binary log, if there is one, is of rows or mixed: READ COMMITTED, which the fences and the reads of leases need, is refused with another.
- * DDL, and whatever else commits implicitly, must not be used inside a transaction: what was written before it is saved without a lease, the call
- * fails, and the names have to be brought back in line by hand.
+ * Requirements: All tables of a transaction use InnoDB. Connections have `autocommit` on, the default. The
+ * binary log, if enabled, has the format ROW or MIXED, because MySQL refuses READ COMMITTED with another.
+ *
+ * Don't use DDL or other statements that commit implicitly inside a transaction. The rows written before them
+ * would be saved without a lease, the call would fail, and a verification would have to repair the claims.
  */
 export const mysql = <Tx>(db: MysqlOrm<Tx>, options: MysqlOptions = {}): CellDatabase<Tx> =>
   new MysqlDatabase(db, options);

@@ -28,7 +28,7 @@ import { verificationProgress, verificationQueue } from "./schema.ts";
 export class MysqlVerification<Tx> implements VerificationDatabase<Tx> {
   readonly #orm: (tx?: Tx) => Orm;
 
-  /** `orm` answers the database, or that of a transaction. */
+  /** `orm` answers the database, or the given transaction. */
   constructor(orm: (tx?: Tx) => Orm) {
     this.#orm = orm;
   }
@@ -124,7 +124,10 @@ function orderOf(claimable: Claimable): RowOrder {
   };
 }
 
-/** The bytes of its UTF-8, whatever the connection speaks: collations would compare letters. */
+/**
+ * The bytes in UTF-8, whatever the character set of the connection is, because collations would compare
+ * letters.
+ */
 const bytes = (text: string): SQL => sql`CAST(CONVERT(${text} USING utf8mb4) AS BINARY)`;
 
 const padded = (length: SQL): SQL => sql`LPAD(${length}, 3, '0')`;
@@ -133,12 +136,13 @@ const padded = (length: SQL): SQL => sql`LPAD(${length}, 3, '0')`;
 function textOrder(column: SQL): SQL {
   const id = sql`CONVERT(${column} USING utf8mb4)`;
   const digits = sql`IF(TRIM(LEADING '0' FROM ${id}) = '', '0', TRIM(LEADING '0' FROM ${id}))`;
-  const zeros = sql`IF(LENGTH(${id}) = LENGTH(${digits}), '', ${padded(sql`LENGTH(${id}) - LENGTH(${digits})`)})`;
+  const zeroCount = padded(sql`LENGTH(${id}) - LENGTH(${digits})`);
+  const zeros = sql`IF(LENGTH(${id}) = LENGTH(${digits}), '', ${zeroCount})`;
   const decimal = sql`CONCAT('0', ${padded(sql`LENGTH(${digits})`)}, ${digits}, ${zeros})`;
   return sql`CAST(IF(${id} REGEXP '^[0-9]+$', ${decimal}, CONCAT('1', ${id})) AS BINARY)`;
 }
 
-/** Text is compared by the column's own collation, for its index: what it takes for equal is told apart by the caller. */
+/** Compares text by the column's own collation, to use its index. The caller tells equal spellings apart. */
 function isOneOf(claimable: Claimable, ids: readonly string[]): SQL | undefined {
   const isInteger = idKindOf(claimable) === "integer";
   const values = isInteger
@@ -147,7 +151,7 @@ function isOneOf(claimable: Claimable, ids: readonly string[]): SQL | undefined 
   return values.length === 0 ? undefined : sql`${claimable.idColumn} IN (${sql.join(values, sql`, `)})`;
 }
 
-/** A DATETIME is in UTC, as drizzle writes it; a TIMESTAMP is a moment. */
+/** A DATETIME is in UTC, as drizzle writes it. A TIMESTAMP has a time zone. */
 function ageOf(claimable: Claimable): SQL<number | null> {
   const changedAt = changedAtOf(claimable);
   if (changedAt === undefined) return sql<null>`NULL`;

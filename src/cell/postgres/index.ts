@@ -1,4 +1,4 @@
-/** A cell's database on PostgreSQL, through drizzle-orm: node-postgres, postgres-js or PGlite. */
+/** A cell's database on PostgreSQL, with drizzle-orm and node-postgres, postgres-js or PGlite. */
 import type { CellDatabase } from "../local.ts";
 import { PostgresDatabase, type PostgresOptions, type PostgresOrm } from "./database.ts";
 
@@ -6,7 +6,8 @@ export type { PostgresOptions, PostgresOrm } from "./database.ts";
 export { migration, outstandingLeases, verificationProgress, verificationQueue } from "./schema.ts";
 
 /**
- * The database for `createCell`. Give it the drizzle database of the primary, never a replica: what is read there decides between commit and rollback.
+ * The database for `createCell`. Pass the drizzle database of the primary, never a replica, because what is
+ * read from it decides between commit and rollback.
  *
  *     const cell = createCell({ client, database: postgres(drizzle(pool)), tables: [claimableUsers] });
  */

@@ -32,7 +32,7 @@ type Orm = PgDatabase<PgQueryResultHKT>;
 export class PostgresVerification<Tx> implements VerificationDatabase<Tx> {
   readonly #orm: (tx?: Tx) => Orm;
 
-  /** `orm` answers the database, or that of a transaction. */
+  /** `orm` answers the database, or the given transaction. */
   constructor(orm: (tx?: Tx) => Orm) {
     this.#orm = orm;
   }
@@ -73,7 +73,8 @@ export class PostgresVerification<Tx> implements VerificationDatabase<Tx> {
   }
 
   async loadProgress(): Promise<{ text: string; ageMs: number } | undefined> {
-    const ageMs = sql<number>`(extract(epoch FROM clock_timestamp() - ${verificationProgress.savedAt}) * 1000)::float8`;
+    const age = sql`clock_timestamp() - ${verificationProgress.savedAt}`;
+    const ageMs = sql<number>`(extract(epoch FROM ${age}) * 1000)::float8`;
     const fields = { text: verificationProgress.progress, ageMs };
     const [found] = await this.#orm()
       .select(fields)
@@ -150,7 +151,8 @@ const padded = (length: SQL): SQL => sql`lpad((${length})::text, 3, '0')`;
 function textOrder(column: SQL): SQL {
   const id = sql`${column}::text`;
   const digits = sql`coalesce(nullif(ltrim(${id}, '0'), ''), '0')`;
-  const zeros = sql`CASE WHEN length(${id}) = length(${digits}) THEN '' ELSE ${padded(sql`length(${id}) - length(${digits})`)} END`;
+  const zeroCount = padded(sql`length(${id}) - length(${digits})`);
+  const zeros = sql`CASE WHEN length(${id}) = length(${digits}) THEN '' ELSE ${zeroCount} END`;
   const decimal = sql`'0' || ${padded(sql`length(${digits})`)} || ${digits} || ${zeros}`;
   return sql`(CASE WHEN ${id} ~ '^[0-9]+$' THEN ${decimal} ELSE '1' || ${id} END) COLLATE "C"`;
 }

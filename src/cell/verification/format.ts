@@ -40,7 +40,8 @@ export function formatReport(report: VerificationReport): string {
   const seconds = (durationMs / 1_000).toFixed(1);
   const lines = [
     `Verification of cell ${cell}${dryRun}${resumed ? ", resumed" : ""}: ${HEADLINES[status]}${reason}`,
-    `${count(rows, "row")} with ${count(claims, "name")} in ${seconds} s; ${count(records, "record")} read${equalText(counts)}`,
+    `${count(rows, "row")} with ${count(claims, "name")} in ${seconds} s; ` +
+      `${count(records, "record")} read${equalText(counts)}`,
     `found: ${number(missing)} missing, ${number(different)} different, ${number(extra)} extra`,
     `done: ${count(created, "claim")} created, ${number(replaced)} replaced, ${number(destroyed)} destroyed`,
   ];
