@@ -1,11 +1,10 @@
+import type { LocalLease, LocalLeases } from "../../src/cell/reconcile.ts";
 import type {
-  LocalLease,
-  LocalLeases,
+  LeaseState,
   RemoteLeasePage,
   RemoteLeases,
   RemotePageRequest,
-} from "../../src/cell/reconcile.ts";
-import type { LeaseState } from "../../src/cell/remote-leases.ts";
+} from "../../src/cell/remote-leases.ts";
 import type { Answer, Refused } from "../../src/client/answer.ts";
 
 interface MemoryRow {

@@ -8,7 +8,7 @@ const recency = (asOfMs: number) => ({ recentMs: 1, asOfMs });
 const taken = (pending: PendingDrifts, isLast: boolean) =>
   [...pending.take(isLast)].map(({ drifts: its, recency: { asOfMs } }) => [its.length, asOfMs]);
 
-test("drifts wait until they are many, or nothing comes behind them", () => {
+test("drifts wait until a group is full, or until the last page", () => {
   const pending = new PendingDrifts(5);
   expect(taken(pending, true)).toEqual([]);
   pending.add(drifts(3), recency(10));
@@ -23,7 +23,7 @@ test("drifts wait until they are many, or nothing comes behind them", () => {
   expect(taken(pending, true)).toEqual([]);
 });
 
-test("[V2] ages are told as of the earliest reading of those that wait, and of none before", () => {
+test("[V2] ages are measured from the earliest reading of the pending drifts", () => {
   const pending = new PendingDrifts(2);
   pending.add(drifts(2), recency(10));
   expect(taken(pending, false)).toEqual([[2, 10]]);

@@ -1,4 +1,4 @@
-/** How runs end: when they ask, what they leave to the next one, and what that one takes over. */
+/** When runs end, when they need approval, and what the next run takes over from them. */
 import { inArray, lte, sql } from "drizzle-orm";
 import { describe, expect, test } from "vitest";
 import { createCell } from "../../../src/cell/cell.ts";
@@ -31,7 +31,8 @@ export function stopAndResumeSuite(dialect: Dialect, current: () => VerifiedCell
       .verification.saveProgress(JSON.stringify({ ...(await stored()), ...place }));
   const queue = (id: number) =>
     current().sql(
-      sql`INSERT INTO leasehold_verification_queue (source_type, source_id, lease_uuid) VALUES (${USERS}, ${String(id)}, '00000000-0000-4000-8000-000000000009')`,
+      sql`INSERT INTO leasehold_verification_queue (source_type, source_id, lease_uuid)
+          VALUES (${USERS}, ${String(id)}, '00000000-0000-4000-8000-000000000009')`,
     );
   const queued = async (): Promise<number> =>
     (await dialect.database(current().orm).verification.listQueue({ after: undefined, limit: 1_000 })).length;
@@ -40,8 +41,8 @@ export function stopAndResumeSuite(dialect: Dialect, current: () => VerifiedCell
       .orm.insert(emails)
       .values(numbers(from, to).map((id) => ({ userId: id, email: `${prefix}${id}@x.org` })));
 
-  describe("asking", () => {
-    test("[V5] to ask again is no permission: nothing more is changed before there is an answer", async () => {
+  describe("approval", () => {
+    test("[V5] a repeated run without approval changes nothing more", async () => {
       const one = current();
       await one.addUsers(1_200, "asked");
       await one.orm.update(users).set({ bot: true });
@@ -79,7 +80,7 @@ export function stopAndResumeSuite(dialect: Dialect, current: () => VerifiedCell
       expect((await stored())?.isDone).toBe(true);
     });
 
-    test("[V5] what a run has changed that broke off counts in the next one, found and done alike", async () => {
+    test("[V5] changes of an aborted run count in the next one, as found and as done", async () => {
       const one = current();
       await one.addUsers(600, "broken");
       await one.lease({ destroys: numbers(1, 180).map((id) => ({ bucket: username(`broken-${id}`) })) });
@@ -124,7 +125,7 @@ export function stopAndResumeSuite(dialect: Dialect, current: () => VerifiedCell
       ]);
     });
 
-    test("[V5] what is about to change counts before it does: a run that is killed has changed no more", async () => {
+    test("[V5] changes are counted before they are made, so a killed run has made no more", async () => {
       const one = current();
       await addEmails(1, 120, "killed");
       const changes: unknown[] = [];
@@ -134,7 +135,7 @@ export function stopAndResumeSuite(dialect: Dialect, current: () => VerifiedCell
       expect(changes).toEqual([50, 100, 120]);
     });
 
-    describe("what may have been changed", () => {
+    describe("a change with an unknown outcome", () => {
       /** The answer to its COMMITs gets lost from the `from`th on. */
       const unsureCell = (from: number) => {
         const database = dialect.database(current().orm);
@@ -152,7 +153,7 @@ export function stopAndResumeSuite(dialect: Dialect, current: () => VerifiedCell
       };
       const options = { apply: true, leaseOps: 50, pageRows: 50, rangeRows: 50 };
 
-      test("[V5] counts as changed", async () => {
+      test("[V5] counts as a change", async () => {
         await addEmails(1, 180, "unsure");
         const aborted = unsureCell(2).verify({ ...options, maxShare: 1 });
         await expect(aborted).rejects.toMatchObject({
@@ -162,7 +163,7 @@ export function stopAndResumeSuite(dialect: Dialect, current: () => VerifiedCell
         expect((await stored())?.changes).toBe(100);
       });
 
-      test("[V5] of the queue does not, and what was counted before still does", async () => {
+      test("[V5] of a queued row does not count, and earlier changes still do", async () => {
         const one = current();
         await one.addUsers(1, "queued");
         await addEmails(1, 400, "unsure");
@@ -179,7 +180,7 @@ export function stopAndResumeSuite(dialect: Dialect, current: () => VerifiedCell
       });
     });
 
-    test("[V5] nor is a process that verifies other columns", async () => {
+    test("[V5] a process that verifies other columns is no approval", async () => {
       const one = current();
       const newer = createCell({
         client: one.client,
@@ -200,7 +201,7 @@ export function stopAndResumeSuite(dialect: Dialect, current: () => VerifiedCell
       expect((await one.client.records.list({ sourceType: EMAILS }).all()).length).toBe(100);
     });
 
-    test("[V5] a share of all allows all: that a row is renamed takes two changes", async () => {
+    test("[V5] a share of 1 allows everything, because a renamed row takes two changes", async () => {
       const one = current();
       await one.addUsers(150, "old");
       for (const id of numbers(1, 150))
@@ -214,7 +215,7 @@ export function stopAndResumeSuite(dialect: Dialect, current: () => VerifiedCell
       expect([report.status, report.counts.created, report.counts.destroyed]).toEqual(["done", 150, 150]);
     });
 
-    test("[V5] names that only a person can settle are no changes: they neither stop a run nor keep others from being mended", async () => {
+    test("[V5] names that need a person are no changes, and don't stop a run", async () => {
       const one = current();
       await addEmails(1, 500, "a");
       await addEmails(1, 120, "A");
@@ -226,7 +227,7 @@ export function stopAndResumeSuite(dialect: Dialect, current: () => VerifiedCell
       expect([report.status, report.counts.duplicates, report.counts.destroyed]).toEqual(["done", 120, 2]);
     });
 
-    test("[V5] nor are claims that deletions which are saved will give up; a plan says so", async () => {
+    test("[V5] claims that deferred leases will destroy are no changes, also in a dry run", async () => {
       const one = current();
       await one.addUsers(200, "later");
       const ids = numbers(1, 60);
@@ -253,7 +254,7 @@ export function stopAndResumeSuite(dialect: Dialect, current: () => VerifiedCell
       expect([report.status, report.counts.destroyed, report.counts.leased]).toEqual(["done", 0, 120]);
     });
 
-    test("[L6] rows of the queue are evidence: nobody is asked about them, however many they are", async () => {
+    test("[L6] queued rows need no approval, however many there are", async () => {
       const one = current();
       await one.addUsers(150, "queue");
       await one.lease({ destroys: numbers(1, 150).map((id) => ({ bucket: username(`queue-${id}`) })) });
@@ -263,7 +264,7 @@ export function stopAndResumeSuite(dialect: Dialect, current: () => VerifiedCell
       expect([report.status, report.counts.created, await queued()]).toEqual(["done", 150, 0]);
     });
 
-    test("[L6] a name of the queue that another cell has is told once in a report, however often a run goes on", async () => {
+    test("[L6] a queued name that another cell holds is reported once, however often a run continues", async () => {
       const one = current();
       await one.addUsers(40, "told");
       await one.lease({ destroys: [{ bucket: username("told-30") }] });
@@ -284,8 +285,8 @@ export function stopAndResumeSuite(dialect: Dialect, current: () => VerifiedCell
     });
   });
 
-  describe("going on", () => {
-    test("[V5] a run is over when it is told so before it begins, and between tables", async () => {
+  describe("continuing", () => {
+    test("[V5] a run can be stopped before it begins, and between tables", async () => {
       const one = current();
       await one.addUsers(3, "stop");
       await addEmails(1, 3, "stop");
@@ -314,7 +315,7 @@ export function stopAndResumeSuite(dialect: Dialect, current: () => VerifiedCell
       expect(await one.owners("EMAILS", "stop1@x.org")).toEqual(["stop1@x.org: ACTIVE of 1 for 1"]);
     });
 
-    test("[V5] what is read again after a pause in the middle of a segment is counted once", async () => {
+    test("[V5] rows that are read again after a pause within a segment are counted once", async () => {
       const one = current();
       await one.addUsers(100, "once");
       await one.orm.delete(users).where(inArray(users.id, numbers(11, 60)));
@@ -326,7 +327,7 @@ export function stopAndResumeSuite(dialect: Dialect, current: () => VerifiedCell
       expect(report.counts).toMatchObject({ rows: 50, claims: 100, extra: 100, destroyed: 100 });
     });
 
-    test("[V4] where digests spoke for records, a run without them begins anew; it is gone on with as it began", async () => {
+    test("[V4] a full run does not continue a run with digests, and is continued as a full run", async () => {
       const one = current();
       await one.addUsers(100, "whole");
       const part = { apply: true, maxMs: 0, pageRows: 10, rangeRows: 10, digestRanges: 5 };
@@ -347,7 +348,7 @@ export function stopAndResumeSuite(dialect: Dialect, current: () => VerifiedCell
       expect((await one.cell.verify({ ...due, digests: false })).status).toBe("done");
     });
 
-    test("[A3] a run that has lost its slot leaves the place of the other one alone", async () => {
+    test("[A3] a run that has lost its slot does not overwrite the cursor of another run", async () => {
       const one = current();
       const coordinator = await startTestCoordinator({
         variables: { LEASEHOLD_VERIFICATION_SLOT_MS: "1000" },
@@ -383,7 +384,7 @@ export function stopAndResumeSuite(dialect: Dialect, current: () => VerifiedCell
       await coordinator.close();
     });
 
-    test("[V5] a segment that takes longer than the slot lasts is stored, unless another run has had the slot", async () => {
+    test("[V5] a segment longer than the slot is saved, unless another run held the slot", async () => {
       const one = current();
       const coordinator = await startTestCoordinator({
         variables: { LEASEHOLD_VERIFICATION_SLOT_MS: "1000" },
@@ -414,7 +415,7 @@ export function stopAndResumeSuite(dialect: Dialect, current: () => VerifiedCell
       await coordinator.close();
     });
 
-    test("a dry run whose time is up says that nothing was kept", async () => {
+    test("a dry run that reaches `maxMs` saves no cursor", async () => {
       const one = current();
       await one.addUsers(50, "dry");
       const report = await one.cell.verify({ maxMs: 0, pageRows: 10, rangeRows: 10, digestRanges: 2 });
@@ -423,7 +424,7 @@ export function stopAndResumeSuite(dialect: Dialect, current: () => VerifiedCell
     });
   });
 
-  test("[V3] a name that a row uses which does not tell its subject is not given up with another row's claim", async () => {
+  test("[V3] a name of a row without a subject is not destroyed with another row's claim", async () => {
     const one = current();
     const table = claimable(emails, {
       source: EMAILS,
@@ -451,7 +452,7 @@ export function stopAndResumeSuite(dialect: Dialect, current: () => VerifiedCell
     ]);
   });
 
-  test("ranges are full over the ends of pages, and no call has more of them than one may", async () => {
+  test("ranges continue across pages, and no call exceeds the limit of ranges", async () => {
     const one = current();
     await one.addUsers(300, "full");
     one.network.forget();
@@ -463,7 +464,7 @@ export function stopAndResumeSuite(dialect: Dialect, current: () => VerifiedCell
     expect(asked).toEqual([100, 50, 1, 1, 1]);
   });
 
-  test("a coordinator with lower limits refuses no lease for one name: that one is told, and the rest is claimed", async () => {
+  test("a name above the coordinator's lower limits is reported, and the others are claimed", async () => {
     const one = current();
     const variables = {
       LEASEHOLD_VALUE_BYTES: "64",
@@ -495,7 +496,7 @@ export function stopAndResumeSuite(dialect: Dialect, current: () => VerifiedCell
     await coordinator.close();
   });
 
-  test("progress is of the part that a pass goes through, and ends with it", async () => {
+  test("progress covers the part of the table that a pass reads", async () => {
     const one = current();
     await one.addUsers(100, "pace");
     await one.orm.delete(users).where(inArray(users.id, [95]));

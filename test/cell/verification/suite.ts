@@ -1,4 +1,4 @@
-/** Verification of a cell, against the in-memory coordinator, whose clock can be set, and a database of any kind. */
+/** Verification of a cell with any database, against the in-memory coordinator, whose clock can be set. */
 import { eq, inArray, sql } from "drizzle-orm";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { Claimable } from "../../../src/cell/claimable.ts";
@@ -71,7 +71,7 @@ export function verificationSuite(
         destroys: [{ bucket: username("user-20") }, { bucket: username("user-1700") }],
         creates: [takes("wrong-1", 20), takes("wrong-2", 1_700)],
       });
-      // 4 claims of users that are gone, also behind the last row.
+      // 4 claims of users that are gone, also beyond the last row.
       await one.orm.delete(users).where(inArray(users.id, [1_200, 2_503]));
       // 1 of a user that has none any more.
       await one.orm.update(users).set({ bot: true }).where(eq(users.id, 30));
@@ -91,7 +91,7 @@ export function verificationSuite(
 
     describe("S4", () => {
       test.for([true, false])(
-        "[V1] finds every kind of drift, mends it, and leaves alone what is young (digests: %s)",
+        "[V1] finds and repairs every kind of drift, and skips what is recent (digests: %s)",
         async (digests) => {
           await plant();
           const plan = await one.cell.verify({ digests });
@@ -158,7 +158,7 @@ export function verificationSuite(
         },
       );
 
-      test("[V5] when the time is up it stores its place, and the next run goes on there", async () => {
+      test("[V5] after `maxMs` a run saves its cursor, and the next run continues there", async () => {
         await plant();
         const options = { apply: true, digests: false, maxMs: 0 };
         const first = await one.cell.verify(options);
@@ -179,7 +179,7 @@ export function verificationSuite(
       });
     });
 
-    test("[V4] what is equal is not sent", async () => {
+    test("[V4] records of equal ranges are not sent", async () => {
       await one.addUsers(1_000, "equal");
       const equal = await one.cell.verify({ apply: true });
       expect(equal.counts).toMatchObject({
@@ -200,7 +200,7 @@ export function verificationSuite(
       });
     });
 
-    test("[V4] a digest is no proof beside a hold, a young claim or a young row", async () => {
+    test("[V4] a digest is no proof in a range with a hold, a recent claim or a recent row", async () => {
       await one.addUsers(10, "held");
       const lease = await one.client.leases.begin({ destroys: [{ bucket: username("held-3") }] });
       const held = await one.cell.verify({ apply: true });
@@ -219,7 +219,7 @@ export function verificationSuite(
       expect((await one.cell.verify()).counts.equalRanges).toBe(3);
     });
 
-    test("claims of an empty table are extra as well", async () => {
+    test("claims of an empty table are extra too", async () => {
       await one.lease({
         creates: [
           takes("nobody", 7),
@@ -236,7 +236,7 @@ export function verificationSuite(
       expect(await one.records(USERS)).toEqual([]);
     });
 
-    test("[V3] a name that another row has now changes hands without ever being free", async () => {
+    test("[V3] a name that moves to another row is never free in between", async () => {
       await one.addUsers(3, "swap");
       // By plain SQL, in a circle; the last one takes another spelling.
       await one.orm.update(users).set({ username: "swap-1 moves" }).where(eq(users.id, 1));
@@ -257,7 +257,7 @@ export function verificationSuite(
       expect(uuidOf(await one.records(USERS), "swap-1")).toBe(uuidOf(before, "swap-1"));
     });
 
-    test("[V3] also from one segment to another, and from one table to another", async () => {
+    test("[V3] a name can also move between segments and between tables", async () => {
       await one.addUsers(30, "far");
       await one.orm.insert(emails).values({ userId: 1, email: "a@x.io" });
       await one.lease({
@@ -276,7 +276,7 @@ export function verificationSuite(
       expect((await one.records("RAILS_TABLE_EMAILS")).map(({ bucket }) => bucket.value)).toEqual(["a@x.io"]);
     });
 
-    test("a name of another cell is reported and stepped over", async () => {
+    test("a name that another cell holds is reported and skipped", async () => {
       await one.addUsers(5, "mine");
       await one.lease({ destroys: [{ bucket: username("mine-2") }, { bucket: username("mine-4") }] });
       await one.lease({ creates: [takes("MINE-2", 77)] }, one.other());
@@ -293,7 +293,7 @@ export function verificationSuite(
       ]);
     });
 
-    test("two rows with one name, and values that are none, are reported", async () => {
+    test("two rows with the same name, and values that are not names, are reported", async () => {
       await one.addUsers(3, "twice");
       await one.orm.update(users).set({ username: "TWICE-1" }).where(eq(users.id, 2));
       await one.orm.update(users).set({ username: "not\u0007a name" }).where(eq(users.id, 3));
@@ -311,7 +311,7 @@ export function verificationSuite(
       expect(await one.owners("USERNAMES", "twice-1")).toEqual(["twice-1: ACTIVE of 1 for 1"]);
     });
 
-    test("[V3] of two rows with one name a backfill claims one, and leaves the other to a person", async () => {
+    test("[V3] a backfill claims a name once if two rows use it, and reports the other row", async () => {
       const old = { updatedAt: dialect.ago(86_400) as never };
       await one.orm.insert(users).values(["Ada", "ada", "Bob"].map((value) => ({ username: value, ...old })));
       const filled = await one.cell.verify({ apply: true, maxShare: 1 });
@@ -323,7 +323,7 @@ export function verificationSuite(
       ]);
     });
 
-    test("[V5] asks before a larger share would change, and a backfill says so beforehand", async () => {
+    test("[V5] needs approval for a larger share, unless `maxShare` allows it beforehand", async () => {
       for (let at = 0; at < 600; at += 100)
         await one.orm.insert(users).values(
           Array.from({ length: 100 }, (_, index) => ({
@@ -362,7 +362,7 @@ export function verificationSuite(
       expect(await one.client.leases.list().all()).toEqual([]);
     });
 
-    test("[V5] a run that was cut off goes on where it was", async () => {
+    test("[V5] an aborted run is continued from its saved cursor", async () => {
       await one.addUsers(60, "cut");
       await one.lease({ destroys: [5, 55].map((id) => ({ bucket: username(`cut-${id}`) })) });
       const options = { apply: true, recentMs: 0, pageRows: 10, rangeRows: 5, digestRanges: 2 };
@@ -392,7 +392,7 @@ export function verificationSuite(
       expect(await one.client.leases.list().all()).toEqual([]);
     });
 
-    test("[V2] rows are judged again at the last moment: what was put right meanwhile is left alone", async () => {
+    test("[V2] rows are checked again under the lock, and drifts that have changed are skipped", async () => {
       await one.addUsers(4, "late");
       await one.lease({ destroys: [{ bucket: username("late-1") }] });
       await one.orm.update(users).set({ username: "elsewhere" }).where(eq(users.id, 3));
@@ -404,7 +404,7 @@ export function verificationSuite(
       one.network.before = async ({ operation }) => {
         if (operation !== "other") return;
         calls += 1;
-        // The first calls are for limits and the slot; with the third, the rows have been read, and their records not yet.
+        // The first two calls are for the limits and the slot. At the third, only the rows have been read.
         if (calls === 3) await rename(1, "other name");
         if (isLast) await rename(3, "late-3");
       };
@@ -424,7 +424,7 @@ export function verificationSuite(
       ]);
     });
 
-    test("[B10] a claim that was given up and taken again meanwhile is another one", async () => {
+    test("[B10] a claim that was destroyed and created again in the meantime is not destroyed", async () => {
       await one.addUsers(2, "twin");
       await one.orm.delete(users).where(eq(users.id, 2));
       let isLast = false;
@@ -433,7 +433,7 @@ export function verificationSuite(
         if (operation !== "begin" || !isLast) return;
         isLast = false;
         extras.push("begun");
-        // Between the reading of the claim and its end: the name belongs to a row again, with the same id and source.
+        // After the claim was read, its name is claimed again, with the same id and source.
         const again = { bucket: username("twin-2"), subject: subject(2), source: source(2) };
         await one.lease({ destroys: [{ bucket: username("twin-2") }] });
         await one.lease({ creates: [again] });
@@ -450,7 +450,7 @@ export function verificationSuite(
       expect(await one.owners("USERNAMES", "twin-2")).toEqual(["twin-2: ACTIVE of 1 for 2"]);
     });
 
-    test("[L6] rows that wait in the queue are mended at once, however young they are, and leave it", async () => {
+    test("[L6] queued rows are repaired at once, however recent they are, and leave the queue", async () => {
       await one.addUsers(3, "queued");
       await one.lease({ destroys: [1, 2].map((id) => ({ bucket: username(`queued-${id}`) })) });
       await one.lease({ creates: [takes("queued-2", 5)] }, one.other());
@@ -461,9 +461,10 @@ export function verificationSuite(
         [99, "00000000-0000-4000-8000-000000000003"],
       ] as const)
         await one.sql(
-          sql`INSERT INTO leasehold_verification_queue (source_type, source_id, lease_uuid) VALUES (${USERS}, ${String(id)}, ${uuid})`,
+          sql`INSERT INTO leasehold_verification_queue (source_type, source_id, lease_uuid)
+              VALUES (${USERS}, ${String(id)}, ${uuid})`,
         );
-      // A page each: the row that only a person can settle does not keep the one after it from its turn.
+      // With a page for each row: the row that needs a person does not block the next one.
       const report = await one.cell.verify({ apply: true, pageRows: 1 });
       expect([changes(report), report.counts.otherCell]).toEqual([[1, 0, 0], 1]);
       expect(await one.owners("USERNAMES", "queued-1")).toEqual(["queued-1: ACTIVE of 1 for 1"]);
@@ -474,7 +475,7 @@ export function verificationSuite(
       ).toEqual(["2"]);
     });
 
-    test("[A3] only so many cells verify at a time, and a slot comes back at the end", async () => {
+    test("[A3] slots limit how many cells verify at a time, and are released at the end", async () => {
       const slots = ["11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"];
       await one.other().verificationSlots.take(slots[0] ?? "");
       expect((await one.cell.verify()).status).toBe("done");
@@ -484,7 +485,7 @@ export function verificationSuite(
       expect([none.status, none.retryAfterMs !== undefined]).toEqual(["no_slot", true]);
     });
 
-    test("ids of every kind are read in the order in which the coordinator has them", async () => {
+    test("ids of every kind are read in the coordinator's order", async () => {
       const ids = [
         "7",
         "10",
