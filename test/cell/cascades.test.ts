@@ -62,7 +62,7 @@ test.each([
   );
 });
 
-test("what is not claimable is the application's own affair", () => {
+test("tables that are not claimable are ignored", () => {
   expect(onPostgres.cascades([withKeys({ userId: { onDelete: "cascade" } })])).toEqual([]);
 });
 
@@ -82,7 +82,7 @@ test("a table can refer to itself, on MySQL too", () => {
   ]);
 });
 
-test("a cell refuses them, unless its program says that it does not rely on them", () => {
+test("a cell refuses cascades unless its options accept them", () => {
   const client = createClient({
     url: "http://x.test",
     key: "k",

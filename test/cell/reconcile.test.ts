@@ -310,7 +310,7 @@ describe("failures", () => {
     expect(local.rows.size).toBe(0);
   });
 
-  it("aborts when a page fails midway: what came before stays settled, and no row is judged by half a listing", async () => {
+  it("aborts when a page fails: earlier leases stay decided, and no local row is checked", async () => {
     for (const uuid of ["a", "b", "c"]) lease(uuid, { here: 90, there: 90 });
     lease("z", { here: 90, there: 90, state: "COMMITTED" });
     remote.before = (call, pageToken) => {
@@ -387,7 +387,7 @@ describe("several at once, and again", () => {
       expect(state).toBe(uuid.startsWith("lost") ? "ROLLED_BACK" : "COMMITTED");
   });
 
-  it("is content when the lease's own process commits between the listing and the look at the local table", async () => {
+  it("accepts that the lease's own process commits after the listing", async () => {
     lease("x", { there: 15 });
     local.before = (call) => {
       const found = remote.leases.get("x");

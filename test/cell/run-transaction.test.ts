@@ -63,7 +63,7 @@ test.each(["resolves", "rejects"])(
   },
 );
 
-test("a transaction whose BEGIN fails has run nothing", async () => {
+test("a transaction whose BEGIN fails does not run its body", async () => {
   const body = async (): Promise<never> => expect.fail("was called");
   expect(await runTransaction({ transaction: async () => Promise.reject(lost), body, isAbort })).toEqual({
     kind: "rolled_back",
@@ -71,7 +71,7 @@ test("a transaction whose BEGIN fails has run nothing", async () => {
   });
 });
 
-test("the body's error is told, and not that of the rollback after it", async () => {
+test("the error of the body is answered, not that of the rollback", async () => {
   const transaction = async <T>(body: (tx: object) => Promise<T>): Promise<T> => {
     await body({}).catch(() => {});
     throw lost;

@@ -85,7 +85,7 @@ function suite(name: string, start: () => Promise<TestedDatabase>): void {
       expect(await cell.has([uuid])).toHaveLength(1);
     });
 
-    test("a transaction that is under way meanwhile is not disturbed by it", async () => {
+    test("a concurrent transaction is not affected", async () => {
       if (!tested.isConcurrent) return;
       const cell = postgres<Tx>(orm);
       const ran = await cell.run(async (tx) => {
@@ -97,7 +97,7 @@ function suite(name: string, start: () => Promise<TestedDatabase>): void {
       expect(ran.kind).toBe("committed");
     });
 
-    test("a table that was made anew is found again", async () => {
+    test("a table that was created again is found", async () => {
       const cell = postgres<Tx>(orm);
       expect((await saveThing(cell, uuidv7())).kind).toBe("committed");
       await run("DROP TABLE leasehold_outstanding_leases");

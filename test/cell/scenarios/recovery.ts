@@ -44,7 +44,7 @@ export function recoverySuite(world: World): void {
   const { organizations } = world.dialect.tables;
 
   describe("S3: recovery", () => {
-    test("the matrix of local and remote, fresh and stale", async () => {
+    test("every combination of saved or not, and fresh or stale", async () => {
       const { one } = world;
       const names = Object.fromEntries(["a", "b", "c", "d"].map((each) => [each, fresh(each)]));
       const c = await leave(one, names["c"] ?? "", { local: true, remote: true });
@@ -95,7 +95,7 @@ export function recoverySuite(world: World): void {
       expect(await one.granted()).toEqual([]);
     });
 
-    test("three pages of leases, each committed once, although three runs meet over them", async () => {
+    test("three concurrent runs commit three pages of leases, each lease once", async () => {
       const { one } = world;
       const uuids = [];
       for (let index = 0; index < 25; index += 1)
@@ -117,7 +117,7 @@ export function recoverySuite(world: World): void {
       expect(await one.granted()).toEqual([]);
     });
 
-    test("a lease that cannot be settled is reported, and the others are settled", async () => {
+    test("a lease that cannot be decided is reported, and the others are decided", async () => {
       const { one } = world;
       const uuids = [];
       for (let index = 0; index < 3; index += 1)
@@ -134,7 +134,7 @@ export function recoverySuite(world: World): void {
       expect(await one.outstanding()).toEqual([]);
     });
 
-    test("[L5] the fence: a local transaction that is still in flight cannot save a lease that was given up", async () => {
+    test("[L5] after the fence, an open local transaction cannot save its stale lease", async () => {
       const { one } = world;
       const path = fresh("late");
       let uuid = "";
@@ -183,7 +183,7 @@ export function recoverySuite(world: World): void {
       expect(await one.outstanding()).toEqual([]);
     });
 
-    test("fences go when they are old, and not before", async () => {
+    test("only old fences are removed", async () => {
       const { one } = world;
       const uuid = uuidv7();
       expect(await one.database.fence(uuid)).toBe("fenced");

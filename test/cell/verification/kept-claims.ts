@@ -15,7 +15,7 @@ export function keptClaimsSuite(dialect: Dialect, current: () => VerifiedCell): 
   const { users, emails, projects } = dialect.tables;
 
   describe("keeps", () => {
-    test("a claim that a deferred lease will destroy, because that could destroy the next claim instead", async () => {
+    test("a claim that a deferred lease is going to destroy", async () => {
       const one = current();
       await one.addUsers(2, "later");
       one.network.fate = ({ operation }) => (operation === "begin" ? "refuse" : "deliver");

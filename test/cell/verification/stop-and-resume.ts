@@ -264,7 +264,7 @@ export function stopAndResumeSuite(dialect: Dialect, current: () => VerifiedCell
       expect([report.status, report.counts.created, await queued()]).toEqual(["done", 150, 0]);
     });
 
-    test("[L6] a queued name that another cell holds is reported once, however often a run continues", async () => {
+    test("[L6] a queued name that another cell holds is reported only once", async () => {
       const one = current();
       await one.addUsers(40, "told");
       await one.lease({ destroys: [{ bucket: username("told-30") }] });
