@@ -111,7 +111,7 @@ describe("what a transaction changes", () => {
       "`path` of routes 2 is the same name as path of routes 1",
     );
     expect(() => batchOf([undefined, row("1", "a//b")])).toThrow("`path` of routes 1 cannot be claimed");
-    expect(() => batchOf([row("1", "a"), row("2", "a")])).toThrow("the id of a claimed row is for good");
+    expect(() => batchOf([row("1", "a"), row("2", "a")])).toThrow("a claimed row keeps its id");
   });
 
   test("unchanged values are not checked, even if they are not names", () => {

@@ -76,7 +76,7 @@ describe("a declaration", () => {
       // @ts-expect-error -- not a column
       claimable(users, { source: "RAILS_TABLE_USERS", subject, attributes: { nickname: "USERNAMES" } }),
     ];
-    expect(declare).toThrow("names nickname, which is no column of users");
+    expect(declare).toThrow("names nickname, which is not a column of users");
     // @ts-expect-error -- a time is no name
     claimable(users, { source: "RAILS_TABLE_USERS", subject, attributes: { createdAt: "USERNAMES" } });
     // @ts-expect-error -- nor is a switch
@@ -95,7 +95,7 @@ describe("a declaration", () => {
 
   test("needs a column, an existing id, and a source of its own", () => {
     expect(() => claimable(users, { source: "RAILS_TABLE_USERS", subject, attributes: {} })).toThrow(
-      "must name a column",
+      "must name at least one column",
     );
     expect(() =>
       claimable(users, {
@@ -116,7 +116,9 @@ describe("a declaration", () => {
       subject,
       attributes: { name: "USERNAMES" },
     });
-    expect(() => new ClaimableTables([declared, same])).toThrow("RAILS_TABLE_USERS twice: users and people");
+    expect(() => new ClaimableTables([declared, same])).toThrow(
+      "RAILS_TABLE_USERS twice, for users and people",
+    );
     expect(() => new ClaimableTables([declared]).of(other)).toThrow("people is not among the cell's tables");
   });
 });

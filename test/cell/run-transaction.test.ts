@@ -43,7 +43,7 @@ test.each(["resolves", "rejects"])(
         requireOpen(tx);
         await blocked;
         steps.push("body");
-        expect(() => requireOpen(tx)).toThrow("is over");
+        expect(() => requireOpen(tx)).toThrow("has ended");
         if (how === "rejects") throw new Error("of the body");
         return 1;
       },

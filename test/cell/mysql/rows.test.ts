@@ -141,7 +141,7 @@ describe.skipIf(isSkipped("MariaDB"))("rows on MariaDB", () => {
   });
 
   test("an id that MySQL does not return is refused, and nothing is saved", async () => {
-    await expect(insert(claimableDocuments, [{ name: "a" }])).rejects.toThrow("Give the row an id");
+    await expect(insert(claimableDocuments, [{ name: "a" }])).rejects.toThrow("give the row an id");
     expect(await installed.rows("SELECT * FROM documents")).toEqual([]);
   });
 
