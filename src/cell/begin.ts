@@ -13,8 +13,8 @@ type IndexedOp<T> = { op: T; index: number };
  * more:
  *
  * - A replace of an absent claim becomes a create: the row is older than the declaration of its column.
- * - A destroy of a claim that is absent, or not this row's, is dropped. Otherwise the row could not be renamed
- *   or deleted. `notOwned` is called, because this should not happen.
+ * - A destroy of a claim that is absent, or not this row's, is dropped. Otherwise the row could not be
+ *   renamed or deleted. `notOwned` is called, because this should not happen.
  *
  * A certain refusal leaves nothing behind, so the same UUID can be used again.
  */

@@ -24,7 +24,9 @@ const claimableUsers: Claimable = claimable(users, {
   attributes: { name: "USERNAMES" },
 });
 
-/** A table whose claimed `owner` refers to a user's name, and whose `userId`, which is not claimed, to a user's id. */
+/**
+ * A table whose claimed `owner` refers to a user's name, and whose unclaimed `userId` refers to a user's id.
+ */
 function withKeys({ owner, userId }: { owner?: Actions; userId?: Actions }): Claimable {
   const table = pg.pgTable("emails", {
     id: pg.serial().primaryKey(),

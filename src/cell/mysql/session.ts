@@ -35,7 +35,7 @@ export async function releaseSavepoint(tx: Orm): Promise<void> {
 export const endedEarly = (cause?: unknown): Error =>
   new LeaseholdError(
     "the local transaction ended early: its body caught an error that rolled it back, such as a deadlock, " +
-      "or used a statement that commits, such as DDL. Let database errors leave the body, and use no DDL in it",
+      "or used a statement that commits, such as DDL. Let database errors leave the body, and use no DDL",
     { code: "TRANSACTION_ENDED", cause },
   );
 

@@ -55,7 +55,8 @@ describe.skipIf(isSkipped("MariaDB"))("rows on MariaDB", () => {
   beforeAll(async () => {
     installed = await Installed.start();
     await installed.run(
-      "CREATE TABLE users (id int PRIMARY KEY AUTO_INCREMENT, name varchar(20) NOT NULL UNIQUE, bio varchar(20))",
+      `CREATE TABLE users (id int PRIMARY KEY AUTO_INCREMENT, name varchar(20) NOT NULL UNIQUE,
+        bio varchar(20))`,
       "CREATE TABLE accounts (id bigint PRIMARY KEY AUTO_INCREMENT, name varchar(20) NOT NULL UNIQUE)",
       "CREATE TABLE projects (id varchar(20) PRIMARY KEY, name varchar(20) NOT NULL)",
       "CREATE TABLE documents (id varchar(36) PRIMARY KEY DEFAULT (UUID()), name varchar(20) NOT NULL)",

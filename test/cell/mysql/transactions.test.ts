@@ -189,7 +189,7 @@ describe.skipIf(isSkipped("MariaDB"))("local transactions on MariaDB", () => {
       await expect(installed.save(uuid)).rejects.toThrow();
     });
 
-    test("when a fence and a local transaction compete, exactly one of them wins, many times over", async () => {
+    test("exactly one of a fence and a competing local transaction wins, many times over", async () => {
       const uuids = Array.from({ length: 60 }, () => uuidv7());
       const ends = await Promise.all(
         uuids.map(async (uuid) => {
@@ -213,7 +213,10 @@ describe.skipIf(isSkipped("MariaDB"))("local transactions on MariaDB", () => {
       }
     });
 
-    /** Until so many wait for a lock of InnoDB's. The table is made anew only when nobody has read it for 100 ms. */
+    /**
+     * Waits for so many InnoDB lock waits. The server refreshes the table only if nobody has read it for 100
+     * ms.
+     */
     const waiting = async (count: number): Promise<void> => {
       for (;;) {
         await setTimeout(150);
@@ -272,7 +275,7 @@ describe.skipIf(isSkipped("MariaDB"))("local transactions on MariaDB", () => {
       expect(await saved()).toEqual([]);
     });
 
-    test("a body may catch an error that undoes only its statement, and roll back to a savepoint", async () => {
+    test("a body may catch an error of one statement, and roll back to a savepoint", async () => {
       const uuid = uuidv7();
       const ran = await installed.cell.run(async (tx) => {
         await set(tx, 1, 3);

@@ -1,4 +1,6 @@
-/** What only PostgreSQL has: schemas, triggers that leave rows out, and a limit on a statement's parameters. */
+/**
+ * Details of PostgreSQL: schemas, triggers that leave out rows, and the limit on parameters of a statement.
+ */
 import { PGlite } from "@electric-sql/pglite";
 import { sql } from "drizzle-orm";
 import { drizzle as drizzleNodePostgres } from "drizzle-orm/node-postgres";
@@ -51,7 +53,8 @@ function suite(name: string, start: () => Promise<TestedDatabase>): void {
       await postgres(orm).install();
       await run("CREATE TABLE things (id serial PRIMARY KEY, name text NOT NULL)");
       await run(
-        `CREATE TABLE wide (id serial PRIMARY KEY, name text NOT NULL, ${Array.from({ length: WIDE - 2 }, (_, at) => `c${at} int`).join()})`,
+        `CREATE TABLE wide (id serial PRIMARY KEY, name text NOT NULL,
+          ${Array.from({ length: WIDE - 2 }, (_, at) => `c${at} int`).join()})`,
       );
       await run("CREATE SCHEMA tenant");
       await orm.transaction(async (tx) => {
@@ -111,7 +114,8 @@ function suite(name: string, start: () => Promise<TestedDatabase>): void {
       await run(`CREATE OR REPLACE FUNCTION leave_out() RETURNS trigger LANGUAGE plpgsql AS $$
         BEGIN IF NEW.name = 'ghost' THEN RETURN NULL; END IF; RETURN NEW; END $$`);
       await run(
-        "CREATE OR REPLACE TRIGGER leave_out BEFORE INSERT ON things FOR EACH ROW EXECUTE FUNCTION leave_out()",
+        `CREATE OR REPLACE TRIGGER leave_out BEFORE INSERT ON things
+          FOR EACH ROW EXECUTE FUNCTION leave_out()`,
       );
       const insert = (options?: { skipExisting: boolean }) =>
         cell.run((tx) => cell.insert(tx, claimableThings, [{ name: "ada" }, { name: "ghost" }], options));

@@ -3,7 +3,10 @@ import { describe, expect, test } from "vitest";
 import type { ReconcileOptions } from "../../../src/cell/reconcile.ts";
 import { fresh, type TestedCell, type World } from "./world.ts";
 
-/** A thousandth of what S3 has (300 s each, and an orphan after an hour): leases at a real coordinator age by themselves only. */
+/**
+ * A thousandth of the times of S3 (300 s, and 1 h for an orphan), because leases at a real coordinator age in
+ * real time.
+ */
 const thresholds = {
   commitGraceMs: 3_000,
   staleMs: 3_000,
@@ -141,7 +144,8 @@ export function recoverySuite(world: World): void {
       const failed = one.cell.transaction(async (tx) => tx.insert(organizations, { path }));
       await failed;
       const run = one.database.run.bind(one.database);
-      // Between the begin and COMMIT the lease is taken for stale. The lease's row is in flight, so the fence has to wait for it, and gives up.
+      // Between the begin and COMMIT the lease becomes stale. Its row is not committed, so the fence waits,
+      // and times out.
       one.database.run = (body) =>
         run(async (tx) => {
           const value = await body(tx);
@@ -167,7 +171,8 @@ export function recoverySuite(world: World): void {
         if (one.isConcurrent) expect(await one.database.fence(uuid)).toBe("fenced");
         else
           await tx.execute(
-            `INSERT INTO leasehold_outstanding_leases (uuid, state, sources) VALUES ('${uuid}', 'fenced', '[]')`,
+            `INSERT INTO leasehold_outstanding_leases (uuid, state, sources)
+              VALUES ('${uuid}', 'fenced', '[]')`,
           );
         await insertLease(tx, lease);
       };

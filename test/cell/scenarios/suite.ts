@@ -1,6 +1,7 @@
 /**
- * What a cell goes through, against a coordinator and a database of any kind: the life of a claim (S1), collisions (S2), recovery (S3), bulk
- * changes (S5), and every way in which a transaction and its lease can come apart. Rule numbers are those of docs/reference/protocol.md.
+ * A cell with any coordinator and any database: the life of a claim (S1), collisions (S2), recovery (S3),
+ * bulk changes (S5), and every way in which a transaction and its lease can disagree. Rule numbers are those
+ * of docs/reference/protocol.md.
  */
 import { asc, eq, sql } from "drizzle-orm";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -141,7 +142,7 @@ function lifeSuite(world: World): void {
       ]);
     });
 
-    test("a change of case is a replace, an unchanged value changes nothing, and the name stays held", async () => {
+    test("a change of case is a replace, and an unchanged value changes nothing", async () => {
       const { one } = world;
       const grace = fresh("grace");
       const id = await signUp(one, grace);
@@ -175,7 +176,7 @@ function lifeSuite(world: World): void {
       expect(await one.owners("USER_IDS", String(id))).toEqual([`${id}: free`]);
     });
 
-    test("a transaction without changed claims, or with a disabled attribute, calls no coordinator", async () => {
+    test("a transaction without changed claims calls no coordinator", async () => {
       const { one } = world;
       const id = await signUp(one, fresh("ada"));
       one.network.forget();
@@ -497,7 +498,7 @@ function failureSuite(world: World): void {
       expect(await local()).toEqual(localUndone);
     });
 
-    test("[L4] (c) if the commit of the lease fails, the call succeeds, and reconciliation commits", async () => {
+    test("[L4] (c) if the commit of the lease fails, reconciliation commits it", async () => {
       const { one } = world;
       const { change, states, owners, local, localDone } = await prepared(kind);
       one.network.fate = ({ operation }) => (operation === "commit" ? "lose" : "deliver");
@@ -527,7 +528,8 @@ function failureSuite(world: World): void {
         const [ada, other] = [fresh("ada"), fresh("other")];
         await signUp(one, ada);
         one.network.forget();
-        // Taken here already, which the database notices at COMMIT only: after the rows were read for the last time.
+        // The name is already used in this cell, which the database checks only at COMMIT, after the last
+        // read.
         const save = one.database.insertLease.bind(one.database);
         one.database.insertLease = async (tx, lease) => {
           await save(tx, lease);
@@ -549,7 +551,8 @@ function failureSuite(world: World): void {
     test("[L4] an error that the body swallows: the database reports COMMIT but saves nothing", async () => {
       const { one } = world;
       const path = fresh("swallowed");
-      // What is claimed comes first, so that its lease is granted; then the transaction is spoilt behind the cell's back.
+      // The claimed write comes first, so that its lease is granted. Then the transaction is rolled back
+      // unseen.
       const spoil = one.database.insertLease.bind(one.database);
       one.database.insertLease = async (tx, lease) => {
         await spoil(tx, lease);

@@ -41,8 +41,9 @@ const record = (
   };
 };
 
-const brief = (drift: Drift): string =>
-  `${drift.action} ${drift.action === "destroy" ? drift.record.bucket.value : drift.want.bucket.value}: ${drift.kind} ${drift.reason}`;
+const nameOf = (drift: Drift): string =>
+  (drift.action === "destroy" ? drift.record : drift.want).bucket.value;
+const brief = (drift: Drift): string => `${drift.action} ${nameOf(drift)}: ${drift.kind} ${drift.reason}`;
 const found = (rows: VerifiedRow[], records: ClaimRecord[]) => {
   const { drifts, neededKeys, recent, leased, duplicates } = compare(rows, records, recency);
   return {

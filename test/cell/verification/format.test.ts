@@ -55,14 +55,16 @@ const report: VerificationReport = {
 
 test("formatReport writes a report as text", () => {
   expect(formatReport(report).split("\n")).toEqual([
-    "Verification of cell 7, resumed: stopped, because it needs approval: 1200 of 1200 claims seen so far would change, and `maxShare` allows 0.1",
+    "Verification of cell 7, resumed: stopped, because it needs approval: " +
+      "1200 of 1200 claims seen so far would change, and `maxShare` allows 0.1",
     "2,500 rows with 5,000 names in 1.2 s; 1,200 records read, 38 of 40 ranges equal by digest",
     "found: 6 missing, 2 different, 5 extra",
     "done: 0 claims created, 0 replaced, 0 destroyed",
     "skipped: 1 held by another cell, 3 changed recently",
     "",
     String.raw`+ USERNAMES "ada\n" of RAILS_TABLE_USERS 20: the row's name has no claim; done`,
-    '~ USERNAMES "Eve" of RAILS_TABLE_USERS 20 (claimed as "eve" by RAILS_TABLE_USERS 3): the claim belongs to another row; skipped: another cell holds the name',
+    '~ USERNAMES "Eve" of RAILS_TABLE_USERS 20 (claimed as "eve" by RAILS_TABLE_USERS 3): ' +
+      "the claim belongs to another row; skipped: another cell holds the name",
     "… and 1,000 more",
     "the next run continues with RAILS_TABLE_USERS, after id 1000 (pass: claim)",
   ]);
