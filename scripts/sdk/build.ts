@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { Entry } from "./entries.ts";
 import { buildJavascript } from "./javascript.ts";
 import { manifestOf, type Origin } from "./manifest.ts";
-import { changelogOf, licensesOf } from "./papers.ts";
+import { changelogOf, licensesOf } from "./documents.ts";
 import { buildTypes } from "./types.ts";
 
 /** Makes the package in `folder`, which then has nothing else. Throws, with a line for each, when it would hold what it must not. */

@@ -3,7 +3,7 @@ import { v7 as uuidv7 } from "uuid";
 import type { Client } from "../client/client.ts";
 import type { CallOptions } from "../client/connection.ts";
 import { tell } from "../client/hooks.ts";
-import type { Batch } from "../client/wire.ts";
+import type { Batch } from "../client/api-types.ts";
 import { defaultLimits } from "../core/limits.ts";
 import { beginAdjusting } from "./begin.ts";
 import type { Changes, ClaimBatch } from "./changes.ts";

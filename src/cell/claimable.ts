@@ -6,7 +6,7 @@ import {
   type InferSelectModel,
   type Table,
 } from "drizzle-orm";
-import type { Bucket, Source, Subject } from "../client/wire.ts";
+import type { Bucket, Source, Subject } from "../client/api-types.ts";
 import { invalidArgument } from "./errors.ts";
 
 export type Row<T extends Table> = InferSelectModel<T>;

@@ -1,6 +1,6 @@
 import { v7 as uuidv7 } from "uuid";
 import { sentence, type Answer, type Refused } from "../client/answer.ts";
-import type { Batch } from "../client/wire.ts";
+import type { Batch } from "../client/api-types.ts";
 import type { LeaseCalls } from "./leased-transaction.ts";
 import type { CellDatabase, Deferred } from "./local.ts";
 import type { LeaseState } from "./remote-leases.ts";

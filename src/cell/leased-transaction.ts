@@ -1,7 +1,7 @@
 import { sentence, type Answer } from "../client/answer.ts";
 import type { CallOptions } from "../client/connection.ts";
 import { errorOf } from "../client/errors.ts";
-import type { Batch, Conflict } from "../client/wire.ts";
+import type { Batch, Conflict } from "../client/api-types.ts";
 import type { Begun } from "./begin.ts";
 import type { SourceRow } from "./changes.ts";
 import { LocalCommitUnknownError, NotSavedError } from "./errors.ts";

@@ -2,7 +2,7 @@ import type { Answer } from "../client/answer.ts";
 import type { Client } from "../client/client.ts";
 import type { CallOptions } from "../client/connection.ts";
 import { answerOf } from "../client/errors.ts";
-import type { Batch, Lease } from "../client/wire.ts";
+import type { Batch, Lease } from "../client/api-types.ts";
 import type { RemoteLeasePage, RemoteLeases, RemotePageRequest } from "./reconcile.ts";
 
 export type LeaseState = Lease["state"];

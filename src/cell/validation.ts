@@ -1,5 +1,5 @@
 import { isLeaseholdError, type LeaseholdError } from "../client/errors.ts";
-import type { Conflict } from "../client/wire.ts";
+import type { Conflict } from "../client/api-types.ts";
 import type { ClaimBatch, Origin } from "./changes.ts";
 import { BulkError, InvalidNameError } from "./errors.ts";
 

@@ -2,7 +2,7 @@ import type { Caller } from "./caller.ts";
 import type { CallOptions } from "./connection.ts";
 import { valueOf } from "./errors.ts";
 import { Pages } from "./pages.ts";
-import type { Cell, CellChange, Key, MintedKey, NewCell, NewKey, Revocation } from "./wire.ts";
+import type { Cell, CellChange, Key, MintedKey, NewCell, NewKey, Revocation } from "./api-types.ts";
 
 interface PageOptions extends CallOptions {
   pageSize?: number | undefined;

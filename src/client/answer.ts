@@ -1,4 +1,4 @@
-import type { Conflict } from "./wire.ts";
+import type { Conflict } from "./api-types.ts";
 
 /** The coordinator said no: it did not do what was asked. */
 export interface Refused {

@@ -2,7 +2,7 @@ import type { Answer } from "./answer.ts";
 import type { Call, CallOptions, Connection } from "./connection.ts";
 import { InvalidArgumentError } from "./errors.ts";
 import type { OperationId } from "./operation.ts";
-import { operations, type Operations } from "./wire.ts";
+import { operations, type Operations } from "./api-types.ts";
 
 type QueryValue = string | number | readonly string[] | undefined;
 

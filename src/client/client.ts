@@ -1,5 +1,5 @@
 import { Cells, Keys } from "./admin.ts";
-import { BeginGate, type BeginLimit } from "./begin-gate.ts";
+import { BeginGate, type BeginLimit } from "./begin-limiter.ts";
 import type { BreakerOptions } from "./breaker.ts";
 import { Caller } from "./caller.ts";
 import { Connection, isKey, type CallOptions, type ConnectionOptions } from "./connection.ts";
@@ -7,7 +7,7 @@ import { InvalidArgumentError, valueOf } from "./errors.ts";
 import { Leases } from "./leases.ts";
 import { Records } from "./records.ts";
 import { VerificationSlots } from "./verification-slots.ts";
-import type { Limit, Operations } from "./wire.ts";
+import type { Limit, Operations } from "./api-types.ts";
 
 export interface ClientOptions extends ConnectionOptions {
   /** The cell that leases and record listings are about: a cell's own, with its key. */

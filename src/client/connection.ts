@@ -1,7 +1,7 @@
 import { sentence, unknown, type Answer, type Refused, type Unknown } from "./answer.ts";
-import { cutoff, pause, type Cutoff } from "./cutoff.ts";
+import { cutoff, pause, type Cutoff } from "./attempt-abort.ts";
 import { tell, type Hooks } from "./hooks.ts";
-import { linesOf, type Body } from "./lines.ts";
+import { linesOf, type Body } from "./read-lines.ts";
 import type { OperationId } from "./operation.ts";
 import { readProblem } from "./problem.ts";
 import { checkShape, type Shape } from "./shape.ts";

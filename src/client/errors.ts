@@ -1,5 +1,5 @@
 import type { Answer, Refused, Unknown } from "./answer.ts";
-import type { Conflict, Problem } from "./wire.ts";
+import type { Conflict, Problem } from "./api-types.ts";
 
 /** The coordinator's codes, and the one that only a client knows. Open-ended: a newer coordinator may have more. */
 export type LeaseholdErrorCode = Problem["code"] | "CANCELLED" | (string & {});

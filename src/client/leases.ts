@@ -1,11 +1,11 @@
 import { v7 as uuidv7 } from "uuid";
 import { unknown, type Answer } from "./answer.ts";
-import type { BeginGate } from "./begin-gate.ts";
+import type { BeginGate } from "./begin-limiter.ts";
 import type { Caller } from "./caller.ts";
 import type { CallOptions } from "./connection.ts";
 import { InvalidArgumentError, valueOf } from "./errors.ts";
 import { Pages } from "./pages.ts";
-import type { Batch, Lease, StaleLease } from "./wire.ts";
+import type { Batch, Lease, StaleLease } from "./api-types.ts";
 
 export interface BeginOptions extends CallOptions {
   /** Of the lease. By default a new one (UUIDv7); give the same one to repeat a begin whose outcome is unknown. */

@@ -1,5 +1,5 @@
 import { unknown, type Refused, type Unknown } from "./answer.ts";
-import type { Conflict } from "./wire.ts";
+import type { Conflict } from "./api-types.ts";
 
 interface Headers {
   get(name: string): string | null;

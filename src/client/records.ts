@@ -5,7 +5,7 @@ import { errorOf, valueOf } from "./errors.ts";
 import { Export } from "./export.ts";
 import { requireCell } from "./leases.ts";
 import { Pages, type Page } from "./pages.ts";
-import type { Bucket, LookupResult, Operations, Record as ClaimRecord, Source } from "./wire.ts";
+import type { Bucket, LookupResult, Operations, Record as ClaimRecord, Source } from "./api-types.ts";
 
 /** A record and the cell that owns the name. Of another cell's record a cell gets only the bucket, its status and that cell. */
 export type Found = Operations["getRecord"]["answer"];

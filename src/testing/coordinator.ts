@@ -13,7 +13,7 @@ import type { MemoryObject } from "./memory-object.ts";
 import { MemoryNamespace } from "./namespace.ts";
 import { optionsOf, type Options } from "./options.ts";
 import type { TestCoordinator, TestCoordinatorOptions, TestKeys } from "./types.ts";
-import { Wire } from "./wire.ts";
+import { Wire } from "./network.ts";
 
 const URL_OF_ALL = "https://leasehold.test";
 

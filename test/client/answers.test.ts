@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { operations } from "../../src/client/wire.ts";
+import { operations } from "../../src/client/api-types.ts";
 import { checkShape } from "../../src/client/shape.ts";
 import { errorOf, fakeClient, granted, leaseOf, problem, UUID } from "./fake.ts";
 

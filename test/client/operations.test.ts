@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { Client } from "../../src/client/index.ts";
-import { operations } from "../../src/client/wire.ts";
+import { operations } from "../../src/client/api-types.ts";
 import { fakeClient, problem, UUID } from "./fake.ts";
 
 /** Every call of the client, by its place. */

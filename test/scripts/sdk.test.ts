@@ -10,7 +10,7 @@ import { importSdk, installSdk, leaseWithSdk, linkPeers, packSdk } from "../../s
 import { entries, type Entry } from "../../scripts/sdk/entries.ts";
 import { buildJavascript } from "../../scripts/sdk/javascript.ts";
 import { lintSdk, resolveSdk } from "../../scripts/sdk/lint.ts";
-import { changelogOf } from "../../scripts/sdk/papers.ts";
+import { changelogOf } from "../../scripts/sdk/documents.ts";
 import { buildTypes } from "../../scripts/sdk/types.ts";
 
 /** Of `leasehold/client` as a web page would load it. What makes it larger should be worth it. */

@@ -1,8 +1,8 @@
 import { v7 as uuidv7 } from "uuid";
 import type { Client } from "../../client/client.ts";
-import { pause } from "../../client/cutoff.ts";
+import { pause } from "../../client/attempt-abort.ts";
 import { LeaseholdError, ResourceExhaustedError } from "../../client/errors.ts";
-import type { Batch, Bucket, LookupResult, Record as ClaimRecord } from "../../client/wire.ts";
+import type { Batch, Bucket, LookupResult, Record as ClaimRecord } from "../../client/api-types.ts";
 import { idFault } from "../../core/ids.ts";
 import { canonicalize } from "../../core/canonical/canonicalize.ts";
 import { defaultLimits, limitNames, apiLimitName, type Limits } from "../../core/limits.ts";

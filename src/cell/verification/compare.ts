@@ -1,4 +1,4 @@
-import type { Record as ClaimRecord } from "../../client/wire.ts";
+import type { Record as ClaimRecord } from "../../client/api-types.ts";
 import type { Different, Drift, Extra, Missing } from "./drift.ts";
 import { isSame, keyOfRecord, namesOf, type NamedClaim, type RowNames, type Unnameable } from "./named.ts";
 import type { VerifiedRow } from "./ports.ts";

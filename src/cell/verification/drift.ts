@@ -1,4 +1,4 @@
-import type { Record as ClaimRecord } from "../../client/wire.ts";
+import type { Record as ClaimRecord } from "../../client/api-types.ts";
 import type { NamedClaim } from "./named.ts";
 
 /** A name of a row that nobody has: `value` where the row's claim has another name instead. */

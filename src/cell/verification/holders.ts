@@ -1,4 +1,4 @@
-import type { Record as ClaimRecord } from "../../client/wire.ts";
+import type { Record as ClaimRecord } from "../../client/api-types.ts";
 import { differenceOf, isLeased } from "./compare.ts";
 import type { Different, LeftBecause, Missing } from "./drift.ts";
 import { isSame } from "./named.ts";

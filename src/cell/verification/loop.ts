@@ -1,5 +1,5 @@
 import { sha256 } from "@noble/hashes/sha2.js";
-import { MAX_TIMER_MS, pause } from "../../client/cutoff.ts";
+import { MAX_TIMER_MS, pause } from "../../client/attempt-abort.ts";
 import { tell } from "../../client/hooks.ts";
 import { invalidArgument } from "../errors.ts";
 import { settingsOf, type VerifyOptions } from "./options.ts";

@@ -1,4 +1,4 @@
-import type { Batch, Conflict } from "../../client/wire.ts";
+import type { Batch, Conflict } from "../../client/api-types.ts";
 import { bytesOf } from "../../core/ids.ts";
 import { CLAIM_BYTES, type ChunkLimits } from "../chunks.ts";
 import type { SourceRow } from "../changes.ts";

@@ -1,4 +1,4 @@
-import type { Bucket, Source, Subject } from "../../client/wire.ts";
+import type { Bucket, Source, Subject } from "../../client/api-types.ts";
 import { rowOf, type Drift, type LeftBecause } from "./drift.ts";
 import type { NamedClaim } from "./named.ts";
 

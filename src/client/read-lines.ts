@@ -1,4 +1,4 @@
-import type { Cutoff } from "./cutoff.ts";
+import type { Cutoff } from "./attempt-abort.ts";
 
 /** The part of a standard `ReadableStream` of bytes that is needed. */
 export interface Body {

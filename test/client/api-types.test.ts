@@ -1,7 +1,7 @@
 import { expect, expectTypeOf, it } from "vitest";
 import type * as z from "zod";
-import type * as wire from "../../src/client/wire.ts";
-import { operations } from "../../src/client/wire.ts";
+import type * as wire from "../../src/client/api-types.ts";
+import { operations } from "../../src/client/api-types.ts";
 import { routes, type Routes } from "../../src/http/contract.ts";
 import type * as schemas from "../../src/http/contract/schemas.ts";
 
