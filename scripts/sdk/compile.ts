@@ -3,14 +3,14 @@ import { join } from "node:path";
 import type { Entry } from "./entries.ts";
 import { runTsc } from "./run.ts";
 
-interface Surrounding {
+interface CompilerSetup {
   name: string;
   options: Record<string, string | readonly string[]>;
   fits: (entry: Entry) => boolean;
 }
 
 /** Where a user's compiler may stand: each way to find modules, and without Node's types. Those of drizzle need them. */
-const surroundings: readonly Surrounding[] = [
+const compilerSetups: readonly CompilerSetup[] = [
   {
     name: "node16",
     options: { module: "node16", moduleResolution: "node16", lib: ["es2023"], types: ["node"] },
@@ -35,7 +35,7 @@ const surroundings: readonly Surrounding[] = [
 export function compileAgainstSdk(project: string, entries: readonly Entry[]): void {
   const readme = readFileSync(join(project, "node_modules/leasehold/README.md"), "utf8");
   const [, snippet = ""] = /^```ts\n(.+?)^```$/ms.exec(readme) ?? [];
-  for (const { name, options, fits } of surroundings) {
+  for (const { name, options, fits } of compilerSetups) {
     const folder = join(project, name);
     mkdirSync(folder);
     const some = entries.filter(fits);

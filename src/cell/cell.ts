@@ -2,7 +2,7 @@ import type { SQL, Table } from "drizzle-orm";
 import { v7 as uuidv7 } from "uuid";
 import type { Client } from "../client/client.ts";
 import type { CallOptions } from "../client/connection.ts";
-import { tell } from "../client/hooks.ts";
+import { callHook } from "../client/hooks.ts";
 import type { Batch } from "../client/api-types.ts";
 import { defaultLimits } from "../core/limits.ts";
 import { beginAdjusting } from "./begin.ts";
@@ -265,7 +265,7 @@ export class Cell<Tx> {
         throw new BulkError(error, { recordsDone: done.records, chunksDone: done.chunks });
       }
       done.chunks += 1;
-      tell(onProgress, { ...done });
+      callHook(onProgress, { ...done });
     }
     return done;
   }
@@ -334,7 +334,7 @@ export class Cell<Tx> {
   }
 
   #tell(event: CellEvent): void {
-    tell(this.#options.onEvent, event);
+    callHook(this.#options.onEvent, event);
   }
 }
 

@@ -1,4 +1,4 @@
-import { sentence, unknown, type Answer } from "../client/answer.ts";
+import { describeFailure, unknown, type Answer } from "../client/answer.ts";
 import { inParallel } from "./in-parallel.ts";
 import { isUnknownLease, type LeaseState } from "./remote-leases.ts";
 
@@ -259,7 +259,7 @@ class Run {
     } else if (answer.kind === "ok" && answer.value === "GRANTED") await this.#commit(uuid);
     else if (answer.kind === "ok") await this.#contradicted(uuid, "ROLLED_BACK");
     else if (isUnknownLease(answer)) await this.#contradicted(uuid, "NOT_FOUND");
-    else this.#failed(uuid, "get", sentence(answer));
+    else this.#failed(uuid, "get", describeFailure(answer));
   }
 
   async #commit(uuid: string): Promise<void> {
@@ -270,7 +270,7 @@ class Run {
     } else if (answer.kind === "refused" && answer.reason === "LEASE_ROLLED_BACK")
       await this.#contradicted(uuid, "ROLLED_BACK");
     else if (isUnknownLease(answer)) await this.#contradicted(uuid, "NOT_FOUND");
-    else this.#failed(uuid, "commit", sentence(answer));
+    else this.#failed(uuid, "commit", describeFailure(answer));
   }
 
   /** Only what can no longer be saved may be rolled back: without the fence a slow local transaction could still commit after it. */
@@ -291,7 +291,7 @@ class Run {
     if (answer.kind === "ok") this.result.counters.rolledBack += 1;
     // Its row came and went before the fence: the lease was saved after all, and somebody committed it. All is well.
     else if (answer.kind === "refused" && answer.reason === "LEASE_COMMITTED") return;
-    else this.#failed(uuid, "rollback", sentence(answer));
+    else this.#failed(uuid, "rollback", describeFailure(answer));
   }
 
   async #remove(uuid: string): Promise<boolean> {

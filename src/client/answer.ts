@@ -43,7 +43,7 @@ export const unknown = (error: string, more: Partial<Omit<Unknown, "kind" | "err
 });
 
 /** One line for logs and errors. */
-export function sentence(answer: Refused | Unknown): string {
+export function describeFailure(answer: Refused | Unknown): string {
   if (answer.kind === "unknown") return answer.error;
   return `${answer.code}${answer.reason === undefined ? "" : ` (${answer.reason})`}: ${answer.detail}`;
 }

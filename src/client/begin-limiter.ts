@@ -1,6 +1,6 @@
 import { unknown, type Answer, type Refused, type Unknown } from "./answer.ts";
 import { Breaker, type BeginResult, type BreakerOptions } from "./breaker.ts";
-import { tell, type Hooks } from "./hooks.ts";
+import { callHook, type Hooks } from "./hooks.ts";
 
 export interface BeginLimit {
   /** Begins under way at a time: 300 by default, as many as the coordinator takes of a cell. */
@@ -16,7 +16,7 @@ const RETRY_AFTER_MS = 1_000;
  * Every begin passes here, and nothing else does: a begin may hold a database transaction open, so its number is limited, and it is pointless
  * while the coordinator does not answer. Commits and rollbacks free what begins took, and are never held back (rule C6).
  */
-export class BeginGate {
+export class BeginLimiter {
   readonly #max: number;
   readonly #onFull: "refuse" | "warn";
   readonly #breaker: Breaker | undefined;
@@ -32,13 +32,13 @@ export class BeginGate {
     this.#onFull = onFull;
     this.#hooks = hooks;
     this.#breaker =
-      breaker === false ? undefined : new Breaker(breaker, (state) => tell(hooks?.onBreaker, { state }));
+      breaker === false ? undefined : new Breaker(breaker, (state) => callHook(hooks?.onBreaker, { state }));
   }
 
-  async pass<T>(begin: () => Promise<Answer<T>>): Promise<Answer<T>> {
+  async run<T>(begin: () => Promise<Answer<T>>): Promise<Answer<T>> {
     if (this.#underWay >= this.#max) {
-      if (this.#onFull === "refuse") return tooMany(this.#max);
-      tell(this.#hooks?.onTooManyBegins, { underWay: this.#underWay + 1, max: this.#max });
+      if (this.#onFull === "refuse") return tooManyBegins(this.#max);
+      callHook(this.#hooks?.onTooManyBegins, { underWay: this.#underWay + 1, max: this.#max });
     }
     const entered = this.#breaker?.enter() ?? { isProbe: false };
     if ("waitMs" in entered) return circuitOpen(entered.waitMs);
@@ -62,7 +62,7 @@ function resultOf(answer: Answer<unknown>): BeginResult {
   return answer.why === "cancelled" || answer.outcomeKnown ? "cancelled" : "unknown";
 }
 
-const tooMany = (max: number): Refused => ({
+const tooManyBegins = (max: number): Refused => ({
   kind: "refused",
   status: 0,
   code: "RESOURCE_EXHAUSTED",

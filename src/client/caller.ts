@@ -27,11 +27,11 @@ export class Caller {
     operation: Id,
     input?: Input<Id>,
   ): Promise<Answer<Operations[Id]["answer"]>> {
-    return this.connection.call(this.made(operation, input));
+    return this.connection.call(this.callFor(operation, input));
   }
 
   /** As the connection takes it. */
-  made<Id extends OperationId>(
+  callFor<Id extends OperationId>(
     operation: Id,
     { params = {}, query = {}, body, ...options }: Input<Id> = {},
   ): Call {
@@ -45,12 +45,12 @@ export class Caller {
       shape,
       isRepeatable,
       body: json,
-      path: `${filled(path, params)}${queryOf(query)}`,
+      path: `${fillPath(path, params)}${queryOf(query)}`,
     };
   }
 }
 
-const filled = (path: string, params: Readonly<Record<string, string>>): string =>
+const fillPath = (path: string, params: Readonly<Record<string, string>>): string =>
   path.replaceAll(/\{(\w+)\}/g, (_, name: string) => segmentOf(name, params[name] ?? ""));
 
 /** `fetch` would leave out a segment that is empty or made of dots, and so ask for something else: a record that is there would look free. */

@@ -1,5 +1,5 @@
 import { Cells, Keys } from "./admin.ts";
-import { BeginGate, type BeginLimit } from "./begin-limiter.ts";
+import { BeginLimiter, type BeginLimit } from "./begin-limiter.ts";
 import type { BreakerOptions } from "./breaker.ts";
 import { Caller } from "./caller.ts";
 import { Connection, isKey, type CallOptions, type ConnectionOptions } from "./connection.ts";
@@ -26,13 +26,13 @@ export class Client {
   readonly cells: Cells;
   readonly keys: Keys;
   readonly #caller: Caller;
-  readonly #gate: BeginGate;
+  readonly #beginLimiter: BeginLimiter;
 
-  constructor(caller: Caller, gate: BeginGate, cell: string | undefined) {
+  constructor(caller: Caller, beginLimiter: BeginLimiter, cell: string | undefined) {
     this.cell = cell;
     this.#caller = caller;
-    this.#gate = gate;
-    this.leases = new Leases(caller, gate, cell);
+    this.#beginLimiter = beginLimiter;
+    this.leases = new Leases(caller, beginLimiter, cell);
     this.records = new Records(caller, cell);
     this.verificationSlots = new VerificationSlots(caller, cell);
     this.cells = new Cells(caller);
@@ -41,7 +41,7 @@ export class Client {
 
   /** The same, about another cell: for operators. Shares the connection, the limit on begins and the circuit breaker. */
   forCell(cell: string): Client {
-    return new Client(this.#caller, this.#gate, cell);
+    return new Client(this.#caller, this.#beginLimiter, cell);
   }
 
   /** Every limit of the deployment. */
@@ -71,16 +71,25 @@ export class Client {
  */
 export function createClient(options: ClientOptions): Client {
   check(options);
-  const gate = new BeginGate(options.begins ?? {}, options.breaker ?? {}, options.hooks);
-  return new Client(new Caller(new Connection(options)), gate, options.cell);
+  const beginLimiter = new BeginLimiter(options.begins ?? {}, options.breaker ?? {}, options.hooks);
+  return new Client(new Caller(new Connection(options)), beginLimiter, options.cell);
 }
 
-function check({ url, key, deadlineMs, tryMs, retries, pauseMs, begins, breaker }: ClientOptions): void {
+function check({
+  url,
+  key,
+  deadlineMs,
+  attemptMs,
+  retries,
+  backoffMs,
+  begins,
+  breaker,
+}: ClientOptions): void {
   if (typeof url !== "string" || !/^https?:\/\/[^/?#]+\/*$/i.test(url))
     throw invalid("url", "must be an http or https URL without a path");
   if (typeof key !== "function" && !isKey(key))
     throw invalid("key", "must be a key, or a function that returns one");
-  const positive = { deadlineMs, tryMs, pauseMs, "begins.max": begins?.max };
+  const positive = { deadlineMs, attemptMs, backoffMs, "begins.max": begins?.max };
   const breakerNumbers =
     breaker === false || breaker === undefined
       ? {}

@@ -1,7 +1,7 @@
-import { sentence, unknown, type Answer, type Refused, type Unknown } from "./answer.ts";
-import { cutoff, pause, type Cutoff } from "./attempt-abort.ts";
-import { tell, type Hooks } from "./hooks.ts";
-import { linesOf, type Body } from "./read-lines.ts";
+import { describeFailure, unknown, type Answer, type Refused, type Unknown } from "./answer.ts";
+import { abortAfter, pause, type AttemptAbort } from "./attempt-abort.ts";
+import { callHook, type Hooks } from "./hooks.ts";
+import { readLines, type Body } from "./read-lines.ts";
 import type { OperationId } from "./operation.ts";
 import { readProblem } from "./problem.ts";
 import { checkShape, type Shape } from "./shape.ts";
@@ -36,11 +36,11 @@ export interface ConnectionOptions {
   /** For a call with all its tries: 10 s by default. */
   deadlineMs?: number | undefined;
   /** For one try. 6 s by default, longer than the coordinator's own deadline for a begin (5 s), so that its answer is preferred over a guess. */
-  tryMs?: number | undefined;
+  attemptMs?: number | undefined;
   /** After the first try, where the outcome stays safe: 4 by default. */
   retries?: number | undefined;
   /** The longest pause before the second try: 100 ms by default. It doubles with each further one, up to 2 s, and is drawn at random up to that (full jitter). */
-  pauseMs?: number | undefined;
+  backoffMs?: number | undefined;
   /** Ends every call at once. */
   signal?: AbortSignal | undefined;
   /** Sent with every request, such as a `traceparent`. */
@@ -68,20 +68,20 @@ export interface Call extends CallOptions {
 }
 
 /** What a line of an answer is: something to give, the end, or (undefined) nothing that the caller needs to see. */
-export type Taken<Item, End> = { item: Item } | { end: Answer<End> } | undefined;
+export type LineResult<Item, End> = { item: Item } | { end: Answer<End> } | undefined;
 
 /** A request that is under way. */
-interface Try {
-  cut: Cutoff;
+interface Attempt {
+  abort: AttemptAbort;
   startedMs: number;
   isSent: boolean;
   /** 0: none yet. */
   status: number;
 }
 
-const MAX_PAUSE_MS = 2_000;
+const MAX_BACKOFF_MS = 2_000;
 /** A try that is cut off at once would only add load. */
-const LEAST_TRY_MS = 20;
+const MIN_ATTEMPT_MS = 20;
 
 /** Calls the coordinator, and calls again while the outcome is unknown and time is left. */
 export class Connection {
@@ -97,73 +97,78 @@ export class Connection {
   }
 
   async call<T>(call: Call): Promise<Answer<T>> {
-    const { deadlineMs = 10_000, tryMs = 6_000 } = this.#options;
+    const { deadlineMs = 10_000, attemptMs = 6_000 } = this.#options;
     const end = performance.now() + (call.deadlineMs ?? deadlineMs);
     if (this.#isCancelled(call)) return this.#cancelled(call, "cancelled before it was sent", true);
-    let isUnsure = false;
+    let isUncertain = false;
     for (let attempt = 1; ; attempt += 1) {
-      const answer = await this.#tried<T>(call, attempt, Math.min(tryMs, end - performance.now()));
+      const answer = await this.#attempt<T>(call, attempt, Math.min(attemptMs, end - performance.now()));
       if (answer.kind === "ok") return answer;
-      isUnsure ||= answer.kind === "unknown" && !answer.outcomeKnown;
-      const stopped = await this.again(call, answer, attempt, end);
+      isUncertain ||= answer.kind === "unknown" && !answer.outcomeKnown;
+      const stopped = await this.retry(call, answer, attempt, end);
       // An earlier try may still be on its way, and be carried out after this answer.
-      if (stopped !== undefined) return isUnsure ? { ...stopped, outcomeKnown: false } : stopped;
+      if (stopped !== undefined) return isUncertain ? { ...stopped, outcomeKnown: false } : stopped;
     }
   }
 
   /**
-   * One try at an answer that comes line by line: gives the items that `take` finds, and ends with what came of it. Every line has `tryMs` to
+   * One try at an answer that comes line by line: gives the items that `take` finds, and ends with what came of it. Every line has `attemptMs` to
    * come. How long the caller takes over one is up to the caller, and one that leaves ends the request.
    */
   async *lines<Item, End>(
     call: Call,
     attempt: number,
-    take: (line: unknown) => Taken<Item, End>,
+    read: (line: unknown) => LineResult<Item, End>,
   ): AsyncGenerator<Item, Answer<End>, undefined> {
-    const { tryMs = 6_000 } = this.#options;
-    const tried = this.#begin(call, attempt, tryMs);
-    const { cut } = tried;
+    const { attemptMs = 6_000 } = this.#options;
+    const current = this.#begin(call, attempt, attemptMs);
+    const { abort } = current;
     let answer: Answer<End> = this.#cancelled(call, "its reader has left", false);
     try {
-      const response = await this.#send(call, tried);
-      if (!isGood(response))
-        return (answer = readProblem(response.status, response.headers, await cut.heed(response.text())));
-      for await (const line of linesOf(response.body, cut)) {
-        const taken = take(JSON.parse(line));
-        if (taken === undefined) continue;
-        if ("end" in taken) return (answer = taken.end);
-        yield taken.item;
+      const response = await this.#send(call, current);
+      if (!isSuccess(response))
+        return (answer = readProblem(response.status, response.headers, await abort.race(response.text())));
+      for await (const line of readLines(response.body, abort)) {
+        const result = read(JSON.parse(line));
+        if (result === undefined) continue;
+        if ("end" in result) return (answer = result.end);
+        yield result.item;
       }
       return (answer = unknown(`${call.operation}: the answer was broken off`, { status: response.status }));
     } catch (error) {
-      return (answer = this.#failed(call, tried, error));
+      return (answer = this.#failed(call, current, error));
     } finally {
-      this.#end(call, attempt, tried, answer);
+      this.#end(call, attempt, current, answer);
     }
   }
 
   /** Waits before another try. Undefined: it is time for it; else what to end with, because there is to be none. */
-  async again(
+  async retry(
     call: Call,
     answer: Refused | Unknown,
     attempt: number,
     end = Infinity,
   ): Promise<Refused | Unknown | undefined> {
     const waitMs = this.#waitMs(call, answer, attempt);
-    if (waitMs === undefined || performance.now() + waitMs + LEAST_TRY_MS >= end) return answer;
-    tell(this.#options.hooks?.onRetry, { operation: call.operation, attempt, waitMs, why: sentence(answer) });
+    if (waitMs === undefined || performance.now() + waitMs + MIN_ATTEMPT_MS >= end) return answer;
+    callHook(this.#options.hooks?.onRetry, {
+      operation: call.operation,
+      attempt,
+      waitMs,
+      why: describeFailure(answer),
+    });
     await pause(waitMs, [this.#options.signal, call.signal]);
     return this.#isCancelled(call) ? this.#cancelled(call, "cancelled between two tries", true) : undefined;
   }
 
   /** Undefined: no further try. */
   #waitMs(call: Call, answer: Refused | Unknown, attempt: number): number | undefined {
-    const { retries = 4, pauseMs = 100 } = this.#options;
+    const { retries = 4, backoffMs = 100 } = this.#options;
     if (!call.isRepeatable || attempt > retries || this.#isCancelled(call)) return undefined;
     // Of the refusals only a limit passes by itself. That other leases hold a name is for the caller to hear, who may want another name.
     if (answer.kind === "refused" && (answer.code !== "RESOURCE_EXHAUSTED" || !answer.retryable))
       return undefined;
-    const longest = Math.min(MAX_PAUSE_MS, pauseMs * 2 ** (attempt - 1));
+    const longest = Math.min(MAX_BACKOFF_MS, backoffMs * 2 ** (attempt - 1));
     // On top of what the coordinator asks for, so that those who were told the same do not come back together.
     return (answer.retryAfterMs ?? 0) + Math.random() * longest;
   }
@@ -177,30 +182,35 @@ export class Connection {
     return unknown(text, { why: "cancelled", cause: owner?.reason, outcomeKnown });
   }
 
-  async #tried<T>(call: Call, attempt: number, timeoutMs: number): Promise<Answer<T>> {
-    const tried = this.#begin(call, attempt, timeoutMs);
-    const answer = await this.#once<T>(call, tried);
-    this.#end(call, attempt, tried, answer);
+  async #attempt<T>(call: Call, attempt: number, timeoutMs: number): Promise<Answer<T>> {
+    const current = this.#begin(call, attempt, timeoutMs);
+    const answer = await this.#once<T>(call, current);
+    this.#end(call, attempt, current, answer);
     return answer;
   }
 
-  #begin(call: Call, attempt: number, timeoutMs: number): Try {
-    tell(this.#options.hooks?.onRequest, { operation: call.operation, attempt });
+  #begin(call: Call, attempt: number, timeoutMs: number): Attempt {
+    callHook(this.#options.hooks?.onRequest, { operation: call.operation, attempt });
     return {
-      cut: cutoff(timeoutMs, [this.#options.signal, call.signal]),
+      abort: abortAfter(timeoutMs, [this.#options.signal, call.signal]),
       startedMs: performance.now(),
       isSent: false,
       status: 0,
     };
   }
 
-  #end({ operation }: Call, attempt: number, { cut, startedMs, status }: Try, answer: Answer<unknown>): void {
-    cut.release();
+  #end(
+    { operation }: Call,
+    attempt: number,
+    { abort, startedMs, status }: Attempt,
+    answer: Answer<unknown>,
+  ): void {
+    abort.release();
     const { kind } = answer;
     const more =
       answer.kind === "ok" || answer.requestId === undefined ? {} : { requestId: answer.requestId };
     const code = kind === "refused" ? { code: answer.code } : {};
-    tell(this.#options.hooks?.onResponse, {
+    callHook(this.#options.hooks?.onResponse, {
       operation,
       attempt,
       kind,
@@ -211,38 +221,38 @@ export class Connection {
     });
   }
 
-  async #once<T>(call: Call, tried: Try): Promise<Answer<T>> {
+  async #once<T>(call: Call, current: Attempt): Promise<Answer<T>> {
     try {
-      const response = await this.#send(call, tried);
-      const answered = await tried.cut.heed(response.text());
-      if (!isGood(response)) return readProblem(response.status, response.headers, answered);
+      const response = await this.#send(call, current);
+      const answered = await current.abort.race(response.text());
+      if (!isSuccess(response)) return readProblem(response.status, response.headers, answered);
       const json: unknown = JSON.parse(answered);
       checkShape(json, call.shape);
       return { kind: "ok", value: json as T };
     } catch (error) {
-      return this.#failed(call, tried, error);
+      return this.#failed(call, current, error);
     }
   }
 
-  async #send({ method, path, body }: Call, tried: Try): Promise<FetchResponse> {
-    const { cut } = tried;
-    const headers = await cut.heed(this.#headers(body !== undefined));
+  async #send({ method, path, body }: Call, current: Attempt): Promise<FetchResponse> {
+    const { abort } = current;
+    const headers = await abort.race(this.#headers(body !== undefined));
     const init = {
       method,
       headers,
-      signal: cut.signal,
+      signal: abort.signal,
       redirect: "manual",
       ...(body === undefined ? {} : { body }),
     } as const;
-    tried.isSent = true;
-    const response = await cut.heed(this.#fetch(`${this.#url}${path}`, init));
-    tried.status = response.status;
+    current.isSent = true;
+    const response = await abort.race(this.#fetch(`${this.#url}${path}`, init));
+    current.status = response.status;
     return response;
   }
 
-  #failed({ operation }: Call, { cut, isSent }: Try, error: unknown): Unknown {
-    const why = cut.why() ?? "unavailable";
-    const reason: unknown = cut.why() === undefined ? error : cut.signal.reason;
+  #failed({ operation }: Call, { abort, isSent }: Attempt, error: unknown): Unknown {
+    const why = abort.why() ?? "unavailable";
+    const reason: unknown = abort.why() === undefined ? error : abort.signal.reason;
     // Not the path: it may hold a name, and this goes into logs.
     return unknown(`${operation}: ${describe(reason)}`, { why, cause: reason, outcomeKnown: !isSent });
   }
@@ -262,7 +272,7 @@ export class Connection {
   }
 }
 
-const isGood = ({ status }: FetchResponse): boolean => status >= 200 && status < 300;
+const isSuccess = ({ status }: FetchResponse): boolean => status >= 200 && status < 300;
 
 export const isKey = (given: unknown): given is string =>
   typeof given === "string" && /^[\x21-\x7e]+$/.test(given);

@@ -1,5 +1,5 @@
 import { unknown, type Answer } from "./answer.ts";
-import type { Call, Connection, Taken } from "./connection.ts";
+import type { Call, Connection, LineResult } from "./connection.ts";
 import { errorOf } from "./errors.ts";
 import { answerOfProblem } from "./problem.ts";
 import { checkShape } from "./shape.ts";
@@ -44,26 +44,26 @@ export class Export implements AsyncIterable<ClaimRecord> {
       const from = this.#cursor;
       const call = this.#callFrom(from);
       const answer = yield* this.#connection.lines<ClaimRecord, End>(call, attempt, (line) =>
-        this.#take(line as ExportLine),
+        this.#read(line as ExportLine),
       );
       if (answer.kind === "ok" && answer.value === "complete") return;
       const isAhead = this.#cursor !== from || this.#given.size > size;
       if (isAhead) attempt = answer.kind === "ok" ? 0 : 1;
       if (isAhead && answer.kind === "ok") continue;
-      const stopped = await this.#connection.again(call, failureOf(answer), attempt);
+      const stopped = await this.#connection.retry(call, failureOf(answer), attempt);
       if (stopped !== undefined) throw errorOf(stopped);
     }
   }
 
   /** Kinds of lines that are not known here are for newer clients. */
-  #take(line: ExportLine): Taken<ClaimRecord, End> {
-    if ("record" in line) return this.#takeRecord(line);
+  #read(line: ExportLine): LineResult<ClaimRecord, End> {
+    if ("record" in line) return this.#readRecord(line);
     if ("as_of" in line) this.#asOf ??= line.as_of;
     if ("error" in line) return { end: answerOfProblem(line.error.status, { ...line.error }) };
     return "end" in line ? { end: { kind: "ok", value: line.end } } : undefined;
   }
 
-  #takeRecord({ record, cursor }: { record: ClaimRecord; cursor: string }): Taken<ClaimRecord, End> {
+  #readRecord({ record, cursor }: { record: ClaimRecord; cursor: string }): LineResult<ClaimRecord, End> {
     checkShape({ record, cursor }, LINE);
     const key = `${record.source.id} ${record.uuid}`;
     const isGiven = this.#given.has(key);

@@ -34,7 +34,7 @@ export interface RetryEvent extends RequestEvent {
 }
 
 /** Also what an asynchronous hook throws: nobody waits for it, and an unhandled rejection would end the process. */
-export function tell<Event>(hook: ((event: Event) => unknown) | undefined, event: Event): void {
-  const told = async (): Promise<unknown> => hook?.(event);
-  told().catch(() => {});
+export function callHook<Event>(hook: ((event: Event) => unknown) | undefined, event: Event): void {
+  const called = async (): Promise<unknown> => hook?.(event);
+  called().catch(() => {});
 }

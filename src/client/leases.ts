@@ -1,6 +1,6 @@
 import { v7 as uuidv7 } from "uuid";
 import { unknown, type Answer } from "./answer.ts";
-import type { BeginGate } from "./begin-limiter.ts";
+import type { BeginLimiter } from "./begin-limiter.ts";
 import type { Caller } from "./caller.ts";
 import type { CallOptions } from "./connection.ts";
 import { InvalidArgumentError, valueOf } from "./errors.ts";
@@ -36,12 +36,12 @@ export interface ListStaleLeasesOptions extends CallOptions {
 /** Leases of one cell. Every call may be repeated, and is while its outcome is unknown and time is left. */
 export class Leases {
   readonly #caller: Caller;
-  readonly #gate: BeginGate;
+  readonly #beginLimiter: BeginLimiter;
   readonly #cell: string | undefined;
 
-  constructor(caller: Caller, gate: BeginGate, cell: string | undefined) {
+  constructor(caller: Caller, beginLimiter: BeginLimiter, cell: string | undefined) {
     this.#caller = caller;
-    this.#gate = gate;
+    this.#beginLimiter = beginLimiter;
     this.#cell = cell;
   }
 
@@ -51,7 +51,7 @@ export class Leases {
    */
   async begin(batch: Batch, { uuid = uuidv7(), ...options }: BeginOptions = {}): Promise<Lease> {
     const params = this.#params(uuid);
-    const answer = await this.#gate.pass(async () =>
+    const answer = await this.#beginLimiter.run(async () =>
       this.#caller.call("beginLease", { ...options, params, body: batch }),
     );
     return leaseOf(answer, uuid);

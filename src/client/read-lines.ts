@@ -1,4 +1,4 @@
-import type { Cutoff } from "./attempt-abort.ts";
+import type { AttemptAbort } from "./attempt-abort.ts";
 
 /** The part of a standard `ReadableStream` of bytes that is needed. */
 export interface Body {
@@ -12,9 +12,9 @@ export interface Body {
  * The lines of a body, as they come. What has no line feed behind it is no line yet, and never becomes one when the body ends. The time runs
  * only while a line is waited for.
  */
-export async function* linesOf(
+export async function* readLines(
   body: Body | null | undefined,
-  cut: Cutoff,
+  abort: AttemptAbort,
 ): AsyncGenerator<string, void, undefined> {
   const reader = body?.getReader();
   if (reader === undefined) throw new TypeError("the answer has no `body` that could be read as a stream");
@@ -22,15 +22,15 @@ export async function* linesOf(
   let begun = "";
   try {
     for (;;) {
-      const { done, value } = await cut.heed(reader.read());
+      const { done, value } = await abort.race(reader.read());
       if (done) return;
       const lines = (begun + decoder.decode(value, { stream: true })).split("\n");
       begun = lines.pop() ?? "";
       for (const line of lines) {
-        cut.rest();
+        abort.stopTimer();
         yield line;
-        cut.signal.throwIfAborted();
-        cut.restart();
+        abort.signal.throwIfAborted();
+        abort.restartTimer();
       }
     }
   } finally {

@@ -20,7 +20,7 @@ interface Range {
   bucketTypes?: readonly Bucket["type"][] | undefined;
 }
 
-/** No deadline: each line of the answer has the client's `tryMs` to come. */
+/** No deadline: each line of the answer has the client's `attemptMs` to come. */
 export interface ExportRecordsOptions extends Range, Pick<CallOptions, "signal"> {}
 
 export interface ListRecordsOptions extends Range, CallOptions {
@@ -128,7 +128,7 @@ export class Records {
     const params = { cell: requireCell(this.#cell) };
     const query = { source_type: sourceType, source_id_lte: sourceIdLte, bucket_type: bucketTypes };
     const callFrom = (cursor: string): Call =>
-      this.#caller.made("exportRecords", { signal, params, query: { ...query, source_id_gt: cursor } });
+      this.#caller.callFor("exportRecords", { signal, params, query: { ...query, source_id_gt: cursor } });
     return new Export(this.#caller.connection, callFrom, sourceIdGt);
   }
 

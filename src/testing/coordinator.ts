@@ -6,16 +6,16 @@ import { deploy } from "../http/deployment.ts";
 import { runCron } from "../projections/cron.ts";
 import { TestClock } from "./clock.ts";
 import { MemoryD1 } from "./d1.ts";
-import { FaultBook } from "./faults.ts";
+import { FaultRegistry } from "./faults.ts";
 import { directoryInstance, ledgerInstance, shardInstance } from "./instances.ts";
 import { makeKeys } from "./keys.ts";
 import type { MemoryObject } from "./memory-object.ts";
 import { MemoryNamespace } from "./namespace.ts";
 import { optionsOf, type Options } from "./options.ts";
 import type { TestCoordinator, TestCoordinatorOptions, TestKeys } from "./types.ts";
-import { Wire } from "./network.ts";
+import { Network } from "./network.ts";
 
-const URL_OF_ALL = "https://leasehold.test";
+const COORDINATOR_URL = "https://leasehold.test";
 
 /** Starts a coordinator that nobody else can reach and that forgets everything in the end. Each is a world of its own. */
 export async function startTestCoordinator(options: TestCoordinatorOptions = {}): Promise<TestCoordinator> {
@@ -28,25 +28,30 @@ export async function startTestCoordinator(options: TestCoordinatorOptions = {})
     configOf(deployment.env).limits.keyLifetimeS,
   );
   for (const cell of checked.cells) await register(deployment, keys, cell);
-  const faults = new FaultBook();
-  const wire = new Wire(URL_OF_ALL, (request) => deployment.dispatch(request), faults, deployment.clock);
+  const faults = new FaultRegistry();
+  const network = new Network(
+    COORDINATOR_URL,
+    (request) => deployment.dispatch(request),
+    faults,
+    deployment.clock,
+  );
   return {
-    url: URL_OF_ALL,
-    fetch: (url, init) => wire.fetch(url, init),
+    url: COORDINATOR_URL,
+    fetch: (url, init) => network.fetch(url, init),
     keys,
     faults,
     advance: (ms) => deployment.advance(ms),
     cron: () => deployment.cron(),
     restart: () => deployment.restart(),
     close: async () => {
-      wire.cut();
+      network.close();
       deployment.close();
     },
   };
 }
 
 async function register(deployment: MemoryDeployment, { operator }: TestKeys, cell: string): Promise<void> {
-  const request = new Request(`${URL_OF_ALL}/v1/admin/cells`, {
+  const request = new Request(`${COORDINATOR_URL}/v1/admin/cells`, {
     method: "POST",
     headers: { authorization: `Bearer ${operator}`, "content-type": "application/json" },
     body: JSON.stringify({ cell_id: cell, name: `cell-${cell}`, address: `https://cell-${cell}.test` }),
@@ -83,14 +88,14 @@ class MemoryDeployment {
   }
 
   async advance(ms: number): Promise<void> {
-    this.#check();
+    this.#requireOpen();
     if (!(ms >= 0 && Number.isFinite(ms)))
       throw new TypeError("time advances by a number of milliseconds from 0");
-    await this.clock.advance(ms, () => this.#quiet());
+    await this.clock.advance(ms, () => this.#untilIdle());
   }
 
   async cron(): Promise<void> {
-    this.#check();
+    this.#requireOpen();
     const { error } = await runCron(this.env, this.clock.now(), {
       clock: this.clock,
       uuid: newUuid,
@@ -100,7 +105,7 @@ class MemoryDeployment {
   }
 
   async restart(): Promise<void> {
-    this.#check();
+    this.#requireOpen();
     for (const object of this.#objects()) object.restart();
     this.env = this.#newIsolate();
   }
@@ -128,16 +133,16 @@ class MemoryDeployment {
   }
 
   /** Until what has begun by itself has come to its end. */
-  async #quiet(): Promise<void> {
+  async #untilIdle(): Promise<void> {
     await this.clock.turn();
-    for (const object of this.#objects()) await object.quiet();
+    for (const object of this.#objects()) await object.untilIdle();
   }
 
   #objects(): MemoryObject[] {
     return [this.#ledgers, this.#shards, this.#directory].flatMap(({ objects }) => [...objects]);
   }
 
-  #check(): void {
+  #requireOpen(): void {
     if (this.#isClosed) throw new Error("the test coordinator is closed");
   }
 }

@@ -55,9 +55,9 @@ interface Rule {
 }
 
 /** The faults that are waiting, and the calls that have come. */
-export class FaultBook implements Faults {
+export class FaultRegistry implements Faults {
   readonly #once = new Set<Rule>();
-  readonly #standing = new Set<Rule>();
+  readonly #always = new Set<Rule>();
   readonly #listeners = new Set<(call: ObservedCall) => void>();
   readonly #calls: ObservedCall[] = [];
 
@@ -66,16 +66,16 @@ export class FaultBook implements Faults {
   }
 
   next(fault: Fault, calls: CallFilter = {}): () => void {
-    return added(this.#once, fault, calls);
+    return addRule(this.#once, fault, calls);
   }
 
   always(fault: Fault, calls: CallFilter = {}): () => void {
-    return added(this.#standing, fault, calls);
+    return addRule(this.#always, fault, calls);
   }
 
   clear(): void {
     this.#once.clear();
-    this.#standing.clear();
+    this.#always.clear();
   }
 
   observe(listener: (call: ObservedCall) => void): () => void {
@@ -95,11 +95,11 @@ export class FaultBook implements Faults {
   take(call: Addressed): Fault | undefined {
     const once = [...this.#once].find(({ filter }) => fits(filter, call));
     if (once !== undefined) this.#once.delete(once);
-    return (once ?? [...this.#standing].findLast(({ filter }) => fits(filter, call)))?.fault;
+    return (once ?? [...this.#always].findLast(({ filter }) => fits(filter, call)))?.fault;
   }
 }
 
-function added(rules: Set<Rule>, fault: Fault, filter: CallFilter): () => void {
+function addRule(rules: Set<Rule>, fault: Fault, filter: CallFilter): () => void {
   check(fault, filter);
   const rule: Rule = { fault: { ...fault }, filter: { ...filter } };
   rules.add(rule);

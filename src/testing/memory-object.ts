@@ -19,12 +19,12 @@ export class MemoryObject {
   readonly #log: Ports["log"];
   readonly #start: (ports: Ports) => Instance;
   readonly #database = new DatabaseSync(":memory:");
-  #life: Life | undefined;
+  #running: RunningInstance | undefined;
   #alarmAtMs: number | null = null;
   #cancelAlarm = (): void => {};
   #isClosed = false;
   /** The runs of its alarm that have not come to their end. */
-  readonly #ringing = new Set<Promise<void>>();
+  readonly #alarms = new Set<Promise<void>>();
 
   constructor(clock: TestClock, log: Ports["log"], start: (ports: Ports) => Instance) {
     this.#clock = clock;
@@ -36,9 +36,9 @@ export class MemoryObject {
   async call(method: string, message: unknown): Promise<unknown> {
     const copy: unknown = structuredClone(message);
     await this.#clock.turn();
-    const life = this.#alive();
-    const answer = await life.during(async () => {
-      const calls = life.instance.calls as Record<
+    const running = this.#instance();
+    const answer = await running.during(async () => {
+      const calls = running.instance.calls as Record<
         string,
         ((message: unknown) => Promise<unknown>) | undefined
       >;
@@ -50,14 +50,14 @@ export class MemoryObject {
   }
 
   /** Until no alarm is at work. */
-  async quiet(): Promise<void> {
-    while (this.#ringing.size > 0) await Promise.all(this.#ringing);
+  async untilIdle(): Promise<void> {
+    while (this.#alarms.size > 0) await Promise.all(this.#alarms);
   }
 
   /** The instance is gone, with all that it had not stored. The next call, or the alarm, makes another one. */
   restart(): void {
-    this.#life?.end(new Error("the object was restarted"));
-    this.#life = undefined;
+    this.#running?.end(new Error("the object was restarted"));
+    this.#running = undefined;
   }
 
   close(): void {
@@ -67,42 +67,42 @@ export class MemoryObject {
     this.#database.close();
   }
 
-  #alive(): Life {
+  #instance(): RunningInstance {
     if (this.#isClosed) throw new Error("the object was closed");
-    this.#life ??= this.#begin();
-    return this.#life;
+    this.#running ??= this.#begin();
+    return this.#running;
   }
 
-  #begin(): Life {
-    const life = new Life(this.#database, this.#clock);
-    life.instance = this.#start({
-      sql: life.sql,
-      clock: life.clock,
+  #begin(): RunningInstance {
+    const running = new RunningInstance(this.#database, this.#clock);
+    running.instance = this.#start({
+      sql: running.sql,
+      clock: running.clock,
       randomness: { uuid: () => newUuid(), fraction: () => Math.random() },
       alarm: { get: async () => this.#alarmAtMs, set: (atMs) => this.#setAlarm(atMs) },
       halt: (reason) => {
-        life.end(reason instanceof Error ? reason : new Error(String(reason)));
-        if (this.#life === life) this.#life = undefined;
+        running.end(reason instanceof Error ? reason : new Error(String(reason)));
+        if (this.#running === running) this.#running = undefined;
       },
       log: this.#log,
     });
-    return life;
+    return running;
   }
 
   #setAlarm(atMs: number): void {
     this.#cancelAlarm();
     this.#alarmAtMs = atMs;
     this.#cancelAlarm = this.#clock.inBackground(atMs - this.#clock.now(), () => {
-      const ringing = this.#ring().finally(() => this.#ringing.delete(ringing));
-      this.#ringing.add(ringing);
+      const alarm = this.#runAlarm().finally(() => this.#alarms.delete(alarm));
+      this.#alarms.add(alarm);
     });
   }
 
-  async #ring(): Promise<void> {
+  async #runAlarm(): Promise<void> {
     this.#alarmAtMs = null;
     try {
-      const life = this.#alive();
-      await life.during(async () => life.instance.alarm?.());
+      const running = this.#instance();
+      await running.during(async () => running.instance.alarm?.());
     } catch {
       // Its instance ended. What it was about to do is still to be done, unless somebody has set the alarm since.
       if (!this.#isClosed && this.#alarmAtMs === null) this.#setAlarm(this.#clock.now() + ALARM_RETRY_MS);
@@ -111,7 +111,7 @@ export class MemoryObject {
 }
 
 /** What an instance has, and loses when it ends: its way to the storage, its timers and its callers. */
-class Life {
+class RunningInstance {
   instance: Instance = { calls: {} };
   readonly sql: NodeSql;
   readonly clock: Clock;

@@ -2,7 +2,7 @@ import { secure } from "../http/headers.ts";
 import { problemResponse } from "../http/problem.ts";
 import { beginTrace } from "../http/trace.ts";
 import type { TestClock } from "./clock.ts";
-import type { Fault, FaultBook, ObservedCall } from "./faults.ts";
+import type { Fault, FaultRegistry, ObservedCall } from "./faults.ts";
 import { addressOf, type Operation } from "./operations.ts";
 
 /** Carries out a request, as the Worker does. */
@@ -11,16 +11,16 @@ type Dispatch = (request: Request) => Promise<Response>;
 type Writable<T> = { -readonly [Key in keyof T]: T[Key] };
 
 /** The way from a cell to the coordinator, as `fetch` has it, with what goes wrong on it. */
-export class Wire {
+export class Network {
   readonly #origin: string;
   readonly #dispatch: Dispatch;
-  readonly #faults: FaultBook;
+  readonly #faults: FaultRegistry;
   readonly #clock: TestClock;
   /** Ends the waiting of each call that is under way. */
   readonly #underWay = new Set<(reason: unknown) => void>();
-  #isCut = false;
+  #isClosed = false;
 
-  constructor(origin: string, dispatch: Dispatch, faults: FaultBook, clock: TestClock) {
+  constructor(origin: string, dispatch: Dispatch, faults: FaultRegistry, clock: TestClock) {
     this.#origin = origin;
     this.#dispatch = dispatch;
     this.#faults = faults;
@@ -31,10 +31,10 @@ export class Wire {
     const request = new Request(input, init);
     const signal = init?.signal ?? (input instanceof Request ? input.signal : undefined);
     signal?.throwIfAborted();
-    if (this.#isCut) throw closed();
+    if (this.#isClosed) throw closedError();
     const { origin, pathname, search } = new URL(request.url);
     if (origin !== this.#origin)
-      throw failed(
+      throw fetchFailed(
         `only ${this.#origin} can be reached with the fetch of a test coordinator, and not ${origin}`,
       );
     const call: Writable<ObservedCall> = {
@@ -45,19 +45,19 @@ export class Wire {
     };
     this.#faults.record(call);
     const fault = this.#faults.take(call);
-    const response = await this.#heard(signal, (stop) => this.#suffer(fault, request, call, stop));
+    const response = await this.#whileOpen(signal, (stop) => this.#applyFault(fault, request, call, stop));
     call.status = response.status;
-    return response.body === null ? response : new Response(this.#carried(response.body, signal), response);
+    return response.body === null ? response : new Response(this.#wrapBody(response.body, signal), response);
   }
 
-  /** A body ends as its call does: when the caller gives up, or the wire is cut. What nobody reads any more is not made any more. */
-  #carried(body: ReadableStream<Uint8Array>, signal: AbortSignal | undefined): ReadableStream<Uint8Array> {
+  /** A body ends as its call does: when the caller gives up, or the network is cut. What nobody reads any more is not made any more. */
+  #wrapBody(body: ReadableStream<Uint8Array>, signal: AbortSignal | undefined): ReadableStream<Uint8Array> {
     const reader = body.getReader();
     return new ReadableStream<Uint8Array>(
       {
         pull: async (controller) => {
           try {
-            const { done, value } = await this.#heard(signal, () => reader.read());
+            const { done, value } = await this.#whileOpen(signal, () => reader.read());
             if (done) controller.close();
             else controller.enqueue(value);
           } catch (error) {
@@ -72,13 +72,13 @@ export class Wire {
   }
 
   /** Nobody is answered any more. */
-  cut(): void {
-    this.#isCut = true;
-    for (const end of this.#underWay) end(failed("the test coordinator was closed"));
+  close(): void {
+    this.#isClosed = true;
+    for (const end of this.#underWay) end(fetchFailed("the test coordinator was closed"));
   }
 
-  /** What comes of `work`, unless the caller gives up before, or the wire is cut. What was begun goes on; `stop` says that nobody waits. */
-  #heard<T>(signal: AbortSignal | undefined, work: (stop: AbortSignal) => Promise<T>): Promise<T> {
+  /** What comes of `work`, unless the caller gives up before, or the network is cut. What was begun goes on; `stop` says that nobody waits. */
+  #whileOpen<T>(signal: AbortSignal | undefined, work: (stop: AbortSignal) => Promise<T>): Promise<T> {
     const stopping = new AbortController();
     return new Promise<T>((resolve, reject) => {
       const end = (reason: unknown): void => {
@@ -86,20 +86,20 @@ export class Wire {
         reject(reason);
       };
       const abort = (): void => end(signal?.reason);
-      const settled = (): void => {
+      const cleanUp = (): void => {
         this.#underWay.delete(end);
         signal?.removeEventListener("abort", abort);
       };
-      if (this.#isCut) return end(closed());
+      if (this.#isClosed) return end(closedError());
       if (signal?.aborted === true) return abort();
       this.#underWay.add(end);
       signal?.addEventListener("abort", abort);
-      stopping.signal.addEventListener("abort", settled);
-      work(stopping.signal).then(resolve, reject).finally(settled);
+      stopping.signal.addEventListener("abort", cleanUp);
+      work(stopping.signal).then(resolve, reject).finally(cleanUp);
     });
   }
 
-  async #suffer(
+  async #applyFault(
     fault: Fault | undefined,
     request: Request,
     call: ObservedCall,
@@ -109,10 +109,10 @@ export class Wire {
       case undefined:
         return this.#dispatch(request);
       case "lose_request":
-        throw failed("the request was lost");
+        throw fetchFailed("the request was lost");
       case "lose_answer":
         await this.#dispatch(request);
-        throw failed("the answer was lost");
+        throw fetchFailed("the answer was lost");
       case "hang":
         if (fault.carriedOut) await this.#dispatch(request);
         return new Promise<never>(() => {});
@@ -135,9 +135,9 @@ export class Wire {
 }
 
 /** What `fetch` says of a connection that broke. The cause is for people who wonder. */
-const failed = (cause: string): TypeError => new TypeError("fetch failed", { cause: new Error(cause) });
+const fetchFailed = (cause: string): TypeError => new TypeError("fetch failed", { cause: new Error(cause) });
 
-const closed = (): TypeError => failed("the test coordinator is closed");
+const closedError = (): TypeError => fetchFailed("the test coordinator is closed");
 
 /** What the coordinator says when a ledger does not answer: src/http/handlers/leases.ts. */
 const advice: Partial<Record<Operation, string>> = {

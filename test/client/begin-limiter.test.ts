@@ -173,17 +173,17 @@ describe("the circuit breaker", () => {
 describe("the limit on begins", () => {
   /** Begins wait until they are let go; all else is answered at once. */
   function limited(begins: ClientOptions["begins"]) {
-    const gate = Promise.withResolvers<void>();
+    const release = Promise.withResolvers<void>();
     const events: object[] = [];
     const answering = async ({ method }: Sent) => {
-      if (method === "PUT") await gate.promise;
+      if (method === "PUT") await release.promise;
       return { status: 200, json: { lease: leaseOf("GRANTED") } };
     };
     const { client, sent } = fakeClient([answering], {
       begins,
       hooks: { onTooManyBegins: (event) => void events.push(event) },
     });
-    return { client, sent, events, letGo: gate.resolve };
+    return { client, sent, events, letGo: release.resolve };
   }
 
   it("refuses those beyond at once, and sends nothing", async () => {

@@ -25,9 +25,9 @@ const turn = (): Promise<void> => new Promise((resume) => setTimeout(resume, 5))
 
 /** Whose signal it is: the client's, or the call's. */
 describe.each(["client", "call"] as const)("the signal of the %s", (owner) => {
-  function start(replies: readonly Answering[], counted: CountedSignal, pauseMs = 1) {
+  function start(replies: readonly Answering[], counted: CountedSignal, backoffMs = 1) {
     const { client, sent } = fakeClient(replies, {
-      pauseMs,
+      backoffMs,
       ...(owner === "client" ? { signal: counted.signal } : {}),
     });
     const begin = () =>

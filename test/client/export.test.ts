@@ -49,11 +49,11 @@ const bytesOf = (lines: readonly Line[]): Uint8Array =>
   new TextEncoder().encode(lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
 
 /** How the body goes on once its bytes are read. */
-type Fate = "closes" | "breaks" | "hangs";
+type StreamEnd = "closes" | "breaks" | "hangs";
 
 interface Streamed {
   bytes: Uint8Array;
-  fate?: Fate;
+  streamEnd?: StreamEnd;
   chunkBytes?: number;
 }
 
@@ -85,7 +85,7 @@ function serve(
     url: "http://leasehold.test",
     key: "secret",
     cell: "7",
-    pauseMs: 1,
+    backoffMs: 1,
     fetch,
     ...options,
   });
@@ -93,7 +93,7 @@ function serve(
 }
 
 function streamOf(
-  { bytes, fate = "closes", chunkBytes = bytes.length }: Streamed,
+  { bytes, streamEnd = "closes", chunkBytes = bytes.length }: Streamed,
   counts: { cancelled: number; pulled: number },
 ) {
   let at = 0;
@@ -102,8 +102,8 @@ function streamOf(
       pull(controller) {
         counts.pulled += 1;
         if (at < bytes.length) return controller.enqueue(bytes.slice(at, (at += chunkBytes)));
-        if (fate === "closes") return controller.close();
-        if (fate === "breaks") return controller.error(new TypeError("terminated"));
+        if (streamEnd === "closes") return controller.close();
+        if (streamEnd === "breaks") return controller.error(new TypeError("terminated"));
         return new Promise<never>(() => {});
       },
       cancel: () => void (counts.cancelled += 1),
@@ -250,16 +250,17 @@ describe("an export", () => {
 describe("goes on", () => {
   const total = bytesOf(linesFrom("")).length;
 
-  it.each<Fate>(["closes", "breaks", "hangs"])(
+  it.each<StreamEnd>(["closes", "breaks", "hangs"])(
     "behind a body that %s at any byte, with every record once",
-    async (fate) => {
-      const tryMs = fate === "hangs" ? 50 : 6_000;
+    async (streamEnd) => {
+      const attemptMs = streamEnd === "hangs" ? 50 : 6_000;
       const positions = Array.from({ length: total }, (_, at) => at);
       const reads = positions.map(async (at) => {
         const { client, cursors } = serve(
-          (from, call) => (call === 1 ? { bytes: bytesOf(linesFrom(from)).slice(0, at), fate } : whole(from)),
+          (from, call) =>
+            call === 1 ? { bytes: bytesOf(linesFrom(from)).slice(0, at), streamEnd } : whole(from),
           {
-            tryMs,
+            attemptMs,
           },
         );
         return [at, await read(open(client)), cursors.length];
@@ -271,7 +272,7 @@ describe("goes on", () => {
 
   it("behind body after body, each of which gives a little more", async () => {
     const { client, cursors } = serve(
-      (from) => ({ bytes: bytesOf(linesFrom(from).slice(0, 4)), fate: "breaks" }),
+      (from) => ({ bytes: bytesOf(linesFrom(from).slice(0, 4)), streamEnd: "breaks" }),
       { retries: 1 },
     );
     expect(await read(open(client))).toEqual(RECORDS);
@@ -299,7 +300,7 @@ describe("goes on", () => {
   ])("after %s, and from where it was", async (_, fault) => {
     const broken = (from: string): Streamed => ({
       bytes: bytesOf(linesFrom(from).slice(0, 4)),
-      fate: "breaks",
+      streamEnd: "breaks",
     });
     const retried: number[] = [];
     const hooks = { onRetry: ({ attempt }: { attempt: number }) => void retried.push(attempt) };
@@ -337,7 +338,7 @@ describe("ends with an error", () => {
   it.each([0, 2])("after %i retries that led nowhere", async (retries) => {
     const { client, cursors } = serve(
       (from, call) =>
-        call === 1 ? { bytes: bytesOf(linesFrom(from).slice(0, 4)), fate: "breaks" } : unavailable,
+        call === 1 ? { bytes: bytesOf(linesFrom(from).slice(0, 4)), streamEnd: "breaks" } : unavailable,
       {
         retries,
       },
@@ -402,8 +403,8 @@ describe("ends with an error", () => {
 describe("a silence", () => {
   it("of the coordinator ends the try", async () => {
     const { client, cancelled } = serve(
-      (from) => ({ bytes: bytesOf(linesFrom(from).slice(0, 2)), fate: "hangs" }),
-      { tryMs: 20, retries: 0 },
+      (from) => ({ bytes: bytesOf(linesFrom(from).slice(0, 2)), streamEnd: "hangs" }),
+      { attemptMs: 20, retries: 0 },
     );
     const { records, error } = await failure(open(client));
     expect(records).toHaveLength(1);
@@ -432,14 +433,14 @@ describe("a silence", () => {
       key: "secret",
       cell: "7",
       fetch,
-      tryMs: 30,
+      attemptMs: 30,
       retries: 0,
     });
     expect((await failure(open(client))).error.name).toBe("TimeoutError");
   });
 
   it("of its reader is nobody's business, and the whole has no deadline", async () => {
-    const { client, cursors } = serve(whole, { tryMs: 15, deadlineMs: 15, retries: 0 });
+    const { client, cursors } = serve(whole, { attemptMs: 15, deadlineMs: 15, retries: 0 });
     const records: unknown[] = [];
     for await (const record of open(client)) {
       records.push(record);
@@ -458,7 +459,7 @@ describe("is cancelled", () => {
         void kinds.push(`${kind} ${status}`),
     };
     const { client, cancelled, cursors } = serve(
-      (from) => ({ bytes: bytesOf(linesFrom(from).slice(0, 3)), fate: "hangs" }),
+      (from) => ({ bytes: bytesOf(linesFrom(from).slice(0, 3)), streamEnd: "hangs" }),
       { hooks },
     );
     for await (const record of open(client)) if (record.uuid === "uuid-1") break;
@@ -470,7 +471,7 @@ describe("is cancelled", () => {
   it("by what the loop throws", async () => {
     const { client, cancelled } = serve((from) => ({
       bytes: bytesOf(linesFrom(from).slice(0, 3)),
-      fate: "hangs",
+      streamEnd: "hangs",
     }));
     const why = new Error("the disk is full");
     await expect(
@@ -488,7 +489,7 @@ describe("is cancelled", () => {
       const { signal } = controller;
       const own = owner === "client" ? { signal } : {};
       const { client, cancelled, cursors } = serve(
-        (from) => ({ bytes: bytesOf(linesFrom(from).slice(0, 3)), fate: "hangs" }),
+        (from) => ({ bytes: bytesOf(linesFrom(from).slice(0, 3)), streamEnd: "hangs" }),
         own,
       );
       const why = new Error("the user left");

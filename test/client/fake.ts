@@ -64,7 +64,7 @@ export function fakeClient(
       url: "http://leasehold.test/",
       key: "secret",
       cell: "7",
-      pauseMs: 1,
+      backoffMs: 1,
       fetch,
       ...options,
     }),

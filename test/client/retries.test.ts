@@ -43,7 +43,7 @@ async function run(
     onRequest: () => void at.push(performance.now() - started),
     onRetry: ({ waitMs }: RetryEvent) => void waits.push(waitMs),
   };
-  const { client, sent } = fakeClient(replies, { breaker: false, pauseMs: 100, hooks, ...options });
+  const { client, sent } = fakeClient(replies, { breaker: false, backoffMs: 100, hooks, ...options });
   const ended = call(client).then(
     (outcome) => ({ sent, waits, at, outcome }),
     (outcome: unknown) => ({ sent, waits, at, outcome }),
@@ -116,7 +116,7 @@ describe("a call whose outcome is unknown", () => {
   it("gives no try more than is left of the deadline", async () => {
     vi.spyOn(Math, "random").mockReturnValue(0);
     const started = performance.now();
-    const { at, outcome } = await run([hangs], { tryMs: 400, deadlineMs: 1_000 });
+    const { at, outcome } = await run([hangs], { attemptMs: 400, deadlineMs: 1_000 });
     expect(at).toEqual([0, 400, 800]);
     expect(performance.now() - started).toBe(1_000);
     expect(outcome).toMatchObject({ name: "TimeoutError", code: "DEADLINE_EXCEEDED", outcomeKnown: false });
@@ -136,7 +136,7 @@ describe("a call whose outcome is unknown", () => {
       Promise.race([hangs(sent), new Promise<Reply>((resume) => setTimeout(resume, 20, committed))]);
     const { client, sent } = fakeClient([slow], {
       deadlineMs: Number.POSITIVE_INFINITY,
-      tryMs: Number.POSITIVE_INFINITY,
+      attemptMs: Number.POSITIVE_INFINITY,
     });
     expect(await client.leases.commit(UUID)).toMatchObject({ state: "COMMITTED" });
     expect(sent).toHaveLength(1);

@@ -13,13 +13,13 @@ describe("what goes into logs", () => {
       expect(failed).toBeInstanceOf(InvalidArgumentError);
       expect(failed.message).not.toContain("secret");
     }
-    const told: string[] = [];
-    const hooks = { onRetry: ({ why }: { why: string }) => void told.push(why) };
+    const reasons: string[] = [];
+    const hooks = { onRetry: ({ why }: { why: string }) => void reasons.push(why) };
     const { client, sent } = fakeClient([], { key: () => `${SECRET}\n`, retries: 1, hooks });
     const error = await errorOf(client.leases.commit(UUID));
     expect(error).toMatchObject({ code: "UNAVAILABLE", outcomeKnown: true });
     expect(sent).toEqual([]);
-    expect(`${error.message} ${told.join(" ")}`).not.toContain("secret");
+    expect(`${error.message} ${reasons.join(" ")}`).not.toContain("secret");
   });
 
   it("never has a name that was asked for", async () => {

@@ -12,7 +12,7 @@ afterEach(() => coordinator.close());
 async function started(variables: Record<string, string>, rows = 20): Promise<Client> {
   coordinator = await startTestCoordinator({ variables });
   const { url, keys, fetch } = coordinator;
-  const client = createClient({ url, key: keys.cell("1"), cell: "1", fetch, pauseMs: 1 });
+  const client = createClient({ url, key: keys.cell("1"), cell: "1", fetch, backoffMs: 1 });
   const creates = Array.from({ length: rows * 3 }, (_, index) => ({
     bucket: { type: "ROUTES", value: `route-${index}` },
     subject: { type: "GROUP", id: "1" },

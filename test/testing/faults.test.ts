@@ -24,11 +24,11 @@ afterEach(() => coordinator.close());
 /** A call that is not answered at once: what it ends with, in words, or `silence`. */
 async function outcomeOf(call: Promise<Response>): Promise<string> {
   const silence = new Promise<string>((resolve) => setTimeout(() => resolve("silence"), 50));
-  const heard = call.then(
+  const answered = call.then(
     ({ status }) => String(status),
     (error: unknown) => String(error),
   );
-  return Promise.race([heard, silence]);
+  return Promise.race([answered, silence]);
 }
 
 describe("a begin", () => {

@@ -17,7 +17,7 @@ const clientOf = (cell: string): Client =>
     key: coordinator.keys.cell(cell),
     cell,
     fetch: coordinator.fetch,
-    pauseMs: 1,
+    backoffMs: 1,
   });
 
 const create = {

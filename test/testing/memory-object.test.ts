@@ -44,13 +44,13 @@ afterEach(() => {
   clock.stop();
 });
 
-const advance = (ms: number): Promise<void> => clock.advance(ms, () => object.quiet());
+const advance = (ms: number): Promise<void> => clock.advance(ms, () => object.untilIdle());
 
 test("messages are copied on their way in and out", async () => {
   const message = { deep: { value: 1 } };
-  const heard = object.call("echo", message);
+  const answered = object.call("echo", message);
   message.deep.value = 2;
-  expect(await heard).toEqual({ deep: { value: 1 } });
+  expect(await answered).toEqual({ deep: { value: 1 } });
   await expect(object.call("echo", () => {})).rejects.toMatchObject({ name: "DataCloneError" });
   await expect(object.call("nothing", 1)).rejects.toThrow("no method nothing");
 });

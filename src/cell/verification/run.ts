@@ -1,5 +1,5 @@
 import { compareBytes, sourceOrder } from "../../core/source-order.ts";
-import { tell } from "../../client/hooks.ts";
+import { callHook } from "../../client/hooks.ts";
 import { LocalCommitUnknownError } from "../errors.ts";
 import { examine } from "./examine.ts";
 import type { Settings } from "./options.ts";
@@ -295,7 +295,7 @@ export class Run {
     const before = pass === "names" ? this.#tally.rowsOf(table.source) : 0;
     // Counting reads the whole range: not for nobody.
     const ofRows = onProgress === undefined ? 0 : before + (await table.count(range));
-    return new Pace(pass, table.source, { ofRows, before }, (progress) => tell(onProgress, progress));
+    return new Pace(pass, table.source, { ofRows, before }, (progress) => callHook(onProgress, progress));
   }
 
   get #changes(): number {

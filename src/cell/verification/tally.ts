@@ -1,4 +1,4 @@
-import { tell } from "../../client/hooks.ts";
+import { callHook } from "../../client/hooks.ts";
 import type { Examined } from "./examine.ts";
 import { countsAs, type Drift } from "./drift.ts";
 import type { Outcome } from "./mender.ts";
@@ -144,7 +144,7 @@ export class Tally {
   }
 
   #item(item: VerificationItem): void {
-    tell(this.#settings.onItem, item);
+    callHook(this.#settings.onItem, item);
     if (this.items.length < this.#settings.maxItems) this.items.push(item);
     else this.itemsLeftOut += 1;
   }

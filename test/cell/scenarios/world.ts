@@ -70,7 +70,7 @@ export class TestedCell {
       cell: id,
       fetch: this.network.fetch,
       retries: 1,
-      pauseMs: 1,
+      backoffMs: 1,
       breaker: false,
     });
     this.database = dialect.database(orm);

@@ -31,7 +31,7 @@ export class VerifiedCell {
       cell: id,
       fetch: this.network.fetch,
       retries: 1,
-      pauseMs: 1,
+      backoffMs: 1,
       breaker: false,
     });
     const database = dialect.database(orm);
