@@ -1,5 +1,5 @@
 /** The package as its users have it: packed, installed in a project of its own, imported, run. */
-import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { peers, type Entry } from "./entries.ts";
 import { run } from "./run.ts";
@@ -28,6 +28,7 @@ export function installSdk(tarball: string, project: string): void {
 export function linkPeers(root: string, project: string): void {
   for (const name of [...Object.keys(peers), "@types/node", "@types/pg"]) {
     const path = join(project, "node_modules", name);
+    if (existsSync(path)) continue;
     mkdirSync(dirname(path), { recursive: true });
     symlinkSync(join(root, "node_modules", name), path);
   }

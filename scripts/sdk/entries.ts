@@ -1,4 +1,5 @@
-/** What users of the package import, and what each of these may bring along. The build holds them to it. */
+/** What users of the package import, and what each of these may bring along. The build checks both. */
+import manifest from "../../package.json" with { type: "json" };
 
 /** The user's own copies are used, of those entries that need them. */
 export const peers = {
@@ -24,38 +25,30 @@ export interface Entry {
   runsOn: "any" | "node";
 }
 
-export const entries: readonly Entry[] = [
-  { name: "client", source: "src/client/index.ts", peers: [], bundles: ["uuid"], runsOn: "any" },
-  {
-    name: "cell",
-    source: "src/cell/index.ts",
-    peers: ["drizzle-orm"],
-    bundles: ["@noble/hashes", "uuid"],
-    runsOn: "any",
-  },
-  {
-    name: "cell/postgres",
-    source: "src/cell/postgres/index.ts",
-    peers: ["drizzle-orm"],
-    bundles: ["uuid"],
-    runsOn: "any",
-  },
-  {
-    name: "cell/mysql",
-    source: "src/cell/mysql/index.ts",
-    peers: ["drizzle-orm"],
-    bundles: ["uuid"],
-    runsOn: "any",
-  },
-  // The coordinator itself is in it.
-  {
-    name: "testing",
-    source: "src/testing/index.ts",
-    peers: [],
-    bundles: ["@noble/hashes", "drizzle-orm", "hono", "uuid", "zod"],
-    runsOn: "node",
-  },
-];
+/** What each entry may bring along. The names and sources are in `exports` of the repository's package.json. */
+const rules: Readonly<Record<string, Pick<Entry, "peers" | "bundles" | "runsOn">>> = {
+  client: { peers: [], bundles: ["uuid"], runsOn: "any" },
+  cell: { peers: ["drizzle-orm"], bundles: ["@noble/hashes", "uuid"], runsOn: "any" },
+  "cell/postgres": { peers: ["drizzle-orm"], bundles: ["uuid"], runsOn: "any" },
+  "cell/mysql": { peers: ["drizzle-orm"], bundles: ["uuid"], runsOn: "any" },
+  // It contains the coordinator.
+  testing: { peers: [], bundles: ["@noble/hashes", "drizzle-orm", "hono", "uuid", "zod"], runsOn: "node" },
+};
+
+/** Joins package.json's `exports` with the rules. Throws when one of them lacks an entry that the other has. */
+export function entriesOf(exports: Readonly<Record<string, string>>): readonly Entry[] {
+  const sources = new Map(Object.entries(exports).map(([path, source]) => [path.replace("./", ""), source]));
+  const withoutExport = Object.keys(rules).filter((name) => !sources.has(name));
+  if (withoutExport.length > 0)
+    throw new Error(`package.json has no \`exports\` for ${withoutExport.join(", ")}`);
+  return [...sources].map(([name, source]) => {
+    const rule = rules[name];
+    if (rule === undefined) throw new Error(`scripts/sdk/entries.ts has no rules for leasehold/${name}`);
+    return { name, source: source.replace("./", ""), ...rule };
+  });
+}
+
+export const entries = entriesOf(manifest.exports);
 
 /** Of what an import names, such as `drizzle-orm` of `drizzle-orm/pg-core`. */
 export const packageOf = (specifier: string): string =>

@@ -1,5 +1,5 @@
 /** The coordinator's API for any JavaScript: `fetch`, and nothing else. */
-export { createClient, Client, type ClientOptions } from "./client.ts";
+export { createClient, type Client, type ClientOptions } from "./client.ts";
 export type { BeginLimit } from "./begin-limiter.ts";
 export type { BreakerOptions } from "./breaker.ts";
 export type { CallOptions, Fetch, FetchResponse } from "./connection.ts";

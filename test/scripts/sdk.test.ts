@@ -7,7 +7,7 @@ import { buildSdk } from "../../scripts/sdk/build.ts";
 import { clientSize } from "../../scripts/sdk/client-size.ts";
 import { compileAgainstSdk } from "../../scripts/sdk/compile.ts";
 import { importSdk, installSdk, leaseWithSdk, linkPeers, packSdk } from "../../scripts/sdk/consumer.ts";
-import { entries, type Entry } from "../../scripts/sdk/entries.ts";
+import { entries, entriesOf, type Entry } from "../../scripts/sdk/entries.ts";
 import { buildJavascript } from "../../scripts/sdk/javascript.ts";
 import { lintSdk, resolveSdk } from "../../scripts/sdk/lint.ts";
 import { changelogOf } from "../../scripts/sdk/documents.ts";
@@ -52,12 +52,71 @@ describe("the package", () => {
     ]);
   });
 
+  test.each(entries)("$name names each of its exports", ({ source }) => {
+    expect(readFileSync(join(root, source), "utf8")).not.toMatch(/export (type )?\*/);
+  });
+
   test("leases a name without a peer, then gives every entry to Node and to compilers", () => {
     expect(leaseWithSdk(project)).toBe("COMMITTED true");
     linkPeers(root, project);
-    for (const [name, names] of Object.entries(importSdk(project, entries)))
-      expect(names, name).not.toEqual([]);
     compileAgainstSdk(project, entries);
+  });
+
+  test("exports the documented values and no internals", () => {
+    linkPeers(root, project);
+    expect(importSdk(project, entries)).toEqual({
+      "leasehold/client": [
+        "AlreadyClaimedError",
+        "CancelledError",
+        "CellFrozenError",
+        "ClaimLeasedError",
+        "ClaimMismatchError",
+        "FailedPreconditionError",
+        "InvalidArgumentError",
+        "LeaseCommittedError",
+        "LeaseIdReusedError",
+        "LeaseRolledBackError",
+        "LeaseholdError",
+        "NotFoundError",
+        "NotOwnerError",
+        "PermissionDeniedError",
+        "ResourceExhaustedError",
+        "TimeoutError",
+        "UnauthenticatedError",
+        "UnavailableError",
+        "createClient",
+        "isLeaseholdError",
+      ],
+      "leasehold/cell": [
+        "BulkError",
+        "ClientLeases",
+        "InvalidNameError",
+        "LocalCommitUnknownError",
+        "NotSavedError",
+        "ReconcileAborted",
+        "VerificationAborted",
+        "claimable",
+        "createCell",
+        "formatReport",
+        "reconcile",
+        "toValidationErrors",
+      ],
+      "leasehold/cell/postgres": [
+        "migration",
+        "outstandingLeases",
+        "postgres",
+        "verificationProgress",
+        "verificationQueue",
+      ],
+      "leasehold/cell/mysql": [
+        "migration",
+        "mysql",
+        "outstandingLeases",
+        "verificationProgress",
+        "verificationQueue",
+      ],
+      "leasehold/testing": ["startTestCoordinator"],
+    });
   });
 
   test("has a small client", async () => {
@@ -128,6 +187,22 @@ describe("the build refuses", () => {
     await expect(buildSdk(repository, [client, cell], join(repository, "dist"))).rejects.toThrow(
       /^leasehold\/cell: there is no src\/cell\/index\.ts$/,
     );
+  });
+});
+
+describe("the list of entries", () => {
+  const sources = Object.fromEntries(entries.map(({ name, source }) => [`./${name}`, `./${source}`]));
+
+  test("comes from package.json", () => {
+    expect(entriesOf(sources)).toEqual(entries);
+  });
+
+  test("refuses an export without rules, and rules without an export", () => {
+    expect(() => entriesOf({ ...sources, "./other": "./src/other.ts" })).toThrow(
+      "scripts/sdk/entries.ts has no rules for leasehold/other",
+    );
+    const { "./testing": _, ...fewer } = sources;
+    expect(() => entriesOf(fewer)).toThrow("package.json has no `exports` for testing");
   });
 });
 
