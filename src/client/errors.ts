@@ -1,8 +1,57 @@
 import type { Answer, Refused, Unknown } from "./answer.ts";
 import type { Conflict, Problem } from "./api-types.ts";
 
-/** The coordinator's codes, and the one that only a client knows. Open-ended: a newer coordinator may have more. */
-export type LeaseholdErrorCode = Problem["code"] | "CANCELLED" | (string & {});
+/**
+ * Every `code` that this version of the package throws: the coordinator's codes, the client's and the cell's.
+ * `INTERNAL` is not among them: the client throws `UNAVAILABLE` for every answer of 500 and above.
+ */
+export type KnownErrorCode =
+  | Exclude<Problem["code"], "INTERNAL">
+  /** An `AbortSignal` ended the call. */
+  | "CANCELLED"
+  /** `leasehold/cell`: a chunk of a bulk change failed with an error that has no code. */
+  | "BULK_FAILED"
+  /** `leasehold/cell`: the answer to the local COMMIT is lost. */
+  | "UNKNOWN_COMMIT"
+  /** `leasehold/cell`: the database rolled back a transaction that it had reported as committed. */
+  | "NOT_SAVED"
+  /** `leasehold/cell/postgres`: the database left out rows of an insert. */
+  | "NOT_STORED"
+  /** `leasehold/cell/postgres`: `search_path` hides the cell's table of leases. */
+  | "WRONG_TABLE"
+  /** `leasehold/cell/mysql`: a caught deadlock or DDL ended the local transaction. */
+  | "TRANSACTION_ENDED";
+
+/** The known codes. It also allows other strings, because a newer coordinator may have more codes. */
+export type LeaseholdErrorCode = KnownErrorCode | (string & {});
+
+/** The `name` of every error class of the package. */
+export type LeaseholdErrorName =
+  | "LeaseholdError"
+  | "InvalidArgumentError"
+  | "UnauthenticatedError"
+  | "PermissionDeniedError"
+  | "NotFoundError"
+  | "AlreadyClaimedError"
+  | "ClaimLeasedError"
+  | "FailedPreconditionError"
+  | "NotOwnerError"
+  | "ClaimMismatchError"
+  | "LeaseRolledBackError"
+  | "LeaseCommittedError"
+  | "LeaseIdReusedError"
+  | "CellFrozenError"
+  | "ResourceExhaustedError"
+  | "UnavailableError"
+  | "TimeoutError"
+  | "CancelledError"
+  | "InvalidNameError"
+  | "LocalCommitUnknownError"
+  | "NotSavedError"
+  | "BulkError";
+
+/** Marks the errors of every copy of this package: the registry of symbols is shared, classes are not. */
+const BRAND = Symbol.for("leasehold.error");
 
 export interface LeaseholdErrorDetails {
   code: LeaseholdErrorCode;
@@ -20,6 +69,13 @@ export interface LeaseholdErrorDetails {
 
 /** Everything that can go wrong with a call. `instanceof` one of its subclasses, or `code`, tells what. */
 export class LeaseholdError extends Error {
+  static {
+    // Not a declared member: it would make the types of two copies incompatible.
+    Object.defineProperty(this.prototype, BRAND, { value: true });
+  }
+
+  // A literal, because minifiers rename classes.
+  override readonly name: LeaseholdErrorName = "LeaseholdError";
   readonly code: LeaseholdErrorCode;
   /** Finer than the code, where a caller may act on it, such as `LEASE_COMMITTED`. */
   readonly reason: string | undefined;
@@ -44,7 +100,6 @@ export class LeaseholdError extends Error {
 
   constructor(message: string, details: LeaseholdErrorDetails) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause });
-    this.name = new.target.name;
     this.code = details.code;
     this.reason = details.reason;
     this.status = details.status;
@@ -59,39 +114,89 @@ export class LeaseholdError extends Error {
 }
 
 /** A request, or an option, that is not well-formed. `field` names the part. */
-export class InvalidArgumentError extends LeaseholdError {}
+export class InvalidArgumentError extends LeaseholdError {
+  override readonly name: LeaseholdErrorName = "InvalidArgumentError";
+}
+
 /** No key, or one that is not valid, has expired or was revoked. */
-export class UnauthenticatedError extends LeaseholdError {}
+export class UnauthenticatedError extends LeaseholdError {
+  override readonly name: LeaseholdErrorName = "UnauthenticatedError";
+}
+
 /** The key's role or cell does not fit. */
-export class PermissionDeniedError extends LeaseholdError {}
+export class PermissionDeniedError extends LeaseholdError {
+  override readonly name: LeaseholdErrorName = "PermissionDeniedError";
+}
+
 /** No such lease, record or route. */
-export class NotFoundError extends LeaseholdError {}
+export class NotFoundError extends LeaseholdError {
+  override readonly name: LeaseholdErrorName = "NotFoundError";
+}
+
 /** A name to be taken has an owner. It stays taken until that owner gives it up. */
-export class AlreadyClaimedError extends LeaseholdError {}
+export class AlreadyClaimedError extends LeaseholdError {
+  override readonly name: LeaseholdErrorName = "AlreadyClaimedError";
+}
+
 /** All that stands in the way are other leases. They pass: try again after `retryAfterMs`. */
-export class ClaimLeasedError extends LeaseholdError {}
+export class ClaimLeasedError extends LeaseholdError {
+  override readonly name: LeaseholdErrorName = "ClaimLeasedError";
+}
+
 /** Something must change before this can succeed; its subclasses tell what. */
-export class FailedPreconditionError extends LeaseholdError {}
+export class FailedPreconditionError extends LeaseholdError {
+  override readonly name: LeaseholdErrorName = "FailedPreconditionError";
+}
+
 /** A name to be given up or replaced belongs to another cell. */
-export class NotOwnerError extends FailedPreconditionError {}
+export class NotOwnerError extends FailedPreconditionError {
+  override readonly name: LeaseholdErrorName = "NotOwnerError";
+}
+
 /** A name to be given up or replaced has no claim, or one with another subject or source. */
-export class ClaimMismatchError extends FailedPreconditionError {}
+export class ClaimMismatchError extends FailedPreconditionError {
+  override readonly name: LeaseholdErrorName = "ClaimMismatchError";
+}
+
 /** The lease was rolled back, which is final. After the local rows were saved this is an alarm: the names may have another owner. */
-export class LeaseRolledBackError extends FailedPreconditionError {}
+export class LeaseRolledBackError extends FailedPreconditionError {
+  override readonly name: LeaseholdErrorName = "LeaseRolledBackError";
+}
+
 /** The lease was committed, which is final. */
-export class LeaseCommittedError extends FailedPreconditionError {}
+export class LeaseCommittedError extends FailedPreconditionError {
+  override readonly name: LeaseholdErrorName = "LeaseCommittedError";
+}
+
 /** The UUID belongs to a lease with another batch. */
-export class LeaseIdReusedError extends FailedPreconditionError {}
+export class LeaseIdReusedError extends FailedPreconditionError {
+  override readonly name: LeaseholdErrorName = "LeaseIdReusedError";
+}
+
 /** An operator froze the cell: it cannot begin leases, but finish those it has. */
-export class CellFrozenError extends FailedPreconditionError {}
+export class CellFrozenError extends FailedPreconditionError {
+  override readonly name: LeaseholdErrorName = "CellFrozenError";
+}
+
 /** A limit of the coordinator, or of this client (`reason: "TOO_MANY_BEGINS_HERE"`). */
-export class ResourceExhaustedError extends LeaseholdError {}
+export class ResourceExhaustedError extends LeaseholdError {
+  override readonly name: LeaseholdErrorName = "ResourceExhaustedError";
+}
+
 /** The coordinator cannot be reached, or failed; or this client's circuit breaker is open, and nothing was sent (`outcomeKnown`). */
-export class UnavailableError extends LeaseholdError {}
+export class UnavailableError extends LeaseholdError {
+  override readonly name: LeaseholdErrorName = "UnavailableError";
+}
+
 /** No answer within the deadline. */
-export class TimeoutError extends LeaseholdError {}
+export class TimeoutError extends LeaseholdError {
+  override readonly name: LeaseholdErrorName = "TimeoutError";
+}
+
 /** The caller's `AbortSignal` ended the call; its reason is the `cause`. */
-export class CancelledError extends LeaseholdError {}
+export class CancelledError extends LeaseholdError {
+  override readonly name: LeaseholdErrorName = "CancelledError";
+}
 
 type ErrorClass = new (message: string, details: LeaseholdErrorDetails) => LeaseholdError;
 
@@ -167,10 +272,9 @@ export function valueOf<T>(answer: Answer<T>, leaseUuid?: string): T {
   throw errorOf(answer, leaseUuid);
 }
 
-/** Also of an error that another copy of this package made. */
+/** Whether an error is this package's, also when another copy of the package made it. */
 export const isLeaseholdError = (error: unknown): error is LeaseholdError =>
-  error instanceof LeaseholdError ||
-  (error instanceof Error && "outcomeKnown" in error && "conflicts" in error && "code" in error);
+  error instanceof Error && BRAND in error;
 
 /** The three-valued answer behind a call that throws, for code that must not take an unknown outcome for a no (rule M2). */
 export async function answerOf<T>(work: () => Promise<T>): Promise<Answer<T>> {

@@ -37,8 +37,10 @@ export {
   TimeoutError,
   UnauthenticatedError,
   UnavailableError,
+  type KnownErrorCode,
   type LeaseholdErrorCode,
   type LeaseholdErrorDetails,
+  type LeaseholdErrorName,
 } from "./errors.ts";
 export type {
   Batch,

@@ -1,7 +1,7 @@
 import { v7 as uuidv7 } from "uuid";
 import type { Client } from "../../client/client.ts";
 import { pause } from "../../client/attempt-abort.ts";
-import { LeaseholdError, ResourceExhaustedError } from "../../client/errors.ts";
+import { isLeaseholdError } from "../../client/errors.ts";
 import type { Batch, Bucket, LookupResult, Record as ClaimRecord } from "../../client/api-types.ts";
 import { idFault } from "../../core/ids.ts";
 import { canonicalize } from "../../core/canonical/canonicalize.ts";
@@ -82,7 +82,7 @@ export async function portsOf<Tx>({
       );
       return { kind: isUndone ? "undone" : isWanted ? "done" : "nothing" };
     } catch (error) {
-      if (error instanceof LeaseholdError && error.outcomeKnown && error.conflicts.length > 0)
+      if (isLeaseholdError(error) && error.outcomeKnown && error.conflicts.length > 0)
         return { kind: "refused", conflicts: error.conflicts };
       throw error;
     }
@@ -180,7 +180,7 @@ async function triedAgain<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work();
     } catch (error) {
-      if (error instanceof LeaseholdError || tried === MEND_TRIES) throw error;
+      if (isLeaseholdError(error) || tried === MEND_TRIES) throw error;
       await pause(MEND_PAUSE_MS * Math.random(), []);
     }
   }
@@ -247,8 +247,7 @@ function slotsOf({ verificationSlots }: Client): VerificationPorts["slots"] {
         const { expires_in_ms: expiresInMs } = await verificationSlots.take(uuid);
         return { isTaken: true, expiresInMs };
       } catch (error) {
-        if (!(error instanceof ResourceExhaustedError) || error.reason !== "NO_VERIFICATION_SLOT")
-          throw error;
+        if (!isLeaseholdError(error) || error.reason !== "NO_VERIFICATION_SLOT") throw error;
         return { isTaken: false, retryAfterMs: error.retryAfterMs ?? RETRY_AFTER_MS };
       }
     },
