@@ -57,8 +57,9 @@ export class BeginLimiter {
 }
 
 function resultOf(answer: Answer<unknown>): BeginResult {
+  // A refusal with the status 0 is this client's own: nothing was sent.
+  if (answer.kind === "refused" && answer.status === 0) return "cancelled";
   if (answer.kind !== "unknown") return "answered";
-  // Nor does what was not sent.
   return answer.why === "cancelled" || answer.outcomeKnown ? "cancelled" : "unknown";
 }
 

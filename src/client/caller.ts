@@ -1,6 +1,6 @@
-import type { Answer } from "./answer.ts";
+import type { Answer, Refused } from "./answer.ts";
 import type { Call, CallOptions, Connection } from "./connection.ts";
-import { InvalidArgumentError } from "./errors.ts";
+import { errorOf } from "./errors.ts";
 import type { OperationId } from "./operation.ts";
 import { operations, type Operations } from "./api-types.ts";
 
@@ -27,15 +27,19 @@ export class Caller {
     operation: Id,
     input?: Input<Id>,
   ): Promise<Answer<Operations[Id]["answer"]>> {
-    return this.connection.call(this.callFor(operation, input));
+    const call = this.callFor(operation, input);
+    return "kind" in call ? call : this.connection.call(call);
   }
 
-  /** As the connection takes it. */
+  /** What to send; or a refusal, when a parameter cannot be a part of the URL. */
   callFor<Id extends OperationId>(
     operation: Id,
     { params = {}, query = {}, body, ...options }: Input<Id> = {},
-  ): Call {
+  ): Call | Refused {
     const { method, path, shape } = operations[operation];
+    const unfit = Object.entries(params).find(([, value]) => !isSegment(value));
+    if (unfit !== undefined)
+      return invalid(unfit[0], "cannot be a part of a URL: it is empty, made of dots, or ill-formed");
     const isRepeatable = !NOT_REPEATABLE.has(operation);
     const json = body === undefined ? undefined : JSON.stringify(body);
     return {
@@ -51,19 +55,32 @@ export class Caller {
 }
 
 const fillPath = (path: string, params: Readonly<Record<string, string>>): string =>
-  path.replaceAll(/\{(\w+)\}/g, (_, name: string) => segmentOf(name, params[name] ?? ""));
+  path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params[name] ?? ""));
 
-/** `fetch` would leave out a segment that is empty or made of dots, and so ask for something else: a record that is there would look free. */
-function segmentOf(name: string, value: string): string {
-  if (value !== "" && value !== "." && value !== ".." && value.isWellFormed())
-    return encodeURIComponent(value);
-  throw new InvalidArgumentError(
-    `\`${name}\` cannot be a part of a URL: it is empty, made of dots, or ill-formed`,
-    {
-      code: "INVALID_ARGUMENT",
-      field: name,
-    },
-  );
+/** `fetch` removes segments that are empty or made of dots. The URL would then name something else. */
+const isSegment = (value: string): boolean =>
+  value !== "" && value !== "." && value !== ".." && value.isWellFormed();
+
+/** A refusal by this client: nothing was sent. */
+const invalid = (field: string, detail: string): Refused => ({
+  kind: "refused",
+  status: 0,
+  code: "INVALID_ARGUMENT",
+  field,
+  detail: `\`${field}\` ${detail}`,
+  conflicts: [],
+  retryable: false,
+  outcomeKnown: true,
+});
+
+export const noCell = invalid(
+  "cell",
+  "is missing: give `cell` to createClient, or use `client.forCell(id)`, because this call is about one cell",
+);
+
+export function requireCell(cell: string | undefined): string {
+  if (cell === undefined) throw errorOf(noCell);
+  return cell;
 }
 
 /** Empty: from the beginning. */

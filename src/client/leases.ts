@@ -1,9 +1,9 @@
 import { v7 as uuidv7 } from "uuid";
-import { unknown, type Answer } from "./answer.ts";
 import type { BeginLimiter } from "./begin-limiter.ts";
-import type { Caller } from "./caller.ts";
+import { requireCell, type Caller } from "./caller.ts";
 import type { CallOptions } from "./connection.ts";
-import { InvalidArgumentError, valueOf } from "./errors.ts";
+import { valueOf } from "./errors.ts";
+import { LeaseAnswers } from "./lease-answers.ts";
 import { Pages } from "./pages.ts";
 import type { Batch, Lease, StaleLease } from "./api-types.ts";
 
@@ -35,13 +35,14 @@ export interface ListStaleLeasesOptions extends CallOptions {
 
 /** Leases of one cell. Every call may be repeated, and is while its outcome is unknown and time is left. */
 export class Leases {
+  /** @internal */
+  readonly answers: LeaseAnswers;
   readonly #caller: Caller;
-  readonly #beginLimiter: BeginLimiter;
   readonly #cell: string | undefined;
 
   constructor(caller: Caller, beginLimiter: BeginLimiter, cell: string | undefined) {
     this.#caller = caller;
-    this.#beginLimiter = beginLimiter;
+    this.answers = new LeaseAnswers(caller, beginLimiter, cell);
     this.#cell = cell;
   }
 
@@ -50,28 +51,22 @@ export class Leases {
    * committed before. After an error with `outcomeKnown: false` repeat it with the same UUID, or close it with `rollback`.
    */
   async begin(batch: Batch, { uuid = uuidv7(), ...options }: BeginOptions = {}): Promise<Lease> {
-    const params = this.#params(uuid);
-    const answer = await this.#beginLimiter.run(async () =>
-      this.#caller.call("beginLease", { ...options, params, body: batch }),
-    );
-    return leaseOf(answer, uuid);
+    return valueOf(await this.answers.begin(uuid, batch, options), uuid);
   }
 
   /** Makes the batch permanent. Never held back by the limit on begins or the circuit breaker. */
   async commit(uuid: string, { reason, ...options }: DecideOptions = {}): Promise<Lease> {
-    const params = this.#params(uuid);
-    return leaseOf(await this.#caller.call("commitLease", { ...options, params, ...bodyOf(reason) }), uuid);
+    return valueOf(await this.answers.commit(uuid, options, reason), uuid);
   }
 
   /** Releases every name of the batch, also when the outcome of its begin is unknown. Never held back either. */
   async rollback(uuid: string, { reason, ...options }: DecideOptions = {}): Promise<Lease> {
-    const params = this.#params(uuid);
-    return leaseOf(await this.#caller.call("rollbackLease", { ...options, params, ...bodyOf(reason) }), uuid);
+    return valueOf(await this.answers.rollback(uuid, options, reason), uuid);
   }
 
   /** The lease with its batch while it is granted, and its outcome for a day after it was decided. Throws `NotFoundError`. */
   async get(uuid: string, options: CallOptions = {}): Promise<Lease> {
-    return leaseOf(await this.#caller.call("getLease", { ...options, params: this.#params(uuid) }), uuid);
+    return valueOf(await this.answers.get(uuid, options), uuid);
   }
 
   /** Those that are granted and not decided, oldest first, with counts instead of the batch. */
@@ -108,39 +103,7 @@ export class Leases {
     }, pageToken);
   }
 
-  #params(uuid: string): { cell: string; uuid: string } {
-    return { cell: this.#cellId(), uuid };
-  }
-
   #cellId(): string {
     return requireCell(this.#cell);
   }
-}
-
-export function requireCell(cell: string | undefined): string {
-  if (cell !== undefined) return cell;
-  throw new InvalidArgumentError(
-    "this call is about one cell: give `cell` to createClient, or use forCell()",
-    {
-      code: "INVALID_ARGUMENT",
-      field: "cell",
-    },
-  );
-}
-
-const bodyOf = (reason: string | undefined): { body?: { reason: string } } =>
-  reason === undefined ? {} : { body: { reason } };
-
-const STATES: ReadonlySet<string> = new Set([
-  "GRANTED",
-  "COMMITTED",
-  "ROLLED_BACK",
-] satisfies Lease["state"][]);
-
-/** A state that this client does not know is no state to act upon. */
-function leaseOf(answer: Answer<{ lease: Lease }>, uuid: string): Lease {
-  const { lease } = valueOf(answer, uuid);
-  return STATES.has(lease.state)
-    ? lease
-    : valueOf(unknown(`the lease has a state that is not known here: ${lease.state}`), uuid);
 }

@@ -1,9 +1,8 @@
 import { unknown } from "./answer.ts";
-import type { Caller } from "./caller.ts";
+import { requireCell, type Caller } from "./caller.ts";
 import type { Call, CallOptions } from "./connection.ts";
 import { errorOf, valueOf } from "./errors.ts";
 import { Export } from "./export.ts";
-import { requireCell } from "./leases.ts";
 import { Pages, type Page } from "./pages.ts";
 import type { Bucket, LookupResult, Operations, Record as ClaimRecord, Source } from "./api-types.ts";
 
@@ -127,8 +126,12 @@ export class Records {
   export({ sourceType, sourceIdGt = "", sourceIdLte, bucketTypes, signal }: ExportRecordsOptions): Export {
     const params = { cell: requireCell(this.#cell) };
     const query = { source_type: sourceType, source_id_lte: sourceIdLte, bucket_type: bucketTypes };
-    const callFrom = (cursor: string): Call =>
-      this.#caller.callFor("exportRecords", { signal, params, query: { ...query, source_id_gt: cursor } });
+    const callFrom = (cursor: string): Call => {
+      const input = { signal, params, query: { ...query, source_id_gt: cursor } };
+      const call = this.#caller.callFor("exportRecords", input);
+      if ("kind" in call) throw errorOf(call);
+      return call;
+    };
     return new Export(this.#caller.connection, callFrom, sourceIdGt);
   }
 

@@ -1,7 +1,6 @@
-import type { Caller } from "./caller.ts";
+import { requireCell, type Caller } from "./caller.ts";
 import type { CallOptions } from "./connection.ts";
 import { valueOf } from "./errors.ts";
-import { requireCell } from "./leases.ts";
 import type { VerificationSlot } from "./api-types.ts";
 
 /** Leave to verify a cell now, so that many cells do not all do it at once. It steers load: nothing that is safe with a slot is unsafe without. */
