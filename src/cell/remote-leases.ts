@@ -1,7 +1,6 @@
 import type { Answer } from "../client/answer.ts";
 import type { Client } from "../client/client.ts";
 import type { CallOptions } from "../client/connection.ts";
-import { answerOf } from "../client/errors.ts";
 import type { Batch, Lease } from "../client/api-types.ts";
 import type { RemoteLeasePage, RemoteLeases, RemotePageRequest } from "./reconcile.ts";
 
@@ -18,19 +17,19 @@ export class ClientLeases implements RemoteLeases {
 
   /** After an unknown outcome: call it again with the same UUID, or close it with `rollback` (rules B2, C7). */
   begin(uuid: string, batch: Batch, options: CallOptions = {}): Promise<Answer<LeaseState>> {
-    return stateOf(async () => this.#leases.begin(batch, { ...options, uuid }));
+    return stateOf(this.#leases.answers.begin(uuid, batch, options));
   }
 
   commit(uuid: string, options: CallOptions = {}): Promise<Answer<LeaseState>> {
-    return stateOf(async () => this.#leases.commit(uuid, options));
+    return stateOf(this.#leases.answers.commit(uuid, options));
   }
 
   rollback(uuid: string, options: CallOptions = {}): Promise<Answer<LeaseState>> {
-    return stateOf(async () => this.#leases.rollback(uuid, options));
+    return stateOf(this.#leases.answers.rollback(uuid, options));
   }
 
   get(uuid: string): Promise<Answer<LeaseState>> {
-    return stateOf(async () => this.#leases.get(uuid));
+    return stateOf(this.#leases.answers.get(uuid));
   }
 
   /** Throws rather than leave anything out. */
@@ -45,8 +44,10 @@ export class ClientLeases implements RemoteLeases {
   }
 }
 
-const stateOf = (work: () => Promise<Lease>): Promise<Answer<LeaseState>> =>
-  answerOf(async () => (await work()).state);
+async function stateOf(call: Promise<Answer<Lease>>): Promise<Answer<LeaseState>> {
+  const answer = await call;
+  return answer.kind === "ok" ? { kind: "ok", value: answer.value.state } : answer;
+}
 
 /** The coordinator does not know the lease. That it does not know the route, or the cell, has a reason, and says nothing about a lease. */
 export const isUnknownLease = (answer: Answer<unknown>): boolean =>

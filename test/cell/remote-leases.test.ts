@@ -105,6 +105,25 @@ describe("a call", () => {
   });
 });
 
+it("answers an id that cannot be a part of a URL with a refusal, and sends nothing", async () => {
+  const { leases: remote, sent } = leases([granted]);
+  for (const call of [remote.begin("..", {}), remote.commit(""), remote.rollback("."), remote.get("..")])
+    expect(await call).toMatchObject({
+      kind: "refused",
+      status: 0,
+      code: "INVALID_ARGUMENT",
+      field: "uuid",
+      outcomeKnown: true,
+    });
+  expect(sent).toEqual([]);
+});
+
+it("keeps the first cause of an unknown outcome", async () => {
+  const cause = new TypeError("fetch failed");
+  const { leases: remote } = leases([cause], { retries: 0 });
+  expect(await remote.commit(UUID)).toMatchObject({ kind: "unknown", cause });
+});
+
 describe("list", () => {
   it("asks for one page and reads the ages", async () => {
     const { leases: remote, sent } = leases([

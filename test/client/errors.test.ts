@@ -1,11 +1,6 @@
 import { describe, expect, it } from "vitest";
 import * as errors from "../../src/client/errors.ts";
-import {
-  answerOf,
-  isLeaseholdError,
-  LeaseholdError,
-  type LeaseholdErrorDetails,
-} from "../../src/client/errors.ts";
+import { isLeaseholdError, LeaseholdError, type LeaseholdErrorDetails } from "../../src/client/errors.ts";
 import { errorCodes, type ConflictKind, type ErrorCode, type Reason } from "../../src/core/refusal.ts";
 import { errorOf, fakeClient, problem, UUID, type Reply } from "./fake.ts";
 
@@ -118,59 +113,5 @@ describe("isLeaseholdError", () => {
     expect(isLeaseholdError(new Error("no"))).toBe(false);
     expect(isLeaseholdError({ ...error })).toBe(false);
     expect(isLeaseholdError(undefined)).toBe(false);
-  });
-});
-
-describe("answerOf", () => {
-  it("gives back the value", async () => {
-    expect(await answerOf(async () => 1)).toEqual({ kind: "ok", value: 1 });
-  });
-
-  it("gives back the refusal behind an error", async () => {
-    const conflicts = [{ list: "creates", index: 0, bucket: { type: "ROUTES", value: "a" }, kind: "leased" }];
-    const said = { reason: "R", field: "f", conflicts, retryable: true };
-    const { client } = fakeClient([problem(409, "ABORTED", said, { "retry-after": "1" })]);
-    expect(await answerOf(() => client.leases.begin({}))).toEqual({
-      kind: "refused",
-      status: 409,
-      code: "ABORTED",
-      detail: "ABORTED.",
-      ...said,
-      retryAfterMs: 1_000,
-      requestId: "request-1",
-      outcomeKnown: true,
-    });
-  });
-
-  it.each([
-    { reply: problem(503, "UNAVAILABLE"), why: "unavailable" },
-    { reply: problem(504, "DEADLINE_EXCEEDED"), why: "timeout" },
-    { reply: new TypeError("fetch failed"), why: "unavailable" },
-  ])("never takes an unknown outcome for a no: $why", async ({ reply, why }) => {
-    const { client } = fakeClient([reply], { retries: 0 });
-    expect(await answerOf(() => client.leases.begin({}))).toMatchObject({
-      kind: "unknown",
-      why,
-      outcomeKnown: false,
-    });
-  });
-
-  it("tells a call that was cancelled", async () => {
-    const { client } = fakeClient([], { signal: AbortSignal.abort(new Error("gone")) });
-    expect(await answerOf(() => client.leases.begin({}))).toMatchObject({
-      kind: "unknown",
-      why: "cancelled",
-      outcomeKnown: true,
-    });
-  });
-
-  it("takes any other error for an unknown outcome", async () => {
-    const cause = new RangeError("what now");
-    expect(await answerOf(() => Promise.reject(cause))).toMatchObject({
-      kind: "unknown",
-      error: "RangeError: what now",
-      cause,
-      outcomeKnown: false,
-    });
   });
 });
