@@ -26,7 +26,7 @@ export function installSdk(tarball: string, project: string): void {
 
 /** Gives the project the peers, and what the compiler has to know of them: those of the repository at `root`. */
 export function linkPeers(root: string, project: string): void {
-  for (const name of [...Object.keys(peers), "@types/node", "@types/pg"]) {
+  for (const name of [...Object.keys(peers), "@types/node", "@types/pg", "vitest"]) {
     const path = join(project, "node_modules", name);
     if (existsSync(path)) continue;
     mkdirSync(dirname(path), { recursive: true });

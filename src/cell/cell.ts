@@ -339,10 +339,20 @@ export class Cell<Tx> {
 }
 
 /**
- * A cell: its client, its database, and its claimable tables.
+ * Joins a client, a database and its claimable tables into a cell.
  *
- *     const cell = createCell({ client, database: postgres(db), tables: [claimableUsers] });
- *     await cell.transaction(async (tx) => tx.insert(users, { username: "ada" }));
+ * @throws {InvalidArgumentError} When the client has no `cell`, when two tables have the same source, or when a
+ * foreign key deletes or changes claimed rows (see `cascades`).
+ *
+ * @example
+ * ```ts
+ * import { createCell } from "leasehold/cell";
+ * import { postgres } from "leasehold/cell/postgres";
+ *
+ * const cell = createCell({ client, database: postgres(db), tables: [claimableUsers] });
+ * await cell.install();
+ * const user = await cell.transaction((tx) => tx.insert(users, { username: "ada" }));
+ * ```
  */
 export const createCell = <Tx>(options: CellOptions<Tx>): Cell<Tx> => new Cell(options);
 

@@ -142,15 +142,32 @@ export class ReconcileAborted extends Error {
 }
 
 /**
- * Recovers the leases that a cell lost sight of: commits those it saved, rolls back those it never saved. Meant to run about once a
- * minute; may run several times at once and after any crash, because the first decision about a lease wins and all others see it.
+ * Recovers interrupted leases: commits those that the cell saved, and rolls back those that it never saved.
  *
  *     here        there: GRANTED                              there: not outstanding
- *     saved       commit, once older than `commitGraceMs`     full run, older than `orphanMs`: ask; COMMITTED → remove the row
+ *     saved       commit, once older than `commitGraceMs`     full run, older than `orphanMs`: ask;
+ *                                                             COMMITTED → remove the row
  *     not saved   fence, then roll back, once older           –
  *                 than `staleMs`
  *
- * Throws `ReconcileAborted` when a list fails. A failure with one lease is counted, reported and left to the next run.
+ * Run it about once a minute. Runs may overlap and may follow any crash, because the first decision about a lease
+ * wins and all others see it. A failure with one lease is counted, reported and left to the next run.
+ * `cell.reconcile()` calls this function; call it yourself only with a `LocalLeases` of your own.
+ *
+ * @throws {ReconcileAborted} When a list cannot be read to its end.
+ *
+ * @example
+ * ```ts
+ * import { ClientLeases, reconcile, type LocalLeases } from "leasehold/cell";
+ *
+ * declare const local: LocalLeases; // reads and writes your table of outstanding leases
+ * const { counters } = await reconcile({
+ *   local,
+ *   remote: new ClientLeases(client),
+ *   report: (finding) => console.error(finding),
+ * });
+ * if (counters.contradicted > 0) console.error("another cell may own names of saved rows");
+ * ```
  */
 export async function reconcile(
   ports: ReconcilePorts,

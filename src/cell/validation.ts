@@ -29,11 +29,23 @@ const problems: Readonly<Record<string, FieldProblem>> = {
 };
 
 /**
- * The fields that an error of a transaction is about. Empty for an error that is about none: pass that one on.
+ * Tells which fields an error of a transaction is about. The list is empty when it is about none: rethrow the
+ * error then.
  *
- *     catch (error) {
- *       for (const { field, problem } of toValidationErrors(error)) form.errors[field] = problem === "taken" ? "has already been taken" : "try again";
- *     }
+ * @example
+ * ```ts
+ * import { toValidationErrors } from "leasehold/cell";
+ *
+ * const errors: Record<string, string> = {};
+ * try {
+ *   await cell.transaction((tx) => tx.insert(users, { username: "ada" }));
+ * } catch (error) {
+ *   const fields = toValidationErrors(error);
+ *   if (fields.length === 0) throw error;
+ *   for (const { field, problem } of fields)
+ *     errors[field] = problem === "taken" ? "has already been taken" : "try again";
+ * }
+ * ```
  */
 export function toValidationErrors(error: unknown): FieldError[] {
   if (error instanceof BulkError) return toValidationErrors(error.cause);

@@ -61,13 +61,32 @@ export class Client {
 }
 
 /**
- * A client of the coordinator at `url`.
+ * Makes a client of the coordinator at `options.url`. It is safe to share: make one per process.
  *
- *     const client = createClient({ url: "https://leasehold.example.com", key: process.env.LEASEHOLD_KEY, cell: "7" });
- *     const lease = await client.leases.begin({ creates: [{ bucket: { type: "USERNAMES", value: "ada" }, subject, source }] });
- *     await client.leases.commit(lease.uuid);
+ * @param options - `url` and `key` are required. Leases and record listings also need `cell`.
+ * @throws {InvalidArgumentError} When an option is malformed. `field` names the option.
  *
- * Throws `InvalidArgumentError` for an option that cannot be.
+ * @example
+ * ```ts
+ * import { createClient } from "leasehold/client";
+ *
+ * const client = createClient({
+ *   url: "https://leasehold.example.com",
+ *   key: process.env["LEASEHOLD_KEY"] ?? "",
+ *   cell: "7",
+ * });
+ * const lease = await client.leases.begin({
+ *   creates: [
+ *     {
+ *       bucket: { type: "USERNAMES", value: "ada" },
+ *       subject: { type: "USER", id: "1" },
+ *       source: { type: "RAILS_TABLE_USERS", id: "1" },
+ *     },
+ *   ],
+ * });
+ * // Save the rows, with `lease.uuid` beside them, in one local transaction. Then:
+ * await client.leases.commit(lease.uuid);
+ * ```
  */
 export function createClient(options: ClientOptions): Client {
   check(options);

@@ -272,6 +272,23 @@ export function valueOf<T>(answer: Answer<T>, leaseUuid?: string): T {
   throw errorOf(answer, leaseUuid);
 }
 
-/** Whether an error is this package's, also when another copy of the package made it. */
+/**
+ * Tells whether an error is this package's, also when another copy of the package made it. `instanceof` is false
+ * for errors of another copy; after this guard, compare `error.code` or `error.name` instead.
+ *
+ * @example
+ * ```ts
+ * import { isLeaseholdError } from "leasehold/client";
+ *
+ * try {
+ *   await cell.transaction((tx) => tx.insert(users, { username: "ada" }));
+ * } catch (error) {
+ *   if (!isLeaseholdError(error)) throw error;
+ *   if (error.name === "AlreadyClaimedError") console.log("the name is taken");
+ *   else if (error.retryable) console.log(`try again in ${error.retryAfterMs ?? 1_000} ms`);
+ *   else throw error;
+ * }
+ * ```
+ */
 export const isLeaseholdError = (error: unknown): error is LeaseholdError =>
   error instanceof Error && BRAND in error;

@@ -17,7 +17,30 @@ import { Network } from "./network.ts";
 
 const COORDINATOR_URL = "https://leasehold.test";
 
-/** Starts a coordinator that nobody else can reach and that forgets everything in the end. Each is a world of its own. */
+/**
+ * Starts a coordinator in this process. Only its own `fetch` reaches it. Its databases are in memory, and
+ * coordinators share nothing with each other.
+ *
+ * @param options - By default two cells, "1" and "2", and four shards.
+ * @throws {TypeError} When an option is unknown or malformed.
+ *
+ * @example
+ * ```ts
+ * import { createClient } from "leasehold/client";
+ * import { startTestCoordinator } from "leasehold/testing";
+ *
+ * const coordinator = await startTestCoordinator({ cells: ["1", "2"] });
+ * const client = createClient({
+ *   url: coordinator.url,
+ *   fetch: coordinator.fetch,
+ *   key: coordinator.keys.cell("1"),
+ *   cell: "1",
+ * });
+ * coordinator.faults.next({ kind: "lose_answer" }, { operation: "begin" });
+ * await client.leases.begin({});
+ * await coordinator.close();
+ * ```
+ */
 export async function startTestCoordinator(options: TestCoordinatorOptions = {}): Promise<TestCoordinator> {
   const checked = optionsOf(options);
   const deployment = new MemoryDeployment(checked);

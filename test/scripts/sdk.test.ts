@@ -9,12 +9,13 @@ import { compileAgainstSdk } from "../../scripts/sdk/compile.ts";
 import { importSdk, installSdk, leaseWithSdk, linkPeers, packSdk } from "../../scripts/sdk/consumer.ts";
 import { entries, entriesOf, type Entry } from "../../scripts/sdk/entries.ts";
 import { buildJavascript } from "../../scripts/sdk/javascript.ts";
+import { allExamples, compileExamples, examplesOf, withoutExample } from "../../scripts/sdk/examples.ts";
 import { lintSdk, resolveSdk } from "../../scripts/sdk/lint.ts";
 import { changelogOf } from "../../scripts/sdk/documents.ts";
 import { buildTypes } from "../../scripts/sdk/types.ts";
 
 /** Of `leasehold/client` as a web page would load it. What makes it larger should be worth it. */
-const CLIENT_GZIPPED_BYTES = 8_960;
+const CLIENT_GZIPPED_BYTES = 9_216;
 const root = join(import.meta.dirname, "../..");
 
 const newFolder = (): string => mkdtempSync(join(tmpdir(), "leasehold-sdk-"));
@@ -119,9 +120,39 @@ describe("the package", () => {
     });
   });
 
+  test("compiles every example in the sources and the docs", () => {
+    linkPeers(root, project);
+    compileExamples(project, allExamples(root));
+  });
+
+  test("does not compile a broken example", () => {
+    linkPeers(root, project);
+    const text = '```ts\nimport { createClient } from "leasehold/client";\ncreateClient({ uri: 7 });\n```\n';
+    expect(() => compileExamples(project, examplesOf("docs/broken.md", text))).toThrow(
+      /docs_broken_md_2\.ts\(2,\d+\): error TS\d+: .*'uri'/,
+    );
+  });
+
   test("has a small client", async () => {
     const { gzippedBytes } = await clientSize(project);
     expect(gzippedBytes).toBeLessThan(CLIENT_GZIPPED_BYTES);
+  });
+});
+
+describe("examples", () => {
+  const examples = allExamples(root);
+
+  test.each(entries)("every function of leasehold/$name has one", async (entry) => {
+    const values = (await import(join(root, entry.source))) as Record<string, unknown>;
+    expect(withoutExample(values, entry, examples)).toEqual([]);
+  });
+
+  test("a function without one is found", () => {
+    const [entry] = entries;
+    if (entry === undefined) throw new Error("there is no entry");
+    expect(withoutExample({ createClient: () => {}, LeaseholdError: Error }, entry, [])).toEqual([
+      "createClient",
+    ]);
   });
 });
 

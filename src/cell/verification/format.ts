@@ -18,7 +18,16 @@ const HEADLINES: Record<VerificationStatus, string> = {
 const count = (number: number, one: string, many = `${one}s`): string =>
   `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
 
-/** A report for a person to read. For a machine, the report itself is JSON. */
+/**
+ * Formats a report for a person to read. Programs use the report itself, which is JSON.
+ *
+ * @example
+ * ```ts
+ * import { formatReport } from "leasehold/cell";
+ *
+ * console.log(formatReport(await cell.verify())); // a dry run: changes nothing
+ * ```
+ */
 export function formatReport(report: VerificationReport): string {
   const { status, applied, cell, counts, tables, items, itemsLeftOut, durationMs, question, next, resumed } =
     report;
