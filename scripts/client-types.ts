@@ -1,4 +1,7 @@
-/** Writes `src/client/api-types.ts`, the client's types and routes, from the contract; with `--check` it only tells whether the file is up to date. */
+/**
+ * Writes `src/client/api-types.ts`, the client's types and routes, from the contract. With `--check`, only
+ * checks that the file is up to date.
+ */
 import { readFile, writeFile } from "node:fs/promises";
 import { clientTypesOf } from "../src/http/client-types.ts";
 
@@ -9,7 +12,7 @@ async function main(): Promise<void> {
   if (!process.argv.includes("--check")) return writeFile(file, made);
   if ((await readFile(file, "utf8").catch(() => "")) === made) return;
   process.stderr.write(
-    "src/client/api-types.ts is not what the contract in src/http says: run `npm run generate:client` and commit the result.\n",
+    "src/client/api-types.ts differs from the contract in src/http: run `npm run generate:client` and commit it.\n",
   );
   process.exitCode = 1;
 }

@@ -7,7 +7,10 @@ import { manifestOf, type RepositoryManifest } from "./manifest.ts";
 import { changelogOf, licensesOf } from "./documents.ts";
 import { buildTypes } from "./types.ts";
 
-/** Makes the package in `folder`, which then has nothing else. Throws, with a line for each, when it would hold what it must not. */
+/**
+ * Builds the package in `folder`, and deletes everything else there. Throws when the package would contain
+ * something that its entries must not have, with one line for each.
+ */
 export async function buildSdk(root: string, entries: readonly Entry[], folder: string): Promise<void> {
   const missing = entries.filter(({ source }) => !existsSync(join(root, source)));
   if (missing.length > 0)

@@ -9,7 +9,10 @@ interface CompilerSetup {
   fits: (entry: Entry) => boolean;
 }
 
-/** Where a user's compiler may stand: each way to find modules, and without Node's types. Those of drizzle need them. */
+/**
+ * The compiler setups of users: each module resolution, and one without Node's types (drizzle's types need
+ * them).
+ */
 const compilerSetups: readonly CompilerSetup[] = [
   {
     name: "node16",
@@ -29,8 +32,8 @@ const compilerSetups: readonly CompilerSetup[] = [
 ];
 
 /**
- * Compiles what the package's README shows, and an import of every entry, in each surrounding and with all checks. Throws what the compiler
- * says.
+ * Compiles the sample of the package's README, and an import of every entry, in each setup and with all
+ * checks. Throws what the compiler reports.
  */
 export function compileAgainstSdk(project: string, entries: readonly Entry[]): void {
   const readme = readFileSync(join(project, "node_modules/leasehold/README.md"), "utf8");
@@ -59,7 +62,7 @@ export function compileAgainstSdk(project: string, entries: readonly Entry[]): v
   }
 }
 
-/** What a peer's own types have wrong is not ours. */
+/** Ignores errors in the types of peers. */
 function compile(folder: string): void {
   try {
     runTsc(folder);

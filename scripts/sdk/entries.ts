@@ -1,7 +1,7 @@
-/** What users of the package import, and what each of these may bring along. The build checks both. */
+/** The entries that users import, and what each may bring along. The build checks both. */
 import manifest from "../../package.json" with { type: "json" };
 
-/** The user's own copies are used, of those entries that need them. */
+/** Packages that users install themselves, for the entries that need them. */
 export const peers = {
   "@electric-sql/pglite": "^0.5.0",
   "drizzle-orm": "^0.45.2",
@@ -13,15 +13,17 @@ export const peers = {
 type Peer = keyof typeof peers;
 
 export interface Entry {
-  /** Behind `leasehold/`. */
+  /** The import path without `leasehold/`. */
   name: string;
-  /** From the root of the repository. */
+  /** The path from the root of the repository. */
   source: string;
-  /** Imported by it, and by its types. */
+  /** Peers that its code and its types import. */
   peers: readonly Peer[];
-  /** npm packages with code in its JavaScript. */
+  /** The npm packages whose code may be in its JavaScript. */
   bundles: readonly string[];
-  /** `any`: wherever there are `fetch` and what Node 20 has of the language. `node`: Node's own modules too. */
+  /**
+   * `any`: every platform with `fetch` and the language features of Node 20. `node`: Node, with its modules.
+   */
   runsOn: "any" | "node";
 }
 
@@ -50,13 +52,13 @@ export function entriesOf(exports: Readonly<Record<string, string>>): readonly E
 
 export const entries = entriesOf(manifest.exports);
 
-/** Of what an import names, such as `drizzle-orm` of `drizzle-orm/pg-core`. */
+/** The package that a specifier names, such as `drizzle-orm` for `drizzle-orm/pg-core`. */
 export const packageOf = (specifier: string): string =>
   specifier.split("/", specifier.startsWith("@") ? 2 : 1).join("/");
 
-/** Where the package has an entry's JavaScript. */
+/** The path of an entry's JavaScript in the package. */
 export const javascriptOf = ({ name }: Entry): string => `js/${name}.js`;
 
-/** And its types, which keep the folders of the sources. */
+/** The path of an entry's types in the package. They keep the folders of the sources. */
 export const typesOf = ({ source }: Entry): string =>
   `types/${source.replace(/^src\//, "").replace(/\.ts$/, ".d.ts")}`;

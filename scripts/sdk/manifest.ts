@@ -1,6 +1,6 @@
 import { javascriptOf, peers, typesOf, type Entry } from "./entries.ts";
 
-/** What the package takes from the repository's own `package.json`. */
+/** The fields that the package takes from the repository's `package.json`. */
 export interface RepositoryManifest {
   name: string;
   version: string;

@@ -1,15 +1,17 @@
-/** What ends a try early: its time, or one of its owners. */
+/** Aborts an attempt early: when its time is up, or when one of its owners aborts. */
 export interface AttemptAbort {
   signal: AbortSignal;
-  /** Undefined while it goes on. */
+  /** Undefined while the attempt goes on. */
   why(): "timeout" | "cancelled" | undefined;
-  /** As `work`, or rejects when it is cut off: for what does not heed a signal. Keeps nothing of what came in time. */
+  /**
+   * Resolves as `work` does, or rejects on abort. For work that takes no signal. Leaves no listener behind.
+   */
   race<T>(work: Promise<T>): Promise<T>;
-  /** Lets the time run again from its beginning. */
+  /** Starts the timer again with the full time. */
   restartTimer(): void;
-  /** Stops the time: the try waits for its caller. */
+  /** Stops the timer while the attempt waits for its caller. */
   stopTimer(): void;
-  /** To be called when the try has ended: signals of long-lived owners would otherwise collect listeners. */
+  /** Call it when the attempt has ended. Otherwise the signals of long-lived owners collect listeners. */
   release(): void;
 }
 
@@ -57,7 +59,7 @@ export function abortAfter(timeoutMs: number, owners: readonly (AbortSignal | un
   };
 }
 
-/** A timer cannot run longer, and one that is told to runs out at once. */
+/** The longest delay of a timer. With a longer one, it would fire at once. */
 export const MAX_TIMER_MS = 2_147_483_647;
 
 /** Resolves after `ms`, or as soon as one of `owners` aborts. */

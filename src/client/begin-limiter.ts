@@ -3,9 +3,14 @@ import { Breaker, type BeginResult, type BreakerOptions } from "./breaker.ts";
 import { callHook, type Hooks } from "./hooks.ts";
 
 export interface BeginLimit {
-  /** Begins under way at a time: 300 by default, as many as the coordinator takes of a cell. */
+  /**
+   * The most begins under way at a time: 300 by default, which is also the coordinator's limit for a cell.
+   */
   max?: number | undefined;
-  /** `"refuse"` (the default) fails those beyond at once; `"warn"` lets them pass and tells `hooks.onTooManyBegins`. */
+  /**
+   * What happens to begins above `max`: `"refuse"` (the default) fails them at once, `"warn"` sends them and
+   * calls `hooks.onTooManyBegins`.
+   */
   onFull?: "refuse" | "warn" | undefined;
 }
 
@@ -13,8 +18,9 @@ const MAX_BEGINS = 300;
 const RETRY_AFTER_MS = 1_000;
 
 /**
- * Every begin passes here, and nothing else does: a begin may hold a database transaction open, so its number is limited, and it is pointless
- * while the coordinator does not answer. Commits and rollbacks free what begins took, and are never held back (rule C6).
+ * Limits begins. A begin may hold a database transaction open, so their number is limited, and they fail at
+ * once while the coordinator does not answer. Commits and rollbacks never come here: they release what begins
+ * took (C6).
  */
 export class BeginLimiter {
   readonly #max: number;
@@ -43,7 +49,7 @@ export class BeginLimiter {
     const entered = this.#breaker?.enter() ?? { isProbe: false };
     if ("waitMs" in entered) return circuitOpen(entered.waitMs);
     this.#underWay += 1;
-    // What throws says nothing about the coordinator either: it was never asked.
+    // If `begin` throws, the coordinator was never asked.
     let result: BeginResult = "cancelled";
     try {
       const answer = await begin();
@@ -68,14 +74,13 @@ const tooManyBegins = (max: number): Refused => ({
   status: 0,
   code: "RESOURCE_EXHAUSTED",
   reason: "TOO_MANY_BEGINS_HERE",
-  detail: `this process has ${max} begins under way, which is its limit`,
+  detail: `this process has ${max} begins under way, which is its limit (\`begins.max\`)`,
   conflicts: [],
   retryable: true,
   retryAfterMs: RETRY_AFTER_MS,
   outcomeKnown: true,
 });
 
-/** Nothing was sent. */
 const circuitOpen = (retryAfterMs: number): Unknown =>
   unknown(
     "the coordinator did not answer the last begins, so this one was not sent (the circuit breaker is open)",

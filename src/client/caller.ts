@@ -12,10 +12,10 @@ export interface Input<Id extends OperationId> extends CallOptions {
   body?: Operations[Id]["body"];
 }
 
-/** Sending them again does again what they do: a cell that exists, a second key. */
+/** A repeated `addCell` fails because the cell exists, and a repeated `mintKey` makes a second key. */
 const NOT_REPEATABLE: ReadonlySet<OperationId> = new Set(["addCell", "mintKey"]);
 
-/** Every operation of the API, by its id in the contract. */
+/** Calls the operations of the API by their ids in the contract. */
 export class Caller {
   readonly connection: Connection;
 
@@ -31,7 +31,7 @@ export class Caller {
     return "kind" in call ? call : this.connection.call(call);
   }
 
-  /** What to send; or a refusal, when a parameter cannot be a part of the URL. */
+  /** What to send, or a refusal when a parameter cannot be a part of the URL. */
   callFor<Id extends OperationId>(
     operation: Id,
     { params = {}, query = {}, body, ...options }: Input<Id> = {},
@@ -39,7 +39,7 @@ export class Caller {
     const { method, path, shape } = operations[operation];
     const unfit = Object.entries(params).find(([, value]) => !isSegment(value));
     if (unfit !== undefined)
-      return invalid(unfit[0], "cannot be a part of a URL: it is empty, made of dots, or ill-formed");
+      return invalid(unfit[0], "is a part of the URL: it must not be empty, made of dots, or ill-formed");
     const isRepeatable = !NOT_REPEATABLE.has(operation);
     const json = body === undefined ? undefined : JSON.stringify(body);
     return {
@@ -61,7 +61,7 @@ const fillPath = (path: string, params: Readonly<Record<string, string>>): strin
 const isSegment = (value: string): boolean =>
   value !== "" && value !== "." && value !== ".." && value.isWellFormed();
 
-/** A refusal by this client: nothing was sent. */
+/** A refusal by this client. Nothing was sent. */
 const invalid = (field: string, detail: string): Refused => ({
   kind: "refused",
   status: 0,
@@ -83,7 +83,7 @@ export function requireCell(cell: string | undefined): string {
   return cell;
 }
 
-/** Empty: from the beginning. */
+/** Parameters for which "" means "from the beginning", as if they were left out. */
 const BEGINNINGS: ReadonlySet<string> = new Set(["page_token", "source_id_gt"]);
 
 function queryOf(query: Readonly<Record<string, QueryValue>>): string {

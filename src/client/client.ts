@@ -10,14 +10,14 @@ import { VerificationSlots } from "./verification-slots.ts";
 import type { Limit, Operations } from "./api-types.ts";
 
 export interface ClientOptions extends ConnectionOptions {
-  /** The cell that leases and record listings are about: a cell's own, with its key. */
+  /** The cell of leases and record listings. A cell gives its own id, and its own key. */
   cell?: string | undefined;
   begins?: BeginLimit | undefined;
-  /** False: none. */
+  /** False turns the circuit breaker off. */
   breaker?: BreakerOptions | false | undefined;
 }
 
-/** The coordinator's API. Safe to share; make one for a process. */
+/** A client of the coordinator's API. It is safe to share: make one per process. */
 export class Client {
   readonly cell: string | undefined;
   readonly leases: Leases;
@@ -39,22 +39,25 @@ export class Client {
     this.keys = new Keys(caller);
   }
 
-  /** The same, about another cell: for operators. Shares the connection, the limit on begins and the circuit breaker. */
+  /**
+   * Returns a client for another cell, for operators. It shares the connection, the limit on begins and the
+   * circuit breaker.
+   */
   forCell(cell: string): Client {
     return new Client(this.#caller, this.#beginLimiter, cell);
   }
 
-  /** Every limit of the deployment. */
+  /** Lists every limit of the deployment. */
   async limits(options: CallOptions = {}): Promise<readonly Limit[]> {
     return valueOf(await this.#caller.call("listLimits", options)).limits;
   }
 
-  /** Whether the coordinator is alive. Asks nobody behind it. */
+  /** Asks whether the coordinator's Worker is alive. It checks nothing behind the Worker. */
   async health(options: CallOptions = {}): Promise<Operations["getHealth"]["answer"]> {
     return valueOf(await this.#caller.call("getHealth", options));
   }
 
-  /** Whether all of its parts answer. Throws `UnavailableError` when one does not. */
+  /** Asks whether all parts of the coordinator answer. Throws `UnavailableError` when one does not. */
   async readiness(options: CallOptions = {}): Promise<Operations["getReadiness"]["answer"]> {
     return valueOf(await this.#caller.call("getReadiness", options));
   }

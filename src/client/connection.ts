@@ -6,7 +6,7 @@ import type { OperationId } from "./operation.ts";
 import { readProblem } from "./problem.ts";
 import { checkShape, type Shape } from "./shape.ts";
 
-/** The part of the standard `fetch` that is needed. */
+/** The part of the standard `fetch` that the client needs. */
 export type Fetch = (
   url: string,
   init: {
@@ -22,34 +22,45 @@ export interface FetchResponse {
   status: number;
   headers: { get(name: string): string | null };
   text(): Promise<string>;
-  /** Needed by exports only, which are read as they come. */
+  /** Only exports need it. They read the answer as a stream. */
   body?: Body | null | undefined;
 }
 
 export interface ConnectionOptions {
-  /** Of the coordinator, without a path. */
+  /** The coordinator's URL, without a path. */
   url: string;
-  /** Or a function that is asked before every try, so that a key can be replaced while the process runs. */
+  /**
+   * The key, or a function that returns it. The client calls the function before every attempt, so a running
+   * process can change its key.
+   */
   key: string | (() => string | Promise<string>);
-  /** The platform's own by default. */
+  /** The platform's `fetch` by default. */
   fetch?: Fetch | undefined;
-  /** For a call with all its tries: 10 s by default. */
+  /** The time for a call with all its attempts: 10,000 ms by default. */
   deadlineMs?: number | undefined;
-  /** For one try. 6 s by default, longer than the coordinator's own deadline for a begin (5 s), so that its answer is preferred over a guess. */
+  /**
+   * The time for one attempt: 6,000 ms by default. That is longer than the coordinator's own deadline for a
+   * begin (5 s), so the client gets its answer instead of a timeout.
+   */
   attemptMs?: number | undefined;
-  /** After the first try, where the outcome stays safe: 4 by default. */
+  /**
+   * The most retries after the first attempt: 4 by default. Only calls that are safe to repeat are retried.
+   */
   retries?: number | undefined;
-  /** The longest pause before the second try: 100 ms by default. It doubles with each further one, up to 2 s, and is drawn at random up to that (full jitter). */
+  /**
+   * The longest backoff before the first retry: 100 ms by default. It doubles with each retry, up to 2 s. The
+   * actual backoff is random, up to this value (full jitter).
+   */
   backoffMs?: number | undefined;
-  /** Ends every call at once. */
+  /** Cancels every call of the client at once. */
   signal?: AbortSignal | undefined;
-  /** Sent with every request, such as a `traceparent`. */
+  /** Returns headers for every request, such as a `traceparent`. */
   headers?: (() => Record<string, string>) | undefined;
   hooks?: Hooks | undefined;
 }
 
 export interface CallOptions {
-  /** For the call with all its tries, instead of the client's. */
+  /** The time for the call with all its attempts, instead of the client's `deadlineMs`. */
   deadlineMs?: number | undefined;
   signal?: AbortSignal | undefined;
 }
@@ -59,15 +70,18 @@ export interface Call extends CallOptions {
   method: string;
   /** With the query, percent-encoded. */
   path: string;
-  /** JSON that was made once: what the caller does to its objects meanwhile must not make another batch of a repeated begin. */
+  /**
+   * JSON that was written once. If the caller changes its objects meanwhile, a repeated begin still has the
+   * same batch.
+   */
   body?: string | undefined;
-  /** An answer that is not of it is an unknown outcome, never an empty one. */
+  /** An answer of another shape is an unknown outcome. */
   shape: Shape;
-  /** A call that does its work again when it is sent again is never repeated. */
+  /** False for calls that would do their work twice. */
   isRepeatable: boolean;
 }
 
-/** What a line of an answer is: something to give, the end, or (undefined) nothing that the caller needs to see. */
+/** The meaning of a line: an item, the end, or undefined when the caller does not need it. */
 export type LineResult<Item, End> = { item: Item } | { end: Answer<End> } | undefined;
 
 /** A request that is under way. */
@@ -75,15 +89,15 @@ interface Attempt {
   abort: AttemptAbort;
   startedMs: number;
   isSent: boolean;
-  /** 0: none yet. */
+  /** 0 while there is no answer. */
   status: number;
 }
 
 const MAX_BACKOFF_MS = 2_000;
-/** A try that is cut off at once would only add load. */
+/** With less time left, an attempt would only add load. */
 const MIN_ATTEMPT_MS = 20;
 
-/** Calls the coordinator, and calls again while the outcome is unknown and time is left. */
+/** Calls the coordinator, and retries while the outcome is unknown and time is left. */
 export class Connection {
   readonly #url: string;
   readonly #options: ConnectionOptions;
@@ -92,7 +106,7 @@ export class Connection {
   constructor(options: ConnectionOptions) {
     this.#url = options.url.replace(/\/+$/, "");
     this.#options = options;
-    // Wrapped, because the platform's fetch must not be called as a method of something else.
+    // The platform's `fetch` must not be called as a method of another object.
     this.#fetch = options.fetch ?? ((url, init) => fetch(url, init));
   }
 
@@ -106,14 +120,15 @@ export class Connection {
       if (answer.kind === "ok") return answer;
       isUncertain ||= answer.kind === "unknown" && !answer.outcomeKnown;
       const stopped = await this.retry(call, answer, attempt, end);
-      // An earlier try may still be on its way, and be carried out after this answer.
+      // The coordinator may still carry out an earlier attempt after this answer.
       if (stopped !== undefined) return isUncertain ? { ...stopped, outcomeKnown: false } : stopped;
     }
   }
 
   /**
-   * One try at an answer that comes line by line: gives the items that `take` finds, and ends with what came of it. Every line has `attemptMs` to
-   * come. How long the caller takes over one is up to the caller, and one that leaves ends the request.
+   * Makes one attempt at an answer that comes line by line: yields the items that `read` finds, and returns
+   * the outcome. Each line must arrive within `attemptMs`. The time that the caller takes for an item does
+   * not count. If the caller leaves the loop, the request ends.
    */
   async *lines<Item, End>(
     call: Call,
@@ -123,7 +138,7 @@ export class Connection {
     const { attemptMs = 6_000 } = this.#options;
     const current = this.#begin(call, attempt, attemptMs);
     const { abort } = current;
-    let answer: Answer<End> = this.#cancelled(call, "its reader has left", false);
+    let answer: Answer<End> = this.#cancelled(call, "the caller left the loop", false);
     try {
       const response = await this.#send(call, current);
       if (!isSuccess(response))
@@ -134,7 +149,7 @@ export class Connection {
         if ("end" in result) return (answer = result.end);
         yield result.item;
       }
-      return (answer = unknown(`${call.operation}: the answer was broken off`, { status: response.status }));
+      return (answer = unknown(`${call.operation}: the answer ended early`, { status: response.status }));
     } catch (error) {
       return (answer = this.#failed(call, current, error));
     } finally {
@@ -142,7 +157,9 @@ export class Connection {
     }
   }
 
-  /** Waits before another try. Undefined: it is time for it; else what to end with, because there is to be none. */
+  /**
+   * Waits for the next attempt. Returns undefined when it may start, or the final outcome when there is none.
+   */
   async retry(
     call: Call,
     answer: Refused | Unknown,
@@ -158,18 +175,22 @@ export class Connection {
       why: describeFailure(answer),
     });
     await pause(waitMs, [this.#options.signal, call.signal]);
-    return this.#isCancelled(call) ? this.#cancelled(call, "cancelled between two tries", true) : undefined;
+    return this.#isCancelled(call)
+      ? this.#cancelled(call, "cancelled between two attempts", true)
+      : undefined;
   }
 
-  /** Undefined: no further try. */
+  /** The backoff, or undefined for no further attempt. */
   #waitMs(call: Call, answer: Refused | Unknown, attempt: number): number | undefined {
     const { retries = 4, backoffMs = 100 } = this.#options;
     if (!call.isRepeatable || attempt > retries || this.#isCancelled(call)) return undefined;
-    // Of the refusals only a limit passes by itself. That other leases hold a name is for the caller to hear, who may want another name.
+    // Of the refusals, only a limit passes by itself. When other leases hold a name, the caller decides: it
+    // may want another name.
     if (answer.kind === "refused" && (answer.code !== "RESOURCE_EXHAUSTED" || !answer.retryable))
       return undefined;
     const longest = Math.min(MAX_BACKOFF_MS, backoffMs * 2 ** (attempt - 1));
-    // On top of what the coordinator asks for, so that those who were told the same do not come back together.
+    // Random, on top of the coordinator's `Retry-After`, so that clients with the same advice do not return
+    // at once.
     return (answer.retryAfterMs ?? 0) + Math.random() * longest;
   }
 
@@ -253,15 +274,15 @@ export class Connection {
   #failed({ operation }: Call, { abort, isSent }: Attempt, error: unknown): Unknown {
     const why = abort.why() ?? "unavailable";
     const reason: unknown = abort.why() === undefined ? error : abort.signal.reason;
-    // Not the path: it may hold a name, and this goes into logs.
+    // The path may hold a name, so it must not get into logs.
     return unknown(`${operation}: ${describe(reason)}`, { why, cause: reason, outcomeKnown: !isSent });
   }
 
   async #headers(hasBody: boolean): Promise<Record<string, string>> {
     const { key, headers } = this.#options;
     const given = typeof key === "string" ? key : await key();
-    // An error of the platform's would quote it.
-    if (!isKey(given)) throw new TypeError("the key is not one line of visible ASCII");
+    // The platform's own error would quote the key.
+    if (!isKey(given)) throw new TypeError("`key` must be one line of visible ASCII");
     const more = Object.entries(headers?.() ?? {}).map(([name, value]) => [name.toLowerCase(), value]);
     return {
       ...(Object.fromEntries(more) as Record<string, string>),
@@ -277,7 +298,7 @@ const isSuccess = ({ status }: FetchResponse): boolean => status >= 200 && statu
 export const isKey = (given: unknown): given is string =>
   typeof given === "string" && /^[\x21-\x7e]+$/.test(given);
 
-/** The cause says what `fetch failed` leaves out. */
+/** The message with its cause, because `fetch failed` alone does not name one. */
 function describe(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const cause = error.cause instanceof Error && error.cause.message !== "" ? ` (${error.cause.message})` : "";

@@ -67,7 +67,10 @@ export interface LeaseholdErrorDetails {
   cause?: unknown;
 }
 
-/** Everything that can go wrong with a call. `instanceof` one of its subclasses, or `code`, tells what. */
+/**
+ * The base of all errors of the package. Its subclasses and `code` tell what went wrong. See
+ * `isLeaseholdError`.
+ */
 export class LeaseholdError extends Error {
   static {
     // Not a declared member: it would make the types of two copies incompatible.
@@ -77,25 +80,25 @@ export class LeaseholdError extends Error {
   // A literal, because minifiers rename classes.
   override readonly name: LeaseholdErrorName = "LeaseholdError";
   readonly code: LeaseholdErrorCode;
-  /** Finer than the code, where a caller may act on it, such as `LEASE_COMMITTED`. */
+  /** More detail than `code`, where a caller may act on it, such as `LEASE_COMMITTED`. */
   readonly reason: string | undefined;
-  /** Of the HTTP answer, if there was one. */
+  /** The status of the HTTP answer, if there was one. */
   readonly status: number | undefined;
-  /** What is wrong in the request, such as `creates[3].bucket.value`. */
+  /** The wrong part of the request, such as `creates[3].bucket.value`. */
   readonly field: string | undefined;
-  /** Whether the same call may succeed later, unchanged. */
+  /** Whether the same call, unchanged, may succeed later. */
   readonly retryable: boolean;
   readonly retryAfterMs: number | undefined;
-  /** Every op of a batch that stands in the way, not just the first. */
+  /** Every op of the batch that is in the way, not just the first. */
   readonly conflicts: readonly Conflict[];
-  /** Finds the request in the coordinator's log. */
+  /** The id of the request in the coordinator's log. */
   readonly requestId: string | undefined;
   /**
-   * Whether it is certain that the call was not carried out, and will not be. After a begin with `outcomeKnown: false` roll its `leaseUuid` back:
-   * that closes it, whatever became of it (rule C7).
+   * True when it is certain that the call was not carried out and will not be. After a begin with
+   * `outcomeKnown: false`, roll its `leaseUuid` back: that closes the lease in every case (C7).
    */
   readonly outcomeKnown: boolean;
-  /** Of the lease that the call was about. */
+  /** The lease that the call was about. */
   readonly leaseUuid: string | undefined;
 
   constructor(message: string, details: LeaseholdErrorDetails) {
@@ -113,52 +116,55 @@ export class LeaseholdError extends Error {
   }
 }
 
-/** A request, or an option, that is not well-formed. `field` names the part. */
+/** The request, or an option, is malformed. `field` names the part. */
 export class InvalidArgumentError extends LeaseholdError {
   override readonly name: LeaseholdErrorName = "InvalidArgumentError";
 }
 
-/** No key, or one that is not valid, has expired or was revoked. */
+/** There is no key, or it is invalid, expired or revoked. */
 export class UnauthenticatedError extends LeaseholdError {
   override readonly name: LeaseholdErrorName = "UnauthenticatedError";
 }
 
-/** The key's role or cell does not fit. */
+/** The key has the wrong role or cell. */
 export class PermissionDeniedError extends LeaseholdError {
   override readonly name: LeaseholdErrorName = "PermissionDeniedError";
 }
 
-/** No such lease, record or route. */
+/** There is no such lease, record or route. */
 export class NotFoundError extends LeaseholdError {
   override readonly name: LeaseholdErrorName = "NotFoundError";
 }
 
-/** A name to be taken has an owner. It stays taken until that owner gives it up. */
+/** A name to create has an owner. It stays claimed until the owner destroys the claim. */
 export class AlreadyClaimedError extends LeaseholdError {
   override readonly name: LeaseholdErrorName = "AlreadyClaimedError";
 }
 
-/** All that stands in the way are other leases. They pass: try again after `retryAfterMs`. */
+/** Only other leases are in the way. They end: try again after `retryAfterMs`. */
 export class ClaimLeasedError extends LeaseholdError {
   override readonly name: LeaseholdErrorName = "ClaimLeasedError";
 }
 
-/** Something must change before this can succeed; its subclasses tell what. */
+/** Something must change before the call can succeed. The subclasses tell what. */
 export class FailedPreconditionError extends LeaseholdError {
   override readonly name: LeaseholdErrorName = "FailedPreconditionError";
 }
 
-/** A name to be given up or replaced belongs to another cell. */
+/** A name to destroy or replace belongs to another cell. */
 export class NotOwnerError extends FailedPreconditionError {
   override readonly name: LeaseholdErrorName = "NotOwnerError";
 }
 
-/** A name to be given up or replaced has no claim, or one with another subject or source. */
+/** A name to destroy or replace has no claim, or a claim with another subject, source or epoch. */
 export class ClaimMismatchError extends FailedPreconditionError {
   override readonly name: LeaseholdErrorName = "ClaimMismatchError";
 }
 
-/** The lease was rolled back, which is final. After the local rows were saved this is an alarm: the names may have another owner. */
+/**
+ * The lease was rolled back, which is final. If the local rows are saved, this is an alarm: another cell may
+ * own their names.
+ */
 export class LeaseRolledBackError extends FailedPreconditionError {
   override readonly name: LeaseholdErrorName = "LeaseRolledBackError";
 }
@@ -173,27 +179,30 @@ export class LeaseIdReusedError extends FailedPreconditionError {
   override readonly name: LeaseholdErrorName = "LeaseIdReusedError";
 }
 
-/** An operator froze the cell: it cannot begin leases, but finish those it has. */
+/** An operator froze the cell. It can finish its leases, but cannot begin any. */
 export class CellFrozenError extends FailedPreconditionError {
   override readonly name: LeaseholdErrorName = "CellFrozenError";
 }
 
-/** A limit of the coordinator, or of this client (`reason: "TOO_MANY_BEGINS_HERE"`). */
+/** A limit of the coordinator was reached, or of this client (`reason: "TOO_MANY_BEGINS_HERE"`). */
 export class ResourceExhaustedError extends LeaseholdError {
   override readonly name: LeaseholdErrorName = "ResourceExhaustedError";
 }
 
-/** The coordinator cannot be reached, or failed; or this client's circuit breaker is open, and nothing was sent (`outcomeKnown`). */
+/**
+ * The coordinator was not reached, or failed. Or this client's circuit breaker is open: then `outcomeKnown`
+ * is true, because nothing was sent.
+ */
 export class UnavailableError extends LeaseholdError {
   override readonly name: LeaseholdErrorName = "UnavailableError";
 }
 
-/** No answer within the deadline. */
+/** There was no answer within the deadline. */
 export class TimeoutError extends LeaseholdError {
   override readonly name: LeaseholdErrorName = "TimeoutError";
 }
 
-/** The caller's `AbortSignal` ended the call; its reason is the `cause`. */
+/** An `AbortSignal` ended the call. Its reason is the `cause`. */
 export class CancelledError extends LeaseholdError {
   override readonly name: LeaseholdErrorName = "CancelledError";
 }
@@ -266,7 +275,7 @@ export function errorOf(answer: Refused | Unknown, leaseUuid?: string): Leasehol
   });
 }
 
-/** The value, or the error that says why there is none. */
+/** Returns the value, or throws the failure as an error. */
 export function valueOf<T>(answer: Answer<T>, leaseUuid?: string): T {
   if (answer.kind === "ok") return answer.value;
   throw errorOf(answer, leaseUuid);

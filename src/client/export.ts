@@ -8,13 +8,16 @@ import { operations, type ExportLine, type Record as ClaimRecord } from "./api-t
 type End = Extract<ExportLine, { end: unknown }>["end"];
 
 /**
- * Records as they come from the coordinator, each once and in order. What breaks is gone on with behind the last record that was given, with
- * the client's retries, which count anew whenever it gets ahead. Leaving the loop ends the request; another loop goes on where it was left.
+ * The records of a cell as a stream, each once and in order. When the stream breaks, the client continues
+ * behind the last record, and its retries count anew after each progress. Leaving the loop ends the request.
+ * Another loop continues where the first one stopped.
  */
 export class Export implements AsyncIterable<ClaimRecord> {
   readonly #connection: Connection;
   readonly #callFrom: (cursor: string) => Call;
-  /** Of source ids behind the cursor: they come again when the request is made again. */
+  /**
+   * Records with source ids behind the cursor that were given. They come again when the request is repeated.
+   */
   readonly #given = new Set<string>();
   #cursor: string;
   #asOf: string | undefined;
@@ -26,14 +29,18 @@ export class Export implements AsyncIterable<ClaimRecord> {
   }
 
   /**
-   * The last source id all of whose records were given, the one in hand included; "" before there is any. Kept once the record in hand is dealt
-   * with, it is the `sourceIdGt` with which another process goes on: the records of a source id that was left in the middle come again there.
+   * The last source id whose records were all given, including the record in hand; "" before the first. Save
+   * it after you have handled the record. Another process continues from it with `sourceIdGt`, and gets the
+   * records of an unfinished source id again.
    */
   get cursor(): string {
     return this.#cursor;
   }
 
-  /** When the first answer began, by the coordinator's clock. Later ones may be newer: what is exported is no snapshot. */
+  /**
+   * When the first answer began, by the coordinator's clock. Later answers may be newer: an export is no
+   * snapshot.
+   */
   get asOf(): string | undefined {
     return this.#asOf;
   }
@@ -55,7 +62,7 @@ export class Export implements AsyncIterable<ClaimRecord> {
     }
   }
 
-  /** Kinds of lines that are not known here are for newer clients. */
+  /** Ignores unknown kinds of lines, which are for newer clients. */
   #read(line: ExportLine): LineResult<ClaimRecord, End> {
     if ("record" in line) return this.#readRecord(line);
     if ("as_of" in line) this.#asOf ??= line.as_of;
@@ -76,8 +83,8 @@ export class Export implements AsyncIterable<ClaimRecord> {
 
 const LINE = { record: operations.listRecords.shape.records[0], cursor: "string" } as const;
 
-/** An answer that is to be gone on with, and has not moved, would go on like that for ever. */
+/** A request to continue from the same cursor would repeat without end, so it is a failure. */
 const failureOf = (answer: Answer<End>): Exclude<Answer<End>, { kind: "ok" }> =>
   answer.kind === "ok"
-    ? unknown("the export does not get ahead: it is to be continued from where it began")
+    ? unknown("the export makes no progress: the coordinator asks to continue from the same cursor")
     : answer;

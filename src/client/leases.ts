@@ -8,34 +8,40 @@ import { Pages } from "./pages.ts";
 import type { Batch, Lease, StaleLease } from "./api-types.ts";
 
 export interface BeginOptions extends CallOptions {
-  /** Of the lease. By default a new one (UUIDv7); give the same one to repeat a begin whose outcome is unknown. */
+  /**
+   * The id of the lease: a new UUIDv7 by default. Give the same id to repeat a begin whose outcome is
+   * unknown.
+   */
   uuid?: string | undefined;
 }
 
 export interface DecideOptions extends CallOptions {
-  /** Operators must give one; it is kept with the outcome. Cells must not. */
+  /** Required for operators, and refused for cells. It is stored with the decision. */
   reason?: string | undefined;
 }
 
 export interface ListLeasesOptions extends CallOptions {
-  /** Only leases granted at this moment or later. */
+  /** Lists only leases that were granted at this time or later. */
   createdAfter?: Date | undefined;
   pageSize?: number | undefined;
-  /** Where to go on: the `nextPageToken` of an earlier page of the same listing. */
+  /** The `nextPageToken` of an earlier page of the same listing. */
   pageToken?: string | undefined;
 }
 
 export interface ListStaleLeasesOptions extends CallOptions {
-  /** 600 by default. */
+  /** The least age in seconds: 600 by default. */
   olderThanS?: number | undefined;
   cell?: string | undefined;
   pageSize?: number | undefined;
   pageToken?: string | undefined;
 }
 
-/** Leases of one cell. Every call may be repeated, and is while its outcome is unknown and time is left. */
+/**
+ * The leases of one cell. Every call is safe to repeat. The client repeats it while its outcome is unknown
+ * and time is left.
+ */
 export class Leases {
-  /** @internal */
+  /** The same calls with their outcomes as values, for `leasehold/cell`. ¶ @internal */
   readonly answers: LeaseAnswers;
   readonly #caller: Caller;
   readonly #cell: string | undefined;
@@ -47,29 +53,36 @@ export class Leases {
   }
 
   /**
-   * Takes temporary locks on all names of the batch, or on none. Resolves with the lease, GRANTED; or COMMITTED, when this UUID was begun and
-   * committed before. After an error with `outcomeKnown: false` repeat it with the same UUID, or close it with `rollback`.
+   * Takes a temporary lock on all names of the batch, or on none. Resolves with the lease in the state
+   * GRANTED, or COMMITTED if this UUID was begun and committed before. After an error with `outcomeKnown:
+   * false`, repeat it with the same UUID, or close the lease with `rollback`.
    */
   async begin(batch: Batch, { uuid = uuidv7(), ...options }: BeginOptions = {}): Promise<Lease> {
     return valueOf(await this.answers.begin(uuid, batch, options), uuid);
   }
 
-  /** Makes the batch permanent. Never held back by the limit on begins or the circuit breaker. */
+  /** Makes the batch permanent. The limit on begins and the circuit breaker never delay it. */
   async commit(uuid: string, { reason, ...options }: DecideOptions = {}): Promise<Lease> {
     return valueOf(await this.answers.commit(uuid, options, reason), uuid);
   }
 
-  /** Releases every name of the batch, also when the outcome of its begin is unknown. Never held back either. */
+  /**
+   * Releases every name of the batch, also when the outcome of its begin is unknown. The limit on begins and
+   * the circuit breaker never delay it.
+   */
   async rollback(uuid: string, { reason, ...options }: DecideOptions = {}): Promise<Lease> {
     return valueOf(await this.answers.rollback(uuid, options, reason), uuid);
   }
 
-  /** The lease with its batch while it is granted, and its outcome for a day after it was decided. Throws `NotFoundError`. */
+  /**
+   * Reads a lease: with its batch while it is granted, and its decision for a day afterwards. Throws
+   * `NotFoundError`.
+   */
   async get(uuid: string, options: CallOptions = {}): Promise<Lease> {
     return valueOf(await this.answers.get(uuid, options), uuid);
   }
 
-  /** Those that are granted and not decided, oldest first, with counts instead of the batch. */
+  /** Lists granted leases, oldest first, with counts instead of the batch. */
   list({ createdAfter, pageSize, pageToken, ...options }: ListLeasesOptions = {}): Pages<Lease> {
     const params = { cell: this.#cellId() };
     const query = { page_size: pageSize, created_after: createdAfter?.toISOString() };
@@ -84,7 +97,7 @@ export class Leases {
     }, pageToken);
   }
 
-  /** Of all cells, or of one: granted for long, and not decided. For operators. */
+  /** Lists leases that were granted long ago and are not decided, of all cells or of one. For operators. */
   listStale({
     olderThanS,
     cell,

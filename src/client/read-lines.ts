@@ -1,6 +1,6 @@
 import type { AttemptAbort } from "./attempt-abort.ts";
 
-/** The part of a standard `ReadableStream` of bytes that is needed. */
+/** The part of a standard `ReadableStream` of bytes that the client needs. */
 export interface Body {
   getReader(): {
     read(): Promise<{ done: boolean; value?: Uint8Array | undefined }>;
@@ -9,15 +9,15 @@ export interface Body {
 }
 
 /**
- * The lines of a body, as they come. What has no line feed behind it is no line yet, and never becomes one when the body ends. The time runs
- * only while a line is waited for.
+ * Yields the lines of a body as they arrive. Ignores text after the last line feed, because the line is not
+ * complete. The timer runs only while it waits for a line.
  */
 export async function* readLines(
   body: Body | null | undefined,
   abort: AttemptAbort,
 ): AsyncGenerator<string, void, undefined> {
   const reader = body?.getReader();
-  if (reader === undefined) throw new TypeError("the answer has no `body` that could be read as a stream");
+  if (reader === undefined) throw new TypeError("the answer of `fetch` must have a `body` that is a stream");
   const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });
   let begun = "";
   try {
@@ -34,7 +34,7 @@ export async function* readLines(
       }
     }
   } finally {
-    // Nobody waits for what there is left, if there is anything; what fails now changes nothing.
+    // Whether the rest can be cancelled does not matter.
     reader.cancel().catch(() => {});
   }
 }

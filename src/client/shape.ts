@@ -1,4 +1,4 @@
-/** The least that an answer must hold: the kind of each field that is always there. */
+/** The least that an answer must hold: the kind of each field that is always present. */
 export type Shape =
   | "string"
   | "number"
@@ -7,7 +7,7 @@ export type Shape =
   | readonly [Shape]
   | { readonly [field: string]: Shape };
 
-/** Throws a `TypeError` that names the path where `json` is not as agreed. What it holds besides is fine. */
+/** Throws a `TypeError` that names the path where `json` differs from `shape`. Extra fields are allowed. */
 export function checkShape(json: unknown, shape: Shape, path = "the answer"): void {
   if (shape === "any") return;
   if (typeof shape === "string") {

@@ -8,10 +8,15 @@ interface Timer {
   keepsProcessAlive: boolean;
 }
 
-/** Rings of one `advance`, after which the rest of the time is skipped: a lease that stays open for a month is asked about every minute. */
+/**
+ * The most timers that one `advance` fires. It skips the rest: a lease that stays open for a month is
+ * inspected every minute.
+ */
 const MAX_TIMERS_PER_ADVANCE = 1_000;
 
-/** The time of this machine, and what `advance` has added to it. The timers are real ones, so that tests which only wait get there too. */
+/**
+ * The time of this machine, plus the time that `advance` has added. Timers are real, so tests may also wait.
+ */
 export class TestClock implements Clock {
   #aheadMs = 0;
   readonly #timers = new Set<Timer>();
@@ -24,7 +29,7 @@ export class TestClock implements Clock {
     return this.#start(delayMs, fire, true);
   }
 
-  /** As `after`, but no reason for the process to go on. */
+  /** As `after`, but the timer does not keep the process alive. */
   inBackground(delayMs: number, fire: () => void): () => void {
     return this.#start(delayMs, fire, false);
   }
@@ -33,7 +38,7 @@ export class TestClock implements Clock {
     return new Promise((resume) => void setImmediate(resume));
   }
 
-  /** Goes from one timer to the next, and has `untilIdle` wait for what each of them has set going. */
+  /** Fires the timers that are due, one by one, and calls `untilIdle` after each. */
   async advance(ms: number, untilIdle: () => Promise<void>): Promise<void> {
     const untilMs = this.now() + ms;
     for (let fired = 0; fired < MAX_TIMERS_PER_ADVANCE; fired += 1) {
@@ -47,7 +52,7 @@ export class TestClock implements Clock {
     await untilIdle();
   }
 
-  /** No timer fired any more. */
+  /** Cancels all timers. */
   stop(): void {
     for (const { handle } of this.#timers) clearTimeout(handle);
     this.#timers.clear();
@@ -69,7 +74,7 @@ export class TestClock implements Clock {
     return keepsProcessAlive ? handle : handle.unref();
   }
 
-  /** A timer may be early: Node knows none that are longer than `MAX_TIMEOUT_MS`. */
+  /** Starts the timer again when it fired early, because delays are at most `MAX_TIMEOUT_MS`. */
   #fire(timer: Timer): void {
     const leftMs = timer.dueMs - this.now();
     if (leftMs > CLOCK_TOLERANCE_MS) {
@@ -102,7 +107,7 @@ export class TestClock implements Clock {
   }
 }
 
-/** Node fired longer timers at once. */
+/** Node's longest delay. It fires longer timers at once. */
 const MAX_TIMEOUT_MS = 2 ** 31 - 1;
-/** By how much Node's timers and its clock may differ. */
+/** Node's timers and its clock may differ by this much. */
 const CLOCK_TOLERANCE_MS = 5;

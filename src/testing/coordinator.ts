@@ -83,7 +83,7 @@ async function register(deployment: MemoryDeployment, { operator }: TestKeys, ce
   if (!response.ok) throw new Error(`cell ${cell} could not be registered: ${await response.text()}`);
 }
 
-/** The Worker, its objects and its D1, in this process. */
+/** The Worker, its objects and its D1 database, in this process. */
 class MemoryDeployment {
   readonly secret = randomBytes(32).toString("hex");
   readonly clock = new TestClock();
@@ -93,7 +93,7 @@ class MemoryDeployment {
   readonly #shards: MemoryNamespace;
   readonly #directory: MemoryNamespace;
   #isClosed = false;
-  /** What an isolate caches hangs on this: another one is another isolate. */
+  /** Isolates keep their caches per `env`, so a new `env` is a new isolate. */
   env: Env;
 
   constructor(options: Options) {
@@ -113,7 +113,7 @@ class MemoryDeployment {
   async advance(ms: number): Promise<void> {
     this.#requireOpen();
     if (!(ms >= 0 && Number.isFinite(ms)))
-      throw new TypeError("time advances by a number of milliseconds from 0");
+      throw new TypeError("`ms` must be a number of milliseconds, 0 or more");
     await this.clock.advance(ms, () => this.#untilIdle());
   }
 
@@ -148,14 +148,14 @@ class MemoryDeployment {
       DIRECTORY: this.#directory,
       DB: this.#database,
     };
-    // Stand-ins that have what the Worker uses of the platform's interfaces, and nothing else of them.
+    // Stand-ins that have only those parts of the platform's interfaces that the Worker uses.
     const { variables, log } = this.#options;
     const env = { ...variables, LEASEHOLD_SIGNING_SECRET: this.secret, ...bindings } as unknown as Env;
     deploy(env, { clock: this.clock, log });
     return env;
   }
 
-  /** Until what has begun by itself has come to its end. */
+  /** Waits until the alarms that have started are done. */
   async #untilIdle(): Promise<void> {
     await this.clock.turn();
     for (const object of this.#objects()) await object.untilIdle();

@@ -10,13 +10,13 @@ type Dispatch = (request: Request) => Promise<Response>;
 
 type Writable<T> = { -readonly [Key in keyof T]: T[Key] };
 
-/** The way from a cell to the coordinator, as `fetch` has it, with what goes wrong on it. */
+/** The network between cells and the coordinator, as a `fetch` with faults. */
 export class Network {
   readonly #origin: string;
   readonly #dispatch: Dispatch;
   readonly #faults: FaultRegistry;
   readonly #clock: TestClock;
-  /** Ends the waiting of each call that is under way. */
+  /** Functions that reject the calls under way. */
   readonly #underWay = new Set<(reason: unknown) => void>();
   #isClosed = false;
 
@@ -50,7 +50,10 @@ export class Network {
     return response.body === null ? response : new Response(this.#wrapBody(response.body, signal), response);
   }
 
-  /** A body ends as its call does: when the caller gives up, or the network is cut. What nobody reads any more is not made any more. */
+  /**
+   * Ends a body when the caller aborts or the network closes. Reads from the coordinator only what the caller
+   * reads.
+   */
   #wrapBody(body: ReadableStream<Uint8Array>, signal: AbortSignal | undefined): ReadableStream<Uint8Array> {
     const reader = body.getReader();
     return new ReadableStream<Uint8Array>(
@@ -71,13 +74,16 @@ export class Network {
     );
   }
 
-  /** Nobody is answered any more. */
+  /** Rejects the calls under way, and all later ones. */
   close(): void {
     this.#isClosed = true;
     for (const end of this.#underWay) end(fetchFailed("the test coordinator was closed"));
   }
 
-  /** What comes of `work`, unless the caller gives up before, or the network is cut. What was begun goes on; `stop` says that nobody waits. */
+  /**
+   * Runs `work`, and rejects when the caller aborts or the network closes. `stop` then tells `work` that
+   * nobody waits for it; what it has begun still ends.
+   */
   #whileOpen<T>(signal: AbortSignal | undefined, work: (stop: AbortSignal) => Promise<T>): Promise<T> {
     const stopping = new AbortController();
     return new Promise<T>((resolve, reject) => {
@@ -125,7 +131,7 @@ export class Network {
     }
   }
 
-  /** Never ends for a caller who has given up: the request did not leave. */
+  /** Never resolves after the caller has aborted, because the request was not sent. */
   #pause(ms: number, stop: AbortSignal): Promise<void> {
     return new Promise((resume) => {
       const cancel = this.#clock.after(ms, resume);
@@ -134,12 +140,12 @@ export class Network {
   }
 }
 
-/** What `fetch` says of a connection that broke. The cause is for people who wonder. */
+/** The error of a `fetch` whose connection broke. The cause names the fault. */
 const fetchFailed = (cause: string): TypeError => new TypeError("fetch failed", { cause: new Error(cause) });
 
 const closedError = (): TypeError => fetchFailed("the test coordinator is closed");
 
-/** What the coordinator says when a ledger does not answer: src/http/handlers/leases.ts. */
+/** The advice of the coordinator when a ledger does not answer, as in src/http/handlers/leases.ts. */
 const advice: Partial<Record<Operation, string>> = {
   begin: ": the outcome is not known; repeat the call with the same lease id",
   commit: ": repeat the call; the first decision wins, and is final",

@@ -36,22 +36,22 @@ async function stale({ url, fetch, keys }: TestCoordinator): Promise<unknown> {
 describe("options", () => {
   test.each<[wrong: object, sentence: string]>([
     [{ cells: "1" }, "`cells` must be a list of ids"],
-    [{ cells: ["a"] }, '`cells` must be ids, as decimal strings above 0: "a" is none'],
+    [{ cells: ["a"] }, '`cells` must be ids, which are decimal strings above 0; "a" is not'],
     [{ cells: [1] }, "`cells` must be ids"],
     [{ cells: ["1", "1"] }, "`cells` must not have the same id twice"],
     [{ shards: 0 }, "`shards` must be a whole number from 1 to"],
     [{ shards: 1.5 }, "`shards` must be a whole number"],
-    [{ cell: ["1"] }, "startTestCoordinator knows no option `cell`"],
-    [{ variables: { LEASEHOLD_BATCH_OP: "1" } }, "there is no variable LEASEHOLD_BATCH_OP"],
-    [{ variables: { LEASEHOLD_BATCH_OPS: 1 } }, "the variable LEASEHOLD_BATCH_OPS must be a string"],
+    [{ cell: ["1"] }, "startTestCoordinator has no option `cell`"],
+    [{ variables: { LEASEHOLD_BATCH_OP: "1" } }, "`variables` must not have LEASEHOLD_BATCH_OP:"],
+    [{ variables: { LEASEHOLD_BATCH_OPS: 1 } }, "`variables.LEASEHOLD_BATCH_OPS` must be a string"],
     [
       { variables: { LEASEHOLD_BATCH_OPS: "0" } },
       "LEASEHOLD_BATCH_OPS must be a whole number of ops from 1 to 5000",
     ],
-    [{ variables: { LEASEHOLD_SHARDS: "8" } }, "given as `shards`"],
+    [{ variables: { LEASEHOLD_SHARDS: "8" } }, "give the number of shards as `shards`"],
     [
       { variables: { LEASEHOLD_SIGNING_SECRET: "x" } },
-      "there is no variable LEASEHOLD_SIGNING_SECRET, or it means nothing in a test",
+      "`variables` must not have LEASEHOLD_SIGNING_SECRET: it does not exist, or has no effect in tests",
     ],
   ])("%j are refused in a sentence", async (wrong, sentence) => {
     await expect(startTestCoordinator(wrong)).rejects.toThrow(sentence);
@@ -73,9 +73,7 @@ describe("options", () => {
   test("there are keys for the cells that were asked for, and for no others", async () => {
     const { keys } = await start({ cells: ["7"] });
     expect(keys.cell("7")).toMatch(/^lhk_/);
-    expect(() => keys.cell("1")).toThrow(
-      "cell 1 was not among the cells that the coordinator was started with: 7",
-    );
+    expect(() => keys.cell("1")).toThrow("cell 1 has no key: the coordinator was started with the cells 7");
   });
 
   test("two coordinators know nothing of each other", async () => {
@@ -169,7 +167,9 @@ describe("time", () => {
   test("is what the caller says: a number from 0", async () => {
     const coordinator = await start();
     for (const ms of [-1, Number.NaN, Infinity])
-      await expect(coordinator.advance(ms)).rejects.toThrow("a number of milliseconds from 0");
+      await expect(coordinator.advance(ms)).rejects.toThrow(
+        "`ms` must be a number of milliseconds, 0 or more",
+      );
     await coordinator.advance(0);
   });
 });

@@ -190,11 +190,11 @@ test("a delay is over when so much time has passed, or was made to", async () =>
 test("what can never strike is refused", () => {
   const { faults } = coordinator;
   expect(() => faults.next({ kind: "lose" } as unknown as Fault)).toThrow(
-    "there is no fault `lose`: lose_request, lose_answer",
+    "`kind` must not be `lose`; it must be one of lose_request, lose_answer",
   );
   const calls = { operation: "beginLease" } as unknown as CallFilter;
   expect(() => faults.always({ kind: "lose_answer" }, calls)).toThrow(
-    "there is no operation `beginLease`: begin, commit",
+    "`operation` must not be `beginLease`; it must be one of begin, commit",
   );
   for (const ms of [-1, Number.NaN, Infinity])
     expect(() => coordinator.faults.next({ kind: "delay", ms })).toThrow("`ms` of a delay");

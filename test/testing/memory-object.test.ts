@@ -99,7 +99,7 @@ test("an instance that ends takes its callers, timers and storage with it, and a
   await clock.turn();
   object.restart();
   await Promise.all(calls);
-  expect(() => lives[0]?.sql.all("SELECT 1")).toThrow("this instance was replaced");
+  expect(() => lives[0]?.sql.all("SELECT 1")).toThrow("the instance has ended");
   expect(await object.call("echo", 1)).toBe(1);
   expect(lives).toHaveLength(2);
 });
