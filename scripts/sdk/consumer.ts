@@ -52,7 +52,8 @@ const SMOKE = `
   import { startTestCoordinator } from "leasehold/testing";
 
   const coordinator = await startTestCoordinator();
-  const clientOf = (cell) => createClient({ url: coordinator.url, fetch: coordinator.fetch, key: coordinator.keys.cell(cell), cell });
+  const { url, fetch, keys } = coordinator;
+  const clientOf = (cell) => createClient({ url, fetch, key: keys.cell(cell), cell });
   const of = { subject: { type: "USER", id: 7 }, source: { type: "RAILS_TABLE_USERS", id: 7 } };
   const batch = { creates: [{ bucket: { type: "USERNAMES", value: "Grace" }, ...of }] };
   const { uuid } = await clientOf("1").leases.begin(batch);

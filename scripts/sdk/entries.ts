@@ -27,7 +27,7 @@ export interface Entry {
   runsOn: "any" | "node";
 }
 
-/** What each entry may bring along. The names and sources are in `exports` of the repository's package.json. */
+/** What each entry may bring along. Names and sources come from `exports` in package.json. */
 const rules: Readonly<Record<string, Pick<Entry, "peers" | "bundles" | "runsOn">>> = {
   client: { peers: [], bundles: ["uuid"], runsOn: "any" },
   cell: { peers: ["drizzle-orm"], bundles: ["@noble/hashes", "uuid"], runsOn: "any" },
@@ -37,7 +37,7 @@ const rules: Readonly<Record<string, Pick<Entry, "peers" | "bundles" | "runsOn">
   testing: { peers: [], bundles: ["@noble/hashes", "drizzle-orm", "hono", "uuid", "zod"], runsOn: "node" },
 };
 
-/** Joins package.json's `exports` with the rules. Throws when one of them lacks an entry that the other has. */
+/** Joins package.json's `exports` with the rules. Throws when an entry is only in one of them. */
 export function entriesOf(exports: Readonly<Record<string, string>>): readonly Entry[] {
   const sources = new Map(Object.entries(exports).map(([path, source]) => [path.replace("./", ""), source]));
   const withoutExport = Object.keys(rules).filter((name) => !sources.has(name));

@@ -8,7 +8,7 @@ export interface Example {
   where: string;
   /** The function that it documents, when it is the `@example` of one. */
   of: string | undefined;
-  /** The file name in the sample's first line, such as `// claims.ts`: other samples of the page import it. */
+  /** The file name in the sample's first line, such as `// claims.ts`. Other samples import it. */
   file: string | undefined;
   code: string;
 }
@@ -100,7 +100,7 @@ export function allExamples(root: string): Example[] {
   return [...sources, ...pages].flatMap((path) => examplesOf(path, readFileSync(join(root, path), "utf8")));
 }
 
-/** The exported functions of an entry that have no `@example`. `values` are the entry's exports at run time. */
+/** The exported functions of an entry that have no `@example`. `values` has the entry's exports. */
 export const withoutExample = (
   values: Readonly<Record<string, unknown>>,
   { source }: Entry,
@@ -111,7 +111,7 @@ export const withoutExample = (
     .filter(([name]) => !examples.some(({ of, where }) => of === name && where.startsWith(dirname(source))))
     .map(([name]) => name);
 
-/** Compiles the examples against the package that `project` has installed. Throws what the compiler reports. */
+/** Compiles examples against the package installed in `project`. Throws what the compiler reports. */
 export function compileExamples(project: string, examples: readonly Example[]): void {
   const folder = join(project, "examples");
   const files = examples.map(({ where, file, code }) => {

@@ -18,7 +18,7 @@ export function manifestOf(repository: RepositoryManifest, entries: readonly Ent
     name: repository.name,
     version: repository.version,
     description:
-      "Keeps names globally unique across independent cells: the client, the parts that run inside a cell, and a coordinator for tests.",
+      "Globally unique names for independent cells: the client, the cell's part, a coordinator for tests.",
     license: repository.license ?? "UNLICENSED",
     type: "module",
     sideEffects: false,

@@ -282,8 +282,8 @@ export function valueOf<T>(answer: Answer<T>, leaseUuid?: string): T {
 }
 
 /**
- * Tells whether an error is this package's, also when another copy of the package made it. `instanceof` is false
- * for errors of another copy; after this guard, compare `error.code` or `error.name` instead.
+ * Tells whether an error is this package's, also when another copy of the package made it. `instanceof` is
+ * false for errors of another copy. After this guard, compare `error.code` or `error.name` instead.
  *
  * @example
  * ```ts

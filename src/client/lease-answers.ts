@@ -7,8 +7,8 @@ import type { CallOptions } from "./connection.ts";
 type LeaseOperation = "beginLease" | "commitLease" | "rollbackLease" | "getLease";
 
 /**
- * The calls about one lease, with their outcomes as values. `Leases` throws the failures among them. The cell's
- * transactions work with the values, because they must not treat an unknown outcome as a refusal (M2).
+ * The calls about one lease, with their outcomes as values. `Leases` throws the failures among them. The
+ * transactions of a cell use the values: they must not treat an unknown outcome as a refusal (M2).
  */
 export class LeaseAnswers {
   readonly #caller: Caller;

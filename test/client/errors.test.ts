@@ -25,7 +25,7 @@ const classes: Record<ErrorCode, ErrorClass> = {
   DEADLINE_EXCEEDED: errors.TimeoutError,
 };
 
-it.each(Object.entries(classes))("%s is an error of its own class", async (code, Expected) => {
+it.each(Object.entries(classes))("%s has an error class", async (code, Expected) => {
   const { status } = errorCodes[code as ErrorCode];
   const error = await refusedWith(problem(status, code));
   expect(error.constructor).toBe(Expected);
@@ -57,7 +57,7 @@ const reasons: Record<Reason, readonly [ErrorCode, ErrorClass]> = {
 };
 
 it.each(Object.entries(reasons))(
-  "%s is an error of its own class, or of its code's",
+  "%s has its own error class, or the class of its code",
   async (reason, [code, Expected]) => {
     const error = await refusedWith(problem(errorCodes[code].status, code, { reason }));
     expect(error.constructor).toBe(Expected);
@@ -87,7 +87,7 @@ describe("conflicts", () => {
     expect(error.conflicts).toEqual([conflict(kind)]);
   });
 
-  it("of several kinds: another owner counts most", async () => {
+  it("of several kinds: not_owner takes precedence", async () => {
     const conflicts = ["absent", "leased", "not_owner"].map(conflict);
     expect(await refusedWith(problem(409, "FAILED_PRECONDITION", { conflicts }))).toBeInstanceOf(
       errors.NotOwnerError,
@@ -96,7 +96,7 @@ describe("conflicts", () => {
 });
 
 it.each(["NEVER_HEARD_OF", "constructor", "toString", "__proto__"])(
-  "knows a code or reason that it has never heard of for a refusal: %s",
+  "treats an unknown code or reason as a refusal: %s",
   async (name) => {
     expect((await refusedWith(problem(409, name))).constructor).toBe(LeaseholdError);
     const error = await refusedWith(problem(409, "ABORTED", { reason: name }));

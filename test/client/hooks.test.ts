@@ -12,7 +12,7 @@ function recordEvents(): { events: [string, object][]; hooks: Hooks } {
   };
 }
 
-it("tells of every try and every pause, in order", async () => {
+it("calls hooks for every attempt and every backoff, in order", async () => {
   const { events, hooks } = recordEvents();
   const { client } = fakeClient([new TypeError("fetch failed"), unavailable, granted], { hooks });
   await client.leases.begin({}, { uuid: UUID });
@@ -47,7 +47,7 @@ it("tells of every try and every pause, in order", async () => {
   ]);
 });
 
-it("tells the code of a refusal", async () => {
+it("passes the code of a refusal", async () => {
   const { events, hooks } = recordEvents();
   const { client } = fakeClient([problem(409, "ABORTED")], { hooks });
   await errorOf(client.leases.get(UUID));

@@ -53,7 +53,7 @@ it.each<Partial<ClientOptions>>([
   expect(() => createClient({ ...good, ...options })).not.toThrow();
 });
 
-it("minds no slashes at the end of the URL", async () => {
+it("ignores slashes at the end of the URL", async () => {
   const { fetch, sent } = fakeFetch(granted);
   await createClient({ ...good, url: "https://leasehold.test//", cell: "1", fetch }).leases.get(UUID);
   expect(sent[0]?.url).toBe(`https://leasehold.test/v1/cells/1/leases/${UUID}`);

@@ -36,12 +36,12 @@ describe("the package", () => {
   });
   afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
-  test("has nothing that publint or attw know to be wrong", async () => {
+  test("passes publint and attw", async () => {
     await lintSdk(folder, tarball);
     resolveSdk(root, tarball);
   });
 
-  test("depends on nothing, and its peers may be absent", () => {
+  test("has no dependencies, and only optional peers", () => {
     const manifest = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as Record<string, object>;
     expect(manifest).not.toHaveProperty("dependencies");
     expect(Object.keys(manifest["peerDependenciesMeta"] ?? {})).toEqual(
@@ -57,7 +57,7 @@ describe("the package", () => {
     expect(readFileSync(join(root, source), "utf8")).not.toMatch(/export (type )?\*/);
   });
 
-  test("leases a name without a peer, then gives every entry to Node and to compilers", () => {
+  test("leases a name without peers, and compiles in every setup", () => {
     expect(leaseWithSdk(project)).toBe("COMMITTED true");
     linkPeers(root, project);
     compileAgainstSdk(project, entries);
@@ -178,7 +178,7 @@ describe("the build refuses", () => {
 
   test.each([
     [
-      "a package that the entry may not bring along",
+      "a package that the entry must not bundle",
       client,
       'import { v7 } from "uuid"; export const id = v7();',
       "leasehold/client has uuid in it",
@@ -206,7 +206,11 @@ describe("the build refuses", () => {
       'import type { Context } from "hono"; export type A = Context;',
       /^the types of leasehold\/client name hono \(types\//,
     ],
-    ["what Node 20 does not have", "export const a = Promise.withResolvers<string>();", /withResolvers/],
+    [
+      "features that Node 20 does not have",
+      "export const a = Promise.withResolvers<string>();",
+      /withResolvers/,
+    ],
     ["the platform's globals", "export type A = DurableObjectState;", /DurableObjectState/],
   ])("types with %s", (_, text, complaint) => {
     const repository = repositoryOf(client, text);
@@ -237,9 +241,11 @@ describe("the list of entries", () => {
   });
 });
 
-test("the package's change log has every version, and what concerns its users", () => {
+test("the package's change log has every version, with the sections for its users", () => {
+  const operators = "### For operators\n\n- No.\n\n";
   const text =
-    "# Changelog\n\nWords.\n\n## 2.0.0\n\n### For operators\n\n- No.\n\n### For cell authors\n\n- Yes.\n\n## 1.0.0\n\nThe first.\n";
+    "# Changelog\n\nWords.\n\n## 2.0.0\n\n" +
+    `${operators}### For cell authors\n\n- Yes.\n\n## 1.0.0\n\nThe first.\n`;
   expect(changelogOf(text)).toBe(
     "# Changelog\n\nWords.\n\n## 2.0.0\n\n### For cell authors\n\n- Yes.\n\n## 1.0.0\n\nThe first.\n",
   );

@@ -29,7 +29,7 @@ const calls = (): number =>
   coordinator.faults.calls.filter(({ path }) => path.includes("/records/export")).length;
 
 describe("an export", () => {
-  test.each([{}, small])("gives what the listing gives: %j", async (variables) => {
+  test.each([{}, small])("has the same records as the listing: %j", async (variables) => {
     const client = await started(variables);
     const exported: ClaimRecord[] = [];
     for await (const record of client.records.export({ sourceType })) exported.push(record);
@@ -38,7 +38,7 @@ describe("an export", () => {
     expect(calls()).toBe("LEASEHOLD_EXPORT_RECORDS" in variables ? 4 : 1);
   });
 
-  test("goes through restarts and lost calls", async () => {
+  test("survives restarts and lost calls", async () => {
     const client = await started(small);
     const values: string[] = [];
     for await (const { bucket } of client.records.export({ sourceType })) {
