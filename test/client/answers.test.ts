@@ -3,7 +3,7 @@ import { operations } from "../../src/client/api-types.ts";
 import { checkShape } from "../../src/client/shape.ts";
 import { errorOf, fakeClient, granted, leaseOf, problem, UUID } from "./fake.ts";
 
-describe("the client refuses", () => {
+describe("the outcome is unknown after", () => {
   it.each([
     {
       what: "a proxy's 404",
@@ -26,7 +26,7 @@ describe("the client refuses", () => {
     { what: "another document", reply: { status: 200, json: { ok: true } } },
     { what: "null", reply: { status: 200, json: null } },
     { what: "a lease that is text", reply: { status: 200, json: { lease: "GRANTED" } } },
-    { what: "an unheard-of state", reply: { status: 200, json: { lease: leaseOf("MAYBE") } } },
+    { what: "an unknown state", reply: { status: 200, json: { lease: leaseOf("MAYBE") } } },
   ])("$what", async ({ reply }) => {
     const { client, sent } = fakeClient([reply], { retries: 1 });
     expect(await errorOf(client.leases.commit(UUID))).toMatchObject({
@@ -133,7 +133,7 @@ describe("a shape", () => {
   });
 
   it("exists for every operation", () => {
-    // The lines of an export are of several kinds.
+    // The shape of an export is "any", because its lines are of several kinds.
     const { exportRecords: _, ...others } = operations;
     for (const { shape } of Object.values(others)) expect(() => checkShape({}, shape)).toThrow(TypeError);
     expect(() => checkShape(granted.json, operations.beginLease.shape)).not.toThrow();

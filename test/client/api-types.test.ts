@@ -5,7 +5,7 @@ import { operations } from "../../src/client/api-types.ts";
 import { routes, type Routes } from "../../src/http/contract.ts";
 import type * as schemas from "../../src/http/contract/schemas.ts";
 
-/** As JSON: lists may be read-only, and what may be left out may be undefined. */
+/** A type as JSON has it: lists may be read-only, and optional fields may be undefined. */
 type Json<T> = T extends readonly (infer Item)[]
   ? readonly Json<Item>[]
   : T extends object
@@ -41,7 +41,7 @@ type Success<Id extends OperationId> = Id extends keyof Routes
   : never;
 type Contracted<Id extends OperationId> =
   Success<Id> extends { schema: infer Schema extends z.ZodType } ? Shown<Schema> : never;
-/** Those whose answer is not the contract's. */
+/** Operations whose answer differs from the contract. */
 type Differing = {
   [Id in OperationId]: [Contracted<Id>, Json<api.Operations[Id]["answer"]>] extends [infer A, infer B]
     ? [A, B] extends [B, A]

@@ -171,7 +171,7 @@ describe("the circuit breaker", () => {
 });
 
 describe("the limit on begins", () => {
-  /** Begins wait until they are let go; all else is answered at once. */
+  /** Begins wait until they are released. All other calls are answered at once. */
   function limited(begins: ClientOptions["begins"]) {
     const release = Promise.withResolvers<void>();
     const events: object[] = [];

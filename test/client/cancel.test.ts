@@ -2,7 +2,7 @@ import { describe, expect, it, vi } from "vitest";
 import { CancelledError } from "../../src/client/index.ts";
 import { errorOf, fakeClient, granted, hangs, unavailable, UUID, type Answering } from "./fake.ts";
 
-/** Counts who listens. */
+/** Counts the listeners of a signal. */
 class CountedSignal {
   readonly controller = new AbortController();
   readonly signal = this.controller.signal;
@@ -23,7 +23,7 @@ class CountedSignal {
 const why = new Error("the user left");
 const turn = (): Promise<void> => new Promise((resume) => setTimeout(resume, 5));
 
-/** Whose signal it is: the client's, or the call's. */
+/** The signal belongs to the client, or to the call. */
 describe.each(["client", "call"] as const)("the signal of the %s", (owner) => {
   function start(replies: readonly Answering[], counted: CountedSignal, backoffMs = 1) {
     const { client, sent } = fakeClient(replies, {

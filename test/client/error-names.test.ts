@@ -13,7 +13,7 @@ type Package = typeof client & typeof cell;
 
 const root = join(import.meta.dirname, "../..");
 
-/** The compiler checks that these are all of the union, and no more. */
+/** The compiler checks that these are all codes of the union, and no others. */
 const codes = Object.keys({
   INVALID_ARGUMENT: true,
   UNAUTHENTICATED: true,
@@ -61,7 +61,7 @@ const names = Object.keys({
 
 const origin = { table: "users", attribute: "username", id: "1" } as const;
 
-/** An error of every exported class. */
+/** Makes an error of every exported class. */
 function errorsOf(copy: Package): Map<string, client.LeaseholdError> {
   const errors = new Map<string, client.LeaseholdError>([
     ["InvalidNameError", new copy.InvalidNameError(origin, "is empty")],

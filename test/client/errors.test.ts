@@ -41,7 +41,7 @@ const reasons: Record<Reason, readonly [ErrorCode, ErrorClass]> = {
   CELL_FROZEN: ["FAILED_PRECONDITION", errors.CellFrozenError],
   CELL_UNKNOWN: ["NOT_FOUND", errors.NotFoundError],
   ROUTE_UNKNOWN: ["NOT_FOUND", errors.NotFoundError],
-  // Nothing was claimed: it is about a cell.
+  // A conflict about a cell, not about a name.
   CELL_EXISTS: ["ALREADY_EXISTS", LeaseholdError],
   CONCURRENT_CHANGE: ["FAILED_PRECONDITION", errors.FailedPreconditionError],
   KEY_REVOKED: ["UNAUTHENTICATED", errors.UnauthenticatedError],

@@ -15,7 +15,7 @@ import { busy, problem, recordOf, responseOf, unavailable, type Reply } from "./
 
 type Line = Record<string, unknown>;
 
-/** Several of one source id, and letters of several bytes. */
+/** Records with several per source id, and with letters of several bytes. */
 const SOURCES = ["1", "2", "2", "2", "10", "é", "é", "z"];
 const RECORDS = SOURCES.map((id, index) => ({
   ...recordOf(`näme-${index}`),
@@ -31,11 +31,11 @@ const cursorOf = (index: number, from: string): string => {
   return SOURCES[before] ?? from;
 };
 
-/** What a coordinator answers. */
+/** A coordinator's answer. */
 function linesFrom(from: string, most = SOURCES.length): Line[] {
   const first = SOURCES.lastIndexOf(from) + 1;
   const rest = RECORDS.map((record, index) => ({ record, cursor: cursorOf(index, from) })).slice(first);
-  // At least as many, and whole source ids.
+  // At least `most` records, and all records of a source id.
   const last = rest.findIndex(
     ({ cursor, record }, index) => index + 1 >= most && cursor === record.source.id,
   );
@@ -48,7 +48,7 @@ function linesFrom(from: string, most = SOURCES.length): Line[] {
 const bytesOf = (lines: readonly Line[]): Uint8Array =>
   new TextEncoder().encode(lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
 
-/** How the body goes on once its bytes are read. */
+/** What happens after the last byte of the body. */
 type StreamEnd = "closes" | "breaks" | "hangs";
 
 interface Streamed {
@@ -59,15 +59,15 @@ interface Streamed {
 
 interface Server {
   client: Client;
-  /** Where each call began. */
+  /** The cursor from which each call began. */
   cursors: string[];
-  /** How many bodies were cancelled. */
+  /** The number of cancelled bodies. */
   cancelled: () => number;
-  /** How many chunks were asked for. */
+  /** The number of chunks that were read. */
   pulled: () => number;
 }
 
-/** A client of a coordinator that answers each call as `answer` says. */
+/** Makes a client of a coordinator that answers each call with `answer`. */
 function serve(
   answer: (from: string, call: number) => Streamed | Reply | Error,
   options: Partial<ClientOptions> = {},
@@ -265,7 +265,7 @@ describe("continues", () => {
         );
         return [at, await read(open(client)), cursors.length];
       });
-      // Also when nothing but the line feed behind the end is missing: what has none is no line.
+      // This includes a body that lacks only its last line feed: its last line is not complete.
       expect(await Promise.all(reads)).toEqual(positions.map((at) => [at, RECORDS, 2]));
     },
   );

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import type { Hooks } from "../../src/client/index.ts";
 import { errorOf, fakeClient, granted, problem, unavailable, UUID } from "./fake.ts";
 
-/** What is events, in order. */
+/** Records the events of hooks, in order. */
 function recordEvents(): { events: [string, object][]; hooks: Hooks } {
   const events: [string, object][] = [];
   const note = (name: string) => (event: object) => void events.push([name, event]);
@@ -66,7 +66,7 @@ const failures: Record<string, () => unknown> = {
   throws: () => {
     throw new Error("the collector is full");
   },
-  // Nobody waits for it; unhandled, the rejection would end the process.
+  // Nothing awaits the hook, so an unhandled rejection would end the process.
   rejects: () => Promise.reject(new Error("the collector is away")),
 };
 

@@ -3,7 +3,7 @@ import type { Client } from "../../src/client/index.ts";
 import { operations } from "../../src/client/api-types.ts";
 import { fakeClient, problem, UUID } from "./fake.ts";
 
-/** Every call of the client, by its place. */
+/** A call of every method of the client, by its name. */
 const calls: Record<string, (client: Client) => Promise<unknown>> = {
   limits: (client) => client.limits(),
   health: (client) => client.health(),
@@ -32,13 +32,13 @@ const calls: Record<string, (client: Client) => Promise<unknown>> = {
   "keys.revoke": ({ keys }) => keys.revoke("key-1"),
 };
 
-/** The methods of an object of a class, without its accessors. */
+/** The methods of an object's class, without accessors. */
 const methodsOf = (of: object): string[] =>
   Object.getOwnPropertyNames(Object.getPrototypeOf(of)).filter(
     (name) => name !== "constructor" && typeof Reflect.get(of, name) === "function",
   );
 
-/** All that somebody who has a client can call. */
+/** All methods that users of a client can call. */
 function surfaceOf(client: Client): string[] {
   const groups = Object.entries(client).filter(([, value]) => typeof value === "object");
   return [

@@ -25,12 +25,12 @@ afterEach(() => {
 interface Run {
   sent: Sent[];
   waits: number[];
-  /** In ms since the call began. */
+  /** In milliseconds since the call began. */
   at: number[];
   outcome: unknown;
 }
 
-/** One call to its end, however long its pauses are. */
+/** Makes one call with fake timers, until it ends. */
 async function run(
   replies: readonly Answering[],
   options: Partial<ClientOptions> = {},
@@ -130,7 +130,7 @@ describe("a call whose outcome is unknown", () => {
   });
 
   it("accepts an infinite deadline", async () => {
-    // Real timers: those run out at once when they are told to run for ever.
+    // Real timers, because they fire at once when their delay is infinite.
     vi.useRealTimers();
     const slow = (sent: Sent) =>
       Promise.race([hangs(sent), new Promise<Reply>((resume) => setTimeout(resume, 20, committed))]);
@@ -221,10 +221,10 @@ describe("outcomeKnown", () => {
   const refusal = problem(409, "ALREADY_EXISTS");
 
   it.each([
-    { what: "a refusal at the first try", replies: [refusal], known: true },
+    { what: "a refusal at the first attempt", replies: [refusal], known: true },
     { what: "a refusal after limits only", replies: [busy, busy, refusal], known: true },
     {
-      what: "a refusal after a try without an answer",
+      what: "a refusal after an attempt without an answer",
       replies: [new TypeError("fetch failed"), refusal],
       known: false,
     },

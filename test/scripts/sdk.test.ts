@@ -1,4 +1,4 @@
-/** The npm package: scripts/sdk makes it. */
+/** The npm package that scripts/sdk builds. */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -14,7 +14,7 @@ import { lintSdk, resolveSdk } from "../../scripts/sdk/lint.ts";
 import { changelogOf } from "../../scripts/sdk/documents.ts";
 import { buildTypes } from "../../scripts/sdk/types.ts";
 
-/** Of `leasehold/client` as a web page would load it. What makes it larger should be worth it. */
+/** The limit for `leasehold/client` in a web page. Raise it only for features that are worth it. */
 const CLIENT_GZIPPED_BYTES = 9_216;
 const root = join(import.meta.dirname, "../..");
 
@@ -166,7 +166,7 @@ describe("the build refuses", () => {
   };
   const cell: Entry = { ...client, name: "cell", source: "src/cell/index.ts" };
 
-  /** A repository with one entry. */
+  /** Makes a repository with one entry. */
   const repositoryOf = ({ source }: Entry, text: string): string => {
     const folder = newFolder();
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }));

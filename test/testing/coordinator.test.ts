@@ -1,4 +1,4 @@
-/** The life of a test coordinator: options, time, restarts and its end. */
+/** The test coordinator: its options, time, restarts and end. */
 import { execFile } from "node:child_process";
 import { pathToFileURL } from "node:url";
 import { join } from "node:path";
@@ -150,7 +150,7 @@ describe("time", () => {
     await cell.commit(uuid);
     await coordinator.advance(2 * DAY_MS);
     expect((await cell.lease(uuid))?.state).toBe("COMMITTED");
-    // The first run copies the outcome, and then it may go.
+    // The first run copies the outcome to D1. After that it may be deleted.
     await coordinator.cron();
     await coordinator.cron();
     expect(await cell.lease(uuid)).toBeUndefined();
@@ -231,7 +231,7 @@ describe("the end", () => {
     await coordinator.close();
   });
 
-  // Also: nothing but Node and type stripping is needed, and no bundler.
+  // This also shows that it needs only Node and type stripping, and no bundler.
   test.each([
     ["closed", "await coordinator.close();"],
     ["forgotten", ""],

@@ -1,4 +1,4 @@
-/** The stand-in for D1, where it must not differ from D1. */
+/** The stand-in for D1, where its behaviour must equal D1's. */
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { MemoryD1 } from "../../src/testing/d1.ts";
 

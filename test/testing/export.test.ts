@@ -1,4 +1,4 @@
-/** The client's export from a whole coordinator. */
+/** The client's export from a test coordinator. */
 import { afterEach, describe, expect, test } from "vitest";
 import { createClient, type Client, type Record as ClaimRecord } from "../../src/client/index.ts";
 import { startTestCoordinator, type TestCoordinator } from "../../src/testing/index.ts";

@@ -1,4 +1,4 @@
-/** What goes wrong on the way to a test coordinator, and what does not. */
+/** Faults between a cell and a test coordinator. */
 import { v4 as newUuid } from "uuid";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import {
@@ -21,7 +21,7 @@ beforeEach(async () => {
 
 afterEach(() => coordinator.close());
 
-/** A call that is not answered at once: what it ends with, in words, or `silence`. */
+/** Describes the outcome of a call, or returns `silence` while it is pending. */
 async function outcomeOf(call: Promise<Response>): Promise<string> {
   const silence = new Promise<string>((resolve) => setTimeout(() => resolve("silence"), 50));
   const answered = call.then(
@@ -45,7 +45,7 @@ describe("a begin", () => {
     const call = cell.begin("ada", uuid);
     expect(await outcomeOf(call)).toBe(outcome);
     expect((await cell.lease(uuid))?.state).toBe(state);
-    // It was one call's fault: the same call is answered as if nothing had been.
+    // The fault was for one call, so the same call gets a normal answer now.
     expect((await cell.begin("ada", uuid)).status).toBe(state === undefined ? 201 : 200);
   });
 
@@ -107,7 +107,7 @@ describe("several faults", () => {
     for (let call = 0; call < 3; call += 1) outcomes.push(await outcomeOf(cell.begin("ada", uuid)));
     expect(outcomes).toEqual(["TypeError: fetch failed", "TypeError: fetch failed", "503"]);
     stop();
-    // The second of them was carried out.
+    // The coordinator carried out the second call.
     expect((await cell.begin("ada", uuid)).status).toBe(200);
   });
 

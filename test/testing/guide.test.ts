@@ -1,4 +1,4 @@
-/** The examples of docs/guides/testing-your-cell.md, with the client that they use. */
+/** The examples of docs/guides/testing-your-cell.md. */
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createClient, type Client } from "../../src/client/index.ts";
 import { startTestCoordinator, type TestCoordinator } from "../../src/testing/index.ts";

@@ -1,4 +1,4 @@
-/** An object without its platform: what stays, what goes, and when its alarm rings. */
+/** A Durable Object in memory: what persists, what is lost, and when its alarm runs. */
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { Ports } from "../../src/core/ports.ts";
 import { TestClock } from "../../src/testing/clock.ts";
@@ -6,7 +6,7 @@ import { MemoryObject } from "../../src/testing/memory-object.ts";
 
 let clock: TestClock;
 let object: MemoryObject;
-/** The ports of each instance that there was. */
+/** The ports of each instance so far. */
 let lives: Ports[];
 let rung: number[];
 let onAlarm: () => Promise<void>;

@@ -1,4 +1,4 @@
-/** The migrations in the bundle are those of the repository. */
+/** The module with the migrations equals the files. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
