@@ -59,5 +59,6 @@ CREATE TABLE \`leases\` (
 	CONSTRAINT "leases_no_names" CHECK(state = 'GRANTED' OR payload IS NULL)
 ) STRICT, WITHOUT ROWID;
 --> statement-breakpoint
-CREATE INDEX \`leases_outstanding\` ON \`leases\` (\`created_at_ms\`,\`cell_id\`,\`created_position\`) WHERE state = 'GRANTED';`,
+CREATE INDEX \`leases_outstanding\` ON \`leases\` (\`created_at_ms\`,\`cell_id\`,\`created_position\`)` +
+    ` WHERE state = 'GRANTED';`,
 ];
