@@ -1,6 +1,6 @@
 import type { Answer } from "../client/answer.ts";
 import type { CallOptions } from "../client/connection.ts";
-import type { Batch, Conflict } from "../client/wire.ts";
+import type { Batch, Conflict } from "../client/api-types.ts";
 import type { ClientLeases, LeaseState } from "./remote-leases.ts";
 
 /** `not_needed`: no ops are left. */

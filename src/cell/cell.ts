@@ -2,8 +2,8 @@ import type { SQL, Table } from "drizzle-orm";
 import { v7 as uuidv7 } from "uuid";
 import type { Client } from "../client/client.ts";
 import type { CallOptions } from "../client/connection.ts";
-import { tell } from "../client/hooks.ts";
-import type { Batch } from "../client/wire.ts";
+import { callHook } from "../client/hooks.ts";
+import type { Batch } from "../client/api-types.ts";
 import { defaultLimits } from "../core/limits.ts";
 import { beginAdjusting } from "./begin.ts";
 import type { Changes, ClaimBatch } from "./changes.ts";
@@ -207,7 +207,7 @@ export class Cell<Tx> {
   async reconcile(
     options: Partial<ReconcileOptions> = {},
   ): Promise<ReconcileResult & { deferred: DeferredCounters }> {
-    const report = (finding: Finding): void => this.#tell({ kind: "reconcile_finding", finding });
+    const report = (finding: Finding): void => this.#callHook({ kind: "reconcile_finding", finding });
     const result = await reconcile({ local: this.#options.database, remote: this.#leases, report }, options);
     return { ...result, deferred: await this.#deferredLeases.runAll() };
   }
@@ -289,7 +289,7 @@ export class Cell<Tx> {
         throw new BulkError(error, { recordsDone: done.records, chunksDone: done.chunks });
       }
       done.chunks += 1;
-      tell(onProgress, { ...done });
+      callHook(onProgress, { ...done });
     }
     return done;
   }
@@ -304,13 +304,13 @@ export class Cell<Tx> {
         const { isSaved, isInTransaction } = await this.#options.database.look(each.uuid);
         if (isSaved && !isInTransaction) await this.#deferredLeases.run(each, counters);
         else
-          this.#tell({
+          this.#callHook({
             kind: "deferred_left",
             uuid: each.uuid,
             why: "its row was not found in the database",
           });
       } catch (error) {
-        this.#tell({
+        this.#callHook({
           kind: "deferred_left",
           uuid: each.uuid,
           why: error instanceof Error ? error.message : String(error),
@@ -331,12 +331,12 @@ export class Cell<Tx> {
     const leases: LeaseCalls = {
       begin: (uuid, batch, options) =>
         beginAdjusting(this.#leases, uuid, batch, options, (conflicts) =>
-          this.#tell({ kind: "not_owned", uuid, conflicts }),
+          this.#callHook({ kind: "not_owned", uuid, conflicts }),
         ),
       commit,
       rollback,
     };
-    return { local: this.#options.database, leases, report: (event) => this.#tell(event) };
+    return { local: this.#options.database, leases, report: (event) => this.#callHook(event) };
   }
 
   get #deferredLeases(): DeferredLeases {
@@ -346,7 +346,7 @@ export class Cell<Tx> {
       ...this.#decisions,
     };
     return new DeferredLeases(this.#options.database, leases, (uuid, why) =>
-      this.#tell({ kind: "deferred_left", uuid, why }),
+      this.#callHook({ kind: "deferred_left", uuid, why }),
     );
   }
 
@@ -363,16 +363,26 @@ export class Cell<Tx> {
     return { ...chunkDefaults, ...this.#options.chunk };
   }
 
-  #tell(event: CellEvent): void {
-    tell(this.#options.onEvent, event);
+  #callHook(event: CellEvent): void {
+    callHook(this.#options.onEvent, event);
   }
 }
 
 /**
- * Creates a cell from its client, its database, and its claimable tables.
+ * Joins a client, a database and its claimable tables into a cell.
  *
- *     const cell = createCell({ client, database: postgres(db), tables: [claimableUsers] });
- *     await cell.transaction(async (tx) => tx.insert(users, { username: "ada" }));
+ * @throws {InvalidArgumentError} When the client has no `cell`, when two tables have the same source, or when a
+ * foreign key deletes or changes claimed rows (see `cascades`).
+ *
+ * @example
+ * ```ts
+ * import { createCell } from "leasehold/cell";
+ * import { postgres } from "leasehold/cell/postgres";
+ *
+ * const cell = createCell({ client, database: postgres(db), tables: [claimableUsers] });
+ * await cell.install();
+ * const user = await cell.transaction((tx) => tx.insert(users, { username: "ada" }));
+ * ```
  */
 export const createCell = <Tx>(options: CellOptions<Tx>): Cell<Tx> => new Cell(options);
 

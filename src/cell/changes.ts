@@ -1,5 +1,5 @@
 import type { Table } from "drizzle-orm";
-import type { Batch, Subject } from "../client/wire.ts";
+import type { Batch, Subject } from "../client/api-types.ts";
 import { canonicalize } from "../core/canonical/canonicalize.ts";
 import { defaultLimits } from "../core/limits.ts";
 import type { AnyRow, Attribute, Claimable, RowClaim } from "./claimable.ts";

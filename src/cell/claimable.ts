@@ -6,7 +6,7 @@ import {
   type InferSelectModel,
   type Table,
 } from "drizzle-orm";
-import type { Bucket, Source, Subject } from "../client/wire.ts";
+import type { Bucket, Source, Subject } from "../client/api-types.ts";
 import { invalidArgument } from "./errors.ts";
 
 export type Row<T extends Table> = InferSelectModel<T>;
@@ -167,11 +167,22 @@ export class Claimable<T extends Table = Table> {
 /**
  * Declares which columns of a table must be unique across all cells.
  *
- *     const claimableUsers = claimable(users, {
- *       source: "RAILS_TABLE_USERS",
- *       subject: { type: "USER", id: "id" },
- *       attributes: { username: "USERNAMES", email: { bucket: "EMAILS", when: (user) => user.confirmed } },
- *     });
+ * @param table - A drizzle table.
+ * @throws {InvalidArgumentError} When an option names a column that the table does not have.
+ *
+ * @example
+ * ```ts
+ * import { claimable } from "leasehold/cell";
+ *
+ * const claimableUsers = claimable(users, {
+ *   source: "RAILS_TABLE_USERS",
+ *   subject: { type: "USER", id: "id" },
+ *   attributes: {
+ *     username: "USERNAMES",
+ *     email: { bucket: "EMAILS", when: (user) => user.confirmed },
+ *   },
+ * });
+ * ```
  */
 export const claimable = <T extends Table>(table: T, options: ClaimableOptions<T>): Claimable<T> =>
   new Claimable(table, options);

@@ -1,6 +1,6 @@
 import { v7 as uuidv7 } from "uuid";
-import { sentence, type Answer, type Refused } from "../client/answer.ts";
-import type { Batch } from "../client/wire.ts";
+import { describeFailure, type Answer, type Refused } from "../client/answer.ts";
+import type { Batch } from "../client/api-types.ts";
 import type { LeaseCalls } from "./leased-transaction.ts";
 import type { CellDatabase, Deferred } from "./local.ts";
 import type { LeaseState } from "./remote-leases.ts";
@@ -100,7 +100,7 @@ export class DeferredLeases {
   #leave(uuid: string, answer: Answer<LeaseState>, counters: DeferredCounters): "continue" | "stop" {
     if (isPermanent(answer)) counters.refused += 1;
     else counters.left += 1;
-    this.#left(uuid, answer.kind === "ok" ? `the lease is ${answer.value}` : sentence(answer));
+    this.#left(uuid, answer.kind === "ok" ? `the lease is ${answer.value}` : describeFailure(answer));
     return isForAll(answer) ? "stop" : "continue";
   }
 }

@@ -1,4 +1,9 @@
-import { InvalidArgumentError, LeaseholdError } from "../client/errors.ts";
+import {
+  InvalidArgumentError,
+  isLeaseholdError,
+  LeaseholdError,
+  type LeaseholdErrorName,
+} from "../client/errors.ts";
 
 /** The field that an op came from, for validation errors. */
 export interface Origin {
@@ -13,6 +18,7 @@ export const invalidArgument = (field: string, message: string): InvalidArgument
 
 /** A value that cannot be claimed. Found before a lease was begun. */
 export class InvalidNameError extends InvalidArgumentError {
+  override readonly name: LeaseholdErrorName = "InvalidNameError";
   readonly origin: Origin;
 
   constructor(origin: Origin, message: string) {
@@ -30,6 +36,7 @@ export class InvalidNameError extends InvalidArgumentError {
  * unknown, or read the rows again.
  */
 export class LocalCommitUnknownError extends LeaseholdError {
+  override readonly name: LeaseholdErrorName = "LocalCommitUnknownError";
   constructor(cause: unknown, leaseUuid: string | undefined) {
     const why = cause instanceof Error ? cause.message : String(cause);
     super(`it is unknown whether the local transaction was saved: ${why}. Read the rows again`, {
@@ -46,6 +53,7 @@ export class LocalCommitUnknownError extends LeaseholdError {
  * The lease was rolled back.
  */
 export class NotSavedError extends LeaseholdError {
+  override readonly name: LeaseholdErrorName = "NotSavedError";
   constructor() {
     super(
       "the local transaction was not saved: the database rolled it back after an error that its body " +
@@ -61,14 +69,15 @@ export class NotSavedError extends LeaseholdError {
  * A chunk of a bulk change failed. The chunks before it are saved and stay. The `cause` says why it failed.
  */
 export class BulkError extends LeaseholdError {
+  override readonly name: LeaseholdErrorName = "BulkError";
   /** Records in the chunks that were saved. */
   readonly recordsDone: number;
   readonly chunksDone: number;
 
   constructor(cause: unknown, { recordsDone, chunksDone }: { recordsDone: number; chunksDone: number }) {
     const why = cause instanceof Error ? cause.message : String(cause);
-    const code = cause instanceof LeaseholdError ? cause.code : "BULK_FAILED";
-    const { conflicts = [], outcomeKnown = true, leaseUuid } = cause instanceof LeaseholdError ? cause : {};
+    const code = isLeaseholdError(cause) ? cause.code : "BULK_FAILED";
+    const { conflicts = [], outcomeKnown = true, leaseUuid } = isLeaseholdError(cause) ? cause : {};
     super(`after ${recordsDone} records in ${chunksDone} chunks: ${why}`, {
       code,
       cause,

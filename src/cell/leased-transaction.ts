@@ -1,7 +1,7 @@
-import { sentence, type Answer } from "../client/answer.ts";
+import { describeFailure, type Answer } from "../client/answer.ts";
 import type { CallOptions } from "../client/connection.ts";
 import { errorOf } from "../client/errors.ts";
-import type { Batch, Conflict } from "../client/wire.ts";
+import type { Batch, Conflict } from "../client/api-types.ts";
 import type { Begun } from "./begin.ts";
 import type { SourceRow } from "./changes.ts";
 import { LocalCommitUnknownError, NotSavedError } from "./errors.ts";
@@ -155,7 +155,7 @@ export class LeasedTransaction<Tx> {
     if (begun !== undefined && begun.kind !== "ok" && begun.outcomeKnown) return;
     const answer = await this.#ports.leases.rollback(this.#uuid);
     if (answer.kind !== "ok")
-      this.#report({ kind: "rollback_left", uuid: this.#uuid, why: sentence(answer) });
+      this.#report({ kind: "rollback_left", uuid: this.#uuid, why: describeFailure(answer) });
   }
 
   /**
@@ -180,7 +180,7 @@ export class LeasedTransaction<Tx> {
     } else if (answer.kind === "refused" && answer.reason === "LEASE_ROLLED_BACK")
       await this.#contradicted("ROLLED_BACK");
     else if (isUnknownLease(answer)) await this.#contradicted("NOT_FOUND");
-    else this.#left("commit_left", sentence(answer));
+    else this.#left("commit_left", describeFailure(answer));
   }
 
   async #contradicted(coordinator: "ROLLED_BACK" | "NOT_FOUND"): Promise<void> {
@@ -205,7 +205,7 @@ export class LeasedTransaction<Tx> {
     if (answer.kind === "ok") throw new NotSavedError();
     if (answer.kind === "refused" && answer.reason === "LEASE_COMMITTED") return;
     // The lease may have been committed, and then the rows are saved.
-    throw this.#unknownOutcome("rollback_left", sentence(answer));
+    throw this.#unknownOutcome("rollback_left", describeFailure(answer));
   }
 
   #unknownOutcome(kind: "commit_left" | "rollback_left", why: string): LocalCommitUnknownError {

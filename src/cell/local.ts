@@ -1,5 +1,5 @@
 import type { SQL } from "drizzle-orm";
-import type { Batch } from "../client/wire.ts";
+import type { Batch } from "../client/api-types.ts";
 import type { SourceRow } from "./changes.ts";
 import type { AnyRow, Claimable } from "./claimable.ts";
 import type { LocalLeases } from "./reconcile.ts";

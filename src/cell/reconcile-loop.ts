@@ -1,4 +1,4 @@
-import { tell } from "../client/hooks.ts";
+import { callHook } from "../client/hooks.ts";
 import { ReconcileAborted, type ReconcileOptions, type ReconcileResult } from "./reconcile.ts";
 
 export interface ReconcileLoopOptions extends Omit<Partial<ReconcileOptions>, "full"> {
@@ -61,7 +61,7 @@ export class ReconcileLoop {
       failure = error;
       if (error instanceof ReconcileAborted) ({ result } = error);
     }
-    tell(onRun, { full, result, error: failure });
+    callHook(onRun, { full, result, error: failure });
   }
 
   #sleep(ms: number): Promise<void> {

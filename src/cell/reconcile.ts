@@ -1,4 +1,4 @@
-import { sentence, unknown, type Answer } from "../client/answer.ts";
+import { describeFailure, unknown, type Answer } from "../client/answer.ts";
 import { inParallel } from "./in-parallel.ts";
 import { isUnknownLease, type LeaseState, type RemoteLease, type RemoteLeases } from "./remote-leases.ts";
 
@@ -134,19 +134,32 @@ export class ReconcileAborted extends Error {
 }
 
 /**
- * Recovers leases whose cell was interrupted: commits those that were saved, and rolls back stale ones. Run
- * it about once a minute. Concurrent runs and crashes are safe, because the first decision about a lease is
- * final.
+ * Recovers interrupted leases: commits those that the cell saved, and rolls back those that it never saved.
  *
- *     local row   lease is GRANTED                          lease is not outstanding
- *     saved       commit, if older than `commitGraceMs`     in a full run, if older than `orphanMs`:
- *                                                           read the lease, and if COMMITTED, remove the row
- *     not saved   if older than `staleMs`:                  –
- *                 fence, then roll back
+ *     here        there: GRANTED                              there: not outstanding
+ *     saved       commit, once older than `commitGraceMs`     full run, older than `orphanMs`: ask;
+ *                                                             COMMITTED → remove the row
+ *     not saved   fence, then roll back, once older           –
+ *                 than `staleMs`
  *
- * A failure with one lease is counted, reported and left to the next run.
+ * Run it about once a minute. Runs may overlap and may follow any crash, because the first decision about a lease
+ * wins and all others see it. A failure with one lease is counted, reported and left to the next run.
+ * `cell.reconcile()` calls this function; call it yourself only with a `LocalLeases` of your own.
  *
- * @throws `ReconcileAborted` if a list cannot be read.
+ * @throws {ReconcileAborted} When a list cannot be read to its end.
+ *
+ * @example
+ * ```ts
+ * import { ClientLeases, reconcile, type LocalLeases } from "leasehold/cell";
+ *
+ * declare const local: LocalLeases; // reads and writes your table of outstanding leases
+ * const { counters } = await reconcile({
+ *   local,
+ *   remote: new ClientLeases(client),
+ *   report: (finding) => console.error(finding),
+ * });
+ * if (counters.contradicted > 0) console.error("another cell may own names of saved rows");
+ * ```
  */
 export async function reconcile(
   ports: ReconcilePorts,
@@ -257,7 +270,7 @@ class ReconcileRun {
     } else if (answer.kind === "ok" && answer.value === "GRANTED") await this.#commit(uuid);
     else if (answer.kind === "ok") await this.#contradicted(uuid, "ROLLED_BACK");
     else if (isUnknownLease(answer)) await this.#contradicted(uuid, "NOT_FOUND");
-    else this.#failed(uuid, "get", sentence(answer));
+    else this.#failed(uuid, "get", describeFailure(answer));
   }
 
   async #commit(uuid: string): Promise<void> {
@@ -268,7 +281,7 @@ class ReconcileRun {
     } else if (answer.kind === "refused" && answer.reason === "LEASE_ROLLED_BACK")
       await this.#contradicted(uuid, "ROLLED_BACK");
     else if (isUnknownLease(answer)) await this.#contradicted(uuid, "NOT_FOUND");
-    else this.#failed(uuid, "commit", sentence(answer));
+    else this.#failed(uuid, "commit", describeFailure(answer));
   }
 
   /** Without the fence, a slow local transaction could still save the lease after the rollback (C5). */
@@ -289,7 +302,7 @@ class ReconcileRun {
     if (answer.kind === "ok") this.result.counters.rolledBack += 1;
     // The lease was saved and committed, and its row removed, before the fence was written.
     else if (answer.kind === "refused" && answer.reason === "LEASE_COMMITTED") return;
-    else this.#failed(uuid, "rollback", sentence(answer));
+    else this.#failed(uuid, "rollback", describeFailure(answer));
   }
 
   async #remove(uuid: string): Promise<boolean> {

@@ -1,8 +1,7 @@
 import type { Answer } from "../client/answer.ts";
 import type { Client } from "../client/client.ts";
 import type { CallOptions } from "../client/connection.ts";
-import { answerOf } from "../client/errors.ts";
-import type { Batch, Lease } from "../client/wire.ts";
+import type { Batch, Lease } from "../client/api-types.ts";
 
 export type LeaseState = Lease["state"];
 
@@ -47,19 +46,19 @@ export class ClientLeases implements RemoteLeases {
    * After an unknown outcome, call it again with the same UUID, or close the lease with `rollback` (B2, C7).
    */
   begin(uuid: string, batch: Batch, options: CallOptions = {}): Promise<Answer<LeaseState>> {
-    return stateOf(async () => this.#leases.begin(batch, { ...options, uuid }));
+    return stateOf(this.#leases.answers.begin(uuid, batch, options));
   }
 
   commit(uuid: string, options: CallOptions = {}): Promise<Answer<LeaseState>> {
-    return stateOf(async () => this.#leases.commit(uuid, options));
+    return stateOf(this.#leases.answers.commit(uuid, options));
   }
 
   rollback(uuid: string, options: CallOptions = {}): Promise<Answer<LeaseState>> {
-    return stateOf(async () => this.#leases.rollback(uuid, options));
+    return stateOf(this.#leases.answers.rollback(uuid, options));
   }
 
   get(uuid: string): Promise<Answer<LeaseState>> {
-    return stateOf(async () => this.#leases.get(uuid));
+    return stateOf(this.#leases.answers.get(uuid));
   }
 
   /** Throws if the list is incomplete. */
@@ -74,8 +73,10 @@ export class ClientLeases implements RemoteLeases {
   }
 }
 
-const stateOf = (work: () => Promise<Lease>): Promise<Answer<LeaseState>> =>
-  answerOf(async () => (await work()).state);
+async function stateOf(call: Promise<Answer<Lease>>): Promise<Answer<LeaseState>> {
+  const answer = await call;
+  return answer.kind === "ok" ? { kind: "ok", value: answer.value.state } : answer;
+}
 
 /**
  * Whether the coordinator does not know the lease. An unknown route or cell has a `reason`, and proves

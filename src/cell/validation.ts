@@ -1,5 +1,5 @@
 import { isLeaseholdError, type LeaseholdError } from "../client/errors.ts";
-import type { Conflict } from "../client/wire.ts";
+import type { Conflict } from "../client/api-types.ts";
 import type { ClaimBatch } from "./changes.ts";
 import { BulkError, InvalidNameError, type Origin } from "./errors.ts";
 
@@ -32,13 +32,23 @@ const problems: Readonly<Record<string, FieldProblem>> = {
 };
 
 /**
- * Converts an error of a transaction into errors of fields. Empty if the error concerns no field: rethrow
- * that one.
+ * Tells which fields an error of a transaction is about. The list is empty when it is about none: rethrow the
+ * error then.
  *
- *     catch (error) {
- *       for (const { field, problem } of toValidationErrors(error))
- *         form.errors[field] = problem === "taken" ? "has already been taken" : "try again";
- *     }
+ * @example
+ * ```ts
+ * import { toValidationErrors } from "leasehold/cell";
+ *
+ * const errors: Record<string, string> = {};
+ * try {
+ *   await cell.transaction((tx) => tx.insert(users, { username: "ada" }));
+ * } catch (error) {
+ *   const fields = toValidationErrors(error);
+ *   if (fields.length === 0) throw error;
+ *   for (const { field, problem } of fields)
+ *     errors[field] = problem === "taken" ? "has already been taken" : "try again";
+ * }
+ * ```
  */
 export function toValidationErrors(error: unknown): FieldError[] {
   if (error instanceof BulkError) return toValidationErrors(error.cause);

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { beginAdjusting, type Begun } from "../../src/cell/begin.ts";
 import type { LeaseState } from "../../src/cell/remote-leases.ts";
 import type { Answer, Refused } from "../../src/client/answer.ts";
-import type { Batch, Conflict } from "../../src/client/wire.ts";
+import type { Batch, Conflict } from "../../src/client/api-types.ts";
 
 const claim = (value: string) =>
   ({

@@ -3,7 +3,7 @@ import { pgTable, text } from "drizzle-orm/pg-core";
 import { describe, expect, test } from "vitest";
 import { claimable } from "../../src/cell/claimable.ts";
 import { Changes } from "../../src/cell/changes.ts";
-import type { Batch } from "../../src/client/wire.ts";
+import type { Batch } from "../../src/client/api-types.ts";
 
 const routes = pgTable("routes", {
   id: text("id").primaryKey(),

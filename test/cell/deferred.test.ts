@@ -3,7 +3,7 @@ import { DeferredLeases, noDeferred, type DeferredPorts } from "../../src/cell/d
 import type { Deferred } from "../../src/cell/local.ts";
 import type { LeaseState } from "../../src/cell/remote-leases.ts";
 import { unknown, type Answer, type Refused } from "../../src/client/answer.ts";
-import type { Batch, Conflict } from "../../src/client/wire.ts";
+import type { Batch, Conflict } from "../../src/client/api-types.ts";
 import { refusal } from "./memory-leases.ts";
 
 const batch: Batch = {

@@ -9,7 +9,7 @@ import {
   NotFoundError,
   TimeoutError,
 } from "../../src/client/errors.ts";
-import type { Conflict } from "../../src/client/wire.ts";
+import type { Conflict } from "../../src/client/api-types.ts";
 
 const origin = (attribute: string) => ({ table: "users", attribute, id: "7" });
 const origins = {

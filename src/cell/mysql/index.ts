@@ -6,16 +6,28 @@ export type { MysqlOptions, MysqlOrm } from "./database.ts";
 export { migration, outstandingLeases, verificationProgress, verificationQueue } from "./schema.ts";
 
 /**
- * The database for `createCell`. Pass the drizzle database of the primary, never a replica, because what is
- * read from it decides between commit and rollback.
+ * Makes the database for `createCell` from a drizzle database on MySQL or MariaDB.
  *
- *     const cell = createCell({ client, database: mysql(drizzle(pool)), tables: [claimableUsers] });
+ * - All tables of a transaction must use InnoDB.
+ * - Connections commit by themselves outside of transactions (`autocommit`, the default).
+ * - A binary log, if there is one, must log rows or be mixed. The fences and the reads of leases need READ
+ *   COMMITTED, which MySQL refuses with statement-based logs.
+ * - Do not use DDL, or any other statement that commits implicitly, inside a transaction. It saves the earlier
+ *   writes without a lease, and the call fails. Repair the names by hand then.
  *
- * Requirements: All tables of a transaction use InnoDB. Connections have `autocommit` on, the default. The
- * binary log, if enabled, has the format ROW or MIXED, because MySQL refuses READ COMMITTED with another.
+ * @param db - The database of the primary, never of a replica: reads decide between commit and rollback. It must
+ * have a pool, not one connection.
  *
- * Don't use DDL or other statements that commit implicitly inside a transaction. The rows written before them
- * would be saved without a lease, the call would fail, and a verification would have to repair the claims.
+ * @example
+ * ```ts
+ * import { drizzle } from "drizzle-orm/mysql2";
+ * import { createCell } from "leasehold/cell";
+ * import { mysql } from "leasehold/cell/mysql";
+ * import { createPool } from "mysql2/promise";
+ *
+ * const db = drizzle(createPool({ uri: process.env["DATABASE_URL"] ?? "" }));
+ * const cell = createCell({ client, database: mysql(db), tables: [claimableUsers] });
+ * ```
  */
 export const mysql = <Tx>(db: MysqlOrm<Tx>, options: MysqlOptions = {}): CellDatabase<Tx> =>
   new MysqlDatabase(db, options);

@@ -8,7 +8,7 @@ import {
   mysqlTable,
   primaryKey,
 } from "drizzle-orm/mysql-core";
-import type { Batch } from "../../client/wire.ts";
+import type { Batch } from "../../client/api-types.ts";
 import type { SourceRow } from "../changes.ts";
 
 // The cell's own tables. Add them to your application's migrations, or call `install()` once.

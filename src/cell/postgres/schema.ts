@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { index, jsonb, pgTable, primaryKey, text, timestamp, uuid } from "drizzle-orm/pg-core";
-import type { Batch } from "../../client/wire.ts";
+import type { Batch } from "../../client/api-types.ts";
 import type { SourceRow } from "../changes.ts";
 
 // The cell's own tables. Add them to your application's migrations, or call `install()` once.

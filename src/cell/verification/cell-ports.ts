@@ -1,8 +1,8 @@
 import { v7 as uuidv7 } from "uuid";
 import type { Client } from "../../client/client.ts";
-import { pause } from "../../client/cutoff.ts";
-import { LeaseholdError, ResourceExhaustedError } from "../../client/errors.ts";
-import type { Batch, Bucket, LookupResult, Record as ClaimRecord } from "../../client/wire.ts";
+import { pause } from "../../client/attempt-abort.ts";
+import { isLeaseholdError } from "../../client/errors.ts";
+import type { Batch, Bucket, LookupResult, Record as ClaimRecord } from "../../client/api-types.ts";
 import { idFault } from "../../core/ids.ts";
 import { canonicalize } from "../../core/canonical/canonicalize.ts";
 import { defaultLimits, limitNames, apiLimitName, type Limits } from "../../core/limits.ts";
@@ -81,7 +81,7 @@ export async function createPorts<Tx>({
       );
       return { kind: isRolledBack ? "rolled_back" : isNeeded ? "done" : "not_needed" };
     } catch (error) {
-      if (error instanceof LeaseholdError && error.outcomeKnown && error.conflicts.length > 0)
+      if (isLeaseholdError(error) && error.outcomeKnown && error.conflicts.length > 0)
         return { kind: "refused", conflicts: error.conflicts };
       throw error;
     }
@@ -191,7 +191,7 @@ async function withRetries<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work();
     } catch (error) {
-      if (error instanceof LeaseholdError || attempt === REPAIR_ATTEMPTS) throw error;
+      if (isLeaseholdError(error) || attempt === REPAIR_ATTEMPTS) throw error;
       await pause(MAX_REPAIR_PAUSE_MS * Math.random(), []);
     }
   }
@@ -258,8 +258,7 @@ function slotsOf({ verificationSlots }: Client): VerificationPorts["slots"] {
         const { expires_in_ms: expiresInMs } = await verificationSlots.take(uuid);
         return { isTaken: true, expiresInMs };
       } catch (error) {
-        if (!(error instanceof ResourceExhaustedError) || error.reason !== "NO_VERIFICATION_SLOT")
-          throw error;
+        if (!isLeaseholdError(error) || error.reason !== "NO_VERIFICATION_SLOT") throw error;
         return { isTaken: false, retryAfterMs: error.retryAfterMs ?? DEFAULT_RETRY_AFTER_MS };
       }
     },

@@ -1,4 +1,4 @@
-import type { Record as ClaimRecord } from "../../client/wire.ts";
+import type { Record as ClaimRecord } from "../../client/api-types.ts";
 import {
   isSame,
   keyOfRecord,

@@ -1,4 +1,4 @@
-import { tell } from "../../client/hooks.ts";
+import { callHook } from "../../client/hooks.ts";
 import type { Examined } from "./examine.ts";
 import { countsAs, type Drift } from "./compare.ts";
 import type { DriftOutcome } from "./repair.ts";
@@ -146,7 +146,7 @@ export class Counts {
   }
 
   #item(item: VerificationItem): void {
-    tell(this.#settings.onItem, item);
+    callHook(this.#settings.onItem, item);
     if (this.items.length < this.#settings.maxItems) this.items.push(item);
     else this.itemsOmitted += 1;
   }

@@ -19,7 +19,16 @@ const number = (value: number): string => value.toLocaleString("en");
 
 const count = (value: number, unit: string): string => `${number(value)} ${unit}${value === 1 ? "" : "s"}`;
 
-/** Formats a report as text for people. For programs, `JSON.stringify` it instead. */
+/**
+ * Formats a report for a person to read. Programs use the report itself, which is JSON.
+ *
+ * @example
+ * ```ts
+ * import { formatReport } from "leasehold/cell";
+ *
+ * console.log(formatReport(await cell.verify())); // a dry run: changes nothing
+ * ```
+ */
 export function formatReport(report: VerificationReport): string {
   const {
     status,

@@ -1,6 +1,6 @@
 import { sha256 } from "@noble/hashes/sha2.js";
-import { MAX_TIMER_MS, pause } from "../../client/cutoff.ts";
-import { tell } from "../../client/hooks.ts";
+import { MAX_TIMER_MS, pause } from "../../client/attempt-abort.ts";
+import { callHook } from "../../client/hooks.ts";
 import { invalidArgument } from "../errors.ts";
 import { settingsOf, type VerifyOptions } from "./options.ts";
 import type { VerificationReport, VerificationStatus } from "./report.ts";
@@ -115,7 +115,7 @@ export class VerificationLoop {
         failure = error;
         if (error instanceof VerificationAborted) ({ report } = error);
       }
-      tell(onRun, { report, error: failure });
+      callHook(onRun, { report, error: failure });
       // A verification that needs approval waits for the next period.
       if (failure === undefined && report !== undefined && ENDS.has(report.status)) return;
       const waitMs =

@@ -1,4 +1,4 @@
-import type { Batch, Bucket, Conflict, Record as ClaimRecord, Source } from "../../client/wire.ts";
+import type { Batch, Bucket, Conflict, Record as ClaimRecord, Source } from "../../client/api-types.ts";
 import type { Limits } from "../../core/limits.ts";
 import type { SourceRow } from "../changes.ts";
 import type { AnyRow, Claimable, RowClaim } from "../claimable.ts";

@@ -1,4 +1,4 @@
-import type { Batch, Conflict, Record as ClaimRecord } from "../../client/wire.ts";
+import type { Batch, Conflict, Record as ClaimRecord } from "../../client/api-types.ts";
 import { bytesOf } from "../../core/ids.ts";
 import { CLAIM_BYTES, chunkDefaults, type ChunkLimits } from "../chunks.ts";
 import type { SourceRow } from "../changes.ts";

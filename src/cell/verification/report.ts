@@ -1,4 +1,4 @@
-import type { Bucket, Source, Subject } from "../../client/wire.ts";
+import type { Bucket, Source, Subject } from "../../client/api-types.ts";
 import { rowOf, type Drift, type SkipReason } from "./compare.ts";
 import type { NamedClaim } from "./row-names.ts";
 

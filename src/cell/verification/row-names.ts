@@ -1,4 +1,4 @@
-import type { Bucket, Record as ClaimRecord, Subject } from "../../client/wire.ts";
+import type { Bucket, Record as ClaimRecord, Subject } from "../../client/api-types.ts";
 import { canonicalize } from "../../core/canonical/canonicalize.ts";
 import { idFault } from "../../core/ids.ts";
 import { defaultLimits } from "../../core/limits.ts";

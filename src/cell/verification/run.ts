@@ -1,4 +1,4 @@
-import { tell } from "../../client/hooks.ts";
+import { callHook } from "../../client/hooks.ts";
 import { compareBytes, sourceOrder } from "../../core/source-order.ts";
 import { LocalCommitUnknownError } from "../errors.ts";
 import { compareDigests, type DigestComparison } from "./compare-digests.ts";
@@ -256,7 +256,7 @@ export class VerificationRun {
     // Counting reads the whole range, so it is skipped when there is no `onProgress`.
     const totalRows = onProgress === undefined ? 0 : before + (await table.count(range));
     return new ProgressMeter(pass, table.source, { totalRows, rowsBefore: before }, (progress) =>
-      tell(onProgress, progress),
+      callHook(onProgress, progress),
     );
   }
 

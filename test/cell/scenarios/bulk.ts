@@ -1,7 +1,7 @@
 import { asc, inArray, like } from "drizzle-orm";
 import { describe, expect, test } from "vitest";
 import { BulkError } from "../../../src/cell/errors.ts";
-import type { Batch } from "../../../src/client/wire.ts";
+import type { Batch } from "../../../src/client/api-types.ts";
 import { fresh, type World } from "./world.ts";
 
 const opsOf = ({ creates = [], destroys = [] }: Batch): number => creates.length + destroys.length;

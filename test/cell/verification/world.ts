@@ -1,7 +1,7 @@
 import { sql, type SQL } from "drizzle-orm";
 import { createCell, type Cell } from "../../../src/cell/cell.ts";
 import { createClient, type Client } from "../../../src/client/client.ts";
-import type { Batch, Bucket, Record as ClaimRecord, Source } from "../../../src/client/wire.ts";
+import type { Batch, Bucket, Record as ClaimRecord, Source } from "../../../src/client/api-types.ts";
 import { startTestCoordinator, type TestCoordinator } from "../../../src/testing/index.ts";
 import { FaultyFetch } from "../scenarios/faulty-fetch.ts";
 import type { Orm, Tx } from "../scenarios/dialect.ts";
@@ -31,7 +31,7 @@ export class VerifiedCell {
       cell: id,
       fetch: this.network.fetch,
       retries: 1,
-      pauseMs: 1,
+      backoffMs: 1,
       breaker: false,
     });
     const database = dialect.database(orm);

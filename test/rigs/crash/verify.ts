@@ -4,7 +4,7 @@ import { listRecords, lookUp, type ClaimRecord } from "../../../demo/records.ts"
 import { inParallel } from "../../../src/cell/in-parallel.ts";
 import { reconcile } from "../../../src/cell/reconcile.ts";
 import { ClientLeases, type LeaseState } from "../../../src/cell/remote-leases.ts";
-import { sentence, type Answer } from "../../../src/client/answer.ts";
+import { describeFailure, type Answer } from "../../../src/client/answer.ts";
 import { createClient, type Batch, type Bucket, type Client, type Fetch } from "../../../src/client/index.ts";
 import { claimOf, sourceTypes, type LocalDatabase } from "./local-database.ts";
 import type { Call, Records } from "./record.ts";
@@ -285,7 +285,7 @@ export class Verifier {
     this.replays += 1;
     if (answer.kind === "ok" && answer.value === state) return;
     this.#complain(
-      `lease ${lease}, ${state}: the replayed ${what} got ${answer.kind === "ok" ? answer.value : sentence(answer)}`,
+      `lease ${lease}, ${state}: the replayed ${what} got ${answer.kind === "ok" ? answer.value : describeFailure(answer)}`,
     );
   }
 
@@ -293,7 +293,7 @@ export class Verifier {
     this.replays += 1;
     if (answer.kind === "refused" && answer.reason === reason) return;
     this.#complain(
-      `lease ${lease}: the replayed ${what} was to be refused with ${reason}, and got ${answer.kind === "ok" ? answer.value : sentence(answer)}`,
+      `lease ${lease}: the replayed ${what} was to be refused with ${reason}, and got ${answer.kind === "ok" ? answer.value : describeFailure(answer)}`,
     );
   }
 
@@ -375,7 +375,7 @@ const claimText = ({ bucket, subject, source }: Claim): string =>
 function foundOf(answer: Answer<LeaseState>): Found {
   if (answer.kind === "ok") return answer.value;
   if (answer.kind === "refused" && answer.code === "NOT_FOUND") return "none";
-  throw new Error(`a lease cannot be read: ${sentence(answer)}`);
+  throw new Error(`a lease cannot be read: ${describeFailure(answer)}`);
 }
 
 /** Of a begin whose outcome was not known, and that had done nothing. */
@@ -383,6 +383,6 @@ function foundAfter(begun: Answer<LeaseState>): Found {
   if (begun.kind === "ok") return begun.value;
   if (begun.kind === "refused" && (begun.conflicts.length > 0 || begun.code === "ABORTED")) return "none";
   throw new Error(
-    `a begin that had done nothing was to be granted or to meet a conflict: ${sentence(begun)}`,
+    `a begin that had done nothing was to be granted or to meet a conflict: ${describeFailure(begun)}`,
   );
 }

@@ -4,7 +4,7 @@ import type { LeaseState } from "../../../src/cell/remote-leases.ts";
 import { rowKey } from "../../../src/cell/verification/ports.ts";
 import type { SourceRow } from "../../../src/cell/changes.ts";
 import type { Answer as CellAnswer } from "../../../src/client/answer.ts";
-import type { Batch as WireBatch } from "../../../src/client/wire.ts";
+import type { Batch as WireBatch } from "../../../src/client/api-types.ts";
 import type { Op, Outcome } from "../../../src/core/messages.ts";
 import type { Batch, Reach } from "./api.ts";
 import type { Cell, Process } from "./cell.ts";

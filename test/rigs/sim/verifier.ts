@@ -13,7 +13,7 @@ import {
 import type { VerificationItem, VerificationReport } from "../../../src/cell/verification/report.ts";
 import { VerificationAborted, verify } from "../../../src/cell/verification/verify.ts";
 import { isLeaseholdError, LeaseholdError } from "../../../src/client/errors.ts";
-import type { Batch as WireBatch } from "../../../src/client/wire.ts";
+import type { Batch as WireBatch } from "../../../src/client/api-types.ts";
 import { defaultLimits } from "../../../src/core/limits.ts";
 import type { SourceTypeName } from "../../../src/core/registry.ts";
 import { isRefused, type Api, type Reach } from "./api.ts";
