@@ -21,14 +21,17 @@ beforeEach(async () => {
 
 afterEach(() => coordinator.close());
 
-/** Describes the outcome of a call, or returns `silence` while it is pending. */
-async function outcomeOf(call: Promise<Response>): Promise<string> {
-  const silence = new Promise<string>((resolve) => setTimeout(() => resolve("silence"), 50));
-  const answered = call.then(
+/** Describes the outcome of a call. */
+const outcomeOf = (call: Promise<Response>): Promise<string> =>
+  call.then(
     ({ status }) => String(status),
     (error: unknown) => String(error),
   );
-  return Promise.race([answered, silence]);
+
+/** Like `outcomeOf`, but returns `silence` for a call that is still pending after a moment. */
+async function outcomeOrSilence(call: Promise<Response>): Promise<string> {
+  const silence = new Promise<string>((resolve) => setTimeout(() => resolve("silence"), 50));
+  return Promise.race([outcomeOf(call), silence]);
 }
 
 describe("a begin", () => {
@@ -43,8 +46,9 @@ describe("a begin", () => {
   ])("%j", async (fault, outcome, state) => {
     coordinator.faults.next(fault, { operation: "begin" });
     const call = cell.begin("ada", uuid);
-    expect(await outcomeOf(call)).toBe(outcome);
-    expect((await cell.lease(uuid))?.state).toBe(state);
+    // Only a call that never answers needs a time limit; others may take long on a busy machine.
+    expect(await (fault.kind === "hang" ? outcomeOrSilence(call) : outcomeOf(call))).toBe(outcome);
+    await expect.poll(async () => (await cell.lease(uuid))?.state).toBe(state);
     // The fault was for one call, so the same call gets a normal answer now.
     expect((await cell.begin("ada", uuid)).status).toBe(state === undefined ? 201 : 200);
   });
@@ -142,7 +146,7 @@ describe("a signal", () => {
     coordinator.faults.next(fault);
     const controller = new AbortController();
     const call = cell.begin("ada", uuid, { signal: controller.signal });
-    expect(await outcomeOf(call)).toBe("silence");
+    expect(await outcomeOrSilence(call)).toBe("silence");
     controller.abort(reason);
     await expect(call).rejects.toBe(reason);
   });
@@ -182,7 +186,7 @@ describe("a signal", () => {
 test("a delay ends when its time has passed, or was advanced", async () => {
   coordinator.faults.next({ kind: "delay", ms: 60_000 });
   const call = cell.begin("ada", uuid);
-  expect(await outcomeOf(call)).toBe("silence");
+  expect(await outcomeOrSilence(call)).toBe("silence");
   await coordinator.advance(60_000);
   expect((await call).status).toBe(201);
 });
