@@ -188,7 +188,7 @@ describe("characters that no name may hold", () => {
     expect(detailOf("EMAILS", "a\u{10ffff}")).toBe("U+10FFFF at index 1 is not assigned in Unicode 15.0.0.");
     expect(detailOf("EMAILS", "a\u202e")).toBe("U+202E at index 1 changes the direction of text.");
     expect(detailOf("USERNAMES", "P\u0430ypal")).toBe(
-      "U+0430 at index 1 of the canonical form is of another script than the rest of its value.",
+      "U+0430 at index 1 of the canonical form has another script than the rest of its value.",
     );
     expect(detailOf("ROUTES", "secret//x//y")).toBe(
       'The path segment at index 7 of the canonical form is empty, "." or "..".',
