@@ -244,7 +244,7 @@ test("[C2] a repeated or late decision changes nothing that came after it", asyn
   expect(c.claims()).toEqual([]);
 });
 
-test("[B4] [C2] a repeated prepare leaves a hold that no decision touches; an inquiry removes it", async () => {
+test("[B4] [C2] a repeated prepare leaves a hold that no decision but only an inquiry clears", async () => {
   const c = await Cluster.start();
   const lease = c.uuid();
   c.fate = (call) => (isPrepare(call) ? "twice" : "deliver");
@@ -606,7 +606,7 @@ test("[B3] [B6] a prepare that waits for a busy shard is not sent after its begi
   expect(sent).not.toContain(late);
 });
 
-test("[S1] [M4] positions stay above the largest ever assigned, after a prune and a clock change", async () => {
+test("[S1] [M4] positions stay above all earlier ones, after a prune and a clock reset", async () => {
   const c = await Cluster.start({ limits: { outcomeRetentionS: 1 } });
   const fence = c.uuid();
   await c.clock.runUntil(decide(c, "1", fence, "ROLLED_BACK"));

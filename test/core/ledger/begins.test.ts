@@ -89,7 +89,7 @@ test("[B4] a shard without holds of a lease gets no decision", async () => {
   expect(c.claims()).toHaveLength(1);
 });
 
-test("[M2] a shard that times out is unavailable; at the deadline the code is DEADLINE_EXCEEDED", async () => {
+test("[M2] a begin is unavailable if a shard times out, and DEADLINE_EXCEEDED at its deadline", async () => {
   const ends: [exchangeTimeoutMs: number, code: string][] = [
     [1_000, "UNAVAILABLE"],
     [9_000, "DEADLINE_EXCEEDED"],

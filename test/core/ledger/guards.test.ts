@@ -29,7 +29,7 @@ async function status(c: Cluster) {
   return answer.value;
 }
 
-test("[M5] [A1] every call refuses unknown versions; the calls of a cell refuse its revoked key", async () => {
+test("[M5] [A1] every call refuses unknown versions; those of a cell refuse its revoked key", async () => {
   const c = await start();
   const lease = c.uuid();
   await begin(c, lease, ["ada"]);

@@ -126,7 +126,7 @@ test("[B8] an unanswered inquiry is repeated after its pause, and the sweep hand
   expect(asked(c)).toBe(before + 1);
 });
 
-test("[B8] [M6] a sweep inquires about a limited number of executions, and the next one continues", async () => {
+test("[B8] [M6] a sweep inquires about a limited number of executions; the next one continues", async () => {
   const c = await start({ maxBackoffMs: 3_600_000, sweepAfterMs: 600_000 });
   await c.clock.runUntil(c.shard(0).object.ping(c.envelope));
   c.shard(0).database.exec(
