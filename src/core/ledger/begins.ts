@@ -236,9 +236,7 @@ export class Begins {
     return refused(
       "FAILED_PRECONDITION",
       "the cell is frozen and cannot begin leases; an operator can unfreeze it",
-      {
-        reason: "CELL_FROZEN",
-      },
+      { reason: "CELL_FROZEN" },
     ).refusal;
   }
 
@@ -298,9 +296,7 @@ export const leaseIdReused = (): Refusal =>
   refused(
     "FAILED_PRECONDITION",
     "this lease id was used for another batch; begin the new batch with a new lease id",
-    {
-      reason: "LEASE_ID_REUSED",
-    },
+    { reason: "LEASE_ID_REUSED" },
   ).refusal;
 
 export const rolledBack = (): { ok: false; refusal: Refusal } =>

@@ -42,7 +42,7 @@ export class ShardLink {
   #decisions: Queued<Decision, null>[] = [];
   #prepares: Queued<Prepare, PrepareAnswer>[] = [];
   #busy = false;
-  /** True if the last message had no room for a prepare that waited. */
+  /** True if prepares waited and the last message had no room for any of them. */
   #preparesFirst = false;
 
   constructor(clock: Clock, limits: Limits, pass: Pass, send: SendExchange, isHalted: IsHalted) {
@@ -125,7 +125,7 @@ export class ShardLink {
 
   /**
    * Takes the items that fit into one message. Decisions come first, because they free names that prepares
-   * may wait for. But prepares that had no room in one message come first in the next.
+   * may wait for. But if a message had no room for any prepare, prepares come first in the next one.
    */
   #take(): [Queued<Decision, null>[], Queued<Prepare, PrepareAnswer>[]] {
     for (const waiting of this.#prepares)
