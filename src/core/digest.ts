@@ -6,7 +6,7 @@ import type { DigestWords, Source, Subject } from "./messages.ts";
 export interface DigestedClaim {
   type: BucketTypeName;
   canonical: string;
-  /** As typed. */
+  /** The spelling that was typed. */
   value: string;
   subject: Subject;
   source: Source;

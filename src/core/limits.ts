@@ -1,7 +1,7 @@
 /**
- * Every limit of the service, in one place (M6). The named variable overrides a limit within [min, max]. `GET
- * /v1/limits` and docs/reference/limits.md list the limits. Where the origin of a number is not obvious, a
- * comment gives it.
+ * Every limit of the service, in one place (M6). The named variable overrides a limit within [min, max]. The
+ * limits are listed in docs/reference/limits.md and by `GET /v1/limits`. Where the origin of a number is not
+ * obvious, a comment gives it.
  */
 interface Limit {
   default: number;

@@ -168,7 +168,7 @@ export class Deliveries {
     }
   }
 
-  /** Keeps an alarm set while there is work (rule M3). */
+  /** Keeps an alarm set while there is work (M3). */
   #rearm(): void {
     const now = this.#ports.clock.now();
     if (this.#appliedPosition() > this.#store.number("applied_position"))
