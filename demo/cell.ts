@@ -1,5 +1,5 @@
 import type { ClientLeases } from "../src/cell/remote-leases.ts";
-import { sentence, type Refused } from "../src/client/answer.ts";
+import { describeFailure, type Refused } from "../src/client/answer.ts";
 import type { Batch } from "../src/client/index.ts";
 import type { LocalDatabase } from "./local-database.ts";
 import type { Random } from "./random.ts";
@@ -99,7 +99,7 @@ export class Cell {
     // An unknown outcome is left to the recovery: the rows are saved, and the lease's UUID with them.
     else if (committed.kind === "refused")
       this.tally.problems.push(
-        `cell ${this.id}: the commit of a granted lease was refused: ${sentence(committed)}`,
+        `cell ${this.id}: the commit of a granted lease was refused: ${describeFailure(committed)}`,
       );
     return { kind: "done" };
   }
@@ -117,6 +117,6 @@ export class Cell {
     // After all that trying there is no demo left to give.
     else if (answer.kind === "unknown")
       throw new Error(`the coordinator cannot be reached: ${answer.error}`, { cause: answer });
-    else this.tally.problems.push(`cell ${this.id}: a rollback was refused: ${sentence(answer)}`);
+    else this.tally.problems.push(`cell ${this.id}: a rollback was refused: ${describeFailure(answer)}`);
   }
 }

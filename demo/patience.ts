@@ -7,7 +7,7 @@ import type { ClientOptions } from "../src/client/index.ts";
 export const patience = {
   deadlineMs: 15_000,
   retries: Number.POSITIVE_INFINITY,
-  pauseMs: 50,
+  backoffMs: 50,
   breaker: false,
   begins: { max: 10_000 },
 } as const satisfies Partial<ClientOptions>;

@@ -1,4 +1,4 @@
-/** Makes the npm package in `dist/sdk`. */
+/** Builds the npm package in `dist/sdk`. */
 import { join } from "node:path";
 import { buildSdk } from "./sdk/build.ts";
 import { entries } from "./sdk/entries.ts";

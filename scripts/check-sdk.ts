@@ -1,4 +1,4 @@
-/** Makes the npm package in `dist/sdk`, and uses it as its users will. */
+/** Builds the npm package in `dist/sdk`, and checks it as its users use it: packed and installed. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,6 +1,6 @@
 import { createClient, type Client } from "../../src/client/client.ts";
 import type { FetchResponse } from "../../src/client/connection.ts";
-import type { Body } from "../../src/client/lines.ts";
+import type { Body } from "../../src/client/read-lines.ts";
 import { ownPeakMib } from "./memory.ts";
 import type { Target, Used, VerifyTask } from "./program.ts";
 import { CELL } from "./routes.ts";

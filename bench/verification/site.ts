@@ -45,13 +45,14 @@ export class Site {
     );
     const { report, ...figures } = used;
     const { counts, items, status } = report;
-    if (status !== "done") throw new Error(`a verification ended with ${status}: ${report.question ?? ""}`);
+    if (status !== "done")
+      throw new Error(`a verification ended with ${status}: ${report.approvalReason ?? ""}`);
     const decided = Map.groupBy(
-      items.filter(({ left }) => left !== undefined),
-      ({ left }) => left,
+      items.filter(({ skipReason }) => skipReason !== undefined),
+      ({ skipReason }) => skipReason,
     );
-    const examples = [...decided].flatMap(([left, found]) =>
-      found.slice(0, EXAMPLES).map((item) => `${left}: ${item.bucket.value}${detailOf(item)}`),
+    const examples = [...decided].flatMap(([skipReason, found]) =>
+      found.slice(0, EXAMPLES).map((item) => `${skipReason}: ${item.bucket.value}${detailOf(item)}`),
     );
     return { ...key, ...figures, ...around, rows: counts.rows, counts, examples };
   }

@@ -23,7 +23,7 @@ serveTask(async ({ databaseFolder, digests, apply, tellsProgress }, meter): Prom
   });
   let toldMs = performance.now();
   const onProgress = (progress: VerificationProgress): void => {
-    if (progress.rows >= progress.ofRows / 10) meter.early();
+    if (progress.rows >= progress.totalRows / 10) meter.early();
     if (!tellsProgress || performance.now() - toldMs < LINES_EVERY_MS) return;
     toldMs = performance.now();
     process.stdout.write(`  ${progressLine(progress)}\n`);
@@ -38,11 +38,11 @@ function progressLine({
   pass,
   source,
   rows,
-  ofRows,
+  totalRows,
   changes,
   rowsPerSecond,
   remainingMs,
 }: VerificationProgress): string {
   const left = remainingMs === undefined ? "" : `, ${Math.round(remainingMs / 1_000)} s left`;
-  return `${source}, ${pass}: ${rows} of ${ofRows} rows, ${changes} changes, ${Math.round(rowsPerSecond)} rows/s${left}`;
+  return `${source}, ${pass}: ${rows} of ${totalRows} rows, ${changes} changes, ${Math.round(rowsPerSecond)} rows/s${left}`;
 }

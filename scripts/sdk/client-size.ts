@@ -6,7 +6,7 @@ export interface Size {
   gzippedBytes: number;
 }
 
-/** What all of `leasehold/client` adds to a web page. `project` has the package installed. */
+/** Measures what all of `leasehold/client` adds to a web page. `project` has the package installed. */
 export async function clientSize(project: string): Promise<Size> {
   const { outputFiles } = await build({
     stdin: { contents: 'export * from "leasehold/client";', resolveDir: project },

@@ -3,14 +3,17 @@ import { join } from "node:path";
 import type { Entry } from "./entries.ts";
 import { runTsc } from "./run.ts";
 
-interface Surrounding {
+interface CompilerSetup {
   name: string;
   options: Record<string, string | readonly string[]>;
   fits: (entry: Entry) => boolean;
 }
 
-/** Where a user's compiler may stand: each way to find modules, and without Node's types. Those of drizzle need them. */
-const surroundings: readonly Surrounding[] = [
+/**
+ * The compiler setups of users: each module resolution, and one without Node's types (drizzle's types need
+ * them).
+ */
+const compilerSetups: readonly CompilerSetup[] = [
   {
     name: "node16",
     options: { module: "node16", moduleResolution: "node16", lib: ["es2023"], types: ["node"] },
@@ -29,13 +32,13 @@ const surroundings: readonly Surrounding[] = [
 ];
 
 /**
- * Compiles what the package's README shows, and an import of every entry, in each surrounding and with all checks. Throws what the compiler
- * says.
+ * Compiles the sample of the package's README, and an import of every entry, in each setup and with all
+ * checks. Throws what the compiler reports.
  */
 export function compileAgainstSdk(project: string, entries: readonly Entry[]): void {
   const readme = readFileSync(join(project, "node_modules/leasehold/README.md"), "utf8");
   const [, snippet = ""] = /^```ts\n(.+?)^```$/ms.exec(readme) ?? [];
-  for (const { name, options, fits } of surroundings) {
+  for (const { name, options, fits } of compilerSetups) {
     const folder = join(project, name);
     mkdirSync(folder);
     const some = entries.filter(fits);
@@ -59,7 +62,7 @@ export function compileAgainstSdk(project: string, entries: readonly Entry[]): v
   }
 }
 
-/** What a peer's own types have wrong is not ours. */
+/** Ignores errors in the types of peers. */
 function compile(folder: string): void {
   try {
     runTsc(folder);

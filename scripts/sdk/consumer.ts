@@ -1,17 +1,19 @@
-/** The package as its users have it: packed, installed in a project of its own, imported, run. */
-import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
+/** Uses the package as its users do: packed, installed in a project of its own, imported and run. */
+import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { peers, type Entry } from "./entries.ts";
 import { run } from "./run.ts";
 
 const npm = ["--offline", "--ignore-scripts", "--no-audit", "--no-fund", "--silent"];
 
-/** Packs the package in `folder` into `target`, and tells where. */
+/** Packs the package in `folder` into `target`, and returns the tarball's path. */
 export function packSdk(folder: string, target: string): string {
   return join(target, run("npm", ["pack", ...npm, "--pack-destination", target], folder).trim());
 }
 
-/** Makes `project` one that has the package and nothing else; what the package needed besides would have to come from the network. */
+/**
+ * Makes a project that has only the package. Dependencies of the package would have to come from the network.
+ */
 export function installSdk(tarball: string, project: string): void {
   mkdirSync(project, { recursive: true });
   writeFileSync(
@@ -24,16 +26,17 @@ export function installSdk(tarball: string, project: string): void {
     throw new Error(`installed besides: ${installed.filter((name) => name !== "leasehold").join(", ")}`);
 }
 
-/** Gives the project the peers, and what the compiler has to know of them: those of the repository at `root`. */
+/** Links the repository's peers, and the types that the compiler needs, into the project. */
 export function linkPeers(root: string, project: string): void {
-  for (const name of [...Object.keys(peers), "@types/node", "@types/pg"]) {
+  for (const name of [...Object.keys(peers), "@types/node", "@types/pg", "vitest"]) {
     const path = join(project, "node_modules", name);
+    if (existsSync(path)) continue;
     mkdirSync(dirname(path), { recursive: true });
     symlinkSync(join(root, "node_modules", name), path);
   }
 }
 
-/** What each entry exports to Node. */
+/** Returns the names of the values that each entry exports. */
 export function importSdk(project: string, entries: readonly Entry[]): Record<string, string[]> {
   const specifiers = entries.map(({ name }) => `leasehold/${name}`);
   const script = `const exports = {};
@@ -49,7 +52,8 @@ const SMOKE = `
   import { startTestCoordinator } from "leasehold/testing";
 
   const coordinator = await startTestCoordinator();
-  const clientOf = (cell) => createClient({ url: coordinator.url, fetch: coordinator.fetch, key: coordinator.keys.cell(cell), cell });
+  const { url, fetch, keys } = coordinator;
+  const clientOf = (cell) => createClient({ url, fetch, key: keys.cell(cell), cell });
   const of = { subject: { type: "USER", id: 7 }, source: { type: "RAILS_TABLE_USERS", id: 7 } };
   const batch = { creates: [{ bucket: { type: "USERNAMES", value: "Grace" }, ...of }] };
   const { uuid } = await clientOf("1").leases.begin(batch);
@@ -59,6 +63,9 @@ const SMOKE = `
   console.log(state, refusal instanceof AlreadyClaimedError);
 `;
 
-/** The client before the coordinator for tests, both as they were packed: what came of a lease, and whether another cell was refused. */
+/**
+ * Runs the packed client against the packed coordinator for tests. Returns the state of a lease, and whether
+ * another cell was refused.
+ */
 export const leaseWithSdk = (project: string): string =>
   run(process.execPath, ["--no-warnings", "--input-type=module", "-e", SMOKE], project).trim();

@@ -1,6 +1,7 @@
-/** What users of the package import, and what each of these may bring along. The build holds them to it. */
+/** The entries that users import, and what each may bring along. The build checks both. */
+import manifest from "../../package.json" with { type: "json" };
 
-/** The user's own copies are used, of those entries that need them. */
+/** Packages that users install themselves, for the entries that need them. */
 export const peers = {
   "@electric-sql/pglite": "^0.5.0",
   "drizzle-orm": "^0.45.2",
@@ -12,58 +13,52 @@ export const peers = {
 type Peer = keyof typeof peers;
 
 export interface Entry {
-  /** Behind `leasehold/`. */
+  /** The import path without `leasehold/`. */
   name: string;
-  /** From the root of the repository. */
+  /** The path from the root of the repository. */
   source: string;
-  /** Imported by it, and by its types. */
+  /** Peers that its code and its types import. */
   peers: readonly Peer[];
-  /** npm packages with code in its JavaScript. */
+  /** The npm packages whose code may be in its JavaScript. */
   bundles: readonly string[];
-  /** `any`: wherever there are `fetch` and what Node 20 has of the language. `node`: Node's own modules too. */
+  /**
+   * `any`: every platform with `fetch` and the language features of Node 20. `node`: Node, with its modules.
+   */
   runsOn: "any" | "node";
 }
 
-export const entries: readonly Entry[] = [
-  { name: "client", source: "src/client/index.ts", peers: [], bundles: ["uuid"], runsOn: "any" },
-  {
-    name: "cell",
-    source: "src/cell/index.ts",
-    peers: ["drizzle-orm"],
-    bundles: ["@noble/hashes", "uuid"],
-    runsOn: "any",
-  },
-  {
-    name: "cell/postgres",
-    source: "src/cell/postgres/index.ts",
-    peers: ["drizzle-orm"],
-    bundles: ["uuid"],
-    runsOn: "any",
-  },
-  {
-    name: "cell/mysql",
-    source: "src/cell/mysql/index.ts",
-    peers: ["drizzle-orm"],
-    bundles: ["uuid"],
-    runsOn: "any",
-  },
-  // The coordinator itself is in it.
-  {
-    name: "testing",
-    source: "src/testing/index.ts",
-    peers: [],
-    bundles: ["@noble/hashes", "drizzle-orm", "hono", "uuid", "zod"],
-    runsOn: "node",
-  },
-];
+/** What each entry may bring along. Names and sources come from `exports` in package.json. */
+const rules: Readonly<Record<string, Pick<Entry, "peers" | "bundles" | "runsOn">>> = {
+  client: { peers: [], bundles: ["uuid"], runsOn: "any" },
+  cell: { peers: ["drizzle-orm"], bundles: ["@noble/hashes", "uuid"], runsOn: "any" },
+  "cell/postgres": { peers: ["drizzle-orm"], bundles: ["uuid"], runsOn: "any" },
+  "cell/mysql": { peers: ["drizzle-orm"], bundles: ["uuid"], runsOn: "any" },
+  // It contains the coordinator.
+  testing: { peers: [], bundles: ["@noble/hashes", "drizzle-orm", "hono", "uuid", "zod"], runsOn: "node" },
+};
 
-/** Of what an import names, such as `drizzle-orm` of `drizzle-orm/pg-core`. */
+/** Joins package.json's `exports` with the rules. Throws when an entry is only in one of them. */
+export function entriesOf(exports: Readonly<Record<string, string>>): readonly Entry[] {
+  const sources = new Map(Object.entries(exports).map(([path, source]) => [path.replace("./", ""), source]));
+  const withoutExport = Object.keys(rules).filter((name) => !sources.has(name));
+  if (withoutExport.length > 0)
+    throw new Error(`package.json has no \`exports\` for ${withoutExport.join(", ")}`);
+  return [...sources].map(([name, source]) => {
+    const rule = rules[name];
+    if (rule === undefined) throw new Error(`scripts/sdk/entries.ts has no rules for leasehold/${name}`);
+    return { name, source: source.replace("./", ""), ...rule };
+  });
+}
+
+export const entries = entriesOf(manifest.exports);
+
+/** The package that a specifier names, such as `drizzle-orm` for `drizzle-orm/pg-core`. */
 export const packageOf = (specifier: string): string =>
   specifier.split("/", specifier.startsWith("@") ? 2 : 1).join("/");
 
-/** Where the package has an entry's JavaScript. */
+/** The path of an entry's JavaScript in the package. */
 export const javascriptOf = ({ name }: Entry): string => `js/${name}.js`;
 
-/** And its types, which keep the folders of the sources. */
+/** The path of an entry's types in the package. They keep the folders of the sources. */
 export const typesOf = ({ source }: Entry): string =>
   `types/${source.replace(/^src\//, "").replace(/\.ts$/, ".d.ts")}`;

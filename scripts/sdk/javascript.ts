@@ -3,8 +3,9 @@ import { join } from "node:path";
 import { javascriptOf, packageOf, peers, type Entry } from "./entries.ts";
 
 /**
- * Writes the JavaScript of the package into `folder`. One build for all entries: what several of them use is there once, so that an error
- * of the client is an instance of the same class everywhere. Throws when an entry brings along what it may not.
+ * Writes the package's JavaScript into `folder`. All entries are one build with shared chunks, so an error of
+ * the client has the same class in every entry. Throws when an entry brings along something that it must not
+ * have.
  */
 export async function buildJavascript(
   root: string,
@@ -24,7 +25,7 @@ export async function buildJavascript(
     mainFields: ["module", "main"],
     plugins: [peersOf(join(root, "src/cell/"))],
     external: ["node:*"],
-    // The licences of what is in it have a file of their own.
+    // THIRD_PARTY_LICENSES.md has the licences.
     legalComments: "none",
     metafile: true,
     logLevel: "silent",
@@ -35,7 +36,10 @@ export async function buildJavascript(
   return [...new Set(reached.flatMap(({ bundled }) => [...bundled]))].toSorted();
 }
 
-/** A cell's tables must be of the drizzle that the cell has. The coordinator, which tests start, comes with its own. */
+/**
+ * Leaves peers to the user's own copies, because a cell's tables must be made with the same drizzle. The
+ * coordinator for tests bundles its own.
+ */
 const peersOf = (cells: string): Plugin => ({
   name: "peers",
   setup: (bundler) => {
@@ -46,13 +50,13 @@ const peersOf = (cells: string): Plugin => ({
 });
 
 interface Reach {
-  /** npm packages with code in it. */
+  /** The npm packages whose code it contains. */
   bundled: ReadonlySet<string>;
-  /** What it imports at run time. */
+  /** The modules that it imports at run time. */
   imported: ReadonlySet<string>;
 }
 
-/** An entry with all the files that it shares with others. */
+/** What an entry reaches, including the chunks that it shares. */
 function reachOf({ outputs }: Metafile, entry: Entry): Reach {
   const files = Object.entries(outputs);
   const [first] = files.find(([, { entryPoint }]) => entryPoint === entry.source) ?? [];

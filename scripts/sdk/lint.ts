@@ -1,11 +1,11 @@
-/** What others know about how packages go wrong. */
+/** Checks with tools that know common mistakes of packages. */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { publint } from "publint";
 import { formatMessage } from "publint/utils";
 import { run } from "./run.ts";
 
-/** Throws what publint has to say against a packed package. */
+/** Throws what publint reports about the packed package. */
 export async function lintSdk(folder: string, tarball: string): Promise<void> {
   const packed = await readFile(tarball);
   const { messages } = await publint({ pack: { tarball: new Uint8Array(packed).buffer }, strict: true });
@@ -21,7 +21,7 @@ export async function lintSdk(folder: string, tarball: string): Promise<void> {
     );
 }
 
-/** Throws what `attw` has to say: whether every way to resolve modules finds types, and the right ones. */
+/** Throws what `attw` reports: every module resolution must find types, and the right ones. */
 export function resolveSdk(root: string, tarball: string): void {
   run(
     join(root, "node_modules/.bin/attw"),

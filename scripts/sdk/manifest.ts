@@ -1,7 +1,7 @@
 import { javascriptOf, peers, typesOf, type Entry } from "./entries.ts";
 
-/** What the package takes from the repository's own `package.json`. */
-export interface Origin {
+/** The fields that the package takes from the repository's `package.json`. */
+export interface RepositoryManifest {
   name: string;
   version: string;
   license?: string;
@@ -9,20 +9,20 @@ export interface Origin {
 }
 
 /** The package's `package.json`. */
-export function manifestOf(origin: Origin, entries: readonly Entry[]): object {
+export function manifestOf(repository: RepositoryManifest, entries: readonly Entry[]): object {
   const exports = entries.map(
     (entry) =>
       [`./${entry.name}`, { types: `./${typesOf(entry)}`, default: `./${javascriptOf(entry)}` }] as const,
   );
   return {
-    name: origin.name,
-    version: origin.version,
+    name: repository.name,
+    version: repository.version,
     description:
-      "Keeps names globally unique across independent cells: the client, the parts that run inside a cell, and a coordinator for tests.",
-    license: origin.license ?? "UNLICENSED",
+      "Globally unique names for independent cells: the client, the cell's part, a coordinator for tests.",
+    license: repository.license ?? "UNLICENSED",
     type: "module",
     sideEffects: false,
-    engines: origin.engines,
+    engines: repository.engines,
     exports: { ...Object.fromEntries(exports), "./package.json": "./package.json" },
     peerDependencies: peers,
     peerDependenciesMeta: Object.fromEntries(Object.keys(peers).map((peer) => [peer, { optional: true }])),

@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 
-/** Runs a program to its end and tells what it said. Throws with that when it is not a success. */
+/** Runs a program and returns its output. Throws with the output when it fails. */
 export function run(program: string, args: readonly string[], cwd: string): string {
   const { status, stdout, stderr, error } = spawnSync(program, args, { cwd, encoding: "utf8" });
   if (error !== undefined) throw error;
@@ -10,7 +10,7 @@ export function run(program: string, args: readonly string[], cwd: string): stri
   return stdout;
 }
 
-/** Runs a program of one of this repository's packages. */
+/** Runs a script of one of the repository's npm packages. */
 function runScript(packageName: string, script: string, args: readonly string[], cwd: string): string {
   const manifest = createRequire(import.meta.url).resolve(`${packageName}/package.json`);
   return run(process.execPath, [join(dirname(manifest), script), ...args], cwd);

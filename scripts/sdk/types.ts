@@ -4,13 +4,16 @@ import { dirname, join, posix } from "node:path";
 import { packageOf, typesOf, type Entry } from "./entries.ts";
 import { runTsc } from "./run.ts";
 
-/** What every runtime has that the package is for: Node 20 is the oldest. That of the tests is younger. */
+/**
+ * The language features that every supported runtime has. Node 20 is the oldest; the coordinator for tests
+ * needs a newer one.
+ */
 const libOf: Record<Entry["runsOn"], readonly string[]> = {
   any: ["es2023", "es2024.string"],
   node: ["esnext"],
 };
 
-/** Writes the types of the package into `folder`. Throws when they name what users do not have. */
+/** Writes the package's types into `folder`. Throws when they name packages that users do not have. */
 export function buildTypes(root: string, entries: readonly Entry[], folder: string): void {
   const complaints: string[] = [];
   for (const runsOn of ["any", "node"] as const) {
@@ -27,7 +30,7 @@ export function buildTypes(root: string, entries: readonly Entry[], folder: stri
   if (complaints.length > 0) throw new Error([...new Set(complaints)].join("\n"));
 }
 
-/** All that the compiler has to tell about the sources of the entries. */
+/** Emits the declarations of the entries. */
 function emit(root: string, entries: readonly Entry[], lib: readonly string[], folder: string): void {
   const compilerOptions = {
     noEmit: false,
@@ -48,7 +51,7 @@ function emit(root: string, entries: readonly Entry[], lib: readonly string[], f
   runTsc(folder);
 }
 
-/** Copies what an entry's types need, and tells what of it they must not name. */
+/** Copies the declarations that an entry needs. Returns a line for each package that they must not name. */
 function keep(entry: Entry, emitted: string, folder: string): string[] {
   const complaints: string[] = [];
   const reached = new Set([typesOf(entry)]);
@@ -69,7 +72,7 @@ const mayName = (entry: Entry, specifier: string): boolean =>
   entry.peers.some((peer) => peer === packageOf(specifier)) ||
   (entry.runsOn === "node" && specifier.startsWith("node:"));
 
-/** `from "…"`, `import "…"`, `import("…")`, and references to other files. */
+/** Matches `from "…"`, `import "…"`, `import("…")` and references to other files. */
 const NAMES = /(?:\bfrom\s*|\bimport\s*\(?\s*|<reference \w+=)"([^"]+)"/g;
 
 const namedIn = (text: string): string[] =>
@@ -77,7 +80,9 @@ const namedIn = (text: string): string[] =>
 
 const declarationOf = (specifier: string): string => specifier.replace(/\.ts$/, ".d.ts");
 
-/** The compiler leaves the specifiers of declarations as they are, and there is no `.ts` in the package. */
+/**
+ * Replaces `.ts` in specifiers: the compiler keeps it in declarations, but the package has no `.ts` files.
+ */
 const resolvable = (text: string): string =>
   text.replaceAll(NAMES, (whole, specifier: string) =>
     specifier.startsWith(".") ? whole.replace(/\.ts"$/, '.js"') : whole,

@@ -1,21 +1,22 @@
 import type { Answer } from "../client/answer.ts";
 import type { CallOptions } from "../client/connection.ts";
-import type { Batch, Conflict } from "../client/wire.ts";
+import type { Batch, Conflict } from "../client/api-types.ts";
 import type { ClientLeases, LeaseState } from "./remote-leases.ts";
 
-/** Also: nothing is left to ask for. */
+/** `not_needed`: no ops are left. */
 export type Begun = Answer<LeaseState> | { kind: "not_needed" };
 
-type Placed<T> = { op: T; index: number };
+type IndexedOp<T> = { op: T; index: number };
 
 /**
- * A begin, and once more without what stood in the way only because this cell's rows and claims differed before:
+ * Begins a lease. If all conflicts come from drift that already existed, it adjusts the batch and begins once
+ * more:
  *
- * - a claim to replace that is absent, of a row from before its column was claimed: its name is taken for the first time;
- * - a claim to give up that is absent, another cell's, or another row's: there is nothing to give up. Otherwise such a row could be neither renamed nor
- *   deleted. `notOwned` hears of it: it should not happen.
+ * - A replace of an absent claim becomes a create: the row is older than the declaration of its column.
+ * - A destroy of a claim that is absent, or not this row's, is dropped. Otherwise the row could not be
+ *   renamed or deleted. `notOwned` is called, because this should not happen.
  *
- * A certain refusal left nothing behind, so the same UUID serves.
+ * A certain refusal leaves nothing behind, so the same UUID can be used again.
  */
 export async function beginAdjusting(
   leases: Pick<ClientLeases, "begin">,
@@ -30,12 +31,12 @@ export async function beginAdjusting(
     answer.kind !== "refused" ||
     !answer.outcomeKnown ||
     answer.conflicts.length === 0 ||
-    !answer.conflicts.every(isOfThePast)
+    !answer.conflicts.every(isEarlierDrift)
   )
     return answer;
-  const lost = answer.conflicts.filter(({ list }) => list === "destroys");
-  if (lost.length > 0) notOwned(lost);
-  const next = new Adjusted(batch, answer.conflicts);
+  const notOwnedConflicts = answer.conflicts.filter(({ list }) => list === "destroys");
+  if (notOwnedConflicts.length > 0) notOwned(notOwnedConflicts);
+  const next = new AdjustedBatch(batch, answer.conflicts);
   if (next.isEmpty) return { kind: "not_needed" };
   const left =
     options.deadlineMs === undefined
@@ -43,24 +44,24 @@ export async function beginAdjusting(
       : { deadlineMs: Math.max(1, options.deadlineMs - (performance.now() - started)) };
   const again = await leases.begin(uuid, next.batch, { ...options, ...left });
   return again.kind === "refused"
-    ? { ...again, conflicts: again.conflicts.map((conflict) => next.inPlace(conflict)) }
+    ? { ...again, conflicts: again.conflicts.map((conflict) => next.atOriginalIndex(conflict)) }
     : again;
 }
 
-const isOfThePast = ({ list, kind }: Conflict): boolean =>
+const isEarlierDrift = ({ list, kind }: Conflict): boolean =>
   list === "replaces"
     ? kind === "absent"
     : list === "destroys" && (kind === "absent" || kind === "not_owner" || kind === "mismatch");
 
-const placed = <T>(ops: readonly T[]): Placed<T>[] => ops.map((op, index) => ({ op, index }));
+const indexed = <T>(ops: readonly T[]): IndexedOp<T>[] => ops.map((op, index) => ({ op, index }));
 
-/** A batch without what stood in the way, which knows where its ops were in the first one. */
-class Adjusted {
+/** A batch without the conflicting ops, which remembers where the others were in the first one. */
+class AdjustedBatch {
   readonly batch: Batch;
   readonly #creates: number;
-  readonly #adopted: Placed<unknown>[];
-  readonly #kept: Placed<unknown>[];
-  readonly #destroys: Placed<unknown>[];
+  readonly #adopted: IndexedOp<unknown>[];
+  readonly #kept: IndexedOp<unknown>[];
+  readonly #destroys: IndexedOp<unknown>[];
 
   constructor(
     { creates = [], destroys = [], replaces = [], ...rest }: Batch,
@@ -68,10 +69,10 @@ class Adjusted {
   ) {
     const of = (list: Conflict["list"]): Set<number> =>
       new Set(conflicts.filter((each) => each.list === list).map(({ index }) => index));
-    const [absent, lost] = [of("replaces"), of("destroys")];
-    const adopted = placed(replaces).filter(({ index }) => absent.has(index));
-    const kept = placed(replaces).filter(({ index }) => !absent.has(index));
-    const left = placed(destroys).filter(({ index }) => !lost.has(index));
+    const [absent, notOwnedConflicts] = [of("replaces"), of("destroys")];
+    const adopted = indexed(replaces).filter(({ index }) => absent.has(index));
+    const kept = indexed(replaces).filter(({ index }) => !absent.has(index));
+    const left = indexed(destroys).filter(({ index }) => !notOwnedConflicts.has(index));
     this.#creates = creates.length;
     this.#adopted = adopted;
     this.#kept = kept;
@@ -89,8 +90,8 @@ class Adjusted {
     return creates.length + destroys.length + replaces.length === 0;
   }
 
-  /** In the place that the caller knows. */
-  inPlace(conflict: Conflict): Conflict {
+  /** The conflict with its index in the caller's batch. */
+  atOriginalIndex(conflict: Conflict): Conflict {
     const { list, index } = conflict;
     if (list === "replaces") return { ...conflict, index: this.#kept[index]?.index ?? index };
     if (list === "destroys") return { ...conflict, index: this.#destroys[index]?.index ?? index };

@@ -3,7 +3,7 @@ import type { Claimable } from "./claimable.ts";
 
 type Action = "cascade" | "restrict" | "no action" | "set null" | "set default";
 
-/** As the dialects of drizzle have them in common. */
+/** The part that drizzle's dialects have in common. */
 interface ForeignKey {
   onDelete: Action | undefined;
   onUpdate: Action | undefined;
@@ -13,8 +13,9 @@ interface ForeignKey {
 const changing: ReadonlySet<Action | undefined> = new Set(["cascade", "set null", "set default"]);
 
 /**
- * Foreign keys from one claimable table to another with which the database deletes rows, or changes claimed columns of them, by itself: it tells nobody
- * which, so the names of those rows would never be given up. A sentence for each.
+ * Finds foreign keys between claimable tables with which the database deletes rows or changes claimed
+ * columns. The SDK doesn't see these changes, so it would never release the names. Answers a sentence for
+ * each key.
  */
 export function cascadesOf(
   claimables: readonly Claimable[],
@@ -38,25 +39,28 @@ function sentencesOf(
   const key = `${child.name}.${columns.map(({ name }) => name).join(", ")} → ${parent.name}`;
   const claimed = claimedColumns(child);
   const isClaimed = columns.some((column) => claimed.has(column));
-  // The id of a claimed row is for good: such a key never changes.
+  // The id of a claimed row never changes, so neither does a key that refers to it.
   const isForGood = foreignColumns.every((column) => column === parent.idColumn);
   const sentences: string[] = [];
   if (onDelete === "cascade")
     sentences.push(
-      `${key} deletes rows by ON DELETE CASCADE, and their names would never be given up: delete the rows of ${child.name} with tx first`,
+      `${key} deletes rows by ON DELETE CASCADE, so their names would never be released: ` +
+        `delete the rows of ${child.name} with tx first`,
     );
   else if (isClaimed && changing.has(onDelete))
     sentences.push(
-      `${key} changes claimed columns by ON DELETE ${(onDelete ?? "").toUpperCase()}, and their names would never be given up: update them with tx first`,
+      `${key} changes claimed columns by ON DELETE ${(onDelete ?? "").toUpperCase()}, ` +
+        "so their names would never be released: update them with tx first",
     );
   if (isClaimed && !isForGood && changing.has(onUpdate))
     sentences.push(
-      `${key} changes claimed columns by ON UPDATE ${(onUpdate ?? "").toUpperCase()}, and the claims would stay as they were: update them with tx`,
+      `${key} changes claimed columns by ON UPDATE ${(onUpdate ?? "").toUpperCase()}, ` +
+        "so the claims would not change with them: update them with tx",
     );
   return sentences;
 }
 
-/** Others can change without a claim of the row's own changing, as far as can be seen here. */
+/** Other columns don't change the row's claims, as far as the declaration shows. */
 function claimedColumns({ table, idColumn, attributes }: Claimable): ReadonlySet<Column | undefined> {
   const columns = getTableColumns(table);
   return new Set([idColumn, ...attributes.map(({ name }) => columns[name])]);

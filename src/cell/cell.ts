@@ -2,8 +2,8 @@ import type { SQL, Table } from "drizzle-orm";
 import { v7 as uuidv7 } from "uuid";
 import type { Client } from "../client/client.ts";
 import type { CallOptions } from "../client/connection.ts";
-import { tell } from "../client/hooks.ts";
-import type { Batch } from "../client/wire.ts";
+import { callHook } from "../client/hooks.ts";
+import type { Batch } from "../client/api-types.ts";
 import { defaultLimits } from "../core/limits.ts";
 import { beginAdjusting } from "./begin.ts";
 import type { Changes, ClaimBatch } from "./changes.ts";
@@ -14,13 +14,13 @@ import { DeferredLeases, noDeferred, type DeferredCounters } from "./deferred.ts
 import { BulkError, invalidArgument } from "./errors.ts";
 import { LeasedTransaction, type LeaseCalls, type LeaseEvent } from "./leased-transaction.ts";
 import type { CellDatabase, Deferred } from "./local.ts";
-import { Plan } from "./preflight.ts";
+import { PlannedWrites } from "./planned-writes.ts";
 import { reconcile, type Finding, type ReconcileOptions, type ReconcileResult } from "./reconcile.ts";
 import { ReconcileLoop, type ReconcileLoopOptions } from "./reconcile-loop.ts";
 import { ClientLeases } from "./remote-leases.ts";
 import { ClaimableTables } from "./tables.ts";
 import { rememberOrigins } from "./validation.ts";
-import { portsOf } from "./verification/cell-ports.ts";
+import { createPorts } from "./verification/cell-ports.ts";
 import { VerificationLoop, type VerificationLoopOptions } from "./verification/loop.ts";
 import type { VerifyOptions } from "./verification/options.ts";
 import type { VerificationPorts } from "./verification/ports.ts";
@@ -34,19 +34,28 @@ export interface CellOptions<Tx> {
   database: CellDatabase<Tx>;
   tables: readonly Claimable[];
   /**
-   * Foreign keys with which the database deletes or changes claimed rows by itself, unseen: `"refuse"` (the default) throws where the drizzle schema declares
-   * one. `"accept"` says that no code relies on them: children are deleted with `tx` before their parents are.
+   * The SDK doesn't see rows that foreign keys delete or change, so it never releases their names.
+   * `"refuse"`, the default, throws if the drizzle schema declares such a key. `"accept"` promises that no
+   * code relies on them, because children are deleted with `tx` before their parents.
    */
   cascades?: "refuse" | "accept";
-  /** For a begin inside a local transaction, with all its tries: 250 ms by default, because the transaction holds its locks meanwhile. */
+  /**
+   * Deadline of a begin inside a local transaction, with retries: 250 ms by default, because locks are held.
+   */
   beginDeadlineMs?: number;
-  /** For a begin before the local transaction, and of bulk changes: 5 s by default. */
+  /** Deadline of a begin before a local transaction, and of bulk changes: 5 s by default. */
   preflightDeadlineMs?: number;
-  /** For a commit or rollback that a caller waits for: 2 s by default. What it does not reach is left to reconciliation. */
+  /**
+   * Deadline of a commit or rollback that a caller waits for: 2 s by default. Afterwards reconciliation
+   * decides.
+   */
   decideDeadlineMs?: number;
-  /** Of bulk changes. */
+  /** Limits of a chunk in bulk changes. */
   chunk?: Partial<ChunkLimits>;
-  /** Hears of what a caller is not told: a commit that was left to reconciliation, a contradiction. Should be loud about the latter. */
+  /**
+   * Called for events that no call can report, such as a commit left to reconciliation. Alarm on a
+   * contradiction.
+   */
   onEvent?: (event: CellEvent) => void;
 }
 
@@ -56,12 +65,15 @@ export type CellEvent =
   | { kind: "reconcile_finding"; finding: Finding };
 
 export interface TransactionOptions {
-  /** Ends the wait for the begin; the local transaction is rolled back then. */
+  /** Ends the wait for the begin. The local transaction is then rolled back. */
   signal?: AbortSignal | undefined;
 }
 
 export interface BulkOptions extends TransactionOptions {
-  /** Rows that meet a unique key of the table are left out instead of failing their chunk: for going on after a `BulkError` or a crash. */
+  /**
+   * Leaves out rows that violate a unique key instead of failing their chunk: to continue after a
+   * `BulkError`.
+   */
   skipExisting?: boolean;
   onProgress?: (done: BulkProgress) => void;
 }
@@ -71,7 +83,7 @@ export interface BulkProgress {
   chunks: number;
 }
 
-/** The cell's side of the protocol: local transactions that take names, and the recovery of those that were interrupted. */
+/** The cell's side of the protocol: local transactions that claim names, and recovery of interrupted ones. */
 export class Cell<Tx> {
   readonly #options: CellOptions<Tx>;
   readonly #tables: ClaimableTables;
@@ -79,24 +91,28 @@ export class Cell<Tx> {
 
   constructor(options: CellOptions<Tx>) {
     if (options.client.cell === undefined)
-      throw invalidArgument("client", "must have a cell: give `cell` to createClient");
+      throw invalidArgument("client", "must have a cell: pass `cell` to createClient");
     this.#options = options;
     this.#tables = new ClaimableTables(options.tables);
     const [cascade] = options.database.cascades(options.tables);
     if (cascade !== undefined && options.cascades !== "accept")
-      throw invalidArgument("tables", `${cascade}; or say cascades: "accept"`);
+      throw invalidArgument("tables", `${cascade}, or set \`cascades: "accept"\``);
     this.#leases = new ClientLeases(options.client);
   }
 
-  /** Makes the cell's own tables, where they are missing. Migrations can do it as well. */
+  /** Creates the cell's own tables if they are missing. You can also do this in a migration. */
   install(): Promise<void> {
     return this.#options.database.install();
   }
 
   /**
-   * A local transaction, and a lease for the names that it changes: local writes, begin, COMMIT, commit of the lease. Without changed names nobody is
-   * asked. Rejects with what the body throws, with the begin's error (`AlreadyClaimedError`, `ClaimLeasedError`, `TimeoutError`, ...), after which
-   * nothing was saved; or with `LocalCommitUnknownError`. Once the rows are saved it resolves, whatever the coordinator says.
+   * Runs a local transaction with a lease for the names that it changes: local writes, begin, COMMIT, commit
+   * of the lease. Without changed names it calls no coordinator. Once the rows are saved it resolves,
+   * whatever the coordinator answers.
+   *
+   * @throws The error of the body, or of the begin (`AlreadyClaimedError`, `ClaimLeasedError`, ...).
+   * Nothing was saved.
+   * @throws `LocalCommitUnknownError` if the rows may or may not be saved.
    */
   async transaction<T>(
     body: (tx: ClaimTransaction<Tx>) => Promise<T>,
@@ -106,60 +122,66 @@ export class Cell<Tx> {
   }
 
   /**
-   * The other order: `plan` tells the changes, the names are taken, and only then the rows are written, followed by `body`. No network while a
-   * transaction is open; for databases that should not wait, and rows whose ids are known before the insert.
+   * Begins the lease before the local transaction: `plan` declares the changes, then the lease is begun, then
+   * the rows are written and `body` runs. There is no network call while the transaction is open. The ids of
+   * the rows must be known before the insert.
    */
   async preflight<T = void>(
-    plan: (plan: Plan<Tx>) => void,
+    plan: (writes: PlannedWrites<Tx>) => void,
     body?: (tx: ClaimTransaction<Tx>) => Promise<T>,
     options: TransactionOptions = {},
   ): Promise<T> {
-    const planned = new Plan<Tx>(this.#tables);
-    plan(planned);
-    const claimed = checkedBatch(planned.changes);
+    const writes = new PlannedWrites<Tx>(this.#tables);
+    plan(writes);
+    const claimed = checkedBatch(writes.changes);
     let deferred: readonly Deferred[] = [];
     const leased = new LeasedTransaction(this.#ports, uuidv7());
     const begin = { ...options, deadlineMs: this.#preflightDeadlineMs };
-    const value = await remembering(claimed, () =>
+    const value = await rememberingOrigins(claimed, () =>
       leased.preflight(
         claimed,
         async (db) => {
           const tx = this.#claimTransaction(db);
           ({ deferred } = tx);
-          await planned.apply(tx, this.#options.database);
+          await writes.apply(tx, this.#options.database);
           const result = await body?.(tx);
           await tx.finish();
-          // Rows that were changed by somebody else since they were read, or written by the body: their names were not taken.
+          // The rows have changed since they were read, or the body wrote others, whose names are not in the
+          // lease.
           if (!isSameBatch(tx.changes.batch(), claimed))
             throw invalidArgument(
               "plan",
-              "is not what the transaction did to claimed columns: read the rows again",
+              "differs from what the transaction did to claimed columns: read the rows again, and retry",
             );
           return result as T;
         },
         begin,
       ),
     );
-    await this.#afterwards(deferred);
+    await this.#runDeferred(deferred);
     return value;
   }
 
-  /** Inserts any number of rows, in chunks that are a local transaction and a lease each. Rejects with `BulkError`, which tells what is done. */
+  /**
+   * Inserts any number of rows, in chunks with a local transaction and a lease each.
+   *
+   * @throws `BulkError` with the number of rows that were saved.
+   */
   async bulkInsert<T extends Table>(
     table: T,
     rows: readonly NewRow<T>[],
     options: BulkOptions = {},
   ): Promise<BulkProgress> {
     const claimable = this.#tables.of(table);
-    const chunks = chunksOf(rows as readonly AnyRow[], claimable, this.#chunk);
+    const chunks = chunksOf(rows as readonly AnyRow[], claimable, this.#chunkLimits);
     const { skipExisting = false } = options;
-    return this.#inChunks(options, chunks, async (chunk) => {
+    return this.#runChunks(options, chunks, async (chunk) => {
       await this.#bulk(options, (tx) => tx.insertRows(claimable, chunk, { skipExisting }));
       return chunk.length;
     });
   }
 
-  /** Deletes the rows that `where` matches, however many, in chunks that are a local transaction and a lease each. */
+  /** Deletes any number of rows that match `where`, in chunks with a local transaction and a lease each. */
   async bulkDelete(
     table: Table,
     where: SQL | undefined,
@@ -167,44 +189,46 @@ export class Cell<Tx> {
   ): Promise<BulkProgress> {
     const claimable = this.#tables.of(table);
     const { database } = this.#options;
-    const limit = this.#chunk.records;
+    const limit = this.#chunkLimits.records;
     const endless = (function* (): Generator<undefined> {
       for (;;) yield undefined;
     })();
-    return this.#inChunks(options, endless, async () =>
+    return this.#runChunks(options, endless, async () =>
       this.#bulk(options, async (tx) => {
         const found = await database.lock(tx.db, claimable, where, limit);
-        const [rows = []] = chunksOf(found, claimable, this.#chunk);
+        const [rows = []] = chunksOf(found, claimable, this.#chunkLimits);
         await tx.deleteRows(claimable, rows);
         return rows.length;
       }),
     );
   }
 
-  /** Recovers the leases that this cell lost sight of: see `reconcile`. Meant to run about once a minute, for instance by a cron. */
+  /** Recovers leases of interrupted transactions: see `reconcile`. Run it about once a minute. */
   async reconcile(
     options: Partial<ReconcileOptions> = {},
   ): Promise<ReconcileResult & { deferred: DeferredCounters }> {
-    const report = (finding: Finding): void => this.#tell({ kind: "reconcile_finding", finding });
+    const report = (finding: Finding): void => this.#callHook({ kind: "reconcile_finding", finding });
     const result = await reconcile({ local: this.#options.database, remote: this.#leases, report }, options);
     return { ...result, deferred: await this.#deferredLeases.runAll() };
   }
 
-  /** The same, again and again, until it is stopped: for processes that live long. */
+  /** Reconciles periodically until stopped, for long-running processes. */
   startReconciling(options: ReconcileLoopOptions = {}): ReconcileLoop {
     return new ReconcileLoop((run) => this.reconcile(run), options);
   }
 
   /**
-   * Checks that rows and claims agree, both ways, and mends what differs: see `verify`. By default only tells what it would do. Meant to run a few
-   * times a day; the first one, with `maxShare: 1`, is the backfill of an existing application. Rejects with `VerificationAborted`, or an error of the client's before
-   * it has begun.
+   * Checks that rows and claims agree, and repairs drift: see `verify`. By default it is a dry run. Run it a
+   * few times a day. The first one, with `apply: true` and `maxShare: 1`, is the backfill of an existing
+   * application.
+   *
+   * @throws `VerificationAborted` if the run fails, or an error of the client before it has begun.
    */
   async verify(options: VerifyOptions = {}): Promise<VerificationReport> {
     return verify(await this.#verificationPorts(), options);
   }
 
-  /** The same, a few times a day, until it is stopped; it applies what it finds unless told otherwise. */
+  /** Verifies a few times a day until stopped. `apply` is true by default. */
   startVerifying(options: VerificationLoopOptions = {}): VerificationLoop {
     const run = (each: VerifyOptions): Promise<VerificationReport> => this.verify(each);
     return new VerificationLoop(this.#options.client.cell ?? "", run, { apply: true, ...options });
@@ -218,7 +242,7 @@ export class Cell<Tx> {
     const { client, database } = this.#options;
     const begin: LeaseCalls["begin"] = (uuid, batch, options) => this.#leases.begin(uuid, batch, options);
     const transactions = { ...this.#ports, leases: { ...this.#ports.leases, begin } };
-    return portsOf({
+    return createPorts({
       client,
       database,
       tables: this.#tables.all,
@@ -240,8 +264,8 @@ export class Cell<Tx> {
         claimed = checkedBatch(tx.changes);
         return { value, claimed };
       }, begin);
-    const value = await remembering(() => claimed, run);
-    await this.#afterwards(deferred);
+    const value = await rememberingOrigins(() => claimed, run);
+    await this.#runDeferred(deferred);
     return value;
   }
 
@@ -249,7 +273,7 @@ export class Cell<Tx> {
     return this.#transaction(body, { deadlineMs: this.#preflightDeadlineMs, signal });
   }
 
-  async #inChunks<C>(
+  async #runChunks<C>(
     { signal, onProgress }: BulkOptions,
     chunks: Iterable<C>,
     work: (chunk: C) => Promise<number>,
@@ -265,35 +289,41 @@ export class Cell<Tx> {
         throw new BulkError(error, { recordsDone: done.records, chunksDone: done.chunks });
       }
       done.chunks += 1;
-      tell(onProgress, { ...done });
+      callHook(onProgress, { ...done });
     }
     return done;
   }
 
-  /** The rows are gone and saved; giving their names up can fail without anybody's call failing. */
-  async #afterwards(deferred: readonly Deferred[]): Promise<void> {
+  /** The deletions are saved, so a failure to release their names must not fail the caller's transaction. */
+  async #runDeferred(deferred: readonly Deferred[]): Promise<void> {
     const counters = noDeferred();
     for (const each of deferred) {
       try {
-        // An error that somebody swallowed can have undone the deletion, although the database said that it committed.
+        // An error that the body swallowed may have undone the deletion, although the database reported a
+        // commit.
         const { isSaved, isInTransaction } = await this.#options.database.look(each.uuid);
         if (isSaved && !isInTransaction) await this.#deferredLeases.run(each, counters);
-        else this.#tell({ kind: "deferred_left", uuid: each.uuid, why: "its row is not seen to be saved" });
+        else
+          this.#callHook({
+            kind: "deferred_left",
+            uuid: each.uuid,
+            why: "its row was not found in the database",
+          });
       } catch (error) {
-        this.#tell({
+        this.#callHook({
           kind: "deferred_left",
           uuid: each.uuid,
           why: error instanceof Error ? error.message : String(error),
         });
         return;
       }
-      // The next would meet the same, and the caller waits: reconciliation goes on with them.
+      // The next one would fail in the same way while the caller waits. Reconciliation handles the rest.
       if (counters.left + counters.refused > 0) return;
     }
   }
 
   #claimTransaction(db: Tx): ClaimTransaction<Tx> {
-    return new ClaimTransaction(db, this.#options.database, this.#tables, this.#chunk);
+    return new ClaimTransaction(db, this.#options.database, this.#tables, this.#chunkLimits);
   }
 
   get #ports(): ConstructorParameters<typeof LeasedTransaction<Tx>>[0] {
@@ -301,12 +331,12 @@ export class Cell<Tx> {
     const leases: LeaseCalls = {
       begin: (uuid, batch, options) =>
         beginAdjusting(this.#leases, uuid, batch, options, (conflicts) =>
-          this.#tell({ kind: "not_owned", uuid, conflicts }),
+          this.#callHook({ kind: "not_owned", uuid, conflicts }),
         ),
       commit,
       rollback,
     };
-    return { local: this.#options.database, leases, report: (event) => this.#tell(event) };
+    return { local: this.#options.database, leases, report: (event) => this.#callHook(event) };
   }
 
   get #deferredLeases(): DeferredLeases {
@@ -316,11 +346,11 @@ export class Cell<Tx> {
       ...this.#decisions,
     };
     return new DeferredLeases(this.#options.database, leases, (uuid, why) =>
-      this.#tell({ kind: "deferred_left", uuid, why }),
+      this.#callHook({ kind: "deferred_left", uuid, why }),
     );
   }
 
-  /** For callers that wait. */
+  /** Commit and rollback with the deadline for waiting callers. */
   get #decisions(): Pick<LeaseCalls, "commit" | "rollback"> {
     const deadline = { deadlineMs: this.#options.decideDeadlineMs ?? 2_000 };
     return {
@@ -329,20 +359,30 @@ export class Cell<Tx> {
     };
   }
 
-  get #chunk(): ChunkLimits {
+  get #chunkLimits(): ChunkLimits {
     return { ...chunkDefaults, ...this.#options.chunk };
   }
 
-  #tell(event: CellEvent): void {
-    tell(this.#options.onEvent, event);
+  #callHook(event: CellEvent): void {
+    callHook(this.#options.onEvent, event);
   }
 }
 
 /**
- * A cell: its client, its database, and its claimable tables.
+ * Joins a client, a database and its claimable tables into a cell.
  *
- *     const cell = createCell({ client, database: postgres(db), tables: [claimableUsers] });
- *     await cell.transaction(async (tx) => tx.insert(users, { username: "ada" }));
+ * @throws {InvalidArgumentError} When the client has no `cell`, when two tables have the same source, or when a
+ * foreign key deletes or changes claimed rows (see `cascades`).
+ *
+ * @example
+ * ```ts
+ * import { createCell } from "leasehold/cell";
+ * import { postgres } from "leasehold/cell/postgres";
+ *
+ * const cell = createCell({ client, database: postgres(db), tables: [claimableUsers] });
+ * await cell.install();
+ * const user = await cell.transaction((tx) => tx.insert(users, { username: "ada" }));
+ * ```
  */
 export const createCell = <Tx>(options: CellOptions<Tx>): Cell<Tx> => new Cell(options);
 
@@ -355,7 +395,7 @@ function checkedBatch(changes: Changes): ClaimBatch | undefined {
   if (ops > most)
     throw invalidArgument(
       "transaction",
-      `changes ${ops} claims, and a lease may have ${most}: use bulkInsert, bulkDelete or deleteLater`,
+      `changes ${ops} claims, and a lease may change ${most}: use bulkInsert, bulkDelete or deleteLater`,
     );
   return claimed;
 }
@@ -363,8 +403,8 @@ function checkedBatch(changes: Changes): ClaimBatch | undefined {
 const isSameBatch = (one: ClaimBatch | undefined, other: ClaimBatch | undefined): boolean =>
   JSON.stringify(one?.batch) === JSON.stringify(other?.batch);
 
-/** So that `toValidationErrors` can tell the fields of an error. */
-async function remembering<T>(
+/** Remembers the fields of the batch for `toValidationErrors`. */
+async function rememberingOrigins<T>(
   claimed: ClaimBatch | undefined | (() => ClaimBatch | undefined),
   work: () => Promise<T>,
 ): Promise<T> {

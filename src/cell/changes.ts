@@ -1,19 +1,11 @@
 import type { Table } from "drizzle-orm";
-import type { Batch, Subject } from "../client/wire.ts";
+import type { Batch, Subject } from "../client/api-types.ts";
 import { canonicalize } from "../core/canonical/canonicalize.ts";
 import { defaultLimits } from "../core/limits.ts";
 import type { AnyRow, Attribute, Claimable, RowClaim } from "./claimable.ts";
-import { InvalidNameError, invalidArgument } from "./errors.ts";
+import { InvalidNameError, invalidArgument, type Origin } from "./errors.ts";
 
-/** Where an op came from, to tell a user which field it is about. */
-export interface Origin {
-  table: string;
-  attribute: string;
-  /** Of the row. */
-  id: string;
-}
-
-/** A row of the cell's, as the coordinator knows it. */
+/** A row of the cell, as the coordinator knows it. */
 export interface SourceRow {
   type: string;
   id: string;
@@ -22,28 +14,28 @@ export interface SourceRow {
 /** The claims that a transaction changes, ready for a begin. */
 export interface ClaimBatch {
   batch: Batch;
-  /** In the order of the batch's own lists. */
+  /** In the order of the lists of the batch. */
   origins: { creates: Origin[]; destroys: Origin[]; replaces: Origin[] };
-  /** Every row that it is about, each once. */
+  /** Every row of the batch, each once. */
   sources: SourceRow[];
 }
 
 interface Change {
   claimable: Claimable;
-  /** As the database has it. */
+  /** As the database stores it. */
   id: unknown;
-  /** As it was before the transaction; undefined: it was not there. */
+  /** The row before the transaction. Undefined if it did not exist. */
   before: AnyRow | undefined;
-  /** As it is now; undefined: it is gone. */
+  /** The row now. Undefined if it is gone. */
   after: AnyRow | undefined;
 }
 
-interface Named extends RowClaim {
+interface ChangedName extends RowClaim {
   key: string;
   origin: Origin;
 }
 
-/** What a transaction did to its claimed rows. Only the difference between its first and its last moment counts. */
+/** What a transaction did to its claimed rows. Only the difference between its start and its end counts. */
 export class Changes {
   readonly #rows = new Map<string, Change>();
   readonly #switches = new Map<Attribute, boolean>();
@@ -55,7 +47,7 @@ export class Changes {
     if (before !== undefined && claimable.idOf(before) !== id) {
       throw invalidArgument(
         claimable.idName,
-        `of a row of ${claimable.name} changed: the id of a claimed row is for good`,
+        `of a row of ${claimable.name} changed, but a claimed row keeps its id: insert a new row instead`,
       );
     }
     const key = keyOf(claimable, id);
@@ -65,8 +57,8 @@ export class Changes {
   }
 
   /**
-   * Reads every row again: what counts is what the database holds in the end. A savepoint may have taken a change back, a trigger may have made
-   * another one of it.
+   * Reads every row again, because only the final state in the database counts. A savepoint may have undone a
+   * change, or a trigger may have altered it.
    */
   async refresh(
     read: (claimable: Claimable, ids: readonly unknown[]) => Promise<readonly AnyRow[]>,
@@ -83,10 +75,14 @@ export class Changes {
     }
   }
 
-  /** Undefined when no claim changes: then there is nothing to ask. Throws `InvalidNameError` for a value that can be no name. */
+  /**
+   * Answers undefined if no claim changes, so that no lease is needed.
+   *
+   * @throws `InvalidNameError` for a value that cannot be a name.
+   */
   batch(): ClaimBatch | undefined {
-    const before = new Map<string, Named>();
-    const after = new Map<string, Named>();
+    const before = new Map<string, ChangedName>();
+    const after = new Map<string, ChangedName>();
     for (const { was, is } of [...this.#rows.values()].map((change) => this.#changed(change))) {
       for (const name of was) if (!before.has(name.key)) before.set(name.key, name);
       for (const name of is) {
@@ -102,27 +98,30 @@ export class Changes {
     return all.length === 0
       ? undefined
       : {
-          batch: wire(creates, destroys, replaces),
+          batch: batchFrom(creates, destroys, replaces),
           origins: originsOf(creates, destroys, replaces),
           sources: sourcesOf(all),
         };
   }
 
-  /** The names of a row that are not what they were. What a transaction leaves alone is not looked at: it may never have been a name. */
-  #changed({ claimable, before, after }: Change): { was: Named[]; is: Named[] } {
+  /**
+   * The names of a row that changed. Unchanged values are not checked, because they may never have been
+   * names.
+   */
+  #changed({ claimable, before, after }: Change): { was: ChangedName[]; is: ChangedName[] } {
     const claimsOf = (row: AnyRow | undefined): RowClaim[] =>
       row === undefined ? [] : claimable.claimsOf(row, (attribute) => this.#isOn(attribute));
     const was = claimsOf(before);
     const is = claimsOf(after);
     return {
-      was: was.filter((claim) => !isIn(is, claim)).flatMap((claim) => named(claimable, claim) ?? []),
+      was: was.filter((claim) => !isIn(is, claim)).flatMap((claim) => nameOf(claimable, claim) ?? []),
       is: is
         .filter((claim) => !isIn(was, claim))
-        .map((claim) => named(claimable, claim) ?? impossible(claimable, claim)),
+        .map((claim) => nameOf(claimable, claim) ?? refuseUnnameable(claimable, claim)),
     };
   }
 
-  /** Asked once, so that both sides of a change are seen with the same switch. */
+  /** Reads `enabled` once, so that both sides of a change use the same value. */
   #isOn(attribute: Attribute): boolean {
     const known = this.#switches.get(attribute);
     if (known !== undefined) return known;
@@ -144,10 +143,11 @@ const isSameClaim = (one: RowClaim, other: RowClaim): boolean =>
   one.source.id === other.source.id;
 
 /**
- * Two spellings are one name when their canonical forms are equal, so a change of case only must become a replace: the coordinator refuses a batch
- * that destroys and creates one name. What has no canonical form (undefined) never had a claim, and cannot get one.
+ * Two spellings are the same name if their canonical forms are equal. A change of case must become a replace,
+ * because the coordinator refuses a batch that destroys and creates the same name. A value without a
+ * canonical form (undefined) never had a claim and cannot get one.
  */
-function named(claimable: Claimable, claim: RowClaim): Named | undefined {
+function nameOf(claimable: Claimable, claim: RowClaim): ChangedName | undefined {
   const { type, value } = claim.bucket;
   const made = canonicalize(type, value, defaultLimits.valueBytes);
   return made.ok
@@ -155,7 +155,7 @@ function named(claimable: Claimable, claim: RowClaim): Named | undefined {
     : undefined;
 }
 
-function impossible(claimable: Claimable, claim: RowClaim): never {
+function refuseUnnameable(claimable: Claimable, claim: RowClaim): never {
   const made = canonicalize(claim.bucket.type, claim.bucket.value, defaultLimits.valueBytes);
   throw new InvalidNameError(originOf(claimable, claim), `cannot be claimed: ${made.ok ? "" : made.detail}`);
 }
@@ -166,8 +166,8 @@ const originOf = ({ name }: Claimable, { attribute, source }: RowClaim): Origin 
   id: source.id,
 });
 
-/** Of one name before and after; of the same spelling, subject and source it stays as it is. */
-function isReplaced(before: Named | undefined, { bucket, subject, source }: Named): boolean {
+/** Whether a name that the row keeps needs a replace: its spelling, subject or source changed. */
+function isReplaced(before: ChangedName | undefined, { bucket, subject, source }: ChangedName): boolean {
   if (before === undefined) return false;
   const isSame =
     before.bucket.value === bucket.value &&
@@ -176,24 +176,29 @@ function isReplaced(before: Named | undefined, { bucket, subject, source }: Name
   return !isSame || before.source.id !== source.id || before.subject?.type !== subject?.type;
 }
 
-const sameName = ({ origin }: Named, { origin: other }: Named): Error =>
+const sameName = ({ origin }: ChangedName, { origin: other }: ChangedName): Error =>
   new InvalidNameError(origin, `is the same name as ${other.attribute} of ${other.table} ${other.id}`);
 
 /**
- * A destroy names its source, so that it can never take the claim away from another row that has the name by now; but not the subject, which may have
- * been another one when the claim was made. A row from before its column was claimed has no claim to destroy: that is fine, and counted.
+ * A destroy names its source, so that it cannot destroy the claim of another row that has the name by now. It
+ * does not name the subject, which may have been different when the claim was made. `allow_missing`: a row
+ * that is older than the declaration of its column may have no claim.
  */
-function wire(creates: readonly Named[], destroys: readonly Named[], replaces: readonly Named[]): Batch {
+function batchFrom(
+  creates: readonly ChangedName[],
+  destroys: readonly ChangedName[],
+  replaces: readonly ChangedName[],
+): Batch {
   const claim = ({
     bucket,
     subject,
     source,
     origin,
-  }: Named): { bucket: Named["bucket"]; subject: Subject; source: Named["source"] } => {
+  }: ChangedName): { bucket: ChangedName["bucket"]; subject: Subject; source: ChangedName["source"] } => {
     if (subject === undefined)
       throw invalidArgument(
         "subject.id",
-        `of ${origin.table} ${origin.id} is empty: whom is the name about?`,
+        `of ${origin.table} ${origin.id} is empty: set it, because each claim needs a subject`,
       );
     return { bucket, subject, source };
   };
@@ -207,16 +212,16 @@ function wire(creates: readonly Named[], destroys: readonly Named[], replaces: r
 }
 
 const originsOf = (
-  creates: readonly Named[],
-  destroys: readonly Named[],
-  replaces: readonly Named[],
+  creates: readonly ChangedName[],
+  destroys: readonly ChangedName[],
+  replaces: readonly ChangedName[],
 ): ClaimBatch["origins"] => ({
   creates: creates.map(({ origin }) => origin),
   destroys: destroys.map(({ origin }) => origin),
   replaces: replaces.map(({ origin }) => origin),
 });
 
-const sourcesOf = (names: readonly Named[]): SourceRow[] => [
+const sourcesOf = (names: readonly ChangedName[]): SourceRow[] => [
   ...new Map(
     names.map(({ source }) => [`${source.type}\n${source.id}`, { type: source.type, id: source.id }]),
   ).values(),

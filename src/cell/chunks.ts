@@ -3,18 +3,18 @@ import { scalarText, type AnyRow, type Claimable } from "./claimable.ts";
 
 export interface ChunkLimits {
   records: number;
-  /** Claims: the coordinator's limit of a batch. */
+  /** Claims, up to the coordinator's limit for a batch. */
   ops: number;
-  /** Of the begin's body, as estimated. */
+  /** Estimated size of the begin's body. */
   bytes: number;
 }
 
 export const chunkDefaults: Readonly<ChunkLimits> = { records: 1_000, ops: 1_000, bytes: 900_000 };
 
-/** What a claim adds to a begin besides its value: types, ids and punctuation. */
+/** Estimated size of a claim in a begin, without its value. */
 export const CLAIM_BYTES = 200;
 
-/** Rows in their order, in chunks that stay under every limit. A row that is over one by itself is a chunk by itself. */
+/** Splits rows into chunks within every limit. A single row over a limit is a chunk of its own. */
 export function* chunksOf<R extends AnyRow>(
   rows: Iterable<R>,
   claimable: Claimable,
@@ -38,7 +38,7 @@ export function* chunksOf<R extends AnyRow>(
   if (chunk.length > 0) yield chunk;
 }
 
-/** At most: what the database fills in, and whether a claim applies to a row, is known only after the insert. */
+/** An upper bound, because defaults of the database and `when` are known only after the insert. */
 function sizeOf(row: AnyRow, { attributes }: Claimable): { ops: number; bytes: number } {
   const values = attributes.flatMap(({ name }) =>
     row[name] === undefined ? "" : (scalarText(row[name], name) ?? []),

@@ -7,17 +7,18 @@ import { invalidArgument } from "./errors.ts";
 import type { CellDatabase, Deferred } from "./local.ts";
 import type { ClaimableTables } from "./tables.ts";
 
-/** Deleted rows whose claims are given up in one lease afterwards. */
+/** How many deleted rows share a deferred lease. */
 const DEFERRED_ROWS = 500;
 
 /**
- * A local transaction that knows which claimed rows it touches. Its own methods write and remember; `db` is drizzle's transaction, for everything else:
- * claimed rows that are changed with it have to be told with `changed`. What became of them is read from the database at the end.
+ * A local transaction that records which claimed rows it changes. Use its methods for claimed tables. `db` is
+ * drizzle's transaction, for everything else. If you change claimed rows with `db`, report them with
+ * `changed`. At the end, all changed rows are read from the database again.
  */
 export class ClaimTransaction<Tx> {
   readonly db: Tx;
   readonly changes = new Changes();
-  /** Begun after the transaction. */
+  /** Leases to begin after the transaction. */
   readonly deferred: Deferred[] = [];
   readonly #database: CellDatabase<Tx>;
   readonly #tables: ClaimableTables;
@@ -25,7 +26,7 @@ export class ClaimTransaction<Tx> {
   #underWay = 0;
   #isOver = false;
 
-  /** Of a cell: see `Cell.transaction`. */
+  /** Created by `Cell.transaction`. */
   constructor(db: Tx, database: CellDatabase<Tx>, tables: ClaimableTables, chunk: ChunkLimits) {
     this.db = db;
     this.#database = database;
@@ -33,7 +34,7 @@ export class ClaimTransaction<Tx> {
     this.#chunk = chunk;
   }
 
-  /** Inserts rows, and claims their names. Answers them as they are stored, with their ids. */
+  /** Inserts rows and claims their names. Answers the stored rows, with their ids. */
   insert<T extends Table>(table: T, row: NewRow<T>): Promise<Row<T>>;
   insert<T extends Table>(table: T, rows: readonly NewRow<T>[]): Promise<Row<T>[]>;
   async insert<T extends Table>(
@@ -45,7 +46,7 @@ export class ClaimTransaction<Tx> {
     return (Array.isArray(given) ? stored : stored[0]) as Row<T> | Row<T>[];
   }
 
-  /** Updates the rows that `where` matches: names that change are given up and claimed in one lease. Answers the rows as they are now. */
+  /** Updates the rows that match `where`. One lease releases the old names and claims the new ones. */
   async update<T extends Table>(
     table: T,
     where: SQL | undefined,
@@ -58,7 +59,7 @@ export class ClaimTransaction<Tx> {
     });
   }
 
-  /** Deletes the rows that `where` matches, and gives their names up. Answers them as they were. */
+  /** Deletes the rows that match `where` and releases their names. Answers the deleted rows. */
   async delete<T extends Table>(table: T, where: SQL | undefined): Promise<Row<T>[]> {
     const claimable = this.#tables.of(table);
     return this.#writing(async () => {
@@ -69,8 +70,9 @@ export class ClaimTransaction<Tx> {
   }
 
   /**
-   * Deletes any number of rows, and gives their names up after this transaction is saved, 500 rows at a time: until then nobody else can take them.
-   * Survives a crash in between. Answers how many rows.
+   * Deletes any number of rows, and releases their names after this transaction is saved, in leases of 500
+   * rows. Until then nobody else can claim the names. After a crash, reconciliation continues. Answers the
+   * number of rows.
    */
   async deleteLater(table: Table, where: SQL | undefined): Promise<number> {
     const claimable = this.#tables.of(table);
@@ -83,7 +85,12 @@ export class ClaimTransaction<Tx> {
     });
   }
 
-  /** Tells of a row that was changed with `db`: as it was (undefined: not there), with all claimed columns, and as it is (undefined: gone). */
+  /**
+   * Reports a row that was changed with `db`.
+   *
+   * @param before The row before the change, with all claimed columns. Undefined if it did not exist.
+   * @param after The row after the change. Undefined if it was deleted.
+   */
   changed<T extends Table>(table: T, before: Row<T> | undefined, after: Row<T> | undefined): void {
     this.#check();
     const claimable = this.#tables.of(table);
@@ -91,11 +98,11 @@ export class ClaimTransaction<Tx> {
     this.changes.add(claimable, before, after);
   }
 
-  /** After the body: everything that was begun has ended, and every touched row is as the database has it. */
+  /** Called after the body. Checks that all writes have ended, and reads the changed rows again. */
   async finish(): Promise<void> {
     this.#isOver = true;
     if (this.#underWay > 0)
-      throw invalidArgument("transaction", "ended before its writes did: await every call of tx");
+      throw invalidArgument("transaction", "ended before its writes: await every call of tx");
     await this.changes.refresh((claimable, ids) => this.#database.read(this.db, claimable, ids));
   }
 
@@ -120,9 +127,9 @@ export class ClaimTransaction<Tx> {
     if (idName in set)
       throw invalidArgument(
         idName,
-        `of ${claimable.name} cannot be set: the id of a claimed row is for good`,
+        `of ${claimable.name} cannot be set, because a claimed row keeps its id: insert a new row instead`,
       );
-    // Before it is written: an error that the body catches must not hide what it did.
+    // Recorded before the write, so that an error that the body catches cannot hide a change.
     for (const row of before) this.changes.add(claimable, row, row);
     return this.#writing(() =>
       this.#database.update(
@@ -148,11 +155,12 @@ export class ClaimTransaction<Tx> {
       claimable,
       rows.map((row) => row[claimable.idName]),
     );
-    // A trigger or a policy that keeps them: whoever asked for the deletion would believe that they are gone.
+    // A trigger or a policy may have kept rows that the caller would believe deleted.
     if (deleted !== rows.length)
       throw invalidArgument(
         "table",
-        `${claimable.name} kept ${rows.length - deleted} of ${rows.length} rows that were to be deleted`,
+        `${claimable.name} kept ${rows.length - deleted} of ${rows.length} deleted rows: ` +
+          "check its triggers and policies",
       );
   }
 
@@ -180,7 +188,7 @@ export class ClaimTransaction<Tx> {
     }
   }
 
-  /** What came later would be saved without its claim, or not at all. */
+  /** A later write would be saved without its claim, or not at all. */
   #check(): void {
     if (this.#isOver) throw invalidArgument("transaction", "is over: await every call of tx inside its body");
   }

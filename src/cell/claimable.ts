@@ -6,41 +6,41 @@ import {
   type InferSelectModel,
   type Table,
 } from "drizzle-orm";
-import type { Bucket, Source, Subject } from "../client/wire.ts";
+import type { Bucket, Source, Subject } from "../client/api-types.ts";
 import { invalidArgument } from "./errors.ts";
 
 export type Row<T extends Table> = InferSelectModel<T>;
 export type NewRow<T extends Table> = InferInsertModel<T>;
 
-/** What a claim's value or an id can be made of. */
+/** Types of columns that can be a claim's value or an id. */
 export type Scalar = string | number | bigint;
 
-/** The columns of a table that hold such values. */
+/** The columns of a table with such a type. */
 export type ScalarColumn<T extends Table> = {
   [Name in keyof Row<T> & string]: NonNullable<Row<T>[Name]> extends Scalar ? Name : never;
 }[keyof Row<T> & string];
 
 export interface AttributeOptions<T extends Table> {
   bucket: Bucket["type"];
-  /** Rows for which it says false have no claim on this column. It must follow from the row alone. */
+  /** A row for which this is false has no claim on this column. It may depend only on the row. */
   when?: (row: Row<T>) => boolean;
-  /** A gradual switch: while it is false, changes of this column ask nobody, and its claims stay as they are. True by default. */
+  /** For gradual rollout: while false, changes of this column change no claims. True by default. */
   enabled?: boolean | (() => boolean);
 }
 
 export interface ClaimableOptions<T extends Table> {
   /** The source type of the table's rows. */
   source: Source["type"];
-  /** The column that names a row for good: `id` by default. */
+  /** The column that identifies a row permanently: `id` by default. */
   id?: ScalarColumn<T>;
-  /** Whom the names of a row are about: a type, and the column or function that tells the id. */
+  /** The subject of a row's names: its type, and the column or function with its id. */
   subject: { type: Subject["type"]; id: ScalarColumn<T> | ((row: Row<T>) => Scalar) };
   /**
-   * The column with the time of a row's last change, which a verification goes by to leave alone what was changed just now. A timestamp with a zone,
-   * or one in UTC, that every write sets: a default, `$onUpdate`, or a trigger.
+   * The column with the time of a row's last change, so that verification can skip recent rows. Every write
+   * must set it, by a default, `$onUpdate` or a trigger. It must have a time zone, or be in UTC.
    */
   changedAt?: keyof Row<T> & string;
-  /** Columns that must be unique across all cells, and as what. Empty columns (null) have no claim. */
+  /** Columns that must be unique across all cells, with their bucket types. Null columns have no claim. */
   attributes: { [Name in ScalarColumn<T>]?: Bucket["type"] | AttributeOptions<T> };
 }
 
@@ -54,24 +54,24 @@ export interface Attribute {
   isEnabled: () => boolean;
 }
 
-/** A claim that a row stands for, and where it came from. */
+/** A claim that a row should have, and the attribute that it comes from. */
 export interface RowClaim {
   bucket: Bucket;
-  /** Undefined where the row does not tell: enough to give a name up, not to take one. */
+  /** Undefined if the row has none. A claim can be destroyed without it, but not created. */
   subject: Subject | undefined;
   source: Source;
   attribute: string;
 }
 
-/** The text of a value that can be claimed; undefined for an empty one. Throws for what is neither text nor a number. */
+/** The text of a value that can be claimed. Undefined for null. Throws unless it is text or a number. */
 export function scalarText(value: unknown, what: string): string | undefined {
   if (value === null || value === undefined) return undefined;
   if (typeof value === "string" || typeof value === "number" || typeof value === "bigint")
     return String(value);
-  throw invalidArgument(what, "is neither text nor a number");
+  throw invalidArgument(what, "must be text or a number");
 }
 
-/** A table some of whose columns are claimed. */
+/** A table with claimed columns. */
 export class Claimable<T extends Table = Table> {
   readonly table: T;
   readonly name: string;
@@ -99,19 +99,16 @@ export class Claimable<T extends Table = Table> {
       this.#attribute(name, given as Bucket["type"] | AttributeOptions<T>),
     );
     if (this.attributes.length === 0)
-      throw invalidArgument("attributes", `of ${this.name} must name a column`);
+      throw invalidArgument("attributes", `of ${this.name} must name at least one column`);
   }
 
   idOf(row: AnyRow): string {
     const id = scalarText(row[this.idName], this.idName);
     if (id !== undefined) return id;
-    throw invalidArgument(
-      this.idName,
-      `of a row of ${this.name} is missing: is the column among those that were read?`,
-    );
+    throw invalidArgument(this.idName, `of a row of ${this.name} is missing: select this column too`);
   }
 
-  /** The claims of a row as it is: of the columns that are switched on, apply to it, and are not empty. */
+  /** The claims of a row: of its columns that are enabled, apply to it, and are not null. */
   claimsOf(
     row: AnyRow,
     isEnabled: (attribute: Attribute) => boolean = (attribute) => attribute.isEnabled(),
@@ -130,16 +127,16 @@ export class Claimable<T extends Table = Table> {
     return claimed.map(({ name, bucket }) => ({ bucket, subject, source, attribute: name }));
   }
 
-  /** Throws for a row that was not read with all that a claim is made of: a column that is missing is not an empty one. */
+  /**
+   * Throws if the row was read without its id or a claimed column, because a missing column is not a null
+   * one.
+   */
   checkWhole(row: AnyRow): void {
     const missing = [this.idName, ...this.attributes.map(({ name }) => name)].find(
       (name) => row[name] === undefined,
     );
     if (missing !== undefined)
-      throw invalidArgument(
-        missing,
-        `of a row of ${this.name} is missing: is the column among those that were read?`,
-      );
+      throw invalidArgument(missing, `of a row of ${this.name} is missing: select this column too`);
   }
 
   #attribute(name: string, given: Bucket["type"] | AttributeOptions<T>): Attribute {
@@ -156,13 +153,13 @@ export class Claimable<T extends Table = Table> {
   #checkTime(name: string): void {
     const type = this.#column(name, "changedAt").getSQLType();
     if (!/^(timestamp|datetime)/i.test(type))
-      throw invalidArgument("changedAt", `names ${name}, which is no time but ${type}`);
+      throw invalidArgument("changedAt", `names ${name}, which must be a timestamp or datetime, not ${type}`);
   }
 
   #column(name: string, option: string): Column {
     const column = getTableColumns(this.table)[name];
     if (column === undefined)
-      throw invalidArgument(option, `names ${name}, which is no column of ${this.name}`);
+      throw invalidArgument(option, `names ${name}, which is not a column of ${this.name}`);
     return column;
   }
 }
@@ -170,11 +167,22 @@ export class Claimable<T extends Table = Table> {
 /**
  * Declares which columns of a table must be unique across all cells.
  *
- *     const claimableUsers = claimable(users, {
- *       source: "RAILS_TABLE_USERS",
- *       subject: { type: "USER", id: "id" },
- *       attributes: { username: "USERNAMES", email: { bucket: "EMAILS", when: (user) => user.confirmed } },
- *     });
+ * @param table - A drizzle table.
+ * @throws {InvalidArgumentError} When an option names a column that the table does not have.
+ *
+ * @example
+ * ```ts
+ * import { claimable } from "leasehold/cell";
+ *
+ * const claimableUsers = claimable(users, {
+ *   source: "RAILS_TABLE_USERS",
+ *   subject: { type: "USER", id: "id" },
+ *   attributes: {
+ *     username: "USERNAMES",
+ *     email: { bucket: "EMAILS", when: (user) => user.confirmed },
+ *   },
+ * });
+ * ```
  */
 export const claimable = <T extends Table>(table: T, options: ClaimableOptions<T>): Claimable<T> =>
   new Claimable(table, options);

@@ -1,18 +1,18 @@
 import { v7 as uuidv7 } from "uuid";
-import { sentence, type Answer, type Refused } from "../client/answer.ts";
-import type { Batch } from "../client/wire.ts";
+import { describeFailure, type Answer, type Refused } from "../client/answer.ts";
+import type { Batch } from "../client/api-types.ts";
 import type { LeaseCalls } from "./leased-transaction.ts";
 import type { CellDatabase, Deferred } from "./local.ts";
 import type { LeaseState } from "./remote-leases.ts";
 
 export interface DeferredCounters {
-  /** Leases whose names were given up. */
+  /** Leases that released their names. */
   done: number;
-  /** Left for the next run, which may have more luck. */
+  /** Leases left to the next run, because of a temporary failure. */
   left: number;
-  /** Left too, and the coordinator will say the same again: somebody has to look. `deferred_left` tells why. */
+  /** Leases that the coordinator refuses permanently. They need a person. `deferred_left` says why. */
   refused: number;
-  /** Names that are somebody else's by now, or another row's: there is nothing to give up. */
+  /** Names that another cell or another row holds by now, so that there is nothing to release. */
   dropped: number;
 }
 
@@ -24,24 +24,24 @@ export interface DeferredCalls extends Pick<LeaseCalls, "commit"> {
   begin(uuid: string, batch: Batch): Promise<Answer<LeaseState>>;
 }
 
-/** What to try instead: the rest of it under a new UUID, or nothing, when nothing is left to give up. */
-interface Instead {
+/** The remaining batch under a new UUID. `next` is undefined if nothing is left to release. */
+interface Replacement {
   next: Deferred | undefined;
   dropped: number;
 }
 
-const AT_ONCE = 100;
-const TRIES = 3;
+const PAGE_SIZE = 100;
+const MAX_ATTEMPTS = 3;
 
 /**
- * Gives up the names of rows whose deletion is saved. May run several times at once and after any crash: a lease has one UUID, its begin is
- * replayed, and the row goes only after its commit.
+ * Releases the names of rows whose deletion is saved. Concurrent runs and crashes are safe: a lease keeps its
+ * UUID, its begin is idempotent, and its row is removed only after the commit.
  */
 export class DeferredLeases {
   readonly #local: DeferredPorts;
   readonly #leases: DeferredCalls;
   readonly #left: (uuid: string, why: string) => void;
-  /** Left under the UUIDs that they were given here, which come last: a run looks at each lease once. */
+  /** UUIDs assigned by this run. They sort last, and are skipped so that a run tries each lease once. */
   readonly #renamed = new Set<string>();
 
   constructor(local: DeferredPorts, leases: DeferredCalls, left: (uuid: string, why: string) => void) {
@@ -50,11 +50,13 @@ export class DeferredLeases {
     this.#left = left;
   }
 
-  /** All that are waiting, oldest first, past those that have to be left; unless the next would meet the same. */
+  /**
+   * All that are waiting, oldest first, past those that have to be left; unless the next would meet the same.
+   */
   async runAll(): Promise<DeferredCounters> {
     const counters = noDeferred();
     for (let afterUuid = ""; ;) {
-      const waiting = await this.#local.listDeferred({ afterUuid, limit: AT_ONCE });
+      const waiting = await this.#local.listDeferred({ afterUuid, limit: PAGE_SIZE });
       const last = waiting.at(-1);
       if (last === undefined) return counters;
       afterUuid = last.uuid;
@@ -64,48 +66,49 @@ export class DeferredLeases {
     }
   }
 
-  /** `stop`: the coordinator does not answer, or takes no more at the moment. */
-  async run(deferred: Deferred, counters: DeferredCounters): Promise<"go_on" | "stop"> {
+  /** `stop`: the coordinator does not answer, or is over a limit, so further leases would fail too. */
+  async run(deferred: Deferred, counters: DeferredCounters): Promise<"continue" | "stop"> {
     let each: Deferred = deferred;
-    for (let tried = 0; tried < TRIES; tried += 1) {
+    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
       const begun = await this.#leases.begin(each.uuid, each.batch);
       if (begun.kind === "ok" && begun.value !== "ROLLED_BACK") return this.#commit(each.uuid, counters);
-      const instead = insteadOf(each, begun);
-      if (instead === undefined) return this.#leave(each.uuid, begun, counters);
-      // Another run was faster, and has given the lease another UUID or its end. What is still to do is its to do, and may be something else by now.
-      if (!(await this.#local.replaceDeferred(each.uuid, instead.next))) return "go_on";
-      counters.dropped += instead.dropped;
-      if (instead.next === undefined) {
+      const replacement = replacementFor(each, begun);
+      if (replacement === undefined) return this.#leave(each.uuid, begun, counters);
+      // Another run has renamed or finished the lease, and handles the rest.
+      if (!(await this.#local.replaceDeferred(each.uuid, replacement.next))) return "continue";
+      counters.dropped += replacement.dropped;
+      if (replacement.next === undefined) {
         counters.done += 1;
-        return "go_on";
+        return "continue";
       }
-      each = instead.next;
+      each = replacement.next;
       this.#renamed.add(each.uuid);
     }
     counters.left += 1;
-    this.#left(each.uuid, `what stands in its way changed ${TRIES} times`);
-    return "go_on";
+    this.#left(each.uuid, `its conflicts changed ${MAX_ATTEMPTS} times`);
+    return "continue";
   }
 
-  async #commit(uuid: string, counters: DeferredCounters): Promise<"go_on" | "stop"> {
+  async #commit(uuid: string, counters: DeferredCounters): Promise<"continue" | "stop"> {
     const answer = await this.#leases.commit(uuid);
     if (answer.kind !== "ok") return this.#leave(uuid, answer, counters);
     await this.#local.remove(uuid);
     counters.done += 1;
-    return "go_on";
+    return "continue";
   }
 
-  #leave(uuid: string, answer: Answer<LeaseState>, counters: DeferredCounters): "go_on" | "stop" {
+  #leave(uuid: string, answer: Answer<LeaseState>, counters: DeferredCounters): "continue" | "stop" {
     if (isPermanent(answer)) counters.refused += 1;
     else counters.left += 1;
-    this.#left(uuid, answer.kind === "ok" ? `the lease is ${answer.value}` : sentence(answer));
-    return isForAll(answer) ? "stop" : "go_on";
+    this.#left(uuid, answer.kind === "ok" ? `the lease is ${answer.value}` : describeFailure(answer));
+    return isForAll(answer) ? "stop" : "continue";
   }
 }
 
-/** Undefined: the answer leaves nothing to try, now at least. */
-function insteadOf({ batch }: Deferred, begun: Answer<LeaseState>): Instead | undefined {
-  // Somebody decided it otherwise, an operator perhaps: the rows are gone nevertheless.
+/** Undefined if there is nothing else to try now. */
+function replacementFor({ batch }: Deferred, begun: Answer<LeaseState>): Replacement | undefined {
+  // Somebody, perhaps an operator, rolled the lease back. The rows are deleted nevertheless, so it is begun
+  // again.
   if (begun.kind === "ok") return { next: { uuid: uuidv7(), batch }, dropped: 0 };
   if (begun.kind === "unknown" || !begun.outcomeKnown) return undefined;
   const { code, reason, conflicts } = begun;
@@ -121,13 +124,13 @@ function insteadOf({ batch }: Deferred, begun: Answer<LeaseState>): Instead | un
   };
 }
 
-/** A batch that is too large (413) is its own problem; another limit is everybody's. */
+/** A batch that is too large (413) concerns only its lease. Any other limit concerns all leases. */
 const isLimit = (answer: Refused): boolean => answer.code === "RESOURCE_EXHAUSTED" && answer.status !== 413;
 
 const isForAll = (answer: Answer<LeaseState>): boolean =>
   answer.kind === "unknown" || (answer.kind === "refused" && isLimit(answer));
 
-/** The same call has the same answer, until somebody does something. */
+/** Whether a retry would get the same answer. */
 const isPermanent = (answer: Answer<LeaseState>): boolean =>
   answer.kind === "refused" &&
   answer.outcomeKnown &&

@@ -1,11 +1,24 @@
-import type { Origin } from "./changes.ts";
-import { InvalidArgumentError, LeaseholdError } from "../client/errors.ts";
+import {
+  InvalidArgumentError,
+  isLeaseholdError,
+  LeaseholdError,
+  type LeaseholdErrorName,
+} from "../client/errors.ts";
+
+/** The field that an op came from, for validation errors. */
+export interface Origin {
+  table: string;
+  attribute: string;
+  /** The id of the row. */
+  id: string;
+}
 
 export const invalidArgument = (field: string, message: string): InvalidArgumentError =>
   new InvalidArgumentError(`\`${field}\` ${message}`, { code: "INVALID_ARGUMENT", field });
 
-/** A value that cannot be claimed, found before anybody was asked. */
+/** A value that cannot be claimed. Found before a lease was begun. */
 export class InvalidNameError extends InvalidArgumentError {
+  override readonly name: LeaseholdErrorName = "InvalidNameError";
   readonly origin: Origin;
 
   constructor(origin: Origin, message: string) {
@@ -18,13 +31,15 @@ export class InvalidNameError extends InvalidArgumentError {
 }
 
 /**
- * The answer to the local COMMIT got lost: whether the rows were saved only the database knows. Nothing was done about the lease; the next
- * reconciliation reads the database and commits or rolls back. Tell the user that it is not known, or look.
+ * The answer to the local COMMIT was lost, so the rows may or may not be saved. The lease is left to the next
+ * reconciliation, which reads the database and commits or rolls back. Show the user that the outcome is
+ * unknown, or read the rows again.
  */
 export class LocalCommitUnknownError extends LeaseholdError {
+  override readonly name: LeaseholdErrorName = "LocalCommitUnknownError";
   constructor(cause: unknown, leaseUuid: string | undefined) {
     const why = cause instanceof Error ? cause.message : String(cause);
-    super(`whether the local transaction was saved is not known: ${why}`, {
+    super(`it is unknown whether the local transaction was saved: ${why}. Read the rows again`, {
       code: "UNKNOWN_COMMIT",
       cause,
       outcomeKnown: false,
@@ -33,11 +48,16 @@ export class LocalCommitUnknownError extends LeaseholdError {
   }
 }
 
-/** The database said that it committed, and nothing was saved: an error inside the transaction was swallowed. The lease was rolled back. */
+/**
+ * The database reported a commit but saved nothing, because an error inside the transaction was swallowed.
+ * The lease was rolled back.
+ */
 export class NotSavedError extends LeaseholdError {
+  override readonly name: LeaseholdErrorName = "NotSavedError";
   constructor() {
     super(
-      "the local transaction was not saved: the database rolled it back, because an error inside it was caught and not passed on",
+      "the local transaction was not saved: the database rolled it back after an error that its body " +
+        "caught. Let database errors leave the body",
       {
         code: "NOT_SAVED",
       },
@@ -45,16 +65,19 @@ export class NotSavedError extends LeaseholdError {
   }
 }
 
-/** A chunk of a bulk change failed. What came before it is saved and stays; the `cause` says why. */
+/**
+ * A chunk of a bulk change failed. The chunks before it are saved and stay. The `cause` says why it failed.
+ */
 export class BulkError extends LeaseholdError {
-  /** Of the chunks that were saved. */
+  override readonly name: LeaseholdErrorName = "BulkError";
+  /** Records in the chunks that were saved. */
   readonly recordsDone: number;
   readonly chunksDone: number;
 
   constructor(cause: unknown, { recordsDone, chunksDone }: { recordsDone: number; chunksDone: number }) {
     const why = cause instanceof Error ? cause.message : String(cause);
-    const code = cause instanceof LeaseholdError ? cause.code : "BULK_FAILED";
-    const { conflicts = [], outcomeKnown = true, leaseUuid } = cause instanceof LeaseholdError ? cause : {};
+    const code = isLeaseholdError(cause) ? cause.code : "BULK_FAILED";
+    const { conflicts = [], outcomeKnown = true, leaseUuid } = isLeaseholdError(cause) ? cause : {};
     super(`after ${recordsDone} records in ${chunksDone} chunks: ${why}`, {
       code,
       cause,

@@ -1,4 +1,4 @@
-/** Runs `work` on at most `size` items at a time, one chunk after the other, and puts together what it answers. */
+/** Runs `work` on chunks of at most `size` items, one after the other, and concatenates the results. */
 export async function inChunks<T, R>(
   items: readonly T[],
   size: number,

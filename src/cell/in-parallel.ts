@@ -1,6 +1,7 @@
 /**
- * Runs `work` on every item, at most `width` at a time, starting in order. When one throws, no more are started; the first error is
- * thrown once those under way have ended, so that nothing goes on behind the caller's back.
+ * Runs `work` on every item, at most `width` at a time, starting in order. When one throws, no more are
+ * started. The first error is thrown once the others have ended, so that nothing keeps running after the
+ * caller continues.
  */
 export async function inParallel<T>(
   items: Iterable<T>,
@@ -9,8 +10,8 @@ export async function inParallel<T>(
 ): Promise<void> {
   const queue = items[Symbol.iterator]();
   const errors: unknown[] = [];
-  const lane = async (): Promise<void> => {
-    // A `for … of` would close the shared iterator when its lane ends.
+  const worker = async (): Promise<void> => {
+    // Not a `for … of`, which would close the shared iterator when one worker ends.
     for (let next = queue.next(); next.done !== true && errors.length === 0; next = queue.next()) {
       try {
         await work(next.value);
@@ -19,6 +20,6 @@ export async function inParallel<T>(
       }
     }
   };
-  await Promise.all(Array.from({ length: Math.max(1, width) }, lane));
+  await Promise.all(Array.from({ length: Math.max(1, width) }, worker));
   if (errors.length > 0) throw errors[0];
 }

@@ -1,17 +1,19 @@
 /** Claims as part of a cell's own transactions. */
+export type { Answer, Refused, Unknown } from "../client/answer.ts";
 export {
   createCell,
-  Cell,
   type BulkOptions,
   type BulkProgress,
+  type Cell,
   type CellEvent,
   type CellOptions,
   type TransactionOptions,
 } from "./cell.ts";
 export {
   claimable,
-  Claimable,
+  type AnyRow,
   type AttributeOptions,
+  type Claimable,
   type ClaimableOptions,
   type NewRow,
   type Row,
@@ -22,14 +24,19 @@ export type { ClaimTransaction } from "./claim-transaction.ts";
 export type { SourceRow } from "./changes.ts";
 export type { ChunkLimits } from "./chunks.ts";
 export type { DeferredCounters } from "./deferred.ts";
-export { BulkError, InvalidNameError, LocalCommitUnknownError, NotSavedError } from "./errors.ts";
+export {
+  BulkError,
+  InvalidNameError,
+  LocalCommitUnknownError,
+  NotSavedError,
+  type Origin,
+} from "./errors.ts";
 export type { LeaseEvent } from "./leased-transaction.ts";
-export type { CellDatabase, Deferred, LocalTransactions, NewLocalLease, Ran } from "./local.ts";
-export type { Plan } from "./preflight.ts";
+export type { CellDatabase, Deferred, LocalTransactions, NewLocalLease, TransactionResult } from "./local.ts";
+export type { PlannedWrites } from "./planned-writes.ts";
 export {
   reconcile,
   ReconcileAborted,
-  reconcileDefaults,
   type Finding,
   type LocalLease,
   type LocalLeases,
@@ -37,20 +44,30 @@ export {
   type ReconcileOptions,
   type ReconcilePorts,
   type ReconcileResult,
-  type RemoteLeases,
 } from "./reconcile.ts";
-export { ReconcileLoop, type ReconcileLoopOptions } from "./reconcile-loop.ts";
-export { ClientLeases, type LeaseState } from "./remote-leases.ts";
+export type { ReconcileLoop, ReconcileLoopOptions } from "./reconcile-loop.ts";
+export {
+  ClientLeases,
+  type LeaseState,
+  type RemoteLeasePage,
+  type RemoteLeases,
+  type RemotePageRequest,
+} from "./remote-leases.ts";
 export { toValidationErrors, type FieldError, type FieldProblem } from "./validation.ts";
 export { formatReport } from "./verification/format.ts";
-export { VerificationLoop, type VerificationLoopOptions } from "./verification/loop.ts";
+export type { VerificationLoop, VerificationLoopOptions } from "./verification/loop.ts";
 export type { VerificationProgress, VerifyOptions } from "./verification/options.ts";
+export type {
+  IdRange,
+  InspectedRow,
+  QueuedRow,
+  QueuePage,
+  VerificationDatabase,
+} from "./verification/ports.ts";
 export type {
   VerificationCounts,
   VerificationItem,
   VerificationReport,
   VerificationStatus,
 } from "./verification/report.ts";
-export { verify, VerificationAborted } from "./verification/verify.ts";
-export type * from "./verification/ports.ts";
-export type { InspectedRow, VerificationDatabase } from "./verification/database.ts";
+export { VerificationAborted } from "./verification/verify.ts";

@@ -1,16 +1,19 @@
-import { tell } from "../client/hooks.ts";
+import { callHook } from "../client/hooks.ts";
 import { ReconcileAborted, type ReconcileOptions, type ReconcileResult } from "./reconcile.ts";
 
 export interface ReconcileLoopOptions extends Omit<Partial<ReconcileOptions>, "full"> {
-  /** Between the starts of two runs: 60 s by default, less or more by a random tenth, so that cells do not march in step. */
+  /**
+   * Time between the starts of two runs: 60 s by default, varied at random by a tenth, so that cells spread
+   * out.
+   */
   everyMs?: number;
-  /** Between two full runs: 1 h by default. The first run is full. */
+  /** Time between two full runs: 1 h by default. The first run is full. */
   fullEveryMs?: number;
-  /** After every run. */
+  /** Called after every run. */
   onRun?: (run: { full: boolean; result: ReconcileResult | undefined; error: unknown }) => void;
 }
 
-/** Reconciles until it is stopped. Several at once, in several processes, are safe: they only do some work twice. */
+/** Reconciles periodically until stopped. Several processes are safe: they only repeat some work. */
 export class ReconcileLoop {
   readonly #reconcile: (options: Partial<ReconcileOptions>) => Promise<ReconcileResult>;
   readonly #options: ReconcileLoopOptions;
@@ -28,7 +31,7 @@ export class ReconcileLoop {
     this.#done = this.#loop();
   }
 
-  /** Resolves when the run that is under way, if any, has ended. */
+  /** Stops, and resolves when the current run has ended. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     this.#wake();
@@ -52,13 +55,13 @@ export class ReconcileLoop {
     let failure: unknown;
     try {
       result = await this.#reconcile({ ...options, full });
-      // Only what ended well: a full run that was aborted is made again at once.
+      // Only after success: a full run that was aborted is repeated at the next start.
       if (full) this.#fullAtMs = performance.now();
     } catch (error) {
       failure = error;
       if (error instanceof ReconcileAborted) ({ result } = error);
     }
-    tell(onRun, { full, result, error: failure });
+    callHook(onRun, { full, result, error: failure });
   }
 
   #sleep(ms: number): Promise<void> {

@@ -1,81 +1,64 @@
-import { sentence, unknown, type Answer } from "../client/answer.ts";
+import { describeFailure, unknown, type Answer } from "../client/answer.ts";
 import { inParallel } from "./in-parallel.ts";
-import { isUnknownLease, type LeaseState } from "./remote-leases.ts";
+import { isUnknownLease, type LeaseState, type RemoteLease, type RemoteLeases } from "./remote-leases.ts";
 
 export interface LocalLease {
-  /** In lower case, as the coordinator answers it: another spelling would look like a lease that was never saved. */
+  /**
+   * In lower case, like the coordinator's. In another spelling, the lease would look as if it was never
+   * saved.
+   */
   uuid: string;
-  /** Since it was saved, by the database's clock. */
+  /** Time since it was saved, by the database's clock. */
   ageMs: number;
-  /** Still to be begun, by those that give up names later: see `DeferredLeases`. */
+  /** Not begun yet: see `DeferredLeases`. */
   isDeferred?: boolean;
 }
 
 /**
- * The cell's table of outstanding leases. A row is written in the same local transaction as the rows that the lease is for, so that it is
- * there exactly when they were saved: its presence decides between commit and rollback. Reads must come from the primary, never a replica.
+ * The cell's table of outstanding leases. A lease's row is written in the same local transaction as the rows
+ * that the lease is for. Its presence proves that they were saved, and decides between commit and rollback.
+ * Reads must come from the primary, never from a replica.
  */
 export interface LocalLeases {
-  /** Those that were saved and begun, in the order of their UUIDs, after `afterUuid` ("" for the first page). An empty page is the last one. */
+  /**
+   * Answers saved leases that are not deferred, by UUID, after `afterUuid` ("" for the first page). An empty
+   * page is the last.
+   */
   list(page: { afterUuid: string; limit: number }): Promise<LocalLease[]>;
-  /** Those of `uuids` that were saved, also if they are still to be begun. */
+  /** Answers which of `uuids` were saved, including deferred ones. */
   has(uuids: readonly string[]): Promise<LocalLease[]>;
-  /** Fine when it is gone already. */
+  /** Does nothing if it is already gone. */
   remove(uuid: string): Promise<void>;
   /**
-   * Writes a row in the lease's place, unless there is one, so that no local transaction can save the lease any more: `fenced`. When one has,
-   * `saved`; while one is about to, and does not end in time, `in_flight`.
+   * Writes a fence in place of the lease's row, so that no local transaction can save the lease any more:
+   * `fenced`. Answers `saved` if the row exists, and `in_flight` if a transaction is writing it and does not
+   * end in time.
    */
   fence(uuid: string): Promise<"fenced" | "saved" | "in_flight">;
-  /** Removes fences that are older: no local transaction lives that long. Answers how many. */
+  /** Removes older fences, because no local transaction lasts that long. Answers how many. */
   removeFences(olderThanMs: number): Promise<number>;
-  /** Puts the rows that the lease was for into the verification queue, and removes the lease's own: in one local transaction. */
+  /** In one local transaction, queues the rows of the lease for verification and removes the lease's row. */
   queueForVerification(uuid: string): Promise<void>;
 }
 
-interface RemoteLease {
-  uuid: string;
-  /** By the coordinator's clock, so that the cell's own does not matter. */
-  ageMs: number;
-}
-
-export interface RemotePageRequest {
-  /** "" for the first page. */
-  pageToken: string;
-  pageSize: number;
-  createdAfterMs?: number;
-}
-
-export interface RemoteLeasePage {
-  leases: RemoteLease[];
-  /** "" on the last page. */
-  nextPageToken: string;
-}
-
-/** The cell's leases at the coordinator. */
-export interface RemoteLeases {
-  /** GRANTED leases only. Throws rather than leave anything out. */
-  list(page: RemotePageRequest): Promise<RemoteLeasePage>;
-  get(uuid: string): Promise<Answer<LeaseState>>;
-  commit(uuid: string): Promise<Answer<LeaseState>>;
-  rollback(uuid: string): Promise<Answer<LeaseState>>;
-}
-
 export interface ReconcileOptions {
-  /** A saved lease that is younger than this is left to the process that saved it, which is about to commit it. */
+  /** A younger saved lease is left to its own process, which is about to commit it. 60 s by default. */
   commitGraceMs: number;
-  /** A lease that was not saved for this long is given up: fenced, then rolled back. A local transaction that is still about to save it fails. */
+  /**
+   * A lease that was not saved for this long is stale: it is fenced, then rolled back. A local transaction
+   * that tries to save it afterwards fails. 10 min by default.
+   */
   staleMs: number;
-  /** How far back a run looks that is not full. At least `orphanMs`. */
+  /** How far back a run looks that is not full: 2 h by default. At least `orphanMs`. */
   windowMs: number;
-  /** A local row that is older than this, and has no lease, needs a closer look. */
+  /** In a full run, an older local row without an outstanding lease is checked: 1 h by default. */
   orphanMs: number;
-  /** Looks at everything, and at local rows without a lease as well. Meant for about once an hour. */
+  /** Reads all leases, and local rows without an outstanding lease. Do this about once an hour. */
   full: boolean;
   pageSize: number;
-  /** Leases that are settled at a time. */
+  /** How many leases are reconciled at a time. */
   concurrency: number;
-  /** How long a fence stays: longer than any local transaction can last. */
+  /** How long fences are kept: longer than any local transaction can last. 24 h by default. */
   fenceMs: number;
 }
 
@@ -91,23 +74,29 @@ export const reconcileDefaults: Readonly<ReconcileOptions> = {
 };
 
 export interface ReconcileCounters {
-  /** Leases and local rows that were looked at, each once. */
+  /** Leases and local rows that were checked. */
   processed: number;
   committed: number;
   rolledBack: number;
-  /** Not saved here, and too young to be given up. */
+  /** Leases that are not saved, and not stale yet. */
   pending: number;
-  /** Local rows whose lease had been committed all along: only the row had stayed behind. */
+  /** Local rows that remained although their lease was committed. They were removed. */
   orphaned: number;
-  /** Saved here, but rolled back or not known there: its rows are queued for verification. Should be zero, always. */
+  /**
+   * Saved leases that the coordinator rolled back or does not know. Their rows are queued. Should always be
+   * 0.
+   */
   contradicted: number;
   failed: number;
 }
 
 export type Finding =
-  /** The cell's rows and the coordinator disagree: another cell may have the names. The rows are put into the verification queue, for somebody to look at. */
+  /**
+   * The rows are saved, but the coordinator has no such lease, or rolled it back. They are queued for
+   * verification.
+   */
   | { kind: "contradicted"; uuid: string; coordinator: "ROLLED_BACK" | "NOT_FOUND" }
-  /** Left for the next run. */
+  /** Left to the next run. */
   | {
       kind: "failed";
       uuid: string;
@@ -123,17 +112,20 @@ export interface ReconcileResult {
 export interface ReconcilePorts {
   local: LocalLeases;
   remote: RemoteLeases;
-  /** Hears of every finding at once. It should be loud: a contradiction means that a name may have two owners. */
+  /** Called for each finding. Raise an alarm for a contradiction: a name may have two owners. */
   report: (finding: Finding) => void;
   nowMs?: () => number;
 }
 
-/** A list could not be read to its end. What was settled before stays settled; what the rest holds is not known. */
+/**
+ * A list could not be read to its end. Leases before that were reconciled; the others are left to the next
+ * run.
+ */
 export class ReconcileAborted extends Error {
   readonly result: ReconcileResult;
 
   constructor(cause: unknown, result: ReconcileResult) {
-    super(`the reconciliation was aborted: ${cause instanceof Error ? cause.message : String(cause)}`, {
+    super(`reconciliation was aborted: ${cause instanceof Error ? cause.message : String(cause)}`, {
       cause,
     });
     this.name = "ReconcileAborted";
@@ -142,26 +134,44 @@ export class ReconcileAborted extends Error {
 }
 
 /**
- * Recovers the leases that a cell lost sight of: commits those it saved, rolls back those it never saved. Meant to run about once a
- * minute; may run several times at once and after any crash, because the first decision about a lease wins and all others see it.
+ * Recovers interrupted leases: commits those that the cell saved, and rolls back those that it never saved.
  *
  *     here        there: GRANTED                              there: not outstanding
- *     saved       commit, once older than `commitGraceMs`     full run, older than `orphanMs`: ask; COMMITTED → remove the row
+ *     saved       commit, once older than `commitGraceMs`     full run, older than `orphanMs`: ask;
+ *                                                             COMMITTED → remove the row
  *     not saved   fence, then roll back, once older           –
  *                 than `staleMs`
  *
- * Throws `ReconcileAborted` when a list fails. A failure with one lease is counted, reported and left to the next run.
+ * Run it about once a minute. Runs may overlap and may follow any crash, because the first decision about a lease
+ * wins and all others see it. A failure with one lease is counted, reported and left to the next run.
+ * `cell.reconcile()` calls this function; call it yourself only with a `LocalLeases` of your own.
+ *
+ * @throws {ReconcileAborted} When a list cannot be read to its end.
+ *
+ * @example
+ * ```ts
+ * import { ClientLeases, reconcile, type LocalLeases } from "leasehold/cell";
+ *
+ * declare const local: LocalLeases; // reads and writes your table of outstanding leases
+ * const { counters } = await reconcile({
+ *   local,
+ *   remote: new ClientLeases(client),
+ *   report: (finding) => console.error(finding),
+ * });
+ * if (counters.contradicted > 0) console.error("another cell may own names of saved rows");
+ * ```
  */
 export async function reconcile(
   ports: ReconcilePorts,
   given: Partial<ReconcileOptions> = {},
 ): Promise<ReconcileResult> {
-  const run = new Run(ports, checked({ ...reconcileDefaults, ...given }));
+  const run = new ReconcileRun(ports, checked({ ...reconcileDefaults, ...given }));
   try {
-    await run.overLeases();
-    // Only after every lease was seen, so that a row whose lease is merely on a later page is not taken for one without.
+    await run.reconcileLeases();
+    // Only after all leases were read. Otherwise a row could seem to have no lease because that is on a later
+    // page.
     if (run.options.full) {
-      await run.overRows();
+      await run.reconcileRows();
       await ports.local.removeFences(run.options.fenceMs);
     }
   } catch (error) {
@@ -173,21 +183,21 @@ export async function reconcile(
 function checked(options: ReconcileOptions): ReconcileOptions {
   for (const [name, value] of Object.entries(options)) {
     if ((name !== "full" && !Number.isSafeInteger(value)) || value < 0)
-      throw new RangeError(`${name} must be a whole number`);
+      throw new RangeError(`\`${name}\` must be a whole number, 0 or more`);
   }
   if (options.pageSize < 1 || options.concurrency < 1)
-    throw new RangeError("pageSize and concurrency must be at least 1");
+    throw new RangeError("`pageSize` and `concurrency` must be at least 1");
   // Otherwise a row could be called an orphan while its lease is too old to be seen.
-  if (options.windowMs < options.orphanMs) throw new RangeError("windowMs must be at least orphanMs");
+  if (options.windowMs < options.orphanMs) throw new RangeError("`windowMs` must be at least `orphanMs`");
   return options;
 }
 
-class Run {
+class ReconcileRun {
   readonly options: ReconcileOptions;
   readonly result: ReconcileResult;
   readonly #ports: ReconcilePorts;
   readonly #now: () => number;
-  /** A lease of a finding is not looked at twice in one run. */
+  /** Leases with findings, which are not checked again in this run. */
   readonly #found = new Set<string>();
 
   constructor(ports: ReconcilePorts, options: ReconcileOptions) {
@@ -206,75 +216,76 @@ class Run {
     this.result = { counters, findings: [] };
   }
 
-  async overLeases(): Promise<void> {
+  async reconcileLeases(): Promise<void> {
     const { local, remote } = this.#ports;
     const { full, windowMs, pageSize, concurrency } = this.options;
     const from = full ? {} : { createdAfterMs: this.#now() - windowMs };
     const tokens = new Set<string>();
     for (let pageToken = ""; ;) {
       const { leases, nextPageToken } = await remote.list({ pageToken, pageSize, ...from });
-      // Read after the lease was: a row that is written later than this belongs to a begin that is not stale.
+      // Read after the leases: a row written later than this belongs to a lease that is not stale.
       const saved = new Map((await local.has(leases.map(({ uuid }) => uuid))).map((row) => [row.uuid, row]));
-      await inParallel(leases, concurrency, (lease) => this.#settle(lease, saved.get(lease.uuid)));
+      await inParallel(leases, concurrency, (lease) => this.#reconcileLease(lease, saved.get(lease.uuid)));
       if (nextPageToken === "") return;
-      if (tokens.has(nextPageToken)) throw new Error("the listing of leases repeats itself");
+      if (tokens.has(nextPageToken))
+        throw new Error("the coordinator answered the same page of leases twice");
       tokens.add(nextPageToken);
       pageToken = nextPageToken;
     }
   }
 
-  async overRows(): Promise<void> {
+  async reconcileRows(): Promise<void> {
     const { local } = this.#ports;
     const { pageSize, concurrency, orphanMs } = this.options;
     for (let afterUuid = ""; ;) {
       const rows = await local.list({ afterUuid, limit: pageSize });
       const last = rows.at(-1);
       if (last === undefined) return;
-      if (last.uuid === afterUuid) throw new Error("the list of local rows repeats itself");
+      if (last.uuid === afterUuid) throw new Error("the database answered the same page of local rows twice");
       afterUuid = last.uuid;
       const old = rows.filter(({ uuid, ageMs }) => ageMs >= orphanMs && !this.#found.has(uuid));
-      await inParallel(old, concurrency, (row) => this.#inspect(row));
+      await inParallel(old, concurrency, (row) => this.#reconcileRow(row));
     }
   }
 
   /** An outstanding lease. */
-  async #settle({ uuid, ageMs }: RemoteLease, saved: LocalLease | undefined): Promise<void> {
+  async #reconcileLease({ uuid, ageMs }: RemoteLease, saved: LocalLease | undefined): Promise<void> {
     const { commitGraceMs, staleMs } = this.options;
     this.result.counters.processed += 1;
     if (saved === undefined) {
-      if (ageMs >= staleMs) await this.#giveUp(uuid);
+      if (ageMs >= staleMs) await this.#fenceAndRollBack(uuid);
       else this.result.counters.pending += 1;
       return;
     }
-    // A row from the future says that the clock was set back; then the lease's own age has to do.
+    // A negative age means that the database's clock was set back, so the lease's own age is used.
     if ((saved.ageMs < 0 ? ageMs : saved.ageMs) >= commitGraceMs) await this.#commit(uuid);
   }
 
-  /** An old local row whose lease is not outstanding: there is only its outcome left to ask for. */
-  async #inspect({ uuid }: LocalLease): Promise<void> {
+  /** Reads the outcome of a lease that is not outstanding any more, but still has an old local row. */
+  async #reconcileRow({ uuid }: LocalLease): Promise<void> {
     this.result.counters.processed += 1;
-    const answer = await certain(() => this.#ports.remote.get(uuid));
+    const answer = await answerOrUnknown(() => this.#ports.remote.get(uuid));
     if (answer.kind === "ok" && answer.value === "COMMITTED") {
       if (await this.#remove(uuid)) this.result.counters.orphaned += 1;
     } else if (answer.kind === "ok" && answer.value === "GRANTED") await this.#commit(uuid);
     else if (answer.kind === "ok") await this.#contradicted(uuid, "ROLLED_BACK");
     else if (isUnknownLease(answer)) await this.#contradicted(uuid, "NOT_FOUND");
-    else this.#failed(uuid, "get", sentence(answer));
+    else this.#failed(uuid, "get", describeFailure(answer));
   }
 
   async #commit(uuid: string): Promise<void> {
-    const answer = await certain(() => this.#ports.remote.commit(uuid));
+    const answer = await answerOrUnknown(() => this.#ports.remote.commit(uuid));
     if (answer.kind === "ok") {
       this.result.counters.committed += 1;
       await this.#remove(uuid);
     } else if (answer.kind === "refused" && answer.reason === "LEASE_ROLLED_BACK")
       await this.#contradicted(uuid, "ROLLED_BACK");
     else if (isUnknownLease(answer)) await this.#contradicted(uuid, "NOT_FOUND");
-    else this.#failed(uuid, "commit", sentence(answer));
+    else this.#failed(uuid, "commit", describeFailure(answer));
   }
 
-  /** Only what can no longer be saved may be rolled back: without the fence a slow local transaction could still commit after it. */
-  async #giveUp(uuid: string): Promise<void> {
+  /** Without the fence, a slow local transaction could still save the lease after the rollback (C5). */
+  async #fenceAndRollBack(uuid: string): Promise<void> {
     let fence: Awaited<ReturnType<LocalLeases["fence"]>>;
     try {
       fence = await this.#ports.local.fence(uuid);
@@ -282,16 +293,16 @@ class Run {
       return this.#failed(uuid, "fence", messageOf(error));
     }
     if (fence === "fenced") await this.#rollBack(uuid);
-    // Saved this very moment, or about to be: its own process commits it, or the next run.
+    // Saved just now, or about to be. Its own process or the next run commits it.
     else this.result.counters.pending += 1;
   }
 
   async #rollBack(uuid: string): Promise<void> {
-    const answer = await certain(() => this.#ports.remote.rollback(uuid));
+    const answer = await answerOrUnknown(() => this.#ports.remote.rollback(uuid));
     if (answer.kind === "ok") this.result.counters.rolledBack += 1;
-    // Its row came and went before the fence: the lease was saved after all, and somebody committed it. All is well.
+    // The lease was saved and committed, and its row removed, before the fence was written.
     else if (answer.kind === "refused" && answer.reason === "LEASE_COMMITTED") return;
-    else this.#failed(uuid, "rollback", sentence(answer));
+    else this.#failed(uuid, "rollback", describeFailure(answer));
   }
 
   async #remove(uuid: string): Promise<boolean> {
@@ -304,39 +315,41 @@ class Run {
     }
   }
 
-  /** Looks again before it cries wolf: another run, or the lease's own process, may have removed the row meanwhile. */
+  /**
+   * Reads the row again before it reports a contradiction, because it may have been removed in the meantime.
+   */
   async #contradicted(uuid: string, coordinator: "ROLLED_BACK" | "NOT_FOUND"): Promise<void> {
     try {
       const [row] = await this.#ports.local.has([uuid]);
-      // What is still to be begun begins anew, under another UUID (see `DeferredLeases`).
+      // A deferred lease is begun again under another UUID (see `DeferredLeases`).
       if (row === undefined || row.isDeferred === true) return;
     } catch (error) {
       return this.#failed(uuid, "check", messageOf(error));
     }
     this.result.counters.contradicted += 1;
-    this.#find({ kind: "contradicted", uuid, coordinator });
+    this.#addFinding({ kind: "contradicted", uuid, coordinator });
     try {
       await this.#ports.local.queueForVerification(uuid);
     } catch (error) {
-      // Its row stays, and the next run meets the same contradiction.
+      // The row stays, so the next run finds the same contradiction.
       this.#failed(uuid, "queue", messageOf(error));
     }
   }
 
   #failed(uuid: string, step: Extract<Finding, { kind: "failed" }>["step"], error: string): void {
     this.result.counters.failed += 1;
-    this.#find({ kind: "failed", uuid, step, error });
+    this.#addFinding({ kind: "failed", uuid, step, error });
   }
 
-  #find(finding: Finding): void {
+  #addFinding(finding: Finding): void {
     this.#found.add(finding.uuid);
     this.result.findings.push(finding);
     this.#ports.report(finding);
   }
 }
 
-/** What a port throws is an unknown outcome like any other. */
-async function certain(call: () => Promise<Answer<LeaseState>>): Promise<Answer<LeaseState>> {
+/** An exception from a port counts as an unknown outcome. */
+async function answerOrUnknown(call: () => Promise<Answer<LeaseState>>): Promise<Answer<LeaseState>> {
   try {
     return await call();
   } catch (error) {

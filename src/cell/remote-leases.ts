@@ -1,13 +1,39 @@
 import type { Answer } from "../client/answer.ts";
 import type { Client } from "../client/client.ts";
 import type { CallOptions } from "../client/connection.ts";
-import { answerOf } from "../client/errors.ts";
-import type { Batch, Lease } from "../client/wire.ts";
-import type { RemoteLeasePage, RemoteLeases, RemotePageRequest } from "./reconcile.ts";
+import type { Batch, Lease } from "../client/api-types.ts";
 
 export type LeaseState = Lease["state"];
 
-/** A cell's own leases at the coordinator, with three-valued answers: what must not take an unknown outcome for a no works with these. */
+export interface RemoteLease {
+  uuid: string;
+  /** By the coordinator's clock, so the cell's clock does not matter. */
+  ageMs: number;
+}
+
+export interface RemotePageRequest {
+  /** "" for the first page. */
+  pageToken: string;
+  pageSize: number;
+  createdAfterMs?: number;
+}
+
+export interface RemoteLeasePage {
+  leases: RemoteLease[];
+  /** "" on the last page. */
+  nextPageToken: string;
+}
+
+/** The cell's leases at the coordinator. */
+export interface RemoteLeases {
+  /** Answers only GRANTED leases. Throws if the list is incomplete. */
+  list(page: RemotePageRequest): Promise<RemoteLeasePage>;
+  get(uuid: string): Promise<Answer<LeaseState>>;
+  commit(uuid: string): Promise<Answer<LeaseState>>;
+  rollback(uuid: string): Promise<Answer<LeaseState>>;
+}
+
+/** A cell's leases at the coordinator. Answers distinguish an unknown outcome from a refusal. */
 export class ClientLeases implements RemoteLeases {
   readonly #leases: Client["leases"];
 
@@ -16,28 +42,30 @@ export class ClientLeases implements RemoteLeases {
     this.#leases = client.leases;
   }
 
-  /** After an unknown outcome: call it again with the same UUID, or close it with `rollback` (rules B2, C7). */
+  /**
+   * After an unknown outcome, call it again with the same UUID, or close the lease with `rollback` (B2, C7).
+   */
   begin(uuid: string, batch: Batch, options: CallOptions = {}): Promise<Answer<LeaseState>> {
-    return stateOf(async () => this.#leases.begin(batch, { ...options, uuid }));
+    return stateOf(this.#leases.answers.begin(uuid, batch, options));
   }
 
   commit(uuid: string, options: CallOptions = {}): Promise<Answer<LeaseState>> {
-    return stateOf(async () => this.#leases.commit(uuid, options));
+    return stateOf(this.#leases.answers.commit(uuid, options));
   }
 
   rollback(uuid: string, options: CallOptions = {}): Promise<Answer<LeaseState>> {
-    return stateOf(async () => this.#leases.rollback(uuid, options));
+    return stateOf(this.#leases.answers.rollback(uuid, options));
   }
 
   get(uuid: string): Promise<Answer<LeaseState>> {
-    return stateOf(async () => this.#leases.get(uuid));
+    return stateOf(this.#leases.answers.get(uuid));
   }
 
-  /** Throws rather than leave anything out. */
+  /** Throws if the list is incomplete. */
   async list({ pageToken, pageSize, createdAfterMs }: RemotePageRequest): Promise<RemoteLeasePage> {
     const createdAfter = createdAfterMs === undefined ? undefined : new Date(createdAfterMs);
     const { value } = await this.#leases.list({ pageToken, pageSize, createdAfter }).pages().next();
-    if (value === undefined) throw new Error("a listing without a page");
+    if (value === undefined) throw new Error("the client answered a listing without a page");
     return {
       leases: value.items.map(({ uuid, age_ms: ageMs }) => ({ uuid, ageMs })),
       nextPageToken: value.nextPageToken,
@@ -45,9 +73,14 @@ export class ClientLeases implements RemoteLeases {
   }
 }
 
-const stateOf = (work: () => Promise<Lease>): Promise<Answer<LeaseState>> =>
-  answerOf(async () => (await work()).state);
+async function stateOf(call: Promise<Answer<Lease>>): Promise<Answer<LeaseState>> {
+  const answer = await call;
+  return answer.kind === "ok" ? { kind: "ok", value: answer.value.state } : answer;
+}
 
-/** The coordinator does not know the lease. That it does not know the route, or the cell, has a reason, and says nothing about a lease. */
+/**
+ * Whether the coordinator does not know the lease. An unknown route or cell has a `reason`, and proves
+ * nothing.
+ */
 export const isUnknownLease = (answer: Answer<unknown>): boolean =>
   answer.kind === "refused" && answer.code === "NOT_FOUND" && answer.reason === undefined;

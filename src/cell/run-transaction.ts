@@ -1,49 +1,53 @@
-import type { Ran } from "./local.ts";
+import type { TransactionResult } from "./local.ts";
 
-interface Parts<Tx, T> {
-  /** From BEGIN to COMMIT or ROLLBACK, as drizzle does it. */
+interface TransactionParts<Tx, T> {
+  /** Drizzle's transaction, from BEGIN to COMMIT or ROLLBACK. */
   transaction: (body: (tx: Tx) => Promise<T>) => Promise<T>;
   body: (tx: Tx) => Promise<T>;
   /** Whether an error of COMMIT means that nothing was saved. */
   isAbort: (error: unknown) => boolean;
 }
 
-/** Transactions that ended while their bodies were still at work. */
-const over = new WeakSet<object>();
+/** Transactions that ended while their bodies were still running. */
+const endedEarly = new WeakSet<object>();
 
 /**
- * Throws when the transaction has ended already. A driver may have connected anew behind it (postgres-js does), and a lease that was written then
- * would be saved at once, without the rows that it is for.
+ * Throws if the transaction has already ended. The driver may have reconnected since (postgres-js does), and
+ * a lease written on the new connection would be saved at once, without its rows.
  */
 export function requireOpen(tx: unknown): void {
-  if (typeof tx === "object" && tx !== null && over.has(tx))
-    throw new Error("the local transaction is over: its connection was lost");
+  if (typeof tx === "object" && tx !== null && endedEarly.has(tx))
+    throw new Error("the local transaction has ended, because its connection was lost: run it again");
 }
 
 /**
- * One local transaction, and what became of it. Before the body has ended nothing can have been saved; after that the error has to tell. Answers only when
- * the body has settled, also where the driver gives the transaction up before that: a begin that is under way must not be granted behind the
- * back of the caller, who rolls back what was begun.
+ * Runs one local transaction and answers its outcome. Before the body has ended, nothing can have been saved.
+ * After that, the error decides. It always waits for the body, even if the driver abandons the transaction
+ * earlier, because a begin that is in progress must not be granted after the caller has rolled back.
  */
-export async function runTransaction<Tx, T>({ transaction, body, isAbort }: Parts<Tx, T>): Promise<Ran<T>> {
+export async function runTransaction<Tx, T>({
+  transaction,
+  body,
+  isAbort,
+}: TransactionParts<Tx, T>): Promise<TransactionResult<T>> {
   const tracked = new TrackedBody(body);
   try {
     return { kind: "committed", value: await transaction((tx) => tracked.run(tx)) };
   } catch (error) {
-    if (!tracked.isHandedOver) return { kind: "rolled_back", error: await tracked.giveUp(error) };
+    if (!tracked.isHandedOver) return { kind: "rolled_back", error: await tracked.abandon(error) };
     return isAbort(error) ? { kind: "rolled_back", error } : { kind: "unknown", error };
   }
 }
 
-type Ended<T> = { value: T } | { error: unknown };
+type BodyOutcome<T> = { value: T } | { error: unknown };
 
 class TrackedBody<Tx, T> {
   readonly #body: (tx: Tx) => Promise<T>;
   #tx: Tx | undefined;
   #ended: Promise<unknown> = Promise.resolve();
   #thrown: { error: unknown } | undefined;
-  #isGivenUp = false;
-  /** COMMIT may have been sent. */
+  #isAbandoned = false;
+  /** Whether COMMIT may have been sent. */
   isHandedOver = false;
 
   constructor(body: (tx: Tx) => Promise<T>) {
@@ -55,8 +59,8 @@ class TrackedBody<Tx, T> {
     const ending = this.#end(tx);
     this.#ended = ending;
     const ended = await ending;
-    // The driver hears no more of it: on a connection made anew, its COMMIT or ROLLBACK could end somebody else's transaction.
-    if (this.#isGivenUp) return new Promise<never>(() => {});
+    // Never resolves: on a new connection, the driver's COMMIT or ROLLBACK could end another transaction.
+    if (this.#isAbandoned) return new Promise<never>(() => {});
     if ("value" in ended) {
       this.isHandedOver = true;
       return ended.value;
@@ -65,15 +69,15 @@ class TrackedBody<Tx, T> {
     throw ended.error;
   }
 
-  /** Once the body has ended: the error that tells most. A rollback that failed in addition would hide the body's. */
-  async giveUp(error: unknown): Promise<unknown> {
-    this.#isGivenUp = true;
-    if (typeof this.#tx === "object" && this.#tx !== null) over.add(this.#tx);
+  /** Waits for the body. Answers its error rather than that of a failed rollback, because it says more. */
+  async abandon(error: unknown): Promise<unknown> {
+    this.#isAbandoned = true;
+    if (typeof this.#tx === "object" && this.#tx !== null) endedEarly.add(this.#tx);
     await this.#ended;
     return this.#thrown === undefined ? error : this.#thrown.error;
   }
 
-  async #end(tx: Tx): Promise<Ended<T>> {
+  async #end(tx: Tx): Promise<BodyOutcome<T>> {
     try {
       return { value: await this.#body(tx) };
     } catch (error) {

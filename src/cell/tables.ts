@@ -12,9 +12,13 @@ export class ClaimableTables {
     const bySource = new Map<string, Claimable>();
     for (const claimable of all) {
       const other = bySource.get(claimable.source);
-      // A row is known to the coordinator by its source type and id: of two tables with one type nobody could tell whose row it is.
+      // The coordinator identifies a row by its source type and id, so two tables must not share a type.
       if (other !== undefined)
-        throw invalidArgument("tables", `has ${claimable.source} twice: ${other.name} and ${claimable.name}`);
+        throw invalidArgument(
+          "tables",
+          `has ${claimable.source} twice, for ${other.name} and ${claimable.name}: ` +
+            "give each table its own `source`",
+        );
       bySource.set(claimable.source, claimable);
       this.#byTable.set(claimable.table, claimable);
     }
@@ -25,7 +29,8 @@ export class ClaimableTables {
     if (found === undefined)
       throw invalidArgument(
         "table",
-        `${getTableName(table)} is not among the cell's tables: declare it with claimable(), or write it with tx.db`,
+        `${getTableName(table)} is not among the cell's tables: ` +
+          "declare it with claimable(), or write it with tx.db",
       );
     return found as Claimable<T>;
   }

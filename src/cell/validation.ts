@@ -1,25 +1,28 @@
 import { isLeaseholdError, type LeaseholdError } from "../client/errors.ts";
-import type { Conflict } from "../client/wire.ts";
-import type { ClaimBatch, Origin } from "./changes.ts";
-import { BulkError, InvalidNameError } from "./errors.ts";
+import type { Conflict } from "../client/api-types.ts";
+import type { ClaimBatch } from "./changes.ts";
+import { BulkError, InvalidNameError, type Origin } from "./errors.ts";
 
-/** What to tell the person at the form: it is taken, it may work in a moment, it can be no name, or something else is wrong with it. */
+/**
+ * What to show at the field: the name is taken, may be free in a moment, cannot be a name, or failed
+ * otherwise.
+ */
 export type FieldProblem = "taken" | "try_again" | "invalid" | "failed";
 
 export interface FieldError {
   table: string;
   /** The column. */
   field: string;
-  /** Of the row. */
+  /** The id of the row. */
   id: string;
   problem: FieldProblem;
 }
 
-const known = new WeakMap<LeaseholdError, ClaimBatch["origins"]>();
+const originsByError = new WeakMap<LeaseholdError, ClaimBatch["origins"]>();
 
-/** So that the error can be told field by field. */
+/** Remembers the fields of the batch that failed. */
 export function rememberOrigins(error: unknown, origins: ClaimBatch["origins"] | undefined): void {
-  if (origins !== undefined && isLeaseholdError(error)) known.set(error, origins);
+  if (origins !== undefined && isLeaseholdError(error)) originsByError.set(error, origins);
 }
 
 const problems: Readonly<Record<string, FieldProblem>> = {
@@ -29,17 +32,29 @@ const problems: Readonly<Record<string, FieldProblem>> = {
 };
 
 /**
- * The fields that an error of a transaction is about. Empty for an error that is about none: pass that one on.
+ * Tells which fields an error of a transaction is about. The list is empty when it is about none: rethrow the
+ * error then.
  *
- *     catch (error) {
- *       for (const { field, problem } of toValidationErrors(error)) form.errors[field] = problem === "taken" ? "has already been taken" : "try again";
- *     }
+ * @example
+ * ```ts
+ * import { toValidationErrors } from "leasehold/cell";
+ *
+ * const errors: Record<string, string> = {};
+ * try {
+ *   await cell.transaction((tx) => tx.insert(users, { username: "ada" }));
+ * } catch (error) {
+ *   const fields = toValidationErrors(error);
+ *   if (fields.length === 0) throw error;
+ *   for (const { field, problem } of fields)
+ *     errors[field] = problem === "taken" ? "has already been taken" : "try again";
+ * }
+ * ```
  */
 export function toValidationErrors(error: unknown): FieldError[] {
   if (error instanceof BulkError) return toValidationErrors(error.cause);
   if (error instanceof InvalidNameError) return [fieldError(error.origin, "invalid")];
   if (!isLeaseholdError(error)) return [];
-  const origins = known.get(error);
+  const origins = originsByError.get(error);
   if (origins === undefined) return [];
   if (error.conflicts.length > 0)
     return error.conflicts.flatMap((conflict) => conflicting(conflict, origins));
@@ -55,9 +70,9 @@ function conflicting({ list, index, kind }: Conflict, origins: ClaimBatch["origi
   return origin === undefined ? [] : [fieldError(origin, problems[kind] ?? "failed")];
 }
 
-/** The coordinator names the place in the batch: `creates[3].bucket.value`. */
-function invalid(place: string, origins: ClaimBatch["origins"]): FieldError[] {
-  const [, list, index] = /^(creates|destroys|replaces)\[(\d+)\]/.exec(place) ?? [];
+/** The coordinator names the field of the batch, such as `creates[3].bucket.value`. */
+function invalid(path: string, origins: ClaimBatch["origins"]): FieldError[] {
+  const [, list, index] = /^(creates|destroys|replaces)\[(\d+)\]/.exec(path) ?? [];
   const origin = list === undefined ? undefined : origins[list as keyof ClaimBatch["origins"]][Number(index)];
   return origin === undefined ? [] : [fieldError(origin, "invalid")];
 }

@@ -2,7 +2,7 @@ import type { Caller } from "./caller.ts";
 import type { CallOptions } from "./connection.ts";
 import { valueOf } from "./errors.ts";
 import { Pages } from "./pages.ts";
-import type { Cell, CellChange, Key, MintedKey, NewCell, NewKey, Revocation } from "./wire.ts";
+import type { Cell, CellChange, Key, MintedKey, NewCell, NewKey, Revocation } from "./api-types.ts";
 
 interface PageOptions extends CallOptions {
   pageSize?: number | undefined;
@@ -17,7 +17,7 @@ export class Cells {
     this.#caller = caller;
   }
 
-  /** In the order of their ids. */
+  /** Lists the cells in the order of their ids. */
   list({ pageSize, pageToken, ...options }: PageOptions = {}): Pages<Cell> {
     return new Pages(async (token) => {
       const answer = await this.#caller.call("listCells", {
@@ -29,7 +29,9 @@ export class Cells {
     }, pageToken);
   }
 
-  /** Never sent twice: after an unknown outcome look it up. */
+  /**
+   * Adds a cell. The client never repeats this call: after an unknown outcome, look for the cell with `list`.
+   */
   async add(cell: NewCell, options: CallOptions = {}): Promise<Cell> {
     return valueOf(await this.#caller.call("addCell", { ...options, body: cell })).cell;
   }
@@ -39,7 +41,7 @@ export class Cells {
       .cell;
   }
 
-  /** From now on its begins are refused; all else goes on. */
+  /** Freezes a cell: the coordinator refuses its begins. All other calls still work. */
   async freeze(cell: string, options: CallOptions = {}): Promise<Cell> {
     return valueOf(await this.#caller.call("freezeCell", { ...options, params: { cell } })).cell;
   }
@@ -68,7 +70,7 @@ export class Keys {
     }, pageToken);
   }
 
-  /** Never sent twice: a key whose answer got lost is nobody's. */
+  /** Makes a key. The client never repeats this call: if its answer is lost, nobody has the key. */
   async mint(key: NewKey, options: CallOptions = {}): Promise<MintedKey> {
     return valueOf(await this.#caller.call("mintKey", { ...options, body: key }));
   }

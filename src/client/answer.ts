@@ -1,11 +1,11 @@
-import type { Conflict } from "./wire.ts";
+import type { Conflict } from "./api-types.ts";
 
-/** The coordinator said no: it did not do what was asked. */
+/** The coordinator refused the call and did nothing. */
 export interface Refused {
   kind: "refused";
-  /** 0: the refusal is this client's own, and nothing was sent. */
+  /** 0: this client refused the call itself, and sent nothing. */
   status: number;
-  /** Open-ended on this side: a newer coordinator may know more codes and reasons than this client. */
+  /** A string, because a newer coordinator may have codes and reasons that this client does not know. */
   code: string;
   reason?: string;
   detail: string;
@@ -14,11 +14,16 @@ export interface Refused {
   retryable: boolean;
   retryAfterMs?: number;
   requestId?: string;
-  /** False when an earlier try went without an answer: it may still be on its way, and be carried out after this refusal. */
+  /**
+   * False when an earlier attempt got no answer: the coordinator may still carry it out after this refusal.
+   */
   outcomeKnown: boolean;
 }
 
-/** Nobody on this side knows whether it was done (a timeout, a lost answer, a fault): neither a yes nor a no (rule M2). */
+/**
+ * The outcome is unknown, because of a timeout, a lost answer or a fault. It counts as neither yes nor no
+ * (M2).
+ */
 export interface Unknown {
   kind: "unknown";
   why: "timeout" | "cancelled" | "unavailable";
@@ -27,11 +32,11 @@ export interface Unknown {
   retryAfterMs?: number;
   requestId?: string;
   cause?: unknown;
-  /** True when nothing was sent at all, so that nothing can have happened. */
+  /** True when nothing was sent, so the coordinator did nothing. */
   outcomeKnown: boolean;
 }
 
-/** What came of a call, as far as the caller can know. */
+/** The outcome of a call, as far as the client can know it. */
 export type Answer<T> = { kind: "ok"; value: T } | Refused | Unknown;
 
 export const unknown = (error: string, more: Partial<Omit<Unknown, "kind" | "error">> = {}): Unknown => ({
@@ -43,7 +48,7 @@ export const unknown = (error: string, more: Partial<Omit<Unknown, "kind" | "err
 });
 
 /** One line for logs and errors. */
-export function sentence(answer: Refused | Unknown): string {
+export function describeFailure(answer: Refused | Unknown): string {
   if (answer.kind === "unknown") return answer.error;
   return `${answer.code}${answer.reason === undefined ? "" : ` (${answer.reason})`}: ${answer.detail}`;
 }

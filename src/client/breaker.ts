@@ -1,13 +1,16 @@
 export interface BreakerOptions {
-  /** Begins in a row without an answer until it opens: 5 by default. */
+  /** How many begins in a row must get no answer until the breaker opens: 5 by default. */
   failures?: number | undefined;
-  /** How long it stays open before one begin may try: 1 s by default. Doubles with every try that fails, up to 30 s. */
+  /**
+   * How long the breaker stays open before one begin may probe: 1,000 ms by default. The time doubles with
+   * every failed probe, up to 30 s.
+   */
   openMs?: number | undefined;
 }
 
 export type BreakerState = "closed" | "open" | "half_open";
 
-/** Of a begin, as far as it says whether the coordinator answers. */
+/** Whether the coordinator answered a begin. */
 export type BeginResult = "answered" | "unknown" | "cancelled";
 
 export interface Pass {
@@ -17,8 +20,8 @@ export interface Pass {
 const MAX_OPEN_MS = 30_000;
 
 /**
- * Lets begins fail at once while the coordinator does not answer them, instead of each holding a database connection until its deadline.
- * A refusal is an answer: only unknown outcomes count.
+ * Fails begins at once while the coordinator does not answer them. Otherwise each would hold a database
+ * connection until its deadline. A refusal is an answer: only unknown outcomes count.
  */
 export class Breaker {
   readonly #failures: number;
@@ -41,7 +44,7 @@ export class Breaker {
     this.#now = now;
   }
 
-  /** How long to wait instead; or a pass, to be given back to `ended`. */
+  /** Returns how long to wait, or a pass. The caller gives the pass back to `ended`. */
   enter(): { waitMs: number } | Pass {
     if (this.#state === "closed") return { isProbe: false };
     const waitMs = this.#openUntilMs - this.#now();
@@ -50,11 +53,14 @@ export class Breaker {
     return { isProbe: true };
   }
 
-  /** Of those that entered before it opened only an answer counts; while it is half open only the probe tells whether it opens again. */
+  /**
+   * For begins that entered before the breaker opened, only an answer counts. While it is half open, only the
+   * probe decides whether it opens again.
+   */
   ended({ isProbe }: Pass, result: BeginResult): void {
     if (result === "answered") this.#close();
     else if (isProbe) {
-      // A cancelled one says nothing about the coordinator: the next begin is the probe.
+      // A cancelled begin tells nothing about the coordinator, so the next begin is the probe.
       if (result === "unknown") this.#open();
       else this.#become("open");
     } else if (result === "unknown" && this.#state === "closed") {
@@ -69,7 +75,7 @@ export class Breaker {
     this.#become("open");
   }
 
-  /** Also when a begin from before it opened is answered late: an answer is an answer. */
+  /** Also closes for a late answer to a begin from before the breaker opened. */
   #close(): void {
     this.#inARow = 0;
     this.#opened = 0;

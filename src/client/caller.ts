@@ -1,8 +1,8 @@
-import type { Answer } from "./answer.ts";
+import type { Answer, Refused } from "./answer.ts";
 import type { Call, CallOptions, Connection } from "./connection.ts";
-import { InvalidArgumentError } from "./errors.ts";
+import { errorOf } from "./errors.ts";
 import type { OperationId } from "./operation.ts";
-import { operations, type Operations } from "./wire.ts";
+import { operations, type Operations } from "./api-types.ts";
 
 type QueryValue = string | number | readonly string[] | undefined;
 
@@ -12,10 +12,10 @@ export interface Input<Id extends OperationId> extends CallOptions {
   body?: Operations[Id]["body"];
 }
 
-/** Sending them again does again what they do: a cell that exists, a second key. */
+/** A repeated `addCell` fails because the cell exists, and a repeated `mintKey` makes a second key. */
 const NOT_REPEATABLE: ReadonlySet<OperationId> = new Set(["addCell", "mintKey"]);
 
-/** Every operation of the API, by its id in the contract. */
+/** Calls the operations of the API by their ids in the contract. */
 export class Caller {
   readonly connection: Connection;
 
@@ -27,15 +27,19 @@ export class Caller {
     operation: Id,
     input?: Input<Id>,
   ): Promise<Answer<Operations[Id]["answer"]>> {
-    return this.connection.call(this.made(operation, input));
+    const call = this.callFor(operation, input);
+    return "kind" in call ? call : this.connection.call(call);
   }
 
-  /** As the connection takes it. */
-  made<Id extends OperationId>(
+  /** What to send, or a refusal when a parameter cannot be a part of the URL. */
+  callFor<Id extends OperationId>(
     operation: Id,
     { params = {}, query = {}, body, ...options }: Input<Id> = {},
-  ): Call {
+  ): Call | Refused {
     const { method, path, shape } = operations[operation];
+    const unfit = Object.entries(params).find(([, value]) => !isSegment(value));
+    if (unfit !== undefined)
+      return invalid(unfit[0], "is a part of the URL: it must not be empty, made of dots, or ill-formed");
     const isRepeatable = !NOT_REPEATABLE.has(operation);
     const json = body === undefined ? undefined : JSON.stringify(body);
     return {
@@ -45,28 +49,41 @@ export class Caller {
       shape,
       isRepeatable,
       body: json,
-      path: `${filled(path, params)}${queryOf(query)}`,
+      path: `${fillPath(path, params)}${queryOf(query)}`,
     };
   }
 }
 
-const filled = (path: string, params: Readonly<Record<string, string>>): string =>
-  path.replaceAll(/\{(\w+)\}/g, (_, name: string) => segmentOf(name, params[name] ?? ""));
+const fillPath = (path: string, params: Readonly<Record<string, string>>): string =>
+  path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params[name] ?? ""));
 
-/** `fetch` would leave out a segment that is empty or made of dots, and so ask for something else: a record that is there would look free. */
-function segmentOf(name: string, value: string): string {
-  if (value !== "" && value !== "." && value !== ".." && value.isWellFormed())
-    return encodeURIComponent(value);
-  throw new InvalidArgumentError(
-    `\`${name}\` cannot be a part of a URL: it is empty, made of dots, or ill-formed`,
-    {
-      code: "INVALID_ARGUMENT",
-      field: name,
-    },
-  );
+/** `fetch` removes segments that are empty or made of dots. The URL would then name something else. */
+const isSegment = (value: string): boolean =>
+  value !== "" && value !== "." && value !== ".." && value.isWellFormed();
+
+/** A refusal by this client. Nothing was sent. */
+const invalid = (field: string, detail: string): Refused => ({
+  kind: "refused",
+  status: 0,
+  code: "INVALID_ARGUMENT",
+  field,
+  detail: `\`${field}\` ${detail}`,
+  conflicts: [],
+  retryable: false,
+  outcomeKnown: true,
+});
+
+export const noCell = invalid(
+  "cell",
+  "is missing: give `cell` to createClient, or use `client.forCell(id)`, because this call is about one cell",
+);
+
+export function requireCell(cell: string | undefined): string {
+  if (cell === undefined) throw errorOf(noCell);
+  return cell;
 }
 
-/** Empty: from the beginning. */
+/** Parameters for which "" means "from the beginning", as if they were left out. */
 const BEGINNINGS: ReadonlySet<string> = new Set(["page_token", "source_id_gt"]);
 
 function queryOf(query: Readonly<Record<string, QueryValue>>): string {

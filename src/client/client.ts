@@ -1,5 +1,5 @@
 import { Cells, Keys } from "./admin.ts";
-import { BeginGate, type BeginLimit } from "./begin-gate.ts";
+import { BeginLimiter, type BeginLimit } from "./begin-limiter.ts";
 import type { BreakerOptions } from "./breaker.ts";
 import { Caller } from "./caller.ts";
 import { Connection, isKey, type CallOptions, type ConnectionOptions } from "./connection.ts";
@@ -7,17 +7,17 @@ import { InvalidArgumentError, valueOf } from "./errors.ts";
 import { Leases } from "./leases.ts";
 import { Records } from "./records.ts";
 import { VerificationSlots } from "./verification-slots.ts";
-import type { Limit, Operations } from "./wire.ts";
+import type { Limit, Operations } from "./api-types.ts";
 
 export interface ClientOptions extends ConnectionOptions {
-  /** The cell that leases and record listings are about: a cell's own, with its key. */
+  /** The cell of leases and record listings. A cell gives its own id, and its own key. */
   cell?: string | undefined;
   begins?: BeginLimit | undefined;
-  /** False: none. */
+  /** False turns the circuit breaker off. */
   breaker?: BreakerOptions | false | undefined;
 }
 
-/** The coordinator's API. Safe to share; make one for a process. */
+/** A client of the coordinator's API. It is safe to share: make one per process. */
 export class Client {
   readonly cell: string | undefined;
   readonly leases: Leases;
@@ -26,61 +26,92 @@ export class Client {
   readonly cells: Cells;
   readonly keys: Keys;
   readonly #caller: Caller;
-  readonly #gate: BeginGate;
+  readonly #beginLimiter: BeginLimiter;
 
-  constructor(caller: Caller, gate: BeginGate, cell: string | undefined) {
+  constructor(caller: Caller, beginLimiter: BeginLimiter, cell: string | undefined) {
     this.cell = cell;
     this.#caller = caller;
-    this.#gate = gate;
-    this.leases = new Leases(caller, gate, cell);
+    this.#beginLimiter = beginLimiter;
+    this.leases = new Leases(caller, beginLimiter, cell);
     this.records = new Records(caller, cell);
     this.verificationSlots = new VerificationSlots(caller, cell);
     this.cells = new Cells(caller);
     this.keys = new Keys(caller);
   }
 
-  /** The same, about another cell: for operators. Shares the connection, the limit on begins and the circuit breaker. */
+  /**
+   * Returns a client for another cell, for operators. It shares the connection, the limit on begins and the
+   * circuit breaker.
+   */
   forCell(cell: string): Client {
-    return new Client(this.#caller, this.#gate, cell);
+    return new Client(this.#caller, this.#beginLimiter, cell);
   }
 
-  /** Every limit of the deployment. */
+  /** Lists every limit of the deployment. */
   async limits(options: CallOptions = {}): Promise<readonly Limit[]> {
     return valueOf(await this.#caller.call("listLimits", options)).limits;
   }
 
-  /** Whether the coordinator is alive. Asks nobody behind it. */
+  /** Asks whether the coordinator's Worker is alive. It checks nothing behind the Worker. */
   async health(options: CallOptions = {}): Promise<Operations["getHealth"]["answer"]> {
     return valueOf(await this.#caller.call("getHealth", options));
   }
 
-  /** Whether all of its parts answer. Throws `UnavailableError` when one does not. */
+  /** Asks whether all parts of the coordinator answer. Throws `UnavailableError` when one does not. */
   async readiness(options: CallOptions = {}): Promise<Operations["getReadiness"]["answer"]> {
     return valueOf(await this.#caller.call("getReadiness", options));
   }
 }
 
 /**
- * A client of the coordinator at `url`.
+ * Makes a client of the coordinator at `options.url`. It is safe to share: make one per process.
  *
- *     const client = createClient({ url: "https://leasehold.example.com", key: process.env.LEASEHOLD_KEY, cell: "7" });
- *     const lease = await client.leases.begin({ creates: [{ bucket: { type: "USERNAMES", value: "ada" }, subject, source }] });
- *     await client.leases.commit(lease.uuid);
+ * @param options - `url` and `key` are required. Leases and record listings also need `cell`.
+ * @throws {InvalidArgumentError} When an option is malformed. `field` names the option.
  *
- * Throws `InvalidArgumentError` for an option that cannot be.
+ * @example
+ * ```ts
+ * import { createClient } from "leasehold/client";
+ *
+ * const client = createClient({
+ *   url: "https://leasehold.example.com",
+ *   key: process.env["LEASEHOLD_KEY"] ?? "",
+ *   cell: "7",
+ * });
+ * const lease = await client.leases.begin({
+ *   creates: [
+ *     {
+ *       bucket: { type: "USERNAMES", value: "ada" },
+ *       subject: { type: "USER", id: "1" },
+ *       source: { type: "RAILS_TABLE_USERS", id: "1" },
+ *     },
+ *   ],
+ * });
+ * // Save the rows, with `lease.uuid` beside them, in one local transaction. Then:
+ * await client.leases.commit(lease.uuid);
+ * ```
  */
 export function createClient(options: ClientOptions): Client {
   check(options);
-  const gate = new BeginGate(options.begins ?? {}, options.breaker ?? {}, options.hooks);
-  return new Client(new Caller(new Connection(options)), gate, options.cell);
+  const beginLimiter = new BeginLimiter(options.begins ?? {}, options.breaker ?? {}, options.hooks);
+  return new Client(new Caller(new Connection(options)), beginLimiter, options.cell);
 }
 
-function check({ url, key, deadlineMs, tryMs, retries, pauseMs, begins, breaker }: ClientOptions): void {
+function check({
+  url,
+  key,
+  deadlineMs,
+  attemptMs,
+  retries,
+  backoffMs,
+  begins,
+  breaker,
+}: ClientOptions): void {
   if (typeof url !== "string" || !/^https?:\/\/[^/?#]+\/*$/i.test(url))
     throw invalid("url", "must be an http or https URL without a path");
   if (typeof key !== "function" && !isKey(key))
     throw invalid("key", "must be a key, or a function that returns one");
-  const positive = { deadlineMs, tryMs, pauseMs, "begins.max": begins?.max };
+  const positive = { deadlineMs, attemptMs, backoffMs, "begins.max": begins?.max };
   const breakerNumbers =
     breaker === false || breaker === undefined
       ? {}

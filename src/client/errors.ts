@@ -1,8 +1,57 @@
 import type { Answer, Refused, Unknown } from "./answer.ts";
-import type { Conflict, Problem } from "./wire.ts";
+import type { Conflict, Problem } from "./api-types.ts";
 
-/** The coordinator's codes, and the one that only a client knows. Open-ended: a newer coordinator may have more. */
-export type LeaseholdErrorCode = Problem["code"] | "CANCELLED" | (string & {});
+/**
+ * Every `code` that this version of the package throws: the coordinator's codes, the client's and the cell's.
+ * `INTERNAL` is not among them: the client throws `UNAVAILABLE` for every answer of 500 and above.
+ */
+export type KnownErrorCode =
+  | Exclude<Problem["code"], "INTERNAL">
+  /** An `AbortSignal` ended the call. */
+  | "CANCELLED"
+  /** `leasehold/cell`: a chunk of a bulk change failed with an error that has no code. */
+  | "BULK_FAILED"
+  /** `leasehold/cell`: the answer to the local COMMIT is lost. */
+  | "UNKNOWN_COMMIT"
+  /** `leasehold/cell`: the database rolled back a transaction that it had reported as committed. */
+  | "NOT_SAVED"
+  /** `leasehold/cell/postgres`: the database left out rows of an insert. */
+  | "NOT_STORED"
+  /** `leasehold/cell/postgres`: `search_path` hides the cell's table of leases. */
+  | "WRONG_TABLE"
+  /** `leasehold/cell/mysql`: a caught deadlock or DDL ended the local transaction. */
+  | "TRANSACTION_ENDED";
+
+/** The known codes. It also allows other strings, because a newer coordinator may have more codes. */
+export type LeaseholdErrorCode = KnownErrorCode | (string & {});
+
+/** The `name` of every error class of the package. */
+export type LeaseholdErrorName =
+  | "LeaseholdError"
+  | "InvalidArgumentError"
+  | "UnauthenticatedError"
+  | "PermissionDeniedError"
+  | "NotFoundError"
+  | "AlreadyClaimedError"
+  | "ClaimLeasedError"
+  | "FailedPreconditionError"
+  | "NotOwnerError"
+  | "ClaimMismatchError"
+  | "LeaseRolledBackError"
+  | "LeaseCommittedError"
+  | "LeaseIdReusedError"
+  | "CellFrozenError"
+  | "ResourceExhaustedError"
+  | "UnavailableError"
+  | "TimeoutError"
+  | "CancelledError"
+  | "InvalidNameError"
+  | "LocalCommitUnknownError"
+  | "NotSavedError"
+  | "BulkError";
+
+/** Marks the errors of every copy of this package: the registry of symbols is shared, classes are not. */
+const BRAND = Symbol.for("leasehold.error");
 
 export interface LeaseholdErrorDetails {
   code: LeaseholdErrorCode;
@@ -18,33 +67,42 @@ export interface LeaseholdErrorDetails {
   cause?: unknown;
 }
 
-/** Everything that can go wrong with a call. `instanceof` one of its subclasses, or `code`, tells what. */
+/**
+ * The base of all errors of the package. Its subclasses and `code` tell what went wrong. See
+ * `isLeaseholdError`.
+ */
 export class LeaseholdError extends Error {
+  static {
+    // Not a declared member: it would make the types of two copies incompatible.
+    Object.defineProperty(this.prototype, BRAND, { value: true });
+  }
+
+  // A literal, because minifiers rename classes.
+  override readonly name: LeaseholdErrorName = "LeaseholdError";
   readonly code: LeaseholdErrorCode;
-  /** Finer than the code, where a caller may act on it, such as `LEASE_COMMITTED`. */
+  /** More detail than `code`, where a caller may act on it, such as `LEASE_COMMITTED`. */
   readonly reason: string | undefined;
-  /** Of the HTTP answer, if there was one. */
+  /** The status of the HTTP answer, if there was one. */
   readonly status: number | undefined;
-  /** What is wrong in the request, such as `creates[3].bucket.value`. */
+  /** The wrong part of the request, such as `creates[3].bucket.value`. */
   readonly field: string | undefined;
-  /** Whether the same call may succeed later, unchanged. */
+  /** Whether the same call, unchanged, may succeed later. */
   readonly retryable: boolean;
   readonly retryAfterMs: number | undefined;
-  /** Every op of a batch that stands in the way, not just the first. */
+  /** Every op of the batch that is in the way, not just the first. */
   readonly conflicts: readonly Conflict[];
-  /** Finds the request in the coordinator's log. */
+  /** The id of the request in the coordinator's log. */
   readonly requestId: string | undefined;
   /**
-   * Whether it is certain that the call was not carried out, and will not be. After a begin with `outcomeKnown: false` roll its `leaseUuid` back:
-   * that closes it, whatever became of it (rule C7).
+   * True when it is certain that the call was not carried out and will not be. After a begin with
+   * `outcomeKnown: false`, roll its `leaseUuid` back: that closes the lease in every case (C7).
    */
   readonly outcomeKnown: boolean;
-  /** Of the lease that the call was about. */
+  /** The lease that the call was about. */
   readonly leaseUuid: string | undefined;
 
   constructor(message: string, details: LeaseholdErrorDetails) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause });
-    this.name = new.target.name;
     this.code = details.code;
     this.reason = details.reason;
     this.status = details.status;
@@ -58,40 +116,96 @@ export class LeaseholdError extends Error {
   }
 }
 
-/** A request, or an option, that is not well-formed. `field` names the part. */
-export class InvalidArgumentError extends LeaseholdError {}
-/** No key, or one that is not valid, has expired or was revoked. */
-export class UnauthenticatedError extends LeaseholdError {}
-/** The key's role or cell does not fit. */
-export class PermissionDeniedError extends LeaseholdError {}
-/** No such lease, record or route. */
-export class NotFoundError extends LeaseholdError {}
-/** A name to be taken has an owner. It stays taken until that owner gives it up. */
-export class AlreadyClaimedError extends LeaseholdError {}
-/** All that stands in the way are other leases. They pass: try again after `retryAfterMs`. */
-export class ClaimLeasedError extends LeaseholdError {}
-/** Something must change before this can succeed; its subclasses tell what. */
-export class FailedPreconditionError extends LeaseholdError {}
-/** A name to be given up or replaced belongs to another cell. */
-export class NotOwnerError extends FailedPreconditionError {}
-/** A name to be given up or replaced has no claim, or one with another subject or source. */
-export class ClaimMismatchError extends FailedPreconditionError {}
-/** The lease was rolled back, which is final. After the local rows were saved this is an alarm: the names may have another owner. */
-export class LeaseRolledBackError extends FailedPreconditionError {}
+/** The request, or an option, is malformed. `field` names the part. */
+export class InvalidArgumentError extends LeaseholdError {
+  override readonly name: LeaseholdErrorName = "InvalidArgumentError";
+}
+
+/** There is no key, or it is invalid, expired or revoked. */
+export class UnauthenticatedError extends LeaseholdError {
+  override readonly name: LeaseholdErrorName = "UnauthenticatedError";
+}
+
+/** The key has the wrong role or cell. */
+export class PermissionDeniedError extends LeaseholdError {
+  override readonly name: LeaseholdErrorName = "PermissionDeniedError";
+}
+
+/** There is no such lease, record or route. */
+export class NotFoundError extends LeaseholdError {
+  override readonly name: LeaseholdErrorName = "NotFoundError";
+}
+
+/** A name to create has an owner. It stays claimed until the owner destroys the claim. */
+export class AlreadyClaimedError extends LeaseholdError {
+  override readonly name: LeaseholdErrorName = "AlreadyClaimedError";
+}
+
+/** Only other leases are in the way. They end: try again after `retryAfterMs`. */
+export class ClaimLeasedError extends LeaseholdError {
+  override readonly name: LeaseholdErrorName = "ClaimLeasedError";
+}
+
+/** Something must change before the call can succeed. The subclasses tell what. */
+export class FailedPreconditionError extends LeaseholdError {
+  override readonly name: LeaseholdErrorName = "FailedPreconditionError";
+}
+
+/** A name to destroy or replace belongs to another cell. */
+export class NotOwnerError extends FailedPreconditionError {
+  override readonly name: LeaseholdErrorName = "NotOwnerError";
+}
+
+/** A name to destroy or replace has no claim, or a claim with another subject, source or epoch. */
+export class ClaimMismatchError extends FailedPreconditionError {
+  override readonly name: LeaseholdErrorName = "ClaimMismatchError";
+}
+
+/**
+ * The lease was rolled back, which is final. If the local rows are saved, this is an alarm: another cell may
+ * own their names.
+ */
+export class LeaseRolledBackError extends FailedPreconditionError {
+  override readonly name: LeaseholdErrorName = "LeaseRolledBackError";
+}
+
 /** The lease was committed, which is final. */
-export class LeaseCommittedError extends FailedPreconditionError {}
+export class LeaseCommittedError extends FailedPreconditionError {
+  override readonly name: LeaseholdErrorName = "LeaseCommittedError";
+}
+
 /** The UUID belongs to a lease with another batch. */
-export class LeaseIdReusedError extends FailedPreconditionError {}
-/** An operator froze the cell: it cannot begin leases, but finish those it has. */
-export class CellFrozenError extends FailedPreconditionError {}
-/** A limit of the coordinator, or of this client (`reason: "TOO_MANY_BEGINS_HERE"`). */
-export class ResourceExhaustedError extends LeaseholdError {}
-/** The coordinator cannot be reached, or failed; or this client's circuit breaker is open, and nothing was sent (`outcomeKnown`). */
-export class UnavailableError extends LeaseholdError {}
-/** No answer within the deadline. */
-export class TimeoutError extends LeaseholdError {}
-/** The caller's `AbortSignal` ended the call; its reason is the `cause`. */
-export class CancelledError extends LeaseholdError {}
+export class LeaseIdReusedError extends FailedPreconditionError {
+  override readonly name: LeaseholdErrorName = "LeaseIdReusedError";
+}
+
+/** An operator froze the cell. It can finish its leases, but cannot begin any. */
+export class CellFrozenError extends FailedPreconditionError {
+  override readonly name: LeaseholdErrorName = "CellFrozenError";
+}
+
+/** A limit of the coordinator was reached, or of this client (`reason: "TOO_MANY_BEGINS_HERE"`). */
+export class ResourceExhaustedError extends LeaseholdError {
+  override readonly name: LeaseholdErrorName = "ResourceExhaustedError";
+}
+
+/**
+ * The coordinator was not reached, or failed. Or this client's circuit breaker is open: then `outcomeKnown`
+ * is true, because nothing was sent.
+ */
+export class UnavailableError extends LeaseholdError {
+  override readonly name: LeaseholdErrorName = "UnavailableError";
+}
+
+/** There was no answer within the deadline. */
+export class TimeoutError extends LeaseholdError {
+  override readonly name: LeaseholdErrorName = "TimeoutError";
+}
+
+/** An `AbortSignal` ended the call. Its reason is the `cause`. */
+export class CancelledError extends LeaseholdError {
+  override readonly name: LeaseholdErrorName = "CancelledError";
+}
 
 type ErrorClass = new (message: string, details: LeaseholdErrorDetails) => LeaseholdError;
 
@@ -161,70 +275,29 @@ export function errorOf(answer: Refused | Unknown, leaseUuid?: string): Leasehol
   });
 }
 
-/** The value, or the error that says why there is none. */
+/** Returns the value, or throws the failure as an error. */
 export function valueOf<T>(answer: Answer<T>, leaseUuid?: string): T {
   if (answer.kind === "ok") return answer.value;
   throw errorOf(answer, leaseUuid);
 }
 
-/** Also of an error that another copy of this package made. */
+/**
+ * Tells whether an error is this package's, also when another copy of the package made it. `instanceof` is
+ * false for errors of another copy. After this guard, compare `error.code` or `error.name` instead.
+ *
+ * @example
+ * ```ts
+ * import { isLeaseholdError } from "leasehold/client";
+ *
+ * try {
+ *   await cell.transaction((tx) => tx.insert(users, { username: "ada" }));
+ * } catch (error) {
+ *   if (!isLeaseholdError(error)) throw error;
+ *   if (error.name === "AlreadyClaimedError") console.log("the name is taken");
+ *   else if (error.retryable) console.log(`try again in ${error.retryAfterMs ?? 1_000} ms`);
+ *   else throw error;
+ * }
+ * ```
+ */
 export const isLeaseholdError = (error: unknown): error is LeaseholdError =>
-  error instanceof LeaseholdError ||
-  (error instanceof Error && "outcomeKnown" in error && "conflicts" in error && "code" in error);
-
-/** The three-valued answer behind a call that throws, for code that must not take an unknown outcome for a no (rule M2). */
-export async function answerOf<T>(work: () => Promise<T>): Promise<Answer<T>> {
-  try {
-    return { kind: "ok", value: await work() };
-  } catch (error) {
-    return answerOfError(error);
-  }
-}
-
-const UNKNOWN_CODES: ReadonlySet<string> = new Set(["UNAVAILABLE", "DEADLINE_EXCEEDED", "CANCELLED"]);
-
-function answerOfError(error: unknown): Refused | Unknown {
-  if (!isLeaseholdError(error)) {
-    const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
-    return { kind: "unknown", why: "unavailable", error: text, cause: error, outcomeKnown: false };
-  }
-  const {
-    code,
-    message,
-    reason,
-    status,
-    field,
-    conflicts,
-    retryable,
-    retryAfterMs,
-    requestId,
-    outcomeKnown,
-  } = error;
-  const common = {
-    outcomeKnown,
-    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
-    ...(requestId === undefined ? {} : { requestId }),
-  };
-  if (UNKNOWN_CODES.has(code)) {
-    const why = code === "DEADLINE_EXCEEDED" ? "timeout" : code === "CANCELLED" ? "cancelled" : "unavailable";
-    return {
-      kind: "unknown",
-      why,
-      error: message,
-      cause: error,
-      ...common,
-      ...(status === undefined ? {} : { status }),
-    };
-  }
-  return {
-    kind: "refused",
-    status: status ?? 0,
-    code,
-    detail: message,
-    conflicts,
-    retryable,
-    ...common,
-    ...(reason === undefined ? {} : { reason }),
-    ...(field === undefined ? {} : { field }),
-  };
-}
+  error instanceof Error && BRAND in error;

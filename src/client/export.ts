@@ -1,20 +1,23 @@
 import { unknown, type Answer } from "./answer.ts";
-import type { Call, Connection, Taken } from "./connection.ts";
+import type { Call, Connection, LineResult } from "./connection.ts";
 import { errorOf } from "./errors.ts";
 import { answerOfProblem } from "./problem.ts";
 import { checkShape } from "./shape.ts";
-import { operations, type ExportLine, type Record as ClaimRecord } from "./wire.ts";
+import { operations, type ExportLine, type Record as ClaimRecord } from "./api-types.ts";
 
 type End = Extract<ExportLine, { end: unknown }>["end"];
 
 /**
- * Records as they come from the coordinator, each once and in order. What breaks is gone on with behind the last record that was given, with
- * the client's retries, which count anew whenever it gets ahead. Leaving the loop ends the request; another loop goes on where it was left.
+ * The records of a cell as a stream, each once and in order. When the stream breaks, the client continues
+ * behind the last record, and its retries count anew after each progress. Leaving the loop ends the request.
+ * Another loop continues where the first one stopped.
  */
 export class Export implements AsyncIterable<ClaimRecord> {
   readonly #connection: Connection;
   readonly #callFrom: (cursor: string) => Call;
-  /** Of source ids behind the cursor: they come again when the request is made again. */
+  /**
+   * Records with source ids behind the cursor that were given. They come again when the request is repeated.
+   */
   readonly #given = new Set<string>();
   #cursor: string;
   #asOf: string | undefined;
@@ -26,14 +29,18 @@ export class Export implements AsyncIterable<ClaimRecord> {
   }
 
   /**
-   * The last source id all of whose records were given, the one in hand included; "" before there is any. Kept once the record in hand is dealt
-   * with, it is the `sourceIdGt` with which another process goes on: the records of a source id that was left in the middle come again there.
+   * The last source id whose records were all given, including the record in hand; "" before the first. Save
+   * it after you have handled the record. Another process continues from it with `sourceIdGt`, and gets the
+   * records of an unfinished source id again.
    */
   get cursor(): string {
     return this.#cursor;
   }
 
-  /** When the first answer began, by the coordinator's clock. Later ones may be newer: what is exported is no snapshot. */
+  /**
+   * When the first answer began, by the coordinator's clock. Later answers may be newer: an export is no
+   * snapshot.
+   */
   get asOf(): string | undefined {
     return this.#asOf;
   }
@@ -44,26 +51,26 @@ export class Export implements AsyncIterable<ClaimRecord> {
       const from = this.#cursor;
       const call = this.#callFrom(from);
       const answer = yield* this.#connection.lines<ClaimRecord, End>(call, attempt, (line) =>
-        this.#take(line as ExportLine),
+        this.#read(line as ExportLine),
       );
       if (answer.kind === "ok" && answer.value === "complete") return;
       const isAhead = this.#cursor !== from || this.#given.size > size;
       if (isAhead) attempt = answer.kind === "ok" ? 0 : 1;
       if (isAhead && answer.kind === "ok") continue;
-      const stopped = await this.#connection.again(call, failureOf(answer), attempt);
+      const stopped = await this.#connection.retry(call, failureOf(answer), attempt);
       if (stopped !== undefined) throw errorOf(stopped);
     }
   }
 
-  /** Kinds of lines that are not known here are for newer clients. */
-  #take(line: ExportLine): Taken<ClaimRecord, End> {
-    if ("record" in line) return this.#takeRecord(line);
+  /** Ignores unknown kinds of lines, which are for newer clients. */
+  #read(line: ExportLine): LineResult<ClaimRecord, End> {
+    if ("record" in line) return this.#readRecord(line);
     if ("as_of" in line) this.#asOf ??= line.as_of;
     if ("error" in line) return { end: answerOfProblem(line.error.status, { ...line.error }) };
     return "end" in line ? { end: { kind: "ok", value: line.end } } : undefined;
   }
 
-  #takeRecord({ record, cursor }: { record: ClaimRecord; cursor: string }): Taken<ClaimRecord, End> {
+  #readRecord({ record, cursor }: { record: ClaimRecord; cursor: string }): LineResult<ClaimRecord, End> {
     checkShape({ record, cursor }, LINE);
     const key = `${record.source.id} ${record.uuid}`;
     const isGiven = this.#given.has(key);
@@ -76,8 +83,8 @@ export class Export implements AsyncIterable<ClaimRecord> {
 
 const LINE = { record: operations.listRecords.shape.records[0], cursor: "string" } as const;
 
-/** An answer that is to be gone on with, and has not moved, would go on like that for ever. */
+/** A request to continue from the same cursor would repeat without end, so it is a failure. */
 const failureOf = (answer: Answer<End>): Exclude<Answer<End>, { kind: "ok" }> =>
   answer.kind === "ok"
-    ? unknown("the export does not get ahead: it is to be continued from where it began")
+    ? unknown("the export makes no progress: the coordinator asks to continue from the same cursor")
     : answer;

@@ -1,22 +1,25 @@
 import type { OperationId } from "./operation.ts";
 
-/** For telemetry. What a hook throws is dropped: it must not change what becomes of a call. */
+/**
+ * Callbacks for telemetry. Errors that a hook throws are ignored: a hook must not change the outcome of a
+ * call.
+ */
 export interface Hooks {
-  /** Before every try. */
+  /** Called before every attempt. */
   onRequest?: (event: RequestEvent) => void;
-  /** After every try, whatever came of it. */
+  /** Called after every attempt, whatever its outcome. */
   onResponse?: (event: ResponseEvent) => void;
-  /** Before every pause between two tries. */
+  /** Called before every backoff. */
   onRetry?: (event: RetryEvent) => void;
-  /** The circuit breaker changed. */
+  /** Called when the circuit breaker changes its state. */
   onBreaker?: (event: { state: "closed" | "open" | "half_open" }) => void;
-  /** More begins are under way than `begins.max`, and `begins.onFull` is `"warn"`. */
+  /** Called when a begin exceeds `begins.max` while `begins.onFull` is `"warn"`. */
   onTooManyBegins?: (event: { underWay: number; max: number }) => void;
 }
 
 export interface RequestEvent {
   operation: OperationId;
-  /** From 1. */
+  /** Counts from 1. */
   attempt: number;
 }
 
@@ -33,8 +36,11 @@ export interface RetryEvent extends RequestEvent {
   why: string;
 }
 
-/** Also what an asynchronous hook throws: nobody waits for it, and an unhandled rejection would end the process. */
-export function tell<Event>(hook: ((event: Event) => unknown) | undefined, event: Event): void {
-  const told = async (): Promise<unknown> => hook?.(event);
-  told().catch(() => {});
+/**
+ * Calls a hook and ignores its errors. An asynchronous hook must not cause an unhandled rejection, which
+ * would end the process.
+ */
+export function callHook<Event>(hook: ((event: Event) => unknown) | undefined, event: Event): void {
+  const called = async (): Promise<unknown> => hook?.(event);
+  called().catch(() => {});
 }

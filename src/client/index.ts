@@ -1,6 +1,6 @@
 /** The coordinator's API for any JavaScript: `fetch`, and nothing else. */
-export { createClient, Client, type ClientOptions } from "./client.ts";
-export type { BeginLimit } from "./begin-gate.ts";
+export { createClient, type Client, type ClientOptions } from "./client.ts";
+export type { BeginLimit } from "./begin-limiter.ts";
 export type { BreakerOptions } from "./breaker.ts";
 export type { CallOptions, Fetch, FetchResponse } from "./connection.ts";
 export type { Export } from "./export.ts";
@@ -37,8 +37,10 @@ export {
   TimeoutError,
   UnauthenticatedError,
   UnavailableError,
+  type KnownErrorCode,
   type LeaseholdErrorCode,
   type LeaseholdErrorDetails,
+  type LeaseholdErrorName,
 } from "./errors.ts";
 export type {
   Batch,
@@ -60,4 +62,4 @@ export type {
   StaleLease,
   Subject,
   VerificationSlot,
-} from "./wire.ts";
+} from "./api-types.ts";

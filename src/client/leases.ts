@@ -1,80 +1,88 @@
 import { v7 as uuidv7 } from "uuid";
-import { unknown, type Answer } from "./answer.ts";
-import type { BeginGate } from "./begin-gate.ts";
-import type { Caller } from "./caller.ts";
+import type { BeginLimiter } from "./begin-limiter.ts";
+import { requireCell, type Caller } from "./caller.ts";
 import type { CallOptions } from "./connection.ts";
-import { InvalidArgumentError, valueOf } from "./errors.ts";
+import { valueOf } from "./errors.ts";
+import { LeaseAnswers } from "./lease-answers.ts";
 import { Pages } from "./pages.ts";
-import type { Batch, Lease, StaleLease } from "./wire.ts";
+import type { Batch, Lease, StaleLease } from "./api-types.ts";
 
 export interface BeginOptions extends CallOptions {
-  /** Of the lease. By default a new one (UUIDv7); give the same one to repeat a begin whose outcome is unknown. */
+  /**
+   * The id of the lease: a new UUIDv7 by default. Give the same id to repeat a begin whose outcome is
+   * unknown.
+   */
   uuid?: string | undefined;
 }
 
 export interface DecideOptions extends CallOptions {
-  /** Operators must give one; it is kept with the outcome. Cells must not. */
+  /** Required for operators, and refused for cells. It is stored with the decision. */
   reason?: string | undefined;
 }
 
 export interface ListLeasesOptions extends CallOptions {
-  /** Only leases granted at this moment or later. */
+  /** Lists only leases that were granted at this time or later. */
   createdAfter?: Date | undefined;
   pageSize?: number | undefined;
-  /** Where to go on: the `nextPageToken` of an earlier page of the same listing. */
+  /** The `nextPageToken` of an earlier page of the same listing. */
   pageToken?: string | undefined;
 }
 
 export interface ListStaleLeasesOptions extends CallOptions {
-  /** 600 by default. */
+  /** The least age in seconds: 600 by default. */
   olderThanS?: number | undefined;
   cell?: string | undefined;
   pageSize?: number | undefined;
   pageToken?: string | undefined;
 }
 
-/** Leases of one cell. Every call may be repeated, and is while its outcome is unknown and time is left. */
+/**
+ * The leases of one cell. Every call is safe to repeat. The client repeats it while its outcome is unknown
+ * and time is left.
+ */
 export class Leases {
+  /** The same calls with their outcomes as values, for `leasehold/cell`. ¶ @internal */
+  readonly answers: LeaseAnswers;
   readonly #caller: Caller;
-  readonly #gate: BeginGate;
   readonly #cell: string | undefined;
 
-  constructor(caller: Caller, gate: BeginGate, cell: string | undefined) {
+  constructor(caller: Caller, beginLimiter: BeginLimiter, cell: string | undefined) {
     this.#caller = caller;
-    this.#gate = gate;
+    this.answers = new LeaseAnswers(caller, beginLimiter, cell);
     this.#cell = cell;
   }
 
   /**
-   * Takes temporary locks on all names of the batch, or on none. Resolves with the lease, GRANTED; or COMMITTED, when this UUID was begun and
-   * committed before. After an error with `outcomeKnown: false` repeat it with the same UUID, or close it with `rollback`.
+   * Takes a temporary lock on all names of the batch, or on none. Resolves with the lease in the state
+   * GRANTED, or COMMITTED if this UUID was begun and committed before. After an error with `outcomeKnown:
+   * false`, repeat it with the same UUID, or close the lease with `rollback`.
    */
   async begin(batch: Batch, { uuid = uuidv7(), ...options }: BeginOptions = {}): Promise<Lease> {
-    const params = this.#params(uuid);
-    const answer = await this.#gate.pass(async () =>
-      this.#caller.call("beginLease", { ...options, params, body: batch }),
-    );
-    return leaseOf(answer, uuid);
+    return valueOf(await this.answers.begin(uuid, batch, options), uuid);
   }
 
-  /** Makes the batch permanent. Never held back by the limit on begins or the circuit breaker. */
+  /** Makes the batch permanent. The limit on begins and the circuit breaker never delay it. */
   async commit(uuid: string, { reason, ...options }: DecideOptions = {}): Promise<Lease> {
-    const params = this.#params(uuid);
-    return leaseOf(await this.#caller.call("commitLease", { ...options, params, ...bodyOf(reason) }), uuid);
+    return valueOf(await this.answers.commit(uuid, options, reason), uuid);
   }
 
-  /** Releases every name of the batch, also when the outcome of its begin is unknown. Never held back either. */
+  /**
+   * Releases every name of the batch, also when the outcome of its begin is unknown. The limit on begins and
+   * the circuit breaker never delay it.
+   */
   async rollback(uuid: string, { reason, ...options }: DecideOptions = {}): Promise<Lease> {
-    const params = this.#params(uuid);
-    return leaseOf(await this.#caller.call("rollbackLease", { ...options, params, ...bodyOf(reason) }), uuid);
+    return valueOf(await this.answers.rollback(uuid, options, reason), uuid);
   }
 
-  /** The lease with its batch while it is granted, and its outcome for a day after it was decided. Throws `NotFoundError`. */
+  /**
+   * Reads a lease: with its batch while it is granted, and its decision for a day afterwards. Throws
+   * `NotFoundError`.
+   */
   async get(uuid: string, options: CallOptions = {}): Promise<Lease> {
-    return leaseOf(await this.#caller.call("getLease", { ...options, params: this.#params(uuid) }), uuid);
+    return valueOf(await this.answers.get(uuid, options), uuid);
   }
 
-  /** Those that are granted and not decided, oldest first, with counts instead of the batch. */
+  /** Lists granted leases, oldest first, with counts instead of the batch. */
   list({ createdAfter, pageSize, pageToken, ...options }: ListLeasesOptions = {}): Pages<Lease> {
     const params = { cell: this.#cellId() };
     const query = { page_size: pageSize, created_after: createdAfter?.toISOString() };
@@ -89,7 +97,7 @@ export class Leases {
     }, pageToken);
   }
 
-  /** Of all cells, or of one: granted for long, and not decided. For operators. */
+  /** Lists leases that were granted long ago and are not decided, of all cells or of one. For operators. */
   listStale({
     olderThanS,
     cell,
@@ -108,39 +116,7 @@ export class Leases {
     }, pageToken);
   }
 
-  #params(uuid: string): { cell: string; uuid: string } {
-    return { cell: this.#cellId(), uuid };
-  }
-
   #cellId(): string {
     return requireCell(this.#cell);
   }
-}
-
-export function requireCell(cell: string | undefined): string {
-  if (cell !== undefined) return cell;
-  throw new InvalidArgumentError(
-    "this call is about one cell: give `cell` to createClient, or use forCell()",
-    {
-      code: "INVALID_ARGUMENT",
-      field: "cell",
-    },
-  );
-}
-
-const bodyOf = (reason: string | undefined): { body?: { reason: string } } =>
-  reason === undefined ? {} : { body: { reason } };
-
-const STATES: ReadonlySet<string> = new Set([
-  "GRANTED",
-  "COMMITTED",
-  "ROLLED_BACK",
-] satisfies Lease["state"][]);
-
-/** A state that this client does not know is no state to act upon. */
-function leaseOf(answer: Answer<{ lease: Lease }>, uuid: string): Lease {
-  const { lease } = valueOf(answer, uuid);
-  return STATES.has(lease.state)
-    ? lease
-    : valueOf(unknown(`the lease has a state that is not known here: ${lease.state}`), uuid);
 }

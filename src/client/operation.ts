@@ -1,3 +1,3 @@
-import type { operations } from "./wire.ts";
+import type { operations } from "./api-types.ts";
 
 export type OperationId = keyof typeof operations;

@@ -5,8 +5,9 @@ export interface Page<Item> {
 }
 
 /**
- * A listing, page by page as it is needed. `for await` goes over the items, `pages()` over the pages. Throws what a page throws: never a short
- * list. A listing that repeats itself is an error, not a loop without end. `Each`: what its pages say besides.
+ * A listing whose pages are read on demand. `for await` yields the items, `pages()` the pages. If a page
+ * fails, it throws: a listing is never cut short. A page token that comes twice is an error. `Each` is the
+ * type of a page.
  */
 export class Pages<Item, Each extends Page<Item> = Page<Item>> implements AsyncIterable<Item> {
   readonly #read: (pageToken: string) => Promise<Each>;
@@ -27,14 +28,13 @@ export class Pages<Item, Each extends Page<Item> = Page<Item>> implements AsyncI
       const page = await this.#read(token);
       yield page;
       if (page.nextPageToken === "") return;
-      if (seen.has(page.nextPageToken))
-        throw new Error("the listing repeats itself: a page token came twice");
+      if (seen.has(page.nextPageToken)) throw new Error("the listing returned the same page token twice");
       seen.add(page.nextPageToken);
       token = page.nextPageToken;
     }
   }
 
-  /** All of it, in memory. */
+  /** Reads all items into memory. */
   async all(): Promise<Item[]> {
     const all: Item[] = [];
     for await (const item of this) all.push(item);

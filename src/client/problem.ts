@@ -1,20 +1,20 @@
 import { unknown, type Refused, type Unknown } from "./answer.ts";
-import type { Conflict } from "./wire.ts";
+import type { Conflict } from "./api-types.ts";
 
 interface Headers {
   get(name: string): string | null;
 }
 
 /**
- * A refusal is a problem document with a code, and below 500. What a proxy in between says, and every 5xx, tells nothing about what
- * the coordinator did.
+ * Reads an answer that is no success. A refusal is a problem document with a code and a status below 500.
+ * Answers of proxies, and every 5xx, leave the outcome unknown.
  */
 export function readProblem(status: number, headers: Headers, text: string): Refused | Unknown {
   const isProblem = (headers.get("content-type") ?? "").startsWith("application/problem+json");
   return answerOfProblem(status, parsed(text), isProblem, headers);
 }
 
-/** Of a problem wherever it was found. */
+/** Reads a problem, with or without headers: an export has one as its last line. */
 export function answerOfProblem(
   status: number,
   problem: Record<string, unknown>,
@@ -52,7 +52,7 @@ export function answerOfProblem(
   };
 }
 
-/** Seconds, or a date: both are allowed, and a proxy may send either. */
+/** `Retry-After` holds seconds or a date. A proxy may send either. */
 function retryAfterOf(headers: Headers): number | undefined {
   const given = headers.get("retry-after");
   if (given === null || given === "") return undefined;
@@ -61,13 +61,13 @@ function retryAfterOf(headers: Headers): number | undefined {
   return Number.isFinite(waitMs) ? Math.max(0, waitMs) : undefined;
 }
 
-/** Of a problem that comes without headers of its own. */
+/** For a problem without headers of its own. */
 const waitOf = (given: unknown): number | undefined =>
   typeof given === "number" && given >= 0 ? given : undefined;
 
 const textOf = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
 
-/** What is no conflict is left out: a refusal stays one, whatever it says in addition. */
+/** Ignores malformed conflicts. The refusal itself still counts. */
 const conflictsOf = (given: unknown): Conflict[] => (Array.isArray(given) ? given.filter(isConflict) : []);
 
 function isConflict(given: unknown): given is Conflict {

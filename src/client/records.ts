@@ -1,30 +1,32 @@
 import { unknown } from "./answer.ts";
-import type { Caller } from "./caller.ts";
+import { requireCell, type Caller } from "./caller.ts";
 import type { Call, CallOptions } from "./connection.ts";
 import { errorOf, valueOf } from "./errors.ts";
 import { Export } from "./export.ts";
-import { requireCell } from "./leases.ts";
 import { Pages, type Page } from "./pages.ts";
-import type { Bucket, LookupResult, Operations, Record as ClaimRecord, Source } from "./wire.ts";
+import type { Bucket, LookupResult, Operations, Record as ClaimRecord, Source } from "./api-types.ts";
 
-/** A record and the cell that owns the name. Of another cell's record a cell gets only the bucket, its status and that cell. */
+/**
+ * A record, and the cell that owns the name. For another cell's record, a cell gets only the bucket, the
+ * status and that cell.
+ */
 export type Found = Operations["getRecord"]["answer"];
 
 interface Range {
   sourceType: Source["type"];
   /** Only source ids after this one. */
   sourceIdGt?: string | undefined;
-  /** Only source ids up to this one. */
+  /** Only source ids up to and including this one. */
   sourceIdLte?: string | undefined;
-  /** Left out: all. */
+  /** All bucket types by default. */
   bucketTypes?: readonly Bucket["type"][] | undefined;
 }
 
-/** No deadline: each line of the answer has the client's `tryMs` to come. */
+/** It has no deadline. Each line of the answer must arrive within the client's `attemptMs`. */
 export interface ExportRecordsOptions extends Range, Pick<CallOptions, "signal"> {}
 
 export interface ListRecordsOptions extends Range, CallOptions {
-  /** A page can be larger: the records of one source id are never split. */
+  /** A page may be larger, because the records of one source id are never split. */
   pageSize?: number | undefined;
   pageToken?: string | undefined;
 }
@@ -34,7 +36,7 @@ export interface RecordPage extends Page<ClaimRecord> {
   asOf: Date;
 }
 
-/** Source ids in (gt, lte]; what is left out is open. */
+/** Source ids above `sourceIdGt`, up to and including `sourceIdLte`. An omitted bound is open. */
 export interface SourceIdRange {
   sourceIdGt?: string | undefined;
   sourceIdLte?: string | undefined;
@@ -42,18 +44,21 @@ export interface SourceIdRange {
 
 export interface DigestRecordsOptions {
   sourceType: Source["type"];
-  /** Left out: all. */
+  /** All bucket types by default. */
   bucketTypes?: readonly Bucket["type"][] | undefined;
-  /** In order, and none begins before the end of the one before it. The coordinator takes 256 at once, unless it says otherwise. */
+  /**
+   * In ascending order, without overlaps. The coordinator takes 256 ranges per call, unless its limits say
+   * otherwise.
+   */
   ranges: readonly SourceIdRange[];
 }
 
-/** What the claims of a range add up to. */
+/** The digest of the claims in a range. */
 export interface RangeDigest {
   count: number;
   /** 32 hexadecimal digits. */
   hash: string;
-  /** A lease touches the range, or a claim in it has no digest: it proves nothing. */
+  /** True when a lease touches the range, or a claim in it has no digest. Then the digest proves nothing. */
   held: boolean;
   newestUpdatedAt: Date | undefined;
 }
@@ -64,7 +69,7 @@ export interface RecordDigests {
   digests: RangeDigest[];
 }
 
-/** As many as the coordinator takes at once. */
+/** The coordinator's limit per call. */
 const LOOKUP_BUCKETS = 100;
 
 /** Who owns which name. */
@@ -77,7 +82,10 @@ export class Records {
     this.#cell = cell;
   }
 
-  /** Undefined when nobody has the name. That nobody can tell is an error (`UnavailableError`), never undefined. */
+  /**
+   * Finds the owner of a name. Returns undefined when the name has none. Throws `UnavailableError` when the
+   * answer is not known.
+   */
   async find(bucket: Bucket, options: CallOptions = {}): Promise<Found | undefined> {
     const params = { bucket_type: bucket.type, value: bucket.value };
     const answer = await this.#caller.call("getRecord", { ...options, params });
@@ -85,21 +93,25 @@ export class Records {
     return isFree ? undefined : valueOf(answer);
   }
 
-  /** Many names, in the order of `buckets`: a call for every hundred. */
+  /** Looks up many names, with one call per 100. Results are in the order of `buckets`. */
   async lookup(buckets: readonly Bucket[], options: CallOptions = {}): Promise<LookupResult[]> {
     const results: LookupResult[] = [];
     for (let at = 0; at < buckets.length; at += LOOKUP_BUCKETS) {
       const body = { buckets: buckets.slice(at, at + LOOKUP_BUCKETS) };
       const found = valueOf(await this.#caller.call("lookupRecords", { ...options, body })).results;
-      // One too few, and every later name would get another's result.
+      // With a result missing, every later name would get the result of another one.
       if (found.length !== body.buckets.length)
-        throw errorOf(unknown(`${body.buckets.length} names were looked up, and ${found.length} answered`));
+        throw errorOf(
+          unknown(`the coordinator returned ${found.length} results for ${body.buckets.length} names`),
+        );
       results.push(...found);
     }
     return results;
   }
 
-  /** The cell's records of one source type, ordered by source id: decimal ids as numbers, before all others. */
+  /**
+   * Lists the cell's records of one source type by source id: decimal ids first, as numbers, then all others.
+   */
   list({
     sourceType,
     sourceIdGt,
@@ -123,16 +135,20 @@ export class Records {
     }, pageToken);
   }
 
-  /** All of them, as a stream: for many more than a few pages. Nothing is sent before somebody looks. */
+  /** Streams all records. Use it for more than a few pages. The request is sent when the loop starts. */
   export({ sourceType, sourceIdGt = "", sourceIdLte, bucketTypes, signal }: ExportRecordsOptions): Export {
     const params = { cell: requireCell(this.#cell) };
     const query = { source_type: sourceType, source_id_lte: sourceIdLte, bucket_type: bucketTypes };
-    const callFrom = (cursor: string): Call =>
-      this.#caller.made("exportRecords", { signal, params, query: { ...query, source_id_gt: cursor } });
+    const callFrom = (cursor: string): Call => {
+      const input = { signal, params, query: { ...query, source_id_gt: cursor } };
+      const call = this.#caller.callFor("exportRecords", input);
+      if ("kind" in call) throw errorOf(call);
+      return call;
+    };
     return new Export(this.#caller.connection, callFrom, sourceIdGt);
   }
 
-  /** What the cell's records in each range add up to, to be compared with its own rows without reading them. */
+  /** Reads digests of the cell's records, one per range. Compare them with digests of your own rows. */
   async digests(
     { sourceType, bucketTypes, ranges }: DigestRecordsOptions,
     options: CallOptions = {},
@@ -151,10 +167,10 @@ export class Records {
       body,
     });
     const { as_of: asOf, digests } = valueOf(answer);
-    // One too few, and every later range would get another's.
+    // With a digest missing, every later range would get the digest of another one.
     if (digests.length !== ranges.length)
       throw errorOf(
-        unknown(`digests of ${ranges.length} ranges were asked for, and ${digests.length} answered`),
+        unknown(`the coordinator returned ${digests.length} digests for ${ranges.length} ranges`),
       );
     return {
       asOf: dateOf(asOf),
@@ -168,9 +184,9 @@ export class Records {
   }
 }
 
-/** What is no time would compare as neither earlier nor later than any. */
+/** An invalid date would compare as neither earlier nor later than any other. */
 function dateOf(text: string): Date {
   const date = new Date(text);
-  if (Number.isNaN(date.getTime())) throw errorOf(unknown("the answer holds a time that is none"));
+  if (Number.isNaN(date.getTime())) throw errorOf(unknown("the answer has an invalid time"));
   return date;
 }

@@ -1,10 +1,12 @@
-import type { Caller } from "./caller.ts";
+import { requireCell, type Caller } from "./caller.ts";
 import type { CallOptions } from "./connection.ts";
 import { valueOf } from "./errors.ts";
-import { requireCell } from "./leases.ts";
-import type { VerificationSlot } from "./wire.ts";
+import type { VerificationSlot } from "./api-types.ts";
 
-/** Leave to verify a cell now, so that many cells do not all do it at once. It steers load: nothing that is safe with a slot is unsafe without. */
+/**
+ * Verification slots limit how many cells verify at the same time. They control load only: verification
+ * without a slot is equally safe.
+ */
 export class VerificationSlots {
   readonly #caller: Caller;
   readonly #cell: string | undefined;
@@ -14,13 +16,16 @@ export class VerificationSlots {
     this.#cell = cell;
   }
 
-  /** Takes a slot for the run that `uuid` names, or renews it. Throws `ResourceExhaustedError` (`NO_VERIFICATION_SLOT`) while there is none. */
+  /**
+   * Takes a slot for the run with this UUID, or renews it. Throws `ResourceExhaustedError`
+   * (`NO_VERIFICATION_SLOT`) while none is free.
+   */
   async take(uuid: string, options: CallOptions = {}): Promise<VerificationSlot> {
     const params = { cell: requireCell(this.#cell), uuid };
     return valueOf(await this.#caller.call("takeVerificationSlot", { ...options, params })).slot;
   }
 
-  /** Whether the run had one until now. */
+  /** Returns whether the run had a slot until now. */
   async release(uuid: string, options: CallOptions = {}): Promise<boolean> {
     const params = { cell: requireCell(this.#cell), uuid };
     return valueOf(await this.#caller.call("releaseVerificationSlot", { ...options, params })).released;

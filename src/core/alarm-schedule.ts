@@ -1,12 +1,16 @@
 import type { Alarm, Clock } from "./ports.ts";
 
-/** An alarm this much overdue is one that the platform has lost. It may be late by up to a minute after a failover. */
+/**
+ * An alarm that is overdue by more than this is lost. After a failover, the platform may ring up to a minute
+ * late.
+ */
 const LOST_AFTER_MS = 60_000;
 
 /**
- * An object's one alarm (rule M3): always in the future, kept when it is set and early enough. A new instance first learns what is set; it
- * must not set one blindly, least of all in its constructor: that cancels the very alarm that woke it, for ever when it sleeps again
- * before the new one.
+ * Manages the one alarm of an object (M3). The alarm is always in the future. If the alarm that is set rings
+ * early enough, it is kept. A new instance first reads which alarm is set. It must not set one without
+ * reading, least of all in its constructor: that would cancel the alarm that woke the object. If the object
+ * then slept again before the new alarm, this would repeat without end.
  */
 export class AlarmSchedule {
   readonly #alarm: Alarm;
@@ -18,14 +22,14 @@ export class AlarmSchedule {
     this.#clock = clock;
   }
 
-  /** Before `setBy` is called by an instance that no alarm woke. */
+  /** Reads which alarm is set. An instance that no alarm woke must call this before `setBy`. */
   async load(): Promise<void> {
     if (this.#atMs !== undefined) return;
     const atMs = await this.#alarm.get();
     this.#atMs ??= atMs ?? 0;
   }
 
-  /** Makes the alarm ring by then. */
+  /** Makes sure that the alarm rings at `atMs` (milliseconds since 1970) or earlier. */
   setBy(atMs: number): void {
     const now = this.#clock.now();
     const set = this.#atMs ?? 0;
@@ -34,7 +38,7 @@ export class AlarmSchedule {
     this.#alarm.set(this.#atMs);
   }
 
-  /** It rings: none is set any more. */
+  /** Must be called when the alarm rings: from then on, no alarm is set. */
   markRung(): void {
     this.#atMs = 0;
   }

@@ -2,8 +2,8 @@ import type { Answer, Clock } from "./ports.ts";
 import type { Reply } from "./messages.ts";
 
 /**
- * Waits for a peer, but no longer than `timeoutMs`. Whatever is not a clear answer is `unknown` (rule M2): the call may still be
- * carried out, now or much later.
+ * Calls a peer and waits for its answer for at most `timeoutMs`. A timeout or an error gives `unknown` (M2),
+ * because the peer may still carry out the call, now or much later.
  */
 export function ask<T>(
   clock: Pick<Clock, "after">,
@@ -12,13 +12,13 @@ export function ask<T>(
 ): Promise<Answer<T>> {
   return new Promise((resolve) => {
     const cancel = clock.after(timeoutMs, () =>
-      resolve({ kind: "unknown", cause: "no answer in time", timedOut: true }),
+      resolve({ kind: "unknown", cause: "the peer did not answer in time", timedOut: true }),
     );
     const resolveOnce = (answer: Answer<T>): void => {
       cancel();
       resolve(answer);
     };
-    // `async`: a call that throws before it returns a promise is no different from one that fails later.
+    // The `async` function also turns a call that throws synchronously into a rejected promise.
     (async () => call())().then(
       (reply) =>
         resolveOnce(

@@ -2,11 +2,11 @@ import { sha256 } from "@noble/hashes/sha2.js";
 import { bucketTypes, sourceTypes, subjectTypes, type BucketTypeName } from "./registry.ts";
 import type { DigestWords, Source, Subject } from "./messages.ts";
 
-/** What a claim's digest covers: all that a cell's row decides. */
+/** The facts that a claim's digest covers: everything that the cell's row determines. */
 export interface DigestedClaim {
   type: BucketTypeName;
   canonical: string;
-  /** As typed. */
+  /** The spelling that was typed. */
   value: string;
   subject: Subject;
   source: Source;
@@ -18,8 +18,9 @@ const WORD_SIZE = 2 ** 32;
 const utf8 = new TextEncoder();
 
 /**
- * Of one claim. Cells compute the same from their rows, so it never changes: golden vectors hold it still. None of the parts can hold a control
- * character, so a line feed between them keeps them apart.
+ * Returns the digest of one claim. Cells compute the same digest from their rows, so the result must never
+ * change; golden vectors test that. The parts are joined with line feeds. That is unambiguous, because no
+ * part can contain a control character.
  */
 export function digestWordsOf({ type, canonical, value, subject, source }: DigestedClaim): DigestWords {
   const facts = [
@@ -36,7 +37,10 @@ export function digestWordsOf({ type, canonical, value, subject, source }: Diges
   return [view.getUint32(0), view.getUint32(4), view.getUint32(8), view.getUint32(12)];
 }
 
-/** The digest of a set of claims: their number, and the sum of their words, each modulo 2^32. The order does not matter, and sets add up. */
+/**
+ * The digest of a set of claims: their number and the sum of their digest words, each modulo 2^32. The order
+ * of the claims does not matter, and the digests of disjoint sets can be added.
+ */
 export class DigestSum {
   #count = 0;
   #words: [number, number, number, number] = [0, 0, 0, 0];
@@ -45,12 +49,15 @@ export class DigestSum {
     return this.#count;
   }
 
-  /** 32 hexadecimal digits. */
+  /** The sum as 32 hexadecimal digits. */
   get hash(): string {
     return this.#words.map((word) => word.toString(16).padStart(8, "0")).join("");
   }
 
-  /** `count` claims whose words add up to `words`; each word may be a sum of up to 2^20 claims that was not reduced yet. */
+  /**
+   * Adds `count` claims whose words add up to `words`. Each word may be an unreduced sum of up to 2^20
+   * claims.
+   */
   add(words: DigestWords, count = 1): void {
     this.#count += count;
     for (const word of WORDS) this.#words[word] = (this.#words[word] + words[word]) % WORD_SIZE;

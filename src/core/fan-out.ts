@@ -1,4 +1,4 @@
-/** Runs `work` on every item, at most `width` at a time; results in the order of the items. */
+/** Runs `work` on every item, at most `width` at a time. The results are in the order of the items. */
 export async function fanOut<Item, T>(
   items: readonly Item[],
   width: number,
@@ -13,7 +13,7 @@ export async function fanOut<Item, T>(
   return results;
 }
 
-/** Lets at most `width` pass at a time; the others wait in order. */
+/** Runs at most `width` tasks at a time. The other tasks wait in the order of their arrival. */
 export class Semaphore {
   readonly #waiting: (() => void)[] = [];
   #room: number;
@@ -28,7 +28,7 @@ export class Semaphore {
     try {
       return await work();
     } finally {
-      // The room goes straight to the next in line.
+      // The permit passes directly to the next task in the queue, so a newcomer cannot take it first.
       const next = this.#waiting.shift();
       if (next === undefined) this.#room += 1;
       else next();

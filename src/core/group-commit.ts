@@ -1,7 +1,10 @@
 import type { Clock, Halt, Sql } from "./ports.ts";
 import type { WritePoint } from "./write-points.ts";
 
-/** Weight of one transaction; more waits for the next, so that nobody waits long for one. About as many rows take 100 ms. */
+/**
+ * The largest weight of one transaction, in rows. Work beyond it goes into the next transaction, so that no
+ * transaction takes long: 4,000 rows take about 100 ms.
+ */
 const MAX_WEIGHT = 4_000;
 
 interface Item {
@@ -13,10 +16,12 @@ interface Item {
 }
 
 /**
- * One transaction for all that is ready (rule N1): work that arrives while a transaction becomes durable shares the next one. Each item
- * is synchronous, sees what the items before it wrote, and its promise resolves once all of it is durable (rules B5, C2).
+ * Puts all work that is ready into one transaction (N1): work that arrives while a transaction becomes
+ * durable shares the next one. Each item is synchronous and sees what the items before it wrote. Its promise
+ * resolves when the transaction is durable (B5, C2).
  *
- * A failure, of an item or of the disk, may or may not have been durable: the instance ends and nobody is answered (rule B5).
+ * If an item or the disk fails, the write may or may not be durable. Therefore the instance ends and answers
+ * no caller (B5).
  */
 export class GroupCommit {
   readonly #sql: Sql;
@@ -26,7 +31,7 @@ export class GroupCommit {
   readonly #queue: Item[] = [];
   #draining = false;
 
-  /** `alongside`: work that does not deserve a transaction of its own; runs at the end of each. */
+  /** @param alongside runs at the end of each transaction, for work that needs no transaction of its own */
   constructor(sql: Sql, clock: Clock, halt: Halt, alongside: () => void = () => {}) {
     this.#sql = sql;
     this.#clock = clock;
@@ -34,7 +39,11 @@ export class GroupCommit {
     this.#alongside = alongside;
   }
 
-  /** `weight`: about how many rows the work touches. */
+  /**
+   * Queues `work` for the next transaction.
+   *
+   * @param weight roughly how many rows the work touches
+   */
   submit<T>(
     point: WritePoint,
     work: () => T extends PromiseLike<unknown> ? never : T,
@@ -70,7 +79,7 @@ export class GroupCommit {
     this.#draining = false;
   }
 
-  /** The first item always, and what fits beside it. */
+  /** Takes the first item whatever its weight, and the items after it that still fit. */
   #take(): Item[] {
     let weight = 0;
     let count = 0;

@@ -1,6 +1,7 @@
 /**
- * Every limit of the service, in one place (rule M6). Each can be overridden by the named variable, within [min, max],
- * and is listed by `GET /v1/limits` and docs/reference/limits.md. An entry says where its number comes from when that is not plain.
+ * Every limit of the service, in one place (M6). The named variable overrides a limit within [min, max]. The
+ * limits are listed in docs/reference/limits.md and by `GET /v1/limits`. Where the origin of a number is not
+ * obvious, a comment gives it.
  */
 interface Limit {
   default: number;
@@ -19,7 +20,8 @@ export const limitTable = {
     about: "creates, destroys and replaces in one begin",
   },
   bodyBytes: { default: 1_048_576, min: 1_024, max: 8_388_608, unit: "bytes", about: "a request body" },
-  // A row of the object store holds 2 MB; the rest of the lease's row needs some of that.
+  // SQLite in a Durable Object limits a row to 2 MB, and the other columns of the lease's row need part of
+  // that.
   leaseBytes: {
     default: 1_800_000,
     min: 1_024,
@@ -51,13 +53,14 @@ export const limitTable = {
     unit: "items",
     about: "the largest page; a larger page_size is clamped",
   },
-  // A Worker may make only so many calls for one request: a page of 1,000 takes one for each shard, and one for the ledger.
+  // The platform limits the calls of a Worker per request. A page of 1,000 records takes one call per shard
+  // and one call to the ledger.
   exportRecords: {
     default: 50_000,
     min: 1,
     max: 1_000_000,
     unit: "items",
-    about: "records in one answer of an export, which is then gone on with",
+    about: "records in one answer of an export; the caller continues with another call",
   },
   lookupBuckets: { default: 100, min: 1, max: 1_000, unit: "items", about: "buckets in one lookup" },
   digestRanges: {
@@ -74,7 +77,8 @@ export const limitTable = {
     unit: "calls",
     about: "begins of one cell at a time",
   },
-  // An object has 128 MB for everything; a payload takes several times its stored size while it is worked on.
+  // An object has 128 MB of memory for everything, and a payload takes several times its stored size while it
+  // is processed.
   beginBytes: {
     default: 16_000_000,
     min: 1_024,
@@ -104,7 +108,7 @@ export const limitTable = {
     about: "a begin, contention included",
   },
   commitDeadlineMs: { default: 10_000, min: 50, max: 60_000, unit: "ms", about: "a commit or rollback" },
-  // Under the begin deadline, so that one lost answer leaves time to release the other shards.
+  // Shorter than the begin deadline, so that after one lost answer there is time to release the other shards.
   exchangeTimeoutMs: { default: 3_000, min: 20, max: 30_000, unit: "ms", about: "one message to a shard" },
   inquiryTimeoutMs: {
     default: 1_000,
@@ -113,13 +117,13 @@ export const limitTable = {
     unit: "ms",
     about: "one question to a ledger or to the directory",
   },
-  // Whether the platform's 6 connections count calls to objects is not documented.
+  // It is not documented whether the platform's limit of 6 connections includes calls to objects.
   fanOut: {
     default: 16,
     min: 1,
     max: 256,
     unit: "calls",
-    about: "messages of one object or request that are under way at a time",
+    about: "messages that one object or request sends at a time",
   },
   messageOps: {
     default: 2_000,
@@ -149,13 +153,13 @@ export const limitTable = {
     unit: "s",
     about: "how long a decided lease answers replays",
   },
-  // A safety net: an outcome that no cron run could pull is forgotten all the same.
+  // A safeguard: the ledger forgets such an outcome even if no cron run could pull it.
   outcomeMaxS: {
     default: 604_800,
     min: 1,
     max: 31_536_000,
     unit: "s",
-    about: "how long an outcome waits for the fleet record",
+    about: "how long an outcome waits to be pulled into the projection",
   },
   staleS: {
     default: 600,
@@ -169,7 +173,7 @@ export const limitTable = {
     min: 60,
     max: 31_536_000,
     unit: "s",
-    about: "how long the fleet record keeps decided leases",
+    about: "how long the projection keeps decided leases",
   },
   keyLifetimeS: {
     default: 34_560_000,
@@ -228,18 +232,22 @@ export type Limits = Readonly<Record<LimitName, number>>;
 
 export const limitNames = Object.keys(limitTable) as LimitName[];
 
-/** `beginDeadlineMs` → `begin_deadline_ms`, its name on the wire. */
+/** The limit's name in the API: `beginDeadlineMs` → `begin_deadline_ms`. */
 export const apiLimitName = (name: LimitName): string =>
   name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
-/** `beginDeadlineMs` → `LEASEHOLD_BEGIN_DEADLINE_MS`. */
+/** The limit's variable: `beginDeadlineMs` → `LEASEHOLD_BEGIN_DEADLINE_MS`. */
 export const limitVariable = (name: LimitName): string => `LEASEHOLD_${apiLimitName(name).toUpperCase()}`;
 
 export const defaultLimits: Limits = Object.fromEntries(
   limitNames.map((name) => [name, limitTable[name].default]),
 ) as Limits;
 
-/** Reads the overrides. Throws a plain sentence that names the variable when one is not a whole number in range. */
+/**
+ * Reads the limits from the variables, with defaults for those that are not set.
+ *
+ * @throws an error that names the variable if its value is not a whole number in range
+ */
 export function readLimits(variables: Readonly<Record<string, unknown>>): Limits {
   const limits: Record<string, number> = { ...defaultLimits };
   for (const name of limitNames) {

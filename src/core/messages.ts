@@ -1,6 +1,10 @@
 /**
- * What objects say to each other. Every message carries the version of this page and the placement it was computed under;
- * a receiver refuses what it does not know (rules M5, P1).
+ * The messages between objects. Every message carries the message version of this file and the placement that
+ * its sender computed with. A receiver refuses a message with an unknown version or another placement (M5,
+ * P1).
+ *
+ * Positions are numbers that only grow. Fields that end in `Ms` are milliseconds, and those that end in
+ * `AtMs` are milliseconds since 1970.
  */
 import type { Placement } from "./placement.ts";
 import type { Conflict, OpList, Refusal } from "./refusal.ts";
@@ -30,29 +34,35 @@ export interface BucketKey {
   canonical: string;
 }
 
-/** One checked op of a batch: canonical, placed, and at its place in the request. */
+/**
+ * One validated op of a batch, with its canonical form and its shard. `index` is its place in its list of the
+ * request.
+ */
 export interface Op extends BucketKey {
   kind: OpKind;
   index: number;
-  /** As typed; kept and shown. */
+  /** The spelling that the caller typed. It is stored and shown. */
   value: string;
-  /** A destroy may leave both out. */
+  /** Both are optional for a destroy. */
   subject?: Subject;
   source?: Source;
-  /** Of the claim that a destroy or replace is meant for (rule B10). */
+  /** The epoch of the claim that a destroy or replace is meant for (B10). */
   epoch?: number;
   shard: number;
 }
 
 export const listOf = (kind: OpKind): OpList => `${kind}s`;
 
-/** One execution of a begin: never reused (rule B3). Order: incarnation, then counter. */
+/**
+ * Identifies one attempt of a begin. It is never reused (B3). Attempts are ordered by incarnation, then by
+ * counter.
+ */
 export interface AttemptId {
   incarnation: number;
   counter: number;
 }
 
-/** Who holds: cell and lease and attempt, everywhere together. */
+/** Identifies the owner of a hold: cell, lease and attempt together. */
 export interface Holder extends AttemptId {
   cell: string;
   lease: string;
@@ -62,13 +72,16 @@ export interface Holder extends AttemptId {
 
 export interface Prepare extends Holder {
   ops: Op[];
-  /** Destroys of claims that do not exist are counted instead of refused. */
+  /** If true, destroys of claims that do not exist are counted as `missing` and not refused. */
   allowMissing: boolean;
 }
 
 export type Outcome = "COMMITTED" | "ROLLED_BACK";
 
-/** `epoch` null: a release of an attempt that was never granted, whatever its holds were stamped with. */
+/**
+ * A commit or rollback, sent to one shard. It applies only to holds with this `epoch`. An `epoch` of null
+ * releases an attempt that was never granted, whatever the epoch of its holds.
+ */
 export interface Decision extends Holder {
   outcome: Outcome;
   epoch: number | null;
@@ -76,30 +89,41 @@ export interface Decision extends Holder {
 }
 
 export interface Exchange extends Envelope {
-  /** Applied before the prepares (rule N2). */
+  /** The shard applies them before the prepares (N2). */
   decisions: Decision[];
   prepares: Prepare[];
 }
 
-/** `epoch` 0: nothing had to be held here. `missing`: destroys of absent claims. */
+/**
+ * A shard's answer to one prepare. `epoch` identifies the execution; 0 means that the shard holds nothing for
+ * it. `missing` counts the destroys of absent claims. `held` lists the keys of the conflicts that are only
+ * `leased`.
+ */
 export type PrepareAnswer =
   | { granted: true; epoch: number; missing: number }
   | { granted: false; conflicts: Conflict[]; held: BucketKey[] };
 
-/** One answer per prepare, in order. Decisions need none: an answer to the message means that all of them are applied. */
+/**
+ * One answer per prepare, in order. Decisions need no answer: if the message is answered, all of them are
+ * applied.
+ */
 export interface ExchangeAnswer {
   prepares: PrepareAnswer[];
 }
 
-/** Asks a shard to find out about the holds on these keys (rule B8). */
+/** Makes a shard inquire about the holds on these keys (B8). */
 export interface Settle extends Envelope {
   keys: BucketKey[];
 }
 
-/** `free`: the hold is gone. `granted`, `running`: of another lease. `unknown`: its ledger cannot be asked. */
+/**
+ * What a shard found out about the hold on one key. `free`: no hold is left. `granted`: the lease of the hold
+ * is granted. `running`: its begin is running. `unknown`: its ledger cannot be asked.
+ */
 export type HoldState = "free" | "granted" | "running" | "unknown";
 
 export interface SettleAnswer {
+  /** One state per key, in order. */
   states: HoldState[];
 }
 
@@ -116,18 +140,20 @@ export interface Inquiry extends Envelope {
 }
 
 /**
- * Rule B8. `committed` and `rolled_back` are to be applied, `gone` means: drop the hold, `unknown`: nobody may say, because the ledger cannot be
- * asked or is not the newest instance.
+ * A ledger's answer about one execution (B8). The shard applies `committed` and `rolled_back`, and drops the
+ * hold on `gone`. `unknown` says nothing about the hold: either the ledger cannot be asked, or it is not the
+ * newest instance.
  */
 export type Verdict = "granted" | "running" | "committed" | "rolled_back" | "gone" | "unknown";
 
 export interface InquiryAnswer {
+  /** One verdict per question, in order. */
   verdicts: Verdict[];
 }
 
 // Worker → ledger
 
-/** Who calls, as the credential says. */
+/** The caller, as identified by its key. */
 export interface Caller {
   role: "cell" | "operator";
   keyId: string;
@@ -154,7 +180,10 @@ export interface LeaseRequest extends CellCall {
   lease: string;
 }
 
-/** Granted leases in the order of their grants, after a position. */
+/**
+ * Asks for granted leases in the order of their grants: those with a position above `afterPosition` that were
+ * created at `createdAfterMs` or later.
+ */
 export interface ListLeasesRequest extends CellCall {
   createdAfterMs: number;
   afterPosition: number;
@@ -167,7 +196,7 @@ export interface LeaseCounts {
   creates: number;
   destroys: number;
   replaces: number;
-  /** Destroys that found no claim and were allowed to. */
+  /** Destroys whose claim did not exist, which `allowMissing` permitted. */
   missing: number;
 }
 
@@ -181,19 +210,19 @@ export interface Lease {
   decidedAtMs?: number;
   decidedBy?: string;
   reason?: string;
-  /** While GRANTED, and on a single read only: not in a list, nor in the answer to the begin that brought them. */
+  /** Present only while the lease is GRANTED, and only in the answer to a read of this one lease. */
   ops?: Op[];
 }
 
 export interface BeginAnswer {
   lease: Lease;
-  /** False: the lease existed before (rule B2). */
+  /** False if the lease existed before (B2). */
   created: boolean;
 }
 
 export interface LeasePage {
   leases: Lease[];
-  /** To go on after; 0 on the last page. */
+  /** The `afterPosition` of the next page; 0 on the last page. */
   nextPosition: number;
 }
 
@@ -218,14 +247,19 @@ export interface ClaimRecord extends BucketKey {
   updatedAtMs: number;
 }
 
-/** `unknown`: the ledger to ask cannot be reached; never a "not found" (rule R2). */
+/**
+ * The answer about one key. `unknown`: the ledger cannot be reached. This is never shown as "not found" (R2).
+ */
 export type LookupFound = { kind: "record"; record: ClaimRecord } | { kind: "none" } | { kind: "unknown" };
 
 export interface LookupAnswer {
   found: LookupFound[];
 }
 
-/** Records of one cell and source type with a source order in (after, upTo], ordered by it; whole source ids only (rule R3). */
+/**
+ * Asks for the records of one cell and source type whose source order is in (after, upTo], in that order.
+ * `upTo` null means to the end. A page has only complete source ids (R3).
+ */
 export interface ListRecordsRequest extends Envelope {
   cell: string;
   sourceType: SourceTypeName;
@@ -237,20 +271,23 @@ export interface ListRecordsRequest extends Envelope {
 
 export interface ListRecordsAnswer {
   records: ClaimRecord[];
-  /** The source order up to which none is missing: where to go on after. */
+  /** The page is complete up to this source order, which is the `after` of the next page. */
   through: string;
-  /** True: every record of the range is here. */
+  /** True if the page contains every record of the range. */
   complete: boolean;
 }
 
-/** Of source orders: (after, upTo]. */
+/** An interval of source orders, (after, upTo]. */
 export interface SourceRange {
   after: string;
-  /** Null: to the end. */
+  /** Null means to the end. */
   upTo: string | null;
 }
 
-/** Digests of one cell's claims of one source type, range by range (rule R4). Ranges are in order and apart. */
+/**
+ * Asks for the digests of one cell's claims of one source type, range by range (R4). The ranges are in
+ * ascending order and do not overlap.
+ */
 export interface DigestRecordsRequest extends Envelope {
   cell: string;
   sourceType: SourceTypeName;
@@ -258,14 +295,16 @@ export interface DigestRecordsRequest extends Envelope {
   ranges: SourceRange[];
 }
 
-/** The first 128 bits of a claim's SHA-256, as four 32-bit numbers: SQLite adds those up exactly. */
+/**
+ * The first 128 bits of a claim's SHA-256, as four 32-bit numbers. SQLite adds numbers of this size exactly.
+ */
 export type DigestWords = readonly [number, number, number, number];
 
 export interface RangeDigest {
   count: number;
-  /** The sum of the claims' words, each modulo 2^32. */
+  /** The sum of the claims' digest words, each modulo 2^32. */
   words: DigestWords;
-  /** A hold touches the range, or a claim in it has no digest: it proves nothing. */
+  /** True if a hold touches the range, or a claim in it has no digest. Such a digest proves nothing. */
   held: boolean;
   newestUpdatedAtMs: number | null;
 }
@@ -282,22 +321,25 @@ export type CellState = "ACTIVE" | "FROZEN";
 export interface CellStatus {
   cell: string;
   state: CellState;
-  /** Grows with every change of the state. */
+  /** Grows with every change of the state (A2). */
   stateVersion: number;
   outstandingLeases: number;
   unappliedDecisions: number;
 }
 
-/** What is decided on a state holds for that one only (rule A2): a message that comes late finds another version. */
+/**
+ * Changes the state of a cell, based on the state with this version. If the state has changed since, a
+ * message that asks for another state is refused (A2).
+ */
 export interface SetState extends Envelope {
   state: CellState;
   stateVersion: number;
 }
 
-/** A lease's row as the fleet record keeps it. `position` grows with every change of any lease of the cell. */
+/** A lease's row as the projection stores it. `position` grows with every change of any lease of the cell. */
 export interface LeaseChange extends Lease {
   position: number;
-  /** Never changes; orders a cell's leases by when they began. */
+  /** Never changes. It orders a cell's leases by their grants. */
   createdPosition: number;
 }
 
@@ -308,27 +350,32 @@ export interface Pull extends Envelope {
 
 export interface PullAnswer {
   changes: LeaseChange[];
-  /** Nothing up to here is missing from this page and the pages before it. */
+  /** This page and the pages before it contain every change up to this position. */
   throughPosition: number;
   more: boolean;
 }
 
-/** After a pull that reached the end: everything up to here is safe in the fleet record. */
+/** Sent after a pull that reached the end: the projection has every change up to `pulledPosition`. */
 export interface Maintain extends Envelope {
   pulledPosition: number;
 }
 
 export interface MaintainAnswer {
+  /** Outcomes that were deleted by this call. */
   pruned: number;
+  /** Decisions that some shard has not applied yet. */
   unapplied: number;
 }
 
 // Ledger, shard → directory
 
-/** `cell` is given by a ledger: it must be registered. */
+/**
+ * Confirms the placement before the first use of an object. A ledger also sends its `cell`, which must be
+ * registered.
+ */
 export interface Confirm extends Envelope {
   cell?: string;
 }
 
-/** What a peer returns: a value, or why it refused. */
+/** A peer's answer: a value, or a refusal. */
 export type Reply<T> = { ok: true; value: T } | { ok: false; refusal: Refusal };

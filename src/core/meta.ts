@@ -1,6 +1,6 @@
 import type { Sql, SqlValue } from "./ports.ts";
 
-/** The few single values that an object keeps: one row each. */
+/** Single values of an object, one row each. */
 export const META_TABLE =
   "CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value ANY NOT NULL) STRICT, WITHOUT ROWID";
 
@@ -21,8 +21,8 @@ export function writeMeta(sql: Sql, name: string, value: SqlValue): void {
 }
 
 /**
- * Brings an object's tables up to date: `steps` is append-only, and the number of those done is kept, so that every start runs just the
- * new ones, each in one transaction with its mark.
+ * Brings an object's tables up to date. `steps` is append-only. The number of completed steps is stored, so
+ * each start runs only the new ones. Each step and its count are written in one transaction.
  */
 export function migrate(sql: Sql, steps: readonly (readonly string[])[]): void {
   sql.all(META_TABLE);

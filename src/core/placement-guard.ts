@@ -6,14 +6,15 @@ import type { Placement } from "./placement.ts";
 import type { Ports } from "./ports.ts";
 import { refused, type Refusal } from "./refusal.ts";
 
-/** What a ledger or a shard asks the directory before its first use. */
+/** The call that a ledger or shard makes to the directory before its first use. */
 export interface DirectoryPeer {
   confirm(message: Confirm): Promise<Reply<null>>;
 }
 
 /**
- * An object's standing with its deployment (rule P1): before its first use it confirms its placement with the directory and keeps a copy;
- * from then on every message under another placement is refused, here and everywhere.
+ * Checks that an object and every message to it have the same placement (P1). Before its first use, the
+ * object confirms its placement with the directory and stores a copy. From then on it refuses every message
+ * with another placement.
  */
 export class PlacementGuard {
   readonly #ports: Ports;
@@ -24,7 +25,10 @@ export class PlacementGuard {
   #used: Promise<void> | undefined;
   #confirmed: Placement | undefined;
 
-  /** `firstUse`: what an instance does before it answers its first message. */
+  /**
+   * @param firstUse runs once per instance, before it answers its first message
+   * @param cell the cell of a ledger, which the directory checks; undefined for a shard
+   */
   constructor(
     ports: Ports,
     limits: Limits,
@@ -45,22 +49,22 @@ export class PlacementGuard {
     return this.#confirmed;
   }
 
-  /** Without asking anybody: `undefined` when all is well, or when nothing is confirmed yet. */
+  /**
+   * Checks the message locally. Returns undefined if the message fits, or if no placement is confirmed yet.
+   */
   #check(message: Envelope): Refusal | undefined {
     if (message.version !== MESSAGE_VERSION) {
       return refused(
         "UNAVAILABLE",
-        `message version ${message.version} is not known here; try again when the deployment has settled`,
-        {
-          reason: "MESSAGE_VERSION",
-        },
+        `message version ${message.version} is unknown here; retry when the deployment is complete`,
+        { reason: "MESSAGE_VERSION" },
       ).refusal;
     }
     if (this.#confirmed === undefined || this.#confirmed === message.placement) return undefined;
     return placementMismatch(this.#confirmed, message.placement);
   }
 
-  /** Once per instance; one that failed is tried again by the next message. */
+  /** Runs `firstUse` once per instance. If it fails, the next message tries again. */
   async #start(): Promise<void> {
     try {
       await this.#firstUse();
@@ -70,7 +74,10 @@ export class PlacementGuard {
     }
   }
 
-  /** Must have resolved to `undefined` before the message is acted upon. Costs a message on the first use of the object only. */
+  /**
+   * Checks a message and returns the reason to refuse it, or undefined. A caller must wait for this before it
+   * acts on the message. Only the first use of an object sends a message to the directory.
+   */
   async admit(message: Envelope): Promise<Refusal | undefined> {
     await (this.#used ??= this.#start());
     const refusal = this.#check(message);
@@ -88,9 +95,9 @@ export class PlacementGuard {
     if (answer.kind === "unknown")
       return refused(
         "UNAVAILABLE",
-        "the directory cannot be reached, and this part is used for the first time",
+        "this object is used for the first time and cannot reach the directory; retry the call",
       ).refusal;
-    // Another message may have been admitted meanwhile (rule M1).
+    // Another message may have been admitted during the wait (M1).
     if (this.#confirmed === undefined) {
       this.#ports.sql.transaction(["confirm_placement"], () =>
         writeMeta(this.#ports.sql, "placement", placement),
@@ -104,9 +111,7 @@ export class PlacementGuard {
 export function placementMismatch(here: Placement, there: Placement): Refusal {
   return refused(
     "UNAVAILABLE",
-    `this deployment was made as ${here} and cannot serve as ${there}; restore its number of shards`,
-    {
-      reason: "PLACEMENT_MISMATCH",
-    },
+    `this deployment was created with placement ${here} and refuses ${there}; restore its number of shards`,
+    { reason: "PLACEMENT_MISMATCH" },
   ).refusal;
 }

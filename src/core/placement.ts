@@ -2,15 +2,19 @@ import { sha256 } from "@noble/hashes/sha2.js";
 import { CANONICAL_VERSION } from "./canonical/canonicalize.ts";
 import { bucketTypes, type BucketTypeName } from "./registry.ts";
 
-/** Version of `shardOf`. Changing what it computes would give names a second owner: golden vectors hold it still. */
+/**
+ * The version of `shardOf`. A change of its result would give a name a second owner; golden vectors test that
+ * it stays the same.
+ */
 const HASH_VERSION = 1;
 
-/** At most one byte of the hash is needed up to here; more shards need a new hash version. */
+/** The largest number of shards. More shards need a new hash version. */
 export const MAX_SHARDS = 256;
 
 /**
- * What decides who owns a name: the hash, the number of shards and the canonical form. The directory fixes it at the first use
- * of a deployment; every message carries it, and an object that was made under another one refuses (rule P1).
+ * Everything that determines who owns a name: the versions of hash and canonical form, and the number of
+ * shards. The directory fixes it at the first use of a deployment. Every message carries it, and an object
+ * with another placement refuses the message (P1).
  */
 export type Placement = string;
 
@@ -21,7 +25,10 @@ export const shardsOf = (placement: Placement): number => Number(/\.shards(\d+)\
 
 const utf8 = new TextEncoder();
 
-/** The shard of a bucket: the first 32 bits of SHA-256 over `<type number>:<canonical value>`, modulo the number of shards. */
+/**
+ * Returns the shard of a bucket: the first 32 bits of SHA-256 over `<type number>:<canonical value>`, modulo
+ * the number of shards.
+ */
 export function shardOf(type: BucketTypeName, canonical: string, shards: number): number {
   if (shards === 1) return 0;
   const digest = sha256(utf8.encode(`${bucketTypes[type].number}:${canonical}`));

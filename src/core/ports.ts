@@ -1,53 +1,62 @@
-/** What the protocol needs from the world. Each port has two implementations: a Durable Object's and a Node one for tests and simulation. */
+/**
+ * The ports of the protocol: everything that it needs from outside. Each port has two implementations: one
+ * for a Durable Object, and one in Node for tests and simulation.
+ */
 
 import type { Refusal } from "./refusal.ts";
 import type { WritePoint } from "./write-points.ts";
 
 export type SqlValue = string | number | null;
 
-/** A promise does not fit: an `await` inside a transaction would commit it half done. */
+/** Excludes promises: an `await` inside a transaction would commit it half done. */
 export type Synchronous<T> = T extends PromiseLike<unknown> ? never : T;
 
-/** One object's own SQLite database. Reads and writes are synchronous. */
+/** The SQLite database of one object. Reads and writes are synchronous. */
 export interface Sql {
   /** Runs one statement and returns its rows. */
   all<Row>(statement: string, ...bindings: SqlValue[]): Row[];
-  /** Runs `work` in one transaction; a throw rolls it back and is thrown on. `points` says what it writes, for faults to be put there. */
+  /**
+   * Runs `work` in one transaction. If `work` throws, the transaction is rolled back and the error is
+   * rethrown. `points` names the writes, so that tests can inject faults there.
+   */
   transaction<T>(points: readonly WritePoint[], work: () => Synchronous<T>): T;
-  /** Resolves when everything written so far is durable; rejects when that is not known. */
+  /** Resolves when everything written so far is durable. Rejects if that is uncertain. */
   flush(): Promise<void>;
 }
 
 export interface Clock {
-  /** Milliseconds since 1970. For ages and backoff only, never for order or safety (rule M4). */
+  /** The time in milliseconds since 1970. Used for ages and backoff only, never for order or safety (M4). */
   now(): number;
-  /** Calls `then` after `delayMs`; the returned function cancels. */
+  /** Calls `then` after `delayMs`. The returned function cancels the call. */
   after(delayMs: number, then: () => void): () => void;
-  /** Resolves once the events that have already arrived were handled, so that they can share a transaction (rule N1). */
+  /**
+   * Resolves when all events that have already arrived are handled, so that they can share a transaction
+   * (N1).
+   */
   turn(): Promise<void>;
 }
 
 export interface Randomness {
-  /** A new random UUID in lower case. */
+  /** Returns a new random UUID in lower case. */
   uuid(): string;
-  /** In [0, 1). For jitter only. */
+  /** Returns a number in [0, 1). For jitter only. */
   fraction(): number;
 }
 
-/** The one wake-up call an object has. Only the latest time counts. */
+/** The alarm of an object. It has at most one; setting it replaces the previous time. */
 export interface Alarm {
-  /** When it will ring; null when none is set. */
+  /** When the alarm will ring, in milliseconds since 1970; null if none is set. */
   get(): Promise<number | null>;
   set(atMs: number): void;
 }
 
-/** Ends this instance. Nothing may be sent after it; what is durable decides (rule B5). */
+/** Ends this instance, which must send nothing afterwards. Only what is durable counts (B5). */
 export type Halt = (reason: unknown) => void;
 
-/** One line of structured log. Never carries a name, a key or a token. */
+/** Writes one line of the structured log. It must never contain a name, a key or a token. */
 type Log = (event: string, fields: Record<string, string | number | boolean>) => void;
 
-/** What every object is given. */
+/** The ports that every object gets. */
 export interface Ports {
   sql: Sql;
   clock: Clock;
@@ -57,9 +66,14 @@ export interface Ports {
   log: Log;
 }
 
-/** What is known of a peer's answer: rule M2. `unknown` means it may or may not have happened. */
+/**
+ * The outcome of a call to a peer (M2). `unknown` means that the call may or may not have been carried out.
+ */
 export type Answer<T> =
   | { kind: "ok"; value: T }
   | { kind: "refused"; refusal: Refusal }
-  /** `timedOut`: nothing was heard in time; otherwise it is known to have failed, though not when. */
+  /**
+   * `timedOut`: the answer did not arrive in time. Without it, the call failed. `cause` is for logs and
+   * tests.
+   */
   | { kind: "unknown"; cause: string; timedOut?: true };

@@ -1,14 +1,17 @@
 import type { BucketTypeName } from "./registry.ts";
 
-/** Every way a call can fail: status on the wire, and whether the same call may succeed later unchanged. One closed list. */
+/**
+ * Every code with which a call can fail: its HTTP status, its title, and whether the same call may succeed
+ * later unchanged. The list is closed.
+ */
 export const errorCodes = {
   INVALID_ARGUMENT: { status: 400, title: "The request is not valid", retryable: false },
   UNAUTHENTICATED: { status: 401, title: "No valid key", retryable: false },
   PERMISSION_DENIED: { status: 403, title: "This key may not do that", retryable: false },
   NOT_FOUND: { status: 404, title: "Not found", retryable: false },
-  ALREADY_EXISTS: { status: 409, title: "It exists already", retryable: false },
+  ALREADY_EXISTS: { status: 409, title: "It already exists", retryable: false },
   FAILED_PRECONDITION: { status: 409, title: "The current state does not allow it", retryable: false },
-  ABORTED: { status: 409, title: "A name is leased at the moment", retryable: true },
+  ABORTED: { status: 409, title: "A name is currently leased", retryable: true },
   RESOURCE_EXHAUSTED: { status: 429, title: "A limit is reached", retryable: true },
   INTERNAL: { status: 500, title: "A fault in the coordinator", retryable: true },
   UNAVAILABLE: { status: 503, title: "A part of the coordinator cannot be reached", retryable: true },
@@ -17,7 +20,7 @@ export const errorCodes = {
 
 export type ErrorCode = keyof typeof errorCodes;
 
-/** Finer than the code, for the refusals that a caller handles differently. One closed list. */
+/** The refusals that a caller handles differently although they share a code. The list is closed. */
 export type Reason =
   | "LEASE_ID_REUSED"
   | "LEASE_ROLLED_BACK"
@@ -40,21 +43,21 @@ export type Reason =
 
 export type OpList = "creates" | "destroys" | "replaces";
 
-/** Why one op cannot be had. `leased` passes; the others stay until somebody changes the claim. */
+/** Why one op cannot be granted. `leased` is temporary; the other kinds last until the claim is changed. */
 export type ConflictKind = "leased" | "taken" | "not_owner" | "absent" | "mismatch";
 
-/** One op of a batch that stands in the way, at its place in the request. The other cell is never named. */
+/** One op that prevents a begin, with its place in the request. The other cell is never named. */
 export interface Conflict {
   list: OpList;
   index: number;
   bucket: { type: BucketTypeName; value: string };
   kind: ConflictKind;
-  /** Missing when nobody owns the bucket (`absent`). */
+  /** Absent if the bucket has no owner (`absent`). */
   owner?: "self" | "other";
   retryAfterMs?: number;
 }
 
-/** An expected failure, as a value: it crosses objects unharmed, which thrown errors do not. */
+/** An expected failure, as a value. Values pass between objects unchanged; thrown errors do not. */
 export interface Refusal {
   code: ErrorCode;
   detail: string;
@@ -68,14 +71,12 @@ export type Result<T> = { ok: true; value: T } | { ok: false; refusal: Refusal }
 
 export const ok = <T>(value: T): Result<T> => ({ ok: true, value });
 
-/** Rule A2. */
+/** The refusal of a change that was based on an older version (A2). */
 export const changedMeanwhile = (what: string): { ok: false; refusal: Refusal } =>
   refused(
     "FAILED_PRECONDITION",
-    `${what} was changed at the same time; look at it, and repeat the call if it is still wanted`,
-    {
-      reason: "CONCURRENT_CHANGE",
-    },
+    `${what} was changed by another call; read it again, and repeat this call if the change is still needed`,
+    { reason: "CONCURRENT_CHANGE" },
   );
 
 export const refused = (

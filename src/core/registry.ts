@@ -1,16 +1,23 @@
 /**
- * The one registry of types: what may be unique, whom a claim is about, and which table it came from.
+ * The registry of types: the bucket types (what is unique), the subject types (whom a claim is about) and the
+ * source types (which table it came from).
  *
- * Names and numbers are those of GitLab's Topology Service protobuf (`claims/v1`). Storage keeps the numbers, so an entry is never
- * renumbered and a number is never used again. To add a type, add its entry: names, lookups and rules follow from it.
- * The protobuf's UNSPECIFIED (0) is refused everywhere, and so has no entry.
+ * Names and numbers are those of GitLab's Topology Service protobuf (`claims/v1`). Storage keeps the numbers,
+ * so never renumber an entry and never reuse a number. To add a type, add its entry: names, lookups and rules
+ * follow from it. The protobuf's UNSPECIFIED (0) is refused everywhere and has no entry.
  */
 
-/** How the values of a bucket type are made canonical, beyond what holds for all (see `canonical/canonicalize.ts`). */
+/**
+ * How the values of a bucket type become canonical, in addition to the rules for all types (see
+ * `canonical/canonicalize.ts`).
+ */
 export interface CanonicalRule {
-  /** Slash-separated segments, of which none may be empty, `.` or `..`: URLs cannot carry those. */
+  /**
+   * The value is a path of slash-separated segments. No segment may be empty, `.` or `..`, because URLs
+   * cannot carry those.
+   */
   readonly path: boolean;
-  /** Refuses mixed-script look-alikes, per segment of a path, otherwise per value. */
+  /** Refuses look-alikes that mix scripts, per segment of a path, otherwise per value. */
   readonly singleScript: boolean;
 }
 
@@ -22,7 +29,10 @@ interface BucketType extends NumberedType {
   readonly canonical: CanonicalRule;
 }
 
-/** Changing the rule of an existing entry can make a second owner of a name: it needs a new canonical version. */
+/**
+ * A change to the rule of an existing entry can give a name a second owner, so it needs a new canonical
+ * version.
+ */
 export const bucketTypes = {
   ROUTES: { number: 1, canonical: { path: true, singleScript: true } },
   ORGANIZATION_PATH: { number: 2, canonical: { path: true, singleScript: true } },
@@ -56,7 +66,7 @@ export type SourceTypeName = keyof typeof sourceTypes;
 
 export const bucketTypeNames = Object.keys(bucketTypes) as BucketTypeName[];
 
-/** The name of a stored number, or undefined for a number that no entry has. */
+/** Returns the name for a stored number, or undefined if no entry has the number. */
 export const bucketTypeByNumber = namesByNumber(bucketTypes);
 export const subjectTypeByNumber = namesByNumber(subjectTypes);
 export const sourceTypeByNumber = namesByNumber(sourceTypes);

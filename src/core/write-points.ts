@@ -1,9 +1,10 @@
 /**
- * Every durable write of every object, by name. A crash, a lost answer or a second delivery can fall before and after each of them: fault tests
- * do that to every name here, and fail when one has no test.
+ * Every durable write of every object, by name. A crash, a lost answer or a repeated delivery can happen
+ * before and after each of them. The fault tests inject all of these at every write point, and fail if a
+ * write point has no test.
  */
 export const writePoints = {
-  /** Any object, before its first use. */
+  /** Writes of any object before its first use. */
   any: ["migrate", "keep_name", "confirm_placement"],
   ledger: [
     "raise_incarnation",

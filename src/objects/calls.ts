@@ -2,7 +2,8 @@ import type { Cell, CellChange, KeyPage, MintedKey, Snapshot } from "../core/dir
 import type { VerificationSlot, VerificationSlotRequest } from "../core/directory/verification-slots.ts";
 import type * as messages from "../core/messages.ts";
 
-// What can be asked of each object, by whatever way messages get there. Each method takes one message and answers with one.
+// The calls of each object, independent of how messages reach it. Each method takes one message and returns
+// one answer.
 
 type Answer<T> = Promise<messages.Reply<T>>;
 

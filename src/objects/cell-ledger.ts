@@ -6,7 +6,7 @@ import type { LedgerCalls } from "./calls.ts";
 import { makeLedger } from "./make.ts";
 import { objectPorts, type PortsOf } from "./ports.ts";
 
-/** One cell's ledger. All it does is in core/ledger. */
+/** The Durable Object of one cell's ledger. The protocol is in core/ledger. */
 export class CellLedger extends DurableObject<Env> implements LedgerCalls {
   readonly #ledger: Ledger;
 

@@ -6,7 +6,7 @@ import type { ShardCalls } from "./calls.ts";
 import { makeShard } from "./make.ts";
 import { objectPorts, type PortsOf } from "./ports.ts";
 
-/** One shard of the buckets. All it does is in core/shard. */
+/** The Durable Object of one shard. The protocol is in core/shard. */
 export class ClaimShard extends DurableObject<Env> implements ShardCalls {
   readonly #shard: Shard;
 

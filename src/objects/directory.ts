@@ -14,7 +14,7 @@ import type { DirectoryCalls } from "./calls.ts";
 import { makeDirectory } from "./make.ts";
 import { objectPorts, type PortsOf } from "./ports.ts";
 
-/** The one directory of a deployment. All it does is in core/directory. */
+/** The Durable Object of a deployment's directory. The protocol is in core/directory. */
 export class Directory extends DurableObject<Env> implements DirectoryCalls {
   readonly #directory: CoreDirectory;
 

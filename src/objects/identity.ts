@@ -1,14 +1,14 @@
 import { META_TABLE, readMeta, writeMeta } from "../core/meta.ts";
 import type { Sql } from "../core/ports.ts";
 
-/** The id of an object. The platform does not always know the name. */
+/** The id of an object. The platform does not always pass the object's name. */
 export interface Named {
   readonly name?: string;
 }
 
 /**
- * The cell or index in an object's name, `cell-<number>` or `shard-<number>`. The name is kept on the object's own disk: an instance that an
- * alarm wakes does not know it (workerd issue 6850).
+ * Returns the cell or index in an object's name, `cell-<number>` or `shard-<number>`. The name is also stored
+ * in the object's own database, because an instance that an alarm wakes does not get it (workerd issue 6850).
  */
 export function numberInName(id: Named, sql: Sql, prefix: "cell" | "shard"): string {
   sql.all(META_TABLE);
@@ -16,7 +16,7 @@ export function numberInName(id: Named, sql: Sql, prefix: "cell" | "shard"): str
   const name = id.name ?? kept;
   const number =
     typeof name === "string" && name.startsWith(`${prefix}-`) ? name.slice(prefix.length + 1) : "";
-  if (!/^\d+$/.test(number)) throw new Error(`an object of this class is named ${prefix}-<number>`);
+  if (!/^\d+$/.test(number)) throw new Error(`an object of this class must be named ${prefix}-<number>`);
   if (kept === undefined)
     sql.transaction(["keep_name"], () => writeMeta(sql, "object_name", `${prefix}-${number}`));
   return number;

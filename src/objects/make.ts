@@ -6,9 +6,9 @@ import { configOf, type Env } from "../env.ts";
 import { numberInName, type Named } from "./identity.ts";
 import { objectsOf } from "./objects.ts";
 
-// What is inside each object, wherever it lives: in a Durable Object, or in the process of a test.
+// Makes the contents of each object, for a Durable Object and for the process of a test.
 
-/** The ledger of the cell that the object is named after. */
+/** Makes the ledger of the cell that the object is named after. */
 export function makeLedger(id: Named, ports: Ports, env: Env): Ledger {
   const config = configOf(env);
   const objects = objectsOf(env, config);
@@ -21,7 +21,7 @@ export function makeLedger(id: Named, ports: Ports, env: Env): Ledger {
   });
 }
 
-/** The shard whose number the object is named after. */
+/** Makes the shard whose number the object is named after. */
 export function makeShard(id: Named, ports: Ports, env: Env): Shard {
   const config = configOf(env);
   const objects = objectsOf(env, config);

@@ -3,7 +3,10 @@ import type { Env } from "../env.ts";
 import type { LocationHint } from "../location-hints.ts";
 import type { DirectoryCalls, LedgerCalls, ShardCalls } from "./calls.ts";
 
-/** The ways to the objects. Each use makes a new stub: one that has met a reset fails for ever. */
+/**
+ * Gives access to the objects. Each call makes a new stub, because a stub that has met a reset fails from
+ * then on.
+ */
 export interface Objects {
   ledger(cell: string, locationHint?: string | null): LedgerCalls;
   shard(index: number): ShardCalls;

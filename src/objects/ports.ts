@@ -4,10 +4,13 @@ import type { WritePoint } from "../core/write-points.ts";
 import { logEvent } from "../log.ts";
 import { Timers } from "./timers.ts";
 
-/** How an object gets its ports. The platform gives no third argument to a constructor, so only a test can pass another one. */
+/**
+ * Makes the ports of an object. The platform passes no third argument to a constructor, so only a test can
+ * pass another function.
+ */
 export type PortsOf = (ctx: DurableObjectState) => Ports;
 
-/** The ports of the core, inside a Durable Object. */
+/** Makes the ports of the core inside a Durable Object. */
 export function objectPorts(ctx: DurableObjectState): Ports {
   const { storage } = ctx;
   const timers = new Timers();
@@ -22,14 +25,16 @@ export function objectPorts(ctx: DurableObjectState): Ports {
     clock: {
       now: () => Date.now(),
       after: (delayMs, then) => timers.after(delayMs, then),
-      // Comes back by way of the event loop. A timer of no time would too, but takes a millisecond in workerd. Writes that this waits for hold
-      // back whatever is sent anyway (the output gate); whether they failed is for `flush` to say.
+      // Yields to the event loop. A timer of 0 ms would do so too, but takes a millisecond in workerd. The
+      // output gate delays messages until these writes are durable anyway. `flush` reports whether the writes
+      // failed.
       turn: () => storage.sync().catch(() => {}),
     },
     randomness: { uuid: () => uuid(), fraction: () => Math.random() },
     alarm: {
       get: () => storage.getAlarm(),
-      // Not awaited: it belongs to the writes of the same turn, and the output gate holds answers until all of them are durable.
+      // Not awaited: the alarm is part of the writes of this turn, and the output gate holds answers back
+      // until all of them are durable.
       set: (atMs) => void storage.setAlarm(atMs),
     },
     halt: (reason) => ctx.abort(reason instanceof Error ? reason.message : String(reason)),

@@ -1,6 +1,6 @@
-/** Deadlines that end within the same stretch share one timer. */
+/** Deadlines that end within the same window share one timer. */
 const SHARE_WINDOW_MS = 100;
-/** What is shorter is a pause rather than a deadline, and ends when it says. */
+/** Shorter delays are pauses, not deadlines, and end exactly on time. */
 const SHARED_FROM_MS = 500;
 
 interface SharedTimer {
@@ -9,13 +9,14 @@ interface SharedTimer {
 }
 
 /**
- * The timers of one object. Nearly all of them are deadlines that are cancelled long before they end, several for each call: those share the
- * platform's timers, and may end up to `SHARE_WINDOW_MS` late. A shared timer that everybody has left keeps nothing awake.
+ * The timers of one object. Each call sets several deadlines, and nearly all of them are cancelled long
+ * before they end. Therefore deadlines share the platform's timers, and may end up to `SHARE_WINDOW_MS` late.
+ * A shared timer is cleared when nothing waits for it any more, so that it does not keep the object awake.
  */
 export class Timers {
   readonly #sharedTimers = new Map<number, SharedTimer>();
 
-  /** Returns what cancels it. */
+  /** Calls `then` after `delayMs`. Returns a function that cancels the call. */
   after(delayMs: number, then: () => void): () => void {
     if (delayMs >= SHARED_FROM_MS)
       return this.#share(Math.ceil((Date.now() + delayMs) / SHARE_WINDOW_MS), then);
@@ -25,7 +26,7 @@ export class Timers {
 
   #share(end: number, then: () => void): () => void {
     const shared = this.#sharedTimers.get(end) ?? this.#openShared(end);
-    // Its own function: the same one may wait twice.
+    // Each wait gets a function of its own, because the same `then` may wait twice.
     const wake = (): void => then();
     shared.waiting.add(wake);
     return () => {

@@ -3,15 +3,20 @@ import type { Clock } from "../core/ports.ts";
 
 interface Timer {
   dueMs: number;
-  ring: () => void;
+  fire: () => void;
   handle: NodeJS.Timeout;
-  keepsAwake: boolean;
+  keepsProcessAlive: boolean;
 }
 
-/** Rings of one `advance`, after which the rest of the time is skipped: a lease that stays open for a month is asked about every minute. */
-const MAX_RINGS = 1_000;
+/**
+ * The most timers that one `advance` fires. It skips the rest: a lease that stays open for a month is
+ * inspected every minute.
+ */
+const MAX_TIMERS_PER_ADVANCE = 1_000;
 
-/** The time of this machine, and what `advance` has added to it. The timers are real ones, so that tests which only wait get there too. */
+/**
+ * The time of this machine, plus the time that `advance` has added. Timers are real, so tests may also wait.
+ */
 export class TestClock implements Clock {
   #aheadMs = 0;
   readonly #timers = new Set<Timer>();
@@ -20,64 +25,64 @@ export class TestClock implements Clock {
     return Date.now() + this.#aheadMs;
   }
 
-  after(delayMs: number, ring: () => void): () => void {
-    return this.#start(delayMs, ring, true);
+  after(delayMs: number, fire: () => void): () => void {
+    return this.#start(delayMs, fire, true);
   }
 
-  /** As `after`, but no reason for the process to go on. */
-  inBackground(delayMs: number, ring: () => void): () => void {
-    return this.#start(delayMs, ring, false);
+  /** As `after`, but the timer does not keep the process alive. */
+  inBackground(delayMs: number, fire: () => void): () => void {
+    return this.#start(delayMs, fire, false);
   }
 
   turn(): Promise<void> {
     return new Promise((resume) => void setImmediate(resume));
   }
 
-  /** Goes from one timer to the next, and has `settle` wait for what each of them has set going. */
-  async advance(ms: number, settle: () => Promise<void>): Promise<void> {
+  /** Fires the timers that are due, one by one, and calls `untilIdle` after each. */
+  async advance(ms: number, untilIdle: () => Promise<void>): Promise<void> {
     const untilMs = this.now() + ms;
-    for (let rings = 0; rings < MAX_RINGS; rings += 1) {
+    for (let fired = 0; fired < MAX_TIMERS_PER_ADVANCE; fired += 1) {
       const next = this.#next();
       if (next === undefined || next.dueMs > untilMs) break;
       this.#jumpTo(next.dueMs);
-      this.#ring(next);
-      await settle();
+      this.#fire(next);
+      await untilIdle();
     }
     this.#jumpTo(untilMs);
-    await settle();
+    await untilIdle();
   }
 
-  /** No timer rings any more. */
+  /** Cancels all timers. */
   stop(): void {
     for (const { handle } of this.#timers) clearTimeout(handle);
     this.#timers.clear();
   }
 
-  #start(delayMs: number, ring: () => void, keepsAwake: boolean): () => void {
+  #start(delayMs: number, fire: () => void, keepsProcessAlive: boolean): () => void {
     const timer: Timer = {
       dueMs: this.now() + delayMs,
-      ring,
-      keepsAwake,
-      handle: this.#wait(delayMs, keepsAwake, () => this.#ring(timer)),
+      fire,
+      keepsProcessAlive,
+      handle: this.#wait(delayMs, keepsProcessAlive, () => this.#fire(timer)),
     };
     this.#timers.add(timer);
     return () => this.#remove(timer);
   }
 
-  #wait(delayMs: number, keepsAwake: boolean, then: () => void): NodeJS.Timeout {
-    const handle = setTimeout(then, Math.min(Math.max(0, delayMs), LONGEST_WAIT_MS));
-    return keepsAwake ? handle : handle.unref();
+  #wait(delayMs: number, keepsProcessAlive: boolean, then: () => void): NodeJS.Timeout {
+    const handle = setTimeout(then, Math.min(Math.max(0, delayMs), MAX_TIMEOUT_MS));
+    return keepsProcessAlive ? handle : handle.unref();
   }
 
-  /** A timer may be early: Node knows none that are longer than `LONGEST_WAIT_MS`. */
-  #ring(timer: Timer): void {
+  /** Starts the timer again when it fired early, because delays are at most `MAX_TIMEOUT_MS`. */
+  #fire(timer: Timer): void {
     const leftMs = timer.dueMs - this.now();
-    if (leftMs > EARLY_MS) {
-      timer.handle = this.#wait(leftMs, timer.keepsAwake, () => this.#ring(timer));
+    if (leftMs > CLOCK_TOLERANCE_MS) {
+      timer.handle = this.#wait(leftMs, timer.keepsProcessAlive, () => this.#fire(timer));
       return;
     }
     this.#remove(timer);
-    timer.ring();
+    timer.fire();
   }
 
   #remove(timer: Timer): void {
@@ -97,12 +102,12 @@ export class TestClock implements Clock {
     this.#aheadMs += aheadMs;
     for (const timer of this.#timers) {
       clearTimeout(timer.handle);
-      timer.handle = this.#wait(timer.dueMs - this.now(), timer.keepsAwake, () => this.#ring(timer));
+      timer.handle = this.#wait(timer.dueMs - this.now(), timer.keepsProcessAlive, () => this.#fire(timer));
     }
   }
 }
 
-/** Node rings longer timers at once. */
-const LONGEST_WAIT_MS = 2 ** 31 - 1;
-/** By how much Node's timers and its clock may differ. */
-const EARLY_MS = 5;
+/** Node's longest delay. It fires longer timers at once. */
+const MAX_TIMEOUT_MS = 2 ** 31 - 1;
+/** Node's timers and its clock may differ by this much. */
+const CLOCK_TOLERANCE_MS = 5;

@@ -6,18 +6,41 @@ import { deploy } from "../http/deployment.ts";
 import { runCron } from "../projections/cron.ts";
 import { TestClock } from "./clock.ts";
 import { MemoryD1 } from "./d1.ts";
-import { FaultBook } from "./faults.ts";
+import { FaultRegistry } from "./faults.ts";
 import { directoryInstance, ledgerInstance, shardInstance } from "./instances.ts";
 import { makeKeys } from "./keys.ts";
 import type { MemoryObject } from "./memory-object.ts";
 import { MemoryNamespace } from "./namespace.ts";
 import { optionsOf, type Options } from "./options.ts";
 import type { TestCoordinator, TestCoordinatorOptions, TestKeys } from "./types.ts";
-import { Wire } from "./wire.ts";
+import { Network } from "./network.ts";
 
-const URL_OF_ALL = "https://leasehold.test";
+const COORDINATOR_URL = "https://leasehold.test";
 
-/** Starts a coordinator that nobody else can reach and that forgets everything in the end. Each is a world of its own. */
+/**
+ * Starts a coordinator in this process. Only its own `fetch` reaches it. Its databases are in memory, and
+ * coordinators share nothing with each other.
+ *
+ * @param options - By default two cells, "1" and "2", and four shards.
+ * @throws {TypeError} When an option is unknown or malformed.
+ *
+ * @example
+ * ```ts
+ * import { createClient } from "leasehold/client";
+ * import { startTestCoordinator } from "leasehold/testing";
+ *
+ * const coordinator = await startTestCoordinator({ cells: ["1", "2"] });
+ * const client = createClient({
+ *   url: coordinator.url,
+ *   fetch: coordinator.fetch,
+ *   key: coordinator.keys.cell("1"),
+ *   cell: "1",
+ * });
+ * coordinator.faults.next({ kind: "lose_answer" }, { operation: "begin" });
+ * await client.leases.begin({});
+ * await coordinator.close();
+ * ```
+ */
 export async function startTestCoordinator(options: TestCoordinatorOptions = {}): Promise<TestCoordinator> {
   const checked = optionsOf(options);
   const deployment = new MemoryDeployment(checked);
@@ -28,25 +51,30 @@ export async function startTestCoordinator(options: TestCoordinatorOptions = {})
     configOf(deployment.env).limits.keyLifetimeS,
   );
   for (const cell of checked.cells) await register(deployment, keys, cell);
-  const faults = new FaultBook();
-  const wire = new Wire(URL_OF_ALL, (request) => deployment.dispatch(request), faults, deployment.clock);
+  const faults = new FaultRegistry();
+  const network = new Network(
+    COORDINATOR_URL,
+    (request) => deployment.dispatch(request),
+    faults,
+    deployment.clock,
+  );
   return {
-    url: URL_OF_ALL,
-    fetch: (url, init) => wire.fetch(url, init),
+    url: COORDINATOR_URL,
+    fetch: (url, init) => network.fetch(url, init),
     keys,
     faults,
     advance: (ms) => deployment.advance(ms),
     cron: () => deployment.cron(),
     restart: () => deployment.restart(),
     close: async () => {
-      wire.cut();
+      network.close();
       deployment.close();
     },
   };
 }
 
 async function register(deployment: MemoryDeployment, { operator }: TestKeys, cell: string): Promise<void> {
-  const request = new Request(`${URL_OF_ALL}/v1/admin/cells`, {
+  const request = new Request(`${COORDINATOR_URL}/v1/admin/cells`, {
     method: "POST",
     headers: { authorization: `Bearer ${operator}`, "content-type": "application/json" },
     body: JSON.stringify({ cell_id: cell, name: `cell-${cell}`, address: `https://cell-${cell}.test` }),
@@ -55,7 +83,7 @@ async function register(deployment: MemoryDeployment, { operator }: TestKeys, ce
   if (!response.ok) throw new Error(`cell ${cell} could not be registered: ${await response.text()}`);
 }
 
-/** The Worker, its objects and its D1, in this process. */
+/** The Worker, its objects and its D1 database, in this process. */
 class MemoryDeployment {
   readonly secret = randomBytes(32).toString("hex");
   readonly clock = new TestClock();
@@ -65,7 +93,7 @@ class MemoryDeployment {
   readonly #shards: MemoryNamespace;
   readonly #directory: MemoryNamespace;
   #isClosed = false;
-  /** What an isolate caches hangs on this: another one is another isolate. */
+  /** Isolates keep their caches per `env`, so a new `env` is a new isolate. */
   env: Env;
 
   constructor(options: Options) {
@@ -83,14 +111,14 @@ class MemoryDeployment {
   }
 
   async advance(ms: number): Promise<void> {
-    this.#check();
+    this.#requireOpen();
     if (!(ms >= 0 && Number.isFinite(ms)))
-      throw new TypeError("time advances by a number of milliseconds from 0");
-    await this.clock.advance(ms, () => this.#quiet());
+      throw new TypeError("`ms` must be a number of milliseconds, 0 or more");
+    await this.clock.advance(ms, () => this.#untilIdle());
   }
 
   async cron(): Promise<void> {
-    this.#check();
+    this.#requireOpen();
     const { error } = await runCron(this.env, this.clock.now(), {
       clock: this.clock,
       uuid: newUuid,
@@ -100,7 +128,7 @@ class MemoryDeployment {
   }
 
   async restart(): Promise<void> {
-    this.#check();
+    this.#requireOpen();
     for (const object of this.#objects()) object.restart();
     this.env = this.#newIsolate();
   }
@@ -120,24 +148,24 @@ class MemoryDeployment {
       DIRECTORY: this.#directory,
       DB: this.#database,
     };
-    // Stand-ins that have what the Worker uses of the platform's interfaces, and nothing else of them.
+    // Stand-ins that have only those parts of the platform's interfaces that the Worker uses.
     const { variables, log } = this.#options;
     const env = { ...variables, LEASEHOLD_SIGNING_SECRET: this.secret, ...bindings } as unknown as Env;
     deploy(env, { clock: this.clock, log });
     return env;
   }
 
-  /** Until what has begun by itself has come to its end. */
-  async #quiet(): Promise<void> {
+  /** Waits until the alarms that have started are done. */
+  async #untilIdle(): Promise<void> {
     await this.clock.turn();
-    for (const object of this.#objects()) await object.quiet();
+    for (const object of this.#objects()) await object.untilIdle();
   }
 
   #objects(): MemoryObject[] {
     return [this.#ledgers, this.#shards, this.#directory].flatMap(({ objects }) => [...objects]);
   }
 
-  #check(): void {
+  #requireOpen(): void {
     if (this.#isClosed) throw new Error("the test coordinator is closed");
   }
 }

@@ -3,14 +3,16 @@ import { migrations } from "./migrations.ts";
 
 type Row = Record<string, unknown>;
 
-/** What D1 answers, as far as it says something about the statement rather than about the service. */
+/** The parts of D1's answer that are about the statement. */
 interface Answer {
   success: true;
   results: Row[];
   meta: { changes: number };
 }
 
-/** The part of D1's interface that drizzle uses, over a database in memory with the tables of the fleet record. */
+/**
+ * The part of D1's interface that drizzle uses, over a database in memory with the tables of the projection.
+ */
 export class MemoryD1 {
   readonly #database = new DatabaseSync(":memory:");
 
@@ -22,7 +24,7 @@ export class MemoryD1 {
     return new Statement(this.#database, sql, []);
   }
 
-  /** All or nothing. */
+  /** Runs all statements in one transaction. */
   async batch(statements: readonly Statement[]): Promise<Answer[]> {
     this.#database.exec("BEGIN");
     try {

@@ -1,51 +1,63 @@
 import { operationNames, type Addressed, type Operation } from "./operations.ts";
 
 /**
- * What becomes of a call, instead of an answer as usual. Where a fault may strike before or after the work, `carriedOut` says which: a cell
- * has to live with both, and cannot tell them apart.
+ * What happens to a call instead of the usual answer. Some faults can strike before or after the coordinator
+ * has done its work: `carriedOut` says which. A cell cannot tell the two apart.
  */
 export type Fault =
-  /** Never carried out; `fetch` rejects with the TypeError "fetch failed", as it does when a connection breaks. */
+  /**
+   * The coordinator never gets the call. `fetch` rejects with the TypeError "fetch failed", as for a broken
+   * connection.
+   */
   | { kind: "lose_request" }
-  /** Carried out, and then `fetch` rejects in the same way. */
+  /** The coordinator carries the call out. Then `fetch` rejects in the same way. */
   | { kind: "lose_answer" }
-  /** No answer until the caller's signal aborts, or the coordinator is closed. */
+  /** There is no answer until the caller's signal aborts, or the coordinator is closed. */
   | { kind: "hang"; carriedOut: boolean }
-  /** The answer of a coordinator that cannot reach one of its parts: 503, `UNAVAILABLE`. By default nothing was carried out. */
+  /**
+   * The coordinator answers 503 (`UNAVAILABLE`), as if it could not reach a ledger. By default it does
+   * nothing.
+   */
   | { kind: "unavailable"; carriedOut?: boolean }
-  /** Carried out and answered, but only after so long. */
+  /** The coordinator gets the call `ms` milliseconds later, and answers it. */
   | { kind: "delay"; ms: number };
 
-/** Which calls a fault is for. What is left out may be anything. */
+/** The calls that a fault applies to. An omitted field matches every call. */
 export interface CallFilter {
   operation?: Operation;
   cell?: string;
   uuid?: string;
 }
 
-/** A call as it came over `fetch`. */
+/** A call as it came through `fetch`. */
 export interface ObservedCall extends Addressed {
   readonly method: string;
   /** With the query, as it was sent. */
   readonly path: string;
-  /** Of the answer that the caller got; null while there is none, and for ever when it never came. */
+  /** The status of the answer that the caller got. Null until the caller gets one. */
   readonly status: number | null;
 }
 
-/** What goes wrong between a cell and the coordinator, and what went over the wire. */
+/** Faults between a cell and the coordinator, and a record of the calls. */
 export interface Faults {
   /**
-   * The next call that fits has this fault, and no other call. Faults that wait for the same call are used one after the other, in the order
-   * in which they were given. Returns what takes it back.
+   * Applies a fault to the next matching call only. Several faults for the same call apply in the order in
+   * which they were added. Returns a function that removes the fault.
    */
   next(fault: Fault, calls?: CallFilter): () => void;
-  /** Every call that fits has this fault, until the returned function is called. Of several that fit, the latest counts; `next` goes first. */
+  /**
+   * Applies a fault to every matching call. The latest matching fault wins, and faults of `next` go first.
+   * Returns a function that removes the fault.
+   */
   always(fault: Fault, calls?: CallFilter): () => void;
-  /** Takes back every fault. Calls that hang go on hanging. */
+  /** Removes every fault. Calls that hang still hang. */
   clear(): void;
-  /** Every call so far, in the order of arrival. */
+  /** All calls so far, in the order of arrival. */
   readonly calls: readonly ObservedCall[];
-  /** Called with each call as it arrives, before it is carried out. Returns what ends that. */
+  /**
+   * Calls `listener` for each call as it arrives, before it is carried out. Returns a function that removes
+   * the listener.
+   */
   observe(listener: (call: ObservedCall) => void): () => void;
 }
 
@@ -54,10 +66,10 @@ interface Rule {
   filter: CallFilter;
 }
 
-/** The faults that are waiting, and the calls that have come. */
-export class FaultBook implements Faults {
+/** The faults that apply to future calls, and the calls so far. */
+export class FaultRegistry implements Faults {
   readonly #once = new Set<Rule>();
-  readonly #standing = new Set<Rule>();
+  readonly #always = new Set<Rule>();
   readonly #listeners = new Set<(call: ObservedCall) => void>();
   readonly #calls: ObservedCall[] = [];
 
@@ -66,40 +78,40 @@ export class FaultBook implements Faults {
   }
 
   next(fault: Fault, calls: CallFilter = {}): () => void {
-    return added(this.#once, fault, calls);
+    return addRule(this.#once, fault, calls);
   }
 
   always(fault: Fault, calls: CallFilter = {}): () => void {
-    return added(this.#standing, fault, calls);
+    return addRule(this.#always, fault, calls);
   }
 
   clear(): void {
     this.#once.clear();
-    this.#standing.clear();
+    this.#always.clear();
   }
 
   observe(listener: (call: ObservedCall) => void): () => void {
-    // Its own function: the same one may listen twice.
+    // A new function, because the same listener may be added twice.
     const listen = (call: ObservedCall): void => listener(call);
     this.#listeners.add(listen);
     return () => void this.#listeners.delete(listen);
   }
 
-  /** Writes down a call that has arrived. */
+  /** Records a call that has arrived. */
   record(call: ObservedCall): void {
     this.#calls.push(call);
     for (const listen of this.#listeners) listen(call);
   }
 
-  /** The fault that a call has, if any. One that was for one call is used up. */
+  /** Returns the fault for a call, if any, and removes it if it was for one call only. */
   take(call: Addressed): Fault | undefined {
     const once = [...this.#once].find(({ filter }) => fits(filter, call));
     if (once !== undefined) this.#once.delete(once);
-    return (once ?? [...this.#standing].findLast(({ filter }) => fits(filter, call)))?.fault;
+    return (once ?? [...this.#always].findLast(({ filter }) => fits(filter, call)))?.fault;
   }
 }
 
-function added(rules: Set<Rule>, fault: Fault, filter: CallFilter): () => void {
+function addRule(rules: Set<Rule>, fault: Fault, filter: CallFilter): () => void {
   check(fault, filter);
   const rule: Rule = { fault: { ...fault }, filter: { ...filter } };
   rules.add(rule);
@@ -114,14 +126,16 @@ const FAULTS = [
   "delay",
 ] as const satisfies Fault["kind"][];
 
-/** A fault that can never strike would make a test pass that shows nothing. */
+/** Refuses faults that can never strike. A test with such a fault would pass without testing anything. */
 function check(fault: Fault, { operation }: CallFilter): void {
   if (!FAULTS.includes(fault.kind))
-    throw new TypeError(`there is no fault \`${fault.kind}\`: ${FAULTS.join(", ")}`);
+    throw new TypeError(`\`kind\` must not be \`${fault.kind}\`; it must be one of ${FAULTS.join(", ")}`);
   if (fault.kind === "delay" && !(fault.ms >= 0 && Number.isFinite(fault.ms)))
-    throw new TypeError("`ms` of a delay must be a number from 0");
+    throw new TypeError("`ms` of a delay must be a number of milliseconds, 0 or more");
   if (operation !== undefined && !operationNames.includes(operation))
-    throw new TypeError(`there is no operation \`${operation}\`: ${operationNames.join(", ")}`);
+    throw new TypeError(
+      `\`operation\` must not be \`${operation}\`; it must be one of ${operationNames.join(", ")}`,
+    );
 }
 
 const fits = ({ operation, cell, uuid }: CallFilter, call: Addressed): boolean =>

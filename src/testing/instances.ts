@@ -4,7 +4,7 @@ import type { DirectoryCalls, LedgerCalls, ShardCalls } from "../objects/calls.t
 import { makeDirectory, makeLedger, makeShard } from "../objects/make.ts";
 import type { Instance } from "./memory-object.ts";
 
-// The objects of the core under the names by which their peers call them, as the Durable Object classes have them.
+// The objects of the core, with the same method names as the Durable Object classes.
 
 export function ledgerInstance(name: string, ports: Ports, env: Env): Instance {
   const ledger = makeLedger({ name }, ports, env);

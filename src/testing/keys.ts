@@ -3,7 +3,7 @@ import { Hmac } from "../auth/hmac.ts";
 import { makeKey, type KeyPayload } from "../auth/key.ts";
 import type { TestKeys } from "./types.ts";
 
-/** Makes keys the way an operator makes the first one: with the secret, and without asking anybody. */
+/** Makes keys from the secret, as an operator makes the first key. */
 export async function makeKeys(
   secret: string,
   cells: readonly string[],
@@ -22,7 +22,7 @@ export async function makeKeys(
     const key = byCell.get(id);
     if (key === undefined)
       throw new Error(
-        `cell ${id} was not among the cells that the coordinator was started with: ${cells.join(", ")}`,
+        `cell ${id} has no key: the coordinator was started with the cells ${cells.join(", ")}`,
       );
     return key;
   };

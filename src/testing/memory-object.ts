@@ -4,27 +4,27 @@ import type { Clock, Ports } from "../core/ports.ts";
 import type { TestClock } from "./clock.ts";
 import { NodeSql } from "./node-sql.ts";
 
-/** One instance of an object: its methods, as its peers call them, and what its alarm does. */
+/** One instance of an object: the methods that its peers call, and its alarm handler. */
 export interface Instance {
   calls: object;
   alarm?: () => Promise<void>;
 }
 
-/** An alarm that failed rings again after so long, as on the platform. */
+/** A failed alarm runs again after this time, as on the platform. */
 const ALARM_RETRY_MS = 2_000;
 
-/** A Durable Object in this process: a database and an alarm, which stay, and an instance, which comes and goes. */
+/** A Durable Object in this process. Its database and its alarm persist; its instances come and go. */
 export class MemoryObject {
   readonly #clock: TestClock;
   readonly #log: Ports["log"];
   readonly #start: (ports: Ports) => Instance;
   readonly #database = new DatabaseSync(":memory:");
-  #life: Life | undefined;
+  #running: RunningInstance | undefined;
   #alarmAtMs: number | null = null;
   #cancelAlarm = (): void => {};
   #isClosed = false;
-  /** The runs of its alarm that have not come to their end. */
-  readonly #ringing = new Set<Promise<void>>();
+  /** Alarms that are running. */
+  readonly #alarms = new Set<Promise<void>>();
 
   constructor(clock: TestClock, log: Ports["log"], start: (ports: Ports) => Instance) {
     this.#clock = clock;
@@ -32,13 +32,15 @@ export class MemoryObject {
     this.#start = start;
   }
 
-  /** Calls a method the way RPC does: in a turn of its own, with copies of what goes in and comes out. */
+  /**
+   * Calls a method as RPC does: in a later turn of the event loop, with copies of the message and the answer.
+   */
   async call(method: string, message: unknown): Promise<unknown> {
     const copy: unknown = structuredClone(message);
     await this.#clock.turn();
-    const life = this.#alive();
-    const answer = await life.during(async () => {
-      const calls = life.instance.calls as Record<
+    const running = this.#instance();
+    const answer = await running.during(async () => {
+      const calls = running.instance.calls as Record<
         string,
         ((message: unknown) => Promise<unknown>) | undefined
       >;
@@ -49,15 +51,15 @@ export class MemoryObject {
     return structuredClone(answer);
   }
 
-  /** Until no alarm is at work. */
-  async quiet(): Promise<void> {
-    while (this.#ringing.size > 0) await Promise.all(this.#ringing);
+  /** Waits until no alarm is running. */
+  async untilIdle(): Promise<void> {
+    while (this.#alarms.size > 0) await Promise.all(this.#alarms);
   }
 
-  /** The instance is gone, with all that it had not stored. The next call, or the alarm, makes another one. */
+  /** Ends the instance with everything that it has not stored. The next call or alarm starts another one. */
   restart(): void {
-    this.#life?.end(new Error("the object was restarted"));
-    this.#life = undefined;
+    this.#running?.end(new Error("the object was restarted"));
+    this.#running = undefined;
   }
 
   close(): void {
@@ -67,51 +69,52 @@ export class MemoryObject {
     this.#database.close();
   }
 
-  #alive(): Life {
+  #instance(): RunningInstance {
     if (this.#isClosed) throw new Error("the object was closed");
-    this.#life ??= this.#begin();
-    return this.#life;
+    this.#running ??= this.#begin();
+    return this.#running;
   }
 
-  #begin(): Life {
-    const life = new Life(this.#database, this.#clock);
-    life.instance = this.#start({
-      sql: life.sql,
-      clock: life.clock,
+  #begin(): RunningInstance {
+    const running = new RunningInstance(this.#database, this.#clock);
+    running.instance = this.#start({
+      sql: running.sql,
+      clock: running.clock,
       randomness: { uuid: () => newUuid(), fraction: () => Math.random() },
       alarm: { get: async () => this.#alarmAtMs, set: (atMs) => this.#setAlarm(atMs) },
       halt: (reason) => {
-        life.end(reason instanceof Error ? reason : new Error(String(reason)));
-        if (this.#life === life) this.#life = undefined;
+        running.end(reason instanceof Error ? reason : new Error(String(reason)));
+        if (this.#running === running) this.#running = undefined;
       },
       log: this.#log,
     });
-    return life;
+    return running;
   }
 
   #setAlarm(atMs: number): void {
     this.#cancelAlarm();
     this.#alarmAtMs = atMs;
     this.#cancelAlarm = this.#clock.inBackground(atMs - this.#clock.now(), () => {
-      const ringing = this.#ring().finally(() => this.#ringing.delete(ringing));
-      this.#ringing.add(ringing);
+      const alarm = this.#runAlarm().finally(() => this.#alarms.delete(alarm));
+      this.#alarms.add(alarm);
     });
   }
 
-  async #ring(): Promise<void> {
+  async #runAlarm(): Promise<void> {
     this.#alarmAtMs = null;
     try {
-      const life = this.#alive();
-      await life.during(async () => life.instance.alarm?.());
+      const running = this.#instance();
+      await running.during(async () => running.instance.alarm?.());
     } catch {
-      // Its instance ended. What it was about to do is still to be done, unless somebody has set the alarm since.
+      // The instance ended before the alarm did its work. Run it again, unless a later call has set the
+      // alarm.
       if (!this.#isClosed && this.#alarmAtMs === null) this.#setAlarm(this.#clock.now() + ALARM_RETRY_MS);
     }
   }
 }
 
-/** What an instance has, and loses when it ends: its way to the storage, its timers and its callers. */
-class Life {
+/** An instance with its storage, timers and callers. It loses them when it ends. */
+class RunningInstance {
   instance: Instance = { calls: {} };
   readonly sql: NodeSql;
   readonly clock: Clock;
@@ -128,7 +131,7 @@ class Life {
     };
   }
 
-  /** Carries out a call, which fails at the latest when the instance ends. */
+  /** Carries out a call. The call fails when the instance ends. */
   during<T>(work: () => Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       if (this.#ended !== undefined) return reject(this.#ended);

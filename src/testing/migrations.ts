@@ -1,6 +1,6 @@
 /**
- * The text of migrations/*.sql, in their order. In a module, so that it is there wherever this is bundled into, and without a loader of its own: a
- * copy by hand, which test/testing/migrations.test.ts compares with the files.
+ * The text of migrations/*.sql, in order. It is a copy in a module, because bundles have no loader for SQL
+ * files. test/testing/migrations.test.ts compares it with the files.
  */
 export const migrations: readonly string[] = [
   `CREATE TABLE \`cells\` (
@@ -59,5 +59,6 @@ CREATE TABLE \`leases\` (
 	CONSTRAINT "leases_no_names" CHECK(state = 'GRANTED' OR payload IS NULL)
 ) STRICT, WITHOUT ROWID;
 --> statement-breakpoint
-CREATE INDEX \`leases_outstanding\` ON \`leases\` (\`created_at_ms\`,\`cell_id\`,\`created_position\`) WHERE state = 'GRANTED';`,
+CREATE INDEX \`leases_outstanding\` ON \`leases\` (\`created_at_ms\`,\`cell_id\`,\`created_position\`)` +
+    ` WHERE state = 'GRANTED';`,
 ];

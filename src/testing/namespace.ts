@@ -2,7 +2,7 @@ import type { Ports } from "../core/ports.ts";
 import type { TestClock } from "./clock.ts";
 import { MemoryObject, type Instance } from "./memory-object.ts";
 
-/** A Durable Object namespace in this process: objects by their names, each made when it is first asked for. */
+/** A Durable Object namespace in this process. It makes an object when its name is first used. */
 export class MemoryNamespace {
   readonly #clock: TestClock;
   readonly #log: Ports["log"];
@@ -15,13 +15,13 @@ export class MemoryNamespace {
     this.#start = start;
   }
 
-  /** A stub, whose every method is a call. */
+  /** A stub: every method of it calls the object. */
   getByName(name: string): object {
     const object = this.#object(name);
     return new Proxy(
       {},
       {
-        // What has a `then` would be taken for a promise.
+        // An object with a `then` would be treated as a promise.
         get: (_, method) =>
           typeof method === "string" && method !== "then"
             ? (message: unknown) => object.call(method, message)

@@ -2,7 +2,9 @@ import { DatabaseSync } from "node:sqlite";
 import type { Sql, SqlValue, Synchronous } from "../core/ports.ts";
 import type { WritePoint } from "../core/write-points.ts";
 
-/** The Sql port over node:sqlite, for one instance of an object. `revoke` takes the storage away from it, as the platform does. */
+/**
+ * The Sql port over node:sqlite, for one instance of an object. After `revoke`, the instance has no storage.
+ */
 export class NodeSql implements Sql {
   readonly database: DatabaseSync;
   #revoked = false;
@@ -33,7 +35,7 @@ export class NodeSql implements Sql {
     }
   }
 
-  /** What is in memory is as durable as it gets. */
+  /** A database in memory has nothing to flush. */
   async flush(): Promise<void> {
     this.#check();
   }
@@ -47,6 +49,6 @@ export class NodeSql implements Sql {
   }
 
   #check(): void {
-    if (this.#revoked) throw new Error("this instance was replaced");
+    if (this.#revoked) throw new Error("the instance has ended: it has no storage");
   }
 }

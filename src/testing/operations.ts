@@ -1,7 +1,10 @@
 import { isPathOf, pathParametersOf, rawParameters, rawPath } from "../http/address.ts";
 import { routeIds, routes, type RouteId } from "../http/contract.ts";
 
-/** What a call is for. `list`: a cell's leases; `records`: a cell's names, in pages or exported; `other`: everything that a cell does not do all day. */
+/**
+ * The kind of a call. `list` reads a cell's leases. `records` reads a cell's names, in pages, as digests or
+ * as an export. `other` is everything else, such as the calls of operators.
+ */
 export type Operation = (typeof operationNames)[number];
 
 export const operationNames = [
@@ -15,12 +18,12 @@ export const operationNames = [
   "other",
 ] as const;
 
-/** Which call it is, as far as its method and path tell. */
+/** What the method and path of a call tell about it. */
 export interface Addressed {
   operation: Operation;
   /** The cell in the path, if there is one. */
   cell: string | null;
-  /** The lease in the path, in lower case. Null where there is none, as in a begin whose id the coordinator makes. */
+  /** The lease in the path, in lower case. Null if there is none, such as for a begin without an id. */
   uuid: string | null;
 }
 

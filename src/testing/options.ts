@@ -7,24 +7,27 @@ import type { TestCoordinatorOptions } from "./types.ts";
 
 export interface Options {
   cells: readonly string[];
-  /** All of them, as the Worker gets them. */
+  /** All variables, in the form in which the Worker gets them. */
   variables: Readonly<Record<string, string>>;
   log: typeof logEvent;
 }
 
 const OPTIONS: ReadonlySet<string> = new Set(["cells", "shards", "variables"]);
 
-/** What may be given as a variable. The number of shards is an option, and the secret is made up. */
+/** The variables that may be given. The number of shards is an option, and the secret is generated. */
 const VARIABLES: ReadonlySet<string> = new Set([
   ...limitNames.map(limitVariable),
   "LEASEHOLD_REQUEST_LOG",
   "LEASEHOLD_SHARD_LOCATION_HINT",
 ]);
 
-/** Throws a sentence that says which option is wrong. */
+/** Throws a TypeError that names the wrong option. */
 export function optionsOf(given: TestCoordinatorOptions): Options {
   for (const name of Object.keys(given))
-    if (!OPTIONS.has(name)) throw new TypeError(`startTestCoordinator knows no option \`${name}\``);
+    if (!OPTIONS.has(name))
+      throw new TypeError(
+        `startTestCoordinator has no option \`${name}\`; it has cells, shards and variables`,
+      );
   const { cells = ["1", "2"], shards = 4, variables = {} } = given;
   checkCells(cells);
   if (!Number.isSafeInteger(shards) || shards < 1 || shards > MAX_SHARDS)
@@ -32,7 +35,7 @@ export function optionsOf(given: TestCoordinatorOptions): Options {
   for (const [name, value] of Object.entries(variables)) checkVariable(name, value);
   const all = { ...variables, LEASEHOLD_SHARDS: String(shards) };
   readConfig(all);
-  // What it has to say would drown what the test has to say, unless somebody asks for it.
+  // The coordinator is silent by default, because its log would hide the output of the test.
   const log = "LEASEHOLD_REQUEST_LOG" in variables ? logEvent : () => {};
   return { cells, variables: all, log };
 }
@@ -42,16 +45,16 @@ function checkCells(cells: readonly string[]): void {
   const wrong = cells.find((id) => typeof id !== "string" || !isCellId(id));
   if (wrong !== undefined)
     throw new TypeError(
-      `\`cells\` must be ids, as decimal strings above 0: ${JSON.stringify(wrong)} is none`,
+      `\`cells\` must be ids, which are decimal strings above 0; ${JSON.stringify(wrong)} is not`,
     );
   if (new Set(cells).size < cells.length) throw new TypeError("`cells` must not have the same id twice");
 }
 
 function checkVariable(name: string, value: unknown): void {
   if (name === "LEASEHOLD_SHARDS")
-    throw new TypeError("the number of shards is given as `shards`, not as a variable");
+    throw new TypeError("give the number of shards as `shards`, not as the variable LEASEHOLD_SHARDS");
   if (!VARIABLES.has(name))
-    throw new TypeError(`there is no variable ${name}, or it means nothing in a test`);
+    throw new TypeError(`\`variables\` must not have ${name}: it does not exist, or has no effect in tests`);
   if (typeof value !== "string")
-    throw new TypeError(`the variable ${name} must be a string, as in wrangler.toml`);
+    throw new TypeError(`\`variables.${name}\` must be a string, as in wrangler.toml`);
 }

@@ -1,42 +1,59 @@
 import type { Faults } from "./faults.ts";
 
 export interface TestCoordinatorOptions {
-  /** Ids of the cells that are registered and have a key from the start. By default "1" and "2". */
+  /** The ids of the cells that are registered and have a key from the start: "1" and "2" by default. */
   cells?: readonly string[];
-  /** How many shards share the names; by default 4. One that is fixed for the coordinator's whole life. */
+  /** The number of shards: 4 by default. It cannot change later. */
   shards?: number;
-  /** Variables as in wrangler.toml, such as `LEASEHOLD_BATCH_OPS` and the other limits. With `LEASEHOLD_REQUEST_LOG` it logs; else it is silent. */
+  /**
+   * Variables as in wrangler.toml, such as `LEASEHOLD_BATCH_OPS` and the other limits. The coordinator logs
+   * only with `LEASEHOLD_REQUEST_LOG`.
+   */
   variables?: Readonly<Record<string, string>>;
 }
 
-/** Keys for the whole life that the coordinator allows: 400 days, unless `LEASEHOLD_KEY_LIFETIME_S` says otherwise. */
+/**
+ * Keys with the longest lifetime that the coordinator allows: 400 days, unless `LEASEHOLD_KEY_LIFETIME_S`
+ * differs.
+ */
 export interface TestKeys {
-  /** The key of a cell that was given at the start. Throws for others: mint theirs over `POST /v1/admin/keys`. */
+  /**
+   * Returns the key of a cell that was given at the start. Throws for other cells: make their keys with `POST
+   * /v1/admin/keys`.
+   */
   cell(id: string): string;
   readonly operator: string;
   readonly router: string;
 }
 
-/** Takes what the global `fetch` takes, and only knows the way to one coordinator. */
+/** Has the parameters of the global `fetch`, but reaches only one coordinator. */
 export type TestFetch = (url: string | URL | Request, init?: RequestInit) => Promise<Response>;
 
-/** A whole coordinator in this process. */
+/** A complete coordinator in this process. */
 export interface TestCoordinator {
-  /** A made-up origin: only `fetch` reaches it, and it reaches nothing else. */
+  /** An invented origin. Only this coordinator's `fetch` reaches it. */
   readonly url: string;
-  /** Give it to whatever calls the coordinator. Needs no `this`. */
+  /** Give it to every client of the coordinator. It works without `this`. */
   readonly fetch: TestFetch;
   readonly keys: TestKeys;
   readonly faults: Faults;
   /**
-   * As if so much time had passed: leases grow older, alarms ring, the sweep asks about old holds, delays end. Comes back when all that is
-   * done. After a thousand alarms the rest of the time is skipped. The cron does not run by itself: see `cron`.
+   * Lets time pass: leases age, alarms run, the sweep inquires about old holds, and delays end. Resolves when
+   * all of that is done. After 1,000 timers it skips the rest of the time. It does not run the cron: call
+   * `cron`.
    */
   advance(ms: number): Promise<void>;
-  /** What a deployment does every minute: copies leases, cells and keys to D1, for the listing of stale leases, and forgets old outcomes. */
+  /**
+   * Runs the cron, which a deployment runs every minute. It copies leases, cells and keys to D1, and deletes
+   * old outcomes.
+   */
   cron(): Promise<void>;
-  /** Every object and the Worker lose their memory, and start again from what was stored. Calls that are under way fail or go on, as in a crash. */
+  /**
+   * Restarts every object and the Worker from what they stored. As in a crash, calls under way fail or go on.
+   */
   restart(): Promise<void>;
-  /** Ends it, and with it all timers; calls that are under way, and all later ones, reject. May be called twice. */
+  /**
+   * Stops the coordinator and its timers. Calls under way, and all later ones, reject. You may call it twice.
+   */
   close(): Promise<void>;
 }

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { beginAdjusting, type Begun } from "../../src/cell/begin.ts";
 import type { LeaseState } from "../../src/cell/remote-leases.ts";
 import type { Answer, Refused } from "../../src/client/answer.ts";
-import type { Batch, Conflict } from "../../src/client/wire.ts";
+import type { Batch, Conflict } from "../../src/client/api-types.ts";
 
 const claim = (value: string) =>
   ({
@@ -49,8 +49,8 @@ async function asked(given: Batch, ...answers: Answer<LeaseState>[]) {
   return { answer, batches, uuids, told };
 }
 
-describe("what stands in the way only because rows and claims differed before", () => {
-  test("a claim to replace that is absent is created instead, under the same UUID", async () => {
+describe("a conflict from earlier drift", () => {
+  test("an absent claim to replace is created instead, under the same UUID", async () => {
     const { answer, batches, uuids, told } = await asked(
       batch,
       refused(conflict("replaces", 0, "absent"), conflict("replaces", 2, "absent")),
@@ -65,7 +65,7 @@ describe("what stands in the way only because rows and claims differed before", 
     expect(told).toEqual([]);
   });
 
-  test("a claim to give up that is not this row's is left to whoever has it, and that is told", async () => {
+  test("a claim to destroy that is not this row's is kept, and reported", async () => {
     const { answer, batches, told } = await asked(
       batch,
       refused(conflict("destroys", 0, "not_owner"), conflict("destroys", 2, "mismatch")),
@@ -75,7 +75,7 @@ describe("what stands in the way only because rows and claims differed before", 
     expect(told).toEqual(["not_owner 0", "mismatch 2"]);
   });
 
-  test("when nothing is left no lease is needed", async () => {
+  test("if no ops are left, no lease is needed", async () => {
     const { answer, batches } = await asked(
       { destroys: [claim("x")], allow_missing: true },
       refused(conflict("destroys", 0, "not_owner")),
@@ -84,7 +84,7 @@ describe("what stands in the way only because rows and claims differed before", 
     expect(batches).toHaveLength(1);
   });
 
-  test("conflicts of the second try are told in the places of the first", async () => {
+  test("conflicts of the second attempt have the indexes of the first batch", async () => {
     const first = refused(
       conflict("replaces", 0, "absent"),
       conflict("replaces", 2, "absent"),

@@ -3,7 +3,7 @@ import { BulkError, LocalCommitUnknownError } from "../../src/cell/errors.ts";
 
 const done = { recordsDone: 2, chunksDone: 1 };
 
-test("a chunk that nobody knows the end of is not called unsaved", () => {
+test("a chunk with an unknown outcome is not reported as unsaved", () => {
   const lease = "00000000-0000-7000-8000-000000000001";
   expect(new BulkError(new LocalCommitUnknownError("connection lost", lease), done)).toMatchObject({
     code: "UNKNOWN_COMMIT",
@@ -12,7 +12,7 @@ test("a chunk that nobody knows the end of is not called unsaved", () => {
   });
 });
 
-test("what the application throws is no answer of the coordinator's", () => {
+test("an error of the application is no answer of the coordinator", () => {
   expect(new BulkError(new Error("no"), done)).toMatchObject({
     code: "BULK_FAILED",
     outcomeKnown: true,

@@ -24,7 +24,9 @@ const claimableUsers: Claimable = claimable(users, {
   attributes: { name: "USERNAMES" },
 });
 
-/** A table whose claimed `owner` refers to a user's name, and whose `userId`, which is not claimed, to a user's id. */
+/**
+ * A table whose claimed `owner` refers to a user's name, and whose unclaimed `userId` refers to a user's id.
+ */
 function withKeys({ owner, userId }: { owner?: Actions; userId?: Actions }): Claimable {
   const table = pg.pgTable("emails", {
     id: pg.serial().primaryKey(),
@@ -62,7 +64,7 @@ test.each([
   );
 });
 
-test("what is not claimable is the application's own affair", () => {
+test("tables that are not claimable are ignored", () => {
   expect(onPostgres.cascades([withKeys({ userId: { onDelete: "cascade" } })])).toEqual([]);
 });
 
@@ -82,7 +84,7 @@ test("a table can refer to itself, on MySQL too", () => {
   ]);
 });
 
-test("a cell refuses them, unless its program says that it does not rely on them", () => {
+test("a cell refuses cascades unless its options accept them", () => {
   const client = createClient({
     url: "http://x.test",
     key: "k",

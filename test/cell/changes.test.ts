@@ -3,7 +3,7 @@ import { pgTable, text } from "drizzle-orm/pg-core";
 import { describe, expect, test } from "vitest";
 import { claimable } from "../../src/cell/claimable.ts";
 import { Changes } from "../../src/cell/changes.ts";
-import type { Batch } from "../../src/client/wire.ts";
+import type { Batch } from "../../src/client/api-types.ts";
 
 const routes = pgTable("routes", {
   id: text("id").primaryKey(),
@@ -99,28 +99,28 @@ describe("what a transaction changes", () => {
     expect(story(batchOf(...changes))).toBe(is);
   });
 
-  test("a destroy says whose it is, and not whom it is about", () => {
+  test("a destroy names its source, but not its subject", () => {
     expect(batchOf([row("1", "a"), undefined])).toEqual({
       destroys: [{ bucket: { type: "ROUTES", value: "a" }, source: { type: "RAILS_TABLE_ROUTES", id: "1" } }],
       allow_missing: true,
     });
   });
 
-  test("two rows cannot want one name, in any spelling, and no value can be taken that is no name", () => {
+  test("two rows with the same name, and values that are not names, are refused", () => {
     expect(() => batchOf([undefined, row("1", "Ada")], [undefined, row("2", "ADA")])).toThrow(
       "`path` of routes 2 is the same name as path of routes 1",
     );
     expect(() => batchOf([undefined, row("1", "a//b")])).toThrow("`path` of routes 1 cannot be claimed");
-    expect(() => batchOf([row("1", "a"), row("2", "a")])).toThrow("the id of a claimed row is for good");
+    expect(() => batchOf([row("1", "a"), row("2", "a")])).toThrow("a claimed row keeps its id");
   });
 
-  test("what a transaction leaves alone is not looked at: it may never have been a name, or be two", () => {
+  test("unchanged values are not checked, even if they are not names", () => {
     expect(story(batchOf([row("1", "a//b"), row("1", "a//b")]))).toBe("");
     expect(story(batchOf([row("1", "Ada"), row("1", "Ada")], [row("2", "ADA"), row("2", "ADA")]))).toBe("");
     expect(story(batchOf([row("1", "a//b"), row("1", "c")]))).toBe("+c@1");
   });
 
-  test("a switch is asked once, and both sides of a change are seen with it", () => {
+  test("`enabled` is read once for both sides of a change", () => {
     let asked = 0;
     const flapping = claimable(routes, {
       source: "RAILS_TABLE_ROUTES",
@@ -134,7 +134,7 @@ describe("what a transaction changes", () => {
     expect(asked).toBe(1);
   });
 
-  test("a name can be given up, but not taken, without a subject", () => {
+  test("without a subject, a claim can be destroyed but not created", () => {
     const owned = claimable(routes, {
       source: "RAILS_TABLE_ROUTES",
       subject: { type: "GROUP", id: () => null as unknown as string },
@@ -147,7 +147,7 @@ describe("what a transaction changes", () => {
     expect(() => changes.batch()).toThrow("`subject.id` of routes 2 is empty");
   });
 
-  test("what counts is what is read in the end", async () => {
+  test("the rows that are read at the end count", async () => {
     const changes = new Changes();
     changes.add(table, row("1", "a"), undefined);
     changes.add(table, undefined, row("2", "b"));
@@ -161,7 +161,7 @@ describe("what a transaction changes", () => {
     expect(story(changes.batch()?.batch)).toBe("+e@3 -c@3");
   });
 
-  test("in any sequence of changes every op is about another name, and what was and what is differ by just the batch", () => {
+  test("after any sequence of changes, the batch has each name once, and is exactly the difference", () => {
     const names = ["a", "A", "b", "c", null];
     const step = fc.record({
       id: fc.constantFrom("1", "2", "3"),

@@ -25,7 +25,7 @@ describe("claims of a row", () => {
     },
   });
 
-  test("one for each column that is not empty and applies", () => {
+  test("one for each column that is not null and applies", () => {
     const its = { subject: { type: "USER", id: "7" }, source: { type: "RAILS_TABLE_USERS", id: "7" } };
     expect(table.claimsOf(row)).toEqual([
       { bucket: { type: "USER_IDS", value: "7" }, attribute: "id", ...its },
@@ -37,7 +37,7 @@ describe("claims of a row", () => {
     );
   });
 
-  test("a switch is asked each time, and a subject may be computed", () => {
+  test("`enabled` is read each time, and a subject may be computed", () => {
     let isOn = false;
     const switched = claimable(users, {
       source: "RAILS_TABLE_USERS",
@@ -49,7 +49,7 @@ describe("claims of a row", () => {
     expect(switched.claimsOf(row)).toMatchObject([{ subject: { type: "GROUP", id: "age-36" } }]);
   });
 
-  test("a row that was read without its id, or without a claimed column, is a mistake that is named", () => {
+  test("a row that was read without its id or a claimed column is an error", () => {
     expect(() => table.claimsOf({ username: "ada", confirmed: true })).toThrow(
       "`id` of a row of users is missing",
     );
@@ -58,7 +58,7 @@ describe("claims of a row", () => {
     expect(table.checkWhole(row)).toBeUndefined();
   });
 
-  test("a subject that is empty is none: enough to give a name up", () => {
+  test("a null subject is undefined, which is enough to destroy a claim", () => {
     const owned = claimable(users, {
       source: "RAILS_TABLE_USERS",
       subject: { type: "USER", id: "age" },
@@ -71,12 +71,12 @@ describe("claims of a row", () => {
 });
 
 describe("a declaration", () => {
-  test("knows no columns that are not there, none that hold no text or number, and no other types", () => {
+  test("refuses missing columns, columns of other types, and unknown bucket types", () => {
     const declare = (): unknown[] => [
       // @ts-expect-error -- not a column
       claimable(users, { source: "RAILS_TABLE_USERS", subject, attributes: { nickname: "USERNAMES" } }),
     ];
-    expect(declare).toThrow("names nickname, which is no column of users");
+    expect(declare).toThrow("names nickname, which is not a column of users");
     // @ts-expect-error -- a time is no name
     claimable(users, { source: "RAILS_TABLE_USERS", subject, attributes: { createdAt: "USERNAMES" } });
     // @ts-expect-error -- nor is a switch
@@ -93,9 +93,9 @@ describe("a declaration", () => {
     });
   });
 
-  test("must name a column, an id that is one, and a source of its own", () => {
+  test("needs a column, an existing id, and a source of its own", () => {
     expect(() => claimable(users, { source: "RAILS_TABLE_USERS", subject, attributes: {} })).toThrow(
-      "must name a column",
+      "must name at least one column",
     );
     expect(() =>
       claimable(users, {
@@ -116,7 +116,9 @@ describe("a declaration", () => {
       subject,
       attributes: { name: "USERNAMES" },
     });
-    expect(() => new ClaimableTables([declared, same])).toThrow("RAILS_TABLE_USERS twice: users and people");
+    expect(() => new ClaimableTables([declared, same])).toThrow(
+      "RAILS_TABLE_USERS twice, for users and people",
+    );
     expect(() => new ClaimableTables([declared]).of(other)).toThrow("people is not among the cell's tables");
   });
 });

@@ -3,7 +3,7 @@ import { DeferredLeases, noDeferred, type DeferredPorts } from "../../src/cell/d
 import type { Deferred } from "../../src/cell/local.ts";
 import type { LeaseState } from "../../src/cell/remote-leases.ts";
 import { unknown, type Answer, type Refused } from "../../src/client/answer.ts";
-import type { Batch, Conflict } from "../../src/client/wire.ts";
+import type { Batch, Conflict } from "../../src/client/api-types.ts";
 import { refusal } from "./memory-leases.ts";
 
 const batch: Batch = {
@@ -84,14 +84,14 @@ async function run(rows: Rows, { begins = [], commit = committed }: Answers = {}
   };
 }
 
-test("begins, commits, and forgets", async () => {
+test("begins, commits, and removes the row", async () => {
   const counters = { ...noDeferred(), done: 1 };
   expect(await run(new Rows("0"))).toEqual({ asked: ["0: abc"], counters, told: [], rows: [] });
   // A process died between its commit and the removal of the row.
   expect(await run(new Rows("0"), { begins: [committed] })).toMatchObject({ counters, rows: [] });
 });
 
-test("goes through all of them, page by page", async () => {
+test("runs all leases, page by page", async () => {
   const uuids = Array.from({ length: 250 }, (_, index) => `0-${1_000 + index}`);
   const { asked, counters, rows } = await run(new Rows(...uuids));
   expect(asked).toEqual(uuids.map((uuid) => `${uuid}: abc`));
@@ -99,7 +99,7 @@ test("goes through all of them, page by page", async () => {
   expect(rows).toEqual([]);
 });
 
-test("leaves to others what is theirs by now, and goes on with the rest under another UUID", async () => {
+test("drops names that others hold by now, and begins the rest under another UUID", async () => {
   const { asked, counters, rows } = await run(new Rows("0"), {
     begins: [refused(conflict(0, "not_owner"), conflict(2, "mismatch"))],
   });
@@ -125,7 +125,7 @@ test.each<{ what: string; closed: Answer<LeaseState> }>([
   });
 });
 
-test("what changes again and again is left, told, and not met twice in one run", async () => {
+test("a lease whose conflicts keep changing is left, reported, and tried once in a run", async () => {
   const closed = { ...refused(), reason: "LEASE_ROLLED_BACK" };
   expect(await run(new Rows("0"), { begins: [closed, closed, closed] })).toEqual({
     asked: ["0: abc", "another: abc", "another: abc"],
@@ -135,7 +135,7 @@ test("what changes again and again is left, told, and not met twice in one run",
   });
 });
 
-describe("of two runs of one lease", () => {
+describe("two concurrent runs of one lease", () => {
   test.each<{ what: string; begun: Answer<LeaseState> }>([
     { what: "a UUID that was decided otherwise", begun: { ...refused(), reason: "LEASE_ROLLED_BACK" } },
     { what: "names that are others' by now", begun: refused(conflict(0, "not_owner")) },
@@ -155,7 +155,7 @@ describe("of two runs of one lease", () => {
   });
 });
 
-describe("a begin is left as it is", () => {
+describe("leaves a begin alone", () => {
   test.each<{ what: string; begun: Answer<LeaseState>; as: "left" | "refused" }>([
     { what: "of names that are leased", begun: refused(conflict(0, "leased")), as: "left" },
     {
@@ -193,7 +193,7 @@ describe("a begin is left as it is", () => {
   });
 });
 
-test("a commit without an answer is left, and the next run's begin is a replay", async () => {
+test("a commit without an answer is left, and the next run repeats the begin", async () => {
   const rows = new Rows("0");
   expect(await run(rows, { commit: unknown("no answer") })).toMatchObject({
     counters: { ...noDeferred(), left: 1 },

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { Begun } from "../../src/cell/begin.ts";
 import { LocalCommitUnknownError, NotSavedError } from "../../src/cell/errors.ts";
 import { LeasedTransaction, type LeaseEvent } from "../../src/cell/leased-transaction.ts";
-import type { LocalTransactions, Ran } from "../../src/cell/local.ts";
+import type { LocalTransactions, TransactionResult } from "../../src/cell/local.ts";
 import type { LeaseState } from "../../src/cell/remote-leases.ts";
 import { unknown, type Answer } from "../../src/client/answer.ts";
 import { LeaseholdError, UnavailableError } from "../../src/client/errors.ts";
@@ -39,7 +39,7 @@ async function go(calls: Calls = {}, local: Local = {}, body: () => object | und
       list: (page) => memory.list(page),
       has: (uuids) => memory.has(uuids),
       removeFences: (olderThanMs) => memory.removeFences(olderThanMs),
-      run: async <T>(work: (tx: object) => Promise<T>): Promise<Ran<T>> => {
+      run: async <T>(work: (tx: object) => Promise<T>): Promise<TransactionResult<T>> => {
         try {
           return { kind: "committed", value: await work({}) };
         } catch (error) {
@@ -79,7 +79,7 @@ const fails = (): never => {
 };
 
 describe("after COMMIT the caller's transaction is a success", () => {
-  test("[L4] the row is looked for before the commit is sent, and removed after it", async () => {
+  test("[L4] the row is read before the commit, and removed after it", async () => {
     expect(await go()).toEqual({
       ended: "the value",
       story: "begin look commit remove",
@@ -89,7 +89,7 @@ describe("after COMMIT the caller's transaction is a success", () => {
     });
   });
 
-  test("a lease that turns out not to be needed leaves nothing behind", async () => {
+  test("a lease that is not needed leaves no row", async () => {
     expect(await go({ begin: { kind: "not_needed" } })).toEqual({
       ended: "the value",
       story: "begin unsave",
@@ -158,7 +158,7 @@ describe("a transaction that failed", () => {
     expect([story, isSaved]).toEqual(["begin rollback", false]);
   });
 
-  test("[L2] [C7] also when the begin was not answered, or refused after a try without an answer", async () => {
+  test("[L2] [C7] also if the begin had no answer, or one attempt of it had none", async () => {
     const unanswered = await go({ begin: silence });
     expect(unanswered.ended).toBeInstanceOf(UnavailableError);
     expect(unanswered.ended).toMatchObject({ leaseUuid: UUID });
@@ -166,7 +166,7 @@ describe("a transaction that failed", () => {
     expect((await go({ begin: { ...no, outcomeKnown: false } })).story).toBe("begin rollback");
   });
 
-  test("[L2] but not when the begin was certainly refused, or never made", async () => {
+  test("[L2] but not if the begin was certainly refused, or never sent", async () => {
     const refused = await go({ begin: no });
     expect(refused.ended).toBeInstanceOf(LeaseholdError);
     expect(refused.story).toBe("begin");
@@ -175,27 +175,27 @@ describe("a transaction that failed", () => {
     expect(await go({}, {}, () => undefined)).toMatchObject({ ended: "the value", story: "" });
   });
 
-  test("tells when its rollback is left to reconciliation", async () => {
+  test("reports that its rollback is left to reconciliation", async () => {
     expect(await go({ rollback: silence }, { insertLease: async () => fails() })).toMatchObject({
       kinds: ["rollback_left"],
     });
   });
 
-  test("a lease that was closed before it could be used is no grant", async () => {
+  test("a lease that was already decided at the begin fails the transaction", async () => {
     expect(await go({ begin: { kind: "ok", value: "COMMITTED" } })).toMatchObject({
-      ended: new Error("the lease was COMMITTED before it was used"),
+      ended: new Error("the lease was already COMMITTED when it was begun: run the transaction again"),
       isSaved: false,
     });
   });
 });
 
-describe("a transaction whose end is not what it seems", () => {
+describe("a transaction with an uncertain outcome", () => {
   const lost: Local["run"] = async (work) => {
     await work({});
     return { kind: "unknown", error: new Error("connection lost") };
   };
 
-  test("[L3] nothing is decided while its outcome is not known", async () => {
+  test("[L3] no decision is made while the outcome is unknown", async () => {
     const { ended, story } = await go({}, { run: lost });
     expect(ended).toBeInstanceOf(LocalCommitUnknownError);
     expect(ended).toMatchObject({ leaseUuid: UUID, outcomeKnown: false });
@@ -206,13 +206,13 @@ describe("a transaction whose end is not what it seems", () => {
 
   const unsaved: Local = { insertLease: async () => {} };
 
-  test("[L4] [L5] not saved: a fence says so for good, and then the lease is rolled back", async () => {
+  test("[L4] [L5] not saved: the lease is fenced, then rolled back", async () => {
     const { ended, story } = await go({}, unsaved);
     expect(ended).toBeInstanceOf(NotSavedError);
     expect(story).toBe("begin look fence rollback");
   });
 
-  test("saved, and committed by a reconciliation already: the rollback finds out", async () => {
+  test("saved and committed by a reconciliation: the call succeeds", async () => {
     const { ended, story } = await go(
       {
         rollback: refusal({
@@ -227,7 +227,7 @@ describe("a transaction whose end is not what it seems", () => {
     expect([ended, story]).toEqual(["the value", "begin look fence rollback"]);
   });
 
-  test("not seen, but there when it comes to the fence: left to reconciliation", async () => {
+  test("not found at first, but found by the fence: left to reconciliation", async () => {
     const local: Local = { ...unsaved, fence: async () => "saved" };
     expect(await go({}, local)).toMatchObject({
       ended: "the value",

@@ -52,7 +52,8 @@ async function onPostgres(start: () => Promise<TestedDatabase>): Promise<LocalWo
     },
     age: async (uuid, ms) => {
       await orm.execute(
-        sql`UPDATE leasehold_outstanding_leases SET created_at = created_at - make_interval(secs => ${ms / 1_000}) WHERE uuid = ${uuid}`,
+        sql`UPDATE leasehold_outstanding_leases
+            SET created_at = created_at - make_interval(secs => ${ms / 1_000}) WHERE uuid = ${uuid}`,
       );
     },
     queued: async () =>

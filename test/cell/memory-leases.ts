@@ -1,11 +1,10 @@
+import type { LocalLease, LocalLeases } from "../../src/cell/reconcile.ts";
 import type {
-  LocalLease,
-  LocalLeases,
+  LeaseState,
   RemoteLeasePage,
   RemoteLeases,
   RemotePageRequest,
-} from "../../src/cell/reconcile.ts";
-import type { LeaseState } from "../../src/cell/remote-leases.ts";
+} from "../../src/cell/remote-leases.ts";
 import type { Answer, Refused } from "../../src/client/answer.ts";
 
 interface MemoryRow {
@@ -81,12 +80,18 @@ interface MemoryLease {
 
 type RemoteCall = "list" | "get" | "commit" | "rollback";
 
-/** The in-memory twin of the coordinator, as far as one cell's leases go: the first decision wins, and again is the same success. */
+/**
+ * One cell's leases in memory, like at the coordinator: the first decision is final, and repeating it
+ * succeeds.
+ */
 export class MemoryRemote implements RemoteLeases {
   readonly leases = new Map<string, MemoryLease>();
   readonly calls: { call: RemoteCall; uuid: string }[] = [];
   readonly pages: RemotePageRequest[] = [];
-  /** Runs before a call takes effect: throws to fail it, or does what somebody else does meanwhile. May answer in its place. */
+  /**
+   * Runs before a call takes effect. It may throw to fail the call, act as somebody else, or answer in its
+   * place.
+   */
   before: (call: RemoteCall, uuid: string) => Answer<LeaseState> | void = () => {};
   readonly #now: () => number;
 

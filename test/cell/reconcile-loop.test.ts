@@ -18,7 +18,7 @@ const result: ReconcileResult = {
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-test("runs at once and about every minute; the first run and one an hour is full", async () => {
+test("runs at once and about every minute, with the first run and one an hour full", async () => {
   const runs: Partial<ReconcileOptions>[] = [];
   const loop = new ReconcileLoop(async (options) => (runs.push(options), result), { staleMs: 300_000 });
   await vi.advanceTimersByTimeAsync(3 * 3_600_000);
@@ -30,7 +30,7 @@ test("runs at once and about every minute; the first run and one an hour is full
   expect(runs.filter(({ full }) => full).length).toBeLessThanOrEqual(4);
 });
 
-test("goes on after a run that failed, tells of it, and makes a full run that was aborted again", async () => {
+test("continues after a failed run, reports it, and repeats an aborted full run", async () => {
   const told: unknown[] = [];
   const runs: boolean[] = [];
   const loop = new ReconcileLoop(
@@ -53,7 +53,7 @@ test("goes on after a run that failed, tells of it, and makes a full run that wa
   expect(told[2]).toBeUndefined();
 });
 
-test("stops after the run that is under way, and wakes for that", async () => {
+test("stops after the current run, or at once while it waits", async () => {
   let end: () => void = () => {};
   const loop = new ReconcileLoop(() => new Promise((resolve) => (end = () => resolve(result))));
   await vi.advanceTimersByTimeAsync(1);

@@ -310,7 +310,7 @@ describe("failures", () => {
     expect(local.rows.size).toBe(0);
   });
 
-  it("aborts when a page fails midway: what came before stays settled, and no row is judged by half a listing", async () => {
+  it("aborts when a page fails: earlier leases stay decided, and no local row is checked", async () => {
     for (const uuid of ["a", "b", "c"]) lease(uuid, { here: 90, there: 90 });
     lease("z", { here: 90, there: 90, state: "COMMITTED" });
     remote.before = (call, pageToken) => {
@@ -319,7 +319,7 @@ describe("failures", () => {
     const aborted = await run({ full: true, pageSize: 2 }).catch((error: unknown) => error);
     expect(aborted).toBeInstanceOf(ReconcileAborted);
     expect(aborted).toMatchObject({
-      message: "the reconciliation was aborted: 503",
+      message: "reconciliation was aborted: 503",
       result: { counters: { processed: 2, committed: 2, orphaned: 0 } },
     });
     expect(callsOf("c")).toEqual([]);
@@ -339,10 +339,12 @@ describe("failures", () => {
   it("aborts when a list repeats itself", async () => {
     lease("d", { there: 1 });
     remote.list = async () => ({ leases: [], nextPageToken: "again" });
-    await expect(run()).rejects.toThrow("the listing of leases repeats itself");
+    await expect(run()).rejects.toThrow("the coordinator answered the same page of leases twice");
     remote.list = async () => ({ leases: [], nextPageToken: "" });
     local.list = async () => [{ uuid: "x", ageMs: 0 }];
-    await expect(run({ full: true })).rejects.toThrow("the list of local rows repeats itself");
+    await expect(run({ full: true })).rejects.toThrow(
+      "the database answered the same page of local rows twice",
+    );
   });
 
   it.each([{ pageSize: 0 }, { concurrency: 0 }, { staleMs: -1 }, { commitGraceMs: 0.5 }])(
@@ -385,7 +387,7 @@ describe("several at once, and again", () => {
       expect(state).toBe(uuid.startsWith("lost") ? "ROLLED_BACK" : "COMMITTED");
   });
 
-  it("is content when the lease's own process commits between the listing and the look at the local table", async () => {
+  it("accepts that the lease's own process commits after the listing", async () => {
     lease("x", { there: 15 });
     local.before = (call) => {
       const found = remote.leases.get("x");

@@ -23,7 +23,7 @@ function leases(
 }
 
 describe("a call", () => {
-  it("answers the state of the lease", async () => {
+  it("returns the state of the lease", async () => {
     const batch = { destroys: [{ bucket: { type: "ROUTES", value: "a/b" } }] } as const;
     const { leases: remote, sent } = leases([granted, committed, rolledBack, committed]);
     expect(await remote.begin(UUID, batch)).toEqual({ kind: "ok", value: "GRANTED" });
@@ -39,7 +39,7 @@ describe("a call", () => {
     ]);
   });
 
-  it("answers a refusal, and why", async () => {
+  it("returns a refusal with its details", async () => {
     const conflicts = [
       {
         list: "creates",
@@ -66,7 +66,7 @@ describe("a call", () => {
     });
   });
 
-  it("says when a refusal is not the last word: an earlier try was not answered", async () => {
+  it("reports an unknown outcome for a refusal after an unanswered attempt", async () => {
     const { leases: remote } = leases([unavailable, problem(409, "ABORTED")]);
     expect(await remote.begin(UUID, {})).toMatchObject({
       kind: "refused",
@@ -78,8 +78,8 @@ describe("a call", () => {
   it.each([
     { what: "no connection", reply: new TypeError("fetch failed") },
     { what: "a fault", reply: unavailable },
-    { what: "an unheard-of state", reply: { status: 200, json: { lease: leaseOf("MAYBE") } } },
-  ])("takes $what for neither a yes nor a no", async ({ reply }) => {
+    { what: "an unknown state", reply: { status: 200, json: { lease: leaseOf("MAYBE") } } },
+  ])("reports an unknown outcome for $what", async ({ reply }) => {
     const { leases: remote } = leases([reply], { retries: 0 });
     for (const call of [
       remote.begin(UUID, {}),
@@ -91,7 +91,7 @@ describe("a call", () => {
     }
   });
 
-  it("ends when it is told to", async () => {
+  it("ends when its signal aborts", async () => {
     const { leases: remote, sent } = leases([granted]);
     const signal = AbortSignal.abort(new Error("died"));
     for (const call of [
@@ -103,6 +103,25 @@ describe("a call", () => {
     }
     expect(sent).toEqual([]);
   });
+});
+
+it("answers an id that cannot be a part of a URL with a refusal, and sends nothing", async () => {
+  const { leases: remote, sent } = leases([granted]);
+  for (const call of [remote.begin("..", {}), remote.commit(""), remote.rollback("."), remote.get("..")])
+    expect(await call).toMatchObject({
+      kind: "refused",
+      status: 0,
+      code: "INVALID_ARGUMENT",
+      field: "uuid",
+      outcomeKnown: true,
+    });
+  expect(sent).toEqual([]);
+});
+
+it("keeps the first cause of an unknown outcome", async () => {
+  const cause = new TypeError("fetch failed");
+  const { leases: remote } = leases([cause], { retries: 0 });
+  expect(await remote.commit(UUID)).toMatchObject({ kind: "unknown", cause });
 });
 
 describe("list", () => {

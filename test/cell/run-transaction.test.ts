@@ -43,7 +43,7 @@ test.each(["resolves", "rejects"])(
         requireOpen(tx);
         await blocked;
         steps.push("body");
-        expect(() => requireOpen(tx)).toThrow("is over");
+        expect(() => requireOpen(tx)).toThrow("has ended");
         if (how === "rejects") throw new Error("of the body");
         return 1;
       },
@@ -63,7 +63,7 @@ test.each(["resolves", "rejects"])(
   },
 );
 
-test("a transaction whose BEGIN fails has run nothing", async () => {
+test("a transaction whose BEGIN fails does not run its body", async () => {
   const body = async (): Promise<never> => expect.fail("was called");
   expect(await runTransaction({ transaction: async () => Promise.reject(lost), body, isAbort })).toEqual({
     kind: "rolled_back",
@@ -71,7 +71,7 @@ test("a transaction whose BEGIN fails has run nothing", async () => {
   });
 });
 
-test("the body's error is told, and not that of the rollback after it", async () => {
+test("the error of the body is answered, not that of the rollback", async () => {
   const transaction = async <T>(body: (tx: object) => Promise<T>): Promise<T> => {
     await body({}).catch(() => {});
     throw lost;

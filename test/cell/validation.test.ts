@@ -9,7 +9,7 @@ import {
   NotFoundError,
   TimeoutError,
 } from "../../src/client/errors.ts";
-import type { Conflict } from "../../src/client/wire.ts";
+import type { Conflict } from "../../src/client/api-types.ts";
 
 const origin = (attribute: string) => ({ table: "users", attribute, id: "7" });
 const origins = {
@@ -29,7 +29,7 @@ const told = (error: LeaseholdError): string[] => {
   return toValidationErrors(error).map(({ field, problem }) => `${field}: ${problem}`);
 };
 
-test("every conflict is told for its own field", () => {
+test("each conflict becomes an error of its field", () => {
   const conflicts = [
     conflict("creates", 1, "taken"),
     conflict("creates", 0, "leased"),
@@ -52,7 +52,7 @@ test("every conflict is told for its own field", () => {
   ).toEqual([]);
 });
 
-test("what is wrong with a value is told for its field, by whomever it was found", () => {
+test("an invalid value is an error of its field, wherever it was found", () => {
   expect(
     told(new InvalidArgumentError("", { code: "INVALID_ARGUMENT", field: "creates[1].bucket.value" })),
   ).toEqual(["email: invalid"]);
@@ -66,13 +66,13 @@ test("what is wrong with a value is told for its field, by whomever it was found
   ).toEqual([]);
 });
 
-test("what passes by itself is told for each field that was to be taken", () => {
+test("a temporary error concerns each field to be claimed", () => {
   expect(
     told(new TimeoutError("", { code: "DEADLINE_EXCEEDED", retryable: true, outcomeKnown: false })),
   ).toEqual(["username: try_again", "email: try_again", "path: try_again"]);
 });
 
-test("a chunk's error is told as its cause is", () => {
+test("the error of a chunk is converted like its cause", () => {
   const cause = new AlreadyClaimedError("", {
     code: "ALREADY_EXISTS",
     conflicts: [conflict("creates", 1, "taken")],
@@ -83,7 +83,7 @@ test("a chunk's error is told as its cause is", () => {
   ]);
 });
 
-test("what is about no field is about none", () => {
+test("an error without a field has no field errors", () => {
   expect(told(new NotFoundError("", { code: "NOT_FOUND" }))).toEqual([]);
   expect(toValidationErrors(new RangeError("a bug"))).toEqual([]);
   expect(toValidationErrors(new AlreadyClaimedError("", { code: "ALREADY_EXISTS" }))).toEqual([]);

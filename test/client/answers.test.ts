@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { operations } from "../../src/client/wire.ts";
+import { operations } from "../../src/client/api-types.ts";
 import { checkShape } from "../../src/client/shape.ts";
 import { errorOf, fakeClient, granted, leaseOf, problem, UUID } from "./fake.ts";
 
-describe("is no answer:", () => {
+describe("the outcome is unknown after", () => {
   it.each([
     {
       what: "a proxy's 404",
@@ -26,7 +26,7 @@ describe("is no answer:", () => {
     { what: "another document", reply: { status: 200, json: { ok: true } } },
     { what: "null", reply: { status: 200, json: null } },
     { what: "a lease that is text", reply: { status: 200, json: { lease: "GRANTED" } } },
-    { what: "an unheard-of state", reply: { status: 200, json: { lease: leaseOf("MAYBE") } } },
+    { what: "an unknown state", reply: { status: 200, json: { lease: leaseOf("MAYBE") } } },
   ])("$what", async ({ reply }) => {
     const { client, sent } = fakeClient([reply], { retries: 1 });
     expect(await errorOf(client.leases.commit(UUID))).toMatchObject({
@@ -46,7 +46,7 @@ describe("is no answer:", () => {
   });
 });
 
-it("minds no fields that it does not know", async () => {
+it("ignores unknown fields", async () => {
   const lease = {
     ...leaseOf("GRANTED"),
     colour: "red",
@@ -56,7 +56,7 @@ it("minds no fields that it does not know", async () => {
   expect(await client.leases.get(UUID)).toEqual(lease);
 });
 
-it("passes on all that a refusal says, and no conflict that is none", async () => {
+it("passes on every field of a refusal, without malformed conflicts", async () => {
   const conflict = {
     list: "creates",
     index: 1,
@@ -93,20 +93,20 @@ it("passes on all that a refusal says, and no conflict that is none", async () =
 });
 
 it.each(["-5", "Thu, 01 Jan 1970 00:00:00 GMT"])(
-  "says of a Retry-After that has passed that it need not wait: %s",
+  "does not wait for a Retry-After in the past: %s",
   async (given) => {
     const { client } = fakeClient([problem(409, "ABORTED", {}, { "retry-after": given })]);
     expect((await errorOf(client.leases.begin({}))).retryAfterMs).toBe(0);
   },
 );
 
-it("finds the request id in the headers too, and of faults", async () => {
+it("finds the request id in the headers too, also of a fault", async () => {
   const headers = { "content-type": "text/html", "x-request-id": "request-2" };
   const { client } = fakeClient([{ status: 502, text: "", headers }], { retries: 0 });
   expect(await errorOf(client.leases.get(UUID))).toMatchObject({ status: 502, requestId: "request-2" });
 });
 
-it("says what broke, with its cause", async () => {
+it("names what broke, with its cause", async () => {
   const broken = new TypeError("fetch failed", { cause: new Error("connect ECONNREFUSED") });
   const { client } = fakeClient([broken], { retries: 0 });
   const error = await errorOf(client.leases.get(UUID));
@@ -127,13 +127,13 @@ describe("a shape", () => {
     expect(() => checkShape(json, shape)).toThrow(new TypeError(message));
   });
 
-  it("of anything takes anything", () => {
+  it("of the kind any accepts everything", () => {
     for (const json of [undefined, null, 1, {}])
       expect(() => checkShape({ a: json }, { a: "any" })).not.toThrow();
   });
 
-  it("is there for every operation", () => {
-    // The lines of an export are of several kinds.
+  it("exists for every operation", () => {
+    // The shape of an export is "any", because its lines are of several kinds.
     const { exportRecords: _, ...others } = operations;
     for (const { shape } of Object.values(others)) expect(() => checkShape({}, shape)).toThrow(TypeError);
     expect(() => checkShape(granted.json, operations.beginLease.shape)).not.toThrow();

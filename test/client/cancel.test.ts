@@ -2,7 +2,7 @@ import { describe, expect, it, vi } from "vitest";
 import { CancelledError } from "../../src/client/index.ts";
 import { errorOf, fakeClient, granted, hangs, unavailable, UUID, type Answering } from "./fake.ts";
 
-/** Counts who listens. */
+/** Counts the listeners of a signal. */
 class CountedSignal {
   readonly controller = new AbortController();
   readonly signal = this.controller.signal;
@@ -23,11 +23,11 @@ class CountedSignal {
 const why = new Error("the user left");
 const turn = (): Promise<void> => new Promise((resume) => setTimeout(resume, 5));
 
-/** Whose signal it is: the client's, or the call's. */
+/** The signal belongs to the client, or to the call. */
 describe.each(["client", "call"] as const)("the signal of the %s", (owner) => {
-  function start(replies: readonly Answering[], counted: CountedSignal, pauseMs = 1) {
+  function start(replies: readonly Answering[], counted: CountedSignal, backoffMs = 1) {
     const { client, sent } = fakeClient(replies, {
-      pauseMs,
+      backoffMs,
       ...(owner === "client" ? { signal: counted.signal } : {}),
     });
     const begin = () =>
@@ -46,7 +46,7 @@ describe.each(["client", "call"] as const)("the signal of the %s", (owner) => {
     expect(counted.listeners).toBe(0);
   });
 
-  it("ends a try that is under way", async () => {
+  it("ends an attempt that is under way", async () => {
     const counted = new CountedSignal();
     const { begin, sent } = start([hangs], counted);
     const ended = errorOf(begin());
@@ -59,7 +59,7 @@ describe.each(["client", "call"] as const)("the signal of the %s", (owner) => {
     expect(counted.listeners).toBe(0);
   });
 
-  it("ends a try that was cancelled just before", async () => {
+  it("ends an attempt that was cancelled just before", async () => {
     const controller = new AbortController();
     const hooks = { onRequest: () => controller.abort(why) };
     const { client, sent } = fakeClient([hangs], {
@@ -73,7 +73,7 @@ describe.each(["client", "call"] as const)("the signal of the %s", (owner) => {
     expect(sent).toEqual([]);
   });
 
-  it("ends a pause between two tries", async () => {
+  it("ends the backoff between two attempts", async () => {
     const counted = new CountedSignal();
     const random = vi.spyOn(Math, "random").mockReturnValue(1);
     const { begin, sent } = start([unavailable, granted], counted, 5_000);
@@ -87,7 +87,7 @@ describe.each(["client", "call"] as const)("the signal of the %s", (owner) => {
     expect(counted.listeners).toBe(0);
   });
 
-  it("is left alone after calls that ended by themselves, with all their tries", async () => {
+  it("keeps no listener after a call has ended", async () => {
     const counted = new CountedSignal();
     const { begin } = start([unavailable, granted, unavailable], counted);
     await begin();
@@ -96,7 +96,7 @@ describe.each(["client", "call"] as const)("the signal of the %s", (owner) => {
   });
 });
 
-it("says that nothing can have happened when only limits were met before it was cancelled", async () => {
+it("reports a known outcome when all attempts before the cancellation met a limit", async () => {
   const controller = new AbortController();
   const reply = {
     status: 429,
@@ -110,7 +110,7 @@ it("says that nothing can have happened when only limits were met before it was 
   expect(await ended).toMatchObject({ code: "CANCELLED", outcomeKnown: true });
 });
 
-it("ends a call that waits for its key, and sends nothing when the key comes after all", async () => {
+it("ends a call that waits for its key, and sends nothing when the key comes later", async () => {
   const controller = new AbortController();
   const { promise, resolve } = Promise.withResolvers<string>();
   const { client, sent } = fakeClient([granted], { key: () => promise });

@@ -15,7 +15,7 @@ import { busy, problem, recordOf, responseOf, unavailable, type Reply } from "./
 
 type Line = Record<string, unknown>;
 
-/** Several of one source id, and letters of several bytes. */
+/** Records with several per source id, and with letters of several bytes. */
 const SOURCES = ["1", "2", "2", "2", "10", "é", "é", "z"];
 const RECORDS = SOURCES.map((id, index) => ({
   ...recordOf(`näme-${index}`),
@@ -31,11 +31,11 @@ const cursorOf = (index: number, from: string): string => {
   return SOURCES[before] ?? from;
 };
 
-/** What a coordinator answers. */
+/** A coordinator's answer. */
 function linesFrom(from: string, most = SOURCES.length): Line[] {
   const first = SOURCES.lastIndexOf(from) + 1;
   const rest = RECORDS.map((record, index) => ({ record, cursor: cursorOf(index, from) })).slice(first);
-  // At least as many, and whole source ids.
+  // At least `most` records, and all records of a source id.
   const last = rest.findIndex(
     ({ cursor, record }, index) => index + 1 >= most && cursor === record.source.id,
   );
@@ -48,26 +48,26 @@ function linesFrom(from: string, most = SOURCES.length): Line[] {
 const bytesOf = (lines: readonly Line[]): Uint8Array =>
   new TextEncoder().encode(lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
 
-/** How the body goes on once its bytes are read. */
-type Fate = "closes" | "breaks" | "hangs";
+/** What happens after the last byte of the body. */
+type StreamEnd = "closes" | "breaks" | "hangs";
 
 interface Streamed {
   bytes: Uint8Array;
-  fate?: Fate;
+  streamEnd?: StreamEnd;
   chunkBytes?: number;
 }
 
 interface Server {
   client: Client;
-  /** Where each call began. */
+  /** The cursor from which each call began. */
   cursors: string[];
-  /** How many bodies were cancelled. */
+  /** The number of cancelled bodies. */
   cancelled: () => number;
-  /** How many chunks were asked for. */
+  /** The number of chunks that were read. */
   pulled: () => number;
 }
 
-/** A client of a coordinator that answers each call as `answer` says. */
+/** Makes a client of a coordinator that answers each call with `answer`. */
 function serve(
   answer: (from: string, call: number) => Streamed | Reply | Error,
   options: Partial<ClientOptions> = {},
@@ -85,7 +85,7 @@ function serve(
     url: "http://leasehold.test",
     key: "secret",
     cell: "7",
-    pauseMs: 1,
+    backoffMs: 1,
     fetch,
     ...options,
   });
@@ -93,7 +93,7 @@ function serve(
 }
 
 function streamOf(
-  { bytes, fate = "closes", chunkBytes = bytes.length }: Streamed,
+  { bytes, streamEnd = "closes", chunkBytes = bytes.length }: Streamed,
   counts: { cancelled: number; pulled: number },
 ) {
   let at = 0;
@@ -102,8 +102,8 @@ function streamOf(
       pull(controller) {
         counts.pulled += 1;
         if (at < bytes.length) return controller.enqueue(bytes.slice(at, (at += chunkBytes)));
-        if (fate === "closes") return controller.close();
-        if (fate === "breaks") return controller.error(new TypeError("terminated"));
+        if (streamEnd === "closes") return controller.close();
+        if (streamEnd === "breaks") return controller.error(new TypeError("terminated"));
         return new Promise<never>(() => {});
       },
       cancel: () => void (counts.cancelled += 1),
@@ -145,7 +145,7 @@ const collectGarbage = runInNewContext("gc") as () => void;
 const later = (ms: number): Promise<void> => new Promise((resume) => setTimeout(resume, ms));
 
 describe("an export", () => {
-  it("gives every record, in order, and asks for nothing before somebody looks", async () => {
+  it("yields every record in order, and sends nothing before the loop starts", async () => {
     const { client, cursors } = serve(whole);
     const all = open(client);
     expect(cursors).toEqual([]);
@@ -155,7 +155,7 @@ describe("an export", () => {
     expect(cursors).toEqual([""]);
   });
 
-  it("says what it wants, and takes JSON of lines", async () => {
+  it("sends its range in the query, and accepts lines of JSON", async () => {
     const urls: string[] = [];
     const fetch: Fetch = async (url) => (urls.push(url), responseOf(problem(403, "PERMISSION_DENIED")));
     const client = createClient({ url: "http://leasehold.test", key: "secret", cell: "7", fetch });
@@ -171,7 +171,7 @@ describe("an export", () => {
     ]);
   });
 
-  it("keeps nothing of what it has given, however long the answer is", async () => {
+  it("keeps no records in memory, however long the answer is", async () => {
     const [chunkBytes, chunks] = [1 << 20, 64];
     const filler = { filler: "x".repeat(chunkBytes - 16) };
     const last = bytesOf([{ end: "complete" }]);
@@ -192,7 +192,7 @@ describe("an export", () => {
     expect(Math.max(...kept) - (kept[0] ?? 0)).toBeLessThan((chunks / 4) * chunkBytes);
   });
 
-  it("waits for as long as an error in the middle asks for", async () => {
+  it("waits for the `retry_after_ms` of an error line", async () => {
     const waits: number[] = [];
     const broken = [
       ...linesFrom("").slice(0, 3),
@@ -207,7 +207,7 @@ describe("an export", () => {
     expect(waits[0]).toBeGreaterThanOrEqual(40);
   });
 
-  it("sends a bound that is empty, for the coordinator to refuse it", async () => {
+  it("sends an empty upper bound, so that the coordinator refuses it", async () => {
     const urls: string[] = [];
     const fetch: Fetch = async (url) => (urls.push(url), responseOf(problem(400, "INVALID_ARGUMENT")));
     const client = createClient({ url: "http://leasehold.test", key: "secret", cell: "7", fetch });
@@ -222,14 +222,14 @@ describe("an export", () => {
     expect(await read(open(client))).toEqual(RECORDS);
   });
 
-  it("is empty when there is nothing", async () => {
+  it("is empty when there are no records", async () => {
     const { client } = serve(() => ({ bytes: bytesOf([{ as_of: TIME }, { end: "complete" }]) }));
     const none = open(client, { sourceIdGt: "5" });
     expect(await read(none)).toEqual([]);
     expect(none).toMatchObject({ cursor: "5", asOf: TIME });
   });
 
-  it("has the cursor of the record in hand, from which another process goes on", async () => {
+  it("has the cursor of the current record, from which another process can continue", async () => {
     const { client } = serve(whole);
     const cursors: string[] = [];
     const all = open(client);
@@ -238,7 +238,7 @@ describe("an export", () => {
     expect(await read(open(client, { sourceIdGt: "10" }))).toEqual(RECORDS.slice(5));
   });
 
-  it("reads no more than is wanted", async () => {
+  it("reads no more than the loop asks for", async () => {
     const { client, pulled } = serve((from) => ({ ...whole(from), chunkBytes: 50 }));
     for await (const record of open(client)) {
       const line = SOURCES.findIndex((_, index) => RECORDS[index]?.uuid === record.uuid) + 2;
@@ -247,38 +247,39 @@ describe("an export", () => {
   });
 });
 
-describe("goes on", () => {
+describe("continues", () => {
   const total = bytesOf(linesFrom("")).length;
 
-  it.each<Fate>(["closes", "breaks", "hangs"])(
-    "behind a body that %s at any byte, with every record once",
-    async (fate) => {
-      const tryMs = fate === "hangs" ? 50 : 6_000;
+  it.each<StreamEnd>(["closes", "breaks", "hangs"])(
+    "after a body that %s at any byte, with every record once",
+    async (streamEnd) => {
+      const attemptMs = streamEnd === "hangs" ? 50 : 6_000;
       const positions = Array.from({ length: total }, (_, at) => at);
       const reads = positions.map(async (at) => {
         const { client, cursors } = serve(
-          (from, call) => (call === 1 ? { bytes: bytesOf(linesFrom(from)).slice(0, at), fate } : whole(from)),
+          (from, call) =>
+            call === 1 ? { bytes: bytesOf(linesFrom(from)).slice(0, at), streamEnd } : whole(from),
           {
-            tryMs,
+            attemptMs,
           },
         );
         return [at, await read(open(client)), cursors.length];
       });
-      // Also when nothing but the line feed behind the end is missing: what has none is no line.
+      // This includes a body that lacks only its last line feed: its last line is not complete.
       expect(await Promise.all(reads)).toEqual(positions.map((at) => [at, RECORDS, 2]));
     },
   );
 
-  it("behind body after body, each of which gives a little more", async () => {
+  it("after several bodies that each yield a few more records", async () => {
     const { client, cursors } = serve(
-      (from) => ({ bytes: bytesOf(linesFrom(from).slice(0, 4)), fate: "breaks" }),
+      (from) => ({ bytes: bytesOf(linesFrom(from).slice(0, 4)), streamEnd: "breaks" }),
       { retries: 1 },
     );
     expect(await read(open(client))).toEqual(RECORDS);
     expect(cursors).toEqual(["", "1", "2", "é"]);
   });
 
-  it("when it is told to, as often as it takes", async () => {
+  it("whenever the coordinator ends an answer with `continue`", async () => {
     const { client, cursors } = serve((from) => ({ bytes: bytesOf(linesFrom(from, 1)) }), { retries: 0 });
     expect(await read(open(client))).toEqual(RECORDS);
     expect(cursors).toEqual(["", "1", "2", "10", "é"]);
@@ -299,7 +300,7 @@ describe("goes on", () => {
   ])("after %s, and from where it was", async (_, fault) => {
     const broken = (from: string): Streamed => ({
       bytes: bytesOf(linesFrom(from).slice(0, 4)),
-      fate: "breaks",
+      streamEnd: "breaks",
     });
     const retried: number[] = [];
     const hooks = { onRetry: ({ attempt }: { attempt: number }) => void retried.push(attempt) };
@@ -312,7 +313,7 @@ describe("goes on", () => {
     expect(retried).toEqual([1, 2, 3]);
   });
 
-  it("past lines of a kind that is not known here", async () => {
+  it("after lines of an unknown kind", async () => {
     const { client, cursors } = serve((from) => ({
       bytes: bytesOf([{ comment: "from the future" }, ...linesFrom(from)]),
     }));
@@ -320,7 +321,7 @@ describe("goes on", () => {
     expect(cursors).toHaveLength(1);
   });
 
-  it("where a loop was left, in another one", async () => {
+  it("in a second loop, where the first one stopped", async () => {
     const { client, cursors } = serve(whole);
     const all = open(client);
     const first: unknown[] = [];
@@ -334,10 +335,10 @@ describe("goes on", () => {
 });
 
 describe("ends with an error", () => {
-  it.each([0, 2])("after %i retries that led nowhere", async (retries) => {
+  it.each([0, 2])("after %i retries without progress", async (retries) => {
     const { client, cursors } = serve(
       (from, call) =>
-        call === 1 ? { bytes: bytesOf(linesFrom(from).slice(0, 4)), fate: "breaks" } : unavailable,
+        call === 1 ? { bytes: bytesOf(linesFrom(from).slice(0, 4)), streamEnd: "breaks" } : unavailable,
       {
         retries,
       },
@@ -349,7 +350,7 @@ describe("ends with an error", () => {
     expect(cursors).toHaveLength(retries + 1);
   });
 
-  it("of a refusal that does not pass, at once", async () => {
+  it("at once for a refusal that retries cannot change", async () => {
     const { client, cursors } = serve(() => problem(403, "PERMISSION_DENIED"));
     expect((await failure(open(client))).error).toMatchObject({
       code: "PERMISSION_DENIED",
@@ -359,7 +360,7 @@ describe("ends with an error", () => {
     expect(cursors).toHaveLength(1);
   });
 
-  it("of a refusal in the middle, after the records before it", async () => {
+  it("for a refusal in the middle, after the records before it", async () => {
     const refused = problem(401, "UNAUTHENTICATED", { reason: "KEY_REVOKED" }).json;
     const { client, cursors } = serve((from) => ({
       bytes: bytesOf([...linesFrom(from).slice(0, 3), { error: refused }]),
@@ -370,7 +371,7 @@ describe("ends with an error", () => {
     expect(cursors).toHaveLength(1);
   });
 
-  it("of a part that did not answer in time, as a timeout", async () => {
+  it("as a timeout, when a part of the coordinator did not answer in time", async () => {
     const late = problem(504, "DEADLINE_EXCEEDED", { retryable: true }).json;
     const { client } = serve(
       (from) => ({ bytes: bytesOf([...linesFrom(from).slice(0, 3), { error: late }]) }),
@@ -379,16 +380,16 @@ describe("ends with an error", () => {
     expect((await failure(open(client))).error).toMatchObject({ name: "TimeoutError", status: 504 });
   });
 
-  it("rather than going on for ever from the same place", async () => {
+  it("instead of continuing from the same cursor forever", async () => {
     const { client, cursors } = serve(
       (from) => ({ bytes: bytesOf([{ as_of: TIME }, { end: "continue", cursor: from }]) }),
       { retries: 2 },
     );
-    expect((await failure(open(client))).error.message).toContain("does not get ahead");
+    expect((await failure(open(client))).error.message).toContain("makes no progress");
     expect(cursors).toHaveLength(3);
   });
 
-  it("with a fetch that gives no stream", async () => {
+  it("when fetch returns no stream", async () => {
     const { client } = serve(() => ({ status: 200, text: '{"end":"complete"}\n' }), { retries: 0 });
     expect((await failure(open(client))).error.message).toContain("`body`");
   });
@@ -400,10 +401,10 @@ describe("ends with an error", () => {
 });
 
 describe("a silence", () => {
-  it("of the coordinator ends the try", async () => {
+  it("of the coordinator ends the attempt", async () => {
     const { client, cancelled } = serve(
-      (from) => ({ bytes: bytesOf(linesFrom(from).slice(0, 2)), fate: "hangs" }),
-      { tryMs: 20, retries: 0 },
+      (from) => ({ bytes: bytesOf(linesFrom(from).slice(0, 2)), streamEnd: "hangs" }),
+      { attemptMs: 20, retries: 0 },
     );
     const { records, error } = await failure(open(client));
     expect(records).toHaveLength(1);
@@ -414,7 +415,7 @@ describe("a silence", () => {
     expect(cancelled()).toBe(1);
   });
 
-  it("is one while no line is finished, whatever else comes", async () => {
+  it("includes bytes that do not complete a line", async () => {
     const endless = new ReadableStream<Uint8Array>({
       pull: async (controller) => {
         await later(5);
@@ -432,14 +433,14 @@ describe("a silence", () => {
       key: "secret",
       cell: "7",
       fetch,
-      tryMs: 30,
+      attemptMs: 30,
       retries: 0,
     });
     expect((await failure(open(client))).error.name).toBe("TimeoutError");
   });
 
-  it("of its reader is nobody's business, and the whole has no deadline", async () => {
-    const { client, cursors } = serve(whole, { tryMs: 15, deadlineMs: 15, retries: 0 });
+  it("of the reader does not count, and the whole export has no deadline", async () => {
+    const { client, cursors } = serve(whole, { attemptMs: 15, deadlineMs: 15, retries: 0 });
     const records: unknown[] = [];
     for await (const record of open(client)) {
       records.push(record);
@@ -451,14 +452,14 @@ describe("a silence", () => {
 });
 
 describe("is cancelled", () => {
-  it("by leaving the loop, which ends the request and tells the hooks", async () => {
+  it("by leaving the loop, which ends the request and calls the hooks", async () => {
     const kinds: string[] = [];
     const hooks = {
       onResponse: ({ kind, status }: { kind: string; status?: number }) =>
         void kinds.push(`${kind} ${status}`),
     };
     const { client, cancelled, cursors } = serve(
-      (from) => ({ bytes: bytesOf(linesFrom(from).slice(0, 3)), fate: "hangs" }),
+      (from) => ({ bytes: bytesOf(linesFrom(from).slice(0, 3)), streamEnd: "hangs" }),
       { hooks },
     );
     for await (const record of open(client)) if (record.uuid === "uuid-1") break;
@@ -467,10 +468,10 @@ describe("is cancelled", () => {
     expect(kinds).toEqual(["unknown 200"]);
   });
 
-  it("by what the loop throws", async () => {
+  it("by an error that the loop throws", async () => {
     const { client, cancelled } = serve((from) => ({
       bytes: bytesOf(linesFrom(from).slice(0, 3)),
-      fate: "hangs",
+      streamEnd: "hangs",
     }));
     const why = new Error("the disk is full");
     await expect(
@@ -482,13 +483,13 @@ describe("is cancelled", () => {
   });
 
   it.each(["client", "call"] as const)(
-    "by the signal of the %s, while a line is waited for",
+    "by the signal of the %s, while it waits for a line",
     async (owner) => {
       const controller = new AbortController();
       const { signal } = controller;
       const own = owner === "client" ? { signal } : {};
       const { client, cancelled, cursors } = serve(
-        (from) => ({ bytes: bytesOf(linesFrom(from).slice(0, 3)), fate: "hangs" }),
+        (from) => ({ bytes: bytesOf(linesFrom(from).slice(0, 3)), streamEnd: "hangs" }),
         own,
       );
       const why = new Error("the user left");
@@ -502,7 +503,7 @@ describe("is cancelled", () => {
     },
   );
 
-  it("by a signal while a record is in hand: those that have come already are not given", async () => {
+  it("by a signal during a record: records that have arrived already are not yielded", async () => {
     const controller = new AbortController();
     const { client } = serve(whole);
     let given = 0;
@@ -516,7 +517,7 @@ describe("is cancelled", () => {
     expect(given).toBe(1);
   });
 
-  it("by a signal before it began: nothing is sent", async () => {
+  it("by a signal before it starts: nothing is sent", async () => {
     const { client, cursors } = serve(whole);
     expect((await failure(open(client, { signal: AbortSignal.abort() }))).error).toMatchObject({
       code: "CANCELLED",
@@ -525,7 +526,7 @@ describe("is cancelled", () => {
     expect(cursors).toEqual([]);
   });
 
-  it("by a signal between two tries", async () => {
+  it("by a signal between two attempts", async () => {
     const controller = new AbortController();
     const hooks = { onRetry: () => controller.abort() };
     const { client, cursors } = serve(() => unavailable, { hooks });

@@ -23,7 +23,7 @@ export interface Reply {
   headers?: Record<string, string>;
 }
 
-/** An error breaks the connection; a function may take its time. */
+/** An error breaks the connection. A function may delay its reply. */
 export type Answering = Reply | Error | ((sent: Sent) => Promise<Reply>);
 
 export interface Fake {
@@ -31,7 +31,7 @@ export interface Fake {
   sent: Sent[];
 }
 
-/** Answers with the replies in turn, the last one for good. */
+/** Answers with the replies in turn, and repeats the last one. */
 export function fakeFetch(...replies: readonly Answering[]): Fake {
   const sent: Sent[] = [];
   const fetch: Fetch = async (url, { method, body, headers, signal }) => {
@@ -53,7 +53,7 @@ export const responseOf = ({ status, json, text, headers }: Reply): Awaited<Retu
   text: async () => text ?? JSON.stringify(json),
 });
 
-/** A client of cell 7 with short pauses, and what it sent. */
+/** Makes a client of cell 7 with short backoffs, and records what it sends. */
 export function fakeClient(
   replies: readonly Answering[],
   options: Partial<ClientOptions> = {},
@@ -64,7 +64,7 @@ export function fakeClient(
       url: "http://leasehold.test/",
       key: "secret",
       cell: "7",
-      pauseMs: 1,
+      backoffMs: 1,
       fetch,
       ...options,
     }),
@@ -121,17 +121,17 @@ export const problem = (
 });
 
 export const unavailable = problem(503, "UNAVAILABLE", { retryable: true });
-/** A limit that passes by itself. */
+/** A limit, which passes by itself. */
 export const busy = problem(429, "RESOURCE_EXHAUSTED");
 
-/** Never answers, and ends when it is told to. */
+/** Never answers, and rejects when its signal aborts. */
 export const hangs = ({ signal }: Sent): Promise<Reply> =>
   new Promise((_, reject) => {
     if (signal.aborted) reject(signal.reason as Error);
     signal.addEventListener("abort", () => reject(signal.reason as Error));
   });
 
-/** What a call ends with that must not succeed. */
+/** Returns the error of a call that must fail. */
 export async function errorOf(call: Promise<unknown>): Promise<LeaseholdError> {
   const outcome = await call.then(
     (value) => new Error(`the call succeeded: ${JSON.stringify(value)}`),

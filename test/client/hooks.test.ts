@@ -2,22 +2,22 @@ import { expect, it } from "vitest";
 import type { Hooks } from "../../src/client/index.ts";
 import { errorOf, fakeClient, granted, problem, unavailable, UUID } from "./fake.ts";
 
-/** What is heard, in order. */
-function listening(): { heard: [string, object][]; hooks: Hooks } {
-  const heard: [string, object][] = [];
-  const note = (name: string) => (event: object) => void heard.push([name, event]);
+/** Records the events of hooks, in order. */
+function recordEvents(): { events: [string, object][]; hooks: Hooks } {
+  const events: [string, object][] = [];
+  const note = (name: string) => (event: object) => void events.push([name, event]);
   return {
-    heard,
+    events,
     hooks: { onRequest: note("request"), onResponse: note("response"), onRetry: note("retry") },
   };
 }
 
-it("tells of every try and every pause, in order", async () => {
-  const { heard, hooks } = listening();
+it("calls hooks for every attempt and every backoff, in order", async () => {
+  const { events, hooks } = recordEvents();
   const { client } = fakeClient([new TypeError("fetch failed"), unavailable, granted], { hooks });
   await client.leases.begin({}, { uuid: UUID });
   const operation = "beginLease";
-  expect(heard).toEqual([
+  expect(events).toEqual([
     ["request", { operation, attempt: 1 }],
     ["response", { operation, attempt: 1, kind: "unknown", durationMs: expect.any(Number) }],
     [
@@ -47,8 +47,8 @@ it("tells of every try and every pause, in order", async () => {
   ]);
 });
 
-it("tells the code of a refusal", async () => {
-  const { heard, hooks } = listening();
+it("passes the code of a refusal", async () => {
+  const { events, hooks } = recordEvents();
   const { client } = fakeClient([problem(409, "ABORTED")], { hooks });
   await errorOf(client.leases.get(UUID));
   const refusal = {
@@ -59,14 +59,14 @@ it("tells the code of a refusal", async () => {
     status: 409,
     code: "ABORTED",
   };
-  expect(heard.at(-1)).toEqual(["response", { ...refusal, requestId: "request-1" }]);
+  expect(events.at(-1)).toEqual(["response", { ...refusal, requestId: "request-1" }]);
 });
 
 const failures: Record<string, () => unknown> = {
   throws: () => {
     throw new Error("the collector is full");
   },
-  // Nobody waits for it; unhandled, the rejection would end the process.
+  // Nothing awaits the hook, so an unhandled rejection would end the process.
   rejects: () => Promise.reject(new Error("the collector is away")),
 };
 

@@ -31,7 +31,7 @@ it("begins with the UUID in the path and the key in the header", async () => {
   ]);
 });
 
-it("makes a new UUID for every begin that is given none", async () => {
+it("makes a new UUID for every begin without one", async () => {
   const { client, sent } = fakeClient([granted]);
   await client.leases.begin(batch);
   await client.leases.begin(batch);
@@ -41,7 +41,7 @@ it("makes a new UUID for every begin that is given none", async () => {
     expect(uuid).toMatch(/^[\da-f]{8}-[\da-f]{4}-7[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/);
 });
 
-it("takes a begin that was committed before for what it is", async () => {
+it("returns the committed lease for a begin that was committed before", async () => {
   const { client } = fakeClient([committed]);
   expect(await client.leases.begin(batch, { uuid: UUID })).toMatchObject({ state: "COMMITTED" });
 });
@@ -70,7 +70,7 @@ it("reads one lease", async () => {
   expect(sent.map(requestOf)).toEqual([{ method: "GET", url: path, body: undefined, headers }]);
 });
 
-it("escapes what goes into the path", async () => {
+it("escapes values in the path", async () => {
   const { client, sent } = fakeClient([granted], { cell: "a/b ?#" });
   await client.leases.get("..%2f");
   expect(sent[0]?.url).toBe("http://leasehold.test/v1/cells/a%2Fb%20%3F%23/leases/..%252f");
@@ -92,7 +92,7 @@ it("adds the caller's headers, and keeps its own", async () => {
   expect(sent[0]?.headers).toEqual({ ...headers, traceparent: "00-1" });
 });
 
-it("needs a cell for what is about one", async () => {
+it("requires a cell for calls about a cell", async () => {
   const { fetch, sent } = fakeFetch(granted);
   const client = createClient({ url: "http://x", key: "k", fetch });
   expect(await errorOf(client.leases.begin(batch))).toMatchObject({
@@ -107,14 +107,14 @@ it("needs a cell for what is about one", async () => {
   expect(sent[0]?.url).toBe(`http://x/v1/cells/9/leases/${UUID}`);
 });
 
-it("says of which lease an error is, so that a begin without an answer can be closed", async () => {
+it("sets `leaseUuid` on errors, so that a begin without an answer can be rolled back", async () => {
   const { client, sent } = fakeClient([new TypeError("fetch failed")], { retries: 0 });
   const error = await errorOf(client.leases.begin({}));
   expect(error).toMatchObject({ outcomeKnown: false, leaseUuid: sent[0]?.url.split("/").at(-1) });
   expect(await errorOf(client.leases.commit(UUID))).toMatchObject({ leaseUuid: UUID });
 });
 
-it("follows no redirect: it would make another call of it", async () => {
+it("follows no redirect, which could change the call", async () => {
   const redirects: string[] = [];
   const fetch: Fetch = async (_, { redirect }) => {
     redirects.push(redirect);

@@ -1,9 +1,9 @@
 import { expect, it } from "vitest";
 import type { Client } from "../../src/client/index.ts";
-import { operations } from "../../src/client/wire.ts";
+import { operations } from "../../src/client/api-types.ts";
 import { fakeClient, problem, UUID } from "./fake.ts";
 
-/** Every call of the client, by its place. */
+/** A call of every method of the client, by its name. */
 const calls: Record<string, (client: Client) => Promise<unknown>> = {
   limits: (client) => client.limits(),
   health: (client) => client.health(),
@@ -32,13 +32,13 @@ const calls: Record<string, (client: Client) => Promise<unknown>> = {
   "keys.revoke": ({ keys }) => keys.revoke("key-1"),
 };
 
-/** The methods of an object of a class, without its accessors. */
+/** The methods of an object's class, without accessors. */
 const methodsOf = (of: object): string[] =>
   Object.getOwnPropertyNames(Object.getPrototypeOf(of)).filter(
     (name) => name !== "constructor" && typeof Reflect.get(of, name) === "function",
   );
 
-/** All that somebody who has a client can call. */
+/** All methods that users of a client can call. */
 function surfaceOf(client: Client): string[] {
   const groups = Object.entries(client).filter(([, value]) => typeof value === "object");
   return [
@@ -47,7 +47,7 @@ function surfaceOf(client: Client): string[] {
   ];
 }
 
-it("reaches every operation, and has no call that is not tried here", async () => {
+it("calls every operation, and this test covers every method", async () => {
   const reached = new Set<string>();
   const hooks = { onRequest: ({ operation }: { operation: string }) => void reached.add(operation) };
   const { client, sent } = fakeClient([problem(403, "PERMISSION_DENIED")], { hooks });

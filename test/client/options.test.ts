@@ -20,7 +20,7 @@ it.each<{ field: string; options: Record<string, unknown> }>([
   })),
   ...[undefined, "", 7, null].map((key) => ({ field: "key", options: { key } })),
   ...[0, -1, Number.NaN].flatMap((value) =>
-    ["deadlineMs", "tryMs", "pauseMs"]
+    ["deadlineMs", "attemptMs", "backoffMs"]
       .map((field): { field: string; options: Record<string, unknown> } => ({
         field,
         options: { [field]: value },
@@ -46,14 +46,14 @@ it.each<Partial<ClientOptions>>([
   { url: "HTTPS://[::1]:1//" },
   { key: async () => "k" },
   { retries: 0 },
-  { retries: Number.POSITIVE_INFINITY, deadlineMs: Number.POSITIVE_INFINITY, tryMs: 0.5 },
+  { retries: Number.POSITIVE_INFINITY, deadlineMs: Number.POSITIVE_INFINITY, attemptMs: 0.5 },
   { breaker: false, begins: {} },
   { breaker: {}, begins: { max: 1, onFull: "warn" } },
 ])("takes %o", (options) => {
   expect(() => createClient({ ...good, ...options })).not.toThrow();
 });
 
-it("minds no slashes at the end of the URL", async () => {
+it("ignores slashes at the end of the URL", async () => {
   const { fetch, sent } = fakeFetch(granted);
   await createClient({ ...good, url: "https://leasehold.test//", cell: "1", fetch }).leases.get(UUID);
   expect(sent[0]?.url).toBe(`https://leasehold.test/v1/cells/1/leases/${UUID}`);

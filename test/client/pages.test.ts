@@ -10,7 +10,7 @@ const queryOf = ({ url }: Sent): Record<string, string> => Object.fromEntries(ne
 const three = [page(UUIDS.slice(0, 2), "p+/="), page([], "q"), page(UUIDS.slice(2), "")];
 
 describe("a listing", () => {
-  it("goes over all items, and asks for pages as they are needed", async () => {
+  it("yields all items, and requests pages on demand", async () => {
     const { client, sent } = fakeClient(three);
     const seen: string[] = [];
     for await (const { uuid } of client.leases.list({ pageSize: 2 })) {
@@ -25,7 +25,7 @@ describe("a listing", () => {
     ]);
   });
 
-  it("asks for nothing before somebody looks, and for no more than somebody looks at", async () => {
+  it("requests no page before the loop needs it", async () => {
     const { client, sent } = fakeClient(three);
     const listing = client.leases.list();
     expect(sent).toEqual([]);
@@ -33,25 +33,25 @@ describe("a listing", () => {
     expect(sent).toHaveLength(1);
   });
 
-  it("goes over pages, empty ones too", async () => {
+  it("yields pages, including empty ones", async () => {
     const { client } = fakeClient(three);
     const tokens: string[] = [];
     for await (const { nextPageToken } of client.leases.list().pages()) tokens.push(nextPageToken);
     expect(tokens).toEqual(["p+/=", "q", ""]);
   });
 
-  it("gives all at once", async () => {
+  it("returns all items at once", async () => {
     const { client } = fakeClient(three);
     expect((await client.leases.list().all()).map(({ uuid }) => uuid)).toEqual(UUIDS);
   });
 
-  it("goes on from a page", async () => {
+  it("continues from a page token", async () => {
     const { client, sent } = fakeClient(three.slice(2));
     expect(await client.leases.list({ pageToken: "q" }).all()).toHaveLength(1);
     expect(sent.map(queryOf)).toEqual([{ page_token: "q" }]);
   });
 
-  it("can be narrowed to a time", async () => {
+  it("can be limited by time", async () => {
     const { client, sent } = fakeClient(three.slice(2));
     await client.leases.list({ createdAfter: new Date(0) }).all();
     expect(sent.map(queryOf)).toEqual([{ created_after: "1970-01-01T00:00:00.000Z" }]);
@@ -66,13 +66,13 @@ describe("a listing", () => {
       calls: 3,
     },
     { what: "it comes back to where it began", replies: [page([], "p")], from: "p", calls: 1 },
-  ])("fails when $what, instead of going on for ever", async ({ replies, from, calls }) => {
+  ])("fails when $what, instead of continuing forever", async ({ replies, from, calls }) => {
     const { client, sent } = fakeClient(replies);
-    await expect(client.leases.list({ pageToken: from }).all()).rejects.toThrow("repeats itself");
+    await expect(client.leases.list({ pageToken: from }).all()).rejects.toThrow("the same page token twice");
     expect(sent).toHaveLength(calls);
   });
 
-  it("fails as a page fails, and never gives a short list", async () => {
+  it("fails when a page fails, and never returns a shortened list", async () => {
     const { client } = fakeClient([page(UUIDS, "p"), unavailable], { retries: 0 });
     expect(await errorOf(client.leases.list().all())).toMatchObject({ code: "UNAVAILABLE" });
   });
@@ -116,7 +116,7 @@ it("lists records by source, with a parameter for each bucket type", async () =>
   ]);
 });
 
-it("says as of when each page of records was read", async () => {
+it("tells when each page of records was read", async () => {
   const later = "2026-11-20T12:00:07.000Z";
   const answer = (asOf: string, name: string, token: string) => ({
     status: 200,
@@ -130,7 +130,7 @@ it("says as of when each page of records was read", async () => {
   ]);
 });
 
-it("takes a time that is none for no page", async () => {
+it("refuses a page with an invalid time", async () => {
   const { client } = fakeClient([{ status: 200, json: { as_of: "soon", records: [], next_page_token: "" } }]);
   const error = await errorOf(client.records.list({ sourceType: "RAILS_TABLE_ROUTES" }).all());
   expect(error).toMatchObject({ code: "UNAVAILABLE", outcomeKnown: false });

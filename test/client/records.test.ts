@@ -6,7 +6,7 @@ const bucket: Bucket = { type: "ROUTES", value: "gitlab-org/a b" };
 const owner = { id: "7", address: "https://cell-7.test" };
 
 describe("find", () => {
-  it("answers the record and its cell", async () => {
+  it("returns the record and its cell", async () => {
     const found = { record: recordOf("gitlab-org/a b"), cell: owner };
     const { client, sent } = fakeClient([{ status: 200, json: found }]);
     expect(await client.records.find(bucket)).toEqual(found);
@@ -15,7 +15,7 @@ describe("find", () => {
     ]);
   });
 
-  it("answers undefined when nobody has the name", async () => {
+  it("returns undefined when the name has no owner", async () => {
     const { client } = fakeClient([problem(404, "NOT_FOUND")]);
     expect(await client.records.find(bucket)).toBeUndefined();
   });
@@ -30,13 +30,13 @@ describe("find", () => {
     { what: "a refusal", reply: problem(403, "PERMISSION_DENIED") },
     { what: "a broken connection", reply: new TypeError("fetch failed") },
     { what: "an answer without a cell", reply: { status: 200, json: { record: recordOf("a") } } },
-  ])("throws for $what: nobody can tell", async ({ reply }) => {
+  ])("throws for $what, because the owner is not known", async ({ reply }) => {
     const { client } = fakeClient([reply], { retries: 0 });
     await errorOf(client.records.find(bucket));
   });
 
   it.each(["", ".", "..", "\ud800"])(
-    "throws for a name that a URL cannot carry, instead of asking for something else: %j",
+    "throws for a name that cannot be a part of a URL: %j",
     async (value) => {
       const { client, sent } = fakeClient([problem(404, "NOT_FOUND")]);
       expect(await errorOf(client.records.find({ type: "USERNAMES", value }))).toMatchObject({
@@ -69,22 +69,25 @@ describe("lookup", () => {
     expect(sent.map((each) => bucketsOf(each).length)).toEqual(calls);
   });
 
-  it("of no names makes no call", async () => {
+  it("of no names sends nothing", async () => {
     const { client, sent } = fakeClient([answering]);
     expect(await client.records.lookup([])).toEqual([]);
     expect(sent).toEqual([]);
   });
 
-  it("fails as a whole when a part of it does", async () => {
+  it("fails as a whole when one of its calls fails", async () => {
     const { client } = fakeClient([answering, unavailable], { retries: 0 });
     expect(await errorOf(client.records.lookup(names(101)))).toMatchObject({ code: "UNAVAILABLE" });
   });
 
-  it.each([0, 1, 3])("of two names takes no %i results: each would be about another name", async (count) => {
-    const results = names(count).map((each) => ({ bucket: each, found: false }));
-    const { client } = fakeClient([{ status: 200, json: { results } }]);
-    expect(await errorOf(client.records.lookup(names(2)))).toMatchObject({ code: "UNAVAILABLE" });
-  });
+  it.each([0, 1, 3])(
+    "of two names refuses %i results, because they could belong to other names",
+    async (count) => {
+      const results = names(count).map((each) => ({ bucket: each, found: false }));
+      const { client } = fakeClient([{ status: 200, json: { results } }]);
+      expect(await errorOf(client.records.lookup(names(2)))).toMatchObject({ code: "UNAVAILABLE" });
+    },
+  );
 });
 
 describe("digests", () => {
@@ -96,7 +99,7 @@ describe("digests", () => {
     ranges: [{ sourceIdLte: "7" }, { sourceIdGt: "7" }],
   } as const;
 
-  it("asks once about all ranges, and answers times", async () => {
+  it("sends one call for all ranges, and returns times as dates", async () => {
     const { client, sent } = fakeClient([{ status: 200, json: { as_of: TIME, digests: [digest, empty] } }]);
     expect(await client.records.digests({ ...ask, bucketTypes: ["USERNAMES"] })).toEqual({
       asOf: new Date(TIME),
@@ -117,7 +120,7 @@ describe("digests", () => {
     });
   });
 
-  it("is repeated while its outcome is unknown: it changes nothing", async () => {
+  it("is retried while its outcome is unknown, because it changes nothing", async () => {
     const { client, sent } = fakeClient([
       unavailable,
       { status: 200, json: { as_of: TIME, digests: [digest, empty] } },
@@ -127,7 +130,7 @@ describe("digests", () => {
   });
 
   it.each([0, 1, 3])(
-    "of two ranges takes no %i digests: each would be about another range",
+    "of two ranges refuses %i digests, because they could belong to other ranges",
     async (count) => {
       const { client } = fakeClient([
         { status: 200, json: { as_of: TIME, digests: Array.from({ length: count }, () => digest) } },

@@ -25,12 +25,12 @@ afterEach(() => {
 interface Run {
   sent: Sent[];
   waits: number[];
-  /** In ms since the call began. */
+  /** In milliseconds since the call began. */
   at: number[];
   outcome: unknown;
 }
 
-/** One call to its end, however long its pauses are. */
+/** Makes one call with fake timers, until it ends. */
 async function run(
   replies: readonly Answering[],
   options: Partial<ClientOptions> = {},
@@ -43,7 +43,7 @@ async function run(
     onRequest: () => void at.push(performance.now() - started),
     onRetry: ({ waitMs }: RetryEvent) => void waits.push(waitMs),
   };
-  const { client, sent } = fakeClient(replies, { breaker: false, pauseMs: 100, hooks, ...options });
+  const { client, sent } = fakeClient(replies, { breaker: false, backoffMs: 100, hooks, ...options });
   const ended = call(client).then(
     (outcome) => ({ sent, waits, at, outcome }),
     (outcome: unknown) => ({ sent, waits, at, outcome }),
@@ -53,7 +53,7 @@ async function run(
 }
 
 describe("a call whose outcome is unknown", () => {
-  it("is made again with the same UUID and the same bytes", async () => {
+  it("is retried with the same UUID and the same bytes", async () => {
     const { sent, outcome } = await run([
       new TypeError("fetch failed"),
       unavailable,
@@ -65,7 +65,7 @@ describe("a call whose outcome is unknown", () => {
     expect(new Set(sent.map(({ method, url, body }) => `${method} ${url} ${body}`)).size).toBe(1);
   });
 
-  it("is made again with the batch that it was given, whatever its owner does to that meanwhile", async () => {
+  it("is retried with the original batch, even if the caller changes the object meanwhile", async () => {
     const creates: NonNullable<Batch["creates"]>[number][] = [];
     const change = async () => {
       creates.push({
@@ -79,7 +79,7 @@ describe("a call whose outcome is unknown", () => {
     expect(sent.map(({ body }) => body)).toEqual(['{"creates":[]}', '{"creates":[]}']);
   });
 
-  it("waits up to twice as long each time, drawn at random from nothing on", async () => {
+  it("waits a random time from 0 up to a limit that doubles", async () => {
     const random = vi.spyOn(Math, "random");
     random.mockReturnValue(0);
     expect((await run([unavailable])).waits).toEqual([0, 0, 0, 0]);
@@ -91,13 +91,13 @@ describe("a call whose outcome is unknown", () => {
     ]);
   });
 
-  it.each([0, 1, 3])("is made again %i times at most", async (retries) => {
+  it.each([0, 1, 3])("is retried at most %i times", async (retries) => {
     const { sent, outcome } = await run([unavailable], { retries });
     expect(sent).toHaveLength(retries + 1);
     expect(outcome).toMatchObject({ code: "UNAVAILABLE", outcomeKnown: false });
   });
 
-  it("is not made again beyond its deadline, with as many retries as one likes", async () => {
+  it("is not retried after its deadline, however many retries are allowed", async () => {
     vi.spyOn(Math, "random").mockReturnValue(1);
     const { at, outcome } = await run([unavailable], {
       retries: Number.POSITIVE_INFINITY,
@@ -107,36 +107,36 @@ describe("a call whose outcome is unknown", () => {
     expect(outcome).toMatchObject({ code: "UNAVAILABLE" });
   });
 
-  it("is not made again when the pause would leave no time for a try", async () => {
+  it("is not retried when the backoff would leave no time for an attempt", async () => {
     vi.spyOn(Math, "random").mockReturnValue(1);
     expect((await run([unavailable], { deadlineMs: 119 })).at).toEqual([0]);
     expect((await run([unavailable], { deadlineMs: 121 })).at).toEqual([0, 100]);
   });
 
-  it("gives no try more than is left of the deadline", async () => {
+  it("gives no attempt more time than is left until the deadline", async () => {
     vi.spyOn(Math, "random").mockReturnValue(0);
     const started = performance.now();
-    const { at, outcome } = await run([hangs], { tryMs: 400, deadlineMs: 1_000 });
+    const { at, outcome } = await run([hangs], { attemptMs: 400, deadlineMs: 1_000 });
     expect(at).toEqual([0, 400, 800]);
     expect(performance.now() - started).toBe(1_000);
     expect(outcome).toMatchObject({ name: "TimeoutError", code: "DEADLINE_EXCEEDED", outcomeKnown: false });
   });
 
-  it("takes a deadline of its own", async () => {
+  it("can have its own deadline", async () => {
     const started = performance.now();
     const { outcome } = await run([hangs], {}, ({ leases }) => leases.commit(UUID, { deadlineMs: 70 }));
     expect(performance.now() - started).toBe(70);
     expect(outcome).toMatchObject({ name: "TimeoutError" });
   });
 
-  it("has all the time there is, when it is told so", async () => {
-    // Real timers: those run out at once when they are told to run for ever.
+  it("accepts an infinite deadline", async () => {
+    // Real timers, because they fire at once when their delay is infinite.
     vi.useRealTimers();
     const slow = (sent: Sent) =>
       Promise.race([hangs(sent), new Promise<Reply>((resume) => setTimeout(resume, 20, committed))]);
     const { client, sent } = fakeClient([slow], {
       deadlineMs: Number.POSITIVE_INFINITY,
-      tryMs: Number.POSITIVE_INFINITY,
+      attemptMs: Number.POSITIVE_INFINITY,
     });
     expect(await client.leases.commit(UUID)).toMatchObject({ state: "COMMITTED" });
     expect(sent).toHaveLength(1);
@@ -159,16 +159,16 @@ describe("Retry-After", () => {
     expect((await run([{ ...reply, headers: date() }, granted])).waits).toEqual([3_000]);
   });
 
-  it.each(["soon", "", "-5", "Thu, 01 Jan 1970 00:00:00 GMT"])("of %j is no wait", async (given) => {
+  it.each(["soon", "", "-5", "Thu, 01 Jan 1970 00:00:00 GMT"])("of %j adds no wait", async (given) => {
     expect((await run([{ ...busy, headers: { "retry-after": given } }, granted])).waits).toEqual([0]);
   });
 
-  it("does not shorten the pause", async () => {
+  it("does not shorten the backoff", async () => {
     vi.spyOn(Math, "random").mockReturnValue(1);
     expect((await run([{ ...busy, headers: { "retry-after": "0" } }, granted])).waits).toEqual([100]);
   });
 
-  it("beyond the deadline ends the call at once, and the caller hears of it", async () => {
+  it("after the deadline ends the call at once, and the error has it", async () => {
     const { sent, outcome } = await run([{ ...busy, headers: { "retry-after": "60" } }]);
     expect(sent).toHaveLength(1);
     expect(outcome).toMatchObject({
@@ -179,13 +179,13 @@ describe("Retry-After", () => {
   });
 });
 
-describe("what is not made again", () => {
+describe("calls and refusals without retries", () => {
   const calls: Record<string, (client: Client) => Promise<unknown>> = {
     addCell: ({ cells }) => cells.add({ cell_id: "8", name: "eight", address: "https://eight.test" }),
     mintKey: ({ keys }) => keys.mint({ role: "operator" }),
   };
 
-  it.each(Object.entries(calls))("%s, whatever came of it", async (_, call) => {
+  it.each(Object.entries(calls))("%s, whatever the outcome", async (_, call) => {
     for (const reply of [new TypeError("fetch failed"), unavailable, busy]) {
       const { sent, outcome } = await run([reply], {}, call);
       expect(sent).toHaveLength(1);
@@ -210,7 +210,7 @@ describe("what is not made again", () => {
     expect(outcome).toMatchObject({ outcomeKnown: true });
   });
 
-  it("but a limit that passes by itself", async () => {
+  it("except a limit that passes by itself, which is retried", async () => {
     const { sent, outcome } = await run([busy, busy, granted]);
     expect(sent).toHaveLength(3);
     expect(outcome).toMatchObject({ state: "GRANTED" });
@@ -221,10 +221,10 @@ describe("outcomeKnown", () => {
   const refusal = problem(409, "ALREADY_EXISTS");
 
   it.each([
-    { what: "a refusal at the first try", replies: [refusal], known: true },
+    { what: "a refusal at the first attempt", replies: [refusal], known: true },
     { what: "a refusal after limits only", replies: [busy, busy, refusal], known: true },
     {
-      what: "a refusal after a try without an answer",
+      what: "a refusal after an attempt without an answer",
       replies: [new TypeError("fetch failed"), refusal],
       known: false,
     },
@@ -236,7 +236,7 @@ describe("outcomeKnown", () => {
   });
 });
 
-it("asks for the key before every try", async () => {
+it("asks for the key before every attempt", async () => {
   const keys = ["one", "two", "three"];
   const { sent } = await run([unavailable, unavailable, granted], { key: async () => keys.shift() ?? "" });
   expect(sent.map(({ headers }) => headers["authorization"])).toEqual([
@@ -246,7 +246,7 @@ it("asks for the key before every try", async () => {
   ]);
 });
 
-it("takes a key that cannot be had for no answer", async () => {
+it("reports UNAVAILABLE when the key function fails", async () => {
   const key = vi.fn<() => string>().mockImplementationOnce(() => {
     throw new Error("the vault is sealed");
   });

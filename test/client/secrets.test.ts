@@ -4,8 +4,8 @@ import { errorOf, fakeClient, UUID } from "./fake.ts";
 
 const SECRET = "lhk_secret";
 
-describe("what goes into logs", () => {
-  it("never has the key: one that is no header is refused without being quoted", async () => {
+describe("errors and hooks", () => {
+  it("never contain the key, even one that cannot be a header", async () => {
     for (const key of [`${SECRET}\n${SECRET}`, `${SECRET}\u0000`, ` ${SECRET}`, ""]) {
       const failed = await errorOf(
         Promise.resolve().then(() => createClient({ url: "http://x.test", key, cell: "1" })),
@@ -13,16 +13,16 @@ describe("what goes into logs", () => {
       expect(failed).toBeInstanceOf(InvalidArgumentError);
       expect(failed.message).not.toContain("secret");
     }
-    const told: string[] = [];
-    const hooks = { onRetry: ({ why }: { why: string }) => void told.push(why) };
+    const reasons: string[] = [];
+    const hooks = { onRetry: ({ why }: { why: string }) => void reasons.push(why) };
     const { client, sent } = fakeClient([], { key: () => `${SECRET}\n`, retries: 1, hooks });
     const error = await errorOf(client.leases.commit(UUID));
     expect(error).toMatchObject({ code: "UNAVAILABLE", outcomeKnown: true });
     expect(sent).toEqual([]);
-    expect(`${error.message} ${told.join(" ")}`).not.toContain("secret");
+    expect(`${error.message} ${reasons.join(" ")}`).not.toContain("secret");
   });
 
-  it("never has a name that was asked for", async () => {
+  it("never contain a name", async () => {
     const { client } = fakeClient([new TypeError("fetch failed")], { retries: 0 });
     const error = await errorOf(client.records.find({ type: "EMAILS", value: "ada@private.example" }));
     expect(error.message).toBe("getRecord: TypeError: fetch failed");
@@ -30,7 +30,7 @@ describe("what goes into logs", () => {
   });
 });
 
-it("ends at its deadline although what was given as fetch heeds no signal", async () => {
+it("ends at its deadline even if the given fetch ignores its signal", async () => {
   const deaf: Fetch = () => new Promise(() => {});
   const { client } = fakeClient([], { fetch: deaf, deadlineMs: 30, retries: 0 });
   expect(await errorOf(client.leases.commit(UUID))).toMatchObject({
@@ -39,7 +39,7 @@ it("ends at its deadline although what was given as fetch heeds no signal", asyn
   });
 });
 
-it("does not let added headers stand beside its own", async () => {
+it("does not let added headers replace its own", async () => {
   const { client, sent } = fakeClient([new TypeError("fetch failed")], {
     retries: 0,
     headers: () => ({ Authorization: "other", "X-Trace": "1" }),

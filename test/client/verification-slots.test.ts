@@ -21,7 +21,7 @@ it("takes a slot, and releases it", async () => {
   ]);
 });
 
-it("says when to ask again while there is none, and does not wait that long by itself", async () => {
+it("throws with `retryAfterMs` while no slot is free, instead of waiting", async () => {
   const { client, sent } = fakeClient([
     {
       ...problem(429, "RESOURCE_EXHAUSTED", { reason: "NO_VERIFICATION_SLOT" }),

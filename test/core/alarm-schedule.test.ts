@@ -14,7 +14,7 @@ function start(setMs: number | null): { clock: VirtualClock; sets: number[]; sch
   };
 }
 
-test("[M3] an alarm that is set and early enough stays; a later one is brought forward", async () => {
+test("[M3] an alarm that is set early enough is kept; a later one is moved forward", async () => {
   const now = new VirtualClock().now();
   const { sets, schedule } = start(now + 5_000);
   await schedule.load();
@@ -26,14 +26,14 @@ test("[M3] an alarm that is set and early enough stays; a later one is brought f
   expect(sets).toEqual([now + 2_000]);
 });
 
-test("[M3] an alarm is set in the future, whatever is asked for", async () => {
+test("[M3] an alarm is always set in the future", async () => {
   const { clock, sets, schedule } = start(null);
   await schedule.load();
   schedule.setBy(clock.now() - 10);
   expect(sets).toEqual([clock.now() + 1]);
 });
 
-test("[M3] an overdue alarm is left alone for a minute, and then counts as lost", async () => {
+test("[M3] an alarm that is overdue by more than a minute counts as lost", async () => {
   const { clock, sets, schedule } = start(new VirtualClock().now() + 10);
   await schedule.load();
   clock.jump(30_000);
@@ -44,7 +44,7 @@ test("[M3] an overdue alarm is left alone for a minute, and then counts as lost"
   expect(sets).toEqual([clock.now() + 5_000]);
 });
 
-test("[M3] an instance that an alarm wakes sets no other one before it has run", async () => {
+test("[M3] an instance that an alarm woke sets no other alarm before it has run", async () => {
   const c = await Cluster.start({ shards: 1 });
   await c.clock.runUntil(c.ledger("1").object.begin(beginRequest(c.envelope, c.uuid(), ["ada"])));
   const shard = c.shard(0);
@@ -56,7 +56,7 @@ test("[M3] an instance that an alarm wakes sets no other one before it has run",
   expect(shard.alarmAtMs).toBeGreaterThan(c.clock.now());
 });
 
-test("[M3] an instance that could not learn its alarm tries again with the next message", async () => {
+test("[M3] an instance that could not read its alarm tries again at the next message", async () => {
   const c = await Cluster.start({ shards: 1 });
   await c.clock.runUntil(c.shard(0).object.ping(c.envelope));
   c.failAlarms = 1;

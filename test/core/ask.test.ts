@@ -1,4 +1,4 @@
-/** Waiting for others: a clear answer or none, and never more under way than there is room for. */
+/** Calls to other objects: each gives a clear answer or `unknown`, and their number is limited. */
 import { expect, test } from "vitest";
 import { ask } from "../../src/core/ask.ts";
 import { fanOut, Semaphore } from "../../src/core/fan-out.ts";
@@ -7,7 +7,7 @@ import { VirtualClock } from "../support/virtual-clock.ts";
 
 const TIMEOUT_MS = 1_000;
 
-test("[M2] an answer is ok, refused or unknown, and each is told from the others", async () => {
+test("[M2] ok, refused and unknown are different answers", async () => {
   const clock = new VirtualClock();
   const no = refused("NOT_FOUND", "there is none");
   expect(await ask(clock, TIMEOUT_MS, async () => ok(7))).toEqual({ kind: "ok", value: 7 });
@@ -23,7 +23,7 @@ test("[M2] an answer is ok, refused or unknown, and each is told from the others
     expect(await ask(clock, TIMEOUT_MS, fail)).toEqual({ kind: "unknown", cause: "it broke" });
 });
 
-test("[M2] no answer in time is unknown, and one that comes later changes nothing", async () => {
+test("[M2] a missing answer is unknown, and a later answer changes nothing", async () => {
   const clock = new VirtualClock();
   const late = Promise.withResolvers<{ ok: true; value: number }>();
   const asked = ask(clock, TIMEOUT_MS, () => late.promise);
@@ -37,7 +37,7 @@ test("[M2] no answer in time is unknown, and one that comes later changes nothin
   expect(await asked).toMatchObject({ kind: "unknown", timedOut: true });
 });
 
-/** Work that ends when the test says so; counts how much of it is under way. */
+/** Work that ends when the test says so. Counts how many tasks run at the same time. */
 class Works {
   underWay = 0;
   most = 0;
@@ -59,7 +59,7 @@ class Works {
   }
 }
 
-test("[N1] a fan-out keeps to its width, goes on as soon as one has ended, and answers in order", async () => {
+test("[N1] a fan-out keeps to its width, starts the next item early, and keeps the order", async () => {
   const works = new Works();
   const all = fanOut([0, 1, 2, 3], 2, works.start);
   expect(works.started).toEqual([0, 1]);
@@ -73,7 +73,7 @@ test("[N1] a fan-out keeps to its width, goes on as soon as one has ended, and a
   expect(await fanOut([], 2, works.start)).toEqual([]);
 });
 
-test("[N1] a gate lets its width pass, the others in order, and gives the room of failed work on", async () => {
+test("[N1] a semaphore runs its width in order, and a failed task returns its permit", async () => {
   const works = new Works();
   const semaphore = new Semaphore(2);
   const passed = [0, 1, 2, 3].map((id) => semaphore.run(() => works.start(id)));
@@ -86,7 +86,7 @@ test("[N1] a gate lets its width pass, the others in order, and gives the room o
   await works.end(3);
   expect(await Promise.all(passed)).toHaveLength(4);
   expect(works.most).toBe(2);
-  // All the room is there again, after failures too.
+  // Failed tasks also return their permits.
   for (let round = 0; round < 3; round += 1)
     await expect(semaphore.run(() => Promise.reject(new Error("failed")))).rejects.toThrow("failed");
   const again = [4, 5, 6].map((id) => semaphore.run(() => works.start(id)));

@@ -1,4 +1,7 @@
-/** What each call may cost, in messages and durable transactions: docs/reference/limits.md. Counted, never timed. */
+/**
+ * The cost of each call in messages and durable transactions (docs/reference/limits.md). Tests count, they
+ * never measure time.
+ */
 import { expect, test } from "vitest";
 import { shardOf, shardsOf } from "../../src/core/placement.ts";
 import { Cluster } from "../support/cluster.ts";
@@ -15,7 +18,10 @@ async function costOf(c: Cluster, work: () => Promise<unknown>): Promise<Cost> {
   return { messages: c.calls.length - before.messages, transactions: c.transactions() - before.transactions };
 }
 
-/** A cluster in which every object has been used: the first use confirms placements and raises the incarnation. */
+/**
+ * A cluster in which every object has been used, because the first use confirms placements and raises the
+ * incarnation.
+ */
 async function warm(shards: number): Promise<Cluster> {
   const c = await Cluster.start({ shards });
   for (const cell of ["1", "2"]) {
@@ -40,13 +46,13 @@ const shardsTouched = (c: Cluster, values: readonly string[]): number =>
   new Set(values.map((value) => shardOf("ROUTES", value, shardsOf(c.envelope.placement)))).size;
 
 test.each([1, 2, 4, 16])(
-  "a begin of %i claims on s shards: s messages between objects, s + 1 transactions; its commit the same",
+  "a begin of %i claims on s shards costs s messages and s + 1 transactions; so does its commit",
   async (count) => {
     const c = await warm(16);
     const values = names(count, "cost");
     const s = shardsTouched(c, values);
     const lease = c.uuid();
-    // The call to the ledger itself is the one message more that the budget allows.
+    // The budget in limits.md also counts the call to the ledger itself.
     expect(
       await costOf(c, () => c.ledger("1").object.begin(beginRequest(c.envelope, lease, values))),
     ).toEqual({ messages: s, transactions: s + 1 });
@@ -59,7 +65,7 @@ test.each([1, 2, 4, 16])(
   },
 );
 
-test("a rollback costs what a commit costs", async () => {
+test("a rollback costs the same as a commit", async () => {
   const c = await warm(16);
   const values = names(4, "cost");
   const s = shardsTouched(c, values);
@@ -73,7 +79,7 @@ test("a rollback costs what a commit costs", async () => {
   });
 });
 
-test("a refused begin writes nothing where it is refused: not in the ledger, not in the refusing shards", async () => {
+test("a refused begin writes nothing in the ledger and in the shards that refuse it", async () => {
   const c = await warm(16);
   const lease = c.uuid();
   await c.clock.runUntil(c.ledger("1").object.begin(beginRequest(c.envelope, lease, ["taken"])));
@@ -82,13 +88,13 @@ test("a refused begin writes nothing where it is refused: not in the ledger, not
     await costOf(c, () => c.ledger("2").object.begin(beginRequest(c.envelope, c.uuid(), ["taken"]))),
   ).toEqual({ messages: 1, transactions: 0 });
   await c.clock.runUntil(c.ledger("1").object.begin(beginRequest(c.envelope, c.uuid(), ["leased"])));
-  // Leased: one question to the shard and one to the ledger find out whether it still is.
+  // For a leased name, one settle to the shard and one inquiry to the ledger are added.
   expect(
     await costOf(c, () => c.ledger("2").object.begin(beginRequest(c.envelope, c.uuid(), ["leased"]))),
   ).toEqual({ messages: 3, transactions: 0 });
 });
 
-test("cleaning up after decisions takes at most a tenth of a transaction per lease", async () => {
+test("the clean-up after decisions takes at most a tenth of a transaction per lease", async () => {
   const c = await warm(4);
   const leases = Array.from({ length: 100 }, () => c.uuid());
   let cost = 0;
@@ -102,12 +108,13 @@ test("cleaning up after decisions takes at most a tenth of a transaction per lea
   }
   const before = c.transactions();
   await c.pass(60_000);
-  // One transaction each on ledger and shard, twice; and whatever the alarms did.
+  // One transaction each on the ledger and the shard for the begin, and the same for the decision. The alarms
+  // may add some.
   expect(cost).toBe(400);
   expect(c.transactions() - before).toBeLessThanOrEqual(10);
 });
 
-test("a lookup is one call and at most two point reads; two messages only when it meets a create hold", async () => {
+test("a lookup costs no message, or one if it meets a create hold", async () => {
   const c = await warm(1);
   const lease = c.uuid();
   await c.clock.runUntil(c.ledger("1").object.begin(beginRequest(c.envelope, lease, ["ada"])));
@@ -119,7 +126,7 @@ test("a lookup is one call and at most two point reads; two messages only when i
     expect(await costOf(c, look(value))).toEqual({ messages: 0, transactions: 0 });
 });
 
-test("a page of leases reads no more rows than its size + 2, whatever was decided before", async () => {
+test("a page of leases reads at most its size + 2 rows, whatever was decided before", async () => {
   const c = await Cluster.start({ shards: 1 });
   for (let n = 0; n < 300; n += 1) {
     const lease = c.uuid();

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { readConfig } from "../../src/config.ts";
 
-test("what is not said has a default, and what is said wrongly names its variable", () => {
+test("a missing variable has a default, and an invalid one is named in the error", () => {
   expect(readConfig({})).toMatchObject({
     shards: 4,
     placement: "hash1.shards4.canonical1",

@@ -15,7 +15,7 @@ function hashOf(...claims: readonly DigestedClaim[]): string {
   return sum.hash;
 }
 
-test("[R4] never changes: every stored claim and every cell has it (golden vectors)", () => {
+test("[R4] the digest of a claim never changes (golden vectors)", () => {
   // printf '4\nada\nAda\n4\n7\n1\n7' | sha256sum
   expect(hashOf(ada)).toBe("9e8f0ec3bc1e1bffba9946d59e9f5e2a");
   // printf '1\ngrüße/x\nGrüße/x\n3\n278964\n3\n1042' | sha256sum
@@ -29,7 +29,7 @@ test("[R4] never changes: every stored claim and every cell has it (golden vecto
   expect(hashOf(route)).toBe("acfb3dead34486bcbb05cbaa59ea9beb");
 });
 
-test("[R4] covers everything that a row decides", () => {
+test("[R4] the digest of a claim covers everything that the cell's row determines", () => {
   const others: DigestedClaim[] = [
     { ...ada, type: "EMAILS" },
     { ...ada, canonical: "ada2" },
@@ -42,7 +42,7 @@ test("[R4] covers everything that a row decides", () => {
   expect(new Set([ada, ...others].map((claim) => hashOf(claim))).size).toBe(others.length + 1);
 });
 
-test("[R4] a set's digest does not depend on the order, and adds up", () => {
+test("[R4] the digest of a set does not depend on the order, and digests can be added", () => {
   const eve = { ...ada, canonical: "eve", value: "eve" };
   const bob = { ...ada, canonical: "bob", value: "bob" };
   expect(hashOf(ada, eve, bob)).toBe(hashOf(bob, ada, eve));
@@ -56,6 +56,6 @@ test("[R4] a set's digest does not depend on the order, and adds up", () => {
   expect([parts.hash, parts.count]).toEqual([hashOf(ada, eve, bob), 3]);
 });
 
-test("[R4] of nothing is zero", () => {
+test("[R4] the digest of no claims is zero", () => {
   expect([new DigestSum().hash, new DigestSum().count]).toEqual(["0".repeat(32), 0]);
 });

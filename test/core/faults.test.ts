@@ -1,4 +1,7 @@
-/** The protocol under faults: what a message, a shard, a ledger or a disk may do. A title begins with the rules that it proves. */
+/**
+ * The protocol under faults of messages, shards, ledgers and disks. A title begins with the rules that the
+ * test proves.
+ */
 import { expect, test } from "vitest";
 import type { Decision, Exchange, Inquiry, Prepare } from "../../src/core/messages.ts";
 import { shardOf, shardsOf } from "../../src/core/placement.ts";
@@ -15,7 +18,7 @@ function lastPrepare(c: Cluster): Prepare {
   return prepare;
 }
 
-/** Names that live on different shards: one for each. */
+/** Names on different shards, one per shard. */
 function nameOn(c: Cluster, shard: number, nth = 0): string {
   for (let n = 0, seen = 0; ; n += 1) {
     if (shardOf("ROUTES", `n${n}`, shardsOf(c.envelope.placement)) === shard && seen++ === nth)
@@ -25,7 +28,7 @@ function nameOn(c: Cluster, shard: number, nth = 0): string {
 const spread = (c: Cluster): string[] =>
   Array.from({ length: shardsOf(c.envelope.placement) }, (_, shard) => nameOn(c, shard));
 
-test("[B6] [M2] a lost prepare makes the begin unknown, releases what it got, and its id can be replayed", async () => {
+test("[B6] [M2] a lost prepare makes the begin unknown and releases its holds; a replay works", async () => {
   const c = await Cluster.start();
   c.fate = (call) => (isPrepare(call) && call.to === "shard 2" ? "lose" : "deliver");
   const lease = c.uuid();
@@ -36,7 +39,7 @@ test("[B6] [M2] a lost prepare makes the begin unknown, releases what it got, an
   expect(await c.clock.runUntil(begin(c, "1", lease, spread(c)))).toEqual(ok({ created: true }));
 });
 
-test("[B6] [B8] a prepare that was carried out but not answered is released; a lost release is found by the sweep", async () => {
+test("[B6] [B8] a prepare without an answer is released; the sweep finds a lost release", async () => {
   const c = await Cluster.start();
   c.fate = (call) =>
     call.method !== "exchange" || call.to !== "shard 1"
@@ -52,7 +55,7 @@ test("[B6] [B8] a prepare that was carried out but not answered is released; a l
   expect(c.holds()).toEqual([]);
 });
 
-test("[B6] a prepare that waited for room until its begin was given up does not leave any more", async () => {
+test("[B6] a prepare that waits for room is not sent after its begin has given up", async () => {
   const c = await Cluster.start({ limits: { fanOut: 1, beginDeadlineMs: 1_000 } });
   c.fate = (call) => (call.to === "shard 0" ? "lose" : "deliver");
   const blocking = begin(c, "1", c.uuid(), [nameOn(c, 0)]);
@@ -66,7 +69,7 @@ test("[B6] a prepare that waited for room until its begin was given up does not 
   expect(sent).not.toContain(lease);
 });
 
-test("[B3] [B8] a prepare that arrives after its begin was given up holds nothing for long, and is never granted", async () => {
+test("[B3] [B8] a prepare that arrives too late is never granted, and its hold is cleared", async () => {
   const c = await Cluster.start();
   c.fate = (call) => (isPrepare(call) && call.to === "shard 0" ? "late" : "deliver");
   const lease = c.uuid();
@@ -74,12 +77,12 @@ test("[B3] [B8] a prepare that arrives after its begin was given up holds nothin
   c.fate = () => "deliver";
   await c.clock.pass(60_001);
   expect(c.holds()).toHaveLength(1);
-  // Whoever collides with it finds out at once that it is nobody's.
+  // A begin that meets the hold finds out at once that no lease owns it.
   expect(await c.clock.runUntil(begin(c, "2", c.uuid(), [nameOn(c, 0)]))).toEqual(ok({ created: true }));
   expect(c.holds()).toEqual([expect.objectContaining({ cell: "2" })]);
 });
 
-test("[B8] a collision with the hold of a committed lease applies the decision and then tries again", async () => {
+test("[B8] a begin that meets the hold of a committed lease applies the decision and retries", async () => {
   const c = await Cluster.start();
   const lease = c.uuid();
   await c.clock.runUntil(begin(c, "1", lease, ["ada"]));
@@ -91,7 +94,7 @@ test("[B8] a collision with the hold of a committed lease applies the decision a
   expect(c.claims()).toEqual([expect.objectContaining({ cell: "1" })]);
 });
 
-test("[B8] a collision with the hold of a rolled back lease drops it, and the begin gets the name", async () => {
+test("[B8] a begin that meets the hold of a rolled back lease drops it and gets the name", async () => {
   const c = await Cluster.start();
   const lease = c.uuid();
   await c.clock.runUntil(begin(c, "1", lease, ["ada", "bob"]));
@@ -100,7 +103,7 @@ test("[B8] a collision with the hold of a rolled back lease drops it, and the be
   expect(await c.clock.runUntil(begin(c, "2", c.uuid(), ["ada"]))).toEqual(ok({ created: true }));
 });
 
-test("[B8] a granted lease is never released by asking, however long it takes", async () => {
+test("[B8] an inquiry never releases the hold of a granted lease, however old it is", async () => {
   const c = await Cluster.start();
   const lease = c.uuid();
   await c.clock.runUntil(begin(c, "1", lease, spread(c)));
@@ -110,7 +113,7 @@ test("[B8] a granted lease is never released by asking, however long it takes", 
   expect(await c.clock.runUntil(decide(c, "1", lease, "COMMITTED"))).toEqual(ok({ state: "COMMITTED" }));
 });
 
-test("[B8] the sweep asks about a long lease less and less often", async () => {
+test("[B8] the sweep inquires about an old lease less and less often", async () => {
   const c = await Cluster.start({ shards: 1 });
   await c.clock.runUntil(begin(c, "1", c.uuid(), ["ada"]));
   await c.pass(3_600_000);
@@ -119,7 +122,7 @@ test("[B8] the sweep asks about a long lease less and less often", async () => {
   expect(asked).toBeLessThan(100);
 });
 
-test("[B7] a ledger that dies between the yes of all shards and the grant leaves nothing, and the id can be replayed", async () => {
+test("[B7] a ledger that dies before the grant leaves no lease, and the id can be replayed", async () => {
   const c = await Cluster.start();
   const lease = c.uuid();
   c.fate = (call) => (isPrepare(call) ? "lose_answer" : "deliver");
@@ -129,13 +132,13 @@ test("[B7] a ledger that dies between the yes of all shards and the grant leaves
   expect(c.holds()).toHaveLength(4);
   c.ledger("1").restart();
   c.fate = () => "deliver";
-  // The holds are of the old incarnation: the new instance says that they are gone.
+  // The holds have the old incarnation, so the new instance answers `gone`.
   expect(await c.clock.runUntil(begin(c, "1", lease, spread(c)))).toEqual(ok({ created: true }));
   expect(await c.clock.runUntil(decide(c, "1", lease, "COMMITTED"))).toEqual(ok({ state: "COMMITTED" }));
   expect(c.claims()).toHaveLength(4);
 });
 
-test("[B3] every instance raises the incarnation before its first attempt, so that attempts are never reused", async () => {
+test("[B3] every instance raises the incarnation before its first attempt", async () => {
   const c = await Cluster.start();
   const seen: string[] = [];
   for (let round = 0; round < 3; round += 1) {
@@ -158,13 +161,14 @@ test("[B8] a replaced instance does not answer about attempts of a newer one", a
   const question = { lease: c.uuid(), incarnation: 2, counter: 1, epoch: 1 };
   const inquiry: Inquiry = { ...c.envelope, shard: 0, questions: [question] };
   await expect(zombie.inquire(inquiry)).rejects.toThrow();
-  // Neither about an incarnation that nobody has raised yet, nor for a fresh instance that has not begun anything.
+  // An instance does not answer about an incarnation that was not raised yet, even if it has not begun
+  // anything itself.
   const fresh: Inquiry = { ...c.envelope, shard: 0, questions: [{ ...question, incarnation: 3 }] };
   expect(await c.clock.runUntil(c.ledger("1").object.inquire(fresh))).toEqual(ok({ verdicts: ["unknown"] }));
   expect(await c.clock.runUntil(c.ledger("1").object.inquire(inquiry))).toEqual(ok({ verdicts: ["gone"] }));
 });
 
-test("[B5] an instance whose grant may or may not be durable falls silent; the row decides", async () => {
+test("[B5] an instance whose grant may be durable sends nothing more; the row decides", async () => {
   const c = await Cluster.start();
   await c.clock.runUntil(begin(c, "1", c.uuid(), ["warm-up"]));
   const lease = c.uuid();
@@ -180,12 +184,12 @@ test("[B5] an instance whose grant may or may not be durable falls silent; the r
   expect(c.messages("exchange").length).toBe(sent);
   expect(c.holds().filter((hold) => hold.lease === lease)).toHaveLength(2);
   node.restart();
-  // The write was durable: the replay finds the lease granted.
+  // The write was durable, so the replay finds the lease granted.
   expect(await c.clock.runUntil(begin(c, "1", lease, ["ada", "bob"]))).toEqual(ok({ created: false }));
   expect(await c.clock.runUntil(decide(c, "1", lease, "COMMITTED"))).toEqual(ok({ state: "COMMITTED" }));
 });
 
-test("[C2] a ledger that dies right after its decision is durable finishes it after the restart, by alarm", async () => {
+test("[C2] a ledger that dies after its decision is durable delivers it after the restart", async () => {
   const c = await Cluster.start();
   const lease = c.uuid();
   await c.clock.runUntil(begin(c, "1", lease, spread(c)));
@@ -200,7 +204,7 @@ test("[C2] a ledger that dies right after its decision is durable finishes it af
   expect(c.claims()).toHaveLength(4);
 });
 
-test("[C3] commit answers although a shard cannot be reached, and the alarm finishes it without end", async () => {
+test("[C3] a commit is answered although a shard cannot be reached, and the alarm delivers it", async () => {
   const c = await Cluster.start();
   const lease = c.uuid();
   await c.clock.runUntil(begin(c, "1", lease, spread(c)));
@@ -210,7 +214,7 @@ test("[C3] commit answers although a shard cannot be reached, and the alarm fini
   const tries = (): number =>
     c.messages("exchange").filter((call) => call.to === "shard 3" && isDecision(call)).length;
   await c.pass(3_600_000);
-  // Capped backoff: it goes on, but does not hammer.
+  // The backoff is capped: the ledger keeps retrying, but not too often.
   expect(tries()).toBeGreaterThan(20);
   expect(tries()).toBeLessThan(300);
   c.fate = () => "deliver";
@@ -219,14 +223,14 @@ test("[C3] commit answers although a shard cannot be reached, and the alarm fini
   expect(c.claims()).toHaveLength(4);
 });
 
-test("[C2] a decision that arrives twice, or late, changes nothing that came after it", async () => {
+test("[C2] a repeated or late decision changes nothing that came after it", async () => {
   const c = await Cluster.start();
   const first = c.uuid();
   await c.clock.runUntil(begin(c, "1", first, ["ada"]));
   c.fate = (call) => (isDecision(call) ? "twice" : "deliver");
   await c.clock.runUntil(decide(c, "1", first, "COMMITTED"));
   c.fate = () => "deliver";
-  // Destroyed by another lease, and taken by another cell, before the copy arrives.
+  // The name is destroyed by another lease and taken by another cell before the copy arrives.
   const destroy = c.uuid();
   await c.clock.runUntil(
     c
@@ -240,7 +244,7 @@ test("[C2] a decision that arrives twice, or late, changes nothing that came aft
   expect(c.claims()).toEqual([]);
 });
 
-test("[B4] [C2] a prepare that is carried out twice leaves a hold that no decision touches, and that asking removes", async () => {
+test("[B4] [C2] a repeated prepare leaves a hold that no decision but only an inquiry clears", async () => {
   const c = await Cluster.start();
   const lease = c.uuid();
   c.fate = (call) => (isPrepare(call) ? "twice" : "deliver");
@@ -257,14 +261,14 @@ test("[B4] [C2] a prepare that is carried out twice leaves a hold that no decisi
   );
   await c.clock.runUntil(decide(c, "1", destroy, "COMMITTED"));
   await c.clock.pass(31_000);
-  // The copy of the prepare found the name free and holds it under a new epoch.
+  // The copy of the prepare finds the name free and holds it with a new epoch.
   expect(c.holds()).toHaveLength(1);
   await c.pass(20_000);
   expect(c.holds()).toEqual([]);
   expect(c.claims()).toEqual([]);
 });
 
-test("[R2] a lookup never shows a hold whose lease was not granted, and says so when it cannot know", async () => {
+test("[R2] a lookup never shows an ungranted hold, and is unavailable if it cannot find out", async () => {
   const c = await Cluster.start({ shards: 1 });
   const look = () => c.shard(0).object.lookup({ ...c.envelope, keys: [keyOf("ROUTES", "ada")] });
   c.fate = (call) => (isPrepare(call) ? "lose_answer" : "deliver");
@@ -279,7 +283,7 @@ test("[R2] a lookup never shows a hold whose lease was not granted, and says so 
   await c.clock.runUntil(running);
 });
 
-test("[R2] a lookup costs no message, and one when it meets a create hold", async () => {
+test("[R2] a lookup costs no message, or one if it meets a create hold", async () => {
   const c = await Cluster.start({ shards: 1 });
   const look = () =>
     c.clock.runUntil(c.shard(0).object.lookup({ ...c.envelope, keys: [keyOf("ROUTES", "ada")] }));
@@ -299,7 +303,7 @@ test("[R2] a lookup costs no message, and one when it meets a create hold", asyn
   expect(c.calls.length).toBe(active);
 });
 
-test("[B9] two begins that refuse each other for ever when they retry in parallel: one wins, and no answer says taken", async () => {
+test("[B9] of two begins that would block each other in parallel one wins, and none is `taken`", async () => {
   const c = await Cluster.start();
   const results = await c.clock.runUntil(
     Promise.all([begin(c, "1", c.uuid(), spread(c)), begin(c, "2", c.uuid(), spread(c).toReversed())]),
@@ -308,7 +312,7 @@ test("[B9] two begins that refuse each other for ever when they retry in paralle
   expect(results.find((result) => !result.ok)).toEqual(no("ABORTED"));
 });
 
-test("[B9] [B6] a begin that meets only running ones answers by its deadline, as temporary", async () => {
+test("[B9] [B6] a begin that meets only running begins ends by its deadline, as ABORTED", async () => {
   const c = await Cluster.start({ shards: 1, limits: { beginDeadlineMs: 2_000 } });
   const blocked = c.uuid();
   c.fate = (call) => (call.from === "ledger 1" && isPrepare(call) ? "lose_answer" : "deliver");
@@ -319,7 +323,7 @@ test("[B9] [B6] a begin that meets only running ones answers by its deadline, as
   await c.clock.runUntil(blocker);
 });
 
-test("[N1] what waits for a busy shard leaves together, and shares its transactions", async () => {
+test("[N1] what waits for a busy shard shares one message and its transactions", async () => {
   const c = await Cluster.start({ shards: 2 });
   await c.clock.runUntil(begin(c, "1", c.uuid(), ["warm-up", "warm-up-2", "warm-up-3"]));
   const before = { messages: c.messages("exchange").length, transactions: c.transactions() };
@@ -354,7 +358,7 @@ test("[N1] a slow shard delays only the leases that touch it", async () => {
   await c.clock.runUntil(slow);
 });
 
-test("[N2] leases in one message stand and fall alone", async () => {
+test("[N2] leases in one message succeed or fail independently", async () => {
   const c = await Cluster.start({ shards: 1 });
   await c.clock.runUntil(begin(c, "2", c.uuid(), ["n3"]));
   const results = await c.clock.runUntil(
@@ -363,7 +367,7 @@ test("[N2] leases in one message stand and fall alone", async () => {
   expect(results.map((result) => result.ok)).toEqual([true, true, true, false, true, true, true, true]);
 });
 
-test("[N2] decisions of a message come before its prepares", async () => {
+test("[N2] a shard applies the decisions of a message before its prepares", async () => {
   const c = await Cluster.start({ shards: 1 });
   const lease = c.uuid();
   await c.clock.runUntil(begin(c, "1", lease, ["ada"]));
@@ -373,7 +377,7 @@ test("[N2] decisions of a message come before its prepares", async () => {
   expect(second).toEqual(ok({ created: true }));
 });
 
-test("[M3] a lost alarm is set again by a restart, by the next work and by the cron's poke", async () => {
+test("[M3] a lost alarm is set again by a restart, by new work and by the cron", async () => {
   const c = await Cluster.start();
   const lease = c.uuid();
   await c.clock.runUntil(begin(c, "1", lease, spread(c)));
@@ -402,7 +406,7 @@ test("[M3] a lost alarm is set again by a restart, by the next work and by the c
   ).toHaveLength(1);
 });
 
-test("[M4] a clock that jumps back neither reorders leases nor makes one look old", async () => {
+test("[M4] a clock that jumps back changes no order of leases and makes none look old", async () => {
   const c = await Cluster.start();
   const leases: string[] = [];
   for (const jumpMs of [0, 5_000, -60_000, 1]) {
@@ -424,7 +428,7 @@ test("[M4] a clock that jumps back neither reorders leases nor makes one look ol
   expect(page.ok && page.value.leases.every(({ ageMs }) => ageMs >= 0)).toBe(true);
 });
 
-test("[M6] begins over the cell's limits are refused with a time to wait, decisions never", async () => {
+test("[M6] begins over the cell's limits are refused with a retry time, decisions never", async () => {
   const c = await Cluster.start({ limits: { concurrentBegins: 2, outstandingLeases: 3, fences: 1 } });
   const parallel = await c.clock.runUntil(
     Promise.all(["a", "b", "c"].map((name) => begin(c, "1", c.uuid(), [name]))),
@@ -451,7 +455,7 @@ test("[M6] begins over the cell's limits are refused with a time to wait, decisi
   );
 });
 
-test("[S1] an outcome is forgotten only when it is applied, old enough, and pulled; or after the longest wait", async () => {
+test("[S1] an outcome is forgotten when applied, old and pulled, or after the longest wait", async () => {
   const c = await Cluster.start();
   const [lease, fence] = [c.uuid(), c.uuid()];
   await c.clock.runUntil(begin(c, "1", lease, ["ada"]));
@@ -474,14 +478,14 @@ test("[S1] an outcome is forgotten only when it is applied, old enough, and pull
   c.fate = (call) => (isDecision(call) ? "lose" : "deliver");
   await c.clock.runUntil(decide(c, "1", late, "COMMITTED"));
   await c.clock.pass(8 * 86_400_000);
-  // Not applied anywhere: kept, whatever its age.
+  // It is not applied anywhere, so it is kept whatever its age.
   expect(await maintain(0)).toBe(0);
   c.fate = () => "deliver";
   await c.clock.pass(5_000);
   expect(await maintain(0)).toBe(1);
 });
 
-test("[S1] [R1] a pull misses no change, and positions never go back after a prune and a restart", async () => {
+test("[S1] [R1] a pull misses no change, and positions grow after a prune and a restart", async () => {
   const c = await Cluster.start({ limits: { outcomeRetentionS: 1 } });
   const seen = new Map<string, string>();
   let after = 0;
@@ -518,7 +522,7 @@ test("[S1] [R1] a pull misses no change, and positions never go back after a pru
   expect(seen).toEqual(expected);
 });
 
-test("[B4] [C2] a decision touches only the holds of its own cell, lease, attempt and epoch", async () => {
+test("[B4] [C2] a decision touches only holds of its own cell, lease, attempt and epoch", async () => {
   const c = await Cluster.start({ shards: 1 });
   const lease = c.uuid();
   await c.clock.runUntil(begin(c, "1", lease, ["ada"]));
@@ -555,7 +559,7 @@ test("[B4] [C2] a decision touches only the holds of its own cell, lease, attemp
   expect([c.holds().length, c.claims().length]).toEqual([0, 1]);
 });
 
-test("[C7] [B5] whenever a rollback meets a running begin, either it fences the begin, or it rolls the granted lease back", async () => {
+test("[C7] [B5] a rollback during a begin fences it, or rolls back the granted lease", async () => {
   const ends = new Set<string>();
   for (let delay = 0; delay < 40; delay += 1) {
     const c = await Cluster.start();
@@ -576,7 +580,7 @@ test("[C7] [B5] whenever a rollback meets a running begin, either it fences the 
   expect(ends).toEqual(new Set(["granted", "LEASE_ROLLED_BACK"]));
 });
 
-test("[B9] retries go in ascending order: two begins that reach two shards in opposite order do not refuse each other for ever", async () => {
+test("[B9] two begins that reach two shards in opposite order do not block each other forever", async () => {
   const c = await Cluster.start({ shards: 2 });
   c.fate = (call) =>
     isPrepare(call) && (call.from === "ledger 1") === (call.to === "shard 1") ? "slow" : "deliver";
@@ -586,7 +590,7 @@ test("[B9] retries go in ascending order: two begins that reach two shards in op
   expect(results.filter((result) => result.ok)).toHaveLength(1);
 });
 
-test("[B3] [B6] a prepare that waits for a busy shard never leaves once its begin is over", async () => {
+test("[B3] [B6] a prepare that waits for a busy shard is not sent after its begin has ended", async () => {
   const c = await Cluster.start({ shards: 1, limits: { beginDeadlineMs: 1_000 } });
   c.fate = (call) => (call.method === "exchange" ? "lose" : "deliver");
   const first = begin(c, "1", c.uuid(), ["ada"]);
@@ -602,7 +606,7 @@ test("[B3] [B6] a prepare that waits for a busy shard never leaves once its begi
   expect(sent).not.toContain(late);
 });
 
-test("[S1] [M4] positions go on from the largest ever given, also when its row was pruned and the clock went back", async () => {
+test("[S1] [M4] positions stay above all earlier ones, after a prune and a clock reset", async () => {
   const c = await Cluster.start({ limits: { outcomeRetentionS: 1 } });
   const fence = c.uuid();
   await c.clock.runUntil(decide(c, "1", fence, "ROLLED_BACK"));
@@ -624,7 +628,7 @@ test("[S1] [M4] positions go on from the largest ever given, also when its row w
   expect(next.ok && next.value.changes.map((change) => change.lease)).toEqual([lease]);
 });
 
-test("[C3] [M3] a restart finds every decision that is not applied, and tells those behind it once more", async () => {
+test("[C3] [M3] a restart finds every unapplied decision, and sends those after it once more", async () => {
   const c = await Cluster.start({ limits: { sweepAfterMs: 600_000 } });
   const [stuck, fine] = [c.uuid(), c.uuid()];
   await c.clock.runUntil(begin(c, "1", stuck, [nameOn(c, 0)]));
@@ -648,7 +652,7 @@ test("[C3] [M3] a restart finds every decision that is not applied, and tells th
   );
 });
 
-test("[R3] a page ends with the last record of its last source id, however many that has", async () => {
+test("[R3] a page ends with the last record of its last source id, whatever their number", async () => {
   const c = await Cluster.start({ shards: 1 });
   const lease = c.uuid();
   const specs = ["1", "2", "2", "2", "3", "3", "10"].map((id, index) => ({
@@ -657,7 +661,7 @@ test("[R3] a page ends with the last record of its last source id, however many 
   }));
   await c.clock.runUntil(c.ledger("1").object.begin(beginRequest(c.envelope, lease, specs.slice(0, 4))));
   await c.clock.runUntil(decide(c, "1", lease, "COMMITTED"));
-  // The rest is granted only: holds and claims are one list.
+  // The other names are only granted: claims and granted holds are one list.
   await c.clock.runUntil(c.ledger("1").object.begin(beginRequest(c.envelope, c.uuid(), specs.slice(4))));
   const page = async (limit: number): Promise<string[]> => {
     const answer = await c.clock.runUntil(
@@ -681,7 +685,7 @@ test("[R3] a page ends with the last record of its last source id, however many 
   expect(await page(7)).toEqual(["1", "2", "2", "2", "3", "3", "10"]);
 });
 
-test("[B8] [R1] nothing is answered from rows that are not durable yet", async () => {
+test("[B8] [R1] no answer is based on rows that are not durable yet", async () => {
   const c = await Cluster.start({ shards: 1 });
   await c.clock.runUntil(begin(c, "1", c.uuid(), ["warm-up"]));
   const ledger = c.ledger("1");
@@ -713,7 +717,7 @@ test("[B8] [R1] nothing is answered from rows that are not durable yet", async (
   expect(answers[1]).toEqual(ok({ verdicts: ["granted"] }));
 });
 
-test("[S1] a page of a pull is bounded in bytes too, and still moves on by at least one lease", async () => {
+test("[S1] a page of a pull is limited in bytes, but has at least one lease", async () => {
   const c = await Cluster.start({ shards: 1 });
   const leases: string[] = [];
   for (let n = 0; n < 6; n += 1) {
@@ -738,7 +742,7 @@ test("[S1] a page of a pull is bounded in bytes too, and still moves on by at le
   expect(Math.max(...pages)).toBeLessThanOrEqual(5);
 });
 
-test("[R3] [R2] a page of names whose begins are still running is empty, and says where to go on", async () => {
+test("[R3] [R2] a page of names whose begins are running is empty, and says where to continue", async () => {
   const c = await Cluster.start({ shards: 1 });
   const done = c.uuid();
   const last = { value: "last", source: { type: "RAILS_TABLE_USERS" as const, id: "9" } };
@@ -771,7 +775,7 @@ test("[R3] [R2] a page of names whose begins are still running is empty, and say
   await c.clock.runUntil(running);
 });
 
-test("[R3] holds that end while a page is made do not widen it over others that nobody has asked about", async () => {
+test("[R3] holds that end while a page is made do not extend its range", async () => {
   const c = await Cluster.start({ shards: 1 });
   const leases: string[] = [];
   for (const id of ["1", "2", "3", "4", "5", "6"]) {
@@ -792,7 +796,7 @@ test("[R3] holds that end while a page is made do not widen it over others that 
     });
   let ends = 0;
   c.fate = (call) => {
-    // One of the first three is rolled back under each question.
+    // During each inquiry, one of the first three leases is rolled back.
     if (call.method === "inquire" && ends < 3) void decide(c, "1", leases[ends++] ?? "", "ROLLED_BACK");
     return call.method === "inquire" ? "slow" : "deliver";
   };
@@ -807,7 +811,7 @@ test("[R3] holds that end while a page is made do not widen it over others that 
   expect(new Set(seen).size).toBe(seen.length);
 });
 
-test("[C2] a decision whose row is not durable yet is not told, not even by the alarm", async () => {
+test("[C2] a decision that is not durable yet is not sent, not even by the alarm", async () => {
   const c = await Cluster.start({ shards: 1 });
   const lease = c.uuid();
   await c.clock.runUntil(begin(c, "1", lease, ["ada"]));
@@ -824,7 +828,7 @@ test("[C2] a decision whose row is not durable yet is not told, not even by the 
   expect(c.claims()).toHaveLength(1);
 });
 
-test("[C3] a decision that this version cannot read does not stop the others", async () => {
+test("[C3] a decision that this version cannot read does not block the others", async () => {
   const c = await Cluster.start({ shards: 1 });
   const [bad, good] = [c.uuid(), c.uuid()];
   await c.clock.runUntil(begin(c, "1", bad, ["ada"]));
@@ -846,7 +850,7 @@ test("[C3] a decision that this version cannot read does not stop the others", a
   );
 });
 
-test("[M6] begins that were fenced count until their work has ended", async () => {
+test("[M6] fenced begins count toward the limit until their work has ended", async () => {
   const c = await Cluster.start({ shards: 1, limits: { concurrentBegins: 2 } });
   c.fate = (call) => (isPrepare(call) ? "lose" : "deliver");
   const works: Promise<unknown>[] = [];
@@ -865,7 +869,7 @@ test("[M6] begins that were fenced count until their work has ended", async () =
   expect(await c.clock.runUntil(begin(c, "1", c.uuid(), ["more"]))).toEqual(ok({ created: true }));
 });
 
-test("[A1] [C6] a cell that is frozen, or a key that is revoked, while a begin runs: nothing is granted afterwards", async () => {
+test("[A1] [C6] after a freeze or revocation during a begin, nothing is granted", async () => {
   for (const change of ["freeze", "revoke"] as const) {
     const c = await Cluster.start({ shards: 1 });
     await c.clock.runUntil(begin(c, "1", c.uuid(), ["warm-up"]));
@@ -888,7 +892,7 @@ test("[A1] [C6] a cell that is frozen, or a key that is revoked, while a begin r
   }
 });
 
-test("[M5] a shard refuses a type that it does not know, and goes on serving the others", async () => {
+test("[M5] a shard refuses an unknown type and still serves other messages", async () => {
   const c = await Cluster.start({ shards: 1 });
   await c.clock.runUntil(begin(c, "1", c.uuid(), ["ada"]));
   const prepare = {
@@ -904,7 +908,7 @@ test("[M5] a shard refuses a type that it does not know, and goes on serving the
   expect(await c.clock.runUntil(begin(c, "1", c.uuid(), ["bob"]))).toEqual(ok({ created: true }));
 });
 
-test("[B8] one question that the ledger cannot answer does not spoil the others", async () => {
+test("[B8] a question that one ledger cannot answer does not affect the others", async () => {
   const c = await Cluster.start({ shards: 1 });
   const lease = c.uuid();
   await c.clock.runUntil(begin(c, "1", lease, ["ada"]));
@@ -918,7 +922,7 @@ test("[B8] one question that the ledger cannot answer does not spoil the others"
   ).toEqual(ok({ verdicts: ["granted", "unknown"] }));
 });
 
-test("[N1] begins that collide with the names of a dead ledger do not hold up others", async () => {
+test("[N1] begins that meet the holds of a dead ledger do not delay others", async () => {
   const c = await Cluster.start();
   const held = Array.from({ length: 60 }, (_, n) => nameOn(c, 0, n));
   await c.clock.runUntil(begin(c, "2", c.uuid(), held));
@@ -935,7 +939,7 @@ test("[N1] begins that collide with the names of a dead ledger do not hold up ot
   await c.clock.runUntil(Promise.all(colliding));
 });
 
-test("[M3] a flush that hangs makes no alarm ring without pause", async () => {
+test("[M3] a flush that hangs does not make the alarm ring all the time", async () => {
   const c = await Cluster.start({ limits: { sweepAfterMs: 600_000 } });
   const [stuck, hanging] = [c.uuid(), c.uuid()];
   await c.clock.runUntil(begin(c, "1", stuck, [nameOn(c, 0)]));
@@ -960,7 +964,7 @@ test("[M3] a flush that hangs makes no alarm ring without pause", async () => {
   await c.clock.runUntil(decided);
 });
 
-test("[B2] [A1] whoever joins a begin is not told of the first caller's revoked key", async () => {
+test("[B2] [A1] a caller that joins a begin is not told of the first caller's revoked key", async () => {
   const c = await Cluster.start({ shards: 1 });
   await c.clock.runUntil(begin(c, "1", c.uuid(), ["warm-up"]));
   c.fate = (call) => (isPrepare(call) ? "slow" : "deliver");

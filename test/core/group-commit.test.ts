@@ -21,7 +21,7 @@ const insert = (sql: NodeSql, n: number) => () => {
   return n;
 };
 
-test("[N1] work that is ready together is one transaction, and each item gets its own answer", async () => {
+test("[N1] work that is ready together shares one transaction; each item has its own result", async () => {
   const { sql, commits } = start();
   const before = sql.counts.transactions;
   expect(await Promise.all([1, 2, 3].map((n) => commits.submit("exchange", insert(sql, n))))).toEqual([
@@ -31,7 +31,7 @@ test("[N1] work that is ready together is one transaction, and each item gets it
   expect(rows(sql)).toEqual([1, 2, 3]);
 });
 
-test("[M1] [B5] an item that throws takes the transaction back and ends the instance; nobody is answered with a success", async () => {
+test("[M1] [B5] an item that throws rolls the transaction back and ends the instance", async () => {
   const { sql, commits, halts } = start();
   const works = [
     commits.submit("exchange", insert(sql, 1)),
@@ -51,14 +51,14 @@ test("[M1] work is synchronous: a promise does not compile", () => {
   expect(asynchronous).toBeTypeOf("function");
 });
 
-test("[B5] a flush that fails answers nobody, although the write may be durable", async () => {
+test("[B5] a failed flush answers no caller, although the write may be durable", async () => {
   const { sql, commits, halts } = start();
   sql.failFlushes();
   await expect(commits.submit("exchange", insert(sql, 1))).rejects.toThrow("did not answer");
   expect(halts).toHaveLength(1);
 });
 
-test("[N1] a transaction is bounded by the weight of its items, and takes at least one", async () => {
+test("[N1] a transaction is limited by the weight of its items, and takes at least one", async () => {
   const { sql, commits } = start();
   const before = sql.counts.transactions;
   await Promise.all([1, 2, 3, 4].map((n) => commits.submit("exchange", insert(sql, n), 2_000)));
@@ -67,7 +67,7 @@ test("[N1] a transaction is bounded by the weight of its items, and takes at lea
   expect(sql.counts.transactions - before).toBe(4);
 });
 
-test("[B5] a clock that fails ends the instance rather than leaving everybody waiting", async () => {
+test("[B5] a clock that fails ends the instance, so that no caller waits forever", async () => {
   const sql = new NodeSql();
   const halts: unknown[] = [];
   const clock = new VirtualClock();

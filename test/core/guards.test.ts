@@ -1,4 +1,4 @@
-/** Small guards of the core's parts that everything rests on. */
+/** Tests of small guards in the shared parts of the core. */
 import { expect, test } from "vitest";
 import { GroupCommit } from "../../src/core/group-commit.ts";
 import { readLimits } from "../../src/core/limits.ts";
@@ -7,7 +7,7 @@ import { AlarmSchedule } from "../../src/core/alarm-schedule.ts";
 import { NodeSql } from "../support/node-sql.ts";
 import { VirtualClock } from "../support/virtual-clock.ts";
 
-test("[M6] a limit is given in digits or as a number, and nothing that merely looks like one is taken", () => {
+test("[M6] a limit is given in digits or as a number, and every other form is refused", () => {
   expect(readLimits({ LEASEHOLD_BATCH_OPS: 7 }).batchOps).toBe(7);
   expect(readLimits({ LEASEHOLD_BATCH_OPS: "007" }).batchOps).toBe(7);
   const wrong: unknown[] = [
@@ -31,7 +31,7 @@ test("[M6] a limit is given in digits or as a number, and nothing that merely lo
     );
 });
 
-test("a schema is brought up to date by its new steps only, each with its mark, and a step that fails leaves nothing", () => {
+test("a schema is updated by its new steps only, and a step that fails leaves nothing", () => {
   const sql = new NodeSql();
   const one = ["CREATE TABLE one (n INTEGER)", "INSERT INTO one VALUES (1)"];
   migrate(sql, [one]);
@@ -45,7 +45,7 @@ test("a schema is brought up to date by its new steps only, each with its mark, 
   expect(readMetaNumber(sql, "schema_version")).toBe(3);
 });
 
-test("a value that an object keeps is the last one written; a number that was never written is 0", () => {
+test("the last value that was written is read; a number that was never written is 0", () => {
   const sql = new NodeSql();
   migrate(sql, []);
   expect(readMetaNumber(sql, "n")).toBe(0);
@@ -67,7 +67,7 @@ function scheduleWith(getMs: () => Promise<number | null>): {
   };
 }
 
-test("[M3] what is set is learned once, and what was set meanwhile is not forgotten for it", async () => {
+test("[M3] the alarm is read once, and an alarm that was set during the read is kept", async () => {
   let reads = 0;
   const read = Promise.withResolvers<number | null>();
   const { clock, sets, schedule } = scheduleWith(() => {
@@ -78,14 +78,14 @@ test("[M3] what is set is learned once, and what was set meanwhile is not forgot
   schedule.setBy(clock.now() + 5_000);
   read.resolve(clock.now() + 1);
   await learned;
-  // The one that was set replaced the one that was read.
+  // The alarm that was set has replaced the one that was read.
   schedule.setBy(clock.now() + 3_000);
   expect(sets).toEqual([clock.now() + 5_000, clock.now() + 3_000]);
   await schedule.load();
   expect(reads).toBe(1);
 });
 
-test("[M3] once it has rung none is set, so the next one is set whenever it is due", async () => {
+test("[M3] after an alarm has rung, the next one is set whatever its time", async () => {
   const { clock, sets, schedule } = scheduleWith(async () => null);
   schedule.setBy(clock.now() + 1_000);
   schedule.markRung();
@@ -93,7 +93,7 @@ test("[M3] once it has rung none is set, so the next one is set whenever it is d
   expect(sets).toEqual([clock.now() + 1_000, clock.now() + 9_000]);
 });
 
-test("[M3] an alarm counts as lost when it is overdue by a whole minute, and not before", async () => {
+test("[M3] an alarm counts as lost when it is overdue by a whole minute", async () => {
   const { clock, sets, schedule } = scheduleWith(async () => null);
   const setMs = clock.now() + 1_000;
   schedule.setBy(setMs);
@@ -105,7 +105,7 @@ test("[M3] an alarm counts as lost when it is overdue by a whole minute, and not
   expect(sets).toEqual([setMs, clock.now() + 5]);
 });
 
-test("[B5] when a transaction fails, what waits behind it is refused as well and nothing of it is done", async () => {
+test("[B5] if a transaction fails, the work that waits for the next one fails too", async () => {
   const sql = new NodeSql();
   sql.database.exec("CREATE TABLE t (n INTEGER NOT NULL)");
   let halts = 0;
@@ -114,7 +114,7 @@ test("[B5] when a transaction fails, what waits behind it is refused as well and
   const failing = (): number => {
     throw new Error("a bug");
   };
-  // The second one is too heavy to go with the first.
+  // The second item is too heavy for the same transaction.
   const works = [
     commits.submit("exchange", failing),
     commits.submit("exchange", insert(1), 5_000),
@@ -128,7 +128,7 @@ test("[B5] when a transaction fails, what waits behind it is refused as well and
   expect([halts, sql.all("SELECT n FROM t")]).toEqual([1, []]);
 });
 
-test("[N1] work that comes after all is done gets a transaction of its own, and each takes along what was to go alongside", async () => {
+test("[N1] later work gets a transaction of its own, and each one runs the `alongside` work", async () => {
   const sql = new NodeSql();
   sql.database.exec("CREATE TABLE t (n INTEGER NOT NULL)");
   let alongside = 0;
@@ -140,12 +140,12 @@ test("[N1] work that comes after all is done gets a transaction of its own, and 
   );
   const insert = (n: number) => () => sql.all("INSERT INTO t (n) VALUES (?)", n).length;
   for (const n of [1, 2]) await commits.submit("exchange", insert(n));
-  // Unless said otherwise five hundred go together.
+  // With the default weight, 500 items fit into one transaction.
   await Promise.all(Array.from({ length: 501 }, (_, n) => commits.submit("exchange", insert(n))));
   expect([alongside, sql.counts.transactions]).toEqual([4, 4]);
 });
 
-test("[C2] what was submitted is not answered before it is durable", async () => {
+test("[C2] submitted work is not answered before it is durable", async () => {
   const sql = new NodeSql();
   const commits = new GroupCommit(sql, new VirtualClock(), () => {});
   const release = sql.holdFlushes();

@@ -10,7 +10,7 @@ import {
   apiLimitName,
 } from "../../src/core/limits.ts";
 
-test("[M6] without variables the defaults hold, and they are in range", () => {
+test("[M6] without variables the defaults apply, and they are in range", () => {
   expect(readLimits({})).toEqual(defaultLimits);
   for (const name of limitNames) {
     expect(limitTable[name].default).toBeGreaterThanOrEqual(limitTable[name].min);
@@ -18,7 +18,7 @@ test("[M6] without variables the defaults hold, and they are in range", () => {
   }
 });
 
-test.each(limitNames)("[M6] %s is overridden by its variable, at both edges and not beyond", (name) => {
+test.each(limitNames)("[M6] %s is overridden by its variable, up to both edges", (name) => {
   const { min, max } = limitTable[name];
   const variable = limitVariable(name);
   expect(readLimits({ [variable]: String(min) })[name]).toBe(min);
@@ -28,12 +28,12 @@ test.each(limitNames)("[M6] %s is overridden by its variable, at both edges and 
   expect(readLimits({ [variable]: "" })[name]).toBe(defaultLimits[name]);
 });
 
-test("[M6] names on the wire and in the environment follow from the one in the table", () => {
+test("[M6] names in the API and of variables follow from the names in the table", () => {
   expect(apiLimitName("beginDeadlineMs")).toBe("begin_deadline_ms");
   expect(limitVariable("beginDeadlineMs")).toBe("LEASEHOLD_BEGIN_DEADLINE_MS");
 });
 
-test("[M6] the reference page lists every limit as it is", () => {
+test("[M6] the reference page lists every limit", () => {
   const page = readFileSync(join(import.meta.dirname, "../../docs/reference/limits.md"), "utf8");
   const entries = page.matchAll(
     /^- `(LEASEHOLD_\w+)` \(([\d,]+) (\w+); ([\d,]+) to ([\d,]+)\): (.*(?:\n {2}.*)*)$/gm,

@@ -1,4 +1,4 @@
-/** The first use of an object, and every use after it (rules P1, M2). */
+/** Tests of the first use of an object and of later uses (P1, M2). */
 import { expect, test } from "vitest";
 import { placementOf } from "../../src/core/placement.ts";
 import { Cluster } from "../support/cluster.ts";
@@ -10,7 +10,7 @@ const no = (code: string, more: object = {}): object => ({
 
 const ping = (c: Cluster) => c.clock.runUntil(c.shard(0).object.ping(c.envelope));
 
-test("[P1] an object asks the directory once, remembers the answer for every later instance, and then needs nobody", async () => {
+test("[P1] an object asks the directory once and stores the answer for later instances", async () => {
   const c = await Cluster.start();
   expect(await ping(c)).toEqual({ ok: true, value: null });
   c.fate = () => "lose";
@@ -23,7 +23,7 @@ test("[P1] an object asks the directory once, remembers the answer for every lat
   );
 });
 
-test("[P1] [M2] a first use without the directory is unavailable and remembers nothing; the next message tries again", async () => {
+test("[P1] [M2] a first use without the directory is unavailable, and the next message retries", async () => {
   const c = await Cluster.start();
   c.fate = (call) => (call.method === "confirm" ? "lose" : "deliver");
   expect(await ping(c)).toEqual(no("UNAVAILABLE"));
@@ -34,7 +34,7 @@ test("[P1] [M2] a first use without the directory is unavailable and remembers n
   expect(await ping(c)).toEqual({ ok: true, value: null });
 });
 
-test("[P1] of two first messages under different placements only the one that the directory confirms is served", async () => {
+test("[P1] of two first messages with different placements, only the confirmed one is served", async () => {
   const c = await Cluster.start();
   const other = { ...c.envelope, placement: placementOf(5) };
   const both = [c.shard(0).object.ping(other), c.shard(0).object.ping(c.envelope)];
@@ -46,10 +46,10 @@ test("[P1] of two first messages under different placements only the one that th
   expect(await ping(c)).toEqual({ ok: true, value: null });
 });
 
-test("[P1] [M1] the placement that was confirmed first stays, whatever the directory says later", async () => {
+test("[P1] [M1] the placement that was confirmed first stays, whatever the directory says", async () => {
   const c = await Cluster.start();
   const other = { ...c.envelope, placement: placementOf(5) };
-  // A directory that was lost says yes to everybody: the copies of it must hold.
+  // A directory that lost its data confirms any placement, so the copies in the objects must not change.
   c.directory.object.confirm = async () => ({ ok: true, value: null });
   const both = [c.shard(0).object.ping(c.envelope), c.shard(0).object.ping(other)];
   expect(await c.clock.runUntil(Promise.all(both))).toEqual([
@@ -60,7 +60,7 @@ test("[P1] [M1] the placement that was confirmed first stays, whatever the direc
   expect(await ping(c)).toEqual({ ok: true, value: null });
 });
 
-test("[M5] [P1] a first message of a version that is not known asks nobody and fixes nothing", async () => {
+test("[M5] [P1] a first message with an unknown version asks no object and stores nothing", async () => {
   const c = await Cluster.start();
   const unknown = { version: c.envelope.version + 1, placement: placementOf(5) };
   expect(await c.clock.runUntil(c.shard(0).object.ping(unknown))).toEqual(

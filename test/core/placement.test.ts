@@ -3,7 +3,10 @@ import { expect, test } from "vitest";
 import { MAX_SHARDS, placementOf, shardOf, shardsOf } from "../../src/core/placement.ts";
 import { bucketTypes, type BucketTypeName } from "../../src/core/registry.ts";
 
-/** Frozen: a name whose shard moves gets a second owner. When this fails, the hash needs a new version, and a way to move names. */
+/**
+ * Frozen: if the shard of a name changed, the name could get a second owner. If this test fails, the hash
+ * needs a new version and a way to move names.
+ */
 const golden: [BucketTypeName, string, number, number][] = [
   ["ROUTES", "gitlab-org", 16, 4],
   ["ROUTES", "gitlab-org/gitlab", 16, 14],
@@ -17,13 +20,13 @@ const golden: [BucketTypeName, string, number, number][] = [
   ["ROUTES", "a", 1, 0],
 ];
 
-test("[P1] the shard of a bucket is frozen", () => {
+test("[P1] the shard of a bucket never changes (golden vectors)", () => {
   expect(
     golden.map(([type, canonical, shards]) => [type, canonical, shards, shardOf(type, canonical, shards)]),
   ).toEqual(golden);
 });
 
-test("[P1] it is the first 32 bits of SHA-256 over type number and canonical value", () => {
+test("[P1] a shard is the first 32 bits of SHA-256 over type number and canonical value", () => {
   for (const type of Object.keys(bucketTypes) as BucketTypeName[]) {
     for (const canonical of ["a", "ada@example.com", "漢字/🚀", "x".repeat(1_024)]) {
       const digest = createHash("sha256").update(`${bucketTypes[type].number}:${canonical}`).digest();
@@ -32,12 +35,12 @@ test("[P1] it is the first 32 bits of SHA-256 over type number and canonical val
   }
 });
 
-test("[P1] the placement names hash, shards and canonical form", () => {
+test("[P1] the placement has the versions of hash and canonical form, and the number of shards", () => {
   expect(placementOf(16)).toBe("hash1.shards16.canonical1");
   expect(shardsOf(placementOf(MAX_SHARDS))).toBe(MAX_SHARDS);
 });
 
-test("names spread evenly over the shards", () => {
+test("names are spread evenly over the shards", () => {
   const counts = Array.from({ length: 16 }, () => 0);
   for (let n = 0; n < 16_000; n += 1) {
     const shard = shardOf("ROUTES", `name-${n}`, 16);

@@ -8,7 +8,7 @@ import {
   subjectTypes,
 } from "../../src/core/registry.ts";
 
-// Storage keeps these numbers: a change here is a change of what every stored row means.
+// Storage keeps these numbers: a change here changes the meaning of every stored row.
 const registries = [
   {
     what: "bucket",
@@ -53,7 +53,7 @@ describe.each(registries)("the registry of $what types", ({ types, byNumber, num
     expect(Object.fromEntries(entries.map(([name, { number }]) => [name, number]))).toEqual(numbers);
   });
 
-  it("gives every type a number of its own, a positive integer that SQLite and protobuf can hold", () => {
+  it("gives every type a unique positive integer that SQLite and protobuf can store", () => {
     expect(new Set(entries.map(([, { number }]) => number)).size).toBe(entries.length);
     for (const [, { number }] of entries) expect(number).toSatisfy((n: number) => n > 0 && n === (n | 0));
   });
@@ -63,7 +63,7 @@ describe.each(registries)("the registry of $what types", ({ types, byNumber, num
     expect(byNumber(0)).toBeUndefined();
   });
 
-  it("finds every type by its number, and nothing else", () => {
+  it("finds every type by its number, and nothing by any other number", () => {
     for (const [name, { number }] of entries) expect(byNumber(number)).toBe(name);
     for (const unknown of [-1, entries.length + 1, 1.5, Number.NaN])
       expect(byNumber(unknown)).toBeUndefined();
@@ -71,7 +71,7 @@ describe.each(registries)("the registry of $what types", ({ types, byNumber, num
 });
 
 describe("the canonical rules", () => {
-  it("treat paths by segment, look-alikes as refused but for email addresses and ids", () => {
+  it("check paths by segment, and refuse mixed scripts except in email addresses and ids", () => {
     const rules = Object.entries(bucketTypes).map(([name, { canonical }]) => [name, canonical]);
     const path = { path: true, singleScript: true };
     expect(Object.fromEntries(rules)).toEqual({

@@ -1,4 +1,4 @@
-/** The protocol reference and the tests speak of the same rules. */
+/** Checks that the protocol reference and the test titles have the same rules. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";

@@ -4,7 +4,7 @@ import { compareBytes, sourceOrder } from "../../src/core/source-order.ts";
 
 const bytewise = (a: string, b: string): number => Math.sign(Buffer.compare(Buffer.from(a), Buffer.from(b)));
 
-test("[R3] decimal ids sort as numbers, also beyond 2^53, and before all others", () => {
+test("[R3] decimal ids sort as numbers, also above 2^53, and before all others", () => {
   const digits = fc.stringMatching(/^(0|[1-9][0-9]{0,40})$/);
   fc.assert(
     fc.property(digits, digits, (a, b) => {
@@ -30,7 +30,7 @@ test("[R3] other ids sort by their bytes", () => {
   );
 });
 
-test("[R3] no two ids share a place; zeros in front come right after the number without them", () => {
+test("[R3] no two ids have the same key; leading zeros sort right after the number without them", () => {
   const ids = ["7", "07", "007", "8", "10", "010", "0", "00"];
   expect(ids.toSorted((a, b) => bytewise(sourceOrder(a), sourceOrder(b)))).toEqual([
     "0",
@@ -51,7 +51,7 @@ test("[R3] no two ids share a place; zeros in front come right after the number 
   );
 });
 
-test("compareBytes orders as UTF-8 does, above U+FFFF too", () => {
+test("compareBytes orders as UTF-8 does, also above U+FFFF", () => {
   fc.assert(
     fc.property(fc.string({ unit: "binary" }), fc.string({ unit: "binary" }), (a, b) => {
       fc.pre(a.isWellFormed() && b.isWellFormed());
@@ -60,7 +60,7 @@ test("compareBytes orders as UTF-8 does, above U+FFFF too", () => {
   );
 });
 
-test("[R3] the stored form is frozen", () => {
+test("[R3] the stored form never changes (golden vectors)", () => {
   expect(["7", "42", "0", "007", "x", "4x", "x4"].map(sourceOrder)).toEqual([
     "00017",
     "000242",
@@ -72,7 +72,7 @@ test("[R3] the stored form is frozen", () => {
   ]);
 });
 
-test("[R3] bytes order the last characters before the surrogates, the first and last behind them, and those that need two", () => {
+test("[R3] compareBytes sorts code units before, among and after the surrogates by their bytes", () => {
   const ordered = ["\ud7ff", "\ue000", "\uffff", "\u{10000}", "\u{10ffff}"];
   for (const [at, a] of ordered.entries()) {
     for (const [other, b] of ordered.entries())

@@ -36,7 +36,7 @@ beforeEach(() => {
     cell: "1",
     fetch: fake,
     deadlineMs: 60,
-    pauseMs: 1,
+    backoffMs: 1,
     retries: 2,
   });
   const leases = new ClientLeases(client);

@@ -145,7 +145,7 @@ describe.each([
 
 describe("the client, in workerd,", () => {
   const clientOf = async (api: Api) =>
-    createClient({ url: api.url, key: await keyOf("cell 1"), cell: "1", fetch: api.fetch, pauseMs: 1 });
+    createClient({ url: api.url, key: await keyOf("cell 1"), cell: "1", fetch: api.fetch, backoffMs: 1 });
   const ids = Array.from({ length: RECORDS }, (_, index) => String(index + 1));
 
   test("gives every record once, though a shard fails now and then and answers are short", async () => {

@@ -1,4 +1,4 @@
-/** The objects across eviction, abrupt abort and alarms, in workerd. */
+/** Tests of the objects across eviction, abort and alarms, in workerd. */
 import {
   abortAllDurableObjects,
   evictAllDurableObjects,
@@ -17,7 +17,7 @@ import { env, queryShards, startObjects } from "./workerd-objects.ts";
 const objects = stubsOf(env);
 const names = Array.from({ length: 30 }, (_, n) => `life-${n}`);
 
-test("[B7] an abrupt abort while begins run loses nothing that was acknowledged, and every id can be replayed", async () => {
+test("[B7] an abort during begins loses no acknowledged lease, and every id can be replayed", async () => {
   const w = await startObjects();
   const leases = names.map((name) => ({ name, lease: w.uuid() }));
   const works = leases.map(({ name, lease }) =>
@@ -39,7 +39,7 @@ test("[B7] an abrupt abort while begins run loses nothing that was acknowledged,
   expect(await w.claims()).toHaveLength(2 * names.length);
 });
 
-test("[C2] [C3] an abrupt abort while commits run: each acknowledged one stays, and the alarm finishes the rest", async () => {
+test("[C2] [C3] an abort during commits loses none of them, and the alarm delivers the rest", async () => {
   const w = await startObjects();
   const leases = names.map((name) => ({ name, lease: w.uuid() }));
   for (const { name, lease } of leases) await w.ledger("1").begin(beginRequest(w.envelope, lease, [name]));
@@ -59,13 +59,13 @@ test("[C2] [C3] an abrupt abort while commits run: each acknowledged one stays, 
   expect(await w.holds()).toHaveLength(names.length - decided.length);
 });
 
-test("[M3] an alarm that wakes an evicted object finds its name, although the platform does not tell it", async () => {
+test("[M3] an object that an alarm wakes finds its name, which the platform does not pass", async () => {
   const w = await startObjects();
   const lease = w.uuid();
   await w.ledger("1").begin(beginRequest(w.envelope, lease, ["ada"]));
   const [op] = opsOf(w.envelope.placement, ["ada"]);
   if (op === undefined) throw new Error("no op");
-  // Old enough for the sweep, which has to know which shard it is.
+  // The hold is old enough for the sweep, which needs the number of its shard.
   await runInDurableObject(
     objects.shard(op.shard),
     (_, state) => void state.storage.sql.exec("UPDATE hold SET held_at_ms = 1").toArray(),
@@ -97,7 +97,7 @@ test("[M3] a shard that starts with holds sets its alarm at its first message", 
   expect(await queryShards("SELECT 1 FROM hold")).toHaveLength(1);
 });
 
-test("[M3] the cron's poke sets the alarm of a shard that has lost it, and of no other", async () => {
+test("[M3] the cron sets the alarm of a shard that has lost it, and of no other", async () => {
   const w = await startObjects();
   const [op] = opsOf(w.envelope.placement, ["ada"]);
   const holder = op?.shard ?? 0;
@@ -112,7 +112,7 @@ test("[M3] the cron's poke sets the alarm of a shard that has lost it, and of no
   expect(await alarmOf(other)).toBeNull();
 });
 
-test("[B8] an orphan hold, whose ledger knows nothing of it, is gone after the sweep", async () => {
+test("[B8] the sweep removes a hold that its ledger does not know", async () => {
   const w = await startObjects();
   await w.ledger("1").begin(beginRequest(w.envelope, w.uuid(), ["warm-up"]));
   const lease = w.uuid();
@@ -132,7 +132,7 @@ test("[B8] an orphan hold, whose ledger knows nothing of it, is gone after the s
   expect((await w.holds()).map(({ canonical }) => canonical)).toEqual(["warm-up"]);
 });
 
-test("an object of the wrong name refuses to exist, and one without a name goes by what it has kept", async () => {
+test("an object with a wrong name throws, and one without a name uses its stored name", async () => {
   await startObjects();
   await runInDurableObject(objects.ledger("1"), (_, state) => {
     const { sql } = objectPorts(state);

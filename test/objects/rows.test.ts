@@ -1,4 +1,6 @@
-/** Rows written over a lease's whole life, as SQLite reports them: docs/reference/limits.md. */
+/**
+ * Counts the rows that a lease writes over its whole life, as SQLite reports them (docs/reference/limits.md).
+ */
 import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { expect, test } from "vitest";
 import { configOf } from "../../src/env.ts";
@@ -12,7 +14,7 @@ interface Counter {
   rowsRead: number;
 }
 
-/** Counts every statement that the object runs from now on, in its present instance. */
+/** Counts every statement that the object's current instance runs from now on. */
 async function count(stub: DurableObjectStub): Promise<Counter> {
   const counter: Counter = { rowsWritten: 0, rowsRead: 0 };
   await runInDurableObject(stub, (_, state) => {
@@ -20,7 +22,7 @@ async function count(stub: DurableObjectStub): Promise<Counter> {
     const exec = sql.exec.bind(sql);
     sql.exec = ((statement: string, ...bindings: unknown[]) => {
       const cursor = exec(statement, ...bindings);
-      // Read to its end first: rows are written while it runs.
+      // The cursor is read to its end first, because rows are written while it runs.
       const rows = cursor.toArray();
       counter.rowsWritten += cursor.rowsWritten;
       counter.rowsRead += cursor.rowsRead;
@@ -32,11 +34,11 @@ async function count(stub: DurableObjectStub): Promise<Counter> {
 
 const objects = stubsOf(env);
 
-test("a created claim costs at most 4 rows over its whole life, and the epoch none of them", async () => {
+test("a created claim costs at most 4 rows over its whole life, without the epoch", async () => {
   const w = await startObjects();
   const specs: OpSpec[] = Array.from({ length: 40 }, (_, n) => ({ value: `rows-${n}` }));
   const shards = [...new Set(opsOf(w.envelope.placement, specs).map(({ shard }) => shard))];
-  // Warm: placement, incarnation, epoch row and alarms are there.
+  // The first use is over: placement, incarnation, epoch row and alarms exist.
   const first = w.uuid();
   await w.ledger("1").begin(
     beginRequest(
@@ -56,7 +58,7 @@ test("a created claim costs at most 4 rows over its whole life, and the epoch no
   expect(written).toBeGreaterThanOrEqual(3 * specs.length);
 });
 
-test("a lease costs at most 5 rows in its ledger, from its grant to the day it is forgotten", async () => {
+test("a lease costs at most 5 rows in its ledger, from its grant until it is forgotten", async () => {
   const w = await startObjects();
   const lived = 50;
   await w.ledger("1").decide(decideRequest(w.envelope, w.uuid(), "ROLLED_BACK"));
@@ -68,7 +70,7 @@ test("a lease costs at most 5 rows in its ledger, from its grant to the day it i
   }
   await runDurableObjectAlarm(objects.ledger("1"));
   const beforePrune = life.rowsWritten;
-  // Eight days go by: positions count 1,024 to the millisecond.
+  // Moves all positions back by eight days. A millisecond has 1,024 positions.
   const eightDays = 8 * 86_400_000 * 1_024;
   await runInDurableObject(
     objects.ledger("1"),
@@ -79,12 +81,13 @@ test("a lease costs at most 5 rows in its ledger, from its grant to the day it i
     ok: true,
     value: { pruned: lived + 1 },
   });
-  // Besides: the incarnation, how far all is applied, how far was pruned, the number of fences, and the fence itself.
+  // The other rows are the incarnation, the applied position, the pruned position, the number of fences, and
+  // the fence itself.
   expect(life.rowsWritten).toBeLessThanOrEqual(5 * lived + 6);
   expect(life.rowsWritten).toBeGreaterThan(4 * lived);
 });
 
-test("what a lease reads does not grow with what was decided before", async () => {
+test("the rows that a lease reads do not grow with the number of earlier decisions", async () => {
   const w = await startObjects();
   const live = async (from: number, leases: number): Promise<void> => {
     for (let n = from; n < from + leases; n += 1) {
@@ -93,7 +96,7 @@ test("what a lease reads does not grow with what was decided before", async () =
       await w.ledger("1").decide(decideRequest(w.envelope, lease, "COMMITTED"));
     }
   };
-  // The last of each is marked as applied by the next.
+  // The last decision of each round is marked as applied by the next round.
   await live(0, 1);
   const counters = await Promise.all([
     count(objects.ledger("1")),
@@ -150,7 +153,7 @@ test("a page of leases reads at most its size + 2 rows, whatever was decided bef
   expect(counter.rowsRead).toBeLessThanOrEqual(12);
 });
 
-test("[R4] digests read the index of what is in their ranges, holds in flight twice, and write nothing", async () => {
+test("[R4] digests read the index of their ranges and each hold twice, and write nothing", async () => {
   const w = await startObjects();
   const [claims, held] = [300, 20];
   const source = (id: number): OpSpec["source"] => ({ type: "RAILS_TABLE_USERS", id: String(id) });

@@ -4,7 +4,7 @@ import { Timers } from "../../src/objects/timers.ts";
 beforeEach(() => void vi.useFakeTimers({ now: 1_000_001 }));
 afterEach(() => void vi.useRealTimers());
 
-test("deadlines of the same stretch share one timer; none ends early, or more than a stretch late", () => {
+test("deadlines in the same window share a timer; none ends early or more than a window late", () => {
   const timers = new Timers();
   const ended: [number, number][] = [];
   for (let index = 0; index < 50; index += 1) {
@@ -22,7 +22,7 @@ test("deadlines of the same stretch share one timer; none ends early, or more th
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test("what was cancelled does not end, and once all of a stretch are, nothing is kept awake", () => {
+test("a cancelled deadline does not end, and a window without deadlines has no timer", () => {
   const timers = new Timers();
   const ended: string[] = [];
   const cancels = ["a", "b", "c"].map((name) => timers.after(3_000, () => ended.push(name)));
@@ -35,14 +35,14 @@ test("what was cancelled does not end, and once all of a stretch are, nothing is
   const again = ["d", "e"].map((name) => timers.after(3_000, () => ended.push(name)));
   for (const cancel of again) cancel();
   expect(vi.getTimerCount()).toBe(0);
-  // One that ended is cancelled late: that must not end the next of the same stretch.
+  // A deadline that has ended is cancelled late. That must not end the next one in the same window.
   timers.after(3_000, () => ended.push("f"));
   for (const cancel of [...cancels, ...again]) cancel();
   vi.advanceTimersByTime(3_100);
   expect(ended).toEqual(["a", "c", "f"]);
 });
 
-test("a pause ends when it says", () => {
+test("a pause ends exactly on time", () => {
   const timers = new Timers();
   const ended: number[] = [];
   timers.after(5, () => ended.push(Date.now()));

@@ -8,7 +8,7 @@ import { stubsOf } from "../support/workerd/stubs.ts";
 
 export const env = anyEnv as unknown as Env;
 
-/** Runs a statement inside every shard. */
+/** Runs a statement in the database of every shard. */
 export async function queryShards<Row>(statement: string): Promise<Row[]> {
   const objects = stubsOf(env);
   const shards = Array.from({ length: configOf(env).shards }, (_, index) => objects.shard(index));
@@ -20,7 +20,7 @@ export async function queryShards<Row>(statement: string): Promise<Row[]> {
   return rows.flat();
 }
 
-/** The real objects in workerd, empty but for two registered cells. */
+/** The real objects in workerd, empty except for two registered cells. */
 export async function startObjects(): Promise<TestObjects> {
   await reset();
   const objects = stubsOf(env);
@@ -61,7 +61,7 @@ export async function startObjects(): Promise<TestObjects> {
         settle: (message) => stub.settle(message),
         lookup: (message) => stub.lookup(message),
         listRecords: (message) => stub.listRecords(message),
-        // The platform's types make a list of the tuple in it.
+        // The platform's types turn the tuple in the answer into an array.
         digestRecords: (message) => stub.digestRecords(message) as Promise<Reply<DigestRecordsAnswer>>,
         ping: (message) => stub.ping(message),
       };

@@ -16,6 +16,7 @@ test.each([
   ["model", ["--only"], "Option '--only <value>' argument missing"],
   ["model", ["--only", "x"], "there is no run x"],
   ["model", ["--only", "a", "--trail", "b"], "--only and --trail exclude each other"],
+  ["model", ["--quick", "--full"], "--quick and --full exclude each other"],
 ])("npm run %s -- %j: one sentence, the usage, and 2", (name, args, sentence) => {
   const { status, stderr, stdout } = spawnSync(process.execPath, [`test/rigs/${name}/main.ts`, ...args], {
     cwd: root,
@@ -25,4 +26,38 @@ test.each([
   expect(stderr).toContain(sentence);
   expect(stderr).toContain(`\n\nnpm run ${name} -- [options]\n\n`);
   expect(stderr).not.toMatch(/\n\s+at /);
+});
+
+test.each([
+  ["setup", "test/support/setup/main.ts", "--bogus"],
+  ["test:deep", "test/rigs/deep/main.ts", "--bogus"],
+])("npm run %s refuses an option that it does not have", (name, main, option) => {
+  const { status, stderr, stdout } = spawnSync(process.execPath, [main, option], {
+    cwd: root,
+    encoding: "utf8",
+  });
+  expect({ status, stdout }).toEqual({ status: 2, stdout: "" });
+  expect(stderr).toContain(`Unknown option '${option}'`);
+  expect(stderr).toContain(`npm run ${name} -- [options]`);
+});
+
+test("npm run test:deep refuses a step that it does not have, and names those that it has", () => {
+  const { status, stderr } = spawnSync(process.execPath, ["test/rigs/deep/main.ts", "--only", "x"], {
+    cwd: root,
+    encoding: "utf8",
+  });
+  expect(status).toBe(2);
+  expect(stderr).toContain("--only must name a step: sim-seeds, sim-bugs, ");
+});
+
+test("npm run setup --dry-run names the missing programs, who needs them, and the packages", () => {
+  // Spin and the C compiler are looked up in PATH only.
+  const { status, stdout } = spawnSync(process.execPath, ["test/support/setup/main.ts", "--dry-run"], {
+    cwd: root,
+    encoding: "utf8",
+    env: { PATH: "/nonexistent" },
+  });
+  expect(status).toBe(0);
+  expect(stdout).toContain("setup: Spin is missing; needed by npm run model\n");
+  expect(stdout).toMatch(/^setup: would install .*\bspin gcc libc6-dev$/m);
 });

@@ -1,9 +1,12 @@
-/** A cell's database, as its transactions need it beyond its leases. One suite for every dialect and driver. */
+/**
+ * Tests what transactions need from a cell's database in addition to its leases. One suite for every dialect
+ * and driver.
+ */
 import { eq } from "drizzle-orm";
 import { v7 as uuidv7 } from "uuid";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { AnyRow, Claimable } from "../../src/cell/claimable.ts";
-import type { CellDatabase, Ran } from "../../src/cell/local.ts";
+import type { CellDatabase, TransactionResult } from "../../src/cell/local.ts";
 import { claimablesOf, type Dialect, type Orm, type Tx } from "../cell/scenarios/dialect.ts";
 import type { TestedDatabase } from "../cell/scenarios/world.ts";
 
@@ -24,7 +27,7 @@ export function cellDatabaseSuite(
       orm = tested.orm;
       database = dialect.database(orm);
       for (const statement of dialect.createTables) await orm.execute(statement);
-      // Several processes of a cell start at once.
+      // Several processes of a cell may start at the same time.
       await Promise.all(Array.from({ length: 5 }, () => dialect.database(orm).install()));
     });
     beforeEach(async () => {
@@ -46,12 +49,12 @@ export function cellDatabaseSuite(
       (await database.listDeferred({ afterUuid, limit })).map(({ uuid }) => uuid);
     const namesOf = (rows: readonly AnyRow[]): unknown[] => rows.map((row) => row["username"]);
 
-    test("several have installed at once, and one may again", async () => {
+    test("several installations at the same time, and a repeated one, succeed", async () => {
       await database.install();
       expect(await database.list({ afterUuid: "", limit: 1 })).toEqual([]);
     });
 
-    test("deferred leases are listed page by page, and known as such", async () => {
+    test("deferred leases are listed page by page and marked as deferred", async () => {
       const uuids = [await defer(), await defer(), await defer()];
       const begun = uuidv7();
       await done((tx) => database.insertLease(tx, { uuid: begun, sources }));
@@ -69,7 +72,7 @@ export function cellDatabaseSuite(
       await database.remove(begun);
     });
 
-    test("of two that replace a deferred lease, one does", async () => {
+    test("of two calls that replace a deferred lease, one succeeds", async () => {
       const uuid = await defer();
       const next = { uuid: uuidv7(), batch };
       expect(await database.replaceDeferred(uuid, next)).toBe(true);
@@ -80,7 +83,7 @@ export function cellDatabaseSuite(
       expect(await listed("", 9)).toEqual([]);
     });
 
-    test("a lease's row can be taken out by the transaction that wrote it", async () => {
+    test("a transaction can remove the lease row that it wrote", async () => {
       const uuid = uuidv7();
       await done(async (tx) => {
         await database.insertLease(tx, { uuid, sources });
@@ -90,7 +93,7 @@ export function cellDatabaseSuite(
       expect(await database.fence(uuid)).toBe("fenced");
     });
 
-    test("rows are read as they are now, without those that are gone, and deleted rows are counted", async () => {
+    test("rows are read in their current state, and deleted ones are counted", async () => {
       const [ids, seen, deleted] = await done(async (tx) => {
         const rows = await database.insert(tx, claimableUsers, [
           { username: "ada" },
@@ -112,7 +115,7 @@ export function cellDatabaseSuite(
       expect(await done((tx) => database.read(tx, claimableUsers, []))).toEqual([]);
     });
 
-    test("transactions at the same time do not mix: of one that fails nothing is saved", async () => {
+    test("concurrent transactions do not mix, and a failed one saves nothing", async () => {
       const write = (username: string) => async (tx: Tx) => {
         await database.insert(tx, claimableUsers, [{ username }]);
         await new Promise((resolve) => setTimeout(resolve, 20));
@@ -134,7 +137,7 @@ export function cellDatabaseSuite(
   });
 }
 
-function valueOf<T>(ran: Ran<T>): T {
+function valueOf<T>(ran: TransactionResult<T>): T {
   if (ran.kind === "committed") return ran.value;
   throw ran.error;
 }

@@ -1,6 +1,7 @@
 /**
- * A cell's table of outstanding leases, as reconciliation needs it. One suite for every implementation, with the recovery matrix (S3) at its real
- * ages, which no coordinator could be made to have. A title begins with the numbers of the rules that it proves.
+ * Tests what reconciliation needs from a cell's table of outstanding leases. One suite for every
+ * implementation. It runs the recovery matrix (S3) with its real ages, which a real coordinator could not be
+ * made to have. A title begins with the rules that the test proves.
  */
 import { v7 as uuidv7 } from "uuid";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -10,13 +11,13 @@ import { MemoryRemote } from "../cell/memory-leases.ts";
 
 export interface LocalWorld {
   local: LocalLeases;
-  /** Saves a lease with one row, in a local transaction of its own. Throws when there is a fence. */
+  /** Saves a lease with one row, in a local transaction of its own. Throws if there is a fence. */
   save(uuid: string): Promise<void>;
-  /** Makes the lease's row, or the fence in its place, older. */
+  /** Makes the lease's row, or the fence in its place, older by `ms`. */
   age(uuid: string, ms: number): Promise<void>;
-  /** The leases of the rows that wait for verification. */
+  /** Returns the leases of the rows in the verification queue. */
   queued(): Promise<string[]>;
-  /** Leaves no lease and no fence. */
+  /** Removes all leases and fences. */
   clear(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -62,7 +63,7 @@ export function localLeasesSuite(name: string, start: () => Promise<LocalWorld>)
     const callsOf = (uuid: string): string[] =>
       remote.calls.filter((call) => call.uuid === uuid).map(({ call }) => call);
 
-    test("lists what was saved in the order of the UUIDs, page by page, with ages", async () => {
+    test("lists saved leases in the order of their UUIDs, page by page, with ages", async () => {
       const uuids = [];
       for (const minutes of [3, 2, 1]) uuids.push(await lease({ here: minutes }));
       const first = await world.local.list({ afterUuid: "", limit: 2 });
@@ -79,7 +80,7 @@ export function localLeasesSuite(name: string, start: () => Promise<LocalWorld>)
       expect(await saved()).toEqual(uuids.slice(1));
     });
 
-    test("[L5] a fence keeps a lease from being saved, is no saved lease itself, and goes when it is old", async () => {
+    test("[L5] a fence prevents a lease from being saved, is not listed, and is removed later", async () => {
       const uuid = uuidv7();
       expect(await world.local.fence(uuid)).toBe("fenced");
       expect(await world.local.fence(uuid)).toBe("fenced");
@@ -96,7 +97,7 @@ export function localLeasesSuite(name: string, start: () => Promise<LocalWorld>)
       expect(await saved()).toEqual([kept]);
     });
 
-    test("[L6] a contradiction moves the lease's rows into the queue, once", async () => {
+    test("[L6] a contradiction moves the lease's rows into the verification queue, once", async () => {
       const uuid = await lease({ here: 1 });
       await world.local.queueForVerification(uuid);
       await world.local.queueForVerification(uuid);
@@ -104,7 +105,7 @@ export function localLeasesSuite(name: string, start: () => Promise<LocalWorld>)
       expect(await saved()).toEqual([]);
     });
 
-    test("S3: a windowed run settles what was left behind, and a full one removes the old row", async () => {
+    test("S3: a windowed run decides the remaining leases, and a full run removes the old row", async () => {
       const thresholds = { commitGraceMs: 5 * MINUTE, staleMs: 5 * MINUTE };
       const [a, b, c, d] = [
         await lease({ here: 2, there: 2 }),
@@ -144,7 +145,7 @@ export function localLeasesSuite(name: string, start: () => Promise<LocalWorld>)
       expect(await saved()).toEqual([]);
     });
 
-    test("[L5] what is rolled back can never be saved again, whoever runs at the same time", async () => {
+    test("[L5] a lease that was rolled back can never be saved, even with concurrent runs", async () => {
       const uuids = [];
       for (let count = 0; count < 20; count += 1) uuids.push(await lease({ there: 10 }));
       const saves = uuids.map(async (uuid) =>

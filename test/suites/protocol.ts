@@ -1,6 +1,7 @@
 /**
- * The protocol as its callers see it. One suite for two worlds: the core over node:sqlite in Node, and the Durable Objects in workerd.
- * A title begins with the numbers of the rules that it proves (docs/reference/protocol.md).
+ * Tests the protocol as its callers see it. The suite runs twice: with the core over node:sqlite in Node, and
+ * with the Durable Objects in workerd. A title begins with the rules that the test proves
+ * (docs/reference/protocol.md).
  */
 import { describe, expect, test } from "vitest";
 import type { Ledger } from "../../src/core/ledger/ledger.ts";
@@ -32,9 +33,9 @@ export interface TestObjects {
   shard(
     index: number,
   ): Pick<Shard, "exchange" | "settle" | "lookup" | "listRecords" | "digestRecords" | "ping">;
-  /** Waits for a call, letting time pass as it needs. */
+  /** Waits for a call, and lets as much time pass as it needs. */
   runUntil<T>(work: Promise<T>): Promise<T>;
-  /** Every object loses its memory and starts again from its disk. */
+  /** Restarts every object: it loses its memory and keeps its database. */
   restart(): Promise<void>;
   holds(): Promise<{ canonical: string; cell: string; lease: string }[]>;
   claims(): Promise<{ canonical: string; cell: string; value: string; epoch: number }[]>;
@@ -95,7 +96,7 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
       return answer.value;
     };
 
-    test("[B5] [C1] [C3] a batch over all shards is granted, then committed everywhere", async () => {
+    test("[B5] [C1] [C3] a batch over all shards is granted, then committed on all of them", async () => {
       const objects = await start();
       const lease = objects.uuid();
       const names = Array.from({ length: 40 }, (_, index) => `Name-${index}`);
@@ -123,7 +124,7 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
       });
     });
 
-    test("[B2] the same batch again is the same lease; another one under its id is refused", async () => {
+    test("[B2] the same batch again is the same lease; another batch with its id is refused", async () => {
       const objects = await start();
       const lease = objects.uuid();
       await begin(objects, "1", lease, ["ada"]);
@@ -148,7 +149,7 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
       );
     });
 
-    test("[B2] calls that overlap with the first join it", async () => {
+    test("[B2] calls that overlap with the first call join it", async () => {
       const objects = await start();
       const lease = objects.uuid();
       const calls = Array.from({ length: 5 }, () =>
@@ -162,7 +163,7 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
       expect(await objects.holds()).toHaveLength(2);
     });
 
-    test("[B2] a lease is (cell, uuid): two cells may use one uuid and never meet", async () => {
+    test("[B2] a lease is identified by cell and UUID: two cells may use the same UUID", async () => {
       const objects = await start();
       const lease = objects.uuid();
       expect(await begin(objects, "1", lease, ["ada"])).toEqual(ok({ created: true }));
@@ -172,7 +173,7 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
       expect(await commit(objects, "1", lease)).toEqual(ok({ state: "COMMITTED" }));
     });
 
-    test("[B4] [B6] one conflict among 50 names refuses all, says which, and leaves 49 free at once", async () => {
+    test("[B4] [B6] one conflict among 50 names refuses all, names one op, frees the others", async () => {
       const objects = await start();
       await own(objects, "2", ["n49"]);
       const names = Array.from({ length: 50 }, (_, index) => `n${index}`);
@@ -194,7 +195,7 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
       expect(await begin(objects, "2", objects.uuid(), names.slice(0, 49))).toEqual(ok({ created: true }));
     });
 
-    test("[B6] every conflict is told at once, with its kind", async () => {
+    test("[B6] all conflicts are reported at once, each with its kind", async () => {
       const objects = await start();
       await own(objects, "1", ["mine", "mine-too"]);
       await own(objects, "2", ["theirs"]);
@@ -223,7 +224,7 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
       expect((await objects.holds()).map(({ canonical }) => canonical)).toEqual(["leased"]);
     });
 
-    test("[B6] the code follows the worst conflict", async () => {
+    test("[B6] the most lasting conflict determines the code", async () => {
       const objects = await start();
       await own(objects, "2", ["theirs"]);
       await begin(objects, "2", objects.uuid(), ["leased"]);
@@ -246,7 +247,7 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
     const epochNow = async (objects: TestObjects, value: string): Promise<number> =>
       (await objects.claims()).find(({ canonical }) => canonical === value)?.epoch ?? 0;
 
-    test("[B10] a destroy or replace that names another epoch than the claim's is a mismatch, and changes nothing", async () => {
+    test("[B10] a destroy or replace with a wrong epoch is a mismatch and changes nothing", async () => {
       const objects = await start();
       await own(objects, "1", ["ada", "bob"]);
       const [ada, bob] = [await epochNow(objects, "ada"), await epochNow(objects, "bob")];
@@ -265,7 +266,7 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
       );
       expect(await objects.holds()).toEqual([]);
       expect(await objects.claims()).toEqual(before);
-      // Subject and source are compared all the same.
+      // Subject and source are still compared.
       const other = { type: "USER", id: "9" } as const;
       expect(
         await begin(objects, "1", objects.uuid(), [
@@ -274,7 +275,7 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
       ).toEqual(no("FAILED_PRECONDITION", { conflicts: [expect.objectContaining({ kind: "mismatch" })] }));
     });
 
-    test("[B10] an op that names the claim's epoch applies to it, once: every replace makes another one", async () => {
+    test("[B10] an op with the claim's epoch applies once: each replace makes a new epoch", async () => {
       const objects = await start();
       await own(objects, "1", ["ada"]);
       const read = await epochNow(objects, "ada");
@@ -308,7 +309,7 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
       expect(await objects.claims()).toEqual([]);
     });
 
-    test("[B10] of a name that was given up and taken again, or that nobody has, no earlier reading is left", async () => {
+    test("[B10] an old epoch does not match a claim that was taken again, or a missing one", async () => {
       const objects = await start();
       await own(objects, "1", ["ada"]);
       const read = await epochNow(objects, "ada");
@@ -329,7 +330,7 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
       );
     });
 
-    test("[B4] a destroy locks its claim, and only its owner may have it", async () => {
+    test("[B4] a destroy locks its claim, and only its owner may destroy it", async () => {
       const objects = await start();
       await own(objects, "1", ["ada"]);
       const destroy: OpSpec = { kind: "destroy", value: "ada", subject: null, source: null };
@@ -357,7 +358,7 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
       expect(await begin(objects, "2", objects.uuid(), ["ada"])).toEqual(ok({ created: true }));
     });
 
-    test("[B4] absent destroys are refused, or counted where that is allowed", async () => {
+    test("[B4] destroys without a claim are refused, or counted if that is allowed", async () => {
       const objects = await start();
       const destroys: OpSpec[] = ["a", "b", "c"].map((value) => ({
         kind: "destroy",
@@ -383,7 +384,7 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
       ).toEqual(no("FAILED_PRECONDITION"));
     });
 
-    test("[B4] a replace swaps subject, source and spelling at the commit, and restores nothing at a rollback", async () => {
+    test("[B4] a replace changes subject, source and spelling at the commit only", async () => {
       const objects = await start();
       await own(objects, "1", ["Ada"]);
       const before = await lookup(objects, "ada");
@@ -438,7 +439,7 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
       expect(new Set(epochs).size).toBe(4);
     });
 
-    test("[C1] [C4] the first decision wins; again is the same success, the other one is refused", async () => {
+    test("[C1] [C4] the first decision wins; repeating it succeeds, the opposite is refused", async () => {
       const objects = await start();
       const committed = objects.uuid();
       await begin(objects, "1", committed, ["ada"]);
@@ -458,7 +459,7 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
       expect(await lookup(objects, "bob")).toEqual({ kind: "none" });
     });
 
-    test("[C1] of a commit and a rollback at the same time exactly one succeeds", async () => {
+    test("[C1] of a commit and a rollback at the same time, exactly one succeeds", async () => {
       const objects = await start();
       for (let round = 0; round < 10; round += 1) {
         const lease = objects.uuid();
@@ -526,7 +527,7 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
       expect(await begin(objects, "1", objects.uuid(), ["eve"])).toEqual(ok({ created: true }));
     });
 
-    test("[A2] a thaw that comes late undoes no later freeze, and a freeze that comes twice is one", async () => {
+    test("[A2] a late unfreeze undoes no later freeze, and a repeated freeze is one freeze", async () => {
       const objects = await start();
       const version = async (): Promise<number> => {
         const status = await objects.runUntil(objects.ledger("1").status(objects.envelope));
@@ -536,14 +537,15 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
         objects.runUntil(objects.ledger("1").setState({ ...objects.envelope, state, stateVersion }));
       const first = await version();
       expect(await set("FROZEN", first)).toEqual({ ok: true, value: null });
-      // Somebody looks in between, and his thaw is late: the freeze that is said again was acknowledged after it.
+      // The state is read in between, so the unfreeze is late: the repeated freeze was acknowledged after
+      // that read.
       const between = await version();
       expect(await set("FROZEN", first)).toEqual({ ok: true, value: null });
       expect(await set("ACTIVE", between)).toEqual(
         no("FAILED_PRECONDITION", { reason: "CONCURRENT_CHANGE" }),
       );
       const second = await version();
-      // It was frozen already: what was decided before this freeze still must not undo it.
+      // The cell was frozen already. An unfreeze that was sent before this freeze must still not undo it.
       expect(await set("FROZEN", second)).toEqual({ ok: true, value: null });
       for (const late of [first, second])
         expect(await set("ACTIVE", late)).toEqual(no("FAILED_PRECONDITION", { reason: "CONCURRENT_CHANGE" }));
@@ -554,7 +556,7 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
       expect(await begin(objects, "1", objects.uuid(), ["eve"])).toEqual(ok({ created: true }));
     });
 
-    test("[C7] a rollback of a begin that never arrived refuses its late arrival", async () => {
+    test("[C7] a rollback of a begin that has not arrived makes the late begin fail", async () => {
       const objects = await start();
       const lease = objects.uuid();
       expect(await rollBack(objects, "1", lease)).toEqual(
@@ -567,7 +569,7 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
       expect(await rollBack(objects, "1", lease)).toEqual(ok({ state: "ROLLED_BACK" }));
     });
 
-    test("[C7] a rollback while its begin runs ends the begin refused, with nothing held", async () => {
+    test("[C7] a rollback of a running begin refuses it, and nothing stays held", async () => {
       const objects = await start();
       const lease = objects.uuid();
       const names = Array.from({ length: 30 }, (_, index) => `n${index}`);
@@ -582,7 +584,7 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
       expect(await objects.holds()).toEqual([]);
     });
 
-    test("[B9] of 100 parallel creates of one name by two cells exactly one wins, and nothing else is left held", async () => {
+    test("[B9] of 100 parallel creates of one name, one wins and no other hold is left", async () => {
       const objects = await start();
       const results = await objects.runUntil(
         Promise.all(
@@ -599,7 +601,7 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
       expect(await objects.holds()).toHaveLength(1);
     });
 
-    test("[B9] overlapping batches in opposite order: somebody wins", async () => {
+    test("[B9] overlapping batches in opposite order: one wins", async () => {
       const objects = await start();
       for (let round = 0; round < 5; round += 1) {
         const names = Array.from({ length: 12 }, (_, index) => `r${round}-n${index}`);
@@ -618,7 +620,7 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
       expect(await objects.holds()).toHaveLength(5 * 12);
     });
 
-    test("[R2] a name is routable once its lease is granted, and gone when it is rolled back", async () => {
+    test("[R2] a lookup finds a name once its lease is granted, and no longer after a rollback", async () => {
       const objects = await start();
       const lease = objects.uuid();
       expect(await lookup(objects, "ada")).toEqual({ kind: "none" });
@@ -631,7 +633,7 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
       expect(await lookup(objects, "ada")).toEqual({ kind: "none" });
     });
 
-    test("[R1] the list has every granted lease once, in order, page by page, and no decided one", async () => {
+    test("[R1] the list has every granted lease once, in order, and no decided one", async () => {
       const objects = await start();
       const leases = Array.from({ length: 7 }, () => objects.uuid());
       for (const [index, lease] of leases.entries()) await begin(objects, "1", lease, [`n${index}`]);
@@ -663,7 +665,7 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
       expect((await list(objects, "2")).leases).toEqual([]);
     });
 
-    test("[R3] records are in source order, whole source ids, bounded by the range", async () => {
+    test("[R3] records are in source order, with whole source ids, within the range", async () => {
       const objects = await start();
       const lease = objects.uuid();
       const ids = ["9", "10", "100", "2", "x", "a1", "10"];
@@ -705,7 +707,7 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
         expect(whole.value.complete).toBe(true);
         const order = whole.value.records.map(({ source }) => source.id);
         expect(order).toEqual(order.toSorted(numbersFirst));
-        // A page is the front of the whole, up to the end of a source id.
+        // A page is the beginning of the whole list, up to the end of a source id.
         const front = answer.value.records.map(({ canonical }) => canonical);
         expect(whole.value.records.slice(0, front.length).map(({ canonical }) => canonical)).toEqual(front);
         if (!answer.value.complete)
@@ -717,7 +719,7 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
       expect(all.toSorted(numbersFirst)).toEqual(["2", "9", "10", "10", "11", "100", "a1", "x"]);
     });
 
-    test("[P1] a ledger and a shard refuse another placement, also one that is new to them", async () => {
+    test("[P1] a ledger and a shard refuse another placement, also before their first use", async () => {
       const objects = await start();
       const lease = objects.uuid();
       await begin(objects, "1", lease, ["ada"]);
@@ -749,7 +751,7 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
       ).toEqual(no("PERMISSION_DENIED", { reason: "CELL_UNKNOWN" }));
     });
 
-    test("[M5] a message of an unknown version is refused as retryable, before anything happens", async () => {
+    test("[M5] a message with an unknown version is refused as retryable, before any effect", async () => {
       const objects = await start();
       const version = no("UNAVAILABLE", { reason: "MESSAGE_VERSION" });
       const lease = objects.uuid();
@@ -766,7 +768,7 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
       expect(await begin(objects, "1", lease, ["ada"])).toEqual(ok({ created: true }));
     });
 
-    test("[B7] [C1] after a restart everything that was acknowledged is there, and goes on", async () => {
+    test("[B7] [C1] after a restart, everything that was acknowledged is there and continues", async () => {
       const objects = await start();
       const [granted, committed] = [objects.uuid(), objects.uuid()];
       await begin(objects, "1", granted, ["ada"]);
@@ -786,7 +788,7 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
       expect((await objects.holds()).map(({ canonical }) => canonical)).toEqual(["eve"]);
     });
 
-    test("[A1] a revoked key is refused by the ledger at once", async () => {
+    test("[A1] the ledger refuses a revoked key at once", async () => {
       const objects = await start();
       await begin(objects, "1", objects.uuid(), ["ada"]);
       await objects.runUntil(

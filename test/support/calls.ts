@@ -1,4 +1,4 @@
-/** Calls of the core in a cluster, and what is expected of their answers. */
+/** Calls to the core in a cluster, and the expected answers. */
 import { expect } from "vitest";
 import type { Exchange, Outcome } from "../../src/core/messages.ts";
 import type { Call, Cluster } from "./cluster.ts";

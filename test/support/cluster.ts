@@ -9,7 +9,7 @@ import { Shard } from "../../src/core/shard/shard.ts";
 import { NodeSql } from "./node-sql.ts";
 import { VirtualClock } from "./virtual-clock.ts";
 
-/** One message between two objects, for the fault hook. */
+/** One message between two objects, as the fault hook gets it. */
 export interface Call {
   from: string;
   to: string;
@@ -17,10 +17,13 @@ export interface Call {
   message: unknown;
 }
 
-/** `lose`: never carried out. `lose_answer`: carried out, but nobody hears. `late`: carried out after the sender has given up. */
+/**
+ * What happens to a message. `lose`: it is never carried out. `lose_answer`: it is carried out, but its
+ * answer is lost. `late`: it is carried out after the sender has given up.
+ */
 export type Fate = "deliver" | "lose" | "lose_answer" | "late" | "twice" | "slow";
 
-/** How long a slow message is under way; well under every timeout. */
+/** The delay of a slow message in milliseconds, well below every timeout. */
 const SLOW_MS = 40;
 
 class Node<T> {
@@ -39,7 +42,10 @@ class Node<T> {
     this.object = make(this);
   }
 
-  /** The old instance lives on without its storage; a new one starts from what is durable. */
+  /**
+   * Replaces the instance. The old one keeps running without its storage, and the new one starts from what is
+   * durable.
+   */
   restart(): T {
     const before = this.object;
     this.sql.revoke();
@@ -54,7 +60,10 @@ class Node<T> {
 
 let serial = 0;
 
-/** The whole coordinator in one process: the core over node:sqlite, virtual time, and messages whose fate a test may choose. */
+/**
+ * The whole coordinator in one process: the core over node:sqlite, with virtual time and with messages whose
+ * fate a test may choose.
+ */
 export class Cluster {
   readonly clock = new VirtualClock();
   readonly limits: Limits;
@@ -62,7 +71,7 @@ export class Cluster {
   readonly directory: Node<Directory>;
   readonly calls: Call[] = [];
   readonly logged: { event: string; fields: Record<string, unknown> }[] = [];
-  /** So many of the next alarms cannot be read. */
+  /** The number of next alarm reads that fail. */
   failAlarms = 0;
   fate: (call: Call) => Fate = () => "deliver";
   readonly #ledgers = new Map<string, Node<Ledger>>();
@@ -120,7 +129,7 @@ export class Cluster {
     return [...this.#ledgers.values(), ...this.#shards.values()];
   }
 
-  /** Lets time pass and alarms ring, for all objects. */
+  /** Lets time pass for all objects, and rings their alarms. */
   async pass(ms: number): Promise<void> {
     const until = this.clock.now() + ms;
     while (this.clock.now() < until) {
@@ -138,7 +147,7 @@ export class Cluster {
     return `00000000-0000-4000-8000-${String(serial).padStart(12, "0")}`;
   }
 
-  /** All holds of all shards. */
+  /** Returns all holds of all shards. */
   holds(): { canonical: string; cell: string; lease: string }[] {
     return [...this.#shards.values()].flatMap(
       ({ database }) =>

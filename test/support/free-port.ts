@@ -2,7 +2,10 @@ import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { createServer } from "node:net";
 
-/** Below those that the system gives to outgoing connections: one of these could take the port of a server that is about to start, or to start again. */
+/**
+ * Ports below those that the system assigns to outgoing connections. An outgoing connection could otherwise
+ * take the port of a server that is about to start or restart.
+ */
 const FIRST = 10_000;
 const LAST = 32_000;
 

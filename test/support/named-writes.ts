@@ -1,8 +1,14 @@
-/** The one statement that may write without a name: it does nothing but at the very first start, before anything can be lost. */
+/**
+ * The only statement that may write without a name. It has an effect only at the first start, before there is
+ * anything to lose.
+ */
 const FIRST = /^CREATE TABLE IF NOT EXISTS meta /;
 
-/** Fails on a write outside a transaction: it would have no name, and no fault would ever be put beside it (src/core/write-points.ts). */
+/**
+ * Throws on a write outside of a transaction. Such a write has no name, so no test would inject a fault there
+ * (src/core/write-points.ts).
+ */
 export function checkNamed(statement: string, isInTransaction: boolean): void {
   if (isInTransaction || /^\s*select/i.test(statement) || FIRST.test(statement)) return;
-  throw new Error(`a durable write without a name: ${statement.slice(0, 60)}`);
+  throw new Error(`a durable write needs a transaction with a write point: ${statement.slice(0, 60)}`);
 }

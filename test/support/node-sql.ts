@@ -4,12 +4,12 @@ import { NodeSql as PlainSql } from "../../src/testing/node-sql.ts";
 import { checkNamed } from "./named-writes.ts";
 
 export interface SqlCounts {
-  /** Transactions that wrote something. */
+  /** The number of transactions that wrote something. */
   transactions: number;
   rowsRead: number;
 }
 
-/** The Sql port over node:sqlite, which counts, and whose flushes may be held back or fail. */
+/** The Sql port over node:sqlite. It counts statements, and its flushes may be delayed or fail. */
 export class NodeSql extends PlainSql {
   readonly counts: SqlCounts = { transactions: 0, rowsRead: 0 };
   #failing: Error | undefined;
@@ -35,14 +35,14 @@ export class NodeSql extends PlainSql {
     await this.#held;
   }
 
-  /** Until the returned function is called nothing counts as durable. */
+  /** Delays all flushes until the returned function is called. */
   holdFlushes(): () => void {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#held = promise;
     return resolve;
   }
 
-  /** From now on a flush fails although the write is durable: the ambiguous case. */
+  /** Makes flushes fail from now on, although their writes are durable: the ambiguous case (B5). */
   failFlushes(): void {
     this.#failing = new Error("the disk did not answer");
   }

@@ -22,7 +22,7 @@ export interface OpSpec {
   epoch?: number | undefined;
 }
 
-/** A batch as the HTTP layer hands it to a ledger. A plain string is the create of a route. */
+/** Returns a batch as the HTTP layer passes it to a ledger. A plain string is the create of a route. */
 export function opsOf(placement: string, specs: readonly (OpSpec | string)[]): Op[] {
   const counts = { create: 0, destroy: 0, replace: 0 };
   return specs.map((given) => {

@@ -1,8 +1,11 @@
-/** What the programs here do with their options: a bad one prints the usage and ends with 2, a failed run ends with 1. */
+/**
+ * Options of the programs in this repository. An invalid option prints the usage and exits with 2. A failed
+ * run exits with 1.
+ */
 
 export class BadOption extends Error {}
 
-/** What `parseArgs` refuses is a bad option as well. */
+/** An option that `parseArgs` refuses is also invalid. */
 export function parsed<T>(parse: () => T): T {
   try {
     return parse();

@@ -1,6 +1,9 @@
 import type { Clock } from "../../src/core/ports.ts";
 
-/** Time that passes only when nothing else can happen: a test of an hour takes no time, and takes it the same way each time. */
+/**
+ * A clock whose time passes only when nothing else can happen. A test over an hour of virtual time takes no
+ * real time, and always runs in the same order.
+ */
 export class VirtualClock implements Clock {
   #now = 1_750_000_000_000;
   #timers: { atMs: number; ring: () => void }[] = [];
@@ -21,7 +24,7 @@ export class VirtualClock implements Clock {
     return new Promise((resume) => setImmediate(resume));
   }
 
-  /** Lets time pass, timer by timer, up to `ms` from now. */
+  /** Lets `ms` milliseconds pass, timer by timer. */
   async pass(ms: number): Promise<void> {
     const until = this.#now + ms;
     await this.#quiet();
@@ -29,12 +32,12 @@ export class VirtualClock implements Clock {
     this.#now = until;
   }
 
-  /** What an operator or NTP does to a clock. */
+  /** Sets the clock forward or back, as an operator or NTP would. */
   jump(ms: number): void {
     this.#now += ms;
   }
 
-  /** Lets time pass for as long as `work` needs. */
+  /** Lets time pass until `work` has ended. */
   async runUntil<T>(work: Promise<T>): Promise<T> {
     let done = false;
     const watched = work.finally(() => {
@@ -44,7 +47,8 @@ export class VirtualClock implements Clock {
     for (;;) {
       await this.#quiet();
       if (done) return watched;
-      if (!this.#ring(Infinity)) throw new Error("the work waits for something that never happens");
+      if (!this.#ring(Infinity))
+        throw new Error("the work has not ended, and no timer is left that could end it");
     }
   }
 
@@ -57,7 +61,7 @@ export class VirtualClock implements Clock {
     return true;
   }
 
-  /** Enough turns for every chain of promises that the code under test has. */
+  /** The number of turns, enough for every chain of promises in the code under test. */
   async #quiet(): Promise<void> {
     for (let turn = 0; turn < 30; turn += 1) await this.turn();
   }

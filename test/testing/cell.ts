@@ -1,4 +1,4 @@
-/** A cell as simple as can be: what it calls, and what it hears. */
+/** A minimal cell: its calls, and their outcomes. */
 import { v4 as newUuid } from "uuid";
 import type { TestCoordinator } from "../../src/testing/index.ts";
 
@@ -48,7 +48,7 @@ export class Cell {
     return this.call("POST", `/${uuid}/rollback`);
   }
 
-  /** The lease, or undefined when there is none. */
+  /** The lease, or undefined when the coordinator has none. */
   async lease(uuid: string): Promise<LeaseSeen | undefined> {
     const response = await this.call("GET", `/${uuid}`);
     const { lease } = (await response.json()) as { lease?: LeaseSeen };

@@ -1,4 +1,4 @@
-/** The API as a test of a cell gets to see it. */
+/** The conformance suite of the API, through `leasehold/testing`. */
 import { startTestCoordinator } from "../../src/testing/index.ts";
 import { conformanceSuite } from "../suites/conformance/suite.ts";
 

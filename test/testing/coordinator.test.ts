@@ -1,4 +1,4 @@
-/** The life of a test coordinator: options, time, restarts and its end. */
+/** The test coordinator: its options, time, restarts and end. */
 import { execFile } from "node:child_process";
 import { pathToFileURL } from "node:url";
 import { join } from "node:path";
@@ -36,24 +36,24 @@ async function stale({ url, fetch, keys }: TestCoordinator): Promise<unknown> {
 describe("options", () => {
   test.each<[wrong: object, sentence: string]>([
     [{ cells: "1" }, "`cells` must be a list of ids"],
-    [{ cells: ["a"] }, '`cells` must be ids, as decimal strings above 0: "a" is none'],
+    [{ cells: ["a"] }, '`cells` must be ids, which are decimal strings above 0; "a" is not'],
     [{ cells: [1] }, "`cells` must be ids"],
     [{ cells: ["1", "1"] }, "`cells` must not have the same id twice"],
     [{ shards: 0 }, "`shards` must be a whole number from 1 to"],
     [{ shards: 1.5 }, "`shards` must be a whole number"],
-    [{ cell: ["1"] }, "startTestCoordinator knows no option `cell`"],
-    [{ variables: { LEASEHOLD_BATCH_OP: "1" } }, "there is no variable LEASEHOLD_BATCH_OP"],
-    [{ variables: { LEASEHOLD_BATCH_OPS: 1 } }, "the variable LEASEHOLD_BATCH_OPS must be a string"],
+    [{ cell: ["1"] }, "startTestCoordinator has no option `cell`"],
+    [{ variables: { LEASEHOLD_BATCH_OP: "1" } }, "`variables` must not have LEASEHOLD_BATCH_OP:"],
+    [{ variables: { LEASEHOLD_BATCH_OPS: 1 } }, "`variables.LEASEHOLD_BATCH_OPS` must be a string"],
     [
       { variables: { LEASEHOLD_BATCH_OPS: "0" } },
       "LEASEHOLD_BATCH_OPS must be a whole number of ops from 1 to 5000",
     ],
-    [{ variables: { LEASEHOLD_SHARDS: "8" } }, "given as `shards`"],
+    [{ variables: { LEASEHOLD_SHARDS: "8" } }, "give the number of shards as `shards`"],
     [
       { variables: { LEASEHOLD_SIGNING_SECRET: "x" } },
-      "there is no variable LEASEHOLD_SIGNING_SECRET, or it means nothing in a test",
+      "`variables` must not have LEASEHOLD_SIGNING_SECRET: it does not exist, or has no effect in tests",
     ],
-  ])("%j are refused in a sentence", async (wrong, sentence) => {
+  ])("%j are refused with a clear message", async (wrong, sentence) => {
     await expect(startTestCoordinator(wrong)).rejects.toThrow(sentence);
   });
 
@@ -70,15 +70,13 @@ describe("options", () => {
     expect(await refused.json()).toMatchObject({ reason: "TOO_MANY_LEASES" });
   });
 
-  test("there are keys for the cells that were asked for, and for no others", async () => {
+  test("only the given cells have keys", async () => {
     const { keys } = await start({ cells: ["7"] });
     expect(keys.cell("7")).toMatch(/^lhk_/);
-    expect(() => keys.cell("1")).toThrow(
-      "cell 1 was not among the cells that the coordinator was started with: 7",
-    );
+    expect(() => keys.cell("1")).toThrow("cell 1 has no key: the coordinator was started with the cells 7");
   });
 
-  test("two coordinators know nothing of each other", async () => {
+  test("two coordinators share nothing", async () => {
     const [one, other] = [await start(), await start()];
     expect((await new Cell(one).begin("ada")).status).toBe(201);
     expect((await new Cell(other).begin("ada")).status).toBe(201);
@@ -89,7 +87,7 @@ describe("options", () => {
   });
 });
 
-test("nothing is logged, unless it is asked for", async () => {
+test("nothing is logged by default", async () => {
   const log = vi.spyOn(console, "log").mockImplementation(() => {});
   const ask = async (options: TestCoordinatorOptions): Promise<number> => {
     const { url, fetch } = await start(options);
@@ -103,7 +101,7 @@ test("nothing is logged, unless it is asked for", async () => {
   expect(loud).toBeGreaterThan(0);
 });
 
-test("the clocks of a test framework may stand still", async () => {
+test("works while a test framework's fake timers stand still", async () => {
   vi.useFakeTimers();
   try {
     const coordinator = await start();
@@ -117,7 +115,7 @@ test("the clocks of a test framework may stand still", async () => {
 });
 
 describe("fetch", () => {
-  test("takes what the global one takes", async () => {
+  test("accepts the arguments of the global fetch", async () => {
     const { url, fetch } = await start();
     for (const given of [`${url}/healthz`, new URL("/healthz", url), new Request(`${url}/healthz`)])
       expect((await fetch(given)).status).toBe(200);
@@ -145,20 +143,20 @@ describe("time", () => {
     expect(await stale(coordinator)).toEqual([uuid]);
   });
 
-  test("[S1] lets outcomes be forgotten", async () => {
+  test("[S1] deletes old outcomes", async () => {
     const coordinator = await start();
     const [cell, uuid] = [new Cell(coordinator), newUuid()];
     await cell.begin("ada", uuid);
     await cell.commit(uuid);
     await coordinator.advance(2 * DAY_MS);
     expect((await cell.lease(uuid))?.state).toBe("COMMITTED");
-    // The first run copies the outcome, and then it may go.
+    // The first run copies the outcome to D1. After that it may be deleted.
     await coordinator.cron();
     await coordinator.cron();
     expect(await cell.lease(uuid)).toBeUndefined();
   });
 
-  test("ends keys", async () => {
+  test("expires keys", async () => {
     const coordinator = await start();
     await coordinator.advance(401 * DAY_MS);
     const refused = await new Cell(coordinator).begin("ada");
@@ -166,16 +164,18 @@ describe("time", () => {
     expect(await refused.json()).toMatchObject({ reason: "KEY_EXPIRED" });
   });
 
-  test("is what the caller says: a number from 0", async () => {
+  test("advances only by a number of milliseconds, 0 or more", async () => {
     const coordinator = await start();
     for (const ms of [-1, Number.NaN, Infinity])
-      await expect(coordinator.advance(ms)).rejects.toThrow("a number of milliseconds from 0");
+      await expect(coordinator.advance(ms)).rejects.toThrow(
+        "`ms` must be a number of milliseconds, 0 or more",
+      );
     await coordinator.advance(0);
   });
 });
 
 describe("a restart", () => {
-  test("loses nothing that was acknowledged", async () => {
+  test("loses nothing that the coordinator acknowledged", async () => {
     const coordinator = await start();
     const cell = new Cell(coordinator);
     const [granted, committed] = [newUuid(), newUuid()];
@@ -189,7 +189,7 @@ describe("a restart", () => {
   });
 
   test.each([1, 3, 5, 7, 9, 12])(
-    "[B7] in the middle of begins, %i turns later: each may be repeated, and all of them be taken back",
+    "[B7] during begins, %i turns later: each can be repeated, and all can be rolled back",
     async (turns) => {
       const coordinator = await start();
       const cell = new Cell(coordinator);
@@ -211,7 +211,7 @@ describe("a restart", () => {
 });
 
 describe("the end", () => {
-  test("comes to calls that are under way, and to all later ones", async () => {
+  test("rejects calls that are under way, and all later ones", async () => {
     const coordinator = await start();
     const cell = new Cell(coordinator);
     coordinator.faults.next({ kind: "hang", carriedOut: false });
@@ -231,7 +231,7 @@ describe("the end", () => {
     await coordinator.close();
   });
 
-  // Also: nothing but Node and type stripping is needed, and no bundler.
+  // This also shows that it needs only Node and type stripping, and no bundler.
   test.each([
     ["closed", "await coordinator.close();"],
     ["forgotten", ""],
@@ -240,9 +240,13 @@ describe("the end", () => {
     const script = `
       import { startTestCoordinator } from ${JSON.stringify(entry)};
       const coordinator = await startTestCoordinator();
-      const create = { bucket: { type: "ROUTES", value: "ada" }, subject: { type: "GROUP", id: 1 }, source: { type: "RAILS_TABLE_ROUTES", id: 1 } };
-      const headers = { authorization: "Bearer " + coordinator.keys.cell("1"), "content-type": "application/json" };
-      const begun = await coordinator.fetch(coordinator.url + "/v1/cells/1/leases", { method: "POST", headers, body: JSON.stringify({ creates: [create] }) });
+      const bucket = { type: "ROUTES", value: "ada" };
+      const of = { subject: { type: "GROUP", id: 1 }, source: { type: "RAILS_TABLE_ROUTES", id: 1 } };
+      const body = JSON.stringify({ creates: [{ bucket, ...of }] });
+      const authorization = "Bearer " + coordinator.keys.cell("1");
+      const headers = { authorization, "content-type": "application/json" };
+      const url = coordinator.url + "/v1/cells/1/leases";
+      const begun = await coordinator.fetch(url, { method: "POST", headers, body });
       console.log(begun.status);
       ${end}`;
     const ran = await promisify(execFile)(process.execPath, ["--input-type=module", "-e", script], {

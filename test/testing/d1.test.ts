@@ -1,4 +1,4 @@
-/** The stand-in for D1, where it must not differ from D1. */
+/** The stand-in for D1, where its behaviour must equal D1's. */
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { MemoryD1 } from "../../src/testing/d1.ts";
 
@@ -16,7 +16,7 @@ const insert = (run: string) =>
     .bind(7, run);
 const select = () => database.prepare("SELECT run_id, started_at_ms FROM cron_runs ORDER BY run_id");
 
-test("statements answer with rows, and with the number of rows that they changed", async () => {
+test("statements return rows, and the number of rows that they changed", async () => {
   expect(await insert("a").run()).toMatchObject({ success: true, results: [], meta: { changes: 1 } });
   expect((await select().all()).results).toEqual([{ run_id: "a", started_at_ms: 7 }]);
   expect((await select().all()).meta.changes).toBe(0);
@@ -26,7 +26,7 @@ test("statements answer with rows, and with the number of rows that they changed
   expect(await database.prepare("SELECT 1 FROM cron_runs WHERE run_id = ?").bind("b").first()).toBeNull();
 });
 
-test("a batch is carried out as a whole, or not at all", async () => {
+test("a batch is atomic", async () => {
   expect(
     (await database.batch([insert("a"), insert("b"), select()])).map(({ results }) => results.length),
   ).toEqual([0, 0, 2]);

@@ -1,4 +1,4 @@
-/** The client's export from a whole coordinator. */
+/** The client's export from a test coordinator. */
 import { afterEach, describe, expect, test } from "vitest";
 import { createClient, type Client, type Record as ClaimRecord } from "../../src/client/index.ts";
 import { startTestCoordinator, type TestCoordinator } from "../../src/testing/index.ts";
@@ -12,7 +12,7 @@ afterEach(() => coordinator.close());
 async function started(variables: Record<string, string>, rows = 20): Promise<Client> {
   coordinator = await startTestCoordinator({ variables });
   const { url, keys, fetch } = coordinator;
-  const client = createClient({ url, key: keys.cell("1"), cell: "1", fetch, pauseMs: 1 });
+  const client = createClient({ url, key: keys.cell("1"), cell: "1", fetch, backoffMs: 1 });
   const creates = Array.from({ length: rows * 3 }, (_, index) => ({
     bucket: { type: "ROUTES", value: `route-${index}` },
     subject: { type: "GROUP", id: "1" },
@@ -29,7 +29,7 @@ const calls = (): number =>
   coordinator.faults.calls.filter(({ path }) => path.includes("/records/export")).length;
 
 describe("an export", () => {
-  test.each([{}, small])("gives what the listing gives: %j", async (variables) => {
+  test.each([{}, small])("has the same records as the listing: %j", async (variables) => {
     const client = await started(variables);
     const exported: ClaimRecord[] = [];
     for await (const record of client.records.export({ sourceType })) exported.push(record);
@@ -38,7 +38,7 @@ describe("an export", () => {
     expect(calls()).toBe("LEASEHOLD_EXPORT_RECORDS" in variables ? 4 : 1);
   });
 
-  test("goes through restarts and lost calls", async () => {
+  test("survives restarts and lost calls", async () => {
     const client = await started(small);
     const values: string[] = [];
     for await (const { bucket } of client.records.export({ sourceType })) {

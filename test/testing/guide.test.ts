@@ -1,4 +1,4 @@
-/** The examples of docs/guides/testing-your-cell.md, with the client that they use. */
+/** The examples of docs/guides/testing-your-cell.md. */
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createClient, type Client } from "../../src/client/index.ts";
 import { startTestCoordinator, type TestCoordinator } from "../../src/testing/index.ts";
@@ -17,7 +17,7 @@ const clientOf = (cell: string): Client =>
     key: coordinator.keys.cell(cell),
     cell,
     fetch: coordinator.fetch,
-    pauseMs: 1,
+    backoffMs: 1,
   });
 
 const create = {

@@ -1,4 +1,4 @@
-/** An object without its platform: what stays, what goes, and when its alarm rings. */
+/** A Durable Object in memory: what persists, what is lost, and when its alarm runs. */
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { Ports } from "../../src/core/ports.ts";
 import { TestClock } from "../../src/testing/clock.ts";
@@ -6,7 +6,7 @@ import { MemoryObject } from "../../src/testing/memory-object.ts";
 
 let clock: TestClock;
 let object: MemoryObject;
-/** The ports of each instance that there was. */
+/** The ports of each instance so far. */
 let lives: Ports[];
 let rung: number[];
 let onAlarm: () => Promise<void>;
@@ -44,18 +44,18 @@ afterEach(() => {
   clock.stop();
 });
 
-const advance = (ms: number): Promise<void> => clock.advance(ms, () => object.quiet());
+const advance = (ms: number): Promise<void> => clock.advance(ms, () => object.untilIdle());
 
 test("messages are copied on their way in and out", async () => {
   const message = { deep: { value: 1 } };
-  const heard = object.call("echo", message);
+  const answered = object.call("echo", message);
   message.deep.value = 2;
-  expect(await heard).toEqual({ deep: { value: 1 } });
+  expect(await answered).toEqual({ deep: { value: 1 } });
   await expect(object.call("echo", () => {})).rejects.toMatchObject({ name: "DataCloneError" });
   await expect(object.call("nothing", 1)).rejects.toThrow("no method nothing");
 });
 
-test("[M3] an alarm rings once, at its time, and outlives the instance that has set it", async () => {
+test("[M3] an alarm runs once, at its time, even if the instance that set it has ended", async () => {
   await object.call("setAlarm", 60_000);
   object.restart();
   const dueMs = (await object.call("getAlarm", null)) as number;
@@ -69,12 +69,12 @@ test("[M3] an alarm rings once, at its time, and outlives the instance that has 
   expect(rung).toHaveLength(1);
 });
 
-test("an alarm rings by itself, too", async () => {
+test("an alarm also runs without `advance`", async () => {
   await object.call("setAlarm", 5);
   await expect.poll(() => rung.length).toBe(1);
 });
 
-test("an alarm that failed rings again", async () => {
+test("a failed alarm runs again", async () => {
   onAlarm = async () => {
     if (rung.length < 3) throw new Error("not yet");
   };
@@ -83,7 +83,7 @@ test("an alarm that failed rings again", async () => {
   expect(rung).toHaveLength(3);
 });
 
-test("an object that sets its alarm again and again does not keep time from passing", async () => {
+test("an object that keeps setting its alarm does not stop time", async () => {
   onAlarm = async () => void (await object.call("setAlarm", 60_000));
   await object.call("setAlarm", 60_000);
   const before = clock.now();
@@ -92,25 +92,25 @@ test("an object that sets its alarm again and again does not keep time from pass
   expect(clock.now() - before).toBeGreaterThanOrEqual(30 * 86_400_000);
 });
 
-test("an instance that ends takes its callers, timers and storage with it, and another one takes its place", async () => {
+test("an instance that ends loses its callers, timers and storage, and another one replaces it", async () => {
   const calls = [object.call("hang", null), object.call("wait", 60_000)].map((call) =>
     expect(call).rejects.toThrow("the object was restarted"),
   );
   await clock.turn();
   object.restart();
   await Promise.all(calls);
-  expect(() => lives[0]?.sql.all("SELECT 1")).toThrow("this instance was replaced");
+  expect(() => lives[0]?.sql.all("SELECT 1")).toThrow("the instance has ended");
   expect(await object.call("echo", 1)).toBe(1);
   expect(lives).toHaveLength(2);
 });
 
-test("[B5] an instance that ends itself answers nobody", async () => {
+test("[B5] an instance that ends itself answers no call", async () => {
   await expect(object.call("fail", null)).rejects.toThrow("the disk is full");
   expect(await object.call("echo", 1)).toBe(1);
   expect(lives).toHaveLength(2);
 });
 
-test("what was stored stays", async () => {
+test("stored data persists", async () => {
   await object.call("echo", 1);
   lives[0]?.sql.all("CREATE TABLE kept (n)");
   lives[0]?.sql.transaction([], () => void lives[0]?.sql.all("INSERT INTO kept VALUES (7)"));
@@ -119,7 +119,7 @@ test("what was stored stays", async () => {
   expect(lives[1]?.sql.all("SELECT n FROM kept")).toEqual([{ n: 7 }]);
 });
 
-test("a timer longer than Node's longest rings at its time", async () => {
+test("a timer longer than Node's longest delay fires at its time", async () => {
   let isRung = false;
   clock.after(60 * 86_400_000, () => (isRung = true));
   await clock.turn();

@@ -1,4 +1,4 @@
-/** The migrations in the bundle are those of the repository. */
+/** The module with the migrations equals the files. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -7,6 +7,6 @@ import { migrations } from "../../src/testing/migrations.ts";
 const folder = join(import.meta.dirname, "../../migrations");
 const files = readdirSync(folder).filter((file) => file.endsWith(".sql"));
 
-test("every migration is in src/testing/migrations.ts, as it is in its file", () => {
+test("src/testing/migrations.ts equals the files of the migrations", () => {
   expect(migrations).toEqual(files.toSorted().map((file) => readFileSync(join(folder, file), "utf8")));
 });

@@ -52,11 +52,11 @@ function itemOf({
   source,
   action,
   outcome,
-  left,
+  skipReason,
 }: VerificationItem): Verification["items"][number] {
   const end =
-    outcome === "left"
-      ? `left alone: ${(left ?? "").replaceAll("_", " ")}`
+    outcome === "skipped"
+      ? `left alone: ${(skipReason ?? "").replaceAll("_", " ")}`
       : `${outcome === "done" ? "done" : "would"}: ${ACTIONS[action]}`;
   return { kind, name: `${bucket.type} ${bucket.value}`, row: `${source.type} ${source.id}`, end };
 }

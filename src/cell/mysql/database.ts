@@ -9,7 +9,7 @@ import { cascadesOf } from "../cascades.ts";
 import type { Claimable } from "../claimable.ts";
 import { invalidArgument } from "../errors.ts";
 import { inChunks } from "../in-chunks.ts";
-import type { CellDatabase, Deferred, NewLocalLease, Ran } from "../local.ts";
+import type { CellDatabase, Deferred, NewLocalLease, TransactionResult } from "../local.ts";
 import type { LocalLease } from "../reconcile.ts";
 import { requireOpen, runTransaction } from "../run-transaction.ts";
 import { affectedRows, isSingleConnection } from "./driver.ts";
@@ -28,16 +28,19 @@ export interface MysqlOrm<Tx> {
 
 export interface MysqlOptions {
   /**
-   * Of the local transactions of claims: the server's default, usually REPEATABLE READ. READ COMMITTED is enough, and spares others the gaps
-   * between rows that the former locks while a begin is under way.
+   * Options of local transactions: the server's default, usually REPEATABLE READ. READ COMMITTED is enough,
+   * and does not lock the gaps between rows during a begin.
    */
   transaction?: MySqlTransactionConfig;
-  /** How long a fence waits for a local transaction that is about to save the lease: 2 s by default, in whole seconds. */
+  /**
+   * How long a fence waits for a local transaction that is saving the lease: 2 s by default, rounded up to
+   * seconds.
+   */
   fenceWaitMs?: number;
 }
 
-/** Statements of a size that is good for it, and far from `max_allowed_packet`. */
-const ROWS_AT_ONCE = 1_000;
+/** Far below `max_allowed_packet`. */
+const ROWS_PER_STATEMENT = 1_000;
 
 export class MysqlDatabase<Tx> implements CellDatabase<Tx> {
   readonly verification: MysqlVerification<Tx>;
@@ -45,14 +48,16 @@ export class MysqlDatabase<Tx> implements CellDatabase<Tx> {
   readonly #options: MysqlOptions;
 
   constructor(db: MysqlOrm<Tx>, options: MysqlOptions = {}) {
-    // Its end would be a savepoint's: the lease would be committed before the rows are.
+    // Its COMMIT would only release a savepoint, so the lease would be committed before the rows.
     if (is(db, MySqlTransaction))
       throw invalidArgument("db", "must be the database, not a transaction of it");
-    // On one connection, transactions that run at the same time are one: the COMMIT of each saves what the others have written so far.
+    // On one connection, concurrent transactions are one: the COMMIT of each saves what the others wrote so
+    // far.
     if (isSingleConnection(db))
       throw invalidArgument(
         "db",
-        "must have a pool, not one connection: transactions that run at the same time would be one. Use drizzle(createPool(...))",
+        "must have a pool, because concurrent transactions on one connection would be one: " +
+          "use drizzle(createPool(...))",
       );
     this.#db = db;
     this.#options = options;
@@ -64,11 +69,12 @@ export class MysqlDatabase<Tx> implements CellDatabase<Tx> {
   }
 
   /**
-   * A deadlock undoes the whole transaction, and DDL and the like commit it. What comes after that is saved at once (MariaDB), or by COMMIT (MySQL
-   * goes on with a new transaction): a lease without the rows that it is for. A savepoint does not outlive its transaction, so while it is there
-   * nothing of the kind has happened.
+   * A deadlock rolls the whole transaction back, and DDL commits it. Later statements are then saved at once
+   * (MariaDB) or by COMMIT in a new transaction (MySQL), which would save a lease without its rows. A
+   * savepoint does not outlive its transaction, so releasing one at the end proves that the transaction is
+   * still the same.
    */
-  async run<T>(body: (tx: Tx) => Promise<T>): Promise<Ran<T>> {
+  async run<T>(body: (tx: Tx) => Promise<T>): Promise<TransactionResult<T>> {
     const guarded = async (tx: Tx): Promise<T> => {
       await setSavepoint(orm(tx));
       const value = await body(tx);
@@ -81,7 +87,7 @@ export class MysqlDatabase<Tx> implements CellDatabase<Tx> {
   }
 
   async insertLease(tx: Tx, { uuid, sources, deferred }: NewLocalLease): Promise<void> {
-    // Otherwise it would be saved at once, and no rollback would remove it.
+    // Outside a transaction, the row would be saved at once, and no rollback would remove it.
     if (!(await isInTransaction(orm(tx)))) throw endedEarly();
     await orm(tx)
       .insert(outstandingLeases)
@@ -95,8 +101,8 @@ export class MysqlDatabase<Tx> implements CellDatabase<Tx> {
   }
 
   /**
-   * Where there is one connection, it is asked about. Of a pool's connections only the one that has written the row could show it before it is saved,
-   * and that one has ended its transaction.
+   * `isInTransaction` matters if the pool has one connection. In a larger pool, only the connection that
+   * wrote the row could read it before it is committed, and that one has ended its transaction.
    */
   async look(uuid: string): Promise<{ isSaved: boolean; isInTransaction: boolean }> {
     if (await isInTransaction(this.#orm)) return { isSaved: false, isInTransaction: true };
@@ -128,9 +134,10 @@ export class MysqlDatabase<Tx> implements CellDatabase<Tx> {
   }
 
   /**
-   * The insert waits for a local transaction that has written the same key and not ended yet: that is what makes it safe. A key that is there already
-   * is locked by it, and with that lock its state is read. Of two fences that waited for one transaction, which was then rolled back, each has locked
-   * the gap that the other needs: one of them is told of a deadlock, and may try again later.
+   * The insert is safe because it waits for a local transaction that has written the same key and not ended
+   * yet. It locks an existing key, whose state is then read. If two fences waited for a transaction that was
+   * rolled back, each holds the gap that the other needs. One of them gets a deadlock error, and may be
+   * retried later.
    */
   async fence(uuid: string): Promise<"fenced" | "saved" | "in_flight"> {
     const seconds = Math.max(1, Math.ceil((this.#options.fenceWaitMs ?? 2_000) / 1_000));
@@ -154,7 +161,9 @@ export class MysqlDatabase<Tx> implements CellDatabase<Tx> {
     }
   }
 
-  /** By their keys: a DELETE that has to search locks all that it passes, and waits for every local transaction in flight. */
+  /**
+   * Deletes by key, because a DELETE that searches locks all rows it passes, and waits for open transactions.
+   */
   async removeFences(olderThanMs: number): Promise<number> {
     const isFenced = eq(outstandingLeases.state, "fenced");
     const isOld = sql`${ageMs} >= ${olderThanMs}`;
@@ -163,7 +172,7 @@ export class MysqlDatabase<Tx> implements CellDatabase<Tx> {
       .from(outstandingLeases)
       .where(and(isFenced, isOld));
     const uuids = found.map(({ uuid }) => uuid);
-    await inChunks(uuids, ROWS_AT_ONCE, async (chunk) => {
+    await inChunks(uuids, ROWS_PER_STATEMENT, async (chunk) => {
       await this.#orm
         .delete(outstandingLeases)
         .where(and(isFenced, inArray(outstandingLeases.uuid, [...chunk])));
@@ -200,16 +209,17 @@ export class MysqlDatabase<Tx> implements CellDatabase<Tx> {
     rows: readonly AnyRow[],
     options?: { skipExisting?: boolean },
   ): Promise<AnyRow[]> {
-    // An error undoes its statement only. Of several all must go, or a body that catches it would save rows that nobody knows of.
+    // An error undoes only its statement. The savepoint undoes all of them, in case the body catches the
+    // error.
     const ids = await (rows.length > 1
       ? orm(tx).transaction(async (savepoint) => this.#inserted(savepoint, claimable, rows, options))
       : this.#inserted(orm(tx), claimable, rows, options));
-    const found = await inChunks(ids, ROWS_AT_ONCE, (chunk) => this.#byIds(tx, claimable, chunk));
+    const found = await inChunks(ids, ROWS_PER_STATEMENT, (chunk) => this.#byIds(tx, claimable, chunk));
     const stored = new Map(found.map((row) => [claimable.idOf(row), row]));
     return ids.map((id) => stored.get(String(id)) ?? notReadBack(claimable, id));
   }
 
-  /** Their ids. */
+  /** Answers the ids of the inserted rows. */
   async #inserted(
     on: Orm,
     claimable: Claimable,
@@ -217,10 +227,10 @@ export class MysqlDatabase<Tx> implements CellDatabase<Tx> {
     options: { skipExisting?: boolean } | undefined,
   ): Promise<unknown[]> {
     const insert = new Insert(on, claimable, options);
-    return inChunks(rows, ROWS_AT_ONCE, (chunk) => insert.run(chunk));
+    return inChunks(rows, ROWS_PER_STATEMENT, (chunk) => insert.run(chunk));
   }
 
-  /** In one order, as far as the rows are found in it: two transactions over the same rows should wait for each other instead of for ever. */
+  /** Locks in the order of ids, so that two transactions over the same rows don't deadlock. */
   async lock(
     tx: Tx,
     { table, idColumn }: Claimable,
@@ -237,11 +247,11 @@ export class MysqlDatabase<Tx> implements CellDatabase<Tx> {
   }
 
   async read(tx: Tx, claimable: Claimable, ids: readonly unknown[]): Promise<AnyRow[]> {
-    return inChunks(ids, ROWS_AT_ONCE, (chunk) => this.#byIds(tx, claimable, chunk));
+    return inChunks(ids, ROWS_PER_STATEMENT, (chunk) => this.#byIds(tx, claimable, chunk));
   }
 
   async update(tx: Tx, claimable: Claimable, ids: readonly unknown[], set: AnyRow): Promise<AnyRow[]> {
-    return inChunks(ids, ROWS_AT_ONCE, async (chunk) => {
+    return inChunks(ids, ROWS_PER_STATEMENT, async (chunk) => {
       await orm(tx)
         .update(claimable.table as MySqlTable)
         .set(set)
@@ -251,7 +261,7 @@ export class MysqlDatabase<Tx> implements CellDatabase<Tx> {
   }
 
   async delete(tx: Tx, { table, idColumn }: Claimable, ids: readonly unknown[]): Promise<number> {
-    const counts = await inChunks(ids, ROWS_AT_ONCE, async (chunk) => {
+    const counts = await inChunks(ids, ROWS_PER_STATEMENT, async (chunk) => {
       const deleted = orm(tx)
         .delete(table as MySqlTable)
         .where(inArray(idColumn, [...chunk]));
@@ -293,12 +303,18 @@ export class MysqlDatabase<Tx> implements CellDatabase<Tx> {
     return cascadesOf(claimables, (table) => getTableConfig(table as MySqlTable).foreignKeys);
   }
 
-  /** A locking read: without a lock, a row that an update left as it was would be shown as it was when the transaction began to read. */
+  /**
+   * A locking read. Otherwise a row that an update left unchanged would be read from the transaction's
+   * snapshot.
+   */
   async #byIds(tx: Tx, claimable: Claimable, ids: readonly unknown[]): Promise<AnyRow[]> {
     return ids.length === 0 ? [] : this.lock(tx, claimable, inArray(claimable.idColumn, [...ids]));
   }
 
-  /** Neither what is not committed yet, which a server set to READ UNCOMMITTED would show, nor a view of the past, and no locks on gaps. */
+  /**
+   * READ COMMITTED reads no uncommitted rows and no old snapshot, and locks no gaps, whatever the server's
+   * default.
+   */
   #committed<T>(work: (tx: Orm) => Promise<T>): Promise<T> {
     return this.#db.transaction((tx) => work(orm(tx)), { isolationLevel: "read committed" });
   }
@@ -308,7 +324,7 @@ export class MysqlDatabase<Tx> implements CellDatabase<Tx> {
   }
 }
 
-/** What the drivers differ in is not used here. */
+/** The drivers share the methods that are used here. */
 function orm(db: unknown): Orm {
   requireOpen(db);
   return db as Orm;
@@ -317,7 +333,7 @@ function orm(db: unknown): Orm {
 function notReadBack({ name, idName }: Claimable, id: unknown): never {
   throw invalidArgument(
     idName,
-    `of ${name} was stored as something else than ${String(id)}: the row cannot be claimed`,
+    `of ${name} was not stored as ${String(id)}, so the row cannot be claimed: use the database's spelling`,
   );
 }
 

@@ -1,6 +1,6 @@
-/** What mysql2 has of its own. */
+/** Details of mysql2. */
 
-/** Pools give connections; of databases without a client, and other drivers', nothing is known. */
+/** Pools have `getConnection`. Nothing is assumed about other drivers. */
 export function isSingleConnection(db: object): boolean {
   const { $client: client } = db as { $client?: unknown };
   return (
@@ -11,7 +11,7 @@ export function isSingleConnection(db: object): boolean {
   );
 }
 
-/** Of rows that were found, changed or not: mysql2 asks for those. */
+/** Counts the rows that were found, even if unchanged, because mysql2 sets CLIENT_FOUND_ROWS. */
 export async function affectedRows(statement: PromiseLike<unknown>): Promise<number> {
   const [{ affectedRows: count }] = (await statement) as [{ affectedRows: number }];
   return count;

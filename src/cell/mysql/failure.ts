@@ -1,6 +1,6 @@
 import { causesOf } from "../causes.ts";
 
-/** The server's own number. The system's errors have one as well, but no SQLSTATE. */
+/** The error number of the server. Errors of the operating system have one too, but no SQLSTATE. */
 function errnoOf(error: unknown): number | undefined {
   for (const cause of causesOf(error)) {
     const { errno, sqlState } = cause as { errno?: unknown; sqlState?: unknown };
@@ -18,9 +18,10 @@ const INSIDE_TRANSACTION = 1568;
 const ROLLED_BACK_DURING_COMMIT = 3101;
 
 /**
- * Answers to COMMIT that come before anything is written, and with a rollback: the wait for a lock on all commits (a backup's), a cluster that found
- * a conflict (Galera, group replication), and a server that became read-only meanwhile. After all else nobody knows, lost connections above all: an
- * error of the log of transactions for instance may come before or after the commit in InnoDB.
+ * Errors of COMMIT that prove a rollback: a timeout of the global commit lock (during a backup), a conflict
+ * in a cluster (Galera, group replication), and a server that became read-only. Any other error is an unknown
+ * outcome, above all a lost connection. For example, an error of the binary log may come before or after the
+ * commit in InnoDB.
  */
 const ABORTS: ReadonlySet<number | undefined> = new Set([
   LOCK_WAIT_TIMEOUT,
@@ -32,7 +33,7 @@ const ABORTS: ReadonlySet<number | undefined> = new Set([
 /** Whether the error that answered COMMIT means that nothing was saved. */
 export const isAbort = (error: unknown): boolean => ABORTS.has(errnoOf(error));
 
-/** Another transaction has the row, for longer than was to be waited, or waits for this one. */
+/** A lock timeout or a deadlock. */
 export const isLockConflict = (error: unknown): boolean =>
   [LOCK_WAIT_TIMEOUT, DEADLOCK].includes(errnoOf(error) ?? 0);
 
@@ -40,5 +41,5 @@ export const isDuplicateKey = (error: unknown): boolean => errnoOf(error) === DU
 
 export const isMissingSavepoint = (error: unknown): boolean => errnoOf(error) === NO_SUCH_SAVEPOINT;
 
-/** Said by a statement that is not allowed while a transaction is open. */
+/** The error of a statement that is not allowed while a transaction is open. */
 export const isInsideTransaction = (error: unknown): boolean => errnoOf(error) === INSIDE_TRANSACTION;

@@ -12,9 +12,10 @@ type AnyRow = Readonly<Record<string, unknown>>;
 export type Orm = MySqlDatabase<MySqlQueryResultHKT, PreparedQueryHKTBase>;
 
 /**
- * Inserts rows, and answers their ids: MySQL cannot answer rows. It tells one id that it made, the first of a statement's, and whether those of the
- * other rows follow it depends on settings of the server (innodb_autoinc_lock_mode, auto_increment_increment): rows without an id get a statement
- * each. Rows with one, also by drizzle's `$defaultFn`, share theirs.
+ * Inserts rows and answers their ids, because MySQL cannot return rows. It returns only the first generated
+ * id of a statement. Whether the others follow it depends on the server (innodb_autoinc_lock_mode,
+ * auto_increment_increment), so each row without an id gets its own statement. Rows with an id, also from
+ * drizzle's `$defaultFn`, share one.
  */
 export class Insert {
   readonly #orm: Orm;
@@ -29,7 +30,7 @@ export class Insert {
 
   async run(given: readonly AnyRow[]): Promise<unknown[]> {
     const { idName, idColumn } = this.#claimable;
-    // Made here instead of by drizzle, which would not tell.
+    // Generated here, because drizzle would not return the id.
     const rows = given.map((row) => (this.#hasId(row) ? row : { ...row, [idName]: idColumn.defaultFn?.() }));
     if (rows.every((row) => this.#hasId(row))) return this.#statement(rows);
     const ids: unknown[] = [];
@@ -38,8 +39,9 @@ export class Insert {
   }
 
   /**
-   * INSERT IGNORE would swallow other errors too, and after ON DUPLICATE KEY UPDATE nobody can tell which rows are new. A duplicate undoes its statement
-   * and nothing else of the transaction, so the half without it is inserted, and the half with it is halved again.
+   * INSERT IGNORE would swallow other errors too, and ON DUPLICATE KEY UPDATE does not show which rows are
+   * new. A duplicate key undoes only its statement, so the statement is split in halves until the duplicates
+   * are alone.
    */
   async #statement(rows: readonly AnyRow[]): Promise<unknown[]> {
     try {
@@ -62,13 +64,13 @@ export class Insert {
     return row[this.#claimable.idName] !== undefined && row[this.#claimable.idName] !== null;
   }
 
-  /** A string where a number would not be exact. */
+  /** mysql2 answers a string if a number would not be exact. */
   #madeId({ insertId }: InsertHeader): number | bigint {
     const { name, idName } = this.#claimable;
     if (Number(insertId) === 0)
       throw invalidArgument(
         idName,
-        `of ${name} is made by the database, and not by AUTO_INCREMENT: MySQL does not tell it. Give the row an id`,
+        `of ${name} is not made by AUTO_INCREMENT, and MySQL returns no other default: give the row an id`,
       );
     return typeof insertId === "string" ? BigInt(insertId) : insertId;
   }

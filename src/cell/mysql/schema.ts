@@ -8,22 +8,27 @@ import {
   mysqlTable,
   primaryKey,
 } from "drizzle-orm/mysql-core";
-import type { Batch } from "../../client/wire.ts";
+import type { Batch } from "../../client/api-types.ts";
 import type { SourceRow } from "../changes.ts";
 
-// The cell's own tables. Add all to the schema of your application's migrations, or run `install()` once.
+// The cell's own tables. Add them to your application's migrations, or call `install()` once.
 
-/** In any spelling of its letters, as PostgreSQL's. */
+/** Case-insensitive, like PostgreSQL's uuid. */
 const uuid = customType<{ data: string }>({
   dataType: () => "char(36) CHARACTER SET ascii COLLATE ascii_general_ci",
 });
 
-/** What the coordinator allows for an id, 128 bytes, and more than any of its types. Compared exactly: the usual collations take `a` for `A`. */
+/**
+ * The coordinator allows ids of 128 bytes. Compared by bytes, because the usual collations equate `a` and
+ * `A`.
+ */
 const exactText = customType<{ data: string }>({
   dataType: () => "varchar(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
 });
 
-/** MySQL's driver parses its own; MariaDB has text under this name, and it arrives as that. No value here is a string by itself. */
+/**
+ * The driver parses MySQL's json, but MariaDB's is text and arrives as a string. No value is itself a string.
+ */
 const json = <T extends object>() =>
   customType<{ data: T; driverData: unknown }>({
     dataType: () => "json",
@@ -32,12 +37,15 @@ const json = <T extends object>() =>
   });
 
 /**
- * Not a `timestamp`, and not the session's time: both are told in the zone of the session, where an hour comes twice a year. The time of the
- * statement, not of the transaction. As an expression's default it needs MySQL 8.0.13 or MariaDB 10.2.
+ * A `timestamp` or NOW() would be in the session's time zone, where one hour occurs twice a year. This is the
+ * time of the statement, not of the transaction. A default expression needs MySQL 8.0.13 or MariaDB 10.2.
  */
 const utcNow = sql`(UTC_TIMESTAMP(3))`;
 
-/** A lease whose rows were saved and which the coordinator was not yet told to commit; or a fence in the place of one that was given up. */
+/**
+ * A lease whose rows are saved, but which is not known to be committed yet; or a fence in place of a stale
+ * lease.
+ */
 export const outstandingLeases = mysqlTable(
   "leasehold_outstanding_leases",
   {
@@ -50,7 +58,7 @@ export const outstandingLeases = mysqlTable(
   (table) => [index("leasehold_outstanding_leases_created").on(table.createdAt)],
 );
 
-/** Rows whose claims may be wrong: the next verification looks at them first. */
+/** Rows whose claims may be wrong. The next verification repairs them first. */
 export const verificationQueue = mysqlTable(
   "leasehold_verification_queue",
   {
@@ -62,14 +70,17 @@ export const verificationQueue = mysqlTable(
   (table) => [primaryKey({ columns: [table.sourceType, table.sourceId] })],
 );
 
-/** How far a verification is. */
+/** The saved cursor of verification. */
 export const verificationProgress = mysqlTable("leasehold_verification_progress", {
   name: exactText("name").primaryKey(),
   progress: longtext("progress").notNull(),
   savedAt: datetime("saved_at", { fsp: 3 }).notNull().default(utcNow),
 });
 
-/** The same as SQL, for those who write their migrations by hand. InnoDB, whatever the server's default is: other engines have no transactions. */
+/**
+ * The same tables as SQL, for hand-written migrations. They need InnoDB, because other engines lack
+ * transactions.
+ */
 export const migration = [
   `CREATE TABLE IF NOT EXISTS leasehold_outstanding_leases (
   uuid char(36) CHARACTER SET ascii COLLATE ascii_general_ci NOT NULL PRIMARY KEY,

@@ -1,4 +1,4 @@
-/** What a connection can be asked and told beyond the statements of its rows. */
+/** Statements about a connection and its transaction. */
 import { sql } from "drizzle-orm";
 import { LeaseholdError } from "../../client/errors.ts";
 import { isInsideTransaction, isMissingSavepoint } from "./failure.ts";
@@ -7,8 +7,8 @@ import type { Orm } from "./insert.ts";
 const SAVEPOINT = "leasehold";
 
 /**
- * Only MariaDB has a variable for it, so a statement is tried that both refuse while a transaction is open, and that changes nothing while none is:
- * the next one may write anyway.
+ * Only MariaDB has a variable for this. Both databases refuse this statement while a transaction is open, and
+ * otherwise it changes nothing, because READ WRITE is the default of the next transaction.
  */
 export async function isInTransaction(db: Orm): Promise<boolean> {
   try {
@@ -34,15 +34,17 @@ export async function releaseSavepoint(tx: Orm): Promise<void> {
 
 export const endedEarly = (cause?: unknown): Error =>
   new LeaseholdError(
-    "the local transaction ended before its time: an error that undid it, such as a deadlock, was caught and not passed on, or a statement in it commits, such as DDL",
+    "the local transaction ended early: its body caught an error that rolled it back, such as a deadlock, " +
+      "or used a statement that commits, such as DDL. Let database errors leave the body, and use no DDL",
     { code: "TRANSACTION_ENDED", cause },
   );
 
-/** The setting is the session's, and others use that afterwards. */
+/** Restores the setting afterwards, because other transactions use the same session. */
 export async function withLockWait(tx: Orm, seconds: number, work: () => Promise<unknown>): Promise<void> {
   await tx.execute(
     sql.raw(
-      `SET @leasehold_lock_wait = @@SESSION.innodb_lock_wait_timeout, SESSION innodb_lock_wait_timeout = ${seconds}`,
+      "SET @leasehold_lock_wait = @@SESSION.innodb_lock_wait_timeout, " +
+        `SESSION innodb_lock_wait_timeout = ${seconds}`,
     ),
   );
   try {

@@ -2,17 +2,33 @@ import { and, asc, eq, getTableColumns, sql, type SQL } from "drizzle-orm";
 import type { MySqlTable } from "drizzle-orm/mysql-core";
 import { sourceOrder } from "../../core/source-order.ts";
 import type { Claimable } from "../claimable.ts";
-import type { InspectedRow, VerificationDatabase } from "../verification/database.ts";
-import { changedAtOf, idKindOf, integerOf } from "../verification/id-column.ts";
-import type { IdRange, QueuedRow, QueuePage } from "../verification/ports.ts";
-import { AGE, ALL, ID, inside, inspected, integerOrder, ONLY, type Order } from "../verification/row-sql.ts";
+import type {
+  IdRange,
+  InspectedRow,
+  QueuePage,
+  QueuedRow,
+  VerificationDatabase,
+} from "../verification/ports.ts";
+import {
+  AGE_COLUMN,
+  ANY_ROW,
+  ID_COLUMN,
+  PROGRESS_NAME,
+  changedAtOf,
+  idKindOf,
+  inspectedRow,
+  integerOf,
+  integerOrder,
+  isInRange,
+  type RowOrder,
+} from "../sql/row-order.ts";
 import type { Orm } from "./insert.ts";
 import { verificationProgress, verificationQueue } from "./schema.ts";
 
 export class MysqlVerification<Tx> implements VerificationDatabase<Tx> {
   readonly #orm: (tx?: Tx) => Orm;
 
-  /** `orm` answers the database, or that of a transaction. */
+  /** `orm` answers the database, or the given transaction. */
   constructor(orm: (tx?: Tx) => Orm) {
     this.#orm = orm;
   }
@@ -21,7 +37,7 @@ export class MysqlVerification<Tx> implements VerificationDatabase<Tx> {
     const [counted] = await this.#orm()
       .select({ rows: sql`count(*)`.mapWith(Number) })
       .from(claimable.table as MySqlTable)
-      .where(inside(orderOf(claimable), range));
+      .where(isInRange(orderOf(claimable), range));
     return counted?.rows ?? 0;
   }
 
@@ -33,10 +49,10 @@ export class MysqlVerification<Tx> implements VerificationDatabase<Tx> {
     const rows = await this.#orm()
       .select(fieldsOf(claimable))
       .from(claimable.table as MySqlTable)
-      .where(inside(order, range))
+      .where(isInRange(order, range))
       .orderBy(asc(order.by))
       .limit(limit);
-    return rows.map((row) => inspected(row));
+    return rows.map((row) => inspectedRow(row));
   }
 
   async byIds(tx: Tx | undefined, claimable: Claimable, ids: readonly string[]): Promise<InspectedRow[]> {
@@ -49,7 +65,7 @@ export class MysqlVerification<Tx> implements VerificationDatabase<Tx> {
       .orderBy(asc(claimable.idColumn))
       .$dynamic();
     const rows = await (tx === undefined ? query : query.for("update"));
-    return rows.map((row) => inspected(row));
+    return rows.map((row) => inspectedRow(row));
   }
 
   async loadProgress(): Promise<{ text: string; ageMs: number } | undefined> {
@@ -61,18 +77,18 @@ export class MysqlVerification<Tx> implements VerificationDatabase<Tx> {
     const [found] = await this.#orm()
       .select(fields)
       .from(verificationProgress)
-      .where(eq(verificationProgress.name, ONLY));
+      .where(eq(verificationProgress.name, PROGRESS_NAME));
     return found;
   }
 
   async saveProgress(text: string): Promise<void> {
     await this.#orm()
       .insert(verificationProgress)
-      .values({ name: ONLY, progress: text })
+      .values({ name: PROGRESS_NAME, progress: text })
       .onDuplicateKeyUpdate({ set: { progress: text, savedAt: sql`UTC_TIMESTAMP(3)` } });
   }
 
-  async queued({ after, limit }: QueuePage): Promise<QueuedRow[]> {
+  async listQueue({ after, limit }: QueuePage): Promise<QueuedRow[]> {
     const { sourceType: type, sourceId: id, leaseUuid } = verificationQueue;
     const rest = after === undefined ? undefined : sql`(${type}, ${id}) > (${after.type}, ${after.id})`;
     return this.#orm()
@@ -83,7 +99,7 @@ export class MysqlVerification<Tx> implements VerificationDatabase<Tx> {
       .limit(limit);
   }
 
-  async unqueue(rows: readonly QueuedRow[]): Promise<void> {
+  async removeFromQueue(rows: readonly QueuedRow[]): Promise<void> {
     for (const { type, id, leaseUuid } of rows)
       await this.#orm()
         .delete(verificationQueue)
@@ -97,18 +113,21 @@ export class MysqlVerification<Tx> implements VerificationDatabase<Tx> {
   }
 }
 
-function orderOf(claimable: Claimable): Order {
+function orderOf(claimable: Claimable): RowOrder {
   const by = sql`${claimable.idColumn}`;
   if (idKindOf(claimable) === "integer") return integerOrder(by);
   const order = textOrder(by);
   return {
     by: order,
-    after: (id) => (id === "" ? ALL : sql`${order} > ${bytes(sourceOrder(id))}`),
+    after: (id) => (id === "" ? ANY_ROW : sql`${order} > ${bytes(sourceOrder(id))}`),
     upTo: (id) => sql`${order} <= ${bytes(sourceOrder(id))}`,
   };
 }
 
-/** The bytes of its UTF-8, whatever the connection speaks: collations would compare letters. */
+/**
+ * The bytes in UTF-8, whatever the character set of the connection is, because collations would compare
+ * letters.
+ */
 const bytes = (text: string): SQL => sql`CAST(CONVERT(${text} USING utf8mb4) AS BINARY)`;
 
 const padded = (length: SQL): SQL => sql`LPAD(${length}, 3, '0')`;
@@ -117,12 +136,13 @@ const padded = (length: SQL): SQL => sql`LPAD(${length}, 3, '0')`;
 function textOrder(column: SQL): SQL {
   const id = sql`CONVERT(${column} USING utf8mb4)`;
   const digits = sql`IF(TRIM(LEADING '0' FROM ${id}) = '', '0', TRIM(LEADING '0' FROM ${id}))`;
-  const zeros = sql`IF(LENGTH(${id}) = LENGTH(${digits}), '', ${padded(sql`LENGTH(${id}) - LENGTH(${digits})`)})`;
+  const zeroCount = padded(sql`LENGTH(${id}) - LENGTH(${digits})`);
+  const zeros = sql`IF(LENGTH(${id}) = LENGTH(${digits}), '', ${zeroCount})`;
   const decimal = sql`CONCAT('0', ${padded(sql`LENGTH(${digits})`)}, ${digits}, ${zeros})`;
   return sql`CAST(IF(${id} REGEXP '^[0-9]+$', ${decimal}, CONCAT('1', ${id})) AS BINARY)`;
 }
 
-/** Text is compared by the column's own collation, for its index: what it takes for equal is told apart by the caller. */
+/** Compares text by the column's own collation, to use its index. The caller tells equal spellings apart. */
 function isOneOf(claimable: Claimable, ids: readonly string[]): SQL | undefined {
   const isInteger = idKindOf(claimable) === "integer";
   const values = isInteger
@@ -131,7 +151,7 @@ function isOneOf(claimable: Claimable, ids: readonly string[]): SQL | undefined 
   return values.length === 0 ? undefined : sql`${claimable.idColumn} IN (${sql.join(values, sql`, `)})`;
 }
 
-/** A DATETIME is in UTC, as drizzle writes it; a TIMESTAMP is a moment. */
+/** A DATETIME is in UTC, as drizzle writes it. A TIMESTAMP has a time zone. */
 function ageOf(claimable: Claimable): SQL<number | null> {
   const changedAt = changedAtOf(claimable);
   if (changedAt === undefined) return sql<null>`NULL`;
@@ -142,4 +162,8 @@ function ageOf(claimable: Claimable): SQL<number | null> {
 const idTextOf = ({ idColumn }: Claimable): SQL<string> => sql<string>`CAST(${idColumn} AS CHAR)`;
 
 const fieldsOf = (claimable: Claimable): Record<string, never> =>
-  ({ ...getTableColumns(claimable.table), [AGE]: ageOf(claimable), [ID]: idTextOf(claimable) }) as never;
+  ({
+    ...getTableColumns(claimable.table),
+    [AGE_COLUMN]: ageOf(claimable),
+    [ID_COLUMN]: idTextOf(claimable),
+  }) as never;

@@ -25,7 +25,7 @@ import { cascadesOf } from "../cascades.ts";
 import type { AnyRow, Claimable } from "../claimable.ts";
 import { invalidArgument } from "../errors.ts";
 import { inChunks } from "../in-chunks.ts";
-import type { CellDatabase, Deferred, NewLocalLease, Ran } from "../local.ts";
+import type { CellDatabase, Deferred, NewLocalLease, TransactionResult } from "../local.ts";
 import type { LocalLease } from "../reconcile.ts";
 import { requireOpen, runTransaction } from "../run-transaction.ts";
 import { isAbort, isLockTimeout } from "./failure.ts";
@@ -42,19 +42,22 @@ export interface PostgresOrm<Tx> {
 }
 
 export interface PostgresOptions {
-  /** Of the local transactions of claims: PostgreSQL's default, READ COMMITTED, is enough. */
+  /** Options of local transactions. PostgreSQL's default, READ COMMITTED, is enough. */
   transaction?: PgTransactionConfig;
-  /** How long a fence waits for a local transaction that is about to save the lease: 2 s by default. */
+  /** How long a fence waits for a local transaction that is saving the lease: 2 s by default. */
   fenceWaitMs?: number;
 }
 
-/** Statements of a size that is good for it. */
-const ROWS_AT_ONCE = 1_000;
+const ROWS_PER_STATEMENT = 1_000;
 
-/** Half of what PostgreSQL takes in a statement: a value may be an expression with several. */
-const PARAMETERS_AT_ONCE = 32_767;
+/**
+ * Half of PostgreSQL's limit for a statement, because a value may be an expression with several parameters.
+ */
+const PARAMETERS_PER_STATEMENT = 32_767;
 
-/** Others that install meanwhile wait: two CREATE TABLE IF NOT EXISTS at once can meet in the catalog. The letters are "leasehol". */
+/**
+ * Serializes installs, because concurrent CREATE TABLE IF NOT EXISTS can conflict. It is "leasehol" in ASCII.
+ */
 const INSTALL_LOCK = "7810756276994469740";
 
 export class PostgresDatabase<Tx> implements CellDatabase<Tx> {
@@ -64,7 +67,7 @@ export class PostgresDatabase<Tx> implements CellDatabase<Tx> {
   readonly #leaseTable: LeaseTable;
 
   constructor(db: PostgresOrm<Tx>, options: PostgresOptions = {}) {
-    // Its end would be a savepoint's: the lease would be committed before the rows are.
+    // Its COMMIT would only release a savepoint, so the lease would be committed before the rows.
     if (is(db, PgTransaction)) throw invalidArgument("db", "must be the database, not a transaction of it");
     refuseSingleClient(db);
     this.#db = db;
@@ -79,12 +82,12 @@ export class PostgresDatabase<Tx> implements CellDatabase<Tx> {
         await orm(tx).execute(sql.raw(`SELECT pg_advisory_xact_lock(${INSTALL_LOCK})`));
         for (const statement of migration) await orm(tx).execute(sql.raw(statement));
       },
-      // A stricter one would not see what was made while it waited.
+      // A stricter level would not see tables that were created while it waited.
       { isolationLevel: "read committed" },
     );
   }
 
-  async run<T>(body: (tx: Tx) => Promise<T>): Promise<Ran<T>> {
+  async run<T>(body: (tx: Tx) => Promise<T>): Promise<TransactionResult<T>> {
     try {
       await this.#leaseTable.prepare();
     } catch (error) {
@@ -110,13 +113,14 @@ export class PostgresDatabase<Tx> implements CellDatabase<Tx> {
   }
 
   async look(uuid: string): Promise<{ isSaved: boolean; isInTransaction: boolean }> {
+    const its = and(eq(outstandingLeases.uuid, uuid), isSaved);
     const [seen] = await this.#orm
       .select({
         isInTransaction: sql<boolean>`pg_current_xact_id_if_assigned() IS NOT NULL`,
-        isSaved: sql<boolean>`EXISTS (SELECT 1 FROM ${outstandingLeases} WHERE ${and(eq(outstandingLeases.uuid, uuid), isSaved)})`,
+        isSaved: sql<boolean>`EXISTS (SELECT 1 FROM ${outstandingLeases} WHERE ${its})`,
       })
       .from(sql`(VALUES (1)) AS one`);
-    if (seen === undefined) throw new Error("the database answered nothing");
+    if (seen === undefined) throw new Error("the database answered a SELECT without a row");
     return seen;
   }
 
@@ -142,7 +146,9 @@ export class PostgresDatabase<Tx> implements CellDatabase<Tx> {
     await this.#orm.delete(outstandingLeases).where(and(isSaved, eq(outstandingLeases.uuid, uuid)));
   }
 
-  /** The insert waits for a local transaction that has written the same key and not ended yet: that is what makes it safe. */
+  /**
+   * Safe, because the insert waits for a local transaction that has written the same key and not ended yet.
+   */
   async fence(uuid: string): Promise<"fenced" | "saved" | "in_flight"> {
     const waitMs = Math.max(1, Math.round(this.#options.fenceWaitMs ?? 2_000));
     try {
@@ -159,7 +165,7 @@ export class PostgresDatabase<Tx> implements CellDatabase<Tx> {
             .where(eq(outstandingLeases.uuid, uuid));
           return row?.state ?? "in_flight";
         },
-        // A stricter one would refuse to see the row that it has waited for.
+        // A stricter level would not see the row that it waited for.
         { isolationLevel: "read committed" },
       );
     } catch (error) {
@@ -202,11 +208,11 @@ export class PostgresDatabase<Tx> implements CellDatabase<Tx> {
     rows: readonly AnyRow[],
     { skipExisting = false } = {},
   ): Promise<AnyRow[]> {
-    const atOnce = Math.min(
-      ROWS_AT_ONCE,
-      Math.floor(PARAMETERS_AT_ONCE / Object.keys(getTableColumns(table)).length),
+    const rowsPerStatement = Math.min(
+      ROWS_PER_STATEMENT,
+      Math.floor(PARAMETERS_PER_STATEMENT / Object.keys(getTableColumns(table)).length),
     );
-    return inChunks(rows, atOnce, async (chunk) => {
+    return inChunks(rows, rowsPerStatement, async (chunk) => {
       const insert = orm(tx)
         .insert(table as PgTable)
         .values(chunk as Record<string, never>[]);
@@ -223,7 +229,7 @@ export class PostgresDatabase<Tx> implements CellDatabase<Tx> {
     where: SQL | undefined,
     limit?: number,
   ): Promise<AnyRow[]> {
-    // In one order, so that two transactions over the same rows wait for each other instead of for ever.
+    // In the order of ids, so that two transactions over the same rows don't deadlock.
     const rows = orm(tx)
       .select()
       .from(table as PgTable)
@@ -234,7 +240,7 @@ export class PostgresDatabase<Tx> implements CellDatabase<Tx> {
   }
 
   async read(tx: Tx, { table, idColumn }: Claimable, ids: readonly unknown[]): Promise<AnyRow[]> {
-    return inChunks(ids, ROWS_AT_ONCE, async (chunk) =>
+    return inChunks(ids, ROWS_PER_STATEMENT, async (chunk) =>
       orm(tx)
         .select()
         .from(table as PgTable)
@@ -249,7 +255,7 @@ export class PostgresDatabase<Tx> implements CellDatabase<Tx> {
     ids: readonly unknown[],
     set: AnyRow,
   ): Promise<AnyRow[]> {
-    return inChunks(ids, ROWS_AT_ONCE, async (chunk) =>
+    return inChunks(ids, ROWS_PER_STATEMENT, async (chunk) =>
       orm(tx)
         .update(table as PgTable)
         .set(set as Record<string, never>)
@@ -259,7 +265,7 @@ export class PostgresDatabase<Tx> implements CellDatabase<Tx> {
   }
 
   async delete(tx: Tx, { table, idColumn }: Claimable, ids: readonly unknown[]): Promise<number> {
-    const deleted = await inChunks(ids, ROWS_AT_ONCE, async (chunk) =>
+    const deleted = await inChunks(ids, ROWS_PER_STATEMENT, async (chunk) =>
       orm(tx)
         .delete(table as PgTable)
         .where(inArray(idColumn, [...chunk]))
@@ -314,7 +320,7 @@ export class PostgresDatabase<Tx> implements CellDatabase<Tx> {
   }
 }
 
-/** What the drivers differ in is not used here. */
+/** The drivers share the methods that are used here. */
 function orm(db: unknown): Orm {
   requireOpen(db);
   return db as Orm;
@@ -322,14 +328,16 @@ function orm(db: unknown): Orm {
 
 const notStored = (table: string, missing: number): Error =>
   new LeaseholdError(
-    `the database left out ${missing} of the rows for ${table}, as a trigger or rule told it: their names would be claimed for nobody`,
+    `the database did not insert ${missing} of the rows for ${table}, so their names cannot be claimed: ` +
+      "check its triggers and rules",
     {
       code: "NOT_STORED",
     },
   );
 
 const isSaved = eq(outstandingLeases.state, "saved");
-const ageMs = sql<number>`(extract(epoch FROM clock_timestamp() - ${outstandingLeases.createdAt}) * 1000)::float8`;
+const age = sql`clock_timestamp() - ${outstandingLeases.createdAt}`;
+const ageMs = sql<number>`(extract(epoch FROM ${age}) * 1000)::float8`;
 const isAfter = (uuid: string): SQL | undefined =>
   uuid === "" ? undefined : gt(outstandingLeases.uuid, uuid);
 const isDeferred = sql<boolean>`${outstandingLeases.deferred} IS NOT NULL`;

@@ -5,7 +5,9 @@ interface PgError {
   severity: string;
 }
 
-/** The server's own, which have a severity: `EPIPE` of a connection looks like a SQLSTATE too, and says nothing of what became of a COMMIT. */
+/**
+ * Errors of the server have a severity. `EPIPE` looks like a SQLSTATE too, but proves nothing about a COMMIT.
+ */
 function pgErrorOf(error: unknown): PgError | undefined {
   for (const cause of causesOf(error)) {
     const { code, severity } = cause as { code?: unknown; severity?: unknown };
@@ -15,14 +17,18 @@ function pgErrorOf(error: unknown): PgError | undefined {
   return undefined;
 }
 
-/** Of SQLSTATE: connection, resources, operator, system, configuration, internal. After those nobody knows whether COMMIT was written. */
+/**
+ * SQLSTATE classes connection, resources, operator, system, configuration, internal. COMMIT may have
+ * succeeded.
+ */
 const UNSURE_CLASSES: ReadonlySet<string> = new Set(["08", "53", "57", "58", "F0", "XX"]);
-/** statement_completion_unknown says it itself. */
+/** statement_completion_unknown */
 const UNSURE_CODES: ReadonlySet<string> = new Set(["40003"]);
 
 /**
- * Whether the error that answered COMMIT means that nothing was saved: PostgreSQL checks what was deferred, constraints and conflicts, before it writes
- * the commit, and an ERROR there undoes everything. All else, lost connections above all, is an unknown outcome.
+ * Whether an error of COMMIT proves that nothing was saved. PostgreSQL checks deferred constraints and
+ * conflicts before it writes the commit, and an ERROR there undoes everything. Any other error, above all a
+ * lost connection, is an unknown outcome.
  */
 export function isAbort(error: unknown): boolean {
   const found = pgErrorOf(error);

@@ -1,4 +1,4 @@
-/** A cell's database on PostgreSQL, through drizzle-orm: node-postgres, postgres-js or PGlite. */
+/** A cell's database on PostgreSQL, with drizzle-orm and node-postgres, postgres-js or PGlite. */
 import type { CellDatabase } from "../local.ts";
 import { PostgresDatabase, type PostgresOptions, type PostgresOrm } from "./database.ts";
 
@@ -6,9 +6,21 @@ export type { PostgresOptions, PostgresOrm } from "./database.ts";
 export { migration, outstandingLeases, verificationProgress, verificationQueue } from "./schema.ts";
 
 /**
- * The database for `createCell`. Give it the drizzle database of the primary, never a replica: what is read there decides between commit and rollback.
+ * Makes the database for `createCell` from a drizzle database on PostgreSQL.
  *
- *     const cell = createCell({ client, database: postgres(drizzle(pool)), tables: [claimableUsers] });
+ * @param db - The database of the primary, never of a replica: reads decide between commit and rollback. With
+ * node-postgres it must have a pool, not one connection.
+ *
+ * @example
+ * ```ts
+ * import { drizzle } from "drizzle-orm/node-postgres";
+ * import { createCell } from "leasehold/cell";
+ * import { postgres } from "leasehold/cell/postgres";
+ * import { Pool } from "pg";
+ *
+ * const db = drizzle(new Pool({ connectionString: process.env["DATABASE_URL"] }));
+ * const cell = createCell({ client, database: postgres(db), tables: [claimableUsers] });
+ * ```
  */
 export const postgres = <Tx>(db: PostgresOrm<Tx>, options: PostgresOptions = {}): CellDatabase<Tx> =>
   new PostgresDatabase(db, options);

@@ -4,9 +4,9 @@ import { LeaseholdError } from "../../client/errors.ts";
 import { outstandingLeases } from "./schema.ts";
 
 /**
- * Which table the leases are in, as it is seen outside of local transactions: where `look` and `fence` look for them. A body that sets its `search_path`
- * to another schema, a tenant's for instance, with a table of the same name would save its lease where nobody finds it, and names of saved rows would be
- * rolled back.
+ * Checks that leases are written to the table that recovery reads. If a body sets `search_path` to another
+ * schema, for example of a tenant, which has a table of the same name, its lease would be saved there.
+ * Reconciliation would not find it, and roll back the names of saved rows.
  */
 export class LeaseTable {
   readonly #read: () => Promise<string | null | undefined>;
@@ -18,7 +18,7 @@ export class LeaseTable {
     this.#read = read;
   }
 
-  /** Before a transaction, never inside one: in a pool of one it would wait for that connection for ever. */
+  /** Call this before a transaction. Inside one, a pool of one connection would deadlock. */
   async prepare(): Promise<void> {
     if (!this.#isDoubted) return;
     this.#reading ??= this.#readAnew();
@@ -28,10 +28,11 @@ export class LeaseTable {
   /** Throws when a lease was written to another table. */
   check(oid: string | undefined): void {
     if (oid !== undefined && oid === this.#oid) return;
-    // It may have been made anew meanwhile: the next transaction looks. Those under way go on with what is known.
+    // The table may have been created again, so the next transaction reads its oid again.
     this.#isDoubted = true;
     throw new LeaseholdError(
-      `the lease's row was written to another table than the one that recovery reads: does the transaction set search_path? The schema of ${name} must come first in it`,
+      "the lease's row was written to another table than the one that recovery reads. " +
+        `If the transaction sets \`search_path\`, put the schema of ${name} first`,
       { code: "WRONG_TABLE" },
     );
   }
@@ -49,5 +50,5 @@ export class LeaseTable {
 const { name } = getTableConfig(outstandingLeases);
 
 export const tableOid = sql<string>`tableoid::text`;
-/** Null where there is none. */
+/** Null if the table does not exist. */
 export const oidByName = sql<string | null>`to_regclass(${name})::oid::text`;

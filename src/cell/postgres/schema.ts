@@ -1,11 +1,14 @@
 import { sql } from "drizzle-orm";
 import { index, jsonb, pgTable, primaryKey, text, timestamp, uuid } from "drizzle-orm/pg-core";
-import type { Batch } from "../../client/wire.ts";
+import type { Batch } from "../../client/api-types.ts";
 import type { SourceRow } from "../changes.ts";
 
-// The cell's own tables. Add all to the schema of your application's migrations, or run `install()` once.
+// The cell's own tables. Add them to your application's migrations, or call `install()` once.
 
-/** A lease whose rows were saved and which the coordinator was not yet told to commit; or a fence in the place of one that was given up. */
+/**
+ * A lease whose rows are saved, but which is not known to be committed yet; or a fence in place of a stale
+ * lease.
+ */
 export const outstandingLeases = pgTable(
   "leasehold_outstanding_leases",
   {
@@ -22,7 +25,7 @@ export const outstandingLeases = pgTable(
   (table) => [index("leasehold_outstanding_leases_created").on(table.createdAt)],
 );
 
-/** Rows whose claims may be wrong: the next verification looks at them first. */
+/** Rows whose claims may be wrong. The next verification repairs them first. */
 export const verificationQueue = pgTable(
   "leasehold_verification_queue",
   {
@@ -36,7 +39,7 @@ export const verificationQueue = pgTable(
   (table) => [primaryKey({ columns: [table.sourceType, table.sourceId] })],
 );
 
-/** How far a verification is. */
+/** The saved cursor of verification. */
 export const verificationProgress = pgTable("leasehold_verification_progress", {
   name: text("name").primaryKey(),
   progress: text("progress").notNull(),
@@ -45,7 +48,7 @@ export const verificationProgress = pgTable("leasehold_verification_progress", {
     .default(sql`clock_timestamp()`),
 });
 
-/** The same as SQL, for those who write their migrations by hand. */
+/** The same tables as SQL, for hand-written migrations. */
 export const migration = [
   `CREATE TABLE IF NOT EXISTS leasehold_outstanding_leases (
   uuid uuid PRIMARY KEY,
@@ -54,7 +57,8 @@ export const migration = [
   deferred jsonb,
   created_at timestamptz(3) NOT NULL DEFAULT clock_timestamp()
 )`,
-  "CREATE INDEX IF NOT EXISTS leasehold_outstanding_leases_created ON leasehold_outstanding_leases (created_at)",
+  `CREATE INDEX IF NOT EXISTS leasehold_outstanding_leases_created
+  ON leasehold_outstanding_leases (created_at)`,
   `CREATE TABLE IF NOT EXISTS leasehold_verification_queue (
   source_type text NOT NULL,
   source_id text NOT NULL,

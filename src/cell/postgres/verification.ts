@@ -2,20 +2,29 @@ import { and, asc, eq, getTableColumns, sql, type SQL } from "drizzle-orm";
 import type { PgDatabase, PgQueryResultHKT, PgTable } from "drizzle-orm/pg-core";
 import { sourceOrder } from "../../core/source-order.ts";
 import type { Claimable } from "../claimable.ts";
-import type { InspectedRow, VerificationDatabase } from "../verification/database.ts";
-import { changedAtOf, idKindOf, integerOf, isDecimal, isUuid } from "../verification/id-column.ts";
-import type { IdRange, QueuedRow, QueuePage } from "../verification/ports.ts";
+import type {
+  IdRange,
+  InspectedRow,
+  QueuePage,
+  QueuedRow,
+  VerificationDatabase,
+} from "../verification/ports.ts";
 import {
-  AGE,
-  ALL,
-  ID,
-  inside,
-  inspected,
+  AGE_COLUMN,
+  ANY_ROW,
+  ID_COLUMN,
+  NO_ROW,
+  PROGRESS_NAME,
+  changedAtOf,
+  idKindOf,
+  inspectedRow,
+  integerOf,
   integerOrder,
-  NONE,
-  ONLY,
-  type Order,
-} from "../verification/row-sql.ts";
+  isDecimal,
+  isInRange,
+  isUuid,
+  type RowOrder,
+} from "../sql/row-order.ts";
 import { verificationProgress, verificationQueue } from "./schema.ts";
 
 type Orm = PgDatabase<PgQueryResultHKT>;
@@ -23,7 +32,7 @@ type Orm = PgDatabase<PgQueryResultHKT>;
 export class PostgresVerification<Tx> implements VerificationDatabase<Tx> {
   readonly #orm: (tx?: Tx) => Orm;
 
-  /** `orm` answers the database, or that of a transaction. */
+  /** `orm` answers the database, or the given transaction. */
   constructor(orm: (tx?: Tx) => Orm) {
     this.#orm = orm;
   }
@@ -32,7 +41,7 @@ export class PostgresVerification<Tx> implements VerificationDatabase<Tx> {
     const [counted] = await this.#orm()
       .select({ rows: sql<number>`count(*)::float8` })
       .from(claimable.table as PgTable)
-      .where(inside(orderOf(claimable), range));
+      .where(isInRange(orderOf(claimable), range));
     return counted?.rows ?? 0;
   }
 
@@ -44,10 +53,10 @@ export class PostgresVerification<Tx> implements VerificationDatabase<Tx> {
     const rows = await this.#orm()
       .select(fieldsOf(claimable))
       .from(claimable.table as PgTable)
-      .where(inside(order, range))
+      .where(isInRange(order, range))
       .orderBy(asc(order.by))
       .limit(limit);
-    return rows.map((row) => inspected(row));
+    return rows.map((row) => inspectedRow(row));
   }
 
   async byIds(tx: Tx | undefined, claimable: Claimable, ids: readonly string[]): Promise<InspectedRow[]> {
@@ -60,30 +69,31 @@ export class PostgresVerification<Tx> implements VerificationDatabase<Tx> {
       .orderBy(asc(claimable.idColumn))
       .$dynamic();
     const rows = await (tx === undefined ? query : query.for("update"));
-    return rows.map((row) => inspected(row));
+    return rows.map((row) => inspectedRow(row));
   }
 
   async loadProgress(): Promise<{ text: string; ageMs: number } | undefined> {
-    const ageMs = sql<number>`(extract(epoch FROM clock_timestamp() - ${verificationProgress.savedAt}) * 1000)::float8`;
+    const age = sql`clock_timestamp() - ${verificationProgress.savedAt}`;
+    const ageMs = sql<number>`(extract(epoch FROM ${age}) * 1000)::float8`;
     const fields = { text: verificationProgress.progress, ageMs };
     const [found] = await this.#orm()
       .select(fields)
       .from(verificationProgress)
-      .where(eq(verificationProgress.name, ONLY));
+      .where(eq(verificationProgress.name, PROGRESS_NAME));
     return found;
   }
 
   async saveProgress(text: string): Promise<void> {
     await this.#orm()
       .insert(verificationProgress)
-      .values({ name: ONLY, progress: text })
+      .values({ name: PROGRESS_NAME, progress: text })
       .onConflictDoUpdate({
         target: verificationProgress.name,
         set: { progress: text, savedAt: sql`clock_timestamp()` },
       });
   }
 
-  async queued({ after, limit }: QueuePage): Promise<QueuedRow[]> {
+  async listQueue({ after, limit }: QueuePage): Promise<QueuedRow[]> {
     const { sourceType: type, sourceId: id, leaseUuid } = verificationQueue;
     const rest = after === undefined ? undefined : sql`(${type}, ${id}) > (${after.type}, ${after.id})`;
     return this.#orm()
@@ -94,7 +104,7 @@ export class PostgresVerification<Tx> implements VerificationDatabase<Tx> {
       .limit(limit);
   }
 
-  async unqueue(rows: readonly QueuedRow[]): Promise<void> {
+  async removeFromQueue(rows: readonly QueuedRow[]): Promise<void> {
     for (const { type, id, leaseUuid } of rows)
       await this.#orm()
         .delete(verificationQueue)
@@ -108,7 +118,7 @@ export class PostgresVerification<Tx> implements VerificationDatabase<Tx> {
   }
 }
 
-function orderOf(claimable: Claimable): Order {
+function orderOf(claimable: Claimable): RowOrder {
   const { idColumn } = claimable;
   const by = sql`${idColumn}`;
   switch (idKindOf(claimable)) {
@@ -116,19 +126,19 @@ function orderOf(claimable: Claimable): Order {
       return integerOrder(by);
     case "uuid": {
       const text = sql`${by}::text COLLATE "C"`;
-      const than = (id: string, sign: SQL): SQL =>
+      const comparedWith = (id: string, sign: SQL): SQL =>
         isUuid(id) ? sql`${by} ${sign} ${id}::uuid` : sql`${text} ${sign} ${id}`;
       return {
         by,
-        after: (id) => (id === "" || isDecimal(id) ? ALL : than(id, sql`>`)),
-        upTo: (id) => (isDecimal(id) ? NONE : than(id, sql`<=`)),
+        after: (id) => (id === "" || isDecimal(id) ? ANY_ROW : comparedWith(id, sql`>`)),
+        upTo: (id) => (isDecimal(id) ? NO_ROW : comparedWith(id, sql`<=`)),
       };
     }
     case "text": {
       const order = textOrder(by);
       return {
         by: order,
-        after: (id) => (id === "" ? ALL : sql`${order} > ${sourceOrder(id)}`),
+        after: (id) => (id === "" ? ANY_ROW : sql`${order} > ${sourceOrder(id)}`),
         upTo: (id) => sql`${order} <= ${sourceOrder(id)}`,
       };
     }
@@ -141,7 +151,8 @@ const padded = (length: SQL): SQL => sql`lpad((${length})::text, 3, '0')`;
 function textOrder(column: SQL): SQL {
   const id = sql`${column}::text`;
   const digits = sql`coalesce(nullif(ltrim(${id}, '0'), ''), '0')`;
-  const zeros = sql`CASE WHEN length(${id}) = length(${digits}) THEN '' ELSE ${padded(sql`length(${id}) - length(${digits})`)} END`;
+  const zeroCount = padded(sql`length(${id}) - length(${digits})`);
+  const zeros = sql`CASE WHEN length(${id}) = length(${digits}) THEN '' ELSE ${zeroCount} END`;
   const decimal = sql`'0' || ${padded(sql`length(${digits})`)} || ${digits} || ${zeros}`;
   return sql`(CASE WHEN ${id} ~ '^[0-9]+$' THEN ${decimal} ELSE '1' || ${id} END) COLLATE "C"`;
 }
@@ -181,4 +192,8 @@ function ageOf(claimable: Claimable): SQL<number | null> {
 const idTextOf = ({ idColumn }: Claimable): SQL<string> => sql<string>`${idColumn}::text`;
 
 const fieldsOf = (claimable: Claimable): Record<string, never> =>
-  ({ ...getTableColumns(claimable.table), [AGE]: ageOf(claimable), [ID]: idTextOf(claimable) }) as never;
+  ({
+    ...getTableColumns(claimable.table),
+    [AGE_COLUMN]: ageOf(claimable),
+    [ID_COLUMN]: idTextOf(claimable),
+  }) as never;

@@ -1,8 +1,8 @@
 import { v7 as uuidv7 } from "uuid";
 import type { Client } from "../../client/client.ts";
-import { pause } from "../../client/cutoff.ts";
-import { LeaseholdError, ResourceExhaustedError } from "../../client/errors.ts";
-import type { Batch, Bucket, LookupResult, Record as ClaimRecord } from "../../client/wire.ts";
+import { pause } from "../../client/attempt-abort.ts";
+import { isLeaseholdError } from "../../client/errors.ts";
+import type { Batch, Bucket, LookupResult, Record as ClaimRecord } from "../../client/api-types.ts";
 import { idFault } from "../../core/ids.ts";
 import { canonicalize } from "../../core/canonical/canonicalize.ts";
 import { defaultLimits, limitNames, apiLimitName, type Limits } from "../../core/limits.ts";
@@ -10,57 +10,56 @@ import type { Attribute, Claimable, RowClaim } from "../claimable.ts";
 import { invalidArgument } from "../errors.ts";
 import { LeasedTransaction, type LeasedTransactionPorts, type LeaseEvent } from "../leased-transaction.ts";
 import type { CellDatabase } from "../local.ts";
-import type { InspectedRow } from "./database.ts";
-import { idKindOf, integerOf } from "./id-column.ts";
-import { keyOfBucket } from "./named.ts";
 import {
-  givenUpKey,
+  releaseKey,
   rowKey,
+  type InspectedRow,
   type LockedRows,
-  type Mended,
+  type RepairResult,
   type VerificationPorts,
   type VerifiedRecords,
   type VerifiedRow,
   type VerifiedTable,
 } from "./ports.ts";
+import { idKindOf, integerOf } from "../sql/row-order.ts";
+import { keyOfBucket } from "./row-names.ts";
 
-interface Parts<Tx> {
+interface PortParts<Tx> {
   client: Client;
   database: CellDatabase<Tx>;
   tables: readonly Claimable[];
-  /** Of its leases. */
   transactions: LeasedTransactionPorts<Tx>;
   beginDeadlineMs: number;
 }
 
-const MEND_TRIES = 3;
-const MEND_PAUSE_MS = 200;
-const DEFERRED_AT_ONCE = 100;
+const REPAIR_ATTEMPTS = 3;
+const MAX_REPAIR_PAUSE_MS = 200;
+const DEFERRED_PAGE_SIZE = 100;
 
-/** Said where a coordinator asks to wait and does not say how long. */
-const RETRY_AFTER_MS = 30_000;
+/** Used if the coordinator does not say how long to wait. */
+const DEFAULT_RETRY_AFTER_MS = 30_000;
 
-/** A verification of a cell, over its client and its database. Asks the coordinator what it takes. */
-export async function portsOf<Tx>({
+/** Connects verification with a client and a database. Reads the limits of the coordinator first. */
+export async function createPorts<Tx>({
   client,
   database,
   tables,
   transactions,
   beginDeadlineMs,
-}: Parts<Tx>): Promise<VerificationPorts> {
+}: PortParts<Tx>): Promise<VerificationPorts> {
   const { verification, readCommitted } = database;
   const limits = limitsOf(await client.limits());
-  const tellers = new Map(
-    tables.map((claimable) => [claimable.source as string, new Teller(claimable, limits)]),
+  const readers = new Map(
+    tables.map((claimable) => [claimable.source as string, new TableReader(claimable, limits)]),
   );
-  const mend = async (
-    rows: Parameters<VerificationPorts["mend"]>[0],
+  const repair = async (
+    rows: Parameters<VerificationPorts["repair"]>[0],
     decide: (rows: LockedRows) => Batch | undefined,
-  ): Promise<Mended> => {
-    let isWanted = false;
-    let isUndone = false;
+  ): Promise<RepairResult> => {
+    let isNeeded = false;
+    let isRolledBack = false;
     const report = (event: LeaseEvent): void => {
-      isUndone ||= event.kind === "contradicted";
+      isRolledBack ||= event.kind === "contradicted";
       transactions.report(event);
     };
     const leased = new LeasedTransaction({ ...transactions, local: readCommitted, report }, uuidv7());
@@ -68,21 +67,21 @@ export async function portsOf<Tx>({
       await leased.inTransaction(
         async (tx) => {
           const locked = new Map<string, VerifiedRow>();
-          for (const [source, teller] of tellers) {
+          for (const [source, reader] of readers) {
             const ids = rows.filter(({ type }) => type === source).map(({ id }) => id);
             if (ids.length === 0) continue;
-            for (const row of await verification.byIds(tx, teller.claimable, ids))
-              locked.set(...teller.keyed(row));
+            for (const row of await verification.byIds(tx, reader.claimable, ids))
+              locked.set(...reader.keyed(row));
           }
           const batch = decide(locked);
-          isWanted = batch !== undefined;
+          isNeeded = batch !== undefined;
           return { value: undefined, claimed: batch === undefined ? undefined : { batch, sources: rows } };
         },
         { deadlineMs: beginDeadlineMs },
       );
-      return { kind: isUndone ? "undone" : isWanted ? "done" : "nothing" };
+      return { kind: isRolledBack ? "rolled_back" : isNeeded ? "done" : "not_needed" };
     } catch (error) {
-      if (error instanceof LeaseholdError && error.outcomeKnown && error.conflicts.length > 0)
+      if (isLeaseholdError(error) && error.outcomeKnown && error.conflicts.length > 0)
         return { kind: "refused", conflicts: error.conflicts };
       throw error;
     }
@@ -90,34 +89,39 @@ export async function portsOf<Tx>({
   return {
     cell: client.cell ?? "",
     limits,
-    tables: [...tellers.values()].map((teller) => teller.table(verification)),
+    tables: [...readers.values()].map((reader) => reader.table(verification)),
     records: recordsOf(client),
-    mend: (rows, decide) => triedAgain(() => mend(rows, decide)),
-    givenUpLater: (asked) => givenUpLater(database, asked),
+    repair: (rows, decide) => withRetries(() => repair(rows, decide)),
+    deferredReleases: (asked) => deferredReleases(database, asked),
     slots: slotsOf(client),
     progress: { load: () => verification.loadProgress(), save: (text) => verification.saveProgress(text) },
-    queue: { list: (page) => verification.queued(page), remove: (rows) => verification.unqueue(rows) },
+    queue: {
+      list: (page) => verification.listQueue(page),
+      remove: (rows) => verification.removeFromQueue(rows),
+    },
   };
 }
 
-/** Tells the claims of a table's rows. The switches are read once, so that a run sees them all alike. */
-class Teller {
+/**
+ * Reads the rows of a table with their claims. Reads `enabled` once, so that it stays the same during a run.
+ */
+class TableReader {
   readonly claimable: Claimable;
   readonly #limits: Limits;
-  readonly #on: ReadonlySet<Attribute>;
+  readonly #enabled: ReadonlySet<Attribute>;
 
   constructor(claimable: Claimable, limits: Limits) {
     this.claimable = claimable;
     this.#limits = limits;
-    const off = new Set(
+    const disabled = new Set(
       claimable.attributes.filter((attribute) => !attribute.isEnabled()).map(({ bucket }) => bucket),
     );
-    // Of two columns with one bucket type, nobody could tell which of them a claim is for.
-    this.#on = new Set(claimable.attributes.filter(({ bucket }) => !off.has(bucket)));
+    // If two columns share a bucket type, a claim could belong to either, so a disabled one disables both.
+    this.#enabled = new Set(claimable.attributes.filter(({ bucket }) => !disabled.has(bucket)));
   }
 
   keyed(inspected: InspectedRow): [string, VerifiedRow] {
-    const row = this.#tell(inspected);
+    const row = this.#verifiedRow(inspected);
     return [rowKey({ type: this.claimable.source, id: row.id }), row];
   }
 
@@ -126,16 +130,20 @@ class Teller {
     return {
       name: claimable.name,
       source: claimable.source,
-      isWhole: this.#on.size === claimable.attributes.length,
-      bucketTypes: [...new Set([...this.#on].map(({ bucket }) => bucket))] as Bucket["type"][],
+      hasEveryAttribute: this.#enabled.size === claimable.attributes.length,
+      bucketTypes: [...new Set([...this.#enabled].map(({ bucket }) => bucket))] as Bucket["type"][],
       count: (range) => database.count(claimable, range),
-      page: async (range) => (await database.page(claimable, range)).map((row) => this.#tell(row)),
-      read: async (ids) => (await database.byIds(undefined, claimable, ids)).map((row) => this.#tell(row)),
+      page: async (range) => (await database.page(claimable, range)).map((row) => this.#verifiedRow(row)),
+      read: async (ids) =>
+        (await database.byIds(undefined, claimable, ids)).map((row) => this.#verifiedRow(row)),
     };
   }
 
-  /** Where the database and the row spell the id differently, its order and its searches are about other ids than the claims are. */
-  #tell({ row, idText, ageMs }: InspectedRow): VerifiedRow {
+  /**
+   * Throws if the database spells the id differently than the row: then order and searches would use another
+   * id.
+   */
+  #verifiedRow({ row, idText, ageMs }: InspectedRow): VerifiedRow {
     const { claimable } = this;
     const id = claimable.idOf(row);
     const fault =
@@ -145,14 +153,17 @@ class Teller {
     if (fault !== undefined)
       throw invalidArgument(
         claimable.idName,
-        `of a row of ${claimable.name}, ${JSON.stringify(id)}, ${fault}: its claims cannot be verified`,
+        `of a row of ${claimable.name}, ${JSON.stringify(id)}, ${fault}: ` +
+          "change the id, or leave the table out of `tables`",
       );
-    const claims = claimable.claimsOf(row, (attribute) => this.#on.has(attribute));
+    const claims = claimable.claimsOf(row, (attribute) => this.#enabled.has(attribute));
     return { id, claims: claims.map((claim) => ({ ...claim, fault: faultOf(claim, this.#limits) })), ageMs };
   }
 }
 
-/** What a coordinator with lower limits than usual has against it: it would refuse the whole lease for one such name. */
+/**
+ * Why a coordinator with lower limits would refuse this claim. It would refuse the whole lease because of it.
+ */
 function faultOf({ bucket, subject }: RowClaim, limits: Limits): string | undefined {
   if (limits.valueBytes < defaultLimits.valueBytes) {
     const made = canonicalize(bucket.type, bucket.value, limits.valueBytes);
@@ -163,42 +174,42 @@ function faultOf({ bucket, subject }: RowClaim, limits: Limits): string | undefi
   return fault === undefined ? undefined : `the id of the subject ${fault}`;
 }
 
-/** Those that it does not tell are as they usually are. */
-function limitsOf(told: Awaited<ReturnType<Client["limits"]>>): Limits {
-  const values = new Map(told.map(({ name, value }) => [name, value]));
+/** Limits that the coordinator does not list have their defaults. */
+function limitsOf(answer: Awaited<ReturnType<Client["limits"]>>): Limits {
+  const values = new Map(answer.map(({ name, value }) => [name, value]));
   return Object.fromEntries(
     limitNames.map((name) => [name, values.get(apiLimitName(name)) ?? defaultLimits[name]]),
   ) as unknown as Limits;
 }
 
 const orderFault = (claimable: Claimable, id: string): string | undefined =>
-  idKindOf(claimable) === "integer" && integerOf(id) !== id ? "is no whole number from 0 on" : undefined;
+  idKindOf(claimable) === "integer" && integerOf(id) !== id ? "is not a whole number, 0 or more" : undefined;
 
-/** A deadlock or a lock that took too long undoes the transaction; the lease was rolled back with it. */
-async function triedAgain<T>(work: () => Promise<T>): Promise<T> {
-  for (let tried = 1; ; tried += 1) {
+/** Retries after a deadlock or a lock timeout, which roll back the transaction together with its lease. */
+async function withRetries<T>(work: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt += 1) {
     try {
       return await work();
     } catch (error) {
-      if (error instanceof LeaseholdError || tried === MEND_TRIES) throw error;
-      await pause(MEND_PAUSE_MS * Math.random(), []);
+      if (isLeaseholdError(error) || attempt === REPAIR_ATTEMPTS) throw error;
+      await pause(MAX_REPAIR_PAUSE_MS * Math.random(), []);
     }
   }
 }
 
-async function givenUpLater<Tx>(
+async function deferredReleases<Tx>(
   database: CellDatabase<Tx>,
   asked: ReadonlySet<string>,
 ): Promise<ReadonlySet<string>> {
   const keys = new Set<string>();
   for (let afterUuid = ""; ;) {
-    const page = await database.listDeferred({ afterUuid, limit: DEFERRED_AT_ONCE });
+    const page = await database.listDeferred({ afterUuid, limit: DEFERRED_PAGE_SIZE });
     for (const { bucket, source } of page.flatMap(({ batch }) => batch.destroys ?? [])) {
-      const key = source && givenUpKey(keyOfBucket(bucket), { type: source.type, id: String(source.id) });
+      const key = source && releaseKey(keyOfBucket(bucket), { type: source.type, id: String(source.id) });
       if (key !== undefined && asked.has(key)) keys.add(key);
     }
     const last = page.at(-1);
-    if (last === undefined || page.length < DEFERRED_AT_ONCE) return keys;
+    if (last === undefined || page.length < DEFERRED_PAGE_SIZE) return keys;
     afterUuid = last.uuid;
   }
 }
@@ -211,7 +222,7 @@ function recordsOf({ records }: Client): VerifiedRecords {
         .list({ sourceType: source, bucketTypes, ...range, pageSize })
         .pages()
         .next();
-      if (value === undefined) throw new Error("a listing without a page");
+      if (value === undefined) throw new Error("the client answered a listing without a page");
       return { records: value.items, asOfMs: value.asOf.getTime(), nextPageToken: value.nextPageToken };
     },
     async digests({ source, bucketTypes, ranges }) {
@@ -220,13 +231,13 @@ function recordsOf({ records }: Client): VerifiedRecords {
         sourceIdLte: upTo,
       }));
       const { asOf, digests } = await records.digests({ sourceType: source, bucketTypes, ranges: asked });
-      const told = digests.map(({ count, hash, held, newestUpdatedAt }) => ({
+      const answer = digests.map(({ count, hash, held, newestUpdatedAt }) => ({
         count,
         hash,
         held,
         newestUpdatedAtMs: newestUpdatedAt?.getTime(),
       }));
-      return { asOfMs: asOf.getTime(), digests: told };
+      return { asOfMs: asOf.getTime(), digests: answer };
     },
     async lookup(buckets) {
       return (await records.lookup(buckets)).map(holderOf);
@@ -234,7 +245,7 @@ function recordsOf({ records }: Client): VerifiedRecords {
   };
 }
 
-/** Of another cell's record a cell is not told the source. */
+/** The coordinator shows a cell no sources of other cells' records. */
 function holderOf({ record }: LookupResult): ClaimRecord | "other" | undefined {
   if (record === undefined) return undefined;
   return "source" in record ? record : "other";
@@ -247,9 +258,8 @@ function slotsOf({ verificationSlots }: Client): VerificationPorts["slots"] {
         const { expires_in_ms: expiresInMs } = await verificationSlots.take(uuid);
         return { isTaken: true, expiresInMs };
       } catch (error) {
-        if (!(error instanceof ResourceExhaustedError) || error.reason !== "NO_VERIFICATION_SLOT")
-          throw error;
-        return { isTaken: false, retryAfterMs: error.retryAfterMs ?? RETRY_AFTER_MS };
+        if (!isLeaseholdError(error) || error.reason !== "NO_VERIFICATION_SLOT") throw error;
+        return { isTaken: false, retryAfterMs: error.retryAfterMs ?? DEFAULT_RETRY_AFTER_MS };
       }
     },
     release: async (uuid) => void (await verificationSlots.release(uuid)),

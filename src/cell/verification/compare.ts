@@ -1,29 +1,96 @@
-import type { Record as ClaimRecord } from "../../client/wire.ts";
-import type { Different, Drift, Extra, Missing } from "./drift.ts";
-import { isSame, keyOfRecord, namesOf, type NamedClaim, type RowNames, type Unnameable } from "./named.ts";
+import type { Record as ClaimRecord } from "../../client/api-types.ts";
+import {
+  isSame,
+  keyOfRecord,
+  namesOf,
+  type NamedClaim,
+  type RowNames,
+  type Unnameable,
+} from "./row-names.ts";
 import type { VerifiedRow } from "./ports.ts";
 
+/** A row's name has no claim. `value`: the row has a claim on another name of that type instead. */
+export interface Missing {
+  action: "create";
+  kind: "missing" | "different";
+  reason: "no_claim" | "value";
+  want: NamedClaim;
+}
+
+/**
+ * A claim has the right name, but another row, subject or spelling. A replace corrects it, so it is never
+ * free.
+ */
+export interface Different {
+  action: "replace";
+  kind: "different";
+  reason: "row" | "subject" | "spelling";
+  want: NamedClaim;
+  record: ClaimRecord;
+}
+
+/** A claim that no row needs. */
+export interface Extra {
+  action: "destroy";
+  kind: "extra" | "different";
+  reason: "row_gone" | "not_claimed" | "value";
+  record: ClaimRecord;
+}
+
+/** A difference between rows and claims, with the action that repairs it. */
+export type Drift = Missing | Different | Extra;
+
+/** Why a drift is not repaired. `other_cell` and `duplicate` need a person. */
+export type SkipReason =
+  /** Another cell holds the name. */
+  | "other_cell"
+  /** Two rows of this cell have the same name. */
+  | "duplicate"
+  /** The value cannot be a name. */
+  | "unnameable"
+  /** A lease holds the name, or a deferred lease is going to destroy the claim. */
+  | "leased"
+  /** The row or the claim changed within `recentMs`. */
+  | "recent"
+  /** The claim belongs to a table or column that this run does not verify. */
+  | "not_verified"
+  /** A row still needs the name, so the claim is not destroyed. */
+  | "needed"
+  /** It was repaired or changed by somebody else during the run. */
+  | "changed";
+
+export const rowOf = (drift: Drift): { type: string; id: string } =>
+  drift.action === "destroy" ? drift.record.source : drift.want.source;
+
+/** The count for a drift. A claim with another name than its row counts once, with the destroy. */
+export const countsAs = ({ action, kind }: Drift): "missing" | "different" | "extra" | undefined =>
+  action === "create" && kind === "different" ? undefined : kind;
+
 export interface Comparison {
-  /** Claims that the rows stand for. */
+  /** Claims that the rows should have. */
   claims: number;
   drifts: Drift[];
   unnameable: Unnameable[];
-  /** Names that two rows have: the one without the claim. */
+  /** Names that two rows use: the entry of the row without the claim. */
   duplicates: NamedClaim[];
-  /** Rows and records that are too young to be judged, and records that a lease is at work on. */
+  /** Rows and records that changed within `recentMs`. */
   recent: number;
+  /** Records that a lease holds. */
   leased: number;
-  /** Keys of names that rows use without having their claims, and that nothing is done about now: nobody may give them up. */
-  wanted: string[];
+  /**
+   * Keys of names that rows use without a claim, and that are not repaired now. Their claims must not be
+   * destroyed.
+   */
+  neededKeys: string[];
 }
 
 export interface Recency {
   recentMs: number;
-  /** The coordinator's clock when the records were read. */
+  /** When the records were read, by the coordinator's clock. */
   asOfMs: number;
 }
 
-/** Compares the rows and the records of one range of source ids: all of both must be there. */
+/** Compares all rows and all records of one range of source ids. */
 export function compare(
   rows: readonly VerifiedRow[],
   records: readonly ClaimRecord[],
@@ -40,7 +107,7 @@ export const isRecentRecord = (
   { recentMs, asOfMs }: Recency,
 ): boolean => asOfMs - Date.parse(updatedAt) < recentMs;
 
-/** A replace in flight shows the old record, ACTIVE, with the lease's uuid. */
+/** A record whose replace is in progress is ACTIVE, and has the lease's uuid. */
 export const isLeased = ({ status, lease_uuid: lease }: ClaimRecord): boolean =>
   status !== "ACTIVE" || lease !== null;
 
@@ -57,7 +124,7 @@ class Comparer {
     duplicates: [],
     recent: 0,
     leased: 0,
-    wanted: [],
+    neededKeys: [],
   };
 
   constructor(rows: readonly VerifiedRow[], records: readonly ClaimRecord[], recency: Recency) {
@@ -87,30 +154,30 @@ class Comparer {
       this.#result.unnameable.push(...unnameable);
       this.#result.duplicates.push(...duplicates);
     }
-    // What no claim can be made of is a name in use all the same, whichever row has its claim.
+    // Names that the row uses but cannot claim are needed too, unless the row has the claim.
     const named = new Set(names.map(({ key }) => key));
     for (const key of read.keys)
-      if (!named.has(key) && this.#records.get(key)?.source.id !== row.id) this.#result.wanted.push(key);
+      if (!named.has(key) && this.#records.get(key)?.source.id !== row.id) this.#result.neededKeys.push(key);
   }
 
-  /** Whether the record of this name is spoken for. */
+  /** Whether the record of this name belongs to this row, or will by a replace. */
   #match(id: string, name: NamedClaim): boolean {
     const record = this.#records.get(name.key);
-    const { drifts, wanted, duplicates } = this.#result;
+    const { drifts, neededKeys, duplicates } = this.#result;
     if (record === undefined) {
-      if (this.#young.has(id)) wanted.push(name.key);
-      else drifts.push({ action: "create", kind: "missing", because: "no_claim", want: name });
+      if (this.#young.has(id)) neededKeys.push(name.key);
+      else drifts.push({ action: "create", kind: "missing", reason: "no_claim", want: name });
       return false;
     }
     if (isSame(name, record)) return true;
     if (record.source.id !== id && this.#uses(record.source.id, name.key)) {
-      // The record is that row's, which has a turn of its own.
+      // The other row still uses the name, so the record stays with it.
       if (!this.#young.has(id)) duplicates.push(name);
-      wanted.push(name.key);
+      neededKeys.push(name.key);
       return false;
     }
     const different = differenceOf(name, record);
-    if (this.#isLeft(different)) wanted.push(name.key);
+    if (this.#isLeft(different)) neededKeys.push(name.key);
     else drifts.push(different);
     return true;
   }
@@ -120,20 +187,20 @@ class Comparer {
     const names = this.#names.get(record.source.id)?.names;
     const hasAnother = names?.some(({ bucket }) => bucket.type === record.bucket.type) === true;
     const extra: Extra = hasAnother
-      ? { action: "destroy", kind: "different", because: "value", record }
+      ? { action: "destroy", kind: "different", reason: "value", record }
       : {
           action: "destroy",
           kind: "extra",
-          because: names === undefined ? "row_gone" : "not_claimed",
+          reason: names === undefined ? "row_gone" : "not_claimed",
           record,
         };
     if (this.#isLeft(extra)) return;
     const instead = this.#result.drifts.find((drift): drift is Missing => isInstead(drift, record));
-    if (instead !== undefined) [instead.kind, instead.because] = ["different", "value"];
+    if (instead !== undefined) [instead.kind, instead.reason] = ["different", "value"];
     this.#result.drifts.push(extra);
   }
 
-  /** The claims of a row that was changed just now are left alone like the row itself, however old they are. */
+  /** Claims of a recent row are skipped like the row itself, however old they are. */
   #isLeft(drift: Different | Extra): boolean {
     const { record } = drift;
     if (isLeased(record)) return Boolean((this.#result.leased += 1));
@@ -150,7 +217,7 @@ class Comparer {
   }
 }
 
-/** The row of the record has another name of that kind now, which lacks its claim. */
+/** Whether this missing name of the same row and type replaces the name of the record. */
 const isInstead = (drift: Drift, { source, bucket }: ClaimRecord): boolean =>
   drift.action === "create" &&
   drift.kind === "missing" &&
@@ -160,6 +227,6 @@ const isInstead = (drift: Drift, { source, bucket }: ClaimRecord): boolean =>
 export function differenceOf(want: NamedClaim, record: ClaimRecord): Different {
   const isSameRow = want.source.type === record.source.type && want.source.id === record.source.id;
   const isSameSubject = want.subject.type === record.subject.type && want.subject.id === record.subject.id;
-  const because = !isSameRow ? "row" : isSameSubject ? "spelling" : "subject";
-  return { action: "replace", kind: "different", because, want, record };
+  const reason = !isSameRow ? "row" : isSameSubject ? "spelling" : "subject";
+  return { action: "replace", kind: "different", reason, want, record };
 }

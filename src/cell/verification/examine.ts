@@ -7,7 +7,7 @@ export interface Examined {
   recency: Recency;
   rows: number;
   records: number;
-  /** The source id up to which all was compared; undefined: to the end. */
+  /** The last source id that was compared. Undefined: everything up to the end. */
   through: string | undefined;
 }
 
@@ -15,13 +15,16 @@ interface Examination extends IdRange {
   records: VerificationPorts["records"];
   table: VerifiedTable;
   recentMs: number;
-  /** Rows, and records, that are in memory at a time. */
+  /** How many rows, and how many records, are in memory at a time. */
   pageRows: number;
-  /** The first of them, where they were read already. */
+  /** The first rows of the range, if they were read before. */
   rows?: VerifiedRow[];
 }
 
-/** Compares rows and records of a range, page by page: however few rows there are for however many records, or the other way round. */
+/**
+ * Compares the rows and records of a range page by page. Either side may have any number per page of the
+ * other.
+ */
 export async function* examine({
   records,
   table,
@@ -38,7 +41,7 @@ export async function* examine({
     const last = rows.at(-1)?.id;
     isLocalEnd ||= last !== undefined && last === upTo;
     if (rows.length < pageRows && !isLocalEnd) {
-      // Filled up, or what a page of records has left over would get a call of its own.
+      // Fills the page up, so that the few rows left from the last page don't cost a call of their own.
       const limit = pageRows - rows.length;
       const more = await table.page({ after: last ?? from, upTo, limit });
       checkOrder(table, last ?? from, more);
@@ -65,17 +68,17 @@ export async function* examine({
       records: page.records.length,
       through,
     };
-    // Behind the last id of the range there is nothing to ask about.
+    // Past the last id of the range there is nothing to read.
     if (through === undefined || (isRemoteEnd && (isLocalEnd || through === upTo))) return;
     from = through;
     rows = rows.slice(ripe.length);
   }
 }
 
-/** A page that does not go on would be asked for again for ever. */
+/** Without progress, the same page would be requested forever. */
 class RepeatedPage extends Error {
   constructor({ source }: VerifiedTable) {
-    super(`the listing of the records of ${source} repeats itself`);
+    super(`the coordinator answered the same page of records of \`${source}\` twice; run verification again`);
     this.name = "RepeatedPage";
   }
 }
@@ -83,12 +86,15 @@ class RepeatedPage extends Error {
 const isAfter = (id: string, other: string): boolean =>
   other === "" || compareBytes(sourceOrder(id), sourceOrder(other)) > 0;
 
-/** In another order than the coordinator's, rows and records of a range would not be about the same ids: every claim would look extra. */
+/** If rows came in another order than records, the two sides of a range would have different ids. */
 export function checkOrder({ name }: VerifiedTable, after: string, rows: readonly VerifiedRow[]): void {
   let last = after;
   for (const { id } of rows) {
     if (!isAfter(id, last))
-      throw new Error(`the rows of ${name} do not come in the order of their ids: ${id} after ${last}`);
+      throw new Error(
+        `the rows of ${name} must come in the order of their ids, and ${id} came after ${last}: ` +
+          "check the type and the collation of the id column",
+      );
     last = id;
   }
 }

@@ -6,71 +6,97 @@ import type {
 } from "./report.ts";
 
 const HEADLINES: Record<VerificationStatus, string> = {
-  done: "everything was looked at",
-  out_of_time: "the time was up before the end",
-  needs_approval: "stopped to ask",
-  no_slot: "nothing was done: other cells verify at the moment",
-  slot_lost: "ended early: the verification slot ran out",
-  not_due: "nothing was done: one was finished not long ago",
+  done: "completed",
+  out_of_time: "stopped when `maxMs` was over",
+  needs_approval: "stopped, because it needs approval",
+  no_slot: "did nothing, because too many other cells are verifying",
+  slot_lost: "stopped, because its verification slot expired",
+  not_due: "did nothing, because the last verification is recent",
   stopped: "stopped before the end",
 };
 
-const count = (number: number, one: string, many = `${one}s`): string =>
-  `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
+const number = (value: number): string => value.toLocaleString("en");
 
-/** A report for a person to read. For a machine, the report itself is JSON. */
+const count = (value: number, unit: string): string => `${number(value)} ${unit}${value === 1 ? "" : "s"}`;
+
+/**
+ * Formats a report for a person to read. Programs use the report itself, which is JSON.
+ *
+ * @example
+ * ```ts
+ * import { formatReport } from "leasehold/cell";
+ *
+ * console.log(formatReport(await cell.verify())); // a dry run: changes nothing
+ * ```
+ */
 export function formatReport(report: VerificationReport): string {
-  const { status, applied, cell, counts, tables, items, itemsLeftOut, durationMs, question, next, resumed } =
-    report;
+  const {
+    status,
+    applied,
+    cell,
+    counts,
+    tables,
+    items,
+    itemsOmitted,
+    durationMs,
+    approvalReason,
+    next,
+    resumed,
+  } = report;
+  const dryRun = applied ? "" : " (dry run, nothing was changed)";
+  const reason = approvalReason === undefined ? "" : `: ${approvalReason}`;
+  const { rows, claims, records, missing, different, extra, created, replaced, destroyed } = counts;
+  const seconds = (durationMs / 1_000).toFixed(1);
   const lines = [
-    `Verification of cell ${cell}${applied ? "" : " (dry run: nothing was changed)"}${resumed ? ", resumed" : ""}: ${HEADLINES[status]}${question === undefined ? "" : `: ${question}`}`,
-    `${count(counts.rows, "row")} with ${count(counts.claims, "name")} in ${(durationMs / 1_000).toFixed(1)} s; ${count(counts.records, "record")} sent by the coordinator${equalText(counts)}`,
-    `found: ${count(counts.missing, "missing", "missing")}, ${count(counts.different, "different", "different")}, ${count(counts.extra, "extra", "extra")}`,
-    `done: ${count(counts.created, "claim")} created, ${counts.replaced} replaced, ${counts.destroyed} given up`,
+    `Verification of cell ${cell}${dryRun}${resumed ? ", resumed" : ""}: ${HEADLINES[status]}${reason}`,
+    `${count(rows, "row")} with ${count(claims, "name")} in ${seconds} s; ` +
+      `${count(records, "record")} read${equalText(counts)}`,
+    `found: ${number(missing)} missing, ${number(different)} different, ${number(extra)} extra`,
+    `done: ${count(created, "claim")} created, ${number(replaced)} replaced, ${number(destroyed)} destroyed`,
   ];
-  const left = leftText(counts);
-  if (left !== "") lines.push(`left alone: ${left}`);
+  const skipped = skippedText(counts);
+  if (skipped !== "") lines.push(`skipped: ${skipped}`);
   const names = Object.keys(tables);
   if (names.length > 1)
     for (const name of names) lines.push(tableText(name, tables[name] as VerificationCounts));
   if (items.length > 0) lines.push("", ...items.map(itemText));
-  if (itemsLeftOut > 0) lines.push(`… and ${itemsLeftOut.toLocaleString("en")} more`);
+  if (itemsOmitted > 0) lines.push(`… and ${number(itemsOmitted)} more`);
   if (next !== undefined)
     lines.push(
-      `the next run goes on with: ${next.source}, after ${next.after === "" ? "the beginning" : `id ${next.after}`} (${next.pass})`,
+      `the next run continues with ${next.source}, ${positionText(next.after)} (pass: ${next.pass})`,
     );
   return lines.join("\n");
 }
 
+const positionText = (after: string): string => (after === "" ? "from the start" : `after id ${after}`);
+
 const equalText = ({ ranges, equalRanges }: VerificationCounts): string =>
-  ranges === 0 ? "" : `, ${equalRanges.toLocaleString("en")} of ${count(ranges, "range")} equal by digest`;
+  ranges === 0 ? "" : `, ${number(equalRanges)} of ${count(ranges, "range")} equal by digest`;
 
 const tableText = (source: string, { rows, missing, different, extra }: VerificationCounts): string =>
   `  ${source}: ${count(rows, "row")}, ${missing} missing, ${different} different, ${extra} extra`;
 
-function leftText({
+function skippedText({
   recent,
   leased,
   otherCell,
   duplicates,
   unnameable,
-  wanted,
+  needed,
   notVerified,
   changed,
 }: VerificationCounts): string {
   const parts: [number, string][] = [
-    [otherCell, "taken by another cell"],
+    [otherCell, "held by another cell"],
     [duplicates, "used by two rows"],
     [unnameable, "not a name"],
-    [notVerified, "of what is not looked at"],
-    [wanted, "wanted by a row"],
-    [recent, "changed just now"],
-    [leased, "leased at the moment"],
-    [changed, "changed meanwhile"],
+    [notVerified, "in a table or column that is not verified"],
+    [needed, "needed by a row"],
+    [recent, "changed recently"],
+    [leased, "leased"],
+    [changed, "changed during the run"],
   ];
-  return parts
-    .flatMap(([number, what]) => (number === 0 ? [] : [`${number.toLocaleString("en")} ${what}`]))
-    .join(", ");
+  return parts.flatMap(([value, what]) => (value === 0 ? [] : [`${number(value)} ${what}`])).join(", ");
 }
 
 const SIGNS: Record<VerificationItem["action"], string> = {
@@ -80,44 +106,50 @@ const SIGNS: Record<VerificationItem["action"], string> = {
   none: "!",
 };
 
-const WHY: Record<VerificationItem["because"], string> = {
+const REASONS: Record<VerificationItem["reason"], string> = {
   no_claim: "the row's name has no claim",
   value: "the row has another name now",
-  row: "the claim names another row",
-  subject: "the claim names another subject",
+  row: "the claim belongs to another row",
+  subject: "the claim has another subject",
   spelling: "the claim has another spelling",
-  row_gone: "there is no such row",
+  row_gone: "the row does not exist",
   not_claimed: "the row does not have this name",
-  two_rows: "two rows have this name, and one claim can be made",
+  two_rows: "two rows use this name, and only one can have the claim",
   not_a_name: "the value cannot be a name",
 };
 
-const LEFT: Record<NonNullable<VerificationItem["left"]>, string> = {
-  other_cell: "another cell has the name",
-  duplicate: "two rows have the name",
-  unnameable: "it cannot be a name",
-  leased: "a lease holds it at the moment",
-  recent: "it was changed just now",
-  not_verified: "it is of a table or column that is not looked at",
-  wanted: "a row still needs the name",
-  changed: "it was changed meanwhile",
+const SKIP_REASONS: Record<NonNullable<VerificationItem["skipReason"]>, string> = {
+  other_cell: "another cell holds the name",
+  duplicate: "two rows use the name",
+  unnameable: "the value cannot be a name",
+  leased: "a lease holds the name",
+  recent: "it changed recently",
+  not_verified: "its table or column is not verified in this run",
+  needed: "a row still needs the name",
+  changed: "it changed during the run",
 };
 
 function itemText({
   action,
   bucket,
   source,
-  because,
+  reason,
   claim,
   outcome,
-  left,
+  skipReason,
   detail,
 }: VerificationItem): string {
   const was =
     claim === undefined
       ? ""
       : ` (claimed as ${JSON.stringify(claim.value)} by ${claim.source.type} ${claim.source.id})`;
-  const what = `${SIGNS[action]} ${bucket.type} ${JSON.stringify(bucket.value)} of ${source.type} ${source.id}${was}: ${WHY[because]}`;
-  const end = left === undefined ? (outcome === "planned" ? "" : `; ${outcome}`) : `; left: ${LEFT[left]}`;
+  const name = `${bucket.type} ${JSON.stringify(bucket.value)}`;
+  const what = `${SIGNS[action]} ${name} of ${source.type} ${source.id}${was}: ${REASONS[reason]}`;
+  const end =
+    skipReason === undefined
+      ? outcome === "planned"
+        ? ""
+        : `; ${outcome}`
+      : `; skipped: ${SKIP_REASONS[skipReason]}`;
   return `${what}${detail === undefined ? "" : ` (${detail})`}${end}`;
 }

@@ -1,50 +1,64 @@
 import { defaultLimits } from "../../core/limits.ts";
 import { invalidArgument } from "../errors.ts";
-import type { TakenAtOnce } from "./ports.ts";
+import type { CallLimits } from "./ports.ts";
 import type { VerificationItem } from "./report.ts";
 
 export interface VerifyOptions {
-  /** False, the default: only tells what it would do. */
+  /** Repairs what it finds. False, the default, is a dry run: it reports what it would change. */
   apply?: boolean;
-  /** Rows and claims that were changed within this time are left alone: 1 h by default. */
+  /**
+   * Skips rows and claims that changed within this time, because their leases may still be open: 1 h by
+   * default.
+   */
   recentMs?: number;
-  /** Compares digests first, so that what is equal is not sent: true by default. Now and then a run should be without. */
+  /**
+   * Compares digests first, and records only where they differ: true by default. False compares all records.
+   */
   digests?: boolean | undefined;
-  /** Ends after the stretch during which this time is up; the next run goes on there, unless it is a dry one. No limit by default. */
+  /**
+   * Ends the run after the segment in which this time is over. The next run continues there, unless this one
+   * is a dry run. No limit by default.
+   */
   maxMs?: number;
-  /** Asks before more than this share of the claims that were seen would change: 0.1 by default, once there are 100 changes. 1, as for a backfill: never. */
+  /**
+   * Stops for approval before a larger share than this of the claims seen so far would change: 0.1 by
+   * default. The first 100 changes need no approval. 1 allows everything, for a backfill.
+   */
   maxShare?: number;
-  /** Asks before more claims than this would change. No limit by default. */
+  /** Stops for approval before more claims than this would change. No limit by default. */
   maxChanges?: number;
-  /** Begins at the beginning, whatever an earlier run has left. */
+  /** Ignores the saved cursor of an earlier run. */
   startOver?: boolean;
-  /** Does nothing when a verification that applied was done within this time: for several processes with one schedule. */
+  /**
+   * Does nothing if an applied verification finished within this time: for processes with the same schedule.
+   */
   unlessDoneWithinMs?: number;
-  /** Items that the report keeps: 1,000 by default. `onItem` hears of all. */
+  /** Items that the report keeps: 1,000 by default. `onItem` receives all. */
   maxItems?: number;
-  /** Rows, and records, in memory at a time: 1,000 by default. */
+  /** How many rows, and how many records, are in memory at a time: 1,000 by default. */
   pageRows?: number;
-  /** Rows that share a digest: 64 by default. */
+  /** Rows in the range of a digest: 64 by default. */
   rangeRows?: number;
-  /** Digests in one call: 256 by default, which is also the coordinator's limit. */
+  /** Digests in one call: 256 by default, the coordinator's default limit. */
   digestRanges?: number;
-  /** Claims that are put right with one lease, during which their rows are locked: 500 by default. */
+  /** Claims repaired with one lease, while their rows are locked: 500 by default. */
   leaseOps?: number;
+  /** Ends the run after the current segment. */
   signal?: AbortSignal | undefined;
   onProgress?: (progress: VerificationProgress) => void;
   onItem?: (item: VerificationItem) => void;
 }
 
 export interface VerificationProgress {
-  /** Names are taken in the first pass and given up in the second. */
-  pass: "names" | "extras";
+  /** The first pass creates and replaces claims, the second one destroys extra claims. */
+  pass: "claim" | "release";
   source: string;
-  /** Of this table and pass; of the second one, the part in which there is something to give up. */
+  /** Rows of this table and pass. The second pass covers only the part of the table with extra claims. */
   rows: number;
-  ofRows: number;
+  totalRows: number;
   changes: number;
   rowsPerSecond: number;
-  /** Of this table and pass; undefined while nobody can tell. */
+  /** Estimate for this table and pass. Undefined while it is unknown. */
   remainingMs: number | undefined;
 }
 
@@ -52,8 +66,8 @@ export type Settings = Required<Omit<VerifyOptions, "digests" | "signal" | "onPr
   digests: boolean;
 } & Pick<VerifyOptions, "signal" | "onProgress" | "onItem">;
 
-/** Changes that are never asked about: in a small table, a few are a large share. */
-export const UNASKED_CHANGES = 100;
+/** So many changes need no approval by share, because in a small table a few changes are a large share. */
+export const CHANGES_WITHOUT_APPROVAL = 100;
 
 const defaults = {
   apply: false,
@@ -71,18 +85,18 @@ const defaults = {
   leaseOps: 500,
 } as const;
 
-/** What the coordinator takes at once, unless told otherwise; and what can be read without a pause. */
-const MOST = {
+/** The default limits of the coordinator. `rangeRows` is limited so that reading a range stays short. */
+const MAXIMA = {
   pageRows: defaultLimits.maxPageItems,
   rangeRows: 1_000,
   digestRanges: defaultLimits.digestRanges,
   leaseOps: defaultLimits.batchOps,
 };
 
-/** With what the coordinator takes at once. */
-export const within = (
+/** Lowers the settings to the limits of this coordinator. */
+export const limitedTo = (
   settings: Settings,
-  { maxPageItems, digestRanges, batchOps }: TakenAtOnce,
+  { maxPageItems, digestRanges, batchOps }: CallLimits,
 ): Settings => ({
   ...settings,
   pageRows: Math.min(settings.pageRows, maxPageItems),
@@ -90,14 +104,14 @@ export const within = (
   leaseOps: Math.min(settings.leaseOps, batchOps),
 });
 
-/** Throws `InvalidArgumentError` for an option that cannot be. */
+/** @throws `InvalidArgumentError` for an option out of range. */
 export function settingsOf(options: VerifyOptions): Settings {
   const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
   const settings: Settings = { ...defaults, ...given };
   for (const name of ["pageRows", "rangeRows", "digestRanges", "leaseOps"] as const) {
     const value = settings[name];
-    if (!Number.isSafeInteger(value) || value < 1 || value > MOST[name])
-      throw invalidArgument(name, `must be a whole number from 1 to ${MOST[name]}`);
+    if (!Number.isSafeInteger(value) || value < 1 || value > MAXIMA[name])
+      throw invalidArgument(name, `must be a whole number from 1 to ${MAXIMA[name]}`);
   }
   for (const name of ["recentMs", "maxMs", "maxChanges", "maxItems", "unlessDoneWithinMs"] as const) {
     if (!(settings[name] >= 0)) throw invalidArgument(name, "must be 0 or more");

@@ -1,19 +1,19 @@
-import type { Batch, Bucket, Conflict, Record as ClaimRecord, Source } from "../../client/wire.ts";
+import type { Batch, Bucket, Conflict, Record as ClaimRecord, Source } from "../../client/api-types.ts";
 import type { Limits } from "../../core/limits.ts";
 import type { SourceRow } from "../changes.ts";
-import type { RowClaim } from "../claimable.ts";
+import type { AnyRow, Claimable, RowClaim } from "../claimable.ts";
 
 export interface VerifiedClaim extends RowClaim {
-  /** What the coordinator would have against it. */
+  /** Why the coordinator would refuse this claim, if it would. */
   fault?: string | undefined;
 }
 
-/** A row of a claimable table, as a verification sees it. */
+/** A row of a claimable table, as verification sees it. */
 export interface VerifiedRow {
   id: string;
-  /** Of the columns that are verified. */
+  /** Claims of the columns that are verified. */
   claims: readonly VerifiedClaim[];
-  /** Since it was last changed, by the database's clock. Undefined: the table does not tell. */
+  /** Time since its last change, by the database's clock. Undefined if the table has no `changedAt`. */
   ageMs: number | undefined;
 }
 
@@ -23,14 +23,14 @@ export interface IdRange {
   upTo: string | undefined;
 }
 
-/** A claimable table with the columns whose switch is on. */
+/** A claimable table, with the columns that are enabled. */
 export interface VerifiedTable {
   name: string;
   source: Source["type"];
-  /** Those that can be told from all others of the table. */
+  /** The bucket types to verify: those that no disabled column shares. */
   bucketTypes: readonly Bucket["type"][];
-  /** All columns are switched on. */
-  isWhole: boolean;
+  /** Whether all attributes of the table are enabled. */
+  hasEveryAttribute: boolean;
   count(range: IdRange): Promise<number>;
   /** Rows of a range, in source order. */
   page(range: IdRange & { limit: number }): Promise<VerifiedRow[]>;
@@ -48,65 +48,69 @@ export interface RecordPage {
 export interface RangeDigest {
   count: number;
   hash: string;
-  /** A lease is at work on it. */
+  /** Whether a lease holds a name in the range. */
   held: boolean;
   newestUpdatedAtMs: number | undefined;
 }
 
-type Asked = Pick<VerifiedTable, "source" | "bucketTypes">;
+type TableSelection = Pick<VerifiedTable, "source" | "bucketTypes">;
 
-/** The cell's records at the coordinator. Every call throws rather than leave anything out. */
+/** The cell's records at the coordinator. Each call throws if it cannot answer completely. */
 export interface VerifiedRecords {
-  list(page: Asked & IdRange & { pageSize: number }): Promise<RecordPage>;
-  /** One for each range, in order. */
+  list(page: TableSelection & IdRange & { pageSize: number }): Promise<RecordPage>;
+  /** Answers one digest for each range, in order. */
   digests(
-    asked: Asked & { ranges: readonly IdRange[] },
+    asked: TableSelection & { ranges: readonly IdRange[] },
   ): Promise<{ asOfMs: number; digests: readonly RangeDigest[] }>;
-  /** In order. Undefined: nobody has the name. `"other"`: another cell. */
+  /** Answers in order. Undefined: the name is free. `"other"`: another cell holds it. */
   lookup(buckets: readonly Bucket[]): Promise<readonly (ClaimRecord | "other" | undefined)[]>;
 }
 
-/** `undone`: the lease was rolled back by somebody else, which is an alarm of its own. */
-export type Mended =
-  | { kind: "done" | "nothing" | "undone" }
+/** `rolled_back`: the coordinator rolled the lease back, which is reported separately as a contradiction. */
+export type RepairResult =
+  | { kind: "done" | "not_needed" | "rolled_back" }
   | { kind: "refused"; conflicts: readonly Conflict[] };
 
-/** By `rowKey`. */
+/** Rows by `rowKey`. */
 export type LockedRows = ReadonlyMap<string, VerifiedRow>;
 
 export const rowKey = ({ type, id }: SourceRow): string => `${type}\n${id}`;
 
-export const givenUpKey = (key: string, { type, id }: SourceRow): string => `${key}\n${type}\n${id}`;
+export const releaseKey = (key: string, { type, id }: SourceRow): string => `${key}\n${type}\n${id}`;
 
 export interface QueuedRow extends SourceRow {
   leaseUuid: string;
 }
 
-/** Of the queue, in any order that stays the same. */
+/** A page of the queue, in any stable order. */
 export interface QueuePage {
-  /** Undefined: from the first. */
+  /** Undefined for the first page. */
   after: SourceRow | undefined;
   limit: number;
 }
 
-/** What the coordinator takes at once. */
-export type TakenAtOnce = Pick<Limits, "maxPageItems" | "digestRanges" | "batchOps" | "lookupBuckets">;
+/** The coordinator's limits for a single call. */
+export type CallLimits = Pick<Limits, "maxPageItems" | "digestRanges" | "batchOps" | "lookupBuckets">;
 
 export interface VerificationPorts {
-  /** Of the cell. */
+  /** The id of the cell. */
   cell: string;
-  limits: TakenAtOnce;
+  limits: CallLimits;
   tables: readonly VerifiedTable[];
   records: VerifiedRecords;
   /**
-   * One local transaction: keeps these rows from changing, lets `decide` tell from them as they are now what the lease is to do, and takes it; then the
-   * lease is committed. `nothing`: `decide` wanted none. `refused`: the coordinator names what stands in the way. Throws for all else.
+   * Runs one local transaction with a lease. Locks the rows, passes them to `decide` as they are now, begins
+   * a lease with the batch that it returns, and commits. `not_needed`: `decide` returned no batch. `refused`:
+   * the coordinator refused the lease with conflicts. Throws for any other failure.
    */
-  mend(rows: readonly SourceRow[], decide: (rows: LockedRows) => Batch | undefined): Promise<Mended>;
-  /** Of these claims, by `givenUpKey`: those that saved deletions are still to give up. That lease will come, and does not know of epochs. */
-  givenUpLater(asked: ReadonlySet<string>): Promise<ReadonlySet<string>>;
+  repair(rows: readonly SourceRow[], decide: (rows: LockedRows) => Batch | undefined): Promise<RepairResult>;
+  /**
+   * Answers which of these claims, by `releaseKey`, a deferred lease (`deleteLater`) is still going to
+   * destroy. That lease does not compare epochs, so nothing else may destroy these claims before it.
+   */
+  deferredReleases(asked: ReadonlySet<string>): Promise<ReadonlySet<string>>;
   slots: {
-    /** Also renews it. */
+    /** Takes the slot, or renews it. */
     take(
       uuid: string,
     ): Promise<{ isTaken: true; expiresInMs: number } | { isTaken: false; retryAfterMs: number }>;
@@ -120,4 +124,27 @@ export interface VerificationPorts {
     list(page: QueuePage): Promise<QueuedRow[]>;
     remove(rows: readonly QueuedRow[]): Promise<void>;
   };
+}
+
+export interface InspectedRow {
+  row: AnyRow;
+  /** The id as the database writes it, which determines order and search. */
+  idText: string;
+  /** Time since the table's `changedAt`, by the database's clock. Undefined if it has none. */
+  ageMs: number | undefined;
+}
+
+/** What verification needs from a cell's database, apart from transactions. Each dialect implements it. */
+export interface VerificationDatabase<Tx> {
+  count(claimable: Claimable, range: IdRange): Promise<number>;
+  /** Answers rows in source order: decimal ids first, as numbers; then all others, by bytes. */
+  page(claimable: Claimable, range: IdRange & { limit: number }): Promise<InspectedRow[]>;
+  /** Answers those rows that exist. In a transaction, it locks them until the transaction ends. */
+  byIds(tx: Tx | undefined, claimable: Claimable, ids: readonly string[]): Promise<InspectedRow[]>;
+  /** Answers the last text given to `saveProgress`, and its age. */
+  loadProgress(): Promise<{ text: string; ageMs: number } | undefined>;
+  saveProgress(text: string): Promise<void>;
+  listQueue(page: QueuePage): Promise<QueuedRow[]>;
+  /** Keeps rows that were queued again for another lease in the meantime. */
+  removeFromQueue(rows: readonly QueuedRow[]): Promise<void>;
 }

@@ -1,54 +1,59 @@
-import type { Bucket, Source, Subject } from "../../client/wire.ts";
-import { rowOf, type Drift, type LeftBecause } from "./drift.ts";
-import type { NamedClaim } from "./named.ts";
+import type { Bucket, Source, Subject } from "../../client/api-types.ts";
+import { rowOf, type Drift, type SkipReason } from "./compare.ts";
+import type { NamedClaim } from "./row-names.ts";
 
 export type VerificationStatus =
-  /** All of it. */
+  /** Everything was verified. */
   | "done"
-  /** The time was up: the next run goes on where this one ended. */
+  /** `maxMs` was over. The next run continues where this one ended. */
   | "out_of_time"
-  /** More would change than is allowed without asking: look at the report, then run again with a larger `maxShare` or `maxChanges`. */
+  /**
+   * More would change than the limits allow. Read the report, then run with a larger `maxShare` or
+   * `maxChanges`.
+   */
   | "needs_approval"
-  /** Other cells verify at the moment; nothing was done. */
+  /** Too many other cells are verifying. Nothing was done. */
   | "no_slot"
-  /** Another run of this cell has taken over, or the slot ran out. */
+  /** The slot expired, or another run of this cell has taken over. */
   | "slot_lost"
-  /** One was done not long ago (`unlessDoneWithinMs`); nothing was done. */
+  /** A verification finished recently (`unlessDoneWithinMs`). Nothing was done. */
   | "not_due"
-  /** By the caller's signal. */
+  /** The caller's `signal` aborted the run. */
   | "stopped";
 
 export interface VerificationCounts {
   rows: number;
-  /** That the rows stand for. */
+  /** Claims that the rows should have. */
   claims: number;
-  /** Ranges of source ids whose digests were compared, and those that were equal. */
+  /** Ranges of source ids whose digests were compared, and how many of them were equal. */
   ranges: number;
   equalRanges: number;
-  /** Records that the coordinator sent. */
+  /** Records read from the coordinator. */
   records: number;
-  /** Names of rows without a claim. */
+  /** Names that rows use without a claim. */
   missing: number;
-  /** Claims that do not say what their row does. */
+  /** Claims that differ from their row. */
   different: number;
-  /** Claims without a row. */
+  /** Claims that no row uses. */
   extra: number;
   created: number;
   replaced: number;
   destroyed: number;
-  /** Rows and records that are too young to be judged. */
+  /** Rows and records that changed within `recentMs`. */
   recent: number;
-  /** That a lease is at work on. */
+  /** Claims that a lease holds. */
   leased: number;
-  /** Names that another cell has, that two rows have, and that can be none. A person has to decide. */
+  /**
+   * Names that another cell holds, that two rows use, and values that cannot be names. These need a person.
+   */
   otherCell: number;
   duplicates: number;
   unnameable: number;
-  /** Claims that are not given up, because a row needs the name and could not be given it yet. */
-  wanted: number;
-  /** Of a table or column that this run does not look at: another row's names, perhaps. */
+  /** Claims that are not destroyed, because a row needs the name and does not have its claim yet. */
+  needed: number;
+  /** Claims of a table or column that this run does not verify. */
   notVerified: number;
-  /** Changed by others between the reading and the mending. */
+  /** Drifts that changed between the comparison and the repair. */
   changed: number;
 }
 
@@ -69,74 +74,78 @@ export const noCounts = (): VerificationCounts => ({
   otherCell: 0,
   duplicates: 0,
   unnameable: 0,
-  wanted: 0,
+  needed: 0,
   notVerified: 0,
   changed: 0,
 });
 
-/** One claim that is not as it should be. */
+/** One drift, duplicate or value that cannot be a name. */
 export interface VerificationItem {
   kind: "missing" | "different" | "extra" | "duplicate" | "unnameable";
-  because: Drift["because"] | "two_rows" | "not_a_name";
+  reason: Drift["reason"] | "two_rows" | "not_a_name";
   source: Source;
   bucket: Bucket;
-  /** Of the row; missing where the row is gone. */
+  /** The subject of the row. Absent if the row is gone. */
   subject?: Subject;
-  /** What the coordinator has, where that is something else. */
+  /** The claim at the coordinator, if there is one. */
   claim?: { value: string; subject: Subject; source: Source; epoch: number };
   action: "create" | "replace" | "destroy" | "none";
-  outcome: "planned" | "done" | "left";
-  /** Why nothing is done about it. */
-  left?: LeftBecause;
-  /** In words, where there is more to say. */
+  outcome: "planned" | "done" | "skipped";
+  /** Why it was not repaired. */
+  skipReason?: SkipReason;
+  /** More about the reason, as text. */
   detail?: string;
 }
 
 export interface VerificationReport {
   status: VerificationStatus;
-  /** False: nothing was changed, and `items` is the plan. */
+  /** False for a dry run: nothing was changed, and `items` has what would be. */
   applied: boolean;
   cell: string;
-  /** It went on where an earlier run had ended; the counts include that one's. */
+  /** Whether it continued an earlier run. The counts include that run's. */
   resumed: boolean;
   startedAt: string;
   durationMs: number;
   counts: VerificationCounts;
-  /** By source type. */
+  /** Counts by source type. */
   tables: Record<string, VerificationCounts>;
-  /** The first ones of this run: see `maxItems`. */
+  /** The first items of this run, up to `maxItems`. */
   items: VerificationItem[];
-  itemsLeftOut: number;
-  /** Where the next run goes on. */
+  itemsOmitted: number;
+  /** Where the next run continues. */
   next?: { pass: string; source: string; after: string };
-  /** What `needs_approval` asks. */
-  question?: string;
-  /** Of `no_slot`. */
+  /** With `needs_approval`: which limit would be exceeded. */
+  approvalReason?: string;
+  /** With `no_slot`: when to try again. */
   retryAfterMs?: number;
 }
 
 const OUTCOME_COUNTS = { create: "created", replace: "replaced", destroy: "destroyed" } as const;
-const LEFT_COUNTS: Partial<Record<LeftBecause, keyof VerificationCounts>> = {
+const SKIP_COUNTS: Partial<Record<SkipReason, keyof VerificationCounts>> = {
   other_cell: "otherCell",
   duplicate: "duplicates",
   leased: "leased",
   recent: "recent",
   changed: "changed",
-  wanted: "wanted",
+  needed: "needed",
   not_verified: "notVerified",
 };
 
 export const actionCount = ({ action }: Drift): keyof VerificationCounts => OUTCOME_COUNTS[action];
-export const leftCount = (left: LeftBecause): keyof VerificationCounts | undefined => LEFT_COUNTS[left];
+export const skipCount = (skipReason: SkipReason): keyof VerificationCounts | undefined =>
+  SKIP_COUNTS[skipReason];
 
-export function itemOf(drift: Drift, outcome: Pick<VerificationItem, "outcome" | "left">): VerificationItem {
-  const { action, kind, because } = drift;
+export function itemOf(
+  drift: Drift,
+  outcome: Pick<VerificationItem, "outcome" | "skipReason">,
+): VerificationItem {
+  const { action, kind, reason } = drift;
   const { bucket } = drift.action === "destroy" ? drift.record : drift.want;
   const subject = drift.action === "destroy" ? undefined : drift.want.subject;
   const record = drift.action === "create" ? undefined : drift.record;
   return {
     kind,
-    because,
+    reason,
     source: rowOf(drift) as Source,
     bucket,
     ...(subject === undefined ? {} : { subject }),
@@ -157,11 +166,11 @@ export function itemOf(drift: Drift, outcome: Pick<VerificationItem, "outcome" |
 
 export const duplicateItem = ({ bucket, source, subject }: NamedClaim): VerificationItem => ({
   kind: "duplicate",
-  because: "two_rows",
+  reason: "two_rows",
   source,
   bucket,
   subject,
   action: "none",
-  outcome: "left",
-  left: "duplicate",
+  outcome: "skipped",
+  skipReason: "duplicate",
 });

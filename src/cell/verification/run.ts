@@ -1,87 +1,78 @@
+import { callHook } from "../../client/hooks.ts";
 import { compareBytes, sourceOrder } from "../../core/source-order.ts";
-import { tell } from "../../client/hooks.ts";
 import { LocalCommitUnknownError } from "../errors.ts";
+import { compareDigests, type DigestComparison } from "./compare-digests.ts";
+import { Counts } from "./counts.ts";
+import { RunCursor, type Cursor, type Pass, type TablePass } from "./cursor.ts";
+import { Decider } from "./decide.ts";
 import { examine } from "./examine.ts";
-import type { Settings } from "./options.ts";
-import type { Part, Place } from "./place.ts";
-import { Pace } from "./pace.ts";
-import { Pending } from "./pending.ts";
+import type { HeldSlot } from "./held-slot.ts";
+import type { Settings, VerificationProgress } from "./options.ts";
+import { PendingDrifts } from "./pending-drifts.ts";
 import type { IdRange, QueuedRow, VerificationPorts, VerifiedRow } from "./ports.ts";
 import type { VerificationReport, VerificationStatus } from "./report.ts";
-import { Settler } from "./settler.ts";
-import { sift, type Sifted } from "./sift.ts";
-import type { Slot } from "./slot.ts";
-import { Tally } from "./tally.ts";
 
-/** A part of a table that is gone through at once. */
-interface Stretch extends IdRange {
+/** The part of a table between two saves of the cursor. */
+interface Segment extends IdRange {
+  /** The ranges whose records have to be compared. */
   ranges: readonly (IdRange & { rows?: VerifiedRow[] })[];
-  counts: Sifted["counts"];
+  counts: DigestComparison["counts"];
 }
 
-type Where = Pick<Place, "pass" | "source" | "after">;
+/**
+ * A segment has few rows, but may have any number of records. After so many pages a run may pause within it.
+ */
+const PAGES_BETWEEN_PAUSES = 16;
 
-/** Within a stretch: a usual one is shorter, but one with few rows may have any number of records. */
-const PAUSE_PAGES = 16;
-
-const whereOf = ({ pass, source, after }: Place): Where => ({ pass, source, after });
-
-/** From a place to the end, or as far as it gets. */
-export class Run {
+/** Runs verification from a saved cursor until it finishes or is stopped. */
+export class VerificationRun {
   readonly #ports: VerificationPorts;
   readonly #settings: Settings;
-  readonly #slot: Slot;
-  readonly #place: Place;
+  readonly #slot: HeldSlot;
+  readonly #cursor: RunCursor;
   readonly #isResumed: boolean;
-  readonly #tally: Tally;
-  readonly #settler: Settler;
+  readonly #counts: Counts;
+  readonly #decider: Decider;
   readonly #startedAt = new Date();
   readonly #started = performance.now();
-  /** As it is stored, and its text: another run would have changed it. */
-  #stored: Where;
-  #text: string | undefined;
-  /** Changes, with those that are under way. */
-  #announced: number;
-  /** Whether the stored place may be another run's. */
-  #isUnsure = false;
   #hasBegun = false;
 
   constructor(
     ports: VerificationPorts,
     settings: Settings,
-    slot: Slot,
-    { place, isResumed, text }: { place: Place; isResumed: boolean; text: string | undefined },
+    slot: HeldSlot,
+    { cursor, isResumed, text }: { cursor: Cursor; isResumed: boolean; text: string | undefined },
   ) {
-    this.#text = text;
     this.#ports = ports;
     this.#settings = settings;
     this.#slot = slot;
-    this.#place = place;
-    this.#stored = whereOf(place);
-    this.#announced = place.spent;
     this.#isResumed = isResumed;
-    this.#tally = new Tally(place, settings);
-    this.#settler = new Settler(ports, settings, place, this.#tally);
+    this.#counts = new Counts(cursor, settings);
+    const isDryRun = !settings.apply;
+    this.#cursor = new RunCursor(ports.progress, this.#counts, { cursor, text, isDryRun });
+    this.#decider = new Decider(ports, settings, this.#cursor, this.#counts);
   }
 
   async run(): Promise<VerificationReport> {
     this.#hasBegun = true;
     if (this.#isStopped) return this.report("stopped");
-    const early = (this.#settings.apply ? await this.#queue() : undefined) ?? (await this.#parts());
+    const early =
+      (this.#settings.apply ? await this.#repairQueue() : undefined) ?? (await this.#runTablePasses());
     if (early !== undefined) return this.report(early);
     if (!(await this.#isSlotHeld())) return this.report("slot_lost");
-    await this.#save({ isDone: true, isAsking: false });
+    await this.#cursor.finish();
     return this.report("done");
   }
 
-  /** What was mended counts, also when a run ends where it did not mean to: the next one has so much less to spend. */
+  /** Repairs count toward the limits even if the run fails. */
   async abandon(cause: unknown): Promise<void> {
-    if (!this.#hasBegun || !this.#slot.isHeld || this.#isUnsure) return;
-    await this.#saveBehind(cause instanceof LocalCommitUnknownError ? this.#announced : undefined);
+    if (this.#hasBegun && this.#slot.isHeld)
+      await this.#cursor.abandon(cause instanceof LocalCommitUnknownError);
   }
 
   report(status: VerificationStatus): VerificationReport {
     const isOver = status === "done" || status === "no_slot" || status === "not_due" || !this.#settings.apply;
+    const { approvalReason } = this.#decider;
     return {
       status,
       applied: this.#settings.apply,
@@ -89,82 +80,78 @@ export class Run {
       resumed: this.#isResumed,
       startedAt: this.#startedAt.toISOString(),
       durationMs: Math.round(performance.now() - this.#started),
-      counts: this.#tally.total,
-      tables: this.#tally.tables,
-      items: this.#tally.items,
-      itemsLeftOut: this.#tally.itemsLeftOut,
-      ...(isOver ? {} : { next: this.#stored }),
-      ...(this.#settler.question === undefined ? {} : { question: this.#settler.question }),
+      counts: this.#counts.total,
+      tables: this.#counts.tables,
+      items: this.#counts.items,
+      itemsOmitted: this.#counts.itemsOmitted,
+      ...(isOver ? {} : { next: this.#cursor.savedPosition }),
+      ...(approvalReason === undefined ? {} : { approvalReason }),
     };
   }
 
-  /** Page by page: rows that only a person can settle keep no other from its turn. */
-  async #queue(): Promise<VerificationStatus | undefined> {
+  /** Page by page, so that rows that need a person don't keep the rows after them waiting. */
+  async #repairQueue(): Promise<VerificationStatus | undefined> {
     const limit = this.#settings.pageRows;
     for (let after: QueuedRow | undefined; ;) {
       const rows = await this.#ports.queue.list({ after, limit });
-      await this.#settler.queued(rows);
+      await this.#decider.repairQueued(rows);
       after = rows.at(-1);
       if (after === undefined || rows.length < limit) return undefined;
-      // Not for the time: a run goes on by a stretch at least.
+      // `maxMs` doesn't end the run here, because each run has to complete at least one segment.
       if (this.#isStopped) return "stopped";
       if (!(await this.#isSlotHeld())) return "slot_lost";
     }
   }
 
-  /** Those that are still to be done. A dry run changes nothing, so it has no use for a second pass. */
-  async #parts(): Promise<VerificationStatus | undefined> {
-    const passes = this.#settings.apply ? (["names", "extras"] as const) : (["names"] as const);
-    const parts = passes.flatMap((pass) => this.#ports.tables.map((table): Part => ({ pass, table })));
-    const first = parts.findIndex(
-      ({ pass, table }) => pass === this.#place.pass && table.source === this.#place.source,
+  /** A dry run changes nothing, so it needs no second pass. */
+  async #runTablePasses(): Promise<VerificationStatus | undefined> {
+    const passes = this.#settings.apply ? (["claim", "release"] as const) : (["claim"] as const);
+    const tablePasses = passes.flatMap((pass) =>
+      this.#ports.tables.map((table): TablePass => ({ pass, table })),
     );
+    const first = tablePasses.findIndex((each) => this.#cursor.isAt(each));
     let isFirst = true;
-    for (const part of parts.slice(Math.max(0, first))) {
-      const bounds = this.#boundsOf(part);
+    for (const tablePass of tablePasses.slice(Math.max(0, first))) {
+      const bounds = this.#cursor.boundsOf(tablePass);
       if (bounds === undefined) continue;
-      const { pass, table } = part;
-      if (pass !== this.#place.pass || table.source !== this.#place.source)
-        Object.assign(this.#place, { pass, source: table.source, after: "" });
-      // Not before the first: a run goes on by a stretch at least, however little time it has.
-      const status = (isFirst ? undefined : await this.#storeAndPause()) ?? (await this.#part(part, bounds));
+      this.#cursor.enter(tablePass);
+      // Not before the first one: each run has to complete at least one segment, however short `maxMs` is.
+      const status =
+        (isFirst ? undefined : await this.#advance()) ?? (await this.#runTablePass(tablePass, bounds));
       if (status !== undefined) return status;
       isFirst = false;
     }
     return undefined;
   }
 
-  /** Undefined: there is nothing to do. */
-  #boundsOf({ pass, table }: Part): IdRange | undefined {
-    if (table.bucketTypes.length === 0) return undefined;
-    return pass === "names" ? { after: "", upTo: undefined } : this.#place.extras[table.source];
-  }
-
-  /** Stretch by stretch. Undefined: to its end. */
-  async #part(part: Part, bounds: IdRange): Promise<VerificationStatus | undefined> {
-    let after = this.#place.after === "" ? bounds.after : this.#place.after;
-    const pace = await this.#paceOf(part, { after, upTo: bounds.upTo });
+  /** Answers undefined at the end of the table, otherwise why the run ends early. */
+  async #runTablePass(tablePass: TablePass, bounds: IdRange): Promise<VerificationStatus | undefined> {
+    let after = this.#cursor.after === "" ? bounds.after : this.#cursor.after;
+    const meter = await this.#meterOf(tablePass, { after, upTo: bounds.upTo });
     for (;;) {
-      const stretch = await this.#next(part, { after, upTo: bounds.upTo }, pace);
-      const early = await this.#through(part, stretch, pace);
+      const segment = await this.#nextSegment(tablePass, { after, upTo: bounds.upTo }, meter);
+      const early = await this.#processSegment(tablePass, segment, meter);
       if (early !== undefined) return early;
-      if (stretch.upTo === undefined || stretch.upTo === bounds.upTo) return undefined;
-      after = stretch.upTo;
-      const status = await this.#storeAndPause(after);
+      if (segment.upTo === undefined || segment.upTo === bounds.upTo) return undefined;
+      after = segment.upTo;
+      const status = await this.#advance(after);
       if (status !== undefined) return status;
     }
   }
 
-  /** The next stretch, and what of it has to be looked at. */
-  async #next({ pass, table }: Part, { after, upTo: end }: IdRange, pace: Pace): Promise<Stretch> {
+  async #nextSegment(
+    { pass, table }: TablePass,
+    { after, upTo: end }: IdRange,
+    meter: ProgressMeter,
+  ): Promise<Segment> {
     const { records } = this.#ports;
     const { recentMs, pageRows, rangeRows, digestRanges } = this.#settings;
-    if (this.#place.isWhole) {
+    if (this.#cursor.isFull) {
       const page = await table.page({ after, upTo: end, limit: pageRows });
       const upTo = page.length < pageRows ? end : page.at(-1)?.id;
       return { after, upTo, ranges: [{ after, upTo, rows: page }], counts: [] };
     }
-    const { unequal, counts, upTo } = await sift({
+    const { unequal, counts, upTo } = await compareDigests({
       records,
       table,
       after,
@@ -174,104 +161,77 @@ export class Run {
       rangeRows,
       ranges: digestRanges,
     });
-    if (pass === "names") this.#tally.sifted(table.source, counts);
-    for (const { rows } of counts) pace.add(rows);
+    if (pass === "claim") this.#counts.addRanges(table.source, counts);
+    for (const { rows } of counts) meter.add(rows);
     return { after, upTo, ranges: unequal, counts };
   }
 
-  /** Page by page, because there can be any number of records in it. Undefined: to its end. */
-  async #through(
-    part: Part,
-    { after, ranges, counts }: Stretch,
-    pace: Pace,
+  /** Answers undefined at the end of the segment, otherwise why the run ends early. */
+  async #processSegment(
+    tablePass: TablePass,
+    { after, ranges, counts }: Segment,
+    meter: ProgressMeter,
   ): Promise<VerificationStatus | undefined> {
-    const { pass, table } = part;
+    const { pass, table } = tablePass;
     const { records } = this.#ports;
     const { recentMs, pageRows, leaseOps } = this.#settings;
-    // Within a stretch only: what is behind the stored place is done.
-    const pending = new Pending(leaseOps);
+    // Drifts don't wait beyond the segment: nothing may be pending when the cursor advances past their rows.
+    const pending = new PendingDrifts(leaseOps);
     let pages = 0;
     for (const range of ranges) {
       for await (const examined of examine({ records, table, recentMs, pageRows, ...range })) {
-        const asks = await this.#settler.collect(part, after, examined, pending);
-        if (asks) return this.#ask(pending);
-        if (!(await this.#settle(part, pending, false))) return "slot_lost";
-        pace.add(examined.rows);
-        pace.tell(this.#changes);
+        const needsApproval = await this.#decider.collect(tablePass, after, examined, pending);
+        if (needsApproval) return this.#requestApproval(pending);
+        if (!(await this.#applyPending(tablePass, pending, false))) return "slot_lost";
+        meter.add(examined.rows);
+        meter.report(this.#changes);
         const { through } = examined;
         pages += 1;
-        // A page with its leases may take long.
+        // A page and its leases can take longer than the slot lasts.
         if (!(await this.#isSlotHeld())) return "slot_lost";
-        const isWithin = through !== undefined && through !== range.upTo && pages % PAUSE_PAGES === 0;
-        if (!isWithin || this.#isOver === undefined) continue;
-        if (!(await this.#settle(part, pending, true))) return "slot_lost";
-        if (pass === "names")
-          this.#tally.sifted(
-            table.source,
-            counts.filter(({ upTo }) => isBehind(upTo, through)),
-            -1,
-          );
-        return this.#storeAndPause(through);
+        const isWithin =
+          through !== undefined && through !== range.upTo && pages % PAGES_BETWEEN_PAUSES === 0;
+        if (!isWithin || this.#endStatus === undefined) continue;
+        if (!(await this.#applyPending(tablePass, pending, true))) return "slot_lost";
+        // The next run compares the digests of the ranges ahead again, and counts them then.
+        if (pass === "claim") {
+          const ahead = counts.filter(({ upTo }) => isAhead(upTo, through));
+          this.#counts.addRanges(table.source, ahead, -1);
+        }
+        return this.#advance(through);
       }
     }
-    if (!(await this.#settle(part, pending, true))) return "slot_lost";
-    pace.tell(this.#changes);
+    if (!(await this.#applyPending(tablePass, pending, true))) return "slot_lost";
+    meter.report(this.#changes);
     return undefined;
   }
 
-  /** What is about to change counts before it does: a run that dies has changed no more than is counted (rule V5). False: the slot is lost. */
-  async #settle(part: Part, pending: Pending, isLast: boolean): Promise<boolean> {
-    for (const together of pending.take(isLast)) {
+  /** Answers false if the slot is lost. */
+  async #applyPending(tablePass: TablePass, pending: PendingDrifts, isLast: boolean): Promise<boolean> {
+    for (const group of pending.take(isLast)) {
       if (!(await this.#isSlotHeld())) return false;
-      this.#announced = this.#tally.now.spent + together.drifts.length;
-      await this.#saveBehind(this.#announced);
-      await this.#settler.settle(part, together);
+      await this.#cursor.announce(group.drifts.length);
+      await this.#decider.apply(tablePass, group);
     }
     return true;
   }
 
-  /** The next run asks again, with what this one has changed counted. */
-  async #ask(pending: Pending): Promise<VerificationStatus> {
-    for (const drift of pending.drifts) this.#tally.planned(drift);
+  async #requestApproval(pending: PendingDrifts): Promise<VerificationStatus> {
+    for (const drift of pending.drifts) this.#counts.addPlanned(drift);
     if (!(await this.#isSlotHeld())) return "slot_lost";
-    this.#place.isAsking = true;
-    await this.#saveBehind();
+    await this.#cursor.requestApproval();
     return "needs_approval";
   }
 
-  /** The slot first: whoever has it now has a place of its own. */
-  async #storeAndPause(after = this.#place.after): Promise<VerificationStatus | undefined> {
-    const status = await this.#pause();
-    if (status !== "slot_lost") await this.#store(after);
+  /** Checks the slot before it saves: if another run holds the slot now, the saved cursor is that run's. */
+  async #advance(after?: string): Promise<VerificationStatus | undefined> {
+    if (!(await this.#isSlotHeld())) return "slot_lost";
+    const status = this.#endStatus;
+    await this.#cursor.advance(after);
     return status;
   }
 
-  async #store(after: string): Promise<void> {
-    await this.#save({ after, ...this.#tally.now });
-    this.#tally.mark();
-    this.#place.after = after;
-    if (this.#settings.apply) this.#stored = whereOf(this.#place);
-  }
-
-  /** The place stays where it was stored last, behind which all will be looked at again. */
-  async #saveBehind(spent = this.#tally.now.spent): Promise<void> {
-    await this.#save({ ...this.#stored, spent });
-  }
-
-  async #save(more: Partial<Place>): Promise<void> {
-    if (!this.#settings.apply) return;
-    const place: Place = { ...this.#place, ...this.#tally.stored, wanted: this.#settler.wanted, ...more };
-    const text = JSON.stringify(place);
-    await this.#ports.progress.save(text);
-    this.#text = text;
-  }
-
-  /** Between two pages. */
-  async #pause(): Promise<VerificationStatus | undefined> {
-    return (await this.#isSlotHeld()) ? this.#isOver : "slot_lost";
-  }
-
-  get #isOver(): VerificationStatus | undefined {
+  get #endStatus(): VerificationStatus | undefined {
     if (this.#isStopped) return "stopped";
     return performance.now() - this.#started >= this.#settings.maxMs ? "out_of_time" : undefined;
   }
@@ -280,30 +240,77 @@ export class Run {
     return this.#settings.signal?.aborted === true;
   }
 
-  /** A slot that had run out and is to be had again was nobody's, if the place is as this run has left it. */
+  /**
+   * If the slot expired but the saved cursor is unchanged, no other run has used it, so this run may
+   * continue.
+   */
   async #isSlotHeld(): Promise<boolean> {
     const held = await this.#slot.renew();
-    if (held !== "again" || !this.#settings.apply) return held !== "lost";
-    this.#isUnsure = true;
-    const isOurs = (await this.#ports.progress.load())?.text === this.#text;
-    this.#isUnsure = !isOurs;
-    return isOurs;
+    if (held !== "reacquired" || !this.#settings.apply) return held !== "lost";
+    return this.#cursor.isStillSaved();
   }
 
-  async #paceOf({ pass, table }: Part, range: IdRange): Promise<Pace> {
+  async #meterOf({ pass, table }: TablePass, range: IdRange): Promise<ProgressMeter> {
     const { onProgress } = this.#settings;
-    const before = pass === "names" ? this.#tally.rowsOf(table.source) : 0;
-    // Counting reads the whole range: not for nobody.
-    const ofRows = onProgress === undefined ? 0 : before + (await table.count(range));
-    return new Pace(pass, table.source, { ofRows, before }, (progress) => tell(onProgress, progress));
+    const before = pass === "claim" ? this.#counts.rowsOf(table.source) : 0;
+    // Counting reads the whole range, so it is skipped when there is no `onProgress`.
+    const totalRows = onProgress === undefined ? 0 : before + (await table.count(range));
+    return new ProgressMeter(pass, table.source, { totalRows, rowsBefore: before }, (progress) =>
+      callHook(onProgress, progress),
+    );
   }
 
   get #changes(): number {
-    const { created, replaced, destroyed } = this.#tally.total;
+    const { created, replaced, destroyed } = this.#counts.total;
     return created + replaced + destroyed;
   }
 }
 
-/** Whether a range ends behind a source id; undefined: at the end of all. */
-const isBehind = (upTo: string | undefined, id: string): boolean =>
+/** Whether a range ends ahead of a source id. An undefined end is the end of the table. */
+const isAhead = (upTo: string | undefined, id: string): boolean =>
   upTo === undefined || compareBytes(sourceOrder(upTo), sourceOrder(id)) > 0;
+
+/** Measures how far a pass over a table is, and how fast. */
+class ProgressMeter {
+  readonly #pass: Pass;
+  readonly #source: string;
+  readonly #totalRows: number;
+  readonly #onProgress: (progress: VerificationProgress) => void;
+  readonly #started = performance.now();
+  /** Rows that earlier runs of this verification have already passed. */
+  readonly #rowsBefore: number;
+  #rows = 0;
+
+  constructor(
+    pass: Pass,
+    source: string,
+    { totalRows, rowsBefore }: { totalRows: number; rowsBefore: number },
+    onProgress: (progress: VerificationProgress) => void,
+  ) {
+    this.#pass = pass;
+    this.#source = source;
+    this.#totalRows = totalRows;
+    this.#rowsBefore = rowsBefore;
+    this.#onProgress = onProgress;
+  }
+
+  add(rows: number): void {
+    this.#rows += rows;
+  }
+
+  report(changes: number): void {
+    const seconds = (performance.now() - this.#started) / 1_000;
+    const rowsPerSecond = seconds > 0 ? this.#rows / seconds : 0;
+    const rows = this.#rowsBefore + this.#rows;
+    const remaining = Math.max(0, this.#totalRows - rows);
+    this.#onProgress({
+      pass: this.#pass,
+      source: this.#source,
+      rows,
+      totalRows: this.#totalRows,
+      changes,
+      rowsPerSecond,
+      remainingMs: rowsPerSecond > 0 ? (remaining / rowsPerSecond) * 1_000 : undefined,
+    });
+  }
+}

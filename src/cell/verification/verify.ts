@@ -1,17 +1,17 @@
 import { v7 as uuidv7 } from "uuid";
-import { settingsOf, within, type VerifyOptions } from "./options.ts";
-import { firstPlace, readPlace } from "./place.ts";
+import { settingsOf, limitedTo, type VerifyOptions } from "./options.ts";
+import { initialCursor, readCursor } from "./cursor.ts";
 import type { VerificationPorts } from "./ports.ts";
 import type { VerificationReport } from "./report.ts";
-import { Run } from "./run.ts";
-import { Slot } from "./slot.ts";
+import { VerificationRun } from "./run.ts";
+import { HeldSlot } from "./held-slot.ts";
 
-/** A run that could not go on. What it had done until then is done, and its place is stored. */
+/** A run failed. Its repairs so far are kept, and the next run continues from the saved cursor. */
 export class VerificationAborted extends Error {
   readonly report: VerificationReport;
 
   constructor(cause: unknown, report: VerificationReport) {
-    super(`the verification could not go on: ${cause instanceof Error ? cause.message : String(cause)}`, {
+    super(`verification failed: ${cause instanceof Error ? cause.message : String(cause)}`, {
       cause,
     });
     this.name = "VerificationAborted";
@@ -20,35 +20,38 @@ export class VerificationAborted extends Error {
 }
 
 /**
- * Checks that the cell's rows and its claims agree, both ways, and mends what differs. In two passes over all tables: names that rows lack are taken
- * first, from rows of this cell that gave them up as well, and only then is given up what no row needs (rule V3): so a name that moves from
- * one row to another is never free. The first run of all is the backfill.
+ * Checks that the cell's rows and claims agree, and repairs drift. The first pass over all tables creates and
+ * replaces the claims that rows lack. Only then does the second pass destroy claims that no row needs (V3),
+ * so a name that moves from one row to another is never free in between. The first verification of a cell is
+ * its backfill.
  */
 export async function verify(
   ports: VerificationPorts,
   options: VerifyOptions = {},
 ): Promise<VerificationReport> {
-  const settings = within(settingsOf(options), ports.limits);
-  const slot = new Slot(ports.slots, uuidv7());
-  let run = new Run(ports, settings, slot, {
-    place: firstPlace(ports, !settings.digests),
+  const settings = limitedTo(settingsOf(options), ports.limits);
+  const slot = new HeldSlot(ports.slots, uuidv7());
+  let run = new VerificationRun(ports, settings, slot, {
+    cursor: initialCursor(ports, !settings.digests),
     isResumed: false,
     text: undefined,
   });
   try {
     const taken = await slot.take();
     if (!taken.isTaken) return { ...run.report("no_slot"), retryAfterMs: taken.retryAfterMs };
-    // Only now: whoever had the slot until a moment ago has moved it on.
-    const { text, place, spent, doneMs } = await readPlace(ports, !settings.digests);
+    // Reads the cursor only once the slot is held, because the previous holder may have moved it until then.
+    const { text, cursor, changes, doneMs } = await readCursor(ports, !settings.digests);
     if (doneMs !== undefined && doneMs < settings.unlessDoneWithinMs) return run.report("not_due");
     if (settings.apply) {
-      const isResumed = place !== undefined && !settings.startOver;
-      const first = isResumed ? place : firstPlace(ports, !settings.digests, settings.startOver ? 0 : spent);
-      run = new Run(ports, settings, slot, { place: first, isResumed, text });
+      const isResumed = cursor !== undefined && !settings.startOver;
+      const first = isResumed
+        ? cursor
+        : initialCursor(ports, !settings.digests, settings.startOver ? 0 : changes);
+      run = new VerificationRun(ports, settings, slot, { cursor: first, isResumed, text });
     }
     return await run.run();
   } catch (error) {
-    // Of little use without the database, which may be the cause.
+    // If the database is what failed, this fails too, and the first error is the one to report.
     await run.abandon(error).catch(() => {});
     throw new VerificationAborted(error, run.report("stopped"));
   } finally {

@@ -9,7 +9,10 @@ import { caseFold } from "./fold.ts";
 import { firstMixedScript } from "./scripts.ts";
 import { UNICODE_VERSION } from "./tables.ts";
 
-/** The canonical form decides who owns a name. Any change of its result, for any value, needs a new version. */
+/**
+ * The version of the canonical form, which determines who owns a name. Any change of its result, for any
+ * value, needs a new version.
+ */
 export const CANONICAL_VERSION = 1;
 
 export type CanonicalRefusal = "empty" | "too_long" | CharacterRefusal | "mixed_script" | "bad_segment";
@@ -20,7 +23,10 @@ type Refused = { ok: false; refusal: CanonicalRefusal; detail: string };
 const SLASH = 0x2f;
 const DOT = 0x2e;
 
-/** One pass settles every value (a test proves it); the second one confirms it. More would be a fault of the runtime. */
+/**
+ * One pass is enough for every value (a test proves it), and the second one confirms the result. If more were
+ * needed, the runtime would be at fault.
+ */
 const MAX_PASSES = 4;
 
 const WHAT: Record<CharacterRefusal, string> = {
@@ -32,8 +38,9 @@ const WHAT: Record<CharacterRefusal, string> = {
 };
 
 /**
- * The canonical form of a typed value: two values of a bucket type are the same name when their canonical forms are equal.
- * The typed and the canonical text both have 1 to `maxBytes` bytes of UTF-8, and canonical text is its own canonical form.
+ * Returns the canonical form of a typed value. Two values of a bucket type are the same name if their
+ * canonical forms are equal. The typed and the canonical text both have 1 to `maxBytes` bytes in UTF-8. The
+ * canonical form of canonical text is that text.
  *
  *     canonicalize("ROUTES", "GitLab-Org/Straße", 1024) // { ok: true, canonical: "gitlab-org/strasse" }
  */
@@ -43,10 +50,10 @@ export function canonicalize(
   maxBytes: number,
 ): Canonical | Refused {
   if (value.length === 0) return refused("empty", "The value is empty.");
-  // No UTF-16 unit is less than a byte of UTF-8, so this bounds all the work below.
+  // Each UTF-16 unit takes at least one byte in UTF-8, so this check bounds all the work below.
   if (value.length > maxBytes) return tooLong("The value", maxBytes);
 
-  // The hot path: ASCII is normalized already and of one script, so it needs one loop and no table.
+  // The fast path: ASCII is already normalized and has one script, so it needs one loop and no table.
   const rule: CanonicalRule = bucketTypes[bucketType].canonical;
   let upperCase = false;
   let segmentStart = 0;
@@ -75,15 +82,15 @@ function canonicalizeUnicode(rule: CanonicalRule, value: string, maxBytes: numbe
   if (utf8Length(value) > maxBytes) return tooLong("The value", maxBytes);
 
   const canonical = toFixedPoint(value);
-  if (canonical === undefined)
-    return refused("ill_formed", "The value does not settle on one canonical form.");
-  // Normalization may lengthen a value. It makes nothing refused of what was accepted (a test proves it of the runtimes
-  // that we know), but what is stored must not depend on that.
+  if (canonical === undefined) return refused("ill_formed", "The value has no stable canonical form.");
+  // Normalization may make a value longer. In all known runtimes it produces no refused character from
+  // accepted ones (a test proves it). What is stored must not depend on that, so it is checked here too.
   const made = firstRefusedCharacter(canonical);
   if (made) return refusedCharacter(made.refusal, made, " of the canonical form");
   if (utf8Length(canonical) > maxBytes) return tooLong("The canonical form", maxBytes);
 
-  // Judged after normalization, which makes slashes and dots of their look-alikes and lets the widths of a letter agree.
+  // Checked after normalization, which turns look-alikes of slashes and dots into slashes and dots, and makes
+  // wide and narrow forms of a letter equal.
   const badSegmentStart = rule.path ? firstBadSegment(canonical) : -1;
   if (badSegmentStart >= 0) return refusedSegment(Array.from(canonical.slice(0, badSegmentStart)).length);
   const mixed = rule.singleScript ? firstMixedScript(canonical, rule.path ? "/" : undefined) : undefined;
@@ -91,7 +98,10 @@ function canonicalizeUnicode(rule: CanonicalRule, value: string, maxBytes: numbe
   return { ok: true, canonical };
 }
 
-/** NFKC, case folding, NFC, until nothing changes any more: a form that has another form could be taken twice. */
+/**
+ * Applies NFKC, case folding and NFC until the text no longer changes. If canonical text had another
+ * canonical form, a name could be taken twice.
+ */
 function toFixedPoint(value: string): string | undefined {
   let text = value;
   for (let pass = 0; pass < MAX_PASSES; pass += 1) {
@@ -112,14 +122,14 @@ function firstBadSegment(path: string): number {
   return -1;
 }
 
-/** Empty, `.` or `..`: no longer than two, and of nothing but dots. */
+/** True for an empty segment, `.` and `..`, that is, for at most two characters, all of them dots. */
 function isBadSegment(path: string, start: number, end: number): boolean {
   if (end - start > 2) return false;
   for (let index = start; index < end; index += 1) if (path.charCodeAt(index) !== DOT) return false;
   return true;
 }
 
-// Details name a place and a code point, never the value: they reach logs and other people's screens.
+// Details give an index and a code point, never the value, because they appear in logs and to other people.
 
 function refused(refusal: CanonicalRefusal, detail: string): Refused {
   return { ok: false, refusal, detail };
@@ -144,7 +154,7 @@ function refusedMixture(position: CharacterPosition, path: boolean): Refused {
   const whole = path ? "path segment" : "value";
   return refused(
     "mixed_script",
-    `${describe(position)} of the canonical form is of another script than the rest of its ${whole}.`,
+    `${describe(position)} of the canonical form has another script than the rest of its ${whole}.`,
   );
 }
 

@@ -11,14 +11,14 @@ export interface CharacterPosition {
   readonly index: number;
 }
 
-/** The first code point of a text that no name may hold, and why. */
+/** Returns the first code point of a text that no name may contain, and the reason. */
 export function firstRefusedCharacter(
   text: string,
 ): (CharacterPosition & { readonly refusal: CharacterRefusal }) | undefined {
   const runs = refusals();
   let index = 0;
   for (let unit = 0; unit < text.length; index += 1) {
-    // A lone surrogate is read as itself, and the table lists those as ill-formed.
+    // A lone surrogate is read as a code point of its own, and the table lists it as ill-formed.
     const codePoint = text.codePointAt(unit) ?? 0;
     unit += codePoint > 0xffff ? 2 : 1;
     const refusal = REFUSALS[valueAt(runs, codePoint)];
@@ -27,7 +27,10 @@ export function firstRefusedCharacter(
   return undefined;
 }
 
-/** Of well-formed text: a surrogate pair is four bytes, so each half counts for two. */
+/**
+ * Returns the length in UTF-8 of well-formed text. A surrogate pair takes four bytes, so each half counts as
+ * two.
+ */
 export function utf8Length(text: string): number {
   let bytes = 0;
   for (let index = 0; index < text.length; index += 1) {

@@ -1,10 +1,15 @@
-/** A small number for every code point, as runs in ascending order: binary search instead of a megabyte of memory. */
+/**
+ * Maps every code point to a small number, as runs in ascending order. A binary search in it saves a megabyte
+ * of memory.
+ */
 interface CodePointRuns {
   readonly starts: Uint32Array;
   readonly values: Uint8Array;
 }
 
-/** Decodes a table of runs, `length.value` in base 36. Every value of the committed tables fits a byte. */
+/**
+ * Decodes a table of runs, `length.value` in base 36. Every value of the committed tables fits into a byte.
+ */
 export function decodeRuns(text: string): CodePointRuns {
   const tokens = tokensOf(text);
   const starts = new Uint32Array(tokens.length);
@@ -30,7 +35,7 @@ export function valueAt({ starts, values }: CodePointRuns, codePoint: number): n
   return values[low] ?? 0;
 }
 
-/** The tables are decoded at the first non-ASCII value: an isolate that never meets one never pays for them. */
+/** Decodes a table at its first use. An isolate that never gets a non-ASCII value decodes no table. */
 export function lazily<T extends object>(make: () => T): () => T {
   let made: T | undefined;
   return () => (made ??= make());

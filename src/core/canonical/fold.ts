@@ -4,8 +4,8 @@ import { CASE_FOLDS } from "./tables.ts";
 const folds = lazily(decodeFolds);
 
 /**
- * Full case folding by the committed table (statuses C and F). `toLowerCase` would not do: it leaves ß and final sigma as
- * they are, and knows the letters of whichever Unicode version the runtime carries.
+ * Applies full case folding with the committed table (statuses C and F). `toLowerCase` is not enough: it
+ * keeps ß and final sigma, and it depends on the Unicode version of the runtime.
  */
 export function caseFold(text: string): string {
   const table = folds();

@@ -2,14 +2,17 @@ import type { CharacterPosition } from "./characters.ts";
 import { decodeRuns, lazily, valueAt, tokensOf } from "./code-point-runs.ts";
 import { SCRIPT_SET_RUNS, SCRIPT_SETS } from "./tables.ts";
 
-/** Writing systems that mix scripts by nature: Chinese with Bopomofo, Japanese, Korean (UTS #39, augmented script sets). */
+/**
+ * Writing systems that consist of several scripts: Chinese with Bopomofo, Japanese, and Korean (UTS #39,
+ * augmented script sets).
+ */
 const WRITING_SYSTEMS = {
   Hanb: ["Hani", "Bopo"],
   Jpan: ["Hani", "Hira", "Kana"],
   Kore: ["Hani", "Hang"],
 } as const;
 
-/** Undefined for Common and Inherited, which go with every script. */
+/** Undefined for Common and Inherited, which may be combined with every script. */
 type ScriptSet = ReadonlySet<string> | undefined;
 
 const scripts = lazily(() => ({
@@ -18,8 +21,9 @@ const scripts = lazily(() => ({
 }));
 
 /**
- * The first code point that makes a text mix scripts, by the "highly restrictive" level of UTS #39: all of one script or
- * writing system, or of Latin and one writing system. Paths are judged segment by segment, so `separator` starts afresh.
+ * Returns the first code point that makes a text mix scripts, by the "highly restrictive" level of UTS #39: a
+ * text must have one script or writing system, or Latin and one writing system. In a path each segment is
+ * checked by itself, so `separator` starts a new check.
  */
 export function firstMixedScript(text: string, separator: string | undefined): CharacterPosition | undefined {
   const { runs, sets } = scripts();

@@ -42,11 +42,11 @@ export interface MintedKey {
   revokedAtMs: number | null;
 }
 
-/** What an isolate keeps a copy of: all that requests need from the directory. */
+/** Everything that requests need from the directory. Each isolate keeps a copy. */
 export interface Snapshot {
   placement: Placement;
   cells: Cell[];
-  /** Ids of revoked keys that have not expired by themselves. */
+  /** The ids of revoked keys that have not expired yet. */
   revokedKeys: string[];
 }
 
@@ -56,11 +56,16 @@ export interface KeyPage {
 }
 
 const CELL =
-  "cell, name, address, location_hint AS locationHint, created_at_ms AS createdAtMs, updated_at_ms AS updatedAtMs";
-const KEY = `key_id AS keyId, role, cell, note, created_at_ms AS createdAtMs, expires_at_ms AS expiresAtMs,
-  revoked_at_ms AS revokedAtMs, position`;
+  "cell, name, address, location_hint AS locationHint, " +
+  "created_at_ms AS createdAtMs, updated_at_ms AS updatedAtMs";
+const KEY =
+  "key_id AS keyId, role, cell, note, created_at_ms AS createdAtMs, expires_at_ms AS expiresAtMs, " +
+  "revoked_at_ms AS revokedAtMs, position";
 
-/** Holds what must never differ between machines: the placement, the cells, the keys. Nobody needs it on the hot path. */
+/**
+ * Stores what must never differ between machines: the placement, the cells and the keys. A begin, commit or
+ * rollback does not need it, except at the first use of a ledger or shard.
+ */
 export class Directory {
   readonly #ports: Ports;
   readonly #limits: Limits;
@@ -75,12 +80,15 @@ export class Directory {
     this.#slots = new VerificationSlots(ports, limits, this.#commits);
   }
 
-  /** The first caller ever fixes the placement of the deployment; all others must have the same one (rule P1). */
+  /**
+   * Confirms a placement (P1). The first call of a deployment fixes it, and all later calls must have the
+   * same one.
+   */
   async confirm(message: Confirm): Promise<Reply<null>> {
     const refusal = await this.#refuseMismatch(message);
     if (refusal !== undefined) return { ok: false, refusal };
     if (message.cell !== undefined && this.#cell(message.cell) === undefined) {
-      return refused("PERMISSION_DENIED", `cell ${message.cell} is not registered`, {
+      return refused("PERMISSION_DENIED", `cell ${message.cell} is not registered; an operator must add it`, {
         reason: "CELL_UNKNOWN",
       });
     }
@@ -114,12 +122,13 @@ export class Directory {
       if (count >= this.#limits.maxCells)
         return refused(
           "RESOURCE_EXHAUSTED",
-          `the deployment has ${this.#limits.maxCells} cells, which is its limit`,
+          `the deployment has reached its limit of ${this.#limits.maxCells} cells (LEASEHOLD_MAX_CELLS)`,
         );
       const { cell, name, address, locationHint } = message;
       const now = this.#now();
       this.#all(
-        "INSERT INTO cell (cell, cell_order, name, address, location_hint, created_at_ms, updated_at_ms) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        `INSERT INTO cell (cell, cell_order, name, address, location_hint, created_at_ms, updated_at_ms)
+         VALUES (?, ?, ?, ?, ?, ?, ?)`,
         cell,
         sourceOrder(cell),
         name,
@@ -132,7 +141,10 @@ export class Directory {
     });
   }
 
-  /** `updatedAtMs`: of the cell as the caller saw it. A change that comes late finds another one (rule A2). */
+  /**
+   * Changes a cell, based on the version with `updatedAtMs`. If the cell has changed since, the change is
+   * refused (A2).
+   */
   async changeCell(message: CellChange): Promise<Reply<Cell>> {
     const refusal = await this.#refuseMismatch(message);
     if (refusal !== undefined) return { ok: false, refusal };
@@ -143,7 +155,8 @@ export class Directory {
       const isSame = name === before.name && address === before.address;
       if (before.updatedAtMs !== message.updatedAtMs && !isSame)
         return changedMeanwhile(`cell ${message.cell}`);
-      // A new version also when nothing changes: nothing that was sent before may come after this answer.
+      // A change that changes nothing also makes a new version, so that messages sent before it are refused
+      // afterwards (A2).
       const after: Cell = {
         ...before,
         name,
@@ -161,14 +174,14 @@ export class Directory {
     });
   }
 
-  /** Remembers a key that was made; without its secret part. */
+  /** Stores what describes a minted key, without the key itself. */
   async recordKey(message: Envelope & { key: MintedKey }): Promise<Reply<MintedKey>> {
     const refusal = await this.#refuseMismatch(message);
     if (refusal !== undefined) return { ok: false, refusal };
     return this.#commits.submit("record_key", () => {
       const { key } = message;
       if (key.cell !== null && this.#cell(key.cell) === undefined) return cellUnknown(key.cell);
-      // The message may come twice, and the key may be revoked by then.
+      // The message may arrive twice, and the key may be revoked in between.
       const stored = this.#key(key.keyId);
       if (stored !== undefined) return ok(stored);
       this.#putKey(key);
@@ -176,7 +189,11 @@ export class Directory {
     });
   }
 
-  /** What is known of a key that is to be revoked. Refused where there is no room for it, before anybody is told that it is. */
+  /**
+   * Returns the stored description of a key that is to be revoked, or null for a key that was minted
+   * elsewhere. Refuses if there is no room for one more revoked key, before the revocation is acknowledged
+   * anywhere.
+   */
   async keyToRevoke(message: Envelope & { keyId: string }): Promise<Reply<MintedKey | null>> {
     const refusal = await this.#refuseMismatch(message);
     if (refusal !== undefined) return { ok: false, refusal };
@@ -185,7 +202,10 @@ export class Directory {
     return full === undefined ? this.#durable(ok(key)) : { ok: false, refusal: full };
   }
 
-  /** Newest first is what people want to see, but only the order of changes can be continued; so oldest change first. */
+  /**
+   * Lists keys in the order of their last changes, oldest first, because only this order can be continued
+   * with a position.
+   */
   async listKeys(message: Envelope & { afterPosition: number; limit: number }): Promise<Reply<KeyPage>> {
     const refusal = await this.#refuseMismatch(message);
     if (refusal !== undefined) return { ok: false, refusal };
@@ -197,13 +217,17 @@ export class Directory {
     return this.#durable(ok({ keys: rows.slice(0, message.limit), more: rows.length > message.limit }));
   }
 
-  /** Idempotent. `key` is what is known of it: also one that was never minted here can be revoked. */
+  /**
+   * Revokes a key. Idempotent. `key` describes the key, so that a key that was minted elsewhere can also be
+   * revoked.
+   */
   async revokeKey(message: Envelope & { key: MintedKey }): Promise<Reply<MintedKey>> {
     const refusal = await this.#refuseMismatch(message);
     if (refusal !== undefined) return { ok: false, refusal };
     return this.#commits.submit("revoke_key", () => {
       const stored = this.#key(message.key.keyId) ?? message.key;
-      // The cell of a key that was made elsewhere is only what callers say, and may be corrected.
+      // For a key that was minted elsewhere, the cell is only what the caller says, so a later call may
+      // correct it.
       if (stored.revokedAtMs !== null && stored.cell === message.key.cell) return ok(stored);
       const full = this.#refuseIfFull(stored);
       if (full !== undefined) return { ok: false, refusal: full };
@@ -223,13 +247,13 @@ export class Directory {
     return refusal === undefined ? this.#slots.take(message) : { ok: false, refusal };
   }
 
-  /** Idempotent; whether there was one. */
+  /** Releases a slot. Idempotent. Returns whether the run had one. */
   async releaseSlot(message: VerificationSlotRequest): Promise<Reply<boolean>> {
     const refusal = await this.#refuseMismatch(message);
     return refusal === undefined ? this.#slots.release(message) : { ok: false, refusal };
   }
 
-  /** One more revoked key; correcting one that is revoked takes no room. */
+  /** Returns why one more revoked key has no room. A key that is already revoked needs no room. */
   #refuseIfFull(key: MintedKey | null): Refusal | undefined {
     if (key !== null && key.revokedAtMs !== null) return undefined;
     const sql = "SELECT count(*) AS n FROM minted_key WHERE revoked_at_ms IS NOT NULL AND expires_at_ms > ?";
@@ -237,15 +261,18 @@ export class Directory {
     if (revoked < this.#limits.maxRevokedKeys) return undefined;
     return refused(
       "RESOURCE_EXHAUSTED",
-      "too many revoked keys have not expired yet; rotate the signing secret",
+      `${this.#limits.maxRevokedKeys} revoked keys have not expired yet, which is the limit; ` +
+        "rotate the signing secret",
     ).refusal;
   }
 
   async #refuseMismatch(message: Envelope): Promise<Refusal | undefined> {
     if (message.version !== MESSAGE_VERSION) {
-      return refused("UNAVAILABLE", `message version ${message.version} is not known here`, {
-        reason: "MESSAGE_VERSION",
-      }).refusal;
+      return refused(
+        "UNAVAILABLE",
+        `message version ${message.version} is unknown here; retry when the deployment is complete`,
+        { reason: "MESSAGE_VERSION" },
+      ).refusal;
     }
     const kept = readMeta(this.#ports.sql, "placement");
     if (kept === undefined) {
@@ -270,7 +297,9 @@ export class Directory {
     const position = readMetaNumber(this.#ports.sql, "key_position") + 1;
     writeMeta(this.#ports.sql, "key_position", position);
     this.#all(
-      `INSERT OR REPLACE INTO minted_key (key_id, position, role, cell, note, created_at_ms, expires_at_ms, revoked_at_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+      `INSERT OR REPLACE INTO minted_key (key_id, position, role, cell, note, created_at_ms, expires_at_ms,
+                                          revoked_at_ms)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
       key.keyId,
       position,
       key.role,
@@ -297,4 +326,4 @@ export class Directory {
 }
 
 const cellUnknown = (cell: string): { ok: false; refusal: Refusal } =>
-  refused("NOT_FOUND", `cell ${cell} is not registered`, { reason: "CELL_UNKNOWN" });
+  refused("NOT_FOUND", `cell ${cell} is not registered; an operator must add it`, { reason: "CELL_UNKNOWN" });

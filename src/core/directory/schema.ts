@@ -1,4 +1,4 @@
-/** Append-only: each step runs once, in order. */
+/** Append-only. Each step runs once, in order. */
 export const directorySchema: readonly (readonly string[])[] = [
   [
     `CREATE TABLE cell (
@@ -10,7 +10,8 @@ export const directorySchema: readonly (readonly string[])[] = [
        created_at_ms INTEGER NOT NULL,
        updated_at_ms INTEGER NOT NULL
      ) STRICT, WITHOUT ROWID`,
-    // What was minted, not the key itself. position grows with every change of any key: the cron pulls by it.
+    // Describes minted keys, without the keys themselves. `position` grows with every change of any key, and
+    // the cron pulls by it.
     `CREATE TABLE minted_key (
        key_id TEXT NOT NULL PRIMARY KEY,
        position INTEGER NOT NULL UNIQUE,
@@ -21,7 +22,7 @@ export const directorySchema: readonly (readonly string[])[] = [
        expires_at_ms INTEGER NOT NULL,
        revoked_at_ms INTEGER
      ) STRICT, WITHOUT ROWID`,
-    // Of runs that verify their cell. As many as there may be at a time, and no more.
+    // The verification slots that are taken, at most `verificationSlots` of them.
     `CREATE TABLE verification_slot (
        cell TEXT NOT NULL PRIMARY KEY,
        uuid TEXT NOT NULL,

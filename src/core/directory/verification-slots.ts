@@ -6,7 +6,7 @@ import { ok, refused, type Refusal } from "../refusal.ts";
 
 export interface VerificationSlotRequest extends Envelope {
   cell: string;
-  /** Of the run that verifies. */
+  /** Identifies the run that verifies. */
   uuid: string;
 }
 
@@ -20,8 +20,8 @@ export interface VerificationSlot {
 type VerificationSlotRow = Omit<VerificationSlot, "expiresInMs">;
 
 /**
- * Lets a few cells verify at a time (rule A3). It steers load and nothing else: a run that goes on without its slot only costs more, so a clock may
- * decide when one is over (rule M4).
+ * Limits how many cells verify at the same time (A3). A slot controls load and nothing else: a run without a
+ * slot does no harm, so a clock may end a slot (M4).
  */
 export class VerificationSlots {
   readonly #ports: Ports;
@@ -34,16 +34,16 @@ export class VerificationSlots {
     this.#commits = commits;
   }
 
-  /** Takes a slot, or renews it. */
+  /** Takes a slot for a run, or renews the one that it has. */
   take({ cell, uuid }: VerificationSlotRequest): Promise<Reply<VerificationSlot>> {
     return this.#commits.submit("take_slot", () => {
       const now = this.#ports.clock.now();
       const taken = this.#present(now);
       const own = taken.find((slot) => slot.cell === cell);
       if (own !== undefined && own.uuid !== uuid)
-        return noSlot("another run of the cell has a slot", [own], now);
+        return noSlot("another run of this cell has the verification slot; retry later", [own], now);
       if (own === undefined && taken.length >= this.#limits.verificationSlots) {
-        return noSlot(`${taken.length} cells are being verified, which is the limit`, taken, now);
+        return noSlot(`all verification slots (${taken.length}) are taken; retry later`, taken, now);
       }
       const expiresInMs = this.#limits.verificationSlotMs;
       const expiresAtMs = now + expiresInMs;
@@ -59,7 +59,7 @@ export class VerificationSlots {
     });
   }
 
-  /** Whether there was one to release. */
+  /** Releases the slot of a run. Returns whether the run had one. */
   release({ cell, uuid }: VerificationSlotRequest): Promise<Reply<boolean>> {
     return this.#commits.submit("release_slot", () => {
       const now = this.#ports.clock.now();
@@ -70,21 +70,25 @@ export class VerificationSlots {
     });
   }
 
-  /** Not those that are over, nor those that would last much longer than any can: the clock was set back, or the limit is lower now. */
+  /**
+   * Returns the slots that are taken: those that have not expired, and that do not end much later than a slot
+   * can. A slot ends too late if the clock was set back or the limit was lowered.
+   */
   #present(now: number): VerificationSlotRow[] {
     return this.#ports.sql.all<VerificationSlotRow>(
-      "SELECT cell, uuid, expires_at_ms AS expiresAtMs FROM verification_slot WHERE expires_at_ms > ? AND expires_at_ms <= ?",
+      `SELECT cell, uuid, expires_at_ms AS expiresAtMs FROM verification_slot
+        WHERE expires_at_ms > ? AND expires_at_ms <= ?`,
       now,
       this.#latest(now),
     );
   }
 
-  /** A clock that is put right by less than a slot's length takes no slot away. */
+  /** A clock that is set back by less than the length of a slot ends no slot. */
   #latest(now: number): number {
     return now + 2 * this.#limits.verificationSlotMs;
   }
 
-  /** Forgets the others. A refusal only reads. */
+  /** Deletes the other slots. Not called for a refusal, which only reads. */
   #prune(now: number): void {
     this.#ports.sql.all(
       "DELETE FROM verification_slot WHERE expires_at_ms <= ? OR expires_at_ms > ?",
@@ -94,7 +98,10 @@ export class VerificationSlots {
   }
 }
 
-/** The first of them may be renewed; then the caller hears the same again. */
+/**
+ * The retry time is when the first of the taken slots expires. If its run renews it, the next call is refused
+ * in the same way.
+ */
 function noSlot(
   detail: string,
   taken: readonly VerificationSlotRow[],

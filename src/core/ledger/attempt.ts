@@ -4,10 +4,13 @@ import type { Answer, Clock } from "../ports.ts";
 import type { Conflict, Refusal } from "../refusal.ts";
 import type { ShardLinks } from "./shard-links.ts";
 
-/** How one attempt ended. Only `granted` may still become a lease; after all others its holds have to be released. */
+/**
+ * How one attempt ended. Only `granted` can become a lease. After any other end, the holds of the attempt
+ * must be released (B6).
+ */
 export type AttemptEnd =
   | { kind: "granted"; epochs: Map<number, number>; missing: number }
-  /** Only temporary conflicts; `held`: on which keys, by shard. */
+  /** Only temporary conflicts. `held` lists their keys, by shard. */
   | { kind: "leased"; conflicts: Conflict[]; held: Map<number, BucketKey[]> }
   | { kind: "conflicts"; conflicts: Conflict[] }
   | { kind: "refused"; refusal: Refusal }
@@ -15,7 +18,7 @@ export type AttemptEnd =
 
 type ShardAnswer = "waiting" | Answer<PrepareAnswer>;
 
-/** One attempt of one begin: asks each shard at most once (rule B3), then says how it ended. */
+/** One attempt of one begin. It asks each shard at most once (B3) and then reports how it ended. */
 export class Attempt {
   readonly #clock: Clock;
   readonly #links: ShardLinks;
@@ -49,7 +52,10 @@ export class Attempt {
     return this.#evaluate(deadlineMs);
   }
 
-  /** Stops at the first shard that does not grant. */
+  /**
+   * Asks the shards one after the other, in ascending order, and stops at the first one that does not grant
+   * (B9).
+   */
   async ascending(deadlineMs: number): Promise<AttemptEnd> {
     const inOrder = async (): Promise<void> => {
       for (const shard of this.#byShard.keys()) {
@@ -73,7 +79,7 @@ export class Attempt {
     return answer;
   }
 
-  /** After this, answers that still come in are ignored: nothing is granted late. */
+  /** Waits for `work` until the deadline. Later answers are ignored, so nothing is granted late. */
   async #until(deadlineMs: number, work: Promise<unknown>): Promise<void> {
     await new Promise<void>((resolve) => {
       const cancel = this.#clock.after(Math.max(0, deadlineMs - this.#clock.now()), resolve);
@@ -95,7 +101,7 @@ export class Attempt {
       if (answer === "waiting" || answer.kind === "unknown") unknown = true;
       else if (answer.kind === "refused") return { kind: "refused", refusal: answer.refusal };
       else if (answer.value.granted) {
-        // Epoch 0: nothing had to be held there, and nothing will have to be decided.
+        // With epoch 0 the shard holds nothing, so no decision has to be sent to it.
         if (answer.value.epoch > 0) epochs.set(shard, answer.value.epoch);
         missing += answer.value.missing;
       } else {
@@ -106,14 +112,15 @@ export class Attempt {
     if (conflicts.some(({ kind }) => kind !== "leased")) return { kind: "conflicts", conflicts };
     if (unknown) return { kind: "unknown", timedOut: this.#clock.now() >= deadlineMs };
     if (conflicts.length > 0) return { kind: "leased", conflicts, held };
-    // A shard that was never asked has not said yes.
+    // A shard that was not asked has not granted its ops.
     if (this.#answers.size < this.#byShard.size) return { kind: "unknown", timedOut: true };
     return { kind: "granted", epochs, missing };
   }
 
   /**
-   * Releases whatever this attempt holds, also where its answer is not known. Resolves when every release is acknowledged or has failed;
-   * a shard that missed it will ask (rules B6, B8).
+   * Releases every hold that this attempt may have, including holds on shards whose answer is unknown.
+   * Resolves when every release is acknowledged or has failed (B6). A shard that missed its release inquires
+   * later (B8).
    */
   async release(): Promise<void> {
     const releases = [...this.#answers].flatMap(([shard, answer]) => {

@@ -10,7 +10,10 @@ import type { Positions } from "./position.ts";
 import type { LeaseRow, LedgerStore } from "./store.ts";
 import { Attempt, type AttemptEnd } from "./attempt.ts";
 
-/** The pause before an attempt is repeated because of running ones: a few message times, doubled each round. */
+/**
+ * The pause before the next attempt when running begins are in the way (B9). The first pause is a few message
+ * times, and it doubles each round.
+ */
 const FIRST_PAUSE_MS = 5;
 const MAX_PAUSE_MS = 250;
 
@@ -21,7 +24,7 @@ interface Running {
   result: Promise<Result<BeginAnswer>>;
 }
 
-/** The begins of one ledger that are under way. They live in memory only: presumed abort (rule B7). */
+/** The running begins of one ledger. They are in memory only (presumed abort, B7). */
 export class Begins {
   readonly #ports: Ports;
   readonly #limits: Limits;
@@ -32,11 +35,11 @@ export class Begins {
   readonly #cell: string;
   readonly #running = new Map<string, Running>();
   #incarnation: number;
-  /** Raised by this instance: it may start attempts. */
+  /** Resolves when this instance has durably raised the incarnation, so that it may start attempts (B3). */
   #ownIncarnation: Promise<void> | undefined;
   #attempts = 0;
   #outstanding: number;
-  /** Begins whose work goes on, fenced ones included, and the bytes of their payloads. */
+  /** The number of begins that still work, including fenced ones, and the bytes of their payloads. */
   #executing = 0;
   #executingBytes = 0;
 
@@ -64,7 +67,7 @@ export class Begins {
     return this.#outstanding;
   }
 
-  /** Attempts up to this incarnation are known here: of a newer one this instance must not speak (rule B8). */
+  /** The newest incarnation that this instance knows. It must not answer inquiries about newer ones (B8). */
   get incarnation(): number {
     return this.#incarnation;
   }
@@ -78,23 +81,29 @@ export class Begins {
     );
   }
 
-  /** In the transaction that writes its fence: the begin ends refused (rule C7). */
+  /**
+   * Must be called in the transaction that writes the fence of a lease. The running begin ends with a refusal
+   * (C7).
+   */
   fence(lease: string): void {
     this.#running.delete(lease);
   }
 
-  /** In the transaction that decides a granted lease. */
+  /** Must be called in the transaction that decides a granted lease. */
   decided(): void {
     this.#outstanding -= 1;
   }
 
-  /** The caller has found no row of this lease. Synchronous up to the point where the begin is running, or refused. */
+  /**
+   * Starts a begin, after the caller has found no row of this lease. Until the begin is running or refused,
+   * nothing waits.
+   */
   begin(request: BeginRequest): Promise<Result<BeginAnswer>> | Refusal {
     const { lease } = request;
     const same = this.#running.get(lease);
     if (same !== undefined) {
       if (same.request.payloadHash !== request.payloadHash) return leaseIdReused();
-      // A second call while the first runs gets what the first gets (rule B2).
+      // A second call that arrives while the first runs gets the same result (B2).
       return same.result.then(joined);
     }
     const payload = encodePayload(request.ops);
@@ -120,17 +129,21 @@ export class Begins {
     if (bytes > leaseBytes) {
       return refused(
         "RESOURCE_EXHAUSTED",
-        `the batch takes more than ${leaseBytes} bytes to store; split it`,
+        `the batch needs more than ${leaseBytes} bytes of storage; split it into several leases`,
         { reason: "LEASE_TOO_LARGE" },
       ).refusal;
     }
     if (this.#executing >= concurrentBegins || this.#executingBytes + bytes > beginBytes) {
-      const detail = `the cell has as much of begins under way as it may: ${concurrentBegins}, or ${beginBytes} bytes of payload`;
+      const detail =
+        `the cell has too many running begins (limit: ${concurrentBegins} begins and ${beginBytes} bytes ` +
+        "of payload); retry when some have ended";
       return refused("RESOURCE_EXHAUSTED", detail, { reason: "TOO_MANY_BEGINS", retryAfterMs: 1_000 })
         .refusal;
     }
     if (this.#outstanding + this.#executing >= outstandingLeases) {
-      const detail = `the cell has ${outstandingLeases} leases outstanding, which is its limit; commit or roll back some`;
+      const detail =
+        `the cell has reached its limit of ${outstandingLeases} outstanding leases; ` +
+        "commit or roll back some of them";
       return refused("RESOURCE_EXHAUSTED", detail, { reason: "TOO_MANY_LEASES", retryAfterMs: 10_000 })
         .refusal;
     }
@@ -151,7 +164,8 @@ export class Begins {
         { cell: this.#cell, lease: running.request.lease, ...attemptId },
         running.request,
       );
-      // The first attempt asks all shards at once; later ones in ascending order, so that contention has a winner (rule B9).
+      // The first attempt asks all shards at once. Later attempts ask them in ascending order, so that
+      // contention has a winner (B9).
       const end = round === 0 ? await attempt.inParallel(deadlineMs) : await attempt.ascending(deadlineMs);
       if (end.kind === "granted") {
         const granted = await this.#commits.submit("grant", () => this.#grant(running, attemptId, end));
@@ -160,7 +174,7 @@ export class Begins {
         await attempt.release();
         return granted;
       }
-      // Over: from here on an inquiry about this attempt is answered "gone".
+      // The attempt is over. From here on, an inquiry about it is answered `gone`.
       running.attemptId = undefined;
       await attempt.release();
       if (!this.#isCurrent(running)) return rolledBack();
@@ -177,8 +191,9 @@ export class Begins {
   }
 
   /**
-   * The grant, in one turn: leaves `running` and writes the row (rule B5). Refused when the begin was fenced meanwhile, or the cell frozen or
-   * the key revoked: whoever was told so must not see a lease granted afterwards.
+   * Grants the lease in one turn: the begin stops being `running` and the row is written (B5). The grant is
+   * refused if, since the begin started, the begin was fenced, the cell was frozen or the key was revoked.
+   * Once a freeze or revocation has been acknowledged, no later begin may be granted.
    */
   #grant(running: Running, attemptId: AttemptId, end: AttemptEnd & { kind: "granted" }): Result<Lease> {
     if (!this.#isCurrent(running)) return rolledBack();
@@ -210,24 +225,29 @@ export class Begins {
     this.#running.delete(request.lease);
     this.#store.insert(row);
     this.#outstanding += 1;
-    // Without the ops: whoever asked for them has them.
+    // The answer to a begin has no ops, because the caller has just sent them.
     return ok(this.#store.leaseOf({ ...row, payload: null }, now));
   }
 
-  /** Whether the caller's key and the cell's state allow a grant, as of this turn. */
+  /** Returns why a grant is refused as of this turn: the caller's key is revoked, or the cell is frozen. */
   grantRefusal({ caller }: BeginRequest): Refusal | undefined {
     if (caller.role === "cell" && this.#store.isRevoked(caller.keyId)) return keyRevoked();
     if (this.#store.cellState() === "ACTIVE") return undefined;
-    return refused("FAILED_PRECONDITION", "the cell is frozen: it cannot begin leases", {
-      reason: "CELL_FROZEN",
-    }).refusal;
+    return refused(
+      "FAILED_PRECONDITION",
+      "the cell is frozen and cannot begin leases; an operator can unfreeze it",
+      { reason: "CELL_FROZEN" },
+    ).refusal;
   }
 
   #isCurrent(running: Running): boolean {
     return this.#running.get(running.request.lease) === running;
   }
 
-  /** A row that every instance raises before its first attempt, so that attempts are never reused (rule B3). */
+  /**
+   * Raises the incarnation on disk, once per instance, before its first attempt, so that attempts are never
+   * reused (B3).
+   */
   #raiseIncarnation(): Promise<void> {
     this.#ownIncarnation ??= this.#raise();
     return this.#ownIncarnation;
@@ -239,7 +259,8 @@ export class Begins {
       this.#store.setNumber("incarnation", next);
       return next;
     });
-    // Only what is durable is its own: while the row is on its way another instance may be given the same number.
+    // The incarnation is set only after the write is durable. Until then, another instance may raise it to
+    // the same number.
     this.#incarnation = raised;
   }
 
@@ -257,31 +278,34 @@ export class Begins {
   }
 }
 
-/** What the first caller gets, except for what concerns its key: the one who joined may have another. */
+/**
+ * Returns the first caller's result to a caller that joined it. The refusal of a revoked key is not passed
+ * on, because the second caller may have another key.
+ */
 function joined(result: Result<BeginAnswer>): Result<BeginAnswer> {
   if (result.ok) return ok({ ...result.value, created: false });
   if (result.refusal.reason !== "KEY_REVOKED") return result;
   return refused(
     "UNAVAILABLE",
-    "the call that this one joined has ended without an outcome; repeat it with the same lease id",
-    {
-      retryAfterMs: 1_000,
-    },
+    "another call with the same lease id ended without an outcome; repeat this call with the same lease id",
+    { retryAfterMs: 1_000 },
   );
 }
 
 export const leaseIdReused = (): Refusal =>
-  refused("FAILED_PRECONDITION", "this lease id was used for another batch; a new batch needs a new id", {
-    reason: "LEASE_ID_REUSED",
-  }).refusal;
+  refused(
+    "FAILED_PRECONDITION",
+    "this lease id was used for another batch; begin the new batch with a new lease id",
+    { reason: "LEASE_ID_REUSED" },
+  ).refusal;
 
 export const rolledBack = (): { ok: false; refusal: Refusal } =>
-  refused("FAILED_PRECONDITION", "the lease was rolled back; a new try needs a new id", {
+  refused("FAILED_PRECONDITION", "the lease was rolled back; begin again with a new lease id", {
     reason: "LEASE_ROLLED_BACK",
   });
 
 export const keyRevoked = (): Refusal =>
-  refused("UNAUTHENTICATED", "the key was revoked", { reason: "KEY_REVOKED" }).refusal;
+  refused("UNAUTHENTICATED", "the key was revoked; use another key", { reason: "KEY_REVOKED" }).refusal;
 
 function refusalOf(end: Exclude<AttemptEnd, { kind: "granted" | "leased" }>): Refusal {
   if (end.kind === "conflicts") return conflictRefusal(end.conflicts);
@@ -294,7 +318,7 @@ function refusalOf(end: Exclude<AttemptEnd, { kind: "granted" | "leased" }>): Re
       }).refusal;
 }
 
-/** The worst kind gives the code: what never passes first. */
+/** The most lasting kind of conflict determines the code. */
 function conflictRefusal(conflicts: readonly Conflict[]): Refusal {
   const listed = conflicts.toSorted((a, b) => a.list.localeCompare(b.list) || a.index - b.index);
   const taken = conflicts.filter(({ kind }) => kind === "taken").length;
@@ -302,13 +326,13 @@ function conflictRefusal(conflicts: readonly Conflict[]): Refusal {
   const others = conflicts.length - taken - leased;
   const summary = [
     ...(taken > 0 ? [`${names(taken)} taken`] : []),
-    ...(others > 0 ? [`${names(others)} not as the batch expects`] : []),
-    ...(leased > 0 ? [`${names(leased)} leased at the moment`] : []),
+    ...(others > 0 ? [`${names(others)} not in the state that the batch expects`] : []),
+    ...(leased > 0 ? [`${names(leased)} currently leased`] : []),
   ].join(", ");
   if (taken > 0) return refused("ALREADY_EXISTS", summary, { conflicts: listed }).refusal;
   if (others > 0) return refused("FAILED_PRECONDITION", summary, { conflicts: listed }).refusal;
   const retryAfterMs = Math.max(...conflicts.map((conflict) => conflict.retryAfterMs ?? 0));
-  return refused("ABORTED", `${summary}; try again`, { conflicts: listed, retryAfterMs }).refusal;
+  return refused("ABORTED", `${summary}; retry later`, { conflicts: listed, retryAfterMs }).refusal;
 }
 
 const names = (count: number): string => (count === 1 ? "1 name is" : `${count} names are`);

@@ -8,7 +8,10 @@ import type { Deliveries } from "./deliveries.ts";
 import type { Positions } from "./position.ts";
 import type { LeaseRow, LedgerStore } from "./store.ts";
 
-/** Commits and rollbacks: the first decision wins and is final (rule C1). Never refused for load, quota or a frozen cell (rule C6). */
+/**
+ * Makes commits and rollbacks. The first decision is final (C1). A decision is never refused for load, quota
+ * or a frozen cell (C6).
+ */
 export class Decisions {
   readonly #ports: Ports;
   readonly #limits: Limits;
@@ -45,12 +48,13 @@ export class Decisions {
         this.#ports.log("decision_refused", { lease: request.lease, reason: decided.refusal.reason });
       return decided;
     }
-    // The row is durable, so the shards may be told (rule C2), and the answer does not depend on whether they can be (rule C3).
+    // The decision is durable, so it may be sent to shards (C2). The answer does not depend on whether the
+    // shards can be reached (C3).
     await this.#untilDeadline(this.#deliveries.deliver(request.lease));
     return ok(this.#store.leaseOf(decided.value, this.#ports.clock.now()));
   }
 
-  /** In one transaction: reads the row as it is now, and decides it if nobody has. */
+  /** Runs in one transaction: reads the row again, and decides it if it is undecided (C1, M1). */
   #write(request: DecideRequest): Result<LeaseRow> {
     const row = this.#store.findWhole(request.lease);
     if (row === undefined) return this.#writeFence(request);
@@ -75,12 +79,19 @@ export class Decisions {
     return ok(withoutBatch(decided));
   }
 
-  /** Rollback of a lease that is not there (rule C7): a begin that is running ends refused, and one that arrives late will be. */
+  /**
+   * Remembers the rollback of a lease that has no row (C7). A running begin of the lease ends with a refusal,
+   * and so does one that arrives later.
+   */
   #writeFence(request: DecideRequest): Result<LeaseRow> {
-    if (request.outcome === "COMMITTED") return refused("NOT_FOUND", "this cell has no such lease");
-    // The fence of a running begin is bounded by the begins; only those out of the blue are limited.
+    if (request.outcome === "COMMITTED")
+      return refused("NOT_FOUND", "this cell has no lease with this id, so there is nothing to commit");
+    // The limit on running begins also limits their fences, so only fences without a running begin are
+    // counted here (C7).
     if (!this.#begins.isRunning(request.lease) && this.#fences >= this.#limits.fences) {
-      const detail = `the cell has ${this.#limits.fences} remembered rollbacks of leases that it never began, which is its limit`;
+      const detail =
+        `the cell has reached its limit of ${this.#limits.fences} remembered rollbacks of leases that it ` +
+        "never began; retry after some are forgotten";
       return refused("RESOURCE_EXHAUSTED", detail, { reason: "TOO_MANY_FENCES", retryAfterMs: 60_000 });
     }
     const position = this.#positions.next(this.#ports.clock.now());
@@ -117,7 +128,7 @@ export class Decisions {
     });
   }
 
-  /** In the transaction that prunes them. */
+  /** Must be called in the transaction that deletes the fences. */
   pruned(fences: number): void {
     if (fences === 0) return;
     this.#fences -= fences;
@@ -125,14 +136,17 @@ export class Decisions {
   }
 }
 
-/** What waits for the shards' answers needs not keep it in memory. */
+/**
+ * Drops the payload and the epochs, so that they do not stay in memory while the call waits for the shards.
+ */
 const withoutBatch = (row: LeaseRow): LeaseRow => ({ ...row, payload: null, epochs: null });
 
 function decidedOtherwise(row: LeaseRow): Refusal {
   return row.state === "COMMITTED"
-    ? refused("FAILED_PRECONDITION", "the lease was committed, which is final", { reason: "LEASE_COMMITTED" })
-        .refusal
-    : refused("FAILED_PRECONDITION", "the lease was rolled back, which is final", {
+    ? refused("FAILED_PRECONDITION", "the lease is already committed, and a decision is final", {
+        reason: "LEASE_COMMITTED",
+      }).refusal
+    : refused("FAILED_PRECONDITION", "the lease is already rolled back, and a decision is final", {
         reason: "LEASE_ROLLED_BACK",
       }).refusal;
 }

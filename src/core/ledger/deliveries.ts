@@ -7,13 +7,13 @@ import type { ShardLinks } from "./shard-links.ts";
 import { decodePayload } from "./payload.ts";
 import type { LeaseRow, LedgerStore } from "./store.ts";
 
-/** Open decisions that one instance keeps in memory; the rest stay in their rows until there is room. */
+/** The largest number of open decisions in memory. The others stay in their rows until there is room. */
 const MAX_TRACKED = 10_000;
-/** Decisions that one alarm tries again. */
+/** The number of decisions that one alarm delivers. */
 const DECISIONS_PER_ALARM = 500;
-/** The first pause after a failed try; doubles up to `maxBackoffMs`. */
+/** The pause after the first failed delivery. It doubles up to `maxBackoffMs`. */
 const FIRST_PAUSE_MS = 1_000;
-/** How far all is applied is written this long after a decision, once for all that came meanwhile. */
+/** The applied position is written this long after a decision, once for all decisions made meanwhile. */
 const ADVANCE_AFTER_MS = 5_000;
 
 interface OpenDecision {
@@ -21,19 +21,26 @@ interface OpenDecision {
   position: number;
   dueAtMs: number;
   pauseMs: number;
-  /** Its row is durable: it may be told (rule C2). */
+  /** The decision is durable, so it may be sent to shards (C2). */
   isDurable: boolean;
-  /** As it was decided, for the first try; later ones read it again, because a payload may be large. */
+  /**
+   * The row as it was decided, for the first delivery. Later deliveries read it again, because a payload may
+   * be too large to keep in memory.
+   */
   row: LeaseRow | undefined;
-  /** Shards that have not confirmed yet; unknown after a restart, when all are told again. */
+  /**
+   * The shards that have not confirmed yet. Undefined after a restart: then the decision is sent to all of
+   * its shards again.
+   */
   remaining: Set<number> | undefined;
   underWay: Promise<void> | undefined;
 }
 
 /**
- * Brings decisions to their shards, without end (rule C3). A decision is open from the transaction that makes it until every shard has
- * confirmed it; no row says so by itself. `applied_position` says up to where all are applied: a restart tells again what was decided
- * behind it, which changes nothing where it was applied (rule C2).
+ * Delivers decisions to their shards, with retries that never end (C3). A decision is open from the
+ * transaction that makes it until every shard has confirmed it. No row stores whether a decision is open.
+ * Instead, `applied_position` stores the position up to which all decisions are applied. After a restart, all
+ * decisions after that position are sent again, which has no effect where they were applied before (C2).
  */
 export class Deliveries {
   readonly #ports: Ports;
@@ -42,7 +49,9 @@ export class Deliveries {
   readonly #links: ShardLinks;
   readonly #cell: string;
   readonly #open = new Map<string, OpenDecision>();
-  /** Up to here the rows are known to this instance; behind it there may be more open ones. */
+  /**
+   * This instance has loaded the open decisions up to this position. There may be more in the rows after it.
+   */
   #loadedThrough = 0;
   readonly #alarm: AlarmSchedule;
 
@@ -56,7 +65,10 @@ export class Deliveries {
     this.#load();
   }
 
-  /** Before an instance answers its first message: its predecessor may have left decisions, and the platform may have lost its alarm. */
+  /**
+   * Runs before an instance answers its first message: the previous instance may have left open decisions,
+   * and the platform may have lost their alarm (M3).
+   */
   async start(): Promise<void> {
     await this.#alarm.load();
     this.#rearm();
@@ -66,7 +78,7 @@ export class Deliveries {
     return this.#open.size;
   }
 
-  /** Called in the transaction that decides. From here on the alarm knows of it. */
+  /** Must be called in the transaction that decides. It sets the alarm for the delivery. */
   track(row: LeaseRow): void {
     const { lease, position } = row;
     const dueAtMs = this.#ports.clock.now() + ADVANCE_AFTER_MS;
@@ -74,7 +86,10 @@ export class Deliveries {
     this.#alarm.setBy(dueAtMs);
   }
 
-  /** One try at every shard that has not confirmed. Resolves when each has answered or failed; the alarm does the rest. */
+  /**
+   * Sends the decision once to every shard that has not confirmed it. Resolves when each has answered or
+   * failed. The alarm retries the failed ones.
+   */
   deliver(lease: string): Promise<void> {
     const open = this.#open.get(lease) ?? this.#reopen(lease);
     if (open === undefined) return Promise.resolve();
@@ -85,11 +100,11 @@ export class Deliveries {
     return open.underWay;
   }
 
-  /** One that there was no room for in memory, and that somebody asks about. */
+  /** Loads a decision that had no room in memory, because a caller waits for its delivery. */
   #reopen(lease: string): OpenDecision | undefined {
     if (this.#loadedThrough === Infinity) return undefined;
     const row = this.#store.findWhole(lease);
-    // What was read before and is not open any more was confirmed.
+    // A decision at or before `#loadedThrough` that is not in `#open` was confirmed.
     if (row === undefined || row.decided === 0 || row.payload === null || row.position <= this.#loadedThrough)
       return undefined;
     const open = openDecision(lease, row.position, this.#ports.clock.now());
@@ -104,7 +119,7 @@ export class Deliveries {
       open.row = undefined;
       decisions = row === undefined ? new Map() : decisionsOf(this.#cell, row);
     } catch (error) {
-      // A row that this version cannot read must not stop the others.
+      // A row that this version cannot read must not block the other decisions.
       this.#ports.log("decision_unreadable", {
         lease: open.lease,
         error: error instanceof Error ? error.message : String(error),
@@ -129,7 +144,10 @@ export class Deliveries {
     this.#alarm.setBy(open.dueAtMs);
   }
 
-  /** The alarm: tries what is due, and says how far all is applied. Bounded; may run at any time, also twice. */
+  /**
+   * Runs at each alarm: delivers the decisions that are due and advances the applied position. The work is
+   * bounded. A call at any time, and a repeated call, does no harm.
+   */
   async deliverDue(commits: GroupCommit): Promise<void> {
     this.#alarm.markRung();
     try {
@@ -150,7 +168,7 @@ export class Deliveries {
     }
   }
 
-  /** Keeps an alarm set while there is work (rule M3). */
+  /** Keeps an alarm set while there is work (M3). */
   #rearm(): void {
     const now = this.#ports.clock.now();
     if (this.#appliedPosition() > this.#store.number("applied_position"))
@@ -192,7 +210,10 @@ const openDecision = (lease: string, position: number, dueAtMs: number): OpenDec
   underWay: undefined,
 });
 
-/** The decision for each shard that may hold something of the lease. None for a fence, which holds nothing. */
+/**
+ * Returns the decision for each shard that may have a hold of the lease. Empty for a fence, which has no
+ * holds.
+ */
 function decisionsOf(cell: string, row: LeaseRow): Map<number, Decision> {
   const decisions = new Map<number, Decision>();
   if (row.payload === null || row.epochs === null || row.state === "GRANTED") return decisions;

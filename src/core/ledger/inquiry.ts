@@ -3,8 +3,9 @@ import type { Begins } from "./begins.ts";
 import type { LeaseRow, LedgerStore } from "./store.ts";
 
 /**
- * What became of one execution (rule B8), from the rows and the running begins of this turn. Of the executions of a newer instance this
- * one knows nothing: it was replaced, or restored.
+ * Returns what became of one execution (B8), from the rows and the running begins of this turn. About
+ * executions of a newer instance it returns `unknown`: this instance was replaced or its storage was
+ * restored.
  */
 export function answerQuestion(
   store: LedgerStore,
@@ -26,7 +27,7 @@ export function answerQuestion(
   }
 }
 
-/** The very execution whose yes the row rests on. A fence rests on none. */
+/** True if the lease's row was granted with exactly this execution (B4). A fence has no executions. */
 function isGrantedBy(row: LeaseRow, shard: number, { incarnation, counter, epoch }: Question): boolean {
   if (row.epochs === null || row.incarnation !== incarnation || row.counter !== counter) return false;
   return (JSON.parse(row.epochs) as Record<string, number>)[shard] === epoch;

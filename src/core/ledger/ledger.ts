@@ -40,12 +40,15 @@ export interface LedgerPeers {
   shard: ShardPeer;
 }
 
-/** Stored payload in one page of a pull. As objects, many short names are ten times that, and an answer may have 32 MiB. */
+/**
+ * The largest stored payload in one page of a pull, in bytes. As objects, many short names take ten times
+ * that, and the platform limits an answer to 32 MiB.
+ */
 const PULL_BYTES = 1_000_000;
 
 /**
- * Holds one cell's leases and coordinates its begins, commits and rollbacks. Every answer waits until what it rests on is durable: a
- * reply read from rows that a crash could undo would be a promise broken (rules B5, C2).
+ * Stores one cell's leases and coordinates its begins, commits and rollbacks. Every answer waits until the
+ * rows that it was read from are durable, because a crash could still undo them (B5, C2).
  */
 export class Ledger {
   readonly #ports: Ports;
@@ -117,11 +120,14 @@ export class Ledger {
     const refusal = await this.#refuseCall(request);
     if (refusal !== undefined) return { ok: false, refusal };
     const row = this.#store.findWhole(request.lease);
-    if (row === undefined) return refused("NOT_FOUND", "this cell has no such lease");
+    if (row === undefined) return refused("NOT_FOUND", "this cell has no lease with this id");
     return this.#durable(ok(this.#store.leaseOf(row, this.#ports.clock.now())));
   }
 
-  /** Complete as of this call (rule R1): reads what it is authoritative for, and nothing else. */
+  /**
+   * Lists granted leases, complete as of this call (R1). It reads only this ledger's rows, which are
+   * authoritative.
+   */
   async list(request: ListLeasesRequest): Promise<Reply<LeasePage>> {
     const refusal = await this.#refuseCall(request);
     if (refusal !== undefined) return { ok: false, refusal };
@@ -133,13 +139,16 @@ export class Ledger {
     return this.#durable(ok({ leases: page.map((row) => this.#store.leaseOf(row, now)), nextPosition }));
   }
 
-  /** Only asks whether the caller's key still holds, for reads that the shards answer. */
+  /** Checks only whether the caller's key is valid, for reads that the shards answer. */
   async authorize(request: CellCall): Promise<Reply<null>> {
     const refusal = await this.#refuseCall(request);
     return refusal === undefined ? ok(null) : { ok: false, refusal };
   }
 
-  /** Reads rows and running begins in one turn, and answers once what it read is durable (rule B8). */
+  /**
+   * Answers a shard's inquiry. It reads rows and running begins in one turn, and answers once the rows are
+   * durable (B8).
+   */
   async inquire(message: Inquiry): Promise<Reply<InquiryAnswer>> {
     const refusal = await this.#placementGuard.admit(message);
     if (refusal !== undefined) return { ok: false, refusal };
@@ -160,7 +169,10 @@ export class Ledger {
     );
   }
 
-  /** The cron's poke: wakes unfinished work whose alarm got lost (rule M3) and forgets what is old enough. */
+  /**
+   * Called by the cron: resumes unfinished work whose alarm was lost (M3), and deletes outcomes that are old
+   * enough.
+   */
   async maintain(message: Maintain): Promise<Reply<MaintainAnswer>> {
     const refusal = await this.#placementGuard.admit(message);
     if (refusal !== undefined) return { ok: false, refusal };
@@ -190,7 +202,10 @@ export class Ledger {
     );
   }
 
-  /** The present state of each lease, for a listing that shows none that was decided meanwhile; null: not known (any more). */
+  /**
+   * Returns the current state of each lease, so that the stale listing can leave out decided leases. Null:
+   * the ledger does not know the lease, or has forgotten it.
+   */
   async leaseStates(message: Envelope & { leases: string[] }): Promise<Reply<(LeaseState | null)[]>> {
     const refusal = await this.#placementGuard.admit(message);
     if (refusal !== undefined) return { ok: false, refusal };
@@ -204,13 +219,17 @@ export class Ledger {
       const isCurrent = message.stateVersion === this.#store.number("cell_state_version");
       if (!isCurrent && message.state !== this.#store.cellState())
         return changedMeanwhile(`cell ${this.#cell}`);
-      // A new version also when the state stays: nothing that was sent before may come after this answer (rule A2).
+      // A change that keeps the state also makes a new version, so that messages sent before it are refused
+      // afterwards (A2).
       this.#store.setCellState(message.state);
       return ok(null);
     });
   }
 
-  /** Holds from the moment it is durable: every call with the key asks here. */
+  /**
+   * Revokes a key of the cell. Every call of a cell is checked here, so the key is refused once the
+   * revocation is durable (A1).
+   */
   async revoke(message: Envelope & { keyId: string; expiresAtMs: number }): Promise<Reply<null>> {
     const refusal = await this.#placementGuard.admit(message);
     if (refusal !== undefined) return { ok: false, refusal };

@@ -9,8 +9,9 @@ import {
 } from "../registry.ts";
 
 /**
- * A lease's ops as its row keeps them: one array each, with the registry's numbers, and the canonical value only where it differs from the
- * typed one. A thousand ops fit into one row of the store that way. What came later stands at the end, and is left out where it is not given.
+ * One op of a lease as its row stores it: an array with the registry's numbers, and with the canonical value
+ * only if it differs from the typed one. In this form, 1,000 ops fit into one row. An op without an `epoch`
+ * leaves out the last element.
  */
 type StoredOp = [
   kind: number,
@@ -40,7 +41,11 @@ export function encodePayload(ops: readonly Op[]): string {
   );
 }
 
-/** The inverse. Throws when the row holds what this version does not know: it is never guessed. */
+/**
+ * Reverses `encodePayload`.
+ *
+ * @throws if the row contains a number that this version does not know
+ */
 export function decodePayload(payload: string): Op[] {
   const counts = { create: 0, destroy: 0, replace: 0 };
   return (JSON.parse(payload) as StoredOp[]).map(
@@ -66,6 +71,6 @@ export function decodePayload(payload: string): Op[] {
 }
 
 function fromRegistry<T>(value: T | undefined): T {
-  if (value === undefined) throw new Error("a stored lease holds a number that is not in the registry");
+  if (value === undefined) throw new Error("a stored lease contains a number that is not in the registry");
   return value;
 }

@@ -1,14 +1,17 @@
-/** Positions of one millisecond; more of them borrow from the next. 2^53 / 1024 ms lasts until the year 2248. */
+/**
+ * Positions per millisecond. If one millisecond needs more, positions of the next one are used. Positions
+ * stay below 2^53 until the year 2248.
+ */
 const PER_MS = 1_024;
 
-/** The first position of a moment. */
+/** Returns the first position of a millisecond. */
 export const positionAt = (ms: number): number => ms * PER_MS;
 
 export const msOf = (position: number): number => Math.floor(position / PER_MS);
 
 /**
- * Orders the changes of one ledger: each is larger than all before, whatever the clock does (rule M4), and near the clock when it runs well,
- * so that a position also tells a change's time.
+ * Assigns positions to the changes of one ledger. Each position is larger than all before it, whatever the
+ * clock does (M4). While the clock is right, a position also tells the time of its change.
  */
 export class Positions {
   #last: number;

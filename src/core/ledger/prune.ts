@@ -4,13 +4,14 @@ import type { Decisions } from "./decisions.ts";
 import { positionAt } from "./position.ts";
 import type { LedgerStore } from "./store.ts";
 
-/** Rows of one transaction, and transactions of one call: the cron comes again in a minute. */
+/** The rows per transaction and the transactions per call. The cron calls again a minute later. */
 const STEP_ROWS = 1_000;
 const MAX_STEPS = 20;
 
 /**
- * Forgets outcomes: applied on every shard, older than the retention, and safe in the fleet record; or, when the cron was down for days,
- * older than the longest wait. Returns how many.
+ * Deletes outcomes that are applied on every shard, older than the retention and pulled into the projection
+ * (S1). If the cron did not run for days, outcomes older than `outcomeMaxS` are deleted without the pull.
+ * Returns the number of deleted outcomes.
  */
 export async function prune(
   store: LedgerStore,

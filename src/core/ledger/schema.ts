@@ -1,8 +1,8 @@
-/** Append-only: each step runs once per ledger, in order. */
+/** Append-only. Each step runs once per ledger, in order. */
 export const ledgerSchema: readonly (readonly string[])[] = [
   [
-    // One row per lease for all of its life: granted with its payload, then its outcome, with the payload until it is forgotten. A fence
-    // is an outcome that was never granted: it has no attempt and no payload.
+    // One row per lease, from its grant until its outcome is forgotten. It keeps its payload for all of that
+    // time. A fence is an outcome of a lease that was never granted: it has no attempt and no payload.
     `CREATE TABLE lease (
        lease TEXT NOT NULL PRIMARY KEY,
        decided INTEGER NOT NULL CHECK (decided IN (0, 1)),
@@ -24,6 +24,9 @@ export const ledgerSchema: readonly (readonly string[])[] = [
      ) STRICT, WITHOUT ROWID`,
     // Outstanding leases in the order of their grants; outcomes in the order of their decisions.
     `CREATE INDEX lease_by_position ON lease (decided, position)`,
-    `CREATE TABLE revoked_key (key_id TEXT NOT NULL PRIMARY KEY, expires_at_ms INTEGER NOT NULL) STRICT, WITHOUT ROWID`,
+    `CREATE TABLE revoked_key (
+       key_id TEXT NOT NULL PRIMARY KEY,
+       expires_at_ms INTEGER NOT NULL
+     ) STRICT, WITHOUT ROWID`,
   ],
 ];

@@ -10,25 +10,28 @@ import {
 import type { Placement } from "../placement.ts";
 import type { Answer, Clock } from "../ports.ts";
 
-/** Always answers, in bounded time. */
+/** Sends one exchange. It always resolves, in bounded time. */
 export type SendExchange = (message: Exchange) => Promise<Answer<ExchangeAnswer>>;
 
 interface Queued<Item, T> {
   item: Item;
   resolve: (answer: Answer<T>) => void;
-  /** Set when the sender has given up: what has not left by then never will. */
+  /**
+   * `isOver` becomes true when the sender has given up. An item that has not been sent by then is never sent.
+   */
   signal: { isOver: boolean };
 }
 
-/** Lets the work through when there is room for one more message. */
+/** Runs the work when the ledger may send one more message. */
 export type Pass = (work: () => Promise<void>) => Promise<void>;
 
-/** Ends the link for good, when its ledger's instance ends (rule B5). */
+/** True once the instance of the ledger has ended. Then the link sends nothing more (B5). */
 export type IsHalted = () => boolean;
 
 /**
- * The way to one shard. One message is under way at a time, and everything that waits meanwhile leaves together with the next (rule N1): a busy
- * shard gets few large messages, an idle one gets each op at once. A slow shard delays only what is for it.
+ * The connection to one shard. It sends one message at a time, and everything that waits meanwhile goes into
+ * the next message (N1). So a busy shard gets few large messages, and an idle one gets each op at once. A
+ * slow shard delays only the leases that touch it.
  */
 export class ShardLink {
   readonly #clock: Clock;
@@ -39,7 +42,7 @@ export class ShardLink {
   #decisions: Queued<Decision, null>[] = [];
   #prepares: Queued<Prepare, PrepareAnswer>[] = [];
   #busy = false;
-  /** The last message had no room for a prepare that waited. */
+  /** True if prepares waited and the last message had no room for any of them. */
   #preparesFirst = false;
 
   constructor(clock: Clock, limits: Limits, pass: Pass, send: SendExchange, isHalted: IsHalted) {
@@ -50,7 +53,10 @@ export class ShardLink {
     this.#isHalted = isHalted;
   }
 
-  /** At most once per attempt and shard (rule B3). `unknown` at once when `signal` is over before the message leaves. */
+  /**
+   * Queues a prepare. To be called at most once per attempt and shard (B3). If `signal` is over before the
+   * message is sent, the answer is `unknown`.
+   */
   prepare(
     placement: Placement,
     prepare: Prepare,
@@ -62,7 +68,7 @@ export class ShardLink {
     });
   }
 
-  /** `ok`: the shard has applied it durably. */
+  /** Queues a decision. `ok` means that the shard has applied it durably. */
   decide(placement: Placement, decision: Decision): Promise<Answer<null>> {
     return new Promise((resolve) => {
       this.#decisions.push({ item: decision, resolve, signal: { isOver: false } });
@@ -87,7 +93,10 @@ export class ShardLink {
     }
   }
 
-  /** Taken only when there is room for the message: what was given up while it waited for that does not leave. */
+  /**
+   * Takes items from the queue only once the message may be sent, so that items whose senders gave up in the
+   * meantime are left out.
+   */
   async #next(placement: Placement): Promise<void> {
     if (this.#isHalted()) return;
     const [decisions, prepares] = this.#take();
@@ -114,10 +123,14 @@ export class ShardLink {
     answerWaiting(answer, decisions, prepares);
   }
 
-  /** What fits into one message. Decisions first, because they free what prepares may be waiting for; but nobody is passed over twice. */
+  /**
+   * Takes the items that fit into one message. Decisions come first, because they free names that prepares
+   * may wait for. But if a message had no room for any prepare, prepares come first in the next one.
+   */
   #take(): [Queued<Decision, null>[], Queued<Prepare, PrepareAnswer>[]] {
     for (const waiting of this.#prepares)
-      if (waiting.signal.isOver) waiting.resolve({ kind: "unknown", cause: "given up before it was sent" });
+      if (waiting.signal.isOver)
+        waiting.resolve({ kind: "unknown", cause: "the caller gave up before the message was sent" });
     this.#prepares = this.#prepares.filter(({ signal }) => !signal.isOver);
     const room = new MessageRoom(this.#limits.messageOps);
     const takeDecisions = (): Queued<Decision, null>[] =>
@@ -132,7 +145,7 @@ export class ShardLink {
   }
 }
 
-/** Ops that one message still has room for; the first item fits whatever its size. */
+/** The number of ops that one message still has room for. The first item always fits. */
 class MessageRoom {
   #left: number;
   #isEmpty = true;
@@ -161,7 +174,7 @@ function answerWaiting(
     else
       resolve(
         value === undefined
-          ? { kind: "unknown", cause: "the answer does not fit the message" }
+          ? { kind: "unknown", cause: "the shard's answer has too few prepares" }
           : { kind: "ok", value },
       );
   }

@@ -22,7 +22,7 @@ export interface ShardPeer {
   settle(shard: number, message: Settle): Promise<Reply<SettleAnswer>>;
 }
 
-/** A ledger's ways to all shards. */
+/** A ledger's connections to all shards. */
 export class ShardLinks {
   readonly #clock: Clock;
   readonly #limits: Limits;
@@ -30,7 +30,10 @@ export class ShardLinks {
   readonly #peer: ShardPeer;
   readonly #isHalted: IsHalted;
   readonly #exchanges: Semaphore;
-  /** Apart: a shard that settles asks other ledgers, and one of those that does not answer must not hold up exchanges (rule N1). */
+  /**
+   * A semaphore of its own: a shard that settles asks other ledgers, and one that does not answer must not
+   * delay exchanges (N1).
+   */
   readonly #settles: Semaphore;
   readonly #links = new Map<number, ShardLink>();
 
@@ -60,10 +63,10 @@ export class ShardLinks {
 
   settle(shard: number, keys: BucketKey[]): Promise<Answer<SettleAnswer>> {
     const message: Settle = { version: MESSAGE_VERSION, placement: this.#placement(), keys };
-    // The shard asks ledgers in turn: one timeout for them, one for the way.
+    // The shard asks other ledgers before it answers, so their timeout is added to that of the message.
     const timeoutMs = this.#limits.exchangeTimeoutMs + this.#limits.inquiryTimeoutMs;
     return this.#settles.run(async () => {
-      // Nothing leaves an instance that has ended (rule B5).
+      // An instance that has ended sends nothing more (B5).
       if (this.#isHalted()) return { kind: "unknown", cause: "this instance has ended" };
       return ask(this.#clock, timeoutMs, () => this.#peer.settle(shard, message));
     });
@@ -72,7 +75,7 @@ export class ShardLinks {
   #linkTo(shard: number): ShardLink {
     const known = this.#links.get(shard);
     if (known !== undefined) return known;
-    // The timeout is inside the gate: a call that never returns must not keep its place.
+    // The timeout runs inside the semaphore, so that a call that never returns gives up its permit.
     const send = (message: Exchange): Promise<Answer<ExchangeAnswer>> =>
       ask(this.#clock, this.#limits.exchangeTimeoutMs, () => this.#peer.exchange(shard, message));
     const link = new ShardLink(
@@ -86,10 +89,11 @@ export class ShardLinks {
     return link;
   }
 
-  /** Nothing is sent before the first call was admitted, and then it is known. */
+  /** Nothing is sent before the first call was admitted, and from then on the placement is known. */
   #placement(): string {
     const placement = this.#placementGuard.placement;
-    if (placement === undefined) throw new Error("a ledger that was never admitted has nothing to send");
+    if (placement === undefined)
+      throw new Error("a ledger must confirm its placement before it sends a message");
     return placement;
   }
 }

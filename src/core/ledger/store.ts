@@ -13,7 +13,7 @@ export interface LeaseRow extends LeaseCounts {
   fence: 0 | 1;
   incarnation: number;
   counter: number;
-  /** JSON: shard → epoch, for the shards that hold something. */
+  /** JSON object from shard to epoch, for the shards that have a hold of the lease. */
   epochs: string | null;
   payload: string | null;
   payload_hash: string;
@@ -23,15 +23,15 @@ export interface LeaseRow extends LeaseCounts {
 
 type Counter = "incarnation" | "fences" | "cell_state_version" | "applied_position" | "pruned_position";
 
-/** All but the payload: what listings and replays read. */
-const HEAD = `lease, decided, position, created_position, state, fence, incarnation, counter, epochs, NULL AS payload, payload_hash,
-  creates, destroys, replaces, missing, decided_by, reason`;
+/** All columns except the payload, for listings and replays. */
+const HEAD = `lease, decided, position, created_position, state, fence, incarnation, counter, epochs,
+  NULL AS payload, payload_hash, creates, destroys, replaces, missing, decided_by, reason`;
 
-/** The ledger's tables, statement by statement. Decides nothing. */
+/** The SQL statements on the ledger's tables. It makes no decisions. */
 export class LedgerStore {
   readonly #sql: Sql;
   readonly #cell: string;
-  // Every call asks for these two, and nobody else writes them.
+  // Copies in memory, because every call reads these two. Only this class writes them.
   #cellState: CellState;
   #revokedKeys: ReadonlySet<string>;
 
@@ -42,7 +42,7 @@ export class LedgerStore {
     this.#revokedKeys = this.#readRevokedKeys();
   }
 
-  /** Without its payload. */
+  /** Returns the row of a lease without its payload. */
   find(lease: string): LeaseRow | undefined {
     return this.#sql.all<LeaseRow>(`SELECT ${HEAD} FROM lease WHERE lease = ?`, lease)[0];
   }
@@ -53,8 +53,9 @@ export class LedgerStore {
 
   insert(row: LeaseRow): void {
     this.#sql.all(
-      `INSERT INTO lease (lease, decided, position, created_position, state, fence, incarnation, counter, epochs, payload, payload_hash,
-                          creates, destroys, replaces, missing, decided_by, reason)
+      `INSERT INTO lease (lease, decided, position, created_position, state, fence, incarnation, counter,
+                          epochs, payload, payload_hash, creates, destroys, replaces, missing,
+                          decided_by, reason)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
       row.lease,
       row.decided,
@@ -78,7 +79,8 @@ export class LedgerStore {
 
   decide(lease: string, outcome: Outcome, position: number, decidedBy: string, reason: string | null): void {
     this.#sql.all(
-      "UPDATE lease SET decided = 1, state = ?, position = ?, decided_by = ?, reason = ? WHERE lease = ? AND decided = 0",
+      `UPDATE lease SET decided = 1, state = ?, position = ?, decided_by = ?, reason = ?
+        WHERE lease = ? AND decided = 0`,
       outcome,
       position,
       decidedBy,
@@ -87,7 +89,7 @@ export class LedgerStore {
     );
   }
 
-  /** Granted leases in the order of their grants, after a position. */
+  /** Returns granted leases after a position, in the order of their grants. */
   granted(afterPosition: number, limit: number): LeaseRow[] {
     return this.#sql.all<LeaseRow>(
       `SELECT ${HEAD} FROM lease WHERE decided = 0 AND position > ? ORDER BY position LIMIT ?`,
@@ -97,13 +99,15 @@ export class LedgerStore {
   }
 
   /**
-   * Leases whose last change lies after a position, in the order of the changes; granted ones with their payload. Stops at `limit` rows, and at
-   * about `maxBytes` of payload: an answer between objects has a limit of its own.
+   * Returns leases whose last change is after a position, in the order of the changes. Granted leases have
+   * their payload. Stops at `limit` rows, and at about `maxBytes` of payload, because the platform limits an
+   * answer between objects.
    */
   changes(afterPosition: number, limit: number, maxBytes: number): { rows: LeaseRow[]; more: boolean } {
     const sizes = (decided: 0 | 1): { position: number; bytes: number }[] =>
       this.#sql.all(
-        `SELECT position, ${decided === 1 ? "0" : "octet_length(payload)"} AS bytes FROM lease WHERE decided = ? AND position > ? ORDER BY position LIMIT ?`,
+        `SELECT position, ${decided === 1 ? "0" : "octet_length(payload)"} AS bytes
+           FROM lease WHERE decided = ? AND position > ? ORDER BY position LIMIT ?`,
         decided,
         afterPosition,
         limit + 1,
@@ -116,7 +120,8 @@ export class LedgerStore {
     const through = fitting.at(-1)?.position ?? afterPosition;
     const rows = (decided: 0 | 1): LeaseRow[] =>
       this.#sql.all<LeaseRow>(
-        `SELECT ${decided === 1 ? HEAD : "*"} FROM lease WHERE decided = ? AND position > ? AND position <= ?`,
+        `SELECT ${decided === 1 ? HEAD : "*"} FROM lease
+          WHERE decided = ? AND position > ? AND position <= ?`,
         decided,
         afterPosition,
         through,
@@ -127,16 +132,20 @@ export class LedgerStore {
     };
   }
 
-  /** Decisions after a position that some shard may not have applied yet. A fence has nothing to apply. */
+  /**
+   * Returns decisions after a position that some shard may not have applied yet. A fence has nothing to
+   * apply.
+   */
   unapplied(afterPosition: number, limit: number): { lease: string; position: number }[] {
     return this.#sql.all(
-      "SELECT lease, position FROM lease WHERE decided = 1 AND position > ? AND payload IS NOT NULL ORDER BY position LIMIT ?",
+      `SELECT lease, position FROM lease
+        WHERE decided = 1 AND position > ? AND payload IS NOT NULL ORDER BY position LIMIT ?`,
       afterPosition,
       limit,
     );
   }
 
-  /** Deletes outcomes decided up to a position, oldest first: to be one up to which all are applied. */
+  /** Deletes outcomes up to a position, oldest first. All decisions up to this position must be applied. */
   prune(throughPosition: number, limit: number): { position: number; fence: 0 | 1 }[] {
     return this.#sql.all(
       `DELETE FROM lease WHERE lease IN (
@@ -161,7 +170,7 @@ export class LedgerStore {
     return this.#lastPosition(1);
   }
 
-  /** The largest position that was ever given; pruned rows are remembered. */
+  /** Returns the largest position that was ever assigned. For deleted rows, it is stored separately. */
   lastPosition(): number {
     return Math.max(this.#lastPosition(0), this.#lastPosition(1), this.number("pruned_position"));
   }
@@ -198,7 +207,7 @@ export class LedgerStore {
   }
 
   revoke(keyId: string, expiresAtMs: number, nowMs: number): void {
-    // An expired key is refused by itself.
+    // An expired key is refused anyway, so its revocation is not needed any more.
     this.#sql.all("DELETE FROM revoked_key WHERE expires_at_ms < ?", nowMs);
     this.#sql.all(
       "INSERT INTO revoked_key (key_id, expires_at_ms) VALUES (?, ?) ON CONFLICT (key_id) DO NOTHING",
@@ -214,7 +223,7 @@ export class LedgerStore {
     );
   }
 
-  /** What the API shows of a row. */
+  /** Converts a row to the lease that the API shows. */
   leaseOf(row: LeaseRow, nowMs: number): Lease {
     const createdAtMs = msOf(row.created_position);
     const { lease, state, creates, destroys, replaces, missing } = row;

@@ -3,7 +3,10 @@ import { bucketTypes, sourceTypes } from "../registry.ts";
 import { compareBytes } from "../source-order.ts";
 import { SOURCE_ORDER_END, type ShardStore } from "./store.ts";
 
-/** One digest per range, all as of one moment of this shard (rule R4). Asks nobody, and writes nothing. */
+/**
+ * Returns one digest per range, all as of one moment of this shard (R4). It asks no other object and writes
+ * nothing.
+ */
 export function digestRecords(
   store: ShardStore,
   {
@@ -25,7 +28,10 @@ export function digestRecords(
   return { digests: ranges.map((range) => digestOf(store, cell, source, types, range, heldSources)) };
 }
 
-/** With more of them at work, every range counts as held: nearly all are, and their list has to fit into memory. */
+/**
+ * If more sources than this are held, every range counts as held. Nearly every range is then held anyway, and
+ * the list of sources has to fit into memory.
+ */
 const MAX_HELD_SOURCES = 10_000;
 
 function digestOf(
@@ -49,7 +55,7 @@ function digestOf(
   };
 }
 
-/** The place of the first source order behind `after`, in a sorted list. */
+/** Returns the index of the first source order after `after`, in a sorted list. */
 function firstAfter(sorted: readonly string[], after: string): number {
   let [from, to] = [0, sorted.length];
   while (from < to) {

@@ -3,10 +3,13 @@ import type { DigestWords } from "../messages.ts";
 import { bucketTypeByNumber, sourceTypeByNumber, subjectTypeByNumber } from "../registry.ts";
 import type { HoldRow } from "./rows.ts";
 
-/** A claim without a digest is never taken as equal to anything. */
+/** A claim without a digest is never taken as equal to anything (R4). */
 const NO_WORDS = [null, null, null, null] as const;
 
-/** Of the claim that a create or replace hold becomes. None where a newer version knows more types than this one: a commit is never refused for it. */
+/**
+ * Returns the digest words of the claim that a create or replace hold becomes. Returns nulls if the hold has
+ * a type that only a newer version knows, because a commit is never refused for that (C6).
+ */
 export function digestWordsOfHold(hold: HoldRow): DigestWords | typeof NO_WORDS {
   const { canonical, value, subject_id: subjectId, source_id: sourceId } = hold;
   const type = bucketTypeByNumber(hold.bucket_type);

@@ -20,7 +20,7 @@ export interface LedgerPeer {
   inquire(cell: string, message: Inquiry): Promise<Reply<InquiryAnswer>>;
 }
 
-/** It scans all holds, so it goes alone or nearly so. */
+/** Clearing scans all holds, so it shares a transaction with little else. */
 const CLEAR_WEIGHT = 2_000;
 
 const VERDICT_STATES = {
@@ -32,7 +32,7 @@ const VERDICT_STATES = {
   gone: "free",
 } as const;
 
-/** Asks the owning ledgers about holds and does what they answer (rule B8). */
+/** Asks the ledgers that own holds about them, and carries out their answers (B8). */
 export class Inquirer {
   readonly #shard: number;
   readonly #ports: Ports;
@@ -69,8 +69,9 @@ export class Inquirer {
   }
 
   /**
-   * One question per execution and one message per ledger. When it resolves, decided and dead executions are durably applied or dropped
-   * here, whole. The result is keyed by `executionKey`.
+   * Sends one question per execution and one message per ledger. When it resolves, every execution that is
+   * over has been durably applied or dropped on this shard, with all of its holds. The result is keyed by
+   * `executionKey`.
    */
   async inquire(holds: readonly ExecutionId[]): Promise<Map<string, Verdict>> {
     const executions = new Map(holds.map((hold) => [executionKey(hold), hold]));
@@ -107,7 +108,10 @@ export class Inquirer {
       : undefined;
   }
 
-  /** Reads the holds again: only what is still an execution that was asked about is touched (rule M1). */
+  /**
+   * Reads the holds again after the wait, and changes only those that still belong to an execution that was
+   * asked about (M1).
+   */
   #clear(over: readonly ExecutionId[], verdicts: ReadonlyMap<string, Verdict>): void {
     const now = this.#ports.clock.now();
     const executions = new Set(over.map(executionKey));
@@ -120,7 +124,7 @@ export class Inquirer {
   }
 }
 
-/** Names one execution; equal for all of its holds. */
+/** Returns a key that identifies one execution. It is the same for all holds of the execution. */
 export function executionKey({ cell, lease, incarnation, counter, epoch }: ExecutionId | HoldRow): string {
   return `${cell}/${lease}/${incarnation}.${counter}/${epoch}`;
 }

@@ -5,14 +5,18 @@ import { sourceTypes, subjectTypes } from "../registry.ts";
 import type { Claimant } from "./rows.ts";
 import type { ShardStore } from "./store.ts";
 
-/** How long a caller should wait before it tries a leased bucket again. A begin to commit cycle takes well under a second. */
+/**
+ * How long a caller should wait before it retries a leased bucket. A begin and its commit together usually
+ * take well under a second.
+ */
 const LEASED_RETRY_AFTER_MS = 1_000;
 
 type Finding = { kind: "clear" } | { kind: "missing" } | { kind: ConflictKind; owner?: "self" | "other" };
 
 /**
- * Grants all ops of one lease on this shard, or none (rule B4). Runs inside a transaction and does not wait. A refusal reads only, and
- * names every op that stands in the way. `nextEpoch` is called once, and only for a grant that holds something.
+ * Grants all ops of one lease on this shard, or none (B4). Runs inside a transaction and does not wait. A
+ * refusal only reads, and lists every op that is in the way. `nextEpoch` is called once, and only for a grant
+ * that makes a hold.
  */
 export function prepare(
   store: ShardStore,
@@ -39,7 +43,10 @@ export function prepare(
   return { granted: true, epoch, missing };
 }
 
-/** The first kind that matches, as docs/reference/http-api.md lists them. A hold of another attempt of the same lease is a collision like any other (rule B4). */
+/**
+ * Returns the first kind of conflict that matches, in the order of docs/reference/http-api.md. A hold of
+ * another attempt of the same lease is a conflict like any other (B4).
+ */
 function examine(
   op: Op,
   { cell, allowMissing }: Prepare,
@@ -61,9 +68,9 @@ function examine(
 }
 
 function matches({ kind, subject, source, epoch }: Op, claim: Claimant): boolean {
-  // Rule B10: what was decided on a reading applies to what was read.
+  // A change that names an epoch applies only to the claim with that epoch (B10).
   if (epoch !== undefined && epoch !== claim.epoch) return false;
-  // A replace is there to change the others.
+  // A replace changes subject and source, so it is not compared with them.
   if (kind === "replace") return true;
   if (
     subject !== undefined &&

@@ -14,13 +14,22 @@ import { bySource, recordOfClaim, recordOfHold } from "./record.ts";
 import type { CreateHoldRow, HeldClaimRow, HoldRow } from "./rows.ts";
 import { SOURCE_ORDER_END, type ShardStore } from "./store.ts";
 
-/** A hold may change hands while its ledger is asked; then the key was free in between, and after this many rounds that is the answer. */
+/**
+ * The number of times that a read inquires about holds. The key of a hold may get another hold while its
+ * ledger is asked. After this many such changes, the key was free in between, so the answer is "not found".
+ */
 const MAX_ROUNDS = 3;
 
-/** What a page may grow to for the sake of one source id: far more than any row has names, and well under what one answer may hold. */
+/**
+ * The largest size to which a page grows in order to contain all records of one source id. No row has nearly
+ * as many names, and an answer between objects has room for more.
+ */
 const MAX_PAGE_ROWS = 10_000;
 
-/** Claims, and holds, that a caller gets at a time: room is left for the rest of the last source id. */
+/**
+ * The largest number of claims, and of holds, that a caller gets in one page before the last source id is
+ * completed.
+ */
 const MAX_SHARE = MAX_PAGE_ROWS / 4;
 
 const NO_VERDICTS: ReadonlyMap<string, Verdict> = new Map();
@@ -34,7 +43,7 @@ interface Page {
   complete: boolean;
 }
 
-/** Everything that only reads (rules R2, R3). It remembers nothing between two calls. */
+/** Everything that only reads (R2, R3). It keeps nothing in memory between two calls. */
 export class ShardReader {
   readonly #store: ShardStore;
   readonly #inquirer: Inquirer;
@@ -44,14 +53,14 @@ export class ShardReader {
     this.#inquirer = inquirer;
   }
 
-  /** One answer per key, in order. */
+  /** Returns one answer per key, in order (R2). */
   async lookup(keys: readonly BucketKey[]): Promise<LookupFound[]> {
     let reads = keys.map((key) => this.#read(key, NO_VERDICTS));
     for (let round = 0; round < MAX_ROUNDS; round += 1) {
       const holds = reads.flatMap((read) => (read.kind === "ask" ? [read.hold] : []));
       if (holds.length === 0) break;
       const verdicts = await this.#inquirer.inquire(holds);
-      // The key is read again after the answer: the hold may be gone or another's by now.
+      // The key is read again after the answer, because the hold may be gone or replaced by now (M1).
       reads = keys.map((key, index) => {
         const read = reads[index];
         return read === undefined || read.kind === "ask" ? this.#read(key, verdicts) : read;
@@ -60,7 +69,9 @@ export class ShardReader {
     return reads.map((read) => (read.kind === "ask" ? { kind: "none" } : read));
   }
 
-  /** A create hold shows only while its lease is granted, and only its ledger knows whether it is. */
+  /**
+   * Reads one key. A create hold is shown only while its lease is granted, and only its ledger knows that.
+   */
   #read(key: BucketKey, verdicts: ReadonlyMap<string, Verdict>): Read {
     const claim = this.#store.claim(key);
     if (claim !== undefined) return { kind: "record", record: recordOfClaim(claim) };
@@ -79,8 +90,9 @@ export class ShardReader {
   }
 
   /**
-   * Whole source ids only: a page is filled up to `limit` records and then to the end of its last source id. Its range is fixed by the first
-   * reading: were it to grow when holds end meanwhile, it would reach over others that nobody has asked about.
+   * Returns a page that never splits the records of one source id (R3): up to `limit` records, and then the
+   * rest of the last source id. The first read fixes the range of the page. If the range could grow when
+   * holds end in the meantime, it would include holds that were not inquired about.
    */
   async listRecords(request: ListRecordsRequest): Promise<Reply<ListRecordsAnswer>> {
     const verdicts = new Map<string, Verdict>();
@@ -93,7 +105,8 @@ export class ShardReader {
     let page = first;
     for (let round = 0; ; round += 1) {
       const asks = page.holds.filter((hold) => !verdicts.has(executionKey(hold)));
-      // In a fixed range, holds that are still coming are newer than the call: it may leave them out.
+      // Holds that appear in a fixed range after the first rounds are newer than the call, so the page may
+      // leave them out.
       if (asks.length === 0 || round === MAX_ROUNDS) break;
       for (const [key, verdict] of await this.#inquirer.inquire(asks)) verdicts.set(key, verdict);
       page = this.#page(range);
@@ -101,7 +114,8 @@ export class ShardReader {
     if (page.claims.length + page.holds.length >= MAX_PAGE_ROWS) {
       return refused(
         "RESOURCE_EXHAUSTED",
-        `more than ${MAX_PAGE_ROWS} records have the same source id: they do not fit into a page`,
+        `one source id has ${MAX_PAGE_ROWS} or more records, which do not fit into a page; ` +
+          "destroy some of them",
       );
     }
     return this.#answer({ ...page, through: first.through, complete: first.complete }, verdicts);
@@ -113,7 +127,10 @@ export class ShardReader {
   ): Reply<ListRecordsAnswer> {
     const holdVerdicts = holds.map((hold) => verdicts.get(executionKey(hold)));
     if (holdVerdicts.includes("unknown"))
-      return refused("UNAVAILABLE", "the cell's ledger cannot be asked which of its leases are granted");
+      return refused(
+        "UNAVAILABLE",
+        "the cell's ledger did not say which of its leases are granted; retry the call",
+      );
     const granted = holds.filter((_, index) => holdVerdicts[index] === "granted");
     const records = [...claims.map(recordOfClaim), ...granted.map(recordOfHold)];
     return ok({ records: records.toSorted(bySource), through, complete });
@@ -137,7 +154,10 @@ export class ShardReader {
   }
 }
 
-/** Up to `limit` rows of (after, upTo], and then the rest of the last one's source id. `end`: nothing up to there is missing. */
+/**
+ * Returns up to `limit` rows of (after, upTo], and then the remaining rows of the last source id. The result
+ * is complete up to the source order `end`.
+ */
 function wholeIds<Row extends { source_order: string }>(
   limit: number,
   after: string,

@@ -3,7 +3,10 @@ import { bucketTypeByNumber, bucketTypes, sourceTypeByNumber, subjectTypeByNumbe
 import { compareBytes, sourceOrder } from "../source-order.ts";
 import type { ClaimRow, HeldClaimRow, HoldRow } from "./rows.ts";
 
-/** While a replace is held the old record shows, ACTIVE, with the lease's uuid. */
+/**
+ * Returns the record of a claim. While a replace is held, the record shows the old values, with status ACTIVE
+ * and the id of the lease.
+ */
 export function recordOfClaim(claim: HeldClaimRow): ClaimRecord {
   return {
     ...common(claim),
@@ -15,13 +18,16 @@ export function recordOfClaim(claim: HeldClaimRow): ClaimRecord {
   };
 }
 
-/** Of a create whose lease is granted. */
+/** Returns the record of a create hold whose lease is granted. */
 export function recordOfHold(hold: HoldRow): ClaimRecord {
   const { held_at_ms: createdAtMs, epoch, lease } = hold;
   return { ...common(hold), epoch, status: "LEASE_CREATING", lease, createdAtMs, updatedAtMs: createdAtMs };
 }
 
-/** Source order, then bucket type, then canonical value: the order of `claim_by_source`. */
+/**
+ * Compares by source order, then bucket type, then canonical value. This is the order of the index
+ * `claim_by_source`.
+ */
 export function bySource(a: ClaimRecord, b: ClaimRecord): number {
   return (
     compareBytes(sourceOrder(a.source.id), sourceOrder(b.source.id)) ||
@@ -50,13 +56,13 @@ function common(
   };
 }
 
-/** Rows hold numbers of the registry only; another one means that a newer version wrote it, or that the row is damaged. */
+/** An unknown number means that a newer version wrote the row, or that the row is damaged. */
 function fromRegistry<Name>(name: Name | undefined, number: number | null): Name {
   if (name === undefined) throw new Error(`stored type number ${number} is not in the registry`);
   return name;
 }
 
 function notNull<T>(value: T | null): T {
-  if (value === null) throw new Error("a stored claim lacks a column that every claim has");
+  if (value === null) throw new Error("a stored claim or hold has NULL in a column that must have a value");
   return value;
 }

@@ -14,7 +14,7 @@ export interface ClaimRow {
   epoch: number;
   created_at_ms: number;
   updated_at_ms: number;
-  /** All four or none: a claim whose types this version does not know has none. */
+  /** The digest words, all four or none. A claim whose types this version does not know has none. */
   digest_0: number | null;
   digest_1: number | null;
   digest_2: number | null;
@@ -40,10 +40,10 @@ export interface HoldRow {
   source_order: string | null;
 }
 
-/** `hold_` columns: of the lease that destroys or replaces it at the moment. */
+/** A claim, with the kind and the lease of the hold that destroys or replaces it. */
 export type HeldClaimRow = ClaimRow & { hold_kind: OpKind | null; hold_lease: string | null };
 
-/** The hold of a create has everything that its claim will have. */
+/** The hold of a create, which has everything that its claim will have. */
 export type CreateHoldRow = HoldRow & {
   uuid: string;
   value: string;
@@ -59,7 +59,7 @@ export type Claimant = Pick<
   "cell" | "subject_type" | "subject_id" | "source_type" | "source_id" | "epoch"
 >;
 
-/** A hold's identity: what one execution of one prepare left here (rule B4). */
+/** Identifies one execution of a prepare, and so all holds that it made (B4). */
 export interface ExecutionId extends Holder {
   epoch: number;
 }

@@ -1,8 +1,9 @@
-/** Append-only: each step runs once per shard, in order. */
+/** Append-only. Each step runs once per shard, in order. */
 export const shardSchema: readonly (readonly string[])[] = [
   [
-    // Permanent ownership. One row per bucket: the primary key is what makes a name unique. The digest columns hold the words of a claim's
-    // digest (src/core/digest.ts); all four are NULL when this version does not know one of the claim's types.
+    // Permanent ownership, one row per bucket: the primary key makes a name unique. The digest columns
+    // contain the words of a claim's digest (src/core/digest.ts). All four are NULL if this version does not
+    // know one of the claim's types.
     `CREATE TABLE claim (
        bucket_type INTEGER NOT NULL,
        canonical TEXT NOT NULL,
@@ -23,10 +24,11 @@ export const shardSchema: readonly (readonly string[])[] = [
        digest_3 INTEGER,
        PRIMARY KEY (bucket_type, canonical)
      ) STRICT, WITHOUT ROWID`,
-    // Up to `canonical` this is the order of the listings. Digests of ranges are read from the index alone.
+    // The columns up to `canonical` are the order of the listings. The other columns are in the index so that
+    // digests of ranges read nothing but the index.
     `CREATE INDEX claim_by_source ON claim (cell, source_type, source_order, bucket_type, canonical,
                                             updated_at_ms, digest_0, digest_1, digest_2, digest_3)`,
-    // In flight only. Columns from value on are NULL for a destroy, which needs none of them.
+    // The current holds. The columns from `uuid` on are NULL for a destroy, which needs none of them.
     `CREATE TABLE hold (
        bucket_type INTEGER NOT NULL,
        canonical TEXT NOT NULL,

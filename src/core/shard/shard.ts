@@ -36,8 +36,8 @@ export interface ShardPeers {
 }
 
 /**
- * Serializes everything that happens to its buckets. It keeps nothing in memory that the protocol needs: a crash loses answers, and
- * nothing else.
+ * Serializes everything that happens to its buckets. The protocol needs nothing that a shard has only in
+ * memory: a crash loses answers and nothing else.
  */
 export class Shard {
   readonly #ports: Ports;
@@ -67,7 +67,10 @@ export class Shard {
     this.#sweeper = new Sweeper(ports, limits, this.#store, this.#inquirer);
   }
 
-  /** Decisions, then prepares, of any number of leases, in one transaction (rules N1, N2). Waits for nobody. */
+  /**
+   * Applies the decisions and then the prepares of any number of leases, in one transaction (N1, N2). It
+   * waits for no other object.
+   */
   async exchange(message: Exchange): Promise<Reply<ExchangeAnswer>> {
     const refusal = await this.#placementGuard.admit(message);
     if (refusal !== undefined) return { ok: false, refusal };
@@ -75,10 +78,8 @@ export class Shard {
     if (unknown !== undefined) {
       return refused(
         "UNAVAILABLE",
-        `${unknown} is not a type that this version knows; try again when the deployment has settled`,
-        {
-          reason: "MESSAGE_VERSION",
-        },
+        `the type ${unknown} is unknown to this version; retry when the deployment is complete`,
+        { reason: "MESSAGE_VERSION" },
       );
     }
     const prepares = await this.#commits.submit("exchange", () => this.#carryOut(message), weightOf(message));
@@ -91,12 +92,15 @@ export class Shard {
     const answers = prepares.map((request) =>
       prepare(this.#store, this.#ports.randomness, now, request, () => this.#store.raiseEpoch()),
     );
-    // Also when a refusal met a hold: an alarm that got lost is set again by whoever notices (rule M3).
+    // Refused prepares also arm the alarm: they met a hold, and its alarm may have been lost (M3).
     if (prepares.length > 0) this.#sweeper.arm();
     return answers;
   }
 
-  /** A decision applies to its own holds and to nothing else; one that is not there was applied before (rule C2). */
+  /**
+   * Applies a decision to its own holds and to nothing else. If a hold is missing, the decision was applied
+   * before (C2).
+   */
   #decide(decision: Decision, now: number): void {
     for (const key of decision.keys) {
       const hold = this.#store.hold(key);
@@ -106,7 +110,9 @@ export class Shard {
     }
   }
 
-  /** Finds out about the holds on these keys and clears what is over (rule B8). One state per key, as the ledgers answered. */
+  /**
+   * Inquires about the holds on these keys and clears those that are over (B8). Returns one state per key.
+   */
   async settle(message: Settle): Promise<Reply<SettleAnswer>> {
     const refusal = await this.#placementGuard.admit(message);
     if (refusal !== undefined) return { ok: false, refusal };
@@ -129,7 +135,7 @@ export class Shard {
     return answer;
   }
 
-  /** Rule R4. */
+  /** Returns digests of ranges (R4). */
   async digestRecords(message: DigestRecordsRequest): Promise<Reply<DigestRecordsAnswer>> {
     const refusal = await this.#placementGuard.admit(message);
     if (refusal !== undefined) return { ok: false, refusal };
@@ -138,7 +144,10 @@ export class Shard {
     return ok(answer);
   }
 
-  /** For readiness, and as the cron's poke: confirms the placement, reads the disk, and sets the alarm again if it got lost. */
+  /**
+   * Called by the readiness check and by the cron. Confirms the placement, reads the disk, and sets the alarm
+   * again if it was lost (M3).
+   */
   async ping(message: Envelope): Promise<Reply<null>> {
     const refusal: Refusal | undefined = await this.#placementGuard.admit(message);
     if (refusal !== undefined) return { ok: false, refusal };
@@ -151,7 +160,10 @@ export class Shard {
   }
 }
 
-/** While versions mix, a newer ledger may speak of a type that this one cannot store: refused before anything is written (rule M5). */
+/**
+ * Returns the first type in the message that this version does not know. During a deployment, a newer ledger
+ * may use such a type. The message is refused before anything is written (M5).
+ */
 function unknownType({ decisions, prepares }: Exchange): string | undefined {
   for (const { keys } of decisions)
     for (const { type } of keys) if (!Object.hasOwn(bucketTypes, type)) return type;

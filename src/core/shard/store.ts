@@ -6,7 +6,7 @@ import { sourceOrder } from "../source-order.ts";
 import { digestWordsOfHold } from "./digest-words.ts";
 import type { Claimant, CreateHoldRow, HeldClaimRow, ExecutionId, HoldRow } from "./rows.ts";
 
-/** What the claims of a range add up to. `digested`: how many of them have a digest. */
+/** The sums over the claims of a range. `digested` is the number of claims that have a digest. */
 interface DigestRow {
   count: number;
   digested: number;
@@ -17,7 +17,7 @@ interface DigestRow {
   word_3: number;
 }
 
-/** Behind every source order: they begin with 0 or 1. */
+/** Sorts after every source order: they all begin with 0 or 1. */
 export const SOURCE_ORDER_END = "2";
 
 const WORD_SUMS = [0, 1, 2, 3]
@@ -25,24 +25,28 @@ const WORD_SUMS = [0, 1, 2, 3]
   .join(", ");
 
 /**
- * Reads `claim_by_source` and nothing else: its plan is tested. `types` are numbers of the registry, written out because a list in a parameter is
- * read again for every range; the `+` keeps them from choosing the table's own key.
+ * Reads only the index `claim_by_source`; a test checks the query plan. `types` are numbers of the registry.
+ * They are written into the statement, because SQLite would read a list in a parameter again for every range.
+ * The `+` prevents SQLite from choosing the primary key because of them.
  */
 export const digestStatement = (types: readonly number[]): string =>
   `SELECT count(*) AS count, count(digest_0) AS digested, max(updated_at_ms) AS newest, ${WORD_SUMS}
-     FROM claim WHERE cell = ? AND source_type = ? AND source_order > ? AND source_order <= ? AND +bucket_type IN (${types.join(", ")})`;
+     FROM claim
+    WHERE cell = ? AND source_type = ? AND source_order > ? AND source_order <= ?
+      AND +bucket_type IN (${types.join(", ")})`;
 
 const orderWithin = (table: "hold" | "claim"): string =>
-  `iif(${table}.source_type = ?2 AND ${table}.source_order > ?3 AND ${table}.source_order <= ?4, ${table}.source_order, NULL)`;
+  `iif(${table}.source_type = ?2 AND ${table}.source_order > ?3 AND ${table}.source_order <= ?4,
+       ${table}.source_order, NULL)`;
 
-/** Epochs that are reserved at a time. */
+/** The number of epochs that are reserved at a time. */
 const EPOCH_BLOCK = 1_000;
 
-/** The shard's tables, statement by statement. Decides nothing. */
+/** The SQL statements on the shard's tables. It makes no decisions. */
 export class ShardStore {
   readonly #sql: Sql;
   #epoch: number;
-  /** On disk: none up to here will be given again by a later instance. */
+  /** The reserved epoch on disk. A new instance assigns only epochs after it (E1). */
   #reservedEpoch: number;
 
   constructor(sql: Sql) {
@@ -51,7 +55,7 @@ export class ShardStore {
     this.#reservedEpoch = this.#epoch;
   }
 
-  /** With what is held of it. */
+  /** Returns a claim, with the kind and lease of its hold. */
   claim({ type, canonical }: BucketKey): HeldClaimRow | undefined {
     return this.#sql.all<HeldClaimRow>(
       `SELECT claim.*, hold.kind AS hold_kind, hold.lease AS hold_lease
@@ -69,12 +73,16 @@ export class ShardStore {
     )[0];
   }
 
-  /** Who has a bucket, in one statement: all that a prepare needs to know. */
+  /**
+   * Returns the claim and the hold of a bucket, in one statement: everything that a prepare needs to know.
+   */
   occupants({ type, canonical }: BucketKey): { claim: Claimant | undefined; hold: Claimant | undefined } {
     const rows = this.#sql.all<Claimant & { is_hold: 0 | 1 }>(
-      `SELECT 0 AS is_hold, cell, subject_type, subject_id, source_type, source_id, epoch FROM claim WHERE bucket_type = ?1 AND canonical = ?2
+      `SELECT 0 AS is_hold, cell, subject_type, subject_id, source_type, source_id, epoch
+         FROM claim WHERE bucket_type = ?1 AND canonical = ?2
        UNION ALL
-       SELECT 1, cell, subject_type, subject_id, source_type, source_id, epoch FROM hold WHERE bucket_type = ?1 AND canonical = ?2`,
+       SELECT 1, cell, subject_type, subject_id, source_type, source_id, epoch
+         FROM hold WHERE bucket_type = ?1 AND canonical = ?2`,
       bucketTypes[type].number,
       canonical,
     );
@@ -84,13 +92,19 @@ export class ShardStore {
     };
   }
 
-  /** Raises the counter of grants and returns it: every later owner of a bucket has a larger epoch. To be reserved by the same transaction. */
+  /**
+   * Returns the next epoch, so that every later owner of a bucket has a larger one (E1). The same transaction
+   * must call `reserveEpochs`.
+   */
   raiseEpoch(): number {
     this.#epoch += 1;
     return this.#epoch;
   }
 
-  /** At the end of each transaction. One row for many grants: a restart leaves out what is left of the last block, and nothing needs it. */
+  /**
+   * Must be called at the end of each transaction. It writes one row per `EPOCH_BLOCK` epochs. A restart
+   * skips the unused epochs of the last block, which does no harm (E1).
+   */
   reserveEpochs(): void {
     if (this.#epoch <= this.#reservedEpoch) return;
     this.#reservedEpoch = this.#epoch + EPOCH_BLOCK;
@@ -127,14 +141,19 @@ export class ShardStore {
     this.#sql.all("DELETE FROM hold WHERE bucket_type = ? AND canonical = ?", bucket_type, canonical);
   }
 
-  /** Turns a hold into what it was for. The claim of a create cannot exist, and that of the others must: both are checked at prepare. */
+  /**
+   * Carries out a committed hold. The prepare has checked that a create has no claim, and that a destroy or
+   * replace has one.
+   */
   apply(hold: HoldRow, nowMs: number): void {
     const { bucket_type, canonical } = hold;
     if (hold.kind === "create") {
       this.#sql.all(
-        `INSERT INTO claim (bucket_type, canonical, value, uuid, cell, subject_type, subject_id, source_type, source_id, source_order, epoch, created_at_ms, updated_at_ms,
+        `INSERT INTO claim (bucket_type, canonical, value, uuid, cell, subject_type, subject_id, source_type,
+                            source_id, source_order, epoch, created_at_ms, updated_at_ms,
                             digest_0, digest_1, digest_2, digest_3)
-         SELECT bucket_type, canonical, value, uuid, cell, subject_type, subject_id, source_type, source_id, source_order, epoch, held_at_ms, ?, ?, ?, ?, ?
+         SELECT bucket_type, canonical, value, uuid, cell, subject_type, subject_id, source_type,
+                source_id, source_order, epoch, held_at_ms, ?, ?, ?, ?, ?
            FROM hold WHERE bucket_type = ? AND canonical = ?`,
         nowMs,
         ...digestWordsOfHold(hold),
@@ -145,8 +164,9 @@ export class ShardStore {
       this.#sql.all("DELETE FROM claim WHERE bucket_type = ? AND canonical = ?", bucket_type, canonical);
     } else {
       this.#sql.all(
-        `UPDATE claim SET (value, subject_type, subject_id, source_type, source_id, source_order, epoch, updated_at_ms,
-                           digest_0, digest_1, digest_2, digest_3) = (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        `UPDATE claim SET (value, subject_type, subject_id, source_type, source_id, source_order, epoch,
+                           updated_at_ms, digest_0, digest_1, digest_2, digest_3)
+                        = (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
           WHERE bucket_type = ? AND canonical = ?`,
         hold.value,
         hold.subject_type,
@@ -163,7 +183,10 @@ export class ShardStore {
     }
   }
 
-  /** All holds with these epochs, which name executions. One scan of the holds in flight: for recovery only. */
+  /**
+   * Returns all holds with these epochs, which identify executions. It scans all current holds, so it is for
+   * recovery only.
+   */
   holdsOf(epochs: readonly number[]): HoldRow[] {
     return this.#sql.all<HoldRow>(
       "SELECT * FROM hold WHERE epoch IN (SELECT value FROM json_each(?))",
@@ -171,7 +194,7 @@ export class ShardStore {
     );
   }
 
-  /** The executions that hold something here, oldest first. */
+  /** Returns the executions that have holds on this shard, oldest first. */
   executions(limit: number): (ExecutionId & { heldAtMs: number })[] {
     return this.#sql.all<ExecutionId & { heldAtMs: number }>(
       `SELECT cell, lease, incarnation, counter, epoch, min(held_at_ms) AS heldAtMs
@@ -184,7 +207,10 @@ export class ShardStore {
     return this.#sql.all("SELECT 1 FROM hold LIMIT 1").length > 0;
   }
 
-  /** Claims of a cell by source, in source order, from after `after` up to and including `upTo`. `typesJson`: bucket type numbers. */
+  /**
+   * Returns the claims of a cell and source type in source order, from after `after` up to and including
+   * `upTo`. `typesJson` is a JSON array of bucket type numbers.
+   */
   claimsBySource(
     cell: string,
     sourceType: number,
@@ -208,7 +234,10 @@ export class ShardStore {
     );
   }
 
-  /** Create holds of a cell by source, in the same order. A scan of the holds in flight, which have no index. */
+  /**
+   * Returns the create holds of a cell and source type in the same order. It scans all current holds, which
+   * have no index.
+   */
   createHoldsBySource(
     cell: string,
     sourceType: number,
@@ -219,7 +248,8 @@ export class ShardStore {
   ): CreateHoldRow[] {
     return this.#sql.all<CreateHoldRow>(
       `SELECT * FROM hold
-        WHERE kind = 'create' AND cell = ? AND source_type = ? AND source_order > ? AND source_order <= ? AND bucket_type IN (SELECT value FROM json_each(?))
+        WHERE kind = 'create' AND cell = ? AND source_type = ? AND source_order > ? AND source_order <= ?
+          AND bucket_type IN (SELECT value FROM json_each(?))
         ORDER BY source_order, bucket_type, canonical LIMIT ?`,
       cell,
       sourceType,
@@ -231,8 +261,8 @@ export class ShardStore {
   }
 
   /**
-   * The claims of a cell in (after, upTo], added up from the index alone. Sums of 32-bit numbers are exact in SQLite's 64 bits, and after the
-   * modulo in JavaScript's numbers too.
+   * Adds up the claims of a cell in (after, upTo], from the index alone. Sums of 32-bit numbers are exact in
+   * SQLite's 64-bit integers, and after the modulo also in JavaScript's numbers.
    */
   digestBySource(
     cell: string,
@@ -242,13 +272,14 @@ export class ShardStore {
     upTo: string,
   ): DigestRow {
     const [row] = this.#sql.all<DigestRow>(digestStatement(types), cell, sourceType, after, upTo);
-    if (row === undefined) throw new Error("a sum without a row");
+    if (row === undefined) throw new Error("the digest statement returned no row");
     return row;
   }
 
   /**
-   * The source orders in (after, upTo] at which a hold of the cell will put a claim, or stands on one: of up to `limit` holds. A scan of the holds in
-   * flight, each with its claim.
+   * Returns the source orders in (after, upTo] that holds of the cell touch: where a hold will put a claim,
+   * and where a hold is on an existing claim (R4). Reads at most `limit` such holds. It scans all current
+   * holds, each with its claim.
    */
   heldSources(
     cell: string,
@@ -261,7 +292,8 @@ export class ShardStore {
     const rows = this.#sql.all<{ next: string | null; present: string | null }>(
       `SELECT ${orderWithin("hold")} AS next, ${orderWithin("claim")} AS present
          FROM hold LEFT JOIN claim USING (bucket_type, canonical)
-        WHERE hold.cell = ?1 AND +bucket_type IN (${types.join(", ")}) AND (next IS NOT NULL OR present IS NOT NULL) LIMIT ?5`,
+        WHERE hold.cell = ?1 AND +bucket_type IN (${types.join(", ")})
+          AND (next IS NOT NULL OR present IS NOT NULL) LIMIT ?5`,
       cell,
       sourceType,
       after,

@@ -6,13 +6,14 @@ import type { ShardStore } from "./store.ts";
 
 type Execution = ReturnType<ShardStore["executions"]>[number];
 
-/** Executions that one run asks about; the rest wait for the next. */
+/** The number of executions that one sweep asks about. The others wait for the next sweep. */
 const EXECUTIONS_PER_ALARM = 500;
 
 /**
- * Asks about holds that have been there for long, so that none stays when its lease is over and nobody collides with it (rule B8). A hold
- * of a granted lease may stay for days: the older it is, the longer the pause between two questions about it. When each was last asked is in
- * memory only; a new instance asks once more.
+ * Inquires about holds that are older than `sweepAfterMs`, so that no hold stays after its lease is over just
+ * because no begin meets it (B8). A hold of a granted lease may stay for days: the older it is, the longer
+ * the pause between two inquiries about it. The pauses are in memory only, so a new instance inquires once
+ * more.
  */
 export class Sweeper {
   readonly #ports: Ports;
@@ -30,20 +31,26 @@ export class Sweeper {
     this.#alarm = new AlarmSchedule(ports.alarm, ports.clock);
   }
 
-  /** Before an instance answers its first message: its predecessor may have left holds, and the platform may have lost its alarm. */
+  /**
+   * Runs before an instance answers its first message: the previous instance may have left holds, and the
+   * platform may have lost their alarm (M3).
+   */
   async start(): Promise<void> {
     await this.#alarm.load();
     this.arm();
   }
 
-  /** Sees to it that holds are asked about in time (rule M3): at the start, after each run and when holds are made. */
+  /**
+   * Sets the alarm for the next sweep if there are holds (M3). Called at the start, after each run, and when
+   * holds are made.
+   */
   arm(): void {
     if (this.#store.hasHolds()) this.#alarm.setBy(this.#ports.clock.now() + this.#limits.sweepAfterMs);
   }
 
   async run(): Promise<void> {
     this.#alarm.markRung();
-    // Read once, for it is a scan: whoever holds something from now on arms the alarm by itself.
+    // Read once, because it is a scan. A prepare that makes a hold from now on arms the alarm itself.
     const maxExecutions = EXECUTIONS_PER_ALARM + this.#pauses.size;
     const executions = this.#store.executions(maxExecutions);
     try {
@@ -51,7 +58,7 @@ export class Sweeper {
     } finally {
       const now = this.#ports.clock.now();
       if (this.#store.hasHolds()) {
-        // Behind those that were read, others may be due.
+        // There are executions that were not read, and they may be due.
         const next = executions.length < maxExecutions ? this.#nextDueMs(executions, now) : now;
         this.#alarm.setBy(Math.max(now + this.#limits.sweepAfterMs / 4, next));
       }
@@ -82,7 +89,10 @@ export class Sweeper {
     return Math.min(Math.max(ageMs / 2, sweepAfterMs), Math.max(sweepAfterMs, maxBackoffMs));
   }
 
-  /** The earliest moment at which something can be due: a young hold, or the end of a pause. */
+  /**
+   * Returns the earliest time at which an execution can be due: when it gets old enough, or when its pause
+   * ends.
+   */
   #nextDueMs(executions: readonly Execution[], now: number): number {
     let next = now + this.#limits.maxBackoffMs;
     for (const hold of executions)

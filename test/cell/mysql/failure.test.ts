@@ -17,11 +17,11 @@ describe("an answer to COMMIT", () => {
     expect(isAbort(wrapped(serverError(errno)))).toBe(true);
   });
 
-  test.each([1047, 1053, 1180, 1317, 1927, 2006, 2013, 3100])("%i does not tell", (errno) => {
+  test.each([1047, 1053, 1180, 1317, 1927, 2006, 2013, 3100])("%i proves nothing", (errno) => {
     expect(isAbort(wrapped(serverError(errno)))).toBe(false);
   });
 
-  test("what did not come from the server does not tell, whatever it looks like", () => {
+  test("errors that are not the server's prove nothing", () => {
     expect(isAbort(Object.assign(new Error("read ECONNRESET"), { errno: -104, code: "ECONNRESET" }))).toBe(
       false,
     );
@@ -32,7 +32,7 @@ describe("an answer to COMMIT", () => {
   });
 });
 
-test("errors are told by their numbers, through drizzle's wrapping", () => {
+test("errors are recognized by number inside drizzle's wrapper", () => {
   const kinds = { isDuplicateKey, isInsideTransaction, isLockConflict, isMissingSavepoint };
   const kindsOf = (errno: number): string[] =>
     Object.entries(kinds).flatMap(([name, is]) =>

@@ -11,7 +11,8 @@ describe.skipIf(isSkipped("MariaDB"))("MariaDB", () => {
       save: (uuid) => installed.save(uuid),
       age: (uuid, ms) =>
         installed.run(
-          `UPDATE leasehold_outstanding_leases SET created_at = created_at - INTERVAL ${ms * 1_000} MICROSECOND WHERE uuid = '${uuid}'`,
+          `UPDATE leasehold_outstanding_leases
+            SET created_at = created_at - INTERVAL ${ms * 1_000} MICROSECOND WHERE uuid = '${uuid}'`,
         ),
       queued: async () =>
         (await installed.rows("SELECT lease_uuid FROM leasehold_verification_queue")).map((row) =>

@@ -3,7 +3,7 @@ import { eq, sql } from "drizzle-orm";
 import { bigint, int, mysqlTable, varchar } from "drizzle-orm/mysql-core";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { claimable, type Claimable } from "../../../src/cell/claimable.ts";
-import type { Ran } from "../../../src/cell/local.ts";
+import type { TransactionResult } from "../../../src/cell/local.ts";
 import { isSkipped } from "../../support/databases/available.ts";
 import { Installed, type Tx } from "./server.ts";
 
@@ -55,7 +55,8 @@ describe.skipIf(isSkipped("MariaDB"))("rows on MariaDB", () => {
   beforeAll(async () => {
     installed = await Installed.start();
     await installed.run(
-      "CREATE TABLE users (id int PRIMARY KEY AUTO_INCREMENT, name varchar(20) NOT NULL UNIQUE, bio varchar(20))",
+      `CREATE TABLE users (id int PRIMARY KEY AUTO_INCREMENT, name varchar(20) NOT NULL UNIQUE,
+        bio varchar(20))`,
       "CREATE TABLE accounts (id bigint PRIMARY KEY AUTO_INCREMENT, name varchar(20) NOT NULL UNIQUE)",
       "CREATE TABLE projects (id varchar(20) PRIMARY KEY, name varchar(20) NOT NULL)",
       "CREATE TABLE documents (id varchar(36) PRIMARY KEY DEFAULT (UUID()), name varchar(20) NOT NULL)",
@@ -70,7 +71,7 @@ describe.skipIf(isSkipped("MariaDB"))("rows on MariaDB", () => {
   const namesOf = (rows: readonly Readonly<Record<string, unknown>>[]): unknown[] =>
     rows.map((row) => row["name"]);
 
-  test("of several rows all are stored or none, whatever the body makes of the error", async () => {
+  test("all rows of an insert are stored or none, even if the body catches the error", async () => {
     await done(async (tx) => {
       await expect(
         installed.cell.insert(tx, claimableUsers, [{ name: "first" }, { name: "first" }]),
@@ -80,7 +81,7 @@ describe.skipIf(isSkipped("MariaDB"))("rows on MariaDB", () => {
     expect(namesOf(await installed.rows("SELECT * FROM users"))).toEqual(["second"]);
   });
 
-  test("each row gets its own id and comes back in its place, however the ids were made", async () => {
+  test("each row is answered in order with its own id, however ids are made", async () => {
     const rows = await insert(claimableUsers, [
       { name: "c" },
       { name: "a" },
@@ -113,7 +114,7 @@ describe.skipIf(isSkipped("MariaDB"))("rows on MariaDB", () => {
     ]);
   });
 
-  test("many at once from several transactions: no row is taken for another's", async () => {
+  test("concurrent inserts of several transactions answer their own rows", async () => {
     const all = await Promise.all(
       ["a", "b", "c", "d"].map((each) =>
         insert(
@@ -140,12 +141,12 @@ describe.skipIf(isSkipped("MariaDB"))("rows on MariaDB", () => {
     expect(updated).toEqual({ id: 9007199254740993n, name: "c" });
   });
 
-  test("an id that MySQL does not tell is refused, and nothing is saved", async () => {
-    await expect(insert(claimableDocuments, [{ name: "a" }])).rejects.toThrow("Give the row an id");
+  test("an id that MySQL does not return is refused, and nothing is saved", async () => {
+    await expect(insert(claimableDocuments, [{ name: "a" }])).rejects.toThrow("give the row an id");
     expect(await installed.rows("SELECT * FROM documents")).toEqual([]);
   });
 
-  test("skipExisting answers those that are new, and swallows nothing else", async () => {
+  test("skipExisting answers the new rows, and swallows no other error", async () => {
     const rows = Array.from({ length: 9 }, (_, index) => ({ id: index + 1, name: `n${index}` }));
     await insert(claimableUsers, [rows[0] ?? {}, rows[4] ?? {}, { id: 77, name: "n7" }]);
     const added = await insert(claimableUsers, rows, { skipExisting: true });
@@ -166,7 +167,7 @@ describe.skipIf(isSkipped("MariaDB"))("rows on MariaDB", () => {
     expect(await installed.rows("SELECT id FROM users WHERE name = 'x'")).toEqual([]);
   });
 
-  test("an update answers the rows as they are, also where it changed nothing and the transaction began to read long before", async () => {
+  test("an update answers the current rows, even if it changed nothing and the snapshot is old", async () => {
     await insert(claimableUsers, [{ id: 1, name: "a", bio: "old" }]);
     const rows = await done(async (tx) => {
       await tx.select().from(users);
@@ -191,7 +192,7 @@ describe.skipIf(isSkipped("MariaDB"))("rows on MariaDB", () => {
   });
 });
 
-function valueOf<T>(ran: Ran<T>): T {
+function valueOf<T>(ran: TransactionResult<T>): T {
   if (ran.kind === "committed") return ran.value;
   throw ran.error;
 }

@@ -97,7 +97,7 @@ describe.skipIf(isSkipped("MariaDB"))("local transactions on MariaDB", () => {
     pooled.release();
   });
 
-  test("ages are the database's, whatever the zone of a session", async () => {
+  test("ages do not depend on the time zone of a session", async () => {
     const uuid = uuidv7();
     await installed.save(uuid);
     await onOne(async (db) => {
@@ -110,7 +110,7 @@ describe.skipIf(isSkipped("MariaDB"))("local transactions on MariaDB", () => {
   });
 
   describe("look", () => {
-    test("inside an open transaction it says so, and changes nothing of it", async () => {
+    test("reports an open transaction, and does not affect it", async () => {
       const uuid = uuidv7();
       await onOne(async (db) => {
         await db.execute(sql`BEGIN`);
@@ -121,7 +121,7 @@ describe.skipIf(isSkipped("MariaDB"))("local transactions on MariaDB", () => {
       });
     });
 
-    test("a connection that looks at the past is not believed", async () => {
+    test("a connection with an old snapshot is not trusted", async () => {
       const uuid = uuidv7();
       await onOne(async (db) => {
         await db.execute(sql`START TRANSACTION WITH CONSISTENT SNAPSHOT`);
@@ -132,7 +132,7 @@ describe.skipIf(isSkipped("MariaDB"))("local transactions on MariaDB", () => {
       });
     });
 
-    test("it leaves no mark on the connection", async () => {
+    test("leaves the connection unchanged", async () => {
       await onOne(async (db) => {
         await db.execute(sql`SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE`);
         await mysql(db).look(uuidv7());
@@ -146,7 +146,7 @@ describe.skipIf(isSkipped("MariaDB"))("local transactions on MariaDB", () => {
   });
 
   describe("fence", () => {
-    test("waits for a transaction in flight, gives up in time, and leaves the session's own wait as it was", async () => {
+    test("waits for an open transaction, times out, and restores the session's lock timeout", async () => {
       const uuid = uuidv7();
       const holder = await open([rowOf(uuid)]);
       await onOne(async (db) => {
@@ -175,7 +175,7 @@ describe.skipIf(isSkipped("MariaDB"))("local transactions on MariaDB", () => {
       expect(await fencing).toBe(outcome);
     });
 
-    test("of several that wait for a transaction, which is rolled back, at least one fences, and none says that it is saved", async () => {
+    test("if several wait for a transaction that is rolled back, at least one writes the fence", async () => {
       const uuid = uuidv7();
       const holder = await open([rowOf(uuid)]);
       const patient = mysql<Tx>(installed.db, { fenceWaitMs: 20_000 });
@@ -189,7 +189,7 @@ describe.skipIf(isSkipped("MariaDB"))("local transactions on MariaDB", () => {
       await expect(installed.save(uuid)).rejects.toThrow();
     });
 
-    test("against leases that are being saved, many times over: exactly one of both wins, and nothing is lost", async () => {
+    test("exactly one of a fence and a competing local transaction wins, many times over", async () => {
       const uuids = Array.from({ length: 60 }, () => uuidv7());
       const ends = await Promise.all(
         uuids.map(async (uuid) => {
@@ -213,7 +213,10 @@ describe.skipIf(isSkipped("MariaDB"))("local transactions on MariaDB", () => {
       }
     });
 
-    /** Until so many wait for a lock of InnoDB's. The table is made anew only when nobody has read it for 100 ms. */
+    /**
+     * Waits for so many InnoDB lock waits. The server refreshes the table only if nobody has read it for 100
+     * ms.
+     */
     const waiting = async (count: number): Promise<void> => {
       for (;;) {
         await setTimeout(150);
@@ -225,7 +228,7 @@ describe.skipIf(isSkipped("MariaDB"))("local transactions on MariaDB", () => {
     };
   });
 
-  describe("a transaction that ends before its time saves no lease", () => {
+  describe("a transaction that ends early saves no lease", () => {
     /** Catches the deadlock that it runs into, as no application should. */
     const deadlock = async (tx: Tx): Promise<void> => {
       await set(tx, 1, 7);
@@ -272,7 +275,7 @@ describe.skipIf(isSkipped("MariaDB"))("local transactions on MariaDB", () => {
       expect(await saved()).toEqual([]);
     });
 
-    test("an error that undoes its statement only may be caught, and a savepoint may be rolled back to", async () => {
+    test("a body may catch an error of one statement, and roll back to a savepoint", async () => {
       const uuid = uuidv7();
       const ran = await installed.cell.run(async (tx) => {
         await set(tx, 1, 3);
@@ -292,7 +295,7 @@ describe.skipIf(isSkipped("MariaDB"))("local transactions on MariaDB", () => {
   });
 
   describe("COMMIT", () => {
-    test("is refused by the database: rolled back, for certain", async () => {
+    test("refused by the database is a certain rollback", async () => {
       const backup = await createConnection(installed.url);
       const ran = await installed.cell.run(async (tx) => {
         await tx.execute(sql`SET SESSION lock_wait_timeout = 1`);
@@ -306,7 +309,7 @@ describe.skipIf(isSkipped("MariaDB"))("local transactions on MariaDB", () => {
       expect(await values()).toEqual([0, 0]);
     });
 
-    test("gets lost with its connection: unknown", async () => {
+    test("lost with its connection has an unknown outcome", async () => {
       const { pool } = installed;
       const ran = await installed.cell.run(async (tx) => {
         const [[row]] = (await tx.execute(sql`SELECT CONNECTION_ID() AS id`)) as unknown as [

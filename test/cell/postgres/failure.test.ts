@@ -6,7 +6,7 @@ const errorOf = (code: string, severity?: string): Error =>
     cause: Object.assign(new Error("no"), { code, ...(severity === undefined ? {} : { severity }) }),
   });
 
-test("an ERROR that answers COMMIT means that nothing was saved, unless its class leaves that open", () => {
+test("an ERROR of COMMIT means that nothing was saved, except for some classes", () => {
   expect(["23505", "40001", "40P01"].map((code) => isAbort(errorOf(code, "ERROR")))).toEqual([
     true,
     true,
@@ -21,7 +21,7 @@ test("an ERROR that answers COMMIT means that nothing was saved, unless its clas
   expect(isAbort(errorOf("23505", "FATAL"))).toBe(false);
 });
 
-test("the connection's own errors do not tell, also those whose codes look like the server's", () => {
+test("errors of the connection prove nothing, even if their codes look like the server's", () => {
   expect(["EPIPE", "EBADF", "ECONNRESET"].map((code) => isAbort(errorOf(code)))).toEqual([
     false,
     false,
@@ -29,6 +29,6 @@ test("the connection's own errors do not tell, also those whose codes look like 
   ]);
 });
 
-test("a wait for a lock that took too long is told by its code", () => {
+test("a lock timeout is recognized by its code", () => {
   expect(["55P03", "23505"].map((code) => isLockTimeout(errorOf(code, "ERROR")))).toEqual([true, false]);
 });

@@ -17,7 +17,7 @@ describe.skipIf(isSkipped("PostgreSQL"))("postgres-js loses its connection while
   });
   afterAll(() => tested.stop());
 
-  test("the answer comes after the body, and the body writes no lease any more", async () => {
+  test("it waits for the body, which can write no lease any more", async () => {
     const cell = postgres<Tx>(tested.orm);
     await cell.install();
     const [before, after] = [uuidv7(), uuidv7()];
@@ -31,7 +31,7 @@ describe.skipIf(isSkipped("PostgreSQL"))("postgres-js loses its connection while
       late = await cell.insertLease(tx, { uuid: after, sources: [] }).catch((error: unknown) => error);
     });
     expect(ran.kind).toBe("rolled_back");
-    expect(String(late)).toContain("is over");
+    expect(String(late)).toContain("has ended");
     expect(await cell.has([before, after])).toEqual([]);
     // The others are not disturbed.
     expect((await cell.run((tx) => cell.insertLease(tx, { uuid: after, sources: [] }))).kind).toBe(

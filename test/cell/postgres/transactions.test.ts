@@ -1,4 +1,6 @@
-/** What only PostgreSQL has: schemas, triggers that leave rows out, and a limit on a statement's parameters. */
+/**
+ * Details of PostgreSQL: schemas, triggers that leave out rows, and the limit on parameters of a statement.
+ */
 import { PGlite } from "@electric-sql/pglite";
 import { sql } from "drizzle-orm";
 import { drizzle as drizzleNodePostgres } from "drizzle-orm/node-postgres";
@@ -51,7 +53,8 @@ function suite(name: string, start: () => Promise<TestedDatabase>): void {
       await postgres(orm).install();
       await run("CREATE TABLE things (id serial PRIMARY KEY, name text NOT NULL)");
       await run(
-        `CREATE TABLE wide (id serial PRIMARY KEY, name text NOT NULL, ${Array.from({ length: WIDE - 2 }, (_, at) => `c${at} int`).join()})`,
+        `CREATE TABLE wide (id serial PRIMARY KEY, name text NOT NULL,
+          ${Array.from({ length: WIDE - 2 }, (_, at) => `c${at} int`).join()})`,
       );
       await run("CREATE SCHEMA tenant");
       await orm.transaction(async (tx) => {
@@ -85,7 +88,7 @@ function suite(name: string, start: () => Promise<TestedDatabase>): void {
       expect(await cell.has([uuid])).toHaveLength(1);
     });
 
-    test("a transaction that is under way meanwhile is not disturbed by it", async () => {
+    test("a concurrent transaction is not affected", async () => {
       if (!tested.isConcurrent) return;
       const cell = postgres<Tx>(orm);
       const ran = await cell.run(async (tx) => {
@@ -97,7 +100,7 @@ function suite(name: string, start: () => Promise<TestedDatabase>): void {
       expect(ran.kind).toBe("committed");
     });
 
-    test("a table that was made anew is found again", async () => {
+    test("a table that was created again is found", async () => {
       const cell = postgres<Tx>(orm);
       expect((await saveThing(cell, uuidv7())).kind).toBe("committed");
       await run("DROP TABLE leasehold_outstanding_leases");
@@ -111,7 +114,8 @@ function suite(name: string, start: () => Promise<TestedDatabase>): void {
       await run(`CREATE OR REPLACE FUNCTION leave_out() RETURNS trigger LANGUAGE plpgsql AS $$
         BEGIN IF NEW.name = 'ghost' THEN RETURN NULL; END IF; RETURN NEW; END $$`);
       await run(
-        "CREATE OR REPLACE TRIGGER leave_out BEFORE INSERT ON things FOR EACH ROW EXECUTE FUNCTION leave_out()",
+        `CREATE OR REPLACE TRIGGER leave_out BEFORE INSERT ON things
+          FOR EACH ROW EXECUTE FUNCTION leave_out()`,
       );
       const insert = (options?: { skipExisting: boolean }) =>
         cell.run((tx) => cell.insert(tx, claimableThings, [{ name: "ada" }, { name: "ghost" }], options));

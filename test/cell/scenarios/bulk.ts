@@ -1,7 +1,7 @@
 import { asc, inArray, like } from "drizzle-orm";
 import { describe, expect, test } from "vitest";
 import { BulkError } from "../../../src/cell/errors.ts";
-import type { Batch } from "../../../src/client/wire.ts";
+import type { Batch } from "../../../src/client/api-types.ts";
 import { fresh, type World } from "./world.ts";
 
 const opsOf = ({ creates = [], destroys = [] }: Batch): number => creates.length + destroys.length;
@@ -11,7 +11,7 @@ export function bulkSuite(world: World): void {
   const sizes = (): number[] => world.one.network.of("begin").map(({ body }) => opsOf(body as Batch));
 
   describe("S5: bulk changes", () => {
-    test("2,001 inserts are leases of 1,000, 1,000 and 1; their deletion the same", async () => {
+    test("2,001 inserts, and their deletion, take leases of 1,000, 1,000 and 1", async () => {
       const { one } = world;
       const prefix = fresh("bulk");
       const rows = Array.from({ length: 2_001 }, (_, index) => ({ path: `${prefix}-${index}` }));
@@ -34,7 +34,7 @@ export function bulkSuite(world: World): void {
       expect(await one.outstanding()).toEqual([]);
     });
 
-    test("a chunk stays under the limit of bytes as well", async () => {
+    test("a chunk stays within the limit of bytes", async () => {
       const { one } = world;
       const small = one.sibling(world.coordinator, { chunk: { bytes: 1_500 } });
       const values = [1, 2, 3].map(() => fresh("x").padEnd(1_000, "y"));
@@ -46,7 +46,7 @@ export function bulkSuite(world: World): void {
       ).toEqual({ records: 3, chunks: 3 });
     });
 
-    test("1,201 rows with one statement: their names are given up afterwards, 500 at a time, and running it again does no harm", async () => {
+    test("deleteLater releases the names of 1,201 rows in leases of 500, and can be repeated", async () => {
       const { one } = world;
       const prefix = fresh("later");
       await one.cell.bulkInsert(
@@ -79,7 +79,7 @@ export function bulkSuite(world: World): void {
       expect(await one.granted()).toEqual([]);
     });
 
-    test("chunks stay under the limits of claims and bytes, in either direction", async () => {
+    test("chunks stay within the limits of claims and bytes, for inserts and deletes", async () => {
       const { one } = world;
       const prefix = fresh("wide");
       const small = one.sibling(world.coordinator, { chunk: { ops: 3, bytes: 2_500 } });
@@ -100,7 +100,7 @@ export function bulkSuite(world: World): void {
       expect(await one.granted()).toEqual([]);
     });
 
-    test("a deletion that is rolled back gives nothing up", async () => {
+    test("a deletion that is rolled back releases nothing", async () => {
       const { one } = world;
       const path = fresh("kept");
       await one.cell.transaction((tx) => tx.insert(redirects, { path }));
@@ -115,7 +115,7 @@ export function bulkSuite(world: World): void {
       expect(await one.owners("REDIRECT_ROUTES", path)).toEqual([`${path}: ACTIVE of 1`]);
     });
 
-    test("a deletion that is undone gives nothing up, whatever COMMIT was answered with", async () => {
+    test("a deletion that was undone releases nothing, whatever COMMIT answered", async () => {
       const { one } = world;
       const path = fresh("undone");
       await one.cell.transaction((tx) => tx.insert(redirects, { path }));
@@ -130,7 +130,7 @@ export function bulkSuite(world: World): void {
       expect(await one.owners("REDIRECT_ROUTES", path)).toEqual([`${path}: ACTIVE of 1`]);
     });
 
-    test("a name that another row has taken over by then is left to it", async () => {
+    test("a name that another row has claimed by then is kept", async () => {
       const { one } = world;
       const [kept, path] = [fresh("kept"), fresh("moved")];
       await one.cell.bulkInsert(redirects, [{ path }, { path: kept }]);
@@ -152,7 +152,7 @@ export function bulkSuite(world: World): void {
       ]);
     });
 
-    test("a chunk that fails says what is done; without its local row it is rolled back, and running it again completes", async () => {
+    test("a failed chunk reports what is done, and a retry completes the rest", async () => {
       const { one, two } = world;
       const prefix = fresh("partly");
       const rows = Array.from({ length: 30 }, (_, index) => ({
@@ -191,7 +191,7 @@ export function bulkSuite(world: World): void {
       expect(await paths()).toEqual(rows.map(({ path }) => path));
     });
 
-    test("more claims than a lease may have are refused before anybody is asked", async () => {
+    test("more claims than the limit of a lease are refused before the begin", async () => {
       const { one } = world;
       const rows = Array.from({ length: 1_001 }, () => ({ path: fresh("many") }));
       await expect(one.cell.transaction((tx) => tx.insert(organizations, rows))).rejects.toThrow(

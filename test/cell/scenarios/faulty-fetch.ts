@@ -9,7 +9,10 @@ export interface SeenCall {
   status: number | "lost";
 }
 
-/** What happens to a call: `lose` before it is carried out, `lose_answer` after it, `refuse` with a status that says nothing of what was done. */
+/**
+ * What happens to a call: `lose` it before it takes effect, `lose_answer` after that, or `refuse` it with an
+ * unclear status.
+ */
 export type Fate = "deliver" | "lose" | "lose_answer" | "refuse";
 
 /** The network between a cell and its coordinator, which a test may disturb. */

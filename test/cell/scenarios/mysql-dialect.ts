@@ -34,15 +34,18 @@ const tables = {
 export const mysqlDialect: Dialect = {
   tables: tables as unknown as Tables,
   createTables: [
-    `CREATE TABLE users (id int PRIMARY KEY AUTO_INCREMENT, username varchar(${NAME}) NOT NULL UNIQUE, bio text)`,
-    "CREATE TABLE emails (id int PRIMARY KEY AUTO_INCREMENT, user_id int NOT NULL, email text, confirmed boolean NOT NULL DEFAULT true)",
+    `CREATE TABLE users (id int PRIMARY KEY AUTO_INCREMENT, username varchar(${NAME}) NOT NULL UNIQUE,
+      bio text)`,
+    `CREATE TABLE emails (id int PRIMARY KEY AUTO_INCREMENT, user_id int NOT NULL, email text,
+      confirmed boolean NOT NULL DEFAULT true)`,
     "CREATE TABLE organizations (id int PRIMARY KEY AUTO_INCREMENT, path text NOT NULL)",
     "CREATE TABLE redirects (id int PRIMARY KEY AUTO_INCREMENT, path text NOT NULL)",
     `CREATE TABLE projects (id varchar(${NAME}) PRIMARY KEY, path text NOT NULL)`,
   ],
   database: (orm) => mysql(orm as never, { fenceWaitMs: 300 }),
   age: (uuid, seconds) =>
-    sql`UPDATE leasehold_outstanding_leases SET created_at = created_at - INTERVAL ${seconds} SECOND WHERE uuid = ${uuid}`,
+    sql`UPDATE leasehold_outstanding_leases
+        SET created_at = created_at - INTERVAL ${seconds} SECOND WHERE uuid = ${uuid}`,
   // As a deadlock does. Most errors undo their statement only.
   spoil: (tx) => tx.execute(sql`ROLLBACK`),
   hasDeferredConstraints: false,

@@ -3,7 +3,10 @@ import { describe, expect, test } from "vitest";
 import type { ReconcileOptions } from "../../../src/cell/reconcile.ts";
 import { fresh, type TestedCell, type World } from "./world.ts";
 
-/** A thousandth of what S3 has (300 s each, and an orphan after an hour): leases at a real coordinator age by themselves only. */
+/**
+ * A thousandth of the times of S3 (300 s, and 1 h for an orphan), because leases at a real coordinator age in
+ * real time.
+ */
 const thresholds = {
   commitGraceMs: 3_000,
   staleMs: 3_000,
@@ -44,7 +47,7 @@ export function recoverySuite(world: World): void {
   const { organizations } = world.dialect.tables;
 
   describe("S3: recovery", () => {
-    test("the matrix of local and remote, fresh and stale", async () => {
+    test("every combination of saved or not, and fresh or stale", async () => {
       const { one } = world;
       const names = Object.fromEntries(["a", "b", "c", "d"].map((each) => [each, fresh(each)]));
       const c = await leave(one, names["c"] ?? "", { local: true, remote: true });
@@ -95,7 +98,7 @@ export function recoverySuite(world: World): void {
       expect(await one.granted()).toEqual([]);
     });
 
-    test("three pages of leases, each committed once, although three runs meet over them", async () => {
+    test("three concurrent runs commit three pages of leases, each lease once", async () => {
       const { one } = world;
       const uuids = [];
       for (let index = 0; index < 25; index += 1)
@@ -117,7 +120,7 @@ export function recoverySuite(world: World): void {
       expect(await one.granted()).toEqual([]);
     });
 
-    test("a lease that cannot be settled is reported, and the others are settled", async () => {
+    test("a lease that cannot be decided is reported, and the others are decided", async () => {
       const { one } = world;
       const uuids = [];
       for (let index = 0; index < 3; index += 1)
@@ -134,14 +137,15 @@ export function recoverySuite(world: World): void {
       expect(await one.outstanding()).toEqual([]);
     });
 
-    test("[L5] the fence: a local transaction that is still in flight cannot save a lease that was given up", async () => {
+    test("[L5] after the fence, an open local transaction cannot save its stale lease", async () => {
       const { one } = world;
       const path = fresh("late");
       let uuid = "";
       const failed = one.cell.transaction(async (tx) => tx.insert(organizations, { path }));
       await failed;
       const run = one.database.run.bind(one.database);
-      // Between the begin and COMMIT the lease is taken for stale. The lease's row is in flight, so the fence has to wait for it, and gives up.
+      // Between the begin and COMMIT the lease becomes stale. Its row is not committed, so the fence waits,
+      // and times out.
       one.database.run = (body) =>
         run(async (tx) => {
           const value = await body(tx);
@@ -167,7 +171,8 @@ export function recoverySuite(world: World): void {
         if (one.isConcurrent) expect(await one.database.fence(uuid)).toBe("fenced");
         else
           await tx.execute(
-            `INSERT INTO leasehold_outstanding_leases (uuid, state, sources) VALUES ('${uuid}', 'fenced', '[]')`,
+            `INSERT INTO leasehold_outstanding_leases (uuid, state, sources)
+              VALUES ('${uuid}', 'fenced', '[]')`,
           );
         await insertLease(tx, lease);
       };
@@ -183,7 +188,7 @@ export function recoverySuite(world: World): void {
       expect(await one.outstanding()).toEqual([]);
     });
 
-    test("fences go when they are old, and not before", async () => {
+    test("only old fences are removed", async () => {
       const { one } = world;
       const uuid = uuidv7();
       expect(await one.database.fence(uuid)).toBe("fenced");

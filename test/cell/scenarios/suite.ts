@@ -1,6 +1,7 @@
 /**
- * What a cell goes through, against a coordinator and a database of any kind: the life of a claim (S1), collisions (S2), recovery (S3), bulk
- * changes (S5), and every way in which a transaction and its lease can come apart. Rule numbers are those of docs/reference/protocol.md.
+ * A cell with any coordinator and any database: the life of a claim (S1), collisions (S2), recovery (S3),
+ * bulk changes (S5), and every way in which a transaction and its lease can disagree. Rule numbers are those
+ * of docs/reference/protocol.md.
  */
 import { asc, eq, sql } from "drizzle-orm";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -82,7 +83,7 @@ function lifeSuite(world: World): void {
   const { users, emails } = world.dialect.tables;
 
   describe("S1: the life of a claim", () => {
-    test("a sign-up is one begin after the inserts, one commit, and nothing left over", async () => {
+    test("a sign-up makes one begin after the inserts and one commit, and leaves no row", async () => {
       const { one } = world;
       const ada = fresh("ada");
       const id = await signUp(one, ada);
@@ -113,7 +114,7 @@ function lifeSuite(world: World): void {
       expect(await one.owners("USER_IDS", String(id))).toEqual([`${id}: ACTIVE of 1`]);
     });
 
-    test("a rename gives the old name up and takes the new one, in one batch", async () => {
+    test("a rename releases the old name and claims the new one in one batch", async () => {
       const { one } = world;
       const [ada, lovelace] = [fresh("ada"), fresh("lovelace")];
       const id = await signUp(one, ada);
@@ -141,7 +142,7 @@ function lifeSuite(world: World): void {
       ]);
     });
 
-    test("a change of case only is a replace, an unchanged value is nothing, and both are one name throughout", async () => {
+    test("a change of case is a replace, and an unchanged value changes nothing", async () => {
       const { one } = world;
       const grace = fresh("grace");
       const id = await signUp(one, grace);
@@ -160,7 +161,7 @@ function lifeSuite(world: World): void {
       expect(one.network.calls).toEqual([]);
     });
 
-    test("a deletion gives every name up", async () => {
+    test("a deletion releases every name", async () => {
       const { one } = world;
       const ada = fresh("ada");
       const id = await signUp(one, ada);
@@ -175,7 +176,7 @@ function lifeSuite(world: World): void {
       expect(await one.owners("USER_IDS", String(id))).toEqual([`${id}: free`]);
     });
 
-    test("what does not touch a claim asks nobody, and what is switched off neither", async () => {
+    test("a transaction without changed claims calls no coordinator", async () => {
       const { one } = world;
       const id = await signUp(one, fresh("ada"));
       one.network.forget();
@@ -191,7 +192,7 @@ function lifeSuite(world: World): void {
       expect(one.network.calls).toEqual([]);
     });
 
-    test("only the difference between the first and the last moment of a transaction counts", async () => {
+    test("only the difference between the start and the end of a transaction counts", async () => {
       const { one } = world;
       const [first, second, third] = [fresh("first"), fresh("second"), fresh("third")];
       const id = await signUp(one, first);
@@ -205,7 +206,7 @@ function lifeSuite(world: World): void {
       expect(one.network.calls).toEqual([]);
     });
 
-    test("two rows that swap their names, and a name that moves to another row, are replaces", async () => {
+    test("names that are swapped, or move to another row, are replaced", async () => {
       const { one } = world;
       const [a, b, between] = [fresh("a"), fresh("b"), fresh("between")];
       const [first, second] = [await signUp(one, a), await signUp(one, b)];
@@ -225,7 +226,7 @@ function lifeSuite(world: World): void {
       ]);
     });
 
-    test("rows from before their column was claimed: the new name is taken, the old one was nobody's", async () => {
+    test("a rename of a row without a claim claims the new name", async () => {
       const { one } = world;
       const [old, renamed] = [fresh("old"), fresh("renamed")];
       switches.usernames = false;
@@ -245,7 +246,7 @@ function lifeSuite(world: World): void {
 function bodySuite(world: World): void {
   const { users, emails, organizations } = world.dialect.tables;
   describe("what a body does", () => {
-    test("[L1] a savepoint takes back what was done in it, and its names with it", async () => {
+    test("[L1] rolling back to a savepoint also undoes its names", async () => {
       const { one } = world;
       const [kept, never, moved] = [fresh("kept"), fresh("never"), fresh("moved")];
       const id = await signUp(one, kept);
@@ -265,7 +266,7 @@ function bodySuite(world: World): void {
       expect(await one.owners("EMAILS", `${kept}@x.io`)).toEqual([`${kept}@x.io: ACTIVE of 1`]);
     });
 
-    test("a write that is not awaited fails the transaction, instead of being saved without its claim", async () => {
+    test("a write that is not awaited fails the transaction", async () => {
       const { one } = world;
       const path = fresh("forgotten");
       let late: Promise<unknown> = Promise.resolve();
@@ -279,13 +280,13 @@ function bodySuite(world: World): void {
       expect(one.network.calls).toEqual([]);
     });
 
-    test("calls after the end of the body are refused", async () => {
+    test("writes after the end of the body are refused", async () => {
       const { one } = world;
       const tx = await one.cell.transaction(async (each) => each);
       await expect(tx.insert(organizations, { path: fresh("late") })).rejects.toThrow("is over");
     });
 
-    test("what is changed with drizzle alone is told, and read from the database", async () => {
+    test("rows changed with drizzle are reported with `changed`, and read from the database", async () => {
       const { one } = world;
       const [old, now] = [fresh("old"), fresh("now")];
       const row = await one.cell.transaction((tx) => tx.insert(organizations, { path: old }));
@@ -309,7 +310,7 @@ function collisionSuite(world: World): void {
   const { emails, organizations } = world.dialect.tables;
 
   describe("S2: collisions", () => {
-    test("a name of another cell: all or nothing, said field by field", async () => {
+    test("a name of another cell fails the whole transaction, with an error for each field", async () => {
       const { one, two } = world;
       const path = fresh("default");
       await one.cell.transaction((tx) => tx.insert(organizations, { path }));
@@ -330,7 +331,7 @@ function collisionSuite(world: World): void {
       expect(two.network.story).toBe("begin lookup");
     });
 
-    test("[R2] a name that is leased passes: try again, for each of the fields", async () => {
+    test("[R2] a leased name is a temporary error for each field", async () => {
       const { one, two } = world;
       const path = fresh("busy");
       const lease = await one.client.leases.begin({
@@ -352,7 +353,7 @@ function collisionSuite(world: World): void {
       expect(await one.owners("ORGANIZATION_PATH", path)).toEqual([`${path}: ACTIVE of 2`]);
     });
 
-    test("a value that can be no name is refused before anybody is asked", async () => {
+    test("a value that cannot be a name is refused before the begin", async () => {
       const { one } = world;
       const error = await one.cell
         .transaction((tx) => tx.insert(organizations, { path: "a//b" }))
@@ -363,7 +364,7 @@ function collisionSuite(world: World): void {
       expect(one.network.calls).toEqual([]);
     });
 
-    test("of a hundred at once from two cells exactly one gets a name", async () => {
+    test("exactly one of a hundred concurrent begins from two cells gets a name", async () => {
       const { one, two } = world;
       const path = fresh("wanted");
       const cells = Array.from({ length: 100 }, (_, index) => (index % 2 === 0 ? one : two));
@@ -377,7 +378,7 @@ function collisionSuite(world: World): void {
       expect(rows.filter((row) => row["path"] === path)).toHaveLength(1);
     });
 
-    test("the claim of another cell cannot be destroyed; a row that has its name can be renamed and deleted nevertheless", async () => {
+    test("a row with another cell's name can be renamed and deleted, but the claim stays", async () => {
       const { one, two } = world;
       const [path, other] = [fresh("mine"), fresh("other")];
       await one.cell.transaction((tx) => tx.insert(organizations, { path }));
@@ -405,7 +406,7 @@ function collisionSuite(world: World): void {
       expect((await two.rows(organizations)).some((row) => row["path"] === path)).toBe(false);
     });
 
-    test("[B2] a begin whose answer got lost is the same lease again, and no conflict with itself", async () => {
+    test("[B2] a begin whose answer was lost is retried without conflicting with itself", async () => {
       const { one } = world;
       const path = fresh("lossy");
       let lost = 0;
@@ -470,7 +471,7 @@ function failureSuite(world: World): void {
   };
 
   describe.each(changes)("S1: failures of a %s", (kind) => {
-    test("[C7] [L2] (a) a begin that fails changes nothing here, and its lease is closed at once", async () => {
+    test("[C7] [L2] (a) a failed begin saves nothing, and its lease is rolled back", async () => {
       const { one } = world;
       const { change, states, owners, local, localUndone } = await prepared(kind);
       one.network.fate = ({ operation }) => (operation === "begin" ? "lose_answer" : "deliver");
@@ -486,7 +487,7 @@ function failureSuite(world: World): void {
       expect(await one.granted()).toEqual([]);
     });
 
-    test("(b) a local transaction that fails before COMMIT never asks", async () => {
+    test("(b) a local transaction that fails before the begin calls no coordinator", async () => {
       const { one } = world;
       const { change, local, localUndone } = await prepared(kind);
       const failed = change(() => {
@@ -497,7 +498,7 @@ function failureSuite(world: World): void {
       expect(await local()).toEqual(localUndone);
     });
 
-    test("[L4] (c) a commit that fails leaves the change and the caller's success, and reconciliation finishes it", async () => {
+    test("[L4] (c) if the commit of the lease fails, reconciliation commits it", async () => {
       const { one } = world;
       const { change, states, owners, local, localDone } = await prepared(kind);
       one.network.fate = ({ operation }) => (operation === "commit" ? "lose" : "deliver");
@@ -527,7 +528,8 @@ function failureSuite(world: World): void {
         const [ada, other] = [fresh("ada"), fresh("other")];
         await signUp(one, ada);
         one.network.forget();
-        // Taken here already, which the database notices at COMMIT only: after the rows were read for the last time.
+        // The name is already used in this cell, which the database checks only at COMMIT, after the last
+        // read.
         const save = one.database.insertLease.bind(one.database);
         one.database.insertLease = async (tx, lease) => {
           await save(tx, lease);
@@ -546,10 +548,11 @@ function failureSuite(world: World): void {
       },
     );
 
-    test("[L4] an error inside the transaction that somebody swallowed: the database says COMMIT, and saved nothing", async () => {
+    test("[L4] an error that the body swallows: the database reports COMMIT but saves nothing", async () => {
       const { one } = world;
       const path = fresh("swallowed");
-      // What is claimed comes first, so that its lease is granted; then the transaction is spoilt behind the cell's back.
+      // The claimed write comes first, so that its lease is granted. Then the transaction is rolled back
+      // unseen.
       const spoil = one.database.insertLease.bind(one.database);
       one.database.insertLease = async (tx, lease) => {
         await spoil(tx, lease);
@@ -568,7 +571,7 @@ function failureSuite(world: World): void {
       expect(await one.owners("ORGANIZATION_PATH", path)).toEqual([`${path}: free`]);
     });
 
-    test("[L1] [L3] the answer to COMMIT got lost: nothing is done, and reconciliation finds out (saved)", async () => {
+    test("[L1] [L3] a lost answer to COMMIT is left to reconciliation (saved)", async () => {
       const { one } = world;
       const path = fresh("unsure");
       const run = one.database.run.bind(one.database);
@@ -588,7 +591,7 @@ function failureSuite(world: World): void {
       expect(await one.owners("ORGANIZATION_PATH", path)).toEqual([`${path}: ACTIVE of 1`]);
     });
 
-    test("[L1] [L3] the answer to COMMIT got lost: nothing is done, and reconciliation finds out (not saved)", async () => {
+    test("[L1] [L3] a lost answer to COMMIT is left to reconciliation (not saved)", async () => {
       const { one } = world;
       const path = fresh("unsure");
       const run = one.database.run.bind(one.database);
@@ -617,7 +620,7 @@ function failureSuite(world: World): void {
       expect(await one.owners("ORGANIZATION_PATH", path)).toEqual([`${path}: free`]);
     });
 
-    test("[C4] [L6] a commit that is answered ROLLED_BACK is heard loudly, and its rows are queued for verification", async () => {
+    test("[C4] [L6] a commit answered with ROLLED_BACK is reported, and its rows are queued", async () => {
       const { one } = world;
       const path = fresh("contradicted");
       let uuid = "";
@@ -641,7 +644,7 @@ function failureSuite(world: World): void {
       expect(await one.outstanding()).toEqual([]);
     });
 
-    test("a begin that takes too long ends with its deadline, and the transaction with it", async () => {
+    test("a begin that exceeds its deadline fails the transaction", async () => {
       const { one } = world;
       const path = fresh("slow");
       const hanging = one.sibling(
@@ -671,8 +674,8 @@ const hangOnBegin =
 function preflightSuite(world: World): void {
   const { organizations, projects } = world.dialect.tables;
 
-  describe("pre-flight: the begin comes first", () => {
-    test("names are taken, then the rows are written with the lease's own", async () => {
+  describe("preflight: the begin comes first", () => {
+    test("claims the names, then writes the rows with the row of the lease", async () => {
       const { one } = world;
       const [id, path] = [fresh("project"), fresh("path")];
       let rowsAtBegin = -1;
@@ -697,7 +700,7 @@ function preflightSuite(world: World): void {
       expect(await one.owners("ROUTES", moved)).toEqual([`${moved}: free`]);
     });
 
-    test("a local failure afterwards rolls the lease back at once", async () => {
+    test("a later local failure rolls the lease back at once", async () => {
       const { one } = world;
       const [id, path] = [fresh("project"), fresh("path")];
       const failed = one.cell.preflight(
@@ -711,7 +714,7 @@ function preflightSuite(world: World): void {
       expect(await one.owners("ROUTES", path)).toEqual([`${path}: free`]);
     });
 
-    test("a row that is not as it was read any more fails, with nothing changed", async () => {
+    test("a row that has changed since it was read fails the transaction", async () => {
       const { one } = world;
       const [id, path] = [fresh("project"), fresh("path")];
       await one.cell.preflight((plan) => plan.insert(projects, { id, path }));
@@ -723,7 +726,7 @@ function preflightSuite(world: World): void {
       expect(await one.granted()).toEqual([]);
     });
 
-    test("an id that the database makes is refused before anything is asked", async () => {
+    test("an id made by the database is refused before the begin", async () => {
       const { one } = world;
       const failed = one.cell.preflight((plan) => plan.insert(organizations, { path: fresh("auto") }));
       await expect(failed).rejects.toThrow("made by the database at the insert");

@@ -4,7 +4,7 @@ import { createCell, type Cell, type CellEvent, type CellOptions } from "../../.
 import type { CellDatabase } from "../../../src/cell/local.ts";
 import { createClient, type Client } from "../../../src/client/client.ts";
 import type { Fetch } from "../../../src/client/connection.ts";
-import type { Bucket, LookupResult } from "../../../src/client/wire.ts";
+import type { Bucket, LookupResult } from "../../../src/client/api-types.ts";
 import { claimablesOf, type Dialect, type Orm, type Tx } from "./dialect.ts";
 import { FaultyFetch } from "./faulty-fetch.ts";
 
@@ -70,7 +70,7 @@ export class TestedCell {
       cell: id,
       fetch: this.network.fetch,
       retries: 1,
-      pauseMs: 1,
+      backoffMs: 1,
       breaker: false,
     });
     this.database = dialect.database(orm);

@@ -1,8 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { compare } from "../../../src/cell/verification/compare.ts";
-import type { Drift } from "../../../src/cell/verification/drift.ts";
+import { compare, type Drift } from "../../../src/cell/verification/compare.ts";
 import type { VerifiedRow } from "../../../src/cell/verification/ports.ts";
-import type { Record as ClaimRecord } from "../../../src/client/wire.ts";
+import type { Record as ClaimRecord } from "../../../src/client/api-types.ts";
 
 const NOW_MS = Date.parse("2026-11-20T12:00:00Z");
 const HOUR_MS = 3_600_000;
@@ -42,26 +41,27 @@ const record = (
   };
 };
 
-const brief = (drift: Drift): string =>
-  `${drift.action} ${drift.action === "destroy" ? drift.record.bucket.value : drift.want.bucket.value}: ${drift.kind} ${drift.because}`;
+const nameOf = (drift: Drift): string =>
+  (drift.action === "destroy" ? drift.record : drift.want).bucket.value;
+const brief = (drift: Drift): string => `${drift.action} ${nameOf(drift)}: ${drift.kind} ${drift.reason}`;
 const found = (rows: VerifiedRow[], records: ClaimRecord[]) => {
-  const { drifts, wanted, recent, leased, duplicates } = compare(rows, records, recency);
+  const { drifts, neededKeys, recent, leased, duplicates } = compare(rows, records, recency);
   return {
     drifts: drifts.map(brief),
-    wanted,
+    neededKeys,
     recent,
     leased,
     duplicates: duplicates.map(({ source }) => source.id),
   };
 };
-const none = { drifts: [], wanted: [], recent: 0, leased: 0, duplicates: [] };
+const none = { drifts: [], neededKeys: [], recent: 0, leased: 0, duplicates: [] };
 
 describe("compare", () => {
-  test("what says the same is no drift, whatever the order", () => {
+  test("equal rows and records are no drift, in any order", () => {
     expect(found([row("1", ["a"]), row("2", ["b"])], [record("b", "2"), record("a", "1")])).toEqual(none);
   });
 
-  test("every kind", () => {
+  test("finds every kind of drift", () => {
     const rows = [
       row("1", ["missing"]),
       row("2", ["new name"]),
@@ -87,42 +87,46 @@ describe("compare", () => {
     ]);
   });
 
-  test("[V1] a young row keeps its claims, however old those are, and its name is wanted", () => {
+  test("[V1] a recent row keeps its claims, however old they are, and needs its name", () => {
     expect(found([row("1", ["new"], 1_000)], [record("old", "1")])).toEqual({
       ...none,
       recent: 1,
-      wanted: ["USERNAMES\nnew"],
+      neededKeys: ["USERNAMES\nnew"],
     });
     // Also where another row could take the name over.
     expect(found([row("1", ["new"], 1_000), row("2", ["OLD"])], [record("old", "1")])).toMatchObject({
       drifts: [],
-      wanted: ["USERNAMES\nnew", "USERNAMES\nold"],
+      neededKeys: ["USERNAMES\nnew", "USERNAMES\nold"],
     });
   });
 
-  test("[V1] from the clock of the database being behind follows youth, not age", () => {
+  test("[V1] a row from the future, because of a clock set back, is recent", () => {
     expect(found([row("1", ["new"], -5_000)], []).drifts).toEqual([]);
   });
 
-  test("[V1] a young claim is left alone, and one at the very age is not", () => {
+  test("[V1] a recent claim is skipped, and one of exactly `recentMs` is not", () => {
     expect(found([], [record("x", "1", { ageMs: HOUR_MS - 1 })])).toEqual({ ...none, recent: 1 });
     expect(found([], [record("x", "1", { ageMs: HOUR_MS })]).drifts).toEqual(["destroy x: extra row_gone"]);
     expect(found([row("2", ["x"])], [record("x", "1", { ageMs: 5 })])).toEqual({
       ...none,
       recent: 1,
-      wanted: ["USERNAMES\nx"],
+      neededKeys: ["USERNAMES\nx"],
     });
   });
 
-  test("a claim that a lease is at work on is left alone: being made, given up, or replaced", () => {
+  test("a claim that a lease creates, destroys or replaces is skipped", () => {
     const creating = record("a", "1", { status: "LEASE_CREATING", lease_uuid: "l" });
     const destroying = record("b", "2", { status: "LEASE_DESTROYING", lease_uuid: "l" });
     const replacing = record("c", "3", { lease_uuid: "l" });
     expect(found([], [creating, destroying, replacing])).toEqual({ ...none, leased: 3 });
-    expect(found([row("9", ["c"])], [replacing])).toEqual({ ...none, leased: 1, wanted: ["USERNAMES\nc"] });
+    expect(found([row("9", ["c"])], [replacing])).toEqual({
+      ...none,
+      leased: 1,
+      neededKeys: ["USERNAMES\nc"],
+    });
   });
 
-  test("[V3] a name that another row has now is replaced, not given up; one that both have is not touched", () => {
+  test("[V3] a name that moved to another row is replaced, and one that both rows use is kept", () => {
     expect(found([row("1", ["b"]), row("2", ["a"])], [record("a", "1"), record("b", "2")]).drifts).toEqual([
       "replace b: different row",
       "replace a: different row",
@@ -130,11 +134,11 @@ describe("compare", () => {
     expect(found([row("1", ["A"]), row("2", ["a"])], [record("A", "1")])).toEqual({
       ...none,
       duplicates: ["2"],
-      wanted: ["USERNAMES\na"],
+      neededKeys: ["USERNAMES\na"],
     });
   });
 
-  test("a row that does not tell when it was changed is not young", () => {
+  test("a row without a time of change is not recent", () => {
     const untold = { ...row("1", ["a"]), ageMs: undefined };
     expect(found([untold], []).drifts).toEqual(["create a: missing no_claim"]);
   });

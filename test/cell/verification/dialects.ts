@@ -25,13 +25,13 @@ const postgresTables = {
     bot: boolean("bot").notNull().default(false),
     updatedAt: timestamp("updated_at", { withTimezone: true }).notNull().defaultNow(),
   }),
-  /** Does not tell when a row was changed. */
+  /** Without a time of change. */
   emails: pgTable("emails", {
     id: serial("id").primaryKey(),
     userId: integer("user_id").notNull(),
     email: text("email"),
   }),
-  /** Whose ids the application makes. */
+  /** With ids made by the application. */
   projects: pgTable("projects", { id: text("id").primaryKey(), path: text("path").notNull() }),
   organizations: pgTable("organizations", { id: uuid("id").primaryKey(), path: text("path").notNull() }),
 };
@@ -62,21 +62,22 @@ const mysqlTables = {
 
 export type Tables = typeof postgresTables;
 
-/** What a kind of database has of its own. */
+/** What the tests need to know about a kind of database. */
 export interface Dialect {
   tables: Tables;
   createTables: readonly string[];
-  /** The cell's own as well; ids begin at 1 again. */
+  /** Empties all tables, including the cell's own. Ids start at 1 again. */
   emptyTables: readonly string[];
   database(orm: Orm): CellDatabase<Tx>;
-  /** A time before now, as the database tells it. */
+  /** A time before now, by the database's clock. */
   ago(seconds: number): SQL;
 }
 
 export const postgresDialect: Dialect = {
   tables: postgresTables,
   createTables: [
-    "CREATE TABLE users (id serial PRIMARY KEY, username text NOT NULL, bot boolean NOT NULL DEFAULT false, updated_at timestamptz NOT NULL DEFAULT now())",
+    `CREATE TABLE users (id serial PRIMARY KEY, username text NOT NULL,
+      bot boolean NOT NULL DEFAULT false, updated_at timestamptz NOT NULL DEFAULT now())`,
     "CREATE TABLE emails (id serial PRIMARY KEY, user_id integer NOT NULL, email text)",
     "CREATE TABLE projects (id text PRIMARY KEY, path text NOT NULL)",
     "CREATE TABLE organizations (id uuid PRIMARY KEY, path text NOT NULL)",
@@ -89,9 +90,12 @@ export const postgresDialect: Dialect = {
 export const mysqlDialect: Dialect = {
   tables: mysqlTables as unknown as Tables,
   createTables: [
-    `CREATE TABLE users (id int PRIMARY KEY AUTO_INCREMENT, username varchar(${NAME}) NOT NULL, bot boolean NOT NULL DEFAULT false, updated_at datetime(3) NOT NULL DEFAULT (UTC_TIMESTAMP(3)))`,
-    `CREATE TABLE emails (id int PRIMARY KEY AUTO_INCREMENT, user_id int NOT NULL, email varchar(${NAME}))`,
-    `CREATE TABLE projects (id varchar(${NAME}) COLLATE utf8mb4_bin PRIMARY KEY, path varchar(${NAME}) NOT NULL)`,
+    `CREATE TABLE users (id int PRIMARY KEY AUTO_INCREMENT, username varchar(${NAME}) NOT NULL,
+      bot boolean NOT NULL DEFAULT false, updated_at datetime(3) NOT NULL DEFAULT (UTC_TIMESTAMP(3)))`,
+    `CREATE TABLE emails (id int PRIMARY KEY AUTO_INCREMENT, user_id int NOT NULL,
+      email varchar(${NAME}))`,
+    `CREATE TABLE projects (id varchar(${NAME}) COLLATE utf8mb4_bin PRIMARY KEY,
+      path varchar(${NAME}) NOT NULL)`,
     `CREATE TABLE organizations (id varchar(36) PRIMARY KEY, path varchar(${NAME}) NOT NULL)`,
   ],
   emptyTables: ALL.map((table) => `TRUNCATE ${table}`),

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Record as ClaimRecord } from "../../../src/client/wire.ts";
+import type { Record as ClaimRecord } from "../../../src/client/api-types.ts";
 import { examine } from "../../../src/cell/verification/examine.ts";
 import type {
   IdRange,
@@ -28,7 +28,7 @@ class World {
     name: "routes",
     source: "RAILS_TABLE_ROUTES",
     bucketTypes: ["ROUTES"],
-    isWhole: true,
+    hasEveryAttribute: true,
     count: async () => this.#sides.rows.length,
     page: async ({ limit, ...range }) => within(this.#sides.rows, range).slice(0, limit).map(rowOf),
     read: async () => [],
@@ -81,7 +81,7 @@ const recordOf = (id: number): ClaimRecord =>
   ({ ...claimOf(id), status: "ACTIVE", lease_uuid: null, updated_at: "1970-01-01T00:00:00Z" }) as ClaimRecord;
 const ids = (count: number): number[] => Array.from({ length: count }, (_, index) => index + 1);
 
-test("a range whose last row is known is asked about once", async () => {
+test("a range whose last row is known takes one call", async () => {
   const world = new World({ rows: ids(30), records: ids(30) });
   const rows = ids(10).map(rowOf);
   expect(await world.run({ after: "", upTo: "10" }, rows)).toEqual({ rows: 10, records: 10, drifts: 0 });
@@ -92,13 +92,13 @@ test("a range whose last row is known is asked about once", async () => {
   ]);
 });
 
-test("pages of records stay full where there are more records than rows", async () => {
+test("pages of records stay full if there are more records than rows", async () => {
   const world = new World({ rows: ids(100).filter((id) => id % 10 !== 0), records: ids(100) });
   expect(await world.run({ after: "", upTo: undefined })).toEqual({ rows: 90, records: 100, drifts: 10 });
   expect(world.asked).toHaveLength(10);
 });
 
-test("and where there are fewer of them, and behind the last row", async () => {
+test("pages are also full if there are fewer records than rows, or records beyond the last row", async () => {
   const world = new World({ rows: ids(30), records: [5, 15, 31, 32] });
   expect(await world.run({ after: "", upTo: undefined })).toEqual({ rows: 30, records: 4, drifts: 30 });
   const empty = new World({ rows: [], records: ids(25) });

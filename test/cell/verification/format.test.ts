@@ -29,7 +29,7 @@ const report: VerificationReport = {
   items: [
     {
       kind: "missing",
-      because: "no_claim",
+      reason: "no_claim",
       source,
       bucket: { type: "USERNAMES", value: "ada\n" },
       subject,
@@ -38,36 +38,38 @@ const report: VerificationReport = {
     },
     {
       kind: "different",
-      because: "row",
+      reason: "row",
       source,
       bucket: { type: "USERNAMES", value: "Eve" },
       subject,
       claim: { value: "eve", subject, source: { ...source, id: "3" }, epoch: 9 },
       action: "replace",
-      outcome: "left",
-      left: "other_cell",
+      outcome: "skipped",
+      skipReason: "other_cell",
     },
   ],
-  itemsLeftOut: 1_000,
-  next: { pass: "names", source: "RAILS_TABLE_USERS", after: "1000" },
-  question: "1200 of 1200 claims seen so far would be changed, and maxShare allows 0.1",
+  itemsOmitted: 1_000,
+  next: { pass: "claim", source: "RAILS_TABLE_USERS", after: "1000" },
+  approvalReason: "1200 of 1200 claims seen so far would change, and `maxShare` allows 0.1",
 };
 
-test("a report for a person", () => {
+test("formatReport writes a report as text", () => {
   expect(formatReport(report).split("\n")).toEqual([
-    "Verification of cell 7, resumed: stopped to ask: 1200 of 1200 claims seen so far would be changed, and maxShare allows 0.1",
-    "2,500 rows with 5,000 names in 1.2 s; 1,200 records sent by the coordinator, 38 of 40 ranges equal by digest",
+    "Verification of cell 7, resumed: stopped, because it needs approval: " +
+      "1200 of 1200 claims seen so far would change, and `maxShare` allows 0.1",
+    "2,500 rows with 5,000 names in 1.2 s; 1,200 records read, 38 of 40 ranges equal by digest",
     "found: 6 missing, 2 different, 5 extra",
-    "done: 0 claims created, 0 replaced, 0 given up",
-    "left alone: 1 taken by another cell, 3 changed just now",
+    "done: 0 claims created, 0 replaced, 0 destroyed",
+    "skipped: 1 held by another cell, 3 changed recently",
     "",
     String.raw`+ USERNAMES "ada\n" of RAILS_TABLE_USERS 20: the row's name has no claim; done`,
-    '~ USERNAMES "Eve" of RAILS_TABLE_USERS 20 (claimed as "eve" by RAILS_TABLE_USERS 3): the claim names another row; left: another cell has the name',
+    '~ USERNAMES "Eve" of RAILS_TABLE_USERS 20 (claimed as "eve" by RAILS_TABLE_USERS 3): ' +
+      "the claim belongs to another row; skipped: another cell holds the name",
     "… and 1,000 more",
-    "the next run goes on with: RAILS_TABLE_USERS, after id 1000 (names)",
+    "the next run continues with RAILS_TABLE_USERS, after id 1000 (pass: claim)",
   ]);
 });
 
-test("for a machine it is JSON", () => {
+test("a report can be written as JSON", () => {
   expect(JSON.parse(JSON.stringify(report))).toEqual(report);
 });

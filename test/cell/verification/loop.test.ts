@@ -22,12 +22,12 @@ const reported = (
   counts: noCounts(),
   tables: {},
   items: [],
-  itemsLeftOut: 0,
+  itemsOmitted: 0,
   ...more,
 });
 
 describe("when a cell verifies", () => {
-  test("the start is the cell's own, and always ahead", () => {
+  test("each cell has its own start, which is always in the future", () => {
     const everyMs = 8 * HOUR_MS;
     const now = Date.parse("2026-11-20T12:00:00Z");
     const next = nextStartMs("7", everyMs, now);
@@ -71,8 +71,8 @@ describe("the loop", () => {
     return { loop, seen, starts, heard };
   }
 
-  test("runs once in a period, and every so often without digests", async () => {
-    const { loop, seen, starts } = started([], { everyMs: HOUR_MS, wholeEvery: 3, maxMs: 5 });
+  test("runs once in a period, and every third time without digests", async () => {
+    const { loop, seen, starts } = started([], { everyMs: HOUR_MS, fullEvery: 3, maxMs: 5 });
     await vi.advanceTimersByTimeAsync(6 * HOUR_MS);
     expect(seen.map(({ maxMs, unlessDoneWithinMs }) => [maxMs, unlessDoneWithinMs])).toEqual(
       seen.map(() => [5, HOUR_MS / 2]),
@@ -85,7 +85,7 @@ describe("the loop", () => {
     await loop.stop();
   });
 
-  test("goes on after a run that was out of time, waits for a slot, tries again after a failure, and leaves questions to a person", async () => {
+  test("continues after `maxMs`, waits for a slot, retries failures, and stops for approval", async () => {
     const answers = [
       reported("out_of_time"),
       reported("no_slot", { retryAfterMs: 60_000 }),
@@ -104,7 +104,7 @@ describe("the loop", () => {
     await loop.stop();
   });
 
-  test("stops at once while it waits, and tells a run that is under way", async () => {
+  test("stops at once while it waits, and aborts a current run", async () => {
     const { loop, seen } = started([]);
     await loop.stop();
     expect(seen).toEqual([]);

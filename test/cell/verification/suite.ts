@@ -1,4 +1,4 @@
-/** Verification of a cell, against the in-memory coordinator, whose clock can be set, and a database of any kind. */
+/** Verification of a cell with any database, against the in-memory coordinator, whose clock can be set. */
 import { eq, inArray, sql } from "drizzle-orm";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { Claimable } from "../../../src/cell/claimable.ts";
@@ -8,8 +8,8 @@ import { VerificationAborted } from "../../../src/cell/verification/verify.ts";
 import { sourceOrder, compareBytes } from "../../../src/core/source-order.ts";
 import type { TestedDatabase } from "../scenarios/world.ts";
 import { claimablesOf, type Dialect } from "./dialects.ts";
-import { endingsSuite } from "./endings.ts";
-import { sparedSuite } from "./spared.ts";
+import { stopAndResumeSuite } from "./stop-and-resume.ts";
+import { keptClaimsSuite } from "./kept-claims.ts";
 import { VerifiedCell } from "./world.ts";
 
 const HOUR_MS = 3_600_000;
@@ -28,8 +28,8 @@ const changes = ({ counts: { created, replaced, destroyed } }: VerificationRepor
   replaced,
   destroyed,
 ];
-const brief = ({ action, bucket, because, outcome, left }: VerificationItem): string =>
-  `${action} ${bucket.value} (${because}) ${left === undefined ? outcome : `left: ${left}`}`;
+const brief = ({ action, bucket, reason, outcome, skipReason }: VerificationItem): string =>
+  `${action} ${bucket.value} (${reason}) ${skipReason === undefined ? outcome : `skipped: ${skipReason}`}`;
 
 export function verificationSuite(
   name: string,
@@ -71,7 +71,7 @@ export function verificationSuite(
         destroys: [{ bucket: username("user-20") }, { bucket: username("user-1700") }],
         creates: [takes("wrong-1", 20), takes("wrong-2", 1_700)],
       });
-      // 4 claims of users that are gone, also behind the last row.
+      // 4 claims of users that are gone, also beyond the last row.
       await one.orm.delete(users).where(inArray(users.id, [1_200, 2_503]));
       // 1 of a user that has none any more.
       await one.orm.update(users).set({ bot: true }).where(eq(users.id, 30));
@@ -86,12 +86,12 @@ export function verificationSuite(
         .where(eq(users.id, 40));
     }
 
-    sparedSuite(dialect, () => one);
-    endingsSuite(dialect, () => one);
+    keptClaimsSuite(dialect, () => one);
+    stopAndResumeSuite(dialect, () => one);
 
     describe("S4", () => {
       test.for([true, false])(
-        "[V1] finds every kind of drift, mends it, and leaves alone what is young (digests: %s)",
+        "[V1] finds and repairs every kind of drift, and skips what is recent (digests: %s)",
         async (digests) => {
           await plant();
           const plan = await one.cell.verify({ digests });
@@ -112,7 +112,7 @@ export function verificationSuite(
             [6, 2, 5],
             [6 + 2, 0, 2 + 4 + 1],
           ]);
-          expect(new Set(report.items.map(({ kind, because }) => `${kind} ${because}`))).toEqual(
+          expect(new Set(report.items.map(({ kind, reason }) => `${kind} ${reason}`))).toEqual(
             new Set(["missing no_claim", "different value", "extra row_gone", "extra not_claimed"]),
           );
           expect(
@@ -158,13 +158,13 @@ export function verificationSuite(
         },
       );
 
-      test("[V5] when the time is up it stores its place, and the next run goes on there", async () => {
+      test("[V5] after `maxMs` a run saves its cursor, and the next run continues there", async () => {
         await plant();
         const options = { apply: true, digests: false, maxMs: 0 };
         const first = await one.cell.verify(options);
         expect([first.status, first.next]).toEqual([
           "out_of_time",
-          { pass: "names", source: USERS, after: "1000" },
+          { pass: "claim", source: USERS, after: "1000" },
         ]);
         const second = await one.cell.verify(options);
         expect([second.status, second.resumed, second.next?.after]).toEqual(["out_of_time", true, "2001"]);
@@ -179,7 +179,7 @@ export function verificationSuite(
       });
     });
 
-    test("[V4] what is equal is not sent", async () => {
+    test("[V4] records of equal ranges are not sent", async () => {
       await one.addUsers(1_000, "equal");
       const equal = await one.cell.verify({ apply: true });
       expect(equal.counts).toMatchObject({
@@ -200,7 +200,7 @@ export function verificationSuite(
       });
     });
 
-    test("[V4] a digest is no proof beside a hold, a young claim or a young row", async () => {
+    test("[V4] a digest is no proof in a range with a hold, a recent claim or a recent row", async () => {
       await one.addUsers(10, "held");
       const lease = await one.client.leases.begin({ destroys: [{ bucket: username("held-3") }] });
       const held = await one.cell.verify({ apply: true });
@@ -219,7 +219,7 @@ export function verificationSuite(
       expect((await one.cell.verify()).counts.equalRanges).toBe(3);
     });
 
-    test("claims of an empty table are extra as well", async () => {
+    test("claims of an empty table are extra too", async () => {
       await one.lease({
         creates: [
           takes("nobody", 7),
@@ -236,7 +236,7 @@ export function verificationSuite(
       expect(await one.records(USERS)).toEqual([]);
     });
 
-    test("[V3] a name that another row has now changes hands without ever being free", async () => {
+    test("[V3] a name that moves to another row is never free in between", async () => {
       await one.addUsers(3, "swap");
       // By plain SQL, in a circle; the last one takes another spelling.
       await one.orm.update(users).set({ username: "swap-1 moves" }).where(eq(users.id, 1));
@@ -257,7 +257,7 @@ export function verificationSuite(
       expect(uuidOf(await one.records(USERS), "swap-1")).toBe(uuidOf(before, "swap-1"));
     });
 
-    test("[V3] also from one stretch to another, and from one table to another", async () => {
+    test("[V3] a name can also move between segments and between tables", async () => {
       await one.addUsers(30, "far");
       await one.orm.insert(emails).values({ userId: 1, email: "a@x.io" });
       await one.lease({
@@ -276,13 +276,13 @@ export function verificationSuite(
       expect((await one.records("RAILS_TABLE_EMAILS")).map(({ bucket }) => bucket.value)).toEqual(["a@x.io"]);
     });
 
-    test("a name of another cell is reported and stepped over", async () => {
+    test("a name that another cell holds is reported and skipped", async () => {
       await one.addUsers(5, "mine");
       await one.lease({ destroys: [{ bucket: username("mine-2") }, { bucket: username("mine-4") }] });
       await one.lease({ creates: [takes("MINE-2", 77)] }, one.other());
       const plan = await one.cell.verify({ recentMs: 0 });
       expect(plan.items.map(brief).toSorted()).toEqual([
-        "create mine-2 (no_claim) left: other_cell",
+        "create mine-2 (no_claim) skipped: other_cell",
         "create mine-4 (no_claim) planned",
       ]);
       const report = await one.cell.verify({ apply: true, recentMs: 0 });
@@ -293,7 +293,7 @@ export function verificationSuite(
       ]);
     });
 
-    test("two rows with one name, and values that are none, are reported", async () => {
+    test("two rows with the same name, and values that are not names, are reported", async () => {
       await one.addUsers(3, "twice");
       await one.orm.update(users).set({ username: "TWICE-1" }).where(eq(users.id, 2));
       await one.orm.update(users).set({ username: "not\u0007a name" }).where(eq(users.id, 3));
@@ -302,8 +302,8 @@ export function verificationSuite(
       expect(report.items.map(brief).toSorted()).toEqual([
         "destroy twice-2 (value) done",
         "destroy twice-3 (not_claimed) done",
-        "none TWICE-1 (two_rows) left: duplicate",
-        "none not\u0007a name (not_a_name) left: unnameable",
+        "none TWICE-1 (two_rows) skipped: duplicate",
+        "none not\u0007a name (not_a_name) skipped: unnameable",
       ]);
       // The same when they are not read together.
       const apart = await one.cell.verify({ apply: true, pageRows: 1, digests: false });
@@ -311,19 +311,19 @@ export function verificationSuite(
       expect(await one.owners("USERNAMES", "twice-1")).toEqual(["twice-1: ACTIVE of 1 for 1"]);
     });
 
-    test("[V3] of two rows with one name a backfill claims one, and leaves the other to a person", async () => {
+    test("[V3] a backfill claims a name once if two rows use it, and reports the other row", async () => {
       const old = { updatedAt: dialect.ago(86_400) as never };
       await one.orm.insert(users).values(["Ada", "ada", "Bob"].map((value) => ({ username: value, ...old })));
       const filled = await one.cell.verify({ apply: true, maxShare: 1 });
       expect([filled.counts.duplicates, filled.counts.recent, changes(filled)]).toEqual([1, 0, [5, 0, 0]]);
-      expect(filled.items.map(brief)).toContain("replace ada (row) left: duplicate");
+      expect(filled.items.map(brief)).toContain("replace ada (row) skipped: duplicate");
       expect(await one.owners("USERNAMES", "ada", "bob")).toEqual([
         "ada: ACTIVE of 1 for 1",
         "bob: ACTIVE of 1 for 3",
       ]);
     });
 
-    test("[V5] asks before a larger share would change, and a backfill says so beforehand", async () => {
+    test("[V5] needs approval for a larger share, unless `maxShare` allows it beforehand", async () => {
       for (let at = 0; at < 600; at += 100)
         await one.orm.insert(users).values(
           Array.from({ length: 100 }, (_, index) => ({
@@ -332,10 +332,10 @@ export function verificationSuite(
           })),
         );
       const asked = await one.cell.verify({ apply: true });
-      expect([asked.status, changes(asked), asked.question]).toEqual([
+      expect([asked.status, changes(asked), asked.approvalReason]).toEqual([
         "needs_approval",
         [0, 0, 0],
-        "1200 of 1200 claims seen so far would be changed, and maxShare allows 0.1",
+        "1200 of 1200 claims seen so far would change, and `maxShare` allows 0.1",
       ]);
       expect(await one.records(USERS)).toEqual([]);
       const few = await one.cell.verify({
@@ -346,15 +346,15 @@ export function verificationSuite(
         rangeRows: 100,
         digestRanges: 1,
       });
-      expect([few.status, few.question]).toEqual([
+      expect([few.status, few.approvalReason]).toEqual([
         "needs_approval",
-        "800 claims would be changed, and maxChanges allows 700",
+        "800 claims would change, and `maxChanges` allows 700",
       ]);
       const seen: number[] = [];
       const filled = await one.cell.verify({
         apply: true,
         maxShare: 1,
-        onProgress: ({ rows, ofRows }) => void (ofRows > 0 && seen.push(rows / ofRows)),
+        onProgress: ({ rows, totalRows }) => void (totalRows > 0 && seen.push(rows / totalRows)),
       });
       expect([filled.status, filled.counts.created]).toEqual(["done", 1_200]);
       expect(seen.at(-1)).toBe(1);
@@ -362,7 +362,7 @@ export function verificationSuite(
       expect(await one.client.leases.list().all()).toEqual([]);
     });
 
-    test("[V5] a run that was cut off goes on where it was", async () => {
+    test("[V5] an aborted run is continued from its saved cursor", async () => {
       await one.addUsers(60, "cut");
       await one.lease({ destroys: [5, 55].map((id) => ({ bucket: username(`cut-${id}`) })) });
       const options = { apply: true, recentMs: 0, pageRows: 10, rangeRows: 5, digestRanges: 2 };
@@ -372,7 +372,7 @@ export function verificationSuite(
       const aborted = await one.cell.verify(options).catch((error: unknown) => error);
       expect(aborted).toBeInstanceOf(VerificationAborted);
       expect((aborted as VerificationAborted).report.next).toEqual({
-        pass: "names",
+        pass: "claim",
         source: USERS,
         after: "50",
       });
@@ -392,7 +392,7 @@ export function verificationSuite(
       expect(await one.client.leases.list().all()).toEqual([]);
     });
 
-    test("[V2] rows are judged again at the last moment: what was put right meanwhile is left alone", async () => {
+    test("[V2] rows are checked again under the lock, and drifts that have changed are skipped", async () => {
       await one.addUsers(4, "late");
       await one.lease({ destroys: [{ bucket: username("late-1") }] });
       await one.orm.update(users).set({ username: "elsewhere" }).where(eq(users.id, 3));
@@ -404,7 +404,7 @@ export function verificationSuite(
       one.network.before = async ({ operation }) => {
         if (operation !== "other") return;
         calls += 1;
-        // The first calls are for limits and the slot; with the third, the rows have been read, and their records not yet.
+        // The first two calls are for the limits and the slot. At the third, only the rows have been read.
         if (calls === 3) await rename(1, "other name");
         if (isLast) await rename(3, "late-3");
       };
@@ -415,8 +415,8 @@ export function verificationSuite(
       });
       expect(report.items.map(brief).toSorted()).toEqual([
         "create elsewhere (value) done",
-        "create late-1 (no_claim) left: changed",
-        "destroy late-3 (value) left: changed",
+        "create late-1 (no_claim) skipped: changed",
+        "destroy late-3 (value) skipped: changed",
       ]);
       expect(await one.owners("USERNAMES", "late-1", "late-3")).toEqual([
         "late-1: free",
@@ -424,7 +424,7 @@ export function verificationSuite(
       ]);
     });
 
-    test("[B10] a claim that was given up and taken again meanwhile is another one", async () => {
+    test("[B10] a claim that was destroyed and created again in the meantime is not destroyed", async () => {
       await one.addUsers(2, "twin");
       await one.orm.delete(users).where(eq(users.id, 2));
       let isLast = false;
@@ -433,7 +433,7 @@ export function verificationSuite(
         if (operation !== "begin" || !isLast) return;
         isLast = false;
         extras.push("begun");
-        // Between the reading of the claim and its end: the name belongs to a row again, with the same id and source.
+        // After the claim was read, its name is claimed again, with the same id and source.
         const again = { bucket: username("twin-2"), subject: subject(2), source: source(2) };
         await one.lease({ destroys: [{ bucket: username("twin-2") }] });
         await one.lease({ creates: [again] });
@@ -444,13 +444,13 @@ export function verificationSuite(
       });
       expect(extras).toEqual(["begun"]);
       expect(report.items.map(brief)).toEqual([
-        "destroy twin-2 (row_gone) left: changed",
+        "destroy twin-2 (row_gone) skipped: changed",
         "destroy 2 (row_gone) done",
       ]);
       expect(await one.owners("USERNAMES", "twin-2")).toEqual(["twin-2: ACTIVE of 1 for 2"]);
     });
 
-    test("[L6] rows that wait in the queue are mended at once, however young they are, and leave it", async () => {
+    test("[L6] queued rows are repaired at once, however recent they are, and leave the queue", async () => {
       await one.addUsers(3, "queued");
       await one.lease({ destroys: [1, 2].map((id) => ({ bucket: username(`queued-${id}`) })) });
       await one.lease({ creates: [takes("queued-2", 5)] }, one.other());
@@ -461,20 +461,21 @@ export function verificationSuite(
         [99, "00000000-0000-4000-8000-000000000003"],
       ] as const)
         await one.sql(
-          sql`INSERT INTO leasehold_verification_queue (source_type, source_id, lease_uuid) VALUES (${USERS}, ${String(id)}, ${uuid})`,
+          sql`INSERT INTO leasehold_verification_queue (source_type, source_id, lease_uuid)
+              VALUES (${USERS}, ${String(id)}, ${uuid})`,
         );
-      // A page each: the row that only a person can settle does not keep the one after it from its turn.
+      // With a page for each row: the row that needs a person does not block the next one.
       const report = await one.cell.verify({ apply: true, pageRows: 1 });
       expect([changes(report), report.counts.otherCell]).toEqual([[1, 0, 0], 1]);
       expect(await one.owners("USERNAMES", "queued-1")).toEqual(["queued-1: ACTIVE of 1 for 1"]);
       expect(
-        (await dialect.database(one.orm).verification.queued({ after: undefined, limit: 10 })).map(
+        (await dialect.database(one.orm).verification.listQueue({ after: undefined, limit: 10 })).map(
           ({ id }) => id,
         ),
       ).toEqual(["2"]);
     });
 
-    test("[A3] only so many cells verify at a time, and a slot comes back at the end", async () => {
+    test("[A3] slots limit how many cells verify at a time, and are released at the end", async () => {
       const slots = ["11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"];
       await one.other().verificationSlots.take(slots[0] ?? "");
       expect((await one.cell.verify()).status).toBe("done");
@@ -484,7 +485,7 @@ export function verificationSuite(
       expect([none.status, none.retryAfterMs !== undefined]).toEqual(["no_slot", true]);
     });
 
-    test("ids of every kind are read in the order in which the coordinator has them", async () => {
+    test("ids of every kind are read in the coordinator's order", async () => {
       const ids = [
         "7",
         "10",

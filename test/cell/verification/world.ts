@@ -1,7 +1,7 @@
 import { sql, type SQL } from "drizzle-orm";
 import { createCell, type Cell } from "../../../src/cell/cell.ts";
 import { createClient, type Client } from "../../../src/client/client.ts";
-import type { Batch, Bucket, Record as ClaimRecord, Source } from "../../../src/client/wire.ts";
+import type { Batch, Bucket, Record as ClaimRecord, Source } from "../../../src/client/api-types.ts";
 import { startTestCoordinator, type TestCoordinator } from "../../../src/testing/index.ts";
 import { FaultyFetch } from "../scenarios/faulty-fetch.ts";
 import type { Orm, Tx } from "../scenarios/dialect.ts";
@@ -9,7 +9,7 @@ import { claimablesOf, type Dialect, type Tables } from "./dialects.ts";
 
 const HOUR_MS = 3_600_000;
 
-/** A cell with a database of its own, at a coordinator whose clock can be set forward. */
+/** A cell with its own database, and a coordinator whose clock can be advanced. */
 export class VerifiedCell {
   readonly dialect: Dialect;
   readonly coordinator: TestCoordinator;
@@ -31,7 +31,7 @@ export class VerifiedCell {
       cell: id,
       fetch: this.network.fetch,
       retries: 1,
-      pauseMs: 1,
+      backoffMs: 1,
       breaker: false,
     });
     const database = dialect.database(orm);
@@ -44,7 +44,7 @@ export class VerifiedCell {
     });
   }
 
-  /** On empty tables. */
+  /** Starts with empty tables. */
   static async start(dialect: Dialect, orm: Orm): Promise<VerifiedCell> {
     const cell = new VerifiedCell(dialect, await startTestCoordinator(), orm);
     await cell.cell.install();
@@ -71,7 +71,7 @@ export class VerifiedCell {
     });
   }
 
-  /** Users with their claims, both old enough to be judged. */
+  /** Adds users with claims, both old enough to be verified. */
   async addUsers(count: number, prefix: string): Promise<void> {
     await this.cell.bulkInsert(
       this.tables.users,
@@ -80,7 +80,7 @@ export class VerifiedCell {
     await this.age();
   }
 
-  /** All that was done so far lies some days back. */
+  /** Makes all rows and claims several days old. */
   async age(): Promise<void> {
     await this.orm.update(this.tables.users).set({ updatedAt: this.dialect.ago(3 * 86_400) });
     await this.coordinator.advance(48 * HOUR_MS);
@@ -90,7 +90,7 @@ export class VerifiedCell {
     await this.orm.execute(statement);
   }
 
-  /** Changes claims behind the cell's back. */
+  /** Changes claims without changing rows. */
   async lease(batch: Batch, client = this.client): Promise<void> {
     await client.leases.commit((await client.leases.begin(batch)).uuid);
   }
@@ -99,12 +99,13 @@ export class VerifiedCell {
     return this.client.records.list({ sourceType: source, pageSize: 1_000 }).all();
   }
 
-  /** As `value: status of the cell for a row`. */
+  /** Answers `value: status of cell for row` for each value. */
   async owners(type: Bucket["type"], ...values: string[]): Promise<string[]> {
     const results = await this.client.records.lookup(values.map((value) => ({ type, value })));
     return results.map(({ bucket, record }) => {
       if (record === undefined) return `${bucket.value}: free`;
-      return `${bucket.value}: ${record.status} of ${record.cell_id}${"source" in record ? ` for ${record.source.id}` : ""}`;
+      const row = "source" in record ? ` for ${record.source.id}` : "";
+      return `${bucket.value}: ${record.status} of ${record.cell_id}${row}`;
     });
   }
 }

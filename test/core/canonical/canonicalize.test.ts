@@ -11,7 +11,7 @@ import { CODE_POINT_MAX, fullCaseFoldingRows } from "./unicode-data.ts";
 const MAX_BYTES = 1_024;
 const PATH_TYPES = ["ROUTES", "ORGANIZATION_PATH", "REDIRECT_ROUTES"] as const;
 
-/** The canonical form, or the refusal in angle brackets. */
+/** Returns the canonical form, or the refusal in angle brackets. */
 function canon(type: BucketTypeName, value: string, maxBytes = MAX_BYTES): string {
   const result = canonicalize(type, value, maxBytes);
   return result.ok ? result.canonical : `<${result.refusal}>`;
@@ -28,11 +28,15 @@ const check = (property: fc.IProperty<[BucketTypeName, string]>) => fc.assert(pr
 
 describe("any text", () => {
   const anyType = fc.constantFrom(...(Object.keys(bucketTypes) as BucketTypeName[]));
-  // Characters with a history of trouble: case, composition, width, order of marks, scripts, separators, halves of pairs.
+  // Characters that often cause errors: case, composition, width, order of marks, scripts, separators, lone
+  // surrogates.
   const trouble = fc.constantFrom(
-    ..."aAiIkKsSsß/.@ \u0130\u0131\u017f\u1e9e\u03a3\u03c3\u03c2\u212a\u212b\u00c5\ufb03\uff21\uff0e\uff0f\u2025\u2024\u3002",
-    ..."\u0301\u0307\u0308\u030c\u0316\u0327\u0331\u0338\u0345\u0390\u1f80\u1fb3\u1fbc\u1fe3\u0149\u01f0\u0587\u1e96\u1e9a",
-    ..."\u0430\u0410\u03b1\u6f22\u3042\u30a2\u3105\ud55c\u1100\u1161\u11a8\u3131\u00b5\u33a5\ufdfa\u200d\u202e\ufe0f\ufffe",
+    ..."aAiIkKsSsß/.@ \u0130\u0131\u017f\u1e9e\u03a3\u03c3\u03c2",
+    ..."\u212a\u212b\u00c5\ufb03\uff21\uff0e\uff0f\u2025\u2024\u3002",
+    ..."\u0301\u0307\u0308\u030c\u0316\u0327\u0331\u0338\u0345\u0390",
+    ..."\u1f80\u1fb3\u1fbc\u1fe3\u0149\u01f0\u0587\u1e96\u1e9a",
+    ..."\u0430\u0410\u03b1\u6f22\u3042\u30a2\u3105\ud55c\u1100\u1161",
+    ..."\u11a8\u3131\u00b5\u33a5\ufdfa\u200d\u202e\ufe0f\ufffe",
     ..."\u{1f600}\u{10400}\u{1e900}\u13a0\uab70\u1c90\u10d0\ua64a\u1c88\u{1d400}\u{2f800}\u{16fe4}\u0378",
     "\ud83d",
     "\ude00",
@@ -50,7 +54,7 @@ describe("any text", () => {
   );
   const text = anyText.map((parts) => parts.join(""));
 
-  it("is refused with a reason, or has a canonical form within the limits; nothing is thrown", () => {
+  it("is refused with a reason or has a canonical form within the limits, and never throws", () => {
     const refusals: CanonicalRefusal[] = ["empty", "too_long", "ill_formed", "control", "bidi", "zero_width"];
     refusals.push("unassigned", "mixed_script", "bad_segment");
     check(
@@ -90,8 +94,9 @@ describe("any text", () => {
   });
 
   it("has the same canonical form in each of its cases", () => {
-    // Iota below a letter (U+0345) folds to a letter behind it, which marks that follow then stand behind as well. Unicode
-    // says the same, so spellings that differ in only that are different names: they are left out here.
+    // A combining iota below a letter (U+0345) folds to a letter after it, and marks that follow then come
+    // after that letter. Unicode defines it so. Spellings that differ only in this are different names, so
+    // they are left out here.
     const pairs = fullCaseFoldingRows().filter(({ from }) => !from.normalize("NFD").includes("\u0345"));
     const cases = fc.constantFrom(...pairs.map(({ from, to }) => [from, to] as const));
     const part = fc.oneof(
@@ -109,7 +114,7 @@ describe("any text", () => {
   });
 
   it.each(["EMAILS", "USERNAMES", "ROUTES"] as const)(
-    "of one code point is refused or settles: %s",
+    "of one code point is refused or has a stable canonical form: %s",
     (type) => {
       const wrong: string[] = [];
       for (let codePoint = 0; codePoint <= CODE_POINT_MAX; codePoint += 1) {
@@ -124,7 +129,7 @@ describe("any text", () => {
 });
 
 describe("length", () => {
-  it("is 1 to the limit, in bytes of UTF-8", () => {
+  it("must be from 1 byte to the limit, in UTF-8", () => {
     expect(canon("ROUTES", "")).toBe("<empty>");
     expect(canon("ROUTES", "a")).toBe("a");
     expect(canon("ROUTES", "A".repeat(1_024))).toBe("a".repeat(1_024));
@@ -135,8 +140,8 @@ describe("length", () => {
     expect(canon("EMAILS", `${"\u{1f600}".repeat(256)}a`)).toBe("<too_long>");
   });
 
-  it("counts for the typed and for the canonical text", () => {
-    // U+FDFA is three bytes, and thirty-three when normalized; fullwidth letters are three bytes, and then one.
+  it("is checked for the typed and for the canonical text", () => {
+    // U+FDFA has 3 bytes, and 33 when normalized. Fullwidth letters have 3 bytes, and 1 when normalized.
     expect(utf8Bytes(canon("EMAILS", "\ufdfa".repeat(31)))).toBe(1_023);
     expect(canonicalize("EMAILS", "\ufdfa".repeat(32), MAX_BYTES)).toEqual({
       ok: false,
@@ -148,18 +153,22 @@ describe("length", () => {
   });
 });
 
-describe("characters that no name may hold", () => {
+describe("characters that no name may contain", () => {
   it.each<[CanonicalRefusal, string, string]>([
-    ["ill_formed", "halves of surrogate pairs", "\ud800 \udbff \udc00 \udfff"],
+    ["ill_formed", "lone surrogates", "\ud800 \udbff \udc00 \udfff"],
     [
       "control",
-      "controls and separators of lines",
+      "control characters and line separators",
       "\u0000 \u0009 \u000a \u001f \u007f \u0080 \u0085 \u009f \u2028 \u2029",
     ],
-    ["bidi", "marks of direction", "\u061c \u200e \u200f \u202a \u202d \u202e \u2066 \u2069"],
+    [
+      "bidi",
+      "marks that change the direction of text",
+      "\u061c \u200e \u200f \u202a \u202d \u202e \u2066 \u2069",
+    ],
     [
       "zero_width",
-      "spaces and joiners without a width",
+      "spaces and joiners of zero width",
       "\u200b \u200c \u200d \u2060 \u2064 \ufeff \u00ad \u034f \u180e",
     ],
     ["zero_width", "fillers", "\u115f \u1160 \u3164 \uffa0 \u{16fe4}"],
@@ -181,14 +190,14 @@ describe("characters that no name may hold", () => {
     }
   });
 
-  it("are named in the detail with their place in code points, without the value", () => {
+  it("are named in the detail with their index in code points, without the value", () => {
     expect(detailOf("EMAILS", "secret\u0000")).toBe("U+0000 at index 6 is a control character.");
     expect(detailOf("EMAILS", "\u{1f600}\u{1f600}\u200b")).toBe("U+200B at index 2 is invisible.");
     expect(detailOf("EMAILS", "\u{1f600}\ud83d")).toBe("U+D83D at index 1 is a lone surrogate.");
     expect(detailOf("EMAILS", "a\u{10ffff}")).toBe("U+10FFFF at index 1 is not assigned in Unicode 15.0.0.");
     expect(detailOf("EMAILS", "a\u202e")).toBe("U+202E at index 1 changes the direction of text.");
     expect(detailOf("USERNAMES", "P\u0430ypal")).toBe(
-      "U+0430 at index 1 of the canonical form is of another script than the rest of its value.",
+      "U+0430 at index 1 of the canonical form has another script than the rest of its value.",
     );
     expect(detailOf("ROUTES", "secret//x//y")).toBe(
       'The path segment at index 7 of the canonical form is empty, "." or "..".',
@@ -210,16 +219,20 @@ describe("folding", () => {
     ["long s", "\u017f", "s"],
     ["composed and decomposed marks", "\u00c9E\u0301e\u0301", "\u00e9\u00e9\u00e9"],
     ["marks in either order", "a\u0323\u0307 a\u0307\u0323", "\u1ea1\u0307 \u1ea1\u0307"],
-    ["Hangul of letters", "\u1112\u1161\u11ab", "\ud55c"],
+    ["Hangul composed of letters", "\u1112\u1161\u11ab", "\ud55c"],
     ["Cherokee, whose fold is the capital", "\uab70\u13a0", "\u13a0\u13a0"],
-    ["iota below and beside", "\u1fb3\u1fbc\u03b1\u0345", "\u03b1\u03b9\u03b1\u03b9\u03b1\u03b9"],
+    [
+      "combining iota and the letter iota",
+      "\u1fb3\u1fbc\u03b1\u0345",
+      "\u03b1\u03b9\u03b1\u03b9\u03b1\u03b9",
+    ],
     ["spaces of other widths", "a\u00a0b\u3000c", "a b c"],
     ["emoji", "\u{1f600}\u{1f468}\u{1f3fd}", "\u{1f600}\u{1f468}\u{1f3fd}"],
   ])("of %s", (_, typed, canonical) => {
     expect(canon("EMAILS", typed)).toBe(canonical);
   });
 
-  it("keeps the Turkish dotted and dotless i apart from i, and from each other", () => {
+  it("keeps the Turkish dotted and dotless i different from i, and from each other", () => {
     const forms = ["i", "\u0131", "\u0130"].map((i) => canon("USERNAMES", i));
     expect(forms).toEqual(["i", "\u0131", "i\u0307"]);
     expect(canon("EMAILS", "m\u0131ke@example.org")).not.toBe(canon("EMAILS", "mike@example.org"));
@@ -254,12 +267,12 @@ describe("mixed scripts", () => {
     ["punctuation shared by Indic scripts", "\u0939\u0964"],
     ["emoji with anything", "\u0430\u{1f600}"],
     ["only common characters", "42-_.\u{1f600}"],
-  ])("are fine: %s", (_, value) => {
+  ])("are accepted: %s", (_, value) => {
     expect(canon("USERNAMES", value)).toBe(value.normalize("NFC"));
     for (const type of PATH_TYPES) expect(canon(type, value)).toBe(value.normalize("NFC"));
   });
 
-  it("are judged segment by segment in paths, over the whole value in usernames", () => {
+  it("are checked per segment in paths, and per value in usernames", () => {
     const value = "\u0433\u0440\u0443\u043f\u043f\u0430/project";
     for (const type of PATH_TYPES) expect(canon(type, value)).toBe(value);
     expect(canon("USERNAMES", value)).toBe("<mixed_script>");
@@ -271,7 +284,7 @@ describe("path segments", () => {
     ["empty", "/", "//", "/a", "a/", "a//b", "/\u00e9", "\u00e9/", "\u00e9//b"],
     ["dots", ".", "..", "./a", "a/.", "a/../b", "../\u00e9", "\u00e9/.", "\u00e9/../b"],
     [
-      "made by normalization",
+      "produced by normalization",
       "\uff0e",
       "\u2024\u2024",
       "\u2025",
@@ -289,18 +302,18 @@ describe("path segments", () => {
   });
 
   it.each([["a/b"], ["..."], [".a"], ["a."], ["..a/b.."], [".git/\u00e9"], ["a/\u00e9/..."]])(
-    "are fine: %s",
+    "are accepted: %s",
     (value) => {
       for (const type of PATH_TYPES) expect(canon(type, value)).toBe(value);
     },
   );
 
-  it("come to the same with every slash", () => {
+  it("are the same with every look-alike of a slash", () => {
     expect(canon("ROUTES", "A\uff0fB")).toBe("a/b");
     expect(canon("ROUTES", "\u2100")).toBe("a/c"); // the sign "account of"
   });
 
-  it("are judged after the characters, so the reason does not depend on what else is ASCII", () => {
+  it("are checked after the characters, also in ASCII, so the reason does not depend on the rest", () => {
     expect(canon("ROUTES", "a//\u200b")).toBe("<zero_width>");
     expect(canon("ROUTES", "a//\u0000")).toBe("<control>");
   });

@@ -1,9 +1,9 @@
-/** The edges of the two loops over code units, one by one. */
+/** Tests the edges of the two loops over code units, one by one. */
 import { expect, test } from "vitest";
 import { canonicalize } from "../../../src/core/canonical/canonicalize.ts";
 import { utf8Length } from "../../../src/core/canonical/characters.ts";
 
-test("each printable ASCII character alone is itself, in lower case", () => {
+test("the canonical form of a printable ASCII character is the character in lower case", () => {
   for (let unit = 0x20; unit < 0x7f; unit += 1) {
     const value = String.fromCharCode(unit);
     if (value === "/" || value === ".") continue;
@@ -11,7 +11,7 @@ test("each printable ASCII character alone is itself, in lower case", () => {
   }
 });
 
-test("of several bad segments the first is named, wherever they are", () => {
+test("the first of several bad segments is named, wherever it is", () => {
   for (const [value, index] of [
     ["/a//b", 0],
     ["/a/", 0],
@@ -27,7 +27,7 @@ test("of several bad segments the first is named, wherever they are", () => {
   }
 });
 
-test("the length in UTF-8 is the platform's, on both sides of each edge", () => {
+test("the length in UTF-8 equals the platform's, on both sides of each edge", () => {
   for (const edge of [0x7f, 0x80, 0x7ff, 0x800, 0xd7ff, 0xe000, 0xffff, 0x10000, 0x10ffff]) {
     const text = `a${String.fromCodePoint(edge)}b`;
     expect(utf8Length(text)).toBe(new TextEncoder().encode(text).length);

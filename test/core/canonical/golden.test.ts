@@ -10,13 +10,13 @@ interface Golden {
 }
 
 const FROZEN =
-  "The canonical form of stored names has changed. golden.json is frozen: such a change needs a new CANONICAL_VERSION, " +
-  "with a plan for the names that are already claimed, and vectors of its own.";
+  "The canonical form of stored names has changed. golden.json must not change: a new canonical form needs " +
+  "a new CANONICAL_VERSION, a plan for the names that are already claimed, and vectors of its own.";
 
 const golden = JSON.parse(readFileSync(new URL("golden.json", import.meta.url), "utf8")) as Golden;
 
 describe("golden vectors of the canonical form", () => {
-  it("are those of the version in use", () => {
+  it("are for the current version", () => {
     expect(CANONICAL_VERSION, FROZEN).toBe(golden.canonical_version);
     expect(golden.vectors.length).toBeGreaterThanOrEqual(200);
   });
@@ -27,11 +27,11 @@ describe("golden vectors of the canonical form", () => {
       return [type, typed, result.ok ? result.canonical : { refusal: result.refusal }];
     });
 
-  it("come out as they did when they were frozen", () => {
+  it("have the frozen results", () => {
     expect(through(canonicalize), FROZEN).toEqual(golden.vectors);
   });
 
-  it("come out the same of an isolate that has yet to decode its tables", async () => {
+  it("have the frozen results in an isolate that has not decoded its tables yet", async () => {
     vi.resetModules();
     const fresh = await import("../../../src/core/canonical/canonicalize.ts");
     expect(fresh.canonicalize).not.toBe(canonicalize);

@@ -10,8 +10,9 @@ import {
   normalizationRows,
 } from "./unicode-data.ts";
 
-// The canonical form leans on the runtime's normalization. Unicode promises that it never changes for assigned code
-// points; these tests hold the runtime at hand to that promise, and the committed tables to the Unicode files.
+// The canonical form uses the runtime's normalization. Unicode promises that it never changes for assigned
+// code points. These tests check the promise for the current runtime, and compare the committed tables with
+// the Unicode files.
 
 describe("the runtime's normalization", () => {
   const table = normalizationRows();
@@ -27,7 +28,7 @@ describe("the runtime's normalization", () => {
     expect(wrong).toEqual([]);
   });
 
-  it("leaves every assigned code point alone that part 1 of NormalizationTest.txt does not list", () => {
+  it("changes no assigned code point that part 1 of NormalizationTest.txt does not list", () => {
     const listed = new Set(table.filter(({ part }) => part === "@Part1").map(({ source }) => source));
     const wrong: string[] = [];
     for (const character of acceptedCharacters()) {
@@ -46,7 +47,7 @@ describe("case folding", () => {
     expect(table.filter(({ from, to }) => caseFold(from) !== to)).toEqual([]);
   });
 
-  it("leaves every other code point alone", () => {
+  it("changes no other code point", () => {
     const listed = new Set(fullCaseFoldingRows().map(({ from }) => from));
     const wrong = [...acceptedCharacters()].filter(
       (character) => !listed.has(character) && caseFold(character) !== character,
@@ -54,7 +55,7 @@ describe("case folding", () => {
     expect(wrong).toEqual([]);
   });
 
-  it("folds within a text, whatever stands around", () => {
+  it("folds anywhere in a text", () => {
     expect(caseFold("")).toBe("");
     expect(caseFold("\u{1f600}STRA\u1e9eE\u{1f600}\u{10400}")).toBe("\u{1f600}strasse\u{1f600}\u{10428}");
   });
@@ -64,20 +65,21 @@ function refusalOf(codePoint: number): string | undefined {
   return firstRefusedCharacter(String.fromCodePoint(codePoint))?.refusal;
 }
 
-/** By the runtime's own tables. */
+/** Returns the refusal by the runtime's own tables. */
 function expectedRefusal(character: string): string | undefined {
   if (/\p{Cs}/u.test(character)) return "ill_formed";
   if (/[\p{Cc}\p{Zl}\p{Zp}]/u.test(character)) return "control";
   if (/\p{Bidi_Control}/u.test(character)) return "bidi";
   if (/\p{Default_Ignorable_Code_Point}/u.test(character)) return "zero_width";
-  // Format characters but the prepended concatenation marks, which are drawn; and the one filler not listed above.
+  // All format characters except the prepended concatenation marks, which are visible, and one filler that
+  // the property above does not include.
   const drawn = /[\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\u{110bd}\u{110cd}]/u.test(character);
   if (character === "\u{16fe4}" || (/\p{Cf}/u.test(character) && !drawn)) return "zero_width";
   return undefined;
 }
 
-describe("what characters are refused for", () => {
-  it("counts the same as Unicode 15.0", () => {
+describe("the refusals of characters", () => {
+  it("have the counts of Unicode 15.0", () => {
     expect(UNICODE_VERSION).toBe("15.0.0");
     const counts: Record<string, number> = {};
     for (let codePoint = 0; codePoint <= CODE_POINT_MAX; codePoint += 1) {
@@ -88,17 +90,17 @@ describe("what characters are refused for", () => {
       accepted: 286_227, // 148,759 characters and 137,468 for private use
       control: 67,
       bidi: 12,
-      zero_width: 4_182, // 3,769 of them not assigned yet, but already known to be ignorable
+      zero_width: 4_182, // 3,769 of them are not assigned yet, but already ignorable
       unassigned: 821_576,
       ill_formed: 2_048,
     });
   });
 
-  it("agrees with the runtime about every character that both know", () => {
+  it("agree with the runtime about every character that both know", () => {
     const wrong: string[] = [];
     for (let codePoint = 0; codePoint <= CODE_POINT_MAX; codePoint += 1) {
       const refusal = refusalOf(codePoint);
-      if (refusal === "unassigned") continue; // a newer runtime knows more
+      if (refusal === "unassigned") continue; // A newer runtime may know the character.
       const character = String.fromCodePoint(codePoint);
       const expected = expectedRefusal(character);
       if (expected !== refusal) wrong.push(`${codePoint.toString(16)}: ${refusal} but ${expected}`);
@@ -108,18 +110,18 @@ describe("what characters are refused for", () => {
 });
 
 describe("the script table", () => {
-  // Script, not Script_Extensions: newer versions of Unicode change the latter for old characters (seen with 17.0).
+  // Compares with Script, not Script_Extensions: newer Unicode versions change the latter for old characters
+  // (seen with 17.0).
   const anyScript = /\p{Script=Common}|\p{Script=Inherited}/u;
-  const withLatin =
-    /\p{Script=Latin}|\p{Script=Han}|\p{Script=Hiragana}|\p{Script=Katakana}|\p{Script=Hangul}|\p{Script=Bopomofo}/u;
+  const withLatin = /[\p{sc=Latin}\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}\p{sc=Bopomofo}]/u;
 
-  it("lets Latin stand beside every character of its own and of the East Asian scripts", () => {
+  it("allows Latin with every character of its own and of the East Asian scripts", () => {
     const fine = [...acceptedCharacters()].filter((character) => withLatin.test(character));
     expect(fine.length).toBeGreaterThan(100_000);
     expect(fine.filter((character) => firstMixedScript(`a${character}`, undefined))).toEqual([]);
   });
 
-  it("lets Latin stand beside no character of any other script", () => {
+  it("allows Latin with no character of any other script", () => {
     const others = [...acceptedCharacters()].filter(
       (character) => !withLatin.test(character) && !anyScript.test(character),
     );
@@ -128,7 +130,7 @@ describe("the script table", () => {
   });
 });
 
-it("neither normalization nor folding makes a refused character of accepted ones", () => {
+it("normalization and folding turn no accepted character into a refused one", () => {
   const wrong = [...acceptedCharacters()].filter(
     (character) =>
       firstRefusedCharacter(character.normalize("NFKD")) ||
@@ -138,10 +140,11 @@ it("neither normalization nor folding makes a refused character of accepted ones
   expect(wrong).toEqual([]);
 });
 
-// canonicalize() runs NFKC, folding, NFC. These four facts about single characters prove that one pass settles any text:
-// after NFKC all characters are as in 1; so what folding leaves has no compatibility form (1) and is folded (2), also
-// when decomposed (3); and what NFC composes of that folds to nothing but its own decomposition (4), which NFC undoes.
-describe("one pass settles every text, because", () => {
+// canonicalize() applies NFKC, folding and NFC. Four facts about single characters prove that one pass is
+// enough for any text. After NFKC, all characters are as in (1). So the result of folding has no
+// compatibility form (1), and it is folded (2), also when decomposed (3). What NFC composes from it folds
+// only to its own decomposition (4), which NFC reverses.
+describe("one pass is enough for every text, because", () => {
   const accepted = [...acceptedCharacters()];
   const folded = accepted.filter((character) => caseFold(character) === character);
 
@@ -153,7 +156,7 @@ describe("one pass settles every text, because", () => {
     expect(wrong).toEqual([]);
   });
 
-  it("(2) folding twice is folding once", () => {
+  it("(2) folding twice is the same as folding once", () => {
     expect(accepted.filter((character) => caseFold(caseFold(character)) !== caseFold(character))).toEqual([]);
   });
 
@@ -168,7 +171,7 @@ describe("one pass settles every text, because", () => {
       const parts = character.normalize("NFD");
       return parts !== character && caseFold(parts) === parts;
     });
-    expect(compositions.length).toBeGreaterThan(11_172); // all of Hangul, and more
+    expect(compositions.length).toBeGreaterThan(11_172); // More than all of Hangul.
     const wrong = compositions.filter(
       (character) => caseFold(character).normalize("NFD") !== character.normalize("NFD"),
     );

@@ -10,7 +10,7 @@ interface CaseFoldingRow {
   readonly to: string;
 }
 
-/** The rows of CaseFolding.txt with a status of full case folding: C and F. */
+/** The rows of CaseFolding.txt for full case folding, that is, with status C or F. */
 export function fullCaseFoldingRows(): CaseFoldingRow[] {
   return rows("CaseFolding.txt")
     .map(([from = "", status = "", to = ""]) => ({ from: text(from), status, to: text(to) }))
@@ -41,7 +41,7 @@ export function normalizationRows(): NormalizationRow[] {
   return found;
 }
 
-/** Every character that a name may hold, each alone. */
+/** Every character that a name may contain, as a text of its own. */
 export function* acceptedCharacters(): Generator<string> {
   for (let codePoint = 0; codePoint <= CODE_POINT_MAX; codePoint += 1) {
     const character = String.fromCodePoint(codePoint);

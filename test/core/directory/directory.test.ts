@@ -1,4 +1,4 @@
-/** The directory over node:sqlite: what must never differ between machines. */
+/** Tests of the directory over node:sqlite. */
 import { expect, test } from "vitest";
 import type { Cell, MintedKey } from "../../../src/core/directory/directory.ts";
 import { MESSAGE_VERSION } from "../../../src/core/messages.ts";
@@ -57,7 +57,7 @@ async function revokedKeys(c: Cluster): Promise<string[]> {
   return answer.ok ? answer.value.revokedKeys.toSorted() : [];
 }
 
-test("[P1] the first caller ever fixes the placement, for all others and for every later instance", async () => {
+test("[P1] the first caller fixes the placement for all others and for every later instance", async () => {
   const c = await Cluster.start({ cells: [], shards: 4 });
   const other = { ...c.envelope, placement: placementOf(5) };
   expect(await c.clock.runUntil(c.directory.object.confirm(c.envelope))).toEqual(ok(null));
@@ -70,7 +70,7 @@ test("[P1] the first caller ever fixes the placement, for all others and for eve
   }
 });
 
-test("[P1] of two first callers with different placements exactly one is confirmed, for good", async () => {
+test("[P1] of two first callers with different placements, exactly one is confirmed", async () => {
   const c = await Cluster.start({ cells: [] });
   const other = { ...c.envelope, placement: placementOf(5) };
   const both = await c.clock.runUntil(
@@ -80,7 +80,7 @@ test("[P1] of two first callers with different placements exactly one is confirm
   expect(await c.clock.runUntil(c.directory.object.confirm(c.envelope))).toEqual(ok(null));
 });
 
-test("[M5] [P1] every call is refused under another version or placement, before anything happens", async () => {
+test("[M5] [P1] every call with another version or placement is refused first", async () => {
   const c = await Cluster.start();
   const key = keyOf(c, "k1");
   const wrong = [
@@ -116,7 +116,7 @@ test("[M5] [P1] every call is refused under another version or placement, before
   ]);
 });
 
-test("[M5] a version that is not known here fixes no placement", async () => {
+test("[M5] an unknown version fixes no placement", async () => {
   const c = await Cluster.start({ cells: [] });
   await c.clock.runUntil(
     c.directory.object.confirm({ version: MESSAGE_VERSION + 1, placement: placementOf(5) }),
@@ -124,7 +124,7 @@ test("[M5] a version that is not known here fixes no placement", async () => {
   expect(await c.clock.runUntil(c.directory.object.confirm(c.envelope))).toEqual(ok(null));
 });
 
-test("only a registered cell is confirmed; who names none needs none", async () => {
+test("only a registered cell is confirmed; a call without a cell needs none", async () => {
   const c = await Cluster.start({ cells: ["1"] });
   const confirm = (cell: string) => c.clock.runUntil(c.directory.object.confirm({ ...c.envelope, cell }));
   expect(await confirm("1")).toEqual(ok(null));
@@ -132,7 +132,7 @@ test("only a registered cell is confirmed; who names none needs none", async () 
   expect(await c.clock.runUntil(c.directory.object.confirm(c.envelope))).toEqual(ok(null));
 });
 
-test("cells are registered once, keep what a change does not name, and are listed in the order of their ids", async () => {
+test("cells are registered once, changed in part, and listed in the order of their ids", async () => {
   const c = await Cluster.start({ cells: [] });
   const createdAtMs = c.clock.now();
   for (const cell of ["10", "2", "x"]) {
@@ -194,16 +194,17 @@ test("cells are registered once, keep what a change does not name, and are liste
   );
 });
 
-test("[A2] a change of a cell that comes late undoes nothing, and one that comes twice is done once", async () => {
+test("[A2] a late change of a cell undoes nothing, and a repeated one is made once", async () => {
   const c = await Cluster.start({ cells: ["1"] });
   const seen = (await cellOf(c)).updatedAtMs;
   const change = (updatedAtMs: number, more: { name?: string; address?: string }) =>
     c.clock.runUntil(c.directory.object.changeCell({ ...c.envelope, cell: "1", updatedAtMs, ...more }));
   expect(await change(seen, { name: "one" })).toMatchObject({ ok: true, value: { name: "one" } });
-  // The clock has not moved; the version has.
+  // The clock has not moved, but the version has grown.
   const first = (await cellOf(c)).updatedAtMs;
   expect(first).toBeGreaterThan(seen);
-  // Said again it is acknowledged again, and what was decided in between comes too late.
+  // The same change again is acknowledged again. A change that was based on the version in between is
+  // refused.
   expect(await change(seen, { name: "one" })).toMatchObject({ ok: true, value: { name: "one" } });
   expect(await change(first, { name: "between" })).toEqual(
     no("FAILED_PRECONDITION", { reason: "CONCURRENT_CHANGE" }),
@@ -215,7 +216,7 @@ test("[A2] a change of a cell that comes late undoes nothing, and one that comes
   expect(await change(seen, { address: "https://late.example" })).toEqual(
     no("FAILED_PRECONDITION", { reason: "CONCURRENT_CHANGE" }),
   );
-  // Decided on what is there: it changes nothing, and still nothing older may follow it.
+  // This change is based on the current version and changes nothing, but it still makes a new version.
   expect(await change(updatedAtMs, { name: "one" })).toMatchObject({ ok: true });
   expect(await change(updatedAtMs, { name: "late" })).toEqual(
     no("FAILED_PRECONDITION", { reason: "CONCURRENT_CHANGE" }),
@@ -227,11 +228,11 @@ test("[M6] the number of cells is limited", async () => {
   const c = await Cluster.start({ cells: ["1"], limits: { maxCells: 2 } });
   expect(await add(c, "2")).toMatchObject({ ok: true });
   expect(await add(c, "3")).toEqual(no("RESOURCE_EXHAUSTED"));
-  // One that is registered is told so, also when there is no room.
+  // A registered cell is still reported as registered when the limit is reached.
   expect(await add(c, "2")).toEqual(no("ALREADY_EXISTS"));
 });
 
-test("a key is recorded for a registered cell or for none, and found as it was made", async () => {
+test("a key is stored for a registered cell or for none, and read back unchanged", async () => {
   const c = await Cluster.start({ cells: ["1"] });
   const [ofCell, ofNone] = [
     keyOf(c, "k1", { note: "first" }),
@@ -245,7 +246,7 @@ test("a key is recorded for a registered cell or for none, and found as it was m
   expect(await find(c, "k3")).toEqual(ok(null));
 });
 
-test("keys are listed by their last change, page by page, and none is missed", async () => {
+test("keys are listed in the order of their last change, and no page misses one", async () => {
   const c = await Cluster.start();
   for (const keyId of ["a", "b", "c"]) await record(c, keyOf(c, keyId));
   await revoke(c, keyOf(c, "a"));
@@ -266,7 +267,7 @@ test("keys are listed by their last change, page by page, and none is missed", a
   expect(await page(0, 3)).toMatchObject({ ids: ["b", "c", "a"], more: false });
 });
 
-test("[A1] a revoked key stays revoked since the first time, and is in every copy until it expires by itself", async () => {
+test("[A1] a revoked key keeps its first revocation time, and is in snapshots until it expires", async () => {
   const c = await Cluster.start();
   const key = keyOf(c, "k1");
   await record(c, key);
@@ -282,7 +283,7 @@ test("[A1] a revoked key stays revoked since the first time, and is in every cop
   expect(await revokedKeys(c)).toEqual([]);
 });
 
-test("[A1] a key that was made elsewhere can be revoked, and its cell corrected later; the moment stays", async () => {
+test("[A1] a key minted elsewhere can be revoked, and its cell corrected later; the time stays", async () => {
   const c = await Cluster.start();
   const revokedAtMs = c.clock.now();
   await revoke(c, keyOf(c, "elsewhere", { cell: "2" }));
@@ -291,7 +292,7 @@ test("[A1] a key that was made elsewhere can be revoked, and its cell corrected 
     ok(expect.objectContaining({ cell: "1", revokedAtMs })),
   );
   expect(await find(c, "elsewhere")).toEqual(ok(expect.objectContaining({ cell: "1", revokedAtMs })));
-  // Again the same: no change, so nobody who pulls by position sees one.
+  // The same call again makes no change, so that a pull by position has nothing new.
   const position = async () => {
     const answer = await c.clock.runUntil(
       c.directory.object.listKeys({ ...c.envelope, afterPosition: 0, limit: 1 }),
@@ -303,7 +304,7 @@ test("[A1] a key that was made elsewhere can be revoked, and its cell corrected 
   expect(await position()).toBe(before);
 });
 
-test("[M6] [A1] the number of revoked keys that have not expired is limited, before anybody is told; correcting one takes no room", async () => {
+test("[M6] [A1] unexpired revoked keys are limited; correcting one needs no room", async () => {
   const c = await Cluster.start({ limits: { maxRevokedKeys: 1 } });
   for (const keyId of ["a", "b"]) await record(c, keyOf(c, keyId));
   expect(await revoke(c, keyOf(c, "a"))).toMatchObject({ ok: true });
@@ -318,7 +319,7 @@ test("[M6] [A1] the number of revoked keys that have not expired is limited, bef
   expect(await revoke(c, keyOf(c, "b", { expiresAtMs: c.clock.now() + 1 }))).toMatchObject({ ok: true });
 });
 
-test("[A1] a key that was revoked stays so when the message that recorded it comes again", async () => {
+test("[A1] a revoked key stays revoked if the message that recorded it arrives again", async () => {
   const c = await Cluster.start({ cells: ["1"] });
   const key = keyOf(c, "k1");
   await record(c, key);

@@ -1,4 +1,4 @@
-/** Slots for verifications, in the directory. */
+/** Tests of the verification slots in the directory. */
 import { expect, test } from "vitest";
 import { placementOf } from "../../../src/core/placement.ts";
 import { Cluster } from "../../support/cluster.ts";
@@ -28,7 +28,7 @@ const none = (retryAfterMs: number): object => ({
 const stored = (c: Cluster): unknown[] =>
   c.directory.database.prepare("SELECT cell, uuid FROM verification_slot ORDER BY cell").all();
 
-test("[A3] so many cells have a slot at a time; the next one hears when the first of them ends", async () => {
+test("[A3] the number of slots is limited, and a refusal says when the first one ends", async () => {
   const c = await start();
   expect(await take(c, "1", "a")).toEqual(slot(c, "1", "a"));
   c.clock.jump(10_000);
@@ -42,7 +42,7 @@ test("[A3] so many cells have a slot at a time; the next one hears when the firs
   ]);
 });
 
-test("[A3] the same run renews its slot, also when all are taken; another run of the cell waits for it", async () => {
+test("[A3] the same run renews its slot, even if all are taken; another run of the cell waits", async () => {
   const c = await start(1);
   await take(c, "1", "a");
   c.clock.jump(40_000);
@@ -53,7 +53,7 @@ test("[A3] the same run renews its slot, also when all are taken; another run of
   expect(stored(c)).toEqual([{ cell: "1", uuid: "a" }]);
 });
 
-test("[A3] a slot is released by its own run, once; somebody else has it at once", async () => {
+test("[A3] only its own run releases a slot, once, and another cell can take it at once", async () => {
   const c = await start(1);
   await take(c, "1", "a");
   expect(await release(c, "1", "b")).toEqual({ ok: true, value: false });
@@ -64,7 +64,7 @@ test("[A3] a slot is released by its own run, once; somebody else has it at once
   expect(await take(c, "2", "c")).toEqual(slot(c, "2", "c"));
 });
 
-test("[A3] an expired slot is nobody's: there is nothing to release", async () => {
+test("[A3] an expired slot cannot be released", async () => {
   const c = await start(1);
   await take(c, "1", "a");
   c.clock.jump(VERIFICATION_SLOT_MS);
@@ -72,7 +72,7 @@ test("[A3] an expired slot is nobody's: there is nothing to release", async () =
   expect(stored(c)).toEqual([]);
 });
 
-test("[A3] slots outlive the directory's instance", async () => {
+test("[A3] slots survive a restart of the directory", async () => {
   const c = await start(1);
   await take(c, "1", "a");
   c.directory.restart();
@@ -80,7 +80,7 @@ test("[A3] slots outlive the directory's instance", async () => {
   expect(await take(c, "1", "a")).toEqual(slot(c, "1", "a"));
 });
 
-test("[A3] [M4] a clock that is put right a little takes no slot away", async () => {
+test("[A3] [M4] a small correction of the clock ends no slot", async () => {
   const c = await start(1);
   await take(c, "1", "a");
   c.clock.jump(-VERIFICATION_SLOT_MS);
@@ -88,14 +88,14 @@ test("[A3] [M4] a clock that is put right a little takes no slot away", async ()
   expect(await take(c, "1", "a")).toEqual(slot(c, "1", "a"));
 });
 
-test("[A3] [M4] a clock that was set back keeps nobody out for longer than two slots last", async () => {
+test("[A3] [M4] a clock that was set back delays others by at most the length of two slots", async () => {
   const c = await start(1);
   await take(c, "1", "a");
   c.clock.jump(-86_400_000);
   expect(await take(c, "2", "b")).toEqual(slot(c, "2", "b"));
 });
 
-test("[A3] a refused take and an idle release write nothing", async () => {
+test("[A3] a refused take, and a release without a slot, write nothing", async () => {
   const c = await start(1);
   await take(c, "1", "a");
   const before = c.directory.sql.counts.transactions;
@@ -104,7 +104,7 @@ test("[A3] a refused take and an idle release write nothing", async () => {
   expect(c.directory.sql.counts.transactions).toBe(before);
 });
 
-test("[A3] [M5] [P1] another version or placement is refused, and takes nothing", async () => {
+test("[A3] [M5] [P1] another version or placement is refused and takes no slot", async () => {
   const c = await start();
   for (const envelope of [
     { ...c.envelope, version: c.envelope.version + 1 },

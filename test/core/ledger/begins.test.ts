@@ -1,4 +1,4 @@
-/** How an attempt of a begin ends, what it leaves, and how it is repeated (rules B3, B6, B9). */
+/** Tests of how an attempt ends, what it leaves, and how it is repeated (B3, B6, B9). */
 import { expect, test } from "vitest";
 import type { Exchange } from "../../../src/core/messages.ts";
 import { shardOf, shardsOf } from "../../../src/core/placement.ts";
@@ -32,7 +32,7 @@ function nameOn(c: Cluster, shard: number): string {
     if (shardOf("ROUTES", `n${n}`, shardsOf(c.envelope.placement)) === shard) return `n${n}`;
 }
 
-/** Cell 1's begin gets the name and hears of nothing: it runs until its shard has been silent for too long. */
+/** The begin of cell 1 gets its hold, but no answer from its shard: it runs until the exchange times out. */
 async function blocked(name: string): Promise<{ c: Cluster; blocker: Promise<unknown> }> {
   const c = await Cluster.start({ shards: 1, limits: { exchangeTimeoutMs: 4_500 } });
   await own(c, "2", ["warm-up"]);
@@ -42,21 +42,21 @@ async function blocked(name: string): Promise<{ c: Cluster; blocker: Promise<unk
   return { c, blocker };
 }
 
-test("[B6] a name that is taken decides the answer, whether or not another shard is heard of", async () => {
+test("[B6] a taken name determines the answer, even if another shard does not answer", async () => {
   const c = await Cluster.start({ shards: 2 });
   await own(c, "2", [nameOn(c, 0)]);
   c.fate = (call) => (call.to === "shard 1" ? "lose" : "deliver");
   expect(await c.clock.runUntil(begin(c, "1", [nameOn(c, 0), nameOn(c, 1)]))).toEqual(no("ALREADY_EXISTS"));
 });
 
-test("[B6] [M2] a name that is only leased does not: while a shard is not heard of, nobody knows", async () => {
+test("[B6] [M2] with a leased name and a shard that does not answer, the result is unknown", async () => {
   const c = await Cluster.start({ shards: 2 });
   await c.clock.runUntil(begin(c, "2", [nameOn(c, 0)]));
   c.fate = (call) => (call.to === "shard 1" ? "lose" : "deliver");
   expect(await c.clock.runUntil(begin(c, "1", [nameOn(c, 0), nameOn(c, 1)]))).toEqual(no("UNAVAILABLE"));
 });
 
-test("[B6] a begin that is refused releases where it holds something, and tells nobody else", async () => {
+test("[B6] a refused begin releases where it has holds, and sends no other shard a release", async () => {
   const c = await Cluster.start({ shards: 3 });
   await own(c, "2", [nameOn(c, 0)]);
   await own(c, "1", ["warm-up"]);
@@ -71,7 +71,7 @@ test("[B6] a begin that is refused releases where it holds something, and tells 
   expect(c.holds()).toEqual([]);
 });
 
-test("[B4] a shard where nothing has to be held hears nothing of the decision", async () => {
+test("[B4] a shard without holds of a lease gets no decision", async () => {
   const c = await Cluster.start({ shards: 2 });
   const lease = c.uuid();
   const specs = [nameOn(c, 0), { kind: "destroy", value: nameOn(c, 1) } as const];
@@ -89,7 +89,7 @@ test("[B4] a shard where nothing has to be held hears nothing of the decision", 
   expect(c.claims()).toHaveLength(1);
 });
 
-test("[M2] a shard that was silent for its own time is unreachable; one that was silent to the deadline has run into it", async () => {
+test("[M2] a begin is unavailable if a shard times out, and DEADLINE_EXCEEDED at its deadline", async () => {
   const ends: [exchangeTimeoutMs: number, code: string][] = [
     [1_000, "UNAVAILABLE"],
     [9_000, "DEADLINE_EXCEEDED"],
@@ -101,7 +101,7 @@ test("[M2] a shard that was silent for its own time is unreachable; one that was
   }
 });
 
-test("[B9] a begin that meets a running one waits a little longer each time, but never long, and gives up by its deadline", async () => {
+test("[B9] retries behind a running begin wait longer each time, up to a limit", async () => {
   const { c, blocker } = await blocked("ada");
   const triedAtMs: number[] = [];
   const fate = c.fate;
@@ -115,13 +115,13 @@ test("[B9] a begin that meets a running one waits a little longer each time, but
   const pauses = triedAtMs.slice(1).map((atMs, index) => atMs - (triedAtMs[index] ?? 0));
   expect(pauses.slice(0, 8)).toEqual([5, 10, 20, 40, 80, 160, 250, 250]);
   const ended = await c.clock.runUntil(second);
-  // The first one gave up before: its hold was found to be nobody's.
+  // The first begin had given up: an inquiry showed that no lease owns its hold.
   expect(ended).toEqual(ok({ created: true }));
   expect(c.clock.now() - started).toBeLessThan(5_000);
   await c.clock.runUntil(blocker);
 });
 
-test("[B9] [B6] a begin whose next try would come after its deadline is answered before it, with a time to wait", async () => {
+test("[B9] [B6] a begin whose next attempt would miss its deadline is answered before it", async () => {
   for (const beginDeadlineMs of [100, 155]) {
     const c = await Cluster.start({ shards: 1, limits: { beginDeadlineMs } });
     await own(c, "2", ["warm-up"]);
@@ -130,24 +130,24 @@ test("[B9] [B6] a begin whose next try would come after its deadline is answered
     await c.clock.pass(10);
     const started = c.clock.now();
     expect(await c.clock.runUntil(begin(c, "2", ["ada"]))).toEqual(no("ABORTED", { retryAfterMs: 1_000 }));
-    // Tried after 5, 15, 35 and 75 ms; the next would have been after 155.
+    // Attempts are made after 5, 15, 35 and 75 ms. The next one would be after 155 ms.
     expect(c.clock.now() - started).toBe(75);
     await c.clock.runUntil(blocker);
   }
 });
 
-test("[B8] a begin that met a dead hold tries again at once, within the same call", async () => {
+test("[B8] a begin that met a dead hold retries at once, within the same call", async () => {
   const { c, blocker } = await blocked("ada");
   void blocker.catch(() => {});
   c.ledger("1").restart();
-  // The new instance knows that attempts of the old one are nobody's.
+  // The new instance answers `gone` about attempts of the old one.
   await c.clock.runUntil(c.ledger("1").object.status(c.envelope));
   const started = c.clock.now();
   expect(await c.clock.runUntil(begin(c, "2", ["ada"]))).toEqual(ok({ created: true }));
   expect(c.clock.now()).toBe(started);
 });
 
-test("[B9] a begin that meets a granted lease, or one that nobody can be asked about, is answered at once and not tried again", async () => {
+test("[B9] a begin that meets a granted or unknown hold is answered at once, without a retry", async () => {
   for (const fate of ["deliver", "lose"] as const) {
     const c = await Cluster.start({ shards: 1 });
     await c.clock.runUntil(begin(c, "1", ["ada"]));
@@ -158,7 +158,7 @@ test("[B9] a begin that meets a granted lease, or one that nobody can be asked a
   }
 });
 
-test("[B9] a begin that meets a granted and a running one at once is not tried again: waiting would not help", async () => {
+test("[B9] a begin that meets a granted and a running lease is not retried", async () => {
   const { c, blocker } = await blocked("ada");
   await c.clock.runUntil(begin(c, "2", ["bob"]));
   const before = c.messages("exchange").length;
@@ -167,7 +167,7 @@ test("[B9] a begin that meets a granted and a running one at once is not tried a
   await c.clock.runUntil(blocker);
 });
 
-test("[B9] the later attempts of a begin ask in ascending order and stop at the first refusal", async () => {
+test("[B9] later attempts ask in ascending order and stop at the first refusal", async () => {
   const c = await Cluster.start({ shards: 3, limits: { exchangeTimeoutMs: 4_500 } });
   const names = [0, 1, 2].map((shard) => nameOn(c, shard));
   await own(c, "2", ["warm-up"]);
@@ -188,7 +188,7 @@ test("[B9] the later attempts of a begin ask in ascending order and stop at the 
   await c.clock.runUntil(Promise.all([blocker, second]));
 });
 
-test("[B9] an attempt in ascending order that loses a shard on its way ends there, unknown", async () => {
+test("[B9] an attempt in ascending order ends as unknown at a shard that does not answer", async () => {
   const c = await Cluster.start({ shards: 3 });
   const names = [0, 1, 2].map((shard) => nameOn(c, shard));
   await own(c, "2", ["warm-up"]);
@@ -212,7 +212,7 @@ test("[B9] an attempt in ascending order that loses a shard on its way ends ther
   await c.clock.runUntil(blocker);
 });
 
-test("[B8] a collision is looked into although both the way and the question take their time, also when the timeouts are alike", async () => {
+test("[B8] a settle may take its own timeout plus the inquiry's, even if both are equal", async () => {
   const c = await Cluster.start({ shards: 1, limits: { exchangeTimeoutMs: 100, inquiryTimeoutMs: 100 } });
   await own(c, "2", ["warm-up"]);
   await own(c, "1", ["warm-up-too"]);
@@ -223,7 +223,7 @@ test("[B8] a collision is looked into although both the way and the question tak
   expect(await c.clock.runUntil(begin(c, "2", ["ada"]))).toEqual(ok({ created: true }));
 });
 
-test("[B5] an instance that has ended does not ask about a collision any more", async () => {
+test("[B5] an instance that has ended sends no settle", async () => {
   const c = await Cluster.start({ shards: 1 });
   await own(c, "2", ["warm-up"]);
   await c.clock.runUntil(begin(c, "1", ["ada"]));

@@ -1,4 +1,4 @@
-/** Decisions on their way to the shards: when they are tried again, what a restart finds, and what it costs to keep account of it. */
+/** Tests of deliveries: when they are retried, what a restart finds, and what the bookkeeping costs. */
 import { expect, test } from "vitest";
 import type { Limits } from "../../../src/core/limits.ts";
 import type { Exchange } from "../../../src/core/messages.ts";
@@ -6,7 +6,7 @@ import { shardOf, shardsOf } from "../../../src/core/placement.ts";
 import { Cluster, type Call } from "../../support/cluster.ts";
 import { beginRequest, decideRequest } from "../../support/ops.ts";
 
-/** No sweep: what is applied is applied because the ledger told it. */
+/** No sweep runs, so only deliveries of the ledger apply decisions. */
 const start = (limits: Partial<Limits> = {}): Promise<Cluster> =>
   Cluster.start({ shards: 1, limits: { sweepAfterMs: 600_000, ...limits } });
 const isDecision = (call: Call): boolean =>
@@ -36,22 +36,26 @@ function nameOn(c: Cluster, shard: number, nth = 0): string {
       return `n${n}`;
 }
 
-/** Decisions that a restart would tell again. */
+/** The number of decisions that a restart would send again. */
 const kept = (c: Cluster): number =>
   (
     c
       .ledger("1")
       .database.prepare(
-        "SELECT count(*) AS n FROM lease WHERE decided = 1 AND position > coalesce((SELECT value FROM meta WHERE name = 'applied_position'), 0)",
+        `SELECT count(*) AS n FROM lease
+          WHERE decided = 1
+            AND position > coalesce((SELECT value FROM meta WHERE name = 'applied_position'), 0)`,
       )
       .get() as { n: number }
   ).n;
 
-/** Decisions that a predecessor left, and that no shard has to hear of. */
+/** Inserts decisions of an earlier instance that need no delivery to any shard. */
 function insertOld(c: Cluster, count: number): void {
   c.ledger("1").database.exec(
-    `INSERT INTO lease SELECT 'old-' || n, 1, n, n, 'COMMITTED', 0, 1, n, '{}', '[]', '', 0, 0, 0, 0, NULL, NULL
-       FROM (WITH RECURSIVE count(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < ${count}) SELECT n FROM count)`,
+    `INSERT INTO lease
+     SELECT 'old-' || n, 1, n, n, 'COMMITTED', 0, 1, n, '{}', '[]', '', 0, 0, 0, 0, NULL, NULL
+       FROM (WITH RECURSIVE count(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < ${count})
+             SELECT n FROM count)`,
   );
 }
 
@@ -70,7 +74,7 @@ test("[C3] [M3] a restart finds a decision that came after all others were appli
   expect(owned(c)).toEqual(["ada", "bob"]);
 });
 
-test("[C3] [M3] what a predecessor left is told at once, also when its alarm got lost", async () => {
+test("[C3] [M3] decisions of an earlier instance are sent at once, even if its alarm was lost", async () => {
   const c = await start();
   const lease = await granted(c, "ada");
   c.fate = loseDecisions;
@@ -84,7 +88,7 @@ test("[C3] [M3] what a predecessor left is told at once, also when its alarm got
   expect(owned(c)).toEqual(["ada"]);
 });
 
-test("[C3] a shard that missed a decision is told again after the pause of that decision, and not with the next tidying up", async () => {
+test("[C3] a missed decision is retried after its own pause, not with the applied position", async () => {
   const c = await start({ exchangeTimeoutMs: 100 });
   const lease = await granted(c, "ada");
   c.fate = loseDecisions;
@@ -94,12 +98,12 @@ test("[C3] a shard that missed a decision is told again after the pause of that 
   expect(owned(c)).toEqual(["ada"]);
 });
 
-test("[M3] the alarm does not wait for a decision that a caller has under way, and does not ring on and on until it arrives", async () => {
+test("[M3] the alarm neither waits for a delivery that a caller runs, nor rings all the time", async () => {
   const c = await start();
   const lease = await granted(c, "ada");
   c.fate = loseDecisions;
   await c.clock.runUntil(commit(c, lease));
-  // Long due, because no alarm has rung.
+  // It is long overdue, because no alarm has rung.
   await c.clock.pass(30_000);
   const again = commit(c, lease);
   await c.clock.pass(10);
@@ -110,7 +114,7 @@ test("[M3] the alarm does not wait for a decision that a caller has under way, a
   await c.clock.runUntil(again);
 });
 
-test("a poke and an alarm that find nothing to do write nothing", async () => {
+test("a cron call and an alarm without work write nothing", async () => {
   const c = await start();
   await c.clock.runUntil(commit(c, await granted(c, "ada")));
   await c.pass(60_000);
@@ -120,7 +124,7 @@ test("a poke and an alarm that find nothing to do write nothing", async () => {
   expect(c.transactions()).toBe(before);
 });
 
-test("[M3] what is confirmed while the alarm's own transaction is on its way waits for one to travel with, but not for ever", async () => {
+test("[M3] a decision applied during the alarm's write is recorded later, with a limited wait", async () => {
   const c = await start();
   const leases = [await granted(c, "ada"), await granted(c, "bob")];
   await c.clock.runUntil(commit(c, leases[0] ?? ""));
@@ -143,7 +147,7 @@ test("[M3] what is confirmed while the alarm's own transaction is on its way wai
   expect(kept(c)).toBe(0);
 });
 
-test("[C3] one alarm tries a bounded part of a backlog, memory has a bounded part of it, and reading on forgets no pause", async () => {
+test("[C3] an alarm delivers a limited part of a backlog, and loading more forgets no pause", async () => {
   const c = await start();
   await granted(c, "warm-up");
   insertOld(c, 10_400);
@@ -159,14 +163,14 @@ test("[C3] one alarm tries a bounded part of a backlog, memory has a bounded par
   expect([await unapplied(c), kept(c), told(c)]).toEqual([1, 1, before]);
 });
 
-test("[C3] what a restart starts from never lies behind a decision that no instance has read yet", async () => {
+test("[C3] the applied position never passes a decision that no instance has loaded yet", async () => {
   const c = await start();
   await granted(c, "warm-up");
   insertOld(c, 10_400);
   c.ledger("1").restart();
   expect(await unapplied(c)).toBe(10_000);
   for (let n = 0; n < 10; n += 1) await alarm(c);
-  // Before the next one rings, the cell repeats nearly all of what is still in memory.
+  // Before the next alarm, the cell repeats nearly all decisions that are still in memory.
   for (let n = 5_000; n < 9_500; n += 500) {
     await c.clock.runUntil(
       Promise.all(Array.from({ length: 500 }, (_, more) => commit(c, `old-${n + more + 1}`))),
@@ -179,7 +183,7 @@ test("[C3] what a restart starts from never lies behind a decision that no insta
   expect(await unapplied(c)).toBe(400);
 });
 
-test("[C3] what is confirmed while the alarm's own transaction is on its way hides no older decision from a restart", async () => {
+test("[C3] a decision applied during the alarm's write hides no older decision from a restart", async () => {
   const c = await Cluster.start({ shards: 2, limits: { sweepAfterMs: 600_000 } });
   const [stuck, slow, quick] = [
     await granted(c, nameOn(c, 0)),

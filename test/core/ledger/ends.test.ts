@@ -1,4 +1,7 @@
-/** What must have happened when a ledger answers, and what must not happen after it has ended. */
+/**
+ * Tests of what must have happened when a ledger answers, and what must not happen after an instance has
+ * ended.
+ */
 import { expect, test } from "vitest";
 import { shardOf, shardsOf } from "../../../src/core/placement.ts";
 import { begin, decide, isDecision, isPrepare, no, ok } from "../../support/calls.ts";
@@ -18,7 +21,7 @@ async function pull(c: Cluster, limit: number) {
   return answer.value;
 }
 
-/** Cell 2 owns a name on shard 0 of two, and cell 1 has been used. */
+/** Two shards: cell 2 owns a name on shard 0, and the ledger of cell 1 has been used. */
 async function withTaken(): Promise<{ c: Cluster; taken: string; free: string }> {
   const c = await Cluster.start({ shards: 2 });
   const [taken, free] = [nameOn(c, 0), nameOn(c, 1)];
@@ -30,14 +33,14 @@ async function withTaken(): Promise<{ c: Cluster; taken: string; free: string }>
   return { c, taken, free };
 }
 
-test("[B6] a refusal is answered after the releases were acknowledged, however long they take", async () => {
+test("[B6] a refusal is answered after its releases were acknowledged, however long they take", async () => {
   const { c, taken, free } = await withTaken();
   c.fate = (call) => (isDecision(call) ? "slow" : "deliver");
   expect(await c.clock.runUntil(begin(c, "1", c.uuid(), [taken, free]))).toEqual(no("ALREADY_EXISTS"));
   expect(c.holds().map(({ canonical }) => canonical)).toEqual(["warm-up"]);
 });
 
-test("[C3] a decision is answered after the shards that can be reached have applied it, however long they take", async () => {
+test("[C3] a decision is answered after all reachable shards have applied it", async () => {
   const { c, free } = await withTaken();
   const lease = c.uuid();
   await c.clock.runUntil(begin(c, "1", lease, [free]));
@@ -46,7 +49,7 @@ test("[C3] a decision is answered after the shards that can be reached have appl
   expect(c.claims().map(({ canonical }) => canonical)).toContain(free);
 });
 
-test("[B5] once an instance has ended it sends nothing more, not even for other begins that were under way", async () => {
+test("[B5] an instance that has ended sends nothing more, not even for other running begins", async () => {
   const { c, taken, free } = await withTaken();
   c.fate = (call) => (isPrepare(call) && call.to === "shard 1" ? "slow" : "deliver");
   const running = begin(c, "1", c.uuid(), [taken, free]);
@@ -56,13 +59,13 @@ test("[B5] once an instance has ended it sends nothing more, not even for other 
   const failing = decide(c, "1", c.uuid(), "ROLLED_BACK");
   await expect(c.clock.runUntil(failing)).rejects.toThrow("did not answer");
   const sent = c.messages("exchange").length;
-  // Its release would be due now; the hold is for others to find.
+  // Its release would be due now. Other begins will find the hold by an inquiry.
   await c.clock.pass(10_000);
   expect(c.messages("exchange")).toHaveLength(sent);
   expect(c.holds().map(({ canonical }) => canonical)).toContain(free);
 });
 
-test("[C7] a begin that was fenced says so, also when it would have been refused anyway, and asks nobody again", async () => {
+test("[C7] a fenced begin is refused as rolled back, and asks no shard again", async () => {
   const { c, taken } = await withTaken();
   c.fate = (call) => (isPrepare(call) ? "slow" : "deliver");
   const lease = c.uuid();
@@ -70,7 +73,7 @@ test("[C7] a begin that was fenced says so, also when it would have been refused
   await c.clock.pass(10);
   await c.clock.runUntil(decide(c, "1", lease, "ROLLED_BACK"));
   expect(await c.clock.runUntil(running)).toEqual(no("FAILED_PRECONDITION", { reason: "LEASE_ROLLED_BACK" }));
-  // Fenced in the pause between two attempts: there is no further one.
+  // The begin is fenced in the pause between two attempts, so there is no further attempt.
   c.fate = (call) => (call.from === "ledger 2" && isPrepare(call) ? "lose_answer" : "deliver");
   const blocker = begin(c, "2", c.uuid(), ["blocked"]);
   await c.clock.pass(10);
@@ -97,7 +100,7 @@ test("[C6] a begin of a frozen cell asks no shard", async () => {
   expect(c.messages("exchange")).toHaveLength(sent);
 });
 
-test("[M2] [B9] a collision that cannot be looked into is temporary, and is not tried again as if it were over", async () => {
+test("[M2] [B9] a hold whose ledger cannot be asked is a temporary conflict, without a retry", async () => {
   const c = await Cluster.start({ shards: 1 });
   await c.clock.runUntil(begin(c, "2", c.uuid(), ["ada"]));
   c.fate = (call) => (call.method === "settle" ? "lose" : "deliver");
@@ -108,7 +111,7 @@ test("[M2] [B9] a collision that cannot be looked into is temporary, and is not 
   expect(c.messages("exchange")).toHaveLength(sent + 1);
 });
 
-test("[B2] whoever joins a begin gets what the first caller gets, but for having made it", async () => {
+test("[B2] a caller that joins a begin gets the first caller's result, with `created` false", async () => {
   const { c, taken, free } = await withTaken();
   const both = async (names: string[]) => {
     const lease = c.uuid();
@@ -121,7 +124,7 @@ test("[B2] whoever joins a begin gets what the first caller gets, but for having
   expect(same).toEqual(no("ALREADY_EXISTS"));
 });
 
-test("[M2] a shard that cannot be reached is worth another try, and the answer says when", async () => {
+test("[M2] an unreachable shard is a retryable refusal with a retry time", async () => {
   const { c, free } = await withTaken();
   c.fate = (call) => (isPrepare(call) ? "lose" : "deliver");
   expect(await c.clock.runUntil(begin(c, "1", c.uuid(), [free]))).toEqual(
@@ -129,7 +132,7 @@ test("[M2] a shard that cannot be reached is worth another try, and the answer s
   );
 });
 
-test("[M3] the transaction that decides sets the alarm: an instance that dies before it tells anybody is woken", async () => {
+test("[M3] a decision sets the alarm in its transaction, which wakes a ledger that died then", async () => {
   const { c, free } = await withTaken();
   const lease = c.uuid();
   await c.clock.runUntil(begin(c, "1", lease, [free]));
@@ -145,7 +148,7 @@ test("[M3] the transaction that decides sets the alarm: an instance that dies be
   expect(c.claims().map(({ canonical }) => canonical)).toContain(free);
 });
 
-test("[C3] a decision rests between two tries, whoever wakes the ledger meanwhile", async () => {
+test("[C3] a decision waits for its pause between two deliveries, whoever wakes the ledger", async () => {
   const { c, free } = await withTaken();
   const lease = c.uuid();
   await c.clock.runUntil(begin(c, "1", lease, [free]));
@@ -155,7 +158,7 @@ test("[C3] a decision rests between two tries, whoever wakes the ledger meanwhil
   const before = told();
   const poke = () => c.clock.runUntil(c.ledger("1").object.maintain({ ...c.envelope, pulledPosition: 0 }));
   for (let n = 0; n < 3; n += 1) await poke();
-  // The first pause is a second at least, and half as much again with the jitter of these tests.
+  // The first pause is at least a second, and half as long again with the jitter of these tests.
   c.clock.jump(1_499);
   await poke();
   expect(told()).toBe(before);
@@ -164,7 +167,7 @@ test("[C3] a decision rests between two tries, whoever wakes the ledger meanwhil
   expect(told()).toBe(before + 1);
 });
 
-test("[C3] [M3] a decision that this version cannot read rests like one that a shard does not hear", async () => {
+test("[C3] [M3] a decision that this version cannot read is retried with the same pauses", async () => {
   const { c, free } = await withTaken();
   const lease = c.uuid();
   await c.clock.runUntil(begin(c, "1", lease, [free]));
@@ -178,7 +181,7 @@ test("[C3] [M3] a decision that this version cannot read rests like one that a s
   expect(tries).toBeLessThan(30);
 });
 
-test("[C7] the number of fences is remembered across instances", async () => {
+test("[C7] the number of fences survives a restart", async () => {
   const c = await Cluster.start({ shards: 1, limits: { fences: 1 } });
   await c.clock.runUntil(decide(c, "1", c.uuid(), "ROLLED_BACK"));
   c.ledger("1").restart();
@@ -187,7 +190,7 @@ test("[C7] the number of fences is remembered across instances", async () => {
   );
 });
 
-test("[S1] a page of a pull has as many changes as asked for, in the order of the changes, and says whether there are more", async () => {
+test("[S1] a page of a pull has at most `limit` changes, in order, and says if there are more", async () => {
   const c = await Cluster.start({ shards: 1 });
   const leases = Array.from({ length: 5 }, () => c.uuid());
   for (const [index, lease] of leases.entries()) await c.clock.runUntil(begin(c, "1", lease, [`n${index}`]));
@@ -205,7 +208,7 @@ test("[S1] a page of a pull has as many changes as asked for, in the order of th
   expect((await pull(c, 4)).changes.map(({ lease }) => lease)).toEqual([b, e, f, a]);
 });
 
-test("[S1] a lease that is larger than a page may be is a page of its own", async () => {
+test("[S1] a lease that is larger than a page of a pull gets a page of its own", async () => {
   const c = await Cluster.start({ shards: 1 });
   const leases = [c.uuid(), c.uuid()];
   for (const lease of leases) {
@@ -215,7 +218,7 @@ test("[S1] a lease that is larger than a page may be is a page of its own", asyn
   expect(await pull(c, 10)).toMatchObject({ changes: [{ lease: leases[0] }], more: true });
 });
 
-test("[R1] a page of one lease says where to go on, and each kind of op is counted", async () => {
+test("[R1] a page of one lease says where to continue, and each kind of op is counted", async () => {
   const c = await Cluster.start({ shards: 1 });
   const owned = c.uuid();
   await c.clock.runUntil(begin(c, "1", owned, ["a", "b", "c"]));

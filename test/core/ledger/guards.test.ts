@@ -1,4 +1,4 @@
-/** The guards of a ledger that ordinary work seldom meets. */
+/** Tests of ledger guards that ordinary work seldom reaches. */
 import { expect, test } from "vitest";
 import { encodePayload } from "../../../src/core/ledger/payload.ts";
 import type { Limits } from "../../../src/core/limits.ts";
@@ -29,7 +29,7 @@ async function status(c: Cluster) {
   return answer.value;
 }
 
-test("[M5] [A1] every call of a ledger is refused under an unknown version; those of a cell also under its revoked key", async () => {
+test("[M5] [A1] every call refuses unknown versions; those of a cell refuse its revoked key", async () => {
   const c = await start();
   const lease = c.uuid();
   await begin(c, lease, ["ada"]);
@@ -61,7 +61,7 @@ test("[M5] [A1] every call of a ledger is refused under an unknown version; thos
       ofCell ? no("UNAUTHENTICATED", { reason: "KEY_REVOKED" }) : expect.objectContaining({ ok: true }),
     );
   }
-  // An operator's key is not the ledger's to judge, whatever its id.
+  // The ledger does not check an operator's key, whatever its id.
   const operator = { role: "operator", keyId: "k1" } as const;
   expect(await c.clock.runUntil(object.authorize({ ...c.envelope, caller: operator }))).toEqual({
     ok: true,
@@ -71,7 +71,7 @@ test("[M5] [A1] every call of a ledger is refused under an unknown version; thos
   expect(c.holds().map(({ canonical }) => canonical)).toEqual(["ada", "bob"]);
 });
 
-test("[A1] a revoked key stays refused until it has expired by itself, also when others are revoked after it", async () => {
+test("[A1] a revoked key is refused until it has expired, also after other revocations", async () => {
   const c = await start();
   const { object } = c.ledger("1");
   const revoke = (keyId: string, livesMs: number) =>
@@ -85,12 +85,12 @@ test("[A1] a revoked key stays refused until it has expired by itself, also when
   await revoke("k2", 10_000);
   expect([await isRefused(), rows()]).toEqual([true, 2]);
   c.clock.jump(2);
-  // What has expired takes no room any more.
+  // An expired key takes no room any more.
   await revoke("k3", 10_000);
   expect(rows()).toBe(2);
 });
 
-test("[M6] a batch is refused when its stored form is larger than a lease may be, in bytes, and not one byte earlier", async () => {
+test("[M6] a batch is refused when its stored form exceeds the limit by one byte", async () => {
   const names = ["straße"];
   const bytes = new TextEncoder().encode(
     encodePayload(opsOf((await start()).envelope.placement, names)),
@@ -104,7 +104,7 @@ test("[M6] a batch is refused when its stored form is larger than a lease may be
   expect(small.messages("exchange")).toEqual([]);
 });
 
-test("[M6] the payloads of the begins under way are limited together, and the room comes back", async () => {
+test("[M6] the payloads of all running begins are limited together", async () => {
   const names = (n: number): string[] => [`name-${n}`];
   const bytes = encodePayload(opsOf((await start()).envelope.placement, names(0))).length;
   const c = await start({ beginBytes: 2 * bytes });
@@ -119,7 +119,7 @@ test("[M6] the payloads of the begins under way are limited together, and the ro
   }
 });
 
-test("[M6] leases count from their grant to their decision, and begins that run count with them", async () => {
+test("[M6] granted leases and running begins count together toward the limit", async () => {
   const c = await start({ outstandingLeases: 2 });
   const answers = await Promise.all(["a", "b", "c"].map((name) => begin(c, c.uuid(), [name])));
   expect(answers.map((answer) => (answer.ok ? "ok" : answer.refusal.reason))).toEqual([
@@ -131,14 +131,14 @@ test("[M6] leases count from their grant to their decision, and begins that run 
   const [held] = c.holds();
   await decide(c, held?.lease ?? "", "COMMITTED");
   await decide(c, held?.lease ?? "", "COMMITTED");
-  // A rollback out of the blue frees nothing.
+  // A rollback of a lease that was never begun frees no room.
   await decide(c, c.uuid(), "ROLLED_BACK");
   expect(await status(c)).toMatchObject({ outstandingLeases: 1, state: "ACTIVE", cell: "1" });
   expect(await begin(c, c.uuid(), ["d"])).toEqual(ok({ created: true }));
   expect(await begin(c, c.uuid(), ["e"])).toEqual(no("RESOURCE_EXHAUSTED", { reason: "TOO_MANY_LEASES" }));
 });
 
-test("[C7] [M6] the fence of a begin that runs needs no room among the fences out of the blue", async () => {
+test("[C7] [M6] the fence of a running begin does not count toward the limit of fences", async () => {
   const c = await start({ fences: 1 });
   expect(await decide(c, c.uuid(), "ROLLED_BACK")).toEqual(ok({ state: "ROLLED_BACK" }));
   c.fate = (call) => (call.method === "exchange" ? "slow" : "deliver");
@@ -152,7 +152,7 @@ test("[C7] [M6] the fence of a begin that runs needs no room among the fences ou
   );
 });
 
-test("[C6] [B2] a cell that is thawed begins again; replays were answered all along", async () => {
+test("[C6] [B2] an unfrozen cell begins again; replays were answered all the time", async () => {
   const c = await start();
   const { object } = c.ledger("1");
   const lease = c.uuid();
@@ -165,7 +165,7 @@ test("[C6] [B2] a cell that is thawed begins again; replays were answered all al
   expect(await begin(c, c.uuid(), ["bob"])).toEqual(ok({ created: true }));
 });
 
-test("[R1] a page of leases ends where it says, and what was asked for is the first that is shown", async () => {
+test("[R1] a page of leases ends where it says and starts at the requested time", async () => {
   const c = await start();
   const leases: string[] = [];
   const created: number[] = [];
@@ -193,7 +193,7 @@ test("[R1] a page of leases ends where it says, and what was asked for is the fi
   );
 });
 
-test("a lease is shown with its age, its outcome and why, and with its ops only while it is granted", async () => {
+test("a lease is shown with its age, outcome and reason, and its ops only while granted", async () => {
   const c = await start();
   const lease = c.uuid();
   const createdAtMs = c.clock.now();
@@ -231,18 +231,20 @@ test("a lease is shown with its age, its outcome and why, and with its ops only 
   expect(states).toEqual({ ok: true, value: ["ROLLED_BACK", null] });
 });
 
-/** Decisions that a predecessor left: more than one instance keeps in memory. */
+/** The decisions that an earlier instance left: more than one instance keeps in memory. */
 const LEFT = 10_400;
 
-test("[C3] of more open decisions than one instance keeps in memory every one is applied; who asks about one need not wait its turn", async () => {
+test("[C3] decisions beyond the memory limit are applied too, and a call for one does not wait", async () => {
   const c = await start({ sweepAfterMs: 600_000, outcomeRetentionS: 1 });
   const lease = c.uuid();
   await begin(c, lease, ["ada"]);
   c.fate = (call) => (isDecision(call) ? "lose" : "deliver");
   await decide(c, lease, "COMMITTED");
   c.ledger("1").database.exec(
-    `INSERT INTO lease SELECT 'old-' || n, 1, n, n, 'COMMITTED', 0, 1, n, '{}', '[]', '', 0, 0, 0, 0, NULL, NULL
-       FROM (WITH RECURSIVE count(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < ${LEFT}) SELECT n FROM count)`,
+    `INSERT INTO lease
+     SELECT 'old-' || n, 1, n, n, 'COMMITTED', 0, 1, n, '{}', '[]', '', 0, 0, 0, 0, NULL, NULL
+       FROM (WITH RECURSIVE count(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < ${LEFT})
+             SELECT n FROM count)`,
   );
   c.ledger("1").restart();
   expect(await status(c)).toMatchObject({ unappliedDecisions: 10_000 });
@@ -251,14 +253,14 @@ test("[C3] of more open decisions than one instance keeps in memory every one is
   expect(c.holds()).toEqual([]);
   await c.pass(120_000);
   expect(await status(c)).toMatchObject({ unappliedDecisions: 0 });
-  const behind =
-    "SELECT count(*) AS n FROM lease WHERE position > (SELECT value FROM meta WHERE name = 'applied_position')";
+  const behind = `SELECT count(*) AS n FROM lease
+      WHERE position > (SELECT value FROM meta WHERE name = 'applied_position')`;
   expect(c.ledger("1").database.prepare(behind).get()).toEqual({ n: 0 });
   c.ledger("1").restart();
   expect(await status(c)).toMatchObject({ unappliedDecisions: 0 });
 });
 
-test("[C2] [C3] repeating a decision tells a shard again only when it has not confirmed", async () => {
+test("[C2] [C3] a repeated decision is sent again only to shards that have not confirmed", async () => {
   const c = await start();
   const lease = c.uuid();
   await begin(c, lease, ["ada"]);
@@ -272,7 +274,7 @@ test("[C2] [C3] repeating a decision tells a shard again only when it has not co
   expect(c.messages("exchange").filter(isDecision)).toHaveLength(told);
 });
 
-test("[C3] a shard that has confirmed is not told again while another one cannot be reached", async () => {
+test("[C3] a shard that has confirmed gets no retry while another one cannot be reached", async () => {
   const c = await Cluster.start({ shards: 2 });
   const lease = c.uuid();
   const names = Array.from({ length: 20 }, (_, n) => `n${n}`);

@@ -1,4 +1,4 @@
-/** What a ledger says of one execution: rule B8 holds or falls with every part of its identity. */
+/** Tests of a ledger's answers about one execution. Every part of an execution's identity matters (B8). */
 import { expect, test } from "vitest";
 import type { Exchange, Question } from "../../../src/core/messages.ts";
 import { Cluster } from "../../support/cluster.ts";
@@ -30,7 +30,7 @@ async function granted(): Promise<{
   return { c, question, ask };
 }
 
-test("[B8] [B4] only the very execution that a granted lease rests on is granted: any other is gone", async () => {
+test("[B8] [B4] only the execution that a granted lease was granted with is `granted`", async () => {
   const { question, ask } = await granted();
   expect(await ask(0, question)).toBe("granted");
   expect(await ask(1, question)).toBe("gone");
@@ -48,7 +48,7 @@ test.each([
   ["COMMITTED", "committed"],
   ["ROLLED_BACK", "rolled_back"],
 ] as const)(
-  "[B8] of a lease that was decided %s, the execution is %s for as long as its row is kept; any other is gone",
+  "[B8] of a lease that was decided %s, its execution is %s, and any other is gone",
   async (outcome, verdict) => {
     const { c, question, ask } = await granted();
     c.fate = (call) => (call.method === "exchange" ? "lose" : "deliver");
@@ -58,13 +58,13 @@ test.each([
     expect(await ask(0, { ...question, incarnation: question.incarnation - 1 })).toBe("gone");
     c.fate = () => "deliver";
     await c.pass(60_000);
-    // Applied long since: a shard that asks has no such hold any more.
+    // The decision was applied long ago. A shard that still inquires has no such hold.
     expect(await ask(0, question)).toBe(verdict);
     expect(await ask(0, { ...question, epoch: question.epoch + 1 })).toBe("gone");
   },
 );
 
-test("[B8] [B7] a running attempt is running, and only that attempt", async () => {
+test("[B8] [B7] a running attempt is `running`, and no other attempt is", async () => {
   const { c, ask } = await granted();
   const lease = c.uuid();
   c.fate = (call) => (call.method === "exchange" ? "lose_answer" : "deliver");

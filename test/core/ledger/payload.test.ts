@@ -12,7 +12,7 @@ const id = fc.string({ minLength: 1, maxLength: 20 });
 const reference = <Name extends string>(table: Record<Name, unknown>) =>
   fc.record({ type: names(table), id });
 
-test("a lease's ops come back as they were stored", () => {
+test("a lease's ops are read back as they were stored", () => {
   const spec: fc.Arbitrary<OpSpec> = fc.record({
     kind: fc.constantFrom("create", "destroy", "replace"),
     type: names<BucketTypeName>(bucketTypes),
@@ -29,19 +29,19 @@ test("a lease's ops come back as they were stored", () => {
   );
 });
 
-test("a number that is not in the registry is an error, never a guess", () => {
+test("a number that is not in the registry is an error", () => {
   expect(() => decodePayload(JSON.stringify([[0, 99, "a", 0, 0, 0, 0]]))).toThrow("registry");
   expect(() => decodePayload(JSON.stringify([[7, 1, "a", 0, 0, 0, 0]]))).toThrow("registry");
 });
 
-test("a row from before there were epochs comes back as it was stored, and one without them is stored like it", () => {
+test("an op without an epoch is stored without one", () => {
   const stored = '[[1,1,"Ada","ada",3,0,0],[2,1,"bob",0,0,[2,"1"],[3,"2"]]]';
   const ops = decodePayload(stored);
   expect(ops.map((op) => Object.hasOwn(op, "epoch"))).toEqual([false, false]);
   expect(encodePayload(ops)).toBe(stored);
 });
 
-test("[B10] the hash of a batch covers the epochs, and without them is what it always was", () => {
+test("[B10] the hash of a batch covers the epochs", () => {
   const specs: OpSpec[] = [
     { type: "ROUTES", value: "Ada", source: { type: "RAILS_TABLE_ROUTES", id: "2" } },
     { kind: "destroy", type: "EMAILS", value: "a@b", subject: null, source: null },

@@ -1,4 +1,4 @@
-/** Forgetting outcomes: rule S1 at its edges. */
+/** Tests of pruning at the edges of S1. */
 import { expect, test } from "vitest";
 import type { Limits } from "../../../src/core/limits.ts";
 import { Cluster } from "../../support/cluster.ts";
@@ -34,7 +34,7 @@ async function committed(c: Cluster, name: string): Promise<string> {
   return lease;
 }
 
-test("[S1] an outcome stays for as long as the retention says, and not longer once it was pulled", async () => {
+test("[S1] a pulled outcome is kept for the retention time, and not longer", async () => {
   const c = await start({ outcomeRetentionS: 100 });
   await fence(c);
   await c.clock.pass(99_000);
@@ -44,7 +44,7 @@ test("[S1] an outcome stays for as long as the retention says, and not longer on
   expect(await forget(c)).toBe(1);
 });
 
-test("[S1] an outcome that nobody pulls stays for the longest wait, and not longer", async () => {
+test("[S1] an outcome that is not pulled is kept for the longest wait, and not longer", async () => {
   const c = await start({ outcomeRetentionS: 1, outcomeMaxS: 100 });
   await fence(c);
   await c.clock.pass(99_000);
@@ -64,14 +64,14 @@ test("[S1] a granted lease is never forgotten, whatever its age", async () => {
   ).toMatchObject({ ok: true });
 });
 
-test("[C7] [S1] the room for fences comes back with the fences that are forgotten, and with nothing else", async () => {
+test("[C7] [S1] pruning a fence makes room for another one, and pruning a lease does not", async () => {
   const c = await start({ outcomeRetentionS: 10, fences: 2 });
   await committed(c, "ada");
   await fence(c);
   await c.pass(20_000);
   await fence(c);
   expect(await fence(c)).toEqual(no("TOO_MANY_FENCES"));
-  // The committed lease and the first fence go; the second is too young.
+  // The committed lease and the first fence are deleted. The second fence is too young.
   expect(await forget(c)).toBe(2);
   c.ledger("1").restart();
   expect(await fence(c)).toMatchObject({ ok: true });
@@ -84,7 +84,7 @@ test("[C7] [S1] the room for fences comes back with the fences that are forgotte
   expect(await fence(c)).toEqual(no("TOO_MANY_FENCES"));
 });
 
-test("[S1] [M4] nothing behind an outcome that is not applied is forgotten, and positions stay above the largest that was", async () => {
+test("[S1] [M4] nothing after an unapplied outcome is pruned, and positions never go back", async () => {
   const c = await start({ outcomeRetentionS: 1, sweepAfterMs: 600_000, maxBackoffMs: 100 });
   c.fate = (call) =>
     call.method === "exchange" && call.from === "ledger 1" && c.holds().length > 0 ? "lose" : "deliver";
@@ -102,12 +102,14 @@ test("[S1] [M4] nothing behind an outcome that is not applied is forgotten, and 
   expect(await changes(c, largest)).toHaveLength(1);
 });
 
-test("[S1] one call forgets thousands, step by step, but not without end: the next one goes on", async () => {
+test("[S1] one call prunes thousands in steps, up to a limit; the next call continues", async () => {
   const c = await start({ outcomeRetentionS: 1 });
   await fence(c);
   c.ledger("1").database.exec(
-    `INSERT INTO lease SELECT 'old-' || n, 1, n, n, 'ROLLED_BACK', 0, 0, 0, NULL, NULL, '', 0, 0, 0, 0, NULL, NULL
-       FROM (WITH RECURSIVE count(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < 20500) SELECT n FROM count)`,
+    `INSERT INTO lease
+     SELECT 'old-' || n, 1, n, n, 'ROLLED_BACK', 0, 0, 0, NULL, NULL, '', 0, 0, 0, 0, NULL, NULL
+       FROM (WITH RECURSIVE count(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < 20500)
+             SELECT n FROM count)`,
   );
   expect(await forget(c)).toBe(20_000);
   expect(await forget(c)).toBe(500);

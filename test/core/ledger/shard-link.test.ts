@@ -1,4 +1,4 @@
-/** The way to one shard: what leaves together, in which order, and what never leaves. */
+/** Tests of the connection to one shard: what shares a message, in which order, and what is never sent. */
 import { expect, test } from "vitest";
 import { ShardLink } from "../../../src/core/ledger/shard-link.ts";
 import { defaultLimits } from "../../../src/core/limits.ts";
@@ -34,7 +34,7 @@ function decisionOf(lease: string, keys: number): Decision {
   };
 }
 
-/** Messages wait for `answer`, so that a test decides what meets while one is under way. */
+/** Messages wait for `answer`, so that a test controls what arrives while one is being sent. */
 class Wire {
   readonly clock = new VirtualClock();
   readonly sent: Exchange[] = [];
@@ -70,7 +70,7 @@ class Wire {
     await this.clock.pass(0);
   }
 
-  /** What left, in letters: decisions | prepares of each message. */
+  /** The messages that were sent, as letters: decisions | prepares of each message. */
   get leases(): string[] {
     return this.sent.map(
       ({ decisions, prepares }) =>
@@ -79,7 +79,7 @@ class Wire {
   }
 }
 
-test("[N1] one message is under way at a time; what waits meanwhile leaves together, decisions before prepares", async () => {
+test("[N1] one message is sent at a time, and what waits shares the next, decisions first", async () => {
   const wire = new Wire(100);
   const works: Promise<unknown>[] = [wire.prepare("a", 1)];
   await wire.clock.pass(0);
@@ -95,14 +95,14 @@ test("[N1] one message is under way at a time; what waits meanwhile leaves toget
     { kind: "ok", value: null },
     { kind: "ok", value: GRANTED },
   ]);
-  // And later ones find the way free again.
+  // Later items are sent at once again.
   void wire.decide("e", 1);
   await wire.clock.pass(0);
   expect(wire.leases).toEqual(["|a", "c|bd", "e|"]);
   expect(wire.sent.every(({ placement }) => placement === PLACEMENT)).toBe(true);
 });
 
-test("[N1] [M6] a message has no more ops than its limit, unless one lease alone has more", async () => {
+test("[N1] [M6] a message has at most its limit of ops, unless one lease alone has more", async () => {
   const wire = new Wire(4);
   for (const [lease, ops] of [
     ["a", 2],
@@ -116,7 +116,7 @@ test("[N1] [M6] a message has no more ops than its limit, unless one lease alone
   expect(wire.leases).toEqual(["|ab", "|c", "|d", "|e"]);
 });
 
-test("[N1] decisions that keep coming do not pass over a prepare twice", async () => {
+test("[N1] a steady flow of decisions does not overtake a prepare twice", async () => {
   const wire = new Wire(4);
   void wire.decide("a", 4);
   void wire.prepare("p", 3);
@@ -124,11 +124,11 @@ test("[N1] decisions that keep coming do not pass over a prepare twice", async (
   void wire.decide("c", 1);
   void wire.prepare("q", 4);
   for (let message = 0; message < 6; message += 1) await wire.answer();
-  // p waited for a, so it goes before b; q waited too, but with p.
+  // p waited while a was sent, so it goes before b. q waited too, but it goes with p.
   expect(wire.leases).toEqual(["a|", "|p", "b|", "|q", "c|"]);
 });
 
-test("[B3] a prepare whose begin has given up never leaves, and is unknown; the others go", async () => {
+test("[B3] a prepare whose begin has given up is unknown and never sent; the others are sent", async () => {
   const wire = new Wire(100);
   void wire.prepare("a", 1);
   await wire.clock.pass(0);
@@ -140,14 +140,14 @@ test("[B3] a prepare whose begin has given up never leaves, and is unknown; the 
   expect(wire.leases).toEqual(["|a", "|c"]);
   await wire.answer();
   expect(await kept).toMatchObject({ kind: "ok" });
-  // Nothing but given up ones: no message at all.
+  // If all items were given up, no message is sent.
   const over = wire.prepare("d", 1, { isOver: true });
   await wire.clock.pass(0);
   expect(await over).toMatchObject({ kind: "unknown" });
   expect(wire.leases).toHaveLength(2);
 });
 
-test("[M2] an answer that is not ok is everybody's; one that is too short leaves the rest unknown", async () => {
+test("[M2] a failed exchange fails all its items; a short answer leaves the rest unknown", async () => {
   const wire = new Wire(100);
   const failed = [wire.decide("a", 1), wire.prepare("b", 1)];
   await wire.clock.pass(0);
@@ -162,7 +162,7 @@ test("[M2] an answer that is not ok is everybody's; one that is too short leaves
   expect(await Promise.all(short)).toMatchObject([{ kind: "ok" }, { kind: "unknown" }]);
 });
 
-test("[M2] a way that fails with an error is unknown, and stays open for what comes after", async () => {
+test("[M2] an exchange that throws is unknown, and later items are still sent", async () => {
   let calls = 0;
   const send = async (): Promise<Answer<ExchangeAnswer>> => {
     calls += 1;
@@ -184,7 +184,7 @@ test("[M2] a way that fails with an error is unknown, and stays open for what co
   });
 });
 
-test("[B5] nothing leaves once the instance has ended, also not what had waited", async () => {
+test("[B5] nothing is sent after the instance has ended, not even what had waited", async () => {
   const wire = new Wire(100);
   void wire.prepare("a", 1);
   await wire.clock.pass(0);

@@ -1,4 +1,4 @@
-/** What a shard answers about ranges of a cell's claims. */
+/** Tests of a shard's digests of ranges of a cell's claims. */
 import { DatabaseSync } from "node:sqlite";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
@@ -67,17 +67,18 @@ function hashOf(parts: readonly RangeDigest[]): string {
   return `${sum.count} ${sum.hash}`;
 }
 
-/** As a cell adds up its own rows. */
+/** The digest as a cell computes it from its own rows. */
 function expectedHash(c: Cluster, specs: readonly OpSpec[]): string {
   const sum = new DigestSum();
   for (const { type, canonical, value, subject, source } of opsOf(c.envelope.placement, specs)) {
-    if (subject === undefined || source === undefined) throw new Error("a claim has both");
+    if (subject === undefined || source === undefined)
+      throw new Error("a create needs a subject and a source");
     sum.add(digestWordsOf({ type, canonical, value, subject, source }));
   }
   return `${sum.count} ${sum.hash}`;
 }
 
-test("[R4] a digest is what the rows add up to, range by range, whatever became of them before", async () => {
+test("[R4] a range's digest is the sum over its rows, whatever happened to them before", async () => {
   const ids = fc.constantFrom("0", "1", "2", "9", "10", "11", "100", "a", "B", "é");
   const bound = fc.option(ids, { nil: undefined });
   await fc.assert(
@@ -129,7 +130,7 @@ test("[R4] a digest is what the rows add up to, range by range, whatever became 
   );
 });
 
-test("[R4] a digest is of one cell, one source type and the bucket types that were asked for", async () => {
+test("[R4] a digest covers one cell, one source type and the requested bucket types", async () => {
   const c = await start();
   const mine = [user("ada", "1"), user("eve@x", "1", { type: "EMAILS" })];
   await own(c, mine);
@@ -141,7 +142,7 @@ test("[R4] a digest is of one cell, one source type and the bucket types that we
   expect(hashOf(await digests(c, [ALL], { sourceType: "RAILS_TABLE_GROUPS" }))).toMatch(/^1 /);
 });
 
-test("[R4] the newest claim of a range tells when it last changed", async () => {
+test("[R4] a digest has the time of the last change in its range", async () => {
   const c = await start();
   await own(c, [user("ada", "1")]);
   const first = c.clock.now();
@@ -152,7 +153,7 @@ test("[R4] the newest claim of a range tells when it last changed", async () => 
   expect(both?.newestUpdatedAtMs).toBeGreaterThanOrEqual(first + 1_000);
 });
 
-test("[R4] a hold makes the ranges void that it touches: where its claim is, and where it will be", async () => {
+test("[R4] a hold makes the ranges of its present and its future claim void", async () => {
   const c = await start();
   await own(c, [user("ada", "10"), user("bob", "20"), user("eve", "30")]);
   const ranges = [
@@ -173,7 +174,7 @@ test("[R4] a hold makes the ranges void that it touches: where its claim is, and
       [true, false, false, false, true, false, true],
     ],
     [user("bob", "40", { kind: "replace" }), [false, true, false, true, true, true, false]],
-    // To another table's rows, and from there.
+    // The claim moves to a row of another table, and back.
     [
       { kind: "replace", value: "eve", source: { type: "RAILS_TABLE_GROUPS", id: "10" } },
       [false, false, true, false, true, false, false],
@@ -182,14 +183,14 @@ test("[R4] a hold makes the ranges void that it touches: where its claim is, and
   for (const [spec, expected] of cases) {
     const lease = await begin(c, [spec]);
     expect([spec, await heldIn(c, ranges)]).toEqual([spec, expected]);
-    // Only claims count: what is held is neither added nor left out.
+    // Only claims count: a hold neither adds nor removes anything.
     expect((await digests(c, ranges)).map((digest) => ({ ...digest, held: false }))).toEqual(untouched);
     await decide(c, lease, "ROLLED_BACK");
     expect(await digests(c, ranges)).toEqual(untouched);
   }
 });
 
-test("[R4] of more holds than fit into memory, each range counts as held", async () => {
+test("[R4] with more holds than fit into memory, every range counts as held", async () => {
   const c = await start();
   await own(c, [user("ada", "999999")]);
   const held = (first: number): OpSpec[] =>
@@ -202,7 +203,7 @@ test("[R4] of more holds than fit into memory, each range counts as held", async
   expect(await heldIn(c, [ALL, ...ranges])).toEqual([true, true, true]);
 });
 
-test("[R4] holds of another cell, source type or bucket type touch nothing", async () => {
+test("[R4] holds of another cell, source type or bucket type make no range void", async () => {
   const c = await start();
   await own(c, [user("ada", "1")]);
   await begin(c, [user("theirs", "1")], "2");
@@ -213,7 +214,7 @@ test("[R4] holds of another cell, source type or bucket type touch nothing", asy
   expect(await heldIn(c, [ALL], { cell: "2" })).toEqual([true]);
 });
 
-test("[R4] nobody is asked whether a hold is granted: one of a running begin counts as well, and nothing is written", async () => {
+test("[R4] no ledger is asked, so a hold of a running begin counts, and nothing is written", async () => {
   const c = await start();
   await own(c, [user("ada", "1")]);
   c.fate = (call) => (call.method === "exchange" ? "lose_answer" : "deliver");
@@ -230,7 +231,8 @@ test("[R4] a claim without a digest makes its range void until it is replaced", 
   const c = await start();
   await own(c, [user("ada", "1"), user("bob", "2")]);
   c.shard(0).database.exec(
-    "UPDATE claim SET digest_0 = NULL, digest_1 = NULL, digest_2 = NULL, digest_3 = NULL WHERE canonical = 'ada'",
+    `UPDATE claim SET digest_0 = NULL, digest_1 = NULL, digest_2 = NULL, digest_3 = NULL
+      WHERE canonical = 'ada'`,
   );
   expect(await heldIn(c, [upTo("1"), between("1", "2"), ALL])).toEqual([true, false, true]);
   await own(c, [user("Ada", "1", { kind: "replace" })]);
@@ -238,7 +240,7 @@ test("[R4] a claim without a digest makes its range void until it is replaced", 
   expect(hashOf(await digests(c, [ALL]))).toBe(expectedHash(c, [user("Ada", "1"), user("bob", "2")]));
 });
 
-test("[R4] a hold of a type that this version does not know is committed without a digest, and makes its range void", async () => {
+test("[R4] a hold of an unknown type is committed without a digest and makes its range void", async () => {
   const c = await start();
   const lease = await begin(c, [user("ada", "1")]);
   c.shard(0).database.exec("UPDATE hold SET subject_type = 99");
@@ -251,18 +253,22 @@ test("[R4] sums of many claims stay exact", async () => {
   await c.clock.runUntil(c.shard(0).object.ping(c.envelope));
   const most = 2 ** 32 - 1;
   c.shard(0).database.exec(
-    `INSERT INTO claim SELECT 1, 'row-' || n, 'row-' || n, 'uuid-' || n, '1', 1, '1', 1, '1', '00011', 1, 0, 0, ${most}, ${most}, ${most}, ${most}
-       FROM (WITH RECURSIVE count(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < 5000) SELECT n FROM count)`,
+    `INSERT INTO claim
+     SELECT 1, 'row-' || n, 'row-' || n, 'uuid-' || n, '1', 1, '1', 1, '1', '00011', 1, 0, 0,
+            ${most}, ${most}, ${most}, ${most}
+       FROM (WITH RECURSIVE count(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < 5000)
+             SELECT n FROM count)`,
   );
   const word = 2 ** 32 - 5_000;
   expect(await digests(c, [ALL])).toMatchObject([{ count: 5_000, words: [word, word, word, word] }]);
 });
 
-test("[R4] a range is read from the index alone, and reads of the order of the listing need no sorting", () => {
+test("[R4] a range is read from the index alone, and listings need no sorting", () => {
   const sql = new NodeSql(new DatabaseSync(":memory:"));
   migrate(sql, shardSchema);
   sql.database.exec(
-    "INSERT INTO claim VALUES (1, 'ada', 'Ada', 'u-1', '1', 4, '7', 1, '7', '00017', 5, 10, 20, NULL, NULL, NULL, NULL)",
+    `INSERT INTO claim
+     VALUES (1, 'ada', 'Ada', 'u-1', '1', 4, '7', 1, '7', '00017', 5, 10, 20, NULL, NULL, NULL, NULL)`,
   );
   const planOf = (statement: string, ...bindings: (string | number)[]): string =>
     JSON.stringify(sql.database.prepare(`EXPLAIN QUERY PLAN ${statement}`).all(...bindings));
@@ -271,7 +277,8 @@ test("[R4] a range is read from the index alone, and reads of the order of the l
   for (const types of [[1], [1, 2], [1, 2, 3, 4, 5, 6, 10]])
     expect(planOf(digestStatement(types), "1", 1, "", "2")).toContain(index);
   const listing = planOf(
-    "SELECT * FROM claim WHERE cell = ? AND source_type = ? AND source_order > ? ORDER BY source_order, bucket_type, canonical LIMIT 10",
+    `SELECT * FROM claim WHERE cell = ? AND source_type = ? AND source_order > ?
+      ORDER BY source_order, bucket_type, canonical LIMIT 10`,
     "1",
     1,
     "",

@@ -14,7 +14,7 @@ const give = (sql: NodeSql, store: ShardStore, grants: number): number[] => {
   return given;
 };
 
-test("[E1] epochs are on disk before they are given, one row for a thousand, and no instance gives one that another has given", () => {
+test("[E1] 1,000 epochs are reserved by one row, and no instance assigns one a second time", () => {
   const sql = new NodeSql();
   migrate(sql, shardSchema);
   const before = sql.counts.transactions;

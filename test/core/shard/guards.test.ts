@@ -1,4 +1,4 @@
-/** The guards of a shard that ordinary work seldom meets. */
+/** Tests of shard guards that ordinary work seldom reaches. */
 import { expect, test } from "vitest";
 import type { Decision, Exchange, ListRecordsAnswer, Prepare, Reply } from "../../../src/core/messages.ts";
 import { sourceOrder } from "../../../src/core/source-order.ts";
@@ -59,15 +59,18 @@ async function page(
   return answer.value;
 }
 
-/** So many claims of cell 1, with the source ids that `idOf` gives, in SQL. */
+/** Inserts `count` claims of cell 1, with the source ids that the SQL expression `idOf` gives. */
 function insertClaims(c: Cluster, count: number, orderOf: string): void {
   c.shard(0).database.exec(
-    `INSERT INTO claim SELECT 1, 'row-' || n, 'row-' || n, 'uuid-' || n, '1', 1, '1', 1, '1', ${orderOf}, 1, 0, 0, NULL, NULL, NULL, NULL
-       FROM (WITH RECURSIVE count(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < ${count}) SELECT n FROM count)`,
+    `INSERT INTO claim
+     SELECT 1, 'row-' || n, 'row-' || n, 'uuid-' || n, '1', 1, '1', 1, '1', ${orderOf}, 1, 0, 0,
+            NULL, NULL, NULL, NULL
+       FROM (WITH RECURSIVE count(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < ${count})
+             SELECT n FROM count)`,
   );
 }
 
-test("[M5] a message that names a type which this version does not know is refused whole, wherever it stands", async () => {
+test("[M5] a message with an unknown type anywhere is refused as a whole", async () => {
   const c = await start();
   await begin(c, ["ada"]);
   const last = c
@@ -103,7 +106,7 @@ test("[M5] a message that names a type which this version does not know is refus
     },
     { decisions: [], prepares: [{ ...fresh, ops: fresh.ops.map((op) => ({ ...op, subject: strange })) }] },
     { decisions: [], prepares: [{ ...fresh, ops: fresh.ops.map((op) => ({ ...op, source: strange })) }] },
-    // A name that every object has is no type either.
+    // A property that every JavaScript object has is not a type either.
     {
       decisions: [],
       prepares: [{ ...fresh, ops: fresh.ops.map((op) => ({ ...op, type: "toString" as never })) }],
@@ -115,12 +118,12 @@ test("[M5] a message that names a type which this version does not know is refus
   }
   expect(c.holds().map(({ canonical }) => canonical)).toEqual(["ada"]);
   expect(c.shard(0).halted).toBe(false);
-  // Subject and source may be missing from a destroy.
+  // A destroy may have no subject and no source.
   await own(c, ["eve"]);
   await begin(c, [{ kind: "destroy", value: "eve", subject: null, source: null }]);
 });
 
-test("[P1] [M5] every call of a shard is refused under another placement, and a shard that refuses keeps a begin from its names", async () => {
+test("[P1] [M5] every call under another placement is refused, and a begin then gets no names", async () => {
   const c = await start();
   await own(c, ["ada"]);
   const other = { ...c.envelope, placement: c.envelope.placement.replace("shards1", "shards2") };
@@ -150,7 +153,7 @@ test("[P1] [M5] every call of a shard is refused under another placement, and a 
   expect(refused).toEqual(no("UNAVAILABLE", { reason: "PLACEMENT_MISMATCH" }));
 });
 
-test("[R3] records of one source id come by bucket type, then by name, claims and granted holds as one list", async () => {
+test("[R3] records of one source id are sorted by bucket type, then by name", async () => {
   const c = await start();
   await own(c, [user("b", "1"), user("d", "1"), user("b@x", "1", { type: "EMAILS" })]);
   await begin(c, [user("a", "1"), user("c", "1"), user("a@x", "1", { type: "EMAILS" })]);
@@ -159,7 +162,7 @@ test("[R3] records of one source id come by bucket type, then by name, claims an
   expect(records.map(({ status }) => (status === "ACTIVE" ? "A" : "c")).join("")).toBe("cAcAcA");
 });
 
-test("[R3] a page is of one cell, source type and set of bucket types, behind `after` and up to `upTo`", async () => {
+test("[R3] a page has one cell, source type and set of bucket types, within (after, upTo]", async () => {
   const c = await start();
   await own(c, [user("n1", "1"), user("n2", "2"), user("n3", "3"), user("u2", "2", { type: "USERNAMES" })]);
   await own(c, [{ value: "other", source: { type: "RAILS_TABLE_GROUPS", id: "2" } }]);
@@ -177,17 +180,17 @@ test("[R3] a page is of one cell, source type and set of bucket types, behind `a
   expect(await names(sourceOrder("2"), sourceOrder("4"))).toEqual(["n3", "h4"]);
 });
 
-test("[R3] [R2] a page over a hold whose ledger cannot be asked is unavailable, and neither short nor guessed", async () => {
+test("[R3] [R2] a page over a hold whose ledger cannot be asked is unavailable", async () => {
   const c = await start();
   await own(c, [user("n1", "1")]);
   await begin(c, [user("n2", "2")]);
   c.fate = (call) => (call.method === "inquire" ? "lose" : "deliver");
   expect(await list(c, 100)).toEqual(no("UNAVAILABLE"));
-  // Up to the hold there is nothing to ask about.
+  // The range up to the hold needs no inquiry.
   expect(await list(c, 100, "", sourceOrder("1"))).toMatchObject({ ok: true, value: { complete: true } });
 });
 
-test("[R3] [M6] a page is bounded, says where to go on, and nothing is left out", async () => {
+test("[R3] [M6] a page is limited and says where to continue, and no record is missing", async () => {
   const c = await start();
   await c.clock.runUntil(c.shard(0).object.ping(c.envelope));
   insertClaims(c, 3_000, "'0' || printf('%03d', length(n)) || n");
@@ -199,20 +202,23 @@ test("[R3] [M6] a page is bounded, says where to go on, and nothing is left out"
   expect(new Set([...first.records, ...second.records].map(({ canonical }) => canonical)).size).toBe(3_000);
 });
 
-test("[R3] [M6] more records of one source id than fit into a page are refused, and never cut", async () => {
+test("[R3] [M6] more records of one source id than fit into a page are refused", async () => {
   const c = await start();
   await c.clock.runUntil(c.shard(0).object.ping(c.envelope));
   insertClaims(c, 9_999, "'00011'");
   expect((await page(c, 1)).records).toHaveLength(9_999);
   c.shard(0).database.exec(
-    "INSERT INTO claim SELECT bucket_type, 'more', value, uuid, cell, 1, '1', 1, '1', source_order, 1, 0, 0, NULL, NULL, NULL, NULL FROM claim LIMIT 1",
+    `INSERT INTO claim
+     SELECT bucket_type, 'more', value, uuid, cell, 1, '1', 1, '1', source_order, 1, 0, 0,
+            NULL, NULL, NULL, NULL
+       FROM claim LIMIT 1`,
   );
   expect(await list(c, 1)).toEqual(no("RESOURCE_EXHAUSTED"));
   await begin(c, [user("held", "1")]);
   expect(await list(c, 1)).toEqual(no("RESOURCE_EXHAUSTED"));
 });
 
-test("[R2] [R3] what is being begun is asked about once: by a lookup, and by a page, whatever is granted beside it", async () => {
+test("[R2] [R3] a lookup and a page inquire once about the hold of a running begin", async () => {
   const c = await start();
   await begin(c, [user("granted", "1")]);
   c.fate = (call) => (call.method === "exchange" ? "lose_answer" : "deliver");
@@ -236,14 +242,14 @@ test("[R2] [R3] what is being begun is asked about once: by a lookup, and by a p
   await c.clock.runUntil(running);
 });
 
-test("[R2] a name whose hold changes hands under every question was free in between, and that is the answer", async () => {
+test("[R2] a name whose hold changes during every inquiry was free in between: not found", async () => {
   const c = await start();
   const lease = await begin(c, ["ada"]);
   let asked = 0;
   c.fate = (call) => {
     if (call.method === "inquire") {
       asked += 1;
-      // The next one has it before the answer is here.
+      // The next lease has the hold before the answer arrives.
       c.shard(0).database.prepare("UPDATE hold SET lease = ?, epoch = epoch + 1").run(c.uuid());
     }
     return "deliver";
@@ -255,7 +261,7 @@ test("[R2] a name whose hold changes hands under every question was free in betw
   expect(c.holds()).not.toEqual([expect.objectContaining({ lease })]);
 });
 
-test("[R2] one lookup of many names asks once about what has to be asked, and answers each in its place", async () => {
+test("[R2] a lookup of many names inquires once about each hold, and answers in order", async () => {
   const c = await start();
   await own(c, ["owned"]);
   await begin(c, ["granted"]);
@@ -276,7 +282,7 @@ test("[R2] one lookup of many names asks once about what has to be asked, and an
   expect(c.messages("inquire").length - before).toBe(1);
 });
 
-test("a row that holds what this version does not know is never guessed", async () => {
+test("a row with a number that this version does not know is an error", async () => {
   for (const column of ["subject_type", "source_type"]) {
     const c = await start();
     await own(c, [user("n1", "1")]);
@@ -291,11 +297,11 @@ test("a row that holds what this version does not know is never guessed", async 
     c.shard(0).database.exec(`UPDATE hold SET ${column} = NULL`);
     await expect(
       c.clock.runUntil(c.shard(0).object.lookup({ ...c.envelope, keys: [keyOf("ROUTES", "n1")] })),
-    ).rejects.toThrow("lacks a column");
+    ).rejects.toThrow("must have a value");
   }
 });
 
-test("[B4] a destroy that names subject or source takes only the claim that has them", async () => {
+test("[B4] a destroy that names a subject or source matches only a claim that has them", async () => {
   const c = await start();
   await own(c, [user("ada", "7", { subject: { type: "USER", id: "9" } })]);
   const source = { type: "RAILS_TABLE_USERS", id: "7" } as const;
@@ -319,7 +325,7 @@ test("[B4] a destroy that names subject or source takes only the claim that has 
   await begin(c, [{ kind: "destroy", value: "ada", subject, source }]);
 });
 
-test("[B6] conflicts say whose the name is, and only a leased one says when to try again", async () => {
+test("[B6] conflicts say whether the cell owns the name; only `leased` has a retry time", async () => {
   const c = await start();
   await own(c, ["mine", "held"]);
   await own(c, ["theirs"], "2");
@@ -357,7 +363,7 @@ test("[B6] conflicts say whose the name is, and only a leased one says when to t
   ]);
 });
 
-test("[B8] to settle says of each key, in its place, what stands there: nothing, a granted lease, or one that nobody can be asked about", async () => {
+test("[B8] settle returns the state of each key in order: free, granted or unknown", async () => {
   const c = await start();
   await begin(c, ["ada"]);
   await begin(c, ["bob"], "2");

@@ -1,4 +1,4 @@
-/** When a shard asks about its holds by itself, and when not (rules B8, M3). */
+/** Tests of when a shard inquires about its holds on its own (B8, M3). */
 import { expect, test } from "vitest";
 import type { Limits } from "../../../src/core/limits.ts";
 import type { Exchange, Inquiry } from "../../../src/core/messages.ts";
@@ -20,13 +20,13 @@ async function begin(c: Cluster, names: string[], cell = "1"): Promise<string> {
 
 const asked = (c: Cluster): number => c.messages("inquire").length;
 
-/** Rings the shard's alarm by hand, whatever is set. */
+/** Runs the shard's alarm handler, whichever alarm is set. */
 async function ring(c: Cluster): Promise<void> {
   c.shard(0).alarmAtMs = undefined;
   await c.clock.runUntil(c.shard(0).object.alarm());
 }
 
-test("[B8] [M3] a hold is asked about once it is old enough, not before, and the alarm rings for it", async () => {
+test("[B8] [M3] a hold is inquired about when it is old enough, and the alarm rings for that", async () => {
   const c = await start();
   await begin(c, ["ada"]);
   expect(c.shard(0).alarmAtMs).toBe(c.clock.now() + SWEEP_AFTER_MS);
@@ -38,7 +38,7 @@ test("[B8] [M3] a hold is asked about once it is old enough, not before, and the
   expect(asked(c)).toBe(1);
 });
 
-test("[B8] a hold that was asked about rests: for as long as the youngest waits, then for half its age, never beyond the longest pause", async () => {
+test("[B8] the pause after an inquiry is half the hold's age, within its limits", async () => {
   const c = await start();
   await begin(c, ["ada"]);
   const askedAtMs: number[] = [];
@@ -55,7 +55,7 @@ test("[B8] a hold that was asked about rests: for as long as the youngest waits,
   expect(Math.max(...pauses)).toBe(60_000);
 });
 
-test("[M3] [B8] the alarm after a sweep rings when the next question is due, and never at once", async () => {
+test("[M3] [B8] the alarm after a sweep rings when the next inquiry is due, and never at once", async () => {
   const c = await start();
   await begin(c, ["ada"]);
   const first = c.clock.now();
@@ -67,11 +67,11 @@ test("[M3] [B8] the alarm after a sweep rings when the next question is due, and
   expect(c.shard(0).alarmAtMs).toBe(first + 4_000 + SWEEP_AFTER_MS);
   c.clock.jump(3_900);
   await ring(c);
-  // So near that a pause is kept.
+  // The next inquiry is due so soon that the minimum pause applies.
   expect(c.shard(0).alarmAtMs).toBe(c.clock.now() + SWEEP_AFTER_MS / 4);
 });
 
-test("[M3] a shard without holds sets no alarm, and one whose last hold has gone sets none either", async () => {
+test("[M3] a shard without holds sets no alarm, also after its last hold is gone", async () => {
   const c = await start();
   await c.clock.runUntil(c.shard(0).object.ping(c.envelope));
   expect(c.shard(0).alarmAtMs).toBeUndefined();
@@ -82,7 +82,7 @@ test("[M3] a shard without holds sets no alarm, and one whose last hold has gone
   expect(asked(c)).toBe(0);
 });
 
-test("[M3] a message that brings only decisions sets no alarm; a prepare that is refused does, should it have got lost", async () => {
+test("[M3] a message with only decisions sets no alarm; a refused prepare replaces a lost one", async () => {
   const c = await start();
   const lease = await begin(c, ["ada", "eve"]);
   await c.pass(SWEEP_AFTER_MS);
@@ -108,7 +108,7 @@ test("[M3] a message that brings only decisions sets no alarm; a prepare that is
   expect(c.shard(0).alarmAtMs).toBe(c.clock.now() + SWEEP_AFTER_MS);
 });
 
-test("[B8] a question that nobody answers is repeated after its pause, and the sweep goes on with the others", async () => {
+test("[B8] an unanswered inquiry is repeated after its pause, and the sweep handles the others", async () => {
   const c = await start();
   await begin(c, ["ada"], "1");
   const gone = await begin(c, ["bob"], "2");
@@ -126,12 +126,14 @@ test("[B8] a question that nobody answers is repeated after its pause, and the s
   expect(asked(c)).toBe(before + 1);
 });
 
-test("[B8] [M6] a sweep asks about a bounded number of executions; the others come next, and none is forgotten", async () => {
+test("[B8] [M6] a sweep inquires about a limited number of executions; the next one continues", async () => {
   const c = await start({ maxBackoffMs: 3_600_000, sweepAfterMs: 600_000 });
   await c.clock.runUntil(c.shard(0).object.ping(c.envelope));
   c.shard(0).database.exec(
-    `INSERT INTO hold SELECT 1, 'old-' || n, 'create', '1', 'lease-' || n, 0, n, 100 + n, 0, 'u', 'v', 1, '1', 1, '1', '00011'
-       FROM (WITH RECURSIVE count(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < 1200) SELECT n FROM count)`,
+    `INSERT INTO hold
+     SELECT 1, 'old-' || n, 'create', '1', 'lease-' || n, 0, n, 100 + n, 0, 'u', 'v', 1, '1', 1, '1', '00011'
+       FROM (WITH RECURSIVE count(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < 1200)
+             SELECT n FROM count)`,
   );
   const left: number[] = [];
   for (let sweep = 0; sweep < 3; sweep += 1) {
@@ -141,12 +143,14 @@ test("[B8] [M6] a sweep asks about a bounded number of executions; the others co
   expect(left).toEqual([700, 200, 0]);
 });
 
-test("[B8] [M6] granted leases that are asked about in vain do not keep the sweep from those behind them", async () => {
+test("[B8] [M6] old granted leases do not keep the sweep from the executions after them", async () => {
   const c = await start({ concurrentBegins: 1_000 });
   const leases = Array.from({ length: 510 }, (_, n) => `n${n}`);
   await c.clock.runUntil(Promise.all(leases.map((name) => begin(c, [name]))));
   c.shard(0).database.exec(
-    "INSERT INTO hold SELECT 1, 'dead', 'create', '1', 'nobody', 0, 1, max(epoch) + 1, 0, 'u', 'v', 1, '1', 1, '1', '00011' FROM hold",
+    `INSERT INTO hold
+     SELECT 1, 'dead', 'create', '1', 'nobody', 0, 1, max(epoch) + 1, 0, 'u', 'v', 1, '1', 1, '1', '00011'
+       FROM hold`,
   );
   c.clock.jump(SWEEP_AFTER_MS);
   await ring(c);
@@ -154,14 +158,14 @@ test("[B8] [M6] granted leases that are asked about in vain do not keep the swee
   c.clock.jump(1);
   await ring(c);
   expect(c.holds()).toHaveLength(510);
-  // All of them are due again: still no more than one sweep may ask.
+  // All of them are due again, but the sweep inquires about no more than its limit.
   c.clock.jump(600_000);
   await ring(c);
   const questions = c.messages("inquire").map(({ message }) => (message as Inquiry).questions.length);
   expect(questions.at(-1)).toBe(500);
 });
 
-test("[M3] [B8] a young hold is asked about in time, however many older ones rest", async () => {
+test("[M3] [B8] a young hold is inquired about in time, however many older ones wait", async () => {
   const c = await start({ concurrentBegins: 1_000 });
   const first = c.clock.now();
   await c.clock.runUntil(Promise.all(Array.from({ length: 300 }, (_, n) => begin(c, [`n${n}`]))));

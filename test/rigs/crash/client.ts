@@ -8,7 +8,7 @@ import { patience } from "../../../demo/patience.ts";
 import { Random } from "../../../demo/random.ts";
 import { lookUp } from "../../../demo/records.ts";
 import { ClientLeases } from "../../../src/cell/remote-leases.ts";
-import { sentence, type Answer } from "../../../src/client/answer.ts";
+import { describeFailure, type Answer } from "../../../src/client/answer.ts";
 import {
   createClient,
   type Batch,
@@ -110,14 +110,14 @@ function answeredOf(kind: Kind, answer: Answer<string>): Answered {
   if (answer.kind === "ok") return { kind: "ok", state: answer.value };
   // The begin was refused after an attempt without an answer, which may still be carried out. Decisions are
   // final however often they are sent.
-  if (kind === "begin" && !answer.outcomeKnown) return { kind: "unknown", error: sentence(answer) };
+  if (kind === "begin" && !answer.outcomeKnown) return { kind: "unknown", error: describeFailure(answer) };
   if (answer.kind === "unknown") return { kind: "unknown", error: answer.error };
   const { code, reason, conflicts } = answer;
   return {
     kind: "refused",
     code,
     conflicts,
-    error: sentence(answer),
+    error: describeFailure(answer),
     ...(reason === undefined ? {} : { reason }),
   };
 }

@@ -4,7 +4,7 @@ import { listRecords, lookUp, type ClaimRecord } from "../../../demo/records.ts"
 import { inParallel } from "../../../src/cell/in-parallel.ts";
 import { reconcile } from "../../../src/cell/reconcile.ts";
 import { ClientLeases, type LeaseState } from "../../../src/cell/remote-leases.ts";
-import { sentence, type Answer } from "../../../src/client/answer.ts";
+import { describeFailure, type Answer } from "../../../src/client/answer.ts";
 import { createClient, type Batch, type Bucket, type Client, type Fetch } from "../../../src/client/index.ts";
 import { claimOf, sourceTypes, type LocalDatabase } from "./local-database.ts";
 import type { Call, Records } from "./record.ts";
@@ -298,7 +298,7 @@ export class Verifier {
     if (answer.kind === "ok" && answer.value === state) return;
     this.#complain(
       `lease ${lease}, ${state}: the replayed ${what} got ` +
-        (answer.kind === "ok" ? answer.value : sentence(answer)),
+        (answer.kind === "ok" ? answer.value : describeFailure(answer)),
     );
   }
 
@@ -307,7 +307,7 @@ export class Verifier {
     if (answer.kind === "refused" && answer.reason === reason) return;
     this.#complain(
       `lease ${lease}: the replayed ${what} must be refused with ${reason}, but ` +
-        `got ${answer.kind === "ok" ? answer.value : sentence(answer)}`,
+        `got ${answer.kind === "ok" ? answer.value : describeFailure(answer)}`,
     );
   }
 
@@ -390,7 +390,7 @@ const claimText = ({ bucket, subject, source }: Claim): string =>
 function foundOf(answer: Answer<LeaseState>): Found {
   if (answer.kind === "ok") return answer.value;
   if (answer.kind === "refused" && answer.code === "NOT_FOUND") return "none";
-  throw new Error(`a lease cannot be read: ${sentence(answer)}`);
+  throw new Error(`a lease cannot be read: ${describeFailure(answer)}`);
 }
 
 /** The state after a repeated begin whose first attempt had no effect. */
@@ -398,6 +398,9 @@ function foundAfter(begun: Answer<LeaseState>): Found {
   if (begun.kind === "ok") return begun.value;
   if (begun.kind === "refused" && (begun.conflicts.length > 0 || begun.code === "ABORTED")) return "none";
   throw new Error(
-    `a repeated begin without an effect must be granted or meet a conflict, but got ${sentence(begun)}`,
+    `a repeated begin without an effect ` +
+      `must be granted or meet ` +
+      `a conflict, but got ` +
+      `${describeFailure(begun)}`,
   );
 }

@@ -1,7 +1,7 @@
 /** `npm run test:deep`: runs everything that searches for unknown bugs. */
 import { spawn } from "node:child_process";
 import { parseArgs } from "node:util";
-import { BadOption, parsed } from "../../support/options.ts";
+import { BadOption, parsed, runProgram } from "../../support/options.ts";
 import { steps, type Step } from "./steps.ts";
 
 const USAGE = `npm run test:deep -- [options]
@@ -46,7 +46,7 @@ function chosenSteps(names: readonly string[] | undefined): readonly Step[] {
   });
 }
 
-async function main(): Promise<number> {
+async function main(): Promise<boolean> {
   const { values } = parsed(() =>
     parseArgs({
       options: {
@@ -56,8 +56,8 @@ async function main(): Promise<number> {
       },
     }),
   );
-  if (values.help === true) return (print(USAGE), 0);
-  if (values.list === true) return (print(steps.map(({ name }) => name).join("\n")), 0);
+  if (values.help === true) return (print(USAGE), true);
+  if (values.list === true) return (print(steps.map(({ name }) => name).join("\n")), true);
   const results: { name: string; isPassed: boolean; minutes: number }[] = [];
   for (const step of chosenSteps(values.only)) {
     if (isInterrupted) break;
@@ -71,13 +71,7 @@ async function main(): Promise<number> {
     print(`${name.padEnd(12)}  ${isPassed ? "passed" : "FAILED"}  ${minutes.toFixed(1)} min`);
   const failed = results.filter(({ isPassed }) => !isPassed).length;
   print(`${results.length - failed} steps passed, ${failed} failed${isInterrupted ? ", interrupted" : ""}`);
-  return failed === 0 && !isInterrupted ? 0 : 1;
+  return failed === 0 && !isInterrupted;
 }
 
-try {
-  process.exitCode = await main();
-} catch (error) {
-  if (!(error instanceof BadOption)) throw error;
-  process.stderr.write(`test:deep: ${error.message}\n\n${USAGE}`);
-  process.exitCode = 2;
-}
+runProgram(USAGE, main);

@@ -338,15 +338,15 @@ export const bugs: Record<string, Bug> = {
     "C5",
     ["I5"],
     "src/cell/reconcile.ts",
-    "await this.#giveUp(uuid)",
+    "await this.#fenceAndRollBack(uuid)",
     "await this.#rollBack(uuid)",
   ),
   "a local commit without an answer counts as a failure": one(
     "C5",
     ["I5"],
     "src/cell/leased-transaction.ts",
-    "throw new LocalCommitUnknownError(ran.error, this.#uuid);",
-    "await this.#rollBackUnlessRefused(); throw ran.error;",
+    "throw new LocalCommitUnknownError(result.error, this.#uuid);",
+    "await this.#rollBackUnlessRefused(); throw result.error;",
   ),
   // Verification
   "verification changes recent rows": one(
@@ -366,60 +366,70 @@ export const bugs: Record<string, Bug> = {
   "verification trusts the digest of a held range": one(
     "V4",
     ["I21"],
-    "src/cell/verification/sift.ts",
-    "if (isSpecial || digest === undefined || digest.held) return false;",
-    "if (isSpecial || digest === undefined) return false;",
+    "src/cell/verification/compare-digests.ts",
+    "if (needsRecords || digest === undefined || digest.held) return false;",
+    "if (needsRecords || digest === undefined) return false;",
   ),
   "verification gives names up before it takes them": one(
     "V3",
     ["I5", "I19"],
-    "src/cell/verification/settler.ts",
-    "const todo = apply ? drifts.filter((drift) => (pass === " +
-      '"extras") === (drift.action === "destroy")) : drifts;',
-    'const todo = drifts.filter(({ action }) => pass === "names" || action === ' +
-      '"destroy").toSorted((a, b) => Number(b.action === "destroy") - Number(a.action === "destroy"));',
+    "src/cell/verification/decide.ts",
+    "const todo = apply ? " +
+      "drifts.filter((drift) => (pass === " +
+      '"release") === (drift.action === ' +
+      '"destroy")) : drifts;',
+    "const todo = drifts.filter(({ action }) => " +
+      'pass === "claim" || action === ' +
+      '"destroy").toSorted((a, b) => Number(b.action === ' +
+      '"destroy") - Number(a.action === "destroy"));',
   ),
   "a verification saves its count after its changes": one(
     "V5",
     ["I23"],
-    "src/cell/verification/run.ts",
-    "await this.#saveBehind(this.#announced);",
+    "src/cell/verification/cursor.ts",
+    "await this.#saveChanges(this.#announcedChanges);",
     "",
   ),
   "a run forgets the changes of earlier runs": one(
     "V5",
     ["I23"],
-    "src/cell/verification/tally.ts",
-    "this.#spent = spent;",
-    "this.#spent = 0;",
+    "src/cell/verification/counts.ts",
+    "this.#changes = changes;",
+    "this.#changes = 0;",
   ),
   "verification does not recheck locked rows": {
     breaks: "V2",
     violates: ["I5", "I19"],
     patches: [
       {
-        file: "src/cell/verification/mender.ts",
+        file: "src/cell/verification/repair.ts",
         find:
-          'if (hasName(locked, record.source, keyOfRecord(record))) return "changed";\n    return { list: ' +
-          '"destroys", body: { bucket: record.bucket, source: record.source, epoch: record.epoch } };',
+          "if (hasName(locked, record.source, " +
+          'keyOfRecord(record))) return "changed";\n    return { list: ' +
+          '"destroys", body: { bucket: record.bucket, source: ' +
+          "record.source, epoch: record.epoch } };",
         put: 'return { list: "destroys", body: { bucket: record.bucket, source: record.source } };',
       },
       {
-        file: "src/cell/verification/mender.ts",
+        file: "src/cell/verification/repair.ts",
         find:
-          "const want = nameIn(locked, drift.want.source, " +
-          'drift.want.key);\n  if (want === undefined) return "changed";',
+          "const want = nameIn(locked, " +
+          "drift.want.source, " +
+          "drift.want.key);\n  if (want === " +
+          'undefined) return "changed";',
         put: "const { want } = drift;",
       },
       {
-        file: "src/cell/verification/mender.ts",
+        file: "src/cell/verification/repair.ts",
         find:
-          "if (rowKey(record.source) !== rowKey(want.source) && " +
-          'hasName(locked, record.source, want.key)) return "duplicate";',
+          "if (rowKey(record.source) !== " +
+          "rowKey(want.source) && " +
+          "hasName(locked, record.source, " +
+          'want.key)) return "duplicate";',
         put: "",
       },
       {
-        file: "src/cell/verification/mender.ts",
+        file: "src/cell/verification/repair.ts",
         find: "{ ...claim, epoch: record.epoch }",
         put: "claim",
       },

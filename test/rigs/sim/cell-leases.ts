@@ -1,10 +1,10 @@
 import type { LeaseCalls, LeaseEvent, LeasedTransactionPorts } from "../../../src/cell/leased-transaction.ts";
-import type { LocalTransactions, NewLocalLease, Ran } from "../../../src/cell/local.ts";
+import type { LocalTransactions, NewLocalLease, TransactionResult } from "../../../src/cell/local.ts";
 import type { LeaseState } from "../../../src/cell/remote-leases.ts";
 import { rowKey } from "../../../src/cell/verification/ports.ts";
 import type { SourceRow } from "../../../src/cell/changes.ts";
 import type { Answer as CellAnswer } from "../../../src/client/answer.ts";
-import type { Batch as WireBatch } from "../../../src/client/wire.ts";
+import type { Batch as WireBatch } from "../../../src/client/api-types.ts";
 import type { Op, Outcome } from "../../../src/core/messages.ts";
 import type { Batch, SimulationContext } from "./api.ts";
 import type { Cell, Process } from "./cell.ts";
@@ -98,7 +98,7 @@ export class CellLeases {
   async #run<T>(
     { change, abandon, locks }: Work,
     body: (tx: LocalTransaction) => Promise<T>,
-  ): Promise<Ran<T>> {
+  ): Promise<TransactionResult<T>> {
     const { cell, process, context, random, mayDie } = this.#context;
     const tx: LocalTransaction = {};
     let value: T;

@@ -1,6 +1,6 @@
 import { unknown, type Answer as CellAnswer } from "../../../src/client/answer.ts";
 import type { LeaseState } from "../../../src/cell/remote-leases.ts";
-import type { Conflict } from "../../../src/client/wire.ts";
+import type { Conflict } from "../../../src/client/api-types.ts";
 import type { Answer } from "../../../src/core/ports.ts";
 import { errorCodes, type Conflict as CoreConflict } from "../../../src/core/refusal.ts";
 

@@ -182,7 +182,7 @@ export class LocalDatabase implements LocalLeases {
     return this.#carryOut(() => [...this.queued.values()].filter(rest).toSorted(inOrder).slice(0, limit));
   }
 
-  async unqueue(rows: readonly QueuedRow[]): Promise<void> {
+  async removeFromQueue(rows: readonly QueuedRow[]): Promise<void> {
     this.#carryOut(() => {
       for (const row of rows)
         if (this.queued.get(rowKey(row))?.leaseUuid === row.leaseUuid) this.queued.delete(rowKey(row));

@@ -4,8 +4,8 @@ import {
   type Finding,
   type LocalLeases,
   type ReconcileOptions,
-  type RemoteLeases,
 } from "../../../src/cell/reconcile.ts";
+import type { RemoteLeases } from "../../../src/cell/remote-leases.ts";
 import type { Answer as CellAnswer } from "../../../src/client/answer.ts";
 import type { Lease, Outcome } from "../../../src/core/messages.ts";
 import type { Answer } from "../../../src/core/ports.ts";

@@ -1,5 +1,5 @@
 import { DigestSum, digestWordsOf } from "../../../src/core/digest.ts";
-import { namesOf, digestedOf } from "../../../src/cell/verification/named.ts";
+import { namesOf, digestedOf } from "../../../src/cell/verification/row-names.ts";
 import type { IdRange, RangeDigest, VerifiedRow } from "../../../src/cell/verification/ports.ts";
 import { compareBytes, sourceOrder } from "../../../src/core/source-order.ts";
 import type { Judge } from "./judge/judge.ts";

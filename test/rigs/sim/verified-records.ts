@@ -1,5 +1,5 @@
-import type { Bucket, Record as WireRecord } from "../../../src/client/wire.ts";
-import { canonicalOf } from "../../../src/cell/verification/named.ts";
+import type { Bucket, Record as WireRecord } from "../../../src/client/api-types.ts";
+import { canonicalOf } from "../../../src/cell/verification/row-names.ts";
 import type {
   IdRange,
   RangeDigest,

@@ -2,18 +2,18 @@ import { LocalCommitUnknownError, NotSavedError } from "../../../src/cell/errors
 import { LeasedTransaction } from "../../../src/cell/leased-transaction.ts";
 import type { SourceRow } from "../../../src/cell/changes.ts";
 import type { VerifyOptions } from "../../../src/cell/verification/options.ts";
-import { MAX_AGE_MS, type Place } from "../../../src/cell/verification/place.ts";
+import { MAX_AGE_MS, type Cursor } from "../../../src/cell/verification/cursor.ts";
 import {
   rowKey,
   type LockedRows,
-  type Mended,
+  type RepairResult,
   type VerificationPorts,
   type VerifiedTable,
 } from "../../../src/cell/verification/ports.ts";
 import type { VerificationItem, VerificationReport } from "../../../src/cell/verification/report.ts";
 import { VerificationAborted, verify } from "../../../src/cell/verification/verify.ts";
 import { isLeaseholdError, LeaseholdError } from "../../../src/client/errors.ts";
-import type { Batch as WireBatch } from "../../../src/client/wire.ts";
+import type { Batch as WireBatch } from "../../../src/client/api-types.ts";
 import { defaultLimits } from "../../../src/core/limits.ts";
 import type { SourceTypeName } from "../../../src/core/registry.ts";
 import { isRefused, type Api, type SimulationContext } from "./api.ts";
@@ -39,7 +39,7 @@ interface VerifierContext {
 
 /** Tables by source type. The bucket type of a name does not limit the table it may come from. */
 const TABLES = ["RAILS_TABLE_ROUTES", "RAILS_TABLE_USERS"] as const satisfies readonly SourceTypeName[];
-const FIRST_CURSOR = `names ${TABLES[0]} `;
+const FIRST_CURSOR = `claim ${TABLES[0]} `;
 const BUCKET_TYPES = ["ROUTES", "USERNAMES"] as const;
 
 /**
@@ -106,11 +106,11 @@ export class Verifier {
     if (status === "needs_approval") judge.see("V5");
   }
 
-  #onItem({ action, because, outcome, left }: VerificationItem): void {
+  #onItem({ action, reason, outcome, skipReason }: VerificationItem): void {
     const { judge } = this.#context.context;
-    judge.see(`verified ${action} ${left ?? outcome}`);
-    if (left === "changed") judge.see("V2");
-    if (action === "replace" && because === "row" && outcome === "done") judge.see("V3");
+    judge.see(`verified ${action} ${skipReason ?? outcome}`);
+    if (skipReason === "changed") judge.see("V2");
+    if (action === "replace" && reason === "row" && outcome === "done") judge.see("V3");
   }
 
   #ports(options: VerifyOptions, ranges: VerifiedRanges): VerificationPorts {
@@ -145,9 +145,9 @@ export class Verifier {
           return records.lookup(buckets);
         },
       },
-      mend: (rows, decide) => this.#repair(rows, decide, recentMs),
+      repair: (rows, decide) => this.#repair(rows, decide, recentMs),
       // The simulation has no deferred deletions.
-      givenUpLater: async () => new Set(),
+      deferredReleases: async () => new Set(),
       slots: {
         take: async () => {
           const answer = await api.takeSlot(cell.id, slot);
@@ -168,23 +168,23 @@ export class Verifier {
           const stored = await local.loadProgress();
           const isOpen = stored !== undefined && !(JSON.parse(stored.text) as { isDone: boolean }).isDone;
           if (isOpen) this.#sinceMs = stored.sinceMs;
-          const cursor = stored && (JSON.parse(stored.text) as Place);
+          const cursor = stored && (JSON.parse(stored.text) as Cursor);
           if (cursor !== undefined) this.#hasMoved(cursor);
           if (apply === true)
             this.#spendingRun ??= verifications.startRun(
               cell.id,
               process,
-              !isContinuing(cursor, stored?.ageMs ?? 0, options),
+              !isResumed(cursor, stored?.ageMs ?? 0, options),
             );
           return stored;
         },
         save: async (text) => {
-          const cursor = JSON.parse(text) as Place;
+          const cursor = JSON.parse(text) as Cursor;
           if (cursor.isDone) ranges.stored("");
           else if (this.#hasMoved(cursor)) ranges.stored(cursor.after);
           await mayDie("before_verify_save");
           await local.saveProgress(text, this.#sinceMs);
-          if (this.#spendingRun !== undefined) verifications.saveCount(this.#spendingRun, cursor.spent);
+          if (this.#spendingRun !== undefined) verifications.saveCount(this.#spendingRun, cursor.changes);
         },
       },
       queue: {
@@ -194,7 +194,7 @@ export class Verifier {
           return rows;
         },
         remove: async (rows) => {
-          await local.unqueue(rows);
+          await local.removeFromQueue(rows);
           context.judge.see("a queued row is done");
         },
       },
@@ -205,7 +205,7 @@ export class Verifier {
    * Whether the cursor is a new one. A run that asks for approval, is aborted or is about to change claims
    * saves its cursor again.
    */
-  #hasMoved({ pass, source, after }: Place): boolean {
+  #hasMoved({ pass, source, after }: Cursor): boolean {
     const cursor = `${pass} ${source} ${after}`;
     const hasMoved = !this.#cursors.has(cursor);
     this.#cursors = new Set([FIRST_CURSOR, cursor]);
@@ -218,7 +218,7 @@ export class Verifier {
       name: source,
       source,
       bucketTypes: BUCKET_TYPES,
-      isWhole: true,
+      hasEveryAttribute: true,
       count: async () => {
         // The run is done with the queue and with the previous table.
         this.#queue = new Set();
@@ -239,7 +239,7 @@ export class Verifier {
     rows: readonly SourceRow[],
     decide: (rows: LockedRows) => WireBatch | undefined,
     recentMs: number,
-  ): Promise<Mended> {
+  ): Promise<RepairResult> {
     const { cell, leases, random, mayDie, context } = this.#context;
     await mayDie("before_verify_repair");
     await this.#takeTime();
@@ -276,7 +276,7 @@ export class Verifier {
         }
         return { value: undefined, claimed: batch === undefined ? undefined : { batch, sources: rows } };
       }, {});
-      return { kind: hasBatch ? "done" : "nothing" };
+      return { kind: hasBatch ? "done" : "not_needed" };
     } catch (error) {
       if (!(error instanceof LeaseholdError) || !error.outcomeKnown || error.conflicts.length === 0)
         throw error;
@@ -309,11 +309,11 @@ export class Verifier {
  * Whether the run continues a verification. If an approval is pending, a run that starts over continues it
  * too: only an approval raises the limit.
  */
-function isContinuing(
-  cursor: Place | undefined,
+function isResumed(
+  cursor: Cursor | undefined,
   ageMs: number,
   { startOver, digests }: VerifyOptions,
 ): boolean {
   if (cursor === undefined || cursor.isDone || startOver === true) return false;
-  return cursor.isAsking || (ageMs < MAX_AGE_MS && (cursor.isWhole || digests !== false));
+  return cursor.needsApproval || (ageMs < MAX_AGE_MS && (cursor.isFull || digests !== false));
 }

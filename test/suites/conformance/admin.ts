@@ -1,4 +1,4 @@
-/** What operators do: cells and keys. */
+/** Tests of the calls of operators: cells and keys. */
 import { v4 as newUuid } from "uuid";
 import { beforeAll, describe, expect, test } from "vitest";
 import type * as z from "zod";
@@ -31,7 +31,7 @@ export function adminSuite(open: Open): void {
     const cells = async (): Promise<Cell[]> =>
       (await api.json<{ cells: Cell[] }>(200, "GET", "/v1/admin/cells", {})).cells;
 
-    test("are listed with what is open in them", async () => {
+    test("are listed with their outstanding leases and unapplied decisions", async () => {
       const before = (await cells())[0]?.outstanding_leases ?? 0;
       const { uuid } = await begun(api);
       expect(await cells()).toMatchObject([
@@ -42,7 +42,7 @@ export function adminSuite(open: Open): void {
       expect((await cells())[0]?.outstanding_leases).toBe(before);
     });
 
-    test("[A2] are changed in part, and what was changed is shown", async () => {
+    test("[A2] can be changed in part, and the change is shown", async () => {
       const { cell } = await api.json<{ cell: Cell }>(200, "PATCH", "/v1/admin/cells/2", {
         body: { name: "Second" },
       });
@@ -50,7 +50,7 @@ export function adminSuite(open: Open): void {
       expect((await cells())[1]).toMatchObject({ name: "Second", address: cell.address });
     });
 
-    test("that are registered cannot be registered again", async () => {
+    test("cannot be registered twice", async () => {
       const body = { cell_id: 1, name: "x", address: "https://x.example" };
       expect(await api.problem(409, "POST", "/v1/admin/cells", { body })).toMatchObject({
         code: "ALREADY_EXISTS",
@@ -58,7 +58,7 @@ export function adminSuite(open: Open): void {
       });
     });
 
-    test("that nobody registered can be neither frozen nor changed", async () => {
+    test("that are not registered can be neither frozen nor changed", async () => {
       const unknown = { code: "NOT_FOUND", reason: "CELL_UNKNOWN" };
       expect(await api.problem(404, "POST", "/v1/admin/cells/77/freeze", {})).toMatchObject(unknown);
       expect(await api.problem(404, "PATCH", "/v1/admin/cells/77", { body: { name: "x" } })).toMatchObject(
@@ -68,7 +68,7 @@ export function adminSuite(open: Open): void {
   });
 
   describe("keys", () => {
-    test("work as what they were made for, and are not stored", async () => {
+    test("have the role that they were made for, and are not stored", async () => {
       const key = await mint({ role: "cell", cell_id: "1", note: "for a test" });
       expect(key).toMatchObject({ role: "cell", cell_id: "1", note: "for a test" });
       expect(Date.parse(key.expires_at) - Date.parse(key.created_at)).toBe(90 * 86_400_000);
@@ -82,7 +82,7 @@ export function adminSuite(open: Open): void {
       expect(JSON.stringify(keys)).not.toContain("lhk_");
     });
 
-    test("are not made for a cell that is not registered", async () => {
+    test("are not minted for a cell that is not registered", async () => {
       const before = await listed();
       expect(
         await api.problem(404, "POST", "/v1/admin/keys", { body: { role: "cell", cell_id: "77" } }),
@@ -90,14 +90,14 @@ export function adminSuite(open: Open): void {
       expect(await listed()).toEqual(before);
     });
 
-    test("cannot have the note of keys that were made elsewhere", async () => {
+    test("cannot have the note that marks keys minted elsewhere", async () => {
       const body = { role: "cell", cell_id: "1", note: "not made here" };
       expect(await api.problem(400, "POST", "/v1/admin/keys", { body })).toMatchObject({ field: "note" });
     });
   });
 
   describe("revoking", () => {
-    test("[A1] a cell's key is refused from then on, on all of the cell's paths; other keys stay good", async () => {
+    test("[A1] a cell's key is refused on all paths of the cell; other keys stay valid", async () => {
       const [bad, good] = [
         await mint({ role: "cell", cell_id: "1" }),
         await mint({ role: "cell", cell_id: "1" }),
@@ -128,19 +128,19 @@ export function adminSuite(open: Open): void {
       ).toBe("GRANTED");
     });
 
-    test("can be repeated, and is remembered as of the first time", async () => {
+    test("can be repeated, and the first revocation time is kept", async () => {
       const { id } = await mint({ role: "router" });
       const first = await revoke(id);
       expect(await revoke(id)).toEqual(first);
     });
 
-    test("the key that is being used is allowed, and then it is over", async () => {
+    test("a key can revoke itself, and is refused afterwards", async () => {
       const { id, key } = await mint({ role: "operator" });
       await api.json(200, "POST", `/v1/admin/keys/${id}/revoke`, { key });
       await api.problem(401, "GET", "/v1/admin/keys", { key });
     });
 
-    test("a cell that is not the key's is refused", async () => {
+    test("with a cell that is not the key's is refused", async () => {
       const { id } = await mint({ role: "cell", cell_id: "1" });
       expect(
         await api.problem(400, "POST", `/v1/admin/keys/${id}/revoke`, { body: { cell_id: "2" } }),

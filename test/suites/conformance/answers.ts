@@ -1,4 +1,4 @@
-/** What holds for every answer, and the routes that need no key. */
+/** Tests of what is true for every answer, and of the routes without a key. */
 import { beforeAll, expect, test } from "vitest";
 import { problemIn, type Client } from "./client.ts";
 import type { Open } from "./suite.ts";
@@ -10,7 +10,7 @@ export function answerSuite(open: Open): void {
     api = await open();
   });
 
-  test("a path that nobody knows is a problem, with or without a key", async () => {
+  test("an unknown path is a problem, with or without a key", async () => {
     for (const path of [
       "/nope",
       "/v1",
@@ -29,7 +29,7 @@ export function answerSuite(open: Open): void {
     }
   });
 
-  test("every answer carries its request id: the caller's when it is harmless, else a new one", async () => {
+  test("every answer has a request id: the caller's if it is harmless, otherwise a new one", async () => {
     const send = async (id: string) =>
       (await api.send("GET", "/healthz", { key: null, headers: { "x-request-id": id } })).headers.get(
         "x-request-id",
@@ -42,7 +42,7 @@ export function answerSuite(open: Open): void {
     expect(problemIn(refused).request_id).toBe("mine");
   });
 
-  test("no answer is to be kept, sniffed, framed or run", async () => {
+  test("no answer may be cached, sniffed, framed or run as script", async () => {
     for (const path of ["/healthz", "/nope", "/v1/limits", "/v1/records/ROUTES/x"]) {
       const { headers } = await api.send("GET", path, { key: "operator" });
       expect(headers.get("cache-control")).toBe("no-store");
@@ -54,7 +54,7 @@ export function answerSuite(open: Open): void {
     }
   });
 
-  test("health and readiness are told to anybody", async () => {
+  test("health and readiness need no key", async () => {
     expect(await api.json(200, "GET", "/healthz", { key: null })).toMatchObject({ status: "ok" });
     expect(await api.json(200, "GET", "/readyz", { key: null })).toEqual({ status: "ok", d1: "up" });
   });

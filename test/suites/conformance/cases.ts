@@ -10,7 +10,7 @@ export interface Request extends Sent {
 
 interface Success extends Request {
   status: number;
-  /** What has to be there before; may complete the request. */
+  /** Prepares what the request needs. It may complete the request. */
   before?: (api: Client) => Promise<Partial<Request>>;
 }
 
@@ -20,7 +20,7 @@ interface Bad extends Request {
 
 export interface Case {
   success: readonly [Success, ...Success[]];
-  /** What is wrong beyond what the test can make up from the contract. */
+  /** Invalid requests in addition to those that the test makes from the contract. */
   bad: Readonly<Record<string, Bad>>;
 }
 
@@ -29,13 +29,13 @@ const cell = { cell: "1" };
 const badBatches: Case["bad"] = {
   "an empty batch": { body: {}, field: "body" },
   "empty lists": { body: { creates: [], destroys: [] }, field: "body" },
-  "a list that is none": { body: { creates: {} }, field: "creates" },
+  "a list that is not a list": { body: { creates: {} }, field: "creates" },
   "no bucket": { body: { creates: [{ ...claim("a"), bucket: undefined }] }, field: "creates[0].bucket" },
-  "no subject to create with": {
+  "a create without a subject": {
     body: { creates: [claim("a"), { ...claim("b"), subject: undefined }] },
     field: "creates[1].subject",
   },
-  "no source to replace with": {
+  "a replace without a source": {
     body: { replaces: [{ ...claim("b"), source: undefined }] },
     field: "replaces[0].source",
   },
@@ -48,7 +48,7 @@ const badBatches: Case["bad"] = {
     field: "creates[0].cell_id",
   },
   "a cell in the body": { body: { cell_id: "1", creates: [claim("a")] }, field: "cell_id" },
-  "a value that is no string": {
+  "a value that is not a string": {
     body: { creates: [{ ...claim("a"), bucket: { type: "ROUTES", value: 7 } }] },
     field: "creates[0].bucket.value",
   },
@@ -57,7 +57,7 @@ const badBatches: Case["bad"] = {
     body: { destroys: [claim("ok"), claim("a//b")] },
     field: "destroys[1].bucket.value",
   },
-  "an id that JSON does not carry exactly": {
+  "an id that JSON cannot represent exactly": {
     body: { creates: [claim("a", 2 ** 53)] },
     field: "creates[0].source.id",
   },
@@ -89,7 +89,7 @@ const badBatches: Case["bad"] = {
     body: { replaces: [{ ...claim("a"), epoch: 1.5 }] },
     field: "replaces[0].epoch",
   },
-  "an epoch that JSON does not carry exactly": {
+  "an epoch that JSON cannot represent exactly": {
     body: { replaces: [{ ...claim("a"), epoch: 2 ** 53 }] },
     field: "replaces[0].epoch",
   },
@@ -97,7 +97,7 @@ const badBatches: Case["bad"] = {
     body: { destroys: [{ bucket: { type: "ROUTES", value: "a" }, epoch: "1" }] },
     field: "destroys[0].epoch",
   },
-  "allow_missing that is no boolean": {
+  "allow_missing that is not a boolean": {
     body: { creates: [claim("a")], allow_missing: 1 },
     field: "allow_missing",
   },
@@ -124,11 +124,11 @@ const badCells: Case["bad"] = Object.fromEntries(
 const badPages: Case["bad"] = {
   "page_size 0": { query: "page_size=0", field: "page_size" },
   "a negative page_size": { query: "page_size=-1", field: "page_size" },
-  "a page_size that is no number": { query: "page_size=ten", field: "page_size" },
+  "a page_size that is not a number": { query: "page_size=ten", field: "page_size" },
   "a page_size with a fraction": { query: "page_size=1.5", field: "page_size" },
   "an empty page_size": { query: "page_size=", field: "page_size" },
-  "a page_token that is none": { query: "page_token=abc", field: "page_token" },
-  "a page_token of other letters": { query: "page_token=%C3%A9", field: "page_token" },
+  "an invalid page_token": { query: "page_token=abc", field: "page_token" },
+  "a page_token with other characters": { query: "page_token=%C3%A9", field: "page_token" },
 };
 
 const within = (query: string, cases: Case["bad"]): Case["bad"] =>
@@ -159,12 +159,12 @@ const badRanges: Case["bad"] = {
 };
 
 const decisions: Case["bad"] = {
-  "a reason of a cell": { key: "cell 1", body: { reason: "because" }, field: "reason" },
-  "no reason of an operator": { key: "operator", field: "reason" },
-  "an empty body of an operator": { key: "operator", body: {}, field: "reason" },
+  "a reason from a cell": { key: "cell 1", body: { reason: "because" }, field: "reason" },
+  "no reason from an operator": { key: "operator", field: "reason" },
+  "an empty body from an operator": { key: "operator", body: {}, field: "reason" },
   "an empty reason": { key: "operator", body: { reason: " " }, field: "reason" },
   "a reason that is too long": { key: "operator", body: { reason: "x".repeat(501) }, field: "reason" },
-  "a reason that is no text": { key: "operator", body: { reason: 7 }, field: "reason" },
+  "a reason that is not text": { key: "operator", body: { reason: 7 }, field: "reason" },
   "a reason with control characters": { key: "operator", body: { reason: "a\u0000b" }, field: "reason" },
 };
 
@@ -360,7 +360,8 @@ export const cases: Record<RouteId, Case> = {
         key: "operator",
         params: cell,
         query:
-          "source_type=RAILS_TABLE_ROUTES&bucket_type=ROUTES&bucket_type=EMAILS&source_id_gt=1&source_id_lte=99&page_size=1",
+          "source_type=RAILS_TABLE_ROUTES&bucket_type=ROUTES&bucket_type=EMAILS" +
+          "&source_id_gt=1&source_id_lte=99&page_size=1",
         status: 200,
       },
     ],
@@ -383,7 +384,8 @@ export const cases: Record<RouteId, Case> = {
         key: "operator",
         params: cell,
         query:
-          "source_type=RAILS_TABLE_ROUTES&bucket_type=ROUTES&bucket_type=EMAILS&source_id_gt=1&source_id_lte=99",
+          "source_type=RAILS_TABLE_ROUTES&bucket_type=ROUTES&bucket_type=EMAILS" +
+          "&source_id_gt=1&source_id_lte=99",
         status: 200,
       },
     ],
@@ -439,7 +441,7 @@ export const cases: Record<RouteId, Case> = {
         body: { source_type: "RAILS_TABLE_USERS", ranges: [{ source_id_lte: 1 }, { source_id_gt: "" }] },
         field: "ranges[1].source_id_gt",
       },
-      "a source id that JSON does not carry exactly": {
+      "a source id that JSON cannot represent exactly": {
         body: { source_type: "RAILS_TABLE_USERS", ranges: [{ source_id_gt: 2 ** 53 }] },
         field: "ranges[0].source_id_gt",
       },
@@ -464,11 +466,11 @@ export const cases: Record<RouteId, Case> = {
         },
         field: "ranges[1].source_id_lte",
       },
-      "a range that begins before the end of the one before": {
+      "a range that begins before the end of the previous one": {
         body: { source_type: "RAILS_TABLE_USERS", ranges: [{ source_id_lte: 10 }, { source_id_gt: 9 }] },
         field: "ranges[1].source_id_gt",
       },
-      "a range behind one without an end": {
+      "a range after one without an end": {
         body: { source_type: "RAILS_TABLE_USERS", ranges: [{}, { source_id_gt: "z" }] },
         field: "ranges[1].source_id_gt",
       },
@@ -522,7 +524,7 @@ export const cases: Record<RouteId, Case> = {
         body: { cell_id: "8", name: "x", address: "https://x.example/?a" },
         field: "address",
       },
-      "an address that is none": {
+      "an address that is not a URL": {
         body: { cell_id: "8", name: "x", address: "https://:0" },
         field: "address",
       },
@@ -579,7 +581,7 @@ export const cases: Record<RouteId, Case> = {
     bad: {
       ...badPages,
       "a negative age": { query: "older_than_s=-1", field: "older_than_s" },
-      "an age that is no number": { query: "older_than_s=1h", field: "older_than_s" },
+      "an age that is not a number": { query: "older_than_s=1h", field: "older_than_s" },
       "a bad cell": { query: "cell=x", field: "cell" },
     },
   },

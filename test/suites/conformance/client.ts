@@ -1,22 +1,22 @@
-/** A caller that has nothing but HTTP. */
+/** A caller that uses only HTTP. */
 import { expect } from "vitest";
 import type * as z from "zod";
 import { problem } from "../../../src/http/contract/schemas.ts";
 
 export type Problem = z.infer<typeof problem>;
 
-/** What a request may have for a body, in workerd as in Node. */
+/** The body of a request, in workerd and in Node. */
 export type Payload = NonNullable<RequestInit["body"]>;
 
-/** A role's key by name, or a key itself. */
+/** The key of a role, by name, or a key itself. */
 export type KeyName = "operator" | "router" | `cell ${string}` | `lhk_${string}`;
 
 export interface Sent {
-  /** Null: none. */
+  /** Null sends no key. */
   key?: KeyName | null | undefined;
-  /** Sent as JSON. */
+  /** The body, sent as JSON. */
   body?: unknown;
-  /** Sent as it is. */
+  /** The body, sent unchanged. */
   raw?: Payload | undefined;
   headers?: Record<string, string>;
 }
@@ -28,7 +28,7 @@ export interface Received {
   json: unknown;
 }
 
-/** What a client needs of a coordinator. */
+/** How a client reaches a coordinator. */
 export interface Reachable {
   url: string;
   fetch: (url: string, init: RequestInit) => Promise<Response>;
@@ -60,12 +60,12 @@ export class Client {
       headers: given,
       ...(payload === undefined ? {} : bodyInit(payload)),
     });
-    // As bytes: workerd warns of text whose media type does not say that it is.
+    // Read as bytes, because workerd warns about text whose media type does not declare it.
     const text = new TextDecoder().decode(await response.arrayBuffer());
     return { status: response.status, headers: response.headers, text, json: parsed(text) };
   }
 
-  /** Sends, and expects a problem of this status. */
+  /** Sends a request and expects a problem with this status. */
   async problem(
     status: number,
     ...call: Parameters<Client["send"]>
@@ -75,7 +75,7 @@ export class Client {
     return { ...problemIn(received), headers: received.headers };
   }
 
-  /** Sends, and expects JSON under this status. */
+  /** Sends a request and expects JSON with this status. */
   async json<T = Record<string, never>>(status: number, ...call: Parameters<Client["send"]>): Promise<T> {
     const received = await this.send(...call);
     expect(`${received.status} ${received.text}`).toMatch(new RegExp(`^${status} `));
@@ -83,13 +83,13 @@ export class Client {
   }
 }
 
-/** Node sends a stream only when it is told that no answer is expected before its end. */
+/** Node sends a stream only in half-duplex mode: the answer is read after the stream has ended. */
 const bodyInit = (body: Payload): RequestInit => ({
   body,
   ...(body instanceof ReadableStream ? { duplex: "half" } : {}),
 });
 
-/** Checks everything that holds for every problem. */
+/** Checks everything that is true for every problem. */
 export function problemIn({ status, headers, json }: Received): Problem {
   expect(headers.get("content-type")).toBe("application/problem+json");
   const made = problem.parse(json);

@@ -1,4 +1,4 @@
-/** The export of a cell's own records: what `listRecords` lists, as a stream. */
+/** Tests of the export of a cell's own records: the same records as `listRecords`, as a stream. */
 import { v4 as newUuid } from "uuid";
 import { beforeAll, describe, expect, test } from "vitest";
 import type * as z from "zod";
@@ -12,7 +12,7 @@ type Line = z.infer<typeof schemas.exportLine>;
 type RecordLine = Extract<Line, { record: Wire }>;
 
 const TYPE = "RAILS_TABLE_GROUPS";
-/** In their order, with how many names each has. */
+/** Source ids in their order, with the number of names of each. */
 const SOURCES: readonly [id: string, routes: number, emails: number][] = [
   ["2", 1, 0],
   ["9", 2, 1],
@@ -69,15 +69,18 @@ async function exported(api: Client, query: Record<string, string> = {}, more = 
   const [first, ...rest] = linesIn(text).map((line) => schemas.exportLine.parse(line));
   const end = rest.pop();
   if (first === undefined || !("as_of" in first) || end === undefined)
-    throw new Error("a stream without a beginning or an end");
+    throw new Error("the stream must have a first line and an end");
   const lines = rest.map((line) => {
-    if (!("record" in line)) throw new Error("something else among the records");
+    if (!("record" in line)) throw new Error("all lines between the first and the last must be records");
     return line;
   });
   return { lines, records: lines.map(({ record }) => record), end };
 }
 
-/** The last source id that is complete with each line, as a reader would find it in the records alone. */
+/**
+ * Returns, for each line, the last source id that is complete with it, as a reader would compute it from the
+ * records.
+ */
 const cursorsOf = (records: readonly Wire[], before: string): string[] =>
   records.map(({ source }, index) =>
     records[index + 1]?.source.id === source.id
@@ -88,9 +91,9 @@ const cursorsOf = (records: readonly Wire[], before: string): string[] =>
 export function exportSuite(open: Open): void {
   const complete = { end: "complete" };
 
-  /** In one piece, and in as many as a small limit makes; with pages of any size. */
+  /** In one answer and in several, with pages of different sizes. */
   describe.each<[string, StartOptions["variables"]]>([
-    ["as it is", {}],
+    ["with default limits", {}],
     ["in pages of 1", { LEASEHOLD_MAX_PAGE_ITEMS: "1" }],
     ["in pages of 4", { LEASEHOLD_MAX_PAGE_ITEMS: "4" }],
   ])("%s", (_, variables = {}) => {
@@ -103,7 +106,7 @@ export function exportSuite(open: Open): void {
       all = await listed(api);
     });
 
-    test("[R3] gives what the listing gives, in the same order", async () => {
+    test("[R3] has the same records as the listing, in the same order", async () => {
       const { lines, records, end } = await exported(api);
       expect(records).toEqual(all);
       expect([...new Set(records.map(({ source }) => source.id))]).toEqual(SOURCES.map(([id]) => id));
@@ -111,7 +114,7 @@ export function exportSuite(open: Open): void {
       expect(end).toEqual(complete);
     });
 
-    test("goes on from every cursor with what is behind it", async () => {
+    test("continues from every cursor with the records after it", async () => {
       for (const { cursor } of (await exported(api)).lines) {
         const rest = await exported(api, { source_id_gt: cursor });
         expect(rest.records).toEqual(all.slice(all.findLastIndex(({ source }) => source.id === cursor) + 1));
@@ -126,7 +129,7 @@ export function exportSuite(open: Open): void {
       [{ source_id_gt: "9", source_id_lte: "A" }, ""],
       [{ source_id_gt: "3" }, "&bucket_type=EMAILS"],
       [{}, "&bucket_type=EMAILS&bucket_type=ROUTES"],
-    ])("takes the filters of the listing: %j %s", async (query, more) => {
+    ])("accepts the filters of the listing: %j %s", async (query, more) => {
       const { records, end } = await exported(api, query, more);
       expect(records).toEqual(await listed(api, query, more));
       expect(records).not.toEqual([]);
@@ -137,7 +140,7 @@ export function exportSuite(open: Open): void {
       [{ source_type: "RAILS_TABLE_USERS" }, ""],
       [{ source_id_gt: "9", source_id_lte: "9" }, ""],
       [{}, "&bucket_type=USERNAMES"],
-    ])("of nothing has a beginning and an end: %j %s", async (query, more) => {
+    ])("without records has a first line and an end: %j %s", async (query, more) => {
       expect(await exported(api, query, more)).toEqual({ lines: [], records: [], end: complete });
     });
   });
@@ -152,7 +155,7 @@ export function exportSuite(open: Open): void {
       await own(api);
     });
 
-    test("ends at a whole source id, says where to go on, and gives everything once", async () => {
+    test("ends at a complete source id, says where to continue, and has each record once", async () => {
       const all = await listed(api);
       expect(all).toHaveLength(25);
       const read: Wire[] = [];
@@ -191,14 +194,14 @@ export function exportSuite(open: Open): void {
     expect(headers.get("x-content-type-options")).toBe("nosniff");
   });
 
-  test("of a cell that nobody registered is refused", async () => {
+  test("of a cell that is not registered is refused", async () => {
     const api = await open();
     expect(
       await api.problem(404, "GET", `/v1/cells/77/records/export${pathOf({})}`, { key: "operator" }),
     ).toMatchObject({ reason: "CELL_UNKNOWN" });
   });
 
-  test("HEAD answers the same head", async () => {
+  test("HEAD has the same headers", async () => {
     const api = await open();
     const { status, headers, text } = await api.send("HEAD", `/v1/cells/1/records/export${pathOf({})}`, {
       key: "cell 1",

@@ -1,4 +1,4 @@
-/** Begin, commit, rollback. */
+/** Tests of begin, commit and rollback. */
 import { v4 as newUuid } from "uuid";
 import { beforeAll, describe, expect, test } from "vitest";
 import type * as z from "zod";
@@ -37,7 +37,7 @@ export function leaseSuite(open: Open): void {
     api.send("GET", `/v1/records/ROUTES/${encodeURIComponent(value)}`, { key });
 
   describe("a batch", () => {
-    test("is answered whole while it is granted, and as counts once it is decided", async () => {
+    test("is returned with its ops while it is granted, and with counts once it is decided", async () => {
       const [gone, kept, made, uuid] = [freshName(), freshName(), freshName(), newUuid()];
       await committed(api, gone);
       await committed(api, kept);
@@ -88,7 +88,7 @@ export function leaseSuite(open: Open): void {
       });
     });
 
-    test("with a new id: it is a UUIDv7, and the answer says where", async () => {
+    test("gets a UUIDv7 if it has no id, and the answer has its path", async () => {
       const { headers, json } = await api.send("POST", "/v1/cells/1/leases", {
         key: "cell 1",
         body: { creates: [claim(freshName())] },
@@ -99,7 +99,7 @@ export function leaseSuite(open: Open): void {
       await decide(200, lease.uuid, "rollback");
     });
 
-    test("[B1] holds 1,000 ops, and not one more", async () => {
+    test("[B1] may have 1,000 ops, and not one more", async () => {
       const ops = Array.from({ length: 1_001 }, (_, index) => claim(`many-${index}`));
       const refused = await refuse(400, newUuid(), { creates: ops.slice(0, 600), replaces: ops.slice(600) });
       expect(refused).toMatchObject({ code: "INVALID_ARGUMENT", field: "replaces[400]" });
@@ -111,11 +111,11 @@ export function leaseSuite(open: Open): void {
   });
 
   describe("again", () => {
-    test("[B2] the same id with the same batch answers the lease as it is", async () => {
+    test("[B2] the same id with the same batch returns the lease in its current state", async () => {
       const { uuid, value } = await begun(api);
       const body = { creates: [claim(value)] };
       expect((await begin(200, uuid, body)).lease.state).toBe("GRANTED");
-      // Ids may be written as numbers or strings, and what is left out may be said.
+      // Ids may be numbers or strings, and defaults may be given explicitly.
       expect(
         (
           await begin(200, uuid.toUpperCase(), {
@@ -155,12 +155,12 @@ export function leaseSuite(open: Open): void {
       });
     });
 
-    test("the same id of another cell is another lease", async () => {
+    test("the same id in another cell is another lease", async () => {
       const { uuid } = await begun(api);
       await begin(201, uuid, { creates: [claim(freshName())] }, "2");
     });
 
-    test("[C1] [C4] the same decision succeeds, the other one does not", async () => {
+    test("[C1] [C4] the same decision succeeds, the opposite one does not", async () => {
       const first = await begun(api);
       await decide(200, first.uuid, "commit");
       expect((await decide(200, first.uuid, "commit")).lease.state).toBe("COMMITTED");
@@ -176,8 +176,8 @@ export function leaseSuite(open: Open): void {
     });
   });
 
-  describe("what stands in the way is listed, every op of it", () => {
-    test("[B6] taken: ALREADY_EXISTS, whatever else there is", async () => {
+  describe("conflicts list every op that is in the way", () => {
+    test("[B6] taken: ALREADY_EXISTS, even with other conflicts", async () => {
       const [mine, theirs, held] = [freshName(), freshName(), freshName()];
       await committed(api, mine);
       await committed(api, theirs);
@@ -235,7 +235,7 @@ export function leaseSuite(open: Open): void {
       ).toMatchObject([{ kind: "absent" }]);
     });
 
-    test("[B10] another epoch than the one that is named: mismatch; the same one: granted, and shown", async () => {
+    test("[B10] a wrong epoch: mismatch; the claim's epoch: granted, and shown", async () => {
       const [gone, kept, uuid] = [freshName(), freshName(), newUuid()];
       await committed(api, gone);
       await committed(api, kept);
@@ -256,7 +256,7 @@ export function leaseSuite(open: Open): void {
       ]);
       const { lease } = await begin(201, uuid, batch(0));
       expect([lease.destroys?.[0]?.epoch, lease.replaces?.[0]?.epoch]).toEqual([first, second]);
-      // The epoch is a part of the batch: without it, it is another one.
+      // The epoch is part of the batch, so the batch without it is another one.
       expect(
         (await api.json<LeaseAnswer>(200, "GET", leasePath(uuid), { key: "cell 1" })).lease.destroys,
       ).toEqual(batch(0).destroys);
@@ -273,7 +273,7 @@ export function leaseSuite(open: Open): void {
       expect(await epochOf(kept)).toBeGreaterThan(second);
     });
 
-    test("[B6] leased: ABORTED, and when to try again", async () => {
+    test("[B6] leased: ABORTED, with a retry time", async () => {
       const { uuid, value } = await begun(api);
       const refused = await refuse(409, newUuid(), { creates: [claim(value.toUpperCase())] }, "2");
       expect(refused).toMatchObject({
@@ -289,8 +289,8 @@ export function leaseSuite(open: Open): void {
     });
   });
 
-  describe("who sees what", () => {
-    test("a lease of another cell under one's own path looks like none at all", async () => {
+  describe("visibility", () => {
+    test("a lease of another cell is not found under one's own path", async () => {
       const { uuid } = await begun(api);
       const [foreign, none] = await Promise.all(
         [uuid, newUuid()].map((id) => api.problem(404, "GET", leasePath(id, "2"), { key: "cell 2" })),
@@ -302,7 +302,7 @@ export function leaseSuite(open: Open): void {
       ).toMatchObject({ code: "NOT_FOUND" });
     });
 
-    test("[C5] an operator decides with a reason, which is kept", async () => {
+    test("[C5] an operator decides with a reason, which is stored", async () => {
       const { uuid } = await begun(api);
       await api.json(200, "POST", `${leasePath(uuid)}/rollback`, { body: { reason: "the cell was lost" } });
       expect(await api.json(200, "GET", leasePath(uuid), { key: "cell 1" })).toMatchObject({
@@ -310,7 +310,7 @@ export function leaseSuite(open: Open): void {
       });
     });
 
-    test("a cell that nobody registered is not found, by operators; its begin is not carried out", async () => {
+    test("operators get NOT_FOUND for an unregistered cell, and no begin is made", async () => {
       const body = { creates: [claim(freshName())] };
       for (const [method, path] of [
         ["PUT", leasePath(newUuid(), "404")],
@@ -331,7 +331,7 @@ export function leaseSuite(open: Open): void {
   });
 
   describe("freezing a cell", () => {
-    test("[C6] a frozen cell cannot begin, and can finish", async () => {
+    test("[C6] a frozen cell cannot begin, but can commit and roll back", async () => {
       const { uuid, value } = await begun(api);
       await api.json(200, "POST", "/v1/admin/cells/1/freeze", {});
       expect(await refuse(409, newUuid(), { creates: [claim(freshName())] })).toMatchObject({
@@ -346,7 +346,7 @@ export function leaseSuite(open: Open): void {
   });
 
   describe("an id that was never begun", () => {
-    test("[C4] [C7] is not found by commit; rollback fences it", async () => {
+    test("[C4] [C7] cannot be committed; a rollback fences it", async () => {
       const uuid = newUuid();
       await api.problem(404, "POST", `${leasePath(uuid)}/commit`, { key: "cell 1" });
       expect((await decide(200, uuid, "rollback")).lease).toMatchObject({

@@ -1,9 +1,9 @@
-/** Leases as a test has them: over names that nobody has had. */
+/** Leases for tests, with names that no claim has had. */
 import { v4 as newUuid } from "uuid";
 import type { Client } from "./client.ts";
 
 let names = 0;
-/** A name that nobody has had. */
+/** Returns a name that no claim has had. */
 export const freshName = (): string => `name-${(names += 1)}-${newUuid()}`;
 
 export const claim = (
@@ -16,7 +16,7 @@ export const claim = (
   source: { type: "RAILS_TABLE_ROUTES", id },
 });
 
-/** Begins a lease of cell 1 over a fresh name. */
+/** Begins a lease of cell 1 with a fresh name. */
 export async function begun(api: Client, value = freshName()): Promise<{ uuid: string; value: string }> {
   const uuid = newUuid();
   await api.json(201, "PUT", `/v1/cells/1/leases/${uuid}`, {

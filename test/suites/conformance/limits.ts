@@ -1,4 +1,4 @@
-/** Limits that a deployment sets with variables, as far as they can be seen from outside. */
+/** Tests of the limits that variables set, as far as they are visible from outside. */
 import { v4 as newUuid } from "uuid";
 import { describe, expect, test } from "vitest";
 import type * as z from "zod";
@@ -77,9 +77,9 @@ export function limitSuite(open: Open): void {
     });
   });
 
-  test("a batch that takes too much room in the ledger: 413, not to be repeated", async () => {
+  test("a batch that is too large for the ledger: 413, not retryable", async () => {
     const api = await opened("LEASEHOLD_BODY_BYTES", "8388608");
-    // Kept as typed and canonical, so a batch may take twice the room of its request.
+    // A value is stored as typed and canonical, so a batch may need twice the space of its request.
     const creates = Array.from({ length: 1_000 }, (_, index) =>
       claim(`A${String(index).padStart(4, "0")}${"x".repeat(1_019)}`, "7", "EMAILS"),
     );
@@ -90,7 +90,7 @@ export function limitSuite(open: Open): void {
     });
   });
 
-  test("items of a page, when nothing is asked for or too much", async () => {
+  test("items of a page, by default and at most", async () => {
     const api = await open({ variables: { LEASEHOLD_PAGE_ITEMS: "2", LEASEHOLD_MAX_PAGE_ITEMS: "3" } });
     for (let leases = 0; leases < 5; leases += 1) await begun(api);
     const count = async (query: string): Promise<number> =>
@@ -102,7 +102,7 @@ export function limitSuite(open: Open): void {
     expect(await count("page_size=001")).toBe(1);
   });
 
-  test("the life of a key, which is that long when nothing else is said", async () => {
+  test("the lifetime of a key, which is also the default", async () => {
     const api = await opened("LEASEHOLD_KEY_LIFETIME_S", "3600");
     const refused = await api.problem(400, "POST", "/v1/admin/keys", {
       body: { role: "router", expires_in_s: 3_601 },
@@ -114,12 +114,12 @@ export function limitSuite(open: Open): void {
     expect(Date.parse(to) - Date.parse(from)).toBe(3_600_000);
   });
 
-  describe("bytes of a body, one more than that", () => {
+  describe("bytes of a body, exceeded by one", () => {
     const withBody: Route[] = routeIds
       .map((id) => routes[id])
       .filter((route: Route) => route.body !== undefined);
 
-    test.each([true, false])("whether the length is told or not (%s)", async (told) => {
+    test.each([true, false])("with a Content-Length: %s", async (told) => {
       const api = await opened("LEASEHOLD_BODY_BYTES", "1024");
       const before = api.asked();
       for (const route of withBody) {

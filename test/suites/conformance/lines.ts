@@ -1,6 +1,6 @@
-/** The lines of a whole answer, each of which ends with a line feed. */
+/** Returns the lines of a complete answer. Each line ends with a line feed. */
 export function linesIn(text: string): unknown[] {
   const lines = text.split("\n");
-  if (lines.pop() !== "") throw new Error("the last line has no end");
+  if (lines.pop() !== "") throw new Error("the last line must end with a line feed");
   return lines.map((line) => JSON.parse(line) as unknown);
 }

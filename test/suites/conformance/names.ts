@@ -1,4 +1,7 @@
-/** Canonical form: which spellings are one name, how they are shown, and what is no name at all. */
+/**
+ * Tests of the canonical form: which spellings are one name, how they are shown, and which values are
+ * refused.
+ */
 import { v4 as newUuid } from "uuid";
 import { beforeAll, describe, expect, test } from "vitest";
 import type { Client, Received } from "./client.ts";
@@ -15,7 +18,7 @@ export function nameSuite(open: Open): void {
   const take = (type: string, value: string): Promise<Received> =>
     api.send("POST", "/v1/cells/1/leases", { key: "cell 1", body: { creates: [claim(value, "42", type)] } });
 
-  /** The path is sent as it is written here. */
+  /** The path is sent exactly as written here. */
   const at = (type: string, path: string): Promise<Received> =>
     api.send("GET", `/v1/records/${type}/${path}`, { key: "router" });
 
@@ -30,9 +33,9 @@ export function nameSuite(open: Open): void {
       "Group/Sub/Project",
       ["group/sub/project", "group%2Fsub%2fproject", "GROUP/sub%2Fproject"],
     ],
-    ["slashes where paths are no matter", "USERNAMES", "/a//b/", ["/a//b/", "%2Fa%2F%2Fb%2F"]],
+    ["slashes in a type without paths", "USERNAMES", "/a//b/", ["/a//b/", "%2Fa%2F%2Fb%2F"]],
     ["dots", "ROUTES", "a.b/..c/d..", ["a.b/..c/d..", "a%2Eb/%2E%2Ec/d.."]],
-    ["what a URL would take for its end", "EMAILS", "a?b#c@example.com", ["a%3Fb%23c@example.com"]],
+    ["characters that would end the path of a URL", "EMAILS", "a?b#c@example.com", ["a%3Fb%23c@example.com"]],
     [
       "percent signs and pluses",
       "EMAILS",
@@ -63,7 +66,7 @@ export function nameSuite(open: Open): void {
     });
   });
 
-  test("Turkish i: İ and ı are names of their own, I and i are one", async () => {
+  test("Turkish i: İ and ı are different names, I and i are the same", async () => {
     for (const value of ["turk-i", "turk-ı", "turk-İ"])
       expect([value, (await take("USERNAMES", value)).status]).toEqual([value, 201]);
     expect((await take("USERNAMES", "turk-I")).status).toBe(409);
@@ -72,13 +75,13 @@ export function nameSuite(open: Open): void {
     expect(spellingOf(await at("USERNAMES", "turk-%C4%B0"))).toBe("turk-İ");
   });
 
-  test("the same value in another type is another name", async () => {
+  test("the same value in another bucket type is another name", async () => {
     expect((await take("ROUTES", "both")).status).toBe(201);
     expect((await at("REDIRECT_ROUTES", "both")).status).toBe(404);
     expect((await take("REDIRECT_ROUTES", "both")).status).toBe(201);
   });
 
-  test("1024 bytes are a name, 1025 are not; typed as well as canonical (U+FDFA grows elevenfold)", async () => {
+  test("1,024 bytes are accepted and 1,025 refused, typed and canonical (U+FDFA: 11 times)", async () => {
     const longest = "a".repeat(1_024);
     expect((await take("EMAILS", longest)).status).toBe(201);
     expect((await at("EMAILS", longest)).status).toBe(200);
@@ -93,7 +96,7 @@ export function nameSuite(open: Open): void {
     }
   });
 
-  describe("refused, and the answer says where without repeating the name", () => {
+  describe("refused with the index and without the name", () => {
     test.each([
       ["a control character", "EMAILS", "secret\u0007"],
       ["a lone surrogate", "EMAILS", "secret\ud800"],
@@ -102,9 +105,9 @@ export function nameSuite(open: Open): void {
       ["an unassigned code point", "EMAILS", "secret\u{1fbff}"],
       ["Latin and Cyrillic in one word", "USERNAMES", "secr\u0435t"],
       ["a dot segment", "ROUTES", "secret/../x"],
-      ["a dot segment in disguise", "ROUTES", "secret/\uff0e\uff0e/x"],
+      ["a look-alike of a dot segment", "ROUTES", "secret/\uff0e\uff0e/x"],
       ["a slash at the end", "ROUTES", "secret/"],
-      ["nothing at all", "ROUTES", ""],
+      ["an empty value", "ROUTES", ""],
     ])("%s", async (_, type, value) => {
       const refused = await take(type, value);
       expect(refused.json).toMatchObject({
@@ -116,7 +119,7 @@ export function nameSuite(open: Open): void {
     });
   });
 
-  test("dot segments in a URL never reach the application: such values are looked up in a body", async () => {
+  test("dot segments in a URL never reach the application, so such values need a body", async () => {
     expect((await at("USERNAMES", "..")).status).toBe(404);
     expect((await take("USERNAMES", "..")).status).toBe(201);
     const found = await api.json<{ results: unknown[] }>(200, "POST", "/v1/records/lookup", {
@@ -141,7 +144,7 @@ export function nameSuite(open: Open): void {
       key: "cell 1",
       body: { replaces: [claim("ReSpelt", "43")] },
     });
-    // While the replace is held, the record is as it was.
+    // While the replace is held, the record is unchanged.
     expect((await at("ROUTES", "respelt")).json).toMatchObject({
       record: { bucket: { value: "respelt" }, status: "ACTIVE", lease_uuid: uuid },
     });

@@ -1,4 +1,4 @@
-/** Listings in pages. */
+/** Tests of listings in pages. */
 import { beforeAll, describe, expect, test } from "vitest";
 import { decodeBase64Url, encodeBase64Url } from "../../../src/auth/base64url.ts";
 import type { Client, Sent } from "./client.ts";
@@ -36,7 +36,7 @@ export function pageSuite(open: Open): void {
     }
   });
 
-  test("[R1] a lease that is decided leaves the listing, and one that is begun joins at its end", async () => {
+  test("[R1] a decided lease leaves the listing, and a new one is added at its end", async () => {
     const { next_page_token: token } = await list("page_size=5");
     expect(token).toBe("");
     const first = await list("page_size=2");
@@ -47,7 +47,7 @@ export function pageSuite(open: Open): void {
     expect((await list("")).leases.map(({ uuid }) => uuid)).toEqual(begunOnes);
   });
 
-  test("created_after is inclusive, to the millisecond and in any offset", async () => {
+  test("created_after is inclusive, to the millisecond, with any offset", async () => {
     const { leases } = await list("");
     const third = leases[2]?.created_at ?? "";
     const since = async (time: string): Promise<string[]> =>
@@ -95,7 +95,7 @@ export function pageSuite(open: Open): void {
 
     test("is bound to its principal", () => refused(`page_token=${token}`, "operator"));
 
-    test("is refused when any of its characters is changed, or one is missing or added", async () => {
+    test("is refused if any character is changed, missing or added", async () => {
       for (let index = 0; index < token.length; index += 1) {
         const other = token[index] === "A" ? "B" : "A";
         await refused(`page_token=${token.slice(0, index)}${other}${token.slice(index + 1)}`);

@@ -9,7 +9,7 @@ const plain: Record<string, string> = {
   id: "some-key",
 };
 
-/** The path of a route with these parameters, and something plain where none is given. */
+/** Returns the path of a route with these parameters, and with default values for the others. */
 export function pathOf(route: Route, { params = {}, query }: Pick<Request, "params" | "query">): string {
   const path = route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => params[name] ?? plain[name] ?? "");
   return query === undefined ? path : `${path}?${query}`;

@@ -1,4 +1,4 @@
-/** Lookups, and the listing of a cell's own records. */
+/** Tests of lookups and of the listing of a cell's own records. */
 import { v4 as newUuid } from "uuid";
 import { beforeAll, describe, expect, test } from "vitest";
 import type * as z from "zod";
@@ -14,7 +14,7 @@ type RecordPage = z.infer<typeof schemas.recordPage>;
 export function recordSuite(open: Open): void {
   let api: Client;
 
-  /** Takes names for cell 1, each with its source id; returns nothing. */
+  /** Claims names for cell 1, each with its source id. */
   async function own(
     entries: readonly [value: string, id: string][],
     sourceType: string,
@@ -51,7 +51,7 @@ export function recordSuite(open: Open): void {
   });
 
   describe("one name", () => {
-    test("[R2] shows as soon as its lease is granted, and never before or after", async () => {
+    test("[R2] is shown as soon as its lease is granted, and neither before nor after", async () => {
       const value = freshName();
       const path = `/v1/records/ROUTES/${value}`;
       await api.problem(404, "GET", path, { key: "router" });
@@ -64,7 +64,7 @@ export function recordSuite(open: Open): void {
       await api.problem(404, "GET", path, { key: "router" });
     });
 
-    test("[R2] shows while it is being destroyed", async () => {
+    test("[R2] is shown while a destroy is held", async () => {
       const { value } = await committed(api);
       const uuid = newUuid();
       await api.json(201, "PUT", `/v1/cells/1/leases/${uuid}`, {
@@ -76,7 +76,7 @@ export function recordSuite(open: Open): void {
       });
     });
 
-    test("of another cell shows where it is, and nothing else", async () => {
+    test("of another cell shows the owner and nothing else", async () => {
       const { value } = await committed(api);
       const path = `/v1/records/ROUTES/${value}`;
       const foreign = {
@@ -95,7 +95,7 @@ export function recordSuite(open: Open): void {
   });
 
   describe("many names", () => {
-    test("are answered in order, twice the same name too", async () => {
+    test("are answered in order, even the same name twice", async () => {
       const names = await Promise.all(
         Array.from({ length: 20 }, async (_, index) =>
           index % 2 === 0 ? (await begun(api)).value : freshName(),
@@ -131,7 +131,7 @@ export function recordSuite(open: Open): void {
   });
 
   describe("a cell's records", () => {
-    // As the API promises: decimal ids as numbers and before all others, the others by bytes.
+    // The order that the API promises: decimal ids first, as numbers, then the others by bytes.
     const ordered = [
       "0",
       "1",
@@ -158,7 +158,7 @@ export function recordSuite(open: Open): void {
         shuffled.map((id, index) => [`ordered-${index}`, id]),
         type,
       );
-      // Several names of one source id, over several shards and types.
+      // Several names of one source id, on several shards and of several types.
       await own(
         Array.from({ length: 30 }, (_, index) => [`siblings-${index}`, "10"] as [string, string]),
         type,
@@ -174,13 +174,13 @@ export function recordSuite(open: Open): void {
     const distinct = (read: readonly string[][]): string[] => [...new Set(read.flat())];
 
     test.each([1, 2, 3, 7, 31, 36, 1_000, 5_000])(
-      "[R3] come in order and whole, in pages of %i",
+      "[R3] are in order and with complete source ids, in pages of %i",
       async (size) => {
         const read = await pages(`source_type=${type}&page_size=${size}`);
         expect(distinct(read)).toEqual(ordered);
         expect(read.flat()).toHaveLength(ordered.length + 35);
         for (const [index, page] of read.entries()) {
-          // Full, but for the last one; and no source id is on two pages.
+          // Every page but the last is full, and no source id is on two pages.
           if (index < read.length - 1) expect(page.length).toBeGreaterThanOrEqual(Math.min(size, 1_000));
           for (const id of page) expect(read[index + 1] ?? []).not.toContain(id);
         }
@@ -206,7 +206,7 @@ export function recordSuite(open: Open): void {
         );
     });
 
-    test("are filtered by bucket types, in whatever order they are given", async () => {
+    test("are filtered by bucket types, in any order", async () => {
       const list = async (query: string) =>
         (
           await api.json<RecordPage>(200, "GET", `/v1/cells/1/records?source_type=${type}&${query}`, {
@@ -221,7 +221,7 @@ export function recordSuite(open: Open): void {
           "bucket_type=ROUTES&bucket_type=EMAILS&bucket_type=ROUTES&source_id_gt=9&source_id_lte=10",
         ),
       );
-      // Of one source id: routes before emails, each by its canonical value.
+      // Within one source id, routes come before emails, and each type is sorted by its canonical value.
       expect(both.map(({ bucket }) => bucket.type)).toEqual([
         ...Array.from({ length: 31 }, () => "ROUTES"),
         ...Array.from({ length: 5 }, () => "EMAILS"),
@@ -230,7 +230,7 @@ export function recordSuite(open: Open): void {
       expect(routes).toEqual(routes.toSorted());
     });
 
-    test("are nobody else's business, and another source type's are not among them", async () => {
+    test("are visible to their cell only, and each source type has its own listing", async () => {
       expect(
         (await api.json<RecordPage>(200, "GET", `/v1/cells/2/records?source_type=${type}`, { key: "cell 2" }))
           .records,
@@ -239,7 +239,7 @@ export function recordSuite(open: Open): void {
       expect(await pages("source_type=RAILS_TABLE_PROJECTS")).toEqual([[]]);
     });
 
-    test("end with the page that has the last of them, also when one source id fills it", async () => {
+    test("end with the page that has the last record, even if one source id fills it", async () => {
       await own(
         Array.from({ length: 150 }, (_, index) => [`many-${index}`, "1"] as [string, string]),
         "RAILS_TABLE_ORGANIZATIONS",
@@ -248,7 +248,7 @@ export function recordSuite(open: Open): void {
         expect(await pages(`source_type=RAILS_TABLE_ORGANIZATIONS&page_size=${size}`)).toHaveLength(1);
     });
 
-    test("say as of when they were read", async () => {
+    test("say when they were read", async () => {
       const { as_of: asOf } = await api.json<RecordPage>(
         200,
         "GET",
@@ -258,7 +258,7 @@ export function recordSuite(open: Open): void {
       expect(new Date(asOf).toISOString()).toBe(asOf);
     });
 
-    test("[R2] include names whose leases are granted", async () => {
+    test("[R2] include names of granted leases", async () => {
       const uuid = newUuid();
       const create = {
         bucket: { type: "ROUTES", value: freshName() },
@@ -288,7 +288,7 @@ export function recordSuite(open: Open): void {
         body: { source_type: sourceType, ranges, ...more },
       });
 
-    /** What a cell gets when it adds up the records itself. */
+    /** The digest that a cell computes from the records itself. */
     async function addedUp(
       query: string,
     ): Promise<{ count: number; hash: string; newest_updated_at: string | null }> {
@@ -325,7 +325,7 @@ export function recordSuite(open: Open): void {
       await own([["digested@example.com", "5"]], sourceType, "EMAILS");
     });
 
-    test("[R4] are what the records add up to, for each range, in order", async () => {
+    test("[R4] are the sums over the records, for each range, in order", async () => {
       const { as_of: asOf, digests } = await ask([
         { source_id_lte: "9" },
         { source_id_gt: 9, source_id_lte: "20" },
@@ -346,13 +346,13 @@ export function recordSuite(open: Open): void {
       expect(digests[3]).toEqual({ count: 0, hash: "0".repeat(32), held: false, newest_updated_at: null });
     });
 
-    test("[R4] are of the bucket types that were asked for", async () => {
+    test("[R4] cover the requested bucket types", async () => {
       expect((await ask([{}], { bucket_types: ["EMAILS", "EMAILS"] })).digests).toEqual([
         { ...(await addedUp("bucket_type=EMAILS")), held: false },
       ]);
     });
 
-    test("[R4] ranges add up: two halves are the whole", async () => {
+    test("[R4] can be added: two halves give the whole", async () => {
       const digests = [
         ...(await ask([{}])).digests,
         ...(await ask([{ source_id_lte: 30 }, { source_id_gt: 30 }])).digests,
@@ -363,7 +363,7 @@ export function recordSuite(open: Open): void {
       expect(words[0]).toEqual(words[1]?.map((word, index) => (word + (words[2]?.[index] ?? 0)) % 2 ** 32));
     });
 
-    test("[R4] say so while a lease touches the range, and count it when it is committed", async () => {
+    test("[R4] are held while a lease touches the range, and count its claims after the commit", async () => {
       const uuid = newUuid();
       const value = freshName();
       const source = { type: sourceType, id: "100" };
@@ -380,7 +380,7 @@ export function recordSuite(open: Open): void {
       expect(after).toEqual([before[0], { ...(await addedUp("source_id_gt=99")), held: false }]);
     });
 
-    test("[R4] are nobody else's business", async () => {
+    test("[R4] are visible to their cell only", async () => {
       const body = { source_type: sourceType, ranges: [{}] };
       expect(
         await api.json(200, "POST", "/v1/cells/2/records/digests", { key: "cell 2", body }),

@@ -1,4 +1,4 @@
-/** Everything that the contract promises of every route, for every route. */
+/** Tests everything that the contract promises, for every route. */
 import { v4 as newUuid } from "uuid";
 import { beforeAll, describe, expect, test } from "vitest";
 import { Hmac } from "../../../src/auth/hmac.ts";
@@ -16,11 +16,14 @@ const rolesOf = ({ roles }: Route): readonly string[] => (roles === "anyone" ? [
 const keyOf = (role: string): NonNullable<Sent["key"]> =>
   role === "cell" ? "cell 1" : (role as "operator" | "router");
 
-/** Who may use the route, preferably not as an operator: operators are let in everywhere, others show more. */
+/**
+ * Returns a key that may use the route, not an operator's if possible. Operators may use every route, so
+ * other keys show more.
+ */
 const someoneAllowed = (route: Route): Sent["key"] =>
   route.roles === "anyone" ? null : keyOf(rolesOf(route)[0] ?? "operator");
 
-/** An operator's, but for the secret. */
+/** Returns an operator's key with a wrong secret. */
 async function forgedKey(): Promise<`lhk_${string}`> {
   const iat = Math.floor(Date.now() / 1_000) - 10;
   const payload = { v: 1, id: newUuid(), role: "operator", iat, exp: iat + 3_600 } as const;
@@ -34,7 +37,7 @@ export function routeSuite(open: Open): void {
     api = await open();
   });
 
-  /** Sends, expects the problem, and that no object and no database was asked. */
+  /** Sends a request. Expects the problem, and that no object and no database was called. */
   async function refusedUnasked(status: number, route: Route, path: string, sent: Sent): Promise<Problem> {
     const before = api.asked();
     const refused = await api.problem(status, route.method, path, sent);
@@ -78,7 +81,7 @@ export function routeSuite(open: Open): void {
 
         if (rolesOf(route).includes("cell") && parameterNames(route).includes("cell"))
           test.each(["2", "77", "nonsense", "01", "1%20", "%31"])(
-            "of cell 1 for cell %s, registered or not: 403, and the same one",
+            "of cell 1 for cell %s, registered or not: 403 with the same problem",
             async (cell) => {
               const { request_id: _, ...foreign } = await refusedUnasked(
                 403,
@@ -93,7 +96,7 @@ export function routeSuite(open: Open): void {
           );
       });
 
-    describe("what is wrong is refused before anything is asked", () => {
+    describe("an invalid request is refused before any object is called", () => {
       test.each(Object.entries(bad))("[B1] %s", async (_, { field, ...request }) => {
         const refused = await refusedUnasked(400, route, ...fine(request));
         expect(refused).toMatchObject({ code: "INVALID_ARGUMENT", field, retryable: false });
@@ -125,7 +128,8 @@ export function routeSuite(open: Open): void {
         });
 
       test.each(parameterNames(route))("bad percent-encoding of the path's %s", async (name) => {
-        // A cell's own path is compared as it is written: only an operator gets as far.
+        // The path of a cell's key is compared as it is written, so only an operator's request gets to the
+        // decoding.
         const key = route.roles === "anyone" ? null : ("operator" as const);
         expect(
           await refusedUnasked(400, route, ...fine({ key, params: { [name]: "%e2%28" } })),
@@ -194,7 +198,7 @@ export function routeSuite(open: Open): void {
       },
     );
 
-    test("every status of its own is tried", () => {
+    test("every success status is tested", () => {
       expect(new Set(success.map(({ status }) => status))).toEqual(
         new Set(Object.keys(route.responses).map(Number)),
       );
@@ -204,13 +208,13 @@ export function routeSuite(open: Open): void {
     });
 
     if (route.method !== "GET" && route.body === undefined)
-      test("a body where none belongs", async () => {
+      test("a body on a route without one", async () => {
         expect(await refusedUnasked(400, route, ...fine({ body: { surprise: 1 } }))).toMatchObject({
           field: "surprise",
         });
       });
 
-    test("other methods: 405, with those that are known", async () => {
+    test("other methods: 405, with the allowed methods", async () => {
       const known = routeIds
         .filter((other) => routes[other].path === route.path)
         .map((other) => routes[other].method as string);
@@ -225,7 +229,7 @@ export function routeSuite(open: Open): void {
     });
 
     if (route.method === "GET")
-      test("HEAD answers what GET does, without a body", async () => {
+      test("HEAD answers like GET, without a body", async () => {
         const [path] = fine();
         const got = await api.send("GET", path, { key: null });
         const head = await api.send("HEAD", path, { key: null });

@@ -1,4 +1,4 @@
-/** The listing of leases that nobody decides. */
+/** Tests of the listing of stale leases. */
 import { beforeAll, expect, test } from "vitest";
 import { begun } from "./leases.ts";
 import type { Coordinator, Open } from "./suite.ts";
@@ -19,11 +19,11 @@ export function staleSuite(open: Open): void {
   const list = (query = ""): Promise<StalePage> =>
     api.json(200, "GET", `/v1/leases/stale?older_than_s=0${query}`, {});
 
-  test("before the first run of the cron there is nothing to tell, and the answer says so", async () => {
+  test("before the first run of the cron the listing is empty, and says so", async () => {
     expect(await list()).toEqual({ leases: [], last_pulled_at: null, next_page_token: "" });
   });
 
-  test("granted leases of all cells, oldest first, in pages; those that were decided since are left out", async () => {
+  test("lists granted leases of all cells, oldest first, in pages, without decided ones", async () => {
     const leases = [await begun(api), await begun(api), await begun(api)].map(({ uuid }) => uuid);
     await api.cron();
     await api.json(200, "POST", `/v1/cells/1/leases/${leases[1]}/rollback`, { key: "cell 1" });
@@ -40,7 +40,7 @@ export function staleSuite(open: Open): void {
     expect((await api.json<StalePage>(200, "GET", "/v1/leases/stale", {})).leases).toEqual([]);
   });
 
-  test("a token is bound to the age that was asked for", async () => {
+  test("a token is bound to the requested age", async () => {
     const { next_page_token: token } = await list("&page_size=1");
     await api.problem(400, "GET", `/v1/leases/stale?older_than_s=1&page_token=${token}`, {});
     await api.problem(400, "GET", `/v1/leases/stale?page_token=${token}`, {});

@@ -1,6 +1,6 @@
 /**
- * What the HTTP API promises, seen from outside: the same tests for every coordinator that calls itself one. They know a URL, keys and nothing
- * else, so whatever passes them may stand in for the real one.
+ * Tests what the HTTP API promises, from outside. The tests know a URL and keys and nothing else, so they can
+ * run against any implementation of a coordinator.
  */
 import { afterAll, describe } from "vitest";
 import { adminSuite } from "./admin.ts";
@@ -17,9 +17,9 @@ import { staleSuite } from "./stale.ts";
 import { verificationSuite } from "./verification.ts";
 
 export interface StartOptions {
-  /** Ids of the cells that are registered, and have a key. */
+  /** The ids of the cells that are registered and have a key. */
   cells?: readonly string[];
-  /** As in wrangler.toml. */
+  /** Variables as in wrangler.toml. */
   variables?: Record<string, string>;
 }
 
@@ -28,17 +28,20 @@ export interface Started {
   url: string;
   fetch: (url: string, init: RequestInit) => Promise<Response>;
   keys: { cell(id: string): string; readonly operator: string; readonly router: string };
-  /** One run of the cron. */
+  /** Runs the cron once. */
   cron(): Promise<void>;
-  /** How often objects and databases were asked so far, where that can be told. */
+  /** Returns how many times objects and databases were called so far, if the coordinator can tell. */
   asked?: () => number;
   close(): Promise<void>;
 }
 
-/** Starts an empty coordinator, whose only cells are those that are given: by default 1 and 2. What was started before is not used any more. */
+/**
+ * Starts an empty coordinator with these cells, by default 1 and 2. A coordinator that was started before is
+ * not used any more.
+ */
 export type Start = (options: StartOptions) => Promise<Started>;
 
-/** A client of a coordinator that was just started. */
+/** Starts a coordinator and returns a client of it. */
 export type Open = (options?: StartOptions) => Promise<Coordinator>;
 
 export class Coordinator extends Client {

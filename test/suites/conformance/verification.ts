@@ -1,4 +1,4 @@
-/** Slots for cells that verify their names. */
+/** Tests of verification slots. */
 import { v4 as newUuid } from "uuid";
 import { describe, expect, test } from "vitest";
 import type { Coordinator, Open } from "./suite.ts";
@@ -18,7 +18,7 @@ export function verificationSuite(open: Open): void {
     api.json(200, "POST", `${path(cell, uuid)}/release`, { key: `cell ${cell}` });
 
   describe("verification slots", () => {
-    test("[A3] two cells have one, a third waits until one is released", async () => {
+    test("[A3] two cells have one, and a third waits until one is released", async () => {
       const api = await opened();
       const [first, second, third] = [newUuid(), newUuid(), newUuid()];
       const { slot } = await take(api, "1", first.toUpperCase());
@@ -39,7 +39,7 @@ export function verificationSuite(open: Open): void {
       expect(await full(api, "1", first)).toMatchObject({ reason: "NO_VERIFICATION_SLOT" });
     });
 
-    test("[A3] the same run renews it, another run of the cell does not get one", async () => {
+    test("[A3] the same run renews its slot, and another run of the cell is refused", async () => {
       const api = await opened();
       const uuid = newUuid();
       const { slot } = await take(api, "1", uuid);
@@ -58,7 +58,7 @@ export function verificationSuite(open: Open): void {
       expect(await api.json(200, "POST", `${path("1", uuid)}/release`)).toEqual({ released: true });
     });
 
-    test("[A1] not with a key that was revoked", async () => {
+    test("[A1] are refused with a revoked key", async () => {
       const api = await opened();
       const minted = await api.json<{ id: string; key: `lhk_${string}` }>(201, "POST", "/v1/admin/keys", {
         body: { role: "cell", cell_id: "1" },
@@ -70,7 +70,7 @@ export function verificationSuite(open: Open): void {
       });
     });
 
-    test("to an operator, a cell that is not registered is not found", async () => {
+    test("an operator gets NOT_FOUND for a cell that is not registered", async () => {
       const api = await opened();
       expect(await api.problem(404, "PUT", path("9", newUuid()))).toMatchObject({ reason: "CELL_UNKNOWN" });
       expect(await api.problem(404, "POST", `${path("9", newUuid())}/release`)).toMatchObject({

@@ -1,10 +1,14 @@
 import { execFileSync, spawnSync } from "node:child_process";
 import { chownSync } from "node:fs";
 
-/** No database server runs as root: under root it gets the user that its package has made. */
+/**
+ * Database servers refuse to run as root. Under root, they run as the user that their package has created.
+ */
 const isRoot = process.getuid?.() === 0;
 
-/** The whole command line. `lastSignal` is what the process gets when the one that started it ends, however that ends. */
+/**
+ * Returns the whole command line. `lastSignal` is sent to the process when its parent ends, in whichever way.
+ */
 export function asUser(
   user: string,
   command: readonly [string, ...string[]],
@@ -23,7 +27,7 @@ export function giveTo(user: string, folder: string): void {
   chownSync(folder, uid ?? 0, gid ?? 0);
 }
 
-/** Runs it to its end. Throws with what it said when that is not a success. */
+/** Runs the command to its end. Throws an error with its output if it fails. */
 export function runAsUser(user: string, command: readonly [string, ...string[]], cwd: string): void {
   const [program, ...args] = asUser(user, command);
   const { status, stdout, stderr, error } = spawnSync(program, args, { cwd, encoding: "utf8" });

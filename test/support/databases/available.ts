@@ -1,4 +1,4 @@
 import { isInstalled, type Database } from "./programs.ts";
 
-/** For `describe.skipIf`. */
+/** Whether a database is installed, for `describe.skipIf`. */
 export const isSkipped = (database: Database): boolean => !isInstalled(database);

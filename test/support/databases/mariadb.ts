@@ -5,14 +5,17 @@ import { asUser, giveTo, runAsUser } from "./as-user.ts";
 import { programOf } from "./programs.ts";
 import { startServer, type DatabaseServer, type Kind } from "./server.ts";
 
-/** The system's. */
+/** The user of the operating system. */
 const OWNER = "mysql";
-/** The database's. */
+/** The user of the database. */
 const USER = "root";
 
 const socketIn = (folder: string): string => join(folder, "socket");
 
-/** For setting up and for running. The machine's own configuration is none of ours, and a small log is made sooner. */
+/**
+ * Settings for installation and for running. The machine's own configuration is ignored. A small log is
+ * created faster.
+ */
 const settings = (folder: string): string[] => [
   "--no-defaults",
   `--datadir=${join(folder, "data")}`,
@@ -43,10 +46,11 @@ const mariadb: Kind = {
       `--pid-file=${join(folder, "pid")}`,
       `--port=${port}`,
       "--bind-address=127.0.0.1",
-      // The user without a password is one of addresses, not of host names.
+      // The user without a password is allowed by address, not by host name.
       "--skip-name-resolve",
       "--character-set-server=utf8mb4",
-      // A commit is written at once and flushed later: no test pulls the plug, and what was written outlives a killed process.
+      // A commit is written at once and flushed later. That is enough, because tests only kill processes, and
+      // written data survives that.
       "--innodb-flush-log-at-trx-commit=2",
     ];
     const server = programOf("MariaDB", "mariadbd");
@@ -64,5 +68,9 @@ const mariadb: Kind = {
   },
 };
 
-/** A MariaDB of a test's own. Throws one sentence when it is not installed. */
+/**
+ * Starts a MariaDB server for one test.
+ *
+ * @throws an error that says how to install MariaDB, if it is missing
+ */
 export const startMariadb = (): Promise<DatabaseServer> => startServer(mariadb);

@@ -4,7 +4,7 @@ import { join } from "node:path";
 
 const PREFIX = "leasehold-database-";
 
-/** A folder of this process in the temporary one. */
+/** Makes a folder of this process in the system's temporary folder. */
 export function makeOwnFolder(): string {
   removeOrphans();
   return mkdtempSync(join(tmpdir(), `${PREFIX}${process.pid}-`));
@@ -13,7 +13,7 @@ export function makeOwnFolder(): string {
 export const removeFolder = (folder: string): void =>
   rmSync(folder, { recursive: true, force: true, maxRetries: 10 });
 
-/** Processes that were killed removed nothing, and the temporary folder may well be memory. */
+/** Removes folders of killed processes, which could not do so. The temporary folder may be in memory. */
 function removeOrphans(): void {
   for (const name of readdirSync(tmpdir())) {
     const owner = name.startsWith(PREFIX) ? name.slice(PREFIX.length).split("-")[0] : undefined;
@@ -21,7 +21,7 @@ function removeOrphans(): void {
     try {
       removeFolder(join(tmpdir(), name));
     } catch {
-      // Another user's.
+      // The folder belongs to another user.
     }
   }
 }

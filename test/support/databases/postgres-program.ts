@@ -1,14 +1,14 @@
-/** Debian's PostgreSQL on a folder of its own. What it listens on, and how it keeps its data, is the caller's. */
+/** Runs Debian's PostgreSQL in a folder. The caller determines the address and the durability settings. */
 import { spawn, type ChildProcess, type StdioOptions } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { asUser, giveTo, runAsUser } from "./as-user.ts";
 import { programOf } from "./programs.ts";
 
-/** Of the system, and of the database. */
+/** The user of the operating system and of the database. */
 export const POSTGRES_USER = "postgres";
 
-/** Makes the database in `folder`, unless it has one. */
+/** Creates the database in `folder` if it does not exist yet. */
 export function initPostgres(folder: string): void {
   const initdb = programOf("PostgreSQL", "initdb");
   giveTo(POSTGRES_USER, folder);
@@ -21,7 +21,7 @@ export function initPostgres(folder: string): void {
   );
 }
 
-/** Its socket is in `folder` too. It ends with this process, at once and in order. */
+/** Runs the server, with its socket in `folder`. When this process ends, the server shuts down at once. */
 export function runPostgres(
   folder: string,
   settings: Readonly<Record<string, string | number>>,

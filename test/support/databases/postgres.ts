@@ -9,11 +9,11 @@ const postgres: Kind = {
   scheme: "postgres",
   user: POSTGRES_USER,
   home: HOME,
-  // At once, and unlike a kill it gives its shared memory back.
+  // SIGQUIT ends the server at once and, unlike SIGKILL, lets it release its shared memory.
   stopSignal: "SIGQUIT",
   socketIn: (folder) => folder,
   init: initPostgres,
-  // No test pulls the plug, and what was written outlives a killed process without fsync too.
+  // Tests only kill processes, and written data survives that without fsync.
   run: (folder, port, stdio) =>
     runPostgres(folder, { listen_addresses: "127.0.0.1", port, fsync: "off" }, stdio),
   async query(folder, port, statement) {
@@ -27,5 +27,9 @@ const postgres: Kind = {
   },
 };
 
-/** A PostgreSQL of a test's own. Throws one sentence when it is not installed. */
+/**
+ * Starts a PostgreSQL server for one test.
+ *
+ * @throws an error that says how to install PostgreSQL, if it is missing
+ */
 export const startPostgres = (): Promise<DatabaseServer> => startServer(postgres);

@@ -7,7 +7,10 @@ const server = { PostgreSQL: "postgres", MariaDB: "mariadbd" } satisfies Record<
 
 const POSTGRES_VERSIONS = "/usr/lib/postgresql";
 
-/** Debian keeps PostgreSQL's programs outside of PATH, in a folder for each version: the newest first. */
+/**
+ * Returns the folders of PostgreSQL's programs, newest version first. Debian keeps them outside of PATH, in a
+ * folder per version.
+ */
 function postgresFolders(): string[] {
   if (!existsSync(POSTGRES_VERSIONS)) return [];
   const newestFirst = readdirSync(POSTGRES_VERSIONS).toSorted((a, b) => Number(b) - Number(a));
@@ -15,7 +18,7 @@ function postgresFolders(): string[] {
 }
 
 function find(database: Database, name: string): string | undefined {
-  // A user's PATH often lacks the second.
+  // A user's PATH often does not include /usr/sbin.
   const folders = [
     ...(database === "PostgreSQL" ? postgresFolders() : []),
     "/usr/sbin",
@@ -27,9 +30,9 @@ function find(database: Database, name: string): string | undefined {
 export const isInstalled = (database: Database): boolean => find(database, server[database]) !== undefined;
 
 const notInstalled = (database: Database): Error =>
-  new Error(`${database} is not installed: npm run setup installs it`);
+  new Error(`${database} is not installed; install it with npm run setup`);
 
-/** Throws one sentence when it is not. */
+/** @throws an error that says how to install the database, if it is missing */
 export function requireInstalled(database: Database): void {
   if (!isInstalled(database)) throw notInstalled(database);
 }

@@ -13,20 +13,23 @@ const LAST_LINES = 5;
 
 export interface Launch {
   database: Database;
-  /** The server's own; goes when it does. */
+  /** The server's own folder. It is removed with the server. */
   folder: string;
   run: (stdio: StdioOptions) => ChildProcess;
-  /** Rejects until the server answers. */
+  /** Sends the server a query. Rejects until the server answers. */
   ask: () => Promise<void>;
-  /** Ends it quickly, and leaves nothing behind in the system. */
+  /** The signal that ends the server quickly and leaves nothing behind in the system. */
   stopSignal: NodeJS.Signals;
 }
 
-/** The processes of a server, which can be killed and started again, and the end of them and of their folder. */
+/**
+ * The processes of a server. They can be killed and started again. When they are stopped, their folder is
+ * removed.
+ */
 export class ServerProcess {
   readonly #launch: Launch;
   #process: ChildProcess | undefined;
-  /** They may not be gone yet. */
+  /** Processes that were killed and may still be ending. */
   #killed: readonly number[] = [];
 
   constructor(launch: Launch) {
@@ -53,7 +56,7 @@ export class ServerProcess {
   kill(): void {
     const child = this.#process;
     if (!isRunning(child)) return;
-    // Not killed at once: it could start another process meanwhile.
+    // The server is stopped first, because it could otherwise start another process in the meantime.
     signal(child.pid, "SIGSTOP");
     this.#killed = treeOf(child.pid);
     for (const pid of this.#killed) signal(pid, "SIGKILL");
@@ -86,7 +89,9 @@ export class ServerProcess {
     }
   }
 
-  /** A server refuses a folder that another one still has. */
+  /**
+   * Waits until the old processes are gone, because a server refuses a folder that another one still uses.
+   */
   async #gone(): Promise<void> {
     if (isRunning(this.#process)) await once(this.#process, "exit");
     while (this.#killed.some(isAlive)) await setTimeout(PAUSE_MS);
@@ -104,7 +109,7 @@ export class ServerProcess {
 const isRunning = (child: ChildProcess | undefined): child is ChildProcess & { pid: number } =>
   child?.pid !== undefined && child.exitCode === null && child.signalCode === null;
 
-/** It may have ended by itself meanwhile. */
+/** Sends a signal to a process, which may have ended already. */
 function signal(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name);
@@ -113,7 +118,7 @@ function signal(pid: number, name: NodeJS.Signals): void {
   }
 }
 
-/** Whether it runs: one that nobody has waited for yet is dead already. */
+/** Whether a process still runs. A zombie is already dead. */
 function isAlive(pid: number): boolean {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, "utf8");

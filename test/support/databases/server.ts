@@ -5,42 +5,46 @@ import { makeOwnFolder, removeFolder } from "./own-folder.ts";
 import { requireInstalled, type Database } from "./programs.ts";
 import { ServerProcess } from "./server-process.ts";
 
-/** A running server, as a test sees it. */
+/** A running database server, as a test uses it. */
 export interface DatabaseServer {
-  /** Over TCP, without a password. */
+  /** The connection over TCP, without a password. */
   readonly connection: Readonly<{ host: string; port: number; user: string; database: string }>;
-  /** As the drivers want it: PostgreSQL's take the folder, MariaDB's the file. */
+  /** The socket as the drivers expect it: the folder for PostgreSQL, the file for MariaDB. */
   readonly socket: string;
-  /** Of `database`; without it, of the one in `connection`. */
+  /** Returns the URL of `database`, by default of the one in `connection`. */
   url(database?: string): string;
-  /** Makes an empty one, and tells its name. */
+  /** Creates an empty database and returns its name. */
   createDatabase(): Promise<string>;
-  /** Kills every process of the server at once. What was committed survives it. */
+  /** Kills every process of the server at once. Committed data survives that. */
   kill(): void;
-  /** Starts it again at the same address. One that still runs is killed before. */
+  /** Starts the server again at the same address. If it still runs, it is killed first. */
   restart(): Promise<void>;
-  /** Ends it and removes its folder. */
+  /** Stops the server and removes its folder. */
   stop(): Promise<void>;
 }
 
-/** What is different from one database to the next. */
+/** The differences between the kinds of databases. */
 export interface Kind {
   database: Database;
   scheme: string;
   user: string;
-  /** One that is there from the start. */
+  /** A database that exists from the start. */
   home: string;
   stopSignal: NodeJS.Signals;
   socketIn(folder: string): string;
   init(folder: string): void;
   run(folder: string, port: number, stdio: StdioOptions): ChildProcess;
-  /** Runs one statement, over the socket: over TCP somebody else's server could answer. */
+  /** Runs one statement, over the socket. Over TCP, another server could answer. */
   query(folder: string, port: number, statement: string): Promise<void>;
 }
 
 const HOST = "127.0.0.1";
 
-/** An empty server of a test's own. It ends with this process, if not before. Throws one sentence when there is none to start. */
+/**
+ * Starts an empty server for one test. It ends with this process at the latest.
+ *
+ * @throws an error that says how to install the database, if it is missing
+ */
 export async function startServer(kind: Kind): Promise<DatabaseServer> {
   requireInstalled(kind.database);
   const folder = makeOwnFolder();

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Installs Debian packages, and starts none of the services in them: what needs a server here starts one of its own.
+# Installs Debian packages without starting the services in them: a test starts its own server.
 # usage: apt-install.sh [package...]
 set -eu
 [ $# -gt 0 ] || exit 0
 [ "$(id -u)" = 0 ] || exec sudo "$0" "$@"
-# Debian asks this program before a package starts its service; 101 is no.
+# Debian asks this program before a package starts its service; 101 means no.
 policy=/usr/sbin/policy-rc.d
 if [ ! -e "$policy" ]; then
   trap 'rm -f "$policy"' EXIT
@@ -12,8 +12,7 @@ if [ ! -e "$policy" ]; then
   printf '#!/bin/sh\nexit 101\n' >"$policy"
   chmod +x "$policy"
 fi
-echo "installing $*"
-# Another installation may be under way.
+# Waits up to 300 s for another installation that is running.
 apt="apt-get -qq -o DPkg::Lock::Timeout=300"
 $apt update
 DEBIAN_FRONTEND=noninteractive $apt install --yes --no-install-recommends "$@" >/dev/null

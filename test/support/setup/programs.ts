@@ -1,4 +1,4 @@
-/** Programs that some tests need and npm does not bring. */
+/** The programs that some tests need and npm does not install. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { findChromium } from "../browser/find-chromium.ts";
@@ -6,9 +6,9 @@ import { isInstalled } from "../databases/programs.ts";
 
 export interface SystemProgram {
   name: string;
-  /** Debian packages that bring it. */
+  /** The Debian packages that contain the program. */
   packages: readonly string[];
-  /** What is skipped, or refuses to run, without it. */
+  /** The tests that are skipped, or the commands that fail, without the program. */
   neededBy: string;
   isInstalled: () => boolean;
 }

@@ -1,10 +1,13 @@
-/** Before the tests: names the programs whose tests are skipped, so that a skipped test has a visible reason. */
+/**
+ * Runs before the tests and names the programs whose tests are skipped, so that a skipped test has a visible
+ * reason.
+ */
 import { systemPrograms } from "./programs.ts";
 
 export default function reportMissing(): void {
   for (const { name, neededBy, isInstalled } of systemPrograms)
     if (!isInstalled())
       process.stderr.write(
-        `\n${name} is not installed: ${neededBy} are skipped. npm run setup installs it.\n`,
+        `\n${name} is not installed, so ${neededBy} are skipped. Install it with npm run setup.\n`,
       );
 }

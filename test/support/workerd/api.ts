@@ -13,7 +13,7 @@ export const env = bindings as unknown as Env & {
   LEASEHOLD_SIGNING_SECRET: string;
 };
 
-/** The application as one isolate runs it, with an environment of its own: nothing is cached between two of them. */
+/** The application as one isolate runs it, with an environment of its own. Two instances share no cache. */
 export class Api extends Client {
   readonly env: Env;
 
@@ -28,12 +28,12 @@ export class Api extends Client {
   }
 }
 
-/** Nothing resolves it: every request goes straight to the application. */
+/** A URL that is never resolved: every request goes directly to the application. */
 const URL_OF_ALL = "https://leasehold.test";
 
 const kept = new Map<string, Promise<string>>();
 
-/** One key per role, made offline. */
+/** Returns one key per role, made without a request. */
 export function keyOf(key: KeyName): Promise<string> {
   if (key.startsWith("lhk_")) return Promise.resolve(key);
   const cell = /^cell (.+)$/.exec(key)?.[1];
@@ -44,7 +44,7 @@ export function keyOf(key: KeyName): Promise<string> {
   return made;
 }
 
-/** A key with this payload, of the tests' own secret unless another one is given. */
+/** Returns a key with this payload, by default signed with the tests' own secret. */
 export async function signedKey(
   payload: Partial<KeyPayload>,
   secret: string = env.LEASEHOLD_SIGNING_SECRET,
@@ -56,7 +56,7 @@ export async function signedKey(
   )) as `lhk_${string}`;
 }
 
-/** An empty deployment with these cells. */
+/** Starts an empty deployment with these cells. */
 export async function startDeployment(...cells: string[]): Promise<Api> {
   await reset();
   await applyD1Migrations(env.DB, env.TEST_MIGRATIONS);

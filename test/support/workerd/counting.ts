@@ -1,6 +1,6 @@
 import type { Env } from "../../../src/env.ts";
 
-/** An environment whose objects and D1 write down each call, such as `CELL_LEDGER.begin`. */
+/** Returns an environment whose objects and D1 record each call, such as `CELL_LEDGER.begin`. */
 export function counting(env: Env): { env: Env; calls: string[] } {
   const calls: string[] = [];
   const watched = Object.fromEntries(
@@ -23,7 +23,10 @@ type AnyNamespace = Env["CELL_LEDGER"] | Env["CLAIM_SHARD"] | Env["DIRECTORY"];
 
 type AnyStub = Record<string | symbol, (...given: unknown[]) => unknown>;
 
-/** `before` sees `NAMESPACE.method` and may throw, or answer in the object's place by returning a promise. */
+/**
+ * Calls `before` with `NAMESPACE.method` ahead of each call. `before` may throw, or return a promise that
+ * replaces the object's answer.
+ */
 export function watchedNamespace(
   name: string,
   namespace: AnyNamespace,

@@ -4,7 +4,10 @@ import type { ClaimShard } from "../../../src/objects/claim-shard.ts";
 import type { Directory } from "../../../src/objects/directory.ts";
 import { objectsOf } from "../../../src/objects/objects.ts";
 
-/** The ways to the objects, with what only the platform can do with them: run inside, ring their alarms, read their storage. */
+/**
+ * The stubs of the objects. With them a test can run code inside an object, ring its alarm and read its
+ * storage.
+ */
 interface Stubs {
   ledger(cell: string): DurableObjectStub<CellLedger>;
   shard(index: number): DurableObjectStub<ClaimShard>;

@@ -1,7 +1,7 @@
-/** Carries out one execution, or lets it fail. `sql`: its statements. */
+/** Carries out one execution, or lets it fail. `sql` lists its statements. */
 type Execute = (sql: string[], work: () => Promise<unknown>) => Promise<unknown>;
 
-/** A D1 whose every execution goes through `execute`: a statement's own, or that of a batch. */
+/** Returns a D1 that passes every execution, of a statement or of a batch, to `execute`. */
 export function wrappedD1(real: D1Database, execute: Execute): D1Database {
   const originals = new WeakMap<object, { statement: D1PreparedStatement; sql: string }>();
   const wrap = (statement: D1PreparedStatement, sql: string): object => {

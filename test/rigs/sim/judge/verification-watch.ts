@@ -1,5 +1,5 @@
 import type { SourceRow } from "../../../../src/cell/changes.ts";
-import type { Conflict } from "../../../../src/client/wire.ts";
+import type { Conflict } from "../../../../src/client/api-types.ts";
 import type {
   VerificationSlotRequest,
   VerificationSlot,

@@ -2,7 +2,7 @@ import { secure } from "../http/headers.ts";
 import { problemResponse } from "../http/problem.ts";
 import { beginTrace } from "../http/trace.ts";
 import type { TestClock } from "./clock.ts";
-import type { Fault, FaultBook, ObservedCall } from "./faults.ts";
+import type { Fault, FaultRegistry, ObservedCall } from "./faults.ts";
 import { addressOf, type Operation } from "./operations.ts";
 
 /** Carries out a request, as the Worker does. */
@@ -10,17 +10,17 @@ type Dispatch = (request: Request) => Promise<Response>;
 
 type Writable<T> = { -readonly [Key in keyof T]: T[Key] };
 
-/** The way from a cell to the coordinator, as `fetch` has it, with what goes wrong on it. */
-export class Wire {
+/** The network between cells and the coordinator, as a `fetch` with faults. */
+export class Network {
   readonly #origin: string;
   readonly #dispatch: Dispatch;
-  readonly #faults: FaultBook;
+  readonly #faults: FaultRegistry;
   readonly #clock: TestClock;
-  /** Ends the waiting of each call that is under way. */
+  /** Functions that reject the calls under way. */
   readonly #underWay = new Set<(reason: unknown) => void>();
-  #isCut = false;
+  #isClosed = false;
 
-  constructor(origin: string, dispatch: Dispatch, faults: FaultBook, clock: TestClock) {
+  constructor(origin: string, dispatch: Dispatch, faults: FaultRegistry, clock: TestClock) {
     this.#origin = origin;
     this.#dispatch = dispatch;
     this.#faults = faults;
@@ -31,10 +31,10 @@ export class Wire {
     const request = new Request(input, init);
     const signal = init?.signal ?? (input instanceof Request ? input.signal : undefined);
     signal?.throwIfAborted();
-    if (this.#isCut) throw closed();
+    if (this.#isClosed) throw closedError();
     const { origin, pathname, search } = new URL(request.url);
     if (origin !== this.#origin)
-      throw failed(
+      throw fetchFailed(
         `only ${this.#origin} can be reached with the fetch of a test coordinator, and not ${origin}`,
       );
     const call: Writable<ObservedCall> = {
@@ -45,19 +45,22 @@ export class Wire {
     };
     this.#faults.record(call);
     const fault = this.#faults.take(call);
-    const response = await this.#heard(signal, (stop) => this.#suffer(fault, request, call, stop));
+    const response = await this.#whileOpen(signal, (stop) => this.#applyFault(fault, request, call, stop));
     call.status = response.status;
-    return response.body === null ? response : new Response(this.#carried(response.body, signal), response);
+    return response.body === null ? response : new Response(this.#wrapBody(response.body, signal), response);
   }
 
-  /** A body ends as its call does: when the caller gives up, or the wire is cut. What nobody reads any more is not made any more. */
-  #carried(body: ReadableStream<Uint8Array>, signal: AbortSignal | undefined): ReadableStream<Uint8Array> {
+  /**
+   * Ends a body when the caller aborts or the network closes. Reads from the coordinator only what the caller
+   * reads.
+   */
+  #wrapBody(body: ReadableStream<Uint8Array>, signal: AbortSignal | undefined): ReadableStream<Uint8Array> {
     const reader = body.getReader();
     return new ReadableStream<Uint8Array>(
       {
         pull: async (controller) => {
           try {
-            const { done, value } = await this.#heard(signal, () => reader.read());
+            const { done, value } = await this.#whileOpen(signal, () => reader.read());
             if (done) controller.close();
             else controller.enqueue(value);
           } catch (error) {
@@ -71,14 +74,17 @@ export class Wire {
     );
   }
 
-  /** Nobody is answered any more. */
-  cut(): void {
-    this.#isCut = true;
-    for (const end of this.#underWay) end(failed("the test coordinator was closed"));
+  /** Rejects the calls under way, and all later ones. */
+  close(): void {
+    this.#isClosed = true;
+    for (const end of this.#underWay) end(fetchFailed("the test coordinator was closed"));
   }
 
-  /** What comes of `work`, unless the caller gives up before, or the wire is cut. What was begun goes on; `stop` says that nobody waits. */
-  #heard<T>(signal: AbortSignal | undefined, work: (stop: AbortSignal) => Promise<T>): Promise<T> {
+  /**
+   * Runs `work`, and rejects when the caller aborts or the network closes. `stop` then tells `work` that
+   * nobody waits for it; what it has begun still ends.
+   */
+  #whileOpen<T>(signal: AbortSignal | undefined, work: (stop: AbortSignal) => Promise<T>): Promise<T> {
     const stopping = new AbortController();
     return new Promise<T>((resolve, reject) => {
       const end = (reason: unknown): void => {
@@ -86,20 +92,20 @@ export class Wire {
         reject(reason);
       };
       const abort = (): void => end(signal?.reason);
-      const settled = (): void => {
+      const cleanUp = (): void => {
         this.#underWay.delete(end);
         signal?.removeEventListener("abort", abort);
       };
-      if (this.#isCut) return end(closed());
+      if (this.#isClosed) return end(closedError());
       if (signal?.aborted === true) return abort();
       this.#underWay.add(end);
       signal?.addEventListener("abort", abort);
-      stopping.signal.addEventListener("abort", settled);
-      work(stopping.signal).then(resolve, reject).finally(settled);
+      stopping.signal.addEventListener("abort", cleanUp);
+      work(stopping.signal).then(resolve, reject).finally(cleanUp);
     });
   }
 
-  async #suffer(
+  async #applyFault(
     fault: Fault | undefined,
     request: Request,
     call: ObservedCall,
@@ -109,10 +115,10 @@ export class Wire {
       case undefined:
         return this.#dispatch(request);
       case "lose_request":
-        throw failed("the request was lost");
+        throw fetchFailed("the request was lost");
       case "lose_answer":
         await this.#dispatch(request);
-        throw failed("the answer was lost");
+        throw fetchFailed("the answer was lost");
       case "hang":
         if (fault.carriedOut) await this.#dispatch(request);
         return new Promise<never>(() => {});
@@ -125,7 +131,7 @@ export class Wire {
     }
   }
 
-  /** Never ends for a caller who has given up: the request did not leave. */
+  /** Never resolves after the caller has aborted, because the request was not sent. */
   #pause(ms: number, stop: AbortSignal): Promise<void> {
     return new Promise((resume) => {
       const cancel = this.#clock.after(ms, resume);
@@ -134,12 +140,12 @@ export class Wire {
   }
 }
 
-/** What `fetch` says of a connection that broke. The cause is for people who wonder. */
-const failed = (cause: string): TypeError => new TypeError("fetch failed", { cause: new Error(cause) });
+/** The error of a `fetch` whose connection broke. The cause names the fault. */
+const fetchFailed = (cause: string): TypeError => new TypeError("fetch failed", { cause: new Error(cause) });
 
-const closed = (): TypeError => failed("the test coordinator is closed");
+const closedError = (): TypeError => fetchFailed("the test coordinator is closed");
 
-/** What the coordinator says when a ledger does not answer: src/http/handlers/leases.ts. */
+/** The advice of the coordinator when a ledger does not answer, as in src/http/handlers/leases.ts. */
 const advice: Partial<Record<Operation, string>> = {
   begin: ": the outcome is not known; repeat the call with the same lease id",
   commit: ": repeat the call; the first decision wins, and is final",

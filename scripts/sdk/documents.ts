@@ -1,10 +1,10 @@
-/** What goes with the code: the change log, and the licences of what is in it. */
+/** The package's documents: the change log, and the licences of the code in it. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 const AUDIENCE = "For cell authors";
 
-/** The repository's change log, with what concerns those who use the package. */
+/** The repository's change log, reduced to the sections for users of the package. */
 export function changelogOf(text: string): string {
   const [title = "", ...sections] = text.split(/^(?=##+ )/m);
   return [
@@ -16,7 +16,7 @@ export function changelogOf(text: string): string {
     .concat("\n");
 }
 
-/** The terms of npm packages whose code is part of this one. */
+/** The licences of the npm packages whose code is in this one. */
 export function licensesOf(root: string, names: readonly string[]): string {
   const parts = names.map((name) => `## ${name}\n\n${termsOf(join(root, "node_modules", name))}\n`);
   return ["# Third-party licenses\n\nCode of these packages is part of this one.\n", ...parts].join("\n");

@@ -1,11 +1,11 @@
-/** How runs end: when they ask, what they leave to the next one, and what that one takes over. */
+/** When runs end, when they need approval, and what the next run takes over from them. */
 import { inArray, lte, sql } from "drizzle-orm";
 import { describe, expect, test } from "vitest";
 import { createCell } from "../../../src/cell/cell.ts";
 import { claimable } from "../../../src/cell/claimable.ts";
 import { formatReport } from "../../../src/cell/verification/format.ts";
 import type { VerificationProgress } from "../../../src/cell/verification/options.ts";
-import type { Place } from "../../../src/cell/verification/place.ts";
+import type { Cursor } from "../../../src/cell/verification/cursor.ts";
 import { createClient } from "../../../src/client/client.ts";
 import { startTestCoordinator } from "../../../src/testing/index.ts";
 import { FaultyFetch } from "../scenarios/faulty-fetch.ts";
@@ -19,29 +19,30 @@ const username = (value: string) => ({ type: "USERNAMES" as const, value });
 const numbers = (from: number, to: number): number[] =>
   Array.from({ length: to - from + 1 }, (_, index) => from + index);
 
-export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): void {
+export function stopAndResumeSuite(dialect: Dialect, current: () => VerifiedCell): void {
   const { users, emails } = dialect.tables;
-  const stored = async (): Promise<Place | undefined> => {
+  const stored = async (): Promise<Cursor | undefined> => {
     const progress = await dialect.database(current().orm).verification.loadProgress();
-    return progress && (JSON.parse(progress.text) as Place);
+    return progress && (JSON.parse(progress.text) as Cursor);
   };
-  const rewrite = async (place: Partial<Place>): Promise<void> =>
+  const rewrite = async (place: Partial<Cursor>): Promise<void> =>
     dialect
       .database(current().orm)
       .verification.saveProgress(JSON.stringify({ ...(await stored()), ...place }));
   const queue = (id: number) =>
     current().sql(
-      sql`INSERT INTO leasehold_verification_queue (source_type, source_id, lease_uuid) VALUES (${USERS}, ${String(id)}, '00000000-0000-4000-8000-000000000009')`,
+      sql`INSERT INTO leasehold_verification_queue (source_type, source_id, lease_uuid)
+          VALUES (${USERS}, ${String(id)}, '00000000-0000-4000-8000-000000000009')`,
     );
   const queued = async (): Promise<number> =>
-    (await dialect.database(current().orm).verification.queued({ after: undefined, limit: 1_000 })).length;
+    (await dialect.database(current().orm).verification.listQueue({ after: undefined, limit: 1_000 })).length;
   const addEmails = (from: number, to: number, prefix: string) =>
     current()
       .orm.insert(emails)
       .values(numbers(from, to).map((id) => ({ userId: id, email: `${prefix}${id}@x.org` })));
 
-  describe("asking", () => {
-    test("[V5] to ask again is no permission: nothing more is changed before there is an answer", async () => {
+  describe("approval", () => {
+    test("[V5] a repeated run without approval changes nothing more", async () => {
       const one = current();
       await one.addUsers(1_200, "asked");
       await one.orm.update(users).set({ bot: true });
@@ -55,7 +56,7 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
       });
       expect([first.status, first.counts.destroyed]).toEqual(["needs_approval", 200]);
       expect(first.items.filter(({ outcome }) => outcome === "planned")).toHaveLength(50);
-      expect(first.next).toEqual({ pass: "extras", source: USERS, after: (await stored())?.after });
+      expect(first.next).toEqual({ pass: "release", source: USERS, after: (await stored())?.after });
       for (const options of [
         { pageRows: 100, rangeRows: 20, digestRanges: 15, leaseOps: 100 },
         {},
@@ -69,7 +70,7 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
         ]);
       }
       // Nor is time that passes, after which a run begins anew.
-      await rewrite({ beganAtMs: Date.now() - 25 * HOUR_MS });
+      await rewrite({ startedAtMs: Date.now() - 25 * HOUR_MS });
       const later = await one.cell.verify({ apply: true });
       expect([later.status, later.resumed, later.counts.destroyed]).toEqual(["needs_approval", false, 0]);
       expect(await one.records(USERS)).toHaveLength(2_400 - 200);
@@ -79,7 +80,7 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
       expect((await stored())?.isDone).toBe(true);
     });
 
-    test("[V5] what a run has changed that broke off counts in the next one, found and done alike", async () => {
+    test("[V5] changes of an aborted run count in the next one, as found and as done", async () => {
       const one = current();
       await one.addUsers(600, "broken");
       await one.lease({ destroys: numbers(1, 180).map((id) => ({ bucket: username(`broken-${id}`) })) });
@@ -100,7 +101,7 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
       one.network.forget();
       expect(await stored()).toMatchObject({
         after: "",
-        spent: 100,
+        changes: 100,
         tables: { [USERS]: { rows: 0, missing: 100, created: 100 } },
       });
       const asked = await one.cell.verify({
@@ -111,9 +112,9 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
         pageRows: 50,
         rangeRows: 50,
       });
-      expect([asked.status, asked.question]).toEqual([
+      expect([asked.status, asked.approvalReason]).toEqual([
         "needs_approval",
-        "180 claims would be changed, and maxChanges allows 150",
+        "180 claims would change, and `maxChanges` allows 150",
       ]);
       const rest = await one.cell.verify({ apply: true, maxChanges: 180, maxShare: 1 });
       expect([rest.status, rest.counts.missing, rest.counts.created, rest.counts.rows]).toEqual([
@@ -124,17 +125,17 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
       ]);
     });
 
-    test("[V5] what is about to change counts before it does: a run that is killed has changed no more", async () => {
+    test("[V5] changes are counted before they are made, so a killed run has made no more", async () => {
       const one = current();
       await addEmails(1, 120, "killed");
-      const spent: unknown[] = [];
+      const changes: unknown[] = [];
       one.network.before = async ({ operation }) =>
-        void (operation === "commit" && spent.push((await stored())?.spent));
+        void (operation === "commit" && changes.push((await stored())?.changes));
       await one.cell.verify({ apply: true, maxShare: 1, leaseOps: 50, pageRows: 50, rangeRows: 50 });
-      expect(spent).toEqual([50, 100, 120]);
+      expect(changes).toEqual([50, 100, 120]);
     });
 
-    describe("what may have been changed", () => {
+    describe("a change with an unknown outcome", () => {
       /** The answer to its COMMITs gets lost from the `from`th on. */
       const unsureCell = (from: number) => {
         const database = dialect.database(current().orm);
@@ -152,34 +153,34 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
       };
       const options = { apply: true, leaseOps: 50, pageRows: 50, rangeRows: 50 };
 
-      test("[V5] counts as changed", async () => {
+      test("[V5] counts as a change", async () => {
         await addEmails(1, 180, "unsure");
         const aborted = unsureCell(2).verify({ ...options, maxShare: 1 });
         await expect(aborted).rejects.toMatchObject({
           cause: { code: "UNKNOWN_COMMIT" },
           report: { counts: { created: 50 } },
         });
-        expect((await stored())?.spent).toBe(100);
+        expect((await stored())?.changes).toBe(100);
       });
 
-      test("[V5] of the queue does not, and what was counted before still does", async () => {
+      test("[V5] of a queued row does not count, and earlier changes still do", async () => {
         const one = current();
         await one.addUsers(1, "queued");
         await addEmails(1, 400, "unsure");
         expect((await one.cell.verify(options)).status).toBe("needs_approval");
         const before = await stored();
-        expect(before?.spent).toBeGreaterThan(0);
+        expect(before?.changes).toBeGreaterThan(0);
         await one.lease({ destroys: [{ bucket: username("queued-1") }] });
         await queue(1);
         const ended = await unsureCell(1)
           .verify(options)
           .catch((error: unknown) => error);
         expect(ended).toMatchObject({ cause: { code: "UNKNOWN_COMMIT" } });
-        expect(await stored()).toMatchObject({ isAsking: true, spent: before?.spent });
+        expect(await stored()).toMatchObject({ needsApproval: true, changes: before?.changes });
       });
     });
 
-    test("[V5] nor is a process that verifies other columns", async () => {
+    test("[V5] a process that verifies other columns is no approval", async () => {
       const one = current();
       const newer = createCell({
         client: one.client,
@@ -200,7 +201,7 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
       expect((await one.client.records.list({ sourceType: EMAILS }).all()).length).toBe(100);
     });
 
-    test("[V5] a share of all allows all: that a row is renamed takes two changes", async () => {
+    test("[V5] a share of 1 allows everything, because a renamed row takes two changes", async () => {
       const one = current();
       await one.addUsers(150, "old");
       for (const id of numbers(1, 150))
@@ -214,7 +215,7 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
       expect([report.status, report.counts.created, report.counts.destroyed]).toEqual(["done", 150, 150]);
     });
 
-    test("[V5] names that only a person can settle are no changes: they neither stop a run nor keep others from being mended", async () => {
+    test("[V5] names that need a person are no changes, and don't stop a run", async () => {
       const one = current();
       await addEmails(1, 500, "a");
       await addEmails(1, 120, "A");
@@ -226,7 +227,7 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
       expect([report.status, report.counts.duplicates, report.counts.destroyed]).toEqual(["done", 120, 2]);
     });
 
-    test("[V5] nor are claims that deletions which are saved will give up; a plan says so", async () => {
+    test("[V5] claims that deferred leases will destroy are no changes, also in a dry run", async () => {
       const one = current();
       await one.addUsers(200, "later");
       const ids = numbers(1, 60);
@@ -253,7 +254,7 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
       expect([report.status, report.counts.destroyed, report.counts.leased]).toEqual(["done", 0, 120]);
     });
 
-    test("[L6] rows of the queue are evidence: nobody is asked about them, however many they are", async () => {
+    test("[L6] queued rows need no approval, however many there are", async () => {
       const one = current();
       await one.addUsers(150, "queue");
       await one.lease({ destroys: numbers(1, 150).map((id) => ({ bucket: username(`queue-${id}`) })) });
@@ -263,7 +264,7 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
       expect([report.status, report.counts.created, await queued()]).toEqual(["done", 150, 0]);
     });
 
-    test("[L6] a name of the queue that another cell has is told once in a report, however often a run goes on", async () => {
+    test("[L6] a queued name that another cell holds is reported only once", async () => {
       const one = current();
       await one.addUsers(40, "told");
       await one.lease({ destroys: [{ bucket: username("told-30") }] });
@@ -284,8 +285,8 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
     });
   });
 
-  describe("going on", () => {
-    test("[V5] a run is over when it is told so before it begins, and between tables", async () => {
+  describe("continuing", () => {
+    test("[V5] a run can be stopped before it begins, and between tables", async () => {
       const one = current();
       await one.addUsers(3, "stop");
       await addEmails(1, 3, "stop");
@@ -296,7 +297,7 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
       const first = await one.cell.verify({ apply: true, maxMs: 0 });
       expect([first.status, first.next]).toEqual([
         "out_of_time",
-        { pass: "names", source: EMAILS, after: "" },
+        { pass: "claim", source: EMAILS, after: "" },
       ]);
       expect(await stored()).toMatchObject(first.next ?? {});
       const statuses: string[] = [];
@@ -305,16 +306,16 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
         statuses.push(`${report.next?.pass} ${report.next?.source}`);
       }
       expect(statuses).toEqual([
-        "names RAILS_TABLE_PROJECTS",
-        "names RAILS_TABLE_ORGANIZATIONS",
-        `extras ${USERS}`,
+        "claim RAILS_TABLE_PROJECTS",
+        "claim RAILS_TABLE_ORGANIZATIONS",
+        `release ${USERS}`,
         "undefined undefined",
       ]);
       expect(await one.owners("USERNAMES", "stop-1")).toEqual(["stop-1: free"]);
       expect(await one.owners("EMAILS", "stop1@x.org")).toEqual(["stop1@x.org: ACTIVE of 1 for 1"]);
     });
 
-    test("[V5] what is read again after a pause in the middle of a stretch is counted once", async () => {
+    test("[V5] rows that are read again after a pause within a segment are counted once", async () => {
       const one = current();
       await one.addUsers(100, "once");
       await one.orm.delete(users).where(inArray(users.id, numbers(11, 60)));
@@ -326,7 +327,7 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
       expect(report.counts).toMatchObject({ rows: 50, claims: 100, extra: 100, destroyed: 100 });
     });
 
-    test("[V4] where digests spoke for records, a run without them begins anew; it is gone on with as it began", async () => {
+    test("[V4] a full run does not continue a run with digests, and is continued as a full run", async () => {
       const one = current();
       await one.addUsers(100, "whole");
       const part = { apply: true, maxMs: 0, pageRows: 10, rangeRows: 10, digestRanges: 5 };
@@ -347,13 +348,13 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
       expect((await one.cell.verify({ ...due, digests: false })).status).toBe("done");
     });
 
-    test("[A3] a run that has lost its slot leaves the place of the other one alone", async () => {
+    test("[A3] a run that has lost its slot does not overwrite the cursor of another run", async () => {
       const one = current();
       const coordinator = await startTestCoordinator({
         variables: { LEASEHOLD_VERIFICATION_SLOT_MS: "1000" },
       });
       const options = { url: coordinator.url, key: coordinator.keys.cell("1"), cell: "1" };
-      const theirs = { pass: "extras", source: EMAILS, after: "777" } as const;
+      const theirs = { pass: "release", source: EMAILS, after: "777" } as const;
       let commits = 0;
       const network = new FaultyFetch(coordinator.fetch);
       network.before = async ({ operation }) => {
@@ -383,7 +384,7 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
       await coordinator.close();
     });
 
-    test("[V5] a stretch that takes longer than the slot lasts is stored, unless another run has had the slot", async () => {
+    test("[V5] a segment longer than the slot is saved, unless another run held the slot", async () => {
       const one = current();
       const coordinator = await startTestCoordinator({
         variables: { LEASEHOLD_VERIFICATION_SLOT_MS: "1000" },
@@ -414,7 +415,7 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
       await coordinator.close();
     });
 
-    test("a dry run whose time is up says that nothing was kept", async () => {
+    test("a dry run that reaches `maxMs` saves no cursor", async () => {
       const one = current();
       await one.addUsers(50, "dry");
       const report = await one.cell.verify({ maxMs: 0, pageRows: 10, rangeRows: 10, digestRanges: 2 });
@@ -423,7 +424,7 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
     });
   });
 
-  test("[V3] a name that a row uses which does not tell its subject is not given up with another row's claim", async () => {
+  test("[V3] a name of a row without a subject is not destroyed with another row's claim", async () => {
     const one = current();
     const table = claimable(emails, {
       source: EMAILS,
@@ -443,7 +444,7 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
       .set({ email: "alpha@x", userId: 0 })
       .where(inArray(emails.id, [2]));
     const report = await cell.verify({ apply: true });
-    expect([report.counts.unnameable, report.counts.wanted]).toEqual([1, 1]);
+    expect([report.counts.unnameable, report.counts.needed]).toEqual([1, 1]);
     expect(await one.owners("EMAILS", "alpha@x", "beta@x", "gamma@x")).toEqual([
       "alpha@x: ACTIVE of 1 for 1",
       "beta@x: free",
@@ -451,7 +452,7 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
     ]);
   });
 
-  test("ranges are full over the ends of pages, and no call has more of them than one may", async () => {
+  test("ranges continue across pages, and no call exceeds the limit of ranges", async () => {
     const one = current();
     await one.addUsers(300, "full");
     one.network.forget();
@@ -463,7 +464,7 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
     expect(asked).toEqual([100, 50, 1, 1, 1]);
   });
 
-  test("a coordinator with lower limits refuses no lease for one name: that one is told, and the rest is claimed", async () => {
+  test("a name above the coordinator's lower limits is reported, and the others are claimed", async () => {
     const one = current();
     const variables = {
       LEASEHOLD_VALUE_BYTES: "64",
@@ -495,7 +496,7 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
     await coordinator.close();
   });
 
-  test("progress is of the part that a pass goes through, and ends with it", async () => {
+  test("progress covers the part of the table that a pass reads", async () => {
     const one = current();
     await one.addUsers(100, "pace");
     await one.orm.delete(users).where(inArray(users.id, [95]));
@@ -508,7 +509,7 @@ export function endingsSuite(dialect: Dialect, current: () => VerifiedCell): voi
       onProgress: (progress) => void told.push(progress),
     });
     const last = (pass: string) => told.findLast((each) => each.pass === pass && each.source === USERS);
-    expect(last("names")).toMatchObject({ rows: 99, ofRows: 99, remainingMs: 0 });
-    expect(last("extras")).toMatchObject({ rows: 4, ofRows: 4, remainingMs: 0 });
+    expect(last("claim")).toMatchObject({ rows: 99, totalRows: 99, remainingMs: 0 });
+    expect(last("release")).toMatchObject({ rows: 4, totalRows: 4, remainingMs: 0 });
   });
 }

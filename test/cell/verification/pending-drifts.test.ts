@@ -1,15 +1,15 @@
 import { expect, test } from "vitest";
-import type { Drift } from "../../../src/cell/verification/drift.ts";
-import { Pending } from "../../../src/cell/verification/pending.ts";
+import type { Drift } from "../../../src/cell/verification/compare.ts";
+import { PendingDrifts } from "../../../src/cell/verification/pending-drifts.ts";
 
 const drifts = (count: number): Drift[] =>
   Array.from({ length: count }, () => ({ action: "destroy" }) as Drift);
 const recency = (asOfMs: number) => ({ recentMs: 1, asOfMs });
-const taken = (pending: Pending, isLast: boolean) =>
+const taken = (pending: PendingDrifts, isLast: boolean) =>
   [...pending.take(isLast)].map(({ drifts: its, recency: { asOfMs } }) => [its.length, asOfMs]);
 
-test("drifts wait until they are many, or nothing comes behind them", () => {
-  const pending = new Pending(5);
+test("drifts wait until a group is full, or until the last page", () => {
+  const pending = new PendingDrifts(5);
   expect(taken(pending, true)).toEqual([]);
   pending.add(drifts(3), recency(10));
   expect(taken(pending, false)).toEqual([]);
@@ -23,8 +23,8 @@ test("drifts wait until they are many, or nothing comes behind them", () => {
   expect(taken(pending, true)).toEqual([]);
 });
 
-test("[V2] ages are told as of the earliest reading of those that wait, and of none before", () => {
-  const pending = new Pending(2);
+test("[V2] ages are measured from the earliest reading of the pending drifts", () => {
+  const pending = new PendingDrifts(2);
   pending.add(drifts(2), recency(10));
   expect(taken(pending, false)).toEqual([[2, 10]]);
   pending.add([], recency(20));

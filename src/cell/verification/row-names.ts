@@ -1,4 +1,4 @@
-import type { Bucket, Record as ClaimRecord, Subject } from "../../client/wire.ts";
+import type { Bucket, Record as ClaimRecord, Subject } from "../../client/api-types.ts";
 import { canonicalize } from "../../core/canonical/canonicalize.ts";
 import { idFault } from "../../core/ids.ts";
 import { defaultLimits } from "../../core/limits.ts";
@@ -6,7 +6,7 @@ import type { DigestedClaim } from "../../core/digest.ts";
 import type { RowClaim } from "../claimable.ts";
 import type { VerifiedClaim } from "./ports.ts";
 
-/** A claim that a row stands for, with what makes its name the same as another spelling of it. */
+/** A claim that a row should have, with the canonical form of its name. */
 export interface NamedClaim extends RowClaim {
   subject: Subject;
   canonical: string;
@@ -14,7 +14,7 @@ export interface NamedClaim extends RowClaim {
   key: string;
 }
 
-/** What a value has against being a name. */
+/** A value that cannot be claimed. */
 export interface Unnameable {
   claim: RowClaim;
   why: string;
@@ -31,13 +31,18 @@ export function canonicalOf({
 const keyOf = (type: Bucket["type"], canonical: string): string => `${type}\n${canonical}`;
 
 export interface RowNames {
-  /** Each once: of two columns with one name, the first has the claim. */
+  /** Each name once: if two columns have the same name, the first one has the claim. */
   names: NamedClaim[];
-  /** The other columns. */
+  /** Names of further columns that are already in `names`. */
   duplicates: NamedClaim[];
-  /** A value from before its column was claimed may be anything, and the row may not tell whom it is about. */
+  /**
+   * Values that are not names, or have no subject. They may be older than the declaration of their column.
+   */
   unnameable: Unnameable[];
-  /** Of everything that is a name, also where no claim can be made of it: a claim that the row has is its own. */
+  /**
+   * Keys of all names of the row, also of those that it cannot claim: an existing claim on them is still its
+   * own.
+   */
   keys: ReadonlySet<string>;
 }
 
@@ -64,7 +69,7 @@ export function namesOf(claims: readonly VerifiedClaim[]): RowNames {
 }
 
 function subjectFault(subject: Subject | undefined): string | undefined {
-  if (subject === undefined) return "the row does not tell whom the name is about";
+  if (subject === undefined) return "the row has no subject id";
   const fault = idFault(subject.id, defaultLimits);
   return fault === undefined ? undefined : `the id of the subject ${fault}`;
 }
@@ -75,17 +80,19 @@ export function digestedOf({ bucket, subject, source, canonical }: NamedClaim): 
 
 export const keyOfRecord = ({ bucket }: ClaimRecord): string => keyOfBucket(bucket);
 
-/** Of a name that has a claim: the coordinator made it canonical itself, so this can only fail when the two are of different versions. */
+/**
+ * For a name that has a claim. The coordinator canonicalized it, so this fails only if the versions differ.
+ */
 export function keyOfBucket(bucket: Bucket): string {
   const made = canonicalOf(bucket);
   if (!made.ok)
     throw new Error(
-      `the coordinator has a name that is none here: ${made.detail}; is the SDK older than the coordinator?`,
+      `this SDK does not accept a name that the coordinator holds: ${made.detail}. Update the SDK`,
     );
   return keyOf(bucket.type, made.canonical);
 }
 
-/** Whether a record says just what the row does. */
+/** Whether a record is exactly what the row needs. */
 export const isSame = ({ bucket, subject, source }: NamedClaim, record: ClaimRecord): boolean =>
   bucket.value === record.bucket.value &&
   subject.type === record.subject.type &&

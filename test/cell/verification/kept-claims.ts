@@ -1,4 +1,4 @@
-/** Claims that look as if nobody needed them, and are needed. */
+/** Claims that look extra, but are needed. */
 import { eq, sql } from "drizzle-orm";
 import { describe, expect, test } from "vitest";
 import { createCell } from "../../../src/cell/cell.ts";
@@ -11,11 +11,11 @@ const HOUR_MS = 3_600_000;
 const USERS = "RAILS_TABLE_USERS";
 const username = (value: string) => ({ type: "USERNAMES" as const, value });
 
-export function sparedSuite(dialect: Dialect, current: () => VerifiedCell): void {
+export function keptClaimsSuite(dialect: Dialect, current: () => VerifiedCell): void {
   const { users, emails, projects } = dialect.tables;
 
-  describe("spares", () => {
-    test("a claim that a saved deletion is still to give up: its lease would find the name's next owner", async () => {
+  describe("keeps", () => {
+    test("a claim that a deferred lease is going to destroy", async () => {
       const one = current();
       await one.addUsers(2, "later");
       one.network.fate = ({ operation }) => (operation === "begin" ? "refuse" : "deliver");
@@ -28,7 +28,7 @@ export function sparedSuite(dialect: Dialect, current: () => VerifiedCell): void
       expect(await one.owners("USERNAMES", "later-1")).toEqual(["later-1: free"]);
     });
 
-    test("a claim of a row that does not tell its subject any more", async () => {
+    test("a claim of a row without a subject", async () => {
       const one = current();
       const subjectless = claimable(emails, {
         source: "RAILS_TABLE_EMAILS",
@@ -47,7 +47,7 @@ export function sparedSuite(dialect: Dialect, current: () => VerifiedCell): void
       expect(await one.owners("EMAILS", "a@x.io")).toEqual(["a@x.io: ACTIVE of 1 for 1"]);
     });
 
-    test("a claim of a table, or a column, that this run does not look at", async () => {
+    test("a claim of a table or column that this run does not verify", async () => {
       const one = current();
       await one.addUsers(1, "other");
       await one.orm.insert(projects).values({ id: "p", path: "x" });
@@ -71,17 +71,21 @@ export function sparedSuite(dialect: Dialect, current: () => VerifiedCell): void
       };
       await one.orm.update(projects).set({ path: "other-1" });
       const options = { apply: true, recentMs: 0 };
-      expect((await both("projects").verify(options)).items.map(({ left }) => left)).toEqual([
+      expect((await both("projects").verify(options)).items.map(({ skipReason }) => skipReason)).toEqual([
         "not_verified",
       ]);
       isOn.value = false;
-      expect((await both("both").verify(options)).items.map(({ left }) => left)).toEqual(["not_verified"]);
+      expect((await both("both").verify(options)).items.map(({ skipReason }) => skipReason)).toEqual([
+        "not_verified",
+      ]);
       isOn.value = true;
-      expect((await both("both").verify(options)).items.map(({ left }) => left)).toEqual(["duplicate"]);
+      expect((await both("both").verify(options)).items.map(({ skipReason }) => skipReason)).toEqual([
+        "duplicate",
+      ]);
       expect(await one.owners("USERNAMES", "other-1")).toEqual(["other-1: ACTIVE of 1 for 1"]);
     });
 
-    test("[V3] a name that two rows have, when the one with the claim gives it up in between", async () => {
+    test("[V3] a name that two rows use, if the row with the claim is renamed during the run", async () => {
       const one = current();
       await one.addUsers(5, "pair");
       await one.orm.delete(users).where(eq(users.id, 2));
@@ -100,7 +104,7 @@ export function sparedSuite(dialect: Dialect, current: () => VerifiedCell): void
         digests: false,
         onProgress: ({ source }) => void (isLast ||= source === "RAILS_TABLE_PROJECTS"),
       });
-      expect([report.counts.duplicates, report.counts.wanted]).toEqual([1, 1]);
+      expect([report.counts.duplicates, report.counts.needed]).toEqual([1, 1]);
       expect(await one.owners("USERNAMES", "pair-1")).toEqual(["pair-1: ACTIVE of 1 for 1"]);
       const next = await one.cell.verify({ apply: true });
       expect([next.counts.replaced, next.counts.created]).toEqual([1, 1]);
@@ -111,7 +115,7 @@ export function sparedSuite(dialect: Dialect, current: () => VerifiedCell): void
     });
   });
 
-  test("an id that no claim can have as its source ends the run, and says which", async () => {
+  test("an id that cannot be a source id aborts the run, and is named", async () => {
     const one = current();
     for (const id of ["", "a".repeat(129), "tab\there"]) {
       await one.orm.delete(projects);
@@ -123,11 +127,11 @@ export function sparedSuite(dialect: Dialect, current: () => VerifiedCell): void
     await one.orm.delete(projects);
     await one.sql(sql`INSERT INTO users (id, username) VALUES (-5, 'below')`);
     expect(String(await one.cell.verify().catch((error: unknown) => error))).toContain(
-      '"-5", is no whole number from 0 on',
+      '"-5", is not a whole number, 0 or more',
     );
   });
 
-  test("[V5] a stretch with few rows and many records can be left in its middle", async () => {
+  test("[V5] a run can pause within a segment with few rows and many records", async () => {
     const one = current();
     const ids = Array.from({ length: 40 }, (_, index) => index + 1);
     await one.lease({
@@ -142,7 +146,7 @@ export function sparedSuite(dialect: Dialect, current: () => VerifiedCell): void
     const first = await one.cell.verify(options);
     expect([first.status, first.next]).toEqual([
       "out_of_time",
-      { pass: "names", source: USERS, after: "32" },
+      { pass: "claim", source: USERS, after: "32" },
     ]);
     const stopped = await one.cell.verify({ ...options, signal: AbortSignal.abort() });
     expect(stopped.status).toBe("stopped");
@@ -150,7 +154,7 @@ export function sparedSuite(dialect: Dialect, current: () => VerifiedCell): void
     expect([rest.status, rest.resumed, rest.counts.destroyed]).toEqual(["done", true, 40]);
   });
 
-  test("one with the same schedule has nothing to do when another was done", async () => {
+  test("a run does nothing if another one finished within `unlessDoneWithinMs`", async () => {
     const one = current();
     await one.addUsers(1, "due");
     const options = { apply: true, unlessDoneWithinMs: HOUR_MS };
@@ -159,7 +163,7 @@ export function sparedSuite(dialect: Dialect, current: () => VerifiedCell): void
     expect((await one.cell.verify({ apply: true })).status).toBe("done");
   });
 
-  test("one row with one name in two columns has one claim, and keeps it", async () => {
+  test("a row with the same name in two columns has one claim, and keeps it", async () => {
     const one = current();
     const twice = claimable(projects, {
       source: "RAILS_TABLE_PROJECTS",
@@ -174,7 +178,7 @@ export function sparedSuite(dialect: Dialect, current: () => VerifiedCell): void
     expect([second.counts.created, second.counts.replaced, second.counts.destroyed]).toEqual([0, 0, 0]);
   });
 
-  test("a dry run tells of rows with one name, as the filling would", async () => {
+  test("a dry run reports rows with the same name, as a backfill does", async () => {
     const one = current();
     for (const name of ["Twin", "twin"])
       await one.orm.insert(users).values({ username: name, updatedAt: dialect.ago(86_400) as never });
@@ -184,18 +188,21 @@ export function sparedSuite(dialect: Dialect, current: () => VerifiedCell): void
     expect([filled.counts.created, filled.counts.duplicates]).toEqual([3, 1]);
   });
 
-  test("[L6] a row that is queued again for another lease stays, and one whose column is switched off waits for it", async () => {
+  test("[L6] a row stays queued if it was queued again, or has a disabled column", async () => {
     const one = current();
     await one.addUsers(2, "again");
     const { verification } = dialect.database(one.orm);
     const queue = (id: string, uuid: string) =>
       one.sql(
-        sql`INSERT INTO leasehold_verification_queue (source_type, source_id, lease_uuid) VALUES (${USERS}, ${id}, ${uuid})`,
+        sql`INSERT INTO leasehold_verification_queue (source_type, source_id, lease_uuid)
+            VALUES (${USERS}, ${id}, ${uuid})`,
       );
     const old = { type: USERS, id: "1", leaseUuid: "00000000-0000-4000-8000-000000000001" };
     await queue("1", "00000000-0000-4000-8000-000000000009");
-    await verification.unqueue([old]);
-    expect((await verification.queued({ after: undefined, limit: 10 })).map(({ id }) => id)).toEqual(["1"]);
+    await verification.removeFromQueue([old]);
+    expect((await verification.listQueue({ after: undefined, limit: 10 })).map(({ id }) => id)).toEqual([
+      "1",
+    ]);
     const switchedOff = claimable(users, {
       source: USERS,
       subject: { type: "USER", id: "id" },
@@ -207,8 +214,10 @@ export function sparedSuite(dialect: Dialect, current: () => VerifiedCell): void
       tables: [switchedOff],
     });
     await cell.verify({ apply: true });
-    expect((await verification.queued({ after: undefined, limit: 10 })).map(({ id }) => id)).toEqual(["1"]);
+    expect((await verification.listQueue({ after: undefined, limit: 10 })).map(({ id }) => id)).toEqual([
+      "1",
+    ]);
     await one.cell.verify({ apply: true });
-    expect(await verification.queued({ after: undefined, limit: 10 })).toEqual([]);
+    expect(await verification.listQueue({ after: undefined, limit: 10 })).toEqual([]);
   });
 }

@@ -1,19 +1,21 @@
-/** What ends a try early: its time, or one of its owners. */
-export interface Cutoff {
+/** Aborts an attempt early: when its time is up, or when one of its owners aborts. */
+export interface AttemptAbort {
   signal: AbortSignal;
-  /** Undefined while it goes on. */
+  /** Undefined while the attempt goes on. */
   why(): "timeout" | "cancelled" | undefined;
-  /** As `work`, or rejects when it is cut off: for what does not heed a signal. Keeps nothing of what came in time. */
-  heed<T>(work: Promise<T>): Promise<T>;
-  /** Lets the time run again from its beginning. */
-  restart(): void;
-  /** Stops the time: the try waits for its caller. */
-  rest(): void;
-  /** To be called when the try has ended: signals of long-lived owners would otherwise collect listeners. */
+  /**
+   * Resolves as `work` does, or rejects on abort. For work that takes no signal. Leaves no listener behind.
+   */
+  race<T>(work: Promise<T>): Promise<T>;
+  /** Starts the timer again with the full time. */
+  restartTimer(): void;
+  /** Stops the timer while the attempt waits for its caller. */
+  stopTimer(): void;
+  /** Call it when the attempt has ended. Otherwise the signals of long-lived owners collect listeners. */
   release(): void;
 }
 
-export function cutoff(timeoutMs: number, owners: readonly (AbortSignal | undefined)[]): Cutoff {
+export function abortAfter(timeoutMs: number, owners: readonly (AbortSignal | undefined)[]): AttemptAbort {
   const controller = new AbortController();
   let why: "timeout" | "cancelled" | undefined;
   const end = (reason: "timeout" | "cancelled", cause: unknown): void => {
@@ -21,12 +23,12 @@ export function cutoff(timeoutMs: number, owners: readonly (AbortSignal | undefi
     controller.abort(cause);
   };
   const { signal } = controller;
-  const heed = <T>(work: Promise<T>): Promise<T> =>
+  const race = <T>(work: Promise<T>): Promise<T> =>
     new Promise((resolve, reject) => {
-      const cut = (): void => reject(signal.reason as Error);
-      if (signal.aborted) cut();
-      signal.addEventListener("abort", cut);
-      work.then(resolve, reject).finally(() => signal.removeEventListener("abort", cut));
+      const abort = (): void => reject(signal.reason as Error);
+      if (signal.aborted) abort();
+      signal.addEventListener("abort", abort);
+      work.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
     });
   const releases = owners.flatMap((owner) => {
     if (owner === undefined) return [];
@@ -39,25 +41,25 @@ export function cutoff(timeoutMs: number, owners: readonly (AbortSignal | undefi
   const start = (): ReturnType<typeof setTimeout> =>
     setTimeout(late, Math.min(MAX_TIMER_MS, Math.max(1, timeoutMs)));
   let timer = start();
-  const rest = (): void => clearTimeout(timer);
-  const restart = (): void => {
-    rest();
+  const stopTimer = (): void => clearTimeout(timer);
+  const restartTimer = (): void => {
+    stopTimer();
     timer = start();
   };
   return {
     signal,
     why: () => why,
-    heed,
-    restart,
-    rest,
+    race,
+    restartTimer,
+    stopTimer,
     release: () => {
-      rest();
+      stopTimer();
       for (const release of releases) release();
     },
   };
 }
 
-/** A timer cannot run longer, and one that is told to runs out at once. */
+/** The longest delay of a timer. With a longer one, it would fire at once. */
 export const MAX_TIMER_MS = 2_147_483_647;
 
 /** Resolves after `ms`, or as soon as one of `owners` aborts. */

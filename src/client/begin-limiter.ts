@@ -1,11 +1,16 @@
 import { unknown, type Answer, type Refused, type Unknown } from "./answer.ts";
 import { Breaker, type BeginResult, type BreakerOptions } from "./breaker.ts";
-import { tell, type Hooks } from "./hooks.ts";
+import { callHook, type Hooks } from "./hooks.ts";
 
 export interface BeginLimit {
-  /** Begins under way at a time: 300 by default, as many as the coordinator takes of a cell. */
+  /**
+   * The most begins under way at a time: 300 by default, which is also the coordinator's limit for a cell.
+   */
   max?: number | undefined;
-  /** `"refuse"` (the default) fails those beyond at once; `"warn"` lets them pass and tells `hooks.onTooManyBegins`. */
+  /**
+   * What happens to begins above `max`: `"refuse"` (the default) fails them at once, `"warn"` sends them and
+   * calls `hooks.onTooManyBegins`.
+   */
   onFull?: "refuse" | "warn" | undefined;
 }
 
@@ -13,10 +18,11 @@ const MAX_BEGINS = 300;
 const RETRY_AFTER_MS = 1_000;
 
 /**
- * Every begin passes here, and nothing else does: a begin may hold a database transaction open, so its number is limited, and it is pointless
- * while the coordinator does not answer. Commits and rollbacks free what begins took, and are never held back (rule C6).
+ * Limits begins. A begin may hold a database transaction open, so their number is limited, and they fail at
+ * once while the coordinator does not answer. Commits and rollbacks never come here: they release what begins
+ * took (C6).
  */
-export class BeginGate {
+export class BeginLimiter {
   readonly #max: number;
   readonly #onFull: "refuse" | "warn";
   readonly #breaker: Breaker | undefined;
@@ -32,18 +38,18 @@ export class BeginGate {
     this.#onFull = onFull;
     this.#hooks = hooks;
     this.#breaker =
-      breaker === false ? undefined : new Breaker(breaker, (state) => tell(hooks?.onBreaker, { state }));
+      breaker === false ? undefined : new Breaker(breaker, (state) => callHook(hooks?.onBreaker, { state }));
   }
 
-  async pass<T>(begin: () => Promise<Answer<T>>): Promise<Answer<T>> {
+  async run<T>(begin: () => Promise<Answer<T>>): Promise<Answer<T>> {
     if (this.#underWay >= this.#max) {
-      if (this.#onFull === "refuse") return tooMany(this.#max);
-      tell(this.#hooks?.onTooManyBegins, { underWay: this.#underWay + 1, max: this.#max });
+      if (this.#onFull === "refuse") return tooManyBegins(this.#max);
+      callHook(this.#hooks?.onTooManyBegins, { underWay: this.#underWay + 1, max: this.#max });
     }
     const entered = this.#breaker?.enter() ?? { isProbe: false };
     if ("waitMs" in entered) return circuitOpen(entered.waitMs);
     this.#underWay += 1;
-    // What throws says nothing about the coordinator either: it was never asked.
+    // If `begin` throws, the coordinator was never asked.
     let result: BeginResult = "cancelled";
     try {
       const answer = await begin();
@@ -57,24 +63,24 @@ export class BeginGate {
 }
 
 function resultOf(answer: Answer<unknown>): BeginResult {
+  // A refusal with the status 0 is this client's own: nothing was sent.
+  if (answer.kind === "refused" && answer.status === 0) return "cancelled";
   if (answer.kind !== "unknown") return "answered";
-  // Nor does what was not sent.
   return answer.why === "cancelled" || answer.outcomeKnown ? "cancelled" : "unknown";
 }
 
-const tooMany = (max: number): Refused => ({
+const tooManyBegins = (max: number): Refused => ({
   kind: "refused",
   status: 0,
   code: "RESOURCE_EXHAUSTED",
   reason: "TOO_MANY_BEGINS_HERE",
-  detail: `this process has ${max} begins under way, which is its limit`,
+  detail: `this process has ${max} begins under way, which is its limit (\`begins.max\`)`,
   conflicts: [],
   retryable: true,
   retryAfterMs: RETRY_AFTER_MS,
   outcomeKnown: true,
 });
 
-/** Nothing was sent. */
 const circuitOpen = (retryAfterMs: number): Unknown =>
   unknown(
     "the coordinator did not answer the last begins, so this one was not sent (the circuit breaker is open)",

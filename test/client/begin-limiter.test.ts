@@ -30,7 +30,7 @@ describe("the circuit breaker", () => {
     return { client, sent, states, begin, fail: () => errorOf(begin()) };
   }
 
-  it("opens after so many begins in a row without an answer, and then sends nothing", async () => {
+  it("opens after `failures` begins in a row without an answer, and then sends nothing", async () => {
     const { fail, sent, states } = breaking([unavailable]);
     for (let count = 0; count < 3; count += 1)
       expect(await fail()).toMatchObject({ code: "UNAVAILABLE", outcomeKnown: false });
@@ -58,7 +58,7 @@ describe("the circuit breaker", () => {
     expect(states).toEqual([]);
   });
 
-  it("counts what was cancelled as nothing", async () => {
+  it("does not count cancelled begins", async () => {
     const { client, fail, states, sent } = breaking([unavailable, unavailable, hangs, unavailable]);
     await fail();
     await fail();
@@ -73,7 +73,7 @@ describe("the circuit breaker", () => {
     expect(sent).toHaveLength(4);
   });
 
-  it("lets one begin try after its time, and closes when that is answered", async () => {
+  it("lets one begin probe after `openMs`, and closes when that is answered", async () => {
     const slow = async () => {
       await new Promise((resume) => setTimeout(resume, 50));
       return granted;
@@ -92,7 +92,7 @@ describe("the circuit breaker", () => {
     expect(states).toEqual(["open", "half_open", "closed"]);
   });
 
-  it("stays open twice as long after every probe that fails, up to 30 s, and starts over once it was closed", async () => {
+  it("doubles the time open after each failed probe, up to 30 s, until it closes", async () => {
     const down = Array.from({ length: 10 }, () => unavailable);
     const { begin, fail, states } = breaking([...down, granted, unavailable]);
     for (let count = 0; count < 3; count += 1) await fail();
@@ -108,7 +108,7 @@ describe("the circuit breaker", () => {
     expect(await fail()).toMatchObject({ retryAfterMs: 1_000 });
   });
 
-  it("lets the next one try when the probe was cancelled, or was no begin at all", async () => {
+  it("lets the next begin probe when a probe was cancelled or sent nothing", async () => {
     const { client, begin, fail, states } = breaking([unavailable, unavailable, unavailable, hangs, granted]);
     for (let count = 0; count < 3; count += 1) await fail();
     await vi.advanceTimersByTimeAsync(1_000);
@@ -124,7 +124,7 @@ describe("the circuit breaker", () => {
     expect(states).toEqual(["open", "half_open", "open", "half_open", "open", "half_open", "closed"]);
   });
 
-  it("closes when a begin from before is answered late", async () => {
+  it("closes when a begin from before it opened is answered late", async () => {
     const slow = async () => {
       await new Promise((resume) => setTimeout(resume, 50));
       return granted;
@@ -138,7 +138,7 @@ describe("the circuit breaker", () => {
     expect(states).toEqual(["open", "closed"]);
   });
 
-  it("never holds back what finishes a lease, or reads", async () => {
+  it("never delays commits, rollbacks or reads", async () => {
     const { client, fail, sent } = breaking([
       unavailable,
       unavailable,
@@ -155,7 +155,7 @@ describe("the circuit breaker", () => {
     expect(await fail()).toMatchObject({ outcomeKnown: true });
   });
 
-  it("opens after five, unless it is told otherwise", async () => {
+  it("opens after five failures by default", async () => {
     const { fail, sent } = breaking([unavailable], undefined);
     const without = breaking([unavailable], false);
     const fromDefaults = fakeClient([unavailable], { retries: 0 });
@@ -171,22 +171,22 @@ describe("the circuit breaker", () => {
 });
 
 describe("the limit on begins", () => {
-  /** Begins wait until they are let go; all else is answered at once. */
+  /** Begins wait until they are released. All other calls are answered at once. */
   function limited(begins: ClientOptions["begins"]) {
-    const gate = Promise.withResolvers<void>();
+    const release = Promise.withResolvers<void>();
     const events: object[] = [];
     const answering = async ({ method }: Sent) => {
-      if (method === "PUT") await gate.promise;
+      if (method === "PUT") await release.promise;
       return { status: 200, json: { lease: leaseOf("GRANTED") } };
     };
     const { client, sent } = fakeClient([answering], {
       begins,
       hooks: { onTooManyBegins: (event) => void events.push(event) },
     });
-    return { client, sent, events, letGo: gate.resolve };
+    return { client, sent, events, letGo: release.resolve };
   }
 
-  it("refuses those beyond at once, and sends nothing", async () => {
+  it("refuses begins above the limit at once, and sends nothing", async () => {
     const { client, sent, letGo, events } = limited({ max: 2 });
     const begun = [client.leases.begin({}), client.leases.begin({})];
     const error = await errorOf(client.leases.begin({}));
@@ -214,7 +214,7 @@ describe("the limit on begins", () => {
     await begun;
   });
 
-  it("lets them pass and tells, when it only warns", async () => {
+  it("sends them and calls the hook, when it only warns", async () => {
     const { client, sent, letGo, events } = limited({ max: 1, onFull: "warn" });
     const begun = [client.leases.begin({}), client.leases.begin({}), client.leases.begin({})];
     letGo();
@@ -226,7 +226,7 @@ describe("the limit on begins", () => {
     ]);
   });
 
-  it("never holds back what finishes a lease, or reads", async () => {
+  it("never delays commits, rollbacks or reads", async () => {
     const { client, sent, letGo } = limited({ max: 1 });
     const begun = client.leases.begin({});
     await client.leases.commit(UUID);

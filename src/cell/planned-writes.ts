@@ -9,10 +9,10 @@ import type { ClaimableTables } from "./tables.ts";
 type Write<Tx> = (tx: ClaimTransaction<Tx>, database: CellDatabase<Tx>) => Promise<void>;
 
 /**
- * The changes of a transaction, told before it: their names are taken first, and the rows are written afterwards. Each method may be called any
- * number of times.
+ * The writes of a transaction, declared before it: their names are claimed first, and the rows are written
+ * afterwards. Each method may be called any number of times.
  */
-export class Plan<Tx> {
+export class PlannedWrites<Tx> {
   readonly changes = new Changes();
   readonly #writes: Write<Tx>[] = [];
   readonly #tables: ClaimableTables;
@@ -21,7 +21,7 @@ export class Plan<Tx> {
     this.#tables = tables;
   }
 
-  /** A row with its id: made by the caller, or drawn from a sequence. An id that the database makes at the insert is not known in time. */
+  /** Inserts a row. It needs its id now, made by the caller or drawn from a sequence. */
   insert<T extends Table>(table: T, row: NewRow<T>): void {
     const claimable = this.#tables.of(table);
     const given = row as AnyRow;
@@ -30,7 +30,7 @@ export class Plan<Tx> {
     this.#writes.push(async (tx) => void (await tx.insertRows(claimable, [given])));
   }
 
-  /** A row as it was read, and what to set. Fails, with nothing changed, when its claimed columns are not as they were read any more. */
+  /** Updates a row as it was read. The transaction fails if its claimed columns have changed since. */
   update<T extends Table>(table: T, before: Row<T>, set: Partial<NewRow<T>>): void {
     const claimable = this.#tables.of(table);
     const was = before as AnyRow;
@@ -41,7 +41,7 @@ export class Plan<Tx> {
     );
   }
 
-  /** A row as it was read. */
+  /** Deletes a row as it was read. The transaction fails if its claimed columns have changed since. */
   delete<T extends Table>(table: T, before: Row<T>): void {
     const claimable = this.#tables.of(table);
     const was = before as AnyRow;
@@ -66,16 +66,16 @@ async function asRead<Tx>(
   if (rows.length === 0)
     throw invalidArgument(
       claimable.idName,
-      `of ${claimable.name} ${claimable.idOf(before)} is not there any more`,
+      `of ${claimable.name} ${claimable.idOf(before)} was deleted since it was read: read the rows again`,
     );
   return rows;
 }
 
 function noId({ name, idName, idColumn }: Claimable): Error {
   const isMade = idColumn.hasDefault || idColumn.generatedIdentity !== undefined;
-  const why = isMade ? "is made by the database at the insert, too late for a begin before it" : "is missing";
+  const why = isMade ? "is made by the database at the insert, which is after the begin" : "is missing";
   return invalidArgument(
     idName,
-    `of ${name} ${why}: give the row an id of your own or one drawn from the sequence, or use transaction()`,
+    `of ${name} ${why}: give the row an id, for example from its sequence, or use transaction()`,
   );
 }

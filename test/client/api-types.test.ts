@@ -1,11 +1,11 @@
 import { expect, expectTypeOf, it } from "vitest";
 import type * as z from "zod";
-import type * as wire from "../../src/client/wire.ts";
-import { operations } from "../../src/client/wire.ts";
+import type * as api from "../../src/client/api-types.ts";
+import { operations } from "../../src/client/api-types.ts";
 import { routes, type Routes } from "../../src/http/contract.ts";
 import type * as schemas from "../../src/http/contract/schemas.ts";
 
-/** As JSON: lists may be read-only, and what may be left out may be undefined. */
+/** A type as JSON has it: lists may be read-only, and optional fields may be undefined. */
 type Json<T> = T extends readonly (infer Item)[]
   ? readonly Json<Item>[]
   : T extends object
@@ -20,30 +20,30 @@ type Given<Schema extends z.ZodType> = Json<z.input<Schema>>;
 type Shown<Schema extends z.ZodType> = Json<z.output<Schema>>;
 
 it("has the types of the contract", () => {
-  expectTypeOf<Given<typeof schemas.batch>>().toEqualTypeOf<Json<wire.Batch>>();
-  expectTypeOf<Given<typeof schemas.bucket>>().toEqualTypeOf<Json<wire.Bucket>>();
-  expectTypeOf<Shown<typeof schemas.lease>>().toEqualTypeOf<Json<wire.Lease>>();
-  expectTypeOf<Shown<typeof schemas.wholeRecord>>().toEqualTypeOf<Json<wire.Record>>();
-  expectTypeOf<Shown<typeof schemas.foreignRecord>>().toEqualTypeOf<Json<wire.ForeignRecord>>();
-  expectTypeOf<Shown<typeof schemas.lookupResult>>().toEqualTypeOf<Json<wire.LookupResult>>();
-  expectTypeOf<Shown<typeof schemas.problem>>().toEqualTypeOf<Json<wire.Problem>>();
+  expectTypeOf<Given<typeof schemas.batch>>().toEqualTypeOf<Json<api.Batch>>();
+  expectTypeOf<Given<typeof schemas.bucket>>().toEqualTypeOf<Json<api.Bucket>>();
+  expectTypeOf<Shown<typeof schemas.lease>>().toEqualTypeOf<Json<api.Lease>>();
+  expectTypeOf<Shown<typeof schemas.wholeRecord>>().toEqualTypeOf<Json<api.Record>>();
+  expectTypeOf<Shown<typeof schemas.foreignRecord>>().toEqualTypeOf<Json<api.ForeignRecord>>();
+  expectTypeOf<Shown<typeof schemas.lookupResult>>().toEqualTypeOf<Json<api.LookupResult>>();
+  expectTypeOf<Shown<typeof schemas.problem>>().toEqualTypeOf<Json<api.Problem>>();
   expectTypeOf<NonNullable<Shown<typeof schemas.problem>["conflicts"]>[number]>().toEqualTypeOf<
-    Json<wire.Conflict>
+    Json<api.Conflict>
   >();
-  expectTypeOf<Shown<typeof schemas.cell>>().toEqualTypeOf<Json<wire.Cell>>();
-  expectTypeOf<Shown<typeof schemas.key>>().toEqualTypeOf<Json<wire.Key>>();
-  expectTypeOf<Shown<typeof schemas.mintedKey>>().toEqualTypeOf<Json<wire.MintedKey>>();
+  expectTypeOf<Shown<typeof schemas.cell>>().toEqualTypeOf<Json<api.Cell>>();
+  expectTypeOf<Shown<typeof schemas.key>>().toEqualTypeOf<Json<api.Key>>();
+  expectTypeOf<Shown<typeof schemas.mintedKey>>().toEqualTypeOf<Json<api.MintedKey>>();
 });
 
-type OperationId = keyof wire.Operations;
+type OperationId = keyof api.Operations;
 type Success<Id extends OperationId> = Id extends keyof Routes
   ? Routes[Id]["responses"][keyof Routes[Id]["responses"] & (200 | 201)]
   : never;
 type Contracted<Id extends OperationId> =
   Success<Id> extends { schema: infer Schema extends z.ZodType } ? Shown<Schema> : never;
-/** Those whose answer is not the contract's. */
+/** Operations whose answer differs from the contract. */
 type Differing = {
-  [Id in OperationId]: [Contracted<Id>, Json<wire.Operations[Id]["answer"]>] extends [infer A, infer B]
+  [Id in OperationId]: [Contracted<Id>, Json<api.Operations[Id]["answer"]>] extends [infer A, infer B]
     ? [A, B] extends [B, A]
       ? never
       : Id

@@ -1,0 +1,67 @@
+import { unknown, type Answer } from "./answer.ts";
+import type { Batch, Lease } from "./api-types.ts";
+import type { BeginLimiter } from "./begin-limiter.ts";
+import { noCell, type Caller, type Input } from "./caller.ts";
+import type { CallOptions } from "./connection.ts";
+
+type LeaseOperation = "beginLease" | "commitLease" | "rollbackLease" | "getLease";
+
+/**
+ * The calls about one lease, with their outcomes as values. `Leases` throws the failures among them. The
+ * transactions of a cell use the values: they must not treat an unknown outcome as a refusal (M2).
+ */
+export class LeaseAnswers {
+  readonly #caller: Caller;
+  readonly #beginLimiter: BeginLimiter;
+  readonly #cell: string | undefined;
+
+  constructor(caller: Caller, beginLimiter: BeginLimiter, cell: string | undefined) {
+    this.#caller = caller;
+    this.#beginLimiter = beginLimiter;
+    this.#cell = cell;
+  }
+
+  async begin(uuid: string, batch: Batch, options: CallOptions): Promise<Answer<Lease>> {
+    const input = { ...options, body: batch };
+    return leaseOf(await this.#beginLimiter.run(() => this.#call("beginLease", uuid, input)));
+  }
+
+  async commit(uuid: string, options: CallOptions, reason?: string): Promise<Answer<Lease>> {
+    return leaseOf(await this.#call("commitLease", uuid, { ...options, ...bodyOf(reason) }));
+  }
+
+  async rollback(uuid: string, options: CallOptions, reason?: string): Promise<Answer<Lease>> {
+    return leaseOf(await this.#call("rollbackLease", uuid, { ...options, ...bodyOf(reason) }));
+  }
+
+  async get(uuid: string, options: CallOptions = {}): Promise<Answer<Lease>> {
+    return leaseOf(await this.#call("getLease", uuid, options));
+  }
+
+  async #call<Id extends LeaseOperation>(
+    operation: Id,
+    uuid: string,
+    input: Input<Id>,
+  ): Promise<Answer<{ lease: Lease }>> {
+    if (this.#cell === undefined) return noCell;
+    return this.#caller.call(operation, { ...input, params: { cell: this.#cell, uuid } });
+  }
+}
+
+const bodyOf = (reason: string | undefined): { body?: { reason: string } } =>
+  reason === undefined ? {} : { body: { reason } };
+
+const STATES: ReadonlySet<string> = new Set([
+  "GRANTED",
+  "COMMITTED",
+  "ROLLED_BACK",
+] satisfies Lease["state"][]);
+
+/** A newer coordinator may have a state that this client does not know. The outcome is unknown then. */
+function leaseOf(answer: Answer<{ lease: Lease }>): Answer<Lease> {
+  if (answer.kind !== "ok") return answer;
+  const { lease } = answer.value;
+  return STATES.has(lease.state)
+    ? { kind: "ok", value: lease }
+    : unknown(`the lease has a state that this client does not know: ${lease.state}`);
+}
