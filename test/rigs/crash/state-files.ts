@@ -103,13 +103,13 @@ export function judgeRecord(stateFolder: string, leases: readonly StoredLease[])
     ({ lease, state, position }) =>
       copies.get(lease)?.state !== state || copies.get(lease)?.position !== position,
   );
-  const behind = leases.filter(({ cell, position }) => position > (cursors.get(cell) ?? 0));
+  const outdated = leases.filter(({ cell, position }) => position > (cursors.get(cell) ?? 0));
   return [
     ...open.map(({ cell, lease }) => `D1 shows lease ${lease} of cell ${cell} as granted`),
     ...differing.map(
       ({ cell, lease, state }) => `D1 does not show lease ${lease} of cell ${cell} as ${state}`,
     ),
-    ...behind.slice(0, 1).map(({ cell }) => `D1's cursor of cell ${cell} is behind its ledger`),
+    ...outdated.slice(0, 1).map(({ cell }) => `D1's cursor of cell ${cell} is behind its ledger`),
   ];
 }
 

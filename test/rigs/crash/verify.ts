@@ -397,10 +397,5 @@ function foundOf(answer: Answer<LeaseState>): Found {
 function foundAfter(begun: Answer<LeaseState>): Found {
   if (begun.kind === "ok") return begun.value;
   if (begun.kind === "refused" && (begun.conflicts.length > 0 || begun.code === "ABORTED")) return "none";
-  throw new Error(
-    `a repeated begin without an effect ` +
-      `must be granted or meet ` +
-      `a conflict, but got ` +
-      `${describeFailure(begun)}`,
-  );
+  throw new Error(`a repeated begin must be granted or meet a conflict, but got ${describeFailure(begun)}`);
 }

@@ -73,13 +73,13 @@ async function silence(): Promise<never> {
 }
 
 async function unlessDead<T>(work: Promise<T>): Promise<T> {
-  const settled = await work.then(
+  const runToEnd = await work.then(
     (value) => () => value,
     (error: unknown) => () => {
       throw error;
     },
   );
-  return isDead ? silence() : settled();
+  return isDead ? silence() : runToEnd();
 }
 
 const failing =

@@ -98,14 +98,14 @@ function withWrongBytes(request: FuzzRequest, pick: number): FuzzRequest {
   const path = paths[pick % Math.max(1, paths.length)];
   if (path === undefined) return wrongBody(request, "invalid UTF-8");
   const mark = "insert-here";
-  const [before = "", behind = ""] = textOf(
+  const [before = "", after = ""] = textOf(
     withChange(body, path, (text) => `${textIn(text)}${mark}`) ?? null,
   ).split(mark);
   const wrong = Buffer.from(pickFrom(WRONG_BYTES, pick));
   return withBody(
     request,
     `invalid UTF-8 in ${JSON.stringify(path)}`,
-    Buffer.concat([bytesOf(before), wrong, bytesOf(behind)]),
+    Buffer.concat([bytesOf(before), wrong, bytesOf(after)]),
     400,
   );
 }

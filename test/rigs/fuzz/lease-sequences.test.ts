@@ -80,9 +80,9 @@ const sequences: fc.Arbitrary<LeaseSequence> = fc.record({
       fc.array(steps, { maxLength: 5 }),
       fc.array(steps, { maxLength: 5 }),
     )
-    .map(([first, second, then, before, behind]) => [
+    .map(([first, second, then, before, after]) => [
       { uuid: first, kind: "creates" as const, steps: before },
-      { uuid: second, kind: then, steps: behind },
+      { uuid: second, kind: then, steps: after },
     ]),
 });
 

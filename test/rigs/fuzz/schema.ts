@@ -77,8 +77,8 @@ export function valuesOf(schema: z.ZodType, name = "", inherited: Hints = {}): f
     case "pipe": {
       // Often only the second step limits the output of the first one. Both steps propose values, and the
       // whole schema decides.
-      const [before, behind] = [defined(definition.in), defined(definition.out)];
-      const proposals = [before, behind].filter((step) => definitionOf(step).type !== "transform");
+      const [before, after] = [defined(definition.in), defined(definition.out)];
+      const proposals = [before, after].filter((step) => definitionOf(step).type !== "transform");
       return checked(schema, fc.oneof(...proposals.map((step) => valuesOf(step, name, hints))));
     }
     default:

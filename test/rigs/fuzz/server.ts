@@ -159,7 +159,7 @@ export class FuzzServer {
 
   /**
    * Over a real socket. Not with `fetch`, which tidies paths up, joins headers and refuses bodies where it
-   * does not expect them. What this cannot send either, `wire.ts` does.
+   * does not expect them. `raw-connection.ts` sends what this cannot.
    */
   send({ method, target, headers, body }: Sent): Promise<Received> {
     return new Promise((resolve, reject) => {

@@ -180,7 +180,7 @@ const right: Record<string, Line[]> = {
     [rollback("L1"), ROLLED_BACK],
     ["c1", reason("LEASE_ROLLED_BACK")],
   ],
-  "a fence of a lease that nobody began": [
+  "a fence of a lease that was never begun": [
     [rollback("L1"), ROLLED_BACK],
     [rollback("L1"), ROLLED_BACK],
     [commit("L1"), reason("LEASE_ROLLED_BACK")],
@@ -210,7 +210,7 @@ const right: Record<string, Line[]> = {
     [lookup(), saw(active())],
     [rollback("L1"), reason("LEASE_COMMITTED")],
   ],
-  "a shard that is out of reach shows a destroyed name until it hears": [
+  "an unreachable shard shows a destroyed name until it gets the decision": [
     ...claimed,
     [begin("L2", destroy()), CREATED],
     [commit("L2"), COMMITTED],
@@ -228,7 +228,7 @@ const right: Record<string, Line[]> = {
     [lookup(), saw(active("1", { lease: "L2", subject: "GROUP:1", epoch: 1 }))],
     [lookup(), saw(active("1", { subject: "GROUP:2", epoch: 2 }))],
   ],
-  "a replace by the same record, and a hold that was left behind afterwards": [
+  "a replace by the same record, then an orphaned hold": [
     ...claimed,
     [begin("L2", replace("GROUP:1")), CREATED],
     [commit("L2"), COMMITTED],
@@ -252,7 +252,7 @@ const right: Record<string, Line[]> = {
     [commit("L1"), COMMITTED],
     [lookup(), saw({ ...creating("L2"), cell: "2" })],
   ],
-  "a destroy of a name that nobody has": [[begin("L1", destroy()), conflict("absent")]],
+  "a destroy of a name without an owner": [[begin("L1", destroy()), conflict("absent")]],
   "a destroy that expects another subject": [
     ...claimed,
     [begin("L2", { kind: "destroy", bucket: A, subject: "GROUP:2" }), conflict("mismatch", "self")],
@@ -311,8 +311,8 @@ const wrong: Record<string, Line[]> = {
     [beginOf("2", "L2", create()), conflict("taken", "other")],
     [lookup(), saw({ ...creating("L2"), cell: "2" })],
   ],
-  "a lookup shows a claim that nobody made": [[lookup(), saw(active())]],
-  "a lookup shows a create that nobody began": [[lookup(), saw(creating("L1"))]],
+  "a lookup shows a claim that no lease created": [[lookup(), saw(active())]],
+  "a lookup shows a create that was never begun": [[lookup(), saw(creating("L1"))]],
   "a lookup shows the claim of a create that was rolled back": [
     [begin("L1", create()), CREATED],
     [rollback("L1"), ROLLED_BACK],
@@ -331,7 +331,7 @@ const wrong: Record<string, Line[]> = {
     [lookup(), saw(active("1"))],
   ],
   "a lookup shows another subject": [...claimed, [lookup(), saw(active("1", { subject: "GROUP:2" }))]],
-  "a lookup shows a destroy that nobody began": [...claimed, [lookup(), saw(destroying("L2"))]],
+  "a lookup shows a destroy that was never begun": [...claimed, [lookup(), saw(destroying("L2"))]],
   "a lookup shows a claim as free of the destroy that is granted": [
     ...claimed,
     [begin("L2", destroy()), CREATED],
@@ -383,7 +383,7 @@ const wrong: Record<string, Line[]> = {
     [begin("L1", create()), CREATED],
     [begin("L1", create()), CREATED],
   ],
-  "a granted lease's name goes to somebody else": [
+  "the name of a granted lease goes to another lease": [
     [begin("L1", create()), CREATED],
     [beginOf("2", "L2", create()), UNKNOWN],
     [commit("L1"), UNKNOWN],
@@ -403,7 +403,7 @@ const wrong: Record<string, Line[]> = {
     [rollback("L1"), ROLLED_BACK],
     [commit("L1"), NOT_FOUND],
   ],
-  "taken by nobody": [[begin("L1", create()), conflict("taken", "other")]],
+  "taken without an owner": [[begin("L1", create()), conflict("taken", "other")]],
   "taken by oneself, when it is another cell's": [
     ...claimed,
     [beginOf("2", "L2", create()), conflict("taken", "self")],
@@ -418,7 +418,7 @@ const wrong: Record<string, Line[]> = {
     [commit("L2"), COMMITTED],
     [beginOf("2", "L3", create()), conflict("taken", "other")],
   ],
-  "leased by nobody": [[begin("L1", create()), conflict("leased", "other")]],
+  "leased without a hold": [[begin("L1", create()), conflict("leased", "other")]],
   "absent, when it is there": [...claimed, [begin("L2", destroy()), conflict("absent")]],
   "not the owner, when it is": [...claimed, [begin("L2", destroy()), conflict("not_owner", "other")]],
   "mismatch, when it matches": [

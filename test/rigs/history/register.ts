@@ -159,7 +159,7 @@ function grant(state: State, lease: number, take: Taking | undefined): Step {
   const { claim, hold } = state;
   if (hold !== undefined) return "another granted lease holds the bucket";
   if (take.kind === "create" && claim !== undefined) return "the bucket is owned";
-  if (take.kind !== "create" && claim === undefined) return "nobody owns the bucket";
+  if (take.kind !== "create" && claim === undefined) return "the bucket has no owner";
   if (take.kind !== "create" && claim?.record.cell !== take.cell) return "another cell owns the bucket";
   if (take.kind === "destroy" && claim !== undefined && !fits(take, claim.record))
     return "the claim has another subject or source";
@@ -183,7 +183,7 @@ function refuse(state: State, { lease, cell, op, conflict, explained }: Action &
       return explained || hold !== undefined ? state : "no begin has held the bucket";
     // A hold is checked first: if there is one, the answer is `leased`.
     case "taken":
-      if (claim === undefined) return "nobody owns the bucket";
+      if (claim === undefined) return "the bucket has no owner";
       if (hold !== undefined) return "the bucket is held, which is answered with `leased`";
       return conflict.owner === undefined || conflict.owner === owner ? state : "the owner is another one";
     // Foreign ownership is checked before the hold.

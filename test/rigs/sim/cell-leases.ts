@@ -4,7 +4,7 @@ import type { LeaseState } from "../../../src/cell/remote-leases.ts";
 import { rowKey } from "../../../src/cell/verification/ports.ts";
 import type { SourceRow } from "../../../src/cell/changes.ts";
 import type { Answer as CellAnswer } from "../../../src/client/answer.ts";
-import type { Batch as WireBatch } from "../../../src/client/api-types.ts";
+import type { Batch as ApiBatch } from "../../../src/client/api-types.ts";
 import type { Op, Outcome } from "../../../src/core/messages.ts";
 import type { Batch, SimulationContext } from "./api.ts";
 import type { Cell, Process } from "./cell.ts";
@@ -29,7 +29,7 @@ export interface LocalTransaction {
 export interface Work {
   lease: string;
   /** The ops to begin. */
-  opsOf: (batch: WireBatch) => Op[];
+  opsOf: (batch: ApiBatch) => Op[];
   allowMissing: boolean;
   change: LocalChange;
   /** The rows to lock. */

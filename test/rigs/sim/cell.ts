@@ -7,7 +7,7 @@ import { rowKey } from "../../../src/cell/verification/ports.ts";
 import type { VerificationReport } from "../../../src/cell/verification/report.ts";
 import { isLeaseholdError } from "../../../src/client/errors.ts";
 import type { Caller, Op, Outcome } from "../../../src/core/messages.ts";
-import { opsOf as placedOps, type Batch as WireBatch } from "../../../src/http/batch.ts";
+import { opsOf as placedOps, type Batch as ApiBatch } from "../../../src/http/batch.ts";
 import { Api, type Batch, type SimulationContext } from "./api.ts";
 import { CellLeases } from "./cell-leases.ts";
 import type { Faults } from "./faults.ts";
@@ -210,10 +210,10 @@ export class Cell {
   }
 
   /** Turns a batch into ops, as the Worker does. */
-  placed(wire: object): Op[] {
+  placed(batch: object): Op[] {
     const { shards, limits } = this.#context.coordinator;
     // oxlint-disable-next-line typescript/no-unnecessary-type-assertion -- it is read like parsed JSON
-    const result = placedOps(wire as WireBatch, shards.length, limits);
+    const result = placedOps(batch as ApiBatch, shards.length, limits);
     if (!result.ok) throw new Violation("B1", `a valid batch is refused: ${result.refusal.detail}`);
     return result.value;
   }

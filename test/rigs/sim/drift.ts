@@ -20,7 +20,7 @@ export async function plantDrift(simulation: Simulation, cell: Cell, random: Ran
 const kinds: Record<DriftKind, (simulation: Simulation, cell: Cell, random: Random) => Promise<void>> = {
   "claim lost": (simulation, cell, random) =>
     changeClaims(simulation, cell, random, "destroy", drawOwnRows(cell, random, 2)),
-  "claim of nobody": (simulation, cell, random) =>
+  "orphaned claim": (simulation, cell, random) =>
     changeClaims(simulation, cell, random, "create", drawNewRows(simulation, cell, random, 2)),
   "claim moved": (simulation, cell, random) =>
     changeClaims(

@@ -15,14 +15,14 @@ export function cellAnswerOf(answer: Answer<{ state: LeaseState }>): CellAnswer<
     status,
     code,
     detail,
-    conflicts: conflicts.map(wireConflict),
+    conflicts: conflicts.map(apiConflict),
     retryable,
     outcomeKnown: true,
   } as const;
   return { ...answered, ...(reason === undefined ? {} : { reason }) };
 }
 
-const wireConflict = ({ list, index, bucket, kind, owner }: CoreConflict): Conflict => ({
+const apiConflict = ({ list, index, bucket, kind, owner }: CoreConflict): Conflict => ({
   list,
   index,
   bucket,

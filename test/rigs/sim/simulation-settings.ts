@@ -102,7 +102,7 @@ const rareCellCrashes = [
 /** How drift is planted: a claim changes without its row, or a row changes without its claim. */
 export const driftKinds = [
   "claim lost",
-  "claim of nobody",
+  "orphaned claim",
   "claim moved",
   "row gone",
   "row new",

@@ -1,4 +1,4 @@
-import type { Bucket, Record as WireRecord } from "../../../src/client/api-types.ts";
+import type { Bucket, Record as ApiRecord } from "../../../src/client/api-types.ts";
 import { canonicalOf } from "../../../src/cell/verification/row-names.ts";
 import type {
   IdRange,
@@ -81,7 +81,7 @@ export class SimulatedRecords implements VerifiedRecords {
     };
   }
 
-  async lookup(buckets: readonly Bucket[]): Promise<(WireRecord | "other" | undefined)[]> {
+  async lookup(buckets: readonly Bucket[]): Promise<(ApiRecord | "other" | undefined)[]> {
     const keys = buckets.map(({ type, value }): BucketKey => {
       const made = canonicalOf({ type, value });
       if (!made.ok) throw new Error(`a verification looked up an invalid name: ${made.detail}`);
@@ -99,7 +99,7 @@ export class SimulatedRecords implements VerifiedRecords {
     return found.map((each) => this.#holderOf(each));
   }
 
-  #holderOf(found: LookupFound): WireRecord | "other" | undefined {
+  #holderOf(found: LookupFound): ApiRecord | "other" | undefined {
     if (found.kind === "unknown")
       throw new CoordinatorFailed("the ledger that knows whether this name is taken cannot be reached");
     if (found.kind === "none") return undefined;
@@ -125,7 +125,7 @@ const orders = ({ after, upTo }: IdRange): SourceRange => ({
   upTo: upTo === undefined ? null : sourceOrder(upTo),
 });
 
-const recordOf = (record: ClaimRecord): WireRecord => toApiRecord(record);
+const recordOf = (record: ClaimRecord): ApiRecord => toApiRecord(record);
 
 function sumOf(parts: readonly ShardDigest[]): RangeDigest {
   const sum = new DigestSum();

@@ -13,7 +13,7 @@ import {
 import type { VerificationItem, VerificationReport } from "../../../src/cell/verification/report.ts";
 import { VerificationAborted, verify } from "../../../src/cell/verification/verify.ts";
 import { isLeaseholdError, LeaseholdError } from "../../../src/client/errors.ts";
-import type { Batch as WireBatch } from "../../../src/client/api-types.ts";
+import type { Batch as ApiBatch } from "../../../src/client/api-types.ts";
 import { defaultLimits } from "../../../src/core/limits.ts";
 import type { SourceTypeName } from "../../../src/core/registry.ts";
 import { isRefused, type Api, type SimulationContext } from "./api.ts";
@@ -237,7 +237,7 @@ export class Verifier {
 
   async #repair(
     rows: readonly SourceRow[],
-    decide: (rows: LockedRows) => WireBatch | undefined,
+    decide: (rows: LockedRows) => ApiBatch | undefined,
     recentMs: number,
   ): Promise<RepairResult> {
     const { cell, leases, random, mayDie, context } = this.#context;
@@ -245,7 +245,7 @@ export class Verifier {
     await this.#takeTime();
     const lease = random.uuid();
     const locks = { mode: "exclusive", rows: () => rows } as const;
-    const opsOf = (batch: WireBatch): ReturnType<Cell["placed"]> => cell.placed(batch);
+    const opsOf = (batch: ApiBatch): ReturnType<Cell["placed"]> => cell.placed(batch);
     const ports = leases.portsFor({
       lease,
       opsOf,

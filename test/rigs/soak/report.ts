@@ -75,7 +75,7 @@ function points(
 function trends({ minutes: all, undisturbedFromMinute, retentionS, options }: Soak): Trend[] {
   // The last minute is incomplete.
   const minutes = all.filter(({ minute }) => minute < options.minutes);
-  const settledMinute = Math.ceil(undisturbedFromMinute) + 1;
+  const firstMinute = Math.ceil(undisturbedFromMinute) + 1;
   // Outcomes are kept for the retention, then cron runs copy and prune them.
   const full = Math.ceil(retentionS / 60) + 2;
   const p = (kind: "begin" | "commit" | "lookup", share: number) => (minute: Minute) =>
@@ -84,14 +84,14 @@ function trends({ minutes: all, undisturbedFromMinute, retentionS, options }: So
     trendOf(
       "memory of node",
       "MB",
-      points(minutes, settledMinute, ({ nodeMb }) => mean(nodeMb)),
+      points(minutes, firstMinute, ({ nodeMb }) => mean(nodeMb)),
       0.15,
       10,
     ),
     trendOf(
       "memory of workerd",
       "MB",
-      points(minutes, settledMinute, ({ workerdMb }) => mean(workerdMb)),
+      points(minutes, firstMinute, ({ workerdMb }) => mean(workerdMb)),
       0.15,
       20,
     ),
@@ -109,12 +109,12 @@ function trends({ minutes: all, undisturbedFromMinute, retentionS, options }: So
       0.3,
       10,
     ),
-    trendOf("begin, p50", "ms", points(minutes, settledMinute, p("begin", 0.5)), 0.3, 5),
-    trendOf("begin, p99", "ms", points(minutes, settledMinute, p("begin", 0.99)), 0.5, 50),
-    trendOf("commit, p50", "ms", points(minutes, settledMinute, p("commit", 0.5)), 0.3, 5),
-    trendOf("commit, p99", "ms", points(minutes, settledMinute, p("commit", 0.99)), 0.5, 50),
-    trendOf("lookup, p50", "ms", points(minutes, settledMinute, p("lookup", 0.5)), 0.3, 5),
-    trendOf("lookup, p99", "ms", points(minutes, settledMinute, p("lookup", 0.99)), 0.5, 50),
+    trendOf("begin, p50", "ms", points(minutes, firstMinute, p("begin", 0.5)), 0.3, 5),
+    trendOf("begin, p99", "ms", points(minutes, firstMinute, p("begin", 0.99)), 0.5, 50),
+    trendOf("commit, p50", "ms", points(minutes, firstMinute, p("commit", 0.5)), 0.3, 5),
+    trendOf("commit, p99", "ms", points(minutes, firstMinute, p("commit", 0.99)), 0.5, 50),
+    trendOf("lookup, p50", "ms", points(minutes, firstMinute, p("lookup", 0.5)), 0.3, 5),
+    trendOf("lookup, p99", "ms", points(minutes, firstMinute, p("lookup", 0.99)), 0.5, 50),
   ];
 }
 
