@@ -98,13 +98,6 @@ async function isFree(type: "USERNAMES" | "ORGANIZATION_PATH", value: string): P
   }
 }
 
-/** What of the cell's is under way, on both sides. */
-async function underWay({ database, client }: OpenCell): Promise<string[]> {
-  const saved = await database.list({ afterUuid: "", limit: 1_000 });
-  const granted = await client.leases.list().all();
-  return [...saved.map(({ uuid }) => `saved ${uuid}`), ...granted.map(({ uuid }) => `granted ${uuid}`)];
-}
-
 async function dieAt(name: FlowName, point: Point, outcome: Outcome): Promise<void> {
   const flow: Flow = flows[name];
   const names: Names = { old: `old-${(serial += 1)}`, fresh: `fresh-${serial}` };
@@ -113,10 +106,9 @@ async function dieAt(name: FlowName, point: Point, outcome: Outcome): Promise<vo
   await world.victims.sacrifice({ place: world.place, flow: name, names, point, hit: hitOf(flow, point) });
   await untilForgotten(next);
 
-  const young = await underWay(next);
-  await next.cell.reconcile();
-  // A deletion that is put off waits for nobody.
-  if (!isDeferred(name)) expect(await underWay(next)).toEqual(expect.arrayContaining(young));
+  // A usual run decides no lease this young. The dead process still may: its last request can be on its way.
+  const { counters } = await next.cell.reconcile();
+  if (!isDeferred(name)) expect(counters).toMatchObject({ committed: 0, rolledBack: 0 });
 
   expect(await settle(next)).toEqual([]);
   expect(await disagreements(next)).toEqual([]);
