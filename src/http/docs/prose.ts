@@ -18,15 +18,15 @@ export interface Chapter {
   paragraphs: string[];
 }
 
-/** The guide's chapters: `## Title`, then paragraphs. */
+/** Splits Markdown into chapters: `## Title`, then paragraphs, with blank lines in between. */
 export function chaptersOf(text: string): Chapter[] {
   const chapters: Chapter[] = [{ title: "", anchor: "", paragraphs: [] }];
-  for (const line of text.split("\n")) {
-    if (line.startsWith("## ")) {
-      const title = line.slice(3);
+  for (const block of text.split(/\n{2,}/)) {
+    if (block.startsWith("## ")) {
+      const title = block.slice(3);
       chapters.push({ title, anchor: `guide-${title.toLowerCase().replaceAll(" ", "-")}`, paragraphs: [] });
-    } else if (line.trim() !== "") {
-      chapters.at(-1)?.paragraphs.push(line);
+    } else {
+      chapters.at(-1)?.paragraphs.push(block.replaceAll("\n", " "));
     }
   }
   return chapters;
