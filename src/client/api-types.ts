@@ -1,4 +1,4 @@
-// Made from the contract in src/http by `npm run generate:client`; do not edit.
+// Generated from src/http/contract by `npm run generate:client`. Do not edit.
 
 /** The ops of one lease: all of them are granted, or none. It must have at least one op, and no name twice. */
 export interface Batch {
@@ -394,7 +394,7 @@ export interface VerificationSlot {
   expires_in_ms: number;
 }
 
-/** Every operation: what it takes in its body, and what it answers. */
+/** The body and the answer of every operation. */
 export interface Operations {
   beginLease: { body: Batch; answer: {
     lease: Lease;
@@ -489,7 +489,7 @@ export interface Operations {
   } };
 }
 
-/** Every operation's route, and the least that its answer must hold. */
+/** The route of every operation, and the fields that its answer must have. */
 export const operations = {
   beginLease: { method: "PUT", path: "/v1/cells/{cell}/leases/{uuid}", shape: {"lease":{"uuid":"string","cell_id":"string","state":"string","created_at":"string","age_ms":"number","counts":{"creates":"number","destroys":"number","replaces":"number","missing":"number"}}} },
   getLease: { method: "GET", path: "/v1/cells/{cell}/leases/{uuid}", shape: {"lease":{"uuid":"string","cell_id":"string","state":"string","created_at":"string","age_ms":"number","counts":{"creates":"number","destroys":"number","replaces":"number","missing":"number"}}} },
