@@ -1,6 +1,6 @@
 import { html, type Markup } from "./markup.ts";
 
-/** Words with `code`, *emphasis* and **strong** in them. */
+/** Renders `code`, *emphasis* and **strong** in a text. */
 export function inline(text: string): Markup {
   const parts = text.split(/(`[^`]+`|\*\*[^*]+\*\*|\*[^*]+\*)/);
   return html`${parts.map((part) => {
@@ -12,7 +12,7 @@ export function inline(text: string): Markup {
 }
 
 export interface Chapter {
-  /** Empty for what comes before the first heading. */
+  /** Empty for the text before the first heading. */
   title: string;
   anchor: string;
   paragraphs: string[];
