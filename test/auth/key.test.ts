@@ -119,7 +119,7 @@ test("a key expires at its exact second, even if it was verified before", async 
   });
 });
 
-test("both secrets are accepted during a rotation, and new keys are signed with the current one", async () => {
+test("a rotation accepts both secrets, and signs new keys with the current one", async () => {
   const rotating = verifierOf(OTHER, SECRET);
   expect((await verify(await signed(payload), rotating)).ok).toBe(true);
   const made = await rotating.make(payload);

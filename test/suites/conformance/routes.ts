@@ -90,7 +90,7 @@ export function routeSuite(open: Open): void {
               );
               expect(foreign).toMatchObject({
                 code: "PERMISSION_DENIED",
-                detail: "A key of cell 1 may not do this.",
+                detail: "A key of cell 1 may not call this route.",
               });
             },
           );
