@@ -9,7 +9,7 @@ import { cases, type Request } from "./cases.ts";
 import { linesIn } from "./lines.ts";
 import type { Payload, Problem, Sent } from "./client.ts";
 import { pathOf } from "./paths.ts";
-import type { Coordinator, Open } from "./suite.ts";
+import type { Coordinator, Open } from "./coordinator.ts";
 
 const rolesOf = ({ roles }: Route): readonly string[] => (roles === "anyone" ? [] : roles);
 
