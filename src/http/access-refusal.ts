@@ -17,7 +17,7 @@ export async function accessRefusal(
   const view = await deployment.directory.view();
   if (!view.ok) return view.refusal;
   if (view.value.revokedKeys.has(principal.keyId))
-    return refused("UNAUTHENTICATED", "the key was revoked; get a new one", { reason: "KEY_REVOKED" })
+    return refused("UNAUTHENTICATED", "the key was revoked; use another key", { reason: "KEY_REVOKED" })
       .refusal;
   if (cell === undefined) return undefined;
   const registered = await deployment.directory.cell(cell);
