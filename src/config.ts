@@ -2,23 +2,26 @@ import { readLimits, type Limits } from "./core/limits.ts";
 import { MAX_SHARDS, placementOf, type Placement } from "./core/placement.ts";
 import { locationHints, type LocationHint } from "./location-hints.ts";
 
-/** What the variables of a deployment say. */
+/** The values of a deployment's variables. */
 export interface Config {
   shards: number;
   placement: Placement;
   limits: Limits;
-  /** Where the shards are made, at their first use. */
+  /** The region in which the shards are created, at their first use. */
   shardLocationHint: LocationHint | undefined;
-  /** Which answers get a line in the log: all, or those with a 5xx. */
+  /** Which requests are logged: all, or those answered with a 5xx. */
   requestLog: (typeof requestLogs)[number];
 }
 
-/** Each more makes batches smaller: beside a Worker on D1 alone, 32 clients did 0.6 of its cycles with 16, and as many with 4. */
+/**
+ * More shards make the messages and transactions of each shard smaller, so throughput falls. See
+ * docs/decisions/0024-four-shards-by-default.md for the measurements.
+ */
 const DEFAULT_SHARDS = "4";
 
 const requestLogs = ["all", "errors"] as const;
 
-/** Throws a sentence that names the variable which is wrong. */
+/** Throws an Error whose message names the variable that is wrong. */
 export function readConfig(variables: Readonly<Record<string, unknown>>): Config {
   const shards = shardsOf(variables["LEASEHOLD_SHARDS"] ?? DEFAULT_SHARDS);
   const shardLocationHint = locationHintOf(variables["LEASEHOLD_SHARD_LOCATION_HINT"]);

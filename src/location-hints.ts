@@ -1,4 +1,7 @@
-/** As the platform lists them; a hint that it does not know would silently place an object anywhere, for good. */
+/**
+ * The location hints that the platform knows. The platform ignores an unknown hint without an error, and an
+ * object never moves once it is created, so hints are checked against this list.
+ */
 export const locationHints = [
   "wnam",
   "enam",

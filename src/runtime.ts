@@ -1,7 +1,7 @@
 import type { Clock } from "./core/ports.ts";
 import { logEvent } from "./log.ts";
 
-/** The part of a clock that those who only call need. */
+/** The part of a clock that callers of objects and of D1 need. */
 export type WallClock = Pick<Clock, "now" | "after">;
 
 export const wallClock: WallClock = {
@@ -12,7 +12,7 @@ export const wallClock: WallClock = {
   },
 };
 
-/** What the Worker takes from the runtime besides its bindings; tests pass their own. */
+/** What the Worker uses of its runtime besides the bindings. Tests pass their own. */
 export interface Runtime {
   clock: WallClock;
   uuid: () => string;

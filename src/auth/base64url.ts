@@ -1,11 +1,14 @@
-/** Unpadded base64url (RFC 4648 §5). */
+/** Encodes bytes as unpadded base64url (RFC 4648, section 5). */
 export function encodeBase64Url(bytes: Uint8Array): string {
   let binary = "";
   for (const byte of bytes) binary += String.fromCharCode(byte);
   return btoa(binary).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
 }
 
-/** The inverse; undefined for anything that `encodeBase64Url` does not make, so that no two texts mean the same bytes. */
+/**
+ * Decodes what `encodeBase64Url` made. Any other text gives undefined, so no two texts stand for the same
+ * bytes.
+ */
 export function decodeBase64Url(text: string): Uint8Array<ArrayBuffer> | undefined {
   if (!/^[\w-]*$/.test(text) || text.length % 4 === 1) return undefined;
   const binary = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
@@ -13,7 +16,7 @@ export function decodeBase64Url(text: string): Uint8Array<ArrayBuffer> | undefin
   return encodeBase64Url(bytes) === text ? bytes : undefined;
 }
 
-/** Strict UTF-8: undefined when the bytes are not. */
+/** Decodes UTF-8 strictly: bytes that are not valid UTF-8 give undefined. */
 export function decodeUtf8(bytes: Uint8Array): string | undefined {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);

@@ -1,14 +1,22 @@
-/** Named by what makes it: the global type differs between workerd and Node. */
+/**
+ * Derived from the function that makes it, because the global type `CryptoKey` differs between workerd and
+ * Node.
+ */
 type Key = Awaited<ReturnType<typeof crypto.subtle.importKey>>;
 
 const utf8 = new TextEncoder();
 const HMAC = { name: "HMAC", hash: "SHA-256" };
 
-/** Signs and checks with one secret. The imported key is kept: importing costs more than signing. */
+/**
+ * Signs and verifies with one secret. It keeps the imported key, because importing costs more than signing.
+ */
 export class Hmac {
   readonly #key: Promise<Key>;
 
-  /** `purpose` keeps what is signed for one use from being accepted in another; empty: the secret itself. */
+  /**
+   * `purpose` derives a key of its own, so that a signature made for one use is not valid for another. Empty:
+   * signs with the secret itself.
+   */
   constructor(secret: string, purpose = "") {
     this.#key = importKey(secret, purpose);
   }
@@ -17,7 +25,7 @@ export class Hmac {
     return new Uint8Array(await crypto.subtle.sign(HMAC, await this.#key, utf8.encode(text)));
   }
 
-  /** In constant time, as `crypto.subtle.verify` compares. */
+  /** Compares in constant time, because `crypto.subtle.verify` does. */
   async verify(text: string, signature: Uint8Array<ArrayBuffer>): Promise<boolean> {
     return crypto.subtle.verify(HMAC, await this.#key, signature, utf8.encode(text));
   }

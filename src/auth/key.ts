@@ -3,26 +3,26 @@ import { decodeBase64Url, decodeUtf8, encodeBase64Url } from "./base64url.ts";
 import type { Hmac } from "./hmac.ts";
 import { isCellId } from "./principal.ts";
 
-/** What a key says of its holder. Times are seconds since 1970. */
+/** The signed content of a key. Times are seconds since 1970. */
 export interface KeyPayload {
   v: 1;
   id: string;
   role: Role;
-  /** Of cell keys, and of no others. */
+  /** Present exactly in cell keys. */
   cell?: string;
   iat: number;
   exp: number;
 }
 
-/** `lhk_<payload>.<signature>`: verifies by itself, with the deployment's secret and nothing else. */
+/** A key is `lhk_<payload>.<signature>`. Verifying it needs only the deployment's secret, not a lookup. */
 const PREFIX = "lhk_";
 
-/** Far more than any key that we make; bounds the work on one that we did not. */
+/** Far longer than any key that `makeKey` makes. It limits the work on text that is not a key. */
 const MAX_KEY_LENGTH = 1_024;
 
 export interface ParsedKey {
   payload: KeyPayload;
-  /** What the signature is over. */
+  /** The text that is signed. */
   signed: string;
   signature: Uint8Array<ArrayBuffer>;
 }
@@ -32,7 +32,7 @@ export async function makeKey(payload: KeyPayload, hmac: Hmac): Promise<string> 
   return `${signed}.${encodeBase64Url(await hmac.sign(signed))}`;
 }
 
-/** Only reads: a parsed key is worth nothing until its signature is checked. */
+/** Parses a key. Its signature is not checked yet, so the payload must not be trusted. */
 export function parseKey(token: string): ParsedKey | undefined {
   if (token.length > MAX_KEY_LENGTH || !token.startsWith(PREFIX)) return undefined;
   const [signed, signatureText, more] = token.split(".");

@@ -1,12 +1,13 @@
 import type { Role } from "../core/directory/directory.ts";
 import type { Principal } from "./principal.ts";
 
-/** Who may use a route. */
+/** The roles that may call a route. */
 export type Roles = "anyone" | readonly Role[];
 
 /**
- * Decides before anything is looked up, so the answer tells nothing about what exists. `pathCell` is the path's cell as it was written, or
- * undefined when the path has none: a cell reaches its own path and no other.
+ * Decides whether a caller may use a route, before anything is looked up, so the answer doesn't reveal what
+ * exists. `pathCell` is the cell in the path as it was sent, or undefined if the path has none. A cell key
+ * may only use the paths of its own cell.
  */
 export function isAllowed({ role, cell }: Principal, roles: Roles, pathCell: string | undefined): boolean {
   if (roles === "anyone") return true;

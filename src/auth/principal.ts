@@ -1,16 +1,16 @@
 import type { Role } from "../core/directory/directory.ts";
 
-/** Who calls, as a checked key says. */
+/** The caller that a verified key identifies. */
 export interface Principal {
   role: Role;
   keyId: string;
-  /** Of the key. */
+  /** When the key expires. */
   expiresAtMs: number;
-  /** Of a cell key. */
+  /** The cell of a cell key; null for other roles. */
   cell: string | null;
 }
 
-/** Ids are positive int64: decimal, above zero, without leading zeros. */
+/** Cell ids are int64 above 0, written in decimal without leading zeros. */
 export const isCellId = (text: string): boolean => /^[1-9]\d{0,18}$/.test(text) && BigInt(text) <= MAX_INT64;
 
 const MAX_INT64 = 2n ** 63n - 1n;

@@ -1,11 +1,11 @@
 import { refused, type Result } from "../core/refusal.ts";
 
-/** At least as many bits as a SHA-256 key can use, when the secret is written in hex or better. */
+/** The minimum length in characters. Written in hex, that is at least 128 bits. */
 const MIN_SECRET_LENGTH = 32;
 
 export interface Secrets {
   current: string;
-  /** Still accepted while it is being rotated out; nothing new is signed with it. */
+  /** Still accepted while the secret is rotated. Nothing new is signed with it. */
   previous: string | undefined;
 }
 
@@ -14,14 +14,17 @@ interface SecretVariables {
   LEASEHOLD_PREVIOUS_SIGNING_SECRET?: string;
 }
 
-/** A deployment without a proper secret is closed, never open. */
+/**
+ * Reads the signing secrets. If one is missing or too short, the deployment refuses every call that needs a
+ * key.
+ */
 export function secretsOf(variables: SecretVariables): Result<Secrets> {
   const current = variables.LEASEHOLD_SIGNING_SECRET ?? "";
   const previous = variables.LEASEHOLD_PREVIOUS_SIGNING_SECRET ?? "";
   if (current === "")
     return refused(
       "UNAVAILABLE",
-      "LEASEHOLD_SIGNING_SECRET is not set: keys can be neither made nor checked",
+      "LEASEHOLD_SIGNING_SECRET is not set, so keys can be neither made nor verified; set this secret",
     );
   if (current.length < MIN_SECRET_LENGTH) return refused("UNAVAILABLE", tooShort("LEASEHOLD_SIGNING_SECRET"));
   if (previous !== "" && previous.length < MIN_SECRET_LENGTH)
@@ -30,4 +33,5 @@ export function secretsOf(variables: SecretVariables): Result<Secrets> {
 }
 
 const tooShort = (variable: string): string =>
-  `${variable} must have at least ${MIN_SECRET_LENGTH} characters: keys can be neither made nor checked`;
+  `${variable} must have at least ${MIN_SECRET_LENGTH} characters; until then, keys can be neither made ` +
+  "nor verified";

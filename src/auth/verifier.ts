@@ -5,15 +5,21 @@ import { makeKey, parseKey, type KeyPayload, type ParsedKey } from "./key.ts";
 import type { Principal } from "./principal.ts";
 import type { Secrets } from "./secrets.ts";
 
-/** How far the clocks of the maker and of this isolate may lie apart. */
+/** The largest expected difference between the clock that made a key and this isolate's clock. */
 const CLOCK_ERROR_S = 300;
 
-/** Checks keys with the deployment's secrets, and remembers which signatures it has checked. One per isolate and pair of secrets. */
+/**
+ * Verifies keys with the deployment's secrets, and remembers keys that it has verified. An isolate has one
+ * verifier per pair of secrets.
+ */
 export class KeyVerifier {
   readonly #limits: Limits;
   readonly #current: Hmac;
   readonly #accepted: readonly Hmac[];
-  /** Oldest use first: a Map keeps the order of insertion. Only good keys get in, so bad ones cannot push them out. */
+  /**
+   * Verified keys, the least recently used first, because a Map keeps the order of insertion. It has only
+   * valid keys, so invalid ones cannot evict them.
+   */
   readonly #checked = new Map<string, KeyPayload>();
 
   constructor(secrets: Secrets, limits: Limits) {
@@ -28,13 +34,16 @@ export class KeyVerifier {
     return makeKey(payload, this.#current);
   }
 
-  /** The holder of the key in an Authorization header. Whether the key was revoked is another question. */
+  /**
+   * Verifies the key in an Authorization header and returns its principal. It doesn't check whether the key
+   * was revoked.
+   */
   async verify(authorization: string | undefined, nowMs: number): Promise<Result<Principal>> {
     const token = /^bearer +(\S+)$/i.exec(authorization?.trim() ?? "")?.[1];
-    if (token === undefined) return badKey("send a key as `Authorization: Bearer <key>`");
+    if (token === undefined) return badKey("the key is missing; send `Authorization: Bearer <key>`");
     const payload = this.#remembered(token) ?? (await this.#check(token));
     if (payload === undefined || !this.#isShortLived(payload, nowMs))
-      return badKey("the key is not valid here");
+      return badKey("the key is not valid in this deployment; get a valid key");
     if (payload.exp * 1_000 <= nowMs) return keyExpired;
     return ok({
       role: payload.role,
@@ -44,7 +53,11 @@ export class KeyVerifier {
     });
   }
 
-  /** From now as well: a key that says it was made tomorrow would outlive its revocation, which is kept for as long as a key may live. */
+  /**
+   * Whether the key's lifetime is within the limit, counted from now as well as from `iat`. A revocation is
+   * remembered for the longest lifetime of a key, so a key dated in the future would outlive its own
+   * revocation.
+   */
   #isShortLived({ iat, exp }: KeyPayload, nowMs: number): boolean {
     const { keyLifetimeS } = this.#limits;
     return exp - iat <= keyLifetimeS && exp * 1_000 <= nowMs + (keyLifetimeS + CLOCK_ERROR_S) * 1_000;
@@ -73,7 +86,9 @@ export class KeyVerifier {
   }
 }
 
-export const keyExpired = refused("UNAUTHENTICATED", "the key has expired", { reason: "KEY_EXPIRED" });
+export const keyExpired = refused("UNAUTHENTICATED", "the key has expired; get a new one", {
+  reason: "KEY_EXPIRED",
+});
 
 const badKey = (detail: string, more: Pick<Refusal, "reason"> = {}): { ok: false; refusal: Refusal } =>
   refused("UNAUTHENTICATED", detail, more);

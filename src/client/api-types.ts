@@ -1,168 +1,168 @@
-// Made from the contract in src/http by `npm run generate:client`; do not edit.
+// Generated from src/http/contract by `npm run generate:client`. Do not edit.
 
-/** All or nothing. No name may appear twice, in one list or in two. */
+/** The ops of one lease: all of them are granted, or none. It must have at least one op, and no name twice. */
 export interface Batch {
-  /** Names to take. Each must be free. */
+  /** Names to take. Each name must be free. */
   creates?: readonly {
     bucket: Bucket;
     subject: SubjectGiven;
     source: SourceGiven;
   }[] | undefined;
-  /** Names to give up. Each must be yours; subject, source and epoch are compared when given. */
+  /** Names to give up. Each name must belong to the cell. Subject, source and epoch are compared with the claim if given. */
   destroys?: readonly ({
     bucket: Bucket;
     subject?: SubjectGiven | undefined;
     source?: SourceGiven | undefined;
-    /** Of the claim as it was read: a claim of another epoch is a `mismatch`. */
+    /** The `epoch` of the record that the op is based on. If the claim has another epoch, the op is refused as a `mismatch`. Left out: the op applies to the claim as it is. */
     epoch?: number | undefined;
   })[] | undefined;
-  /** Names that stay yours and get a new subject, source or spelling. Commit swaps them at once. */
+  /** Names of the cell that get a new subject, source or spelling. The name is never free in between. */
   replaces?: readonly ({
     bucket: Bucket;
     subject: SubjectGiven;
     source: SourceGiven;
-    /** Of the claim as it was read: a claim of another epoch is a `mismatch`. */
+    /** The `epoch` of the record that the op is based on. If the claim has another epoch, the op is refused as a `mismatch`. Left out: the op applies to the claim as it is. */
     epoch?: number | undefined;
   })[] | undefined;
-  /** Destroys of names that nobody has are counted instead of refused. */
+  /** If true, destroys of names without a claim are counted in `counts.missing`. Otherwise they are refused. */
   allow_missing?: boolean | undefined;
 }
 
-/** The thing that must be unique. */
+/** The thing that must be unique: a type and a value. */
 export interface Bucket {
-  /** What kind of name it is. */
+  /** The kind of name. The same value in two bucket types is two names. */
   type: "ROUTES" | "ORGANIZATION_PATH" | "REDIRECT_ROUTES" | "USERNAMES" | "EMAILS" | "PROJECT_IDS" | "USER_IDS";
-  /** As typed. 1 to 1,024 bytes of UTF-8, typed and canonical. */
+  /** The name as somebody typed it. It and its canonical form have 1 to 1,024 bytes of UTF-8. */
   value: string;
 }
 
 export interface Cell {
-  /** A cell: a decimal int64 above 0. */
+  /** The id of a cell: a decimal int64 above 0. */
   cell_id: string;
   name: string;
   address: string;
   location_hint: string | null;
-  /** FROZEN: begins are refused, all else works. Null when its ledger cannot be reached. */
+  /** FROZEN: begins are refused, and everything else works. Null: the cell's ledger cannot be reached. */
   state: "ACTIVE" | "FROZEN" | null;
-  /** Granted and not decided. Null when its ledger cannot be reached. */
+  /** The number of leases that are granted and not decided. Null: the cell's ledger cannot be reached. */
   outstanding_leases: number | null;
-  /** Decisions that some shard has not applied yet. Null when its ledger cannot be reached. */
+  /** The number of decisions that some shard has not applied yet. Null: the cell's ledger cannot be reached. */
   unapplied_decisions: number | null;
-  /** RFC 3339, UTC, milliseconds. */
+  /** RFC 3339, in UTC, with milliseconds. */
   created_at: string;
-  /** RFC 3339, UTC, milliseconds. */
+  /** RFC 3339, in UTC, with milliseconds. */
   updated_at: string;
 }
 
 export interface CellChange {
-  /** For people. */
+  /** A name that people read. Leasehold doesn't interpret it. */
   name?: string | undefined;
-  /** Where routers send the requests of this cell: an http or https URL. */
+  /** The base URL to which routers send this cell's requests: http or https. */
   address?: string | undefined;
 }
 
-/** One op of the batch that stands in the way. The other cell is never named. */
+/** One op of the batch that prevents the begin. It never names the other cell. */
 export interface Conflict {
   list: "creates" | "destroys" | "replaces";
   index: number;
   bucket: Bucket;
-  /** `leased` passes; the others stay until somebody changes the claim. */
+  /** `leased`: a lease holds the name, so waiting helps. `taken`: a name to create has a claim. `not_owner`: the claim belongs to another cell. `absent`: there is no claim. `mismatch`: the claim has another subject, source or epoch. */
   kind: "leased" | "taken" | "not_owner" | "absent" | "mismatch";
   owner?: "self" | "other" | undefined;
   retry_after_ms?: number | undefined;
 }
 
 export interface Decision {
-  /** Operators only, and they must: why. Kept with the outcome. */
+  /** Why the operator decides this lease. Required of operators, refused for cells. Stored with the outcome. */
   reason?: string | undefined;
 }
 
 export interface DigestQuery {
-  /** The cell's table that the name came from. */
+  /** The table of the cell's database that the name comes from. */
   source_type: "RAILS_TABLE_USERS" | "RAILS_TABLE_EMAILS" | "RAILS_TABLE_ROUTES" | "RAILS_TABLE_PROJECTS" | "RAILS_TABLE_GROUPS" | "RAILS_TABLE_ORGANIZATIONS" | "RAILS_TABLE_REDIRECT_ROUTES";
-  /** Only these bucket types; left out: all. */
+  /** Only claims of these bucket types. Left out: all types. */
   bucket_types?: readonly ("ROUTES" | "ORGANIZATION_PATH" | "REDIRECT_ROUTES" | "USERNAMES" | "EMAILS" | "PROJECT_IDS" | "USER_IDS")[] | undefined;
-  /** In order, and none begins before the end of the one before it. */
+  /** Ranges in ascending order, without overlap. */
   ranges: readonly SourceRange[];
 }
 
-/** A line of an export. One whose last line is neither an `end` nor an `error` was broken off. */
+/** One line of an export. If the last line is neither `end` nor `error`, the stream broke off and is incomplete. */
 export type ExportLine = {
-  /** The first line: when the reading began, by the coordinator's clock. */
+  /** The first line: the time at which the reading began, by the coordinator's clock. */
   as_of: string;
 } | {
   record: Record;
-  /** The last source id that is complete with this line. Give it as `source_id_gt` to go on; empty: there is none yet, and that begins anew. */
+  /** The last source id whose records are complete with this line. To continue, send it as `source_id_gt`. Empty: none is complete yet, so start from the beginning. */
   cursor: string;
 } | {
   /** The last line: there are no more records. */
   end: "complete";
 } | {
-  /** The last line: there may be more behind `cursor`, which another call gives. */
+  /** The last line: there may be more records. To get them, call again with `source_id_gt` set to `cursor`. */
   end: "continue";
   cursor: string;
 } | {
   error: Problem;
 };
 
-/** What a cell learns of another cell's record. */
+/** The part of another cell's record that a cell may see. */
 export interface ForeignRecord {
   bucket: Bucket;
-  /** A cell: a decimal int64 above 0. */
+  /** The id of a cell: a decimal int64 above 0. */
   cell_id: string;
   status: "ACTIVE" | "LEASE_CREATING" | "LEASE_DESTROYING";
 }
 
-/** What is remembered of a key; not the key itself. */
+/** The stored facts about a key, without the key itself. */
 export interface Key {
   id: string;
   role: "cell" | "router" | "operator";
   cell_id: string | null;
-  /** RFC 3339, UTC, milliseconds. */
+  /** RFC 3339, in UTC, with milliseconds. */
   created_at: string;
-  /** RFC 3339, UTC, milliseconds. */
+  /** RFC 3339, in UTC, with milliseconds. */
   expires_at: string;
   note: string | null;
   revoked_at: string | null;
 }
 
-/** One batch of one cell, all or nothing. */
+/** One batch of one cell, granted as a whole. */
 export interface Lease {
   uuid: string;
-  /** A cell: a decimal int64 above 0. */
+  /** The id of a cell: a decimal int64 above 0. */
   cell_id: string;
   state: "GRANTED" | "COMMITTED" | "ROLLED_BACK";
-  /** RFC 3339, UTC, milliseconds. */
+  /** RFC 3339, in UTC, with milliseconds. */
   created_at: string;
-  /** How old the lease was when this was answered, by the clock of its ledger. */
+  /** The age of the lease in milliseconds at the time of this answer, by its ledger's clock. */
   age_ms: number;
-  /** RFC 3339, UTC, milliseconds. */
+  /** RFC 3339, in UTC, with milliseconds. */
   decided_at?: string | undefined;
-  /** Whose decision it was. */
+  /** Who decided the lease. */
   decided_by?: "cell" | "operator" | undefined;
-  /** The operator's reason. */
+  /** The reason that the operator gave. */
   reason?: string | undefined;
   counts: LeaseCounts;
-  /** While GRANTED, and not in listings. */
+  /** Only while the lease is GRANTED, and not in lists. */
   creates?: readonly {
     bucket: Bucket;
     subject: Subject;
     source: Source;
   }[] | undefined;
-  /** While GRANTED, and not in listings. */
+  /** Only while the lease is GRANTED, and not in lists. */
   destroys?: readonly ({
     bucket: Bucket;
     subject?: Subject | undefined;
     source?: Source | undefined;
-    /** Of the claim as it was read: a claim of another epoch is a `mismatch`. */
+    /** The `epoch` of the record that the op is based on. If the claim has another epoch, the op is refused as a `mismatch`. Left out: the op applies to the claim as it is. */
     epoch?: number | undefined;
   })[] | undefined;
-  /** While GRANTED, and not in listings. */
+  /** Only while the lease is GRANTED, and not in lists. */
   replaces?: readonly ({
     bucket: Bucket;
     subject: Subject;
     source: Source;
-    /** Of the claim as it was read: a claim of another epoch is a `mismatch`. */
+    /** The `epoch` of the record that the op is based on. If the claim has another epoch, the op is refused as a `mismatch`. Left out: the op applies to the claim as it is. */
     epoch?: number | undefined;
   })[] | undefined;
 }
@@ -171,17 +171,20 @@ export interface LeaseCounts {
   creates: number;
   destroys: number;
   replaces: number;
-  /** Destroys of names that nobody had. */
+  /** Destroys of names that had no claim. */
   missing: number;
 }
 
 export interface Limit {
   name: string;
+  /** The value in this deployment. */
   value: number;
+  /** The value if the variable is not set. */
   default: number;
   unit: string;
-  /** Set it on the deployment to change the limit. */
+  /** The variable of the deployment that changes the limit. */
   variable: string;
+  /** What is limited. */
   about: string;
 }
 
@@ -189,7 +192,7 @@ export interface Lookup {
   buckets: readonly Bucket[];
 }
 
-/** `record` and `cell` are there when it was found. */
+/** `record` and `cell` are present if the name was found. */
 export interface LookupResult {
   bucket: Bucket;
   found: boolean;
@@ -201,197 +204,197 @@ export interface MintedKey {
   id: string;
   role: "cell" | "router" | "operator";
   cell_id: string | null;
-  /** RFC 3339, UTC, milliseconds. */
+  /** RFC 3339, in UTC, with milliseconds. */
   created_at: string;
-  /** RFC 3339, UTC, milliseconds. */
+  /** RFC 3339, in UTC, with milliseconds. */
   expires_at: string;
   note: string | null;
-  /** The key itself. It is shown once and stored nowhere. */
+  /** The key itself. It is shown only here and stored nowhere. */
   key: string;
 }
 
 export interface NewCell {
-  /** A cell: a decimal int64 above 0. */
+  /** The id of a cell: a decimal int64 above 0. */
   cell_id: string | number;
-  /** For people. */
+  /** A name that people read. Leasehold doesn't interpret it. */
   name: string;
-  /** Where routers send the requests of this cell: an http or https URL. */
+  /** The base URL to which routers send this cell's requests: http or https. */
   address: string;
-  /** Where the cell's ledger is made, once and for all: near the cell. */
+  /** The region in which the cell's ledger is created; choose the one nearest to the cell. It cannot be changed later. Left out: Cloudflare chooses. */
   location_hint?: "wnam" | "enam" | "sam" | "weur" | "eeur" | "apac" | "apac-ne" | "apac-se" | "oc" | "afr" | "me" | undefined;
 }
 
 export interface NewKey {
   role: "cell" | "router" | "operator";
-  /** For the role `cell`, and only for it. */
+  /** The cell of the key. Required for the role `cell`, refused for the others. */
   cell_id?: string | number | undefined;
-  /** Up to 34560000 (400 days). Left out: 90 days. */
+  /** Lifetime in seconds, at most 34560000 (400 days). Left out: 90 days. */
   expires_in_s?: number | undefined;
-  /** What it is for. */
+  /** What the key is for. */
   note?: string | undefined;
 }
 
 /** The cell that owns the name. */
 export interface OwnerCell {
-  /** A cell: a decimal int64 above 0. */
+  /** The id of a cell: a decimal int64 above 0. */
   id: string;
-  /** Where to send requests for this name. */
+  /** The base URL to which requests for this name go. */
   address: string;
 }
 
-/** RFC 9457. Every 4xx and 5xx answer is one. */
+/** A problem (RFC 9457). Every 4xx and 5xx answer is one. */
 export interface Problem {
-  /** Where the reference explains the code. */
+  /** The part of the reference page that explains the code. */
   type: string;
   title: string;
   status: number;
   detail: string;
   code: "INVALID_ARGUMENT" | "UNAUTHENTICATED" | "PERMISSION_DENIED" | "NOT_FOUND" | "ALREADY_EXISTS" | "FAILED_PRECONDITION" | "ABORTED" | "RESOURCE_EXHAUSTED" | "INTERNAL" | "UNAVAILABLE" | "DEADLINE_EXCEEDED";
-  /** Finer than the code, where a caller may act on it. */
+  /** A finer constant than the code, such as `LEASE_COMMITTED`. */
   reason?: string | undefined;
-  /** What is wrong in the request, such as `creates[3].bucket.value`. */
+  /** The wrong part of the request, such as `creates[3].bucket.value`. */
   field?: string | undefined;
-  /** Whether the same call may succeed later, unchanged. */
+  /** Whether the same call, unchanged, may succeed later. */
   retryable: boolean;
   request_id: string;
-  /** Every op that stands in the way, not just the first. */
+  /** Every op that is in the way, not only the first. */
   conflicts?: readonly Conflict[] | undefined;
-  /** Of a begin whose outcome is not known: repeat it with PUT and this id. */
+  /** The id of a begin whose outcome is unknown. Repeat the begin with `PUT` and this id. */
   lease_uuid?: string | undefined;
-  /** In the last line of an export, which has no `Retry-After`. */
+  /** Milliseconds to wait before trying again. Only in the last line of an export, which has no `Retry-After`. */
   retry_after_ms?: number | undefined;
-  /** The parts that are not ready. */
+  /** The parts that do not answer. Only from `GET /readyz`. */
   failed?: readonly string[] | undefined;
 }
 
-/** What a range of a cell's claims adds up to. */
+/** The digest of a cell's claims in one range. */
 export interface RangeDigest {
-  /** Claims in the range. */
+  /** The number of claims in the range. */
   count: number;
-  /** 32 hexadecimal digits: the digests of the claims, added up in four lanes modulo 2^32. */
+  /** 32 hexadecimal digits: the sum of the claims' digests, as four 32-bit words, each modulo 2^32. */
   hash: string;
-  /** A lease touches the range, or a claim in it has no digest: it proves nothing. */
+  /** True: a hold touches the range, or a claim in it has no digest. Then the digest proves nothing. */
   held: boolean;
-  /** Of its claims; null: there are none. */
+  /** The latest `updated_at` of the range's claims. Null: there are none. */
   newest_updated_at: string | null;
 }
 
-/** Permanent ownership of a name by a cell. */
+/** The ownership of a name by a cell. `ACTIVE`: permanent. `LEASE_CREATING`: a granted lease creates it. `LEASE_DESTROYING`: a lease that destroys it holds the name. */
 export interface Record {
   uuid: string;
   bucket: Bucket;
   subject: Subject;
   source: Source;
-  /** A cell: a decimal int64 above 0. */
+  /** The id of a cell: a decimal int64 above 0. */
   cell_id: string;
-  /** Larger for every later owner of the name. */
+  /** Identifies this version of the claim. Each later owner of the name has a larger epoch. */
   epoch: number;
   status: "ACTIVE" | "LEASE_CREATING" | "LEASE_DESTROYING";
-  /** The lease that holds the name at the moment. */
+  /** The lease that holds the name now, if any. */
   lease_uuid: string | null;
-  /** RFC 3339, UTC, milliseconds. */
+  /** RFC 3339, in UTC, with milliseconds. */
   created_at: string;
-  /** RFC 3339, UTC, milliseconds. */
+  /** RFC 3339, in UTC, with milliseconds. */
   updated_at: string;
 }
 
 export interface Revocation {
-  /** The cell of a key that was never listed here, so that its ledger learns of it. */
+  /** The cell of a key that was made offline. Without it, the cell's ledger doesn't learn of the revocation. */
   cell_id?: string | number | undefined;
 }
 
-/** The row the name came from. */
+/** The row of the cell's database that the name comes from. */
 export interface Source {
-  /** The cell's table that the name came from. */
+  /** The table of the cell's database that the name comes from. */
   type: "RAILS_TABLE_USERS" | "RAILS_TABLE_EMAILS" | "RAILS_TABLE_ROUTES" | "RAILS_TABLE_PROJECTS" | "RAILS_TABLE_GROUPS" | "RAILS_TABLE_ORGANIZATIONS" | "RAILS_TABLE_REDIRECT_ROUTES";
   id: string;
 }
 
-/** The row the name came from. */
+/** The row of the cell's database that the name comes from. */
 export interface SourceGiven {
-  /** The cell's table that the name came from. */
+  /** The table of the cell's database that the name comes from. */
   type: "RAILS_TABLE_USERS" | "RAILS_TABLE_EMAILS" | "RAILS_TABLE_ROUTES" | "RAILS_TABLE_PROJECTS" | "RAILS_TABLE_GROUPS" | "RAILS_TABLE_ORGANIZATIONS" | "RAILS_TABLE_REDIRECT_ROUTES";
-  /** 1 to 128 bytes of UTF-8 without control characters, or a safe integer. */
+  /** 1 to 128 bytes of UTF-8 without control characters, or an integer that JSON represents exactly. */
   id: string | number;
 }
 
-/** Of source ids, in the order of the listing: decimal ids as numbers, before all others. */
+/** A range of source ids, in the order of the list of records: decimal ids as numbers first, then all others by bytes. */
 export interface SourceRange {
-  /** Only source ids after this one. */
+  /** Only source ids after this one. Left out: from the first. */
   source_id_gt?: string | number | undefined;
-  /** Only source ids up to this one. */
+  /** Only source ids up to and including this one. Left out: to the last. */
   source_id_lte?: string | number | undefined;
 }
 
 export interface StaleLease {
   uuid: string;
-  /** A cell: a decimal int64 above 0. */
+  /** The id of a cell: a decimal int64 above 0. */
   cell_id: string;
   state: "GRANTED" | "COMMITTED" | "ROLLED_BACK";
-  /** RFC 3339, UTC, milliseconds. */
+  /** RFC 3339, in UTC, with milliseconds. */
   created_at: string;
-  /** How old the lease was when this was answered, by the clock of its ledger. */
+  /** The age of the lease in milliseconds at the time of this answer, by its ledger's clock. */
   age_ms: number;
-  /** RFC 3339, UTC, milliseconds. */
+  /** RFC 3339, in UTC, with milliseconds. */
   decided_at?: string | undefined;
-  /** Whose decision it was. */
+  /** Who decided the lease. */
   decided_by?: "cell" | "operator" | undefined;
-  /** The operator's reason. */
+  /** The reason that the operator gave. */
   reason?: string | undefined;
   counts: LeaseCounts;
-  /** While GRANTED, and not in listings. */
+  /** Only while the lease is GRANTED, and not in lists. */
   creates?: readonly {
     bucket: Bucket;
     subject: Subject;
     source: Source;
   }[] | undefined;
-  /** While GRANTED, and not in listings. */
+  /** Only while the lease is GRANTED, and not in lists. */
   destroys?: readonly ({
     bucket: Bucket;
     subject?: Subject | undefined;
     source?: Source | undefined;
-    /** Of the claim as it was read: a claim of another epoch is a `mismatch`. */
+    /** The `epoch` of the record that the op is based on. If the claim has another epoch, the op is refused as a `mismatch`. Left out: the op applies to the claim as it is. */
     epoch?: number | undefined;
   })[] | undefined;
-  /** While GRANTED, and not in listings. */
+  /** Only while the lease is GRANTED, and not in lists. */
   replaces?: readonly ({
     bucket: Bucket;
     subject: Subject;
     source: Source;
-    /** Of the claim as it was read: a claim of another epoch is a `mismatch`. */
+    /** The `epoch` of the record that the op is based on. If the claim has another epoch, the op is refused as a `mismatch`. Left out: the op applies to the claim as it is. */
     epoch?: number | undefined;
   })[] | undefined;
-  /** False: its ledger could not be asked whether it is still granted. */
+  /** True: its ledger says that it is still granted. False: its ledger could not be asked. */
   confirmed: boolean;
 }
 
-/** Whom the name is about. */
+/** The entity that the name is about, such as a user or a group. */
 export interface Subject {
-  /** What the name is about. */
+  /** The type of the entity that the name is about. */
   type: "ORGANIZATION" | "GROUP" | "PROJECT" | "USER";
   id: string;
 }
 
-/** Whom the name is about. */
+/** The entity that the name is about, such as a user or a group. */
 export interface SubjectGiven {
-  /** What the name is about. */
+  /** The type of the entity that the name is about. */
   type: "ORGANIZATION" | "GROUP" | "PROJECT" | "USER";
-  /** 1 to 128 bytes of UTF-8 without control characters, or a safe integer. */
+  /** 1 to 128 bytes of UTF-8 without control characters, or an integer that JSON represents exactly. */
   id: string | number;
 }
 
-/** Leave to verify a cell now. */
+/** Permission for one run to verify one cell. */
 export interface VerificationSlot {
   uuid: string;
-  /** A cell: a decimal int64 above 0. */
+  /** The id of a cell: a decimal int64 above 0. */
   cell_id: string;
-  /** RFC 3339, UTC, milliseconds. */
+  /** RFC 3339, in UTC, with milliseconds. */
   expires_at: string;
-  /** From this answer on, by the clock of the directory. */
+  /** Milliseconds from this answer until the slot expires, by the directory's clock. */
   expires_in_ms: number;
 }
 
-/** Every operation: what it takes in its body, and what it answers. */
+/** The body and the answer of every operation. */
 export interface Operations {
   beginLease: { body: Batch; answer: {
     lease: Lease;
@@ -401,7 +404,7 @@ export interface Operations {
   } };
   listLeases: { body: undefined; answer: {
     leases: readonly Lease[];
-    /** To get the next page; empty on the last one. */
+    /** Send it as `page_token` to get the next page. Empty on the last page. */
     next_page_token: string;
   } };
   commitLease: { body: Decision | undefined; answer: {
@@ -418,29 +421,29 @@ export interface Operations {
     results: readonly LookupResult[];
   } };
   listRecords: { body: undefined; answer: {
-    /** When the reading began, by the coordinator's clock. RFC 3339, UTC, milliseconds. */
+    /** The time at which the reading began, by the coordinator's clock. RFC 3339, in UTC, with milliseconds. */
     as_of: string;
     records: readonly Record[];
-    /** To get the next page; empty on the last one. */
+    /** Send it as `page_token` to get the next page. Empty on the last page. */
     next_page_token: string;
   } };
   exportRecords: { body: undefined; answer: ExportLine };
   digestRecords: { body: DigestQuery; answer: {
-    /** When the reading began, by the coordinator's clock. RFC 3339, UTC, milliseconds. */
+    /** The time at which the reading began, by the coordinator's clock. RFC 3339, in UTC, with milliseconds. */
     as_of: string;
-    /** One for each range, in order. */
+    /** One digest per range, in the order of the request. */
     digests: readonly RangeDigest[];
   } };
   takeVerificationSlot: { body: undefined; answer: {
     slot: VerificationSlot;
   } };
   releaseVerificationSlot: { body: undefined; answer: {
-    /** Whether it had one until now. */
+    /** Whether the run still had a slot. */
     released: boolean;
   } };
   listCells: { body: undefined; answer: {
     cells: readonly Cell[];
-    /** To get the next page; empty on the last one. */
+    /** Send it as `page_token` to get the next page. Empty on the last page. */
     next_page_token: string;
   } };
   addCell: { body: NewCell; answer: {
@@ -458,7 +461,7 @@ export interface Operations {
   mintKey: { body: NewKey; answer: MintedKey };
   listKeys: { body: undefined; answer: {
     keys: readonly Key[];
-    /** To get the next page; empty on the last one. */
+    /** Send it as `page_token` to get the next page. Empty on the last page. */
     next_page_token: string;
   } };
   revokeKey: { body: Revocation | undefined; answer: {
@@ -466,9 +469,9 @@ export interface Operations {
   } };
   listStaleLeases: { body: undefined; answer: {
     leases: readonly StaleLease[];
-    /** When the fleet record was last brought up to date; null: never. */
+    /** The listing contains every lease that was granted before this time. Null: some cell has never been pulled into the projection. */
     last_pulled_at: string | null;
-    /** To get the next page; empty on the last one. */
+    /** Send it as `page_token` to get the next page. Empty on the last page. */
     next_page_token: string;
   } };
   listLimits: { body: undefined; answer: {
@@ -477,7 +480,7 @@ export interface Operations {
   getHealth: { body: undefined; answer: {
     status: "ok";
     version: string;
-    /** What decides who owns a name: the same on every machine, for good. */
+    /** The versions of hash and canonical form, and the number of shards. They determine which shard stores a name, and never change. */
     placement: string;
   } };
   getReadiness: { body: undefined; answer: {
@@ -486,7 +489,7 @@ export interface Operations {
   } };
 }
 
-/** Every operation's route, and the least that its answer must hold. */
+/** The route of every operation, and the fields that its answer must have. */
 export const operations = {
   beginLease: { method: "PUT", path: "/v1/cells/{cell}/leases/{uuid}", shape: {"lease":{"uuid":"string","cell_id":"string","state":"string","created_at":"string","age_ms":"number","counts":{"creates":"number","destroys":"number","replaces":"number","missing":"number"}}} },
   getLease: { method: "GET", path: "/v1/cells/{cell}/leases/{uuid}", shape: {"lease":{"uuid":"string","cell_id":"string","state":"string","created_at":"string","age_ms":"number","counts":{"creates":"number","destroys":"number","replaces":"number","missing":"number"}}} },

@@ -3,8 +3,10 @@ import { refused, type Refusal } from "../core/refusal.ts";
 import type { Deployment } from "./deployment.ts";
 
 /**
- * A cell's ledger knows the cell's revoked keys and is asked anyway; all other uses of keys go by the directory. An operator may name any cell,
- * and a ledger is made by being asked: those of cells that nobody registered are not.
+ * Refuses a revoked key, and a cell that is not registered. It skips a cell's own key on the cell's own
+ * paths, because the cell's ledger checks that key itself (A1). All other keys are checked against the
+ * directory. An operator may name any cell, and the first call of an object creates it, so no ledger is
+ * called for a cell that is not registered.
  */
 export async function accessRefusal(
   deployment: Deployment,
@@ -15,7 +17,8 @@ export async function accessRefusal(
   const view = await deployment.directory.view();
   if (!view.ok) return view.refusal;
   if (view.value.revokedKeys.has(principal.keyId))
-    return refused("UNAUTHENTICATED", "the key was revoked", { reason: "KEY_REVOKED" }).refusal;
+    return refused("UNAUTHENTICATED", "the key was revoked; use another key", { reason: "KEY_REVOKED" })
+      .refusal;
   if (cell === undefined) return undefined;
   const registered = await deployment.directory.cell(cell);
   return registered.ok ? undefined : registered.refusal;

@@ -2,7 +2,7 @@ import { ok, refused, type Result } from "../core/refusal.ts";
 import { parameterNames, type Route } from "./contract/route.ts";
 import { fieldPath } from "./json.ts";
 
-/** The path as it was sent, before anything decodes it. */
+/** The path as it was sent, before it is decoded. */
 export function rawPath(url: string): string {
   const start = url.indexOf("/", url.indexOf("://") + 3);
   const path = start < 0 ? "/" : url.slice(start);
@@ -10,11 +10,11 @@ export function rawPath(url: string): string {
   return end < 0 ? path : path.slice(0, end);
 }
 
-/** Where a route's parameters stand among the segments of its path. */
+/** The place of a parameter among the segments of a route's path. */
 interface PathParameter {
   name: string;
   index: number;
-  /** This segment and all behind it. */
+  /** True if the parameter takes this segment and all that follow. */
   isRest: boolean;
 }
 
@@ -26,7 +26,7 @@ export function pathParametersOf(route: Pick<Route, "path" | "rest">): PathParam
   });
 }
 
-/** The parameters of a path that is known to fit the route, still percent-encoded. */
+/** Reads the parameters of a path that matches the route. They stay percent-encoded. */
 export function rawParameters(parameters: readonly PathParameter[], path: string): Map<string, string> {
   const segments = path.split("/");
   return new Map(
@@ -37,13 +37,16 @@ export function rawParameters(parameters: readonly PathParameter[], path: string
   );
 }
 
-/** As hono routes it. A rest may be empty, which its fast router does not know in one pattern. */
+/**
+ * The patterns that hono routes to this route. A rest may be empty, which hono's fast router cannot express
+ * in the same pattern.
+ */
 export function routingPaths({ path, rest }: Pick<Route, "path" | "rest">): string[] {
   const pattern = path.replaceAll(/\{(\w+)\}/g, ":$1");
   return rest ? [`${pattern}{.+}`, pattern.replace(/:\w+$/, "")] : [pattern];
 }
 
-/** Whether a path, as it was sent, is one of the route's. */
+/** Makes a test for whether a path, as it was sent, matches the route. */
 export function isPathOf({ path, rest }: Pick<Route, "path" | "rest">): (sent: string) => boolean {
   const literal = path.replaceAll(".", "\\.");
   const segments = rest ? literal.replace(/\{\w+\}$/, "[^]*") : literal;
@@ -61,7 +64,7 @@ export function decodeParameters(raw: ReadonlyMap<string, string>): Result<Recor
   return ok(decoded);
 }
 
-/** One value per name, but for those that may be repeated: they get a list. */
+/** Parses the query. A parameter has one value, except repeatable ones, which always get a list. */
 export function parseQuery(
   url: string,
   repeatable: readonly string[],
@@ -79,14 +82,14 @@ export function parseQuery(
     const before = query.get(name);
     if (repeatable.includes(name)) query.set(name, [...(typeof before === "object" ? before : []), value]);
     else if (before === undefined) query.set(name, value);
-    else return wrongName(name, "is given twice");
+    else return wrongName(name, "is given twice; give it once");
   }
   return ok(Object.fromEntries(query));
 }
 
-const badEncoding = (name: string): Result<never> => wrongName(name, "is not percent-encoded UTF-8");
+const badEncoding = (name: string): Result<never> => wrongName(name, "must be percent-encoded UTF-8");
 
-/** Names are the caller's own text: of any length, and none at all. */
+/** `name` is the caller's own text, so it may be empty or of any length. */
 function wrongName(name: string, message: string): Result<never> {
   const field = fieldPath([name]) || "query";
   return refused("INVALID_ARGUMENT", `\`${field}\` ${message}`, { field });

@@ -4,7 +4,7 @@ import type { Cell, MintedKey } from "../core/directory/directory.ts";
 import type { CellStatus, ClaimRecord, Lease, Op, OpKind } from "../core/messages.ts";
 import type * as schemas from "./contract/schemas.ts";
 
-// From the core's words to those of the wire.
+// These functions translate the core's types into the API's answers.
 
 type ApiLease = z.input<typeof schemas.lease>;
 type ApiRecord = z.input<typeof schemas.wholeRecord>;
@@ -71,7 +71,7 @@ export function toApiRecord(record: ClaimRecord): ApiRecord {
   };
 }
 
-/** A cell learns of another cell's record where the name is, and nothing about whom it stands for. */
+/** Of another cell's record, a cell gets only the foreign record. */
 export function toApiRecordFor(
   { role, cell }: Principal,
   record: ClaimRecord,
@@ -80,7 +80,7 @@ export function toApiRecordFor(
   return { bucket: { type: record.type, value: record.value }, cell_id: record.cell, status: record.status };
 }
 
-/** `status` undefined: the cell's ledger could not be asked. */
+/** `status` is undefined if the cell's ledger could not be reached. */
 export function toApiCell(
   { cell, name, address, locationHint, createdAtMs, updatedAtMs }: Cell,
   status: CellStatus | undefined,

@@ -12,7 +12,8 @@ import { secure } from "./headers.ts";
 import { beginTrace, logRequest } from "./trace.ts";
 
 function makeApp(): Hono<App> {
-  // Routed by the path as it was sent: a percent-encoded slash must not become one before the route is known.
+  // Requests are routed by the path as it was sent. If it were decoded first, a percent-encoded slash in a
+  // name would become a separator.
   const hono = new Hono<App>({ getPath: (request) => rawPath(request.url), router: new RegExpRouter() });
 
   hono.use("*", async (context, next) => {
@@ -29,7 +30,11 @@ function makeApp(): Hono<App> {
     const methods = methodsAt(rawPath(context.req.url));
     if (methods.length > 0) return methodNotAllowed(context, methods);
     return fail(
-      { code: "NOT_FOUND", reason: "ROUTE_UNKNOWN", detail: "there is no such route; see /docs" },
+      {
+        code: "NOT_FOUND",
+        reason: "ROUTE_UNKNOWN",
+        detail: "there is no such route; /docs lists all routes",
+      },
       context.get("trace"),
     );
   });
@@ -39,7 +44,7 @@ function makeApp(): Hono<App> {
   return hono;
 }
 
-/** A deployment whose variables are wrong answers nothing but errors. */
+/** Logs all requests if the variables are wrong. Such a deployment only answers errors. */
 function logsAll(env: Env): boolean {
   try {
     return configOf(env).requestLog === "all";
@@ -58,10 +63,10 @@ const bound = (id: RouteId): ReturnType<typeof bind> => bind(id, handlers[id] as
 function methodNotAllowed(context: Context<App>, methods: readonly string[]): Response {
   const allow = methods.flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])).join(", ");
   return fail(
-    { code: "INVALID_ARGUMENT", status: 405, detail: `this path knows ${allow}`, headers: { allow } },
+    { code: "INVALID_ARGUMENT", status: 405, detail: `this path only supports ${allow}`, headers: { allow } },
     context.get("trace"),
   );
 }
 
-/** The HTTP side: every route of the contract, and one shape for everything that goes wrong. */
+/** Serves every route of the contract, and turns every failure into a problem. */
 export const app = makeApp();

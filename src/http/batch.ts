@@ -21,7 +21,10 @@ interface BatchOp {
   epoch?: number | undefined;
 }
 
-/** The ops of a begin, checked, canonical and placed (rule B1): all that is wrong with a batch is found here, before the first message. */
+/**
+ * Checks the ops of a begin, makes their names canonical and computes their shards. Everything that can be
+ * wrong with a batch is found here, before the first message (B1).
+ */
 export function opsOf(batch: Batch, shards: number, limits: Limits): Result<Op[]> {
   const given = KINDS.flatMap((kind) =>
     (batch[listOf(kind)] ?? []).map((op: BatchOp, index) => ({
@@ -31,12 +34,13 @@ export function opsOf(batch: Batch, shards: number, limits: Limits): Result<Op[]
       field: `${listOf(kind)}[${index}]`,
     })),
   );
-  if (given.length === 0) return invalid("body", "has no creates, destroys or replaces");
+  if (given.length === 0)
+    return invalid("body", "must have at least one op in `creates`, `destroys` or `replaces`");
   const tooMany = given[limits.batchOps];
   if (tooMany !== undefined)
     return invalid(
       tooMany.field,
-      `is more than a batch may hold: ${limits.batchOps} ops in all lists together`,
+      `is beyond the limit of ${limits.batchOps} ops in all lists together; split the batch`,
     );
 
   const ops: Op[] = [];
@@ -51,7 +55,7 @@ export function opsOf(batch: Batch, shards: number, limits: Limits): Result<Op[]
     if (before !== undefined)
       return invalid(
         `${field}.bucket`,
-        `is the same name as \`${before}.bucket\`: a batch may hold a name once`,
+        `is the same name as \`${before}.bucket\`; a batch may have each name only once`,
       );
     fieldByName.set(name, field);
     ops.push({
@@ -68,7 +72,7 @@ export function opsOf(batch: Batch, shards: number, limits: Limits): Result<Op[]
   return ok(ops);
 }
 
-/** A bucket by its canonical value; a refusal names the value under `field`. */
+/** The key of a bucket: its type and canonical form. A refusal names `field` followed by `.value`. */
 export function keyOf({ type, value }: BatchOp["bucket"], field: string, limits: Limits): Result<BucketKey> {
   const made = canonicalize(type, value, limits.valueBytes);
   return made.ok
@@ -90,11 +94,14 @@ function idsFault({ subject, source }: BatchOp, field: string, limits: Limits): 
 export const invalid = (field: string, message: string): Result<never> =>
   refused("INVALID_ARGUMENT", `\`${field}\` ${message}`, { field });
 
-/** Tells whether two begins are the same batch: of everything that decides what it does, as typed, in the order of the request. */
+/**
+ * A hash of everything that determines what a batch does, as it was given and in the order of the request.
+ * Two begins have the same batch if their hashes are equal (B2).
+ */
 export function payloadHash(ops: readonly Op[], allowMissing: boolean): string {
   const facts = ops.map(({ kind, type, value, subject, source, epoch }) => {
     const fact = [kind, type, value, subject?.type, subject?.id, source?.type, source?.id];
-    // Only where it is given: stored hashes of batches without it stay what they are.
+    // The epoch is appended only if it is given, so that stored hashes of batches without one stay valid.
     return epoch === undefined ? fact : [...fact, epoch];
   });
   return bytesToHex(sha256(new TextEncoder().encode(JSON.stringify([1, allowMissing, facts]))));

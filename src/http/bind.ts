@@ -31,8 +31,10 @@ interface Input {
 }
 
 /**
- * Every request takes the same steps: who is it (401), may they (403), is it well-formed (400, 413, 415), is their key still good (401);
- * only then is it carried out. Up to the last but one no object is called, so none of those answers depends on what exists.
+ * Makes hono's handler of a route. Every request takes the same steps: verify the key (401), check role and
+ * cell (403), check the form (400, 413, 415), check for revocation (401), then run the handler's work. No
+ * object is called before the check for revocation, so the answers of the earlier steps don't reveal what
+ * exists.
  */
 export function bind<Id extends RouteId>(
   routeId: Id,
@@ -40,7 +42,8 @@ export function bind<Id extends RouteId>(
 ): (context: Context<App>) => Promise<Response> {
   const route: Route = routes[routeId];
   const pathParameters = pathParametersOf(route);
-  // The handler takes what the schemas of this very route make, and answers what the contract has for it: see `Call` and `Answer`.
+  // `Call` and `Answer` derive the handler's types from this route's schemas, which this generic code cannot
+  // express.
   const handle = handler as unknown as (call: unknown) => Promise<Result<AnyWork>>;
   return async (context) => {
     const trace = context.get("trace");
@@ -143,11 +146,16 @@ async function readInput(
   });
 }
 
-/** A route that takes none refuses what it would ignore: a field in it says something that would not be done. */
+/**
+ * The body of a route without one. A body with fields is refused, because ignoring it would hide that the
+ * caller asked for something that is not done.
+ */
 const NO_BODY: RouteBody = { required: false, schema: z.strictObject({}) };
 
 const notAllowed = ({ role, cell }: Principal): string =>
-  role === "cell" ? `a key of cell ${cell} may not do this` : `a key of the role ${role} may not do this`;
+  role === "cell"
+    ? `a key of cell ${cell} may not call this route`
+    : `a key of the role ${role} may not call this route`;
 
 export function fail(failure: Failure, trace: Trace): Response {
   trace.code = failure.code;

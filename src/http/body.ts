@@ -5,10 +5,13 @@ import type { RouteBody } from "./contract/route.ts";
 import { parseJson } from "./json.ts";
 import type { Failure } from "./problem.ts";
 
-/** What is read in one piece; longer bodies are counted while they come. */
+/** Bodies up to this size are read in one call. Longer ones are counted while they are read. */
 const SMALL_BYTES = 65_536;
 
-/** The JSON of a request, or undefined when there is none and none is needed. Nothing of the body is looked at before it is counted. */
+/**
+ * Reads a request's JSON. The value is undefined if there is no body and none is required. The body's size is
+ * checked before anything in it is parsed.
+ */
 export async function readBody(
   request: Request,
   { required }: RouteBody,
@@ -19,36 +22,43 @@ export async function readBody(
   );
   if (required && !isJson) return notJson();
   const encoding = request.headers.get("content-encoding") ?? "identity";
-  if (encoding.toLowerCase() !== "identity") return unsupported("bodies must not be compressed");
+  if (encoding.toLowerCase() !== "identity")
+    return unsupported("the body must not be compressed; send it without `Content-Encoding`");
   const bytes = await readBytes(request, limits.bodyBytes);
   if (!bytes.ok) return bytes;
   if (bytes.value.length === 0 && !required) return ok(undefined);
   if (!isJson) return notJson();
   const text = decodeUtf8(bytes.value);
-  if (text === undefined) return refused("INVALID_ARGUMENT", "the body is not UTF-8", { field: "body" });
+  if (text === undefined) return refused("INVALID_ARGUMENT", "the body must be UTF-8", { field: "body" });
   return parseJson(text, limits.jsonDepth);
 }
 
-/** Never more than `maxBytes`, whatever Content-Length says; and never much more than that, or than a small body, in memory. */
+/**
+ * Reads at most `maxBytes`, whatever Content-Length says. It never holds much more than that, or than a small
+ * body, in memory.
+ */
 async function readBytes(request: Request, maxBytes: number): Promise<Result<Uint8Array>> {
   if (request.body === null) return ok(new Uint8Array());
   try {
     const declared = request.headers.get("content-length");
     if (declared === null || Number(declared) > SMALL_BYTES) return await readChunks(request.body, maxBytes);
-    // Nearly all of them: one call instead of several for each chunk. HTTP ends a body where its length says.
+    // Nearly all bodies are small: reading them in one call is faster than by chunk. HTTP ends a body at its
+    // declared length, so it cannot be longer.
     const bytes = new Uint8Array(await request.arrayBuffer());
     return bytes.length > maxBytes ? tooLarge(maxBytes) : ok(bytes);
   } catch {
-    // The caller went away, or cut the body short: no fault of ours.
-    return refused("INVALID_ARGUMENT", "the body ended early", { field: "body" });
+    // The caller went away or cut the body short, which is not a fault of the coordinator.
+    return refused("INVALID_ARGUMENT", "the body ended before its declared length; send it again", {
+      field: "body",
+    });
   }
 }
 
-/** Counts while it reads, and stops at the limit. */
+/** Counts bytes while reading, and stops at the limit. */
 async function readChunks(body: ReadableStream<Uint8Array>, maxBytes: number): Promise<Result<Uint8Array>> {
   const chunks: Uint8Array[] = [];
   let length = 0;
-  // `for await` cancels the stream when the loop is left.
+  // Leaving a `for await` loop cancels the stream.
   for await (const chunk of body) {
     length += chunk.length;
     if (length > maxBytes) return tooLarge(maxBytes);
@@ -63,11 +73,13 @@ async function readChunks(body: ReadableStream<Uint8Array>, maxBytes: number): P
   return ok(bytes);
 }
 
-const tooLarge = (maxBytes: number): Result<never> =>
-  refused("RESOURCE_EXHAUSTED", `the body is larger than ${maxBytes} bytes`, { reason: "BODY_TOO_LARGE" });
+const tooLarge = (maxBytes: number): Result<never> => {
+  const detail = `the body is larger than ${maxBytes} bytes (limit \`body_bytes\`); split the request`;
+  return refused("RESOURCE_EXHAUSTED", detail, { reason: "BODY_TOO_LARGE" });
+};
 
 const notJson = (): { ok: false; refusal: Failure } =>
-  unsupported("send JSON, as `Content-Type: application/json`");
+  unsupported("the body must be JSON, with `Content-Type: application/json`");
 
 const unsupported = (detail: string): { ok: false; refusal: Failure } => ({
   ok: false,

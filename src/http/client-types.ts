@@ -2,7 +2,7 @@ import { routeIds, routes } from "./contract.ts";
 import type { Route } from "./contract/route.ts";
 import { openApiOf } from "./openapi.ts";
 
-/** The part of JSON Schema that the contract's schemas are made of. */
+/** The part of JSON Schema that the contract's schemas use. */
 interface Schema {
   $ref?: string;
   type?: string | readonly string[];
@@ -27,29 +27,37 @@ interface Document {
   components: { schemas: Readonly<Record<string, Schema>> };
 }
 
-/** Pages for people, and what would only repeat itself: the client makes the ids of its leases, so that a begin can be repeated. */
+/**
+ * Routes that the client doesn't use: pages for people, and the begin without an id. The client chooses lease
+ * ids itself, so that it can repeat a begin.
+ */
 const LEFT_OUT: ReadonlySet<string> = new Set(["getDocs", "getOpenApi", "getRoot", "beginLeaseWithNewId"]);
 
 /**
- * The client's view of the contract as a TypeScript module: a type for every schema, and for every operation its route, what it takes and what
- * it answers. The client thereby has the server's own schemas without carrying the library that they are written in.
+ * The client's part of the contract as a TypeScript module: a type for each schema, and for each operation
+ * its route, its body and its answer. So the client has the server's own types, without the library in which
+ * the schemas are written.
  */
 export function clientTypesOf(): string {
   const document = openApiOf("") as unknown as Document;
   const operations = Object.values(document.paths).flatMap((methods) => Object.values(methods));
   const known = operations.filter(({ operationId }) => !LEFT_OUT.has(operationId));
   return [
-    "// Made from the contract in src/http by `npm run generate:client`; do not edit.\n",
+    "// Generated from src/http/contract by `npm run generate:client`. Do not edit.\n",
     ...Object.entries(document.components.schemas).map(([name, schema]) => declarationOf(name, schema)),
-    "/** Every operation: what it takes in its body, and what it answers. */",
+    "/** The body and the answer of every operation. */",
     `export interface Operations {\n${known.map(operationType).join("\n")}\n}\n`,
-    "/** Every operation's route, and the least that its answer must hold. */",
-    `export const operations = {\n${known.map((each) => operationValue(each, document)).join("\n")}\n} as const;\n`,
+    "/** The route of every operation, and the fields that its answer must have. */",
+    "export const operations = " +
+      `{\n${known.map((each) => operationValue(each, document)).join("\n")}\n} as const;\n`,
   ].join("\n");
 }
 
-const declarationOf = (name: string, schema: Schema): string =>
-  `${comment(schema, "")}export ${isPlainObject(schema) ? `interface ${name} ` : `type ${name} = `}${typeOf(schema, "")}${isPlainObject(schema) ? "" : ";"}\n`;
+function declarationOf(name: string, schema: Schema): string {
+  const type = typeOf(schema, "");
+  const declaration = isPlainObject(schema) ? `interface ${name} ${type}` : `type ${name} = ${type};`;
+  return `${comment(schema, "")}export ${declaration}\n`;
+}
 
 const isPlainObject = ({ type, properties }: Schema): boolean =>
   type === "object" && properties !== undefined;
@@ -77,7 +85,9 @@ function typeOf(schema: Schema, indent: string): string {
     case "null":
       return schema.type;
     default:
-      throw new TypeError(`the client's types do not know this schema: ${JSON.stringify(schema)}`);
+      throw new TypeError(
+        `no TypeScript type for this schema; add it to \`typeOf\`: ${JSON.stringify(schema)}`,
+      );
   }
 }
 
@@ -89,7 +99,7 @@ function objectType({ properties = {}, required = [] }: Schema, indent: string):
   const inner = `${indent}  `;
   const fields = Object.entries(properties).map(([name, schema]) => {
     const isRequired = required.includes(name);
-    // What may be left out may be undefined too: JSON leaves it out.
+    // A field that may be left out may also be undefined, because JSON omits undefined fields.
     const type = `${typeOf(schema, inner)}${isRequired ? "" : " | undefined"}`;
     return `${comment(schema, inner)}${inner}${name}${isRequired ? "" : "?"}: ${type};`;
   });
@@ -98,9 +108,9 @@ function objectType({ properties = {}, required = [] }: Schema, indent: string):
 
 const answerOf = ({ responses }: Operation): Schema => {
   const status = Object.keys(responses).find((each) => each.startsWith("2"));
-  // Of JSON, or of a line of it.
+  // The schema of the JSON body, or of one line of a stream.
   const schema = Object.values(responses[status ?? ""]?.content ?? {})[0]?.schema;
-  if (schema === undefined) throw new TypeError("an operation without an answer");
+  if (schema === undefined) throw new TypeError("every operation in the contract must have a 2xx answer");
   return schema;
 };
 
@@ -119,7 +129,10 @@ function operationValue(operation: Operation, document: Document): string {
   return `  ${operation.operationId}: { method: "${route.method}", path: "${route.path}", shape: ${shape} },`;
 }
 
-/** What must be there, and of what kind: enough that a client never takes a stranger's document for an answer, and a newer server's for a fault. */
+/**
+ * The required fields of an answer, each with its kind. The client uses it to recognize an answer that is not
+ * Leasehold's, and still accepts the answers of a newer server.
+ */
 function shapeOf(schema: Schema, document: Document): unknown {
   if (schema.$ref !== undefined)
     return shapeOf(document.components.schemas[nameOf(schema.$ref)] ?? {}, document);

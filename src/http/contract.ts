@@ -21,21 +21,21 @@ export type RouteId = keyof Routes;
 
 export const routeIds = Object.keys(routes) as RouteId[];
 
-/** How a call of this route can fail: what holds for every route of its kind, then its own. */
+/** Every way in which a call of this route can fail: the errors of all routes of its kind, then its own. */
 export function errorsOf(route: Route): RouteError[] {
   const errors: RouteError[] = [
-    { code: "INVALID_ARGUMENT", when: "The request is malformed. `field` names the part." },
+    { code: "INVALID_ARGUMENT", when: "The request is not valid. `field` names the wrong part." },
   ];
   const isCellPath = route.path.startsWith("/v1/cells/");
   if (route.roles !== "anyone") {
     errors.push({
       code: "UNAUTHENTICATED",
-      when: "No key, or one that is not valid, has expired or was revoked.",
+      when: "The key is missing, not valid, expired or revoked.",
     });
-    const cells = isCellPath ? ", or is another cell's" : "";
+    const cells = isCellPath ? ", or the key belongs to another cell" : "";
     errors.push({
       code: "PERMISSION_DENIED",
-      when: `The key's role may not do this${cells}. Tells nothing about what exists.`,
+      when: `The key's role may not call this route${cells}.`,
     });
   }
   if (route.method !== "GET") {
@@ -43,21 +43,25 @@ export function errorsOf(route: Route): RouteError[] {
     errors.push({
       code: "RESOURCE_EXHAUSTED",
       reason: "BODY_TOO_LARGE",
-      when: "The body is larger than `body_bytes` (413).",
+      when: "The body is larger than the limit `body_bytes`.",
     });
   }
   if (isCellPath)
     errors.push({
       code: "NOT_FOUND",
       reason: "CELL_UNKNOWN",
-      when: "To operators: no such cell is registered.",
+      when: "The cell is not registered. Only operators get this error.",
     });
   errors.push(...route.errors);
-  errors.push({ code: "INTERNAL", when: "A fault of the coordinator. The request id finds it in the log." });
+  errors.push({
+    code: "INTERNAL",
+    when: "The coordinator failed unexpectedly. Search its log for the request id.",
+  });
   if (route.roles === "anyone") return errors;
   const has = (code: ErrorCode): boolean => route.errors.some((error) => error.code === code);
-  if (!has("UNAVAILABLE")) errors.push({ code: "UNAVAILABLE", when: "A part cannot be reached." });
+  if (!has("UNAVAILABLE"))
+    errors.push({ code: "UNAVAILABLE", when: "A part of the coordinator cannot be reached." });
   if (!has("DEADLINE_EXCEEDED"))
-    errors.push({ code: "DEADLINE_EXCEEDED", when: "A part did not answer in time." });
+    errors.push({ code: "DEADLINE_EXCEEDED", when: "A part of the coordinator did not answer in time." });
   return errors;
 }

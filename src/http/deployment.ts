@@ -12,7 +12,7 @@ import { Misconfigured } from "./fault.ts";
 import { PageTokens } from "./page-token.ts";
 import { Readiness } from "./readiness.ts";
 
-/** What is made from the secrets, and thrown away when they change. */
+/** Everything that is made from the secrets. It is replaced when they change. */
 interface Signed {
   secrets: Secrets;
   keys: KeyVerifier;
@@ -21,7 +21,7 @@ interface Signed {
 
 type DeploymentRuntime = Pick<Runtime, "clock" | "log">;
 
-/** What an isolate keeps between the requests of one environment. */
+/** The state that an isolate keeps between the requests of one environment. */
 export class Deployment {
   readonly env: Env;
   readonly clock: WallClock;
@@ -44,7 +44,7 @@ export class Deployment {
     this.readiness = new Readiness(this);
   }
 
-  /** Refused while the deployment has no proper secret. */
+  /** Refused if the signing secret is missing or too short. */
   signed(): Result<Signed> {
     const read = secretsOf(this.env);
     if (!read.ok) return read;
@@ -67,13 +67,13 @@ function readConfig(env: Env): Config {
   try {
     return configOf(env);
   } catch (error) {
-    throw new Misconfigured(error instanceof Error ? error.message : "a variable is wrong");
+    throw new Misconfigured(error instanceof Error ? error.message : "a variable of the deployment is wrong");
   }
 }
 
 const deployments = new WeakMap<Env, Deployment>();
 
-/** Throws `Misconfigured` when a variable is wrong. */
+/** The deployment of an environment, made at its first use. Throws `Misconfigured` if a variable is wrong. */
 export function deploymentOf(env: Env): Deployment {
   const known = deployments.get(env);
   if (known !== undefined) return known;
@@ -82,10 +82,13 @@ export function deploymentOf(env: Env): Deployment {
   return deployment;
 }
 
-/** Makes the deployment of an environment beforehand, for one that has a clock and a log of its own. Throws as `deploymentOf` does. */
+/**
+ * Makes the deployment of an environment with its own clock and log, before its first request. Throws like
+ * `deploymentOf`.
+ */
 export function deploy(env: Env, runtime: DeploymentRuntime): void {
   deployments.set(env, new Deployment(env, runtime));
 }
 
-/** Where a request is logged, also when there is no deployment to speak of. */
+/** The log for requests, also if the deployment could not be made. */
 export const logOf = (env: Env): typeof logEvent => deployments.get(env)?.log ?? logEvent;

@@ -6,10 +6,13 @@ import type { Objects } from "../objects/objects.ts";
 import type { WallClock } from "../runtime.ts";
 import { reach, readTimeoutMs } from "./reach.ts";
 
-/** After a failed refresh the old copy serves this long before the next try, so that requests do not all wait for a directory that is down. */
+/**
+ * After a failed refresh, the old copy serves for this long before the next try. Otherwise every request
+ * would wait for an unreachable directory.
+ */
 const RETRY_AFTER_MS = 1_000;
 
-/** What requests need of a snapshot, ready to be asked. */
+/** The parts of a snapshot that requests need, indexed. */
 export interface DirectoryView {
   cells: ReadonlyMap<string, Cell>;
   revokedKeys: ReadonlySet<string>;
@@ -21,8 +24,8 @@ interface Refresh {
 }
 
 /**
- * An isolate's copy of the directory, at most `directoryCacheMs` old. One refresh is under way at a time. When the directory cannot be read
- * the last good copy goes on serving; without one the answer is a refusal, never a guess.
+ * An isolate's copy of the directory, at most `directoryCacheMs` old. Only one refresh runs at a time. If the
+ * directory cannot be read, the last copy continues to serve; without one, the request is refused.
  */
 export class DirectoryCopy {
   readonly #objects: Objects;
@@ -52,7 +55,7 @@ export class DirectoryCopy {
     return ok(this.#view);
   }
 
-  /** The present, for what must not be answered from a copy. */
+  /** Reads the directory itself, for answers that must not come from a copy. */
   async read(): Promise<Result<DirectoryView>> {
     const snapshot = await reach(readTimeoutMs(this.#limits), { name: "the directory" }, () =>
       this.#objects.directory().snapshot(this.#envelope),
@@ -60,26 +63,33 @@ export class DirectoryCopy {
     return snapshot.ok ? ok(viewOf(snapshot.value)) : snapshot;
   }
 
-  /** A registered cell. One that the copy lacks may have been registered a moment ago, and elsewhere. */
+  /**
+   * A registered cell. If the copy doesn't have it, it may have been registered a moment ago by another
+   * isolate, so the directory is read.
+   */
   async cell(id: string): Promise<Result<Cell>> {
     const view = await this.view();
     return view.ok && !view.value.cells.has(id) ? this.presentCell(id) : cellIn(view, id);
   }
 
-  /** The cell as it is now, for what is decided on that. */
+  /** The cell as the directory has it now, for decisions that depend on its state. */
   async presentCell(id: string): Promise<Result<Cell>> {
     return cellIn(await this.read(), id);
   }
 
-  /** After a change that was made here: the next request reads the directory. The old copy stays for when it cannot. */
+  /**
+   * Call this after a change made by this isolate: the next request then reads the directory. The old copy
+   * remains in case that fails.
+   */
   expire(): void {
     this.#freshUntilMs = 0;
     this.#refresh = undefined;
   }
 
   /**
-   * A promise of another request is not to be relied upon: it never resolves when that request is cancelled. So everybody waits on a timer
-   * of their own, and a refresh that has taken too long counts as gone.
+   * Shares one refresh between requests. A promise that belongs to another request never resolves if that
+   * request is cancelled, so each request waits with its own timer, and a refresh that takes too long is
+   * started again.
    */
   async #shared(nowMs: number): Promise<Result<DirectoryView>> {
     const timeoutMs = readTimeoutMs(this.#limits);
@@ -92,7 +102,7 @@ export class DirectoryCopy {
     const refresh: Refresh = { startedMs, result: this.read() };
     this.#refresh = refresh;
     return refresh.result.then((result) => {
-      // Otherwise a change was made meanwhile that this snapshot may not have.
+      // If `expire` was called since, this snapshot may lack the change, so it is not kept.
       if (this.#refresh !== refresh) return result;
       this.#refresh = undefined;
       if (result.ok) {
@@ -108,7 +118,9 @@ function cellIn(view: Result<DirectoryView>, id: string): Result<Cell> {
   if (!view.ok) return view;
   const cell = view.value.cells.get(id);
   return cell === undefined
-    ? refused("NOT_FOUND", `cell ${id} is not registered`, { reason: "CELL_UNKNOWN" })
+    ? refused("NOT_FOUND", `cell ${id} is not registered; an operator must register it first`, {
+        reason: "CELL_UNKNOWN",
+      })
     : ok(cell);
 }
 

@@ -2,10 +2,16 @@ import type { logEvent } from "../log.ts";
 import type { Failure } from "./problem.ts";
 import type { Trace } from "./trace.ts";
 
-/** A misconfigured deployment says which variable is wrong; nothing else of an unexpected error leaves the building. */
+/**
+ * Thrown when a variable is wrong. Its message, which names the variable, is answered to the caller. Messages
+ * of other unexpected errors are only logged.
+ */
 export class Misconfigured extends Error {}
 
-/** What an error says may quote a name; from the first quotation mark on it is left out. Where it happened is always told. */
+/**
+ * The text of an error for the log. A message may quote a name, so it is cut at the first quotation mark. The
+ * stack's frames are kept.
+ */
 function harmless(error: unknown): string {
   if (!(error instanceof Error)) return "not an error";
   const frames = (error.stack ?? "").split("\n").filter((line) => /^\s+at /.test(line));
@@ -15,5 +21,8 @@ function harmless(error: unknown): string {
 export function logFault(error: unknown, { requestId, route }: Trace, log: typeof logEvent): Failure {
   log("fault", { request_id: requestId, route, message: harmless(error) });
   if (error instanceof Misconfigured) return { code: "UNAVAILABLE", detail: error.message };
-  return { code: "INTERNAL", detail: "something went wrong here; the request id finds it in the log" };
+  return {
+    code: "INTERNAL",
+    detail: "the coordinator failed unexpectedly; search its log for the request id",
+  };
 }

@@ -10,11 +10,11 @@ type BodyOf<R> = R extends { body: { schema: infer Schema extends z.ZodType; req
   ? z.output<Schema> | (Required extends true ? never : undefined)
   : undefined;
 
-/** A request that fits its route, from someone who may use it. */
+/** A valid request from a caller who may use the route. */
 export interface Call<Id extends RouteId> {
   routeId: Id;
   deployment: Deployment;
-  /** Null on the routes that anyone may use. */
+  /** Null on routes that anyone may use. */
   principal: Routes[Id]["roles"] extends "anyone" ? null : Principal;
   tokens: Routes[Id]["roles"] extends "anyone" ? null : PageTokens;
   params: z.output<Routes[Id]["params"]>;
@@ -26,7 +26,7 @@ type Responses<Id extends RouteId> = Routes[Id]["responses"];
 
 type BodyIn<Response, Value> = Response extends { lines: true } ? Lines<Value> : Value;
 
-/** One of the answers that the contract has for the route. */
+/** An answer that the contract declares for the route. */
 type Answer<Id extends RouteId> = {
   [Status in keyof Responses<Id>]: Responses<Id>[Status] extends { schema: infer Schema extends z.ZodType }
     ? {
@@ -37,12 +37,14 @@ type Answer<Id extends RouteId> = {
     : never;
 }[keyof Responses<Id>];
 
-/** Asks the objects. Runs only after the caller's key was found not to be revoked. */
+/**
+ * Calls the objects and makes the answer. It runs only after the caller's key was found not to be revoked.
+ */
 type Work<Id extends RouteId> = () => Promise<Result<Answer<Id>>>;
 
 /**
- * Finishes the validation and says what to do. It must not call any object: what is wrong with a request is told without any, and the
- * revocation of the key is looked up in between.
+ * Validates what the schemas cannot, and returns the work to do. It must not call any object: invalid
+ * requests are refused without calling one, and the key's revocation is checked before the work.
  */
 export type Handler<Id extends RouteId> = (call: Call<Id>) => Result<Work<Id>> | Promise<Result<Work<Id>>>;
 

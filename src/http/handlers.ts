@@ -7,7 +7,7 @@ import { recordHandlers } from "./handlers/records.ts";
 import { serviceHandlers } from "./handlers/service.ts";
 import { verificationHandlers } from "./handlers/verification.ts";
 
-/** What each route does: one handler per row of the contract, or this does not compile. */
+/** The handler of each route. It doesn't compile if a route of the contract has none. */
 export const handlers: Handlers = {
   ...leaseHandlers,
   ...recordHandlers,

@@ -6,13 +6,19 @@ const ALWAYS = Object.entries({
   "strict-transport-security": "max-age=31536000",
 });
 
-/** Unless the route has said otherwise: nothing may be kept, and nothing in it may run. */
+/**
+ * The defaults for routes that don't set these headers: nothing is cached, and nothing in the answer may load
+ * or run.
+ */
 const UNLESS_SET = Object.entries({
   "cache-control": "no-store",
   "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
 });
 
-/** Of an answer that was made here, whose headers may still be set. */
+/**
+ * Sets the security headers of an answer. It must be an answer of this Worker, because headers of fetched
+ * answers are immutable.
+ */
 export function secure(headers: Headers, requestId: string): void {
   headers.set("x-request-id", requestId);
   for (const [name, value] of ALWAYS) headers.set(name, value);

@@ -8,8 +8,8 @@ interface Fault {
 }
 
 /**
- * JSON as two readers cannot disagree on it: no key twice in one object, no `__proto__`, and no deeper than `maxDepth`, which is checked
- * before anything is built.
+ * Parses JSON strictly, so that two parsers cannot disagree on its meaning: no duplicate keys, no
+ * `__proto__`, and no nesting deeper than `maxDepth`. This is checked before any value is built.
  */
 export function parseJson(text: string, maxDepth: number): Result<unknown> {
   const fault = scan(text, maxDepth);
@@ -18,11 +18,13 @@ export function parseJson(text: string, maxDepth: number): Result<unknown> {
   try {
     return ok(JSON.parse(text) as unknown);
   } catch {
-    return refused("INVALID_ARGUMENT", "the body is not JSON", { field: "body" });
+    return refused("INVALID_ARGUMENT", "the body must be valid JSON", { field: "body" });
   }
 }
 
-/** Looks at keys and nesting only; of text that is not JSON it may miss everything, which the parser then refuses. */
+/**
+ * Checks only keys and nesting. It may miss faults in text that is not JSON, which `JSON.parse` then refuses.
+ */
 function scan(text: string, maxDepth: number): Fault | undefined {
   const frames: Frame[] = [];
   for (let index = 0; index < text.length; index += 1) {
@@ -34,7 +36,7 @@ function scan(text: string, maxDepth: number): Fault | undefined {
           text[index] === "{" ? { kind: "object", keys: new Set(), key: "" } : { kind: "array", index: 0 },
         );
         if (frames.length > maxDepth)
-          return { field: "body", message: `is nested deeper than ${maxDepth} levels` };
+          return { field: "body", message: `must not be nested deeper than ${maxDepth} levels` };
         break;
       case "}":
       case "]":
@@ -49,8 +51,9 @@ function scan(text: string, maxDepth: number): Fault | undefined {
           const key = unquote(text.slice(index, end));
           if (key === undefined) return undefined;
           top.key = key;
-          if (key === "__proto__") return { field: pathOf(frames), message: "is not a known field" };
-          if (top.keys.has(key)) return { field: pathOf(frames), message: "is given twice" };
+          if (key === "__proto__")
+            return { field: pathOf(frames), message: "is not a known field; remove it" };
+          if (top.keys.has(key)) return { field: pathOf(frames), message: "is given twice; give it once" };
           top.keys.add(key);
         }
         index = end - 1;
@@ -62,7 +65,7 @@ function scan(text: string, maxDepth: number): Fault | undefined {
   return undefined;
 }
 
-/** Behind the closing quote. */
+/** The index after the closing quote. */
 function endOfString(text: string, start: number): number {
   for (let index = start + 1; index < text.length; index += 1) {
     if (text[index] === "\\") index += 1;
@@ -86,7 +89,7 @@ function unquote(quoted: string): string | undefined {
   }
 }
 
-/** A field as a person would write it: `creates[3].bucket.value`. */
+/** The path of a field in its usual notation, such as `creates[3].bucket.value`. */
 export function fieldPath(path: readonly PropertyKey[]): string {
   let field = "";
   for (const part of path) {
@@ -99,6 +102,6 @@ export function fieldPath(path: readonly PropertyKey[]): string {
 const pathOf = (frames: readonly Frame[]): string =>
   fieldPath(frames.map((frame) => (frame.kind === "array" ? frame.index : frame.key))) || "body";
 
-/** Names of unknown fields are the caller's own text, of any length. */
+/** Names of unknown fields are the caller's own text, so they may have any length and lone surrogates. */
 const shortened = (name: string): string =>
   (name.length <= 64 ? name : `${name.slice(0, 64)}…`).toWellFormed();

@@ -5,12 +5,16 @@ import { problemOf, type Failure } from "./problem.ts";
 import type { Trace } from "./trace.ts";
 
 /**
- * An answer that is made while it is read: as many lines at a time as the handler finds at once. The next are asked for when the reader has taken
- * those before, and none when it has gone. A refusal is the last of them.
+ * An answer that is made while it is read. The handler yields all lines that it has at once. It is asked for
+ * more only when the reader has taken the previous ones, and not any more once the reader has gone. A refusal
+ * ends the answer.
  */
 export type Lines<Line> = AsyncGenerator<Result<readonly Line[]>, void, undefined>;
 
-/** Starts it. What is refused before there is any line is refused as everywhere else, and not in a stream that has begun well. */
+/**
+ * Waits for the first lines, then opens the stream. A refusal before the first line gets its own HTTP status,
+ * instead of a stream with status 200 that ends with an error.
+ */
 export async function openLines(
   lines: Lines<unknown>,
   trace: Trace,
@@ -35,14 +39,14 @@ function streamOf(
       async pull(controller) {
         let chunk = ready ?? (await nextChunk(rest, trace, log));
         ready = undefined;
-        // A reader that waits is not asked for again unless it is given something.
+        // The stream doesn't call `pull` again until something is enqueued, so empty chunks are skipped here.
         while (chunk.lines.length === 0 && !chunk.isLast) chunk = await nextChunk(rest, trace, log);
         if (chunk.lines.length > 0) controller.enqueue(encoded(chunk.lines));
         if (chunk.isLast) controller.close();
       },
       cancel: async () => void (await rest.return()),
     },
-    // Nothing is made before somebody wants it.
+    // Without a queue, no line is made before it is read.
     { highWaterMark: 0 },
   );
 }
@@ -63,7 +67,10 @@ async function nextChunk(rest: Lines<unknown>, trace: Trace, log: typeof logEven
   }
 }
 
-/** The request was logged when its answer began, and that was a good one. */
+/**
+ * The request was already logged as a success when its answer began, so the failure gets a log line of its
+ * own.
+ */
 function failureChunk(failure: Failure, { requestId, route }: Trace, log: typeof logEvent): Chunk {
   log("stream_failed", {
     request_id: requestId,

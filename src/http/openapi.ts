@@ -8,15 +8,15 @@ import { problem } from "./contract/schemas.ts";
 type Json = Record<string, unknown>;
 
 const TAGS: Record<Group, string> = {
-  leases: "Take names, then commit or roll back.",
-  records: "Who owns which name.",
-  verification: "Slots for cells that verify their names.",
-  cells: "The cells of the deployment. For operators.",
-  keys: "The keys of the deployment. For operators.",
-  service: "Limits, health and this reference.",
+  leases: "Hold names, then commit or roll back.",
+  records: "Which cell owns which name.",
+  verification: "Slots, which limit how many cells verify at the same time.",
+  cells: "The registered cells. For operators.",
+  keys: "The keys that were made or revoked here. For operators.",
+  service: "Limits, health and this documentation.",
 };
 
-/** The contract as OpenAPI 3.1. The same contract gives the same document, byte by byte. */
+/** The contract as an OpenAPI 3.1 document. The same contract always gives the same bytes. */
 export function openApiOf(version: string): Json {
   const components = new Components();
   const paths: Record<string, Json> = {};
@@ -137,7 +137,7 @@ function answersOf({ responses }: Route, components: Components): Json {
   return Object.fromEntries(answers) as Json;
 }
 
-/** One response per status; which codes it may carry is told in words. */
+/** OpenAPI has one response per status, so its description lists the codes and reasons. */
 function problemsOf(errors: readonly RouteError[], components: Components): Json {
   const schema = components.inline(problem, "output");
   const byStatus = Map.groupBy(errors, statusOf);
@@ -153,11 +153,11 @@ function problemsOf(errors: readonly RouteError[], components: Components): Json
   );
 }
 
-/** ABORTED is the only 409 that has it. */
+/** Statuses that may have `Retry-After`. Of the 409s, only ABORTED has it. */
 const WAITS: ReadonlySet<number> = new Set([409, 429, 503]);
 
 const retryAfter = {
-  description: "Seconds to wait before trying again, where waiting helps.",
+  description: "Seconds to wait before trying again. Sent only if waiting helps.",
   schema: { type: "integer", minimum: 1 },
 };
 
@@ -166,7 +166,7 @@ const TOO_LARGE: ReadonlySet<unknown> = new Set(["BODY_TOO_LARGE", "LEASE_TOO_LA
 const statusOf = ({ code, reason, status }: RouteError): number =>
   status ?? (TOO_LARGE.has(reason) ? 413 : errorCodes[code].status);
 
-/** Schemas with a name are written once and referred to. */
+/** Collects the named schemas, which are written once and referred to. */
 class Components {
   readonly #schemas = new Map<string, Json>();
 
@@ -184,7 +184,7 @@ class Components {
     const linked = relinked(definition) as Json;
     const known = this.#schemas.get(name);
     if (known !== undefined && JSON.stringify(known) !== JSON.stringify(linked))
-      throw new Error(`two different schemas are named ${name}`);
+      throw new Error(`two different schemas have the id ${name}; rename one of them`);
     this.#schemas.set(name, linked);
   }
 

@@ -3,14 +3,14 @@ import { Hmac } from "../auth/hmac.ts";
 import type { Secrets } from "../auth/secrets.ts";
 import { ok, refused, type Result } from "../core/refusal.ts";
 
-/** What a token is good for: one route, one query, one principal. */
+/** The call for which a token is valid: route, parameters, filters and principal. */
 export type TokenScope = readonly unknown[];
 
 const PURPOSE = "leasehold page token 1";
 const SIGNATURE_BYTES = 32;
 const MAX_TOKEN_LENGTH = 4_096;
 
-/** Opaque page tokens: where to go on, signed together with what they are good for. */
+/** Makes and reads opaque page tokens: a position, signed together with the scope in which it is valid. */
 export class PageTokens {
   readonly #current: Hmac;
   readonly #accepted: readonly Hmac[];
@@ -29,14 +29,14 @@ export class PageTokens {
     return encodeBase64Url(bytes);
   }
 
-  /** The position, as it was given to `make`; undefined for the first page. */
+  /** The position that was given to `make`, or undefined for the first page. */
   async read<Position>(scope: TokenScope, token: string | undefined): Promise<Result<Position | undefined>> {
     if (token === undefined || token === "") return ok(undefined);
     const bytes = token.length > MAX_TOKEN_LENGTH ? undefined : decodeBase64Url(token);
     const text = bytes && decodeUtf8(bytes.subarray(SIGNATURE_BYTES));
     if (bytes === undefined || text === undefined || bytes.length <= SIGNATURE_BYTES) return badToken();
     for (const hmac of this.#accepted) {
-      // Only what was signed here is parsed, so it is what `make` was given for this scope.
+      // Only signed text is parsed, so the position is what `make` was given for this scope.
       if (await hmac.verify(signedText(scope, text), bytes.slice(0, SIGNATURE_BYTES)))
         return ok(JSON.parse(text) as Position);
     }
@@ -49,7 +49,8 @@ const signedText = (scope: TokenScope, position: string): string => JSON.stringi
 const badToken = (): Result<never> =>
   refused(
     "INVALID_ARGUMENT",
-    "`page_token` does not belong to this call: send the token of the page before, with the same query and key",
+    "`page_token` doesn't belong to this call; send the `next_page_token` of the previous page, with the " +
+      "same path, filters, and a key of the same role and cell",
     {
       field: "page_token",
     },

@@ -6,7 +6,7 @@ import type { PageTokens } from "./page-token.ts";
 interface PagedQuery {
   page_size?: number | undefined;
   page_token?: string | undefined;
-  /** Filters. */
+  /** The filters. */
   [name: string]: unknown;
 }
 
@@ -23,11 +23,13 @@ export interface Page<Position> {
   limit: number;
   /** Undefined on the first page. */
   position: Position | undefined;
-  /** The token to go on after a position; undefined: this was the last page. */
+  /**
+   * Makes the token for the page after a position. Undefined (this is the last page) gives an empty token.
+   */
   next: (position: Position | undefined) => Promise<string>;
 }
 
-/** Reads the paging part of a query. A token is bound to everything that decides what the pages hold. */
+/** Reads the paging parameters. A token is bound to everything that determines what the pages contain. */
 export async function pageOf<Position>({
   routeId,
   deployment,

@@ -1,21 +1,21 @@
 import { errorCodes, type Conflict, type Refusal } from "../core/refusal.ts";
 
-/** A refusal on its way out, with what only HTTP has to say about it. */
+/** A refusal with the fields that only HTTP needs. */
 export interface Failure extends Refusal {
-  /** Instead of the code's own. */
+  /** The HTTP status, if it is not the code's own. */
   status?: number;
   headers?: Readonly<Record<string, string>>;
   leaseUuid?: string;
   failed?: readonly string[];
 }
 
-/** RFC 9457: the one shape of every 4xx and 5xx answer. */
+/** Makes the answer for a failure. Every 4xx and 5xx answer is such a problem (RFC 9457). */
 export function problemResponse(failure: Failure, requestId: string): Response {
   const status = statusOf(failure);
   return Response.json(problemOf(failure, requestId), { status, headers: headersOf(failure, status) });
 }
 
-/** What an answer says that is refused, and the last line of one that fails in the middle. */
+/** The problem's fields, for an error answer or for the last line of an export. */
 export function problemOf(failure: Failure, requestId: string): Record<string, unknown> {
   const { title } = errorCodes[failure.code];
   const status = statusOf(failure);
@@ -41,7 +41,7 @@ function statusOf({ code, reason, status }: Failure): number {
   return reason === "BODY_TOO_LARGE" || reason === "LEASE_TOO_LARGE" ? 413 : errorCodes[code].status;
 }
 
-/** A body or batch that is too large stays too large; a limit that does not pass by itself has no time to wait for. */
+/** Repeating doesn't help if the body or batch is too large (413), or if a limit gives no time to wait. */
 const isRetryable = ({ code, retryAfterMs }: Failure, status: number): boolean =>
   errorCodes[code].retryable &&
   status !== 413 &&
@@ -73,10 +73,10 @@ const toApiConflict = ({
   retry_after_ms: retryAfterMs,
 });
 
-/** Details are written to follow a colon or another; here they stand alone. */
+/** Details are written in lower case, so that they can follow a colon. Here a detail becomes a sentence. */
 function sentence(detail: string): string {
   const [first = ""] = detail;
-  // A detail may begin with a field's path, which is kept as it is.
+  // A field's path at the beginning keeps its case.
   const capital = /^[a-z]+[ ,:]/.test(detail) ? first.toUpperCase() + detail.slice(1) : detail;
   return /[.!?]$/.test(capital) ? capital : `${capital}.`;
 }

@@ -5,18 +5,21 @@ import { refused, type Result } from "../core/refusal.ts";
 import { wallClock } from "../runtime.ts";
 import type { Failure } from "./problem.ts";
 
-/** What to answer when a peer's answer is not known (rule M2). Completes "... cannot be reached" and "... did not answer in time". */
+/**
+ * Whom a call asks, for the answer if its outcome is unknown (M2). `name` completes "... cannot be reached"
+ * and "... did not answer in time".
+ */
 interface Target {
   name: string;
-  /** What the caller should make of it. */
+  /** What the caller should do then. */
   advice?: string;
 }
 
-/** How long a read waits: the object may have to ask another one before it answers. */
+/** The timeout of a read. It allows for one call that the object itself must make before it answers. */
 export const readTimeoutMs = ({ inquiryTimeoutMs, exchangeTimeoutMs }: Limits): number =>
   inquiryTimeoutMs + exchangeTimeoutMs;
 
-/** Calls an object; an unknown answer becomes 503, or 504 when the time was up. */
+/** Calls an object. An unknown answer becomes 503, or 504 after the timeout. */
 export async function reach<T>(
   timeoutMs: number,
   { name, advice }: Target,
@@ -31,7 +34,7 @@ export async function reach<T>(
     : refused("UNAVAILABLE", `${name} cannot be reached${more}`, { retryAfterMs: 1_000 });
 }
 
-/** A result with something added to its refusal. */
+/** Adds fields to the refusal of a result. */
 export function withFailure<T>(result: Result<T>, more: Partial<Failure>): Result<T> {
   return result.ok ? result : { ok: false, refusal: { ...result.refusal, ...more } };
 }

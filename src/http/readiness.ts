@@ -10,7 +10,7 @@ import type { DirectoryCopy } from "./directory-copy.ts";
 import type { Failure } from "./problem.ts";
 import { reach, readTimeoutMs } from "./reach.ts";
 
-/** The parts of a deployment that are checked, and what it takes to ask them. */
+/** The parts of a deployment that a readiness check needs. */
 interface CheckedDeployment {
   env: Env;
   config: Config;
@@ -28,13 +28,19 @@ interface Check {
   report: Promise<Report>;
 }
 
-/** Probes come from everywhere and each asks every part: they share what was found out this recently. */
+/**
+ * A check calls every part, and probes may come from many places. So probes share the result of a check this
+ * recent.
+ */
 const KEEP_MS = 1_000;
 
-/** In message times: the directory first, then everything else, a few at a time. */
+/**
+ * A multiple of the read timeout: one for the directory, and the rest for the other parts, which are called a
+ * few at a time.
+ */
 const TIMEOUT_FACTOR = 4;
 
-/** Whether all parts that requests need can be reached. */
+/** Checks whether all parts that requests need can be reached. */
 export class Readiness {
   readonly #deployment: CheckedDeployment;
   #latest: Check | undefined;
@@ -52,8 +58,8 @@ export class Readiness {
       now - (latest.doneMs ?? now) <= KEEP_MS &&
       now - latest.startedMs <= timeoutMs
     ) {
-      // Another request's promise, so with a timer of our own: see DirectoryCopy.
-      return reach(timeoutMs, { name: "the check that is under way" }, () => latest.report);
+      // This promise belongs to another request, so it needs its own timer. See `DirectoryCopy`.
+      return reach(timeoutMs, { name: "the readiness check of another request" }, () => latest.report);
     }
     const started: Check = { startedMs: now, doneMs: undefined, report: this.#ask() };
     this.#latest = started;
@@ -62,7 +68,7 @@ export class Readiness {
     return report;
   }
 
-  /** The directory first: it knows the cells. */
+  /** Asks the directory first, because it lists the cells. */
   async #ask(): Promise<Report> {
     const { config, directory, objects, envelope, env } = this.#deployment;
     const read = await directory.read();

@@ -6,23 +6,23 @@ import { compareBytes, sourceOrder } from "../core/source-order.ts";
 
 interface MergeOptions {
   shards: number;
-  /** Shards asked at a time. */
+  /** How many shards are asked at a time. */
   width: number;
-  /** Records wanted; a page grows past it to finish one source id. */
+  /** The number of records wanted. A page may be larger, to include all records of its last source id. */
   limit: number;
-  /** The source order to begin after. */
+  /** The source order after which the page begins. */
   after: string;
 }
 
 export interface MergedPage {
   records: ClaimRecord[];
-  /** The source order to go on after; undefined when this was the last page. */
+  /** The source order after which the next page begins; undefined if this was the last page. */
   next: string | undefined;
 }
 
 type FetchRecords = (shard: number, after: string, limit: number) => Promise<Result<ListRecordsAnswer>>;
 
-/** What one shard has answered and the page has not used yet. */
+/** Records that a shard has answered and the page hasn't used yet. */
 interface ShardBuffer {
   shard: number;
   records: ClaimRecord[];
@@ -30,12 +30,15 @@ interface ShardBuffer {
   after: string;
 }
 
-/** One ordered page out of all shards (rule R3). Each shard is asked for its share, and again when that runs out. */
+/**
+ * Merges the records of all shards into one ordered page (R3). Each shard is asked for its share, and again
+ * when its share is used up.
+ */
 export async function mergeRecords(
   { shards, width, limit, after }: MergeOptions,
   fetch: FetchRecords,
 ): Promise<Result<MergedPage>> {
-  // The hash spreads names evenly, so half as much again as an even share is nearly always enough.
+  // The hash spreads names evenly, so 1.5 times an even share is nearly always enough.
   const share = Math.ceil((limit * 1.5) / shards) + 1;
   const buffers: ShardBuffer[] = Array.from({ length: shards }, (_, shard) => ({
     shard,
@@ -48,14 +51,15 @@ export async function mergeRecords(
   for (;;) {
     if (records.length >= limit && buffers.some((buffer) => buffer.records.length > 0))
       return ok({ records, next: last });
-    // Also when the page is full: whether this is the last one is known only when every shard has been read to its end.
+    // Buffers are refilled even if the page is full, because this is the last page only if every shard has no
+    // more records.
     const empty = buffers.filter((buffer) => buffer.records.length === 0 && !buffer.complete);
     const filled = await fanOut(empty, width, (buffer) => refill(buffer, share, fetch));
     for (const result of filled) if (!result.ok) return result;
     const first = firstOrder(buffers);
     if (first === undefined) return ok({ records, next: undefined });
     if (records.length >= limit) return ok({ records, next: last });
-    // Every shard that has records of this source id has answered all of them: shards answer whole source ids.
+    // Shards answer whole source ids. So all records of the source id `first` are in the buffers.
     records.push(...buffers.flatMap((buffer) => take(buffer, first)).toSorted(bySource));
     last = first;
   }
@@ -64,7 +68,8 @@ export async function mergeRecords(
 const orderOf = (record: ClaimRecord): string => sourceOrder(record.source.id);
 
 async function refill(buffer: ShardBuffer, limit: number, fetch: FetchRecords): Promise<Result<null>> {
-  // An answer without records that is not complete met nothing but names whose leases are not granted: what comes behind them counts.
+  // An answer may be incomplete and still have no records: then it met only names whose leases are not
+  // granted. Records may follow, so the shard is asked again.
   while (buffer.records.length === 0 && !buffer.complete) {
     const answer = await fetch(buffer.shard, buffer.after, limit);
     if (!answer.ok) return answer;

@@ -3,7 +3,7 @@ import type { Principal } from "../auth/principal.ts";
 import type { ErrorCode, Reason } from "../core/refusal.ts";
 import type { logEvent } from "../log.ts";
 
-/** What one request's log line and its answer's headers are made of. */
+/** The facts about a request for its log line and its answer's headers. */
 export interface Trace {
   requestId: string;
   startedMs: number;
@@ -13,13 +13,16 @@ export interface Trace {
   principal?: Principal;
 }
 
-/** A request id of the caller's is kept when it is harmless in headers, logs and pages. */
+/** Keeps the caller's request id if it is safe in headers, logs and pages. Otherwise makes one. */
 export function beginTrace(given: string | undefined): Trace {
   const requestId = given !== undefined && /^[A-Za-z0-9._-]{1,64}$/.test(given) ? given : newUuid();
   return { requestId, startedMs: Date.now(), route: "none", code: "OK" };
 }
 
-/** One line per request. Never a path, a name or a key: those are the cells' own business. */
+/**
+ * Logs one line per request. It never contains a path, a name or a key, because names may be private and keys
+ * are secret.
+ */
 export function logRequest(
   { requestId, startedMs, route, code, reason, principal }: Trace,
   method: string,
@@ -39,5 +42,5 @@ export function logRequest(
   });
 }
 
-/** A method is the caller's own text too. */
+/** Known methods. Others are logged as "other", because they are the caller's own text. */
 const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);

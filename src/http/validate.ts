@@ -3,8 +3,8 @@ import { ok, refused, type Result } from "../core/refusal.ts";
 import { fieldPath } from "./json.ts";
 
 /**
- * Checks against a schema; the refusal names one wrong field: an unknown one first, because it is often the misspelling of one that is
- * missing. `whole`: what to call the value itself.
+ * Validates a value against a schema. The refusal names one wrong field. Unknown fields come first, because
+ * an unknown field is often the misspelling of a missing one. `whole` is the name of the value itself.
  */
 export function validate<Schema extends z.ZodType>(
   schema: Schema,
@@ -20,7 +20,7 @@ export function validate<Schema extends z.ZodType>(
   return refused("INVALID_ARGUMENT", `\`${field}\` ${issue?.message ?? "is not valid"}`, { field });
 }
 
-/** Completes a sentence that begins with the field. Schemas that know better bring their own. */
+/** A message that completes a sentence that begins with the field. Schemas may have their own messages. */
 function messageOf(issue: z.core.$ZodRawIssue): string | undefined {
   switch (issue.code) {
     case "invalid_type":
@@ -30,7 +30,7 @@ function messageOf(issue: z.core.$ZodRawIssue): string | undefined {
         ? "is required"
         : `must be one of ${issue.values.map(String).join(", ")}`;
     case "unrecognized_keys":
-      return "is not a known field";
+      return "is not a known field; remove it or correct its name";
     case "too_small":
       return `must ${needs(issue.origin)} at least ${issue.minimum}${unitOf(issue.origin, issue.minimum)}`;
     case "too_big":

@@ -4,21 +4,21 @@ import type { Objects } from "../objects/objects.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Database } from "./database.ts";
 
-/** What one run of the cron has to work with. */
+/** The state of one run of the cron. */
 export interface CronRun {
   envelope: Envelope;
   limits: Limits;
   objects: Objects;
   database: Database;
   runtime: Runtime;
-  /** No page is asked for after this; the next run goes on. */
+  /** After this time, no page is requested. The next run continues. */
   deadlineMs: number;
-  /** Pages that the run may still write. */
+  /** The number of pages that this run may still write. */
   pagesLeft: number;
 }
 
 /**
- * How long a run waits for one answer of an object; the work behind it goes on when nobody waits any more. The functions that call are async,
- * so that a stub which cannot even be made counts as a failed call.
+ * How long a run waits for one answer of an object. The object's work continues after that. The functions
+ * passed to `ask` are async, so that an error while the stub is made counts as a failed call.
  */
 export const CALL_TIMEOUT_MS = 10_000;

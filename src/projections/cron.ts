@@ -20,21 +20,21 @@ export interface CronReport {
   startedAtMs: number;
   finishedAtMs: number;
   durationMs: number;
-  /** Cells whose ledger was copied to its end, and woken. */
+  /** Cells whose ledger was pulled to its end and woken. */
   cellsPulled: number;
   cellsFailed: number;
   leasesUpserted: number;
   leasesPruned: number;
-  /** The first thing that went wrong with the run as a whole; a cell's own failure is with the cell. */
+  /** The first error that affected the run as a whole. Errors of single cells are stored with the cell. */
   error: string | null;
 }
 
-/** When a run stops asking for pages: the next one starts after a minute. */
+/** A run stops requesting pages after this time, because the next run starts after a minute. */
 const RUN_MS = 45_000;
-/** Pages of a run: two statements each, and D1 takes 1,000 per invocation. */
+/** The pages of a run. Each takes two statements, and D1 allows 1,000 per invocation. */
 const RUN_PAGES = 400;
 
-/** A cell as this run meets it. Without a cursor (D1 is down) its ledger is still woken, but nothing is pulled. */
+/** A cell to visit. Without a cursor (D1 is down), its ledger is woken but not pulled. */
 interface CronTarget extends Omit<PullTarget, "position"> {
   position: number | null;
 }
@@ -43,7 +43,7 @@ interface Visit extends PullResult {
   cell: string;
 }
 
-/** A cell as D1 knows it. */
+/** A cell's cursor, as D1 has it. */
 interface CellCursor {
   cell: string;
   position: number;
@@ -51,8 +51,9 @@ interface CellCursor {
 }
 
 /**
- * Copies the directory and all ledgers into D1, and pokes every ledger and shard. Runs may be missed, late, doubled or overlap; each goes on from the
- * cursors that D1 holds. D1 being down must not keep a ledger from being woken, and no cell's failure may stop the others.
+ * Copies the directory and all ledgers into D1, and wakes every ledger and shard (M3). Runs may be missed,
+ * late, repeated or overlapping; each continues from the cursors in D1. If D1 is down, the ledgers are still
+ * woken. An error of one cell doesn't stop the others.
  */
 export async function runCron(
   env: Env,
@@ -127,7 +128,10 @@ async function readDirectory({ envelope, objects, runtime }: CronRun): Promise<R
     : refused("UNAVAILABLE", `the directory cannot be reached: ${causeOf(answer)}`);
 }
 
-/** Least recently pulled first, so that what one run does not get to comes first in the next. */
+/**
+ * The cells to visit, the least recently pulled first, so that cells that this run doesn't reach come first
+ * in the next.
+ */
 function targetsOf(registered: readonly Cell[] | undefined, cursors: readonly CellCursor[]): CronTarget[] {
   const cursorByCell = new Map(cursors.map((row) => [row.cell, row]));
   const lastPulledAtMs = ({ cell }: CronTarget): number => cursorByCell.get(cell)?.lastPulledAtMs ?? 0;
@@ -140,7 +144,10 @@ function targetsOf(registered: readonly Cell[] | undefined, cursors: readonly Ce
     .toSorted((a, b) => lastPulledAtMs(a) - lastPulledAtMs(b));
 }
 
-/** A shard whose alarm got lost would keep the holds of a dead begin until somebody collides with them (rule M3). */
+/**
+ * Wakes the shards. A shard that lost its alarm would otherwise keep the holds of a begin that ended until
+ * another begin meets them (M3).
+ */
 async function pokeShards({ envelope, limits, objects, runtime }: CronRun, shards: number): Promise<void> {
   await fanOut([...Array(shards).keys()], limits.fanOut, async (shard) => {
     const poked = await ask(runtime.clock, CALL_TIMEOUT_MS, async () => objects.shard(shard).ping(envelope));
@@ -151,7 +158,8 @@ async function pokeShards({ envelope, limits, objects, runtime }: CronRun, shard
 async function visit(run: CronRun, target: CronTarget): Promise<Visit> {
   const { cell, locationHint } = target;
   const pulled = await pull(run, target);
-  // In any case: the ledger may have lost its alarm, and what is old enough goes without D1 as well.
+  // The ledger is woken even if the pull failed. It may have lost its alarm (M3), and outcomes that are 7
+  // days old are pruned without D1 (S1).
   const poked = await ask(run.runtime.clock, CALL_TIMEOUT_MS, async () =>
     run.objects.ledger(cell, locationHint).maintain({ ...run.envelope, pulledPosition: pulled.position }),
   );
@@ -162,23 +170,23 @@ async function visit(run: CronRun, target: CronTarget): Promise<Visit> {
 
 async function pull(run: CronRun, { cell, locationHint, position }: CronTarget): Promise<PullResult> {
   if (position === null)
-    return { position: 0, rows: 0, completeAtMs: null, error: "the fleet record cannot be reached" };
+    return { position: 0, rows: 0, completeAtMs: null, error: "the projection in D1 cannot be reached" };
   try {
     return await pullLedger(run, { cell, locationHint, position });
   } catch (error) {
-    // A bug, or a row of another version: this cell's trouble only.
+    // A bug, or a row of another version, affects only this cell.
     return { position, rows: 0, completeAtMs: null, error: causeOf({ cause: String(error) }) };
   }
 }
 
-/** Says of each cell how fresh its copy is, unless D1 was set back since it was made. */
+/** Stores how fresh each cell's copy is, unless D1 was restored from a backup since the cell was read. */
 async function markCells(database: Database, visits: readonly Visit[]): Promise<Result<null>> {
   const rows = visits.map(({ cell, position, completeAtMs, error }) => ({
     json: JSON.stringify({
       cell_id: cell,
       position,
       at_ms: completeAtMs,
-      error: error ?? (completeAtMs === null ? "one run could not pull all of it" : null),
+      error: error ?? (completeAtMs === null ? INCOMPLETE : null),
     }),
   }));
   for (const part of inStatements(rows)) {
@@ -188,12 +196,16 @@ async function markCells(database: Database, visits: readonly Visit[]): Promise<
   return ok(null);
 }
 
+const INCOMPLETE = "one run could not pull all changes; the next runs continue";
+
 const updateMarks = (rows: readonly JsonRow[]) => sql`
   UPDATE cells SET
-    last_pulled_at_ms = coalesce(max(coalesce(cells.last_pulled_at_ms, 0), mark.at_ms), cells.last_pulled_at_ms),
+    last_pulled_at_ms =
+      coalesce(max(coalesce(cells.last_pulled_at_ms, 0), mark.at_ms), cells.last_pulled_at_ms),
     last_error = mark.error
   FROM (
-    SELECT value ->> 'cell_id' AS cell_id, value ->> 'position' AS position, value ->> 'at_ms' AS at_ms, value ->> 'error' AS error
+    SELECT value ->> 'cell_id' AS cell_id, value ->> 'position' AS position,
+           value ->> 'at_ms' AS at_ms, value ->> 'error' AS error
     FROM json_each(${jsonArray(rows)})
   ) AS mark
   WHERE cells.cell_id = mark.cell_id AND cells.pulled_position >= mark.position`;

@@ -12,14 +12,15 @@ interface Bounds {
   attempts: number;
 }
 
-/** D1 fails now and then, and has stalled for a minute: nobody waits for it longer than this, twice. */
+/** D1 sometimes fails, and has stalled for a minute. So an access has at most two attempts of this length. */
 export const DEFAULT_BOUNDS: Bounds = { timeoutMs: 10_000, attempts: 2 };
-/** Between two attempts: long enough for a moved database to be found again. */
+/** The pause between two attempts. It is long enough for a database that has moved to be found again. */
 const PAUSE_MS = 100;
 
 /**
- * The only way to D1. Every access is bounded in time and ends in a value; a failure is tried once more, so that all work must be safe to do
- * twice, also when the first try was carried out after all. Made anew for each request or run: once D1 has stalled, it is not asked again.
+ * The only access to D1. Every access is limited in time and returns a result. A failed access is tried once
+ * more, so all work must be idempotent, even if the first attempt was carried out. Each request or run makes
+ * its own instance, which doesn't ask D1 again after a stall.
  */
 export class Database {
   readonly #orm: Orm;
@@ -33,21 +34,22 @@ export class Database {
     this.#runtime = runtime;
   }
 
-  /** `name` says in the log what was tried. */
+  /** Runs one access. `name` identifies it in the log. */
   async run<T>(name: string, work: (orm: Orm) => Promise<T>): Promise<Result<T>> {
     const { timeoutMs, attempts } = this.#bounds;
     const { clock, log } = this.#runtime;
-    let cause = "it did not answer in time before";
+    let cause = "it did not answer an earlier access in time";
     for (let attempt = 1; attempt <= attempts && !this.#stalled; attempt += 1) {
       if (attempt > 1) await new Promise<void>((resume) => void clock.after(PAUSE_MS, resume));
       const answer = await ask(clock, timeoutMs, () => outcomeOf(work(this.#orm)));
       if (answer.kind === "ok") return ok(answer.value);
-      // A stall hits all queries at once: others need not wait for the same end.
+      // A stall affects all queries at once, so later queries don't wait for it again.
       if (answer.kind === "unknown" && attempt === attempts) this.#stalled = true;
       cause = answer.kind === "unknown" ? answer.cause : answer.refusal.detail;
       log("database_failed", { name, attempt, cause });
     }
-    return refused("UNAVAILABLE", `the fleet record cannot be reached: ${cause}`, { retryAfterMs: 1_000 });
+    const detail = `the projection in D1 cannot be reached: ${cause}`;
+    return refused("UNAVAILABLE", detail, { retryAfterMs: 1_000 });
   }
 }
 
@@ -59,7 +61,7 @@ async function outcomeOf<T>(work: Promise<T>): Promise<Result<T>> {
   }
 }
 
-/** What D1 itself said. The wrapping error of drizzle is left out: it repeats the bound values, and those hold names. */
+/** The message of D1 itself. The error of drizzle around it repeats the bound values, which contain names. */
 function messageOf(error: unknown): string {
   let inner = error;
   while (inner instanceof Error && inner.cause !== undefined) inner = inner.cause;

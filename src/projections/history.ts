@@ -4,14 +4,15 @@ import { ok, type Result } from "../core/refusal.ts";
 import type { Database } from "./database.ts";
 import { cronRuns } from "./schema.ts";
 
-/** Rows that one statement deletes: D1 gives it 30 s. */
+/** The rows that one statement deletes. D1 allows a statement 30 s. */
 const STEP_ROWS = 5_000;
-/** Statements of one run: as much in a minute as a run can pull. */
+/** The statements of one run. Together they delete as many rows as a run can pull in a minute. */
 const MAX_STEPS = 10;
 
 /**
- * Forgets decided leases, and runs of the cron, from before `beforeMs`. Bounded: the next run goes on. Outstanding leases stay however old
- * they are. Returns how many leases went.
+ * Deletes leases that were decided before `beforeMs`, and earlier runs of the cron. The work of one run is
+ * limited; the next run continues. Outstanding leases stay, whatever their age. Returns the number of deleted
+ * leases.
  */
 export async function pruneHistory(database: Database, beforeMs: number): Promise<Result<number>> {
   const runs = await database.run("prune runs", (orm) =>
@@ -29,13 +30,14 @@ export async function pruneHistory(database: Database, beforeMs: number): Promis
 }
 
 /**
- * What was decided before then also began before then, so a range of each cell's key holds all of it: no index is needed. An outstanding lease
- * has no time of decision, and so is none of it.
+ * A lease that was decided before `beforeMs` also began before it. So a range of each cell's key contains all
+ * of them, and no index is needed. An outstanding lease has no time of decision, so it doesn't match.
  */
 const deleteDecided = (beforeMs: number) => sql`
   DELETE FROM leases WHERE (cell_id, created_position) IN (
     SELECT leases.cell_id, leases.created_position
-    FROM cells CROSS JOIN leases ON leases.cell_id = cells.cell_id AND leases.created_position < ${positionAt(beforeMs)}
+    FROM cells CROSS JOIN leases
+      ON leases.cell_id = cells.cell_id AND leases.created_position < ${positionAt(beforeMs)}
     WHERE leases.decided_at_ms < ${beforeMs}
     LIMIT ${STEP_ROWS}
   )`;

@@ -1,12 +1,18 @@
-/** A row for a bulk statement, which takes its rows as one JSON array: D1 binds 100 values at most. */
+/**
+ * A row for a bulk statement. D1 binds at most 100 values per statement, so all rows are bound as one JSON
+ * array.
+ */
 export interface JsonRow {
   json: string;
 }
 
-/** A value bound to a statement of D1 holds 2 MB, and a character takes up to 3 bytes. A larger row goes alone. */
+/**
+ * The characters per statement. D1 limits a bound value to 2 MB, and a character takes up to 3 bytes. A
+ * longer row goes into a statement of its own.
+ */
 const STATEMENT_CHARS = 500_000;
 
-/** Splits rows, in order, into what one statement takes. */
+/** Groups rows, in order, so that each group fits into one statement. */
 export function inStatements<Row extends JsonRow>(rows: readonly Row[]): [Row, ...Row[]][] {
   const groups: [Row, ...Row[]][] = [];
   let room = 0;

@@ -8,7 +8,7 @@ import { inStatements, jsonArray, type JsonRow } from "./json-rows.ts";
 import { CALL_TIMEOUT_MS, type CronRun } from "./cron-run.ts";
 import { keys } from "./schema.ts";
 
-/** Copies the registry of cells; rows that are as they were are not written. */
+/** Copies the registered cells. Unchanged rows are not written. */
 export async function mirrorCells(database: Database, registered: readonly Cell[]): Promise<Result<null>> {
   const rows = registered.map(({ cell, name, address, createdAtMs, updatedAtMs }) => ({
     json: JSON.stringify({
@@ -28,15 +28,18 @@ export async function mirrorCells(database: Database, registered: readonly Cell[
 
 const upsertCells = (rows: readonly JsonRow[]) => sql`
   INSERT INTO cells (cell_id, name, address, created_at_ms, updated_at_ms)
-  SELECT value ->> 'cell_id', value ->> 'name', value ->> 'address', value ->> 'created_at_ms', value ->> 'updated_at_ms'
+  SELECT value ->> 'cell_id', value ->> 'name', value ->> 'address',
+         value ->> 'created_at_ms', value ->> 'updated_at_ms'
   FROM json_each(${jsonArray(rows)})
   WHERE true
   ON CONFLICT (cell_id) DO UPDATE SET
-    name = excluded.name, address = excluded.address, created_at_ms = excluded.created_at_ms, updated_at_ms = excluded.updated_at_ms
+    name = excluded.name, address = excluded.address,
+    created_at_ms = excluded.created_at_ms, updated_at_ms = excluded.updated_at_ms
   WHERE excluded.updated_at_ms >= cells.updated_at_ms
-    AND (excluded.name, excluded.address, excluded.updated_at_ms) IS NOT (cells.name, cells.address, cells.updated_at_ms)`;
+    AND (excluded.name, excluded.address, excluded.updated_at_ms)
+      IS NOT (cells.name, cells.address, cells.updated_at_ms)`;
 
-/** Copies what changed of the keys since the last run, oldest change first. */
+/** Copies the key changes since the last run, the oldest first. */
 export async function mirrorKeys(run: CronRun): Promise<Result<null>> {
   const { database, deadlineMs, runtime } = run;
   const latest = await database.run("read keys", (orm) =>
@@ -44,7 +47,8 @@ export async function mirrorKeys(run: CronRun): Promise<Result<null>> {
   );
   if (!latest.ok) return latest;
   let position = latest.value[0]?.position ?? 0;
-  // Asks for the last change again: keys are never forgotten, so a directory that does not show it was restored from a backup.
+  // The last known change is requested again. The directory never forgets keys, so if it lacks this change,
+  // it was restored from a backup and all keys are copied again.
   let after = Math.max(0, position - 1);
   while (runtime.clock.now() < deadlineMs) {
     const page = await askPage(run, after);
@@ -100,7 +104,10 @@ const rowOf = ({
   }),
 });
 
-/** Writes nothing when D1 does not hold all up to `after` (any more): its largest position is the cursor, and must not jump a gap. */
+/**
+ * Writes nothing if D1 no longer has all changes up to `after`. The cursor is the largest position in D1, so
+ * a gap would never be filled.
+ */
 const upsertKeys = (after: number, rows: readonly JsonRow[]) => sql`
   INSERT INTO keys (key_id, position, role, cell_id, note, created_at_ms, expires_at_ms, revoked_at_ms)
   SELECT value ->> 'key_id', value ->> 'position', value ->> 'role', value ->> 'cell_id', value ->> 'note',
@@ -109,5 +116,6 @@ const upsertKeys = (after: number, rows: readonly JsonRow[]) => sql`
   WHERE (SELECT coalesce(max(position), 0) FROM keys) >= ${after}
   ON CONFLICT (key_id) DO UPDATE SET
     position = excluded.position, role = excluded.role, cell_id = excluded.cell_id, note = excluded.note,
-    created_at_ms = excluded.created_at_ms, expires_at_ms = excluded.expires_at_ms, revoked_at_ms = excluded.revoked_at_ms
+    created_at_ms = excluded.created_at_ms, expires_at_ms = excluded.expires_at_ms,
+    revoked_at_ms = excluded.revoked_at_ms
   WHERE excluded.position > keys.position`;

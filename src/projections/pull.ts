@@ -14,27 +14,30 @@ import { cells, leases } from "./schema.ts";
 export interface PullTarget {
   cell: string;
   locationHint: string | null;
-  /** The cursor that D1 holds: every change up to here is in it. */
+  /** The cursor in D1: it has every change up to this position. */
   position: number;
 }
 
 export interface PullResult {
-  /** As in `PullTarget`, after the pull. */
+  /** The cursor after the pull. */
   position: number;
   rows: number;
-  /** When the page was asked for that reached the ledger's end; null: it was not reached. */
+  /** When the page was requested that reached the ledger's end; null if no page reached it. */
   completeAtMs: number | null;
   error: string | null;
 }
 
-/** Pages of one cell in one run, so that a cell which is far behind leaves some to the others. */
+/** The pages of one cell in one run. This leaves pages for other cells if one is far behind. */
 const MAX_PAGES = 100;
-/** How far the clocks of a ledger and of this Worker may lie apart before a warning would be wrong. */
+/**
+ * The largest difference between the clocks of a ledger and this Worker that must not cause a false warning.
+ */
 const CLOCK_SKEW_MS = 60_000;
 
 /**
- * Copies the changes of one ledger into D1, oldest first, each page and the cursor in one transaction. Any number of runs may do it at the
- * same time: a row is only overwritten by a later change, and the cursor only moves on from where it has come to.
+ * Copies the changes of one ledger into D1, the oldest first. Each page is written in one transaction with
+ * the cursor. Several runs may do this at the same time: only a later change overwrites a row, and the cursor
+ * only moves forward from where it is.
  */
 export async function pullLedger(run: CronRun, target: PullTarget): Promise<PullResult> {
   const { cell } = target;
@@ -46,7 +49,8 @@ export async function pullLedger(run: CronRun, target: PullTarget): Promise<Pull
     completeAtMs,
     error,
   });
-  // Asks for the change at the cursor again: a ledger that does not show it is not what it was.
+  // The change at the cursor is requested again. If the ledger lacks it, the ledger was restored from a
+  // backup, or has pruned it.
   let after = Math.max(0, position - 1);
   for (let page = 0; page < MAX_PAGES && run.pagesLeft > 0; page += 1) {
     const askedAtMs = run.runtime.clock.now();
@@ -67,7 +71,7 @@ export async function pullLedger(run: CronRun, target: PullTarget): Promise<Pull
       run.pagesLeft -= 1;
       const saved = await save(run.database, cell, position, part);
       if (!saved.ok) return end(null, causeOf(saved));
-      if (!saved.value) return end(null, "the fleet record was set back during the run");
+      if (!saved.value) return end(null, "D1 was restored during the run; the next run continues from there");
       position = (part.at(-1) ?? part[0]).position;
       rows += part.length;
     }
@@ -77,7 +81,7 @@ export async function pullLedger(run: CronRun, target: PullTarget): Promise<Pull
   return end(null);
 }
 
-/** The ledger also bounds a page in bytes. */
+/** Requests one page. The ledger also limits its size in bytes. */
 function askPage(
   { envelope, limits, objects, runtime }: CronRun,
   { cell, locationHint }: PullTarget,
@@ -88,7 +92,10 @@ function askPage(
   );
 }
 
-/** A ledger forgets only what is older than its retention. A younger change that is gone: the ledger was restored from a backup. */
+/**
+ * Whether the change is too young to be pruned (S1). If the ledger lacks such a change, it was restored from
+ * a backup.
+ */
 function cannotBePruned(position: number, { limits, runtime }: CronRun): boolean {
   const keptMs = Math.min(limits.outcomeRetentionS, limits.outcomeMaxS) * 1_000;
   return msOf(position) > runtime.clock.now() - keptMs + CLOCK_SKEW_MS;
@@ -111,14 +118,16 @@ function rowOf(change: LeaseChange): ChangeRow {
     reason: change.reason ?? null,
     ...change.counts,
   });
-  // Inside, not as a string of its own: that would double its quotation marks, and with them its size.
+  // The payload is embedded as JSON. As a string, its quotation marks would be escaped, which nearly doubles
+  // its size.
   const payload = change.ops === undefined ? "null" : encodePayload(change.ops);
   return { position: change.position, json: `${head.slice(0, -1)},"payload":${payload}}` };
 }
 
 /**
- * Writes the changes in (after, last of the rows]. False: D1 has lost its cursor's place meanwhile (it was restored, or begins again), and
- * the cursor stays, so that nothing is skipped.
+ * Writes the changes after `after` up to the last of the rows, and moves the cursor. Returns false if the
+ * cursor in D1 is now before `after`, because D1 was restored or is new. Then the cursor stays, so that no
+ * change is skipped.
  */
 async function save(
   database: Database,
@@ -140,7 +149,7 @@ async function save(
   return saved.ok ? { ok: true, value: saved.value[1].length > 0 } : saved;
 }
 
-/** The names of the columns, and the keys of the JSON rows. */
+/** The columns, whose names are also the keys of the JSON rows. */
 const columns = Object.entries(getTableColumns(leases)).map(([key, { name }]) => ({ key, name }));
 const values = sql.join(
   columns.map(({ name }) => sql.raw(`value ->> '${name}'`)),
@@ -148,7 +157,7 @@ const values = sql.join(
 );
 const excluded = Object.fromEntries(columns.map(({ key, name }) => [key, sql.raw(`excluded.${name}`)]));
 
-/** One statement for all rows. A change that is not later than what is there is left alone, so it may come any number of times. */
+/** Writes all rows in one statement. Only a later change overwrites a row, so repeating it has no effect. */
 const upsertLeases = (orm: Orm, rows: readonly JsonRow[]) =>
   orm
     .insert(leases)
@@ -159,7 +168,7 @@ const upsertLeases = (orm: Orm, rows: readonly JsonRow[]) =>
       setWhere: sql`excluded.position > ${leases.position}`,
     });
 
-/** Sets the cursor back, unless another run has moved it meanwhile. */
+/** Sets the cursor to 0, unless another run has moved it since. */
 function resetCursor(database: Database, cell: string, position: number): Promise<Result<unknown>> {
   return database.run("reset cursor", (orm) =>
     orm

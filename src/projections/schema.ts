@@ -4,31 +4,37 @@ import type { Role } from "../core/directory/directory.ts";
 import type { LeaseState } from "../core/messages.ts";
 
 /*
- * The fleet record in D1: copies, made by the cron, of what the ledgers and the directory hold. Nothing here decides anything, and all of
- * it can be made again from an empty database. The generated SQL adds STRICT and WITHOUT ROWID by hand: drizzle has no words for them.
+ * The projection in D1: copies of what the ledgers and the directory have, made by the cron. It decides
+ * nothing, and can be made again from an empty database. `STRICT` and `WITHOUT ROWID` are added to the
+ * generated SQL by hand, because drizzle has no option for them.
  */
 
-/** The registered cells, and how far each one's ledger is copied. */
+/** The registered cells, and how far each cell's ledger is copied. */
 export const cells = sqliteTable("cells", {
   cellId: text("cell_id").notNull().primaryKey(),
   name: text("name").notNull(),
   address: text("address").notNull(),
   createdAtMs: integer("created_at_ms").notNull(),
   updatedAtMs: integer("updated_at_ms").notNull(),
-  /** Every change of the ledger up to here is in `leases`. Moves only in the transaction that writes them. */
+  /**
+   * `leases` has every change of the ledger up to this position. It moves only in the transaction that writes
+   * them.
+   */
   pulledPosition: integer("pulled_position").notNull().default(0),
-  /** When a pull last reached the ledger's end: `leases` is not older than that. */
+  /** When a pull last reached the ledger's end. `leases` is at least as recent as this. */
   lastPulledAtMs: integer("last_pulled_at_ms"),
-  /** What the last run could not do with this cell; NULL when all went well. */
+  /** The error of the last run with this cell; NULL if there was none. */
   lastError: text("last_error"),
 });
 
-/** The keys that were minted; not the keys themselves. */
+/** The minted and revoked keys, without the keys themselves. */
 export const keys = sqliteTable(
   "keys",
   {
     keyId: text("key_id").notNull().primaryKey(),
-    /** The directory's; the largest one here is how far its keys are copied. */
+    /**
+     * The position of the last change in the directory. The largest position here is the cursor of the copy.
+     */
     position: integer("position").notNull(),
     role: text("role").$type<Role>().notNull(),
     cellId: text("cell_id"),
@@ -41,9 +47,9 @@ export const keys = sqliteTable(
 );
 
 /**
- * The leases of all cells: outstanding ones, and decided ones while they are history. The key orders a cell's leases by when they began and
- * never changes, so that pruning is a key range. The one index holds outstanding leases only: a lease that was decided before its first pull
- * never enters it.
+ * The leases of all cells: outstanding ones, and decided ones until they are pruned. The key orders a cell's
+ * leases by when they began and never changes, so pruning deletes a key range. The only index has outstanding
+ * leases only, so a lease that is decided before its first pull never enters it.
  */
 export const leases = sqliteTable(
   "leases",
@@ -52,7 +58,7 @@ export const leases = sqliteTable(
     createdPosition: integer("created_position").notNull(),
     uuid: text("uuid").notNull(),
     state: text("state").$type<LeaseState>().notNull(),
-    /** Of the change that this row shows; only a larger one overwrites it. */
+    /** The position of the change that this row shows. Only a larger one overwrites the row. */
     position: integer("position").notNull(),
     createdAtMs: integer("created_at_ms").notNull(),
     decidedAtMs: integer("decided_at_ms"),
@@ -62,7 +68,10 @@ export const leases = sqliteTable(
     destroys: integer("destroys").notNull(),
     replaces: integer("replaces").notNull(),
     missing: integer("missing").notNull(),
-    /** The ops as the ledger stores them; NULL once decided, because history keeps no names. */
+    /**
+     * The ops as the ledger stores them. NULL once the lease is decided, because names of decided leases are
+     * not kept.
+     */
     payload: text("payload"),
   },
   (table) => [
@@ -75,12 +84,12 @@ export const leases = sqliteTable(
   ],
 );
 
-/** One row per run of the cron: its heartbeat. A run that was killed has no end. */
+/** One row per run of the cron. A run that was killed has no end. */
 export const cronRuns = sqliteTable(
   "cron_runs",
   {
     startedAtMs: integer("started_at_ms").notNull(),
-    /** Runs may overlap and be doubled, so a time does not name one. */
+    /** Runs may overlap or be started twice, so the time alone doesn't identify a run. */
     runId: text("run_id").notNull(),
     scheduledAtMs: integer("scheduled_at_ms").notNull(),
     finishedAtMs: integer("finished_at_ms"),

@@ -9,7 +9,7 @@ import { wallClock } from "../runtime.ts";
 import { Database } from "./database.ts";
 import { cells } from "./schema.ts";
 
-/** A lease's place in the listing: oldest first, over all cells. */
+/** A lease's position in the listing: the oldest first, over all cells. */
 export interface StalePosition {
   createdAtMs: number;
   cell: string;
@@ -22,15 +22,21 @@ export interface StaleLease {
   createdAtMs: number;
   ageMs: number;
   counts: LeaseCounts;
-  /** False: its ledger could not be asked, so it may have been decided since the last pull. */
+  /**
+   * True: its ledger says that it is still granted. False: its ledger could not be asked, so it may have been
+   * decided since the last pull.
+   */
   confirmed: boolean;
 }
 
 export interface StalePage {
   leases: StaleLease[];
-  /** To go on after; null on the last page. */
+  /** The position after which the next page begins; null on the last page. */
   next: StalePosition | null;
-  /** The listing lacks no lease that was granted before this; null: some cell has never been pulled. */
+  /**
+   * The listing contains every lease that was granted before this time. Null: some cell has never been
+   * pulled.
+   */
   lastPulledAtMs: number | null;
 }
 
@@ -41,19 +47,23 @@ export interface StaleQuery {
   limit: number;
 }
 
-/** What the ledger says of a candidate, if it can be asked; `unknown`: it has no such lease (any more). */
+/** The ledger's answer about a candidate. `unknown`: it doesn't have this lease, or not any more. */
 type Checked = LeaseState | "unknown" | "unreachable";
 
-/** A person waits for this, unlike for the cron. */
+/** Shorter than for the cron, because a person waits for this answer. */
 const DATABASE_MS = 3_000;
-/** Reads of one page. Most candidates are still granted; only after an outage of the cron are there many that are not. */
+/**
+ * The most reads for one page. Most candidates are still granted, except after the cron did not run for some
+ * time.
+ */
 const MAX_ROUNDS = 10;
-/** Candidates of one read at least, so that short pages over decided leases get somewhere. */
+/** The fewest candidates of one read, so that short pages make progress over decided leases. */
 const MIN_CANDIDATES = 100;
 
 /**
- * Granted leases older than `olderThanS`, oldest first. D1 finds them and the ledgers confirm them: what was decided since the last pull is
- * never shown. A page is only short, and may only be empty with a `next`, when very many were decided; the next page goes on behind them.
+ * Lists granted leases older than `olderThanS`, the oldest first. D1 finds candidates and their ledgers
+ * confirm them, so a lease that was decided since the last pull is not listed. If very many were decided, a
+ * page may be short or even empty and still have `next`.
  */
 export async function listStale(env: Env, query: StaleQuery, clock = wallClock): Promise<Result<StalePage>> {
   const { limit } = query;
@@ -89,7 +99,7 @@ export async function listStale(env: Env, query: StaleQuery, clock = wallClock):
   return page(after ?? null);
 }
 
-/** When the cells concerned were last pulled to their end: the oldest of the times, or null. */
+/** When the listed cells were last pulled to their end: the oldest of these times, or null. */
 async function readFreshness(database: Database, cell: string | undefined): Promise<Result<number | null>> {
   const oldest = sql<number | null>`min(coalesce(${cells.lastPulledAtMs}, 0))`;
   const read = await database.run("read freshness", (orm) =>
@@ -127,8 +137,8 @@ interface LeaseColumns extends LeaseCounts {
 }
 
 /**
- * The state is spelled out because the partial index is not used for a bound one. The plus keeps the cell out of the choice of an index: it is
- * compared inside this one, whose order is the listing's.
+ * The state is a literal, because SQLite doesn't use the partial index for a bound value. The unary plus
+ * keeps the cell's column from influencing the choice of the index, whose order is the order of the listing.
  */
 const selectOutstanding = (
   beforeMs: number,
@@ -139,10 +149,13 @@ const selectOutstanding = (
   SELECT uuid, cell_id, created_at_ms, created_position, creates, destroys, replaces, missing
   FROM leases INDEXED BY leases_outstanding
   WHERE state = 'GRANTED' AND created_at_ms <= ${beforeMs}
-    ${after === undefined ? sql`` : sql`AND (created_at_ms, cell_id, created_position) > (${after.createdAtMs}, ${after.cell}, ${after.createdPosition})`}
+    ${after === undefined ? sql`` : comesAfter(after)}
     ${cell === undefined ? sql`` : sql`AND +cell_id = ${cell}`}
   ORDER BY created_at_ms, cell_id, created_position
   LIMIT ${limit}`;
+
+const comesAfter = ({ createdAtMs, cell, createdPosition }: StalePosition): SQL =>
+  sql`AND (created_at_ms, cell_id, created_position) > (${createdAtMs}, ${cell}, ${createdPosition})`;
 
 const candidateOf = ({
   uuid,
@@ -180,7 +193,10 @@ const staleLease = (
   confirmed,
 });
 
-/** Asks the ledgers of one request. One that cannot be reached is not asked again: that would cost another timeout. */
+/**
+ * Asks ledgers for one request. A ledger that cannot be reached is not asked again, which would take another
+ * timeout.
+ */
 class Ledgers {
   readonly #env: Env;
   readonly #unreachable = new Set<string>();
@@ -189,7 +205,7 @@ class Ledgers {
     this.#env = env;
   }
 
-  /** The states of the candidates, in their order: one call per cell. */
+  /** The states of the candidates, in their order, with one call per cell. */
   async check(candidates: readonly Candidate[]): Promise<Checked[]> {
     const { limits } = configOf(this.#env);
     const byCell = Map.groupBy(candidates, ({ cell }) => cell);
@@ -218,13 +234,13 @@ class Ledgers {
 }
 
 /**
- * Deletes rows whose lease its ledger does not have. They are left over when D1 or a ledger was restored from a backup; no pull will ever
- * change them, and the oldest of all, they would be asked about in every listing.
+ * Deletes rows whose leases their ledgers don't have. Such rows remain after D1 or a ledger was restored from
+ * a backup. No pull ever changes them. As the oldest ones, they would be candidates of every listing.
  */
 async function deleteUnknown(database: Database, gone: readonly Candidate[]): Promise<void> {
   if (gone.length === 0) return;
   const rows = gone.map(({ cell, createdPosition, lease }) => [cell, createdPosition, lease]);
-  // A failure does no harm: the next listing meets them again.
+  // A failure is harmless: the next listing finds these rows again.
   await database.run("delete unknown leases", (orm) =>
     orm.run(sql`
       DELETE FROM leases WHERE state = 'GRANTED' AND (cell_id, created_position, uuid) IN (

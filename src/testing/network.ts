@@ -147,9 +147,9 @@ const closedError = (): TypeError => fetchFailed("the test coordinator is closed
 
 /** The advice of the coordinator when a ledger does not answer, as in src/http/handlers/leases.ts. */
 const advice: Partial<Record<Operation, string>> = {
-  begin: ": the outcome is not known; repeat the call with the same lease id",
-  commit: ": repeat the call; the first decision wins, and is final",
-  rollback: ": repeat the call; the first decision wins, and is final",
+  begin: ": the outcome is unknown; repeat the call with the same lease id",
+  commit: ": repeat the call; the first decision wins and is final",
+  rollback: ": repeat the call; the first decision wins and is final",
 };
 
 function unavailable(request: Request, { operation, uuid }: ObservedCall): Response {

@@ -18,9 +18,12 @@ const verifierOf = (current: string, previous?: string, limits = defaultLimits):
 const verify = (token: string, verifier = verifierOf(SECRET), atS = NOW_S) =>
   verifier.verify(`Bearer ${token}`, atS * 1_000);
 
-const bad = { ok: false, refusal: { code: "UNAUTHENTICATED", detail: "the key is not valid here" } };
+const bad = {
+  ok: false,
+  refusal: { code: "UNAUTHENTICATED", detail: "the key is not valid in this deployment; get a valid key" },
+};
 
-test("a key says who holds it", async () => {
+test("a verified key gives its principal", async () => {
   expect(await verify(await signed(payload))).toEqual({
     ok: true,
     value: { role: "cell", keyId: "key-1", expiresAtMs: payload.exp * 1_000, cell: "7" },
@@ -32,29 +35,29 @@ test("a key says who holds it", async () => {
   });
 });
 
-describe("all bad keys look the same", () => {
-  // Properly signed, so that only the payload is to blame.
+describe("every invalid key gets the same answer:", () => {
+  // These keys are signed correctly, so only the payload is wrong.
   test.each<[string, unknown]>([
     ["another version", { ...payload, v: 2 }],
     ["an unknown role", { ...payload, role: "admin" }],
-    ["a role that every object has", { ...payload, role: "constructor" }],
+    ["a role that is a property of every object", { ...payload, role: "constructor" }],
     ["a cell key without a cell", { ...payload, cell: undefined }],
-    ["a cell that is none", { ...payload, cell: "007" }],
+    ["a cell id that is not valid", { ...payload, cell: "007" }],
     ["a cell that is a number", { ...payload, cell: 7 }],
     ["an operator key with a cell", { ...payload, role: "operator" }],
     ["no id", { ...payload, id: undefined }],
-    ["an id that is unfit for logs", { ...payload, id: "a\nb" }],
+    ["an id with a line break", { ...payload, id: "a\nb" }],
     ["no expiry", { ...payload, exp: undefined }],
     ["an expiry that is a string", { ...payload, exp: String(payload.exp) }],
-    ["an expiry before its issue", { ...payload, exp: payload.iat }],
+    ["an expiry that is not after its issue", { ...payload, exp: payload.iat }],
     ["an unknown field", { ...payload, admin: true }],
     ["a list", [payload]],
     ["null", null],
     [
-      "a making in the future",
+      "an issue in the future",
       { ...payload, iat: NOW_S + 86_400, exp: NOW_S + 86_400 + defaultLimits.keyLifetimeS },
     ],
-    ["a life of more than 400 days", { ...payload, exp: payload.iat + defaultLimits.keyLifetimeS + 1 }],
+    ["a lifetime of more than 400 days", { ...payload, exp: payload.iat + defaultLimits.keyLifetimeS + 1 }],
   ])("%s", async (_, value) => {
     expect(await verify(await signed(value))).toEqual(bad);
   });
@@ -63,28 +66,29 @@ describe("all bad keys look the same", () => {
     ["another signature", (key) => key.replace(/\.(.)/, (_, first) => `.${first === "A" ? "B" : "A"}`)],
     ["no signature", (key) => key.split(".")[0] ?? ""],
     ["an empty signature", (key) => `${key.split(".")[0]}.`],
-    ["a signature that is cut", (key) => key.slice(0, -2)],
-    ["something behind it", (key) => `${key}.x`],
+    ["a truncated signature", (key) => key.slice(0, -2)],
+    ["text after the signature", (key) => `${key}.x`],
     ["another prefix", (key) => key.replace("lhk_", "lhx_")],
     ["padding", (key) => `${key}=`],
     [
-      "the payload of another",
+      "the payload of another key",
       (key) =>
-        `lhk_${encodeBase64Url(new TextEncoder().encode(JSON.stringify({ ...payload, cell: "8" })))}.${key.split(".")[1]}`,
+        `lhk_${encodeBase64Url(new TextEncoder().encode(JSON.stringify({ ...payload, cell: "8" })))}.` +
+        `${key.split(".")[1]}`,
     ],
-    ["more than 1 KiB", (key) => key + "A".repeat(1_024)],
+    ["a length of more than 1 KiB", (key) => key + "A".repeat(1_024)],
   ])("%s", async (_, spoil) => {
     expect(await verify(spoil(await signed(payload)))).toEqual(bad);
   });
 
   test("another secret", async () => expect(await verify(await signed(payload, OTHER))).toEqual(bad));
 
-  // A signature for a page token must not make a key.
+  // A signature that was made for a page token must not be valid for a key.
   test("another purpose", async () =>
     expect(await verify(await makeKey(payload, new Hmac(SECRET, "leasehold page token 1")))).toEqual(bad));
 });
 
-test("every single changed character is noticed", async () => {
+test("changing any single character makes a key invalid", async () => {
   const key = await signed(payload);
   for (let index = 0; index < key.length; index += 1) {
     const changed = key.slice(0, index) + (key[index] === "A" ? "B" : "A") + key.slice(index + 1);
@@ -93,19 +97,19 @@ test("every single changed character is noticed", async () => {
 });
 
 test.each([undefined, "", "Bearer", "Bearer ", "Basic abc", "lhk_abc", "Bearer a b"])(
-  "the header %j holds no key",
+  "the header %j has no key",
   async (header) => {
     const result = await verifierOf(SECRET).verify(header, NOW_S * 1_000);
     expect(result).toMatchObject({ ok: false, refusal: { code: "UNAUTHENTICATED" } });
   },
 );
 
-test("the scheme may be written as one likes", async () => {
+test("the scheme is accepted in any case and with several spaces", async () => {
   const key = await signed(payload);
   expect((await verifierOf(SECRET).verify(`bearer  ${key}`, NOW_S * 1_000)).ok).toBe(true);
 });
 
-test("a key ends at the very second it says, also one that was checked before", async () => {
+test("a key expires at its exact second, even if it was verified before", async () => {
   const verifier = verifierOf(SECRET);
   const key = await signed(payload);
   expect((await verify(key, verifier, payload.exp - 1)).ok).toBe(true);
@@ -115,7 +119,7 @@ test("a key ends at the very second it says, also one that was checked before", 
   });
 });
 
-test("both secrets are good while one is rotated out; new keys are of the current one", async () => {
+test("a rotation accepts both secrets, and signs new keys with the current one", async () => {
   const rotating = verifierOf(OTHER, SECRET);
   expect((await verify(await signed(payload), rotating)).ok).toBe(true);
   const made = await rotating.make(payload);
@@ -140,7 +144,7 @@ describe("the cache", () => {
     Hmac.prototype.verify = original;
   });
 
-  test("checks a signature once, and keeps only so many", async () => {
+  test("checks a signature once, and remembers a limited number of keys", async () => {
     const verifier = verifierOf(SECRET, undefined, { ...defaultLimits, keyCache: 2 });
     const [a, b, c] = (await Promise.all(["a", "b", "c"].map((id) => signed({ ...payload, id })))) as [
       string,
@@ -149,14 +153,14 @@ describe("the cache", () => {
     ];
     for (const key of [a, b, a, b, a]) await verify(key, verifier);
     expect(checks).toBe(2);
-    // c pushes b out: a was used later.
+    // c evicts b, because a was used later.
     for (const key of [c, a]) await verify(key, verifier);
     expect(checks).toBe(3);
     await verify(b, verifier);
     expect(checks).toBe(4);
   });
 
-  test("keeps no bad key", async () => {
+  test("does not remember an invalid key", async () => {
     const verifier = verifierOf(SECRET);
     const forged = await signed(payload, OTHER);
     await verify(forged, verifier);
@@ -165,7 +169,7 @@ describe("the cache", () => {
   });
 });
 
-test("a key that is parsed is not yet believed", async () => {
+test("parsing a key does not verify it", async () => {
   expect(parseKey(await signed(payload, OTHER))?.payload).toEqual(payload);
 });
 
@@ -177,14 +181,14 @@ test.each([
     { LEASEHOLD_SIGNING_SECRET: SECRET, LEASEHOLD_PREVIOUS_SIGNING_SECRET: "short" },
     "LEASEHOLD_PREVIOUS_SIGNING_SECRET must have",
   ],
-])("%j: closed, and says why", (variables, detail) => {
+])("with %j, the secrets are refused with a reason", (variables, detail) => {
   expect(secretsOf(variables)).toMatchObject({
     ok: false,
     refusal: { code: "UNAVAILABLE", detail: expect.stringContaining(detail) },
   });
 });
 
-test("a secret of 32 characters will do, without a previous one", () => {
+test("a secret of 32 characters is accepted, without a previous one", () => {
   const current = "x".repeat(32);
   expect(secretsOf({ LEASEHOLD_SIGNING_SECRET: current, LEASEHOLD_PREVIOUS_SIGNING_SECRET: "" })).toEqual({
     ok: true,

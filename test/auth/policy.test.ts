@@ -11,20 +11,22 @@ test.each<[string, Principal, Roles, string | undefined, boolean]>([
   ["a cell on its own path", cell, ["cell", "operator"], "1", true],
   ["a cell on another's path", cell, ["cell", "operator"], "2", false],
   ["a cell on its own path, written differently", cell, ["cell"], "01", false],
-  ["a cell on an empty one", cell, ["cell"], "", false],
-  ["a cell where no cell is named", cell, everyone, undefined, true],
-  ["a cell where only operators may go, on its own path", cell, ["operator"], "1", false],
+  ["a cell on an empty path", cell, ["cell"], "", false],
+  ["a cell on a path without a cell", cell, everyone, undefined, true],
+  ["a cell on its own path, on a route for operators only", cell, ["operator"], "1", false],
   ["an operator on any cell's path", operator, ["cell", "operator"], "2", true],
   ["a router on a cell's path", router, ["cell", "operator"], "1", false],
-  ["a router where it may look up", router, everyone, undefined, true],
-  ["anyone where anyone may go", router, "anyone", "7", true],
-  ["nobody where nobody may go", operator, [], undefined, false],
+  ["a router on a route for every role", router, everyone, undefined, true],
+  ["a router on a route for anyone", router, "anyone", "7", true],
+  ["an operator on a route for no role", operator, [], undefined, false],
 ])("%s", (_, principal, roles, pathCell, allowed) => {
   expect(isAllowed(principal, roles, pathCell)).toBe(allowed);
 });
 
-test.each(["1", "9", "10", "9223372036854775807"])("%s is a cell", (id) => expect(isCellId(id)).toBe(true));
+test.each(["1", "9", "10", "9223372036854775807"])("%s is a cell id", (id) =>
+  expect(isCellId(id)).toBe(true),
+);
 test.each(["", "0", "01", "-1", "1.0", "1e3", " 1", "1\n", "9223372036854775808", "१", "1".repeat(20)])(
-  "%j is no cell",
+  "%j is not a cell id",
   (id) => expect(isCellId(id)).toBe(false),
 );

@@ -1,6 +1,7 @@
 /** The API over real Durable Objects and D1. */
 import { runCron } from "../../src/projections/cron.ts";
-import { conformanceSuite, type Started, type StartOptions } from "../suites/conformance/suite.ts";
+import type { Started, StartOptions } from "../suites/conformance/coordinator.ts";
+import { conformanceSuite } from "../suites/conformance/suite.ts";
 import { Api, env, keyOf, startDeployment } from "../support/workerd/api.ts";
 import { counting } from "../support/workerd/counting.ts";
 

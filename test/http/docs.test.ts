@@ -9,11 +9,11 @@ import { inline } from "../../src/http/docs/prose.ts";
 import { Api } from "../support/workerd/api.ts";
 
 describe("openapi.json", () => {
-  test("is what the contract says; else run `npm run generate:openapi`", () => {
+  test("is up to date with the contract; if not, run `npm run generate:openapi`", () => {
     expect(openapi).toEqual(JSON.parse(JSON.stringify(openApiOf(version))));
   });
 
-  test("is made the same every time", () =>
+  test("is the same every time it is generated", () =>
     expect(JSON.stringify(openApiOf("1"))).toBe(JSON.stringify(openApiOf("1"))));
 
   test("is served", async () => {
@@ -22,7 +22,7 @@ describe("openapi.json", () => {
     expect(headers.get("cache-control")).toContain("max-age");
   });
 
-  test("has every route, and refers to nothing that it does not have", () => {
+  test("has every route, and no broken references", () => {
     const ids = Object.values(openapi.paths).flatMap((path) =>
       Object.values(path as Record<string, { operationId: string }>).map(({ operationId }) => operationId),
     );
@@ -33,7 +33,7 @@ describe("openapi.json", () => {
       expect(openapi.components.schemas).toHaveProperty(name ?? "");
   });
 
-  test("names every parameter of every path", () => {
+  test("lists every parameter of every path", () => {
     for (const id of routeIds) {
       const { path, method } = routes[id];
       const operation = (
@@ -50,11 +50,11 @@ describe("openapi.json", () => {
   });
 });
 
-describe("the reference", () => {
+describe("the reference page", () => {
   const page = async (): Promise<{ text: string; headers: Headers }> =>
     new Api().send("GET", "/docs", { key: null });
 
-  test("has every route, every code and every schema, each under its anchor", async () => {
+  test("has an anchor for every route, code and schema", async () => {
     const { text } = await page();
     for (const id of routeIds) expect(text).toContain(`id="${id}"`);
     for (const code of Object.keys(errorCodes)) expect(text).toContain(`id="error-${code.toLowerCase()}"`);
@@ -64,7 +64,7 @@ describe("the reference", () => {
     for (const [, anchor] of text.matchAll(/href="#([^"]+)"/g)) expect(ids).toContain(anchor);
   });
 
-  test("loads nothing and runs nothing", async () => {
+  test("loads nothing and has no scripts", async () => {
     const { text, headers } = await page();
     expect(text).not.toMatch(/<(script|link|img|iframe|object|form)\b/i);
     expect(text).not.toMatch(/\s(on\w+|style|src)=/i);
@@ -81,7 +81,7 @@ describe("the reference", () => {
     expect(policy).toContain(`style-src 'sha256-${hash}'`);
   });
 
-  test("is well-formed: every element that is opened is closed", async () => {
+  test("closes every element that it opens", async () => {
     const { text } = await page();
     const open: string[] = [];
     const empty = new Set(["meta", "wbr", "br"]);
@@ -94,7 +94,7 @@ describe("the reference", () => {
     expect(open).toEqual([]);
   });
 
-  test("escapes what it is given", () => {
+  test("escapes values", () => {
     expect(html`<p title="${'"'}">${"<b>&'"}${inline("`<i>` **x** *y*")}</p>`.text).toBe(
       '<p title="&#34;">&#60;b&#62;&#38;&#39;<code>&#60;i&#62;</code> <strong>x</strong> <em>y</em></p>',
     );

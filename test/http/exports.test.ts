@@ -1,4 +1,7 @@
-/** The stream of an export, as far as what is behind it is concerned. What it holds is in test/suites/conformance. */
+/**
+ * Tests of an export's stream that watch the calls of objects. Its contents are tested in
+ * test/suites/conformance.
+ */
 import { v4 as newUuid } from "uuid";
 import { beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { createClient } from "../../src/client/index.ts";
@@ -30,7 +33,10 @@ beforeAll(async () => own(await startDeployment("1", "2"), "1", RECORDS));
 
 type Fate = (call: number) => Promise<unknown> | undefined;
 
-/** An application with pages of 2, which counts them: the ledger is asked before each. `fate` is that of the calls of one shard. */
+/**
+ * An application with pages of two records. It counts the pages, because the ledger is asked before each.
+ * `fate` decides how the calls of one shard end.
+ */
 function watched(fate: Fate = () => undefined): { api: Api; pages: () => number } {
   const calls = { shard: 0, ledger: 0 };
   const CLAIM_SHARD = watchedNamespace("CLAIM_SHARD", env.CLAIM_SHARD, (call, object) => {
@@ -40,13 +46,13 @@ function watched(fate: Fate = () => undefined): { api: Api; pages: () => number 
   return { api: new Api({ CLAIM_SHARD, CELL_LEDGER, ...small }), pages: () => calls.ledger };
 }
 
-/** A reader that takes line after line, and no more than it is asked for. */
+/** A reader that takes one line at a time, and reads no further than asked. */
 async function opened(
   api: Api,
   key: string,
 ): Promise<{ status: number; line: () => Promise<unknown>; leave: () => Promise<void> }> {
   const { status, body } = await api.fetch(api.url + PATH, { headers: { authorization: `Bearer ${key}` } });
-  if (body === null) throw new Error("an answer without a body");
+  if (body === null) throw new Error("the answer has no body");
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   const waiting: string[] = [];
   const line = async (): Promise<unknown> => {
@@ -63,19 +69,19 @@ async function opened(
 const later = (): Promise<void> => new Promise((resume) => setTimeout(resume, 100));
 
 describe("a reader", () => {
-  test("that takes its time is not read ahead of by more than a page", async () => {
+  test("that reads slowly has at most one page fetched in advance", async () => {
     const { api, pages } = watched();
     const { line } = await opened(api, await keyOf("cell 1"));
     for (let read = 0; read <= RECORDS; read += 1) {
       await line();
       await later();
-      // The pages that were taken up to this line, and one that may stand in the pipe.
+      // The pages read so far, and one that may wait in the pipe.
       expect(pages()).toBeLessThanOrEqual(Math.ceil(Math.max(1, read) / 2) + 1);
     }
     expect(await line()).toEqual({ end: "complete" });
   });
 
-  test("that leaves after the first lines lets nothing more be fetched", async () => {
+  test("that leaves after the first lines causes no further fetch", async () => {
     const { api, pages } = watched();
     const { line, leave } = await opened(api, await keyOf("cell 1"));
     expect(await line()).toMatchObject({ as_of: expect.any(String) });
@@ -103,7 +109,7 @@ describe.each([
   ["fails", 503, "UNAVAILABLE", () => Promise.reject(new Error("secret internals"))],
   ["hangs", 504, "DEADLINE_EXCEEDED", () => new Promise(() => {})],
 ] as const)("a shard that %s", (_, status, code, fate) => {
-  test("at the start: a problem, and no stream", async () => {
+  test("at the start gives a problem and no stream", async () => {
     const { api } = watched(fate);
     expect(await api.problem(status, "GET", PATH, { key: "cell 1" })).toMatchObject({
       code,
@@ -111,7 +117,7 @@ describe.each([
     });
   });
 
-  test("in the middle: the lines before it, then the problem, and a line in the log", async () => {
+  test("in the middle ends the stream with a problem, and is logged", async () => {
     const log = vi.spyOn(console, "log").mockImplementation(() => {});
     const { api } = watched((call) => (call > 3 ? fate() : undefined));
     const received = await api.send("GET", PATH, {
@@ -148,7 +154,7 @@ describe("the client, in workerd,", () => {
     createClient({ url: api.url, key: await keyOf("cell 1"), cell: "1", fetch: api.fetch, backoffMs: 1 });
   const ids = Array.from({ length: RECORDS }, (_, index) => String(index + 1));
 
-  test("gives every record once, though a shard fails now and then and answers are short", async () => {
+  test("gives every record once, even if a shard sometimes fails and answers are short", async () => {
     const { api } = watched((call) => (call % 4 === 0 ? Promise.reject(new Error("down")) : undefined));
     const client = await clientOf(new Api({ ...api.env, LEASEHOLD_EXPORT_RECORDS: "7" }));
     const read: string[] = [];
@@ -157,7 +163,7 @@ describe("the client, in workerd,", () => {
     expect(read).toEqual(ids);
   });
 
-  test("ends the stream when its loop is left", async () => {
+  test("ends the stream when the caller leaves the loop", async () => {
     const { api, pages } = watched();
     const all = (await clientOf(api)).records.export({ sourceType: "RAILS_TABLE_GROUPS" });
     for await (const { source } of all) if (source.id === "2") break;
@@ -167,7 +173,7 @@ describe("the client, in workerd,", () => {
   });
 });
 
-test("an error that nobody foresaw, in the middle: the stream says so, and nothing of it", async () => {
+test("an unexpected error ends the stream with INTERNAL, without the error's text", async () => {
   const log = vi.spyOn(console, "log").mockImplementation(() => {});
   const nonsense = Promise.resolve({
     ok: true,
@@ -180,7 +186,7 @@ test("an error that nobody foresaw, in the middle: the stream says so, and nothi
   expect(text).not.toMatch(/RangeError|Invalid time/);
 });
 
-test("a key that expires while its answer is read gets no further page", async () => {
+test("a key that expires during an export gets no further page", async () => {
   const { api } = watched();
   const exp = Math.ceil(Date.now() / 1_000) + 60;
   const { line } = await opened(api, await signedKey({ role: "cell", cell: "1", exp }));
@@ -192,8 +198,8 @@ test("a key that expires while its answer is read gets no further page", async (
   expect(last).toMatchObject({ error: { status: 401, code: "UNAUTHENTICATED", reason: "KEY_EXPIRED" } });
 });
 
-describe("a key that is revoked while its answer is read gets no further page", () => {
-  test("of a cell: its ledger is asked for each", async () => {
+describe("a key that is revoked during an export gets no further page:", () => {
+  test("a cell key, because its ledger is asked before each page", async () => {
     const id = newUuid();
     const { api } = watched();
     const { line } = await opened(api, await signedKey({ role: "cell", cell: "1", id }));
@@ -204,7 +210,7 @@ describe("a key that is revoked while its answer is read gets no further page", 
     expect(last).toMatchObject({ error: { status: 401, code: "UNAUTHENTICATED", reason: "KEY_REVOKED" } });
   });
 
-  test("of an operator: as soon as this isolate knows", async () => {
+  test("an operator key, as soon as this isolate has read the directory", async () => {
     const id = newUuid();
     const api = new Api({ ...small, LEASEHOLD_DIRECTORY_CACHE_MS: "0" });
     const { line } = await opened(api, await signedKey({ id }));
@@ -216,7 +222,7 @@ describe("a key that is revoked while its answer is read gets no further page", 
   });
 });
 
-test("an answer ends before it makes more calls than the platform lets it, and is gone on with", async () => {
+test("an answer ends with a cursor before it exceeds the platform's limit of calls", async () => {
   await own(new Api(), "2", 250);
   let calls = 0;
   const CLAIM_SHARD = watchedNamespace("CLAIM_SHARD", env.CLAIM_SHARD, () => void (calls += 1));

@@ -15,10 +15,10 @@ beforeAll(async () => {
 
 type Binding = "CELL_LEDGER" | "CLAIM_SHARD" | "DIRECTORY";
 
-/** What a call ends like: as an error, or never. */
+/** How a call ends: with an error, or never. */
 type Fate = "fails" | "hangs";
 
-/** An application some of whose calls go wrong. */
+/** An application in which some calls fail or hang. */
 function broken(
   binding: Binding,
   fate: Fate,
@@ -57,14 +57,14 @@ describe.each([
     ["PUT", `/v1/cells/1/leases/${newUuid()}`, body],
     ["POST", "/v1/cells/1/leases", body],
   ] as const)(
-    "begin (%s): the outcome is not known, repeat it with the same id",
+    "begin (%s): the outcome is unknown, so the answer says to repeat it with the same id",
     async (method, path, sent) => {
       const refused = await broken("CELL_LEDGER", fate, undefined, quick).problem(status, method, path, {
         key: "cell 1",
         body: sent,
       });
       expect(refused).toMatchObject({ code, retryable: true });
-      expect(refused.detail).toMatch(/outcome is not known; repeat the call with the same lease id/);
+      expect(refused.detail).toMatch(/outcome is unknown; repeat the call with the same lease id/);
       expect(refused.detail).not.toContain("internals");
       if (method === "PUT") expect(path).toContain(refused.lease_uuid);
       else expect(refused.lease_uuid).toMatch(/-7/);
@@ -86,7 +86,7 @@ describe.each([
     ).toMatchObject({ code, retryable: true });
   });
 
-  test("one shard of many: no lookup, listing or digest is answered in part", async () => {
+  test("one shard of many: lookups, lists and digests fail, instead of a partial answer", async () => {
     const { value } = await committed(api);
     const names = [value, nameOnShard(3)];
     const partly = broken("CLAIM_SHARD", fate, (_, object) => object === "shard-3", quick);
@@ -102,7 +102,7 @@ describe.each([
   });
 });
 
-test("a name whose lease cannot be asked about is unknown, not free", async () => {
+test("a name is unavailable, not free, while the ledger of its lease cannot be reached", async () => {
   const answer = Promise.resolve({ ok: true, value: { found: [{ kind: "unknown" }] } });
   const CLAIM_SHARD = watchedNamespace("CLAIM_SHARD", env.CLAIM_SHARD, (call) =>
     call === "CLAIM_SHARD.lookup" ? answer : undefined,
@@ -115,7 +115,7 @@ test("a name whose lease cannot be asked about is unknown, not free", async () =
   await unsure.problem(503, "POST", "/v1/records/lookup", { key: "router", body });
 });
 
-test("what an object refuses reaches the caller under its own code", async () => {
+test("an object's refusal reaches the caller with its code, reason and Retry-After", async () => {
   const refusal = {
     code: "RESOURCE_EXHAUSTED",
     detail: "too much",
@@ -145,7 +145,7 @@ test("what an object refuses reaches the caller under its own code", async () =>
   expect(await begin(answering({ code: "UNAVAILABLE", reason: "PLACEMENT_MISMATCH" }), 503)).toMatchObject({
     reason: "PLACEMENT_MISMATCH",
   });
-  // A cell's key was made for a registered cell: the role does not fit, rather than that nothing is there.
+  // A cell's key was made for a registered cell, so the answer is PERMISSION_DENIED instead of NOT_FOUND.
   expect(await begin(answering({ code: "PERMISSION_DENIED", reason: "CELL_UNKNOWN" }), 403)).toMatchObject({
     reason: "CELL_UNKNOWN",
   });
@@ -176,25 +176,28 @@ describe("the deployment's own faults", () => {
       { LEASEHOLD_PREVIOUS_SIGNING_SECRET: "hunter2" },
       "LEASEHOLD_PREVIOUS_SIGNING_SECRET",
     ],
-    ["a number of shards that is none", { LEASEHOLD_SHARDS: "many" }, "LEASEHOLD_SHARDS"],
+    ["a number of shards that is not a number", { LEASEHOLD_SHARDS: "many" }, "LEASEHOLD_SHARDS"],
     ["a limit out of range", { LEASEHOLD_BATCH_OPS: "0" }, "LEASEHOLD_BATCH_OPS"],
-  ])("%s: nothing is let in, and the answer names the variable", async (_, changes, variable) => {
-    const closed = new Api(changes);
-    for (const id of routeIds) {
-      const { roles, method, path } = routes[id];
-      if (roles === "anyone") continue;
-      const refused = await closed.problem(503, method, path.replaceAll(/[{}]/g, ""), {
-        key: await signedKey({}),
-      });
-      expect(refused).toMatchObject({ code: "UNAVAILABLE", detail: expect.stringContaining(variable) });
-    }
-  });
+  ])(
+    "%s: every call with a key is refused, and the answer names the variable",
+    async (_, changes, variable) => {
+      const closed = new Api(changes);
+      for (const id of routeIds) {
+        const { roles, method, path } = routes[id];
+        if (roles === "anyone") continue;
+        const refused = await closed.problem(503, method, path.replaceAll(/[{}]/g, ""), {
+          key: await signedKey({}),
+        });
+        expect(refused).toMatchObject({ code: "UNAVAILABLE", detail: expect.stringContaining(variable) });
+      }
+    },
+  );
 
   test("health needs no secret", async () => {
     await new Api({ LEASEHOLD_SIGNING_SECRET: undefined }).json(200, "GET", "/healthz", { key: null });
   });
 
-  test("an error that nobody foresaw: 500, logged, and nothing of it told", async () => {
+  test("an unexpected error is logged and answered with 500, without its text", async () => {
     const log = vi.spyOn(console, "log").mockImplementation(() => {});
     const CELL_LEDGER = {
       getByName: () => ({
@@ -216,7 +219,7 @@ describe("the deployment's own faults", () => {
 });
 
 describe("readiness", () => {
-  test("is asked once for many at a time", async () => {
+  test("runs one check for concurrent requests", async () => {
     let asked = 0;
     const DIRECTORY = watchedNamespace("DIRECTORY", env.DIRECTORY, () => void (asked += 1));
     const shared = new Api({ DIRECTORY });
@@ -232,7 +235,7 @@ describe("readiness", () => {
     ["CLAIM_SHARD", "shard-3", ["shard 3"]],
     ["CELL_LEDGER", "cell-2", ["ledger of cell 2"]],
     ["DIRECTORY", "directory", ["directory"]],
-  ] as const)("without %s %s: 503, and which part", async (binding, object, failed) => {
+  ] as const)("without %s %s: 503, and the failed part", async (binding, object, failed) => {
     const refused = await broken(binding, "fails", (_, hit) => hit === object).problem(
       503,
       "GET",
@@ -251,7 +254,7 @@ describe("D1", () => {
     batch: () => Promise.reject(new Error("D1_ERROR: secret internals")),
   };
 
-  test("down: everything but the stale listing works, and readiness tells", async () => {
+  test("is down: everything except the stale listing works, and readiness reports it", async () => {
     const cut = new Api({ DB });
     expect(await cut.json(200, "GET", "/readyz", { key: null })).toEqual({ status: "ok", d1: "down" });
     const { uuid, value } = await begun(cut);
@@ -267,7 +270,7 @@ describe("D1", () => {
 });
 
 describe("cells whose ledger is down", () => {
-  test("are listed all the same", async () => {
+  test("are listed with null for the unknown fields", async () => {
     const partly = broken("CELL_LEDGER", "fails", (_, object) => object === "cell-2");
     const { cells } = await partly.json<{ cells: unknown[] }>(200, "GET", "/v1/admin/cells", {});
     expect(cells).toMatchObject([
@@ -276,13 +279,13 @@ describe("cells whose ledger is down", () => {
     ]);
   });
 
-  test("cannot be frozen, and the answer says so", async () => {
+  test("cannot be frozen: 503", async () => {
     await broken("CELL_LEDGER", "fails").problem(503, "POST", "/v1/admin/cells/2/freeze", {});
   });
 });
 
 describe("every request", () => {
-  test("leaves one line in the log, without names, paths and keys", async () => {
+  test("is logged in one line, without names, paths and keys", async () => {
     const log = vi.spyOn(console, "log");
     let lines: string[];
     const key = await signedKey({ role: "cell", cell: "1", id: "the-key-id" });

@@ -15,11 +15,11 @@ test.each([
   '{"a":"a","b":"b:","":{"":1}}',
   "null",
   "1e3",
-])("%s is read as JSON.parse does", (text) => {
+])("%s gives the same value as JSON.parse", (text) => {
   expect(parseJson(text, DEPTH)).toEqual({ ok: true, value: JSON.parse(text) });
 });
 
-describe("refused", () => {
+describe("is refused, and names the field:", () => {
   test.each([
     ['{"a":1,"a":1}', "a"],
     ['{"a":1, "b":{"c":[0,1,{"d":1 , "d" :2}]}}', "b.c[2].d"],
@@ -55,7 +55,7 @@ describe("refused", () => {
 test.each([
   [DEPTH, true],
   [DEPTH + 1, false],
-])("%i levels", (levels, fits) => {
+])("%i levels of nesting: accepted %s", (levels, fits) => {
   expect(parseJson("[".repeat(levels) + "]".repeat(levels), DEPTH).ok).toBe(fits);
   expect(parseJson('{"a":'.repeat(levels) + "1" + "}".repeat(levels), DEPTH).ok).toBe(fits);
 });
@@ -64,7 +64,7 @@ test("a megabyte of brackets is refused without being parsed", () => {
   expect(parseJson("[".repeat(1_000_000), DEPTH)).toMatchObject({ ok: false, refusal: { field: "body" } });
 });
 
-test("a field's path is shown as one would write it, and no longer than one can read", () => {
+test("a field's path has the usual notation and a limited length", () => {
   expect(fieldPath(["creates", 3, "bucket", "value"])).toBe("creates[3].bucket.value");
   expect(fieldPath([])).toBe("");
   expect(fieldPath(["x".repeat(1_000)]).length).toBeLessThan(70);

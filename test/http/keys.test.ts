@@ -30,8 +30,8 @@ const looksUp = (key: Sent["key"], using = api) =>
   using.send("GET", `/v1/records/ROUTES/${freshName()}`, { key });
 const isRevoked = { status: 401, code: "UNAUTHENTICATED", reason: "KEY_REVOKED" };
 
-describe("a key that ends", () => {
-  test("is refused from the second on that it says", async () => {
+describe("a key with an expiry", () => {
+  test("is refused from the second at which it expires", async () => {
     const now = Math.floor(Date.now() / 1_000);
     expect((await listsLeases(await signedKey({ exp: now + 30 }))).status).toBe(200);
     const refused = await api.problem(401, "GET", "/v1/cells/1/leases", {
@@ -45,7 +45,7 @@ describe("a key that ends", () => {
 describe("rotating the secret", () => {
   const next = "the next signing secret, long enough as well";
 
-  test("keys of both are good until the old one is taken away", async () => {
+  test("keys of both secrets are accepted until the old secret is removed", async () => {
     const old = await signedKey({ role: "cell", cell: "1" });
     const young = await signedKey({ role: "cell", cell: "1" }, next);
     const rotating = new Api({
@@ -62,7 +62,7 @@ describe("rotating the secret", () => {
     expect(await statuses(done)).toEqual([401, 200]);
   });
 
-  test("a page token is good under the new secret, until the old one is taken away", async () => {
+  test("a page token is accepted during the rotation, until the old secret is removed", async () => {
     for (let leases = 0; leases < 2; leases += 1) await begun(api);
     const page = "/v1/cells/1/leases?page_size=1";
     const { next_page_token: token } = await api.json<{ next_page_token: string }>(200, "GET", page, {
@@ -83,7 +83,7 @@ describe("rotating the secret", () => {
     expect(refused).toMatchObject({ field: "page_token" });
   });
 
-  test("what was checked under one secret is forgotten with it", async () => {
+  test("a key that was verified with a removed secret is refused", async () => {
     const changing = new Api();
     const old = await signedKey({ role: "cell", cell: "1" });
     expect((await listsLeases(old, changing)).status).toBe(200);
@@ -93,7 +93,7 @@ describe("rotating the secret", () => {
 });
 
 describe("revoking", () => {
-  test("[A1] a cell key: at once for its cell's paths, in every isolate", async () => {
+  test("[A1] a cell key is refused at once on its cell's paths, in every isolate", async () => {
     const { id, key } = await mint({ role: "cell", cell_id: "1" });
     const elsewhere = new Api();
     for (const using of [api, elsewhere]) expect((await listsLeases(key, using)).status).toBe(200);
@@ -102,7 +102,7 @@ describe("revoking", () => {
       expect((await listsLeases(key, using)).json).toMatchObject(isRevoked);
   });
 
-  test("elsewhere: at once in this isolate, in others when their copy of the directory has run out", async () => {
+  test("other paths refuse it at once in this isolate, in others when their copy expires", async () => {
     const keys = [
       await mint({ role: "cell", cell_id: "1" }),
       await mint({ role: "router" }),
@@ -121,7 +121,7 @@ describe("revoking", () => {
     expect((await api.send("GET", "/v1/admin/cells", { key: operator?.key })).json).toMatchObject(isRevoked);
   });
 
-  test("a key that was made offline, by its id", async () => {
+  test("works by id for a key that was made offline", async () => {
     const [operatorId, cellId] = [newUuid(), newUuid()];
     const operator = await signedKey({ id: operatorId });
     const cell = await signedKey({ id: cellId, role: "cell", cell: "1" });
@@ -135,7 +135,7 @@ describe("revoking", () => {
     expect((await listsLeases(cell)).json).toMatchObject(isRevoked);
   });
 
-  test("a key that was made offline and revoked without its cell, or with a wrong one, can be revoked again with the right one", async () => {
+  test("of a key that was made offline can be repeated with the right cell", async () => {
     const id = newUuid();
     const key = await signedKey({ id, role: "cell", cell: "1" });
     await revoke(id);
@@ -144,14 +144,14 @@ describe("revoking", () => {
     expect((await listsLeases(key)).json).toMatchObject(isRevoked);
   });
 
-  test("with a ledger that is down fails, says that the key may still be good, and can be repeated", async () => {
+  test("fails while the ledger is down, says so, and can be repeated", async () => {
     const { id, key } = await mint({ role: "cell", cell_id: "1" });
     const CELL_LEDGER = watchedNamespace("CELL_LEDGER", env.CELL_LEDGER, (call) => {
       if (call === "CELL_LEDGER.revoke") return Promise.reject(new Error("down"));
       return undefined;
     });
     const refused = await new Api({ CELL_LEDGER }).problem(503, "POST", `/v1/admin/keys/${id}/revoke`, {});
-    expect(refused.detail).toContain("may still be good");
+    expect(refused.detail).toContain("may still be valid");
     expect(await listed()).toMatchObject([{ id, revoked_at: null }]);
     await revoke(id);
     expect((await listsLeases(key)).status).toBe(401);
@@ -171,14 +171,14 @@ describe("the copy of the directory", () => {
     expect(watched.calls.filter((call) => call.startsWith("DIRECTORY"))).toEqual([]);
   });
 
-  test("that was never had: 503, never open", async () => {
+  test("is required: without one, calls are refused with 503", async () => {
     const cut = new Api({ DIRECTORY: down() });
     for (const key of ["router", "operator", "cell 2"] as const)
       expect((await looksUp(key, cut)).json).toMatchObject({ status: 503, code: "UNAVAILABLE" });
     expect((await listsLeases("operator", cut)).status).toBe(503);
   });
 
-  test("goes on serving when the directory is down, and does not wait for it each time", async () => {
+  test("continues to serve when the directory is down, and does not wait for it each time", async () => {
     let isDown = false;
     let asked = 0;
     const DIRECTORY = watchedNamespace("DIRECTORY", env.DIRECTORY, () => {
@@ -193,7 +193,7 @@ describe("the copy of the directory", () => {
     expect(asked).toBeGreaterThan(1);
   });
 
-  test("is read once for many requests at a time, and then kept", async () => {
+  test("is read once for concurrent requests, and then kept", async () => {
     const watched = counting(env);
     const shared = new Api({ ...watched.env });
     await Promise.all(Array.from({ length: 10 }, () => looksUp("router", shared)));
@@ -201,7 +201,7 @@ describe("the copy of the directory", () => {
     expect(watched.calls.filter((call) => call === "DIRECTORY.snapshot")).toHaveLength(1);
   });
 
-  test("does not hide a cell that was registered elsewhere meanwhile", async () => {
+  test("does not hide a cell that another isolate has registered since", async () => {
     const about = (cell: string): [string, string, { body?: unknown }][] => [
       ["GET", `/v1/cells/${cell}/leases`, {}],
       ["GET", `/v1/leases/stale?cell=${cell}`, {}],
@@ -211,7 +211,7 @@ describe("the copy of the directory", () => {
     const DIRECTORY = watchedNamespace("DIRECTORY", env.DIRECTORY, (call) =>
       isDown && call === "DIRECTORY.snapshot" ? Promise.reject(new Error("down")) : undefined,
     );
-    // One for each call: a revocation lets go of the copy.
+    // Each call gets its own isolate, because a revocation expires the copy.
     const primed = async (): Promise<Api[]> => {
       const isolates = about("9").map(() => new Api({ DIRECTORY }));
       for (const isolate of isolates) expect((await looksUp("router", isolate)).status).toBe(404);
@@ -233,7 +233,7 @@ describe("the copy of the directory", () => {
       });
   });
 
-  test("has what was changed in this isolate at once", async () => {
+  test("has changes made by this isolate at once", async () => {
     await api.json(200, "PATCH", "/v1/admin/cells/1", { body: { address: "https://moved.example" } });
     const { value } = await begun(api);
     expect(await api.json(200, "GET", `/v1/records/ROUTES/${value}`, { key: "router" })).toMatchObject({

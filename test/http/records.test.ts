@@ -1,4 +1,7 @@
-/** Lookups, as far as other isolates and the objects behind them are concerned. The rest is in test/suites/conformance. */
+/**
+ * Tests of lookups that need other isolates or watch the calls of objects. All others are in
+ * test/suites/conformance.
+ */
 import { beforeAll, expect, test } from "vitest";
 import { addressOf, begun, claim, committed, freshName } from "../suites/conformance/leases.ts";
 import { Api, startDeployment } from "../support/workerd/api.ts";
@@ -10,7 +13,7 @@ beforeAll(async () => {
   api = await startDeployment("1", "2");
 });
 
-test("a name of a cell that was registered after this isolate had read the directory", async () => {
+test("a name is found even if its cell was registered after this isolate read the directory", async () => {
   await api.json(200, "GET", `/v1/records/ROUTES/${(await committed(api)).value}`, { key: "router" });
   const elsewhere = new Api();
   await elsewhere.json(201, "POST", "/v1/admin/cells", {
@@ -26,7 +29,7 @@ test("a name of a cell that was registered after this isolate had read the direc
   });
 });
 
-test("many names are looked up with one message for each shard", async () => {
+test("a lookup of many names sends at most one message to each shard", async () => {
   const names = await Promise.all(
     Array.from({ length: 20 }, async (_, index) =>
       index % 2 === 0 ? (await begun(api)).value : freshName(),
@@ -40,7 +43,7 @@ test("many names are looked up with one message for each shard", async () => {
   expect(lookups).toBeGreaterThan(1);
 });
 
-test("[R4] digests of many ranges are one message to the ledger and one to each shard", async () => {
+test("[R4] digests of many ranges take one message to the ledger and one to each shard", async () => {
   await committed(api);
   const watched = counting(api.env);
   const isolate = new Api({ ...watched.env });
@@ -53,7 +56,7 @@ test("[R4] digests of many ranges are one message to the ledger and one to each 
       key: "cell 1",
       body: { source_type: "RAILS_TABLE_ROUTES", ranges },
     });
-  // The first one reads the directory, too.
+  // The first call also reads the directory.
   await ask();
   const before = watched.calls.length;
   await ask();

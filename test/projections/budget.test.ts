@@ -11,7 +11,7 @@ afterEach(() => void vi.useRealTimers());
 const all = (work: (n: number) => Promise<unknown>): Promise<unknown> =>
   Promise.all(Array.from({ length: LEASES }, (_, n) => work(n)));
 
-/** The rows written by one run: those of the leases, and the rest. */
+/** Counts the rows that one run writes: those of leases, and the rest. */
 async function countRun(
   variables: Record<string, string> = {},
 ): Promise<{ leases: number; executions: number; rest: number }> {
@@ -22,7 +22,7 @@ async function countRun(
   const rows = (executions: Execution[]): number =>
     executions.reduce((sum, { rowsWritten }) => sum + rowsWritten, 0);
   const pages = done.filter(isPage);
-  // Each page moves the cursor, which is a row too.
+  // Each page also writes the cursor's row.
   return {
     leases: rows(pages) - pages.length + rows(done.filter(isPrune)),
     executions: done.length,
@@ -30,11 +30,11 @@ async function countRun(
   };
 }
 
-/** Lets the time of the history pass. */
+/** Moves the clock past the time for which decided leases are kept. */
 const later = (): unknown => vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 8 * 86_400_000 });
 
 describe("rows that D1 writes for a lease over its life", () => {
-  test("2 when it was decided before the first pull", async () => {
+  test("2 if it is decided before the first pull", async () => {
     await all((n) => begin("1", uuidOf(n), `name-${n}`));
     await all((n) => decide("1", uuidOf(n), "COMMITTED"));
     expect((await countRun()).leases).toBe(LEASES);
@@ -42,7 +42,7 @@ describe("rows that D1 writes for a lease over its life", () => {
     expect((await countRun()).leases).toBe(LEASES);
   });
 
-  test("4 when it was pulled while outstanding", async () => {
+  test("4 if it is pulled while outstanding", async () => {
     await all((n) => begin("1", uuidOf(n), `name-${n}`));
     expect((await countRun()).leases).toBe(2 * LEASES);
     await all((n) => decide("1", uuidOf(n), "COMMITTED"));
@@ -52,23 +52,24 @@ describe("rows that D1 writes for a lease over its life", () => {
     expect([decided / LEASES, pruned / LEASES]).toEqual([1, 1]);
   });
 
-  test("none, and few others, in a run that finds nothing new", async () => {
+  test("none in a run without changes, which writes 3 other rows", async () => {
     await all((n) => begin("1", uuidOf(n), `name-${n}`));
     await runCron(env, Date.now());
     const { leases, rest, executions } = await countRun();
     expect(leases).toBe(0);
-    // The run's row twice, the cell's mark; the statements are those of an idle run however many leases there are.
+    // The run's row is written twice, and the cell's row once. The number of statements doesn't depend on the
+    // number of leases.
     expect(rest).toBe(3);
     expect(executions).toBeLessThanOrEqual(8);
   });
 
-  test("pages cost two statements each, however many leases they carry", async () => {
+  test("a page takes two statements, however many leases it has", async () => {
     await all((n) => begin("1", uuidOf(n), `name-${n}`));
     const { executions } = await countRun();
     await startFleet("1");
     await all((n) => begin("1", uuidOf(n), `name-${n}`));
     const { executions: more } = await countRun({ LEASEHOLD_PULL_ROWS: "8" });
-    // All of them fit into one page by default.
+    // By default, all of them fit into one page.
     expect(more - executions).toBe(Math.ceil(LEASES / 8) - 1);
   });
 });

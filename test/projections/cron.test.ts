@@ -28,7 +28,7 @@ beforeEach(() => startFleet("1", "2"));
 const directory = () => stubsOf(env).directory();
 
 describe("a run of the cron", () => {
-  test("copies granted and decided leases of all cells, and leaves its heartbeat", async () => {
+  test("copies granted and decided leases of all cells, and records itself", async () => {
     await begin("1", uuidOf(1), "a", "b");
     await begin("1", uuidOf(2), "c");
     await begin("2", uuidOf(3), "d");
@@ -59,7 +59,7 @@ describe("a run of the cron", () => {
     });
   });
 
-  test("mirrors the cells, and their changes", async () => {
+  test("copies the cells and their changes", async () => {
     await runCron(env, Date.now());
     const { updatedAtMs } = valueOf(await directory().snapshot(envelope())).cells[1] ?? { updatedAtMs: 0 };
     valueOf(
@@ -80,7 +80,7 @@ describe("a run of the cron", () => {
     ]);
   });
 
-  test("mirrors the keys over several pages, and their revocation", async () => {
+  test("copies the keys in several pages, and their revocation", async () => {
     const key = (n: number): MintedKey => ({
       keyId: `k${n}`,
       role: "cell",
@@ -103,7 +103,7 @@ describe("a run of the cron", () => {
     expect(done.filter(({ sql }) => sql.some((text) => text.includes("INTO keys")))).toEqual([]);
   });
 
-  test("starts over with the keys of a directory that was restored from a backup", async () => {
+  test("copies all keys again after the directory was restored from a backup", async () => {
     const key = (n: number): MintedKey => ({
       keyId: `k${n}`,
       role: "router",
@@ -124,7 +124,7 @@ describe("a run of the cron", () => {
     expect(await countRows("keys")).toBe(4);
   });
 
-  test("changes nothing when nothing has changed", async () => {
+  test("changes nothing if nothing has changed", async () => {
     await begin("1", uuidOf(1), "a");
     await runCron(env, Date.now());
     const before = await leasesInD1("1");
@@ -139,7 +139,7 @@ describe("a run of the cron", () => {
     expect(await leasesInD1("1")).toEqual(before);
   });
 
-  test("writes no row twice when it begins again from cursor 0", async () => {
+  test("does not write unchanged rows again when it starts from cursor 0", async () => {
     await begin("1", uuidOf(1), "a");
     await begin("1", uuidOf(2), "b");
     await decide("1", uuidOf(2), "COMMITTED");
@@ -152,7 +152,7 @@ describe("a run of the cron", () => {
     await expectD1ToMatch("1");
   });
 
-  test("catches up over many pages, and after D1 was emptied", async () => {
+  test("catches up in many pages, also after D1 was emptied", async () => {
     await Promise.all(Array.from({ length: 60 }, (_, n) => begin("1", uuidOf(n), `name-${n}`)));
     await Promise.all(
       Array.from({ length: 30 }, (_, n) =>
@@ -167,7 +167,7 @@ describe("a run of the cron", () => {
     await expectD1ToMatch("1");
   });
 
-  test("meets a lease that was granted and decided between two runs once, without its names", async () => {
+  test("copies a lease that was granted and decided between two runs once, without names", async () => {
     await runCron(env, Date.now());
     await begin("1", uuidOf(1), "a");
     await decide("1", uuidOf(1), "ROLLED_BACK");
@@ -175,7 +175,7 @@ describe("a run of the cron", () => {
     expect(await leasesInD1("1")).toMatchObject([{ state: "ROLLED_BACK", payload: null }]);
   });
 
-  test("drops the names of a lease that is decided after it was pulled", async () => {
+  test("deletes the names of a lease that is decided after it was pulled", async () => {
     await begin("1", uuidOf(1), "secret-name");
     await runCron(env, Date.now());
     expect((await leasesInD1("1"))[0]?.payload).toContain("secret-name");
@@ -193,7 +193,7 @@ describe("a run of the cron", () => {
     await expectD1ToMatch("1");
   });
 
-  test("goes on with the other cells when one ledger is broken, and says so until it is well again", async () => {
+  test("pulls the other cells when one ledger fails, and stores its error until it works again", async () => {
     await begin("1", uuidOf(1), "a");
     await begin("2", uuidOf(2), "b");
     expect(await runCron(withoutLedger("1"), Date.now())).toMatchObject({
@@ -214,7 +214,7 @@ describe("a run of the cron", () => {
     expect(await countRows("cells", "last_error IS NULL AND last_pulled_at_ms IS NOT NULL")).toBe(2);
   });
 
-  test("goes on with the other cells when a stub cannot even be made", async () => {
+  test("pulls the other cells when a stub cannot be made", async () => {
     await begin("2", uuidOf(1), "a");
     expect(await runCron(withoutLedger("1", "throws"), Date.now())).toMatchObject({
       cellsPulled: 1,
@@ -223,11 +223,11 @@ describe("a run of the cron", () => {
     await expectD1ToMatch("2");
   });
 
-  test("may run any number of times at once", async () => {
+  test("may overlap with other runs", async () => {
     await Promise.all(Array.from({ length: 20 }, (_, n) => begin("1", uuidOf(n), `name-${n}`)));
     const smallPages = { LEASEHOLD_PULL_ROWS: "3" };
     const deciding = Promise.all(Array.from({ length: 20 }, (_, n) => decide("1", uuidOf(n), "COMMITTED")));
-    // Between their D1 statements, so that the runs and the decisions get in each other's way.
+    // Pauses before each D1 statement, so that the runs and the decisions interleave.
     const pause = (): Promise<undefined> => new Promise((resume) => setTimeout(resume, 1, undefined));
     await Promise.all([1, 2, 3].map(() => runCron({ ...faultyD1(pause).env, ...smallPages }, Date.now())));
     await deciding;
@@ -235,7 +235,7 @@ describe("a run of the cron", () => {
     await expectD1ToMatch("1");
   });
 
-  test("pulls the cells that D1 knows when the directory cannot be reached", async () => {
+  test("pulls the cells in D1 when the directory cannot be reached", async () => {
     await runCron(env, Date.now());
     await begin("1", uuidOf(1), "a");
     const fail = (): Promise<never> => Promise.reject(new Error("the object was reset"));
@@ -251,7 +251,7 @@ describe("a run of the cron", () => {
     await expectD1ToMatch("1");
   });
 
-  test("wakes all ledgers when D1 is down, and tells them that nothing is safe", async () => {
+  test("wakes all ledgers when D1 is down, and tells them pulled position 0", async () => {
     await begin("1", uuidOf(1), "a");
     const { env: down, told } = recordingMaintain(faultyD1(() => "before").env);
     const report = await runCron(down, Date.now());
@@ -264,8 +264,8 @@ describe("a run of the cron", () => {
   });
 });
 
-describe("a copy that does not fit any more", () => {
-  test("leaves no gap when D1 is set back while a run writes pages", async () => {
+describe("a copy that no longer matches its source", () => {
+  test("has no gap after D1 is restored while a run writes pages", async () => {
     await Promise.all(Array.from({ length: 12 }, (_, n) => begin("1", uuidOf(n), `name-${n}`)));
     const smallPages = { LEASEHOLD_PULL_ROWS: "3" };
     let pages = 0;
@@ -285,7 +285,7 @@ describe("a copy that does not fit any more", () => {
     await expectD1ToMatch("1");
   });
 
-  test("leaves no gap in the keys either", async () => {
+  test("has no gap in its keys either", async () => {
     const key = (n: number): MintedKey => ({
       keyId: `k${n}`,
       role: "router",
@@ -309,7 +309,7 @@ describe("a copy that does not fit any more", () => {
     expect(await countRows("keys")).toBe(9);
   });
 
-  test("is not called fresh when D1 is set back between the pull and its end", async () => {
+  test("is not marked as fresh if D1 is restored between the pull and the mark", async () => {
     await begin("1", uuidOf(1), "a");
     const { env: restored } = faultyD1(async (_, sql) => {
       if (sql.some((text) => text.includes("AS mark")))
@@ -325,7 +325,7 @@ describe("a copy that does not fit any more", () => {
     await expectD1ToMatch("1");
   });
 
-  test("keeps the cursor of a run that was faster", async () => {
+  test("keeps the cursor of a faster run", async () => {
     await Promise.all(Array.from({ length: 12 }, (_, n) => begin("1", uuidOf(n), `name-${n}`)));
     const smallPages = { LEASEHOLD_PULL_ROWS: "3" };
     const cursors: (number | null)[] = [];
@@ -340,7 +340,7 @@ describe("a copy that does not fit any more", () => {
     expect(new Set(cursors).size).toBe(1);
   });
 
-  test("begins again with a ledger that was restored from a backup", async () => {
+  test("starts again after its ledger was restored from a backup", async () => {
     await begin("1", uuidOf(1), "a");
     await begin("1", uuidOf(2), "b");
     await runCron(env, Date.now());
@@ -353,7 +353,7 @@ describe("a copy that does not fit any more", () => {
     expect(await cursorOf("1")).toBe(first?.position);
   });
 
-  test("does not mistake a ledger that has pruned everything for one", async () => {
+  test("does not start again if its ledger has pruned everything", async () => {
     await begin("1", uuidOf(1), "a");
     await decide("1", uuidOf(1), "COMMITTED");
     await runCron(env, Date.now());

@@ -12,13 +12,13 @@ const select = (database: Database) =>
   database.run("select", (orm) => orm.all<{ one: number }>(sql`SELECT 1 AS one`));
 
 describe("access to D1", () => {
-  test("tries once more", async () => {
+  test("retries a failed access once", async () => {
     const { env: faulty, asked } = faultyD1((execution) => (execution === 0 ? "after" : undefined));
     expect(await select(new Database(faulty))).toEqual({ ok: true, value: [{ one: 1 }] });
     expect(asked()).toBe(2);
   });
 
-  test("ends in a refusal that says why, without the values", async () => {
+  test("gives a refusal with the cause, without the bound values", async () => {
     const refused = await new Database(env).run("broken", (orm) =>
       orm.all(sql`SELECT ${"secret-name"} FROM nowhere`),
     );
@@ -29,7 +29,7 @@ describe("access to D1", () => {
     expect(JSON.stringify(refused)).not.toContain("secret-name");
   });
 
-  test("is bounded in time, and not tried again by the same user once it has stalled", async () => {
+  test("has a timeout, and the same instance does not ask again after a stall", async () => {
     const { env: stalled, asked } = faultyD1((execution) => (execution < 2 ? "hang" : undefined));
     const database = new Database(stalled, { timeoutMs: 20 });
     expect(await select(database)).toMatchObject({ ok: false, refusal: { code: "UNAVAILABLE" } });
@@ -38,7 +38,7 @@ describe("access to D1", () => {
     expect(await select(new Database(stalled))).toMatchObject({ ok: true });
   });
 
-  test("survives a binding that is missing or throws", async () => {
+  test("gives a refusal if the binding is missing", async () => {
     expect(await select(new Database(envWith({ DB: undefined })))).toMatchObject({
       ok: false,
       refusal: { code: "UNAVAILABLE" },
@@ -46,25 +46,24 @@ describe("access to D1", () => {
   });
 });
 
-describe("what is kept of a failure", () => {
-  test("ends before anything quoted: that may be a name", () => {
+describe("the stored cause of a failure", () => {
+  test("ends before the first quotation mark, because a name may follow", () => {
     expect(causeOf({ cause: `Unexpected token 'x', "[[0,1,"secret-name"" is not valid JSON` })).toBe(
       "Unexpected token 'x',",
     );
   });
-  test("is short", () => expect(causeOf({ cause: "x".repeat(1_000) })).toHaveLength(200));
+  test("has at most 200 characters", () => expect(causeOf({ cause: "x".repeat(1_000) })).toHaveLength(200));
 });
 
 describe("the health of D1", () => {
-  test("is up with its tables", async () => expect(await d1Health(env)).toBe("up"));
-  test("is down when it fails", async () =>
-    expect(await d1Health(faultyD1(() => "before").env)).toBe("down"));
-  test("is down when it does not answer, within about a second", async () => {
+  test("is up if D1 has its tables", async () => expect(await d1Health(env)).toBe("up"));
+  test("is down if D1 fails", async () => expect(await d1Health(faultyD1(() => "before").env)).toBe("down"));
+  test("is down if D1 does not answer within about a second", async () => {
     const askedAtMs = Date.now();
     expect(await d1Health(faultyD1(() => "hang").env)).toBe("down");
     expect(Date.now() - askedAtMs).toBeLessThan(3_000);
   });
-  test("is down without its migrations", async () => {
+  test("is down if D1 lacks a table", async () => {
     await env.DB.prepare("DROP TABLE cron_runs").run();
     expect(await d1Health(env)).toBe("down");
   });

@@ -16,7 +16,7 @@ import { recordingMaintain } from "./ledger-calls.ts";
 
 const smallPages = { LEASEHOLD_PULL_ROWS: "2" };
 
-/** Five leases, of which three are decided; D1 knows an early state of two. */
+/** Makes five leases, three of them decided. D1 has an earlier state of two. */
 async function prepare(): Promise<void> {
   await startFleet("1");
   await begin("1", uuidOf(1), "a");
@@ -29,7 +29,7 @@ async function prepare(): Promise<void> {
   await decide("1", uuidOf(5), "ROLLED_BACK");
 }
 
-/** What the ledger may forget is in D1, at least as new. */
+/** Expects D1 to have everything that the ledger may forget, at least as recent (S1). */
 async function expectSafe(cell: string, toldPosition: number): Promise<void> {
   const copies = new Map((await leasesInD1(cell)).map((lease) => [lease.uuid, lease.position]));
   for (const { uuid, position } of await leasesInLedger(cell)) {
@@ -44,15 +44,15 @@ async function countExecutions(): Promise<number> {
   return counting.asked();
 }
 
-describe("D1 failing at each of a run's executions", async () => {
+describe("D1 fails at each of a run's executions", async () => {
   const executions = await countExecutions();
 
-  test("there are several pages to fail at", () => expect(executions).toBeGreaterThan(8));
+  test("the run has several pages", () => expect(executions).toBeGreaterThan(8));
 
   const faults: Fault[] = ["before", "after"];
   for (const fault of faults) {
     for (let at = 0; at < executions; at += 1) {
-      test(`once at ${at}, ${fault} it is carried out: the run gets over it`, async () => {
+      test(`once at ${at}, ${fault} it is carried out: the run still succeeds`, async () => {
         await prepare();
         const { env: faulty, told } = recordingMaintain(
           faultyD1((execution) => (execution === at ? fault : undefined)).env,

@@ -2,19 +2,25 @@ import type { Env } from "../../src/env.ts";
 import { wrappedD1 } from "../support/workerd/wrapped-d1.ts";
 import { env, envWith } from "./fleet.ts";
 
-/** How one execution goes wrong: not carried out; carried out, but the answer is lost; never answered. */
+/**
+ * How one execution fails: before it is carried out, after it (only the answer is lost), or without an
+ * answer.
+ */
 export type Fault = "before" | "after" | "hang";
 
 export interface Execution {
-  /** Its statements. */
+  /** The SQL of its statements. */
   sql: string[];
   rowsWritten: number;
 }
 
-/** Called before each execution, with its number from 0 and its statements. */
+/**
+ * Decides how an execution fails. Called before each one, with its number from 0 and the SQL of its
+ * statements.
+ */
 export type Plan = (execution: number, sql: string[]) => Fault | undefined | Promise<Fault | undefined>;
 
-/** An environment whose D1 fails where `plan` says so. `done` lists what was really carried out. */
+/** An environment whose D1 fails where `plan` says. `done` lists the executions that were carried out. */
 export function faultyD1(plan: Plan = () => undefined): { env: Env; done: Execution[]; asked: () => number } {
   const done: Execution[] = [];
   let count = 0;

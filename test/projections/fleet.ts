@@ -16,10 +16,10 @@ export const env = bindings as unknown as Env & { TEST_MIGRATIONS: D1Migration[]
 
 export const envelope = (): Envelope => ({ version: MESSAGE_VERSION, placement: configOf(env).placement });
 
-/** The same bindings and variables, some of them replaced. */
+/** The test's environment, with some bindings or variables replaced. */
 export const envWith = (changes: Partial<Record<string, unknown>>): Env => ({ ...env, ...changes });
 
-/** An empty deployment with these cells. */
+/** Resets everything to an empty deployment with these cells. */
 export async function startFleet(...cells: string[]): Promise<void> {
   await reset();
   await applyD1Migrations(env.DB, env.TEST_MIGRATIONS);
@@ -58,7 +58,7 @@ export function valueOf<T>(reply: Reply<T>): T {
   return reply.value;
 }
 
-/** A lease id that reads well in a failed assertion. */
+/** A lease id that is easy to read in a failed assertion. */
 export const uuidOf = (n: number): string => `00000000-0000-4000-8000-${String(n).padStart(12, "0")}`;
 
 export interface FleetLease {
@@ -95,7 +95,7 @@ export function leasesInLedger(cell: string): Promise<FleetLease[]> {
   );
 }
 
-/** D1 shows exactly what the ledger holds, and its cursor says so. */
+/** Expects D1 to have exactly the ledger's leases, and the cursor at the ledger's last change. */
 export async function expectD1ToMatch(cell: string): Promise<void> {
   const held = await leasesInLedger(cell);
   expect(await leasesInD1(cell)).toEqual(held);
@@ -112,7 +112,7 @@ export async function countRows(table: string, where = "true"): Promise<number> 
   return (await env.DB.prepare(`SELECT count(*) AS n FROM ${table} WHERE ${where}`).first<number>("n")) ?? 0;
 }
 
-/** Repeats the same sequence for the same seed. In [0, 1). */
+/** A generator of random numbers in [0, 1). The same seed gives the same sequence. */
 export function seeded(seed: number): () => number {
   let state = seed;
   return () => {

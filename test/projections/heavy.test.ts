@@ -9,13 +9,15 @@ import { begin, env, envelope, expectD1ToMatch, ledgerOf, startFleet, uuidOf } f
 const LEASES = 20;
 const MESSAGE_BYTES = 32 * 1024 * 1024;
 
-/** Leases as a cell can have them, written past the shards: begins of that many long names would take minutes. */
+/** Inserts leases into the ledger directly, because begins of so many long names would take minutes. */
 async function plant(cell: string, from: number, count: number, payload: string): Promise<void> {
   await runInDurableObject(ledgerOf(cell), (_, state) => {
     for (let n = from; n < from + count; n += 1) {
       const position = positionAt(Date.now()) + n;
       state.storage.sql.exec(
-        `INSERT INTO lease (lease, decided, position, created_position, state, fence, incarnation, counter, epochs, payload, payload_hash, creates, destroys, replaces, missing)
+        `INSERT INTO lease (lease, decided, position, created_position, state,
+          fence, incarnation, counter, epochs, payload,
+          payload_hash, creates, destroys, replaces, missing)
          VALUES (?, 0, ?, ?, 'GRANTED', 0, 1, ?, '{}', ?, '', 1000, 0, 0, 0)`,
         uuidOf(n),
         position,
@@ -27,7 +29,7 @@ async function plant(cell: string, from: number, count: number, payload: string)
   });
 }
 
-describe("leases as heavy as they may be", () => {
+describe("leases of the maximum size", () => {
   beforeEach(async () => {
     await startFleet("1");
     await begin("1", uuidOf(0), "first");
@@ -41,7 +43,7 @@ describe("leases as heavy as they may be", () => {
   test("are pulled in pages that fit into messages and statements", async () => {
     const payload = encodePayload(opsOf(envelope().placement, longNames));
     expect(payload.length).toBeGreaterThan(1_000_000);
-    // A canonical name travels beside the typed one.
+    // A message has the canonical form of each name beside its value.
     expect(payload.length * 2 * LEASES).toBeGreaterThan(MESSAGE_BYTES);
     await plant("1", 1, LEASES, payload);
     expect(await runCron(env, Date.now())).toMatchObject({
@@ -52,7 +54,7 @@ describe("leases as heavy as they may be", () => {
     await expectD1ToMatch("1");
   });
 
-  test("are pulled behind light ones, in pages that are bounded in bytes", async () => {
+  test("are pulled after small leases, in pages that are limited in bytes", async () => {
     const light = encodePayload(opsOf(envelope().placement, ["light"]));
     await plant("1", 1, 700, light);
     await plant("1", 701, LEASES, encodePayload(opsOf(envelope().placement, longNames)));
@@ -64,7 +66,7 @@ describe("leases as heavy as they may be", () => {
     await expectD1ToMatch("1");
   });
 
-  test("are pulled when they have many short names, which weigh most on the way", async () => {
+  test("are pulled if they have many short names, which take the most bytes in a message", async () => {
     const short = Array.from({ length: 1_000 }, (_, n) => `s${n}`);
     await plant("1", 1, 150, encodePayload(opsOf(envelope().placement, short)));
     expect(await runCron(env, Date.now())).toMatchObject({
@@ -75,7 +77,7 @@ describe("leases as heavy as they may be", () => {
     await expectD1ToMatch("1");
   });
 
-  test("fit into D1 at the limit of a lease, with names of three bytes a character", async () => {
+  test("fit into D1 with names of three bytes per character", async () => {
     const payload = JSON.stringify(
       Array.from({ length: 600 }, (_, n) => [0, 1, "語".repeat(950) + n, 0, 0, [2, "1"], [3, "1"]]),
     );

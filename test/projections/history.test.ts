@@ -21,7 +21,7 @@ afterEach(() => void vi.useRealTimers());
 const at = (ms: number): unknown => vi.useFakeTimers({ toFake: ["Date"], now: ms });
 
 describe("history", () => {
-  test("is pruned after its time, and outstanding leases are not", async () => {
+  test("is pruned after its retention, and outstanding leases stay", async () => {
     const now = Date.now();
     at(now - 9 * DAY_MS);
     await begin("1", uuidOf(1), "a");
@@ -41,7 +41,7 @@ describe("history", () => {
     expect(await countRows("cron_runs")).toBe(2);
   });
 
-  test("lets the ledger forget what is safe in D1, and nothing before", async () => {
+  test("lets the ledger forget an outcome only after D1 has it", async () => {
     const now = Date.now();
     at(now - 2 * DAY_MS);
     await begin("1", uuidOf(1), "a");
@@ -50,17 +50,18 @@ describe("history", () => {
     await ledgerOf("1").maintain({ ...envelope(), pulledPosition: 0 });
     expect(await leasesInLedger("1")).toHaveLength(1);
     await runCron(env, Date.now());
-    // The first poke may still have had to note that every shard applied it.
+    // The ledger may use the first call only to note that every shard applied the decision.
     await runCron(env, Date.now());
     expect(await leasesInLedger("1")).toHaveLength(0);
     expect(await leasesInD1("1")).toMatchObject([{ uuid: uuidOf(1), state: "COMMITTED" }]);
   });
 
-  test("is pruned in bounded steps", async () => {
+  test("is pruned in limited steps", async () => {
     await runCron(env, Date.now());
     const rows = (from: number): unknown =>
       env.DB.prepare(
-        `INSERT INTO leases (cell_id, created_position, uuid, state, position, created_at_ms, decided_at_ms, creates, destroys, replaces, missing)
+        `INSERT INTO leases (cell_id, created_position, uuid, state, position, created_at_ms, decided_at_ms,
+          creates, destroys, replaces, missing)
          SELECT '1', value, 'u', 'COMMITTED', value, 1, 1, 1, 0, 0, 0 FROM json_each(?)`,
       )
         .bind(JSON.stringify(Array.from({ length: 12_000 }, (_, n) => from + n)))

@@ -26,7 +26,8 @@ describe("pulls between begins and decisions in random order", () => {
       const random = seeded(seed);
       const pick = <T>(items: readonly T[]): T | undefined => items[Math.floor(random() * items.length)];
       const outstanding: { cell: string; lease: string }[] = [];
-      // Pauses in front of D1 and of the ledgers: without them a run would go through in one go, as far as the ledgers' timers are concerned.
+      // Pauses before D1 and the ledgers let their changes run in between. Otherwise a run would finish
+      // within one turn.
       const pause = (): Promise<undefined> =>
         new Promise((resume) => setTimeout(resume, random() * 4, undefined));
       const hesitant = (variables: Record<string, string>): Env =>

@@ -3,13 +3,16 @@ import type { Env } from "../../src/env.ts";
 import type { LedgerCalls } from "../../src/objects/calls.ts";
 import { env } from "./fleet.ts";
 
-/** An environment in which some ledgers are replaced: `stand` gives the stub to use for a cell, from the true one. */
+/** An environment in which `stand` replaces the stub of each ledger. It gets the cell and the real stub. */
 function withLedgers(base: Env, stand: (cell: string, real: LedgerCalls) => object): Env {
   const getByName = (name: string) => stand(name.slice("cell-".length), env.CELL_LEDGER.getByName(name));
   return { ...base, CELL_LEDGER: { getByName } as unknown as Env["CELL_LEDGER"] };
 }
 
-/** One cell's ledger fails: each call does at once, none is ever answered, or there is not even a stub to call. */
+/**
+ * An environment in which one cell's ledger fails. Its calls fail at once (`fails`), are never answered
+ * (`hangs`), or its stub cannot be made (`throws`).
+ */
 export function withoutLedger(cell: string, how: "fails" | "hangs" | "throws" = "fails"): Env {
   const fail = (): Promise<never> =>
     how === "hangs" ? new Promise(() => {}) : Promise.reject(new Error("the object was reset"));
@@ -20,7 +23,7 @@ export function withoutLedger(cell: string, how: "fails" | "hangs" | "throws" = 
   });
 }
 
-/** What each ledger was told to be safe in D1. */
+/** Records the pulled position that each ledger is told. */
 export function recordingMaintain(base: Env = env): { env: Env; told: Map<string, number> } {
   const told = new Map<string, number>();
   const recording = withLedgers(base, (cell, real) => ({
@@ -33,7 +36,7 @@ export function recordingMaintain(base: Env = env): { env: Env; told: Map<string
   return { env: recording, told };
 }
 
-/** All ledgers are asked after a pause, and heard after another. */
+/** All calls of ledgers arrive after a pause, and their answers after another. */
 export function withSlowLedgers(pause: () => Promise<unknown>, base: Env = env): Env {
   const slowly = async <T>(work: () => Promise<T>): Promise<T> => {
     await pause();
@@ -47,7 +50,7 @@ export function withSlowLedgers(pause: () => Promise<unknown>, base: Env = env):
   }));
 }
 
-/** Notes which ledgers are asked for states, and lets `answer` speak for them. */
+/** Records which ledgers are asked for states. `answer` may answer instead of a ledger. */
 export function countingLedgers(
   answer: (cell: string, leases: string[]) => LeaseState[] | undefined = () => undefined,
 ): {

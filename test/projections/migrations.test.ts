@@ -30,7 +30,8 @@ describe("the migrations", () => {
   test("refuse a decided lease with names, and a state that does not exist", async () => {
     const insert = (state: string, payload: string | null): Promise<unknown> =>
       env.DB.prepare(
-        `INSERT INTO leases (cell_id, created_position, uuid, state, position, created_at_ms, creates, destroys, replaces, missing, payload)
+        `INSERT INTO leases (cell_id, created_position, uuid, state, position, created_at_ms,
+          creates, destroys, replaces, missing, payload)
          VALUES ('1', 1, 'u', ?, 1, 1, 1, 0, 0, 0, ?)`,
       )
         .bind(state, payload)
@@ -55,7 +56,7 @@ describe("the query plans", () => {
     expect(await planOf(done, "AS mark")).toContain("SEARCH cells USING PRIMARY KEY (cell_id=?)");
   });
 
-  test("the stale listing reads the index in its order, from any place, also of one cell", async () => {
+  test("the stale listing reads the index in order, from any position, for one or all cells", async () => {
     const after = { createdAtMs: 1, cell: "1", createdPosition: 1 };
     for (const query of [{}, { cell: "1" }, { after }, { cell: "1", after }]) {
       const { env: watched, done } = faultyD1();
@@ -67,7 +68,7 @@ describe("the query plans", () => {
   });
 });
 
-/** The plan of the one statement that holds these words. */
+/** The query plan of the only statement that contains these words. */
 async function planOf(done: readonly Execution[], words: string): Promise<string> {
   const [statement = "", ...others] = new Set(
     done.flatMap(({ sql }) => sql).filter((sql) => sql.includes(words)),

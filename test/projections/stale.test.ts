@@ -24,7 +24,7 @@ async function list(query: Partial<StaleQuery> = {}, from: Env = env): Promise<S
   return listed.value;
 }
 
-/** All pages, one after the other. */
+/** Reads all pages. */
 async function listAll(query: Partial<StaleQuery>): Promise<StaleLease[][]> {
   const pages: StaleLease[][] = [];
   let after: StalePosition | null | undefined;
@@ -38,10 +38,11 @@ async function listAll(query: Partial<StaleQuery>): Promise<StaleLease[][]> {
 
 const idsOf = (leases: readonly StaleLease[]): string[] => leases.map(({ lease }) => lease);
 
-/** Rows that D1 took for outstanding, from the first milliseconds of 1970. */
+/** Inserts rows of outstanding leases into D1, granted in the first milliseconds of 1970. */
 async function plant(cell: string, from: number, count: number): Promise<void> {
   await env.DB.prepare(
-    `INSERT INTO leases (cell_id, created_position, uuid, state, position, created_at_ms, creates, destroys, replaces, missing)
+    `INSERT INTO leases (cell_id, created_position, uuid, state, position, created_at_ms,
+      creates, destroys, replaces, missing)
      SELECT ?, value, 'planted', 'GRANTED', value, value, 1, 0, 0, 0 FROM json_each(?)`,
   )
     .bind(cell, JSON.stringify(Array.from({ length: count }, (_, n) => from + n)))
@@ -49,7 +50,7 @@ async function plant(cell: string, from: number, count: number): Promise<void> {
 }
 
 describe("the stale listing", () => {
-  test("shows granted leases of all cells, oldest first, confirmed, with their age", async () => {
+  test("lists granted leases of all cells, oldest first, confirmed, with their age", async () => {
     const now = Date.now();
     for (let n = 0; n < 4; n += 1) {
       vi.useFakeTimers({ toFake: ["Date"], now: now - (10 - n) * 3_600_000 });
@@ -75,7 +76,7 @@ describe("the stale listing", () => {
     expect(await list({ cell: "3" })).toEqual({ leases: [], next: null, lastPulledAtMs: null });
   });
 
-  test("shows nothing that was decided since the last pull, and fills the page behind it", async () => {
+  test("leaves out leases decided since the last pull, and fills the page with later ones", async () => {
     for (let n = 0; n < 8; n += 1) await begin("1", uuidOf(n), `name-${n}`);
     await runCron(env, Date.now());
     for (const n of [0, 1, 2, 4]) await decide("1", uuidOf(n), n === 1 ? "ROLLED_BACK" : "COMMITTED");
@@ -86,7 +87,7 @@ describe("the stale listing", () => {
     expect(second.next).toBeNull();
   });
 
-  test("ends without an empty page when the rest was decided", async () => {
+  test("has no empty last page if the remaining leases were decided", async () => {
     for (let n = 0; n < 4; n += 1) await begin("1", uuidOf(n), `name-${n}`);
     await runCron(env, Date.now());
     for (const n of [2, 3]) await decide("1", uuidOf(n), "COMMITTED");
@@ -95,7 +96,7 @@ describe("the stale listing", () => {
     expect(page.next).toBeNull();
   });
 
-  test("pages through everything once, at any size, also within one millisecond and over cells", async () => {
+  test("lists every lease once for any page size, also within one millisecond", async () => {
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() });
     await Promise.all(
       Array.from({ length: 30 }, (_, n) => begin(n % 3 === 0 ? "1" : "2", uuidOf(n), `name-${n}`)),
@@ -113,7 +114,7 @@ describe("the stale listing", () => {
     expect(ofCell.flat().every(({ cell }) => cell === "1")).toBe(true);
   });
 
-  test("is bounded where very many were decided, and the next page goes on behind them", async () => {
+  test("ends a page early if very many leases were decided, and the next page continues", async () => {
     await runCron(env, Date.now());
     await plant("1", 1, 1_500);
     await begin("1", uuidOf(1), "a");
@@ -139,7 +140,7 @@ describe("the stale listing", () => {
     expect(counting.asked.toSorted()).toEqual(["1", "2"]);
   });
 
-  test("does not ask a ledger again that it could not reach", async () => {
+  test("does not ask an unreachable ledger again", async () => {
     await plant("2", 1, 1);
     await plant("1", 2, 250);
     await plant("2", 300, 1);
@@ -155,7 +156,7 @@ describe("the stale listing", () => {
     expect(counting.asked.filter((cell) => cell === "2")).toHaveLength(1);
   });
 
-  test("shows the leases of a ledger that cannot be reached, unconfirmed", async () => {
+  test("lists the leases of an unreachable ledger as unconfirmed", async () => {
     await begin("1", uuidOf(1), "a");
     await begin("2", uuidOf(2), "b");
     await runCron(env, Date.now());
@@ -169,7 +170,7 @@ describe("the stale listing", () => {
     }
   });
 
-  test("neither shows nor keeps a lease that its ledger does not have", async () => {
+  test("leaves out and deletes a lease that its ledger does not have", async () => {
     await begin("1", uuidOf(1), "a");
     await begin("1", uuidOf(2), "b");
     await runCron(env, Date.now());
@@ -188,7 +189,7 @@ describe("the stale listing", () => {
     });
   });
 
-  test("says since when it may be incomplete", async () => {
+  test("tells from which time on it may be incomplete", async () => {
     expect((await list()).lastPulledAtMs).toBeNull();
     const now = Date.now();
     vi.useFakeTimers({ toFake: ["Date"], now: now - DAY_MS });

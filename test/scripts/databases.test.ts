@@ -149,6 +149,6 @@ describe.skipIf(isSkipped("MariaDB"))("MariaDB", () =>
 
 test("what is not installed is told in one sentence, with what installs it", () => {
   expect(() => programOf("MariaDB", "no-such-program")).toThrow(
-    /^MariaDB is not installed: npm run setup installs it$/,
+    /^MariaDB is not installed; install it with npm run setup$/,
   );
 });

@@ -19,14 +19,14 @@ const cellParams = z.strictObject({ cell: cellId });
 const cellAnswer = z.strictObject({ cell });
 const page = z.strictObject({ page_size: pageSize.optional(), page_token: pageToken.optional() });
 
-const name = wellFormedText(128, "For people.");
+const name = wellFormedText(128, "A name that people read. Leasehold doesn't interpret it.");
 
 const address = z
   .string()
   .max(2_048)
-  .refine(isAddress, "must be an http or https URL without credentials, query and fragment")
+  .refine(isAddress, "must be an http or https URL without credentials, query or fragment")
   .meta({
-    description: "Where routers send the requests of this cell: an http or https URL.",
+    description: "The base URL to which routers send this cell's requests: http or https.",
     examples: ["https://cell-7.example.com"],
   });
 
@@ -35,21 +35,23 @@ function isAddress(text: string): boolean {
   return URL.canParse(text);
 }
 
-/** The platform's, as `DurableObjectLocationHint` has them. */
-
-const locationHint = z
-  .enum(locationHints)
-  .meta({ description: "Where the cell's ledger is made, once and for all: near the cell." });
+const locationHint = z.enum(locationHints).meta({
+  description:
+    "The region in which the cell's ledger is created; choose the one nearest to the cell. It " +
+    "cannot be changed later. Left out: Cloudflare chooses.",
+});
 
 const unknownCell: RouteError = {
   code: "NOT_FOUND",
   reason: "CELL_UNKNOWN",
-  when: "No such cell is registered.",
+  when: "The cell is not registered.",
 };
 const changedMeanwhile: RouteError = {
   code: "FAILED_PRECONDITION",
   reason: "CONCURRENT_CHANGE",
-  when: "Somebody else changed the cell between this call's look at it and its change. Nothing was done: look again.",
+  when:
+    "Somebody else changed the cell at the same moment. Nothing was done. Read the cell, then decide " +
+    "whether to repeat the call.",
 };
 const directoryDown: RouteError = {
   code: "UNAVAILABLE",
@@ -62,7 +64,9 @@ export const cellRoutes = {
     method: "GET",
     path: "/v1/admin/cells",
     summary: "List cells",
-    about: "In the order of their ids, each with what its ledger says right now.",
+    about:
+      "Lists the cells in the order of their ids. State and counts are read from each cell's ledger for " +
+      "this answer.",
     roles: operator,
     params: nothing,
     query: page,
@@ -81,7 +85,8 @@ export const cellRoutes = {
     path: "/v1/admin/cells",
     summary: "Register a cell",
     about:
-      "A cell must be registered before it can begin leases. Its id and location are for good, its name and address can be changed.",
+      "Registers a cell, which must happen before it can begin leases. You can change its name and " +
+      "address later, but not its id or location.",
     roles: operator,
     params: nothing,
     query: nothing,
@@ -93,8 +98,8 @@ export const cellRoutes = {
     },
     responses: { 201: { about: "The cell is registered.", schema: cellAnswer } },
     errors: [
-      { code: "ALREADY_EXISTS", reason: "CELL_EXISTS", when: "A cell of this id is registered." },
-      { code: "RESOURCE_EXHAUSTED", when: "The deployment has as many cells as it may." },
+      { code: "ALREADY_EXISTS", reason: "CELL_EXISTS", when: "A cell with this id is already registered." },
+      { code: "RESOURCE_EXHAUSTED", when: "The deployment has reached its limit of cells (`max_cells`)." },
       directoryDown,
     ],
     example: {
@@ -106,21 +111,18 @@ export const cellRoutes = {
     method: "PATCH",
     path: "/v1/admin/cells/{cell}",
     summary: "Change a cell",
-    about: "Its name, its address, or both. Routers see a new address within 30 seconds.",
+    about: "Changes the cell's name, its address, or both. Lookups answer the new address within 30 seconds.",
     roles: operator,
     params: cellParams,
     query: nothing,
     body: {
       schema: z
         .strictObject({ name: name.optional(), address: address.optional() })
-        .refine(
-          (change) => Object.keys(change).length > 0,
-          "must change something: send name, address or both",
-        )
+        .refine((change) => Object.keys(change).length > 0, "must have `name`, `address` or both")
         .meta({ id: "CellChange" }),
       required: true,
     },
-    responses: { 200: { about: "The cell as it is now.", schema: cellAnswer } },
+    responses: { 200: { about: "The changed cell.", schema: cellAnswer } },
     errors: [unknownCell, changedMeanwhile, directoryDown],
     example: { params: { cell: "7" }, body: { address: "https://cell-7.example.net" } },
   }),
@@ -130,7 +132,8 @@ export const cellRoutes = {
     path: "/v1/admin/cells/{cell}/freeze",
     summary: "Freeze a cell",
     about:
-      "From now on its begins are refused. Commits, rollbacks and reads go on, so that it can finish what it has begun.",
+      "Refuses all later begins of the cell. Commits, rollbacks and reads still work, so that the cell " +
+      "can finish its leases.",
     roles: operator,
     params: cellParams,
     query: nothing,
@@ -143,7 +146,7 @@ export const cellRoutes = {
     method: "POST",
     path: "/v1/admin/cells/{cell}/unfreeze",
     summary: "Unfreeze a cell",
-    about: "Lets a frozen cell begin leases again.",
+    about: "Allows a frozen cell to begin leases again.",
     roles: operator,
     params: cellParams,
     query: nothing,
@@ -155,8 +158,8 @@ export const cellRoutes = {
 
 const keyId = z
   .string()
-  .regex(/^[\w-]{1,64}$/, "must be the id of a key")
-  .meta({ description: "The id of a key." });
+  .regex(/^[\w-]{1,64}$/, "must be a key id: 1 to 64 letters, digits, `_` or `-`")
+  .meta({ description: "The id of the key." });
 
 const exampleKey = {
   id: "01936f6e-2c1a-7c3e-9d56-3a1f0c9b7e42",
@@ -171,20 +174,28 @@ const exampleRevoked = { ...exampleKey, revoked_at: "2026-12-01T08:30:00.000Z" }
 const newKey = z
   .strictObject({
     role,
-    cell_id: cellIdInBody.optional().meta({ description: "For the role `cell`, and only for it." }),
+    cell_id: cellIdInBody
+      .optional()
+      .meta({ description: "The cell of the key. Required for the role `cell`, refused for the others." }),
     expires_in_s: z
       .int()
       .min(1)
       .optional()
-      .meta({ description: `Up to ${limitTable.keyLifetimeS.default} (400 days). Left out: 90 days.` }),
-    note: wellFormedText(256, "What it is for.").optional(),
+      .meta({
+        description:
+          `Lifetime in seconds, at most ${limitTable.keyLifetimeS.default} (400 days). Left out: 90 ` +
+          "days.",
+      }),
+    note: wellFormedText(256, "What the key is for.").optional(),
   })
   .meta({ id: "NewKey" });
 
 const revocation = z
   .strictObject({
     cell_id: cellIdInBody.optional().meta({
-      description: "The cell of a key that was never listed here, so that its ledger learns of it.",
+      description:
+        "The cell of a key that was made offline. Without it, the cell's ledger doesn't learn of the " +
+        "revocation.",
     }),
   })
   .meta({ id: "Revocation" });
@@ -195,13 +206,17 @@ export const keyRoutes = {
     method: "POST",
     path: "/v1/admin/keys",
     summary: "Make a key",
-    about: "The answer is the only place where the key itself is ever shown.",
+    about: "Makes a key and lists it. Only this answer contains the key itself, so save it.",
     roles: operator,
     params: nothing,
     query: nothing,
     body: { schema: newKey, required: true },
     responses: {
-      201: { about: "The key.", schema: mintedKey, example: { ...exampleKey, key: "lhk_eyJ2IjoxLCJpZCI6…" } },
+      201: {
+        about: "The new key.",
+        schema: mintedKey,
+        example: { ...exampleKey, key: "lhk_eyJ2IjoxLCJpZCI6…" },
+      },
     },
     errors: [unknownCell, directoryDown],
     example: { body: { role: "cell", cell_id: "7", expires_in_s: 7_776_000, note: "deployed with ansible" } },
@@ -211,7 +226,7 @@ export const keyRoutes = {
     method: "GET",
     path: "/v1/admin/keys",
     summary: "List keys",
-    about: "Every key that was made or revoked here, in the order of its last change.",
+    about: "Lists every key that was made or revoked here, the latest change last.",
     roles: operator,
     params: nothing,
     query: page,
@@ -231,7 +246,11 @@ export const keyRoutes = {
     path: "/v1/admin/keys/{id}/revoke",
     summary: "Revoke a key",
     about:
-      "Of a cell key: at once for /v1/cells, because its ledger is told first. Everywhere else within 30 seconds. You can revoke the key that you are using: the answer is then the last thing it gets, so make another operator key first. Keys that were made offline can be revoked too, by their id; say `cell_id` for those of a cell.",
+      "Revokes a key. `/v1/cells/…` refuses a revoked cell key at once, because the cell's ledger " +
+      "learns of the revocation first. All other routes, and keys of other roles, take up to 30 " +
+      "seconds. If you revoke the key that you are using, this call is its last, so make another " +
+      "operator key first. You can also revoke a key that was made offline: give its id, and for a cell " +
+      "key `cell_id`.",
     roles: operator,
     params: z.strictObject({ id: keyId }),
     query: nothing,
@@ -246,7 +265,7 @@ export const keyRoutes = {
     errors: [
       {
         code: "RESOURCE_EXHAUSTED",
-        when: "Too many revoked keys have not expired yet: rotate the signing secret.",
+        when: "Too many revoked keys have not expired yet. Rotate the signing secret instead.",
       },
       unknownCell,
       directoryDown,

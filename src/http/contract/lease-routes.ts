@@ -34,11 +34,13 @@ const exampleLease = (state: "GRANTED" | "COMMITTED" | "ROLLED_BACK"): unknown =
 const beginErrors: readonly RouteError[] = [
   {
     code: "ALREADY_EXISTS",
-    when: "A name to create is taken. `conflicts` lists every op that stands in the way.",
+    when: "A name to create is taken. `conflicts` lists every op that is in the way.",
   },
   {
     code: "FAILED_PRECONDITION",
-    when: "A name to destroy or replace is not yours, is not there, or has another subject or source. See `conflicts`.",
+    when:
+      "A name to destroy or replace belongs to another cell, has no claim, or has another subject, source " +
+      "or epoch. See `conflicts`.",
   },
   {
     code: "FAILED_PRECONDITION",
@@ -48,62 +50,77 @@ const beginErrors: readonly RouteError[] = [
   {
     code: "FAILED_PRECONDITION",
     reason: "LEASE_ROLLED_BACK",
-    when: "The lease was rolled back; a new try needs a new id.",
+    when: "The lease was rolled back. Begin again with a new id.",
   },
   {
     code: "FAILED_PRECONDITION",
     reason: "CELL_FROZEN",
-    when: "An operator froze the cell: it cannot begin leases.",
+    when: "An operator froze the cell, so it cannot begin leases.",
   },
-  { code: "ABORTED", when: "All that stands in the way are other leases. Try again after `Retry-After`." },
-  { code: "RESOURCE_EXHAUSTED", reason: "TOO_MANY_BEGINS", when: "The cell has too many begins under way." },
+  {
+    code: "ABORTED",
+    when:
+      "Only leases are in the way. Nothing was granted. Try again after `Retry-After`, with the " +
+      "same id or a new one.",
+  },
+  {
+    code: "RESOURCE_EXHAUSTED",
+    reason: "TOO_MANY_BEGINS",
+    when: "The cell has too many begins in progress. Try again after `Retry-After`.",
+  },
   {
     code: "RESOURCE_EXHAUSTED",
     reason: "TOO_MANY_LEASES",
-    when: "The cell has too many leases outstanding: commit or roll back some.",
+    when: "The cell has too many outstanding leases. Commit or roll back some of them.",
   },
   {
     code: "RESOURCE_EXHAUSTED",
     reason: "LEASE_TOO_LARGE",
-    when: "The batch takes too much room (413): split it.",
+    when: "The stored batch would be too large. Split it.",
   },
   {
     code: "UNAVAILABLE",
-    when: "A part cannot be reached. Unless the detail says otherwise the outcome is not known: repeat the call with the same lease id.",
+    when:
+      "A part of the coordinator cannot be reached. Unless `detail` says otherwise, the outcome is " +
+      "unknown: repeat the call with the same lease id.",
   },
   {
     code: "DEADLINE_EXCEEDED",
-    when: "No answer in time. The outcome is not known: repeat the call with the same lease id.",
+    when: "There was no answer in time. The outcome is unknown: repeat the call with the same lease id.",
   },
 ];
 
 const decideErrors = (outcome: "COMMITTED" | "ROLLED_BACK"): readonly RouteError[] => [
   ...(outcome === "COMMITTED"
     ? ([
-        { code: "NOT_FOUND", when: "The cell has no such lease." },
+        { code: "NOT_FOUND", when: "The cell has no lease with this id." },
         {
           code: "FAILED_PRECONDITION",
           reason: "LEASE_ROLLED_BACK",
-          when: "The lease was rolled back, which is final.",
+          when: "The lease was rolled back. That is final.",
         },
       ] as const)
     : ([
         {
           code: "FAILED_PRECONDITION",
           reason: "LEASE_COMMITTED",
-          when: "The lease was committed, which is final.",
+          when: "The lease was committed. That is final.",
         },
         {
           code: "RESOURCE_EXHAUSTED",
           reason: "TOO_MANY_FENCES",
-          when: "The cell has too many remembered rollbacks of leases that it never began.",
+          when:
+            "The cell has rolled back too many lease ids that it never began. Try again after " +
+            "`Retry-After`.",
         },
       ] as const)),
   {
     code: "UNAVAILABLE",
-    when: "The cell's ledger cannot be reached. Repeat the call: the first decision wins, and the same one again succeeds.",
+    when:
+      "The cell's ledger cannot be reached. Repeat the call: the first decision wins, and the same " +
+      "decision again succeeds.",
   },
-  { code: "DEADLINE_EXCEEDED", when: "No answer in time. Repeat the call." },
+  { code: "DEADLINE_EXCEEDED", when: "There was no answer in time. Repeat the call." },
 ];
 
 const decision = {
@@ -112,7 +129,11 @@ const decision = {
       reason: z
         .string()
         .optional()
-        .meta({ description: "Operators only, and they must: why. Kept with the outcome." }),
+        .meta({
+          description:
+            "Why the operator decides this lease. Required of operators, refused for cells. Stored " +
+            "with the outcome.",
+        }),
     })
     .meta({ id: "Decision" }),
   required: false,
@@ -125,7 +146,8 @@ export const leaseRoutes = {
     path: "/v1/cells/{cell}/leases/{uuid}",
     summary: "Begin a lease",
     about:
-      "Takes temporary locks on all names of the batch, or on none. You choose the id, so a call whose answer got lost can be repeated: the same id with the same batch answers the lease as it is now.",
+      "Holds all names of the batch, or none. You choose the lease id, so you can repeat the call if " +
+      "its answer was lost: the same id with the same batch answers the lease as it is now.",
     roles,
     params,
     query: nothing,
@@ -133,7 +155,7 @@ export const leaseRoutes = {
     responses: {
       201: { about: "The lease is granted.", schema: leaseAnswer, example: exampleLease("GRANTED") },
       200: {
-        about: "The lease was granted or committed before, by the same batch.",
+        about: "A lease with this id and this batch was granted or committed before.",
         schema: leaseAnswer,
         example: exampleLease("COMMITTED"),
       },
@@ -145,9 +167,11 @@ export const leaseRoutes = {
     group: "leases",
     method: "POST",
     path: "/v1/cells/{cell}/leases",
-    summary: "Begin a lease with a new id",
+    summary: "Begin a lease with a generated id",
     about:
-      "The same, with an id (UUIDv7) made here. Prefer PUT: after a lost answer only your own id lets you repeat the call. Where the outcome is not known, the problem carries `lease_uuid`.",
+      "Begins a lease under an id (UUIDv7) that the coordinator generates. Prefer `PUT`: after a lost " +
+      "answer, only an id that you chose lets you repeat the call. If the outcome is unknown, the " +
+      "problem has `lease_uuid`.",
     roles,
     params: z.strictObject({ cell: cellId }),
     query: nothing,
@@ -164,7 +188,8 @@ export const leaseRoutes = {
     path: "/v1/cells/{cell}/leases/{uuid}/commit",
     summary: "Commit a lease",
     about:
-      "Makes the batch permanent. Final: nobody can undo it. Never refused for load, quota or a frozen cell. Again: the same answer.",
+      "Makes the lease's changes permanent. This is final. A commit is never refused for load, quota or " +
+      "a frozen cell. The same call again gets the same answer.",
     roles,
     params,
     query: nothing,
@@ -179,9 +204,11 @@ export const leaseRoutes = {
     group: "leases",
     method: "POST",
     path: "/v1/cells/{cell}/leases/{uuid}/rollback",
-    summary: "Roll a lease back",
+    summary: "Roll back a lease",
     about:
-      "Releases every name of the batch, as if it had never begun. An id that is not known is fenced: a begin that arrives late with it is refused, and one that is running ends refused. So a begin with an unknown outcome can always be closed.",
+      "Drops the lease's changes and releases its names. If the id is unknown, or its begin is still " +
+      "running, the rollback is remembered and that begin is refused whenever it arrives. So you can " +
+      "always roll back a begin whose outcome you don't know.",
     roles,
     params,
     query: nothing,
@@ -197,12 +224,19 @@ export const leaseRoutes = {
     method: "GET",
     path: "/v1/cells/{cell}/leases/{uuid}",
     summary: "Read a lease",
-    about: "The lease with its batch while it is granted, and its outcome for a day after it was decided.",
+    about:
+      "Answers the lease: with its batch while it is granted, and with its outcome for at least 24 hours " +
+      "after the decision.",
     roles,
     params,
     query: nothing,
     responses: { 200: { about: "The lease.", schema: leaseAnswer, example: exampleLease("GRANTED") } },
-    errors: [{ code: "NOT_FOUND", when: "The cell has no such lease. Another cell's lease looks the same." }],
+    errors: [
+      {
+        code: "NOT_FOUND",
+        when: "The cell has no lease with this id. A lease of another cell gives the same answer.",
+      },
+    ],
     example: { params: { cell: "7", uuid: UUID } },
   }),
   listLeases: route({
@@ -211,13 +245,16 @@ export const leaseRoutes = {
     path: "/v1/cells/{cell}/leases",
     summary: "List granted leases",
     about:
-      "The cell's leases that are granted and not decided, oldest first, with counts instead of the batch. Complete as of the call; an error rather than a short page.",
+      "Lists the cell's leases that are granted and not decided, oldest first, with counts instead of " +
+      "the ops. The list is complete as of the call. If it cannot be complete, the call fails.",
     roles,
     params: z.strictObject({ cell: cellId }),
     query: z.strictObject({
       page_size: pageSize.optional(),
       page_token: pageToken.optional(),
-      created_after: moment.optional().meta({ description: "Only leases granted at this moment or later." }),
+      created_after: moment
+        .optional()
+        .meta({ description: "Only leases that were granted at this time or later." }),
     }),
     responses: { 200: { about: "A page of leases.", schema: leasePage } },
     errors: [],

@@ -30,26 +30,33 @@ const exampleOwner = { id: "7", address: "https://cell-7.example.com" };
 
 const unsure: RouteError = {
   code: "UNAVAILABLE",
-  when: "A part cannot be reached, so nobody can tell. Never read as: not found.",
+  when:
+    "A part of the coordinator cannot be reached, so the answer is unknown. Don't treat it as 'not " +
+    "found'.",
 };
 
 const tooMany: RouteError = {
   code: "RESOURCE_EXHAUSTED",
-  when: "One source id has more records than an answer can hold, and they are never split.",
+  when:
+    "One source id has more records than one answer can have, and the records of a source id are never " +
+    "split.",
 };
 
-/** Which of a cell's records. */
+/** The filters that select some of a cell's records. */
 const range = {
   source_type: sourceType,
-  source_id_gt: z
+  source_id_gt: z.string().optional().meta({
+    description:
+      "Only source ids after this one, in the order of the listing. Empty or left out: from the first.",
+  }),
+  source_id_lte: z
     .string()
     .optional()
-    .meta({ description: "Only source ids after this one. Empty or left out: from the first." }),
-  source_id_lte: z.string().optional().meta({ description: "Only source ids up to this one." }),
-  bucket_type: z
-    .array(bucketType)
-    .optional()
-    .meta({ description: "Only these bucket types. Give it several times for several; left out: all." }),
+    .meta({ description: "Only source ids up to and including this one. Left out: to the last." }),
+  bucket_type: z.array(bucketType).optional().meta({
+    description:
+      "Only records of this bucket type. Repeat the parameter for several types. Left out: all types.",
+  }),
 };
 
 export const recordRoutes = {
@@ -58,13 +65,15 @@ export const recordRoutes = {
     method: "GET",
     path: "/v1/records/{bucket_type}/{value}",
     rest: true,
-    summary: "Look a name up",
+    summary: "Look up a name",
     about:
-      "Which cell owns a name. The value is the rest of the path and may hold slashes, raw or percent-encoded. A name shows as soon as its lease is granted. A cell gets only `bucket`, `status` and `cell_id` of another cell's record.",
+      "Answers which cell owns a name. The value is the rest of the path and may contain slashes, raw " +
+      "or percent-encoded. A new name is found as soon as its lease is granted. A cell key gets only " +
+      "`bucket`, `status` and `cell_id` of another cell's record.",
     roles: everyone,
     params: z.strictObject({
       bucket_type: bucketType,
-      value: z.string().meta({ description: "The name, in any spelling of its canonical form." }),
+      value: z.string().meta({ description: "The name, in any spelling that has its canonical form." }),
     }),
     query: nothing,
     responses: {
@@ -74,15 +83,17 @@ export const recordRoutes = {
         example: { record: exampleRecord, cell: exampleOwner },
       },
     },
-    errors: [{ code: "NOT_FOUND", when: "Nobody has the name." }, unsure],
+    errors: [{ code: "NOT_FOUND", when: "No cell has the name." }, unsure],
     example: { params: { bucket_type: "ROUTES", value: "gitlab-org/gitlab" } },
   }),
   lookupRecords: route({
     group: "records",
     method: "POST",
     path: "/v1/records/lookup",
-    summary: "Look many names up",
-    about: `The same for up to ${limitTable.lookupBuckets.default} names, in one call and without the limits of a URL. Results are in the order of the request.`,
+    summary: "Look up many names",
+    about:
+      `Looks up as many as ${limitTable.lookupBuckets.default} names in one call. The results are in the ` +
+      "order of the request. The call fails if the answer for any name is unknown.",
     roles: everyone,
     params: nothing,
     query: nothing,
@@ -92,7 +103,7 @@ export const recordRoutes = {
     },
     responses: {
       200: {
-        about: "One result per bucket, in order.",
+        about: "One result per bucket, in the order of the request.",
         schema: z.strictObject({ results: z.array(lookupResult) }),
         example: { results: [{ bucket: { type: "USERNAMES", value: "alice" }, found: false }] },
       },
@@ -106,7 +117,9 @@ export const recordRoutes = {
     path: "/v1/cells/{cell}/records",
     summary: "List a cell's records",
     about:
-      "Ordered by source id: decimal ids as numbers, before all others; the others by bytes. The records of one source id are never split, so a page can be larger than asked for.",
+      "Lists the cell's records in the order of their source ids: decimal ids as numbers first, then " +
+      "all others by bytes. The records of one source id are never split, so a page may be larger than " +
+      "`page_size`.",
     roles: ["cell", "operator"],
     params: z.strictObject({ cell: cellId }),
     query: z.strictObject({ ...range, page_size: pageSize.optional(), page_token: pageToken.optional() }),
@@ -121,20 +134,25 @@ export const recordRoutes = {
     errors: [tooMany, unsure],
     example: { params: { cell: "7" }, query: { source_type: "RAILS_TABLE_ROUTES", source_id_gt: "1000" } },
   }),
-  // Not `records:export`: the router takes `:export` for a parameter.
+  // The path isn't `records:export`, because the router would take `:export` for a parameter.
   exportRecords: route({
     group: "records",
     method: "GET",
     path: "/v1/cells/{cell}/records/export",
     summary: "Export a cell's records",
-    about: `The same records in the same order, as a stream: one JSON document per line. First \`as_of\`, then the records, each with the \`cursor\` to go on from as \`source_id_gt\`, then an \`end\`: \`complete\`, or \`continue\` after about ${limitTable.exportRecords.default} records. What fails in the middle ends with an \`error\`. Without an end the stream was broken off.`,
+    about:
+      "Answers the same records as the list, in the same order, as a stream with one JSON document per " +
+      `line. The first line is \`as_of\`. Each record follows with a \`cursor\`: to continue from there, ` +
+      `send it as \`source_id_gt\`. The last line is \`end\` (\`complete\`, or \`continue\` after about ` +
+      `${limitTable.exportRecords.default} records) or \`error\`. If the last line is neither, the stream ` +
+      "broke off and is incomplete.",
     roles: ["cell", "operator"],
     params: z.strictObject({ cell: cellId }),
     query: z.strictObject(range),
     repeatable: ["bucket_type"],
     responses: {
       200: {
-        about: "A line for each record.",
+        about: "The stream of lines.",
         schema: exportLine,
         mediaType: "application/x-ndjson",
         lines: true,
@@ -153,14 +171,18 @@ export const recordRoutes = {
     method: "POST",
     path: "/v1/cells/{cell}/records/digests",
     summary: "Digest a cell's records",
-    about: `What the records of up to ${limitTable.digestRanges.default} ranges of source ids add up to, so that a cell can see without reading them whether they are what its rows say. Names whose leases are only granted are not counted; a range that a lease touches says \`held\` and proves nothing.`,
+    about:
+      `Computes a digest of the cell's claims for each of up to ${limitTable.digestRanges.default} ranges ` +
+      "of source ids. A cell that computes the same from its own rows sees which ranges agree, without " +
+      `reading the records. Names whose leases are only granted don't count. A digest with \`held\` ` +
+      "proves nothing.",
     roles: ["cell", "operator"],
     params: z.strictObject({ cell: cellId }),
     query: nothing,
     body: { schema: digestQuery, required: true },
     responses: {
       200: {
-        about: "One digest per range, in order.",
+        about: "One digest per range, in the order of the request.",
         schema: digestAnswer,
         example: {
           as_of: "2026-11-20T12:30:00.000Z",

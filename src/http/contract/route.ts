@@ -5,12 +5,12 @@ import type { ErrorCode, Reason } from "../../core/refusal.ts";
 type Method = "GET" | "POST" | "PUT" | "PATCH";
 export type Group = "leases" | "records" | "verification" | "cells" | "keys" | "service";
 
-/** One way a call can fail, beyond what holds for every route of its kind (see `errorsOf`). */
+/** One way in which a call can fail, in addition to the errors of all routes of its kind (`errorsOf`). */
 export interface RouteError {
   code: ErrorCode;
   reason?: Reason;
   when: string;
-  /** Where it is not the one of the code. */
+  /** The HTTP status, if it is not the code's own. */
   status?: number;
 }
 
@@ -21,16 +21,19 @@ export interface RouteBody {
 
 interface RouteResponse {
   about: string;
-  /** JSON, unless the route says otherwise. */
+  /** Describes the body, which is JSON unless `mediaType` says otherwise. */
   schema: z.ZodType;
   mediaType?: string;
-  /** A line of JSON after another, made while they are read: the schema is that of a line, and the example a list of them. */
+  /**
+   * The body is a stream of JSON lines, made while they are read. `schema` describes one line, and `example`
+   * is a list of lines.
+   */
   lines?: true;
-  /** For the reference page; left out where what the schema says is enough. */
+  /** Shown on the reference page. Left out if a sample made from the schema is good enough. */
   example?: unknown;
 }
 
-/** A call as a person would make it, for the reference page. */
+/** A realistic call, for the reference page. */
 interface Example {
   params?: Readonly<Record<string, string>>;
   query?: Readonly<Record<string, string>>;
@@ -38,22 +41,22 @@ interface Example {
 }
 
 /**
- * One row of the HTTP API. The binder, `openapi.json`, the reference page and the generated tests all read it, so it is the only place
- * where a route is described.
+ * One route of the HTTP API. The router, the validation, `openapi.json`, the reference page, the client's
+ * types and the generated tests are all made from it.
  */
 export interface Route {
   group: Group;
   method: Method;
-  /** With `{name}` for each parameter. */
+  /** Contains `{name}` for each parameter. */
   path: string;
-  /** The last parameter takes the rest of the path, slashes included. */
+  /** The last parameter takes the rest of the path, including slashes. */
   rest?: true;
   summary: string;
   about: string;
   roles: Roles;
   params: z.ZodType;
   query: z.ZodType;
-  /** Query parameters that may be given several times: always an array for `query`. */
+  /** Query parameters that may be given several times. Their schema always sees an array. */
   repeatable?: readonly string[];
   body?: RouteBody;
   responses: Readonly<Record<number, RouteResponse>>;
@@ -61,7 +64,7 @@ export interface Route {
   example: Example;
 }
 
-/** Keeps the literal types, from which the types of the handlers follow. */
+/** Returns its argument. It exists to keep the literal types, from which the types of the handlers follow. */
 export const route = <const R extends Route>(row: R): R => row;
 
 export const parameterNames = ({ path }: Pick<Route, "path">): string[] =>

@@ -11,32 +11,34 @@ import {
   wholeNumber,
 } from "./fields.ts";
 
-/** What goes over the wire, by name. Requests are strict: an unknown field is refused. */
-
-// In requests
+// The schemas of requests. They are strict: an unknown field is refused.
 
 export const bucket = z
   .strictObject({
     type: bucketType,
     value: z.string().meta({
-      description: "As typed. 1 to 1,024 bytes of UTF-8, typed and canonical.",
+      description: "The name as somebody typed it. It and its canonical form have 1 to 1,024 bytes of UTF-8.",
       examples: ["gitlab-org"],
     }),
   })
-  .meta({ id: "Bucket", description: "The thing that must be unique." });
+  .meta({ id: "Bucket", description: "The thing that must be unique: a type and a value." });
 
 const subjectGiven = z
   .strictObject({ type: subjectType, id: foreignId })
-  .meta({ id: "SubjectGiven", description: "Whom the name is about." });
+  .meta({ id: "SubjectGiven", description: "The entity that the name is about, such as a user or a group." });
 const sourceGiven = z
   .strictObject({ type: sourceType, id: foreignId })
-  .meta({ id: "SourceGiven", description: "The row the name came from." });
+  .meta({ id: "SourceGiven", description: "The row of the cell's database that the name comes from." });
 
 const epoch = z
   .int()
   .min(1)
   .optional()
-  .meta({ description: "Of the claim as it was read: a claim of another epoch is a `mismatch`." });
+  .meta({
+    description:
+      "The `epoch` of the record that the op is based on. If the claim has another epoch, the " +
+      "op is refused as a `mismatch`. Left out: the op applies to the claim as it is.",
+  });
 
 const createOp = z.strictObject({ bucket, subject: subjectGiven, source: sourceGiven });
 const destroyOp = z.strictObject({
@@ -49,29 +51,43 @@ const replaceOp = z.strictObject({ bucket, subject: subjectGiven, source: source
 
 export const batch = z
   .strictObject({
-    creates: z.array(createOp).optional().meta({ description: "Names to take. Each must be free." }),
-    destroys: z.array(destroyOp).optional().meta({
-      description: "Names to give up. Each must be yours; subject, source and epoch are compared when given.",
-    }),
+    creates: z.array(createOp).optional().meta({ description: "Names to take. Each name must be free." }),
+    destroys: z
+      .array(destroyOp)
+      .optional()
+      .meta({
+        description:
+          "Names to give up. Each name must belong to the cell. Subject, source and epoch are compared " +
+          "with the claim if given.",
+      }),
     replaces: z.array(replaceOp).optional().meta({
       description:
-        "Names that stay yours and get a new subject, source or spelling. Commit swaps them at once.",
+        "Names of the cell that get a new subject, source or spelling. The name is never free in between.",
     }),
     allow_missing: z
       .boolean()
       .optional()
-      .meta({ description: "Destroys of names that nobody has are counted instead of refused." }),
+      .meta({
+        description:
+          "If true, destroys of names without a claim are counted in `counts.missing`. Otherwise " +
+          "they are refused.",
+      }),
   })
-  .meta({ id: "Batch", description: "All or nothing. No name may appear twice, in one list or in two." });
+  .meta({
+    id: "Batch",
+    description:
+      "The ops of one lease: all of them are granted, or none. It must have at least one op, " +
+      "and no name twice.",
+  });
 
-// In answers
+// The schemas of answers.
 
 const subject = z
   .strictObject({ type: subjectType, id: z.string() })
-  .meta({ id: "Subject", description: "Whom the name is about." });
+  .meta({ id: "Subject", description: "The entity that the name is about, such as a user or a group." });
 const source = z
   .strictObject({ type: sourceType, id: z.string() })
-  .meta({ id: "Source", description: "The row the name came from." });
+  .meta({ id: "Source", description: "The row of the cell's database that the name comes from." });
 
 const createShown = z.strictObject({ bucket, subject, source });
 const destroyShown = z.strictObject({
@@ -89,24 +105,33 @@ export const lease = z
     state: z.enum(["GRANTED", "COMMITTED", "ROLLED_BACK"]),
     created_at: time,
     age_ms: wholeNumber.meta({
-      description: "How old the lease was when this was answered, by the clock of its ledger.",
+      description: "The age of the lease in milliseconds at the time of this answer, by its ledger's clock.",
     }),
     decided_at: time.optional(),
-    decided_by: z.enum(["cell", "operator"]).optional().meta({ description: "Whose decision it was." }),
-    reason: z.string().optional().meta({ description: "The operator's reason." }),
+    decided_by: z.enum(["cell", "operator"]).optional().meta({ description: "Who decided the lease." }),
+    reason: z.string().optional().meta({ description: "The reason that the operator gave." }),
     counts: z
       .strictObject({
         creates: wholeNumber,
         destroys: wholeNumber,
         replaces: wholeNumber,
-        missing: wholeNumber.meta({ description: "Destroys of names that nobody had." }),
+        missing: wholeNumber.meta({ description: "Destroys of names that had no claim." }),
       })
       .meta({ id: "LeaseCounts" }),
-    creates: z.array(createShown).optional().meta({ description: "While GRANTED, and not in listings." }),
-    destroys: z.array(destroyShown).optional().meta({ description: "While GRANTED, and not in listings." }),
-    replaces: z.array(replaceShown).optional().meta({ description: "While GRANTED, and not in listings." }),
+    creates: z
+      .array(createShown)
+      .optional()
+      .meta({ description: "Only while the lease is GRANTED, and not in lists." }),
+    destroys: z
+      .array(destroyShown)
+      .optional()
+      .meta({ description: "Only while the lease is GRANTED, and not in lists." }),
+    replaces: z
+      .array(replaceShown)
+      .optional()
+      .meta({ description: "Only while the lease is GRANTED, and not in lists." }),
   })
-  .meta({ id: "Lease", description: "One batch of one cell, all or nothing." });
+  .meta({ id: "Lease", description: "One batch of one cell, granted as a whole." });
 
 export const leaseAnswer = z.strictObject({ lease });
 
@@ -121,24 +146,31 @@ export const wholeRecord = z
     subject,
     source,
     cell_id: cellId,
-    epoch: wholeNumber.meta({ description: "Larger for every later owner of the name." }),
+    epoch: wholeNumber.meta({
+      description: "Identifies this version of the claim. Each later owner of the name has a larger epoch.",
+    }),
     status,
-    lease_uuid: z.uuid().nullable().meta({ description: "The lease that holds the name at the moment." }),
+    lease_uuid: z.uuid().nullable().meta({ description: "The lease that holds the name now, if any." }),
     created_at: time,
     updated_at: time,
   })
-  .meta({ id: "Record", description: "Permanent ownership of a name by a cell." });
+  .meta({
+    id: "Record",
+    description:
+      "The ownership of a name by a cell. `ACTIVE`: permanent. `LEASE_CREATING`: a granted " +
+      "lease creates it. `LEASE_DESTROYING`: a lease that destroys it holds the name.",
+  });
 
 export const foreignRecord = z
   .strictObject({ bucket, cell_id: cellId, status })
-  .meta({ id: "ForeignRecord", description: "What a cell learns of another cell's record." });
+  .meta({ id: "ForeignRecord", description: "The part of another cell's record that a cell may see." });
 
 const record = z.union([wholeRecord, foreignRecord]);
 
 const owner = z
   .strictObject({
     id: cellId,
-    address: z.string().meta({ description: "Where to send requests for this name." }),
+    address: z.string().meta({ description: "The base URL to which requests for this name go." }),
   })
   .meta({ id: "OwnerCell", description: "The cell that owns the name." });
 
@@ -151,10 +183,12 @@ export const lookupResult = z
     record: record.optional(),
     cell: owner.optional(),
   })
-  .meta({ id: "LookupResult", description: "`record` and `cell` are there when it was found." });
+  .meta({ id: "LookupResult", description: "`record` and `cell` are present if the name was found." });
 
 const asOf = time.meta({
-  description: "When the reading began, by the coordinator's clock. RFC 3339, UTC, milliseconds.",
+  description:
+    "The time at which the reading began, by the coordinator's clock. RFC 3339, in UTC, with " +
+    "milliseconds.",
 });
 
 export const recordPage = z.strictObject({
@@ -170,42 +204,51 @@ export const digestQuery = z
       .array(bucketType)
       .min(1)
       .optional()
-      .meta({ description: "Only these bucket types; left out: all." }),
+      .meta({ description: "Only claims of these bucket types. Left out: all types." }),
     ranges: z
       .array(
         z
           .strictObject({
-            source_id_gt: foreignId.optional().meta({ description: "Only source ids after this one." }),
-            source_id_lte: foreignId.optional().meta({ description: "Only source ids up to this one." }),
+            source_id_gt: foreignId
+              .optional()
+              .meta({ description: "Only source ids after this one. Left out: from the first." }),
+            source_id_lte: foreignId
+              .optional()
+              .meta({ description: "Only source ids up to and including this one. Left out: to the last." }),
           })
           .meta({
             id: "SourceRange",
             description:
-              "Of source ids, in the order of the listing: decimal ids as numbers, before all others.",
+              "A range of source ids, in the order of the list of records: decimal ids as numbers " +
+              "first, then all others by bytes.",
           }),
       )
       .min(1)
-      .meta({ description: "In order, and none begins before the end of the one before it." }),
+      .meta({ description: "Ranges in ascending order, without overlap." }),
   })
   .meta({ id: "DigestQuery" });
 
 const rangeDigest = z
   .strictObject({
-    count: wholeNumber.meta({ description: "Claims in the range." }),
+    count: wholeNumber.meta({ description: "The number of claims in the range." }),
     hash: z.string().meta({
-      description: "32 hexadecimal digits: the digests of the claims, added up in four lanes modulo 2^32.",
+      description:
+        "32 hexadecimal digits: the sum of the claims' digests, as four 32-bit words, each modulo 2^32.",
       examples: ["0".repeat(32)],
     }),
-    held: z
-      .boolean()
-      .meta({ description: "A lease touches the range, or a claim in it has no digest: it proves nothing." }),
-    newest_updated_at: time.nullable().meta({ description: "Of its claims; null: there are none." }),
+    held: z.boolean().meta({
+      description:
+        "True: a hold touches the range, or a claim in it has no digest. Then the digest proves nothing.",
+    }),
+    newest_updated_at: time
+      .nullable()
+      .meta({ description: "The latest `updated_at` of the range's claims. Null: there are none." }),
   })
-  .meta({ id: "RangeDigest", description: "What a range of a cell's claims adds up to." });
+  .meta({ id: "RangeDigest", description: "The digest of a cell's claims in one range." });
 
 export const digestAnswer = z.strictObject({
   as_of: asOf,
-  digests: z.array(rangeDigest).meta({ description: "One for each range, in order." }),
+  digests: z.array(rangeDigest).meta({ description: "One digest per range, in the order of the request." }),
 });
 
 export const cell = z
@@ -214,14 +257,22 @@ export const cell = z
     name: z.string(),
     address: z.string(),
     location_hint: z.string().nullable(),
-    state: z.enum(["ACTIVE", "FROZEN"]).nullable().meta({
-      description: "FROZEN: begins are refused, all else works. Null when its ledger cannot be reached.",
-    }),
-    outstanding_leases: wholeNumber
+    state: z
+      .enum(["ACTIVE", "FROZEN"])
       .nullable()
-      .meta({ description: "Granted and not decided. Null when its ledger cannot be reached." }),
+      .meta({
+        description:
+          "FROZEN: begins are refused, and everything else works. Null: the cell's ledger cannot be " +
+          "reached.",
+      }),
+    outstanding_leases: wholeNumber.nullable().meta({
+      description:
+        "The number of leases that are granted and not decided. Null: the cell's ledger cannot be reached.",
+    }),
     unapplied_decisions: wholeNumber.nullable().meta({
-      description: "Decisions that some shard has not applied yet. Null when its ledger cannot be reached.",
+      description:
+        "The number of decisions that some shard has not applied yet. Null: the cell's ledger cannot be " +
+        "reached.",
     }),
     created_at: time,
     updated_at: time,
@@ -242,13 +293,13 @@ const keyFields = {
 export const mintedKey = z
   .strictObject({
     ...keyFields,
-    key: z.string().meta({ description: "The key itself. It is shown once and stored nowhere." }),
+    key: z.string().meta({ description: "The key itself. It is shown only here and stored nowhere." }),
   })
   .meta({ id: "MintedKey" });
 
 export const key = z
   .strictObject({ ...keyFields, revoked_at: time.nullable() })
-  .meta({ id: "Key", description: "What is remembered of a key; not the key itself." });
+  .meta({ id: "Key", description: "The stored facts about a key, without the key itself." });
 
 const codeNames = Object.keys(errorCodes) as [ErrorCode, ...ErrorCode[]];
 
@@ -257,67 +308,80 @@ const conflict = z
     list: z.enum(["creates", "destroys", "replaces"]),
     index: wholeNumber,
     bucket,
-    kind: z
-      .enum(["leased", "taken", "not_owner", "absent", "mismatch"])
-      .meta({ description: "`leased` passes; the others stay until somebody changes the claim." }),
+    kind: z.enum(["leased", "taken", "not_owner", "absent", "mismatch"]).meta({
+      description:
+        "`leased`: a lease holds the name, so waiting helps. `taken`: a name to create has a " +
+        "claim. `not_owner`: the claim belongs to another cell. `absent`: there is no claim. " +
+        "`mismatch`: the claim has another subject, source or epoch.",
+    }),
     owner: z.enum(["self", "other"]).optional(),
     retry_after_ms: wholeNumber.optional(),
   })
   .meta({
     id: "Conflict",
-    description: "One op of the batch that stands in the way. The other cell is never named.",
+    description: "One op of the batch that prevents the begin. It never names the other cell.",
   });
 
 export const problem = z
   .strictObject({
-    type: z.string().meta({ description: "Where the reference explains the code." }),
+    type: z.string().meta({ description: "The part of the reference page that explains the code." }),
     title: z.string(),
     status: z.int(),
     detail: z.string(),
     code: z.enum(codeNames),
-    reason: z.string().optional().meta({ description: "Finer than the code, where a caller may act on it." }),
+    reason: z
+      .string()
+      .optional()
+      .meta({ description: "A finer constant than the code, such as `LEASE_COMMITTED`." }),
     field: z
       .string()
       .optional()
-      .meta({ description: "What is wrong in the request, such as `creates[3].bucket.value`." }),
-    retryable: z.boolean().meta({ description: "Whether the same call may succeed later, unchanged." }),
+      .meta({ description: "The wrong part of the request, such as `creates[3].bucket.value`." }),
+    retryable: z.boolean().meta({ description: "Whether the same call, unchanged, may succeed later." }),
     request_id: z.string(),
     conflicts: z
       .array(conflict)
       .optional()
-      .meta({ description: "Every op that stands in the way, not just the first." }),
-    lease_uuid: z
-      .string()
+      .meta({ description: "Every op that is in the way, not only the first." }),
+    lease_uuid: z.string().optional().meta({
+      description: "The id of a begin whose outcome is unknown. Repeat the begin with `PUT` and this id.",
+    }),
+    retry_after_ms: wholeNumber.optional().meta({
+      description:
+        "Milliseconds to wait before trying again. Only in the last line of an export, which has " +
+        "no `Retry-After`.",
+    }),
+    failed: z
+      .array(z.string())
       .optional()
-      .meta({ description: "Of a begin whose outcome is not known: repeat it with PUT and this id." }),
-    retry_after_ms: wholeNumber
-      .optional()
-      .meta({ description: "In the last line of an export, which has no `Retry-After`." }),
-    failed: z.array(z.string()).optional().meta({ description: "The parts that are not ready." }),
+      .meta({ description: "The parts that do not answer. Only from `GET /readyz`." }),
   })
-  .meta({ id: "Problem", description: "RFC 9457. Every 4xx and 5xx answer is one." });
+  .meta({ id: "Problem", description: "A problem (RFC 9457). Every 4xx and 5xx answer is one." });
 
 export const exportLine = z
   .union([
     z.strictObject({
       as_of: time.meta({
-        description: "The first line: when the reading began, by the coordinator's clock.",
+        description: "The first line: the time at which the reading began, by the coordinator's clock.",
       }),
     }),
     z.strictObject({
       record: wholeRecord,
       cursor: z.string().meta({
         description:
-          "The last source id that is complete with this line. Give it as `source_id_gt` to go on; empty: there is none yet, and that begins anew.",
+          "The last source id whose records are complete with this line. To continue, send it as " +
+          "`source_id_gt`. Empty: none is complete yet, so start from the beginning.",
       }),
     }),
     z.strictObject({
       end: z.literal("complete").meta({ description: "The last line: there are no more records." }),
     }),
     z.strictObject({
-      end: z
-        .literal("continue")
-        .meta({ description: "The last line: there may be more behind `cursor`, which another call gives." }),
+      end: z.literal("continue").meta({
+        description:
+          "The last line: there may be more records. To get them, call again with `source_id_gt` " +
+          "set to `cursor`.",
+      }),
       cursor: z.string(),
     }),
     z.strictObject({ error: problem }),
@@ -325,5 +389,6 @@ export const exportLine = z
   .meta({
     id: "ExportLine",
     description:
-      "A line of an export. One whose last line is neither an `end` nor an `error` was broken off.",
+      "One line of an export. If the last line is neither `end` nor `error`, the stream broke off and " +
+      "is incomplete.",
   });

@@ -6,20 +6,20 @@ import { lease } from "./schemas.ts";
 const limit = z
   .strictObject({
     name: z.string(),
-    value: wholeNumber,
-    default: wholeNumber,
+    value: wholeNumber.meta({ description: "The value in this deployment." }),
+    default: wholeNumber.meta({ description: "The value if the variable is not set." }),
     unit: z.string(),
-    variable: z.string().meta({ description: "Set it on the deployment to change the limit." }),
-    about: z.string(),
+    variable: z.string().meta({ description: "The variable of the deployment that changes the limit." }),
+    about: z.string().meta({ description: "What is limited." }),
   })
   .meta({ id: "Limit" });
 
 const staleLease = z
   .strictObject({
     ...lease.shape,
-    confirmed: z
-      .boolean()
-      .meta({ description: "False: its ledger could not be asked whether it is still granted." }),
+    confirmed: z.boolean().meta({
+      description: "True: its ledger says that it is still granted. False: its ledger could not be asked.",
+    }),
   })
   .meta({ id: "StaleLease" });
 
@@ -30,20 +30,24 @@ export const serviceRoutes = {
     path: "/v1/leases/stale",
     summary: "List stale leases of all cells",
     about:
-      "Granted leases that nobody has decided for long, oldest first, from the fleet record in D1, which is up to a minute behind. Each is confirmed with its ledger; those that were decided meanwhile are left out.",
+      "Lists leases that were granted some time ago and are not decided, oldest first. Candidates come " +
+      "from the projection in D1, which is about a minute behind. Each candidate is confirmed with its " +
+      "ledger, and leases that were decided since are left out.",
     roles: ["operator"],
     params: nothing,
     query: z.strictObject({
       older_than_s: z
         .string()
-        .regex(/^\d{1,12}$/, "must be a whole number of seconds")
+        .regex(/^\d{1,12}$/, "must be a whole number of seconds, of at most 12 digits")
         .transform(Number)
         .optional()
         .meta({
           type: "integer",
           minimum: 0,
           pattern: undefined,
-          description: "Left out: the deployment's `stale_s`, 600 by default.",
+          description:
+            "Only leases at least this many seconds old. Left out: the deployment's limit `stale_s`, 600 " +
+            "by default.",
         }),
       cell: cellId.optional(),
       page_size: pageSize.optional(),
@@ -54,16 +58,18 @@ export const serviceRoutes = {
         about: "A page of leases.",
         schema: z.strictObject({
           leases: z.array(staleLease),
-          last_pulled_at: time
-            .nullable()
-            .meta({ description: "When the fleet record was last brought up to date; null: never." }),
+          last_pulled_at: time.nullable().meta({
+            description:
+              "The listing contains every lease that was granted before this time. Null: some cell has " +
+              "never been pulled into the projection.",
+          }),
           next_page_token: nextPageToken,
         }),
       },
     },
     errors: [
-      { code: "NOT_FOUND", reason: "CELL_UNKNOWN", when: "No such cell is registered." },
-      { code: "UNAVAILABLE", when: "D1 cannot be read." },
+      { code: "NOT_FOUND", reason: "CELL_UNKNOWN", when: "The cell is not registered." },
+      { code: "UNAVAILABLE", when: "The projection in D1 cannot be read." },
     ],
     example: { query: { older_than_s: "3600" } },
   }),
@@ -72,7 +78,7 @@ export const serviceRoutes = {
     method: "GET",
     path: "/v1/limits",
     summary: "List limits",
-    about: "Every limit of the deployment, with the variable that changes it.",
+    about: "Lists every limit of the deployment, with the variable that changes it.",
     roles: ["cell", "router", "operator"],
     params: nothing,
     query: nothing,
@@ -84,20 +90,22 @@ export const serviceRoutes = {
     group: "service",
     method: "GET",
     path: "/healthz",
-    summary: "Is it alive?",
-    about: "Asks nobody.",
+    summary: "Check that the Worker runs",
+    about: "Answers without calling any other part. Use it as a liveness probe.",
     roles: "anyone",
     params: nothing,
     query: nothing,
     responses: {
       200: {
-        about: "It is.",
+        about: "The Worker runs.",
         schema: z.strictObject({
           status: z.literal("ok"),
           version: z.string(),
-          placement: z
-            .string()
-            .meta({ description: "What decides who owns a name: the same on every machine, for good." }),
+          placement: z.string().meta({
+            description:
+              "The versions of hash and canonical form, and the number of shards. They determine which " +
+              "shard stores a name, and never change.",
+          }),
         }),
       },
     },
@@ -108,27 +116,28 @@ export const serviceRoutes = {
     group: "service",
     method: "GET",
     path: "/readyz",
-    summary: "Is it ready?",
+    summary: "Check that all parts answer",
     about:
-      "Asks the directory, every shard and every cell's ledger. D1 is not needed to serve, so that it is down is only told.",
+      "Calls the directory, every shard and every cell's ledger. Calls from the same second share one " +
+      "check. D1 is only reported in `d1`, because requests other than the stale listing don't need it.",
     roles: "anyone",
     params: nothing,
     query: nothing,
     responses: {
       200: {
-        about: "It is.",
+        about: "All parts that requests need answered.",
         schema: z.strictObject({ status: z.literal("ok"), d1: z.enum(["up", "down"]) }),
       },
     },
-    errors: [{ code: "UNAVAILABLE", when: "A part does not answer. `failed` lists them." }],
+    errors: [{ code: "UNAVAILABLE", when: "At least one part does not answer. `failed` lists them." }],
     example: {},
   }),
   getOpenApi: route({
     group: "service",
     method: "GET",
     path: "/openapi.json",
-    summary: "This API as OpenAPI 3.1",
-    about: "The document that this page is made from.",
+    summary: "Get the OpenAPI document",
+    about: "The OpenAPI 3.1 document of this API. The reference page is made from it.",
     roles: "anyone",
     params: nothing,
     query: nothing,
@@ -140,8 +149,8 @@ export const serviceRoutes = {
     group: "service",
     method: "GET",
     path: "/docs",
-    summary: "This reference",
-    about: "One page, without anything loaded from elsewhere.",
+    summary: "Get the reference page",
+    about: "The API reference as one HTML page without scripts, which loads nothing else.",
     roles: "anyone",
     params: nothing,
     query: nothing,
@@ -153,14 +162,14 @@ export const serviceRoutes = {
     group: "service",
     method: "GET",
     path: "/",
-    summary: "Where to begin",
-    about: "Says what this is and where the reference is.",
+    summary: "Find the documentation",
+    about: "Names the service and the paths of its documentation.",
     roles: "anyone",
     params: nothing,
     query: nothing,
     responses: {
       200: {
-        about: "A hint.",
+        about: "The paths.",
         schema: z.strictObject({ service: z.literal("leasehold"), docs: z.string(), openapi: z.string() }),
       },
     },

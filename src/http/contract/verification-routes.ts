@@ -11,9 +11,11 @@ const slot = z
     uuid: z.uuid(),
     cell_id: cellId,
     expires_at: time,
-    expires_in_ms: wholeNumber.meta({ description: "From this answer on, by the clock of the directory." }),
+    expires_in_ms: wholeNumber.meta({
+      description: "Milliseconds from this answer until the slot expires, by the directory's clock.",
+    }),
   })
-  .meta({ id: "VerificationSlot", description: "Leave to verify a cell now." });
+  .meta({ id: "VerificationSlot", description: "Permission for one run to verify one cell." });
 
 const directoryDown: RouteError = {
   code: "UNAVAILABLE",
@@ -27,13 +29,15 @@ export const verificationRoutes = {
     path: "/v1/cells/{cell}/verification-slots/{uuid}",
     summary: "Take or renew a slot",
     about:
-      "So that verifications of many cells do not all run at once. Choose an id for the run, take a slot, and renew it with the same call while the run lasts. A slot steers load only: nothing that is safe with one is unsafe without. A frozen cell may have one.",
+      "Verification slots limit how many cells verify at the same time. Choose an id for the run, take " +
+      "a slot with it, and renew the slot with the same call well before `expires_in_ms` is over. Slots " +
+      "only control load: no safety depends on them. A frozen cell may take one.",
     roles,
     params,
     query: nothing,
     responses: {
       200: {
-        about: "The slot is the run's until it expires or is released.",
+        about: "The run has the slot until it expires or is released.",
         schema: z.strictObject({ slot }),
         example: {
           slot: {
@@ -49,7 +53,7 @@ export const verificationRoutes = {
       {
         code: "RESOURCE_EXHAUSTED",
         reason: "NO_VERIFICATION_SLOT",
-        when: "Other cells have all slots, or another run of this cell has one. Try again after `Retry-After`.",
+        when: "All slots are taken, or another run of this cell has one. Try again after `Retry-After`.",
       },
       directoryDown,
     ],
@@ -60,15 +64,17 @@ export const verificationRoutes = {
     method: "POST",
     path: "/v1/cells/{cell}/verification-slots/{uuid}/release",
     summary: "Release a slot",
-    about: "When the run is over. Again, or when the slot has expired: `released` is false.",
+    about:
+      "Gives a slot back when the run is over. If the call is repeated, or the slot has expired, " +
+      "`released` is false.",
     roles,
     params,
     query: nothing,
     responses: {
       200: {
-        about: "The run has no slot.",
+        about: "The run no longer has a slot.",
         schema: z.strictObject({
-          released: z.boolean().meta({ description: "Whether it had one until now." }),
+          released: z.boolean().meta({ description: "Whether the run still had a slot." }),
         }),
         example: { released: true },
       },

@@ -1,10 +1,10 @@
 import openapi from "../../../openapi.json" with { type: "json" };
 
-// As much of OpenAPI as `openapi.ts` writes.
+// The part of OpenAPI that `openapi.ts` writes.
 
 export interface Schema {
   $ref?: string;
-  /** A list: one of these. */
+  /** A list means one of its types. */
   type?: string | string[];
   description?: string;
   format?: string;
@@ -27,7 +27,7 @@ export interface Parameter {
   example?: string;
 }
 
-interface Content {
+export interface Content {
   schema: Schema;
   example?: unknown;
 }
@@ -47,7 +47,7 @@ export interface Operation {
 export interface Tag {
   name: string;
   description: string;
-  /** The ids of its operations, in the order of the reference. */
+  /** The ids of its operations, in the order of the page. */
   "x-operations": string[];
 }
 
@@ -59,7 +59,7 @@ export interface Document {
   "x-error-codes": { code: string; status: number; title: string; retryable: boolean; description: string }[];
 }
 
-/** The file was written by `openapi.ts`, and a test holds it to that. */
+/** `openapi.ts` writes this file, and a test checks that it is up to date. */
 export const document = openapi as unknown as Document;
 
 export interface Entry {

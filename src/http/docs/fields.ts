@@ -9,7 +9,10 @@ export interface Field {
   description?: string | undefined;
 }
 
-/** The fields of an object, those of nested objects under their path; of several objects, one after the other. */
+/**
+ * The fields of an object. Fields of nested objects follow with their path. Those of several alternative
+ * objects are listed one after another.
+ */
 export function fieldsOf(schema: Schema, prefix = ""): Field[] {
   if (schema.anyOf !== undefined) return schema.anyOf.flatMap((each) => fieldsOf(each, prefix));
   return Object.entries(schema.properties ?? {}).flatMap(([name, inner]) => {
@@ -28,7 +31,7 @@ export function fieldsOf(schema: Schema, prefix = ""): Field[] {
   });
 }
 
-/** Requests say what they need; an answer's fields are there unless it says otherwise. */
+/** Lists fields. In requests the required fields are marked, and in answers the optional ones. */
 export function fieldList(fields: readonly Field[], marks: "required" | "optional"): Markup {
   return html`<dl class="fields">
     ${fields.map(({ name, schema, required, description }) => {
@@ -54,7 +57,9 @@ function typeOf(schema: Schema): Markup {
       ? html`list of ${typeOf(schema.items ?? {})}`
       : html`list of objects`;
   if (schema.const !== undefined) return html`<code>${JSON.stringify(schema.const)}</code>`;
-  return html`${schema.format === "uuid" ? "uuid" : schema.format === "date-time" ? "time" : [schema.type ?? "anything"].flat().join(" or ")}`;
+  if (schema.format === "uuid") return html`uuid`;
+  if (schema.format === "date-time") return html`time`;
+  return html`${[schema.type ?? "anything"].flat().join(" or ")}`;
 }
 
 function choices(schema: Schema): Markup | undefined {

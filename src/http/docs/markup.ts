@@ -1,4 +1,4 @@
-/** HTML that is safe to put into a page: made by `html` only. */
+/** HTML that is safe to put into a page. Only `html` makes it. */
 export class Markup {
   readonly text: string;
 
@@ -9,7 +9,7 @@ export class Markup {
 
 type Part = string | number | Markup | undefined | readonly Part[];
 
-/** A template whose values are escaped, unless they are markup themselves. */
+/** An HTML template. It escapes its values, except those that are markup already. */
 export function html(literals: TemplateStringsArray, ...parts: readonly Part[]): Markup {
   return new Markup(literals.map((literal, index) => literal + textOf(parts[index])).join(""));
 }

@@ -1,10 +1,17 @@
-import { resolved, type Entry, type Operation, type Parameter, type Schema } from "./document.ts";
+import {
+  resolved,
+  type Content,
+  type Entry,
+  type Operation,
+  type Parameter,
+  type Schema,
+} from "./document.ts";
 import { fieldList, fieldsOf } from "./fields.ts";
 import { html, type Markup } from "./markup.ts";
 import { inline } from "./prose.ts";
 import { curlOf, sampleOf } from "./sample.ts";
 
-/** One route: what it is for and takes on the left, how it looks on the right. */
+/** The section of one route: the description on the left, an example on the right. */
 export function operationSection(entry: Entry): Markup {
   const { method, path, operation } = entry;
   return html`<section class="route" id="${operation.operationId}">
@@ -23,7 +30,7 @@ export function operationSection(entry: Entry): Markup {
 export const methodBadge = (method: string): Markup =>
   html`<span class="method ${method.toLowerCase()}">${method}</span>`;
 
-/** May be broken behind a slash, and nowhere else. */
+/** Allows a line break after each slash and nowhere else. */
 const pathOf = (path: string): Markup =>
   html`${path.split("/").map((part, index) => (index === 0 ? part : html`/<wbr />${part}`))}`;
 
@@ -47,7 +54,7 @@ function parameterFields(
 function bodyFields({ requestBody }: Operation): Markup | undefined {
   if (requestBody === undefined) return undefined;
   const { schema } = requestBody.content["application/json"];
-  return html`<h4>Body${requestBody.required ? "" : ", may be left out"}</h4>
+  return html`<h4>Body${requestBody.required ? "" : " (optional)"}</h4>
     ${fieldList(fieldsOf(resolved(schema)), "required")}`;
 }
 
@@ -70,7 +77,7 @@ function errors({ "x-errors": listed }: Operation): Markup | undefined {
   const own = listed.filter(({ code, reason }) => reason !== undefined || !EVERYWHERE.has(code));
   if (own.length === 0) return undefined;
   return html`<details class="errors">
-    <summary>How it can fail</summary>
+    <summary>Errors</summary>
     <table>
       <tbody>
         ${own
@@ -90,10 +97,13 @@ function errors({ "x-errors": listed }: Operation): Markup | undefined {
   </details>`;
 }
 
-/** Told once for all, in the table of codes. */
+/** These codes apply to nearly every route, so only the table of codes explains them. */
 const EVERYWHERE: ReadonlySet<string> = new Set(["INVALID_ARGUMENT", "UNAUTHENTICATED", "PERMISSION_DENIED"]);
 
-/** What a first call of this kind gets: the answer of the highest of its good statuses. */
+const exampleText = ({ example, schema }: Content, isLines: boolean): string =>
+  isLines ? String(example) : JSON.stringify(example ?? sampleOf(schema), null, 2);
+
+/** Shows an example call and its answer: the one with the highest 2xx status. */
 function samples(entry: Entry): Markup {
   const good = Object.entries(entry.operation.responses).findLast(([status]) => status.startsWith("2"));
   const { "application/json": json, "application/x-ndjson": lines } = good?.[1].content ?? {};
@@ -102,7 +112,7 @@ function samples(entry: Entry): Markup {
     content &&
     html`<figure>
       <figcaption>${good?.[0]}</figcaption>
-      <pre><code>${lines === undefined ? JSON.stringify(content.example ?? sampleOf(content.schema), null, 2) : String(content.example)}</code></pre>
+      <pre><code>${exampleText(content, lines !== undefined)}</code></pre>
     </figure>`;
   return html`<figure>
       <figcaption>Call</figcaption>

@@ -6,19 +6,21 @@ import { methodBadge, operationSection } from "./operation.ts";
 import { chaptersOf, inline, paragraphs } from "./prose.ts";
 import { style } from "./style.ts";
 
-/** In one piece: the policy allows these very bytes. */
+/** Made as one string, because the content security policy contains the hash of these exact bytes. */
 const styleElement = new Markup(`<style>${style}</style>`);
 
 let made: string | undefined;
 
-/** The API reference: one page, made at its first request and then kept. Nothing in it runs, and nothing is loaded. */
+/** The API reference page, made at the first request and then kept. It has no scripts and loads nothing. */
 export function docsPage(): string {
   return (made ??= render().text);
 }
 
-/** Only this very style sheet may apply. */
+/** The policy allows only this page's own style sheet. */
 export const docsHeaders = (): Record<string, string> => ({
-  "content-security-policy": `default-src 'none'; style-src 'sha256-${styleHash()}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
+  "content-security-policy":
+    `default-src 'none'; style-src 'sha256-${styleHash()}'; base-uri 'none'; ` +
+    "form-action 'none'; frame-ancestors 'none'",
   "cache-control": "public, max-age=300",
 });
 
@@ -94,7 +96,7 @@ const navItem = ({ method, operation }: Entry): Markup =>
 
 function errorCodes(): Markup {
   return html`<h2 class="group" id="errors">
-      Error codes<small>The closed list. Every problem's <code>type</code> points here.</small>
+      Error codes<small>The complete list. The <code>type</code> of a problem links to its code.</small>
     </h2>
     <div class="codes">
       ${document["x-error-codes"].map(
@@ -112,13 +114,16 @@ function errorCodes(): Markup {
 
 function schemas(): Markup {
   const named = Object.entries(document.components.schemas);
-  return html`<h2 class="group" id="schemas">Schemas<small>What goes over the wire, by name.</small></h2>
+  return html`<h2 class="group" id="schemas">
+      Schemas<small>The named schemas of requests and answers.</small>
+    </h2>
     <div class="schemas">
       ${named.map(
         ([name, schema]) =>
           html`<section id="schema-${name}">
             <h3><code>${name}</code></h3>
-            ${paragraphs(schema.description === undefined ? [] : [schema.description])}${fieldList(fieldsOf(schema), "optional")}
+            ${paragraphs(schema.description === undefined ? [] : [schema.description])}
+            ${fieldList(fieldsOf(schema), "optional")}
           </section>`,
       )}
     </div>`;

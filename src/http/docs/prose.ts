@@ -1,6 +1,6 @@
 import { html, type Markup } from "./markup.ts";
 
-/** Words with `code`, *emphasis* and **strong** in them. */
+/** Renders `code`, *emphasis* and **strong** in a text. */
 export function inline(text: string): Markup {
   const parts = text.split(/(`[^`]+`|\*\*[^*]+\*\*|\*[^*]+\*)/);
   return html`${parts.map((part) => {
@@ -12,21 +12,21 @@ export function inline(text: string): Markup {
 }
 
 export interface Chapter {
-  /** Empty for what comes before the first heading. */
+  /** Empty for the text before the first heading. */
   title: string;
   anchor: string;
   paragraphs: string[];
 }
 
-/** The guide's chapters: `## Title`, then paragraphs. */
+/** Splits Markdown into chapters: `## Title`, then paragraphs, with blank lines in between. */
 export function chaptersOf(text: string): Chapter[] {
   const chapters: Chapter[] = [{ title: "", anchor: "", paragraphs: [] }];
-  for (const line of text.split("\n")) {
-    if (line.startsWith("## ")) {
-      const title = line.slice(3);
+  for (const block of text.split(/\n{2,}/)) {
+    if (block.startsWith("## ")) {
+      const title = block.slice(3);
       chapters.push({ title, anchor: `guide-${title.toLowerCase().replaceAll(" ", "-")}`, paragraphs: [] });
-    } else if (line.trim() !== "") {
-      chapters.at(-1)?.paragraphs.push(line);
+    } else {
+      chapters.at(-1)?.paragraphs.push(block.replaceAll("\n", " "));
     }
   }
   return chapters;

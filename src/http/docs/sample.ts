@@ -2,7 +2,7 @@ import { resolved, type Entry, type Schema } from "./document.ts";
 
 const UUID = "01936f6e-2c1a-7c3e-9d56-3a1f0c9b7e42";
 
-/** A value that fits a schema: what must be there, and nothing else. */
+/** A sample value for a schema. It has only the required fields. */
 export function sampleOf(schema: Schema, name = ""): unknown {
   const { type, examples, enum: values, anyOf, items, properties, required, format } = resolved(schema);
   if (schema.const !== undefined) return schema.const;
@@ -34,7 +34,7 @@ const SAMPLES: Readonly<Record<string, string>> = {
   key: "lhk_eyJ2IjoxLCJpZCI6….x1Y2z3…",
 };
 
-/** The call as one would type it. */
+/** The call as a `curl` command. */
 export function curlOf({ method, path, operation }: Entry): string {
   const parameters = operation.parameters ?? [];
   const filled = parameters.reduce(

@@ -21,7 +21,7 @@ export const cellHandlers: Handlers<keyof typeof cellRoutes> = {
     return ok(async () => {
       const view = await deployment.directory.read();
       if (!view.ok) return view;
-      // The directory answers them in the order of their ids.
+      // The directory answers the cells in the order of their ids.
       const remaining = [...view.value.cells.values()].filter(
         ({ cell }) => position === undefined || compareBytes(sourceOrder(cell), sourceOrder(position)) > 0,
       );
@@ -47,7 +47,7 @@ export const cellHandlers: Handlers<keyof typeof cellRoutes> = {
       );
       deployment.directory.expire();
       if (!added.ok) return added;
-      // The first use of a ledger decides where it lives, so it comes with the hint.
+      // The first call of a ledger creates it, so this call has the location hint.
       return ok({
         status: 201,
         body: { cell: toApiCell(added.value, await statusOf(deployment, added.value)) },
@@ -85,9 +85,9 @@ export const cellHandlers: Handlers<keyof typeof cellRoutes> = {
 
 const DIRECTORY = "the directory";
 const LEDGER = { name: "the cell's ledger" };
-const UNSURE = "the change may have been made; read it back, or repeat the call";
+const UNSURE = "the change may have been made; read it, or repeat the call";
 
-/** Undefined when the cell's ledger cannot be asked. */
+/** Undefined if the cell's ledger cannot be reached. */
 async function statusOf(
   { objects, envelope, config }: Deployment,
   { cell, locationHint }: Cell,

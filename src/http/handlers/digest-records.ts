@@ -18,7 +18,7 @@ import { boundsOf } from "./record-range.ts";
 type GivenRange = z.output<typeof digestQuery>["ranges"][number];
 type ApiDigest = z.input<typeof digestAnswer>["digests"][number];
 
-/** Every shard is asked once, about all ranges; what they answer adds up (rule R4). */
+/** Asks every shard once, about all ranges, and adds their digests up (R4). */
 export const digestRecords: Handler<"digestRecords"> = ({
   deployment,
   principal,
@@ -31,7 +31,7 @@ export const digestRecords: Handler<"digestRecords"> = ({
   return ok(async () => {
     const authorized = await authorize(deployment, principal, cell);
     if (!authorized.ok) return authorized;
-    // Before the shards are asked: whatever was done by now is in their answers.
+    // The time is read before the shards are asked, so their answers have everything that was done before it.
     const asOfMs = deployment.clock.now();
     const request = {
       ...deployment.envelope,
@@ -47,11 +47,14 @@ export const digestRecords: Handler<"digestRecords"> = ({
   });
 };
 
-/** In order and apart: however many there are, no claim is read twice. */
+/** Checks the ranges. They must be in order without overlap, so that no claim is read twice. */
 function rangesOf(given: readonly GivenRange[], limits: Limits): Result<SourceRange[]> {
   const { digestRanges } = limits;
   if (given.length > digestRanges)
-    return invalid(`ranges[${digestRanges}]`, `is more than one call may hold: ${digestRanges} ranges`);
+    return invalid(
+      `ranges[${digestRanges}]`,
+      `is beyond the limit of ${digestRanges} ranges in one call; make several calls`,
+    );
   const ranges: SourceRange[] = [];
   for (const [index, range] of given.entries()) {
     const bounds = boundsOf(range, limits, `ranges[${index}].`);
@@ -60,20 +63,20 @@ function rangesOf(given: readonly GivenRange[], limits: Limits): Result<SourceRa
     if (upTo !== null && compareBytes(after, upTo) >= 0)
       return invalid(
         `ranges[${index}].source_id_lte`,
-        "must come after `source_id_gt`, in the order of source ids",
+        "must come after `source_id_gt` in the order of source ids",
       );
     const before = ranges.at(-1);
     if (before !== undefined && (before.upTo === null || compareBytes(before.upTo, after) > 0))
       return invalid(
         `ranges[${index}].source_id_gt`,
-        "must not come before the end of the range before it, in the order of source ids",
+        "must not come before the end of the previous range, in the order of source ids",
       );
     ranges.push(bounds.value);
   }
   return ok(ranges);
 }
 
-/** Fails rather than leave a shard out. */
+/** Asks all shards. If one fails, all of it fails, because a digest without a shard would be wrong. */
 async function askShards(
   deployment: Deployment,
   request: DigestRecordsRequest,

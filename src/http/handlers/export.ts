@@ -11,7 +11,10 @@ import { rangeOf, readRange } from "./record-range.ts";
 
 type Line = z.input<typeof exportLine>;
 
-/** The platform lets a Worker make 1,000 calls for one request, which many shards use up before `exportRecords` does. */
+/**
+ * The platform allows a Worker 1,000 calls for one request. With many shards, this limit is reached before
+ * `exportRecords`.
+ */
 const MAX_CALLS = 900;
 
 export const exportHandlers: Handlers<"exportRecords"> = {
@@ -21,7 +24,10 @@ export const exportHandlers: Handlers<"exportRecords"> = {
   },
 };
 
-/** Page by page, each when the reader has taken the one before. A key that was revoked or has expired meanwhile gets no further page. */
+/**
+ * Reads page by page, each page when the reader has taken the previous one. Before each page, the key is
+ * checked again, so that a revoked or expired key gets no further records.
+ */
 async function* linesOf(call: Call<"exportRecords">, { after: from, upTo }: SourceRange): Lines<Line> {
   const { deployment, principal, params, query } = call;
   const { limits, shards } = deployment.config;
@@ -53,7 +59,10 @@ async function* linesOf(call: Call<"exportRecords">, { after: from, upTo }: Sour
   }
 }
 
-/** Source ids that are whole, as pages are: the last record of one completes it. */
+/**
+ * Makes the lines of a page. A page has all records of each of its source ids, so the last record of a source
+ * id completes it.
+ */
 function* recordLines(records: readonly ClaimRecord[], before: string): Generator<Line> {
   let cursor = before;
   for (const [index, record] of records.entries()) {

@@ -10,18 +10,19 @@ import { pageOf } from "../paging.ts";
 import { reach, readTimeoutMs } from "../reach.ts";
 import { toApiKey } from "../answers.ts";
 
-/** Long enough that nobody rotates keys by hand every week, short enough that a forgotten one dies. */
+/** The default lifetime: 90 days. It avoids weekly rotation, and a forgotten key still expires soon. */
 const DEFAULT_LIFETIME_S = 90 * 86_400;
 
 export const keyHandlers: Handlers<keyof typeof keyRoutes> = {
   mintKey({ deployment, body: { role, cell_id: cell, expires_in_s: given, note } }) {
     const { keyLifetimeS } = deployment.config.limits;
-    if (role === "cell" && cell === undefined) return invalid("cell_id", "is required for the role cell");
-    if (role !== "cell" && cell !== undefined) return invalid("cell_id", "is for the role cell only");
+    if (role === "cell" && cell === undefined) return invalid("cell_id", "is required for the role `cell`");
+    if (role !== "cell" && cell !== undefined)
+      return invalid("cell_id", "is only allowed for the role `cell`; leave it out");
     const lifetimeS = given ?? Math.min(DEFAULT_LIFETIME_S, keyLifetimeS);
-    if (lifetimeS > keyLifetimeS) return invalid("expires_in_s", `must be at most ${keyLifetimeS}`);
+    if (lifetimeS > keyLifetimeS) return invalid("expires_in_s", `must be at most ${keyLifetimeS} seconds`);
     if (note === NOT_MADE_HERE)
-      return invalid("note", "must say something else: this is how keys that were made elsewhere are listed");
+      return invalid("note", "must be another text, because this one marks keys that were made offline");
     const signed = deployment.signed();
     if (!signed.ok) return signed;
     return ok(async () => {
@@ -43,7 +44,7 @@ export const keyHandlers: Handlers<keyof typeof keyRoutes> = {
         expiresAtMs: payload.exp * 1_000,
         revokedAtMs: null,
       };
-      const advice = "no key was handed out; repeat the call";
+      const advice = "no key was answered; repeat the call";
       const recorded = await reach(readTimeoutMs(deployment.config.limits), { name: DIRECTORY, advice }, () =>
         deployment.objects.directory().recordKey({ ...deployment.envelope, key: known }),
       );
@@ -82,13 +83,14 @@ export const keyHandlers: Handlers<keyof typeof keyRoutes> = {
       );
       if (!found.ok) return found;
       const known = found.value ?? keyMadeElsewhere(deployment, id, body?.cell_id ?? null);
-      // What the caller says of a key that was made elsewhere may be corrected by saying it again; a ledger is told each time.
+      // If the key was made offline, its cell is what a caller said. A later call may correct it, and tells
+      // the ledger of that cell.
       const key =
         known.note === NOT_MADE_HERE && body?.cell_id !== undefined
           ? keyMadeElsewhere(deployment, id, body.cell_id)
           : known;
       if (body?.cell_id !== undefined && body.cell_id !== key.cell)
-        return invalid("cell_id", "is not the cell of this key");
+        return invalid("cell_id", "is not the cell of this key; leave it out or correct it");
       const revoked = await revoke(deployment, key);
       deployment.directory.expire();
       return revoked.ok ? ok({ status: 200, body: { key: toApiKey(revoked.value) } }) : revoked;
@@ -97,10 +99,13 @@ export const keyHandlers: Handlers<keyof typeof keyRoutes> = {
 };
 
 const DIRECTORY = "the directory";
-/** Kept as the note of keys that this deployment has only heard of. */
+/** The note of keys that were made offline and revoked here. */
 const NOT_MADE_HERE = "not made here";
 
-/** A key that was made offline: revoked for as long as any key could live. */
+/**
+ * The entry of a key that was made offline. It stays revoked for the longest lifetime of a key, because its
+ * expiry is unknown.
+ */
 function keyMadeElsewhere({ config, clock }: Deployment, keyId: string, cell: string | null): MintedKey {
   const now = clock.now();
   const expiresAtMs = now + config.limits.keyLifetimeS * 1_000;
@@ -115,13 +120,17 @@ function keyMadeElsewhere({ config, clock }: Deployment, keyId: string, cell: st
   };
 }
 
-/** The ledger first: should the second step fail, the key is listed as good and the call can be repeated, rather than the other way round. */
+/**
+ * Revokes a key in its cell's ledger first, then in the directory. If the second step fails, the key is still
+ * listed as valid and the call can be repeated. In the other order, a failure would list a key as revoked
+ * that the ledger still accepts.
+ */
 async function revoke(deployment: Deployment, key: MintedKey): Promise<Result<MintedKey>> {
   const { objects, envelope } = deployment;
   const { cell } = key;
-  const advice = "the key may still be good; repeat the call";
+  const advice = "the key may still be valid; repeat the call";
   if (cell !== null) {
-    // A ledger is made by being asked: not for a cell that nobody registered.
+    // The first call of a ledger creates it, so none is called for a cell that is not registered.
     const registered = await deployment.directory.cell(cell);
     if (!registered.ok) return registered;
     const message = { ...envelope, keyId: key.keyId, expiresAtMs: key.expiresAtMs };
@@ -138,7 +147,8 @@ async function revoke(deployment: Deployment, key: MintedKey): Promise<Result<Mi
   const listed = await reach(readTimeoutMs(deployment.config.limits), { name: DIRECTORY, advice }, () =>
     objects.directory().revokeKey({ ...envelope, key }),
   );
-  // The last room was taken since it was looked at. The ledger refuses the key already: a refusal would say that nothing was done.
+  // The directory's list of revoked keys became full after it was checked. The ledger already refuses the
+  // key, so a plain refusal would be wrong: it would say that nothing was done.
   if (cell !== null && !listed.ok && listed.refusal.code === "RESOURCE_EXHAUSTED")
     return refused("UNAVAILABLE", listed.refusal.detail);
   return listed;

@@ -111,7 +111,7 @@ async function sendBegin(
   request: BeginRequest,
 ): Promise<Result<BeginAnswer>> {
   const { beginDeadlineMs, exchangeTimeoutMs } = config.limits;
-  const advice = "the outcome is not known; repeat the call with the same lease id";
+  const advice = "the outcome is unknown; repeat the call with the same lease id";
   const begun = await reach(beginDeadlineMs + exchangeTimeoutMs + 1_000, { name: LEDGER, advice }, () =>
     objects.ledger(cell).begin(request),
   );
@@ -122,7 +122,9 @@ async function sendBegin(
   return withCellNotFound(begun, principal);
 }
 
-/** A ledger that has just granted a batch does not send it back. */
+/**
+ * A ledger doesn't send back the ops of a lease that it has just granted, so they are taken from the request.
+ */
 const withOps = (lease: Lease, { ops }: BeginRequest): Lease =>
   lease.state === "GRANTED" ? { ops, ...lease } : lease;
 
@@ -147,7 +149,7 @@ function decide(
   };
   return ok(async (): Promise<Result<Decided>> => {
     const { commitDeadlineMs } = deployment.config.limits;
-    const ledger = { name: LEDGER, advice: "repeat the call; the first decision wins, and is final" };
+    const ledger = { name: LEDGER, advice: "repeat the call; the first decision wins and is final" };
     const decided = await reach(commitDeadlineMs + 1_000, ledger, () =>
       deployment.objects.ledger(params.cell).decide(request),
     );
@@ -157,7 +159,7 @@ function decide(
   });
 }
 
-/** Rule C5: an operator says why, and a cell need not. */
+/** Operators must give a reason, and cells must not (C5). */
 function reasonFault({
   deployment,
   principal,
@@ -166,14 +168,14 @@ function reasonFault({
   const { reasonBytes } = deployment.config.limits;
   const reason = body?.reason;
   if (principal.role !== "operator")
-    return reason === undefined ? undefined : invalid("reason", "is for operators: a cell sends no body");
+    return reason === undefined ? undefined : invalid("reason", "is only for operators; send no body");
   if (reason === undefined || reason.trim() === "")
-    return refused("INVALID_ARGUMENT", "`reason` is required of operators, and kept with the outcome", {
+    return refused("INVALID_ARGUMENT", "`reason` is required of operators; say why you decide this lease", {
       field: "reason",
     });
   if (!reason.isWellFormed() || /[^\P{Cc}\n\t]/u.test(reason))
     return invalid("reason", "must be text without control characters");
   return bytesOf(reason) > reasonBytes
-    ? invalid("reason", `is longer than ${reasonBytes} bytes of UTF-8`)
+    ? invalid("reason", `must have at most ${reasonBytes} bytes of UTF-8`)
     : undefined;
 }

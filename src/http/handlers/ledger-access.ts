@@ -6,19 +6,27 @@ import { reach, readTimeoutMs, withFailure } from "../reach.ts";
 
 export const LEDGER = "the cell's ledger";
 
-/** How the core knows the caller. Routers are not let in here. */
+/**
+ * The caller in the core's terms. Routers never get here, because no route that calls a ledger allows them.
+ */
 export const callerOf = ({ role, keyId }: Principal): Caller => ({
   role: role === "operator" ? "operator" : "cell",
   keyId,
 });
 
-/** An operator may name any cell, so that one which is not registered is not found; a cell key was made for a cell that is. */
+/**
+ * Turns an unknown cell into NOT_FOUND for operators, because an operator may name any cell. A cell's own key
+ * keeps PERMISSION_DENIED.
+ */
 export function withCellNotFound<T>(result: Result<T>, { role }: Principal): Result<T> {
   if (result.ok || role !== "operator" || result.refusal.reason !== "CELL_UNKNOWN") return result;
   return withFailure(result, { code: "NOT_FOUND" });
 }
 
-/** Whether the caller's key still holds, for reads of a cell that its ledger does not answer itself. */
+/**
+ * Asks the cell's ledger whether the caller's key is still valid, for calls that the ledger itself doesn't
+ * serve (A1).
+ */
 export async function authorize(
   deployment: Deployment,
   principal: Principal,

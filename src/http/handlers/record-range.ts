@@ -21,7 +21,7 @@ interface RangeQuery {
   bucket_type?: readonly BucketTypeName[] | undefined;
 }
 
-/** A call about some of a cell's records. */
+/** A call that reads some of a cell's records. */
 interface RangeCall {
   deployment: Deployment;
   principal: Principal;
@@ -30,13 +30,13 @@ interface RangeCall {
 }
 
 interface PageRange extends SourceRange {
-  /** Grown past to finish one source id. */
+  /** The number of records wanted. A page may be larger, to include all records of its last source id. */
   limit: number;
-  /** Told of every message. */
+  /** Called before every message to an object. */
   onCall?: () => void;
 }
 
-/** The ends of a range of source ids, each checked by itself; `at`: where in the request. */
+/** Checks each end of a range of source ids by itself. `at` is the range's place in the request. */
 export function boundsOf(
   { source_id_gt: gt, source_id_lte: lte }: Bounds,
   limits: Limits,
@@ -52,7 +52,10 @@ export function boundsOf(
   });
 }
 
-/** Of a listing or an export. `source_id_gt` may be empty, as an export's first cursor is: from the beginning. */
+/**
+ * The range of a list or an export. `source_id_gt` may be empty, like the first cursor of an export: then the
+ * range starts at the beginning.
+ */
 export function rangeOf(
   { source_id_gt: gt, source_id_lte: lte }: Bounds,
   limits: Limits,
@@ -60,10 +63,13 @@ export function rangeOf(
   const range = boundsOf({ source_id_gt: gt === "" ? undefined : gt, source_id_lte: lte }, limits);
   if (!range.ok || range.value.upTo === null || compareBytes(range.value.after, range.value.upTo) <= 0)
     return range;
-  return invalid("source_id_lte", "must not come before `source_id_gt`, in the order of source ids");
+  return invalid("source_id_lte", "must not come before `source_id_gt` in the order of source ids");
 }
 
-/** The next of a cell's records, once its ledger has said that the caller may read them (rule R3). */
+/**
+ * Reads the next of a cell's records (R3), after the cell's ledger has confirmed that the caller's key is
+ * still valid.
+ */
 export async function readRange(
   { deployment, principal, params, query }: RangeCall,
   { after, upTo, limit, onCall }: PageRange,

@@ -29,7 +29,7 @@ export const recordHandlers: Handlers<Exclude<keyof typeof recordRoutes, "export
       const found = answer.ok ? recordsOf(answer.value) : answer;
       if (!found.ok) return found;
       const [record] = found.value;
-      if (record === undefined || record === null) return refused("NOT_FOUND", "nobody has this name");
+      if (record === undefined || record === null) return refused("NOT_FOUND", "no cell has this name");
       const owners = await ownersOf(deployment, [record]);
       if (!owners.ok) return owners;
       return ok({ status: 200, body: shown(record, principal, owners.value) });
@@ -41,7 +41,7 @@ export const recordHandlers: Handlers<Exclude<keyof typeof recordRoutes, "export
     if (buckets.length > limits.lookupBuckets)
       return invalid(
         `buckets[${limits.lookupBuckets}]`,
-        `is more than one lookup may hold: ${limits.lookupBuckets} buckets`,
+        `is beyond the limit of ${limits.lookupBuckets} buckets in one lookup; make several calls`,
       );
     const keys: BucketKey[] = [];
     for (const [index, bucket] of buckets.entries()) {
@@ -97,7 +97,10 @@ export const recordHandlers: Handlers<Exclude<keyof typeof recordRoutes, "export
 const invalidValue = (detail: string): Result<never> =>
   refused("INVALID_ARGUMENT", detail.replace("`.value`", "`value`"), { field: "value" });
 
-/** One message per shard. A record or null for each key, in order; refused when that of any cannot be known (rule R2). */
+/**
+ * Looks up keys with one message per shard. The result has a record or null for each key, in order. If the
+ * answer for any key is unknown, it is refused (R2).
+ */
 async function lookUp(
   deployment: Deployment,
   keys: readonly BucketKey[],
@@ -131,14 +134,17 @@ async function askShard(
 
 function recordsOf(found: readonly LookupFound[]): Result<(ClaimRecord | null)[]> {
   if (found.some(({ kind }) => kind === "unknown")) {
-    return refused("UNAVAILABLE", "the ledger that knows whether this name is taken cannot be reached", {
+    return refused("UNAVAILABLE", "the ledger that knows whether a name is taken cannot be reached", {
       retryAfterMs: 1_000,
     });
   }
   return ok(found.map((each) => (each.kind === "record" ? each.record : null)));
 }
 
-/** The cells of these records. One that was registered a moment ago may be missing in this isolate's copy: then the directory is read. */
+/**
+ * The cells that own these records. If this isolate's copy of the directory lacks one, which may have been
+ * registered a moment ago, the directory is read.
+ */
 async function ownersOf(
   { directory }: Deployment,
   records: readonly (ClaimRecord | null)[],
@@ -153,7 +159,7 @@ async function ownersOf(
   if (!latest.ok) return latest;
   return isComplete(latest.value.cells)
     ? ok(latest.value.cells)
-    : refused("UNAVAILABLE", "the address of the owning cell cannot be read from the directory");
+    : refused("UNAVAILABLE", "the directory doesn't have the address of the cell that owns the name");
 }
 
 function shown(

@@ -12,7 +12,8 @@ import { timeOf, toApiLease } from "../answers.ts";
 export const serviceHandlers: Handlers<keyof typeof serviceRoutes> = {
   async listStaleLeases(call) {
     const { deployment, query } = call;
-    // What is left out means the deployment's value, which may change between two pages: the token is bound to the one that was used.
+    // If the parameter is left out, the deployment's value applies. It may change between two pages, so the
+    // token is bound to the value that was used.
     const olderThanS = query.older_than_s ?? deployment.config.limits.staleS;
     const page = await pageOf<StalePosition>({ ...call, query: { ...query, older_than_s: olderThanS } });
     if (!page.ok) return page;
@@ -31,8 +32,9 @@ export const serviceHandlers: Handlers<keyof typeof serviceRoutes> = {
         },
         deployment.clock,
       );
-      // What D1 has to say about itself is for the log, not for callers.
-      if (!listed.ok) return withFailure(listed, { detail: "the fleet record in D1 cannot be read" });
+      // The error of D1 is only for the log, so it is replaced here.
+      if (!listed.ok)
+        return withFailure(listed, { detail: "the projection in D1 cannot be read; try again later" });
       const { leases, lastPulledAtMs, next: nextPosition } = listed.value;
       const body = {
         leases: leases.map((lease) => ({

@@ -101,13 +101,6 @@ async function isFree(type: "USERNAMES" | "ORGANIZATION_PATH", value: string): P
   }
 }
 
-/** The cell's open leases on both sides. */
-async function underWay({ database, client }: OpenCell): Promise<string[]> {
-  const saved = await database.list({ afterUuid: "", limit: 1_000 });
-  const granted = await client.leases.list().all();
-  return [...saved.map(({ uuid }) => `saved ${uuid}`), ...granted.map(({ uuid }) => `granted ${uuid}`)];
-}
-
 async function dieAt(name: FlowName, point: Point, outcome: LocalOutcome): Promise<void> {
   const flow: Flow = flows[name];
   const names: Names = { old: `old-${(serial += 1)}`, fresh: `fresh-${serial}` };
@@ -122,10 +115,10 @@ async function dieAt(name: FlowName, point: Point, outcome: LocalOutcome): Promi
   });
   await untilForgotten(next);
 
-  const young = await underWay(next);
-  await next.cell.reconcile();
-  // A deferred deletion is decided at once, however recent it is.
-  if (!isDeferred(name)) expect(await underWay(next)).toEqual(expect.arrayContaining(young));
+  // A reconciliation with the default thresholds decides no recent lease. A late request of the dead process
+  // may still decide it. Deferred deletions are decided at once, however recent they are.
+  const { counters } = await next.cell.reconcile();
+  if (!isDeferred(name)) expect(counters).toMatchObject({ committed: 0, rolledBack: 0 });
 
   expect(await reconcileUntilDone(next)).toEqual([]);
   expect(await findDisagreements(next)).toEqual([]);

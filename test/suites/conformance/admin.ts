@@ -5,7 +5,7 @@ import type * as z from "zod";
 import type * as schemas from "../../../src/http/contract/schemas.ts";
 import type { Sent } from "./client.ts";
 import { begun, claim, freshName } from "./leases.ts";
-import type { Coordinator, Open } from "./suite.ts";
+import type { Coordinator, Open } from "./coordinator.ts";
 
 type Minted = z.infer<typeof schemas.mintedKey> & { key: `lhk_${string}` };
 type Listed = z.infer<typeof schemas.key>;

@@ -1,7 +1,7 @@
 /** Tests of what is true for every answer, and of the routes without a key. */
 import { beforeAll, expect, test } from "vitest";
 import { problemIn, type Client } from "./client.ts";
-import type { Open } from "./suite.ts";
+import type { Open } from "./coordinator.ts";
 
 export function answerSuite(open: Open): void {
   let api: Client;

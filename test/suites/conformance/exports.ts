@@ -5,7 +5,7 @@ import type * as z from "zod";
 import * as schemas from "../../../src/http/contract/schemas.ts";
 import type { Client } from "./client.ts";
 import { linesIn } from "./lines.ts";
-import type { Open, StartOptions } from "./suite.ts";
+import type { Open, StartOptions } from "./coordinator.ts";
 
 type Wire = z.infer<typeof schemas.wholeRecord>;
 type Line = z.infer<typeof schemas.exportLine>;

@@ -5,7 +5,7 @@ import type * as z from "zod";
 import type * as schemas from "../../../src/http/contract/schemas.ts";
 import type { Client } from "./client.ts";
 import { begun, claim, committed, freshName } from "./leases.ts";
-import type { Open } from "./suite.ts";
+import type { Open } from "./coordinator.ts";
 
 type LeaseAnswer = z.infer<typeof schemas.leaseAnswer>;
 type RecordAnswer = z.infer<typeof schemas.recordAnswer>;

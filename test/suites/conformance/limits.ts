@@ -7,7 +7,7 @@ import type * as schemas from "../../../src/http/contract/schemas.ts";
 import type { Route } from "../../../src/http/contract/route.ts";
 import { begun, claim, freshName } from "./leases.ts";
 import { pathOf } from "./paths.ts";
-import type { Coordinator, Open } from "./suite.ts";
+import type { Coordinator, Open } from "./coordinator.ts";
 
 type Minted = z.infer<typeof schemas.mintedKey>;
 

@@ -6,7 +6,7 @@ import { v4 as newUuid } from "uuid";
 import { beforeAll, describe, expect, test } from "vitest";
 import type { Client, Received } from "./client.ts";
 import { claim } from "./leases.ts";
-import type { Open } from "./suite.ts";
+import type { Open } from "./coordinator.ts";
 
 export function nameSuite(open: Open): void {
   let api: Client;

@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { decodeBase64Url, encodeBase64Url } from "../../../src/auth/base64url.ts";
 import type { Client, Sent } from "./client.ts";
 import { begun } from "./leases.ts";
-import type { Open } from "./suite.ts";
+import type { Open } from "./coordinator.ts";
 
 interface LeasePage {
   leases: { uuid: string; created_at: string; counts: unknown }[];

@@ -6,7 +6,7 @@ import { DigestSum, digestWordsOf } from "../../../src/core/digest.ts";
 import type * as schemas from "../../../src/http/contract/schemas.ts";
 import type { Client } from "./client.ts";
 import { addressOf, begun, committed, freshName } from "./leases.ts";
-import type { Open } from "./suite.ts";
+import type { Open } from "./coordinator.ts";
 
 type DigestAnswer = z.infer<typeof schemas.digestAnswer>;
 type RecordPage = z.infer<typeof schemas.recordPage>;

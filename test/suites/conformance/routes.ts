@@ -9,7 +9,7 @@ import { cases, type Request } from "./cases.ts";
 import { linesIn } from "./lines.ts";
 import type { Payload, Problem, Sent } from "./client.ts";
 import { pathOf } from "./paths.ts";
-import type { Coordinator, Open } from "./suite.ts";
+import type { Coordinator, Open } from "./coordinator.ts";
 
 const rolesOf = ({ roles }: Route): readonly string[] => (roles === "anyone" ? [] : roles);
 
@@ -90,7 +90,7 @@ export function routeSuite(open: Open): void {
               );
               expect(foreign).toMatchObject({
                 code: "PERMISSION_DENIED",
-                detail: "A key of cell 1 may not do this.",
+                detail: "A key of cell 1 may not call this route.",
               });
             },
           );

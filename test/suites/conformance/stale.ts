@@ -1,7 +1,7 @@
 /** Tests of the listing of stale leases. */
 import { beforeAll, expect, test } from "vitest";
 import { begun } from "./leases.ts";
-import type { Coordinator, Open } from "./suite.ts";
+import type { Coordinator, Open } from "./coordinator.ts";
 
 interface StalePage {
   leases: { uuid: string; confirmed: boolean; state: string; cell_id: string }[];

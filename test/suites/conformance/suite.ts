@@ -5,7 +5,7 @@
 import { afterAll, describe } from "vitest";
 import { adminSuite } from "./admin.ts";
 import { answerSuite } from "./answers.ts";
-import { Client } from "./client.ts";
+import { Coordinator, type Open, type Start, type Started } from "./coordinator.ts";
 import { exportSuite } from "./exports.ts";
 import { leaseSuite } from "./lease-suite.ts";
 import { limitSuite } from "./limits.ts";
@@ -15,51 +15,6 @@ import { recordSuite } from "./records.ts";
 import { routeSuite } from "./routes.ts";
 import { staleSuite } from "./stale.ts";
 import { verificationSuite } from "./verification.ts";
-
-export interface StartOptions {
-  /** The ids of the cells that are registered and have a key. */
-  cells?: readonly string[];
-  /** Variables as in wrangler.toml. */
-  variables?: Record<string, string>;
-}
-
-/** A coordinator under test. */
-export interface Started {
-  url: string;
-  fetch: (url: string, init: RequestInit) => Promise<Response>;
-  keys: { cell(id: string): string; readonly operator: string; readonly router: string };
-  /** Runs the cron once. */
-  cron(): Promise<void>;
-  /** Returns how many times objects and databases were called so far, if the coordinator can tell. */
-  asked?: () => number;
-  close(): Promise<void>;
-}
-
-/**
- * Starts an empty coordinator with these cells, by default 1 and 2. A coordinator that was started before is
- * not used any more.
- */
-export type Start = (options: StartOptions) => Promise<Started>;
-
-/** Starts a coordinator and returns a client of it. */
-export type Open = (options?: StartOptions) => Promise<Coordinator>;
-
-export class Coordinator extends Client {
-  readonly cron: () => Promise<void>;
-  readonly asked: () => number;
-
-  constructor(started: Started) {
-    const { url, fetch, keys, asked = () => 0 } = started;
-    const keyOf = (name: string): string => {
-      const cell = /^cell (.+)$/.exec(name)?.[1];
-      if (cell !== undefined) return keys.cell(cell);
-      return name === "operator" || name === "router" ? keys[name] : name;
-    };
-    super({ url, fetch, keyOf });
-    this.cron = () => started.cron();
-    this.asked = asked;
-  }
-}
 
 export function conformanceSuite(name: string, start: Start): void {
   const started: Started[] = [];

@@ -1,7 +1,7 @@
 /** Tests of verification slots. */
 import { v4 as newUuid } from "uuid";
 import { describe, expect, test } from "vitest";
-import type { Coordinator, Open } from "./suite.ts";
+import type { Coordinator, Open } from "./coordinator.ts";
 
 interface Taken {
   slot: { uuid: string; cell_id: string; expires_at: string; expires_in_ms: number };

@@ -1,0 +1,46 @@
+import { Client } from "./client.ts";
+
+export interface StartOptions {
+  /** The ids of the cells that are registered and have a key. */
+  cells?: readonly string[];
+  /** Variables as in wrangler.toml. */
+  variables?: Record<string, string>;
+}
+
+/** A coordinator under test. */
+export interface Started {
+  url: string;
+  fetch: (url: string, init: RequestInit) => Promise<Response>;
+  keys: { cell(id: string): string; readonly operator: string; readonly router: string };
+  /** Runs the cron once. */
+  cron(): Promise<void>;
+  /** Returns how many times objects and databases were called so far, if the coordinator can tell. */
+  asked?: () => number;
+  close(): Promise<void>;
+}
+
+/**
+ * Starts an empty coordinator with these cells, by default 1 and 2. A coordinator that was started before is
+ * not used any more.
+ */
+export type Start = (options: StartOptions) => Promise<Started>;
+
+/** Starts a coordinator and returns a client of it. */
+export type Open = (options?: StartOptions) => Promise<Coordinator>;
+
+export class Coordinator extends Client {
+  readonly cron: () => Promise<void>;
+  readonly asked: () => number;
+
+  constructor(started: Started) {
+    const { url, fetch, keys, asked = () => 0 } = started;
+    const keyOf = (name: string): string => {
+      const cell = /^cell (.+)$/.exec(name)?.[1];
+      if (cell !== undefined) return keys.cell(cell);
+      return name === "operator" || name === "router" ? keys[name] : name;
+    };
+    super({ url, fetch, keyOf });
+    this.cron = () => started.cron();
+    this.asked = asked;
+  }
+}
