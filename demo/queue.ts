@@ -29,7 +29,7 @@ export class Queue<T> {
     return [...this.#waiting.map(({ item }) => item), ...this.#ready].toReversed();
   }
 
-  again(items: readonly T[], afterMs = 0): void {
+  putBack(items: readonly T[], afterMs = 0): void {
     const atMs = performance.now() + afterMs;
     if (afterMs === 0) this.#ready.push(...items);
     else this.#waiting.push(...items.map((item) => ({ item, atMs })));

@@ -11,7 +11,7 @@ export class Witness {
   readonly handedOver = new Set<string>();
   readonly #former = new Map<string, string>();
 
-  takes(cell: string, name: string): void {
+  recordTake(cell: string, name: string): void {
     const key = keyOf(name);
     const owner = this.#owners.get(key);
     if (owner !== undefined)
@@ -22,7 +22,7 @@ export class Witness {
     this.#former.set(key, cell);
   }
 
-  gives(cell: string, name: string): void {
+  recordRelease(cell: string, name: string): void {
     const key = keyOf(name);
     if (this.#owners.get(key) !== cell)
       this.violations.push(`${name}: cell ${cell} gave up what it did not have`);

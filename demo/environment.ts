@@ -4,11 +4,11 @@ import { createClient, type Client } from "../src/client/index.ts";
 import { Cell } from "./cell.ts";
 import { LocalDatabase } from "./local-database.ts";
 import { lossyFetch } from "./lossy-fetch.ts";
-import type { Plan } from "./names.ts";
+import type { Workload } from "./names.ts";
 import { patience } from "./patience.ts";
 import { Random } from "./random.ts";
 import { thousands } from "./table.ts";
-import { Tally } from "./tally.ts";
+import { CellCounts } from "./cell-counts.ts";
 import { timedFetch, Timings } from "./timed-fetch.ts";
 import { Witness } from "./witness.ts";
 
@@ -18,7 +18,7 @@ const LOSS = 0.04;
 export const cellIds = ["1", "2"] as const;
 export type CellId = (typeof cellIds)[number];
 
-interface Place {
+interface EnvironmentOptions {
   url: string;
   /** Has a folder `cells` for their databases. */
   folder: string;
@@ -26,43 +26,43 @@ interface Place {
 }
 
 /** Everything that outlives a cell's process: the coordinator, the network, the disks, and who keeps count. */
-export class World {
-  readonly plan: Plan;
+export class Environment {
+  readonly workload: Workload;
   readonly seed: number;
   readonly timings = new Timings();
   readonly witness = new Witness();
-  readonly tallies: Record<CellId, Tally> = { "1": new Tally(), "2": new Tally() };
+  readonly counts: Record<CellId, CellCounts> = { "1": new CellCounts(), "2": new CellCounts() };
   readonly problems: string[] = [];
   lostAnswers = 0;
-  lostYes = 0;
-  readonly #place: Place;
+  lostGrants = 0;
+  readonly #options: EnvironmentOptions;
 
-  constructor(plan: Plan, seed: number, place: Place) {
-    this.plan = plan;
+  constructor(workload: Workload, seed: number, options: EnvironmentOptions) {
+    this.workload = workload;
     this.seed = seed;
-    this.#place = place;
+    this.#options = options;
   }
 
   /** A process of a cell. The next one finds the same database, and nothing of what the last one had in memory. */
-  startCell(id: CellId, life: number): Cell {
+  startCell(id: CellId, generation: number): Cell {
     return new Cell({
       id,
       leases: new ClientLeases(this.connect(id, true)),
-      database: new LocalDatabase(join(this.#place.folder, "cells", `cell-${id}.sqlite`)),
-      random: new Random(this.seed, "cell", id, life),
-      tally: this.tallies[id],
+      database: new LocalDatabase(join(this.#options.folder, "cells", `cell-${id}.sqlite`)),
+      random: new Random(this.seed, "cell", id, generation),
+      counts: this.counts[id],
     });
   }
 
   /** Lossy for what the cells do; a check must not be in doubt. */
   connect(who: CellId | "router", lossy = false): Client {
-    const { url, keys } = this.#place;
+    const { url, keys } = this.#options;
     const key = who === "router" ? keys.router : keys.cells[who];
     if (key === undefined) throw new Error(`the coordinator has no key for cell ${who}`);
     const timed = timedFetch(this.timings, (to, init) => fetch(to, init));
     const lost = (status: number): void => {
       this.lostAnswers += 1;
-      if (status < 300) this.lostYes += 1;
+      if (status < 300) this.lostGrants += 1;
     };
     return createClient({
       ...patience,
@@ -74,5 +74,5 @@ export class World {
   }
 }
 
-export const activity = ({ timings, lostAnswers }: World): string =>
+export const describeActivity = ({ timings, lostAnswers }: Environment): string =>
   `${thousands(timings.count)} requests, ${thousands(lostAnswers)} answers lost`;

@@ -3,7 +3,7 @@ import type { Refused } from "../src/client/answer.ts";
 export const conflictKinds = ["taken", "leased", "not_owner", "absent", "mismatch"] as const;
 
 /** What one cell did and was told, over all its lives. */
-export class Tally {
+export class CellCounts {
   leasesGranted = 0;
   creates = 0;
   destroys = 0;
@@ -15,10 +15,10 @@ export class Tally {
   unknown = 0;
   /** Names, by what became of them in the end. */
   lost = 0;
-  givenUp = 0;
+  destroyed = 0;
   renamed = 0;
   recased = 0;
-  secondChance = 0;
+  wonLater = 0;
   readonly conflicts = new Map<string, number>();
   /** What must not happen: each fails the demo. */
   readonly problems: string[] = [];

@@ -28,7 +28,7 @@ const claimText = ({ bucket, subject, source }: Claim): string =>
   `${bucket.type} ${bucket.value}, ${subject.type} ${subject.id}, ${source.type} ${source.id}`;
 
 /** One sentence for each thing that is not as it must be. An empty list: every name has at most one owner, and all agree on who. */
-export function differences(facts: Facts): string[] {
+export function findDifferences(facts: Facts): string[] {
   const owners = new Map<string, { cell: string; claim: Claim }>();
   const found: string[] = [...facts.problems];
   for (const { cell, claims } of facts.cells) {
@@ -48,13 +48,13 @@ export function differences(facts: Facts): string[] {
   if (facts.found.length !== facts.asked.length)
     found.push(`${facts.asked.length} names were looked up, and ${facts.found.length} were answered`);
   for (const [index, bucket] of facts.asked.entries())
-    found.push(...judge(bucket, owners.get(bucketKey(bucket)), facts.found[index]));
-  for (const cell of facts.cells) found.push(...judgeListing(cell), ...judgeLeases(cell));
+    found.push(...compareLookup(bucket, owners.get(bucketKey(bucket)), facts.found[index]));
+  for (const cell of facts.cells) found.push(...compareListing(cell), ...compareLeases(cell));
   return found;
 }
 
 /** What the router was told about one name, against the rows of the cells. */
-function judge(
+function compareLookup(
   { type, value }: Bucket,
   owner: { cell: string; claim: Claim } | undefined,
   record: ClaimRecord | undefined,
@@ -65,10 +65,10 @@ function judge(
   if (owner === undefined) return [`${name}: the router finds cell ${record.cell}, which does not have it`];
   if (record.cell !== owner.cell)
     return [`${name}: cell ${owner.cell} has it, and the router finds cell ${record.cell}`];
-  return judgeRecord(name, owner.claim, record);
+  return compareRecord(name, owner.claim, record);
 }
 
-function judgeRecord(name: string, claim: Claim, record: ClaimRecord): string[] {
+function compareRecord(name: string, claim: Claim, record: ClaimRecord): string[] {
   const wanted = claimText(claim);
   const got = claimText(record);
   if (wanted !== got) return [`${name}: its cell has "${wanted}", the coordinator "${got}"`];
@@ -80,7 +80,7 @@ function judgeRecord(name: string, claim: Claim, record: ClaimRecord): string[] 
   return [];
 }
 
-function judgeListing({ cell, claims, records }: CellFacts): string[] {
+function compareListing({ cell, claims, records }: CellFacts): string[] {
   const found: string[] = [];
   const listed = new Map<string, ClaimRecord>();
   const last = new Map<string, number>();
@@ -100,13 +100,13 @@ function judgeListing({ cell, claims, records }: CellFacts): string[] {
     listed.delete(key);
     if (record === undefined)
       found.push(`${key}: cell ${cell} has it, and the listing of its records does not`);
-    else found.push(...judgeRecord(`${key} in the listing`, claim, record));
+    else found.push(...compareRecord(`${key} in the listing`, claim, record));
   }
   for (const key of listed.keys()) found.push(`${key}: listed for cell ${cell}, which does not have it`);
   return found;
 }
 
-function judgeLeases({ cell, outstandingHere, outstandingThere }: CellFacts): string[] {
+function compareLeases({ cell, outstandingHere, outstandingThere }: CellFacts): string[] {
   return [
     ...outstandingHere.map((uuid) => `lease ${uuid}: cell ${cell} still waits for its commit`),
     ...outstandingThere.map(
