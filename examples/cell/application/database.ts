@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import type { PgDatabase, PgQueryResultHKT } from "drizzle-orm/pg-core";
 import { join } from "node:path";
-import type { Job } from "./job.ts";
+import type { CellConfig } from "./cell-config.ts";
 import { statements } from "./schema.ts";
 
 /** Drizzle's database, whatever its driver. */
@@ -14,11 +14,11 @@ export interface Database {
 }
 
 /** The cell's own database, with the application's tables. Only the driver that is needed is loaded. */
-export async function openDatabase(job: Job): Promise<Database> {
+export async function openDatabase(config: CellConfig): Promise<Database> {
   const database =
-    job.databaseUrl === undefined
-      ? await openPglite(join(job.folder, "database"))
-      : await openPostgres(job.databaseUrl);
+    config.databaseUrl === undefined
+      ? await openPglite(join(config.folder, "database"))
+      : await openPostgres(config.databaseUrl);
   for (const statement of statements) await database.orm.execute(sql.raw(statement));
   return database;
 }

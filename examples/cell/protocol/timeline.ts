@@ -1,5 +1,5 @@
 /** Events, told lease by lease. */
-import type { AskedName, Happening, Outcome, ProtocolEvent } from "./events.ts";
+import type { AskedName, EventDetails, Outcome, ProtocolEvent } from "./events.ts";
 
 export interface Step {
   atMs: number;
@@ -13,14 +13,14 @@ export interface Step {
 type Tone = "good" | "bad" | "plain";
 type State = "open" | "committed" | "rolled back" | "refused" | "unknown";
 
-export interface Story {
+export interface LeaseTimeline {
   atMs: number;
   uuid: string;
   what: string;
   names: AskedName[];
   state: State;
   /** Its own process did not live to decide it. */
-  isHealed: boolean;
+  isRecovered: boolean;
   steps: Step[];
 }
 
@@ -30,47 +30,47 @@ export interface Notice {
   text: string;
 }
 
-export const isStory = (told: Story | Notice): told is Story => "uuid" in told;
+export const isLeaseTimeline = (entry: LeaseTimeline | Notice): entry is LeaseTimeline => "uuid" in entry;
 
 /** Newest first. */
-export function storiesOf(events: readonly ProtocolEvent[]): (Story | Notice)[] {
-  const stories = new Map<string, Story>();
+export function timelineOf(events: readonly ProtocolEvent[]): (LeaseTimeline | Notice)[] {
+  const leases = new Map<string, LeaseTimeline>();
   const notices: Notice[] = [];
   for (const event of events) {
     if (event.kind === "started")
       notices.push({ atMs: event.atMs, text: "The process of this cell started" });
     else if (event.kind === "notice") notices.push({ atMs: event.atMs, text: capital(event.text) });
-    else continueStory(stories, event);
+    else addEvent(leases, event);
   }
-  return [...stories.values(), ...notices].toSorted((one, other) => other.atMs - one.atMs);
+  return [...leases.values(), ...notices].toSorted((one, other) => other.atMs - one.atMs);
 }
 
 type LeaseEvent = Exclude<ProtocolEvent, { kind: "started" | "notice" }>;
 
-function continueStory(stories: Map<string, Story>, event: LeaseEvent): void {
+function addEvent(leases: Map<string, LeaseTimeline>, event: LeaseEvent): void {
   const { uuid, atMs } = event;
-  const story = stories.get(uuid) ?? {
+  const lease = leases.get(uuid) ?? {
     atMs,
     uuid,
     what: "Lease",
     names: [],
     state: "open",
-    isHealed: false,
+    isRecovered: false,
     steps: [],
   };
-  stories.set(uuid, story);
-  story.atMs = atMs;
-  story.steps.push({ atMs, ...stepOf(event) });
+  leases.set(uuid, lease);
+  lease.atMs = atMs;
+  lease.steps.push({ atMs, ...stepOf(event) });
   if (event.kind === "begin") {
-    Object.assign(story, {
+    Object.assign(lease, {
       what: event.what,
       names: event.names,
       state: { ok: "open", refused: "refused", unknown: "unknown" }[event.outcome],
     });
   }
   if ((event.kind === "commit" || event.kind === "rollback") && event.outcome === "ok") {
-    story.state = event.kind === "commit" ? "committed" : "rolled back";
-    story.isHealed = event.isReconciliation;
+    lease.state = event.kind === "commit" ? "committed" : "rolled back";
+    lease.isRecovered = event.isReconciliation;
   }
 }
 
@@ -110,7 +110,7 @@ const fences = {
 
 const toneOf = (outcome: Outcome): Tone => (outcome === "ok" ? "good" : "bad");
 
-function begun({ outcome, refusals }: Extract<Happening, { kind: "begin" }>): string {
+function begun({ outcome, refusals }: Extract<EventDetails, { kind: "begin" }>): string {
   if (outcome === "ok") return "granted";
   if (outcome === "unknown") return "no answer";
   // A username and its route are two names, and read the same.
@@ -122,7 +122,7 @@ function decided({
   kind,
   outcome,
   isReconciliation,
-}: Extract<Happening, { kind: "commit" | "rollback" }>): string {
+}: Extract<EventDetails, { kind: "commit" | "rollback" }>): string {
   if (outcome !== "ok") return outcome === "refused" ? "refused" : "no answer";
   return `${kind === "commit" ? "committed" : "rolled back"}${isReconciliation ? " by reconciliation" : ""}`;
 }

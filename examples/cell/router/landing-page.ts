@@ -1,21 +1,21 @@
 import { html } from "hono/html";
-import type { Pace } from "../launcher/pace.ts";
-import { basePath, document, type Html, type Place } from "../web/layout.ts";
+import type { Timing } from "../launcher/timing.ts";
+import { basePath, renderPage, type Html, type PageOwner } from "../web/layout.ts";
 
 interface CellState {
   id: string;
   isUp: boolean;
 }
 
-export const landing = (
-  place: Place,
+export const landingPage = (
+  owner: PageOwner,
   cells: readonly CellState[],
   coordinatorUrl: string,
-  pace: Pace,
+  timing: Timing,
 ): Html =>
-  document({
+  renderPage({
     title: "Two cells, one set of names",
-    place,
+    owner,
     path: "/",
     main: html`<section class="hero">
         <h1>Two cells, <em>one set of names</em></h1>
@@ -34,7 +34,7 @@ export const landing = (
           </li>
           <li>
             <strong>Rename.</strong> The route follows the username, in one lease. The old one ends here after
-            ${pace.routeCacheMs / 1_000} s.
+            ${timing.routeCacheMs / 1_000} s.
           </li>
           <li>
             <strong>Kill a cell</strong> in the middle of a sign-up, before or after its COMMIT, and watch
@@ -89,7 +89,7 @@ export const landing = (
   });
 
 const cellCard = ({ id, isUp }: CellState): Html =>
-  html`<article class="cell" data-place="${id}">
+  html`<article class="cell" data-owner="${id}">
     <h2><span class="dot" aria-hidden="true"></span>Cell ${id}</h2>
     <p>
       ${isUp ? "Running: an application, a database, a loop that reconciles." : "Away: its process is about to start again."}

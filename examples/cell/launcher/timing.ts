@@ -1,5 +1,5 @@
 /** How soon things happen. In production most of these are minutes: nobody wants to wait for that in front of a demo. */
-export interface Pace {
+export interface Timing {
   /** Between the end of a cell's process and its next start. */
   restartMs: number;
   /** How long the router remembers where a name is. */
@@ -12,7 +12,7 @@ export interface Pace {
   staleMs: number;
 }
 
-export const normalPace: Pace = {
+export const normalTiming: Timing = {
   restartMs: 5_000,
   routeCacheMs: 3_000,
   everyMs: 3_000,
@@ -21,7 +21,7 @@ export const normalPace: Pace = {
 };
 
 /** For tests. */
-export const quickPace: Pace = {
+export const quickTiming: Timing = {
   restartMs: 700,
   routeCacheMs: 400,
   everyMs: 400,

@@ -1,12 +1,12 @@
 import { HTTPException } from "hono/http-exception";
 import { html } from "hono/html";
-import { document, type Html, type Place } from "./layout.ts";
+import { renderPage, type Html, type PageOwner } from "./layout.ts";
 
 /** A page that says one thing. */
-export const messagePage = (place: Place, path: string, title: string, text: string): Html =>
-  document({
+export const messagePage = (owner: PageOwner, path: string, title: string, text: string): Html =>
+  renderPage({
     title,
-    place,
+    owner,
     path,
     main: html`<div class="message">
       <h1>${title}</h1>
@@ -23,14 +23,14 @@ const refusals: Readonly<Record<number, string>> = {
 
 /** For requests that are refused before anybody looks at what they want; undefined for other errors. */
 export function refusalPage(
-  place: Place,
+  owner: PageOwner,
   path: string,
   error: Error,
 ): { page: Html; status: HTTPException["status"] } | undefined {
   if (!(error instanceof HTTPException)) return undefined;
   return {
     page: messagePage(
-      place,
+      owner,
       path,
       "That is not possible",
       refusals[error.status] ?? "The request is malformed.",

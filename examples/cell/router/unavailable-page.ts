@@ -1,28 +1,28 @@
 import { html } from "hono/html";
-import type { Pace } from "../launcher/pace.ts";
-import { basePath, document, type Html, type Place } from "../web/layout.ts";
+import type { Timing } from "../launcher/timing.ts";
+import { basePath, renderPage, type Html, type PageOwner } from "../web/layout.ts";
 
 /** While a cell is not there. With a script it goes on by itself; without, there is a link. */
-export const awayPage = (place: Place, cell: string, pace: Pace): Html =>
-  document({
+export const unavailablePage = (owner: PageOwner, cell: string, timing: Timing): Html =>
+  renderPage({
     title: `Cell ${cell} is away`,
-    place,
+    owner,
     path: "",
     main: html`<div
       class="message away"
-      data-place="${cell}"
+      data-owner="${cell}"
       data-wait="/-/status/${cell}"
       data-then="${basePath(cell)}"
     >
       <p class="dot big" aria-hidden="true"></p>
       <h1>Cell ${cell} is away for a moment</h1>
       <p class="lead" role="status">
-        Its process is gone. Another one starts in about ${Math.ceil(pace.restartMs / 1_000)} seconds.
+        Its process is gone. Another one starts in about ${Math.ceil(timing.restartMs / 1_000)} seconds.
       </p>
       <p>
         If it died in the middle of a sign-up, the coordinator still holds the names for it: nobody else can
         take them. Once it is back, reconciliation looks into the cell's database. Were the rows saved, the
-        lease is committed. Were they not, it is rolled back after ${pace.staleMs / 1_000} seconds.
+        lease is committed. Were they not, it is rolled back after ${timing.staleMs / 1_000} seconds.
       </p>
       <p class="actions">
         <a class="button" href="${basePath(cell)}">Back to Cell ${cell}</a>

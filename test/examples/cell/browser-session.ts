@@ -1,6 +1,6 @@
 import type { BrowserContextOptions, Page } from "playwright-core";
-import { PATIENCE_MS } from "./eventually.ts";
-import type { World } from "./world.ts";
+import { TIMEOUT_MS } from "./eventually.ts";
+import type { SharedExample } from "./shared-example.ts";
 
 let names = 0;
 
@@ -8,7 +8,7 @@ let names = 0;
 export const freshName = (start: string): string => `${start}-${(names += 1)}`;
 
 /** Somebody who looks at the example. */
-export class Visitor {
+export class BrowserSession {
   readonly page: Page;
   readonly #url: string;
 
@@ -17,18 +17,18 @@ export class Visitor {
     this.#url = url;
   }
 
-  static async arrive(
-    { browser, example, complaints }: World,
+  static async start(
+    { browser, example, complaints }: SharedExample,
     options: BrowserContextOptions = {},
-  ): Promise<Visitor> {
+  ): Promise<BrowserSession> {
     const context = await browser.newContext({ reducedMotion: "reduce", ...options });
-    context.setDefaultTimeout(PATIENCE_MS);
+    context.setDefaultTimeout(TIMEOUT_MS);
     const page = await context.newPage();
     page.on("console", (message) => {
       if (/content security policy|refused to/i.test(message.text())) complaints.push(message.text());
     });
     page.on("pageerror", (error) => complaints.push(error.message));
-    return new Visitor(page, example.url);
+    return new BrowserSession(page, example.url);
   }
 
   async open(path: string): Promise<number> {
@@ -80,7 +80,7 @@ export class Visitor {
     return this.page.innerText("h1");
   }
 
-  async leave(): Promise<void> {
+  async close(): Promise<void> {
     await this.page.context().close();
   }
 }

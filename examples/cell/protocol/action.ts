@@ -4,7 +4,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 export type CrashPoint = "before_commit" | "after_commit";
 
 /** What is being done, for whoever hears of its calls. */
-export interface Act {
+export interface Action {
   what: string;
   crash?: CrashPoint | undefined;
   isReconciliation?: boolean;
@@ -12,8 +12,8 @@ export interface Act {
   lease?: string;
 }
 
-const acts = new AsyncLocalStorage<Act>();
+const actions = new AsyncLocalStorage<Action>();
 
-export const acting = <T>(act: Act, work: () => T): T => acts.run({ ...act }, work);
+export const runAction = <T>(action: Action, work: () => T): T => actions.run({ ...action }, work);
 
-export const currentAct = (): Act | undefined => acts.getStore();
+export const currentAction = (): Action | undefined => actions.getStore();

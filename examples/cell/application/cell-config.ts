@@ -1,7 +1,7 @@
-import type { Pace } from "../launcher/pace.ts";
+import type { Timing } from "../launcher/timing.ts";
 
 /** What a cell's process is told. Not on its command line and not in its environment, where others could read the key. */
-export interface Job {
+export interface CellConfig {
   /** Its id, such as "1". */
   cell: string;
   /** All of them, for the links between them. */
@@ -15,7 +15,7 @@ export interface Job {
   folder: string;
   /** Undefined: PGlite, in the folder. */
   databaseUrl: string | undefined;
-  pace: Pace;
+  timing: Timing;
 }
 
 /** What it says once it can be asked. */

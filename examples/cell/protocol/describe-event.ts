@@ -1,7 +1,7 @@
 import type { CellEvent } from "leasehold/cell";
 
 /** What the cell says that no caller is told. */
-export function sentenceOf(event: CellEvent): string {
+export function describeEvent(event: CellEvent): string {
   switch (event.kind) {
     case "commit_left":
       return `the commit of a lease is left to reconciliation: ${event.why}`;

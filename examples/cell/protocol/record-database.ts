@@ -1,13 +1,13 @@
 import type { CellDatabase } from "leasehold/cell";
-import { currentAct, type CrashPoint } from "./act.ts";
+import { currentAction, type CrashPoint } from "./action.ts";
 import type { Recorder } from "./recorder.ts";
 
 /** Lets the recorder hear of local transactions, and a process kill itself before or after their COMMIT. */
 export function recordDatabase<Tx>(database: CellDatabase<Tx>, recorder: Recorder): void {
   const insertLease = database.insertLease.bind(database);
   database.insertLease = (tx, lease) => {
-    const act = currentAct();
-    if (act !== undefined) act.lease = lease.uuid;
+    const action = currentAction();
+    if (action !== undefined) action.lease = lease.uuid;
     return insertLease(tx, lease);
   };
 
@@ -15,13 +15,13 @@ export function recordDatabase<Tx>(database: CellDatabase<Tx>, recorder: Recorde
   database.run = async (body) => {
     const ran = await run(async (tx) => {
       const value = await body(tx);
-      crashIfTold("before_commit", recorder);
+      crashIfRequested("before_commit", recorder);
       return value;
     });
-    const uuid = currentAct()?.lease;
+    const uuid = currentAction()?.lease;
     if (uuid !== undefined && ran.kind !== "unknown")
       recorder.add({ kind: ran.kind === "committed" ? "saved" : "undone", uuid });
-    if (ran.kind === "committed") crashIfTold("after_commit", recorder);
+    if (ran.kind === "committed") crashIfRequested("after_commit", recorder);
     return ran;
   };
 
@@ -34,9 +34,9 @@ export function recordDatabase<Tx>(database: CellDatabase<Tx>, recorder: Recorde
 }
 
 /** As a power cut would: nothing is closed, nothing is told to anybody. */
-function crashIfTold(point: CrashPoint, recorder: Recorder): void {
-  const act = currentAct();
-  if (act?.crash !== point || act.lease === undefined) return;
-  recorder.add({ kind: "killed", uuid: act.lease, at: point });
+function crashIfRequested(point: CrashPoint, recorder: Recorder): void {
+  const action = currentAction();
+  if (action?.crash !== point || action.lease === undefined) return;
+  recorder.add({ kind: "killed", uuid: action.lease, at: point });
   process.kill(process.pid, "SIGKILL");
 }
