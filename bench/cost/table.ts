@@ -1,4 +1,4 @@
-import type { Counted } from "../counts/counted.ts";
+import type { WorkCounts } from "../counts/work-counts.ts";
 import {
   awakeUsd,
   cycleUse,
@@ -30,7 +30,7 @@ interface Row {
   monthlyUsd: number;
 }
 
-function rowsOf(counted: readonly Counted[]): Row[] {
+function rowsOf(counted: readonly WorkCounts[]): Row[] {
   const ours = (name: string, system: System, monthlyUsd: number): Row => {
     const lookup = lookupUse(counted, system, SHARDS);
     return {
@@ -51,7 +51,7 @@ function rowsOf(counted: readonly Counted[]): Row[] {
 }
 
 /** What a million of each costs, and a month of GitLab.com. Empty when nothing was counted. */
-export function costTable(counted: readonly Counted[]): string[] {
+export function costTable(counted: readonly WorkCounts[]): string[] {
   if (counted.length === 0) return [];
   const perMillion = (usd: number | undefined): string => (usd === undefined ? "" : (usd * 1e6).toFixed(2));
   const rows = rowsOf(counted);

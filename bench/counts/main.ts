@@ -2,7 +2,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { countAll } from "./count.ts";
+import { countAll } from "./count-all.ts";
 import { tableOf } from "./table.ts";
 
 const results = join(import.meta.dirname, "../../.bench");

@@ -7,7 +7,7 @@ import { shardOf } from "../../src/core/placement.ts";
 import { ShardStore } from "../../src/core/shard/store.ts";
 import { payloadHash } from "../../src/http/batch.ts";
 import { inSteps } from "./in-steps.ts";
-import { outstandingNames, type NumberedNames } from "./names.ts";
+import { outstandingNames, type NumberedNames } from "./numbered-names.ts";
 import type { FileSql } from "./objects.ts";
 
 /** Whose leases they all are. */

@@ -1,6 +1,6 @@
 import { fillClaims } from "./fill-claims.ts";
 import { CELL, LeaseFiller } from "./fill-leases.ts";
-import { openFleetRecord, openObjects, type FileSql } from "./objects.ts";
+import { openProjection, openObjects, type FileSql } from "./objects.ts";
 import { setUp, type Keys } from "./set-up.ts";
 import { cellIds, type Variant } from "./variants.ts";
 
@@ -35,7 +35,7 @@ async function fillLeases(
 
 /** As if the cron had kept up: or it would copy them now, and that is not what is measured. The copies themselves are left out. */
 function setCursor(stateFolder: string, position: number): void {
-  const record = openFleetRecord(stateFolder);
+  const record = openProjection(stateFolder);
   record.all("UPDATE cells SET pulled_position = ? WHERE cell_id = ?", position, CELL);
   record.close();
 }

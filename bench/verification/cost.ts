@@ -1,6 +1,6 @@
 import { usdOf } from "../cost/cost.ts";
 import { worker } from "../cost/prices.ts";
-import type { CallCounts } from "./counted.ts";
+import type { CallCounts } from "./count-reads.ts";
 import type { Result } from "./results.ts";
 
 /** What a run that changes nothing is charged for. */

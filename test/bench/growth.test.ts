@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { fill } from "../../bench/growth/fill.ts";
 import { LeasePages } from "../../bench/growth/lease-pages.ts";
-import { NumberedNames, outstandingNames, storedNames } from "../../bench/growth/names.ts";
+import { NumberedNames, outstandingNames, storedNames } from "../../bench/growth/numbered-names.ts";
 import { Results, type Result } from "../../bench/growth/results.ts";
 import { rowsOf } from "../../bench/growth/table.ts";
 import { axes, isBase, variantOf, variantsOf } from "../../bench/growth/variants.ts";
@@ -114,9 +114,9 @@ test("a coordinator takes a filled state for its own", async () => {
     body: { lease: { state: "COMMITTED" } },
   });
   expect((await lookUp(held)).body.record).toMatchObject({ cell_id: "1", status: "ACTIVE" });
-  const standing = (await call(url, coordinator.keys.operator, "GET", "admin/cells")).body.cells ?? [];
-  expect(standing.map(({ outstanding_leases }) => outstanding_leases)).toEqual([149, 0, 0, 0, 0]);
-  expect(standing.map(({ unapplied_decisions }) => unapplied_decisions)).toEqual([0, 0, 0, 0, 0]);
+  const listedCells = (await call(url, coordinator.keys.operator, "GET", "admin/cells")).body.cells ?? [];
+  expect(listedCells.map(({ outstanding_leases }) => outstanding_leases)).toEqual([149, 0, 0, 0, 0]);
+  expect(listedCells.map(({ unapplied_decisions }) => unapplied_decisions)).toEqual([0, 0, 0, 0, 0]);
 
   // And it goes on: a cell that it was not made with begins and commits.
   const { value: fresh } = new NumberedNames("fresh").scattered(3);

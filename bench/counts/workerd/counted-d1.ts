@@ -47,7 +47,7 @@ class CountedStatement {
 
 /** A call that fails is one too; what rows it cost, D1 does not say. */
 async function counted<Results extends readonly D1Result[]>(call: () => Promise<Results>): Promise<Results> {
-  const { d1 } = counts.tally;
+  const { d1 } = counts.current;
   d1.calls += 1;
   const results = await call();
   for (const { meta } of results) {

@@ -4,7 +4,7 @@ import { Cycles, Lookups } from "../client/cycles.ts";
 import { Names } from "../client/names.ts";
 import type { Deployment } from "./deployment.ts";
 import { LeasePages } from "./lease-pages.ts";
-import { NumberedNames, storedNames } from "./names.ts";
+import { NumberedNames, storedNames } from "./numbered-names.ts";
 import { cellsUsed, type Axis } from "./variants.ts";
 
 export const works = ["cycles", "lookups", "pages", "idle"] as const;

@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { startCoordinator } from "../../scripts/coordinator.ts";
 import { createClient, type Client } from "../../src/client/client.ts";
-import { CountingClient } from "../counts/client.ts";
-import { objectKinds, type Tally } from "../counts/tally.ts";
+import { CountingClient } from "../counts/counting-client.ts";
+import { objectKinds, type RawCounts } from "../counts/raw-counts.ts";
 import { fill } from "../growth/fill.ts";
 import { variantOf } from "../growth/variants.ts";
 import { claimedNames } from "./names.ts";
@@ -73,12 +73,12 @@ function callsOf({
   ];
 }
 
-function summed(tally: Tally): Pick<CallCounts, "messages" | "rowsRead" | "rowsWritten"> {
+function summed(raw: RawCounts): Pick<CallCounts, "messages" | "rowsRead" | "rowsWritten"> {
   const sum = (name: "messages" | "rowsRead" | "rowsWritten"): number =>
-    objectKinds.reduce((total, kind) => total + tally[kind][name], 0);
+    objectKinds.reduce((total, kind) => total + raw[kind][name], 0);
   return {
     messages: sum("messages"),
-    rowsRead: sum("rowsRead") + tally.d1.rowsRead,
-    rowsWritten: sum("rowsWritten") + tally.d1.rowsWritten,
+    rowsRead: sum("rowsRead") + raw.d1.rowsRead,
+    rowsWritten: sum("rowsWritten") + raw.d1.rowsWritten,
   };
 }

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { costTable } from "../cost/table.ts";
-import type { Counted } from "../counts/counted.ts";
+import type { WorkCounts } from "../counts/work-counts.ts";
 import { tableOf as countsTable } from "../counts/table.ts";
 import type { Result } from "../growth/results.ts";
 import { tableOf as growthTable } from "../growth/table.ts";
@@ -16,7 +16,7 @@ const stored = (name: string): string | undefined => {
 export function counts(): string[] {
   const text = stored("counts.json");
   if (text === undefined) return [];
-  const counted = JSON.parse(text) as Counted[];
+  const counted = JSON.parse(text) as WorkCounts[];
   const lines = [
     "## Counts",
     "",

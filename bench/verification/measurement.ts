@@ -1,6 +1,6 @@
 import { chmodSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { countReads, type CallCounts } from "./counted.ts";
+import { countReads, type CallCounts } from "./count-reads.ts";
 import { plantDrift, type Drift } from "./drift.ts";
 import { claimedNames, namesToFill } from "./names.ts";
 import type { Options, Part } from "./options.ts";
@@ -9,26 +9,32 @@ import { Site } from "./site.ts";
 
 const DRIFTS: readonly Drift[] = [0, 1_000, 10];
 
-interface Kept {
+interface Outputs {
   results: Results;
   keepCounts: (counts: readonly CallCounts[]) => void;
 }
 
 /** Runs the parts one after the other, each on a site of its own, and keeps what they say. */
-export class Measuring {
+export class Measurement {
   readonly #options: Options;
-  readonly #kept: Kept;
+  readonly #outputs: Outputs;
   readonly #commit: string;
   readonly #root: string;
-  readonly #say: (line: string) => void;
+  readonly #print: (line: string) => void;
   #site: Site | undefined;
 
-  constructor(options: Options, kept: Kept, commit: string, root: string, say: (line: string) => void) {
+  constructor(
+    options: Options,
+    outputs: Outputs,
+    commit: string,
+    root: string,
+    print: (line: string) => void,
+  ) {
     this.#options = options;
-    this.#kept = kept;
+    this.#outputs = outputs;
     this.#commit = commit;
     this.#root = root;
-    this.#say = say;
+    this.#print = print;
   }
 
   async run(): Promise<void> {
@@ -48,9 +54,9 @@ export class Measuring {
   async #counts(): Promise<void> {
     const root = this.#makeFolder("counts");
     const counts = await countReads(root);
-    this.#kept.keepCounts(counts);
+    this.#outputs.keepCounts(counts);
     for (const { call, claims, messages, rowsRead } of counts)
-      this.#say(`${call} of ${claims}: ${messages} messages, ${rowsRead} rows read`);
+      this.#print(`${call} of ${claims}: ${messages} messages, ${rowsRead} rows read`);
     await this.#end("counts");
   }
 
@@ -60,7 +66,7 @@ export class Measuring {
     this.#keep(await site.export());
     for (const drift of DRIFTS) {
       const planted = drift === 0 ? 0 : await plantDrift(site.database, drift);
-      this.#say(`drift: ${planted} rows`);
+      this.#print(`drift: ${planted} rows`);
       // Dry runs first: they leave the drift for each other.
       const found = new Set<number>();
       for (const digests of [true, false])
@@ -69,7 +75,7 @@ export class Measuring {
         throw new Error(`${planted} drifts were planted, and ${[...found].join(" and ")} found`);
       if (planted === 0) continue;
       this.#keep(
-        await site.verify({ part: "mend", drift, digests: true }, { apply: true, tellsProgress: false }),
+        await site.verify({ part: "repair", drift, digests: true }, { apply: true, printsProgress: false }),
       );
       for (const digests of [true, false]) {
         const left = this.#keep(await this.#dry(site, { part: "again", drift, digests }));
@@ -83,7 +89,7 @@ export class Measuring {
     const names = namesToFill(this.#options.namesFile, this.#options.backfilled);
     const site = await this.#start("backfill", 0, names);
     const key: Key = { part: "backfill", drift: 0, digests: true };
-    const filled = await site.verify(key, { apply: true, tellsProgress: true });
+    const filled = await site.verify(key, { apply: true, printsProgress: true });
     this.#keep({ ...filled, isGivenList: this.#options.namesFile !== undefined });
     await this.#end("backfill");
   }
@@ -94,7 +100,7 @@ export class Measuring {
     const site = await Site.start(root, claims);
     this.#site = site;
     const rows = await site.database.load(names);
-    this.#say(
+    this.#print(
       `${rows} rows and ${claims} claims in ${((performance.now() - startedMs) / 1_000).toFixed(0)} s`,
     );
     return site;
@@ -115,17 +121,17 @@ export class Measuring {
   }
 
   #dry(site: Site, key: Key): Promise<Omit<Result, "commit">> {
-    return site.verify(key, { apply: false, tellsProgress: false });
+    return site.verify(key, { apply: false, printsProgress: false });
   }
 
   /** Answers how many drifts it found. */
   #keep(result: Omit<Result, "commit">): number {
-    this.#kept.results.add({ ...result, commit: this.#commit });
+    this.#outputs.results.add({ ...result, commit: this.#commit });
     const { part, drift, digests, rows, seconds, counts, calls } = result;
     const what = [part, drift === 0 ? "" : `1 in ${drift}`, digests ? "with digests" : ""]
       .filter(Boolean)
       .join(", ");
-    this.#say(
+    this.#print(
       `${what}: ${rows} rows in ${seconds.toFixed(1)} s, ${counts?.records ?? rows} records; ${JSON.stringify(calls)}`,
     );
     return counts === undefined ? 0 : counts.missing + counts.different + counts.extra;

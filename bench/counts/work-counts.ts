@@ -1,7 +1,7 @@
-import { objectKinds, type Tally } from "./tally.ts";
+import { objectKinds, type RawCounts } from "./raw-counts.ts";
 
 /** What one call of one kind of work costs, on average over calls that came one after another and shared nothing. */
-export interface Counted {
+export interface WorkCounts {
   system: "leasehold" | "d1-only";
   work: string;
   /** Of the deployment. */
@@ -32,12 +32,12 @@ export interface Counted {
 }
 
 /** What is known of a piece of work before it is done. */
-export type Work = Pick<Counted, "system" | "work" | "shards" | "claims" | "shardsTouched" | "rounds">;
+export type Work = Pick<WorkCounts, "system" | "work" | "shards" | "claims" | "shardsTouched" | "rounds">;
 
-export function countedOf(work: Work, calls: number, tally: Tally): Counted {
-  const { ledger, shard, directory, d1 } = tally;
+export function averageOf(work: Work, calls: number, raw: RawCounts): WorkCounts {
+  const { ledger, shard, directory, d1 } = raw;
   const all = (field: keyof typeof ledger): number =>
-    objectKinds.reduce((total, kind) => total + tally[kind][field], 0) / calls;
+    objectKinds.reduce((total, kind) => total + raw[kind][field], 0) / calls;
   return {
     ...work,
     calls,
@@ -59,12 +59,12 @@ export function countedOf(work: Work, calls: number, tally: Tally): Counted {
 }
 
 /** `more` without what is in `less` too. */
-export const difference = (more: Tally, less: Tally): Tally =>
+export const difference = (more: RawCounts, less: RawCounts): RawCounts =>
   combined(more, less, (one, other) => one - other);
 
-export const sum = (one: Tally, other: Tally): Tally => combined(one, other, (a, b) => a + b);
+export const sum = (one: RawCounts, other: RawCounts): RawCounts => combined(one, other, (a, b) => a + b);
 
-function combined(one: Tally, other: Tally, combine: (a: number, b: number) => number): Tally {
+function combined(one: RawCounts, other: RawCounts, combine: (a: number, b: number) => number): RawCounts {
   const each = <Part extends object>(a: Part, b: Part): Part => {
     const others = b as Record<string, number>;
     return Object.fromEntries(

@@ -2,11 +2,11 @@ import type { PeerName } from "../peers.ts";
 import type { Result } from "../results.ts";
 import { figuresOf, ratioOf } from "./figures.ts";
 
-interface Bar {
+interface PerformanceTarget {
   what: string;
-  wanted: number;
+  target: number;
   /** Undefined: not measured. */
-  got: number | undefined;
+  measured: number | undefined;
   /** How to read it. */
   isAtMost?: true;
 }
@@ -15,36 +15,40 @@ interface Bar {
 const CLIENTS = 32;
 
 /** What is wanted of Leasehold beside the others, and what was measured. */
-export function bars(results: readonly Result[]): string[] {
+export function targets(results: readonly Result[]): string[] {
   const ratio = (part: Result["part"], what: string, other: PeerName): number | undefined =>
     ratioOf(results, part, what, CLIENTS, "leasehold", other);
-  const all: Bar[] = [
-    { what: "cycles of 1 claim ÷ `d1-only`", wanted: 1.5, got: ratio("cycles", "1 claim", "d1-only") },
-    { what: "cycles of 4 claims ÷ `d1-only`", wanted: 1.3, got: ratio("cycles", "4 claims", "d1-only") },
-    { what: "cycles of 1 claim ÷ `postgres`", wanted: 0.5, got: ratio("cycles", "1 claim", "postgres") },
-    { what: "cycles of 4 claims ÷ `postgres`", wanted: 0.5, got: ratio("cycles", "4 claims", "postgres") },
-    { what: "cycles of 1 claim ÷ the sum of their parts", wanted: 0.6, got: shareOfModel(results) },
-    { what: "lookups ÷ `object`", wanted: 0.6, got: ratio("lookups", "hits", "object") },
-    { what: "lookups ÷ `postgres`", wanted: 1.5, got: ratio("lookups", "hits", "postgres") },
-    { what: "begins refused ÷ begins granted", wanted: 1, got: refusedByGranted(results) },
+  const all: PerformanceTarget[] = [
+    { what: "cycles of 1 claim ÷ `d1-only`", target: 1.5, measured: ratio("cycles", "1 claim", "d1-only") },
+    { what: "cycles of 4 claims ÷ `d1-only`", target: 1.3, measured: ratio("cycles", "4 claims", "d1-only") },
+    { what: "cycles of 1 claim ÷ `postgres`", target: 0.5, measured: ratio("cycles", "1 claim", "postgres") },
+    {
+      what: "cycles of 4 claims ÷ `postgres`",
+      target: 0.5,
+      measured: ratio("cycles", "4 claims", "postgres"),
+    },
+    { what: "cycles of 1 claim ÷ the sum of their parts", target: 0.6, measured: shareOfModel(results) },
+    { what: "lookups ÷ `object`", target: 0.6, measured: ratio("lookups", "hits", "object") },
+    { what: "lookups ÷ `postgres`", target: 1.5, measured: ratio("lookups", "hits", "postgres") },
+    { what: "begins refused ÷ begins granted", target: 1, measured: refusedByGranted(results) },
     {
       what: "p99 of cycles under the load ÷ `answer`",
-      wanted: 2,
-      got: latenessOf(results, "cycles under load"),
+      target: 2,
+      measured: p99RatioOf(results, "cycles under load"),
       isAtMost: true,
     },
     {
       what: "p99 of lookups under the load ÷ `answer`",
-      wanted: 2,
-      got: latenessOf(results, "lookups under load"),
+      target: 2,
+      measured: p99RatioOf(results, "lookups under load"),
       isAtMost: true,
     },
   ];
-  const rows = all.flatMap(({ what, wanted, got, isAtMost }) => {
-    if (got === undefined) return [];
-    const isReached = isAtMost ? got <= wanted : got >= wanted;
+  const rows = all.flatMap(({ what, target, measured, isAtMost }) => {
+    if (measured === undefined) return [];
+    const isReached = isAtMost ? measured <= target : measured >= target;
     return [
-      `| ${what} | ${isAtMost ? "≤" : "≥"} ${wanted} | ${got.toFixed(2)} | ${isReached ? "yes" : "**no**"} |`,
+      `| ${what} | ${isAtMost ? "≤" : "≥"} ${target} | ${measured.toFixed(2)} | ${isReached ? "yes" : "**no**"} |`,
     ];
   });
   if (rows.length === 0) return [];
@@ -113,7 +117,7 @@ function refusedByGranted(results: readonly Result[]): number | undefined {
   return refused === undefined || granted === undefined ? undefined : refused.perSecond / granted.perSecond;
 }
 
-function latenessOf(results: readonly Result[], what: string): number | undefined {
+function p99RatioOf(results: readonly Result[], what: string): number | undefined {
   const [ours, nothing] = (["leasehold", "answer"] as const).map((peer) =>
     figuresOf(results, "load", what, 0, peer),
   );

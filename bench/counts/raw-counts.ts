@@ -2,7 +2,7 @@
 export const objectKinds = ["ledger", "shard", "directory"] as const;
 export type ObjectKind = (typeof objectKinds)[number];
 
-interface ObjectTally {
+interface ObjectCounts {
   /** Calls that came in. */
   messages: number;
   /** Those that wrote a row. */
@@ -15,16 +15,16 @@ interface ObjectTally {
   alarmRuns: number;
 }
 
-interface D1Tally {
+interface D1Counts {
   /** Ways to the database and back: a batch is one. */
   calls: number;
   rowsRead: number;
   rowsWritten: number;
 }
 
-export type Tally = Record<ObjectKind, ObjectTally> & { d1: D1Tally };
+export type RawCounts = Record<ObjectKind, ObjectCounts> & { d1: D1Counts };
 
-const noObject = (): ObjectTally => ({
+const noObject = (): ObjectCounts => ({
   messages: 0,
   transactions: 0,
   rowsRead: 0,
@@ -33,7 +33,7 @@ const noObject = (): ObjectTally => ({
   alarmRuns: 0,
 });
 
-export const emptyTally = (): Tally => ({
+export const emptyCounts = (): RawCounts => ({
   ledger: noObject(),
   shard: noObject(),
   directory: noObject(),
@@ -45,4 +45,4 @@ export const COUNTS_PATH = "/__counts";
 /** Below it, with POST: what else a counter has to make happen. */
 export const CRON_PATH = `${COUNTS_PATH}/cron`;
 export const ALARMS_PATH = `${COUNTS_PATH}/alarms`;
-export const LATER_PATH = `${COUNTS_PATH}/later`;
+export const ADVANCE_PATH = `${COUNTS_PATH}/later`;

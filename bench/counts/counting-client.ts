@@ -1,6 +1,6 @@
 import { setTimeout } from "node:timers/promises";
-import { countedOf, type Counted, type Work } from "./counted.ts";
-import { COUNTS_PATH, type Tally } from "./tally.ts";
+import { averageOf, type WorkCounts, type Work } from "./work-counts.ts";
+import { COUNTS_PATH, type RawCounts } from "./raw-counts.ts";
 
 /** Between two looks at whether anything is still under way behind the last answer. */
 const PAUSE_MS = 10;
@@ -31,21 +31,21 @@ export class CountingClient {
   }
 
   /** All that was counted since the last time, once nothing is under way any more. */
-  async take(): Promise<Tally> {
+  async take(): Promise<RawCounts> {
     let before = "";
     for (;;) {
       const now = JSON.stringify(await this.send(200, "GET", COUNTS_PATH));
-      if (now === before) return (await this.send(200, "POST", COUNTS_PATH)) as Tally;
+      if (now === before) return (await this.send(200, "POST", COUNTS_PATH)) as RawCounts;
       before = now;
       await setTimeout(PAUSE_MS);
     }
   }
 
   /** Counts `calls` of them, one after another. One more goes first: it pays for what the work before has left to it. */
-  async count(work: Work, calls: number, call: () => Promise<unknown>): Promise<Counted> {
+  async count(work: Work, calls: number, call: () => Promise<unknown>): Promise<WorkCounts> {
     await call();
     await this.take();
     for (let done = 0; done < calls; done += 1) await call();
-    return countedOf(work, calls, await this.take());
+    return averageOf(work, calls, await this.take());
   }
 }

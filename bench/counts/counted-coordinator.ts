@@ -2,10 +2,10 @@ import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { startCoordinator, type Coordinator } from "../../scripts/coordinator.ts";
 import { fanOut } from "../../src/core/fan-out.ts";
-import { CountingClient } from "./client.ts";
-import type { Counted, Work } from "./counted.ts";
-import { batchOf, PlacedNames } from "./names.ts";
-import { ALARMS_PATH, CRON_PATH, LATER_PATH } from "./tally.ts";
+import { CountingClient } from "./counting-client.ts";
+import type { WorkCounts, Work } from "./work-counts.ts";
+import { batchOf, PlacedNames } from "./placed-names.ts";
+import { ALARMS_PATH, CRON_PATH, ADVANCE_PATH } from "./raw-counts.ts";
 
 /** Uncounted leases that are begun or decided at a time. */
 const AT_ONCE = 25;
@@ -68,7 +68,7 @@ export class CountedCoordinator {
     return { system: "leasehold", work, shards: this.shards, claims, shardsTouched, rounds };
   }
 
-  count(work: Work, calls: number, call: () => Promise<unknown>): Promise<Counted> {
+  count(work: Work, calls: number, call: () => Promise<unknown>): Promise<WorkCounts> {
     return this.client.count(work, calls, call);
   }
 
@@ -111,7 +111,7 @@ export class CountedCoordinator {
   }
 
   /** Lets so much time pass that all which was decided may be forgotten. */
-  async later(): Promise<void> {
-    await this.client.send(204, "POST", `${LATER_PATH}?ms=${LONG_MS}`);
+  async advanceClock(): Promise<void> {
+    await this.client.send(204, "POST", `${ADVANCE_PATH}?ms=${LONG_MS}`);
   }
 }
