@@ -50,12 +50,12 @@ async function run(options: Options, folder: string): Promise<number> {
     for (const cell of example.cells) cell.kill();
   });
   process.stdout.write(`${describe(example, options)}\n`);
-  const lost = await Promise.race([ended, example.lost]);
-  if (lost === undefined) {
+  const failure = await Promise.race([ended, example.failed]);
+  if (failure === undefined) {
     await example.stop();
     return 0;
   }
-  process.stderr.write(`example: ${lost.message}\n`);
+  process.stderr.write(`example: ${failure.message}\n`);
   const patience = new Promise((over) => {
     setTimeout(over, STOP_MS);
   });

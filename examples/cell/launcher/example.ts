@@ -24,7 +24,7 @@ export interface Example {
   coordinatorUrl: string;
   cells: readonly CellProcess[];
   /** Resolves when a part of it has died for good. */
-  lost: Promise<Error>;
+  failed: Promise<Error>;
   stop(): Promise<void>;
 }
 
@@ -70,8 +70,8 @@ export async function startExample({ port, folder, timing, databaseUrls }: Examp
     await stop();
     throw error;
   }
-  const lost = Promise.race([coordinator.lost, ...cells.map(({ failed }) => failed)]);
-  return { url: `http://${HOST}:${routerPort}`, coordinatorUrl, cells, lost, stop };
+  const failed = Promise.race([coordinator.failed, ...cells.map(({ failed }) => failed)]);
+  return { url: `http://${HOST}:${routerPort}`, coordinatorUrl, cells, failed, stop };
 }
 
 async function start(port: number, folder: string): Promise<Coordinator> {
