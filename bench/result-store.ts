@@ -1,7 +1,10 @@
 import { appendFileSync, existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 
-/** Results on disk, line by line, so that a run which was stopped goes on where it was. `keyOf`: what is measured anew replaces what it was. */
+/**
+ * Results on disk, line by line, so that a run which was stopped goes on where it was. `keyOf`: what is
+ * measured anew replaces what it was.
+ */
 export class ResultStore<Key, Result extends Key & { errors: number }> {
   readonly #path: string;
   readonly #keyOf: (key: Key) => string;

@@ -1,8 +1,8 @@
 import { CellCrashed, stages, type Checkpoint, type Stage } from "./cell.ts";
 
 /**
- * Lets a cell's process end in the middle of its work. Once it is dying, each of its lanes ends at a stage of its own, so that leases are
- * left behind in every state that a crash can leave them in.
+ * Lets a cell's process end in the middle of its work. Once it is dying, each of its lanes ends at a stage of
+ * its own, so that leases are left behind in every state that a crash can leave them in.
  */
 export class CellCrash {
   #isUnderway = false;

@@ -46,7 +46,10 @@ interface Parts {
   counts: CellCounts;
 }
 
-/** One life of a cell: begin a lease, save the rows together with the lease's UUID, commit the lease, forget it. */
+/**
+ * One life of a cell: begin a lease, save the rows together with the lease's UUID, commit the lease, forget
+ * it.
+ */
 export class Cell {
   readonly id: string;
   readonly leases: ClientLeases;

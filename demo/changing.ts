@@ -12,7 +12,10 @@ const RECASED = 0.04;
 const MOST_DESTROYS = 10;
 const TRIES = 10;
 
-/** A day in the life of a cell that has its names: some are given up, some are renamed, some change nothing but their case. */
+/**
+ * A day in the life of a cell that has its names: some are given up, some are renamed, some change nothing
+ * but their case.
+ */
 export async function changeNames(
   cell: Cell,
   reserve: readonly NameRequest[],
@@ -38,7 +41,10 @@ export async function changeNames(
   await inParallel(cell.random.shuffled(changes), LANES, (change) => retryChange(cell, change));
 }
 
-/** What is asked for here is the cell's own, or free: only another lease can be in the way, and only for a while. */
+/**
+ * What is asked for here is the cell's own, or free: only another lease can be in the way, and only for a
+ * while.
+ */
 async function retryChange(cell: Cell, change: Change): Promise<void> {
   for (let tries = 0; tries < TRIES; tries += 1) {
     const outcome = await cell.transact(change);
@@ -76,7 +82,10 @@ function renames(cell: Cell, entry: Entry, name: string, witness: Witness): Chan
   };
 }
 
-/** The same name in another spelling: a replace, because a destroy and a create of one name cannot be in one batch. */
+/**
+ * The same name in another spelling: a replace, because a destroy and a create of one name cannot be in one
+ * batch.
+ */
 function recases(cell: Cell, entry: Entry): Change {
   const name = recase(entry.name);
   return {
@@ -92,7 +101,10 @@ function recases(cell: Cell, entry: Entry): Change {
 const recase = (name: string): string =>
   name.replaceAll(/(?<=^|[/._-])[a-z]/g, (letter) => letter.toUpperCase());
 
-/** What a cell must not get: names of the other cell, names that nobody has, and its own under a wrong source. Returns how often it asked. */
+/**
+ * What a cell must not get: names of the other cell, names that nobody has, and its own under a wrong source.
+ * Returns how often it asked.
+ */
 export async function provokeRefusals(
   cell: Cell,
   foreign: readonly Entry[],

@@ -28,7 +28,10 @@ export interface Claiming {
   lost: (wanted: NameRequest) => void;
 }
 
-/** Takes names in batches of 1 to 20 until nothing is left to ask for, or the cell dies. Returns the names that its death left without an answer. */
+/**
+ * Takes names in batches of 1 to 20 until nothing is left to ask for, or the cell dies. Returns the names
+ * that its death left without an answer.
+ */
 export async function claimAll(claiming: Claiming): Promise<NameRequest[]> {
   const { cell, queue } = claiming;
   const shared: Shared = { unanswered: [], progressAtMs: performance.now() };
@@ -104,7 +107,10 @@ function entryOf(cell: Cell, { name, kind }: NameRequest): Entry {
   };
 }
 
-/** A refusal names every op that stands in the way: what is taken is given up, what is leased is tried later, the rest is tried at once. */
+/**
+ * A refusal names every op that stands in the way: what is taken is given up, what is leased is tried later,
+ * the rest is tried at once.
+ */
 function handleRefusal(
   { cell, queue, lost }: Pick<Claiming, "cell" | "queue" | "lost">,
   batch: NameRequest[],

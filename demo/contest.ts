@@ -8,10 +8,16 @@ import { describeCrashes, recover, type RecoveryRun } from "./recovery.ts";
 import { thousands } from "./table.ts";
 import { describeActivity, type CellId, type Environment } from "./environment.ts";
 
-/** Of cell 2's names: still to be asked for when it dies. Never fewer than keep all its lanes busy, so that leases are open. */
+/**
+ * Of cell 2's names: still to be asked for when it dies. Never fewer than keep all its lanes busy, so that
+ * leases are open.
+ */
 const LEFT_AT_DEATH = 0.45;
 const LEAST_LEFT_AT_DEATH = LANES * 20;
-/** How far one cell may get ahead of the other, as a share of its names: less than they have under way, so that they really collide. */
+/**
+ * How far one cell may get ahead of the other, as a share of its names: less than they have under way, so
+ * that they really collide.
+ */
 const LEAD = 0.004;
 
 export interface ContestResult {
@@ -22,7 +28,10 @@ export interface ContestResult {
   recovery: RecoveryRun[];
 }
 
-/** Both cells ask for all their names, side by side. Cell 2 dies on the way, is recovered while cell 1 goes on, and asks for the rest. */
+/**
+ * Both cells ask for all their names, side by side. Cell 2 dies on the way, is recovered while cell 1 goes
+ * on, and asks for the rest.
+ */
 export async function contest(environment: Environment, progress: Progress): Promise<ContestResult> {
   const { workload, witness } = environment;
   const queues = { "1": new Queue(workload.orders["1"]), "2": new Queue(workload.orders["2"]) };

@@ -27,7 +27,10 @@ const bucketKey = ({ type, value }: Bucket): string => `${type} ${keyOf(value)}`
 const claimText = ({ bucket, subject, source }: Claim): string =>
   `${bucket.type} ${bucket.value}, ${subject.type} ${subject.id}, ${source.type} ${source.id}`;
 
-/** One sentence for each thing that is not as it must be. An empty list: every name has at most one owner, and all agree on who. */
+/**
+ * One sentence for each thing that is not as it must be. An empty list: every name has at most one owner, and
+ * all agree on who.
+ */
 export function findDifferences(facts: Facts): string[] {
   const owners = new Map<string, { cell: string; claim: Claim }>();
   const found: string[] = [...facts.problems];

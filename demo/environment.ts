@@ -25,7 +25,9 @@ interface EnvironmentOptions {
   keys: { router: string; cells: Record<string, string> };
 }
 
-/** Everything that outlives a cell's process: the coordinator, the network, the disks, and who keeps count. */
+/**
+ * Everything that outlives a cell's process: the coordinator, the network, the disks, and who keeps count.
+ */
 export class Environment {
   readonly workload: Workload;
   readonly seed: number;
@@ -43,7 +45,10 @@ export class Environment {
     this.#options = options;
   }
 
-  /** A process of a cell. The next one finds the same database, and nothing of what the last one had in memory. */
+  /**
+   * A process of a cell. The next one finds the same database, and nothing of what the last one had in
+   * memory.
+   */
   startCell(id: CellId, generation: number): Cell {
     return new Cell({
       id,

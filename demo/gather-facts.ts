@@ -7,13 +7,17 @@ import type { ScenarioResult } from "./scenario.ts";
 import { thousands } from "./table.ts";
 import { cellIds, type CellId, type Environment } from "./environment.ts";
 
-/** Asks everybody about everything: the router's view of every name, the listing of every record, both cells' own databases. */
+/**
+ * Asks everybody about everything: the router's view of every name, the listing of every record, both cells'
+ * own databases.
+ */
 export async function gatherFacts(
   environment: Environment,
   result: ScenarioResult,
   progress: Progress,
 ): Promise<Facts> {
-  // A group may have been renamed to what was wanted as a person's name, so both types are asked about wherever both can be.
+  // A group may have been renamed to what was wanted as a person's name, so both types are asked about
+  // wherever both can be.
   const asked = environment.workload.names.flatMap(({ name }): Bucket[] => [
     { type: "ROUTES", value: name },
     ...(name.includes("/") ? [] : [{ type: "USERNAMES" as const, value: name }]),

@@ -72,7 +72,8 @@ async function main(): Promise<number> {
 
   const folder = mkdtempSync(join(tmpdir(), "leasehold-demo-"));
   const progress = new Progress(process.stdout);
-  // Whoever ends the process, and Miniflare does on Ctrl-C, nothing stays behind. Nothing asynchronous would be waited for here.
+  // Whoever ends the process, and Miniflare does on Ctrl-C, nothing stays behind. Nothing asynchronous would
+  // be waited for here.
   process.once("exit", () => {
     progress.stop();
     if (!options.keep) rmSync(folder, { recursive: true, force: true, maxRetries: 5 });

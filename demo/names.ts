@@ -23,7 +23,10 @@ const JITTER = 60;
 /** Who wants what, and in which order. */
 export interface Workload {
   names: NameRequest[];
-  /** Per cell. Both follow one common order, roughly: they want a contested name at about the same time, now this one first, now that one. */
+  /**
+   * Per cell. Both follow one common order, roughly: they want a contested name at about the same time, now
+   * this one first, now that one.
+   */
   orders: Record<"1" | "2", NameRequest[]>;
   contested: Set<string>;
   /** For renames; nobody asks for them before. */
@@ -33,7 +36,8 @@ export interface Workload {
 export async function readNames(): Promise<string[]> {
   const path = fileURLToPath(new URL("data/routes-10k.txt", import.meta.url));
   const names = (await readFile(path, "utf8")).trimEnd().split("\n");
-  // The demo keeps its own idea of which spellings are the same name, to judge the coordinator by. For ASCII that is simple.
+  // The demo keeps its own idea of which spellings are the same name, to judge the coordinator by. For ASCII
+  // that is simple.
   if (names.some((name) => !/^[\x21-\x7e]+$/.test(name)))
     throw new Error("demo/data/routes-10k.txt has a name that is not ASCII");
   if (new Set(names.map(keyOf)).size !== names.length)

@@ -12,7 +12,9 @@ export class Queue<T> {
     return this.#ready.length + this.#waiting.length;
   }
 
-  /** Up to `most` items, in order. An empty list: all that is left has to wait. Undefined: nothing is left. */
+  /**
+   * Up to `most` items, in order. An empty list: all that is left has to wait. Undefined: nothing is left.
+   */
   take(most: number): T[] | undefined {
     const now = performance.now();
     const due = this.#waiting.filter(({ atMs }) => atMs <= now);

@@ -22,7 +22,10 @@ export interface RecoveryRun {
   counters: ReconcileCounters;
 }
 
-/** Brings a cell back that died with leases open. Three visits, as its cron would make them, and the last one twice at once. */
+/**
+ * Brings a cell back that died with leases open. Three visits, as its cron would make them, and the last one
+ * twice at once.
+ */
 export async function recover(cell: Cell, diedAtMs: number, runs: RecoveryRun[]): Promise<void> {
   const after = async (ms: number, full: boolean, times = 1): Promise<void> => {
     await pause(diedAtMs + ms - performance.now());

@@ -1,8 +1,9 @@
 import { keyOf } from "./names.ts";
 
 /**
- * Sees every local commit of both cells in the order in which they happen, as no real cell could, and remembers who has which name at
- * that moment. The check at the end sees only the end; this sees a name that two cells had for a while.
+ * Sees every local commit of both cells in the order in which they happen, as no real cell could, and
+ * remembers who has which name at that moment. The check at the end sees only the end; this sees a name that
+ * two cells had for a while.
  */
 export class Witness {
   readonly #owners = new Map<string, string>();

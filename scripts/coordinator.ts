@@ -1,4 +1,7 @@
-/** The Worker as it is deployed, on this machine: Miniflare's workerd with SQLite and D1 on disk, and a cron that fires. */
+/**
+ * The Worker as it is deployed, on this machine: Miniflare's workerd with SQLite and D1 on disk, and a cron
+ * that fires.
+ */
 import { convertV4MiniflareOptions, Log, LogLevel, Miniflare } from "miniflare";
 import { access, readdir, readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
@@ -59,7 +62,8 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
   try {
     const isNew = !(await exists(secretFile(options.stateFolder)));
     const shards = await chooseShards(options.stateFolder, options.variables?.["LEASEHOLD_SHARDS"], isNew);
-    // Before anything else is made: a first start that fails later must not look like a state from before this file.
+    // Before anything else is made: a first start that fails later must not look like a state from before
+    // this file.
     if (isNew) await storeShards(options.stateFolder, shards);
     const signingSecret = await readOrMakeSecret(options.stateFolder);
     const script = await bundle(options.entryPoint ?? join(root, "src/index.ts"));
@@ -73,7 +77,8 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
       );
     await lock.freePort(options.port);
     process.env["MINIFLARE_WORKERD_PATH"] ??= workerdWrapper();
-    // A start that has something to set up does it on a port that nobody knows: whoever reaches the real one finds everything ready.
+    // A start that has something to set up does it on a port that nobody knows: whoever reaches the real one
+    // finds everything ready.
     const known = await devKeys.read(options.stateFolder, signingSecret);
     const isSetUp = known !== undefined && (await isMigrated(options.stateFolder));
     const started = withoutSignalHandlers(() => new Miniflare(runtime(isSetUp ? options.port : 0)));
@@ -119,7 +124,10 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
   }
 }
 
-/** A runtime that ends before it has read what to run: what it said comes a moment later, and says more than the broken pipe. */
+/**
+ * A runtime that ends before it has read what to run: what it said comes a moment later, and says more than
+ * the broken pipe.
+ */
 async function explainStartFailure(error: unknown): Promise<unknown> {
   if ((error as NodeJS.ErrnoException).code !== "EPIPE") return error;
   await sleep(FINAL_OUTPUT_MS);
@@ -195,7 +203,10 @@ function runtimeOptions(
   });
 }
 
-/** Starts workerd so that it ends with this process, however this process ends. Not on Windows, which has no shell for it. */
+/**
+ * Starts workerd so that it ends with this process, however this process ends. Not on Windows, which has no
+ * shell for it.
+ */
 function workerdWrapper(): string {
   const require = createRequire(import.meta.url);
   const { default: binary } = require("workerd") as { default: string };
@@ -208,7 +219,10 @@ async function migrationFiles(): Promise<string[]> {
   return (await readdir(join(root, "migrations"))).filter((name) => name.endsWith(".sql")).toSorted();
 }
 
-/** Whether D1's files are there and have every migration: asked of the files themselves, before anything runs on them. */
+/**
+ * Whether D1's files are there and have every migration: asked of the files themselves, before anything runs
+ * on them.
+ */
 async function isMigrated(stateFolder: string): Promise<boolean> {
   const folder = join(stateFolder, "storage", "d1", "miniflare-D1DatabaseObject");
   const names = await readdir(folder).catch(() => []);

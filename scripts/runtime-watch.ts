@@ -1,4 +1,7 @@
-/** Miniflare starts a runtime that died once again. Where that fails, or never comes to an end, nobody is left to answer. */
+/**
+ * Miniflare starts a runtime that died once again. Where that fails, or never comes to an end, nobody is left
+ * to answer.
+ */
 import { setTimeout } from "node:timers/promises";
 
 const PAUSE_MS = 1_000;

@@ -2,7 +2,9 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { writePrivate } from "./private-file.ts";
 
-/** On one machine all objects share one thread: more shards spread nothing there, and make smaller batches. */
+/**
+ * On one machine all objects share one thread: more shards spread nothing there, and make smaller batches.
+ */
 const NEW_STATE_SHARDS = "1";
 /** What a state was made with before it said so itself. */
 const SHARDS_BEFORE_FILE = "4";

@@ -18,8 +18,9 @@ const LOCK_WAIT_MS = 2_000;
 const held = new Set<DatabaseSync>();
 
 /**
- * Two coordinators on one state folder would be two owners of every name: one of them must not start. The kernel holds the lock, and drops
- * it with the process, however that ends; SQLite asks for it in a way that works wherever Node runs.
+ * Two coordinators on one state folder would be two owners of every name: one of them must not start. The
+ * kernel holds the lock, and drops it with the process, however that ends; SQLite asks for it in a way that
+ * works wherever Node runs.
  */
 export async function lockState(folder: string): Promise<StateLock> {
   try {
@@ -76,7 +77,10 @@ function cannotWrite(folder: string, error: unknown): Error {
   return new Error(`the state folder ${folder} cannot be written: ${why}`, { cause: error });
 }
 
-/** As `mkdir -p`; Node's own goes round in circles where a folder cannot be made although its parent exists, as in /proc. */
+/**
+ * As `mkdir -p`; Node's own goes round in circles where a folder cannot be made although its parent exists,
+ * as in /proc.
+ */
 async function makeFolder(folder: string): Promise<void> {
   try {
     await mkdir(folder);

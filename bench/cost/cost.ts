@@ -10,8 +10,9 @@ export interface Use {
 }
 
 /**
- * Processor time of the Worker for one request. Measured on one machine at less than 1 ms for a begin, a commit or a lookup; at its price it is a
- * fifteenth of the request itself, so that more care would change nothing.
+ * Processor time of the Worker for one request. Measured on one machine at less than 1 ms for a begin, a
+ * commit or a lookup; at its price it is a fifteenth of the request itself, so that more care would change
+ * nothing.
  */
 const WORKER_CPU_MS = 1;
 
@@ -27,7 +28,10 @@ export const awakeUsd = (seconds: number): number =>
 
 export type System = WorkCounts["system"];
 
-/** A begin and its commit of so many claims, with all that follows: clean-up, the fleet's record, forgetting. Undefined when it was not counted. */
+/**
+ * A begin and its commit of so many claims, with all that follows: clean-up, the fleet's record, forgetting.
+ * Undefined when it was not counted.
+ */
 export function cycleUse(
   counted: readonly WorkCounts[],
   system: System,
@@ -78,7 +82,10 @@ function summed(parts: readonly WorkCounts[]): Omit<Use, "workerRequests"> {
   };
 }
 
-/** DynamoDB behind the same Worker: one transaction for a begin and one for a commit, each of the lease and all its claims. */
+/**
+ * DynamoDB behind the same Worker: one transaction for a begin and one for a commit, each of the lease and
+ * all its claims.
+ */
 export function dynamoDbCycleUsd(claims: number): number {
   const items = claims + 1;
   const unitsUsd = 2 * items * dynamoDb.unitsOfTransactionalWrite * dynamoDb.writeUnitUsd;

@@ -14,7 +14,10 @@ import { READ_ON, spanner } from "./prices.ts";
 const SHARDS = 4;
 const CLAIMS = [1, 4, 16];
 
-/** GitLab.com: 50 claims a second on average, 300 at the peak, here in batches of four; and lookups that no cache has answered. */
+/**
+ * GitLab.com: 50 claims a second on average, 300 at the peak, here in batches of four; and lookups that no
+ * cache has answered.
+ */
 const MONTH_S = 30 * 86_400;
 const CLAIMS_PER_SECOND = 50;
 const CLAIMS_OF_ONE = 4;

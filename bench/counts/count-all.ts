@@ -12,8 +12,8 @@ const CALLS = 20;
 const SHARDS = [4, 1];
 
 /**
- * What each piece of work costs, in counts that no machine changes. The calls come one after another, so that nothing is shared: under load
- * they cost less. `folder`: an empty one, for the state.
+ * What each piece of work costs, in counts that no machine changes. The calls come one after another, so that
+ * nothing is shared: under load they cost less. `folder`: an empty one, for the state.
  */
 export async function countAll(folder: string, calls = CALLS): Promise<WorkCounts[]> {
   const counted: WorkCounts[] = [];

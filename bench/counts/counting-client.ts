@@ -41,7 +41,10 @@ export class CountingClient {
     }
   }
 
-  /** Counts `calls` of them, one after another. One more goes first: it pays for what the work before has left to it. */
+  /**
+   * Counts `calls` of them, one after another. One more goes first: it pays for what the work before has left
+   * to it.
+   */
   async count(work: Work, calls: number, call: () => Promise<unknown>): Promise<WorkCounts> {
     await call();
     await this.take();

@@ -11,7 +11,10 @@ const CELL = "1";
 /** Each of its calls waits for D1 once. */
 const ROUNDS = 1;
 
-/** A lease that stays. It comes after all others in the index, where a commit reads on to the next: with nobody else there it would find an end. */
+/**
+ * A lease that stays. It comes after all others in the index, where a commit reads on to the next: with
+ * nobody else there it would find an end.
+ */
 const LAST = "ffffffff-ffff-4fff-bfff-ffffffffffff";
 
 const workOf = (work: string, claims: number): Work => ({

@@ -1,4 +1,7 @@
-/** `node bench/counts/main.ts`: what each piece of work costs, in messages, transactions and rows. The same on every machine. */
+/**
+ * `node bench/counts/main.ts`: what each piece of work costs, in messages, transactions and rows. The same on
+ * every machine.
+ */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -14,7 +14,10 @@ export class PlacedNames {
     return Math.min(claims, this.#shards);
   }
 
-  /** One after another over the shards, from `first` on: batches of one size touch the same ones, so the first of them warms all that the others use. */
+  /**
+   * One after another over the shards, from `first` on: batches of one size touch the same ones, so the first
+   * of them warms all that the others use.
+   */
   fresh(claims: number, first = 0): string[] {
     return Array.from({ length: claims }, (_, index) => this.#on((first + index) % this.#shards));
   }

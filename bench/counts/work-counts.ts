@@ -1,6 +1,9 @@
 import { objectKinds, type RawCounts } from "./raw-counts.ts";
 
-/** What one call of one kind of work costs, on average over calls that came one after another and shared nothing. */
+/**
+ * What one call of one kind of work costs, on average over calls that came one after another and shared
+ * nothing.
+ */
 export interface WorkCounts {
   system: "leasehold" | "d1-only";
   work: string;
@@ -11,7 +14,9 @@ export interface WorkCounts {
   shardsTouched: number;
   /** How many the averages are of. */
   calls: number;
-  /** Messages that must wait for each other, as docs/reference/limits.md states them; null where it does not. */
+  /**
+   * Messages that must wait for each other, as docs/reference/limits.md states them; null where it does not.
+   */
   rounds: number | null;
   /** To ledgers and shards, that of the Worker included. */
   messages: number;

@@ -1,4 +1,7 @@
-/** The Worker with counters: the production objects on ports that count, and a D1 that does. Only `bench/counts` starts it. */
+/**
+ * The Worker with counters: the production objects on ports that count, and a D1 that does. Only
+ * `bench/counts` starts it.
+ */
 import { configOf, type Env } from "../../src/env.ts";
 import production, {
   CellLedger as RealLedger,

@@ -4,7 +4,9 @@ import { Names } from "../client/names.ts";
 
 /** More than the real list has. */
 const ALL = 1_000_000;
-/** A prime that divides no length of the list: multiples of it come by every name once before one comes again. */
+/**
+ * A prime that divides no length of the list: multiples of it come by every name once before one comes again.
+ */
 const STRIDE = 7_919;
 
 export interface Name {
@@ -12,7 +14,9 @@ export interface Name {
   canonical: string;
 }
 
-/** Real names with a mark and a number, any number of them, each found by its index without those before it. */
+/**
+ * Real names with a mark and a number, any number of them, each found by its index without those before it.
+ */
 export class NumberedNames {
   readonly #stems: readonly Name[];
 
@@ -38,7 +42,10 @@ export class NumberedNames {
     return this.at(index - within + ((within * STRIDE) % this.#stems.length));
   }
 
-  /** The indexes below `count`, nearly in the order of the names: a table that is filled in its own order is filled fast. */
+  /**
+   * The indexes below `count`, nearly in the order of the names: a table that is filled in its own order is
+   * filled fast.
+   */
   *inNameOrder(count: number): Generator<number> {
     const { length } = this.#stems;
     for (let stem = 0; stem < length; stem += 1)

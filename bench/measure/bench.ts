@@ -82,7 +82,10 @@ export class Bench {
     return names;
   }
 
-  /** Each round asks every peer once, and starts with another one: what the machine does besides falls on all of them. */
+  /**
+   * Each round asks every peer once, and starts with another one: what the machine does besides falls on all
+   * of them.
+   */
   async rounds(
     part: Part,
     what: string,

@@ -63,7 +63,10 @@ export function targets(results: readonly Result[]): string[] {
   ];
 }
 
-/** Seconds of one cycle's parts, measured on the ceilings: its two answers over HTTP, a message and a durable transaction. */
+/**
+ * Seconds of one cycle's parts, measured on the ceilings: its two answers over HTTP, a message and a durable
+ * transaction.
+ */
 interface Parts {
   answersS: number;
   messageS: number;

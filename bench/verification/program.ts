@@ -4,7 +4,10 @@ import { once } from "node:events";
 import { join } from "node:path";
 import type { VerificationReport } from "../../src/cell/verification/report.ts";
 
-/** Little, to show that it is enough: a million rows alone would be more. The young generation counts as well, and is the larger part by default. */
+/**
+ * Little, to show that it is enough: a million rows alone would be more. The young generation counts as well,
+ * and is the larger part by default.
+ */
 const HEAP = ["--max-old-space-size=256", "--max-semi-space-size=16"];
 
 export interface CellAccess {

@@ -1,4 +1,6 @@
-/** The budgets of docs/reference/limits.md, counted from the outside. Counts only: no machine changes them. */
+/**
+ * The budgets of docs/reference/limits.md, counted from the outside. Counts only: no machine changes them.
+ */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

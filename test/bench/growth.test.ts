@@ -1,4 +1,7 @@
-/** The growth benchmark: that a coordinator takes the states it fills for its own, and that its figures are what they say. */
+/**
+ * The growth benchmark: that a coordinator takes the states it fills for its own, and that its figures are
+ * what they say.
+ */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -71,7 +74,8 @@ const claiming = (value: string) => ({
 
 test("a coordinator takes a filled state for its own", async () => {
   const stateFolder = newFolder();
-  // More claims than real names, so that some have the same stem; more leases than a page; more cells than a new state has.
+  // More claims than real names, so that some have the same stem; more leases than a page; more cells than a
+  // new state has.
   const variant = variantOf({ claims: 12_000, outstanding: 150, decided: 2_000, cells: 5, shards: 3 });
   const { cells, router } = await fill(stateFolder, variant);
   const coordinator = await start(stateFolder);

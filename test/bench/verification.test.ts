@@ -1,4 +1,7 @@
-/** The benchmark of verifications: that it finds and mends just what it plants, and that its report holds what was measured. */
+/**
+ * The benchmark of verifications: that it finds and mends just what it plants, and that its report holds what
+ * was measured.
+ */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -2,7 +2,10 @@ import { counts } from "./counts.ts";
 
 const databases = new WeakMap<D1Database, D1Database>();
 
-/** A D1 that counts. The same one for the same database, so that what is kept by its environment is found again. */
+/**
+ * A D1 that counts. The same one for the same database, so that what is kept by its environment is found
+ * again.
+ */
 export function countedD1(real: D1Database): D1Database {
   const known = databases.get(real);
   if (known !== undefined) return known;

@@ -6,7 +6,9 @@ import { counts } from "./counts.ts";
 /** How far the clocks of the objects and of the cron go ahead, so that days can pass at once. */
 export const clockOffset = { ms: 0 };
 
-/** Objects whose alarm is set. It never rings by itself: it would fall into work that it does not belong to. */
+/**
+ * Objects whose alarm is set. It never rings by itself: it would fall into work that it does not belong to.
+ */
 const alarmed = new WeakSet<DurableObjectState>();
 
 /** The object's own ports, counted. */
@@ -57,7 +59,10 @@ export function takeAlarm(kind: ObjectKind, ctx: DurableObjectState): boolean {
   return true;
 }
 
-/** Counts the calls of every method that an object has from its real class. `prototype`: of a class that extends it. */
+/**
+ * Counts the calls of every method that an object has from its real class. `prototype`: of a class that
+ * extends it.
+ */
 export function countMessages(kind: ObjectKind, prototype: object): void {
   const real = Object.getPrototypeOf(prototype) as Record<string, (...given: unknown[]) => unknown>;
   for (const name of Object.getOwnPropertyNames(real)) {

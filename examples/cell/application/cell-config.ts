@@ -1,6 +1,9 @@
 import type { Timing } from "../launcher/timing.ts";
 
-/** What a cell's process is told. Not on its command line and not in its environment, where others could read the key. */
+/**
+ * What a cell's process is told. Not on its command line and not in its environment, where others could read
+ * the key.
+ */
 export interface CellConfig {
   /** Its id, such as "1". */
   cell: string;

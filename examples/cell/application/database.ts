@@ -35,7 +35,8 @@ async function openPglite(folder: string): Promise<Database> {
 async function openPostgres(url: string): Promise<Database> {
   const [{ Pool }, { drizzle }] = await Promise.all([import("pg"), import("drizzle-orm/node-postgres")]);
   const pool = new Pool({ connectionString: url });
-  // A server that goes away ends idle connections, and those that wait between two statements: either would end this process.
+  // A server that goes away ends idle connections, and those that wait between two statements: either would
+  // end this process.
   pool.on("error", () => {});
   pool.on("connect", (connection) => connection.on("error", () => {}));
   return { orm: drizzle(pool) as unknown as Orm, close: () => pool.end() };

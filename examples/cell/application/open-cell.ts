@@ -22,7 +22,10 @@ export interface OpenCell {
   close(): Promise<void>;
 }
 
-/** In production 250 ms: the local transaction holds its locks meanwhile. Here three databases may share a laptop. */
+/**
+ * In production 250 ms: the local transaction holds its locks meanwhile. Here three databases may share a
+ * laptop.
+ */
 const BEGIN_DEADLINE_MS = 3_000;
 
 export async function openCell(config: CellConfig): Promise<OpenCell> {

@@ -1,4 +1,7 @@
-/** How soon things happen. In production most of these are minutes: nobody wants to wait for that in front of a demo. */
+/**
+ * How soon things happen. In production most of these are minutes: nobody wants to wait for that in front of
+ * a demo.
+ */
 export interface Timing {
   /** Between the end of a cell's process and its next start. */
   restartMs: number;

@@ -12,7 +12,10 @@ interface CallResult {
   durationMs: number;
 }
 
-/** The client's way to the coordinator. Hooks tell how a call ended; here its lease and its names can be seen as well. */
+/**
+ * The client's way to the coordinator. Hooks tell how a call ended; here its lease and its names can be seen
+ * as well.
+ */
 export const recordedFetch =
   (recorder: Recorder): Fetch =>
   async (url, init) => {

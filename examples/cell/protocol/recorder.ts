@@ -4,7 +4,10 @@ import type { EventDetails, ProtocolEvent } from "./events.ts";
 /** As many as a panel can show. */
 const KEPT = 200;
 
-/** The recent events of a cell. They are in a file, at once: the most interesting ones come right before the process dies. */
+/**
+ * The recent events of a cell. They are in a file, at once: the most interesting ones come right before the
+ * process dies.
+ */
 export class Recorder {
   readonly #file: string;
   #events: ProtocolEvent[];

@@ -16,7 +16,10 @@ const CONNECTION_HEADERS = [
   "content-length",
 ];
 
-/** The cell's answer to the browser's request, at another path where one is given. Throws when the cell does not answer. */
+/**
+ * The cell's answer to the browser's request, at another path where one is given. Throws when the cell does
+ * not answer.
+ */
 export async function forward(
   context: Context,
   address: string,

@@ -9,7 +9,10 @@ export interface LookupAnswer {
 /** Names that are remembered at a time. */
 const MAX_NAMES = 1_000;
 
-/** Where names are, remembered for a moment. That nobody has a name is not remembered: the next moment somebody may. */
+/**
+ * Where names are, remembered for a moment. That nobody has a name is not remembered: the next moment
+ * somebody may.
+ */
 export class Lookups {
   readonly #records: Pick<Client["records"], "find">;
   readonly #keepMs: number;

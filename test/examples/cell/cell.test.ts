@@ -1,4 +1,7 @@
-/** The example in a browser, as `npm run example` starts it. All tests look at one: starting it takes longer than most of them. */
+/**
+ * The example in a browser, as `npm run example` starts it. All tests look at one: starting it takes longer
+ * than most of them.
+ */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { isBrowserSkipped } from "../../support/browser/chromium.ts";
 import { accessTests } from "./access.ts";

@@ -25,7 +25,8 @@ export function operationsTests(shared: () => SharedExample): void {
     const names = await plantEach(session);
     await session.open("/-/cells/2");
     const people = await page.locator(".people strong").allInnerTexts();
-    // The claim is gone and its row is not; the row is another one and its claim is not; there is a row that nobody claimed.
+    // The claim is gone and its row is not; the row is another one and its claim is not; there is a row that
+    // nobody claimed.
     expect(people).toContain(names.claim);
     expect(await records.find({ type: "USERNAMES", value: names.claim })).toBeUndefined();
     expect(people).not.toContain(names.row);
