@@ -70,7 +70,7 @@ export async function startExample({ port, folder, timing, databaseUrls }: Examp
     await stop();
     throw error;
   }
-  const failed = Promise.race([coordinator.failed, ...cells.map(({ failed }) => failed)]);
+  const failed = Promise.race([coordinator, ...cells].map((part) => part.failed));
   return { url: `http://${HOST}:${routerPort}`, coordinatorUrl, cells, failed, stop };
 }
 
