@@ -4,24 +4,24 @@ import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Bench, type Scale } from "./measure/bench.ts";
+import { Bench, type BenchScale } from "./measure/bench.ts";
 import { measures } from "./measure/parts.ts";
 import { isOwn, readOptions, usage, type Options, type OwnPart } from "./options.ts";
-import { codeNow } from "./code.ts";
+import { codeVersion } from "./code-version.ts";
 import { BadOption, runProgram } from "./program.ts";
 import { errorsOf, writeReport } from "./report/report.ts";
 import { Results } from "./results.ts";
 
-const QUICK: Scale = { rounds: 3, seconds: 1, loadSeconds: 10, kneeSeconds: 4 };
-const FULL: Scale = { rounds: 7, seconds: 5, loadSeconds: 600, kneeSeconds: 30 };
+const QUICK: BenchScale = { rounds: 3, seconds: 1, loadSeconds: 10, kneeSeconds: 4 };
+const FULL: BenchScale = { rounds: 7, seconds: 5, loadSeconds: 600, kneeSeconds: 30 };
 
 const KEPT = join(import.meta.dirname, "../.bench");
 
-const say = (line: string): void => void process.stdout.write(`${line}\n`);
+const print = (line: string): void => void process.stdout.write(`${line}\n`);
 
 async function bench(options: Options): Promise<number> {
   // A full run goes on where it was, as long as the code is the same.
-  const path = join(KEPT, options.full ? `full-${codeNow()}.jsonl` : "quick.jsonl");
+  const path = join(KEPT, options.full ? `full-${codeVersion()}.jsonl` : "quick.jsonl");
   const results = new Results(
     path,
     options.fresh || (!options.full && !options.reportOnly && measuresPeers(options)),
@@ -33,7 +33,7 @@ async function bench(options: Options): Promise<number> {
   const folder = options.isWhole ? join(import.meta.dirname, "../docs/bench") : join(KEPT, "report");
   writeReport(results.all, folder);
   const errors = errorsOf(results.all);
-  say(`${join(folder, "results.md")} is written; ${errors} turns did not end as they should`);
+  print(`${join(folder, "results.md")} is written; ${errors} turns did not end as they should`);
   return errors === 0 ? 0 : 1;
 }
 
@@ -41,7 +41,7 @@ async function run(options: Options, results: Results): Promise<void> {
   if (measuresPeers(options))
     execFileSync("sh", [join(import.meta.dirname, "install.sh")], { stdio: "inherit" });
   const root = mkdtempSync(join(tmpdir(), "leasehold-bench-"));
-  const running = new Bench(options.only, options.full ? FULL : QUICK, results, root, say);
+  const running = new Bench(options.only, options.full ? FULL : QUICK, results, root, print);
   const end = async (): Promise<void> => {
     program?.kill("SIGTERM");
     await running.stop();

@@ -1,4 +1,7 @@
-/** What the programs here have in common: a bad option prints the usage and ends with 2, a failed run ends with 1. */
+/**
+ * What the programs here have in common: a bad option prints the usage and ends with 2, a failed run ends
+ * with 1.
+ */
 
 export class BadOption extends Error {}
 

@@ -1,4 +1,4 @@
-import { Kept } from "./kept.ts";
+import { ResultStore } from "./result-store.ts";
 import type { Part } from "./options.ts";
 import type { PeerName } from "./peers.ts";
 
@@ -28,7 +28,7 @@ type Key = Pick<Result, "part" | "peer" | "what" | "clients" | "round">;
 const keyOf = ({ part, peer, what, clients, round }: Key): string =>
   [part, peer, what, clients, round].join("|");
 
-export class Results extends Kept<Key, Result> {
+export class Results extends ResultStore<Key, Result> {
   constructor(path: string, fresh: boolean) {
     super(path, keyOf, fresh);
   }

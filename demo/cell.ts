@@ -3,7 +3,7 @@ import { describeFailure, type Refused } from "../src/client/answer.ts";
 import type { Batch } from "../src/client/index.ts";
 import type { LocalDatabase } from "./local-database.ts";
 import type { Random } from "./random.ts";
-import type { Tally } from "./tally.ts";
+import type { CellCounts } from "./cell-counts.ts";
 
 /** A change of the cell's own rows, and the names that it takes and gives up. */
 export interface Change {
@@ -26,10 +26,10 @@ export type Outcome =
 export const stages = ["begun", "saved", "committed"] as const;
 export type Stage = (typeof stages)[number];
 
-/** Called between the steps; throws `CellDied` to end there. */
+/** Called between the steps; throws `CellCrashed` to end there. */
 export type Checkpoint = (stage: Stage) => void;
 
-export class CellDied extends Error {
+export class CellCrashed extends Error {
   readonly stage: Stage;
 
   constructor(stage: Stage) {
@@ -43,36 +43,39 @@ interface Parts {
   leases: ClientLeases;
   database: LocalDatabase;
   random: Random;
-  tally: Tally;
+  counts: CellCounts;
 }
 
-/** One life of a cell: begin a lease, save the rows together with the lease's UUID, commit the lease, forget it. */
+/**
+ * One life of a cell: begin a lease, save the rows together with the lease's UUID, commit the lease, forget
+ * it.
+ */
 export class Cell {
   readonly id: string;
   readonly leases: ClientLeases;
   readonly database: LocalDatabase;
   readonly random: Random;
-  readonly tally: Tally;
+  readonly counts: CellCounts;
 
-  constructor({ id, leases, database, random, tally }: Parts) {
+  constructor({ id, leases, database, random, counts }: Parts) {
     this.id = id;
     this.leases = leases;
     this.database = database;
     this.random = random;
-    this.tally = tally;
+    this.counts = counts;
   }
 
   async transact({ batch, apply, saved }: Change, checkpoint: Checkpoint = () => {}): Promise<Outcome> {
     const uuid = this.random.uuid();
     const begun = await this.leases.begin(uuid, batch);
     if (begun.kind === "refused") {
-      this.tally.refusal(begun);
+      this.counts.refusal(begun);
       // An earlier try was not answered: it may still be carried out, unless its UUID is closed (rule C7).
       if (!begun.outcomeKnown) await this.#rollBack(uuid);
       return { kind: "refused", refusal: begun };
     }
     if (begun.kind === "unknown") {
-      this.tally.unknown += 1;
+      this.counts.unknown += 1;
       await this.#rollBack(uuid);
       return { kind: "unknown" };
     }
@@ -84,7 +87,7 @@ export class Cell {
         this.database.insertLease(uuid);
       });
     } catch {
-      this.tally.localFailures += 1;
+      this.counts.localFailures += 1;
       await this.#rollBack(uuid);
       return { kind: "failed_here" };
     }
@@ -93,30 +96,30 @@ export class Cell {
     const committed = await this.leases.commit(uuid);
     checkpoint("committed");
     if (committed.kind === "ok") {
-      this.tally.committed += 1;
+      this.counts.committed += 1;
       await this.database.remove(uuid);
     }
     // An unknown outcome is left to the recovery: the rows are saved, and the lease's UUID with them.
     else if (committed.kind === "refused")
-      this.tally.problems.push(
+      this.counts.problems.push(
         `cell ${this.id}: the commit of a granted lease was refused: ${describeFailure(committed)}`,
       );
     return { kind: "done" };
   }
 
   #granted({ creates, destroys, replaces }: Batch): void {
-    this.tally.leasesGranted += 1;
-    this.tally.creates += creates?.length ?? 0;
-    this.tally.destroys += destroys?.length ?? 0;
-    this.tally.replaces += replaces?.length ?? 0;
+    this.counts.leasesGranted += 1;
+    this.counts.creates += creates?.length ?? 0;
+    this.counts.destroys += destroys?.length ?? 0;
+    this.counts.replaces += replaces?.length ?? 0;
   }
 
   async #rollBack(uuid: string): Promise<void> {
     const answer = await this.leases.rollback(uuid);
-    if (answer.kind === "ok") this.tally.rolledBack += 1;
+    if (answer.kind === "ok") this.counts.rolledBack += 1;
     // After all that trying there is no demo left to give.
     else if (answer.kind === "unknown")
       throw new Error(`the coordinator cannot be reached: ${answer.error}`, { cause: answer });
-    else this.tally.problems.push(`cell ${this.id}: a rollback was refused: ${describeFailure(answer)}`);
+    else this.counts.problems.push(`cell ${this.id}: a rollback was refused: ${describeFailure(answer)}`);
   }
 }

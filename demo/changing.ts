@@ -2,7 +2,7 @@ import { inParallel } from "../src/cell/in-parallel.ts";
 import type { Cell, Change } from "./cell.ts";
 import { LANES } from "./claiming.ts";
 import { claimsOf, type Entry } from "./entry.ts";
-import { keyOf, type Wanted } from "./names.ts";
+import { keyOf, type NameRequest } from "./names.ts";
 import { pause } from "./queue.ts";
 import type { Witness } from "./witness.ts";
 
@@ -12,8 +12,15 @@ const RECASED = 0.04;
 const MOST_DESTROYS = 10;
 const TRIES = 10;
 
-/** A day in the life of a cell that has its names: some are given up, some are renamed, some change nothing but their case. */
-export async function changeSome(cell: Cell, reserve: readonly Wanted[], witness: Witness): Promise<void> {
+/**
+ * A day in the life of a cell that has its names: some are given up, some are renamed, some change nothing
+ * but their case.
+ */
+export async function changeNames(
+  cell: Cell,
+  reserve: readonly NameRequest[],
+  witness: Witness,
+): Promise<void> {
   const entries = cell.random.shuffled(cell.database.entries());
   const destroyed = entries.splice(0, Math.round(entries.length * DESTROYED));
   const renamed = entries.splice(0, reserve.length);
@@ -31,18 +38,21 @@ export async function changeSome(cell: Cell, reserve: readonly Wanted[], witness
       changes.push(renames(cell, entry, to.name, witness));
   }
   for (const entry of recased) changes.push(recases(cell, entry));
-  await inParallel(cell.random.shuffled(changes), LANES, (change) => insist(cell, change));
+  await inParallel(cell.random.shuffled(changes), LANES, (change) => retryChange(cell, change));
 }
 
-/** What is asked for here is the cell's own, or free: only another lease can be in the way, and only for a while. */
-async function insist(cell: Cell, change: Change): Promise<void> {
+/**
+ * What is asked for here is the cell's own, or free: only another lease can be in the way, and only for a
+ * while.
+ */
+async function retryChange(cell: Cell, change: Change): Promise<void> {
   for (let tries = 0; tries < TRIES; tries += 1) {
     const outcome = await cell.transact(change);
     if (outcome.kind === "done") return;
     if (outcome.kind === "refused") await pause(outcome.refusal.retryAfterMs ?? 100);
   }
   const what = JSON.stringify(change.batch);
-  cell.tally.problems.push(
+  cell.counts.problems.push(
     `cell ${cell.id}: a change of its own names was refused ${TRIES} times: ${what.slice(0, 200)}`,
   );
 }
@@ -54,8 +64,8 @@ function destroys(cell: Cell, entries: Entry[], witness: Witness): Change {
       for (const entry of entries) database.delete(entry);
     },
     saved: () => {
-      for (const { name } of entries) witness.gives(cell.id, name);
-      cell.tally.givenUp += entries.length;
+      for (const { name } of entries) witness.recordRelease(cell.id, name);
+      cell.counts.destroyed += entries.length;
     },
   };
 }
@@ -65,21 +75,24 @@ function renames(cell: Cell, entry: Entry, name: string, witness: Witness): Chan
     batch: { destroys: claimsOf(entry), creates: claimsOf({ ...entry, name }) },
     apply: (database) => database.rename(entry, name),
     saved: () => {
-      witness.gives(cell.id, entry.name);
-      witness.takes(cell.id, name);
-      cell.tally.renamed += 1;
+      witness.recordRelease(cell.id, entry.name);
+      witness.recordTake(cell.id, name);
+      cell.counts.renamed += 1;
     },
   };
 }
 
-/** The same name in another spelling: a replace, because a destroy and a create of one name cannot be in one batch. */
+/**
+ * The same name in another spelling: a replace, because a destroy and a create of one name cannot be in one
+ * batch.
+ */
 function recases(cell: Cell, entry: Entry): Change {
   const name = recase(entry.name);
   return {
     batch: { replaces: claimsOf({ ...entry, name }) },
     apply: (database) => database.rename(entry, name),
     saved: () => {
-      cell.tally.recased += 1;
+      cell.counts.recased += 1;
     },
   };
 }
@@ -88,11 +101,14 @@ function recases(cell: Cell, entry: Entry): Change {
 const recase = (name: string): string =>
   name.replaceAll(/(?<=^|[/._-])[a-z]/g, (letter) => letter.toUpperCase());
 
-/** What a cell must not get: names of the other cell, names that nobody has, and its own under a wrong source. Returns how often it asked. */
-export async function overstep(
+/**
+ * What a cell must not get: names of the other cell, names that nobody has, and its own under a wrong source.
+ * Returns how often it asked.
+ */
+export async function provokeRefusals(
   cell: Cell,
   foreign: readonly Entry[],
-  absent: readonly Wanted[],
+  absent: readonly NameRequest[],
 ): Promise<number> {
   const own = cell.database.entries().slice(0, absent.length);
   const attempts: { kind: string; batch: Change["batch"] }[] = [
@@ -116,7 +132,7 @@ export async function overstep(
       outcome.refusal.conflicts.length > 0 &&
       outcome.refusal.conflicts.every((conflict) => conflict.kind === kind);
     if (!refused)
-      cell.tally.problems.push(
+      cell.counts.problems.push(
         `cell ${cell.id}: expected a refusal as ${kind}: ${JSON.stringify(batch)}: ${outcome.kind}`,
       );
   });

@@ -1,8 +1,8 @@
 import type { Refused } from "../src/client/answer.ts";
-import { CellDied, type Cell } from "./cell.ts";
+import { CellCrashed, type Cell } from "./cell.ts";
 import { claimsOf, type Entry } from "./entry.ts";
-import type { Life } from "./life.ts";
-import type { Wanted } from "./names.ts";
+import type { CellCrash } from "./cell-crash.ts";
+import type { NameRequest } from "./names.ts";
 import { pause, type Queue } from "./queue.ts";
 import type { Witness } from "./witness.ts";
 
@@ -18,23 +18,26 @@ const LEASED_PAUSE_MS = 500;
 
 export interface Claiming {
   cell: Cell;
-  queue: Queue<Wanted>;
+  queue: Queue<NameRequest>;
   witness: Witness;
-  life?: Life;
+  crash?: CellCrash;
   /** Whether to hold back for now. */
   waits?: () => boolean;
-  won: (wanted: Wanted) => void;
+  won: (wanted: NameRequest) => void;
   /** Somebody else has it for good. */
-  lost: (wanted: Wanted) => void;
+  lost: (wanted: NameRequest) => void;
 }
 
-/** Takes names in batches of 1 to 20 until nothing is left to ask for, or the cell dies. Returns the names that its death left without an answer. */
-export async function claimAll(claiming: Claiming): Promise<Wanted[]> {
+/**
+ * Takes names in batches of 1 to 20 until nothing is left to ask for, or the cell dies. Returns the names
+ * that its death left without an answer.
+ */
+export async function claimAll(claiming: Claiming): Promise<NameRequest[]> {
   const { cell, queue } = claiming;
   const shared: Shared = { unanswered: [], progressAtMs: performance.now() };
   await Promise.all(Array.from({ length: LANES }, (_, lane) => runLane(claiming, lane, shared)));
-  if (queue.length > 0 && claiming.life?.isDying !== true) {
-    cell.tally.problems.push(
+  if (queue.length > 0 && claiming.crash?.isUnderway !== true) {
+    cell.counts.problems.push(
       `cell ${cell.id}: ${queue.length} names were neither won nor lost, such as ${queue.all()[0]?.name}`,
     );
   }
@@ -42,16 +45,16 @@ export async function claimAll(claiming: Claiming): Promise<Wanted[]> {
 }
 
 interface Shared {
-  unanswered: Wanted[];
+  unanswered: NameRequest[];
   progressAtMs: number;
 }
 
 async function runLane(
-  { cell, queue, witness, life, waits, won, lost }: Claiming,
+  { cell, queue, witness, crash, waits, won, lost }: Claiming,
   lane: number,
   shared: Shared,
 ): Promise<void> {
-  const checkpoint = life?.checkpointOf(lane);
+  const checkpoint = crash?.checkpointOf(lane);
   while (performance.now() - shared.progressAtMs < STUCK_MS) {
     if (waits?.() === true) {
       await pause(5);
@@ -75,18 +78,19 @@ async function runLane(
             if (spoiled && entries[0] !== undefined) database.insert(entries[0]);
           },
           saved: () => {
-            for (const { name } of batch) witness.takes(cell.id, name);
+            for (const { name } of batch) witness.recordTake(cell.id, name);
           },
         },
         checkpoint,
       );
       const before = queue.length;
       if (outcome.kind === "done") for (const wanted of batch) won(wanted);
-      else if (outcome.kind === "refused") sortOut({ cell, queue, lost }, batch, entries, outcome.refusal);
-      else queue.again(batch);
+      else if (outcome.kind === "refused")
+        handleRefusal({ cell, queue, lost }, batch, entries, outcome.refusal);
+      else queue.putBack(batch);
       if (queue.length < before + batch.length) shared.progressAtMs = performance.now();
     } catch (error) {
-      if (!(error instanceof CellDied)) throw error;
+      if (!(error instanceof CellCrashed)) throw error;
       // Its users never got an answer. Whether their names were saved shows when the cell is back.
       shared.unanswered.push(...batch);
       return;
@@ -94,7 +98,7 @@ async function runLane(
   }
 }
 
-function entryOf(cell: Cell, { name, kind }: Wanted): Entry {
+function entryOf(cell: Cell, { name, kind }: NameRequest): Entry {
   return {
     name,
     kind,
@@ -103,10 +107,13 @@ function entryOf(cell: Cell, { name, kind }: Wanted): Entry {
   };
 }
 
-/** A refusal names every op that stands in the way: what is taken is given up, what is leased is tried later, the rest is tried at once. */
-function sortOut(
+/**
+ * A refusal names every op that stands in the way: what is taken is given up, what is leased is tried later,
+ * the rest is tried at once.
+ */
+function handleRefusal(
   { cell, queue, lost }: Pick<Claiming, "cell" | "queue" | "lost">,
-  batch: Wanted[],
+  batch: NameRequest[],
   entries: Entry[],
   refusal: Refused,
 ): void {
@@ -119,10 +126,10 @@ function sortOut(
     if (kind === "leased") leased.add(at);
     else taken.add(at);
     if (kind === "taken" && owner === "self")
-      cell.tally.problems.push(`cell ${cell.id} asked for ${batch[at]?.name}, which it already owns`);
+      cell.counts.problems.push(`cell ${cell.id} asked for ${batch[at]?.name}, which it already owns`);
   }
   if (refusal.conflicts.length === 0 && refusal.code !== "RESOURCE_EXHAUSTED") {
-    cell.tally.problems.push(
+    cell.counts.problems.push(
       `cell ${cell.id}: a begin was refused without a conflict: ${refusal.code}: ${refusal.detail}`,
     );
     return;
@@ -131,6 +138,6 @@ function sortOut(
   const wait = refusal.retryAfterMs ?? LEASED_PAUSE_MS;
   for (const [index, wanted] of batch.entries()) {
     if (taken.has(index)) lost(wanted);
-    else queue.again([wanted], everything || leased.has(index) ? wait : 0);
+    else queue.putBack([wanted], everything || leased.has(index) ? wait : 0);
   }
 }

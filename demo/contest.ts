@@ -1,40 +1,50 @@
 import type { Cell } from "./cell.ts";
 import { claimAll, LANES, type Claiming } from "./claiming.ts";
-import { Life } from "./life.ts";
-import { keyOf, type Wanted } from "./names.ts";
+import { CellCrash } from "./cell-crash.ts";
+import { keyOf, type NameRequest } from "./names.ts";
 import type { Progress } from "./progress.ts";
 import { pause, Queue } from "./queue.ts";
-import { deathsText, recover, type RecoveryRun } from "./recovery.ts";
+import { describeCrashes, recover, type RecoveryRun } from "./recovery.ts";
 import { thousands } from "./table.ts";
-import { activity, type CellId, type World } from "./world.ts";
+import { describeActivity, type CellId, type Environment } from "./environment.ts";
 
-/** Of cell 2's names: still to be asked for when it dies. Never fewer than keep all its lanes busy, so that leases are open. */
+/**
+ * Of cell 2's names: still to be asked for when it dies. Never fewer than keep all its lanes busy, so that
+ * leases are open.
+ */
 const LEFT_AT_DEATH = 0.45;
 const LEAST_LEFT_AT_DEATH = LANES * 20;
-/** How far one cell may get ahead of the other, as a share of its names: less than they have under way, so that they really collide. */
+/**
+ * How far one cell may get ahead of the other, as a share of its names: less than they have under way, so
+ * that they really collide.
+ */
 const LEAD = 0.004;
 
 export interface ContestResult {
   cells: Record<CellId, Cell>;
   /** What each cell wanted and the other has. */
-  lost: Record<CellId, Wanted[]>;
-  deaths: Life["deaths"];
+  lost: Record<CellId, NameRequest[]>;
+  crashes: CellCrash["crashes"];
   recovery: RecoveryRun[];
 }
 
-/** Both cells ask for all their names, side by side. Cell 2 dies on the way, is recovered while cell 1 goes on, and asks for the rest. */
-export async function contest(world: World, progress: Progress): Promise<ContestResult> {
-  const { plan, witness } = world;
-  const queues = { "1": new Queue(plan.orders["1"]), "2": new Queue(plan.orders["2"]) };
-  const lost: Record<CellId, Wanted[]> = { "1": [], "2": [] };
+/**
+ * Both cells ask for all their names, side by side. Cell 2 dies on the way, is recovered while cell 1 goes
+ * on, and asks for the rest.
+ */
+export async function contest(environment: Environment, progress: Progress): Promise<ContestResult> {
+  const { workload, witness } = environment;
+  const queues = { "1": new Queue(workload.orders["1"]), "2": new Queue(workload.orders["2"]) };
+  const lost: Record<CellId, NameRequest[]> = { "1": [], "2": [] };
   const recovery: RecoveryRun[] = [];
-  const life = new Life();
+  const crash = new CellCrash();
   let note = "";
 
-  const share = (id: CellId): number => 1 - queues[id].length / plan.orders[id].length;
+  const share = (id: CellId): number => 1 - queues[id].length / workload.orders[id].length;
   // Once cell 2 has died, each goes as fast as it can.
-  const isAhead = (id: CellId): boolean => !life.isDying && share(id) > share(id === "1" ? "2" : "1") + LEAD;
-  const claim = (cell: Cell, id: CellId, some: Partial<Claiming>): Promise<Wanted[]> =>
+  const isAhead = (id: CellId): boolean =>
+    !crash.isUnderway && share(id) > share(id === "1" ? "2" : "1") + LEAD;
+  const claim = (cell: Cell, id: CellId, some: Partial<Claiming>): Promise<NameRequest[]> =>
     claimAll({
       cell,
       queue: queues[id],
@@ -44,10 +54,10 @@ export async function contest(world: World, progress: Progress): Promise<Contest
       ...some,
     });
 
-  const claimAndDie = async (): Promise<{ unanswered: Wanted[]; diedAtMs: number }> => {
-    const cell = world.startCell("2", 1);
-    const claiming = claim(cell, "2", { life, waits: () => isAhead("2") });
-    const names = plan.orders["2"].length;
+  const claimAndDie = async (): Promise<{ unanswered: NameRequest[]; diedAtMs: number }> => {
+    const cell = environment.startCell("2", 1);
+    const claiming = claim(cell, "2", { crash, waits: () => isAhead("2") });
+    const names = workload.orders["2"].length;
     const last = Math.max(names * LEFT_AT_DEATH, Math.min(names, LEAST_LEFT_AT_DEATH));
     // It may also end by itself, when something is wrong.
     const over = claiming.then(
@@ -55,10 +65,10 @@ export async function contest(world: World, progress: Progress): Promise<Contest
       () => true,
     );
     while (queues["2"].length > last && !(await Promise.race([over, pause(2).then(() => false)])));
-    life.end();
+    crash.start();
     const unanswered = await claiming;
     cell.database.close();
-    progress.milestone(`cell 2 died. Leases left: ${deathsText(life)}`);
+    progress.milestone(`cell 2 died. Leases left: ${describeCrashes(crash)}`);
     return { unanswered, diedAtMs: performance.now() };
   };
 
@@ -66,10 +76,10 @@ export async function contest(world: World, progress: Progress): Promise<Contest
     unanswered,
     diedAtMs,
   }: {
-    unanswered: Wanted[];
+    unanswered: NameRequest[];
     diedAtMs: number;
   }): Promise<Cell> => {
-    const cell = world.startCell("2", 2);
+    const cell = environment.startCell("2", 2);
     note = " (dead)";
     await recover(cell, diedAtMs, recovery);
     note = "";
@@ -84,12 +94,12 @@ export async function contest(world: World, progress: Progress): Promise<Contest
   };
 
   const asked = (id: CellId): string =>
-    `cell ${id} ${thousands(plan.orders[id].length - queues[id].length)}/${thousands(plan.orders[id].length)}`;
-  progress.set(() => `claiming: ${asked("1")}, ${asked("2")}${note}; ${activity(world)}`);
-  const one = world.startCell("1", 1);
+    `cell ${id} ${thousands(workload.orders[id].length - queues[id].length)}/${thousands(workload.orders[id].length)}`;
+  progress.set(() => `claiming: ${asked("1")}, ${asked("2")}${note}; ${describeActivity(environment)}`);
+  const one = environment.startCell("1", 1);
   const [, two] = await Promise.all([
     claim(one, "1", { waits: () => isAhead("1") }),
     claimAndDie().then(claimTheRest),
   ]);
-  return { cells: { "1": one, "2": two }, lost, deaths: life.deaths, recovery };
+  return { cells: { "1": one, "2": two }, lost, crashes: crash.crashes, recovery };
 }

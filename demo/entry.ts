@@ -19,7 +19,10 @@ const subjectTypes = { user: "USER", group: "GROUP", project: "PROJECT" } as con
   string
 >;
 
-/** The claims that belong to an entry. A person's name is taken as a username and as a route, together or not at all. */
+/**
+ * The claims that belong to an entry. A person's name is taken as a username and as a route, together or not
+ * at all.
+ */
 export function claimsOf({ kind, name, routeId, userId }: Entry): Claim[] {
   const subject = { type: subjectTypes[kind], id: String(userId ?? routeId) };
   const route: Claim = {

@@ -10,7 +10,10 @@ const schema = `
   ) STRICT;
 `;
 
-/** What every cell's own database has: transactions, and the leases that it saved something under and has not seen committed. */
+/**
+ * What every cell's own database has: transactions, and the leases that it saved something under and has not
+ * seen committed.
+ */
 export abstract class LeaseDatabase implements LocalLeases {
   protected readonly database: DatabaseSync;
 

@@ -19,7 +19,10 @@ export class LocalDatabase extends LeaseDatabase {
     );
   }
 
-  /** As from a sequence: known before the row is written, and never given twice, so that a lease can name its source. */
+  /**
+   * As from a sequence: known before the row is written, and never given twice, so that a lease can name its
+   * source.
+   */
   nextId(): number {
     this.#lastId += 1;
     return this.#lastId;

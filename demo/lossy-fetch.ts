@@ -2,8 +2,9 @@ import type { Fetch } from "../src/client/index.ts";
 import { Random } from "./random.ts";
 
 /**
- * A network that loses answers: the request is executed, and the caller hears of nothing but a broken connection. Whether an answer
- * is lost follows from the seed, the call and how often it was made, whatever else is under way.
+ * A network that loses answers: the request is executed, and the caller hears of nothing but a broken
+ * connection. Whether an answer is lost follows from the seed, the call and how often it was made, whatever
+ * else is under way.
  */
 export function lossyFetch(
   fetch: Fetch,

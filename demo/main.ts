@@ -3,14 +3,14 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startCoordinator, type Coordinator } from "../scripts/coordinator.ts";
-import { differences } from "./check.ts";
-import { plan, readNames } from "./names.ts";
+import { findDifferences } from "./differences.ts";
+import { makeWorkload, readNames } from "./names.ts";
 import { readOptions, usage, type Options } from "./options.ts";
 import { Progress } from "./progress.ts";
-import { report, verdict } from "./report.ts";
+import { renderReport, renderConclusion } from "./report.ts";
 import { runScenario } from "./scenario.ts";
-import { gatherFacts } from "./verify.ts";
-import { World } from "./world.ts";
+import { gatherFacts } from "./gather-facts.ts";
+import { Environment } from "./environment.ts";
 
 /** True when the check passed. */
 async function demo({ names, seed, keep }: Options, folder: string, progress: Progress): Promise<boolean> {
@@ -20,20 +20,26 @@ async function demo({ names, seed, keep }: Options, folder: string, progress: Pr
   const coordinator = await start(join(folder, "coordinator"));
   try {
     const { url, keys } = coordinator;
-    const world = new World(plan(all, names, seed), seed, { url, keys, folder });
+    const environment = new Environment(makeWorkload(all, names, seed), seed, { url, keys, folder });
     progress.milestone(`a coordinator runs at ${url}, with nothing in it`);
 
-    const story = await runScenario(world, progress);
-    const facts = await gatherFacts(world, story, progress);
-    const found = differences(facts);
+    const result = await runScenario(environment, progress);
+    const facts = await gatherFacts(environment, result, progress);
+    const found = findDifferences(facts);
     progress.milestone("checked");
     progress.stop();
 
     const seconds = (performance.now() - started) / 1_000;
     const kept = keep ? ["", `The state is kept in ${folder}`] : [];
-    const lines = ["", ...report(world, story, facts, seconds), "", ...verdict(found), ...kept];
+    const lines = [
+      "",
+      ...renderReport(environment, result, facts, seconds),
+      "",
+      ...renderConclusion(found),
+      ...kept,
+    ];
     process.stdout.write(`${lines.join("\n")}\n`);
-    for (const { database } of Object.values(story.cells)) database.close();
+    for (const { database } of Object.values(result.cells)) database.close();
     return found.length === 0;
   } finally {
     await coordinator.stop();
@@ -66,7 +72,8 @@ async function main(): Promise<number> {
 
   const folder = mkdtempSync(join(tmpdir(), "leasehold-demo-"));
   const progress = new Progress(process.stdout);
-  // Whoever ends the process, and Miniflare does on Ctrl-C, nothing stays behind. Nothing asynchronous would be waited for here.
+  // Whoever ends the process, and Miniflare does on Ctrl-C, nothing stays behind. Nothing asynchronous would
+  // be waited for here.
   process.once("exit", () => {
     progress.stop();
     if (!options.keep) rmSync(folder, { recursive: true, force: true, maxRetries: 5 });

@@ -12,7 +12,7 @@ const RESERVED = 0.03;
 /** Of the names without a slash: those of people, the others are of groups. */
 const PEOPLE = 0.25;
 
-export interface Wanted {
+export interface NameRequest {
   name: string;
   kind: Kind;
 }
@@ -21,19 +21,23 @@ export interface Wanted {
 const JITTER = 60;
 
 /** Who wants what, and in which order. */
-export interface Plan {
-  names: Wanted[];
-  /** Per cell. Both follow one common order, roughly: they want a contested name at about the same time, now this one first, now that one. */
-  orders: Record<"1" | "2", Wanted[]>;
+export interface Workload {
+  names: NameRequest[];
+  /**
+   * Per cell. Both follow one common order, roughly: they want a contested name at about the same time, now
+   * this one first, now that one.
+   */
+  orders: Record<"1" | "2", NameRequest[]>;
   contested: Set<string>;
   /** For renames; nobody asks for them before. */
-  reserve: Wanted[];
+  reserve: NameRequest[];
 }
 
 export async function readNames(): Promise<string[]> {
   const path = fileURLToPath(new URL("data/routes-10k.txt", import.meta.url));
   const names = (await readFile(path, "utf8")).trimEnd().split("\n");
-  // The demo keeps its own idea of which spellings are the same name, to judge the coordinator by. For ASCII that is simple.
+  // The demo keeps its own idea of which spellings are the same name, to judge the coordinator by. For ASCII
+  // that is simple.
   if (names.some((name) => !/^[\x21-\x7e]+$/.test(name)))
     throw new Error("demo/data/routes-10k.txt has a name that is not ASCII");
   if (new Set(names.map(keyOf)).size !== names.length)
@@ -44,7 +48,7 @@ export async function readNames(): Promise<string[]> {
 /** Two spellings are the same name when their keys are equal. */
 export const keyOf = (name: string): string => name.toLowerCase();
 
-export function plan(all: readonly string[], count: number, seed: number): Plan {
+export function makeWorkload(all: readonly string[], count: number, seed: number): Workload {
   const random = new Random(seed, "plan");
   const names = random
     .shuffled(all)
@@ -59,7 +63,7 @@ export function plan(all: readonly string[], count: number, seed: number): Plan 
       .slice(0, Math.round(count * CONTESTED))
       .map(({ name }) => name),
   );
-  const orders: Plan["orders"] = { "1": [], "2": [] };
+  const orders: Workload["orders"] = { "1": [], "2": [] };
   for (const want of wanted) {
     const both = contested.has(want.name);
     const first = random.chance(0.5);

@@ -12,7 +12,9 @@ export class Queue<T> {
     return this.#ready.length + this.#waiting.length;
   }
 
-  /** Up to `most` items, in order. An empty list: all that is left has to wait. Undefined: nothing is left. */
+  /**
+   * Up to `most` items, in order. An empty list: all that is left has to wait. Undefined: nothing is left.
+   */
   take(most: number): T[] | undefined {
     const now = performance.now();
     const due = this.#waiting.filter(({ atMs }) => atMs <= now);
@@ -29,7 +31,7 @@ export class Queue<T> {
     return [...this.#waiting.map(({ item }) => item), ...this.#ready].toReversed();
   }
 
-  again(items: readonly T[], afterMs = 0): void {
+  putBack(items: readonly T[], afterMs = 0): void {
     const atMs = performance.now() + afterMs;
     if (afterMs === 0) this.#ready.push(...items);
     else this.#waiting.push(...items.map((item) => ({ item, atMs })));

@@ -1,4 +1,7 @@
-/** Numbers that look random and follow from a seed. Each use has a stream of its own, so that it does not depend on what else ran. */
+/**
+ * Numbers that look random and follow from a seed. Each use has a stream of its own, so that it does not
+ * depend on what else ran.
+ */
 export class Random {
   #state: number;
 

@@ -1,10 +1,10 @@
 import { inParallel } from "../src/cell/in-parallel.ts";
-import type { Bucket, Client, LookupResult, Record as WireRecord } from "../src/client/index.ts";
+import type { Bucket, Client, LookupResult, Record as ApiRecord } from "../src/client/index.ts";
 import type { Claim } from "./entry.ts";
 
 export interface ClaimRecord extends Claim {
   cell: string;
-  status: WireRecord["status"];
+  status: ApiRecord["status"];
   lease: string | undefined;
 }
 
@@ -56,7 +56,7 @@ export async function lookUpAll(
 /** Page by page, in the order of the listing. */
 export const listRecords = async (
   { records }: Client,
-  sourceType: WireRecord["source"]["type"],
+  sourceType: ApiRecord["source"]["type"],
   pageSize = PAGE,
 ): Promise<ClaimRecord[]> => (await records.list({ sourceType, pageSize }).all()).map(recordOf);
 
@@ -67,7 +67,7 @@ const recordOf = ({
   cell_id: cell,
   status,
   lease_uuid: lease,
-}: WireRecord): ClaimRecord => ({
+}: ApiRecord): ClaimRecord => ({
   bucket,
   subject,
   source,

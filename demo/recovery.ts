@@ -6,7 +6,7 @@ import {
   type ReconcileOptions,
 } from "../src/cell/reconcile.ts";
 import { stages, type Cell } from "./cell.ts";
-import type { Life } from "./life.ts";
+import type { CellCrash } from "./cell-crash.ts";
 import { pause } from "./queue.ts";
 
 /** As small as a demo needs them. In earnest: a minute, ten minutes, an hour (`reconcileDefaults`). */
@@ -22,42 +22,45 @@ export interface RecoveryRun {
   counters: ReconcileCounters;
 }
 
-/** Brings a cell back that died with leases open. Three visits, as its cron would make them, and the last one twice at once. */
+/**
+ * Brings a cell back that died with leases open. Three visits, as its cron would make them, and the last one
+ * twice at once.
+ */
 export async function recover(cell: Cell, diedAtMs: number, runs: RecoveryRun[]): Promise<void> {
   const after = async (ms: number, full: boolean, times = 1): Promise<void> => {
     await pause(diedAtMs + ms - performance.now());
     const label = `cell ${cell.id}, ${((performance.now() - diedAtMs) / 1_000).toFixed(1)} s after its death${full ? ", full" : ""}`;
     await Promise.all(
       Array.from({ length: times }, (_, index) =>
-        visit(cell, times > 1 ? `${label}, ${index + 1} of ${times}` : label, full, runs),
+        reconcileOnce(cell, times > 1 ? `${label}, ${index + 1} of ${times}` : label, full, runs),
       ),
     );
   };
   await after(0, false);
   await after(thresholds.commitGraceMs + 200, false);
   await after(thresholds.staleMs + 200, true, 2);
-  await expectNothingLeft(cell);
+  await checkNothingLeft(cell);
 }
 
 /** What lost answers left behind in cells that did not die: usually nothing. */
-export async function settle(cell: Cell, runs: RecoveryRun[]): Promise<void> {
+export async function reconcileLeftovers(cell: Cell, runs: RecoveryRun[]): Promise<void> {
   if ((await outstanding(cell)) === 0) return;
   await pause(thresholds.staleMs + 200);
-  await visit(cell, `cell ${cell.id}, at the end, full`, true, runs);
+  await reconcileOnce(cell, `cell ${cell.id}, at the end, full`, true, runs);
 }
 
-export const deathsText = ({ deaths }: Life): string => {
+export const describeCrashes = ({ crashes }: CellCrash): string => {
   const words = { begun: "begun", saved: "saved, not committed", committed: "committed, not cleared away" };
-  return stages.map((stage) => `${deaths[stage]} ${words[stage]}`).join(", ");
+  return stages.map((stage) => `${crashes[stage]} ${words[stage]}`).join(", ");
 };
 
-async function visit(cell: Cell, what: string, full: boolean, runs: RecoveryRun[]): Promise<void> {
+async function reconcileOnce(cell: Cell, what: string, full: boolean, runs: RecoveryRun[]): Promise<void> {
   const report = (finding: Finding): void => {
     const text =
       finding.kind === "failed"
         ? `${finding.step} failed: ${finding.error}`
         : `saved here, ${finding.coordinator} at the coordinator`;
-    cell.tally.problems.push(`cell ${cell.id}: recovery of lease ${finding.uuid}: ${text}`);
+    cell.counts.problems.push(`cell ${cell.id}: recovery of lease ${finding.uuid}: ${text}`);
   };
   try {
     const { counters } = await reconcile(
@@ -67,14 +70,14 @@ async function visit(cell: Cell, what: string, full: boolean, runs: RecoveryRun[
     runs.push({ what, counters });
   } catch (error) {
     if (!(error instanceof ReconcileAborted)) throw error;
-    cell.tally.problems.push(`cell ${cell.id}: ${error.message}`);
+    cell.counts.problems.push(`cell ${cell.id}: ${error.message}`);
     runs.push({ what: `${what}: aborted`, counters: error.result.counters });
   }
 }
 
-async function expectNothingLeft(cell: Cell): Promise<void> {
+async function checkNothingLeft(cell: Cell): Promise<void> {
   const left = await outstanding(cell);
-  if (left > 0) cell.tally.problems.push(`cell ${cell.id}: ${left} leases are open after its recovery`);
+  if (left > 0) cell.counts.problems.push(`cell ${cell.id}: ${left} leases are open after its recovery`);
 }
 
 async function outstanding(cell: Cell): Promise<number> {

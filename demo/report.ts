@@ -1,35 +1,40 @@
-import type { Facts } from "./check.ts";
+import type { Facts } from "./differences.ts";
 import { LANES } from "./claiming.ts";
-import type { Story } from "./scenario.ts";
+import type { ScenarioResult } from "./scenario.ts";
 import { renderTable, thousands, type Table } from "./table.ts";
-import { conflictKinds, type Tally } from "./tally.ts";
+import { conflictKinds, type CellCounts } from "./cell-counts.ts";
 import { percentile, requestKinds } from "./timed-fetch.ts";
-import { cellIds, type World } from "./world.ts";
+import { cellIds, type Environment } from "./environment.ts";
 
 const MOST_DIFFERENCES = 50;
 const FIRST_WIDTH = 46;
 
 /** What happened, as tables. */
-export function report(world: World, story: Story, facts: Facts, seconds: number): string[] {
-  const { timings, lostAnswers, lostYes } = world;
+export function renderReport(
+  environment: Environment,
+  result: ScenarioResult,
+  facts: Facts,
+  seconds: number,
+): string[] {
+  const { timings, lostAnswers, lostGrants } = environment;
   const show = (table: Body): string[] => ["", ...renderTable({ ...table, firstWidth: FIRST_WIDTH })];
   return [
-    `${thousands(world.plan.names.length)} real names, two cells, ${thousands(timings.count)} requests over HTTP in ${seconds.toFixed(1)} s (seed ${world.seed})`,
-    ...show(names(world, story)),
-    ...show(calls(world)),
-    `${thousands(lostAnswers)} answers were lost after the coordinator had done its work, ${thousands(lostYes)} of them a yes. The cells made`,
+    `${thousands(environment.workload.names.length)} real names, two cells, ${thousands(timings.count)} requests over HTTP in ${seconds.toFixed(1)} s (seed ${environment.seed})`,
+    ...show(names(environment, result)),
+    ...show(calls(environment)),
+    `${thousands(lostAnswers)} answers were lost after the coordinator had done its work, ${thousands(lostGrants)} of them a yes. The cells made`,
     "each call again, with the same UUID.",
-    ...show(conflicts(world, story)),
-    ...show(recovery(story)),
+    ...show(conflicts(environment, result)),
+    ...show(recovery(result)),
     "Two visits at once may both count a lease: to settle it twice is the same as once.",
-    ...show(latencies(world)),
+    ...show(latencies(environment)),
     "",
     ...summary(facts),
   ];
 }
 
-/** The verdict: what the exit code says, in words. */
-export function verdict(differences: readonly string[]): string[] {
+/** The renderConclusion: what the exit code says, in words. */
+export function renderConclusion(differences: readonly string[]): string[] {
   if (differences.length === 0)
     return ["CHECK PASSED: every name has at most one owner, and both cells agree with the coordinator."];
   const shown = differences.slice(0, MOST_DIFFERENCES).map((difference) => `  ${difference}`);
@@ -46,14 +51,14 @@ type Body = Omit<Table, "firstWidth">;
 
 const head = ["cell 1", "cell 2", "both"];
 
-const sums = (world: World, rows: [string, (tally: Tally) => number][]): Body["rows"] =>
+const sums = (environment: Environment, rows: [string, (counts: CellCounts) => number][]): Body["rows"] =>
   rows.map(([what, of]) => {
-    const [one, two] = [of(world.tallies["1"]), of(world.tallies["2"])];
+    const [one, two] = [of(environment.counts["1"]), of(environment.counts["2"])];
     return [what, one, two, one + two];
   });
 
-function names(world: World, { won, cells }: Story): Body {
-  const { orders, contested } = world.plan;
+function names(environment: Environment, { won, cells }: ScenarioResult): Body {
+  const { orders, contested } = environment.workload;
   const alone = cellIds.map((id) => orders[id].length - contested.size);
   const row = (what: string, one: number, two: number): Body["rows"][number] => [what, one, two, one + two];
   return {
@@ -64,30 +69,30 @@ function names(world: World, { won, cells }: Story): Body {
       row("  got", won["1"].alone, won["2"].alone),
       ["wanted by both cells", contested.size, contested.size, contested.size],
       row("  got", won["1"].contested, won["2"].contested),
-      ...sums(world, [
-        ["  lost to the other cell", (tally) => tally.lost],
-        ["destroyed later", (tally) => tally.givenUp],
-        ["renamed", (tally) => tally.renamed],
-        ["changed in case only (a replace)", (tally) => tally.recased],
-        ["got in the end: the other had destroyed it", (tally) => tally.secondChance],
+      ...sums(environment, [
+        ["  lost to the other cell", (counts) => counts.lost],
+        ["destroyed later", (counts) => counts.destroyed],
+        ["renamed", (counts) => counts.renamed],
+        ["changed in case only (a replace)", (counts) => counts.recased],
+        ["got in the end: the other had destroyed it", (counts) => counts.wonLater],
       ]),
       row("owned at the end", cells["1"].database.entries().length, cells["2"].database.entries().length),
     ],
   };
 }
 
-const calls = (world: World): Body => ({
+const calls = (environment: Environment): Body => ({
   title: "LEASES: WHAT WAS ASKED",
   head,
-  rows: sums(world, [
-    ["granted", (tally) => tally.leasesGranted],
-    ["  creates in them", (tally) => tally.creates],
-    ["  destroys in them", (tally) => tally.destroys],
-    ["  replaces in them", (tally) => tally.replaces],
-    ["committed by the process that began them", (tally) => tally.committed],
-    ["rolled back: the cell's own database refused", (tally) => tally.localFailures],
-    ["refused, nothing of the batch taken", (tally) => tally.refused],
-    ["no answer in time, closed by a rollback", (tally) => tally.unknown],
+  rows: sums(environment, [
+    ["granted", (counts) => counts.leasesGranted],
+    ["  creates in them", (counts) => counts.creates],
+    ["  destroys in them", (counts) => counts.destroys],
+    ["  replaces in them", (counts) => counts.replaces],
+    ["committed by the process that began them", (counts) => counts.committed],
+    ["rolled back: the cell's own database refused", (counts) => counts.localFailures],
+    ["refused, nothing of the batch taken", (counts) => counts.refused],
+    ["no answer in time, closed by a rollback", (counts) => counts.unknown],
   ]),
 });
 
@@ -99,17 +104,17 @@ const conflictWords: Record<(typeof conflictKinds)[number], string> = {
   mismatch: "mismatch: own, but of another source",
 };
 
-const conflicts = (world: World, { oversteps }: Story): Body => ({
-  title: `CONFLICTS BY KIND (${oversteps} batches were provoked)`,
+const conflicts = (environment: Environment, { provoked }: ScenarioResult): Body => ({
+  title: `CONFLICTS BY KIND (${provoked} batches were provoked)`,
   head,
   rows: sums(
-    world,
-    conflictKinds.map((kind) => [conflictWords[kind], (tally) => tally.conflicts.get(kind) ?? 0]),
+    environment,
+    conflictKinds.map((kind) => [conflictWords[kind], (counts) => counts.conflicts.get(kind) ?? 0]),
   ),
 });
 
-const recovery = ({ deaths, recovery: runs }: Story): Body => ({
-  title: `RECOVERY (left open: ${deaths.begun} begun, ${deaths.saved} saved, ${deaths.committed} done)`,
+const recovery = ({ crashes, recovery: runs }: ScenarioResult): Body => ({
+  title: `RECOVERY (left open: ${crashes.begun} begun, ${crashes.saved} saved, ${crashes.committed} done)`,
   head: ["seen", "commits", "rollbacks", "waiting", "orphans"],
   rows: runs.map(({ what, counters }) => [
     what,
@@ -121,7 +126,7 @@ const recovery = ({ deaths, recovery: runs }: Story): Body => ({
   ]),
 });
 
-const latencies = ({ timings }: World): Body => ({
+const latencies = ({ timings }: Environment): Body => ({
   title: `LATENCY OF ONE REQUEST, ms (${LANES} per cell at a time)`,
   head: ["count", "p50", "p95", "p99", "max"],
   rows: requestKinds.flatMap((kind) => {

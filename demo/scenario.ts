@@ -1,55 +1,56 @@
 import type { Cell } from "./cell.ts";
-import { changeSome, overstep } from "./changing.ts";
+import { changeNames, provokeRefusals } from "./changing.ts";
 import { claimAll } from "./claiming.ts";
 import { contest, type ContestResult } from "./contest.ts";
 import type { Progress } from "./progress.ts";
 import { pause, Queue } from "./queue.ts";
 import { Random } from "./random.ts";
 import { lookUp } from "./records.ts";
-import { settle } from "./recovery.ts";
-import { activity, cellIds, type CellId, type World } from "./world.ts";
+import { reconcileLeftovers } from "./recovery.ts";
+import { describeActivity, cellIds, type CellId, type Environment } from "./environment.ts";
 
-const OVERSTEPS = 20;
+const PROVOKED = 20;
 const LOOKUP_PAUSE_MS = 100;
 
-export interface Story extends ContestResult {
+export interface ScenarioResult extends ContestResult {
   /** After the claiming: names by who wanted and who got them. */
   won: Record<CellId, { alone: number; contested: number }>;
   /** Batches that had to be refused. */
-  oversteps: number;
+  provoked: number;
 }
 
 /** All that happens, in order. What must not happen is noted as a problem, and the story goes on. */
-export async function runScenario(world: World, progress: Progress): Promise<Story> {
-  const { plan, witness, tallies } = world;
+export async function runScenario(environment: Environment, progress: Progress): Promise<ScenarioResult> {
+  const { workload, witness, counts } = environment;
   const router = new AbortController();
-  const routing = routeMeanwhile(world, router.signal);
+  const routing = lookUpContinuously(environment, router.signal);
 
-  const result = await contest(world, progress);
+  const result = await contest(environment, progress);
   const { cells, lost } = result;
-  const won = { "1": wonBy(cells["1"], world), "2": wonBy(cells["2"], world) };
-  for (const id of cellIds) tallies[id].lost = lost[id].length;
+  const won = { "1": countWon(cells["1"], environment), "2": countWon(cells["2"], environment) };
+  for (const id of cellIds) counts[id].lost = lost[id].length;
   progress.milestone("every name that was asked for has been taken by one cell or the other");
 
-  progress.set(() => `asking for what must be refused; ${activity(world)}`);
-  const oversteps = await overstepBoth(world, cells);
+  progress.set(() => `asking for what must be refused; ${describeActivity(environment)}`);
+  const provoked = await provokeBoth(environment, cells);
   progress.milestone(
-    `${oversteps} batches were provoked: destroys of foreign names, of absent names, with wrong sources`,
+    `${provoked} batches were provoked: destroys of foreign names, of absent names, with wrong sources`,
   );
 
-  const both = (what: "givenUp" | "renamed"): number => tallies["1"][what] + tallies["2"][what];
+  const both = (what: "destroyed" | "renamed"): number => counts["1"][what] + counts["2"][what];
   progress.set(
-    () => `changing: ${both("givenUp")} names destroyed, ${both("renamed")} renamed; ${activity(world)}`,
+    () =>
+      `changing: ${both("destroyed")} names destroyed, ${both("renamed")} renamed; ${describeActivity(environment)}`,
   );
-  const half = Math.ceil(plan.reserve.length / 2);
+  const half = Math.ceil(workload.reserve.length / 2);
   await Promise.all([
-    changeSome(cells["1"], plan.reserve.slice(0, half), witness),
-    changeSome(cells["2"], plan.reserve.slice(half), witness),
+    changeNames(cells["1"], workload.reserve.slice(0, half), witness),
+    changeNames(cells["2"], workload.reserve.slice(half), witness),
   ]);
   progress.milestone("names were destroyed, renamed, and changed in case only");
 
-  progress.set(() => `asking again for names that were lost; ${activity(world)}`);
-  const gained = (id: CellId) => (): void => void (tallies[id].secondChance += 1);
+  progress.set(() => `asking again for names that were lost; ${describeActivity(environment)}`);
+  const gained = (id: CellId) => (): void => void (counts[id].wonLater += 1);
   await Promise.all(
     cellIds.map((id) =>
       claimAll({ cell: cells[id], queue: new Queue(lost[id]), witness, won: gained(id), lost: () => {} }),
@@ -59,33 +60,33 @@ export async function runScenario(world: World, progress: Progress): Promise<Sto
 
   router.abort();
   await routing;
-  for (const id of cellIds) await settle(cells[id], result.recovery);
-  return { ...result, won, oversteps };
+  for (const id of cellIds) await reconcileLeftovers(cells[id], result.recovery);
+  return { ...result, won, provoked };
 }
 
-async function overstepBoth({ plan }: World, cells: Record<CellId, Cell>): Promise<number> {
-  const absent = plan.reserve.slice(0, OVERSTEPS);
+async function provokeBoth({ workload }: Environment, cells: Record<CellId, Cell>): Promise<number> {
+  const absent = workload.reserve.slice(0, PROVOKED);
   const [ofOne, ofTwo] = [cells["1"], cells["2"]].map(({ database }) =>
-    database.entries().slice(0, OVERSTEPS),
+    database.entries().slice(0, PROVOKED),
   );
   const counts = await Promise.all([
-    overstep(cells["1"], ofTwo ?? [], absent),
-    overstep(cells["2"], ofOne ?? [], absent),
+    provokeRefusals(cells["1"], ofTwo ?? [], absent),
+    provokeRefusals(cells["2"], ofOne ?? [], absent),
   ]);
   return counts[0] + counts[1];
 }
 
-function wonBy(cell: Cell, { plan }: World): { alone: number; contested: number } {
+function countWon(cell: Cell, { workload }: Environment): { alone: number; contested: number } {
   const entries = cell.database.entries();
-  const contested = entries.filter(({ name }) => plan.contested.has(name)).length;
+  const contested = entries.filter(({ name }) => workload.contested.has(name)).length;
   return { alone: entries.length - contested, contested };
 }
 
 /** Routers do not wait until a cell is done: they look names up all the time. */
-async function routeMeanwhile(world: World, signal: AbortSignal): Promise<void> {
-  const router = world.connect("router");
-  const random = new Random(world.seed, "router");
-  const { names } = world.plan;
+async function lookUpContinuously(environment: Environment, signal: AbortSignal): Promise<void> {
+  const router = environment.connect("router");
+  const random = new Random(environment.seed, "router");
+  const { names } = environment.workload;
   try {
     while (!signal.aborted) {
       const some = Array.from(
@@ -99,6 +100,6 @@ async function routeMeanwhile(world: World, signal: AbortSignal): Promise<void> 
       await pause(LOOKUP_PAUSE_MS);
     }
   } catch (error) {
-    world.problems.push(`the router: ${error instanceof Error ? error.message : String(error)}`);
+    environment.problems.push(`the router: ${error instanceof Error ? error.message : String(error)}`);
   }
 }

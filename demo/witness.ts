@@ -1,8 +1,9 @@
 import { keyOf } from "./names.ts";
 
 /**
- * Sees every local commit of both cells in the order in which they happen, as no real cell could, and remembers who has which name at
- * that moment. The check at the end sees only the end; this sees a name that two cells had for a while.
+ * Sees every local commit of both cells in the order in which they happen, as no real cell could, and
+ * remembers who has which name at that moment. The check at the end sees only the end; this sees a name that
+ * two cells had for a while.
  */
 export class Witness {
   readonly #owners = new Map<string, string>();
@@ -11,7 +12,7 @@ export class Witness {
   readonly handedOver = new Set<string>();
   readonly #former = new Map<string, string>();
 
-  takes(cell: string, name: string): void {
+  recordTake(cell: string, name: string): void {
     const key = keyOf(name);
     const owner = this.#owners.get(key);
     if (owner !== undefined)
@@ -22,7 +23,7 @@ export class Witness {
     this.#former.set(key, cell);
   }
 
-  gives(cell: string, name: string): void {
+  recordRelease(cell: string, name: string): void {
     const key = keyOf(name);
     if (this.#owners.get(key) !== cell)
       this.violations.push(`${name}: cell ${cell} gave up what it did not have`);

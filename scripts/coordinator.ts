@@ -1,4 +1,7 @@
-/** The Worker as it is deployed, on this machine: Miniflare's workerd with SQLite and D1 on disk, and a cron that fires. */
+/**
+ * The Worker as it is deployed, on this machine: Miniflare's workerd with SQLite and D1 on disk, and a cron
+ * that fires.
+ */
 import { convertV4MiniflareOptions, Log, LogLevel, Miniflare } from "miniflare";
 import { access, readdir, readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
@@ -11,11 +14,11 @@ import { bundle } from "./bundle.ts";
 import { devKeys, type DevKeys, type Dispatch } from "./dev-keys.ts";
 import { writePrivate } from "./private-file.ts";
 import { FAILED_TRIES, RESTART_TRIES, RuntimeWatch } from "./runtime-watch.ts";
-import { keepShards, shardsOf } from "./shards.ts";
+import { storeShards, chooseShards } from "./shards.ts";
 import { lockState } from "./state-lock.ts";
 
 /** How long the last words of a runtime may take. */
-const LAST_WORDS_MS = 500;
+const FINAL_OUTPUT_MS = 500;
 const root = fileURLToPath(new URL("..", import.meta.url));
 const host = "127.0.0.1";
 
@@ -34,9 +37,9 @@ export interface CoordinatorOptions {
 export interface Coordinator {
   url: string;
   keys: DevKeys;
-  firstStart: boolean;
+  isFirstStart: boolean;
   /** Resolves when the runtime has died for good. */
-  lost: Promise<Error>;
+  failed: Promise<Error>;
   /** Runs the cron, which runs every minute by itself. */
   cron(): Promise<void>;
   stop(): Promise<void>;
@@ -58,10 +61,11 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
   let miniflare: Miniflare | undefined;
   try {
     const isNew = !(await exists(secretFile(options.stateFolder)));
-    const shards = await shardsOf(options.stateFolder, options.variables?.["LEASEHOLD_SHARDS"], isNew);
-    // Before anything else is made: a first start that fails later must not look like a state from before this file.
-    if (isNew) await keepShards(options.stateFolder, shards);
-    const signingSecret = await secretOf(options.stateFolder);
+    const shards = await chooseShards(options.stateFolder, options.variables?.["LEASEHOLD_SHARDS"], isNew);
+    // Before anything else is made: a first start that fails later must not look like a state from before
+    // this file.
+    if (isNew) await storeShards(options.stateFolder, shards);
+    const signingSecret = await readOrMakeSecret(options.stateFolder);
     const script = await bundle(options.entryPoint ?? join(root, "src/index.ts"));
     const runtime = (port: number): ReturnType<typeof convertV4MiniflareOptions> =>
       runtimeOptions(
@@ -73,10 +77,11 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
       );
     await lock.freePort(options.port);
     process.env["MINIFLARE_WORKERD_PATH"] ??= workerdWrapper();
-    // A start that has something to set up does it on a port that nobody knows: whoever reaches the real one finds everything ready.
+    // A start that has something to set up does it on a port that nobody knows: whoever reaches the real one
+    // finds everything ready.
     const known = await devKeys.read(options.stateFolder, signingSecret);
     const isSetUp = known !== undefined && (await isMigrated(options.stateFolder));
-    const started = keepingSignals(() => new Miniflare(runtime(isSetUp ? options.port : 0)));
+    const started = withoutSignalHandlers(() => new Miniflare(runtime(isSetUp ? options.port : 0)));
     miniflare = started;
     await started.ready;
     // D1 decides nothing: without it everything but the listings works.
@@ -85,7 +90,7 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
       known ??
       (await devKeys.make(options.stateFolder, signingSecret, (path, init) => dispatch(started, path, init)));
     await checkPlacement(started, keys);
-    await keepShards(options.stateFolder, shards);
+    await storeShards(options.stateFolder, shards);
     if (!isSetUp && options.port !== 0) await started.setOptions(runtime(options.port));
     const url = (await started.ready).origin;
     isReady = true;
@@ -105,13 +110,13 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     return {
       url,
       keys,
-      firstStart: known === undefined,
-      lost: watch.lost,
+      isFirstStart: known === undefined,
+      failed: watch.failed,
       cron,
       stop: () => (stopping ??= stop()),
     };
   } catch (error) {
-    const reason = await explained(error);
+    const reason = await explainStartFailure(error);
     // The lock last: a runtime that is still there would be a second owner of the state.
     await miniflare?.dispose().catch(() => {});
     await lock.release();
@@ -119,10 +124,13 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
   }
 }
 
-/** A runtime that ends before it has read what to run: what it said comes a moment later, and says more than the broken pipe. */
-async function explained(error: unknown): Promise<unknown> {
+/**
+ * A runtime that ends before it has read what to run: what it said comes a moment later, and says more than
+ * the broken pipe.
+ */
+async function explainStartFailure(error: unknown): Promise<unknown> {
   if ((error as NodeJS.ErrnoException).code !== "EPIPE") return error;
-  await sleep(LAST_WORDS_MS);
+  await sleep(FINAL_OUTPUT_MS);
   return new Error("the runtime ended while it was starting", { cause: error });
 }
 
@@ -130,7 +138,7 @@ const dispatch = (miniflare: Miniflare, path: string, init: Parameters<Dispatch>
   miniflare.dispatchFetch(`http://${host}${path}`, init ?? {}) as unknown as Promise<Response>;
 
 /** Miniflare ends the process on a signal by itself, before anything can be closed in order; ours decides. */
-function keepingSignals<T>(make: () => T): T {
+function withoutSignalHandlers<T>(make: () => T): T {
   const signals = ["SIGINT", "SIGTERM"] as const;
   const before = new Map(signals.map((signal) => [signal, process.listeners(signal)]));
   const made = make();
@@ -143,24 +151,24 @@ function keepingSignals<T>(make: () => T): T {
 
 /** Miniflare's own words: only what is wrong. That a runtime died is nowhere else to be heard. */
 class RuntimeLog extends Log {
-  readonly #say: (event: string, error: string) => void;
+  readonly #write: (event: string, error: string) => void;
   readonly #watch: RuntimeWatch;
 
-  constructor(say: (event: string, error: string) => void, watch: RuntimeWatch) {
+  constructor(write: (event: string, error: string) => void, watch: RuntimeWatch) {
     super(LogLevel.NONE);
-    this.#say = say;
+    this.#write = write;
     this.#watch = watch;
   }
 
   override warn(message: string): void {
-    this.#say("runtime_warning", firstLine(message));
-    void this.#watch.look(RESTART_TRIES);
+    this.#write("runtime_warning", firstLine(message));
+    void this.#watch.check(RESTART_TRIES);
   }
 
   override error(error: Error): void {
-    this.#say("runtime_failed", firstLine(error.message));
+    this.#write("runtime_failed", firstLine(error.message));
     const isFinal = (error as NodeJS.ErrnoException).code === "ERR_RUNTIME_FAILURE";
-    void this.#watch.look(isFinal ? FAILED_TRIES : RESTART_TRIES);
+    void this.#watch.check(isFinal ? FAILED_TRIES : RESTART_TRIES);
   }
 }
 
@@ -195,7 +203,10 @@ function runtimeOptions(
   });
 }
 
-/** Starts workerd so that it ends with this process, however this process ends. Not on Windows, which has no shell for it. */
+/**
+ * Starts workerd so that it ends with this process, however this process ends. Not on Windows, which has no
+ * shell for it.
+ */
 function workerdWrapper(): string {
   const require = createRequire(import.meta.url);
   const { default: binary } = require("workerd") as { default: string };
@@ -208,7 +219,10 @@ async function migrationFiles(): Promise<string[]> {
   return (await readdir(join(root, "migrations"))).filter((name) => name.endsWith(".sql")).toSorted();
 }
 
-/** Whether D1's files are there and have every migration: asked of the files themselves, before anything runs on them. */
+/**
+ * Whether D1's files are there and have every migration: asked of the files themselves, before anything runs
+ * on them.
+ */
 async function isMigrated(stateFolder: string): Promise<boolean> {
   const folder = join(stateFolder, "storage", "d1", "miniflare-D1DatabaseObject");
   const names = await readdir(folder).catch(() => []);
@@ -277,7 +291,7 @@ const exists = (path: string): Promise<boolean> =>
   );
 
 /** Made once per state folder; the keys are worthless without it. */
-async function secretOf(stateFolder: string): Promise<string> {
+async function readOrMakeSecret(stateFolder: string): Promise<string> {
   const path = secretFile(stateFolder);
   try {
     return (await readFile(path, "utf8")).trim();

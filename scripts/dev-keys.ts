@@ -48,7 +48,10 @@ async function read(stateFolder: string, signingSecret: string): Promise<DevKeys
   return keys;
 }
 
-/** Registers the cells and mints a key for each role, over the HTTP API, with an operator key made from the secret. */
+/**
+ * Registers the cells and mints a key for each role, over the HTTP API, with an operator key made from the
+ * secret.
+ */
 async function make(stateFolder: string, signingSecret: string, dispatch: Dispatch): Promise<DevKeys> {
   const now = Math.floor(Date.now() / 1_000);
   const first = await makeKey(

@@ -1,4 +1,7 @@
-/** `npm run check:width`: fails when a source line is wider than the formatter's width. It breaks code, but no text or table. */
+/**
+ * `npm run check:width`: fails when a source line is wider than the formatter's width. It breaks code, but no
+ * text or table.
+ */
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join, matchesGlob } from "node:path";

@@ -1,6 +1,7 @@
 /**
- * `npm run operator-key`: makes an operator key from the deployment's signing secret, without asking the deployment. For the first key, and
- * for when all others are lost. All other keys are made with it: POST /v1/admin/keys.
+ * `npm run operator-key`: makes an operator key from the deployment's signing secret, without asking the
+ * deployment. For the first key, and for when all others are lost. All other keys are made with it: POST
+ * /v1/admin/keys.
  */
 import { v7 as newUuid } from "uuid";
 import { Hmac } from "../src/auth/hmac.ts";

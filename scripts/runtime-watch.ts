@@ -1,4 +1,7 @@
-/** Miniflare starts a runtime that died once again. Where that fails, or never comes to an end, nobody is left to answer. */
+/**
+ * Miniflare starts a runtime that died once again. Where that fails, or never comes to an end, nobody is left
+ * to answer.
+ */
 import { setTimeout } from "node:timers/promises";
 
 const PAUSE_MS = 1_000;
@@ -10,15 +13,15 @@ export const FAILED_TRIES = 3;
 
 export class RuntimeWatch {
   /** Resolves when nothing answers any more. */
-  readonly lost: Promise<Error>;
-  readonly #lose: (error: Error) => void;
+  readonly failed: Promise<Error>;
+  readonly #fail: (error: Error) => void;
   readonly #pauseMs: number;
   #url: string | undefined;
 
   constructor(pauseMs = PAUSE_MS) {
     const { promise, resolve } = Promise.withResolvers<Error>();
-    this.lost = promise;
-    this.#lose = resolve;
+    this.failed = promise;
+    this.#fail = resolve;
     this.#pauseMs = pauseMs;
   }
 
@@ -31,13 +34,13 @@ export class RuntimeWatch {
   }
 
   /** Something is wrong with the runtime: does it answer, now or after a while? */
-  async look(tries: number): Promise<void> {
+  async check(tries: number): Promise<void> {
     for (let left = tries; left > 0; left -= 1) {
       if (this.#url === undefined || (await answers(this.#url))) return;
       await setTimeout(this.#pauseMs, undefined, { ref: false });
     }
     if (this.#url !== undefined && !(await answers(this.#url)))
-      this.#lose(new Error("the runtime ended and could not be started again"));
+      this.#fail(new Error("the runtime ended and could not be started again"));
   }
 }
 

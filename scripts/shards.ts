@@ -2,28 +2,30 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { writePrivate } from "./private-file.ts";
 
-/** On one machine all objects share one thread: more shards spread nothing there, and make smaller batches. */
-const FIRST = "1";
+/**
+ * On one machine all objects share one thread: more shards spread nothing there, and make smaller batches.
+ */
+const NEW_STATE_SHARDS = "1";
 /** What a state was made with before it said so itself. */
-const UNSAID = "4";
+const SHARDS_BEFORE_FILE = "4";
 
 const fileOf = (stateFolder: string): string => join(stateFolder, "shards");
 
 /** The number of shards to start with: as told, or as the state was made. `isNew`: nothing was made yet. */
-export async function shardsOf(
+export async function chooseShards(
   stateFolder: string,
-  told: string | undefined,
+  configured: string | undefined,
   isNew: boolean,
 ): Promise<string> {
-  return told ?? (await keptShards(stateFolder)) ?? (isNew ? FIRST : UNSAID);
+  return configured ?? (await readShards(stateFolder)) ?? (isNew ? NEW_STATE_SHARDS : SHARDS_BEFORE_FILE);
 }
 
 /** For a new state, and for one that has answered: then they are the right ones, and fixed for good. */
-export async function keepShards(stateFolder: string, shards: string): Promise<void> {
-  if ((await keptShards(stateFolder)) !== shards) await writePrivate(fileOf(stateFolder), `${shards}\n`);
+export async function storeShards(stateFolder: string, shards: string): Promise<void> {
+  if ((await readShards(stateFolder)) !== shards) await writePrivate(fileOf(stateFolder), `${shards}\n`);
 }
 
-async function keptShards(stateFolder: string): Promise<string | undefined> {
+async function readShards(stateFolder: string): Promise<string | undefined> {
   const path = fileOf(stateFolder);
   let kept: string;
   try {

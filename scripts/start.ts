@@ -6,7 +6,7 @@ import { startCoordinator } from "./coordinator.ts";
 import { devKeys } from "./dev-keys.ts";
 
 /** How long a coordinator that lost its runtime may take to end. */
-const LEAVING_MS = 5_000;
+const STOP_MS = 5_000;
 
 const stateFolder = resolve(process.env["LEASEHOLD_STATE"] || ".leasehold");
 
@@ -45,7 +45,7 @@ function variablesOf(env: NodeJS.ProcessEnv): Record<string, string> {
 }
 
 /** Under `npm start` the one who started us is npm, and whoever kills that means us. */
-function endWithNpm(end: () => void): void {
+function stopWithNpm(end: () => void): void {
   const { npm_lifecycle_event: script, npm_package_json: manifest } = process.env;
   // Both are inherited by whatever another project's `npm start` runs.
   if (script !== "start" || manifest !== resolve(import.meta.dirname, "../package.json")) return;
@@ -63,7 +63,7 @@ async function main(): Promise<void> {
     const end = (): void => then(undefined);
     process.once("SIGINT", end);
     process.once("SIGTERM", end);
-    endWithNpm(end);
+    stopWithNpm(end);
   });
   const coordinator = await startCoordinator({
     port: portOf(process.env["PORT"]),
@@ -71,15 +71,15 @@ async function main(): Promise<void> {
     variables: variablesOf(process.env),
     log: (line) => process.stderr.write(`${line}\n`),
   });
-  const { url, keys, firstStart } = coordinator;
+  const { url, keys, isFirstStart } = coordinator;
   const lines = [
     `Leasehold is ready at ${url}`,
     "",
     `  state      ${stateFolder}`,
-    `  keys       ${devKeys.fileOf(stateFolder)}${firstStart ? " (made now)" : ""}`,
+    `  keys       ${devKeys.fileOf(stateFolder)}${isFirstStart ? " (made now)" : ""}`,
     // Shown once: what is printed tends to be kept in logs.
-    ...(firstStart ? [`  operator   ${keys.operator}`, `  router     ${keys.router}`] : []),
-    ...(firstStart ? Object.entries(keys.cells).map(([cell, key]) => `  cell ${cell}     ${key}`) : []),
+    ...(isFirstStart ? [`  operator   ${keys.operator}`, `  router     ${keys.router}`] : []),
+    ...(isFirstStart ? Object.entries(keys.cells).map(([cell, key]) => `  cell ${cell}     ${key}`) : []),
     "",
     `  API reference  ${url}/docs`,
     `  Try it         curl -H "Authorization: Bearer $KEY" ${url}/v1/limits`,
@@ -88,11 +88,11 @@ async function main(): Promise<void> {
     "Ctrl-C ends it; the state stays.",
   ];
   process.stdout.write(`${lines.join("\n")}\n`);
-  const lost = await Promise.race([ended, coordinator.lost]);
-  if (lost === undefined) return coordinator.stop();
+  const failure = await Promise.race([ended, coordinator.failed]);
+  if (failure === undefined) return coordinator.stop();
   // Miniflare may be waiting for a runtime that will never be ready.
-  await Promise.race([coordinator.stop(), setTimeout(LEAVING_MS)]);
-  throw lost;
+  await Promise.race([coordinator.stop(), setTimeout(STOP_MS)]);
+  throw failure;
 }
 
 main().then(

@@ -12,14 +12,15 @@ export interface StateLock {
 /** How long a killed predecessor's runtime may take to go away. */
 const PREDECESSOR_MS = 5_000;
 
-const LEAVING_MS = 2_000;
+const LOCK_WAIT_MS = 2_000;
 
 /** A database that is garbage collected is closed, and its lock gone. */
 const held = new Set<DatabaseSync>();
 
 /**
- * Two coordinators on one state folder would be two owners of every name: one of them must not start. The kernel holds the lock, and drops
- * it with the process, however that ends; SQLite asks for it in a way that works wherever Node runs.
+ * Two coordinators on one state folder would be two owners of every name: one of them must not start. The
+ * kernel holds the lock, and drops it with the process, however that ends; SQLite asks for it in a way that
+ * works wherever Node runs.
  */
 export async function lockState(folder: string): Promise<StateLock> {
   try {
@@ -31,12 +32,12 @@ export async function lockState(folder: string): Promise<StateLock> {
     throw cannotWrite(folder, error);
   }
   const owner = join(folder, "owner");
-  const lock = await take(folder, owner);
+  const lock = await acquire(folder, owner);
   // Left behind by one that was killed: its runtime may still hold the port for a moment.
-  const patienceMs = (await readOwner(owner)) === undefined ? 0 : PREDECESSOR_MS;
+  const waitMs = (await readOwner(owner)) === undefined ? 0 : PREDECESSOR_MS;
   await writeFile(owner, String(process.pid));
   return {
-    freePort: (port) => waitForPort(port, patienceMs),
+    freePort: (port) => waitForPort(port, waitMs),
     release: async () => {
       await rm(owner, { force: true });
       held.delete(lock);
@@ -46,10 +47,10 @@ export async function lockState(folder: string): Promise<StateLock> {
 }
 
 /** Waits a moment: one that was killed just now may still be on its way out. */
-async function take(folder: string, owner: string): Promise<DatabaseSync> {
+async function acquire(folder: string, owner: string): Promise<DatabaseSync> {
   let database: DatabaseSync | undefined;
   try {
-    database = new DatabaseSync(join(folder, "lock.sqlite"), { timeout: LEAVING_MS });
+    database = new DatabaseSync(join(folder, "lock.sqlite"), { timeout: LOCK_WAIT_MS });
     database.exec("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE");
     held.add(database);
     return database;
@@ -76,7 +77,10 @@ function cannotWrite(folder: string, error: unknown): Error {
   return new Error(`the state folder ${folder} cannot be written: ${why}`, { cause: error });
 }
 
-/** As `mkdir -p`; Node's own goes round in circles where a folder cannot be made although its parent exists, as in /proc. */
+/**
+ * As `mkdir -p`; Node's own goes round in circles where a folder cannot be made although its parent exists,
+ * as in /proc.
+ */
 async function makeFolder(folder: string): Promise<void> {
   try {
     await mkdir(folder);
@@ -96,9 +100,9 @@ async function exists(path: string): Promise<boolean> {
   );
 }
 
-async function waitForPort(port: number, patienceMs: number): Promise<void> {
+async function waitForPort(port: number, waitMs: number): Promise<void> {
   if (port === 0) return;
-  for (const until = Date.now() + patienceMs; ;) {
+  for (const until = Date.now() + waitMs; ;) {
     const problem = await tryPort(port);
     if (problem === undefined) return;
     if (Date.now() >= until)

@@ -15,7 +15,10 @@ export interface Loaded {
   latencies: Latencies;
 }
 
-/** Each client sends its next call when the last one is answered. What is under way at the end is waited for, and counted. */
+/**
+ * Each client sends its next call when the last one is answered. What is under way at the end is waited for,
+ * and counted.
+ */
 export async function closedLoop({ clients, seconds, turn }: Load): Promise<Loaded> {
   const latencies = new Latencies();
   let errors = 0;

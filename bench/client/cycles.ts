@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { CELLS } from "../peers/batch.ts";
 import type { Serving } from "../peers/serve.ts";
-import { HttpClient } from "./http.ts";
+import { HttpClient } from "./http-client.ts";
 import { Names } from "./names.ts";
 
 /** Of all batches: one name of theirs is taken. */

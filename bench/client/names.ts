@@ -5,8 +5,8 @@ const real = readFileSync(new URL("../../demo/data/routes-10k.txt", import.meta.
   .split("\n");
 
 /**
- * Names that nobody has: real ones, and behind them real ones with a number, so that their lengths are those of names. `run` keeps
- * apart what different processes make.
+ * Names that nobody has: real ones, and behind them real ones with a number, so that their lengths are those
+ * of names. `run` keeps apart what different processes make.
  */
 export class Names {
   readonly #run: string;

@@ -9,8 +9,8 @@ export interface Stream {
 }
 
 /**
- * Calls leave at their time, whether the ones before were answered or not, and each is timed from when it should have left: a server that
- * stalls is charged for all that would have come meanwhile.
+ * Calls leave at their time, whether the ones before were answered or not, and each is timed from when it
+ * should have left: a server that stalls is charged for all that would have come meanwhile.
  */
 export async function openLoop({ perSecond, turn }: Stream, seconds: number): Promise<Loaded> {
   const latencies = new Latencies();

@@ -1,4 +1,4 @@
-import type { Counted } from "../counts/counted.ts";
+import type { WorkCounts } from "../counts/work-counts.ts";
 import { durableObject, dynamoDb, rows, worker } from "./prices.ts";
 
 /** What someone is charged for by use, for one piece of work. */
@@ -10,8 +10,9 @@ export interface Use {
 }
 
 /**
- * Processor time of the Worker for one request. Measured on one machine at less than 1 ms for a begin, a commit or a lookup; at its price it is a
- * fifteenth of the request itself, so that more care would change nothing.
+ * Processor time of the Worker for one request. Measured on one machine at less than 1 ms for a begin, a
+ * commit or a lookup; at its price it is a fifteenth of the request itself, so that more care would change
+ * nothing.
  */
 const WORKER_CPU_MS = 1;
 
@@ -25,11 +26,14 @@ export const usdOf = ({ workerRequests, objectRequests, rowsRead, rowsWritten }:
 export const awakeUsd = (seconds: number): number =>
   seconds * durableObject.gigabytes * durableObject.gigabyteSecondUsd;
 
-export type System = Counted["system"];
+export type System = WorkCounts["system"];
 
-/** A begin and its commit of so many claims, with all that follows: clean-up, the fleet's record, forgetting. Undefined when it was not counted. */
+/**
+ * A begin and its commit of so many claims, with all that follows: clean-up, the fleet's record, forgetting.
+ * Undefined when it was not counted.
+ */
 export function cycleUse(
-  counted: readonly Counted[],
+  counted: readonly WorkCounts[],
   system: System,
   shards: number,
   claims: number,
@@ -41,7 +45,7 @@ export function cycleUse(
   return { ...summed(parts), workerRequests: 2 };
 }
 
-export function lookupUse(counted: readonly Counted[], system: System, shards: number): Use | undefined {
+export function lookupUse(counted: readonly WorkCounts[], system: System, shards: number): Use | undefined {
   const lookup = find(counted, system, "lookup, there", shards, 1);
   return lookup === undefined ? undefined : { ...summed([lookup]), workerRequests: 1 };
 }
@@ -49,12 +53,12 @@ export function lookupUse(counted: readonly Counted[], system: System, shards: n
 const FORGOTTEN = "pulls and forgets, per lease decided before";
 
 const find = (
-  counted: readonly Counted[],
+  counted: readonly WorkCounts[],
   system: System,
   work: string,
   shards: number,
   claims: number,
-): Counted | undefined =>
+): WorkCounts | undefined =>
   counted.find(
     (each) =>
       each.system === system &&
@@ -64,8 +68,9 @@ const find = (
   );
 
 /** Calls of D1 are not charged for, only their rows; an alarm that is set is charged as a row. */
-function summed(parts: readonly Counted[]): Omit<Use, "workerRequests"> {
-  const total = (of: (counted: Counted) => number): number => parts.reduce((sum, part) => sum + of(part), 0);
+function summed(parts: readonly WorkCounts[]): Omit<Use, "workerRequests"> {
+  const total = (of: (counted: WorkCounts) => number): number =>
+    parts.reduce((sum, part) => sum + of(part), 0);
   return {
     objectRequests: total(
       ({ messages, directoryMessages, alarmRuns }) => messages + directoryMessages + (alarmRuns ?? 0),
@@ -77,7 +82,10 @@ function summed(parts: readonly Counted[]): Omit<Use, "workerRequests"> {
   };
 }
 
-/** DynamoDB behind the same Worker: one transaction for a begin and one for a commit, each of the lease and all its claims. */
+/**
+ * DynamoDB behind the same Worker: one transaction for a begin and one for a commit, each of the lease and
+ * all its claims.
+ */
 export function dynamoDbCycleUsd(claims: number): number {
   const items = claims + 1;
   const unitsUsd = 2 * items * dynamoDb.unitsOfTransactionalWrite * dynamoDb.writeUnitUsd;

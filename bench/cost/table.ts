@@ -1,4 +1,4 @@
-import type { Counted } from "../counts/counted.ts";
+import type { WorkCounts } from "../counts/work-counts.ts";
 import {
   awakeUsd,
   cycleUse,
@@ -14,7 +14,10 @@ import { READ_ON, spanner } from "./prices.ts";
 const SHARDS = 4;
 const CLAIMS = [1, 4, 16];
 
-/** GitLab.com: 50 claims a second on average, 300 at the peak, here in batches of four; and lookups that no cache has answered. */
+/**
+ * GitLab.com: 50 claims a second on average, 300 at the peak, here in batches of four; and lookups that no
+ * cache has answered.
+ */
 const MONTH_S = 30 * 86_400;
 const CLAIMS_PER_SECOND = 50;
 const CLAIMS_OF_ONE = 4;
@@ -30,7 +33,7 @@ interface Row {
   monthlyUsd: number;
 }
 
-function rowsOf(counted: readonly Counted[]): Row[] {
+function rowsOf(counted: readonly WorkCounts[]): Row[] {
   const ours = (name: string, system: System, monthlyUsd: number): Row => {
     const lookup = lookupUse(counted, system, SHARDS);
     return {
@@ -51,7 +54,7 @@ function rowsOf(counted: readonly Counted[]): Row[] {
 }
 
 /** What a million of each costs, and a month of GitLab.com. Empty when nothing was counted. */
-export function costTable(counted: readonly Counted[]): string[] {
+export function costTable(counted: readonly WorkCounts[]): string[] {
   if (counted.length === 0) return [];
   const perMillion = (usd: number | undefined): string => (usd === undefined ? "" : (usd * 1e6).toFixed(2));
   const rows = rowsOf(counted);

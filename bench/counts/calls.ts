@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
-import type { CountedCoordinator, Lease } from "./coordinator.ts";
-import type { Counted } from "./counted.ts";
+import type { CountedCoordinator, Lease } from "./counted-coordinator.ts";
+import type { WorkCounts } from "./work-counts.ts";
 import { rounds } from "./rounds.ts";
 
 const CLAIMS = [1, 4, 16];
@@ -8,14 +8,14 @@ const CLAIMS = [1, 4, 16];
 const LOOKUP_NAMES = 100;
 
 /** What a cell and a router call all day. */
-export async function countCalls(coordinator: CountedCoordinator, calls: number): Promise<Counted[]> {
-  const counted: Counted[] = [];
+export async function countCalls(coordinator: CountedCoordinator, calls: number): Promise<WorkCounts[]> {
+  const counted: WorkCounts[] = [];
   for (const claims of CLAIMS) counted.push(...(await leases(coordinator, calls, claims)));
   return [...counted, ...(await refusals(coordinator, calls)), ...(await lookups(coordinator, calls))];
 }
 
 /** Begins come before all decisions, so that neither pays for the other. */
-async function leases(coordinator: CountedCoordinator, calls: number, claims: number): Promise<Counted[]> {
+async function leases(coordinator: CountedCoordinator, calls: number, claims: number): Promise<WorkCounts[]> {
   const begun: Lease[] = [];
   const begin = async (): Promise<void> => void begun.push(await coordinator.begin("1", claims));
   const decide = (how: "commit" | "rollback") => async (): Promise<void> => {
@@ -34,7 +34,7 @@ async function leases(coordinator: CountedCoordinator, calls: number, claims: nu
   return counted;
 }
 
-async function refusals(coordinator: CountedCoordinator, calls: number): Promise<Counted[]> {
+async function refusals(coordinator: CountedCoordinator, calls: number): Promise<WorkCounts[]> {
   const held = await coordinator.begin("1", 1);
   const refused = (): Promise<void> => coordinator.sendBegin(409, { ...held, cell: "2", uuid: randomUUID() });
   const leased = await coordinator.count(
@@ -54,7 +54,7 @@ async function refusals(coordinator: CountedCoordinator, calls: number): Promise
   return [taken, leased, replay];
 }
 
-async function lookups(coordinator: CountedCoordinator, calls: number): Promise<Counted[]> {
+async function lookups(coordinator: CountedCoordinator, calls: number): Promise<WorkCounts[]> {
   const { client } = coordinator;
   const key = coordinator.key("router");
   const taken = await coordinator.begin("1", LOOKUP_NAMES);

@@ -2,16 +2,19 @@ import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { startWorker } from "../peers/miniflare.ts";
 import { Peer } from "../peers.ts";
-import { CountingClient } from "./client.ts";
-import type { Counted, Work } from "./counted.ts";
-import { batchOf, PlacedNames } from "./names.ts";
+import { CountingClient } from "./counting-client.ts";
+import type { WorkCounts, Work } from "./work-counts.ts";
+import { batchOf, PlacedNames } from "./placed-names.ts";
 
 const CLAIMS = [1, 4, 16];
 const CELL = "1";
 /** Each of its calls waits for D1 once. */
 const ROUNDS = 1;
 
-/** A lease that stays. It comes after all others in the index, where a commit reads on to the next: with nobody else there it would find an end. */
+/**
+ * A lease that stays. It comes after all others in the index, where a commit reads on to the next: with
+ * nobody else there it would find an end.
+ */
 const LAST = "ffffffff-ffff-4fff-bfff-ffffffffffff";
 
 const workOf = (work: string, claims: number): Work => ({
@@ -24,7 +27,7 @@ const workOf = (work: string, claims: number): Work => ({
 });
 
 /** The same calls of the peer that keeps everything in D1. */
-export async function countD1Only(folder: string, calls: number): Promise<Counted[]> {
+export async function countD1Only(folder: string, calls: number): Promise<WorkCounts[]> {
   // The peer itself makes its tables; the Worker with counters then takes its state over.
   const peer = await Peer.start("d1-only", folder);
   const { keys, router } = peer.serving("d1-only");
@@ -35,7 +38,7 @@ export async function countD1Only(folder: string, calls: number): Promise<Counte
   try {
     const client = new CountingClient((await worker.ready).origin);
     await begin(client, keys[CELL] ?? "", names.fresh(1), LAST);
-    const counted: Counted[] = [];
+    const counted: WorkCounts[] = [];
     for (const claims of CLAIMS) counted.push(...(await leases(client, keys[CELL] ?? "", calls, claims)));
     return [...counted, ...(await lookups(client, keys[CELL] ?? "", router, calls))];
   } finally {
@@ -61,7 +64,7 @@ async function leases(
   key: string,
   calls: number,
   claims: number,
-): Promise<Counted[]> {
+): Promise<WorkCounts[]> {
   const begun: string[] = [];
   const begins = await client.count(workOf("begin", claims), calls, async () =>
     begun.push(await begin(client, key, names.fresh(claims))),
@@ -77,7 +80,7 @@ async function lookups(
   key: string,
   router: string,
   calls: number,
-): Promise<Counted[]> {
+): Promise<WorkCounts[]> {
   const batch = names.fresh(1);
   const path = await begin(client, key, batch);
   await client.send(200, "POST", `${path}/commit`, key);

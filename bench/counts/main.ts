@@ -1,8 +1,11 @@
-/** `node bench/counts/main.ts`: what each piece of work costs, in messages, transactions and rows. The same on every machine. */
+/**
+ * `node bench/counts/main.ts`: what each piece of work costs, in messages, transactions and rows. The same on
+ * every machine.
+ */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { countAll } from "./count.ts";
+import { countAll } from "./count-all.ts";
 import { tableOf } from "./table.ts";
 
 const results = join(import.meta.dirname, "../../.bench");

@@ -1,5 +1,5 @@
-import type { CountedCoordinator } from "./coordinator.ts";
-import type { Counted } from "./counted.ts";
+import type { CountedCoordinator } from "./counted-coordinator.ts";
+import type { WorkCounts } from "./work-counts.ts";
 import { rounds } from "./rounds.ts";
 
 export const PAGE_ITEMS = 100;
@@ -8,7 +8,7 @@ const ITEMS = 300;
 const CELL = "3";
 
 /** Listings of what cells hold and own. */
-export async function countPages(coordinator: CountedCoordinator, calls: number): Promise<Counted[]> {
+export async function countPages(coordinator: CountedCoordinator, calls: number): Promise<WorkCounts[]> {
   const leases = await coordinator.beginMany(CELL, ITEMS);
   const page = (path: string) => () =>
     coordinator.client.send(200, "GET", `/v1/cells/${CELL}/${path}`, coordinator.cellKey(CELL));

@@ -1,4 +1,7 @@
-/** Sequential rounds, as docs/reference/limits.md states them. They are stated and not counted: what waits for what shows in no counter. */
+/**
+ * Sequential rounds, as docs/reference/limits.md states them. They are stated and not counted: what waits for
+ * what shows in no counter.
+ */
 export const rounds = {
   begin: 2,
   decide: 2,

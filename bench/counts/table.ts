@@ -1,6 +1,6 @@
-import type { Counted } from "./counted.ts";
+import type { WorkCounts } from "./work-counts.ts";
 
-const columns: readonly (readonly [title: string, of: (counted: Counted) => string | number | null])[] = [
+const columns: readonly (readonly [title: string, of: (counted: WorkCounts) => string | number | null])[] = [
   ["system", ({ system }) => system],
   ["work", ({ work }) => work],
   ["shards", ({ shards, system }) => (system === "leasehold" ? shards : null)],
@@ -25,7 +25,7 @@ const columns: readonly (readonly [title: string, of: (counted: Counted) => stri
 const WORDS = 2;
 
 /** A Markdown table, one line for each piece of work. */
-export function tableOf(counted: readonly Counted[]): string {
+export function tableOf(counted: readonly WorkCounts[]): string {
   const lines = [
     columns.map(([title]) => title),
     columns.map((_, index) => (index < WORDS ? "---" : "---:")),

@@ -1,4 +1,7 @@
-/** The Worker with counters: the production objects on ports that count, and a D1 that does. Only `bench/counts` starts it. */
+/**
+ * The Worker with counters: the production objects on ports that count, and a D1 that does. Only
+ * `bench/counts` starts it.
+ */
 import { configOf, type Env } from "../../src/env.ts";
 import production, {
   CellLedger as RealLedger,
@@ -9,9 +12,9 @@ import { objectsOf } from "../../src/objects/objects.ts";
 import { runCron } from "../../src/projections/cron.ts";
 import { defaultRuntime } from "../../src/runtime.ts";
 import { CELLS } from "../peers/batch.ts";
-import { ALARMS_PATH, CRON_PATH, LATER_PATH } from "./tally.ts";
+import { ALARMS_PATH, CRON_PATH, ADVANCE_PATH } from "./raw-counts.ts";
 import { countedD1 } from "./workerd/counted-d1.ts";
-import { ahead, countedPorts, countMessages, takeAlarm } from "./workerd/counted-ports.ts";
+import { clockOffset, countedPorts, countMessages, takeAlarm } from "./workerd/counted-ports.ts";
 import { answerCounts } from "./workerd/counts.ts";
 
 export class CellLedger extends RealLedger {
@@ -24,7 +27,7 @@ export class CellLedger extends RealLedger {
   }
 
   /** Lets the alarm ring, if one is set. No caller may call an alarm itself. */
-  async ring(): Promise<void> {
+  async runAlarm(): Promise<void> {
     if (takeAlarm("ledger", this.ctx)) await this.alarm();
   }
 }
@@ -38,7 +41,7 @@ export class ClaimShard extends RealShard {
     super(ctx, env, countedPorts("shard"));
   }
 
-  async ring(): Promise<void> {
+  async runAlarm(): Promise<void> {
     if (takeAlarm("shard", this.ctx)) await this.alarm();
   }
 }
@@ -62,28 +65,28 @@ function countedEnv(env: Env): Env {
   return made;
 }
 
-async function ringAll(env: Env): Promise<void> {
+async function runAllAlarms(env: Env): Promise<void> {
   const config = configOf(env);
   const objects = objectsOf(env, config);
   const shards = [...Array(config.shards).keys()].map((index) => objects.shard(index));
   const stubs = [...CELLS.map((cell) => objects.ledger(cell)), ...shards] as unknown as DurableObjectStub<
     CellLedger | ClaimShard
   >[];
-  await Promise.all(stubs.map((stub) => stub.ring()));
+  await Promise.all(stubs.map((stub) => stub.runAlarm()));
 }
 
 async function cron(env: Env): Promise<void> {
-  const now = (): number => Date.now() + ahead.ms;
+  const now = (): number => Date.now() + clockOffset.ms;
   await runCron(env, now(), { ...defaultRuntime, clock: { ...defaultRuntime.clock, now } });
 }
 
 /** What a counter makes happen; undefined when the request is a caller's. */
-function asked(request: { url: string }, env: Env): Promise<void> | undefined {
+function control(request: { url: string }, env: Env): Promise<void> | undefined {
   const { pathname, searchParams } = new URL(request.url);
   if (pathname === CRON_PATH) return cron(env);
-  if (pathname === ALARMS_PATH) return ringAll(env);
-  if (pathname !== LATER_PATH) return undefined;
-  ahead.ms += Number(searchParams.get("ms"));
+  if (pathname === ALARMS_PATH) return runAllAlarms(env);
+  if (pathname !== ADVANCE_PATH) return undefined;
+  clockOffset.ms += Number(searchParams.get("ms"));
   return Promise.resolve();
 }
 
@@ -91,7 +94,7 @@ export default {
   fetch: async (request, env, context) => {
     const counts = answerCounts(request);
     if (counts !== undefined) return counts;
-    const done = asked(request, countedEnv(env));
+    const done = control(request, countedEnv(env));
     if (done === undefined) return production.fetch(request, countedEnv(env), context);
     await done;
     return new Response(null, { status: 204 });

@@ -5,7 +5,7 @@ import { bucketTypes, sourceTypes, subjectTypes } from "../../src/core/registry.
 import { ShardStore } from "../../src/core/shard/store.ts";
 import { sourceOrder } from "../../src/core/source-order.ts";
 import { inSteps } from "./in-steps.ts";
-import { storedNames, type Name } from "./names.ts";
+import { storedNames, type Name } from "./numbered-names.ts";
 import type { FileSql } from "./objects.ts";
 import { cellIds, type Variant } from "./variants.ts";
 

@@ -7,7 +7,7 @@ import { shardOf } from "../../src/core/placement.ts";
 import { ShardStore } from "../../src/core/shard/store.ts";
 import { payloadHash } from "../../src/http/batch.ts";
 import { inSteps } from "./in-steps.ts";
-import { outstandingNames, type NumberedNames } from "./names.ts";
+import { outstandingNames, type NumberedNames } from "./numbered-names.ts";
 import type { FileSql } from "./objects.ts";
 
 /** Whose leases they all are. */
@@ -18,7 +18,10 @@ const DECIDED_MS = [12 * 60 * MINUTE_MS, 10 * MINUTE_MS] as const;
 /** Behind all decided ones, and too young to be stale. */
 const OUTSTANDING_MS = [5 * MINUTE_MS, MINUTE_MS] as const;
 
-/** Writes leases of one ledger as an instance of it would have left them, with an incarnation that no other one has. */
+/**
+ * Writes leases of one ledger as an instance of it would have left them, with an incarnation that no other
+ * one has.
+ */
 export class LeaseFiller {
   readonly #sql: FileSql;
   readonly #store: LedgerStore;

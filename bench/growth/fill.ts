@@ -1,12 +1,13 @@
 import { fillClaims } from "./fill-claims.ts";
 import { CELL, LeaseFiller } from "./fill-leases.ts";
-import { openFleetRecord, openObjects, type FileSql } from "./objects.ts";
+import { openProjection, openObjects, type FileSql } from "./objects.ts";
 import { setUp, type Keys } from "./set-up.ts";
 import { cellIds, type Variant } from "./variants.ts";
 
 /**
- * Makes a state that holds what the variant says, for a coordinator to be started on. It is written into the objects' own files, because millions of
- * begins would take hours; what is written is what the objects themselves would have left there.
+ * Makes a state that holds what the variant says, for a coordinator to be started on. It is written into the
+ * objects' own files, because millions of begins would take hours; what is written is what the objects
+ * themselves would have left there.
  */
 export async function fill(stateFolder: string, variant: Variant): Promise<Keys> {
   const keys = await setUp(stateFolder, variant);
@@ -33,9 +34,12 @@ async function fillLeases(
   await filler.outstanding(outstanding, shards);
 }
 
-/** As if the cron had kept up: or it would copy them now, and that is not what is measured. The copies themselves are left out. */
+/**
+ * As if the cron had kept up: or it would copy them now, and that is not what is measured. The copies
+ * themselves are left out.
+ */
 function setCursor(stateFolder: string, position: number): void {
-  const record = openFleetRecord(stateFolder);
+  const record = openProjection(stateFolder);
   record.all("UPDATE cells SET pulled_position = ? WHERE cell_id = ?", position, CELL);
   record.close();
 }

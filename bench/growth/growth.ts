@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { Deployment } from "./deployment.ts";
 import type { Key, Results } from "./results.ts";
 import type { Axis, Variant } from "./variants.ts";
-import { Caller, works, type Work } from "./works.ts";
+import { Caller, works, type Work } from "./caller.ts";
 
-export interface Scale {
+export interface GrowthScale {
   rounds: number;
   /** Of one measurement. */
   seconds: number;
@@ -17,21 +17,21 @@ export interface Scale {
 export class Growth {
   readonly #axis: Axis;
   readonly #variants: readonly Variant[];
-  readonly #scale: Scale;
+  readonly #scale: GrowthScale;
   readonly #results: Results;
   readonly #commit: string;
   readonly #root: string;
-  readonly #say: (line: string) => void;
+  readonly #print: (line: string) => void;
   readonly #callers: Caller[] = [];
 
   constructor(
     axis: Axis,
     variants: readonly Variant[],
-    scale: Scale,
+    scale: GrowthScale,
     results: Results,
     commit: string,
     root: string,
-    say: (line: string) => void,
+    print: (line: string) => void,
   ) {
     this.#axis = axis;
     this.#variants = variants;
@@ -39,7 +39,7 @@ export class Growth {
     this.#results = results;
     this.#commit = commit;
     this.#root = root;
-    this.#say = say;
+    this.#print = print;
   }
 
   async run(): Promise<void> {
@@ -52,7 +52,7 @@ export class Growth {
       for (const caller of this.#callers) await caller.measure(work, this.#scale.warmUpSeconds);
     for (const round of this.#rounds()) {
       for (const work of works) await this.#round(work, round);
-      this.#say(`${this.#axis}: round ${round + 1} of ${this.#scale.rounds}`);
+      this.#print(`${this.#axis}: round ${round + 1} of ${this.#scale.rounds}`);
     }
   }
 
@@ -60,7 +60,7 @@ export class Growth {
     const startedMs = performance.now();
     const deployment = await Deployment.start(this.#folderOf(variant), variant);
     this.#callers.push(new Caller(deployment, this.#axis));
-    this.#say(
+    this.#print(
       `${variant[this.#axis]} ${this.#axis}: filled and started in ${((performance.now() - startedMs) / 1_000).toFixed(0)} s`,
     );
   }

@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { Growth, type Scale } from "./growth.ts";
-import { codeNow } from "../code.ts";
+import { Growth, type GrowthScale } from "./growth.ts";
+import { codeVersion } from "../code-version.ts";
 import { BadOption, parsed, runProgram } from "../program.ts";
 import { Results } from "./results.ts";
 import { tableOf } from "./table.ts";
@@ -17,10 +17,10 @@ const usage = `node bench/growth/main.ts [options]
   --help        this
 `;
 
-const FULL: Scale = { rounds: 5, seconds: 2, warmUpSeconds: 1 };
-const SMALL: Scale = { rounds: 2, seconds: 0.3, warmUpSeconds: 0.1 };
+const FULL: GrowthScale = { rounds: 5, seconds: 2, warmUpSeconds: 1 };
+const SMALL: GrowthScale = { rounds: 2, seconds: 0.3, warmUpSeconds: 0.1 };
 
-const say = (line: string): void => void process.stdout.write(`${line}\n`);
+const print = (line: string): void => void process.stdout.write(`${line}\n`);
 
 interface Options {
   isSmall: boolean;
@@ -41,7 +41,7 @@ function readOptions(argv: readonly string[]): Options | undefined {
 }
 
 async function measure({ isSmall, axes: chosen }: Options): Promise<void> {
-  const commit = codeNow();
+  const commit = codeVersion();
   const results = new Results(
     join(import.meta.dirname, "../../.bench", isSmall ? "growth-small.jsonl" : "growth.jsonl"),
   );
@@ -62,11 +62,11 @@ async function measure({ isSmall, axes: chosen }: Options): Promise<void> {
         results,
         commit,
         root,
-        say,
+        print,
       );
       await running.run();
       await running.stop();
-      say(`\n${tableOf(axis, results.of(commit, axis))}\n`);
+      print(`\n${tableOf(axis, results.of(commit, axis))}\n`);
     }
     const errors = chosen
       .flatMap((axis) => results.of(commit, axis))

@@ -61,7 +61,7 @@ export function openObjects(
 }
 
 /** D1's only file. */
-export function openFleetRecord(stateFolder: string): FileSql {
+export function openProjection(stateFolder: string): FileSql {
   const [path] = databasesIn(join(stateFolder, "storage", "d1", "miniflare-D1DatabaseObject"));
   if (path === undefined) throw new Error("the state has no fleet record");
   return new FileSql(path);

@@ -1,6 +1,6 @@
-import { Kept } from "../kept.ts";
+import { ResultStore } from "../result-store.ts";
 import type { Axis, Variant } from "./variants.ts";
-import type { Work } from "./works.ts";
+import type { Work } from "./caller.ts";
 
 /** One measurement of one variant. */
 export interface Result {
@@ -23,7 +23,7 @@ export type Key = Pick<Result, "commit" | "axis" | "variant" | "work" | "round">
 const keyOf = ({ commit, axis, variant, work, round }: Key): string =>
   [commit, axis, variant[axis], work, round].join("|");
 
-export class Results extends Kept<Key, Result> {
+export class Results extends ResultStore<Key, Result> {
   constructor(path: string) {
     super(path, keyOf, false);
   }

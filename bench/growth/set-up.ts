@@ -7,7 +7,10 @@ export interface Keys {
   router: string;
 }
 
-/** Makes a new state with all its cells, shards and ledgers, each of them used once, and stops the coordinator again. */
+/**
+ * Makes a new state with all its cells, shards and ledgers, each of them used once, and stops the coordinator
+ * again.
+ */
 export async function setUp(stateFolder: string, { cells, shards }: Variant): Promise<Keys> {
   const variables = { LEASEHOLD_REQUEST_LOG: "errors", LEASEHOLD_SHARDS: String(shards) };
   const coordinator = await startCoordinator({ port: 0, stateFolder, variables });

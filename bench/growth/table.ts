@@ -1,7 +1,7 @@
 import { median } from "../report/figures.ts";
 import type { Result } from "./results.ts";
 import { isBase, type Axis } from "./variants.ts";
-import { works, type Work } from "./works.ts";
+import { works, type Work } from "./caller.ts";
 
 export interface Row {
   value: number;

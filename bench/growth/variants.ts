@@ -21,7 +21,10 @@ export type Axis = (typeof axes)[number];
 
 const base: Variant = { claims: 1_000, outstanding: 0, decided: 0, cells: 4, shards: 1 };
 
-/** A hundred outstanding leases are one full page of the list: the page of an empty list says nothing about a long one. */
+/**
+ * A hundred outstanding leases are one full page of the list: the page of an empty list says nothing about a
+ * long one.
+ */
 const values: Record<Axis, readonly number[]> = {
   claims: [1_000, 100_000, 1_000_000, 5_000_000],
   outstanding: [0, 100, 10_000],
@@ -46,7 +49,9 @@ export const variantsOf = (axis: Axis, isSmall: boolean): Variant[] =>
 /** What the others of its axis are compared with. */
 export const isBase = (axis: Axis, variant: Variant): boolean => variant[axis] === base[axis];
 
-/** What grows in one ledger is measured at that ledger: among cycles of other cells its cost would thin out. */
+/**
+ * What grows in one ledger is measured at that ledger: among cycles of other cells its cost would thin out.
+ */
 export const cellsUsed = (axis: Axis, { cells }: Variant): string[] =>
   axis === "outstanding" || axis === "decided" ? ["1"] : cellIds(cells);
 

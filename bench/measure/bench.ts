@@ -5,7 +5,7 @@ import type { Part } from "../options.ts";
 import { isCeiling, Peer, programOf, type PeerName } from "../peers.ts";
 import type { Results } from "../results.ts";
 
-export interface Scale {
+export interface BenchScale {
   rounds: number;
   /** Of one measurement. */
   seconds: number;
@@ -17,25 +17,25 @@ export interface Scale {
 /** The peers of one run, what they hold, and what was measured of them. */
 export class Bench {
   readonly names: readonly PeerName[];
-  readonly scale: Scale;
+  readonly scale: BenchScale;
   readonly results: Results;
   readonly #root: string;
   readonly #peers = new Map<string, Peer>();
   readonly #fresh = new Map<PeerName, Names>();
-  readonly say: (line: string) => void;
+  readonly print: (line: string) => void;
 
   constructor(
     names: readonly PeerName[],
-    scale: Scale,
+    scale: BenchScale,
     results: Results,
     root: string,
-    say: (line: string) => void,
+    print: (line: string) => void,
   ) {
     this.names = names;
     this.scale = scale;
     this.results = results;
     this.#root = root;
-    this.say = say;
+    this.print = print;
   }
 
   /** All peers run from here on: each measurement has one of them busy, and the others idle. */
@@ -45,7 +45,7 @@ export class Bench {
       if (!this.#peers.has(program)) this.#peers.set(program, await Peer.start(program, this.#root));
       this.#fresh.set(name, new Names(`${process.pid}x`));
       if (!isCeiling(name)) await this.#fill(name);
-      this.say(`${name} is ready`);
+      this.print(`${name} is ready`);
     }
   }
 
@@ -82,7 +82,10 @@ export class Bench {
     return names;
   }
 
-  /** Each round asks every peer once, and starts with another one: what the machine does besides falls on all of them. */
+  /**
+   * Each round asks every peer once, and starts with another one: what the machine does besides falls on all
+   * of them.
+   */
   async rounds(
     part: Part,
     what: string,
@@ -108,7 +111,7 @@ export class Bench {
           p99Ms: latencies.percentile(0.99),
           cpuMs,
         });
-        this.say(
+        this.print(
           `${what}, ${clients} clients, round ${round + 1}: ${peer} ${(turns / seconds).toFixed(0)}/s${errors > 0 ? `, ${errors} ERRORS` : ""}`,
         );
       }

@@ -7,7 +7,10 @@ const EVENTS = "syscalls:sys_enter_fsync,syscalls:sys_enter_fdatasync";
 /** Long enough for `perf` to watch every thread. */
 const ATTACH_MS = 300;
 
-/** How often the processes below `pid` wait for the disk while `work` goes on. Undefined where `perf` is missing or may not look. */
+/**
+ * How often the processes below `pid` wait for the disk while `work` goes on. Undefined where `perf` is
+ * missing or may not look.
+ */
 export async function countFsyncs<T>(
   pid: number,
   work: () => Promise<T>,

@@ -51,7 +51,7 @@ export async function knee(bench: Bench): Promise<void> {
       const results = known.every((result) => result !== undefined)
         ? known
         : await measure(bench, peer, step, bench.scale.kneeSeconds, keys);
-      bench.say(
+      bench.print(
         `${step} times the load: ${peer} p99 ${results.map(({ p99Ms }) => p99Ms.toFixed(0)).join(" and ")} ms`,
       );
       if (!results.every((result) => isHeld(result, step))) break;

@@ -8,7 +8,7 @@ export interface Claim {
   source: string;
 }
 
-interface WireClaim {
+interface RequestClaim {
   bucket: { type: string; value: string };
   subject: { type: string; id: string };
   source: { type: string; id: string };
@@ -19,7 +19,7 @@ export function claimsOf(body: unknown): Claim[] | undefined {
   const creates = (body as { creates?: unknown } | null)?.creates;
   if (!Array.isArray(creates) || creates.length === 0 || creates.length > 100) return undefined;
   const claims: Claim[] = [];
-  for (const { bucket, subject, source } of creates as WireClaim[]) {
+  for (const { bucket, subject, source } of creates as RequestClaim[]) {
     if (typeof bucket?.type !== "string" || typeof bucket.value !== "string" || bucket.value.length > 1_024)
       return undefined;
     claims.push({

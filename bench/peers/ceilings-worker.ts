@@ -1,4 +1,7 @@
-/** The least that a request can cost on this runtime: an answer, one call to an object, one call with one durable write. */
+/**
+ * The least that a request can cost on this runtime: an answer, one call to an object, one call with one
+ * durable write.
+ */
 import { DurableObject } from "cloudflare:workers";
 
 interface Env {

@@ -1,4 +1,7 @@
-/** What one writes first on Cloudflare: Hono and one D1 database, a unique index, `batch()` for what belongs together. */
+/**
+ * What one writes first on Cloudflare: Hono and one D1 database, a unique index, `batch()` for what belongs
+ * together.
+ */
 import { peerApp, type PeerStore } from "./app.ts";
 
 interface Env {

@@ -1,4 +1,7 @@
-/** `etcd`: Node, Hono and gRPC before Debian's etcd; a begin is one transaction that compares create revisions, a commit another. */
+/**
+ * `etcd`: Node, Hono and gRPC before Debian's etcd; a begin is one transaction that compares create
+ * revisions, a commit another.
+ */
 import { Etcd3 } from "etcd3";
 import { spawn } from "node:child_process";
 import { join } from "node:path";

@@ -1,4 +1,6 @@
-/** `postgres`: Node, Hono and `pg` before Debian's PostgreSQL; one transaction for a begin, one for a commit. */
+/**
+ * `postgres`: Node, Hono and `pg` before Debian's PostgreSQL; one transaction for a begin, one for a commit.
+ */
 import { DatabaseError, Pool } from "pg";
 import { initPostgres, POSTGRES_USER, runPostgres } from "../../test/support/databases/postgres-program.ts";
 import type { PeerStore } from "./app.ts";

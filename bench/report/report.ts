@@ -5,10 +5,10 @@ import { claimsText } from "../measure/parts.ts";
 import { peerNames, type PeerName } from "../peers.ts";
 import type { Result } from "../results.ts";
 import { heldLoad } from "../measure/load.ts";
-import { bars } from "./bars.ts";
+import { targets } from "./targets.ts";
 import { lineChart } from "./chart.ts";
 import { figuresOf, ratioOf } from "./figures.ts";
-import { counts, growth } from "./own.ts";
+import { counts, growth } from "./own-parts.ts";
 
 /** The load that is not held any more is meant to fail. */
 export const errorsOf = (results: readonly Result[]): number =>
@@ -23,7 +23,7 @@ export function writeReport(results: readonly Result[], folder: string): void {
   if (latencies !== undefined) writeFileSync(join(folder, LATENCIES), latencies);
   const sections = [
     heading(results),
-    ...bars(results),
+    ...targets(results),
     ...batches.flatMap((what) => cycles(results, what)),
     ...atOnce(results),
     ...load(results),

@@ -1,6 +1,6 @@
 import { usdOf } from "../cost/cost.ts";
 import { worker } from "../cost/prices.ts";
-import type { CallCounts } from "./counted.ts";
+import type { CallCounts } from "./count-reads.ts";
 import type { Result } from "./results.ts";
 
 /** What a run that changes nothing is charged for. */
@@ -37,7 +37,8 @@ export function readCost(
     sent * perClaim("list") +
     lookups * of("lookup").rowsRead;
   const rowsRead = Math.round(isExport ? rows * perClaim("export") : read);
-  // All processor time as though it were the Worker's: that of objects is part of what it costs to keep them awake.
+  // All processor time as though it were the Worker's: that of objects is part of what it costs to keep them
+  // awake.
   const cpuUsd = coordinatorCpuSeconds * 1_000 * worker.cpuMsUsd;
   return {
     workerRequests,

@@ -3,7 +3,10 @@ import type { RoutesDatabase } from "./database.ts";
 /** One row in so many drifts; 0: none. */
 export type Drift = 0 | 10 | 1_000;
 
-/** Of rows past the SDK, spread evenly: a third gets another name, a third is deleted, a third is spelled otherwise. */
+/**
+ * Of rows past the SDK, spread evenly: a third gets another name, a third is deleted, a third is spelled
+ * otherwise.
+ */
 export async function plantDrift(database: RoutesDatabase, every: Exclude<Drift, 0>): Promise<number> {
   const its = (third: number): string => `id % ${every} = 0 AND (id / ${every}) % 3 = ${third}`;
   const renamed = await database.query(`UPDATE routes SET path = path || '-moved' WHERE ${its(0)}`);

@@ -1,10 +1,10 @@
 /** All records of a cell, read once. */
 import { serveTask } from "./meter.ts";
-import type { Exported } from "./program.ts";
+import type { ExportResult } from "./program.ts";
 
 const EARLY_RECORDS = 10_000;
 
-serveTask(async ({ url }, meter): Promise<Exported> => {
+serveTask(async ({ url }, meter): Promise<ExportResult> => {
   let records = 0;
   for await (const { source } of meter.client.records.export({ sourceType: "RAILS_TABLE_ROUTES" })) {
     records += 1;

@@ -2,9 +2,9 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { codeNow } from "../code.ts";
-import type { CallCounts } from "./counted.ts";
-import { Measuring } from "./measure.ts";
+import { codeVersion } from "../code-version.ts";
+import type { CallCounts } from "./count-reads.ts";
+import { Measurement } from "./measurement.ts";
 import { BadOption, runProgram } from "../program.ts";
 import { readOptions, usage, type Options } from "./options.ts";
 import { writeReport } from "./report.ts";
@@ -12,7 +12,7 @@ import { Results } from "./results.ts";
 
 const KEPT = join(import.meta.dirname, "../../.bench");
 
-const say = (line: string): void => void process.stdout.write(`${line}\n`);
+const print = (line: string): void => void process.stdout.write(`${line}\n`);
 
 async function measure(options: Options): Promise<void> {
   const results = new Results(
@@ -25,7 +25,7 @@ async function measure(options: Options): Promise<void> {
     ? join(import.meta.dirname, "../../docs/bench/verification.md")
     : join(KEPT, "report/verification.md");
   writeReport(results.all, readCounts(), path);
-  say(`${path} is written`);
+  print(`${path} is written`);
 }
 
 /** Of one call: they depend on nothing but the code. */
@@ -37,15 +37,15 @@ const keepCounts = (counts: readonly CallCounts[]): void =>
 
 async function run(options: Options, results: Results): Promise<void> {
   const root = mkdtempSync(join(tmpdir(), "leasehold-verification-"));
-  const measuring = new Measuring(options, { results, keepCounts }, codeNow(), root, say);
+  const measurement = new Measurement(options, { results, keepCounts }, codeVersion(), root, print);
   const end = async (): Promise<void> => {
-    await measuring.stop();
+    await measurement.stop();
     rmSync(root, { recursive: true, force: true, maxRetries: 5 });
   };
   for (const signal of ["SIGINT", "SIGTERM"] as const)
     process.once(signal, () => void end().finally(() => process.exit(130)));
   try {
-    await measuring.run();
+    await measurement.run();
   } finally {
     await end();
   }

@@ -25,7 +25,10 @@ export function runtimeMemory(coordinator: number): RuntimeMemory {
   return memory;
 }
 
-/** Of this process. What `getrusage` calls the most that was resident is inherited from the process that started it. */
+/**
+ * Of this process. What `getrusage` calls the most that was resident is inherited from the process that
+ * started it.
+ */
 export const ownPeakMib = (): number => kibOf(readFileSync("/proc/self/status", "utf8"), "VmHWM") / 1_024;
 
 const kibOf = (status: string, name: string): number =>

@@ -2,7 +2,7 @@ import { createClient, type Client } from "../../src/client/client.ts";
 import type { FetchResponse } from "../../src/client/connection.ts";
 import type { Body } from "../../src/client/read-lines.ts";
 import { ownPeakMib } from "./memory.ts";
-import type { Target, Used, VerifyTask } from "./program.ts";
+import type { CellAccess, ResourceUsage, VerifyTask } from "./program.ts";
 import { CELL } from "./routes.ts";
 
 const MIB = 2 ** 20;
@@ -18,7 +18,7 @@ export class Meter {
   #bytes = 0;
   #earlyMib: number | undefined;
 
-  constructor({ url, key }: Target) {
+  constructor({ url, key }: CellAccess) {
     this.client = createClient({
       url,
       key,
@@ -36,7 +36,7 @@ export class Meter {
     this.#earlyMib ??= mib();
   }
 
-  used(): Used {
+  used(): ResourceUsage {
     const { user, system } = process.cpuUsage(this.#cpuBefore);
     return {
       seconds: (performance.now() - this.#startedMs) / 1_000,
@@ -84,7 +84,7 @@ function countingReader(
 }
 
 /** The task that this process was started for; what `work` makes of it is sent back. */
-export function serveTask(work: (task: VerifyTask, meter: Meter) => Promise<Used>): void {
+export function serveTask(work: (task: VerifyTask, meter: Meter) => Promise<ResourceUsage>): void {
   // Whoever started it is gone.
   process.once("disconnect", () => process.exit(1));
   process.once("message", (task: VerifyTask) => {

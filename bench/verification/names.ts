@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { gunzipSync } from "node:zlib";
-import { storedNames } from "../growth/names.ts";
+import { storedNames } from "../growth/numbered-names.ts";
 
 /** In the order in which `bench/growth` numbers the rows of its claims. */
 export function* claimedNames(count: number): Generator<string> {

@@ -3,7 +3,7 @@ import { cpus, totalmem } from "node:os";
 import { dirname } from "node:path";
 import { READ_ON } from "../cost/prices.ts";
 import { readCost } from "./cost.ts";
-import type { CallCounts } from "./counted.ts";
+import type { CallCounts } from "./count-reads.ts";
 import type { Result } from "./results.ts";
 import { lines, table, whole } from "./table.ts";
 
@@ -13,12 +13,12 @@ const RUNS_OF_A_MONTH = { digests: 90, all: 30 / 7 };
 
 /** Of what was kept: figures in tables, and what they mean. */
 export function writeReport(kept: readonly Result[], counted: readonly CallCounts[], path: string): void {
-  const results = kept.toSorted((a, b) => placeOf(a) - placeOf(b));
+  const results = kept.toSorted((a, b) => orderOf(a) - orderOf(b));
   mkdirSync(dirname(path), { recursive: true });
   const sections = [
     heading(results),
     comparing(results),
-    mending(results),
+    repairing(results),
     memory(results),
     backfill(results),
     exported(results),
@@ -27,8 +27,8 @@ export function writeReport(kept: readonly Result[], counted: readonly CallCount
   writeFileSync(path, `${sections.filter(Boolean).join("\n\n")}\n`);
 }
 
-const ORDER: readonly Result["part"][] = ["export", "compare", "mend", "again", "backfill"];
-const placeOf = ({ part, drift, digests }: Result): number =>
+const ORDER: readonly Result["part"][] = ["export", "compare", "repair", "again", "backfill"];
+const orderOf = ({ part, drift, digests }: Result): number =>
   ORDER.indexOf(part) * 10 + (drift === 0 ? 0 : 6 - Math.log10(drift)) + (digests ? 0 : 0.5);
 
 const driftOf = ({ drift }: Result): string => (drift === 0 ? "none" : `${100 / drift} %`);
@@ -95,8 +95,8 @@ function comparing(results: readonly Result[]): string {
   );
 }
 
-function mending(results: readonly Result[]): string {
-  const runs = ofPart(results, "mend");
+function repairing(results: readonly Result[]): string {
+  const runs = ofPart(results, "repair");
   if (runs.length === 0) return "";
   const rows = runs.map((run) => [
     driftOf(run),
@@ -262,7 +262,7 @@ function cost(results: readonly Result[], counted: readonly CallCounts[]): strin
     "",
     `One run at list prices of ${READ_ON}, beyond what a plan includes, from what a Worker that counts read for one call of each kind; no row is written. Digests are read from`,
     "the index alone, at one row for each claim and one for each range and shard; a list reads 1.4 rows for each that it sends, because no shard knows the others' share. Every",
-    "call of digests or of a list asks all shards, however little there is to say: at 0.1 %, evenly spread, a run has as many calls as one that reads everything, in less time.",
+    "call of digests or of a list asks all shards, however little there is to print: at 0.1 %, evenly spread, a run has as many calls as one that reads everything, in less time.",
     "",
     table(["run", "requests", "calls of objects", "rows read", "USD"], rows, 1),
     "",

@@ -1,18 +1,18 @@
-import { Kept } from "../kept.ts";
+import { ResultStore } from "../result-store.ts";
 import type { VerificationReport } from "../../src/cell/verification/report.ts";
 import type { Drift } from "./drift.ts";
 import type { RuntimeMemory } from "./memory.ts";
-import type { Used } from "./program.ts";
+import type { ResourceUsage } from "./program.ts";
 
 export interface Key {
   /** `compare`: a dry run. `mend`: an applied one. `again`: a dry one after it, which must find nothing. */
-  part: "compare" | "mend" | "again" | "backfill" | "export";
+  part: "compare" | "repair" | "again" | "backfill" | "export";
   drift: Drift;
   digests: boolean;
 }
 
 /** One run of one program. */
-export interface Result extends Key, Used {
+export interface Result extends Key, ResourceUsage {
   commit: string;
   errors: number;
   /** In the table, or records that were exported. */
@@ -31,7 +31,7 @@ export interface Result extends Key, Used {
 const keyOf = ({ part, drift, digests }: Key): string => [part, drift, digests].join("|");
 
 /** The newest of each kind: a run replaces what it was. */
-export class Results extends Kept<Key, Result> {
+export class Results extends ResultStore<Key, Result> {
   constructor(path: string) {
     super(path, keyOf, false);
   }

@@ -3,7 +3,7 @@ import { Deployment } from "../growth/deployment.ts";
 import { variantOf } from "../growth/variants.ts";
 import { RoutesDatabase } from "./database.ts";
 import { forgetPeaks, runtimeMemory } from "./memory.ts";
-import { runProgram, type Target, type Used, type VerifyTask } from "./program.ts";
+import { runProgram, type CellAccess, type ResourceUsage, type VerifyTask } from "./program.ts";
 import { CELL } from "./routes.ts";
 import type { Key, Result } from "./results.ts";
 
@@ -14,12 +14,12 @@ const EXAMPLES = 3;
 export class Site {
   readonly database: RoutesDatabase;
   readonly #deployment: Deployment;
-  readonly #target: Target;
+  readonly #access: CellAccess;
 
-  private constructor(deployment: Deployment, database: RoutesDatabase, target: Target) {
+  private constructor(deployment: Deployment, database: RoutesDatabase, access: CellAccess) {
     this.#deployment = deployment;
     this.database = database;
-    this.#target = target;
+    this.#access = access;
   }
 
   /** `root` is its own. The database is empty, and the coordinator has so many claims. */
@@ -38,10 +38,10 @@ export class Site {
 
   async verify(
     key: Key,
-    options: Omit<VerifyTask, keyof Target | "digests">,
+    options: Omit<VerifyTask, keyof CellAccess | "digests">,
   ): Promise<Omit<Result, "commit">> {
     const { used, ...around } = await this.#measured(() =>
-      runProgram("verify", { ...this.#target, ...options, digests: key.digests }),
+      runProgram("verify", { ...this.#access, ...options, digests: key.digests }),
     );
     const { report, ...figures } = used;
     const { counts, items, status } = report;
@@ -58,12 +58,12 @@ export class Site {
   }
 
   async export(): Promise<Omit<Result, "commit">> {
-    const { used, ...around } = await this.#measured(() => runProgram("export", this.#target));
+    const { used, ...around } = await this.#measured(() => runProgram("export", this.#access));
     const { records, ...figures } = used;
     return { part: "export", drift: 0, digests: false, ...figures, ...around, rows: records };
   }
 
-  async #measured<T extends Used>(run: () => Promise<T>) {
+  async #measured<T extends ResourceUsage>(run: () => Promise<T>) {
     const { pid } = this.#deployment;
     forgetPeaks(pid);
     const [before, cpuBefore] = [runtimeMemory(pid), this.#deployment.cpuSeconds()];

@@ -6,12 +6,12 @@ import { postgres } from "../../src/cell/postgres/index.ts";
 import type { VerificationProgress } from "../../src/cell/verification/options.ts";
 import { poolOf } from "./database.ts";
 import { serveTask } from "./meter.ts";
-import type { Verified } from "./program.ts";
+import type { VerifyResult } from "./program.ts";
 import { claimableRoutes } from "./routes.ts";
 
 const LINES_EVERY_MS = 5_000;
 
-serveTask(async ({ databaseFolder, digests, apply, tellsProgress }, meter): Promise<Verified> => {
+serveTask(async ({ databaseFolder, digests, apply, printsProgress }, meter): Promise<VerifyResult> => {
   const pool = new Pool(poolOf(databaseFolder));
   const cell = createCell({
     client: meter.client,
@@ -21,11 +21,11 @@ serveTask(async ({ databaseFolder, digests, apply, tellsProgress }, meter): Prom
     beginDeadlineMs: 10_000,
     decideDeadlineMs: 10_000,
   });
-  let toldMs = performance.now();
+  let printedMs = performance.now();
   const onProgress = (progress: VerificationProgress): void => {
     if (progress.rows >= progress.totalRows / 10) meter.early();
-    if (!tellsProgress || performance.now() - toldMs < LINES_EVERY_MS) return;
-    toldMs = performance.now();
+    if (!printsProgress || performance.now() - printedMs < LINES_EVERY_MS) return;
+    printedMs = performance.now();
     process.stdout.write(`  ${progressLine(progress)}\n`);
   };
   const report = await cell.verify({ apply, digests, recentMs: 0, maxShare: 1, onProgress });

@@ -6,7 +6,7 @@ import { startExample, type Example } from "./launcher/example.ts";
 import { readOptions, usage, type Options } from "./launcher/options.ts";
 
 /** How long the parts may take to end after one of them was lost. */
-const LEAVING_MS = 5_000;
+const STOP_MS = 5_000;
 
 const databaseUrls = {
   "1": process.env["EXAMPLE_DATABASE_URL_1"],
@@ -43,21 +43,21 @@ async function run(options: Options, folder: string): Promise<number> {
     process.once("SIGTERM", end);
   });
   process.stdout.write("Starting a coordinator, two cells and a router …\n");
-  const starting = startExample({ port: options.port, folder, pace: options.pace, databaseUrls });
+  const starting = startExample({ port: options.port, folder, timing: options.timing, databaseUrls });
   const example = await starting;
   // However this process ends, the cells end with it.
   process.once("exit", () => {
     for (const cell of example.cells) cell.kill();
   });
   process.stdout.write(`${describe(example, options)}\n`);
-  const lost = await Promise.race([ended, example.lost]);
-  if (lost === undefined) {
+  const failure = await Promise.race([ended, example.failed]);
+  if (failure === undefined) {
     await example.stop();
     return 0;
   }
-  process.stderr.write(`example: ${lost.message}\n`);
+  process.stderr.write(`example: ${failure.message}\n`);
   const patience = new Promise((over) => {
-    setTimeout(over, LEAVING_MS);
+    setTimeout(over, STOP_MS);
   });
   await Promise.race([example.stop(), patience]);
   return 1;

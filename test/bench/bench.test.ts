@@ -1,4 +1,7 @@
-/** The benchmark itself: that its load and its figures are what they say, and that the peers answer as Leasehold does. */
+/**
+ * The benchmark itself: that its load and its figures are what they print, and that the peers answer as
+ * Leasehold does.
+ */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

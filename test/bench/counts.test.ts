@@ -1,37 +1,39 @@
-/** The budgets of docs/reference/limits.md, counted from the outside. Counts only: no machine changes them. */
+/**
+ * The budgets of docs/reference/limits.md, counted from the outside. Counts only: no machine changes them.
+ */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { countAll } from "../../bench/counts/count.ts";
-import type { Counted } from "../../bench/counts/counted.ts";
+import { countAll } from "../../bench/counts/count-all.ts";
+import type { WorkCounts } from "../../bench/counts/work-counts.ts";
 import { PAGE_ITEMS } from "../../bench/counts/pages.ts";
 import { tableOf } from "../../bench/counts/table.ts";
 
 const CALLS = 3;
 const folder = mkdtempSync(join(tmpdir(), "leasehold-counts-test-"));
-const counted: Counted[] = [];
+const counted: WorkCounts[] = [];
 
 beforeAll(async () => void counted.push(...(await countAll(folder, CALLS))), 120_000);
 afterAll(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
 
 /** What was counted of the works whose name starts so: never nothing. */
-function worksOf(start: string, system: Counted["system"] = "leasehold"): Counted[] {
+function worksOf(start: string, system: WorkCounts["system"] = "leasehold"): WorkCounts[] {
   const found = counted.filter((each) => each.system === system && each.work.startsWith(start));
   expect(found, start).not.toHaveLength(0);
   return found;
 }
 
-const oneOf = (work: string, like: Partial<Counted> = {}): Counted => {
+const oneOf = (work: string, like: Partial<WorkCounts> = {}): WorkCounts => {
   const found = worksOf(work).find((each) =>
-    Object.entries(like).every(([name, value]) => each[name as keyof Counted] === value),
+    Object.entries(like).every(([name, value]) => each[name as keyof WorkCounts] === value),
   );
   if (found === undefined) throw new Error(`${work} was not counted`);
   return found;
 };
 
 /** Those of cells that decide what they have begun, at each size and number of shards. */
-const cycles = (): Counted[] =>
+const cycles = (): WorkCounts[] =>
   counted.filter(
     ({ system, work }) => system === "leasehold" && ["begin", "commit", "rollback"].includes(work),
   );

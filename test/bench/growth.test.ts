@@ -1,4 +1,7 @@
-/** The growth benchmark: that a coordinator takes the states it fills for its own, and that its figures are what they say. */
+/**
+ * The growth benchmark: that a coordinator takes the states it fills for its own, and that its figures are
+ * what they say.
+ */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -6,7 +9,7 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { fill } from "../../bench/growth/fill.ts";
 import { LeasePages } from "../../bench/growth/lease-pages.ts";
-import { NumberedNames, outstandingNames, storedNames } from "../../bench/growth/names.ts";
+import { NumberedNames, outstandingNames, storedNames } from "../../bench/growth/numbered-names.ts";
 import { Results, type Result } from "../../bench/growth/results.ts";
 import { rowsOf } from "../../bench/growth/table.ts";
 import { axes, isBase, variantOf, variantsOf } from "../../bench/growth/variants.ts";
@@ -71,7 +74,8 @@ const claiming = (value: string) => ({
 
 test("a coordinator takes a filled state for its own", async () => {
   const stateFolder = newFolder();
-  // More claims than real names, so that some have the same stem; more leases than a page; more cells than a new state has.
+  // More claims than real names, so that some have the same stem; more leases than a page; more cells than a
+  // new state has.
   const variant = variantOf({ claims: 12_000, outstanding: 150, decided: 2_000, cells: 5, shards: 3 });
   const { cells, router } = await fill(stateFolder, variant);
   const coordinator = await start(stateFolder);
@@ -114,9 +118,9 @@ test("a coordinator takes a filled state for its own", async () => {
     body: { lease: { state: "COMMITTED" } },
   });
   expect((await lookUp(held)).body.record).toMatchObject({ cell_id: "1", status: "ACTIVE" });
-  const standing = (await call(url, coordinator.keys.operator, "GET", "admin/cells")).body.cells ?? [];
-  expect(standing.map(({ outstanding_leases }) => outstanding_leases)).toEqual([149, 0, 0, 0, 0]);
-  expect(standing.map(({ unapplied_decisions }) => unapplied_decisions)).toEqual([0, 0, 0, 0, 0]);
+  const listedCells = (await call(url, coordinator.keys.operator, "GET", "admin/cells")).body.cells ?? [];
+  expect(listedCells.map(({ outstanding_leases }) => outstanding_leases)).toEqual([149, 0, 0, 0, 0]);
+  expect(listedCells.map(({ unapplied_decisions }) => unapplied_decisions)).toEqual([0, 0, 0, 0, 0]);
 
   // And it goes on: a cell that it was not made with begins and commits.
   const { value: fresh } = new NumberedNames("fresh").scattered(3);

@@ -1,12 +1,15 @@
-/** The benchmark of verifications: that it finds and mends just what it plants, and that its report holds what was measured. */
+/**
+ * The benchmark of verifications: that it finds and mends just what it plants, and that its report holds what
+ * was measured.
+ */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { readCost } from "../../bench/verification/cost.ts";
-import type { CallCounts } from "../../bench/verification/counted.ts";
-import { Measuring } from "../../bench/verification/measure.ts";
+import type { CallCounts } from "../../bench/verification/count-reads.ts";
+import { Measurement } from "../../bench/verification/measurement.ts";
 import { namesToFill } from "../../bench/verification/names.ts";
 import { BadOption } from "../../bench/program.ts";
 import { readOptions, type Options } from "../../bench/verification/options.ts";
@@ -34,15 +37,15 @@ describe.skipIf(isSkipped("PostgreSQL"))("with PostgreSQL", () => {
       const options: Options = { ...(readOptions(["--rows", String(ROWS)]) as Options), namesFile };
       const results = new Results(join(folder, "results.jsonl"));
       let counted: readonly CallCounts[] = [];
-      const measuring = new Measuring(
+      const measurement = new Measurement(
         options,
         { results, keepCounts: (counts) => (counted = counts) },
         "abc",
         folder,
         () => {},
       );
-      onTestFinished(() => measuring.stop());
-      await measuring.run();
+      onTestFinished(() => measurement.stop());
+      await measurement.run();
 
       const of = (part: Result["part"], drift: Result["drift"], digests: boolean): Partial<Result> =>
         results.get({ part, drift, digests }) ?? {};
@@ -63,7 +66,7 @@ describe.skipIf(isSkipped("PostgreSQL"))("with PostgreSQL", () => {
         });
         expect(of("again", 10, digests)).toMatchObject({ counts: { missing: 0, different: 0, extra: 0 } });
       }
-      expect(of("mend", 10, true)).toMatchObject({
+      expect(of("repair", 10, true)).toMatchObject({
         counts: { created: 16, replaced: 17, destroyed: 33 },
         calls: { beginLease: 2, commitLease: 2 },
       });

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { Cell, type Change } from "../../demo/cell.ts";
 import { claimsOf, type Entry } from "../../demo/entry.ts";
-import { Life } from "../../demo/life.ts";
+import { CellCrash } from "../../demo/cell-crash.ts";
 import { LocalDatabase } from "../../demo/local-database.ts";
 import { Random } from "../../demo/random.ts";
-import { Tally } from "../../demo/tally.ts";
+import { CellCounts } from "../../demo/cell-counts.ts";
 import { ClientLeases } from "../../src/cell/remote-leases.ts";
 import { createClient, type Fetch } from "../../src/client/index.ts";
 import { leaseOf, problem, responseOf, unavailable, type Reply } from "../client/fake.ts";
@@ -40,7 +40,7 @@ beforeEach(() => {
     retries: 2,
   });
   const leases = new ClientLeases(client);
-  cell = new Cell({ id: "1", leases, database, random: new Random(1), tally: new Tally() });
+  cell = new Cell({ id: "1", leases, database, random: new Random(1), counts: new CellCounts() });
 });
 
 afterEach(() => database.close());
@@ -83,7 +83,7 @@ describe("a cell's change", () => {
     });
     expect(calls).toEqual(["begin"]);
     expect(database.entries()).toEqual([]);
-    expect(cell.tally.conflicts).toEqual(new Map([["taken", 1]]));
+    expect(cell.counts.conflicts).toEqual(new Map([["taken", 1]]));
   });
 
   it("closes a begin that was refused after a try without an answer: that one may still be carried out", async () => {
@@ -94,7 +94,7 @@ describe("a cell's change", () => {
     });
     expect(calls).toEqual(["begin", "begin", "rollback"]);
     expect(database.entries()).toEqual([]);
-    expect(cell.tally).toMatchObject({ refused: 1, rolledBack: 1, unknown: 0, problems: [] });
+    expect(cell.counts).toMatchObject({ refused: 1, rolledBack: 1, unknown: 0, problems: [] });
   });
 
   it("closes a begin whose outcome it cannot learn", async () => {
@@ -115,7 +115,7 @@ describe("a cell's change", () => {
     expect(await cell.transact(insert)).toEqual({ kind: "done" });
     expect(database.entries()).toEqual([ada]);
     expect(await outstanding()).toBe(1);
-    expect(cell.tally.problems).toEqual([]);
+    expect(cell.counts.problems).toEqual([]);
   });
 
   it("takes note when the commit of what it saved is refused", async () => {
@@ -123,7 +123,7 @@ describe("a cell's change", () => {
       problem(409, "FAILED_PRECONDITION", { reason: "LEASE_ROLLED_BACK", detail: "final" }),
     ];
     await cell.transact(insert);
-    expect(cell.tally.problems).toEqual([
+    expect(cell.counts.problems).toEqual([
       "cell 1: the commit of a granted lease was refused: FAILED_PRECONDITION (LEASE_ROLLED_BACK): final",
     ]);
     expect(await outstanding()).toBe(1);
@@ -136,16 +136,16 @@ describe("a cell that dies", () => {
     { lane: 1, stage: "saved", steps: ["begin"], rows: 1, leases: 1 },
     { lane: 2, stage: "committed", steps: ["begin", "commit"], rows: 1, leases: 1 },
   ])("leaves a lease that is $stage", async ({ lane, stage, steps, rows, leases }) => {
-    const life = new Life();
-    life.end();
-    await expect(cell.transact(insert, life.checkpointOf(lane))).rejects.toMatchObject({ stage });
+    const crash = new CellCrash();
+    crash.start();
+    await expect(cell.transact(insert, crash.checkpointOf(lane))).rejects.toMatchObject({ stage });
     expect(calls).toEqual(steps);
     expect(database.entries()).toHaveLength(rows);
     expect(await outstanding()).toBe(leases);
-    expect(life.deaths[stage as "begun"]).toBe(1);
+    expect(crash.crashes[stage as "begun"]).toBe(1);
   });
 
   it("lives as long as it is not told to end", async () => {
-    expect(await cell.transact(insert, new Life().checkpointOf(0))).toEqual({ kind: "done" });
+    expect(await cell.transact(insert, new CellCrash().checkpointOf(0))).toEqual({ kind: "done" });
   });
 });

@@ -1,18 +1,18 @@
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { Cell } from "../../demo/cell.ts";
 import { claimAll } from "../../demo/claiming.ts";
-import { Life } from "../../demo/life.ts";
+import { CellCrash } from "../../demo/cell-crash.ts";
 import { LocalDatabase } from "../../demo/local-database.ts";
-import type { Wanted } from "../../demo/names.ts";
+import type { NameRequest } from "../../demo/names.ts";
 import { Queue } from "../../demo/queue.ts";
 import { Random } from "../../demo/random.ts";
-import { Tally } from "../../demo/tally.ts";
+import { CellCounts } from "../../demo/cell-counts.ts";
 import { Witness } from "../../demo/witness.ts";
 import { ClientLeases } from "../../src/cell/remote-leases.ts";
 import { createClient, type Batch, type Fetch } from "../../src/client/index.ts";
 import { leaseOf, problem, responseOf, type Reply } from "../client/fake.ts";
 
-const names: Wanted[] = Array.from({ length: 60 }, (_, index) => ({
+const names: NameRequest[] = Array.from({ length: 60 }, (_, index) => ({
   name: `name-${index}`,
   kind: index % 4 === 0 ? "user" : "group",
 }));
@@ -47,14 +47,14 @@ beforeEach(() => {
     return problem(409, code, { conflicts }, { "retry-after": "0" });
   };
   const leases = new ClientLeases(createClient({ url: "http://x", key: "k", cell: "1", fetch: fake }));
-  cell = new Cell({ id: "1", leases, database, random: new Random(1), tally: new Tally() });
+  cell = new Cell({ id: "1", leases, database, random: new Random(1), counts: new CellCounts() });
 });
 
 afterEach(() => database.close());
 
 it("wins what is free, gives up what is taken, and comes back for what was leased", async () => {
-  const won: Wanted[] = [];
-  const lost: Wanted[] = [];
+  const won: NameRequest[] = [];
+  const lost: NameRequest[] = [];
   const unanswered = await claimAll({
     cell,
     queue: new Queue(names),
@@ -70,25 +70,25 @@ it("wins what is free, gives up what is taken, and comes back for what was lease
     true,
   );
   expect(refused).toBeGreaterThan(0);
-  expect(cell.tally.problems).toEqual([]);
+  expect(cell.counts.problems).toEqual([]);
 });
 
 it("leaves the names of the batches in which it died without an answer, and the others to be asked for", async () => {
-  const life = new Life();
-  life.end();
+  const crash = new CellCrash();
+  crash.start();
   const queue = new Queue(names);
-  const won: Wanted[] = [];
-  const lost: Wanted[] = [];
+  const won: NameRequest[] = [];
+  const lost: NameRequest[] = [];
   const unanswered = await claimAll({
     cell,
     queue,
     witness: new Witness(),
-    life,
+    crash,
     won: (wanted) => won.push(wanted),
     lost: (wanted) => lost.push(wanted),
   });
-  expect(life.deaths.begun + life.deaths.saved + life.deaths.committed).toBeGreaterThan(0);
+  expect(crash.crashes.begun + crash.crashes.saved + crash.crashes.committed).toBeGreaterThan(0);
   expect(unanswered.length).toBeGreaterThan(0);
   expect(won.length + lost.length + unanswered.length + queue.length).toBe(60);
-  expect(cell.tally.problems).toEqual([]);
+  expect(cell.counts.problems).toEqual([]);
 });

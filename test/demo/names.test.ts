@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { keyOf, MAX_NAMES, plan, readNames } from "../../demo/names.ts";
+import { keyOf, MAX_NAMES, makeWorkload, readNames } from "../../demo/names.ts";
 import { canonicalize } from "../../src/core/canonical/canonicalize.ts";
 
 const all = await readNames();
@@ -14,7 +14,7 @@ it("reads names that are different for the coordinator too, and spelled alike wh
 });
 
 it("lets both cells want at least 1,000 names, and each cell thousands of its own", () => {
-  const { names, orders, contested, reserve } = plan(all, MAX_NAMES, 1);
+  const { names, orders, contested, reserve } = makeWorkload(all, MAX_NAMES, 1);
   expect(names).toHaveLength(MAX_NAMES);
   expect(contested.size).toBeGreaterThanOrEqual(1_000);
   const [one, two] = [
@@ -28,13 +28,13 @@ it("lets both cells want at least 1,000 names, and each cell thousands of its ow
 });
 
 it("plans the same for the same seed, and otherwise for another", () => {
-  expect(plan(all, 500, 3)).toEqual(plan(all, 500, 3));
-  expect(plan(all, 500, 3).names).not.toEqual(plan(all, 500, 4).names);
+  expect(makeWorkload(all, 500, 3)).toEqual(makeWorkload(all, 500, 3));
+  expect(makeWorkload(all, 500, 3).names).not.toEqual(makeWorkload(all, 500, 4).names);
 });
 
 it("knows three kinds of names, and people without a slash", () => {
   const kinds = new Map<string, number>();
-  for (const { name, kind } of plan(all, MAX_NAMES, 1).names) {
+  for (const { name, kind } of makeWorkload(all, MAX_NAMES, 1).names) {
     kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
     expect(kind === "project").toBe(name.includes("/"));
   }

@@ -10,7 +10,7 @@ it("gives items in order, and says when nothing is left", () => {
 
 it("keeps what has to wait until its time has come", async () => {
   const queue = new Queue<number>([]);
-  queue.again([1], 20);
+  queue.putBack([1], 20);
   expect(queue.take(5)).toEqual([]);
   expect(queue.length).toBe(1);
   await pause(30);
@@ -19,6 +19,6 @@ it("keeps what has to wait until its time has come", async () => {
 
 it("knows all that is left", () => {
   const queue = new Queue([1, 2]);
-  queue.again([3], 1_000);
+  queue.putBack([3], 1_000);
   expect(new Set(queue.all())).toEqual(new Set([1, 2, 3]));
 });

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { verdict } from "../../demo/report.ts";
+import { renderConclusion } from "../../demo/report.ts";
 import { renderTable, thousands } from "../../demo/table.ts";
 
 it("puts the first column to the left and numbers to the right", () => {
@@ -33,9 +33,9 @@ it("writes thousands", () => {
 });
 
 it("says what failed, and how much more there is", () => {
-  expect(verdict([])[0]).toMatch(/^CHECK PASSED/);
-  expect(verdict(["x: two owners"])).toEqual(["CHECK FAILED: 1 difference", "  x: two owners"]);
-  const many = verdict(Array.from({ length: 60 }, (_, index) => `difference ${index}`));
+  expect(renderConclusion([])[0]).toMatch(/^CHECK PASSED/);
+  expect(renderConclusion(["x: two owners"])).toEqual(["CHECK FAILED: 1 difference", "  x: two owners"]);
+  const many = renderConclusion(Array.from({ length: 60 }, (_, index) => `difference ${index}`));
   expect(many).toHaveLength(52);
   expect(many.at(-1)).toBe("  … and 10 more");
 });

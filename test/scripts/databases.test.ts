@@ -67,7 +67,10 @@ const toMariadb: Record<string, Ask> = {
 const foldersOf = (pid: number): string[] =>
   readdirSync(tmpdir()).filter((name) => name.startsWith(`leasehold-database-${pid}-`));
 
-/** Whether a process runs on one of its folders: a server that stops listening is still removing files of its own, and one that is removed beside it stays behind. */
+/**
+ * Whether a process runs on one of its folders: a server that stops listening is still removing files of its
+ * own, and one that is removed beside it stays behind.
+ */
 const isUsed = (pid: number): boolean =>
   readdirSync("/proc").some((name) => {
     try {

@@ -86,15 +86,15 @@ test("a runtime that answers after a while is not given up, and one that is stop
   const port = await freePort();
   const [patient, stopped] = [new RuntimeWatch(50), new RuntimeWatch(50)];
   for (const watch of [patient, stopped]) watch.start(`http://127.0.0.1:${port}`);
-  const looked = patient.look(1_000);
-  const missed = stopped.look(3);
+  const checked = patient.check(1_000);
+  const missed = stopped.check(3);
   stopped.stop();
   await missed;
   const server = createServer((_, response) => void response.end());
   await new Promise<void>((listening) => server.listen(port, "127.0.0.1", listening));
   onTestFinished(() => void server.close());
-  await looked;
+  await checked;
   const isLost = (watch: RuntimeWatch): Promise<unknown> =>
-    Promise.race([watch.lost, new Promise((resume) => setTimeout(resume, 100))]);
+    Promise.race([watch.failed, new Promise((resume) => setTimeout(resume, 100))]);
   expect(await Promise.all([patient, stopped].map(isLost))).toEqual([undefined, undefined]);
 });

@@ -67,7 +67,8 @@ test("the first start makes keys that only their owner can read; they and the st
   });
   expect(await second.end("SIGINT")).toMatchObject({ code: 0 });
 
-  // Files lost one by one, and files that are no database: D1 is made anew, or said to be down; nothing else is touched.
+  // Files lost one by one, and files that are no database: D1 is made anew, or said to be down; nothing else
+  // is touched.
   const d1 = join(state, "storage", "d1", "miniflare-D1DatabaseObject");
   for (const file of readdirSync(d1)) rmSync(join(d1, file));
   const third = await (await start()).ready();

@@ -2,7 +2,10 @@ import { counts } from "./counts.ts";
 
 const databases = new WeakMap<D1Database, D1Database>();
 
-/** A D1 that counts. The same one for the same database, so that what is kept by its environment is found again. */
+/**
+ * A D1 that counts. The same one for the same database, so that what is kept by its environment is found
+ * again.
+ */
 export function countedD1(real: D1Database): D1Database {
   const known = databases.get(real);
   if (known !== undefined) return known;
@@ -47,7 +50,7 @@ class CountedStatement {
 
 /** A call that fails is one too; what rows it cost, D1 does not say. */
 async function counted<Results extends readonly D1Result[]>(call: () => Promise<Results>): Promise<Results> {
-  const { d1 } = counts.tally;
+  const { d1 } = counts.current;
   d1.calls += 1;
   const results = await call();
   for (const { meta } of results) {

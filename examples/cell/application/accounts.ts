@@ -1,7 +1,7 @@
 /** What people do here. Each is one local transaction and one lease. */
 import { desc, eq, or, sql } from "drizzle-orm";
 import type { ClaimTransaction } from "leasehold/cell";
-import { acting, type CrashPoint } from "../protocol/act.ts";
+import { runAction, type CrashPoint } from "../protocol/action.ts";
 import type { Orm, Tx } from "./database.ts";
 import type { OpenCell } from "./open-cell.ts";
 import { emails, routes, users } from "./schema.ts";
@@ -70,10 +70,10 @@ export class Accounts {
   }
 
   #transaction<T>(
-    act: { what: string; crash?: CrashPoint | undefined },
+    action: { what: string; crash?: CrashPoint | undefined },
     body: (tx: ClaimTransaction<Tx>) => Promise<T>,
   ): Promise<T> {
-    return acting(act, () => this.#open.cell.transaction(body));
+    return runAction(action, () => this.#open.cell.transaction(body));
   }
 }
 

@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import type { PgDatabase, PgQueryResultHKT } from "drizzle-orm/pg-core";
 import { join } from "node:path";
-import type { Job } from "./job.ts";
+import type { CellConfig } from "./cell-config.ts";
 import { statements } from "./schema.ts";
 
 /** Drizzle's database, whatever its driver. */
@@ -14,11 +14,11 @@ export interface Database {
 }
 
 /** The cell's own database, with the application's tables. Only the driver that is needed is loaded. */
-export async function openDatabase(job: Job): Promise<Database> {
+export async function openDatabase(config: CellConfig): Promise<Database> {
   const database =
-    job.databaseUrl === undefined
-      ? await openPglite(join(job.folder, "database"))
-      : await openPostgres(job.databaseUrl);
+    config.databaseUrl === undefined
+      ? await openPglite(join(config.folder, "database"))
+      : await openPostgres(config.databaseUrl);
   for (const statement of statements) await database.orm.execute(sql.raw(statement));
   return database;
 }
@@ -35,7 +35,8 @@ async function openPglite(folder: string): Promise<Database> {
 async function openPostgres(url: string): Promise<Database> {
   const [{ Pool }, { drizzle }] = await Promise.all([import("pg"), import("drizzle-orm/node-postgres")]);
   const pool = new Pool({ connectionString: url });
-  // A server that goes away ends idle connections, and those that wait between two statements: either would end this process.
+  // A server that goes away ends idle connections, and those that wait between two statements: either would
+  // end this process.
   pool.on("error", () => {});
   pool.on("connect", (connection) => connection.on("error", () => {}));
   return { orm: drizzle(pool) as unknown as Orm, close: () => pool.end() };

@@ -1,6 +1,6 @@
 /** Ways to bring rows and claims apart: what no application should do, and what happens all the same. */
 import { sql } from "drizzle-orm";
-import { acting } from "../protocol/act.ts";
+import { runAction } from "../protocol/action.ts";
 import type { Account } from "./accounts.ts";
 import type { OpenCell } from "./open-cell.ts";
 
@@ -20,7 +20,7 @@ export function plantDrift(
   drift: Drift,
   { id, username }: Account,
 ): Promise<string> {
-  return acting({ what: "Planted drift" }, async () => {
+  return runAction({ what: "Planted drift" }, async () => {
     const other = `${username}-${Date.now().toString(36)}`;
     switch (drift) {
       case "claim": {

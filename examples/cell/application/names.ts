@@ -1,4 +1,7 @@
-/** What this application takes for a name. When two names are the same is not its business: the coordinator knows. */
+/**
+ * What this application takes for a name. When two names are the same is not its business: the coordinator
+ * knows.
+ */
 
 export const MAX_USERNAME = 40;
 export const MAX_EMAIL = 254;

@@ -3,14 +3,14 @@ import { createCell, type Cell } from "leasehold/cell";
 import { postgres } from "leasehold/cell/postgres";
 import { createClient, type Client } from "leasehold/client";
 import { join } from "node:path";
-import { acting } from "../protocol/act.ts";
+import { runAction } from "../protocol/action.ts";
 import { Reconciliations } from "../protocol/reconciliations.ts";
-import { recordDatabase } from "../protocol/recorded-database.ts";
+import { recordDatabase } from "../protocol/record-database.ts";
 import { recordedFetch } from "../protocol/recorded-fetch.ts";
 import { Recorder } from "../protocol/recorder.ts";
-import { sentenceOf } from "../protocol/sentences.ts";
+import { describeEvent } from "../protocol/describe-event.ts";
 import { openDatabase, type Orm, type Tx } from "./database.ts";
-import type { Job } from "./job.ts";
+import type { CellConfig } from "./cell-config.ts";
 import { claimables } from "./schema.ts";
 
 export interface OpenCell {
@@ -22,16 +22,19 @@ export interface OpenCell {
   close(): Promise<void>;
 }
 
-/** In production 250 ms: the local transaction holds its locks meanwhile. Here three databases may share a laptop. */
+/**
+ * In production 250 ms: the local transaction holds its locks meanwhile. Here three databases may share a
+ * laptop.
+ */
 const BEGIN_DEADLINE_MS = 3_000;
 
-export async function openCell(job: Job): Promise<OpenCell> {
-  const recorder = new Recorder(join(job.folder, "events.jsonl"));
-  const { orm, close } = await openDatabase(job);
+export async function openCell(config: CellConfig): Promise<OpenCell> {
+  const recorder = new Recorder(join(config.folder, "events.jsonl"));
+  const { orm, close } = await openDatabase(config);
   const client = createClient({
-    url: job.coordinator,
-    key: job.key,
-    cell: job.cell,
+    url: config.coordinator,
+    key: config.key,
+    cell: config.cell,
     fetch: recordedFetch(recorder),
     hooks: {
       onRetry: ({ operation, why }) =>
@@ -47,13 +50,13 @@ export async function openCell(job: Job): Promise<OpenCell> {
     database,
     tables: claimables,
     beginDeadlineMs: BEGIN_DEADLINE_MS,
-    onEvent: (event) => recorder.add({ kind: "notice", text: sentenceOf(event) }),
+    onEvent: (event) => recorder.add({ kind: "notice", text: describeEvent(event) }),
   });
   await cell.install();
   recorder.add({ kind: "started" });
-  const { everyMs, commitGraceMs, staleMs } = job.pace;
+  const { everyMs, commitGraceMs, staleMs } = config.timing;
   const reconciliations = new Reconciliations();
-  const loop = acting({ what: "Reconciliation", isReconciliation: true }, () =>
+  const loop = runAction({ what: "Reconciliation", isReconciliation: true }, () =>
     cell.startReconciling({ everyMs, commitGraceMs, staleMs, onRun: (run) => reconciliations.add(run) }),
   );
   return {

@@ -1,7 +1,7 @@
 import { fork, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
-import { READY, type Job } from "../application/job.ts";
+import { READY, type CellConfig } from "../application/cell-config.ts";
 
 const PROGRAM = join(import.meta.dirname, "../application/main.ts");
 /** How long a cell may take to end in order. */
@@ -11,17 +11,17 @@ const END_MS = 5_000;
 export class CellProcess {
   readonly id: string;
   readonly address: string;
-  readonly #job: Job;
+  readonly #config: CellConfig;
   #child: ChildProcess | undefined;
   #isReady = false;
   #isStopping = false;
   #restart: NodeJS.Timeout | undefined;
   readonly #failed = Promise.withResolvers<Error>();
 
-  constructor(job: Job, address: string) {
-    this.id = job.cell;
+  constructor(config: CellConfig, address: string) {
+    this.id = config.cell;
     this.address = address;
-    this.#job = job;
+    this.#config = config;
   }
 
   get isUp(): boolean {
@@ -42,7 +42,7 @@ export class CellProcess {
     const child = fork(PROGRAM, [], { stdio: ["ignore", "ignore", "inherit", "ipc"] });
     this.#child = child;
     child.once("exit", (code) => this.#ended(code));
-    child.send(this.#job);
+    child.send(this.#config);
     const answer = await Promise.race([once(child, "message"), once(child, "exit")]);
     if (answer[0] !== READY) throw new Error(`cell ${this.id} did not start`);
     this.#isReady = true;
@@ -75,6 +75,6 @@ export class CellProcess {
       this.start().catch((error: unknown) =>
         this.#failed.resolve(error instanceof Error ? error : new Error(String(error))),
       );
-    }, this.#job.pace.restartMs);
+    }, this.#config.timing.restartMs);
   }
 }

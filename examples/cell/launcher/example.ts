@@ -7,14 +7,14 @@ import { routerApp } from "../router/router.ts";
 import { HOST } from "../web/local.ts";
 import { listen } from "../web/listen.ts";
 import { CellProcess } from "./cell-process.ts";
-import type { Pace } from "./pace.ts";
+import type { Timing } from "./timing.ts";
 import { Ports } from "./ports.ts";
 
 export interface ExampleOptions {
   port: number;
   /** For everything that is kept. */
   folder: string;
-  pace: Pace;
+  timing: Timing;
   /** By cell; without one it has PGlite. */
   databaseUrls: Readonly<Record<string, string | undefined>>;
 }
@@ -24,13 +24,13 @@ export interface Example {
   coordinatorUrl: string;
   cells: readonly CellProcess[];
   /** Resolves when a part of it has died for good. */
-  lost: Promise<Error>;
+  failed: Promise<Error>;
   stop(): Promise<void>;
 }
 
 const CELLS = ["1", "2"];
 
-export async function startExample({ port, folder, pace, databaseUrls }: ExampleOptions): Promise<Example> {
+export async function startExample({ port, folder, timing, databaseUrls }: ExampleOptions): Promise<Example> {
   const ports = new Ports(port);
   const routerPort = await ports.free();
   const coordinator = await start(await ports.free(), folder);
@@ -56,22 +56,22 @@ export async function startExample({ port, folder, pace, databaseUrls }: Example
         routerPort,
         coordinator: coordinatorUrl,
         key: keys.cells[cell] ?? "",
-        pace,
+        timing,
       };
       cells.push(new CellProcess({ ...shared, ...own, databaseUrl: databaseUrls[cell] }, address));
     }
     await Promise.all(cells.map((cell) => cell.start()));
     const lookups = createClient({ url: coordinatorUrl, key: keys.router, deadlineMs: 5_000 });
     closeRouter = await listen(
-      routerApp({ port: routerPort, cells, records: lookups.records, coordinatorUrl, pace }),
+      routerApp({ port: routerPort, cells, records: lookups.records, coordinatorUrl, timing }),
       routerPort,
     );
   } catch (error) {
     await stop();
     throw error;
   }
-  const lost = Promise.race([coordinator.lost, ...cells.map(({ failed }) => failed)]);
-  return { url: `http://${HOST}:${routerPort}`, coordinatorUrl, cells, lost, stop };
+  const failed = Promise.race([coordinator, ...cells].map((part) => part.failed));
+  return { url: `http://${HOST}:${routerPort}`, coordinatorUrl, cells, failed, stop };
 }
 
 async function start(port: number, folder: string): Promise<Coordinator> {

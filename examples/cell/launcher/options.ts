@@ -1,12 +1,12 @@
 import { parseArgs } from "node:util";
-import { normalPace, quickPace, type Pace } from "./pace.ts";
+import { normalTiming, quickTiming, type Timing } from "./timing.ts";
 
 export interface Options {
   /** Of the router; the other ports follow it. */
   port: number;
   /** Undefined: a temporary one, which goes at the end. */
   folder: string | undefined;
-  pace: Pace;
+  timing: Timing;
   help: boolean;
 }
 
@@ -46,7 +46,7 @@ export function readOptions(args: readonly string[]): Options {
   return {
     port,
     folder: values.folder,
-    pace: values.quick === true ? quickPace : normalPace,
+    timing: values.quick === true ? quickTiming : normalTiming,
     help: values.help ?? false,
   };
 }

@@ -12,14 +12,14 @@ import type { CellPages } from "./app.ts";
 import { findPerson, personCookie, signedIn } from "./person.ts";
 
 /** What can have been done on the page before. */
-const news: Readonly<Record<string, string>> = {
+const messages: Readonly<Record<string, string>> = {
   "signed-up": "Welcome. Three names were taken in one lease: all, or none.",
   renamed: "Done. The old name is free for everybody, and links to it end.",
 };
 
 export function accountPages(app: Hono, pages: CellPages): void {
-  const { base, accounts, job } = pages;
-  const cookie = personCookie(job.cell);
+  const { base, accounts, config } = pages;
+  const cookie = personCookie(config.cell);
 
   app.post(`${base}/sign-in`, async (context) => {
     const person = await findPerson((await readForm(context, ["person"])).person, accounts);
@@ -28,45 +28,45 @@ export function accountPages(app: Hono, pages: CellPages): void {
     return context.redirect(`${base}/account`, 303);
   });
 
-  const leave = (context: Context, done: string): Response => {
+  const endSession = (context: Context, done: string): Response => {
     deleteCookie(context, cookie, { path: base });
     return context.redirect(`${base}?done=${done}`, 303);
   };
 
-  app.post(`${base}/sign-out`, (context) => leave(context, "signed-out"));
+  app.post(`${base}/sign-out`, (context) => endSession(context, "signed-out"));
 
   app.get(`${base}/account`, async (context) => {
-    const person = await signedIn(context, job.cell, accounts);
+    const person = await signedIn(context, config.cell, accounts);
     if (person === undefined) return context.redirect(base, 303);
     const main = accountPage(base, person, person.username, noProblems, context.req.query("done"));
     return pages.show(context, person.username, main);
   });
 
   app.post(`${base}/account/rename`, async (context) => {
-    const person = await signedIn(context, job.cell, accounts);
+    const person = await signedIn(context, config.cell, accounts);
     if (person === undefined) return context.redirect(base, 303);
     const { username } = await readForm(context, ["username"]);
-    const again = (problems: Problems): Promise<Response> =>
+    const showProblems = (problems: Problems): Promise<Response> =>
       pages.show(context, "Nothing was renamed", accountPage(base, person, username, problems), 422);
     const problem = usernameProblem(username);
-    if (problem !== undefined) return again(new Map([["username", problem]]));
+    if (problem !== undefined) return showProblems(new Map([["username", problem]]));
     try {
       await accounts.rename(person.id, username);
     } catch (error) {
-      return again(problemsOf(error));
+      return showProblems(problemsOf(error));
     }
     return context.redirect(`${base}/account?done=renamed`, 303);
   });
 
   app.post(`${base}/account/delete`, async (context) => {
-    const person = await signedIn(context, job.cell, accounts);
+    const person = await signedIn(context, config.cell, accounts);
     if (person !== undefined) await accounts.delete(person.id);
-    return leave(context, "deleted");
+    return endSession(context, "deleted");
   });
 }
 
 function accountPage(base: string, person: Account, typed: string, problems: Problems, done = ""): Html {
-  const told = news[done];
+  const message = messages[done];
   const field: Field = {
     name: "username",
     label: "Username",
@@ -75,7 +75,7 @@ function accountPage(base: string, person: Account, typed: string, problems: Pro
     maxLength: MAX_USERNAME,
     autocomplete: "off",
   };
-  return html`${told === undefined ? "" : html`<p class="done" role="status">${told}</p>`}
+  return html`${message === undefined ? "" : html`<p class="done" role="status">${message}</p>`}
     <h1>${person.username}</h1>
     <p class="lead">
       ${person.email ?? "no email"}

@@ -1,12 +1,12 @@
 /** The pages of a cell. */
 import { Hono, type Context } from "hono";
 import { Accounts } from "../application/accounts.ts";
-import type { Job } from "../application/job.ts";
+import type { CellConfig } from "../application/cell-config.ts";
 import type { OpenCell } from "../application/open-cell.ts";
 import { serveAssets } from "../web/assets.ts";
-import { basePath, document, type Html } from "../web/layout.ts";
+import { basePath, renderPage, type Html } from "../web/layout.ts";
 import { originsOf } from "../web/local.ts";
-import { messagePage, refusalPage } from "../web/message.ts";
+import { messagePage, refusalPage } from "../web/message-page.ts";
 import { secure } from "../web/security.ts";
 import { accountPages } from "./account.ts";
 import { operationsPages } from "./operations.ts";
@@ -18,31 +18,31 @@ import { profilePages } from "./profile.ts";
 export interface CellPages {
   open: OpenCell;
   accounts: Accounts;
-  job: Job;
+  config: CellConfig;
   /** Where the pages begin. */
   base: string;
   /** Answers a page of this cell, with the panel beside it. */
   show(context: Context, title: string, main: Html, status?: 200 | 404 | 422): Promise<Response>;
 }
 
-export function cellApp(open: OpenCell, job: Job): Hono {
+export function cellApp(open: OpenCell, config: CellConfig): Hono {
   const app = new Hono();
-  const base = basePath(job.cell);
-  const place = { id: job.cell, cells: job.cells };
+  const base = basePath(config.cell);
+  const owner = { id: config.cell, cells: config.cells };
   const pages: CellPages = {
     open,
-    job,
+    config,
     base,
     accounts: new Accounts(open),
     show: async (context, title, main, status = 200) => {
-      const aside = await panelOf(open, job);
-      return context.html(document({ title, place, path: context.req.path, main, aside }), status);
+      const aside = await panelOf(open, config);
+      return context.html(renderPage({ title, owner, path: context.req.path, main, aside }), status);
     },
   };
-  secure(app, [...originsOf(job.routerPort), ...originsOf(job.port)]);
+  secure(app, [...originsOf(config.routerPort), ...originsOf(config.port)]);
   serveAssets(app);
   app.get(`${base}/panel`, async (context) =>
-    context.html(await panelOf(open, job), 200, { "cache-control": "no-store" }),
+    context.html(await panelOf(open, config), 200, { "cache-control": "no-store" }),
   );
   peoplePages(app, pages);
   accountPages(app, pages);
@@ -51,7 +51,7 @@ export function cellApp(open: OpenCell, job: Job): Hono {
   app.notFound((context) =>
     context.html(
       messagePage(
-        place,
+        owner,
         context.req.path,
         "There is no such page",
         "Go back to the start and try from there.",
@@ -61,10 +61,10 @@ export function cellApp(open: OpenCell, job: Job): Hono {
   );
   app.onError((error, context) => {
     const { path } = context.req;
-    const refusal = refusalPage(place, path, error);
+    const refusal = refusalPage(owner, path, error);
     if (refusal !== undefined) return context.html(refusal.page, refusal.status);
-    process.stderr.write(`example: cell ${job.cell}: ${error.message}\n`);
-    return context.html(messagePage(place, path, "That did not work", error.message), 500);
+    process.stderr.write(`example: cell ${config.cell}: ${error.message}\n`);
+    return context.html(messagePage(owner, path, "That did not work", error.message), 500);
   });
   return app;
 }

@@ -10,12 +10,12 @@ import type { CellPages } from "./app.ts";
 import { findPerson } from "./person.ts";
 
 export function operationsPages(app: Hono, pages: CellPages): void {
-  const { base, accounts, open, job } = pages;
+  const { base, accounts, open, config } = pages;
   const path = `${base}/operations`;
 
   const page = async (news: Html | "" = ""): Promise<Html> => {
     const people = await accounts.list();
-    return html`<h1>Operations of Cell ${job.cell}</h1>
+    return html`<h1>Operations of Cell ${config.cell}</h1>
       <p class="lead">
         Rows are this cell's, claims are the coordinator's. Here you can part them on purpose, and see it
         found.

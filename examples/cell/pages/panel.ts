@@ -1,11 +1,17 @@
-/** What just happened in this cell: its leases, told step by step, and what reconciliation did. */
+/** What just happened in this cell: its leases, entries step by step, and what reconciliation did. */
 import { asc } from "drizzle-orm";
 import { html } from "hono/html";
 import { outstandingLeases } from "leasehold/cell/postgres";
-import type { Job } from "../application/job.ts";
+import type { CellConfig } from "../application/cell-config.ts";
 import type { OpenCell } from "../application/open-cell.ts";
 import type { Reconciliations } from "../protocol/reconciliations.ts";
-import { isStory, storiesOf, type Notice, type Step, type Story } from "../protocol/stories.ts";
+import {
+  isLeaseTimeline,
+  timelineOf,
+  type Notice,
+  type Step,
+  type LeaseTimeline,
+} from "../protocol/timeline.ts";
 import { basePath, type Html } from "../web/layout.ts";
 
 const SHOWN = 10;
@@ -21,7 +27,7 @@ interface LocalLease {
 /** Also asked for by itself, to keep a page that is open up to date. */
 export async function panelOf(
   { orm, recorder, reconciliations }: OpenCell,
-  { cell, pace }: Job,
+  { cell, timing }: CellConfig,
 ): Promise<Html> {
   const { uuid, state, createdAt } = outstandingLeases;
   const leases = await orm
@@ -29,25 +35,26 @@ export async function panelOf(
     .from(outstandingLeases)
     .orderBy(asc(createdAt))
     .limit(SHOWN);
-  const told = storiesOf(recorder.events).slice(0, SHOWN);
+  const entries = timelineOf(recorder.events).slice(0, SHOWN);
   return html`<div class="panel" data-live="${basePath(cell)}/panel">
     <h2>What just happened</h2>
-    <div class="standing">${outstanding(leases)} ${reconciled(reconciliations, pace)}</div>
+    <div class="status">${outstanding(leases)} ${reconciled(reconciliations, timing)}</div>
     ${
-      told.length === 0
+      entries.length === 0
         ? html`<p class="empty">Nothing yet.</p>`
-        : html`<ol class="stories">
-            ${told.map((each) => (isStory(each) ? storyItem(each) : noticeItem(each)))}
+        : html`<ol class="leases">
+            ${entries.map((each) => (isLeaseTimeline(each) ? leaseItem(each) : noticeItem(each)))}
           </ol>`
     }
   </div>`;
 }
 
-const storyItem = ({ uuid, what, names, state, isHealed, steps, atMs }: Story): Html =>
-  html`<li class="story" data-state="${state}">
+const leaseItem = ({ uuid, what, names, state, isRecovered, steps, atMs }: LeaseTimeline): Html =>
+  html`<li class="lease" data-state="${state}">
     <h3>
       ${what}
-      <span class="state">${state}</span> ${isHealed ? html`<span class="state healed">healed</span>` : ""}
+      <span class="state">${state}</span>
+      ${isRecovered ? html`<span class="state recovered">recovered</span>` : ""}
     </h3>
     <p class="meta"><code title="${uuid}">…${uuid.slice(-12)}</code> · ${clock(atMs)}</p>
     ${
@@ -99,7 +106,10 @@ function outstanding(leases: readonly LocalLease[]): Html {
     </table>`;
 }
 
-function reconciled({ runs, failedRuns, lastRunMs, totals }: Reconciliations, pace: Job["pace"]): Html {
+function reconciled(
+  { runs, failedRuns, lastRunMs, totals }: Reconciliations,
+  timing: CellConfig["timing"],
+): Html {
   const counters = {
     committed: totals.committed,
     "rolled back": totals.rolledBack,
@@ -118,9 +128,9 @@ function reconciled({ runs, failedRuns, lastRunMs, totals }: Reconciliations, pa
     </dl>
     <p class="soft">
       Every
-      ${seconds(pace.everyMs)}${lastRunMs === undefined ? "" : html`; ${runs} so far, the last at ${clock(lastRunMs)}`}.
-      Saved leases are committed after ${seconds(pace.commitGraceMs)}; leases without rows are given up after
-      ${seconds(pace.staleMs)}.
+      ${seconds(timing.everyMs)}${lastRunMs === undefined ? "" : html`; ${runs} so far, the last at ${clock(lastRunMs)}`}.
+      Saved leases are committed after ${seconds(timing.commitGraceMs)}; leases without rows are given up
+      after ${seconds(timing.staleMs)}.
     </p>`;
 }
 

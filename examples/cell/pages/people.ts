@@ -5,7 +5,7 @@ import { html } from "hono/html";
 import type { Account } from "../application/accounts.ts";
 import { emailProblem, usernameProblem } from "../application/names.ts";
 import { problemsOf } from "../application/problems.ts";
-import type { CrashPoint } from "../protocol/act.ts";
+import type { CrashPoint } from "../protocol/action.ts";
 import { noProblems, type Problems } from "../web/forms.ts";
 import type { Html } from "../web/layout.ts";
 import { readForm } from "../web/read-form.ts";
@@ -19,24 +19,24 @@ const crashes: Readonly<Record<string, CrashPoint>> = {
 };
 
 /** What can have been done on the page before. */
-const news: Readonly<Record<string, string>> = {
+const messages: Readonly<Record<string, string>> = {
   deleted: "The account is gone, and its names are free for everybody.",
   "signed-out": "You are nobody again.",
 };
 
 export function peoplePages(app: Hono, pages: CellPages): void {
-  const { base, accounts, job } = pages;
+  const { base, accounts, config } = pages;
 
   const page = async (given: SignUp, problems: Problems, done = ""): Promise<Html> => {
     const people = await accounts.list();
-    const told = news[done];
-    return html`${told === undefined ? "" : html`<p class="done" role="status">${told}</p>`}
-      <h1>People of Cell ${job.cell}</h1>
+    const message = messages[done];
+    return html`${message === undefined ? "" : html`<p class="done" role="status">${message}</p>`}
+      <h1>People of Cell ${config.cell}</h1>
       <p class="lead">
         This cell has an application and a database of its own. Usernames, emails and routes are unique across
         all cells.
       </p>
-      ${signUpForm(base, job.cell, given, problems)} ${peopleList(base, people)}`;
+      ${signUpForm(base, config.cell, given, problems)} ${peopleList(base, people)}`;
   };
 
   app.get(base, async (context) =>
@@ -45,17 +45,17 @@ export function peoplePages(app: Hono, pages: CellPages): void {
 
   app.post(`${base}/sign-up`, async (context) => {
     const given = await readForm(context, ["username", "email", "crash"]);
-    const again = async (problems: Problems): Promise<Response> =>
+    const showProblems = async (problems: Problems): Promise<Response> =>
       pages.show(context, "Nobody was signed up", await page(given, problems), 422);
     const malformed = malformedFields(given);
-    if (malformed.size > 0) return again(malformed);
+    if (malformed.size > 0) return showProblems(malformed);
     let id: number;
     try {
       id = await accounts.signUp(given, crashes[given.crash]);
     } catch (error) {
-      return again(problemsOf(error));
+      return showProblems(problemsOf(error));
     }
-    setCookie(context, personCookie(job.cell), String(id), {
+    setCookie(context, personCookie(config.cell), String(id), {
       path: base,
       httpOnly: true,
       sameSite: "Strict",

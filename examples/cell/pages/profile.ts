@@ -12,8 +12,8 @@ export function profilePages(app: Hono, pages: CellPages): void {
     // Databases refuse some texts that no name has.
     const account =
       usernameProblem(route) === undefined ? await pages.accounts.findByRoute(route) : undefined;
-    if (account === undefined) return pages.show(context, "Not here", notHere(route, pages.job.cell), 404);
-    return pages.show(context, account.username, profile(account, pages.job.cell, context));
+    if (account === undefined) return pages.show(context, "Not here", notHere(route, pages.config.cell), 404);
+    return pages.show(context, account.username, profile(account, pages.config.cell, context));
   });
 }
 

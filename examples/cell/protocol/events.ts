@@ -1,5 +1,5 @@
 import type { Bucket, Conflict } from "leasehold/client";
-import type { CrashPoint } from "./act.ts";
+import type { CrashPoint } from "./action.ts";
 
 /** What a begin asks for. */
 export interface AskedName {
@@ -17,7 +17,7 @@ export interface Refusal {
 /** How a call ended: as asked, with a no, or without an answer. */
 export type Outcome = "ok" | "refused" | "unknown";
 
-export type Happening =
+export type EventDetails =
   | {
       kind: "begin";
       uuid: string;
@@ -42,4 +42,4 @@ export type Happening =
   | { kind: "started" }
   | { kind: "notice"; text: string };
 
-export type ProtocolEvent = Happening & { atMs: number };
+export type ProtocolEvent = EventDetails & { atMs: number };

@@ -1,6 +1,6 @@
 import type { ReconcileCounters, ReconcileLoopOptions } from "leasehold/cell";
 
-type Run = Parameters<NonNullable<ReconcileLoopOptions["onRun"]>>[0];
+type ReconcileRun = Parameters<NonNullable<ReconcileLoopOptions["onRun"]>>[0];
 
 /** What the reconciliations of this process have done. */
 export class Reconciliations {
@@ -18,7 +18,7 @@ export class Reconciliations {
     failed: 0,
   };
 
-  add({ result, error }: Run): void {
+  add({ result, error }: ReconcileRun): void {
     this.runs += 1;
     this.lastRunMs = Date.now();
     if (error !== undefined) this.failedRuns += 1;

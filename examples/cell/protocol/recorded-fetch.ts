@@ -1,26 +1,29 @@
 import type { Batch, Bucket, ClientOptions, Conflict } from "leasehold/client";
-import { currentAct } from "./act.ts";
-import type { AskedName, Happening, Outcome, Refusal } from "./events.ts";
+import { currentAction } from "./action.ts";
+import type { AskedName, EventDetails, Outcome, Refusal } from "./events.ts";
 import type { Recorder } from "./recorder.ts";
 
 type Fetch = NonNullable<ClientOptions["fetch"]>;
 
 /** What the answer to a call was, as far as the panel shows it. */
-interface Heard {
+interface CallResult {
   outcome: Outcome;
   refusals: Refusal[];
   durationMs: number;
 }
 
-/** The client's way to the coordinator. Hooks tell how a call ended; here its lease and its names can be seen as well. */
+/**
+ * The client's way to the coordinator. Hooks tell how a call ended; here its lease and its names can be seen
+ * as well.
+ */
 export const recordedFetch =
   (recorder: Recorder): Fetch =>
   async (url, init) => {
-    const happeningOf = leaseCall(url, init);
-    if (happeningOf === undefined) return fetch(url, init);
+    const detailsOf = leaseCall(url, init);
+    if (detailsOf === undefined) return fetch(url, init);
     const started = performance.now();
     const record = (outcome: Outcome, refusals: Refusal[]): void =>
-      recorder.add(happeningOf({ outcome, refusals, durationMs: Math.round(performance.now() - started) }));
+      recorder.add(detailsOf({ outcome, refusals, durationMs: Math.round(performance.now() - started) }));
     try {
       const { status, headers, ...response } = await answered(await fetch(url, init));
       record(
@@ -46,21 +49,21 @@ const PATH = /\/leases\/([^/?]+)(?:\/(commit|rollback))?$/;
 function leaseCall(
   url: string,
   { method, body }: Parameters<Fetch>[1],
-): ((heard: Heard) => Happening) | undefined {
+): ((result: CallResult) => EventDetails) | undefined {
   const [, uuid, decision] = PATH.exec(url) ?? [];
   if (uuid === undefined) return undefined;
-  const act = currentAct();
+  const action = currentAction();
   if (decision === "commit" || decision === "rollback")
     return ({ outcome, durationMs }) => ({
       kind: decision,
       uuid,
       outcome,
       durationMs,
-      isReconciliation: act?.isReconciliation ?? false,
+      isReconciliation: action?.isReconciliation ?? false,
     });
   if (method !== "PUT") return undefined;
   const names = namesOf(JSON.parse(body ?? "{}") as Batch);
-  return (heard) => ({ kind: "begin", uuid, what: act?.what ?? "Lease", names, ...heard });
+  return (result) => ({ kind: "begin", uuid, what: action?.what ?? "Lease", names, ...result });
 }
 
 const asked = (change: AskedName["change"], ops: readonly { bucket: Bucket }[]): AskedName[] =>

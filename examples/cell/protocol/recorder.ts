@@ -1,10 +1,13 @@
 import { appendFileSync, existsSync, readFileSync } from "node:fs";
-import type { Happening, ProtocolEvent } from "./events.ts";
+import type { EventDetails, ProtocolEvent } from "./events.ts";
 
 /** As many as a panel can show. */
 const KEPT = 200;
 
-/** The recent events of a cell. They are in a file, at once: the most interesting ones come right before the process dies. */
+/**
+ * The recent events of a cell. They are in a file, at once: the most interesting ones come right before the
+ * process dies.
+ */
 export class Recorder {
   readonly #file: string;
   #events: ProtocolEvent[];
@@ -20,8 +23,8 @@ export class Recorder {
     return this.#events;
   }
 
-  add(happening: Happening): void {
-    const event = { ...happening, atMs: Date.now() };
+  add(details: EventDetails): void {
+    const event = { ...details, atMs: Date.now() };
     appendFileSync(this.#file, `${JSON.stringify(event)}\n`);
     this.#events = [...this.#events.slice(1 - KEPT), event];
   }

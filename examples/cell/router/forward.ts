@@ -1,10 +1,10 @@
 import type { Context } from "hono";
 
 /** Longer than anything a cell does for a form. */
-const PATIENCE_MS = 15_000;
+const TIMEOUT_MS = 15_000;
 
 /** Those of one connection (RFC 9110, 7.6.1), and what is set anew. */
-const OWN_HEADERS = [
+const CONNECTION_HEADERS = [
   "connection",
   "keep-alive",
   "proxy-connection",
@@ -16,7 +16,10 @@ const OWN_HEADERS = [
   "content-length",
 ];
 
-/** The cell's answer to the browser's request, at another path where one is given. Throws when the cell does not answer. */
+/**
+ * The cell's answer to the browser's request, at another path where one is given. Throws when the cell does
+ * not answer.
+ */
 export async function forward(
   context: Context,
   address: string,
@@ -24,7 +27,7 @@ export async function forward(
   lookup?: string,
 ): Promise<Response> {
   const { req } = context;
-  const headers = withoutOwn(req.raw.headers);
+  const headers = withoutConnectionHeaders(req.raw.headers);
   // What a browser says about the lookup is not believed.
   headers.delete("leasehold-lookup");
   if (lookup !== undefined) headers.set("leasehold-lookup", lookup);
@@ -33,19 +36,19 @@ export async function forward(
     method: req.method,
     headers,
     redirect: "manual",
-    signal: AbortSignal.timeout(PATIENCE_MS),
+    signal: AbortSignal.timeout(TIMEOUT_MS),
     ...(hasBody ? { body: await req.arrayBuffer() } : {}),
   });
   const answer = await response.arrayBuffer();
   const isEmpty = response.status === 204 || response.status === 304;
   return new Response(isEmpty ? null : answer, {
     status: response.status,
-    headers: withoutOwn(response.headers),
+    headers: withoutConnectionHeaders(response.headers),
   });
 }
 
-function withoutOwn(given: Headers): Headers {
+function withoutConnectionHeaders(given: Headers): Headers {
   const headers = new Headers(given);
-  for (const name of OWN_HEADERS) headers.delete(name);
+  for (const name of CONNECTION_HEADERS) headers.delete(name);
   return headers;
 }

@@ -1,6 +1,6 @@
 import type { Client, Found } from "leasehold/client";
 
-export interface Looked {
+export interface LookupAnswer {
   found: Found | undefined;
   /** How old the answer is; 0 when the coordinator was just asked. */
   ageMs: number;
@@ -9,7 +9,10 @@ export interface Looked {
 /** Names that are remembered at a time. */
 const MAX_NAMES = 1_000;
 
-/** Where names are, remembered for a moment. That nobody has a name is not remembered: the next moment somebody may. */
+/**
+ * Where names are, remembered for a moment. That nobody has a name is not remembered: the next moment
+ * somebody may.
+ */
 export class Lookups {
   readonly #records: Pick<Client["records"], "find">;
   readonly #keepMs: number;
@@ -21,7 +24,7 @@ export class Lookups {
   }
 
   /** Throws when nobody can tell. */
-  async find(route: string): Promise<Looked> {
+  async find(route: string): Promise<LookupAnswer> {
     const known = this.#known.get(route);
     const ageMs = known === undefined ? Infinity : performance.now() - known.atMs;
     if (known !== undefined && ageMs < this.#keepMs) return { found: known.found, ageMs };

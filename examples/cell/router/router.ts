@@ -2,15 +2,15 @@
 import { Hono, type Context } from "hono";
 import type { Client } from "leasehold/client";
 import type { CellProcess } from "../launcher/cell-process.ts";
-import type { Pace } from "../launcher/pace.ts";
+import type { Timing } from "../launcher/timing.ts";
 import { serveAssets } from "../web/assets.ts";
-import { basePath, type Place } from "../web/layout.ts";
+import { basePath, type PageOwner } from "../web/layout.ts";
 import { originsOf } from "../web/local.ts";
-import { messagePage, refusalPage } from "../web/message.ts";
+import { messagePage, refusalPage } from "../web/message-page.ts";
 import { secure } from "../web/security.ts";
-import { awayPage } from "./away.ts";
+import { unavailablePage } from "./unavailable-page.ts";
 import { forward } from "./forward.ts";
-import { landing } from "./landing.ts";
+import { landingPage } from "./landing-page.ts";
 import { Lookups } from "./lookups.ts";
 
 export interface RouterOptions {
@@ -19,18 +19,18 @@ export interface RouterOptions {
   /** With a router's key. */
   records: Pick<Client["records"], "find">;
   coordinatorUrl: string;
-  pace: Pace;
+  timing: Timing;
 }
 
-export function routerApp({ port, cells, records, coordinatorUrl, pace }: RouterOptions): Hono {
+export function routerApp({ port, cells, records, coordinatorUrl, timing }: RouterOptions): Hono {
   const app = new Hono();
-  const place: Place = { id: "router", cells: cells.map(({ id }) => id) };
-  const lookups = new Lookups(records, pace.routeCacheMs);
+  const owner: PageOwner = { id: "router", cells: cells.map(({ id }) => id) };
+  const lookups = new Lookups(records, timing.routeCacheMs);
   secure(app, originsOf(port));
   serveAssets(app);
 
   /** A cell that does not answer is coming back. */
-  const passOn = async (
+  const proxy = async (
     context: Context,
     cell: { id: string; address: string },
     path: string,
@@ -43,23 +43,23 @@ export function routerApp({ port, cells, records, coordinatorUrl, pace }: Router
       return answer;
     } catch {
       const headers = {
-        "retry-after": String(Math.ceil(pace.restartMs / 1_000)),
+        "retry-after": String(Math.ceil(timing.restartMs / 1_000)),
         "leasehold-cell": cell.id,
         "cache-control": "no-store",
       };
-      return context.html(awayPage(place, cell.id, pace), 503, headers);
+      return context.html(unavailablePage(owner, cell.id, timing), 503, headers);
     }
   };
 
-  app.get("/", (context) => context.html(landing(place, cells, coordinatorUrl, pace)));
+  app.get("/", (context) => context.html(landingPage(owner, cells, coordinatorUrl, timing)));
 
   for (const cell of cells) {
     const base = basePath(cell.id);
     app.get(`/-/status/${cell.id}`, (context) =>
       context.json({ isUp: cell.isUp }, 200, { "cache-control": "no-store" }),
     );
-    const whole = (context: Context): Promise<Response> => passOn(context, cell, pathOf(context));
-    app.all(base, whole).all(`${base}/*`, whole);
+    const proxyUnchanged = (context: Context): Promise<Response> => proxy(context, cell, pathOf(context));
+    app.all(base, proxyUnchanged).all(`${base}/*`, proxyUnchanged);
   }
 
   app.get("/-/find", (context) => {
@@ -72,13 +72,13 @@ export function routerApp({ port, cells, records, coordinatorUrl, pace }: Router
     const { found, ageMs } = await lookups.find(route);
     if (found === undefined)
       return context.html(
-        messagePage(place, context.req.path, "Nobody has this name", `/${route} is free in all cells.`),
+        messagePage(owner, context.req.path, "Nobody has this name", `/${route} is free in all cells.`),
         404,
       );
     const lookup =
       ageMs === 0 ? "asking the coordinator" : `the router's memory, ${Math.round(ageMs)} ms old`;
     // As its owner spells it.
-    return passOn(
+    return proxy(
       context,
       { id: found.cell.id, address: found.cell.address },
       `/${encodeURIComponent(found.record.bucket.value)}`,
@@ -88,21 +88,21 @@ export function routerApp({ port, cells, records, coordinatorUrl, pace }: Router
 
   app.notFound((context) =>
     context.html(
-      messagePage(place, context.req.path, "There is no such page", "Routes have one part, such as /ada."),
+      messagePage(owner, context.req.path, "There is no such page", "Routes have one part, such as /ada."),
       404,
     ),
   );
   app.onError((error, context) => {
     const { path } = context.req;
-    const refusal = refusalPage(place, path, error);
+    const refusal = refusalPage(owner, path, error);
     if (refusal !== undefined) return context.html(refusal.page, refusal.status);
     const isMalformed = "code" in error && error.code === "INVALID_ARGUMENT";
     if (isMalformed)
-      return context.html(messagePage(place, path, "That is no name", "Nobody can have it."), 404);
+      return context.html(messagePage(owner, path, "That is no name", "Nobody can have it."), 404);
     process.stderr.write(`example: router: ${error.message}\n`);
     const text =
       "The coordinator does not answer, so nobody knows whose this name is. That is not the same as nobody having it.";
-    return context.html(messagePage(place, path, "The name cannot be looked up", text), 503);
+    return context.html(messagePage(owner, path, "The name cannot be looked up", text), 503);
   });
   return app;
 }

@@ -17,7 +17,10 @@ export type Problems = ReadonlyMap<string, string>;
 
 export const noProblems: Problems = new Map();
 
-/** An input with its label, its hint, and what is wrong with it. The first wrong one gets the focus, without any script. */
+/**
+ * An input with its label, its hint, and what is wrong with it. The first wrong one gets the focus, without
+ * any script.
+ */
 export function input(field: Field, problems: Problems): Html {
   const { name, label, hint, value, maxLength, autocomplete, type = "text" } = field;
   const problem = problems.get(name);

@@ -4,7 +4,7 @@ import { assetPath } from "./assets.ts";
 export type Html = ReturnType<typeof html>;
 
 /** Whose page it is. */
-export interface Place {
+export interface PageOwner {
   /** "router", or a cell's id. */
   id: string;
   cells: readonly string[];
@@ -12,7 +12,7 @@ export interface Place {
 
 export interface Page {
   title: string;
-  place: Place;
+  owner: PageOwner;
   /** The address of the page, for the navigation. */
   path: string;
   main: Html;
@@ -24,15 +24,15 @@ export const basePath = (cell: string): string => `/-/cells/${cell}`;
 
 const nothing = "";
 
-export function document({ title, place, path, main, aside }: Page): Html {
-  const isCell = place.id !== "router";
+export function renderPage({ title, owner, path, main, aside }: Page): Html {
+  const isCell = owner.id !== "router";
   return html`<!doctype html>
-    <html lang="en" data-place="${place.id}">
+    <html lang="en" data-owner="${owner.id}">
       <head>
         <meta charset="utf-8" />
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <meta name="color-scheme" content="light dark" />
-        <title>${title} · ${isCell ? `Cell ${place.id}` : "Router"} · Leasehold</title>
+        <title>${title} · ${isCell ? `Cell ${owner.id}` : "Router"} · Leasehold</title>
         <link rel="icon" href="${assetPath("icon.svg")}" type="image/svg+xml" />
         <link rel="stylesheet" href="${assetPath("style.css")}" />
         <script type="module" src="${assetPath("enhance.js")}"></script>
@@ -47,11 +47,11 @@ export function document({ title, place, path, main, aside }: Page): Html {
             <nav aria-label="Places">
               <ul>
                 <li>${link("/", "Router", path === "/")}</li>
-                ${place.cells.map((cell) => html`<li data-place="${cell}">${link(basePath(cell), `Cell ${cell}`, cell === place.id)}</li>`)}
+                ${owner.cells.map((cell) => html`<li data-owner="${cell}">${link(basePath(cell), `Cell ${cell}`, cell === owner.id)}</li>`)}
               </ul>
             </nav>
           </div>
-          ${isCell ? cellBar(place.id, path) : nothing}
+          ${isCell ? cellBar(owner.id, path) : nothing}
         </header>
         <div class="page${aside === undefined ? "" : " with-aside"}">
           <main id="main" tabindex="-1">${main}</main>

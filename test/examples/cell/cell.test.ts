@@ -1,4 +1,7 @@
-/** The example in a browser, as `npm run example` starts it. All tests look at one: starting it takes longer than most of them. */
+/**
+ * The example in a browser, as `npm run example` starts it. All tests look at one: starting it takes longer
+ * than most of them.
+ */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { isBrowserSkipped } from "../../support/browser/chromium.ts";
 import { accessTests } from "./access.ts";
@@ -6,17 +9,17 @@ import { crashTests } from "./crashes.ts";
 import { nameTests } from "./names.ts";
 import { operationsTests } from "./operations.ts";
 import { securityTests } from "./security.ts";
-import { makeWorld, type World } from "./world.ts";
+import { startSharedExample, type SharedExample } from "./shared-example.ts";
 
 describe.skipIf(isBrowserSkipped())("the example", () => {
-  let made: World | undefined;
-  const world = (): World => {
+  let made: SharedExample | undefined;
+  const shared = (): SharedExample => {
     if (made === undefined) throw new Error("the example did not start");
     return made;
   };
 
   beforeAll(async () => {
-    made = await makeWorld();
+    made = await startSharedExample();
   });
 
   afterAll(async () => {
@@ -25,14 +28,14 @@ describe.skipIf(isBrowserSkipped())("the example", () => {
     made?.example.removeFolder();
   });
 
-  describe("names", () => nameTests(world));
-  describe("crashes", () => crashTests(world));
-  describe("operations", () => operationsTests(world));
-  describe("access", () => accessTests(world));
-  describe("security", () => securityTests(world));
+  describe("names", () => nameTests(shared));
+  describe("crashes", () => crashTests(shared));
+  describe("operations", () => operationsTests(shared));
+  describe("access", () => accessTests(shared));
+  describe("security", () => securityTests(shared));
 
   test("no page threw anything or was refused anything, and Ctrl-C leaves nothing behind", async () => {
-    const { example, complaints } = world();
+    const { example, complaints } = shared();
     expect(complaints).toEqual([]);
     expect(await example.end()).toBe(0);
     expect(example.left().filter((name) => name.startsWith("leasehold"))).toEqual([]);

@@ -1,7 +1,7 @@
 import { expect } from "vitest";
 
 /** Far more than anything takes; nothing waits for it to pass. */
-export const PATIENCE_MS = 60_000;
+export const TIMEOUT_MS = 60_000;
 
 /** Looks again and again until it is so. */
-export const eventually = <T>(look: () => T) => expect.poll(look, { timeout: PATIENCE_MS });
+export const eventually = <T>(look: () => T) => expect.poll(look, { timeout: TIMEOUT_MS });

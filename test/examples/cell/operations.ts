@@ -1,59 +1,60 @@
 import { expect, test } from "vitest";
-import { freshName, Visitor } from "./visitor.ts";
-import type { World } from "./world.ts";
+import { freshName, BrowserSession } from "./browser-session.ts";
+import type { SharedExample } from "./shared-example.ts";
 
 /** Drift of every kind, each with a person of its own. */
-async function plantEach(visitor: Visitor): Promise<Record<"claim" | "row" | "insert", string>> {
-  const { page } = visitor;
+async function plantEach(session: BrowserSession): Promise<Record<"claim" | "row" | "insert", string>> {
+  const { page } = session;
   const names = { claim: freshName("drift"), row: freshName("drift"), insert: freshName("drift") };
-  for (const name of Object.values(names)) await visitor.signUp("2", name);
+  for (const name of Object.values(names)) await session.signUp("2", name);
   for (const [drift, name] of Object.entries(names)) {
-    await visitor.open("/-/cells/2/operations");
+    await session.open("/-/cells/2/operations");
     await page.selectOption("#person", { label: name });
     await page.check(`input[value="${drift}"]`);
-    await visitor.press("Plant drift");
+    await session.press("Plant drift");
     expect(await page.innerText("[role=status]")).toContain(name);
   }
   return names;
 }
 
-export function operationsTests(world: () => World): void {
+export function operationsTests(shared: () => SharedExample): void {
   test("drift of each kind can be planted", async () => {
-    const { records } = world().example;
-    const visitor = await Visitor.arrive(world());
-    const { page } = visitor;
-    const names = await plantEach(visitor);
-    await visitor.open("/-/cells/2");
+    const { records } = shared().example;
+    const session = await BrowserSession.start(shared());
+    const { page } = session;
+    const names = await plantEach(session);
+    await session.open("/-/cells/2");
     const people = await page.locator(".people strong").allInnerTexts();
-    // The claim is gone and its row is not; the row is another one and its claim is not; there is a row that nobody claimed.
+    // The claim is gone and its row is not; the row is another one and its claim is not; there is a row that
+    // nobody claimed.
     expect(people).toContain(names.claim);
     expect(await records.find({ type: "USERNAMES", value: names.claim })).toBeUndefined();
     expect(people).not.toContain(names.row);
     expect(await records.find({ type: "USERNAMES", value: names.row })).toBeDefined();
     const unclaimed = people.find((name) => name.startsWith(`${names.insert}-`)) ?? "";
     expect(await records.find({ type: "USERNAMES", value: unclaimed })).toBeUndefined();
-    await visitor.leave();
+    await session.close();
   });
 
   test("a verification finds planted drift, mends it, and then finds none", async () => {
-    const { records } = world().example;
-    const visitor = await Visitor.arrive(world());
-    const { page } = visitor;
-    const names = await plantEach(visitor);
-    await visitor.press("Verify");
+    const { records } = shared().example;
+    const session = await BrowserSession.start(shared());
+    const { page } = session;
+    const names = await plantEach(session);
+    await session.press("Verify");
     const plan = await page.innerText("[aria-labelledby=report]");
     expect(plan).toContain("Nothing was changed yet.");
     expect(plan).toContain(`missing USERNAMES ${names.claim}`);
     expect(plan).toContain(`different USERNAMES ${names.row}`);
     expect(await records.find({ type: "USERNAMES", value: names.claim })).toBeUndefined();
 
-    await visitor.press("Verify and repair");
+    await session.press("Verify and repair");
     expect(await page.innerText("[aria-labelledby=report]")).toContain("This is what was done.");
     expect(await records.find({ type: "USERNAMES", value: names.claim })).toBeDefined();
     expect(await records.find({ type: "USERNAMES", value: names.row })).toBeUndefined();
 
-    await visitor.press("Verify");
+    await session.press("Verify");
     expect(await page.innerText("[aria-labelledby=report]")).toContain("Rows and claims agree.");
-    await visitor.leave();
+    await session.close();
   });
 }

@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
 import { readOptions } from "../../../examples/cell/launcher/options.ts";
-import { normalPace, quickPace } from "../../../examples/cell/launcher/pace.ts";
+import { normalTiming, quickTiming } from "../../../examples/cell/launcher/timing.ts";
 
 test("options and their defaults", () => {
-  expect(readOptions([])).toEqual({ port: 4_000, folder: undefined, pace: normalPace, help: false });
+  expect(readOptions([])).toEqual({ port: 4_000, folder: undefined, timing: normalTiming, help: false });
   expect(readOptions(["--port", "4100", "--folder", "state", "--quick"])).toEqual({
     port: 4_100,
     folder: "state",
-    pace: quickPace,
+    timing: quickTiming,
     help: false,
   });
   expect(readOptions(["--help"]).help).toBe(true);

@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { request, type IncomingMessage } from "node:http";
 import { expect, test } from "vitest";
-import { freshName, Visitor } from "./visitor.ts";
-import type { World } from "./world.ts";
+import { freshName, BrowserSession } from "./browser-session.ts";
+import type { SharedExample } from "./shared-example.ts";
 
 /** With a Host header, which `fetch` does not let one set. */
 async function statusFor(url: string, host: string): Promise<number | undefined> {
@@ -11,9 +11,9 @@ async function statusFor(url: string, host: string): Promise<number | undefined>
   return answer.statusCode;
 }
 
-export function securityTests(world: () => World): void {
+export function securityTests(shared: () => SharedExample): void {
   test("a form from elsewhere is refused", async () => {
-    const { example } = world();
+    const { example } = shared();
     const body = (): URLSearchParams =>
       new URLSearchParams({ username: freshName("csrf"), email: `${freshName("csrf")}@example.com` });
     for (const origin of ["https://example.com", "http://127.0.0.1:1", "null", undefined]) {
@@ -38,7 +38,7 @@ export function securityTests(world: () => World): void {
   });
 
   test("another name for this machine is not served", async () => {
-    const { example } = world();
+    const { example } = shared();
     for (const url of [example.url, example.cellUrl("2")]) {
       expect(await statusFor(url, "evil.example.com")).toBe(421);
       expect(await statusFor(`${url}/-/cells/2`, new URL(url).host.replace("127.0.0.1", "localhost"))).toBe(
@@ -48,7 +48,7 @@ export function securityTests(world: () => World): void {
   });
 
   test("what people type is text, wherever it is shown; what is too much is refused", async () => {
-    const { example } = world();
+    const { example } = shared();
     const post = (fields: Record<string, string>): Promise<Response> =>
       fetch(`${example.url}/-/cells/1/sign-up`, {
         method: "POST",
@@ -69,10 +69,10 @@ export function securityTests(world: () => World): void {
   });
 
   test("no key is in any page, header or line of output", async () => {
-    const { example } = world();
+    const { example } = shared();
     const { operator, router, cells } = example.keys;
-    const visitor = await Visitor.arrive(world());
-    await visitor.signUp("1", freshName("keys"));
+    const session = await BrowserSession.start(shared());
+    await session.signUp("1", freshName("keys"));
     const paths = [
       "/",
       "/-/cells/1",
@@ -84,11 +84,11 @@ export function securityTests(world: () => World): void {
     ];
     let all = example.output;
     for (const path of paths) {
-      await visitor.open(path);
-      all += await visitor.page.content();
+      await session.open(path);
+      all += await session.page.content();
     }
     expect(all.length).toBeGreaterThan(10_000);
     for (const key of [operator, router, ...Object.values(cells)]) expect(all).not.toContain(key);
-    await visitor.leave();
+    await session.close();
   });
 }

@@ -1,0 +1,117 @@
+import { randomUUID } from "node:crypto";
+import { join } from "node:path";
+import { startCoordinator, type Coordinator } from "../../scripts/coordinator.ts";
+import { fanOut } from "../../src/core/fan-out.ts";
+import { CountingClient } from "./counting-client.ts";
+import type { WorkCounts, Work } from "./work-counts.ts";
+import { batchOf, PlacedNames } from "./placed-names.ts";
+import { ALARMS_PATH, CRON_PATH, ADVANCE_PATH } from "./raw-counts.ts";
+
+/** Uncounted leases that are begun or decided at a time. */
+const AT_ONCE = 25;
+/** Longer than anything is kept. */
+const LONG_MS = 8 * 86_400_000;
+
+export interface Lease {
+  cell: string;
+  uuid: string;
+  names: string[];
+}
+
+/** Leasehold with counters, and the calls that cells make of it. */
+export class CountedCoordinator {
+  readonly shards: number;
+  readonly client: CountingClient;
+  readonly names: PlacedNames;
+  readonly #coordinator: Coordinator;
+
+  private constructor(shards: number, coordinator: Coordinator) {
+    this.shards = shards;
+    this.#coordinator = coordinator;
+    this.client = new CountingClient(coordinator.url);
+    this.names = new PlacedNames(shards);
+  }
+
+  /** Every object of it has been used: the first use ever costs more. */
+  static async start(folder: string, shards: number): Promise<CountedCoordinator> {
+    const variables = { LEASEHOLD_REQUEST_LOG: "errors", LEASEHOLD_SHARDS: String(shards) };
+    const entryPoint = join(import.meta.dirname, "worker.ts");
+    const started = new CountedCoordinator(
+      shards,
+      await startCoordinator({ port: 0, stateFolder: folder, variables, entryPoint }),
+    );
+    for (const cell of Object.keys(started.#coordinator.keys.cells)) {
+      const lease = await started.begin(cell, Math.max(shards, 2));
+      await started.decide(lease, "rollback");
+    }
+    return started;
+  }
+
+  stop(): Promise<void> {
+    return this.#coordinator.stop();
+  }
+
+  key(role: "router" | "operator"): string {
+    return this.#coordinator.keys[role];
+  }
+
+  cellKey(cell: string): string {
+    return this.#coordinator.keys.cells[cell] ?? "";
+  }
+
+  work(
+    work: string,
+    claims: number,
+    rounds: number | null = null,
+    shardsTouched = this.names.shardsTouched(claims),
+  ): Work {
+    return { system: "leasehold", work, shards: this.shards, claims, shardsTouched, rounds };
+  }
+
+  count(work: Work, calls: number, call: () => Promise<unknown>): Promise<WorkCounts> {
+    return this.client.count(work, calls, call);
+  }
+
+  async begin(cell: string, claims: number, firstShard = 0): Promise<Lease> {
+    const lease = { cell, uuid: randomUUID(), names: this.names.fresh(claims, firstShard) };
+    await this.sendBegin(201, lease);
+    return lease;
+  }
+
+  async sendBegin(status: number, { cell, uuid, names }: Lease): Promise<void> {
+    await this.client.send(
+      status,
+      "PUT",
+      `/v1/cells/${cell}/leases/${uuid}`,
+      this.cellKey(cell),
+      batchOf(names),
+    );
+  }
+
+  async decide({ cell, uuid }: Lease, how: "commit" | "rollback"): Promise<void> {
+    await this.client.send(200, "POST", `/v1/cells/${cell}/leases/${uuid}/${how}`, this.cellKey(cell));
+  }
+
+  /** Of one claim each, over all shards. Several at a time: what they cost together is not counted. */
+  beginMany(cell: string, leases: number): Promise<Lease[]> {
+    return fanOut([...Array(leases).keys()], AT_ONCE, (index) => this.begin(cell, 1, index));
+  }
+
+  async commitMany(leases: readonly Lease[]): Promise<void> {
+    await fanOut(leases, AT_ONCE, (lease) => this.decide(lease, "commit"));
+  }
+
+  async cron(): Promise<void> {
+    await this.client.send(204, "POST", CRON_PATH);
+  }
+
+  /** Rings the alarm of every object. */
+  async alarms(): Promise<void> {
+    await this.client.send(204, "POST", ALARMS_PATH);
+  }
+
+  /** Lets so much time pass that all which was decided may be forgotten. */
+  async advanceClock(): Promise<void> {
+    await this.client.send(204, "POST", `${ADVANCE_PATH}?ms=${LONG_MS}`);
+  }
+}

@@ -1,0 +1,54 @@
+import { setTimeout } from "node:timers/promises";
+import { averageOf, type WorkCounts, type Work } from "./work-counts.ts";
+import { COUNTS_PATH, type RawCounts } from "./raw-counts.ts";
+
+/** Between two looks at whether anything is still under way behind the last answer. */
+const PAUSE_MS = 10;
+
+/** Calls an instrumented Worker, and reads what its calls have cost. */
+export class CountingClient {
+  readonly #url: string;
+
+  constructor(url: string) {
+    this.#url = url;
+  }
+
+  /** Throws when the answer is not what the work was meant to meet: its count would be of something else. */
+  async send(status: number, method: string, path: string, key = "", body?: unknown): Promise<unknown> {
+    const headers = {
+      authorization: `Bearer ${key}`,
+      ...(body === undefined ? {} : { "content-type": "application/json" }),
+    };
+    const answer = await fetch(`${this.#url}${path}`, {
+      method,
+      headers,
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    const text = await answer.text();
+    if (answer.status !== status)
+      throw new Error(`${method} ${path}: ${answer.status} instead of ${status}: ${text}`);
+    return text === "" ? undefined : JSON.parse(text);
+  }
+
+  /** All that was counted since the last time, once nothing is under way any more. */
+  async take(): Promise<RawCounts> {
+    let before = "";
+    for (;;) {
+      const now = JSON.stringify(await this.send(200, "GET", COUNTS_PATH));
+      if (now === before) return (await this.send(200, "POST", COUNTS_PATH)) as RawCounts;
+      before = now;
+      await setTimeout(PAUSE_MS);
+    }
+  }
+
+  /**
+   * Counts `calls` of them, one after another. One more goes first: it pays for what the work before has left
+   * to it.
+   */
+  async count(work: Work, calls: number, call: () => Promise<unknown>): Promise<WorkCounts> {
+    await call();
+    await this.take();
+    for (let done = 0; done < calls; done += 1) await call();
+    return averageOf(work, calls, await this.take());
+  }
+}

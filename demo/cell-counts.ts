@@ -1,0 +1,30 @@
+import type { Refused } from "../src/client/answer.ts";
+
+export const conflictKinds = ["taken", "leased", "not_owner", "absent", "mismatch"] as const;
+
+/** What one cell did and was told, over all its lives. */
+export class CellCounts {
+  leasesGranted = 0;
+  creates = 0;
+  destroys = 0;
+  replaces = 0;
+  committed = 0;
+  rolledBack = 0;
+  refused = 0;
+  localFailures = 0;
+  unknown = 0;
+  /** Names, by what became of them in the end. */
+  lost = 0;
+  destroyed = 0;
+  renamed = 0;
+  recased = 0;
+  wonLater = 0;
+  readonly conflicts = new Map<string, number>();
+  /** What must not happen: each fails the demo. */
+  readonly problems: string[] = [];
+
+  refusal({ conflicts }: Refused): void {
+    this.refused += 1;
+    for (const { kind } of conflicts) this.conflicts.set(kind, (this.conflicts.get(kind) ?? 0) + 1);
+  }
+}
