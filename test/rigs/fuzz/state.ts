@@ -26,7 +26,6 @@ export interface Change {
  * - `incarnation` and `epoch`, which a refused begin may raise (docs/reference/limits.md, "A refused begin
  * writes nothing where it is refused")
  * - how far the alarms and the cron have come
- * - the batch of a decided lease, which an alarm deletes
  * The runtime's own tables and files are left out too. They contain alarms, which reads may set (M3).
  */
 const BOOKKEEPING = new Set(["incarnation", "epoch", "applied_position", "pruned_position"]);
