@@ -11,10 +11,12 @@ import { invalidArgument } from "../errors.ts";
 import { inChunks } from "../in-chunks.ts";
 import type { CellDatabase, Deferred, NewLocalLease, TransactionResult } from "../local.ts";
 import type { LocalLease } from "../reconcile.ts";
-import { requireOpen, runTransaction } from "../run-transaction.ts";
+import { runTransaction } from "../run-transaction.ts";
+import { ageMsOf } from "./age.ts";
 import { affectedRows, isSingleConnection } from "./driver.ts";
 import { isAbort, isLockConflict } from "./failure.ts";
-import { Insert, type Orm } from "./insert.ts";
+import { Insert } from "./insert.ts";
+import { ormOf, type Orm } from "./orm.ts";
 import { migration, outstandingLeases, verificationQueue } from "./schema.ts";
 import { endedEarly, isInTransaction, releaseSavepoint, setSavepoint, withLockWait } from "./session.ts";
 import { MysqlVerification } from "./verification.ts";
@@ -61,7 +63,7 @@ export class MysqlDatabase<Tx> implements CellDatabase<Tx> {
       );
     this.#db = db;
     this.#options = options;
-    this.verification = new MysqlVerification((tx) => orm(tx ?? db));
+    this.verification = new MysqlVerification(db);
   }
 
   async install(): Promise<void> {
@@ -76,9 +78,9 @@ export class MysqlDatabase<Tx> implements CellDatabase<Tx> {
    */
   async run<T>(body: (tx: Tx) => Promise<T>): Promise<TransactionResult<T>> {
     const guarded = async (tx: Tx): Promise<T> => {
-      await setSavepoint(orm(tx));
+      await setSavepoint(ormOf(tx));
       const value = await body(tx);
-      await releaseSavepoint(orm(tx));
+      await releaseSavepoint(ormOf(tx));
       return value;
     };
     const transaction = (work: (tx: Tx) => Promise<T>): Promise<T> =>
@@ -88,14 +90,14 @@ export class MysqlDatabase<Tx> implements CellDatabase<Tx> {
 
   async insertLease(tx: Tx, { uuid, sources, deferred }: NewLocalLease): Promise<void> {
     // Outside a transaction, the row would be saved at once, and no rollback would remove it.
-    if (!(await isInTransaction(orm(tx)))) throw endedEarly();
-    await orm(tx)
+    if (!(await isInTransaction(ormOf(tx)))) throw endedEarly();
+    await ormOf(tx)
       .insert(outstandingLeases)
       .values({ uuid, sources, ...(deferred === undefined ? {} : { deferred }) });
   }
 
   async removeLease(tx: Tx, uuid: string): Promise<void> {
-    await orm(tx)
+    await ormOf(tx)
       .delete(outstandingLeases)
       .where(and(isSaved, eq(outstandingLeases.uuid, uuid)));
   }
@@ -212,8 +214,8 @@ export class MysqlDatabase<Tx> implements CellDatabase<Tx> {
     // An error undoes only its statement. The savepoint undoes all of them, in case the body catches the
     // error.
     const ids = await (rows.length > 1
-      ? orm(tx).transaction(async (savepoint) => this.#inserted(savepoint, claimable, rows, options))
-      : this.#inserted(orm(tx), claimable, rows, options));
+      ? ormOf(tx).transaction(async (savepoint) => this.#inserted(savepoint, claimable, rows, options))
+      : this.#inserted(ormOf(tx), claimable, rows, options));
     const found = await inChunks(ids, ROWS_PER_STATEMENT, (chunk) => this.#byIds(tx, claimable, chunk));
     const stored = new Map(found.map((row) => [claimable.idOf(row), row]));
     return ids.map((id) => stored.get(String(id)) ?? notReadBack(claimable, id));
@@ -237,7 +239,7 @@ export class MysqlDatabase<Tx> implements CellDatabase<Tx> {
     where: SQL | undefined,
     limit?: number,
   ): Promise<AnyRow[]> {
-    const rows = orm(tx)
+    const rows = ormOf(tx)
       .select()
       .from(table as MySqlTable)
       .where(where)
@@ -252,7 +254,7 @@ export class MysqlDatabase<Tx> implements CellDatabase<Tx> {
 
   async update(tx: Tx, claimable: Claimable, ids: readonly unknown[], set: AnyRow): Promise<AnyRow[]> {
     return inChunks(ids, ROWS_PER_STATEMENT, async (chunk) => {
-      await orm(tx)
+      await ormOf(tx)
         .update(claimable.table as MySqlTable)
         .set(set)
         .where(inArray(claimable.idColumn, [...chunk]));
@@ -262,7 +264,7 @@ export class MysqlDatabase<Tx> implements CellDatabase<Tx> {
 
   async delete(tx: Tx, { table, idColumn }: Claimable, ids: readonly unknown[]): Promise<number> {
     const counts = await inChunks(ids, ROWS_PER_STATEMENT, async (chunk) => {
-      const deleted = orm(tx)
+      const deleted = ormOf(tx)
         .delete(table as MySqlTable)
         .where(inArray(idColumn, [...chunk]));
       return [await affectedRows(deleted)];
@@ -316,18 +318,12 @@ export class MysqlDatabase<Tx> implements CellDatabase<Tx> {
    * default.
    */
   #committed<T>(work: (tx: Orm) => Promise<T>): Promise<T> {
-    return this.#db.transaction((tx) => work(orm(tx)), { isolationLevel: "read committed" });
+    return this.#db.transaction((tx) => work(ormOf(tx)), { isolationLevel: "read committed" });
   }
 
   get #orm(): Orm {
-    return orm(this.#db);
+    return ormOf(this.#db);
   }
-}
-
-/** The drivers share the methods that are used here. */
-function orm(db: unknown): Orm {
-  requireOpen(db);
-  return db as Orm;
 }
 
 function notReadBack({ name, idName }: Claimable, id: unknown): never {
@@ -338,8 +334,7 @@ function notReadBack({ name, idName }: Claimable, id: unknown): never {
 }
 
 const isSaved = eq(outstandingLeases.state, "saved");
-const ageMs =
-  sql`TIMESTAMPDIFF(MICROSECOND, ${outstandingLeases.createdAt}, UTC_TIMESTAMP(3)) / 1000`.mapWith(Number);
+const ageMs = ageMsOf(outstandingLeases.createdAt);
 const isAfter = (uuid: string): SQL | undefined =>
   uuid === "" ? undefined : gt(outstandingLeases.uuid, uuid);
 const isDeferred = sql`${outstandingLeases.deferred} IS NOT NULL`.mapWith(Boolean);

@@ -1,15 +1,10 @@
-import type {
-  MySqlDatabase,
-  MySqlQueryResultHKT,
-  MySqlTable,
-  PreparedQueryHKTBase,
-} from "drizzle-orm/mysql-core";
+import type { MySqlTable } from "drizzle-orm/mysql-core";
 import type { Claimable } from "../claimable.ts";
 import { invalidArgument } from "../errors.ts";
 import { isDuplicateKey } from "./failure.ts";
+import type { Orm } from "./orm.ts";
 
 type AnyRow = Readonly<Record<string, unknown>>;
-export type Orm = MySqlDatabase<MySqlQueryResultHKT, PreparedQueryHKTBase>;
 
 /**
  * Inserts rows and answers their ids, because MySQL cannot return rows. It returns only the first generated

@@ -2,7 +2,7 @@
 import { sql } from "drizzle-orm";
 import { LeaseholdError } from "../../client/errors.ts";
 import { isInsideTransaction, isMissingSavepoint } from "./failure.ts";
-import type { Orm } from "./insert.ts";
+import type { Orm } from "./orm.ts";
 
 const SAVEPOINT = "leasehold";
 

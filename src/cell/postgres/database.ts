@@ -15,8 +15,6 @@ import {
   getTableConfig,
   PgTransaction,
   type PgColumn,
-  type PgDatabase,
-  type PgQueryResultHKT,
   type PgTable,
   type PgTransactionConfig,
 } from "drizzle-orm/pg-core";
@@ -27,14 +25,14 @@ import { invalidArgument } from "../errors.ts";
 import { inChunks } from "../in-chunks.ts";
 import type { CellDatabase, Deferred, NewLocalLease, TransactionResult } from "../local.ts";
 import type { LocalLease } from "../reconcile.ts";
-import { requireOpen, runTransaction } from "../run-transaction.ts";
+import { runTransaction } from "../run-transaction.ts";
+import { ageMsOf } from "./age.ts";
 import { isAbort, isLockTimeout } from "./failure.ts";
 import { LeaseTable, oidByName, tableOid } from "./lease-table.ts";
 import { refuseSingleClient } from "./pool.ts";
+import { ormOf, type Orm } from "./orm.ts";
 import { migration, outstandingLeases, verificationQueue } from "./schema.ts";
 import { PostgresVerification } from "./verification.ts";
-
-type Orm = PgDatabase<PgQueryResultHKT>;
 
 /** A drizzle database on PostgreSQL, whatever its driver. */
 export interface PostgresOrm<Tx> {
@@ -72,15 +70,15 @@ export class PostgresDatabase<Tx> implements CellDatabase<Tx> {
     refuseSingleClient(db);
     this.#db = db;
     this.#options = options;
-    this.verification = new PostgresVerification((tx) => orm(tx ?? db));
+    this.verification = new PostgresVerification(db);
     this.#leaseTable = new LeaseTable(async () => this.#oidOfLeases());
   }
 
   async install(): Promise<void> {
     await this.#db.transaction(
       async (tx) => {
-        await orm(tx).execute(sql.raw(`SELECT pg_advisory_xact_lock(${INSTALL_LOCK})`));
-        for (const statement of migration) await orm(tx).execute(sql.raw(statement));
+        await ormOf(tx).execute(sql.raw(`SELECT pg_advisory_xact_lock(${INSTALL_LOCK})`));
+        for (const statement of migration) await ormOf(tx).execute(sql.raw(statement));
       },
       // A stricter level would not see tables that were created while it waited.
       { isolationLevel: "read committed" },
@@ -99,7 +97,7 @@ export class PostgresDatabase<Tx> implements CellDatabase<Tx> {
   }
 
   async insertLease(tx: Tx, { uuid, sources, deferred }: NewLocalLease): Promise<void> {
-    const [written] = await orm(tx)
+    const [written] = await ormOf(tx)
       .insert(outstandingLeases)
       .values({ uuid, sources, ...(deferred === undefined ? {} : { deferred }) })
       .returning({ table: tableOid });
@@ -107,7 +105,7 @@ export class PostgresDatabase<Tx> implements CellDatabase<Tx> {
   }
 
   async removeLease(tx: Tx, uuid: string): Promise<void> {
-    await orm(tx)
+    await ormOf(tx)
       .delete(outstandingLeases)
       .where(and(isSaved, eq(outstandingLeases.uuid, uuid)));
   }
@@ -154,12 +152,12 @@ export class PostgresDatabase<Tx> implements CellDatabase<Tx> {
     try {
       return await this.#db.transaction(
         async (tx) => {
-          await orm(tx).execute(sql.raw(`SET LOCAL lock_timeout = ${waitMs}`));
-          await orm(tx)
+          await ormOf(tx).execute(sql.raw(`SET LOCAL lock_timeout = ${waitMs}`));
+          await ormOf(tx)
             .insert(outstandingLeases)
             .values({ uuid, state: "fenced", sources: [] })
             .onConflictDoNothing();
-          const [row] = await orm(tx)
+          const [row] = await ormOf(tx)
             .select({ state: outstandingLeases.state })
             .from(outstandingLeases)
             .where(eq(outstandingLeases.uuid, uuid));
@@ -184,7 +182,7 @@ export class PostgresDatabase<Tx> implements CellDatabase<Tx> {
 
   async queueForVerification(uuid: string): Promise<void> {
     await this.#db.transaction(async (tx) => {
-      const [lease] = await orm(tx)
+      const [lease] = await ormOf(tx)
         .delete(outstandingLeases)
         .where(and(isSaved, eq(outstandingLeases.uuid, uuid)))
         .returning({ sources: outstandingLeases.sources });
@@ -195,7 +193,7 @@ export class PostgresDatabase<Tx> implements CellDatabase<Tx> {
       }));
       if (rows.length === 0) return;
       const key = [verificationQueue.sourceType, verificationQueue.sourceId];
-      await orm(tx)
+      await ormOf(tx)
         .insert(verificationQueue)
         .values(rows)
         .onConflictDoUpdate({ target: key, set: { leaseUuid: uuid } });
@@ -213,7 +211,7 @@ export class PostgresDatabase<Tx> implements CellDatabase<Tx> {
       Math.floor(PARAMETERS_PER_STATEMENT / Object.keys(getTableColumns(table)).length),
     );
     return inChunks(rows, rowsPerStatement, async (chunk) => {
-      const insert = orm(tx)
+      const insert = ormOf(tx)
         .insert(table as PgTable)
         .values(chunk as Record<string, never>[]);
       const stored = await (skipExisting ? insert.onConflictDoNothing() : insert).returning();
@@ -230,7 +228,7 @@ export class PostgresDatabase<Tx> implements CellDatabase<Tx> {
     limit?: number,
   ): Promise<AnyRow[]> {
     // In the order of ids, so that two transactions over the same rows don't deadlock.
-    const rows = orm(tx)
+    const rows = ormOf(tx)
       .select()
       .from(table as PgTable)
       .where(where)
@@ -241,7 +239,7 @@ export class PostgresDatabase<Tx> implements CellDatabase<Tx> {
 
   async read(tx: Tx, { table, idColumn }: Claimable, ids: readonly unknown[]): Promise<AnyRow[]> {
     return inChunks(ids, ROWS_PER_STATEMENT, async (chunk) =>
-      orm(tx)
+      ormOf(tx)
         .select()
         .from(table as PgTable)
         .where(inArray(idColumn, [...chunk]))
@@ -256,7 +254,7 @@ export class PostgresDatabase<Tx> implements CellDatabase<Tx> {
     set: AnyRow,
   ): Promise<AnyRow[]> {
     return inChunks(ids, ROWS_PER_STATEMENT, async (chunk) =>
-      orm(tx)
+      ormOf(tx)
         .update(table as PgTable)
         .set(set as Record<string, never>)
         .where(inArray(idColumn, [...chunk]))
@@ -266,7 +264,7 @@ export class PostgresDatabase<Tx> implements CellDatabase<Tx> {
 
   async delete(tx: Tx, { table, idColumn }: Claimable, ids: readonly unknown[]): Promise<number> {
     const deleted = await inChunks(ids, ROWS_PER_STATEMENT, async (chunk) =>
-      orm(tx)
+      ormOf(tx)
         .delete(table as PgTable)
         .where(inArray(idColumn, [...chunk]))
         .returning({ id: idColumn as PgColumn }),
@@ -316,14 +314,8 @@ export class PostgresDatabase<Tx> implements CellDatabase<Tx> {
   }
 
   get #orm(): Orm {
-    return orm(this.#db);
+    return ormOf(this.#db);
   }
-}
-
-/** The drivers share the methods that are used here. */
-function orm(db: unknown): Orm {
-  requireOpen(db);
-  return db as Orm;
 }
 
 const notStored = (table: string, missing: number): Error =>
@@ -336,8 +328,7 @@ const notStored = (table: string, missing: number): Error =>
   );
 
 const isSaved = eq(outstandingLeases.state, "saved");
-const age = sql`clock_timestamp() - ${outstandingLeases.createdAt}`;
-const ageMs = sql<number>`(extract(epoch FROM ${age}) * 1000)::float8`;
+const ageMs = ageMsOf(outstandingLeases.createdAt);
 const isAfter = (uuid: string): SQL | undefined =>
   uuid === "" ? undefined : gt(outstandingLeases.uuid, uuid);
 const isDeferred = sql<boolean>`${outstandingLeases.deferred} IS NOT NULL`;
