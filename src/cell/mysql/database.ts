@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, inArray, is, isNotNull, isNull, sql, type SQL } from "drizzle-orm";
+import { and, eq, inArray, is, isNotNull, sql } from "drizzle-orm";
 import {
   getTableConfig,
   MySqlTransaction,
@@ -10,8 +10,9 @@ import type { Claimable } from "../claimable.ts";
 import { invalidArgument } from "../errors.ts";
 import { inChunks } from "../in-chunks.ts";
 import type { CellDatabase, Deferred, NewLocalLease, TransactionResult } from "../local.ts";
-import type { LocalLease } from "../reconcile.ts";
 import { runTransaction } from "../run-transaction.ts";
+import { SqlDatabase } from "../sql/database.ts";
+import { sqlOrm, type Select, type SqlOrm } from "../sql/orm.ts";
 import { ageMsOf } from "./age.ts";
 import { affectedRows, isSingleConnection } from "./driver.ts";
 import { isAbort, isLockConflict } from "./failure.ts";
@@ -44,7 +45,7 @@ export interface MysqlOptions {
 /** Far below `max_allowed_packet`. */
 const ROWS_PER_STATEMENT = 1_000;
 
-export class MysqlDatabase<Tx> implements CellDatabase<Tx> {
+export class MysqlDatabase<Tx> extends SqlDatabase<Tx> implements CellDatabase<Tx> {
   readonly verification: MysqlVerification<Tx>;
   readonly #db: MysqlOrm<Tx>;
   readonly #options: MysqlOptions;
@@ -61,6 +62,7 @@ export class MysqlDatabase<Tx> implements CellDatabase<Tx> {
         "must have a pool, because concurrent transactions on one connection would be one: " +
           "use drizzle(createPool(...))",
       );
+    super(db, outstandingLeases, ageMsOf);
     this.#db = db;
     this.#options = options;
     this.verification = new MysqlVerification(db);
@@ -96,43 +98,15 @@ export class MysqlDatabase<Tx> implements CellDatabase<Tx> {
       .values({ uuid, sources, ...(deferred === undefined ? {} : { deferred }) });
   }
 
-  async removeLease(tx: Tx, uuid: string): Promise<void> {
-    await ormOf(tx)
-      .delete(outstandingLeases)
-      .where(and(isSaved, eq(outstandingLeases.uuid, uuid)));
-  }
-
   /**
    * `isInTransaction` matters if the pool has one connection. In a larger pool, only the connection that
    * wrote the row could read it before it is committed, and that one has ended its transaction.
    */
   async look(uuid: string): Promise<{ isSaved: boolean; isInTransaction: boolean }> {
     if (await isInTransaction(this.#orm)) return { isSaved: false, isInTransaction: true };
-    const its = and(isSaved, eq(outstandingLeases.uuid, uuid));
+    const its = this.savedLease(uuid);
     const rows = await this.#orm.select({ uuid: outstandingLeases.uuid }).from(outstandingLeases).where(its);
     return { isSaved: rows.length > 0, isInTransaction: false };
-  }
-
-  async list({ afterUuid, limit }: { afterUuid: string; limit: number }): Promise<LocalLease[]> {
-    const its = and(isSaved, isNull(outstandingLeases.deferred), isAfter(afterUuid));
-    return this.#committed(async (tx) =>
-      tx
-        .select(leaseFields)
-        .from(outstandingLeases)
-        .where(its)
-        .orderBy(asc(outstandingLeases.uuid))
-        .limit(limit),
-    );
-  }
-
-  async has(uuids: readonly string[]): Promise<LocalLease[]> {
-    if (uuids.length === 0) return [];
-    const its = and(isSaved, inArray(outstandingLeases.uuid, [...uuids]));
-    return this.#committed(async (tx) => tx.select(leaseFields).from(outstandingLeases).where(its));
-  }
-
-  async remove(uuid: string): Promise<void> {
-    await this.#orm.delete(outstandingLeases).where(and(isSaved, eq(outstandingLeases.uuid, uuid)));
   }
 
   /**
@@ -168,7 +142,7 @@ export class MysqlDatabase<Tx> implements CellDatabase<Tx> {
    */
   async removeFences(olderThanMs: number): Promise<number> {
     const isFenced = eq(outstandingLeases.state, "fenced");
-    const isOld = sql`${ageMs} >= ${olderThanMs}`;
+    const isOld = sql`${ageMsOf(outstandingLeases.createdAt)} >= ${olderThanMs}`;
     const found = await this.#orm
       .select({ uuid: outstandingLeases.uuid })
       .from(outstandingLeases)
@@ -184,7 +158,7 @@ export class MysqlDatabase<Tx> implements CellDatabase<Tx> {
   }
 
   async queueForVerification(uuid: string): Promise<void> {
-    const its = and(isSaved, eq(outstandingLeases.uuid, uuid));
+    const its = this.savedLease(uuid);
     await this.#committed(async (tx) => {
       const [lease] = await tx
         .select({ sources: outstandingLeases.sources })
@@ -232,22 +206,6 @@ export class MysqlDatabase<Tx> implements CellDatabase<Tx> {
     return inChunks(rows, ROWS_PER_STATEMENT, (chunk) => insert.run(chunk));
   }
 
-  /** Locks in the order of ids, so that two transactions over the same rows don't deadlock. */
-  async lock(
-    tx: Tx,
-    { table, idColumn }: Claimable,
-    where: SQL | undefined,
-    limit?: number,
-  ): Promise<AnyRow[]> {
-    const rows = ormOf(tx)
-      .select()
-      .from(table as MySqlTable)
-      .where(where)
-      .orderBy(asc(idColumn))
-      .$dynamic();
-    return (limit === undefined ? rows : rows.limit(limit)).for("update");
-  }
-
   async read(tx: Tx, claimable: Claimable, ids: readonly unknown[]): Promise<AnyRow[]> {
     return inChunks(ids, ROWS_PER_STATEMENT, (chunk) => this.#byIds(tx, claimable, chunk));
   }
@@ -272,20 +230,8 @@ export class MysqlDatabase<Tx> implements CellDatabase<Tx> {
     return counts.reduce((sum, count) => sum + count, 0);
   }
 
-  async listDeferred({ afterUuid, limit }: { afterUuid: string; limit: number }): Promise<Deferred[]> {
-    const rows = await this.#committed(async (tx) =>
-      tx
-        .select({ uuid: outstandingLeases.uuid, batch: outstandingLeases.deferred })
-        .from(outstandingLeases)
-        .where(and(isSaved, isNotNull(outstandingLeases.deferred), isAfter(afterUuid)))
-        .orderBy(asc(outstandingLeases.uuid))
-        .limit(limit),
-    );
-    return rows.flatMap(({ uuid, batch }) => (batch === null ? [] : [{ uuid, batch }]));
-  }
-
   async replaceDeferred(uuid: string, next: Deferred | undefined): Promise<boolean> {
-    const its = and(isSaved, isNotNull(outstandingLeases.deferred), eq(outstandingLeases.uuid, uuid));
+    const its = and(this.savedLease(uuid), isNotNull(outstandingLeases.deferred));
     const found =
       next === undefined
         ? this.#orm.delete(outstandingLeases).where(its)
@@ -321,6 +267,10 @@ export class MysqlDatabase<Tx> implements CellDatabase<Tx> {
     return this.#db.transaction((tx) => work(ormOf(tx)), { isolationLevel: "read committed" });
   }
 
+  protected override selectCommitted<Row>(query: (orm: SqlOrm) => Select<Row>): Promise<Row[]> {
+    return this.#committed(async (tx) => query(sqlOrm(tx)));
+  }
+
   get #orm(): Orm {
     return ormOf(this.#db);
   }
@@ -332,10 +282,3 @@ function notReadBack({ name, idName }: Claimable, id: unknown): never {
     `of ${name} was not stored as ${String(id)}, so the row cannot be claimed: use the database's spelling`,
   );
 }
-
-const isSaved = eq(outstandingLeases.state, "saved");
-const ageMs = ageMsOf(outstandingLeases.createdAt);
-const isAfter = (uuid: string): SQL | undefined =>
-  uuid === "" ? undefined : gt(outstandingLeases.uuid, uuid);
-const isDeferred = sql`${outstandingLeases.deferred} IS NOT NULL`.mapWith(Boolean);
-const leaseFields = { uuid: outstandingLeases.uuid, ageMs, isDeferred };

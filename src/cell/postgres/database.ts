@@ -1,16 +1,4 @@
-import {
-  and,
-  asc,
-  eq,
-  getTableColumns,
-  gt,
-  inArray,
-  is,
-  isNotNull,
-  isNull,
-  sql,
-  type SQL,
-} from "drizzle-orm";
+import { and, asc, eq, getTableColumns, inArray, is, isNotNull, sql } from "drizzle-orm";
 import {
   getTableConfig,
   PgTransaction,
@@ -24,8 +12,9 @@ import type { AnyRow, Claimable } from "../claimable.ts";
 import { invalidArgument } from "../errors.ts";
 import { inChunks } from "../in-chunks.ts";
 import type { CellDatabase, Deferred, NewLocalLease, TransactionResult } from "../local.ts";
-import type { LocalLease } from "../reconcile.ts";
 import { runTransaction } from "../run-transaction.ts";
+import { SqlDatabase } from "../sql/database.ts";
+import { sqlOrm, type Select, type SqlOrm } from "../sql/orm.ts";
 import { ageMsOf } from "./age.ts";
 import { isAbort, isLockTimeout } from "./failure.ts";
 import { LeaseTable, oidByName, tableOid } from "./lease-table.ts";
@@ -58,7 +47,7 @@ const PARAMETERS_PER_STATEMENT = 32_767;
  */
 const INSTALL_LOCK = "7810756276994469740";
 
-export class PostgresDatabase<Tx> implements CellDatabase<Tx> {
+export class PostgresDatabase<Tx> extends SqlDatabase<Tx> implements CellDatabase<Tx> {
   readonly verification: PostgresVerification<Tx>;
   readonly #db: PostgresOrm<Tx>;
   readonly #options: PostgresOptions;
@@ -68,6 +57,7 @@ export class PostgresDatabase<Tx> implements CellDatabase<Tx> {
     // Its COMMIT would only release a savepoint, so the lease would be committed before the rows.
     if (is(db, PgTransaction)) throw invalidArgument("db", "must be the database, not a transaction of it");
     refuseSingleClient(db);
+    super(db, outstandingLeases, ageMsOf);
     this.#db = db;
     this.#options = options;
     this.verification = new PostgresVerification(db);
@@ -104,14 +94,8 @@ export class PostgresDatabase<Tx> implements CellDatabase<Tx> {
     this.#leaseTable.check(written?.table);
   }
 
-  async removeLease(tx: Tx, uuid: string): Promise<void> {
-    await ormOf(tx)
-      .delete(outstandingLeases)
-      .where(and(isSaved, eq(outstandingLeases.uuid, uuid)));
-  }
-
   async look(uuid: string): Promise<{ isSaved: boolean; isInTransaction: boolean }> {
-    const its = and(eq(outstandingLeases.uuid, uuid), isSaved);
+    const its = this.savedLease(uuid);
     const [seen] = await this.#orm
       .select({
         isInTransaction: sql<boolean>`pg_current_xact_id_if_assigned() IS NOT NULL`,
@@ -120,28 +104,6 @@ export class PostgresDatabase<Tx> implements CellDatabase<Tx> {
       .from(sql`(VALUES (1)) AS one`);
     if (seen === undefined) throw new Error("the database answered a SELECT without a row");
     return seen;
-  }
-
-  async list({ afterUuid, limit }: { afterUuid: string; limit: number }): Promise<LocalLease[]> {
-    const its = and(isSaved, isNull(outstandingLeases.deferred), isAfter(afterUuid));
-    return this.#orm
-      .select(leaseFields)
-      .from(outstandingLeases)
-      .where(its)
-      .orderBy(asc(outstandingLeases.uuid))
-      .limit(limit);
-  }
-
-  async has(uuids: readonly string[]): Promise<LocalLease[]> {
-    if (uuids.length === 0) return [];
-    return this.#orm
-      .select(leaseFields)
-      .from(outstandingLeases)
-      .where(and(isSaved, inArray(outstandingLeases.uuid, [...uuids])));
-  }
-
-  async remove(uuid: string): Promise<void> {
-    await this.#orm.delete(outstandingLeases).where(and(isSaved, eq(outstandingLeases.uuid, uuid)));
   }
 
   /**
@@ -175,7 +137,12 @@ export class PostgresDatabase<Tx> implements CellDatabase<Tx> {
   async removeFences(olderThanMs: number): Promise<number> {
     const removed = await this.#orm
       .delete(outstandingLeases)
-      .where(and(eq(outstandingLeases.state, "fenced"), sql`${ageMs} >= ${olderThanMs}`))
+      .where(
+        and(
+          eq(outstandingLeases.state, "fenced"),
+          sql`${ageMsOf(outstandingLeases.createdAt)} >= ${olderThanMs}`,
+        ),
+      )
       .returning({ uuid: outstandingLeases.uuid });
     return removed.length;
   }
@@ -184,7 +151,7 @@ export class PostgresDatabase<Tx> implements CellDatabase<Tx> {
     await this.#db.transaction(async (tx) => {
       const [lease] = await ormOf(tx)
         .delete(outstandingLeases)
-        .where(and(isSaved, eq(outstandingLeases.uuid, uuid)))
+        .where(this.savedLease(uuid))
         .returning({ sources: outstandingLeases.sources });
       const rows = (lease?.sources ?? []).map(({ type, id }) => ({
         sourceType: type,
@@ -219,22 +186,6 @@ export class PostgresDatabase<Tx> implements CellDatabase<Tx> {
         throw notStored(name, chunk.length - stored.length);
       return stored;
     });
-  }
-
-  async lock(
-    tx: Tx,
-    { table, idColumn }: Claimable,
-    where: SQL | undefined,
-    limit?: number,
-  ): Promise<AnyRow[]> {
-    // In the order of ids, so that two transactions over the same rows don't deadlock.
-    const rows = ormOf(tx)
-      .select()
-      .from(table as PgTable)
-      .where(where)
-      .orderBy(asc(idColumn))
-      .$dynamic();
-    return (limit === undefined ? rows : rows.limit(limit)).for("update");
   }
 
   async read(tx: Tx, { table, idColumn }: Claimable, ids: readonly unknown[]): Promise<AnyRow[]> {
@@ -272,18 +223,8 @@ export class PostgresDatabase<Tx> implements CellDatabase<Tx> {
     return deleted.length;
   }
 
-  async listDeferred({ afterUuid, limit }: { afterUuid: string; limit: number }): Promise<Deferred[]> {
-    const rows = await this.#orm
-      .select({ uuid: outstandingLeases.uuid, batch: outstandingLeases.deferred })
-      .from(outstandingLeases)
-      .where(and(isSaved, isNotNull(outstandingLeases.deferred), isAfter(afterUuid)))
-      .orderBy(asc(outstandingLeases.uuid))
-      .limit(limit);
-    return rows.flatMap(({ uuid, batch }) => (batch === null ? [] : [{ uuid, batch }]));
-  }
-
   async replaceDeferred(uuid: string, next: Deferred | undefined): Promise<boolean> {
-    const its = and(isSaved, isNotNull(outstandingLeases.deferred), eq(outstandingLeases.uuid, uuid));
+    const its = and(this.savedLease(uuid), isNotNull(outstandingLeases.deferred));
     const uuidOnly = { uuid: outstandingLeases.uuid };
     const found =
       next === undefined
@@ -313,6 +254,10 @@ export class PostgresDatabase<Tx> implements CellDatabase<Tx> {
     return seen?.oid;
   }
 
+  protected override async selectCommitted<Row>(query: (orm: SqlOrm) => Select<Row>): Promise<Row[]> {
+    return query(sqlOrm(this.#db));
+  }
+
   get #orm(): Orm {
     return ormOf(this.#db);
   }
@@ -326,10 +271,3 @@ const notStored = (table: string, missing: number): Error =>
       code: "NOT_STORED",
     },
   );
-
-const isSaved = eq(outstandingLeases.state, "saved");
-const ageMs = ageMsOf(outstandingLeases.createdAt);
-const isAfter = (uuid: string): SQL | undefined =>
-  uuid === "" ? undefined : gt(outstandingLeases.uuid, uuid);
-const isDeferred = sql<boolean>`${outstandingLeases.deferred} IS NOT NULL`;
-const leaseFields = { uuid: outstandingLeases.uuid, ageMs, isDeferred };

@@ -4,7 +4,7 @@ import { requireOpen } from "../run-transaction.ts";
 /** The selected columns and expressions, under the names of the row's fields. */
 export type Fields<Row> = { [Name in keyof Row]: Column | SQL };
 
-interface Select<Row> extends PromiseLike<Row[]> {
+export interface Select<Row> extends PromiseLike<Row[]> {
   where(condition: SQL | undefined): Select<Row>;
   orderBy(...by: SQL[]): Select<Row>;
   limit(rows: number): Select<Row>;
