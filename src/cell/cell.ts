@@ -61,7 +61,7 @@ export interface CellOptions<Tx> {
 
 export type CellEvent =
   | LeaseEvent
-  | { kind: "deferred_left"; uuid: string; why: string }
+  | { kind: "release_postponed"; uuid: string; error: string }
   | { kind: "reconcile_finding"; finding: Finding };
 
 export interface TransactionOptions {
@@ -305,20 +305,20 @@ export class Cell<Tx> {
         if (isSaved && !isInTransaction) await this.#deferredLeases.run(each, counters);
         else
           this.#callHook({
-            kind: "deferred_left",
+            kind: "release_postponed",
             uuid: each.uuid,
-            why: "its row was not found in the database",
+            error: "its row was not found in the database",
           });
       } catch (error) {
         this.#callHook({
-          kind: "deferred_left",
+          kind: "release_postponed",
           uuid: each.uuid,
-          why: error instanceof Error ? error.message : String(error),
+          error: error instanceof Error ? error.message : String(error),
         });
         return;
       }
       // The next one would fail in the same way while the caller waits. Reconciliation handles the rest.
-      if (counters.left + counters.refused > 0) return;
+      if (counters.postponed + counters.refused > 0) return;
     }
   }
 
@@ -345,8 +345,8 @@ export class Cell<Tx> {
       begin: (uuid: string, batch: Batch) => this.#leases.begin(uuid, batch, deadline),
       ...this.#decisions,
     };
-    return new DeferredLeases(this.#options.database, leases, (uuid, why) =>
-      this.#callHook({ kind: "deferred_left", uuid, why }),
+    return new DeferredLeases(this.#options.database, leases, (uuid, error) =>
+      this.#callHook({ kind: "release_postponed", uuid, error }),
     );
   }
 

@@ -8,15 +8,15 @@ import type { LeaseState } from "./remote-leases.ts";
 export interface DeferredCounters {
   /** Leases that released their names. */
   done: number;
-  /** Leases left to the next run, because of a temporary failure. */
-  left: number;
-  /** Leases that the coordinator refuses permanently. They need a person. `deferred_left` says why. */
+  /** Leases postponed to the next run, because of a temporary failure. */
+  postponed: number;
+  /** Leases that the coordinator refuses permanently. They need a person. `release_postponed` says why. */
   refused: number;
   /** Names that another cell or another row holds by now, so that there is nothing to release. */
   dropped: number;
 }
 
-export const noDeferred = (): DeferredCounters => ({ done: 0, left: 0, refused: 0, dropped: 0 });
+export const noDeferred = (): DeferredCounters => ({ done: 0, postponed: 0, refused: 0, dropped: 0 });
 
 export type DeferredPorts = Pick<CellDatabase<unknown>, "listDeferred" | "replaceDeferred" | "remove">;
 
@@ -40,14 +40,14 @@ const MAX_ATTEMPTS = 3;
 export class DeferredLeases {
   readonly #local: DeferredPorts;
   readonly #leases: DeferredCalls;
-  readonly #left: (uuid: string, why: string) => void;
+  readonly #report: (uuid: string, error: string) => void;
   /** UUIDs assigned by this run. They sort last, and are skipped so that a run tries each lease once. */
   readonly #renamed = new Set<string>();
 
-  constructor(local: DeferredPorts, leases: DeferredCalls, left: (uuid: string, why: string) => void) {
+  constructor(local: DeferredPorts, leases: DeferredCalls, report: (uuid: string, error: string) => void) {
     this.#local = local;
     this.#leases = leases;
-    this.#left = left;
+    this.#report = report;
   }
 
   /**
@@ -73,7 +73,7 @@ export class DeferredLeases {
       const begun = await this.#leases.begin(each.uuid, each.batch);
       if (begun.kind === "ok" && begun.value !== "ROLLED_BACK") return this.#commit(each.uuid, counters);
       const replacement = replacementFor(each, begun);
-      if (replacement === undefined) return this.#leave(each.uuid, begun, counters);
+      if (replacement === undefined) return this.#postpone(each.uuid, begun, counters);
       // Another run has renamed or finished the lease, and handles the rest.
       if (!(await this.#local.replaceDeferred(each.uuid, replacement.next))) return "continue";
       counters.dropped += replacement.dropped;
@@ -84,23 +84,23 @@ export class DeferredLeases {
       each = replacement.next;
       this.#renamed.add(each.uuid);
     }
-    counters.left += 1;
-    this.#left(each.uuid, `its conflicts changed ${MAX_ATTEMPTS} times`);
+    counters.postponed += 1;
+    this.#report(each.uuid, `its conflicts changed ${MAX_ATTEMPTS} times`);
     return "continue";
   }
 
   async #commit(uuid: string, counters: DeferredCounters): Promise<"continue" | "stop"> {
     const answer = await this.#leases.commit(uuid);
-    if (answer.kind !== "ok") return this.#leave(uuid, answer, counters);
+    if (answer.kind !== "ok") return this.#postpone(uuid, answer, counters);
     await this.#local.remove(uuid);
     counters.done += 1;
     return "continue";
   }
 
-  #leave(uuid: string, answer: Answer<LeaseState>, counters: DeferredCounters): "continue" | "stop" {
+  #postpone(uuid: string, answer: Answer<LeaseState>, counters: DeferredCounters): "continue" | "stop" {
     if (isPermanent(answer)) counters.refused += 1;
-    else counters.left += 1;
-    this.#left(uuid, answer.kind === "ok" ? `the lease is ${answer.value}` : describeFailure(answer));
+    else counters.postponed += 1;
+    this.#report(uuid, answer.kind === "ok" ? `the lease is ${answer.value}` : describeFailure(answer));
     return isForAll(answer) ? "stop" : "continue";
   }
 }

@@ -24,7 +24,7 @@ export interface LeaseCalls {
 /** Events that no call can report, because the call itself succeeded or failed for another reason. */
 export type LeaseEvent =
   /** Left to reconciliation. */
-  | { kind: "commit_left" | "rollback_left" | "remove_left"; uuid: string; why: string }
+  | { kind: "commit_postponed" | "rollback_postponed" | "removal_postponed"; uuid: string; error: string }
   /**
    * The rows are saved, but the coordinator rolled their lease back, so another cell may hold the names. The
    * rows are queued for verification.
@@ -155,7 +155,7 @@ export class LeasedTransaction<Tx> {
     if (begun !== undefined && begun.kind !== "ok" && begun.outcomeKnown) return;
     const answer = await this.#ports.leases.rollback(this.#uuid);
     if (answer.kind !== "ok")
-      this.#report({ kind: "rollback_left", uuid: this.#uuid, why: describeFailure(answer) });
+      this.#report({ kind: "rollback_postponed", uuid: this.#uuid, error: describeFailure(answer) });
   }
 
   /**
@@ -164,9 +164,9 @@ export class LeasedTransaction<Tx> {
    */
   async #commitIfSaved(): Promise<void> {
     const seen = await caught(() => this.#ports.local.look(this.#uuid));
-    if (seen.error !== undefined) return this.#left("commit_left", seen.error);
+    if (seen.error !== undefined) return this.#reportPostponed("commit_postponed", seen.error);
     if (seen.value.isInTransaction)
-      return this.#left("commit_left", "a local transaction is still open around this one");
+      return this.#reportPostponed("commit_postponed", "a local transaction is still open around this one");
     if (seen.value.isSaved) return this.#commit();
     await this.#notSaved();
   }
@@ -176,18 +176,18 @@ export class LeasedTransaction<Tx> {
     const answer = await leases.commit(this.#uuid);
     if (answer.kind === "ok") {
       const removed = await caught(() => local.remove(this.#uuid));
-      if (removed.error !== undefined) this.#left("remove_left", removed.error);
+      if (removed.error !== undefined) this.#reportPostponed("removal_postponed", removed.error);
     } else if (answer.kind === "refused" && answer.reason === "LEASE_ROLLED_BACK")
       await this.#contradicted("ROLLED_BACK");
     else if (isUnknownLease(answer)) await this.#contradicted("NOT_FOUND");
-    else this.#left("commit_left", describeFailure(answer));
+    else this.#reportPostponed("commit_postponed", describeFailure(answer));
   }
 
   async #contradicted(coordinator: "ROLLED_BACK" | "NOT_FOUND"): Promise<void> {
     const queued = await caught(() => this.#ports.local.queueForVerification(this.#uuid));
     this.#report({ kind: "contradicted", uuid: this.#uuid, coordinator });
     // The row of the lease is still there, so the next reconciliation finds the same contradiction.
-    if (queued.error !== undefined) this.#left("remove_left", queued.error);
+    if (queued.error !== undefined) this.#reportPostponed("removal_postponed", queued.error);
   }
 
   /**
@@ -198,23 +198,27 @@ export class LeasedTransaction<Tx> {
   async #notSaved(): Promise<void> {
     const { local, leases } = this.#ports;
     const fenced = await caught(() => local.fence(this.#uuid));
-    if (fenced.error !== undefined) throw this.#unknownOutcome("commit_left", fenced.error);
-    if (fenced.value === "saved") return this.#left("commit_left", "its row was not seen at first");
-    if (fenced.value !== "fenced") throw this.#unknownOutcome("commit_left", "its row is in flight");
+    if (fenced.error !== undefined) throw this.#unknownOutcome("commit_postponed", fenced.error);
+    if (fenced.value === "saved")
+      return this.#reportPostponed("commit_postponed", "its row was not seen at first");
+    if (fenced.value !== "fenced") throw this.#unknownOutcome("commit_postponed", "its row is in flight");
     const answer = await leases.rollback(this.#uuid);
     if (answer.kind === "ok") throw new NotSavedError();
     if (answer.kind === "refused" && answer.reason === "LEASE_COMMITTED") return;
     // The lease may have been committed, and then the rows are saved.
-    throw this.#unknownOutcome("rollback_left", describeFailure(answer));
+    throw this.#unknownOutcome("rollback_postponed", describeFailure(answer));
   }
 
-  #unknownOutcome(kind: "commit_left" | "rollback_left", why: string): LocalCommitUnknownError {
-    this.#left(kind, why);
-    return new LocalCommitUnknownError(why, this.#uuid);
+  #unknownOutcome(kind: "commit_postponed" | "rollback_postponed", error: string): LocalCommitUnknownError {
+    this.#reportPostponed(kind, error);
+    return new LocalCommitUnknownError(error, this.#uuid);
   }
 
-  #left(kind: "commit_left" | "rollback_left" | "remove_left", why: string): void {
-    this.#report({ kind, uuid: this.#uuid, why });
+  #reportPostponed(
+    kind: "commit_postponed" | "rollback_postponed" | "removal_postponed",
+    error: string,
+  ): void {
+    this.#report({ kind, uuid: this.#uuid, error });
   }
 
   #report(event: LeaseEvent): void {

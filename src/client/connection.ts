@@ -172,7 +172,7 @@ export class Connection {
       operation: call.operation,
       attempt,
       waitMs,
-      why: describeFailure(answer),
+      error: describeFailure(answer),
     });
     await pause(waitMs, [this.#options.signal, call.signal]);
     return this.#isCancelled(call)

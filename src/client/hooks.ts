@@ -33,7 +33,7 @@ export interface ResponseEvent extends RequestEvent {
 
 export interface RetryEvent extends RequestEvent {
   waitMs: number;
-  why: string;
+  error: string;
 }
 
 /**

@@ -129,7 +129,7 @@ test("a lease whose conflicts keep changing is left, reported, and tried once in
   const closed = { ...refused(), reason: "LEASE_ROLLED_BACK" };
   expect(await run(new Rows("0"), { begins: [closed, closed, closed] })).toEqual({
     asked: ["0: abc", "another: abc", "another: abc"],
-    counters: { ...noDeferred(), left: 1 },
+    counters: { ...noDeferred(), postponed: 1 },
     told: ["another"],
     rows: ["another"],
   });
@@ -156,17 +156,17 @@ describe("two concurrent runs of one lease", () => {
 });
 
 describe("leaves a begin alone", () => {
-  test.each<{ what: string; begun: Answer<LeaseState>; as: "left" | "refused" }>([
-    { what: "of names that are leased", begun: refused(conflict(0, "leased")), as: "left" },
+  test.each<{ what: string; begun: Answer<LeaseState>; as: "postponed" | "refused" }>([
+    { what: "of names that are leased", begun: refused(conflict(0, "leased")), as: "postponed" },
     {
       what: "refused after a try without an answer",
       begun: { ...refused(conflict(0, "not_owner")), outcomeKnown: false },
-      as: "left",
+      as: "postponed",
     },
     {
       what: "that may be tried again",
       begun: { ...refusal({ status: 500, code: "INTERNAL", detail: "" }), retryable: true },
-      as: "left",
+      as: "postponed",
     },
     { what: "of a frozen cell", begun: { ...refused(), reason: "CELL_FROZEN" }, as: "refused" },
     { what: "that takes too much room by itself", begun: limit(413), as: "refused" },
@@ -186,7 +186,7 @@ describe("leaves a begin alone", () => {
   ])("and the next one too, which would meet the same: $what", async ({ begun }) => {
     expect(await run(new Rows("0", "1"), { begins: [begun] })).toEqual({
       asked: ["0: abc"],
-      counters: { ...noDeferred(), left: 1 },
+      counters: { ...noDeferred(), postponed: 1 },
       told: ["0"],
       rows: ["0", "1"],
     });
@@ -196,7 +196,7 @@ describe("leaves a begin alone", () => {
 test("a commit without an answer is left, and the next run repeats the begin", async () => {
   const rows = new Rows("0");
   expect(await run(rows, { commit: unknown("no answer") })).toMatchObject({
-    counters: { ...noDeferred(), left: 1 },
+    counters: { ...noDeferred(), postponed: 1 },
     told: ["0"],
     rows: ["0"],
   });

@@ -100,30 +100,35 @@ describe("after COMMIT the caller's transaction is a success", () => {
   });
 
   test.each([
-    { what: "the look fails", local: { look: async () => fails() }, story: "begin", kinds: ["commit_left"] },
+    {
+      what: "the look fails",
+      local: { look: async () => fails() },
+      story: "begin",
+      kinds: ["commit_postponed"],
+    },
     {
       what: "a transaction is open around it",
       local: { look: async () => ({ isSaved: true, isInTransaction: true }) },
       story: "begin",
-      kinds: ["commit_left"],
+      kinds: ["commit_postponed"],
     },
     {
       what: "the commit is not answered",
       calls: { commit: silence },
       story: "begin look commit",
-      kinds: ["commit_left"],
+      kinds: ["commit_postponed"],
     },
     {
       what: "the key was revoked meanwhile",
       calls: { commit: refusal({ status: 401, code: "UNAUTHENTICATED", detail: "" }) },
       story: "begin look commit",
-      kinds: ["commit_left"],
+      kinds: ["commit_postponed"],
     },
     {
       what: "the row cannot be removed",
       local: { remove: async () => fails() },
       story: "begin look commit",
-      kinds: ["remove_left"],
+      kinds: ["removal_postponed"],
     },
   ] as { what: string; calls?: Calls; local?: Local; story: string; kinds: string[] }[])(
     "[L4] although $what",
@@ -147,7 +152,7 @@ describe("after COMMIT the caller's transaction is a success", () => {
       queued: [UUID],
     });
     const unqueued = await go({ commit }, { queueForVerification: async () => fails() });
-    expect(unqueued).toMatchObject({ kinds: ["contradicted", "remove_left"], isSaved: true });
+    expect(unqueued).toMatchObject({ kinds: ["contradicted", "removal_postponed"], isSaved: true });
   });
 });
 
@@ -177,7 +182,7 @@ describe("a transaction that failed", () => {
 
   test("reports that its rollback is left to reconciliation", async () => {
     expect(await go({ rollback: silence }, { insertLease: async () => fails() })).toMatchObject({
-      kinds: ["rollback_left"],
+      kinds: ["rollback_postponed"],
     });
   });
 
@@ -232,17 +237,21 @@ describe("a transaction with an uncertain outcome", () => {
     expect(await go({}, local)).toMatchObject({
       ended: "the value",
       story: "begin look",
-      kinds: ["commit_left"],
+      kinds: ["commit_postponed"],
     });
   });
 
   test.each([
-    { what: "its row is in flight", local: { fence: async () => "in_flight" }, kinds: ["commit_left"] },
-    { what: "the fence cannot be written", local: { fence: async () => fails() }, kinds: ["commit_left"] },
+    { what: "its row is in flight", local: { fence: async () => "in_flight" }, kinds: ["commit_postponed"] },
+    {
+      what: "the fence cannot be written",
+      local: { fence: async () => fails() },
+      kinds: ["commit_postponed"],
+    },
     {
       what: "the rollback is not answered, and it may have been committed",
       calls: { rollback: silence },
-      kinds: ["rollback_left"],
+      kinds: ["rollback_postponed"],
     },
   ] as { what: string; local?: Local; calls?: Calls; kinds: string[] }[])(
     "[L3] not seen, and $what: nobody can tell",

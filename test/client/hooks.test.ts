@@ -26,7 +26,7 @@ it("calls hooks for every attempt and every backoff, in order", async () => {
         operation,
         attempt: 1,
         waitMs: expect.any(Number),
-        why: expect.stringContaining("TypeError: fetch failed"),
+        error: expect.stringContaining("TypeError: fetch failed"),
       },
     ],
     ["request", { operation, attempt: 2 }],
@@ -41,7 +41,7 @@ it("calls hooks for every attempt and every backoff, in order", async () => {
         requestId: "request-1",
       },
     ],
-    ["retry", { operation, attempt: 2, waitMs: expect.any(Number), why: "HTTP 503: UNAVAILABLE." }],
+    ["retry", { operation, attempt: 2, waitMs: expect.any(Number), error: "HTTP 503: UNAVAILABLE." }],
     ["request", { operation, attempt: 3 }],
     ["response", { operation, attempt: 3, kind: "ok", durationMs: expect.any(Number), status: 201 }],
   ]);

@@ -14,7 +14,7 @@ describe("errors and hooks", () => {
       expect(failed.message).not.toContain("secret");
     }
     const reasons: string[] = [];
-    const hooks = { onRetry: ({ why }: { why: string }) => void reasons.push(why) };
+    const hooks = { onRetry: ({ error }: { error: string }) => void reasons.push(error) };
     const { client, sent } = fakeClient([], { key: () => `${SECRET}\n`, retries: 1, hooks });
     const error = await errorOf(client.leases.commit(UUID));
     expect(error).toMatchObject({ code: "UNAVAILABLE", outcomeKnown: true });

@@ -37,8 +37,8 @@ export async function openCell(config: CellConfig): Promise<OpenCell> {
     cell: config.cell,
     fetch: recordedFetch(recorder),
     hooks: {
-      onRetry: ({ operation, why }) =>
-        recorder.add({ kind: "notice", text: `${operation} is sent again: ${why}` }),
+      onRetry: ({ operation, error }) =>
+        recorder.add({ kind: "notice", text: `${operation} is sent again: ${error}` }),
       onBreaker: ({ state }) =>
         recorder.add({ kind: "notice", text: `the circuit breaker is ${state.replace("_", " ")}` }),
     },

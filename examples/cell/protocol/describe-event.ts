@@ -3,14 +3,14 @@ import type { CellEvent } from "leasehold/cell";
 /** What the cell says that no caller is told. */
 export function describeEvent(event: CellEvent): string {
   switch (event.kind) {
-    case "commit_left":
-      return `the commit of a lease is left to reconciliation: ${event.why}`;
-    case "rollback_left":
-      return `the rollback of a lease is left to reconciliation: ${event.why}`;
-    case "remove_left":
-      return `the row of a lease is left to reconciliation: ${event.why}`;
-    case "deferred_left":
-      return `a deletion is left to reconciliation: ${event.why}`;
+    case "commit_postponed":
+      return `the commit of a lease is left to reconciliation: ${event.error}`;
+    case "rollback_postponed":
+      return `the rollback of a lease is left to reconciliation: ${event.error}`;
+    case "removal_postponed":
+      return `the row of a lease is left to reconciliation: ${event.error}`;
+    case "release_postponed":
+      return `a deletion is left to reconciliation: ${event.error}`;
     case "contradicted":
       return "ALARM: rows were saved, and their lease was rolled back. Another cell may have their names";
     case "not_owned":

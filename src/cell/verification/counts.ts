@@ -94,7 +94,7 @@ export class Counts {
       if (kind !== undefined) counts[kind] += 1;
     }
     for (const name of comparison.duplicates) this.#item(duplicateItem(name));
-    for (const { claim, why } of comparison.unnameable)
+    for (const { claim, detail } of comparison.unnameable)
       this.#item({
         kind: "unnameable",
         reason: "not_a_name",
@@ -103,7 +103,7 @@ export class Counts {
         action: "none",
         outcome: "skipped",
         skipReason: "unnameable",
-        detail: why,
+        detail,
       });
   }
 

@@ -17,7 +17,7 @@ export interface NamedClaim extends RowClaim {
 /** A value that cannot be claimed. */
 export interface Unnameable {
   claim: RowClaim;
-  why: string;
+  detail: string;
 }
 
 export function canonicalOf({
@@ -54,14 +54,14 @@ export function namesOf(claims: readonly VerifiedClaim[]): RowNames {
   for (const claim of claims) {
     const made = canonicalOf(claim.bucket);
     if (!made.ok) {
-      unnameable.push({ claim, why: made.detail });
+      unnameable.push({ claim, detail: made.detail });
       continue;
     }
     const { canonical } = made;
     const key = keyOf(claim.bucket.type, canonical);
     const { subject } = claim;
     const fault = claim.fault ?? subjectFault(subject);
-    if (subject === undefined || fault !== undefined) unnameable.push({ claim, why: fault ?? "" });
+    if (subject === undefined || fault !== undefined) unnameable.push({ claim, detail: fault ?? "" });
     else (keys.has(key) ? duplicates : names).push({ ...claim, subject, canonical, key });
     keys.add(key);
   }

@@ -58,7 +58,7 @@ export function bulkSuite(world: World): void {
       expect(
         await one.cell.transaction((tx) => tx.deleteLater(redirects, like(redirects.path, `${prefix}-%`))),
       ).toBe(1_201);
-      expect(one.events.map(({ kind }) => kind)).toEqual(["deferred_left"]);
+      expect(one.events.map(({ kind }) => kind)).toEqual(["release_postponed"]);
       expect(await one.owners("REDIRECT_ROUTES", `${prefix}-7`)).toEqual([`${prefix}-7: ACTIVE of 1`]);
 
       one.network.forget();
@@ -68,13 +68,18 @@ export function bulkSuite(world: World): void {
       await one.client.leases.commit(first?.uuid ?? "");
       one.network.forget();
       const { deferred } = await one.cell.reconcile();
-      expect(deferred).toEqual({ done: 3, left: 0, refused: 0, dropped: 0 });
+      expect(deferred).toEqual({ done: 3, postponed: 0, refused: 0, dropped: 0 });
       expect(sizes()).toEqual([500, 500, 201]);
       expect(await one.owners("REDIRECT_ROUTES", `${prefix}-7`, `${prefix}-1200`)).toEqual([
         `${prefix}-7: free`,
         `${prefix}-1200: free`,
       ]);
-      expect((await one.cell.reconcile()).deferred).toEqual({ done: 0, left: 0, refused: 0, dropped: 0 });
+      expect((await one.cell.reconcile()).deferred).toEqual({
+        done: 0,
+        postponed: 0,
+        refused: 0,
+        dropped: 0,
+      });
       expect(await one.database.listDeferred({ afterUuid: "", limit: 1 })).toEqual([]);
       expect(await one.granted()).toEqual([]);
     });
@@ -145,7 +150,12 @@ export function bulkSuite(world: World): void {
         ],
       });
       await one.client.leases.commit(lease.uuid);
-      expect((await one.cell.reconcile()).deferred).toEqual({ done: 1, left: 0, refused: 0, dropped: 1 });
+      expect((await one.cell.reconcile()).deferred).toEqual({
+        done: 1,
+        postponed: 0,
+        refused: 0,
+        dropped: 1,
+      });
       expect(await one.owners("REDIRECT_ROUTES", path, kept)).toEqual([
         `${path}: ACTIVE of 1`,
         `${kept}: free`,

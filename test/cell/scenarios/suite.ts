@@ -507,7 +507,7 @@ function failureSuite(world: World): void {
       expect(await local()).toEqual(localDone);
       const [left] = await one.outstanding();
       expect(one.events).toEqual([
-        { kind: "commit_left", uuid: left?.uuid, why: expect.any(String) as string },
+        { kind: "commit_postponed", uuid: left?.uuid, error: expect.any(String) as string },
       ]);
       expect(await owners()).toEqual(states.held);
       one.network.forget();

@@ -20,7 +20,7 @@ export async function reconcileUntilDone({ cell }: OpenCell): Promise<string[]> 
     const { counters, findings, deferred } = await cell.reconcile(atOnce);
     for (const finding of findings)
       if (finding.kind === "contradicted") complaints.push(`contradicted: ${JSON.stringify(finding)}`);
-    if (counters.processed === 0 && deferred.left === 0) return complaints;
+    if (counters.processed === 0 && deferred.postponed === 0) return complaints;
   }
   return [...complaints, `reconciliation is not done after ${MOST_RUNS} runs`];
 }
