@@ -35,7 +35,7 @@ const batch: Batch = {
 async function asked(given: Batch, ...answers: Answer<LeaseState>[]) {
   const batches: Batch[] = [];
   const uuids: string[] = [];
-  const told: string[] = [];
+  const reported: string[] = [];
   const leases = {
     begin: async (uuid: string, each: Batch): Promise<Answer<LeaseState>> => {
       uuids.push(uuid);
@@ -44,14 +44,14 @@ async function asked(given: Batch, ...answers: Answer<LeaseState>[]) {
     },
   };
   const answer: Begun = await beginAdjusting(leases, "u", given, {}, (conflicts) =>
-    told.push(...conflicts.map(({ kind, index }) => `${kind} ${index}`)),
+    reported.push(...conflicts.map(({ kind, index }) => `${kind} ${index}`)),
   );
-  return { answer, batches, uuids, told };
+  return { answer, batches, uuids, reported };
 }
 
 describe("a conflict from earlier drift", () => {
   test("an absent claim to replace is created instead, under the same UUID", async () => {
-    const { answer, batches, uuids, told } = await asked(
+    const { answer, batches, uuids, reported } = await asked(
       batch,
       refused(conflict("replaces", 0, "absent"), conflict("replaces", 2, "absent")),
     );
@@ -62,20 +62,20 @@ describe("a conflict from earlier drift", () => {
       replaces: [claim("b")],
     });
     expect(uuids).toEqual(["u", "u"]);
-    expect(told).toEqual([]);
+    expect(reported).toEqual([]);
   });
 
-  test("a claim to destroy that is not this row's is kept, and reported", async () => {
-    const { answer, batches, told } = await asked(
+  test("a claim to destroy that belongs to another row is kept and reported", async () => {
+    const { answer, batches, reported } = await asked(
       batch,
       refused(conflict("destroys", 0, "not_owner"), conflict("destroys", 2, "mismatch")),
     );
     expect(answer).toEqual(granted);
     expect(batches[1]).toEqual({ ...batch, destroys: [claim("y")] });
-    expect(told).toEqual(["not_owner 0", "mismatch 2"]);
+    expect(reported).toEqual(["not_owner 0", "mismatch 2"]);
   });
 
-  test("if no ops are left, no lease is needed", async () => {
+  test("no lease is needed if no ops remain", async () => {
     const { answer, batches } = await asked(
       { destroys: [claim("x")], allow_missing: true },
       refused(conflict("destroys", 0, "not_owner")),
@@ -103,18 +103,18 @@ describe("a conflict from earlier drift", () => {
 
   test.each([
     {
-      what: "another conflict beside it",
+      what: "an additional conflict",
       first: refused(conflict("replaces", 0, "absent"), conflict("creates", 0, "taken")),
     },
-    { what: "a destroy that is leased", first: refused(conflict("destroys", 0, "leased")) },
-    { what: "a replace of another cell's", first: refused(conflict("replaces", 0, "not_owner")) },
-    { what: "no conflict", first: refused() },
+    { what: "a leased name to destroy", first: refused(conflict("destroys", 0, "leased")) },
+    { what: "a claim of another cell to replace", first: refused(conflict("replaces", 0, "not_owner")) },
+    { what: "a refusal without a conflict", first: refused() },
     {
-      what: "an earlier try without an answer",
+      what: "an earlier attempt without an answer",
       first: { ...refused(conflict("replaces", 0, "absent")), outcomeKnown: false },
     },
     { what: "a grant", first: granted },
-  ])("not with $what", async ({ first }) => {
+  ])("the batch is not adjusted after $what", async ({ first }) => {
     const { answer, batches } = await asked(batch, first);
     expect(answer).toEqual(first);
     expect(batches).toHaveLength(1);

@@ -12,7 +12,7 @@ test("a chunk with an unknown outcome is not reported as unsaved", () => {
   });
 });
 
-test("an error of the application is no answer of the coordinator", () => {
+test("an error of the application has no conflicts and a known outcome", () => {
   expect(new BulkError(new Error("no"), done)).toMatchObject({
     code: "BULK_FAILED",
     outcomeKnown: true,

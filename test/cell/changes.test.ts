@@ -29,7 +29,7 @@ function batchOf(
   return all.batch()?.batch;
 }
 
-/** As `+create -destroy ~replace`. */
+/** Writes a batch as `+create -destroy ~replace`. */
 function story(batch: Batch | undefined): string {
   const { creates = [], destroys = [], replaces = [] } = batch ?? {};
   const said = [
@@ -51,7 +51,7 @@ describe("what a transaction changes", () => {
     { what: "a column that becomes empty", changes: [[row("1", "a"), row("1", null)]], is: "-a@1" },
     { what: "a column that is filled", changes: [[row("1", null), row("1", "a")]], is: "+a@1" },
     {
-      what: "there and back",
+      what: "a rename that is undone",
       changes: [
         [row("1", "a"), row("1", "b")],
         [row("1", "b"), row("1", "a")],
@@ -59,7 +59,7 @@ describe("what a transaction changes", () => {
       is: "",
     },
     {
-      what: "come and gone",
+      what: "an insert, then a deletion",
       changes: [
         [undefined, row("1", "a")],
         [row("1", "a"), undefined],
@@ -67,7 +67,7 @@ describe("what a transaction changes", () => {
       is: "",
     },
     {
-      what: "gone and come again",
+      what: "a deletion, then an insert of the same row",
       changes: [
         [row("1", "a"), undefined],
         [undefined, row("1", "a")],
@@ -90,7 +90,11 @@ describe("what a transaction changes", () => {
       ],
       is: "~b@1 ~a@2",
     },
-    { what: "a value that could never be claimed goes", changes: [[row("1", "a//b"), undefined]], is: "" },
+    {
+      what: "a deletion of a row whose value cannot be claimed",
+      changes: [[row("1", "a//b"), undefined]],
+      is: "",
+    },
   ] as {
     what: string;
     changes: [ReturnType<typeof row> | undefined, ReturnType<typeof row> | undefined][];
@@ -147,7 +151,7 @@ describe("what a transaction changes", () => {
     expect(() => changes.batch()).toThrow("`subject.id` of routes 2 is empty");
   });
 
-  test("the rows that are read at the end count", async () => {
+  test("claims are computed from the rows as they are at the end", async () => {
     const changes = new Changes();
     changes.add(table, row("1", "a"), undefined);
     changes.add(table, undefined, row("2", "b"));
@@ -193,7 +197,7 @@ describe("what a transaction changes", () => {
               ),
             );
           const after = [...now.values()].filter(({ path }) => path !== null);
-          // The table itself would not have it.
+          // A unique index of the table would refuse this name.
           fc.pre(canonical(after).size === after.length);
           const { creates = [], destroys = [], replaces = [] } = changes.batch()?.batch ?? {};
           const model = canonical(before.values());

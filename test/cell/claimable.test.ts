@@ -25,7 +25,7 @@ describe("claims of a row", () => {
     },
   });
 
-  test("one for each column that is not null and applies", () => {
+  test("there is one for each column that is not null and applies", () => {
     const its = { subject: { type: "USER", id: "7" }, source: { type: "RAILS_TABLE_USERS", id: "7" } };
     expect(table.claimsOf(row)).toEqual([
       { bucket: { type: "USER_IDS", value: "7" }, attribute: "id", ...its },
@@ -73,13 +73,13 @@ describe("claims of a row", () => {
 describe("a declaration", () => {
   test("refuses missing columns, columns of other types, and unknown bucket types", () => {
     const declare = (): unknown[] => [
-      // @ts-expect-error -- not a column
+      // @ts-expect-error -- the table has no such column
       claimable(users, { source: "RAILS_TABLE_USERS", subject, attributes: { nickname: "USERNAMES" } }),
     ];
     expect(declare).toThrow("names nickname, which is not a column of users");
-    // @ts-expect-error -- a time is no name
+    // @ts-expect-error -- a timestamp cannot be a name
     claimable(users, { source: "RAILS_TABLE_USERS", subject, attributes: { createdAt: "USERNAMES" } });
-    // @ts-expect-error -- nor is a switch
+    // @ts-expect-error -- a boolean cannot be a name
     claimable(users, { source: "RAILS_TABLE_USERS", subject, attributes: { confirmed: "USERNAMES" } });
     // @ts-expect-error -- no such bucket type
     claimable(users, { source: "RAILS_TABLE_USERS", subject, attributes: { username: "NICKNAMES" } });
@@ -87,13 +87,13 @@ describe("a declaration", () => {
     claimable(users, { source: "USERS", subject, attributes: { username: "USERNAMES" } });
     claimable(users, {
       source: "RAILS_TABLE_USERS",
-      // @ts-expect-error -- a subject's id is text or a number too
+      // @ts-expect-error -- a subject's id must be text or a number
       subject: { type: "USER", id: "confirmed" },
       attributes: { username: "USERNAMES" },
     });
   });
 
-  test("needs a column, an existing id, and a source of its own", () => {
+  test("needs at least one attribute, an existing id column, and its own source type", () => {
     expect(() => claimable(users, { source: "RAILS_TABLE_USERS", subject, attributes: {} })).toThrow(
       "must name at least one column",
     );

@@ -27,10 +27,10 @@ const limit = (status: number): Refused => ({
 const granted: Answer<LeaseState> = { kind: "ok", value: "GRANTED" };
 const committed: Answer<LeaseState> = { kind: "ok", value: "COMMITTED" };
 
-/** The rows of deferred leases. UUIDs that a run makes come after the names that the tests give. */
+/** The rows of deferred leases. UUIDs made by a run sort after the ids that the tests use. */
 class Rows implements DeferredPorts {
   readonly all: Map<string, Deferred>;
-  /** What another run does before this one replaces a row. */
+  /** Runs before a row is replaced, as a concurrent run would. */
   beforeReplace: () => void = () => {};
 
   constructor(...uuids: string[]) {
@@ -55,7 +55,7 @@ class Rows implements DeferredPorts {
 }
 
 interface Answers {
-  /** One after the other; then all are granted. */
+  /** Answers of the begins, in order. Further begins are granted. */
   begins?: readonly Answer<LeaseState>[];
   commit?: Answer<LeaseState>;
 }
@@ -72,22 +72,22 @@ async function run(rows: Rows, { begins = [], commit = committed }: Answers = {}
     },
     commit: async () => commit,
   };
-  const told: string[] = [];
+  const reported: string[] = [];
   const counters = await new DeferredLeases(rows, leases, (uuid) =>
-    told.push(given.has(uuid) ? uuid : "another"),
+    reported.push(given.has(uuid) ? uuid : "another"),
   ).runAll();
   return {
     asked,
     counters,
-    told,
+    reported,
     rows: [...rows.all.keys()].map((uuid) => (given.has(uuid) ? uuid : "another")),
   };
 }
 
 test("begins, commits, and removes the row", async () => {
   const counters = { ...noDeferred(), done: 1 };
-  expect(await run(new Rows("0"))).toEqual({ asked: ["0: abc"], counters, told: [], rows: [] });
-  // A process died between its commit and the removal of the row.
+  expect(await run(new Rows("0"))).toEqual({ asked: ["0: abc"], counters, reported: [], rows: [] });
+  // A process died between the commit and the removal of the row.
   expect(await run(new Rows("0"), { begins: [committed] })).toMatchObject({ counters, rows: [] });
 });
 
@@ -99,7 +99,7 @@ test("runs all leases, page by page", async () => {
   expect(rows).toEqual([]);
 });
 
-test("drops names that others hold by now, and begins the rest under another UUID", async () => {
+test("drops names that somebody else holds, and begins the rest under another UUID", async () => {
   const { asked, counters, rows } = await run(new Rows("0"), {
     begins: [refused(conflict(0, "not_owner"), conflict(2, "mismatch"))],
   });
@@ -116,8 +116,8 @@ test("drops names that others hold by now, and begins the rest under another UUI
 
 test.each<{ what: string; closed: Answer<LeaseState> }>([
   { what: "refused", closed: { ...refused(), reason: "LEASE_ROLLED_BACK" } },
-  { what: "answered as it is", closed: { kind: "ok", value: "ROLLED_BACK" } },
-])("takes another UUID where its own was rolled back, and its begin is $what", async ({ closed }) => {
+  { what: "answered with ROLLED_BACK", closed: { kind: "ok", value: "ROLLED_BACK" } },
+])("takes another UUID if the lease was rolled back and its begin is $what", async ({ closed }) => {
   expect(await run(new Rows("0"), { begins: [closed] })).toMatchObject({
     asked: ["0: abc", "another: abc"],
     counters: { ...noDeferred(), done: 1 },
@@ -125,79 +125,79 @@ test.each<{ what: string; closed: Answer<LeaseState> }>([
   });
 });
 
-test("a lease whose conflicts keep changing is left, reported, and tried once in a run", async () => {
+test("a lease whose conflicts keep changing is postponed, reported, and handled once per run", async () => {
   const closed = { ...refused(), reason: "LEASE_ROLLED_BACK" };
   expect(await run(new Rows("0"), { begins: [closed, closed, closed] })).toEqual({
     asked: ["0: abc", "another: abc", "another: abc"],
     counters: { ...noDeferred(), postponed: 1 },
-    told: ["another"],
+    reported: ["another"],
     rows: ["another"],
   });
 });
 
 describe("two concurrent runs of one lease", () => {
   test.each<{ what: string; begun: Answer<LeaseState> }>([
-    { what: "a UUID that was decided otherwise", begun: { ...refused(), reason: "LEASE_ROLLED_BACK" } },
-    { what: "names that are others' by now", begun: refused(conflict(0, "not_owner")) },
+    { what: "the lease was rolled back", begun: { ...refused(), reason: "LEASE_ROLLED_BACK" } },
+    { what: "a name belongs to another cell", begun: refused(conflict(0, "not_owner")) },
     {
-      what: "nothing left to give up",
+      what: "no name remains to be released",
       begun: refused(...[0, 1, 2].map((index) => conflict(index, "not_owner"))),
     },
-  ])("the slower one stops, and counts nothing: $what", async ({ begun }) => {
+  ])("the slower one stops and counts nothing: $what", async ({ begun }) => {
     const rows = new Rows("0", "1");
     rows.beforeReplace = () => void rows.all.delete("0");
     expect(await run(rows, { begins: [begun] })).toEqual({
       asked: ["0: abc", "1: abc"],
       counters: { ...noDeferred(), done: 1 },
-      told: [],
+      reported: [],
       rows: [],
     });
   });
 });
 
-describe("leaves a begin alone", () => {
+describe("a begin that fails", () => {
   test.each<{ what: string; begun: Answer<LeaseState>; as: "postponed" | "refused" }>([
-    { what: "of names that are leased", begun: refused(conflict(0, "leased")), as: "postponed" },
+    { what: "a name is leased", begun: refused(conflict(0, "leased")), as: "postponed" },
     {
-      what: "refused after a try without an answer",
+      what: "it was refused after an attempt without an answer",
       begun: { ...refused(conflict(0, "not_owner")), outcomeKnown: false },
       as: "postponed",
     },
     {
-      what: "that may be tried again",
+      what: "the error is retryable",
       begun: { ...refusal({ status: 500, code: "INTERNAL", detail: "" }), retryable: true },
       as: "postponed",
     },
-    { what: "of a frozen cell", begun: { ...refused(), reason: "CELL_FROZEN" }, as: "refused" },
-    { what: "that takes too much room by itself", begun: limit(413), as: "refused" },
-  ])("and the next one is done: $what, counted as $as", async ({ begun, as }) => {
+    { what: "the cell is frozen", begun: { ...refused(), reason: "CELL_FROZEN" }, as: "refused" },
+    { what: "the batch is too large", begun: limit(413), as: "refused" },
+  ])("is counted as $as, and the next lease is handled: $what", async ({ begun, as }) => {
     expect(await run(new Rows("0", "1"), { begins: [begun] })).toEqual({
       asked: ["0: abc", "1: abc"],
       counters: { ...noDeferred(), done: 1, [as]: 1 },
-      told: ["0"],
+      reported: ["0"],
       rows: ["0"],
     });
   });
 
   test.each<{ what: string; begun: Answer<LeaseState> }>([
     { what: "no answer", begun: unknown("no answer") },
-    { what: "a limit of the cell's", begun: limit(429) },
+    { what: "a limit of the cell", begun: limit(429) },
     { what: "a limit of this process", begun: limit(0) },
-  ])("and the next one too, which would meet the same: $what", async ({ begun }) => {
+  ])("ends the run if the next lease would fail too: $what", async ({ begun }) => {
     expect(await run(new Rows("0", "1"), { begins: [begun] })).toEqual({
       asked: ["0: abc"],
       counters: { ...noDeferred(), postponed: 1 },
-      told: ["0"],
+      reported: ["0"],
       rows: ["0", "1"],
     });
   });
 });
 
-test("a commit without an answer is left, and the next run repeats the begin", async () => {
+test("a commit without an answer is postponed, and the next run repeats the begin", async () => {
   const rows = new Rows("0");
   expect(await run(rows, { commit: unknown("no answer") })).toMatchObject({
     counters: { ...noDeferred(), postponed: 1 },
-    told: ["0"],
+    reported: ["0"],
     rows: ["0"],
   });
   expect(await run(rows)).toMatchObject({

@@ -3,7 +3,7 @@ import { inParallel } from "../../src/cell/in-parallel.ts";
 
 const turn = () => new Promise((resume) => setTimeout(resume, 1));
 
-it("runs every item once, at most so many at a time", async () => {
+it("runs every item once, within the limit of concurrency", async () => {
   const done: number[] = [];
   let running = 0;
   let most = 0;
@@ -18,7 +18,7 @@ it("runs every item once, at most so many at a time", async () => {
   expect(most).toBe(3);
 });
 
-it("starts no more after an error, and throws it once the others have ended", async () => {
+it("starts no more items after an error, and throws it when the running ones have ended", async () => {
   const ended: number[] = [];
   const work = async (item: number): Promise<void> => {
     if (item === 1) throw new Error("no");

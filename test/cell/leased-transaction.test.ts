@@ -23,7 +23,7 @@ const granted: Answer<LeaseState> = { kind: "ok", value: "GRANTED" };
 const silence = unknown("no answer");
 const no = { ...refusal({ status: 409, code: "ALREADY_EXISTS", detail: "1 name is taken" }) };
 
-/** What was called, in order, and what became of it. */
+/** Runs a transaction, and answers the calls in order, the result and the events. */
 async function go(calls: Calls = {}, local: Local = {}, body: () => object | undefined = () => claimed) {
   const story: string[] = [];
   const events: LeaseEvent[] = [];
@@ -78,7 +78,7 @@ const fails = (): never => {
   throw new Error("the database is away");
 };
 
-describe("after COMMIT the caller's transaction is a success", () => {
+describe("after COMMIT the caller's transaction succeeds", () => {
   test("[L4] the row is read before the commit, and removed after it", async () => {
     expect(await go()).toEqual({
       ended: "the value",
@@ -89,7 +89,7 @@ describe("after COMMIT the caller's transaction is a success", () => {
     });
   });
 
-  test("a lease that is not needed leaves no row", async () => {
+  test("if no lease is needed, no row remains", async () => {
     expect(await go({ begin: { kind: "not_needed" } })).toEqual({
       ended: "the value",
       story: "begin unsave",
@@ -101,25 +101,25 @@ describe("after COMMIT the caller's transaction is a success", () => {
 
   test.each([
     {
-      what: "the look fails",
+      what: "the row cannot be read",
       local: { look: async () => fails() },
       story: "begin",
       kinds: ["commit_postponed"],
     },
     {
-      what: "a transaction is open around it",
+      what: "another transaction is open around it",
       local: { look: async () => ({ isSaved: true, isInTransaction: true }) },
       story: "begin",
       kinds: ["commit_postponed"],
     },
     {
-      what: "the commit is not answered",
+      what: "the commit gets no answer",
       calls: { commit: silence },
       story: "begin look commit",
       kinds: ["commit_postponed"],
     },
     {
-      what: "the key was revoked meanwhile",
+      what: "the key was revoked in the meantime",
       calls: { commit: refusal({ status: 401, code: "UNAUTHENTICATED", detail: "" }) },
       story: "begin look commit",
       kinds: ["commit_postponed"],
@@ -131,7 +131,7 @@ describe("after COMMIT the caller's transaction is a success", () => {
       kinds: ["removal_postponed"],
     },
   ] as { what: string; calls?: Calls; local?: Local; story: string; kinds: string[] }[])(
-    "[L4] although $what",
+    "[L4] even if $what",
     async ({ calls, local, story, kinds }) => {
       expect(await go(calls, local)).toEqual({ ended: "the value", story, kinds, isSaved: true, queued: [] });
     },
@@ -143,17 +143,20 @@ describe("after COMMIT the caller's transaction is a success", () => {
       commit: refusal({ status: 409, code: "FAILED_PRECONDITION", reason: "LEASE_ROLLED_BACK", detail: "" }),
     },
     { coordinator: "NOT_FOUND", commit: refusal({ status: 404, code: "NOT_FOUND", detail: "" }) },
-  ])("[L6] although its lease is $coordinator: that is loud, and its rows are queued", async ({ commit }) => {
-    expect(await go({ commit })).toEqual({
-      ended: "the value",
-      story: "begin look commit queue",
-      kinds: ["contradicted"],
-      isSaved: false,
-      queued: [UUID],
-    });
-    const unqueued = await go({ commit }, { queueForVerification: async () => fails() });
-    expect(unqueued).toMatchObject({ kinds: ["contradicted", "removal_postponed"], isSaved: true });
-  });
+  ])(
+    "[L6] even if its lease is $coordinator, which is reported, and its rows are queued",
+    async ({ commit }) => {
+      expect(await go({ commit })).toEqual({
+        ended: "the value",
+        story: "begin look commit queue",
+        kinds: ["contradicted"],
+        isSaved: false,
+        queued: [UUID],
+      });
+      const unqueued = await go({ commit }, { queueForVerification: async () => fails() });
+      expect(unqueued).toMatchObject({ kinds: ["contradicted", "removal_postponed"], isSaved: true });
+    },
+  );
 });
 
 describe("a transaction that failed", () => {
@@ -163,7 +166,7 @@ describe("a transaction that failed", () => {
     expect([story, isSaved]).toEqual(["begin rollback", false]);
   });
 
-  test("[L2] [C7] also if the begin had no answer, or one attempt of it had none", async () => {
+  test("[L2] [C7] also if the begin, or one attempt of it, had no answer", async () => {
     const unanswered = await go({ begin: silence });
     expect(unanswered.ended).toBeInstanceOf(UnavailableError);
     expect(unanswered.ended).toMatchObject({ leaseUuid: UUID });
@@ -180,7 +183,7 @@ describe("a transaction that failed", () => {
     expect(await go({}, {}, () => undefined)).toMatchObject({ ended: "the value", story: "" });
   });
 
-  test("reports that its rollback is left to reconciliation", async () => {
+  test("reports that its rollback is postponed", async () => {
     expect(await go({ rollback: silence }, { insertLease: async () => fails() })).toMatchObject({
       kinds: ["rollback_postponed"],
     });
@@ -211,13 +214,13 @@ describe("a transaction with an uncertain outcome", () => {
 
   const unsaved: Local = { insertLease: async () => {} };
 
-  test("[L4] [L5] not saved: the lease is fenced, then rolled back", async () => {
+  test("[L4] [L5] if the row was not saved, the lease is fenced, then rolled back", async () => {
     const { ended, story } = await go({}, unsaved);
     expect(ended).toBeInstanceOf(NotSavedError);
     expect(story).toBe("begin look fence rollback");
   });
 
-  test("saved and committed by a reconciliation: the call succeeds", async () => {
+  test("if a reconciliation has already committed the lease, the call succeeds", async () => {
     const { ended, story } = await go(
       {
         rollback: refusal({
@@ -232,7 +235,7 @@ describe("a transaction with an uncertain outcome", () => {
     expect([ended, story]).toEqual(["the value", "begin look fence rollback"]);
   });
 
-  test("not found at first, but found by the fence: left to reconciliation", async () => {
+  test("a row that only the fence finds: the commit is postponed", async () => {
     const local: Local = { ...unsaved, fence: async () => "saved" };
     expect(await go({}, local)).toMatchObject({
       ended: "the value",
@@ -249,16 +252,16 @@ describe("a transaction with an uncertain outcome", () => {
       kinds: ["commit_postponed"],
     },
     {
-      what: "the rollback is not answered, and it may have been committed",
+      what: "the rollback gets no answer",
       calls: { rollback: silence },
       kinds: ["rollback_postponed"],
     },
   ] as { what: string; local?: Local; calls?: Calls; kinds: string[] }[])(
-    "[L3] not seen, and $what: nobody can tell",
+    "[L3] the outcome is unknown if the row was not found and $what",
     async ({ local, calls, kinds }) => {
-      const { ended, kinds: told } = await go(calls, { ...unsaved, ...local });
+      const { ended, kinds: reported } = await go(calls, { ...unsaved, ...local });
       expect(ended).toBeInstanceOf(LocalCommitUnknownError);
-      expect(told).toEqual(kinds);
+      expect(reported).toEqual(kinds);
     },
   );
 });

@@ -14,15 +14,15 @@ interface MemoryRow {
 
 type LocalCall = "list" | "has" | "remove" | "fence" | "removeFences" | "queueForVerification";
 
-/** The in-memory twin of a cell's table of outstanding leases. */
+/** A cell's table of outstanding leases, in memory. */
 export class MemoryLocal implements LocalLeases {
   readonly rows = new Map<string, MemoryRow>();
-  /** By UUID, when they were written. */
+  /** The times at which fences were written, by UUID. */
   readonly fences = new Map<string, number>();
   readonly queued: string[] = [];
-  /** Whose local transactions are about to end. */
+  /** Leases that an open local transaction is about to save. */
   readonly inFlight = new Set<string>();
-  /** Throws from here to fail a call. */
+  /** Runs before each call. It may throw to fail the call. */
   before: (call: LocalCall, uuids: readonly string[]) => void = () => {};
   readonly #now: () => number;
 
@@ -89,8 +89,8 @@ export class MemoryRemote implements RemoteLeases {
   readonly calls: { call: RemoteCall; uuid: string }[] = [];
   readonly pages: RemotePageRequest[] = [];
   /**
-   * Runs before a call takes effect. It may throw to fail the call, act as somebody else, or answer in its
-   * place.
+   * Runs before a call takes effect. It may throw to fail the call, change the leases as another process
+   * would, or answer in its place.
    */
   before: (call: RemoteCall, uuid: string) => Answer<LeaseState> | void = () => {};
   readonly #now: () => number;

@@ -31,7 +31,7 @@ test("runs at once and about every minute, with the first run and one an hour fu
 });
 
 test("continues after a failed run, reports it, and repeats an aborted full run", async () => {
-  const told: unknown[] = [];
+  const errors: unknown[] = [];
   const runs: boolean[] = [];
   const loop = new ReconcileLoop(
     async ({ full }) => {
@@ -41,19 +41,19 @@ test("continues after a failed run, reports it, and repeats an aborted full run"
     },
     {
       onRun: ({ error }) => {
-        told.push(error);
-        throw new Error("a listener's own affair");
+        errors.push(error);
+        throw new Error("an error of the listener");
       },
     },
   );
   await vi.advanceTimersByTimeAsync(5 * 66_000);
   await loop.stop();
   expect(runs.slice(0, 4)).toEqual([true, true, true, false]);
-  expect(told[0]).toBeInstanceOf(ReconcileAborted);
-  expect(told[2]).toBeUndefined();
+  expect(errors[0]).toBeInstanceOf(ReconcileAborted);
+  expect(errors[2]).toBeUndefined();
 });
 
-test("stops after the current run, or at once while it waits", async () => {
+test("stops after the current run, or at once between runs", async () => {
   let end: () => void = () => {};
   const loop = new ReconcileLoop(() => new Promise((resolve) => (end = () => resolve(result))));
   await vi.advanceTimersByTimeAsync(1);

@@ -52,7 +52,7 @@ const stateOf = (uuid: string) => remote.leases.get(uuid)?.state;
 const callsOf = (uuid: string) => remote.calls.filter((entry) => entry.uuid === uuid).map(({ call }) => call);
 
 describe("scenario S3", () => {
-  // Its thresholds: 5 minutes for both.
+  // Both thresholds of S3 are 5 minutes.
   const s3 = { commitGraceMs: 5 * MINUTE, staleMs: 5 * MINUTE };
 
   beforeEach(() => {
@@ -60,12 +60,12 @@ describe("scenario S3", () => {
     lease("b", { there: 2 });
     lease("c", { here: 10, there: 10 });
     lease("d", { there: 10 });
-    // Its commit arrived, and the removal of its row did not.
+    // The lease was committed, but its row was not removed.
     lease("e", { here: 61, there: 61, state: "COMMITTED" });
     lease("f", { here: 1 });
   });
 
-  it("settles in a windowed run what was left behind, and nothing else", async () => {
+  it("a windowed run decides old leases, and no others", async () => {
     const { counters: counted, findings } = await run(s3);
     expect(counted).toEqual(counters({ processed: 4, committed: 1, rolledBack: 1, pending: 1 }));
     expect(findings).toEqual([]);
@@ -82,7 +82,7 @@ describe("scenario S3", () => {
     ]);
   });
 
-  it("removes in a full run the old row whose lease was committed, and keeps the young one", async () => {
+  it("a full run removes the old row of a committed lease, and keeps the young one", async () => {
     await run(s3);
     remote.calls.length = 0;
     const { counters: counted } = await run({ ...s3, full: true });
@@ -91,7 +91,7 @@ describe("scenario S3", () => {
     expect([...local.rows.keys()]).toEqual(["a", "f"]);
   });
 
-  it("goes through 250 pairs in 3 pages and commits each once", async () => {
+  it("reads 250 leases in 3 pages, and commits each once", async () => {
     remote.leases.clear();
     local.rows.clear();
     for (let index = 0; index < 250; index += 1)
@@ -104,7 +104,7 @@ describe("scenario S3", () => {
     expect(local.rows.size).toBe(0);
   });
 
-  it("reports the one commit that throws, keeps its row, and settles the rest", async () => {
+  it("reports a commit that throws, keeps its row, and decides the rest", async () => {
     lease("c2", { here: 10, there: 10 });
     remote.before = (call, uuid) => {
       if (call === "commit" && uuid === "c") throw new Error("connection reset");
@@ -127,7 +127,7 @@ describe("thresholds", () => {
     { what: "saved, just under the commit grace", here: 0.99, there: 20, state: "GRANTED", row: true },
     { what: "saved, at the commit grace", here: 1, there: 1, state: "COMMITTED", row: false },
     {
-      what: "saved long ago under a lease that the coordinator calls young",
+      what: "saved long ago, lease young by the coordinator's clock",
       here: 5,
       there: 0,
       state: "COMMITTED",
@@ -150,7 +150,7 @@ describe("thresholds", () => {
     expect(local.rows.has("x")).toBe(row);
   });
 
-  it("looks no further back than the window, unless the run is full", async () => {
+  it("reads leases within the window, unless the run is full", async () => {
     lease("old", { there: 121 });
     expect((await run()).counters.processed).toBe(0);
     expect(remote.pages.at(-1)?.createdAfterMs).toBe(NOW - 120 * MINUTE);
@@ -158,7 +158,7 @@ describe("thresholds", () => {
     expect(remote.pages.at(-1)).not.toHaveProperty("createdAfterMs");
   });
 
-  it("leaves a row without a lease alone until it is old enough", async () => {
+  it("ignores a row without a lease until it is old enough", async () => {
     lease("young", { here: 59.99 });
     expect((await run({ full: true })).counters.processed).toBe(0);
     lease("young", { here: 60 });
@@ -167,7 +167,7 @@ describe("thresholds", () => {
 });
 
 describe("fences", () => {
-  it("are written before the rollback, and so even when that fails", async () => {
+  it("are written before the rollback, so they exist even if it fails", async () => {
     lease("d", { there: 10 });
     remote.before = (call) => (call === "rollback" ? unknown("timeout") : undefined);
     expect((await run()).counters).toEqual(counters({ processed: 1, failed: 1 }));
@@ -175,9 +175,9 @@ describe("fences", () => {
   });
 
   it.each([
-    { what: "was saved this very moment", meanwhile: () => lease("d", { here: 0 }) },
+    { what: "was saved in the meantime", meanwhile: () => lease("d", { here: 0 }) },
     { what: "is about to be saved", meanwhile: () => void local.inFlight.add("d") },
-  ])("leave alone what $what", async ({ meanwhile }) => {
+  ])("are not written if the lease $what", async ({ meanwhile }) => {
     lease("d", { there: 10 });
     local.before = (call) => {
       if (call === "fence") meanwhile();
@@ -187,7 +187,7 @@ describe("fences", () => {
     expect(local.fences.size).toBe(0);
   });
 
-  it("that cannot be written keep the lease from being rolled back", async () => {
+  it("if a fence cannot be written, the lease is not rolled back", async () => {
     lease("d", { there: 10 });
     local.before = (call) => {
       if (call === "fence") throw new Error("disk full");
@@ -198,7 +198,7 @@ describe("fences", () => {
     expect(stateOf("d")).toBe("GRANTED");
   });
 
-  it("are removed by full runs, once no local transaction can be as old", async () => {
+  it("are removed by full runs, when no local transaction can be that old", async () => {
     local.fences.set("old", NOW - reconcileDefaults.fenceMs);
     local.fences.set("young", NOW - reconcileDefaults.fenceMs + 1);
     await run();
@@ -211,7 +211,7 @@ describe("fences", () => {
 describe("contradictions", () => {
   it("reports a saved lease that was rolled back, and queues its rows for verification", async () => {
     lease("x", { here: 5, there: 5 });
-    // An operator was faster than this run, and wrong.
+    // An operator has wrongly rolled the lease back before this run commits it.
     remote.before = (call) => {
       const found = remote.leases.get("x");
       if (call === "commit" && found !== undefined) found.state = "ROLLED_BACK";
@@ -224,7 +224,7 @@ describe("contradictions", () => {
     expect(local.rows.has("x")).toBe(false);
   });
 
-  it("keeps the row that cannot be queued, for the next run to meet the same again", async () => {
+  it("keeps a row that cannot be queued, so that the next run reports it again", async () => {
     lease("x", { here: 61 });
     local.before = (call) => {
       if (call === "queueForVerification") throw new Error("disk full");
@@ -235,20 +235,20 @@ describe("contradictions", () => {
     expect(local.rows.has("x")).toBe(true);
   });
 
-  it("reports an old row whose lease was rolled back, or is not known", async () => {
+  it("reports an old row whose lease was rolled back or is unknown", async () => {
     lease("rolled", { here: 61, there: 61, state: "ROLLED_BACK" });
-    lease("unheard", { here: 61 });
+    lease("unknown", { here: 61 });
     const { counters: counted, findings } = await run({ full: true });
     expect(counted).toEqual(counters({ processed: 2, contradicted: 2 }));
     expect(findings).toEqual([
       { kind: "contradicted", uuid: "rolled", coordinator: "ROLLED_BACK" },
-      { kind: "contradicted", uuid: "unheard", coordinator: "NOT_FOUND" },
+      { kind: "contradicted", uuid: "unknown", coordinator: "NOT_FOUND" },
     ]);
-    expect(local.queued).toEqual(["rolled", "unheard"]);
-    expect(callsOf("unheard")).toEqual(["get"]);
+    expect(local.queued).toEqual(["rolled", "unknown"]);
+    expect(callsOf("unknown")).toEqual(["get"]);
   });
 
-  it("does not cry wolf over a row that somebody removed meanwhile", async () => {
+  it("reports nothing for a row that was removed in the meantime", async () => {
     lease("x", { here: 61 });
     remote.before = (call) => {
       if (call === "get") local.rows.delete("x");
@@ -256,7 +256,7 @@ describe("contradictions", () => {
     expect(await run({ full: true })).toEqual({ counters: counters({ processed: 1 }), findings: [] });
   });
 
-  it("looks once per run at a lease that has a finding", async () => {
+  it("handles a lease with a finding only once per run", async () => {
     lease("x", { here: 90, there: 90 });
     remote.before = (call) => (call === "commit" ? unknown("timeout") : undefined);
     expect((await run({ full: true })).counters).toEqual(counters({ processed: 1, failed: 1 }));
@@ -274,7 +274,7 @@ describe("contradictions", () => {
 });
 
 describe("failures", () => {
-  it("never takes an unknown outcome for a yes or a no", async () => {
+  it("never treats an unknown outcome as a success or a refusal", async () => {
     lease("c", { here: 5, there: 5 });
     lease("d", { there: 15 });
     lease("e", { here: 90 });
@@ -289,7 +289,7 @@ describe("failures", () => {
     expect([...local.rows.keys()]).toEqual(["c", "e"]);
   });
 
-  it("counts a refusal that says nothing about the lease as a failure", async () => {
+  it("counts a refusal that is not about the lease as a failure", async () => {
     lease("e", { here: 90 });
     remote.before = (call) =>
       call === "get" ? refusal({ status: 403, code: "PERMISSION_DENIED", detail: "not yours" }) : undefined;
@@ -299,7 +299,7 @@ describe("failures", () => {
     expect(local.rows.has("e")).toBe(true);
   });
 
-  it("leaves a row that cannot be removed to the next full run, which finds it orphaned", async () => {
+  it("a row that cannot be removed is orphaned in the next full run", async () => {
     lease("c", { here: 61, there: 61 });
     local.before = (call) => {
       if (call === "remove") throw new Error("disk full");
@@ -327,7 +327,7 @@ describe("failures", () => {
     expect([...local.rows.keys()]).toEqual(["c", "z"]);
   });
 
-  it("rolls nothing back when the local table cannot be read", async () => {
+  it("rolls nothing back if the local table cannot be read", async () => {
     lease("d", { there: 15 });
     local.before = () => {
       throw new Error("no such table");
@@ -355,7 +355,7 @@ describe("failures", () => {
   );
 });
 
-describe("several at once, and again", () => {
+describe("concurrent and repeated runs", () => {
   function mixture(): void {
     for (let index = 0; index < 40; index += 1) {
       lease(`saved${index}`, { here: 5, there: 5 });
@@ -364,7 +364,7 @@ describe("several at once, and again", () => {
     }
   }
 
-  it("finds nothing to do the second time", async () => {
+  it("the second run finds nothing to do", async () => {
     mixture();
     expect((await run({ full: true, pageSize: 7 })).counters).toEqual(
       counters({ processed: 120, committed: 40, rolledBack: 40, orphaned: 40 }),
@@ -374,7 +374,7 @@ describe("several at once, and again", () => {
     expect(remote.calls).toHaveLength(made);
   });
 
-  it("ends the same with three runs at once, without a finding", async () => {
+  it("three concurrent runs have the same result, without a finding", async () => {
     mixture();
     const results = await Promise.all([
       run({ full: true, pageSize: 7 }),
@@ -387,7 +387,7 @@ describe("several at once, and again", () => {
       expect(state).toBe(uuid.startsWith("lost") ? "ROLLED_BACK" : "COMMITTED");
   });
 
-  it("accepts that the lease's own process commits after the listing", async () => {
+  it("accepts that another process commits a lease after it was listed", async () => {
     lease("x", { there: 15 });
     local.before = (call) => {
       const found = remote.leases.get("x");

@@ -77,7 +77,7 @@ describe("a call", () => {
 
   it.each([
     { what: "no connection", reply: new TypeError("fetch failed") },
-    { what: "a fault", reply: unavailable },
+    { what: "status 503", reply: unavailable },
     { what: "an unknown state", reply: { status: 200, json: { lease: leaseOf("MAYBE") } } },
   ])("reports an unknown outcome for $what", async ({ reply }) => {
     const { leases: remote } = leases([reply], { retries: 0 });
@@ -105,7 +105,7 @@ describe("a call", () => {
   });
 });
 
-it("answers an id that cannot be a part of a URL with a refusal, and sends nothing", async () => {
+it("refuses an id that cannot be part of a URL, and sends nothing", async () => {
   const { leases: remote, sent } = leases([granted]);
   for (const call of [remote.begin("..", {}), remote.commit(""), remote.rollback("."), remote.get("..")])
     expect(await call).toMatchObject({
@@ -125,7 +125,7 @@ it("keeps the first cause of an unknown outcome", async () => {
 });
 
 describe("list", () => {
-  it("asks for one page and reads the ages", async () => {
+  it("requests one page and reads the ages", async () => {
     const { leases: remote, sent } = leases([
       { status: 200, json: { leases: [leaseOf("GRANTED")], next_page_token: "n" } },
     ]);
@@ -150,7 +150,7 @@ describe("list", () => {
       reply: { status: 200, json: { leases: [ageless], next_page_token: "" } },
     },
     { what: "a page without a token", reply: { status: 200, json: { leases: [] } } },
-  ])("throws on $what: never a short page", async ({ reply }) => {
+  ])("throws on $what instead of returning a short page", async ({ reply }) => {
     const { leases: remote } = leases([reply], { retries: 0 });
     await expect(remote.list({ pageToken: "", pageSize: 10 })).rejects.toThrow();
   });

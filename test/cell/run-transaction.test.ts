@@ -5,30 +5,30 @@ import { requireOpen, runTransaction } from "../../src/cell/run-transaction.ts";
 const lost = new Error("the connection was lost");
 const isAbort = (error: unknown): boolean => error instanceof RangeError;
 
-/** Gives up at a moment of the test's own, and keeps in mind what it was told of the body. */
+/** A driver that fails when the test says so, and records how each body ended. */
 function fakeDriver() {
-  let giveUp: (error: Error) => void = () => {};
-  const heard: string[] = [];
+  let fail: (error: Error) => void = () => {};
+  const ends: string[] = [];
   const tx = { of: "the driver" };
   const transaction = async <T>(body: (given: typeof tx) => Promise<T>): Promise<T> =>
     new Promise<T>((resolve, reject) => {
-      giveUp = reject;
+      fail = reject;
       body(tx).then(
         (value) => {
-          heard.push("COMMIT");
+          ends.push("COMMIT");
           resolve(value);
         },
         (error: unknown) => {
-          heard.push("ROLLBACK");
+          ends.push("ROLLBACK");
           reject(error);
         },
       );
     });
-  return { transaction, tx, heard, giveUp: () => giveUp(lost) };
+  return { transaction, tx, ends, fail: () => fail(lost) };
 }
 
 test.each(["resolves", "rejects"])(
-  "a driver that gives up early is answered for when the body, which %s, has ended",
+  "if the driver fails early, the result waits for the body, which %s",
   async (how) => {
     const driver = fakeDriver();
     const steps: string[] = [];
@@ -52,14 +52,14 @@ test.each(["resolves", "rejects"])(
       return ran;
     });
     await setTimeout(1);
-    driver.giveUp();
+    driver.fail();
     await setTimeout(1);
     expect(steps).toEqual([]);
     goOn();
     expect(await running).toEqual({ kind: "rolled_back", error: lost });
     expect(steps).toEqual(["body", "answer"]);
     await setTimeout(1);
-    expect(driver.heard).toEqual([]);
+    expect(driver.ends).toEqual([]);
   },
 );
 
@@ -71,7 +71,7 @@ test("a transaction whose BEGIN fails does not run its body", async () => {
   });
 });
 
-test("the error of the body is answered, not that of the rollback", async () => {
+test("returns the error of the body, not that of the rollback", async () => {
   const transaction = async <T>(body: (tx: object) => Promise<T>): Promise<T> => {
     await body({}).catch(() => {});
     throw lost;
@@ -86,7 +86,7 @@ test("the error of the body is answered, not that of the rollback", async () => 
 test.each([
   { error: new RangeError("a constraint"), kind: "rolled_back" },
   { error: lost, kind: "unknown" },
-])("after COMMIT was sent the error tells: $kind", async ({ error, kind }) => {
+])("after COMMIT was sent, the kind of error decides: $kind", async ({ error, kind }) => {
   const transaction = async <T>(body: (tx: object) => Promise<T>): Promise<T> => {
     await body({});
     throw error;
@@ -94,11 +94,11 @@ test.each([
   expect(await runTransaction({ transaction, body: async () => 1, isAbort })).toEqual({ kind, error });
 });
 
-test("all went well", async () => {
+test("returns the value of a committed body", async () => {
   const driver = fakeDriver();
   expect(await runTransaction({ transaction: driver.transaction, body: async () => 7, isAbort })).toEqual({
     kind: "committed",
     value: 7,
   });
-  expect(driver.heard).toEqual(["COMMIT"]);
+  expect(driver.ends).toEqual(["COMMIT"]);
 });

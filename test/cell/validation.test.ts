@@ -24,7 +24,7 @@ const conflict = (list: Conflict["list"], index: number, kind: Conflict["kind"])
   bucket: { type: "ROUTES", value: "x" },
 });
 
-const told = (error: LeaseholdError): string[] => {
+const fieldErrors = (error: LeaseholdError): string[] => {
   rememberOrigins(error, origins);
   return toValidationErrors(error).map(({ field, problem }) => `${field}: ${problem}`);
 };
@@ -36,14 +36,14 @@ test("each conflict becomes an error of its field", () => {
     conflict("destroys", 0, "mismatch"),
     conflict("replaces", 0, "not_owner"),
   ];
-  expect(told(new AlreadyClaimedError("", { code: "ALREADY_EXISTS", conflicts }))).toEqual([
+  expect(fieldErrors(new AlreadyClaimedError("", { code: "ALREADY_EXISTS", conflicts }))).toEqual([
     "email: taken",
     "username: try_again",
     "old: failed",
     "path: taken",
   ]);
   expect(
-    told(
+    fieldErrors(
       new ClaimMismatchError("", {
         code: "FAILED_PRECONDITION",
         conflicts: [conflict("creates", 9, "taken")],
@@ -52,23 +52,23 @@ test("each conflict becomes an error of its field", () => {
   ).toEqual([]);
 });
 
-test("an invalid value is an error of its field, wherever it was found", () => {
+test("an invalid value is an error of its field, whether the SDK or the coordinator refused it", () => {
   expect(
-    told(new InvalidArgumentError("", { code: "INVALID_ARGUMENT", field: "creates[1].bucket.value" })),
+    fieldErrors(new InvalidArgumentError("", { code: "INVALID_ARGUMENT", field: "creates[1].bucket.value" })),
   ).toEqual(["email: invalid"]);
-  expect(told(new InvalidArgumentError("", { code: "INVALID_ARGUMENT", field: "body" }))).toEqual([]);
+  expect(fieldErrors(new InvalidArgumentError("", { code: "INVALID_ARGUMENT", field: "body" }))).toEqual([]);
   expect(toValidationErrors(new InvalidNameError(origin("path"), "cannot be claimed"))).toEqual([
     { table: "users", field: "path", id: "7", problem: "invalid" },
   ]);
-  // A mistake of the program, which no form can mend.
+  // A bug of the application, which the user of a form cannot correct.
   expect(
     toValidationErrors(new InvalidArgumentError("", { code: "INVALID_ARGUMENT", field: "transaction" })),
   ).toEqual([]);
 });
 
-test("a temporary error concerns each field to be claimed", () => {
+test("a temporary error is an error of each field to be claimed", () => {
   expect(
-    told(new TimeoutError("", { code: "DEADLINE_EXCEEDED", retryable: true, outcomeKnown: false })),
+    fieldErrors(new TimeoutError("", { code: "DEADLINE_EXCEEDED", retryable: true, outcomeKnown: false })),
   ).toEqual(["username: try_again", "email: try_again", "path: try_again"]);
 });
 
@@ -84,7 +84,7 @@ test("the error of a chunk is converted like its cause", () => {
 });
 
 test("an error without a field has no field errors", () => {
-  expect(told(new NotFoundError("", { code: "NOT_FOUND" }))).toEqual([]);
+  expect(fieldErrors(new NotFoundError("", { code: "NOT_FOUND" }))).toEqual([]);
   expect(toValidationErrors(new RangeError("a bug"))).toEqual([]);
   expect(toValidationErrors(new AlreadyClaimedError("", { code: "ALREADY_EXISTS" }))).toEqual([]);
 });

@@ -8,7 +8,7 @@ import {
 } from "../../../src/cell/mysql/failure.ts";
 
 const serverError = (errno: number): Error => Object.assign(new Error("no"), { errno, sqlState: "HY000" });
-/** As drizzle throws it. */
+/** Wraps an error as drizzle does. */
 const wrapped = (cause: Error): Error => new Error("Failed query: commit", { cause });
 
 describe("an answer to COMMIT", () => {
@@ -21,7 +21,7 @@ describe("an answer to COMMIT", () => {
     expect(isAbort(wrapped(serverError(errno)))).toBe(false);
   });
 
-  test("errors that are not the server's prove nothing", () => {
+  test("errors that don't come from the server prove nothing", () => {
     expect(isAbort(Object.assign(new Error("read ECONNRESET"), { errno: -104, code: "ECONNRESET" }))).toBe(
       false,
     );

@@ -1,4 +1,4 @@
-/** Rows of claimable tables on MariaDB: what replaces RETURNING. */
+/** Rows of claimable tables on MariaDB, which are read back because MySQL has no RETURNING. */
 import { eq, sql } from "drizzle-orm";
 import { bigint, int, mysqlTable, varchar } from "drizzle-orm/mysql-core";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -81,7 +81,7 @@ describe.skipIf(isSkipped("MariaDB"))("rows on MariaDB", () => {
     expect(namesOf(await installed.rows("SELECT * FROM users"))).toEqual(["second"]);
   });
 
-  test("each row is answered in order with its own id, however ids are made", async () => {
+  test("inserted rows are returned in order with their own ids, for every kind of id", async () => {
     const rows = await insert(claimableUsers, [
       { name: "c" },
       { name: "a" },
@@ -114,7 +114,7 @@ describe.skipIf(isSkipped("MariaDB"))("rows on MariaDB", () => {
     ]);
   });
 
-  test("concurrent inserts of several transactions answer their own rows", async () => {
+  test("concurrent inserts in several transactions return their own rows", async () => {
     const all = await Promise.all(
       ["a", "b", "c", "d"].map((each) =>
         insert(
@@ -146,7 +146,7 @@ describe.skipIf(isSkipped("MariaDB"))("rows on MariaDB", () => {
     expect(await installed.rows("SELECT * FROM documents")).toEqual([]);
   });
 
-  test("skipExisting answers the new rows, and swallows no other error", async () => {
+  test("skipExisting returns the new rows, and ignores only duplicate keys", async () => {
     const rows = Array.from({ length: 9 }, (_, index) => ({ id: index + 1, name: `n${index}` }));
     await insert(claimableUsers, [rows[0] ?? {}, rows[4] ?? {}, { id: 77, name: "n7" }]);
     const added = await insert(claimableUsers, rows, { skipExisting: true });
@@ -167,7 +167,7 @@ describe.skipIf(isSkipped("MariaDB"))("rows on MariaDB", () => {
     expect(await installed.rows("SELECT id FROM users WHERE name = 'x'")).toEqual([]);
   });
 
-  test("an update answers the current rows, even if it changed nothing and the snapshot is old", async () => {
+  test("an update returns the current rows, even if it changed nothing and the snapshot is old", async () => {
     await insert(claimableUsers, [{ id: 1, name: "a", bio: "old" }]);
     const rows = await done(async (tx) => {
       await tx.select().from(users);

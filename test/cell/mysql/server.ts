@@ -8,7 +8,7 @@ const connected = (pool: Pool) => drizzle(pool);
 export type MysqlDb = ReturnType<typeof connected>;
 export type Tx = Parameters<Parameters<MysqlDb["transaction"]>[0]>[0];
 
-/** A MariaDB, a database on it with the cell's tables, and a way around the cell. */
+/** A MariaDB server, a database with the cell's tables, and direct access to it. */
 export class Installed {
   readonly server: DatabaseServer;
   readonly url: string;
@@ -19,7 +19,7 @@ export class Installed {
   private constructor(server: DatabaseServer, name: string, options: MysqlOptions) {
     this.server = server;
     this.url = server.url(name);
-    // Exact numbers, for ids beyond 2^53.
+    // Ids beyond 2^53 must be exact.
     this.pool = createPool({ uri: this.url, connectionLimit: 10, supportBigNumbers: true });
     this.db = connected(this.pool);
     this.cell = mysql<Tx>(this.db, options);

@@ -1,4 +1,4 @@
-/** Local transactions on MariaDB, and all that can come between one and its lease. */
+/** Local transactions on MariaDB, and errors that can separate a transaction from its lease. */
 import { sql } from "drizzle-orm";
 import { getTableConfig } from "drizzle-orm/mysql-core";
 import { drizzle } from "drizzle-orm/mysql2";
@@ -32,7 +32,7 @@ describe.skipIf(isSkipped("MariaDB"))("local transactions on MariaDB", () => {
     (await installed.rows("SELECT value FROM things ORDER BY id")).map((row) => row["value"]);
   const set = (tx: Tx, id: number, value: number) =>
     tx.execute(sql`UPDATE things SET value = ${value} WHERE id = ${id}`);
-  /** Holds what it has locked until told to end. */
+  /** Opens a transaction that keeps its locks until the test ends it. */
   const open = async (statements: string[]) => {
     const connection = await createConnection(installed.url);
     await connection.query("BEGIN");
@@ -47,7 +47,7 @@ describe.skipIf(isSkipped("MariaDB"))("local transactions on MariaDB", () => {
   };
   const rowOf = (uuid: string): string =>
     `INSERT INTO leasehold_outstanding_leases (uuid, sources) VALUES ('${uuid}', '[]')`;
-  /** On one connection, as it was left by somebody. */
+  /** Runs `work` on a pool of one connection. */
   const onOne = async <T>(work: (db: MysqlDb) => Promise<T>): Promise<T> => {
     const pool = createPool({ uri: installed.url, connectionLimit: 1 });
     try {
@@ -57,7 +57,7 @@ describe.skipIf(isSkipped("MariaDB"))("local transactions on MariaDB", () => {
     }
   };
 
-  test("install twice", async () => {
+  test("install can run twice", async () => {
     await installed.cell.install();
     await installed.cell.install();
     expect(await saved()).toEqual([]);
@@ -71,7 +71,7 @@ describe.skipIf(isSkipped("MariaDB"))("local transactions on MariaDB", () => {
       const keys = new Set(primaryKeys.flatMap((key) => key.columns.map((column) => column.name)));
       const declared = columns.map((column) => ({
         Field: column.name,
-        // MariaDB's name for it.
+        // MariaDB's spelling of the type.
         Type: column
           .getSQLType()
           .replace(/ CHARACTER SET .*/, "")
@@ -121,7 +121,7 @@ describe.skipIf(isSkipped("MariaDB"))("local transactions on MariaDB", () => {
       });
     });
 
-    test("a connection with an old snapshot is not trusted", async () => {
+    test("on a connection with an old snapshot, reports an open transaction", async () => {
       const uuid = uuidv7();
       await onOne(async (db) => {
         await db.execute(sql`START TRANSACTION WITH CONSISTENT SNAPSHOT`);
@@ -150,7 +150,7 @@ describe.skipIf(isSkipped("MariaDB"))("local transactions on MariaDB", () => {
       const uuid = uuidv7();
       const holder = await open([rowOf(uuid)]);
       await onOne(async (db) => {
-        // Longer than a test may take.
+        // 1,700 s is longer than a test may take.
         await db.execute(sql`SET SESSION innodb_lock_wait_timeout = 1700`);
         expect(await mysql(db, { fenceWaitMs: 300 }).fence(uuid)).toBe("in_flight");
         const [[row]] = (await db.execute(sql`SELECT @@innodb_lock_wait_timeout AS wait`)) as unknown as [
@@ -165,17 +165,20 @@ describe.skipIf(isSkipped("MariaDB"))("local transactions on MariaDB", () => {
     test.each([
       ["COMMIT", "saved"],
       ["ROLLBACK", "fenced"],
-    ] as const)("while it waits the transaction ends with %s: %s", async (how, outcome) => {
-      const uuid = uuidv7();
-      const holder = await open([rowOf(uuid)]);
-      const patient = mysql<Tx>(installed.db, { fenceWaitMs: 20_000 });
-      const fencing = patient.fence(uuid);
-      await waiting(1);
-      await holder.end(how);
-      expect(await fencing).toBe(outcome);
-    });
+    ] as const)(
+      "if the transaction ends with %s while the fence waits, the result is %s",
+      async (how, outcome) => {
+        const uuid = uuidv7();
+        const holder = await open([rowOf(uuid)]);
+        const patient = mysql<Tx>(installed.db, { fenceWaitMs: 20_000 });
+        const fencing = patient.fence(uuid);
+        await waiting(1);
+        await holder.end(how);
+        expect(await fencing).toBe(outcome);
+      },
+    );
 
-    test("if several wait for a transaction that is rolled back, at least one writes the fence", async () => {
+    test("if several wait for a transaction that is rolled back, at least one is written", async () => {
       const uuid = uuidv7();
       const holder = await open([rowOf(uuid)]);
       const patient = mysql<Tx>(installed.db, { fenceWaitMs: 20_000 });
@@ -189,7 +192,7 @@ describe.skipIf(isSkipped("MariaDB"))("local transactions on MariaDB", () => {
       await expect(installed.save(uuid)).rejects.toThrow();
     });
 
-    test("exactly one of a fence and a competing local transaction wins, many times over", async () => {
+    test("of a fence and a competing local transaction, exactly one succeeds", async () => {
       const uuids = Array.from({ length: 60 }, () => uuidv7());
       const ends = await Promise.all(
         uuids.map(async (uuid) => {
@@ -214,8 +217,8 @@ describe.skipIf(isSkipped("MariaDB"))("local transactions on MariaDB", () => {
     });
 
     /**
-     * Waits for so many InnoDB lock waits. The server refreshes the table only if nobody has read it for 100
-     * ms.
+     * Waits until InnoDB has `count` lock waits. The server refreshes the table only if nobody has read it
+     * for 100 ms.
      */
     const waiting = async (count: number): Promise<void> => {
       for (;;) {
@@ -229,11 +232,11 @@ describe.skipIf(isSkipped("MariaDB"))("local transactions on MariaDB", () => {
   });
 
   describe("a transaction that ends early saves no lease", () => {
-    /** Catches the deadlock that it runs into, as no application should. */
+    /** Causes a deadlock and catches its error, which an application should not do. */
     const deadlock = async (tx: Tx): Promise<void> => {
       await set(tx, 1, 7);
       const rows = Array.from({ length: 50 }, (_, index) => `(${100 + index}, 0)`).join();
-      // The one that has written more survives.
+      // InnoDB rolls back the transaction that has written less.
       const other = await open([
         "UPDATE things SET value = 8 WHERE id = 2",
         `INSERT INTO things VALUES ${rows}`,
@@ -245,7 +248,7 @@ describe.skipIf(isSkipped("MariaDB"))("local transactions on MariaDB", () => {
       await other.end("ROLLBACK");
     };
 
-    test("a deadlock that was caught before the lease", async () => {
+    test("a deadlock before the insert of the lease, whose error is caught", async () => {
       const uuid = uuidv7();
       const ran = await installed.cell.run(async (tx) => {
         await deadlock(tx);
@@ -256,7 +259,7 @@ describe.skipIf(isSkipped("MariaDB"))("local transactions on MariaDB", () => {
       expect(await values()).toEqual([0, 0]);
     });
 
-    test("a deadlock that was caught after the lease", async () => {
+    test("a deadlock after the insert of the lease, whose error is caught", async () => {
       const ran = await installed.cell.run(async (tx) => {
         await installed.cell.insertLease(tx, leaseOf(uuidv7()));
         await deadlock(tx);
@@ -266,7 +269,7 @@ describe.skipIf(isSkipped("MariaDB"))("local transactions on MariaDB", () => {
       expect(await values()).toEqual([0, 0]);
     });
 
-    test("DDL", async () => {
+    test("DDL in the body", async () => {
       const ran = await installed.cell.run(async (tx) => {
         await tx.execute(sql`CREATE TABLE IF NOT EXISTS others (id int)`);
         await installed.cell.insertLease(tx, leaseOf(uuidv7()));
@@ -295,7 +298,7 @@ describe.skipIf(isSkipped("MariaDB"))("local transactions on MariaDB", () => {
   });
 
   describe("COMMIT", () => {
-    test("refused by the database is a certain rollback", async () => {
+    test("is a certain rollback if the database refuses it", async () => {
       const backup = await createConnection(installed.url);
       const ran = await installed.cell.run(async (tx) => {
         await tx.execute(sql`SET SESSION lock_wait_timeout = 1`);
@@ -309,7 +312,7 @@ describe.skipIf(isSkipped("MariaDB"))("local transactions on MariaDB", () => {
       expect(await values()).toEqual([0, 0]);
     });
 
-    test("lost with its connection has an unknown outcome", async () => {
+    test("has an unknown outcome if the connection is lost", async () => {
       const { pool } = installed;
       const ran = await installed.cell.run(async (tx) => {
         const [[row]] = (await tx.execute(sql`SELECT CONNECTION_ID() AS id`)) as unknown as [

@@ -1,4 +1,4 @@
-/** postgres-js gives a transaction up at once when its connection is lost, whatever the body is doing. */
+/** postgres-js rejects a transaction as soon as its connection is lost, while the body still runs. */
 import { sql } from "drizzle-orm";
 import { setTimeout } from "node:timers/promises";
 import { v7 as uuidv7 } from "uuid";
@@ -9,7 +9,7 @@ import type { Tx } from "../scenarios/dialect.ts";
 import { PostgresServer } from "../scenarios/starts.ts";
 import type { TestedDatabase } from "../scenarios/world.ts";
 
-describe.skipIf(isSkipped("PostgreSQL"))("postgres-js loses its connection while the body is at work", () => {
+describe.skipIf(isSkipped("PostgreSQL"))("postgres-js loses its connection while the body runs", () => {
   let tested: TestedDatabase;
 
   beforeAll(async () => {
@@ -17,7 +17,7 @@ describe.skipIf(isSkipped("PostgreSQL"))("postgres-js loses its connection while
   });
   afterAll(() => tested.stop());
 
-  test("it waits for the body, which can write no lease any more", async () => {
+  test("the transaction waits for the body, which can no longer write a lease", async () => {
     const cell = postgres<Tx>(tested.orm);
     await cell.install();
     const [before, after] = [uuidv7(), uuidv7()];
@@ -26,14 +26,14 @@ describe.skipIf(isSkipped("PostgreSQL"))("postgres-js loses its connection while
       await cell.insertLease(tx, { uuid: before, sources: [] });
       const [own] = await tx.select({ pid: sql<number>`pg_backend_pid()` }).from(sql`(VALUES (1)) AS one`);
       await tested.orm.execute(sql`SELECT pg_terminate_backend(${own?.pid})`);
-      // A begin, for instance.
+      // Stands for a slow call, such as a begin.
       await setTimeout(200);
       late = await cell.insertLease(tx, { uuid: after, sources: [] }).catch((error: unknown) => error);
     });
     expect(ran.kind).toBe("rolled_back");
     expect(String(late)).toContain("has ended");
     expect(await cell.has([before, after])).toEqual([]);
-    // The others are not disturbed.
+    // Other transactions are not affected.
     expect((await cell.run((tx) => cell.insertLease(tx, { uuid: after, sources: [] }))).kind).toBe(
       "committed",
     );

@@ -75,7 +75,7 @@ function suite(name: string, start: () => Promise<TestedDatabase>): void {
         await cell.insertLease(tx, leaseOf(uuid));
       });
 
-    test("a lease that search_path sends to another schema's table is not saved", async () => {
+    test("a lease is not saved if search_path names another schema with such a table", async () => {
       const cell = postgres<Tx>(orm);
       const uuid = uuidv7();
       const ran = await saveThing(cell, uuid, "tenant, public");
@@ -100,7 +100,7 @@ function suite(name: string, start: () => Promise<TestedDatabase>): void {
       expect(ran.kind).toBe("committed");
     });
 
-    test("a table that was created again is found", async () => {
+    test("a lease table that was dropped and created again is found", async () => {
       const cell = postgres<Tx>(orm);
       expect((await saveThing(cell, uuidv7())).kind).toBe("committed");
       await run("DROP TABLE leasehold_outstanding_leases");
@@ -129,7 +129,7 @@ function suite(name: string, start: () => Promise<TestedDatabase>): void {
       });
     });
 
-    test("many rows with many columns", async () => {
+    test("an insert of many rows with many columns is split into statements", async () => {
       const cell = postgres<Tx>(orm);
       const columns = Object.fromEntries(
         Array.from({ length: WIDE - 2 }, (_, index) => [`c${index}`, index]),
@@ -156,7 +156,7 @@ describe("a database", () => {
     await pool.end();
   });
 
-  test("of another package's pool, or of PGlite, is fine", async () => {
+  test("of another package's pool, or of PGlite, is accepted", async () => {
     class OtherPool extends Client {}
     expect(() => postgres(drizzleNodePostgres(new OtherPool()))).not.toThrow();
     const embedded = new PGlite();

@@ -63,7 +63,7 @@ export function bulkSuite(world: World): void {
 
       one.network.forget();
       const [first] = await one.database.listDeferred({ afterUuid: "", limit: 1 });
-      // A crash between its commit and the removal of its row.
+      // As if a process had died between the commit and the removal of the row.
       await one.client.leases.begin(first?.batch ?? {}, { uuid: first?.uuid });
       await one.client.leases.commit(first?.uuid ?? "");
       one.network.forget();
@@ -120,7 +120,7 @@ export function bulkSuite(world: World): void {
       expect(await one.owners("REDIRECT_ROUTES", path)).toEqual([`${path}: ACTIVE of 1`]);
     });
 
-    test("a deletion that was undone releases nothing, whatever COMMIT answered", async () => {
+    test("a deletion that was undone releases nothing, even if COMMIT reported success", async () => {
       const { one } = world;
       const path = fresh("undone");
       await one.cell.transaction((tx) => tx.insert(redirects, { path }));
@@ -129,7 +129,7 @@ export function bulkSuite(world: World): void {
         await tx.deleteLater(redirects, like(redirects.path, path));
         await one.dialect.spoil(tx.db);
       });
-      // Where the driver does not look, it is no error.
+      // It is an error only if the driver notices that COMMIT was answered with ROLLBACK.
       await Promise.allSettled([deleted]);
       expect(one.network.calls).toEqual([]);
       expect(await one.owners("REDIRECT_ROUTES", path)).toEqual([`${path}: ACTIVE of 1`]);
@@ -142,7 +142,7 @@ export function bulkSuite(world: World): void {
       one.network.fate = ({ operation }) => (operation === "begin" ? "refuse" : "deliver");
       await one.cell.transaction((tx) => tx.deleteLater(redirects, inArray(redirects.path, [path, kept])));
       one.network.forget();
-      // As a verification would put it right: the name belongs to another row of this cell now.
+      // A verification would do the same: the name now belongs to another row of this cell.
       const source = { type: "RAILS_TABLE_REDIRECT_ROUTES", id: "999999" } as const;
       const lease = await one.client.leases.begin({
         replaces: [
@@ -183,7 +183,7 @@ export function bulkSuite(world: World): void {
         ).map(({ path }) => path);
       expect(await paths()).toEqual(rows.slice(0, 10).map(({ path }) => path));
 
-      // A process that dies after the begin of its second chunk: what it left is a lease without a local row.
+      // As if a process had died after the begin of its second chunk: a lease without a local row remains.
       const [orphan] = rows.slice(10, 11);
       const source = { type: "RAILS_TABLE_REDIRECT_ROUTES", id: "888888" } as const;
       await one.client.leases.begin({

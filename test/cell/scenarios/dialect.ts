@@ -4,25 +4,25 @@ import { claimable, type Claimable } from "../../../src/cell/claimable.ts";
 import type { CellDatabase } from "../../../src/cell/local.ts";
 import type { tables } from "./postgres-tables.ts";
 
-/** The types of PostgreSQL's stand for all: the scenarios use what the dialects of drizzle have in common. */
+/** PostgreSQL's types stand for all dialects. The scenarios use only what drizzle's dialects share. */
 export type Orm = PgDatabase<PgQueryResultHKT>;
 export type Tx = Parameters<Parameters<Orm["transaction"]>[0]>[0];
 export type Tables = typeof tables;
 
-/** What a kind of database has of its own. */
+/** The differences between databases that the scenarios need. */
 export interface Dialect {
   tables: Tables;
   createTables: readonly string[];
   database(orm: Orm): CellDatabase<Tx>;
   /** Makes the row of a lease older, by the database's clock. */
   age(uuid: string, seconds: number): SQL;
-  /** Inside a transaction: undoes it, as an error does that its driver does not tell of at COMMIT. */
+  /** Undoes the open transaction, as an error does that the driver does not report at COMMIT. */
   spoil(tx: Tx): Promise<unknown>;
-  /** Otherwise there is no constraint that only COMMIT looks at. */
+  /** Whether a constraint can be checked at COMMIT. */
   hasDeferredConstraints: boolean;
 }
 
-/** Switched by tests. */
+/** Attributes that tests enable and disable. */
 export const switches = { usernames: true };
 
 export const claimablesOf = ({ users, emails, organizations, redirects, projects }: Tables): Claimable[] => [

@@ -15,11 +15,11 @@ export interface SeenCall {
  */
 export type Fate = "deliver" | "lose" | "lose_answer" | "refuse";
 
-/** The network between a cell and its coordinator, which a test may disturb. */
+/** The network between a cell and its coordinator, with faults that a test chooses. */
 export class FaultyFetch {
   readonly calls: SeenCall[] = [];
   fate: (call: Pick<SeenCall, "operation" | "uuid">) => Fate = () => "deliver";
-  /** Awaited before a call is sent: something else happens first. */
+  /** Awaited before each call is sent. */
   before: (call: Pick<SeenCall, "operation" | "uuid">) => Promise<void> = async () => {};
   readonly fetch: Fetch;
 
@@ -53,7 +53,7 @@ export class FaultyFetch {
     return this.calls.filter((call) => call.operation === operation);
   }
 
-  /** As `begin commit rollback`, in their order. */
+  /** The operations in order, such as `begin commit rollback`. */
   get story(): string {
     return this.calls.map(({ operation }) => operation).join(" ");
   }

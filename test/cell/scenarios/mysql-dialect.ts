@@ -46,7 +46,7 @@ export const mysqlDialect: Dialect = {
   age: (uuid, seconds) =>
     sql`UPDATE leasehold_outstanding_leases
         SET created_at = created_at - INTERVAL ${seconds} SECOND WHERE uuid = ${uuid}`,
-  // As a deadlock does. Most errors undo their statement only.
+  // A deadlock undoes the transaction too. Most errors undo only their statement.
   spoil: (tx) => tx.execute(sql`ROLLBACK`),
   hasDeferredConstraints: false,
 };

@@ -1,6 +1,6 @@
 import { boolean, integer, pgTable, serial, text } from "drizzle-orm/pg-core";
 
-/** The application's own tables, as a cell of any kind might have them. */
+/** Tables of an example application. */
 export const tables = {
   users: pgTable("users", {
     id: serial("id").primaryKey(),
@@ -15,6 +15,6 @@ export const tables = {
   }),
   organizations: pgTable("organizations", { id: serial("id").primaryKey(), path: text("path").notNull() }),
   redirects: pgTable("redirects", { id: serial("id").primaryKey(), path: text("path").notNull() }),
-  /** Whose ids the application makes. */
+  /** The application makes the ids of this table. */
   projects: pgTable("projects", { id: text("id").primaryKey(), path: text("path").notNull() }),
 };

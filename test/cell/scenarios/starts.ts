@@ -17,7 +17,7 @@ import type { DatabaseServer } from "../../support/databases/server.ts";
 import type { Orm } from "./dialect.ts";
 import type { TestedCoordinator, TestedDatabase } from "./world.ts";
 
-/** The Worker as it is deployed: workerd, Durable Objects, D1. */
+/** Starts the deployed Worker with workerd, Durable Objects and D1. */
 export async function realCoordinator(): Promise<TestedCoordinator> {
   const stateFolder = await mkdtemp(join(tmpdir(), "leasehold-scenarios-"));
   const coordinator = await startCoordinator({ port: 0, stateFolder });
@@ -33,7 +33,7 @@ export async function realCoordinator(): Promise<TestedCoordinator> {
   };
 }
 
-/** The one for users' tests. */
+/** Starts the test coordinator of the SDK. */
 export async function testCoordinator(): Promise<TestedCoordinator> {
   const coordinator = await startTestCoordinator();
   const { url, keys } = coordinator;
@@ -55,7 +55,7 @@ interface Connected {
   end: () => Promise<void>;
 }
 
-/** Databases of one server, which ends with the last of them. */
+/** Databases on one server, which is stopped with the last of them. */
 class SharedServer {
   readonly #start: () => Promise<DatabaseServer>;
   #server: Promise<DatabaseServer> | undefined;

@@ -387,7 +387,7 @@ function collisionSuite(world: World): void {
         .catch((thrown: unknown) => thrown);
       expect(foreign).toBeInstanceOf(NotOwnerError);
 
-      // Behind the back of the cell, as after a restore.
+      // Written without the SDK, as after a restore.
       await two.orm.insert(organizations).values({ path });
       await two.cell.transaction((tx) =>
         tx.update(organizations, eq(organizations.path, path), { path: other }),
@@ -422,7 +422,7 @@ function collisionSuite(world: World): void {
 function failureSuite(world: World): void {
   const { users, organizations } = world.dialect.tables;
   const changes = ["create", "update", "delete"] as const;
-  /** A change of one organization, and how the coordinator shows that it was done or not. */
+  /** A change of one organization, and the records that show whether it was made. */
   const prepared = async (kind: (typeof changes)[number]) => {
     const { one } = world;
     const [before, after] = [fresh("before"), fresh("after")];
@@ -519,10 +519,10 @@ function failureSuite(world: World): void {
   });
 
   describe("the end of a local transaction", () => {
-    // MySQL has no deferred constraints; test/cell/mysql tests what it has instead.
+    // MySQL has no deferred constraints. test/cell/mysql tests other errors of COMMIT.
     const testOfDeferred = world.dialect.hasDeferredConstraints ? test : (): void => {};
     testOfDeferred(
-      "[L2] (b) COMMIT is refused by the database: the lease is rolled back once, at once",
+      "[L2] (b) if the database refuses COMMIT, the lease is rolled back at once, and only once",
       async () => {
         const { one } = world;
         const [ada, other] = [fresh("ada"), fresh("other")];
@@ -548,24 +548,23 @@ function failureSuite(world: World): void {
       },
     );
 
-    test("[L4] an error that the body swallows: the database reports COMMIT but saves nothing", async () => {
+    test("[L4] an ignored error in the body: the database reports COMMIT but saves nothing", async () => {
       const { one } = world;
       const path = fresh("swallowed");
-      // The claimed write comes first, so that its lease is granted. Then the transaction is rolled back
-      // unseen.
-      const spoil = one.database.insertLease.bind(one.database);
+      // The lease is granted first. Then the transaction is rolled back without an error.
+      const save = one.database.insertLease.bind(one.database);
       one.database.insertLease = async (tx, lease) => {
-        await spoil(tx, lease);
+        await save(tx, lease);
         await one.dialect.spoil(tx);
       };
       try {
-        // Some drivers look at what COMMIT was answered with; where none does, the cell's own look finds out.
+        // Some drivers report that COMMIT was answered with ROLLBACK. Otherwise the cell finds no row.
         const error = await one.cell
           .transaction((tx) => tx.insert(organizations, { path }))
           .catch((thrown: unknown) => thrown);
         expect(error).toBeInstanceOf(one.looksAtCommit ? Error : NotSavedError);
       } finally {
-        one.database.insertLease = spoil;
+        one.database.insertLease = save;
       }
       expect(one.network.story).toBe("begin rollback");
       expect(await one.owners("ORGANIZATION_PATH", path)).toEqual([`${path}: free`]);
@@ -632,7 +631,7 @@ function failureSuite(world: World): void {
       one.network.forget();
       one.events.length = 0;
       await one.client.leases.rollback(uuid);
-      // Not outstanding any more: only a look at the local rows meets it.
+      // The lease is no longer outstanding, so only a full run finds it, by its local row.
       const { counters, findings } = await one.cell.reconcile({ full: true, orphanMs: 0, commitGraceMs: 0 });
       expect(counters).toMatchObject({ contradicted: 1, failed: 0 });
       expect(findings).toEqual([{ kind: "contradicted", uuid, coordinator: "ROLLED_BACK" }]);
@@ -661,7 +660,7 @@ function failureSuite(world: World): void {
   });
 }
 
-/** Never answers a begin: until the caller gives up. */
+/** Never answers a begin. The caller aborts it. */
 const hangOnBegin =
   ({ fetch }: TestedCoordinator): TestedCoordinator["fetch"] =>
   (url, init) =>

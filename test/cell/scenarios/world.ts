@@ -16,10 +16,10 @@ export interface TestedCoordinator {
   stop(): Promise<void>;
 }
 
-/** An empty database of one cell's own. */
+/** An empty database of one cell. */
 export interface TestedDatabase {
   orm: Orm;
-  /** Whether a second connection sees what the first is doing: not so of an embedded database. */
+  /** Whether transactions can run at the same time. An embedded database has one connection. */
   isConcurrent: boolean;
   /** Whether the driver notices a COMMIT that was answered with ROLLBACK. */
   looksAtCommit: boolean;
@@ -34,10 +34,10 @@ export interface World {
 }
 
 let serial = 0;
-/** The coordinator lives as long as the file: no test may meet another one's names. */
+/** A name that no other test uses, because all tests of a file share a coordinator. */
 export const fresh = (name: string): string => `${name}-${(serial += 1)}`;
 
-/** One cell with its database, its network and everything that it was told. */
+/** One cell with its database, its network and its events. */
 export class TestedCell {
   readonly id: string;
   readonly dialect: Dialect;
@@ -63,7 +63,7 @@ export class TestedCell {
     this.isConcurrent = isConcurrent;
     this.looksAtCommit = looksAtCommit;
     this.network = new FaultyFetch(coordinator.fetch);
-    // Small pauses: what is tested is what happens, not how long it takes.
+    // Short pauses keep the tests fast.
     this.client = createClient({
       url: coordinator.url,
       key: coordinator.keys.cell(id),
@@ -78,7 +78,7 @@ export class TestedCell {
       client: this.client,
       database: this.database,
       tables: claimablesOf(dialect.tables),
-      // A busy machine must not turn a scenario into another one.
+      // Long deadlines, so that a slow machine does not cause timeouts.
       beginDeadlineMs: 10_000,
       decideDeadlineMs: 10_000,
       onEvent: (event) => this.events.push(event),
@@ -86,7 +86,7 @@ export class TestedCell {
     });
   }
 
-  /** Another process of the same cell, over the same database. */
+  /** Another process of the same cell, with the same database. */
   sibling(coordinator: TestedCoordinator, options: Partial<CellOptions<Tx>>): TestedCell {
     return new TestedCell(this.id, this.dialect, coordinator, this, options);
   }
@@ -110,7 +110,7 @@ export class TestedCell {
     return (await this.client.leases.list().all()).map(({ uuid }) => uuid);
   }
 
-  /** As `value: status of the cell`, or `value: free`. */
+  /** Answers `value: status of cell`, or `value: free`, for each value. */
   async owners(type: Bucket["type"], ...values: string[]): Promise<string[]> {
     const results = await this.client.records.lookup(values.map((value) => ({ type, value })));
     return results.map(ownerText);

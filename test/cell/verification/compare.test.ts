@@ -57,7 +57,7 @@ const found = (rows: VerifiedRow[], records: ClaimRecord[]) => {
 const none = { drifts: [], neededKeys: [], recent: 0, leased: 0, duplicates: [] };
 
 describe("compare", () => {
-  test("equal rows and records are no drift, in any order", () => {
+  test("equal rows and records have no drift, in any order", () => {
     expect(found([row("1", ["a"]), row("2", ["b"])], [record("b", "2"), record("a", "1")])).toEqual(none);
   });
 
@@ -93,7 +93,7 @@ describe("compare", () => {
       recent: 1,
       neededKeys: ["USERNAMES\nnew"],
     });
-    // Also where another row could take the name over.
+    // The same holds if another row could take the name over.
     expect(found([row("1", ["new"], 1_000), row("2", ["OLD"])], [record("old", "1")])).toMatchObject({
       drifts: [],
       neededKeys: ["USERNAMES\nnew", "USERNAMES\nold"],

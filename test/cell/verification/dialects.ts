@@ -25,13 +25,13 @@ const postgresTables = {
     bot: boolean("bot").notNull().default(false),
     updatedAt: timestamp("updated_at", { withTimezone: true }).notNull().defaultNow(),
   }),
-  /** Without a time of change. */
+  /** Has no column with the time of a change. */
   emails: pgTable("emails", {
     id: serial("id").primaryKey(),
     userId: integer("user_id").notNull(),
     email: text("email"),
   }),
-  /** With ids made by the application. */
+  /** The application makes the ids of this table. */
   projects: pgTable("projects", { id: text("id").primaryKey(), path: text("path").notNull() }),
   organizations: pgTable("organizations", { id: uuid("id").primaryKey(), path: text("path").notNull() }),
 };
@@ -62,7 +62,7 @@ const mysqlTables = {
 
 export type Tables = typeof postgresTables;
 
-/** What the tests need to know about a kind of database. */
+/** The differences between databases that the tests need. */
 export interface Dialect {
   tables: Tables;
   createTables: readonly string[];

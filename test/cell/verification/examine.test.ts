@@ -15,7 +15,7 @@ interface Sides {
   records: readonly number[];
 }
 
-/** One claim for each id; a page of records has as many as one of rows. */
+/** Has one claim for each id. Pages of records and of rows have the same size. */
 class World {
   readonly asked: [after: string, upTo: string | undefined][] = [];
   readonly #sides: Sides;

@@ -1,4 +1,4 @@
-/** Claims that look extra, but are needed. */
+/** Claims that no verified row has, but that must be kept. */
 import { eq, sql } from "drizzle-orm";
 import { describe, expect, test } from "vitest";
 import { createCell } from "../../../src/cell/cell.ts";

@@ -27,7 +27,7 @@ const reported = (
 });
 
 describe("when a cell verifies", () => {
-  test("each cell has its own start, which is always in the future", () => {
+  test("each cell has its own start time, which is in the future", () => {
     const everyMs = 8 * HOUR_MS;
     const now = Date.parse("2026-11-20T12:00:00Z");
     const next = nextStartMs("7", everyMs, now);
@@ -79,7 +79,7 @@ describe("the loop", () => {
     );
     const whole = starts.filter((_, index) => seen[index]?.digests === false);
     expect([starts.length, whole.length]).toEqual([6, 2]);
-    // The same ones in every process, and after every start of one.
+    // The full runs are the same in every process, and after every restart.
     expect(whole.map((ms) => Math.floor(ms / HOUR_MS) % 3)).toEqual([0, 0]);
     expect(starts.map((ms) => ms % HOUR_MS)).toEqual(starts.map(() => startOffsetMs("7", HOUR_MS)));
     await loop.stop();

@@ -1,4 +1,4 @@
-/** When runs end, when they need approval, and what the next run takes over from them. */
+/** How runs end, when they need approval, and where the next run continues. */
 import { inArray, lte, sql } from "drizzle-orm";
 import { describe, expect, test } from "vitest";
 import { createCell } from "../../../src/cell/cell.ts";
@@ -69,7 +69,7 @@ export function stopAndResumeSuite(dialect: Dialect, current: () => VerifiedCell
           again.items.filter(({ outcome }) => outcome === "done").length,
         ]);
       }
-      // Nor is time that passes, after which a run begins anew.
+      // The passing of time is no approval either, although the next run starts from the beginning.
       await rewrite({ startedAtMs: Date.now() - 25 * HOUR_MS });
       const later = await one.cell.verify({ apply: true });
       expect([later.status, later.resumed, later.counts.destroyed]).toEqual(["needs_approval", false, 0]);
@@ -136,7 +136,7 @@ export function stopAndResumeSuite(dialect: Dialect, current: () => VerifiedCell
     });
 
     describe("a change with an unknown outcome", () => {
-      /** The answer to its COMMITs gets lost from the `from`th on. */
+      /** A cell that loses the answers to its COMMITs, starting with number `from`. */
       const unsureCell = (from: number) => {
         const database = dialect.database(current().orm);
         const { readCommitted } = database;
@@ -266,12 +266,16 @@ export function stopAndResumeSuite(dialect: Dialect, current: () => VerifiedCell
 
     test("[L6] a queued name that another cell holds is reported only once", async () => {
       const one = current();
-      await one.addUsers(40, "told");
-      await one.lease({ destroys: [{ bucket: username("told-30") }] });
+      await one.addUsers(40, "listed");
+      await one.lease({ destroys: [{ bucket: username("listed-30") }] });
       await one.lease(
         {
           creates: [
-            { bucket: username("told-30"), subject: { type: "USER", id: 7 }, source: { type: USERS, id: 7 } },
+            {
+              bucket: username("listed-30"),
+              subject: { type: "USER", id: 7 },
+              source: { type: USERS, id: 7 },
+            },
           ],
         },
         one.other(),
@@ -500,15 +504,15 @@ export function stopAndResumeSuite(dialect: Dialect, current: () => VerifiedCell
     const one = current();
     await one.addUsers(100, "pace");
     await one.orm.delete(users).where(inArray(users.id, [95]));
-    const told: VerificationProgress[] = [];
+    const reported: VerificationProgress[] = [];
     await one.cell.verify({
       apply: true,
       pageRows: 10,
       rangeRows: 10,
       digestRanges: 1,
-      onProgress: (progress) => void told.push(progress),
+      onProgress: (progress) => void reported.push(progress),
     });
-    const last = (pass: string) => told.findLast((each) => each.pass === pass && each.source === USERS);
+    const last = (pass: string) => reported.findLast((each) => each.pass === pass && each.source === USERS);
     expect(last("claim")).toMatchObject({ rows: 99, totalRows: 99, remainingMs: 0 });
     expect(last("release")).toMatchObject({ rows: 4, totalRows: 4, remainingMs: 0 });
   });

@@ -56,7 +56,7 @@ export function verificationSuite(
       source: source(id),
     });
 
-    /** The drift of S4. */
+    /** Creates the drift of S4. */
     async function plant(): Promise<void> {
       await one.addUsers(2_503, "user");
       const names = (...ids: number[]) =>
@@ -64,22 +64,22 @@ export function verificationSuite(
           { bucket: { type: "USER_IDS" as const, value: String(id) } },
           { bucket: username(`user-${id}`) },
         ]);
-      // 3 users without claims.
+      // 3 users have no claims.
       await one.lease({ destroys: names(10, 1_500, 2_400) });
-      // 2 with the claim of another name.
+      // 2 users have the claim of another name.
       await one.lease({
         destroys: [{ bucket: username("user-20") }, { bucket: username("user-1700") }],
         creates: [takes("wrong-1", 20), takes("wrong-2", 1_700)],
       });
-      // 4 claims of users that are gone, also beyond the last row.
+      // 4 claims belong to deleted users, one of them after the last row.
       await one.orm.delete(users).where(inArray(users.id, [1_200, 2_503]));
-      // 1 of a user that has none any more.
+      // 1 claim belongs to a user that must no longer have one.
       await one.orm.update(users).set({ bot: true }).where(eq(users.id, 30));
       await one.coordinator.advance(24 * HOUR_MS);
-      // 1 of a row that nobody has saved, 30 minutes ago.
+      // 1 claim, 30 minutes old, belongs to a row that does not exist.
       await one.lease({ creates: [takes("just-now", 900_000)] });
       await one.coordinator.advance(HOUR_MS / 2);
-      // A user who was changed 5 minutes ago, and whose claims are days old.
+      // 1 user was changed 5 minutes ago, but has claims that are days old.
       await one.orm
         .update(users)
         .set({ username: "renamed", updatedAt: dialect.ago(300) })
@@ -145,7 +145,7 @@ export function verificationSuite(
           expect([again.status, kinds(again), changes(again)]).toEqual(["done", [0, 0, 0], [0, 0, 0]]);
           expect(formatReport(report)).toContain("found: 6 missing, 2 different, 5 extra");
 
-          // An hour later the young ones are old.
+          // After two hours, the recent drift is no longer recent.
           await one.coordinator.advance(2 * HOUR_MS);
           await one.orm.update(users).set({ updatedAt: dialect.ago(7_200) });
           const later = await one.cell.verify({ apply: true, digests });
@@ -238,7 +238,7 @@ export function verificationSuite(
 
     test("[V3] a name that moves to another row is never free in between", async () => {
       await one.addUsers(3, "swap");
-      // By plain SQL, in a circle; the last one takes another spelling.
+      // The names move in a circle, without the SDK. The last one gets another spelling.
       await one.orm.update(users).set({ username: "swap-1 moves" }).where(eq(users.id, 1));
       await one.orm.update(users).set({ username: "SWAP-1" }).where(eq(users.id, 3));
       await one.orm.update(users).set({ updatedAt: dialect.ago(7_200) });
@@ -253,7 +253,7 @@ export function verificationSuite(
         "swap-1 moves: ACTIVE of 1 for 1",
         "swap-3: free",
       ]);
-      // A claim that is given up and taken again is another one.
+      // A claim that was released and created again would have another UUID.
       expect(uuidOf(await one.records(USERS), "swap-1")).toBe(uuidOf(before, "swap-1"));
     });
 
@@ -305,7 +305,7 @@ export function verificationSuite(
         "none TWICE-1 (two_rows) skipped: duplicate",
         "none not\u0007a name (not_a_name) skipped: unnameable",
       ]);
-      // The same when they are not read together.
+      // The same holds if the rows are not read in the same page.
       const apart = await one.cell.verify({ apply: true, pageRows: 1, digests: false });
       expect([apart.counts.duplicates, changes(apart)]).toEqual([1, [0, 0, 0]]);
       expect(await one.owners("USERNAMES", "twice-1")).toEqual(["twice-1: ACTIVE of 1 for 1"]);
@@ -388,7 +388,7 @@ export function verificationSuite(
         "cut-5: ACTIVE of 1 for 5",
         "cut-55: ACTIVE of 1 for 55",
       ]);
-      // What the refused begin may have left behind is closed.
+      // No lease of a refused begin is still open.
       expect(await one.client.leases.list().all()).toEqual([]);
     });
 
@@ -464,7 +464,7 @@ export function verificationSuite(
           sql`INSERT INTO leasehold_verification_queue (source_type, source_id, lease_uuid)
               VALUES (${USERS}, ${String(id)}, ${uuid})`,
         );
-      // With a page for each row: the row that needs a person does not block the next one.
+      // Each page has one row. The row that needs a person does not block the next one.
       const report = await one.cell.verify({ apply: true, pageRows: 1 });
       expect([changes(report), report.counts.otherCell]).toEqual([[1, 0, 0], 1]);
       expect(await one.owners("USERNAMES", "queued-1")).toEqual(["queued-1: ACTIVE of 1 for 1"]);
