@@ -126,7 +126,7 @@ function repairing(results: readonly Result[]): string {
   ];
   const again = ofPart(results, "again");
   return lines(
-    "## Mending",
+    "## Repairing",
     "",
     `With \`apply: true\` and digests, in two passes. A run after it, with digests and without, found nothing (${again.length} runs).`,
     "",
@@ -266,6 +266,6 @@ function cost(results: readonly Result[], counted: readonly CallCounts[]): strin
     "",
     table(["run", "requests", "calls of objects", "rows read", "USD"], rows, 1),
     "",
-    `A month with digests every 8 hours and all records once a week: USD ${month.toFixed(2)}. The objects that are awake meanwhile come on top. A lease that mends costs what any lease does: [results.md](results.md).`,
+    `A month with digests every 8 hours and all records once a week: USD ${month.toFixed(2)}. The objects that are awake meanwhile come on top. A lease that repairs costs what any lease does: [results.md](results.md).`,
   );
 }

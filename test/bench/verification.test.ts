@@ -1,5 +1,5 @@
 /**
- * The benchmark of verifications: that it finds and mends just what it plants, and that its report holds what
+ * The benchmark of verifications: that it finds and repairs just what it plants, and that its report holds what
  * was measured.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -27,7 +27,7 @@ const ROWS = 500;
 
 describe.skipIf(isSkipped("PostgreSQL"))("with PostgreSQL", () => {
   test(
-    "what is planted is found with digests and without, mended, and not found again",
+    "what is planted is found with digests and without, repaired, and not found again",
     { timeout: 300_000 },
     async () => {
       const folder = newFolder();
@@ -84,7 +84,7 @@ describe.skipIf(isSkipped("PostgreSQL"))("with PostgreSQL", () => {
       writeReport(results.all, counted, path);
       const report = readFileSync(path, "utf8");
       expect(report.match(/^## .*/gm)).toEqual(
-        ["Comparing", "Mending", "Memory", "Backfill", "Export", "What it costs"].map(
+        ["Comparing", "Repairing", "Memory", "Backfill", "Export", "What it costs"].map(
           (title) => `## ${title}`,
         ),
       );
