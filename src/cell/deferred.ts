@@ -51,7 +51,7 @@ export class DeferredLeases {
   }
 
   /**
-   * All that are waiting, oldest first, past those that have to be left; unless the next would meet the same.
+   * Runs all deferred leases, oldest first. Continues after a postponed lease, unless the next would fail too.
    */
   async runAll(): Promise<DeferredCounters> {
     const counters = noDeferred();

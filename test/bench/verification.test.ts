@@ -1,6 +1,6 @@
 /**
- * The benchmark of verifications: that it finds and repairs just what it plants, and that its report holds what
- * was measured.
+ * The benchmark of verifications finds and repairs exactly the planted drift, and its report holds the
+ * measurements.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
