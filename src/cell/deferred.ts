@@ -51,7 +51,8 @@ export class DeferredLeases {
   }
 
   /**
-   * Runs all deferred leases, oldest first. Continues after a postponed lease, unless the next would fail too.
+   * Runs all deferred leases, oldest first. Continues after a postponed lease, unless the next would
+   * fail too.
    */
   async runAll(): Promise<DeferredCounters> {
     const counters = noDeferred();
