@@ -371,8 +371,8 @@ export class Cell<Tx> {
 /**
  * Joins a client, a database and its claimable tables into a cell.
  *
- * @throws {InvalidArgumentError} When the client has no `cell`, when two tables have the same source, or when a
- * foreign key deletes or changes claimed rows (see `cascades`).
+ * @throws {InvalidArgumentError} When the client has no `cell`, when two tables have the same source, or when
+ * a foreign key deletes or changes claimed rows (see `cascades`).
  *
  * @example
  * ```ts

@@ -142,8 +142,8 @@ export class ReconcileAborted extends Error {
  *     not saved   fence, then roll back, once older           –
  *                 than `staleMs`
  *
- * Run it about once a minute. Runs may overlap and may follow any crash, because the first decision about a lease
- * wins and all others see it. A failure with one lease is counted, reported and left to the next run.
+ * Run it about once a minute. Runs may overlap and may follow any crash, because the first decision about a
+ * lease wins and all others see it. A failure with one lease is counted, reported and left to the next run.
  * `cell.reconcile()` calls this function; call it yourself only with a `LocalLeases` of your own.
  *
  * @throws {ReconcileAborted} When a list cannot be read to its end.

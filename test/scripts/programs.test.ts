@@ -10,11 +10,11 @@ test.each([
   ["crash", ["--rounds", "x"], '--rounds must be a whole number, not "x"'],
   ["crash", ["--round", "0"], '--round must be a whole number from 1, not "0"'],
   ["crash", ["--only", "x"], '--only must be failpoints or random, not "x"'],
-  ["soak", ["--minutes", "0"], '--minutes must be a number from 1, not "0"'],
+  ["soak", ["--minutes", "0"], '--minutes must be a number of at least 1, not "0"'],
   ["soak", ["extra"], "Unexpected argument 'extra'"],
   ["model", ["--bogus"], "Unknown option '--bogus'"],
   ["model", ["--only"], "Option '--only <value>' argument missing"],
-  ["model", ["--only", "x"], "there is no run x"],
+  ["model", ["--only", "x"], "unknown run x"],
   ["model", ["--only", "a", "--trail", "b"], "--only and --trail exclude each other"],
   ["model", ["--quick", "--full"], "--quick and --full exclude each other"],
 ])("npm run %s -- %j: one sentence, the usage, and 2", (name, args, sentence) => {

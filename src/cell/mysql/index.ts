@@ -12,11 +12,11 @@ export { migration, outstandingLeases, verificationProgress, verificationQueue }
  * - Connections commit by themselves outside of transactions (`autocommit`, the default).
  * - A binary log, if there is one, must log rows or be mixed. The fences and the reads of leases need READ
  *   COMMITTED, which MySQL refuses with statement-based logs.
- * - Do not use DDL, or any other statement that commits implicitly, inside a transaction. It saves the earlier
- *   writes without a lease, and the call fails. Repair the names by hand then.
+ * - Do not use DDL, or any other statement that commits implicitly, inside a transaction. It saves the
+ *   earlier writes without a lease, and the call fails. Repair the names by hand then.
  *
- * @param db - The database of the primary, never of a replica: reads decide between commit and rollback. It must
- * have a pool, not one connection.
+ * @param db - The database of the primary, never of a replica: reads decide between commit and rollback. It
+ * must have a pool, not one connection.
  *
  * @example
  * ```ts
