@@ -1,4 +1,4 @@
-import { describeFailure, type Answer } from "../client/answer.ts";
+import { describeFailure, messageOf, unknown, type Answer } from "../client/answer.ts";
 import type { CallOptions } from "../client/connection.ts";
 import { errorOf } from "../client/errors.ts";
 import type { Batch, Conflict } from "../client/api-types.ts";
@@ -105,7 +105,9 @@ export class LeasedTransaction<Tx> {
       local.insertLease(tx, { uuid: this.#uuid, sources }),
       leases.begin(this.#uuid, batch, options),
     ]);
-    this.#note(begun.status === "fulfilled" ? begun.value : unanswered(begun.reason));
+    this.#note(
+      begun.status === "fulfilled" ? begun.value : unknown(messageOf(begun.reason), { cause: begun.reason }),
+    );
     const { error } = this.#refusal() ?? {};
     if (error !== undefined) throw error;
     if (saved.status === "rejected") throw saved.reason;
@@ -226,20 +228,12 @@ export class LeasedTransaction<Tx> {
   }
 }
 
-const unanswered = (error: unknown): Answer<LeaseState> => ({
-  kind: "unknown",
-  why: "unavailable",
-  error: error instanceof Error ? error.message : String(error),
-  cause: error,
-  outcomeKnown: false,
-});
-
 type Caught<T> = { value: T; error?: undefined } | { error: string };
 
 async function caught<T>(work: () => Promise<T>): Promise<Caught<T>> {
   try {
     return { value: await work() };
   } catch (error) {
-    return { error: error instanceof Error ? error.message : String(error) };
+    return { error: messageOf(error) };
   }
 }

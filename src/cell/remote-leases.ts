@@ -1,4 +1,4 @@
-import type { Answer } from "../client/answer.ts";
+import { messageOf, unknown, type Answer } from "../client/answer.ts";
 import type { Client } from "../client/client.ts";
 import type { CallOptions } from "../client/connection.ts";
 import type { Batch, Lease } from "../client/api-types.ts";
@@ -46,19 +46,19 @@ export class ClientLeases implements RemoteLeases {
    * After an unknown outcome, call it again with the same UUID, or close the lease with `rollback` (B2, C7).
    */
   begin(uuid: string, batch: Batch, options: CallOptions = {}): Promise<Answer<LeaseState>> {
-    return stateOf(this.#leases.answers.begin(uuid, batch, options));
+    return stateOf(() => this.#leases.answers.begin(uuid, batch, options));
   }
 
   commit(uuid: string, options: CallOptions = {}): Promise<Answer<LeaseState>> {
-    return stateOf(this.#leases.answers.commit(uuid, options));
+    return stateOf(() => this.#leases.answers.commit(uuid, options));
   }
 
   rollback(uuid: string, options: CallOptions = {}): Promise<Answer<LeaseState>> {
-    return stateOf(this.#leases.answers.rollback(uuid, options));
+    return stateOf(() => this.#leases.answers.rollback(uuid, options));
   }
 
   get(uuid: string): Promise<Answer<LeaseState>> {
-    return stateOf(this.#leases.answers.get(uuid));
+    return stateOf(() => this.#leases.answers.get(uuid));
   }
 
   /** Throws if the list is incomplete. */
@@ -73,9 +73,17 @@ export class ClientLeases implements RemoteLeases {
   }
 }
 
-async function stateOf(call: Promise<Answer<Lease>>): Promise<Answer<LeaseState>> {
-  const answer = await call;
-  return answer.kind === "ok" ? { kind: "ok", value: answer.value.state } : answer;
+/**
+ * Never rejects: callers decide about saved rows by the answer (L4), and an exception tells nothing about what
+ * was carried out (M2).
+ */
+async function stateOf(call: () => Promise<Answer<Lease>>): Promise<Answer<LeaseState>> {
+  try {
+    const answer = await call();
+    return answer.kind === "ok" ? { kind: "ok", value: answer.value.state } : answer;
+  } catch (cause) {
+    return unknown(messageOf(cause), { cause });
+  }
 }
 
 /**

@@ -47,6 +47,15 @@ export const unknown = (error: string, more: Partial<Omit<Unknown, "kind" | "err
   error,
 });
 
+/** The message of whatever was thrown. It never throws itself, although `String` does for some objects. */
+export function messageOf(thrown: unknown): string {
+  try {
+    return thrown instanceof Error ? thrown.message : String(thrown);
+  } catch {
+    return "something was thrown that cannot be shown as text";
+  }
+}
+
 /** One line for logs and errors. */
 export function describeFailure(answer: Refused | Unknown): string {
   if (answer.kind === "unknown") return answer.error;

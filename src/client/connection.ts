@@ -1,4 +1,4 @@
-import { describeFailure, unknown, type Answer, type Refused, type Unknown } from "./answer.ts";
+import { describeFailure, messageOf, unknown, type Answer, type Refused, type Unknown } from "./answer.ts";
 import { abortAfter, pause, type AttemptAbort } from "./attempt-abort.ts";
 import { callHook, type Hooks } from "./hooks.ts";
 import { readLines, type Body } from "./read-lines.ts";
@@ -300,7 +300,7 @@ export const isKey = (given: unknown): given is string =>
 
 /** The message with its cause, because `fetch failed` alone does not name one. */
 function describe(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
+  if (!(error instanceof Error)) return messageOf(error);
   const cause = error.cause instanceof Error && error.cause.message !== "" ? ` (${error.cause.message})` : "";
   return `${error.name}: ${error.message}${cause}`;
 }

@@ -23,6 +23,26 @@ function leases(
 }
 
 describe("a call", () => {
+  it("[L4] [M2] never rejects: what was thrown, even what has no text, is an unknown outcome", async () => {
+    const fetch = (): Promise<never> => Promise.reject(Object.create(null) as Error);
+    const { leases: remote } = leases([granted], { fetch, retries: 0 });
+    const unknownOutcome = expect.objectContaining({ kind: "unknown", outcomeKnown: false }) as unknown;
+    expect(await remote.begin(UUID, {})).toEqual(unknownOutcome);
+    expect(await remote.commit(UUID)).toEqual(unknownOutcome);
+    expect(await remote.rollback(UUID)).toEqual(unknownOutcome);
+    expect(await remote.get(UUID)).toEqual(unknownOutcome);
+  });
+
+  it("[M2] is an unknown outcome when the client itself throws", async () => {
+    const broken = { leases: { answers: { commit: () => Promise.reject(new Error("broken")) } } };
+    const remote = new ClientLeases(broken as unknown as ConstructorParameters<typeof ClientLeases>[0]);
+    expect(await remote.commit(UUID)).toMatchObject({
+      kind: "unknown",
+      error: "broken",
+      outcomeKnown: false,
+    });
+  });
+
   it("returns the state of the lease", async () => {
     const batch = { destroys: [{ bucket: { type: "ROUTES", value: "a/b" } }] } as const;
     const { leases: remote, sent } = leases([granted, committed, rolledBack, committed]);
