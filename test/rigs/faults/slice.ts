@@ -12,6 +12,9 @@ const { FAULT_PAIRS } = env as unknown as {
   FAULT_PAIRS: string;
 };
 
+if (!/^(all|\d+)$/.test(FAULT_PAIRS))
+  throw new Error(`FAULT_PAIRS must be all, or the number of a day, not ${JSON.stringify(FAULT_PAIRS)}`);
+
 export function isInSlice({ isPair, fault, at }: Row): boolean {
   return !isPair || FAULT_PAIRS === "all" || partOf(`${fault} at ${at}`) === Number(FAULT_PAIRS) % PARTS;
 }

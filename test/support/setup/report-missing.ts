@@ -7,7 +7,5 @@ import { systemPrograms } from "./programs.ts";
 export default function reportMissing(): void {
   for (const { name, neededBy, isInstalled } of systemPrograms)
     if (!isInstalled())
-      process.stderr.write(
-        `\n${name} is not installed, so ${neededBy} are skipped. Install it with npm run setup.\n`,
-      );
+      process.stderr.write(`\n${name} is missing; needed by ${neededBy}. Install it with npm run setup.\n`);
 }
