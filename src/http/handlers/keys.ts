@@ -44,7 +44,7 @@ export const keyHandlers: Handlers<keyof typeof keyRoutes> = {
         expiresAtMs: payload.exp * 1_000,
         revokedAtMs: null,
       };
-      const advice = "no key was answered; repeat the call";
+      const advice = "no key was returned; repeat the call";
       const recorded = await reach(readTimeoutMs(deployment.config.limits), { name: DIRECTORY, advice }, () =>
         deployment.objects.directory().recordKey({ ...deployment.envelope, key: known }),
       );
