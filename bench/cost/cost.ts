@@ -1,7 +1,7 @@
 import type { WorkCounts } from "../counts/work-counts.ts";
 import { durableObject, dynamoDb, rows, worker } from "./prices.ts";
 
-/** What someone is charged for by use, for one piece of work. */
+/** The billed usage of one piece of work. */
 export interface Use {
   workerRequests: number;
   objectRequests: number;
@@ -10,9 +10,9 @@ export interface Use {
 }
 
 /**
- * Processor time of the Worker for one request. Measured on one machine at less than 1 ms for a begin, a
- * commit or a lookup; at its price it is a fifteenth of the request itself, so that more care would change
- * nothing.
+ * Processor time of the Worker for one request. A begin, a commit and a lookup each measured less than 1 ms
+ * on one machine. At its price, 1 ms costs a fifteenth of the request itself, so a more exact value would
+ * change nothing.
  */
 const WORKER_CPU_MS = 1;
 
@@ -22,15 +22,15 @@ export const usdOf = ({ workerRequests, objectRequests, rowsRead, rowsWritten }:
   rowsRead * rows.readUsd +
   rowsWritten * rows.writtenUsd;
 
-/** An object that never sleeps. */
+/** The cost of one object that never hibernates, for a number of seconds. */
 export const awakeUsd = (seconds: number): number =>
   seconds * durableObject.gigabytes * durableObject.gigabyteSecondUsd;
 
 export type System = WorkCounts["system"];
 
 /**
- * A begin and its commit of so many claims, with all that follows: clean-up, the fleet's record, forgetting.
- * Undefined when it was not counted.
+ * The usage of a begin and its commit of `claims` claims, with everything that follows: clean-up, the cron's
+ * pull into D1, and deletion of the decided lease. Undefined when it was not counted.
  */
 export function cycleUse(
   counted: readonly WorkCounts[],
@@ -67,7 +67,7 @@ const find = (
       (system === "d1-only" || each.shards === shards),
   );
 
-/** Calls of D1 are not charged for, only their rows; an alarm that is set is charged as a row. */
+/** Cloudflare bills the rows of D1, not the calls. It bills an alarm that is set as one row written. */
 function summed(parts: readonly WorkCounts[]): Omit<Use, "workerRequests"> {
   const total = (of: (counted: WorkCounts) => number): number =>
     parts.reduce((sum, part) => sum + of(part), 0);
@@ -83,8 +83,8 @@ function summed(parts: readonly WorkCounts[]): Omit<Use, "workerRequests"> {
 }
 
 /**
- * DynamoDB behind the same Worker: one transaction for a begin and one for a commit, each of the lease and
- * all its claims.
+ * The cost of a cycle with DynamoDB behind the same Worker: one transaction for the begin and one for the
+ * commit, each of the lease and all its claims.
  */
 export function dynamoDbCycleUsd(claims: number): number {
   const items = claims + 1;
@@ -92,6 +92,6 @@ export function dynamoDbCycleUsd(claims: number): number {
   return unitsUsd + usdOf({ workerRequests: 2, objectRequests: 0, rowsRead: 0, rowsWritten: 0 });
 }
 
-/** A strongly consistent read. */
+/** The cost of a lookup with DynamoDB, as a strongly consistent read. */
 export const dynamoDbLookupUsd = (): number =>
   dynamoDb.readUnitUsd + usdOf({ workerRequests: 1, objectRequests: 0, rowsRead: 0, rowsWritten: 0 });

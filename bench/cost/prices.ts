@@ -1,18 +1,18 @@
 /**
- * List prices in USD, without what a plan includes: what one more of each costs. Read on 2026-11-21 from the
- * pages named; prices change, and the tables are made anew with `npm run bench -- --report` (and `--full`,
- * where the report is of a full run).
+ * List prices in USD: what one more unit costs beyond the usage that a plan includes. They were read on
+ * 2026-11-21 from the pages named below. After a change of prices, `npm run bench -- --report` writes the
+ * tables again (with `--full` for the report of a full run).
  */
 export const READ_ON = "2026-11-21";
 
 const PER_MILLION = 1e-6;
 
-/** developers.cloudflare.com/workers/platform/pricing: Workers Paid. */
+/** Source: developers.cloudflare.com/workers/platform/pricing, Workers Paid. */
 export const worker = { requestUsd: 0.3 * PER_MILLION, cpuMsUsd: 0.02 * PER_MILLION };
 
 /**
- * developers.cloudflare.com/durable-objects/platform/pricing: each call of an object is a request; an object
- * that is awake counts as 128 MB.
+ * Source: developers.cloudflare.com/durable-objects/platform/pricing. Each call to an object is a request. An
+ * object that is awake is billed for 128 MB of memory.
  */
 export const durableObject = {
   requestUsd: 0.15 * PER_MILLION,
@@ -21,13 +21,14 @@ export const durableObject = {
 };
 
 /**
- * The same page, and developers.cloudflare.com/d1/platform/pricing: rows of objects and of D1 cost the same.
+ * Source: the same page and developers.cloudflare.com/d1/platform/pricing. Rows of objects and of D1 cost the
+ * same.
  */
 export const rows = { readUsd: 0.001 * PER_MILLION, writtenUsd: 1 * PER_MILLION };
 
 /**
- * aws.amazon.com/dynamodb/pricing/on-demand, us-east-1, items up to 1 KB: a write in a transaction is two
- * units.
+ * Source: aws.amazon.com/dynamodb/pricing/on-demand, us-east-1, items up to 1 KB. A write in a transaction
+ * takes two units.
  */
 export const dynamoDb = {
   writeUnitUsd: 0.625 * PER_MILLION,
@@ -36,7 +37,7 @@ export const dynamoDb = {
 };
 
 /**
- * What GitLab's documents of the Topology Service state for the Spanner behind it: 5 nodes, 12 to 13 thousand
- * a month.
+ * Source: GitLab's documentation of the Topology Service, for the Spanner behind it: 5 nodes, 12,000 to
+ * 13,000 USD a month.
  */
 export const spanner = { monthUsd: [12_000, 13_000] as const };

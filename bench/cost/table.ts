@@ -10,24 +10,24 @@ import {
 } from "./cost.ts";
 import { READ_ON, spanner } from "./prices.ts";
 
-/** As `wrangler.toml` deploys. */
+/** The number of shards that `wrangler.toml` deploys. */
 const SHARDS = 4;
 const CLAIMS = [1, 4, 16];
 
 /**
- * GitLab.com: 50 claims a second on average, 300 at the peak, here in batches of four; and lookups that no
- * cache has answered.
+ * The load of GitLab.com: 50 claims a second on average (300 at the peak), here in batches of four, and 500
+ * lookups a second that miss every cache.
  */
 const MONTH_S = 30 * 86_400;
 const CLAIMS_PER_SECOND = 50;
 const CLAIMS_OF_ONE = 4;
 const LOOKUPS_PER_SECOND = 500;
-/** Four cells' ledgers, the shards and the directory, none of which sleeps under that load. */
+/** The ledgers of four cells, the shards and the directory. None of them hibernates under that load. */
 const OBJECTS = 4 + SHARDS + 1;
 
 interface Row {
   name: string;
-  /** USD for one. Undefined when it was not counted. */
+  /** USD per cycle; undefined when it was not counted. */
   cycleUsd: (claims: number) => number | undefined;
   lookupUsd: number | undefined;
   monthlyUsd: number;
@@ -53,26 +53,33 @@ function rowsOf(counted: readonly WorkCounts[]): Row[] {
   ];
 }
 
-/** What a million of each costs, and a month of GitLab.com. Empty when nothing was counted. */
+/**
+ * Markdown with the cost of a million operations and of a month of GitLab.com. Empty when nothing was
+ * counted.
+ */
 export function costTable(counted: readonly WorkCounts[]): string[] {
   if (counted.length === 0) return [];
   const perMillion = (usd: number | undefined): string => (usd === undefined ? "" : (usd * 1e6).toFixed(2));
   const rows = rowsOf(counted);
   const lines = [
-    "## What it costs",
+    "## Costs",
     "",
-    `USD at list prices of ${READ_ON}, beyond what a plan includes; \`bench/cost/prices.ts\` names the pages. Every call alone: under load leases share messages.`,
+    `USD at list prices of ${READ_ON}, without the usage that a plan includes;`,
+    "`bench/cost/prices.ts` names the sources. Each call is alone, so these are upper bounds: under load,",
+    "leases share messages.",
     "",
-    `| a million | ${CLAIMS.map((claims) => `cycles of ${claims}`).join(" | ")} | lookups |`,
+    `| per million | ${CLAIMS.map((claims) => `cycles of ${claims}`).join(" | ")} | lookups |`,
     `| --- | ${CLAIMS.map(() => "---:").join(" | ")} | ---: |`,
-    ...rows.map(
-      ({ name, cycleUsd, lookupUsd }) =>
-        `| ${name} | ${CLAIMS.map((claims) => perMillion(cycleUsd(claims))).join(" | ")} | ${perMillion(lookupUsd)} |`,
-    ),
+    ...rows.map(({ name, cycleUsd, lookupUsd }) => {
+      const cycles = CLAIMS.map((claims) => perMillion(cycleUsd(claims))).join(" | ");
+      return `| ${name} | ${cycles} | ${perMillion(lookupUsd)} |`;
+    }),
     "",
-    `A month of GitLab.com, ${CLAIMS_PER_SECOND} claims a second in batches of ${CLAIMS_OF_ONE}, and ${LOOKUPS_PER_SECOND} lookups a second that no cache has answered:`,
+    `A month of GitLab.com, with ${CLAIMS_PER_SECOND} claims a second in batches of ${CLAIMS_OF_ONE} and ` +
+      `${LOOKUPS_PER_SECOND} lookups a second`,
+    "that miss every cache:",
     "",
-    "| a month | claims | lookups | always | together |",
+    "| per month | claims | lookups | fixed | total |",
     "| --- | ---: | ---: | ---: | ---: |",
   ];
   for (const { name, cycleUsd, lookupUsd, monthlyUsd } of rows) {
@@ -82,11 +89,8 @@ export function costTable(counted: readonly WorkCounts[]): string[] {
       `| ${name} | ${[cycles, lookups, monthlyUsd, cycles + lookups + monthlyUsd].map(whole).join(" | ")} |`,
     );
   }
-  return [
-    ...lines,
-    `| Spanner, 5 nodes | | | ${spanner.monthUsd.map(whole).join(" to ")} | ${spanner.monthUsd.map(whole).join(" to ")} |`,
-    "",
-  ];
+  const spannerUsd = spanner.monthUsd.map(whole).join(" to ");
+  return [...lines, `| Spanner, 5 nodes | | | ${spannerUsd} | ${spannerUsd} |`, ""];
 }
 
 const whole = (usd: number): string => (Number.isNaN(usd) ? "" : Math.round(usd).toLocaleString("en"));

@@ -37,17 +37,20 @@ export function lineChart(title: string, xLabel: string, yLabel: string, lines: 
       .map(([px, py]) => `<circle cx="${x(px).toFixed(1)}" cy="${y(py).toFixed(1)}" r="3" fill="${color}"/>`)
       .join("");
     const label = text(WIDTH - RIGHT + 24, TOP + 18 * index + 4, "start", name);
-    const swatch = `<rect x="${WIDTH - RIGHT + 8}" y="${TOP + 18 * index - 6}" width="12" height="12" fill="${color}"/>`;
+    const corner = `x="${WIDTH - RIGHT + 8}" y="${TOP + 18 * index - 6}"`;
+    const swatch = `<rect ${corner} width="12" height="12" fill="${color}"/>`;
     return `<path d="${path}" fill="none" stroke="${color}" stroke-width="2"/>${dots}${swatch}${label}`;
   });
+  const font = 'font-family="sans-serif" font-size="12"';
+  const opening = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" ${font}`;
   return [
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" font-family="sans-serif" font-size="12" role="img" aria-label="${title}">`,
+    `${opening} role="img" aria-label="${title}">`,
     `<rect width="${WIDTH}" height="${HEIGHT}" fill="#fff"/>`,
     text(LEFT, 22, "start", title, ' font-size="15" font-weight="bold"'),
-    ...ticks.map(
-      (tick) =>
-        `<path d="M${LEFT} ${y(tick).toFixed(1)}H${WIDTH - RIGHT}" stroke="#ddd"/>${text(LEFT - 6, y(tick) + 4, "end", String(tick))}`,
-    ),
+    ...ticks.map((tick) => {
+      const gridLine = `<path d="M${LEFT} ${y(tick).toFixed(1)}H${WIDTH - RIGHT}" stroke="#ddd"/>`;
+      return `${gridLine}${text(LEFT - 6, y(tick) + 4, "end", String(tick))}`;
+    }),
     ...xs.map((value) => text(x(value), HEIGHT - BOTTOM + 18, "middle", String(value))),
     text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 12, "middle", xLabel),
     text(14, TOP - 12, "start", yLabel),
@@ -57,7 +60,7 @@ export function lineChart(title: string, xLabel: string, yLabel: string, lines: 
   ].join("\n");
 }
 
-/** 1, 2 and 5 of each decade, around all values. */
+/** The values 1, 2 and 5 of each decade that enclose all given values. */
 function tickValues(values: readonly number[]): number[] {
   const steps = [1, 2, 5];
   const ticks: number[] = [];

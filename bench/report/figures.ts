@@ -11,7 +11,7 @@ export interface Figures {
   rounds: number;
 }
 
-/** NaN of none. */
+/** NaN for an empty list. */
 export const median = (values: readonly number[]): number =>
   values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) / 2)] ?? Number.NaN;
 
@@ -38,7 +38,10 @@ export function figuresOf(
   };
 }
 
-/** Median over the rounds of the ratio in each round: what the machine did in a round touched both. */
+/**
+ * The median over the rounds of the ratio in each round. Other load on the machine affects both peers of a
+ * round, so the ratio within a round is more reliable than a ratio of medians.
+ */
 export function ratioOf(
   results: readonly Result[],
   part: Part,

@@ -12,7 +12,7 @@ const stored = (name: string): string | undefined => {
   return existsSync(path) ? readFileSync(path, "utf8") : undefined;
 };
 
-/** What the machine has no part in, and what follows from it. */
+/** The counts, which are the same on every machine, and the costs that follow from them. */
 export function counts(): string[] {
   const text = stored("counts.json");
   if (text === undefined) return [];
@@ -20,13 +20,14 @@ export function counts(): string[] {
   const lines = [
     "## Counts",
     "",
-    "Of one call that shares nothing with others; the same on every machine. Messages of the Worker are counted.",
+    "Counts per call, for calls that share no message with others. They are the same on every machine, and",
+    "include the messages that the Worker sends.",
     "",
   ];
   return [...lines, countsTable(counted), "", ...costTable(counted)];
 }
 
-/** Of the newest commit that was measured. */
+/** The growth tables of the commit that was measured last. */
 export function growth(): string[] {
   const results = (stored("growth.jsonl") ?? "")
     .split("\n")
@@ -44,7 +45,7 @@ export function growth(): string[] {
   return [
     "## Growth",
     "",
-    `32 clients, 1 claim in a cycle; each table is one run of interleaved rounds, of commit ${newest}.`,
+    `32 clients, 1 claim per cycle, commit ${newest}. The rounds within each table are interleaved.`,
     ...tables,
     "",
   ];

@@ -10,11 +10,11 @@ import { lineChart } from "./chart.ts";
 import { figuresOf, ratioOf } from "./figures.ts";
 import { counts, growth } from "./own-parts.ts";
 
-/** The load that is not held any more is meant to fail. */
+/** The errors of all parts except `knee`, whose last load is meant to fail. */
 export const errorsOf = (results: readonly Result[]): number =>
   results.filter(({ part }) => part !== "knee").reduce((sum, { errors }) => sum + errors, 0);
 
-/** Writes `results.md` and its charts. */
+/** Writes `results.md` and its charts into `folder`. */
 export function writeReport(results: readonly Result[], folder: string): void {
   mkdirSync(folder, { recursive: true });
   const batches = [...new Set(results.filter(({ part }) => part === "cycles").map(({ what }) => what))];
@@ -50,10 +50,14 @@ const measured = (results: readonly Result[]): PeerName[] =>
 function heading(results: readonly Result[]): string {
   const [cpu] = cpus();
   const errors = errorsOf(results);
-  return `# What was measured
+  const turns = results.reduce((sum, result) => sum + result.turns, 0).toLocaleString("en");
+  const memoryGib = Math.round(totalmem() / 2 ** 30);
+  return `# Benchmark results
 
-Written by \`npm run bench\`; [README.md](README.md) says how to read it. ${cpus().length} cores (${cpu?.model ?? "unknown"}), ${Math.round(totalmem() / 2 ** 30)} GiB,
-${new Date().toISOString().slice(0, 10)}. Clients, peers and databases share the machine. ${results.reduce((sum, { turns }) => sum + turns, 0).toLocaleString("en")} turns, ${errors} of them not as expected.
+\`npm run bench\` generates this page; [README.md](README.md) explains how to read it. Machine:
+${cpus().length} cores (${cpu?.model ?? "unknown"}), ${memoryGib} GiB, shared by clients, peers and databases.
+Date: ${new Date().toISOString().slice(0, 10)}.
+Turns: ${turns}, of which ${errors} ended with an unexpected answer.
 `;
 }
 
@@ -113,20 +117,21 @@ function atOnce(results: readonly Result[]): string[] {
 function load(results: readonly Result[]): string[] {
   if (!results.some(({ part }) => part === "load")) return [];
   const lines = [
-    "## The load that exists",
+    "## Production load",
     "",
-    "Open loop: 100 batches of 3 claims and 500 lookups a second, each timed from when it was due. The processor time of both is with the cycles.",
+    "Open loop: 100 batches of 3 claims and 500 lookups a second, each timed from the moment when it was",
+    "due. The row of the cycles includes the processor time of the lookups.",
     "",
   ];
   for (const what of ["cycles under load", "lookups under load"])
     lines.push(...table(results, "load", what, 0), "");
-  lines.push(`![how long the cycles took](${LATENCIES})`, "");
+  lines.push(`![latencies of the cycles](${LATENCIES})`, "");
   return lines;
 }
 
 const LATENCIES = "load-latencies.svg";
 
-/** One call in ten, in a hundred, in a thousand: how long the slowest of them take. */
+/** A chart of latency percentiles: how long the slowest 1 in 10, 1 in 100 and 1 in 1,000 calls take. */
 function latencyChart(results: readonly Result[]): string | undefined {
   const lines = results.flatMap(({ part, what, peer, quantiles }) => {
     if (part !== "load" || what !== "cycles under load" || quantiles === undefined) return [];
@@ -141,18 +146,19 @@ function latencyChart(results: readonly Result[]): string | undefined {
   });
   return lines.length === 0
     ? undefined
-    : lineChart("Cycles under the load that exists", "one in so many takes longer", "milliseconds", lines);
+    : lineChart("Cycles under production load", "1 call in N takes longer", "milliseconds", lines);
 }
 
 function knee(results: readonly Result[]): string[] {
   const names = measured(results.filter(({ part }) => part === "knee"));
   if (names.length === 0) return [];
   const lines = [
-    "## Where it stops holding",
+    "## Highest sustained load",
     "",
-    "The same load, multiplied, until more than one call in a hundred takes a second, something fails, or less is done than is due.",
+    "The same load, multiplied, until more than 1 call in 100 takes longer than a second, a call fails, or",
+    "fewer than 95 % of the calls that are due complete.",
     "",
-    "| | last load that was held | claims a second | lookups a second |",
+    "| | highest sustained load | claims a second | lookups a second |",
     "| --- | ---: | ---: | ---: |",
   ];
   const row = (name: PeerName): string => {
@@ -170,12 +176,15 @@ function fsyncs(results: readonly Result[]): string[] {
     const each = [1, 4].map((claims) =>
       counted.find(({ peer, what }) => peer === name && what === claimsText(claims)),
     );
-    return `| ${[name, ...each.map((result) => (result?.fsyncs === undefined ? "" : (result.fsyncs / result.turns).toFixed(2)))].join(" | ")} |`;
+    const perTurn = each.map((result) =>
+      result?.fsyncs === undefined ? "" : (result.fsyncs / result.turns).toFixed(2),
+    );
+    return `| ${[name, ...perTurn].join(" | ")} |`;
   });
   const lines = [
-    "## Waits for the disk",
+    "## Disk waits",
     "",
-    "`fsync` and `fdatasync` for each cycle, 32 clients, counted by `perf`.",
+    "Calls of `fsync` and `fdatasync` per cycle with 32 clients, counted by `perf`.",
     "",
   ];
   return [...lines, "| | 1 claim | 4 claims |", "| --- | ---: | ---: |", ...rows, ""];

@@ -5,16 +5,16 @@ import { figuresOf, ratioOf } from "./figures.ts";
 interface PerformanceTarget {
   what: string;
   target: number;
-  /** Undefined: not measured. */
+  /** Undefined when it was not measured. */
   measured: number | undefined;
-  /** How to read it. */
+  /** Set when lower is better; otherwise the measured value must reach at least the target. */
   isAtMost?: true;
 }
 
-/** All that is compared at one concurrency. */
+/** The concurrency of every comparison that is made at only one. */
 const CLIENTS = 32;
 
-/** What is wanted of Leasehold beside the others, and what was measured. */
+/** A table of the performance targets for Leasehold, relative to its peers, and what was measured. */
 export function targets(results: readonly Result[]): string[] {
   const ratio = (part: Result["part"], what: string, other: PeerName): number | undefined =>
     ratioOf(results, part, what, CLIENTS, "leasehold", other);
@@ -27,18 +27,22 @@ export function targets(results: readonly Result[]): string[] {
       target: 0.5,
       measured: ratio("cycles", "4 claims", "postgres"),
     },
-    { what: "cycles of 1 claim ÷ the sum of their parts", target: 0.6, measured: shareOfModel(results) },
+    {
+      what: "cycles of 1 claim ÷ the rate that their parts allow",
+      target: 0.6,
+      measured: shareOfModel(results),
+    },
     { what: "lookups ÷ `object`", target: 0.6, measured: ratio("lookups", "hits", "object") },
     { what: "lookups ÷ `postgres`", target: 1.5, measured: ratio("lookups", "hits", "postgres") },
     { what: "begins refused ÷ begins granted", target: 1, measured: refusedByGranted(results) },
     {
-      what: "p99 of cycles under the load ÷ `answer`",
+      what: "p99 of cycles under load ÷ `answer`",
       target: 2,
       measured: p99RatioOf(results, "cycles under load"),
       isAtMost: true,
     },
     {
-      what: "p99 of lookups under the load ÷ `answer`",
+      what: "p99 of lookups under load ÷ `answer`",
       target: 2,
       measured: p99RatioOf(results, "lookups under load"),
       isAtMost: true,
@@ -47,15 +51,14 @@ export function targets(results: readonly Result[]): string[] {
   const rows = all.flatMap(({ what, target, measured, isAtMost }) => {
     if (measured === undefined) return [];
     const isReached = isAtMost ? measured <= target : measured >= target;
-    return [
-      `| ${what} | ${isAtMost ? "≤" : "≥"} ${target} | ${measured.toFixed(2)} | ${isReached ? "yes" : "**no**"} |`,
-    ];
+    const limit = `${isAtMost ? "≤" : "≥"} ${target}`;
+    return [`| ${what} | ${limit} | ${measured.toFixed(2)} | ${isReached ? "yes" : "**no**"} |`];
   });
   if (rows.length === 0) return [];
-  const lines = ["## What is wanted", "", `At ${CLIENTS} clients where nothing else is said.`, ""];
+  const lines = ["## Performance targets", "", `With ${CLIENTS} clients, except under load.`, ""];
   return [
     ...lines,
-    "| ratio | wanted | measured | reached |",
+    "| ratio | target | measured | reached |",
     "| --- | ---: | ---: | --- |",
     ...rows,
     ...modelOf(results),
@@ -64,8 +67,8 @@ export function targets(results: readonly Result[]): string[] {
 }
 
 /**
- * Seconds of one cycle's parts, measured on the ceilings: its two answers over HTTP, a message and a durable
- * transaction.
+ * The parts of one cycle in seconds, derived from the ceilings: its two HTTP answers, one message and one
+ * durable transaction.
  */
 interface Parts {
   answersS: number;
@@ -73,7 +76,10 @@ interface Parts {
   transactionS: number;
 }
 
-/** Of a cycle on one shard: docs/reference/limits.md. The first message of each call is to the ledger. */
+/**
+ * The numbers of messages and transactions of a cycle on one shard, from docs/reference/limits.md. The first
+ * message of each call is the one to the ledger.
+ */
 const MESSAGES = 4;
 const TRANSACTIONS = 4;
 
@@ -82,13 +88,13 @@ function partsOf(results: readonly Result[]): Parts | undefined {
     figuresOf(results, "cycles", "1 claim", CLIENTS, ceiling),
   );
   if (answer === undefined || object === undefined || write === undefined) return undefined;
-  // A cycle of a ceiling is two requests, each with one call, and with one write.
+  // A cycle against a ceiling is two requests. `object` adds one call to each, and `write` one durable write.
   const [answersS, withCallsS, withWritesS] = [
     1 / answer.perSecond,
     1 / object.perSecond,
     1 / write.perSecond,
   ];
-  // Less than nothing is noise, and no part of a sum.
+  // A negative difference is noise, so no model can be computed from it.
   if (withCallsS <= answersS || withWritesS <= withCallsS) return undefined;
   return { answersS, messageS: (withCallsS - answersS) / 2, transactionS: (withWritesS - withCallsS) / 2 };
 }
@@ -106,10 +112,13 @@ function modelOf(results: readonly Result[]): string[] {
   const parts = partsOf(results);
   if (parts === undefined) return [];
   const ms = (seconds: number): string => `${(seconds * 1_000).toFixed(2)} ms`;
-  const sum = `${ms(parts.answersS)} + ${MESSAGES} × ${ms(parts.messageS)} + ${TRANSACTIONS} × ${ms(parts.transactionS)}`;
+  const messages = `${MESSAGES} × ${ms(parts.messageS)}`;
+  const transactions = `${TRANSACTIONS} × ${ms(parts.transactionS)}`;
   return [
     "",
-    `The sum of the parts of a cycle, two answers, messages and durable transactions, is ${sum}: ${cyclesOf(parts).toFixed(0)} a second.`,
+    "The sum of the parts of a cycle (two answers, its messages and its durable transactions) is",
+    `${ms(parts.answersS)} + ${messages} + ${transactions},`,
+    `which allows ${cyclesOf(parts).toFixed(0)} cycles a second.`,
   ];
 }
 

@@ -6,14 +6,16 @@ export type Part = (typeof parts)[number];
 
 export const usage = `npm run bench:verification -- [options]
 
-  --rows N      rows and claims: 1,000,000 by default
-  --names FILE  the names of the backfill, one in a line, plain or gzipped: by default those of demo/data, multiplied
-  --parts NAMES counts (what one call reads), verify (which exports too), backfill; with commas between them
-  --small       20,000 rows and 10,000 names, to see that all of it works
-  --report      writes the report of what was measured, and measures nothing
-  --help        this
+  --rows N      number of rows and claims (default 1,000,000)
+  --names FILE  names for the backfill, one per line, plain or gzipped
+                (default: generated from the names in demo/data)
+  --parts NAMES comma-separated parts: counts (rows read per call), verify (includes export), backfill
+                (default: all)
+  --small       20,000 rows and 10,000 names, to check that the benchmark works
+  --report      write the report of earlier measurements, without measuring
+  --help        print this help
 
-Only a run with all rows is written into docs/bench; others are in .bench.
+A run with 1,000,000 rows writes its report to docs/bench. Other runs write it to .bench.
 `;
 
 const ROWS = 1_000_000;
@@ -22,16 +24,16 @@ const BACKFILLED = 200_000;
 
 export interface Options {
   rows: number;
-  /** To be made, where there is no file. */
+  /** The number of names to generate when no file is given. */
   backfilled: number;
   namesFile: string | undefined;
   parts: readonly Part[];
   reportOnly: boolean;
-  /** Worth publishing. */
+  /** Whether the run has the default number of rows, so that its report may be published. */
   isWhole: boolean;
 }
 
-/** Throws `BadOption` with what is wrong; undefined when only the usage was asked for. */
+/** Returns undefined when only the usage was asked for. Throws `BadOption` for a wrong option. */
 export function readOptions(argv: readonly string[]): Options | undefined {
   const { rows, names, parts: wanted, small = false, report = false, help } = argumentsOf(argv);
   if (help === true) return undefined;
@@ -51,7 +53,7 @@ export function readOptions(argv: readonly string[]): Options | undefined {
 function partOf(name: string): Part {
   const found = parts.find((part) => part === name);
   if (found === undefined)
-    throw new BadOption(`--parts knows ${parts.join(", ")}, not ${JSON.stringify(name)}`);
+    throw new BadOption(`--parts takes ${parts.join(", ")}, not ${JSON.stringify(name)}`);
   return found;
 }
 

@@ -8,10 +8,10 @@ import type { Result } from "./results.ts";
 import { lines, table, whole } from "./table.ts";
 
 const MIB = 2 ** 20;
-/** With digests every 8 hours, and without once a week. */
+/** The runs of a month: with digests every 8 hours, and with all records once a week. */
 const RUNS_OF_A_MONTH = { digests: 90, all: 30 / 7 };
 
-/** Of what was kept: figures in tables, and what they mean. */
+/** Writes the report of the stored results to `path`: tables of figures, with an explanation of each. */
 export function writeReport(kept: readonly Result[], counted: readonly CallCounts[], path: string): void {
   const results = kept.toSorted((a, b) => orderOf(a) - orderOf(b));
   mkdirSync(dirname(path), { recursive: true });
@@ -42,13 +42,18 @@ const ofPart = (results: readonly Result[], ...parts: Result["part"][]): Result[
 function heading(results: readonly Result[]): string {
   const [cpu] = cpus();
   const commits = [...new Set(results.map(({ commit }) => commit))].join(", ");
+  const memoryGib = Math.round(totalmem() / 2 ** 30);
   return lines(
-    "# Verification, measured",
+    "# Verification benchmark",
     "",
-    "Written by `npm run bench:verification`, of commit " +
-      `${commits}. ${cpus().length} cores (${cpu?.model ?? "unknown"}), ${Math.round(totalmem() / 2 ** 30)} GiB, shared with other work: compare seconds within a table`,
-    "only; counts are the same everywhere. A table in Debian's PostgreSQL, as it is shipped, and as many claims in a coordinator with 16 shards, as `npm start` runs it.",
-    "Drift is planted by plain SQL, evenly spread over the ids: a third of it renamed rows, a third deleted ones, a third other spellings.",
+    `\`npm run bench:verification\` generates this page. Commit: ${commits}. Machine:`,
+    `${cpus().length} cores (${cpu?.model ?? "unknown"}), ${memoryGib} GiB, shared with other work. ` +
+      "Compare times only within a table.",
+    "Counts are the same on every machine.",
+    "",
+    "The cell has one table in Debian's PostgreSQL with its default settings. The coordinator runs as with",
+    "`npm start`, with 16 shards, and has one claim per row. Plain SQL adds the drift, evenly spread over",
+    "the ids: a third of the drifted rows are renamed, a third deleted, and a third spelled differently.",
   );
 }
 
@@ -82,16 +87,20 @@ function comparing(results: readonly Result[]): string {
     "CPU s, coordinator",
   ];
   return lines(
-    "## Comparing",
+    "## Comparison",
     "",
-    "Dry runs; drift that was planted is found by both, to the last row.",
+    "These are dry runs. Both methods find exactly the rows that drifted.",
     "",
     table(head, rows, 2),
     "",
-    "- **Without drift** one digest stands for 64 records, and no record is sent. Nearly all that is left is the reading and hashing of rows on both sides.",
-    "- **With little drift** one row costs the records of its range, 64 of them, and one list, one after the other. With 1 row in 1,000 that is about a sixteenth of all records.",
-    "- **With 1 row in 10** each range of 64 rows has some: all ranges differ, neighbours are read as one, and the digests were asked for in vain. That costs what they cost without",
-    "  drift, and nothing else. Drift that clusters, as the rows of one import do, touches fewer ranges.",
+    "- **Without drift**, one digest stands for 64 records, and no record is sent. Both sides spend nearly",
+    "  all of the time on reading and hashing rows.",
+    "- **With 1 row in 1,000**, each drifted row costs one list call for the 64 records of its range. The",
+    "  calls run one after the other. In total they send about a sixteenth of all records.",
+    "- **With 1 row in 10**, every range of 64 rows has drift. All ranges differ, so the run lists adjacent",
+    "  ranges together and gains nothing from the digests. The digests cost as much as without drift.",
+    "",
+    "Clustered drift, such as the rows of one import, touches fewer ranges.",
   );
 }
 
@@ -116,7 +125,7 @@ function repairing(results: readonly Result[]): string {
     "seconds",
     "created",
     "replaced",
-    "given up",
+    "destroyed",
     "leases",
     "records sent, 1st pass",
     "digest calls",
@@ -126,13 +135,15 @@ function repairing(results: readonly Result[]): string {
   ];
   const again = ofPart(results, "again");
   return lines(
-    "## Repairing",
+    "## Repair",
     "",
-    `With \`apply: true\` and digests, in two passes. A run after it, with digests and without, found nothing (${again.length} runs).`,
+    "These runs have `apply: true` and use digests. They make two passes. Later dry runs, with and without",
+    `digests, found no drift (${again.length} runs).`,
     "",
     table(head, rows, 1),
     "",
-    "Drifts of a stretch of 16,384 rows share leases of up to 500 claims. The second pass, which gives up, reads its part again: lists and digest calls are those of both.",
+    "The repairs of a segment of 16,384 rows share leases of up to 500 claims. The second pass releases",
+    "names, and compares again. The numbers of lists and digest calls include both passes.",
   );
 }
 
@@ -150,27 +161,31 @@ function memory(results: readonly Result[]): string {
     "",
     "drift",
     "compared",
-    "cell after a tenth",
-    "at the end",
-    "peak",
+    "cell at 10 %",
+    "cell at the end",
+    "cell peak",
     "runtime before",
-    "after",
-    "peak",
+    "runtime after",
+    "runtime peak",
   ];
   return lines(
     "## Memory",
     "",
-    "Resident MiB of the process that verifies, which is Node with `--max-old-space-size=256 --max-semi-space-size=16`, and of the coordinator's runtime with all its objects.",
+    'Resident memory in MiB. "Cell" is the process that verifies: Node with',
+    '`--max-old-space-size=256 --max-semi-space-size=16`. "Runtime" is the workerd process of the',
+    "coordinator with all its objects.",
     "",
     table(head, rows, 3),
     "",
-    "Some 140 MiB of the former are there before the first row: Node, which strips the types of all that it loads from the sources.",
-    "A verification has a page of rows and one of records in memory, and 256 sums: it needs as much at the end as after a tenth.",
-    "What a stretch found is kept until it fills a lease. The runtime is one process for all runs, in the order of the table, with 16 shards of 62,500 claims each.",
-    "An old space of 128 MiB with the usual young generation is no good: Node collects all the time then, and takes several times as long.",
-    ...(runs.every(({ peakMib }) => Number.isFinite(peakMib))
-      ? []
-      : ["A peak that is blank was not measured."]),
+    "- The cell uses about 140 MiB before the first row, because Node loads the TypeScript sources and",
+    "  strips their types.",
+    "- A verification has one page of rows, one page of records and 256 digests in memory, so it needs no",
+    "  more at the end than at 10 %. It keeps the drift of a segment until it fills a lease.",
+    "- One runtime process serves all runs, in the order of the table. It has 16 shards of 62,500 claims",
+    "  each.",
+    "- An old space of 128 MiB with the default young generation is too small. Node then collects garbage",
+    "  all the time, and a run takes several times as long.",
+    ...(runs.every(({ peakMib }) => Number.isFinite(peakMib)) ? [] : ["- A blank peak was not measured."]),
   );
 }
 
@@ -200,7 +215,7 @@ function backfill(results: readonly Result[]): string {
     "claimed",
     "duplicates",
     "unnameable",
-    "left otherwise",
+    "skipped otherwise",
     "leases",
     "calls",
     "CPU s, cell",
@@ -210,12 +225,13 @@ function backfill(results: readonly Result[]): string {
   return lines(
     "## Backfill",
     "",
-    "All names are missing: leases of 500 claims, one after the other, each a local transaction that locks its rows. The time is the coordinator's durable writes.",
+    "All names are missing at the start. The backfill takes leases of 500 claims, one after the other, each",
+    "in a local transaction that locks its rows. The coordinator's durable writes take most of the time.",
     "",
     table(head, rows, 0),
     ...(examples.length === 0
-      ? ["", `None of ${run.isGivenList === true ? "the given names" : "the made names"} was refused.`]
-      : ["", "What a person has to decide, for example:", "", ...examples]),
+      ? ["", `None of the ${run.isGivenList === true ? "given" : "generated"} names was refused.`]
+      : ["", "Names that need a decision by a person, for example:", "", ...examples]),
   );
 }
 
@@ -235,7 +251,8 @@ function exported(results: readonly Result[]): string {
     "",
     table(["records", "seconds", "records/s", "MiB received", "calls", "peak MiB"], [figures], 0),
     "",
-    "One stream, gone on with every 50,000 records, over which nothing is kept.",
+    "The export is one stream. It continues with a new call every 50,000 records, and keeps no record in",
+    "memory.",
   );
 }
 
@@ -258,14 +275,21 @@ function cost(results: readonly Result[], counted: readonly CallCounts[]): strin
     Number.NaN;
   const month = RUNS_OF_A_MONTH.digests * usdOf(true) + RUNS_OF_A_MONTH.all * usdOf(false);
   return lines(
-    "## What it costs",
+    "## Costs",
     "",
-    `One run at list prices of ${READ_ON}, beyond what a plan includes, from what a Worker that counts read for one call of each kind; no row is written. Digests are read from`,
-    "the index alone, at one row for each claim and one for each range and shard; a list reads 1.4 rows for each that it sends, because no shard knows the others' share. Every",
-    "call of digests or of a list asks all shards, however little there is to print: at 0.1 %, evenly spread, a run has as many calls as one that reads everything, in less time.",
+    `The cost of one run at list prices of ${READ_ON}, without the usage that a plan includes.`,
+    "It is computed from the rows that a counting Worker read for one call of each kind. No row is written.",
     "",
-    table(["run", "requests", "calls of objects", "rows read", "USD"], rows, 1),
+    "- A digest call reads only the index: one row per claim, and one row per range and shard.",
+    "- A list reads 1.4 rows for each record that it sends, because a shard does not know how many of the",
+    "  records come from the other shards.",
+    "- Each digest or list call goes to all shards, even for few records. With drift of",
+    "  0.1 %, evenly spread, a run makes as many calls as one that reads everything, but takes less time.",
     "",
-    `A month with digests every 8 hours and all records once a week: USD ${month.toFixed(2)}. The objects that are awake meanwhile come on top. A lease that repairs costs what any lease does: [results.md](results.md).`,
+    table(["run", "requests", "object calls", "rows read", "USD"], rows, 1),
+    "",
+    `A month with digests every 8 hours and all records once a week costs USD ${month.toFixed(2)}.`,
+    "The duration for which the objects are awake is billed in addition.",
+    "A lease that repairs drift costs as much as any lease; see [results.md](results.md).",
   );
 }

@@ -1,6 +1,6 @@
 /**
- * The benchmark of verifications finds and repairs exactly the planted drift, and its report holds the
- * measurements.
+ * Tests the verification benchmark: it finds and repairs exactly the drift that it plants, and its report
+ * shows what was measured.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -27,12 +27,12 @@ const ROWS = 500;
 
 describe.skipIf(isSkipped("PostgreSQL"))("with PostgreSQL", () => {
   test(
-    "what is planted is found with digests and without, repaired, and not found again",
+    "finds the planted drift with and without digests, repairs it, and finds none afterwards",
     { timeout: 300_000 },
     async () => {
       const folder = newFolder();
       const namesFile = join(folder, "names.txt");
-      // `Ada` and `ada` are one name, and nothing but dots is none.
+      // `Ada` and `ada` are the same name. A path with a `..` segment is refused as a name.
       writeFileSync(namesFile, "Ada\nada\ngroup/../project\ngroup\n");
       const options: Options = { ...(readOptions(["--rows", String(ROWS)]) as Options), namesFile };
       const results = new Results(join(folder, "results.jsonl"));
@@ -84,9 +84,7 @@ describe.skipIf(isSkipped("PostgreSQL"))("with PostgreSQL", () => {
       writeReport(results.all, counted, path);
       const report = readFileSync(path, "utf8");
       expect(report.match(/^## .*/gm)).toEqual(
-        ["Comparing", "Repairing", "Memory", "Backfill", "Export", "What it costs"].map(
-          (title) => `## ${title}`,
-        ),
+        ["Comparison", "Repair", "Memory", "Backfill", "Export", "Costs"].map((title) => `## ${title}`),
       );
       expect(report).not.toMatch(/NaN|undefined/);
       expect(report).toContain("duplicate: ");
@@ -95,7 +93,7 @@ describe.skipIf(isSkipped("PostgreSQL"))("with PostgreSQL", () => {
   );
 });
 
-test("names come from a file as they are, gzipped or not, and else there are as many as wanted", () => {
+test("reads the names from a plain or gzipped file unchanged, or generates the requested number", () => {
   const folder = newFolder();
   const [plain, zipped] = [join(folder, "names"), join(folder, "names.gz")];
   writeFileSync(plain, "one\r\ntwo\n");
@@ -105,7 +103,7 @@ test("names come from a file as they are, gzipped or not, and else there are as 
   expect(new Set(namesToFill(undefined, 25_000)).size).toBe(25_000);
 });
 
-test("a run costs its calls, their messages and the rows that they read", () => {
+test("the cost of a run is its calls, their messages and the rows that they read", () => {
   const counted: CallCounts[] = [
     { call: "digests", claims: 10, messages: 3, rowsRead: 20, rowsWritten: 0 },
     { call: "list", claims: 10, messages: 2, rowsRead: 15, rowsWritten: 0 },
@@ -122,7 +120,7 @@ test("a run costs its calls, their messages and the rows that they read", () => 
   expect(readCost(run, [])).toBeUndefined();
 });
 
-test("options name what is wrong with them", () => {
+test("a wrong option is refused with an error that names it", () => {
   expect(readOptions(["--small"])).toMatchObject({ rows: 20_000, isWhole: false });
   expect(readOptions([])).toMatchObject({
     rows: 1_000_000,
@@ -131,5 +129,5 @@ test("options name what is wrong with them", () => {
   });
   expect(readOptions(["--help"])).toBeUndefined();
   expect(() => readOptions(["--rows", "none"])).toThrow(BadOption);
-  expect(() => readOptions(["--parts", "verify,all"])).toThrow("--parts knows counts, verify, backfill");
+  expect(() => readOptions(["--parts", "verify,all"])).toThrow("--parts takes counts, verify, backfill");
 });
