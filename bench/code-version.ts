@@ -6,8 +6,8 @@ const git = (...args: string[]): string =>
   execFileSync("git", args, { cwd: root, encoding: "utf8", stdio: "pipe" }).trim();
 
 /**
- * Names the code that is measured: results of other code are no results of this one. What is not committed
- * has no name to go on with.
+ * Identifies the measured code, because results of different code must not be mixed. Code with uncommitted
+ * changes gets an id that no later run has, so its results are never reused.
  */
 export function codeVersion(): string {
   try {

@@ -1,8 +1,9 @@
 #!/bin/sh
-# What the peers need besides npm packages: PostgreSQL, etcd, and perf to count waits for the disk. Debian, and only what is missing.
+# Installs the Debian packages that the benchmark needs and that are missing: PostgreSQL, etcd, and perf,
+# which counts disk waits.
 set -eu
 missing=""
-# Its clients alone make such folders too.
+# The folder alone is no proof of a server: the client packages create it too.
 ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing="$missing postgresql"
 command -v etcd >/dev/null || missing="$missing etcd-server"
 command -v perf >/dev/null || missing="$missing linux-perf"

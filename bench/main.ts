@@ -1,4 +1,4 @@
-/** `npm run bench`: Leasehold beside what people would pick instead, on this machine, in one run. */
+/** `npm run bench`: compares Leasehold with the systems that could be used instead, on this machine. */
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -20,7 +20,7 @@ const KEPT = join(import.meta.dirname, "../.bench");
 const print = (line: string): void => void process.stdout.write(`${line}\n`);
 
 async function bench(options: Options): Promise<number> {
-  // A full run goes on where it was, as long as the code is the same.
+  // A full run continues an interrupted one, as long as the code is the same.
   const path = join(KEPT, options.full ? `full-${codeVersion()}.jsonl` : "quick.jsonl");
   const results = new Results(
     path,
@@ -28,12 +28,12 @@ async function bench(options: Options): Promise<number> {
   );
   if (!options.reportOnly) await run(options, results);
   if (results.all.length === 0)
-    throw new BadOption("nothing was measured yet of this code, so there is nothing to report");
-  // A part of it is no report to publish.
+    throw new BadOption("this code has no results yet; run the benchmark without --report first");
+  // A report with only some of the peers or parts is not published.
   const folder = options.isWhole ? join(import.meta.dirname, "../docs/bench") : join(KEPT, "report");
   writeReport(results.all, folder);
   const errors = errorsOf(results.all);
-  print(`${join(folder, "results.md")} is written; ${errors} turns did not end as they should`);
+  print(`wrote ${join(folder, "results.md")}; ${errors} turns ended with an unexpected answer`);
   return errors === 0 ? 0 : 1;
 }
 
@@ -64,13 +64,15 @@ const measuresPeers = ({ parts }: Options): boolean => parts.some((part) => !isO
 
 let program: ChildProcess | undefined;
 
-/** Its results lie beside the others, and get into the report. */
+/**
+ * Runs a part that is a program of its own. It stores its results in `.bench`, where the report reads them.
+ */
 async function runPart(part: OwnPart): Promise<void> {
   program = spawn(process.execPath, [join(import.meta.dirname, part, "main.ts")], {
     stdio: ["ignore", "inherit", "inherit"],
   });
   const [code] = (await once(program, "exit")) as [number | null];
-  if (code !== 0) throw new Error(`${part} ended with ${code}; its words are above`);
+  if (code !== 0) throw new Error(`${part} exited with ${code}; see its output above`);
 }
 
 await runProgram({ name: "bench", usage, readOptions, run: bench });

@@ -2,42 +2,47 @@ import { parseArgs } from "node:util";
 import { BadOption, parsed } from "./program.ts";
 import { peerNames, type PeerName } from "./peers.ts";
 
-/** In this order: begins alone, of the last, leave leases behind that the others would have to live with. */
+/**
+ * The order matters: `refusals` is last because its begins without a commit leave leases outstanding, which
+ * would affect later measurements.
+ */
 const measuredParts = ["cycles", "lookups", "load", "knee", "fsyncs", "refusals"] as const;
-/** Of the peers, beside each other. */
+/** A part that compares the peers. */
 export type Part = (typeof measuredParts)[number];
 const ownParts = ["counts", "growth", "verification"] as const;
-/** Of Leasehold alone, each a program of its own. */
+/** A part that measures only Leasehold, in a program of its own. */
 export type OwnPart = (typeof ownParts)[number];
 const parts = [...measuredParts, ...ownParts] as const;
 export const isOwn = (part: Part | OwnPart): part is OwnPart =>
   (ownParts as readonly string[]).includes(part);
 
-/** These take their time. */
+/** These parts take long, so only a full run includes them by default. */
 const SLOW_PARTS = new Set<Part | OwnPart>(["growth", "verification"]);
 const QUICK_PARTS = parts.filter((part) => !SLOW_PARTS.has(part));
 
 export const usage = `npm run bench -- [options]
 
-  --full           longer, and with more rounds; what is done already is kept and not done again
-  --only NAMES     peers, with commas between them (${peerNames.join(", ")})
-  --parts NAMES    what to measure: ${parts.join(", ")}; growth and verification are left out by default, but not of a full run
-  --fresh          with --full: forgets what was measured before of this commit
-  --report         writes the report of what was measured, and measures nothing; with --full, of the full run
-  --help           this
+  --full           measure longer and in more rounds; continues an interrupted run of the same commit
+  --only NAMES     comma-separated peers: ${peerNames.join(", ")}
+                   (default: all)
+  --parts NAMES    comma-separated parts: ${parts.join(", ")}
+                   (default: all with --full, otherwise all except growth and verification)
+  --fresh          with --full: discard the earlier results of this commit and start again
+  --report         write the report of earlier measurements, without measuring; add --full for the full run
+  --help           print this help
 `;
 
 export interface Options {
   full: boolean;
   fresh: boolean;
   reportOnly: boolean;
-  /** Nothing is left out. */
+  /** Whether neither `--only` nor `--parts` was given. */
   isWhole: boolean;
   only: readonly PeerName[];
   parts: readonly (Part | OwnPart)[];
 }
 
-/** Throws `BadOption` with what is wrong; undefined when only the usage was asked for. */
+/** Returns undefined when only the usage was asked for. Throws `BadOption` for a wrong option. */
 export function readOptions(argv: readonly string[]): Options | undefined {
   const values = argumentsOf(argv);
   if (values.help === true) return undefined;
@@ -68,7 +73,7 @@ function listed<T extends string>(
   return given.split(",").map((each) => {
     const found = known.find((one) => one === each);
     if (found === undefined)
-      throw new BadOption(`--${name} knows ${known.join(", ")}, not ${JSON.stringify(each)}`);
+      throw new BadOption(`--${name} takes ${known.join(", ")}, not ${JSON.stringify(each)}`);
     return found;
   });
 }

@@ -1,4 +1,4 @@
-/** The peers as processes of their own, what they use of the processor, and their end. */
+/** Starts the peers as separate processes, reads their processor time, and stops them. */
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Serving } from "./peers/serve.ts";
 
-/** Those with a process of their own. */
+/** Each of these has its own process. */
 const programs = ["leasehold", "d1-only", "postgres", "etcd", "ceilings"] as const;
 export type Program = (typeof programs)[number];
 const ceilings = ["answer", "object", "write"] as const;
@@ -32,11 +32,11 @@ export class Peer {
     this.#serving = serving;
   }
 
-  /** Starts on an own folder below `root`. Throws when it does not answer in time. */
+  /** Starts the program with a folder of its own below `root`. Throws when it does not answer in time. */
   static async start(program: Program, root: string): Promise<Peer> {
     const folder = join(root, program);
     mkdirSync(folder, { recursive: true });
-    // Some run as a user of their own.
+    // Some peers run as a user of their own, who must be able to write here.
     for (const path of [root, folder]) chmodSync(path, 0o777);
     const script = join(import.meta.dirname, "peers", `${program}.ts`);
     const child = spawn(process.execPath, [script, folder], { stdio: ["pipe", "pipe", "inherit"] });
@@ -45,7 +45,7 @@ export class Peer {
     const started = Promise.race([
       once(lines, "line", { signal }).then(([text]) => String(text)),
       once(child, "exit", { signal }).then(() => {
-        throw new Error(`${program} ended while it started; its words are above`);
+        throw new Error(`${program} exited during its start; see its output above`);
       }),
     ]);
     const line = await started.catch((error: unknown) => {
@@ -93,14 +93,14 @@ export function treeOf(root: number): number[] {
 function cpuOfTree(root: number): number {
   let ticks = 0;
   for (const pid of treeOf(root)) {
-    // utime, stime, and those of children that have ended.
+    // The fields are utime and stime, and their sums over ended children (cutime and cstime).
     const stat = statOf(pid);
     if (stat !== undefined) for (const field of [11, 12, 13, 14]) ticks += Number(stat[field]);
   }
   return ticks / TICKS_PER_SECOND;
 }
 
-/** The fields from the process's state on; undefined when it is gone. */
+/** The fields of `/proc/PID/stat`, starting with the process's state; undefined when the process is gone. */
 function statOf(pid: number): string[] | undefined {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, "utf8");

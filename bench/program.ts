@@ -1,11 +1,11 @@
 /**
- * What the programs here have in common: a bad option prints the usage and ends with 2, a failed run ends
- * with 1.
+ * The common frame of the benchmark programs. A wrong option prints the usage and exits with 2, and a failed
+ * run exits with 1.
  */
 
 export class BadOption extends Error {}
 
-/** What `parseArgs` refuses is a bad option as well. */
+/** Converts an error of `parseArgs` to a `BadOption`. */
 export function parsed<T>(parse: () => T): T {
   try {
     return parse();
@@ -17,9 +17,9 @@ export function parsed<T>(parse: () => T): T {
 interface Program<Options> {
   name: string;
   usage: string;
-  /** Undefined: only the usage was asked for. */
+  /** Returns undefined when only the usage was asked for. */
   readOptions: (argv: readonly string[]) => Options | undefined;
-  /** Answers the exit code; nothing for 0. */
+  /** Returns the exit code, or nothing for 0. */
   run: (options: Options) => Promise<number | void>;
 }
 

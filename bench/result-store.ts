@@ -2,8 +2,8 @@ import { appendFileSync, existsSync, mkdirSync, readFileSync, rmSync } from "nod
 import { dirname } from "node:path";
 
 /**
- * Results on disk, line by line, so that a run which was stopped goes on where it was. `keyOf`: what is
- * measured anew replaces what it was.
+ * Stores results on disk, one per line, so that an interrupted run can continue. A new result replaces an
+ * earlier one with the same key.
  */
 export class ResultStore<Key, Result extends Key & { errors: number }> {
   readonly #path: string;
@@ -20,7 +20,7 @@ export class ResultStore<Key, Result extends Key & { errors: number }> {
       this.#byKey.set(keyOf(result), result);
   }
 
-  /** Whether it is done: what went wrong is measured again. */
+  /** Whether there is a result without errors. Measurements with errors are repeated. */
   has(key: Key): boolean {
     return this.get(key)?.errors === 0;
   }

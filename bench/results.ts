@@ -2,11 +2,11 @@ import { ResultStore } from "./result-store.ts";
 import type { Part } from "./options.ts";
 import type { PeerName } from "./peers.ts";
 
-/** One measurement of one peer. What does not apply is left out. */
+/** One measurement of one peer. Fields that do not apply are absent. */
 export interface Result {
   part: Part;
   peer: PeerName;
-  /** What was done: `1 claim`, `hits`, `begins` ... */
+  /** The measured work, such as `1 claim`, `hits` or `begins refused`. */
   what: string;
   clients: number;
   round: number;
@@ -15,11 +15,11 @@ export interface Result {
   seconds: number;
   p50Ms: number;
   p99Ms: number;
-  /** Processor time of the peer and all its processes. */
+  /** Processor time of the peer with all its processes. */
   cpuMs: number;
-  /** Open loop only: which share of the calls took no longer than this, in ascending order. */
+  /** Only for open loops: the latency that each share of the calls stayed within, in ascending order. */
   quantiles?: readonly (readonly [share: number, ms: number])[];
-  /** `fsync` and `fdatasync`, where they were counted. */
+  /** The number of `fsync` and `fdatasync` calls, if they were counted. */
   fsyncs?: number;
 }
 

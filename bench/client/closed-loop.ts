@@ -3,12 +3,12 @@ import { Latencies } from "./latencies.ts";
 export interface Load {
   clients: number;
   seconds: number;
-  /** One turn of one client; false: it did not end as it should. */
+  /** One turn of one client. Resolves to false when the answer was not the expected one. */
   turn: (client: number) => Promise<boolean>;
 }
 
 export interface Loaded {
-  /** Those that ended as they should; only they are timed. */
+  /** The number of turns with the expected answer. Only these are timed. */
   turns: number;
   errors: number;
   seconds: number;
@@ -16,8 +16,8 @@ export interface Loaded {
 }
 
 /**
- * Each client sends its next call when the last one is answered. What is under way at the end is waited for,
- * and counted.
+ * Each client sends its next call when the last one is answered. Calls in flight at the end are awaited and
+ * counted.
  */
 export async function closedLoop({ clients, seconds, turn }: Load): Promise<Loaded> {
   const latencies = new Latencies();

@@ -4,10 +4,10 @@ import type { Serving } from "../peers/serve.ts";
 import { HttpClient } from "./http-client.ts";
 import { Names } from "./names.ts";
 
-/** Of all batches: one name of theirs is taken. */
+/** The share of batches in which one name is already taken. */
 const CONTESTED_SHARE = 0.01;
 export const CONTESTED = Names.kept("contested", 100);
-/** Begun before a measurement, and never committed. */
+/** Leases for these names are begun before a measurement, and never committed. */
 export const HELD = Names.kept("held", 100);
 
 const cellOf = (client: number): string => CELLS[client % CELLS.length] ?? "";
@@ -21,7 +21,7 @@ function bodyOf(names: readonly string[]): string {
   return JSON.stringify({ creates });
 }
 
-/** Begins and commits as cells make them. A ceiling grants everything. */
+/** Sends begins and commits as cells do. A ceiling grants everything. */
 export class Cycles {
   readonly #http: HttpClient;
   readonly #keys: Record<string, string>;
@@ -51,7 +51,7 @@ export class Cycles {
     return this.#names.fresh(this.#claims);
   }
 
-  /** The last status: 200 when all went well. */
+  /** Begins and commits. Returns the status of the last call, which is 200 on success. */
   async cycle(cell: string, names: readonly string[]): Promise<number> {
     const key = this.#keys[cell] ?? "";
     const path = `/v1/cells/${cell}/leases/${randomUUID()}`;
@@ -59,7 +59,7 @@ export class Cycles {
     return begun === 201 ? this.#http.send("POST", `${path}/commit`, key) : begun;
   }
 
-  /** Only the begin; for a hold that stays, or a refusal. */
+  /** Only begins, for a hold that stays or for a refusal. */
   begin(cell: string, names: readonly string[]): Promise<number> {
     return this.#http.send(
       "PUT",

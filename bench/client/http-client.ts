@@ -1,9 +1,9 @@
 import { Agent, request } from "node:http";
 
-/** Who has not answered by then has failed. */
+/** A call without an answer after this time has failed. */
 const ANSWER_MS = 15_000;
 
-/** One keep-alive connection for each client, as long-running cells have. */
+/** Keeps one connection open per client, as long-running cells do. */
 export class HttpClient {
   readonly #base: URL;
   readonly #agent: Agent;
@@ -13,7 +13,7 @@ export class HttpClient {
     this.#agent = new Agent({ keepAlive: true, maxSockets: connections, scheduling: "fifo" });
   }
 
-  /** The status; 0 when there was none. What is in the body is read and thrown away. */
+  /** Returns the status, or 0 when there was no answer. Reads the body and discards it. */
   send(method: string, path: string, key: string, body?: string): Promise<number> {
     return new Promise((resolve) => {
       const headers: Record<string, string | number> = { authorization: `Bearer ${key}` };

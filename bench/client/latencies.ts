@@ -1,4 +1,4 @@
-/** Times of one measurement, in milliseconds: all of them are kept, so that no bucket hides anything. */
+/** The latencies of one measurement in milliseconds. Each one is stored, so that percentiles are exact. */
 export class Latencies {
   #sorted: number[] | undefined;
   readonly #all: number[] = [];
@@ -12,7 +12,7 @@ export class Latencies {
     return this.#all.length;
   }
 
-  /** NaN when there are none. */
+  /** NaN when no latency was added. */
   percentile(share: number): number {
     this.#sorted ??= this.#all.toSorted((a, b) => a - b);
     return (

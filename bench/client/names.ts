@@ -5,8 +5,8 @@ const real = readFileSync(new URL("../../demo/data/routes-10k.txt", import.meta.
   .split("\n");
 
 /**
- * Names that nobody has: real ones, and behind them real ones with a number, so that their lengths are those
- * of names. `run` keeps apart what different processes make.
+ * Generates names that are not claimed yet: real names with a number behind them, so that their lengths are
+ * realistic. `run` separates the names of different processes.
  */
 export class Names {
   readonly #run: string;
@@ -23,7 +23,7 @@ export class Names {
     });
   }
 
-  /** The same for every peer and run. */
+  /** Names that are the same for every peer and run. */
   static kept(mark: string, count: number): string[] {
     return real.slice(0, count).map((name) => `${name}-${mark}`);
   }

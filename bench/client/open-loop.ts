@@ -4,13 +4,13 @@ import { Latencies } from "./latencies.ts";
 
 export interface Stream {
   perSecond: number;
-  /** False: it did not end as it should. */
+  /** Resolves to false when the answer was not the expected one. */
   turn: () => Promise<boolean>;
 }
 
 /**
- * Calls leave at their time, whether the ones before were answered or not, and each is timed from when it
- * should have left: a server that stalls is charged for all that would have come meanwhile.
+ * Sends each call when it is due, even if earlier calls have no answer yet, and times it from the moment when
+ * it was due. Therefore a server that stalls is charged for every call that was due during the stall.
  */
 export async function openLoop({ perSecond, turn }: Stream, seconds: number): Promise<Loaded> {
   const latencies = new Latencies();

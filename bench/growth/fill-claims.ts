@@ -9,9 +9,10 @@ import { storedNames, type Name } from "./numbered-names.ts";
 import type { FileSql } from "./objects.ts";
 import { cellIds, type Variant } from "./variants.ts";
 
-/** The columns that `ShardStore.apply` fills. */
-const INSERT = `INSERT INTO claim (bucket_type, canonical, value, uuid, cell, subject_type, subject_id, source_type, source_id, source_order,
-                                   epoch, created_at_ms, updated_at_ms, digest_0, digest_1, digest_2, digest_3)
+/** Fills the same columns as `ShardStore.apply`. */
+const INSERT = `INSERT INTO claim (bucket_type, canonical, value, uuid, cell, subject_type, subject_id,
+                                   source_type, source_id, source_order, epoch, created_at_ms, updated_at_ms,
+                                   digest_0, digest_1, digest_2, digest_3)
                 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 
 interface NewClaim extends Name {
@@ -22,7 +23,8 @@ interface NewClaim extends Name {
 export async function fillClaims(shards: readonly FileSql[], { claims, cells }: Variant): Promise<void> {
   const names = storedNames();
   const owners = cellIds(cells);
-  // In the order of the names, and ids as they come: the rows of both indexes arrive nearly in order.
+  // Claims are inserted in the order of their names, with ascending ids, so the rows of both indexes arrive
+  // nearly in order.
   const order = names.inNameOrder(claims);
   const nowMs = Date.now();
   await inSteps(claims, (from, to) => {

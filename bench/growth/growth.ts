@@ -7,13 +7,13 @@ import { Caller, works, type Work } from "./caller.ts";
 
 export interface GrowthScale {
   rounds: number;
-  /** Of one measurement. */
+  /** The duration of one measurement. */
   seconds: number;
-  /** Before the first round, so that it finds no coordinator that has just started. */
+  /** The duration of the warm-up before the first round, which keeps start-up costs out of the results. */
   warmUpSeconds: number;
 }
 
-/** The variants of one axis, all running, and what is measured of them. */
+/** Runs all variants of one axis at the same time, and measures them in turn. */
 export class Growth {
   readonly #axis: Axis;
   readonly #variants: readonly Variant[];
@@ -43,7 +43,7 @@ export class Growth {
   }
 
   async run(): Promise<void> {
-    // One that has all its results is not even filled.
+    // A variant that has all its results is not filled and started again.
     const open = this.#variants.filter((variant) =>
       this.#rounds().some((round) => works.some((work) => this.#isOpen(variant, work, round))),
     );
@@ -60,12 +60,14 @@ export class Growth {
     const startedMs = performance.now();
     const deployment = await Deployment.start(this.#folderOf(variant), variant);
     this.#callers.push(new Caller(deployment, this.#axis));
-    this.#print(
-      `${variant[this.#axis]} ${this.#axis}: filled and started in ${((performance.now() - startedMs) / 1_000).toFixed(0)} s`,
-    );
+    const seconds = (performance.now() - startedMs) / 1_000;
+    this.#print(`${variant[this.#axis]} ${this.#axis}: filled and started in ${seconds.toFixed(0)} s`);
   }
 
-  /** Each starts with another variant: what the machine does besides falls on all of them. */
+  /**
+   * Measures each variant once. Each round starts with another variant, so that other load on the machine
+   * affects all of them.
+   */
   async #round(work: Work, round: number): Promise<void> {
     for (let turn = 0; turn < this.#callers.length; turn += 1) {
       const caller = this.#callers[(turn + round) % this.#callers.length];
@@ -99,7 +101,7 @@ export class Growth {
     return join(this.#root, `${this.#axis}-${variant[this.#axis]}`);
   }
 
-  /** And deletes their states: those of the next axis need the room. */
+  /** Stops the coordinators and deletes their states, because the next axis needs the disk space. */
   async stop(): Promise<void> {
     await Promise.all(this.#callers.splice(0).map(({ deployment }) => deployment.stop()));
     for (const variant of this.#variants)

@@ -7,14 +7,14 @@ import type { Results } from "../results.ts";
 
 export interface BenchScale {
   rounds: number;
-  /** Of one measurement. */
+  /** The duration of one measurement. */
   seconds: number;
   loadSeconds: number;
-  /** Of one step of the growing load. */
+  /** The duration of one step of the growing load. */
   kneeSeconds: number;
 }
 
-/** The peers of one run, what they hold, and what was measured of them. */
+/** The running peers, the names that they were filled with, and the results. */
 export class Bench {
   readonly names: readonly PeerName[];
   readonly scale: BenchScale;
@@ -38,7 +38,10 @@ export class Bench {
     this.print = print;
   }
 
-  /** All peers run from here on: each measurement has one of them busy, and the others idle. */
+  /**
+   * Starts all peers and fills them. They keep running; each measurement uses one of them while the others
+   * are idle.
+   */
   async start(): Promise<void> {
     for (const name of this.names) {
       const program = programOf(name);
@@ -83,8 +86,8 @@ export class Bench {
   }
 
   /**
-   * Each round asks every peer once, and starts with another one: what the machine does besides falls on all
-   * of them.
+   * Measures every peer once per round. Each round starts with another peer, so that other load on the
+   * machine affects all of them.
    */
   async rounds(
     part: Part,
@@ -111,9 +114,8 @@ export class Bench {
           p99Ms: latencies.percentile(0.99),
           cpuMs,
         });
-        this.print(
-          `${what}, ${clients} clients, round ${round + 1}: ${peer} ${(turns / seconds).toFixed(0)}/s${errors > 0 ? `, ${errors} ERRORS` : ""}`,
-        );
+        const rate = `${(turns / seconds).toFixed(0)}/s${errors > 0 ? `, ${errors} ERRORS` : ""}`;
+        this.print(`${what}, ${clients} clients, round ${round + 1}: ${peer} ${rate}`);
       }
     }
   }

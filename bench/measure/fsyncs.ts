@@ -4,12 +4,12 @@ import { setTimeout } from "node:timers/promises";
 import { treeOf } from "../peers.ts";
 
 const EVENTS = "syscalls:sys_enter_fsync,syscalls:sys_enter_fdatasync";
-/** Long enough for `perf` to watch every thread. */
+/** The time that `perf` needs to attach to every thread. */
 const ATTACH_MS = 300;
 
 /**
- * How often the processes below `pid` wait for the disk while `work` goes on. Undefined where `perf` is
- * missing or may not look.
+ * Counts how often the processes below `pid` wait for the disk during `work`. Undefined when `perf` is
+ * missing or not permitted.
  */
 export async function countFsyncs<T>(
   pid: number,

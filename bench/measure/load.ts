@@ -5,23 +5,25 @@ import type { PeerName } from "../peers.ts";
 import type { Result } from "../results.ts";
 import type { Bench } from "./bench.ts";
 
-/** What the cells of GitLab.com do at their peak, and some lookups beside it. */
+/** The claims of GitLab.com at its peak, and a number of lookups beside them. */
 const CLAIMS_PER_SECOND = 300;
 const LOOKUPS_PER_SECOND = 500;
 const CLAIMS_OF_ONE = 3;
 const CONNECTIONS = 256;
 
-/** Of that load. Each step is half as much again as the one before, or nearly. */
+/** Multiples of that load, each 1.3 to 1.5 times the one before. */
 const KNEE_STEPS = [1, 1.5, 2, 3, 4, 6, 8, 12, 16];
-/** A load is not held when one call in a hundred takes longer, */
+/** A load is not sustained when 1 call in 100 takes longer than this. */
 const KNEE_P99_MS = 1_000;
-/** or when so much less was done than was due. */
+/** A load is not sustained when a smaller share than this of the calls that are due completes in time. */
 const KNEE_DONE_SHARE = 0.95;
 
 const SHARES = [0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 1];
 const streams = ["cycles", "lookups"] as const;
 
-/** Open loop: batches of three at the peak rate, lookups beside them. */
+/**
+ * Measures every peer in an open loop, with batches of three claims at the peak rate and lookups beside them.
+ */
 export async function load(bench: Bench): Promise<void> {
   for (const peer of bench.names) {
     const keys = streams.map((stream) => ({
@@ -36,7 +38,10 @@ export async function load(bench: Bench): Promise<void> {
   }
 }
 
-/** More and more of it, until a step is not held: that one is written down as well. */
+/**
+ * Multiplies the load step by step until a peer does not sustain a step. The results of that step are stored
+ * too.
+ */
 export async function knee(bench: Bench): Promise<void> {
   for (const peer of bench.names) {
     for (const step of KNEE_STEPS) {
@@ -51,15 +56,14 @@ export async function knee(bench: Bench): Promise<void> {
       const results = known.every((result) => result !== undefined)
         ? known
         : await measure(bench, peer, step, bench.scale.kneeSeconds, keys);
-      bench.print(
-        `${step} times the load: ${peer} p99 ${results.map(({ p99Ms }) => p99Ms.toFixed(0)).join(" and ")} ms`,
-      );
+      const p99s = results.map(({ p99Ms }) => p99Ms.toFixed(0)).join(" and ");
+      bench.print(`${step} times the load: ${peer} p99 ${p99s} ms`);
       if (!results.every((result) => isHeld(result, step))) break;
     }
   }
 }
 
-/** The largest step that a peer held, and whether it is the last there is. 0: none. */
+/** The largest multiple that a peer sustained (0 for none), and whether it is the largest that is tried. */
 export function heldLoad(results: readonly Result[], peer: PeerName): { times: number; isLast: boolean } {
   const held = KNEE_STEPS.filter((step) => {
     const both = streams.map((stream) =>
@@ -77,7 +81,7 @@ export function heldLoad(results: readonly Result[], peer: PeerName): { times: n
 function isHeld({ what, turns, errors, seconds, p99Ms }: Result, step: number): boolean {
   const perSecond =
     step * (what.startsWith("cycles") ? CLAIMS_PER_SECOND / CLAIMS_OF_ONE : LOOKUPS_PER_SECOND);
-  // The last calls may take what every hundredth may.
+  // The last calls are allowed the p99 limit, so that time does not count against the rate.
   return (
     errors === 0 &&
     p99Ms <= KNEE_P99_MS &&
@@ -110,7 +114,7 @@ async function measure(
   const cpuMs = (bench.peer(peer).cpuSeconds() - before) * 1_000;
   writer.close();
   reader.close();
-  // The processor time of both is with the first: nobody can tell them apart.
+  // The processor time of a peer cannot be divided between the two streams, so the first one gets all of it.
   return loaded.flatMap((each, index) => {
     const key = keys[index];
     if (key === undefined) return [];

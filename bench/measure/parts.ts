@@ -9,7 +9,7 @@ import { knee, load } from "./load.ts";
 
 const CLAIMS = [1, 4, 16];
 const CLIENTS = [1, 8, 32, 128];
-/** For all that is compared at one concurrency. */
+/** The concurrency of every comparison that is made at only one. */
 const USUAL_CLIENTS = 32;
 
 async function cycles(bench: Bench): Promise<void> {
@@ -35,7 +35,7 @@ async function cyclesOf(bench: Bench, peer: PeerName, claims: number, clients: n
   return loaded;
 }
 
-/** Names that are there, that are not, and that are only held. */
+/** Looks up names that exist, names that do not, and names that are only held. */
 async function lookups(bench: Bench): Promise<void> {
   const misses = Array.from({ length: 100 }, (_, index) => `nobody-has-${index}`);
   for (const [what, names, status] of [
@@ -56,7 +56,7 @@ async function lookups(bench: Bench): Promise<void> {
   }
 }
 
-/** Begins alone: of names that are taken, and of new ones, which are granted. */
+/** Sends only begins, either for taken names or for new ones, which are granted. */
 async function refusals(bench: Bench): Promise<void> {
   for (const [what, status] of [
     ["begins refused", 409],
@@ -85,7 +85,7 @@ async function fsyncs(bench: Bench): Promise<void> {
       const counted = await countFsyncs(bench.peer(peer).pid, () =>
         cyclesOf(bench, peer, claims, USUAL_CLIENTS),
       );
-      // Left out of the report.
+      // The report leaves out this part if `perf` could not count.
       if (counted === undefined) continue;
       const { turns, errors, seconds } = counted.value;
       const none = new Latencies();

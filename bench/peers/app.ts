@@ -1,16 +1,16 @@
 import { Hono } from "hono";
 import { claimsOf, PEER_ROUTER, peerKey, type Claim } from "./batch.ts";
 
-/** What a peer does with it all: the HTTP side is the same for all of them. */
+/** What differs between peers. All of them share the HTTP side below. */
 export interface PeerStore {
-  /** False: a name is taken. Durable when it resolves, as the others. */
+  /** Resolves to false when a name is taken. The result is durable when it resolves, as for all methods. */
   begin(cell: string, lease: string, claims: Claim[]): Promise<boolean>;
-  /** False: the cell has no such lease that is granted. */
+  /** Resolves to false when the cell has no such granted lease. */
   commit(cell: string, lease: string): Promise<boolean>;
   lookup(type: string, name: string): Promise<object | undefined>;
 }
 
-/** `storeOf`: from the bindings, which a Worker gets with each request. */
+/** `storeOf` makes the store from the bindings, which a Worker receives with each request. */
 export function peerApp<Bindings extends object>(
   storeOf: (bindings: Bindings) => PeerStore,
 ): Hono<{ Bindings: Bindings }> {

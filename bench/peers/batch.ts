@@ -1,7 +1,7 @@
-/** The part of Leasehold's requests that the peers understand: what they do with it is each peer's own. */
+/** The part of Leasehold's requests that the peers understand. Each peer stores it in its own way. */
 export interface Claim {
   type: string;
-  /** As it is compared. */
+  /** The lower-case form, which is compared. */
   name: string;
   value: string;
   subject: string;
@@ -14,7 +14,7 @@ interface RequestClaim {
   source: { type: string; id: string };
 }
 
-/** Undefined when the body is not what it should be. */
+/** Undefined when the body is invalid. */
 export function claimsOf(body: unknown): Claim[] | undefined {
   const creates = (body as { creates?: unknown } | null)?.creates;
   if (!Array.isArray(creates) || creates.length === 0 || creates.length > 100) return undefined;
@@ -33,7 +33,7 @@ export function claimsOf(body: unknown): Claim[] | undefined {
   return claims;
 }
 
-/** Peers know one key for each role, compared as it is. */
+/** Peers have one fixed key per cell and one for the router, compared as text. */
 export const peerKey = (cell: string): string => `key-of-cell-${cell}`;
 export const PEER_ROUTER = "key-of-router";
 export const peerKeys = (cells: readonly string[]): Record<string, string> =>

@@ -1,12 +1,12 @@
 /**
- * The least that a request can cost on this runtime: an answer, one call to an object, one call with one
- * durable write.
+ * Measures the minimum cost of a request on this runtime: an answer, one call to an object, and one call with
+ * one durable write.
  */
 import { DurableObject } from "cloudflare:workers";
 
 interface Env {
   OBJECT: DurableObjectNamespace<Ceiling>;
-  /** As many as Leasehold has shards. */
+  /** The number of objects, equal to Leasehold's number of shards. */
   OBJECTS: string;
 }
 
@@ -35,7 +35,7 @@ export default {
     const text = await request.text();
     const status = request.method === "PUT" ? 201 : 200;
     if (kind === "answer") return Response.json({ length: text.length }, { status });
-    // Spread like names over shards.
+    // Requests are spread over the objects as names are over shards.
     let hash = 7;
     for (let index = 0; index < pathname.length; index += 1)
       hash = (Math.imul(hash, 31) + pathname.charCodeAt(index)) | 0;

@@ -1,4 +1,6 @@
-/** The ceilings of the runtime; `url` gets `/answer`, `/object` or `/write` in front of the path. */
+/**
+ * Serves the ceilings of the runtime. The first path segment, `/answer`, `/object` or `/write`, selects one.
+ */
 import { join } from "node:path";
 import { CELLS, PEER_ROUTER, peerKeys } from "./batch.ts";
 import { startWorker } from "./miniflare.ts";

@@ -1,6 +1,6 @@
 /**
- * What one writes first on Cloudflare: Hono and one D1 database, a unique index, `batch()` for what belongs
- * together.
+ * The obvious first design on Cloudflare: Hono and one D1 database with a unique index, and `batch()` for
+ * statements that must succeed or fail together.
  */
 import { peerApp, type PeerStore } from "./app.ts";
 
@@ -9,10 +9,10 @@ interface Env {
 }
 
 const LEASE = "INSERT INTO lease (lease, cell, state, created_at_ms) VALUES (?, ?, 'GRANTED', ?)";
-const CLAIM =
-  "INSERT INTO claim (type, name, value, cell, subject, source, lease, created_at_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?)";
-const DECIDE =
-  "UPDATE lease SET state = 'COMMITTED', decided_at_ms = ? WHERE lease = ? AND cell = ? AND state = 'GRANTED'";
+const CLAIM = `INSERT INTO claim (type, name, value, cell, subject, source, lease, created_at_ms)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?)`;
+const DECIDE = `UPDATE lease SET state = 'COMMITTED', decided_at_ms = ?
+  WHERE lease = ? AND cell = ? AND state = 'GRANTED'`;
 const RELEASE = "UPDATE claim SET lease = NULL WHERE lease = ? AND cell = ?";
 const LOOKUP = "SELECT value, cell, subject, source, lease FROM claim WHERE type = ? AND name = ?";
 

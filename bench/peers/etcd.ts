@@ -1,6 +1,6 @@
 /**
- * `etcd`: Node, Hono and gRPC before Debian's etcd; a begin is one transaction that compares create
- * revisions, a commit another.
+ * The peer `etcd`: Node, Hono and gRPC in front of Debian's etcd. A begin is one transaction that compares
+ * create revisions, and a commit another.
  */
 import { Etcd3 } from "etcd3";
 import { spawn } from "node:child_process";
@@ -29,7 +29,7 @@ args.push(
   "--initial-cluster",
   `default=${peerUrl}`,
 );
-// Room for all that a run writes; the rest as it comes.
+// The quota leaves room for everything that a run writes. The other settings are the defaults.
 args.push(
   "--quota-backend-bytes",
   String(8 * 1_024 ** 3),

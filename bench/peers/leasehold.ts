@@ -1,12 +1,12 @@
-/** Leasehold as `npm start` runs it. */
+/** The peer `leasehold`, as `npm start` runs it. */
 import { startCoordinator } from "../../scripts/coordinator.ts";
 import { CELLS } from "./batch.ts";
 import { folderOf, serve } from "./serve.ts";
 
-/** The peers write no line for each request either. */
+/** No request log, because the other peers have none either. */
 const VARIABLES = {
   LEASEHOLD_REQUEST_LOG: "errors",
-  // Begins alone are measured too, and leave their leases behind.
+  // The part `refusals` leaves many leases outstanding.
   LEASEHOLD_OUTSTANDING_LEASES: "1000000",
   ...(process.env["BENCH_SHARDS"] === undefined ? {} : { LEASEHOLD_SHARDS: process.env["BENCH_SHARDS"] }),
 };

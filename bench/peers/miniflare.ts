@@ -2,7 +2,10 @@ import { convertV4MiniflareOptions, Miniflare } from "miniflare";
 import { join } from "node:path";
 import { bundle } from "../../scripts/bundle.ts";
 
-/** A Worker of one file, on Miniflare with its state on disk, as `scripts/coordinator.ts` runs Leasehold. */
+/**
+ * Starts a Worker of one file on Miniflare with its state on disk, as `scripts/coordinator.ts` runs
+ * Leasehold.
+ */
 export async function startWorker(
   entryPoint: string,
   folder: string,

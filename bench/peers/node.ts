@@ -1,4 +1,4 @@
-/** What the peers share that are a server of Node before a database. */
+/** Common code of the peers that are a Node server in front of a database. */
 import { serve as listen } from "@hono/node-server";
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
@@ -11,7 +11,7 @@ import { serve } from "./serve.ts";
 const TRIES = 100;
 const PAUSE_MS = 100;
 
-/** Until the database answers. */
+/** Repeats `ask` until the database answers. */
 export async function untilReady(ask: () => Promise<unknown>): Promise<void> {
   for (let left = TRIES; ; left -= 1) {
     try {
@@ -24,7 +24,7 @@ export async function untilReady(ask: () => Promise<unknown>): Promise<void> {
   }
 }
 
-/** Answers until it is told to stop; `close` before the database ends. */
+/** Serves requests until a stop signal. Then it calls `close`, and stops the database. */
 export async function serveStore(
   store: PeerStore,
   database: ChildProcess,

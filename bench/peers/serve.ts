@@ -1,13 +1,13 @@
-/** What every peer's process says on its standard output once it answers, in one line of JSON. */
+/** The line of JSON that each peer's process prints to standard output when it is ready. */
 export interface Serving {
   url: string;
   /** Bearer tokens by cell. */
   keys: Record<string, string>;
-  /** For lookups. */
+  /** The bearer token for lookups. */
   router: string;
 }
 
-/** Says that the peer answers, and stops it when it is told to. */
+/** Announces that the peer is ready, and stops it on a signal. */
 export function serve(serving: Serving, stop: () => Promise<void>): void {
   let stopping = false;
   const end = (): void => {
@@ -23,12 +23,12 @@ export function serve(serving: Serving, stop: () => Promise<void>): void {
   };
   process.once("SIGTERM", end);
   process.once("SIGINT", end);
-  // Whoever started us is gone.
+  // The parent process is gone when standard input ends.
   process.stdin.once("end", end).resume();
   process.stdout.write(`${JSON.stringify(serving)}\n`);
 }
 
-/** The folder that the peer may write to. */
+/** The folder that the peer may write to, from the command line. */
 export function folderOf(argv: readonly string[]): string {
   const [folder] = argv.slice(2);
   if (folder === undefined) throw new Error("usage: node bench/peers/<peer>.ts <folder>");

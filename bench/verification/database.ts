@@ -8,7 +8,7 @@ import { initPostgres, POSTGRES_USER, runPostgres } from "../../test/support/dat
 import { untilReady } from "../peers/node.ts";
 import { MAKE_ROUTES } from "./routes.ts";
 
-/** Of one statement. */
+/** The number of rows that one statement inserts. */
 const ROWS_AT_ONCE = 20_000;
 
 export const poolOf = (folder: string): PoolConfig => ({
@@ -18,7 +18,7 @@ export const poolOf = (folder: string): PoolConfig => ({
   max: 4,
 });
 
-/** Debian's PostgreSQL with the claimable table, as it is shipped: fsync and synchronous_commit are on. */
+/** Debian's PostgreSQL with the claimable table and default settings: fsync and synchronous_commit are on. */
 export class RoutesDatabase {
   readonly #server: ChildProcess;
   readonly #pool: Pool;
@@ -30,7 +30,7 @@ export class RoutesDatabase {
 
   static async start(folder: string): Promise<RoutesDatabase> {
     mkdirSync(folder);
-    // It runs as a user of its own.
+    // PostgreSQL runs as a user of its own, who must be able to write here.
     chmodSync(folder, 0o777);
     initPostgres(folder);
     const server = runPostgres(folder, { listen_addresses: "" }, "ignore");
@@ -48,12 +48,12 @@ export class RoutesDatabase {
     return database;
   }
 
-  /** Ids from 1, in the order of the names, all of them written a day ago. Returns how many. */
+  /** Inserts a row for each name, with ids from 1, changed a day ago. Returns the number of rows. */
   async load(names: Iterable<string>): Promise<number> {
     let loaded = 0;
     for (const paths of chunksOf(names)) {
-      const statement =
-        "INSERT INTO routes SELECT $1::bigint + n, path, now() - interval '1 day' FROM unnest($2::text[]) WITH ORDINALITY AS named (path, n)";
+      const statement = `INSERT INTO routes SELECT $1::bigint + n, path, now() - interval '1 day'
+        FROM unnest($2::text[]) WITH ORDINALITY AS named (path, n)`;
       await this.#pool.query(statement, [loaded, paths]);
       loaded += paths.length;
     }
@@ -61,7 +61,7 @@ export class RoutesDatabase {
     return loaded;
   }
 
-  /** How many rows it was about. */
+  /** Returns the number of rows that the statement affected. */
   async query(statement: string): Promise<number> {
     return (await this.#pool.query(statement)).rowCount ?? 0;
   }

@@ -14,7 +14,7 @@ interface Outputs {
   keepCounts: (counts: readonly CallCounts[]) => void;
 }
 
-/** Runs the parts one after the other, each on a site of its own, and keeps what they say. */
+/** Runs the parts one after the other, each on a new site, and stores their results. */
 export class Measurement {
   readonly #options: Options;
   readonly #outputs: Outputs;
@@ -67,19 +67,19 @@ export class Measurement {
     for (const drift of DRIFTS) {
       const planted = drift === 0 ? 0 : await plantDrift(site.database, drift);
       this.#print(`drift: ${planted} rows`);
-      // Dry runs first: they leave the drift for each other.
+      // The dry runs come first, because they leave the drift in place.
       const found = new Set<number>();
       for (const digests of [true, false])
         found.add(this.#keep(await this.#dry(site, { part: "compare", drift, digests })));
       if (found.size !== 1 || !found.has(planted))
-        throw new Error(`${planted} drifts were planted, and ${[...found].join(" and ")} found`);
+        throw new Error(`${planted} rows have drifted, but the dry runs found ${[...found].join(" and ")}`);
       if (planted === 0) continue;
       this.#keep(
         await site.verify({ part: "repair", drift, digests: true }, { apply: true, printsProgress: false }),
       );
       for (const digests of [true, false]) {
         const left = this.#keep(await this.#dry(site, { part: "again", drift, digests }));
-        if (left !== 0) throw new Error(`${left} drifts were left behind`);
+        if (left !== 0) throw new Error(`${left} drifted claims remain after the repair`);
       }
     }
     await this.#end("verify");
@@ -109,12 +109,12 @@ export class Measurement {
   #makeFolder(name: Part): string {
     const folder = join(this.#root, name);
     mkdirSync(folder);
-    // The database runs as a user of its own, who has to get at its own.
+    // PostgreSQL runs as a user of its own, who must be able to reach its folder.
     for (const path of [this.#root, folder]) chmodSync(path, 0o755);
     return folder;
   }
 
-  /** And deletes it: the next one needs the room. */
+  /** Stops the site and deletes its folder, because the next part needs the disk space. */
   async #end(name: Part): Promise<void> {
     await this.stop();
     rmSync(join(this.#root, name), { recursive: true, force: true, maxRetries: 5 });
@@ -124,15 +124,16 @@ export class Measurement {
     return site.verify(key, { apply: false, printsProgress: false });
   }
 
-  /** Answers how many drifts it found. */
+  /** Stores the result, and returns how many drifted claims it found. */
   #keep(result: Omit<Result, "commit">): number {
     this.#outputs.results.add({ ...result, commit: this.#commit });
     const { part, drift, digests, rows, seconds, counts, calls } = result;
     const what = [part, drift === 0 ? "" : `1 in ${drift}`, digests ? "with digests" : ""]
       .filter(Boolean)
       .join(", ");
+    const records = counts?.records ?? rows;
     this.#print(
-      `${what}: ${rows} rows in ${seconds.toFixed(1)} s, ${counts?.records ?? rows} records; ${JSON.stringify(calls)}`,
+      `${what}: ${rows} rows in ${seconds.toFixed(1)} s, ${records} records; ${JSON.stringify(calls)}`,
     );
     return counts === undefined ? 0 : counts.missing + counts.different + counts.extra;
   }

@@ -1,7 +1,7 @@
 import { bigint, pgTable, text, timestamp } from "drizzle-orm/pg-core";
 import { claimable } from "../../src/cell/claimable.ts";
 
-/** The cell whose table it is. */
+/** The cell that owns the table. */
 export const CELL = "1";
 
 const routes = pgTable("routes", {
@@ -10,7 +10,7 @@ const routes = pgTable("routes", {
   updatedAt: timestamp("updated_at", { withTimezone: true }).notNull().defaultNow(),
 });
 
-/** As `bench/growth` fills claims: the row's id is the group's too. */
+/** Matches the claims that `bench/growth` fills: the row's id is also the id of the group. */
 export const claimableRoutes = claimable(routes, {
   source: "RAILS_TABLE_ROUTES",
   subject: { type: "GROUP", id: "id" },
@@ -18,5 +18,5 @@ export const claimableRoutes = claimable(routes, {
   attributes: { path: "ROUTES" },
 });
 
-export const MAKE_ROUTES =
-  "CREATE TABLE routes (id bigint PRIMARY KEY, path text NOT NULL, updated_at timestamptz NOT NULL DEFAULT now())";
+export const MAKE_ROUTES = `CREATE TABLE routes (id bigint PRIMARY KEY, path text NOT NULL,
+  updated_at timestamptz NOT NULL DEFAULT now())`;

@@ -1,4 +1,4 @@
-/** One verification, as a cell's process runs it. */
+/** Runs one verification, as a cell's process does. */
 import { drizzle } from "drizzle-orm/node-postgres";
 import { Pool } from "pg";
 import { createCell } from "../../src/cell/cell.ts";
@@ -17,7 +17,7 @@ serveTask(async ({ databaseFolder, digests, apply, printsProgress }, meter): Pro
     client: meter.client,
     database: postgres(drizzle(pool)),
     tables: [claimableRoutes],
-    // The machine has other things to do as well, and nobody else waits for these rows.
+    // The deadlines are generous, because the machine also has other load and no user waits for these rows.
     beginDeadlineMs: 10_000,
     decideDeadlineMs: 10_000,
   });
@@ -44,5 +44,6 @@ function progressLine({
   remainingMs,
 }: VerificationProgress): string {
   const left = remainingMs === undefined ? "" : `, ${Math.round(remainingMs / 1_000)} s left`;
-  return `${source}, ${pass}: ${rows} of ${totalRows} rows, ${changes} changes, ${Math.round(rowsPerSecond)} rows/s${left}`;
+  const rate = `${Math.round(rowsPerSecond)} rows/s`;
+  return `${source}, ${pass}: ${rows} of ${totalRows} rows, ${changes} changes, ${rate}${left}`;
 }

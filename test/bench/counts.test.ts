@@ -65,7 +65,7 @@ test("a lookup costs 1 message, 2 when it meets a create hold, and reads 2 rows 
   for (const each of worksOf("lookup of many")) expect(each.messages).toBe(each.shards);
 });
 
-test("a page of leases costs 1 message and reads its size + 2 rows at most; a page of records asks each shard", () => {
+test("a page of leases costs 1 message and at most 2 extra rows; a page of records asks each shard", () => {
   for (const each of worksOf("list of leases")) {
     expect(each).toMatchObject({ messages: 1, transactions: 0 });
     expect(each.rowsRead).toBeGreaterThanOrEqual(PAGE_ITEMS);
@@ -105,7 +105,7 @@ test("clean-up after decisions takes at most a tenth of a transaction per lease"
   expect(cleanUp.transactions).toBeLessThanOrEqual(0.1);
 });
 
-test("D1 is written by the cron alone: 2 rows for a lease decided before its first pull, 4 for one pulled while outstanding", () => {
+test("only the cron writes D1: 2 rows for a lease decided before its first pull, otherwise 4", () => {
   expect(oneOf("pulls and forgets, per lease decided before").d1RowsWritten).toBe(2);
   expect(oneOf("pulls and forgets, per lease pulled outstanding").d1RowsWritten).toBe(4);
   for (const each of worksOf(""))
@@ -113,7 +113,7 @@ test("D1 is written by the cron alone: 2 rows for a lease decided before its fir
       expect(each, each.work).toMatchObject({ d1Calls: 0, d1RowsWritten: 0 });
 });
 
-test("objects that are warm ask the directory nothing: what it hears is the Worker's copy, and the cron", () => {
+test("warm objects send the directory nothing; only the Worker's copy and the cron read it", () => {
   // A copy lasts 30 s, so it may be refreshed once during one work.
   for (const each of worksOf(""))
     if (!/^(cron|pulls)/.test(each.work))
