@@ -4,17 +4,17 @@ import type { WorkCounts } from "./work-counts.ts";
 import { rounds } from "./rounds.ts";
 
 const CLAIMS = [1, 4, 16];
-/** As many as one lookup may hold. */
+/** The most names that one lookup may contain. */
 const LOOKUP_NAMES = 100;
 
-/** What a cell and a router call all day. */
+/** Counts the calls that cells and routers make during normal operation. */
 export async function countCalls(coordinator: CountedCoordinator, calls: number): Promise<WorkCounts[]> {
   const counted: WorkCounts[] = [];
   for (const claims of CLAIMS) counted.push(...(await leases(coordinator, calls, claims)));
   return [...counted, ...(await refusals(coordinator, calls)), ...(await lookups(coordinator, calls))];
 }
 
-/** Begins come before all decisions, so that neither pays for the other. */
+/** All begins come before the decisions, so that no operation pays for work that another one left behind. */
 async function leases(coordinator: CountedCoordinator, calls: number, claims: number): Promise<WorkCounts[]> {
   const begun: Lease[] = [];
   const begin = async (): Promise<void> => void begun.push(await coordinator.begin("1", claims));
@@ -26,7 +26,7 @@ async function leases(coordinator: CountedCoordinator, calls: number, claims: nu
   counted.push(
     await coordinator.count(coordinator.work("commit", claims, rounds.decide), calls, decide("commit")),
   );
-  // As many as are decided, and the one that goes first.
+  // One more than is counted, because `count` makes one uncounted call first.
   while (begun.length <= calls) await begin();
   counted.push(
     await coordinator.count(coordinator.work("rollback", claims, rounds.decide), calls, decide("rollback")),

@@ -8,12 +8,12 @@ import { countPages } from "./pages.ts";
 import { countUpkeep } from "./upkeep.ts";
 
 const CALLS = 20;
-/** Several, so that a batch can touch more than one, and the least. */
+/** Several shards, so that a batch can touch more than one, and a single shard as the minimum. */
 const SHARDS = [4, 1];
 
 /**
- * What each piece of work costs, in counts that no machine changes. The calls come one after another, so that
- * nothing is shared: under load they cost less. `folder`: an empty one, for the state.
+ * Counts what each operation costs; the counts are the same on every machine. The calls come one after
+ * another and share no messages, so under load they cost less. `folder` must be empty; it receives the state.
  */
 export async function countAll(folder: string, calls = CALLS): Promise<WorkCounts[]> {
   const counted: WorkCounts[] = [];
@@ -27,7 +27,7 @@ async function countLeasehold(folder: string, shards: number, calls: number): Pr
   const coordinator = await CountedCoordinator.start(folder, shards);
   try {
     const requests = [...(await countCalls(coordinator, calls)), ...(await countPages(coordinator, calls))];
-    // The cron meets shards only to wake them.
+    // The cron only wakes shards, so its work is counted for one number of shards.
     return shards === SHARDS[0] ? [...requests, ...(await countUpkeep(coordinator, calls))] : requests;
   } finally {
     await coordinator.stop();

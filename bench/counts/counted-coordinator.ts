@@ -7,9 +7,9 @@ import type { WorkCounts, Work } from "./work-counts.ts";
 import { batchOf, PlacedNames } from "./placed-names.ts";
 import { ALARMS_PATH, CRON_PATH, ADVANCE_PATH } from "./raw-counts.ts";
 
-/** Uncounted leases that are begun or decided at a time. */
+/** How many uncounted leases are begun or decided at a time. */
 const AT_ONCE = 25;
-/** Longer than anything is kept. */
+/** Longer than every retention time. */
 const LONG_MS = 8 * 86_400_000;
 
 export interface Lease {
@@ -18,7 +18,7 @@ export interface Lease {
   names: string[];
 }
 
-/** Leasehold with counters, and the calls that cells make of it. */
+/** A coordinator that counts, and the calls that cells make to it. */
 export class CountedCoordinator {
   readonly shards: number;
   readonly client: CountingClient;
@@ -32,7 +32,7 @@ export class CountedCoordinator {
     this.names = new PlacedNames(shards);
   }
 
-  /** Every object of it has been used: the first use ever costs more. */
+  /** Starts a coordinator and uses each object once, because the first use of an object costs more. */
   static async start(folder: string, shards: number): Promise<CountedCoordinator> {
     const variables = { LEASEHOLD_REQUEST_LOG: "errors", LEASEHOLD_SHARDS: String(shards) };
     const entryPoint = join(import.meta.dirname, "worker.ts");
@@ -92,7 +92,10 @@ export class CountedCoordinator {
     await this.client.send(200, "POST", `/v1/cells/${cell}/leases/${uuid}/${how}`, this.cellKey(cell));
   }
 
-  /** Of one claim each, over all shards. Several at a time: what they cost together is not counted. */
+  /**
+   * Begins leases of one claim each, spread over all shards. They run concurrently, so they must not be
+   * counted.
+   */
   beginMany(cell: string, leases: number): Promise<Lease[]> {
     return fanOut([...Array(leases).keys()], AT_ONCE, (index) => this.begin(cell, 1, index));
   }
@@ -105,12 +108,12 @@ export class CountedCoordinator {
     await this.client.send(204, "POST", CRON_PATH);
   }
 
-  /** Rings the alarm of every object. */
+  /** Runs the alarm of every object that has one set. */
   async alarms(): Promise<void> {
     await this.client.send(204, "POST", ALARMS_PATH);
   }
 
-  /** Lets so much time pass that all which was decided may be forgotten. */
+  /** Advances the clock beyond every retention time, so that all decided leases may be deleted. */
   async advanceClock(): Promise<void> {
     await this.client.send(204, "POST", `${ADVANCE_PATH}?ms=${LONG_MS}`);
   }

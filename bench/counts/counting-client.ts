@@ -2,10 +2,10 @@ import { setTimeout } from "node:timers/promises";
 import { averageOf, type WorkCounts, type Work } from "./work-counts.ts";
 import { COUNTS_PATH, type RawCounts } from "./raw-counts.ts";
 
-/** Between two looks at whether anything is still under way behind the last answer. */
+/** The time between two reads of the counters, until they stop changing. */
 const PAUSE_MS = 10;
 
-/** Calls an instrumented Worker, and reads what its calls have cost. */
+/** Calls an instrumented Worker, and reads what the calls have cost. */
 export class CountingClient {
   readonly #url: string;
 
@@ -13,7 +13,7 @@ export class CountingClient {
     this.#url = url;
   }
 
-  /** Throws when the answer is not what the work was meant to meet: its count would be of something else. */
+  /** Throws when the status is not `status`, because the count would then be of different work. */
   async send(status: number, method: string, path: string, key = "", body?: unknown): Promise<unknown> {
     const headers = {
       authorization: `Bearer ${key}`,
@@ -30,7 +30,7 @@ export class CountingClient {
     return text === "" ? undefined : JSON.parse(text);
   }
 
-  /** All that was counted since the last time, once nothing is under way any more. */
+  /** Returns what was counted since the last call, once no more work is in progress. */
   async take(): Promise<RawCounts> {
     let before = "";
     for (;;) {
@@ -42,8 +42,8 @@ export class CountingClient {
   }
 
   /**
-   * Counts `calls` of them, one after another. One more goes first: it pays for what the work before has left
-   * to it.
+   * Counts `calls` calls, one after another. One uncounted call goes first, which pays for anything that
+   * earlier work left behind.
    */
   async count(work: Work, calls: number, call: () => Promise<unknown>): Promise<WorkCounts> {
     await call();

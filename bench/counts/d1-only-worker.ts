@@ -1,4 +1,4 @@
-/** The Worker of the peer `d1-only`, on a D1 that counts. */
+/** The Worker of the peer `d1-only`, with a D1 that counts. */
 import peer from "../peers/d1-only-worker.ts";
 import { countedD1 } from "./workerd/counted-d1.ts";
 import { answerCounts } from "./workerd/counts.ts";

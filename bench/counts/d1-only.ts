@@ -8,12 +8,12 @@ import { batchOf, PlacedNames } from "./placed-names.ts";
 
 const CLAIMS = [1, 4, 16];
 const CELL = "1";
-/** Each of its calls waits for D1 once. */
+/** Each call waits for D1 once. */
 const ROUNDS = 1;
 
 /**
- * A lease that stays. It comes after all others in the index, where a commit reads on to the next: with
- * nobody else there it would find an end.
+ * A lease that stays granted and is the last in the index. A commit reads one index row beyond its own;
+ * without this lease it could find the end of the index instead.
  */
 const LAST = "ffffffff-ffff-4fff-bfff-ffffffffffff";
 
@@ -26,9 +26,9 @@ const workOf = (work: string, claims: number): Work => ({
   rounds: ROUNDS,
 });
 
-/** The same calls of the peer that keeps everything in D1. */
+/** Counts the same calls for the peer that stores everything in D1. */
 export async function countD1Only(folder: string, calls: number): Promise<WorkCounts[]> {
-  // The peer itself makes its tables; the Worker with counters then takes its state over.
+  // The peer creates its tables. Then the Worker that counts takes over its state.
   const peer = await Peer.start("d1-only", folder);
   const { keys, router } = peer.serving("d1-only");
   await peer.stop();

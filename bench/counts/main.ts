@@ -1,6 +1,6 @@
 /**
- * `node bench/counts/main.ts`: what each piece of work costs, in messages, transactions and rows. The same on
- * every machine.
+ * `node bench/counts/main.ts`: counts the messages, transactions and rows of each operation. They are the
+ * same on every machine.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

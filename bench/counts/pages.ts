@@ -4,10 +4,10 @@ import { rounds } from "./rounds.ts";
 
 export const PAGE_ITEMS = 100;
 const ITEMS = 300;
-/** A cell that nothing else uses. */
+/** No other measurement uses this cell. */
 const CELL = "3";
 
-/** Listings of what cells hold and own. */
+/** Counts pages of the lists of leases and records. */
 export async function countPages(coordinator: CountedCoordinator, calls: number): Promise<WorkCounts[]> {
   const leases = await coordinator.beginMany(CELL, ITEMS);
   const page = (path: string) => () =>

@@ -1,6 +1,6 @@
 import { shardOf } from "../../src/core/placement.ts";
 
-/** Makes names that nobody has, on the shards that are wanted: a batch must touch as many each time. */
+/** Generates new names on chosen shards, so that each batch of one size touches the same number of shards. */
 export class PlacedNames {
   readonly #shards: number;
   #tried = 0;
@@ -9,14 +9,14 @@ export class PlacedNames {
     this.#shards = shards;
   }
 
-  /** How many shards a batch of so many claims touches. */
+  /** The number of shards that a batch of `claims` claims touches. */
   shardsTouched(claims: number): number {
     return Math.min(claims, this.#shards);
   }
 
   /**
-   * One after another over the shards, from `first` on: batches of one size touch the same ones, so the first
-   * of them warms all that the others use.
+   * Goes over the shards in turn, starting with `first`. Batches of one size touch the same shards, so the
+   * first batch warms everything that the others use.
    */
   fresh(claims: number, first = 0): string[] {
     return Array.from({ length: claims }, (_, index) => this.#on((first + index) % this.#shards));
@@ -30,7 +30,7 @@ export class PlacedNames {
   }
 }
 
-/** The body of a begin that creates them. */
+/** The body of a begin that creates claims for the names. */
 export const batchOf = (names: readonly string[]): object => ({
   creates: names.map((name) => ({
     bucket: { type: "ROUTES", value: name },
@@ -39,5 +39,5 @@ export const batchOf = (names: readonly string[]): object => ({
   })),
 });
 
-/** Each its own: a page of records never splits those of one source. */
+/** Gives each claim its own source, because a page of records never splits the records of one source. */
 const numberIn = (name: string): string => /\d+$/.exec(name)?.[0] ?? "0";

@@ -1,22 +1,24 @@
-/** What is counted, as the instrumented Workers say it. Read by Node and by workerd. */
+/**
+ * The counters, in the form in which the instrumented Workers return them. Node and workerd both import this.
+ */
 export const objectKinds = ["ledger", "shard", "directory"] as const;
 export type ObjectKind = (typeof objectKinds)[number];
 
 interface ObjectCounts {
-  /** Calls that came in. */
+  /** Incoming calls. */
   messages: number;
-  /** Those that wrote a row. */
+  /** Transactions that wrote a row. */
   transactions: number;
   rowsRead: number;
-  /** As SQLite bills them: a row of an index is one too. */
+  /** As Cloudflare bills them: each row of an index counts too. */
   rowsWritten: number;
-  /** Times that an alarm was set. Cloudflare bills each as a row more. */
+  /** How often an alarm was set. Cloudflare bills each as one row written. */
   alarmsSet: number;
   alarmRuns: number;
 }
 
 interface D1Counts {
-  /** Ways to the database and back: a batch is one. */
+  /** Round trips to the database. A batch is one. */
   calls: number;
   rowsRead: number;
   rowsWritten: number;
@@ -40,9 +42,9 @@ export const emptyCounts = (): RawCounts => ({
   d1: { calls: 0, rowsRead: 0, rowsWritten: 0 },
 });
 
-/** Where an instrumented Worker answers its counts: GET reads them, POST sets them to nothing besides. */
+/** The path of the counts in an instrumented Worker. GET reads them, and POST also resets them. */
 export const COUNTS_PATH = "/__counts";
-/** Below it, with POST: what else a counter has to make happen. */
+/** Further paths, called with POST, that trigger work to be counted. */
 export const CRON_PATH = `${COUNTS_PATH}/cron`;
 export const ALARMS_PATH = `${COUNTS_PATH}/alarms`;
 export const ADVANCE_PATH = `${COUNTS_PATH}/later`;

@@ -1,6 +1,6 @@
 /**
- * Sequential rounds, as docs/reference/limits.md states them. They are stated and not counted: what waits for
- * what shows in no counter.
+ * Sequential rounds, as docs/reference/limits.md states them. No counter can show which messages wait for
+ * which others, so these numbers are stated, not counted.
  */
 export const rounds = {
   begin: 2,
@@ -10,6 +10,6 @@ export const rounds = {
   lookup: 1,
   lookupHeld: 2,
   listLeases: 1,
-  /** At least. */
+  /** The minimum. */
   listRecords: 2,
 } as const;

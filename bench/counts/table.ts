@@ -21,10 +21,10 @@ const columns: readonly (readonly [title: string, of: (counted: WorkCounts) => s
   ["D1 rows written", ({ d1RowsWritten }) => d1RowsWritten],
 ];
 
-/** Of the first two columns, which are words. */
+/** The number of columns at the start that contain text. */
 const WORDS = 2;
 
-/** A Markdown table, one line for each piece of work. */
+/** A Markdown table with one line for each operation. */
 export function tableOf(counted: readonly WorkCounts[]): string {
   const lines = [
     columns.map(([title]) => title),

@@ -2,12 +2,12 @@ import type { CountedCoordinator } from "./counted-coordinator.ts";
 import { averageOf, difference, sum, type WorkCounts } from "./work-counts.ts";
 import type { RawCounts } from "./raw-counts.ts";
 
-/** What one page of the cron holds at least twice. */
+/** One page of the cron has room for at least twice this number of leases. */
 const LEASES = 100;
-/** A cell that nothing else uses. */
+/** No other measurement uses this cell. */
 const CELL = "4";
 
-/** What nobody waits for: the alarms after decisions, and the runs of the cron. */
+/** Counts the background work: the alarms after decisions, and the cron. */
 export async function countUpkeep(coordinator: CountedCoordinator, calls: number): Promise<WorkCounts[]> {
   const alone = await lifeAlone(coordinator, calls);
   const cleaned = await cleanUp(coordinator);
@@ -26,7 +26,7 @@ export async function countUpkeep(coordinator: CountedCoordinator, calls: number
   ];
 }
 
-/** A lease that comes when nothing else does pays for all of its alarms. */
+/** Counts a lease without other load, which pays for all of its alarms alone. */
 function lifeAlone(coordinator: CountedCoordinator, calls: number): Promise<WorkCounts> {
   return coordinator.count(coordinator.work("begin, commit and alarms, all alone", 1), calls, async () => {
     await coordinator.decide(await coordinator.begin(CELL, 1), "commit");
@@ -37,14 +37,14 @@ function lifeAlone(coordinator: CountedCoordinator, calls: number): Promise<Work
 async function cleanUp(coordinator: CountedCoordinator): Promise<WorkCounts> {
   await coordinator.alarms();
   const leases = await coordinator.beginMany(CELL, LEASES);
-  // One after another, so that each but the last is marked by the next: the rest is for the alarm.
+  // Each decision also marks the lease before it as applied. The alarm handles what is left.
   for (const lease of leases) await coordinator.decide(lease, "commit");
   await coordinator.client.take();
   await coordinator.alarms();
   return averageOf(coordinator.work("clean-up, per lease", 1), LEASES, await coordinator.client.take());
 }
 
-/** Whatever was there before is pulled, and forgotten. */
+/** Lets the cron pull all earlier leases, and the ledger delete them. */
 async function clearBacklog(coordinator: CountedCoordinator): Promise<void> {
   await coordinator.cron();
   await coordinator.advanceClock();
@@ -53,7 +53,10 @@ async function clearBacklog(coordinator: CountedCoordinator): Promise<void> {
 
 type MeasureLeases = (coordinator: CountedCoordinator, leases: number) => Promise<RawCounts>;
 
-/** What twice as many cost more: so what a run costs by itself is in no lease's count. */
+/**
+ * Counts the difference between twice as many leases and as many, so that the fixed cost of a cron run is
+ * excluded.
+ */
 async function perLease(
   coordinator: CountedCoordinator,
   work: string,

@@ -1,26 +1,24 @@
 import { objectKinds, type RawCounts } from "./raw-counts.ts";
 
 /**
- * What one call of one kind of work costs, on average over calls that came one after another and shared
- * nothing.
+ * The cost of one call of one operation: an average over calls that came one after another and shared no
+ * messages.
  */
 export interface WorkCounts {
   system: "leasehold" | "d1-only";
   work: string;
-  /** Of the deployment. */
+  /** The number of shards of the deployment. */
   shards: number;
-  /** In one call; 0 for work that has none. */
+  /** The number of claims in one call; 0 for an operation without claims. */
   claims: number;
   shardsTouched: number;
-  /** How many the averages are of. */
+  /** The number of calls that the averages cover. */
   calls: number;
-  /**
-   * Messages that must wait for each other, as docs/reference/limits.md states them; null where it does not.
-   */
+  /** Sequential messages, as docs/reference/limits.md states them; null where it does not. */
   rounds: number | null;
-  /** To ledgers and shards, that of the Worker included. */
+  /** Messages to ledgers and shards, including those from the Worker. */
   messages: number;
-  /** On their own: the Worker's copy of the directory is refreshed by the clock, and by no call. */
+  /** Counted separately, because the Worker refreshes its copy of the directory by time, not per call. */
   directoryMessages: number;
   transactions: number;
   rowsRead: number;
@@ -36,7 +34,7 @@ export interface WorkCounts {
   d1RowsWritten: number;
 }
 
-/** What is known of a piece of work before it is done. */
+/** What is known about an operation before it runs. */
 export type Work = Pick<WorkCounts, "system" | "work" | "shards" | "claims" | "shardsTouched" | "rounds">;
 
 export function averageOf(work: Work, calls: number, raw: RawCounts): WorkCounts {
@@ -63,7 +61,7 @@ export function averageOf(work: Work, calls: number, raw: RawCounts): WorkCounts
   };
 }
 
-/** `more` without what is in `less` too. */
+/** Subtracts `less` from `more`. */
 export const difference = (more: RawCounts, less: RawCounts): RawCounts =>
   combined(more, less, (one, other) => one - other);
 

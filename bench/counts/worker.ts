@@ -1,6 +1,6 @@
 /**
- * The Worker with counters: the production objects on ports that count, and a D1 that does. Only
- * `bench/counts` starts it.
+ * The Worker with counters: the production objects with ports that count, and a D1 that counts. Only the
+ * benchmarks start it.
  */
 import { configOf, type Env } from "../../src/env.ts";
 import production, {
@@ -26,7 +26,10 @@ export class CellLedger extends RealLedger {
     super(ctx, env, countedPorts("ledger"));
   }
 
-  /** Lets the alarm ring, if one is set. No caller may call an alarm itself. */
+  /**
+   * Runs the alarm if one is set. A method of its own, because callers of an object cannot call `alarm`
+   * directly.
+   */
   async runAlarm(): Promise<void> {
     if (takeAlarm("ledger", this.ctx)) await this.alarm();
   }
@@ -58,7 +61,9 @@ export class Directory extends RealDirectory {
 
 const countedEnvs = new WeakMap<Env, Env>();
 
-/** One for each: the application keeps what it knows by its environment. */
+/**
+ * Returns the same object for the same environment, because the application caches its state by environment.
+ */
 function countedEnv(env: Env): Env {
   const made = countedEnvs.get(env) ?? { ...env, DB: countedD1(env.DB) };
   countedEnvs.set(env, made);
@@ -80,7 +85,7 @@ async function cron(env: Env): Promise<void> {
   await runCron(env, now(), { ...defaultRuntime, clock: { ...defaultRuntime.clock, now } });
 }
 
-/** What a counter makes happen; undefined when the request is a caller's. */
+/** Handles a control request of the benchmark; undefined for all other requests. */
 function control(request: { url: string }, env: Env): Promise<void> | undefined {
   const { pathname, searchParams } = new URL(request.url);
   if (pathname === CRON_PATH) return cron(env);
@@ -99,6 +104,6 @@ export default {
     await done;
     return new Response(null, { status: 204 });
   },
-  // The minute's own run would fall into whatever is being counted.
+  // The scheduled cron does nothing, because it would run in the middle of a count.
   scheduled: () => {},
 } satisfies ExportedHandler<Env>;

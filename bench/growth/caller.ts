@@ -11,11 +11,11 @@ export const works = ["cycles", "lookups", "pages", "idle"] as const;
 export type Work = (typeof works)[number];
 
 const CLIENTS = 32;
-/** Of one turn that does nothing: what a coordinator uses when nobody calls it. */
+/** The duration of one idle turn, which shows what a coordinator uses without calls. */
 const IDLE_MS = 500;
 const CELL = "1";
 
-/** The calls that one deployment gets, all through the measurements. */
+/** Makes the calls to one deployment, and continues their names from one measurement to the next. */
 export class Caller {
   readonly deployment: Deployment;
   readonly #cells: readonly string[];
@@ -47,7 +47,7 @@ export class Caller {
     }
   }
 
-  /** New names from all over the alphabet, by all cells that are used. */
+  /** Begins and commits new names from the whole alphabet, in all cells of the axis. */
   async #cycles(seconds: number): Promise<Loaded> {
     const cycles = new Cycles(this.deployment.serving, CLIENTS, 1, new Names("unused"), false);
     const turn = async (client: number): Promise<boolean> => {
@@ -59,7 +59,7 @@ export class Caller {
     return loaded;
   }
 
-  /** Any stored name, all equally often: no page of the table is asked for more than the others. */
+  /** Looks up stored names at random, so that no page of the table is read more often than the others. */
   async #lookups(seconds: number): Promise<Loaded> {
     const lookups = new Lookups(this.deployment.serving, CLIENTS, false);
     const turn = async (): Promise<boolean> => {

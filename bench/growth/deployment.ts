@@ -5,7 +5,7 @@ import type { Serving } from "../peers/serve.ts";
 import { fill } from "./fill.ts";
 import type { Variant } from "./variants.ts";
 
-/** A coordinator on a filled state, as a process of its own. */
+/** A coordinator with a filled state, in a process of its own. */
 export class Deployment {
   readonly variant: Variant;
   readonly serving: Serving;
@@ -17,9 +17,10 @@ export class Deployment {
     this.serving = serving;
   }
 
-  /** Its folder is `root`, which must be its own. */
+  /** Fills a state in `root`, which no other deployment may use, and starts a coordinator on it. */
   static async start(root: string, variant: Variant): Promise<Deployment> {
-    // Where the program `leasehold` looks for its state; how many shards it was made with is in there.
+    // The program `leasehold` looks for its state in this folder. The state also records the number of
+    // shards.
     const stateFolder = join(root, "leasehold");
     mkdirSync(stateFolder, { recursive: true });
     const { cells, router } = await fill(stateFolder, variant);
@@ -32,7 +33,7 @@ export class Deployment {
     return this.#peer.cpuSeconds();
   }
 
-  /** Of the process that starts the runtime. */
+  /** The id of the process that starts the runtime. */
   get pid(): number {
     return this.#peer.pid;
   }

@@ -10,18 +10,18 @@ import { inSteps } from "./in-steps.ts";
 import { outstandingNames, type NumberedNames } from "./numbered-names.ts";
 import type { FileSql } from "./objects.ts";
 
-/** Whose leases they all are. */
+/** The cell that owns all of the leases. */
 export const CELL = "1";
 const MINUTE_MS = 60_000;
-/** Decided within the retention, which is a day: nothing of it is forgotten while it is measured. */
+/**
+ * The times of the decisions, as ages. They are within the retention time of one day, so nothing is deleted
+ * during a measurement.
+ */
 const DECIDED_MS = [12 * 60 * MINUTE_MS, 10 * MINUTE_MS] as const;
-/** Behind all decided ones, and too young to be stale. */
+/** The times of the begins, as ages: after all decided leases, and too recent to be stale. */
 const OUTSTANDING_MS = [5 * MINUTE_MS, MINUTE_MS] as const;
 
-/**
- * Writes leases of one ledger as an instance of it would have left them, with an incarnation that no other
- * one has.
- */
+/** Writes leases of one ledger as an instance of it would, with an incarnation that no other instance has. */
 export class LeaseFiller {
   readonly #sql: FileSql;
   readonly #store: LedgerStore;
@@ -38,7 +38,10 @@ export class LeaseFiller {
     this.#store.setNumber("incarnation", this.#incarnation);
   }
 
-  /** Committed, and applied by every shard: their batches are forgotten. Returns the last one's position. */
+  /**
+   * Writes leases that are committed and applied by every shard, so their batches are no longer stored.
+   * Returns the position of the last one.
+   */
   async decided(count: number): Promise<number> {
     await inSteps(count, (from, to) => {
       this.#sql.transaction([], () => {
@@ -50,7 +53,7 @@ export class LeaseFiller {
     return this.#store.lastDecidedPosition();
   }
 
-  /** Each with one create, and its hold in the shard of its name. */
+  /** Writes granted leases, each with one create, and the hold in the shard of its name. */
   async outstanding(count: number, shards: readonly FileSql[]): Promise<void> {
     const names = outstandingNames();
     await inSteps(count, (from, to) => {
@@ -70,7 +73,7 @@ export class LeaseFiller {
     });
   }
 
-  /** The hold's epoch is the shard's, and the lease remembers it. */
+  /** Inserts the holds with the next epochs of the shard, and records these epochs in the leases. */
   #hold(sql: FileSql, ops: readonly Op[], rows: ReadonlyMap<Op, LeaseRow>): void {
     const store = new ShardStore(sql);
     sql.transaction([], () => {
@@ -92,7 +95,7 @@ export class LeaseFiller {
     });
   }
 
-  /** `done`: how much of the time is over, from 0 to 1. */
+  /** `done` is the position within the time span, from 0 to 1. */
   #decidedRow(done: number): LeaseRow {
     const position = this.#positionAt(DECIDED_MS, done);
     const lease = randomUUID();

@@ -5,9 +5,9 @@ import { setUp, type Keys } from "./set-up.ts";
 import { cellIds, type Variant } from "./variants.ts";
 
 /**
- * Makes a state that holds what the variant says, for a coordinator to be started on. It is written into the
- * objects' own files, because millions of begins would take hours; what is written is what the objects
- * themselves would have left there.
+ * Creates a state with the contents of the variant, on which a coordinator can be started. It writes the rows
+ * directly into the objects' files, because millions of begins would take hours. The objects themselves would
+ * have written the same rows.
  */
 export async function fill(stateFolder: string, variant: Variant): Promise<Keys> {
   const keys = await setUp(stateFolder, variant);
@@ -35,8 +35,8 @@ async function fillLeases(
 }
 
 /**
- * As if the cron had kept up: or it would copy them now, and that is not what is measured. The copies
- * themselves are left out.
+ * Sets the cron's saved position behind the decided leases. Otherwise the cron would copy them during the
+ * measurement. The copies in D1 are left out.
  */
 function setCursor(stateFolder: string, position: number): void {
   const record = openProjection(stateFolder);

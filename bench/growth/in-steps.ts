@@ -2,7 +2,9 @@ import { setImmediate } from "node:timers/promises";
 
 const STEP_ROWS = 20_000;
 
-/** Rows of one transaction at a time; signals are heard between two of them. */
+/**
+ * Calls `step` with the rows of one transaction at a time. Between two steps the process can handle signals.
+ */
 export async function inSteps(count: number, step: (from: number, to: number) => void): Promise<void> {
   for (let from = 0; from < count; from += STEP_ROWS) {
     step(from, Math.min(count, from + STEP_ROWS));

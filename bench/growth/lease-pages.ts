@@ -7,7 +7,7 @@ export interface LeasePage {
   next_page_token: string;
 }
 
-/** Walks through one cell's list of leases, page by page, and begins again at its end. */
+/** Reads one cell's list of leases page by page, and starts again after the last page. */
 export class LeasePages {
   readonly #serving: Serving;
   readonly #cell: string;
@@ -22,7 +22,7 @@ export class LeasePages {
     return this.#token === "";
   }
 
-  /** Undefined when it was not answered with a page. */
+  /** Returns undefined when the call failed. */
   async next(): Promise<LeasePage | undefined> {
     const { url, keys } = this.#serving;
     const query = new URLSearchParams({

@@ -1,4 +1,4 @@
-/** What a cycle, a lookup and a page of leases cost as a deployment grows. */
+/** Measures what a cycle, a lookup and a page of leases cost as a deployment grows. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,9 +12,9 @@ import { axes, variantsOf, type Axis } from "./variants.ts";
 
 const usage = `node bench/growth/main.ts [options]
 
-  --small       small states and short rounds, to see that all of it works
-  --axis NAME   only what grows with one of: ${axes.join(", ")}
-  --help        this
+  --small       small states and short rounds, to check that the benchmark works
+  --axis NAME   measure only one axis: ${axes.join(", ")} (default: all)
+  --help        print this help
 `;
 
 const FULL: GrowthScale = { rounds: 5, seconds: 2, warmUpSeconds: 1 };
@@ -36,7 +36,7 @@ function readOptions(argv: readonly string[]): Options | undefined {
   if (help === true) return undefined;
   const known = axes.find((each) => each === axis);
   if (axis !== undefined && known === undefined)
-    throw new BadOption(`--axis knows ${axes.join(", ")}, not ${JSON.stringify(axis)}`);
+    throw new BadOption(`--axis takes ${axes.join(", ")}, not ${JSON.stringify(axis)}`);
   return { isSmall: small === true, axes: known === undefined ? axes : [known] };
 }
 
@@ -71,7 +71,7 @@ async function measure({ isSmall, axes: chosen }: Options): Promise<void> {
     const errors = chosen
       .flatMap((axis) => results.of(commit, axis))
       .reduce((sum, result) => sum + result.errors, 0);
-    if (errors > 0) throw new Error(`${errors} turns did not end as they should`);
+    if (errors > 0) throw new Error(`${errors} turns ended with an unexpected answer`);
   } finally {
     await end();
   }

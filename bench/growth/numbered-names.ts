@@ -2,10 +2,11 @@ import { canonicalize } from "../../src/core/canonical/canonicalize.ts";
 import { defaultLimits } from "../../src/core/limits.ts";
 import { Names } from "../client/names.ts";
 
-/** More than the real list has. */
+/** More than the number of real names. */
 const ALL = 1_000_000;
 /**
- * A prime that divides no length of the list: multiples of it come by every name once before one comes again.
+ * A prime that does not divide the number of names, so its multiples reach every name once before any
+ * repeats.
  */
 const STRIDE = 7_919;
 
@@ -15,7 +16,8 @@ export interface Name {
 }
 
 /**
- * Real names with a mark and a number, any number of them, each found by its index without those before it.
+ * An unlimited sequence of real names with a mark and a number. Any of them can be computed from its index
+ * alone.
  */
 export class NumberedNames {
   readonly #stems: readonly Name[];
@@ -29,22 +31,21 @@ export class NumberedNames {
     this.#stems = [...byCanonical.values()];
   }
 
-  /** The digits are their own canonical form, so only the stems had to be made canonical. */
+  /** Digits do not change in the canonical form, so only the stems have to be canonicalized. */
   at(index: number): Name {
     const stem = this.#stems[index % this.#stems.length] ?? { value: "", canonical: "" };
     const number = Math.floor(index / this.#stems.length);
     return { value: `${stem.value}${number}`, canonical: `${stem.canonical}${number}` };
   }
 
-  /** As `at`, but neighbours are far apart in the alphabet, as names are that come one after another. */
+  /** As `at`, but consecutive names are far apart in the alphabet, as they are in practice. */
   scattered(index: number): Name {
     const within = index % this.#stems.length;
     return this.at(index - within + ((within * STRIDE) % this.#stems.length));
   }
 
   /**
-   * The indexes below `count`, nearly in the order of the names: a table that is filled in its own order is
-   * filled fast.
+   * The indexes below `count`, nearly in the order of their names, because inserting in key order is fast.
    */
   *inNameOrder(count: number): Generator<number> {
     const { length } = this.#stems;

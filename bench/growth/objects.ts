@@ -1,20 +1,22 @@
-/** The files of a stopped coordinator's objects, opened to be written. */
+/** Opens the database files of a stopped coordinator's objects for writing. */
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import type { Sql, SqlValue, Synchronous } from "../../src/core/ports.ts";
 
-/** Enough for the largest table to be filled without reading its pages again and again. */
+/** Large enough to fill the largest table without reading its pages repeatedly. */
 const CACHE_KIB = 1_000_000;
 
-/** The Sql port over one object's file. Each statement is prepared once: there are millions of calls. */
+/**
+ * The `Sql` port for one object's file. It prepares each statement once, because there are millions of calls.
+ */
 export class FileSql implements Sql {
   readonly #database: DatabaseSync;
   readonly #statements = new Map<string, StatementSync>();
 
   constructor(path: string) {
     this.#database = new DatabaseSync(path);
-    // Nobody waits for these rows: they are made durable once, at the end.
+    // The rows only have to be durable at the end, where `close` writes them to disk.
     this.#database.exec(`PRAGMA synchronous = OFF; PRAGMA cache_size = -${CACHE_KIB}`);
   }
 
@@ -34,14 +36,19 @@ export class FileSql implements Sql {
 
   async flush(): Promise<void> {}
 
-  /** With an empty log, so that the coordinator starts with nothing to catch up on. */
+  /**
+   * Writes everything to disk and empties the write-ahead log, so that the coordinator starts without
+   * recovery.
+   */
   close(): void {
     this.#database.exec("PRAGMA synchronous = FULL; PRAGMA wal_checkpoint(TRUNCATE)");
     this.#database.close();
   }
 }
 
-/** The objects of one class by their names. Throws unless `names` are there, and confirmed. */
+/**
+ * The objects of one class by name. Throws unless all of `names` exist and have confirmed their placement.
+ */
 export function openObjects(
   stateFolder: string,
   className: "ClaimShard" | "CellLedger",
@@ -56,14 +63,14 @@ export function openObjects(
     else sql.close();
   }
   const missing = names.filter((name) => !opened.has(name));
-  if (missing.length > 0) throw new Error(`the state has no ${missing.join(", ")} that was used once`);
+  if (missing.length > 0) throw new Error(`the state has no confirmed object ${missing.join(", ")}`);
   return opened;
 }
 
-/** D1's only file. */
+/** Opens the only file of D1. */
 export function openProjection(stateFolder: string): FileSql {
   const [path] = databasesIn(join(stateFolder, "storage", "d1", "miniflare-D1DatabaseObject"));
-  if (path === undefined) throw new Error("the state has no fleet record");
+  if (path === undefined) throw new Error("the state has no D1 database");
   return new FileSql(path);
 }
 

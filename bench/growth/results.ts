@@ -13,13 +13,16 @@ export interface Result {
   errors: number;
   seconds: number;
   p50Ms: number;
-  /** Processor time of the coordinator and all its processes. */
+  /** Processor time of the coordinator with all its processes. */
   cpuMs: number;
 }
 
 export type Key = Pick<Result, "commit" | "axis" | "variant" | "work" | "round">;
 
-/** The axis too: a base is measured beside each axis's own variants, in the same rounds. */
+/**
+ * The key contains the axis, because each axis measures its own base, in the same rounds as its other
+ * variants.
+ */
 const keyOf = ({ commit, axis, variant, work, round }: Key): string =>
   [commit, axis, variant[axis], work, round].join("|");
 

@@ -2,15 +2,12 @@ import { startCoordinator, type Coordinator } from "../../scripts/coordinator.ts
 import { cellIds, type Variant } from "./variants.ts";
 
 export interface Keys {
-  /** By cell. */
+  /** The keys by cell id. */
   cells: Record<string, string>;
   router: string;
 }
 
-/**
- * Makes a new state with all its cells, shards and ledgers, each of them used once, and stops the coordinator
- * again.
- */
+/** Creates a new state, uses each of its cells, shards and ledgers once, and stops the coordinator. */
 export async function setUp(stateFolder: string, { cells, shards }: Variant): Promise<Keys> {
   const variables = { LEASEHOLD_REQUEST_LOG: "errors", LEASEHOLD_SHARDS: String(shards) };
   const coordinator = await startCoordinator({ port: 0, stateFolder, variables });
@@ -18,7 +15,7 @@ export async function setUp(stateFolder: string, { cells, shards }: Variant): Pr
     const keys: Keys = { cells: {}, router: coordinator.keys.router };
     for (const cell of cellIds(cells))
       keys.cells[cell] = coordinator.keys.cells[cell] ?? (await addCell(coordinator, cell));
-    // It reads every ledger and pokes every shard, and writes the cells into the fleet record.
+    // The cron reads every ledger, wakes every shard, and writes the cells to D1.
     await coordinator.cron();
     return keys;
   } finally {
@@ -42,6 +39,6 @@ async function admin({ url, keys }: Coordinator, what: "cells" | "keys", body: u
     headers,
     body: JSON.stringify(body),
   });
-  if (!answer.ok) throw new Error(`a new one of the ${what} was answered ${answer.status}`);
+  if (!answer.ok) throw new Error(`POST /v1/admin/${what} was answered ${answer.status}`);
   return answer.json();
 }

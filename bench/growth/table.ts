@@ -8,10 +8,13 @@ export interface Row {
   work: Work;
   perSecond: number;
   p50Ms: number;
-  /** Of all rounds together: what comes now and then, such as a sweep, is in few of them. */
+  /** Computed from all rounds together, because occasional work such as a sweep occurs in few of them. */
   cpuMs: number;
   errors: number;
-  /** To the base of the axis, the median of each round's: what the machine did in a round touched both. */
+  /**
+   * The median over the rounds of the ratio to the base in the same round. Other load on the machine affects
+   * both.
+   */
   rateRatio: number;
   cpuRatio: number;
 }

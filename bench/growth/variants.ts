@@ -1,10 +1,10 @@
-/** What a deployment may hold, and how each of these numbers grows while the others stay. */
+/** The contents of a deployment. Each axis changes one of these numbers while the others stay the same. */
 export interface Variant {
-  /** Claims that are stored, over all shards and cells. */
+  /** Stored claims, over all shards and cells. */
   claims: number;
-  /** Granted leases of the first cell that nobody has decided. */
+  /** Granted leases of the first cell without a decision. */
   outstanding: number;
-  /** Decided leases that the first cell's ledger still remembers. */
+  /** Decided leases that the first cell's ledger still stores. */
   decided: number;
   cells: number;
   shards: number;
@@ -22,8 +22,7 @@ export type Axis = (typeof axes)[number];
 const base: Variant = { claims: 1_000, outstanding: 0, decided: 0, cells: 4, shards: 1 };
 
 /**
- * A hundred outstanding leases are one full page of the list: the page of an empty list says nothing about a
- * long one.
+ * 100 outstanding leases fill one page of the list. The page of an empty list shows nothing about a long one.
  */
 const values: Record<Axis, readonly number[]> = {
   claims: [1_000, 100_000, 1_000_000, 5_000_000],
@@ -46,11 +45,12 @@ export const variantOf = (changes: Partial<Variant>): Variant => ({ ...base, ...
 export const variantsOf = (axis: Axis, isSmall: boolean): Variant[] =>
   (isSmall ? smallValues : values)[axis].map((value) => variantOf({ [axis]: value }));
 
-/** What the others of its axis are compared with. */
+/** Whether the other variants of the axis are compared with this one. */
 export const isBase = (axis: Axis, variant: Variant): boolean => variant[axis] === base[axis];
 
 /**
- * What grows in one ledger is measured at that ledger: among cycles of other cells its cost would thin out.
+ * The cells that cycles use. Axes that grow one ledger use only its cell, because cycles of other cells would
+ * dilute its cost.
  */
 export const cellsUsed = (axis: Axis, { cells }: Variant): string[] =>
   axis === "outstanding" || axis === "decided" ? ["1"] : cellIds(cells);

@@ -29,7 +29,7 @@ args.push(
   "--initial-cluster",
   `default=${peerUrl}`,
 );
-// The quota leaves room for everything that a run writes. The other settings are the defaults.
+// The quota leaves room for everything that a run writes.
 args.push(
   "--quota-backend-bytes",
   String(8 * 1_024 ** 3),

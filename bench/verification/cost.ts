@@ -3,7 +3,7 @@ import { worker } from "../cost/prices.ts";
 import type { CallCounts } from "./count-reads.ts";
 import type { Result } from "./results.ts";
 
-/** What a run that changes nothing is charged for. */
+/** The billed usage of a run that changes nothing. */
 export interface ReadCost {
   workerRequests: number;
   objectRequests: number;
@@ -11,7 +11,7 @@ export interface ReadCost {
   usd: number;
 }
 
-/** By what one call of each kind was counted to read. Undefined when that was not counted. */
+/** Computes the cost of a run from the counts of one call of each kind. Undefined when those are missing. */
 export function readCost(
   { calls, rows, counts, part, coordinatorCpuSeconds }: Result,
   counted: readonly CallCounts[],
@@ -37,8 +37,8 @@ export function readCost(
     sent * perClaim("list") +
     lookups * of("lookup").rowsRead;
   const rowsRead = Math.round(isExport ? rows * perClaim("export") : read);
-  // All processor time as though it were the Worker's: that of objects is part of what it costs to keep them
-  // awake.
+  // Bills all processor time as if it were the Worker's, which is an upper bound: the time of the objects is
+  // included in the price of keeping them awake.
   const cpuUsd = coordinatorCpuSeconds * 1_000 * worker.cpuMsUsd;
   return {
     workerRequests,

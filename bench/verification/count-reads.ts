@@ -9,7 +9,7 @@ import { claimedNames } from "./names.ts";
 import { CELL } from "./routes.ts";
 import { SHARDS } from "./site.ts";
 
-/** A full page, and as many ranges of as many rows as a verification asks about at once. */
+/** A full page, and the most ranges, with the rows per range, that a verification sends in one call. */
 const PAGE = 1_000;
 const RANGES = 256;
 const RANGE_ROWS = 64;
@@ -17,17 +17,17 @@ const CLAIMS = RANGES * RANGE_ROWS;
 const LOOKED_UP = 100;
 const SOURCE = "RAILS_TABLE_ROUTES";
 
-/** What one call of a verification costs, the same on every machine. */
+/** What one call of a verification costs. It is the same on every machine. */
 export interface CallCounts {
   call: "digests" | "list" | "lookup" | "export";
-  /** Claims that it is about. */
+  /** The number of claims that the call covers. */
   claims: number;
   messages: number;
   rowsRead: number;
   rowsWritten: number;
 }
 
-/** On a Worker that counts. `folder` is its own. */
+/** Measures the calls on a Worker that counts. `folder` must be empty. */
 export async function countReads(folder: string): Promise<CallCounts[]> {
   const { cells } = await fill(folder, variantOf({ claims: CLAIMS, cells: 1, shards: SHARDS }));
   const entryPoint = join(import.meta.dirname, "../counts/worker.ts");
@@ -38,7 +38,7 @@ export async function countReads(folder: string): Promise<CallCounts[]> {
     const client = createClient({ url: coordinator.url, key: cells[CELL] ?? "", cell: CELL });
     const counts: CallCounts[] = [];
     for (const { call, claims, run } of callsOf(client)) {
-      // The first one pays for what comes once.
+      // The first call also pays for one-time work, so it is not counted.
       await run();
       await counting.take();
       await run();

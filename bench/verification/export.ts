@@ -1,4 +1,4 @@
-/** All records of a cell, read once. */
+/** Exports all records of a cell once. */
 import { serveTask } from "./meter.ts";
 import type { ExportResult } from "./program.ts";
 
@@ -8,7 +8,7 @@ serveTask(async ({ url }, meter): Promise<ExportResult> => {
   let records = 0;
   for await (const { source } of meter.client.records.export({ sourceType: "RAILS_TABLE_ROUTES" })) {
     records += 1;
-    // As they were filled in: each once, and in order.
+    // The records must arrive once each, in the order of the ids that they were filled with.
     if (source.id !== String(records)) throw new Error(`record ${records} of ${url} is that of ${source.id}`);
     if (records === EARLY_RECORDS) meter.early();
   }

@@ -1,4 +1,4 @@
-/** What a verification of a million rows costs, with and without digests, and a backfill, and an export. */
+/** Measures a verification of a million rows with and without digests, a backfill, and an export. */
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -20,15 +20,15 @@ async function measure(options: Options): Promise<void> {
   );
   if (!options.reportOnly) await run(options, results);
   if (results.all.length === 0)
-    throw new BadOption("nothing was measured yet, so there is nothing to report");
+    throw new BadOption("there are no results yet; run the benchmark without --report first");
   const path = options.isWhole
     ? join(import.meta.dirname, "../../docs/bench/verification.md")
     : join(KEPT, "report/verification.md");
   writeReport(results.all, readCounts(), path);
-  print(`${path} is written`);
+  print(`wrote ${path}`);
 }
 
-/** Of one call: they depend on nothing but the code. */
+/** The counts per call, which depend only on the code. */
 const COUNTS = join(KEPT, "verification-counts.json");
 const readCounts = (): CallCounts[] =>
   existsSync(COUNTS) ? (JSON.parse(readFileSync(COUNTS, "utf8")) as CallCounts[]) : [];

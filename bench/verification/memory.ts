@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { treeOf } from "../peers.ts";
 
-/** What the coordinator's runtime has in memory, in MiB, and the most that it had since `forgetPeaks`. */
+/** Resident memory of the coordinator's runtime in MiB, now and at its peak since `forgetPeaks`. */
 export interface RuntimeMemory {
   nowMib: number;
   peakMib: number;
@@ -10,7 +10,7 @@ export interface RuntimeMemory {
 const runtimesOf = (coordinator: number): number[] =>
   treeOf(coordinator).filter((pid) => readFileSync(`/proc/${pid}/comm`, "utf8").trim().startsWith("workerd"));
 
-/** A peak from before, of another run, says nothing about this one. */
+/** Resets the peaks, so that the peak of an earlier run is not reported for this one. */
 export function forgetPeaks(coordinator: number): void {
   for (const pid of runtimesOf(coordinator)) writeFileSync(`/proc/${pid}/clear_refs`, "5");
 }
@@ -25,10 +25,7 @@ export function runtimeMemory(coordinator: number): RuntimeMemory {
   return memory;
 }
 
-/**
- * Of this process. What `getrusage` calls the most that was resident is inherited from the process that
- * started it.
- */
+/** The peak of this process. `getrusage` cannot be used: its maximum is inherited from the parent process. */
 export const ownPeakMib = (): number => kibOf(readFileSync("/proc/self/status", "utf8"), "VmHWM") / 1_024;
 
 const kibOf = (status: string, name: string): number =>

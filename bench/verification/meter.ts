@@ -8,7 +8,7 @@ import { CELL } from "./routes.ts";
 const MIB = 2 ** 20;
 const mib = (): number => process.memoryUsage.rss() / MIB;
 
-/** What this process uses for its work, and a client that counts. */
+/** Measures what this process uses, and provides a client that counts its calls and bytes. */
 export class Meter {
   readonly client: Client;
   readonly #startedMs = performance.now();
@@ -31,7 +31,7 @@ export class Meter {
     });
   }
 
-  /** A tenth of it is done. */
+  /** Records the memory in use when a tenth of the work is done. */
   early(): void {
     this.#earlyMib ??= mib();
   }
@@ -83,9 +83,9 @@ function countingReader(
   };
 }
 
-/** The task that this process was started for; what `work` makes of it is sent back. */
+/** Receives the task that this process was started for, and sends back the result of `work`. */
 export function serveTask(work: (task: VerifyTask, meter: Meter) => Promise<ResourceUsage>): void {
-  // Whoever started it is gone.
+  // The parent process is gone when the channel closes.
   process.once("disconnect", () => process.exit(1));
   process.once("message", (task: VerifyTask) => {
     work(task, new Meter(task)).then(

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { gunzipSync } from "node:zlib";
 import { storedNames } from "../growth/numbered-names.ts";
 
-/** In the order in which `bench/growth` numbers the rows of its claims. */
+/** The names in the order in which `bench/growth` numbers the rows of its claims. */
 export function* claimedNames(count: number): Generator<string> {
   const names = storedNames();
   for (const index of names.inNameOrder(count)) yield names.at(index).value;
@@ -11,7 +11,10 @@ export function* claimedNames(count: number): Generator<string> {
 const PROJECT_FILE = new URL("../../demo/data/routes-10k.txt", import.meta.url);
 const GZIP = [0x1f, 0x8b] as const;
 
-/** Those of a file as they are, whatever is wrong with them; without a file, real names with numbers. */
+/**
+ * Reads the names of a file unchanged, including invalid ones. Without a file, generates real names with
+ * numbers.
+ */
 export function namesToFill(file: string | undefined, count: number): string[] {
   if (file !== undefined) return linesOf(file);
   const stems = linesOf(PROJECT_FILE);

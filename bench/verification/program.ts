@@ -1,39 +1,39 @@
-/** The measured side as a process of its own: its memory is the verification's, and is bounded. */
+/** Runs the measured cell in a process of its own, so that its memory can be measured and limited. */
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import type { VerificationReport } from "../../src/cell/verification/report.ts";
 
 /**
- * Little, to show that it is enough: a million rows alone would be more. The young generation counts as well,
- * and is the larger part by default.
+ * A small heap shows that verification needs little memory: a million rows alone would not fit. The young
+ * generation is limited as well, because by default it is the larger part.
  */
 const HEAP = ["--max-old-space-size=256", "--max-semi-space-size=16"];
 
 export interface CellAccess {
   url: string;
   key: string;
-  /** Of PostgreSQL's socket. */
+  /** The folder of PostgreSQL's socket. */
   databaseFolder: string;
 }
 
 export interface VerifyTask extends CellAccess {
   digests: boolean;
   apply: boolean;
-  /** Prints lines, as a backfill does. */
+  /** Whether to print progress, as for a backfill. */
   printsProgress: boolean;
 }
 
-/** What both programs say of themselves. */
+/** What both programs report about themselves. */
 export interface ResourceUsage {
   seconds: number;
-  /** The body of answers, before it was compressed. */
+  /** The size of all response bodies, uncompressed. */
   bytes: number;
-  /** Tries, by operation. */
+  /** The number of HTTP requests by operation, retries included. */
   calls: Record<string, number>;
-  /** That were no answer with what was asked for: conflicts too. */
+  /** The number of requests that did not succeed. Conflicts count too. */
   failed: number;
-  /** In the middle of the work, after a tenth of it, and at its end. */
+  /** Resident MiB after a tenth of the work and at its end. */
   earlyMib: number;
   endMib: number;
   peakMib: number;
@@ -48,7 +48,7 @@ export interface ExportResult extends ResourceUsage {
   records: number;
 }
 
-/** Runs `verify.ts` or `export.ts` to its end. */
+/** Runs `verify.ts` or `export.ts` in a child process until it exits. */
 export function runProgram(name: "verify", task: VerifyTask): Promise<VerifyResult>;
 export function runProgram(name: "export", task: CellAccess): Promise<ExportResult>;
 export async function runProgram(name: string, task: CellAccess): Promise<ResourceUsage> {
@@ -58,6 +58,6 @@ export async function runProgram(name: string, task: CellAccess): Promise<Resour
   child.on("message", (message) => (used = message as ResourceUsage));
   child.send(task);
   const [code] = (await ended) as [number | null];
-  if (code !== 0 || used === undefined) throw new Error(`${name} ended with ${code}; its words are above`);
+  if (code !== 0 || used === undefined) throw new Error(`${name} exited with ${code}; see its output above`);
   return used;
 }

@@ -5,7 +5,10 @@ import type { RuntimeMemory } from "./memory.ts";
 import type { ResourceUsage } from "./program.ts";
 
 export interface Key {
-  /** `compare`: a dry run. `mend`: an applied one. `again`: a dry one after it, which must find nothing. */
+  /**
+   * `compare` is a dry run, `repair` applies the repairs, and `again` is a later dry run, which must find no
+   * drift.
+   */
   part: "compare" | "repair" | "again" | "backfill" | "export";
   drift: Drift;
   digests: boolean;
@@ -15,22 +18,22 @@ export interface Key {
 export interface Result extends Key, ResourceUsage {
   commit: string;
   errors: number;
-  /** In the table, or records that were exported. */
+  /** The number of rows in the table, or of exported records. */
   rows: number;
   coordinator: { before: RuntimeMemory; after: RuntimeMemory };
-  /** Of the coordinator with all its processes. */
+  /** Processor time of the coordinator with all its processes. */
   coordinatorCpuSeconds: number;
-  /** Of a verification. */
+  /** Only for a verification. */
   counts?: VerificationReport["counts"];
-  /** Of a backfill with names of a list that was given. */
+  /** Only for a backfill: whether its names come from a given file. */
   isGivenList?: boolean;
-  /** Items that a person has to decide on, some of each kind. */
+  /** Some items of each kind that a person has to decide on. */
   examples?: readonly string[];
 }
 
 const keyOf = ({ part, drift, digests }: Key): string => [part, drift, digests].join("|");
 
-/** The newest of each kind: a run replaces what it was. */
+/** Keeps the newest result of each key. */
 export class Results extends ResultStore<Key, Result> {
   constructor(path: string) {
     super(path, keyOf, false);

@@ -10,7 +10,7 @@ import type { Key, Result } from "./results.ts";
 export const SHARDS = 16;
 const EXAMPLES = 3;
 
-/** A coordinator and a cell's database. */
+/** A coordinator and the database of one cell. */
 export class Site {
   readonly database: RoutesDatabase;
   readonly #deployment: Deployment;
@@ -22,7 +22,7 @@ export class Site {
     this.#access = access;
   }
 
-  /** `root` is its own. The database is empty, and the coordinator has so many claims. */
+  /** Starts a coordinator with `claims` claims, and an empty database. No other site may use `root`. */
   static async start(root: string, claims: number): Promise<Site> {
     const databaseFolder = join(root, "database");
     const database = await RoutesDatabase.start(databaseFolder);

@@ -1,6 +1,5 @@
 /**
- * The benchmark itself: that its load and its figures are what they print, and that the peers answer as
- * Leasehold does.
+ * Tests the benchmark: its load and figures are correct, and the peers give the same answers as Leasehold.
  */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -45,12 +44,12 @@ test.each(["leasehold", "d1-only"] as const)("%s grants, refuses, commits and fi
   const lookups = new Lookups(peer.serving(program), 1, false);
   const [first, second] = [cycles.freshNames(), cycles.freshNames()];
   expect(await cycles.cycle("1", first)).toBe(200);
-  // All or nothing: one name is taken, the other must stay free.
+  // A begin is all or nothing: one name is taken, so the other one must stay free.
   expect(await cycles.begin("2", [second[0] ?? "", first[0] ?? ""])).toBe(409);
   expect(await lookups.lookup(first[1] ?? "")).toBe(200);
   expect(await lookups.lookup(second[0] ?? "")).toBe(404);
   expect(await cycles.cycle("2", second)).toBe(200);
-  // What every hundredth turn contests must be taken, or it is no contest.
+  // Every hundredth turn begins one of these names, so they must be taken.
   expect(await cycles.cycle("1", CONTESTED)).toBe(200);
   const before = peer.cpuSeconds();
   const loaded = await closedLoop({ clients: 2, seconds: 0.3, turn: (client) => cycles.turn(client) });
@@ -61,7 +60,7 @@ test.each(["leasehold", "d1-only"] as const)("%s grants, refuses, commits and fi
   lookups.close();
 });
 
-test("what fails is no throughput, and is not timed", async () => {
+test("failed turns are not counted as throughput, and not timed", async () => {
   let turns = 0;
   const loaded = await closedLoop({
     clients: 3,
@@ -76,7 +75,7 @@ test("what fails is no throughput, and is not timed", async () => {
   expect(loaded.latencies.count).toBe(loaded.turns);
 });
 
-test("an open loop sends what is due although nobody answers, and counts the wait", async () => {
+test("an open loop sends each call when it is due, even without answers", async () => {
   let sent = 0;
   const answered = Promise.withResolvers<boolean>();
   const running = openLoop({ perSecond: 1_000, turn: () => ((sent += 1), answered.promise) }, 0.05);
@@ -85,7 +84,7 @@ test("an open loop sends what is due although nobody answers, and counts the wai
   expect(await running).toMatchObject({ turns: 50, errors: 0 });
 });
 
-test("figures are medians over the rounds, ratios medians of each round's ratio", () => {
+test("figures are medians over the rounds, and ratios are medians of the ratios within rounds", () => {
   const results = [result("leasehold", 0, 100), result("leasehold", 1, 90), result("leasehold", 2, 10)];
   const others = [result("d1-only", 0, 50), result("d1-only", 1, 90), result("d1-only", 2, 100)];
   const all = [...results, ...others];
@@ -101,7 +100,7 @@ test("figures are medians over the rounds, ratios medians of each round's ratio"
   expect(ratioOf(all, "cycles", "1 claim", 8, "leasehold", "etcd")).toBeUndefined();
 });
 
-test("a run that was stopped goes on where it was, and measures again what went wrong", () => {
+test("an interrupted run continues, and repeats measurements with errors", () => {
   const path = join(newFolder(), "results.jsonl");
   const before = new Results(path, false);
   before.add(result("leasehold", 0, 100));
@@ -115,7 +114,7 @@ test("a run that was stopped goes on where it was, and measures again what went 
   expect(new Results(path, true).all).toEqual([]);
 });
 
-test("options name what is wrong with them", () => {
+test("a wrong option is refused with an error that names it", () => {
   expect(readOptions(["--only", "etcd,object", "--parts", "load"])).toMatchObject({
     only: ["etcd", "object"],
     parts: ["load"],

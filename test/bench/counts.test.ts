@@ -1,5 +1,6 @@
 /**
- * The budgets of docs/reference/limits.md, counted from the outside. Counts only: no machine changes them.
+ * Checks the budgets of docs/reference/limits.md from the outside. It checks only counts, which are the same
+ * on every machine.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -17,7 +18,7 @@ const counted: WorkCounts[] = [];
 beforeAll(async () => void counted.push(...(await countAll(folder, CALLS))), 120_000);
 afterAll(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
 
-/** What was counted of the works whose name starts so: never nothing. */
+/** The counts of the operations whose names start with `start`. Fails when there are none. */
 function worksOf(start: string, system: WorkCounts["system"] = "leasehold"): WorkCounts[] {
   const found = counted.filter((each) => each.system === system && each.work.startsWith(start));
   expect(found, start).not.toHaveLength(0);
@@ -32,7 +33,7 @@ const oneOf = (work: string, like: Partial<WorkCounts> = {}): WorkCounts => {
   return found;
 };
 
-/** Those of cells that decide what they have begun, at each size and number of shards. */
+/** The begins, commits and rollbacks of each size and number of shards. */
 const cycles = (): WorkCounts[] =>
   counted.filter(
     ({ system, work }) => system === "leasehold" && ["begin", "commit", "rollback"].includes(work),
@@ -45,7 +46,7 @@ test("begins, commits and rollbacks cost s + 1 messages and transactions on s sh
   expect(new Set(cycles().map(({ shardsTouched }) => shardsTouched))).toEqual(new Set([1, 4]));
 });
 
-test("a refused begin writes nothing; refused as taken it costs 2 messages, as leased 4", () => {
+test("a refused begin writes nothing, and costs 2 messages for a taken name, 4 for a held one", () => {
   for (const each of worksOf("begin refused, taken"))
     expect(each).toMatchObject({ messages: 2, transactions: 0, rowsWritten: 0 });
   for (const each of worksOf("begin refused, leased"))
@@ -91,7 +92,7 @@ test("a lease costs at most 5 rows in its ledger, until it is forgotten", () => 
   expect(pruned).toBeGreaterThan(0);
   for (const begin of cycles().filter(({ work }) => work === "begin")) {
     const { shards, claims } = begin;
-    // A commit also marks the one before it as applied.
+    // A commit also marks the lease before it as applied.
     const decided = Math.max(
       ...["commit", "rollback"].map((work) => oneOf(work, { shards, claims }).ledgerRowsWritten),
     );
@@ -114,15 +115,15 @@ test("only the cron writes D1: 2 rows for a lease decided before its first pull,
 });
 
 test("warm objects send the directory nothing; only the Worker's copy and the cron read it", () => {
-  // A copy lasts 30 s, so it may be refreshed once during one work.
+  // A copy is valid for 30 s, so it may be refreshed once while one operation is counted.
   for (const each of worksOf(""))
     if (!/^(cron|pulls)/.test(each.work))
       expect(each.directoryMessages * each.calls, each.work).toBeLessThanOrEqual(1);
 });
 
-test("the peer in D1 asks it once for each call, and writes each index", () => {
+test("the peer d1-only calls D1 once per call, and writes each index", () => {
   for (const each of worksOf("", "d1-only")) expect(each).toMatchObject({ d1Calls: 1, messages: 0 });
-  // The lease and its key; the claim, its name and its lease.
+  // A lease writes its row and one index row, and a claim writes its row and two index rows.
   for (const { claims, d1RowsWritten } of worksOf("begin", "d1-only").filter(
     ({ work }) => work === "begin",
   )) {
@@ -130,7 +131,7 @@ test("the peer in D1 asks it once for each call, and writes each index", () => {
   }
 });
 
-test("the table has a line for each piece of work", () => {
+test("the table has a line for each operation", () => {
   const lines = tableOf(counted).split("\n");
   expect(lines).toHaveLength(counted.length + 2);
   expect(new Set(lines.map((line) => line.split("|").length)).size).toBe(1);

@@ -1,6 +1,5 @@
 /**
- * The growth benchmark: that a coordinator takes the states it fills for its own, and that its figures are
- * what they say.
+ * Tests the growth benchmark: a coordinator accepts the states that it fills, and its figures are correct.
  */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -72,10 +71,10 @@ const claiming = (value: string) => ({
   ],
 });
 
-test("a coordinator takes a filled state for its own", async () => {
+test("a coordinator works with a filled state as with its own", async () => {
   const stateFolder = newFolder();
-  // More claims than real names, so that some have the same stem; more leases than a page; more cells than a
-  // new state has.
+  // This has more claims than real names, so that some share a stem, more leases than one page, and more
+  // cells than a new state.
   const variant = variantOf({ claims: 12_000, outstanding: 150, decided: 2_000, cells: 5, shards: 3 });
   const { cells, router } = await fill(stateFolder, variant);
   const coordinator = await start(stateFolder);
@@ -104,7 +103,8 @@ test("a coordinator takes a filled state for its own", async () => {
   expect(second?.leases.length).toBe(50);
   expect(pages.isAtStart).toBe(true);
 
-  // The shards ask about holds as old as these, and must be told that they stand; the cron copies them.
+  // The shards inquire about holds as old as these, and must be told that they stand. The cron copies the
+  // leases.
   await coordinator.cron();
   const lease = first?.leases[0]?.uuid ?? "";
   const { value: held } = outstandingNames().at(0);
@@ -122,7 +122,7 @@ test("a coordinator takes a filled state for its own", async () => {
   expect(listedCells.map(({ outstanding_leases }) => outstanding_leases)).toEqual([149, 0, 0, 0, 0]);
   expect(listedCells.map(({ unapplied_decisions }) => unapplied_decisions)).toEqual([0, 0, 0, 0, 0]);
 
-  // And it goes on: a cell that it was not made with begins and commits.
+  // New work succeeds too: a cell that was added after the set-up begins and commits.
   const { value: fresh } = new NumberedNames("fresh").scattered(3);
   const id = crypto.randomUUID();
   expect((await asCell("5", "PUT", `/${id}`, claiming(fresh))).status).toBe(201);
@@ -130,7 +130,7 @@ test("a coordinator takes a filled state for its own", async () => {
   expect((await lookUp(fresh)).body.record).toMatchObject({ cell_id: "5", status: "ACTIVE" });
 });
 
-test("names are different ones, in whatever order they are made", () => {
+test("names are unique in every order", () => {
   const names = storedNames();
   const count = 25_000;
   const inOrder = [...names.inNameOrder(count)];
@@ -171,7 +171,7 @@ test("ratios are medians of each round's ratio to the base", () => {
   ]);
 });
 
-test("what was measured of the same code and variant is not measured again", () => {
+test("a result of the same code and variant without errors is not measured again", () => {
   const path = join(newFolder(), "growth.jsonl");
   const before = new Results(path);
   before.add(result(1_000, 0, 100));
@@ -186,10 +186,10 @@ test("what was measured of the same code and variant is not measured again", () 
   expect(after.of("def", "claims")).toEqual([]);
 });
 
-test("options name what is wrong with them", () => {
+test("a wrong option is refused with an error that names it", () => {
   const program = join(import.meta.dirname, "../../bench/growth/main.ts");
   const { status, stderr } = spawnSync(process.execPath, [program, "--axis", "names"], { encoding: "utf8" });
   expect(status).toBe(2);
-  expect(stderr).toContain("--axis knows claims, outstanding, decided, cells, shards");
+  expect(stderr).toContain("--axis takes claims, outstanding, decided, cells, shards");
   expect(stderr).not.toContain("    at ");
 });

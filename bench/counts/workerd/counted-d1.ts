@@ -3,8 +3,8 @@ import { counts } from "./counts.ts";
 const databases = new WeakMap<D1Database, D1Database>();
 
 /**
- * A D1 that counts. The same one for the same database, so that what is kept by its environment is found
- * again.
+ * Wraps a D1 database with counters. Returns the same wrapper for the same database, because the application
+ * caches its state by environment.
  */
 export function countedD1(real: D1Database): D1Database {
   const known = databases.get(real);
@@ -18,7 +18,7 @@ export function countedD1(real: D1Database): D1Database {
   return made;
 }
 
-/** `raw` and `first` do not say what they cost, so both are made from `all`. */
+/** `raw` and `first` do not return their cost, so both are implemented with `all`. */
 class CountedStatement {
   readonly real: D1PreparedStatement;
 
@@ -48,7 +48,7 @@ class CountedStatement {
   }
 }
 
-/** A call that fails is one too; what rows it cost, D1 does not say. */
+/** A failed call is counted too, but D1 does not return the rows that it read or wrote. */
 async function counted<Results extends readonly D1Result[]>(call: () => Promise<Results>): Promise<Results> {
   const { d1 } = counts.current;
   d1.calls += 1;

@@ -3,15 +3,16 @@ import { objectPorts, type PortsOf } from "../../../src/objects/ports.ts";
 import type { ObjectKind } from "../raw-counts.ts";
 import { counts } from "./counts.ts";
 
-/** How far the clocks of the objects and of the cron go ahead, so that days can pass at once. */
+/** The offset of the clocks of the objects and the cron, so that a benchmark can skip days. */
 export const clockOffset = { ms: 0 };
 
 /**
- * Objects whose alarm is set. It never rings by itself: it would fall into work that it does not belong to.
+ * The objects with an alarm set. An alarm only runs on request, so that it does not fall into the count of
+ * other work.
  */
 const alarmed = new WeakSet<DurableObjectState>();
 
-/** The object's own ports, counted. */
+/** The production ports of an object, with counters. */
 export const countedPorts =
   (kind: ObjectKind): PortsOf =>
   (ctx) => {
@@ -23,7 +24,7 @@ export const countedPorts =
         ...real.sql,
         all: <Row>(statement: string, ...bindings: (string | number | null)[]) => {
           const cursor = ctx.storage.sql.exec(statement, ...bindings);
-          // Read to its end first: rows are written while it runs.
+          // The counts of a cursor are complete only at its end, because it writes rows while it is read.
           const rows = cursor.toArray() as Row[];
           counts.current[kind].rowsRead += cursor.rowsRead;
           counts.current[kind].rowsWritten += cursor.rowsWritten;
@@ -42,7 +43,7 @@ export const countedPorts =
       },
       clock: { ...real.clock, now: () => Date.now() + clockOffset.ms },
       alarm: {
-        // An instance that follows another one sets its own again, as when the platform has lost it.
+        // Always null, so that a new instance sets its alarm again, as it does when the platform has lost it.
         get: () => Promise.resolve(null),
         set: () => {
           alarmed.add(ctx);
@@ -52,22 +53,19 @@ export const countedPorts =
     };
   };
 
-/** Whether an alarm is to ring. From now on none is set, and the run is counted. */
+/** Whether an alarm is set. If so, clears it and counts the run. */
 export function takeAlarm(kind: ObjectKind, ctx: DurableObjectState): boolean {
   if (!alarmed.delete(ctx)) return false;
   counts.current[kind].alarmRuns += 1;
   return true;
 }
 
-/**
- * Counts the calls of every method that an object has from its real class. `prototype`: of a class that
- * extends it.
- */
+/** Counts the calls of every method that `prototype` inherits from the production class. */
 export function countMessages(kind: ObjectKind, prototype: object): void {
   const real = Object.getPrototypeOf(prototype) as Record<string, (...given: unknown[]) => unknown>;
   for (const name of Object.getOwnPropertyNames(real)) {
     const method = real[name];
-    // The platform calls these two, and nobody else.
+    // Only the platform calls these two.
     if (name === "constructor" || name === "alarm" || typeof method !== "function") continue;
     const value = function counted(this: object, ...given: unknown[]): unknown {
       counts.current[kind].messages += 1;
