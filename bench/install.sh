@@ -3,7 +3,7 @@
 # which counts disk waits.
 set -eu
 missing=""
-# The folder alone is no proof of a server: the client packages create it too.
+# Checks for initdb, because PostgreSQL's client packages create the folder too.
 ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing="$missing postgresql"
 command -v etcd >/dev/null || missing="$missing etcd-server"
 command -v perf >/dev/null || missing="$missing linux-perf"

@@ -122,7 +122,7 @@ test("a coordinator works with a filled state as with its own", async () => {
   expect(listedCells.map(({ outstanding_leases }) => outstanding_leases)).toEqual([149, 0, 0, 0, 0]);
   expect(listedCells.map(({ unapplied_decisions }) => unapplied_decisions)).toEqual([0, 0, 0, 0, 0]);
 
-  // New work succeeds too: a cell that was added after the set-up begins and commits.
+  // New work succeeds too, here in a cell that a new state does not have.
   const { value: fresh } = new NumberedNames("fresh").scattered(3);
   const id = crypto.randomUUID();
   expect((await asCell("5", "PUT", `/${id}`, claiming(fresh))).status).toBe(201);
