@@ -2,7 +2,7 @@ import type { Refused } from "../src/client/answer.ts";
 
 export const conflictKinds = ["taken", "leased", "not_owner", "absent", "mismatch"] as const;
 
-/** What one cell did and was told, over all its lives. */
+/** Counts what one cell did, across all restarts of its process. */
 export class CellCounts {
   leasesGranted = 0;
   creates = 0;
@@ -13,14 +13,14 @@ export class CellCounts {
   refused = 0;
   localFailures = 0;
   unknown = 0;
-  /** Names, by what became of them in the end. */
+  /** The next five counters count names. The counters above count leases and ops. */
   lost = 0;
   destroyed = 0;
   renamed = 0;
   recased = 0;
   wonLater = 0;
   readonly conflicts = new Map<string, number>();
-  /** What must not happen: each fails the demo. */
+  /** Violations of the protocol. Any entry fails the demo. */
   readonly problems: string[] = [];
 
   refusal({ conflicts }: Refused): void {

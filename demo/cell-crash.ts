@@ -1,8 +1,8 @@
 import { CellCrashed, stages, type Checkpoint, type Stage } from "./cell.ts";
 
 /**
- * Lets a cell's process end in the middle of its work. Once it is dying, each of its lanes ends at a stage of
- * its own, so that leases are left behind in every state that a crash can leave them in.
+ * Simulates the death of a cell's process. After `start`, each lane dies at its own stage, so that the crash
+ * leaves leases in every state that a crash can leave behind.
  */
 export class CellCrash {
   #isUnderway = false;

@@ -5,35 +5,35 @@ import type { LocalDatabase } from "./local-database.ts";
 import type { Random } from "./random.ts";
 import type { CellCounts } from "./cell-counts.ts";
 
-/** A change of the cell's own rows, and the names that it takes and gives up. */
+/** A change to the cell's rows, and the batch of ops on the names in those rows. */
 export interface Change {
   batch: Batch;
-  /** Inside the local transaction. What it throws undoes the change. */
+  /** Runs inside the local transaction. If it throws, the transaction and the lease are rolled back. */
   apply: (database: LocalDatabase) => void;
-  /** Right after the local transaction. */
+  /** Runs right after the local transaction has committed. */
   saved?: () => void;
 }
 
 export type Outcome =
   | { kind: "done" }
   | { kind: "refused"; refusal: Refused }
-  /** The local database would not have it; the lease was rolled back. */
+  /** The local database refused the change, so the lease was rolled back. */
   | { kind: "failed_here" }
-  /** The begin was not answered in time, and its lease was closed. */
+  /** The begin got no answer in time, so the cell rolled its lease back. */
   | { kind: "unknown" };
 
-/** The places between two steps where a process may end. */
+/** The points between two steps where a process may die. */
 export const stages = ["begun", "saved", "committed"] as const;
 export type Stage = (typeof stages)[number];
 
-/** Called between the steps; throws `CellCrashed` to end there. */
+/** Called between two steps. Throws `CellCrashed` if the process dies there. */
 export type Checkpoint = (stage: Stage) => void;
 
 export class CellCrashed extends Error {
   readonly stage: Stage;
 
   constructor(stage: Stage) {
-    super(`the cell died: ${stage}`);
+    super(`the cell died at the stage "${stage}"`);
     this.stage = stage;
   }
 }
@@ -47,8 +47,8 @@ interface Parts {
 }
 
 /**
- * One life of a cell: begin a lease, save the rows together with the lease's UUID, commit the lease, forget
- * it.
+ * One process of a cell. For each change it begins a lease, saves the rows together with the lease's UUID,
+ * commits the lease, and deletes the UUID.
  */
 export class Cell {
   readonly id: string;
@@ -70,7 +70,7 @@ export class Cell {
     const begun = await this.leases.begin(uuid, batch);
     if (begun.kind === "refused") {
       this.counts.refusal(begun);
-      // An earlier try was not answered: it may still be carried out, unless its UUID is closed (rule C7).
+      // An earlier attempt got no answer and may still be granted. The rollback closes its UUID (C7).
       if (!begun.outcomeKnown) await this.#rollBack(uuid);
       return { kind: "refused", refusal: begun };
     }
@@ -99,7 +99,7 @@ export class Cell {
       this.counts.committed += 1;
       await this.database.remove(uuid);
     }
-    // An unknown outcome is left to the recovery: the rows are saved, and the lease's UUID with them.
+    // If the outcome is unknown, recovery commits the lease: its UUID was saved with the rows.
     else if (committed.kind === "refused")
       this.counts.problems.push(
         `cell ${this.id}: the commit of a granted lease was refused: ${describeFailure(committed)}`,
@@ -117,7 +117,7 @@ export class Cell {
   async #rollBack(uuid: string): Promise<void> {
     const answer = await this.leases.rollback(uuid);
     if (answer.kind === "ok") this.counts.rolledBack += 1;
-    // After all that trying there is no demo left to give.
+    // The client has already retried until its deadline, so the demo cannot continue.
     else if (answer.kind === "unknown")
       throw new Error(`the coordinator cannot be reached: ${answer.error}`, { cause: answer });
     else this.counts.problems.push(`cell ${this.id}: a rollback was refused: ${describeFailure(answer)}`);

@@ -6,16 +6,13 @@ import { keyOf, type NameRequest } from "./names.ts";
 import { pause } from "./queue.ts";
 import type { Witness } from "./witness.ts";
 
-/** Of a cell's names. */
+/** The shares of a cell's names that `changeNames` destroys and recases. */
 const DESTROYED = 0.1;
 const RECASED = 0.04;
 const MOST_DESTROYS = 10;
 const TRIES = 10;
 
-/**
- * A day in the life of a cell that has its names: some are given up, some are renamed, some change nothing
- * but their case.
- */
+/** Destroys some of the cell's names, renames some, and changes only the case of others. */
 export async function changeNames(
   cell: Cell,
   reserve: readonly NameRequest[],
@@ -33,7 +30,7 @@ export async function changeNames(
     changes.push(destroys(cell, destroyed.splice(0, cell.random.between(1, MOST_DESTROYS)), witness));
   for (const [index, entry] of renamed.entries()) {
     const to = reserve[index];
-    // A person's name has no slash.
+    // A username must not contain a slash, so a user cannot be renamed to such a name.
     if (to !== undefined && (entry.kind !== "user" || !to.name.includes("/")))
       changes.push(renames(cell, entry, to.name, witness));
   }
@@ -42,8 +39,8 @@ export async function changeNames(
 }
 
 /**
- * What is asked for here is the cell's own, or free: only another lease can be in the way, and only for a
- * while.
+ * Retries a refused change. Its names are the cell's own or free, so only another lease can be in the way,
+ * and only for a short time.
  */
 async function retryChange(cell: Cell, change: Change): Promise<void> {
   for (let tries = 0; tries < TRIES; tries += 1) {
@@ -53,7 +50,7 @@ async function retryChange(cell: Cell, change: Change): Promise<void> {
   }
   const what = JSON.stringify(change.batch);
   cell.counts.problems.push(
-    `cell ${cell.id}: a change of its own names was refused ${TRIES} times: ${what.slice(0, 200)}`,
+    `cell ${cell.id}: a change of its own names failed ${TRIES} times: ${what.slice(0, 200)}`,
   );
 }
 
@@ -83,8 +80,8 @@ function renames(cell: Cell, entry: Entry, name: string, witness: Witness): Chan
 }
 
 /**
- * The same name in another spelling: a replace, because a destroy and a create of one name cannot be in one
- * batch.
+ * Changes only the spelling of a name. This is a replace, because one batch cannot destroy and create the
+ * same name.
  */
 function recases(cell: Cell, entry: Entry): Change {
   const name = recase(entry.name);
@@ -102,8 +99,8 @@ const recase = (name: string): string =>
   name.replaceAll(/(?<=^|[/._-])[a-z]/g, (letter) => letter.toUpperCase());
 
 /**
- * What a cell must not get: names of the other cell, names that nobody has, and its own under a wrong source.
- * Returns how often it asked.
+ * Sends batches that the coordinator must refuse: destroys of the other cell's names, of names that nobody
+ * has, and of the cell's own names with a wrong source. Returns the number of batches.
  */
 export async function provokeRefusals(
   cell: Cell,
@@ -124,7 +121,7 @@ export async function provokeRefusals(
   ];
   await inParallel(attempts, LANES, async ({ kind, batch }) => {
     const apply = (): void => {
-      throw new Error("never granted");
+      throw new Error("the batch was granted, although it had to be refused");
     };
     const outcome = await cell.transact({ batch, apply });
     const refused =
@@ -133,7 +130,7 @@ export async function provokeRefusals(
       outcome.refusal.conflicts.every((conflict) => conflict.kind === kind);
     if (!refused)
       cell.counts.problems.push(
-        `cell ${cell.id}: expected a refusal as ${kind}: ${JSON.stringify(batch)}: ${outcome.kind}`,
+        `cell ${cell.id}: expected a ${kind} refusal, got ${outcome.kind}: ${JSON.stringify(batch)}`,
       );
   });
   return attempts.length;

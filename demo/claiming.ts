@@ -6,14 +6,14 @@ import type { NameRequest } from "./names.ts";
 import { pause, type Queue } from "./queue.ts";
 import type { Witness } from "./witness.ts";
 
-/** Requests that one cell has under way at a time. */
+/** The number of requests that one cell has in flight at a time. */
 export const LANES = 16;
 const MOST_NAMES = 20;
-/** Of all batches: the local database refuses them. */
+/** The share of batches that the local database refuses. */
 const LOCAL_FAILURES = 0.03;
-/** Without any name won or lost: something is stuck, and waiting longer would only hide it. */
+/** A cell that wins or loses no name for this long is stuck. Waiting longer would only hide the fault. */
 const STUCK_MS = 30_000;
-/** For a name that another lease holds, when the coordinator does not say how long to wait. */
+/** The wait before a leased name is tried again, if the coordinator sends no Retry-After. */
 const LEASED_PAUSE_MS = 500;
 
 export interface Claiming {
@@ -21,16 +21,16 @@ export interface Claiming {
   queue: Queue<NameRequest>;
   witness: Witness;
   crash?: CellCrash;
-  /** Whether to hold back for now. */
+  /** Returns true while the cell must not start another batch. */
   waits?: () => boolean;
   won: (wanted: NameRequest) => void;
-  /** Somebody else has it for good. */
+  /** Called for each name that turned out to be taken. */
   lost: (wanted: NameRequest) => void;
 }
 
 /**
- * Takes names in batches of 1 to 20 until nothing is left to ask for, or the cell dies. Returns the names
- * that its death left without an answer.
+ * Claims names in batches of 1 to 20 until the queue is empty or the cell dies. Returns the names of the
+ * batches whose outcome is unknown because the cell died.
  */
 export async function claimAll(claiming: Claiming): Promise<NameRequest[]> {
   const { cell, queue } = claiming;
@@ -74,7 +74,7 @@ async function runLane(
           batch: { creates: entries.flatMap(claimsOf) },
           apply: (database) => {
             for (const entry of entries) database.insert(entry);
-            // Breaks the primary key, as a bug in the application would: all of the batch is undone.
+            // Violates the primary key, as a bug in the application would, so the whole batch is rolled back.
             if (spoiled && entries[0] !== undefined) database.insert(entries[0]);
           },
           saved: () => {
@@ -91,7 +91,7 @@ async function runLane(
       if (queue.length < before + batch.length) shared.progressAtMs = performance.now();
     } catch (error) {
       if (!(error instanceof CellCrashed)) throw error;
-      // Its users never got an answer. Whether their names were saved shows when the cell is back.
+      // The users got no answer. After the recovery, the database says whether their names were saved.
       shared.unanswered.push(...batch);
       return;
     }
@@ -108,8 +108,8 @@ function entryOf(cell: Cell, { name, kind }: NameRequest): Entry {
 }
 
 /**
- * A refusal names every op that stands in the way: what is taken is given up, what is leased is tried later,
- * the rest is tried at once.
+ * Sorts the names of a refused batch. The refusal lists every conflict: taken names are lost, leased names
+ * are tried again later, and all others are tried again at once.
  */
 function handleRefusal(
   { cell, queue, lost }: Pick<Claiming, "cell" | "queue" | "lost">,

@@ -9,28 +9,28 @@ import { thousands } from "./table.ts";
 import { describeActivity, type CellId, type Environment } from "./environment.ts";
 
 /**
- * Of cell 2's names: still to be asked for when it dies. Never fewer than keep all its lanes busy, so that
- * leases are open.
+ * The share of cell 2's names that are still in its queue when it dies. In small runs the minimum below keeps
+ * all its lanes busy, so that it dies with open leases.
  */
 const LEFT_AT_DEATH = 0.45;
 const LEAST_LEFT_AT_DEATH = LANES * 20;
 /**
- * How far one cell may get ahead of the other, as a share of its names: less than they have under way, so
- * that they really collide.
+ * How far one cell may get ahead of the other, as a share of its names. This is less than the share in
+ * flight, so that the cells really compete for the same names.
  */
 const LEAD = 0.004;
 
 export interface ContestResult {
   cells: Record<CellId, Cell>;
-  /** What each cell wanted and the other has. */
+  /** The names that each cell lost to the other cell. */
   lost: Record<CellId, NameRequest[]>;
   crashes: CellCrash["crashes"];
   recovery: RecoveryRun[];
 }
 
 /**
- * Both cells ask for all their names, side by side. Cell 2 dies on the way, is recovered while cell 1 goes
- * on, and asks for the rest.
+ * Both cells claim all their names at the same time. Cell 2 dies midway, recovers while cell 1 continues, and
+ * claims the rest.
  */
 export async function contest(environment: Environment, progress: Progress): Promise<ContestResult> {
   const { workload, witness } = environment;
@@ -41,7 +41,7 @@ export async function contest(environment: Environment, progress: Progress): Pro
   let note = "";
 
   const share = (id: CellId): number => 1 - queues[id].length / workload.orders[id].length;
-  // Once cell 2 has died, each goes as fast as it can.
+  // After cell 2 has died, the cells no longer wait for each other.
   const isAhead = (id: CellId): boolean =>
     !crash.isUnderway && share(id) > share(id === "1" ? "2" : "1") + LEAD;
   const claim = (cell: Cell, id: CellId, some: Partial<Claiming>): Promise<NameRequest[]> =>
@@ -59,7 +59,7 @@ export async function contest(environment: Environment, progress: Progress): Pro
     const claiming = claim(cell, "2", { crash, waits: () => isAhead("2") });
     const names = workload.orders["2"].length;
     const last = Math.max(names * LEFT_AT_DEATH, Math.min(names, LEAST_LEFT_AT_DEATH));
-    // It may also end by itself, when something is wrong.
+    // The claiming also ends early if something goes wrong.
     const over = claiming.then(
       () => true,
       () => true,
@@ -68,7 +68,7 @@ export async function contest(environment: Environment, progress: Progress): Pro
     crash.start();
     const unanswered = await claiming;
     cell.database.close();
-    progress.milestone(`cell 2 died. Leases left: ${describeCrashes(crash)}`);
+    progress.milestone(`cell 2 died and left leases behind: ${describeCrashes(crash)}`);
     return { unanswered, diedAtMs: performance.now() };
   };
 
@@ -80,11 +80,11 @@ export async function contest(environment: Environment, progress: Progress): Pro
     diedAtMs: number;
   }): Promise<Cell> => {
     const cell = environment.startCell("2", 2);
-    note = " (dead)";
+    note = " (down)";
     await recover(cell, diedAtMs, recovery);
     note = "";
-    progress.milestone("cell 2 is back: its open leases are settled, and it goes on");
-    // Whoever got no answer asks again, unless the name is there.
+    progress.milestone("cell 2 is back: its open leases are decided, and it continues");
+    // Names without an answer are claimed again, unless they were saved before the crash.
     const saved = new Set(cell.database.entries().map(({ name }) => keyOf(name)));
     queues["2"] = new Queue(
       [...unanswered, ...queues["2"].all()].filter(({ name }) => !saved.has(keyOf(name))),
@@ -93,8 +93,10 @@ export async function contest(environment: Environment, progress: Progress): Pro
     return cell;
   };
 
-  const asked = (id: CellId): string =>
-    `cell ${id} ${thousands(workload.orders[id].length - queues[id].length)}/${thousands(workload.orders[id].length)}`;
+  const asked = (id: CellId): string => {
+    const total = workload.orders[id].length;
+    return `cell ${id} ${thousands(total - queues[id].length)}/${thousands(total)}`;
+  };
   progress.set(() => `claiming: ${asked("1")}, ${asked("2")}${note}; ${describeActivity(environment)}`);
   const one = environment.startCell("1", 1);
   const [, two] = await Promise.all([

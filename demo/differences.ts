@@ -3,23 +3,23 @@ import type { Claim } from "./entry.ts";
 import { keyOf } from "./names.ts";
 import type { ClaimRecord } from "./records.ts";
 
-/** What one cell says about itself, and what the coordinator says about it. */
+/** The state of one cell, as its own database and the coordinator report it. */
 export interface CellFacts {
   cell: string;
-  /** That follow from the rows of its own database. */
+  /** The claims that the rows of its own database call for. */
   claims: Claim[];
-  /** Page by page, in the order of the listing, per source type. */
+  /** The coordinator's listing in its own order, one source type after the other. */
   records: ClaimRecord[];
   outstandingHere: string[];
   outstandingThere: string[];
 }
 
 export interface Facts {
-  /** Every name that was ever asked for, and what a router learns about each. */
+  /** Every name of the workload. `found` has the router's answer for each one, at the same index. */
   asked: Bucket[];
   found: (ClaimRecord | undefined)[];
   cells: CellFacts[];
-  /** What went wrong on the way. */
+  /** Violations that were noticed during the run. */
   problems: string[];
 }
 
@@ -28,8 +28,8 @@ const claimText = ({ bucket, subject, source }: Claim): string =>
   `${bucket.type} ${bucket.value}, ${subject.type} ${subject.id}, ${source.type} ${source.id}`;
 
 /**
- * One sentence for each thing that is not as it must be. An empty list: every name has at most one owner, and
- * all agree on who.
+ * Returns one sentence for each violation. An empty list means that every name has at most one owner, and
+ * that the cells, the router and the coordinator agree on the owner.
  */
 export function findDifferences(facts: Facts): string[] {
   const owners = new Map<string, { cell: string; claim: Claim }>();
@@ -47,16 +47,16 @@ export function findDifferences(facts: Facts): string[] {
   }
   const asked = new Set(facts.asked.map(bucketKey));
   for (const [key, { cell }] of owners)
-    if (!asked.has(key)) found.push(`${key}: cell ${cell} has it, and nobody looked it up`);
+    if (!asked.has(key)) found.push(`${key}: cell ${cell} has it, but it was not looked up`);
   if (facts.found.length !== facts.asked.length)
-    found.push(`${facts.asked.length} names were looked up, and ${facts.found.length} were answered`);
+    found.push(`${facts.asked.length} names were looked up, but ${facts.found.length} were answered`);
   for (const [index, bucket] of facts.asked.entries())
     found.push(...compareLookup(bucket, owners.get(bucketKey(bucket)), facts.found[index]));
   for (const cell of facts.cells) found.push(...compareListing(cell), ...compareLeases(cell));
   return found;
 }
 
-/** What the router was told about one name, against the rows of the cells. */
+/** Compares the router's answer for one name with the rows of the cells. */
 function compareLookup(
   { type, value }: Bucket,
   owner: { cell: string; claim: Claim } | undefined,
@@ -64,22 +64,20 @@ function compareLookup(
 ): string[] {
   const name = `${type} ${value}`;
   if (record === undefined)
-    return owner === undefined ? [] : [`${name}: cell ${owner.cell} has it, and the router finds nobody`];
+    return owner === undefined ? [] : [`${name}: cell ${owner.cell} has it, but the router finds no owner`];
   if (owner === undefined) return [`${name}: the router finds cell ${record.cell}, which does not have it`];
   if (record.cell !== owner.cell)
-    return [`${name}: cell ${owner.cell} has it, and the router finds cell ${record.cell}`];
+    return [`${name}: cell ${owner.cell} has it, but the router finds cell ${record.cell}`];
   return compareRecord(name, owner.claim, record);
 }
 
 function compareRecord(name: string, claim: Claim, record: ClaimRecord): string[] {
   const wanted = claimText(claim);
   const got = claimText(record);
-  if (wanted !== got) return [`${name}: its cell has "${wanted}", the coordinator "${got}"`];
-  // Nothing is under way any more, so a record that still waits for a lease waits for ever.
+  if (wanted !== got) return [`${name}: its cell has "${wanted}", but the coordinator has "${got}"`];
+  // All leases are over by now, so a record that still refers to a lease would never be released.
   if (record.status !== "ACTIVE" || record.lease !== undefined)
-    return [
-      `${name}: ${record.status}, held by lease ${record.lease ?? "none"}, though nothing is under way`,
-    ];
+    return [`${name}: ${record.status}, held by lease ${record.lease ?? "none"}, though no lease is open`];
   return [];
 }
 
@@ -91,7 +89,7 @@ function compareListing({ cell, claims, records }: CellFacts): string[] {
     const key = bucketKey(record.bucket);
     if (listed.has(key)) found.push(`${key}: listed twice for cell ${cell}`);
     listed.set(key, record);
-    if (record.cell !== cell) found.push(`${key}: of cell ${record.cell}, listed for cell ${cell}`);
+    if (record.cell !== cell) found.push(`${key}: a record of cell ${record.cell}, listed for cell ${cell}`);
     const id = Number(record.source.id);
     if (id < (last.get(record.source.type) ?? 0))
       found.push(`${key}: out of order in the listing of cell ${cell}`);
@@ -102,7 +100,7 @@ function compareListing({ cell, claims, records }: CellFacts): string[] {
     const record = listed.get(key);
     listed.delete(key);
     if (record === undefined)
-      found.push(`${key}: cell ${cell} has it, and the listing of its records does not`);
+      found.push(`${key}: cell ${cell} has it, but the listing of its records does not`);
     else found.push(...compareRecord(`${key} in the listing`, claim, record));
   }
   for (const key of listed.keys()) found.push(`${key}: listed for cell ${cell}, which does not have it`);
@@ -111,7 +109,7 @@ function compareListing({ cell, claims, records }: CellFacts): string[] {
 
 function compareLeases({ cell, outstandingHere, outstandingThere }: CellFacts): string[] {
   return [
-    ...outstandingHere.map((uuid) => `lease ${uuid}: cell ${cell} still waits for its commit`),
+    ...outstandingHere.map((uuid) => `lease ${uuid}: cell ${cell} still has it as an outstanding lease`),
     ...outstandingThere.map(
       (uuid) => `lease ${uuid} of cell ${cell}: neither committed nor rolled back at the coordinator`,
     ),

@@ -1,16 +1,16 @@
 import type { Record as ClaimRecord } from "../src/client/index.ts";
 
-/** A name, whom it is about, and which row it came from. */
+/** A claimed name with its subject and its source. */
 export type Claim = Pick<ClaimRecord, "bucket" | "subject" | "source">;
 
 export type Kind = "user" | "group" | "project";
 
-/** What a cell keeps under a name: a route, and for a person a user as well, with the same name. */
+/** A name in a cell's database: a route, and for a person also a user with the same name. */
 export interface Entry {
   kind: Kind;
   name: string;
   routeId: number;
-  /** Of people only. */
+  /** Only people have one. */
   userId: number | undefined;
 }
 
@@ -20,8 +20,8 @@ const subjectTypes = { user: "USER", group: "GROUP", project: "PROJECT" } as con
 >;
 
 /**
- * The claims that belong to an entry. A person's name is taken as a username and as a route, together or not
- * at all.
+ * Returns the claims of an entry. A person's name is claimed as a username and as a route in one batch, so
+ * that the cell gets both or neither.
  */
 export function claimsOf({ kind, name, routeId, userId }: Entry): Claim[] {
   const subject = { type: subjectTypes[kind], id: String(userId ?? routeId) };

@@ -12,7 +12,7 @@ import { CellCounts } from "./cell-counts.ts";
 import { timedFetch, Timings } from "./timed-fetch.ts";
 import { Witness } from "./witness.ts";
 
-/** Of the answers to writes: lost on the way back. */
+/** The share of answers to a cell's requests that get lost. */
 const LOSS = 0.04;
 
 export const cellIds = ["1", "2"] as const;
@@ -20,13 +20,14 @@ export type CellId = (typeof cellIds)[number];
 
 interface EnvironmentOptions {
   url: string;
-  /** Has a folder `cells` for their databases. */
+  /** Contains the folder `cells` for the cells' databases. */
   folder: string;
   keys: { router: string; cells: Record<string, string> };
 }
 
 /**
- * Everything that outlives a cell's process: the coordinator, the network, the disks, and who keeps count.
+ * Everything that outlives a cell's process: the connection to the coordinator, the databases' folder, and
+ * the counters.
  */
 export class Environment {
   readonly workload: Workload;
@@ -46,8 +47,7 @@ export class Environment {
   }
 
   /**
-   * A process of a cell. The next one finds the same database, and nothing of what the last one had in
-   * memory.
+   * Starts a process of a cell. It opens the database of the process before it, and starts with empty memory.
    */
   startCell(id: CellId, generation: number): Cell {
     return new Cell({
@@ -59,7 +59,10 @@ export class Environment {
     });
   }
 
-  /** Lossy for what the cells do; a check must not be in doubt. */
+  /**
+   * Creates a client. With `lossy`, some answers get lost, as for the cells' own work. The final check uses
+   * clients that lose nothing, so that its answers are certain.
+   */
   connect(who: CellId | "router", lossy = false): Client {
     const { url, keys } = this.#options;
     const key = who === "router" ? keys.router : keys.cells[who];

@@ -8,16 +8,16 @@ import { thousands } from "./table.ts";
 import { cellIds, type CellId, type Environment } from "./environment.ts";
 
 /**
- * Asks everybody about everything: the router's view of every name, the listing of every record, both cells'
- * own databases.
+ * Reads everything that the check compares: the router's answer for every name, the listing of every record,
+ * and both cells' own databases.
  */
 export async function gatherFacts(
   environment: Environment,
   result: ScenarioResult,
   progress: Progress,
 ): Promise<Facts> {
-  // A group may have been renamed to what was wanted as a person's name, so both types are asked about
-  // wherever both can be.
+  // A rename may have given a group a name that was meant for a person. So a name without a slash is looked
+  // up both as a route and as a username.
   const asked = environment.workload.names.flatMap(({ name }): Bucket[] => [
     { type: "ROUTES", value: name },
     ...(name.includes("/") ? [] : [{ type: "USERNAMES" as const, value: name }]),

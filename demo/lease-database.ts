@@ -10,21 +10,22 @@ const schema = `
   ) STRICT;
 `;
 
+const selectLeases = "SELECT uuid, created_at_ms FROM outstanding_lease WHERE NOT is_fence";
+
 /**
- * What every cell's own database has: transactions, and the leases that it saved something under and has not
- * seen committed.
+ * The part of a database that every cell needs: transactions, and the outstanding leases for reconciliation.
  */
 export abstract class LeaseDatabase implements LocalLeases {
   protected readonly database: DatabaseSync;
 
-  /** `rows`: the tables of the cell's own. */
+  /** `rows` is the SQL that creates the cell's own tables. */
   constructor(path: string, rows: string) {
     this.database = new DatabaseSync(path);
     this.database.exec(schema);
     this.database.exec(rows);
   }
 
-  /** All of it or nothing. Throws what `work` or the database throws. */
+  /** Runs `work` in a transaction. Rolls back and rethrows if `work` or the COMMIT throws. */
   transaction(work: () => void): void {
     this.database.exec("BEGIN IMMEDIATE");
     try {
@@ -36,7 +37,7 @@ export abstract class LeaseDatabase implements LocalLeases {
     }
   }
 
-  /** In the transaction of the rows that the lease is for. */
+  /** Must be called in the transaction that saves the lease's rows. */
   insertLease(uuid: string): void {
     this.database
       .prepare("INSERT INTO outstanding_lease (uuid, created_at_ms) VALUES (?, ?)")
@@ -44,14 +45,12 @@ export abstract class LeaseDatabase implements LocalLeases {
   }
 
   async list({ afterUuid, limit }: { afterUuid: string; limit: number }): Promise<LocalLease[]> {
-    const sql =
-      "SELECT uuid, created_at_ms FROM outstanding_lease WHERE NOT is_fence AND uuid > ? ORDER BY uuid LIMIT ?";
+    const sql = `${selectLeases} AND uuid > ? ORDER BY uuid LIMIT ?`;
     return this.database.prepare(sql).all(afterUuid, limit).map(leaseOf);
   }
 
   async has(uuids: readonly string[]): Promise<LocalLease[]> {
-    const sql =
-      "SELECT uuid, created_at_ms FROM outstanding_lease WHERE NOT is_fence AND uuid IN (SELECT value FROM json_each(?))";
+    const sql = `${selectLeases} AND uuid IN (SELECT value FROM json_each(?))`;
     return this.database.prepare(sql).all(JSON.stringify(uuids)).map(leaseOf);
   }
 
@@ -59,7 +58,7 @@ export abstract class LeaseDatabase implements LocalLeases {
     this.database.prepare("DELETE FROM outstanding_lease WHERE NOT is_fence AND uuid = ?").run(uuid);
   }
 
-  /** A local transaction that is under way has the database to itself: it is waited for. */
+  /** A running local transaction locks the whole database, so this insert waits until it has ended. */
   async fence(uuid: string): Promise<"fenced" | "saved"> {
     const insert =
       "INSERT INTO outstanding_lease (uuid, created_at_ms, is_fence) VALUES (?, ?, 1) ON CONFLICT DO NOTHING";
@@ -73,7 +72,7 @@ export abstract class LeaseDatabase implements LocalLeases {
     return Number(this.database.prepare(sql).run(Date.now() - olderThanMs).changes);
   }
 
-  /** Nothing is verified here: the lease's row stays as the evidence, and every run complains of it. */
+  /** The demo has no verification. The lease's row stays, so every reconciliation reports it again. */
   async queueForVerification(): Promise<void> {}
 
   close(): void {

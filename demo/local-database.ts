@@ -2,26 +2,29 @@ import type { Entry, Kind } from "./entry.ts";
 import { LeaseDatabase } from "./lease-database.ts";
 
 const schema = `
-  CREATE TABLE IF NOT EXISTS users (id INTEGER PRIMARY KEY, username TEXT NOT NULL COLLATE NOCASE UNIQUE) STRICT;
+  CREATE TABLE IF NOT EXISTS users (
+    id INTEGER PRIMARY KEY, username TEXT NOT NULL COLLATE NOCASE UNIQUE
+  ) STRICT;
   CREATE TABLE IF NOT EXISTS routes (
-    id INTEGER PRIMARY KEY, path TEXT NOT NULL COLLATE NOCASE UNIQUE, kind TEXT NOT NULL, user_id INTEGER REFERENCES users (id)
+    id INTEGER PRIMARY KEY, path TEXT NOT NULL COLLATE NOCASE UNIQUE, kind TEXT NOT NULL,
+    user_id INTEGER REFERENCES users (id)
   ) STRICT;
 `;
 
-/** The database of a cell of the demo: people with their routes, and other routes. */
+/** The database of a cell in the demo: people with their routes, and routes of groups and projects. */
 export class LocalDatabase extends LeaseDatabase {
   #lastId: number;
 
   constructor(path: string) {
     super(path, schema);
     this.#lastId = this.#number(
-      "SELECT max((SELECT coalesce(max(id), 0) FROM users), (SELECT coalesce(max(id), 0) FROM routes)) AS value",
+      "SELECT coalesce(max(id), 0) AS value FROM (SELECT id FROM users UNION ALL SELECT id FROM routes)",
     );
   }
 
   /**
-   * As from a sequence: known before the row is written, and never given twice, so that a lease can name its
-   * source.
+   * Returns an id before its row is written, as a sequence does, so that a lease can name its source. A
+   * process never gets the same id twice.
    */
   nextId(): number {
     this.#lastId += 1;

@@ -2,9 +2,9 @@ import type { Fetch } from "../src/client/index.ts";
 import { Random } from "./random.ts";
 
 /**
- * A network that loses answers: the request is executed, and the caller hears of nothing but a broken
- * connection. Whether an answer is lost follows from the seed, the call and how often it was made, whatever
- * else is under way.
+ * A network that loses answers: the coordinator executes the request, but the caller only sees a broken
+ * connection. The seed, the call, and the number of earlier identical calls decide whether an answer is lost.
+ * Other traffic has no influence on it.
  */
 export function lossyFetch(
   fetch: Fetch,
@@ -18,9 +18,9 @@ export function lossyFetch(
     made.set(call, time + 1);
     const response = await fetch(url, init);
     if (!new Random(seed, call, time).chance(rate)) return response;
-    // The whole answer: the coordinator is done with the request.
+    // Reading the whole body makes sure that the coordinator has finished the request.
     await response.text();
     lost(response.status);
-    throw new TypeError("the connection broke before the answer arrived (the demo's doing)");
+    throw new TypeError("the connection broke before the answer arrived (simulated by the demo)");
   };
 }

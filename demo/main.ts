@@ -1,4 +1,7 @@
-/** `npm run demo`: a coordinator on this machine, two cells, real names, and a check at the end. */
+/**
+ * `npm run demo`: starts a coordinator on this machine, lets two cells claim real names, and checks the
+ * result.
+ */
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,7 +15,7 @@ import { runScenario } from "./scenario.ts";
 import { gatherFacts } from "./gather-facts.ts";
 import { Environment } from "./environment.ts";
 
-/** True when the check passed. */
+/** Returns true if the check passed. */
 async function demo({ names, seed, keep }: Options, folder: string, progress: Progress): Promise<boolean> {
   const started = performance.now();
   const all = await readNames();
@@ -21,12 +24,12 @@ async function demo({ names, seed, keep }: Options, folder: string, progress: Pr
   try {
     const { url, keys } = coordinator;
     const environment = new Environment(makeWorkload(all, names, seed), seed, { url, keys, folder });
-    progress.milestone(`a coordinator runs at ${url}, with nothing in it`);
+    progress.milestone(`a coordinator runs at ${url}, and its state is empty`);
 
     const result = await runScenario(environment, progress);
     const facts = await gatherFacts(environment, result, progress);
     const found = findDifferences(facts);
-    progress.milestone("checked");
+    progress.milestone("the check is done");
     progress.stop();
 
     const seconds = (performance.now() - started) / 1_000;
@@ -51,7 +54,7 @@ async function start(stateFolder: string): Promise<Coordinator> {
     return await startCoordinator({ port: 0, stateFolder });
   } catch (error) {
     throw new Error(
-      `the coordinator does not start: ${error instanceof Error ? error.message : String(error)}`,
+      `the coordinator could not be started: ${error instanceof Error ? error.message : String(error)}`,
       { cause: error },
     );
   }
@@ -72,8 +75,8 @@ async function main(): Promise<number> {
 
   const folder = mkdtempSync(join(tmpdir(), "leasehold-demo-"));
   const progress = new Progress(process.stdout);
-  // Whoever ends the process, and Miniflare does on Ctrl-C, nothing stays behind. Nothing asynchronous would
-  // be waited for here.
+  // Miniflare may end the process itself on Ctrl-C, so the folder is removed by an exit handler. Exit
+  // handlers can only run synchronous code.
   process.once("exit", () => {
     progress.stop();
     if (!options.keep) rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
@@ -85,7 +88,7 @@ async function main(): Promise<number> {
     return (await demo(options, folder, progress)) ? 0 : 1;
   } catch (error) {
     progress.stop();
-    // What is expected to go wrong comes as a sentence with a cause; for the rest the place matters.
+    // Expected failures have a cause, and their message is enough. For all others, print the stack.
     const text =
       error instanceof Error ? (error.cause === undefined ? error.stack : error.message) : String(error);
     process.stderr.write(`demo: ${text}\n`);

@@ -5,11 +5,11 @@ import { Random } from "./random.ts";
 
 export const MAX_NAMES = 10_000;
 
-/** Of all names: wanted by both cells. */
+/** The share of all names that both cells want. */
 const CONTESTED = 0.15;
-/** Of all names: kept back, so that there are real names to rename to. */
+/** The share of all names that are reserved as new names for renames. */
 const RESERVED = 0.03;
-/** Of the names without a slash: those of people, the others are of groups. */
+/** The share of the names without a slash that belong to people. The others belong to groups. */
 const PEOPLE = 0.25;
 
 export interface NameRequest {
@@ -17,35 +17,35 @@ export interface NameRequest {
   kind: Kind;
 }
 
-/** How many places further a cell may come to a name than the common order says. */
+/** How far a name may move from its position in the common order, in each cell's own order. */
 const JITTER = 60;
 
-/** Who wants what, and in which order. */
+/** The names that each cell wants, and in which order. */
 export interface Workload {
   names: NameRequest[];
   /**
-   * Per cell. Both follow one common order, roughly: they want a contested name at about the same time, now
-   * this one first, now that one.
+   * The names that each cell claims. Both lists roughly follow one common order, so that the cells want a
+   * contested name at about the same time, and either may be first.
    */
   orders: Record<"1" | "2", NameRequest[]>;
   contested: Set<string>;
-  /** For renames; nobody asks for them before. */
+  /** New names for renames. No cell claims them before that. */
   reserve: NameRequest[];
 }
 
 export async function readNames(): Promise<string[]> {
   const path = fileURLToPath(new URL("data/routes-10k.txt", import.meta.url));
   const names = (await readFile(path, "utf8")).trimEnd().split("\n");
-  // The demo keeps its own idea of which spellings are the same name, to judge the coordinator by. For ASCII
-  // that is simple.
+  // The demo checks the coordinator, so it must not use the coordinator's canonical form. For ASCII names,
+  // lower case is enough.
   if (names.some((name) => !/^[\x21-\x7e]+$/.test(name)))
-    throw new Error("demo/data/routes-10k.txt has a name that is not ASCII");
+    throw new Error("demo/data/routes-10k.txt contains a name that is not ASCII; restore the file from git");
   if (new Set(names.map(keyOf)).size !== names.length)
-    throw new Error("demo/data/routes-10k.txt has a name twice");
+    throw new Error("demo/data/routes-10k.txt contains a name twice; restore the file from git");
   return names;
 }
 
-/** Two spellings are the same name when their keys are equal. */
+/** Two spellings are the same name if their keys are equal. */
 export const keyOf = (name: string): string => name.toLowerCase();
 
 export function makeWorkload(all: readonly string[], count: number, seed: number): Workload {

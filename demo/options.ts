@@ -4,7 +4,7 @@ import { MAX_NAMES } from "./names.ts";
 export interface Options {
   names: number;
   seed: number;
-  /** Leaves the state folder in place at the end. */
+  /** Keeps the state folder at the end. */
   keep: boolean;
   help: boolean;
 }
@@ -13,18 +13,18 @@ const MIN_NAMES = 100;
 
 export const usage = `Usage: npm run demo -- [options]
 
-Starts a coordinator on this machine, takes real names through it as two cells would,
-and checks at the end that every name has at most one owner.
+Starts a coordinator on this machine and lets two cells compete for real names. It loses answers,
+kills a cell, and checks at the end that every name has at most one owner.
 
-  --names N   how many names, ${MIN_NAMES} to ${MAX_NAMES} (default ${MAX_NAMES})
-  --seed N    another seed: other owners, other lost answers (default 1)
-  --keep      leave the state folder in place and say where it is
-  --help      this text
+  --names N   number of names, from ${MIN_NAMES} to ${MAX_NAMES} (default ${MAX_NAMES})
+  --seed N    seed of all random choices, such as which answers get lost (default 1)
+  --keep      keep the state folder, and print its path
+  --help      show this text
 
-Ends with 0 when the check holds, 1 when it fails, 2 when the options are wrong.
+Exit codes: 0 if the check passed, 1 if the check or the demo failed, 2 if an option is invalid.
 `;
 
-/** Throws an `Error` with one plain sentence when an option is not known or makes no sense. */
+/** Throws an `Error` with a one-sentence message if an option is unknown or has an invalid value. */
 export function readOptions(args: readonly string[]): Options {
   const { values } = parseArgs({
     args: [...args],

@@ -1,8 +1,8 @@
 import type { ClientOptions } from "../src/client/index.ts";
 
 /**
- * What a cell needs that must live through restarts of its coordinator, and that counts on every begin being
- * sent: only the deadline ends a call, and no begin is held back.
+ * Options for a client that must survive restarts of the coordinator and must send every begin. Only the
+ * deadline ends a call, and no begin is held back.
  */
 export const patience = {
   deadlineMs: 15_000,

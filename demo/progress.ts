@@ -7,7 +7,10 @@ interface Output {
 const TTY_EVERY_MS = 100;
 const PLAIN_EVERY_MS = 2_000;
 
-/** What is happening now: one line that is rewritten on a terminal, a plain line now and then elsewhere. */
+/**
+ * Shows what the demo is doing: on a terminal one line that is rewritten, elsewhere a new line every 2
+ * seconds.
+ */
 export class Progress {
   readonly #output: Output;
   readonly #started = performance.now();
@@ -20,13 +23,13 @@ export class Progress {
     this.#timer.unref();
   }
 
-  /** From now on, what is shown. */
+  /** Sets the function that describes the current step. */
   set(describe: () => string): void {
     this.#describe = describe;
     if (this.#output.isTTY === true) this.#show();
   }
 
-  /** Something that was achieved: stays on the screen. */
+  /** Prints a line that stays on the screen. */
   milestone(text: string): void {
     this.#clear();
     this.#output.write(`${this.#elapsed()}  ${text}\n`);
@@ -42,7 +45,7 @@ export class Progress {
     if (text === "") return;
     const line = `${this.#elapsed()}  … ${text}`;
     if (this.#output.isTTY !== true) this.#output.write(`${line}\n`);
-    // A line that wraps could not be rewritten.
+    // A line that wraps cannot be rewritten, so it is cut to the width of the terminal.
     else this.#output.write(`\r\u001b[K${line.slice(0, (this.#output.columns ?? 80) - 1)}`);
   }
 

@@ -1,10 +1,13 @@
-/** What a cell's users still want. Items that must wait come back when their time has come. */
+/**
+ * The items that a cell still has to work on. An item that was put back with a delay becomes available again
+ * after that delay.
+ */
 export class Queue<T> {
   #ready: T[];
   #waiting: { item: T; atMs: number }[] = [];
 
   constructor(items: readonly T[]) {
-    // Taken from the end.
+    // `take` removes items from the end of the array, so they are stored in reverse order.
     this.#ready = items.toReversed();
   }
 
@@ -13,7 +16,8 @@ export class Queue<T> {
   }
 
   /**
-   * Up to `most` items, in order. An empty list: all that is left has to wait. Undefined: nothing is left.
+   * Returns up to `most` items in order. Returns an empty list if all remaining items have to wait, and
+   * undefined if none remain.
    */
   take(most: number): T[] | undefined {
     const now = performance.now();
@@ -26,7 +30,7 @@ export class Queue<T> {
     return this.#ready.splice(Math.max(0, this.#ready.length - most), most).toReversed();
   }
 
-  /** Everything that is left. */
+  /** Returns all remaining items, including those that have to wait. */
   all(): T[] {
     return [...this.#waiting.map(({ item }) => item), ...this.#ready].toReversed();
   }

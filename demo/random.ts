@@ -1,6 +1,5 @@
 /**
- * Numbers that look random and follow from a seed. Each use has a stream of its own, so that it does not
- * depend on what else ran.
+ * Pseudorandom numbers from a seed. Each use has its own stream, so its numbers do not depend on other work.
  */
 export class Random {
   #state: number;
@@ -9,7 +8,7 @@ export class Random {
     this.#state = hash(seed.join("\u0000"));
   }
 
-  /** From 0 to below 1 (mulberry32). */
+  /** Returns a number from 0 (included) to 1 (excluded), by mulberry32. */
   next(): number {
     this.#state = (this.#state + 0x6d2b79f5) >>> 0;
     let mixed = this.#state;
@@ -18,7 +17,7 @@ export class Random {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 0x1_0000_0000;
   }
 
-  /** From `least` to `most`, both included. */
+  /** Returns a whole number from `least` to `most`, both included. */
   between(least: number, most: number): number {
     return least + Math.floor(this.next() * (most - least + 1));
   }
@@ -32,7 +31,7 @@ export class Random {
     return keyed.toSorted((a, b) => a.key - b.key).map(({ item }) => item);
   }
 
-  /** A UUID of version 4. */
+  /** Returns a UUID of version 4. */
   uuid(): string {
     const digits = Array.from({ length: 32 }, () => this.between(0, 15).toString(16));
     digits[12] = "4";
@@ -41,7 +40,7 @@ export class Random {
   }
 }
 
-/** FNV-1a, mixed once more so that texts with a common beginning do not get neighbouring seeds. */
+/** FNV-1a with a final mixing step, so that texts with the same beginning get unrelated seeds. */
 function hash(text: string): number {
   let value = 0x811c9dc5;
   for (let index = 0; index < text.length; index += 1)

@@ -11,7 +11,10 @@ export interface ClaimRecord extends Claim {
 const LOOKUP = 100;
 const PAGE = 500;
 
-/** One result per bucket, in order; undefined: nobody has it. Throws when any of it cannot be told. */
+/**
+ * Returns one result per bucket, in order, and undefined for a free name. Throws if an answer is incomplete
+ * or contradicts itself.
+ */
 export async function lookUp(
   { records }: Client,
   buckets: readonly Bucket[],
@@ -36,7 +39,7 @@ function foundOf(
   return recordOf(record);
 }
 
-/** All of them, a few lookups at a time. */
+/** Looks all buckets up, with at most 4 requests in parallel. */
 export async function lookUpAll(
   client: Client,
   buckets: readonly Bucket[],
@@ -53,7 +56,7 @@ export async function lookUpAll(
   return results;
 }
 
-/** Page by page, in the order of the listing. */
+/** Returns all records of a source type, in the order of the listing. */
 export const listRecords = async (
   { records }: Client,
   sourceType: ApiRecord["source"]["type"],

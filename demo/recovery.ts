@@ -9,7 +9,9 @@ import { stages, type Cell } from "./cell.ts";
 import type { CellCrash } from "./cell-crash.ts";
 import { pause } from "./queue.ts";
 
-/** As small as a demo needs them. In earnest: a minute, ten minutes, an hour (`reconcileDefaults`). */
+/**
+ * Much shorter than `reconcileDefaults`, which are minutes and hours, so that the demo does not have to wait.
+ */
 const thresholds = {
   commitGraceMs: 500,
   staleMs: 2_000,
@@ -23,13 +25,14 @@ export interface RecoveryRun {
 }
 
 /**
- * Brings a cell back that died with leases open. Three visits, as its cron would make them, and the last one
- * twice at once.
+ * Recovers a cell that died with open leases. It reconciles three times, as the cell's cron would. The last
+ * time, two full reconciliations run in parallel.
  */
 export async function recover(cell: Cell, diedAtMs: number, runs: RecoveryRun[]): Promise<void> {
   const after = async (ms: number, full: boolean, times = 1): Promise<void> => {
     await pause(diedAtMs + ms - performance.now());
-    const label = `cell ${cell.id}, ${((performance.now() - diedAtMs) / 1_000).toFixed(1)} s after its death${full ? ", full" : ""}`;
+    const seconds = ((performance.now() - diedAtMs) / 1_000).toFixed(1);
+    const label = `cell ${cell.id}, ${seconds} s after its death${full ? ", full" : ""}`;
     await Promise.all(
       Array.from({ length: times }, (_, index) =>
         reconcileOnce(cell, times > 1 ? `${label}, ${index + 1} of ${times}` : label, full, runs),
@@ -42,7 +45,7 @@ export async function recover(cell: Cell, diedAtMs: number, runs: RecoveryRun[])
   await checkNothingLeft(cell);
 }
 
-/** What lost answers left behind in cells that did not die: usually nothing. */
+/** Reconciles the leases that lost answers left open in cells that did not die. Usually there are none. */
 export async function reconcileLeftovers(cell: Cell, runs: RecoveryRun[]): Promise<void> {
   if ((await outstanding(cell)) === 0) return;
   await pause(thresholds.staleMs + 200);
@@ -50,7 +53,11 @@ export async function reconcileLeftovers(cell: Cell, runs: RecoveryRun[]): Promi
 }
 
 export const describeCrashes = ({ crashes }: CellCrash): string => {
-  const words = { begun: "begun", saved: "saved, not committed", committed: "committed, not cleared away" };
+  const words = {
+    begun: "begun",
+    saved: "saved but not committed",
+    committed: "committed but still outstanding",
+  };
   return stages.map((stage) => `${crashes[stage]} ${words[stage]}`).join(", ");
 };
 
@@ -59,7 +66,7 @@ async function reconcileOnce(cell: Cell, what: string, full: boolean, runs: Reco
     const text =
       finding.kind === "failed"
         ? `${finding.step} failed: ${finding.error}`
-        : `saved here, ${finding.coordinator} at the coordinator`;
+        : `its rows are saved, but at the coordinator it is ${finding.coordinator}`;
     cell.counts.problems.push(`cell ${cell.id}: recovery of lease ${finding.uuid}: ${text}`);
   };
   try {

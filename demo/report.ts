@@ -9,42 +9,41 @@ import { cellIds, type Environment } from "./environment.ts";
 const MOST_DIFFERENCES = 50;
 const FIRST_WIDTH = 46;
 
-/** What happened, as tables. */
+/** Renders what happened as tables. */
 export function renderReport(
   environment: Environment,
   result: ScenarioResult,
   facts: Facts,
   seconds: number,
 ): string[] {
-  const { timings, lostAnswers, lostGrants } = environment;
+  const { timings, lostAnswers, lostGrants, workload, seed } = environment;
+  const requests = `${thousands(timings.count)} requests over HTTP in ${seconds.toFixed(1)} s`;
+  const executed = "were lost after the coordinator had executed the request";
   const show = (table: Body): string[] => ["", ...renderTable({ ...table, firstWidth: FIRST_WIDTH })];
   return [
-    `${thousands(environment.workload.names.length)} real names, two cells, ${thousands(timings.count)} requests over HTTP in ${seconds.toFixed(1)} s (seed ${environment.seed})`,
+    `${thousands(workload.names.length)} real names, two cells, ${requests} (seed ${seed})`,
     ...show(names(environment, result)),
     ...show(calls(environment)),
-    `${thousands(lostAnswers)} answers were lost after the coordinator had done its work, ${thousands(lostGrants)} of them a yes. The cells made`,
-    "each call again, with the same UUID.",
+    `${thousands(lostAnswers)} answers ${executed}, ${thousands(lostGrants)} of them successes.`,
+    "The cells repeated each of these calls with the same UUID.",
     ...show(conflicts(environment, result)),
     ...show(recovery(result)),
-    "Two visits at once may both count a lease: to settle it twice is the same as once.",
+    "Two reconciliations in parallel may count the same lease. Deciding it twice changes nothing.",
     ...show(latencies(environment)),
     "",
     ...summary(facts),
   ];
 }
 
-/** The renderConclusion: what the exit code says, in words. */
+/** Renders the result of the check, which also decides the exit code. */
 export function renderConclusion(differences: readonly string[]): string[] {
   if (differences.length === 0)
     return ["CHECK PASSED: every name has at most one owner, and both cells agree with the coordinator."];
+  const noun = differences.length === 1 ? "difference" : "differences";
   const shown = differences.slice(0, MOST_DIFFERENCES).map((difference) => `  ${difference}`);
   const more =
     differences.length > shown.length ? [`  … and ${thousands(differences.length - shown.length)} more`] : [];
-  return [
-    `CHECK FAILED: ${thousands(differences.length)} ${differences.length === 1 ? "difference" : "differences"}`,
-    ...shown,
-    ...more,
-  ];
+  return [`CHECK FAILED: ${thousands(differences.length)} ${noun}`, ...shown, ...more];
 }
 
 type Body = Omit<Table, "firstWidth">;
@@ -62,19 +61,19 @@ function names(environment: Environment, { won, cells }: ScenarioResult): Body {
   const alone = cellIds.map((id) => orders[id].length - contested.size);
   const row = (what: string, one: number, two: number): Body["rows"][number] => [what, one, two, one + two];
   return {
-    title: "NAMES: WHO WON WHAT",
+    title: "NAMES",
     head,
     rows: [
       row("wanted by this cell alone", alone[0] ?? 0, alone[1] ?? 0),
-      row("  got", won["1"].alone, won["2"].alone),
+      row("  won", won["1"].alone, won["2"].alone),
       ["wanted by both cells", contested.size, contested.size, contested.size],
-      row("  got", won["1"].contested, won["2"].contested),
+      row("  won", won["1"].contested, won["2"].contested),
       ...sums(environment, [
         ["  lost to the other cell", (counts) => counts.lost],
         ["destroyed later", (counts) => counts.destroyed],
         ["renamed", (counts) => counts.renamed],
         ["changed in case only (a replace)", (counts) => counts.recased],
-        ["got in the end: the other had destroyed it", (counts) => counts.wonLater],
+        ["won later, after the other cell destroyed it", (counts) => counts.wonLater],
       ]),
       row("owned at the end", cells["1"].database.entries().length, cells["2"].database.entries().length),
     ],
@@ -82,7 +81,7 @@ function names(environment: Environment, { won, cells }: ScenarioResult): Body {
 }
 
 const calls = (environment: Environment): Body => ({
-  title: "LEASES: WHAT WAS ASKED",
+  title: "LEASES",
   head,
   rows: sums(environment, [
     ["granted", (counts) => counts.leasesGranted],
@@ -91,21 +90,21 @@ const calls = (environment: Environment): Body => ({
     ["  replaces in them", (counts) => counts.replaces],
     ["committed by the process that began them", (counts) => counts.committed],
     ["rolled back: the cell's own database refused", (counts) => counts.localFailures],
-    ["refused, nothing of the batch taken", (counts) => counts.refused],
-    ["no answer in time, closed by a rollback", (counts) => counts.unknown],
+    ["refused, with the whole batch", (counts) => counts.refused],
+    ["no answer in time, rolled back", (counts) => counts.unknown],
   ]),
 });
 
 const conflictWords: Record<(typeof conflictKinds)[number], string> = {
-  taken: "taken: a claim has the name",
-  leased: "leased: another lease is under way on it",
-  not_owner: "not_owner: the name is another cell's",
-  absent: "absent: nobody has it",
-  mismatch: "mismatch: own, but of another source",
+  taken: "taken: another claim has the name",
+  leased: "leased: another lease holds the name",
+  not_owner: "not_owner: another cell has the name",
+  absent: "absent: nobody has the name",
+  mismatch: "mismatch: the cell's own, but wrong source",
 };
 
 const conflicts = (environment: Environment, { provoked }: ScenarioResult): Body => ({
-  title: `CONFLICTS BY KIND (${provoked} batches were provoked)`,
+  title: `CONFLICTS (${provoked} batches had to be refused)`,
   head,
   rows: sums(
     environment,
@@ -114,8 +113,8 @@ const conflicts = (environment: Environment, { provoked }: ScenarioResult): Body
 });
 
 const recovery = ({ crashes, recovery: runs }: ScenarioResult): Body => ({
-  title: `RECOVERY (left open: ${crashes.begun} begun, ${crashes.saved} saved, ${crashes.committed} done)`,
-  head: ["seen", "commits", "rollbacks", "waiting", "orphans"],
+  title: `RECOVERY (left: ${crashes.begun} begun, ${crashes.saved} saved, ${crashes.committed} committed)`,
+  head: ["seen", "commits", "rollbacks", "pending", "orphans"],
   rows: runs.map(({ what, counters }) => [
     what,
     counters.processed,
@@ -127,7 +126,7 @@ const recovery = ({ crashes, recovery: runs }: ScenarioResult): Body => ({
 });
 
 const latencies = ({ timings }: Environment): Body => ({
-  title: `LATENCY OF ONE REQUEST, ms (${LANES} per cell at a time)`,
+  title: `LATENCY PER REQUEST, ms (${LANES} in parallel per cell)`,
   head: ["count", "p50", "p95", "p99", "max"],
   rows: requestKinds.flatMap((kind) => {
     const sorted = timings.of(kind);
@@ -138,6 +137,7 @@ const latencies = ({ timings }: Environment): Body => ({
 
 function summary({ asked, found, cells }: Facts): string[] {
   const owned = found.filter((record) => record !== undefined).length;
+  const free = thousands(asked.length - owned);
   const listed = cells
     .map(({ cell, records }) => `${thousands(records.length)} records of cell ${cell}`)
     .join(" and ");
@@ -146,8 +146,8 @@ function summary({ asked, found, cells }: Facts): string[] {
     0,
   );
   return [
-    `Looked up ${thousands(asked.length)} names: ${thousands(owned)} have an owner, ${thousands(asked.length - owned)} have none.`,
-    `Listed ${listed}; compared each with its cell's own rows.`,
+    `Looked up ${thousands(asked.length)} names: ${thousands(owned)} have an owner, ${free} have none.`,
+    `Listed ${listed}, and compared each with the rows of its cell.`,
     `Leases still open: ${open}.`,
   ];
 }

@@ -13,13 +13,13 @@ const PROVOKED = 20;
 const LOOKUP_PAUSE_MS = 100;
 
 export interface ScenarioResult extends ContestResult {
-  /** After the claiming: names by who wanted and who got them. */
+  /** The names that each cell won in the contest: those that it alone wanted, and those that both wanted. */
   won: Record<CellId, { alone: number; contested: number }>;
-  /** Batches that had to be refused. */
+  /** The number of batches that the coordinator had to refuse. */
   provoked: number;
 }
 
-/** All that happens, in order. What must not happen is noted as a problem, and the story goes on. */
+/** Runs all steps in order. A violation is recorded as a problem, and the run continues. */
 export async function runScenario(environment: Environment, progress: Progress): Promise<ScenarioResult> {
   const { workload, witness, counts } = environment;
   const router = new AbortController();
@@ -29,34 +29,34 @@ export async function runScenario(environment: Environment, progress: Progress):
   const { cells, lost } = result;
   const won = { "1": countWon(cells["1"], environment), "2": countWon(cells["2"], environment) };
   for (const id of cellIds) counts[id].lost = lost[id].length;
-  progress.milestone("every name that was asked for has been taken by one cell or the other");
+  progress.milestone("every requested name is now owned by one of the cells");
 
-  progress.set(() => `asking for what must be refused; ${describeActivity(environment)}`);
+  progress.set(() => `sending batches that must be refused; ${describeActivity(environment)}`);
   const provoked = await provokeBoth(environment, cells);
   progress.milestone(
-    `${provoked} batches were provoked: destroys of foreign names, of absent names, with wrong sources`,
+    `${provoked} batches had to be refused: destroys of foreign or absent names, or with wrong sources`,
   );
 
   const both = (what: "destroyed" | "renamed"): number => counts["1"][what] + counts["2"][what];
-  progress.set(
-    () =>
-      `changing: ${both("destroyed")} names destroyed, ${both("renamed")} renamed; ${describeActivity(environment)}`,
-  );
+  progress.set(() => {
+    const changes = `${both("destroyed")} names destroyed, ${both("renamed")} renamed`;
+    return `changing: ${changes}; ${describeActivity(environment)}`;
+  });
   const half = Math.ceil(workload.reserve.length / 2);
   await Promise.all([
     changeNames(cells["1"], workload.reserve.slice(0, half), witness),
     changeNames(cells["2"], workload.reserve.slice(half), witness),
   ]);
-  progress.milestone("names were destroyed, renamed, and changed in case only");
+  progress.milestone("the cells destroyed names, renamed some, and changed only the case of others");
 
-  progress.set(() => `asking again for names that were lost; ${describeActivity(environment)}`);
+  progress.set(() => `claiming lost names again; ${describeActivity(environment)}`);
   const gained = (id: CellId) => (): void => void (counts[id].wonLater += 1);
   await Promise.all(
     cellIds.map((id) =>
       claimAll({ cell: cells[id], queue: new Queue(lost[id]), witness, won: gained(id), lost: () => {} }),
     ),
   );
-  progress.milestone("both cells asked again for what the other had taken, and got what was free by now");
+  progress.milestone("both cells claimed their lost names again, and won those that were free by now");
 
   router.abort();
   await routing;
@@ -82,7 +82,7 @@ function countWon(cell: Cell, { workload }: Environment): { alone: number; conte
   return { alone: entries.length - contested, contested };
 }
 
-/** Routers do not wait until a cell is done: they look names up all the time. */
+/** Looks names up during the whole run, as routers do, and records failures as problems. */
 async function lookUpContinuously(environment: Environment, signal: AbortSignal): Promise<void> {
   const router = environment.connect("router");
   const random = new Random(environment.seed, "router");

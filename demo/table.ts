@@ -1,9 +1,9 @@
-/** A table in plain text: the first column to the left, all others to the right. */
+/** A table in plain text. The first column is aligned to the left, all others to the right. */
 export interface Table {
   title: string;
   head: string[];
   rows: (string | number)[][];
-  /** Least width of the first column, so that tables under each other line up. */
+  /** Minimum width of the first column, so that several tables line up. */
   firstWidth?: number;
 }
 

@@ -1,6 +1,6 @@
 import type { Fetch } from "../src/client/index.ts";
 
-/** The kinds of request, in the order in which they are shown. */
+/** The kinds of request, in the order of the report. */
 export const requestKinds = [
   "begin, granted",
   "begin, replayed",
@@ -8,7 +8,7 @@ export const requestKinds = [
   "commit",
   "rollback",
   "lookup of up to 100 names",
-  "look at one lease",
+  "read of one lease",
   "page of leases",
   "page of records",
   "fault (5xx)",
@@ -16,7 +16,7 @@ export const requestKinds = [
 ] as const;
 export type RequestKind = (typeof requestKinds)[number];
 
-/** How long each request took, by kind: from sending it to the last byte of its answer. */
+/** The durations of requests by kind, from sending the request to the last byte of its answer. */
 export class Timings {
   readonly #ms = new Map<RequestKind, number[]>();
   count = 0;
@@ -28,13 +28,13 @@ export class Timings {
     else all.push(ms);
   }
 
-  /** Sorted. */
+  /** Returns the durations of one kind in ascending order. */
   of(kind: RequestKind): number[] {
     return (this.#ms.get(kind) ?? []).toSorted((a, b) => a - b);
   }
 }
 
-/** The smallest value that at least this share of `sorted` does not exceed. */
+/** Returns the smallest value in `sorted` that is not exceeded by at least this share of the values. */
 export const percentile = (sorted: readonly number[], share: number): number =>
   sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN;
 
@@ -59,5 +59,5 @@ function kindOf(method: string, path: string, status: number): RequestKind {
   if (path.endsWith("/rollback")) return "rollback";
   if (path.endsWith("/leases")) return "page of leases";
   if (path.endsWith("/records")) return "page of records";
-  return method === "GET" && path.includes("/leases/") ? "look at one lease" : "other";
+  return method === "GET" && path.includes("/leases/") ? "read of one lease" : "other";
 }

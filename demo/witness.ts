@@ -1,14 +1,13 @@
 import { keyOf } from "./names.ts";
 
 /**
- * Sees every local commit of both cells in the order in which they happen, as no real cell could, and
- * remembers who has which name at that moment. The check at the end sees only the end; this sees a name that
- * two cells had for a while.
+ * Records every local commit of both cells in order, and who has each name at that moment. The final check
+ * only compares the final state. The witness also notices a name that two cells had for a while.
  */
 export class Witness {
   readonly #owners = new Map<string, string>();
   readonly violations: string[] = [];
-  /** Names that had more than one owner, one after the other. */
+  /** Names that passed from one cell to the other. */
   readonly handedOver = new Set<string>();
   readonly #former = new Map<string, string>();
 
@@ -26,7 +25,7 @@ export class Witness {
   recordRelease(cell: string, name: string): void {
     const key = keyOf(name);
     if (this.#owners.get(key) !== cell)
-      this.violations.push(`${name}: cell ${cell} gave up what it did not have`);
+      this.violations.push(`${name}: cell ${cell} released it without having it`);
     this.#owners.delete(key);
   }
 }

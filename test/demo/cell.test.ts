@@ -26,7 +26,7 @@ beforeEach(() => {
     calls.push(step);
     const states: Record<string, string> = { begin: "GRANTED", commit: "COMMITTED", rollback: "ROLLED_BACK" };
     const [answer, ...later] = answers[step] ?? [];
-    // The last one stays.
+    // The last answer is repeated.
     if (later.length > 0) answers[step] = later;
     return responseOf(answer ?? { status: 200, json: { lease: leaseOf(states[step] ?? "") } });
   };
@@ -54,14 +54,14 @@ const taken = problem(409, "ALREADY_EXISTS", {
 const outstanding = async (): Promise<number> => (await database.list({ afterUuid: "", limit: 10 })).length;
 
 describe("a cell's change", () => {
-  it("begins, saves, commits and forgets", async () => {
+  it("begins and commits the lease, and deletes its UUID", async () => {
     expect(await cell.transact(insert)).toEqual({ kind: "done" });
     expect(calls).toEqual(["begin", "commit"]);
     expect(database.entries()).toEqual([ada]);
     expect(await outstanding()).toBe(0);
   });
 
-  it("rolls the lease back when its own database refuses, and keeps nothing", async () => {
+  it("rolls the lease back and saves nothing when its own database refuses the change", async () => {
     const broken: Change = {
       ...insert,
       apply: (to) => {
@@ -86,7 +86,7 @@ describe("a cell's change", () => {
     expect(cell.counts.conflicts).toEqual(new Map([["taken", 1]]));
   });
 
-  it("closes a begin that was refused after a try without an answer: that one may still be carried out", async () => {
+  it("rolls back a refused begin whose earlier attempt got no answer", async () => {
     answers["begin"] = [unavailable, taken];
     expect(await cell.transact(insert)).toMatchObject({
       kind: "refused",
@@ -97,20 +97,20 @@ describe("a cell's change", () => {
     expect(cell.counts).toMatchObject({ refused: 1, rolledBack: 1, unknown: 0, problems: [] });
   });
 
-  it("closes a begin whose outcome it cannot learn", async () => {
+  it("rolls back a begin whose outcome is unknown", async () => {
     answers["begin"] = [unavailable];
     expect(await cell.transact(insert)).toEqual({ kind: "unknown" });
     expect(calls.at(-1)).toBe("rollback");
     expect(database.entries()).toEqual([]);
   });
 
-  it("gives up when it cannot even do that", async () => {
+  it("throws when that rollback gets no answer either", async () => {
     answers["begin"] = [unavailable];
     answers["rollback"] = [unavailable];
     await expect(cell.transact(insert)).rejects.toThrow("the coordinator cannot be reached");
   });
 
-  it("leaves the lease's row to the recovery when the commit's outcome is not known", async () => {
+  it("keeps the lease's row for the recovery when the outcome of the commit is unknown", async () => {
     answers["commit"] = [unavailable];
     expect(await cell.transact(insert)).toEqual({ kind: "done" });
     expect(database.entries()).toEqual([ada]);
@@ -118,7 +118,7 @@ describe("a cell's change", () => {
     expect(cell.counts.problems).toEqual([]);
   });
 
-  it("takes note when the commit of what it saved is refused", async () => {
+  it("records a problem when the commit of saved rows is refused", async () => {
     answers["commit"] = [
       problem(409, "FAILED_PRECONDITION", { reason: "LEASE_ROLLED_BACK", detail: "final" }),
     ];
@@ -145,7 +145,7 @@ describe("a cell that dies", () => {
     expect(crash.crashes[stage as "begun"]).toBe(1);
   });
 
-  it("lives as long as it is not told to end", async () => {
+  it("completes its changes before the crash starts", async () => {
     expect(await cell.transact(insert, new CellCrash().checkpointOf(0))).toEqual({ kind: "done" });
   });
 });

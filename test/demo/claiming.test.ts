@@ -21,7 +21,7 @@ let database: LocalDatabase;
 let cell: Cell;
 let refused: number;
 
-/** A coordinator to which `name-3` is taken, and `name-4` leased the first time. */
+/** A coordinator where `name-3` is taken, and `name-4` is leased at the first begin. */
 beforeEach(() => {
   database = new LocalDatabase(":memory:");
   refused = 0;
@@ -52,7 +52,7 @@ beforeEach(() => {
 
 afterEach(() => database.close());
 
-it("wins what is free, gives up what is taken, and comes back for what was leased", async () => {
+it("wins free names, loses taken names, and tries leased names again", async () => {
   const won: NameRequest[] = [];
   const lost: NameRequest[] = [];
   const unanswered = await claimAll({
@@ -73,7 +73,7 @@ it("wins what is free, gives up what is taken, and comes back for what was lease
   expect(cell.counts.problems).toEqual([]);
 });
 
-it("leaves the names of the batches in which it died without an answer, and the others to be asked for", async () => {
+it("returns the names of unfinished batches when it dies, and keeps the others in the queue", async () => {
   const crash = new CellCrash();
   crash.start();
   const queue = new Queue(names);

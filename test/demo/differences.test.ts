@@ -15,7 +15,7 @@ const recordsOf = (cell: string, entries: Entry[]): ClaimRecord[] =>
 const cellOf = (cell: string, entries: Entry[]): CellFacts => ({
   cell,
   claims: entries.flatMap(claimsOf),
-  // As verified: routes first, then users.
+  // In the order of the listing: routes first, then users.
   records: recordsOf(cell, entries).toSorted((a, b) => (a.source.type < b.source.type ? -1 : 1)),
   outstandingHere: [],
   outstandingThere: [],
@@ -29,7 +29,7 @@ beforeEach(() => {
   one = cellOf("1", first);
   two = cellOf("2", second);
   facts = {
-    // In the spelling in which it was first wanted, and a name that nobody has.
+    // The first spelling differs from the owner's, and nobody has the last name.
     asked: [
       { type: "ROUTES", value: "gitlab-org" },
       { type: "ROUTES", value: "ada" },
@@ -47,11 +47,14 @@ it("passes when all agree", () => {
   expect(findDifferences(facts)).toEqual([]);
 });
 
-/** Changes one thing that a router was told. */
+/** Changes one of the router's answers. */
 const changeRecord = (index: number, change: Partial<ClaimRecord>): void => {
   const record = facts.found[index];
   if (record !== undefined) facts.found[index] = { ...record, ...change };
 };
+
+const differs = (name: string, here: string, there: string): string =>
+  `${name}: its cell has "${here}", but the coordinator has "${there}"`;
 
 describe("fails when", () => {
   it.each<{ what: string; plant: () => void; expected: string[] }>([
@@ -61,72 +64,84 @@ describe("fails when", () => {
         two.claims.push(...claimsOf({ kind: "group", name: "GITLAB-org", routeId: 9, userId: undefined })),
       expected: [
         "ROUTES GITLAB-org: two owners, cell 1 and cell 2",
-        "ROUTES gitlab-org: cell 2 has it, and the listing of its records does not",
+        "ROUTES gitlab-org: cell 2 has it, but the listing of its records does not",
       ],
     },
     {
-      what: "the router finds nobody",
+      what: "the router finds no owner",
       plant: () => (facts.found[0] = undefined),
-      expected: ["ROUTES gitlab-org: cell 1 has it, and the router finds nobody"],
+      expected: ["ROUTES gitlab-org: cell 1 has it, but the router finds no owner"],
     },
     {
       what: "the router finds the other cell",
       plant: () => changeRecord(0, { cell: "2" }),
-      expected: ["ROUTES gitlab-org: cell 1 has it, and the router finds cell 2"],
+      expected: ["ROUTES gitlab-org: cell 1 has it, but the router finds cell 2"],
     },
     {
-      what: "the router finds somebody who is not there",
+      what: "the router finds an owner for a free name",
       plant: () => (facts.found[4] = facts.found[0]),
       expected: ["ROUTES free: the router finds cell 1, which does not have it"],
     },
     {
-      what: "the source is another row",
+      what: "the coordinator has another source",
       plant: () => changeRecord(0, { source: { type: "RAILS_TABLE_ROUTES", id: "4" } }),
       expected: [
-        'ROUTES gitlab-org: its cell has "ROUTES Gitlab-Org, GROUP 3, RAILS_TABLE_ROUTES 3", the coordinator "ROUTES Gitlab-Org, GROUP 3, RAILS_TABLE_ROUTES 4"',
+        differs(
+          "ROUTES gitlab-org",
+          "ROUTES Gitlab-Org, GROUP 3, RAILS_TABLE_ROUTES 3",
+          "ROUTES Gitlab-Org, GROUP 3, RAILS_TABLE_ROUTES 4",
+        ),
       ],
     },
     {
-      what: "the subject is another",
+      what: "the coordinator has another subject",
       plant: () => changeRecord(1, { subject: { type: "GROUP", id: "11" } }),
       expected: [
-        'ROUTES ada: its cell has "ROUTES ada, USER 11, RAILS_TABLE_ROUTES 10", the coordinator "ROUTES ada, GROUP 11, RAILS_TABLE_ROUTES 10"',
+        differs(
+          "ROUTES ada",
+          "ROUTES ada, USER 11, RAILS_TABLE_ROUTES 10",
+          "ROUTES ada, GROUP 11, RAILS_TABLE_ROUTES 10",
+        ),
       ],
     },
     {
-      what: "the spelling is an old one",
+      what: "the coordinator has an old spelling",
       plant: () => changeRecord(0, { bucket: { type: "ROUTES", value: "gitlab-org" } }),
       expected: [
-        'ROUTES gitlab-org: its cell has "ROUTES Gitlab-Org, GROUP 3, RAILS_TABLE_ROUTES 3", the coordinator "ROUTES gitlab-org, GROUP 3, RAILS_TABLE_ROUTES 3"',
+        differs(
+          "ROUTES gitlab-org",
+          "ROUTES Gitlab-Org, GROUP 3, RAILS_TABLE_ROUTES 3",
+          "ROUTES gitlab-org, GROUP 3, RAILS_TABLE_ROUTES 3",
+        ),
       ],
     },
     {
-      what: "a record still waits for a lease",
+      what: "a record is still held by a lease",
       plant: () => changeRecord(3, { status: "LEASE_DESTROYING", lease: "u" }),
-      expected: ["ROUTES angular/core: LEASE_DESTROYING, held by lease u, though nothing is under way"],
+      expected: ["ROUTES angular/core: LEASE_DESTROYING, held by lease u, though no lease is open"],
     },
     {
-      what: "a replace still holds an active record",
+      what: "an active record is still held by a replace",
       plant: () => changeRecord(3, { lease: "u" }),
-      expected: ["ROUTES angular/core: ACTIVE, held by lease u, though nothing is under way"],
+      expected: ["ROUTES angular/core: ACTIVE, held by lease u, though no lease is open"],
     },
     {
       what: "a name was not looked up",
       plant: () => (facts.asked.pop(), facts.found.pop(), facts.asked.splice(3, 1), facts.found.splice(3, 1)),
-      expected: ["ROUTES angular/core: cell 2 has it, and nobody looked it up"],
+      expected: ["ROUTES angular/core: cell 2 has it, but it was not looked up"],
     },
     {
       what: "a lookup was not answered",
       plant: () => facts.found.pop(),
-      expected: ["5 names were looked up, and 4 were answered"],
+      expected: ["5 names were looked up, but 4 were answered"],
     },
     {
       what: "a record is missing from the listing",
       plant: () => two.records.pop(),
-      expected: ["ROUTES angular/core: cell 2 has it, and the listing of its records does not"],
+      expected: ["ROUTES angular/core: cell 2 has it, but the listing of its records does not"],
     },
     {
-      what: "the listing has too much",
+      what: "the listing has a record without a row",
       plant: () =>
         two.records.push(
           ...recordsOf("2", [{ kind: "group", name: "ghost", routeId: 99, userId: undefined }]),
@@ -145,7 +160,7 @@ describe("fails when", () => {
           ...recordsOf("1", [{ kind: "group", name: "ghost", routeId: 99, userId: undefined }]),
         ),
       expected: [
-        "ROUTES ghost: of cell 1, listed for cell 2",
+        "ROUTES ghost: a record of cell 1, listed for cell 2",
         "ROUTES ghost: listed for cell 2, which does not have it",
       ],
     },
@@ -158,12 +173,12 @@ describe("fails when", () => {
       what: "a lease is open",
       plant: () => (one.outstandingHere.push("u"), two.outstandingThere.push("v")),
       expected: [
-        "lease u: cell 1 still waits for its commit",
+        "lease u: cell 1 still has it as an outstanding lease",
         "lease v of cell 2: neither committed nor rolled back at the coordinator",
       ],
     },
     {
-      what: "something went wrong on the way",
+      what: "a violation was noticed during the run",
       plant: () => facts.problems.push("ada: cell 2 saved it while cell 1 had it"),
       expected: ["ada: cell 2 saved it while cell 1 had it"],
     },

@@ -20,7 +20,7 @@ function lossy(
     return { status: 201, headers: new Headers(), text: async () => "{}" };
   };
   const fetch = lossyFetch(inner, { rate, seed }, (status) => lost.push(status));
-  /** Whether the answer arrived. */
+  /** Resolves to whether the answer arrived. */
   const call = (path: string): Promise<boolean> =>
     fetch(`http://x${path}`, init).then(
       () => true,
@@ -42,7 +42,7 @@ it("loses nothing at a rate of 0", async () => {
   expect(lost).toEqual([]);
 });
 
-it("loses about as many as it should, and lets a repeated call through", async () => {
+it("loses about the configured share of answers, and lets repeated calls through", async () => {
   const { call } = lossy(0.1);
   let lost = 0;
   for (let index = 0; index < 1_000; index += 1) {
@@ -55,7 +55,7 @@ it("loses about as many as it should, and lets a repeated call through", async (
   expect(lost).toBeLessThan(160);
 });
 
-it("loses the same answers for the same seed, in whatever order the calls come, and others for another", async () => {
+it("loses answers by the seed and the call, in whatever order the calls come", async () => {
   const paths = Array.from({ length: 200 }, (_, index) => `/${index}`);
   const outcomes = async (seed: number, order: string[]): Promise<string[]> => {
     const { call } = lossy(0.2, seed);

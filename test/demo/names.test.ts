@@ -4,7 +4,7 @@ import { canonicalize } from "../../src/core/canonical/canonicalize.ts";
 
 const all = await readNames();
 
-it("reads names that are different for the coordinator too, and spelled alike when it says so", () => {
+it("reads names whose keys are equal to the coordinator's canonical forms", () => {
   expect(all).toHaveLength(MAX_NAMES);
   for (const name of all) {
     expect(canonicalize("ROUTES", name, 1_024)).toEqual({ ok: true, canonical: keyOf(name) });
@@ -13,7 +13,7 @@ it("reads names that are different for the coordinator too, and spelled alike wh
   }
 });
 
-it("lets both cells want at least 1,000 names, and each cell thousands of its own", () => {
+it("gives both cells at least 1,000 names in common, and each cell thousands of its own", () => {
   const { names, orders, contested, reserve } = makeWorkload(all, MAX_NAMES, 1);
   expect(names).toHaveLength(MAX_NAMES);
   expect(contested.size).toBeGreaterThanOrEqual(1_000);
@@ -27,12 +27,12 @@ it("lets both cells want at least 1,000 names, and each cell thousands of its ow
   for (const { name } of reserve) expect(one.has(name) || two.has(name)).toBe(false);
 });
 
-it("plans the same for the same seed, and otherwise for another", () => {
+it("makes the same workload for the same seed, and another one for another seed", () => {
   expect(makeWorkload(all, 500, 3)).toEqual(makeWorkload(all, 500, 3));
   expect(makeWorkload(all, 500, 3).names).not.toEqual(makeWorkload(all, 500, 4).names);
 });
 
-it("knows three kinds of names, and people without a slash", () => {
+it("makes names of three kinds, and only projects have a slash", () => {
   const kinds = new Map<string, number>();
   for (const { name, kind } of makeWorkload(all, MAX_NAMES, 1).names) {
     kinds.set(kind, (kinds.get(kind) ?? 0) + 1);

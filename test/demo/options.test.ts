@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { readOptions } from "../../demo/options.ts";
 
-it("has defaults, and takes what is given", () => {
+it("reads options, and has defaults for them", () => {
   expect(readOptions([])).toEqual({ names: 10_000, seed: 1, keep: false, help: false });
   expect(readOptions(["--names", "500", "--seed=7", "--keep"])).toEqual({
     names: 500,

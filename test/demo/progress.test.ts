@@ -9,7 +9,7 @@ function shown(terminal: { isTTY?: boolean; columns?: number }): { written: stri
   return { written, progress: new Progress({ ...terminal, write: (text: string) => written.push(text) }) };
 }
 
-it("writes a plain line every 2 s where there is no terminal", () => {
+it("writes a new line every 2 s if the output is not a terminal", () => {
   const { written, progress } = shown({});
   progress.set(() => "claiming");
   vi.advanceTimersByTime(4_100);
@@ -18,7 +18,7 @@ it("writes a plain line every 2 s where there is no terminal", () => {
   expect(written).toEqual(["   2.0 s  … claiming\n", "   4.0 s  … claiming\n", "   4.1 s  done\n"]);
 });
 
-it("rewrites one line on a terminal, never longer than it is wide", () => {
+it("rewrites one line on a terminal, and cuts it to the terminal's width", () => {
   const { written, progress } = shown({ isTTY: true, columns: 20 });
   progress.set(() => "claiming a great many names");
   vi.advanceTimersByTime(100);

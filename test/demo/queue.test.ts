@@ -1,14 +1,14 @@
 import { expect, it } from "vitest";
 import { pause, Queue } from "../../demo/queue.ts";
 
-it("gives items in order, and says when nothing is left", () => {
+it("returns items in order, and undefined when none are left", () => {
   const queue = new Queue([1, 2, 3]);
   expect(queue.take(2)).toEqual([1, 2]);
   expect(queue.take(2)).toEqual([3]);
   expect(queue.take(2)).toBeUndefined();
 });
 
-it("keeps what has to wait until its time has come", async () => {
+it("returns a delayed item only after its delay", async () => {
   const queue = new Queue<number>([]);
   queue.putBack([1], 20);
   expect(queue.take(5)).toEqual([]);
@@ -17,7 +17,7 @@ it("keeps what has to wait until its time has come", async () => {
   expect(queue.take(5)).toEqual([1]);
 });
 
-it("knows all that is left", () => {
+it("lists all remaining items, including delayed ones", () => {
   const queue = new Queue([1, 2]);
   queue.putBack([3], 1_000);
   expect(new Set(queue.all())).toEqual(new Set([1, 2, 3]));

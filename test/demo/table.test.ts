@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { renderConclusion } from "../../demo/report.ts";
 import { renderTable, thousands } from "../../demo/table.ts";
 
-it("puts the first column to the left and numbers to the right", () => {
+it("aligns the first column to the left and the others to the right", () => {
   const lines = renderTable({
     title: "NAMES",
     head: ["cell 1", "cell 2"],
@@ -19,7 +19,7 @@ it("puts the first column to the left and numbers to the right", () => {
   ]);
 });
 
-it("lines up with a table above, leaves no blanks at the end, and takes rows that are short", () => {
+it("pads the first column, leaves no trailing blanks, and accepts short rows", () => {
   expect(renderTable({ title: "T", head: ["n", "m"], rows: [["a", 1], ["b"]], firstWidth: 5 })).toEqual([
     "T             n         m",
     "-------------------------",
@@ -28,11 +28,11 @@ it("lines up with a table above, leaves no blanks at the end, and takes rows tha
   ]);
 });
 
-it("writes thousands", () => {
+it("groups digits by thousands", () => {
   expect([0, 999, 1_000, 12_345_678].map(thousands)).toEqual(["0", "999", "1,000", "12,345,678"]);
 });
 
-it("says what failed, and how much more there is", () => {
+it("lists the differences, and counts those beyond the limit", () => {
   expect(renderConclusion([])[0]).toMatch(/^CHECK PASSED/);
   expect(renderConclusion(["x: two owners"])).toEqual(["CHECK FAILED: 1 difference", "  x: two owners"]);
   const many = renderConclusion(Array.from({ length: 60 }, (_, index) => `difference ${index}`));

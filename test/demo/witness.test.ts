@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { Witness } from "../../demo/witness.ts";
 
-it("sees a name that two cells had for a while, even when one has it at the end", () => {
+it("notices a name that two cells had for a while, even if one cell has it at the end", () => {
   const witness = new Witness();
   witness.recordTake("1", "Ada");
   witness.recordTake("2", "ada");
@@ -9,13 +9,13 @@ it("sees a name that two cells had for a while, even when one has it at the end"
   expect(witness.violations).toEqual(["ada: cell 2 saved it while cell 1 had it"]);
 });
 
-it("sees a name that was given up by who did not have it", () => {
+it("notices a release by a cell that did not have the name", () => {
   const witness = new Witness();
   witness.recordRelease("1", "ada");
-  expect(witness.violations).toEqual(["ada: cell 1 gave up what it did not have"]);
+  expect(witness.violations).toEqual(["ada: cell 1 released it without having it"]);
 });
 
-it("is content when a name changes hands", () => {
+it("accepts a name that passes from one cell to the other", () => {
   const witness = new Witness();
   witness.recordTake("1", "ada");
   witness.recordRelease("1", "ada");
