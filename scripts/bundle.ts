@@ -1,6 +1,6 @@
 import { build } from "esbuild";
 
-/** A Worker as one module, for workerd. */
+/** Bundles a Worker into one module, as workerd needs it. */
 export async function bundle(entryPoint: string): Promise<string> {
   const result = await build({
     entryPoints: [entryPoint],
@@ -15,6 +15,6 @@ export async function bundle(entryPoint: string): Promise<string> {
     logLevel: "silent",
   });
   const [file] = result.outputFiles;
-  if (file === undefined) throw new Error("the Worker could not be bundled");
+  if (file === undefined) throw new Error(`esbuild wrote no output for the Worker ${entryPoint}`);
   return file.text;
 }

@@ -1,6 +1,6 @@
 /**
- * The Worker as it is deployed, on this machine: Miniflare's workerd with SQLite and D1 on disk, and a cron
- * that fires.
+ * Runs the Worker on this machine as it is deployed: in Miniflare's workerd, with SQLite and D1 on disk, and
+ * with a cron that fires.
  */
 import { convertV4MiniflareOptions, Log, LogLevel, Miniflare } from "miniflare";
 import { access, readdir, readFile } from "node:fs/promises";
@@ -17,20 +17,20 @@ import { FAILED_TRIES, RESTART_TRIES, RuntimeWatch } from "./runtime-watch.ts";
 import { storeShards, chooseShards } from "./shards.ts";
 import { lockState } from "./state-lock.ts";
 
-/** How long the last words of a runtime may take. */
+/** How long to wait for the last output of a runtime that has ended. */
 const FINAL_OUTPUT_MS = 500;
 const root = fileURLToPath(new URL("..", import.meta.url));
 const host = "127.0.0.1";
 
 export interface CoordinatorOptions {
-  /** 0: any free port. */
+  /** 0 means any free port. */
   port: number;
   stateFolder: string;
-  /** Lines of the Worker's log; by default they are dropped. */
+  /** Receives the lines of the Worker's log. Without it, they are dropped. */
   log?: (line: string) => void;
   /** Variables as in `wrangler.toml`. */
   variables?: Record<string, string>;
-  /** The Worker to run; for tests that run it with faults. */
+  /** The Worker to run. Tests use it to run a Worker with faults. */
   entryPoint?: string;
 }
 
@@ -38,21 +38,22 @@ export interface Coordinator {
   url: string;
   keys: DevKeys;
   isFirstStart: boolean;
-  /** Resolves when the runtime has died for good. */
+  /** Resolves when the runtime has ended and could not be restarted. */
   failed: Promise<Error>;
-  /** Runs the cron, which runs every minute by itself. */
+  /** Runs the cron once, in addition to its run every minute. */
   cron(): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** Starts one coordinator on `stateFolder`. Throws an `Error` with one plain sentence when that cannot be. */
+/** Starts one coordinator on `stateFolder`. Throws an `Error` with a one-sentence message if it cannot. */
 export async function startCoordinator(options: CoordinatorOptions): Promise<Coordinator> {
-  // What the Worker would refuse at its first request is said at once.
+  // The Worker would refuse invalid variables at its first request. Checking them here reports them at the
+  // start.
   readConfig(options.variables ?? {});
   const lock = await lockState(options.stateFolder);
   let isReady = false;
   const write = (line: string): void => {
-    // The set-up's own requests are nobody's business.
+    // The log starts after the set-up, so that it does not contain the set-up's own requests.
     if (isReady || !line.startsWith('{"event":"request"')) options.log?.(line);
   };
   const log = (event: string, error: unknown): void =>
@@ -62,8 +63,8 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
   try {
     const isNew = !(await exists(secretFile(options.stateFolder)));
     const shards = await chooseShards(options.stateFolder, options.variables?.["LEASEHOLD_SHARDS"], isNew);
-    // Before anything else is made: a first start that fails later must not look like a state from before
-    // this file.
+    // The signing secret marks a state as not new, so the number of shards must be on disk before it. If this
+    // start fails later, the next start finds both.
     if (isNew) await storeShards(options.stateFolder, shards);
     const signingSecret = await readOrMakeSecret(options.stateFolder);
     const script = await bundle(options.entryPoint ?? join(root, "src/index.ts"));
@@ -77,14 +78,14 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
       );
     await lock.freePort(options.port);
     process.env["MINIFLARE_WORKERD_PATH"] ??= workerdWrapper();
-    // A start that has something to set up does it on a port that nobody knows: whoever reaches the real one
-    // finds everything ready.
+    // The set-up runs on a random port. So whoever reaches the coordinator on its real port finds it
+    // complete.
     const known = await devKeys.read(options.stateFolder, signingSecret);
     const isSetUp = known !== undefined && (await isMigrated(options.stateFolder));
     const started = withoutSignalHandlers(() => new Miniflare(runtime(isSetUp ? options.port : 0)));
     miniflare = started;
     await started.ready;
-    // D1 decides nothing: without it everything but the listings works.
+    // Only the listings need D1, so the coordinator also starts without it.
     if (!isSetUp) await migrateD1(started).catch((error: unknown) => log("d1_not_migrated", error));
     const keys =
       known ??
@@ -117,7 +118,7 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     };
   } catch (error) {
     const reason = await explainStartFailure(error);
-    // The lock last: a runtime that is still there would be a second owner of the state.
+    // The lock is released last. A runtime that still ran without it would be a second owner of the state.
     await miniflare?.dispose().catch(() => {});
     await lock.release();
     throw reason;
@@ -125,19 +126,22 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
 }
 
 /**
- * A runtime that ends before it has read what to run: what it said comes a moment later, and says more than
- * the broken pipe.
+ * A runtime that ends before it has read its configuration causes EPIPE. Its own output explains more, but
+ * arrives a moment later.
  */
 async function explainStartFailure(error: unknown): Promise<unknown> {
   if ((error as NodeJS.ErrnoException).code !== "EPIPE") return error;
   await sleep(FINAL_OUTPUT_MS);
-  return new Error("the runtime ended while it was starting", { cause: error });
+  return new Error("the runtime ended during its start; its output above says why", { cause: error });
 }
 
 const dispatch = (miniflare: Miniflare, path: string, init: Parameters<Dispatch>[1]): Promise<Response> =>
   miniflare.dispatchFetch(`http://${host}${path}`, init ?? {}) as unknown as Promise<Response>;
 
-/** Miniflare ends the process on a signal by itself, before anything can be closed in order; ours decides. */
+/**
+ * Miniflare's signal handlers end the process before it can shut down in order. This removes them, so that
+ * only the handlers of the caller remain.
+ */
 function withoutSignalHandlers<T>(make: () => T): T {
   const signals = ["SIGINT", "SIGTERM"] as const;
   const before = new Map(signals.map((signal) => [signal, process.listeners(signal)]));
@@ -149,7 +153,7 @@ function withoutSignalHandlers<T>(make: () => T): T {
   return made;
 }
 
-/** Miniflare's own words: only what is wrong. That a runtime died is nowhere else to be heard. */
+/** Forwards Miniflare's warnings and errors. Miniflare reports the death of a runtime only here. */
 class RuntimeLog extends Log {
   readonly #write: (event: string, error: string) => void;
   readonly #watch: RuntimeWatch;
@@ -191,7 +195,7 @@ function runtimeOptions(
     name: "leasehold",
     modules: true,
     script,
-    // As in wrangler.toml.
+    // Must be equal to wrangler.toml; a test compares them.
     compatibilityDate: "2026-10-01",
     durableObjects: {
       CELL_LEDGER: { className: "CellLedger", useSQLite: true },
@@ -204,8 +208,8 @@ function runtimeOptions(
 }
 
 /**
- * Starts workerd so that it ends with this process, however this process ends. Not on Windows, which has no
- * shell for it.
+ * Returns a program that runs workerd and ends it together with this process, even if this process is killed.
+ * Windows has no shell for it, so there it returns workerd itself.
  */
 function workerdWrapper(): string {
   const require = createRequire(import.meta.url);
@@ -220,8 +224,8 @@ async function migrationFiles(): Promise<string[]> {
 }
 
 /**
- * Whether D1's files are there and have every migration: asked of the files themselves, before anything runs
- * on them.
+ * Returns whether D1's files exist and contain every migration. It reads the files directly, because no
+ * runtime is running yet.
  */
 async function isMigrated(stateFolder: string): Promise<boolean> {
   const folder = join(stateFolder, "storage", "d1", "miniflare-D1DatabaseObject");
@@ -243,12 +247,14 @@ function appliedIn(path: string): Set<string> {
   }
 }
 
-/** Applies `migrations/`, remembering which as `wrangler d1 migrations apply` does. */
+/** Applies `migrations/` and records them in the same table as `wrangler d1 migrations apply`. */
 async function migrateD1(miniflare: Miniflare): Promise<void> {
   const db = await miniflare.getD1Database("DB");
-  await db.exec(
-    "CREATE TABLE IF NOT EXISTS d1_migrations (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE, applied_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP NOT NULL)",
-  );
+  // D1's `exec` treats each line as a statement, so this one must not contain a line break.
+  const columns =
+    "id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE, " +
+    "applied_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP NOT NULL";
+  await db.exec(`CREATE TABLE IF NOT EXISTS d1_migrations (${columns})`);
   const { results } = await db.prepare("SELECT name FROM d1_migrations").all<{ name: string }>();
   const applied = new Set(results.map(({ name }) => name));
   for (const name of (await migrationFiles()).filter((file) => !applied.has(file))) {
@@ -258,17 +264,22 @@ async function migrateD1(miniflare: Miniflare): Promise<void> {
   }
 }
 
-/** A deployment that was made with other shards answers nothing: better said at the start. */
+/**
+ * Fails the start if LEASEHOLD_SHARDS differs from the number of shards that the state was made with.
+ * Otherwise every request would fail.
+ */
 async function checkPlacement(miniflare: Miniflare, keys: DevKeys): Promise<void> {
   const answer = await dispatch(miniflare, "/v1/admin/cells?page_size=1", {
     headers: { authorization: `Bearer ${keys.operator}` },
   });
   if (answer.ok) return;
   const problem = (await answer.json()) as { detail?: string };
-  throw new Error(problem.detail ?? `the coordinator does not answer: ${answer.status}`);
+  throw new Error(
+    problem.detail ?? `the coordinator answered its first request with status ${answer.status}`,
+  );
 }
 
-/** Fires every minute, on the minute, as the platform does. */
+/** Runs the cron at the start of every minute, as the platform does. */
 function startCron(cron: () => Promise<void>, log: (event: string, error: unknown) => void): () => void {
   let timer: NodeJS.Timeout;
   const next = (): void => {
@@ -290,7 +301,7 @@ const exists = (path: string): Promise<boolean> =>
     () => false,
   );
 
-/** Made once per state folder; the keys are worthless without it. */
+/** Reads the state folder's signing secret, or makes it at the first start. All keys depend on it. */
 async function readOrMakeSecret(stateFolder: string): Promise<string> {
   const path = secretFile(stateFolder);
   try {

@@ -5,7 +5,7 @@ import { Hmac } from "../src/auth/hmac.ts";
 import { makeKey, parseKey } from "../src/auth/key.ts";
 import { writePrivate } from "./private-file.ts";
 
-/** A request to the coordinator that needs no open port. */
+/** Sends a request to the coordinator without an open port. */
 export type Dispatch = (
   path: string,
   init?: { method?: string; headers?: Record<string, string>; body?: string },
@@ -19,12 +19,15 @@ export interface DevKeys {
 
 const cells = ["1", "2", "3", "4"];
 const LIFETIME_S = 365 * 86_400;
-/** Keys that end sooner are made anew at the next start. */
+/** Keys that expire sooner than this are replaced at the next start. */
 const RENEW_BEFORE_S = 7 * 86_400;
 
 const fileOf = (stateFolder: string): string => join(stateFolder, "dev-keys.json");
 
-/** The keys of an earlier start, when they are whole, of this signing secret and not about to expire. */
+/**
+ * Returns the keys of an earlier start. Returns undefined if one is missing, has another signing secret, or
+ * expires soon.
+ */
 async function read(stateFolder: string, signingSecret: string): Promise<DevKeys | undefined> {
   let keys: DevKeys;
   try {
@@ -49,8 +52,8 @@ async function read(stateFolder: string, signingSecret: string): Promise<DevKeys
 }
 
 /**
- * Registers the cells and mints a key for each role, over the HTTP API, with an operator key made from the
- * secret.
+ * Registers the cells and makes a key for each role through the HTTP API. It signs its own operator key with
+ * the secret for these requests.
  */
 async function make(stateFolder: string, signingSecret: string, dispatch: Dispatch): Promise<DevKeys> {
   const now = Math.floor(Date.now() / 1_000);
@@ -62,11 +65,13 @@ async function make(stateFolder: string, signingSecret: string, dispatch: Dispat
     const headers = { authorization: `Bearer ${first}`, "content-type": "application/json" };
     const answer = await dispatch(path, { method: "POST", headers, body: JSON.stringify(body) });
     if (!answer.ok && answer.status !== tolerated)
-      throw new Error(`the first set-up failed: ${await answer.text()}`);
+      throw new Error(
+        `the set-up request POST ${path} failed with status ${answer.status}: ${await answer.text()}`,
+      );
     return answer.json();
   };
   for (const cell of cells) {
-    // Registered by an earlier start that did not get to the end: 409.
+    // An earlier start that failed later may have registered the cell: 409.
     await post(
       "/v1/admin/cells",
       { cell_id: cell, name: `cell-${cell}`, address: `http://127.0.0.1:${9_000 + Number(cell)}` },

@@ -1,6 +1,6 @@
 /**
- * `npm run check:width`: fails when a source line is wider than the formatter's width. It breaks code, but no
- * text or table.
+ * `npm run check:width`: fails if a source line is wider than the formatter's width. The formatter wraps
+ * code, but not strings and tables.
  */
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -10,7 +10,7 @@ const root = join(import.meta.dirname, "..");
 
 interface Format {
   printWidth: number;
-  /** Generated files and data. */
+  /** Generated files and data, which may have wide lines. */
   ignorePatterns: string[];
 }
 

@@ -1,4 +1,4 @@
-/** Writes `openapi.json` from the contract; with `--check` it only tells whether the file is up to date. */
+/** Writes `openapi.json` from the contract. With `--check` it only compares the file with the contract. */
 import { readFile, writeFile } from "node:fs/promises";
 import { openApiOf } from "../src/http/openapi.ts";
 
@@ -11,10 +11,11 @@ async function main(): Promise<void> {
   const document = `${JSON.stringify(openApiOf(version), null, 2)}\n`;
   if (!process.argv.includes("--check")) return writeFile(file, document);
   const written = await readFile(file, "utf8").catch(() => "");
-  // Whoever formats the file may do so: what counts is what it says.
+  // A formatter may have changed the file, so compare the content.
   if (written !== "" && JSON.stringify(JSON.parse(written)) === JSON.stringify(JSON.parse(document))) return;
   process.stderr.write(
-    "openapi.json is not what the contract in src/http says: run `npm run generate:openapi` and commit the result.\n",
+    "openapi.json differs from the contract in src/http: " +
+      "run `npm run generate:openapi` and commit the result.\n",
   );
   process.exitCode = 1;
 }

@@ -1,6 +1,6 @@
 /**
- * `npm run operator-key`: makes an operator key from the deployment's signing secret, without asking the
- * deployment. For the first key, and for when all others are lost. All other keys are made with it: POST
+ * `npm run operator-key`: makes an operator key from the deployment's signing secret, without a request to
+ * the deployment. Use it for the first key, or if all operator keys are lost. Make all other keys with POST
  * /v1/admin/keys.
  */
 import { v7 as newUuid } from "uuid";
@@ -15,7 +15,7 @@ const MAX_DAYS = limitTable.keyLifetimeS.max / 86_400;
 function daysOf(given: string | undefined): number {
   const days = Number(given ?? DEFAULT_DAYS);
   if (!Number.isSafeInteger(days) || days < 1 || days > MAX_DAYS)
-    throw new Error(`say for how many days: a whole number from 1 to ${MAX_DAYS}`);
+    throw new Error(`the argument must be the key's lifetime in days, a whole number from 1 to ${MAX_DAYS}`);
   return days;
 }
 
@@ -30,7 +30,7 @@ async function main(): Promise<void> {
     new Hmac(secrets.value.current),
   );
   process.stderr.write(
-    `An operator key for ${days} days. It is not stored anywhere; to revoke it, use its id: ${id}\n`,
+    `This operator key is valid for ${days} days and is not stored. To revoke it, use its id: ${id}\n`,
   );
   process.stdout.write(`${key}\n`);
 }

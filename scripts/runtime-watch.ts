@@ -1,18 +1,18 @@
 /**
- * Miniflare starts a runtime that died once again. Where that fails, or never comes to an end, nobody is left
- * to answer.
+ * Detects a runtime that has ended for good. Miniflare restarts a runtime that died, but the restart can fail
+ * or never finish.
  */
 import { setTimeout } from "node:timers/promises";
 
 const PAUSE_MS = 1_000;
 const ANSWER_MS = 2_000;
-/** For a runtime that is being started again; nothing else says whether it ever gets ready. */
+/** Attempts while Miniflare restarts a runtime. It does not report whether the restart ever finishes. */
 export const RESTART_TRIES = 20;
-/** Once Miniflare has said that something failed. */
+/** Attempts after Miniflare has reported a failure. */
 export const FAILED_TRIES = 3;
 
 export class RuntimeWatch {
-  /** Resolves when nothing answers any more. */
+  /** Resolves when the runtime no longer answers. */
   readonly failed: Promise<Error>;
   readonly #fail: (error: Error) => void;
   readonly #pauseMs: number;
@@ -33,7 +33,7 @@ export class RuntimeWatch {
     this.#url = undefined;
   }
 
-  /** Something is wrong with the runtime: does it answer, now or after a while? */
+  /** Checks up to `tries` times whether the runtime answers, and resolves `failed` if it never does. */
   async check(tries: number): Promise<void> {
     for (let left = tries; left > 0; left -= 1) {
       if (this.#url === undefined || (await answers(this.#url))) return;

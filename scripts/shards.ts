@@ -2,25 +2,30 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { writePrivate } from "./private-file.ts";
 
-/**
- * On one machine all objects share one thread: more shards spread nothing there, and make smaller batches.
- */
+/** On one machine all objects share one thread, so more shards add no capacity and make smaller batches. */
 const NEW_STATE_SHARDS = "1";
-/** What a state was made with before it said so itself. */
-const SHARDS_BEFORE_FILE = "4";
 
 const fileOf = (stateFolder: string): string => join(stateFolder, "shards");
 
-/** The number of shards to start with: as told, or as the state was made. `isNew`: nothing was made yet. */
+/**
+ * Returns the number of shards to start with: the configured one, or the one that the state was made with.
+ * `isNew` means that the state is empty. Every other state has the file, because the first start writes it
+ * before anything else.
+ */
 export async function chooseShards(
   stateFolder: string,
   configured: string | undefined,
   isNew: boolean,
 ): Promise<string> {
-  return configured ?? (await readShards(stateFolder)) ?? (isNew ? NEW_STATE_SHARDS : SHARDS_BEFORE_FILE);
+  const shards = configured ?? (await readShards(stateFolder)) ?? (isNew ? NEW_STATE_SHARDS : undefined);
+  if (shards !== undefined) return shards;
+  throw new Error(
+    `${fileOf(stateFolder)} is missing; ` +
+      "set LEASEHOLD_SHARDS to the number of shards that the state was made with",
+  );
 }
 
-/** For a new state, and for one that has answered: then they are the right ones, and fixed for good. */
+/** Call this for a new state, or once the deployment has accepted the number, which never changes then. */
 export async function storeShards(stateFolder: string, shards: string): Promise<void> {
   if ((await readShards(stateFolder)) !== shards) await writePrivate(fileOf(stateFolder), `${shards}\n`);
 }
@@ -34,6 +39,7 @@ async function readShards(stateFolder: string): Promise<string | undefined> {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
     throw error;
   }
-  if (!/^\d+$/.test(kept)) throw new Error(`${path} does not hold a number of shards`);
+  if (!/^\d+$/.test(kept))
+    throw new Error(`${path} must contain the number of shards that the state was made with`);
   return kept;
 }

@@ -1,11 +1,11 @@
-/** `npm start`: one coordinator on this machine, until it is told to end. */
+/** `npm start`: runs one coordinator on this machine until a signal stops it. */
 import { resolve } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { limitNames, limitVariable } from "../src/core/limits.ts";
 import { startCoordinator } from "./coordinator.ts";
 import { devKeys } from "./dev-keys.ts";
 
-/** How long a coordinator that lost its runtime may take to end. */
+/** How long the coordinator may take to stop after its runtime was lost. */
 const STOP_MS = 5_000;
 
 const stateFolder = resolve(process.env["LEASEHOLD_STATE"] || ".leasehold");
@@ -24,7 +24,7 @@ const settings = new Set([
   "LEASEHOLD_SHARD_LOCATION_HINT",
   "LEASEHOLD_REQUEST_LOG",
 ]);
-/** Known, but not for the Worker. */
+/** Variables that are not passed to the Worker, and cause no warning. */
 const others = new Set([
   "LEASEHOLD_STATE",
   "LEASEHOLD_URL",
@@ -33,21 +33,26 @@ const others = new Set([
   "LEASEHOLD_PREVIOUS_SIGNING_SECRET",
 ]);
 
-/** Every limit and setting can be given as in wrangler.toml; the signing secret is the state folder's own. */
+/**
+ * Returns the limits and settings for the Worker. The signing secret is not one of them: it comes from the
+ * state folder.
+ */
 function variablesOf(env: NodeJS.ProcessEnv): Record<string, string> {
   const given = Object.entries(env).flatMap(([name, value]) =>
     name.startsWith("LEASEHOLD_") && value ? [[name, value] as const] : [],
   );
   for (const [name] of given)
     if (!settings.has(name) && !others.has(name))
-      process.stderr.write(`leasehold: ${name} is not a setting; it is ignored\n`);
+      process.stderr.write(
+        `leasehold: ${name} is not a setting and is ignored; docs/reference/configuration.md lists them\n`,
+      );
   return Object.fromEntries(given.filter(([name]) => settings.has(name)));
 }
 
-/** Under `npm start` the one who started us is npm, and whoever kills that means us. */
+/** Stops the coordinator if npm, its parent process, is killed. npm cannot pass SIGKILL on. */
 function stopWithNpm(end: () => void): void {
   const { npm_lifecycle_event: script, npm_package_json: manifest } = process.env;
-  // Both are inherited by whatever another project's `npm start` runs.
+  // Child processes of another `npm start` inherit both variables, so compare the project as well.
   if (script !== "start" || manifest !== resolve(import.meta.dirname, "../package.json")) return;
   const npm = process.ppid;
   const watch = setInterval(() => {
@@ -76,8 +81,8 @@ async function main(): Promise<void> {
     `Leasehold is ready at ${url}`,
     "",
     `  state      ${stateFolder}`,
-    `  keys       ${devKeys.fileOf(stateFolder)}${isFirstStart ? " (made now)" : ""}`,
-    // Shown once: what is printed tends to be kept in logs.
+    `  keys       ${devKeys.fileOf(stateFolder)}${isFirstStart ? " (new)" : ""}`,
+    // The keys are printed only once, because output is often kept in logs.
     ...(isFirstStart ? [`  operator   ${keys.operator}`, `  router     ${keys.router}`] : []),
     ...(isFirstStart ? Object.entries(keys.cells).map(([cell, key]) => `  cell ${cell}     ${key}`) : []),
     "",
@@ -85,12 +90,12 @@ async function main(): Promise<void> {
     `  Try it         curl -H "Authorization: Bearer $KEY" ${url}/v1/limits`,
     "  Next           docs/start.md",
     "",
-    "Ctrl-C ends it; the state stays.",
+    "Ctrl-C stops it. The state is kept.",
   ];
   process.stdout.write(`${lines.join("\n")}\n`);
   const failure = await Promise.race([ended, coordinator.failed]);
   if (failure === undefined) return coordinator.stop();
-  // Miniflare may be waiting for a runtime that will never be ready.
+  // `stop` may wait for a runtime that will never be ready, so it gets a time limit.
   await Promise.race([coordinator.stop(), setTimeout(STOP_MS)]);
   throw failure;
 }

@@ -4,36 +4,37 @@ import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 
 export interface StateLock {
-  /** Throws when somebody else listens on the port. */
+  /** Throws if another process uses the port. */
   freePort(port: number): Promise<void>;
   release(): Promise<void>;
 }
 
-/** How long a killed predecessor's runtime may take to go away. */
+/** How long the runtime of a killed coordinator may take to end. */
 const PREDECESSOR_MS = 5_000;
 
 const LOCK_WAIT_MS = 2_000;
 
-/** A database that is garbage collected is closed, and its lock gone. */
+/** Keeps the databases referenced. Garbage collection would close them and release their locks. */
 const held = new Set<DatabaseSync>();
 
 /**
- * Two coordinators on one state folder would be two owners of every name: one of them must not start. The
- * kernel holds the lock, and drops it with the process, however that ends; SQLite asks for it in a way that
- * works wherever Node runs.
+ * Locks a state folder, because two coordinators on one folder would be two owners of every name. The kernel
+ * holds the lock and releases it with the process, even after a crash. SQLite requests the lock in a way that
+ * works on every platform that Node supports.
  */
 export async function lockState(folder: string): Promise<StateLock> {
   try {
     await makeFolder(folder);
     if (!(await stat(folder)).isDirectory())
-      throw Object.assign(new Error("it is not a folder"), { code: "ENOTDIR" });
+      throw Object.assign(new Error("it is not a directory"), { code: "ENOTDIR" });
     await access(folder, constants.W_OK | constants.R_OK | constants.X_OK);
   } catch (error) {
     throw cannotWrite(folder, error);
   }
   const owner = join(folder, "owner");
   const lock = await acquire(folder, owner);
-  // Left behind by one that was killed: its runtime may still hold the port for a moment.
+  // An owner file means that the previous coordinator was killed. Its runtime may still use the port for a
+  // moment.
   const waitMs = (await readOwner(owner)) === undefined ? 0 : PREDECESSOR_MS;
   await writeFile(owner, String(process.pid));
   return {
@@ -46,7 +47,7 @@ export async function lockState(folder: string): Promise<StateLock> {
   };
 }
 
-/** Waits a moment: one that was killed just now may still be on its way out. */
+/** Acquires the lock, and waits up to `LOCK_WAIT_MS` for a process that was killed just now. */
 async function acquire(folder: string, owner: string): Promise<DatabaseSync> {
   let database: DatabaseSync | undefined;
   try {
@@ -59,9 +60,8 @@ async function acquire(folder: string, owner: string): Promise<DatabaseSync> {
     if ((error as { errcode?: number }).errcode !== SQLITE_BUSY) throw cannotWrite(folder, error);
   }
   const pid = await readOwner(owner);
-  throw new Error(
-    `the state folder ${folder} is in use by ${pid === undefined ? "another process" : `process ${pid}`}; set LEASEHOLD_STATE to another one`,
-  );
+  const user = pid === undefined ? "another process" : `process ${pid}`;
+  throw new Error(`the state folder ${folder} is in use by ${user}; set LEASEHOLD_STATE to another folder`);
 }
 
 const SQLITE_BUSY = 5;
@@ -74,12 +74,15 @@ async function readOwner(path: string): Promise<string | undefined> {
 function cannotWrite(folder: string, error: unknown): Error {
   const { code, message } = error as NodeJS.ErrnoException;
   const why = code === undefined || code === "ERR_SQLITE_ERROR" ? message : code;
-  return new Error(`the state folder ${folder} cannot be written: ${why}`, { cause: error });
+  return new Error(
+    `the state folder ${folder} cannot be written (${why}); set LEASEHOLD_STATE to another folder`,
+    { cause: error },
+  );
 }
 
 /**
- * As `mkdir -p`; Node's own goes round in circles where a folder cannot be made although its parent exists,
- * as in /proc.
+ * Creates a folder and its parents. Node's recursive `mkdir` never returns if a folder cannot be created in
+ * an existing parent, as in /proc.
  */
 async function makeFolder(folder: string): Promise<void> {
   try {
@@ -108,8 +111,8 @@ async function waitForPort(port: number, waitMs: number): Promise<void> {
     if (Date.now() >= until)
       throw new Error(
         problem === "EADDRINUSE"
-          ? `port ${port} is in use; set PORT to another one`
-          : `port ${port} cannot be used: ${problem}`,
+          ? `port ${port} is in use; set PORT to another port`
+          : `port ${port} cannot be used (${problem}); set PORT to another port`,
       );
     await new Promise((resume) => setTimeout(resume, 100));
   }

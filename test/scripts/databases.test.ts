@@ -1,4 +1,4 @@
-/** The databases that other tests start: test/support/databases. */
+/** Tests the database servers that other tests start with test/support/databases. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
@@ -17,7 +17,7 @@ import type { DatabaseServer } from "../support/databases/server.ts";
 
 const support = join(import.meta.dirname, "../support/databases");
 
-/** One statement in a session of its own. */
+/** Runs one statement in its own session. */
 type Ask = (server: DatabaseServer, database: string, statement: string) => Promise<readonly object[]>;
 
 const askPg = async (client: Client, statement: string): Promise<readonly object[]> => {
@@ -68,8 +68,8 @@ const foldersOf = (pid: number): string[] =>
   readdirSync(tmpdir()).filter((name) => name.startsWith(`leasehold-database-${pid}-`));
 
 /**
- * Whether a process runs on one of its folders: a server that stops listening is still removing files of its
- * own, and one that is removed beside it stays behind.
+ * Returns whether a process still uses one of the folders of `pid`. A server that no longer listens may still
+ * be removing files, and a folder that is removed at the same time would stay behind.
  */
 const isUsed = (pid: number): boolean =>
   readdirSync("/proc").some((name) => {
@@ -93,9 +93,9 @@ const isListening = (port: number): Promise<boolean> =>
     });
   });
 
-/** `module` exports `start`. */
+/** `module` is the path of the module that exports `start`. */
 function behaves(start: () => Promise<DatabaseServer>, module: string, ways: Record<string, Ask>): void {
-  test("every driver reaches it, what was committed survives a kill, and nothing stays behind", async () => {
+  test("every driver reaches it, committed rows survive a kill, and stop removes everything", async () => {
     const server = await start();
     onTestFinished(() => server.stop());
     const database = await server.createDatabase();
@@ -114,7 +114,7 @@ function behaves(start: () => Promise<DatabaseServer>, module: string, ways: Rec
       await expect(ask(server, database, "SELECT 1"), name).rejects.toThrow();
     await server.restart();
     await askAll("SELECT id FROM kept");
-    // Without a kill before.
+    // Restart it again, this time without a kill.
     await server.restart();
     await askAll("SELECT id FROM kept");
 
@@ -123,8 +123,9 @@ function behaves(start: () => Promise<DatabaseServer>, module: string, ways: Rec
     expect(foldersOf(process.pid)).toEqual([]);
   });
 
-  test("it ends with the process that started it, and the next one removes what that left", async () => {
-    const script = `const { ${start.name} } = await import(${JSON.stringify(module)}); console.log((await ${start.name}()).connection.port);`;
+  test("it ends with the process that started it, and the next server removes its folder", async () => {
+    const script = `const { ${start.name} } = await import(${JSON.stringify(module)});
+      console.log((await ${start.name}()).connection.port);`;
     const starter = spawn(process.execPath, ["--input-type=module", "-e", script], {
       stdio: ["ignore", "pipe", "inherit"],
     });
@@ -150,7 +151,7 @@ describe.skipIf(isSkipped("MariaDB"))("MariaDB", () =>
   behaves(startMariadb, join(support, "mariadb.ts"), toMariadb),
 );
 
-test("what is not installed is told in one sentence, with what installs it", () => {
+test("a missing program causes a one-sentence error with the command that installs it", () => {
   expect(() => programOf("MariaDB", "no-such-program")).toThrow(
     /^MariaDB is not installed; install it with npm run setup$/,
   );

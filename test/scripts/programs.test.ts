@@ -1,4 +1,4 @@
-/** The programs that `npm run` has: what they do with options that make no sense. */
+/** Tests that the programs of `npm run` refuse invalid options. */
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -31,7 +31,7 @@ test.each([
 test.each([
   ["setup", "test/support/setup/main.ts", "--bogus"],
   ["test:deep", "test/rigs/deep/main.ts", "--bogus"],
-])("npm run %s refuses an option that it does not have", (name, main, option) => {
+])("npm run %s refuses an unknown option", (name, main, option) => {
   const { status, stderr, stdout } = spawnSync(process.execPath, [main, option], {
     cwd: root,
     encoding: "utf8",
@@ -41,7 +41,7 @@ test.each([
   expect(stderr).toContain(`npm run ${name} -- [options]`);
 });
 
-test("npm run test:deep refuses a step that it does not have, and names those that it has", () => {
+test("npm run test:deep refuses an unknown step, and lists the known steps", () => {
   const { status, stderr } = spawnSync(process.execPath, ["test/rigs/deep/main.ts", "--only", "x"], {
     cwd: root,
     encoding: "utf8",
@@ -50,8 +50,8 @@ test("npm run test:deep refuses a step that it does not have, and names those th
   expect(stderr).toContain("--only must name a step: sim-seeds, sim-bugs, ");
 });
 
-test("npm run setup --dry-run names the missing programs, who needs them, and the packages", () => {
-  // Spin and the C compiler are looked up in PATH only.
+test("npm run setup --dry-run lists missing programs, the commands that need them, and the packages", () => {
+  // Setup looks for Spin and the C compiler in PATH only.
   const { status, stdout } = spawnSync(process.execPath, ["test/support/setup/main.ts", "--dry-run"], {
     cwd: root,
     encoding: "utf8",

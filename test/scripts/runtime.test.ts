@@ -21,7 +21,7 @@ async function start(folder: string, variables: Record<string, string> = {}): Pr
 
 const newFolder = (): string => mkdtempSync(join(tmpdir(), "leasehold-"));
 
-/** A runtime that does something else as soon as the file `broken` is there. */
+/** A runtime that runs `instead` once the file `broken` exists. */
 function breakable(
   folder: string,
   instead: string,
@@ -33,7 +33,7 @@ function breakable(
   return { variables: { MINIFLARE_WORKERD_PATH: path }, break: () => writeFileSync(broken, "") };
 }
 
-test("a runtime that dies is started again, and the log says so", async () => {
+test("a runtime that dies is restarted, and the log says so", async () => {
   const server = await start(newFolder());
   expect(await server.ready()).toBe(true);
   await server.kill("workerd");
@@ -43,7 +43,7 @@ test("a runtime that dies is started again, and the log says so", async () => {
   expect(await server.stop()).toBe(0);
 });
 
-test("a runtime that cannot be started again ends the process, which says why", async () => {
+test("if a runtime cannot be restarted, the process ends and says why", async () => {
   const folder = newFolder();
   const runtime = breakable(folder, 'echo "no such thing" >&2; exit 1');
   const server = await start(folder, runtime.variables);
@@ -58,7 +58,7 @@ test("a runtime that cannot be started again ends the process, which says why", 
   );
 });
 
-test("a runtime that never gets ready again ends the process too", async () => {
+test("if a restarted runtime never gets ready, the process ends and says why", async () => {
   const folder = newFolder();
   const runtime = breakable(folder, "exec sleep 600");
   const server = await start(folder, runtime.variables);
@@ -71,9 +71,9 @@ test("a runtime that never gets ready again ends the process too", async () => {
   );
 });
 
-test("a runtime that does not start at all ends the process, which says what the runtime said", async () => {
+test("if the first start of the runtime fails, the process ends and shows the runtime's output", async () => {
   const folder = newFolder();
-  // One that ends before it has read what to run may be cut off in the middle of what it says.
+  // The runtime reads its configuration first. If it ended before, its output could be cut off.
   const runtime = breakable(folder, 'cat > /dev/null; echo "no such thing" >&2; exit 1');
   runtime.break();
   const server = await start(folder, runtime.variables);
@@ -82,7 +82,7 @@ test("a runtime that does not start at all ends the process, which says what the
   expect(server.output).toMatch(/^leasehold: /m);
 });
 
-test("a runtime that answers after a while is not given up, and one that is stopped is not missed", async () => {
+test("a runtime that answers later has not failed, and neither has one that was stopped", async () => {
   const port = await freePort();
   const [patient, stopped] = [new RuntimeWatch(50), new RuntimeWatch(50)];
   for (const watch of [patient, stopped]) watch.start(`http://127.0.0.1:${port}`);

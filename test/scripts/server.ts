@@ -10,7 +10,7 @@ export interface Ended {
   stderr: string;
 }
 
-/** `npm start`, as a process of its own. */
+/** Runs `npm start` in its own process. */
 export class Server {
   readonly url: string;
   readonly ended: Promise<Ended>;
@@ -57,7 +57,7 @@ export class Server {
     return this.ended;
   }
 
-  /** Status 0: no answer. */
+  /** Sends a request. Status 0 means that there was no answer. */
   async call(
     key: string,
     method: string,

@@ -4,19 +4,30 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { storeShards, chooseShards } from "../../scripts/shards.ts";
 
-test("a state keeps the number of shards it was made with, and one from before that has four", async () => {
+function newFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "leasehold-shards-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+test("a state keeps the number of shards that it was made with", async () => {
+  const folder = newFolder();
   expect(await chooseShards(folder, undefined, true)).toBe("1");
-  expect(await chooseShards(folder, undefined, false)).toBe("4");
   expect(await chooseShards(folder, "16", true)).toBe("16");
   await storeShards(folder, "16");
   expect(await chooseShards(folder, undefined, false)).toBe("16");
+  // Another number is passed on, because the deployment refuses it with a better message.
+  expect(await chooseShards(folder, "8", false)).toBe("8");
+});
+
+test("a state whose number of shards is missing or unreadable is refused", async () => {
+  const folder = newFolder();
+  await expect(chooseShards(folder, undefined, false)).rejects.toThrow(
+    /shards is missing; set LEASEHOLD_SHARDS to the number of shards that the state was made with$/,
+  );
+  expect(await chooseShards(folder, "4", false)).toBe("4");
   writeFileSync(join(folder, "shards"), "some");
   await expect(chooseShards(folder, undefined, false)).rejects.toThrow(
-    "shards does not hold a number of shards",
+    /shards must contain the number of shards that the state was made with$/,
   );
-  await storeShards(folder, "16").catch(() => {});
-  // Another number is passed on: the deployment itself refuses it, and says why.
-  expect(await chooseShards(folder, "8", false)).toBe("8");
 });

@@ -1,4 +1,4 @@
-/** `npm start` from outside: one process, its state folder, its signals, and what a kill leaves. */
+/** Tests `npm start` as a process: its state folder, its signals, and its state after a kill. */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -33,7 +33,7 @@ const create = (value: string): object => ({
 });
 const uuid = (n: number): string => `00000000-0000-4000-8000-${String(n).padStart(12, "0")}`;
 
-test("the first start makes keys that only their owner can read; they and the state outlive a restart on another port, and the loss of D1's files", async () => {
+test("private keys and the state survive a restart on another port, and the loss of D1's files", async () => {
   const first = await (await start()).ready();
   const { keys } = first;
   expect(Object.keys(keys.cells)).toEqual(["1", "2", "3", "4"]);
@@ -67,14 +67,14 @@ test("the first start makes keys that only their owner can read; they and the st
   });
   expect(await second.end("SIGINT")).toMatchObject({ code: 0 });
 
-  // Files lost one by one, and files that are no database: D1 is made anew, or said to be down; nothing else
-  // is touched.
+  // D1's files are recreated if they are missing. If they are not databases, D1 is reported as down. Nothing
+  // else is affected in either case.
   const d1 = join(state, "storage", "d1", "miniflare-D1DatabaseObject");
   for (const file of readdirSync(d1)) rmSync(join(d1, file));
   const third = await (await start()).ready();
   expect(await (await fetch(`${third.url}/readyz`)).json()).toMatchObject({ d1: "up" });
   await third.end("SIGTERM");
-  // The runtime keeps its alarms beside it; without those it does not start at all.
+  // The runtime stores its alarms in the metadata file, and does not start without it.
   for (const file of readdirSync(d1))
     if (!file.startsWith("metadata")) writeFileSync(join(d1, file), "no database");
   const fourth = await (await start()).ready();
@@ -83,13 +83,13 @@ test("the first start makes keys that only their owner can read; they and the st
   expect((await fourth.call(keys.operator, "GET", "/v1/leases/stale")).status).toBe(503);
   await fourth.end("SIGTERM");
 
-  // As the state was made, whatever a new one would get; and never as anything else.
+  // The state keeps its number of shards. A start with another number is refused.
   expect(readFileSync(join(state, "shards"), "utf8")).toBe("1\n");
   const resharded = await (await start({ LEASEHOLD_SHARDS: "8" })).ended;
   expect(resharded).toMatchObject({ code: 1, stderr: expect.stringContaining("shards1") as unknown });
 });
 
-test("a port in use, a state folder that cannot be written and a bad variable are one line each", async () => {
+test("an invalid port, state folder or variable causes a one-line error", async () => {
   const listener = createServer();
   await new Promise<void>((listening) => listener.listen(0, "127.0.0.1", listening));
   const address = listener.address();
@@ -97,12 +97,12 @@ test("a port in use, a state folder that cannot be written and a bad variable ar
   const file = join(folder, "file");
   writeFileSync(file, "");
   const cases: [Server, RegExp][] = [
-    [new Server(port, join(folder, "other")), /^leasehold: port \d+ is in use; set PORT to another one\n$/],
+    [new Server(port, join(folder, "other")), /^leasehold: port \d+ is in use; set PORT to another port\n$/],
     [
       new Server(await freePort(), join(file, "below")),
-      /^leasehold: the state folder .* cannot be written: ENOTDIR\n$/,
+      /^leasehold: the state folder .* cannot be written \(ENOTDIR\); set LEASEHOLD_STATE to .*\n$/,
     ],
-    [new Server(await freePort(), file), /^leasehold: the state folder .* cannot be written: ENOTDIR\n$/],
+    [new Server(await freePort(), file), /^leasehold: the state folder .* cannot be written \(ENOTDIR\);/],
     [new Server(0, join(folder, "other")), /^leasehold: PORT must be a whole number from 1 to 65535\n$/],
     [
       new Server(await freePort(), join(folder, "other"), { LEASEHOLD_STALE_S: "abc" }),
@@ -117,7 +117,7 @@ test("a port in use, a state folder that cannot be written and a bad variable ar
   listener.close();
 });
 
-test("killed under load: nothing acknowledged is lost, unknown begins can be replayed, and nothing stays held", async () => {
+test("a kill under load loses no acknowledged lease, and leaves no hold behind", async () => {
   const server = await (await start({ LEASEHOLD_SWEEP_AFTER_MS: "500" })).ready();
   const { keys } = server;
   const leases: { cell: string; uuid: string; name: string; begun: number; committed: number }[] = [];
@@ -164,7 +164,7 @@ test("killed under load: nothing acknowledged is lost, unknown begins can be rep
     const listed = await again.call(keys.cells[cell] ?? "", "GET", `/v1/cells/${cell}/leases`);
     expect(listed.body["leases"]).toEqual([]);
   }
-  // Whoever destroys them meets no hold, and each is its owner's.
+  // Every name belongs to the cell that claimed it, and no lease holds it.
   for (let from = 0; from < leases.length; from += 100) {
     const some = leases.slice(from, from + 100);
     const looked = await again.call(keys.router, "POST", "/v1/records/lookup", {
@@ -180,7 +180,7 @@ test("killed under load: nothing acknowledged is lost, unknown begins can be rep
   await again.end("SIGTERM");
 });
 
-test("a first start that failed leaves a state that starts, with the shards of a new one", async () => {
+test("after a failed first start, the next start uses the state and the shards of a new state", async () => {
   const listener = createServer();
   await new Promise<void>((listening) => listener.listen(0, "127.0.0.1", listening));
   const address = listener.address();
@@ -194,7 +194,7 @@ test("a first start that failed leaves a state that starts, with the shards of a
   expect(readFileSync(join(fresh, "shards"), "utf8")).toBe("1\n");
 });
 
-test("what runs here is what wrangler.toml deploys", () => {
+test("the local coordinator has the same settings as wrangler.toml", () => {
   const at = (path: string): string => readFileSync(join(import.meta.dirname, "../..", path), "utf8");
   const [toml, coordinator] = [at("wrangler.toml"), at("scripts/coordinator.ts")];
   const date = /^compatibility_date = "(.*)"$/m.exec(toml)?.[1];

@@ -8,11 +8,14 @@ import { lockState } from "../../scripts/state-lock.ts";
 const folder = mkdtempSync(join(tmpdir(), "leasehold-lock-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Takes the lock in a process of its own, and keeps it for as long as that lives. */
+/** Takes the lock in another process, which keeps it until it ends. */
 function contend(state: string): { message: Promise<string>; kill: () => void } {
   const module = join(import.meta.dirname, "../../scripts/state-lock.ts");
   const script = `import { lockState } from ${JSON.stringify(module)};
-    lockState(${JSON.stringify(state)}).then(() => { console.log("got"); setTimeout(() => {}, 60_000); }, (error) => console.log(error.message));`;
+    lockState(${JSON.stringify(state)}).then(
+      () => { console.log("got"); setTimeout(() => {}, 60_000); },
+      (error) => console.log(error.message),
+    );`;
   const child = spawn(process.execPath, ["--input-type=module", "-e", script], {
     stdio: ["ignore", "pipe", "ignore"],
   });
@@ -22,7 +25,7 @@ function contend(state: string): { message: Promise<string>; kill: () => void } 
   return { message, kill: () => child.kill("SIGKILL") };
 }
 
-test("of several processes that start at once one gets the folder, also behind one that was killed", async () => {
+test("only one of several processes gets the folder, also after its owner was killed", async () => {
   const state = join(folder, "contended");
   for (let round = 0; round < 2; round += 1) {
     const contenders = [1, 2, 3, 4].map(() => contend(state));
@@ -34,7 +37,7 @@ test("of several processes that start at once one gets the folder, also behind o
   }
 });
 
-test("one process cannot take it twice; what is released or left behind can be taken", async () => {
+test("a process cannot lock a folder twice, and can lock a released or abandoned one", async () => {
   const state = join(folder, "twice");
   const first = await lockState(state);
   await expect(lockState(state)).rejects.toThrow(/is in use by process \d+/);

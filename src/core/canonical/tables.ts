@@ -69,9 +69,9 @@ f.0 1.4 f.0 1.4 11.0 a.4 4u.0 1k.4 t.0 d.4 18.0 4.4 9.0 7.4 2.0 e.4 6.0 4a.4 rc.
 `;
 
 /**
- * Full case folding, statuses C and F. `gap.count.step.delta` folds `count` code points, which are `step`
- * apart, to themselves plus `delta`. `gap=a,b` folds one code point to several. Each gap is counted from the
- * last code point of the entry before.
+ * Full case folding, statuses C and F. `gap.count.step.delta` folds `count` code points, which are
+ * `step` apart, to themselves plus `delta`. `gap=a,b` folds one code point to several. Each gap is
+ * counted from the last code point of the entry before.
  */
 export const CASE_FOLDS = `
 1t.q.1.w 2j.1.1.lj b.n.1.w 2.7.1.w 1=37,37 x.o.2.1 2=2x,lj 2.3.2.1 3.8.2.1 2=jg,32 1.n.2.1 2.1.1.-3d 1.3.2.1
