@@ -1,11 +1,11 @@
-/** `npm run example`: two cells and a router in front of them, to look at in a browser. */
+/** `npm run example`: starts two cells and a router in front of them, for use in a browser. */
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { startExample, type Example } from "./launcher/example.ts";
 import { readOptions, usage, type Options } from "./launcher/options.ts";
 
-/** How long the parts may take to end after one of them was lost. */
+/** How long the other parts may take to stop after one of them failed. */
 const STOP_MS = 5_000;
 
 const databaseUrls = {
@@ -26,15 +26,15 @@ function describe({ url, coordinatorUrl, cells }: Example, { folder }: Options):
     `  coordinator  ${coordinatorUrl}`,
     "",
     folder === undefined
-      ? "Ctrl-C ends everything and leaves nothing behind."
-      : `Ctrl-C ends everything; the state stays in ${folder}`,
+      ? "Ctrl-C stops everything and deletes the data."
+      : `Ctrl-C stops everything. The state is kept in ${folder}`,
     "",
   ].join("\n");
 }
 
 async function run(options: Options, folder: string): Promise<number> {
   const ended = new Promise<undefined>((then) => {
-    // The second time somebody means it.
+    // A second Ctrl-C ends the process at once.
     const end = (): void => {
       process.once("SIGINT", () => process.exit(130));
       then(undefined);
@@ -45,7 +45,7 @@ async function run(options: Options, folder: string): Promise<number> {
   process.stdout.write("Starting a coordinator, two cells and a router …\n");
   const starting = startExample({ port: options.port, folder, timing: options.timing, databaseUrls });
   const example = await starting;
-  // However this process ends, the cells end with it.
+  // The cells must not outlive this process, even if it fails.
   process.once("exit", () => {
     for (const cell of example.cells) cell.kill();
   });

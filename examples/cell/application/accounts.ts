@@ -1,4 +1,4 @@
-/** What people do here. Each is one local transaction and one lease. */
+/** The actions of users. Each one is one local transaction and one lease. */
 import { desc, eq, or, sql } from "drizzle-orm";
 import type { ClaimTransaction } from "leasehold/cell";
 import { runAction, type CrashPoint } from "../protocol/action.ts";
@@ -9,13 +9,13 @@ import { emails, routes, users } from "./schema.ts";
 export interface Account {
   id: number;
   username: string;
-  /** Null where somebody wrote to the database behind the cell's back. */
+  /** Null if somebody changed the database without the cell. */
   email: string | null;
   route: string | null;
   createdAt: Date;
 }
 
-/** The page has room for so many; the rest is still there. */
+/** The number of accounts that a page shows. */
 const LISTED = 50;
 
 export class Accounts {
@@ -25,7 +25,7 @@ export class Accounts {
     this.#open = open;
   }
 
-  /** Three names, taken together or not at all. */
+  /** Claims three names, all or none. */
   signUp({ username, email }: { username: string; email: string }, crash?: CrashPoint): Promise<number> {
     return this.#transaction({ what: "Sign-up", crash }, async (tx) => {
       const user = await tx.insert(users, { username });
@@ -35,7 +35,7 @@ export class Accounts {
     });
   }
 
-  /** The username and the route: both change, or none. */
+  /** Renames the username and the route, both or none. */
   rename(id: number, username: string): Promise<void> {
     return this.#transaction({ what: "Rename" }, async (tx) => {
       await tx.update(users, eq(users.id, id), { username });
@@ -43,7 +43,9 @@ export class Accounts {
     });
   }
 
-  /** Children first: what the database would delete by itself, nobody would hear of. */
+  /**
+   * Deletes the children first. The SDK does not see cascading deletes, so it would not release their names.
+   */
   delete(id: number): Promise<void> {
     return this.#transaction({ what: "Deletion" }, async (tx) => {
       await tx.delete(routes, eq(routes.userId, id));
@@ -61,7 +63,10 @@ export class Accounts {
     return account;
   }
 
-  /** As it is spelled; or, while a router still remembers an earlier spelling, in another case. */
+  /**
+   * Prefers the exact spelling. Another case also matches, because a router may still have cached an earlier
+   * spelling.
+   */
   async findByRoute(path: string): Promise<Account | undefined> {
     const found = await select(this.#open.orm).where(
       or(eq(routes.path, path), eq(sql`lower(${routes.path})`, path.toLowerCase())),

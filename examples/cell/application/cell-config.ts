@@ -1,25 +1,25 @@
 import type { Timing } from "../launcher/timing.ts";
 
 /**
- * What a cell's process is told. Not on its command line and not in its environment, where others could read
- * the key.
+ * The configuration of a cell's process. It is sent as a message, because other users could read the key on
+ * the command line or in the environment.
  */
 export interface CellConfig {
-  /** Its id, such as "1". */
+  /** The cell's id, such as "1". */
   cell: string;
-  /** All of them, for the links between them. */
+  /** The ids of all cells, for the links between their pages. */
   cells: readonly string[];
   port: number;
-  /** What the browser calls the router. */
+  /** The router's port, because browsers send its origin. */
   routerPort: number;
   coordinator: string;
   key: string;
-  /** Of this cell alone. */
+  /** A folder for this cell only. */
   folder: string;
-  /** Undefined: PGlite, in the folder. */
+  /** If undefined, the cell uses PGlite in its folder. */
   databaseUrl: string | undefined;
   timing: Timing;
 }
 
-/** What it says once it can be asked. */
+/** The message that the process sends when it accepts requests. */
 export const READY = "ready";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { CellConfig } from "./cell-config.ts";
 import { statements } from "./schema.ts";
 
-/** Drizzle's database, whatever its driver. */
+/** A Drizzle database with any driver. */
 export type Orm = PgDatabase<PgQueryResultHKT>;
 export type Tx = Parameters<Parameters<Orm["transaction"]>[0]>[0];
 
@@ -13,7 +13,7 @@ export interface Database {
   close: () => Promise<void>;
 }
 
-/** The cell's own database, with the application's tables. Only the driver that is needed is loaded. */
+/** Opens the cell's database and creates the application's tables. Only the required driver is loaded. */
 export async function openDatabase(config: CellConfig): Promise<Database> {
   const database =
     config.databaseUrl === undefined
@@ -35,8 +35,8 @@ async function openPglite(folder: string): Promise<Database> {
 async function openPostgres(url: string): Promise<Database> {
   const [{ Pool }, { drizzle }] = await Promise.all([import("pg"), import("drizzle-orm/node-postgres")]);
   const pool = new Pool({ connectionString: url });
-  // A server that goes away ends idle connections, and those that wait between two statements: either would
-  // end this process.
+  // If the server stops, idle and waiting connections emit errors. Without a listener, they would end this
+  // process.
   pool.on("error", () => {});
   pool.on("connect", (connection) => connection.on("error", () => {}));
   return { orm: drizzle(pool) as unknown as Orm, close: () => pool.end() };

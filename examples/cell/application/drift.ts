@@ -1,12 +1,12 @@
-/** Ways to bring rows and claims apart: what no application should do, and what happens all the same. */
+/** Ways to make rows and claims disagree. No application should do this, but bugs and manual changes do. */
 import { sql } from "drizzle-orm";
 import { runAction } from "../protocol/action.ts";
 import type { Account } from "./accounts.ts";
 import type { OpenCell } from "./open-cell.ts";
 
 export const drifts = {
-  claim: "Destroy the claim of its username, and leave the row",
-  row: "Change its username with plain SQL, and leave the claim",
+  claim: "Destroy the claim on the username, and keep the row",
+  row: "Change the username with plain SQL, and keep the claim",
   insert: "Insert another user with plain SQL, without a claim",
 } as const;
 
@@ -14,13 +14,13 @@ export type Drift = keyof typeof drifts;
 
 export const isDrift = (given: string): given is Drift => Object.hasOwn(drifts, given);
 
-/** Answers what was done, in a sentence. */
+/** Resolves to a sentence that says what was done. */
 export function plantDrift(
   { client, orm }: Pick<OpenCell, "client" | "orm">,
   drift: Drift,
   { id, username }: Account,
 ): Promise<string> {
-  return runAction({ what: "Planted drift" }, async () => {
+  return runAction({ what: "Drift" }, async () => {
     const other = `${username}-${Date.now().toString(36)}`;
     switch (drift) {
       case "claim": {
@@ -30,14 +30,17 @@ export function plantDrift(
           allow_missing: true,
         });
         await client.leases.commit(lease.uuid);
-        return `The claim of the username ${username} is gone. The row is still here, so another cell can take the name now.`;
+        return (
+          `The claim on the username ${username} is gone, but the row still exists. ` +
+          "Another cell can take the name now."
+        );
       }
       case "row":
         await orm.execute(sql`UPDATE users SET username = ${other} WHERE id = ${id}`);
-        return `Row ${id} says ${other} now. The coordinator still keeps ${username} for it.`;
+        return `Row ${id} has the username ${other} now, but its claim is still on ${username}.`;
       case "insert":
         await orm.execute(sql`INSERT INTO users (username) VALUES (${other})`);
-        return `${other} has a row, and no claim: any cell can take the name.`;
+        return `${other} has a row, but no claim. Any cell can take the name.`;
     }
   });
 }

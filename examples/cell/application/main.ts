@@ -1,4 +1,4 @@
-/** The process of a cell. The launcher tells it what to be, and starts it again when it was killed. */
+/** The process of a cell. The launcher sends its configuration, and restarts it if it is killed. */
 import { cellApp } from "../pages/app.ts";
 import { listen } from "../web/listen.ts";
 import { READY, type CellConfig } from "./cell-config.ts";
@@ -16,15 +16,14 @@ async function run(config: CellConfig): Promise<void> {
   process.send?.(READY);
 }
 
-// Ctrl-C reaches every process of the terminal; the launcher ends this one in its turn.
+// Ctrl-C reaches every process of the terminal. This one ignores it, because the launcher stops it in order.
 process.on("SIGINT", () => {});
-// Nobody starts this cell again, and nobody would end it.
+// Without the launcher, nothing would restart or stop this process.
 process.once("disconnect", () => process.exit(1));
 process.once("message", (config) => {
   run(config as CellConfig).catch((error: unknown) => {
-    process.stderr.write(
-      `example: cell ${(config as CellConfig).cell}: ${error instanceof Error ? error.message : String(error)}\n`,
-    );
+    const text = error instanceof Error ? error.message : String(error);
+    process.stderr.write(`example: cell ${(config as CellConfig).cell}: ${text}\n`);
     process.exit(1);
   });
 });

@@ -1,4 +1,7 @@
-/** The cell: its client, its database and its claimable tables, and ears at each of them for the panel. */
+/**
+ * Opens the cell: its client, its database and its claimable tables. The panel records what each of them
+ * does.
+ */
 import { createCell, type Cell } from "leasehold/cell";
 import { postgres } from "leasehold/cell/postgres";
 import { createClient, type Client } from "leasehold/client";
@@ -23,8 +26,8 @@ export interface OpenCell {
 }
 
 /**
- * In production 250 ms: the local transaction holds its locks meanwhile. Here three databases may share a
- * laptop.
+ * The default is 250 ms, because the local transaction holds its locks during a begin. The example allows
+ * more, because three databases may share a laptop.
  */
 const BEGIN_DEADLINE_MS = 3_000;
 
@@ -38,7 +41,7 @@ export async function openCell(config: CellConfig): Promise<OpenCell> {
     fetch: recordedFetch(recorder),
     hooks: {
       onRetry: ({ operation, error }) =>
-        recorder.add({ kind: "notice", text: `${operation} is sent again: ${error}` }),
+        recorder.add({ kind: "notice", text: `${operation} is retried: ${error}` }),
       onBreaker: ({ state }) =>
         recorder.add({ kind: "notice", text: `the circuit breaker is ${state.replace("_", " ")}` }),
     },

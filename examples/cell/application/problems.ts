@@ -3,21 +3,21 @@ import type { Problems } from "../web/forms.ts";
 
 const words: Record<FieldProblem, string> = {
   taken: "has already been taken",
-  try_again: "is being changed by somebody right now: try again in a moment",
-  invalid: "is not a possible name: do its letters come from different scripts, or are some invisible?",
-  failed: "cannot be changed at the moment",
+  try_again: "is being changed by somebody else; try again in a moment",
+  invalid: "is not a possible name; use letters of one script and no invisible characters",
+  failed: "cannot be changed at the moment; try again later",
 };
 
-/** A route is never typed: it follows the username. */
+/** Problems with a route are shown beside the username, because the route follows it. */
 const fieldOf: Readonly<Record<string, string>> = { username: "username", path: "username", email: "email" };
 const order = ["username", "email"];
 
-/** What to say beside which field. Throws what is not about a field. */
+/** Returns the text to show beside each field. Rethrows errors that are not about a field. */
 export function problemsOf(error: unknown): Problems {
   const found = new Map<string, string>();
   for (const { field, problem } of toValidationErrors(error)) {
     const name = fieldOf[field] ?? field;
-    // Of two problems with one field the one that stays is the one to tell.
+    // If a field has several problems, show that it is taken, because a retry does not help then.
     if (!found.has(name) || problem === "taken") found.set(name, words[problem]);
   }
   if (found.size === 0) throw error;

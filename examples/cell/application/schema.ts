@@ -1,4 +1,4 @@
-/** The application's tables, and which of their columns are names that all cells share. */
+/** The application's tables, and the columns whose values are unique across all cells. */
 import { integer, pgTable, serial, text, timestamp } from "drizzle-orm/pg-core";
 import { claimable } from "leasehold/cell";
 
@@ -24,11 +24,16 @@ export const routes = pgTable("routes", {
   path: text("path").notNull(),
 });
 
-/** No unique indexes: the coordinator keeps names apart, between cells and within each of them. */
+/**
+ * There are no unique indexes, because the coordinator keeps names unique between cells and within each cell.
+ */
 export const statements = [
-  "CREATE TABLE IF NOT EXISTS users (id serial PRIMARY KEY, username text NOT NULL, created_at timestamptz NOT NULL DEFAULT now())",
-  "CREATE TABLE IF NOT EXISTS emails (id serial PRIMARY KEY, user_id integer NOT NULL REFERENCES users, email text NOT NULL)",
-  "CREATE TABLE IF NOT EXISTS routes (id serial PRIMARY KEY, user_id integer NOT NULL REFERENCES users, path text NOT NULL)",
+  `CREATE TABLE IF NOT EXISTS users (
+    id serial PRIMARY KEY, username text NOT NULL, created_at timestamptz NOT NULL DEFAULT now())`,
+  `CREATE TABLE IF NOT EXISTS emails (
+    id serial PRIMARY KEY, user_id integer NOT NULL REFERENCES users, email text NOT NULL)`,
+  `CREATE TABLE IF NOT EXISTS routes (
+    id serial PRIMARY KEY, user_id integer NOT NULL REFERENCES users, path text NOT NULL)`,
 ];
 
 export const claimables = [

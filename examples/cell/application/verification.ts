@@ -1,17 +1,18 @@
-/** The verification of the SDK, as the operations page shows it. */
+/** Runs a verification and prepares its report for the operations page. */
 import { formatReport, type Cell, type VerificationItem, type VerificationReport } from "leasehold/cell";
 
 export interface Verification {
   headline: string;
   counts: [name: string, count: number][];
   items: { kind: string; name: string; row: string; end: string }[];
-  /** The report in words. */
+  /** The SDK's report as text. */
   text: string;
 }
 
-/** Compares rows with claims; with `apply` it also brings the claims in line with the rows. */
+/** Compares rows with claims. With `apply`, it also repairs the claims to match the rows. */
 export async function verify<Tx>(cell: Pick<Cell<Tx>, "verify">, apply: boolean): Promise<Verification> {
-  // In a demo even what changed a moment ago is to be looked at.
+  // `recentMs: 0` includes rows that changed just now. In production they are skipped, because their leases
+  // may be open.
   const report = await cell.verify({ apply, recentMs: 0 });
   return {
     headline: headlineOf(report),
@@ -27,22 +28,22 @@ function headlineOf({
   counts: { missing, different, extra },
   items,
 }: VerificationReport): string {
-  if (status === "no_slot") return "Other cells verify at the moment. Try again in a minute.";
+  if (status === "no_slot") return "All verification slots are in use by other cells. Try again in a minute.";
   if (missing + different + extra + items.length === 0) return "Rows and claims agree.";
   return applied
-    ? "Rows and claims did not agree. This is what was done."
+    ? "Rows and claims did not agree. The repairs are listed below."
     : "Rows and claims do not agree. Nothing was changed yet.";
 }
 
 function countsOf({ counts }: VerificationReport): [string, number][] {
   const { rows, missing, different, extra, created, replaced, destroyed } = counts;
-  return Object.entries({ rows, missing, different, extra, created, replaced, "given up": destroyed });
+  return Object.entries({ rows, missing, different, extra, created, replaced, destroyed });
 }
 
 const ACTIONS: Record<VerificationItem["action"], string> = {
-  create: "claim it",
-  replace: "claim it anew",
-  destroy: "give it up",
+  create: "create the claim",
+  replace: "replace the claim",
+  destroy: "destroy the claim",
   none: "nothing",
 };
 
@@ -56,7 +57,7 @@ function itemOf({
 }: VerificationItem): Verification["items"][number] {
   const end =
     outcome === "skipped"
-      ? `left alone: ${(skipReason ?? "").replaceAll("_", " ")}`
-      : `${outcome === "done" ? "done" : "would"}: ${ACTIONS[action]}`;
+      ? `skipped: ${(skipReason ?? "").replaceAll("_", " ")}`
+      : `${outcome === "done" ? "done" : "to do"}: ${ACTIONS[action]}`;
   return { kind, name: `${bucket.type} ${bucket.value}`, row: `${source.type} ${source.id}`, end };
 }

@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { READY, type CellConfig } from "../application/cell-config.ts";
 
 const PROGRAM = join(import.meta.dirname, "../application/main.ts");
-/** How long a cell may take to end in order. */
+/** How long a cell may take to stop before it is killed. */
 const END_MS = 5_000;
 
-/** A cell's process. When it is killed, another one takes its place after a pause. */
+/** A cell's process. If it is killed, another one starts after a pause. */
 export class CellProcess {
   readonly id: string;
   readonly address: string;
@@ -32,19 +32,19 @@ export class CellProcess {
     return this.#child?.pid;
   }
 
-  /** Resolves when the cell cannot be started again. */
+  /** Resolves when a restart of the cell has failed. */
   get failed(): Promise<Error> {
     return this.#failed.promise;
   }
 
   async start(): Promise<void> {
-    // Its standard error is ours; Ctrl-C reaches it too, and it leaves the order of the end to us.
+    // The cell writes errors to this process's stderr.
     const child = fork(PROGRAM, [], { stdio: ["ignore", "ignore", "inherit", "ipc"] });
     this.#child = child;
     child.once("exit", (code) => this.#ended(code));
     child.send(this.#config);
     const answer = await Promise.race([once(child, "message"), once(child, "exit")]);
-    if (answer[0] !== READY) throw new Error(`cell ${this.id} did not start`);
+    if (answer[0] !== READY) throw new Error(`cell ${this.id} did not start; its error is printed above`);
     this.#isReady = true;
   }
 
@@ -60,7 +60,7 @@ export class CellProcess {
     clearTimeout(patience);
   }
 
-  /** For the last moment of this process, in which nothing can be waited for. */
+  /** Kills the cell without waiting, for use in an exit handler. */
   kill(): void {
     this.#child?.kill("SIGKILL");
   }
@@ -68,9 +68,9 @@ export class CellProcess {
   #ended(code: number | null): void {
     const wasReady = this.#isReady;
     this.#isReady = false;
-    // A cell that never got ready would never get ready.
+    // A cell that ended before it was ready would fail again, so it is not restarted.
     if (this.#isStopping || !wasReady) return;
-    if (code !== null) process.stderr.write(`example: cell ${this.id} ended with ${code}\n`);
+    if (code !== null) process.stderr.write(`example: cell ${this.id} ended with exit code ${code}\n`);
     this.#restart = setTimeout(() => {
       this.start().catch((error: unknown) =>
         this.#failed.resolve(error instanceof Error ? error : new Error(String(error))),

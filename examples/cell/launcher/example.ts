@@ -1,4 +1,4 @@
-/** The whole example: a coordinator, two cells, and a router. */
+/** Starts the whole example: a coordinator, two cells, and a router. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { createClient } from "leasehold/client";
@@ -12,10 +12,10 @@ import { Ports } from "./ports.ts";
 
 export interface ExampleOptions {
   port: number;
-  /** For everything that is kept. */
+  /** The folder for all stored data. */
   folder: string;
   timing: Timing;
-  /** By cell; without one it has PGlite. */
+  /** The database URL of each cell. A cell without one uses PGlite. */
   databaseUrls: Readonly<Record<string, string | undefined>>;
 }
 
@@ -23,7 +23,7 @@ export interface Example {
   url: string;
   coordinatorUrl: string;
   cells: readonly CellProcess[];
-  /** Resolves when a part of it has died for good. */
+  /** Resolves when a part has failed and cannot be restarted. */
   failed: Promise<Error>;
   stop(): Promise<void>;
 }
@@ -48,7 +48,7 @@ export async function startExample({ port, folder, timing, databaseUrls }: Examp
       const own = { port: await ports.free(), folder: join(folder, `cell-${cell}`) };
       mkdirSync(own.folder, { recursive: true });
       const address = `http://${HOST}:${own.port}`;
-      // So that routers learn where the owner of a name is.
+      // The address is part of every lookup's answer, so that routers can forward requests to the cell.
       await operator.cells.change(cell, { address, name: `Cell ${cell}` });
       const shared = {
         cell,
@@ -79,7 +79,7 @@ async function start(port: number, folder: string): Promise<Coordinator> {
     return await startCoordinator({ port, stateFolder: join(folder, "coordinator") });
   } catch (error) {
     throw new Error(
-      `the coordinator does not start: ${error instanceof Error ? error.message : String(error)}`,
+      `the coordinator could not be started: ${error instanceof Error ? error.message : String(error)}`,
       { cause: error },
     );
   }

@@ -4,7 +4,7 @@ import { HOST } from "../web/local.ts";
 
 const TRIES = 200;
 
-/** Hands out free ports, each once, from the wanted one upwards. */
+/** Returns free ports in ascending order, each only once. */
 export class Ports {
   #next: number;
 
@@ -18,7 +18,7 @@ export class Ports {
       this.#next += 1;
       if (await isFree(port)) return port;
     }
-    throw new Error(`no free port was found below ${this.#next}; name another one with --port`);
+    throw new Error(`there is no free port from --port to ${this.#next - 1}; set --port to another port`);
   }
 }
 

@@ -1,17 +1,14 @@
-/**
- * How soon things happen. In production most of these are minutes: nobody wants to wait for that in front of
- * a demo.
- */
+/** Delays and thresholds. Most of them are minutes in production, which is too long for a demonstration. */
 export interface Timing {
-  /** Between the end of a cell's process and its next start. */
+  /** The pause between the end of a cell's process and its restart. */
   restartMs: number;
-  /** How long the router remembers where a name is. */
+  /** How long the router caches the cell of a name. */
   routeCacheMs: number;
-  /** Between two reconciliations of a cell. */
+  /** The pause between two reconciliations of a cell. */
   everyMs: number;
-  /** A saved lease that is younger is left to the process that saved it. */
+  /** Reconciliation leaves a younger saved lease to the process that saved it. */
   commitGraceMs: number;
-  /** A lease that was not saved for this long is given up. */
+  /** Reconciliation rolls back an older lease that has no rows. */
   staleMs: number;
 }
 

@@ -1,4 +1,4 @@
-/** What a person can do with their own account. */
+/** The page where users change their own account. */
 import type { Context, Hono } from "hono";
 import { deleteCookie, setCookie } from "hono/cookie";
 import { html } from "hono/html";
@@ -11,10 +11,10 @@ import { readForm } from "../web/read-form.ts";
 import type { CellPages } from "./app.ts";
 import { findPerson, personCookie, signedIn } from "./person.ts";
 
-/** What can have been done on the page before. */
+/** Messages about the action that redirected to this page. */
 const messages: Readonly<Record<string, string>> = {
-  "signed-up": "Welcome. Three names were taken in one lease: all, or none.",
-  renamed: "Done. The old name is free for everybody, and links to it end.",
+  "signed-up": "Welcome. One lease claimed your three names, all or none.",
+  renamed: "The account is renamed. The old name is free, and links to it no longer work.",
 };
 
 export function accountPages(app: Hono, pages: CellPages): void {
@@ -67,20 +67,20 @@ export function accountPages(app: Hono, pages: CellPages): void {
 
 function accountPage(base: string, person: Account, typed: string, problems: Problems, done = ""): Html {
   const message = messages[done];
+  const { route } = person;
+  const profileLink =
+    route === null ? "" : html`· <a href="/${encodeURIComponent(route)}">Profile at /${route}</a>`;
   const field: Field = {
     name: "username",
     label: "Username",
-    hint: "The route of the profile goes with it. Another spelling of the same name is fine too.",
+    hint: "The route of the profile changes with it. You can also change only the spelling.",
     value: typed,
     maxLength: MAX_USERNAME,
     autocomplete: "off",
   };
   return html`${message === undefined ? "" : html`<p class="done" role="status">${message}</p>`}
     <h1>${person.username}</h1>
-    <p class="lead">
-      ${person.email ?? "no email"}
-      ${person.route === null ? "" : html`· <a href="/${encodeURIComponent(person.route)}">Profile at /${person.route}</a>`}
-    </p>
+    <p class="lead">${person.email ?? "no email"} ${profileLink}</p>
     <section class="card" aria-labelledby="rename">
       <h2 id="rename">Rename</h2>
       ${problemSummary("Nothing was renamed", [field], problems)}
@@ -91,7 +91,7 @@ function accountPage(base: string, person: Account, typed: string, problems: Pro
     </section>
     <section class="card" aria-labelledby="leave">
       <h2 id="leave">Leave</h2>
-      <p>Deleting the account gives its three names up: the other cell can take them right after.</p>
+      <p>This deletes the account and frees its three names. The other cell can take them immediately.</p>
       <div class="actions">
         <form method="post" action="${base}/sign-out"><button class="button quiet">Sign out</button></form>
         <form method="post" action="${base}/account/delete">

@@ -14,14 +14,14 @@ import { panelOf } from "./panel.ts";
 import { peoplePages } from "./people.ts";
 import { profilePages } from "./profile.ts";
 
-/** What every page of a cell has at hand. */
+/** The parts that all pages of a cell share. */
 export interface CellPages {
   open: OpenCell;
   accounts: Accounts;
   config: CellConfig;
-  /** Where the pages begin. */
+  /** The path that all pages of the cell start with. */
   base: string;
-  /** Answers a page of this cell, with the panel beside it. */
+  /** Renders a page of this cell, with the panel beside it. */
   show(context: Context, title: string, main: Html, status?: 200 | 404 | 422): Promise<Response>;
 }
 
@@ -53,8 +53,8 @@ export function cellApp(open: OpenCell, config: CellConfig): Hono {
       messagePage(
         owner,
         context.req.path,
-        "There is no such page",
-        "Go back to the start and try from there.",
+        "This page does not exist",
+        "Go to the start page and try from there.",
       ),
       404,
     ),
@@ -64,7 +64,7 @@ export function cellApp(open: OpenCell, config: CellConfig): Hono {
     const refusal = refusalPage(owner, path, error);
     if (refusal !== undefined) return context.html(refusal.page, refusal.status);
     process.stderr.write(`example: cell ${config.cell}: ${error.message}\n`);
-    return context.html(messagePage(owner, path, "That did not work", error.message), 500);
+    return context.html(messagePage(owner, path, "The request failed", error.message), 500);
   });
   return app;
 }

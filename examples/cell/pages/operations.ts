@@ -1,4 +1,4 @@
-/** Bringing rows and claims apart, and finding out. */
+/** The operations page: makes rows and claims disagree, and verifies them. */
 import type { Hono } from "hono";
 import { html } from "hono/html";
 import type { Account } from "../application/accounts.ts";
@@ -17,8 +17,8 @@ export function operationsPages(app: Hono, pages: CellPages): void {
     const people = await accounts.list();
     return html`<h1>Operations of Cell ${config.cell}</h1>
       <p class="lead">
-        Rows are this cell's, claims are the coordinator's. Here you can part them on purpose, and see it
-        found.
+        This cell has the rows, and the coordinator has the claims. Here you can make them disagree, and then
+        run a verification that finds the drift.
       </p>
       ${news} ${driftForm(path, people)} ${verifyForm(path)}`;
   };
@@ -32,7 +32,7 @@ export function operationsPages(app: Hono, pages: CellPages): void {
     const done = await plantDrift(open, drift, found);
     return pages.show(
       context,
-      "Drift is planted",
+      "Drift was caused",
       await page(html`<p class="done" role="status">${done}</p>`),
     );
   });
@@ -47,13 +47,13 @@ export function operationsPages(app: Hono, pages: CellPages): void {
 function driftForm(path: string, people: readonly Account[]): Html {
   const form = html`<form method="post" action="${path}/drift">
     <div class="field">
-      <label for="person">Whose name?</label>
+      <label for="person">Account</label>
       <select id="person" name="person">
         ${people.map(({ id, username }) => html`<option value="${id}">${username}</option>`)}
       </select>
     </div>
     <fieldset>
-      <legend>What to do to it</legend>
+      <legend>Kind of drift</legend>
       ${Object.entries(drifts).map(
         ([value, text], at) =>
           html`<label class="choice"
@@ -61,12 +61,12 @@ function driftForm(path: string, people: readonly Account[]): Html {
           >`,
       )}
     </fieldset>
-    <p class="actions"><button class="button">Plant drift</button></p>
+    <p class="actions"><button class="button">Cause drift</button></p>
   </form>`;
   return html`<section class="card" aria-labelledby="drift">
-    <h2 id="drift">Plant drift</h2>
-    <p>What happens when somebody writes to the database behind the cell's back, or to the coordinator.</p>
-    ${people.length === 0 ? html`<p class="empty">Sign somebody up first.</p>` : form}
+    <h2 id="drift">Cause drift</h2>
+    <p>This changes the database or the coordinator without the cell, as a bug or a manual change would.</p>
+    ${people.length === 0 ? html`<p class="empty">Sign up first.</p>` : form}
   </section>`;
 }
 
@@ -74,7 +74,7 @@ const verifyForm = (path: string): Html =>
   html`<section class="card" aria-labelledby="verify">
     <h2 id="verify">Verify</h2>
     <p>
-      Compares every claimed row with every claim of this cell. A cell does this by itself a few times a day.
+      This compares every claimable row with every claim of this cell. In production, a job runs it regularly.
     </p>
     <form method="post" action="${path}/verify" class="actions">
       <button class="button" name="apply" value="no">Verify</button>
@@ -82,9 +82,12 @@ const verifyForm = (path: string): Html =>
     </form>
   </section>`;
 
+const item = ({ kind, name, row, end }: Verification["items"][number]): Html =>
+  html`<li><span class="state">${kind}</span> ${name} <span class="soft">${row}; ${end}</span></li>`;
+
 function verification({ headline, counts, items, text }: Verification): Html {
   return html`<section class="card" aria-labelledby="report" role="status">
-    <h2 id="report">The report</h2>
+    <h2 id="report">Report</h2>
     <dl class="counters">
       ${counts.map(
         ([name, count]) =>
@@ -96,7 +99,7 @@ function verification({ headline, counts, items, text }: Verification): Html {
     </dl>
     <p>${headline}</p>
     <ul class="names">
-      ${items.map(({ kind, name, row, end }) => html`<li><span class="state">${kind}</span> ${name} <span class="soft">${row}; ${end}</span></li>`)}
+      ${items.map(item)}
     </ul>
     <pre tabindex="0">${text}</pre>
   </section>`;

@@ -1,4 +1,4 @@
-/** What just happened in this cell: its leases, entries step by step, and what reconciliation did. */
+/** The panel shows the recent activity of a cell: its leases step by step, and its reconciliations. */
 import { asc } from "drizzle-orm";
 import { html } from "hono/html";
 import { outstandingLeases } from "leasehold/cell/postgres";
@@ -16,7 +16,7 @@ import { basePath, type Html } from "../web/layout.ts";
 
 const SHOWN = 10;
 
-const states: Readonly<Record<string, string>> = { saved: "saved, to be committed", fenced: "fenced off" };
+const states: Readonly<Record<string, string>> = { saved: "saved, to be committed", fenced: "fenced" };
 
 interface LocalLease {
   uuid: string;
@@ -24,7 +24,7 @@ interface LocalLease {
   createdAt: Date;
 }
 
-/** Also asked for by itself, to keep a page that is open up to date. */
+/** Pages also fetch the panel separately, to keep it up to date. */
 export async function panelOf(
   { orm, recorder, reconciliations }: OpenCell,
   { cell, timing }: CellConfig,
@@ -37,7 +37,7 @@ export async function panelOf(
     .limit(SHOWN);
   const entries = timelineOf(recorder.events).slice(0, SHOWN);
   return html`<div class="panel" data-live="${basePath(cell)}/panel">
-    <h2>What just happened</h2>
+    <h2>Recent activity</h2>
     <div class="status">${outstanding(leases)} ${reconciled(reconciliations, timing)}</div>
     ${
       entries.length === 0
@@ -61,7 +61,7 @@ const leaseItem = ({ uuid, what, names, state, isRecovered, steps, atMs }: Lease
       names.length === 0
         ? ""
         : html`<ul class="names">
-            ${names.map(({ change, type, value }) => html`<li><span class="soft">${change} ${words[type] ?? type}</span> ${value}</li>`)}
+            ${names.map(nameItem)}
           </ul>`
     }
     <ol class="steps">
@@ -70,6 +70,9 @@ const leaseItem = ({ uuid, what, names, state, isRecovered, steps, atMs }: Lease
   </li>`;
 
 const words: Readonly<Record<string, string>> = { USERNAMES: "username", EMAILS: "email", ROUTES: "route" };
+
+const nameItem = ({ change, type, value }: LeaseTimeline["names"][number]): Html =>
+  html`<li><span class="soft">${change} ${words[type] ?? type}</span> ${value}</li>`;
 
 const stepItem = ({ call, text, durationMs, tone }: Step): Html =>
   html`<li data-tone="${tone}">
@@ -83,7 +86,7 @@ const noticeItem = ({ text, atMs }: Notice): Html =>
 function outstanding(leases: readonly LocalLease[]): Html {
   if (leases.length === 0)
     return html`<h3>Outstanding leases</h3>
-      <p class="soft">No saved rows wait for the commit of their lease.</p>`;
+      <p class="soft">There are none: every lease with saved rows is committed.</p>`;
   return html`<h3 id="outstanding">Outstanding leases</h3>
     <table class="compact" aria-labelledby="outstanding">
       <thead>
@@ -116,6 +119,7 @@ function reconciled(
     pending: totals.pending,
     failed: totals.failed + failedRuns,
   };
+  const soFar = lastRunMs === undefined ? "" : html`; ${runs} so far, the last at ${clock(lastRunMs)}`;
   return html`<h3>Reconciliation</h3>
     <dl class="counters">
       ${Object.entries(counters).map(
@@ -127,10 +131,8 @@ function reconciled(
       )}
     </dl>
     <p class="soft">
-      Every
-      ${seconds(timing.everyMs)}${lastRunMs === undefined ? "" : html`; ${runs} so far, the last at ${clock(lastRunMs)}`}.
-      Saved leases are committed after ${seconds(timing.commitGraceMs)}; leases without rows are given up
-      after ${seconds(timing.staleMs)}.
+      Every ${seconds(timing.everyMs)}${soFar}. It commits leases with saved rows after
+      ${seconds(timing.commitGraceMs)}, and rolls leases without rows back after ${seconds(timing.staleMs)}.
     </p>`;
 }
 

@@ -1,4 +1,4 @@
-/** Who is here, and the sign-up. */
+/** The start page of a cell: the list of its accounts, and the sign-up form. */
 import type { Hono } from "hono";
 import { setCookie } from "hono/cookie";
 import { html } from "hono/html";
@@ -18,10 +18,10 @@ const crashes: Readonly<Record<string, CrashPoint>> = {
   after_commit: "after_commit",
 };
 
-/** What can have been done on the page before. */
+/** Messages about the action that redirected to this page. */
 const messages: Readonly<Record<string, string>> = {
-  deleted: "The account is gone, and its names are free for everybody.",
-  "signed-out": "You are nobody again.",
+  deleted: "The account is deleted, and its names are free in all cells.",
+  "signed-out": "You are signed out.",
 };
 
 export function peoplePages(app: Hono, pages: CellPages): void {
@@ -33,8 +33,8 @@ export function peoplePages(app: Hono, pages: CellPages): void {
     return html`${message === undefined ? "" : html`<p class="done" role="status">${message}</p>`}
       <h1>People of Cell ${config.cell}</h1>
       <p class="lead">
-        This cell has an application and a database of its own. Usernames, emails and routes are unique across
-        all cells.
+        This cell has its own application and database. Usernames, emails and routes are unique across all
+        cells.
       </p>
       ${signUpForm(base, config.cell, given, problems)} ${peopleList(base, people)}`;
   };
@@ -46,7 +46,7 @@ export function peoplePages(app: Hono, pages: CellPages): void {
   app.post(`${base}/sign-up`, async (context) => {
     const given = await readForm(context, ["username", "email", "crash"]);
     const showProblems = async (problems: Problems): Promise<Response> =>
-      pages.show(context, "Nobody was signed up", await page(given, problems), 422);
+      pages.show(context, "The sign-up failed", await page(given, problems), 422);
     const malformed = malformedFields(given);
     if (malformed.size > 0) return showProblems(malformed);
     let id: number;
@@ -72,10 +72,10 @@ function malformedFields({ username, email }: SignUp): Problems {
 }
 
 function peopleList(base: string, people: readonly Account[]): Html {
-  if (people.length === 0) return html`<p class="empty">Nobody is here yet. Be the first.</p>`;
+  if (people.length === 0) return html`<p class="empty">There are no accounts yet.</p>`;
   return html`<section aria-labelledby="people">
-    <h2 id="people">Who is here</h2>
-    <p class="hint">Signing in is picking somebody: this example has no passwords.</p>
+    <h2 id="people">Accounts</h2>
+    <p class="hint">This example has no passwords. You can sign in as anybody.</p>
     <ul class="people">
       ${people.map((person) => personItem(base, person))}
     </ul>

@@ -2,10 +2,10 @@ import type { Context } from "hono";
 import { getCookie } from "hono/cookie";
 import type { Account, Accounts } from "../application/accounts.ts";
 
-/** Cookies are shared by all ports of a host, so each cell has its own. */
+/** All ports of a host share their cookies, so the name contains the cell. */
 export const personCookie = (cell: string): string => `person-of-cell-${cell}`;
 
-/** Whom the browser has picked. Undefined: nobody, or somebody who is gone. */
+/** Returns the signed-in account, or undefined if there is none or it was deleted. */
 export function signedIn(context: Context, cell: string, accounts: Accounts): Promise<Account | undefined> {
   return findPerson(getCookie(context, personCookie(cell)) ?? "", accounts);
 }

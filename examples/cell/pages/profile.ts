@@ -1,4 +1,4 @@
-/** The public page of a person, at the route that the router knows. */
+/** The public profile page, at the route that the router looks up. */
 import type { Context, Hono } from "hono";
 import { html } from "hono/html";
 import type { Account } from "../application/accounts.ts";
@@ -9,10 +9,11 @@ import type { CellPages } from "./app.ts";
 export function profilePages(app: Hono, pages: CellPages): void {
   app.get("/:route", async (context) => {
     const route = context.req.param("route");
-    // Databases refuse some texts that no name has.
+    // Only look up possible names. PostgreSQL refuses some other texts, such as one with a NUL character.
     const account =
       usernameProblem(route) === undefined ? await pages.accounts.findByRoute(route) : undefined;
-    if (account === undefined) return pages.show(context, "Not here", notHere(route, pages.config.cell), 404);
+    if (account === undefined)
+      return pages.show(context, "Not found", notHere(route, pages.config.cell), 404);
     return pages.show(context, account.username, profile(account, pages.config.cell, context));
   });
 }
@@ -34,7 +35,7 @@ function profile({ username, route, createdAt }: Account, cell: string, context:
       </div>
       <div>
         <dt>Found by</dt>
-        <dd>${context.req.header("leasehold-lookup") ?? "asking this cell itself"}</dd>
+        <dd>${context.req.header("leasehold-lookup") ?? "a request to this cell directly"}</dd>
       </div>
     </dl>
   </article>`;
@@ -44,12 +45,11 @@ const initial = (name: string): string => String.fromCodePoint(name.codePointAt(
 
 const notHere = (route: string, cell: string): Html =>
   html`<div class="message">
-    <h1>Not here</h1>
+    <h1>Not found</h1>
     <p class="lead">Cell ${cell} has no row for <strong>/${route}</strong>.</p>
     <p>
-      If a router sent you, the name is held by a lease that is not settled yet: somebody is about to take it,
-      or was killed on the way. Reconciliation will tell. If it stays like this, rows and claims have drifted
-      apart.
+      If the router sent you here, an open lease holds the name: a sign-up is running, or its process was
+      killed. Reconciliation decides such a lease. If this page does not change, rows and claims disagree.
     </p>
-    <p><a class="button quiet" href="/">To the start</a></p>
+    <p><a class="button quiet" href="/">Start page</a></p>
   </div>`;

@@ -15,7 +15,7 @@ const fieldsOf = ({ username, email }: SignUp): Field[] => [
   {
     name: "username",
     label: "Username",
-    hint: "Also the address of the profile. Upper and lower case are one name.",
+    hint: "This is also the address of the profile. Case makes no difference: Ada and ada are the same name.",
     value: username,
     maxLength: MAX_USERNAME,
     autocomplete: "off",
@@ -23,7 +23,7 @@ const fieldsOf = ({ username, email }: SignUp): Field[] => [
   {
     name: "email",
     label: "Email",
-    hint: "Nothing is sent.",
+    hint: "The example sends no emails.",
     value: email,
     maxLength: MAX_EMAIL,
     autocomplete: "off",
@@ -32,7 +32,7 @@ const fieldsOf = ({ username, email }: SignUp): Field[] => [
 ];
 
 const endings = [
-  { value: "", text: "Nothing: let it end well" },
+  { value: "", text: "No crash" },
   { value: "before_commit", text: "Crash after the begin, before the local COMMIT" },
   { value: "after_commit", text: "Crash after the local COMMIT, before the commit of the lease" },
 ];
@@ -41,13 +41,13 @@ export function signUpForm(base: string, cell: string, given: SignUp, problems: 
   const fields = fieldsOf(given);
   return html`<section class="card" aria-labelledby="sign-up">
     <h2 id="sign-up">Sign up in Cell ${cell}</h2>
-    ${problemSummary("Nobody was signed up", fields, problems)}
+    ${problemSummary("The sign-up failed", fields, problems)}
     <form method="post" action="${base}/sign-up" novalidate>
       ${fields.map((field) => input(field, problems))}
       <details ${given.crash === "" ? "" : "open"}>
-        <summary>Kill this cell in the middle of it</summary>
+        <summary>Crash this cell during the sign-up</summary>
         <fieldset>
-          <legend>What should happen on the way?</legend>
+          <legend>When should it crash?</legend>
           ${endings.map(
             ({ value, text }) =>
               html`<label class="choice"
@@ -61,7 +61,7 @@ export function signUpForm(base: string, cell: string, given: SignUp, problems: 
           )}
         </fieldset>
         <p class="hint">
-          The process really kills itself. It starts again after a few seconds, and cleans up what it left.
+          The process really kills itself. A few seconds later it starts again and recovers the lease.
         </p>
       </details>
       <p class="actions"><button class="button">Sign up</button></p>

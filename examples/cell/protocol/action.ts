@@ -1,14 +1,14 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 
-/** Where a process can be told to kill itself. */
+/** The points where a process can kill itself. */
 export type CrashPoint = "before_commit" | "after_commit";
 
-/** What is being done, for whoever hears of its calls. */
+/** The current action. The recorders read it to label the calls that it makes. */
 export interface Action {
   what: string;
   crash?: CrashPoint | undefined;
   isReconciliation?: boolean;
-  /** The lease of its local transaction, once there is one. */
+  /** The UUID of the action's lease, once its local transaction has saved it. */
   lease?: string;
 }
 

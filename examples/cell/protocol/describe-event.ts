@@ -1,20 +1,23 @@
 import type { CellEvent } from "leasehold/cell";
 
-/** What the cell says that no caller is told. */
+/** Describes the events of a cell that no caller gets as an error. */
 export function describeEvent(event: CellEvent): string {
   switch (event.kind) {
     case "commit_postponed":
-      return `the commit of a lease is left to reconciliation: ${event.error}`;
+      return `reconciliation must commit a lease later: ${event.error}`;
     case "rollback_postponed":
-      return `the rollback of a lease is left to reconciliation: ${event.error}`;
+      return `reconciliation must roll a lease back later: ${event.error}`;
     case "removal_postponed":
-      return `the row of a lease is left to reconciliation: ${event.error}`;
+      return `reconciliation must delete the row of a lease later: ${event.error}`;
     case "release_postponed":
-      return `a deletion is left to reconciliation: ${event.error}`;
+      return `reconciliation must release the names of a deletion later: ${event.error}`;
     case "contradicted":
-      return "ALARM: rows were saved, and their lease was rolled back. Another cell may have their names";
+      return "ALARM: rows were saved, but their lease was rolled back. Another cell may take their names";
     case "not_owned":
-      return `${event.conflicts.map(({ bucket }) => bucket.value).join(", ")}: was to be given up, and is not this row's. Rows and claims had differed`;
+      return (
+        "the claim to destroy did not belong to this row, so rows and claims disagreed: " +
+        event.conflicts.map(({ bucket }) => bucket.value).join(", ")
+      );
     case "reconcile_finding":
       return event.finding.kind === "contradicted"
         ? "ALARM: reconciliation found saved rows whose lease was rolled back"

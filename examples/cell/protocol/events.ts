@@ -1,9 +1,9 @@
 import type { Bucket, Conflict } from "leasehold/client";
 import type { CrashPoint } from "./action.ts";
 
-/** What a begin asks for. */
+/** One name in a begin. */
 export interface AskedName {
-  change: "claim" | "give up" | "respell";
+  change: "create" | "destroy" | "replace";
   type: Bucket["type"];
   value: string;
 }
@@ -14,7 +14,7 @@ export interface Refusal {
   kind: Conflict["kind"];
 }
 
-/** How a call ended: as asked, with a no, or without an answer. */
+/** How a call ended: with success, with a refusal, or without an answer. */
 export type Outcome = "ok" | "refused" | "unknown";
 
 export type EventDetails =
@@ -34,9 +34,9 @@ export type EventDetails =
       isReconciliation: boolean;
       durationMs: number;
     }
-  /** The local transaction: its COMMIT, or its end without one. */
+  /** The local transaction ended, with or without a COMMIT. */
   | { kind: "saved" | "undone"; uuid: string }
-  /** What was written in the place of a lease that is given up, or was found there. */
+  /** The result of fencing a lease before its rollback. */
   | { kind: "fence"; uuid: string; found: "fenced" | "saved" | "in_flight" }
   | { kind: "killed"; uuid: string; at: CrashPoint }
   | { kind: "started" }

@@ -2,12 +2,12 @@ import type { ReconcileCounters, ReconcileLoopOptions } from "leasehold/cell";
 
 type ReconcileRun = Parameters<NonNullable<ReconcileLoopOptions["onRun"]>>[0];
 
-/** What the reconciliations of this process have done. */
+/** Counts what the reconciliations of this process have done. */
 export class Reconciliations {
   runs = 0;
   failedRuns = 0;
   lastRunMs: number | undefined;
-  /** Added up; but of `pending` only the last run counts. */
+  /** The sums of all runs, except `pending`, which is the count of the last run. */
   readonly totals: ReconcileCounters = {
     processed: 0,
     committed: 0,

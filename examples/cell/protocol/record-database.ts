@@ -2,7 +2,9 @@ import type { CellDatabase } from "leasehold/cell";
 import { currentAction, type CrashPoint } from "./action.ts";
 import type { Recorder } from "./recorder.ts";
 
-/** Lets the recorder hear of local transactions, and a process kill itself before or after their COMMIT. */
+/**
+ * Records local transactions, and kills the process before or after their COMMIT if the action asks for it.
+ */
 export function recordDatabase<Tx>(database: CellDatabase<Tx>, recorder: Recorder): void {
   const insertLease = database.insertLease.bind(database);
   database.insertLease = (tx, lease) => {
@@ -33,7 +35,7 @@ export function recordDatabase<Tx>(database: CellDatabase<Tx>, recorder: Recorde
   };
 }
 
-/** As a power cut would: nothing is closed, nothing is told to anybody. */
+/** Kills the process without any cleanup, as a power failure would. */
 function crashIfRequested(point: CrashPoint, recorder: Recorder): void {
   const action = currentAction();
   if (action?.crash !== point || action.lease === undefined) return;

@@ -5,7 +5,7 @@ import type { Recorder } from "./recorder.ts";
 
 type Fetch = NonNullable<ClientOptions["fetch"]>;
 
-/** What the answer to a call was, as far as the panel shows it. */
+/** The result of a call, as far as the panel shows it. */
 interface CallResult {
   outcome: Outcome;
   refusals: Refusal[];
@@ -13,8 +13,7 @@ interface CallResult {
 }
 
 /**
- * The client's way to the coordinator. Hooks tell how a call ended; here its lease and its names can be seen
- * as well.
+ * A `fetch` for the client that records its calls. The client's hooks do not contain the lease and its names.
  */
 export const recordedFetch =
   (recorder: Recorder): Fetch =>
@@ -45,7 +44,7 @@ const answered = async (response: Response): Promise<{ status: number; headers: 
 
 const PATH = /\/leases\/([^/?]+)(?:\/(commit|rollback))?$/;
 
-/** Undefined for calls that change nothing: reconciliation makes many. */
+/** Returns undefined for calls that change nothing, because reconciliation makes many of them. */
 function leaseCall(
   url: string,
   { method, body }: Parameters<Fetch>[1],
@@ -70,9 +69,9 @@ const asked = (change: AskedName["change"], ops: readonly { bucket: Bucket }[]):
   ops.map(({ bucket }) => ({ change, type: bucket.type, value: bucket.value }));
 
 const namesOf = ({ creates = [], destroys = [], replaces = [] }: Batch): AskedName[] => [
-  ...asked("claim", creates),
-  ...asked("give up", destroys),
-  ...asked("respell", replaces),
+  ...asked("create", creates),
+  ...asked("destroy", destroys),
+  ...asked("replace", replaces),
 ];
 
 function refusalsOf(body: string): Refusal[] {

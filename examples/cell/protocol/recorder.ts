@@ -1,12 +1,12 @@
 import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import type { EventDetails, ProtocolEvent } from "./events.ts";
 
-/** As many as a panel can show. */
+/** The number of events that are kept, which is enough for the panel. */
 const KEPT = 200;
 
 /**
- * The recent events of a cell. They are in a file, at once: the most interesting ones come right before the
- * process dies.
+ * The recent events of a cell. Each is written to a file at once, because the most interesting ones come
+ * right before the process dies.
  */
 export class Recorder {
   readonly #file: string;
@@ -18,7 +18,7 @@ export class Recorder {
     this.#events = lines.flatMap(parsed);
   }
 
-  /** Oldest first. */
+  /** All events, oldest first. */
   get events(): readonly ProtocolEvent[] {
     return this.#events;
   }
@@ -30,7 +30,7 @@ export class Recorder {
   }
 }
 
-/** A line that was cut off is left out. */
+/** Skips a line that is incomplete because the process died. */
 function parsed(line: string): ProtocolEvent[] {
   try {
     return [JSON.parse(line) as ProtocolEvent];

@@ -1,9 +1,9 @@
-/** Events, told lease by lease. */
+/** Groups events by lease. */
 import type { AskedName, EventDetails, Outcome, ProtocolEvent } from "./events.ts";
 
 export interface Step {
   atMs: number;
-  /** Who did it, such as `begin`. */
+  /** The call or step, such as `begin`. */
   call: string;
   text: string;
   durationMs?: number;
@@ -19,12 +19,12 @@ export interface LeaseTimeline {
   what: string;
   names: AskedName[];
   state: State;
-  /** Its own process did not live to decide it. */
+  /** Reconciliation decided the lease, because its own process did not. */
   isRecovered: boolean;
   steps: Step[];
 }
 
-/** What is about no lease. */
+/** An event that does not belong to a lease. */
 export interface Notice {
   atMs: number;
   text: string;
@@ -32,7 +32,7 @@ export interface Notice {
 
 export const isLeaseTimeline = (entry: LeaseTimeline | Notice): entry is LeaseTimeline => "uuid" in entry;
 
-/** Newest first. */
+/** Returns the leases and notices, newest first. */
 export function timelineOf(events: readonly ProtocolEvent[]): (LeaseTimeline | Notice)[] {
   const leases = new Map<string, LeaseTimeline>();
   const notices: Notice[] = [];
@@ -103,9 +103,9 @@ function stepOf(event: LeaseEvent): Omit<Step, "atMs"> {
 }
 
 const fences = {
-  fenced: "the rows were never saved, and can no longer be",
+  fenced: "the rows were not saved, and can't be saved any more",
   saved: "the rows were saved after all",
-  in_flight: "a transaction is still at it",
+  in_flight: "a transaction is still using the lease",
 };
 
 const toneOf = (outcome: Outcome): Tone => (outcome === "ok" ? "good" : "bad");
@@ -113,7 +113,7 @@ const toneOf = (outcome: Outcome): Tone => (outcome === "ok" ? "good" : "bad");
 function begun({ outcome, refusals }: Extract<EventDetails, { kind: "begin" }>): string {
   if (outcome === "ok") return "granted";
   if (outcome === "unknown") return "no answer";
-  // A username and its route are two names, and read the same.
+  // A username and its route have the same value, so show each text once.
   const reasons = [...new Set(refusals.map(({ value, kind }) => `${value} is ${kind.replace("_", " ")}`))];
   return reasons.length === 0 ? "refused" : `refused: ${reasons.join(", ")}`;
 }

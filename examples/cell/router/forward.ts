@@ -1,9 +1,9 @@
 import type { Context } from "hono";
 
-/** Longer than anything a cell does for a form. */
+/** This is longer than any request to a cell takes. */
 const TIMEOUT_MS = 15_000;
 
-/** Those of one connection (RFC 9110, 7.6.1), and what is set anew. */
+/** Headers that belong to one connection (RFC 9110, 7.6.1) or are set again for the next one. */
 const CONNECTION_HEADERS = [
   "connection",
   "keep-alive",
@@ -17,8 +17,8 @@ const CONNECTION_HEADERS = [
 ];
 
 /**
- * The cell's answer to the browser's request, at another path where one is given. Throws when the cell does
- * not answer.
+ * Forwards the browser's request to `path` of a cell and returns the answer. Throws if the cell does not
+ * answer.
  */
 export async function forward(
   context: Context,
@@ -28,7 +28,7 @@ export async function forward(
 ): Promise<Response> {
   const { req } = context;
   const headers = withoutConnectionHeaders(req.raw.headers);
-  // What a browser says about the lookup is not believed.
+  // Only the router may set this header, so drop the browser's value.
   headers.delete("leasehold-lookup");
   if (lookup !== undefined) headers.set("leasehold-lookup", lookup);
   const hasBody = req.method !== "GET" && req.method !== "HEAD";

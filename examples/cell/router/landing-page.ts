@@ -20,8 +20,8 @@ export const landingPage = (
     main: html`<section class="hero">
         <h1>Two cells, <em>one set of names</em></h1>
         <p class="lead">
-          Each cell is a whole copy of an application with a database of its own. Neither knows the other.
-          Leasehold sees to it that a name has one owner, whatever breaks.
+          Each cell is a complete copy of an application with its own database. The cells don't know each
+          other. Leasehold makes sure that every name has at most one owner, even when processes crash.
         </p>
       </section>
       <section class="cells" aria-label="The cells">${cells.map(cellCard)}</section>
@@ -29,47 +29,45 @@ export const landingPage = (
         <h2 id="try">Five things to try</h2>
         <ol class="tries">
           <li>
-            <strong>Collide.</strong> Sign <em>ada</em> up in Cell 1, then <em>ADA</em> in Cell 2. The form
-            says which field is taken.
+            <strong>Cause a conflict.</strong> Sign up as <em>ada</em> in Cell 1, then as <em>ADA</em> in Cell
+            2. The form says which field is taken.
           </li>
           <li>
-            <strong>Rename.</strong> The route follows the username, in one lease. The old one ends here after
-            ${timing.routeCacheMs / 1_000} s.
+            <strong>Rename.</strong> The username and the route change in one lease. This router caches the
+            old route for up to ${timing.routeCacheMs / 1_000} s.
           </li>
           <li>
-            <strong>Kill a cell</strong> in the middle of a sign-up, before or after its COMMIT, and watch
-            reconciliation settle it.
+            <strong>Crash a cell</strong> during a sign-up, before or after its COMMIT, and watch
+            reconciliation recover the lease.
           </li>
-          <li><strong>Free a name.</strong> Delete an account, and take its name in the other cell.</li>
-          <li><strong>Plant drift</strong> on a cell's operations page, and have it found.</li>
+          <li><strong>Free a name.</strong> Delete an account, and claim its name in the other cell.</li>
+          <li><strong>Cause drift</strong> on a cell's operations page, and run a verification.</li>
         </ol>
       </section>
       <section aria-labelledby="how" class="how">
-        <h2 id="how">How it hangs together</h2>
+        <h2 id="how">How it works</h2>
         <ol class="flow">
           <li>
             <span class="node">Router</span
             ><span class="soft"
-              >You are here. It asks the coordinator whose a route is, and passes the request on.</span
+              >You are here. It asks the coordinator which cell has a route, and forwards the request.</span
             >
           </li>
           <li>
             <span class="node">Cells</span
-            ><span class="soft"
-              >Before they save a name they take a lease on it; once it is saved, they commit the lease.</span
-            >
+            ><span class="soft">A cell begins a lease on a name, saves its rows, and commits the lease.</span>
           </li>
           <li>
             <span class="node">Coordinator</span
             ><span class="soft"
-              >Keeps who owns what. <a href="${coordinatorUrl}/docs">Its API</a> is at
+              >It stores the owner of every name. <a href="${coordinatorUrl}/docs">Its API</a> is at
               ${coordinatorUrl}.</span
             >
           </li>
         </ol>
       </section>
       <section class="card" aria-labelledby="find">
-        <h2 id="find">Where is it?</h2>
+        <h2 id="find">Find a route</h2>
         <form method="get" action="/-/find" class="inline">
           <div class="field">
             <label for="route">Route</label>
@@ -91,8 +89,6 @@ export const landingPage = (
 const cellCard = ({ id, isUp }: CellState): Html =>
   html`<article class="cell" data-owner="${id}">
     <h2><span class="dot" aria-hidden="true"></span>Cell ${id}</h2>
-    <p>
-      ${isUp ? "Running: an application, a database, a loop that reconciles." : "Away: its process is about to start again."}
-    </p>
-    <p><a class="button" href="${basePath(id)}">Enter Cell ${id}</a></p>
+    <p>${isUp ? "Running, with its application and database." : "Down. Its process starts again soon."}</p>
+    <p><a class="button" href="${basePath(id)}">Open Cell ${id}</a></p>
   </article>`;

@@ -2,16 +2,16 @@ import type { Client, Found } from "leasehold/client";
 
 export interface LookupAnswer {
   found: Found | undefined;
-  /** How old the answer is; 0 when the coordinator was just asked. */
+  /** The age of the answer. It is 0 if the coordinator was asked for it. */
   ageMs: number;
 }
 
-/** Names that are remembered at a time. */
+/** The maximum number of cached names. */
 const MAX_NAMES = 1_000;
 
 /**
- * Where names are, remembered for a moment. That nobody has a name is not remembered: the next moment
- * somebody may.
+ * Looks names up and caches the answers briefly. Free names are not cached, because somebody may claim them
+ * at any moment.
  */
 export class Lookups {
   readonly #records: Pick<Client["records"], "find">;
@@ -23,7 +23,7 @@ export class Lookups {
     this.#keepMs = keepMs;
   }
 
-  /** Throws when nobody can tell. */
+  /** Throws if the coordinator does not answer. */
   async find(route: string): Promise<LookupAnswer> {
     const known = this.#known.get(route);
     const ageMs = known === undefined ? Infinity : performance.now() - known.atMs;

@@ -1,4 +1,6 @@
-/** In front of the cells: asks the coordinator whose a name is, and passes the request on. */
+/**
+ * The router in front of the cells. It asks the coordinator which cell has a name, and forwards the request.
+ */
 import { Hono, type Context } from "hono";
 import type { Client } from "leasehold/client";
 import type { CellProcess } from "../launcher/cell-process.ts";
@@ -16,7 +18,7 @@ import { Lookups } from "./lookups.ts";
 export interface RouterOptions {
   port: number;
   cells: readonly Pick<CellProcess, "id" | "address" | "isUp">[];
-  /** With a router's key. */
+  /** A client with a router key. */
   records: Pick<Client["records"], "find">;
   coordinatorUrl: string;
   timing: Timing;
@@ -29,7 +31,10 @@ export function routerApp({ port, cells, records, coordinatorUrl, timing }: Rout
   secure(app, originsOf(port));
   serveAssets(app);
 
-  /** A cell that does not answer is coming back. */
+  /**
+   * Forwards a request. If the cell does not answer, it is about to restart, so the answer is a page that
+   * waits for it.
+   */
   const proxy = async (
     context: Context,
     cell: { id: string; address: string },
@@ -72,12 +77,12 @@ export function routerApp({ port, cells, records, coordinatorUrl, timing }: Rout
     const { found, ageMs } = await lookups.find(route);
     if (found === undefined)
       return context.html(
-        messagePage(owner, context.req.path, "Nobody has this name", `/${route} is free in all cells.`),
+        messagePage(owner, context.req.path, "This name is free", `No cell has /${route}.`),
         404,
       );
     const lookup =
-      ageMs === 0 ? "asking the coordinator" : `the router's memory, ${Math.round(ageMs)} ms old`;
-    // As its owner spells it.
+      ageMs === 0 ? "a lookup at the coordinator" : `the router's cache, ${Math.round(ageMs)} ms old`;
+    // The cell gets the route in the spelling of its claim.
     return proxy(
       context,
       { id: found.cell.id, address: found.cell.address },
@@ -88,7 +93,7 @@ export function routerApp({ port, cells, records, coordinatorUrl, timing }: Rout
 
   app.notFound((context) =>
     context.html(
-      messagePage(owner, context.req.path, "There is no such page", "Routes have one part, such as /ada."),
+      messagePage(owner, context.req.path, "This page does not exist", "A route has one part, such as /ada."),
       404,
     ),
   );
@@ -98,16 +103,18 @@ export function routerApp({ port, cells, records, coordinatorUrl, timing }: Rout
     if (refusal !== undefined) return context.html(refusal.page, refusal.status);
     const isMalformed = "code" in error && error.code === "INVALID_ARGUMENT";
     if (isMalformed)
-      return context.html(messagePage(owner, path, "That is no name", "Nobody can have it."), 404);
+      return context.html(
+        messagePage(owner, path, "This is not a valid name", "No account can have it."),
+        404,
+      );
     process.stderr.write(`example: router: ${error.message}\n`);
-    const text =
-      "The coordinator does not answer, so nobody knows whose this name is. That is not the same as nobody having it.";
+    const text = "The coordinator does not answer, so the router can't look the name up. Try again later.";
     return context.html(messagePage(owner, path, "The name cannot be looked up", text), 503);
   });
   return app;
 }
 
-/** As the browser asked for it. */
+/** Returns the path and the query of the browser's request. */
 function pathOf(context: Context): string {
   const { pathname, search } = new URL(context.req.url);
   return `${pathname}${search}`;

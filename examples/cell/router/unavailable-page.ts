@@ -2,10 +2,12 @@ import { html } from "hono/html";
 import type { Timing } from "../launcher/timing.ts";
 import { basePath, renderPage, type Html, type PageOwner } from "../web/layout.ts";
 
-/** While a cell is not there. With a script it goes on by itself; without, there is a link. */
+/**
+ * The page for a cell that does not answer. With JavaScript it continues on its own, and it also has a link.
+ */
 export const unavailablePage = (owner: PageOwner, cell: string, timing: Timing): Html =>
   renderPage({
-    title: `Cell ${cell} is away`,
+    title: `Cell ${cell} is down`,
     owner,
     path: "",
     main: html`<div
@@ -15,18 +17,18 @@ export const unavailablePage = (owner: PageOwner, cell: string, timing: Timing):
       data-then="${basePath(cell)}"
     >
       <p class="dot big" aria-hidden="true"></p>
-      <h1>Cell ${cell} is away for a moment</h1>
+      <h1>Cell ${cell} is down for a moment</h1>
       <p class="lead" role="status">
-        Its process is gone. Another one starts in about ${Math.ceil(timing.restartMs / 1_000)} seconds.
+        Its process has ended. Another one starts in about ${Math.ceil(timing.restartMs / 1_000)} seconds.
       </p>
       <p>
-        If it died in the middle of a sign-up, the coordinator still holds the names for it: nobody else can
-        take them. Once it is back, reconciliation looks into the cell's database. Were the rows saved, the
-        lease is committed. Were they not, it is rolled back after ${timing.staleMs / 1_000} seconds.
+        If it died during a sign-up, the lease still holds the names, so nobody else can take them. When the
+        cell is back, reconciliation checks its database. If the rows were saved, it commits the lease. If
+        they were not, it rolls the lease back after ${timing.staleMs / 1_000} seconds.
       </p>
       <p class="actions">
         <a class="button" href="${basePath(cell)}">Back to Cell ${cell}</a>
-        <a class="button quiet" href="/">To the start</a>
+        <a class="button quiet" href="/">Start page</a>
       </p>
     </div>`,
   });

@@ -15,7 +15,7 @@ const texts = new Map(
   names.map((name) => [name, readFileSync(join(import.meta.dirname, "assets", name), "utf8")]),
 );
 
-/** Another text, another address: so it may be kept for ever. */
+/** The address contains a hash of the content, so browsers may cache it forever. */
 const versions = new Map(
   [...texts].map(([name, text]) => [name, createHash("sha256").update(text).digest("hex").slice(0, 12)]),
 );

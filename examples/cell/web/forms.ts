@@ -7,19 +7,19 @@ export interface Field {
   hint: string;
   value: string;
   maxLength: number;
-  /** What a browser may fill in. */
+  /** The value of the `autocomplete` attribute. */
   autocomplete: string;
   type?: "text" | "email";
 }
 
-/** What is wrong with which field, in words that follow its label. */
+/** The problem of each invalid field, in words that follow its label. */
 export type Problems = ReadonlyMap<string, string>;
 
 export const noProblems: Problems = new Map();
 
 /**
- * An input with its label, its hint, and what is wrong with it. The first wrong one gets the focus, without
- * any script.
+ * Renders an input with its label, its hint, and its problem. The first invalid field gets the focus, also
+ * without JavaScript.
  */
 export function input(field: Field, problems: Problems): Html {
   const { name, label, hint, value, maxLength, autocomplete, type = "text" } = field;
@@ -46,7 +46,7 @@ export function input(field: Field, problems: Problems): Html {
   </div>`;
 }
 
-/** All that is wrong, above the form, with a way to each field. */
+/** Renders a list of all problems above the form, with a link to each field. */
 export function problemSummary(title: string, fields: readonly Field[], problems: Problems): Html | "" {
   const wrong = fields.flatMap(({ name, label }) => {
     const problem = problems.get(name);

@@ -3,7 +3,7 @@ import { assetPath } from "./assets.ts";
 
 export type Html = ReturnType<typeof html>;
 
-/** Whose page it is. */
+/** The router or the cell that the page belongs to. */
 export interface PageOwner {
   /** "router", or a cell's id. */
   id: string;
@@ -16,7 +16,7 @@ export interface Page {
   /** The address of the page, for the navigation. */
   path: string;
   main: Html;
-  /** Beside it, where there is room. */
+  /** Shown beside the main part if the window is wide enough. */
   aside?: Html;
 }
 
@@ -44,10 +44,10 @@ export function renderPage({ title, owner, path, main, aside }: Page): Html {
             <a class="brand" href="/"
               ><span class="mark" aria-hidden="true"></span>Leasehold <span class="soft">example</span></a
             >
-            <nav aria-label="Places">
+            <nav aria-label="Router and cells">
               <ul>
                 <li>${link("/", "Router", path === "/")}</li>
-                ${owner.cells.map((cell) => html`<li data-owner="${cell}">${link(basePath(cell), `Cell ${cell}`, cell === owner.id)}</li>`)}
+                ${owner.cells.map((cell) => cellItem(cell, cell === owner.id))}
               </ul>
             </nav>
           </div>
@@ -55,18 +55,16 @@ export function renderPage({ title, owner, path, main, aside }: Page): Html {
         </header>
         <div class="page${aside === undefined ? "" : " with-aside"}">
           <main id="main" tabindex="-1">${main}</main>
-          ${aside === undefined ? nothing : html`<aside aria-label="What just happened">${aside}</aside>`}
+          ${aside === undefined ? nothing : html`<aside aria-label="Recent activity">${aside}</aside>`}
         </div>
         <footer class="bottom">
-          <p>
-            Everything here runs on this machine, and is gone when you end it. No passwords, no real people.
-          </p>
+          <p>This example runs on your machine only. It has no passwords and no real accounts.</p>
         </footer>
       </body>
     </html>`;
 }
 
-/** Which cell this is: by colour, and in words. */
+/** Renders a bar that names the cell, so that color is not the only difference. */
 function cellBar(cell: string, path: string): Html {
   const base = basePath(cell);
   return html`<div class="cellbar">
@@ -81,6 +79,9 @@ function cellBar(cell: string, path: string): Html {
     </div>
   </div>`;
 }
+
+const cellItem = (cell: string, isCurrent: boolean): Html =>
+  html`<li data-owner="${cell}">${link(basePath(cell), `Cell ${cell}`, isCurrent)}</li>`;
 
 const link = (to: string, text: string, isCurrent: boolean): Html =>
   isCurrent ? html`<a href="${to}" aria-current="page">${text}</a>` : html`<a href="${to}">${text}</a>`;

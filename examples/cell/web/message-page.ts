@@ -2,7 +2,7 @@ import { HTTPException } from "hono/http-exception";
 import { html } from "hono/html";
 import { renderPage, type Html, type PageOwner } from "./layout.ts";
 
-/** A page that says one thing. */
+/** Renders a page with one message. */
 export const messagePage = (owner: PageOwner, path: string, title: string, text: string): Html =>
   renderPage({
     title,
@@ -11,17 +11,17 @@ export const messagePage = (owner: PageOwner, path: string, title: string, text:
     main: html`<div class="message">
       <h1>${title}</h1>
       <p class="lead">${text}</p>
-      <p><a class="button quiet" href="/">To the start</a></p>
+      <p><a class="button quiet" href="/">Start page</a></p>
     </div>`,
   });
 
 const refusals: Readonly<Record<number, string>> = {
-  403: "The form came from somewhere else.",
-  413: "That is more than a form here may hold.",
-  421: "This example is served to this machine only.",
+  403: "The form was sent from another site.",
+  413: "The form is too large.",
+  421: "This example is only available on its own machine. Use 127.0.0.1 or localhost.",
 };
 
-/** For requests that are refused before anybody looks at what they want; undefined for other errors. */
+/** Returns the page for a request that a middleware refused, or undefined for other errors. */
 export function refusalPage(
   owner: PageOwner,
   path: string,
@@ -32,7 +32,7 @@ export function refusalPage(
     page: messagePage(
       owner,
       path,
-      "That is not possible",
+      "The request was refused",
       refusals[error.status] ?? "The request is malformed.",
     ),
     status: error.status,

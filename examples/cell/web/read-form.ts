@@ -1,6 +1,6 @@
 import type { Context } from "hono";
 
-/** A form's fields as text; what is not there is empty, and what is far too long is cut off. */
+/** Returns a form's fields as text. Missing fields are empty, and long ones are cut. */
 export async function readForm<Name extends string>(
   context: Context,
   names: readonly Name[],
@@ -13,5 +13,5 @@ export async function readForm<Name extends string>(
   return Object.fromEntries(names.map((name) => [name, text(name)])) as Record<Name, string>;
 }
 
-/** No field is that long; a little more, so that it can be said that it is too long. */
+/** This is longer than every valid field, so that a field that is too long still fails its own check. */
 const MAX_LENGTH = 1_000;

@@ -6,21 +6,23 @@ import { HTTPException } from "hono/http-exception";
 import { secureHeaders } from "hono/secure-headers";
 import { hostNames } from "./local.ts";
 
-/** Forms with a few fields. */
+/** The forms have only a few short fields. */
 const MAX_BODY_BYTES = 16_384;
 
 const tooLarge = (): never => {
   throw new HTTPException(413);
 };
 
-/** Another site that gives its own name this machine's address (DNS rebinding) is not served. */
+/**
+ * Refuses other host names, so that another site cannot point its own name at this machine (DNS rebinding).
+ */
 const localNamesOnly: MiddlewareHandler = createMiddleware(async (context, next) => {
   const { hostname } = new URL(context.req.url);
   if (!hostNames.includes(hostname)) throw new HTTPException(421);
   await next();
 });
 
-/** Everything comes from here: no inline script or style, nothing from elsewhere, and no frame around it. */
+/** Pages load only their own files, have no inline scripts or styles, and cannot be framed. */
 const headers = secureHeaders({
   contentSecurityPolicy: {
     defaultSrc: ["'none'"],
@@ -32,13 +34,13 @@ const headers = secureHeaders({
     frameAncestors: ["'none'"],
     baseUri: ["'none'"],
   },
-  // The browser must still tell where a form came from.
+  // The check of a form's origin needs this.
   referrerPolicy: "same-origin",
-  // There is no TLS here.
+  // The example does not use TLS.
   strictTransportSecurity: false,
 });
 
-/** For every answer of an app. Forms are taken from `origins` only. */
+/** Protects all routes of an app. Only forms from `origins` are accepted. */
 export function secure(app: Hono, origins: readonly string[]): void {
   app.use(
     headers,

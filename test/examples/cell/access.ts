@@ -10,7 +10,7 @@ interface Violation {
   nodes: { target: unknown[]; failureSummary?: string }[];
 }
 
-/** What axe has against the page, in light and in dark: between those only the colours differ. */
+/** Returns the violations that axe finds in light and in dark mode. Only the colors differ between them. */
 async function violations(page: Page): Promise<string[]> {
   await page.evaluate(axe.source);
   const light = await violationsIn(page, "light", {});
@@ -31,7 +31,7 @@ async function violationsIn(
   );
 }
 
-/** Presses Tab until the focus is on it. */
+/** Presses Tab until an element that matches the selector has the focus. */
 async function tabTo(page: Page, isThere: string): Promise<void> {
   for (let presses = 0; presses < 30; presses += 1) {
     await page.keyboard.press("Tab");
@@ -44,7 +44,7 @@ const ROUTER_PAGES = ["/", "/nobody-has-this", "/-/nothing"];
 const CELL_PAGES = ["/-/cells/1", "/-/cells/1/account", "/-/cells/1/operations", "/-/cells/1/nothing"];
 
 export function accessTests(shared: () => SharedExample): void {
-  test("axe has nothing against any page, in light and in dark", async () => {
+  test("axe finds no violation on any page, in light and in dark mode", async () => {
     const session = await BrowserSession.start(shared());
     const { page } = session;
     const check = async (): Promise<void> => expect(await violations(page), page.url()).toEqual([]);
@@ -59,17 +59,17 @@ export function accessTests(shared: () => SharedExample): void {
     await session.signUp("1", name, "no email");
     await page.click("summary");
     await check();
-    // Without its script the page of a cell that is away stays.
+    // Without the script, the page of a cell that is down does not reload.
     await page.route("**/enhance.js*", (route) => route.abort());
     await session.signUpAndCrash("1", freshName("axe"), "after_commit");
-    expect(await session.heading()).toBe("Cell 1 is away for a moment");
+    expect(await session.heading()).toBe("Cell 1 is down for a moment");
     await check();
     await eventually(() => session.open("/-/cells/1")).toBe(200);
     await check();
     await session.close();
   });
 
-  test("everything fits into 360 pixels", async () => {
+  test("every page fits into a width of 360 pixels", async () => {
     const session = await BrowserSession.start(shared(), { viewport: { width: 360, height: 740 } });
     const name = freshName("a-username-that-is-rather-long");
     await session.signUp("1", name);
@@ -80,7 +80,7 @@ export function accessTests(shared: () => SharedExample): void {
     await session.close();
   });
 
-  test("a keyboard is enough: the skip link, a sign-up, and the first wrong field has the focus", async () => {
+  test("all actions work with the keyboard, and the first invalid field gets the focus", async () => {
     const session = await BrowserSession.start(shared());
     const { page } = session;
     const { keyboard } = page;
@@ -96,7 +96,7 @@ export function accessTests(shared: () => SharedExample): void {
     await keyboard.press("Tab");
     await keyboard.type("no email");
     await Promise.all([page.waitForEvent("load"), keyboard.press("Enter")]);
-    // The first wrong one, which is not the first one.
+    // The first invalid field is not the first field of the form.
     await eventually(() => session.focused()).toBe("email");
     expect(await page.inputValue("#username")).toBe(name);
     await keyboard.press("Control+A");
@@ -106,11 +106,11 @@ export function accessTests(shared: () => SharedExample): void {
     expect(session.path).toBe("/-/cells/1/account");
     await tabTo(page, ".danger");
     await Promise.all([page.waitForEvent("load"), keyboard.press("Enter")]);
-    expect(await page.innerText("[role=status]")).toContain("The account is gone");
+    expect(await page.innerText("[role=status]")).toContain("The account is deleted");
     await session.close();
   });
 
-  test("all of it works without JavaScript", async () => {
+  test("all actions work without JavaScript", async () => {
     const session = await BrowserSession.start(shared(), { javaScriptEnabled: false });
     const { page } = session;
     const [name, other] = [freshName("plain"), freshName("plain")];
@@ -122,7 +122,7 @@ export function accessTests(shared: () => SharedExample): void {
     await session.rename(other);
     expect(await session.heading()).toBe(other);
     await session.signUpAndCrash("2", freshName("plain"), "after_commit");
-    expect(await session.heading()).toBe("Cell 2 is away for a moment");
+    expect(await session.heading()).toBe("Cell 2 is down for a moment");
     const back = page.getByRole("link", { name: "Back to Cell 2" });
     await eventually(async () => {
       await Promise.all([page.waitForEvent("load"), back.click()]);
@@ -133,7 +133,7 @@ export function accessTests(shared: () => SharedExample): void {
     await session.open("/");
     await page.fill("#route", other);
     await session.press("Go there");
-    expect(await session.heading()).toBe("Nobody has this name");
+    expect(await session.heading()).toBe("This name is free");
     await session.close();
   });
 }

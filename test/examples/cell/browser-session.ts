@@ -4,10 +4,10 @@ import type { SharedExample } from "./shared-example.ts";
 
 let names = 0;
 
-/** A name that nobody has yet. */
+/** Returns a name that is still free. */
 export const freshName = (start: string): string => `${start}-${(names += 1)}`;
 
-/** Somebody who looks at the example. */
+/** A browser session of one user of the example. */
 export class BrowserSession {
   readonly page: Page;
   readonly #url: string;
@@ -42,7 +42,7 @@ export class BrowserSession {
     await this.page.fill("#email", email);
   }
 
-  /** Until the answer is there, whatever it is. */
+  /** Signs up and waits for the answer, whatever it is. */
   async signUp(cell: string, username: string, email = `${username}@example.com`): Promise<void> {
     await this.fillSignUp(cell, username, email);
     await this.press("Sign up");
@@ -71,7 +71,7 @@ export class BrowserSession {
     return new URL(this.page.url()).pathname;
   }
 
-  /** Of the element that has the focus. */
+  /** Returns the id of the element that has the focus. */
   focused(): Promise<string | undefined> {
     return this.page.evaluate("document.activeElement?.id");
   }

@@ -1,6 +1,6 @@
 /**
- * The example in a browser, as `npm run example` starts it. All tests look at one: starting it takes longer
- * than most of them.
+ * Tests the example in a browser. All tests share one example, because its start takes longer than most
+ * tests.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { isBrowserSkipped } from "../../support/browser/chromium.ts";
@@ -34,7 +34,7 @@ describe.skipIf(isBrowserSkipped())("the example", () => {
   describe("access", () => accessTests(shared));
   describe("security", () => securityTests(shared));
 
-  test("no page threw anything or was refused anything, and Ctrl-C leaves nothing behind", async () => {
+  test("no page caused an error or a policy violation, and Ctrl-C removes all files", async () => {
     const { example, complaints } = shared();
     expect(complaints).toEqual([]);
     expect(await example.end()).toBe(0);

@@ -3,14 +3,14 @@ import { freshName, BrowserSession } from "./browser-session.ts";
 import type { SharedExample } from "./shared-example.ts";
 
 export function crashTests(shared: () => SharedExample): void {
-  test("killed after COMMIT: a friendly page, and the lease is committed once the cell is back", async () => {
+  test("after a crash after COMMIT, reconciliation commits the lease", async () => {
     const { example } = shared();
     const session = await BrowserSession.start(shared());
     const { page } = session;
     const name = freshName("saved");
     await session.signUpAndCrash("1", name, "after_commit");
-    expect(await session.heading()).toBe("Cell 1 is away for a moment");
-    // The page goes on by itself.
+    expect(await session.heading()).toBe("Cell 1 is down for a moment");
+    // The page reloads when the cell is back.
     await page.waitForURL(`${example.url}/-/cells/1`);
     const lease = page.locator(".lease", { hasText: name }).first();
     await lease.locator(".recovered").waitFor();
@@ -22,13 +22,13 @@ export function crashTests(shared: () => SharedExample): void {
     await session.close();
   });
 
-  test("killed before COMMIT: the names are held until the lease is given up, then they are free", async () => {
+  test("after a crash before COMMIT, reconciliation rolls the lease back and frees the names", async () => {
     const { example } = shared();
     const session = await BrowserSession.start(shared());
     const { page } = session;
     const name = freshName("unsaved");
     await session.signUpAndCrash("1", name, "before_commit");
-    expect(await session.heading()).toBe("Cell 1 is away for a moment");
+    expect(await session.heading()).toBe("Cell 1 is down for a moment");
     expect((await example.records.find({ type: "USERNAMES", value: name }))?.record.status).toBe(
       "LEASE_CREATING",
     );

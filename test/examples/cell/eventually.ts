@@ -1,7 +1,7 @@
 import { expect } from "vitest";
 
-/** Far more than anything takes; nothing waits for it to pass. */
+/** This is much longer than any test takes. Only a failing test waits this long. */
 export const TIMEOUT_MS = 60_000;
 
-/** Looks again and again until it is so. */
+/** Polls until the expectation holds. */
 export const eventually = <T>(look: () => T) => expect.poll(look, { timeout: TIMEOUT_MS });

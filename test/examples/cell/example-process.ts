@@ -9,7 +9,7 @@ import { createClient, type Client } from "../../../src/client/index.ts";
 
 const root = join(import.meta.dirname, "../../..");
 
-/** `npm run example`, as a process of its own, with everything that it keeps in a folder of its own. */
+/** Runs `npm run example` in its own process, with its own temporary folder. */
 export class ExampleProcess {
   readonly #process: ChildProcess;
   readonly #temporary = mkdtempSync(join(tmpdir(), "leasehold-example-test-"));
@@ -26,7 +26,7 @@ export class ExampleProcess {
     this.#process.stderr?.on("data", keep);
   }
 
-  /** All that it has said. */
+  /** The output so far. */
   get output(): string {
     return this.#output;
   }
@@ -54,17 +54,17 @@ export class ExampleProcess {
     ) as DevKeys;
   }
 
-  /** As a router sees the names. */
+  /** A client with a router key. */
   get records(): Client["records"] {
     return createClient({ url: this.#address("coordinator"), key: this.keys.router }).records;
   }
 
-  /** What is in its temporary folder. */
+  /** Lists the files in its temporary folder. */
   left(): string[] {
     return readdirSync(this.#temporary);
   }
 
-  /** As Ctrl-C in a terminal would; answers its exit code. */
+  /** Sends SIGINT, as Ctrl-C does, and resolves to the exit code. */
   async end(): Promise<number | null> {
     if (this.#process.exitCode === null) {
       this.#process.kill("SIGINT");

@@ -8,13 +8,13 @@ afterEach(() => void vi.useRealTimers());
 const foundIn = (cell: string): Found =>
   ({ cell: { id: cell, address: `http://127.0.0.1:900${cell}` } }) as Found;
 
-/** A coordinator whose answer can be changed; it counts how often it is asked. */
+/** A coordinator with an answer that tests can change. It counts its lookups. */
 function coordinator(answer: Found | undefined) {
   const self = { answer, asked: 0, find: () => ((self.asked += 1), Promise.resolve(self.answer)) };
   return self;
 }
 
-test("what was found is remembered for a moment, and then asked for again", async () => {
+test("a found name is cached briefly, and then looked up again", async () => {
   const records = coordinator(foundIn("1"));
   const lookups = new Lookups(records, 1_000);
   expect(await lookups.find("ada")).toEqual({ found: foundIn("1"), ageMs: 0 });
@@ -26,7 +26,7 @@ test("what was found is remembered for a moment, and then asked for again", asyn
   expect(records.asked).toBe(2);
 });
 
-test("that nobody has a name is not remembered", async () => {
+test("a free name is not cached", async () => {
   const records = coordinator(undefined);
   const lookups = new Lookups(records, 1_000);
   expect((await lookups.find("ada")).found).toBeUndefined();
@@ -34,7 +34,7 @@ test("that nobody has a name is not remembered", async () => {
   expect((await lookups.find("ada")).found).toEqual(foundIn("2"));
 });
 
-test("that nobody can tell is an error, and not remembered either", async () => {
+test("a failed lookup throws", async () => {
   const records = { find: () => Promise.reject(new Error("away")) };
   await expect(new Lookups(records, 1_000).find("ada")).rejects.toThrow("away");
 });

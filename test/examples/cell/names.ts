@@ -4,7 +4,7 @@ import { freshName, BrowserSession } from "./browser-session.ts";
 import type { SharedExample } from "./shared-example.ts";
 
 export function nameTests(shared: () => SharedExample): void {
-  test("a name of the other cell is refused field by field, and nothing of the sign-up is kept", async () => {
+  test("a name of the other cell is refused beside its field, and the sign-up saves nothing", async () => {
     const { records } = shared().example;
     const session = await BrowserSession.start(shared());
     const { page } = session;
@@ -27,46 +27,46 @@ export function nameTests(shared: () => SharedExample): void {
     expect(await page.locator(".lease").first().innerText()).toContain("is taken");
     expect(await records.find({ type: "EMAILS", value: free })).toBeUndefined();
 
-    // Both fields, when both are taken.
+    // If both names are taken, both fields say so.
     await session.signUp("2", name, `${name}@Example.com`);
     expect(await page.locator(".problem").allInnerTexts()).toEqual([
       "Username has already been taken.",
       "Email has already been taken.",
     ]);
 
-    // And the free email is free indeed.
+    // The refused sign-up left the email free.
     await session.signUp("2", freshName("ada"), free);
     expect(session.path).toBe("/-/cells/2/account");
     await session.close();
   });
 
-  test("a rename takes the route with it: the old one ends, the new one is served by the same cell", async () => {
+  test("a rename also renames the route", async () => {
     const { example } = shared();
     const session = await BrowserSession.start(shared());
     const [before, after] = [freshName("before"), freshName("after")];
     await session.signUp("2", before);
     expect((await fetch(`${example.url}/${before}`)).headers.get("leasehold-lookup")).toBe(
-      "asking the coordinator",
+      "a lookup at the coordinator",
     );
     const again = await fetch(`${example.url}/${before}`);
     expect([again.status, again.headers.get("leasehold-cell")]).toEqual([200, "2"]);
-    expect(again.headers.get("leasehold-lookup")).toMatch(/^the router's memory, \d+ ms old$/);
+    expect(again.headers.get("leasehold-lookup")).toMatch(/^the router's cache, \d+ ms old$/);
 
     await session.rename(after);
     expect(session.path).toBe("/-/cells/2/account");
     expect(await session.heading()).toBe(after);
     const found = await fetch(`${example.url}/${after}`);
     expect([found.status, found.headers.get("leasehold-cell")]).toEqual([200, "2"]);
-    // As long as the router remembers it, the cell itself says that it is not there.
+    // While the router caches the route, the cell itself answers with 404.
     await eventually(async () => (await fetch(`${example.url}/${before}`)).text()).toContain(
-      "Nobody has this name",
+      "This name is free",
     );
     expect(await session.open(`/${before}`)).toBe(404);
-    expect(await session.heading()).toBe("Nobody has this name");
+    expect(await session.heading()).toBe("This name is free");
     await session.close();
   });
 
-  test("a rename to a name of the other cell says so, and changes nothing", async () => {
+  test("a rename to a name of the other cell is refused and changes nothing", async () => {
     const session = await BrowserSession.start(shared());
     const [taken, mine] = [freshName("taken"), freshName("mine")];
     await session.signUp("1", taken);
@@ -79,15 +79,15 @@ export function nameTests(shared: () => SharedExample): void {
     await session.close();
   });
 
-  test("another spelling of the same name is no new name", async () => {
+  test("a rename can change only the spelling", async () => {
     const { example } = shared();
     const session = await BrowserSession.start(shared());
     const name = freshName("case");
     await session.signUp("1", name);
     await session.rename(name.toUpperCase());
     expect(await session.heading()).toBe(name.toUpperCase());
-    expect(await session.page.locator(".lease").first().innerText()).toContain("respell username");
-    // Every spelling leads there, also while the router remembers the first one.
+    expect(await session.page.locator(".lease").first().innerText()).toContain("replace username");
+    // Every spelling reaches the profile, also while the router caches the first one.
     for (const spelling of [name, name.toUpperCase()])
       expect((await fetch(`${example.url}/${spelling}`)).status).toBe(200);
     await eventually(
@@ -109,7 +109,7 @@ export function nameTests(shared: () => SharedExample): void {
     await session.close();
   });
 
-  test("what can be no name is said beside its field, before anybody is asked or by whom it was asked", async () => {
+  test("an invalid name is refused beside its field, by the form or by the coordinator", async () => {
     const session = await BrowserSession.start(shared());
     await session.signUp("1", "not/a name", "no email");
     expect(await session.page.locator(".problem").count()).toBe(2);

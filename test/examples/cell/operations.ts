@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { freshName, BrowserSession } from "./browser-session.ts";
 import type { SharedExample } from "./shared-example.ts";
 
-/** Drift of every kind, each with a person of its own. */
+/** Causes drift of every kind, each for another account. */
 async function plantEach(session: BrowserSession): Promise<Record<"claim" | "row" | "insert", string>> {
   const { page } = session;
   const names = { claim: freshName("drift"), row: freshName("drift"), insert: freshName("drift") };
@@ -11,22 +11,22 @@ async function plantEach(session: BrowserSession): Promise<Record<"claim" | "row
     await session.open("/-/cells/2/operations");
     await page.selectOption("#person", { label: name });
     await page.check(`input[value="${drift}"]`);
-    await session.press("Plant drift");
+    await session.press("Cause drift");
     expect(await page.innerText("[role=status]")).toContain(name);
   }
   return names;
 }
 
 export function operationsTests(shared: () => SharedExample): void {
-  test("drift of each kind can be planted", async () => {
+  test("each kind of drift makes rows and claims disagree", async () => {
     const { records } = shared().example;
     const session = await BrowserSession.start(shared());
     const { page } = session;
     const names = await plantEach(session);
     await session.open("/-/cells/2");
     const people = await page.locator(".people strong").allInnerTexts();
-    // The claim is gone and its row is not; the row is another one and its claim is not; there is a row that
-    // nobody claimed.
+    // The first row has no claim, the second has another username than its claim, and the third was never
+    // claimed.
     expect(people).toContain(names.claim);
     expect(await records.find({ type: "USERNAMES", value: names.claim })).toBeUndefined();
     expect(people).not.toContain(names.row);
@@ -36,7 +36,7 @@ export function operationsTests(shared: () => SharedExample): void {
     await session.close();
   });
 
-  test("a verification finds planted drift, mends it, and then finds none", async () => {
+  test("a verification finds drift and repairs it, and the next one finds none", async () => {
     const { records } = shared().example;
     const session = await BrowserSession.start(shared());
     const { page } = session;
@@ -49,7 +49,7 @@ export function operationsTests(shared: () => SharedExample): void {
     expect(await records.find({ type: "USERNAMES", value: names.claim })).toBeUndefined();
 
     await session.press("Verify and repair");
-    expect(await page.innerText("[aria-labelledby=report]")).toContain("This is what was done.");
+    expect(await page.innerText("[aria-labelledby=report]")).toContain("The repairs are listed below.");
     expect(await records.find({ type: "USERNAMES", value: names.claim })).toBeDefined();
     expect(await records.find({ type: "USERNAMES", value: names.row })).toBeUndefined();
 

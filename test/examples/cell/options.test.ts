@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { readOptions } from "../../../examples/cell/launcher/options.ts";
 import { normalTiming, quickTiming } from "../../../examples/cell/launcher/timing.ts";
 
-test("options and their defaults", () => {
+test("options are read, and have defaults", () => {
   expect(readOptions([])).toEqual({ port: 4_000, folder: undefined, timing: normalTiming, help: false });
   expect(readOptions(["--port", "4100", "--folder", "state", "--quick"])).toEqual({
     port: 4_100,
@@ -16,7 +16,7 @@ test("options and their defaults", () => {
 test.each([
   [["--port", "0"], "--port must be a whole number from 1 to 65000"],
   [["--port", "eighty"], "--port must be a whole number from 1 to 65000"],
-  [["--folder", ""], "--folder must name a folder"],
+  [["--folder", ""], "--folder must be the path of a folder"],
   [["--nothing"], "Unknown option '--nothing'"],
 ])("%j is refused", (args, message) => {
   expect(() => readOptions(args)).toThrow(message);

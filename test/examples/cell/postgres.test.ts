@@ -1,4 +1,4 @@
-/** The example on databases that it is given. What its pages show is the other test's. */
+/** Tests the example on PostgreSQL databases. cell.test.ts tests its pages. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { isSkipped } from "../../support/databases/available.ts";
 import { startPostgres } from "../../support/databases/postgres.ts";
@@ -30,7 +30,7 @@ describe.skipIf(isSkipped("PostgreSQL"))("the example on PostgreSQL", () => {
       redirect: "manual",
     });
 
-  test("names are taken, refused, and committed after a crash", async () => {
+  test("a sign-up works, a taken name is refused, and a crash is recovered", async () => {
     expect(example.output).toMatch(/cell 1 .* PostgreSQL/);
     expect((await signUp("1", "grace")).status).toBe(303);
     expect((await signUp("2", "Grace")).status).toBe(422);

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { freshName, BrowserSession } from "./browser-session.ts";
 import type { SharedExample } from "./shared-example.ts";
 
-/** With a Host header, which `fetch` does not let one set. */
+/** Sends a request with a Host header, which `fetch` cannot set. */
 async function statusFor(url: string, host: string): Promise<number | undefined> {
   const [answer] = (await once(request(url, { headers: { host } }).end(), "response")) as [IncomingMessage];
   answer.resume();
@@ -12,7 +12,7 @@ async function statusFor(url: string, host: string): Promise<number | undefined>
 }
 
 export function securityTests(shared: () => SharedExample): void {
-  test("a form from elsewhere is refused", async () => {
+  test("a form from another site is refused", async () => {
     const { example } = shared();
     const body = (): URLSearchParams =>
       new URLSearchParams({ username: freshName("csrf"), email: `${freshName("csrf")}@example.com` });
@@ -37,7 +37,7 @@ export function securityTests(shared: () => SharedExample): void {
     expect(fine.status).toBe(303);
   });
 
-  test("another name for this machine is not served", async () => {
+  test("a request with another host name is refused", async () => {
     const { example } = shared();
     for (const url of [example.url, example.cellUrl("2")]) {
       expect(await statusFor(url, "evil.example.com")).toBe(421);
@@ -47,7 +47,7 @@ export function securityTests(shared: () => SharedExample): void {
     }
   });
 
-  test("what people type is text, wherever it is shown; what is too much is refused", async () => {
+  test("input is shown as text, and input that is too long is refused", async () => {
     const { example } = shared();
     const post = (fields: Record<string, string>): Promise<Response> =>
       fetch(`${example.url}/-/cells/1/sign-up`, {
@@ -68,7 +68,7 @@ export function securityTests(shared: () => SharedExample): void {
     expect((await post({ username: "a".repeat(50_000), email: "a@example.com" })).status).toBe(413);
   });
 
-  test("no key is in any page, header or line of output", async () => {
+  test("no page and no line of output contains a key", async () => {
     const { example } = shared();
     const { operator, router, cells } = example.keys;
     const session = await BrowserSession.start(shared());

@@ -2,11 +2,11 @@ import type { Browser } from "playwright-core";
 import { startChromium } from "../../support/browser/chromium.ts";
 import { ExampleProcess } from "./example-process.ts";
 
-/** One example and one browser, for all tests. */
+/** One example and one browser that all tests share. */
 export interface SharedExample {
   example: ExampleProcess;
   browser: Browser;
-  /** What pages threw, and what their security policy refused. */
+  /** Errors that pages threw, and violations of their security policy. */
   complaints: string[];
 }
 

@@ -3,7 +3,7 @@ import type { EventDetails, ProtocolEvent } from "../../../examples/cell/protoco
 import { isLeaseTimeline, timelineOf } from "../../../examples/cell/protocol/timeline.ts";
 
 const uuid = "00000000-0000-4000-8000-000000000001";
-const names = [{ change: "claim" as const, type: "USERNAMES" as const, value: "ada" }];
+const names = [{ change: "create" as const, type: "USERNAMES" as const, value: "ada" }];
 const at = (details: EventDetails[]): ProtocolEvent[] => details.map((each, atMs) => ({ ...each, atMs }));
 const begin = (more: object = {}): EventDetails => ({
   kind: "begin",
@@ -22,7 +22,7 @@ function onlyLease(details: EventDetails[]) {
   return leases[0];
 }
 
-test("a lease that was committed by its own process", () => {
+test("a lease is committed by its own process", () => {
   const lease = onlyLease([
     begin(),
     { kind: "saved", uuid },
@@ -32,7 +32,7 @@ test("a lease that was committed by its own process", () => {
   expect(lease?.steps.map(({ call }) => call)).toEqual(["begin", "COMMIT", "commit"]);
 });
 
-test("a lease whose process died is open until reconciliation has recovered it", () => {
+test("a lease whose process died is open until reconciliation recovers it", () => {
   const died: EventDetails[] = [begin(), { kind: "killed", uuid, at: "before_commit" }, { kind: "started" }];
   expect(onlyLease(died)).toMatchObject({ state: "open", isRecovered: false });
   const recovered = onlyLease([
@@ -43,7 +43,7 @@ test("a lease whose process died is open until reconciliation has recovered it",
   expect(recovered).toMatchObject({ state: "rolled back", isRecovered: true });
 });
 
-test("a refusal tells each name once", () => {
+test("a refusal lists each name once", () => {
   const refusals = [
     { type: "USERNAMES", value: "ada", kind: "taken" },
     { type: "ROUTES", value: "ada", kind: "taken" },
@@ -53,7 +53,7 @@ test("a refusal tells each name once", () => {
   expect(lease?.steps[0]?.text).toBe("refused: ada is taken");
 });
 
-test("the newest is the first", () => {
+test("entries are sorted from the newest to the oldest", () => {
   const entries = timelineOf(at([{ kind: "started" }, begin(), { kind: "notice", text: "something" }]));
   expect(entries.map((each) => (isLeaseTimeline(each) ? each.what : each.text))).toEqual([
     "Something",

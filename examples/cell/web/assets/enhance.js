@@ -1,11 +1,11 @@
-/** What a page can do better with a script. All of it works without. */
+/** Improves pages for browsers with JavaScript. All pages also work without it. */
 
 const PANEL_MS = 1_000;
 const WAIT_MS = 500;
 
 const pause = (ms) => new Promise((resume) => setTimeout(resume, ms));
 
-/** Keeps the panel up to date while somebody looks at it. */
+/** Keeps the panel up to date while the page is visible. */
 async function followPanel() {
   for (;;) {
     const panel = document.querySelector("[data-live]");
@@ -20,12 +20,12 @@ async function followPanel() {
         .querySelector("[data-live]");
       if (next !== null && next.innerHTML !== panel.innerHTML) panel.replaceWith(next);
     } catch {
-      // The cell is away; it comes back.
+      // The cell is down and will restart.
     }
   }
 }
 
-/** Goes on as soon as the cell is back. */
+/** Opens the cell's page as soon as the cell is back. */
 async function waitForCell() {
   const waiting = document.querySelector("[data-wait]");
   if (waiting === null) return;
@@ -36,7 +36,7 @@ async function waitForCell() {
       const { isUp } = await answer.json();
       if (isUp) break;
     } catch {
-      // The example itself may be ending.
+      // The example itself may have been stopped.
     }
   }
   location.replace(waiting.dataset.then);
