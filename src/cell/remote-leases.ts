@@ -74,8 +74,8 @@ export class ClientLeases implements RemoteLeases {
 }
 
 /**
- * Never rejects: callers decide about saved rows by the answer (L4), and an exception tells nothing about what
- * was carried out (M2).
+ * Never rejects. Callers decide about saved rows by the answer (L4), and an exception does not tell what was
+ * carried out (M2).
  */
 async function stateOf(call: () => Promise<Answer<Lease>>): Promise<Answer<LeaseState>> {
   try {
