@@ -1,3 +1,4 @@
+import { messageOf } from "../client/answer.ts";
 import type { SQL, Table } from "drizzle-orm";
 import { v7 as uuidv7 } from "uuid";
 import type { Client } from "../client/client.ts";
@@ -313,7 +314,7 @@ export class Cell<Tx> {
         this.#callHook({
           kind: "release_postponed",
           uuid: each.uuid,
-          error: error instanceof Error ? error.message : String(error),
+          error: messageOf(error),
         });
         return;
       }

@@ -1,3 +1,4 @@
+import { messageOf } from "../client/answer.ts";
 import {
   InvalidArgumentError,
   isLeaseholdError,
@@ -38,8 +39,7 @@ export class InvalidNameError extends InvalidArgumentError {
 export class LocalCommitUnknownError extends LeaseholdError {
   override readonly name: LeaseholdErrorName = "LocalCommitUnknownError";
   constructor(cause: unknown, leaseUuid: string | undefined) {
-    const why = cause instanceof Error ? cause.message : String(cause);
-    super(`it is unknown whether the local transaction was saved: ${why}. Read the rows again`, {
+    super(`it is unknown whether the local transaction was saved: ${messageOf(cause)}. Read the rows again`, {
       code: "UNKNOWN_COMMIT",
       cause,
       outcomeKnown: false,
@@ -75,10 +75,9 @@ export class BulkError extends LeaseholdError {
   readonly chunksDone: number;
 
   constructor(cause: unknown, { recordsDone, chunksDone }: { recordsDone: number; chunksDone: number }) {
-    const why = cause instanceof Error ? cause.message : String(cause);
     const code = isLeaseholdError(cause) ? cause.code : "BULK_FAILED";
     const { conflicts = [], outcomeKnown = true, leaseUuid } = isLeaseholdError(cause) ? cause : {};
-    super(`after ${recordsDone} records in ${chunksDone} chunks: ${why}`, {
+    super(`after ${recordsDone} records in ${chunksDone} chunks: ${messageOf(cause)}`, {
       code,
       cause,
       conflicts,

@@ -1,4 +1,4 @@
-import { describeFailure, messageOf, unknown, type Answer } from "../client/answer.ts";
+import { describeFailure, messageOf, unknownFrom, type Answer } from "../client/answer.ts";
 import type { CallOptions } from "../client/connection.ts";
 import { errorOf } from "../client/errors.ts";
 import type { Batch, Conflict } from "../client/api-types.ts";
@@ -105,9 +105,7 @@ export class LeasedTransaction<Tx> {
       local.insertLease(tx, { uuid: this.#uuid, sources }),
       leases.begin(this.#uuid, batch, options),
     ]);
-    this.#note(
-      begun.status === "fulfilled" ? begun.value : unknown(messageOf(begun.reason), { cause: begun.reason }),
-    );
+    this.#note(begun.status === "fulfilled" ? begun.value : unknownFrom(begun.reason));
     const { error } = this.#refusal() ?? {};
     if (error !== undefined) throw error;
     if (saved.status === "rejected") throw saved.reason;

@@ -1,4 +1,4 @@
-import { describeFailure, unknown, type Answer } from "../client/answer.ts";
+import { describeFailure, messageOf, unknownFrom, type Answer } from "../client/answer.ts";
 import { inParallel } from "./in-parallel.ts";
 import { isUnknownLease, type LeaseState, type RemoteLease, type RemoteLeases } from "./remote-leases.ts";
 
@@ -125,7 +125,7 @@ export class ReconcileAborted extends Error {
   readonly result: ReconcileResult;
 
   constructor(cause: unknown, result: ReconcileResult) {
-    super(`reconciliation was aborted: ${cause instanceof Error ? cause.message : String(cause)}`, {
+    super(`reconciliation was aborted: ${messageOf(cause)}`, {
       cause,
     });
     this.name = "ReconcileAborted";
@@ -353,8 +353,6 @@ async function answerOrUnknown(call: () => Promise<Answer<LeaseState>>): Promise
   try {
     return await call();
   } catch (error) {
-    return unknown(messageOf(error));
+    return unknownFrom(error);
   }
 }
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

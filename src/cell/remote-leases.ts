@@ -1,4 +1,4 @@
-import { messageOf, unknown, type Answer } from "../client/answer.ts";
+import { unknownFrom, type Answer } from "../client/answer.ts";
 import type { Client } from "../client/client.ts";
 import type { CallOptions } from "../client/connection.ts";
 import type { Batch, Lease } from "../client/api-types.ts";
@@ -81,8 +81,8 @@ async function stateOf(call: () => Promise<Answer<Lease>>): Promise<Answer<Lease
   try {
     const answer = await call();
     return answer.kind === "ok" ? { kind: "ok", value: answer.value.state } : answer;
-  } catch (cause) {
-    return unknown(messageOf(cause), { cause });
+  } catch (error) {
+    return unknownFrom(error);
   }
 }
 

@@ -56,6 +56,9 @@ export function messageOf(thrown: unknown): string {
   }
 }
 
+/** An exception tells nothing about what was carried out, so it is an unknown outcome (M2). */
+export const unknownFrom = (thrown: unknown): Unknown => unknown(messageOf(thrown), { cause: thrown });
+
 /** One line for logs and errors. */
 export function describeFailure(answer: Refused | Unknown): string {
   if (answer.kind === "unknown") return answer.error;

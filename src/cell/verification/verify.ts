@@ -1,4 +1,5 @@
 import { v7 as uuidv7 } from "uuid";
+import { messageOf } from "../../client/answer.ts";
 import { settingsOf, limitedTo, type VerifyOptions } from "./options.ts";
 import { initialCursor, readCursor } from "./cursor.ts";
 import type { VerificationPorts } from "./ports.ts";
@@ -11,7 +12,7 @@ export class VerificationAborted extends Error {
   readonly report: VerificationReport;
 
   constructor(cause: unknown, report: VerificationReport) {
-    super(`verification failed: ${cause instanceof Error ? cause.message : String(cause)}`, {
+    super(`verification failed: ${messageOf(cause)}`, {
       cause,
     });
     this.name = "VerificationAborted";
