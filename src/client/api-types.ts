@@ -1,6 +1,8 @@
 // Generated from src/http/contract by `npm run generate:client`. Do not edit.
 
-/** The ops of one lease: all of them are granted, or none. It must have at least one op, and no name twice. */
+/**
+ * The ops of one lease: all of them are granted, or none. It must have at least one op, and no name twice.
+ */
 export interface Batch {
   /** Names to take. Each name must be free. */
   creates?: readonly {
@@ -8,12 +10,18 @@ export interface Batch {
     subject: SubjectGiven;
     source: SourceGiven;
   }[] | undefined;
-  /** Names to give up. Each name must belong to the cell. Subject, source and epoch are compared with the claim if given. */
+  /**
+   * Names to give up. Each name must belong to the cell. Subject, source and epoch are compared with the
+   * claim if given.
+   */
   destroys?: readonly ({
     bucket: Bucket;
     subject?: SubjectGiven | undefined;
     source?: SourceGiven | undefined;
-    /** The `epoch` of the record that the op is based on. If the claim has another epoch, the op is refused as a `mismatch`. Left out: the op applies to the claim as it is. */
+    /**
+     * The `epoch` of the record that the op is based on. If the claim has another epoch, the op is refused as
+     * a `mismatch`. Left out: the op applies to the claim as it is.
+     */
     epoch?: number | undefined;
   })[] | undefined;
   /** Names of the cell that get a new subject, source or spelling. The name is never free in between. */
@@ -21,10 +29,15 @@ export interface Batch {
     bucket: Bucket;
     subject: SubjectGiven;
     source: SourceGiven;
-    /** The `epoch` of the record that the op is based on. If the claim has another epoch, the op is refused as a `mismatch`. Left out: the op applies to the claim as it is. */
+    /**
+     * The `epoch` of the record that the op is based on. If the claim has another epoch, the op is refused as
+     * a `mismatch`. Left out: the op applies to the claim as it is.
+     */
     epoch?: number | undefined;
   })[] | undefined;
-  /** If true, destroys of names without a claim are counted in `counts.missing`. Otherwise they are refused. */
+  /**
+   * If true, destroys of names without a claim are counted in `counts.missing`. Otherwise they are refused.
+   */
   allow_missing?: boolean | undefined;
 }
 
@@ -46,7 +59,9 @@ export interface Cell {
   state: "ACTIVE" | "FROZEN" | null;
   /** The number of leases that are granted and not decided. Null: the cell's ledger cannot be reached. */
   outstanding_leases: number | null;
-  /** The number of decisions that some shard has not applied yet. Null: the cell's ledger cannot be reached. */
+  /**
+   * The number of decisions that some shard has not applied yet. Null: the cell's ledger cannot be reached.
+   */
   unapplied_decisions: number | null;
   /** RFC 3339, in UTC, with milliseconds. */
   created_at: string;
@@ -66,14 +81,20 @@ export interface Conflict {
   list: "creates" | "destroys" | "replaces";
   index: number;
   bucket: Bucket;
-  /** `leased`: a lease holds the name, so waiting helps. `taken`: a name to create has a claim. `not_owner`: the claim belongs to another cell. `absent`: there is no claim. `mismatch`: the claim has another subject, source or epoch. */
+  /**
+   * `leased`: a lease holds the name, so waiting helps. `taken`: a name to create has a claim. `not_owner`:
+   * the claim belongs to another cell. `absent`: there is no claim. `mismatch`: the claim has another
+   * subject, source or epoch.
+   */
   kind: "leased" | "taken" | "not_owner" | "absent" | "mismatch";
   owner?: "self" | "other" | undefined;
   retry_after_ms?: number | undefined;
 }
 
 export interface Decision {
-  /** Why the operator decides this lease. Required of operators, refused for cells. Stored with the outcome. */
+  /**
+   * Why the operator decides this lease. Required of operators, refused for cells. Stored with the outcome.
+   */
   reason?: string | undefined;
 }
 
@@ -86,19 +107,27 @@ export interface DigestQuery {
   ranges: readonly SourceRange[];
 }
 
-/** One line of an export. If the last line is neither `end` nor `error`, the stream broke off and is incomplete. */
+/**
+ * One line of an export. If the last line is neither `end` nor `error`, the stream broke off and is
+ * incomplete.
+ */
 export type ExportLine = {
   /** The first line: the time at which the reading began, by the coordinator's clock. */
   as_of: string;
 } | {
   record: Record;
-  /** The last source id whose records are complete with this line. To continue, send it as `source_id_gt`. Empty: none is complete yet, so start from the beginning. */
+  /**
+   * The last source id whose records are complete with this line. To continue, send it as `source_id_gt`.
+   * Empty: none is complete yet, so start from the beginning.
+   */
   cursor: string;
 } | {
   /** The last line: there are no more records. */
   end: "complete";
 } | {
-  /** The last line: there may be more records. To get them, call again with `source_id_gt` set to `cursor`. */
+  /**
+   * The last line: there may be more records. To get them, call again with `source_id_gt` set to `cursor`.
+   */
   end: "continue";
   cursor: string;
 } | {
@@ -154,7 +183,10 @@ export interface Lease {
     bucket: Bucket;
     subject?: Subject | undefined;
     source?: Source | undefined;
-    /** The `epoch` of the record that the op is based on. If the claim has another epoch, the op is refused as a `mismatch`. Left out: the op applies to the claim as it is. */
+    /**
+     * The `epoch` of the record that the op is based on. If the claim has another epoch, the op is refused as
+     * a `mismatch`. Left out: the op applies to the claim as it is.
+     */
     epoch?: number | undefined;
   })[] | undefined;
   /** Only while the lease is GRANTED, and not in lists. */
@@ -162,7 +194,10 @@ export interface Lease {
     bucket: Bucket;
     subject: Subject;
     source: Source;
-    /** The `epoch` of the record that the op is based on. If the claim has another epoch, the op is refused as a `mismatch`. Left out: the op applies to the claim as it is. */
+    /**
+     * The `epoch` of the record that the op is based on. If the claim has another epoch, the op is refused as
+     * a `mismatch`. Left out: the op applies to the claim as it is.
+     */
     epoch?: number | undefined;
   })[] | undefined;
 }
@@ -220,7 +255,10 @@ export interface NewCell {
   name: string;
   /** The base URL to which routers send this cell's requests: http or https. */
   address: string;
-  /** The region in which the cell's ledger is created; choose the one nearest to the cell. It cannot be changed later. Left out: Cloudflare chooses. */
+  /**
+   * The region in which the cell's ledger is created; choose the one nearest to the cell. It cannot be
+   * changed later. Left out: Cloudflare chooses.
+   */
   location_hint?: "wnam" | "enam" | "sam" | "weur" | "eeur" | "apac" | "apac-ne" | "apac-se" | "oc" | "afr" | "me" | undefined;
 }
 
@@ -261,7 +299,9 @@ export interface Problem {
   conflicts?: readonly Conflict[] | undefined;
   /** The id of a begin whose outcome is unknown. Repeat the begin with `PUT` and this id. */
   lease_uuid?: string | undefined;
-  /** Milliseconds to wait before trying again. Only in the last line of an export, which has no `Retry-After`. */
+  /**
+   * Milliseconds to wait before trying again. Only in the last line of an export, which has no `Retry-After`.
+   */
   retry_after_ms?: number | undefined;
   /** The parts that do not answer. Only from `GET /readyz`. */
   failed?: readonly string[] | undefined;
@@ -279,7 +319,10 @@ export interface RangeDigest {
   newest_updated_at: string | null;
 }
 
-/** The ownership of a name by a cell. `ACTIVE`: permanent. `LEASE_CREATING`: a granted lease creates it. `LEASE_DESTROYING`: a lease that destroys it holds the name. */
+/**
+ * The ownership of a name by a cell. `ACTIVE`: permanent. `LEASE_CREATING`: a granted lease creates it.
+ * `LEASE_DESTROYING`: a lease that destroys it holds the name.
+ */
 export interface Record {
   uuid: string;
   bucket: Bucket;
@@ -299,7 +342,9 @@ export interface Record {
 }
 
 export interface Revocation {
-  /** The cell of a key that was made offline. Without it, the cell's ledger doesn't learn of the revocation. */
+  /**
+   * The cell of a key that was made offline. Without it, the cell's ledger doesn't learn of the revocation.
+   */
   cell_id?: string | number | undefined;
 }
 
@@ -318,7 +363,10 @@ export interface SourceGiven {
   id: string | number;
 }
 
-/** A range of source ids, in the order of the list of records: decimal ids as numbers first, then all others by bytes. */
+/**
+ * A range of source ids, in the order of the list of records: decimal ids as numbers first, then all others
+ * by bytes.
+ */
 export interface SourceRange {
   /** Only source ids after this one. Left out: from the first. */
   source_id_gt?: string | number | undefined;
@@ -353,7 +401,10 @@ export interface StaleLease {
     bucket: Bucket;
     subject?: Subject | undefined;
     source?: Source | undefined;
-    /** The `epoch` of the record that the op is based on. If the claim has another epoch, the op is refused as a `mismatch`. Left out: the op applies to the claim as it is. */
+    /**
+     * The `epoch` of the record that the op is based on. If the claim has another epoch, the op is refused as
+     * a `mismatch`. Left out: the op applies to the claim as it is.
+     */
     epoch?: number | undefined;
   })[] | undefined;
   /** Only while the lease is GRANTED, and not in lists. */
@@ -361,7 +412,10 @@ export interface StaleLease {
     bucket: Bucket;
     subject: Subject;
     source: Source;
-    /** The `epoch` of the record that the op is based on. If the claim has another epoch, the op is refused as a `mismatch`. Left out: the op applies to the claim as it is. */
+    /**
+     * The `epoch` of the record that the op is based on. If the claim has another epoch, the op is refused as
+     * a `mismatch`. Left out: the op applies to the claim as it is.
+     */
     epoch?: number | undefined;
   })[] | undefined;
   /** True: its ledger says that it is still granted. False: its ledger could not be asked. */
@@ -421,7 +475,9 @@ export interface Operations {
     results: readonly LookupResult[];
   } };
   listRecords: { body: undefined; answer: {
-    /** The time at which the reading began, by the coordinator's clock. RFC 3339, in UTC, with milliseconds. */
+    /**
+     * The time at which the reading began, by the coordinator's clock. RFC 3339, in UTC, with milliseconds.
+     */
     as_of: string;
     records: readonly Record[];
     /** Send it as `page_token` to get the next page. Empty on the last page. */
@@ -429,7 +485,9 @@ export interface Operations {
   } };
   exportRecords: { body: undefined; answer: ExportLine };
   digestRecords: { body: DigestQuery; answer: {
-    /** The time at which the reading began, by the coordinator's clock. RFC 3339, in UTC, with milliseconds. */
+    /**
+     * The time at which the reading began, by the coordinator's clock. RFC 3339, in UTC, with milliseconds.
+     */
     as_of: string;
     /** One digest per range, in the order of the request. */
     digests: readonly RangeDigest[];
@@ -469,7 +527,10 @@ export interface Operations {
   } };
   listStaleLeases: { body: undefined; answer: {
     leases: readonly StaleLease[];
-    /** The listing contains every lease that was granted before this time. Null: some cell has never been pulled into the projection. */
+    /**
+     * The listing contains every lease that was granted before this time. Null: some cell has never been
+     * pulled into the projection.
+     */
     last_pulled_at: string | null;
     /** Send it as `page_token` to get the next page. Empty on the last page. */
     next_page_token: string;
@@ -480,7 +541,10 @@ export interface Operations {
   getHealth: { body: undefined; answer: {
     status: "ok";
     version: string;
-    /** The versions of hash and canonical form, and the number of shards. They determine which shard stores a name, and never change. */
+    /**
+     * The versions of hash and canonical form, and the number of shards. They determine which shard stores a
+     * name, and never change.
+     */
     placement: string;
   } };
   getReadiness: { body: undefined; answer: {

@@ -62,8 +62,24 @@ function declarationOf(name: string, schema: Schema): string {
 const isPlainObject = ({ type, properties }: Schema): boolean =>
   type === "object" && properties !== undefined;
 
-const comment = ({ description }: Schema, indent: string): string =>
-  description === undefined ? "" : `${indent}/** ${description} */\n`;
+/** The width of the repository's source lines. */
+const WIDTH = 110;
+
+function comment({ description }: Schema, indent: string): string {
+  if (description === undefined) return "";
+  const oneLine = `${indent}/** ${description} */`;
+  if (oneLine.length <= WIDTH) return `${oneLine}\n`;
+  const lines: string[] = [];
+  let line = `${indent} *`;
+  for (const word of description.split(/\s+/)) {
+    if (line.length + 1 + word.length > WIDTH) {
+      lines.push(line);
+      line = `${indent} *`;
+    }
+    line += ` ${word}`;
+  }
+  return [`${indent}/**`, ...lines, line, `${indent} */`, ""].join("\n");
+}
 
 function typeOf(schema: Schema, indent: string): string {
   if (schema.$ref !== undefined) return nameOf(schema.$ref);
