@@ -5,7 +5,7 @@ import { parseArgs } from "node:util";
 import { bugs, plant } from "./bugs.ts";
 import { missing } from "./coverage.ts";
 import { findKnownSeeds, isExpected, readKnownSeeds, runKnownBugs, writeKnownSeeds } from "./known-seeds.ts";
-import { runAll } from "./pool.ts";
+import { runAll, type PoolOptions } from "./pool.ts";
 import type { RunResult } from "./run.ts";
 import type { Shrunk } from "./shrink.ts";
 import { invariants } from "./violation.ts";
@@ -70,8 +70,8 @@ interface Summary {
   seconds: number;
 }
 
-/** Runs seeds until one violates something or no seed is left. */
-async function runSeeds(steps: number, threads: number, bug?: string): Promise<Summary> {
+/** The seeds that --from, --seeds and --minutes select, each once. */
+function selectedSeeds(steps: number): PoolOptions["next"] {
   const startedMs = performance.now();
   const minutes = values.minutes === undefined ? undefined : wholeNumber("minutes", values.minutes, 1);
   const from =
@@ -82,15 +82,21 @@ async function runSeeds(steps: number, threads: number, bug?: string): Promise<S
       : wholeNumber("from", values.from, 0);
   const last = minutes === undefined ? from + wholeNumber("seeds", values.seeds, 1) : Infinity;
   if (minutes !== undefined) print(`from seed ${from}, for ${minutes} minutes`);
-  const summary: Summary = { runs: 0, steps: 0, seen: {}, found: undefined, seconds: 0 };
   let seed = from;
-  let spokenMs = startedMs;
   const isOver = (): boolean =>
     seed >= last || (minutes !== undefined && performance.now() - startedMs > minutes * 60_000);
+  return () => (isOver() ? undefined : { seed: seed++, steps });
+}
+
+/** Runs seeds until one violates something or no seed is left. */
+async function runSeeds(next: PoolOptions["next"], bug?: string): Promise<Summary> {
+  const startedMs = performance.now();
+  const summary: Summary = { runs: 0, steps: 0, seen: {}, found: undefined, seconds: 0 };
+  let spokenMs = startedMs;
   await runAll({
-    threads,
+    threads: threadCount(),
     bug,
-    next: () => (isOver() ? undefined : { seed: seed++, steps }),
+    next,
     onResult: (result) => {
       summary.runs += 1;
       summary.steps += result.steps;
@@ -138,8 +144,7 @@ const verdictOf = ({ seed, violation }: RunResult): string =>
 
 async function seeds(): Promise<boolean> {
   const steps = wholeNumber("steps", values.steps, 1);
-  const threads = threadCount();
-  const summary = await runSeeds(steps, threads, values.bug);
+  const summary = await runSeeds(selectedSeeds(steps), values.bug);
   const { runs, found, seen, seconds } = summary;
   print(`${runs} runs, ${summary.steps} events, ${Math.round(summary.steps / seconds)} events/s`);
   if (found !== undefined && values.bug === undefined) await explain(found, steps);
@@ -182,21 +187,8 @@ const threadCount = (): number =>
 async function known(): Promise<boolean> {
   const knownSeeds = readKnownSeeds();
   const { steps, coverage } = knownSeeds;
-  const waiting = [...coverage];
-  const seen: Record<string, number> = {};
-  let violated: RunResult | undefined;
-  await runAll({
-    threads: threadCount(),
-    next: () => {
-      const seed = waiting.shift();
-      return seed === undefined ? undefined : { seed, steps };
-    },
-    onResult: (result) => {
-      for (const [what, count] of Object.entries(result.seen)) seen[what] = (seen[what] ?? 0) + count;
-      if (result.violation !== undefined) violated = result;
-      return violated === undefined;
-    },
-  });
+  const waiting = coverage.map((seed) => ({ seed, steps }));
+  const { found: violated, seen } = await runSeeds(() => waiting.shift());
   if (violated !== undefined) return (print(verdictOf(violated)), false);
   const lacking = missing(seen);
   print(
@@ -223,7 +215,7 @@ async function everyBug(): Promise<boolean> {
   const steps = wholeNumber("steps", values.steps, 1);
   const missed: string[] = [];
   for (const bug of Object.keys(bugs)) {
-    const { runs, found } = await runSeeds(steps, threadCount(), bug);
+    const { runs, found } = await runSeeds(selectedSeeds(steps), bug);
     if (!printFound(bug, runs, found)) missed.push(bug);
   }
   for (const bug of missed) print(`missed: ${bug}`);
