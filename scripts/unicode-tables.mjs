@@ -8,20 +8,27 @@
 // who owns a name. This script refuses every version except UNICODE_VERSION: a new version also needs a new
 // CANONICAL_VERSION.
 
-import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gunzipSync, gzipSync } from "node:zlib";
+import {
+  base36,
+  CODE_POINTS,
+  codePointSet,
+  everyCodePoint,
+  fillRange,
+  readPackedSource,
+  readSource,
+  rows,
+  runs,
+  UNICODE_VERSION,
+  wrap,
+} from "./unicode-source.mjs";
 
-const UNICODE_VERSION = "15.0.0";
-const SOURCE = "/usr/share/unicode";
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 const TABLES = "src/core/canonical/tables.ts";
 const TEST_DATA = "test/core/canonical/data";
-
-const CODE_POINTS = 0x110000;
-const LINE_WIDTH = 110;
 
 /**
  * Reasons for refusing a code point. The table stores the index of the reason in this list; 0 means accepted.
@@ -213,10 +220,7 @@ function scriptSets(refusals) {
  * of use stays.
  */
 function normalizationTest() {
-  const packed = join(SOURCE, "NormalizationTest.txt.bz2");
-  const text = execFileSync("bzip2", ["-dc", packed], { encoding: "utf8", maxBuffer: 1 << 26 });
-  assertVersion("NormalizationTest.txt", text);
-  return text.replaceAll(/^([^#@\n]*;) # .*$/gm, "$1");
+  return readPackedSource("NormalizationTest.txt").replaceAll(/^([^#@\n]*;) # .*$/gm, "$1");
 }
 
 function gzip(text) {
@@ -224,82 +228,4 @@ function gzip(text) {
   // Byte 9 of the header is the operating system. 255 means "unknown", so the file is the same everywhere.
   packed[9] = 255;
   return packed;
-}
-
-// ---- reading the Unicode database -------------------------------------------------------------------------
-
-function readSource(file) {
-  const text = readFileSync(join(SOURCE, file), "utf8");
-  assertVersion(file, text);
-  return text;
-}
-
-function assertVersion(file, text) {
-  // UnicodeData.txt has no header with a version, so check for the newest characters of this version.
-  const [name] = file.split(".");
-  const found =
-    file === "UnicodeData.txt"
-      ? text.includes("\n1F6DC;WIRELESS;") && !text.includes("\n2FFC;")
-      : text.startsWith(`# ${name}-${UNICODE_VERSION}.txt`);
-  if (!found)
-    throw new Error(
-      `${SOURCE}/${file} must be of Unicode ${UNICODE_VERSION}; install the matching unicode-data package`,
-    );
-}
-
-function rows(file) {
-  return readSource(file)
-    .split("\n")
-    .map((line) => line.replace(/#.*/, "").trim())
-    .filter((line) => line !== "")
-    .map((line) => line.split(";").map((field) => field.trim()));
-}
-
-function codePointSet(file, property) {
-  const found = everyCodePoint(false);
-  for (const [range, name] of rows(file)) if (name === property) fillRange(found, range, true);
-  const set = new Set();
-  found.forEach((has, codePoint) => has && set.add(codePoint));
-  if (set.size === 0) throw new Error(`${file} does not contain the property ${property}`);
-  return set;
-}
-
-function everyCodePoint(value) {
-  return Array.from({ length: CODE_POINTS }, () => value);
-}
-
-function fillRange(perCodePoint, range, value) {
-  if (value === undefined)
-    throw new Error(`the script of ${range} has no short name in PropertyValueAliases.txt`);
-  const [first, last = first] = range.split("..").map((hex) => parseInt(hex, 16));
-  perCodePoint.fill(value, first, last + 1);
-}
-
-// ---- compact encoding -------------------------------------------------------------------------------------
-
-function runs(perCodePoint) {
-  const tokens = [];
-  let length = 0;
-  perCodePoint.forEach((value, codePoint) => {
-    length += 1;
-    if (perCodePoint[codePoint + 1] === value) return;
-    tokens.push(`${base36(length)}.${base36(value)}`);
-    length = 0;
-  });
-  return tokens;
-}
-
-function base36(number) {
-  return number.toString(36);
-}
-
-function wrap(tokens) {
-  const lines = [""];
-  for (const token of tokens) {
-    const line = lines.at(-1);
-    if (line === "") lines[lines.length - 1] = token;
-    else if (line.length + 1 + token.length <= LINE_WIDTH) lines[lines.length - 1] = `${line} ${token}`;
-    else lines.push(token);
-  }
-  return lines.join("\n");
 }
