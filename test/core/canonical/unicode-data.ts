@@ -41,6 +41,20 @@ export function normalizationRows(): NormalizationRow[] {
   return found;
 }
 
+/**
+ * The skeleton of UTS #39, from confusables.txt: two texts look the same if their skeletons are equal.
+ */
+export function skeletonOf(): (text: string) => string {
+  const prototypes = new Map(
+    rows("confusables.txt").map(([source = "", prototype = ""]) => [text(source), text(prototype)]),
+  );
+  return (typed) =>
+    [...typed.normalize("NFD")]
+      .map((character) => prototypes.get(character) ?? character)
+      .join("")
+      .normalize("NFD");
+}
+
 /** Every character that a name may contain, as a text of its own. */
 export function* acceptedCharacters(): Generator<string> {
   for (let codePoint = 0; codePoint <= CODE_POINT_MAX; codePoint += 1) {
@@ -53,7 +67,7 @@ function rows(file: string): string[][] {
   return gunzipSync(readFileSync(new URL(`data/${file}.gz`, import.meta.url)))
     .toString("utf8")
     .split("\n")
-    .map((line) => line.replace(/#.*/, "").trim())
+    .map((line) => line.replace(/#.*/, "").replace("\ufeff", "").trim())
     .filter((line) => line !== "")
     .map((line) => line.split(";").map((field) => field.trim()));
 }
