@@ -17,8 +17,11 @@ export interface CanonicalRule {
    * cannot carry those.
    */
   readonly path: boolean;
-  /** Refuses look-alikes that mix scripts, per segment of a path, otherwise per value. */
-  readonly singleScript: boolean;
+  /**
+   * People compare the value by eye, as a whole or per segment of a path. It has only characters that Unicode
+   * allows in identifiers, and look-alikes of other scripts count as the same.
+   */
+  readonly name: boolean;
 }
 
 interface NumberedType {
@@ -34,13 +37,13 @@ interface BucketType extends NumberedType {
  * version.
  */
 export const bucketTypes = {
-  ROUTES: { number: 1, canonical: { path: true, singleScript: true } },
-  ORGANIZATION_PATH: { number: 2, canonical: { path: true, singleScript: true } },
-  REDIRECT_ROUTES: { number: 3, canonical: { path: true, singleScript: true } },
-  USERNAMES: { number: 4, canonical: { path: false, singleScript: true } },
-  EMAILS: { number: 5, canonical: { path: false, singleScript: false } },
-  PROJECT_IDS: { number: 6, canonical: { path: false, singleScript: false } },
-  USER_IDS: { number: 10, canonical: { path: false, singleScript: false } },
+  ROUTES: { number: 1, canonical: { path: true, name: true } },
+  ORGANIZATION_PATH: { number: 2, canonical: { path: true, name: true } },
+  REDIRECT_ROUTES: { number: 3, canonical: { path: true, name: true } },
+  USERNAMES: { number: 4, canonical: { path: false, name: true } },
+  EMAILS: { number: 5, canonical: { path: false, name: false } },
+  PROJECT_IDS: { number: 6, canonical: { path: false, name: false } },
+  USER_IDS: { number: 10, canonical: { path: false, name: false } },
 } as const satisfies Record<string, BucketType>;
 
 export const subjectTypes = {

@@ -71,17 +71,17 @@ describe.each(registries)("the registry of $what types", ({ types, byNumber, num
 });
 
 describe("the canonical rules", () => {
-  it("check paths by segment, and refuse mixed scripts except in email addresses and ids", () => {
+  it("check paths by segment, and look-alikes except in email addresses and ids", () => {
     const rules = Object.entries(bucketTypes).map(([name, { canonical }]) => [name, canonical]);
-    const path = { path: true, singleScript: true };
+    const path = { path: true, name: true };
     expect(Object.fromEntries(rules)).toEqual({
       ROUTES: path,
       ORGANIZATION_PATH: path,
       REDIRECT_ROUTES: path,
-      USERNAMES: { path: false, singleScript: true },
-      EMAILS: { path: false, singleScript: false },
-      PROJECT_IDS: { path: false, singleScript: false },
-      USER_IDS: { path: false, singleScript: false },
+      USERNAMES: { path: false, name: true },
+      EMAILS: { path: false, name: false },
+      PROJECT_IDS: { path: false, name: false },
+      USER_IDS: { path: false, name: false },
     });
   });
 });

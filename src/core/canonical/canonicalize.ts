@@ -6,6 +6,8 @@ import {
   utf8Length,
 } from "./characters.ts";
 import { caseFold } from "./fold.ts";
+import { readInFirstScript } from "./look-alikes.ts";
+import { firstNameFault, type NameRefusal } from "./name-faults.ts";
 import { firstMixedScript } from "./scripts.ts";
 import { UNICODE_VERSION } from "./tables.ts";
 
@@ -15,27 +17,39 @@ import { UNICODE_VERSION } from "./tables.ts";
  */
 export const CANONICAL_VERSION = 1;
 
-export type CanonicalRefusal = "empty" | "too_long" | CharacterRefusal | "mixed_script" | "bad_segment";
+export type CanonicalRefusal =
+  | "empty"
+  | "too_long"
+  | CharacterRefusal
+  | NameRefusal
+  | "space"
+  | "mixed_script"
+  | "bad_segment";
 
 type Canonical = { ok: true; canonical: string };
 type Refused = { ok: false; refusal: CanonicalRefusal; detail: string };
 
+const SPACE = 0x20;
 const SLASH = 0x2f;
 const DOT = 0x2e;
 
 /**
- * One pass is enough for every value (a test proves it), and the second one confirms the result. If more were
- * needed, the runtime would be at fault.
+ * One pass of folding is enough for every value (a test proves it), and the second one confirms the result.
+ * If more were needed, the runtime would be at fault. The same is true of reading look-alikes.
  */
 const MAX_PASSES = 4;
 
-const WHAT: Record<CharacterRefusal, string> = {
+const WHAT: Record<CharacterRefusal | NameRefusal, string> = {
   ill_formed: "is a lone surrogate",
   control: "is a control character",
   bidi: "changes the direction of text",
   zero_width: "is invisible",
   unassigned: `is not assigned in Unicode ${UNICODE_VERSION}`,
+  restricted: `is not allowed in names: Unicode ${UNICODE_VERSION} restricts it`,
+  mark: "is a mark that readers may overlook, or not on a letter",
 };
+
+const OF_CANONICAL = " of the canonical form";
 
 /**
  * Returns the canonical form of a typed value. Two values of a bucket type are the same name if their
@@ -56,12 +70,16 @@ export function canonicalize(
   // The fast path: ASCII is already normalized and has one script, so it needs one loop and no table.
   const rule: CanonicalRule = bucketTypes[bucketType].canonical;
   let upperCase = false;
+  let space = false;
   let segmentStart = 0;
   let badSegmentStart = -1;
   for (let index = 0; index < value.length; index += 1) {
     const unit = value.charCodeAt(index);
     if (unit >= 0x80) return canonicalizeUnicode(rule, value, maxBytes);
-    if (unit < 0x20 || unit === 0x7f) return refusedCharacter("control", { codePoint: unit, index }, "");
+    if (unit <= SPACE || unit === 0x7f) {
+      if (unit !== SPACE) return refusedCharacter("control", { codePoint: unit, index }, "");
+      space = true;
+    }
     if (unit >= 0x41 && unit <= 0x5a) upperCase = true;
     else if (unit === SLASH) {
       if (badSegmentStart < 0 && isBadSegment(value, segmentStart, index)) badSegmentStart = segmentStart;
@@ -73,6 +91,8 @@ export function canonicalize(
       badSegmentStart = segmentStart;
     if (badSegmentStart >= 0) return refusedSegment(badSegmentStart);
   }
+  const misplaced = space ? misplacedSpace(rule, value) : undefined;
+  if (misplaced) return misplaced;
   return { ok: true, canonical: upperCase ? value.toLowerCase() : value };
 }
 
@@ -81,22 +101,57 @@ function canonicalizeUnicode(rule: CanonicalRule, value: string, maxBytes: numbe
   if (typed) return refusedCharacter(typed.refusal, typed, "");
   if (utf8Length(value) > maxBytes) return tooLong("The value", maxBytes);
 
-  const canonical = toFixedPoint(value);
-  if (canonical === undefined) return refused("ill_formed", "The value has no stable canonical form.");
+  let text = value;
+  for (let pass = 0; pass < MAX_PASSES; pass += 1) {
+    const folded = toFixedPoint(text);
+    if (folded === undefined) break;
+    const fault = firstFault(rule, folded, maxBytes);
+    if (fault) return fault;
+    const read = rule.name ? readPath(rule, folded) : folded;
+    if (read === folded) return { ok: true, canonical: folded };
+    // The text is another one now, so all rules are checked again.
+    text = read;
+  }
+  return refused("ill_formed", "The value has no stable canonical form.");
+}
+
+/** Checks canonical text. */
+function firstFault(rule: CanonicalRule, canonical: string, maxBytes: number): Refused | undefined {
   // Normalization may make a value longer. In all known runtimes it produces no refused character from
   // accepted ones (a test proves it). What is stored must not depend on that, so it is checked here too.
   const made = firstRefusedCharacter(canonical);
-  if (made) return refusedCharacter(made.refusal, made, " of the canonical form");
+  if (made) return refusedCharacter(made.refusal, made, OF_CANONICAL);
   if (utf8Length(canonical) > maxBytes) return tooLong("The canonical form", maxBytes);
 
   // Checked after normalization, which turns look-alikes of slashes and dots into slashes and dots, and makes
   // wide and narrow forms of a letter equal.
   const badSegmentStart = rule.path ? firstBadSegment(canonical) : -1;
   if (badSegmentStart >= 0) return refusedSegment(Array.from(canonical.slice(0, badSegmentStart)).length);
-  const mixed = rule.singleScript ? firstMixedScript(canonical, rule.path ? "/" : undefined) : undefined;
-  if (mixed) return refusedMixture(mixed, rule.path);
-  return { ok: true, canonical };
+  const misplaced = misplacedSpace(rule, canonical);
+  if (misplaced || !rule.name) return misplaced;
+  const fault = firstNameFault(canonical);
+  if (fault) return refusedCharacter(fault.refusal, fault, OF_CANONICAL);
+  const mixed = firstMixedScript(canonical, rule.path ? "/" : undefined);
+  return mixed && refusedMixture(mixed, rule.path);
 }
+
+/**
+ * Refuses a space at the start or the end, also of a path segment. In names it also refuses two spaces in a
+ * row, which browsers show as one.
+ */
+function misplacedSpace(rule: CanonicalRule, text: string): Refused | undefined {
+  const isEdge = (neighbor: string | undefined) =>
+    neighbor === undefined || (rule.name && neighbor === " ") || (rule.path && neighbor === "/");
+  for (let at = text.indexOf(" "); at >= 0; at = text.indexOf(" ", at + 1)) {
+    if (!isEdge(text[at - 1]) && !isEdge(text[at + 1])) continue;
+    const index = Array.from(text.slice(0, at)).length;
+    return refused("space", `The space at index ${index} of the canonical form does not separate two words.`);
+  }
+  return undefined;
+}
+
+const readPath = (rule: CanonicalRule, text: string): string =>
+  rule.path ? text.split("/").map(readInFirstScript).join("/") : readInFirstScript(text);
 
 /**
  * Applies NFKC, case folding and NFC until the text no longer changes. If canonical text had another
@@ -139,7 +194,11 @@ function tooLong(what: string, maxBytes: number): Refused {
   return refused("too_long", `${what} is longer than ${maxBytes} bytes of UTF-8.`);
 }
 
-function refusedCharacter(refusal: CharacterRefusal, position: CharacterPosition, where: string): Refused {
+function refusedCharacter(
+  refusal: CharacterRefusal | NameRefusal,
+  position: CharacterPosition,
+  where: string,
+): Refused {
   return refused(refusal, `${describe(position)}${where} ${WHAT[refusal]}.`);
 }
 

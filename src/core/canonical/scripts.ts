@@ -46,6 +46,12 @@ export function firstMixedScript(text: string, separator: string | undefined): C
   return undefined;
 }
 
+/** True if a text of the script may contain the code point. */
+export function isInScript(codePoint: number, script: string): boolean {
+  const { runs, sets } = scripts();
+  return sets[valueAt(runs, codePoint)]?.has(script) ?? true;
+}
+
 function intersection(a: ScriptSet, b: ScriptSet): ScriptSet {
   if (a === undefined || a === b) return b;
   return b === undefined ? a : new Set([...a].filter((script) => b.has(script)));

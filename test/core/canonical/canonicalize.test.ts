@@ -38,6 +38,7 @@ describe("any text", () => {
     ..."\u0430\u0410\u03b1\u6f22\u3042\u30a2\u3105\ud55c\u1100\u1161",
     ..."\u11a8\u3131\u00b5\u33a5\ufdfa\u200d\u202e\ufe0f\ufffe",
     ..."\u{1f600}\u{10400}\u{1e900}\u13a0\uab70\u1c90\u10d0\ua64a\u1c88\u{1d400}\u{2f800}\u{16fe4}\u0378",
+    ..."\u043e\u0441\u0444\u0456\u04cf\u03bd\u0661\u06f2\u0e9a\u30ed\u30fc\u2010\u2019\u0254",
     "\ud83d",
     "\ude00",
     "..",
@@ -56,7 +57,7 @@ describe("any text", () => {
 
   it("is refused with a reason or has a canonical form within the limits, and never throws", () => {
     const refusals: CanonicalRefusal[] = ["empty", "too_long", "ill_formed", "control", "bidi", "zero_width"];
-    refusals.push("unassigned", "mixed_script", "bad_segment");
+    refusals.push("unassigned", "mixed_script", "bad_segment", "restricted", "mark", "space");
     check(
       fc.property(anyType, text, (type, value) => {
         const result = canonicalize(type, value, 48);
@@ -232,10 +233,9 @@ describe("folding", () => {
     expect(canon("EMAILS", typed)).toBe(canonical);
   });
 
-  it("keeps the Turkish dotted and dotless i different from i, and from each other", () => {
-    const forms = ["i", "\u0131", "\u0130"].map((i) => canon("USERNAMES", i));
+  it("keeps the Turkish dotted and dotless i different from i in email addresses", () => {
+    const forms = ["i", "\u0131", "\u0130"].map((i) => canon("EMAILS", i));
     expect(forms).toEqual(["i", "\u0131", "i\u0307"]);
-    expect(canon("EMAILS", "m\u0131ke@example.org")).not.toBe(canon("EMAILS", "mike@example.org"));
   });
 });
 
@@ -249,7 +249,6 @@ describe("mixed scripts", () => {
     ["Hangul and kana", "\ud55c\u30a2"],
     ["Bopomofo and kana", "\u3105\u3042"],
     ["Latin and Hebrew", "a\u05d0"],
-    ["Latin and private use", "a\ue000"],
     ["digits do not hide it", "a1\u0430"],
   ])("are refused: %s", (_, value) => {
     expect(canon("USERNAMES", value)).toBe("<mixed_script>");
@@ -258,15 +257,13 @@ describe("mixed scripts", () => {
   });
 
   it.each([
-    ["Cyrillic alone", "\u043f\u0430\u043f\u0430-42"],
+    ["Cyrillic alone", "\u0434\u043e\u043c-42"],
     ["Latin with marks", "z\u00fcrich\u0323"],
-    ["Japanese with Latin", "\u6f22\u3042\u30a2\u30fc-x"],
+    ["Japanese with Latin", "\u6f22\u3042\u30a2-x"],
     ["Chinese with Bopomofo and Latin", "\u6f22\u3105x"],
     ["Korean with Latin", "\ud55c\u6f22x"],
     ["Arabic with its digits", "\u0639\u0663"],
-    ["punctuation shared by Indic scripts", "\u0939\u0964"],
-    ["emoji with anything", "\u0430\u{1f600}"],
-    ["only common characters", "42-_.\u{1f600}"],
+    ["only common characters", "42-_."],
   ])("are accepted: %s", (_, value) => {
     expect(canon("USERNAMES", value)).toBe(value.normalize("NFC"));
     for (const type of PATH_TYPES) expect(canon(type, value)).toBe(value.normalize("NFC"));

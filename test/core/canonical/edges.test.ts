@@ -4,10 +4,25 @@ import { canonicalize } from "../../../src/core/canonical/canonicalize.ts";
 import { utf8Length } from "../../../src/core/canonical/characters.ts";
 
 test("the canonical form of a printable ASCII character is the character in lower case", () => {
-  for (let unit = 0x20; unit < 0x7f; unit += 1) {
+  for (let unit = 0x21; unit < 0x7f; unit += 1) {
     const value = String.fromCharCode(unit);
     if (value === "/" || value === ".") continue;
     expect(canonicalize("ROUTES", value, 1)).toEqual({ ok: true, canonical: value.toLowerCase() });
+  }
+});
+
+test("a space is accepted between two characters only", () => {
+  const accepted = (type: "ROUTES" | "USERNAMES" | "EMAILS", value: string) =>
+    canonicalize(type, value, 100).ok;
+  for (const type of ["ROUTES", "USERNAMES", "EMAILS"] as const) {
+    for (const letter of ["a", "\u00e9"]) {
+      for (const value of [` ${letter}`, `${letter} `, " ", "  ", `\u00a0${letter}`])
+        expect([type, value, accepted(type, value)]).toEqual([type, value, false]);
+      expect([type, accepted(type, `${letter} ${letter}`)]).toEqual([type, true]);
+      expect([type, accepted(type, `${letter}  ${letter}`)]).toEqual([type, type === "EMAILS"]);
+      expect([type, accepted(type, `${letter} /${letter}`)]).toEqual([type, type !== "ROUTES"]);
+      expect([type, accepted(type, `${letter}/ ${letter}`)]).toEqual([type, type !== "ROUTES"]);
+    }
   }
 });
 

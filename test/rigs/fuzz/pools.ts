@@ -8,7 +8,13 @@ export const uuid = (n: number): string => `0f0f0f0f-0000-4000-8000-${String(n).
 /** Part of every generated name, so that a name is recognized anywhere. */
 export const NAME_MARK = "fzname";
 
-const spellings = (name: string): string[] => [name, name.toUpperCase(), name.replace("f", "ｆ")];
+/** The last one is another name as an email address. */
+const spellings = (name: string): string[] => [
+  name,
+  name.toUpperCase(),
+  name.replace("f", "ｆ"),
+  name.replace("-", "\u2010"),
+];
 export const names = Array.from({ length: 10 }, (_, index) => `${NAME_MARK}-${index}`);
 
 export const REGISTERED = ["1", "2", "3", "4"];

@@ -66,13 +66,20 @@ export function nameSuite(open: Open): void {
     });
   });
 
-  test("Turkish i: İ and ı are different names, I and i are the same", async () => {
-    for (const value of ["turk-i", "turk-ı", "turk-İ"])
-      expect([value, (await take("USERNAMES", value)).status]).toEqual([value, 201]);
-    expect((await take("USERNAMES", "turk-I")).status).toBe(409);
-    expect(spellingOf(await at("USERNAMES", "TURK-I"))).toBe("turk-i");
-    expect(spellingOf(await at("USERNAMES", "turk-%C4%B1"))).toBe("turk-ı");
-    expect(spellingOf(await at("USERNAMES", "turk-%C4%B0"))).toBe("turk-İ");
+  test("Turkish i: İ and ı look like I and i, so they are the same name", async () => {
+    expect((await take("USERNAMES", "turk-İ")).status).toBe(201);
+    for (const value of ["turk-i", "turk-ı", "turk-I"])
+      expect([value, (await take("USERNAMES", value)).status]).toEqual([value, 409]);
+    for (const path of ["TURK-I", "turk-%C4%B1", "turk-%C4%B0"])
+      expect(spellingOf(await at("USERNAMES", path))).toBe("turk-İ");
+  });
+
+  test("a look-alike in another script is the same name, except in email addresses", async () => {
+    expect((await take("USERNAMES", "coco")).status).toBe(201);
+    expect((await take("USERNAMES", "СОСО")).status).toBe(409);
+    expect(spellingOf(await at("USERNAMES", encodeURIComponent("сосо")))).toBe("coco");
+    expect((await take("EMAILS", "coco@example.com")).status).toBe(201);
+    expect((await take("EMAILS", "сосо@example.com")).status).toBe(201);
   });
 
   test("the same value in another bucket type is another name", async () => {
@@ -104,6 +111,10 @@ export function nameSuite(open: Open): void {
       ["a zero-width joiner", "EMAILS", "secret\u200d"],
       ["an unassigned code point", "EMAILS", "secret\u{1fbff}"],
       ["Latin and Cyrillic in one word", "USERNAMES", "secr\u0435t"],
+      ["a character that draws nothing", "USERNAMES", "secret\u2800"],
+      ["a look-alike of a slash", "ROUTES", "secret\u2044x"],
+      ["a mark on a digit", "USERNAMES", "secret1\u0301"],
+      ["a space at the end", "EMAILS", "secret@example.com "],
       ["a dot segment", "ROUTES", "secret/../x"],
       ["a look-alike of a dot segment", "ROUTES", "secret/\uff0e\uff0e/x"],
       ["a slash at the end", "ROUTES", "secret/"],
