@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { digestWordsOf } from "../../src/core/digest.ts";
 import { shardOf } from "../../src/core/placement.ts";
 import { bucketTypes, sourceTypes, subjectTypes } from "../../src/core/registry.ts";
-import { ShardStore } from "../../src/core/shard/store.ts";
+import { ShardLog } from "../../src/core/shard/shard-log.ts";
 import { sourceOrder } from "../../src/core/source-order.ts";
 import { inSteps } from "./in-steps.ts";
 import { storedNames, type Name } from "./numbered-names.ts";
@@ -48,10 +48,10 @@ function insertInto(sql: FileSql, claims: readonly NewClaim[], nowMs: number): v
     subjectTypes.GROUP.number,
     sourceTypes.RAILS_TABLE_ROUTES.number,
   ];
-  const store = new ShardStore(sql);
+  const log = new ShardLog(sql, { now: () => nowMs });
   sql.transaction([], () => {
     for (const { canonical, value, cell, id } of claims) {
-      const epoch = store.raiseEpoch();
+      const epoch = log.nextEpoch();
       const words = digestWordsOf({
         type: "ROUTES",
         canonical,
@@ -77,7 +77,7 @@ function insertInto(sql: FileSql, claims: readonly NewClaim[], nowMs: number): v
         ...words,
       );
     }
-    store.reserveEpochs();
+    log.append();
     return null;
   });
 }

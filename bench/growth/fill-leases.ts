@@ -1,9 +1,12 @@
 import { createHash, randomUUID } from "node:crypto";
+import { raiseIncarnation } from "../../src/core/history.ts";
+import { encodeExecutions } from "../../src/core/ledger/executions.ts";
 import { encodePayload } from "../../src/core/ledger/payload.ts";
 import { msOf, Positions } from "../../src/core/ledger/position.ts";
 import { LedgerStore, type LeaseRow } from "../../src/core/ledger/store.ts";
 import type { AttemptId, Op } from "../../src/core/messages.ts";
 import { shardOf } from "../../src/core/placement.ts";
+import { ShardLog } from "../../src/core/shard/shard-log.ts";
 import { ShardStore } from "../../src/core/shard/store.ts";
 import { payloadHash } from "../../src/http/batch.ts";
 import { inSteps } from "./in-steps.ts";
@@ -34,8 +37,7 @@ export class LeaseFiller {
     this.#sql = sql;
     this.#store = new LedgerStore(sql, CELL);
     this.#positions = new Positions(this.#store.lastPosition());
-    this.#incarnation = this.#store.number("incarnation") + 1;
-    this.#store.setNumber("incarnation", this.#incarnation);
+    this.#incarnation = raiseIncarnation(sql, randomUUID(), this.#positions.last + 1);
   }
 
   /**
@@ -46,7 +48,7 @@ export class LeaseFiller {
     await inSteps(count, (from, to) => {
       this.#sql.transaction([], () => {
         for (let index = from; index < to; index += 1) this.#store.insert(this.#decidedRow(index / count));
-        this.#store.setNumber("applied_position", this.#store.lastDecidedPosition());
+        this.#store.setApplied(this.#store.lastDecidedPosition(), new Map());
         return null;
       });
     });
@@ -76,12 +78,13 @@ export class LeaseFiller {
   /** Inserts the holds with the next epochs of the shard, and records these epochs in the leases. */
   #hold(sql: FileSql, ops: readonly Op[], rows: ReadonlyMap<Op, LeaseRow>): void {
     const store = new ShardStore(sql);
+    const log = new ShardLog(sql, { now: () => this.#nowMs });
     sql.transaction([], () => {
       for (const op of ops) {
         const row = rows.get(op);
         if (row === undefined) continue;
-        const epoch = store.raiseEpoch();
-        row.epochs = JSON.stringify({ [op.shard]: epoch });
+        const epoch = log.nextEpoch();
+        row.epochs = encodeExecutions(new Map([[op.shard, { epoch, incarnation: 0 }]]));
         const { lease, incarnation, counter, created_position: position } = row;
         store.insertHold(
           op,
@@ -90,7 +93,7 @@ export class LeaseFiller {
           msOf(position),
         );
       }
-      store.reserveEpochs();
+      log.append();
       return null;
     });
   }

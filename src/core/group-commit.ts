@@ -28,15 +28,26 @@ export class GroupCommit {
   readonly #clock: Clock;
   readonly #halt: Halt;
   readonly #alongside: () => void;
+  readonly #durable: () => void;
   readonly #queue: Item[] = [];
   #draining = false;
 
-  /** @param alongside runs at the end of each transaction, for work that needs no transaction of its own */
-  constructor(sql: Sql, clock: Clock, halt: Halt, alongside: () => void = () => {}) {
+  /**
+   * @param alongside runs at the end of each transaction, for work that needs no transaction of its own
+   * @param durable runs when a transaction is durable, before anybody learns of it
+   */
+  constructor(
+    sql: Sql,
+    clock: Clock,
+    halt: Halt,
+    alongside: () => void = () => {},
+    durable: () => void = () => {},
+  ) {
     this.#sql = sql;
     this.#clock = clock;
     this.#halt = halt;
     this.#alongside = alongside;
+    this.#durable = durable;
   }
 
   /**
@@ -69,6 +80,7 @@ export class GroupCommit {
           return done;
         });
         await this.#sql.flush();
+        this.#durable();
         for (const [index, { resolve }] of items.entries()) resolve(values[index] as never);
       } catch (error) {
         for (const { reject } of [...items, ...this.#queue.splice(0)]) reject(error);

@@ -12,9 +12,20 @@ import type { BucketTypeName, SourceTypeName, SubjectTypeName } from "./registry
 
 export const MESSAGE_VERSION = 1;
 
+/**
+ * A moment in the history of a ledger, a shard or the directory (H1): an incarnation, and the largest
+ * position that it had made durable.
+ */
+export interface HistoryPoint {
+  incarnation: number;
+  position: number;
+}
+
 export interface Envelope {
   version: number;
   placement: Placement;
+  /** The newest point that the sender has seen of the receiver (H2). Absent if it has seen none. */
+  seen?: HistoryPoint;
 }
 
 export type OpKind = "create" | "destroy" | "replace";
@@ -89,6 +100,11 @@ export interface Decision extends Holder {
 }
 
 export interface Exchange extends Envelope {
+  cell: string;
+  /** The newest durable point of the ledger. Null before its first change. */
+  point: HistoryPoint | null;
+  /** The newest point of the ledger that the shard has answered and the ledger has checked (H5). */
+  confirmed: HistoryPoint | null;
   /** The shard applies them before the prepares (N2). */
   decisions: Decision[];
   prepares: Prepare[];
@@ -108,6 +124,10 @@ export type PrepareAnswer =
  * applied.
  */
 export interface ExchangeAnswer {
+  /** The newest point of the ledger that the shard has stored, for the ledger to check (H2). */
+  seen: HistoryPoint | null;
+  /** The newest durable point of the shard. Null before its first change. */
+  point: HistoryPoint | null;
   prepares: PrepareAnswer[];
 }
 
@@ -123,6 +143,8 @@ export interface Settle extends Envelope {
 export type HoldState = "free" | "granted" | "running" | "unknown";
 
 export interface SettleAnswer {
+  /** The newest durable point of the shard. Null before its first change. */
+  point: HistoryPoint | null;
   /** One state per key, in order. */
   states: HoldState[];
 }

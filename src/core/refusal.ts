@@ -38,6 +38,7 @@ export type Reason =
   | "NO_VERIFICATION_SLOT"
   | "BODY_TOO_LARGE"
   | "LEASE_TOO_LARGE"
+  | "HISTORY_LOST"
   | "PLACEMENT_MISMATCH"
   | "MESSAGE_VERSION";
 

@@ -5,7 +5,7 @@
  */
 export const writePoints = {
   /** Writes of any object before its first use. */
-  any: ["migrate", "keep_name", "confirm_placement"],
+  any: ["migrate", "keep_name", "confirm_placement", "record_lost_history"],
   ledger: [
     "raise_incarnation",
     "grant",

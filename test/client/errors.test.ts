@@ -52,6 +52,7 @@ const reasons: Record<Reason, readonly [ErrorCode, ErrorClass]> = {
   NO_VERIFICATION_SLOT: ["RESOURCE_EXHAUSTED", errors.ResourceExhaustedError],
   BODY_TOO_LARGE: ["RESOURCE_EXHAUSTED", errors.ResourceExhaustedError],
   LEASE_TOO_LARGE: ["RESOURCE_EXHAUSTED", errors.ResourceExhaustedError],
+  HISTORY_LOST: ["UNAVAILABLE", errors.UnavailableError],
   PLACEMENT_MISMATCH: ["UNAVAILABLE", errors.UnavailableError],
   MESSAGE_VERSION: ["UNAVAILABLE", errors.UnavailableError],
 };

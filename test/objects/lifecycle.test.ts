@@ -10,7 +10,7 @@ import { runCron } from "../../src/projections/cron.ts";
 import type { ClaimShard } from "../../src/objects/claim-shard.ts";
 import { numberInName } from "../../src/objects/identity.ts";
 import { objectPorts } from "../../src/objects/ports.ts";
-import { beginRequest, decideRequest, opsOf } from "../support/ops.ts";
+import { beginRequest, decideRequest, exchangeOf, opsOf } from "../support/ops.ts";
 import { stubsOf } from "../support/workerd/stubs.ts";
 import { env, queryShards, startObjects } from "./workerd-objects.ts";
 
@@ -119,8 +119,7 @@ test("[B8] the sweep removes a hold that its ledger does not know", async () => 
   const [op] = opsOf(w.envelope.placement, ["orphan"]);
   if (op === undefined) throw new Error("no op");
   await objects.shard(op.shard).exchange({
-    ...w.envelope,
-    decisions: [],
+    ...exchangeOf(w.envelope, "1"),
     prepares: [{ cell: "1", lease, incarnation: 1, counter: 999, ops: [op], allowMissing: false }],
   });
   expect(await w.holds()).toHaveLength(2);

@@ -22,6 +22,10 @@ export async function queryShards<Row>(statement: string): Promise<Row[]> {
 
 /** The real objects in workerd, empty except for two registered cells. */
 export async function startObjects(): Promise<TestObjects> {
+  // `reset` keeps the storage of evicted objects, so all of them are started first.
+  await queryShards("SELECT 1");
+  for (const cell of ["1", "2"])
+    await runInDurableObject(stubsOf(env).ledger(cell), (_, state) => state.storage.getAlarm());
   await reset();
   const objects = stubsOf(env);
   const envelope = { version: MESSAGE_VERSION, placement: configOf(env).placement };

@@ -8,7 +8,7 @@ import type { Ledger } from "../../src/core/ledger/ledger.ts";
 import type { Envelope, LookupFound } from "../../src/core/messages.ts";
 import type { Shard } from "../../src/core/shard/shard.ts";
 import { shardOf, shardsOf } from "../../src/core/placement.ts";
-import { beginRequest, callerOf, decideRequest, keyOf, type OpSpec } from "../support/ops.ts";
+import { beginRequest, callerOf, decideRequest, exchangeOf, keyOf, type OpSpec } from "../support/ops.ts";
 
 export interface TestObjects {
   envelope: Envelope;
@@ -762,7 +762,7 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
       ).toEqual(version);
       expect(
         await objects.runUntil(
-          objects.shard(0).exchange({ ...objects.envelope, version: 99, decisions: [], prepares: [] }),
+          objects.shard(0).exchange({ ...exchangeOf(objects.envelope, "1"), version: 99 }),
         ),
       ).toEqual(version);
       expect(await begin(objects, "1", lease, ["ada"])).toEqual(ok({ created: true }));

@@ -4,6 +4,7 @@ import type {
   BucketKey,
   DecideRequest,
   Envelope,
+  Exchange,
   Op,
   OpKind,
   Outcome,
@@ -73,3 +74,14 @@ export function decideRequest(
 ): DecideRequest {
   return { ...envelope, caller: callerOf(), lease, outcome, ...more };
 }
+
+/** Returns a message from the ledger of a cell to a shard, with everything else as for a new ledger. */
+export const exchangeOf = (envelope: Envelope, cell: string, more: Partial<Exchange> = {}): Exchange => ({
+  ...envelope,
+  cell,
+  point: null,
+  confirmed: null,
+  decisions: [],
+  prepares: [],
+  ...more,
+});

@@ -5,6 +5,8 @@ import type { AttemptId, BeginAnswer, BeginRequest, BucketKey, HoldState, Lease,
 import type { Ports } from "../ports.ts";
 import { ok, refused, type Conflict, type Refusal, type Result } from "../refusal.ts";
 import type { ShardLinks } from "./shard-links.ts";
+import type { History } from "../history.ts";
+import { encodeExecutions } from "./executions.ts";
 import { encodePayload } from "./payload.ts";
 import type { Positions } from "./position.ts";
 import type { LeaseRow, LedgerStore } from "./store.ts";
@@ -34,9 +36,7 @@ export class Begins {
   readonly #positions: Positions;
   readonly #cell: string;
   readonly #running = new Map<string, Running>();
-  #incarnation: number;
-  /** Resolves when this instance has durably raised the incarnation, so that it may start attempts (B3). */
-  #ownIncarnation: Promise<void> | undefined;
+  readonly #history: History;
   #attempts = 0;
   #outstanding: number;
   /** The number of begins that still work, including fenced ones, and the bytes of their payloads. */
@@ -50,6 +50,7 @@ export class Begins {
     links: ShardLinks,
     commits: GroupCommit,
     positions: Positions,
+    history: History,
     cell: string,
   ) {
     this.#ports = ports;
@@ -59,17 +60,12 @@ export class Begins {
     this.#commits = commits;
     this.#positions = positions;
     this.#cell = cell;
-    this.#incarnation = store.number("incarnation");
+    this.#history = history;
     this.#outstanding = store.countGranted();
   }
 
   get outstanding(): number {
     return this.#outstanding;
-  }
-
-  /** The newest incarnation that this instance knows. It must not answer inquiries about newer ones (B8). */
-  get incarnation(): number {
-    return this.#incarnation;
   }
 
   isRunning(lease: string, attemptId?: AttemptId): boolean {
@@ -152,10 +148,12 @@ export class Begins {
 
   async #run(running: Running): Promise<Result<BeginAnswer>> {
     const deadlineMs = this.#ports.clock.now() + this.#limits.beginDeadlineMs;
-    await this.#raiseIncarnation();
+    // The first transaction of an instance raises its incarnation, which must be durable before the instance
+    // starts an attempt, so that attempts are never reused (B3).
+    if (!this.#history.isRaised) await this.#commits.submit("raise_incarnation", () => null);
     for (let round = 0; ; round += 1) {
       if (!this.#isCurrent(running)) return rolledBack();
-      const attemptId: AttemptId = { incarnation: this.#incarnation, counter: ++this.#attempts };
+      const attemptId: AttemptId = { incarnation: this.#history.incarnation, counter: ++this.#attempts };
       running.attemptId = attemptId;
       const attempt = new Attempt(
         this.#ports.clock,
@@ -212,7 +210,7 @@ export class Begins {
       fence: 0,
       incarnation: attemptId.incarnation,
       counter: attemptId.counter,
-      epochs: JSON.stringify(Object.fromEntries(end.epochs)),
+      epochs: encodeExecutions(this.#links.executions(end.epochs)),
       payload,
       payload_hash: request.payloadHash,
       creates: count("create"),
@@ -231,6 +229,8 @@ export class Begins {
 
   /** Returns why a grant is refused as of this turn: the caller's key is revoked, or the cell is frozen. */
   grantRefusal({ caller }: BeginRequest): Refusal | undefined {
+    // An answer of a shard may have shown that this ledger has gone back in time (H4).
+    if (this.#history.refusal !== undefined) return this.#history.refusal;
     if (caller.role === "cell" && this.#store.isRevoked(caller.keyId)) return keyRevoked();
     if (this.#store.cellState() === "ACTIVE") return undefined;
     return refused(
@@ -242,26 +242,6 @@ export class Begins {
 
   #isCurrent(running: Running): boolean {
     return this.#running.get(running.request.lease) === running;
-  }
-
-  /**
-   * Raises the incarnation on disk, once per instance, before its first attempt, so that attempts are never
-   * reused (B3).
-   */
-  #raiseIncarnation(): Promise<void> {
-    this.#ownIncarnation ??= this.#raise();
-    return this.#ownIncarnation;
-  }
-
-  async #raise(): Promise<void> {
-    const raised = await this.#commits.submit("raise_incarnation", () => {
-      const next = this.#store.number("incarnation") + 1;
-      this.#store.setNumber("incarnation", next);
-      return next;
-    });
-    // The incarnation is set only after the write is durable. Until then, another instance may raise it to
-    // the same number.
-    this.#incarnation = raised;
   }
 
   async #settle(held: ReadonlyMap<number, BucketKey[]>): Promise<HoldState[]> {

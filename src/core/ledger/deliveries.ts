@@ -4,6 +4,7 @@ import type { Decision, Outcome } from "../messages.ts";
 import type { Ports } from "../ports.ts";
 import { AlarmSchedule } from "../alarm-schedule.ts";
 import type { ShardLinks } from "./shard-links.ts";
+import { decodeExecutions } from "./executions.ts";
 import { decodePayload } from "./payload.ts";
 import type { LeaseRow, LedgerStore } from "./store.ts";
 
@@ -157,10 +158,10 @@ export class Deliveries {
       );
       await Promise.all(due.slice(0, DECISIONS_PER_ALARM).map(({ lease }) => this.deliver(lease)));
       const applied = this.#appliedPosition();
-      if (applied > this.#store.number("applied_position"))
+      if (applied > this.#store.appliedPosition)
         await commits.submit(
           "advance_applied",
-          () => (this.#store.setNumber("applied_position", applied), null),
+          () => (this.#store.setApplied(applied, this.#links.points), null),
         );
       if (this.#open.size < MAX_TRACKED / 2) this.#load();
     } finally {
@@ -171,8 +172,7 @@ export class Deliveries {
   /** Keeps an alarm set while there is work (M3). */
   #rearm(): void {
     const now = this.#ports.clock.now();
-    if (this.#appliedPosition() > this.#store.number("applied_position"))
-      this.#alarm.setBy(now + ADVANCE_AFTER_MS);
+    if (this.#appliedPosition() > this.#store.appliedPosition) this.#alarm.setBy(now + ADVANCE_AFTER_MS);
     let next = Infinity;
     for (const { dueAtMs, isDurable, underWay } of this.#open.values()) {
       next = Math.min(next, isDurable && underWay === undefined ? dueAtMs : now + ADVANCE_AFTER_MS);
@@ -181,7 +181,7 @@ export class Deliveries {
   }
 
   #load(): void {
-    const from = Math.max(this.#loadedThrough, this.#store.number("applied_position"));
+    const from = Math.max(this.#loadedThrough, this.#store.appliedPosition);
     if (from === Infinity) return;
     const rows = this.#store.unapplied(from, MAX_TRACKED);
     const now = this.#ports.clock.now();
@@ -219,8 +219,8 @@ function decisionsOf(cell: string, row: LeaseRow): Map<number, Decision> {
   if (row.payload === null || row.epochs === null || row.state === "GRANTED") return decisions;
   const outcome: Outcome = row.state;
   const { lease, incarnation, counter } = row;
-  for (const [shard, epoch] of Object.entries(JSON.parse(row.epochs) as Record<string, number>)) {
-    decisions.set(Number(shard), { cell, lease, incarnation, counter, outcome, epoch, keys: [] });
+  for (const [shard, { epoch }] of decodeExecutions(row.epochs)) {
+    decisions.set(shard, { cell, lease, incarnation, counter, outcome, epoch, keys: [] });
   }
   for (const { shard, type, canonical } of decodePayload(row.payload))
     decisions.get(shard)?.keys.push({ type, canonical });

@@ -1,5 +1,7 @@
 import type { Question, Verdict } from "../messages.ts";
+import type { History } from "../history.ts";
 import type { Begins } from "./begins.ts";
+import { decodeExecutions } from "./executions.ts";
 import type { LeaseRow, LedgerStore } from "./store.ts";
 
 /**
@@ -10,10 +12,11 @@ import type { LeaseRow, LedgerStore } from "./store.ts";
 export function answerQuestion(
   store: LedgerStore,
   begins: Begins,
+  history: History,
   shard: number,
   question: Question,
 ): Verdict {
-  if (question.incarnation > begins.incarnation) return "unknown";
+  if (question.incarnation > history.incarnation) return "unknown";
   const row = store.find(question.lease);
   if (row === undefined) return begins.isRunning(question.lease, question) ? "running" : "gone";
   if (!isGrantedBy(row, shard, question)) return "gone";
@@ -30,5 +33,5 @@ export function answerQuestion(
 /** True if the lease's row was granted with exactly this execution (B4). A fence has no executions. */
 function isGrantedBy(row: LeaseRow, shard: number, { incarnation, counter, epoch }: Question): boolean {
   if (row.epochs === null || row.incarnation !== incarnation || row.counter !== counter) return false;
-  return (JSON.parse(row.epochs) as Record<string, number>)[shard] === epoch;
+  return decodeExecutions(row.epochs).get(shard)?.epoch === epoch;
 }

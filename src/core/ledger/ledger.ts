@@ -21,9 +21,10 @@ import type {
   Reply,
   SetState,
 } from "../messages.ts";
+import { History } from "../history.ts";
 import { migrate } from "../meta.ts";
 import type { Ports } from "../ports.ts";
-import { changedMeanwhile, ok, refused, type Refusal } from "../refusal.ts";
+import { changedMeanwhile, ok, refused } from "../refusal.ts";
 import { PlacementGuard, type DirectoryPeer } from "../placement-guard.ts";
 import { Begins, keyRevoked, leaseIdReused, rolledBack } from "./begins.ts";
 import { Decisions } from "./decisions.ts";
@@ -55,6 +56,7 @@ export class Ledger {
   readonly #limits: Limits;
   readonly #cell: string;
   readonly #store: LedgerStore;
+  readonly #history: History;
   readonly #placementGuard: PlacementGuard;
   readonly #commits: GroupCommit;
   readonly #begins: Begins;
@@ -75,15 +77,41 @@ export class Ledger {
       () => this.#deliveries.start(),
       cell,
     );
-    const links = new ShardLinks(ports.clock, limits, this.#placementGuard, peers.shard, () => this.#halted);
+    const positions = new Positions(this.#store.lastPosition());
+    this.#history = new History(ports, `the ledger of cell ${cell}`, positions.last);
+    const links = new ShardLinks(
+      cell,
+      this.#history,
+      this.#store.shardPoints(),
+      ports.clock,
+      limits,
+      this.#placementGuard,
+      peers.shard,
+      // A ledger that has gone back in time sends nothing more (H4).
+      () => this.#halted || this.#history.lost !== undefined,
+    );
     const halt = (reason: unknown): void => {
       this.#halted = true;
       ports.halt(reason);
     };
     this.#deliveries = new Deliveries(ports, limits, this.#store, links, cell);
-    this.#commits = new GroupCommit(ports.sql, ports.clock, halt);
-    const positions = new Positions(this.#store.lastPosition());
-    this.#begins = new Begins(ports, limits, this.#store, links, this.#commits, positions, cell);
+    this.#commits = new GroupCommit(
+      ports.sql,
+      ports.clock,
+      halt,
+      () => this.#history.raise(),
+      () => this.#history.madeDurable(positions.last),
+    );
+    this.#begins = new Begins(
+      ports,
+      limits,
+      this.#store,
+      links,
+      this.#commits,
+      positions,
+      this.#history,
+      cell,
+    );
     this.#decisions = new Decisions(
       ports,
       limits,
@@ -95,134 +123,138 @@ export class Ledger {
     );
   }
 
-  async begin(request: BeginRequest): Promise<Reply<BeginAnswer>> {
-    const refusal = await this.#refuseCall(request);
-    if (refusal !== undefined) return { ok: false, refusal };
-    const row = this.#store.findWhole(request.lease);
-    if (row !== undefined) {
-      if (row.fence === 0 && row.payload_hash !== request.payloadHash)
-        return { ok: false, refusal: leaseIdReused() };
-      if (row.state === "ROLLED_BACK") return this.#durable(rolledBack());
-      return this.#durable(ok({ lease: this.#store.leaseOf(row, this.#ports.clock.now()), created: false }));
-    }
-    const unfit = this.#begins.isRunning(request.lease) ? undefined : this.#begins.grantRefusal(request);
-    if (unfit !== undefined) return { ok: false, refusal: unfit };
-    const begun = this.#begins.begin(request);
-    return begun instanceof Promise ? begun : { ok: false, refusal: begun };
+  begin(request: BeginRequest): Promise<Reply<BeginAnswer>> {
+    return this.#answerCall(request, async () => {
+      const row = this.#store.findWhole(request.lease);
+      if (row !== undefined) {
+        if (row.fence === 0 && row.payload_hash !== request.payloadHash)
+          return { ok: false, refusal: leaseIdReused() };
+        if (row.state === "ROLLED_BACK") return this.#durable(rolledBack());
+        return this.#durable(
+          ok({ lease: this.#store.leaseOf(row, this.#ports.clock.now()), created: false }),
+        );
+      }
+      const unfit = this.#begins.isRunning(request.lease) ? undefined : this.#begins.grantRefusal(request);
+      if (unfit !== undefined) return { ok: false, refusal: unfit };
+      const begun = this.#begins.begin(request);
+      return begun instanceof Promise ? begun : { ok: false, refusal: begun };
+    });
   }
 
-  async decide(request: DecideRequest): Promise<Reply<Lease>> {
-    const refusal = await this.#refuseCall(request);
-    return refusal === undefined ? this.#decisions.decide(request) : { ok: false, refusal };
+  decide(request: DecideRequest): Promise<Reply<Lease>> {
+    return this.#answerCall(request, () => this.#decisions.decide(request));
   }
 
-  async get(request: LeaseRequest): Promise<Reply<Lease>> {
-    const refusal = await this.#refuseCall(request);
-    if (refusal !== undefined) return { ok: false, refusal };
-    const row = this.#store.findWhole(request.lease);
-    if (row === undefined) return refused("NOT_FOUND", "this cell has no lease with this id");
-    return this.#durable(ok(this.#store.leaseOf(row, this.#ports.clock.now())));
+  get(request: LeaseRequest): Promise<Reply<Lease>> {
+    return this.#answerCall(request, async () => {
+      const row = this.#store.findWhole(request.lease);
+      if (row === undefined) return refused("NOT_FOUND", "this cell has no lease with this id");
+      return this.#durable(ok(this.#store.leaseOf(row, this.#ports.clock.now())));
+    });
   }
 
   /**
    * Lists granted leases, complete as of this call (R1). It reads only this ledger's rows, which are
    * authoritative.
    */
-  async list(request: ListLeasesRequest): Promise<Reply<LeasePage>> {
-    const refusal = await this.#refuseCall(request);
-    if (refusal !== undefined) return { ok: false, refusal };
-    const after = Math.max(request.afterPosition, positionAt(request.createdAfterMs) - 1);
-    const rows = this.#store.granted(after, request.limit + 1);
-    const page = rows.slice(0, request.limit);
-    const now = this.#ports.clock.now();
-    const nextPosition = rows.length > page.length ? (page.at(-1)?.position ?? 0) : 0;
-    return this.#durable(ok({ leases: page.map((row) => this.#store.leaseOf(row, now)), nextPosition }));
+  list(request: ListLeasesRequest): Promise<Reply<LeasePage>> {
+    return this.#answerCall(request, async () => {
+      const after = Math.max(request.afterPosition, positionAt(request.createdAfterMs) - 1);
+      const rows = this.#store.granted(after, request.limit + 1);
+      const page = rows.slice(0, request.limit);
+      const now = this.#ports.clock.now();
+      const nextPosition = rows.length > page.length ? (page.at(-1)?.position ?? 0) : 0;
+      return this.#durable(ok({ leases: page.map((row) => this.#store.leaseOf(row, now)), nextPosition }));
+    });
   }
 
   /** Checks only whether the caller's key is valid, for reads that the shards answer. */
-  async authorize(request: CellCall): Promise<Reply<null>> {
-    const refusal = await this.#refuseCall(request);
-    return refusal === undefined ? ok(null) : { ok: false, refusal };
+  authorize(request: CellCall): Promise<Reply<null>> {
+    return this.#answerCall(request, async () => ok(null));
   }
 
   /**
    * Answers a shard's inquiry. It reads rows and running begins in one turn, and answers once the rows are
    * durable (B8).
    */
-  async inquire(message: Inquiry): Promise<Reply<InquiryAnswer>> {
-    const refusal = await this.#placementGuard.admit(message);
-    if (refusal !== undefined) return { ok: false, refusal };
-    const verdicts = message.questions.map((question) =>
-      answerQuestion(this.#store, this.#begins, message.shard, question),
+  inquire(message: Inquiry): Promise<Reply<InquiryAnswer>> {
+    return this.#answer(
+      message,
+      async () => {
+        const verdicts = message.questions.map((question) =>
+          answerQuestion(this.#store, this.#begins, this.#history, message.shard, question),
+        );
+        return this.#durable(ok({ verdicts }));
+      },
+      `shard ${message.shard}`,
     );
-    return this.#durable(ok({ verdicts }));
   }
 
-  async pull(message: Pull): Promise<Reply<PullAnswer>> {
-    const refusal = await this.#placementGuard.admit(message);
-    if (refusal !== undefined) return { ok: false, refusal };
-    const now = this.#ports.clock.now();
-    const { rows, more } = this.#store.changes(message.afterPosition, message.limit, PULL_BYTES);
-    const changes = rows.map((row) => this.#store.changeOf(row, now));
-    return this.#durable(
-      ok({ changes, throughPosition: rows.at(-1)?.position ?? message.afterPosition, more }),
-    );
+  pull(message: Pull): Promise<Reply<PullAnswer>> {
+    return this.#answer(message, async () => {
+      const now = this.#ports.clock.now();
+      const { rows, more } = this.#store.changes(message.afterPosition, message.limit, PULL_BYTES);
+      const changes = rows.map((row) => this.#store.changeOf(row, now));
+      return this.#durable(
+        ok({ changes, throughPosition: rows.at(-1)?.position ?? message.afterPosition, more }),
+      );
+    });
   }
 
   /**
    * Called by the cron: resumes unfinished work whose alarm was lost (M3), and deletes outcomes that are old
    * enough.
    */
-  async maintain(message: Maintain): Promise<Reply<MaintainAnswer>> {
-    const refusal = await this.#placementGuard.admit(message);
-    if (refusal !== undefined) return { ok: false, refusal };
-    await this.#deliveries.deliverDue(this.#commits);
-    const pruned = await prune(
-      this.#store,
-      this.#commits,
-      this.#decisions,
-      this.#limits,
-      this.#ports.clock.now(),
-      message.pulledPosition,
-    );
-    return ok({ pruned, unapplied: this.#deliveries.unapplied });
+  maintain(message: Maintain): Promise<Reply<MaintainAnswer>> {
+    return this.#answer(message, async () => {
+      await this.#deliveries.deliverDue(this.#commits);
+      const pruned = await prune(
+        this.#store,
+        this.#commits,
+        this.#decisions,
+        this.#limits,
+        this.#ports.clock.now(),
+        message.pulledPosition,
+      );
+      return ok({ pruned, unapplied: this.#deliveries.unapplied });
+    });
   }
 
-  async status(message: Envelope): Promise<Reply<CellStatus>> {
-    const refusal = await this.#placementGuard.admit(message);
-    if (refusal !== undefined) return { ok: false, refusal };
-    return this.#durable(
-      ok({
-        cell: this.#cell,
-        state: this.#store.cellState(),
-        stateVersion: this.#store.number("cell_state_version"),
-        outstandingLeases: this.#begins.outstanding,
-        unappliedDecisions: this.#deliveries.unapplied,
-      }),
-    );
+  status(message: Envelope): Promise<Reply<CellStatus>> {
+    return this.#answer(message, async () => {
+      return this.#durable(
+        ok({
+          cell: this.#cell,
+          state: this.#store.cellState(),
+          stateVersion: this.#store.number("cell_state_version"),
+          outstandingLeases: this.#begins.outstanding,
+          unappliedDecisions: this.#deliveries.unapplied,
+        }),
+      );
+    });
   }
 
   /**
    * Returns the current state of each lease, so that the stale listing can leave out decided leases. Null:
    * the ledger does not know the lease, or has forgotten it.
    */
-  async leaseStates(message: Envelope & { leases: string[] }): Promise<Reply<(LeaseState | null)[]>> {
-    const refusal = await this.#placementGuard.admit(message);
-    if (refusal !== undefined) return { ok: false, refusal };
-    return this.#durable(ok(message.leases.map((lease) => this.#store.find(lease)?.state ?? null)));
+  leaseStates(message: Envelope & { leases: string[] }): Promise<Reply<(LeaseState | null)[]>> {
+    return this.#answer(message, async () => {
+      return this.#durable(ok(message.leases.map((lease) => this.#store.find(lease)?.state ?? null)));
+    });
   }
 
-  async setState(message: SetState): Promise<Reply<null>> {
-    const refusal = await this.#placementGuard.admit(message);
-    if (refusal !== undefined) return { ok: false, refusal };
-    return this.#commits.submit("set_state", () => {
-      const isCurrent = message.stateVersion === this.#store.number("cell_state_version");
-      if (!isCurrent && message.state !== this.#store.cellState())
-        return changedMeanwhile(`cell ${this.#cell}`);
-      // A change that keeps the state also makes a new version, so that messages sent before it are refused
-      // afterwards (A2).
-      this.#store.setCellState(message.state);
-      return ok(null);
+  setState(message: SetState): Promise<Reply<null>> {
+    return this.#answer(message, async () => {
+      return this.#commits.submit("set_state", () => {
+        const isCurrent = message.stateVersion === this.#store.number("cell_state_version");
+        if (!isCurrent && message.state !== this.#store.cellState())
+          return changedMeanwhile(`cell ${this.#cell}`);
+        // A change that keeps the state also makes a new version, so that messages sent before it are refused
+        // afterwards (A2).
+        this.#store.setCellState(message.state);
+        return ok(null);
+      });
     });
   }
 
@@ -230,28 +262,34 @@ export class Ledger {
    * Revokes a key of the cell. Every call of a cell is checked here, so the key is refused once the
    * revocation is durable (A1).
    */
-  async revoke(message: Envelope & { keyId: string; expiresAtMs: number }): Promise<Reply<null>> {
-    const refusal = await this.#placementGuard.admit(message);
-    if (refusal !== undefined) return { ok: false, refusal };
-    const now = this.#ports.clock.now();
-    await this.#commits.submit(
-      "revoke_cell_key",
-      () => (this.#store.revoke(message.keyId, message.expiresAtMs, now), null),
-    );
-    return ok(null);
+  revoke(message: Envelope & { keyId: string; expiresAtMs: number }): Promise<Reply<null>> {
+    return this.#answer(message, async () => {
+      const now = this.#ports.clock.now();
+      await this.#commits.submit(
+        "revoke_cell_key",
+        () => (this.#store.revoke(message.keyId, message.expiresAtMs, now), null),
+      );
+      return ok(null);
+    });
   }
 
   alarm(): Promise<void> {
     return this.#deliveries.deliverDue(this.#commits);
   }
 
-  async #refuseCall(call: CellCall): Promise<Refusal | undefined> {
-    const refusal = await this.#placementGuard.admit(call);
-    if (refusal !== undefined) return refusal;
-    if (call.caller.role === "cell" && this.#store.isRevoked(call.caller.keyId)) {
-      return keyRevoked();
-    }
-    return undefined;
+  /** Carries out the call of a cell or an operator, unless the key was revoked. */
+  #answerCall<T>(call: CellCall, work: () => Promise<Reply<T>>): Promise<Reply<T>> {
+    return this.#answer(call, async () =>
+      call.caller.role === "cell" && this.#store.isRevoked(call.caller.keyId)
+        ? { ok: false, refusal: keyRevoked() }
+        : work(),
+    );
+  }
+
+  /** Carries out a message, unless it does not fit or its sender has seen more than this ledger has (H4). */
+  async #answer<T>(message: Envelope, work: () => Promise<Reply<T>>, sender = "a caller"): Promise<Reply<T>> {
+    const refusal = (await this.#placementGuard.admit(message)) ?? this.#history.refuse(message.seen, sender);
+    return refusal === undefined ? work() : { ok: false, refusal };
   }
 
   async #durable<T>(reply: Reply<T>): Promise<Reply<T>> {

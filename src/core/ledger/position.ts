@@ -20,6 +20,11 @@ export class Positions {
     this.#last = last;
   }
 
+  /** The position that was assigned last. */
+  get last(): number {
+    return this.#last;
+  }
+
   next(nowMs: number): number {
     this.#last = Math.max(this.#last + 1, positionAt(nowMs));
     return this.#last;

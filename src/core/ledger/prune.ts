@@ -23,10 +23,7 @@ export async function prune(
 ): Promise<number> {
   const retained = positionAt(nowMs - limits.outcomeRetentionS * 1_000);
   const atMost = positionAt(nowMs - limits.outcomeMaxS * 1_000);
-  const through = Math.min(
-    Math.max(Math.min(pulledPosition, retained), atMost),
-    store.number("applied_position"),
-  );
+  const through = Math.min(Math.max(Math.min(pulledPosition, retained), atMost), store.appliedPosition);
   let total = 0;
   for (let step = 0; step < MAX_STEPS; step += 1) {
     if (!store.hasOutcomeThrough(through)) break;

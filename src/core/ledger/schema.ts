@@ -1,3 +1,5 @@
+import { INCARNATION_TABLE } from "../history.ts";
+
 /** Append-only. Each step runs once per ledger, in order. */
 export const ledgerSchema: readonly (readonly string[])[] = [
   [
@@ -28,5 +30,6 @@ export const ledgerSchema: readonly (readonly string[])[] = [
        key_id TEXT NOT NULL PRIMARY KEY,
        expires_at_ms INTEGER NOT NULL
      ) STRICT, WITHOUT ROWID`,
+    INCARNATION_TABLE,
   ],
 ];

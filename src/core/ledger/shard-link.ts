@@ -1,17 +1,13 @@
 import type { Limits } from "../limits.ts";
-import {
-  MESSAGE_VERSION,
-  type Decision,
-  type Exchange,
-  type ExchangeAnswer,
-  type Prepare,
-  type PrepareAnswer,
-} from "../messages.ts";
+import type { Decision, Exchange, ExchangeAnswer, Prepare, PrepareAnswer } from "../messages.ts";
 import type { Placement } from "../placement.ts";
 import type { Answer, Clock } from "../ports.ts";
 
 /** Sends one exchange. It always resolves, in bounded time. */
-export type SendExchange = (message: Exchange) => Promise<Answer<ExchangeAnswer>>;
+export type SendExchange = (
+  placement: Placement,
+  content: Pick<Exchange, "decisions" | "prepares">,
+) => Promise<Answer<ExchangeAnswer>>;
 
 interface Queued<Item, T> {
   item: Item;
@@ -108,15 +104,12 @@ export class ShardLink {
     decisions: Queued<Decision, null>[],
     prepares: Queued<Prepare, PrepareAnswer>[],
   ): Promise<void> {
-    const message: Exchange = {
-      version: MESSAGE_VERSION,
-      placement,
-      decisions: decisions.map(({ item }) => item),
-      prepares: prepares.map(({ item }) => item),
-    };
     let answer: Answer<ExchangeAnswer>;
     try {
-      answer = await this.#send(message);
+      answer = await this.#send(placement, {
+        decisions: decisions.map(({ item }) => item),
+        prepares: prepares.map(({ item }) => item),
+      });
     } catch (error) {
       answer = { kind: "unknown", cause: String(error) };
     }

@@ -5,8 +5,10 @@ import {
   MESSAGE_VERSION,
   type BucketKey,
   type Decision,
+  type Envelope,
   type Exchange,
   type ExchangeAnswer,
+  type HistoryPoint,
   type Prepare,
   type PrepareAnswer,
   type Reply,
@@ -15,7 +17,10 @@ import {
 } from "../messages.ts";
 import type { Answer, Clock } from "../ports.ts";
 import type { PlacementGuard } from "../placement-guard.ts";
-import { ShardLink, type IsHalted } from "./shard-link.ts";
+import { laterPoint, type History } from "../history.ts";
+import type { Placement } from "../placement.ts";
+import type { Executions } from "./executions.ts";
+import { ShardLink, type IsHalted, type SendExchange } from "./shard-link.ts";
 
 export interface ShardPeer {
   exchange(shard: number, message: Exchange): Promise<Reply<ExchangeAnswer>>;
@@ -36,14 +41,27 @@ export class ShardLinks {
    */
   readonly #settles: Semaphore;
   readonly #links = new Map<number, ShardLink>();
+  readonly #cell: string;
+  readonly #history: History;
+  /** The newest point of each shard that this ledger has seen (H2). */
+  readonly #points: Map<number, HistoryPoint>;
+  /** The newest point of this ledger that each shard has answered and this ledger has checked (H5). */
+  readonly #confirmed = new Map<number, HistoryPoint>();
 
+  /** @param points the points of shards that previous instances have stored */
   constructor(
+    cell: string,
+    history: History,
+    points: ReadonlyMap<number, HistoryPoint>,
     clock: Clock,
     limits: Limits,
     placementGuard: PlacementGuard,
     peer: ShardPeer,
     isHalted: IsHalted,
   ) {
+    this.#cell = cell;
+    this.#history = history;
+    this.#points = new Map(points);
     this.#clock = clock;
     this.#limits = limits;
     this.#placementGuard = placementGuard;
@@ -62,13 +80,18 @@ export class ShardLinks {
   }
 
   settle(shard: number, keys: BucketKey[]): Promise<Answer<SettleAnswer>> {
-    const message: Settle = { version: MESSAGE_VERSION, placement: this.#placement(), keys };
+    const placement = this.#placement();
     // The shard asks other ledgers before it answers, so their timeout is added to that of the message.
     const timeoutMs = this.#limits.exchangeTimeoutMs + this.#limits.inquiryTimeoutMs;
     return this.#settles.run(async () => {
       // An instance that has ended sends nothing more (B5).
       if (this.#isHalted()) return { kind: "unknown", cause: "this instance has ended" };
-      return ask(this.#clock, timeoutMs, () => this.#peer.settle(shard, message));
+      const message: Settle = { ...this.#envelope(shard, placement), keys };
+      return ask(this.#clock, timeoutMs, async () => {
+        const reply = await this.#peer.settle(shard, message);
+        if (reply.ok) this.#see(shard, reply.value.point);
+        return reply;
+      });
     });
   }
 
@@ -76,8 +99,8 @@ export class ShardLinks {
     const known = this.#links.get(shard);
     if (known !== undefined) return known;
     // The timeout runs inside the semaphore, so that a call that never returns gives up its permit.
-    const send = (message: Exchange): Promise<Answer<ExchangeAnswer>> =>
-      ask(this.#clock, this.#limits.exchangeTimeoutMs, () => this.#peer.exchange(shard, message));
+    const send: SendExchange = (placement, content) =>
+      ask(this.#clock, this.#limits.exchangeTimeoutMs, () => this.#exchange(shard, placement, content));
     const link = new ShardLink(
       this.#clock,
       this.#limits,
@@ -87,6 +110,52 @@ export class ShardLinks {
     );
     this.#links.set(shard, link);
     return link;
+  }
+
+  /** Sends what this ledger has seen of the shard, and checks what the shard has seen of it (H2). */
+  async #exchange(
+    shard: number,
+    placement: Placement,
+    content: Pick<Exchange, "decisions" | "prepares">,
+  ): Promise<Reply<ExchangeAnswer>> {
+    const reply = await this.#peer.exchange(shard, {
+      ...this.#envelope(shard, placement),
+      cell: this.#cell,
+      point: this.#history.point ?? null,
+      confirmed: this.#confirmed.get(shard) ?? null,
+      ...content,
+    });
+    if (!reply.ok) return reply;
+    this.#see(shard, reply.value.point);
+    if (reply.value.seen === null) return reply;
+    const refusal = this.#history.refuse(reply.value.seen, `shard ${shard}`);
+    if (refusal !== undefined) return { ok: false, refusal };
+    this.#confirmed.set(shard, reply.value.seen);
+    return reply;
+  }
+
+  #envelope(shard: number, placement: Placement): Envelope {
+    const seen = this.#points.get(shard);
+    return { version: MESSAGE_VERSION, placement, ...(seen === undefined ? {} : { seen }) };
+  }
+
+  #see(shard: number, point: HistoryPoint | null): void {
+    if (point !== null) this.#points.set(shard, laterPoint(this.#points.get(shard), point));
+  }
+
+  /** The newest points of all shards, to be stored (H3). */
+  get points(): ReadonlyMap<number, HistoryPoint> {
+    return this.#points;
+  }
+
+  /** Adds to each epoch the incarnation of its shard. */
+  executions(epochs: ReadonlyMap<number, number>): Executions {
+    return new Map(
+      [...epochs].map(([shard, epoch]) => [
+        shard,
+        { epoch, incarnation: this.#points.get(shard)?.incarnation ?? 0 },
+      ]),
+    );
   }
 
   /** Nothing is sent before the first call was admitted, and from then on the placement is known. */

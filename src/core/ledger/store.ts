@@ -1,4 +1,13 @@
-import type { CellState, Lease, LeaseChange, LeaseCounts, LeaseState, Outcome } from "../messages.ts";
+import type {
+  CellState,
+  HistoryPoint,
+  Lease,
+  LeaseChange,
+  LeaseCounts,
+  LeaseState,
+  Outcome,
+} from "../messages.ts";
+import { laterPoint } from "../history.ts";
 import { readMeta, readMetaNumber, writeMeta } from "../meta.ts";
 import type { Sql } from "../ports.ts";
 import { decodePayload } from "./payload.ts";
@@ -13,7 +22,7 @@ export interface LeaseRow extends LeaseCounts {
   fence: 0 | 1;
   incarnation: number;
   counter: number;
-  /** JSON object from shard to epoch, for the shards that have a hold of the lease. */
+  /** The executions of the grant (executions.ts). */
   epochs: string | null;
   payload: string | null;
   payload_hash: string;
@@ -21,7 +30,20 @@ export interface LeaseRow extends LeaseCounts {
   reason: string | null;
 }
 
-type Counter = "incarnation" | "fences" | "cell_state_version" | "applied_position" | "pruned_position";
+type Counter = "fences" | "cell_state_version" | "pruned_position";
+
+/**
+ * How far decisions are applied, with what this ledger has seen of the shards. Both are one value, because a
+ * decision that is not told to the shards again must not be the last trace of what they have done (H3).
+ */
+interface Applied {
+  /** All decisions up to this position are applied on every shard. */
+  position: number;
+  /** The newest point of each shard that this ledger had seen: incarnation and position, by shard. */
+  shards: Record<string, [incarnation: number, position: number]>;
+  /** The ledger's last position when the points were stored. Later rows may have newer points. */
+  through: number;
+}
 
 /** All columns except the payload, for listings and replays. */
 const HEAD = `lease, decided, position, created_position, state, fence, incarnation, counter, epochs,
@@ -34,12 +56,18 @@ export class LedgerStore {
   // Copies in memory, because every call reads these two. Only this class writes them.
   #cellState: CellState;
   #revokedKeys: ReadonlySet<string>;
+  #applied: Applied;
 
   constructor(sql: Sql, cell: string) {
     this.#sql = sql;
     this.#cell = cell;
     this.#cellState = readMeta(sql, "cell_state") === "FROZEN" ? "FROZEN" : "ACTIVE";
     this.#revokedKeys = this.#readRevokedKeys();
+    const applied = readMeta(sql, "applied");
+    this.#applied =
+      typeof applied === "string"
+        ? (JSON.parse(applied) as Applied)
+        : { position: 0, shards: {}, through: 0 };
   }
 
   /** Returns the row of a lease without its payload. */
@@ -168,6 +196,47 @@ export class LedgerStore {
 
   lastDecidedPosition(): number {
     return this.#lastPosition(1);
+  }
+
+  /** All decisions up to this position are applied on every shard. */
+  get appliedPosition(): number {
+    return this.#applied.position;
+  }
+
+  setApplied(position: number, shards: ReadonlyMap<number, HistoryPoint>): void {
+    this.#applied = {
+      position,
+      shards: Object.fromEntries(
+        [...shards].map(([shard, point]) => [shard, [point.incarnation, point.position]]),
+      ),
+      through: this.lastPosition(),
+    };
+    writeMeta(this.#sql, "applied", JSON.stringify(this.#applied));
+  }
+
+  /** Returns the newest point of each shard that this ledger has stored, in its leases or with `applied`. */
+  shardPoints(): Map<number, HistoryPoint> {
+    const { shards, through } = this.#applied;
+    const points = new Map(
+      Object.entries(shards).map(([shard, [incarnation, position]]) => [
+        Number(shard),
+        { incarnation, position },
+      ]),
+    );
+    for (const decided of [0, 1]) {
+      // SQLite takes the other columns from the row with the maximum.
+      const rows = this.#sql.all<{ shard: string; position: number; incarnation: number }>(
+        `SELECT execution.key AS shard, max(execution.value ->> 0) AS position,
+                execution.value ->> 1 AS incarnation
+           FROM lease, json_each(lease.epochs) AS execution
+          WHERE decided = ? AND lease.position > ? GROUP BY execution.key`,
+        decided,
+        through,
+      );
+      for (const { shard, position, incarnation } of rows)
+        points.set(Number(shard), laterPoint(points.get(Number(shard)), { incarnation, position }));
+    }
+    return points;
   }
 
   /** Returns the largest position that was ever assigned. For deleted rows, it is stored separately. */

@@ -13,6 +13,8 @@ import {
 } from "../messages.ts";
 import type { Ports } from "../ports.ts";
 import type { PlacementGuard } from "../placement-guard.ts";
+import type { History } from "../history.ts";
+import type { ShardLog } from "./shard-log.ts";
 import type { ExecutionId, HoldRow } from "./rows.ts";
 import type { ShardStore } from "./store.ts";
 
@@ -38,6 +40,8 @@ export class Inquirer {
   readonly #ports: Ports;
   readonly #limits: Limits;
   readonly #store: ShardStore;
+  readonly #log: ShardLog;
+  readonly #history: History;
   readonly #placementGuard: PlacementGuard;
   readonly #commits: GroupCommit;
   readonly #ledger: LedgerPeer;
@@ -47,6 +51,8 @@ export class Inquirer {
     ports: Ports,
     limits: Limits,
     store: ShardStore,
+    log: ShardLog,
+    history: History,
     placementGuard: PlacementGuard,
     commits: GroupCommit,
     ledger: LedgerPeer,
@@ -55,6 +61,8 @@ export class Inquirer {
     this.#ports = ports;
     this.#limits = limits;
     this.#store = store;
+    this.#log = log;
+    this.#history = history;
     this.#placementGuard = placementGuard;
     this.#commits = commits;
     this.#ledger = ledger;
@@ -92,18 +100,28 @@ export class Inquirer {
 
   async #ask(cell: string, asked: readonly ExecutionId[]): Promise<Verdict[] | undefined> {
     const placement = this.#placementGuard.placement;
-    if (placement === undefined) return undefined;
+    // A shard that has lost a part of its history must not change what is left (H4).
+    if (placement === undefined || this.#history.lost !== undefined) return undefined;
     const questions = asked.map(({ lease, incarnation, counter, epoch }) => ({
       lease,
       incarnation,
       counter,
       epoch,
     }));
-    const message: Inquiry = { version: MESSAGE_VERSION, placement, shard: this.#shard, questions };
+    const seen = this.#log.ledgerPoint(cell);
+    const message: Inquiry = {
+      version: MESSAGE_VERSION,
+      placement,
+      ...(seen === undefined ? {} : { seen }),
+      shard: this.#shard,
+      questions,
+    };
     const answer = await ask(this.#ports.clock, this.#limits.inquiryTimeoutMs, () =>
       this.#ledger.inquire(cell, message),
     );
-    return answer.kind === "ok" && answer.value.verdicts.length === asked.length
+    return answer.kind === "ok" &&
+      answer.value.verdicts.length === asked.length &&
+      this.#history.lost === undefined
       ? answer.value.verdicts
       : undefined;
   }

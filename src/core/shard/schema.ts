@@ -1,3 +1,6 @@
+import { INCARNATION_TABLE } from "../history.ts";
+import { LOG_TABLE } from "./shard-log.ts";
+
 /** Append-only. Each step runs once per shard, in order. */
 export const shardSchema: readonly (readonly string[])[] = [
   [
@@ -48,5 +51,7 @@ export const shardSchema: readonly (readonly string[])[] = [
        source_order TEXT,
        PRIMARY KEY (bucket_type, canonical)
      ) STRICT, WITHOUT ROWID`,
+    INCARNATION_TABLE,
+    LOG_TABLE,
   ],
 ];

@@ -7,6 +7,7 @@ import type {
   Envelope,
   Exchange,
   ExchangeAnswer,
+  HistoryPoint,
   ListRecordsAnswer,
   ListRecordsRequest,
   LookupAnswer,
@@ -18,11 +19,13 @@ import type {
 } from "../messages.ts";
 import { migrate } from "../meta.ts";
 import type { Ports } from "../ports.ts";
-import { ok, refused, type Refusal } from "../refusal.ts";
+import { ok, refused } from "../refusal.ts";
 import { bucketTypes, sourceTypes, subjectTypes } from "../registry.ts";
 import { PlacementGuard, type DirectoryPeer } from "../placement-guard.ts";
+import { History } from "../history.ts";
 import { digestRecords } from "./digest-records.ts";
 import { Inquirer, type LedgerPeer } from "./inquirer.ts";
+import { ShardLog } from "./shard-log.ts";
 import { prepare } from "./prepare.ts";
 import { ShardReader } from "./reader.ts";
 import { shardSchema } from "./schema.ts";
@@ -42,6 +45,8 @@ export interface ShardPeers {
 export class Shard {
   readonly #ports: Ports;
   readonly #store: ShardStore;
+  readonly #log: ShardLog;
+  readonly #history: History;
   readonly #placementGuard: PlacementGuard;
   readonly #commits: GroupCommit;
   readonly #inquirer: Inquirer;
@@ -52,13 +57,23 @@ export class Shard {
     migrate(ports.sql, shardSchema);
     this.#ports = ports;
     this.#store = new ShardStore(ports.sql);
+    this.#log = new ShardLog(ports.sql, ports.clock);
+    this.#history = new History(ports, `shard ${index}`, this.#log.position);
     this.#placementGuard = new PlacementGuard(ports, limits, peers.directory, () => this.#sweeper.start());
-    this.#commits = new GroupCommit(ports.sql, ports.clock, ports.halt, () => this.#store.reserveEpochs());
+    this.#commits = new GroupCommit(
+      ports.sql,
+      ports.clock,
+      ports.halt,
+      () => this.#logTransaction(),
+      () => this.#history.madeDurable(this.#log.position),
+    );
     this.#inquirer = new Inquirer(
       index,
       ports,
       limits,
       this.#store,
+      this.#log,
+      this.#history,
       this.#placementGuard,
       this.#commits,
       peers.ledger,
@@ -71,26 +86,46 @@ export class Shard {
    * Applies the decisions and then the prepares of any number of leases, in one transaction (N1, N2). It
    * waits for no other object.
    */
-  async exchange(message: Exchange): Promise<Reply<ExchangeAnswer>> {
-    const refusal = await this.#placementGuard.admit(message);
-    if (refusal !== undefined) return { ok: false, refusal };
-    const unknown = unknownType(message);
-    if (unknown !== undefined) {
-      return refused(
-        "UNAVAILABLE",
-        `the type ${unknown} is unknown to this version; retry when the deployment is complete`,
-        { reason: "MESSAGE_VERSION" },
-      );
-    }
-    const prepares = await this.#commits.submit("exchange", () => this.#carryOut(message), weightOf(message));
-    return ok({ prepares });
+  exchange(message: Exchange): Promise<Reply<ExchangeAnswer>> {
+    return this.#answer(
+      message,
+      async () => {
+        const unknown = unknownType(message);
+        if (unknown !== undefined) {
+          return refused(
+            "UNAVAILABLE",
+            `the type ${unknown} is unknown to this version; retry when the deployment is complete`,
+            { reason: "MESSAGE_VERSION" },
+          );
+        }
+        const prepares = await this.#commits.submit(
+          "exchange",
+          () => this.#carryOut(message),
+          weightOf(message),
+        );
+        return ok({ seen: this.#log.ledgerPoint(message.cell) ?? null, point: this.#point, prepares });
+      },
+      `the ledger of cell ${message.cell}`,
+    );
   }
 
-  #carryOut({ decisions, prepares }: Exchange): PrepareAnswer[] {
+  get #point(): HistoryPoint | null {
+    return this.#history.point ?? null;
+  }
+
+  /** Writes the log row of a transaction that changed something. Runs at the end of each transaction. */
+  #logTransaction(): void {
+    if (!this.#store.takeChanged()) return this.#log.discard();
+    this.#history.raise();
+    this.#log.append();
+  }
+
+  #carryOut({ cell, point, confirmed, decisions, prepares }: Exchange): PrepareAnswer[] {
     const now = this.#ports.clock.now();
+    if (point !== null) this.#log.note(cell, point, confirmed);
     for (const decision of decisions) this.#decide(decision, now);
     const answers = prepares.map((request) =>
-      prepare(this.#store, this.#ports.randomness, now, request, () => this.#store.raiseEpoch()),
+      prepare(this.#store, this.#ports.randomness, now, request, () => this.#log.nextEpoch()),
     );
     // Refused prepares also arm the alarm: they met a hold, and its alarm may have been lost (M3).
     if (prepares.length > 0) this.#sweeper.arm();
@@ -113,50 +148,54 @@ export class Shard {
   /**
    * Inquires about the holds on these keys and clears those that are over (B8). Returns one state per key.
    */
-  async settle(message: Settle): Promise<Reply<SettleAnswer>> {
-    const refusal = await this.#placementGuard.admit(message);
-    if (refusal !== undefined) return { ok: false, refusal };
-    return ok({ states: await this.#inquirer.settle(message.keys) });
+  settle(message: Settle): Promise<Reply<SettleAnswer>> {
+    return this.#answer(message, async () =>
+      ok({ states: await this.#inquirer.settle(message.keys), point: this.#point }),
+    );
   }
 
-  async lookup(message: LookupRequest): Promise<Reply<LookupAnswer>> {
-    const refusal = await this.#placementGuard.admit(message);
-    if (refusal !== undefined) return { ok: false, refusal };
-    const found = await this.#reader.lookup(message.keys);
-    await this.#ports.sql.flush();
-    return ok({ found });
+  lookup(message: LookupRequest): Promise<Reply<LookupAnswer>> {
+    return this.#read(message, async () => ok({ found: await this.#reader.lookup(message.keys) }));
   }
 
-  async listRecords(message: ListRecordsRequest): Promise<Reply<ListRecordsAnswer>> {
-    const refusal = await this.#placementGuard.admit(message);
-    if (refusal !== undefined) return { ok: false, refusal };
-    const answer = await this.#reader.listRecords(message);
-    await this.#ports.sql.flush();
-    return answer;
+  listRecords(message: ListRecordsRequest): Promise<Reply<ListRecordsAnswer>> {
+    return this.#read(message, () => this.#reader.listRecords(message));
   }
 
   /** Returns digests of ranges (R4). */
-  async digestRecords(message: DigestRecordsRequest): Promise<Reply<DigestRecordsAnswer>> {
-    const refusal = await this.#placementGuard.admit(message);
-    if (refusal !== undefined) return { ok: false, refusal };
-    const answer = digestRecords(this.#store, message);
-    await this.#ports.sql.flush();
-    return ok(answer);
+  digestRecords(message: DigestRecordsRequest): Promise<Reply<DigestRecordsAnswer>> {
+    return this.#read(message, async () => ok(digestRecords(this.#store, message)));
   }
 
   /**
    * Called by the readiness check and by the cron. Confirms the placement, reads the disk, and sets the alarm
    * again if it was lost (M3).
    */
-  async ping(message: Envelope): Promise<Reply<null>> {
-    const refusal: Refusal | undefined = await this.#placementGuard.admit(message);
-    if (refusal !== undefined) return { ok: false, refusal };
-    this.#sweeper.arm();
-    return ok(null);
+  ping(message: Envelope): Promise<Reply<null>> {
+    return this.#answer(message, async () => {
+      this.#sweeper.arm();
+      return ok(null);
+    });
   }
 
   alarm(): Promise<void> {
     return this.#sweeper.run();
+  }
+
+  /** Answers from the rows, once they are durable and if the history was not found to be lost meanwhile. */
+  #read<T>(message: Envelope, work: () => Promise<Reply<T>>): Promise<Reply<T>> {
+    return this.#answer(message, async () => {
+      const reply = await work();
+      await this.#ports.sql.flush();
+      const { refusal } = this.#history;
+      return refusal === undefined ? reply : { ok: false, refusal };
+    });
+  }
+
+  /** Carries out a message, unless it does not fit or its sender has seen more than this shard has (H4). */
+  async #answer<T>(message: Envelope, work: () => Promise<Reply<T>>, sender = "a caller"): Promise<Reply<T>> {
+    const refusal = (await this.#placementGuard.admit(message)) ?? this.#history.refuse(message.seen, sender);
+    return refusal === undefined ? work() : { ok: false, refusal };
   }
 }
 

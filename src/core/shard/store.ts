@@ -1,5 +1,4 @@
 import type { BucketKey, Op } from "../messages.ts";
-import { readMetaNumber, writeMeta } from "../meta.ts";
 import type { Sql } from "../ports.ts";
 import { bucketTypes, sourceTypes, subjectTypes } from "../registry.ts";
 import { sourceOrder } from "../source-order.ts";
@@ -39,20 +38,20 @@ const orderWithin = (table: "hold" | "claim"): string =>
   `iif(${table}.source_type = ?2 AND ${table}.source_order > ?3 AND ${table}.source_order <= ?4,
        ${table}.source_order, NULL)`;
 
-/** The number of epochs that are reserved at a time. */
-const EPOCH_BLOCK = 1_000;
-
 /** The SQL statements on the shard's tables. It makes no decisions. */
 export class ShardStore {
   readonly #sql: Sql;
-  #epoch: number;
-  /** The reserved epoch on disk. A new instance assigns only epochs after it (E1). */
-  #reservedEpoch: number;
+  #hasChanged = false;
 
   constructor(sql: Sql) {
     this.#sql = sql;
-    this.#epoch = readMetaNumber(sql, "epoch");
-    this.#reservedEpoch = this.#epoch;
+  }
+
+  /** Returns whether claims or holds were changed since the last call. */
+  takeChanged(): boolean {
+    const hasChanged = this.#hasChanged;
+    this.#hasChanged = false;
+    return hasChanged;
   }
 
   /** Returns a claim, with the kind and lease of its hold. */
@@ -92,27 +91,9 @@ export class ShardStore {
     };
   }
 
-  /**
-   * Returns the next epoch, so that every later owner of a bucket has a larger one (E1). The same transaction
-   * must call `reserveEpochs`.
-   */
-  raiseEpoch(): number {
-    this.#epoch += 1;
-    return this.#epoch;
-  }
-
-  /**
-   * Must be called at the end of each transaction. It writes one row per `EPOCH_BLOCK` epochs. A restart
-   * skips the unused epochs of the last block, which does no harm (E1).
-   */
-  reserveEpochs(): void {
-    if (this.#epoch <= this.#reservedEpoch) return;
-    this.#reservedEpoch = this.#epoch + EPOCH_BLOCK;
-    writeMeta(this.#sql, "epoch", this.#reservedEpoch);
-  }
-
   insertHold(op: Op, holder: ExecutionId, uuid: string, nowMs: number): void {
     const { kind, subject, source } = op;
+    this.#hasChanged = true;
     const keep = kind !== "destroy" && subject !== undefined && source !== undefined;
     this.#sql.all(
       `INSERT INTO hold (bucket_type, canonical, kind, cell, lease, incarnation, counter, epoch, held_at_ms,
@@ -138,6 +119,7 @@ export class ShardStore {
   }
 
   deleteHold({ bucket_type, canonical }: HoldRow): void {
+    this.#hasChanged = true;
     this.#sql.all("DELETE FROM hold WHERE bucket_type = ? AND canonical = ?", bucket_type, canonical);
   }
 

@@ -44,7 +44,7 @@ const kept = (c: Cluster): number =>
       .database.prepare(
         `SELECT count(*) AS n FROM lease
           WHERE decided = 1
-            AND position > coalesce((SELECT value FROM meta WHERE name = 'applied_position'), 0)`,
+            AND position > coalesce((SELECT value ->> 'position' FROM meta WHERE name = 'applied'), 0)`,
       )
       .get() as { n: number }
   ).n;

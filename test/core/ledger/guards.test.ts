@@ -254,7 +254,7 @@ test("[C3] decisions beyond the memory limit are applied too, and a call for one
   await c.pass(120_000);
   expect(await status(c)).toMatchObject({ unappliedDecisions: 0 });
   const behind = `SELECT count(*) AS n FROM lease
-      WHERE position > (SELECT value FROM meta WHERE name = 'applied_position')`;
+      WHERE position > (SELECT value ->> 'position' FROM meta WHERE name = 'applied')`;
   expect(c.ledger("1").database.prepare(behind).get()).toEqual({ n: 0 });
   c.ledger("1").restart();
   expect(await status(c)).toMatchObject({ unappliedDecisions: 0 });

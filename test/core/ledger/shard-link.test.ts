@@ -1,6 +1,6 @@
 /** Tests of the connection to one shard: what shares a message, in which order, and what is never sent. */
 import { expect, test } from "vitest";
-import { ShardLink } from "../../../src/core/ledger/shard-link.ts";
+import { ShardLink, type SendExchange } from "../../../src/core/ledger/shard-link.ts";
 import { defaultLimits } from "../../../src/core/limits.ts";
 import type { Decision, Exchange, ExchangeAnswer, Prepare } from "../../../src/core/messages.ts";
 import type { Answer } from "../../../src/core/ports.ts";
@@ -37,14 +37,14 @@ function decisionOf(lease: string, keys: number): Decision {
 /** Messages wait for `answer`, so that a test controls what arrives while one is being sent. */
 class Wire {
   readonly clock = new VirtualClock();
-  readonly sent: Exchange[] = [];
+  readonly sent: Pick<Exchange, "placement" | "decisions" | "prepares">[] = [];
   halted = false;
   readonly link: ShardLink;
   readonly #waiting: ((answer: Answer<ExchangeAnswer>) => void)[] = [];
 
   constructor(messageOps: number) {
-    const send = (message: Exchange): Promise<Answer<ExchangeAnswer>> => {
-      this.sent.push(message);
+    const send: SendExchange = (placement, content) => {
+      this.sent.push({ placement, ...content });
       return new Promise((resolve) => this.#waiting.push(resolve));
     };
     this.link = new ShardLink(
@@ -66,7 +66,9 @@ class Wire {
 
   async answer(answer?: Answer<ExchangeAnswer>): Promise<void> {
     const { prepares = [] } = this.sent.at(-1) ?? {};
-    this.#waiting.shift()?.(answer ?? { kind: "ok", value: { prepares: prepares.map(() => GRANTED) } });
+    this.#waiting.shift()?.(
+      answer ?? { kind: "ok", value: { seen: null, point: null, prepares: prepares.map(() => GRANTED) } },
+    );
     await this.clock.pass(0);
   }
 
@@ -158,7 +160,7 @@ test("[M2] a failed exchange fails all its items; a short answer leaves the rest
   ]);
   const short = [wire.prepare("c", 1), wire.prepare("d", 1)];
   await wire.clock.pass(0);
-  await wire.answer({ kind: "ok", value: { prepares: [GRANTED] } });
+  await wire.answer({ kind: "ok", value: { seen: null, point: null, prepares: [GRANTED] } });
   expect(await Promise.all(short)).toMatchObject([{ kind: "ok" }, { kind: "unknown" }]);
 });
 
@@ -167,7 +169,7 @@ test("[M2] an exchange that throws is unknown, and later items are still sent", 
   const send = async (): Promise<Answer<ExchangeAnswer>> => {
     calls += 1;
     if (calls === 1) throw new Error("broken");
-    return { kind: "ok", value: { prepares: [] } };
+    return { kind: "ok", value: { seen: null, point: null, prepares: [] } };
   };
   const clock = new VirtualClock();
   const link = new ShardLink(

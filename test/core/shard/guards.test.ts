@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { Decision, Exchange, ListRecordsAnswer, Prepare, Reply } from "../../../src/core/messages.ts";
 import { sourceOrder } from "../../../src/core/source-order.ts";
 import { Cluster } from "../../support/cluster.ts";
-import { beginRequest, decideRequest, keyOf, type OpSpec } from "../../support/ops.ts";
+import { beginRequest, decideRequest, exchangeOf, keyOf, type OpSpec } from "../../support/ops.ts";
 
 const no = (code: string, more: object = {}): object => ({
   ok: false,
@@ -113,7 +113,7 @@ test("[M5] a message with an unknown type anywhere is refused as a whole", async
     },
   ];
   for (const message of messages) {
-    const answer = await c.clock.runUntil(c.shard(0).object.exchange({ ...c.envelope, ...message }));
+    const answer = await c.clock.runUntil(c.shard(0).object.exchange(exchangeOf(c.envelope, "1", message)));
     expect(answer).toEqual(no("UNAVAILABLE", { reason: "MESSAGE_VERSION" }));
   }
   expect(c.holds().map(({ canonical }) => canonical)).toEqual(["ada"]);
@@ -129,7 +129,7 @@ test("[P1] [M5] every call under another placement is refused, and a begin then 
   const other = { ...c.envelope, placement: c.envelope.placement.replace("shards1", "shards2") };
   const { object } = c.shard(0);
   const calls: Promise<unknown>[] = [
-    object.exchange({ ...other, decisions: [], prepares: [] }),
+    object.exchange(exchangeOf(other, "1")),
     object.settle({ ...other, keys: [keyOf("ROUTES", "ada")] }),
     object.lookup({ ...other, keys: [keyOf("ROUTES", "ada")] }),
     object.listRecords({
@@ -369,7 +369,7 @@ test("[B8] settle returns the state of each key in order: free, granted or unkno
   await begin(c, ["bob"], "2");
   c.fate = (call) => (call.to === "ledger 2" ? "lose" : "deliver");
   const keys = ["free", "ada", "bob"].map((value) => keyOf("ROUTES", value));
-  expect(await c.clock.runUntil(c.shard(0).object.settle({ ...c.envelope, keys }))).toEqual({
+  expect(await c.clock.runUntil(c.shard(0).object.settle({ ...c.envelope, keys }))).toMatchObject({
     ok: true,
     value: { states: ["free", "granted", "unknown"] },
   });

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { Limits } from "../../../src/core/limits.ts";
 import type { Exchange, Inquiry } from "../../../src/core/messages.ts";
 import { Cluster } from "../../support/cluster.ts";
-import { beginRequest, decideRequest } from "../../support/ops.ts";
+import { beginRequest, decideRequest, exchangeOf } from "../../support/ops.ts";
 
 const SWEEP_AFTER_MS = 5_000;
 
@@ -102,7 +102,7 @@ test("[M3] a message with only decisions sets no alarm; a refused prepare replac
     epoch: 99,
     keys: [],
   };
-  await c.clock.runUntil(c.shard(0).object.exchange({ ...c.envelope, decisions: [decision], prepares: [] }));
+  await c.clock.runUntil(c.shard(0).object.exchange(exchangeOf(c.envelope, "1", { decisions: [decision] })));
   expect(c.shard(0).alarmAtMs).toBeUndefined();
   await c.clock.runUntil(c.ledger("2").object.begin(beginRequest(c.envelope, c.uuid(), ["ada"])));
   expect(c.shard(0).alarmAtMs).toBe(c.clock.now() + SWEEP_AFTER_MS);

@@ -204,6 +204,9 @@ export class Stage {
       };
       const answer = await stub.exchange({
         ...this.envelope,
+        cell: holder.cell,
+        point: null,
+        confirmed: null,
         decisions: [],
         prepares: [{ ...holder, ops, allowMissing: false }],
       });
@@ -275,7 +278,7 @@ export class Stage {
 }
 
 /** SQL for the position up to which all decisions are applied. */
-export const APPLIED = "coalesce((SELECT value FROM meta WHERE name = 'applied_position'), 0)";
+export const APPLIED = "coalesce((SELECT value ->> 'position' FROM meta WHERE name = 'applied'), 0)";
 
 const fits = ({ status, json }: Received, expected: Expected): boolean =>
   status === expected.status &&

@@ -28,7 +28,7 @@ export interface Change {
  * - how far the alarms and the cron have come
  * The runtime's own tables and files are left out too. They contain alarms, which reads may set (M3).
  */
-const BOOKKEEPING = new Set(["incarnation", "epoch", "applied_position", "pruned_position"]);
+const BOOKKEEPING = new Set(["applied", "pruned_position"]);
 
 interface OpenDatabase {
   database: DatabaseSync;

@@ -1,3 +1,4 @@
+import { decodeExecutions } from "../../../../src/core/ledger/executions.ts";
 import { decodePayload } from "../../../../src/core/ledger/payload.ts";
 import { msOf } from "../../../../src/core/ledger/position.ts";
 import { nameKey } from "../local.ts";
@@ -36,7 +37,7 @@ export class LedgerWatch {
     );
     this.#checkPositions(cell, rows);
     const [applied] = part.disk.readDurable<{ value: number }>(
-      "SELECT value FROM meta WHERE name = 'applied_position'",
+      "SELECT value ->> 'position' AS value FROM meta WHERE name = 'applied'",
     );
     const present = new Set<string>();
     for (const row of rows) {
@@ -226,7 +227,8 @@ export class LedgerWatch {
 
 function factOf(cell: string, row: LedgerRow): Omit<Facts, "seenAtMs"> {
   const { lease, state, incarnation, counter, position, created_position, fence } = row;
-  const epochs = JSON.parse(row.epochs ?? "{}") as Record<string, number>;
+  const executions = decodeExecutions(row.epochs ?? "{}");
+  const epochs = Object.fromEntries([...executions].map(([shard, { epoch }]) => [shard, epoch]));
   return {
     cell,
     lease,
