@@ -1,0 +1,240 @@
+/** Tests of parts whose storage goes back to an earlier state (H1 to H5). */
+import type { DatabaseSync } from "node:sqlite";
+import { describe, expect, test } from "vitest";
+import type { Exchange } from "../../src/core/messages.ts";
+import { ok } from "../../src/core/refusal.ts";
+import { no } from "../support/calls.ts";
+import { Cluster } from "../support/cluster.ts";
+import { beginRequest, decideRequest, exchangeOf, keyOf } from "../support/ops.ts";
+
+const LOST = no("UNAVAILABLE", { reason: "HISTORY_LOST" });
+
+/** Returns a function that brings a part back to its present state, and starts a new instance of it. */
+function save(database: DatabaseSync, restart: () => void): () => void {
+  const tables = database
+    .prepare("SELECT name FROM sqlite_master WHERE type = 'table'")
+    .all()
+    .map(({ name }) => String(name));
+  const kept = tables.map((table) => [table, database.prepare(`SELECT * FROM ${table}`).all()] as const);
+  return () => {
+    for (const [table, rows] of kept) {
+      database.exec(`DELETE FROM ${table}`);
+      for (const row of rows) {
+        const columns = Object.keys(row);
+        const places = columns.map(() => "?").join();
+        database
+          .prepare(`INSERT INTO ${table} (${columns.join()}) VALUES (${places})`)
+          .run(...Object.values(row));
+      }
+    }
+    restart();
+  };
+}
+
+const saveShard = (c: Cluster) => save(c.shard(0).database, () => void c.shard(0).restart());
+const saveLedger = (c: Cluster) => save(c.ledger("1").database, () => void c.ledger("1").restart());
+
+const begin = (c: Cluster, cell: string, lease: string, names: string[]) =>
+  c.clock.runUntil(c.ledger(cell).object.begin(beginRequest(c.envelope, lease, names)));
+
+const commit = (c: Cluster, cell: string, lease: string) =>
+  c.clock.runUntil(c.ledger(cell).object.decide(decideRequest(c.envelope, lease, "COMMITTED")));
+
+const lookup = (c: Cluster, name: string) =>
+  c.clock.runUntil(c.shard(0).object.lookup({ ...c.envelope, keys: [keyOf("ROUTES", name)] }));
+
+async function own(c: Cluster, cell: string, name: string): Promise<void> {
+  const lease = c.uuid();
+  await begin(c, cell, lease, [name]);
+  await commit(c, cell, lease);
+}
+
+const events = (c: Cluster) => c.logged.filter(({ event }) => event === "history_lost");
+
+describe("a shard that went back in time", () => {
+  test("[H2] [H4] refuses the first message of a ledger that has seen more, and all that follow", async () => {
+    const c = await Cluster.start({ shards: 1 });
+    await own(c, "1", "early");
+    const restore = saveShard(c);
+    await own(c, "1", "late");
+    restore();
+    // Cell 1 has seen the claim that is gone, so its next begin is refused.
+    expect(await begin(c, "1", c.uuid(), ["other"])).toEqual(LOST);
+    expect(await begin(c, "2", c.uuid(), ["late"])).toEqual(LOST);
+    expect(await lookup(c, "early")).toEqual(LOST);
+    expect(await c.clock.runUntil(c.shard(0).object.ping(c.envelope))).toEqual(LOST);
+    expect(events(c)).toHaveLength(1);
+    expect(events(c)[0]?.fields).toMatchObject({ part: "shard 0", noticed_by: "the ledger of cell 1" });
+    // It still refuses after a restart.
+    c.shard(0).restart();
+    expect(await lookup(c, "early")).toEqual(LOST);
+    expect(c.claims()).toHaveLength(1);
+  });
+
+  test("[H3] is noticed by a ledger that was restarted after its grant", async () => {
+    const c = await Cluster.start({ shards: 1 });
+    await own(c, "1", "early");
+    const restore = saveShard(c);
+    await begin(c, "1", c.uuid(), ["late"]);
+    restore();
+    c.ledger("1").restart();
+    expect(await begin(c, "1", c.uuid(), ["other"])).toEqual(LOST);
+  });
+
+  test("[H3] is noticed by what a ledger stored when it stopped repeating its decisions", async () => {
+    const c = await Cluster.start({ shards: 1 });
+    const lease = c.uuid();
+    await begin(c, "1", lease, ["late"]);
+    const restore = saveShard(c);
+    await commit(c, "1", lease);
+    await c.pass(30_000);
+    restore();
+    c.ledger("1").restart();
+    expect(await begin(c, "1", c.uuid(), ["other"])).toEqual(LOST);
+  });
+
+  test("[C2] [H3] is repaired instead, if its ledger still repeats all that it lost", async () => {
+    const c = await Cluster.start({ shards: 1 });
+    const lease = c.uuid();
+    await begin(c, "1", lease, ["late"]);
+    const restore = saveShard(c);
+    await commit(c, "1", lease);
+    restore();
+    // The new instance has not stored what it saw of the shard, but it sends the decision again.
+    c.ledger("1").restart();
+    await begin(c, "1", c.uuid(), ["other"]);
+    await c.pass(30_000);
+    expect(events(c)).toEqual([]);
+    expect(c.claims()).toMatchObject([{ canonical: "late" }]);
+  });
+
+  test("[H1] is noticed although another cell's begins have raised its position again", async () => {
+    const c = await Cluster.start({ shards: 1 });
+    await own(c, "2", "early");
+    const restore = saveShard(c);
+    await own(c, "1", "late");
+    restore();
+    for (let n = 0; n < 20; n += 1) await own(c, "2", `more-${n}`);
+    expect(await begin(c, "1", c.uuid(), ["other"])).toEqual(LOST);
+  });
+
+  test("[H4] is noticed when all of its data is gone", async () => {
+    const c = await Cluster.start({ shards: 1 });
+    const restore = saveShard(c);
+    await own(c, "1", "late");
+    restore();
+    expect(await begin(c, "1", c.uuid(), ["other"])).toEqual(LOST);
+  });
+
+  test("[H4] clears no holds", async () => {
+    const c = await Cluster.start({ shards: 1 });
+    await begin(c, "1", c.uuid(), ["held"]);
+    const restore = saveShard(c);
+    await own(c, "1", "late");
+    restore();
+    await begin(c, "1", c.uuid(), ["other"]);
+    const before = c.messages("inquire").length;
+    await c.pass(60_000);
+    expect(c.messages("inquire")).toHaveLength(before);
+    expect(c.holds()).toHaveLength(1);
+  });
+});
+
+describe("a ledger that went back in time", () => {
+  test("[H2] [H4] refuses everything after the first answer of a shard that has seen more", async () => {
+    const c = await Cluster.start({ shards: 1 });
+    await own(c, "1", "early");
+    const restore = saveLedger(c);
+    await own(c, "1", "late");
+    restore();
+    const lease = c.uuid();
+    expect(await begin(c, "1", lease, ["other"])).toEqual(LOST);
+    expect(await commit(c, "1", lease)).toEqual(LOST);
+    expect(events(c)[0]?.fields).toMatchObject({ part: "the ledger of cell 1", noticed_by: "shard 0" });
+    c.ledger("1").restart();
+    expect(await begin(c, "1", c.uuid(), ["more"])).toEqual(LOST);
+    // The other cells are not affected.
+    expect(await begin(c, "2", c.uuid(), ["free"])).toMatchObject({ ok: true });
+  });
+
+  test("[H2] learns it from an inquiry, and does not answer that the hold is nobody's", async () => {
+    const c = await Cluster.start({ shards: 1 });
+    await own(c, "1", "early");
+    const restore = saveLedger(c);
+    await begin(c, "1", c.uuid(), ["late"]);
+    await begin(c, "1", c.uuid(), ["later"]);
+    restore();
+    expect(await begin(c, "2", c.uuid(), ["late"])).toMatchObject({
+      ok: false,
+      refusal: { code: "ABORTED" },
+    });
+    const [inquiry] = c.messages("inquire").slice(-1);
+    expect(inquiry?.message).toHaveProperty("seen");
+    expect(c.holds().map(({ canonical }) => canonical)).toEqual(["late", "later"]);
+    expect(await begin(c, "1", c.uuid(), ["other"])).toEqual(LOST);
+  });
+
+  test("[H5] does not make the shard forget, even if the shard's answers are lost", async () => {
+    const c = await Cluster.start({ shards: 1 });
+    await own(c, "1", "early");
+    const restore = saveLedger(c);
+    await own(c, "1", "late");
+    restore();
+    c.fate = ({ method }) => (method === "exchange" ? "lose_answer" : "deliver");
+    for (let n = 0; n < 3; n += 1) await begin(c, "1", c.uuid(), [`lost-${n}`]);
+    c.fate = () => "deliver";
+    expect(await begin(c, "1", c.uuid(), ["other"])).toEqual(LOST);
+  });
+
+  test("[H1] [B3] never uses an incarnation a second time", async () => {
+    const c = await Cluster.start({ shards: 1 });
+    const restore = saveLedger(c);
+    await begin(c, "1", c.uuid(), ["first"]);
+    restore();
+    await begin(c, "1", c.uuid(), ["second"]);
+    const used = c
+      .messages("exchange")
+      .flatMap(({ message }) => (message as Exchange).prepares)
+      .map(({ incarnation }) => incarnation);
+    expect(used).toHaveLength(2);
+    expect(new Set(used).size).toBe(2);
+  });
+});
+
+describe("parts that did not go back in time", () => {
+  test("[H2] restarts of every part, at any moment, are no loss", async () => {
+    const c = await Cluster.start({ shards: 2 });
+    for (let round = 0; round < 30; round += 1) {
+      const lease = c.uuid();
+      expect(await begin(c, "1", lease, [`a-${round}`, `b-${round}`])).toMatchObject({ ok: true });
+      if (round % 3 === 0) c.ledger("1").restart();
+      expect(await commit(c, "1", lease)).toMatchObject({ ok: true });
+      c.shard(round % 2).restart();
+      if (round % 5 === 0) await c.pass(10_000);
+    }
+    expect(events(c)).toEqual([]);
+  });
+
+  test("[H2] a part tells no point that is not durable", async () => {
+    const c = await Cluster.start({ shards: 1 });
+    await own(c, "1", "early");
+    const lift = c.ledger("1").sql.holdFlushes();
+    const first = c.ledger("1").object.begin(beginRequest(c.envelope, c.uuid(), ["late"]));
+    await c.clock.pass(50);
+    const second = c.ledger("1").object.begin(beginRequest(c.envelope, c.uuid(), ["later"]));
+    await c.clock.pass(50);
+    const sent = c.messages("exchange").at(-1)?.message as Exchange;
+    const [row] = c.ledger("1").sql.all<{ newest: number }>("SELECT max(position) AS newest FROM lease");
+    expect(sent.prepares[0]?.ops[0]?.value).toBe("later");
+    expect(sent.point?.position).toBeLessThan(row?.newest ?? 0);
+    lift();
+    expect(await c.clock.runUntil(Promise.all([first, second]))).toMatchObject([{ ok: true }, { ok: true }]);
+  });
+
+  test("[H4] an exchange without knowledge of the shard is carried out", async () => {
+    const c = await Cluster.start({ shards: 1 });
+    expect(await c.clock.runUntil(c.shard(0).object.exchange(exchangeOf(c.envelope, "1")))).toEqual(
+      ok({ seen: null, point: null, prepares: [] }),
+    );
+  });
+});
