@@ -11,6 +11,7 @@ import type {
   LookupFound,
   Op,
   Outcome,
+  Reply,
   SourceRange,
 } from "../../../src/core/messages.ts";
 import type { VerificationSlot } from "../../../src/core/directory/verification-slots.ts";
@@ -196,6 +197,17 @@ export class Api {
 
   toDirectory<T>(method: string, fields: object): Promise<Answer<T>> {
     return this.#ask(this.#context.coordinator.directory, method, fields);
+  }
+
+  /** Returns the answer as the part gave it; undefined if there is none. */
+  async reply(part: Part<object>, method: string, fields: object): Promise<Reply<unknown> | undefined> {
+    const { network, coordinator } = this.#context;
+    let reply: Reply<unknown> | undefined;
+    await ask(this.#clock, TIMEOUT_MS, async () => {
+      reply = await network.send(this.#owner, part, method, { ...coordinator.envelope, ...fields });
+      return reply;
+    });
+    return reply;
   }
 
   sleep(ms: number): Promise<void> {

@@ -54,8 +54,10 @@ export class Disk {
   onWrite: () => void = () => {};
   onAlarm: () => void = () => {};
   #live = new Connection();
-  readonly #durable = new Connection();
+  #durable = new Connection();
   #pending: Entry[] = [];
+  /** Every entry that became durable, oldest first. */
+  #entries: Entry[] = [];
 
   get pending(): number {
     return this.#pending.length;
@@ -103,6 +105,7 @@ export class Disk {
   persist(count: number): void {
     for (const entry of this.#pending.splice(0, count)) {
       this.version += 1;
+      this.#entries.push(entry);
       if (entry.kind === "alarm") this.durableAlarmMs = entry.atMs;
       else
         this.#durable.transaction(() =>
@@ -118,6 +121,19 @@ export class Disk {
       this.#pending = [];
       this.#live = copyOf(this.#durable);
     }
+    this.liveAlarmMs = this.durableAlarmMs;
+  }
+
+  /** The storage becomes what it was when it had this version. */
+  goBack(version: number): void {
+    const entries = this.#entries.slice(0, version);
+    this.#entries = [];
+    this.#durable = new Connection();
+    this.durableAlarmMs = null;
+    this.version = 0;
+    this.#pending = entries;
+    this.persist(entries.length);
+    this.#live = copyOf(this.#durable);
     this.liveAlarmMs = this.durableAlarmMs;
   }
 

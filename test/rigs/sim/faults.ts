@@ -27,6 +27,8 @@ const STREAM_NAMES: Partial<Record<CellCrash, string>> = { before_verify_repair:
 export class Faults {
   readonly counts = new Map<string, number>();
   areOff = false;
+  /** Whether every answer to an exchange is lost, also while `areOff`. */
+  losesExchanges = false;
   partitions: Partition[] = [];
   /** Parts that answer slowly, and until when. */
   readonly slowUntilMs = new Map<string, number>();
@@ -48,6 +50,7 @@ export class Faults {
   }
 
   message(from: string, to: string, method: string): MessageFault | undefined {
+    if (this.losesExchanges && method === "exchange") return "lose_answer";
     return this.#draw(`${from}>${to}.${method}`, this.#settings.messages);
   }
 

@@ -138,6 +138,13 @@ export class Part<T extends object> {
     this.#redeliverAlarm(before);
   }
 
+  /** The process ends, and starts with the storage that it had at an earlier version. */
+  goBack(version: number): void {
+    this.crash(0);
+    this.disk.goBack(version);
+    this.#arm();
+  }
+
   loseAlarm(): boolean {
     if (this.disk.liveAlarmMs === null) return false;
     this.disk.clearAlarm();

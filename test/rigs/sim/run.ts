@@ -1,6 +1,7 @@
 import { thaw } from "./activity.ts";
 import { checkAlive, checkHistories, checkRest, checkWithoutCron, lookAtAll } from "./final-checks.ts";
 import { checkDigests, checkEpochs, checkSlots } from "./final-calls.ts";
+import { goBack } from "./going-back.ts";
 import { checkVerified, verifyAll } from "./final-verification.ts";
 import { Violation } from "./violation.ts";
 import { drawSettings, type SimulationSettings } from "./simulation-settings.ts";
@@ -115,4 +116,5 @@ async function quiesce(simulation: Simulation): Promise<void> {
   await simulation.runUntil(checkDigests(simulation));
   for (const cell of simulation.cells) await simulation.runUntil(checkEpochs(simulation, cell));
   await simulation.runUntil(checkSlots(simulation));
+  await goBack(simulation);
 }

@@ -53,6 +53,7 @@ export class Simulation {
   #actions = 0;
   #crons = 0;
   #isActing = true;
+  #isJudging = true;
 
   constructor(seed: number, settings: SimulationSettings, skipped: { has: (index: number) => boolean }) {
     this.#seed = seed;
@@ -68,7 +69,11 @@ export class Simulation {
     };
     const network = new Network(this.scheduler, this.faults, witness);
     this.#network = network;
-    const log = (_: string, event: string): void => this.judge.see(`log ${event}`);
+    const log = (part: string, event: string): void => {
+      this.judge.see(`log ${event}`);
+      if (event === "history_lost" && this.#isJudging)
+        this.fail(new Violation("I24", `${part} claims to have lost something, but nothing has gone back`));
+    };
     this.coordinator = new Coordinator(
       settings,
       { scheduler: this.scheduler, faults: this.faults, log },
@@ -368,7 +373,13 @@ export class Simulation {
     );
   }
 
+  /** From now on, the judge is told nothing, because storage goes back in time. */
+  endJudging(): void {
+    this.#isJudging = false;
+  }
+
   #watch(look: () => void): void {
+    if (!this.#isJudging) return;
     try {
       look();
     } catch (error) {

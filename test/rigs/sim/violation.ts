@@ -34,6 +34,7 @@ export const invariants = {
   I21: "a digest matches its claims, and a range treated as equal was equal, without holds or recent changes",
   I22: "in the end, a verification makes rows and claims agree, and another one changes nothing",
   I23: "a verification saves the count of its changes before it makes them, and keeps it across runs",
+  I24: "a part that went back in time notices when it is told, and refuses everything from then on",
 } as const;
 
 export type Invariant = keyof typeof invariants;

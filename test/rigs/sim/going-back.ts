@@ -1,0 +1,285 @@
+import type { Op, Reply } from "../../../src/core/messages.ts";
+import type { Cell } from "./cell.ts";
+import type { LocalRow, Name } from "./local.ts";
+import type { Part } from "./part.ts";
+import type { Random } from "./random.ts";
+import type { Simulation } from "./simulation.ts";
+
+// The last phase of a run: the storage of some parts goes back to an earlier durable state. From then on the
+// other invariants do not hold, so the judge watches only until here. What a part must notice is computed from
+// the leases that this phase has made, not from the points that the parts store.
+
+/** Longer than a ledger takes to store that its decisions are applied. */
+const SETTLED_MS = 20_000;
+const PASS_STEPS = 20_000;
+
+/** A lease that this phase made. */
+interface Made {
+  cell: Cell;
+  name: Name;
+  shard: number;
+  lease: string;
+  isCommitted: boolean;
+}
+
+export async function goBack(simulation: Simulation): Promise<void> {
+  const stage = new Stage(simulation);
+  await simulation.pass(SETTLED_MS, PASS_STEPS);
+  await stage.makeLeases(4);
+  const versions = new Map(simulation.coordinator.parts.map((part) => [part, part.disk.version]));
+  const early = stage.made.splice(0);
+  await stage.makeLeases(stage.random.between(0, 6));
+  await stage.age();
+  simulation.endJudging();
+  await stage.restore(versions);
+  await stage.loseAnswers();
+  for (let round = 0; round < 3; round += 1) await stage.probe();
+  await simulation.pass(1_000, PASS_STEPS);
+  stage.checkNoticed();
+  simulation.judge.see(`went back: ${early.length > 0 ? "with" : "without"} earlier leases`);
+}
+
+class Stage {
+  readonly #simulation: Simulation;
+  readonly random: Random;
+  made: Made[] = [];
+  /** The parts that lost something that another part knows. */
+  readonly #mustNotice = new Map<Part<object>, Set<Part<object>>>();
+  /** The parts that have been told by a part that knows. */
+  readonly #told = new Set<Part<object>>();
+  readonly #restored = new Set<Part<object>>();
+  #names = 0;
+
+  constructor(simulation: Simulation) {
+    this.#simulation = simulation;
+    this.random = simulation.faults.stream("going back");
+  }
+
+  /** Each round, every cell begins a lease of a new name and commits most of them. */
+  async makeLeases(rounds: number): Promise<void> {
+    for (let round = 0; round < rounds; round += 1)
+      for (const cell of this.#simulation.cells)
+        if (this.random.chance(0.8)) await this.#make(cell, this.random.chance(0.7));
+  }
+
+  async #make(cell: Cell, isCommitted: boolean): Promise<void> {
+    const row = this.#newRow();
+    const lease = this.random.uuid();
+    const { api, caller } = cell;
+    const batch = { lease, ops: opsOf(cell, row), allowMissing: false };
+    const begun = await this.#simulation.runUntil(api.begin(cell.id, caller, batch));
+    if (begun.kind !== "ok") return;
+    if (isCommitted) {
+      const decided = await this.#simulation.runUntil(api.decide(cell.id, caller, lease, "COMMITTED"));
+      if (decided.kind !== "ok") return;
+    }
+    this.made.push({ cell, name: row, shard: this.#simulation.shardOf(row), lease, isCommitted });
+  }
+
+  /** Time passes, so that decisions count as applied, and some parts are restarted. */
+  async age(): Promise<void> {
+    if (this.random.chance(0.7)) await this.#simulation.pass(SETTLED_MS, PASS_STEPS);
+    for (const part of this.#simulation.coordinator.parts)
+      if (this.random.chance(0.4) && part.disk.pending === 0) part.crash();
+  }
+
+  async restore(versions: ReadonlyMap<Part<object>, number>): Promise<void> {
+    const { shards, ledgers } = this.#simulation.coordinator;
+    const parts = this.random.some([...shards, ...ledgers.values()], this.random.between(1, 3));
+    for (const part of parts) this.#restored.add(part);
+    for (const part of parts) {
+      const version = versions.get(part) ?? 0;
+      const isPresent = this.random.chance(0.2);
+      if (!isPresent) part.goBack(this.random.chance(0.7) ? version : this.random.between(0, version));
+      else part.goBack(part.disk.version);
+    }
+    this.#findLosses();
+  }
+
+  /** Finds what the restored parts lost, and who knows of it. */
+  #findLosses(): void {
+    for (const made of this.made) {
+      const shard = this.#simulation.coordinator.shard(made.shard);
+      const ledger = this.#ledger(made.cell);
+      const inLedger = this.#stateOf(made);
+      const onShard = this.#isOnShard(made);
+      // The ledger has the row of the grant, or says that the decision does not have to be sent again.
+      const isLost = !onShard && (inLedger === "GRANTED" || inLedger === "applied" || !this.#hasHold(made));
+      if (this.#restored.has(shard) && !this.#restored.has(ledger) && isLost) this.#expect(shard, ledger);
+      // A message that was sent after the grant has told the shard of it: the decision, or a later prepare.
+      const isTold = made.isCommitted || this.#isLaterOnShard(made);
+      if (this.#restored.has(ledger) && !this.#restored.has(shard) && inLedger === undefined && isTold)
+        this.#expect(ledger, shard);
+    }
+  }
+
+  #isLaterOnShard(made: Made): boolean {
+    const later = this.made.slice(this.made.indexOf(made) + 1);
+    return later.some(({ cell, shard }) => cell === made.cell && shard === made.shard);
+  }
+
+  #expect(part: Part<object>, peer: Part<object>): void {
+    this.#mustNotice.set(part, (this.#mustNotice.get(part) ?? new Set()).add(peer));
+  }
+
+  #stateOf({ cell, lease }: Made): string | undefined {
+    const ledger = this.#ledger(cell);
+    const rows = read<{ state: string; position: number }>(ledger, "lease", "lease = ?", lease);
+    const [row] = rows;
+    if (row === undefined || row.state === "GRANTED") return row?.state;
+    const [meta] = read<{ value: string }>(ledger, "meta", "name = 'applied'");
+    const applied = JSON.parse(meta?.value ?? "{}") as { position?: number };
+    return row.position <= (applied.position ?? 0) ? "applied" : "decided";
+  }
+
+  #hasHold(made: Made): boolean {
+    return this.#has(made, "hold");
+  }
+
+  #isOnShard(made: Made): boolean {
+    return made.isCommitted ? this.#has(made, "claim") : this.#has(made, "hold");
+  }
+
+  #has({ shard, name }: Made, table: "claim" | "hold"): boolean {
+    const part = this.#simulation.coordinator.shard(shard);
+    return read(part, table, "canonical = ?", name.canonical).length > 0;
+  }
+
+  /** Some begins get no answer from the shards, so a ledger cannot notice yet, and the shards must not forget. */
+  async loseAnswers(): Promise<void> {
+    if (this.random.chance(0.5)) return;
+    const { faults, cells } = this.#simulation;
+    faults.losesExchanges = true;
+    for (const cell of cells) await this.#begin(cell, this.random.uuid(), this.#newRow());
+    faults.losesExchanges = false;
+    await this.#simulation.pass(1_000, PASS_STEPS);
+  }
+
+  /** Every cell begins leases: of names that it has not asked for before, and of all names that were made. */
+  async probe(): Promise<void> {
+    const { cells, coordinator, judge } = this.#simulation;
+    for (const cell of this.random.some(cells, cells.length)) {
+      for (const name of [this.#newRow(), ...this.made.map((made) => made.name)]) {
+        const shard = coordinator.shard(this.#simulation.shardOf(name));
+        const ledger = this.#ledger(cell);
+        const wasTold = [shard, ledger].some((part) => this.#told.has(part));
+        const begun = await this.#begin(cell, this.random.uuid(), name);
+        const isRefused = begun?.ok === false && begun.refusal.reason === "HISTORY_LOST";
+        judge.check(
+          "I24",
+          !isRefused || this.#restored.size > 0,
+          () => `${cell.id} was refused without a loss`,
+        );
+        judge.check(
+          "I24",
+          begun?.ok !== true || !wasTold,
+          () =>
+            `cell ${cell.id} was granted ${name.canonical}, although a part of it had gone back and knew it`,
+        );
+        this.#checkTaken(name, begun);
+        this.#tell(shard, ledger, begun);
+        const told = [shard, ledger].filter((part) => this.#told.has(part));
+        judge.check(
+          "I24",
+          begun?.ok !== true || told.length === 0,
+          () => `cell ${cell.id} was granted ${name.canonical} by ${told[0]?.name}, which has gone back`,
+        );
+        await this.#checkLookup(shard, name);
+        if (this.random.chance(0.1)) this.random.pick([shard, ledger]).crash();
+      }
+    }
+  }
+
+  /** A shard that has everything gives no name away because the ledger that holds it has gone back. */
+  #checkTaken({ canonical }: Name, begun: Reply<unknown> | undefined): void {
+    if (begun?.ok !== true) return;
+    const made = this.made.find(({ name }) => name.canonical === canonical);
+    if (made === undefined) return;
+    const shard = this.#simulation.coordinator.shard(made.shard);
+    this.#simulation.judge.check(
+      "I24",
+      this.#restored.has(shard) || this.#mustNotice.get(this.#ledger(made.cell))?.has(shard) !== true,
+      () => `${canonical} of cell ${made.cell.id}, whose ledger has gone back, was granted again`,
+    );
+  }
+
+  /** A begin that was answered has made the ledger and the shard exchange what they know. */
+  #tell(shard: Part<object>, ledger: Part<object>, begun: Reply<unknown> | undefined): void {
+    if (begun === undefined) return;
+    if (!begun.ok && !["HISTORY_LOST", undefined].includes(begun.refusal.reason)) return;
+    if (!begun.ok && begun.refusal.reason === undefined && begun.refusal.code !== "ALREADY_EXISTS") return;
+    if (this.#mustNotice.get(shard)?.has(ledger) === true) this.#told.add(shard);
+    if (this.#mustNotice.get(ledger)?.has(shard) === true) this.#told.add(ledger);
+  }
+
+  async #checkLookup(shard: Part<object>, { type, canonical }: Name): Promise<void> {
+    const found = await this.#send(shard, "lookup", { keys: [{ type, canonical }] });
+    this.#simulation.judge.check(
+      "I24",
+      found?.ok !== true || !this.#told.has(shard),
+      () => `${shard.name} has gone back and knows it, but answers a lookup of ${canonical}`,
+    );
+  }
+
+  /** Each part that lost something and was told must have noticed. A part that lost nothing must not have. */
+  checkNoticed(): void {
+    const { judge, coordinator } = this.#simulation;
+    for (const part of [...coordinator.shards, ...coordinator.ledgers.values()]) {
+      const hasNoticed = read(part, "meta", "name = 'history_lost'").length > 0;
+      judge.check(
+        "I24",
+        hasNoticed || !this.#told.has(part),
+        () => `${part.name} has gone back and was told, but has not noticed`,
+      );
+      judge.check(
+        "I24",
+        !hasNoticed || this.#restored.has(part),
+        () => `${part.name} claims to have lost something, but it has not gone back`,
+      );
+      if (this.#restored.has(part)) judge.see(hasNoticed ? "H4" : "a part that went back lost nothing");
+    }
+    if (this.#restored.size > 1) judge.see("several parts went back");
+    for (const part of this.#told) judge.see(`went back: ${part.name.split(" ")[0]}`);
+    for (const rule of ["H1", "H2", "H3", "H5"]) judge.see(rule);
+  }
+
+  #newRow(): LocalRow {
+    this.#names += 1;
+    const id = String(900_000 + this.#names);
+    return {
+      type: "ROUTES",
+      canonical: `back-${this.#names}`,
+      value: `back-${this.#names}`,
+      subject: { type: "GROUP", id },
+      source: { type: "RAILS_TABLE_ROUTES", id },
+    } as never;
+  }
+
+  async #begin(cell: Cell, lease: string, name: Name): Promise<Reply<unknown> | undefined> {
+    const ops = opsOf(cell, { ...this.#newRow(), ...name, value: name.canonical });
+    return this.#send(this.#ledger(cell), "begin", {
+      caller: cell.caller,
+      lease,
+      ops,
+      allowMissing: false,
+      payloadHash: lease,
+    });
+  }
+
+  #ledger(cell: Cell): Part<object> {
+    return this.#simulation.coordinator.ledger(cell.id);
+  }
+
+  /** Sends a message and returns the answer; undefined if there is none. */
+  #send(part: Part<object>, method: string, fields: object): Promise<Reply<unknown> | undefined> {
+    return this.#simulation.runUntil(this.#simulation.operator.reply(part, method, fields));
+  }
+}
+
+const opsOf = (cell: Cell, row: LocalRow): Op[] => cell.opsOf({ creates: [row], destroys: [], replaces: [] });
+
+/** Reads durable rows. A part that went back to before its first use has no tables. */
+function read<Row>({ disk }: Part<object>, table: string, where: string, ...bindings: string[]): Row[] {
+  const isThere = disk.readDurable("SELECT 1 FROM sqlite_master WHERE name = ?", table).length > 0;
+  return isThere ? disk.readDurable<Row>(`SELECT * FROM ${table} WHERE ${where}`, ...bindings) : [];
+}
