@@ -21,11 +21,16 @@ export interface HistoryPoint {
   position: number;
 }
 
+/** Points of shards, by the number of the shard. */
+export type ShardPoints = Record<number, HistoryPoint>;
+
 export interface Envelope {
   version: number;
   placement: Placement;
   /** The newest point that the sender has seen of the receiver (H2). Absent if it has seen none. */
   seen?: HistoryPoint;
+  /** To a ledger: the newest points that the sender has seen of shards, for the ledger to pass on (H2). */
+  shards?: ShardPoints;
 }
 
 export type OpKind = "create" | "destroy" | "replace";
@@ -397,6 +402,14 @@ export interface MaintainAnswer {
  */
 export interface Confirm extends Envelope {
   cell?: string;
+}
+
+/** What the sender of an answer tells about histories, besides the answer (H2). */
+export interface Told {
+  /** The newest durable point of the sender. Absent before its first change. */
+  point?: HistoryPoint;
+  /** From a ledger: points of shards that it has not told anybody yet. */
+  shards?: ShardPoints;
 }
 
 /** A peer's answer: a value, or a refusal. */

@@ -6,6 +6,7 @@ import type { Config } from "../config.ts";
 import { configOf, type Env } from "../env.ts";
 import { logEvent } from "../log.ts";
 import { objectsOf, type Objects } from "../objects/objects.ts";
+import { Witness } from "../objects/witness.ts";
 import { defaultRuntime, type Runtime, type WallClock } from "../runtime.ts";
 import { DirectoryCopy } from "./directory-copy.ts";
 import { Misconfigured } from "./fault.ts";
@@ -38,7 +39,7 @@ export class Deployment {
     this.clock = clock;
     this.log = log;
     this.config = readConfig(env);
-    this.objects = objectsOf(env, this.config);
+    this.objects = new Witness().watch(objectsOf(env, this.config));
     this.envelope = { version: MESSAGE_VERSION, placement: this.config.placement };
     this.directory = new DirectoryCopy(this.objects, this.config.limits, this.envelope, clock);
     this.readiness = new Readiness(this);

@@ -5,7 +5,10 @@ import type * as messages from "../core/messages.ts";
 // The calls of each object, independent of how messages reach it. Each method takes one message and returns
 // one answer.
 
-type Answer<T> = Promise<messages.Reply<T>>;
+type PeerAnswer<T> = Promise<messages.Reply<T>>;
+
+/** An answer to the Worker, which also tells how far the object has got in its history (H2). */
+export type Answer<T> = Promise<messages.Reply<T> & messages.Told>;
 
 export interface LedgerCalls {
   begin(request: messages.BeginRequest): Answer<messages.BeginAnswer>;
@@ -13,7 +16,7 @@ export interface LedgerCalls {
   getLease(request: messages.LeaseRequest): Answer<messages.Lease>;
   listLeases(request: messages.ListLeasesRequest): Answer<messages.LeasePage>;
   authorize(request: messages.CellCall): Answer<null>;
-  inquire(message: messages.Inquiry): Answer<messages.InquiryAnswer>;
+  inquire(message: messages.Inquiry): PeerAnswer<messages.InquiryAnswer>;
   pull(message: messages.Pull): Answer<messages.PullAnswer>;
   maintain(message: messages.Maintain): Answer<messages.MaintainAnswer>;
   status(message: messages.Envelope): Answer<messages.CellStatus>;
@@ -23,8 +26,8 @@ export interface LedgerCalls {
 }
 
 export interface ShardCalls {
-  exchange(message: messages.Exchange): Answer<messages.ExchangeAnswer>;
-  settle(message: messages.Settle): Answer<messages.SettleAnswer>;
+  exchange(message: messages.Exchange): PeerAnswer<messages.ExchangeAnswer>;
+  settle(message: messages.Settle): PeerAnswer<messages.SettleAnswer>;
   lookup(message: messages.LookupRequest): Answer<messages.LookupAnswer>;
   listRecords(message: messages.ListRecordsRequest): Answer<messages.ListRecordsAnswer>;
   digestRecords(message: messages.DigestRecordsRequest): Answer<messages.DigestRecordsAnswer>;
@@ -32,7 +35,7 @@ export interface ShardCalls {
 }
 
 export interface DirectoryCalls {
-  confirm(message: messages.Confirm): Answer<null>;
+  confirm(message: messages.Confirm): PeerAnswer<null>;
   snapshot(message: messages.Envelope): Answer<Snapshot>;
   addCell(
     message: messages.Envelope & Pick<Cell, "cell" | "name" | "address" | "locationHint">,

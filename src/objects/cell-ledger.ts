@@ -2,7 +2,7 @@ import { DurableObject } from "cloudflare:workers";
 import type { Ledger } from "../core/ledger/ledger.ts";
 import type * as messages from "../core/messages.ts";
 import type { Env } from "../env.ts";
-import type { LedgerCalls } from "./calls.ts";
+import type { Answer, LedgerCalls } from "./calls.ts";
 import { makeLedger } from "./make.ts";
 import { objectPorts, type PortsOf } from "./ports.ts";
 
@@ -15,54 +15,56 @@ export class CellLedger extends DurableObject<Env> implements LedgerCalls {
     this.#ledger = makeLedger(ctx.id, portsOf(ctx), env);
   }
 
-  begin(request: messages.BeginRequest): Promise<messages.Reply<messages.BeginAnswer>> {
-    return this.#ledger.begin(request);
+  begin(request: messages.BeginRequest): Answer<messages.BeginAnswer> {
+    return this.#tell(this.#ledger.begin(request));
   }
 
-  decide(request: messages.DecideRequest): Promise<messages.Reply<messages.Lease>> {
-    return this.#ledger.decide(request);
+  decide(request: messages.DecideRequest): Answer<messages.Lease> {
+    return this.#tell(this.#ledger.decide(request));
   }
 
-  getLease(request: messages.LeaseRequest): Promise<messages.Reply<messages.Lease>> {
-    return this.#ledger.get(request);
+  getLease(request: messages.LeaseRequest): Answer<messages.Lease> {
+    return this.#tell(this.#ledger.get(request));
   }
 
-  listLeases(request: messages.ListLeasesRequest): Promise<messages.Reply<messages.LeasePage>> {
-    return this.#ledger.list(request);
+  listLeases(request: messages.ListLeasesRequest): Answer<messages.LeasePage> {
+    return this.#tell(this.#ledger.list(request));
   }
 
-  authorize(request: messages.CellCall): Promise<messages.Reply<null>> {
-    return this.#ledger.authorize(request);
+  authorize(request: messages.CellCall): Answer<null> {
+    return this.#tell(this.#ledger.authorize(request));
   }
 
   inquire(message: messages.Inquiry): Promise<messages.Reply<messages.InquiryAnswer>> {
     return this.#ledger.inquire(message);
   }
 
-  pull(message: messages.Pull): Promise<messages.Reply<messages.PullAnswer>> {
-    return this.#ledger.pull(message);
+  pull(message: messages.Pull): Answer<messages.PullAnswer> {
+    return this.#tell(this.#ledger.pull(message));
   }
 
-  maintain(message: messages.Maintain): Promise<messages.Reply<messages.MaintainAnswer>> {
-    return this.#ledger.maintain(message);
+  maintain(message: messages.Maintain): Answer<messages.MaintainAnswer> {
+    return this.#tell(this.#ledger.maintain(message));
   }
 
-  status(message: messages.Envelope): Promise<messages.Reply<messages.CellStatus>> {
-    return this.#ledger.status(message);
+  status(message: messages.Envelope): Answer<messages.CellStatus> {
+    return this.#tell(this.#ledger.status(message));
   }
 
-  leaseStates(
-    message: messages.Envelope & { leases: string[] },
-  ): Promise<messages.Reply<(messages.LeaseState | null)[]>> {
-    return this.#ledger.leaseStates(message);
+  leaseStates(message: messages.Envelope & { leases: string[] }): Answer<(messages.LeaseState | null)[]> {
+    return this.#tell(this.#ledger.leaseStates(message));
   }
 
-  setState(message: messages.SetState): Promise<messages.Reply<null>> {
-    return this.#ledger.setState(message);
+  setState(message: messages.SetState): Answer<null> {
+    return this.#tell(this.#ledger.setState(message));
   }
 
-  revoke(message: messages.Envelope & { keyId: string; expiresAtMs: number }): Promise<messages.Reply<null>> {
-    return this.#ledger.revoke(message);
+  revoke(message: messages.Envelope & { keyId: string; expiresAtMs: number }): Answer<null> {
+    return this.#tell(this.#ledger.revoke(message));
+  }
+
+  async #tell<T>(answer: Promise<messages.Reply<T>>): Answer<T> {
+    return { ...(await answer), ...this.#ledger.told() };
   }
 
   override alarm(): Promise<void> {

@@ -2,7 +2,7 @@ import { DurableObject } from "cloudflare:workers";
 import type * as messages from "../core/messages.ts";
 import type { Shard } from "../core/shard/shard.ts";
 import type { Env } from "../env.ts";
-import type { ShardCalls } from "./calls.ts";
+import type { Answer, ShardCalls } from "./calls.ts";
 import { makeShard } from "./make.ts";
 import { objectPorts, type PortsOf } from "./ports.ts";
 
@@ -23,22 +23,24 @@ export class ClaimShard extends DurableObject<Env> implements ShardCalls {
     return this.#shard.settle(message);
   }
 
-  lookup(message: messages.LookupRequest): Promise<messages.Reply<messages.LookupAnswer>> {
-    return this.#shard.lookup(message);
+  lookup(message: messages.LookupRequest): Answer<messages.LookupAnswer> {
+    return this.#tell(this.#shard.lookup(message));
   }
 
-  listRecords(message: messages.ListRecordsRequest): Promise<messages.Reply<messages.ListRecordsAnswer>> {
-    return this.#shard.listRecords(message);
+  listRecords(message: messages.ListRecordsRequest): Answer<messages.ListRecordsAnswer> {
+    return this.#tell(this.#shard.listRecords(message));
   }
 
-  digestRecords(
-    message: messages.DigestRecordsRequest,
-  ): Promise<messages.Reply<messages.DigestRecordsAnswer>> {
-    return this.#shard.digestRecords(message);
+  digestRecords(message: messages.DigestRecordsRequest): Answer<messages.DigestRecordsAnswer> {
+    return this.#tell(this.#shard.digestRecords(message));
   }
 
-  ping(message: messages.Envelope): Promise<messages.Reply<null>> {
-    return this.#shard.ping(message);
+  ping(message: messages.Envelope): Answer<null> {
+    return this.#tell(this.#shard.ping(message));
+  }
+
+  async #tell<T>(answer: Promise<messages.Reply<T>>): Answer<T> {
+    return { ...(await answer), ...this.#shard.told() };
   }
 
   override alarm(): Promise<void> {

@@ -20,6 +20,7 @@ import type {
   PullAnswer,
   Reply,
   SetState,
+  Told,
 } from "../messages.ts";
 import { History } from "../history.ts";
 import { migrate } from "../meta.ts";
@@ -59,6 +60,7 @@ export class Ledger {
   readonly #history: History;
   readonly #placementGuard: PlacementGuard;
   readonly #commits: GroupCommit;
+  readonly #links: ShardLinks;
   readonly #begins: Begins;
   readonly #deliveries: Deliveries;
   readonly #decisions: Decisions;
@@ -79,7 +81,7 @@ export class Ledger {
     );
     const positions = new Positions(this.#store.lastPosition());
     this.#history = new History(ports, `the ledger of cell ${cell}`, positions.last);
-    const links = new ShardLinks(
+    const links = (this.#links = new ShardLinks(
       cell,
       this.#history,
       this.#store.shardPoints(),
@@ -89,7 +91,7 @@ export class Ledger {
       peers.shard,
       // A ledger that has gone back in time sends nothing more (H4).
       () => this.#halted || this.#history.lost !== undefined,
-    );
+    ));
     const halt = (reason: unknown): void => {
       this.#halted = true;
       ports.halt(reason);
@@ -207,6 +209,7 @@ export class Ledger {
    */
   maintain(message: Maintain): Promise<Reply<MaintainAnswer>> {
     return this.#answer(message, async () => {
+      this.#links.tellAll();
       await this.#deliveries.deliverDue(this.#commits);
       const pruned = await prune(
         this.#store,
@@ -273,6 +276,12 @@ export class Ledger {
     });
   }
 
+  /** What an answer tells besides its content. To be called when the answer is complete. */
+  told(): Told {
+    const { point } = this.#history;
+    return { ...(point === undefined ? {} : { point }), shards: this.#links.takeNews() };
+  }
+
   alarm(): Promise<void> {
     return this.#deliveries.deliverDue(this.#commits);
   }
@@ -289,6 +298,7 @@ export class Ledger {
   /** Carries out a message, unless it does not fit or its sender has seen more than this ledger has (H4). */
   async #answer<T>(message: Envelope, work: () => Promise<Reply<T>>, sender = "a caller"): Promise<Reply<T>> {
     const refusal = (await this.#placementGuard.admit(message)) ?? this.#history.refuse(message.seen, sender);
+    if (message.shards !== undefined) this.#links.learn(message.shards);
     return refusal === undefined ? work() : { ok: false, refusal };
   }
 

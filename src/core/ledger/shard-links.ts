@@ -13,6 +13,7 @@ import {
   type PrepareAnswer,
   type Reply,
   type Settle,
+  type ShardPoints,
   type SettleAnswer,
 } from "../messages.ts";
 import type { Answer, Clock } from "../ports.ts";
@@ -45,6 +46,8 @@ export class ShardLinks {
   readonly #history: History;
   /** The newest point of each shard that this ledger has seen (H2). */
   readonly #points: Map<number, HistoryPoint>;
+  /** The shards whose points have changed since `takeNews`. */
+  readonly #news = new Set<number>();
   /** The newest point of this ledger that each shard has answered and this ledger has checked (H5). */
   readonly #confirmed = new Map<number, HistoryPoint>();
 
@@ -62,6 +65,7 @@ export class ShardLinks {
     this.#cell = cell;
     this.#history = history;
     this.#points = new Map(points);
+    this.tellAll();
     this.#clock = clock;
     this.#limits = limits;
     this.#placementGuard = placementGuard;
@@ -140,7 +144,31 @@ export class ShardLinks {
   }
 
   #see(shard: number, point: HistoryPoint | null): void {
-    if (point !== null) this.#points.set(shard, laterPoint(this.#points.get(shard), point));
+    const known = this.#points.get(shard);
+    if (point === null || (known !== undefined && laterPoint(known, point) === known)) return;
+    this.#points.set(shard, point);
+    this.#news.add(shard);
+  }
+
+  /** Takes over points that somebody else has seen. */
+  learn(points: ShardPoints): void {
+    for (const [shard, point] of Object.entries(points)) this.#see(Number(shard), point);
+  }
+
+  /** Returns the points that are new since the last call, for whoever gets the next answer. */
+  takeNews(): ShardPoints {
+    const points: ShardPoints = {};
+    for (const shard of this.#news) {
+      const point = this.#points.get(shard);
+      if (point !== undefined) points[shard] = point;
+    }
+    this.#news.clear();
+    return points;
+  }
+
+  /** The next call of `takeNews` returns all points. */
+  tellAll(): void {
+    for (const shard of this.#points.keys()) this.#news.add(shard);
   }
 
   /** The newest points of all shards, to be stored (H3). */

@@ -16,6 +16,7 @@ import type {
   Reply,
   Settle,
   SettleAnswer,
+  Told,
 } from "../messages.ts";
 import { migrate } from "../meta.ts";
 import type { Ports } from "../ports.ts";
@@ -107,6 +108,12 @@ export class Shard {
       },
       `the ledger of cell ${message.cell}`,
     );
+  }
+
+  /** What an answer tells besides its content. To be called when the answer is complete. */
+  told(): Told {
+    const { point } = this.#history;
+    return point === undefined ? {} : { point };
   }
 
   get #point(): HistoryPoint | null {

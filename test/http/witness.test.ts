@@ -1,0 +1,66 @@
+/** Tests of what an isolate remembers of the objects and passes on, with real shards in workerd. */
+import { runInDurableObject } from "cloudflare:test";
+import { expect, test } from "vitest";
+import { configOf } from "../../src/env.ts";
+import { Api, env, startDeployment } from "../support/workerd/api.ts";
+import { stubsOf } from "../support/workerd/stubs.ts";
+
+const LOST = { reason: "HISTORY_LOST", code: "UNAVAILABLE" };
+
+const batch = (name: string) => ({
+  creates: [
+    {
+      bucket: { type: "ROUTES", value: name },
+      subject: { type: "GROUP", id: "1" },
+      source: { type: "RAILS_TABLE_ROUTES", id: "1" },
+    },
+  ],
+});
+
+const begin = (cell: string, name: string) =>
+  ["POST", `/v1/cells/${cell}/leases`, { key: `cell ${cell}`, body: batch(name) }] as const;
+
+async function own(api: Api, cell: string, name: string): Promise<void> {
+  const { lease } = await api.json<{ lease: { uuid: string } }>(201, ...begin(cell, name));
+  const path = `/v1/cells/${cell}/leases/${lease.uuid}/commit`;
+  await api.json(200, "POST", path, { key: `cell ${cell}` });
+}
+
+/** Empties every shard while the deployment runs, and ends its instances. */
+async function loseShards(): Promise<void> {
+  for (let shard = 0; shard < configOf(env).shards; shard += 1) {
+    const lose = runInDurableObject(stubsOf(env).shard(shard), async (_, state) => {
+      for (const table of ["claim", "hold", "log", "incarnation"])
+        state.storage.sql.exec(`DELETE FROM ${table}`);
+      await state.storage.sync();
+      state.abort("the file was replaced");
+    });
+    await expect(lose).rejects.toThrow("replaced");
+  }
+}
+
+const path = "/v1/records/ROUTES/late";
+
+test("[H2] [H4] a lookup learns that a shard went back although no ledger has spoken since", async () => {
+  const api = await startDeployment("1", "2");
+  await own(api, "1", "late");
+  await api.json(200, "GET", path);
+  await loseShards();
+  expect(await api.problem(503, "GET", path)).toMatchObject(LOST);
+});
+
+test("[H2] [H4] what one cell's ledger has seen of a shard, the next begin of another cell tells", async () => {
+  const api = await startDeployment("1", "2");
+  await own(api, "1", "late");
+  await loseShards();
+  expect(await api.problem(503, ...begin("2", "late"))).toMatchObject(LOST);
+  // The shard has stored it, so isolates that know nothing are refused as well.
+  expect(await new Api().problem(503, "GET", path)).toMatchObject(LOST);
+});
+
+test("[H4] without anybody who knows, the loss is not noticed", async () => {
+  const api = await startDeployment("1", "2");
+  await own(api, "1", "late");
+  await loseShards();
+  await new Api().json(201, ...begin("2", "late"));
+});
