@@ -122,7 +122,8 @@ export class History {
     if (newest === undefined) return false;
     if (incarnation === newest.incarnation) return position <= newest.position;
     const [row, next] = this.#ports.sql.all<{ incarnation: number; first_position: number }>(
-      "SELECT incarnation, first_position FROM incarnation WHERE incarnation >= ? ORDER BY incarnation LIMIT 2",
+      `SELECT incarnation, first_position FROM incarnation
+        WHERE incarnation >= ? ORDER BY incarnation LIMIT 2`,
       incarnation,
     );
     if (row?.incarnation !== incarnation) return row !== undefined && this.#isForgotten(incarnation);

@@ -52,7 +52,7 @@ async function own(c: Cluster, cell: string, name: string): Promise<void> {
 const events = (c: Cluster) => c.logged.filter(({ event }) => event === "history_lost");
 
 describe("a shard that went back in time", () => {
-  test("[H2] [H4] refuses the first message of a ledger that has seen more, and all that follow", async () => {
+  test("[H2] [H4] refuses the first message of a ledger that knows more, and all later ones", async () => {
     const c = await Cluster.start({ shards: 1 });
     await own(c, "1", "early");
     const restore = saveShard(c);

@@ -49,7 +49,7 @@ test("[H2] [H4] a lookup learns that a shard went back although no ledger has sp
   expect(await api.problem(503, "GET", path)).toMatchObject(LOST);
 });
 
-test("[H2] [H4] what one cell's ledger has seen of a shard, the next begin of another cell tells", async () => {
+test("[H2] [H4] a begin tells a shard what the ledger of another cell has seen of it", async () => {
   const api = await startDeployment("1", "2");
   await own(api, "1", "late");
   await loseShards();

@@ -6,8 +6,8 @@ import type { Random } from "./random.ts";
 import type { Simulation } from "./simulation.ts";
 
 // The last phase of a run: the storage of some parts goes back to an earlier durable state. From then on the
-// other invariants do not hold, so the judge watches only until here. What a part must notice is computed from
-// the leases that this phase has made, not from the points that the parts store.
+// other invariants do not hold, so the judge watches only until here. What a part must notice is computed
+// from the leases that this phase has made, not from the points that the parts store.
 
 /** Longer than a ledger takes to store that its decisions are applied. */
 const SETTLED_MS = 20_000;
@@ -145,7 +145,7 @@ class Stage {
     return read(part, table, "canonical = ?", name.canonical).length > 0;
   }
 
-  /** Some begins get no answer from the shards, so a ledger cannot notice yet, and the shards must not forget. */
+  /** Some begins get no answer, so a ledger cannot notice yet, and the shards must not forget. */
   async loseAnswers(): Promise<void> {
     if (this.random.chance(0.5)) return;
     const { faults, cells } = this.#simulation;
