@@ -30,6 +30,20 @@ function storedObjects(stateFolder: string, className: string): Stored[] {
   });
 }
 
+/** Returns the database file of a ledger or shard. `name` is the object's name, such as `shard-3` or `cell-1`. */
+export function objectFile(stateFolder: string, name: string): string {
+  const className = name.startsWith("shard-") ? "ClaimShard" : "CellLedger";
+  const found = storedObjects(stateFolder, className).filter((stored) => {
+    const isThis = stored.name === name;
+    if (!isThis) stored.database.close();
+    return isThis;
+  });
+  const file = found[0]?.database.location();
+  found[0]?.database.close();
+  if (file === undefined || file === null) throw new Error(`there is no file of ${name}`);
+  return file;
+}
+
 interface StoredClaim {
   bucket: string;
   cell: string;
