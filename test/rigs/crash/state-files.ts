@@ -30,7 +30,7 @@ function storedObjects(stateFolder: string, className: string): Stored[] {
   });
 }
 
-/** Returns the database file of a ledger or shard. `name` is the object's name, such as `shard-3` or `cell-1`. */
+/** Returns the database file of a ledger or shard. `name` is the object's name: `shard-3`, `cell-1`. */
 export function objectFile(stateFolder: string, name: string): string {
   const className = name.startsWith("shard-") ? "ClaimShard" : "CellLedger";
   const found = storedObjects(stateFolder, className).filter((stored) => {
