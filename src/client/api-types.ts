@@ -224,6 +224,7 @@ export interface Limit {
 }
 
 export interface Lookup {
+  /** The names to look up. */
   buckets: readonly Bucket[];
 }
 

@@ -1,6 +1,7 @@
 import { ok, refused, type Result } from "../core/refusal.ts";
 import { parameterNames, type Route } from "./contract/route.ts";
 import { fieldPath } from "./json.ts";
+import { tooManyItems, type Bounds } from "./list-limits.ts";
 
 /** The path as it was sent, before it is decoded. */
 export function rawPath(url: string): string {
@@ -64,10 +65,10 @@ export function decodeParameters(raw: ReadonlyMap<string, string>): Result<Recor
   return ok(decoded);
 }
 
-/** Parses the query. A parameter has one value, except repeatable ones, which always get a list. */
+/** Parses the query. A parameter has one value, except those with a bound, which always get a list. */
 export function parseQuery(
   url: string,
-  repeatable: readonly string[],
+  { items }: Pick<Bounds, "items">,
 ): Result<Record<string, string | string[]>> {
   const query = new Map<string, string | string[]>();
   const start = url.indexOf("?");
@@ -80,8 +81,13 @@ export function parseQuery(
     const value = percentDecode(rest.join("=").replaceAll("+", " "));
     if (value === undefined) return badEncoding(name);
     const before = query.get(name);
-    if (repeatable.includes(name)) query.set(name, [...(typeof before === "object" ? before : []), value]);
-    else if (before === undefined) query.set(name, value);
+    const bound = items(name);
+    if (bound !== undefined) {
+      const list = typeof before === "object" ? before : [];
+      if (list.length >= bound.most) return wrongName(`${name}[${list.length}]`, tooManyItems(bound));
+      list.push(value);
+      query.set(name, list);
+    } else if (before === undefined) query.set(name, value);
     else return wrongName(name, "is given twice; give it once");
   }
   return ok(Object.fromEntries(query));

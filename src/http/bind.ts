@@ -8,10 +8,12 @@ import { accessRefusal } from "./access-refusal.ts";
 import { decodeParameters, parseQuery, pathParametersOf, rawParameters, rawPath } from "./address.ts";
 import { readBody } from "./body.ts";
 import { routes, type RouteId } from "./contract.ts";
+import { listLimitsOf, type ListLimit } from "./contract/lists.ts";
 import type { Route, RouteBody } from "./contract/route.ts";
 import { deploymentOf, logOf, type Deployment } from "./deployment.ts";
 import type { Handler } from "./handler.ts";
 import { openLines, type Lines } from "./lines.ts";
+import { boundsOf } from "./list-limits.ts";
 import type { PageTokens } from "./page-token.ts";
 import { problemResponse, type Failure } from "./problem.ts";
 import type { Trace } from "./trace.ts";
@@ -42,6 +44,7 @@ export function bind<Id extends RouteId>(
 ): (context: Context<App>) => Promise<Response> {
   const route: Route = routes[routeId];
   const pathParameters = pathParametersOf(route);
+  const lists = listsOf(route);
   // `Call` and `Answer` derive the handler's types from this route's schemas, which this generic code cannot
   // express.
   const handle = handler as unknown as (call: unknown) => Promise<Result<AnyWork>>;
@@ -49,7 +52,7 @@ export function bind<Id extends RouteId>(
     const trace = context.get("trace");
     trace.route = routeId;
     const raw = rawParameters(pathParameters, rawPath(context.req.url));
-    const result = await serve(route, context, raw, (deployment, identified, input) =>
+    const result = await serve(route, lists, context, raw, (deployment, identified, input) =>
       handle({ routeId, deployment, ...identified, ...input }),
     );
     if (!result.ok) return fail(result.refusal, trace);
@@ -79,6 +82,7 @@ type Handle = (deployment: Deployment, identified: Identified, input: Input) => 
 
 async function serve(
   route: Route,
+  lists: RequestLists,
   context: Context<App>,
   raw: ReadonlyMap<string, string>,
   handle: Handle,
@@ -91,7 +95,7 @@ async function serve(
   if (principal !== null && !isAllowed(principal, route.roles, raw.get("cell")))
     return refused("PERMISSION_DENIED", notAllowed(principal));
 
-  const input = await readInput(route, context, deployment, raw);
+  const input = await readInput(route, lists, context, deployment, raw);
   if (!input.ok) return input;
   const work = await handle(deployment, identified.value, input.value);
   if (!work.ok) return work;
@@ -122,20 +126,22 @@ async function identify(
 
 async function readInput(
   route: Route,
+  lists: RequestLists,
   context: Context<App>,
   deployment: Deployment,
   raw: ReadonlyMap<string, string>,
 ): Promise<Result<Input>> {
+  const { limits } = deployment.config;
   const decoded = decodeParameters(raw);
   if (!decoded.ok) return decoded;
   const params = validate(route.params, decoded.value, "path");
   if (!params.ok) return params;
-  const parsed = parseQuery(context.req.url, route.repeatable ?? []);
+  const parsed = parseQuery(context.req.url, boundsOf(lists.query, limits));
   if (!parsed.ok) return parsed;
   const query = validate(route.query, parsed.value, "query");
   if (!query.ok) return query;
   const expected = route.body ?? NO_BODY;
-  const json = await readBody(context.req.raw, expected, deployment.config.limits);
+  const json = await readBody(context.req.raw, expected, limits, boundsOf(lists.body, limits));
   if (!json.ok) return json;
   const body = json.value === undefined ? ok(undefined) : validate(expected.schema, json.value, "body");
   if (!body.ok) return body;
@@ -151,6 +157,17 @@ async function readInput(
  * caller asked for something that is not done.
  */
 const NO_BODY: RouteBody = { required: false, schema: z.strictObject({}) };
+
+/** The limits of the lists that a request may contain. */
+interface RequestLists {
+  query: ReadonlyMap<string, ListLimit>;
+  body: ReadonlyMap<string, ListLimit>;
+}
+
+const listsOf = ({ query, body }: Route): RequestLists => ({
+  query: listLimitsOf(query),
+  body: listLimitsOf((body ?? NO_BODY).schema),
+});
 
 const notAllowed = ({ role, cell }: Principal): string =>
   role === "cell"

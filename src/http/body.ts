@@ -3,6 +3,7 @@ import type { Limits } from "../core/limits.ts";
 import { ok, refused, type Result } from "../core/refusal.ts";
 import type { RouteBody } from "./contract/route.ts";
 import { parseJson } from "./json.ts";
+import type { Bounds } from "./list-limits.ts";
 import type { Failure } from "./problem.ts";
 
 /** Bodies up to this size are read in one call. Longer ones are counted while they are read. */
@@ -10,12 +11,13 @@ const SMALL_BYTES = 65_536;
 
 /**
  * Reads a request's JSON. The value is undefined if there is no body and none is required. The body's size is
- * checked before anything in it is parsed.
+ * checked before anything in it is parsed, and its `bounds` before any value of it is built.
  */
 export async function readBody(
   request: Request,
   { required }: RouteBody,
   limits: Limits,
+  bounds: Bounds,
 ): Promise<Result<unknown>> {
   const isJson = /^application\/json *(; *charset="?utf-8"? *)?$/i.test(
     request.headers.get("content-type") ?? "",
@@ -30,7 +32,7 @@ export async function readBody(
   if (!isJson) return notJson();
   const text = decodeUtf8(bytes.value);
   if (text === undefined) return refused("INVALID_ARGUMENT", "the body must be UTF-8", { field: "body" });
-  return parseJson(text, limits.jsonDepth);
+  return parseJson(text, bounds);
 }
 
 /**

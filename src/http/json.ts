@@ -1,6 +1,11 @@
 import { refused, ok, type Result } from "../core/refusal.ts";
+import { tooManyItems, type Bounds } from "./list-limits.ts";
 
-type Frame = { kind: "array"; index: number } | { kind: "object"; keys: Set<string>; key: string };
+type Frame =
+  | { kind: "array"; index: number; items: ItemBound | undefined }
+  | { kind: "object"; keys: Set<string>; key: string };
+
+type ItemBound = ReturnType<Bounds["items"]>;
 
 interface Fault {
   field: string;
@@ -9,10 +14,10 @@ interface Fault {
 
 /**
  * Parses JSON strictly, so that two parsers cannot disagree on its meaning: no duplicate keys, no
- * `__proto__`, and no nesting deeper than `maxDepth`. This is checked before any value is built.
+ * `__proto__`, and nothing beyond the `bounds`. This is checked before any value is built.
  */
-export function parseJson(text: string, maxDepth: number): Result<unknown> {
-  const fault = scan(text, maxDepth);
+export function parseJson(text: string, bounds: Bounds): Result<unknown> {
+  const fault = scan(text, bounds);
   if (fault !== undefined)
     return refused("INVALID_ARGUMENT", `\`${fault.field}\` ${fault.message}`, { field: fault.field });
   try {
@@ -23,27 +28,40 @@ export function parseJson(text: string, maxDepth: number): Result<unknown> {
 }
 
 /**
- * Checks only keys and nesting. It may miss faults in text that is not JSON, which `JSON.parse` then refuses.
+ * Checks keys and bounds, and stops at the first fault. It may miss faults in text that is not JSON, which
+ * `JSON.parse` then refuses.
  */
-function scan(text: string, maxDepth: number): Fault | undefined {
+function scan(text: string, bounds: Bounds): Fault | undefined {
   const frames: Frame[] = [];
+  // Counts a value at its comma, and the first value of a list or object at its bracket.
+  let values = 1;
   for (let index = 0; index < text.length; index += 1) {
     const top = frames.at(-1);
     switch (text.charAt(index)) {
       case "{":
       case "[":
         frames.push(
-          text[index] === "{" ? { kind: "object", keys: new Set(), key: "" } : { kind: "array", index: 0 },
+          text[index] === "{"
+            ? { kind: "object", keys: new Set(), key: "" }
+            : { kind: "array", index: 0, items: bounds.items(listPathOf(frames)) },
         );
-        if (frames.length > maxDepth)
-          return { field: "body", message: `must not be nested deeper than ${maxDepth} levels` };
+        if (frames.length > bounds.depth)
+          return { field: "body", message: `must not be nested deeper than ${bounds.depth} levels` };
+        values += 1;
+        if (values > bounds.values) return tooManyValues(frames, bounds);
         break;
       case "}":
       case "]":
         frames.pop();
         break;
       case ",":
-        if (top?.kind === "array") top.index += 1;
+        if (top?.kind === "array") {
+          top.index += 1;
+          if (top.items !== undefined && top.index >= top.items.most)
+            return { field: pathOf(frames), message: tooManyItems(top.items) };
+        }
+        values += 1;
+        if (values > bounds.values) return tooManyValues(frames, bounds);
         break;
       case '"': {
         const end = endOfString(text, index);
@@ -101,6 +119,18 @@ export function fieldPath(path: readonly PropertyKey[]): string {
 
 const pathOf = (frames: readonly Frame[]): string =>
   fieldPath(frames.map((frame) => (frame.kind === "array" ? frame.index : frame.key))) || "body";
+
+/** The path of a list without indexes, as `Bounds` has it. */
+const listPathOf = (frames: readonly Frame[]): string =>
+  frames
+    .map((frame) => (frame.kind === "array" ? "[]" : `.${frame.key}`))
+    .join("")
+    .slice(1);
+
+const tooManyValues = (frames: readonly Frame[], { values }: Bounds): Fault => ({
+  field: pathOf(frames),
+  message: `is beyond the limit of ${values} fields and items in one body; send fewer`,
+});
 
 /** Names of unknown fields are the caller's own text, so they may have any length and lone surrogates. */
 const shortened = (name: string): string =>

@@ -1,9 +1,15 @@
 import { describe, expect, test } from "vitest";
 import { fieldPath, parseJson } from "../../src/http/json.ts";
+import type { Bounds } from "../../src/http/list-limits.ts";
 
 const DEPTH = 8;
+const bounds = (items: Record<string, number> = {}, values = 1_000): Bounds => ({
+  depth: DEPTH,
+  values,
+  items: (path) => (items[path] === undefined ? undefined : { most: items[path] }),
+});
 const fieldIn = (text: string): string | undefined => {
-  const result = parseJson(text, DEPTH);
+  const result = parseJson(text, bounds());
   return result.ok ? undefined : result.refusal.field;
 };
 
@@ -16,7 +22,7 @@ test.each([
   "null",
   "1e3",
 ])("%s gives the same value as JSON.parse", (text) => {
-  expect(parseJson(text, DEPTH)).toEqual({ ok: true, value: JSON.parse(text) });
+  expect(parseJson(text, bounds())).toEqual({ ok: true, value: JSON.parse(text) });
 });
 
 describe("is refused, and names the field:", () => {
@@ -56,12 +62,49 @@ test.each([
   [DEPTH, true],
   [DEPTH + 1, false],
 ])("%i levels of nesting: accepted %s", (levels, fits) => {
-  expect(parseJson("[".repeat(levels) + "]".repeat(levels), DEPTH).ok).toBe(fits);
-  expect(parseJson('{"a":'.repeat(levels) + "1" + "}".repeat(levels), DEPTH).ok).toBe(fits);
+  expect(parseJson("[".repeat(levels) + "]".repeat(levels), bounds()).ok).toBe(fits);
+  expect(parseJson('{"a":'.repeat(levels) + "1" + "}".repeat(levels), bounds()).ok).toBe(fits);
+});
+
+// The texts end in something that is not JSON, so the refusals show that nothing after the excess was read.
+describe("is refused at the first excess of", () => {
+  const TAIL = "] not JSON";
+  const refused = (text: string, given: Bounds): unknown => {
+    const result = parseJson(text, given);
+    return result.ok ? result.value : result.refusal;
+  };
+
+  test.each([
+    ["a list", '{"a":[{},{},{},', { a: 2 }, "a[2]"],
+    ["a list of scalars", '{"a":[1,2,3,', { a: 2 }, "a[2]"],
+    ["a list in items of a list", '{"a":[{"b":[1]},{"b":[1,2,', { a: 9, "a[].b": 1 }, "a[1].b[1]"],
+  ])("%s", (_, text, items, field) => {
+    const bound = Object.values(items).at(-1);
+    expect(refused(text + TAIL, bounds(items))).toMatchObject({
+      code: "INVALID_ARGUMENT",
+      field,
+      detail: `\`${field}\` is beyond the limit of ${bound} items in one list; send fewer`,
+    });
+  });
+
+  test("as many items as allowed", () => {
+    expect(parseJson('{"a":[1,2]}', bounds({ a: 2 }))).toEqual({ ok: true, value: { a: [1, 2] } });
+  });
+
+  test.each([
+    ["fields of an object", '{"a":1,"b":2,"c":3,', "c"],
+    ["items of an undeclared list", '{"z":[1,2,3,', "z[2]"],
+    ["empty lists", '{"z":[[],[],[],', "z[1]"],
+  ])("values altogether, in %s", (_, text, field) => {
+    expect(refused(text + TAIL, bounds({}, 4))).toMatchObject({
+      field,
+      detail: `\`${field}\` is beyond the limit of 4 fields and items in one body; send fewer`,
+    });
+  });
 });
 
 test("a megabyte of brackets is refused without being parsed", () => {
-  expect(parseJson("[".repeat(1_000_000), DEPTH)).toMatchObject({ ok: false, refusal: { field: "body" } });
+  expect(parseJson("[".repeat(1_000_000), bounds())).toMatchObject({ ok: false, refusal: { field: "body" } });
 });
 
 test("a field's path has the usual notation and a limited length", () => {

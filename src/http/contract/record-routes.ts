@@ -1,6 +1,8 @@
 import * as z from "zod";
 import { limitTable } from "../../core/limits.ts";
+import { bucketTypeNames } from "../../core/registry.ts";
 import { bucketType, cellId, nothing, pageSize, pageToken, sourceType } from "./fields.ts";
+import { boundedList } from "./lists.ts";
 import { route, type RouteError } from "./route.ts";
 import {
   bucket,
@@ -53,10 +55,10 @@ const range = {
     .string()
     .optional()
     .meta({ description: "Only source ids up to and including this one. Left out: to the last." }),
-  bucket_type: z.array(bucketType).optional().meta({
+  bucket_type: boundedList(bucketType, bucketTypeNames.length, {
     description:
       "Only records of this bucket type. Repeat the parameter for several types. Left out: all types.",
-  }),
+  }).optional(),
 };
 
 export const recordRoutes = {
@@ -98,7 +100,11 @@ export const recordRoutes = {
     params: nothing,
     query: nothing,
     body: {
-      schema: z.strictObject({ buckets: z.array(bucket).min(1) }).meta({ id: "Lookup" }),
+      schema: z
+        .strictObject({
+          buckets: boundedList(bucket, "lookupBuckets", { min: 1, description: "The names to look up." }),
+        })
+        .meta({ id: "Lookup" }),
       required: true,
     },
     responses: {
@@ -123,7 +129,6 @@ export const recordRoutes = {
     roles: ["cell", "operator"],
     params: z.strictObject({ cell: cellId }),
     query: z.strictObject({ ...range, page_size: pageSize.optional(), page_token: pageToken.optional() }),
-    repeatable: ["bucket_type"],
     responses: {
       200: {
         about: "A page of records.",
@@ -149,7 +154,6 @@ export const recordRoutes = {
     roles: ["cell", "operator"],
     params: z.strictObject({ cell: cellId }),
     query: z.strictObject(range),
-    repeatable: ["bucket_type"],
     responses: {
       200: {
         about: "The stream of lines.",

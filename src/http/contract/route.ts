@@ -55,9 +55,8 @@ export interface Route {
   about: string;
   roles: Roles;
   params: z.ZodType;
+  /** A parameter that is a list (`boundedList`) may be given several times. Its schema always sees a list. */
   query: z.ZodType;
-  /** Query parameters that may be given several times. Their schema always sees an array. */
-  repeatable?: readonly string[];
   body?: RouteBody;
   responses: Readonly<Record<number, RouteResponse>>;
   errors: readonly RouteError[];

@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { errorCodes, type ErrorCode } from "../../core/refusal.ts";
+import { bucketTypeNames } from "../../core/registry.ts";
 import {
   bucketType,
   cellId,
@@ -10,6 +11,7 @@ import {
   time,
   wholeNumber,
 } from "./fields.ts";
+import { boundedList } from "./lists.ts";
 
 // The schemas of requests. They are strict: an unknown field is refused.
 
@@ -51,19 +53,18 @@ const replaceOp = z.strictObject({ bucket, subject: subjectGiven, source: source
 
 export const batch = z
   .strictObject({
-    creates: z.array(createOp).optional().meta({ description: "Names to take. Each name must be free." }),
-    destroys: z
-      .array(destroyOp)
-      .optional()
-      .meta({
-        description:
-          "Names to give up. Each name must belong to the cell. Subject, source and epoch are compared " +
-          "with the claim if given.",
-      }),
-    replaces: z.array(replaceOp).optional().meta({
+    creates: boundedList(createOp, "batchOps", {
+      description: "Names to take. Each name must be free.",
+    }).optional(),
+    destroys: boundedList(destroyOp, "batchOps", {
+      description:
+        "Names to give up. Each name must belong to the cell. Subject, source and epoch are compared " +
+        "with the claim if given.",
+    }).optional(),
+    replaces: boundedList(replaceOp, "batchOps", {
       description:
         "Names of the cell that get a new subject, source or spelling. The name is never free in between.",
-    }),
+    }).optional(),
     allow_missing: z
       .boolean()
       .optional()
@@ -197,34 +198,33 @@ export const recordPage = z.strictObject({
   next_page_token: nextPageToken,
 });
 
+const sourceRange = z
+  .strictObject({
+    source_id_gt: foreignId
+      .optional()
+      .meta({ description: "Only source ids after this one. Left out: from the first." }),
+    source_id_lte: foreignId
+      .optional()
+      .meta({ description: "Only source ids up to and including this one. Left out: to the last." }),
+  })
+  .meta({
+    id: "SourceRange",
+    description:
+      "A range of source ids, in the order of the list of records: decimal ids as numbers " +
+      "first, then all others by bytes.",
+  });
+
 export const digestQuery = z
   .strictObject({
     source_type: sourceType,
-    bucket_types: z
-      .array(bucketType)
-      .min(1)
-      .optional()
-      .meta({ description: "Only claims of these bucket types. Left out: all types." }),
-    ranges: z
-      .array(
-        z
-          .strictObject({
-            source_id_gt: foreignId
-              .optional()
-              .meta({ description: "Only source ids after this one. Left out: from the first." }),
-            source_id_lte: foreignId
-              .optional()
-              .meta({ description: "Only source ids up to and including this one. Left out: to the last." }),
-          })
-          .meta({
-            id: "SourceRange",
-            description:
-              "A range of source ids, in the order of the list of records: decimal ids as numbers " +
-              "first, then all others by bytes.",
-          }),
-      )
-      .min(1)
-      .meta({ description: "Ranges in ascending order, without overlap." }),
+    bucket_types: boundedList(bucketType, bucketTypeNames.length, {
+      min: 1,
+      description: "Only claims of these bucket types. Left out: all types.",
+    }).optional(),
+    ranges: boundedList(sourceRange, "digestRanges", {
+      min: 1,
+      description: "Ranges in ascending order, without overlap.",
+    }),
   })
   .meta({ id: "DigestQuery" });
 

@@ -49,12 +49,6 @@ export const digestRecords: Handler<"digestRecords"> = ({
 
 /** Checks the ranges. They must be in order without overlap, so that no claim is read twice. */
 function rangesOf(given: readonly GivenRange[], limits: Limits): Result<SourceRange[]> {
-  const { digestRanges } = limits;
-  if (given.length > digestRanges)
-    return invalid(
-      `ranges[${digestRanges}]`,
-      `is beyond the limit of ${digestRanges} ranges in one call; make several calls`,
-    );
   const ranges: SourceRange[] = [];
   for (const [index, range] of given.entries()) {
     const bounds = boundsOf(range, limits, `ranges[${index}].`);

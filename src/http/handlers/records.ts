@@ -6,7 +6,7 @@ import type { BucketKey, ClaimRecord, LookupFound } from "../../core/messages.ts
 import { shardOf } from "../../core/placement.ts";
 import { ok, refused, type Result } from "../../core/refusal.ts";
 import { bucketTypes } from "../../core/registry.ts";
-import { invalid, keyOf } from "../batch.ts";
+import { keyOf } from "../batch.ts";
 import type { recordRoutes } from "../contract/record-routes.ts";
 import type * as schemas from "../contract/schemas.ts";
 import type { Deployment } from "../deployment.ts";
@@ -38,11 +38,6 @@ export const recordHandlers: Handlers<Exclude<keyof typeof recordRoutes, "export
 
   lookupRecords({ deployment, principal, body: { buckets } }) {
     const { limits } = deployment.config;
-    if (buckets.length > limits.lookupBuckets)
-      return invalid(
-        `buckets[${limits.lookupBuckets}]`,
-        `is beyond the limit of ${limits.lookupBuckets} buckets in one lookup; make several calls`,
-      );
     const keys: BucketKey[] = [];
     for (const [index, bucket] of buckets.entries()) {
       const key = keyOf(bucket, `buckets[${index}]`, limits);

@@ -1,6 +1,7 @@
 /** One generated request to one route. It is printed when it fails, and shrunk. */
 import * as fc from "fast-check";
 import { routes, type RouteId } from "../../../src/http/contract.ts";
+import { listLimitsOf } from "../../../src/http/contract/lists.ts";
 import type { Route } from "../../../src/http/contract/route.ts";
 import { limitTable } from "../../../src/core/limits.ts";
 import { DECIDED, NAME_MARK, OUTSTANDING, REGISTERED, uuid } from "./pools.ts";
@@ -162,8 +163,11 @@ export function isUnfit(request: FuzzRequest): boolean {
   return body !== undefined && !takes(body.schema, jsonOf(bytes));
 }
 
+/** The parameters of a route that may be given several times. */
+export const repeatableOf = (id: RouteId): string[] => [...listLimitsOf(routeOf(id).query).keys()];
+
 function queryOf({ id, query }: FuzzRequest): Record<string, unknown> {
-  const repeatable = routeOf(id).repeatable ?? [];
+  const repeatable = repeatableOf(id);
   const values: [string, unknown][] = query.map(([name, value]) => {
     if (repeatable.includes(name))
       return [name, query.filter(([other]) => other === name).map(([, each]) => each)];

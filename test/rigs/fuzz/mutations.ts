@@ -1,7 +1,7 @@
 /** Nearly valid requests: valid requests with one change, which may still be valid. */
 import * as fc from "fast-check";
 import type { RouteId } from "../../../src/http/contract.ts";
-import { routeOf, validRequests, type FuzzRequest } from "./fuzz-request.ts";
+import { repeatableOf, routeOf, validRequests, type FuzzRequest } from "./fuzz-request.ts";
 import { at, isObject, Pairs, pathsIn, Raw, textIn, withChange, type TreePath, type Tree } from "./tree.ts";
 
 /** Names that are not fields of any schema, some of which every JavaScript object has. */
@@ -143,7 +143,7 @@ function inQuery(request: FuzzRequest, where: number, mutation: Mutation): FuzzR
   if (pair === undefined || must !== undefined) {
     const name =
       mutation === TWICE ? (pair?.[0] ?? "x") : (STRANGE_NAMES[where % STRANGE_NAMES.length] ?? "x");
-    const mayBeTwice = (routeOf(request.id).repeatable ?? []).includes(name);
+    const mayBeTwice = repeatableOf(request.id).includes(name);
     return {
       ...request,
       query: [...request.query, [name, "1"]],

@@ -1,0 +1,164 @@
+import { beforeAll, describe, expect, test } from "vitest";
+import * as z from "zod";
+import openapi from "../../openapi.json" with { type: "json" };
+import { defaultLimits, limitTable, type LimitName } from "../../src/core/limits.ts";
+import { routeIds, routes, type RouteId } from "../../src/http/contract.ts";
+import { boundedList, listLimitsOf } from "../../src/http/contract/lists.ts";
+import type { Route } from "../../src/http/contract/route.ts";
+import { pathOf } from "../suites/conformance/paths.ts";
+import { Api, env, startDeployment } from "../support/workerd/api.ts";
+import { counting } from "../support/workerd/counting.ts";
+
+beforeAll(async () => void (await startDeployment("1")));
+
+interface List {
+  id: RouteId;
+  path: string;
+  limit: LimitName | number;
+}
+
+const listsIn = (part: "query" | "body"): List[] =>
+  routeIds.flatMap((id) => {
+    const route: Route = routes[id];
+    const schema = part === "query" ? route.query : (route.body?.schema ?? z.strictObject({}));
+    return [...listLimitsOf(schema)].map(([path, limit]) => ({ id, path, limit }));
+  });
+
+const valueOf = (limit: LimitName | number): number =>
+  typeof limit === "number" ? limit : defaultLimits[limit];
+
+/** Sends items that are all wrong. If they were validated before they are counted, item 0 would be named. */
+async function refusedBody({ id, path }: List, items: string, using = new Api()): Promise<unknown> {
+  const { method, roles } = routes[id] as Route;
+  const key = roles === "anyone" || roles.includes("cell") ? "cell 1" : "operator";
+  return using.problem(400, method, pathOf(routes[id], {}), {
+    key,
+    raw: `{${JSON.stringify(path)}:[${items}`,
+    headers: { "content-type": "application/json" },
+  });
+}
+
+const wrongItems = (count: number, item = "{}"): string => Array.from({ length: count }, () => item).join();
+
+test("the contract has the lists that these tests are about", () => {
+  expect(listsIn("body").map(({ id, path }) => `${id} ${path}`)).toEqual([
+    "beginLease creates",
+    "beginLease destroys",
+    "beginLease replaces",
+    "beginLeaseWithNewId creates",
+    "beginLeaseWithNewId destroys",
+    "beginLeaseWithNewId replaces",
+    "lookupRecords buckets",
+    "digestRecords bucket_types",
+    "digestRecords ranges",
+  ]);
+  expect(listsIn("query").map(({ id, path }) => `${id} ${path}`)).toEqual([
+    "listRecords bucket_type",
+    "exportRecords bucket_type",
+  ]);
+});
+
+describe("a list in the body of", () => {
+  test.each(listsIn("body").map((list) => [`${list.id}: ${list.path}`, list] as const))(
+    "%s is refused at the first item that is too many, before any item is validated",
+    async (_, list) => {
+      const most = valueOf(list.limit);
+      const counted = counting(env);
+      // The text ends in something that is not JSON, which is never read.
+      const refused = await refusedBody(
+        list,
+        `${wrongItems(most + 1)}, not JSON`,
+        new Api({ ...counted.env }),
+      );
+      expect(refused).toMatchObject({
+        code: "INVALID_ARGUMENT",
+        field: `${list.path}[${most}]`,
+        detail: expect.stringContaining(`beyond the limit of ${most} items`),
+      });
+      expect(counted.calls).toEqual([]);
+      expect(await refusedBody(list, `${wrongItems(60_000)}]}`)).toMatchObject({
+        field: `${list.path}[${most}]`,
+      });
+      expect(await refusedBody(list, `${wrongItems(most)}]}`)).toMatchObject({
+        field: expect.stringMatching(new RegExp(`^(${list.path}\\[0\\]|source_type)`)),
+      });
+    },
+  );
+
+  test("any route, with the largest limits, may have items with as many faults as possible", async () => {
+    const largest = new Api({
+      LEASEHOLD_BATCH_OPS: String(limitTable.batchOps.max),
+      LEASEHOLD_LOOKUP_BUCKETS: String(limitTable.lookupBuckets.max),
+      LEASEHOLD_DIGEST_RANGES: String(limitTable.digestRanges.max),
+      LEASEHOLD_BODY_BYTES: String(limitTable.bodyBytes.max),
+    });
+    const worst = '{"bucket":{"x":1},"subject":{"x":1},"source":{"x":1},"epoch":"","x":1,"type":1}';
+    for (const list of listsIn("body")) {
+      const most = typeof list.limit === "number" ? list.limit : limitTable[list.limit].max;
+      const { code } = (await refusedBody(list, `${wrongItems(most, worst)}]}`, largest)) as { code: string };
+      expect(code).toBe("INVALID_ARGUMENT");
+    }
+  });
+});
+
+test.each(listsIn("query"))(
+  "a parameter of $id: $path may be given a limited number of times",
+  async (list) => {
+    const most = valueOf(list.limit);
+    const times = (count: number): string => Array.from({ length: count }, () => `${list.path}=x`).join("&");
+    const path = `${pathOf(routes[list.id], {})}?source_type=RAILS_TABLE_ROUTES`;
+    const ask = (count: number) =>
+      new Api().problem(400, "GET", `${path}&${times(count)}`, { key: "cell 1" });
+    expect(await ask(most + 1)).toMatchObject({ field: `${list.path}[${most}]` });
+    expect(await ask(most)).toMatchObject({ field: `${list.path}[0]` });
+  },
+);
+
+test("every list of every request has `maxItems` in openapi.json", () => {
+  const lists: unknown[] = [];
+  const unbounded: string[] = [];
+  const visit = (value: unknown, place: string): void => {
+    if (typeof value !== "object" || value === null) return;
+    const schema = value as Record<string, unknown>;
+    if (typeof schema["$ref"] === "string") {
+      const name = schema["$ref"].split("/").at(-1) ?? "";
+      visit((openapi.components.schemas as Record<string, unknown>)[name], `${place} ${name}`);
+    }
+    if (schema["type"] === "array") {
+      lists.push(schema);
+      if (typeof schema["maxItems"] !== "number") unbounded.push(place);
+    }
+    for (const [name, part] of Object.entries(schema)) visit(part, `${place}.${name}`);
+  };
+  for (const [path, methods] of Object.entries(openapi.paths))
+    for (const [method, operation] of Object.entries(methods as Record<string, Record<string, unknown>>)) {
+      const { requestBody, parameters = [] } = operation;
+      visit((requestBody as { content?: unknown } | undefined)?.content, `${method} ${path}`);
+      for (const { schema } of parameters as { schema: unknown }[]) visit(schema, `${method} ${path}`);
+    }
+  expect(unbounded).toEqual([]);
+  expect(lists).toHaveLength(listsIn("body").length + listsIn("query").length);
+});
+
+test("a list without a limit cannot be part of a request", () => {
+  const inner = boundedList(z.string(), 3, { description: "Text." });
+  expect([
+    ...listLimitsOf(
+      z.strictObject({ a: boundedList(z.strictObject({ b: inner }), 5, { description: "Items." }) }),
+    ),
+  ]).toEqual([
+    ["a", 5],
+    ["a[].b", 3],
+  ]);
+  for (const hidden of [
+    z.array(z.string()),
+    z.array(z.string()).optional(),
+    z.union([z.string(), z.array(z.string())]),
+    inner.min(1),
+    boundedList(z.array(z.string()), 3, { description: "Lists." }),
+  ])
+    expect(() => listLimitsOf(z.strictObject({ hidden }))).toThrow(/hidden.* has no limit; use boundedList/);
+  expect(() => listLimitsOf(z.strictObject({ hidden: z.record(z.string(), z.string()) }))).toThrow(
+    /hidden of a request has a kind/,
+  );
+});
