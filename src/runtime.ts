@@ -12,6 +12,9 @@ export const wallClock: WallClock = {
   },
 };
 
+/** Keeps the runtime from dropping unfinished work when the request that started it ends or is cancelled. */
+export type WaitUntil = (work: Promise<unknown>) => void;
+
 /** What the Worker uses of its runtime besides the bindings. Tests pass their own. */
 export interface Runtime {
   clock: WallClock;

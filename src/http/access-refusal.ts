@@ -1,5 +1,6 @@
 import type { Principal } from "../auth/principal.ts";
 import { refused, type Refusal } from "../core/refusal.ts";
+import type { WaitUntil } from "../runtime.ts";
 import type { Deployment } from "./deployment.ts";
 
 /**
@@ -12,14 +13,15 @@ export async function accessRefusal(
   deployment: Deployment,
   principal: Principal | null,
   cell: string | undefined,
+  waitUntil: WaitUntil,
 ): Promise<Refusal | undefined> {
   if (principal === null || (principal.role === "cell" && cell !== undefined)) return undefined;
-  const view = await deployment.directory.view();
+  const view = await deployment.directory.view(waitUntil);
   if (!view.ok) return view.refusal;
   if (view.value.revokedKeys.has(principal.keyId))
     return refused("UNAUTHENTICATED", "the key was revoked; use another key", { reason: "KEY_REVOKED" })
       .refusal;
   if (cell === undefined) return undefined;
-  const registered = await deployment.directory.cell(cell);
+  const registered = await deployment.directory.cell(cell, waitUntil);
   return registered.ok ? undefined : registered.refusal;
 }

@@ -4,6 +4,7 @@ import { isAllowed } from "../auth/policy.ts";
 import type { Principal } from "../auth/principal.ts";
 import { ok, refused, type Result } from "../core/refusal.ts";
 import type { Env } from "../env.ts";
+import type { WaitUntil } from "../runtime.ts";
 import { accessRefusal } from "./access-refusal.ts";
 import { decodeParameters, parseQuery, pathParametersOf, rawParameters, rawPath } from "./address.ts";
 import { readBody } from "./body.ts";
@@ -52,8 +53,9 @@ export function bind<Id extends RouteId>(
     const trace = context.get("trace");
     trace.route = routeId;
     const raw = rawParameters(pathParameters, rawPath(context.req.url));
-    const result = await serve(route, lists, context, raw, (deployment, identified, input) =>
-      handle({ routeId, deployment, ...identified, ...input }),
+    const waitUntil = waitUntilOf(context);
+    const result = await serve(route, lists, context, raw, waitUntil, (deployment, identified, input) =>
+      handle({ routeId, deployment, waitUntil, ...identified, ...input }),
     );
     if (!result.ok) return fail(result.refusal, trace);
     const { status, body, headers } = result.value;
@@ -68,6 +70,16 @@ export function bind<Id extends RouteId>(
       headers: { "content-type": `${mediaType}; charset=utf-8`, ...headers },
     });
   };
+}
+
+/** Outside of the Workers runtime, nothing drops the work of a request. */
+function waitUntilOf(context: Context<App>): WaitUntil {
+  try {
+    const { executionCtx } = context;
+    return (work) => executionCtx.waitUntil(work);
+  } catch {
+    return () => {};
+  }
 }
 
 interface AnyAnswer {
@@ -85,6 +97,7 @@ async function serve(
   lists: RequestLists,
   context: Context<App>,
   raw: ReadonlyMap<string, string>,
+  waitUntil: WaitUntil,
   handle: Handle,
 ): Promise<Result<AnyAnswer>> {
   const deployment = deploymentOf(context.env);
@@ -101,7 +114,7 @@ async function serve(
   if (!work.ok) return work;
 
   const { cell } = input.value.params as { cell?: string };
-  const refusal = await accessRefusal(deployment, principal, cell);
+  const refusal = await accessRefusal(deployment, principal, cell, waitUntil);
   if (refusal !== undefined) return { ok: false, refusal };
   return work.value();
 }

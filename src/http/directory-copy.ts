@@ -1,16 +1,24 @@
+import { ask } from "../core/ask.ts";
 import type { Cell, Snapshot } from "../core/directory/directory.ts";
 import type { Limits } from "../core/limits.ts";
 import type { Envelope } from "../core/messages.ts";
 import { ok, refused, type Result } from "../core/refusal.ts";
 import type { Objects } from "../objects/objects.ts";
-import type { WallClock } from "../runtime.ts";
+import { wallClock, type WaitUntil, type WallClock } from "../runtime.ts";
+import { AgeClock, type Moment } from "./age.ts";
 import { reach, readTimeoutMs } from "./reach.ts";
 
 /**
- * After a failed refresh, the old copy serves for this long before the next try. Otherwise every request
- * would wait for an unreachable directory.
+ * After a failed refresh, the old copy serves for this long before the next try. Otherwise an unreachable
+ * directory would get a message per request.
  */
 const RETRY_AFTER_MS = 1_000;
+
+/** How long a request waits for the refresh of another request before it starts its own. */
+const PATIENCE_MS = 250;
+
+/** The copy is refreshed in the background once it has reached this share of its greatest age. */
+const EARLY = 0.5;
 
 /** The parts of a snapshot that requests need, indexed. */
 export interface DirectoryView {
@@ -18,41 +26,54 @@ export interface DirectoryView {
   revokedKeys: ReadonlySet<string>;
 }
 
+interface Copy {
+  view: DirectoryView;
+  /** When its reading began. */
+  readAt: Moment;
+}
+
 interface Refresh {
-  startedMs: number;
+  startedAt: Moment;
   result: Promise<Result<DirectoryView>>;
 }
 
 /**
- * An isolate's copy of the directory, at most `directoryCacheMs` old. Only one refresh runs at a time. If the
- * directory cannot be read, the last copy continues to serve; without one, the request is refused.
+ * An isolate's copy of the directory, at most `directoryCacheMs` old. It is refreshed in the background
+ * before it is too old, so nearly all requests find a copy that serves. If the directory cannot be read, the
+ * last copy continues to serve; without one, the request is refused.
  */
 export class DirectoryCopy {
   readonly #objects: Objects;
   readonly #limits: Limits;
   readonly #envelope: Envelope;
-  readonly #clock: WallClock;
-  #view: DirectoryView | undefined;
-  #freshUntilMs = 0;
+  readonly #ages: AgeClock;
+  #copy: Copy | undefined;
+  /** True after `expire`: the copy only serves if the directory cannot be read. */
+  #isExpired = false;
+  #failedAt: Moment | undefined;
   #refresh: Refresh | undefined;
 
   constructor(objects: Objects, limits: Limits, envelope: Envelope, clock: WallClock) {
     this.#objects = objects;
     this.#limits = limits;
     this.#envelope = envelope;
-    this.#clock = clock;
+    this.#ages = new AgeClock(clock);
   }
 
-  async view(): Promise<Result<DirectoryView>> {
-    const now = this.#clock.now();
-    if (this.#view !== undefined && now < this.#freshUntilMs) return ok(this.#view);
-    const refreshed = await this.#shared(now);
-    if (refreshed.ok || this.#view === undefined) return refreshed;
-    this.#freshUntilMs = Math.max(
-      this.#freshUntilMs,
-      this.#clock.now() + Math.min(RETRY_AFTER_MS, this.#limits.directoryCacheMs),
-    );
-    return ok(this.#view);
+  async view(waitUntil: WaitUntil): Promise<Result<DirectoryView>> {
+    const copy = this.#copy;
+    if (copy === undefined) return this.#refreshed(waitUntil);
+    const { directoryCacheMs } = this.#limits;
+    const ageMs = this.#isExpired ? Number.POSITIVE_INFINITY : this.#ages.ageMs(copy.readAt);
+    const failedMs = this.#failedAt === undefined ? undefined : this.#ages.ageMs(this.#failedAt);
+    const failsMs = Math.min(directoryCacheMs, RETRY_AFTER_MS + readTimeoutMs(this.#limits));
+    if (ageMs < directoryCacheMs || (failedMs !== undefined && failedMs < failsMs)) {
+      const isDue = failedMs === undefined ? ageMs >= EARLY * directoryCacheMs : failedMs >= RETRY_AFTER_MS;
+      if (isDue && !this.#isRefreshing()) void this.#start(waitUntil);
+      return ok(copy.view);
+    }
+    const refreshed = await this.#refreshed(waitUntil);
+    return refreshed.ok ? refreshed : ok(copy.view);
   }
 
   /** Reads the directory itself, for answers that must not come from a copy. */
@@ -67,8 +88,8 @@ export class DirectoryCopy {
    * A registered cell. If the copy doesn't have it, it may have been registered a moment ago by another
    * isolate, so the directory is read.
    */
-  async cell(id: string): Promise<Result<Cell>> {
-    const view = await this.view();
+  async cell(id: string, waitUntil: WaitUntil): Promise<Result<Cell>> {
+    const view = await this.view(waitUntil);
     return view.ok && !view.value.cells.has(id) ? this.presentCell(id) : cellIn(view, id);
   }
 
@@ -82,35 +103,51 @@ export class DirectoryCopy {
    * remains in case that fails.
    */
   expire(): void {
-    this.#freshUntilMs = 0;
+    this.#isExpired = true;
+    this.#failedAt = undefined;
     this.#refresh = undefined;
   }
 
   /**
-   * Shares one refresh between requests. A promise that belongs to another request never resolves if that
-   * request is cancelled, so each request waits with its own timer, and a refresh that takes too long is
-   * started again.
+   * Waits for a refresh, which requests share. A promise that belongs to another request never resolves if
+   * that request is cancelled and the runtime drops its work in spite of `waitUntil`. So each request waits
+   * with its own timer, and only briefly before it starts a refresh of its own.
    */
-  async #shared(nowMs: number): Promise<Result<DirectoryView>> {
-    const timeoutMs = readTimeoutMs(this.#limits);
+  async #refreshed(waitUntil: WaitUntil): Promise<Result<DirectoryView>> {
     const running = this.#refresh;
-    if (running === undefined || nowMs - running.startedMs > timeoutMs) return this.#start(nowMs);
-    return reach(timeoutMs, { name: "the directory" }, () => running.result);
+    if (running === undefined || !this.#isRefreshing()) return this.#start(waitUntil);
+    const answer = await ask(wallClock, PATIENCE_MS, () => running.result);
+    if (answer.kind === "ok") return ok(answer.value);
+    if (answer.kind === "refused") return { ok: false, refusal: answer.refusal };
+    const next = this.#refresh;
+    if (next === undefined || next === running) return this.#start(waitUntil);
+    return reach(readTimeoutMs(this.#limits), { name: "the directory" }, () => next.result);
   }
 
-  #start(startedMs: number): Promise<Result<DirectoryView>> {
-    const refresh: Refresh = { startedMs, result: this.read() };
+  /** False if the refresh has taken so long that it was lost. */
+  #isRefreshing(): boolean {
+    return (
+      this.#refresh !== undefined && this.#ages.ageMs(this.#refresh.startedAt) <= readTimeoutMs(this.#limits)
+    );
+  }
+
+  #start(waitUntil: WaitUntil): Promise<Result<DirectoryView>> {
+    const startedAt = this.#ages.now();
+    const refresh: Refresh = { startedAt, result: this.read() };
     this.#refresh = refresh;
-    return refresh.result.then((result) => {
+    const kept = refresh.result.then((result) => {
       // If `expire` was called since, this snapshot may lack the change, so it is not kept.
       if (this.#refresh !== refresh) return result;
       this.#refresh = undefined;
       if (result.ok) {
-        this.#view = result.value;
-        this.#freshUntilMs = startedMs + this.#limits.directoryCacheMs;
+        this.#copy = { view: result.value, readAt: startedAt };
+        this.#isExpired = false;
       }
+      this.#failedAt = result.ok ? undefined : this.#ages.now();
       return result;
     });
+    waitUntil(kept);
+    return kept;
   }
 }
 

@@ -1,6 +1,7 @@
 import type * as z from "zod";
 import type { Principal } from "../auth/principal.ts";
 import type { Result } from "../core/refusal.ts";
+import type { WaitUntil } from "../runtime.ts";
 import type { RouteId, Routes } from "./contract.ts";
 import type { Deployment } from "./deployment.ts";
 import type { Lines } from "./lines.ts";
@@ -14,6 +15,7 @@ type BodyOf<R> = R extends { body: { schema: infer Schema extends z.ZodType; req
 export interface Call<Id extends RouteId> {
   routeId: Id;
   deployment: Deployment;
+  waitUntil: WaitUntil;
   /** Null on routes that anyone may use. */
   principal: Routes[Id]["roles"] extends "anyone" ? null : Principal;
   tokens: Routes[Id]["roles"] extends "anyone" ? null : PageTokens;

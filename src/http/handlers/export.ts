@@ -29,7 +29,7 @@ export const exportHandlers: Handlers<"exportRecords"> = {
  * checked again, so that a revoked or expired key gets no further records.
  */
 async function* linesOf(call: Call<"exportRecords">, { after: from, upTo }: SourceRange): Lines<Line> {
-  const { deployment, principal, params, query } = call;
+  const { deployment, waitUntil, principal, params, query } = call;
   const { limits, shards } = deployment.config;
   let lines: Line[] = [{ as_of: timeOf(deployment.clock.now()) }];
   let after = from;
@@ -52,7 +52,7 @@ async function* linesOf(call: Call<"exportRecords">, { after: from, upTo }: Sour
     if (!mayGoOn) return yield ok([...lines, { end: "continue", cursor }]);
     yield ok(lines);
     if (principal !== null && principal.expiresAtMs <= deployment.clock.now()) return yield keyExpired;
-    const refusal = await accessRefusal(deployment, principal, params.cell);
+    const refusal = await accessRefusal(deployment, principal, params.cell, waitUntil);
     if (refusal !== undefined) return yield { ok: false, refusal };
     lines = [];
     after = next;

@@ -4,6 +4,7 @@ import type { MintedKey } from "../../core/directory/directory.ts";
 import { ok, refused, type Result } from "../../core/refusal.ts";
 import { invalid } from "../batch.ts";
 import type { keyRoutes } from "../contract/admin-routes.ts";
+import type { WaitUntil } from "../../runtime.ts";
 import type { Deployment } from "../deployment.ts";
 import type { Handlers } from "../handler.ts";
 import { pageOf } from "../paging.ts";
@@ -76,7 +77,7 @@ export const keyHandlers: Handlers<keyof typeof keyRoutes> = {
     });
   },
 
-  revokeKey({ deployment, params: { id }, body }) {
+  revokeKey({ deployment, waitUntil, params: { id }, body }) {
     return ok(async () => {
       const found = await reach(readTimeoutMs(deployment.config.limits), { name: DIRECTORY }, () =>
         deployment.objects.directory().keyToRevoke({ ...deployment.envelope, keyId: id }),
@@ -91,7 +92,7 @@ export const keyHandlers: Handlers<keyof typeof keyRoutes> = {
           : known;
       if (body?.cell_id !== undefined && body.cell_id !== key.cell)
         return invalid("cell_id", "is not the cell of this key; leave it out or correct it");
-      const revoked = await revoke(deployment, key);
+      const revoked = await revoke(deployment, waitUntil, key);
       deployment.directory.expire();
       return revoked.ok ? ok({ status: 200, body: { key: toApiKey(revoked.value) } }) : revoked;
     });
@@ -125,13 +126,17 @@ function keyMadeElsewhere({ config, clock }: Deployment, keyId: string, cell: st
  * listed as valid and the call can be repeated. In the other order, a failure would list a key as revoked
  * that the ledger still accepts.
  */
-async function revoke(deployment: Deployment, key: MintedKey): Promise<Result<MintedKey>> {
+async function revoke(
+  deployment: Deployment,
+  waitUntil: WaitUntil,
+  key: MintedKey,
+): Promise<Result<MintedKey>> {
   const { objects, envelope } = deployment;
   const { cell } = key;
   const advice = "the key may still be valid; repeat the call";
   if (cell !== null) {
     // The first call of a ledger creates it, so none is called for a cell that is not registered.
-    const registered = await deployment.directory.cell(cell);
+    const registered = await deployment.directory.cell(cell, waitUntil);
     if (!registered.ok) return registered;
     const message = { ...envelope, keyId: key.keyId, expiresAtMs: key.expiresAtMs };
     const revokedByLedger = await reach(

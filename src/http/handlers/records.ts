@@ -6,6 +6,7 @@ import type { BucketKey, ClaimRecord, LookupFound } from "../../core/messages.ts
 import { shardOf } from "../../core/placement.ts";
 import { ok, refused, type Result } from "../../core/refusal.ts";
 import { bucketTypes } from "../../core/registry.ts";
+import type { WaitUntil } from "../../runtime.ts";
 import { keyOf } from "../batch.ts";
 import type { recordRoutes } from "../contract/record-routes.ts";
 import type * as schemas from "../contract/schemas.ts";
@@ -18,7 +19,7 @@ import { digestRecords } from "./digest-records.ts";
 import { rangeOf, readRange } from "./record-range.ts";
 
 export const recordHandlers: Handlers<Exclude<keyof typeof recordRoutes, "exportRecords">> = {
-  getRecord({ deployment, principal, params: { bucket_type: type, value } }) {
+  getRecord({ deployment, waitUntil, principal, params: { bucket_type: type, value } }) {
     const key = keyOf({ type, value }, "", deployment.config.limits);
     if (!key.ok) return invalidValue(key.refusal.detail);
     return ok(async () => {
@@ -30,13 +31,13 @@ export const recordHandlers: Handlers<Exclude<keyof typeof recordRoutes, "export
       if (!found.ok) return found;
       const [record] = found.value;
       if (record === undefined || record === null) return refused("NOT_FOUND", "no cell has this name");
-      const owners = await ownersOf(deployment, [record]);
+      const owners = await ownersOf(deployment, waitUntil, [record]);
       if (!owners.ok) return owners;
       return ok({ status: 200, body: shown(record, principal, owners.value) });
     });
   },
 
-  lookupRecords({ deployment, principal, body: { buckets } }) {
+  lookupRecords({ deployment, waitUntil, principal, body: { buckets } }) {
     const { limits } = deployment.config;
     const keys: BucketKey[] = [];
     for (const [index, bucket] of buckets.entries()) {
@@ -47,7 +48,7 @@ export const recordHandlers: Handlers<Exclude<keyof typeof recordRoutes, "export
     return ok(async () => {
       const found = await lookUp(deployment, keys);
       if (!found.ok) return found;
-      const owners = await ownersOf(deployment, found.value);
+      const owners = await ownersOf(deployment, waitUntil, found.value);
       if (!owners.ok) return owners;
       const results = buckets.map((bucket, index) => {
         const record = found.value[index] ?? null;
@@ -142,15 +143,16 @@ function recordsOf(found: readonly LookupFound[]): Result<(ClaimRecord | null)[]
  */
 async function ownersOf(
   { directory }: Deployment,
+  waitUntil: WaitUntil,
   records: readonly (ClaimRecord | null)[],
 ): Promise<Result<ReadonlyMap<string, Cell>>> {
-  const copy = await directory.view();
+  const copy = await directory.view(waitUntil);
   if (!copy.ok) return copy;
   const isComplete = (cells: ReadonlyMap<string, Cell>): boolean =>
     records.every((record) => record === null || cells.has(record.cell));
   if (isComplete(copy.value.cells)) return ok(copy.value.cells);
   directory.expire();
-  const latest = await directory.view();
+  const latest = await directory.view(waitUntil);
   if (!latest.ok) return latest;
   return isComplete(latest.value.cells)
     ? ok(latest.value.cells)

@@ -11,7 +11,7 @@ import { timeOf, toApiLease } from "../answers.ts";
 
 export const serviceHandlers: Handlers<keyof typeof serviceRoutes> = {
   async listStaleLeases(call) {
-    const { deployment, query } = call;
+    const { deployment, waitUntil, query } = call;
     // If the parameter is left out, the deployment's value applies. It may change between two pages, so the
     // token is bound to the value that was used.
     const olderThanS = query.older_than_s ?? deployment.config.limits.staleS;
@@ -20,7 +20,8 @@ export const serviceHandlers: Handlers<keyof typeof serviceRoutes> = {
     const { limit, position, next } = page.value;
     return ok(async () => {
       const { cell } = query;
-      const registered = cell === undefined ? ok(undefined) : await deployment.directory.cell(cell);
+      const registered =
+        cell === undefined ? ok(undefined) : await deployment.directory.cell(cell, waitUntil);
       if (!registered.ok) return registered;
       const listed = await listStale(
         deployment.env,

@@ -1,0 +1,164 @@
+import { beforeEach, describe, expect, test } from "vitest";
+import { defaultLimits } from "../../src/core/limits.ts";
+import { MESSAGE_VERSION, type Reply } from "../../src/core/messages.ts";
+import { placementOf } from "../../src/core/placement.ts";
+import { refused } from "../../src/core/refusal.ts";
+import type { Snapshot } from "../../src/core/directory/directory.ts";
+import { AgeClock } from "../../src/http/age.ts";
+import { DirectoryCopy } from "../../src/http/directory-copy.ts";
+import type { Objects } from "../../src/objects/objects.ts";
+
+const placement = placementOf(4);
+const HOUR_MS = 3_600_000;
+const MAX_MS = 30_000;
+
+/** A directory whose answers the test gives, or never gives. Each snapshot has another revoked key. */
+class Fixture {
+  nowMs = 10 * HOUR_MS;
+  readonly asked: ((reply: Reply<Snapshot>) => void)[] = [];
+  readonly kept: Promise<unknown>[] = [];
+  readonly copy = new DirectoryCopy(
+    { directory: () => ({ snapshot: () => this.#ask() }) } as unknown as Objects,
+    { ...defaultLimits, directoryCacheMs: MAX_MS },
+    { version: MESSAGE_VERSION, placement },
+    { now: () => this.nowMs, after: () => () => {} },
+  );
+
+  #ask(): Promise<Reply<Snapshot>> {
+    return new Promise((resolve) => this.asked.push(resolve));
+  }
+
+  /** The revoked keys that a request sees. */
+  async seen(): Promise<string[] | undefined> {
+    const view = await this.copy.view((work) => this.kept.push(work));
+    return view.ok ? [...view.value.revokedKeys] : undefined;
+  }
+
+  /** Answers the question with this number with a snapshot that has a key of this name. */
+  async answer(question: number, key = `key-${question}`): Promise<void> {
+    this.asked[question]?.({ ok: true, value: { placement, cells: [], revokedKeys: [key] } });
+    await new Promise((resolve) => setTimeout(resolve));
+  }
+
+  async fail(question: number): Promise<void> {
+    this.asked[question]?.(refused("UNAVAILABLE", "down"));
+    await new Promise((resolve) => setTimeout(resolve));
+  }
+}
+
+let fixture: Fixture;
+
+beforeEach(async () => {
+  fixture = new Fixture();
+  const first = fixture.seen();
+  await fixture.answer(0);
+  expect(await first).toEqual(["key-0"]);
+});
+
+describe("a copy of half the greatest age", () => {
+  beforeEach(() => void (fixture.nowMs += MAX_MS / 2));
+
+  test("serves while one request refreshes it in the background, work that the runtime keeps", async () => {
+    expect(await fixture.seen()).toEqual(["key-0"]);
+    expect(await fixture.seen()).toEqual(["key-0"]);
+    expect(fixture.asked).toHaveLength(2);
+    expect(fixture.kept).toHaveLength(2);
+    await fixture.answer(1);
+    expect(await fixture.seen()).toEqual(["key-1"]);
+  });
+
+  test("serves until it is too old, also if the refresh never ends", async () => {
+    expect(await fixture.seen()).toEqual(["key-0"]);
+    fixture.nowMs += MAX_MS / 2 - 1;
+    expect(await fixture.seen()).toEqual(["key-0"]);
+    // The first refresh has taken longer than a read may take, so another one began.
+    expect(fixture.asked).toHaveLength(3);
+  });
+});
+
+test("a younger copy is not refreshed", async () => {
+  fixture.nowMs += MAX_MS / 2 - 1;
+  expect(await fixture.seen()).toEqual(["key-0"]);
+  expect(fixture.asked).toHaveLength(1);
+});
+
+describe("a copy that is too old", () => {
+  beforeEach(() => void (fixture.nowMs += MAX_MS));
+
+  test("doesn't serve, and requests share one refresh", async () => {
+    const seen = [fixture.seen(), fixture.seen()];
+    await fixture.answer(1);
+    expect(await Promise.all(seen)).toEqual([["key-1"], ["key-1"]]);
+    expect(fixture.asked).toHaveLength(2);
+  });
+
+  test("is refreshed by another request if the one that began has lost its work", async () => {
+    void fixture.seen();
+    const waiting = [fixture.seen(), fixture.seen()];
+    await expect.poll(() => fixture.asked.length).toBe(3);
+    await fixture.answer(2);
+    expect(await Promise.all(waiting)).toEqual([["key-2"], ["key-2"]]);
+    expect(fixture.asked).toHaveLength(3);
+  });
+
+  test("serves while the directory fails, and no further request waits", async () => {
+    const first = fixture.seen();
+    await fixture.fail(1);
+    expect(await first).toEqual(["key-0"]);
+    fixture.nowMs += 999;
+    expect(await fixture.seen()).toEqual(["key-0"]);
+    expect(fixture.asked).toHaveLength(2);
+    fixture.nowMs += 1;
+    expect(await fixture.seen()).toEqual(["key-0"]);
+    expect(fixture.asked).toHaveLength(3);
+    await fixture.answer(2);
+    expect(await fixture.seen()).toEqual(["key-2"]);
+  });
+
+  test("doesn't serve because of a failure long ago", async () => {
+    const first = fixture.seen();
+    await fixture.fail(1);
+    await first;
+    fixture.nowMs += HOUR_MS;
+    const later = fixture.seen();
+    await fixture.answer(2);
+    expect(await later).toEqual(["key-2"]);
+  });
+});
+
+test("after `expire` the next request reads the directory, and an earlier refresh is not kept", async () => {
+  fixture.nowMs += MAX_MS / 2;
+  await fixture.seen();
+  fixture.copy.expire();
+  const next = fixture.seen();
+  await fixture.answer(1, "from before the change");
+  await fixture.answer(2);
+  expect(await next).toEqual(["key-2"]);
+  expect(await fixture.seen()).toEqual(["key-2"]);
+});
+
+test.each([HOUR_MS, 1])("a copy is too old once the clock was set back (by %i ms)", async (ms) => {
+  fixture.nowMs += 10;
+  await fixture.seen();
+  fixture.nowMs -= ms;
+  const next = fixture.seen();
+  await fixture.answer(1);
+  expect(await next).toEqual(["key-1"]);
+  expect(await fixture.seen()).toEqual(["key-1"]);
+  expect(fixture.asked).toHaveLength(2);
+});
+
+test("ages after jumps of the clock", () => {
+  let now = 0;
+  const clock = new AgeClock({ now: () => now, after: () => () => {} });
+  const first = clock.now();
+  now = HOUR_MS;
+  const ahead = clock.now();
+  expect(clock.ageMs(first)).toBe(HOUR_MS);
+  now = 5;
+  expect([clock.ageMs(first), clock.ageMs(ahead)]).toEqual([Infinity, Infinity]);
+  const back = clock.now();
+  now = 2 * HOUR_MS;
+  expect(clock.ageMs(back)).toBe(2 * HOUR_MS - 5);
+  expect(clock.ageMs(first)).toBe(Infinity);
+});
