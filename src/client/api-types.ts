@@ -551,6 +551,13 @@ export interface Operations {
   getReadiness: { body: undefined; answer: {
     status: "ok";
     d1: "up" | "down";
+    /** The last run of the cron that finished. Null: none, or D1 is down. */
+    last_cron_run: {
+      /** RFC 3339, in UTC, with milliseconds. */
+      finished_at: string;
+      /** Cells whose ledger the run could not reach or copy into D1. */
+      cells_failed: number;
+    } | null;
   } };
 }
 
@@ -579,5 +586,5 @@ export const operations = {
   listStaleLeases: { method: "GET", path: "/v1/leases/stale", shape: {"leases":[{"uuid":"string","cell_id":"string","state":"string","created_at":"string","age_ms":"number","counts":{"creates":"number","destroys":"number","replaces":"number","missing":"number"},"confirmed":"boolean"}],"last_pulled_at":"any","next_page_token":"string"} },
   listLimits: { method: "GET", path: "/v1/limits", shape: {"limits":[{"name":"string","value":"number","default":"number","unit":"string","variable":"string","about":"string"}]} },
   getHealth: { method: "GET", path: "/healthz", shape: {"status":"string","version":"string","placement":"string"} },
-  getReadiness: { method: "GET", path: "/readyz", shape: {"status":"string","d1":"string"} },
+  getReadiness: { method: "GET", path: "/readyz", shape: {"status":"string","d1":"string","last_cron_run":"any"} },
 } as const;

@@ -1,11 +1,12 @@
 import { fanOut } from "../core/fan-out.ts";
 import type { Envelope, Reply } from "../core/messages.ts";
-import { ok, type Result } from "../core/refusal.ts";
+import { ok, type Refusal, type Result } from "../core/refusal.ts";
 import type { Config } from "../config.ts";
 import type { Env } from "../env.ts";
 import type { Objects } from "../objects/objects.ts";
-import type { WallClock } from "../runtime.ts";
-import { d1Health } from "../projections/health.ts";
+import { projectionHealth, type ProjectionHealth } from "../projections/health.ts";
+import type { WaitUntil, WallClock } from "../runtime.ts";
+import { AgeClock, type Moment } from "./age.ts";
 import type { DirectoryCopy } from "./directory-copy.ts";
 import type { Failure } from "./problem.ts";
 import { reach, readTimeoutMs } from "./reach.ts";
@@ -16,89 +17,147 @@ interface CheckedDeployment {
   config: Config;
   clock: WallClock;
   envelope: Envelope;
-  directory: DirectoryCopy;
+  directory: Pick<DirectoryCopy, "read">;
   objects: Objects;
 }
 
-type Report = Result<{ d1: "up" | "down" }>;
+export type ReadinessReport = Result<Pick<ProjectionHealth, "d1" | "cron">>;
 
 interface Check {
-  startedMs: number;
-  doneMs: number | undefined;
-  report: Promise<Report>;
+  startedAt: Moment;
+  doneAt: Moment | undefined;
+  report: Promise<ReadinessReport>;
 }
 
-/**
- * A check calls every part, and probes may come from many places. So probes share the result of a check this
- * recent.
- */
-const KEEP_MS = 1_000;
+/** One part that requests need, and how it is asked whether it works. */
+interface Part {
+  name: string;
+  cell?: string;
+  ping: () => Promise<Reply<unknown>>;
+}
+
+interface FailedPart extends Pick<Part, "name" | "cell"> {
+  refusal: Refusal;
+}
+
+/** Anybody may probe, and from many places. So probes share the result of a check this recent. */
+const KEEP_MS = 5_000;
+
+/** The ledgers that one check calls: failed ones first, then the next ones in turn. */
+const LEDGERS = 16;
+const FAILED_LEDGERS = 8;
+
+/** The directory and D1 are asked first, then all other parts. Each step may take one read timeout. */
+const STEPS = 2;
 
 /**
- * A multiple of the read timeout: one for the directory, and the rest for the other parts, which are called a
- * few at a time.
+ * Checks whether the parts that requests need can be reached. The cost of a check is bounded, because it
+ * needs no key: one call to the directory, one to each shard (at most 256), 16 to ledgers, and two reads of
+ * D1. Ledgers are checked in turn. Those that failed in the last check, or in the last run of the cron, which
+ * visits all of them every minute, are called again first.
  */
-const TIMEOUT_FACTOR = 4;
-
-/** Checks whether all parts that requests need can be reached. */
 export class Readiness {
   readonly #deployment: CheckedDeployment;
+  readonly #projection: () => Promise<ProjectionHealth>;
+  readonly #ages: AgeClock;
   #latest: Check | undefined;
+  #failedCells: readonly string[] = [];
+  /** How many ledgers were called in turn. Isolates start at different cells. */
+  #turns = Math.floor(Math.random() * 2 ** 31);
 
-  constructor(deployment: CheckedDeployment) {
+  constructor(
+    deployment: CheckedDeployment,
+    projection = () => projectionHealth(deployment.env, FAILED_LEDGERS),
+  ) {
     this.#deployment = deployment;
+    this.#projection = projection;
+    this.#ages = new AgeClock(deployment.clock);
   }
 
-  async check(): Promise<Report> {
-    const now = this.#deployment.clock.now();
-    const timeoutMs = TIMEOUT_FACTOR * readTimeoutMs(this.#deployment.config.limits);
+  async check(waitUntil: WaitUntil): Promise<ReadinessReport> {
+    const timeoutMs = STEPS * readTimeoutMs(this.#deployment.config.limits);
     const latest = this.#latest;
-    if (
-      latest !== undefined &&
-      now - (latest.doneMs ?? now) <= KEEP_MS &&
-      now - latest.startedMs <= timeoutMs
-    ) {
+    if (latest !== undefined && this.#isRecent(latest, timeoutMs)) {
       // This promise belongs to another request, so it needs its own timer. See `DirectoryCopy`.
       return reach(timeoutMs, { name: "the readiness check of another request" }, () => latest.report);
     }
-    const started: Check = { startedMs: now, doneMs: undefined, report: this.#ask() };
+    const started: Check = { startedAt: this.#ages.now(), doneAt: undefined, report: this.#ask() };
     this.#latest = started;
-    const report = await started.report;
-    started.doneMs = this.#deployment.clock.now();
-    return report;
+    waitUntil(started.report.finally(() => (started.doneAt = this.#ages.now())));
+    return started.report;
+  }
+
+  #isRecent({ startedAt, doneAt }: Check, timeoutMs: number): boolean {
+    return doneAt === undefined
+      ? this.#ages.ageMs(startedAt) <= timeoutMs
+      : this.#ages.ageMs(doneAt) <= KEEP_MS;
   }
 
   /** Asks the directory first, because it lists the cells. */
-  async #ask(): Promise<Report> {
-    const { config, directory, objects, envelope, env } = this.#deployment;
-    const read = await directory.read();
+  async #ask(): Promise<ReadinessReport> {
+    const [read, { d1, cron, suspects }] = await Promise.all([
+      this.#deployment.directory.read(),
+      this.#projection(),
+    ]);
     const cells = read.ok ? [...read.value.cells.keys()] : [];
-    const parts: { name: string; ping: () => Promise<Reply<unknown>> }[] = [
+    const failed: FailedPart[] = [
+      ...(read.ok ? [] : [{ name: "directory", refusal: read.refusal }]),
+      ...(await this.#failedOf(this.#partsToCall(cells, suspects))),
+    ];
+    this.#failedCells = failed.flatMap(({ cell }) => cell ?? []);
+    return failed.length === 0 ? ok({ d1, cron }) : { ok: false, refusal: notReady(failed) };
+  }
+
+  #partsToCall(cells: readonly string[], suspects: readonly string[]): Part[] {
+    const { config, objects, envelope } = this.#deployment;
+    return [
       ...Array.from({ length: config.shards }, (_, shard) => ({
         name: `shard ${shard}`,
         ping: () => objects.shard(shard).ping(envelope),
       })),
-      ...cells.map((cell) => ({
+      ...[...this.#cellsToCall(cells, suspects)].map((cell) => ({
         name: `ledger of cell ${cell}`,
+        cell,
         ping: () => objects.ledger(cell).status(envelope),
       })),
     ];
-    const [answers, d1] = await Promise.all([
-      fanOut(parts, config.limits.fanOut, ({ name, ping }) =>
-        reach(readTimeoutMs(config.limits), { name }, ping),
-      ),
-      d1Health(env),
-    ]);
-    const failed = [
-      ...(read.ok ? [] : ["directory"]),
-      ...parts.flatMap(({ name }, index) => (answers[index]?.ok ? [] : [name])),
-    ];
-    return failed.length === 0 ? ok({ d1 }) : { ok: false, refusal: notReady(failed) };
+  }
+
+  #cellsToCall(cells: readonly string[], suspects: readonly string[]): Set<string> {
+    const registered = new Set(cells);
+    const called = new Set(
+      [...this.#failedCells, ...suspects].filter((cell) => registered.has(cell)).slice(0, FAILED_LEDGERS),
+    );
+    for (let seen = 0; seen < cells.length && called.size < LEDGERS; seen += 1) {
+      called.add(cells[this.#turns % cells.length] ?? "");
+      this.#turns += 1;
+    }
+    return called;
+  }
+
+  /** Calls the parts a few at a time. Those that have not answered when the time is over have failed. */
+  async #failedOf(parts: readonly Part[]): Promise<FailedPart[]> {
+    const { limits } = this.#deployment.config;
+    const answers = new Map<Part, Result<unknown>>();
+    let isOver = false;
+    // With half of the time for one part, a whole batch of parts that hang leaves time for the others.
+    const partMs = readTimeoutMs(limits) / 2;
+    const all = await reach(readTimeoutMs(limits), { name: "the part" }, async () => {
+      await fanOut(parts, limits.fanOut, async (part) => {
+        if (!isOver) answers.set(part, await reach(partMs, part, part.ping));
+      });
+      return ok(null);
+    });
+    isOver = true;
+    return parts.flatMap((part) => {
+      const answer = answers.get(part) ?? all;
+      return answer.ok ? [] : [{ ...part, refusal: answer.refusal }];
+    });
   }
 }
 
-const notReady = (failed: readonly string[]): Failure => ({
+const notReady = (failed: readonly FailedPart[]): Failure => ({
   code: "UNAVAILABLE",
   detail: failed.length === 1 ? "1 part does not answer" : `${failed.length} parts do not answer`,
-  failed,
+  failed: failed.map(({ name }) => name),
 });

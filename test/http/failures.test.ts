@@ -256,7 +256,11 @@ describe("D1", () => {
 
   test("is down: everything except the stale listing works, and readiness reports it", async () => {
     const cut = new Api({ DB });
-    expect(await cut.json(200, "GET", "/readyz", { key: null })).toEqual({ status: "ok", d1: "down" });
+    expect(await cut.json(200, "GET", "/readyz", { key: null })).toEqual({
+      status: "ok",
+      d1: "down",
+      last_cron_run: null,
+    });
     const { uuid, value } = await begun(cut);
     await cut.json(200, "POST", `/v1/cells/1/leases/${uuid}/commit`, { key: "cell 1" });
     await cut.json(200, "GET", `/v1/records/ROUTES/${value}`, { key: "router" });

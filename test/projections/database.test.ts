@@ -1,8 +1,9 @@
 import { sql } from "drizzle-orm";
 import { beforeEach, describe, expect, test } from "vitest";
+import type { Env } from "../../src/env.ts";
 import { Database } from "../../src/projections/database.ts";
 import { causeOf } from "../../src/projections/failure.ts";
-import { d1Health } from "../../src/projections/health.ts";
+import { projectionHealth } from "../../src/projections/health.ts";
 import { env, envWith, startFleet } from "./fleet.ts";
 import { faultyD1 } from "./faulty-d1.ts";
 
@@ -56,12 +57,52 @@ describe("the stored cause of a failure", () => {
 });
 
 describe("the health of D1", () => {
+  const d1Health = async (of: Env): Promise<string> => (await projectionHealth(of, 8)).d1;
+
   test("is up if D1 has its tables", async () => expect(await d1Health(env)).toBe("up"));
   test("is down if D1 fails", async () => expect(await d1Health(faultyD1(() => "before").env)).toBe("down"));
   test("is down if D1 does not answer within about a second", async () => {
     const askedAtMs = Date.now();
     expect(await d1Health(faultyD1(() => "hang").env)).toBe("down");
     expect(Date.now() - askedAtMs).toBeLessThan(3_000);
+  });
+  test("has the last run that finished, and asks for failed cells only if that run had some", async () => {
+    const add = (table: string, values: object): Promise<unknown> => {
+      const names = Object.keys(values);
+      const marks = names.map(() => "?").join();
+      return env.DB.prepare(`INSERT INTO ${table} (${names.join()}) VALUES (${marks})`)
+        .bind(...Object.values(values))
+        .run();
+    };
+    expect(await projectionHealth(env, 2)).toEqual({ d1: "up", cron: null, suspects: [] });
+    for (const [id, error] of [
+      ["91", "down"],
+      ["92", null],
+      ["93", "down"],
+      ["94", "down"],
+    ])
+      await add("cells", {
+        cell_id: id,
+        name: "",
+        address: "",
+        created_at_ms: 1,
+        updated_at_ms: 1,
+        last_error: error,
+      });
+    const run = { run_id: "r", scheduled_at_ms: 1 };
+    await add("cron_runs", { ...run, started_at_ms: 1, finished_at_ms: 9, cells_failed: 0 });
+    await add("cron_runs", { ...run, started_at_ms: 3 });
+    expect(await projectionHealth(env, 2)).toEqual({
+      d1: "up",
+      cron: { finishedAtMs: 9, cellsFailed: 0 },
+      suspects: [],
+    });
+    await add("cron_runs", { ...run, started_at_ms: 2, finished_at_ms: 8, cells_failed: 3 });
+    const { cron, suspects } = await projectionHealth(env, 2);
+    expect(cron).toEqual({ finishedAtMs: 8, cellsFailed: 3 });
+    expect(suspects).toHaveLength(2);
+    expect(["91", "93", "94"]).toEqual(expect.arrayContaining(suspects));
+    expect((await projectionHealth(env, 8)).suspects.toSorted()).toEqual(["91", "93", "94"]);
   });
   test("is down if D1 lacks a table", async () => {
     await env.DB.prepare("DROP TABLE cron_runs").run();

@@ -118,15 +118,28 @@ export const serviceRoutes = {
     path: "/readyz",
     summary: "Check that all parts answer",
     about:
-      "Calls the directory, every shard and every cell's ledger. Calls from the same second share one " +
-      "check. D1 is only reported in `d1`, because requests other than the stale listing don't need it.",
+      "Calls the directory, every shard and 16 ledgers: those that failed in the last check or in the last " +
+      "run of the cron, then others in turn. Calls within 5 seconds share one check. D1 and the cron are " +
+      "only reported, because requests other than the stale listing don't need them.",
     roles: "anyone",
     params: nothing,
     query: nothing,
     responses: {
       200: {
         about: "All parts that requests need answered.",
-        schema: z.strictObject({ status: z.literal("ok"), d1: z.enum(["up", "down"]) }),
+        schema: z.strictObject({
+          status: z.literal("ok"),
+          d1: z.enum(["up", "down"]),
+          last_cron_run: z
+            .strictObject({
+              finished_at: time,
+              cells_failed: wholeNumber.meta({
+                description: "Cells whose ledger the run could not reach or copy into D1.",
+              }),
+            })
+            .nullable()
+            .meta({ description: "The last run of the cron that finished. Null: none, or D1 is down." }),
+        }),
       },
     },
     errors: [{ code: "UNAVAILABLE", when: "At least one part does not answer. `failed` lists them." }],

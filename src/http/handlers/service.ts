@@ -69,10 +69,14 @@ export const serviceHandlers: Handlers<keyof typeof serviceRoutes> = {
       }),
     ),
 
-  getReadiness: ({ deployment }) =>
+  getReadiness: ({ deployment, waitUntil }) =>
     ok(async () => {
-      const report = await deployment.readiness.check();
-      return report.ok ? ok({ status: 200, body: { status: "ok", d1: report.value.d1 } }) : report;
+      const report = await deployment.readiness.check(waitUntil);
+      if (!report.ok) return report;
+      const { d1, cron } = report.value;
+      const lastRun =
+        cron === null ? null : { finished_at: timeOf(cron.finishedAtMs), cells_failed: cron.cellsFailed };
+      return ok({ status: 200, body: { status: "ok", d1, last_cron_run: lastRun } });
     }),
 
   getOpenApi: () =>

@@ -56,6 +56,6 @@ export function answerSuite(open: Open): void {
 
   test("health and readiness need no key", async () => {
     expect(await api.json(200, "GET", "/healthz", { key: null })).toMatchObject({ status: "ok" });
-    expect(await api.json(200, "GET", "/readyz", { key: null })).toEqual({ status: "ok", d1: "up" });
+    expect(await api.json(200, "GET", "/readyz", { key: null })).toMatchObject({ status: "ok", d1: "up" });
   });
 }

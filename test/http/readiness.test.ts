@@ -1,0 +1,163 @@
+import { beforeEach, describe, expect, test } from "vitest";
+import { readConfig } from "../../src/config.ts";
+import type { Cell } from "../../src/core/directory/directory.ts";
+import { MESSAGE_VERSION } from "../../src/core/messages.ts";
+import { ok, refused } from "../../src/core/refusal.ts";
+import { Readiness } from "../../src/http/readiness.ts";
+import type { Objects } from "../../src/objects/objects.ts";
+import type { ProjectionHealth } from "../../src/projections/health.ts";
+import { env } from "../support/workerd/api.ts";
+
+/** Longer than a report is shared. */
+const LATER_MS = 6_000;
+
+/** A deployment of 1,000 cells and 256 shards that counts the calls, and in which some parts fail or hang. */
+class Fixture {
+  readonly cells = Array.from({ length: 1_000 }, (_, index) => String(index + 1));
+  readonly shards = 256;
+  nowMs = 0;
+  calls: string[] = [];
+  failing = new Set<string>();
+  hanging = new Set<string>();
+  projection: ProjectionHealth = { d1: "up", cron: null, suspects: [] };
+  readonly kept: Promise<unknown>[] = [];
+
+  readonly readiness = new Readiness(
+    {
+      env,
+      config: readConfig({
+        LEASEHOLD_SHARDS: String(this.shards),
+        LEASEHOLD_INQUIRY_TIMEOUT_MS: "50",
+        LEASEHOLD_EXCHANGE_TIMEOUT_MS: "50",
+      }),
+      clock: { now: () => this.nowMs, after: () => () => {} },
+      envelope: { version: MESSAGE_VERSION, placement: "" },
+      directory: {
+        read: async () => {
+          const answered = await this.#ask("directory");
+          if (!answered.ok) return answered;
+          return ok({
+            cells: new Map(this.cells.map((cell) => [cell, { cell } as Cell])),
+            revokedKeys: new Set<string>(),
+          });
+        },
+      },
+      objects: {
+        shard: (index: number) => ({ ping: () => this.#ask(`shard ${index}`) }),
+        ledger: (cell: string) => ({ status: () => this.#ask(`ledger of cell ${cell}`) }),
+      } as unknown as Objects,
+    },
+    async () => this.projection,
+  );
+
+  async #ask(part: string) {
+    this.calls.push(part);
+    if (this.hanging.has(part)) await new Promise(() => {});
+    return this.failing.has(part) ? refused("UNAVAILABLE", "down") : ok(null);
+  }
+
+  /** The parts that a new check calls, and those that it reports. */
+  async check(): Promise<{ called: string[]; failed: readonly string[] }> {
+    this.calls = [];
+    this.nowMs += LATER_MS;
+    const report = await this.readiness.check((work) => this.kept.push(work));
+    const failed = report.ok ? [] : (report.refusal as { failed?: readonly string[] }).failed;
+    return { called: this.calls, failed: failed ?? [] };
+  }
+}
+
+let fixture: Fixture;
+
+beforeEach(() => void (fixture = new Fixture()));
+
+const ledgersIn = (calls: readonly string[]): string[] => calls.filter((call) => call.startsWith("ledger"));
+
+test("one check calls the directory, every shard and 16 of 1,000 ledgers", async () => {
+  const { called, failed } = await fixture.check();
+  expect(failed).toEqual([]);
+  expect(new Set(called).size).toBe(called.length);
+  expect(called.filter((call) => call.startsWith("shard"))).toHaveLength(256);
+  expect(ledgersIn(called)).toHaveLength(16);
+  expect(called).toHaveLength(1 + 256 + 16);
+});
+
+test("63 checks call every ledger", async () => {
+  const seen = new Set<string>();
+  for (let checks = 0; checks < 63; checks += 1)
+    for (const ledger of ledgersIn((await fixture.check()).called)) seen.add(ledger);
+  expect(seen.size).toBe(1_000);
+});
+
+test("with fewer cells, each ledger is called once", async () => {
+  fixture.cells.length = 3;
+  expect(ledgersIn((await fixture.check()).called).toSorted()).toEqual(
+    [1, 2, 3].map((cell) => `ledger of cell ${cell}`),
+  );
+  fixture.cells.length = 0;
+  expect(ledgersIn((await fixture.check()).called)).toEqual([]);
+});
+
+test("a ledger that fails is called again by every check until it answers", async () => {
+  fixture.failing = new Set(fixture.cells.map((cell) => `ledger of cell ${cell}`));
+  const { failed } = await fixture.check();
+  expect(failed).toHaveLength(16);
+  const [bad = ""] = failed;
+  // Without the failure, the next checks would come to it only after all others.
+  fixture.failing = new Set([bad]);
+  expect((await fixture.check()).failed).toEqual([bad]);
+  expect((await fixture.check()).failed).toEqual([bad]);
+  fixture.failing.clear();
+  expect((await fixture.check()).failed).toEqual([]);
+});
+
+test("the cells that the cron could not visit are called first, and only the call decides", async () => {
+  const suspects = ["998", "999", "no longer registered"];
+  fixture.projection = { d1: "up", cron: { finishedAtMs: 5, cellsFailed: 3 }, suspects };
+  fixture.failing = new Set(["ledger of cell 999"]);
+  const { called, failed } = await fixture.check();
+  expect(ledgersIn(called).slice(0, 2)).toEqual(["ledger of cell 998", "ledger of cell 999"]);
+  expect(ledgersIn(called)).toHaveLength(16);
+  expect(failed).toEqual(["ledger of cell 999"]);
+});
+
+test("the last run of the cron is reported and fails nothing", async () => {
+  fixture.projection = { d1: "up", cron: { finishedAtMs: 5, cellsFailed: 3 }, suspects: [] };
+  expect(await fixture.readiness.check(() => {})).toEqual({
+    ok: true,
+    value: { d1: "up", cron: { finishedAtMs: 5, cellsFailed: 3 } },
+  });
+});
+
+describe("parts that hang", () => {
+  test("fail alone", async () => {
+    fixture.hanging = new Set(["shard 7", "shard 250"]);
+    expect((await fixture.check()).failed).toEqual(["shard 7", "shard 250"]);
+  });
+
+  test("all of them: the check ends, and calls no further part afterwards", async () => {
+    fixture.hanging = new Set([...fixture.cells.keys()].map((shard) => `shard ${shard}`));
+    const { failed } = await fixture.check();
+    expect(failed).toHaveLength(256 + 16);
+    const { length } = fixture.calls;
+    // Longer than the calls that were made may take.
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    expect(fixture.calls).toHaveLength(length);
+    expect(length).toBeLessThan(100);
+  });
+});
+
+test("a report is shared for 5 s, and not after the clock was set back", async () => {
+  await fixture.check();
+  fixture.calls = [];
+  fixture.nowMs += 5_000;
+  await fixture.readiness.check(() => {});
+  expect(fixture.calls).toEqual([]);
+  fixture.nowMs -= 3_600_000;
+  await fixture.readiness.check(() => {});
+  expect(fixture.calls).toHaveLength(1 + 256 + 16);
+});
+
+test("the runtime keeps the work of a check, which other requests may be waiting for", async () => {
+  await fixture.check();
+  expect(fixture.kept).toHaveLength(1);
+});
