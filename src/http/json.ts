@@ -14,7 +14,8 @@ interface Fault {
 
 /**
  * Parses JSON strictly, so that two parsers cannot disagree on its meaning: no duplicate keys, no
- * `__proto__`, and nothing beyond the `bounds`. This is checked before any value is built.
+ * `__proto__`, no number that would be rounded to an integer, and nothing beyond the `bounds`. This is
+ * checked before any value is built.
  */
 export function parseJson(text: string, bounds: Bounds): Result<unknown> {
   const fault = scan(text, bounds);
@@ -28,8 +29,8 @@ export function parseJson(text: string, bounds: Bounds): Result<unknown> {
 }
 
 /**
- * Checks keys and bounds, and stops at the first fault. It may miss faults in text that is not JSON, which
- * `JSON.parse` then refuses.
+ * Checks keys, numbers and bounds, and stops at the first fault. It may miss faults in text that is not JSON,
+ * which `JSON.parse` then refuses.
  */
 function scan(text: string, bounds: Bounds): Fault | undefined {
   const frames: Frame[] = [];
@@ -77,6 +78,26 @@ function scan(text: string, bounds: Bounds): Fault | undefined {
         index = end - 1;
         break;
       }
+      case "-":
+      case "0":
+      case "1":
+      case "2":
+      case "3":
+      case "4":
+      case "5":
+      case "6":
+      case "7":
+      case "8":
+      case "9": {
+        const end = endOfNumber(text, index);
+        if (isRounded(text.slice(index, end)))
+          return {
+            field: pathOf(frames),
+            message: "is not a number that JSON represents exactly; send an id as a string",
+          };
+        index = end - 1;
+        break;
+      }
       default:
     }
   }
@@ -90,6 +111,37 @@ function endOfString(text: string, start: number): number {
     else if (text[index] === '"') return index + 1;
   }
   return text.length;
+}
+
+/** Far longer than any integer has to be written. It limits the work of comparing. */
+const MAX_NUMBER_LENGTH = 64;
+
+function endOfNumber(text: string, start: number): number {
+  let index = start + 1;
+  while (/[\d.eE+-]/.test(text.charAt(index))) index += 1;
+  return index;
+}
+
+/**
+ * Whether a number that is not this integer becomes a safe integer when it is parsed, such as
+ * `9007199254740991.4`. All numbers of the API are safe integers, and the schemas refuse the others.
+ */
+function isRounded(literal: string): boolean {
+  if (literal.length > MAX_NUMBER_LENGTH) return true;
+  const value = Number(literal);
+  if (/^-?\d{1,15}$/.test(literal) || !Number.isSafeInteger(value)) return false;
+  return decimalOf(literal) !== decimalOf(String(value));
+}
+
+/** The exact value of a decimal number, written in one way only: its digits and the power of ten behind. */
+function decimalOf(literal: string): string {
+  const [mantissa = "", exponent = "0"] = literal.toLowerCase().split("e");
+  const [whole = "", fraction = ""] = mantissa.replace("-", "").split(".");
+  const digits = (whole + fraction).replace(/^0+/, "");
+  const significant = digits.replace(/0+$/, "");
+  if (significant === "") return "0";
+  const power = BigInt(exponent) - BigInt(fraction.length) + BigInt(digits.length - significant.length);
+  return `${mantissa.startsWith("-") ? "-" : ""}${significant}e${power}`;
 }
 
 function isKey(text: string, end: number): boolean {

@@ -21,6 +21,14 @@ test.each([
   '{"a":"a","b":"b:","":{"":1}}',
   "null",
   "1e3",
+  "1.0",
+  "-0",
+  "0e9999",
+  "120e-1",
+  "0.0012E+4",
+  "9007199254740991",
+  "9.007199254740991e15",
+  "[-9007199254740991,9007199254740992,9007199254740993,0.1,1.5,1e400]",
 ])("%s gives the same value as JSON.parse", (text) => {
   expect(parseJson(text, bounds())).toEqual({ ok: true, value: JSON.parse(text) });
 });
@@ -35,6 +43,16 @@ describe("is refused, and names the field:", () => {
     ['{"a":[{"__pro\\u0074o__":1}]}', "a[0].__proto__"],
     ['{"":1,"":1}', "body"],
   ])("%s", (text, field) => expect(fieldIn(text)).toBe(field));
+
+  test.each([
+    ['{"a":9007199254740991.4}', "a"],
+    ['{"a":[1,{"b":-9007199254740990.6}]}', "a[1].b"],
+    ['{"a":1.0000000000000000001}', "a"],
+    ['{"a":1e-400}', "a"],
+    ["0.00000000000000000000000000000000001e1 ", undefined],
+    ["4503599627370497.000000001", "body"],
+    [`[1e-${"9".repeat(100_000)}]`, "[0]"],
+  ])("the rounded number in %s", (text, field) => expect(fieldIn(text)).toBe(field));
 
   test.each([
     "",
