@@ -20,6 +20,15 @@ export const limitTable = {
     about: "creates, destroys and replaces in one begin",
   },
   bodyBytes: { default: 1_048_576, min: 1_024, max: 8_388_608, unit: "bytes", about: "a request body" },
+  // A connection with an unfinished body takes up memory and, under `npm start`, a file descriptor. The
+  // largest body that is allowed by default takes 10 s at 0.8 Mbit/s.
+  bodyReadMs: {
+    default: 10_000,
+    min: 50,
+    max: 60_000,
+    unit: "ms",
+    about: "the arrival of a request body",
+  },
   // SQLite in a Durable Object limits a row to 2 MB, and the other columns of the lease's row need part of
   // that.
   leaseBytes: {

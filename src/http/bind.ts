@@ -154,7 +154,11 @@ async function readInput(
   const query = validate(route.query, parsed.value, "query");
   if (!query.ok) return query;
   const expected = route.body ?? NO_BODY;
-  const json = await readBody(context.req.raw, expected, limits, boundsOf(lists.body, limits));
+  const json = await readBody(context.req.raw, expected, {
+    limits,
+    bounds: boundsOf(lists.body, limits),
+    clock: deployment.clock,
+  });
   if (!json.ok) return json;
   const body = json.value === undefined ? ok(undefined) : validate(expected.schema, json.value, "body");
   if (!body.ok) return body;

@@ -2,12 +2,19 @@ import { decodeUtf8 } from "../auth/base64url.ts";
 import type { Limits } from "../core/limits.ts";
 import { ok, refused, type Result } from "../core/refusal.ts";
 import type { RouteBody } from "./contract/route.ts";
+import type { WallClock } from "../runtime.ts";
 import { parseJson } from "./json.ts";
 import type { Bounds } from "./list-limits.ts";
 import type { Failure } from "./problem.ts";
 
 /** Bodies up to this size are read in one call. Longer ones are counted while they are read. */
 const SMALL_BYTES = 65_536;
+
+interface BodyRules {
+  limits: Limits;
+  bounds: Bounds;
+  clock: WallClock;
+}
 
 /**
  * Reads a request's JSON. The value is undefined if there is no body and none is required. The body's size is
@@ -16,8 +23,7 @@ const SMALL_BYTES = 65_536;
 export async function readBody(
   request: Request,
   { required }: RouteBody,
-  limits: Limits,
-  bounds: Bounds,
+  { limits, bounds, clock }: BodyRules,
 ): Promise<Result<unknown>> {
   const isJson = /^application\/json *(; *charset="?utf-8"? *)?$/i.test(
     request.headers.get("content-type") ?? "",
@@ -26,7 +32,7 @@ export async function readBody(
   const encoding = request.headers.get("content-encoding") ?? "identity";
   if (encoding.toLowerCase() !== "identity")
     return unsupported("the body must not be compressed; send it without `Content-Encoding`");
-  const bytes = await readBytes(request, limits.bodyBytes);
+  const bytes = await readInTime(request, limits, clock);
   if (!bytes.ok) return bytes;
   if (bytes.value.length === 0 && !required) return ok(undefined);
   if (!isJson) return notJson();
@@ -35,15 +41,38 @@ export async function readBody(
   return parseJson(text, bounds);
 }
 
+/** Stops waiting at the deadline. Otherwise a caller who sends a byte now and then keeps a connection. */
+async function readInTime(
+  request: Request,
+  { bodyBytes, bodyReadMs }: Limits,
+  clock: WallClock,
+): Promise<Result<Uint8Array>> {
+  if (request.body === null) return ok(new Uint8Array());
+  const deadline = new AbortController();
+  const cancelTimer = clock.after(bodyReadMs, () => deadline.abort());
+  const late = new Promise<Result<never>>((resolve) =>
+    deadline.signal.addEventListener("abort", () => resolve(tooSlow(bodyReadMs))),
+  );
+  try {
+    return await Promise.race([readBytes(request, request.body, bodyBytes, deadline.signal), late]);
+  } finally {
+    cancelTimer();
+  }
+}
+
 /**
  * Reads at most `maxBytes`, whatever Content-Length says. It never holds much more than that, or than a small
  * body, in memory.
  */
-async function readBytes(request: Request, maxBytes: number): Promise<Result<Uint8Array>> {
-  if (request.body === null) return ok(new Uint8Array());
+async function readBytes(
+  request: Request,
+  body: ReadableStream<Uint8Array>,
+  maxBytes: number,
+  signal: AbortSignal,
+): Promise<Result<Uint8Array>> {
   try {
     const declared = request.headers.get("content-length");
-    if (declared === null || Number(declared) > SMALL_BYTES) return await readChunks(request.body, maxBytes);
+    if (declared === null || Number(declared) > SMALL_BYTES) return await readChunks(body, maxBytes, signal);
     // Nearly all bodies are small: reading them in one call is faster than by chunk. HTTP ends a body at its
     // declared length, so it cannot be longer.
     const bytes = new Uint8Array(await request.arrayBuffer());
@@ -56,15 +85,26 @@ async function readBytes(request: Request, maxBytes: number): Promise<Result<Uin
   }
 }
 
-/** Counts bytes while reading, and stops at the limit. */
-async function readChunks(body: ReadableStream<Uint8Array>, maxBytes: number): Promise<Result<Uint8Array>> {
+/** Counts bytes while reading, and cancels the stream at the limit or when the signal is aborted. */
+async function readChunks(
+  body: ReadableStream<Uint8Array>,
+  maxBytes: number,
+  signal: AbortSignal,
+): Promise<Result<Uint8Array>> {
+  const reader = body.getReader();
+  const cancel = (): void => void reader.cancel().catch(() => {});
+  signal.addEventListener("abort", cancel);
   const chunks: Uint8Array[] = [];
   let length = 0;
-  // Leaving a `for await` loop cancels the stream.
-  for await (const chunk of body) {
-    length += chunk.length;
-    if (length > maxBytes) return tooLarge(maxBytes);
-    chunks.push(chunk);
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    length += value.length;
+    if (length > maxBytes) {
+      cancel();
+      return tooLarge(maxBytes);
+    }
+    chunks.push(value);
   }
   const bytes = new Uint8Array(length);
   let offset = 0;
@@ -78,6 +118,11 @@ async function readChunks(body: ReadableStream<Uint8Array>, maxBytes: number): P
 const tooLarge = (maxBytes: number): Result<never> => {
   const detail = `the body is larger than ${maxBytes} bytes (limit \`body_bytes\`); split the request`;
   return refused("RESOURCE_EXHAUSTED", detail, { reason: "BODY_TOO_LARGE" });
+};
+
+const tooSlow = (bodyReadMs: number): Result<never> => {
+  const detail = `the body did not arrive within ${bodyReadMs} ms (limit \`body_read_ms\`); send it again`;
+  return refused("RESOURCE_EXHAUSTED", detail, { reason: "BODY_TOO_SLOW", retryAfterMs: 1_000 });
 };
 
 const notJson = (): { ok: false; refusal: Failure } =>

@@ -45,6 +45,11 @@ export function errorsOf(route: Route): RouteError[] {
       reason: "BODY_TOO_LARGE",
       when: "The body is larger than the limit `body_bytes`.",
     });
+    errors.push({
+      code: "RESOURCE_EXHAUSTED",
+      reason: "BODY_TOO_SLOW",
+      when: "The body did not arrive within the limit `body_read_ms`. Nothing was done. Send it again.",
+    });
   }
   if (isCellPath)
     errors.push({

@@ -4,6 +4,7 @@ import { errorsOf, routeIds, routes } from "./contract.ts";
 import { codeAdvice, guide } from "./contract/guide.ts";
 import { parameterNames, type Group, type Route, type RouteError } from "./contract/route.ts";
 import { problem } from "./contract/schemas.ts";
+import { statusOfReason } from "./problem.ts";
 
 type Json = Record<string, unknown>;
 
@@ -161,10 +162,8 @@ const retryAfter = {
   schema: { type: "integer", minimum: 1 },
 };
 
-const TOO_LARGE: ReadonlySet<unknown> = new Set(["BODY_TOO_LARGE", "LEASE_TOO_LARGE"]);
-
 const statusOf = ({ code, reason, status }: RouteError): number =>
-  status ?? (TOO_LARGE.has(reason) ? 413 : errorCodes[code].status);
+  status ?? (reason && statusOfReason[reason]) ?? errorCodes[code].status;
 
 /** Collects the named schemas, which are written once and referred to. */
 class Components {

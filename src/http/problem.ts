@@ -1,4 +1,4 @@
-import { errorCodes, type Conflict, type Refusal } from "../core/refusal.ts";
+import { errorCodes, type Conflict, type Reason, type Refusal } from "../core/refusal.ts";
 
 /** A refusal with the fields that only HTTP needs. */
 export interface Failure extends Refusal {
@@ -8,6 +8,13 @@ export interface Failure extends Refusal {
   leaseUuid?: string;
   failed?: readonly string[];
 }
+
+/** The reasons whose HTTP status is not that of their code. */
+export const statusOfReason: Readonly<Partial<Record<Reason, number>>> = {
+  BODY_TOO_LARGE: 413,
+  LEASE_TOO_LARGE: 413,
+  BODY_TOO_SLOW: 408,
+};
 
 /** Makes the answer for a failure. Every 4xx and 5xx answer is such a problem (RFC 9457). */
 export function problemResponse(failure: Failure, requestId: string): Response {
@@ -37,8 +44,7 @@ export function problemOf(failure: Failure, requestId: string): Record<string, u
 }
 
 function statusOf({ code, reason, status }: Failure): number {
-  if (status !== undefined) return status;
-  return reason === "BODY_TOO_LARGE" || reason === "LEASE_TOO_LARGE" ? 413 : errorCodes[code].status;
+  return status ?? (reason && statusOfReason[reason]) ?? errorCodes[code].status;
 }
 
 /** Repeating doesn't help if the body or batch is too large (413), or if a limit gives no time to wait. */

@@ -72,7 +72,8 @@ export const codeAdvice = {
     "Only leases are in the way. Nothing was granted. Try again after `Retry-After`, with the same id " +
     "or a new one.",
   RESOURCE_EXHAUSTED:
-    "A limit is reached. With status 429, try again after `Retry-After`. With 413, send less.",
+    "A limit is reached. With status 429, try again after `Retry-After`. With 413, send less. With 408, " +
+    "the body took too long to arrive; send it again.",
   INTERNAL:
     "The coordinator failed unexpectedly. The outcome of a begin, commit or rollback is unknown: repeat " +
     "the call with the same lease id.",
