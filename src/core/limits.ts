@@ -86,6 +86,21 @@ export const limitTable = {
     unit: "calls",
     about: "begins of one cell at a time",
   },
+  // One run of a verification makes one read at a time.
+  concurrentReads: {
+    default: 32,
+    min: 1,
+    max: 10_000,
+    unit: "calls",
+    about: "listings, digests and export pages of one cell at a time",
+  },
+  concurrentReadsPerKey: {
+    default: 16,
+    min: 1,
+    max: 10_000,
+    unit: "calls",
+    about: "the part of them that one key may have",
+  },
   // An object has 128 MB of memory for everything, and a payload takes several times its stored size while it
   // is processed.
   beginBytes: {

@@ -190,6 +190,18 @@ export interface CellCall extends Envelope {
   caller: Caller;
 }
 
+/**
+ * Asks whether the caller's key is valid, for calls that the ledger itself doesn't serve. With `read`, the
+ * read with this id also counts as running, until `EndRead` or for 30 s.
+ */
+export interface Authorize extends CellCall {
+  read?: string;
+}
+
+export interface EndRead extends Envelope {
+  read: string;
+}
+
 export interface BeginRequest extends CellCall {
   lease: string;
   ops: Op[];

@@ -35,6 +35,7 @@ export type Reason =
   | "TOO_MANY_BEGINS"
   | "TOO_MANY_LEASES"
   | "TOO_MANY_FENCES"
+  | "TOO_MANY_READS"
   | "NO_VERIFICATION_SLOT"
   | "BODY_TOO_LARGE"
   | "BODY_TOO_SLOW"

@@ -15,7 +15,8 @@ export interface LedgerCalls {
   decide(request: messages.DecideRequest): Answer<messages.Lease>;
   getLease(request: messages.LeaseRequest): Answer<messages.Lease>;
   listLeases(request: messages.ListLeasesRequest): Answer<messages.LeasePage>;
-  authorize(request: messages.CellCall): Answer<null>;
+  authorize(request: messages.Authorize): Answer<null>;
+  endRead(message: messages.EndRead): Answer<null>;
   inquire(message: messages.Inquiry): PeerAnswer<messages.InquiryAnswer>;
   pull(message: messages.Pull): Answer<messages.PullAnswer>;
   maintain(message: messages.Maintain): Answer<messages.MaintainAnswer>;

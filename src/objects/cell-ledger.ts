@@ -31,8 +31,12 @@ export class CellLedger extends DurableObject<Env> implements LedgerCalls {
     return this.#tell(this.#ledger.list(request));
   }
 
-  authorize(request: messages.CellCall): Answer<null> {
+  authorize(request: messages.Authorize): Answer<null> {
     return this.#tell(this.#ledger.authorize(request));
+  }
+
+  endRead(message: messages.EndRead): Answer<null> {
+    return this.#tell(this.#ledger.endRead(message));
   }
 
   inquire(message: messages.Inquiry): Promise<messages.Reply<messages.InquiryAnswer>> {

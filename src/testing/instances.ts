@@ -14,6 +14,7 @@ export function ledgerInstance(name: string, ports: Ports, env: Env): Instance {
     getLease: (request) => ledger.get(request),
     listLeases: (request) => ledger.list(request),
     authorize: (request) => ledger.authorize(request),
+    endRead: (message) => ledger.endRead(message),
     inquire: (message) => ledger.inquire(message),
     pull: (message) => ledger.pull(message),
     maintain: (message) => ledger.maintain(message),

@@ -51,6 +51,7 @@ const reasons: Record<Reason, readonly [ErrorCode, ErrorClass]> = {
   TOO_MANY_FENCES: ["RESOURCE_EXHAUSTED", errors.ResourceExhaustedError],
   NO_VERIFICATION_SLOT: ["RESOURCE_EXHAUSTED", errors.ResourceExhaustedError],
   BODY_TOO_LARGE: ["RESOURCE_EXHAUSTED", errors.ResourceExhaustedError],
+  TOO_MANY_READS: ["RESOURCE_EXHAUSTED", errors.ResourceExhaustedError],
   BODY_TOO_SLOW: ["RESOURCE_EXHAUSTED", errors.ResourceExhaustedError],
   LEASE_TOO_LARGE: ["RESOURCE_EXHAUSTED", errors.ResourceExhaustedError],
   HISTORY_LOST: ["UNAVAILABLE", errors.UnavailableError],

@@ -42,7 +42,9 @@ function watched(fate: Fate = () => undefined): { api: Api; pages: () => number 
   const CLAIM_SHARD = watchedNamespace("CLAIM_SHARD", env.CLAIM_SHARD, (call, object) => {
     return call === "CLAIM_SHARD.listRecords" && object === "shard-0" ? fate((calls.shard += 1)) : undefined;
   });
-  const CELL_LEDGER = watchedNamespace("CELL_LEDGER", env.CELL_LEDGER, () => void (calls.ledger += 1));
+  const CELL_LEDGER = watchedNamespace("CELL_LEDGER", env.CELL_LEDGER, (call) => {
+    if (call === "CELL_LEDGER.authorize") calls.ledger += 1;
+  });
   return { api: new Api({ CLAIM_SHARD, CELL_LEDGER, ...small }), pages: () => calls.ledger };
 }
 
@@ -219,6 +221,37 @@ describe("a key that is revoked during an export gets no further page:", () => {
     let last: unknown;
     for (let read = 0; read < 6; read += 1) last = (await line()) ?? last;
     expect(last).toMatchObject({ error: { status: 401, code: "UNAUTHENTICATED", reason: "KEY_REVOKED" } });
+  });
+});
+
+describe("too many reads of the cell:", () => {
+  const busy = (from: number): Api => {
+    let asked = 0;
+    const refusal = {
+      code: "RESOURCE_EXHAUSTED",
+      reason: "TOO_MANY_READS",
+      detail: "too many reads",
+      retryAfterMs: 2_500,
+    };
+    const CELL_LEDGER = watchedNamespace("CELL_LEDGER", env.CELL_LEDGER, (call) => {
+      if (call !== "CELL_LEDGER.authorize") return undefined;
+      asked += 1;
+      return asked >= from ? Promise.resolve({ ok: false, refusal }) : undefined;
+    });
+    return new Api({ CELL_LEDGER, ...small });
+  };
+
+  test("the first page gets 429", async () => {
+    const refused = await busy(1).problem(429, "GET", PATH, { key: "cell 1" });
+    expect(refused).toMatchObject({ reason: "TOO_MANY_READS", retryable: true });
+    expect(refused.headers.get("retry-after")).toBe("3");
+  });
+
+  test("a later page makes the answer end with a cursor", async () => {
+    const { text } = await busy(3).send("GET", PATH, { key: "cell 1" });
+    const lines = linesIn(text) as { cursor?: string }[];
+    expect(lines.at(-1)).toEqual({ end: "continue", cursor: lines.at(-2)?.cursor });
+    expect(lines.length).toBeLessThan(RECORDS);
   });
 });
 

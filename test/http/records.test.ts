@@ -61,6 +61,10 @@ test("[R4] digests of many ranges take one message to the ledger and one to each
   const before = watched.calls.length;
   await ask();
   expect(watched.calls.slice(before).toSorted()).toEqual(
-    [...Array.from({ length: 4 }, () => "CLAIM_SHARD.digestRecords"), "CELL_LEDGER.authorize"].toSorted(),
+    [
+      "CELL_LEDGER.authorize",
+      "CELL_LEDGER.endRead",
+      ...Array.from({ length: 4 }, () => "CLAIM_SHARD.digestRecords"),
+    ].toSorted(),
   );
 });

@@ -1,11 +1,13 @@
 import { GroupCommit } from "../group-commit.ts";
 import type { Limits } from "../limits.ts";
 import type {
+  Authorize,
   BeginAnswer,
   BeginRequest,
   CellCall,
   CellStatus,
   DecideRequest,
+  EndRead,
   Envelope,
   Inquiry,
   InquiryAnswer,
@@ -35,6 +37,7 @@ import { ShardLinks, type ShardPeer } from "./shard-links.ts";
 import { Positions, positionAt } from "./position.ts";
 import { prune } from "./prune.ts";
 import { ledgerSchema } from "./schema.ts";
+import { ReadLimiter } from "./read-limiter.ts";
 import { LedgerStore } from "./store.ts";
 
 export interface LedgerPeers {
@@ -64,6 +67,7 @@ export class Ledger {
   readonly #begins: Begins;
   readonly #deliveries: Deliveries;
   readonly #decisions: Decisions;
+  readonly #reads: ReadLimiter;
   #halted = false;
 
   constructor(cell: string, ports: Ports, limits: Limits, peers: LedgerPeers) {
@@ -97,6 +101,7 @@ export class Ledger {
       ports.halt(reason);
     };
     this.#deliveries = new Deliveries(ports, limits, this.#store, links, cell);
+    this.#reads = new ReadLimiter(ports.clock, limits);
     this.#commits = new GroupCommit(
       ports.sql,
       ports.clock,
@@ -161,18 +166,40 @@ export class Ledger {
    */
   list(request: ListLeasesRequest): Promise<Reply<LeasePage>> {
     return this.#answerCall(request, async () => {
-      const after = Math.max(request.afterPosition, positionAt(request.createdAfterMs) - 1);
-      const rows = this.#store.granted(after, request.limit + 1);
-      const page = rows.slice(0, request.limit);
-      const now = this.#ports.clock.now();
-      const nextPosition = rows.length > page.length ? (page.at(-1)?.position ?? 0) : 0;
-      return this.#durable(ok({ leases: page.map((row) => this.#store.leaseOf(row, now)), nextPosition }));
+      const read = this.#ports.randomness.uuid();
+      const refusal = this.#reads.start(read, request.caller.keyId);
+      if (refusal !== undefined) return { ok: false, refusal };
+      try {
+        return await this.#list(request);
+      } finally {
+        this.#reads.end(read);
+      }
     });
   }
 
-  /** Checks only whether the caller's key is valid, for reads that the shards answer. */
-  authorize(request: CellCall): Promise<Reply<null>> {
-    return this.#answerCall(request, async () => ok(null));
+  #list(request: ListLeasesRequest): Promise<Reply<LeasePage>> {
+    const after = Math.max(request.afterPosition, positionAt(request.createdAfterMs) - 1);
+    const rows = this.#store.granted(after, request.limit + 1);
+    const page = rows.slice(0, request.limit);
+    const now = this.#ports.clock.now();
+    const nextPosition = rows.length > page.length ? (page.at(-1)?.position ?? 0) : 0;
+    return this.#durable(ok({ leases: page.map((row) => this.#store.leaseOf(row, now)), nextPosition }));
+  }
+
+  /** Checks whether the caller's key is valid, and counts reads that the shards answer. */
+  authorize(request: Authorize): Promise<Reply<null>> {
+    return this.#answerCall(request, async () => {
+      const { read, caller } = request;
+      const refusal = read === undefined ? undefined : this.#reads.start(read, caller.keyId);
+      return refusal === undefined ? ok(null) : { ok: false, refusal };
+    });
+  }
+
+  endRead(message: EndRead): Promise<Reply<null>> {
+    return this.#answer(message, async () => {
+      this.#reads.end(message.read);
+      return ok(null);
+    });
   }
 
   /**

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { cellId, moment, nothing, pageSize, pageToken, uuid } from "./fields.ts";
-import { route, type RouteError } from "./route.ts";
+import { route, tooManyReads, type RouteError } from "./route.ts";
 import { batch, leaseAnswer, leasePage } from "./schemas.ts";
 
 const params = z.strictObject({ cell: cellId, uuid });
@@ -257,7 +257,7 @@ export const leaseRoutes = {
         .meta({ description: "Only leases that were granted at this time or later." }),
     }),
     responses: { 200: { about: "A page of leases.", schema: leasePage } },
-    errors: [],
+    errors: [tooManyReads],
     example: { params: { cell: "7" }, query: { page_size: "100" } },
   }),
 };

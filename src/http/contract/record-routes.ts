@@ -3,7 +3,7 @@ import { limitTable } from "../../core/limits.ts";
 import { bucketTypeNames } from "../../core/registry.ts";
 import { bucketType, cellId, nothing, pageSize, pageToken, sourceType } from "./fields.ts";
 import { boundedList } from "./lists.ts";
-import { route, type RouteError } from "./route.ts";
+import { route, tooManyReads, type RouteError } from "./route.ts";
 import {
   bucket,
   digestAnswer,
@@ -136,7 +136,7 @@ export const recordRoutes = {
         example: { as_of: "2026-11-20T12:30:00.000Z", records: [exampleRecord], next_page_token: "" },
       },
     },
-    errors: [tooMany, unsure],
+    errors: [tooMany, tooManyReads, unsure],
     example: { params: { cell: "7" }, query: { source_type: "RAILS_TABLE_ROUTES", source_id_gt: "1000" } },
   }),
   // The path isn't `records:export`, because the router would take `:export` for a parameter.
@@ -167,7 +167,7 @@ export const recordRoutes = {
         ],
       },
     },
-    errors: [tooMany, unsure],
+    errors: [tooMany, tooManyReads, unsure],
     example: { params: { cell: "7" }, query: { source_type: "RAILS_TABLE_ROUTES", source_id_gt: "1000" } },
   }),
   digestRecords: route({
@@ -201,7 +201,7 @@ export const recordRoutes = {
         },
       },
     },
-    errors: [unsure],
+    errors: [tooManyReads, unsure],
     example: {
       params: { cell: "7" },
       body: {

@@ -14,6 +14,15 @@ export interface RouteError {
   status?: number;
 }
 
+/** The refusal of reads of which too many run at a time. */
+export const tooManyReads: RouteError = {
+  code: "RESOURCE_EXHAUSTED",
+  reason: "TOO_MANY_READS",
+  when:
+    "Too many listings, digests and export pages of this cell are running, or too many with this key. Try " +
+    "again after `Retry-After`.",
+};
+
 export interface RouteBody {
   schema: z.ZodType;
   required: boolean;

@@ -42,7 +42,11 @@ async function* linesOf(call: Call<"exportRecords">, { after: from, upTo }: Sour
       limit: Math.min(limits.maxPageItems, left),
       onCall: () => (calls += 1),
     });
-    if (!page.ok) return yield page;
+    if (!page.ok) {
+      // A caller that got further is told to continue, and its next call is told when.
+      const isBusy = page.refusal.reason === "TOO_MANY_READS" && cursor !== (query.source_id_gt ?? "");
+      return yield isBusy ? ok([{ end: "continue", cursor }]) : page;
+    }
     const { records, next } = page.value;
     for (const line of recordLines(records, cursor)) lines.push(line);
     cursor = records.at(-1)?.source.id ?? cursor;

@@ -1,7 +1,9 @@
+import { v4 as newUuid } from "uuid";
 import type { Principal } from "../../auth/principal.ts";
 import type { Caller } from "../../core/messages.ts";
-import type { Result } from "../../core/refusal.ts";
+import type { ErrorCode, Result } from "../../core/refusal.ts";
 import type { Deployment } from "../deployment.ts";
+import type { WaitUntil } from "../../runtime.ts";
 import { reach, readTimeoutMs, withFailure } from "../reach.ts";
 
 export const LEDGER = "the cell's ledger";
@@ -31,10 +33,60 @@ export async function authorize(
   deployment: Deployment,
   principal: Principal,
   cell: string,
+  read?: string,
 ): Promise<Result<null>> {
-  const request = { ...deployment.envelope, caller: callerOf(principal) };
+  const request = {
+    ...deployment.envelope,
+    caller: callerOf(principal),
+    ...(read === undefined ? {} : { read }),
+  };
   const answer = await reach(readTimeoutMs(deployment.config.limits), { name: LEDGER }, () =>
     deployment.objects.ledger(cell).authorize(request),
   );
   return withCellNotFound(answer, principal);
 }
+
+/** The messages to the ledger for one read: before it, and when it has ended. */
+export const READ_CALLS = 2;
+
+interface ReadCall {
+  deployment: Deployment;
+  waitUntil: WaitUntil;
+  principal: Principal;
+  params: { cell: string };
+}
+
+/**
+ * Runs a read that the shards answer, if the caller's key is valid and not too many reads of the cell are
+ * running. The ledger counts them, because isolates don't know of each other. The answer doesn't wait until
+ * the ledger knows that the read has ended. The runtime keeps the work of a cancelled request, so that the
+ * ledger is told in that case too.
+ */
+export function countedRead<T>(
+  { deployment, waitUntil, principal, params: { cell } }: ReadCall,
+  work: () => Promise<Result<T>>,
+): Promise<Result<T>> {
+  const read = newUuid();
+  const end = (): Promise<unknown> =>
+    reach(readTimeoutMs(deployment.config.limits), { name: LEDGER }, () =>
+      deployment.objects.ledger(cell).endRead({ ...deployment.envelope, read }),
+    );
+  const run = async (): Promise<Result<T>> => {
+    const authorized = await authorize(deployment, principal, cell, read);
+    if (!authorized.ok) {
+      // Without an answer, the ledger may have counted the read.
+      if (UNSURE.has(authorized.refusal.code)) waitUntil(end());
+      return authorized;
+    }
+    try {
+      return await work();
+    } finally {
+      waitUntil(end());
+    }
+  };
+  const running = run();
+  waitUntil(running.catch(() => {}));
+  return running;
+}
+
+const UNSURE: ReadonlySet<ErrorCode> = new Set(["UNAVAILABLE", "DEADLINE_EXCEEDED"]);

@@ -5,11 +5,12 @@ import type { SourceRange } from "../../core/messages.ts";
 import { ok, type Result } from "../../core/refusal.ts";
 import { bucketTypeNames, type BucketTypeName, type SourceTypeName } from "../../core/registry.ts";
 import { compareBytes, sourceOrder } from "../../core/source-order.ts";
+import type { WaitUntil } from "../../runtime.ts";
 import { invalid } from "../batch.ts";
 import type { Deployment } from "../deployment.ts";
 import { reach, readTimeoutMs } from "../reach.ts";
 import { mergeRecords, type MergedPage } from "../record-merge.ts";
-import { authorize } from "./ledger-access.ts";
+import { READ_CALLS, countedRead } from "./ledger-access.ts";
 
 interface Bounds {
   source_id_gt?: string | undefined;
@@ -24,6 +25,7 @@ interface RangeQuery {
 /** A call that reads some of a cell's records. */
 interface RangeCall {
   deployment: Deployment;
+  waitUntil: WaitUntil;
   principal: Principal;
   params: { cell: string };
   query: RangeQuery;
@@ -68,17 +70,16 @@ export function rangeOf(
 
 /**
  * Reads the next of a cell's records (R3), after the cell's ledger has confirmed that the caller's key is
- * still valid.
+ * still valid, and that not too many reads are running.
  */
 export async function readRange(
-  { deployment, principal, params, query }: RangeCall,
+  call: RangeCall,
   { after, upTo, limit, onCall }: PageRange,
 ): Promise<Result<MergedPage>> {
+  const { deployment, params, query } = call;
   const { envelope, objects, config } = deployment;
   const { shards, limits } = config;
-  onCall?.();
-  const authorized = await authorize(deployment, principal, params.cell);
-  if (!authorized.ok) return authorized;
+  for (let calls = 0; calls < READ_CALLS; calls += 1) onCall?.();
   const types = new Set(query.bucket_type);
   const range = {
     ...envelope,
@@ -87,10 +88,12 @@ export async function readRange(
     bucketTypes: bucketTypeNames.filter((type) => types.size === 0 || types.has(type)),
     upTo,
   };
-  return mergeRecords({ shards, width: limits.fanOut, limit, after }, (shard, from, maxRows) => {
-    onCall?.();
-    return reach(readTimeoutMs(deployment.config.limits), { name: `shard ${shard}` }, () =>
-      objects.shard(shard).listRecords({ ...range, after: from, limit: maxRows }),
-    );
-  });
+  return countedRead(call, () =>
+    mergeRecords({ shards, width: limits.fanOut, limit, after }, (shard, from, maxRows) => {
+      onCall?.();
+      return reach(readTimeoutMs(deployment.config.limits), { name: `shard ${shard}` }, () =>
+        objects.shard(shard).listRecords({ ...range, after: from, limit: maxRows }),
+      );
+    }),
+  );
 }

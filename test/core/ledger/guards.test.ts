@@ -43,6 +43,8 @@ test("[M5] [A1] every call refuses unknown versions; those of a cell refuse its 
       [true, object.get({ ...call, lease })],
       [true, object.list({ ...call, createdAfterMs: 0, afterPosition: 0, limit: 10 })],
       [true, object.authorize(call)],
+      [true, object.authorize({ ...call, read: "r" })],
+      [false, object.endRead({ ...envelope, read: "r" })],
       [false, object.inquire({ ...envelope, shard: 0, questions: [] })],
       [false, object.pull({ ...envelope, afterPosition: 0, limit: 10 })],
       [false, object.status(envelope)],
