@@ -89,7 +89,7 @@ function restore(file: string, copies: string): void {
   }
 }
 
-function copy(file: string, copies: string): void {
+function keep(file: string, copies: string): void {
   for (const [index, path] of filesOf(file).entries())
     if (existsSync(path)) cpSync(path, join(copies, String(index)));
 }
@@ -126,7 +126,7 @@ beforeAll(async () => {
   await own(server, "1", "early");
   await own(server, "2", "other");
   await server.kill("group");
-  for (const object of objects) copy(objectFile(server.stateFolder, object), early(object));
+  for (const object of objects) keep(objectFile(server.stateFolder, object), early(object));
   server = await startIn(here);
   for (const name of lateNames) await own(server, "1", name);
   await server.kill("group");

@@ -33,13 +33,9 @@ function storedObjects(stateFolder: string, className: string): Stored[] {
 /** Returns the database file of a ledger or shard. `name` is the object's name: `shard-3`, `cell-1`. */
 export function objectFile(stateFolder: string, name: string): string {
   const className = name.startsWith("shard-") ? "ClaimShard" : "CellLedger";
-  const found = storedObjects(stateFolder, className).filter((stored) => {
-    const isThis = stored.name === name;
-    if (!isThis) stored.database.close();
-    return isThis;
-  });
-  const file = found[0]?.database.location();
-  found[0]?.database.close();
+  const stored = storedObjects(stateFolder, className);
+  const file = stored.find((each) => each.name === name)?.database.location();
+  for (const { database } of stored) database.close();
   if (file === undefined || file === null) throw new Error(`there is no file of ${name}`);
   return file;
 }
