@@ -12,7 +12,7 @@ import { fileURLToPath } from "node:url";
 import { readConfig } from "../src/config.ts";
 import { bundle } from "./bundle.ts";
 import { devKeys, type DevKeys, type Dispatch } from "./dev-keys.ts";
-import { writePrivate } from "./private-file.ts";
+import { syncFolders, writeDurably } from "./durable-file.ts";
 import { FAILED_TRIES, RESTART_TRIES, RuntimeWatch } from "./runtime-watch.ts";
 import { storeShards, chooseShards } from "./shards.ts";
 import { lockState } from "./state-lock.ts";
@@ -92,6 +92,8 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
       (await devKeys.make(options.stateFolder, signingSecret, (path, init) => dispatch(started, path, init)));
     await checkPlacement(started, keys);
     await storeShards(options.stateFolder, shards);
+    // SQLite makes its files durable, but the folders around them are new.
+    if (!isSetUp) await syncFolders(options.stateFolder);
     if (!isSetUp && options.port !== 0) await started.setOptions(runtime(options.port));
     const url = (await started.ready).origin;
     isReady = true;
@@ -305,11 +307,20 @@ const exists = (path: string): Promise<boolean> =>
 async function readOrMakeSecret(stateFolder: string): Promise<string> {
   const path = secretFile(stateFolder);
   try {
-    return (await readFile(path, "utf8")).trim();
+    const secret = (await readFile(path, "utf8")).trim();
+    if (secret !== "") return secret;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+    return makeSecret(path);
   }
+  // A new secret would make all keys invalid, and an empty file says that the disk lost data.
+  throw new Error(
+    `${path} is empty; restore the file, or set LEASEHOLD_STATE to another folder to start with a new state`,
+  );
+}
+
+async function makeSecret(path: string): Promise<string> {
   const secret = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64url");
-  await writePrivate(path, `${secret}\n`);
+  await writeDurably(path, `${secret}\n`);
   return secret;
 }

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { v7 as uuid } from "uuid";
 import { Hmac } from "../src/auth/hmac.ts";
 import { makeKey, parseKey } from "../src/auth/key.ts";
-import { writePrivate } from "./private-file.ts";
+import { writeDurably } from "./durable-file.ts";
 
 /** Sends a request to the coordinator without an open port. */
 export type Dispatch = (
@@ -92,7 +92,7 @@ async function make(stateFolder: string, signingSecret: string, dispatch: Dispat
     cells: {},
   };
   for (const cell of cells) keys.cells[cell] = await mint({ role: "cell", cell_id: cell });
-  await writePrivate(fileOf(stateFolder), `${JSON.stringify(keys, null, 2)}\n`);
+  await writeDurably(fileOf(stateFolder), `${JSON.stringify(keys, null, 2)}\n`);
   return keys;
 }
 

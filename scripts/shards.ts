@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { writePrivate } from "./private-file.ts";
+import { writeDurably } from "./durable-file.ts";
 
 /** On one machine all objects share one thread, so more shards add no capacity and make smaller batches. */
 const NEW_STATE_SHARDS = "1";
@@ -27,7 +27,7 @@ export async function chooseShards(
 
 /** Call this for a new state, or once the deployment has accepted the number, which never changes then. */
 export async function storeShards(stateFolder: string, shards: string): Promise<void> {
-  if ((await readShards(stateFolder)) !== shards) await writePrivate(fileOf(stateFolder), `${shards}\n`);
+  if ((await readShards(stateFolder)) !== shards) await writeDurably(fileOf(stateFolder), `${shards}\n`);
 }
 
 async function readShards(stateFolder: string): Promise<string | undefined> {

@@ -1,7 +1,8 @@
-import { access, constants, mkdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { access, constants, mkdir, readFile, rm, stat } from "node:fs/promises";
 import { createServer } from "node:net";
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { syncFolder, writeDurably } from "./durable-file.ts";
 
 export interface StateLock {
   /** Throws if another process uses the port. */
@@ -36,7 +37,7 @@ export async function lockState(folder: string): Promise<StateLock> {
   // An owner file means that the previous coordinator was killed. Its runtime may still use the port for a
   // moment.
   const waitMs = (await readOwner(owner)) === undefined ? 0 : PREDECESSOR_MS;
-  await writeFile(owner, String(process.pid));
+  await writeDurably(owner, String(process.pid));
   return {
     freePort: (port) => waitForPort(port, waitMs),
     release: async () => {
@@ -94,6 +95,7 @@ async function makeFolder(folder: string): Promise<void> {
     await makeFolder(dirname(folder));
     await mkdir(folder);
   }
+  await syncFolder(dirname(folder));
 }
 
 async function exists(path: string): Promise<boolean> {

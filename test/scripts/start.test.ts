@@ -1,5 +1,5 @@
 /** Tests `npm start` as a process: its state folder, its signals, and its state after a kill. */
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -192,6 +192,22 @@ test("after a failed first start, the next start uses the state and the shards o
   const second = await (await start({}, fresh)).ready();
   await second.end("SIGTERM");
   expect(readFileSync(join(fresh, "shards"), "utf8")).toBe("1\n");
+});
+
+test("a start ignores leftover temporary files, and refuses an empty secret", async () => {
+  const interrupted = join(folder, "interrupted");
+  mkdirSync(interrupted);
+  for (const name of ["shards", "signing-secret", "dev-keys.json", "owner"])
+    writeFileSync(join(interrupted, `${name}.new`), "");
+  await (await (await start({}, interrupted)).ready()).end("SIGTERM");
+  expect(readdirSync(interrupted).filter((name) => name.endsWith(".new"))).toEqual([]);
+
+  writeFileSync(join(interrupted, "signing-secret"), "");
+  const { code, stderr } = await (await start({}, interrupted)).ended;
+  expect(code).toBe(1);
+  expect(stderr).toMatch(
+    /^leasehold: .*signing-secret is empty; restore the file, or set LEASEHOLD_STATE .*\n$/,
+  );
 });
 
 test("the local coordinator has the same settings as wrangler.toml", () => {
