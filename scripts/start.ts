@@ -4,6 +4,7 @@ import { setTimeout } from "node:timers/promises";
 import { limitNames, limitVariable } from "../src/core/limits.ts";
 import { startCoordinator } from "./coordinator.ts";
 import { devKeys } from "./dev-keys.ts";
+import { standardErrorLog, type LogOutput } from "./log-output.ts";
 
 /** How long the coordinator may take to stop after its runtime was lost. */
 const STOP_MS = 5_000;
@@ -63,6 +64,14 @@ function stopWithNpm(end: () => void): void {
   watch.unref();
 }
 
+let output: LogOutput | undefined;
+
+/** The first line comes from the runtime, which is the last program that a start runs. */
+function log(line: string): void {
+  output ??= standardErrorLog();
+  output.write(line);
+}
+
 async function main(): Promise<void> {
   const ended = new Promise<undefined>((then) => {
     const end = (): void => then(undefined);
@@ -74,7 +83,7 @@ async function main(): Promise<void> {
     port: portOf(process.env["PORT"]),
     stateFolder,
     variables: variablesOf(process.env),
-    log: (line) => process.stderr.write(`${line}\n`),
+    log,
   });
   const { url, keys, isFirstStart } = coordinator;
   const lines = [
@@ -99,6 +108,9 @@ async function main(): Promise<void> {
   await Promise.race([coordinator.stop(), setTimeout(STOP_MS)]);
   throw failure;
 }
+
+// A reader that closes standard output or standard error must not end the coordinator.
+for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
 
 main().then(
   () => process.exit(0),

@@ -1,0 +1,64 @@
+import { fstatSync, writeSync } from "node:fs";
+import { Socket } from "node:net";
+
+/** How much may wait for the reader of a pipe: about 1,200 lines. */
+const MAX_QUEUED_BYTES = 262_144;
+
+const STDERR = 2;
+
+/** Receives a text, or returns false if it has no room for it. It never waits. */
+type Send = (text: string) => boolean;
+
+/** Logs lines without waiting for a reader. Lines without room are dropped, and their number is logged. */
+export class LogOutput {
+  readonly #send: Send;
+  #dropped = 0;
+
+  constructor(send: Send) {
+    this.#send = send;
+  }
+
+  write(line: string): void {
+    this.reportDropped();
+    if (!this.#send(`${line}\n`)) this.#dropped += 1;
+  }
+
+  /** Logs how many lines were dropped, if any were and if there is room. */
+  reportDropped(): void {
+    if (this.#dropped === 0) return;
+    if (this.#send(`${JSON.stringify({ event: "log_lines_dropped", lines: this.#dropped })}\n`))
+      this.#dropped = 0;
+  }
+}
+
+/**
+ * Returns the log on standard error. Call it after all programs that inherit standard error have been
+ * started: libuv makes it blocking for both when it starts one, and a new socket makes it non-blocking again.
+ */
+export function standardErrorLog(): LogOutput {
+  const kind = fstatSync(STDERR);
+  return kind.isFIFO() || kind.isSocket() ? pipeLog(STDERR) : new LogOutput(sendToFile);
+}
+
+function pipeLog(fd: number): LogOutput {
+  const pipe = new Socket({ fd, readable: false, writable: true });
+  const output = new LogOutput((text) => {
+    if (pipe.destroyed || pipe.writableLength >= MAX_QUEUED_BYTES) return false;
+    pipe.write(text);
+    return true;
+  });
+  // The reader has closed the pipe. That is no reason to end.
+  pipe.on("error", () => {});
+  pipe.on("drain", () => output.reportDropped());
+  return output;
+}
+
+/** A file or a terminal takes a line at once, or fails at once, for example if the disk is full. */
+function sendToFile(text: string): boolean {
+  try {
+    writeSync(STDERR, text);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,109 @@
+import { spawn, spawnSync } from "node:child_process";
+import { closeSync, constants, mkdtempSync, openSync, rmSync } from "node:fs";
+import { Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { expect, onTestFinished, test } from "vitest";
+import { LogOutput } from "../../scripts/log-output.ts";
+import { freePort } from "../support/free-port.ts";
+
+test("lines without room are dropped, and their number is logged once there is room", () => {
+  const sent: string[] = [];
+  let room = 2;
+  const output = new LogOutput((line) => {
+    if (room === 0) return false;
+    room -= 1;
+    sent.push(line);
+    return true;
+  });
+  for (const line of ["1", "2", "3", "4"]) output.write(line);
+  output.reportDropped();
+  expect(sent).toEqual(["1\n", "2\n"]);
+  room = 1;
+  output.write("5");
+  expect(sent.slice(2)).toEqual(['{"event":"log_lines_dropped","lines":2}\n']);
+  room = 2;
+  output.reportDropped();
+  output.reportDropped();
+  expect(sent.slice(3)).toEqual(['{"event":"log_lines_dropped","lines":1}\n']);
+});
+
+/** More lines than the pipe and the queue have room for. */
+const REQUESTS = 3_000;
+
+interface Unread {
+  /** The end of the pipe that nobody reads yet. */
+  reader: number;
+  request: (times: number) => Promise<void>;
+  end: () => Promise<number | null>;
+}
+
+/** Runs `npm start` with a pipe as standard error. */
+async function startUnread(): Promise<Unread> {
+  const folder = mkdtempSync(join(tmpdir(), "leasehold-log-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const path = join(folder, "pipe");
+  spawnSync("mkfifo", [path]);
+  const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  const writer = openSync(path, "w");
+  const port = await freePort();
+  const child = spawn(process.execPath, ["scripts/start.ts"], {
+    cwd: join(import.meta.dirname, "../.."),
+    env: { ...process.env, PORT: String(port), LEASEHOLD_STATE: join(folder, "state") },
+    stdio: ["ignore", "pipe", writer],
+  });
+  closeSync(writer);
+  const ended = new Promise<number | null>((resolve) => child.once("exit", resolve));
+  onTestFinished(async () => {
+    child.kill("SIGKILL");
+    await ended;
+  });
+  let stdout = "";
+  child.stdout?.on("data", (data: Buffer) => (stdout += data.toString()));
+  await expect.poll(() => stdout).toContain("Leasehold is ready");
+  return {
+    reader,
+    request: async (times) => {
+      for (let sent = 0; sent < times; sent += 50) {
+        const answers = Array.from({ length: 50 }, () => fetch(`http://127.0.0.1:${port}/healthz`));
+        for (const answer of await Promise.all(answers)) expect(await answer.text()).toContain("ok");
+      }
+    },
+    end: () => {
+      child.kill("SIGTERM");
+      return ended;
+    },
+  };
+}
+
+test("a pipe that nobody reads stops nothing, and every line is logged or counted", async () => {
+  const { reader, request, end } = await startUnread();
+  await request(REQUESTS);
+  const lines = createInterface(new Socket({ fd: reader, readable: true, writable: false }));
+  let [logged, dropped] = [0, 0];
+  lines.on("line", (line) => {
+    const entry = JSON.parse(line) as { event: string; lines?: number };
+    if (entry.event === "request") logged += 1;
+    if (entry.event === "log_lines_dropped") dropped += entry.lines ?? 0;
+  });
+  await expect.poll(() => logged + dropped).toBe(REQUESTS);
+  expect(logged).toBeGreaterThan(0);
+  expect(dropped).toBeGreaterThan(0);
+  expect(await end()).toBe(0);
+});
+
+test("a full pipe does not keep the coordinator from ending", async () => {
+  const { reader, request, end } = await startUnread();
+  await request(REQUESTS);
+  expect(await end()).toBe(0);
+  closeSync(reader);
+});
+
+test("a pipe that its reader closes stops nothing", async () => {
+  const { reader, request, end } = await startUnread();
+  await request(50);
+  closeSync(reader);
+  await request(200);
+  expect(await end()).toBe(0);
+});
