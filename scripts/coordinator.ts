@@ -15,6 +15,7 @@ import { devKeys, type DevKeys, type Dispatch } from "./dev-keys.ts";
 import { syncFolders, writeDurably } from "./durable-file.ts";
 import { FAILED_TRIES, RESTART_TRIES, RuntimeWatch } from "./runtime-watch.ts";
 import { storeShards, chooseShards } from "./shards.ts";
+import { checkpoint, forEachDatabase } from "./state-databases.ts";
 import { lockState } from "./state-lock.ts";
 
 /** How long to wait for the last output of a runtime that has ended. */
@@ -108,6 +109,9 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
       watch.stop();
       stopCron();
       await started.dispose();
+      // The runtime has ended. Otherwise most of the data could still be in the write-ahead logs.
+      for (const failure of await forEachDatabase(options.stateFolder, checkpoint))
+        log("checkpoint_failed", failure);
       await lock.release();
     };
     return {
@@ -194,6 +198,8 @@ function runtimeOptions(
     unsafeHandleRuntimeRestart: () => log?.(JSON.stringify({ event: "runtime_restarted" })),
     handleStructuredLogs: ({ message }) => log?.(message),
     resourcePersistencePath: join(stateFolder, "storage"),
+    // Otherwise Miniflare would ask a server of Cloudflare where this machine is.
+    cf: false,
     name: "leasehold",
     modules: true,
     script,
