@@ -19,7 +19,7 @@ const onDisk: FileSteps = {
       await file.chmod(PRIVATE);
       await file.writeFile(text);
     }),
-  syncFile: (path) => using(path, "r+", (file) => file.sync()),
+  syncFile,
   rename,
   syncFolder,
 };
@@ -48,6 +48,11 @@ export async function writeDurably(path: string, text: string, steps: FileSteps 
   await steps.syncFile(temporary);
   await steps.rename(temporary, path);
   await steps.syncFolder(dirname(path));
+}
+
+/** Waits until the content of a file survives a power failure. */
+export async function syncFile(path: string): Promise<void> {
+  await using(path, "r+", (file) => file.sync());
 }
 
 /** Waits until the names in a folder survive a power failure. Windows cannot do this for a folder. */

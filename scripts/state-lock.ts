@@ -15,15 +15,17 @@ const PREDECESSOR_MS = 5_000;
 
 const LOCK_WAIT_MS = 2_000;
 
+const OTHER_FOLDER = "set LEASEHOLD_STATE to another folder";
+
 /** Keeps the databases referenced. Garbage collection would close them and release their locks. */
 const held = new Set<DatabaseSync>();
 
 /**
  * Locks a state folder, because two coordinators on one folder would be two owners of every name. The kernel
  * holds the lock and releases it with the process, even after a crash. SQLite requests the lock in a way that
- * works on every platform that Node supports.
+ * works on every platform that Node supports. `ifInUse` says what to do if another process has the lock.
  */
-export async function lockState(folder: string): Promise<StateLock> {
+export async function lockState(folder: string, ifInUse = OTHER_FOLDER): Promise<StateLock> {
   try {
     await makeFolder(folder);
     if (!(await stat(folder)).isDirectory())
@@ -33,7 +35,7 @@ export async function lockState(folder: string): Promise<StateLock> {
     throw cannotWrite(folder, error);
   }
   const owner = join(folder, "owner");
-  const lock = await acquire(folder, owner);
+  const lock = await acquire(folder, owner, ifInUse);
   // An owner file means that the previous coordinator was killed. Its runtime may still use the port for a
   // moment.
   const waitMs = (await readOwner(owner)) === undefined ? 0 : PREDECESSOR_MS;
@@ -49,7 +51,7 @@ export async function lockState(folder: string): Promise<StateLock> {
 }
 
 /** Acquires the lock, and waits up to `LOCK_WAIT_MS` for a process that was killed just now. */
-async function acquire(folder: string, owner: string): Promise<DatabaseSync> {
+async function acquire(folder: string, owner: string, ifInUse: string): Promise<DatabaseSync> {
   let database: DatabaseSync | undefined;
   try {
     database = new DatabaseSync(join(folder, "lock.sqlite"), { timeout: LOCK_WAIT_MS });
@@ -62,7 +64,7 @@ async function acquire(folder: string, owner: string): Promise<DatabaseSync> {
   }
   const pid = await readOwner(owner);
   const user = pid === undefined ? "another process" : `process ${pid}`;
-  throw new Error(`the state folder ${folder} is in use by ${user}; set LEASEHOLD_STATE to another folder`);
+  throw new Error(`the state folder ${folder} is in use by ${user}; ${ifInUse}`);
 }
 
 const SQLITE_BUSY = 5;
@@ -75,10 +77,9 @@ async function readOwner(path: string): Promise<string | undefined> {
 function cannotWrite(folder: string, error: unknown): Error {
   const { code, message } = error as NodeJS.ErrnoException;
   const why = code === undefined || code === "ERR_SQLITE_ERROR" ? message : code;
-  return new Error(
-    `the state folder ${folder} cannot be written (${why}); set LEASEHOLD_STATE to another folder`,
-    { cause: error },
-  );
+  return new Error(`the state folder ${folder} cannot be written (${why}); ${OTHER_FOLDER}`, {
+    cause: error,
+  });
 }
 
 /**
