@@ -39,6 +39,7 @@ const system = [
 /** Bindings of the tests inside workerd. */
 const bindings = async () => ({
   LEASEHOLD_SIGNING_SECRET: TEST_SECRET,
+  LEASEHOLD_REQUEST_LOG: "all",
   TEST_MIGRATIONS: await readD1Migrations(at("migrations")),
 });
 

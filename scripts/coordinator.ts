@@ -71,7 +71,12 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     const script = await bundle(options.entryPoint ?? join(root, "src/index.ts"));
     const runtime = (port: number): ReturnType<typeof convertV4MiniflareOptions> =>
       runtimeOptions(
-        { ...options, variables: { ...options.variables, LEASEHOLD_SHARDS: shards }, log: write },
+        {
+          ...options,
+          // Only a deployment pays for each line.
+          variables: { LEASEHOLD_REQUEST_LOG: "all", ...options.variables, LEASEHOLD_SHARDS: shards },
+          log: write,
+        },
         watch,
         script,
         signingSecret,

@@ -27,7 +27,7 @@ export interface Env {
   LEASEHOLD_SHARDS?: string;
   /** The Durable Object location hint with which the shards are created, at their first use. */
   LEASEHOLD_SHARD_LOCATION_HINT?: string;
-  /** `all` or `errors`: which requests are logged. */
+  /** `all`, `errors`, or the share of requests that are logged. */
   LEASEHOLD_REQUEST_LOG?: string;
 }
 

@@ -27,6 +27,12 @@ export const durableObject = {
 export const rows = { readUsd: 0.001 * PER_MILLION, writtenUsd: 1 * PER_MILLION };
 
 /**
+ * Source: developers.cloudflare.com/workers/observability/logs/workers-logs, section Pricing: 20 million
+ * events a month are included. Each line of the log is an event, and so is each invocation log.
+ */
+export const logs = { eventUsd: 0.6 * PER_MILLION };
+
+/**
  * Source: aws.amazon.com/dynamodb/pricing/on-demand, us-east-1, items up to 1 KB. A write in a transaction
  * takes two units.
  */

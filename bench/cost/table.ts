@@ -8,7 +8,7 @@ import {
   usdOf,
   type System,
 } from "./cost.ts";
-import { READ_ON, spanner } from "./prices.ts";
+import { logs, READ_ON, spanner } from "./prices.ts";
 
 /** The number of shards that `wrangler.toml` deploys. */
 const SHARDS = 4;
@@ -89,8 +89,16 @@ export function costTable(counted: readonly WorkCounts[]): string[] {
       `| ${name} | ${[cycles, lookups, monthlyUsd, cycles + lookups + monthlyUsd].map(whole).join(" | ")} |`,
     );
   }
+  lines.push(logRow("request log, 1 in 100", 0.01), logRow("request log of all", 1));
   const spannerUsd = spanner.monthUsd.map(whole).join(" to ");
   return [...lines, `| Spanner, 5 nodes | | | ${spannerUsd} | ${spannerUsd} |`, ""];
+}
+
+/** The lines of the request log: one for each call, so two for each cycle. */
+function logRow(name: string, share: number): string {
+  const cycles = 2 * ((MONTH_S * CLAIMS_PER_SECOND) / CLAIMS_OF_ONE) * share * logs.eventUsd;
+  const lookups = MONTH_S * LOOKUPS_PER_SECOND * share * logs.eventUsd;
+  return `| ${name} | ${[cycles, lookups, 0, cycles + lookups].map(whole).join(" | ")} |`;
 }
 
 const whole = (usd: number): string => (Number.isNaN(usd) ? "" : Math.round(usd).toLocaleString("en"));

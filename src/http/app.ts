@@ -9,6 +9,7 @@ import type { Handler } from "./handler.ts";
 import { handlers } from "./handlers.ts";
 import { logFault } from "./fault.ts";
 import { secure } from "./headers.ts";
+import { isLogged } from "./sampling.ts";
 import { beginTrace, logRequest } from "./trace.ts";
 
 function makeApp(): Hono<App> {
@@ -21,7 +22,7 @@ function makeApp(): Hono<App> {
     context.set("trace", trace);
     await next();
     secure(context.res.headers, trace.requestId);
-    if (context.res.status >= 500 || logsAll(context.env))
+    if (isLogged(trace, context.req.method, context.res.status, logShareOf(context.env)))
       logRequest(trace, context.req.method, context.res.status, logOf(context.env));
   });
 
@@ -45,11 +46,11 @@ function makeApp(): Hono<App> {
 }
 
 /** Logs all requests if the variables are wrong. Such a deployment only answers errors. */
-function logsAll(env: Env): boolean {
+function logShareOf(env: Env): number {
   try {
-    return configOf(env).requestLog === "all";
+    return configOf(env).requestLogShare;
   } catch {
-    return true;
+    return 1;
   }
 }
 

@@ -6,7 +6,7 @@ test("a missing variable has a default, and an invalid one is named in the error
     shards: 4,
     placement: "hash1.shards4.canonical1",
     shardLocationHint: undefined,
-    requestLog: "all",
+    requestLogShare: 0.01,
   });
   expect(readConfig({ LEASEHOLD_SHARDS: "256", LEASEHOLD_SHARD_LOCATION_HINT: "weur" })).toMatchObject({
     shards: 256,
@@ -17,9 +17,11 @@ test("a missing variable has a default, and an invalid one is named in the error
   expect(() => readConfig({ LEASEHOLD_SHARD_LOCATION_HINT: "mars" })).toThrow(
     "LEASEHOLD_SHARD_LOCATION_HINT must be one of",
   );
-  expect(readConfig({ LEASEHOLD_REQUEST_LOG: "errors" })).toMatchObject({ requestLog: "errors" });
-  expect(() => readConfig({ LEASEHOLD_REQUEST_LOG: "none" })).toThrow(
-    "LEASEHOLD_REQUEST_LOG must be one of all, errors",
-  );
+  for (const [given, requestLogShare] of Object.entries({ errors: 0, "0": 0, "0.25": 0.25, "1": 1, all: 1 }))
+    expect(readConfig({ LEASEHOLD_REQUEST_LOG: given })).toMatchObject({ requestLogShare });
+  for (const given of ["none", "1.1", "-1", ".5", "1e-3", "5%"])
+    expect(() => readConfig({ LEASEHOLD_REQUEST_LOG: given })).toThrow(
+      "LEASEHOLD_REQUEST_LOG must be all, errors, or a share from 0 to 1 such as 0.01",
+    );
   expect(() => readConfig({ LEASEHOLD_STALE_S: "abc" })).toThrow("LEASEHOLD_STALE_S");
 });
