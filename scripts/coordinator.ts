@@ -105,6 +105,8 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     isReady = true;
     watch.start(url);
     const cron = async (): Promise<void> => {
+      // If D1's files are deleted, the runtime makes an empty database when it opens them again.
+      await migrateD1(started).catch((error: unknown) => log("d1_not_migrated", error));
       const worker = await started.getWorker();
       await worker.scheduled({ scheduledTime: new Date(), cron: "* * * * *" });
     };
