@@ -61,9 +61,9 @@ test("[B5] a failed flush answers no caller, although the write may be durable",
 test("[N1] a transaction is limited by the weight of its items, and takes at least one", async () => {
   const { sql, commits } = start();
   const before = sql.counts.transactions;
-  await Promise.all([1, 2, 3, 4].map((n) => commits.submit("exchange", insert(sql, n), 2_000)));
+  await Promise.all([1, 2, 3, 4].map((n) => commits.submit("exchange", insert(sql, n), { weight: 2_000 })));
   expect(sql.counts.transactions - before).toBe(2);
-  await Promise.all([5, 6].map((n) => commits.submit("exchange", insert(sql, n), 1_000_000)));
+  await Promise.all([5, 6].map((n) => commits.submit("exchange", insert(sql, n), { weight: 1_000_000 })));
   expect(sql.counts.transactions - before).toBe(4);
 });
 
@@ -75,4 +75,17 @@ test("[B5] a clock that fails ends the instance, so that no caller waits forever
   const commits = new GroupCommit(sql, clock, (reason) => void halts.push(reason));
   await expect(commits.submit("exchange", () => 1)).rejects.toThrow("too many timers");
   expect(halts).toHaveLength(1);
+});
+
+test("[M7] [N1] cells take turns, and the work of one cell is done in its order", async () => {
+  const { sql, commits } = start();
+  const done: string[] = [];
+  const work = (owner: string, n: number) =>
+    commits
+      .submit("exchange", insert(sql, n), { weight: 1_000, owner })
+      .then(() => done.push(`${owner}${n}`));
+  const all = [1, 2, 3, 4, 5, 6, 7, 8].map((n) => work("a", n));
+  await Promise.all([...all, work("b", 9)]);
+  // A transaction has room for four. The other cell is in the first, behind one item of the busy cell.
+  expect(done).toEqual(["a1", "b9", "a2", "a3", "a4", "a5", "a6", "a7", "a8"]);
 });

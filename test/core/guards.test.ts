@@ -117,7 +117,7 @@ test("[B5] if a transaction fails, the work that waits for the next one fails to
   // The second item is too heavy for the same transaction.
   const works = [
     commits.submit("exchange", failing),
-    commits.submit("exchange", insert(1), 5_000),
+    commits.submit("exchange", insert(1), { weight: 5_000 }),
     commits.submit("exchange", insert(2)),
   ];
   expect((await Promise.allSettled(works)).map(({ status }) => status)).toEqual([

@@ -94,7 +94,8 @@ export class Inquirer {
       const verdict = verdicts.get(executionKey(hold));
       return verdict === "committed" || verdict === "rolled_back" || verdict === "gone";
     });
-    if (over.length > 0) await this.#commits.submit("clear", () => this.#clear(over, verdicts), CLEAR_WEIGHT);
+    if (over.length > 0)
+      await this.#commits.submit("clear", () => this.#clear(over, verdicts), { weight: CLEAR_WEIGHT });
     return verdicts;
   }
 

@@ -374,3 +374,31 @@ test("[B8] settle returns the state of each key in order: free, granted or unkno
     value: { states: ["free", "granted", "unknown"] },
   });
 });
+
+test("[M7] [N2] another cell's begin comes in between the parts of a large message", async () => {
+  const c = await start();
+  await begin(c, ["warm-up"]);
+  await begin(c, ["warm-up-2"], "2");
+  const answered: string[] = [];
+  c.fate = () => "deliver";
+  const large = Array.from({ length: 8 }, (_, lease) =>
+    c.ledger("1").object.begin(
+      beginRequest(
+        c.envelope,
+        c.uuid(),
+        Array.from({ length: 250 }, (_unused, n) => `large-${lease}-${n}`),
+      ),
+    ),
+  );
+  const before = c.shard(0).sql.counts.transactions;
+  const all = Promise.all(large).then(() => answered.push("large"));
+  const small = c
+    .ledger("2")
+    .object.begin(beginRequest(c.envelope, c.uuid(), ["small"]))
+    .then(() => answered.push("small"));
+  await c.clock.runUntil(Promise.all([all, small]));
+  expect(answered).toEqual(["small", "large"]);
+  // 2,000 rows take at least two transactions of 1,000 rows.
+  expect(c.shard(0).sql.counts.transactions - before).toBeGreaterThanOrEqual(2);
+  expect(c.holds().filter(({ canonical }) => canonical.startsWith("large"))).toHaveLength(2_000);
+});
