@@ -314,7 +314,10 @@ export interface RangeDigest {
   count: number;
   /** 32 hexadecimal digits: the sum of the claims' digests, as four 32-bit words, each modulo 2^32. */
   hash: string;
-  /** True: a hold touches the range, or a claim in it has no digest. Then the digest proves nothing. */
+  /**
+   * True: a hold touches the range, a claim in it has no digest, or the range has more claims than could be
+   * read at one moment. Then the digest proves nothing, and `count` may be too small.
+   */
   held: boolean;
   /** The latest `updated_at` of the range's claims. Null: there are none. */
   newest_updated_at: string | null;
@@ -481,6 +484,11 @@ export interface Operations {
      */
     as_of: string;
     records: readonly Record[];
+    /**
+     * True: the next page continues with records of the last source id of this page, because that id has more
+     * records than fit into a page.
+     */
+    split: boolean;
     /** Send it as `page_token` to get the next page. Empty on the last page. */
     next_page_token: string;
   } };
@@ -570,7 +578,7 @@ export const operations = {
   rollbackLease: { method: "POST", path: "/v1/cells/{cell}/leases/{uuid}/rollback", shape: {"lease":{"uuid":"string","cell_id":"string","state":"string","created_at":"string","age_ms":"number","counts":{"creates":"number","destroys":"number","replaces":"number","missing":"number"}}} },
   getRecord: { method: "GET", path: "/v1/records/{bucket_type}/{value}", shape: {"record":"any","cell":{"id":"string","address":"string"}} },
   lookupRecords: { method: "POST", path: "/v1/records/lookup", shape: {"results":[{"bucket":{"type":"string","value":"string"},"found":"boolean"}]} },
-  listRecords: { method: "GET", path: "/v1/cells/{cell}/records", shape: {"as_of":"string","records":[{"uuid":"string","bucket":{"type":"string","value":"string"},"subject":{"type":"string","id":"string"},"source":{"type":"string","id":"string"},"cell_id":"string","epoch":"number","status":"string","lease_uuid":"any","created_at":"string","updated_at":"string"}],"next_page_token":"string"} },
+  listRecords: { method: "GET", path: "/v1/cells/{cell}/records", shape: {"as_of":"string","records":[{"uuid":"string","bucket":{"type":"string","value":"string"},"subject":{"type":"string","id":"string"},"source":{"type":"string","id":"string"},"cell_id":"string","epoch":"number","status":"string","lease_uuid":"any","created_at":"string","updated_at":"string"}],"split":"boolean","next_page_token":"string"} },
   exportRecords: { method: "GET", path: "/v1/cells/{cell}/records/export", shape: "any" },
   digestRecords: { method: "POST", path: "/v1/cells/{cell}/records/digests", shape: {"as_of":"string","digests":[{"count":"number","hash":"string","held":"boolean","newest_updated_at":"any"}]} },
   takeVerificationSlot: { method: "PUT", path: "/v1/cells/{cell}/verification-slots/{uuid}", shape: {"slot":{"uuid":"string","cell_id":"string","expires_at":"string","expires_in_ms":"number"}} },

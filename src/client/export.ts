@@ -67,7 +67,15 @@ export class Export implements AsyncIterable<ClaimRecord> {
     if ("record" in line) return this.#readRecord(line);
     if ("as_of" in line) this.#asOf ??= line.as_of;
     if ("error" in line) return { end: answerOfProblem(line.error.status, { ...line.error }) };
-    return "end" in line ? { end: { kind: "ok", value: line.end } } : undefined;
+    if (!("end" in line)) return undefined;
+    // The coordinator may have read a long way without a record.
+    if (line.end === "continue") this.#moveTo(line.cursor);
+    return { end: { kind: "ok", value: line.end } };
+  }
+
+  #moveTo(cursor: string): void {
+    if (cursor !== this.#cursor) this.#given.clear();
+    this.#cursor = cursor;
   }
 
   #readRecord({ record, cursor }: { record: ClaimRecord; cursor: string }): LineResult<ClaimRecord, End> {
@@ -75,8 +83,7 @@ export class Export implements AsyncIterable<ClaimRecord> {
     const key = `${record.source.id} ${record.uuid}`;
     const isGiven = this.#given.has(key);
     this.#given.add(key);
-    if (cursor !== this.#cursor) this.#given.clear();
-    this.#cursor = cursor;
+    this.#moveTo(cursor);
     return isGiven ? undefined : { item: record };
   }
 }

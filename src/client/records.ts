@@ -26,7 +26,7 @@ interface Range {
 export interface ExportRecordsOptions extends Range, Pick<CallOptions, "signal"> {}
 
 export interface ListRecordsOptions extends Range, CallOptions {
-  /** A page may be larger, because the records of one source id are never split. */
+  /** A page may be larger, to contain all records of its last source id. */
   pageSize?: number | undefined;
   pageToken?: string | undefined;
 }
@@ -34,6 +34,8 @@ export interface ListRecordsOptions extends Range, CallOptions {
 export interface RecordPage extends Page<ClaimRecord> {
   /** When the reading of the page began, by the coordinator's clock. */
   asOf: Date;
+  /** Whether the next page continues with records of this page's last source id, which has very many. */
+  isSplit: boolean;
 }
 
 /** Source ids above `sourceIdGt`, up to and including `sourceIdLte`. An omitted bound is open. */
@@ -58,7 +60,10 @@ export interface RangeDigest {
   count: number;
   /** 32 hexadecimal digits. */
   hash: string;
-  /** True when a lease touches the range, or a claim in it has no digest. Then the digest proves nothing. */
+  /**
+   * True when a lease touches the range, a claim in it has no digest, or it has more claims than could be
+   * read at one moment. Then the digest proves nothing, and `count` may be too small.
+   */
   held: boolean;
   newestUpdatedAt: Date | undefined;
 }
@@ -130,8 +135,8 @@ export class Records {
         params,
         query: { ...query, page_token: token },
       });
-      const { as_of: asOf, records, next_page_token: nextPageToken } = valueOf(answer);
-      return { items: records, nextPageToken, asOf: dateOf(asOf) };
+      const { as_of: asOf, records, split: isSplit, next_page_token: nextPageToken } = valueOf(answer);
+      return { items: records, nextPageToken, asOf: dateOf(asOf), isSplit };
     }, pageToken);
   }
 

@@ -49,6 +49,10 @@ export class DigestSum {
     return this.#count;
   }
 
+  get words(): DigestWords {
+    return [...this.#words];
+  }
+
   /** The sum as 32 hexadecimal digits. */
   get hash(): string {
     return this.#words.map((word) => word.toString(16).padStart(8, "0")).join("");

@@ -156,6 +156,14 @@ export const limitTable = {
     unit: "ops",
     about: "ops in one message to a shard, unless one lease has more",
   },
+  // 2,000 rows of an index take about a millisecond. Reads share the time of a shard with begins and commits.
+  scanRows: {
+    default: 2_000,
+    min: 1,
+    max: 20_000,
+    unit: "items",
+    about: "claims, and holds, that a shard reads for one message",
+  },
   sweepAfterMs: {
     default: 5_000,
     min: 50,

@@ -295,9 +295,15 @@ export interface LookupAnswer {
   found: LookupFound[];
 }
 
+/** The place of a record in a cell's list: its source order, the number of its bucket type, its canonical. */
+export type RecordPosition = readonly [order: string, bucketType: number, canonical: string];
+
+/** The place of a hold in a shard's table of holds: the number of its bucket type, its canonical. */
+export type HoldPosition = readonly [bucketType: number, canonical: string];
+
 /**
- * Asks for the records of one cell and source type whose source order is in (after, upTo], in that order.
- * `upTo` null means to the end. A page has only complete source ids (R3).
+ * Asks for the records of one cell and source type whose source order is in (after, upTo], in that order
+ * (R3). `upTo` null means to the end.
  */
 export interface ListRecordsRequest extends Envelope {
   cell: string;
@@ -305,15 +311,31 @@ export interface ListRecordsRequest extends Envelope {
   bucketTypes: BucketTypeName[];
   after: string;
   upTo: string | null;
+  /** The cursor of the previous answer. Null: from the beginning of the range. */
+  cursor: ListCursor | null;
   limit: number;
 }
 
+/** Where a listing continues. All records up to `behind` are listed. */
+export interface ListCursor {
+  behind: RecordPosition;
+  /** The unfinished scan of the shard's holds for the records behind `behind`. Null: it has not begun. */
+  scan: CreateScan | null;
+}
+
+/** What a scan has found of the create holds in a range: the first of them in the order of the list. */
+export interface CreateScan {
+  behind: HoldPosition;
+  found: RecordPosition[];
+  /** True if more were found than are in `found`. */
+  isCut: boolean;
+}
+
 export interface ListRecordsAnswer {
+  /** Up to `limit` records. There may be none although more follow. */
   records: ClaimRecord[];
-  /** The page is complete up to this source order, which is the `after` of the next page. */
-  through: string;
-  /** True if the page contains every record of the range. */
-  complete: boolean;
+  /** Where the list continues. Null: there are no more records in the range. */
+  next: ListCursor | null;
 }
 
 /** An interval of source orders, (after, upTo]. */
@@ -332,6 +354,23 @@ export interface DigestRecordsRequest extends Envelope {
   sourceType: SourceTypeName;
   bucketTypes: BucketTypeName[];
   ranges: SourceRange[];
+  /** The cursor of the previous answer. Null: from the first range. */
+  cursor: DigestCursor | null;
+}
+
+/** Where a shard continues to read digests. */
+export interface DigestCursor {
+  /** The scan of the shard's holds. It comes before the first digest. */
+  scan: {
+    /** Null: the scan is complete. */
+    behind: HoldPosition | null;
+    /** The indexes of the ranges that a hold touches, in ascending order. */
+    held: number[];
+  };
+  /** The index of the next range. */
+  range: number;
+  /** The unfinished part of that range. Null: nothing of it has been read. */
+  rest: { behind: RecordPosition; changes: string } | null;
 }
 
 /**
@@ -343,14 +382,23 @@ export interface RangeDigest {
   count: number;
   /** The sum of the claims' digest words, each modulo 2^32. */
   words: DigestWords;
-  /** True if a hold touches the range, or a claim in it has no digest. Such a digest proves nothing. */
+  /**
+   * True if a hold touches the range, if a claim in it has no digest, or if the cell's claims changed while
+   * the range was read in parts. Such a digest proves nothing.
+   */
   held: boolean;
   newestUpdatedAtMs: number | null;
 }
 
-/** One digest per range, in order. */
+/**
+ * The digests of the next ranges, in order, from the range of the request's cursor on. If `next` has a
+ * `rest`, the last digest covers only a part of its range, and the next answer begins with another part of
+ * that range. The parts add up.
+ */
 export interface DigestRecordsAnswer {
   digests: RangeDigest[];
+  /** Null: all ranges are read. */
+  next: DigestCursor | null;
 }
 
 // Worker → ledger, for operators and the cron

@@ -10,6 +10,13 @@ export function sourceOrder(id: string): string {
   return `0${pad(digits.length)}${digits}${zeros === 0 ? "" : pad(zeros)}`;
 }
 
+/** Returns the id of a source order. */
+export function sourceIdOf(order: string): string {
+  if (!order.startsWith("0")) return order.slice(1);
+  const end = 4 + Number(order.slice(1, 4));
+  return "0".repeat(Number(order.slice(end))) + order.slice(4, end);
+}
+
 // Ids have at most 128 bytes (limits.ts), so three digits are enough for every length.
 const pad = (length: number): string => String(length).padStart(3, "0");
 

@@ -93,7 +93,7 @@ describe("a listing", () => {
 
 it("lists records by source, with a parameter for each bucket type", async () => {
   const { client, sent } = fakeClient([
-    { status: 200, json: { as_of: TIME, records: [recordOf("a")], next_page_token: "" } },
+    { status: 200, json: { as_of: TIME, records: [recordOf("a")], split: false, next_page_token: "" } },
   ]);
   const range = {
     sourceIdGt: "1",
@@ -120,7 +120,7 @@ it("tells when each page of records was read", async () => {
   const later = "2026-11-20T12:00:07.000Z";
   const answer = (asOf: string, name: string, token: string) => ({
     status: 200,
-    json: { as_of: asOf, records: [recordOf(name)], next_page_token: token },
+    json: { as_of: asOf, records: [recordOf(name)], split: false, next_page_token: token },
   });
   const { client } = fakeClient([answer(TIME, "a", "p"), answer(later, "b", "")]);
   const pages = await Array.fromAsync(client.records.list({ sourceType: "RAILS_TABLE_ROUTES" }).pages());
@@ -131,7 +131,9 @@ it("tells when each page of records was read", async () => {
 });
 
 it("refuses a page with an invalid time", async () => {
-  const { client } = fakeClient([{ status: 200, json: { as_of: "soon", records: [], next_page_token: "" } }]);
+  const { client } = fakeClient([
+    { status: 200, json: { as_of: "soon", records: [], split: false, next_page_token: "" } },
+  ]);
   const error = await errorOf(client.records.list({ sourceType: "RAILS_TABLE_ROUTES" }).all());
   expect(error).toMatchObject({ code: "UNAVAILABLE", outcomeKnown: false });
 });

@@ -3,8 +3,17 @@
  * test proves.
  */
 import { expect, test } from "vitest";
-import type { Decision, Exchange, Inquiry, Prepare } from "../../src/core/messages.ts";
+import type {
+  Decision,
+  Exchange,
+  Inquiry,
+  ListCursor,
+  ListRecordsAnswer,
+  Prepare,
+  Reply,
+} from "../../src/core/messages.ts";
 import { shardOf, shardsOf } from "../../src/core/placement.ts";
+import { sourceOrder } from "../../src/core/source-order.ts";
 import { begin, decide, isDecision, isPrepare, no, ok } from "../support/calls.ts";
 import { Cluster } from "../support/cluster.ts";
 import { beginRequest, exchangeOf, keyOf } from "../support/ops.ts";
@@ -659,7 +668,7 @@ test("[C3] [M3] a restart finds every unapplied decision, and sends those after 
   );
 });
 
-test("[R3] a page ends with the last record of its last source id, whatever their number", async () => {
+test("[R3] a shard's pages continue within a source id, over claims and granted holds", async () => {
   const c = await Cluster.start({ shards: 1 });
   const lease = c.uuid();
   const specs = ["1", "2", "2", "2", "3", "3", "10"].map((id, index) => ({
@@ -670,6 +679,7 @@ test("[R3] a page ends with the last record of its last source id, whatever thei
   await c.clock.runUntil(decide(c, "1", lease, "COMMITTED"));
   // The other names are only granted: claims and granted holds are one list.
   await c.clock.runUntil(c.ledger("1").object.begin(beginRequest(c.envelope, c.uuid(), specs.slice(4))));
+  let cursor: ListCursor | null = null;
   const page = async (limit: number): Promise<string[]> => {
     const answer = await c.clock.runUntil(
       c.shard(0).object.listRecords({
@@ -679,16 +689,17 @@ test("[R3] a page ends with the last record of its last source id, whatever thei
         bucketTypes: ["ROUTES"],
         after: "",
         upTo: null,
+        cursor,
         limit,
       }),
     );
     if (!answer.ok) throw new Error(answer.refusal.detail);
-    expect(answer.value.complete).toBe(answer.value.records.length === 7);
+    cursor = answer.value.next;
     return answer.value.records.map(({ source }) => source.id);
   };
-  expect(await page(1)).toEqual(["1"]);
-  expect(await page(2)).toEqual(["1", "2", "2", "2"]);
-  expect(await page(3)).toEqual(["1", "2", "2", "2"]);
+  const pages: string[][] = [];
+  for (let isLast = false; !isLast; isLast = cursor === null) pages.push(await page(2));
+  expect(pages).toEqual([["1", "2"], ["2", "2"], ["3", "3"], ["10"]]);
   expect(await page(7)).toEqual(["1", "2", "2", "2", "3", "3", "10"]);
 });
 
@@ -762,23 +773,24 @@ test("[R3] [R2] a page of names whose begins are running is empty, and says wher
   }));
   const running = c.ledger("1").object.begin(beginRequest(c.envelope, c.uuid(), specs));
   await c.clock.pass(50);
-  const page = async (after: string) => {
+  const page = async (cursor: ListCursor | null) => {
     const request = {
       ...c.envelope,
       cell: "1",
       sourceType: "RAILS_TABLE_USERS" as const,
       bucketTypes: ["ROUTES" as const],
-      after,
+      after: "",
       upTo: null,
+      cursor,
       limit: 2,
     };
     const [answer] = await Promise.all([c.shard(0).object.listRecords(request), c.clock.pass(20)]);
     if (!answer.ok) throw new Error(answer.refusal.detail);
     return answer.value;
   };
-  const first = await page("");
-  expect(first).toMatchObject({ records: [], complete: false });
-  expect(await page(first.through)).toMatchObject({ records: [{ canonical: "last" }], complete: true });
+  const first = await page(null);
+  expect(first).toMatchObject({ records: [], next: { behind: [sourceOrder("2"), 1, "n2"] } });
+  expect(await page(first.next)).toMatchObject({ records: [{ canonical: "last" }], next: null });
   await c.clock.runUntil(running);
 });
 
@@ -791,14 +803,15 @@ test("[R3] holds that end while a page is made do not extend its range", async (
     const spec = { value: `n${id}`, source: { type: "RAILS_TABLE_USERS" as const, id } };
     await c.clock.runUntil(c.ledger("1").object.begin(beginRequest(c.envelope, lease, [spec])));
   }
-  const page = (after: string) =>
+  const page = (cursor: ListCursor | null) =>
     c.shard(0).object.listRecords({
       ...c.envelope,
       cell: "1",
       sourceType: "RAILS_TABLE_USERS",
       bucketTypes: ["ROUTES"],
-      after,
+      after: "",
       upTo: null,
+      cursor,
       limit: 2,
     });
   let ends = 0;
@@ -808,11 +821,12 @@ test("[R3] holds that end while a page is made do not extend its range", async (
     return call.method === "inquire" ? "slow" : "deliver";
   };
   const seen: string[] = [];
-  for (let after = "", complete = false; !complete;) {
-    const answer = await c.clock.runUntil(page(after));
+  for (let cursor: ListCursor | null = null; ;) {
+    const answer: Reply<ListRecordsAnswer> = await c.clock.runUntil(page(cursor));
     if (!answer.ok) throw new Error(answer.refusal.detail);
     seen.push(...answer.value.records.map(({ source }) => source.id));
-    ({ through: after, complete } = answer.value);
+    cursor = answer.value.next;
+    if (cursor === null) break;
   }
   expect(seen).toEqual(expect.arrayContaining(["4", "5", "6"]));
   expect(new Set(seen).size).toBe(seen.length);

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { compareBytes, sourceOrder } from "../../src/core/source-order.ts";
+import { compareBytes, sourceIdOf, sourceOrder } from "../../src/core/source-order.ts";
 
 const bytewise = (a: string, b: string): number => Math.sign(Buffer.compare(Buffer.from(a), Buffer.from(b)));
 
@@ -78,4 +78,12 @@ test("[R3] compareBytes sorts code units before, among and after the surrogates 
     for (const [other, b] of ordered.entries())
       expect(Math.sign(compareBytes(a, b))).toBe(Math.sign(at - other));
   }
+});
+
+test("[R3] the id of a source order is the id that it was made of", () => {
+  fc.assert(
+    fc.property(fc.oneof(fc.stringMatching(/^0{0,3}[0-9]{1,40}$/), fc.string({ minLength: 1 })), (id) => {
+      expect(sourceIdOf(sourceOrder(id))).toBe(id);
+    }),
+  );
 });

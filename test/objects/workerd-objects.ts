@@ -1,7 +1,13 @@
 import { evictAllDurableObjects, reset, runInDurableObject } from "cloudflare:test";
 import { env as anyEnv } from "cloudflare:workers";
 import { v4 as uuid } from "uuid";
-import { MESSAGE_VERSION, type DigestRecordsAnswer, type Reply, type Told } from "../../src/core/messages.ts";
+import {
+  MESSAGE_VERSION,
+  type DigestRecordsAnswer,
+  type ListRecordsAnswer,
+  type Reply,
+  type Told,
+} from "../../src/core/messages.ts";
 import { configOf, type Env } from "../../src/env.ts";
 import type { TestObjects } from "../suites/protocol.ts";
 import { stubsOf } from "../support/workerd/stubs.ts";
@@ -64,7 +70,7 @@ export async function startObjects(): Promise<TestObjects> {
         exchange: (message) => stub.exchange(message),
         settle: (message) => stub.settle(message),
         lookup: (message) => plain(stub.lookup(message)),
-        listRecords: (message) => plain(stub.listRecords(message)),
+        listRecords: (message) => plain(stub.listRecords(message) as Promise<Reply<ListRecordsAnswer>>),
         // The platform's types turn the tuple in the answer into an array.
         digestRecords: (message) => plain(stub.digestRecords(message) as Promise<Reply<DigestRecordsAnswer>>),
         ping: (message) => plain(stub.ping(message)),

@@ -688,6 +688,7 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
             bucketTypes: ["ROUTES"],
             after: "",
             upTo: null,
+            cursor: null,
             limit: 1,
           }),
         );
@@ -700,20 +701,18 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
             bucketTypes: ["ROUTES"],
             after: "",
             upTo: null,
+            cursor: null,
             limit: 100,
           }),
         );
         if (!whole.ok) throw new Error(whole.refusal.detail);
-        expect(whole.value.complete).toBe(true);
+        expect(whole.value.next).toBeNull();
         const order = whole.value.records.map(({ source }) => source.id);
         expect(order).toEqual(order.toSorted(numbersFirst));
-        // A page is the beginning of the whole list, up to the end of a source id.
+        // A page is the beginning of the whole list.
         const front = answer.value.records.map(({ canonical }) => canonical);
         expect(whole.value.records.slice(0, front.length).map(({ canonical }) => canonical)).toEqual(front);
-        if (!answer.value.complete)
-          expect(whole.value.records[front.length]?.source.id).not.toBe(
-            answer.value.records.at(-1)?.source.id,
-          );
+        expect(front).toHaveLength(Math.min(1, order.length));
         all.push(...order);
       }
       expect(all.toSorted(numbersFirst)).toEqual(["2", "9", "10", "10", "11", "100", "a1", "x"]);

@@ -9,8 +9,8 @@ let coordinator: TestCoordinator;
 afterEach(() => coordinator.close());
 
 /** A cell with three names for each of its rows. */
-async function started(variables: Record<string, string>, rows = 20): Promise<Client> {
-  coordinator = await startTestCoordinator({ variables });
+async function started(variables: Record<string, string>, rows = 20, shards = 4): Promise<Client> {
+  coordinator = await startTestCoordinator({ variables, shards });
   const { url, keys, fetch } = coordinator;
   const client = createClient({ url, key: keys.cell("1"), cell: "1", fetch, backoffMs: 1 });
   const creates = Array.from({ length: rows * 3 }, (_, index) => ({
@@ -36,6 +36,34 @@ describe("an export", () => {
     expect(exported).toEqual(await client.records.list({ sourceType }).all());
     expect(exported).toHaveLength(60);
     expect(calls()).toBe("LEASEHOLD_EXPORT_RECORDS" in variables ? 4 : 1);
+  });
+
+  test.each([{}, { LEASEHOLD_SCAN_ROWS: "8" }])(
+    "has all records of a source id that has more than a page or an answer: %j",
+    async (variables) => {
+      const client = await started({ ...small, ...variables }, 4);
+      const creates = Array.from({ length: 40 }, (_, index) => ({
+        bucket: { type: "ROUTES", value: `more-${index}` },
+        subject: { type: "GROUP", id: "1" },
+        source: { type: sourceType, id: "1" },
+      })) as NonNullable<Parameters<Client["leases"]["begin"]>[0]["creates"]>;
+      await client.leases.commit((await client.leases.begin({ creates })).uuid);
+      const exported: ClaimRecord[] = [];
+      for await (const record of client.records.export({ sourceType })) exported.push(record);
+      expect(new Set(exported.map(({ uuid }) => uuid)).size).toBe(52);
+      expect(exported).toHaveLength(52);
+      const pages = await Array.fromAsync(client.records.list({ sourceType, pageSize: 5 }).pages());
+      expect(pages.flatMap(({ items }) => items)).toEqual(exported);
+      expect(pages.some(({ isSplit }) => isSplit)).toBe(true);
+    },
+  );
+
+  test("moves on although its filter matches nothing", async () => {
+    const client = await started({ LEASEHOLD_SCAN_ROWS: "1" }, 300, 200);
+    const bucketTypes = ["EMAILS"] as const;
+    expect(await Array.fromAsync(client.records.export({ sourceType, bucketTypes }))).toEqual([]);
+    expect(calls()).toBeGreaterThan(1);
+    expect(await client.records.list({ sourceType, bucketTypes }).all()).toEqual([]);
   });
 
   test("survives restarts and lost calls", async () => {

@@ -218,12 +218,18 @@ function recordsOf({ records }: Client): VerifiedRecords {
   return {
     async list({ source, bucketTypes, after, upTo, pageSize }) {
       const range = { sourceIdGt: after === "" ? undefined : after, sourceIdLte: upTo };
-      const { value } = await records
-        .list({ sourceType: source, bucketTypes, ...range, pageSize })
-        .pages()
-        .next();
-      if (value === undefined) throw new Error("the client answered a listing without a page");
-      return { records: value.items, asOfMs: value.asOf.getTime(), nextPageToken: value.nextPageToken };
+      const items: ClaimRecord[] = [];
+      let asOfMs: number | undefined;
+      const pages = records.list({ sourceType: source, bucketTypes, ...range, pageSize }).pages();
+      for await (const page of pages) {
+        items.push(...page.items);
+        asOfMs ??= page.asOf.getTime();
+        const { nextPageToken } = page;
+        // A page without records has no source id to continue from.
+        const isWhole = !page.isSplit && (items.length > 0 || nextPageToken === "");
+        if (isWhole) return { records: items, asOfMs, nextPageToken };
+      }
+      throw new Error("the client answered a listing without a last page");
     },
     async digests({ source, bucketTypes, ranges }) {
       const asked = ranges.map(({ after, upTo }) => ({

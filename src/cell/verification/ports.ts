@@ -38,6 +38,7 @@ export interface VerifiedTable {
 }
 
 export interface RecordPage {
+  /** All records of their source ids. There are none only if the range has no more. */
   records: readonly ClaimRecord[];
   /** By the coordinator's clock. */
   asOfMs: number;

@@ -13,6 +13,7 @@ import {
 } from "../messages.ts";
 import type { Ports } from "../ports.ts";
 import type { PlacementGuard } from "../placement-guard.ts";
+import { CHUNK_ROWS, chunksOf } from "./chunks.ts";
 import type { History } from "../history.ts";
 import type { ShardLog } from "./shard-log.ts";
 import type { ExecutionId, HoldRow } from "./rows.ts";
@@ -21,9 +22,6 @@ import type { ShardStore } from "./store.ts";
 export interface LedgerPeer {
   inquire(cell: string, message: Inquiry): Promise<Reply<InquiryAnswer>>;
 }
-
-/** Clearing scans all holds, so it shares a transaction with little else. */
-const CLEAR_WEIGHT = 2_000;
 
 const VERDICT_STATES = {
   granted: "granted",
@@ -77,25 +75,28 @@ export class Inquirer {
   }
 
   /**
-   * Sends one question per execution and one message per ledger. When it resolves, every execution that is
-   * over has been durably applied or dropped on this shard, with all of its holds. The result is keyed by
+   * Sends one question per execution and one message per ledger. When it resolves, those of the given holds
+   * whose executions are over have been durably applied or dropped. Other holds of these executions stay
+   * until they are asked about, because finding them would read all holds (M7). The result is keyed by
    * `executionKey`.
    */
-  async inquire(holds: readonly ExecutionId[]): Promise<Map<string, Verdict>> {
-    const executions = new Map(holds.map((hold) => [executionKey(hold), hold]));
+  async inquire(asked: readonly HoldRow[]): Promise<Map<string, Verdict>> {
+    const executions = new Map(asked.map((hold) => [executionKey(hold), hold]));
     const byCell = Map.groupBy(executions.values(), ({ cell }) => cell);
     const verdicts = new Map<string, Verdict>();
-    await fanOut([...byCell], this.#limits.fanOut, async ([cell, asked]) => {
-      const answers = await this.#ask(cell, asked);
-      for (const [index, hold] of asked.entries())
+    await fanOut([...byCell], this.#limits.fanOut, async ([cell, its]) => {
+      const answers = await this.#ask(cell, its);
+      for (const [index, hold] of its.entries())
         verdicts.set(executionKey(hold), answers?.[index] ?? "unknown");
     });
-    const over = [...executions.values()].filter((hold) => {
+    const over = asked.filter((hold) => {
       const verdict = verdicts.get(executionKey(hold));
       return verdict === "committed" || verdict === "rolled_back" || verdict === "gone";
     });
-    if (over.length > 0)
-      await this.#commits.submit("clear", () => this.#clear(over, verdicts), { weight: CLEAR_WEIGHT });
+    const clears = chunksOf(over, CHUNK_ROWS, () => 2).map((holds) =>
+      this.#commits.submit("clear", () => this.#clear(holds, verdicts), { weight: 2 * holds.length }),
+    );
+    await Promise.all(clears);
     return verdicts;
   }
 
@@ -127,16 +128,13 @@ export class Inquirer {
       : undefined;
   }
 
-  /**
-   * Reads the holds again after the wait, and changes only those that still belong to an execution that was
-   * asked about (M1).
-   */
-  #clear(over: readonly ExecutionId[], verdicts: ReadonlyMap<string, Verdict>): void {
+  /** Reads the holds again after the wait, and changes only those that are still the same (M1). */
+  #clear(over: readonly HoldRow[], verdicts: ReadonlyMap<string, Verdict>): void {
     const now = this.#ports.clock.now();
-    const executions = new Set(over.map(executionKey));
-    for (const hold of this.#store.holdsOf(over.map(({ epoch }) => epoch))) {
-      const key = executionKey(hold);
-      if (!executions.has(key)) continue;
+    for (const asked of over) {
+      const key = executionKey(asked);
+      const hold = this.#store.holdOn(asked.bucket_type, asked.canonical);
+      if (hold === undefined || executionKey(hold) !== key) continue;
       if (verdicts.get(key) === "committed") this.#store.apply(hold, now);
       this.#store.deleteHold(hold);
     }

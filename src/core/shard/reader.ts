@@ -1,18 +1,23 @@
+import type { Limits } from "../limits.ts";
 import type {
   BucketKey,
+  CreateScan,
+  ListCursor,
   ListRecordsAnswer,
   ListRecordsRequest,
   LookupFound,
+  RecordPosition,
   Reply,
   Verdict,
 } from "../messages.ts";
 import { ok, refused } from "../refusal.ts";
-import { bucketTypes, sourceTypes } from "../registry.ts";
-import { compareBytes } from "../source-order.ts";
+import { bucketTypeNames, bucketTypes, sourceTypes } from "../registry.ts";
 import { executionKey, type Inquirer } from "./inquirer.ts";
-import { bySource, recordOfClaim, recordOfHold } from "./record.ts";
+import type { ReadQueue } from "./read-queue.ts";
+import { bySource, comparePositions, recordOfClaim, recordOfHold } from "./record.ts";
 import type { CreateHoldRow, HeldClaimRow, HoldRow } from "./rows.ts";
-import { SOURCE_ORDER_END, type ShardStore } from "./store.ts";
+import { afterSource, FIRST_HOLD, SOURCE_ORDER_END, type ClaimRange, type ScanStore } from "./scan-store.ts";
+import type { ShardStore } from "./store.ts";
 
 /**
  * The number of times that a read inquires about holds. The key of a hold may get another hold while its
@@ -20,37 +25,45 @@ import { SOURCE_ORDER_END, type ShardStore } from "./store.ts";
  */
 const MAX_ROUNDS = 3;
 
-/**
- * The largest size to which a page grows in order to contain all records of one source id. No row has nearly
- * as many names, and an answer between objects has room for more.
- */
-const MAX_PAGE_ROWS = 10_000;
-
-/**
- * The largest number of claims, and of holds, that a caller gets in one page before the last source id is
- * completed.
- */
-const MAX_SHARE = MAX_PAGE_ROWS / 4;
+/** What the first turn of a listing has read. `first` is undefined if it ended with the scan of the holds. */
+interface Begun {
+  scan: CreateScan;
+  first: Piece | undefined;
+}
 
 const NO_VERDICTS: ReadonlyMap<string, Verdict> = new Map();
 
 type Read = LookupFound | { kind: "ask"; hold: HoldRow };
 
-interface Page {
+/** Claims and create holds up to a position of the list, in any order. */
+interface Piece {
   claims: HeldClaimRow[];
   holds: CreateHoldRow[];
-  through: string;
-  complete: boolean;
+  through: RecordPosition;
+  /** Roughly how many rows were read for it. */
+  rows: number;
 }
 
 /** Everything that only reads (R2, R3). It keeps nothing in memory between two calls. */
 export class ShardReader {
   readonly #store: ShardStore;
+  readonly #scans: ScanStore;
+  readonly #reads: ReadQueue;
   readonly #inquirer: Inquirer;
+  readonly #scanRows: number;
 
-  constructor(store: ShardStore, inquirer: Inquirer) {
+  constructor(
+    store: ShardStore,
+    scans: ScanStore,
+    reads: ReadQueue,
+    inquirer: Inquirer,
+    { scanRows }: Limits,
+  ) {
     this.#store = store;
+    this.#scans = scans;
+    this.#reads = reads;
     this.#inquirer = inquirer;
+    this.#scanRows = scanRows;
   }
 
   /** Returns one answer per key, in order (R2). */
@@ -90,86 +103,112 @@ export class ShardReader {
   }
 
   /**
-   * Returns a page that never splits the records of one source id (R3): up to `limit` records, and then the
-   * rest of the last source id. The first read fixes the range of the page. If the range could grow when
-   * holds end in the meantime, it would include holds that were not inquired about.
+   * Returns the next records of a list, as far as one message gets (R3, M7). The scan of the holds comes
+   * before the claims: a hold that becomes a claim in between is then found as a claim.
    */
   async listRecords(request: ListRecordsRequest): Promise<Reply<ListRecordsAnswer>> {
-    const verdicts = new Map<string, Verdict>();
-    const first = this.#page({ ...request, limit: Math.min(request.limit, MAX_SHARE) });
-    const range: ListRecordsRequest = {
-      ...request,
-      upTo: first.through === SOURCE_ORDER_END ? request.upTo : first.through,
-      limit: MAX_PAGE_ROWS,
+    const limit = Math.min(request.limit, Math.ceil(this.#scanRows / ROWS_PER_RECORD));
+    const types = request.bucketTypes.map((type) => bucketTypes[type].number);
+    const range: ClaimRange = {
+      cell: request.cell,
+      sourceType: sourceTypes[request.sourceType].number,
+      after: request.cursor?.behind ?? afterSource(request.after),
+      upTo: afterSource(request.upTo ?? SOURCE_ORDER_END),
     };
-    let page = first;
+    const begun = await this.#reads.run<Begun>(request.cell, () => {
+      const { scan, isComplete } = this.#scanCreates(range, types, request.cursor?.scan ?? null, limit);
+      if (!isComplete) return { value: { scan, first: undefined }, rows: this.#scanRows };
+      const upTo = (scan.isCut ? scan.found.at(-1) : undefined) ?? range.upTo;
+      const first = this.#piece({ ...range, upTo }, types, scan.found, limit);
+      return { value: { scan, first }, rows: first.rows };
+    });
+    if (!begun.ok) return begun;
+    const { scan, first } = begun.value;
+    if (first === undefined) return ok({ records: [], next: { behind: range.after, scan } });
+    // The first read fixes the range. Later reads may end earlier, but never later: a longer range could
+    // include holds that the scan left out.
+    const verdicts = new Map<string, Verdict>();
+    let piece = first;
     for (let round = 0; ; round += 1) {
-      const asks = page.holds.filter((hold) => !verdicts.has(executionKey(hold)));
-      // Holds that appear in a fixed range after the first rounds are newer than the call, so the page may
-      // leave them out.
+      const asks = piece.holds.filter((hold) => !verdicts.has(executionKey(hold)));
+      // A hold that has taken the place of another one is newer than the call, so it may be left out.
       if (asks.length === 0 || round === MAX_ROUNDS) break;
       for (const [key, verdict] of await this.#inquirer.inquire(asks)) verdicts.set(key, verdict);
-      page = this.#page(range);
+      piece = this.#piece({ ...range, upTo: piece.through }, types, scan.found, limit);
     }
-    if (page.claims.length + page.holds.length >= MAX_PAGE_ROWS) {
-      return refused(
-        "RESOURCE_EXHAUSTED",
-        `one source id has ${MAX_PAGE_ROWS} or more records, which do not fit into a page; ` +
-          "destroy some of them",
-      );
-    }
-    return this.#answer({ ...page, through: first.through, complete: first.complete }, verdicts);
+    const isLast = comparePositions(piece.through, range.upTo) >= 0;
+    return answerOf(piece, verdicts, isLast ? null : { behind: piece.through, scan: null });
   }
 
-  #answer(
-    { claims, holds, through, complete }: Page,
-    verdicts: ReadonlyMap<string, Verdict>,
-  ): Reply<ListRecordsAnswer> {
-    const holdVerdicts = holds.map((hold) => verdicts.get(executionKey(hold)));
-    if (holdVerdicts.includes("unknown"))
-      return refused(
-        "UNAVAILABLE",
-        "the cell's ledger did not say which of its leases are granted; retry the call",
-      );
-    const granted = holds.filter((_, index) => holdVerdicts[index] === "granted");
-    const records = [...claims.map(recordOfClaim), ...granted.map(recordOfHold)];
-    return ok({ records: records.toSorted(bySource), through, complete });
-  }
-
-  #page({ cell, sourceType, bucketTypes: typeNames, after, upTo, limit }: ListRecordsRequest): Page {
-    const source = sourceTypes[sourceType].number;
-    const types = JSON.stringify(typeNames.map((type) => bucketTypes[type].number));
-    const claims = wholeIds(limit, after, upTo ?? SOURCE_ORDER_END, (from, to, maxRows) =>
-      this.#store.claimsBySource(cell, source, types, from, to, maxRows),
-    );
-    const holds = wholeIds(limit, after, claims.end, (from, to, maxRows) =>
-      this.#store.createHoldsBySource(cell, source, types, from, to, maxRows),
-    );
-    return {
-      claims: claims.rows.filter((row) => compareBytes(row.source_order, holds.end) <= 0),
-      holds: holds.rows,
-      through: holds.end,
-      complete: holds.end === (upTo ?? SOURCE_ORDER_END),
+  /** Continues the scan for the create holds in a range. Keeps the first `limit` of them in list order. */
+  #scanCreates(
+    range: ClaimRange,
+    types: readonly number[],
+    before: CreateScan | null,
+    limit: number,
+  ): { scan: CreateScan; isComplete: boolean } {
+    const { behind, found: earlier, isCut } = before ?? { behind: FIRST_HOLD, found: [], isCut: false };
+    const next = this.#scans.nextHolds(behind, this.#scanRows);
+    const found = this.#scans.creates(range, types, next.range, limit + 1);
+    const all = [...earlier, ...found].toSorted(comparePositions);
+    const scan = {
+      behind: next.range.upTo,
+      found: all.slice(0, limit),
+      isCut: isCut || all.length > limit,
     };
+    return { scan, isComplete: next.isLast };
+  }
+
+  /** Reads the claims of a range, and the create holds among `found`, as far as it gets. */
+  #piece(
+    range: ClaimRange,
+    types: readonly number[],
+    found: readonly RecordPosition[],
+    limit: number,
+  ): Piece {
+    // Without a filter, every claim that is visited is a record.
+    const visits = types.length < bucketTypeNames.length ? this.#scanRows : limit + 1;
+    const cut = this.#scans.claimPosition(range, visits);
+    const end = cut ?? range.upTo;
+    const claims = this.#scans.claims({ ...range, upTo: end }, types, limit + 1);
+    const holds = found
+      .map(([, bucketType, canonical]) => this.#store.holdOn(bucketType, canonical))
+      .filter((hold) => isCreateIn(hold, { ...range, upTo: end }));
+    const positions = [...claims, ...holds].map(positionOf).toSorted(comparePositions);
+    const through = positions.length > limit ? (positions[limit - 1] ?? end) : end;
+    const isRead = (row: Positioned): boolean => comparePositions(positionOf(row), through) <= 0;
+    const rows = (claims.length + holds.length) * ROWS_PER_RECORD + (cut === undefined ? 0 : visits);
+    return { claims: claims.filter(isRead), holds: holds.filter(isRead), through, rows };
   }
 }
 
-/**
- * Returns up to `limit` rows of (after, upTo], and then the remaining rows of the last source id. The result
- * is complete up to the source order `end`.
- */
-function wholeIds<Row extends { source_order: string }>(
-  limit: number,
-  after: string,
-  upTo: string,
-  fetch: (after: string, upTo: string, limit: number) => Row[],
-): { rows: Row[]; end: string } {
-  const rows = fetch(after, upTo, limit + 1);
-  const last = rows[limit - 1];
-  const next = rows[limit];
-  if (last === undefined || next === undefined) return { rows, end: upTo };
-  const end = last.source_order;
-  if (next.source_order !== end) return { rows: rows.slice(0, limit), end };
-  const before = rows.filter((row) => row.source_order !== end);
-  return { rows: [...before, ...fetch(before.at(-1)?.source_order ?? after, end, MAX_PAGE_ROWS)], end };
+/** A record takes as long as this number of index entries. */
+const ROWS_PER_RECORD = 4;
+
+type Positioned = Pick<HoldRow & { source_order: string }, "source_order" | "bucket_type" | "canonical">;
+
+const positionOf = (row: Positioned): RecordPosition => [row.source_order, row.bucket_type, row.canonical];
+
+/** Whether a hold is a create in the range. It may have replaced the hold that the scan found on its key. */
+function isCreateIn(hold: HoldRow | undefined, range: ClaimRange): hold is CreateHoldRow {
+  if (hold?.kind !== "create" || hold.source_order === null) return false;
+  if (hold.cell !== range.cell || hold.source_type !== range.sourceType) return false;
+  const position: RecordPosition = [hold.source_order, hold.bucket_type, hold.canonical];
+  return comparePositions(position, range.after) > 0 && comparePositions(position, range.upTo) <= 0;
+}
+
+function answerOf(
+  { claims, holds }: Piece,
+  verdicts: ReadonlyMap<string, Verdict>,
+  next: ListCursor | null,
+): Reply<ListRecordsAnswer> {
+  const holdVerdicts = holds.map((hold) => verdicts.get(executionKey(hold)));
+  if (holdVerdicts.includes("unknown"))
+    return refused(
+      "UNAVAILABLE",
+      "the cell's ledger did not say which of its leases are granted; retry the call",
+    );
+  const granted = holds.filter((_, index) => holdVerdicts[index] === "granted");
+  const records = [...claims.map(recordOfClaim), ...granted.map(recordOfHold)];
+  return ok({ records: records.toSorted(bySource), next });
 }

@@ -1,4 +1,4 @@
-import type { ClaimRecord } from "../messages.ts";
+import type { ClaimRecord, RecordPosition } from "../messages.ts";
 import { bucketTypeByNumber, bucketTypes, sourceTypeByNumber, subjectTypeByNumber } from "../registry.ts";
 import { compareBytes, sourceOrder } from "../source-order.ts";
 import type { ClaimRow, HeldClaimRow, HoldRow } from "./rows.ts";
@@ -24,17 +24,19 @@ export function recordOfHold(hold: HoldRow): ClaimRecord {
   return { ...common(hold), epoch, status: "LEASE_CREATING", lease, createdAtMs, updatedAtMs: createdAtMs };
 }
 
-/**
- * Compares by source order, then bucket type, then canonical value. This is the order of the index
- * `claim_by_source`.
- */
-export function bySource(a: ClaimRecord, b: ClaimRecord): number {
-  return (
-    compareBytes(sourceOrder(a.source.id), sourceOrder(b.source.id)) ||
-    bucketTypes[a.type].number - bucketTypes[b.type].number ||
-    compareBytes(a.canonical, b.canonical)
-  );
-}
+/** Compares the positions of two records in a list. This is the order of the index `claim_by_source`. */
+export const comparePositions = (a: RecordPosition, b: RecordPosition): number =>
+  compareBytes(a[0], b[0]) || a[1] - b[1] || compareBytes(a[2], b[2]);
+
+export const positionOfRecord = ({ source, type, canonical }: ClaimRecord): RecordPosition => [
+  sourceOrder(source.id),
+  bucketTypes[type].number,
+  canonical,
+];
+
+/** Compares by source order, then bucket type, then canonical value. */
+export const bySource = (a: ClaimRecord, b: ClaimRecord): number =>
+  comparePositions(positionOfRecord(a), positionOfRecord(b));
 
 function common(
   row: ClaimRow | HoldRow,

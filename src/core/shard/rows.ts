@@ -43,16 +43,8 @@ export interface HoldRow {
 /** A claim, with the kind and the lease of the hold that destroys or replaces it. */
 export type HeldClaimRow = ClaimRow & { hold_kind: OpKind | null; hold_lease: string | null };
 
-/** The hold of a create, which has everything that its claim will have. */
-export type CreateHoldRow = HoldRow & {
-  uuid: string;
-  value: string;
-  subject_type: number;
-  subject_id: string;
-  source_type: number;
-  source_id: string;
-  source_order: string;
-};
+/** The hold of a create, which has a place in the list of its cell's records. */
+export type CreateHoldRow = HoldRow & { source_order: string };
 
 export type Claimant = Pick<
   HoldRow,

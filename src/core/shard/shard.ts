@@ -25,14 +25,17 @@ import { ok, refused } from "../refusal.ts";
 import { bucketTypes, sourceTypes, subjectTypes } from "../registry.ts";
 import { PlacementGuard, type DirectoryPeer } from "../placement-guard.ts";
 import { CHUNK_ROWS, chunksOf } from "./chunks.ts";
+import { ChangeCounts } from "./change-counts.ts";
 import { History } from "../history.ts";
 import { digestRecords } from "./digest-records.ts";
 import { Inquirer, type LedgerPeer } from "./inquirer.ts";
 import { ShardLog } from "./shard-log.ts";
 import { prepare } from "./prepare.ts";
+import { ReadQueue } from "./read-queue.ts";
 import { ShardReader } from "./reader.ts";
 import { shardSchema } from "./schema.ts";
 import type { HoldRow } from "./rows.ts";
+import { ScanStore } from "./scan-store.ts";
 import { ShardStore } from "./store.ts";
 import { Sweeper } from "./sweeper.ts";
 
@@ -53,7 +56,11 @@ const MAX_TRANSACTION_ROWS = 1_000;
  */
 export class Shard {
   readonly #ports: Ports;
+  readonly #changes: ChangeCounts;
   readonly #store: ShardStore;
+  readonly #scans: ScanStore;
+  readonly #scanRows: number;
+  readonly #reads: ReadQueue;
   readonly #log: ShardLog;
   readonly #history: History;
   readonly #placementGuard: PlacementGuard;
@@ -65,7 +72,11 @@ export class Shard {
   constructor(index: number, ports: Ports, limits: Limits, peers: ShardPeers) {
     migrate(ports.sql, shardSchema);
     this.#ports = ports;
-    this.#store = new ShardStore(ports.sql);
+    this.#changes = new ChangeCounts(ports.randomness);
+    this.#store = new ShardStore(ports.sql, (cell) => this.#changes.add(cell));
+    this.#scans = new ScanStore(ports.sql);
+    this.#scanRows = limits.scanRows;
+    this.#reads = new ReadQueue(ports.clock, limits);
     this.#log = new ShardLog(ports.sql, ports.clock);
     this.#history = new History(ports, `shard ${index}`, this.#log.position);
     this.#placementGuard = new PlacementGuard(ports, limits, peers.directory, () => this.#sweeper.start());
@@ -88,8 +99,8 @@ export class Shard {
       this.#commits,
       peers.ledger,
     );
-    this.#reader = new ShardReader(this.#store, this.#inquirer);
-    this.#sweeper = new Sweeper(ports, limits, this.#store, this.#inquirer);
+    this.#reader = new ShardReader(this.#store, this.#scans, this.#reads, this.#inquirer, limits);
+    this.#sweeper = new Sweeper(ports, limits, this.#store, this.#scans, this.#inquirer);
   }
 
   /**
@@ -182,7 +193,9 @@ export class Shard {
 
   /** Returns digests of ranges (R4). */
   digestRecords(message: DigestRecordsRequest): Promise<Reply<DigestRecordsAnswer>> {
-    return this.#read(message, async () => ok(digestRecords(this.#store, message)));
+    return this.#read(message, () =>
+      this.#reads.run(message.cell, () => digestRecords(this.#scans, this.#changes, this.#scanRows, message)),
+    );
   }
 
   /**

@@ -1,32 +1,50 @@
+import type { HoldPosition } from "../messages.ts";
 import type { Limits } from "../limits.ts";
 import type { Ports } from "../ports.ts";
-import { executionKey, type Inquirer } from "./inquirer.ts";
 import { AlarmSchedule } from "../alarm-schedule.ts";
+import type { Inquirer } from "./inquirer.ts";
+import type { HoldRow } from "./rows.ts";
+import { FIRST_HOLD, type ScanStore } from "./scan-store.ts";
 import type { ShardStore } from "./store.ts";
 
-type Execution = ReturnType<ShardStore["executions"]>[number];
+/** The number of holds that a sweep reads at a time. Only these are in memory. */
+const PAGE_HOLDS = 500;
 
-/** The number of executions that one sweep asks about. The others wait for the next sweep. */
-const EXECUTIONS_PER_ALARM = 500;
+/** The number of pages that one alarm reads. It stops earlier if it has asked about one page of holds. */
+const PAGES_PER_ALARM = 10;
+
+/** One pass over all holds. It takes several alarms if there are many holds. */
+interface Pass {
+  /** When the pass began. All holds of a pass are judged by this time. */
+  atMs: number;
+  /** When the pass before it began. Inquiries that were due by then were made. */
+  previousMs: number;
+  behind: HoldPosition;
+  /** The earliest time at which a hold that the pass has read is due again. */
+  nextMs: number;
+}
 
 /**
  * Inquires about holds that are older than `sweepAfterMs`, so that no hold stays after its lease is over just
  * because no begin meets it (B8). A hold of a granted lease may stay for days: the older it is, the longer
- * the pause between two inquiries about it. The pauses are in memory only, so a new instance inquires once
- * more.
+ * the pause between two inquiries about it. When a hold is due follows from its age alone, so the sweeper
+ * remembers nothing about single holds. A new instance inquires once more about each.
  */
 export class Sweeper {
   readonly #ports: Ports;
   readonly #limits: Limits;
   readonly #store: ShardStore;
+  readonly #scans: ScanStore;
   readonly #inquirer: Inquirer;
-  readonly #pauses = new Map<string, number>();
   readonly #alarm: AlarmSchedule;
+  #pass: Pass | undefined;
+  #lastPassMs = -Infinity;
 
-  constructor(ports: Ports, limits: Limits, store: ShardStore, inquirer: Inquirer) {
+  constructor(ports: Ports, limits: Limits, store: ShardStore, scans: ScanStore, inquirer: Inquirer) {
     this.#ports = ports;
     this.#limits = limits;
     this.#store = store;
+    this.#scans = scans;
     this.#inquirer = inquirer;
     this.#alarm = new AlarmSchedule(ports.alarm, ports.clock);
   }
@@ -50,56 +68,65 @@ export class Sweeper {
 
   async run(): Promise<void> {
     this.#alarm.markRung();
-    // Read once, because it is a scan. A prepare that makes a hold from now on arms the alarm itself.
-    const maxExecutions = EXECUTIONS_PER_ALARM + this.#pauses.size;
-    const executions = this.#store.executions(maxExecutions);
+    let nextMs = -Infinity;
     try {
-      await this.#sweep(executions);
+      nextMs = await this.#sweep();
     } finally {
       const now = this.#ports.clock.now();
-      if (this.#store.hasHolds()) {
-        // There are executions that were not read, and they may be due.
-        const next = executions.length < maxExecutions ? this.#nextDueMs(executions, now) : now;
-        this.#alarm.setBy(Math.max(now + this.#limits.sweepAfterMs / 4, next));
-      }
+      const soonest = now + this.#limits.sweepAfterMs / 4;
+      const latest = now + this.#limits.maxBackoffMs;
+      if (this.#store.hasHolds()) this.#alarm.setBy(Math.max(soonest, Math.min(nextMs, latest)));
     }
   }
 
-  async #sweep(executions: readonly Execution[]): Promise<void> {
-    const now = this.#ports.clock.now();
-    const present = new Set(executions.map(executionKey));
-    for (const key of this.#pauses.keys()) if (!present.has(key)) this.#pauses.delete(key);
-    const due = executions
-      .filter(
-        (hold) =>
-          hold.heldAtMs <= now - this.#limits.sweepAfterMs &&
-          (this.#pauses.get(executionKey(hold)) ?? 0) <= now,
-      )
-      .slice(0, EXECUTIONS_PER_ALARM);
-    const verdicts = await this.#inquirer.inquire(due);
-    for (const hold of due) {
-      const verdict = verdicts.get(executionKey(hold));
-      if (verdict === "granted" || verdict === "running" || verdict === "unknown")
-        this.#pauses.set(executionKey(hold), now + this.#pauseMs(now - hold.heldAtMs));
+  /** Reads the next pages of holds. Returns when the next sweep is due; that is at once if pages are left. */
+  async #sweep(): Promise<number> {
+    const pageHolds = Math.min(PAGE_HOLDS, this.#limits.scanRows);
+    const pass = (this.#pass ??= this.#newPass());
+    let asked = 0;
+    for (let page = 0; page < PAGES_PER_ALARM && asked < pageHolds; page += 1) {
+      const { range, isLast } = this.#scans.nextHolds(pass.behind, pageHolds);
+      const due = this.#dueIn(pass, this.#scans.holds(range));
+      pass.behind = range.upTo;
+      if (isLast) this.#pass = undefined;
+      asked += due.length;
+      // Without an inquiry, other work still gets its turn between two pages.
+      await (due.length > 0 ? this.#inquirer.inquire(due) : this.#ports.clock.turn());
+      if (isLast) return pass.nextMs;
     }
+    return -Infinity;
   }
 
-  #pauseMs(ageMs: number): number {
-    const { sweepAfterMs, maxBackoffMs } = this.#limits;
-    return Math.min(Math.max(ageMs / 2, sweepAfterMs), Math.max(sweepAfterMs, maxBackoffMs));
+  #newPass(): Pass {
+    const atMs = this.#ports.clock.now();
+    // After the clock was set back, it is not known what was asked, so everything is due again.
+    const previousMs = this.#lastPassMs <= atMs ? this.#lastPassMs : -Infinity;
+    this.#lastPassMs = atMs;
+    return { atMs, previousMs, behind: FIRST_HOLD, nextMs: Infinity };
+  }
+
+  #dueIn(pass: Pass, holds: readonly HoldRow[]): HoldRow[] {
+    return holds.filter(({ held_at_ms: heldAtMs }) => {
+      // A hold from the future has no age that could be waited for: the clock was set back.
+      if (heldAtMs > pass.atMs) return true;
+      pass.nextMs = Math.min(pass.nextMs, heldAtMs + this.#nextDueAge(pass.atMs - heldAtMs));
+      return this.#nextDueAge(pass.previousMs - heldAtMs) <= pass.atMs - heldAtMs;
+    });
   }
 
   /**
-   * Returns the earliest time at which an execution can be due: when it gets old enough, or when its pause
-   * ends.
+   * Returns the first age above `ageMs` at which a hold is due. The first one is `sweepAfterMs`. The pause
+   * after each is half the age, but at least `sweepAfterMs` and at most `maxBackoffMs`.
    */
-  #nextDueMs(executions: readonly Execution[], now: number): number {
-    let next = now + this.#limits.maxBackoffMs;
-    for (const hold of executions)
-      next = Math.min(
-        next,
-        this.#pauses.get(executionKey(hold)) ?? hold.heldAtMs + this.#limits.sweepAfterMs,
-      );
-    return next;
+  #nextDueAge(ageMs: number): number {
+    const { sweepAfterMs } = this.#limits;
+    const longest = Math.max(sweepAfterMs, this.#limits.maxBackoffMs);
+    let due = sweepAfterMs;
+    while (due <= ageMs) {
+      const pauseMs = Math.max(due / 2, sweepAfterMs);
+      if (pauseMs >= longest) return due + longest * (Math.floor((ageMs - due) / longest) + 1);
+      due += pauseMs;
+    }
+    return due;
   }
 }

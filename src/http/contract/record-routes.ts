@@ -39,9 +39,7 @@ const unsure: RouteError = {
 
 const tooMany: RouteError = {
   code: "RESOURCE_EXHAUSTED",
-  when:
-    "One source id has more records than one answer can have, and the records of a source id are never " +
-    "split.",
+  when: "One source id has more records than one export can have. Read them with the list.",
 };
 
 /** The filters that select some of a cell's records. */
@@ -124,8 +122,10 @@ export const recordRoutes = {
     summary: "List a cell's records",
     about:
       "Lists the cell's records in the order of their source ids: decimal ids as numbers first, then " +
-      "all others by bytes. The records of one source id are never split, so a page may be larger than " +
-      "`page_size`.",
+      "all others by bytes. A page contains all records of its source ids, so it may be larger than " +
+      "`page_size`. Only if one id has more records than fit into a page, the page ends within it " +
+      "(`split`). A page may have few records or none although more follow: only an empty " +
+      "`next_page_token` ends the list.",
     roles: ["cell", "operator"],
     params: z.strictObject({ cell: cellId }),
     query: z.strictObject({ ...range, page_size: pageSize.optional(), page_token: pageToken.optional() }),
@@ -133,10 +133,15 @@ export const recordRoutes = {
       200: {
         about: "A page of records.",
         schema: recordPage,
-        example: { as_of: "2026-11-20T12:30:00.000Z", records: [exampleRecord], next_page_token: "" },
+        example: {
+          as_of: "2026-11-20T12:30:00.000Z",
+          records: [exampleRecord],
+          split: false,
+          next_page_token: "",
+        },
       },
     },
-    errors: [tooMany, tooManyReads, unsure],
+    errors: [tooManyReads, unsure],
     example: { params: { cell: "7" }, query: { source_type: "RAILS_TABLE_ROUTES", source_id_gt: "1000" } },
   }),
   // The path isn't `records:export`, because the router would take `:export` for a parameter.
@@ -179,7 +184,8 @@ export const recordRoutes = {
       `Computes a digest of the cell's claims for each of up to ${limitTable.digestRanges.default} ranges ` +
       "of source ids. A cell that computes the same from its own rows sees which ranges agree, without " +
       `reading the records. Names whose leases are only granted don't count. A digest with \`held\` ` +
-      "proves nothing.",
+      "proves nothing. Ask for ranges of some thousand claims: a larger range is read in parts, and counts " +
+      "as held if anything of the cell changes meanwhile.",
     roles: ["cell", "operator"],
     params: z.strictObject({ cell: cellId }),
     query: nothing,

@@ -195,6 +195,11 @@ const asOf = time.meta({
 export const recordPage = z.strictObject({
   as_of: asOf,
   records: z.array(wholeRecord),
+  split: z.boolean().meta({
+    description:
+      "True: the next page continues with records of the last source id of this page, because that id has " +
+      "more records than fit into a page.",
+  }),
   next_page_token: nextPageToken,
 });
 
@@ -238,7 +243,8 @@ const rangeDigest = z
     }),
     held: z.boolean().meta({
       description:
-        "True: a hold touches the range, or a claim in it has no digest. Then the digest proves nothing.",
+        "True: a hold touches the range, a claim in it has no digest, or the range has more claims than " +
+        "could be read at one moment. Then the digest proves nothing, and `count` may be too small.",
     }),
     newest_updated_at: time
       .nullable()

@@ -3,7 +3,7 @@ import { fanOut } from "../../core/fan-out.ts";
 import { DigestSum } from "../../core/digest.ts";
 import type { Limits } from "../../core/limits.ts";
 import type { DigestRecordsRequest, RangeDigest, SourceRange } from "../../core/messages.ts";
-import { ok, refused, type Result } from "../../core/refusal.ts";
+import { ok, type Result } from "../../core/refusal.ts";
 import { bucketTypeNames } from "../../core/registry.ts";
 import { compareBytes } from "../../core/source-order.ts";
 import { invalid } from "../batch.ts";
@@ -12,13 +12,14 @@ import type { Deployment } from "../deployment.ts";
 import type { Handler } from "../handler.ts";
 import { reach, readTimeoutMs } from "../reach.ts";
 import { timeOf } from "../answers.ts";
+import { readDigests, sumOf } from "../digest-parts.ts";
 import { countedRead } from "./ledger-access.ts";
-import { boundsOf } from "./record-range.ts";
+import { boundsOf, MAX_CALLS } from "./record-range.ts";
 
 type GivenRange = z.output<typeof digestQuery>["ranges"][number];
 type ApiDigest = z.input<typeof digestAnswer>["digests"][number];
 
-/** Asks every shard once, about all ranges, and adds their digests up (R4). */
+/** Asks every shard about all ranges, and adds their digests up (R4). */
 export const digestRecords: Handler<"digestRecords"> = (call) => {
   const {
     deployment,
@@ -37,10 +38,12 @@ export const digestRecords: Handler<"digestRecords"> = (call) => {
       sourceType: body.source_type,
       bucketTypes: types,
       ranges: ranges.value,
+      cursor: null,
     };
     const answers = await countedRead(call, () => askShards(deployment, request));
     if (!answers.ok) return answers;
-    const digests = ranges.value.map((_, index) => sumOf(answers.value.flatMap((each) => each[index] ?? [])));
+    const sums = ranges.value.map((_, index) => sumOf(answers.value.flatMap((each) => each[index] ?? [])));
+    const digests = sums.map(apiDigestOf);
     return ok({ status: 200, body: { as_of: timeOf(asOfMs), digests } });
   });
 };
@@ -73,31 +76,29 @@ async function askShards(
   deployment: Deployment,
   request: DigestRecordsRequest,
 ): Promise<Result<RangeDigest[][]>> {
-  const { config, objects } = deployment;
-  const shards = Array.from({ length: config.shards }, (_, shard) => shard);
-  const answers = await fanOut(shards, config.limits.fanOut, (shard) =>
-    reach(readTimeoutMs(deployment.config.limits), { name: `shard ${shard}` }, () =>
-      objects.shard(shard).digestRecords(request),
+  const { shards, limits } = deployment.config;
+  const answers = await fanOut([...Array(shards).keys()], limits.fanOut, (shard) =>
+    readDigests(request.ranges.length, Math.floor(MAX_CALLS / shards), (cursor) =>
+      reach(readTimeoutMs(limits), { name: `shard ${shard}` }, () =>
+        deployment.objects.shard(shard).digestRecords({ ...request, cursor }),
+      ),
     ),
   );
   const digests: RangeDigest[][] = [];
-  for (const [shard, answer] of answers.entries()) {
+  for (const answer of answers) {
     if (!answer.ok) return answer;
-    if (answer.value.digests.length !== request.ranges.length)
-      return refused("UNAVAILABLE", `shard ${shard} did not answer for every range`);
-    digests.push(answer.value.digests);
+    digests.push(answer.value);
   }
   return ok(digests);
 }
 
-function sumOf(parts: readonly RangeDigest[]): ApiDigest {
+function apiDigestOf({ count, words, held, newestUpdatedAtMs }: RangeDigest): ApiDigest {
   const sum = new DigestSum();
-  for (const { words, count } of parts) sum.add(words, count);
-  const newest = parts.map(({ newestUpdatedAtMs }) => newestUpdatedAtMs).filter((ms) => ms !== null);
+  sum.add(words);
   return {
-    count: sum.count,
+    count,
     hash: sum.hash,
-    held: parts.some(({ held }) => held),
-    newest_updated_at: newest.length === 0 ? null : timeOf(Math.max(...newest)),
+    held,
+    newest_updated_at: newestUpdatedAtMs === null ? null : timeOf(newestUpdatedAtMs),
   };
 }

@@ -1,21 +1,19 @@
 import type * as z from "zod";
-import type { ClaimRecord, SourceRange } from "../../core/messages.ts";
+import type { ClaimRecord, RecordPosition, SourceRange } from "../../core/messages.ts";
 import { keyExpired } from "../../auth/verifier.ts";
-import { ok } from "../../core/refusal.ts";
+import { ok, refused, type Result } from "../../core/refusal.ts";
+import { isWithinSource } from "../../core/shard/scan-store.ts";
+import { compareBytes, sourceIdOf, sourceOrder } from "../../core/source-order.ts";
 import { accessRefusal } from "../access-refusal.ts";
 import type { exportLine } from "../contract/schemas.ts";
 import type { Call, Handlers } from "../handler.ts";
 import type { Lines } from "../lines.ts";
 import { timeOf, toApiRecord } from "../answers.ts";
-import { rangeOf, readRange } from "./record-range.ts";
+import { isSplit } from "../record-merge.ts";
+import { READ_CALLS } from "./ledger-access.ts";
+import { MAX_CALLS, rangeOf, readRange } from "./record-range.ts";
 
 type Line = z.input<typeof exportLine>;
-
-/**
- * The platform allows a Worker 10,000 calls for one request, or 1,000 by older pages of its documentation.
- * With many shards, this limit is reached before `exportRecords`.
- */
-const MAX_CALLS = 900;
 
 export const exportHandlers: Handlers<"exportRecords"> = {
   exportRecords(call) {
@@ -28,50 +26,87 @@ export const exportHandlers: Handlers<"exportRecords"> = {
  * Reads page by page, each page when the reader has taken the previous one. Before each page, the key is
  * checked again, so that a revoked or expired key gets no further records.
  */
-async function* linesOf(call: Call<"exportRecords">, { after: from, upTo }: SourceRange): Lines<Line> {
+async function* linesOf(call: Call<"exportRecords">, { after, upTo }: SourceRange): Lines<Line> {
   const { deployment, waitUntil, principal, params, query } = call;
   const { limits, shards } = deployment.config;
+  const from = query.source_id_gt ?? "";
   let lines: Line[] = [{ as_of: timeOf(deployment.clock.now()) }];
-  let after = from;
-  let cursor = query.source_id_gt ?? "";
+  let behind: RecordPosition | undefined;
+  let cursor = from;
   let calls = 0;
   for (let left = limits.exportRecords; ;) {
     const page = await readRange(call, {
       after,
       upTo,
-      limit: Math.min(limits.maxPageItems, left),
+      behind,
+      limit: Math.min(limits.maxPageItems, Math.max(left, 1)),
+      calls: MAX_CALLS - calls - READ_CALLS,
       onCall: () => (calls += 1),
     });
     if (!page.ok) {
       // A caller that got further is told to continue, and its next call is told when.
-      const isBusy = page.refusal.reason === "TOO_MANY_READS" && cursor !== (query.source_id_gt ?? "");
+      const isBusy = page.refusal.reason === "TOO_MANY_READS" && cursor !== from;
       return yield isBusy ? ok([{ end: "continue", cursor }]) : page;
     }
     const { records, next } = page.value;
-    for (const line of recordLines(records, cursor)) lines.push(line);
-    cursor = records.at(-1)?.source.id ?? cursor;
-    left -= records.length;
-    const mayGoOn = left > 0 && calls + shards < MAX_CALLS;
+    const isOpen = isSplit(page.value);
+    for (const line of recordLines(records, cursor, isOpen)) {
+      lines.push(line);
+      if ("cursor" in line) ({ cursor } = line);
+    }
     if (next === undefined) return yield ok([...lines, { end: "complete" }]);
-    if (!mayGoOn) return yield ok([...lines, { end: "continue", cursor }]);
+    if (!isOpen) cursor = laterOf(cursor, lastWholeId(next));
+    left -= records.length;
+    const hasCalls = calls + shards < MAX_CALLS;
+    // An answer ends after a complete source id, because the cursor cannot say where one was left.
+    if (!hasCalls || (left <= 0 && !isOpen)) {
+      if (cursor === from) return yield noProgress(from);
+      return yield ok([...lines, { end: "continue", cursor }]);
+    }
     yield ok(lines);
     if (principal !== null && principal.expiresAtMs <= deployment.clock.now()) return yield keyExpired;
     const refusal = await accessRefusal(deployment, principal, params.cell, waitUntil);
     if (refusal !== undefined) return yield { ok: false, refusal };
     lines = [];
-    after = next;
+    behind = next;
   }
 }
 
 /**
- * Makes the lines of a page. A page has all records of each of its source ids, so the last record of a source
- * id completes it.
+ * Returns a source id with no unread records up to it, when everything up to this position has been read. The
+ * shards may have read a long way without a record, so this moves on even if the page has none.
  */
-function* recordLines(records: readonly ClaimRecord[], before: string): Generator<Line> {
+function lastWholeId(position: RecordPosition): string {
+  const id = sourceIdOf(position[0]);
+  if (!isWithinSource(position)) return id;
+  // More records of this id may follow, so the number before it is the last that is certainly complete.
+  return /^[1-9]\d*$/.test(id) ? String(BigInt(id) - 1n) : "";
+}
+
+const laterOf = (a: string, b: string): string =>
+  b !== "" && (a === "" || compareBytes(sourceOrder(a), sourceOrder(b)) < 0) ? b : a;
+
+const noProgress = (from: string): Result<never> =>
+  refused(
+    "RESOURCE_EXHAUSTED",
+    `the records of the first source id after \`${from}\` don't fit into one export; read them with the ` +
+      "paged list, and continue the export with that id as `source_id_gt`",
+  );
+
+/**
+ * Makes the lines of a page. The last record of a source id completes it, unless the page is split there
+ * (`isOpen`).
+ */
+function* recordLines(
+  records: readonly ClaimRecord[],
+  before: string,
+  isOpen: boolean,
+): Generator<Line & { cursor: string }> {
   let cursor = before;
   for (const [index, record] of records.entries()) {
     const { id } = record.source;
-    if (records[index + 1]?.source.id !== id) cursor = id;
+    const isLast = index === records.length - 1;
+    if (records[index + 1]?.source.id !== id && !(isLast && isOpen)) cursor = id;
     yield { record: toApiRecord(record), cursor };
   }
 }

@@ -1,13 +1,14 @@
 import type { Principal } from "../../auth/principal.ts";
 import { idFault } from "../../core/ids.ts";
 import type { Limits } from "../../core/limits.ts";
-import type { SourceRange } from "../../core/messages.ts";
+import type { RecordPosition, SourceRange } from "../../core/messages.ts";
 import { ok, type Result } from "../../core/refusal.ts";
 import { bucketTypeNames, type BucketTypeName, type SourceTypeName } from "../../core/registry.ts";
 import { compareBytes, sourceOrder } from "../../core/source-order.ts";
 import type { WaitUntil } from "../../runtime.ts";
 import { invalid } from "../batch.ts";
 import type { Deployment } from "../deployment.ts";
+import { afterSource } from "../../core/shard/scan-store.ts";
 import { reach, readTimeoutMs } from "../reach.ts";
 import { mergeRecords, type MergedPage } from "../record-merge.ts";
 import { READ_CALLS, countedRead } from "./ledger-access.ts";
@@ -32,11 +33,18 @@ interface RangeCall {
 }
 
 interface PageRange extends SourceRange {
+  /** The position after which the page begins. Undefined: at the beginning of the range. */
+  behind?: RecordPosition | undefined;
   /** The number of records wanted. A page may be larger, to include all records of its last source id. */
   limit: number;
+  /** How many messages to objects the page may take. */
+  calls: number;
   /** Called before every message to an object. */
   onCall?: () => void;
 }
+
+/** The platform allows a Worker 1,000 calls for one request. The others are for the directory. */
+export const MAX_CALLS = 900;
 
 /** Checks each end of a range of source ids by itself. `at` is the range's place in the request. */
 export function boundsOf(
@@ -74,25 +82,27 @@ export function rangeOf(
  */
 export async function readRange(
   call: RangeCall,
-  { after, upTo, limit, onCall }: PageRange,
+  { after, upTo, behind = afterSource(after), limit, calls, onCall }: PageRange,
 ): Promise<Result<MergedPage>> {
   const { deployment, params, query } = call;
   const { envelope, objects, config } = deployment;
   const { shards, limits } = config;
-  for (let calls = 0; calls < READ_CALLS; calls += 1) onCall?.();
+  for (let made = 0; made < READ_CALLS; made += 1) onCall?.();
   const types = new Set(query.bucket_type);
   const range = {
     ...envelope,
     cell: params.cell,
     sourceType: query.source_type,
     bucketTypes: bucketTypeNames.filter((type) => types.size === 0 || types.has(type)),
+    after,
     upTo,
   };
+  const options = { shards, width: limits.fanOut, limit, extra: limits.maxPageItems, calls, behind };
   return countedRead(call, () =>
-    mergeRecords({ shards, width: limits.fanOut, limit, after }, (shard, from, maxRows) => {
+    mergeRecords(options, (shard, cursor, maxRows) => {
       onCall?.();
       return reach(readTimeoutMs(deployment.config.limits), { name: `shard ${shard}` }, () =>
-        objects.shard(shard).listRecords({ ...range, after: from, limit: maxRows }),
+        objects.shard(shard).listRecords({ ...range, cursor, limit: maxRows }),
       );
     }),
   );

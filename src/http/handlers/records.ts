@@ -2,7 +2,7 @@ import type * as z from "zod";
 import type { Principal } from "../../auth/principal.ts";
 import { fanOut } from "../../core/fan-out.ts";
 import type { Cell } from "../../core/directory/directory.ts";
-import type { BucketKey, ClaimRecord, LookupFound } from "../../core/messages.ts";
+import type { BucketKey, ClaimRecord, LookupFound, RecordPosition } from "../../core/messages.ts";
 import { shardOf } from "../../core/placement.ts";
 import { ok, refused, type Result } from "../../core/refusal.ts";
 import { bucketTypes } from "../../core/registry.ts";
@@ -15,8 +15,9 @@ import type { Handlers } from "../handler.ts";
 import { pageOf } from "../paging.ts";
 import { reach, readTimeoutMs } from "../reach.ts";
 import { toApiRecordFor, timeOf, toApiRecord } from "../answers.ts";
+import { isSplit } from "../record-merge.ts";
 import { digestRecords } from "./digest-records.ts";
-import { rangeOf, readRange } from "./record-range.ts";
+import { MAX_CALLS, rangeOf, readRange } from "./record-range.ts";
 
 export const recordHandlers: Handlers<Exclude<keyof typeof recordRoutes, "exportRecords">> = {
   getRecord({ deployment, waitUntil, principal, params: { bucket_type: type, value } }) {
@@ -67,20 +68,22 @@ export const recordHandlers: Handlers<Exclude<keyof typeof recordRoutes, "export
     );
     const range = rangeOf(query, deployment.config.limits);
     if (!range.ok) return range;
-    const page = await pageOf<string>({ ...call, query: { ...query, bucket_type: types } });
+    const page = await pageOf<RecordPosition>({ ...call, query: { ...query, bucket_type: types } });
     if (!page.ok) return page;
     const { limit, position, next } = page.value;
     return ok(async () => {
       const asOfMs = deployment.clock.now();
       const merged = await readRange(call, {
         ...range.value,
-        ...(position === undefined ? {} : { after: position }),
+        behind: position,
         limit,
+        calls: MAX_CALLS,
       });
       if (!merged.ok) return merged;
       const body = {
         as_of: timeOf(asOfMs),
         records: merged.value.records.map(toApiRecord),
+        split: isSplit(merged.value),
         next_page_token: await next(merged.value.next),
       };
       return ok({ status: 200, body });

@@ -118,7 +118,7 @@ test("[B8] an unanswered inquiry is repeated after its pause, and the sweep hand
   await ring(c);
   expect(c.holds().map(({ canonical }) => canonical)).toEqual(["ada"]);
   const before = asked(c);
-  c.clock.jump(1_000);
+  c.clock.jump(1);
   await ring(c);
   expect(asked(c)).toBe(before);
   c.clock.jump(60_000);
@@ -126,15 +126,21 @@ test("[B8] an unanswered inquiry is repeated after its pause, and the sweep hand
   expect(asked(c)).toBe(before + 1);
 });
 
-test("[B8] [M6] a sweep inquires about a limited number of executions; the next one continues", async () => {
-  const c = await start({ maxBackoffMs: 3_600_000, sweepAfterMs: 600_000 });
-  await c.clock.runUntil(c.shard(0).object.ping(c.envelope));
+/** Makes holds that no lease of cell 1 owns, named `prefix-1` and so on. */
+function insertHolds(c: Cluster, count: number, prefix: string, heldAtMs = 0): void {
   c.shard(0).database.exec(
     `INSERT INTO hold
-     SELECT 1, 'old-' || n, 'create', '1', 'lease-' || n, 0, n, 100 + n, 0, 'u', 'v', 1, '1', 1, '1', '00011'
-       FROM (WITH RECURSIVE count(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < 1200)
+     SELECT 1, '${prefix}-' || n, 'create', '1', 'lease-' || n, 0, n, 1000000 + n, ${heldAtMs},
+            'u', 'v', 1, '1', 1, '1', '00011'
+       FROM (WITH RECURSIVE count(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < ${count})
              SELECT n FROM count)`,
   );
+}
+
+test("[B8] [M7] a sweep inquires about a limited number of holds; the next one continues", async () => {
+  const c = await start({ maxBackoffMs: 3_600_000, sweepAfterMs: 600_000 });
+  await c.clock.runUntil(c.shard(0).object.ping(c.envelope));
+  insertHolds(c, 1_200, "old");
   const left: number[] = [];
   for (let sweep = 0; sweep < 3; sweep += 1) {
     await ring(c);
@@ -143,15 +149,30 @@ test("[B8] [M6] a sweep inquires about a limited number of executions; the next 
   expect(left).toEqual([700, 200, 0]);
 });
 
+test("[B8] [M7] a sweep reads a limited number of holds, and passes those that are not due", async () => {
+  const c = await start();
+  await c.clock.runUntil(c.shard(0).object.ping(c.envelope));
+  insertHolds(c, 5_600, "young", c.clock.now());
+  insertHolds(c, 1, "zombie");
+  const before = c.shard(0).sql.counts.rowsRead;
+  await ring(c);
+  // Each of the ten pages has 500 holds and ends with one more read of its last hold.
+  const read = c.shard(0).sql.counts.rowsRead - before;
+  expect(read).toBeGreaterThanOrEqual(5_000);
+  expect(read).toBeLessThanOrEqual(5_020);
+  expect(c.holds()).toHaveLength(5_601);
+  // Holds are left to read, so the next sweep comes soon.
+  expect(c.shard(0).alarmAtMs).toBe(c.clock.now() + SWEEP_AFTER_MS / 4);
+  await ring(c);
+  expect(c.holds()).toHaveLength(5_600);
+  expect(c.shard(0).alarmAtMs).toBe(c.clock.now() + SWEEP_AFTER_MS);
+});
+
 test("[B8] [M6] old granted leases do not keep the sweep from the executions after them", async () => {
   const c = await start({ concurrentBegins: 1_000 });
   const leases = Array.from({ length: 510 }, (_, n) => `n${n}`);
   await c.clock.runUntil(Promise.all(leases.map((name) => begin(c, [name]))));
-  c.shard(0).database.exec(
-    `INSERT INTO hold
-     SELECT 1, 'dead', 'create', '1', 'nobody', 0, 1, max(epoch) + 1, 0, 'u', 'v', 1, '1', 1, '1', '00011'
-       FROM hold`,
-  );
+  insertHolds(c, 1, "zombie");
   c.clock.jump(SWEEP_AFTER_MS);
   await ring(c);
   expect(c.holds()).toHaveLength(511);
@@ -163,6 +184,23 @@ test("[B8] [M6] old granted leases do not keep the sweep from the executions aft
   await ring(c);
   const questions = c.messages("inquire").map(({ message }) => (message as Inquiry).questions.length);
   expect(questions.at(-1)).toBe(500);
+});
+
+test("[M4] [B8] holds are inquired about although the clock was set back after a sweep", async () => {
+  const c = await start();
+  await begin(c, ["ada"]);
+  c.clock.jump(86_400_000);
+  await ring(c);
+  await begin(c, ["bob"]);
+  c.clock.jump(-86_400_000 + SWEEP_AFTER_MS);
+  const before = asked(c);
+  await ring(c);
+  const questions = c
+    .messages("inquire")
+    .slice(before)
+    .map(({ message }) => (message as Inquiry).questions.length);
+  expect(questions).toEqual([2]);
+  expect(c.shard(0).alarmAtMs).toBeLessThanOrEqual(c.clock.now() + 60_000);
 });
 
 test("[M3] [B8] a young hold is inquired about in time, however many older ones wait", async () => {

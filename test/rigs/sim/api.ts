@@ -3,9 +3,11 @@ import type {
   BeginAnswer,
   BucketKey,
   Caller,
+  DigestCursor,
   DigestRecordsAnswer,
   Lease,
   LeasePage,
+  ListCursor,
   ListRecordsAnswer,
   LookupAnswer,
   LookupFound,
@@ -161,6 +163,7 @@ export class Api {
       bucketTypes: readonly string[];
       after: string;
       upTo: string | null;
+      cursor: ListCursor | null;
       limit: number;
     },
   ): Promise<Answer<ListRecordsAnswer>> {
@@ -174,6 +177,7 @@ export class Api {
       sourceType: SourceTypeName;
       bucketTypes: readonly string[];
       ranges: readonly SourceRange[];
+      cursor: DigestCursor | null;
     },
   ): Promise<Answer<DigestRecordsAnswer>> {
     return this.#ask(this.#context.coordinator.shard(shard), "digestRecords", query);

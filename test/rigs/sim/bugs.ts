@@ -322,13 +322,35 @@ export const bugs: Record<string, Bug> = {
     "request.limit + 1);",
     "request.limit);",
   ),
-  "a page ends in the middle of a source id": one(
+  "a page skips the rest of a source id": one(
     "R3",
     ["I12"],
     "src/core/shard/reader.ts",
-    "  return { rows: [...before, " +
-      "...fetch(before.at(-1)?.source_order ?? after, end, MAX_PAGE_ROWS)], end };",
-    "  return { rows: before.length === limit ? before : rows.slice(0, limit), end };",
+    "isLast ? null : { behind: piece.through, scan: null }",
+    "isLast ? null : { behind: afterSource(piece.through[0]), scan: null }",
+  ),
+  "a message lists as many records as it is asked for": {
+    breaks: "M7",
+    violates: ["I16"],
+    patches: [
+      {
+        file: "src/core/shard/reader.ts",
+        find: "const limit = Math.min(request.limit, Math.ceil(this.#scanRows / ROWS_PER_RECORD));",
+        put: "const { limit } = request;",
+      },
+      {
+        file: "src/core/shard/reader.ts",
+        find: "types.length < bucketTypeNames.length ? this.#scanRows : limit + 1;",
+        put: "limit + 1;",
+      },
+    ],
+  },
+  "a digest adds up parts of different moments": one(
+    "R4",
+    ["I21"],
+    "src/core/shard/digest-records.ts",
+    "if (rest !== null && rest.changes !== changes)",
+    'if (rest !== null && rest.changes === "")',
   ),
   "decimal ids are ordered as text": one(
     "R3",
@@ -372,8 +394,9 @@ export const bugs: Record<string, Bug> = {
     "B8",
     ["I11"],
     "src/core/shard/sweeper.ts",
-    "now + this.#pauseMs(now - hold.heldAtMs)",
-    "Infinity",
+    "return this.#nextDueAge(pass.previousMs - heldAtMs) <= pass.atMs - heldAtMs;",
+    "return pass.previousMs - heldAtMs < this.#limits.sweepAfterMs && " +
+      "pass.atMs - heldAtMs >= this.#limits.sweepAfterMs;",
   ),
   // The projection
   "the projection forgets who decided": one(
@@ -503,7 +526,7 @@ export const bugs: Record<string, Bug> = {
     "R4",
     ["I21"],
     "src/core/shard/digest-records.ts",
-    "held: isHeld || digested < count,",
+    "held: this.#held.has(index) || digested < count,",
     "held: digested < count,",
   ),
 };

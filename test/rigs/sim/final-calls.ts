@@ -11,6 +11,8 @@ import {
   type SourceTypeName,
 } from "../../../src/core/registry.ts";
 import type { ClaimRow } from "../../../src/core/shard/rows.ts";
+import { readDigests } from "../../../src/http/digest-parts.ts";
+import { ok, refused } from "../../../src/core/refusal.ts";
 import { sourceOrder } from "../../../src/core/source-order.ts";
 import { isRefused } from "./api.ts";
 import type { Cell } from "./cell.ts";
@@ -32,6 +34,9 @@ export async function checkDigests(simulation: Simulation): Promise<void> {
   }
 }
 
+/** More messages than the claims of a run take. */
+const FINAL_DIGEST_CALLS = 500;
+
 async function checkDigest(
   { judge, operator }: Simulation,
   cell: string,
@@ -45,12 +50,15 @@ async function checkDigest(
     { after: middle, upTo: null },
   ];
   const query = { cell, sourceType, bucketTypes: bucketTypeNames, ranges };
-  const answer = await operator.toShard<DigestRecordsAnswer>(shard, "digestRecords", query);
-  if (answer.kind !== "ok") return;
+  const read = await readDigests(ranges.length, FINAL_DIGEST_CALLS, async (cursor) => {
+    const answer = await operator.toShard<DigestRecordsAnswer>(shard, "digestRecords", { ...query, cursor });
+    return answer.kind === "ok" ? ok(answer.value) : refused("UNAVAILABLE", "the shard did not answer");
+  });
+  if (!read.ok) return;
   const rows = [...(judge.images[shard]?.claims.values() ?? [])].filter(
     (row) => row.cell === cell && row.source_type === sourceTypes[sourceType].number,
   );
-  const [whole, ...parts] = answer.value.digests;
+  const [whole, ...parts] = read.value;
   const expected = textOf(rows.map((row) => ({ words: digestWordsOfRow(row), count: 1 })));
   for (const [what, digests] of [
     ["the whole", whole === undefined ? [] : [whole]],

@@ -1,17 +1,42 @@
-import type { ClaimRecord } from "../../../src/core/messages.ts";
-import type { SourceTypeName } from "../../../src/core/registry.ts";
+import type { ClaimRecord, ListCursor, ListRecordsAnswer } from "../../../src/core/messages.ts";
+import type { Answer } from "../../../src/core/ports.ts";
+import { ok, refused } from "../../../src/core/refusal.ts";
+import { bucketTypeNames, bucketTypes, type SourceTypeName } from "../../../src/core/registry.ts";
+import { readDigests } from "../../../src/http/digest-parts.ts";
 import type { Cell } from "./cell.ts";
 import { compareSources } from "./judge/source-order.ts";
 import { nameKey } from "./local.ts";
 import type { Random } from "./random.ts";
 import type { Simulation } from "./simulation.ts";
 
-/** Lists all of a cell's records of one source type in pages, shard by shard (R3). */
+/**
+ * Lists all of a cell's records of one source type in pages, shard by shard (R3), and reads digests of them,
+ * which the judge compares with the claims (R4).
+ */
 export async function scanRecords(simulation: Simulation, cell: Cell, random: Random): Promise<void> {
   const sourceType = random.pick(["RAILS_TABLE_ROUTES", "RAILS_TABLE_ROUTES", "RAILS_TABLE_USERS"] as const);
   for (const shard of simulation.coordinator.shards.keys())
     await scanShard(simulation, cell, sourceType, shard, random.pick([1, 1, 2, 5]));
+  const query = {
+    cell: cell.id,
+    sourceType,
+    bucketTypes: bucketTypeNames,
+    ranges: [{ after: "", upTo: null }],
+  };
+  for (const shard of simulation.coordinator.shards.keys())
+    await readDigests(query.ranges.length, DIGEST_CALLS, async (cursor) => {
+      // The cell's claims have time to change between two parts.
+      if (cursor !== null) await cell.api.sleep(random.exponential(PART_PAUSE_MS));
+      const answer = await cell.api.digests(shard, { ...query, cursor });
+      return answer.kind === "ok" ? ok(answer.value) : refused("UNAVAILABLE", "the shard did not answer");
+    });
 }
+
+/** The mean pause between two parts of a digest. */
+const PART_PAUSE_MS = 3_000;
+
+/** More messages than the claims of a run take. */
+const DIGEST_CALLS = 100;
 
 async function scanShard(
   simulation: Simulation,
@@ -21,24 +46,29 @@ async function scanShard(
   limit: number,
 ): Promise<void> {
   const { judge } = simulation;
+  const { scanRows } = simulation.coordinator.limits;
   const before = judge.claimsOf(shard, cell.id, sourceType);
   const shown: ClaimRecord[] = [];
-  for (let after = ""; ;) {
+  for (let cursor: ListCursor | null = null; ;) {
     const query = {
       cell: cell.id,
       sourceType,
       bucketTypes: ["ROUTES", "USERNAMES"],
-      after,
+      after: "",
       upTo: null,
+      cursor,
       limit,
     };
-    const answer = await cell.api.records(shard, query);
+    const answer: Answer<ListRecordsAnswer> = await cell.api.records(shard, query);
     if (answer.kind !== "ok") return;
     checkPage(simulation, cell, shown, answer.value.records);
-    if (answer.value.records.length > limit) judge.see("page of one source");
+    checkLimit(simulation, Math.min(limit, scanRows), answer.value.records);
+    const [last, first] = [shown.at(-1), answer.value.records[0]];
+    if (first !== undefined && last?.source.id === first.source.id) judge.see("source on two pages");
     shown.push(...answer.value.records);
-    if (answer.value.complete) break;
-    after = answer.value.through;
+    cursor = answer.value.next;
+    if (cursor === null) break;
+    judge.see("M7");
   }
   judge.see("R3");
   const seen = new Set(shown.map(nameKey));
@@ -52,13 +82,17 @@ async function scanShard(
   }
 }
 
+/** A message has at most as many records as it may read rows (M7). */
+function checkLimit({ judge }: Simulation, limit: number, page: readonly ClaimRecord[]): void {
+  judge.check("I16", page.length <= limit, () => `a message for ${limit} records has ${page.length}`);
+}
+
 function checkPage(
   { judge }: Simulation,
   cell: Cell,
   shown: readonly ClaimRecord[],
   page: readonly ClaimRecord[],
 ): void {
-  const onEarlierPages = new Set(shown.map(({ source }) => source.id));
   let last = shown.at(-1);
   for (const record of page) {
     const { id } = record.source;
@@ -68,13 +102,19 @@ function checkPage(
       () => `cell ${cell.id} received ${record.canonical} of cell ${record.cell}`,
     );
     if (record.status === "LEASE_CREATING") judge.showed(record);
+    const isAfter = last === undefined || comparePlaces(last, record) < 0;
     judge.check(
       "I12",
-      !onEarlierPages.has(id),
-      () => `the records of source ${id} of cell ${cell.id} are on two pages`,
+      isAfter,
+      () => `${record.canonical} of source ${id} comes after ${last?.canonical} of ${last?.source.id}`,
     );
-    const isAfter = last === undefined || compareSources(last.source.id, id) <= 0;
-    judge.check("I12", isAfter, () => `source ${id} of cell ${cell.id} comes after ${last?.source.id}`);
     last = record;
   }
 }
+
+const comparePlaces = (a: ClaimRecord, b: ClaimRecord): number =>
+  compareSources(a.source.id, b.source.id) ||
+  // R3 doesn't define the order of two spellings of one number.
+  (a.source.id === b.source.id ? 0 : -1) ||
+  bucketTypes[a.type].number - bucketTypes[b.type].number ||
+  Buffer.compare(Buffer.from(a.canonical), Buffer.from(b.canonical));

@@ -255,7 +255,8 @@ export function drawSettings(seed: number): SimulationSettings {
       ]),
     ) as Record<PartFault, number>,
   };
-  return { ...settings, ...driftOf(Random.of(seed, "drifts"), settings, faultFactor) };
+  const withDrift = { ...settings, ...driftOf(Random.of(seed, "drifts"), settings, faultFactor) };
+  return { ...withDrift, limits: { ...withDrift.limits, ...scansOf(Random.of(seed, "scans")) } };
 }
 
 /**
@@ -289,6 +290,10 @@ function driftOf(
     },
   };
 }
+
+/** In some runs, the reads of shards take several messages. */
+const scansOf = (random: Random): Partial<Limits> =>
+  random.chance(0.5) ? { scanRows: random.pick([1, 1, 2, 6]) } : {};
 
 /** Mostly the default limits. Some runs have limits so low that they are reached. */
 function limitsOf(random: Random): Partial<Limits> {

@@ -13,15 +13,21 @@ import type {
   ClaimRecord,
   LookupFound,
   RangeDigest as ShardDigest,
+  RecordPosition,
   SourceRange,
 } from "../../../src/core/messages.ts";
 import { shardOf } from "../../../src/core/placement.ts";
 import type { Answer } from "../../../src/core/ports.ts";
 import { refused, type Result } from "../../../src/core/refusal.ts";
+import { afterSource } from "../../../src/core/shard/scan-store.ts";
 import { sourceOrder } from "../../../src/core/source-order.ts";
-import { mergeRecords } from "../../../src/http/record-merge.ts";
+import { readDigests, sumOf } from "../../../src/http/digest-parts.ts";
+import { isSplit, mergeRecords, type MergedPage } from "../../../src/http/record-merge.ts";
 import { toApiRecord } from "../../../src/http/answers.ts";
 import type { Api, SimulationContext } from "./api.ts";
+
+/** More messages than the ranges of a simulated verification take. */
+const DIGEST_CALLS = 200;
 
 const TRIES = 3;
 const PAUSE_MS = 50;
@@ -52,16 +58,42 @@ export class SimulatedRecords implements VerifiedRecords {
     pageSize,
   }: Parameters<VerifiedRecords["list"]>[0]): Promise<RecordPage> {
     const asOfMs = this.#nowMs();
-    const { shards, limits } = this.#context.coordinator;
     const range = { cell: this.#cell, sourceType: source, bucketTypes, ...orders({ after, upTo }) };
-    const merge = { shards: shards.length, width: limits.fanOut, limit: pageSize, after: range.after };
-    const merged = await mergeRecords(merge, async (shard, from, limit) =>
-      resultOf(await this.#tried(() => this.#api.records(shard, { ...range, after: from, limit }))),
+    const records: ClaimRecord[] = [];
+    for (let behind = afterSource(range.after); ;) {
+      const page = await this.#page(range, behind, pageSize);
+      records.push(...page.records);
+      const { next } = page;
+      // As the production ports do, reads on until all records of the last source id are there.
+      if (next === undefined || (!isSplit(page) && records.length > 0))
+        return { records: records.map(recordOf), asOfMs, nextPageToken: next === undefined ? "" : "more" };
+      behind = next;
+    }
+  }
+
+  /** Small limits make it end a page where its messages end, and within a source id. */
+  async #page(
+    range: Omit<Parameters<Api["records"]>[1], "cursor" | "limit">,
+    behind: RecordPosition,
+    pageSize: number,
+  ): Promise<MergedPage> {
+    const { shards, limits } = this.#context.coordinator;
+    const isSmall = limits.scanRows < 100;
+    const merge = {
+      shards: shards.length,
+      width: limits.fanOut,
+      limit: pageSize,
+      extra: isSmall ? 0 : limits.maxPageItems,
+      calls: isSmall ? 4 * shards.length : 900,
+      behind,
+    };
+    const merged = await mergeRecords(merge, async (shard, cursor, limit) =>
+      resultOf(await this.#tried(() => this.#api.records(shard, { ...range, cursor, limit }))),
     );
     if (!merged.ok) throw new CoordinatorFailed(merged.refusal.detail);
     for (const record of merged.value.records)
       if (record.status === "LEASE_CREATING") this.#context.judge.showed(record);
-    return { records: merged.value.records.map(recordOf), asOfMs, nextPageToken: merged.value.next ?? "" };
+    return merged.value;
   }
 
   async digests({
@@ -72,12 +104,18 @@ export class SimulatedRecords implements VerifiedRecords {
     const asOfMs = this.#nowMs();
     const query = { cell: this.#cell, sourceType: source, bucketTypes, ranges: ranges.map(orders) };
     const { shards, limits } = this.#context.coordinator;
-    const answers = await fanOut([...shards.keys()], limits.fanOut, async (shard) =>
-      valueOf(await this.#tried(() => this.#api.digests(shard, query))),
+    const answers = await fanOut([...shards.keys()], limits.fanOut, (shard) =>
+      readDigests(ranges.length, DIGEST_CALLS, async (cursor) =>
+        resultOf(await this.#tried(() => this.#api.digests(shard, { ...query, cursor }))),
+      ),
     );
+    const parts = answers.map((answer) => {
+      if (!answer.ok) throw new CoordinatorFailed(answer.refusal.detail);
+      return answer.value;
+    });
     return {
       asOfMs,
-      digests: ranges.map((_, index) => sumOf(answers.flatMap(({ digests }) => digests[index] ?? []))),
+      digests: ranges.map((_, index) => digestOf(parts.flatMap((part) => part[index] ?? []))),
     };
   }
 
@@ -127,17 +165,11 @@ const orders = ({ after, upTo }: IdRange): SourceRange => ({
 
 const recordOf = (record: ClaimRecord): ApiRecord => toApiRecord(record);
 
-function sumOf(parts: readonly ShardDigest[]): RangeDigest {
+function digestOf(parts: readonly ShardDigest[]): RangeDigest {
+  const { count, words, held, newestUpdatedAtMs } = sumOf(parts);
   const sum = new DigestSum();
-  for (const { words, count } of parts) sum.add(words, count);
-  const newest = parts.flatMap(({ newestUpdatedAtMs }) => newestUpdatedAtMs ?? []);
-  const held = parts.some((part) => part.held);
-  return {
-    count: sum.count,
-    hash: sum.hash,
-    held,
-    newestUpdatedAtMs: newest.length === 0 ? undefined : Math.max(...newest),
-  };
+  sum.add(words);
+  return { count, hash: sum.hash, held, newestUpdatedAtMs: newestUpdatedAtMs ?? undefined };
 }
 
 export function valueOf<T>(answer: Answer<T>): T {

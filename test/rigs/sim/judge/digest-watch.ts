@@ -12,7 +12,8 @@ import {
   subjectTypeByNumber,
 } from "../../../../src/core/registry.ts";
 import type { ClaimRow, HoldRow } from "../../../../src/core/shard/rows.ts";
-import { SOURCE_ORDER_END } from "../../../../src/core/shard/store.ts";
+import { sumOf } from "../../../../src/http/digest-parts.ts";
+import { SOURCE_ORDER_END } from "../../../../src/core/shard/scan-store.ts";
 import type { Sent } from "../network.ts";
 import type { Evidence } from "./evidence.ts";
 
@@ -21,6 +22,8 @@ export class DigestWatch {
   readonly #evidence: Evidence;
   /** The durable version when the question was sent, if no write was pending. */
   readonly #asked = new Map<string, number>();
+  /** The sums of the parts of ranges that are not read to their ends. */
+  readonly #parts = new Map<string, RangeDigest>();
 
   constructor(evidence: Evidence) {
     this.#evidence = evidence;
@@ -31,23 +34,37 @@ export class DigestWatch {
     if (disk.pending === 0 && !this.#asked.has(keyOf(call))) this.#asked.set(keyOf(call), disk.version);
   }
 
-  answered(call: Sent, { digests }: DigestRecordsAnswer): void {
+  answered(call: Sent, { digests, next }: DigestRecordsAnswer): void {
     const { disk } = this.#shard(call.to);
     const version = this.#asked.get(keyOf(call));
     this.#asked.delete(keyOf(call));
-    if (disk.pending > 0 || disk.version !== version) return;
     const request = call.message as DigestRecordsRequest;
-    for (const [index, range] of request.ranges.entries())
-      this.#compare(this.#indexOf(call.to), request, range, digests[index]);
-    this.#evidence.see("R4");
+    const { range: first, rest } = request.cursor ?? { range: 0, rest: null };
+    const isSteady = disk.pending === 0 && disk.version === version;
+    for (const [index, digest] of digests.entries()) {
+      const earlier =
+        index === 0 && rest !== null ? this.#parts.get(partKey(call, request, rest)) : undefined;
+      // The first parts were answered to an earlier process, which has ended.
+      if (index === 0 && rest !== null && earlier === undefined) continue;
+      const whole = earlier === undefined ? digest : sumOf([earlier, digest]);
+      if (index === digests.length - 1 && next !== null && next.rest !== null)
+        this.#parts.set(partKey(call, request, next.rest), whole);
+      else if (isSteady)
+        this.#compare(call, request, request.ranges[first + index], whole, earlier !== undefined);
+    }
+    if (isSteady) this.#evidence.see("R4");
   }
 
   #compare(
-    shard: number,
-    { cell, sourceType, bucketTypes }: DigestRecordsRequest,
-    { after, upTo }: SourceRange,
-    digest?: RangeDigest,
+    { to }: Sent,
+    { cell, sourceType, bucketTypes, cursor }: DigestRecordsRequest,
+    range: SourceRange | undefined,
+    digest: RangeDigest,
+    isInParts: boolean,
   ): void {
+    const shard = this.#indexOf(to);
+    if (range === undefined) throw new Error("a shard answered a digest of no range");
+    const { after, upTo } = range;
     const image = this.#evidence.images[shard];
     if (image === undefined) throw new Error(`there is no shard ${shard}`);
     const { claims, holds } = image;
@@ -64,18 +81,23 @@ export class DigestWatch {
     );
     const [sum, answered] = [new DigestSum(), new DigestSum()];
     for (const claim of its) sum.add(digestWordsOf(digestedOf(claim)));
-    if (digest !== undefined) answered.add(digest.words, digest.count);
+    answered.add(digest.words, digest.count);
     const newestMs = its.length === 0 ? null : Math.max(...its.map((claim) => claim.updated_at_ms));
+    // Parts of different moments are void. Other parts add up to one moment, which is now.
     const isRight =
-      sum.count === answered.count && sum.hash === answered.hash && digest?.newestUpdatedAtMs === newestMs;
+      (isInParts && digest.held) ||
+      (sum.count === answered.count && sum.hash === answered.hash && digest.newestUpdatedAtMs === newestMs);
     this.#evidence.check(
       "I21",
       isRight,
       () => `the digest of a range of cell ${cell} on shard ${shard} does not match its ${sum.count} claims`,
     );
+    if (isInParts && !digest.held) this.#evidence.see("digest in parts");
+    // Later messages don't read the holds again, so they say nothing about newer holds.
+    if (cursor !== null) return;
     this.#evidence.check(
       "I21",
-      digest?.held === held,
+      digest.held === held,
       () =>
         `a range of cell ${cell} on shard ${shard} is ${held ? "" : "not "}held, but is reported otherwise`,
     );
@@ -90,6 +112,12 @@ export class DigestWatch {
     return this.#evidence.coordinator.shard(this.#indexOf(name));
   }
 }
+
+const partKey = (
+  { from, to }: Sent,
+  { cell, sourceType, bucketTypes, ranges }: DigestRecordsRequest,
+  rest: object,
+) => JSON.stringify([from.name, to, cell, sourceType, bucketTypes, ranges, rest]);
 
 const keyOf = ({ from, to, message }: Sent): string => JSON.stringify([from.name, to, message]);
 
