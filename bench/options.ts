@@ -9,7 +9,7 @@ import { peerNames, type PeerName } from "./peers.ts";
 const measuredParts = ["cycles", "lookups", "load", "knee", "fsyncs", "refusals"] as const;
 /** A part that compares the peers. */
 export type Part = (typeof measuredParts)[number];
-const ownParts = ["counts", "growth", "verification"] as const;
+const ownParts = ["counts", "growth", "isolation", "verification"] as const;
 /** A part that measures only Leasehold, in a program of its own. */
 export type OwnPart = (typeof ownParts)[number];
 const parts = [...measuredParts, ...ownParts] as const;
@@ -17,7 +17,7 @@ export const isOwn = (part: Part | OwnPart): part is OwnPart =>
   (ownParts as readonly string[]).includes(part);
 
 /** These parts take long, so only a full run includes them by default. */
-const SLOW_PARTS = new Set<Part | OwnPart>(["growth", "verification"]);
+const SLOW_PARTS = new Set<Part | OwnPart>(["growth", "isolation", "verification"]);
 const QUICK_PARTS = parts.filter((part) => !SLOW_PARTS.has(part));
 
 export const usage = `npm run bench -- [options]
@@ -26,7 +26,7 @@ export const usage = `npm run bench -- [options]
   --only NAMES     comma-separated peers: ${peerNames.join(", ")}
                    (default: all)
   --parts NAMES    comma-separated parts: ${parts.join(", ")}
-                   (default: all with --full, otherwise all except growth and verification)
+                   (default: all with --full, otherwise all except growth, isolation and verification)
   --fresh          with --full: discard the earlier results of this commit and start again
   --report         write the report of earlier measurements, without measuring; add --full for the full run
   --help           print this help
