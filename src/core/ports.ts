@@ -22,6 +22,8 @@ export interface Sql {
   transaction<T>(points: readonly WritePoint[], work: () => Synchronous<T>): T;
   /** Resolves when everything written so far is durable. Rejects if that is uncertain. */
   flush(): Promise<void>;
+  /** The size of the database in bytes, without free pages. */
+  sizeBytes(): number;
 }
 
 export interface Clock {

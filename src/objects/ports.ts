@@ -21,6 +21,7 @@ export function objectPorts(ctx: DurableObjectState): Ports {
       transaction: <T>(_points: readonly WritePoint[], work: () => Synchronous<T>) =>
         storage.transactionSync<T>(work),
       flush: () => storage.sync(),
+      sizeBytes: () => storage.sql.databaseSize,
     },
     clock: {
       now: () => Date.now(),

@@ -40,6 +40,11 @@ export class NodeSql implements Sql {
     this.#check();
   }
 
+  sizeBytes(): number {
+    this.#check();
+    return databaseSize(this.database);
+  }
+
   revoke(): void {
     this.#revoked = true;
   }
@@ -51,4 +56,15 @@ export class NodeSql implements Sql {
   #check(): void {
     if (this.#revoked) throw new Error("the instance has ended: it has no storage");
   }
+}
+
+/** The size of a database without free pages, as a Durable Object reports it. */
+export function databaseSize(database: DatabaseSync): number {
+  const [row] = database
+    .prepare(
+      `SELECT (page_count - freelist_count) * page_size AS bytes
+         FROM pragma_page_count, pragma_freelist_count, pragma_page_size`,
+    )
+    .all() as { bytes: number }[];
+  return row?.bytes ?? 0;
 }

@@ -86,6 +86,7 @@ function faultySql(sql: Ports["sql"], instance: FaultyInstance): Ports["sql"] {
       if (fault !== undefined) instance.dieOnceDurable();
       return value;
     },
+    sizeBytes: () => sql.sizeBytes(),
     flush: async () => {
       if (instance.isDoomed) return never();
       instance.check();

@@ -1,6 +1,7 @@
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import type { Sql, SqlValue, Synchronous } from "../../../src/core/ports.ts";
 import type { WritePoint } from "../../../src/core/write-points.ts";
+import { databaseSize } from "../../../src/testing/node-sql.ts";
 import { checkNamed } from "../../support/named-writes.ts";
 
 interface Statement {
@@ -58,6 +59,16 @@ export class Disk {
   #pending: Entry[] = [];
   /** Every entry that became durable, oldest first. */
   #entries: Entry[] = [];
+
+  /** The size of what the instance sees. */
+  get liveBytes(): number {
+    return databaseSize(this.#live.database);
+  }
+
+  /** The size of what a crash would leave. */
+  get durableBytes(): number {
+    return databaseSize(this.#durable.database);
+  }
 
   get pending(): number {
     return this.#pending.length;
@@ -202,6 +213,11 @@ export class InstanceSql implements Sql {
   async flush(): Promise<void> {
     this.#check();
     return this.#flush();
+  }
+
+  sizeBytes(): number {
+    this.#check();
+    return this.#disk.liveBytes;
   }
 
   revoke(): void {
