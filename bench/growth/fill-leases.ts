@@ -107,6 +107,7 @@ export class LeaseFiller {
     return {
       ...common,
       decided: 1,
+      decided_at_ms: common.created_at_ms,
       state: "COMMITTED",
       payload_hash: hash,
       epochs: null,
@@ -121,6 +122,7 @@ export class LeaseFiller {
     return {
       ...common,
       decided: 0,
+      decided_at_ms: null,
       state: "GRANTED",
       payload_hash: hash,
       epochs: null,
@@ -136,6 +138,7 @@ export class LeaseFiller {
       lease,
       position,
       created_position: position,
+      created_at_ms: msOf(position),
       fence: 0 as const,
       ...attemptId,
       ...counts,

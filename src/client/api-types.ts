@@ -63,6 +63,11 @@ export interface Cell {
    * The number of decisions that some shard has not applied yet. Null: the cell's ledger cannot be reached.
    */
   unapplied_decisions: number | null;
+  /**
+   * The size of the cell's ledger in bytes. Near the limit `ledger_bytes`, begins are refused with
+   * `LEDGER_FULL`. Null: the cell's ledger cannot be reached.
+   */
+  stored_bytes: number | null;
   /** RFC 3339, in UTC, with milliseconds. */
   created_at: string;
   /** RFC 3339, in UTC, with milliseconds. */
@@ -583,11 +588,11 @@ export const operations = {
   digestRecords: { method: "POST", path: "/v1/cells/{cell}/records/digests", shape: {"as_of":"string","digests":[{"count":"number","hash":"string","held":"boolean","newest_updated_at":"any"}]} },
   takeVerificationSlot: { method: "PUT", path: "/v1/cells/{cell}/verification-slots/{uuid}", shape: {"slot":{"uuid":"string","cell_id":"string","expires_at":"string","expires_in_ms":"number"}} },
   releaseVerificationSlot: { method: "POST", path: "/v1/cells/{cell}/verification-slots/{uuid}/release", shape: {"released":"boolean"} },
-  listCells: { method: "GET", path: "/v1/admin/cells", shape: {"cells":[{"cell_id":"string","name":"string","address":"string","location_hint":"any","state":"any","outstanding_leases":"any","unapplied_decisions":"any","created_at":"string","updated_at":"string"}],"next_page_token":"string"} },
-  addCell: { method: "POST", path: "/v1/admin/cells", shape: {"cell":{"cell_id":"string","name":"string","address":"string","location_hint":"any","state":"any","outstanding_leases":"any","unapplied_decisions":"any","created_at":"string","updated_at":"string"}} },
-  changeCell: { method: "PATCH", path: "/v1/admin/cells/{cell}", shape: {"cell":{"cell_id":"string","name":"string","address":"string","location_hint":"any","state":"any","outstanding_leases":"any","unapplied_decisions":"any","created_at":"string","updated_at":"string"}} },
-  freezeCell: { method: "POST", path: "/v1/admin/cells/{cell}/freeze", shape: {"cell":{"cell_id":"string","name":"string","address":"string","location_hint":"any","state":"any","outstanding_leases":"any","unapplied_decisions":"any","created_at":"string","updated_at":"string"}} },
-  unfreezeCell: { method: "POST", path: "/v1/admin/cells/{cell}/unfreeze", shape: {"cell":{"cell_id":"string","name":"string","address":"string","location_hint":"any","state":"any","outstanding_leases":"any","unapplied_decisions":"any","created_at":"string","updated_at":"string"}} },
+  listCells: { method: "GET", path: "/v1/admin/cells", shape: {"cells":[{"cell_id":"string","name":"string","address":"string","location_hint":"any","state":"any","outstanding_leases":"any","unapplied_decisions":"any","stored_bytes":"any","created_at":"string","updated_at":"string"}],"next_page_token":"string"} },
+  addCell: { method: "POST", path: "/v1/admin/cells", shape: {"cell":{"cell_id":"string","name":"string","address":"string","location_hint":"any","state":"any","outstanding_leases":"any","unapplied_decisions":"any","stored_bytes":"any","created_at":"string","updated_at":"string"}} },
+  changeCell: { method: "PATCH", path: "/v1/admin/cells/{cell}", shape: {"cell":{"cell_id":"string","name":"string","address":"string","location_hint":"any","state":"any","outstanding_leases":"any","unapplied_decisions":"any","stored_bytes":"any","created_at":"string","updated_at":"string"}} },
+  freezeCell: { method: "POST", path: "/v1/admin/cells/{cell}/freeze", shape: {"cell":{"cell_id":"string","name":"string","address":"string","location_hint":"any","state":"any","outstanding_leases":"any","unapplied_decisions":"any","stored_bytes":"any","created_at":"string","updated_at":"string"}} },
+  unfreezeCell: { method: "POST", path: "/v1/admin/cells/{cell}/unfreeze", shape: {"cell":{"cell_id":"string","name":"string","address":"string","location_hint":"any","state":"any","outstanding_leases":"any","unapplied_decisions":"any","stored_bytes":"any","created_at":"string","updated_at":"string"}} },
   mintKey: { method: "POST", path: "/v1/admin/keys", shape: {"id":"string","role":"string","cell_id":"any","created_at":"string","expires_at":"string","note":"any","key":"string"} },
   listKeys: { method: "GET", path: "/v1/admin/keys", shape: {"keys":[{"id":"string","role":"string","cell_id":"any","created_at":"string","expires_at":"string","note":"any","revoked_at":"any"}],"next_page_token":"string"} },
   revokeKey: { method: "POST", path: "/v1/admin/keys/{id}/revoke", shape: {"key":{"id":"string","role":"string","cell_id":"any","created_at":"string","expires_at":"string","note":"any","revoked_at":"any"}} },

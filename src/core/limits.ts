@@ -124,6 +124,14 @@ export const limitTable = {
     unit: "items",
     about: "remembered rollbacks of one cell for leases that it never began",
   },
+  // SQLite in a Durable Object is limited to 10 GB.
+  ledgerBytes: {
+    default: 9_000_000_000,
+    min: 49_152,
+    max: 9_000_000_000,
+    unit: "bytes",
+    about: "a cell's ledger; begins are refused while open leases might not fit",
+  },
   beginDeadlineMs: {
     default: 5_000,
     min: 50,
@@ -193,6 +201,14 @@ export const limitTable = {
     unit: "s",
     about: "how long an outcome waits to be pulled into the projection",
   },
+  // A caller gives up after seconds, and an HTTP connection or proxy after minutes.
+  lateBeginS: {
+    default: 3_600,
+    min: 1,
+    max: 86_400,
+    unit: "s",
+    about: "how long a rollback of a lease that was never begun is remembered; how late a begin may arrive",
+  },
   staleS: {
     default: 600,
     min: 1,
@@ -254,7 +270,7 @@ export const limitTable = {
     min: 1,
     max: 100_000,
     unit: "items",
-    about: "revoked keys that have not expired yet",
+    about: "revoked keys that have not expired yet; more are remembered by the time of their expiry",
   },
   maxCells: { default: 1_000, min: 1, max: 10_000, unit: "items", about: "registered cells" },
 } as const satisfies Record<string, Limit>;

@@ -184,6 +184,8 @@ export interface InquiryAnswer {
 export interface Caller {
   role: "cell" | "operator";
   keyId: string;
+  /** When the key expires. */
+  expiresAtMs: number;
 }
 
 export interface CellCall extends Envelope {
@@ -230,6 +232,12 @@ export interface ListLeasesRequest extends CellCall {
 }
 
 export type LeaseState = "GRANTED" | Outcome;
+
+/** What the stale listing asks a ledger about a lease. */
+export interface LeaseStatus {
+  state: LeaseState;
+  createdAtMs: number;
+}
 
 export interface LeaseCounts {
   creates: number;
@@ -412,6 +420,8 @@ export interface CellStatus {
   stateVersion: number;
   outstandingLeases: number;
   unappliedDecisions: number;
+  /** The size of the ledger's database. */
+  storedBytes: number;
 }
 
 /**
@@ -439,6 +449,8 @@ export interface PullAnswer {
   changes: LeaseChange[];
   /** This page and the pages before it contain every change up to this position. */
   throughPosition: number;
+  /** The largest position of a change that the ledger has forgotten. It has all later changes. */
+  prunedPosition: number;
   more: boolean;
 }
 

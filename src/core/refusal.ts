@@ -36,6 +36,7 @@ export type Reason =
   | "TOO_MANY_LEASES"
   | "TOO_MANY_FENCES"
   | "TOO_MANY_READS"
+  | "LEDGER_FULL"
   | "NO_VERIFICATION_SLOT"
   | "BODY_TOO_LARGE"
   | "BODY_TOO_SLOW"

@@ -1,4 +1,5 @@
 import type { Principal } from "../auth/principal.ts";
+import { keyExpired } from "../auth/verifier.ts";
 import { refused, type Refusal } from "../core/refusal.ts";
 import type { WaitUntil } from "../runtime.ts";
 import type { Deployment } from "./deployment.ts";
@@ -21,6 +22,8 @@ export async function accessRefusal(
   if (view.value.revokedKeys.has(principal.keyId))
     return refused("UNAUTHENTICATED", "the key was revoked; use another key", { reason: "KEY_REVOKED" })
       .refusal;
+  // Such a key may have been revoked and forgotten, whatever this isolate's clock says (A1).
+  if (principal.expiresAtMs <= view.value.revokedThroughMs) return keyExpired.refusal;
   if (cell === undefined) return undefined;
   const registered = await deployment.directory.cell(cell, waitUntil);
   return registered.ok ? undefined : registered.refusal;

@@ -93,6 +93,7 @@ export function toApiCell(
     state: status?.state ?? null,
     outstanding_leases: status?.outstandingLeases ?? null,
     unapplied_decisions: status?.unappliedDecisions ?? null,
+    stored_bytes: status?.storedBytes ?? null,
     created_at: timeOf(createdAtMs),
     updated_at: timeOf(updatedAtMs),
   };

@@ -24,6 +24,8 @@ const EARLY = 0.5;
 export interface DirectoryView {
   cells: ReadonlyMap<string, Cell>;
   revokedKeys: ReadonlySet<string>;
+  /** Keys that expire no later are refused, because the directory may have left them out (A1). */
+  revokedThroughMs: number;
 }
 
 interface Copy {
@@ -161,7 +163,8 @@ function cellIn(view: Result<DirectoryView>, id: string): Result<Cell> {
     : ok(cell);
 }
 
-const viewOf = ({ cells, revokedKeys }: Snapshot): DirectoryView => ({
+const viewOf = ({ cells, revokedKeys, revokedThroughMs }: Snapshot): DirectoryView => ({
   cells: new Map(cells.map((cell) => [cell.cell, cell])),
   revokedKeys: new Set(revokedKeys),
+  revokedThroughMs,
 });

@@ -21,7 +21,7 @@ export interface LedgerCalls {
   pull(message: messages.Pull): Answer<messages.PullAnswer>;
   maintain(message: messages.Maintain): Answer<messages.MaintainAnswer>;
   status(message: messages.Envelope): Answer<messages.CellStatus>;
-  leaseStates(message: messages.Envelope & { leases: string[] }): Answer<(messages.LeaseState | null)[]>;
+  leaseStates(message: messages.Envelope & { leases: string[] }): Answer<(messages.LeaseStatus | null)[]>;
   setState(message: messages.SetState): Answer<null>;
   revoke(message: messages.Envelope & { keyId: string; expiresAtMs: number }): Answer<null>;
 }

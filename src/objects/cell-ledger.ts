@@ -55,7 +55,7 @@ export class CellLedger extends DurableObject<Env> implements LedgerCalls {
     return this.#tell(this.#ledger.status(message));
   }
 
-  leaseStates(message: messages.Envelope & { leases: string[] }): Answer<(messages.LeaseState | null)[]> {
+  leaseStates(message: messages.Envelope & { leases: string[] }): Answer<(messages.LeaseStatus | null)[]> {
     return this.#tell(this.#ledger.leaseStates(message));
   }
 

@@ -1,7 +1,6 @@
 import { and, eq, getTableColumns, gte, sql } from "drizzle-orm";
 import { ask } from "../core/ask.ts";
 import { encodePayload } from "../core/ledger/payload.ts";
-import { msOf } from "../core/ledger/position.ts";
 import type { LeaseChange, PullAnswer } from "../core/messages.ts";
 import type { Answer } from "../core/ports.ts";
 import type { Result } from "../core/refusal.ts";
@@ -29,10 +28,6 @@ export interface PullResult {
 
 /** The pages of one cell in one run. This leaves pages for other cells if one is far behind. */
 const MAX_PAGES = 100;
-/**
- * The largest difference between the clocks of a ledger and this Worker that must not cause a false warning.
- */
-const CLOCK_SKEW_MS = 60_000;
 
 /**
  * Copies the changes of one ledger into D1, the oldest first. Each page is written in one transaction with
@@ -57,8 +52,8 @@ export async function pullLedger(run: CronRun, target: PullTarget): Promise<Pull
     if (askedAtMs >= run.deadlineMs) break;
     const answer = await askPage(run, target, after);
     if (answer.kind !== "ok") return end(null, causeOf(answer));
-    const { changes, throughPosition, more } = answer.value;
-    if (changes.length === 0 && after < position && cannotBePruned(position, run)) {
+    const { changes, throughPosition, prunedPosition, more } = answer.value;
+    if (changes.length === 0 && after < position && position > prunedPosition) {
       run.runtime.log("ledger_lost_changes", { cell, position });
       const reset = await resetCursor(run.database, cell, position);
       if (!reset.ok) return end(null, causeOf(reset));
@@ -90,15 +85,6 @@ function askPage(
   return ask(runtime.clock, CALL_TIMEOUT_MS, async () =>
     objects.ledger(cell, locationHint).pull({ ...envelope, afterPosition, limit: limits.pullRows }),
   );
-}
-
-/**
- * Whether the change is too young to be pruned (S1). If the ledger lacks such a change, it was restored from
- * a backup.
- */
-function cannotBePruned(position: number, { limits, runtime }: CronRun): boolean {
-  const keptMs = Math.min(limits.outcomeRetentionS, limits.outcomeMaxS) * 1_000;
-  return msOf(position) > runtime.clock.now() - keptMs + CLOCK_SKEW_MS;
 }
 
 interface ChangeRow extends JsonRow {

@@ -1,7 +1,7 @@
 import { eq, sql, type SQL } from "drizzle-orm";
 import { ask } from "../core/ask.ts";
 import { fanOut } from "../core/fan-out.ts";
-import { MESSAGE_VERSION, type LeaseCounts, type LeaseState } from "../core/messages.ts";
+import { MESSAGE_VERSION, type LeaseCounts, type LeaseStatus } from "../core/messages.ts";
 import { ok, type Result } from "../core/refusal.ts";
 import { configOf, type Env } from "../env.ts";
 import { objectsOf } from "../objects/objects.ts";
@@ -48,7 +48,13 @@ export interface StaleQuery {
 }
 
 /** The ledger's answer about a candidate. `unknown`: it doesn't have this lease, or not any more. */
-type Checked = LeaseState | "unknown" | "unreachable";
+type Checked = LeaseStatus | "unknown" | "unreachable";
+
+/**
+ * The largest expected difference between two clocks. A lease that D1 has with a time further in the future
+ * was granted or pulled while a clock was ahead (M4). Its ledger knows how old it is.
+ */
+const CLOCK_SKEW_MS = 60_000;
 
 /** Shorter than for the cron, because a person waits for this answer. */
 const DATABASE_MS = 3_000;
@@ -83,10 +89,10 @@ export async function listStale(env: Env, query: StaleQuery, clock = wallClock):
     const candidates = found.value.slice(0, batch);
     const states = await ledgers.check(candidates);
     for (const [index, candidate] of candidates.entries()) {
-      const state = states[index];
-      if (state === "GRANTED" || state === "unreachable") {
+      const stale = staleLease(candidate, now, query.olderThanS, states[index]);
+      if (stale !== undefined) {
         if (shown.length === limit) return page(after ?? null);
-        shown.push(staleLease(candidate, now, state === "GRANTED"));
+        shown.push(stale);
       }
       after = positionOf(candidate);
     }
@@ -124,9 +130,12 @@ async function readCandidates(
   limit: number,
 ): Promise<Result<Candidate[]>> {
   const read = await database.run("read stale leases", (orm) =>
-    orm.all<LeaseColumns>(selectOutstanding(now - olderThanS * 1_000, cell, after, limit)),
+    orm.all<LeaseColumns>(selectOutstanding(now, olderThanS, cell, after, limit)),
   );
-  return read.ok ? ok(read.value.map(candidateOf)) : read;
+  if (!read.ok) return read;
+  // The ranges do not overlap, and the sort is stable.
+  const found = read.value.map(candidateOf).toSorted((a, b) => a.createdAtMs - b.createdAtMs);
+  return ok(found.slice(0, limit));
 }
 
 interface LeaseColumns extends LeaseCounts {
@@ -137,18 +146,35 @@ interface LeaseColumns extends LeaseCounts {
 }
 
 /**
+ * Two ranges of the index: leases that are old enough, and leases with a time in the future. Each is read in
+ * order and only as far as needed, which one range with OR would not be.
+ */
+const selectOutstanding = (
+  now: number,
+  olderThanS: number,
+  cell: string | undefined,
+  after: StalePosition | undefined,
+  limit: number,
+): SQL => {
+  const isOld = sql`created_at_ms <= ${now - olderThanS * 1_000}`;
+  const isInFuture = sql`created_at_ms > ${now + CLOCK_SKEW_MS}`;
+  return sql`SELECT * FROM (${selectRange(isOld, cell, after, limit)})
+    UNION ALL SELECT * FROM (${selectRange(isInFuture, cell, after, limit)})`;
+};
+
+/**
  * The state is a literal, because SQLite doesn't use the partial index for a bound value. The unary plus
  * keeps the cell's column from influencing the choice of the index, whose order is the order of the listing.
  */
-const selectOutstanding = (
-  beforeMs: number,
+const selectRange = (
+  range: SQL,
   cell: string | undefined,
   after: StalePosition | undefined,
   limit: number,
 ): SQL => sql`
   SELECT uuid, cell_id, created_at_ms, created_position, creates, destroys, replaces, missing
   FROM leases INDEXED BY leases_outstanding
-  WHERE state = 'GRANTED' AND created_at_ms <= ${beforeMs}
+  WHERE state = 'GRANTED' AND ${range}
     ${after === undefined ? sql`` : comesAfter(after)}
     ${cell === undefined ? sql`` : sql`AND +cell_id = ${cell}`}
   ORDER BY created_at_ms, cell_id, created_position
@@ -180,18 +206,21 @@ const positionOf = ({ createdAtMs, cell, createdPosition }: Candidate): StalePos
   createdPosition,
 });
 
-const staleLease = (
+/** Returns undefined for a lease that its ledger knows as decided, or as younger than D1 has it. */
+function staleLease(
   { lease, cell, createdAtMs, counts }: Candidate,
   now: number,
-  confirmed: boolean,
-): StaleLease => ({
-  lease,
-  cell,
-  createdAtMs,
-  ageMs: Math.max(0, now - createdAtMs),
-  counts,
-  confirmed,
-});
+  olderThanS: number,
+  checked: Checked | undefined,
+): StaleLease | undefined {
+  if (checked === undefined || checked === "unknown") return undefined;
+  const confirmed = checked !== "unreachable";
+  if (confirmed && checked.state !== "GRANTED") return undefined;
+  const grantedAtMs = confirmed ? checked.createdAtMs : createdAtMs;
+  const ageMs = Math.max(0, now - grantedAtMs);
+  if (confirmed && ageMs < olderThanS * 1_000) return undefined;
+  return { lease, cell, createdAtMs: grantedAtMs, ageMs, counts, confirmed };
+}
 
 /**
  * Asks ledgers for one request. A ledger that cannot be reached is not asked again, which would take another
@@ -218,7 +247,7 @@ class Ledgers {
     return candidates.map((candidate) => states.get(candidate) ?? "unreachable");
   }
 
-  async #ask(cell: string, candidates: readonly Candidate[]): Promise<(LeaseState | null)[] | undefined> {
+  async #ask(cell: string, candidates: readonly Candidate[]): Promise<(LeaseStatus | null)[] | undefined> {
     if (this.#unreachable.has(cell)) return undefined;
     const config = configOf(this.#env);
     const leaseIds = candidates.map(({ lease }) => lease);

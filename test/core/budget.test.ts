@@ -143,7 +143,7 @@ test("a page of leases reads at most its size + 2 rows, whatever was decided bef
   const page = await c.clock.runUntil(
     c.ledger("1").object.list({
       ...c.envelope,
-      caller: { role: "operator", keyId: "k" },
+      caller: { role: "operator", keyId: "k", expiresAtMs: Number.MAX_SAFE_INTEGER },
       createdAfterMs: 0,
       afterPosition: 0,
       limit: 10,

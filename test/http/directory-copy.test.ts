@@ -36,7 +36,10 @@ class Fixture {
 
   /** Answers the question with this number with a snapshot that has a key of this name. */
   async answer(question: number, key = `key-${question}`): Promise<void> {
-    this.asked[question]?.({ ok: true, value: { placement, cells: [], revokedKeys: [key] } });
+    this.asked[question]?.({
+      ok: true,
+      value: { placement, cells: [], revokedKeys: [key], revokedThroughMs: 0 },
+    });
     await new Promise((resolve) => setTimeout(resolve));
   }
 

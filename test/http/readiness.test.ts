@@ -39,6 +39,7 @@ class Fixture {
           return ok({
             cells: new Map(this.cells.map((cell) => [cell, { cell } as Cell])),
             revokedKeys: new Set<string>(),
+            revokedThroughMs: 0,
           });
         },
       },

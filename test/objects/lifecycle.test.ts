@@ -53,7 +53,7 @@ test("[C2] [C3] an abort during commits loses none of them, and the alarm delive
   const states = await objects
     .ledger("1")
     .leaseStates({ ...w.envelope, leases: leases.map(({ lease }) => lease) });
-  const decided = (states.ok ? states.value : []).filter((state) => state === "COMMITTED");
+  const decided = (states.ok ? states.value : []).filter((status) => status?.state === "COMMITTED");
   expect(decided.length).toBeGreaterThanOrEqual(acknowledged.filter(Boolean).length);
   expect(await w.claims()).toHaveLength(decided.length);
   expect(await w.holds()).toHaveLength(names.length - decided.length);

@@ -359,7 +359,10 @@ describe("a copy that no longer matches its source", () => {
     await runCron(env, Date.now());
     const twoDaysAgo = positionAt(Date.now() - 2 * 86_400_000);
     await env.DB.prepare("UPDATE cells SET pulled_position = ? WHERE cell_id = '1'").bind(twoDaysAgo).run();
-    await runInDurableObject(ledgerOf("1"), (_, state) => void state.storage.sql.exec("DELETE FROM lease"));
+    await runInDurableObject(ledgerOf("1"), (_, state) => {
+      state.storage.sql.exec("DELETE FROM lease");
+      state.storage.sql.exec("INSERT INTO meta (name, value) VALUES ('pruned_position', ?)", twoDaysAgo);
+    });
     await runCron(env, Date.now());
     expect(await cursorOf("1")).toBe(twoDaysAgo);
   });

@@ -15,10 +15,10 @@ async function plant(cell: string, from: number, count: number, payload: string)
     for (let n = from; n < from + count; n += 1) {
       const position = positionAt(Date.now()) + n;
       state.storage.sql.exec(
-        `INSERT INTO lease (lease, decided, position, created_position, state,
-          fence, incarnation, counter, epochs, payload,
+        `INSERT INTO lease (lease, decided, position, created_position, created_at_ms,
+          state, fence, incarnation, counter, epochs, payload,
           payload_hash, creates, destroys, replaces, missing)
-         VALUES (?, 0, ?, ?, 'GRANTED', 0, 1, ?, '{}', ?, '', 1000, 0, 0, 0)`,
+         VALUES (?, 0, ?, ?, 0, 'GRANTED', 0, 1, ?, '{}', ?, '', 1000, 0, 0, 0)`,
         uuidOf(n),
         position,
         position,

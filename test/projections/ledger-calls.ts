@@ -62,7 +62,9 @@ export function countingLedgers(
     leaseStates: async (message: Envelope & { leases: string[] }) => {
       asked.push(cell);
       const states = answer(cell, message.leases);
-      return states === undefined ? real.leaseStates(message) : { ok: true, value: states };
+      return states === undefined
+        ? real.leaseStates(message)
+        : { ok: true, value: states.map((state) => ({ state, createdAtMs: 0 })) };
     },
   }));
   return { env: counting, asked };

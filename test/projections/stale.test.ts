@@ -140,6 +140,20 @@ describe("the stale listing", () => {
     expect(counting.asked.toSorted()).toEqual(["1", "2"]);
   });
 
+  test("lists a lease that was granted while a clock was ahead, as old as its ledger knows", async () => {
+    const now = Date.now();
+    vi.useFakeTimers({ toFake: ["Date"], now: now + 3_600_000 });
+    await begin("1", uuidOf(1), "ahead");
+    await runCron(env, Date.now());
+    vi.useFakeTimers({ toFake: ["Date"], now });
+    await runCron(env, Date.now());
+    expect(idsOf((await list({ olderThanS: 600 })).leases)).toEqual([]);
+    vi.useFakeTimers({ toFake: ["Date"], now: now + 700_000 });
+    expect((await list({ olderThanS: 600 })).leases).toMatchObject([
+      { lease: uuidOf(1), createdAtMs: now, ageMs: 700_000, confirmed: true },
+    ]);
+  });
+
   test("does not ask an unreachable ledger again", async () => {
     await plant("2", 1, 1);
     await plant("1", 2, 250);

@@ -494,7 +494,7 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
       const objects = await start();
       const lease = objects.uuid();
       await begin(objects, "1", lease, ["ada"]);
-      const caller = { role: "operator" as const, keyId: "op" };
+      const caller = { role: "operator" as const, keyId: "op", expiresAtMs: Number.MAX_SAFE_INTEGER };
       await objects.runUntil(
         objects
           .ledger("1")
@@ -802,7 +802,9 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
         await objects.runUntil(objects.ledger("1").authorize({ ...objects.envelope, caller: callerOf() })),
       ).toEqual(revoked);
       expect(
-        await begin(objects, "1", objects.uuid(), ["bob"], { caller: { role: "cell", keyId: "k2" } }),
+        await begin(objects, "1", objects.uuid(), ["bob"], {
+          caller: { role: "cell", keyId: "k2", expiresAtMs: Number.MAX_SAFE_INTEGER },
+        }),
       ).toEqual(ok({ created: true }));
     });
   });

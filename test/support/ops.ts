@@ -51,7 +51,11 @@ export function keyOf(type: BucketTypeName, value: string): BucketKey {
   return { type, canonical: result.canonical };
 }
 
-export const callerOf = (): { role: "cell"; keyId: string } => ({ role: "cell", keyId: "k1" });
+export const callerOf = (): { role: "cell"; keyId: string; expiresAtMs: number } => ({
+  role: "cell",
+  keyId: "k1",
+  expiresAtMs: Number.MAX_SAFE_INTEGER,
+});
 
 export function beginRequest(
   envelope: Envelope,

@@ -46,8 +46,10 @@ export interface MintedKey {
 export interface Snapshot {
   placement: Placement;
   cells: Cell[];
-  /** The ids of revoked keys that have not expired yet. */
+  /** The ids of revoked keys: those that expire last, at most `maxRevokedKeys`. */
   revokedKeys: string[];
+  /** Keys that expire no later may be revoked without being listed, so all of them are refused (A1). */
+  revokedThroughMs: number;
 }
 
 export interface KeyPage {
@@ -99,12 +101,21 @@ export class Directory {
     const refusal = await this.#refuseMismatch(message);
     if (refusal !== undefined) return { ok: false, refusal };
     const cells = this.#all<Cell>(`SELECT ${CELL} FROM cell ORDER BY cell_order`);
-    const revoked = this.#all<{ keyId: string }>(
-      "SELECT key_id AS keyId FROM minted_key WHERE revoked_at_ms IS NOT NULL AND expires_at_ms > ?",
-      this.#now(),
+    // No clock determines which keys are left out: a clock that is ahead for some time would let revoked keys
+    // in (A1).
+    const { maxRevokedKeys } = this.#limits;
+    const revoked = this.#all<{ keyId: string; expiresAtMs: number }>(
+      `SELECT key_id AS keyId, expires_at_ms AS expiresAtMs FROM minted_key
+        WHERE revoked_at_ms IS NOT NULL ORDER BY expires_at_ms DESC, key_id LIMIT ?`,
+      maxRevokedKeys + 1,
     );
     return this.#durable(
-      ok({ placement: message.placement, cells, revokedKeys: revoked.map(({ keyId }) => keyId) }),
+      ok({
+        placement: message.placement,
+        cells,
+        revokedKeys: revoked.slice(0, maxRevokedKeys).map(({ keyId }) => keyId),
+        revokedThroughMs: revoked[maxRevokedKeys]?.expiresAtMs ?? 0,
+      }),
     );
   }
 

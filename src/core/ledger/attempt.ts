@@ -81,8 +81,11 @@ export class Attempt {
 
   /** Waits for `work` until the deadline. Later answers are ignored, so nothing is granted late. */
   async #until(deadlineMs: number, work: Promise<unknown>): Promise<void> {
+    // If the clock went back, the deadline is further away than any wait should last.
+    const longestMs = Math.max(this.#limits.beginDeadlineMs, this.#limits.exchangeTimeoutMs);
+    const waitMs = Math.min(Math.max(0, deadlineMs - this.#clock.now()), longestMs);
     await new Promise<void>((resolve) => {
-      const cancel = this.#clock.after(Math.max(0, deadlineMs - this.#clock.now()), resolve);
+      const cancel = this.#clock.after(waitMs, resolve);
       void work.then(() => {
         cancel();
         resolve();

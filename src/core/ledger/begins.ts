@@ -1,7 +1,16 @@
 import { fanOut } from "../fan-out.ts";
 import type { GroupCommit } from "../group-commit.ts";
 import type { Limits } from "../limits.ts";
-import type { AttemptId, BeginAnswer, BeginRequest, BucketKey, HoldState, Lease, Op } from "../messages.ts";
+import type {
+  AttemptId,
+  BeginAnswer,
+  BeginRequest,
+  BucketKey,
+  Caller,
+  HoldState,
+  Lease,
+  Op,
+} from "../messages.ts";
 import type { Ports } from "../ports.ts";
 import { ok, refused, type Conflict, type Refusal, type Result } from "../refusal.ts";
 import type { ShardLinks } from "./shard-links.ts";
@@ -18,6 +27,13 @@ import { Attempt, type AttemptEnd } from "./attempt.ts";
  */
 const FIRST_PAUSE_MS = 5;
 const MAX_PAUSE_MS = 250;
+/**
+ * What SQLite may need for a change of one row beyond its text: another overflow page, entries of indexes,
+ * and half-filled pages.
+ */
+const ROW_BYTES = 8_192;
+/** The size of a fence without its reason. */
+const FENCE_BYTES = 512;
 
 interface Running {
   request: BeginRequest;
@@ -61,7 +77,7 @@ export class Begins {
     this.#positions = positions;
     this.#cell = cell;
     this.#history = history;
-    this.#outstanding = store.countGranted();
+    this.#outstanding = store.count(0);
   }
 
   get outstanding(): number {
@@ -120,14 +136,38 @@ export class Begins {
     return promise;
   }
 
+  /**
+   * Returns the size that the database may have when one more begin of `bytes` and all running ones are
+   * granted, all leases
+   * are decided with the longest reason, and all fences are written (S3).
+   */
+  neededBytes(bytes = 0): number {
+    const { fences, reasonBytes } = this.#limits;
+    const begins = this.#executing + 1;
+    const changes = begins + begins + this.#outstanding;
+    return (
+      this.#ports.sql.sizeBytes() +
+      this.#executingBytes +
+      bytes +
+      changes * (ROW_BYTES + reasonBytes) +
+      fences * (FENCE_BYTES + reasonBytes)
+    );
+  }
+
   #refuseOverLimits(bytes: number): Refusal | undefined {
-    const { concurrentBegins, outstandingLeases, leaseBytes, beginBytes } = this.#limits;
+    const { concurrentBegins, outstandingLeases, leaseBytes, beginBytes, ledgerBytes } = this.#limits;
     if (bytes > leaseBytes) {
       return refused(
         "RESOURCE_EXHAUSTED",
         `the batch needs more than ${leaseBytes} bytes of storage; split it into several leases`,
         { reason: "LEASE_TOO_LARGE" },
       ).refusal;
+    }
+    if (this.neededBytes(bytes) > ledgerBytes) {
+      const detail =
+        `the cell's ledger has reached its limit of ${ledgerBytes} bytes, with the space that its ` +
+        "open leases need to be decided; decide some, or retry when decided leases are forgotten";
+      return refused("RESOURCE_EXHAUSTED", detail, { reason: "LEDGER_FULL", retryAfterMs: 60_000 }).refusal;
     }
     if (this.#executing >= concurrentBegins || this.#executingBytes + bytes > beginBytes) {
       const detail =
@@ -147,7 +187,10 @@ export class Begins {
   }
 
   async #run(running: Running): Promise<Result<BeginAnswer>> {
-    const deadlineMs = this.#ports.clock.now() + this.#limits.beginDeadlineMs;
+    const startedAtMs = this.#ports.clock.now();
+    const deadlineMs = startedAtMs + this.#limits.beginDeadlineMs;
+    // If the clock went back during the begin, nothing tells how much time has passed, so the begin ends.
+    const isOver = (nowMs: number): boolean => nowMs >= deadlineMs || nowMs < startedAtMs;
     // The first transaction of an instance raises its incarnation, which must be durable before the instance
     // starts an attempt, so that attempts are never reused (B3).
     if (!this.#history.isRaised) await this.#commits.submit("raise_incarnation", () => null);
@@ -177,12 +220,12 @@ export class Begins {
       await attempt.release();
       if (!this.#isCurrent(running)) return rolledBack();
       if (end.kind !== "leased") return { ok: false, refusal: refusalOf(end) };
-      if (this.#ports.clock.now() >= deadlineMs)
-        return { ok: false, refusal: conflictRefusal(end.conflicts) };
+      if (isOver(this.#ports.clock.now())) return { ok: false, refusal: conflictRefusal(end.conflicts) };
       const states = await this.#settle(end.held);
       const temporary = !states.includes("granted") && !states.includes("unknown");
       const pauseMs = states.includes("running") ? this.#pauseMs(round) : 0;
-      if (!temporary || this.#ports.clock.now() + pauseMs >= deadlineMs)
+      const now = this.#ports.clock.now();
+      if (!temporary || isOver(now) || isOver(now + pauseMs))
         return { ok: false, refusal: conflictRefusal(end.conflicts) };
       await new Promise<void>((resume) => this.#ports.clock.after(pauseMs, resume));
     }
@@ -199,6 +242,7 @@ export class Begins {
     const refusal = this.grantRefusal(request);
     if (refusal !== undefined) return { ok: false, refusal };
     const now = this.#ports.clock.now();
+    this.#store.times.note(now, this.#positions.last);
     const position = this.#positions.next(now);
     const count = (kind: Op["kind"]): number => request.ops.filter((op) => op.kind === kind).length;
     const row: LeaseRow = {
@@ -206,6 +250,8 @@ export class Begins {
       decided: 0,
       position,
       created_position: position,
+      created_at_ms: now,
+      decided_at_ms: null,
       state: "GRANTED",
       fence: 0,
       incarnation: attemptId.incarnation,
@@ -231,7 +277,8 @@ export class Begins {
   grantRefusal({ caller }: BeginRequest): Refusal | undefined {
     // An answer of a shard may have shown that this ledger has gone back in time (H4).
     if (this.#history.refusal !== undefined) return this.#history.refusal;
-    if (caller.role === "cell" && this.#store.isRevoked(caller.keyId)) return keyRevoked();
+    const refusal = keyRefusal(this.#store, caller);
+    if (refusal !== undefined) return refusal;
     if (this.#store.cellState() === "ACTIVE") return undefined;
     return refused(
       "FAILED_PRECONDITION",
@@ -264,7 +311,8 @@ export class Begins {
  */
 function joined(result: Result<BeginAnswer>): Result<BeginAnswer> {
   if (result.ok) return ok({ ...result.value, created: false });
-  if (result.refusal.reason !== "KEY_REVOKED") return result;
+  const { reason } = result.refusal;
+  if (reason !== "KEY_REVOKED" && reason !== "KEY_EXPIRED") return result;
   return refused(
     "UNAVAILABLE",
     "another call with the same lease id ended without an outcome; repeat this call with the same lease id",
@@ -284,8 +332,15 @@ export const rolledBack = (): { ok: false; refusal: Refusal } =>
     reason: "LEASE_ROLLED_BACK",
   });
 
-export const keyRevoked = (): Refusal =>
-  refused("UNAUTHENTICATED", "the key was revoked; use another key", { reason: "KEY_REVOKED" }).refusal;
+/** Returns why the key of a cell is refused (A1). The directory knows the revoked keys of operators. */
+export function keyRefusal(store: LedgerStore, { role, keyId, expiresAtMs }: Caller): Refusal | undefined {
+  if (role !== "cell") return undefined;
+  if (store.isRevoked(keyId))
+    return refused("UNAUTHENTICATED", "the key was revoked; use another key", { reason: "KEY_REVOKED" })
+      .refusal;
+  if (expiresAtMs > store.refusedThroughMs) return undefined;
+  return refused("UNAUTHENTICATED", "the key has expired; get a new one", { reason: "KEY_EXPIRED" }).refusal;
+}
 
 function refusalOf(end: Exclude<AttemptEnd, { kind: "granted" | "leased" }>): Refusal {
   if (end.kind === "conflicts") return conflictRefusal(end.conflicts);

@@ -8,6 +8,9 @@ import type { Deliveries } from "./deliveries.ts";
 import type { Positions } from "./position.ts";
 import type { LeaseRow, LedgerStore } from "./store.ts";
 
+/** When the alarm forgets fences, after one had no room. */
+const FORGET_WITHIN_MS = 1_000;
+
 /**
  * Makes commits and rollbacks. The first decision is final (C1). A decision is never refused for load, quota
  * or a frozen cell (C6).
@@ -38,7 +41,7 @@ export class Decisions {
     this.#positions = positions;
     this.#begins = begins;
     this.#deliveries = deliveries;
-    this.#fences = store.number("fences");
+    this.#fences = store.count(2);
   }
 
   async decide(request: DecideRequest): Promise<Result<Lease>> {
@@ -62,19 +65,19 @@ export class Decisions {
       return row.state === request.outcome
         ? ok(withoutBatch(row))
         : { ok: false, refusal: decidedOtherwise(row) };
-    const position = this.#positions.next(this.#ports.clock.now());
-    const decidedBy = request.caller.role;
-    const reason = request.reason ?? null;
-    this.#store.decide(request.lease, request.outcome, position, decidedBy, reason);
-    this.#begins.decided();
+    const now = this.#ports.clock.now();
+    this.#store.times.note(now, this.#positions.last);
     const decided: LeaseRow = {
       ...row,
       decided: 1,
       state: request.outcome,
-      position,
-      decided_by: decidedBy,
-      reason,
+      position: this.#positions.next(now),
+      decided_at_ms: now,
+      decided_by: request.caller.role,
+      reason: request.reason ?? null,
     };
+    this.#store.decide(decided);
+    this.#begins.decided();
     this.#deliveries.track(decided);
     return ok(withoutBatch(decided));
   }
@@ -86,20 +89,27 @@ export class Decisions {
   #writeFence(request: DecideRequest): Result<LeaseRow> {
     if (request.outcome === "COMMITTED")
       return refused("NOT_FOUND", "this cell has no lease with this id, so there is nothing to commit");
-    // The limit on running begins also limits their fences, so only fences without a running begin are
-    // counted here (C7).
-    if (!this.#begins.isRunning(request.lease) && this.#fences >= this.#limits.fences) {
+    // A fence of a running begin is an outcome like any other: the limit on running begins limits it too.
+    // Only fences without a running begin are counted and forgotten early (C7).
+    const isCounted = !this.#begins.isRunning(request.lease);
+    if (isCounted && this.#fences >= this.#limits.fences) {
       const detail =
         `the cell has reached its limit of ${this.#limits.fences} remembered rollbacks of leases that it ` +
-        "never began; retry after some are forgotten";
+        `never began; each is forgotten after ${this.#limits.lateBeginS} s`;
+      // The alarm forgets old fences, also if no cron runs.
+      this.#deliveries.wakeWithin(FORGET_WITHIN_MS);
       return refused("RESOURCE_EXHAUSTED", detail, { reason: "TOO_MANY_FENCES", retryAfterMs: 60_000 });
     }
-    const position = this.#positions.next(this.#ports.clock.now());
+    const now = this.#ports.clock.now();
+    this.#store.times.note(now, this.#positions.last);
+    const position = this.#positions.next(now);
     const row: LeaseRow = {
       lease: request.lease,
-      decided: 1,
+      decided: isCounted ? 2 : 1,
       position,
       created_position: position,
+      created_at_ms: now,
+      decided_at_ms: now,
       state: "ROLLED_BACK",
       fence: 1,
       incarnation: 0,
@@ -116,8 +126,7 @@ export class Decisions {
     };
     this.#begins.fence(request.lease);
     this.#store.insert(row);
-    this.#fences += 1;
-    this.#store.setNumber("fences", this.#fences);
+    if (isCounted) this.#fences += 1;
     return ok(row);
   }
 
@@ -129,10 +138,8 @@ export class Decisions {
   }
 
   /** Must be called in the transaction that deletes the fences. */
-  pruned(fences: number): void {
-    if (fences === 0) return;
+  forgotten(fences: number): void {
     this.#fences -= fences;
-    this.#store.setNumber("fences", this.#fences);
   }
 }
 

@@ -14,8 +14,14 @@ const MAX_TRACKED = 10_000;
 const DECISIONS_PER_ALARM = 500;
 /** The pause after the first failed delivery. It doubles up to `maxBackoffMs`. */
 const FIRST_PAUSE_MS = 1_000;
-/** The applied position is written this long after a decision, once for all decisions made meanwhile. */
+/**
+ * The batches of applied decisions are dropped, and the applied position is written, this long after a
+ * decision: once for all decisions made meanwhile.
+ */
 const ADVANCE_AFTER_MS = 5_000;
+/** The batches that one transaction drops, and the transactions of one alarm. */
+const STEP_BATCHES = 1_000;
+const MAX_STEPS = 20;
 
 interface OpenDecision {
   lease: string;
@@ -39,9 +45,10 @@ interface OpenDecision {
 
 /**
  * Delivers decisions to their shards, with retries that never end (C3). A decision is open from the
- * transaction that makes it until every shard has confirmed it. No row stores whether a decision is open.
- * Instead, `applied_position` stores the position up to which all decisions are applied. After a restart, all
- * decisions after that position are sent again, which has no effect where they were applied before (C2).
+ * transaction that makes it until every shard has confirmed it. Some seconds later its row loses its batch
+ * (S2), in one transaction for all decisions of that time. `applied` stores the position up to which
+ * no row has a batch. After a restart, the decisions after it that still have one are sent again, which has
+ * no effect where they were applied before (C2).
  */
 export class Deliveries {
   readonly #ports: Ports;
@@ -50,6 +57,8 @@ export class Deliveries {
   readonly #links: ShardLinks;
   readonly #cell: string;
   readonly #open = new Map<string, OpenDecision>();
+  /** Decisions that every shard has confirmed, with their positions. Their rows still have their batches. */
+  readonly #applied = new Map<string, number>();
   /**
    * This instance has loaded the open decisions up to this position. There may be more in the rows after it.
    */
@@ -103,7 +112,7 @@ export class Deliveries {
 
   /** Loads a decision that had no room in memory, because a caller waits for its delivery. */
   #reopen(lease: string): OpenDecision | undefined {
-    if (this.#loadedThrough === Infinity) return undefined;
+    if (this.#loadedThrough === Infinity || this.#applied.has(lease)) return undefined;
     const row = this.#store.findWhole(lease);
     // A decision at or before `#loadedThrough` that is not in `#open` was confirmed.
     if (row === undefined || row.decided === 0 || row.payload === null || row.position <= this.#loadedThrough)
@@ -135,8 +144,10 @@ export class Deliveries {
         remaining.delete(shard);
     });
     await Promise.all(confirmations);
-    if (remaining.size === 0) this.#open.delete(open.lease);
-    else this.#postpone(open);
+    if (remaining.size > 0) return this.#postpone(open);
+    this.#open.delete(open.lease);
+    this.#applied.set(open.lease, open.position);
+    this.#alarm.setBy(this.#ports.clock.now() + ADVANCE_AFTER_MS);
   }
 
   #postpone(open: OpenDecision): void {
@@ -145,39 +156,72 @@ export class Deliveries {
     this.#alarm.setBy(open.dueAtMs);
   }
 
+  /** Makes sure that the alarm rings within `delayMs`. */
+  wakeWithin(delayMs: number): void {
+    this.#alarm.setBy(this.#ports.clock.now() + delayMs);
+  }
+
   /**
-   * Runs at each alarm: delivers the decisions that are due and advances the applied position. The work is
-   * bounded. A call at any time, and a repeated call, does no harm.
+   * Runs at each alarm: delivers the decisions that are due, drops the batches of those that are applied, and
+   * advances the applied position. The work is bounded. A call at any time, and a repeated call, does no
+   * harm.
    */
   async deliverDue(commits: GroupCommit): Promise<void> {
     this.#alarm.markRung();
     try {
       const now = this.#ports.clock.now();
       const due = [...this.#open.values()].filter(
-        ({ dueAtMs, isDurable, underWay }) => isDurable && underWay === undefined && dueAtMs <= now,
+        (open) => open.isDurable && open.underWay === undefined && this.#dueAtMs(open, now) <= now,
       );
       await Promise.all(due.slice(0, DECISIONS_PER_ALARM).map(({ lease }) => this.deliver(lease)));
-      const applied = this.#appliedPosition();
-      if (applied > this.#store.appliedPosition)
-        await commits.submit(
-          "advance_applied",
-          () => (this.#store.setApplied(applied, this.#links.points), null),
-        );
+      // What is applied meanwhile waits for the next alarm, so that it shares a transaction.
+      const steps = Math.min(MAX_STEPS, Math.max(1, Math.ceil(this.#applied.size / STEP_BATCHES)));
+      for (let step = 0; step < steps && this.#hasToAdvance(); step += 1)
+        await commits.submit("advance_applied", () => this.#advance(), { weight: STEP_BATCHES });
       if (this.#open.size < MAX_TRACKED / 2) this.#load();
     } finally {
       this.#rearm();
     }
   }
 
+  #hasToAdvance(): boolean {
+    return (
+      this.#applied.size > 0 ||
+      this.#appliedPosition() > this.#store.appliedPosition ||
+      this.#store.times.isBehind(this.#ports.clock.now())
+    );
+  }
+
+  /** Drops batches of applied decisions, and stores how far all of them are dropped. */
+  #advance(): null {
+    this.#store.times.note(this.#ports.clock.now(), this.#store.lastPosition());
+    const leases = [...this.#applied.keys()].slice(0, STEP_BATCHES);
+    if (leases.length > 0) this.#store.dropBatches(leases);
+    for (const lease of leases) this.#applied.delete(lease);
+    const applied = Math.max(this.#appliedPosition(), this.#store.appliedPosition);
+    // The dropped epochs may be the last trace of what the shards have done, so their points are stored with
+    // the drop (H3).
+    if (leases.length > 0 || applied > this.#store.appliedPosition)
+      this.#store.setApplied(applied, this.#links.points);
+    return null;
+  }
+
   /** Keeps an alarm set while there is work (M3). */
   #rearm(): void {
     const now = this.#ports.clock.now();
-    if (this.#appliedPosition() > this.#store.appliedPosition) this.#alarm.setBy(now + ADVANCE_AFTER_MS);
+    if (this.#hasToAdvance()) this.#alarm.setBy(now + ADVANCE_AFTER_MS);
     let next = Infinity;
-    for (const { dueAtMs, isDurable, underWay } of this.#open.values()) {
-      next = Math.min(next, isDurable && underWay === undefined ? dueAtMs : now + ADVANCE_AFTER_MS);
+    for (const open of this.#open.values()) {
+      const isWaiting = open.isDurable && open.underWay === undefined;
+      next = Math.min(next, isWaiting ? this.#dueAtMs(open, now) : now + ADVANCE_AFTER_MS);
     }
     if (next !== Infinity) this.#alarm.setBy(next);
+  }
+
+  /** Returns when a decision is due. If that is later than any pause can end, the clock went back: now. */
+  #dueAtMs({ dueAtMs }: OpenDecision, nowMs: number): number {
+    const longestPauseMs = 2 * Math.max(this.#limits.maxBackoffMs, ADVANCE_AFTER_MS);
+    return dueAtMs > nowMs + longestPauseMs ? nowMs : dueAtMs;
   }
 
   #load(): void {
@@ -186,7 +230,7 @@ export class Deliveries {
     const rows = this.#store.unapplied(from, MAX_TRACKED);
     const now = this.#ports.clock.now();
     for (const { lease, position } of rows) {
-      if (this.#open.has(lease)) continue;
+      if (this.#open.has(lease) || this.#applied.has(lease)) continue;
       this.#open.set(lease, openDecision(lease, position, now));
     }
     this.#loadedThrough = rows.length < MAX_TRACKED ? Infinity : (rows.at(-1)?.position ?? Infinity);
@@ -195,6 +239,7 @@ export class Deliveries {
   #appliedPosition(): number {
     let through = this.#loadedThrough === Infinity ? this.#store.lastDecidedPosition() : this.#loadedThrough;
     for (const { position } of this.#open.values()) through = Math.min(through, position - 1);
+    for (const position of this.#applied.values()) through = Math.min(through, position - 1);
     return through;
   }
 }

@@ -14,7 +14,7 @@ import type {
   Lease,
   LeasePage,
   LeaseRequest,
-  LeaseState,
+  LeaseStatus,
   ListLeasesRequest,
   Maintain,
   MaintainAnswer,
@@ -29,13 +29,13 @@ import { migrate } from "../meta.ts";
 import type { Ports } from "../ports.ts";
 import { changedMeanwhile, ok, refused } from "../refusal.ts";
 import { PlacementGuard, type DirectoryPeer } from "../placement-guard.ts";
-import { Begins, keyRevoked, leaseIdReused, rolledBack } from "./begins.ts";
+import { Begins, keyRefusal, leaseIdReused, rolledBack } from "./begins.ts";
 import { Decisions } from "./decisions.ts";
 import { Deliveries } from "./deliveries.ts";
 import { answerQuestion } from "./inquiry.ts";
 import { ShardLinks, type ShardPeer } from "./shard-links.ts";
 import { Positions, positionAt } from "./position.ts";
-import { prune } from "./prune.ts";
+import { Pruner, type Pruned } from "./prune.ts";
 import { ledgerSchema } from "./schema.ts";
 import { ReadLimiter } from "./read-limiter.ts";
 import { LedgerStore } from "./store.ts";
@@ -50,6 +50,8 @@ export interface LedgerPeers {
  * that, and the platform limits an answer to 32 MiB.
  */
 const PULL_BYTES = 1_000_000;
+/** The pause before work that one alarm did not finish is continued. */
+const TIDY_AGAIN_MS = 1_000;
 
 /**
  * Stores one cell's leases and coordinates its begins, commits and rollbacks. Every answer waits until the
@@ -68,6 +70,7 @@ export class Ledger {
   readonly #deliveries: Deliveries;
   readonly #decisions: Decisions;
   readonly #reads: ReadLimiter;
+  readonly #pruner: Pruner;
   #halted = false;
 
   constructor(cell: string, ports: Ports, limits: Limits, peers: LedgerPeers) {
@@ -128,6 +131,7 @@ export class Ledger {
       this.#begins,
       this.#deliveries,
     );
+    this.#pruner = new Pruner(ports, limits, this.#store, this.#commits, this.#begins, this.#decisions);
   }
 
   begin(request: BeginRequest): Promise<Reply<BeginAnswer>> {
@@ -144,6 +148,8 @@ export class Ledger {
       const unfit = this.#begins.isRunning(request.lease) ? undefined : this.#begins.grantRefusal(request);
       if (unfit !== undefined) return { ok: false, refusal: unfit };
       const begun = this.#begins.begin(request);
+      if (!(begun instanceof Promise) && begun.reason === "LEDGER_FULL")
+        this.#deliveries.wakeWithin(TIDY_AGAIN_MS);
       return begun instanceof Promise ? begun : { ok: false, refusal: begun };
     });
   }
@@ -225,7 +231,12 @@ export class Ledger {
       const { rows, more } = this.#store.changes(message.afterPosition, message.limit, PULL_BYTES);
       const changes = rows.map((row) => this.#store.changeOf(row, now));
       return this.#durable(
-        ok({ changes, throughPosition: rows.at(-1)?.position ?? message.afterPosition, more }),
+        ok({
+          changes,
+          throughPosition: rows.at(-1)?.position ?? message.afterPosition,
+          prunedPosition: this.#store.number("pruned_position"),
+          more,
+        }),
       );
     });
   }
@@ -237,16 +248,9 @@ export class Ledger {
   maintain(message: Maintain): Promise<Reply<MaintainAnswer>> {
     return this.#answer(message, async () => {
       this.#links.tellAll();
-      await this.#deliveries.deliverDue(this.#commits);
-      const pruned = await prune(
-        this.#store,
-        this.#commits,
-        this.#decisions,
-        this.#limits,
-        this.#ports.clock.now(),
-        message.pulledPosition,
-      );
-      return ok({ pruned, unapplied: this.#deliveries.unapplied });
+      this.#pruner.pulled(message.pulledPosition);
+      const { total } = await this.#tidy();
+      return ok({ pruned: total, unapplied: this.#deliveries.unapplied });
     });
   }
 
@@ -259,19 +263,23 @@ export class Ledger {
           stateVersion: this.#store.number("cell_state_version"),
           outstandingLeases: this.#begins.outstanding,
           unappliedDecisions: this.#deliveries.unapplied,
+          storedBytes: this.#ports.sql.sizeBytes(),
         }),
       );
     });
   }
 
   /**
-   * Returns the current state of each lease, so that the stale listing can leave out decided leases. Null:
-   * the ledger does not know the lease, or has forgotten it.
+   * Returns the current state of each lease and when it was granted, so that the stale listing can leave out
+   * decided and young leases. Null: the ledger does not know the lease, or has forgotten it.
    */
-  leaseStates(message: Envelope & { leases: string[] }): Promise<Reply<(LeaseState | null)[]>> {
-    return this.#answer(message, async () => {
-      return this.#durable(ok(message.leases.map((lease) => this.#store.find(lease)?.state ?? null)));
-    });
+  leaseStates(message: Envelope & { leases: string[] }): Promise<Reply<(LeaseStatus | null)[]>> {
+    const statusOf = (lease: string): LeaseStatus | null => {
+      const row = this.#store.find(lease);
+      if (row === undefined) return null;
+      return { state: row.state, createdAtMs: this.#store.leaseOf(row, 0).createdAtMs };
+    };
+    return this.#answer(message, async () => this.#durable(ok(message.leases.map(statusOf))));
   }
 
   setState(message: SetState): Promise<Reply<null>> {
@@ -294,10 +302,10 @@ export class Ledger {
    */
   revoke(message: Envelope & { keyId: string; expiresAtMs: number }): Promise<Reply<null>> {
     return this.#answer(message, async () => {
-      const now = this.#ports.clock.now();
+      const { keyId, expiresAtMs } = message;
       await this.#commits.submit(
         "revoke_cell_key",
-        () => (this.#store.revoke(message.keyId, message.expiresAtMs, now), null),
+        () => (this.#store.revoke(keyId, expiresAtMs, this.#limits.maxRevokedKeys), null),
       );
       return ok(null);
     });
@@ -309,17 +317,24 @@ export class Ledger {
     return { ...(point === undefined ? {} : { point }), shards: this.#links.takeNews() };
   }
 
-  alarm(): Promise<void> {
-    return this.#deliveries.deliverDue(this.#commits);
+  async alarm(): Promise<void> {
+    await this.#tidy();
+  }
+
+  /** Delivers decisions that are due, and prunes (S1). The work is bounded; an alarm continues it. */
+  async #tidy(): Promise<Pruned> {
+    await this.#deliveries.deliverDue(this.#commits);
+    const pruned = await this.#pruner.prune();
+    if (pruned.more) this.#deliveries.wakeWithin(TIDY_AGAIN_MS);
+    return pruned;
   }
 
   /** Carries out the call of a cell or an operator, unless the key was revoked. */
   #answerCall<T>(call: CellCall, work: () => Promise<Reply<T>>): Promise<Reply<T>> {
-    return this.#answer(call, async () =>
-      call.caller.role === "cell" && this.#store.isRevoked(call.caller.keyId)
-        ? { ok: false, refusal: keyRevoked() }
-        : work(),
-    );
+    return this.#answer(call, async () => {
+      const refusal = keyRefusal(this.#store, call.caller);
+      return refusal === undefined ? work() : { ok: false, refusal };
+    });
   }
 
   /** Carries out a message, unless it does not fit or its sender has seen more than this ledger has (H4). */

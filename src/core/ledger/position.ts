@@ -9,9 +9,12 @@ export const positionAt = (ms: number): number => ms * PER_MS;
 
 export const msOf = (position: number): number => Math.floor(position / PER_MS);
 
+/** A clock that is beyond the year 2109 is wrong. Positions do not follow it, so that they stay exact. */
+const LATEST_FROM_CLOCK = 2 ** 52;
+
 /**
  * Assigns positions to the changes of one ledger. Each position is larger than all before it, whatever the
- * clock does (M4). While the clock is right, a position also tells the time of its change.
+ * clock does (M4). As long as the clock was never ahead, a position also tells the time of its change.
  */
 export class Positions {
   #last: number;
@@ -26,7 +29,8 @@ export class Positions {
   }
 
   next(nowMs: number): number {
-    this.#last = Math.max(this.#last + 1, positionAt(nowMs));
+    const fromClock = positionAt(nowMs);
+    this.#last = Math.max(this.#last + 1, fromClock <= LATEST_FROM_CLOCK ? fromClock : 0);
     return this.#last;
   }
 }

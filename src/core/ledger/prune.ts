@@ -1,44 +1,113 @@
 import type { GroupCommit } from "../group-commit.ts";
 import type { Limits } from "../limits.ts";
+import type { Ports } from "../ports.ts";
+import type { Begins } from "./begins.ts";
 import type { Decisions } from "./decisions.ts";
-import { positionAt } from "./position.ts";
-import type { LedgerStore } from "./store.ts";
+import type { LedgerStore, OutcomeRow } from "./store.ts";
 
-/** The rows per transaction and the transactions per call. The cron calls again a minute later. */
+/** The rows per transaction, and the transactions per call. What is left is pruned a second later. */
 const STEP_ROWS = 1_000;
 const MAX_STEPS = 20;
+/** Once the database may need this part of `ledgerBytes`, outcomes are forgotten early (S1). */
+const SHORT_OF_SPACE = 0.75;
+
+/** What one call has pruned, and whether more may be pruned now. */
+export interface Pruned {
+  total: number;
+  more: boolean;
+}
 
 /**
- * Deletes outcomes that are applied on every shard, older than the retention and pulled into the projection
- * (S1). If the cron did not run for days, outcomes older than `outcomeMaxS` are deleted without the pull.
- * Returns the number of deleted outcomes.
+ * Forgets outcomes that are applied on every shard and old enough (S1). The cron and the ledger's own alarm
+ * call it. An outcome that is not applied is skipped, so it holds up no others.
  */
-export async function prune(
-  store: LedgerStore,
-  commits: GroupCommit,
-  decisions: Decisions,
-  limits: Limits,
-  nowMs: number,
-  pulledPosition: number,
-): Promise<number> {
-  const retained = positionAt(nowMs - limits.outcomeRetentionS * 1_000);
-  const atMost = positionAt(nowMs - limits.outcomeMaxS * 1_000);
-  const through = Math.min(Math.max(Math.min(pulledPosition, retained), atMost), store.appliedPosition);
-  let total = 0;
-  for (let step = 0; step < MAX_STEPS; step += 1) {
-    if (!store.hasOutcomeThrough(through)) break;
-    const gone = await commits.submit("prune", () => {
-      const rows = store.prune(through, STEP_ROWS);
-      if (rows.length > 0)
-        store.setNumber(
-          "pruned_position",
-          Math.max(store.number("pruned_position"), ...rows.map(({ position }) => position)),
-        );
-      decisions.pruned(rows.filter(({ fence }) => fence === 1).length);
-      return rows.length;
-    });
-    total += gone;
-    if (gone < STEP_ROWS) break;
+export class Pruner {
+  readonly #ports: Ports;
+  readonly #limits: Limits;
+  readonly #store: LedgerStore;
+  readonly #commits: GroupCommit;
+  readonly #begins: Begins;
+  readonly #decisions: Decisions;
+  /** The projection has every change up to this position, as far as this instance was told. */
+  #pulledPosition = 0;
+  /** Where the next call continues: outcomes before this position are gone, or not applied. */
+  readonly #from: Record<1 | 2, number> = { 1: 0, 2: 0 };
+  #isRunning = false;
+
+  constructor(
+    ports: Ports,
+    limits: Limits,
+    store: LedgerStore,
+    commits: GroupCommit,
+    begins: Begins,
+    decisions: Decisions,
+  ) {
+    this.#ports = ports;
+    this.#limits = limits;
+    this.#store = store;
+    this.#commits = commits;
+    this.#begins = begins;
+    this.#decisions = decisions;
   }
-  return total;
+
+  /** The projection has every change up to this position. */
+  pulled(position: number): void {
+    this.#pulledPosition = position;
+  }
+
+  async prune(): Promise<Pruned> {
+    // A call that overlaps with another one has nothing to add to it.
+    if (this.#isRunning) return { total: 0, more: false };
+    this.#isRunning = true;
+    try {
+      const fences = await this.#pruneKind(2);
+      const outcomes = await this.#pruneKind(1);
+      return { total: fences.total + outcomes.total, more: fences.more || outcomes.more };
+    } finally {
+      this.#isRunning = false;
+    }
+  }
+
+  async #pruneKind(kind: 1 | 2): Promise<Pruned> {
+    let total = 0;
+    for (let step = 0; step < MAX_STEPS; step += 1) {
+      const rows = this.#store.outcomes(kind, this.#from[kind], STEP_ROWS);
+      const isShort = this.#isShortOfSpace();
+      const young = rows.findIndex((row) => !this.#isOld(kind, row, isShort));
+      const old = young === -1 ? rows : rows.slice(0, young);
+      const done = old.filter(({ applied }) => applied === 1);
+      if (done.length > 0) {
+        await this.#commits.submit("prune", () => this.#forget(kind, done), { weight: done.length });
+        total += done.length;
+      }
+      if (old.length < STEP_ROWS) {
+        // The next call begins at the front again, because decisions that were skipped may be applied by
+        // then.
+        this.#from[kind] = 0;
+        return { total, more: false };
+      }
+      this.#from[kind] = old.at(-1)?.position ?? 0;
+    }
+    return { total, more: true };
+  }
+
+  #forget(kind: 1 | 2, rows: readonly OutcomeRow[]): null {
+    this.#store.forget(rows);
+    if (kind === 2) this.#decisions.forgotten(rows.length);
+    return null;
+  }
+
+  /** Whether an outcome, or a fence without a begin (2), is old enough to be forgotten (S1, C7). */
+  #isOld(kind: 1 | 2, { position, decided_at_ms }: OutcomeRow, isShort: boolean): boolean {
+    const ageS = (this.#ports.clock.now() - this.#store.times.timeOf(position, decided_at_ms)) / 1_000;
+    const { outcomeRetentionS, outcomeMaxS, lateBeginS } = this.#limits;
+    if ((kind === 2 || isShort) && ageS >= lateBeginS) return true;
+    if (kind === 2) return false;
+    return ageS >= outcomeMaxS || (ageS >= outcomeRetentionS && position <= this.#pulledPosition);
+  }
+
+  /** True if the database is so large that outcomes are forgotten early. */
+  #isShortOfSpace(): boolean {
+    return this.#begins.neededBytes() > this.#limits.ledgerBytes * SHORT_OF_SPACE;
+  }
 }

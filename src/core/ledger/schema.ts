@@ -3,13 +3,18 @@ import { INCARNATION_TABLE } from "../history.ts";
 /** Append-only. Each step runs once per ledger, in order. */
 export const ledgerSchema: readonly (readonly string[])[] = [
   [
-    // One row per lease, from its grant until its outcome is forgotten. It keeps its payload for all of that
-    // time. A fence is an outcome of a lease that was never granted: it has no attempt and no payload.
+    // One row per lease, from its grant until its outcome is forgotten. It has its payload and epochs until
+    // its decision is applied on every shard (S2). A fence is an outcome of a lease that was never granted:
+    // it has no attempt and no payload. `decided` is 0 for a granted lease, 1 for an outcome, and 2 for a
+    // fence of a lease without a running begin, which is forgotten sooner (C7). The times are for ages only:
+    // positions order the changes (M4).
     `CREATE TABLE lease (
        lease TEXT NOT NULL PRIMARY KEY,
-       decided INTEGER NOT NULL CHECK (decided IN (0, 1)),
+       decided INTEGER NOT NULL CHECK (decided IN (0, 1, 2)),
        position INTEGER NOT NULL,
        created_position INTEGER NOT NULL,
+       created_at_ms INTEGER NOT NULL,
+       decided_at_ms INTEGER,
        state TEXT NOT NULL CHECK (state IN ('GRANTED', 'COMMITTED', 'ROLLED_BACK')),
        fence INTEGER NOT NULL,
        incarnation INTEGER NOT NULL,
@@ -24,7 +29,7 @@ export const ledgerSchema: readonly (readonly string[])[] = [
        decided_by TEXT,
        reason TEXT
      ) STRICT, WITHOUT ROWID`,
-    // Outstanding leases in the order of their grants; outcomes in the order of their decisions.
+    // Outstanding leases in the order of their grants; outcomes and fences in the order of their decisions.
     `CREATE INDEX lease_by_position ON lease (decided, position)`,
     `CREATE TABLE revoked_key (
        key_id TEXT NOT NULL PRIMARY KEY,

@@ -1,28 +1,26 @@
-import type {
-  CellState,
-  HistoryPoint,
-  Lease,
-  LeaseChange,
-  LeaseCounts,
-  LeaseState,
-  Outcome,
-} from "../messages.ts";
+import type { CellState, HistoryPoint, Lease, LeaseChange, LeaseCounts, LeaseState } from "../messages.ts";
 import { laterPoint } from "../history.ts";
 import { readMeta, readMetaNumber, writeMeta } from "../meta.ts";
 import type { Sql } from "../ports.ts";
 import { decodePayload } from "./payload.ts";
-import { msOf } from "./position.ts";
+import { ChangeTimes } from "./change-times.ts";
 
 export interface LeaseRow extends LeaseCounts {
   lease: string;
-  decided: 0 | 1;
+  /** 0: granted. 1: an outcome. 2: a fence of a lease without a running begin, which is forgotten sooner. */
+  decided: 0 | 1 | 2;
   position: number;
   created_position: number;
+  created_at_ms: number;
+  decided_at_ms: number | null;
   state: LeaseState;
   fence: 0 | 1;
   incarnation: number;
   counter: number;
-  /** The executions of the grant (executions.ts). */
+  /**
+   * The executions of the grant (executions.ts). Dropped together with the payload once the decision is
+   * applied everywhere (S2).
+   */
   epochs: string | null;
   payload: string | null;
   payload_hash: string;
@@ -30,7 +28,20 @@ export interface LeaseRow extends LeaseCounts {
   reason: string | null;
 }
 
-type Counter = "fences" | "cell_state_version" | "pruned_position";
+type Counter = "cell_state_version" | "pruned_position" | "refused_through_ms";
+
+/** The kinds of rows, each with its own range in the index `lease_by_position`. */
+const KINDS = [0, 1, 2] as const;
+type Kind = (typeof KINDS)[number];
+
+/** A decided lease, as far as pruning needs it. */
+export interface OutcomeRow {
+  lease: string;
+  position: number;
+  decided_at_ms: number;
+  /** 1 if the decision is applied on every shard, or has nothing to apply. */
+  applied: 0 | 1;
+}
 
 /**
  * How far decisions are applied, with what this ledger has seen of the shards. Both are one value, because a
@@ -46,17 +57,20 @@ interface Applied {
 }
 
 /** All columns except the payload, for listings and replays. */
-const HEAD = `lease, decided, position, created_position, state, fence, incarnation, counter, epochs,
-  NULL AS payload, payload_hash, creates, destroys, replaces, missing, decided_by, reason`;
+const HEAD = `lease, decided, position, created_position, created_at_ms, decided_at_ms, state, fence,
+  incarnation, counter, epochs, NULL AS payload, payload_hash, creates, destroys, replaces, missing,
+  decided_by, reason`;
 
 /** The SQL statements on the ledger's tables. It makes no decisions. */
 export class LedgerStore {
+  readonly times: ChangeTimes;
   readonly #sql: Sql;
   readonly #cell: string;
-  // Copies in memory, because every call reads these two. Only this class writes them.
+  // Copies in memory, because every call reads these. Only this class writes them.
   #cellState: CellState;
   #revokedKeys: ReadonlySet<string>;
   #applied: Applied;
+  #refusedThroughMs: number;
 
   constructor(sql: Sql, cell: string) {
     this.#sql = sql;
@@ -68,6 +82,8 @@ export class LedgerStore {
       typeof applied === "string"
         ? (JSON.parse(applied) as Applied)
         : { position: 0, shards: {}, through: 0 };
+    this.#refusedThroughMs = this.number("refused_through_ms");
+    this.times = new ChangeTimes(this);
   }
 
   /** Returns the row of a lease without its payload. */
@@ -81,14 +97,16 @@ export class LedgerStore {
 
   insert(row: LeaseRow): void {
     this.#sql.all(
-      `INSERT INTO lease (lease, decided, position, created_position, state, fence, incarnation, counter,
-                          epochs, payload, payload_hash, creates, destroys, replaces, missing,
-                          decided_by, reason)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      `INSERT INTO lease (lease, decided, position, created_position, created_at_ms, decided_at_ms, state,
+                          fence, incarnation, counter, epochs, payload, payload_hash, creates, destroys,
+                          replaces, missing, decided_by, reason)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
       row.lease,
       row.decided,
       row.position,
       row.created_position,
+      row.created_at_ms,
+      row.decided_at_ms,
       row.state,
       row.fence,
       row.incarnation,
@@ -105,15 +123,16 @@ export class LedgerStore {
     );
   }
 
-  decide(lease: string, outcome: Outcome, position: number, decidedBy: string, reason: string | null): void {
+  decide(row: LeaseRow): void {
     this.#sql.all(
-      `UPDATE lease SET decided = 1, state = ?, position = ?, decided_by = ?, reason = ?
+      `UPDATE lease SET decided = 1, state = ?, position = ?, decided_at_ms = ?, decided_by = ?, reason = ?
         WHERE lease = ? AND decided = 0`,
-      outcome,
-      position,
-      decidedBy,
-      reason,
-      lease,
+      row.state,
+      row.position,
+      row.decided_at_ms,
+      row.decided_by,
+      row.reason,
+      row.lease,
     );
   }
 
@@ -132,30 +151,30 @@ export class LedgerStore {
    * answer between objects.
    */
   changes(afterPosition: number, limit: number, maxBytes: number): { rows: LeaseRow[]; more: boolean } {
-    const sizes = (decided: 0 | 1): { position: number; bytes: number }[] =>
+    const sizes = (decided: Kind): { position: number; bytes: number }[] =>
       this.#sql.all(
-        `SELECT position, ${decided === 1 ? "0" : "octet_length(payload)"} AS bytes
+        `SELECT position, ${decided === 0 ? "octet_length(payload)" : "0"} AS bytes
            FROM lease WHERE decided = ? AND position > ? ORDER BY position LIMIT ?`,
         decided,
         afterPosition,
         limit + 1,
       );
-    const all = [...sizes(0), ...sizes(1)].toSorted((a, b) => a.position - b.position);
+    const all = KINDS.flatMap(sizes).toSorted((a, b) => a.position - b.position);
     let bytes = 0;
     const fitting = all
       .slice(0, limit)
       .filter((row, index) => (bytes += row.bytes) <= maxBytes || index === 0);
     const through = fitting.at(-1)?.position ?? afterPosition;
-    const rows = (decided: 0 | 1): LeaseRow[] =>
+    const rows = (decided: Kind): LeaseRow[] =>
       this.#sql.all<LeaseRow>(
-        `SELECT ${decided === 1 ? HEAD : "*"} FROM lease
+        `SELECT ${decided === 0 ? "*" : HEAD} FROM lease
           WHERE decided = ? AND position > ? AND position <= ?`,
         decided,
         afterPosition,
         through,
       );
     return {
-      rows: [...rows(0), ...rows(1)].toSorted((a, b) => a.position - b.position),
+      rows: KINDS.flatMap(rows).toSorted((a, b) => a.position - b.position),
       more: all.length > fitting.length,
     };
   }
@@ -173,29 +192,44 @@ export class LedgerStore {
     );
   }
 
-  /** Deletes outcomes up to a position, oldest first. All decisions up to this position must be applied. */
-  prune(throughPosition: number, limit: number): { position: number; fence: 0 | 1 }[] {
-    return this.#sql.all(
-      `DELETE FROM lease WHERE lease IN (
-         SELECT lease FROM lease WHERE decided = 1 AND position <= ? ORDER BY position LIMIT ?
-       ) RETURNING position, fence`,
-      throughPosition,
+  /** Drops the payloads and epochs of decisions that are applied on every shard (S2). */
+  dropBatches(leases: readonly string[]): void {
+    this.#sql.all(
+      `UPDATE lease SET payload = NULL, epochs = NULL
+        WHERE lease IN (SELECT value FROM json_each(?)) AND decided = 1`,
+      JSON.stringify(leases),
+    );
+  }
+
+  /** Returns outcomes (1) or fences (2) after a position, oldest first. */
+  outcomes(kind: 1 | 2, afterPosition: number, limit: number): OutcomeRow[] {
+    return this.#sql.all<OutcomeRow>(
+      `SELECT lease, position, decided_at_ms, payload IS NULL AS applied FROM lease
+        WHERE decided = ? AND position > ? ORDER BY position LIMIT ?`,
+      kind,
+      afterPosition,
       limit,
     );
   }
 
-  hasOutcomeThrough(position: number): boolean {
-    return (
-      this.#sql.all("SELECT 1 FROM lease WHERE decided = 1 AND position <= ? LIMIT 1", position).length > 0
+  /** Deletes outcomes that are applied everywhere, and notes up to which position outcomes were deleted. */
+  forget(outcomes: readonly OutcomeRow[]): void {
+    this.#sql.all(
+      `DELETE FROM lease WHERE lease IN (SELECT value FROM json_each(?))
+          AND decided > 0 AND payload IS NULL`,
+      JSON.stringify(outcomes.map(({ lease }) => lease)),
     );
+    const through = Math.max(...outcomes.map(({ position }) => position));
+    if (through > this.number("pruned_position")) this.setNumber("pruned_position", through);
   }
 
-  countGranted(): number {
-    return this.#sql.all<{ n: number }>("SELECT count(*) AS n FROM lease WHERE decided = 0")[0]?.n ?? 0;
+  /** Returns the number of granted leases (0), outcomes (1) or fences (2). Reads only the index. */
+  count(kind: Kind): number {
+    return this.#sql.all<{ n: number }>("SELECT count(*) AS n FROM lease WHERE decided = ?", kind)[0]?.n ?? 0;
   }
 
   lastDecidedPosition(): number {
-    return this.#lastPosition(1);
+    return this.#last(1)?.position ?? 0;
   }
 
   /** All decisions up to this position are applied on every shard. */
@@ -241,16 +275,29 @@ export class LedgerStore {
 
   /** Returns the largest position that was ever assigned. For deleted rows, it is stored separately. */
   lastPosition(): number {
-    return Math.max(this.#lastPosition(0), this.#lastPosition(1), this.number("pruned_position"));
+    const positions = KINDS.map((kind) => this.#last(kind)?.position ?? 0);
+    return Math.max(...positions, this.number("pruned_position"));
   }
 
-  #lastPosition(decided: 0 | 1): number {
-    return (
-      this.#sql.all<{ position: number }>(
-        "SELECT position FROM lease WHERE decided = ? ORDER BY position DESC LIMIT 1",
-        decided,
-      )[0]?.position ?? 0
-    );
+  /** Returns the positions and times of the last grant, outcome and fence. */
+  lastChanges(): { position: number; atMs: number }[] {
+    return KINDS.flatMap((kind) => this.#last(kind) ?? []);
+  }
+
+  #last(kind: Kind): { position: number; atMs: number } | undefined {
+    return this.#sql.all<{ position: number; atMs: number }>(
+      `SELECT position, coalesce(decided_at_ms, created_at_ms) AS atMs FROM lease
+        WHERE decided = ? ORDER BY position DESC LIMIT 1`,
+      kind,
+    )[0];
+  }
+
+  clockMarks(): string {
+    return String(readMeta(this.#sql, "clock_marks") ?? "[]");
+  }
+
+  setClockMarks(marks: string): void {
+    writeMeta(this.#sql, "clock_marks", marks);
   }
 
   number(name: Counter): number {
@@ -275,14 +322,32 @@ export class LedgerStore {
     return this.#revokedKeys.has(keyId);
   }
 
-  revoke(keyId: string, expiresAtMs: number, nowMs: number): void {
-    // An expired key is refused anyway, so its revocation is not needed any more.
-    this.#sql.all("DELETE FROM revoked_key WHERE expires_at_ms < ?", nowMs);
+  /** Keys that expire no later may have been revoked and forgotten, so all of them are refused (A1). */
+  get refusedThroughMs(): number {
+    return this.#refusedThroughMs;
+  }
+
+  /**
+   * Remembers up to `limit` revoked keys. No clock determines which one is forgotten: it is the one that
+   * expires first (A1).
+   */
+  revoke(keyId: string, expiresAtMs: number, limit: number): void {
     this.#sql.all(
       "INSERT INTO revoked_key (key_id, expires_at_ms) VALUES (?, ?) ON CONFLICT (key_id) DO NOTHING",
       keyId,
       expiresAtMs,
     );
+    const forgotten = this.#sql.all<{ expires_at_ms: number }>(
+      `DELETE FROM revoked_key WHERE key_id IN (
+         SELECT key_id FROM revoked_key ORDER BY expires_at_ms DESC, key_id LIMIT -1 OFFSET ?
+       ) RETURNING expires_at_ms`,
+      limit,
+    );
+    if (forgotten.length > 0) {
+      const expired = forgotten.map((row) => row.expires_at_ms);
+      this.#refusedThroughMs = Math.max(this.#refusedThroughMs, ...expired);
+      this.setNumber("refused_through_ms", this.#refusedThroughMs);
+    }
     this.#revokedKeys = this.#readRevokedKeys();
   }
 
@@ -294,7 +359,7 @@ export class LedgerStore {
 
   /** Converts a row to the lease that the API shows. */
   leaseOf(row: LeaseRow, nowMs: number): Lease {
-    const createdAtMs = msOf(row.created_position);
+    const createdAtMs = this.times.timeOf(row.created_position, row.created_at_ms);
     const { lease, state, creates, destroys, replaces, missing } = row;
     return {
       lease,
@@ -303,7 +368,9 @@ export class LedgerStore {
       createdAtMs,
       ageMs: Math.max(0, nowMs - createdAtMs),
       counts: { creates, destroys, replaces, missing },
-      ...(row.decided === 1 ? { decidedAtMs: msOf(row.position) } : {}),
+      ...(row.decided_at_ms === null
+        ? {}
+        : { decidedAtMs: this.times.timeOf(row.position, row.decided_at_ms) }),
       ...(row.decided_by === null ? {} : { decidedBy: row.decided_by }),
       ...(row.reason === null ? {} : { reason: row.reason }),
       ...(row.decided === 0 && row.payload !== null ? { ops: decodePayload(row.payload) } : {}),

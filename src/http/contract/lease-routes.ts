@@ -75,6 +75,13 @@ const beginErrors: readonly RouteError[] = [
   },
   {
     code: "RESOURCE_EXHAUSTED",
+    reason: "LEDGER_FULL",
+    when:
+      "The cell's ledger has no room for more leases. Commits and rollbacks are still possible. Try again " +
+      "after `Retry-After`.",
+  },
+  {
+    code: "RESOURCE_EXHAUSTED",
     reason: "LEASE_TOO_LARGE",
     when: "The stored batch would be too large. Split it.",
   },

@@ -280,6 +280,11 @@ export const cell = z
         "The number of decisions that some shard has not applied yet. Null: the cell's ledger cannot be " +
         "reached.",
     }),
+    stored_bytes: wholeNumber.nullable().meta({
+      description:
+        "The size of the cell's ledger in bytes. Near the limit `ledger_bytes`, begins are refused with " +
+        "`LEDGER_FULL`. Null: the cell's ledger cannot be reached.",
+    }),
     created_at: time,
     updated_at: time,
   })

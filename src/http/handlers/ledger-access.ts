@@ -11,9 +11,10 @@ export const LEDGER = "the cell's ledger";
 /**
  * The caller in the core's terms. Routers never get here, because no route that calls a ledger allows them.
  */
-export const callerOf = ({ role, keyId }: Principal): Caller => ({
+export const callerOf = ({ role, keyId, expiresAtMs }: Principal): Caller => ({
   role: role === "operator" ? "operator" : "cell",
   keyId,
+  expiresAtMs,
 });
 
 /**

@@ -53,7 +53,7 @@ const kept = (c: Cluster): number =>
 function insertOld(c: Cluster, count: number): void {
   c.ledger("1").database.exec(
     `INSERT INTO lease
-     SELECT 'old-' || n, 1, n, n, 'COMMITTED', 0, 1, n, '{}', '[]', '', 0, 0, 0, 0, NULL, NULL
+     SELECT 'old-' || n, 1, n, n, 0, 0, 'COMMITTED', 0, 1, n, '{}', '[]', '', 0, 0, 0, 0, NULL, NULL
        FROM (WITH RECURSIVE count(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < ${count})
              SELECT n FROM count)`,
   );

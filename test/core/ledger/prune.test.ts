@@ -10,6 +10,11 @@ const no = (reason: string): object => ({
 });
 
 const start = (limits: Partial<Limits>): Promise<Cluster> => Cluster.start({ shards: 1, limits });
+const rows = (c: Cluster) =>
+  c.ledger("1").database.prepare("SELECT state, fence FROM lease ORDER BY position").all() as {
+    state: string;
+    fence: number;
+  }[];
 const fence = (c: Cluster) =>
   c.clock.runUntil(c.ledger("1").object.decide(decideRequest(c.envelope, c.uuid(), "ROLLED_BACK")));
 
@@ -36,8 +41,8 @@ async function committed(c: Cluster, name: string): Promise<string> {
 
 test("[S1] a pulled outcome is kept for the retention time, and not longer", async () => {
   const c = await start({ outcomeRetentionS: 100 });
-  await fence(c);
-  await c.clock.pass(99_000);
+  await committed(c, "ada");
+  await c.pass(99_000);
   expect(await forget(c)).toBe(0);
   await c.clock.pass(2_000);
   expect(await forget(c, 0)).toBe(0);
@@ -46,11 +51,22 @@ test("[S1] a pulled outcome is kept for the retention time, and not longer", asy
 
 test("[S1] an outcome that is not pulled is kept for the longest wait, and not longer", async () => {
   const c = await start({ outcomeRetentionS: 1, outcomeMaxS: 100 });
-  await fence(c);
-  await c.clock.pass(99_000);
+  await committed(c, "ada");
+  await c.pass(99_000);
   expect(await forget(c, 0)).toBe(0);
   await c.clock.pass(2_000);
   expect(await forget(c, 0)).toBe(1);
+});
+
+test("[S1] the ledger's alarm prunes without the cron, once it knows what was pulled", async () => {
+  const c = await start({ outcomeRetentionS: 100 });
+  await committed(c, "ada");
+  await c.pass(60_000);
+  expect(await forget(c)).toBe(0);
+  await c.pass(60_000);
+  await committed(c, "bob");
+  await c.pass(10_000);
+  expect(rows(c)).toEqual([{ state: "COMMITTED", fence: 0 }]);
 });
 
 test("[S1] a granted lease is never forgotten, whatever its age", async () => {
@@ -64,54 +80,136 @@ test("[S1] a granted lease is never forgotten, whatever its age", async () => {
   ).toMatchObject({ ok: true });
 });
 
-test("[C7] [S1] pruning a fence makes room for another one, and pruning a lease does not", async () => {
-  const c = await start({ outcomeRetentionS: 10, fences: 2 });
+test("[C7] a fence without a begin is forgotten after the time in which a begin may be late", async () => {
+  const c = await start({ lateBeginS: 100, outcomeRetentionS: 1_000, fences: 2 });
   await committed(c, "ada");
   await fence(c);
-  await c.pass(20_000);
+  await c.pass(60_000);
   await fence(c);
   expect(await fence(c)).toEqual(no("TOO_MANY_FENCES"));
-  // The committed lease and the first fence are deleted. The second fence is too young.
-  expect(await forget(c)).toBe(2);
+  await c.pass(50_000);
+  // Only the first fence is old enough. It is forgotten although it was not pulled.
+  expect(await forget(c, 0)).toBe(1);
   c.ledger("1").restart();
   expect(await fence(c)).toMatchObject({ ok: true });
   expect(await fence(c)).toEqual(no("TOO_MANY_FENCES"));
-  await c.pass(20_000);
-  await committed(c, "bob");
-  expect(await forget(c)).toBe(2);
-  expect(await fence(c)).toMatchObject({ ok: true });
-  expect(await fence(c)).toMatchObject({ ok: true });
-  expect(await fence(c)).toEqual(no("TOO_MANY_FENCES"));
+  expect(rows(c).filter((row) => row.fence === 0)).toHaveLength(1);
 });
 
-test("[S1] [M4] nothing after an unapplied outcome is pruned, and positions never go back", async () => {
+test("[C7] a refused fence makes the alarm forget old ones, also without the cron", async () => {
+  const c = await start({ lateBeginS: 100, fences: 1 });
+  await fence(c);
+  await c.pass(200_000);
+  expect(await fence(c)).toEqual(no("TOO_MANY_FENCES"));
+  await c.pass(2_000);
+  expect(await fence(c)).toMatchObject({ ok: true });
+});
+
+test("[C7] fences of running begins are not counted, and are kept as long as other outcomes", async () => {
+  const c = await start({ lateBeginS: 10, outcomeRetentionS: 1_000, fences: 1, beginDeadlineMs: 1_000 });
+  c.fate = (call) => (call.method === "exchange" ? "lose" : "deliver");
+  const ledger = c.ledger("1").object;
+  for (let n = 0; n < 3; n += 1) {
+    const lease = c.uuid();
+    const begun = ledger.begin(beginRequest(c.envelope, lease, [`n${n}`]));
+    await c.clock.pass(10);
+    const fenced = await c.clock.runUntil(ledger.decide(decideRequest(c.envelope, lease, "ROLLED_BACK")));
+    expect(fenced).toMatchObject({ ok: true });
+    expect(await c.clock.runUntil(begun)).toEqual(no("LEASE_ROLLED_BACK"));
+  }
+  expect(await fence(c)).toMatchObject({ ok: true });
+  expect(await fence(c)).toEqual(no("TOO_MANY_FENCES"));
+  await c.pass(20_000);
+  expect(await forget(c)).toBe(1);
+  expect(rows(c)).toHaveLength(3);
+});
+
+test("[S1] an outcome that is not applied is kept, and holds up no others", async () => {
   const c = await start({ outcomeRetentionS: 1, sweepAfterMs: 600_000, maxBackoffMs: 100 });
   c.fate = (call) =>
     call.method === "exchange" && call.from === "ledger 1" && c.holds().length > 0 ? "lose" : "deliver";
   await committed(c, "ada");
-  await fence(c);
-  const largest = (await changes(c, 0)).at(-1)?.position ?? 0;
-  await c.clock.pass(10_000);
-  expect(await forget(c)).toBe(0);
   c.fate = () => "deliver";
+  await committed(c, "bob");
+  await c.clock.runUntil(c.ledger("1").object.alarm());
+  await c.clock.pass(500);
+  expect(await forget(c)).toBe(0);
+  await c.clock.pass(600);
+  expect(await forget(c)).toBe(1);
+  expect(rows(c)).toHaveLength(1);
   await c.pass(10_000);
-  expect(await forget(c)).toBe(2);
+  expect(rows(c)).toEqual([]);
+});
+
+test("[S1] [M4] positions never go back, whatever was pruned and wherever the clock is", async () => {
+  const c = await start({ outcomeRetentionS: 1 });
+  await committed(c, "ada");
+  const largest = (await changes(c, 0)).at(-1)?.position ?? 0;
+  await c.pass(10_000);
+  expect(await forget(c)).toBe(1);
   c.clock.jump(-3_600_000);
   c.ledger("1").restart();
   await fence(c);
   expect(await changes(c, largest)).toHaveLength(1);
+  c.clock.jump(8_000 * 365 * 86_400_000);
+  await fence(c);
+  await fence(c);
+  expect((await changes(c, largest)).map(({ position }) => position < 2 ** 53)).toEqual([true, true, true]);
 });
 
-test("[S1] one call prunes thousands in steps, up to a limit; the next call continues", async () => {
-  const c = await start({ outcomeRetentionS: 1 });
-  await fence(c);
+test("[S1] [M4] a clock that was ahead for some time does not make outcomes live longer", async () => {
+  const c = await start({ outcomeRetentionS: 100 });
+  c.clock.jump(1_000_000_000);
+  await committed(c, "ada");
+  await c.pass(10_000);
+  c.clock.jump(-1_000_000_000);
+  await committed(c, "bob");
+  await c.pass(90_000);
+  expect(await forget(c)).toBe(0);
+  c.ledger("1").restart();
+  await c.pass(15_000);
+  expect(await forget(c)).toBe(2);
+});
+
+/** Inserts applied outcomes of earlier instances. */
+function insertOld(c: Cluster, count: number, atMs: number, isApplied = true): void {
   c.ledger("1").database.exec(
     `INSERT INTO lease
-     SELECT 'old-' || n, 1, n, n, 'ROLLED_BACK', 0, 0, 0, NULL, NULL, '', 0, 0, 0, 0, NULL, NULL
-       FROM (WITH RECURSIVE count(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < 20500)
+     SELECT 'old-' || n, 1, n, n, ${atMs}, ${atMs}, 'ROLLED_BACK', 0, 0, 0, NULL,
+            ${isApplied ? "NULL" : "'[]'"}, '', 0, 0, 0, 0, NULL, NULL
+       FROM (WITH RECURSIVE count(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < ${count})
              SELECT n FROM count)`,
   );
+}
+
+test("[S1] one call prunes thousands in steps, up to a limit; an alarm continues soon", async () => {
+  const c = await start({ outcomeRetentionS: 1 });
+  await fence(c);
+  insertOld(c, 60_500, 0);
   expect(await forget(c)).toBe(20_000);
-  expect(await forget(c)).toBe(500);
+  expect(await forget(c)).toBe(20_000);
+  await c.pass(2_500);
+  expect(rows(c)).toHaveLength(1);
+});
+
+test("[S1] thousands of outcomes that are not applied do not stop the pruning of later ones", async () => {
+  const c = await start({ outcomeRetentionS: 1 });
+  insertOld(c, 30_000, 0, false);
+  c.ledger("1").database.exec("UPDATE lease SET payload = NULL WHERE position > 25000");
   expect(await forget(c)).toBe(0);
+  expect(await forget(c)).toBe(5_000);
+});
+
+test("[S1] a ledger short of space forgets outcomes early, but none within `lateBeginS`", async () => {
+  const c = await start({ lateBeginS: 100, ledgerBytes: 2_000_000, fences: 5 });
+  await committed(c, "ada");
+  await c.pass(10_000);
+  insertOld(c, 25_000, c.clock.now());
+  expect(await forget(c, 0)).toBe(0);
+  await c.clock.pass(101_000);
+  expect(await forget(c, 0)).toBeGreaterThan(3_000);
+  expect(c.ledger("1").sql.sizeBytes()).toBeLessThan(1_500_000);
+  const left = rows(c).length;
+  expect(left).toBeGreaterThan(1_000);
+  expect(await forget(c, 0)).toBe(0);
 });

@@ -539,7 +539,7 @@ inline repeat(c, s) {
 #endif
 }
 
-/* S1: applied everywhere, so its epochs are deleted */
+/* S2: applied everywhere, so its epochs are deleted */
 inline finish(c) {
   d_step {
     (row[c] == COMMITTED || row[c] == ROLLED_BACK) && ackd[c] == 3 ->

@@ -370,7 +370,7 @@ export const variants: readonly VariantRun[] = [
   },
   {
     name: "gone-too-early",
-    rule: "B8",
+    rule: "B8, S2",
     ...lease,
     bounds: two,
     off: "B8_GONE_TOO_EARLY",

@@ -288,7 +288,9 @@ async function redecide(simulation: Simulation, cell: Cell, random: Random): Pro
   const { lease, outcome } = random.pick(cell.recent);
   const other = outcome === "COMMITTED" ? "ROLLED_BACK" : "COMMITTED";
   const asked = random.chance(0.5) ? outcome : other;
-  const caller = random.chance(0.3) ? ({ role: "operator", keyId: "operator" } as const) : cell.caller;
+  const caller = random.chance(0.3)
+    ? ({ role: "operator", keyId: "operator", expiresAtMs: Number.MAX_SAFE_INTEGER } as const)
+    : cell.caller;
   const answer = await cell.api.decide(
     cell.id,
     caller,
@@ -366,13 +368,13 @@ async function repeatLate(cell: Cell, message: object, operator: Api): Promise<v
 }
 
 async function rotateKey(simulation: Simulation, cell: Cell): Promise<void> {
-  const { keyId } = cell.caller;
+  const { caller } = cell;
+  const { keyId, expiresAtMs } = caller;
   cell.keyNumber += 1;
-  const answer = await simulation.operator.toLedger<null>(cell.id, "revoke", {
-    keyId,
-    expiresAtMs: 2_000_000_000_000,
-  });
+  const answer = await simulation.operator.toLedger<null>(cell.id, "revoke", { keyId, expiresAtMs });
   if (answer.kind !== "ok") return;
   simulation.judge.revoked.add(keyId);
-  await cell.api.list(cell.id, { role: "cell", keyId }, { createdAfterMs: 0, afterPosition: 0, limit: 1 });
+  // Older keys are tried too, because the ledger may have forgotten their revocations.
+  for (const revoked of cell.callersSoFar)
+    await cell.api.list(cell.id, revoked, { createdAfterMs: 0, afterPosition: 0, limit: 1 });
 }

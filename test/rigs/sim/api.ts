@@ -231,7 +231,12 @@ export class Api {
       judge.see("a revocation held");
     }
     if (answer.kind === "refused" && answer.refusal.reason === "KEY_REVOKED") judge.see("A1");
+    if (isRefused(answer, "KEY_EXPIRED")) judge.see("a forgotten revocation held");
     if (answer.kind === "refused" && answer.refusal.code === "RESOURCE_EXHAUSTED") judge.see("M6");
+    if (isRefused(answer, "LEDGER_FULL")) {
+      judge.see("refused LEDGER_FULL");
+      judge.see("S3");
+    }
     if (answer.kind === "unknown") judge.see("M2");
     return answer;
   }

@@ -151,6 +151,13 @@ export const bugs: Record<string, Bug> = {
     ": isSamePoint(confirmed, known));",
     ": true);",
   ),
+  "a key whose revocation is forgotten is let in": one(
+    "A1",
+    ["I17"],
+    "src/core/ledger/begins.ts",
+    "if (expiresAtMs > store.refusedThroughMs) return undefined;",
+    "if (expiresAtMs > 0) return undefined;",
+  ),
   // Durability
   "no write waits for the disk": one(
     "B5",
@@ -253,22 +260,43 @@ export const bugs: Record<string, Bug> = {
     "C7",
     ["I10", "I16"],
     "src/core/ledger/decisions.ts",
-    "    this.#store.insert(row);\n    this.#fences += 1;\n",
-    "    this.#fences += 1;\n",
+    "    this.#store.insert(row);\n    if (isCounted)",
+    "    if (isCounted)",
   ),
   "outcomes are pruned before the projection has them": one(
     "S1",
     ["I13"],
     "src/core/ledger/prune.ts",
-    "Math.max(Math.min(pulledPosition, retained), atMost)",
-    "Math.max(retained, atMost)",
+    "(ageS >= outcomeRetentionS && position <= this.#pulledPosition)",
+    "ageS >= outcomeRetentionS",
+  ),
+  "a batch is dropped before its decision is applied": one(
+    "S2",
+    ["I5"],
+    "src/core/ledger/deliveries.ts",
+    "if (remaining.size > 0) return this.#postpone(open);",
+    "",
+  ),
+  "a full ledger still begins": one(
+    "S3",
+    ["I16"],
+    "src/core/ledger/begins.ts",
+    "this.neededBytes(bytes) > ledgerBytes",
+    "this.neededBytes(bytes) > Infinity",
+  ),
+  "a fence is forgotten while its begin may still arrive": one(
+    "C7",
+    ["I6", "I10", "I16"],
+    "src/core/ledger/prune.ts",
+    "if ((kind === 2 || isShort) && ageS >= lateBeginS) return true;",
+    "if (kind === 2 || (isShort && ageS >= lateBeginS)) return true;",
   ),
   "positions follow the clock": one(
     "M4",
     ["I6", "I12"],
     "src/core/ledger/position.ts",
-    "Math.max(this.#last + 1, positionAt(nowMs))",
-    "positionAt(nowMs)",
+    "this.#last = Math.max(this.#last + 1, fromClock <= LATEST_FROM_CLOCK ? fromClock : 0);",
+    "this.#last = fromClock;",
   ),
   // Begins
   "another batch with the same UUID counts as a replay": one(

@@ -93,7 +93,18 @@ export class Cell {
   }
 
   get caller(): Caller {
-    return { role: "cell", keyId: `cell-${this.id}-key-${this.keyNumber}` };
+    return this.#callerWith(this.keyNumber);
+  }
+
+  /** The callers with the keys that were rotated. */
+  get callersSoFar(): Caller[] {
+    return Array.from({ length: this.keyNumber - 1 }, (_, index) => this.#callerWith(index + 1));
+  }
+
+  /** A later key expires later. No clock reaches these times. */
+  #callerWith(keyNumber: number): Caller {
+    const keyId = `cell-${this.id}-key-${keyNumber}`;
+    return { role: "cell", keyId, expiresAtMs: 2_000_000_000_000 + keyNumber };
   }
 
   get nowMs(): number {

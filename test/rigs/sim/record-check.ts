@@ -3,9 +3,6 @@ import type { RecordedLease } from "./projection.ts";
 import { factKey, type Facts, type LedgerRow } from "./judge/rows.ts";
 import type { Simulation } from "./simulation.ts";
 
-/** A position is a time in ms followed by a counter of 10 bits. */
-const msOf = (position: number): number => Math.floor(position / 1_024);
-
 /**
  * Every outstanding lease in the projection that its ledger has not changed since must match the ledger in
  * every column.
@@ -18,7 +15,7 @@ function checkCopies({ judge }: Simulation, rows: readonly RecordedLease[]): voi
   for (const row of rows) {
     const fact = judge.facts.get(factKey(row.cell_id, row.uuid));
     if (fact === undefined || fact.row.position !== row.position) continue;
-    judge.check("I13", isDeepStrictEqual({ ...row, payload: parsed(row) }, copyOf(fact)), () => {
+    judge.check("I13", isDeepStrictEqual({ ...row, payload: parsed(row) }, copyOf(fact, row)), () => {
       return (
         `the projection has ${JSON.stringify(row)}, but the ledger of ` +
         `cell ${fact.cell} has ${JSON.stringify(fact.row)}`
@@ -61,16 +58,22 @@ export function checkRecord(simulation: Simulation): void {
 }
 
 /** Whether a lease is so old that the cron has deleted it. */
-function isHistory({ judge, scheduler, coordinator }: Simulation, { decided, position }: LedgerRow): boolean {
-  const isOld = decided === 1 && msOf(position) < scheduler.nowMs - coordinator.limits.historyS * 1_000;
+function isHistory(
+  { judge, scheduler, coordinator }: Simulation,
+  { decided_at_ms: decidedAtMs }: LedgerRow,
+): boolean {
+  const isOld = decidedAtMs !== null && decidedAtMs < scheduler.nowMs - coordinator.limits.historyS * 1_000;
   if (isOld) judge.see("history pruned");
   return isOld;
 }
 
 const parsed = ({ payload }: RecordedLease): unknown => (payload === null ? null : JSON.parse(payload));
 
-/** The row that the projection must have for a lease. A decided lease has no payload. */
-function copyOf({ cell, lease, row }: Facts): unknown {
+/**
+ * The row that the projection must have for a lease. A decided lease has no payload. A time may be earlier
+ * than the ledger's stamp, because the ledger found that its clock was ahead.
+ */
+function copyOf({ cell, lease, row }: Facts, recorded: RecordedLease): unknown {
   const {
     state,
     position,
@@ -90,14 +93,15 @@ function copyOf({ cell, lease, row }: Facts): unknown {
     uuid: lease,
     state,
     position,
-    created_at_ms: msOf(created_position),
-    decided_at_ms: decided === 1 ? msOf(position) : null,
+    created_at_ms: Math.min(row.created_at_ms, recorded.created_at_ms),
+    decided_at_ms:
+      row.decided_at_ms === null ? null : Math.min(row.decided_at_ms, recorded.decided_at_ms ?? Infinity),
     decided_by,
     reason,
     creates,
     destroys,
     replaces,
     missing,
-    payload: decided === 1 || payload === null ? null : JSON.parse(payload),
+    payload: decided > 0 || payload === null ? null : JSON.parse(payload),
   };
 }

@@ -255,8 +255,9 @@ export function drawSettings(seed: number): SimulationSettings {
       ]),
     ) as Record<PartFault, number>,
   };
-  const withDrift = { ...settings, ...driftOf(Random.of(seed, "drifts"), settings, faultFactor) };
-  return { ...withDrift, limits: { ...withDrift.limits, ...scansOf(Random.of(seed, "scans")) } };
+  const space = { ...spaceOf(Random.of(seed, "space")), ...scansOf(Random.of(seed, "scans")) };
+  const withSpace = { ...settings, limits: { ...settings.limits, ...space } };
+  return { ...withSpace, ...driftOf(Random.of(seed, "drifts"), withSpace, faultFactor) };
 }
 
 /**
@@ -294,6 +295,25 @@ function driftOf(
 /** In some runs, the reads of shards take several messages. */
 const scansOf = (random: Random): Partial<Limits> =>
   random.chance(0.5) ? { scanRows: random.pick([1, 1, 2, 6]) } : {};
+
+/**
+ * In some runs ledgers are so small that they get full, and in some runs fences or revoked keys are
+ * forgotten. No message is as late as a fence lives.
+ */
+function spaceOf(random: Random): Partial<Limits> {
+  return {
+    ...(random.chance(0.5) ? { maxRevokedKeys: 1 } : {}),
+    ...(random.chance(0.4) ? { lateBeginS: random.between(600, 900) } : {}),
+    ...(random.chance(0.15)
+      ? {
+          ledgerBytes: random.pick([55_000, 57_000]),
+          fences: 1,
+          reasonBytes: 4_096,
+          lateBeginS: 600,
+        }
+      : {}),
+  };
+}
 
 /** Mostly the default limits. Some runs have limits so low that they are reached. */
 function limitsOf(random: Random): Partial<Limits> {

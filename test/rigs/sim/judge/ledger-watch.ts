@@ -1,6 +1,6 @@
 import { decodeExecutions } from "../../../../src/core/ledger/executions.ts";
+import { defaultLimits } from "../../../../src/core/limits.ts";
 import { decodePayload } from "../../../../src/core/ledger/payload.ts";
-import { msOf } from "../../../../src/core/ledger/position.ts";
 import { nameKey } from "../local.ts";
 import type { Part } from "../part.ts";
 import { Violation } from "../violation.ts";
@@ -9,6 +9,9 @@ import { attemptOf, factKey, isHoldOf, type Facts, type LedgerRow } from "./rows
 
 /** A lease that stayed granted for this long has outlived every timer. */
 const LONG_MS = 120_000;
+
+/** What the decision of a lease may take beyond its reason: two pages of the database. */
+const ROOM_BYTES = 8_192;
 
 /** Checks every change of what is durable in a ledger. */
 export class LedgerWatch {
@@ -32,8 +35,9 @@ export class LedgerWatch {
     const hasTable = part.disk.readDurable("SELECT 1 FROM sqlite_master WHERE name = 'lease'").length > 0;
     if (!hasTable) return;
     const rows = part.disk.readDurable<LedgerRow>(
-      "SELECT lease, decided, state, fence, position, created_position, incarnation, counter, epochs, " +
-        "payload, creates, destroys, replaces, missing, decided_by, reason FROM lease",
+      "SELECT lease, decided, state, fence, position, created_position, created_at_ms, decided_at_ms, " +
+        "incarnation, counter, epochs, payload, creates, destroys, replaces, missing, decided_by, reason " +
+        "FROM lease",
     );
     this.#checkPositions(cell, rows);
     const [applied] = part.disk.readDurable<{ value: number }>(
@@ -42,20 +46,37 @@ export class LedgerWatch {
     const present = new Set<string>();
     for (const row of rows) {
       present.add(factKey(cell, row.lease));
-      this.#readLease(
-        cell,
-        row,
-        row.payload === null || (row.decided === 1 && row.position <= (applied?.value ?? 0)),
+      const isBehind = row.decided > 0 && row.position <= (applied?.value ?? 0);
+      this.#evidence.require(
+        "I5",
+        !isBehind || (row.payload === null && row.epochs === null),
+        () => `lease ${row.lease} counts as applied, but its row still has its batch`,
       );
+      if (row.decided === 1 && row.fence === 0 && row.payload === null) this.#evidence.see("S2");
+      this.#readLease(cell, row, row.payload === null);
     }
     for (const [key, fact] of this.#evidence.facts)
       if (fact.cell === cell && !present.has(key)) this.#vanished(key, fact);
     const outstanding = rows.filter(({ decided }) => decided === 0).length;
-    const { outstandingLeases } = this.#evidence.coordinator.limits;
+    const { outstandingLeases, fences, ledgerBytes, reasonBytes } = this.#evidence.coordinator.limits;
     this.#evidence.check(
       "I16",
       outstanding <= outstandingLeases,
       () => `cell ${cell} has ${outstanding} leases outstanding, but the limit is ${outstandingLeases}`,
+    );
+    const fenced = rows.filter(({ decided }) => decided === 2).length;
+    this.#evidence.check(
+      "I16",
+      fenced <= fences,
+      () => `cell ${cell} has ${fenced} fences without begins, but the limit is ${fences}`,
+    );
+    const bytes = part.disk.durableBytes + outstanding * (ROOM_BYTES + reasonBytes);
+    this.#evidence.check(
+      "I16",
+      bytes <= ledgerBytes,
+      () =>
+        `the ledger of cell ${cell} needs ${bytes} bytes to decide its ${outstanding} leases, ` +
+        `but the limit is ${ledgerBytes}`,
     );
   }
 
@@ -202,16 +223,20 @@ export class LedgerWatch {
       () => `lease ${key} was granted, but its row is gone`,
     );
     this.#evidence.check("I5", fact.isApplied, () => `lease ${key} was forgotten before it was applied`);
-    const { outcomeRetentionS, outcomeMaxS } = this.#evidence.coordinator.limits;
-    const ageS = (this.#evidence.coordinator.ledger(fact.cell).nowMs() - msOf(fact.position)) / 1_000;
+    const { outcomeRetentionS, outcomeMaxS, lateBeginS, ledgerBytes } = this.#evidence.coordinator.limits;
+    const ledger = this.#evidence.coordinator.ledger(fact.cell);
+    const ageS = (ledger.nowMs() - decidedAtMs(ledger, fact.row)) / 1_000;
+    const isUncounted = fact.row.decided === 2;
+    const mayBeShortOfSpace = ledgerBytes < defaultLimits.ledgerBytes;
+    if (isUncounted) this.#evidence.see("a fence was forgotten");
     this.#evidence.check(
       "I6",
-      ageS >= outcomeRetentionS - 1,
+      ageS >= (isUncounted || mayBeShortOfSpace ? lateBeginS : outcomeRetentionS) - 1,
       () => `the outcome of lease ${key} was forgotten after ${ageS} s`,
     );
     const isPulled = this.#evidence.isRecorded(fact.cell, fact.lease, fact.state);
     if (!isPulled) this.#evidence.unpulled.add(key);
-    const isSafe = ageS >= outcomeMaxS - 1 || isPulled;
+    const isSafe = ageS >= outcomeMaxS - 1 || isPulled || isUncounted || mayBeShortOfSpace;
     this.#evidence.check(
       "I13",
       isSafe,
@@ -223,6 +248,16 @@ export class LedgerWatch {
     this.#evidence.everPruned.add(key);
     if (fact.state === "COMMITTED") this.#evidence.forgotten.add(key);
   }
+}
+
+/** When a lease was decided, by the rules of the ledger: its stamp, or an earlier time of a mark. */
+function decidedAtMs(ledger: Part<object>, { position, decided_at_ms }: LedgerRow): number {
+  const [row] = ledger.disk.readDurable<{ value: string }>(
+    "SELECT value FROM meta WHERE name = 'clock_marks'",
+  );
+  const marks = JSON.parse(row?.value ?? "[]") as { position: number; atMs: number }[];
+  const times = marks.filter((mark) => position <= mark.position).map(({ atMs }) => atMs);
+  return Math.min(decided_at_ms ?? Infinity, ...times);
 }
 
 function factOf(cell: string, row: LedgerRow): Omit<Facts, "seenAtMs"> {

@@ -10,11 +10,14 @@ import type { LocalRow } from "../local.ts";
 /** A row of a ledger's table `lease`. */
 export interface LedgerRow {
   lease: string;
-  decided: 0 | 1;
+  /** 0: granted. 1: an outcome. 2: a fence of a lease without a running begin. */
+  decided: 0 | 1 | 2;
   state: LeaseState;
   fence: 0 | 1;
   position: number;
   created_position: number;
+  created_at_ms: number;
+  decided_at_ms: number | null;
   incarnation: number;
   counter: number;
   epochs: string | null;
