@@ -23,12 +23,13 @@ export interface Change {
 
 /**
  * State that is left out because it changes with any request:
- * - `incarnation` and `epoch`, which a refused begin may raise (docs/reference/limits.md, "A refused begin
- * writes nothing where it is refused")
+ * - the incarnations and the log of shards, which a refused begin may write (docs/reference/limits.md, "A
+ *   refused begin writes nothing where it is refused")
  * - how far the alarms and the cron have come
  * The runtime's own tables and files are left out too. They contain alarms, which reads may set (M3).
  */
 const BOOKKEEPING = new Set(["applied", "pruned_position"]);
+const BOOKKEEPING_TABLES = new Set(["incarnation", "log"]);
 
 interface OpenDatabase {
   database: DatabaseSync;
@@ -147,6 +148,7 @@ function readRows(database: DatabaseSync): OpenDatabase["rows"] {
 }
 
 function keptOf(table: string, row: Row): Row | undefined {
+  if (BOOKKEEPING_TABLES.has(table)) return undefined;
   if (table === "meta") return BOOKKEEPING.has(String(row["name"])) ? undefined : row;
   if (table !== "lease" || row["decided"] !== 1) return row;
   const { payload: _, epochs: __, ...kept } = row;
