@@ -2,6 +2,7 @@ import type { Context } from "hono";
 import * as z from "zod";
 import { isAllowed } from "../auth/policy.ts";
 import type { Principal } from "../auth/principal.ts";
+import type { HistoryPoint } from "../core/messages.ts";
 import { ok, refused, type Result } from "../core/refusal.ts";
 import type { Env } from "../env.ts";
 import type { WaitUntil } from "../runtime.ts";
@@ -13,6 +14,7 @@ import { listLimitsOf, type ListLimit } from "./contract/lists.ts";
 import type { Route, RouteBody } from "./contract/route.ts";
 import { deploymentOf, logOf, type Deployment } from "./deployment.ts";
 import type { Handler } from "./handler.ts";
+import { HISTORY_HEADER, readHistoryHeader } from "./history-header.ts";
 import { openLines, type Lines } from "./lines.ts";
 import { boundsOf } from "./list-limits.ts";
 import type { PageTokens } from "./page-token.ts";
@@ -31,6 +33,7 @@ interface Input {
   params: unknown;
   query: unknown;
   body: unknown;
+  seen?: HistoryPoint;
 }
 
 /**
@@ -153,6 +156,9 @@ async function readInput(
   if (!parsed.ok) return parsed;
   const query = validate(route.query, parsed.value, "query");
   if (!query.ok) return query;
+  const history = context.req.header(HISTORY_HEADER);
+  const seen = readHistoryHeader(route.history === true ? history : undefined);
+  if (!seen.ok) return seen;
   const expected = route.body ?? NO_BODY;
   const json = await readBody(context.req.raw, expected, {
     limits,
@@ -166,6 +172,7 @@ async function readInput(
     params: params.value,
     query: query.value,
     body: route.body === undefined ? undefined : body.value,
+    ...(seen.value === undefined ? {} : { seen: seen.value }),
   });
 }
 

@@ -1,5 +1,6 @@
 import type * as z from "zod";
 import type { Principal } from "../auth/principal.ts";
+import type { HistoryPoint } from "../core/messages.ts";
 import type { Result } from "../core/refusal.ts";
 import type { WaitUntil } from "../runtime.ts";
 import type { RouteId, Routes } from "./contract.ts";
@@ -22,6 +23,8 @@ export interface Call<Id extends RouteId> {
   params: z.output<Routes[Id]["params"]>;
   query: z.output<Routes[Id]["query"]>;
   body: BodyOf<Routes[Id]>;
+  /** The newest point of the ledger that the caller has seen, on routes with `history` (L7). */
+  seen?: HistoryPoint;
 }
 
 type Responses<Id extends RouteId> = Routes[Id]["responses"];

@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { errorCodes } from "../core/refusal.ts";
+import { HISTORY_FORM, HISTORY_HEADER } from "./history-header.ts";
 import { errorsOf, routeIds, routes } from "./contract.ts";
 import { codeAdvice, guide } from "./contract/guide.ts";
 import { parameterNames, type Group, type Route, type RouteError } from "./contract/route.ts";
@@ -65,6 +66,7 @@ function operationOf(operationId: string, route: Route, components: Components):
       (a, b) => placeOf(route, a) - placeOf(route, b),
     ),
     ...parametersOf(route.query, "query", example.query, components),
+    ...(route.history === true ? [historyParameter] : []),
   ];
   return {
     operationId,
@@ -81,6 +83,25 @@ function operationOf(operationId: string, route: Route, components: Components):
     "x-errors": errorsOf(route).map((error) => ({ ...error, status: statusOf(error) })),
   };
 }
+
+const historySchema = { type: "string", pattern: HISTORY_FORM.source, maxLength: 33 };
+
+const historyParameter = {
+  name: HISTORY_HEADER,
+  in: "header",
+  required: false,
+  description:
+    "The newest value that an answer to the cell had. If the cell's ledger does not have it any more, its " +
+    "storage went back in time, and the call fails with `HISTORY_LOST`. Ignored for operators.",
+  schema: historySchema,
+};
+
+const historyHeaders = {
+  [HISTORY_HEADER]: {
+    description: "How far the cell's ledger has got. Send it with the next call. Absent for operators.",
+    schema: historySchema,
+  },
+};
 
 const placeOf = (route: Route, parameter: Json): number =>
   parameterNames(route).indexOf(String(parameter["name"]));
@@ -121,7 +142,7 @@ const requestBodyOf = (
   },
 });
 
-function answersOf({ responses }: Route, components: Components): Json {
+function answersOf({ responses, history }: Route, components: Components): Json {
   const answers = Object.entries(responses).map(
     ([status, { about, schema, mediaType = "application/json", lines, example }]) => {
       const shown =
@@ -132,7 +153,8 @@ function answersOf({ responses }: Route, components: Components): Json {
         schema: components.inline(schema, "output"),
         ...(shown === undefined ? {} : { example: shown }),
       };
-      return [status, { description: about, content: { [mediaType]: content } }];
+      const headers = history === true ? { headers: historyHeaders } : {};
+      return [status, { description: about, ...headers, content: { [mediaType]: content } }];
     },
   );
   return Object.fromEntries(answers) as Json;

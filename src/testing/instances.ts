@@ -1,18 +1,26 @@
+import type { Ledger } from "../core/ledger/ledger.ts";
+import type { Reply } from "../core/messages.ts";
 import type { Ports } from "../core/ports.ts";
 import type { Env } from "../env.ts";
-import type { DirectoryCalls, LedgerCalls, ShardCalls } from "../objects/calls.ts";
+import type { Answer, DirectoryCalls, LedgerCalls, ShardCalls } from "../objects/calls.ts";
 import { makeDirectory, makeLedger, makeShard } from "../objects/make.ts";
 import type { Instance } from "./memory-object.ts";
+
+/** Adds to an answer how far the ledger has got. */
+const tell = async <T>(ledger: Ledger, answer: Promise<Reply<T>>): Answer<T> => ({
+  ...(await answer),
+  ...ledger.told(),
+});
 
 // The objects of the core, with the same method names as the Durable Object classes.
 
 export function ledgerInstance(name: string, ports: Ports, env: Env): Instance {
   const ledger = makeLedger({ name }, ports, env);
   const calls: LedgerCalls = {
-    begin: (request) => ledger.begin(request),
-    decide: (request) => ledger.decide(request),
-    getLease: (request) => ledger.get(request),
-    listLeases: (request) => ledger.list(request),
+    begin: (request) => tell(ledger, ledger.begin(request)),
+    decide: (request) => tell(ledger, ledger.decide(request)),
+    getLease: (request) => tell(ledger, ledger.get(request)),
+    listLeases: (request) => tell(ledger, ledger.list(request)),
     authorize: (request) => ledger.authorize(request),
     endRead: (message) => ledger.endRead(message),
     inquire: (message) => ledger.inquire(message),

@@ -1,7 +1,7 @@
-/** Tests of parts whose storage goes back to an earlier state (H1 to H5). */
+/** Tests of parts whose storage goes back to an earlier state (H1 to H5, L7). */
 import type { DatabaseSync } from "node:sqlite";
 import { describe, expect, test } from "vitest";
-import type { Exchange } from "../../src/core/messages.ts";
+import type { Exchange, HistoryPoint } from "../../src/core/messages.ts";
 import { ok } from "../../src/core/refusal.ts";
 import { no } from "../support/calls.ts";
 import { Cluster } from "../support/cluster.ts";
@@ -198,6 +198,64 @@ describe("a ledger that went back in time", () => {
       .map(({ incarnation }) => incarnation);
     expect(used).toHaveLength(2);
     expect(new Set(used).size).toBe(2);
+  });
+});
+
+describe("a cell that tells its ledger what it has seen", () => {
+  const seenBy = (c: Cluster): { seen?: HistoryPoint } => {
+    const { point } = c.ledger("1").object.told();
+    return point === undefined ? {} : { seen: point };
+  };
+
+  test("[L7] notices a ledger that went back to between a grant and its commit", async () => {
+    const c = await Cluster.start({ shards: 1 });
+    await own(c, "1", "early");
+    const restore = saveLedger(c);
+    const lease = c.uuid();
+    await begin(c, "1", lease, ["late"]);
+    const known = seenBy(c);
+    restore();
+    const request = { ...decideRequest(c.envelope, lease, "COMMITTED"), ...known };
+    expect(await c.clock.runUntil(c.ledger("1").object.decide(request))).toEqual(LOST);
+    expect(events(c)[0]?.fields).toMatchObject({ part: "the ledger of cell 1", noticed_by: "cell 1" });
+  });
+
+  test("[L7] notices that ledgers and shards went back to one moment", async () => {
+    const c = await Cluster.start({ shards: 1 });
+    await own(c, "1", "early");
+    const restores = [saveLedger(c), saveShard(c)];
+    await own(c, "1", "late");
+    const known = seenBy(c);
+    for (const restore of restores) restore();
+    // Without the cell's point, nobody knows of the loss.
+    expect(await begin(c, "1", c.uuid(), ["free"])).toMatchObject({ ok: true });
+    const request = { ...beginRequest(c.envelope, c.uuid(), ["late"]), ...known };
+    expect(await c.clock.runUntil(c.ledger("1").object.begin(request))).toEqual(LOST);
+  });
+
+  test("[L7] a point of an earlier instance is no loss", async () => {
+    const c = await Cluster.start({ shards: 1 });
+    await own(c, "1", "early");
+    const known = seenBy(c);
+    c.ledger("1").restart();
+    await own(c, "1", "late");
+    const request = { ...beginRequest(c.envelope, c.uuid(), ["free"]), ...known };
+    expect(await c.clock.runUntil(c.ledger("1").object.begin(request))).toMatchObject({ ok: true });
+    expect(events(c)).toEqual([]);
+  });
+
+  test("[A1] [L7] a revoked key cannot make the ledger refuse everything", async () => {
+    const c = await Cluster.start({ shards: 1 });
+    await own(c, "1", "early");
+    const request = beginRequest(c.envelope, c.uuid(), ["free"]);
+    const { keyId } = request.caller;
+    const revoked = { ...c.envelope, keyId, expiresAtMs: c.clock.now() + 1_000_000 };
+    await c.clock.runUntil(c.ledger("1").object.revoke(revoked));
+    const ahead = { ...request, seen: { incarnation: 1, position: 1 } };
+    expect(await c.clock.runUntil(c.ledger("1").object.begin(ahead))).toEqual(
+      no("UNAUTHENTICATED", { reason: "KEY_REVOKED" }),
+    );
+    expect(events(c)).toEqual([]);
   });
 });
 

@@ -27,7 +27,7 @@ import type {
 import { History } from "../history.ts";
 import { migrate } from "../meta.ts";
 import type { Ports } from "../ports.ts";
-import { changedMeanwhile, ok, refused } from "../refusal.ts";
+import { changedMeanwhile, ok, refused, type Refusal } from "../refusal.ts";
 import { PlacementGuard, type DirectoryPeer } from "../placement-guard.ts";
 import { Begins, keyRefusal, leaseIdReused, rolledBack } from "./begins.ts";
 import { Decisions } from "./decisions.ts";
@@ -329,17 +329,23 @@ export class Ledger {
     return pruned;
   }
 
-  /** Carries out the call of a cell or an operator, unless the key was revoked. */
+  /**
+   * Carries out the call of a cell or an operator, unless the key was revoked. That is checked first, so that
+   * a revoked key cannot make the ledger refuse everything (H4, L7).
+   */
   #answerCall<T>(call: CellCall, work: () => Promise<Reply<T>>): Promise<Reply<T>> {
-    return this.#answer(call, async () => {
-      const refusal = keyRefusal(this.#store, call.caller);
-      return refusal === undefined ? work() : { ok: false, refusal };
-    });
+    return this.#answer(call, work, `cell ${this.#cell}`, () => keyRefusal(this.#store, call.caller));
   }
 
   /** Carries out a message, unless it does not fit or its sender has seen more than this ledger has (H4). */
-  async #answer<T>(message: Envelope, work: () => Promise<Reply<T>>, sender = "a caller"): Promise<Reply<T>> {
-    const refusal = (await this.#placementGuard.admit(message)) ?? this.#history.refuse(message.seen, sender);
+  async #answer<T>(
+    message: Envelope,
+    work: () => Promise<Reply<T>>,
+    sender = "a caller",
+    unfit: () => Refusal | undefined = () => undefined,
+  ): Promise<Reply<T>> {
+    const refusal =
+      (await this.#placementGuard.admit(message)) ?? unfit() ?? this.#history.refuse(message.seen, sender);
     if (message.shards !== undefined) this.#links.learn(message.shards);
     return refusal === undefined ? work() : { ok: false, refusal };
   }

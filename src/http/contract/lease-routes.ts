@@ -156,6 +156,7 @@ export const leaseRoutes = {
       "Holds all names of the batch, or none. You choose the lease id, so you can repeat the call if " +
       "its answer was lost: the same id with the same batch answers the lease as it is now.",
     roles,
+    history: true,
     params,
     query: nothing,
     body: { schema: batch, required: true },
@@ -180,6 +181,7 @@ export const leaseRoutes = {
       "answer, only an id that you chose lets you repeat the call. If the outcome is unknown, the " +
       "problem has `lease_uuid`.",
     roles,
+    history: true,
     params: z.strictObject({ cell: cellId }),
     query: nothing,
     body: { schema: batch, required: true },
@@ -198,6 +200,7 @@ export const leaseRoutes = {
       "Makes the lease's changes permanent. This is final. A commit is never refused for load, quota or " +
       "a frozen cell. The same call again gets the same answer.",
     roles,
+    history: true,
     params,
     query: nothing,
     body: decision,
@@ -217,6 +220,7 @@ export const leaseRoutes = {
       "running, the rollback is remembered and that begin is refused whenever it arrives. So you can " +
       "always roll back a begin whose outcome you don't know.",
     roles,
+    history: true,
     params,
     query: nothing,
     body: decision,
@@ -235,6 +239,7 @@ export const leaseRoutes = {
       "Answers the lease: with its batch while it is granted, and with its outcome for at least 24 hours " +
       "after the decision.",
     roles,
+    history: true,
     params,
     query: nothing,
     responses: { 200: { about: "The lease.", schema: leaseAnswer, example: exampleLease("GRANTED") } },
@@ -255,6 +260,7 @@ export const leaseRoutes = {
       "Lists the cell's leases that are granted and not decided, oldest first, with counts instead of " +
       "the ops. The list is complete as of the call. If it cannot be complete, the call fails.",
     roles,
+    history: true,
     params: z.strictObject({ cell: cellId }),
     query: z.strictObject({
       page_size: pageSize.optional(),

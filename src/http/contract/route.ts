@@ -67,6 +67,8 @@ export interface Route {
   /** A parameter that is a list (`boundedList`) may be given several times. Its schema always sees a list. */
   query: z.ZodType;
   body?: RouteBody;
+  /** The request and its successful answer may have the header of the ledger's history (L7). */
+  history?: true;
   responses: Readonly<Record<number, RouteResponse>>;
   errors: readonly RouteError[];
   example: Example;

@@ -21,7 +21,8 @@ export function operationSection(entry: Entry): Markup {
       <p>${inline(operation.description)}</p>
       <p class="roles">${rolesOf(operation)}</p>
       ${parameterFields("Path", "path", operation)} ${parameterFields("Query", "query", operation)}
-      ${bodyFields(operation)} ${answers(operation)} ${errors(operation)}
+      ${parameterFields("Headers", "header", operation)} ${bodyFields(operation)} ${answers(operation)}
+      ${errors(operation)}
     </div>
     <div class="looks">${samples(entry)}</div>
   </section>`;

@@ -2,7 +2,14 @@ import type * as z from "zod";
 import { v7 as newTimeOrderedUuid } from "uuid";
 import type { Principal } from "../../auth/principal.ts";
 import { bytesOf } from "../../core/ids.ts";
-import type { BeginAnswer, BeginRequest, Lease, Outcome } from "../../core/messages.ts";
+import type {
+  BeginAnswer,
+  BeginRequest,
+  CellCall,
+  HistoryPoint,
+  Lease,
+  Outcome,
+} from "../../core/messages.ts";
 import { ok, refused, type Result } from "../../core/refusal.ts";
 import { invalid, opsOf, payloadHash, type Batch } from "../batch.ts";
 import type { leaseRoutes } from "../contract/lease-routes.ts";
@@ -10,32 +17,34 @@ import type { leaseAnswer } from "../contract/schemas.ts";
 import type { Deployment } from "../deployment.ts";
 import type { Call, Handlers } from "../handler.ts";
 import { pageOf } from "../paging.ts";
-import { reach, readTimeoutMs, withFailure } from "../reach.ts";
+import { reachLedger, seenBy } from "../history-header.ts";
+import { readTimeoutMs, withFailure } from "../reach.ts";
 import { toApiLease } from "../answers.ts";
 import { callerOf, LEDGER, withCellNotFound } from "./ledger-access.ts";
 
 export const leaseHandlers: Handlers<keyof typeof leaseRoutes> = {
-  async beginLease({ deployment, principal, params: { cell, uuid }, body }) {
-    const begin = await beginOf(deployment, principal, uuid, body);
+  async beginLease({ deployment, principal, params: { cell, uuid }, body, seen }) {
+    const begin = await beginOf(deployment, principal, uuid, body, seen);
     if (!begin.ok) return begin;
     return ok(async () => {
       const begun = await sendBegin(deployment, principal, cell, begin.value);
       if (!begun.ok) return begun;
-      return ok({ status: begun.value.created ? 201 : 200, body: { lease: toApiLease(begun.value.lease) } });
+      const { value, headers } = begun.value;
+      return ok({ status: value.created ? 201 : 200, body: { lease: toApiLease(value.lease) }, headers });
     });
   },
 
-  async beginLeaseWithNewId({ deployment, principal, params: { cell }, body }) {
+  async beginLeaseWithNewId({ deployment, principal, params: { cell }, body, seen }) {
     const uuid = newTimeOrderedUuid();
-    const begin = await beginOf(deployment, principal, uuid, body);
+    const begin = await beginOf(deployment, principal, uuid, body, seen);
     if (!begin.ok) return begin;
     return ok(async () => {
       const begun = await sendBegin(deployment, principal, cell, begin.value);
       if (!begun.ok) return begun;
       return ok({
         status: 201,
-        body: { lease: toApiLease(begun.value.lease) },
-        headers: { location: `/v1/cells/${cell}/leases/${uuid}` },
+        body: { lease: toApiLease(begun.value.value.lease) },
+        headers: { ...begun.value.headers, location: `/v1/cells/${cell}/leases/${uuid}` },
       });
     });
   },
@@ -43,60 +52,71 @@ export const leaseHandlers: Handlers<keyof typeof leaseRoutes> = {
   commitLease: (call) => decide(call, "COMMITTED"),
   rollbackLease: (call) => decide(call, "ROLLED_BACK"),
 
-  getLease({ deployment, principal, params: { cell, uuid } }) {
+  getLease({ deployment, principal, params: { cell, uuid }, seen }) {
     return ok(async () => {
-      const request = { ...deployment.envelope, caller: callerOf(principal), lease: uuid };
-      const lease = await reach(readTimeoutMs(deployment.config.limits), { name: LEDGER }, () =>
+      const request = { ...askerOf(deployment, principal, seen), lease: uuid };
+      const timeoutMs = readTimeoutMs(deployment.config.limits);
+      const lease = await reachLedger(principal, timeoutMs, { name: LEDGER }, () =>
         deployment.objects.ledger(cell).getLease(request),
       );
-      return lease.ok
-        ? ok({ status: 200, body: { lease: toApiLease(lease.value) } })
-        : withCellNotFound(lease, principal);
+      if (!lease.ok) return withCellNotFound(lease, principal);
+      const { value, headers } = lease.value;
+      return ok({ status: 200, body: { lease: toApiLease(value) }, headers });
     });
   },
 
   async listLeases(call) {
     const page = await pageOf<number>(call);
     if (!page.ok) return page;
-    const { deployment, principal, params, query } = call;
+    const { deployment, principal, params, query, seen } = call;
     const { limit, position, next } = page.value;
     return ok(async () => {
       const request = {
-        ...deployment.envelope,
-        caller: callerOf(principal),
+        ...askerOf(deployment, principal, seen),
         createdAfterMs: query.created_after ?? 0,
         afterPosition: position ?? 0,
         limit,
       };
-      const listed = await reach(readTimeoutMs(deployment.config.limits), { name: LEDGER }, () =>
+      const timeoutMs = readTimeoutMs(deployment.config.limits);
+      const listed = await reachLedger(principal, timeoutMs, { name: LEDGER }, () =>
         deployment.objects.ledger(params.cell).listLeases(request),
       );
       if (!listed.ok) return withCellNotFound(listed, principal);
-      const { leases, nextPosition } = listed.value;
+      const { value, headers } = listed.value;
+      const { leases, nextPosition } = value;
       return ok({
         status: 200,
         body: {
           leases: leases.map(toApiLease),
           next_page_token: await next(nextPosition === 0 ? undefined : nextPosition),
         },
+        headers,
       });
     });
   },
 };
 
+/** The fields of every call to a ledger. */
+const askerOf = (
+  { envelope }: Deployment,
+  principal: Principal,
+  seen: HistoryPoint | undefined,
+): CellCall => ({ ...envelope, ...seenBy(principal, seen), caller: callerOf(principal) });
+
 async function beginOf(
-  { config, envelope }: Deployment,
+  deployment: Deployment,
   principal: Principal,
   lease: string,
   batch: Batch,
+  seen: HistoryPoint | undefined,
 ): Promise<Result<BeginRequest>> {
+  const { config } = deployment;
   const ops = opsOf(batch, config.shards, config.limits);
   if (!ops.ok) return ops;
   const allowMissing = batch.allow_missing ?? false;
   const hash = payloadHash(ops.value, allowMissing);
   return ok({
-    ...envelope,
-    caller: callerOf(principal),
+    ...askerOf(deployment, principal, seen),
     lease,
     ops: ops.value,
     payloadHash: hash,
@@ -109,13 +129,17 @@ async function sendBegin(
   principal: Principal,
   cell: string,
   request: BeginRequest,
-): Promise<Result<BeginAnswer>> {
+): ReturnType<typeof reachLedger<BeginAnswer>> {
   const { beginDeadlineMs, exchangeTimeoutMs } = config.limits;
   const advice = "the outcome is unknown; repeat the call with the same lease id";
-  const begun = await reach(beginDeadlineMs + exchangeTimeoutMs + 1_000, { name: LEDGER, advice }, () =>
+  const timeoutMs = beginDeadlineMs + exchangeTimeoutMs + 1_000;
+  const begun = await reachLedger(principal, timeoutMs, { name: LEDGER, advice }, () =>
     objects.ledger(cell).begin(request),
   );
-  if (begun.ok) return ok({ ...begun.value, lease: withOps(begun.value.lease, request) });
+  if (begun.ok) {
+    const { value, headers } = begun.value;
+    return ok({ value: { ...value, lease: withOps(value.lease, request) }, headers });
+  }
   const { code } = begun.refusal;
   if (code === "UNAVAILABLE" || code === "DEADLINE_EXCEEDED")
     return withFailure(begun, { leaseUuid: request.lease });
@@ -131,18 +155,18 @@ const withOps = (lease: Lease, { ops }: BeginRequest): Lease =>
 interface Decided {
   status: 200;
   body: z.input<typeof leaseAnswer>;
+  headers: Record<string, string>;
 }
 
 function decide(
   call: Call<"commitLease" | "rollbackLease">,
   outcome: Outcome,
 ): Result<() => Promise<Result<Decided>>> {
-  const { deployment, principal, params, body } = call;
+  const { deployment, principal, params, body, seen } = call;
   const fault = reasonFault(call);
   if (fault !== undefined) return fault;
   const request = {
-    ...deployment.envelope,
-    caller: callerOf(principal),
+    ...askerOf(deployment, principal, seen),
     lease: params.uuid,
     outcome,
     ...(body?.reason === undefined ? {} : { reason: body.reason }),
@@ -150,12 +174,12 @@ function decide(
   return ok(async (): Promise<Result<Decided>> => {
     const { commitDeadlineMs } = deployment.config.limits;
     const ledger = { name: LEDGER, advice: "repeat the call; the first decision wins and is final" };
-    const decided = await reach(commitDeadlineMs + 1_000, ledger, () =>
+    const decided = await reachLedger(principal, commitDeadlineMs + 1_000, ledger, () =>
       deployment.objects.ledger(params.cell).decide(request),
     );
-    return decided.ok
-      ? ok({ status: 200, body: { lease: toApiLease(decided.value) } })
-      : withCellNotFound(decided, principal);
+    if (!decided.ok) return withCellNotFound(decided, principal);
+    const { value, headers } = decided.value;
+    return ok({ status: 200, body: { lease: toApiLease(value) }, headers });
   });
 }
 

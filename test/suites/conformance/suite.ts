@@ -7,6 +7,7 @@ import { adminSuite } from "./admin.ts";
 import { answerSuite } from "./answers.ts";
 import { Coordinator, type Open, type Start, type Started } from "./coordinator.ts";
 import { exportSuite } from "./exports.ts";
+import { historySuite } from "./history.ts";
 import { leaseSuite } from "./lease-suite.ts";
 import { limitSuite } from "./limits.ts";
 import { nameSuite } from "./names.ts";
@@ -29,6 +30,7 @@ export function conformanceSuite(name: string, start: Start): void {
       for (const one of started) await one.close();
     });
     describe("leases", () => leaseSuite(open));
+    describe("the history of a ledger", () => historySuite(open));
     describe("names", () => nameSuite(open));
     describe("records", () => recordSuite(open));
     describe("exports", () => exportSuite(open));
