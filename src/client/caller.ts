@@ -1,6 +1,7 @@
 import type { Answer, Refused } from "./answer.ts";
 import type { Call, CallOptions, Connection } from "./connection.ts";
 import { errorOf } from "./errors.ts";
+import type { LedgerHistory } from "./ledger-history.ts";
 import type { OperationId } from "./operation.ts";
 import { operations, type Operations } from "./api-types.ts";
 
@@ -10,6 +11,7 @@ export interface Input<Id extends OperationId> extends CallOptions {
   params?: Readonly<Record<string, string>>;
   query?: Readonly<Record<string, QueryValue>>;
   body?: Operations[Id]["body"];
+  history?: LedgerHistory;
 }
 
 /** A repeated `addCell` fails because the cell exists, and a repeated `mintKey` makes a second key. */

@@ -5,6 +5,7 @@ import { Caller } from "./caller.ts";
 import { Connection, isKey, type CallOptions, type ConnectionOptions } from "./connection.ts";
 import { InvalidArgumentError, valueOf } from "./errors.ts";
 import { Leases } from "./leases.ts";
+import { LedgerHistory } from "./ledger-history.ts";
 import { Records } from "./records.ts";
 import { VerificationSlots } from "./verification-slots.ts";
 import type { Limit, Operations } from "./api-types.ts";
@@ -25,6 +26,11 @@ export class Client {
   readonly verificationSlots: VerificationSlots;
   readonly cells: Cells;
   readonly keys: Keys;
+  /**
+   * How far the cell's ledger had got when it answered. Store it, and add it to the next client, so that a
+   * ledger whose storage went back in time is noticed. `leasehold/cell` does this in the cell's database.
+   */
+  readonly history = new LedgerHistory();
   readonly #caller: Caller;
   readonly #beginLimiter: BeginLimiter;
 
@@ -32,7 +38,7 @@ export class Client {
     this.cell = cell;
     this.#caller = caller;
     this.#beginLimiter = beginLimiter;
-    this.leases = new Leases(caller, beginLimiter, cell);
+    this.leases = new Leases(caller, beginLimiter, cell, this.history);
     this.records = new Records(caller, cell);
     this.verificationSlots = new VerificationSlots(caller, cell);
     this.cells = new Cells(caller);

@@ -1,6 +1,7 @@
 import { describeFailure, messageOf, unknown, type Answer, type Refused, type Unknown } from "./answer.ts";
 import { abortAfter, pause, type AttemptAbort } from "./attempt-abort.ts";
 import { callHook, type Hooks } from "./hooks.ts";
+import { headerOf, HISTORY_HEADER, type LedgerHistory, type LedgerPoint } from "./ledger-history.ts";
 import { readLines, type Body } from "./read-lines.ts";
 import type { OperationId } from "./operation.ts";
 import { readProblem } from "./problem.ts";
@@ -79,6 +80,8 @@ export interface Call extends CallOptions {
   shape: Shape;
   /** False for calls that would do their work twice. */
   isRepeatable: boolean;
+  /** Of calls about leases: what the cell has seen of its ledger (L7). */
+  history?: LedgerHistory | undefined;
 }
 
 /** The meaning of a line: an item, the end, or undefined when the caller does not need it. */
@@ -244,9 +247,11 @@ export class Connection {
 
   async #once<T>(call: Call, current: Attempt): Promise<Answer<T>> {
     try {
-      const response = await this.#send(call, current);
+      const seen = call.history?.next();
+      const response = await this.#send(call, current, seen);
       const answered = await current.abort.race(response.text());
       if (!isSuccess(response)) return readProblem(response.status, response.headers, answered);
+      call.history?.answered(seen, response.headers.get(HISTORY_HEADER));
       const json: unknown = JSON.parse(answered);
       checkShape(json, call.shape);
       return { kind: "ok", value: json as T };
@@ -255,12 +260,12 @@ export class Connection {
     }
   }
 
-  async #send({ method, path, body }: Call, current: Attempt): Promise<FetchResponse> {
+  async #send({ method, path, body }: Call, current: Attempt, seen?: LedgerPoint): Promise<FetchResponse> {
     const { abort } = current;
     const headers = await abort.race(this.#headers(body !== undefined));
     const init = {
       method,
-      headers,
+      headers: seen === undefined ? headers : { ...headers, [HISTORY_HEADER]: headerOf(seen) },
       signal: abort.signal,
       redirect: "manual",
       ...(body === undefined ? {} : { body }),

@@ -3,6 +3,7 @@ import type { Batch, Lease } from "./api-types.ts";
 import type { BeginLimiter } from "./begin-limiter.ts";
 import { noCell, type Caller, type Input } from "./caller.ts";
 import type { CallOptions } from "./connection.ts";
+import type { LedgerHistory } from "./ledger-history.ts";
 
 type LeaseOperation = "beginLease" | "commitLease" | "rollbackLease" | "getLease";
 
@@ -14,10 +15,12 @@ export class LeaseAnswers {
   readonly #caller: Caller;
   readonly #beginLimiter: BeginLimiter;
   readonly #cell: string | undefined;
+  readonly #history: LedgerHistory;
 
-  constructor(caller: Caller, beginLimiter: BeginLimiter, cell: string | undefined) {
+  constructor(caller: Caller, beginLimiter: BeginLimiter, cell: string | undefined, history: LedgerHistory) {
     this.#caller = caller;
     this.#beginLimiter = beginLimiter;
+    this.#history = history;
     this.#cell = cell;
   }
 
@@ -44,7 +47,8 @@ export class LeaseAnswers {
     input: Input<Id>,
   ): Promise<Answer<{ lease: Lease }>> {
     if (this.#cell === undefined) return noCell;
-    return this.#caller.call(operation, { ...input, params: { cell: this.#cell, uuid } });
+    const params = { cell: this.#cell, uuid };
+    return this.#caller.call(operation, { ...input, params, history: this.#history });
   }
 }
 

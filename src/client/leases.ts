@@ -4,6 +4,7 @@ import { requireCell, type Caller } from "./caller.ts";
 import type { CallOptions } from "./connection.ts";
 import { valueOf } from "./errors.ts";
 import { LeaseAnswers } from "./lease-answers.ts";
+import type { LedgerHistory } from "./ledger-history.ts";
 import { Pages } from "./pages.ts";
 import type { Batch, Lease, StaleLease } from "./api-types.ts";
 
@@ -45,11 +46,13 @@ export class Leases {
   readonly answers: LeaseAnswers;
   readonly #caller: Caller;
   readonly #cell: string | undefined;
+  readonly #history: LedgerHistory;
 
-  constructor(caller: Caller, beginLimiter: BeginLimiter, cell: string | undefined) {
+  constructor(caller: Caller, beginLimiter: BeginLimiter, cell: string | undefined, history: LedgerHistory) {
     this.#caller = caller;
-    this.answers = new LeaseAnswers(caller, beginLimiter, cell);
+    this.answers = new LeaseAnswers(caller, beginLimiter, cell, history);
     this.#cell = cell;
+    this.#history = history;
   }
 
   /**
@@ -91,6 +94,7 @@ export class Leases {
         ...options,
         params,
         query: { ...query, page_token: token },
+        history: this.#history,
       });
       const { leases, next_page_token: nextPageToken } = valueOf(answer);
       return { items: leases, nextPageToken };
