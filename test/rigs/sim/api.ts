@@ -5,6 +5,7 @@ import type {
   Caller,
   DigestCursor,
   DigestRecordsAnswer,
+  HistoryPoint,
   Lease,
   LeasePage,
   ListCursor,
@@ -15,9 +16,12 @@ import type {
   Outcome,
   Reply,
   SourceRange,
+  Told,
 } from "../../../src/core/messages.ts";
 import type { VerificationSlot } from "../../../src/core/directory/verification-slots.ts";
 import type { Answer, Clock } from "../../../src/core/ports.ts";
+import { LedgerHistory } from "../../../src/client/ledger-history.ts";
+import { historyHeaderOf } from "../../../src/http/history-header.ts";
 import type { Refusal } from "../../../src/core/refusal.ts";
 import type { SourceTypeName } from "../../../src/core/registry.ts";
 import { answerOfRefusal, batchOpOf, seenOf, type Recorder, type SeenRecord } from "../history/history.ts";
@@ -27,6 +31,7 @@ import { nameKey } from "./local.ts";
 import type { Network } from "./network.ts";
 import type { Part } from "./part.ts";
 import type { Owner, Scheduler } from "./scheduler.ts";
+import type { StoredHistory } from "./stored-history.ts";
 
 /** Longer than the coordinator's deadlines, like the timeout of a cell's HTTP client. */
 const TIMEOUT_MS = 15_000;
@@ -58,10 +63,17 @@ export class Api {
   readonly #context: SimulationContext;
   readonly #owner: Owner;
   readonly #clock: Clock;
+  readonly #stored: StoredHistory | undefined;
+  /** What this client has seen of the ledger of its cell. */
+  readonly history = new LedgerHistory();
+  #answers = 0;
 
-  constructor(context: SimulationContext, owner: Owner) {
+  /** @param stored where a cell keeps what it has seen of its ledger */
+  constructor(context: SimulationContext, owner: Owner, stored?: StoredHistory) {
     this.#context = context;
     this.#owner = owner;
+    this.#stored = stored;
+    stored?.load(this.history);
     this.#clock = {
       now: () => context.scheduler.nowMs,
       after: (delayMs, then) => context.scheduler.after(delayMs, owner, then),
@@ -221,7 +233,13 @@ export class Api {
   async #asCell<T>(cell: string, caller: Caller, method: string, fields: object): Promise<Answer<T>> {
     const { judge } = this.#context;
     const wasRevoked = judge.revoked.has(caller.keyId);
-    const answer = await this.#ask<T>(this.#context.coordinator.ledger(cell), method, { caller, ...fields });
+    const ledger = this.#context.coordinator.ledger(cell);
+    const isCell = this.#stored !== undefined;
+    const sent = isCell ? this.history.next() : undefined;
+    const seen = sent === undefined ? {} : { seen: sent };
+    const answer = await this.#ask<T>(ledger, method, { caller, ...seen, ...fields }, (point) => {
+      if (isCell) this.#note(sent, point);
+    });
     if (wasRevoked && answer.kind !== "unknown") {
       judge.check(
         "I17",
@@ -241,11 +259,26 @@ export class Api {
     return answer;
   }
 
-  async #ask<T>(part: Part<object>, method: string, fields: object): Promise<Answer<T>> {
+  /** Saves only now and then, as the SDK does. */
+  #note(sent: HistoryPoint | undefined, point: HistoryPoint): void {
+    this.history.answered(sent, historyHeaderOf(point));
+    this.#answers += 1;
+    if (this.#answers % 3 === 0) this.#stored?.save(this.history);
+  }
+
+  async #ask<T>(
+    part: Part<object>,
+    method: string,
+    fields: object,
+    note: (point: HistoryPoint) => void = () => {},
+  ): Promise<Answer<T>> {
     const { network, coordinator } = this.#context;
-    const answer = await ask<T>(this.#clock, TIMEOUT_MS, () =>
-      network.send<T>(this.#owner, part, method, { ...coordinator.envelope, ...fields }),
-    );
+    const answer = await ask<T>(this.#clock, TIMEOUT_MS, async () => {
+      const message = { ...coordinator.envelope, ...fields };
+      const reply: Reply<T> & Told = await network.send<T>(this.#owner, part, method, message);
+      if (reply.ok && reply.point !== undefined) note(reply.point);
+      return reply;
+    });
     return answer.kind === "refused" && UNCERTAIN.has(answer.refusal.code)
       ? { kind: "unknown", cause: answer.refusal.detail }
       : answer;

@@ -158,6 +158,27 @@ export const bugs: Record<string, Bug> = {
     "if (expiresAtMs > store.refusedThroughMs) return undefined;",
     "if (expiresAtMs > 0) return undefined;",
   ),
+  "a ledger does not compare what its cell has seen": one(
+    "L7",
+    ["I24"],
+    "src/core/ledger/ledger.ts",
+    "unfit() ?? this.#history.refuse(message.seen, sender)",
+    "unfit() ?? this.#history.refuse(sender === `cell ${this.#cell}` ? null : message.seen, sender)",
+  ),
+  "answers to a cell have no point": one(
+    "L7",
+    ["I24"],
+    "src/core/ledger/ledger.ts",
+    "return { ...(point === undefined ? {} : { point }), shards:",
+    "return { ...(point === undefined ? {} : {}), shards:",
+  ),
+  "a cell forgets what its ledger has not confirmed": one(
+    "L7",
+    ["I24"],
+    "src/client/ledger-history.ts",
+    "if (sent !== undefined && sent.incarnation < point.incarnation) {",
+    "if (sent !== undefined && sent.incarnation < point.incarnation) { this.#points.clear();",
+  ),
   // Durability
   "no write waits for the disk": one(
     "B5",

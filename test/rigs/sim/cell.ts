@@ -16,6 +16,7 @@ import type { Random } from "./random.ts";
 import { Reconciler } from "./reconciler.ts";
 import { RowLocks } from "./row-locks.ts";
 import type { Owner } from "./scheduler.ts";
+import { StoredHistory } from "./stored-history.ts";
 import { Verifier } from "./verifier.ts";
 import { Violation } from "./violation.ts";
 import type { CellCrash, SimulationSettings } from "./simulation-settings.ts";
@@ -59,6 +60,7 @@ export interface Process extends Owner {
 export class Cell {
   readonly id: string;
   readonly local: LocalDatabase;
+  readonly storedHistory = new StoredHistory();
   readonly ended: Ended[] = [];
   clockSkewMs = 0;
   keyNumber = 1;
@@ -260,7 +262,7 @@ export class Cell {
   #start(): Process {
     const owner = { name: `cell ${this.id}`, dead: false };
     return Object.assign(owner, {
-      api: new Api(this.#context, owner),
+      api: new Api(this.#context, owner, this.storedHistory),
       locked: new Set<string>(),
       rowLocks: new RowLocks(),
     });

@@ -1,12 +1,35 @@
 import { Directory } from "../../../src/core/directory/directory.ts";
 import { Ledger } from "../../../src/core/ledger/ledger.ts";
 import { defaultLimits, type Limits } from "../../../src/core/limits.ts";
-import { MESSAGE_VERSION, type Envelope } from "../../../src/core/messages.ts";
+import { MESSAGE_VERSION, type Envelope, type Reply, type Told } from "../../../src/core/messages.ts";
 import { placementOf } from "../../../src/core/placement.ts";
 import { Shard } from "../../../src/core/shard/shard.ts";
 import type { Network } from "./network.ts";
 import { Part, type PartContext } from "./part.ts";
 import type { SimulationSettings } from "./simulation-settings.ts";
+
+/** A ledger whose answers to cells tell its newest point, as those of the Durable Object do. */
+class TellingLedger extends Ledger {
+  override begin(...[request]: Parameters<Ledger["begin"]>): ReturnType<Ledger["begin"]> {
+    return this.#tell(super.begin(request));
+  }
+
+  override decide(...[request]: Parameters<Ledger["decide"]>): ReturnType<Ledger["decide"]> {
+    return this.#tell(super.decide(request));
+  }
+
+  override get(...[request]: Parameters<Ledger["get"]>): ReturnType<Ledger["get"]> {
+    return this.#tell(super.get(request));
+  }
+
+  override list(...[request]: Parameters<Ledger["list"]>): ReturnType<Ledger["list"]> {
+    return this.#tell(super.list(request));
+  }
+
+  async #tell<T>(answer: Promise<Reply<T>>): Promise<Reply<T> & Told> {
+    return { ...(await answer), ...this.told() };
+  }
+}
 
 /** All objects of one deployment: the production core, over simulated disks, clocks and messages. */
 export class Coordinator {
@@ -34,7 +57,7 @@ export class Coordinator {
     });
     for (let cell = 1; cell <= settings.cells; cell += 1) {
       const part = new Part(`ledger ${cell}`, context, (ports, self) => {
-        return new Ledger(String(cell), ports, limits, {
+        return new TellingLedger(String(cell), ports, limits, {
           directory: { confirm: (message) => network.send(self, this.directory, "confirm", message) },
           shard: {
             exchange: (index, message) => network.send(self, this.shard(index), "exchange", message),

@@ -1,4 +1,6 @@
-import type { Op, Reply } from "../../../src/core/messages.ts";
+import type { Op, Reply, Told } from "../../../src/core/messages.ts";
+import { LedgerHistory, type LedgerPoint } from "../../../src/client/ledger-history.ts";
+import { historyHeaderOf } from "../../../src/http/history-header.ts";
 import type { Cell } from "./cell.ts";
 import type { LocalRow, Name } from "./local.ts";
 import type { Part } from "./part.ts";
@@ -28,12 +30,15 @@ export async function goBack(simulation: Simulation): Promise<void> {
   await stage.makeLeases(4);
   const versions = new Map(simulation.coordinator.parts.map((part) => [part, part.disk.version]));
   const early = stage.made.splice(0);
+  const earlyPoints = new Map(simulation.cells.map((cell) => [cell, cell.api.history.points]));
   await stage.makeLeases(stage.random.between(0, 6));
   await stage.age();
   simulation.endJudging();
   await stage.restore(versions);
+  if (stage.isWhole) await stage.askAsCells(earlyPoints);
   await stage.loseAnswers();
   for (let round = 0; round < 3; round += 1) await stage.probe();
+  if (!stage.isWhole) await stage.askAsCells(earlyPoints);
   await simulation.pass(1_000, PASS_STEPS);
   stage.checkNoticed();
   simulation.judge.see(`went back: ${early.length > 0 ? "with" : "without"} earlier leases`);
@@ -48,11 +53,16 @@ class Stage {
   /** The parts that have been told by a part that knows. */
   readonly #told = new Set<Part<object>>();
   readonly #restored = new Set<Part<object>>();
+  /** The cells that know of something that their ledger lost. */
+  readonly #knowingCells = new Set<Cell>();
+  /** Whether all parts go back to one moment. Then no part knows more than another. */
+  readonly isWhole: boolean;
   #names = 0;
 
   constructor(simulation: Simulation) {
     this.#simulation = simulation;
     this.random = simulation.faults.stream("going back");
+    this.isWhole = this.random.chance(0.25);
   }
 
   /** Each round, every cell begins a lease of a new name and commits most of them. */
@@ -84,7 +94,14 @@ class Stage {
   }
 
   async restore(versions: ReadonlyMap<Part<object>, number>): Promise<void> {
-    const { shards, ledgers } = this.#simulation.coordinator;
+    const { shards, ledgers, parts: all } = this.#simulation.coordinator;
+    if (this.isWhole) {
+      for (const part of all) {
+        this.#restored.add(part);
+        part.goBack(versions.get(part) ?? 0);
+      }
+      return this.#findLosses();
+    }
     const parts = this.random.some([...shards, ...ledgers.values()], this.random.between(1, 3));
     for (const part of parts) this.#restored.add(part);
     for (const part of parts) {
@@ -102,6 +119,8 @@ class Stage {
       const shard = this.#simulation.coordinator.shard(made.shard);
       const ledger = this.#ledger(made.cell);
       const inLedger = this.#stateOf(made);
+      if (inLedger === undefined || (made.isCommitted && inLedger === "GRANTED"))
+        this.#knowingCells.add(made.cell);
       const onShard = this.#isOnShard(made);
       // The ledger has the row of the grant, or says that the decision does not have to be sent again.
       const isLost = !onShard && (inLedger === "GRANTED" || inLedger === "applied" || !this.#hasHold(made));
@@ -153,6 +172,58 @@ class Stage {
     for (const cell of cells) await this.#begin(cell, this.random.uuid(), this.#newRow());
     faults.losesExchanges = false;
     await this.#simulation.pass(1_000, PASS_STEPS);
+  }
+
+  /**
+   * Every cell that knows more than its ledger calls it. Some of them were restarted, and of some, another
+   * process that knows less called the ledger before, and stored what it has seen.
+   */
+  async askAsCells(earlyPoints: ReadonlyMap<Cell, LedgerPoint[]>): Promise<void> {
+    for (const cell of this.#simulation.cells) {
+      const { storedHistory } = cell;
+      storedHistory.save(cell.api.history);
+      if (this.random.chance(0.5)) {
+        const other = new LedgerHistory();
+        other.add(earlyPoints.get(cell) ?? []);
+        await this.#askAs(cell, other);
+        storedHistory.save(other);
+      }
+      if (this.random.chance(0.5)) {
+        cell.crash();
+        cell.restart();
+      }
+      const { history } = cell.api;
+      storedHistory.load(history);
+      const calls = history.points.length;
+      let hasNoticed = false;
+      for (let call = 0; call < calls && !hasNoticed; call += 1) {
+        const reply = await this.#askAs(cell, history);
+        hasNoticed = reply?.ok === false && reply.refusal.reason === "HISTORY_LOST";
+      }
+      this.#simulation.judge.check(
+        "I24",
+        hasNoticed || !this.#knowingCells.has(cell),
+        () => `the ledger of cell ${cell.id} has gone back and its cell told it, but it has not noticed`,
+      );
+    }
+    for (const what of ["L7", this.isWhole ? "everything went back at once" : "cells told their ledgers"])
+      if (this.#knowingCells.size > 0) this.#simulation.judge.see(what);
+  }
+
+  async #askAs(cell: Cell, history: LedgerHistory): Promise<(Reply<unknown> & Told) | undefined> {
+    const { caller } = cell;
+    const sent = history.next();
+    const seen = sent === undefined ? {} : { seen: sent };
+    const row = this.#newRow();
+    const [method, fields] = this.random.pick([
+      ["begin", { ops: opsOf(cell, row), allowMissing: false, payloadHash: row.canonical }],
+      ["decide", { outcome: "ROLLED_BACK" }],
+      ["list", { createdAfterMs: 0, afterPosition: 0, limit: 10 }],
+    ] as const);
+    const message = { caller, ...seen, lease: this.random.uuid(), ...fields };
+    const reply: (Reply<unknown> & Told) | undefined = await this.#send(this.#ledger(cell), method, message);
+    if (reply?.ok === true && reply.point !== undefined) history.answered(sent, historyHeaderOf(reply.point));
+    return reply;
   }
 
   /** Every cell begins leases: of names that it has not asked for before, and of all names that were made. */
