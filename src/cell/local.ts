@@ -3,6 +3,7 @@ import type { Batch } from "../client/api-types.ts";
 import type { SourceRow } from "./changes.ts";
 import type { AnyRow, Claimable } from "./claimable.ts";
 import type { LocalLeases } from "./reconcile.ts";
+import type { LedgerHistoryTable } from "./saved-history.ts";
 import type { VerificationDatabase } from "./verification/ports.ts";
 
 /** The outcome of a local transaction. */
@@ -42,6 +43,7 @@ export interface Deferred {
 /** A cell's database: rows of claimable tables, and the cell's own tables. Each dialect implements it. */
 export interface CellDatabase<Tx> extends LocalTransactions<Tx> {
   verification: VerificationDatabase<Tx>;
+  ledgerHistory: LedgerHistoryTable;
   /** The same database, with transactions at READ COMMITTED, which lock rows but no gaps between them. */
   readCommitted: CellDatabase<Tx>;
   /** Creates the cell's own tables if they are missing. */

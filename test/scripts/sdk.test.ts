@@ -103,6 +103,7 @@ describe("the package", () => {
         "toValidationErrors",
       ],
       "leasehold/cell/postgres": [
+        "ledgerHistory",
         "migration",
         "outstandingLeases",
         "postgres",
@@ -110,6 +111,7 @@ describe("the package", () => {
         "verificationQueue",
       ],
       "leasehold/cell/mysql": [
+        "ledgerHistory",
         "migration",
         "mysql",
         "outstandingLeases",

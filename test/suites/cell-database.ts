@@ -115,6 +115,36 @@ export function cellDatabaseSuite(
       expect(await done((tx) => database.read(tx, claimableUsers, []))).toEqual([]);
     });
 
+    test("[L7] points of the ledger only move forward, whichever process writes them", async () => {
+      const { ledgerHistory } = database;
+      const at = (incarnation: number, position: number) => ({ incarnation, position });
+      const stored = async (cell: string) =>
+        (await ledgerHistory.load(cell)).toSorted((a, b) => a.incarnation - b.incarnation);
+      const large = at(9_007_199_254_740_991, 9_007_199_254_740_991);
+      await ledgerHistory.save("7", [at(1, 5), large]);
+      await ledgerHistory.save("8", [at(1, 9)]);
+      const writes = [at(1, 4), at(1, 7), at(1, 6)].map((point) => ledgerHistory.save("7", [point, large]));
+      await Promise.all(writes);
+      expect(await stored("7")).toEqual([at(1, 7), large]);
+      // Another process has seen more than the one that removes it.
+      await ledgerHistory.remove("7", [at(1, 6)]);
+      expect(await stored("7")).toEqual([at(1, 7), large]);
+      await ledgerHistory.remove("7", [at(1, 7), at(3, 1)]);
+      expect(await stored("7")).toEqual([large]);
+      expect(await stored("8")).toEqual([at(1, 9)]);
+    });
+
+    test("[L7] an open local transaction does not hold up the points of the ledger", async () => {
+      if (!tested.isConcurrent) return;
+      const { ledgerHistory } = database;
+      await done(async (tx) => {
+        await database.insertLease(tx, { uuid: uuidv7(), sources });
+        await ledgerHistory.save("9", [{ incarnation: 1, position: 1 }]);
+        await ledgerHistory.save("9", [{ incarnation: 1, position: 2 }]);
+      });
+      expect(await ledgerHistory.load("9")).toEqual([{ incarnation: 1, position: 2 }]);
+    });
+
     test("concurrent transactions do not mix, and a failed one saves nothing", async () => {
       const write = (username: string) => async (tx: Tx) => {
         await database.insert(tx, claimableUsers, [{ username }]);

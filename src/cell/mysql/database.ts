@@ -17,6 +17,7 @@ import { ageMsOf } from "./age.ts";
 import { affectedRows, isSingleConnection } from "./driver.ts";
 import { isAbort, isLockConflict } from "./failure.ts";
 import { Insert } from "./insert.ts";
+import { MysqlLedgerHistory } from "./ledger-history.ts";
 import { ormOf, type Orm } from "./orm.ts";
 import { migration, outstandingLeases, verificationQueue } from "./schema.ts";
 import { endedEarly, isInTransaction, releaseSavepoint, setSavepoint, withLockWait } from "./session.ts";
@@ -47,6 +48,7 @@ const ROWS_PER_STATEMENT = 1_000;
 
 export class MysqlDatabase<Tx> extends SqlDatabase<Tx> implements CellDatabase<Tx> {
   readonly verification: MysqlVerification<Tx>;
+  readonly ledgerHistory: MysqlLedgerHistory;
   readonly #db: MysqlOrm<Tx>;
   readonly #options: MysqlOptions;
 
@@ -66,6 +68,7 @@ export class MysqlDatabase<Tx> extends SqlDatabase<Tx> implements CellDatabase<T
     this.#db = db;
     this.#options = options;
     this.verification = new MysqlVerification(db);
+    this.ledgerHistory = new MysqlLedgerHistory(db);
   }
 
   async install(): Promise<void> {

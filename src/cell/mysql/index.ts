@@ -3,7 +3,13 @@ import type { CellDatabase } from "../local.ts";
 import { MysqlDatabase, type MysqlOptions, type MysqlOrm } from "./database.ts";
 
 export type { MysqlOptions, MysqlOrm } from "./database.ts";
-export { migration, outstandingLeases, verificationProgress, verificationQueue } from "./schema.ts";
+export {
+  ledgerHistory,
+  migration,
+  outstandingLeases,
+  verificationProgress,
+  verificationQueue,
+} from "./schema.ts";
 
 /**
  * Makes the database for `createCell` from a drizzle database on MySQL or MariaDB.

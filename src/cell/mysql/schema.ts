@@ -1,5 +1,6 @@
 import { sql } from "drizzle-orm";
 import {
+  bigint,
   customType,
   datetime,
   index,
@@ -77,6 +78,18 @@ export const verificationProgress = mysqlTable("leasehold_verification_progress"
   savedAt: datetime("saved_at", { fsp: 3 }).notNull().default(utcNow),
 });
 
+/** How far the cell's ledger had got when it answered, by instance of the ledger. */
+export const ledgerHistory = mysqlTable(
+  "leasehold_ledger_history",
+  {
+    cell: exactText("cell").notNull(),
+    incarnation: bigint("incarnation", { mode: "number" }).notNull(),
+    position: bigint("position", { mode: "number" }).notNull(),
+    savedAt: datetime("saved_at", { fsp: 3 }).notNull().default(utcNow),
+  },
+  (table) => [primaryKey({ columns: [table.cell, table.incarnation] })],
+);
+
 /**
  * The same tables as SQL, for hand-written migrations. They need InnoDB, because other engines lack
  * transactions.
@@ -101,5 +114,12 @@ export const migration = [
   name varchar(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL PRIMARY KEY,
   progress longtext NOT NULL,
   saved_at datetime(3) NOT NULL DEFAULT (UTC_TIMESTAMP(3))
+) ENGINE=InnoDB`,
+  `CREATE TABLE IF NOT EXISTS leasehold_ledger_history (
+  cell varchar(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+  incarnation bigint NOT NULL,
+  \`position\` bigint NOT NULL,
+  saved_at datetime(3) NOT NULL DEFAULT (UTC_TIMESTAMP(3)),
+  PRIMARY KEY (cell, incarnation)
 ) ENGINE=InnoDB`,
 ] as const;

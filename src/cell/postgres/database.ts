@@ -19,6 +19,7 @@ import { ageMsOf } from "./age.ts";
 import { isAbort, isLockTimeout } from "./failure.ts";
 import { LeaseTable, oidByName, tableOid } from "./lease-table.ts";
 import { refuseSingleClient } from "./pool.ts";
+import { PostgresLedgerHistory } from "./ledger-history.ts";
 import { ormOf, type Orm } from "./orm.ts";
 import { migration, outstandingLeases, verificationQueue } from "./schema.ts";
 import { PostgresVerification } from "./verification.ts";
@@ -49,6 +50,7 @@ const INSTALL_LOCK = "7810756276994469740";
 
 export class PostgresDatabase<Tx> extends SqlDatabase<Tx> implements CellDatabase<Tx> {
   readonly verification: PostgresVerification<Tx>;
+  readonly ledgerHistory: PostgresLedgerHistory;
   readonly #db: PostgresOrm<Tx>;
   readonly #options: PostgresOptions;
   readonly #leaseTable: LeaseTable;
@@ -61,6 +63,7 @@ export class PostgresDatabase<Tx> extends SqlDatabase<Tx> implements CellDatabas
     this.#db = db;
     this.#options = options;
     this.verification = new PostgresVerification(db);
+    this.ledgerHistory = new PostgresLedgerHistory(db);
     this.#leaseTable = new LeaseTable(async () => this.#oidOfLeases());
   }
 

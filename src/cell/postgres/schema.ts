@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm";
-import { index, jsonb, pgTable, primaryKey, text, timestamp, uuid } from "drizzle-orm/pg-core";
+import { bigint, index, jsonb, pgTable, primaryKey, text, timestamp, uuid } from "drizzle-orm/pg-core";
 import type { Batch } from "../../client/api-types.ts";
 import type { SourceRow } from "../changes.ts";
 
@@ -48,6 +48,20 @@ export const verificationProgress = pgTable("leasehold_verification_progress", {
     .default(sql`clock_timestamp()`),
 });
 
+/** How far the cell's ledger had got when it answered, by instance of the ledger. */
+export const ledgerHistory = pgTable(
+  "leasehold_ledger_history",
+  {
+    cell: text("cell").notNull(),
+    incarnation: bigint("incarnation", { mode: "number" }).notNull(),
+    position: bigint("position", { mode: "number" }).notNull(),
+    savedAt: timestamp("saved_at", { withTimezone: true, precision: 3 })
+      .notNull()
+      .default(sql`clock_timestamp()`),
+  },
+  (table) => [primaryKey({ columns: [table.cell, table.incarnation] })],
+);
+
 /** The same tables as SQL, for hand-written migrations. */
 export const migration = [
   `CREATE TABLE IF NOT EXISTS leasehold_outstanding_leases (
@@ -70,5 +84,12 @@ export const migration = [
   name text PRIMARY KEY,
   progress text NOT NULL,
   saved_at timestamptz(3) NOT NULL DEFAULT clock_timestamp()
+)`,
+  `CREATE TABLE IF NOT EXISTS leasehold_ledger_history (
+  cell text NOT NULL,
+  incarnation bigint NOT NULL,
+  position bigint NOT NULL,
+  saved_at timestamptz(3) NOT NULL DEFAULT clock_timestamp(),
+  PRIMARY KEY (cell, incarnation)
 )`,
 ] as const;

@@ -16,6 +16,7 @@ const ALL = [
   "leasehold_outstanding_leases",
   "leasehold_verification_queue",
   "leasehold_verification_progress",
+  "leasehold_ledger_history",
 ];
 
 const postgresTables = {

@@ -1,0 +1,90 @@
+import { messageOf } from "../client/answer.ts";
+import type { LedgerHistory, LedgerPoint } from "../client/ledger-history.ts";
+
+/** The cell's table of what it has seen of its ledger (L7). All processes of the cell share it. */
+export interface LedgerHistoryTable {
+  load(cell: string): Promise<LedgerPoint[]>;
+  /** Keeps the larger position of each incarnation. `points` is not empty. */
+  save(cell: string, points: readonly LedgerPoint[]): Promise<void>;
+  /** Deletes rows that have reached no further than these points. */
+  remove(cell: string, points: readonly LedgerPoint[]): Promise<void>;
+}
+
+/**
+ * Writing every point would make one hot row. A process that dies forgets what it saw since its last save.
+ */
+const SAVE_EVERY_MS = 5_000;
+
+/**
+ * Stores what a cell has seen of its ledger (L7). It is loaded before the first call, because the first call
+ * must already notice a ledger that went back in time.
+ */
+export class SavedHistory {
+  readonly #table: LedgerHistoryTable;
+  readonly #cell: string;
+  readonly #history: LedgerHistory;
+  readonly #failed: (error: string) => void;
+  readonly #now: () => number;
+  /** The positions that the table had when this process last wrote or read it. */
+  readonly #saved = new Map<number, number>();
+  #loading: Promise<void> | undefined;
+  #nextMs = Number.NEGATIVE_INFINITY;
+
+  constructor(
+    table: LedgerHistoryTable,
+    cell: string,
+    history: LedgerHistory,
+    failed: (error: string) => void,
+    now: () => number = () => performance.now(),
+  ) {
+    this.#table = table;
+    this.#cell = cell;
+    this.#history = history;
+    this.#failed = failed;
+    this.#now = now;
+  }
+
+  /**
+   * Loads the points once. Call this outside of transactions: inside one, a pool of one connection would
+   * deadlock.
+   */
+  async load(): Promise<void> {
+    this.#loading ??= this.#read();
+    try {
+      await this.#loading;
+    } catch (error) {
+      this.#loading = undefined;
+      throw error;
+    }
+  }
+
+  /** Saves, unless this process did so in the last 5 s. */
+  async saveIfDue(): Promise<void> {
+    if (this.#now() >= this.#nextMs) await this.save();
+  }
+
+  /** Never rejects: the caller's rows are saved already, and the next save writes the same points. */
+  async save(): Promise<void> {
+    const { points, replaced } = this.#history;
+    const changed = points.filter(({ incarnation, position }) => this.#saved.get(incarnation) !== position);
+    if (changed.length === 0 && replaced.length === 0) return;
+    this.#nextMs = this.#now() + SAVE_EVERY_MS;
+    try {
+      if (changed.length > 0) await this.#table.save(this.#cell, changed);
+      // Afterwards, so that a process that dies in between has forgotten nothing.
+      await this.#table.remove(this.#cell, replaced);
+      this.#history.deleted(replaced);
+      for (const { incarnation } of replaced) this.#saved.delete(incarnation);
+      // Another process may have seen more.
+      await this.#read();
+    } catch (error) {
+      this.#failed(messageOf(error));
+    }
+  }
+
+  async #read(): Promise<void> {
+    const stored = await this.#table.load(this.#cell);
+    this.#history.add(stored);
+    for (const { incarnation, position } of stored) this.#saved.set(incarnation, position);
+  }
+}

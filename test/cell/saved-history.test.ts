@@ -1,0 +1,129 @@
+/** Tests of the points of the ledger that a cell stores. */
+import { expect, test } from "vitest";
+import { SavedHistory, type LedgerHistoryTable } from "../../src/cell/saved-history.ts";
+import { LedgerHistory, type LedgerPoint } from "../../src/client/ledger-history.ts";
+
+const at = (incarnation: number, position: number): LedgerPoint => ({ incarnation, position });
+
+/** A table in memory that counts its calls, and fails while it is told to. */
+class Table implements LedgerHistoryTable {
+  readonly rows = new Map<number, number>();
+  readonly calls: string[] = [];
+  fails = false;
+
+  async load(): Promise<LedgerPoint[]> {
+    this.#called("load");
+    return [...this.rows].map(([incarnation, position]) => at(incarnation, position));
+  }
+
+  async save(_: string, points: readonly LedgerPoint[]): Promise<void> {
+    this.#called(`save ${points.map(({ incarnation, position }) => `${incarnation}.${position}`).join()}`);
+    for (const { incarnation, position } of points)
+      this.rows.set(incarnation, Math.max(position, this.rows.get(incarnation) ?? 0));
+  }
+
+  async remove(_: string, points: readonly LedgerPoint[]): Promise<void> {
+    for (const { incarnation, position } of points)
+      if ((this.rows.get(incarnation) ?? 0) <= position) this.rows.delete(incarnation);
+  }
+
+  #called(what: string): void {
+    if (this.fails) throw new Error("the database is down");
+    this.calls.push(what);
+  }
+}
+
+function processOf(table: Table) {
+  const history = new LedgerHistory();
+  const errors: string[] = [];
+  const clock = { nowMs: 0 };
+  const saved = new SavedHistory(
+    table,
+    "7",
+    history,
+    (error) => errors.push(error),
+    () => clock.nowMs,
+  );
+  return { history, saved, errors, clock };
+}
+
+test("[L7] the points are loaded once before the first call", async () => {
+  const table = new Table();
+  table.rows.set(1, 5);
+  const { history, saved } = processOf(table);
+  await Promise.all([saved.load(), saved.load()]);
+  await saved.load();
+  expect(table.calls).toEqual(["load"]);
+  expect(history.next()).toEqual(at(1, 5));
+});
+
+test("[L7] a cell that cannot load its points makes no call, and loads again at the next one", async () => {
+  const table = new Table();
+  table.rows.set(1, 5);
+  const { history, saved } = processOf(table);
+  table.fails = true;
+  await expect(saved.load()).rejects.toThrow("the database is down");
+  table.fails = false;
+  await saved.load();
+  expect(history.points).toEqual([at(1, 5)]);
+});
+
+test("a process writes at most every 5 s, and only what has changed", async () => {
+  const table = new Table();
+  const { history, saved, clock } = processOf(table);
+  await saved.load();
+  for (let position = 1; position <= 100; position += 1) {
+    history.answered(history.next(), `1.${position}`);
+    await saved.saveIfDue();
+    clock.nowMs += 100;
+  }
+  clock.nowMs += 5_000;
+  await saved.saveIfDue();
+  clock.nowMs += 5_000;
+  await saved.saveIfDue();
+  const writes = table.calls.filter((call) => call.startsWith("save"));
+  expect(writes).toEqual(["save 1.1", "save 1.51", "save 1.100"]);
+});
+
+test("a write that fails is reported, and repeated later", async () => {
+  const table = new Table();
+  const { history, saved, errors, clock } = processOf(table);
+  await saved.load();
+  history.answered(undefined, "1.5");
+  table.fails = true;
+  await saved.save();
+  await saved.saveIfDue();
+  expect(errors).toEqual(["the database is down"]);
+  table.fails = false;
+  clock.nowMs += 5_000;
+  await saved.saveIfDue();
+  expect([...table.rows]).toEqual([[1, 5]]);
+});
+
+test("[L7] a process takes over what another one has seen, and forgets nothing of it", async () => {
+  const table = new Table();
+  const [one, two] = [processOf(table), processOf(table)];
+  await one.saved.load();
+  await two.saved.load();
+  one.history.answered(undefined, "1.100");
+  await one.saved.save();
+  // The ledger went back to 1.50 and was restarted. The second process knows no more than that.
+  two.history.answered(at(1, 50), "2.51");
+  await two.saved.save();
+  expect([...table.rows]).toEqual([
+    [1, 100],
+    [2, 51],
+  ]);
+  expect(two.history.points).toEqual([at(1, 100), at(2, 51)]);
+});
+
+test("a point that the ledger has confirmed is deleted when a newer instance has answered", async () => {
+  const table = new Table();
+  table.rows.set(1, 5);
+  const { history, saved } = processOf(table);
+  await saved.load();
+  history.answered(history.next(), "2.6");
+  await saved.save();
+  expect([...table.rows]).toEqual([[2, 6]]);
+  expect(history.replaced).toEqual([]);
+});
