@@ -19,6 +19,7 @@ import { PlannedWrites } from "./planned-writes.ts";
 import { reconcile, type Finding, type ReconcileOptions, type ReconcileResult } from "./reconcile.ts";
 import { ReconcileLoop, type ReconcileLoopOptions } from "./reconcile-loop.ts";
 import { ClientLeases } from "./remote-leases.ts";
+import { SavedHistory } from "./saved-history.ts";
 import { ClaimableTables } from "./tables.ts";
 import { rememberOrigins } from "./validation.ts";
 import { createPorts } from "./verification/cell-ports.ts";
@@ -63,6 +64,8 @@ export interface CellOptions<Tx> {
 export type CellEvent =
   | LeaseEvent
   | { kind: "release_postponed"; uuid: string; error: string }
+  /** What the cell has seen of its ledger was not stored. The next call tries again. */
+  | { kind: "history_not_saved"; error: string }
   | { kind: "reconcile_finding"; finding: Finding };
 
 export interface TransactionOptions {
@@ -89,21 +92,34 @@ export class Cell<Tx> {
   readonly #options: CellOptions<Tx>;
   readonly #tables: ClaimableTables;
   readonly #leases: ClientLeases;
+  readonly #history: SavedHistory;
 
   constructor(options: CellOptions<Tx>) {
-    if (options.client.cell === undefined)
+    const { client, database } = options;
+    if (client.cell === undefined)
       throw invalidArgument("client", "must have a cell: pass `cell` to createClient");
     this.#options = options;
     this.#tables = new ClaimableTables(options.tables);
     const [cascade] = options.database.cascades(options.tables);
     if (cascade !== undefined && options.cascades !== "accept")
       throw invalidArgument("tables", `${cascade}, or set \`cascades: "accept"\``);
-    this.#leases = new ClientLeases(options.client);
+    this.#leases = new ClientLeases(client);
+    this.#history = new SavedHistory(database.ledgerHistory, client.cell, client.history, (error) =>
+      this.#callHook({ kind: "history_not_saved", error }),
+    );
   }
 
   /** Creates the cell's own tables if they are missing. You can also do this in a migration. */
   install(): Promise<void> {
     return this.#options.database.install();
+  }
+
+  /**
+   * Stores what the cell has seen of its ledger. Calls do this every 5 s, and `reconcile` at its end. Call it
+   * before a process ends, so that nothing is forgotten. Never rejects; see the event `history_not_saved`.
+   */
+  saveHistory(): Promise<void> {
+    return this.#history.save();
   }
 
   /**
@@ -138,7 +154,7 @@ export class Cell<Tx> {
     let deferred: readonly Deferred[] = [];
     const leased = new LeasedTransaction(this.#ports, uuidv7());
     const begin = { ...options, deadlineMs: this.#preflightDeadlineMs };
-    const value = await rememberingOrigins(claimed, () =>
+    const preflight = (): Promise<T> =>
       leased.preflight(
         claimed,
         async (db) => {
@@ -157,10 +173,12 @@ export class Cell<Tx> {
           return result as T;
         },
         begin,
-      ),
-    );
-    await this.#runDeferred(deferred);
-    return value;
+      );
+    return this.#withHistory(async () => {
+      const value = await rememberingOrigins(claimed, preflight);
+      await this.#runDeferred(deferred);
+      return value;
+    });
   }
 
   /**
@@ -209,8 +227,14 @@ export class Cell<Tx> {
     options: Partial<ReconcileOptions> = {},
   ): Promise<ReconcileResult & { deferred: DeferredCounters }> {
     const report = (finding: Finding): void => this.#callHook({ kind: "reconcile_finding", finding });
-    const result = await reconcile({ local: this.#options.database, remote: this.#leases, report }, options);
-    return { ...result, deferred: await this.#deferredLeases.runAll() };
+    await this.#history.load();
+    try {
+      const ports = { local: this.#options.database, remote: this.#leases, report };
+      const result = await reconcile(ports, options);
+      return { ...result, deferred: await this.#deferredLeases.runAll() };
+    } finally {
+      await this.#history.save();
+    }
   }
 
   /** Reconciles periodically until stopped, for long-running processes. */
@@ -226,7 +250,7 @@ export class Cell<Tx> {
    * @throws `VerificationAborted` if the run fails, or an error of the client before it has begun.
    */
   async verify(options: VerifyOptions = {}): Promise<VerificationReport> {
-    return verify(await this.#verificationPorts(), options);
+    return this.#withHistory(async () => verify(await this.#verificationPorts(), options));
   }
 
   /** Verifies a few times a day until stopped. `apply` is true by default. */
@@ -265,9 +289,21 @@ export class Cell<Tx> {
         claimed = checkedBatch(tx.changes);
         return { value, claimed };
       }, begin);
-    const value = await rememberingOrigins(() => claimed, run);
-    await this.#runDeferred(deferred);
-    return value;
+    return this.#withHistory(async () => {
+      const value = await rememberingOrigins(() => claimed, run);
+      await this.#runDeferred(deferred);
+      return value;
+    });
+  }
+
+  /** Loads what the cell has seen of its ledger before the first call, and saves it now and then (L7). */
+  async #withHistory<T>(work: () => Promise<T>): Promise<T> {
+    await this.#history.load();
+    try {
+      return await work();
+    } finally {
+      await this.#history.saveIfDue();
+    }
   }
 
   #bulk<T>({ signal }: TransactionOptions, body: (tx: ClaimTransaction<Tx>) => Promise<T>): Promise<T> {

@@ -53,6 +53,7 @@ export {
   type RemoteLeases,
   type RemotePageRequest,
 } from "./remote-leases.ts";
+export type { LedgerHistoryTable } from "./saved-history.ts";
 export { toValidationErrors, type FieldError, type FieldProblem } from "./validation.ts";
 export { formatReport } from "./verification/format.ts";
 export type { VerificationLoop, VerificationLoopOptions } from "./verification/loop.ts";

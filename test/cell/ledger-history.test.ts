@@ -1,0 +1,78 @@
+/** Tests of a cell whose ledger went back in time: the ledger lacks a point that the cell has stored (L7). */
+import { afterEach, expect, test } from "vitest";
+import { ReconcileAborted } from "../../src/cell/reconcile.ts";
+import { UnavailableError } from "../../src/client/errors.ts";
+import { postgresDialect as dialect } from "./scenarios/postgres-dialect.ts";
+import { pglite, testCoordinator } from "./scenarios/starts.ts";
+import { TestedCell } from "./scenarios/world.ts";
+
+const { users } = dialect.tables;
+const stops: (() => Promise<void>)[] = [];
+
+async function start() {
+  const coordinator = await testCoordinator();
+  const database = await pglite();
+  stops.push(
+    () => coordinator.stop(),
+    () => database.stop(),
+  );
+  const one = await new TestedCell("1", dialect, coordinator, database).prepare();
+  return { coordinator, one };
+}
+
+/** Stores a later point than the ledger has, as another process would have before the ledger went back. */
+async function seeMore({ database }: TestedCell): Promise<void> {
+  const points = await database.ledgerHistory.load("1");
+  expect(points).toHaveLength(1);
+  const later = points.map((point) => ({ ...point, position: point.position + 1 }));
+  await database.ledgerHistory.save("1", later);
+}
+
+afterEach(async () => {
+  for (const stop of stops.splice(0)) await stop();
+});
+
+test("[L7] a cell stores what it has seen of its ledger, and a new process sends it", async () => {
+  const { coordinator, one } = await start();
+  expect(await one.database.ledgerHistory.load("1")).toEqual([]);
+  await one.cell.transaction((tx) => tx.insert(users, { username: "ada" }));
+  await one.cell.saveHistory();
+  expect(await one.database.ledgerHistory.load("1")).toEqual(one.client.history.points);
+  const other = one.sibling(coordinator, {});
+  await other.cell.transaction((tx) => tx.insert(users, { username: "bob" }));
+  expect(other.client.history.points).toMatchObject([
+    { incarnation: one.client.history.points[0]?.incarnation },
+  ]);
+});
+
+test("[L7] a lost history is unavailable to transactions, and nothing is saved", async () => {
+  const { coordinator, one } = await start();
+  await one.cell.transaction((tx) => tx.insert(users, { username: "ada" }));
+  await seeMore(one);
+  const other = one.sibling(coordinator, {});
+  const inserted = other.cell.transaction((tx) => tx.insert(users, { username: "bob" }));
+  await expect(inserted).rejects.toBeInstanceOf(UnavailableError);
+  await expect(inserted).rejects.toThrow(/lost a part of its history/);
+  expect(await one.rows(users)).toHaveLength(1);
+  // The ledger remembers it, so a process that knows less is refused as well.
+  const refused = one.cell.transaction((tx) => tx.insert(users, { username: "eve" }));
+  await expect(refused).rejects.toBeInstanceOf(UnavailableError);
+});
+
+test("[L7] reconciliation and verification decide nothing while the history is lost", async () => {
+  const { coordinator, one } = await start();
+  // A saved lease that is not committed yet.
+  one.network.fate = ({ operation }) => (operation === "commit" ? "lose" : "deliver");
+  await one.cell.transaction((tx) => tx.insert(users, { username: "ada" }));
+  const outstanding = await one.outstanding();
+  await seeMore(one);
+  const other = one.sibling(coordinator, {});
+  await expect(other.cell.reconcile({ full: true, commitGraceMs: 0, orphanMs: 0 })).rejects.toBeInstanceOf(
+    ReconcileAborted,
+  );
+  await expect(other.cell.verify({ apply: true, maxShare: 1 })).rejects.toBeInstanceOf(Error);
+  expect(other.events).toEqual([]);
+  expect(outstanding).toHaveLength(1);
+  expect(await one.outstanding()).toEqual(outstanding);
+  expect(await one.rows(users)).toHaveLength(1);
+});
