@@ -16,10 +16,10 @@ function gated(): { api: Api; waiting: () => number; open: () => void } {
   let waiting = 0;
   let open = (): void => {};
   const opened = new Promise<void>((resolve) => (open = resolve));
-  const CLAIM_SHARD = watchedNamespace("CLAIM_SHARD", env.CLAIM_SHARD, (call, shard) => {
+  const CLAIM_SHARD = watchedNamespace("CLAIM_SHARD", env.CLAIM_SHARD, (call) => {
     if (call !== "CLAIM_SHARD.listRecords") return undefined;
     waiting += 1;
-    return opened.then(() => ({ ok: true, value: { records: [], through: shard, complete: true } }));
+    return opened.then(() => ({ ok: true, value: { records: [], next: null } }));
   });
   const slow = { LEASEHOLD_EXCHANGE_TIMEOUT_MS: "30000", LEASEHOLD_SHARDS: "4" };
   return { api: new Api({ CLAIM_SHARD, ...slow }), waiting: () => waiting, open };
