@@ -5,6 +5,8 @@ CREATE TABLE `cells` (
 	`created_at_ms` integer NOT NULL,
 	`updated_at_ms` integer NOT NULL,
 	`pulled_position` integer DEFAULT 0 NOT NULL,
+	`seen` text,
+	`lost_at_ms` integer,
 	`last_pulled_at_ms` integer,
 	`last_error` text
 ) STRICT, WITHOUT ROWID;

@@ -440,17 +440,27 @@ export interface LeaseChange extends Lease {
   createdPosition: number;
 }
 
+/** Identifies one change of one lease. */
+export interface SeenChange {
+  lease: string;
+  position: number;
+  createdPosition: number;
+  state: LeaseState;
+}
+
 export interface Pull extends Envelope {
   afterPosition: number;
   limit: number;
+  /** The latest change that was pulled before. The ledger must have it, or have forgotten it (S1). */
+  pulled?: SeenChange;
 }
 
 export interface PullAnswer {
+  /** True if the ledger lacks the change in `pulled`, so it was set back. */
+  lacksSeen: boolean;
   changes: LeaseChange[];
   /** This page and the pages before it contain every change up to this position. */
   throughPosition: number;
-  /** The largest position of a change that the ledger has forgotten. It has all later changes. */
-  prunedPosition: number;
   more: boolean;
 }
 

@@ -2,7 +2,7 @@ import { sql } from "drizzle-orm";
 import { ask } from "../core/ask.ts";
 import { fanOut } from "../core/fan-out.ts";
 import type { Cell } from "../core/directory/directory.ts";
-import { MESSAGE_VERSION } from "../core/messages.ts";
+import { MESSAGE_VERSION, type SeenChange } from "../core/messages.ts";
 import { ok, refused, type Result } from "../core/refusal.ts";
 import { configOf, type Env } from "../env.ts";
 import { objectsOf } from "../objects/objects.ts";
@@ -23,6 +23,8 @@ export interface CronReport {
   /** Cells whose ledger was pulled to its end and woken. */
   cellsPulled: number;
   cellsFailed: number;
+  /** Cells whose ledger lacks changes that were pulled from it before, so it was set back. */
+  cellsBehind: string[];
   leasesUpserted: number;
   leasesPruned: number;
   /** The first error that affected the run as a whole. Errors of single cells are stored with the cell. */
@@ -47,6 +49,8 @@ interface Visit extends PullResult {
 interface CellCursor {
   cell: string;
   position: number;
+  seen: SeenChange | null;
+  lostAtMs: number | null;
   lastPulledAtMs: number | null;
 }
 
@@ -81,7 +85,13 @@ export async function runCron(
   const mirrored = directory.ok ? await mirrorCells(database, directory.value) : directory;
   const cursors = await database.run("read cells", (orm) =>
     orm
-      .select({ cell: cells.cellId, position: cells.pulledPosition, lastPulledAtMs: cells.lastPulledAtMs })
+      .select({
+        cell: cells.cellId,
+        position: cells.pulledPosition,
+        seen: cells.seen,
+        lostAtMs: cells.lostAtMs,
+        lastPulledAtMs: cells.lastPulledAtMs,
+      })
       .from(cells),
   );
   const targets = targetsOf(directory.ok ? directory.value : undefined, cursors.ok ? cursors.value : []);
@@ -103,6 +113,7 @@ export async function runCron(
     durationMs: finishedAtMs - startedAtMs,
     cellsPulled: visits.filter(({ completeAtMs, error }) => completeAtMs !== null && error === null).length,
     cellsFailed: visits.filter(({ error }) => error !== null).length,
+    cellsBehind: visits.filter(({ isBehind }) => isBehind).map(({ cell }) => cell),
     leasesUpserted: visits.reduce((sum, { rows }) => sum + rows, 0),
     leasesPruned: pruned.ok ? pruned.value : 0,
     error: failed === undefined ? null : causeOf(failed),
@@ -112,6 +123,7 @@ export async function runCron(
     duration_ms: report.durationMs,
     cells_pulled: report.cellsPulled,
     cells_failed: report.cellsFailed,
+    cells_behind: report.cellsBehind.length,
     leases_upserted: report.leasesUpserted,
     leases_pruned: report.leasesPruned,
     ...(report.error === null ? {} : { error: report.error }),
@@ -136,11 +148,16 @@ function targetsOf(registered: readonly Cell[] | undefined, cursors: readonly Ce
   const cursorByCell = new Map(cursors.map((row) => [row.cell, row]));
   const lastPulledAtMs = ({ cell }: CronTarget): number => cursorByCell.get(cell)?.lastPulledAtMs ?? 0;
   return (registered ?? cursors.map(({ cell }) => ({ cell, locationHint: null })))
-    .map(({ cell, locationHint }) => ({
-      cell,
-      locationHint,
-      position: cursorByCell.get(cell)?.position ?? null,
-    }))
+    .map(({ cell, locationHint }) => {
+      const cursor = cursorByCell.get(cell);
+      return {
+        cell,
+        locationHint,
+        position: cursor?.position ?? null,
+        seen: cursor?.seen ?? null,
+        isLost: (cursor?.lostAtMs ?? null) !== null,
+      };
+    })
     .toSorted((a, b) => lastPulledAtMs(a) - lastPulledAtMs(b));
 }
 
@@ -168,14 +185,15 @@ async function visit(run: CronRun, target: CronTarget): Promise<Visit> {
   return { ...pulled, cell, error };
 }
 
-async function pull(run: CronRun, { cell, locationHint, position }: CronTarget): Promise<PullResult> {
-  if (position === null)
-    return { position: 0, rows: 0, completeAtMs: null, error: "the projection in D1 cannot be reached" };
+async function pull(run: CronRun, target: CronTarget): Promise<PullResult> {
+  const { position, isLost: isBehind } = target;
+  const failed = { rows: 0, completeAtMs: null, isBehind };
+  if (position === null) return { ...failed, position: 0, error: "the projection in D1 cannot be reached" };
   try {
-    return await pullLedger(run, { cell, locationHint, position });
+    return await pullLedger(run, { ...target, position });
   } catch (error) {
     // A bug, or a row of another version, affects only this cell.
-    return { position, rows: 0, completeAtMs: null, error: causeOf({ cause: String(error) }) };
+    return { ...failed, position, error: causeOf({ cause: String(error) }) };
   }
 }
 

@@ -1,7 +1,7 @@
-import { and, eq, getTableColumns, gte, sql } from "drizzle-orm";
+import { and, eq, getTableColumns, gte, isNull, sql } from "drizzle-orm";
 import { ask } from "../core/ask.ts";
 import { encodePayload } from "../core/ledger/payload.ts";
-import type { LeaseChange, PullAnswer } from "../core/messages.ts";
+import type { LeaseChange, PullAnswer, SeenChange } from "../core/messages.ts";
 import type { Answer } from "../core/ports.ts";
 import type { Result } from "../core/refusal.ts";
 import type { Database, Orm } from "./database.ts";
@@ -15,6 +15,10 @@ export interface PullTarget {
   locationHint: string | null;
   /** The cursor in D1: it has every change up to this position. */
   position: number;
+  /** The latest change in D1; null before the first pull. */
+  seen: SeenChange | null;
+  /** True if an earlier run found that the ledger lacks `seen`. */
+  isLost: boolean;
 }
 
 export interface PullResult {
@@ -23,11 +27,14 @@ export interface PullResult {
   rows: number;
   /** When the page was requested that reached the ledger's end; null if no page reached it. */
   completeAtMs: number | null;
+  /** True if the ledger lacks a change that was pulled from it before, so it was set back. */
+  isBehind: boolean;
   error: string | null;
 }
 
 /** The pages of one cell in one run. This leaves pages for other cells if one is far behind. */
 const MAX_PAGES = 100;
+const SET_BACK = "the ledger was set back: it lacks changes that were pulled from it before";
 
 /**
  * Copies the changes of one ledger into D1, the oldest first. Each page is written in one transaction with
@@ -35,34 +42,40 @@ const MAX_PAGES = 100;
  * only moves forward from where it is.
  */
 export async function pullLedger(run: CronRun, target: PullTarget): Promise<PullResult> {
-  const { cell } = target;
-  let { position } = target;
+  const { cell, seen } = target;
+  let { position, isLost: isBehind } = target;
   let rows = 0;
   const end = (completeAtMs: number | null, error: string | null = null): PullResult => ({
     position,
     rows,
     completeAtMs,
-    error,
+    isBehind,
+    error: error ?? (isBehind ? SET_BACK : null),
   });
-  // The change at the cursor is requested again. If the ledger lacks it, the ledger was restored from a
-  // backup, or has pruned it.
-  let after = Math.max(0, position - 1);
+  let after = position;
   for (let page = 0; page < MAX_PAGES && run.pagesLeft > 0; page += 1) {
     const askedAtMs = run.runtime.clock.now();
     if (askedAtMs >= run.deadlineMs) break;
     const answer = await askPage(run, target, after);
     if (answer.kind !== "ok") return end(null, causeOf(answer));
-    const { changes, throughPosition, prunedPosition, more } = answer.value;
-    if (changes.length === 0 && after < position && position > prunedPosition) {
-      run.runtime.log("ledger_lost_changes", { cell, position });
-      const reset = await resetCursor(run.database, cell, position);
-      if (!reset.ok) return end(null, causeOf(reset));
-      position = 0;
-      after = 0;
-      continue;
+    const { lacksSeen, changes, throughPosition, more } = answer.value;
+    if (seen !== null && lacksSeen !== isBehind) {
+      run.runtime.log(lacksSeen ? "ledger_lost_changes" : "ledger_has_changes_again", {
+        cell,
+        position: seen.position,
+      });
+      isBehind = lacksSeen;
+      const marked = await (lacksSeen ? markLost(run, target) : unmarkLost(run.database, cell));
+      if (!marked.ok) return end(null, causeOf(marked));
+      // Another run may have marked it, or moved the cursor, so only one of them starts again.
+      if (lacksSeen && marked.value.meta.changes === 0) return end(null);
+      if (lacksSeen) {
+        position = 0;
+        after = 0;
+        continue;
+      }
     }
-    const fresh = changes.filter((change) => change.position > position).map(rowOf);
-    for (const part of inStatements(fresh)) {
+    for (const part of inStatements(changes.map(rowOf))) {
       run.pagesLeft -= 1;
       const saved = await save(run.database, cell, position, part);
       if (!saved.ok) return end(null, causeOf(saved));
@@ -79,16 +92,21 @@ export async function pullLedger(run: CronRun, target: PullTarget): Promise<Pull
 /** Requests one page. The ledger also limits its size in bytes. */
 function askPage(
   { envelope, limits, objects, runtime }: CronRun,
-  { cell, locationHint }: PullTarget,
+  { cell, locationHint, seen }: PullTarget,
   afterPosition: number,
 ): Promise<Answer<PullAnswer>> {
-  return ask(runtime.clock, CALL_TIMEOUT_MS, async () =>
-    objects.ledger(cell, locationHint).pull({ ...envelope, afterPosition, limit: limits.pullRows }),
-  );
+  const message = {
+    ...envelope,
+    afterPosition,
+    limit: limits.pullRows,
+    ...(seen === null ? {} : { pulled: seen }),
+  };
+  return ask(runtime.clock, CALL_TIMEOUT_MS, async () => objects.ledger(cell, locationHint).pull(message));
 }
 
 interface ChangeRow extends JsonRow {
   position: number;
+  seen: SeenChange;
 }
 
 function rowOf(change: LeaseChange): ChangeRow {
@@ -107,7 +125,12 @@ function rowOf(change: LeaseChange): ChangeRow {
   // The payload is embedded as JSON. As a string, its quotation marks would be escaped, which nearly doubles
   // its size.
   const payload = change.ops === undefined ? "null" : encodePayload(change.ops);
-  return { position: change.position, json: `${head.slice(0, -1)},"payload":${payload}}` };
+  const { lease, position, createdPosition, state } = change;
+  return {
+    position,
+    seen: { lease, position, createdPosition, state },
+    json: `${head.slice(0, -1)},"payload":${payload}}`,
+  };
 }
 
 /**
@@ -121,13 +144,18 @@ async function save(
   after: number,
   rows: readonly [ChangeRow, ...ChangeRow[]],
 ): Promise<Result<boolean>> {
-  const through = (rows.at(-1) ?? rows[0]).position;
+  const { position: through, seen } = rows.at(-1) ?? rows[0];
   const saved = await database.run("save leases", (orm) =>
     orm.batch([
       upsertLeases(orm, rows),
       orm
         .update(cells)
-        .set({ pulledPosition: sql`max(${cells.pulledPosition}, ${through})` })
+        .set({
+          pulledPosition: sql`max(${cells.pulledPosition}, ${through})`,
+          // While the ledger lacks a change, that change stays, so that every run finds the same again.
+          seen: sql`CASE WHEN ${cells.lostAtMs} IS NULL AND ${cells.pulledPosition} < ${through}
+                         THEN ${JSON.stringify(seen)} ELSE ${cells.seen} END`,
+        })
         .where(and(eq(cells.cellId, cell), gte(cells.pulledPosition, after)))
         .returning({ position: cells.pulledPosition }),
     ]),
@@ -154,12 +182,20 @@ const upsertLeases = (orm: Orm, rows: readonly JsonRow[]) =>
       setWhere: sql`excluded.position > ${leases.position}`,
     });
 
-/** Sets the cursor to 0, unless another run has moved it since. */
-function resetCursor(database: Database, cell: string, position: number): Promise<Result<unknown>> {
-  return database.run("reset cursor", (orm) =>
+/**
+ * Notes that the ledger was set back, and sets the cursor to 0, so that everything it has now is copied.
+ * Changes nothing if another run has done so, or has moved the cursor.
+ */
+function markLost({ database, runtime }: CronRun, { cell, position }: PullTarget) {
+  return database.run("mark lost", (orm) =>
     orm
       .update(cells)
-      .set({ pulledPosition: 0 })
-      .where(and(eq(cells.cellId, cell), eq(cells.pulledPosition, position))),
+      .set({ pulledPosition: 0, lostAtMs: runtime.clock.now() })
+      .where(and(eq(cells.cellId, cell), eq(cells.pulledPosition, position), isNull(cells.lostAtMs))),
   );
 }
+
+const unmarkLost = (database: Database, cell: string) =>
+  database.run("unmark lost", (orm) =>
+    orm.update(cells).set({ lostAtMs: null }).where(eq(cells.cellId, cell)),
+  );

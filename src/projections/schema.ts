@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import { check, index, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { Role } from "../core/directory/directory.ts";
-import type { LeaseState } from "../core/messages.ts";
+import type { LeaseState, SeenChange } from "../core/messages.ts";
 
 /*
  * The projection in D1: copies of what the ledgers and the directory have, made by the cron. It decides
@@ -21,6 +21,10 @@ export const cells = sqliteTable("cells", {
    * them.
    */
   pulledPosition: integer("pulled_position").notNull().default(0),
+  /** The latest change that was pulled, to recognize a ledger that was set back. */
+  seen: text("seen", { mode: "json" }).$type<SeenChange>(),
+  /** When a run found that the ledger lacks the change in `seen`. NULL once the ledger has it again. */
+  lostAtMs: integer("lost_at_ms"),
   /** When a pull last reached the ledger's end. `leases` is at least as recent as this. */
   lastPulledAtMs: integer("last_pulled_at_ms"),
   /** The error of the last run with this cell; NULL if there was none. */

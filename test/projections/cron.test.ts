@@ -1,8 +1,8 @@
 import { runInDurableObject } from "cloudflare:test";
 import { beforeEach, describe, expect, test } from "vitest";
-import { positionAt } from "../../src/core/ledger/position.ts";
 import type { MintedKey } from "../../src/core/directory/directory.ts";
-import { runCron } from "../../src/projections/cron.ts";
+import { runCron, type CronReport } from "../../src/projections/cron.ts";
+import { defaultRuntime } from "../../src/runtime.ts";
 import {
   begin,
   countRows,
@@ -14,6 +14,7 @@ import {
   envelope,
   expectD1ToMatch,
   leasesInD1,
+  leasesInLedger,
   ledgerOf,
   startFleet,
   uuidOf,
@@ -340,30 +341,91 @@ describe("a copy that no longer matches its source", () => {
     expect(new Set(cursors).size).toBe(1);
   });
 
-  test("starts again after its ledger was restored from a backup", async () => {
-    await begin("1", uuidOf(1), "a");
-    await begin("1", uuidOf(2), "b");
-    await runCron(env, Date.now());
-    const [first] = await leasesInD1("1");
-    await runInDurableObject(
-      ledgerOf("1"),
-      (_, state) => void state.storage.sql.exec("DELETE FROM lease WHERE lease = ?", uuidOf(2)),
-    );
-    expect(await runCron(env, Date.now())).toMatchObject({ cellsPulled: 2, error: null });
-    expect(await cursorOf("1")).toBe(first?.position);
+  describe("of a ledger that was set back", () => {
+    const lostAtMs = (): Promise<number | null> =>
+      env.DB.prepare("SELECT lost_at_ms FROM cells WHERE cell_id = '1'").first<number>("lost_at_ms");
+    const events: string[] = [];
+    const run = (): Promise<CronReport> =>
+      runCron(env, Date.now(), { ...defaultRuntime, log: (event) => void events.push(event) });
+
+    beforeEach(async () => {
+      events.length = 0;
+      await begin("1", uuidOf(1), "a");
+      await begin("1", uuidOf(2), "b");
+      await decide("1", uuidOf(2), "COMMITTED");
+      await runCron(env, Date.now());
+    });
+
+    /** Puts the ledger's rows back to how they were before the commit of lease 2, or before its grant. */
+    const setBack = (sql: string): Promise<void> =>
+      runInDurableObject(ledgerOf("1"), (_, state) => {
+        state.storage.sql.exec(sql, uuidOf(2));
+      });
+    const withoutGrant = "DELETE FROM lease WHERE lease = ?";
+    const withoutCommit =
+      "UPDATE lease SET decided = 0, state = 'GRANTED', position = created_position WHERE lease = ?";
+
+    for (const [what, sql] of [
+      ["a grant", withoutGrant],
+      ["a decision", withoutCommit],
+    ] as const)
+      for (const since of ["nothing", "a begin", "the same lease again"])
+        test(`starts again and says so, if the ledger lost ${what} and ${since} came since`, async () => {
+          await setBack(sql);
+          if (since === "a begin") await begin("1", uuidOf(3), "c");
+          if (since === "the same lease again") {
+            if (sql === withoutGrant) await begin("1", uuidOf(2), "another-name");
+            await decide("1", uuidOf(2), "COMMITTED");
+          }
+          expect(await run()).toMatchObject({
+            cellsPulled: 1,
+            cellsFailed: 1,
+            cellsBehind: ["1"],
+            error: null,
+          });
+          expect(events).toContain("ledger_lost_changes");
+          expect(await lostAtMs()).toBeGreaterThan(0);
+          expect(await countRows("cells", "cell_id = '1' AND last_error LIKE '%set back%'")).toBe(1);
+          // Everything that the ledger has now is copied, and every run says it again.
+          const held = await leasesInLedger("1");
+          expect(await cursorOf("1")).toBe(Math.max(...held.map(({ position }) => position)));
+          const at = await lostAtMs();
+          expect(await run()).toMatchObject({ leasesUpserted: 0, cellsBehind: ["1"] });
+          expect(await lostAtMs()).toBe(at);
+        });
+
+    test("is no longer reported once the ledger has the change again", async () => {
+      const [, lost] = await leasesInD1("1");
+      await setBack(withoutGrant);
+      await begin("1", uuidOf(3), "c");
+      await run();
+      await runInDurableObject(ledgerOf("1"), (_, state) => {
+        state.storage.sql.exec(
+          `INSERT INTO lease (lease, decided, position, created_position, created_at_ms, decided_at_ms, state,
+             fence, incarnation, counter, payload_hash, creates, destroys, replaces, missing, decided_by)
+           VALUES (?, 1, ?, ?, 1, 1, 'COMMITTED', 0, 1, 9, '', 1, 0, 0, 0, 'cell')`,
+          uuidOf(2),
+          lost?.position,
+          lost?.created_position,
+        );
+      });
+      expect(await run()).toMatchObject({ cellsPulled: 2, cellsFailed: 0, cellsBehind: [] });
+      expect(await lostAtMs()).toBeNull();
+      expect(events.at(-2)).toBe("ledger_has_changes_again");
+    });
   });
 
-  test("does not start again if its ledger has pruned everything", async () => {
+  test("does not take a decision or a forgotten outcome for a loss", async () => {
     await begin("1", uuidOf(1), "a");
-    await decide("1", uuidOf(1), "COMMITTED");
     await runCron(env, Date.now());
-    const twoDaysAgo = positionAt(Date.now() - 2 * 86_400_000);
-    await env.DB.prepare("UPDATE cells SET pulled_position = ? WHERE cell_id = '1'").bind(twoDaysAgo).run();
+    await decide("1", uuidOf(1), "COMMITTED");
+    expect(await runCron(env, Date.now())).toMatchObject({ cellsPulled: 2, cellsBehind: [] });
+    const [lease] = await leasesInD1("1");
     await runInDurableObject(ledgerOf("1"), (_, state) => {
       state.storage.sql.exec("DELETE FROM lease");
-      state.storage.sql.exec("INSERT INTO meta (name, value) VALUES ('pruned_position', ?)", twoDaysAgo);
+      state.storage.sql.exec("INSERT INTO meta (name, value) VALUES ('pruned_position', ?)", lease?.position);
     });
-    await runCron(env, Date.now());
-    expect(await cursorOf("1")).toBe(twoDaysAgo);
+    expect(await runCron(env, Date.now())).toMatchObject({ cellsPulled: 2, cellsBehind: [] });
+    expect(await cursorOf("1")).toBe(lease?.position);
   });
 });

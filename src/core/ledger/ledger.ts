@@ -38,6 +38,7 @@ import { Positions, positionAt } from "./position.ts";
 import { Pruner, type Pruned } from "./prune.ts";
 import { ledgerSchema } from "./schema.ts";
 import { ReadLimiter } from "./read-limiter.ts";
+import { lacksSeen } from "./seen-change.ts";
 import { LedgerStore } from "./store.ts";
 
 export interface LedgerPeers {
@@ -232,9 +233,9 @@ export class Ledger {
       const changes = rows.map((row) => this.#store.changeOf(row, now));
       return this.#durable(
         ok({
+          lacksSeen: message.pulled !== undefined && lacksSeen(this.#store, message.pulled),
           changes,
           throughPosition: rows.at(-1)?.position ?? message.afterPosition,
-          prunedPosition: this.#store.number("pruned_position"),
           more,
         }),
       );

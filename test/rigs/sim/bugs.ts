@@ -448,6 +448,13 @@ export const bugs: Record<string, Bug> = {
       "pass.atMs - heldAtMs >= this.#limits.sweepAfterMs;",
   ),
   // The projection
+  "a decision looks like a loss": one(
+    "S1",
+    ["I13"],
+    "src/core/ledger/seen-change.ts",
+    'seen.state !== "GRANTED"',
+    "true",
+  ),
   "the projection forgets who decided": one(
     "S1",
     ["I13"],

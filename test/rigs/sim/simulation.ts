@@ -96,9 +96,11 @@ export class Simulation {
     );
     const rows = new Map(this.cells.map((cell) => [cell.id, cell.local.rows]));
     this.judge.rowsOf = (cell) => rows.get(cell) ?? new Map();
-    this.cronJob = new Cron(settings, this.scheduler, this.faults, network, this.coordinator, (event) =>
-      this.judge.see(event),
-    );
+    this.cronJob = new Cron(settings, this.scheduler, this.faults, network, this.coordinator, (event) => {
+      this.judge.see(event);
+      const isLoss = event === "log ledger_lost_changes";
+      this.judge.check("I13", !isLoss, () => "the cron took a change of a ledger for a loss");
+    });
     this.judge.isRecorded = (cell, lease, state) => this.cronJob.record.hadLease(cell, lease, state);
     this.router = new Api(context, ownerNamed("router"));
     this.operator = new Api(context, ownerNamed("operator"));
