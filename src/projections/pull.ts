@@ -1,6 +1,5 @@
 import { and, eq, getTableColumns, gte, isNull, sql } from "drizzle-orm";
 import { ask } from "../core/ask.ts";
-import { encodePayload } from "../core/ledger/payload.ts";
 import type { LeaseChange, PullAnswer, SeenChange } from "../core/messages.ts";
 import type { Answer } from "../core/ports.ts";
 import type { Result } from "../core/refusal.ts";
@@ -89,7 +88,7 @@ export async function pullLedger(run: CronRun, target: PullTarget): Promise<Pull
   return end(null);
 }
 
-/** Requests one page. The ledger also limits its size in bytes. */
+/** Requests one page. */
 function askPage(
   { envelope, limits, objects, runtime }: CronRun,
   { cell, locationHint, seen }: PullTarget,
@@ -110,7 +109,8 @@ interface ChangeRow extends JsonRow {
 }
 
 function rowOf(change: LeaseChange): ChangeRow {
-  const head = JSON.stringify({
+  const { lease, position, createdPosition, state } = change;
+  const json = JSON.stringify({
     cell_id: change.cell,
     created_position: change.createdPosition,
     uuid: change.lease,
@@ -122,15 +122,7 @@ function rowOf(change: LeaseChange): ChangeRow {
     reason: change.reason ?? null,
     ...change.counts,
   });
-  // The payload is embedded as JSON. As a string, its quotation marks would be escaped, which nearly doubles
-  // its size.
-  const payload = change.ops === undefined ? "null" : encodePayload(change.ops);
-  const { lease, position, createdPosition, state } = change;
-  return {
-    position,
-    seen: { lease, position, createdPosition, state },
-    json: `${head.slice(0, -1)},"payload":${payload}}`,
-  };
+  return { position, seen: { lease, position, createdPosition, state }, json };
 }
 
 /**

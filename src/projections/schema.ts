@@ -53,7 +53,8 @@ export const keys = sqliteTable(
 /**
  * The leases of all cells: outstanding ones, and decided ones until they are pruned. The key orders a cell's
  * leases by when they began and never changes, so pruning deletes a key range. The only index has outstanding
- * leases only, so a lease that is decided before its first pull never enters it.
+ * leases only, so a lease that is decided before its first pull never enters it. A row has no names: nothing
+ * here reads them, and a batch may be thousands of times as large as its row.
  */
 export const leases = sqliteTable(
   "leases",
@@ -72,11 +73,6 @@ export const leases = sqliteTable(
     destroys: integer("destroys").notNull(),
     replaces: integer("replaces").notNull(),
     missing: integer("missing").notNull(),
-    /**
-     * The ops as the ledger stores them. NULL once the lease is decided, because names of decided leases are
-     * not kept.
-     */
-    payload: text("payload"),
   },
   (table) => [
     primaryKey({ columns: [table.cellId, table.createdPosition] }),
@@ -84,7 +80,6 @@ export const leases = sqliteTable(
       .on(table.createdAtMs, table.cellId, table.createdPosition)
       .where(sql`state = 'GRANTED'`),
     check("leases_state", sql`state IN ('GRANTED', 'COMMITTED', 'ROLLED_BACK')`),
-    check("leases_no_names", sql`state = 'GRANTED' OR payload IS NULL`),
   ],
 );
 

@@ -55,10 +55,8 @@ CREATE TABLE \`leases\` (
 	\`destroys\` integer NOT NULL,
 	\`replaces\` integer NOT NULL,
 	\`missing\` integer NOT NULL,
-	\`payload\` text,
 	PRIMARY KEY(\`cell_id\`, \`created_position\`),
-	CONSTRAINT "leases_state" CHECK(state IN ('GRANTED', 'COMMITTED', 'ROLLED_BACK')),
-	CONSTRAINT "leases_no_names" CHECK(state = 'GRANTED' OR payload IS NULL)
+	CONSTRAINT "leases_state" CHECK(state IN ('GRANTED', 'COMMITTED', 'ROLLED_BACK'))
 ) STRICT, WITHOUT ROWID;
 --> statement-breakpoint
 CREATE INDEX \`leases_outstanding\` ON \`leases\` (\`created_at_ms\`,\`cell_id\`,\`created_position\`)` +

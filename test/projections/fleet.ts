@@ -69,28 +69,24 @@ export interface FleetLease {
   creates: number;
   decided_by: string | null;
   reason: string | null;
-  payload: string | null;
 }
 
 const COLUMNS = "state, position, created_position, creates, destroys, replaces, missing, decided_by, reason";
 
 export async function leasesInD1(cell: string): Promise<FleetLease[]> {
   return (
-    await env.DB.prepare(
-      `SELECT uuid, ${COLUMNS}, payload FROM leases WHERE cell_id = ? ORDER BY created_position`,
-    )
+    await env.DB.prepare(`SELECT uuid, ${COLUMNS} FROM leases WHERE cell_id = ? ORDER BY created_position`)
       .bind(cell)
       .all<FleetLease>()
   ).results;
 }
 
 export function leasesInLedger(cell: string): Promise<FleetLease[]> {
-  const payload = "CASE state WHEN 'GRANTED' THEN payload END AS payload";
   return runInDurableObject(
     ledgerOf(cell),
     (_, state) =>
       state.storage.sql
-        .exec(`SELECT lease AS uuid, ${COLUMNS}, ${payload} FROM lease ORDER BY created_position`)
+        .exec(`SELECT lease AS uuid, ${COLUMNS} FROM lease ORDER BY created_position`)
         .toArray() as unknown as FleetLease[],
   );
 }

@@ -46,11 +46,6 @@ export interface LedgerPeers {
   shard: ShardPeer;
 }
 
-/**
- * The largest stored payload in one page of a pull, in bytes. As objects, many short names take ten times
- * that, and the platform limits an answer to 32 MiB.
- */
-const PULL_BYTES = 1_000_000;
 /** The pause before work that one alarm did not finish is continued. */
 const TIDY_AGAIN_MS = 1_000;
 
@@ -229,7 +224,7 @@ export class Ledger {
   pull(message: Pull): Promise<Reply<PullAnswer>> {
     return this.#answer(message, async () => {
       const now = this.#ports.clock.now();
-      const { rows, more } = this.#store.changes(message.afterPosition, message.limit, PULL_BYTES);
+      const { rows, more } = this.#store.changes(message.afterPosition, message.limit);
       const changes = rows.map((row) => this.#store.changeOf(row, now));
       return this.#durable(
         ok({

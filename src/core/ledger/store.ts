@@ -145,38 +145,17 @@ export class LedgerStore {
     );
   }
 
-  /**
-   * Returns leases whose last change is after a position, in the order of the changes. Granted leases have
-   * their payload. Stops at `limit` rows, and at about `maxBytes` of payload, because the platform limits an
-   * answer between objects.
-   */
-  changes(afterPosition: number, limit: number, maxBytes: number): { rows: LeaseRow[]; more: boolean } {
-    const sizes = (decided: Kind): { position: number; bytes: number }[] =>
-      this.#sql.all(
-        `SELECT position, ${decided === 0 ? "octet_length(payload)" : "0"} AS bytes
-           FROM lease WHERE decided = ? AND position > ? ORDER BY position LIMIT ?`,
+  /** Returns leases whose last change is after a position, in the order of the changes, without payload. */
+  changes(afterPosition: number, limit: number): { rows: LeaseRow[]; more: boolean } {
+    const rows = (decided: Kind): LeaseRow[] =>
+      this.#sql.all<LeaseRow>(
+        `SELECT ${HEAD} FROM lease WHERE decided = ? AND position > ? ORDER BY position LIMIT ?`,
         decided,
         afterPosition,
         limit + 1,
       );
-    const all = KINDS.flatMap(sizes).toSorted((a, b) => a.position - b.position);
-    let bytes = 0;
-    const fitting = all
-      .slice(0, limit)
-      .filter((row, index) => (bytes += row.bytes) <= maxBytes || index === 0);
-    const through = fitting.at(-1)?.position ?? afterPosition;
-    const rows = (decided: Kind): LeaseRow[] =>
-      this.#sql.all<LeaseRow>(
-        `SELECT ${decided === 0 ? "*" : HEAD} FROM lease
-          WHERE decided = ? AND position > ? AND position <= ?`,
-        decided,
-        afterPosition,
-        through,
-      );
-    return {
-      rows: KINDS.flatMap(rows).toSorted((a, b) => a.position - b.position),
-      more: all.length > fitting.length,
-    };
+    const all = KINDS.flatMap(rows).toSorted((a, b) => a.position - b.position);
+    return { rows: all.slice(0, limit), more: all.length > limit };
   }
 
   /**

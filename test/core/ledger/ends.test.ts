@@ -208,16 +208,6 @@ test("[S1] a page of a pull has at most `limit` changes, in order, and says if t
   expect((await pull(c, 4)).changes.map(({ lease }) => lease)).toEqual([b, e, f, a]);
 });
 
-test("[S1] a lease that is larger than a page of a pull gets a page of its own", async () => {
-  const c = await Cluster.start({ shards: 1 });
-  const leases = [c.uuid(), c.uuid()];
-  for (const lease of leases) {
-    const names = Array.from({ length: 1_200 }, (_, n) => `${"x".repeat(950)}-${lease}-${n}`);
-    expect(await c.clock.runUntil(begin(c, "1", lease, names))).toEqual(ok({ created: true }));
-  }
-  expect(await pull(c, 10)).toMatchObject({ changes: [{ lease: leases[0] }], more: true });
-});
-
 test("[R1] a page of one lease says where to continue, and each kind of op is counted", async () => {
   const c = await Cluster.start({ shards: 1 });
   const owned = c.uuid();

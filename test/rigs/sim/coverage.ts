@@ -66,7 +66,7 @@ function expected(): string[] {
     "crons overlap",
     "a cron takes over a minute",
     "history pruned",
-    "recorded payload",
+    "recorded lease",
     "source on two pages",
     "digest in parts",
     "a fence was forgotten",

@@ -76,7 +76,6 @@ export interface RecordedLease {
   destroys: number;
   replaces: number;
   missing: number;
-  payload: string | null;
 }
 
 /**
