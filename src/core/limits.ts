@@ -157,10 +157,11 @@ export const limitTable = {
     unit: "calls",
     about: "messages that one object or request sends at a time",
   },
+  // The platform limits a message to 32 MiB. An op with the longest names and ids takes up to 3 KB.
   messageOps: {
     default: 2_000,
     min: 1,
-    max: 20_000,
+    max: 5_000,
     unit: "ops",
     about: "ops in one message to a shard, unless one lease has more",
   },
@@ -272,7 +273,9 @@ export const limitTable = {
     unit: "items",
     about: "revoked keys that have not expired yet; more are remembered by the time of their expiry",
   },
-  maxCells: { default: 1_000, min: 1, max: 10_000, unit: "items", about: "registered cells" },
+  // A run of the cron calls each ledger twice, and the platform limits the calls of an invocation to 10,000.
+  // Each isolate reads all cells every 30 s, in one message.
+  maxCells: { default: 1_000, min: 1, max: 1_000, unit: "items", about: "registered cells" },
 } as const satisfies Record<string, Limit>;
 
 export type LimitName = keyof typeof limitTable;

@@ -1,0 +1,156 @@
+/** The largest messages that the limits allow, against what the platform allows. */
+import { serialize } from "node:v8";
+import { expect, test } from "vitest";
+import type { KeyPage, Snapshot } from "../../src/core/directory/directory.ts";
+import { limitTable, type LimitName } from "../../src/core/limits.ts";
+import {
+  MESSAGE_VERSION,
+  type ClaimRecord,
+  type Decision,
+  type DigestRecordsRequest,
+  type Exchange,
+  type ListRecordsAnswer,
+  type LookupRequest,
+  type Op,
+  type PullAnswer,
+} from "../../src/core/messages.ts";
+
+/** The platform's limit of a message between objects. It serializes with V8, as `serialize` does. */
+const MESSAGE_BYTES = 32 * 1024 * 1024;
+
+const max = (name: LimitName): number => limitTable[name].max;
+const list = <T>(count: number, make: (n: number) => T): T[] =>
+  Array.from({ length: count }, (_, n) => make(n));
+/** V8 writes a text of these as one byte per character, so it is as long as in UTF-8. */
+const ascii = (bytes: number, n: number): string => String(n).padStart(bytes, "x");
+/** V8 writes two bytes per character, but UTF-8 three. */
+const han = (characters: number, n: number): string => String(n).padStart(characters, "語");
+
+const envelope = { version: MESSAGE_VERSION, placement: "hash1.shards256.canonical1" };
+const TIME = 1_800_000_000_000;
+const POSITION = TIME * 1_024;
+const CELL = "9223372036854775807";
+const UUID = "01936f6e-2c1a-7c3e-9d56-3a1f0c9b7e42";
+const name = (n: number): { type: "ORGANIZATION_PATH"; canonical: string } => ({
+  type: "ORGANIZATION_PATH",
+  canonical: ascii(max("valueBytes"), n),
+});
+const source = (n: number) =>
+  ({ type: "RAILS_TABLE_REDIRECT_ROUTES", id: ascii(max("idBytes"), n) }) as never;
+
+const op = (n: number): Op => ({
+  ...name(n),
+  kind: "replace",
+  index: n,
+  value: ascii(max("valueBytes"), n),
+  subject: source(n),
+  source: source(n),
+  epoch: POSITION,
+  shard: 255,
+});
+
+const record = (n: number): ClaimRecord => ({
+  ...name(n),
+  uuid: UUID,
+  value: ascii(max("valueBytes"), n),
+  subject: source(n),
+  source: source(n),
+  cell: CELL,
+  epoch: POSITION,
+  status: "LEASE_DESTROYING",
+  lease: UUID,
+  createdAtMs: TIME,
+  updatedAtMs: TIME,
+});
+
+const point = { incarnation: POSITION, position: POSITION };
+/** What every exchange has besides its decisions and prepares. */
+const sender = { ...envelope, seen: point, cell: CELL, point, confirmed: point };
+
+const holder = { cell: CELL, lease: UUID, incarnation: POSITION, counter: POSITION };
+const messageOps = max("messageOps");
+const messages: Record<string, unknown> = {
+  "an exchange of one prepare": {
+    ...sender,
+    decisions: [],
+    prepares: [{ ...holder, ops: list(Math.max(messageOps, max("batchOps")), op), allowMissing: true }],
+  } satisfies Exchange,
+  "an exchange of small prepares": {
+    ...sender,
+    decisions: [],
+    prepares: list(messageOps, (n) => ({ ...holder, ops: [op(n)], allowMissing: true })),
+  } satisfies Exchange,
+  "an exchange of small decisions": {
+    ...sender,
+    decisions: list(messageOps, (n): Decision => ({
+      ...holder,
+      outcome: "ROLLED_BACK",
+      epoch: POSITION,
+      keys: [name(n)],
+    })),
+    prepares: [],
+  } satisfies Exchange,
+  "a lookup": { ...envelope, keys: list(max("lookupBuckets"), name) } satisfies LookupRequest,
+  "a page of records": {
+    records: list(max("maxPageItems"), record),
+    next: null,
+  } satisfies ListRecordsAnswer,
+  "a request for digests": {
+    ...envelope,
+    cell: CELL,
+    sourceType: "RAILS_TABLE_ROUTES",
+    bucketTypes: ["ROUTES"],
+    cursor: null,
+    ranges: list(max("digestRanges"), (n) => ({ after: ascii(200, n), upTo: ascii(200, n + 1) })),
+  } satisfies DigestRecordsRequest,
+  "a page of a pull": {
+    lacksSeen: false,
+    changes: list(max("pullRows"), (n) => ({
+      lease: UUID,
+      cell: CELL,
+      state: "ROLLED_BACK" as const,
+      position: POSITION,
+      createdPosition: POSITION,
+      createdAtMs: TIME,
+      ageMs: TIME,
+      counts: { creates: 5_000, destroys: 5_000, replaces: 5_000, missing: 5_000 },
+      decidedAtMs: TIME,
+      decidedBy: "operator",
+      reason: ascii(max("reasonBytes"), n),
+    })),
+    throughPosition: POSITION,
+    more: true,
+  } satisfies PullAnswer,
+  "the directory": {
+    placement: envelope.placement,
+    cells: list(max("maxCells"), (n) => ({
+      cell: CELL,
+      name: han(128, n),
+      address: han(2_048, n),
+      locationHint: "enam",
+      createdAtMs: TIME,
+      updatedAtMs: TIME,
+    })),
+    revokedKeys: list(max("maxRevokedKeys"), (n) => ascii(36, n)),
+    revokedThroughMs: TIME,
+  } satisfies Snapshot,
+  "a page of keys": {
+    keys: list(max("pullRows"), (n) => ({
+      keyId: ascii(36, n),
+      position: POSITION,
+      role: "operator" as const,
+      cell: CELL,
+      note: han(256, n),
+      createdAtMs: TIME,
+      expiresAtMs: TIME,
+      revokedAtMs: TIME,
+    })),
+    more: true,
+  } satisfies KeyPage,
+};
+
+test.each(Object.keys(messages))("[M6] no limit allows %s of more than 32 MiB", (what) => {
+  const bytes = serialize(messages[what]).length;
+  expect(bytes).toBeGreaterThan(100_000);
+  expect(bytes).toBeLessThan(MESSAGE_BYTES);
+});
