@@ -8,6 +8,7 @@ CREATE TABLE `cells` (
 	`seen` text,
 	`lost_at_ms` integer,
 	`last_pulled_at_ms` integer,
+	`visited_at_ms` integer,
 	`last_error` text
 ) STRICT, WITHOUT ROWID;
 --> statement-breakpoint

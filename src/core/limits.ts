@@ -224,6 +224,14 @@ export const limitTable = {
     unit: "s",
     about: "how long the projection keeps decided leases",
   },
+  // D1 allows a database 10 GB. The rest is for outstanding leases and for what one run writes.
+  historyBytes: {
+    default: 5_000_000_000,
+    min: 100_000,
+    max: 9_000_000_000,
+    unit: "bytes",
+    about: "size of the projection above which decided leases are deleted earlier",
+  },
   keyLifetimeS: {
     default: 34_560_000,
     min: 60,

@@ -12,9 +12,9 @@ import { causeOf } from "./failure.ts";
 import { pruneHistory } from "./history.ts";
 import { inStatements, jsonArray, type JsonRow } from "./json-rows.ts";
 import { mirrorCells, mirrorKeys } from "./mirror.ts";
-import { pullLedger, type PullResult, type PullTarget } from "./pull.ts";
 import { CALL_TIMEOUT_MS, type CronRun } from "./cron-run.ts";
 import { cells, cronRuns } from "./schema.ts";
+import { visitLedgers, type Visit, type VisitTarget } from "./visits.ts";
 
 export interface CronReport {
   startedAtMs: number;
@@ -33,25 +33,13 @@ export interface CronReport {
 
 /** A run stops requesting pages after this time, because the next run starts after a minute. */
 const RUN_MS = 45_000;
-/** The pages of a run. Each takes two statements, and D1 allows 1,000 per invocation. */
-const RUN_PAGES = 400;
-
-/** A cell to visit. Without a cursor (D1 is down), its ledger is woken but not pulled. */
-interface CronTarget extends Omit<PullTarget, "position"> {
-  position: number | null;
-}
-
-interface Visit extends PullResult {
-  cell: string;
-}
-
 /** A cell's cursor, as D1 has it. */
 interface CellCursor {
   cell: string;
   position: number;
   seen: SeenChange | null;
   lostAtMs: number | null;
-  lastPulledAtMs: number | null;
+  visitedAtMs: number | null;
 }
 
 /**
@@ -75,7 +63,6 @@ export async function runCron(
     database,
     runtime,
     deadlineMs: startedAtMs + RUN_MS,
-    pagesLeft: RUN_PAGES,
   };
   const runId = runtime.uuid();
   const begun = await database.run("begin run", (orm) =>
@@ -90,18 +77,22 @@ export async function runCron(
         position: cells.pulledPosition,
         seen: cells.seen,
         lostAtMs: cells.lostAtMs,
-        lastPulledAtMs: cells.lastPulledAtMs,
+        visitedAtMs: cells.visitedAtMs,
       })
       .from(cells),
   );
-  const targets = targetsOf(directory.ok ? directory.value : undefined, cursors.ok ? cursors.value : []);
+  const targets = targetsOf(
+    directory.ok ? directory.value : undefined,
+    cursors.ok ? cursors.value : [],
+    startedAtMs,
+  );
+  const pruned = await pruneHistory(run, startedAtMs);
   const [mirroredKeys, visits] = await Promise.all([
     mirrorKeys(run),
-    fanOut(targets, limits.fanOut, (target) => visit(run, target)),
+    visitLedgers(run, targets),
     pokeShards(run, shards),
   ]);
-  const marked = await markCells(database, visits);
-  const pruned = await pruneHistory(database, startedAtMs - limits.historyS * 1_000);
+  const marked = await markCells(run, visits);
 
   const failed = [begun, directory, mirrored, cursors, mirroredKeys, marked, pruned].find(
     (result) => !result.ok,
@@ -141,13 +132,19 @@ async function readDirectory({ envelope, objects, runtime }: CronRun): Promise<R
 }
 
 /**
- * The cells to visit, the least recently pulled first, so that cells that this run doesn't reach come first
- * in the next.
+ * The cells to visit. Those that were pulled longest ago come first, so that cells that this run doesn't
+ * reach come first in the next one. Without D1, each run starts with another cell.
  */
-function targetsOf(registered: readonly Cell[] | undefined, cursors: readonly CellCursor[]): CronTarget[] {
+function targetsOf(
+  registered: readonly Cell[] | undefined,
+  cursors: readonly CellCursor[],
+  nowMs: number,
+): VisitTarget[] {
   const cursorByCell = new Map(cursors.map((row) => [row.cell, row]));
-  const lastPulledAtMs = ({ cell }: CronTarget): number => cursorByCell.get(cell)?.lastPulledAtMs ?? 0;
-  return (registered ?? cursors.map(({ cell }) => ({ cell, locationHint: null })))
+  const visitedAtMs = ({ cell }: VisitTarget): number => cursorByCell.get(cell)?.visitedAtMs ?? 0;
+  const known = registered ?? cursors.map(({ cell }) => ({ cell, locationHint: null }));
+  const first = startOf(known.length, nowMs);
+  return [...known.slice(first), ...known.slice(0, first)]
     .map(({ cell, locationHint }) => {
       const cursor = cursorByCell.get(cell);
       return {
@@ -158,8 +155,16 @@ function targetsOf(registered: readonly Cell[] | undefined, cursors: readonly Ce
         isLost: (cursor?.lostAtMs ?? null) !== null,
       };
     })
-    .toSorted((a, b) => lastPulledAtMs(a) - lastPulledAtMs(b));
+    .toSorted((a, b) => visitedAtMs(a) - visitedAtMs(b));
 }
+
+/** Another index each minute, spread evenly over the list. */
+function startOf(count: number, nowMs: number): number {
+  const turns = Math.floor(nowMs / 60_000) * GOLDEN_RATIO;
+  return Math.floor((turns - Math.floor(turns)) * count);
+}
+
+const GOLDEN_RATIO = (Math.sqrt(5) - 1) / 2;
 
 /**
  * Wakes the shards. A shard that lost its alarm would otherwise keep the holds of a begin that ended until
@@ -172,37 +177,14 @@ async function pokeShards({ envelope, limits, objects, runtime }: CronRun, shard
   });
 }
 
-async function visit(run: CronRun, target: CronTarget): Promise<Visit> {
-  const { cell, locationHint } = target;
-  const pulled = await pull(run, target);
-  // The ledger is woken even if the pull failed. It may have lost its alarm (M3), and outcomes that are 7
-  // days old are pruned without D1 (S1).
-  const poked = await ask(run.runtime.clock, CALL_TIMEOUT_MS, async () =>
-    run.objects.ledger(cell, locationHint).maintain({ ...run.envelope, pulledPosition: pulled.position }),
-  );
-  const error = pulled.error ?? (poked.kind === "ok" ? null : causeOf(poked));
-  if (error !== null) run.runtime.log("cell_failed", { cell, error });
-  return { ...pulled, cell, error };
-}
-
-async function pull(run: CronRun, target: CronTarget): Promise<PullResult> {
-  const { position, isLost: isBehind } = target;
-  const failed = { rows: 0, completeAtMs: null, isBehind };
-  if (position === null) return { ...failed, position: 0, error: "the projection in D1 cannot be reached" };
-  try {
-    return await pullLedger(run, { ...target, position });
-  } catch (error) {
-    // A bug, or a row of another version, affects only this cell.
-    return { ...failed, position, error: causeOf({ cause: String(error) }) };
-  }
-}
-
 /** Stores how fresh each cell's copy is, unless D1 was restored from a backup since the cell was read. */
-async function markCells(database: Database, visits: readonly Visit[]): Promise<Result<null>> {
-  const rows = visits.map(({ cell, position, completeAtMs, error }) => ({
+async function markCells({ database, runtime }: CronRun, visits: readonly Visit[]): Promise<Result<null>> {
+  const nowMs = runtime.clock.now();
+  const rows = visits.map(({ cell, position, pages, completeAtMs, error }) => ({
     json: JSON.stringify({
       cell_id: cell,
       position,
+      visited_at_ms: pages > 0 ? nowMs : null,
       at_ms: completeAtMs,
       error: error ?? (completeAtMs === null ? INCOMPLETE : null),
     }),
@@ -220,10 +202,12 @@ const updateMarks = (rows: readonly JsonRow[]) => sql`
   UPDATE cells SET
     last_pulled_at_ms =
       coalesce(max(coalesce(cells.last_pulled_at_ms, 0), mark.at_ms), cells.last_pulled_at_ms),
+    visited_at_ms = coalesce(mark.visited_at_ms, cells.visited_at_ms),
     last_error = mark.error
   FROM (
     SELECT value ->> 'cell_id' AS cell_id, value ->> 'position' AS position,
-           value ->> 'at_ms' AS at_ms, value ->> 'error' AS error
+           value ->> 'visited_at_ms' AS visited_at_ms, value ->> 'at_ms' AS at_ms,
+           value ->> 'error' AS error
     FROM json_each(${jsonArray(rows)})
   ) AS mark
   WHERE cells.cell_id = mark.cell_id AND cells.pulled_position >= mark.position`;

@@ -14,6 +14,11 @@ interface Bounds {
 
 /** D1 sometimes fails, and has stalled for a minute. So an access has at most two attempts of this length. */
 export const DEFAULT_BOUNDS: Bounds = { timeoutMs: 10_000, attempts: 2 };
+/**
+ * D1 allows a Worker 1,000 statements per invocation (developers.cloudflare.com/d1/platform/limits). Each
+ * statement of a batch counts.
+ */
+const MAX_STATEMENTS = 1_000;
 /** The pause between two attempts. It is long enough for a database that has moved to be found again. */
 const PAUSE_MS = 100;
 
@@ -27,6 +32,7 @@ export class Database {
   readonly #bounds: Bounds;
   readonly #runtime: Runtime;
   #stalled = false;
+  #statementsLeft = MAX_STATEMENTS;
 
   constructor(env: Env, bounds: Partial<Bounds> = {}, runtime = defaultRuntime) {
     this.#orm = drizzle(env.DB);
@@ -34,12 +40,25 @@ export class Database {
     this.#runtime = runtime;
   }
 
-  /** Runs one access. `name` identifies it in the log. */
-  async run<T>(name: string, work: (orm: Orm) => Promise<T>): Promise<Result<T>> {
+  /** The statements that this instance may still run. Failed attempts count. */
+  get statementsLeft(): number {
+    return this.#statementsLeft;
+  }
+
+  /**
+   * Runs one access. `name` identifies it in the log.
+   *
+   * @param statements the number of statements that the access runs
+   */
+  async run<T>(name: string, work: (orm: Orm) => Promise<T>, statements = 1): Promise<Result<T>> {
     const { timeoutMs, attempts } = this.#bounds;
     const { clock, log } = this.#runtime;
-    let cause = "it did not answer an earlier access in time";
+    let cause = this.#stalled
+      ? "it did not answer an earlier access in time"
+      : "the statements of this invocation are used up";
     for (let attempt = 1; attempt <= attempts && !this.#stalled; attempt += 1) {
+      if (this.#statementsLeft < statements) break;
+      this.#statementsLeft -= statements;
       if (attempt > 1) await new Promise<void>((resume) => void clock.after(PAUSE_MS, resume));
       const answer = await ask(clock, timeoutMs, () => outcomeOf(work(this.#orm)));
       if (answer.kind === "ok") return ok(answer.value);

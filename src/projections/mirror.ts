@@ -5,7 +5,7 @@ import { ok, refused, type Result } from "../core/refusal.ts";
 import type { Database } from "./database.ts";
 import { causeOf } from "./failure.ts";
 import { inStatements, jsonArray, type JsonRow } from "./json-rows.ts";
-import { CALL_TIMEOUT_MS, type CronRun } from "./cron-run.ts";
+import { CALL_TIMEOUT_MS, hasRoom, type CronRun } from "./cron-run.ts";
 import { keys } from "./schema.ts";
 
 /** Copies the registered cells. Unchanged rows are not written. */
@@ -41,7 +41,7 @@ const upsertCells = (rows: readonly JsonRow[]) => sql`
 
 /** Copies the key changes since the last run, the oldest first. */
 export async function mirrorKeys(run: CronRun): Promise<Result<null>> {
-  const { database, deadlineMs, runtime } = run;
+  const { database, runtime } = run;
   const latest = await database.run("read keys", (orm) =>
     orm.select({ position: max(keys.position) }).from(keys),
   );
@@ -50,7 +50,7 @@ export async function mirrorKeys(run: CronRun): Promise<Result<null>> {
   // The last known change is requested again. The directory never forgets keys, so if it lacks this change,
   // it was restored from a backup and all keys are copied again.
   let after = Math.max(0, position - 1);
-  while (runtime.clock.now() < deadlineMs) {
+  while (hasRoom(run)) {
     const page = await askPage(run, after);
     if (!page.ok) return page;
     const { keys: changed, more } = page.value;

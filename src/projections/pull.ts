@@ -23,6 +23,8 @@ export interface PullTarget {
 export interface PullResult {
   /** The cursor after the pull. */
   position: number;
+  /** The pages that were requested. */
+  pages: number;
   rows: number;
   /** When the page was requested that reached the ledger's end; null if no page reached it. */
   completeAtMs: number | null;
@@ -31,61 +33,93 @@ export interface PullResult {
   error: string | null;
 }
 
-/** The pages of one cell in one run. This leaves pages for other cells if one is far behind. */
-const MAX_PAGES = 100;
 const SET_BACK = "the ledger was set back: it lacks changes that were pulled from it before";
 
 /**
- * Copies the changes of one ledger into D1, the oldest first. Each page is written in one transaction with
- * the cursor. Several runs may do this at the same time: only a later change overwrites a row, and the cursor
- * only moves forward from where it is.
+ * Copies the changes of one ledger into D1, the oldest first, page by page. Each page is written in one
+ * transaction with the cursor. Several runs may do this at the same time: only a later change overwrites a
+ * row, and the cursor only moves forward from where it is.
  */
-export async function pullLedger(run: CronRun, target: PullTarget): Promise<PullResult> {
-  const { cell, seen } = target;
-  let { position, isLost: isBehind } = target;
-  let rows = 0;
-  const end = (completeAtMs: number | null, error: string | null = null): PullResult => ({
-    position,
-    rows,
-    completeAtMs,
-    isBehind,
-    error: error ?? (isBehind ? SET_BACK : null),
-  });
-  let after = position;
-  for (let page = 0; page < MAX_PAGES && run.pagesLeft > 0; page += 1) {
-    const askedAtMs = run.runtime.clock.now();
-    if (askedAtMs >= run.deadlineMs) break;
-    const answer = await askPage(run, target, after);
-    if (answer.kind !== "ok") return end(null, causeOf(answer));
-    const { lacksSeen, changes, throughPosition, more } = answer.value;
-    if (seen !== null && lacksSeen !== isBehind) {
-      run.runtime.log(lacksSeen ? "ledger_lost_changes" : "ledger_has_changes_again", {
-        cell,
-        position: seen.position,
-      });
-      isBehind = lacksSeen;
-      const marked = await (lacksSeen ? markLost(run, target) : unmarkLost(run.database, cell));
-      if (!marked.ok) return end(null, causeOf(marked));
-      // Another run may have marked it, or moved the cursor, so only one of them starts again.
-      if (lacksSeen && marked.value.meta.changes === 0) return end(null);
-      if (lacksSeen) {
-        position = 0;
-        after = 0;
-        continue;
-      }
-    }
-    for (const part of inStatements(changes.map(rowOf))) {
-      run.pagesLeft -= 1;
-      const saved = await save(run.database, cell, position, part);
-      if (!saved.ok) return end(null, causeOf(saved));
-      if (!saved.value) return end(null, "D1 was restored during the run; the next run continues from there");
-      position = (part.at(-1) ?? part[0]).position;
-      rows += part.length;
-    }
-    if (!more) return end(askedAtMs);
-    after = throughPosition;
+export class LedgerPull {
+  readonly #run: CronRun;
+  readonly #target: PullTarget;
+  readonly #result: PullResult;
+  #after: number;
+
+  constructor(run: CronRun, target: PullTarget) {
+    this.#run = run;
+    this.#target = target;
+    this.#after = target.position;
+    this.#result = {
+      position: target.position,
+      pages: 0,
+      rows: 0,
+      completeAtMs: null,
+      isBehind: target.isLost,
+      error: null,
+    };
   }
-  return end(null);
+
+  get result(): PullResult {
+    const { error, isBehind } = this.#result;
+    return { ...this.#result, error: error ?? (isBehind ? SET_BACK : null) };
+  }
+
+  /** Copies one page. Returns true if there are more. */
+  async next(): Promise<boolean> {
+    this.#result.pages += 1;
+    try {
+      return await this.#copyPage();
+    } catch (error) {
+      // A bug, or a row of another version, affects only this cell.
+      return this.#fail(causeOf({ cause: String(error) }));
+    }
+  }
+
+  #fail(error: string): false {
+    this.#result.error = error;
+    return false;
+  }
+
+  async #copyPage(): Promise<boolean> {
+    const { database, runtime } = this.#run;
+    const { cell } = this.#target;
+    const askedAtMs = runtime.clock.now();
+    const answer = await askPage(this.#run, this.#target, this.#after);
+    if (answer.kind !== "ok") return this.#fail(causeOf(answer));
+    const { lacksSeen, changes, throughPosition, more } = answer.value;
+    if (lacksSeen !== this.#result.isBehind) return this.#noteLoss(lacksSeen);
+    for (const part of inStatements(changes.map(rowOf))) {
+      const saved = await save(database, cell, this.#result.position, part);
+      if (!saved.ok) return this.#fail(causeOf(saved));
+      if (!saved.value)
+        return this.#fail("D1 was restored during the run; the next run continues from there");
+      this.#result.position = (part.at(-1) ?? part[0]).position;
+      this.#result.rows += part.length;
+    }
+    this.#after = throughPosition;
+    if (!more) this.#result.completeAtMs = askedAtMs;
+    return more;
+  }
+
+  /** The ledger lacks `seen` for the first time, or has it again. Returns whether the pull continues. */
+  async #noteLoss(isBehind: boolean): Promise<boolean> {
+    const { database, runtime } = this.#run;
+    const { cell, seen } = this.#target;
+    this.#result.isBehind = isBehind;
+    runtime.log(isBehind ? "ledger_lost_changes" : "ledger_has_changes_again", {
+      cell,
+      position: seen?.position ?? 0,
+    });
+    const marked = await (isBehind ? markLost(this.#run, this.#target) : unmarkLost(database, cell));
+    if (!marked.ok) return this.#fail(causeOf(marked));
+    if (!isBehind) return true;
+    // If another run has marked it, or has moved the cursor, that run starts again.
+    if (marked.value.meta.changes === 0) return false;
+    this.#result.position = 0;
+    this.#after = 0;
+    return true;
+  }
 }
 
 /** Requests one page. */
@@ -137,20 +171,23 @@ async function save(
   rows: readonly [ChangeRow, ...ChangeRow[]],
 ): Promise<Result<boolean>> {
   const { position: through, seen } = rows.at(-1) ?? rows[0];
-  const saved = await database.run("save leases", (orm) =>
-    orm.batch([
-      upsertLeases(orm, rows),
-      orm
-        .update(cells)
-        .set({
-          pulledPosition: sql`max(${cells.pulledPosition}, ${through})`,
-          // While the ledger lacks a change, that change stays, so that every run finds the same again.
-          seen: sql`CASE WHEN ${cells.lostAtMs} IS NULL AND ${cells.pulledPosition} < ${through}
+  const saved = await database.run(
+    "save leases",
+    (orm) =>
+      orm.batch([
+        upsertLeases(orm, rows),
+        orm
+          .update(cells)
+          .set({
+            pulledPosition: sql`max(${cells.pulledPosition}, ${through})`,
+            // While the ledger lacks a change, that change stays, so that every run finds the same again.
+            seen: sql`CASE WHEN ${cells.lostAtMs} IS NULL AND ${cells.pulledPosition} < ${through}
                          THEN ${JSON.stringify(seen)} ELSE ${cells.seen} END`,
-        })
-        .where(and(eq(cells.cellId, cell), gte(cells.pulledPosition, after)))
-        .returning({ position: cells.pulledPosition }),
-    ]),
+          })
+          .where(and(eq(cells.cellId, cell), gte(cells.pulledPosition, after)))
+          .returning({ position: cells.pulledPosition }),
+      ]),
+    2,
   );
   return saved.ok ? { ok: true, value: saved.value[1].length > 0 } : saved;
 }

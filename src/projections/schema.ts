@@ -27,6 +27,8 @@ export const cells = sqliteTable("cells", {
   lostAtMs: integer("lost_at_ms"),
   /** When a pull last reached the ledger's end. `leases` is at least as recent as this. */
   lastPulledAtMs: integer("last_pulled_at_ms"),
+  /** When a run last requested a page. The runs begin with the cells for which this is longest ago. */
+  visitedAtMs: integer("visited_at_ms"),
   /** The error of the last run with this cell; NULL if there was none. */
   lastError: text("last_error"),
 });

@@ -7,7 +7,7 @@ type Row = Record<string, unknown>;
 interface Answer {
   success: true;
   results: Row[];
-  meta: { changes: number };
+  meta: { changes: number; size_after: number };
 }
 
 /**
@@ -78,7 +78,14 @@ class Statement {
   execute(): Answer {
     const before = this.#changes();
     const results = this.#database.prepare(this.#sql).all(...this.#values);
-    return { success: true, results, meta: { changes: this.#changes() - before } };
+    return { success: true, results, meta: { changes: this.#changes() - before, size_after: this.#size() } };
+  }
+
+  #size(): number {
+    const [pages, free, bytes] = ["page_count", "freelist_count", "page_size"].map((name) =>
+      Number(this.#database.prepare(`PRAGMA ${name}`).get()?.[name]),
+    );
+    return ((pages ?? 0) - (free ?? 0)) * (bytes ?? 0);
   }
 
   #changes(): number {

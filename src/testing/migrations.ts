@@ -13,6 +13,7 @@ export const migrations: readonly string[] = [
 	\`seen\` text,
 	\`lost_at_ms\` integer,
 	\`last_pulled_at_ms\` integer,
+	\`visited_at_ms\` integer,
 	\`last_error\` text
 ) STRICT, WITHOUT ROWID;
 --> statement-breakpoint

@@ -1,6 +1,7 @@
 import { runInDurableObject } from "cloudflare:test";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { MintedKey } from "../../src/core/directory/directory.ts";
+import { positionAt } from "../../src/core/ledger/position.ts";
 import { runCron, type CronReport } from "../../src/projections/cron.ts";
 import { defaultRuntime } from "../../src/runtime.ts";
 import {
@@ -188,6 +189,7 @@ describe("a run of the cron", () => {
   test("splits a page of long reasons into statements that fit into D1", async () => {
     await begin("1", uuidOf(0), "first");
     const reason = "語".repeat(1_365);
+    const before = positionAt(Date.now() - 60_000);
     await runInDurableObject(ledgerOf("1"), (_, { storage }) => {
       for (let n = 1; n < 500; n += 1)
         storage.sql.exec(
@@ -195,7 +197,7 @@ describe("a run of the cron", () => {
              fence, incarnation, counter, payload_hash, creates, destroys, replaces, missing, decided_by, reason)
            VALUES (?1, 1, ?2, ?2, ?4, ?4, 'ROLLED_BACK', 1, 0, 0, '', 0, 0, 0, 0, 'operator', ?3)`,
           uuidOf(n),
-          n,
+          before + n,
           reason,
           Date.now(),
         );

@@ -1,10 +1,14 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { runCron } from "../../src/projections/cron.ts";
+import { defaultLimits } from "../../src/core/limits.ts";
+import { runCron, type CronReport } from "../../src/projections/cron.ts";
+import { defaultRuntime } from "../../src/runtime.ts";
+import { faultyD1 } from "./faulty-d1.ts";
 import {
   begin,
   countRows,
   decide,
   env,
+  envWith,
   envelope,
   leasesInD1,
   leasesInLedger,
@@ -56,20 +60,93 @@ describe("history", () => {
     expect(await leasesInD1("1")).toMatchObject([{ uuid: uuidOf(1), state: "COMMITTED" }]);
   });
 
-  test("is pruned in limited steps", async () => {
+  /** Inserts decided leases of one cell into D1, decided evenly over this time until now. */
+  const plant = (cell: string, count: number, overMs: number): Promise<unknown> =>
+    env.DB.prepare(
+      `INSERT INTO leases (cell_id, created_position, uuid, state, position, created_at_ms, decided_at_ms,
+         decided_by, creates, destroys, replaces, missing)
+       SELECT ?1, at * 1024 + n, printf('%08d-0000-4000-8000-000000000000', n), 'COMMITTED', at * 1024 + n, at, at,
+         'cell', 1, 0, 0, 0
+       FROM (SELECT value AS n, ?3 - (?2 - value) * ?4 / ?2 AS at FROM json_each(?5))`,
+    )
+      .bind(cell, count, Date.now(), overMs, JSON.stringify([...Array(count).keys()]))
+      .run();
+
+  const decidedAges = async (): Promise<{ cell: string; count: number; oldestMs: number }[]> => {
+    const { results } = await env.DB.prepare(
+      `SELECT cell_id AS cell, count(*) AS count, ?1 - min(decided_at_ms) AS oldestMs FROM leases
+        WHERE decided_at_ms IS NOT NULL GROUP BY cell_id ORDER BY cell_id`,
+    )
+      .bind(Date.now())
+      .all();
+    return results as never;
+  };
+
+  test("takes at most 120 bytes in D1 for each decided lease", async () => {
+    const size = async (): Promise<number> =>
+      (await env.DB.prepare("UPDATE cells SET name = name").run()).meta.size_after;
+    const before = await size();
+    for (let cell = 1; cell <= 10; cell += 1) await plant(String(cell), 2_000, DAY_MS);
+    const bytes = ((await size()) - before) / 20_000;
+    expect(bytes).toBeGreaterThan(60);
+    expect(bytes).toBeLessThan(120);
+  });
+
+  test("[S4] is pruned in steps, at least as fast as it is written", async () => {
     await runCron(env, Date.now());
-    const rows = (from: number): unknown =>
-      env.DB.prepare(
-        `INSERT INTO leases (cell_id, created_position, uuid, state, position, created_at_ms, decided_at_ms,
-          creates, destroys, replaces, missing)
-         SELECT '1', value, 'u', 'COMMITTED', value, 1, 1, 1, 0, 0, 0 FROM json_each(?)`,
-      )
-        .bind(JSON.stringify(Array.from({ length: 12_000 }, (_, n) => from + n)))
-        .run();
-    await rows(1);
-    expect(await runCron(env, Date.now())).toMatchObject({ leasesPruned: 12_000 });
-    for (let n = 0; n < 5; n += 1) await rows(1 + n * 12_000);
-    expect(await runCron(env, Date.now())).toMatchObject({ leasesPruned: 50_000 });
-    expect(await runCron(env, Date.now())).toMatchObject({ leasesPruned: 10_000 });
+    await plant("1", 60_000, 300 * DAY_MS);
+    const { env: counted, done } = faultyD1();
+    const { leasesPruned } = await runCron(counted, Date.now());
+    expect(leasesPruned).toBeGreaterThan(58_000);
+    const deletes = done.filter(({ sql }) => sql.some((text) => text.includes("DELETE FROM leases")));
+    expect(deletes).toHaveLength(Math.ceil(leasesPruned / 10_000));
+    // A page takes two statements. So with the same number of statements, far fewer rows can be written.
+    expect(leasesPruned / deletes.length).toBeGreaterThan(defaultLimits.pullRows / 2);
+  });
+
+  test("[S4] is pruned before the pulls, for a part of the run's time", async () => {
+    await begin("1", uuidOf(1), "a");
+    await runCron(env, Date.now());
+    await begin("1", uuidOf(2), "b");
+    await plant("1", 60_000, 300 * DAY_MS);
+    let aheadMs = 0;
+    const { env: slow } = faultyD1((_, sql) => {
+      if (sql.some((text) => text.includes("DELETE FROM leases"))) aheadMs += 8_000;
+      return undefined;
+    });
+    const clock = { ...defaultRuntime.clock, now: () => Date.now() + aheadMs };
+    expect(await runCron(slow, Date.now(), { ...defaultRuntime, clock })).toMatchObject({
+      leasesPruned: 20_000,
+      leasesUpserted: 1,
+      cellsFailed: 0,
+    });
+  });
+
+  test("[S4] is cut, the oldest first, while D1 is larger than its bound", async () => {
+    const historyBytes = 1_000_000;
+    await begin("1", uuidOf(1), "a");
+    await runCron(env, Date.now());
+    await plant("1", 12_000, 6 * DAY_MS);
+    await plant("2", 3_000, 6 * DAY_MS);
+    const logged: string[] = [];
+    const log = (event: string): void => void logged.push(event);
+    const run = (): Promise<CronReport> =>
+      runCron(envWith({ LEASEHOLD_HISTORY_BYTES: String(historyBytes) }), Date.now(), {
+        ...defaultRuntime,
+        log,
+      });
+    const { leasesPruned } = await run();
+    expect(logged).toContain("history_cut");
+    const [first, second] = await decidedAges();
+    expect((first?.count ?? 0) + (second?.count ?? 0) + leasesPruned).toBe(15_000);
+    const { meta } = await env.DB.prepare("UPDATE cells SET name = name").run();
+    expect(meta.size_after).toBeLessThanOrEqual(historyBytes);
+    expect(meta.size_after).toBeGreaterThan(historyBytes / 2);
+    // Both cells keep the same time, and the outstanding lease stays.
+    expect(Math.abs((first?.oldestMs ?? 0) - (second?.oldestMs ?? 0))).toBeLessThan(DAY_MS);
+    expect(await leasesInD1("1")).toContainEqual(expect.objectContaining({ uuid: uuidOf(1) }));
+    logged.length = 0;
+    expect(await run()).toMatchObject({ leasesPruned: 0, error: null });
+    expect(logged).not.toContain("history_cut");
   });
 });

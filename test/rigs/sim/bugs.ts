@@ -455,6 +455,13 @@ export const bugs: Record<string, Bug> = {
     'seen.state !== "GRANTED"',
     "true",
   ),
+  "the history is cut although D1 is small": one(
+    "S4",
+    ["I13"],
+    "src/projections/history.ts",
+    "let keptMs = historyMs;",
+    "let keptMs = historyMs / 4;",
+  ),
   "the projection forgets who decided": one(
     "S1",
     ["I13"],

@@ -63,7 +63,10 @@ function isHistory(
   { decided_at_ms: decidedAtMs }: LedgerRow,
 ): boolean {
   const isOld = decidedAtMs !== null && decidedAtMs < scheduler.nowMs - coordinator.limits.historyS * 1_000;
-  if (isOld) judge.see("history pruned");
+  if (isOld) {
+    judge.see("history pruned");
+    judge.see("S4");
+  }
   return isOld;
 }
 
@@ -72,17 +75,7 @@ function isHistory(
  * the ledger found that its clock was ahead.
  */
 function copyOf({ cell, lease, row }: Facts, recorded: RecordedLease): unknown {
-  const {
-    state,
-    position,
-    created_position,
-    decided_by,
-    reason,
-    creates,
-    destroys,
-    replaces,
-    missing,
-  } = row;
+  const { state, position, created_position, decided_by, reason, creates, destroys, replaces, missing } = row;
   return {
     cell_id: cell,
     created_position,

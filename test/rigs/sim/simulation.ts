@@ -362,7 +362,11 @@ export class Simulation {
     const startedMs = this.scheduler.nowMs;
     this.#crons += 1;
     if (this.#crons > 1) this.judge.see("crons overlap");
-    await this.cronJob.run();
+    // The platform may start a run twice.
+    const random = this.faults.stream("cron twice");
+    const isTwice = !this.faults.areOff && random.chance(0.3);
+    const second = isTwice ? this.scheduler.sleep(random.exponential(200), undefined) : undefined;
+    await Promise.all([this.cronJob.run(), second?.then(() => this.cronJob.run())]);
     this.#crons -= 1;
     if (this.scheduler.nowMs - startedMs > MINUTE_MS) this.judge.see("a cron takes over a minute");
     checkOutstanding(this);

@@ -1,0 +1,62 @@
+import { ask } from "../core/ask.ts";
+import { fanOut } from "../core/fan-out.ts";
+import { CALL_TIMEOUT_MS, hasRoom, type CronRun } from "./cron-run.ts";
+import { causeOf } from "./failure.ts";
+import { LedgerPull, type PullResult, type PullTarget } from "./pull.ts";
+
+/** A cell to visit. Without a cursor (D1 is down), its ledger is woken but not pulled. */
+export interface VisitTarget extends Omit<PullTarget, "position"> {
+  position: number | null;
+}
+
+export interface Visit extends PullResult {
+  cell: string;
+}
+
+/**
+ * Pulls the ledgers of all cells, and wakes them. The cells take turns: each gets one page, then each that
+ * has more gets another one, until the run has no room. So a cell that is far behind delays no other cell.
+ *
+ * Every ledger is woken, even if its pull failed or its turn did not come. It may have lost its alarm (M3),
+ * and outcomes that are 7 days old are forgotten without D1 (S1).
+ */
+export async function visitLedgers(run: CronRun, targets: readonly VisitTarget[]): Promise<Visit[]> {
+  const pulls = targets.map((target) => ({ target, pull: pullOf(run, target) }));
+  const queue = pulls.flatMap(({ pull }) => pull ?? []);
+  const takeTurns = async (): Promise<void> => {
+    for (let pull = queue.shift(); pull !== undefined; pull = queue.shift()) {
+      if (!hasRoom(run)) return;
+      if (await pull.next()) queue.push(pull);
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(run.limits.fanOut, queue.length) }, takeTurns));
+  return fanOut(pulls, run.limits.fanOut, ({ target, pull }) =>
+    wake(run, target, pull?.result ?? NOT_PULLED),
+  );
+}
+
+const pullOf = (run: CronRun, { position, ...target }: VisitTarget): LedgerPull | undefined =>
+  position === null ? undefined : new LedgerPull(run, { ...target, position });
+
+const NOT_PULLED: PullResult = {
+  position: 0,
+  pages: 0,
+  rows: 0,
+  completeAtMs: null,
+  isBehind: false,
+  error: "the projection in D1 cannot be reached",
+};
+
+/** How long after its last page a run still wakes ledgers. Then the next run is due. */
+const WAKE_MS = 10_000;
+
+async function wake(run: CronRun, { cell, locationHint }: VisitTarget, pulled: PullResult): Promise<Visit> {
+  if (run.runtime.clock.now() > run.deadlineMs + WAKE_MS)
+    return { ...pulled, cell, error: pulled.error ?? "the run had no time left to wake this ledger" };
+  const woken = await ask(run.runtime.clock, CALL_TIMEOUT_MS, async () =>
+    run.objects.ledger(cell, locationHint).maintain({ ...run.envelope, pulledPosition: pulled.position }),
+  );
+  const error = pulled.error ?? (woken.kind === "ok" ? null : causeOf(woken));
+  if (error !== null) run.runtime.log("cell_failed", { cell, error });
+  return { ...pulled, cell, error };
+}

@@ -1,0 +1,163 @@
+/** The cron at the limits: 1,000 cells and 256 shards. */
+import { beforeEach, describe, expect, test } from "vitest";
+import type { Cell } from "../../src/core/directory/directory.ts";
+import { limitTable } from "../../src/core/limits.ts";
+import type { LeaseChange, Maintain, Pull, PullAnswer, Reply } from "../../src/core/messages.ts";
+import { MAX_SHARDS } from "../../src/core/placement.ts";
+import { runCron, type CronReport } from "../../src/projections/cron.ts";
+import type { Env } from "../../src/env.ts";
+import { defaultRuntime } from "../../src/runtime.ts";
+import { faultyD1 } from "./faulty-d1.ts";
+import { countRows, startFleet, uuidOf } from "./fleet.ts";
+
+/** What Cloudflare allows an invocation of a Worker on the paid plan. */
+const MAX_CALLS = 10_000;
+const MAX_STATEMENTS = 1_000;
+
+const CELLS = limitTable.maxCells.max;
+const PAGE_ROWS = 2;
+
+const answer = async <T>(value: T): Promise<Reply<T>> => ({ ok: true, value });
+
+/** A deployment whose objects answer at once, and count their calls. Only D1 is real. */
+class FakeFleet {
+  /** The pages that a ledger still has. Infinity: it never ends. */
+  readonly backlog = new Map<string, number>();
+  readonly pages = new Map<string, number>();
+  readonly woken = new Map<string, number>();
+  calls = 0;
+  pings = 0;
+  #position = Date.now() * 1_024;
+
+  env(base: Env): Env {
+    const counted = <T extends object>(methods: T): { getByName: (name: string) => T } => ({
+      getByName: () => methods,
+    });
+    const count = <T>(value: T): Promise<Reply<T>> => {
+      this.calls += 1;
+      return answer(value);
+    };
+    const cells = Array.from({ length: CELLS }, (_, n) => cellOf(String(n + 1)));
+    return {
+      ...base,
+      LEASEHOLD_SHARDS: String(MAX_SHARDS),
+      LEASEHOLD_MAX_CELLS: String(CELLS),
+      LEASEHOLD_PULL_ROWS: String(PAGE_ROWS),
+      DIRECTORY: counted({
+        snapshot: () => count({ placement: "", cells, revokedKeys: [] }),
+        listKeys: () => count({ keys: [], more: false }),
+      }),
+      CLAIM_SHARD: counted({
+        ping: () => {
+          this.pings += 1;
+          return count(null);
+        },
+      }),
+      CELL_LEDGER: {
+        getByName: (name: string) => {
+          const cell = name.slice("cell-".length);
+          return {
+            pull: (message: Pull) => count(this.#pull(cell, message)),
+            maintain: (_: Maintain) => {
+              this.woken.set(cell, (this.woken.get(cell) ?? 0) + 1);
+              return count({ pruned: 0, unapplied: 0 });
+            },
+          };
+        },
+      },
+    } as unknown as Env;
+  }
+
+  #pull(cell: string, { afterPosition, limit }: Pull): PullAnswer {
+    const left = this.backlog.get(cell) ?? 0;
+    this.pages.set(cell, (this.pages.get(cell) ?? 0) + 1);
+    if (left === 0) return { lacksSeen: false, changes: [], throughPosition: afterPosition, more: false };
+    this.backlog.set(cell, left - 1);
+    const changes = Array.from({ length: limit }, () => changeOf(cell, (this.#position += 1)));
+    return { lacksSeen: false, changes, throughPosition: this.#position, more: left > 1 };
+  }
+}
+
+const cellOf = (cell: string): Cell => ({
+  cell,
+  name: `Cell ${cell}`,
+  address: `https://cell-${cell}.example/${"a".repeat(100)}`,
+  locationHint: null,
+  createdAtMs: 1,
+  updatedAtMs: 1,
+});
+
+const changeOf = (cell: string, position: number): LeaseChange => ({
+  lease: uuidOf(position),
+  cell,
+  state: "COMMITTED",
+  position,
+  createdPosition: position,
+  createdAtMs: Date.now(),
+  ageMs: 0,
+  counts: { creates: 1, destroys: 0, replaces: 0, missing: 0 },
+  decidedAtMs: Date.now(),
+  decidedBy: "cell",
+});
+
+describe("a run of the cron at the limits", () => {
+  let fleet: FakeFleet;
+  let aheadMs = 0;
+
+  beforeEach(async () => {
+    await startFleet();
+    fleet = new FakeFleet();
+    aheadMs = 0;
+  });
+
+  /** Runs the cron a minute after the last one, and expects it to stay within what the platform allows. */
+  async function run(): Promise<CronReport> {
+    aheadMs += 60_000;
+    fleet.calls = 0;
+    const { env, done } = faultyD1();
+    const clock = { ...defaultRuntime.clock, now: () => Date.now() + aheadMs };
+    const report = await runCron(fleet.env(env), clock.now(), { ...defaultRuntime, clock });
+    const statements = done.reduce((sum, { sql }) => sum + sql.length, 0);
+    expect(statements).toBeLessThanOrEqual(MAX_STATEMENTS);
+    expect(fleet.calls + statements).toBeLessThanOrEqual(MAX_CALLS);
+    return report;
+  }
+
+  const every = (values: Iterable<number>): [number, number] => {
+    const all = [...values];
+    return [Math.min(...all), Math.max(...all)];
+  };
+
+  test("pulls and wakes all ledgers, and wakes all shards, if nothing has changed", async () => {
+    expect(await run()).toMatchObject({ cellsPulled: CELLS, cellsFailed: 0, error: null });
+    expect(fleet.calls).toBe(2 * CELLS + MAX_SHARDS + 2);
+    expect(fleet.pings).toBe(MAX_SHARDS);
+    expect(every(fleet.woken.values())).toEqual([1, 1]);
+    expect(await countRows("cells", "last_pulled_at_ms IS NOT NULL")).toBe(CELLS);
+  });
+
+  test("[S4] divides its pages evenly, over several runs, if all cells are far behind", async () => {
+    for (let cell = 1; cell <= CELLS; cell += 1) fleet.backlog.set(String(cell), Infinity);
+    for (let runs = 1; runs <= 5; runs += 1) {
+      const before = [...fleet.pages.values()].reduce((sum, pages) => sum + pages, 0);
+      expect(await run()).toMatchObject({ cellsPulled: 0, error: null });
+      const after = [...fleet.pages.values()].reduce((sum, pages) => sum + pages, 0);
+      expect(after - before).toBeGreaterThan(400);
+      expect(every(fleet.woken.values())).toEqual([runs, runs]);
+    }
+    expect(fleet.pages.size).toBe(CELLS);
+    const [least, most] = every(fleet.pages.values());
+    expect([least >= 2, most - least <= 1]).toEqual([true, true]);
+  });
+
+  test("[S4] sixteen cells that never finish delay no other cell", async () => {
+    for (let cell = 1; cell <= CELLS; cell += 1) fleet.backlog.set(String(cell), cell <= 16 ? Infinity : 1);
+    for (let runs = 1; runs <= 3; runs += 1) await run();
+    expect([...fleet.backlog].filter(([, left]) => left > 0 && left < Infinity)).toEqual([]);
+    expect(await countRows("cells", "last_pulled_at_ms IS NOT NULL")).toBe(CELLS - 16);
+    // What is left of a run goes to the cells that are behind.
+    await run();
+    const pages = [...fleet.pages].filter(([cell]) => Number(cell) <= 16).map(([, count]) => count);
+    expect(Math.min(...pages)).toBeGreaterThan(20);
+  });
+});
