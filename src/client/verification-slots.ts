@@ -18,7 +18,9 @@ export class VerificationSlots {
 
   /**
    * Takes a slot for the run with this UUID, or renews it. Throws `ResourceExhaustedError`
-   * (`NO_VERIFICATION_SLOT`) while none is free.
+   * (`NO_VERIFICATION_SLOT`) while none is free. The cell then has a place in a queue, whose order is that of
+   * the first calls. Call again after `retryAfterMs` of the error. A cell that is later than that by the
+   * length of a slot (`LEASEHOLD_VERIFICATION_SLOT_MS`) loses its place.
    */
   async take(uuid: string, options: CallOptions = {}): Promise<VerificationSlot> {
     const params = { cell: requireCell(this.#cell), uuid };

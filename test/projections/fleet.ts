@@ -107,12 +107,3 @@ export async function cursorOf(cell: string): Promise<number | null> {
 export async function countRows(table: string, where = "true"): Promise<number> {
   return (await env.DB.prepare(`SELECT count(*) AS n FROM ${table} WHERE ${where}`).first<number>("n")) ?? 0;
 }
-
-/** A generator of random numbers in [0, 1). The same seed gives the same sequence. */
-export function seeded(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return state / 2 ** 32;
-  };
-}

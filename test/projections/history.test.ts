@@ -65,8 +65,8 @@ describe("history", () => {
     env.DB.prepare(
       `INSERT INTO leases (cell_id, created_position, uuid, state, position, created_at_ms, decided_at_ms,
          decided_by, creates, destroys, replaces, missing)
-       SELECT ?1, at * 1024 + n, printf('%08d-0000-4000-8000-000000000000', n), 'COMMITTED', at * 1024 + n, at, at,
-         'cell', 1, 0, 0, 0
+       SELECT ?1, at * 1024 + n, printf('%08d-0000-4000-8000-000000000000', n), 'COMMITTED',
+         at * 1024 + n, at, at, 'cell', 1, 0, 0, 0
        FROM (SELECT value AS n, ?3 - (?2 - value) * ?4 / ?2 AS at FROM json_each(?5))`,
     )
       .bind(cell, count, Date.now(), overMs, JSON.stringify([...Array(count).keys()]))

@@ -9,10 +9,10 @@ import {
   expectD1ToMatch,
   leasesInD1,
   leasesInLedger,
-  seeded,
   startFleet,
   uuidOf,
 } from "./fleet.ts";
+import { seeded } from "../support/seeded.ts";
 import { faultyD1 } from "./faulty-d1.ts";
 import { withSlowLedgers } from "./ledger-calls.ts";
 

@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Cell } from "../../src/core/directory/directory.ts";
 import { limitTable } from "../../src/core/limits.ts";
-import type { LeaseChange, Maintain, Pull, PullAnswer, Reply } from "../../src/core/messages.ts";
+import type { LeaseChange, Pull, PullAnswer, Reply } from "../../src/core/messages.ts";
 import { MAX_SHARDS } from "../../src/core/placement.ts";
 import { runCron, type CronReport } from "../../src/projections/cron.ts";
 import type { Env } from "../../src/env.ts";
@@ -58,7 +58,7 @@ class FakeFleet {
           const cell = name.slice("cell-".length);
           return {
             pull: (message: Pull) => count(this.#pull(cell, message)),
-            maintain: (_: Maintain) => {
+            maintain: () => {
               this.woken.set(cell, (this.woken.get(cell) ?? 0) + 1);
               return count({ pruned: 0, unapplied: 0 });
             },

@@ -118,9 +118,15 @@ export class VerificationLoop {
       callHook(onRun, { report, error: failure });
       // A verification that needs approval waits for the next period.
       if (failure === undefined && report !== undefined && ENDS.has(report.status)) return;
-      const waitMs =
-        failure === undefined && report?.status === "out_of_time" ? 0 : (report?.retryAfterMs ?? retryMs);
-      await pause(waitMs * (0.5 + Math.random()), [this.#stop.signal]);
+      await pause(waitMs(failure === undefined ? report : undefined, retryMs), [this.#stop.signal]);
     }
   }
+}
+
+/** How long to wait before a run that did not finish is tried again. */
+function waitMs(report: VerificationReport | undefined, retryMs: number): number {
+  if (report?.status === "out_of_time") return 0;
+  // The cell has a place in the queue for slots, and loses it if it asks too late.
+  if (report?.retryAfterMs !== undefined) return report.retryAfterMs * (1 + Math.random() / 10);
+  return retryMs * (0.5 + Math.random());
 }

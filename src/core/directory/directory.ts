@@ -255,7 +255,9 @@ export class Directory {
 
   async takeSlot(message: VerificationSlotRequest): Promise<Reply<VerificationSlot>> {
     const refusal = await this.#refuseMismatch(message);
-    return refusal === undefined ? this.#slots.take(message) : { ok: false, refusal };
+    if (refusal !== undefined) return { ok: false, refusal };
+    // The queue has one place for each registered cell, so `maxCells` bounds it.
+    return this.#cell(message.cell) === undefined ? cellUnknown(message.cell) : this.#slots.take(message);
   }
 
   /** Releases a slot. Idempotent. Returns whether the run had one. */

@@ -28,5 +28,11 @@ export const directorySchema: readonly (readonly string[])[] = [
        uuid TEXT NOT NULL,
        expires_at_ms INTEGER NOT NULL
      ) STRICT, WITHOUT ROWID`,
+    // The queue for verification slots: at most one place for each cell. Smaller places come first.
+    `CREATE TABLE verification_place (
+       cell TEXT NOT NULL PRIMARY KEY,
+       place INTEGER NOT NULL,
+       ask_by_ms INTEGER NOT NULL
+     ) STRICT, WITHOUT ROWID`,
   ],
 ];

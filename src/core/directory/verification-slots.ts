@@ -19,9 +19,15 @@ export interface VerificationSlot {
 
 type VerificationSlotRow = Omit<VerificationSlot, "expiresInMs">;
 
+interface Place {
+  cell: string;
+  place: number;
+}
+
 /**
- * Limits how many cells verify at the same time (A3). A slot controls load and nothing else: a run without a
- * slot does no harm, so a clock may end a slot (M4).
+ * Limits how many cells verify at the same time (A3). Cells that find no slot wait in a queue, one place for
+ * each. Slots and places control load and nothing else: a run without a slot does no harm, so a clock may end
+ * them (M4).
  */
 export class VerificationSlots {
   readonly #ports: Ports;
@@ -34,20 +40,23 @@ export class VerificationSlots {
     this.#commits = commits;
   }
 
-  /** Takes a slot for a run, or renews the one that it has. */
+  /** Takes a slot for a run, or renews the one that it has. Without a free slot, the cell gets a place. */
   take({ cell, uuid }: VerificationSlotRequest): Promise<Reply<VerificationSlot>> {
     return this.#commits.submit("take_slot", () => {
       const now = this.#ports.clock.now();
       const taken = this.#present(now);
       const own = taken.find((slot) => slot.cell === cell);
       if (own !== undefined && own.uuid !== uuid)
-        return noSlot("another run of this cell has the verification slot; retry later", [own], now);
-      if (own === undefined && taken.length >= this.#limits.verificationSlots) {
-        return noSlot(`all verification slots (${taken.length}) are taken; retry later`, taken, now);
+        return noSlot("another run of this cell has the verification slot", own.expiresAtMs - now);
+      this.#prune(now);
+      if (own === undefined) {
+        const free = Math.max(0, this.#limits.verificationSlots - taken.length);
+        const ahead = this.#placesAhead(cell);
+        if (ahead >= free) return this.#wait(cell, ahead, free, now);
+        this.#ports.sql.all("DELETE FROM verification_place WHERE cell = ?", cell);
       }
       const expiresInMs = this.#limits.verificationSlotMs;
       const expiresAtMs = now + expiresInMs;
-      this.#prune(now);
       this.#ports.sql.all(
         `INSERT INTO verification_slot (cell, uuid, expires_at_ms) VALUES (?, ?, ?)
          ON CONFLICT (cell) DO UPDATE SET expires_at_ms = excluded.expires_at_ms`,
@@ -59,7 +68,7 @@ export class VerificationSlots {
     });
   }
 
-  /** Releases the slot of a run. Returns whether the run had one. */
+  /** Releases the slot of a run. Returns whether the run had one. A place in the queue stays. */
   release({ cell, uuid }: VerificationSlotRequest): Promise<Reply<boolean>> {
     return this.#commits.submit("release_slot", () => {
       const now = this.#ports.clock.now();
@@ -68,6 +77,35 @@ export class VerificationSlots {
       if (had) this.#ports.sql.all("DELETE FROM verification_slot WHERE cell = ?", cell);
       return ok(had);
     });
+  }
+
+  /** The number of cells that wait and come before this one. */
+  #placesAhead(cell: string): number {
+    const places = this.#ports.sql.all<Place>("SELECT cell, place FROM verification_place ORDER BY place");
+    const index = places.findIndex((each) => each.cell === cell);
+    return index === -1 ? places.length : index;
+  }
+
+  /**
+   * Gives the cell a place at the end of the queue, or keeps the one that it has. The next cells in line ask
+   * often, because a slot may be released at any time. The others ask less often, so that a long queue is no
+   * load. A cell that is late by the length of a slot has stopped asking, and loses its place.
+   */
+  #wait(cell: string, ahead: number, free: number, now: number): { ok: false; refusal: Refusal } {
+    const { verificationSlots, verificationSlotMs } = this.#limits;
+    const turns = 1 + Math.floor((ahead - free) / verificationSlots);
+    const retryAfterMs = Math.min(verificationSlotMs, Math.ceil((verificationSlotMs * turns) / NEXT_ASKS));
+    this.#ports.sql.all(
+      `INSERT INTO verification_place (cell, place, ask_by_ms)
+       VALUES (?1, (SELECT coalesce(max(place), 0) + 1 FROM verification_place), ?2)
+       ON CONFLICT (cell) DO UPDATE SET ask_by_ms = excluded.ask_by_ms`,
+      cell,
+      now + retryAfterMs + verificationSlotMs,
+    );
+    return noSlot(
+      `no verification slot is free for this cell, which has place ${ahead + 1} in the queue`,
+      retryAfterMs,
+    );
   }
 
   /**
@@ -88,25 +126,28 @@ export class VerificationSlots {
     return now + 2 * this.#limits.verificationSlotMs;
   }
 
-  /** Deletes the other slots. Not called for a refusal, which only reads. */
+  /** Deletes the other slots, and the places of cells that have stopped asking. */
   #prune(now: number): void {
     this.#ports.sql.all(
       "DELETE FROM verification_slot WHERE expires_at_ms <= ? OR expires_at_ms > ?",
       now,
       this.#latest(now),
     );
+    // A place lasts for up to the length of two slots, and as for slots, one more is for the clock.
+    this.#ports.sql.all(
+      "DELETE FROM verification_place WHERE ask_by_ms <= ? OR ask_by_ms > ?",
+      now,
+      now + 3 * this.#limits.verificationSlotMs,
+    );
   }
 }
 
-/**
- * The retry time is when the first of the taken slots expires. If its run renews it, the next call is refused
- * in the same way.
- */
-function noSlot(
-  detail: string,
-  taken: readonly VerificationSlotRow[],
-  now: number,
-): { ok: false; refusal: Refusal } {
-  const retryAfterMs = Math.min(...taken.map(({ expiresAtMs }) => expiresAtMs)) - now;
-  return refused("RESOURCE_EXHAUSTED", detail, { reason: "NO_VERIFICATION_SLOT", retryAfterMs });
+/** How often the next cells in line ask during the length of a slot. */
+const NEXT_ASKS = 4;
+
+function noSlot(detail: string, retryAfterMs: number): { ok: false; refusal: Refusal } {
+  return refused("RESOURCE_EXHAUSTED", `${detail}; ask again after Retry-After`, {
+    reason: "NO_VERIFICATION_SLOT",
+    retryAfterMs,
+  });
 }

@@ -30,8 +30,10 @@ export const verificationRoutes = {
     summary: "Take or renew a slot",
     about:
       "Verification slots limit how many cells verify at the same time. Choose an id for the run, take " +
-      "a slot with it, and renew the slot with the same call well before `expires_in_ms` is over. Slots " +
-      "only control load: no safety depends on them. A frozen cell may take one.",
+      "a slot with it, and renew the slot with the same call well before `expires_in_ms` is over. Cells " +
+      "that find no slot wait in a queue, in the order of their first calls. A waiting cell calls again " +
+      "after `Retry-After`. If it is late by the length of a slot, it loses its place. Slots only control " +
+      "load: no safety depends on them. A frozen cell may take one.",
     roles,
     params,
     query: nothing,
@@ -53,7 +55,9 @@ export const verificationRoutes = {
       {
         code: "RESOURCE_EXHAUSTED",
         reason: "NO_VERIFICATION_SLOT",
-        when: "All slots are taken, or another run of this cell has one. Try again after `Retry-After`.",
+        when:
+          "All slots are taken or go to cells that asked earlier, or another run of this cell has one. Try " +
+          "again after `Retry-After`.",
       },
       directoryDown,
     ],

@@ -97,8 +97,9 @@ describe("the loop", () => {
     expect(heard).toEqual(["out_of_time", "no_slot", "no route", "needs_approval"]);
     const waits = starts.slice(1).map((ms, index) => ms - (starts[index] ?? 0));
     expect(waits[0]).toBeLessThan(10);
-    expect(waits[1]).toBeGreaterThanOrEqual(30_000);
-    expect(waits[1]).toBeLessThan(90_000);
+    // Later, it could lose its place in the queue.
+    expect(waits[1]).toBeGreaterThanOrEqual(60_000);
+    expect(waits[1]).toBeLessThanOrEqual(66_000);
     expect(waits[2]).toBeGreaterThanOrEqual(5_000);
     expect(waits[2]).toBeLessThan(15_000);
     await loop.stop();

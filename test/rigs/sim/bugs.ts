@@ -312,6 +312,13 @@ export const bugs: Record<string, Bug> = {
     "if ((kind === 2 || isShort) && ageS >= lateBeginS) return true;",
     "if (kind === 2 || (isShort && ageS >= lateBeginS)) return true;",
   ),
+  "a newcomer passes the queue for slots": one(
+    "A3",
+    ["I16"],
+    "src/core/directory/verification-slots.ts",
+    "if (ahead >= free) return",
+    "if (free === 0) return",
+  ),
   "positions follow the clock": one(
     "M4",
     ["I6", "I12"],

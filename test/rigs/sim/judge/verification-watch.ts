@@ -54,6 +54,9 @@ export class VerificationWatch {
   readonly #repairs = new Map<string, Repair>();
   /** The slot of each cell. */
   readonly #slots = new Map<string, VerificationSlot>();
+  /** The cells that wait for a slot: their places in the queue, and when they have to ask again. */
+  readonly #waiting = new Map<string, { place: number; askByMs: number }>();
+  #directoryMs = 0;
   readonly #spendings = new Map<string, Spending>();
   readonly #runs = new Map<string, Set<SpendingRun>>();
 
@@ -153,13 +156,24 @@ export class VerificationWatch {
   answered(method: string, message: unknown, reply: Reply<unknown>): void {
     if (method === "takeSlot")
       this.#tookSlot(message as VerificationSlotRequest, reply as Reply<VerificationSlot>);
-    if (method === "releaseSlot" && reply.ok) this.#slots.delete((message as VerificationSlotRequest).cell);
+    // `true`: the run had the slot. Otherwise another run of the cell may have it.
+    if (method === "releaseSlot" && reply.ok && reply.value === true)
+      this.#slots.delete((message as VerificationSlotRequest).cell);
   }
 
   /** Checks A3. */
   #tookSlot({ cell, uuid }: VerificationSlotRequest, reply: Reply<VerificationSlot>): void {
+    const nowMs = this.#evidence.coordinator.directory.nowMs();
+    // A clock that is set back ends places.
+    if (nowMs < this.#directoryMs) this.#waiting.clear();
+    this.#directoryMs = nowMs;
     if (!reply.ok) {
-      if (reply.refusal.reason === "NO_VERIFICATION_SLOT") this.#evidence.see("slot refused");
+      if (reply.refusal.reason !== "NO_VERIFICATION_SLOT") return;
+      this.#evidence.see("slot refused");
+      // Another run of a cell that has a slot gets no place.
+      const place = this.#placeOf(cell);
+      if (place !== undefined)
+        this.#waiting.set(cell, { place, askByMs: nowMs + (reply.refusal.retryAfterMs ?? 0) });
       return;
     }
     const { verificationSlots } = this.#evidence.coordinator.limits;
@@ -172,9 +186,26 @@ export class VerificationWatch {
       () => `${taken} cells have a verification slot, but the limit is ${verificationSlots}`,
     );
     const before = this.#slots.get(cell);
+    const own = this.#waiting.get(cell)?.place ?? Infinity;
+    this.#waiting.delete(cell);
+    const isAhead = ({ place, askByMs }: { place: number; askByMs: number }): boolean =>
+      place < own && askByMs >= nowMs;
+    const ahead = [...this.#waiting.values()].filter(isAhead).length;
+    this.#evidence.check(
+      "I16",
+      before?.uuid === uuid || ahead <= verificationSlots - taken,
+      () => `cell ${cell} got a verification slot before ${ahead} cells that asked earlier`,
+    );
+    if (ahead > 0) this.#evidence.see("slot kept for the first in the queue");
     if (before !== undefined) this.#evidence.see(before.uuid === uuid ? "slot renewed" : "slot expired");
     this.#evidence.see("A3");
     this.#slots.set(cell, reply.value);
+  }
+
+  #placeOf(cell: string): number | undefined {
+    const { disk } = this.#evidence.coordinator.directory;
+    const sql = "SELECT place FROM verification_place WHERE cell = ?";
+    return disk.readDurable<{ place: number }>(sql, cell)[0]?.place;
   }
 
   /** The claim that an op is about. If it has another epoch by now, the op is refused. */
