@@ -40,6 +40,7 @@ const system = [
 const bindings = async () => ({
   LEASEHOLD_SIGNING_SECRET: TEST_SECRET,
   LEASEHOLD_REQUEST_LOG: "all",
+  LEASEHOLD_SHARDS: "4",
   TEST_MIGRATIONS: await readD1Migrations(at("migrations")),
 });
 

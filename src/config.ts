@@ -13,11 +13,8 @@ export interface Config {
   requestLogShare: number;
 }
 
-/**
- * More shards make the messages and transactions of each shard smaller, so throughput falls. See
- * docs/decisions/0024-four-shards-by-default.md for the measurements.
- */
-const DEFAULT_SHARDS = "4";
+/** The number can never be changed. See docs/decisions/0049-sixteen-shards-by-default.md for its choice. */
+const DEFAULT_SHARDS = "16";
 
 /** See docs/decisions/0040-one-request-in-a-hundred-is-logged.md for the costs. */
 const DEFAULT_REQUEST_LOG_SHARE = 0.01;

@@ -23,7 +23,7 @@ export interface Env {
   LEASEHOLD_SIGNING_SECRET?: string;
   /** Still accepted while the signing secret is rotated. */
   LEASEHOLD_PREVIOUS_SIGNING_SECRET?: string;
-  /** The number of shards. It is fixed at the first use of the deployment (P1). */
+  /** The number of shards. Registering the first cell fixes it (P2). */
   LEASEHOLD_SHARDS?: string;
   /** The Durable Object location hint with which the shards are created, at their first use. */
   LEASEHOLD_SHARD_LOCATION_HINT?: string;

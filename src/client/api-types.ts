@@ -562,7 +562,8 @@ export interface Operations {
     placement: string;
   } };
   getReadiness: { body: undefined; answer: {
-    status: "ok";
+    /** `no_cells`: an operator has to register the first cell. */
+    status: "ok" | "no_cells";
     d1: "up" | "down";
     /** The last run of the cron that finished. Null: none, or D1 is down. */
     last_cron_run: {

@@ -13,8 +13,8 @@ export const MAX_SHARDS = 256;
 
 /**
  * Everything that determines who owns a name: the versions of hash and canonical form, and the number of
- * shards. The directory fixes it at the first use of a deployment. Every message carries it, and an object
- * with another placement refuses the message (P1).
+ * shards. The directory fixes it when the first cell is registered (P2). Every message carries it, and an
+ * object with another placement refuses the message (P1).
  */
 export type Placement = string;
 

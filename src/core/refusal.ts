@@ -42,6 +42,7 @@ export type Reason =
   | "BODY_TOO_SLOW"
   | "LEASE_TOO_LARGE"
   | "HISTORY_LOST"
+  | "NO_CELLS"
   | "PLACEMENT_MISMATCH"
   | "MESSAGE_VERSION";
 

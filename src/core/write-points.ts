@@ -16,15 +16,7 @@ export const writePoints = {
     "revoke_cell_key",
   ],
   shard: ["exchange", "clear"],
-  directory: [
-    "fix_placement",
-    "add_cell",
-    "change_cell",
-    "record_key",
-    "revoke_key",
-    "take_slot",
-    "release_slot",
-  ],
+  directory: ["add_cell", "change_cell", "record_key", "revoke_key", "take_slot", "release_slot"],
 } as const;
 
 export type WritePoint = (typeof writePoints)[keyof typeof writePoints][number];

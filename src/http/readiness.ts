@@ -21,7 +21,8 @@ interface CheckedDeployment {
   objects: Objects;
 }
 
-export type ReadinessReport = Result<Pick<ProjectionHealth, "d1" | "cron">>;
+/** `no_cells`: everything answers, but an operator has to register the first cell. */
+export type ReadinessReport = Result<Pick<ProjectionHealth, "d1" | "cron"> & { status: "ok" | "no_cells" }>;
 
 interface Check {
   startedAt: Moment;
@@ -102,10 +103,12 @@ export class Readiness {
     const cells = read.ok ? [...read.value.cells.keys()] : [];
     const failed: FailedPart[] = [
       ...(read.ok ? [] : [{ name: "directory", refusal: read.refusal }]),
-      ...(await this.#failedOf(this.#partsToCall(cells, suspects))),
+      // Before the first cell is registered, no shard answers (P2).
+      ...(read.ok && cells.length === 0 ? [] : await this.#failedOf(this.#partsToCall(cells, suspects))),
     ];
     this.#failedCells = failed.flatMap(({ cell }) => cell ?? []);
-    return failed.length === 0 ? ok({ d1, cron }) : { ok: false, refusal: notReady(failed) };
+    const status = read.ok && cells.length === 0 ? "no_cells" : "ok";
+    return failed.length === 0 ? ok({ status, d1, cron }) : { ok: false, refusal: notReady(failed) };
   }
 
   #partsToCall(cells: readonly string[], suspects: readonly string[]): Part[] {

@@ -90,7 +90,8 @@ export async function runCron(
   const [mirroredKeys, visits] = await Promise.all([
     mirrorKeys(run),
     visitLedgers(run, targets),
-    pokeShards(run, shards),
+    // Before the first cell is registered, there is nothing that a shard could do (P2).
+    directory.ok && directory.value.length === 0 ? undefined : pokeShards(run, shards),
   ]);
   const marked = await markCells(run, visits);
 

@@ -56,6 +56,7 @@ const reasons: Record<Reason, readonly [ErrorCode, ErrorClass]> = {
   BODY_TOO_SLOW: ["RESOURCE_EXHAUSTED", errors.ResourceExhaustedError],
   LEASE_TOO_LARGE: ["RESOURCE_EXHAUSTED", errors.ResourceExhaustedError],
   HISTORY_LOST: ["UNAVAILABLE", errors.UnavailableError],
+  NO_CELLS: ["UNAVAILABLE", errors.UnavailableError],
   PLACEMENT_MISMATCH: ["UNAVAILABLE", errors.UnavailableError],
   MESSAGE_VERSION: ["UNAVAILABLE", errors.UnavailableError],
 };

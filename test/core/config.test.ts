@@ -3,8 +3,8 @@ import { readConfig } from "../../src/config.ts";
 
 test("a missing variable has a default, and an invalid one is named in the error", () => {
   expect(readConfig({})).toMatchObject({
-    shards: 4,
-    placement: "hash1.shards4.canonical1",
+    shards: 16,
+    placement: "hash1.shards16.canonical1",
     shardLocationHint: undefined,
     requestLogShare: 0.01,
   });

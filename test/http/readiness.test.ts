@@ -125,7 +125,7 @@ test("the last run of the cron is reported and fails nothing", async () => {
   fixture.projection = { d1: "up", cron: { finishedAtMs: 5, cellsFailed: 3 }, suspects: [] };
   expect(await fixture.readiness.check(() => {})).toEqual({
     ok: true,
-    value: { d1: "up", cron: { finishedAtMs: 5, cellsFailed: 3 } },
+    value: { status: "ok", d1: "up", cron: { finishedAtMs: 5, cellsFailed: 3 } },
   });
 });
 

@@ -83,22 +83,26 @@ export class Directory {
   }
 
   /**
-   * Confirms a placement (P1). The first call of a deployment fixes it, and all later calls must have the
-   * same one.
+   * Confirms a placement (P1). There is none to confirm before the first cell is registered, because only
+   * that fixes it (P2).
    */
   async confirm(message: Confirm): Promise<Reply<null>> {
-    const refusal = await this.#refuseMismatch(message);
+    const refusal = this.#refuseMismatch(message);
     if (refusal !== undefined) return { ok: false, refusal };
     if (message.cell !== undefined && this.#cell(message.cell) === undefined) {
       return refused("PERMISSION_DENIED", `cell ${message.cell} is not registered; an operator must add it`, {
         reason: "CELL_UNKNOWN",
       });
     }
+    if (this.#placement === undefined)
+      return refused("UNAVAILABLE", "no cell is registered yet; an operator must register the first one", {
+        reason: "NO_CELLS",
+      });
     return this.#durable(ok(null));
   }
 
   async snapshot(message: Envelope): Promise<Reply<Snapshot>> {
-    const refusal = await this.#refuseMismatch(message);
+    const refusal = this.#refuseMismatch(message);
     if (refusal !== undefined) return { ok: false, refusal };
     const cells = this.#all<Cell>(`SELECT ${CELL} FROM cell ORDER BY cell_order`);
     // No clock determines which keys are left out: a clock that is ahead for some time would let revoked keys
@@ -122,9 +126,12 @@ export class Directory {
   async addCell(
     message: Envelope & Pick<Cell, "cell" | "name" | "address" | "locationHint">,
   ): Promise<Reply<Cell>> {
-    const refusal = await this.#refuseMismatch(message);
+    const refusal = this.#refuseMismatch(message);
     if (refusal !== undefined) return { ok: false, refusal };
     return this.#commits.submit("add_cell", () => {
+      // Another first cell may have been registered meanwhile, with another placement (P2).
+      const mismatch = this.#refusePlacement(message);
+      if (mismatch !== undefined) return { ok: false, refusal: mismatch };
       if (this.#cell(message.cell) !== undefined)
         return refused("ALREADY_EXISTS", `cell ${message.cell} is already registered`, {
           reason: "CELL_EXISTS",
@@ -137,6 +144,7 @@ export class Directory {
         );
       const { cell, name, address, locationHint } = message;
       const now = this.#now();
+      if (this.#placement === undefined) writeMeta(this.#ports.sql, "placement", message.placement);
       this.#all(
         `INSERT INTO cell (cell, cell_order, name, address, location_hint, created_at_ms, updated_at_ms)
          VALUES (?, ?, ?, ?, ?, ?, ?)`,
@@ -157,7 +165,7 @@ export class Directory {
    * refused (A2).
    */
   async changeCell(message: CellChange): Promise<Reply<Cell>> {
-    const refusal = await this.#refuseMismatch(message);
+    const refusal = this.#refuseMismatch(message);
     if (refusal !== undefined) return { ok: false, refusal };
     return this.#commits.submit("change_cell", () => {
       const before = this.#cell(message.cell);
@@ -187,7 +195,7 @@ export class Directory {
 
   /** Stores what describes a minted key, without the key itself. */
   async recordKey(message: Envelope & { key: MintedKey }): Promise<Reply<MintedKey>> {
-    const refusal = await this.#refuseMismatch(message);
+    const refusal = this.#refuseMismatch(message);
     if (refusal !== undefined) return { ok: false, refusal };
     return this.#commits.submit("record_key", () => {
       const { key } = message;
@@ -206,7 +214,7 @@ export class Directory {
    * anywhere.
    */
   async keyToRevoke(message: Envelope & { keyId: string }): Promise<Reply<MintedKey | null>> {
-    const refusal = await this.#refuseMismatch(message);
+    const refusal = this.#refuseMismatch(message);
     if (refusal !== undefined) return { ok: false, refusal };
     const key = this.#key(message.keyId) ?? null;
     const full = this.#refuseIfFull(key);
@@ -218,7 +226,7 @@ export class Directory {
    * with a position.
    */
   async listKeys(message: Envelope & { afterPosition: number; limit: number }): Promise<Reply<KeyPage>> {
-    const refusal = await this.#refuseMismatch(message);
+    const refusal = this.#refuseMismatch(message);
     if (refusal !== undefined) return { ok: false, refusal };
     const rows = this.#all<MintedKey & { position: number }>(
       `SELECT ${KEY} FROM minted_key WHERE position > ? ORDER BY position LIMIT ?`,
@@ -233,7 +241,7 @@ export class Directory {
    * revoked.
    */
   async revokeKey(message: Envelope & { key: MintedKey }): Promise<Reply<MintedKey>> {
-    const refusal = await this.#refuseMismatch(message);
+    const refusal = this.#refuseMismatch(message);
     if (refusal !== undefined) return { ok: false, refusal };
     return this.#commits.submit("revoke_key", () => {
       const stored = this.#key(message.key.keyId) ?? message.key;
@@ -254,7 +262,7 @@ export class Directory {
   }
 
   async takeSlot(message: VerificationSlotRequest): Promise<Reply<VerificationSlot>> {
-    const refusal = await this.#refuseMismatch(message);
+    const refusal = this.#refuseMismatch(message);
     if (refusal !== undefined) return { ok: false, refusal };
     // The queue has one place for each registered cell, so `maxCells` bounds it.
     return this.#cell(message.cell) === undefined ? cellUnknown(message.cell) : this.#slots.take(message);
@@ -262,7 +270,7 @@ export class Directory {
 
   /** Releases a slot. Idempotent. Returns whether the run had one. */
   async releaseSlot(message: VerificationSlotRequest): Promise<Reply<boolean>> {
-    const refusal = await this.#refuseMismatch(message);
+    const refusal = this.#refuseMismatch(message);
     return refusal === undefined ? this.#slots.release(message) : { ok: false, refusal };
   }
 
@@ -279,7 +287,7 @@ export class Directory {
     ).refusal;
   }
 
-  async #refuseMismatch(message: Envelope): Promise<Refusal | undefined> {
+  #refuseMismatch(message: Envelope): Refusal | undefined {
     if (message.version !== MESSAGE_VERSION) {
       return refused(
         "UNAVAILABLE",
@@ -287,15 +295,18 @@ export class Directory {
         { reason: "MESSAGE_VERSION" },
       ).refusal;
     }
+    return this.#refusePlacement(message);
+  }
+
+  /** Until the first cell is registered, no placement is fixed, and all fit (P2). */
+  #refusePlacement({ placement }: Envelope): Refusal | undefined {
+    const kept = this.#placement;
+    return kept === undefined || kept === placement ? undefined : placementMismatch(kept, placement);
+  }
+
+  get #placement(): Placement | undefined {
     const kept = readMeta(this.#ports.sql, "placement");
-    if (kept === undefined) {
-      await this.#commits.submit("fix_placement", () => {
-        if (readMeta(this.#ports.sql, "placement") === undefined)
-          writeMeta(this.#ports.sql, "placement", message.placement);
-      });
-      return this.#refuseMismatch(message);
-    }
-    return kept === message.placement ? undefined : placementMismatch(String(kept), message.placement);
+    return kept === undefined ? undefined : String(kept);
   }
 
   #cell(cell: string): Cell | undefined {

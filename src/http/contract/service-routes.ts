@@ -128,7 +128,9 @@ export const serviceRoutes = {
       200: {
         about: "All parts that requests need answered.",
         schema: z.strictObject({
-          status: z.literal("ok"),
+          status: z.enum(["ok", "no_cells"]).meta({
+            description: "`no_cells`: an operator has to register the first cell.",
+          }),
           d1: z.enum(["up", "down"]),
           last_cron_run: z
             .strictObject({

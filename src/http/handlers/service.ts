@@ -73,10 +73,10 @@ export const serviceHandlers: Handlers<keyof typeof serviceRoutes> = {
     ok(async () => {
       const report = await deployment.readiness.check(waitUntil);
       if (!report.ok) return report;
-      const { d1, cron } = report.value;
+      const { status, d1, cron } = report.value;
       const lastRun =
         cron === null ? null : { finished_at: timeOf(cron.finishedAtMs), cells_failed: cron.cellsFailed };
-      return ok({ status: 200, body: { status: "ok", d1, last_cron_run: lastRun } });
+      return ok({ status: 200, body: { status, d1, last_cron_run: lastRun } });
     }),
 
   getOpenApi: () =>

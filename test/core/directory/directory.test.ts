@@ -57,10 +57,10 @@ async function revokedKeys(c: Cluster): Promise<string[]> {
   return answer.ok ? answer.value.revokedKeys.toSorted() : [];
 }
 
-test("[P1] the first caller fixes the placement for all others and for every later instance", async () => {
+test("[P2] the first cell fixes the placement for every later instance", async () => {
   const c = await Cluster.start({ cells: [], shards: 4 });
   const other = { ...c.envelope, placement: placementOf(5) };
-  expect(await c.clock.runUntil(c.directory.object.confirm(c.envelope))).toEqual(ok(null));
+  expect(await add(c, "1")).toMatchObject({ ok: true });
   for (let instance = 0; instance < 2; instance += 1) {
     expect(await c.clock.runUntil(c.directory.object.confirm(other))).toEqual(
       no("UNAVAILABLE", { reason: "PLACEMENT_MISMATCH" }),
@@ -70,14 +70,74 @@ test("[P1] the first caller fixes the placement for all others and for every lat
   }
 });
 
-test("[P1] of two first callers with different placements, exactly one is confirmed", async () => {
+test("[P2] nothing but the first cell fixes the placement", async () => {
+  const c = await Cluster.start({ cells: [], shards: 4 });
+  const other = { ...c.envelope, placement: placementOf(5) };
+  const { object } = c.directory;
+  const key = keyOf(c, "k", { role: "router", cell: null });
+  const cell = { cell: "1", name: "a" };
+  const slot = { cell: "1", uuid: "run" };
+  const calls = [
+    object.confirm(other),
+    object.confirm({ ...other, cell: "1" }),
+    object.snapshot(other),
+    object.changeCell({ ...other, ...cell, updatedAtMs: 1 }),
+    object.recordKey({ ...other, key }),
+    object.keyToRevoke({ ...other, keyId: "k" }),
+    object.listKeys({ ...other, afterPosition: 0, limit: 10 }),
+    object.revokeKey({ ...other, key }),
+    object.takeSlot({ ...other, ...slot }),
+    object.releaseSlot({ ...other, ...slot }),
+  ];
+  const answers = await c.clock.runUntil(Promise.all(calls as Promise<{ ok: boolean }>[]));
+  expect(answers.map((answer) => answer.ok)).toEqual([
+    false,
+    false,
+    true,
+    false,
+    true,
+    true,
+    true,
+    true,
+    false,
+    true,
+  ]);
+  expect(answers[0]).toEqual(no("UNAVAILABLE", { reason: "NO_CELLS" }));
+  expect(answers[1]).toEqual(no("PERMISSION_DENIED", { reason: "CELL_UNKNOWN" }));
+  expect(answers[2]).toMatchObject({ value: { cells: [] } });
+  expect(await add(c, "1")).toMatchObject({ ok: true });
+  expect(await c.clock.runUntil(object.snapshot(other))).toEqual(
+    no("UNAVAILABLE", { reason: "PLACEMENT_MISMATCH" }),
+  );
+  // What was stored before is there.
+  expect(await find(c, "k")).toMatchObject({ ok: true, value: { keyId: "k" } });
+});
+
+test("[P2] of two first cells with different placements, exactly one is registered", async () => {
   const c = await Cluster.start({ cells: [] });
+  const cell = { name: "a", address: "https://a.example", locationHint: null };
   const other = { ...c.envelope, placement: placementOf(5) };
   const both = await c.clock.runUntil(
-    Promise.all([c.directory.object.confirm(c.envelope), c.directory.object.confirm(other)]),
+    Promise.all([
+      c.directory.object.addCell({ ...c.envelope, ...cell, cell: "1" }),
+      c.directory.object.addCell({ ...other, ...cell, cell: "2" }),
+    ]),
   );
-  expect(both).toEqual([ok(null), no("UNAVAILABLE", { reason: "PLACEMENT_MISMATCH" })]);
-  expect(await c.clock.runUntil(c.directory.object.confirm(c.envelope))).toEqual(ok(null));
+  expect(both).toEqual([
+    expect.objectContaining({ ok: true }),
+    no("UNAVAILABLE", { reason: "PLACEMENT_MISMATCH" }),
+  ]);
+  expect(await snapshot(c)).toMatchObject({ value: { cells: [{ cell: "1" }] } });
+});
+
+test("[P2] a shard without a cell answers no call, and answers once there is one", async () => {
+  const c = await Cluster.start({ cells: [], shards: 4 });
+  const ping = (envelope = c.envelope) => c.clock.runUntil(c.shard(0).object.ping(envelope));
+  const other = { ...c.envelope, placement: placementOf(5) };
+  expect(await ping(other)).toEqual(no("UNAVAILABLE", { reason: "NO_CELLS" }));
+  expect(await add(c, "1")).toMatchObject({ ok: true });
+  expect(await ping()).toEqual(ok(null));
+  expect(await ping(other)).toEqual(no("UNAVAILABLE", { reason: "PLACEMENT_MISMATCH" }));
 });
 
 test("[M5] [P1] every call with another version or placement is refused first", async () => {
@@ -116,12 +176,14 @@ test("[M5] [P1] every call with another version or placement is refused first", 
   ]);
 });
 
-test("[M5] an unknown version fixes no placement", async () => {
+test("[M5] [P2] an unknown version registers no cell and fixes no placement", async () => {
   const c = await Cluster.start({ cells: [] });
-  await c.clock.runUntil(
-    c.directory.object.confirm({ version: MESSAGE_VERSION + 1, placement: placementOf(5) }),
+  const cell = { cell: "1", name: "a", address: "https://a.example", locationHint: null };
+  const unknown = { version: MESSAGE_VERSION + 1, placement: placementOf(5) };
+  expect(await c.clock.runUntil(c.directory.object.addCell({ ...unknown, ...cell }))).toEqual(
+    no("UNAVAILABLE", { reason: "MESSAGE_VERSION" }),
   );
-  expect(await c.clock.runUntil(c.directory.object.confirm(c.envelope))).toEqual(ok(null));
+  expect(await add(c, "1")).toMatchObject({ ok: true });
 });
 
 test("only a registered cell is confirmed; a call without a cell needs none", async () => {

@@ -47,7 +47,6 @@ const point = (kind: ObjectKind, write: WritePoint, workload: RoundWorkload, hit
 
 export const failpoints: readonly Failpoint[] = [
   point("directory", "migrate", "set_up", 1),
-  point("directory", "fix_placement", "set_up", 1),
   point("directory", "add_cell", "set_up", 4),
   point("directory", "record_key", "set_up", 6),
   point("ledger", "migrate", "set_up", 4),

@@ -312,6 +312,16 @@ export const bugs: Record<string, Bug> = {
     "if ((kind === 2 || isShort) && ageS >= lateBeginS) return true;",
     "if (kind === 2 || (isShort && ageS >= lateBeginS)) return true;",
   ),
+  "any message fixes the placement": one(
+    "P2",
+    ["I16"],
+    "src/core/directory/directory.ts",
+    "if (this.#placement === undefined) return refused(",
+    `if (this.#placement === undefined)
+      await this.#commits.submit("add_cell", () =>
+        writeMeta(this.#ports.sql, "placement", message.placement));
+    if (this.#placement === undefined) return refused(`,
+  ),
   "a newcomer passes the queue for slots": one(
     "A3",
     ["I16"],

@@ -139,6 +139,11 @@ export class Simulation {
   async start(): Promise<void> {
     await this.cronJob.load();
     this.faults.areOff = true;
+    // Before the first cell, a message with another placement fixes nothing (P2).
+    const { directory, envelope } = this.coordinator;
+    const early = { ...envelope, placement: `${envelope.placement}.early` };
+    const confirmed = await this.runUntil(directory.instance().object.confirm(early));
+    if (!confirmed.ok && confirmed.refusal.reason === "NO_CELLS") this.judge.see("P2");
     for (const { id } of this.cells) {
       const cell = {
         cell: id,
@@ -146,9 +151,8 @@ export class Simulation {
         address: `https://cell-${id}.example`,
         locationHint: null,
       };
-      await this.runUntil(
-        this.coordinator.directory.instance().object.addCell({ ...this.coordinator.envelope, ...cell }),
-      );
+      const added = await this.runUntil(directory.instance().object.addCell({ ...envelope, ...cell }));
+      this.judge.check("I16", added.ok, () => `cell ${id} cannot be registered: ${JSON.stringify(added)}`);
     }
     await this.#begin();
     this.faults.areOff = false;
