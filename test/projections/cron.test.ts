@@ -194,7 +194,8 @@ describe("a run of the cron", () => {
       for (let n = 1; n < 500; n += 1)
         storage.sql.exec(
           `INSERT INTO lease (lease, decided, position, created_position, created_at_ms, decided_at_ms, state,
-             fence, incarnation, counter, payload_hash, creates, destroys, replaces, missing, decided_by, reason)
+             fence, incarnation, counter, payload_hash, creates, destroys, replaces, missing, decided_by,
+             reason)
            VALUES (?1, 1, ?2, ?2, ?4, ?4, 'ROLLED_BACK', 1, 0, 0, '', 0, 0, 0, 0, 'operator', ?3)`,
           uuidOf(n),
           before + n,
