@@ -1,38 +1,13 @@
 /** Tests of parts whose storage goes back to an earlier state (H1 to H5, L7). */
-import type { DatabaseSync } from "node:sqlite";
 import { describe, expect, test } from "vitest";
 import type { Exchange, HistoryPoint } from "../../src/core/messages.ts";
 import { ok } from "../../src/core/refusal.ts";
 import { no } from "../support/calls.ts";
 import { Cluster } from "../support/cluster.ts";
+import { saveLedger, saveShard } from "../support/go-back.ts";
 import { beginRequest, decideRequest, exchangeOf, keyOf } from "../support/ops.ts";
 
 const LOST = no("UNAVAILABLE", { reason: "HISTORY_LOST" });
-
-/** Returns a function that brings a part back to its present state, and starts a new instance of it. */
-function save(database: DatabaseSync, restart: () => void): () => void {
-  const tables = database
-    .prepare("SELECT name FROM sqlite_master WHERE type = 'table'")
-    .all()
-    .map(({ name }) => String(name));
-  const kept = tables.map((table) => [table, database.prepare(`SELECT * FROM ${table}`).all()] as const);
-  return () => {
-    for (const [table, rows] of kept) {
-      database.exec(`DELETE FROM ${table}`);
-      for (const row of rows) {
-        const columns = Object.keys(row);
-        const places = columns.map(() => "?").join();
-        database
-          .prepare(`INSERT INTO ${table} (${columns.join()}) VALUES (${places})`)
-          .run(...Object.values(row));
-      }
-    }
-    restart();
-  };
-}
-
-const saveShard = (c: Cluster) => save(c.shard(0).database, () => void c.shard(0).restart());
-const saveLedger = (c: Cluster) => save(c.ledger("1").database, () => void c.ledger("1").restart());
 
 const begin = (c: Cluster, cell: string, lease: string, names: string[]) =>
   c.clock.runUntil(c.ledger(cell).object.begin(beginRequest(c.envelope, lease, names)));
